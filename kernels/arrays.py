@@ -1,0 +1,80 @@
+"""The border: what callers hand in becomes what kernels take, or a ValueError that says what was wrong."""
+
+import numpy as np
+
+FLOATS = (np.float32, np.float64)
+
+
+class _Writable:
+    """A view on memory under a dtype that claims to be writable; keeps its owner alive."""
+
+    def __init__(self, array):
+        interface = dict(array.__array_interface__)
+        interface["data"] = (interface["data"][0], False)
+        self.__array_interface__ = interface
+        self.owner = array
+
+
+def thaw(array):
+    """The same memory as a plain writable C-contiguous ndarray.
+
+    numba compiles a second version of a kernel for read-only (memory-mapped) arrays. Kernels never write their
+    inputs, so for these the flag is dropped instead.
+    """
+    array = np.ascontiguousarray(array)
+    if not array.flags.aligned:
+        array = array.copy()
+    if not array.flags.writeable:
+        return np.asarray(_Writable(array))
+    return array if type(array) is np.ndarray else array.view(np.ndarray)
+
+
+def indptr_array(indptr):
+    """int64 [R + 1]; a slice of a longer indptr is fine."""
+    indptr = thaw(np.asarray(indptr, np.int64))
+    if indptr.ndim != 1 or len(indptr) == 0:
+        raise ValueError(f"indptr must have shape [num_rows + 1], got {indptr.shape}")
+    return indptr
+
+
+def index_array(indices, name="indices"):
+    """int32 or int64 [E], kept in the width it has."""
+    indices = np.asarray(indices)
+    if indices.dtype not in (np.int32, np.int64):
+        if indices.dtype.kind not in "iu" and indices.size:
+            raise ValueError(f"{name} must be integers, got {indices.dtype}")
+        indices = indices.astype(np.int64)
+    if indices.ndim != 1:
+        raise ValueError(f"{name} must have one dimension, got shape {indices.shape}")
+    return thaw(indices)
+
+
+def row_array(feats, name="feats", dtypes=FLOATS):
+    """float32 or float64 [N, D], C-contiguous."""
+    feats = np.asarray(feats)
+    if feats.ndim != 2:
+        raise ValueError(f"{name} must have shape [rows, width], got {feats.shape}")
+    if feats.dtype not in dtypes:
+        raise ValueError(f"{name} must be {' or '.join(np.dtype(d).name for d in dtypes)}, got {feats.dtype}")
+    return thaw(feats)
+
+
+def vector(values, length, dtype, name):
+    """[length] of `dtype`, or an empty array for None."""
+    if values is None:
+        return np.empty(0, dtype)
+    values = thaw(np.asarray(values, dtype))
+    if values.shape != (length,):
+        raise ValueError(f"{name} must have shape [{length}], got {values.shape}")
+    return values
+
+
+def output(out, shape, dtype, name="out", zero=False):
+    """A new array, or the caller's after checking that a kernel may write it in place."""
+    if out is None:
+        return np.zeros(shape, dtype) if zero else np.empty(shape, dtype)
+    if out.shape != tuple(shape) or out.dtype != dtype:
+        raise ValueError(f"{name} must be {np.dtype(dtype).name} {tuple(shape)}, got {out.dtype} {out.shape}")
+    if not (out.flags.c_contiguous and out.flags.writeable and out.flags.aligned):
+        raise ValueError(f"{name} must be C-contiguous, aligned and writable")
+    return out

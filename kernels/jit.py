@@ -1,0 +1,96 @@
+"""How every kernel is compiled: without the GIL, cached on disk, once per machine.
+
+`kernel` is numba's `njit` with three things added.
+
+- `nogil=True`: a kernel works on a range of rows `[start, stop)` and `threads.run` calls it from several threads
+  at once. Serial functions compile about six times faster than `parallel=True` ones (0.4 s against 2.5 s here)
+  and need no OpenMP, TBB or workqueue layer.
+- The cache of *all* kernels is stale as soon as *any* file of this package changes. numba itself looks only at the
+  file that defines the function, not at the helpers that were inlined into it.
+- A file lock around look-up, compilation and writing. numba numbers its cache files by reading the index first:
+  two processes that compile different signatures at the same time can leave an index that points at the other
+  one's machine code. With the lock, four ranks that start together compile each kernel once: three wait and load.
+"""
+
+import contextlib
+import os
+from pathlib import Path
+
+from numba import njit
+from numba.core import config
+from numba.core.caching import FunctionCache, IndexDataCacheFile
+from numba.core.compiler_lock import global_compiler_lock
+
+try:
+    import fcntl
+except ImportError:  # pragma: no cover - Windows: numba's own behaviour
+    fcntl = None
+
+
+def kernel(function=None, **options):
+    """Compile a function of a row range; `@kernel` or `@kernel(fastmath=…)`."""
+    if function is None:
+        return lambda f: kernel(f, **options)
+    dispatcher = njit(nogil=True, error_model="numpy", **options)(function)
+    if not config.DISABLE_JIT:
+        dispatcher._cache = PackageCache(function)
+        dispatcher.compile = _under_lock(dispatcher.compile, dispatcher._cache)
+    return dispatcher
+
+
+def inline(function=None, **options):
+    """Compile a helper that kernels call; LLVM inlines it, nothing is cached for it alone."""
+    if function is None:
+        return lambda f: inline(f, **options)
+    return njit(nogil=True, error_model="numpy", **options)(function)
+
+
+class PackageCache(FunctionCache):
+    """numba's cache, stamped with the newest file of this folder instead of one file."""
+
+    def __init__(self, function):
+        super().__init__(function)
+        stamp = (self._impl.locator.get_source_stamp(), _package_stamp())
+        self._cache_file = IndexDataCacheFile(
+            cache_path=self._cache_path, filename_base=self._impl.filename_base, source_stamp=stamp
+        )
+
+
+def _package_stamp():
+    files = sorted(Path(__file__).parent.glob("*.py"))
+    return tuple((f.name, f.stat().st_mtime_ns, f.stat().st_size) for f in files)
+
+
+def _under_lock(compile_signature, cache):
+    """Hold the compiler lock (threads), then the file lock (processes), while a signature is looked up or made."""
+
+    def compile_once(signature):
+        with global_compiler_lock, _file_lock(Path(cache.cache_path) / "distgnn-kernels.lock"):
+            return compile_signature(signature)
+
+    return compile_once
+
+
+@contextlib.contextmanager
+def _file_lock(path):
+    """Exclusive lock between processes; a second lock by the same thread (a kernel inside a kernel) passes."""
+    if fcntl is None or _held:
+        yield
+        return
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        handle = os.open(path, os.O_CREAT | os.O_RDWR, 0o666)
+    except OSError:  # a cache nobody can write: numba will not write it either
+        yield
+        return
+    _held.append(path)
+    try:
+        with contextlib.suppress(OSError):  # file systems without locks
+            fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
+    finally:
+        _held.clear()
+        os.close(handle)
+
+
+_held: list = []  # the lock this process holds; guarded by numba's compiler lock

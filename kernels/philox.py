@@ -1,0 +1,55 @@
+"""Philox 4x32-10: random bits as a function of a counter (Salmon et al., SC 2011). No state, no order, no threads.
+
+The bits of row `v`, column `c` of dropout site `s` in training step `t` are found in two steps:
+
+    (k0, k1, stream, _) = philox(counter=(t low, t high, s, TAG), key=(seed low, seed high))     # once per call
+    words               = philox(counter=(block, v low, v high, stream), key=(k0, k1))           # per 8 columns
+
+Columns are taken in groups of 128. Inside group g, column r has lane r % 16, block 16 g + r % 16, and the 16-bit
+half r // 16 of its block's four words (low half first). So 16 neighbouring columns are the same half of 16 blocks:
+a vector kernel needs no shuffles. The layout is the same on every machine, whatever its vector width.
+"""
+
+import numpy as np
+
+from .jit import inline
+
+MULTIPLIER_0 = np.uint64(0xD2511F53)
+MULTIPLIER_1 = np.uint64(0xCD9E8D57)
+WEYL_0 = np.uint32(0x9E3779B9)
+WEYL_1 = np.uint32(0xBB67AE85)
+DROPOUT_TAG = 0x64726F70  # "drop"
+GROUP = 128
+LANES = 16
+
+
+@inline
+def philox(c0, c1, c2, c3, k0, k1):
+    """Ten rounds on four uint32 counter words with two uint32 key words: four uint32 words."""
+    for _ in range(10):
+        p0 = MULTIPLIER_0 * np.uint64(c0)
+        p1 = MULTIPLIER_1 * np.uint64(c2)
+        h0, l0 = np.uint32(p0 >> np.uint64(32)), np.uint32(p0)
+        h1, l1 = np.uint32(p1 >> np.uint64(32)), np.uint32(p1)
+        c0, c1, c2, c3 = np.uint32(h1 ^ c1 ^ k0), l1, np.uint32(h0 ^ c3 ^ k1), l0
+        k0 = np.uint32(k0 + WEYL_0)
+        k1 = np.uint32(k1 + WEYL_1)
+    return c0, c1, c2, c3
+
+
+def philox_python(counter, key):
+    """The same ten rounds on Python integers: for keys (once per call) and for the reference."""
+    (c0, c1, c2, c3), (k0, k1) = counter, key
+    for _ in range(10):
+        p0, p1 = int(MULTIPLIER_0) * c0, int(MULTIPLIER_1) * c2
+        c0, c1, c2, c3 = (p1 >> 32) ^ c1 ^ k0, p1 & 0xFFFFFFFF, (p0 >> 32) ^ c3 ^ k1, p0 & 0xFFFFFFFF
+        k0, k1 = (k0 + int(WEYL_0)) & 0xFFFFFFFF, (k1 + int(WEYL_1)) & 0xFFFFFFFF
+    return c0, c1, c2, c3
+
+
+def derive_key(seed, step, site, tag=DROPOUT_TAG):
+    """(k0, k1, stream) of one training step and site, as uint32."""
+    seed, step = int(seed) & (2**64 - 1), int(step) & (2**64 - 1)
+    counter = (step & 0xFFFFFFFF, step >> 32, int(site) & 0xFFFFFFFF, tag)
+    k0, k1, stream, _ = philox_python(counter, (seed & 0xFFFFFFFF, seed >> 32))
+    return np.uint32(k0), np.uint32(k1), np.uint32(stream)

@@ -1,0 +1,107 @@
+"""Slow, obvious numpy of every kernel: what tests and `self_check` compare with."""
+
+import numpy as np
+
+from .masks import mask_parameters
+from .philox import GROUP, LANES, derive_key, philox_python
+
+
+def edges_of(indptr, edge_ids=None):
+    """(target row, CSR position, edge id) of each arc, row by row."""
+    for i in range(len(indptr) - 1):
+        for e in range(int(indptr[i]), int(indptr[i + 1])):
+            yield i, e, e if edge_ids is None else int(edge_ids[e])
+
+
+def message(indices, feats, e, edge_id, edge_weight, source_scale):
+    """What arc e carries, in float64."""
+    value = feats[indices[e]].astype(np.float64)
+    if edge_weight is not None:
+        value = value * float(edge_weight[edge_id])
+    if source_scale is not None:
+        value = value * float(source_scale[indices[e]])
+    return value
+
+
+def spmm(
+    indptr, indices, feats, reduce="sum", edge_weight=None, out=None, *, edge_ids=None, source_scale=None,
+    target_scale=None, accumulate=False, degree=None, keep_inf=False,
+):  # fmt: skip
+    """aggregate.spmm, arc by arc in float64."""
+    rows = len(indptr) - 1
+    if reduce in ("max", "min"):
+        return _extreme(indptr, indices, feats, reduce, edge_weight, edge_ids, source_scale, keep_inf)
+    sums = np.zeros((rows, feats.shape[1]))
+    for i, e, edge_id in edges_of(indptr, edge_ids):
+        sums[i] += message(indices, feats, e, edge_id, edge_weight, source_scale)
+    if reduce == "mean":
+        count = np.diff(indptr) if degree is None else np.asarray(degree)
+        sums = np.divide(sums, count[:, None], out=np.zeros_like(sums), where=count[:, None] > 0)
+    if target_scale is not None:
+        sums = sums * np.asarray(target_scale, np.float64)[:, None]
+    if accumulate:
+        sums = sums + out
+    return sums.astype(feats.dtype)
+
+
+def _extreme(indptr, indices, feats, reduce, edge_weight, edge_ids, source_scale, keep_inf):
+    shape = (len(indptr) - 1, feats.shape[1])
+    sign = 1 if reduce == "max" else -1
+    best, winner, chosen = np.full(shape, -np.inf), np.full(shape, -1), np.full(shape, -1)
+    for i, e, edge_id in edges_of(indptr, edge_ids):
+        value = sign * message(indices, feats, e, edge_id, edge_weight, source_scale)
+        better = (winner[i] < 0) | (value > best[i]) | ((value == best[i]) & (edge_id < chosen[i]))
+        best[i][better], winner[i][better], chosen[i][better] = value[better], e, edge_id
+    best = sign * best
+    return np.where((winner < 0) & (not keep_inf), 0, best).astype(feats.dtype), winner
+
+
+def sddmm(indptr, indices, source_rows, target_rows, out=None, *, edge_ids=None):
+    """Dot products arc by arc in float64."""
+    values = np.zeros(len(indices)) if out is None else out.astype(np.float64)
+    for i, e, edge_id in edges_of(indptr, edge_ids):
+        values[edge_id] = np.dot(source_rows[indices[e]].astype(np.float64), target_rows[i].astype(np.float64))
+    return values.astype(source_rows.dtype)
+
+
+def csr_from_edges(src, dst, num_rows):
+    """A stable sort."""
+    order = np.argsort(dst, kind="stable")
+    indptr = np.concatenate([[0], np.cumsum(np.bincount(dst, minlength=num_rows))])
+    return indptr, np.asarray(src)[order], order
+
+
+def transpose_csr(indptr, indices, num_cols):
+    """A stable sort of the arcs by source."""
+    rows = np.repeat(np.arange(len(indptr) - 1), np.diff(indptr))
+    return csr_from_edges(rows, indices, num_cols)
+
+
+def pack_rows(feats, rows):
+    """Fancy indexing."""
+    return feats[rows]
+
+
+def add_rows(out, rows, packed):
+    """Unbuffered addition, which is right for repeated rows too."""
+    out = out.copy()
+    np.add.at(out, rows, packed)
+    return out
+
+
+def random_bits(row_id, column, key):
+    """The 16 bits of one element, with Python integers."""
+    k0, k1, stream = (int(word) for word in key)
+    row = int(row_id) & (2**64 - 1)
+    group, r = divmod(column, GROUP)
+    half, lane = divmod(r, LANES)
+    words = philox_python((group * LANES + lane, row & 0xFFFFFFFF, row >> 32, stream), (k0, k1))
+    return words[half // 2] >> 16 * (half % 2) & 0xFFFF
+
+
+def dropout(feats, row_ids, p, *, seed, step, site):
+    """Element by element."""
+    key = derive_key(seed, step, site)
+    threshold, scale = mask_parameters(p, feats.dtype)
+    keep = [[random_bits(row, k, key) >= threshold for k in range(feats.shape[1])] for row in row_ids]
+    return np.where(np.reshape(keep, feats.shape), feats * scale, 0).astype(feats.dtype)

@@ -1,0 +1,105 @@
+"""CSR from edges, and its transpose: the work done once per graph.
+
+Both are one parallel counting sort. Each of B blocks of edges counts its edges per row; a scan over (row, block)
+gives every block its own first place in every row; then each block places its edges in order. The sort is stable
+and its result does not depend on B, which is the number of threads.
+"""
+
+import numpy as np
+
+from .arrays import index_array, indptr_array
+from .jit import kernel
+from .threads import get_num_threads, run
+
+BLOCK_EDGES = 1 << 16  # fewer edges than this per block are not worth another histogram
+
+
+def csr_from_edges(src, dst, num_rows):
+    """Group edges by target.
+
+    Args: src, dst int [E], ids in [0, num_rows) for dst; num_rows: number of targets.
+    Returns: indptr int64 [num_rows + 1], indices [E] in src's dtype, edge_ids int64 [E]: CSR position -> input edge.
+    Raises: ValueError if lengths differ or a target is out of range.
+    Notes: stable: inside a row edges keep their input order. Memory 8 · num_rows per thread.
+    """
+    src, dst = index_array(src, "src"), index_array(dst, "dst")
+    if len(src) != len(dst):
+        raise ValueError(f"src and dst must be equally long, got {len(src)} and {len(dst)}")
+    if len(dst) and (int(dst.min()) < 0 or int(dst.max()) >= num_rows):
+        raise ValueError(f"dst must lie in [0, {num_rows}), got [{dst.min()}, {dst.max()}]")
+    indptr, edge_ids = _grouped(dst, num_rows)
+    indices = np.empty(len(src), src.dtype)
+    run(_take, _edge_blocks(len(src)), src, edge_ids, indices)
+    return indptr, indices, edge_ids
+
+
+def transpose_csr(indptr, indices, num_cols):
+    """The same arcs grouped by source.
+
+    Args: indptr int [R + 1] starting at 0; indices int [E] in [0, num_cols).
+    Returns: indptr_t int64 [num_cols + 1]; indices_t [E] in the dtype of indices (the old row of each arc);
+        positions int64 [E]: transposed position -> original CSR position.
+    Raises: ValueError if an index is out of range.
+    """
+    indptr, indices = indptr_array(indptr), index_array(indices)
+    rows = np.repeat(np.arange(len(indptr) - 1, dtype=indices.dtype), np.diff(indptr))
+    if len(rows) != len(indices):
+        raise ValueError(f"indptr covers {len(rows)} arcs, indices has {len(indices)}")
+    return csr_from_edges(rows, indices, num_cols)
+
+
+def _edge_blocks(num_edges):
+    blocks = max(1, min(get_num_threads(), num_edges // BLOCK_EDGES))
+    return [num_edges * b // blocks for b in range(blocks + 1)]
+
+
+def _grouped(keys, num_rows):
+    """indptr and the stable order of edges by key."""
+    blocks = _edge_blocks(len(keys))
+    bounds = np.asarray(blocks, np.int64)
+    places = np.zeros((len(blocks) - 1, num_rows), np.int64)
+    indptr = np.empty(num_rows + 1, np.int64)
+    order = np.empty(len(keys), np.int64)
+    each = range(len(blocks))
+    run(_count, each, bounds, keys, places)
+    _scan(places, indptr)
+    run(_place, each, bounds, keys, places, order)
+    return indptr, order
+
+
+@kernel
+def _count(start, stop, bounds, keys, places):
+    """places[b, r] = edges of block b with key r."""
+    for block in range(start, stop):
+        for e in range(bounds[block], bounds[block + 1]):
+            places[block, keys[e]] += 1
+
+
+@kernel
+def _scan(places, indptr):
+    """Counts become each block's first place in each row."""
+    total = np.int64(0)
+    for row in range(places.shape[1]):
+        indptr[row] = total
+        for block in range(places.shape[0]):
+            count = places[block, row]
+            places[block, row] = total
+            total += count
+    indptr[places.shape[1]] = total
+
+
+@kernel
+def _place(start, stop, bounds, keys, places, order):
+    """Writes the places of blocks [start, stop) in `order`."""
+    for block in range(start, stop):
+        for e in range(bounds[block], bounds[block + 1]):
+            place = places[block, keys[e]]
+            order[place] = e
+            places[block, keys[e]] = place + 1
+
+
+@kernel
+def _take(start, stop, values, order, out):
+    """Writes out[start:stop]."""
+    for i in range(start, stop):
+        out[i] = values[order[i]]

@@ -1,0 +1,170 @@
+"""One pool of threads for all kernels: `run` gives row chunks to whoever is free.
+
+A kernel is a compiled function `f(start, stop, *args)` that writes rows `[start, stop)` and nothing else, and
+releases the GIL while it runs. The calling thread works too, so a call never waits for a busy pool and calls from
+several Python threads at once (torch's autograd has its own) are safe. Which thread gets which chunk changes from
+call to call; the bits of the result do not, because each row is one thread's work in a fixed order.
+"""
+
+import itertools
+import os
+import threading
+from queue import SimpleQueue
+
+import numpy as np
+
+from .jit import kernel
+
+CHUNKS_PER_THREAD = 8
+SERIAL_WORK = 1 << 15  # elements touched; below this waking a thread costs more than it brings
+
+
+class Pool:
+    """Worker threads that wait on one queue; they are started when first needed and again after a fork."""
+
+    def __init__(self):
+        self.num_threads = _default_threads()
+        self._forget()
+        os.register_at_fork(after_in_child=self._forget)
+
+    def _forget(self):
+        self._queue = SimpleQueue()
+        self._started = 0
+        self._lock = threading.Lock()
+
+    def run(self, task, helpers):
+        """Call `task()` here and on `helpers` other threads; return when all have returned."""
+        if self._started < helpers:
+            self._start(helpers)
+        calls = [_Call(task) for _ in range(helpers)]
+        for call in calls:
+            self._queue.put(call)
+        try:
+            task()
+        finally:
+            for call in calls:
+                call.join()
+
+    def _start(self, wanted):
+        with self._lock:
+            while self._started < wanted:
+                threading.Thread(target=_work, args=(self._queue,), daemon=True, name="distgnn-kernel").start()
+                self._started += 1
+
+
+class _Call:
+    """One request to a worker: taken at most once, by the worker or, if none came in time, cancelled by the caller."""
+
+    def __init__(self, task):
+        self.task = task
+        self.error = None
+        self._claim = threading.Lock()
+        self._done = threading.Lock()
+        self._done.acquire()
+
+    def work(self):
+        if not self._claim.acquire(blocking=False):
+            return
+        try:
+            self.task()
+        except BaseException as error:
+            self.error = error
+        self._done.release()
+
+    def join(self):
+        if self._claim.acquire(blocking=False):
+            return  # nobody began: the chunks are all done by others
+        self._done.acquire()
+        if self.error is not None:
+            raise self.error
+
+
+def _work(queue):
+    while True:
+        queue.get().work()
+
+
+def _default_threads():
+    """DISTGNN_NUM_THREADS, else OMP_NUM_THREADS (what torch obeys), else the cores this process may use."""
+    for name in ("DISTGNN_NUM_THREADS", "OMP_NUM_THREADS"):
+        value = os.environ.get(name, "").split(",")[0].strip()
+        if value.isdigit() and int(value) > 0:
+            return int(value)
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+_pool = Pool()
+
+
+def set_num_threads(num_threads):
+    """Use this many threads in every kernel from now on.
+
+    Raises: ValueError if it is not a positive integer.
+    """
+    if int(num_threads) < 1:
+        raise ValueError(f"num_threads must be at least 1, got {num_threads}")
+    _pool.num_threads = int(num_threads)
+
+
+def get_num_threads():
+    """Number of threads a large kernel call uses."""
+    return _pool.num_threads
+
+
+def run(function, bounds, *args):
+    """Call `function(bounds[i], bounds[i + 1], *args)` for every chunk, in any order, on all threads."""
+    last = len(bounds) - 1
+    if last == 1:
+        function(bounds[0], bounds[1], *args)
+        return
+    chunks = itertools.count()
+
+    def task():
+        for chunk in iter(chunks.__next__, None):
+            if chunk >= last:
+                return
+            function(bounds[chunk], bounds[chunk + 1], *args)
+
+    _pool.run(task, min(_pool.num_threads, last) - 1)
+
+
+def even_chunks(num_rows, work_per_row):
+    """Bounds of row chunks of equal length, as a list of int."""
+    pieces = _pieces(num_rows, num_rows * work_per_row)
+    return [num_rows * i // pieces for i in range(pieces + 1)]
+
+
+def edge_chunks(indptr, width):
+    """Bounds of row chunks with about equal numbers of edges (and rows), as a list of int."""
+    num_rows = len(indptr) - 1
+    pieces = _pieces(num_rows, (num_rows + int(indptr[-1]) - int(indptr[0])) * width)
+    if pieces == 1:
+        return [0, num_rows]
+    bounds = np.empty(pieces + 1, np.int64)
+    _balance(indptr, bounds)
+    return bounds.tolist()
+
+
+def _pieces(num_rows, work):
+    if _pool.num_threads == 1 or work < SERIAL_WORK:
+        return 1
+    return max(1, min(num_rows, _pool.num_threads * CHUNKS_PER_THREAD))
+
+
+@kernel
+def _balance(indptr, bounds):
+    """bounds[p] = first row r with (edges before r) + (rows before r) >= share p of the total."""
+    num_rows = indptr.shape[0] - 1
+    pieces = bounds.shape[0] - 1
+    total = indptr[num_rows] - indptr[0] + num_rows
+    for piece in range(pieces + 1):
+        share = total * piece // pieces
+        low, high = 0, num_rows
+        while low < high:
+            middle = (low + high) // 2
+            if indptr[middle] - indptr[0] + middle < share:
+                low = middle + 1
+            else:
+                high = middle
+        bounds[piece] = low
+    bounds[pieces] = num_rows

@@ -1,0 +1,66 @@
+"""Dropout masks belong to vertices."""
+
+import numpy as np
+import pytest
+
+from distgnn.kernels import dropout, philox, reference
+
+from .graphs import rows_of
+
+KEY = {"seed": 3, "step": 11, "site": 2}
+
+
+def test_philox_known_answers():
+    """Salmon et al.'s test vectors (Random123, kat_vectors)."""
+    zero = (0x6627E8D5, 0xE169C58D, 0xBC57AC4C, 0x9B00DBD8)
+    ones = (0x408F276D, 0x41C83B0E, 0xA20BC7C6, 0x6D5451FD)
+    assert philox.philox_python((0, 0, 0, 0), (0, 0)) == zero
+    assert philox.philox_python((0xFFFFFFFF,) * 4, (0xFFFFFFFF,) * 2) == ones
+
+
+@pytest.mark.parametrize("width", [1, 17, 128, 300])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_against_reference(width, dtype, num_threads):
+    feats, ids = rows_of(12, width, dtype), np.arange(12) * 2**36
+    np.testing.assert_array_equal(dropout(feats, ids, 0.4, **KEY), reference.dropout(feats, ids, 0.4, **KEY))
+
+
+def test_rows_carry_their_mask_with_them(num_threads):
+    feats, ids = np.ones((200, 70), np.float32), np.random.default_rng(0).integers(0, 2**62, 200)
+    order = np.random.default_rng(1).permutation(200)
+    np.testing.assert_array_equal(dropout(feats, ids, 0.5, **KEY)[order], dropout(feats, ids[order], 0.5, **KEY))
+
+
+def test_every_part_of_the_key_counts():
+    feats, ids = np.ones((50, 64), np.float32), np.arange(50)
+    masks = [dropout(feats, ids, 0.5, **{**KEY, **change}) for change in ({}, {"seed": 4}, {"step": 12}, {"site": 3})]
+    masks.append(dropout(feats, ids + 50, 0.5, **KEY))
+    for i, a in enumerate(masks):
+        for b in masks[:i]:
+            assert 0.4 < (a == b).mean() < 0.6
+
+
+@pytest.mark.parametrize("p", [0.1, 0.5, 0.9])
+def test_shares(p):
+    """320,000 draws: five standard deviations of the share are 0.0044 at most; rows and columns alike."""
+    out = dropout(np.ones((1000, 320), np.float32), np.arange(1000), p, **KEY)
+    assert set(np.unique(out)) == {np.float32(0), np.float32(1 / (1 - p))}
+    assert abs((out == 0).mean() - p) < 0.0045
+    assert abs((out == 0).mean(axis=0) - p).max() < 0.08 and abs((out == 0).mean(axis=1) - p).max() < 0.15
+
+
+def test_limits_and_in_place():
+    feats, ids = rows_of(5, 10), np.arange(5)
+    np.testing.assert_array_equal(dropout(feats, ids, 0.0, **KEY), feats)
+    assert not dropout(feats, ids, 1.0, **KEY).any()
+    expected = dropout(feats, ids, 0.5, **KEY)
+    assert dropout(feats, ids, 0.5, out=feats, **KEY) is feats
+    np.testing.assert_array_equal(feats, expected)
+
+
+def test_bad_arguments():
+    feats = rows_of(5, 10)
+    with pytest.raises(ValueError):
+        dropout(feats, np.arange(5), 1.5, **KEY)
+    with pytest.raises(ValueError):
+        dropout(feats, np.arange(4), 0.5, **KEY)

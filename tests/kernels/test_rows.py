@@ -1,0 +1,40 @@
+"""Packing and adding rows."""
+
+import numpy as np
+import pytest
+
+from distgnn.kernels import add_rows, pack_rows, reference
+
+from .graphs import rows_of
+
+
+@pytest.mark.parametrize("width", [1, 16, 47])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_pack_and_add(width, dtype, num_threads):
+    feats, rows = rows_of(30, width, dtype), np.array([4, 29, 0, 7], np.int32)
+    packed = pack_rows(feats, rows)
+    np.testing.assert_array_equal(packed, reference.pack_rows(feats, rows))
+    expected = reference.add_rows(feats, rows, packed)
+    assert add_rows(feats, rows, packed) is feats
+    np.testing.assert_array_equal(feats, expected)
+
+
+def test_pack_into_a_buffer():
+    feats, buffer = rows_of(9, 4), np.zeros((7, 4), np.float32)
+    pack_rows(feats, np.array([3, 3, 8]), out=buffer[2:5])
+    np.testing.assert_array_equal(buffer[2:5], feats[[3, 3, 8]])
+    assert not buffer[:2].any() and not buffer[5:].any()
+
+
+def test_no_rows():
+    assert pack_rows(rows_of(9, 4), np.zeros(0, np.int32)).shape == (0, 4)
+    add_rows(rows_of(9, 4), np.zeros(0, np.int32), rows_of(0, 4))
+
+
+def test_bad_arguments():
+    with pytest.raises(ValueError):
+        pack_rows(rows_of(9, 4), np.array([1]), out=np.zeros((2, 4), np.float32))
+    with pytest.raises(ValueError):
+        add_rows(rows_of(9, 4), np.array([1, 2]), rows_of(3, 4))
+    with pytest.raises(ValueError):
+        add_rows(rows_of(9, 4), np.array([1]), rows_of(1, 4, np.float64))

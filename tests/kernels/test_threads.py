@@ -1,0 +1,67 @@
+"""The pool: any thread may call, errors come back, small work stays where it is."""
+
+import threading
+
+import numpy as np
+import pytest
+
+from distgnn import kernels
+from distgnn.kernels import threads
+
+from .graphs import awkward, rows_of
+
+
+def test_calls_from_many_threads_at_once(num_threads):
+    indptr, indices, sources = awkward("random")
+    feats = rows_of(sources, 64)
+    expected, results = kernels.spmm(indptr, indices, feats), [None] * 8
+
+    def work(place):
+        for _ in range(20):
+            results[place] = kernels.spmm(indptr, indices, feats)
+
+    workers = [threading.Thread(target=work, args=(i,)) for i in range(8)]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
+    for result in results:
+        np.testing.assert_array_equal(result, expected)
+
+
+def test_an_error_in_a_worker_reaches_the_caller(num_threads):
+    def fail(start, stop):
+        raise ArithmeticError(start)
+
+    with pytest.raises(ArithmeticError):
+        threads.run(fail, [0, 1, 2, 3])
+
+
+def test_every_chunk_runs_once(num_threads):
+    seen = np.zeros(1000, int)
+
+    def touch(start, stop):
+        seen[start:stop] += 1
+
+    threads.run(touch, threads.even_chunks(1000, 1))
+    assert (seen == 1).all()
+
+
+def test_edge_chunks_cover_rows_and_balance_edges(monkeypatch):
+    monkeypatch.setattr(threads, "SERIAL_WORK", 0)
+    threads.set_num_threads(4)
+    indptr = np.concatenate([[0], np.cumsum(np.random.default_rng(0).integers(0, 9, 5000))])
+    bounds = threads.edge_chunks(indptr, 1)
+    threads.set_num_threads(threads._default_threads())
+    assert bounds[0] == 0 and bounds[-1] == 5000 and bounds == sorted(bounds)
+    share = np.diff(indptr[bounds]) / indptr[-1] * (len(bounds) - 1)
+    assert abs(share - 1).max() < 0.1
+
+
+def test_bad_thread_count():
+    with pytest.raises(ValueError):
+        kernels.set_num_threads(0)
+
+
+def test_self_check_passes():
+    assert all(ok for _, ok, _ in kernels.self_check())
