@@ -1,0 +1,95 @@
+"""Read .npy and .npz arrays that nobody has checked: no pickle, mapped where the format allows, one-line errors."""
+
+import json
+import struct
+import zipfile
+import zlib
+from pathlib import Path
+
+import numpy as np
+
+from distgnn.errors import GraphFormatError, InputError
+
+DAMAGE = (ValueError, OSError, EOFError, KeyError, SyntaxError, struct.error, zipfile.BadZipFile, zlib.error)
+
+
+def damaged(path: Path, error: Exception) -> GraphFormatError:
+    """The error for a file that does not read."""
+    reason = " ".join(str(error).split()) or type(error).__name__
+    if "pickle" in reason:
+        reason = "it holds Python objects or is no array file"
+    return GraphFormatError(f"{path}: damaged or not the expected file ({reason[:160]}); write or download it again")
+
+
+def check_file(path: Path) -> None:
+    """Raise InputError if a file is missing or not readable."""
+    if not path.is_file():
+        raise InputError(f"{path}: no such file")
+
+
+def read_npy(path: Path) -> np.ndarray:
+    """An array mapped from a .npy file (read-only), never unpickled."""
+    check_file(path)
+    try:
+        return np.load(path, mmap_mode="r", allow_pickle=False)
+    except DAMAGE as error:
+        raise damaged(path, error) from error
+
+
+def read_npz(path: Path, required: tuple[str, ...] = ()) -> dict[str, np.ndarray]:
+    """All arrays of a .npz file; uncompressed members are mapped where they lie, others are read.
+
+    Raises: GraphFormatError if the file is damaged or lacks a required member.
+    """
+    check_file(path)
+    try:
+        with zipfile.ZipFile(path) as archive:
+            members = {info.filename.removesuffix(".npy"): info for info in archive.infolist()}
+            missing = [name for name in required if name not in members]
+            if missing:
+                raise GraphFormatError(f"{path}: lacks the array {missing[0]!r}; it holds {', '.join(sorted(members))}")
+            return {name: _read_member(path, archive, info) for name, info in members.items()}
+    except GraphFormatError:
+        raise
+    except (*DAMAGE, NotImplementedError, RuntimeError) as error:
+        raise damaged(path, error) from error
+
+
+def _read_member(path: Path, archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> np.ndarray:
+    if info.compress_type == zipfile.ZIP_STORED and info.file_size > 1 << 16:
+        return _map_member(path, info)
+    with archive.open(info) as stream:
+        return np.lib.format.read_array(stream, allow_pickle=False)
+
+
+def _map_member(path: Path, info: zipfile.ZipInfo) -> np.ndarray:
+    """Map a member that is stored as it is: the local header says where its bytes begin."""
+    with open(path, "rb") as stream:
+        stream.seek(info.header_offset)
+        header = stream.read(30)
+        name_bytes, extra_bytes = struct.unpack("<HH", header[26:30])
+        begin = info.header_offset + 30 + name_bytes + extra_bytes
+        stream.seek(begin)
+        version = np.lib.format.read_magic(stream)
+        readers = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
+        if version not in readers:
+            raise ValueError(f"unknown array format version {version}")
+        shape, fortran, dtype = readers[version](stream)
+        if dtype.hasobject:
+            raise ValueError("it holds Python objects")
+        offset = stream.tell()
+    if offset - begin + int(np.prod(shape, dtype=object)) * dtype.itemsize > info.file_size:
+        raise ValueError("an array is shorter than its header says")
+    return np.memmap(path, dtype=dtype, mode="r", offset=offset, shape=shape, order="F" if fortran else "C")
+
+
+def read_json(path: Path) -> dict:
+    """A JSON object."""
+    check_file(path)
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+    except (ValueError, OSError) as error:
+        raise damaged(path, error) from error
+    if not isinstance(content, dict):
+        raise GraphFormatError(f"{path}: expected a JSON object, found {type(content).__name__}")
+    return content

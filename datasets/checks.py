@@ -1,0 +1,226 @@
+"""Check a graph at the border, and count what is unusual in it.
+
+Legend: N vertices, E edges (rows of the input). Arrays may be mapped from disk: all passes go block by block.
+"""
+
+from collections.abc import Iterator
+
+import numpy as np
+import scipy.sparse
+
+BLOCK_BYTES = 1 << 25
+SPLITS = ("train", "valid", "test")
+
+
+def blocks(array: np.ndarray) -> Iterator[tuple[int, np.ndarray]]:
+    """(first row, rows) over an array, about 32 MB at a time."""
+    row_bytes = max(array.itemsize * int(np.prod(array.shape[1:])), 1)
+    step = max(BLOCK_BYTES // row_bytes, 1)
+    for start in range(0, len(array), step):
+        yield start, array[start : start + step]
+
+
+def check_graph(graph) -> None:
+    """Raise through `graph.fail` at the first thing that is wrong."""
+    if not isinstance(graph.num_nodes, int | np.integer) or isinstance(graph.num_nodes, bool):
+        graph.fail("num_nodes", f"num_nodes must be a whole number, found {graph.num_nodes!r}")
+    if graph.num_nodes < 1:
+        graph.fail("num_nodes", f"the graph has {graph.num_nodes} vertices; at least one is needed")
+    _check_edges(graph)
+    _check_feats(graph)
+    _check_labels(graph)
+    _check_edge_weight(graph)
+    _check_edge_feats(graph)
+    _check_splits(graph)
+
+
+def _check_edges(graph) -> None:
+    edges = graph.edges
+    if edges.ndim != 2 or edges.shape[1] != 2:
+        hint = "; transpose it" if edges.ndim == 2 and edges.shape[0] == 2 else ""
+        graph.fail("edges", f"expected shape [E, 2], found {list(edges.shape)}{hint}")
+    if edges.dtype.kind not in "iu":
+        graph.fail("edges", f"expected integer vertex ids, found {edges.dtype}; store them as int32 or int64")
+    for start, block in blocks(edges):
+        if block.min() < 0 or block.max() >= graph.num_nodes:
+            row, column = np.argwhere((block < 0) | (block >= graph.num_nodes))[0]
+            what = "a negative vertex id" if block[row, column] < 0 else "a vertex id outside the graph"
+            graph.fail(
+                "edges",
+                f"row {start + row} holds {what}, {block[row, column]} (num_nodes is {graph.num_nodes}; "
+                f"ids run from 0 to {graph.num_nodes - 1})",
+            )
+
+
+def first_not_finite(array: np.ndarray) -> int | None:
+    """Index of the first row (or entry) with a NaN or an infinity, or None."""
+    for start, block in blocks(array):
+        # One cheap pass: a NaN or an infinity anywhere shows in the sum; only then look closer.
+        with np.errstate(over="ignore", invalid="ignore"):
+            total = np.sum(block, dtype=np.float64)
+        if not np.isfinite(total):
+            bad = ~np.isfinite(block).reshape(len(block), -1).all(axis=1)
+            if bad.any():
+                return start + int(np.argmax(bad))
+    return None
+
+
+def _check_feats(graph) -> None:
+    feats = graph.feats
+    if feats is None:
+        return
+    if feats.ndim != 2 or feats.shape[0] != graph.num_nodes:
+        graph.fail("feats", f"expected shape [{graph.num_nodes}, D], one row per vertex, found {list(feats.shape)}")
+    if feats.shape[1] < 1:
+        graph.fail("feats", "rows are 0 wide; leave the features out instead")
+    if feats.dtype.kind not in "fiub":
+        graph.fail("feats", f"expected numbers, found {feats.dtype}; store float32")
+    if scipy.sparse.issparse(feats):
+        entry = first_not_finite(feats.data)
+        row = None if entry is None else int(np.searchsorted(feats.indptr, entry, side="right")) - 1
+    else:
+        row = first_not_finite(feats) if feats.dtype.kind == "f" else None
+    if row is not None:
+        graph.fail("feats", f"row {row} holds a value that is NaN or infinite; replace it, for example by 0")
+
+
+def _check_labels(graph) -> None:
+    labels = graph.labels
+    if labels is None:
+        return
+    if labels.ndim not in (1, 2) or len(labels) != graph.num_nodes:
+        expected = f"[{graph.num_nodes}] or [{graph.num_nodes}, C]"
+        graph.fail("labels", f"expected shape {expected}, one row per vertex, found {list(labels.shape)}")
+    if labels.dtype.kind not in "iu":
+        graph.fail("labels", f"expected integers, found {labels.dtype}")
+    if labels.ndim == 2:
+        _check_multilabels(graph)
+        return
+    classes = graph.num_label_classes
+    bad = labels < -1 if classes is None else (labels < -1) | (labels >= classes)
+    if bad.any():
+        row = int(np.argmax(bad))
+        allowed = f"0 to {classes - 1}" if classes is not None else "0 and up"
+        graph.fail("labels", f"row {row} holds label {labels[row]}; allowed are {allowed}, and -1 for no label")
+
+
+def _check_multilabels(graph) -> None:
+    labels = graph.labels
+    if labels.shape[1] < 1:
+        graph.fail("labels", "rows are 0 wide; leave the labels out instead")
+    for start, block in blocks(labels):
+        bad = ((block < -1) | (block > 1)).any(axis=1)
+        none = block == -1
+        bad |= none.any(axis=1) & ~none.all(axis=1)
+        if bad.any():
+            row = start + int(np.argmax(bad))
+            graph.fail("labels", f"row {row}: with several labels per vertex a row is all 0 and 1, or all -1 for none")
+
+
+def _check_edge_weight(graph) -> None:
+    weight = graph.edge_weight
+    if weight is None:
+        return
+    if weight.shape != (graph.num_edges,):
+        graph.fail("edge_weight", f"expected shape [{graph.num_edges}], one per edge, found {list(weight.shape)}")
+    if weight.dtype.kind not in "fiu":
+        graph.fail("edge_weight", f"expected numbers, found {weight.dtype}; store float32")
+    row = first_not_finite(weight)
+    if row is not None:
+        graph.fail("edge_weight", f"row {row} is NaN or infinite")
+
+
+def _check_edge_feats(graph) -> None:
+    feats = graph.edge_feats
+    if feats is None:
+        return
+    if feats.ndim != 2 or len(feats) != graph.num_edges:
+        graph.fail("edge_feats", f"expected shape [{graph.num_edges}, D], one row per edge, found {list(feats.shape)}")
+    row = first_not_finite(feats) if feats.dtype.kind == "f" else None
+    if row is not None:
+        graph.fail("edge_feats", f"row {row} holds a value that is NaN or infinite")
+
+
+def _check_splits(graph) -> None:
+    member = np.full(graph.num_nodes, -1, dtype=np.int8)
+    for number, name in enumerate(SPLITS):
+        ids = getattr(graph, name)
+        if ids is None:
+            continue
+        if ids.ndim != 1 or ids.dtype.kind not in "iu":
+            graph.fail(name, f"expected a list of integer vertex ids, found {ids.dtype} {list(ids.shape)}")
+        bad = (ids < 0) | (ids >= graph.num_nodes)
+        if bad.any():
+            row = int(np.argmax(bad))
+            graph.fail(name, f"row {row} holds vertex {ids[row]}; ids run from 0 to {graph.num_nodes - 1}")
+        _check_split_members(graph, name, number, member)
+
+
+def _check_split_members(graph, name: str, number: int, member: np.ndarray) -> None:
+    ids = getattr(graph, name)
+    taken = member[ids] >= 0
+    if taken.any():
+        row = int(np.argmax(taken))
+        other = SPLITS[member[ids[row]]]
+        graph.fail(name, f"row {row}, vertex {ids[row]}, is also in {other}; splits must not overlap")
+    member[ids] = number
+    if np.count_nonzero(member == number) != len(ids):
+        order = np.argsort(ids, kind="stable")
+        again = order[1:][ids[order][1:] == ids[order][:-1]].min()
+        graph.fail(name, f"row {again} repeats vertex {ids[again]}; name each vertex once")
+
+
+def pair_keys(sources: np.ndarray, targets: np.ndarray, num_nodes: int) -> np.ndarray:
+    """[E] int64: source * N + target (N < 3e9)."""
+    keys = sources.astype(np.int64)
+    keys *= num_nodes
+    keys += targets
+    return keys
+
+
+def count_graph(graph) -> dict[str, int]:
+    """The numbers of `GraphData.counts`."""
+    sources, targets = graph.edges[:, 0], graph.edges[:, 1]
+    touched = np.zeros(graph.num_nodes, dtype=bool)
+    touched[sources] = True
+    touched[targets] = True
+    duplicates, reciprocal = _count_pairs(sources, targets, graph.num_nodes, graph.directed)
+    labelled = graph.labelled
+    split = {name: getattr(graph, name) for name in SPLITS}
+    in_split = {name: 0 if ids is None else len(ids) for name, ids in split.items()}
+    unlabelled = sum(int(np.count_nonzero(~labelled[ids])) for ids in split.values() if ids is not None)
+    return {
+        "num_nodes": int(graph.num_nodes),
+        "num_edges": graph.num_edges,
+        "duplicates": duplicates,
+        "reciprocal": reciprocal,
+        "self_loops": int(np.count_nonzero(sources == targets)),
+        "isolated": int(graph.num_nodes - np.count_nonzero(touched)),
+        "labelled": int(np.count_nonzero(labelled)),
+        "unlabelled": int(graph.num_nodes - np.count_nonzero(labelled)),
+        **in_split,
+        "no_split": int(graph.num_nodes - sum(in_split.values())),
+        "split_unlabelled": unlabelled,
+    }
+
+
+def _count_pairs(sources, targets, num_nodes: int, directed: bool) -> tuple[int, int]:
+    """Duplicate rows and (directed only) rows whose reverse is there too."""
+    if not directed:
+        keys = pair_keys(np.minimum(sources, targets), np.maximum(sources, targets), num_nodes)
+        keys.sort()
+        return int(np.count_nonzero(keys[1:] == keys[:-1])), 0
+    keys = pair_keys(sources, targets, num_nodes)
+    keys.sort()
+    fresh = np.ones(len(keys), dtype=bool)
+    np.not_equal(keys[1:], keys[:-1], out=fresh[1:])
+    unique = keys[fresh]
+    rows_of = np.diff(np.append(np.flatnonzero(fresh), len(keys)))
+    u, v = np.divmod(unique, num_nodes)
+    back = v * num_nodes + u
+    back[u == v] = -1
+    order = np.argsort(back)
+    at = np.minimum(np.searchsorted(unique, back[order]), max(len(unique) - 1, 0))
+    found = np.zeros(len(unique), dtype=bool)
+    found[order] = unique[at] == back[order]
+    return int(len(keys) - len(unique)), int(rows_of[found].sum())

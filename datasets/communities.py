@@ -1,0 +1,148 @@
+"""`communities:`: planted communities with power-law degrees and noisy features, so that neighbours help.
+
+Legend: N vertices, E edges, D feature width, C classes.
+
+A vertex's class is that of its community. One feature row says little (its class centre under `noise`), the mean of
+a neighbourhood says much: of a vertex's edges a share `mixing` leads to anywhere, the rest stays in the community.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from distgnn.datasets.checks import pair_keys
+from distgnn.datasets.generator_spec import check_range, parse_spec
+from distgnn.datasets.graph_data import GraphData
+from distgnn.datasets.rmat import normal_rows, random_split, run_in_threads
+from distgnn.errors import InputError
+
+CHUNK = 1 << 20
+# Degrees follow a power law with this exponent, cut off at sqrt(N).
+EXPONENT = 2.5
+
+
+@dataclass(frozen=True)
+class CommunityOptions:
+    """What `communities:` understands."""
+
+    nodes: int = 20000
+    communities: int = 40
+    avg_degree: float = 12.0
+    feats: int = 64
+    classes: int = 10
+    noise: float = 1.0
+    mixing: float = 0.4
+    train: float = 0.2
+    seed: int = 0
+
+
+def make_communities(spec: str, seed: int = 0) -> GraphData:
+    """An undirected graph without duplicates and self-loops.
+
+    Args:
+        spec: `communities:nodes=,communities=,avg_degree=,feats=,classes=,noise=,mixing=,train=,seed=`; `train` is the
+            share of training vertices, half of the rest is for validation up to 20 %, all others for the test.
+    Returns: GraphData with float32 feats, labels and splits.
+    Notes: the same for any number of threads.
+    """
+    options = parse_spec(spec, CommunityOptions, seed)
+    _check_options(options)
+    streams = np.random.SeedSequence(options.seed).spawn(5)
+    rng = np.random.default_rng(streams[0])
+    community = _draw_communities(options, rng)
+    edges = _make_edges(options, community, rng, streams[1])
+    labels = community % options.classes
+    graph = GraphData(f"communities-{options.nodes}", options.nodes, edges, directed=False, notes={"source": spec})
+    graph.labels, graph.num_label_classes = labels.astype(np.int64), options.classes
+    graph.feats = _make_feats(options, labels, streams[2])
+    valid = min(0.2, (1 - options.train) / 2)
+    graph.train, graph.valid, graph.test = random_split(options.nodes, options.train, valid, rng)
+    return graph
+
+
+def _check_options(options: CommunityOptions) -> None:
+    limits = {
+        "nodes": (2, 2**31 - 1),
+        "communities": (1, 2**31 - 1),
+        "avg_degree": (1, 4096),
+        "feats": (1, 65536),
+        "classes": (1, 65536),
+        "noise": (0, 1e6),
+        "mixing": (0, 1),
+        "train": (0, 1),
+        "seed": (0, 2**63 - 1),
+    }
+    for key, (low, high) in limits.items():
+        check_range("communities", key, getattr(options, key), low, high)
+    if options.communities > options.nodes or options.classes > options.communities:
+        raise InputError(
+            f"communities: needs classes <= communities <= nodes, found {options.classes}, "
+            f"{options.communities}, {options.nodes}"
+        )
+
+
+def _draw_communities(options: CommunityOptions, rng: np.random.Generator) -> np.ndarray:
+    """[N] community of each vertex: sizes vary by a factor of a few, none is empty."""
+    share = rng.uniform(0.5, 1.5, options.communities)
+    cuts = np.cumsum(share) / share.sum() * (options.nodes - options.communities)
+    sizes = np.diff(np.concatenate([[0], np.round(cuts).astype(np.int64)])) + 1
+    return rng.permutation(np.repeat(np.arange(options.communities, dtype=np.int32), sizes))
+
+
+def _draw_out_rows(options: CommunityOptions, rng: np.random.Generator) -> np.ndarray:
+    """[N] rows that leave each vertex, at least one; each row gives two degrees in the mean."""
+    pull = (1 - rng.random(options.nodes)) ** (-1 / (EXPONENT - 1))
+    np.minimum(pull, np.sqrt(options.nodes), out=pull)
+    expected = pull * (options.avg_degree / 2 / pull.mean())
+    return np.maximum(np.floor(expected + rng.random(options.nodes)), 1).astype(np.int64)
+
+
+def _make_edges(options: CommunityOptions, community, rng, seed: np.random.SeedSequence) -> np.ndarray:
+    """[E, 2] int32: targets are drawn in proportion to degree, from the source's community or from all."""
+    out_rows = _draw_out_rows(options, rng)
+    order = np.argsort(community, kind="stable").astype(np.int32)
+    # Vertices by community, each as often as it has rows: a uniform draw from a range is a draw by degree.
+    stubs = np.repeat(order, out_rows[order])
+    members = np.bincount(community, weights=out_rows, minlength=options.communities).astype(np.int64)
+    begins = np.cumsum(members) - members
+    edges = np.empty((2, len(stubs)), dtype=np.int32)
+    starts = range(0, len(stubs), CHUNK)
+
+    def fill(start: int, chunk_seed: np.random.SeedSequence) -> None:
+        sources = stubs[start : start + CHUNK]
+        draw = np.random.default_rng(chunk_seed)
+        home = community[sources]
+        anywhere = draw.random(len(sources), dtype=np.float32) < options.mixing
+        length = np.where(anywhere, len(stubs), members[home])
+        place = (draw.random(len(sources)) * length).astype(np.int64)
+        place += np.where(anywhere, 0, begins[home])
+        edges[0, start : start + CHUNK] = sources
+        edges[1, start : start + CHUNK] = stubs[place]
+
+    run_in_threads(fill, starts, seed.spawn(len(starts)))
+    return _simplify(edges, options.nodes, rng)
+
+
+def _simplify(edges: np.ndarray, num_nodes: int, rng: np.random.Generator) -> np.ndarray:
+    """Drop self-loops and duplicates, and forget the order the rows were made in."""
+    low, high = np.minimum(edges[0], edges[1]), np.maximum(edges[0], edges[1])
+    keys = pair_keys(low, high, num_nodes)[low != high]
+    keys.sort()
+    keys = keys[np.concatenate([[True], keys[1:] != keys[:-1]])] if len(keys) else keys
+    rng.shuffle(keys)
+    result = np.empty((2, len(keys)), dtype=np.int32)
+    result[0], result[1] = keys // num_nodes, keys % num_nodes
+    return result.T
+
+
+def _make_feats(options: CommunityOptions, labels: np.ndarray, seed: np.random.SeedSequence) -> np.ndarray:
+    """[N, D]: the class centre (unit length) plus `noise` times standard normal / sqrt(2)."""
+    centre_seed, noise_seed = seed.spawn(2)
+    centres = normal_rows(options.classes, options.feats, centre_seed)
+    centres /= np.linalg.norm(centres, axis=1, keepdims=True)
+    feats = normal_rows(options.nodes, options.feats, noise_seed)
+    feats *= np.float32(options.noise / np.sqrt(2))
+    step = max(CHUNK // options.feats, 1)
+    for start in range(0, options.nodes, step):
+        feats[start : start + step] += centres[labels[start : start + step]]
+    return feats

@@ -1,0 +1,190 @@
+"""EdgeList: the rows that are cut and aggregated over, made from a graph's edges.
+
+Legend: N vertices, E rows of the input, M rows of the edge list.
+
+A row is one arc u -> v or, if the list is two-way, the two arcs u -> v and v -> u (a self-loop row: always one arc).
+The global arc id of row e is e forward and M + e backward.
+"""
+
+import numpy as np
+
+from distgnn.datasets.checks import pair_keys
+from distgnn.errors import InputError
+
+DIRECTIONS = ("stored", "both", "reversed")
+SELF_LOOPS = ("keep", "add", "remove")
+
+
+class EdgeList:
+    """Rows of edges over N vertices.
+
+    Args:
+        num_nodes: N.
+        src, dst: [M] int32 if ids fit, else int64; contiguous, not to be written to.
+        two_way: whether a row stands for both arcs.
+        edge_ids: [M] int64 row of GraphData.edges, -1 for an added self-loop; None if row e is row e of the input.
+        edge_weight: [M] float32 or None.
+        direction, self_loops: the choices it was made with.
+        report: what was merged, removed and added.
+    """
+
+    def __init__(
+        self,
+        num_nodes: int,
+        src: np.ndarray,
+        dst: np.ndarray,
+        two_way: bool,
+        edge_ids: np.ndarray | None = None,
+        edge_weight: np.ndarray | None = None,
+        direction: str = "stored",
+        self_loops: str = "keep",
+        report: dict | None = None,
+    ) -> None:
+        self.num_nodes = num_nodes
+        self.src = src
+        self.dst = dst
+        self.two_way = two_way
+        self.edge_weight = edge_weight
+        self.direction = direction
+        self.self_loops = self_loops
+        self.report = report if report is not None else {}
+        self._edge_ids = edge_ids
+
+    @property
+    def num_rows(self) -> int:
+        """M."""
+        return len(self.src)
+
+    @property
+    def edge_ids(self) -> np.ndarray:
+        """[M] int64: the row of GraphData.edges, -1 for an added self-loop; made at each call if it is the identity."""
+        return np.arange(self.num_rows, dtype=np.int64) if self._edge_ids is None else self._edge_ids
+
+    @property
+    def rows_are_input_rows(self) -> bool:
+        """Whether row e is row e of GraphData.edges."""
+        return self._edge_ids is None
+
+    @property
+    def num_self_loops(self) -> int:
+        """Rows that are self-loops."""
+        return int(np.count_nonzero(self.src == self.dst))
+
+    @property
+    def num_arcs(self) -> int:
+        """Directed messages: a two-way row counts twice unless it is a self-loop."""
+        return 2 * self.num_rows - self.num_self_loops if self.two_way else self.num_rows
+
+    def arcs(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """All arcs in the order of their ids.
+
+        Returns: sources, targets (dtype of src) and global arc ids int64, each [num_arcs].
+        """
+        forward = np.arange(self.num_rows, dtype=np.int64)
+        if not self.two_way:
+            return self.src, self.dst, forward
+        rows = np.flatnonzero(self.src != self.dst)
+        sources = np.concatenate([self.src, self.dst[rows]])
+        targets = np.concatenate([self.dst, self.src[rows]])
+        return sources, targets, np.concatenate([forward, rows + self.num_rows])
+
+    def in_degrees(self) -> np.ndarray:
+        """[N] int64: arcs that arrive at each vertex."""
+        return self._degrees(self.dst, self.src)
+
+    def out_degrees(self) -> np.ndarray:
+        """[N] int64: arcs that leave each vertex."""
+        return self._degrees(self.src, self.dst)
+
+    def _degrees(self, ends: np.ndarray, other_ends: np.ndarray) -> np.ndarray:
+        degrees = _count_ids(ends, self.num_nodes)
+        if self.two_way:
+            degrees += _count_ids(other_ends, self.num_nodes)
+            degrees -= _count_ids(self.src[self.src == self.dst], self.num_nodes)
+        return degrees
+
+
+def _count_ids(ids: np.ndarray, num_nodes: int) -> np.ndarray:
+    """np.bincount in blocks: it converts its input to int64."""
+    counts = np.zeros(num_nodes, dtype=np.int64)
+    for start in range(0, len(ids), 1 << 22):
+        block = ids[start : start + (1 << 22)]
+        if len(block) * 8 < num_nodes:
+            np.add.at(counts, block, 1)
+        else:
+            counts += np.bincount(block, minlength=num_nodes)
+    return counts
+
+
+def make_edge_list(graph, direction: str, self_loops: str) -> EdgeList:
+    """See `GraphData.edge_list`."""
+    if direction not in DIRECTIONS:
+        raise InputError(f"unknown direction {direction!r}; choose one of {', '.join(DIRECTIONS)}")
+    if self_loops not in SELF_LOOPS:
+        raise InputError(f"unknown choice for self-loops {self_loops!r}; choose one of {', '.join(SELF_LOOPS)}")
+    dtype = np.int32 if graph.num_nodes <= np.iinfo(np.int32).max else np.int64
+    src = np.ascontiguousarray(graph.edges[:, 0], dtype=dtype)
+    dst = np.ascontiguousarray(graph.edges[:, 1], dtype=dtype)
+    weight = None if graph.edge_weight is None else np.ascontiguousarray(graph.edge_weight, dtype=np.float32)
+    if direction == "reversed" and graph.directed:
+        src, dst = dst, src
+    two_way = direction == "both" or not graph.directed
+    report = {"input_rows": len(src), "merged_rows": 0, "removed_self_loops": 0, "added_self_loops": 0}
+    edges = EdgeList(graph.num_nodes, src, dst, two_way, None, weight, direction, self_loops, report)
+    if direction == "both" and graph.directed:
+        edges = _merge_pairs(edges)
+    if self_loops != "keep":
+        edges = _remove_self_loops(edges)
+    return _add_self_loops(edges) if self_loops == "add" else edges
+
+
+def _take_rows(edges: EdgeList, rows: np.ndarray) -> EdgeList:
+    """Keep only some rows, in order."""
+    weight = None if edges.edge_weight is None else edges.edge_weight[rows]
+    return _replace(edges, edges.src[rows], edges.dst[rows], edges.edge_ids[rows], weight)
+
+
+def _replace(edges: EdgeList, src, dst, edge_ids, weight) -> EdgeList:
+    choices = {"direction": edges.direction, "self_loops": edges.self_loops, "report": edges.report}
+    return EdgeList(edges.num_nodes, src, dst, edges.two_way, edge_ids, weight, **choices)
+
+
+def _merge_pairs(edges: EdgeList) -> EdgeList:
+    """One row per connected pair: its smallest input row stays, in input order (as dgl.to_bidirected)."""
+    low, high = np.minimum(edges.src, edges.dst), np.maximum(edges.src, edges.dst)
+    keys = pair_keys(low, high, edges.num_nodes)
+    del low, high
+    order = np.argsort(keys)
+    keys = keys[order]
+    starts = np.flatnonzero(np.concatenate([[True], keys[1:] != keys[:-1]])) if len(keys) else order
+    merged = edges.num_rows - len(starts)
+    edges.report["merged_rows"] = merged
+    if merged == 0:
+        return edges
+    if edges.edge_weight is not None:
+        raise InputError(
+            f"direction 'both' would merge {merged} parallel or reciprocal rows that carry edge weights; "
+            "merge them yourself, or use direction 'stored'"
+        )
+    # The order inside a group is not defined: take its smallest row.
+    rows = np.minimum.reduceat(order, starts)
+    rows.sort()
+    return _take_rows(edges, rows)
+
+
+def _remove_self_loops(edges: EdgeList) -> EdgeList:
+    loops = edges.src == edges.dst
+    removed = int(np.count_nonzero(loops))
+    edges.report["removed_self_loops"] = removed
+    return _take_rows(edges, np.flatnonzero(~loops)) if removed else edges
+
+
+def _add_self_loops(edges: EdgeList) -> EdgeList:
+    """One self-loop of weight 1 on each vertex, after all other rows."""
+    edges.report["added_self_loops"] = edges.num_nodes
+    ids = np.arange(edges.num_nodes, dtype=edges.src.dtype)
+    edge_ids = np.concatenate([edges.edge_ids, np.full(edges.num_nodes, -1, dtype=np.int64)])
+    weight = edges.edge_weight
+    if weight is not None:
+        weight = np.concatenate([weight, np.ones(edges.num_nodes, dtype=np.float32)])
+    return _replace(edges, np.concatenate([edges.src, ids]), np.concatenate([edges.dst, ids]), edge_ids, weight)

@@ -1,0 +1,193 @@
+"""The plain graph folder: how users bring a graph of their own.
+
+    my-graph/
+        graph.json            {"name": "my-graph", "num_nodes": 5, "directed": false}
+        edges.npy             [E, 2] int; undirected: each edge once     (or edges.csv, edges.txt, also .gz)
+        feats.npy             [N, D] float32        optional             (or feats.npz, scipy CSR)
+        labels.npy            [N] int, -1 = none, or [N, C] 0/1          optional
+        edge_weight.npy       [E] float32           optional
+        edge_feats.npy        [E, De] float32       optional
+        train.npy valid.npy test.npy                vertex ids, optional
+
+graph.json may also hold `num_classes`, and anything else as notes. Large arrays are mapped, not read.
+"""
+
+import json
+import os
+import shutil
+from pathlib import Path
+
+import numpy as np
+import scipy.sparse
+
+from distgnn.datasets.array_files import damaged, read_json, read_npy, read_npz
+from distgnn.datasets.graph_data import SPLITS, GraphData
+from distgnn.errors import GraphFormatError, InputError
+
+EDGE_FILES = ("edges.npy", "edges.csv", "edges.csv.gz", "edges.txt", "edges.txt.gz")
+
+
+def is_graph_folder(folder: Path) -> bool:
+    """Whether a folder looks like one of ours."""
+    return (folder / "graph.json").is_file() or any((folder / name).is_file() for name in EDGE_FILES)
+
+
+def read_folder(folder: Path) -> GraphData:
+    """Read and check a plain graph folder.
+
+    Raises: InputError for missing files, GraphFormatError for damaged or wrong ones.
+    """
+    header_path = folder / "graph.json"
+    if not header_path.is_file():
+        raise InputError(f'{header_path}: no such file; write {{"name": ..., "num_nodes": N, "directed": false}} there')
+    header = read_json(header_path)
+    num_nodes, directed, num_classes = _read_header(header_path, header)
+    files = {"num_nodes": header_path}
+    fields = {}
+    for name in ("labels", "edge_weight", "edge_feats", *SPLITS):
+        path = folder / f"{name}.npy"
+        if path.is_file():
+            fields[name], files[name] = read_npy(path), path
+    fields["feats"] = _read_feats(folder, files)
+    edges = _read_edges(folder, files)
+    if "labels" in fields:
+        fields["labels"] = tidy_labels(fields["labels"], files["labels"])
+    for name in SPLITS:
+        if name in fields:
+            fields[name] = tidy_split(fields[name])
+    known = ("name", "num_nodes", "directed", "num_classes")
+    notes = {key: value for key, value in header.items() if key not in known}
+    name = str(header.get("name") or folder.name)
+    graph = GraphData(name, num_nodes, edges, directed, notes=notes, files=files, **fields)
+    graph.num_label_classes = num_classes
+    return graph.check()
+
+
+def _read_header(path: Path, header: dict) -> tuple[int, bool, int | None]:
+    def fail(key: str, expected: str) -> None:
+        found = repr(header[key]) if key in header else "nothing"
+        raise GraphFormatError(f"{path}: {key!r} must be {expected}, found {found}")
+
+    def whole(value) -> bool:
+        return isinstance(value, int) and not isinstance(value, bool)
+
+    if not whole(header.get("num_nodes")):
+        fail("num_nodes", "the number of vertices")
+    if not isinstance(header.get("directed"), bool):
+        fail("directed", "true or false")
+    num_classes = header.get("num_classes")
+    if num_classes is not None and (not whole(num_classes) or num_classes < 1):
+        fail("num_classes", "a whole number of at least 1")
+    return header["num_nodes"], header["directed"], num_classes
+
+
+def _read_edges(folder: Path, files: dict) -> np.ndarray:
+    found = [folder / name for name in EDGE_FILES if (folder / name).is_file()]
+    if not found:
+        raise InputError(f"{folder}: no edges; expected one of {', '.join(EDGE_FILES)}")
+    if len(found) > 1:
+        names = " and ".join(path.name for path in found)
+        raise GraphFormatError(f"{folder}: holds {names}; keep one of them")
+    files["edges"] = found[0]
+    if found[0].suffix == ".npy":
+        edges = read_npy(found[0])
+        return edges.astype(np.int64).reshape(0, 2) if edges.size == 0 else edges
+    from distgnn.datasets.text_table import read_table
+
+    return read_table(found[0], np.int64, columns=2)
+
+
+def _read_feats(folder: Path, files: dict):
+    dense, sparse = folder / "feats.npy", folder / "feats.npz"
+    if dense.is_file() and sparse.is_file():
+        raise GraphFormatError(f"{folder}: holds feats.npy and feats.npz; keep one of them")
+    if dense.is_file():
+        files["feats"] = dense
+        return read_npy(dense)
+    if sparse.is_file():
+        files["feats"] = sparse
+        return read_csr(sparse)
+    return None
+
+
+def read_csr(path: Path) -> scipy.sparse.csr_matrix:
+    """A scipy sparse matrix as scipy.sparse.save_npz writes it (CSR, or COO turned into it), checked."""
+    arrays = read_npz(path, ("format", "shape", "data"))
+    kind = arrays["format"].item()
+    kind = kind.decode("ascii", "replace") if isinstance(kind, bytes) else str(kind)
+    parts = {"csr": ("indices", "indptr"), "coo": ("row", "col")}.get(kind)
+    if parts is None or any(name not in arrays for name in parts):
+        raise GraphFormatError(f"{path}: expected a sparse matrix in CSR form, found {kind!r}")
+    try:
+        shape = tuple(int(size) for size in arrays["shape"])
+        if kind == "coo":
+            return scipy.sparse.coo_matrix((arrays["data"], (arrays["row"], arrays["col"])), shape=shape).tocsr()
+        matrix = scipy.sparse.csr_matrix((arrays["data"], arrays["indices"], arrays["indptr"]), shape=shape, copy=False)
+        matrix.check_format(full_check=True)
+    except (ValueError, IndexError, TypeError) as error:
+        raise damaged(path, error) from error
+    return matrix
+
+
+def tidy_labels(labels: np.ndarray, path: Path) -> np.ndarray:
+    """Labels as int64 [N] or int8 [N, C]: NaN becomes -1 (none), one column becomes a list."""
+    if labels.ndim == 2 and labels.shape[1] == 1:
+        labels = labels[:, 0]
+    if labels.dtype.kind == "f":
+        whole = np.where(np.isnan(labels), -1, labels)
+        if not np.array_equal(whole, np.floor(whole)):
+            raise GraphFormatError(f"{path}: labels must be whole numbers, or NaN for none")
+        labels = whole
+    elif labels.dtype.kind not in "iub":
+        raise GraphFormatError(f"{path}: expected integer labels, found {labels.dtype}")
+    if labels.ndim == 2 and labels.dtype.itemsize == 1 and labels.dtype.kind in "iu":
+        return labels
+    if labels.ndim == 2:
+        in_range = labels.size == 0 or (labels.min() >= -1 and labels.max() <= 1)
+        return labels.astype(np.int8 if in_range else np.int64)
+    return labels.astype(np.int64)
+
+
+def tidy_split(ids: np.ndarray) -> np.ndarray:
+    """Split ids in memory as int64 [n]; what is not a list of integers is left for the check to refuse."""
+    if ids.ndim == 2 and 1 in ids.shape:
+        ids = ids.reshape(-1)
+    if ids.size == 0:
+        return np.zeros(0, dtype=np.int64)
+    return ids.astype(np.int64) if ids.dtype.kind in "iu" else ids
+
+
+def write_folder(graph: GraphData, folder: Path, overwrite: bool) -> Path:
+    """Write a plain graph folder beside its final place and move it there when it is whole."""
+    graph.check()
+    if folder.exists() and not overwrite:
+        raise InputError(f"{folder}: already exists; choose another folder or ask for overwriting")
+    if folder.exists() and not is_graph_folder(folder):
+        raise InputError(f"{folder}: is no graph folder, so it is not overwritten")
+    partial = folder.with_name(f".{folder.name}.partial-{os.getpid()}")
+    try:
+        partial.mkdir(parents=True)
+        _write_arrays(graph, partial)
+        if folder.exists():
+            shutil.rmtree(folder)
+        partial.rename(folder)
+    except OSError as error:
+        raise InputError(f"{folder}: cannot be written ({error.strerror or error})") from error
+    finally:
+        shutil.rmtree(partial, ignore_errors=True)
+    return folder
+
+
+def _write_arrays(graph: GraphData, folder: Path) -> None:
+    header = {**graph.notes, "name": graph.name, "num_nodes": int(graph.num_nodes), "directed": bool(graph.directed)}
+    if graph.num_label_classes is not None:
+        header["num_classes"] = int(graph.num_label_classes)
+    (folder / "graph.json").write_text(json.dumps(header, indent=1, default=str) + "\n", encoding="utf-8")
+    for name in ("edges", "labels", "edge_weight", "edge_feats", *SPLITS):
+        array = getattr(graph, name)
+        if array is not None:
+            np.save(folder / f"{name}.npy", array, allow_pickle=False)
+    if scipy.sparse.issparse(graph.feats):
+        scipy.sparse.save_npz(folder / "feats.npz", graph.feats.tocsr(), compressed=False)
+    elif graph.feats is not None:
+        np.save(folder / "feats.npy", graph.feats, allow_pickle=False)

@@ -1,0 +1,46 @@
+"""Read the text that asks for a generated graph: `rmat:scale=18,edge_factor=16`."""
+
+from dataclasses import fields
+
+from distgnn.errors import InputError
+
+
+def parse_spec(text: str, options_class, seed: int):
+    """Fill a dataclass of options from `kind:key=value,...`.
+
+    Args:
+        text: the whole source, for error messages too.
+        options_class: dataclass whose fields are the known keys, with defaults that give their types; has `seed`.
+        seed: used if the text names none.
+    Raises: InputError for an unknown key, a key named twice or a value of the wrong type.
+    """
+    kind, _, body = text.partition(":")
+    known = {entry.name: entry.type for entry in fields(options_class)}
+    values = {"seed": seed}
+    named = set()
+    for item in filter(None, (part.strip() for part in body.split(","))):
+        key, equals, value = (part.strip() for part in item.partition("="))
+        if not equals or key not in known:
+            raise InputError(f"{kind}: unknown option {item!r}; known are {', '.join(known)} (as key=value)")
+        if key in named:
+            raise InputError(f"{kind}: option {key!r} is given twice")
+        named.add(key)
+        values[key] = _number(kind, key, value, known[key])
+    return options_class(**values)
+
+
+def _number(kind: str, key: str, value: str, kind_of_number):
+    try:
+        number = float(value)
+        if kind_of_number is int:
+            number = int(value) if number != int(number) or "e" not in value.lower() else int(number)
+    except (ValueError, OverflowError):
+        expected = "a whole number" if kind_of_number is int else "a number"
+        raise InputError(f"{kind}: {key} must be {expected}, found {value!r}") from None
+    return number
+
+
+def check_range(kind: str, key: str, value: float, low: float, high: float) -> None:
+    """Raise InputError unless low <= value <= high."""
+    if not low <= value <= high:
+        raise InputError(f"{kind}: {key} must be between {low} and {high}, found {value}")

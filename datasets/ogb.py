@@ -1,0 +1,138 @@
+"""OGB's node-prediction downloads, read as they are unpacked.
+
+ogbn_arxiv/
+    raw/    edge.csv.gz  num-node-list.csv.gz  num-edge-list.csv.gz  node-label.csv.gz
+            node-feat.csv.gz | edge-feat.csv.gz (proteins)             node_year.csv.gz and such are not needed
+    split/time/  train.csv.gz  valid.csv.gz  test.csv.gz
+ogbn_papers100M/raw/  data.npz (edge_index, num_nodes_list, node_feat, …)  node-label.npz (node_label, NaN = none)
+"""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from distgnn.datasets.array_files import read_npz
+from distgnn.datasets.folder import tidy_labels
+from distgnn.datasets.graph_data import SPLITS, GraphData
+from distgnn.datasets.text_table import read_table
+from distgnn.errors import GraphFormatError, InputError
+
+
+@dataclass(frozen=True)
+class OgbLayout:
+    """What OGB's own table (master.csv) says and the files do not."""
+
+    name: str
+    directed: bool
+    classes: int
+    split: str
+    multilabel: bool = False
+
+
+# Products and proteins hold each undirected edge once (OGB's loader adds the inverse).
+LAYOUTS = {
+    "arxiv": OgbLayout("ogbn-arxiv", True, 40, "time"),
+    "products": OgbLayout("ogbn-products", False, 47, "sales_ranking"),
+    "proteins": OgbLayout("ogbn-proteins", False, 112, "species", multilabel=True),
+    "papers100M": OgbLayout("ogbn-papers100M", True, 172, "time"),
+}
+
+
+def is_ogb_folder(folder: Path) -> bool:
+    """Whether a folder holds an OGB download."""
+    return (folder / "raw").is_dir() and (folder / "split").is_dir()
+
+
+def find_layout(folder: Path) -> OgbLayout:
+    """The layout by the folder's name, `ogbn_arxiv`, `ogbn-arxiv` or as it is unpacked, `arxiv`, `papers100M-bin`."""
+    short = folder.resolve().name.replace("-", "_").removeprefix("ogbn_").removesuffix("_bin")
+    if short not in LAYOUTS:
+        known = ", ".join(f"ogbn_{name}" for name in LAYOUTS)
+        raise InputError(f"{folder}: looks like an OGB download, but only {known} are known; rename the folder")
+    return LAYOUTS[short]
+
+
+def read_ogb(folder: Path) -> GraphData:
+    """Read and check an OGB folder.
+
+    Returns: GraphData; node features of proteins are the mean of the features of the edges at each vertex.
+    Raises: InputError for a missing file, GraphFormatError for a damaged one.
+    """
+    layout = find_layout(folder)
+    raw = folder / "raw"
+    graph = _read_binary(raw, layout) if (raw / "data.npz").is_file() else _read_text(raw, layout)
+    if layout.multilabel and graph.labels.shape != (graph.num_nodes, layout.classes):
+        graph.fail("labels", f"expected {layout.classes} labels per vertex, found shape {list(graph.labels.shape)}")
+    if not layout.multilabel:
+        graph.num_label_classes = layout.classes
+    _read_splits(folder, layout, graph)
+    graph.notes["source"] = "OGB raw layout"
+    return graph.check()
+
+
+def _read_text(raw: Path, layout: OgbLayout) -> GraphData:
+    num_nodes = _read_count(raw / "num-node-list.csv.gz")
+    num_edges = _read_count(raw / "num-edge-list.csv.gz")
+    files = {"num_nodes": raw / "num-node-list.csv.gz", "edges": raw / "edge.csv.gz"}
+    edges = read_table(files["edges"], np.int64, columns=2, rows=num_edges)
+    graph = GraphData(layout.name, num_nodes, edges, layout.directed, files=files)
+    files["labels"] = raw / "node-label.csv.gz"
+    labels = read_table(files["labels"], np.float32, rows=num_nodes)
+    graph.labels = tidy_labels(labels, files["labels"])
+    if (raw / "edge-feat.csv.gz").is_file():
+        files["edge_feats"] = raw / "edge-feat.csv.gz"
+        graph.edge_feats = read_table(files["edge_feats"], np.float32, rows=num_edges)
+    if (raw / "node-feat.csv.gz").is_file():
+        files["feats"] = raw / "node-feat.csv.gz"
+        graph.feats = read_table(files["feats"], np.float32, rows=num_nodes)
+    elif graph.edge_feats is not None:
+        graph.feats = mean_edge_feats(graph)
+        graph.notes["feats"] = "mean of the features of the edges at each vertex"
+    return graph
+
+
+def _read_count(path: Path) -> int:
+    numbers = read_table(path, np.int64)
+    if numbers.shape != (1, 1):
+        raise GraphFormatError(f"{path}: expected one number, found {numbers.size}; only single graphs can be read")
+    return int(numbers[0, 0])
+
+
+def mean_edge_feats(graph: GraphData) -> np.ndarray:
+    """[N, De] float32: the mean over the edges at each vertex, sums in float64; 0 for an isolated vertex."""
+    graph_edges = np.asarray(graph.edges)
+    if graph_edges.size and (graph_edges.min() < 0 or graph_edges.max() >= graph.num_nodes):
+        graph.check()
+    ends = [graph_edges[:, 0], graph_edges[:, 1]] if not graph.directed else [graph_edges[:, 1]]
+    degree = sum(np.bincount(end, minlength=graph.num_nodes) for end in ends)
+    feats = np.empty((graph.num_nodes, graph.edge_feats.shape[1]), dtype=np.float32)
+    for column in range(feats.shape[1]):
+        values = graph.edge_feats[:, column]
+        total = sum(np.bincount(end, weights=values, minlength=graph.num_nodes) for end in ends)
+        feats[:, column] = total / np.maximum(degree, 1)
+    return feats
+
+
+def _read_binary(raw: Path, layout: OgbLayout) -> GraphData:
+    data_path, label_path = raw / "data.npz", raw / "node-label.npz"
+    data = read_npz(data_path, ("edge_index", "num_nodes_list", "node_feat"))
+    files = {"num_nodes": data_path, "edges": data_path, "feats": data_path, "labels": label_path}
+    counts, edges = np.asarray(data["num_nodes_list"]).reshape(-1), data["edge_index"]
+    if len(counts) != 1 or counts.dtype.kind not in "iu":
+        raise GraphFormatError(f"{data_path}: num_nodes_list must hold one number; only single graphs can be read")
+    if edges.ndim != 2 or edges.shape[0] != 2:
+        raise GraphFormatError(f"{data_path}: edge_index must have shape [2, E], found {list(edges.shape)}")
+    graph = GraphData(layout.name, int(counts[0]), edges.T, layout.directed, files=files)
+    graph.feats = data["node_feat"]
+    graph.labels = tidy_labels(read_npz(label_path, ("node_label",))["node_label"], label_path)
+    return graph
+
+
+def _read_splits(folder: Path, layout: OgbLayout, graph: GraphData) -> None:
+    place = folder / "split" / layout.split
+    if not place.is_dir():
+        raise InputError(f"{place}: no such folder; the download of {layout.name} is not complete")
+    for name in SPLITS:
+        graph.files[name] = place / f"{name}.csv.gz"
+        setattr(graph, name, read_table(graph.files[name], np.int64, columns=1).reshape(-1))

@@ -1,0 +1,95 @@
+"""Find a graph by what the user calls it: a name, a path, or a generator's text."""
+
+import os
+from pathlib import Path
+
+from distgnn.datasets.graph_data import GraphData
+from distgnn.errors import InputError
+
+GENERATORS = ("rmat", "communities")
+# Name -> folder its files lie in, below the data root or one of its `ogb` and `dgl` folders.
+NAMED = {
+    "ogbn-arxiv": "ogbn_arxiv",
+    "ogbn-products": "ogbn_products",
+    "ogbn-proteins": "ogbn_proteins",
+    "ogbn-papers100M": "ogbn_papers100M",
+    "reddit": "reddit",
+}
+
+
+def default_data_root() -> Path:
+    """The environment's DISTGNN_DATA, or `data` in the current folder."""
+    return Path(os.environ.get("DISTGNN_DATA") or "data")
+
+
+def load_graph(source: str, data_root: str | Path | None = None, seed: int = 0) -> GraphData:
+    """Load, or generate, and check a graph.
+
+    Args:
+        source: a path (plain graph folder, OGB folder, Reddit folder), a name (`ogbn-arxiv`, `ogbn-products`,
+            `ogbn-proteins`, `ogbn-papers100M`, `reddit`, or any graph folder below the data root), or
+            `rmat:key=value,...` or `communities:key=value,...`.
+        data_root: where named graphs lie; the environment's DISTGNN_DATA, or `data`, if not given.
+        seed: for generators whose text names no seed.
+    Returns: GraphData; large arrays may be mapped from disk.
+    Raises: InputError if there is no such graph, GraphFormatError if it is damaged.
+    """
+    source = str(source)
+    kind, colon, _ = source.partition(":")
+    if colon and kind in GENERATORS:
+        return _generate(kind, source, seed)
+    root = Path(data_root) if data_root is not None else default_data_root()
+    looked = []
+    for folder in _places(source, root):
+        if folder.is_dir():
+            graph = _read(folder, source)
+            if graph is not None:
+                return graph
+        looked.append(str(folder))
+    raise InputError(_not_found(source, root, looked))
+
+
+def _generate(kind: str, spec: str, seed: int) -> GraphData:
+    if kind == "rmat":
+        from distgnn.datasets.rmat import make_rmat
+
+        return make_rmat(spec, seed)
+    from distgnn.datasets.communities import make_communities
+
+    return make_communities(spec, seed)
+
+
+def _places(source: str, root: Path) -> list[Path]:
+    """Folders a source may mean: the path itself, then the name below the data root."""
+    if Path(source).is_absolute():
+        return [Path(source)]
+    names = [NAMED[source]] if source in NAMED else []
+    below = [root / parent / name for name in names for parent in ("", "ogb", "dgl")]
+    return [Path(source), root / source, *below]
+
+
+def _read(folder: Path, source: str) -> GraphData | None:
+    """Read a folder by the kind of its files; None if it is no graph folder."""
+    from distgnn.datasets.folder import is_graph_folder, read_folder
+    from distgnn.datasets.ogb import is_ogb_folder, read_ogb
+    from distgnn.datasets.reddit import is_reddit_folder, read_reddit
+
+    if is_graph_folder(folder):
+        return read_folder(folder)
+    if is_ogb_folder(folder):
+        return read_ogb(folder)
+    if is_reddit_folder(folder):
+        return read_reddit(folder)
+    return None
+
+
+def _not_found(source: str, root: Path, looked: list[str]) -> str:
+    where = ", ".join(dict.fromkeys(looked))
+    if source in NAMED:
+        return f"{source} is not here (looked in {where}); fetch it with: distgnn download {source} --data-root {root}"
+    local = sorted(path.parent.name for path in root.glob("*/graph.json")) if root.is_dir() else []
+    names = ", ".join([*NAMED, *local])
+    return (
+        f"no graph {source!r} (looked in {where}); give a graph folder, one of {names}, "
+        f"or a generator {', '.join(kind + ':' for kind in GENERATORS)}"
+    )

@@ -1,0 +1,102 @@
+"""Tables of numbers as text (.csv, .txt, also .gz), read block by block into one array."""
+
+import gzip
+import zlib
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import numpy as np
+
+from distgnn.datasets.array_files import check_file, damaged
+from distgnn.errors import GraphFormatError
+
+BLOCK = 1 << 22
+
+
+def read_table(path: Path, dtype, columns: int = 0, rows: int | None = None) -> np.ndarray:
+    """A whole table.
+
+    Args:
+        path: text with one row per line, numbers apart by commas, semicolons, blanks or tabs; lines that start with
+            # or % and a first line of column names are skipped.
+        dtype: int64 for whole numbers, or a float type (an empty field is NaN).
+        columns: expected numbers per line; 0 takes what the first line has.
+        rows: expected number of rows where it is known (then the result is filled in place).
+    Returns: [rows, columns].
+    Raises: GraphFormatError naming the line.
+    Notes: unpacking runs ahead in a second thread while a compiled loop reads the block before.
+    """
+    check_file(path)
+    try:
+        with gzip.open(path, "rb") if path.suffix == ".gz" else open(path, "rb") as stream:
+            return _read_stream(path, stream, np.dtype(dtype), columns, rows)
+    except (OSError, EOFError, zlib.error) as error:
+        raise damaged(path, error) from error
+
+
+def _read_stream(path: Path, stream, dtype: np.dtype, columns: int, rows: int | None) -> np.ndarray:
+    result, parts, num_values, num_lines = None, [], 0, 0
+    for text in _line_blocks(stream):
+        if num_lines == 0:
+            text, num_lines = _skip_header(text)
+        numbers, lines, columns = _scan(path, text, dtype, columns, num_lines)
+        num_lines += lines
+        if rows is None:
+            parts.append(numbers.copy())
+        else:
+            result = np.empty(rows * columns, dtype=dtype) if result is None else result
+            if num_values + len(numbers) > len(result):
+                raise GraphFormatError(f"{path}: holds more than the {rows} rows that belong to this graph")
+            result[num_values : num_values + len(numbers)] = numbers
+        num_values += len(numbers)
+    width = max(columns, 1)
+    if rows is not None and num_values != rows * width:
+        raise GraphFormatError(f"{path}: expected {rows} rows, found {num_values // width}; the file is cut short")
+    if rows is None:
+        result = np.concatenate(parts) if parts else np.empty(0, dtype=dtype)
+    elif result is None:
+        result = np.empty(0, dtype=dtype)
+    return result.reshape(-1, width)
+
+
+def _line_blocks(stream) -> Iterator[np.ndarray]:
+    """uint8 blocks that end with a line's end; the next one is read while the caller works on this one."""
+    with ThreadPoolExecutor(max_workers=1) as pool:
+        following = pool.submit(stream.read, BLOCK)
+        rest = b""
+        while block := following.result():
+            following = pool.submit(stream.read, BLOCK)
+            cut = block.rfind(b"\n") + 1
+            if cut == 0:
+                rest += block
+                continue
+            yield np.frombuffer(rest + block[:cut], dtype=np.uint8)
+            rest = block[cut:]
+        if rest:
+            yield np.frombuffer(rest + b"\n", dtype=np.uint8)
+
+
+def _skip_header(text: np.ndarray) -> tuple[np.ndarray, int]:
+    """Drop a first line of column names: one that starts with a letter or a quote and is no number."""
+    end = int(np.argmax(text == ord("\n")))
+    line = text[:end].tobytes().strip().lower()
+    named = line[:1].isalpha() or line[:1] in (b'"', b"'", b"_")
+    if named and not line.startswith((b"nan", b"inf")):
+        return text[end + 1 :], 1
+    return text, 0
+
+
+def _scan(path: Path, text: np.ndarray, dtype: np.dtype, columns: int, lines_before: int):
+    from distgnn.datasets.text_scan import GOOD, WRONG_COLUMNS, scan_table
+
+    out = np.empty(len(text) // 2 + 1, dtype=dtype)
+    count, lines, found_columns, status = scan_table(text, columns, dtype.kind == "f", out)
+    if status != GOOD:
+        line = text.tobytes().split(b"\n", lines)[lines - 1].decode("utf-8", "replace").strip()
+        kind = "numbers" if dtype.kind == "f" else "whole numbers"
+        problem = f"expected {found_columns} {kind}" if found_columns else f"expected {kind}"
+        if status == WRONG_COLUMNS:
+            problem = f"expected {found_columns} {kind} as in the lines before" if not columns else problem
+        raise GraphFormatError(f"{path}: line {lines_before + lines}: {problem}, found {line[:60]!r}")
+    return out[:count], lines, found_columns
