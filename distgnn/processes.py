@@ -1,0 +1,81 @@
+"""Ending a process with everything it started: `mpiexec`, its proxies, the ranks and their shared memory.
+
+`mpiexec` puts each rank into a session of its own, so a process group reaches none of them: the tree is walked
+through /proc. Where there is no /proc (macOS) only the process's own group is ended.
+"""
+
+import ctypes
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+PR_SET_PDEATHSIG = 1
+SHARED_MEMORY = "/dev/shm/"
+
+
+def die_with_parent() -> Callable[[], None] | None:
+    """Return a `preexec_fn`: the kernel sends the new process SIGTERM when its parent dies, however it dies."""
+    prctl = getattr(ctypes.CDLL(None), "prctl", None)
+    if prctl is None:
+        return None
+    return lambda: prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
+
+
+def descendants(pid: int) -> list[int]:
+    """Return the process ids below `pid`, parents before children."""
+    children: dict[int, list[int]] = {}
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            fields = (folder / "stat").read_text().rpartition(")")[2].split()
+        except OSError:
+            continue
+        children.setdefault(int(fields[1]), []).append(int(folder.name))
+    found = list(children.get(pid, []))
+    for child in found:  # grows while it is walked
+        found.extend(children.get(child, []))
+    return found
+
+
+def stop_tree(process: subprocess.Popen, seconds: float) -> None:
+    """End `process` and all its descendants: politely, then after `seconds` for good; remove their shared memory."""
+    pids = descendants(process.pid) if process.poll() is None else []
+    segments = {segment for pid in pids for segment in shared_memory(pid)}
+    _signal(process.pid, signal.SIGTERM, running=process.poll() is None)
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline and (process.poll() is None or any(map(_alive, pids))):
+        time.sleep(0.02)
+    for pid in pids:
+        _signal(pid, signal.SIGKILL, running=_alive(pid))
+    if process.poll() is None:
+        process.kill()
+    process.wait()
+    for segment in segments:
+        Path(segment).unlink(missing_ok=True)
+
+
+def _signal(pid: int, number: int, running: bool) -> None:
+    if running:
+        try:
+            os.kill(pid, number)
+        except ProcessLookupError:
+            pass
+
+
+def _alive(pid: int) -> bool:
+    """Whether the process runs; one that ended and waits to be collected does not."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in ("Z", "X")
+    except OSError:
+        return False
+
+
+def shared_memory(pid: int) -> list[str]:
+    """Return the named shared memory segments that the process has mapped."""
+    try:
+        lines = Path(f"/proc/{pid}/maps").read_text().splitlines()
+    except OSError:
+        return []
+    return [line[line.index(SHARED_MEMORY) :] for line in lines if SHARED_MEMORY in line and "(deleted)" not in line]
