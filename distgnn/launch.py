@@ -138,7 +138,8 @@ def run_under_mpi(argv: list[str], num_ranks: int, threads: int | None = None) -
     Raises: RunError where there is no `mpiexec`; InputError for counts below one.
 
     Notes: SIGINT, SIGTERM and SIGHUP stop the ranks and give 128 + the signal's number. However this returns, and
-    also when this process is killed, no rank stays behind.
+    also when this process is killed, no rank stays behind. Where standard error is a terminal, the ranks find its
+    size in DISTGNN_TERMINAL, as "120x40".
     """
     if num_ranks < 1 or (threads is not None and threads < 1):
         raise InputError(f"ranks and threads must be at least 1, got {num_ranks} ranks and {threads} threads")
@@ -146,30 +147,20 @@ def run_under_mpi(argv: list[str], num_ranks: int, threads: int | None = None) -
     flavor = mpi_flavor(mpiexec)
     threads = threads or threads_per_rank(num_ranks)
     command = [*mpiexec_command(mpiexec, flavor, num_ranks), sys.executable, "-m", "distgnn.cli", *argv]
-    environment = os.environ | rank_environment(num_ranks, threads, flavor) | _terminal_variable()
+    environment = {name: value for name, value in os.environ.items() if name != "DISTGNN_TERMINAL"}
+    environment |= rank_environment(num_ranks, threads, flavor) | _terminal_variable()
     if sys.path[0] not in ("", os.getcwd()):
         environment["PYTHONSAFEPATH"] = "1"  # `python -m` would import a folder `datasets` of the working directory
     return _run(command, environment)
 
 
-def terminal_size(stream: str = "stderr") -> tuple[int, int] | None:
-    """Return (columns, lines) of the terminal at the end of `stream` ("stdout" or "stderr"), None where there is none.
-
-    Notes: ranks write into mpiexec's pipe; `run_under_mpi` tells them through DISTGNN_TERMINAL what lies at its end.
-    """
-    if under_mpi():
-        streams, _, size = os.environ.get("DISTGNN_TERMINAL", "").partition(":")
-        if stream not in streams.split(","):
-            return None
-        columns, lines = size.split("x")
-        return int(columns), int(lines)
-    return tuple(shutil.get_terminal_size()) if getattr(sys, stream).isatty() else None
-
-
 def _terminal_variable() -> dict[str, str]:
-    streams = [name for name in ("stdout", "stderr") if getattr(sys, name).isatty()]
-    columns, lines = shutil.get_terminal_size()
-    return {"DISTGNN_TERMINAL": f"{','.join(streams)}:{columns}x{lines}"}
+    """Tell rank 0, which writes into mpiexec's pipe, of the terminal that its standard error ends in."""
+    try:
+        columns, lines = os.get_terminal_size(sys.stderr.fileno())
+    except (OSError, ValueError):
+        return {}
+    return {"DISTGNN_TERMINAL": f"{columns}x{lines}"}
 
 
 def _run(command: list[str], environment: dict[str, str]) -> int:

@@ -1,0 +1,267 @@
+"""Starting ranks: which mpiexec, how many threads, what errors and signals do, and that nobody is left behind."""
+
+import os
+import signal
+import stat
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from distgnn import launch
+from distgnn.errors import InputError, RunError
+from distgnn.processes import descendants
+
+
+@pytest.fixture
+def fake_mpiexec(tmp_path, monkeypatch):
+    """Make DISTGNN_MPIEXEC a program that prints the given text, whatever it is asked."""
+
+    def make(text: str) -> str:
+        program = tmp_path / "mpiexec"
+        program.write_text(f"#!/bin/sh\ncat <<'END'\n{text}\nEND\n")
+        program.chmod(program.stat().st_mode | stat.S_IXUSR)
+        monkeypatch.setenv("DISTGNN_MPIEXEC", str(program))
+        return str(program)
+
+    return make
+
+
+def run_python(source: str, **environment: str) -> subprocess.CompletedProcess:
+    return subprocess.run(
+        [sys.executable, "-c", source],
+        env=os.environ | environment,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+
+
+def without_rank_variables() -> dict[str, str]:
+    return {name: value for name, value in os.environ.items() if name not in launch.RANK_VARIABLES}
+
+
+# finding mpiexec
+
+
+def test_the_named_mpiexec_comes_first(fake_mpiexec):
+    program = fake_mpiexec("anything")
+    assert launch.find_mpiexec() == program
+
+
+def test_then_the_one_beside_python_then_path(tmp_path, monkeypatch):
+    monkeypatch.delenv("DISTGNN_MPIEXEC", raising=False)
+    beside, on_path = tmp_path / "environment", tmp_path / "site"
+    for folder in (beside, on_path):
+        folder.mkdir()
+        (folder / "mpiexec").touch(mode=0o755)
+    monkeypatch.setattr(sys, "executable", str(beside / "python"))
+    monkeypatch.setenv("PATH", str(on_path))
+    assert launch.find_mpiexec() == str(beside / "mpiexec")
+    (beside / "mpiexec").unlink()
+    assert launch.find_mpiexec() == str(on_path / "mpiexec")
+    (on_path / "mpiexec").unlink()
+    with pytest.raises(RunError, match=r"no mpiexec was found .*pip install 'distgnn\[mpich\]'"):
+        launch.find_mpiexec()
+
+
+def test_a_wrong_name_is_said(monkeypatch):
+    monkeypatch.setenv("DISTGNN_MPIEXEC", "/nonexistent/mpiexec")
+    with pytest.raises(RunError, match="DISTGNN_MPIEXEC is '/nonexistent/mpiexec'"):
+        launch.find_mpiexec()
+
+
+@pytest.mark.parametrize(
+    ("text", "flavor"),
+    [
+        ("HYDRA build details:\n    Version: 4.3.2", "mpich"),
+        ("mpiexec (Open MPI) 5.0.11", "openmpi"),
+        ("mpiexec (OpenRTE) 4.1.4", "openmpi"),
+        ("Intel(R) MPI Library for Linux* OS, Version 2021.16", "intel"),
+    ],
+)
+def test_flavor_by_version_text(fake_mpiexec, text, flavor):
+    assert launch.mpi_flavor(fake_mpiexec(text)) == flavor
+
+
+def test_open_mpi_takes_root_and_more_ranks_than_cores(monkeypatch):
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
+    command = launch.mpiexec_command("mpiexec", "openmpi", 4)
+    assert {"--allow-run-as-root", "--oversubscribe"} < set(command)
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
+    assert "--allow-run-as-root" not in launch.mpiexec_command("mpiexec", "openmpi", 4)
+    assert launch.mpiexec_command("mpiexec", "mpich", 4) == ["mpiexec", "-n", "4"]
+
+
+# being a rank
+
+
+@pytest.mark.parametrize("variable", launch.RANK_VARIABLES)
+def test_each_launcher_is_recognised(monkeypatch, variable):
+    for name in launch.RANK_VARIABLES:
+        monkeypatch.delenv(name, raising=False)
+    assert not launch.under_mpi()
+    monkeypatch.setenv(variable, "0")
+    assert launch.under_mpi()
+
+
+def test_a_plain_batch_script_is_no_rank(monkeypatch):
+    for name in launch.RANK_VARIABLES:
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("SLURM_PROCID", "0")
+    monkeypatch.setenv("SLURM_NTASKS", "8")
+    assert not launch.under_mpi()
+
+
+@pytest.mark.mpi(2)
+def test_a_real_rank_is_one(num_ranks):
+    assert launch.under_mpi()
+    assert launch.import_mpi().COMM_WORLD.size == num_ranks
+
+
+def test_no_mpi_library_is_one_line_that_names_the_extra():
+    source = "from distgnn.launch import import_mpi\nimport mpi4py\nimport_mpi()"
+    answer = run_python(source, MPI4PY_LIBMPI="/nonexistent/libmpi.so")
+    last = answer.stderr.strip().splitlines()[-1]
+    assert "RunError: no MPI library could be loaded" in last and "pip install 'distgnn[mpich]'" in last
+
+
+def test_mpiexec_of_another_make_is_noticed():
+    mpiexec = launch.find_mpiexec()
+    command = launch.mpiexec_command(mpiexec, launch.mpi_flavor(mpiexec), 1)
+    source = "from distgnn.launch import import_mpi; import_mpi()"
+    environment = without_rank_variables() | {"DISTGNN_RANKS": "3"}
+    answer = subprocess.run(
+        [*command, sys.executable, "-c", source],
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert answer.returncode != 0
+    assert "mpiexec started 3 ranks, but the MPI library" in answer.stderr and "sees 1" in answer.stderr
+
+
+# threads
+
+
+def test_threads_share_the_cores_this_process_may_use(monkeypatch):
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(7)))
+    monkeypatch.setattr(launch, "_group_quota", lambda: 1000.0)
+    assert [launch.threads_per_rank(ranks) for ranks in (1, 2, 4, 7, 8)] == [7, 3, 1, 1, 1]
+    monkeypatch.setattr(launch, "_group_quota", lambda: 2.5)
+    assert launch.available_cores() == 2
+    monkeypatch.setattr(launch, "_group_quota", lambda: 0.5)
+    assert launch.available_cores() == 1
+
+
+def test_ranks_sleep_while_waiting_only_where_cores_are_short(monkeypatch):
+    monkeypatch.setattr(launch, "available_cores", lambda: 4)
+    assert "MPIR_CVAR_ENABLE_HEAVY_YIELD" not in launch.rank_environment(4, 1, "mpich")
+    assert launch.rank_environment(4, 2, "mpich")["MPIR_CVAR_ENABLE_HEAVY_YIELD"] == "1"
+    assert launch.rank_environment(8, 1, "openmpi")["OMPI_MCA_mpi_yield_when_idle"] == "1"
+    assert launch.rank_environment(4, 2, "intel")["NUMBA_NUM_THREADS"] == "2"
+
+
+@pytest.mark.parametrize(("num_ranks", "threads"), [(0, None), (-1, 1), (2, 0)])
+def test_counts_below_one_are_refused(num_ranks, threads):
+    with pytest.raises(InputError, match="at least 1"):
+        launch.run_under_mpi([], num_ranks, threads)
+
+
+# running
+
+
+def test_every_rank_gets_the_arguments_and_the_exit_code_comes_back(tmp_path, monkeypatch):
+    seen = recorded_command(monkeypatch)
+    monkeypatch.setattr(launch, "threads_per_rank", lambda num_ranks: 3)
+    assert launch.run_under_mpi(["train", "parts/"], 2) == 7
+    command, environment = seen[0]
+    assert command[-5:] == [sys.executable, "-m", "distgnn.cli", "train", "parts/"]
+    assert command[command.index("-n") + 1] == "2"
+    assert environment["NUMBA_NUM_THREADS"] == "3" and environment["DISTGNN_RANKS"] == "2"
+
+
+def test_the_terminal_is_told_only_where_there_is_one(monkeypatch):
+    seen = recorded_command(monkeypatch)
+    monkeypatch.setenv("DISTGNN_TERMINAL", "1x1")
+    launch.run_under_mpi([], 1)
+    monkeypatch.setattr(os, "get_terminal_size", lambda _: os.terminal_size((97, 31)))
+    monkeypatch.setattr(sys, "stderr", sys.__stdout__)
+    launch.run_under_mpi([], 1)
+    assert [environment.get("DISTGNN_TERMINAL") for _, environment in seen] == [None, "97x31"]
+
+
+def recorded_command(monkeypatch) -> list[tuple[list[str], dict[str, str]]]:
+    seen = []
+    monkeypatch.setattr(launch, "_run", lambda command, environment: seen.append((command, environment)) or 7)
+    return seen
+
+
+LAUNCHER = """
+import os, sys
+from distgnn import launch
+mpiexec = launch.find_mpiexec()
+command = launch.mpiexec_command(mpiexec, launch.mpi_flavor(mpiexec), 2)
+sys.exit(launch._run([*command, sys.executable, sys.argv[1], sys.argv[2]], dict(os.environ)))
+"""
+RANK = """
+import sys, time
+from pathlib import Path
+from mpi4py import MPI
+folder = Path(sys.argv[1])
+(folder / str(MPI.COMM_WORLD.rank)).touch()
+MPI.COMM_WORLD.Barrier()
+time.sleep(100 if (folder / "wait").exists() else 0)
+sys.exit(2)
+"""
+
+
+@pytest.fixture
+def start(tmp_path):
+    """Start a launcher with two ranks; return it once both ranks run, or at once where they do not wait."""
+    (tmp_path / "rank.py").write_text(RANK)
+
+    def start_launcher(wait: bool) -> subprocess.Popen:
+        (tmp_path / "wait").touch() if wait else None
+        launcher = subprocess.Popen(
+            [sys.executable, "-c", LAUNCHER, str(tmp_path / "rank.py"), str(tmp_path)],
+            env=without_rank_variables(),
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+        deadline = time.monotonic() + 60
+        while wait and not all((tmp_path / str(rank)).exists() for rank in (0, 1)):
+            assert time.monotonic() < deadline, "the ranks did not start"
+            time.sleep(0.02)
+        return launcher
+
+    return start_launcher
+
+
+def test_the_ranks_exit_code_is_the_launchers(start):
+    assert start(wait=False).wait(60) == 2
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGKILL])
+def test_a_signal_ends_the_launcher_and_every_rank(start, number):
+    launcher = start(wait=True)
+    below = descendants(launcher.pid)
+    assert len(below) >= 3  # mpiexec and two ranks, with or without a proxy between
+    launcher.send_signal(number)
+    assert launcher.wait(30) == (-number if number == signal.SIGKILL else 128 + number)
+    deadline = time.monotonic() + 10
+    while any(running(pid) for pid in below):
+        assert time.monotonic() < deadline, "ranks were left behind"
+        time.sleep(0.05)
+
+
+def running(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
