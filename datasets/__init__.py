@@ -8,6 +8,7 @@ if __name__ != "distgnn.datasets":
 
 from distgnn.datasets.edge_list import EdgeList
 from distgnn.datasets.graph_data import GraphData
+from distgnn.datasets.ogb_download import download
 from distgnn.datasets.registry import load_graph
 
-__all__ = ["EdgeList", "GraphData", "load_graph"]
+__all__ = ["EdgeList", "GraphData", "download", "load_graph"]

@@ -30,7 +30,7 @@ class CommunityOptions:
     avg_degree: float = 12.0
     feats: int = 64
     classes: int = 10
-    noise: float = 1.0
+    noise: float = 0.75
     mixing: float = 0.4
     train: float = 0.2
     seed: int = 0
@@ -41,7 +41,7 @@ def make_communities(spec: str, seed: int = 0) -> GraphData:
 
     Args:
         spec: `communities:nodes=,communities=,avg_degree=,feats=,classes=,noise=,mixing=,train=,seed=`; `train` is the
-            share of training vertices, half of the rest is for validation up to 20 %, all others for the test.
+            share to learn from; 20 % (at most half of the others) are for validation, the rest for the test.
     Returns: GraphData with float32 feats, labels and splits.
     Notes: the same for any number of threads.
     """

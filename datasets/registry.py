@@ -85,11 +85,14 @@ def _read(folder: Path, source: str) -> GraphData | None:
 
 def _not_found(source: str, root: Path, looked: list[str]) -> str:
     where = ", ".join(dict.fromkeys(looked))
+    if source == "reddit":
+        return f"reddit is not here (looked in {where}); put DGL's reddit_data.npz and reddit_graph.npz there"
     if source in NAMED:
         return f"{source} is not here (looked in {where}); fetch it with: distgnn download {source} --data-root {root}"
     local = sorted(path.parent.name for path in root.glob("*/graph.json")) if root.is_dir() else []
     names = ", ".join([*NAMED, *local])
+    what = f"{source} is a folder without a graph" if Path(source).is_dir() else f"no graph {source!r}"
     return (
-        f"no graph {source!r} (looked in {where}); give a graph folder, one of {names}, "
+        f"{what} (looked in {where}); give a graph folder, one of {names}, "
         f"or a generator {', '.join(kind + ':' for kind in GENERATORS)}"
     )

@@ -88,7 +88,7 @@ def _skip_header(text: np.ndarray) -> tuple[np.ndarray, int]:
 
 
 def _scan(path: Path, text: np.ndarray, dtype: np.dtype, columns: int, lines_before: int):
-    from distgnn.datasets.text_scan import GOOD, WRONG_COLUMNS, scan_table
+    from distgnn.datasets.text_scan import GOOD, scan_table
 
     out = np.empty(len(text) // 2 + 1, dtype=dtype)
     count, lines, found_columns, status = scan_table(text, columns, dtype.kind == "f", out)
@@ -96,7 +96,5 @@ def _scan(path: Path, text: np.ndarray, dtype: np.dtype, columns: int, lines_bef
         line = text.tobytes().split(b"\n", lines)[lines - 1].decode("utf-8", "replace").strip()
         kind = "numbers" if dtype.kind == "f" else "whole numbers"
         problem = f"expected {found_columns} {kind}" if found_columns else f"expected {kind}"
-        if status == WRONG_COLUMNS:
-            problem = f"expected {found_columns} {kind} as in the lines before" if not columns else problem
         raise GraphFormatError(f"{path}: line {lines_before + lines}: {problem}, found {line[:60]!r}")
     return out[:count], lines, found_columns

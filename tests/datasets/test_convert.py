@@ -1,0 +1,79 @@
+import numpy as np
+import pytest
+import scipy.sparse
+
+from distgnn.datasets import GraphData
+from distgnn.errors import InputError
+
+
+def test_arrays_take_pairs_and_masks():
+    graph = GraphData.from_arrays(([0, 1], [1, 2]), train=np.array([True, False, False]), valid=[1])
+    assert graph.num_nodes == 3
+    assert graph.edges.tolist() == [[0, 1], [1, 2]]
+    assert (graph.train.tolist(), graph.valid.tolist()) == ([0], [1])
+
+
+@pytest.mark.parametrize(
+    ("edges", "fields", "message"),
+    [
+        (([0, 1], [1]), {}, "must be two equal lists"),
+        ([[0, 1]], {"train": np.array([True])}, r"a mask must have shape \[2\]"),
+        ([[0, 1]], {"colour": 1}, "colour"),
+        ([[0.5, 1.0]], {}, "expected integer vertex ids"),
+        (np.zeros((0, 2)), {}, "the graph has 0 vertices"),
+    ],
+)
+def test_wrong_arrays_are_refused(edges, fields, message):
+    with pytest.raises(InputError, match=message):
+        GraphData.from_arrays(edges, **fields)
+
+
+def test_scipy_both_ways():
+    matrix = scipy.sparse.csr_matrix(np.array([[0, 2, 0], [2, 0, 3], [0, 3, 1]]))
+    arcs = GraphData.from_scipy(matrix, weighted=True)
+    assert arcs.directed
+    assert arcs.num_edges == 5
+    assert arcs.edge_weight.tolist() == [2, 2, 3, 3, 1]
+    halved = GraphData.from_scipy(matrix, directed=False, weighted=True, name="mine")
+    assert halved.name == "mine"
+    assert halved.edges.tolist() == [[0, 1], [1, 2], [2, 2]]
+    assert halved.edge_weight.tolist() == [2, 3, 1]
+
+
+def test_scipy_refuses_what_is_not_symmetric_or_square():
+    with pytest.raises(InputError, match="not symmetric"):
+        GraphData.from_scipy(scipy.sparse.csr_matrix(np.array([[0, 1], [0, 0]])), directed=False)
+    with pytest.raises(InputError, match="weights are not symmetric"):
+        GraphData.from_scipy(scipy.sparse.csr_matrix(np.array([[0, 1], [2, 0]])), directed=False, weighted=True)
+    with pytest.raises(InputError, match="square"):
+        GraphData.from_scipy(scipy.sparse.csr_matrix(np.ones((2, 3))))
+
+
+def test_there_and_back_through_dgl(small_graph):
+    small_graph.edge_weight = np.arange(6, dtype=np.float32)
+    theirs = small_graph.to_dgl()
+    assert theirs.num_edges() == 6
+    assert theirs.edata["weight"].tolist() == list(range(6))
+    again = GraphData.from_dgl(theirs, name="again")
+    assert again.num_nodes == 6
+    for field in ("edges", "feats", "labels", "train", "valid", "test"):
+        assert np.array_equal(getattr(again, field), getattr(small_graph, field)), field
+
+
+def test_dgl_gets_both_arcs_in_order_of_their_ids(small_graph):
+    graph = GraphData.from_arrays(small_graph.edges, 6, directed=False, edge_weight=np.arange(6))
+    edges = graph.edge_list("stored", "add")
+    theirs = graph.to_dgl(edges)
+    assert theirs.num_edges() == edges.num_arcs
+    assert theirs.in_degrees().tolist() == edges.in_degrees().tolist()
+    assert theirs.edata["weight"].tolist() == [0, 1, 2, 4, 5, *[1] * 6, 0, 1, 2, 4, 5]
+    halved = GraphData.from_dgl(theirs, directed=False)
+    assert halved.num_edges == edges.num_rows
+
+
+def test_dgl_refuses_several_types(small_graph):
+    from distgnn.dgl_import import import_dgl
+
+    graph = import_dgl().heterograph({("a", "x", "b"): ([0], [0])})
+    with pytest.raises(InputError, match="to_homogeneous"):
+        GraphData.from_dgl(graph)

@@ -1,0 +1,92 @@
+import gzip
+import json
+
+import numpy as np
+import pytest
+import scipy.sparse
+
+from distgnn.datasets import GraphData, load_graph
+from distgnn.errors import InputError
+
+
+def test_folder_holds_all_that_was_saved(small_graph, graph_folder):
+    small_graph.edge_weight = np.linspace(0, 1, 6, dtype=np.float32)
+    small_graph.edge_feats = np.ones((6, 3), dtype=np.float32)
+    small_graph.num_label_classes = 5
+    small_graph.notes["license"] = "none"
+    small_graph.save(graph_folder, overwrite=True)
+    graph = load_graph(str(graph_folder))
+    assert (graph.name, graph.num_nodes, graph.directed, graph.num_classes) == ("small", 6, True, 5)
+    assert graph.notes["license"] == "none"
+    for field in ("edges", "feats", "labels", "edge_weight", "edge_feats", "train", "valid", "test"):
+        assert np.array_equal(getattr(graph, field), getattr(small_graph, field)), field
+
+
+def test_arrays_are_mapped_and_not_writable(graph_folder):
+    graph = load_graph(str(graph_folder))
+    assert isinstance(graph.edges, np.memmap)
+    assert isinstance(graph.feats, np.memmap)
+    with pytest.raises(ValueError, match="read-only"):
+        graph.feats[0, 0] = 1
+
+
+def test_sparse_feats_stay_sparse(small_graph, tmp_path):
+    small_graph.feats = scipy.sparse.csr_matrix(np.eye(6, dtype=np.float32))
+    graph = load_graph(str(small_graph.save(tmp_path / "sparse")))
+    assert scipy.sparse.issparse(graph.feats)
+    assert np.array_equal(graph.feats.toarray(), np.eye(6))
+
+
+def test_several_labels_per_vertex(small_graph, tmp_path):
+    small_graph.labels = np.array([[0, 1]] * 5 + [[-1, -1]], dtype=np.int8)
+    graph = load_graph(str(small_graph.save(tmp_path / "multi")))
+    assert graph.multilabel
+    assert graph.labels.dtype == np.int8
+
+
+def test_a_graph_without_edges(tmp_path):
+    graph = GraphData.from_arrays(np.zeros((0, 2)), num_nodes=3)
+    again = load_graph(str(graph.save(tmp_path / "none")))
+    assert again.edges.shape == (0, 2)
+    assert again.edge_list("both", "add").num_arcs == 3
+
+
+@pytest.mark.parametrize("name", ["edges.csv", "edges.txt", "edges.csv.gz", "edges.txt.gz"])
+def test_edges_as_text(graph_folder, small_graph, name):
+    separator = "," if "csv" in name else "\t"
+    text = "# source target\n" + "".join(f"{u}{separator}{v}\n" for u, v in small_graph.edges)
+    (graph_folder / "edges.npy").unlink()
+    (graph_folder / name).write_bytes(gzip.compress(text.encode()) if name.endswith("gz") else text.encode())
+    assert np.array_equal(load_graph(str(graph_folder)).edges, small_graph.edges)
+
+
+def test_an_existing_folder_is_not_overwritten_unasked(small_graph, graph_folder):
+    with pytest.raises(InputError, match="already exists"):
+        small_graph.save(graph_folder)
+
+
+def test_a_folder_of_something_else_is_never_overwritten(small_graph, tmp_path):
+    (tmp_path / "mine.txt").write_text("x")
+    with pytest.raises(InputError, match="is no graph folder"):
+        small_graph.save(tmp_path, overwrite=True)
+    assert (tmp_path / "mine.txt").is_file()
+
+
+def test_a_graph_can_be_saved_over_the_folder_it_is_mapped_from(graph_folder):
+    graph = load_graph(str(graph_folder))
+    graph.save(graph_folder, overwrite=True)
+    assert np.array_equal(load_graph(str(graph_folder)).edges, graph.edges)
+
+
+def test_nothing_is_left_of_a_graph_that_cannot_be_written(small_graph, tmp_path):
+    (tmp_path / "file").write_text("x")
+    with pytest.raises(InputError, match="cannot be written"):
+        small_graph.save(tmp_path / "file" / "graph")
+    small_graph.labels = np.array([-7] * 6)
+    with pytest.raises(InputError, match="label -7"):
+        small_graph.save(tmp_path / "graph")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["file"]
+
+
+def test_header_of_a_saved_graph_is_plain_json(graph_folder):
+    assert json.loads((graph_folder / "graph.json").read_text()) == {"name": "small", "num_nodes": 6, "directed": True}

@@ -1,0 +1,81 @@
+import numpy as np
+import scipy.sparse
+
+from distgnn.datasets import GraphData, load_graph
+
+
+def test_counts_name_all_that_is_unusual(small_graph):
+    counts = small_graph.counts()
+    assert counts["num_edges"] == 6
+    assert counts["duplicates"] == 1
+    assert counts["reciprocal"] == 3  # (0, 1) twice and (1, 0)
+    assert counts["self_loops"] == 1
+    assert counts["isolated"] == 1
+    assert (counts["labelled"], counts["unlabelled"]) == (5, 1)
+    assert (counts["train"], counts["valid"], counts["test"], counts["no_split"]) == (2, 1, 2, 1)
+    assert counts["split_unlabelled"] == 1
+
+
+def test_undirected_duplicates_count_in_either_order(small_graph):
+    graph = GraphData.from_arrays(small_graph.edges, 6, directed=False)
+    counts = graph.counts()
+    assert (counts["duplicates"], counts["reciprocal"]) == (2, 0)
+
+
+def test_counts_agree_with_a_slow_count():
+    rng = np.random.default_rng(3)
+    for _ in range(20):
+        edges = rng.integers(0, 8, (rng.integers(0, 40), 2))
+        rows = [tuple(row) for row in edges.tolist()]
+        counts = GraphData.from_arrays(edges, 8, directed=True).counts()
+        assert counts["duplicates"] == len(rows) - len(set(rows))
+        assert counts["reciprocal"] == sum((v, u) in set(rows) for u, v in rows if u != v)
+        assert counts["isolated"] == 8 - len({end for row in rows for end in row})
+
+
+def test_classes_and_masks(small_graph):
+    assert small_graph.num_classes == 3
+    assert small_graph.num_feats == 2
+    assert not small_graph.multilabel
+    assert small_graph.split_masks()["train"].tolist() == [True, True, False, False, False, False]
+    assert small_graph.labelled.tolist() == [True] * 4 + [False, True]
+
+
+def test_a_row_of_minus_one_is_no_label():
+    labels = np.array([[0, 1, 1], [-1, -1, -1]])
+    graph = GraphData.from_arrays(np.array([[0, 1]]), labels=labels)
+    assert graph.multilabel
+    assert graph.num_classes == 3
+    assert graph.labelled.tolist() == [True, False]
+    assert graph.labels.dtype == np.int8
+
+
+def test_nan_labels_are_none():
+    graph = GraphData.from_arrays(np.array([[0, 1]]), labels=np.array([[1.0], [np.nan]]))
+    assert graph.labels.tolist() == [1, -1]
+
+
+def test_bare_graph_has_no_classes_and_no_feats():
+    graph = GraphData.from_arrays(np.zeros((0, 2)), num_nodes=3)
+    assert (graph.num_feats, graph.num_classes, graph.num_edges) == (0, 0, 0)
+    assert graph.counts()["isolated"] == 3
+    assert graph.edge_list().num_arcs == 0
+
+
+def test_normalized_rows_sum_to_one(small_graph):
+    dense = small_graph.normalize_feats()
+    assert np.allclose(np.abs(dense.feats).sum(1), 1)
+    small_graph.feats = scipy.sparse.csr_matrix(np.array([[1.0, 3.0], [0, 0]] * 3, dtype=np.float32))
+    sparse = small_graph.normalize_feats("row")
+    assert scipy.sparse.issparse(sparse.feats)
+    assert sparse.feats.dtype == np.float32
+    assert sparse.feats.toarray()[:2].tolist() == [[0.25, 0.75], [0, 0]]
+
+
+def test_real_graphs_are_as_their_readme_says(data_root):
+    cora, citeseer = load_graph("cora", data_root), load_graph("citeseer", data_root)
+    assert (cora.num_nodes, cora.num_edges, cora.num_feats, cora.num_classes) == (2708, 5278, 1433, 7)
+    counts = citeseer.counts()
+    assert (counts["isolated"], counts["unlabelled"], counts["duplicates"]) == (48, 15, 0)
+    assert not cora.directed
+    assert cora.edge_list(self_loops="add").num_arcs == 2 * 5278 + 2708

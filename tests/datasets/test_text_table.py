@@ -1,0 +1,95 @@
+import gzip
+
+import numpy as np
+import pytest
+
+from distgnn.datasets import text_table
+from distgnn.datasets.text_table import read_table
+from distgnn.errors import GraphFormatError
+
+
+def table(tmp_path, text: str, dtype=np.int64, **options) -> np.ndarray:
+    path = tmp_path / "table.csv"
+    path.write_text(text)
+    return read_table(path, dtype, **options)
+
+
+@pytest.mark.parametrize(
+    "text", ["1,2\n3,4\n", "1 2\r\n3 4", "1\t2\n\n3\t4\n", "# x\n1, 2\n% y\n3 ,4\n", "u,v\n1;2\n3;4\n"]
+)
+def test_ways_to_write_the_same_table(tmp_path, text):
+    assert table(tmp_path, text, columns=2).tolist() == [[1, 2], [3, 4]]
+
+
+def test_signs_and_large_numbers(tmp_path):
+    assert table(tmp_path, "-5\n+7\n999999999999999999\n").ravel().tolist() == [-5, 7, 999999999999999999]
+
+
+def test_floats_are_read_as_python_reads_them(tmp_path):
+    rng = np.random.default_rng(0)
+    values = np.concatenate([rng.standard_normal(2000), 10 ** rng.uniform(-35, 35, 2000), [0, -0.0, 1e300, 5e-324]])
+    for style in (repr, "{:.6g}".format, "{:.18e}".format, "{:.3f}".format):
+        words = [style(float(value)) for value in values if abs(value) < 1e38]
+        expected = np.array([np.float32(float(word)) for word in words])
+        assert np.array_equal(table(tmp_path, "\n".join(words), np.float32).ravel(), expected)
+
+
+def test_words_and_empty_fields(tmp_path):
+    result = table(tmp_path, "1,,nan\n-inf,Infinity,.5\n,2,\n", np.float64)
+    assert np.array_equal(result, [[1, np.nan, np.nan], [-np.inf, np.inf, 0.5], [np.nan, 2, np.nan]], equal_nan=True)
+
+
+def test_blocks_end_anywhere(tmp_path, monkeypatch):
+    values = np.random.default_rng(1).integers(0, 10**6, (500, 3))
+    text = "\n".join(",".join(map(str, row)) for row in values)
+    for block in (1, 7, 64, 1000):
+        monkeypatch.setattr(text_table, "BLOCK", block)
+        assert np.array_equal(table(tmp_path, text), values)
+        assert np.array_equal(table(tmp_path, text, rows=500), values)
+
+
+def test_packed_and_in_several_members(tmp_path):
+    path = tmp_path / "t.csv.gz"
+    path.write_bytes(gzip.compress(b"1,2\n3,") + gzip.compress(b"4\n"))
+    assert read_table(path, np.int64).tolist() == [[1, 2], [3, 4]]
+
+
+def test_an_empty_file_is_an_empty_table(tmp_path):
+    assert table(tmp_path, "", columns=2).shape == (0, 2)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("1,2\n3,x\n", r"line 2: expected 2 whole numbers, found '3,x'"),
+        ("1,2\n3\n", r"line 2: expected 2 whole numbers, found '3'"),
+        ("1,2\n3,4,5\n", r"line 2: expected 2 whole numbers, found '3,4,5'"),
+        ("1,2\n3,4.5\n", r"line 2: expected 2 whole numbers"),
+        ("1,2\n3,\n", r"line 2: expected 2 whole numbers"),
+        ("1,2\n3,99999999999999999999\n", r"line 2"),
+        ("# c\nu v\n1,2\nx\n", r"line 2"),
+    ],
+)
+def test_bad_lines_are_named(tmp_path, text, message):
+    with pytest.raises(GraphFormatError, match=message):
+        table(tmp_path, text, columns=2)
+
+
+def test_a_bad_line_far_down_is_named(tmp_path, monkeypatch):
+    monkeypatch.setattr(text_table, "BLOCK", 64)
+    with pytest.raises(GraphFormatError, match=r"line 301: expected 2 whole numbers, found '7'"):
+        table(tmp_path, "1,2\n" * 300 + "7\n")
+
+
+def test_row_counts_are_checked(tmp_path):
+    with pytest.raises(GraphFormatError, match="expected 3 rows, found 2"):
+        table(tmp_path, "1\n2\n", rows=3)
+    with pytest.raises(GraphFormatError, match="more than the 1 rows"):
+        table(tmp_path, "1\n2\n", rows=1)
+
+
+def test_a_damaged_archive_is_named(tmp_path):
+    path = tmp_path / "t.csv.gz"
+    path.write_bytes(gzip.compress(b"1,2\n" * 1000)[:-12])
+    with pytest.raises(GraphFormatError, match=r"t\.csv\.gz: damaged"):
+        read_table(path, np.int64)
