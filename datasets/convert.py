@@ -19,7 +19,7 @@ def from_arrays(edges, num_nodes: int | None, directed: bool, fields: dict) -> G
         sources, targets = (np.asarray(column) for column in edges)
         if sources.shape != targets.shape or sources.ndim != 1:
             raise InputError(
-                f"edges: sources {list(sources.shape)} and targets {list(targets.shape)} must be two lists"
+                f"edges: sources {list(sources.shape)} and targets {list(targets.shape)} must be two equal lists"
             )
         edges = np.stack([sources, targets]).T
     edges = np.asarray(edges)
