@@ -1,6 +1,7 @@
 """Row kernels at memory speed: numpy arrays in and out, compiled by numba, parallel over target rows.
 
-Ids int32 or int64; rows float32 or float64, C-contiguous. Every kernel has a slow twin in `reference`.
+Ids int32 or int64; rows C-contiguous float32, float64 or bfloat16 (as uint16 bit patterns). Every kernel has a
+slow twin in `reference`.
 """
 
 if __name__ != "distgnn.kernels":

@@ -1,20 +1,26 @@
-"""Aggregation of neighbours: sums, means and extremes of source rows over the arcs of each target row.
+"""Aggregation of neighbours: sums and means of source rows over the arcs of each target row.
 
-R target rows, E arcs, N source rows, D feature width. CSR: row i's arcs are positions indptr[i] … indptr[i + 1],
-the source of position e is indices[e].
+R target rows, E arcs, N source rows, D feature width, H heads. CSR: row i's arcs are positions
+indptr[i] … indptr[i + 1], the source of position e is indices[e].
 
 sum    out[i] (+)= target_scale[i] * Σ_e edge_weight[e] * source_scale[indices[e]] * feats[indices[e]]
 mean   the same, divided by degree[i] (default: the row's number of arcs); rows without arcs are 0
-max    out[i, k] = max_e edge_weight[e] * source_scale[indices[e]] * feats[indices[e], k], and where it was
+max    extremes.py
 """
+
+import functools
 
 import numpy as np
 
-from .arrays import index_array, indptr_array, output, row_array, vector
+from .arrays import ROWS, index_array, indptr_array, output, row_array, sums_dtype, vector
+from .extremes import extreme
 from .jit import kernel
 from .threads import edge_chunks, run
+from .tiles import head_tiles, row_tiles
+from .vectors import add, fma, fma_heads, load, prefetch, scale, store, zeros
 
 REDUCTIONS = ("sum", "mean", "max", "min")
+AHEAD = 16  # arcs between asking for a row and adding it
 
 
 def spmm(
@@ -35,36 +41,62 @@ def spmm(
     """Aggregate the rows of `feats` over the arcs of a CSR.
 
     Args: indptr int [R + 1], may be a slice of a longer one (offsets stay absolute); indices int32 or int64 [E],
-        in [0, N), not checked; feats float32 or float64 [N, D]; reduce sum, mean, max or min; edge_weight [E],
-        by `edge_ids` [E] if given (CSR position -> row of edge_weight), else by position; out [R, D];
+        in [0, N), not checked; feats float32, float64 or bfloat16 (as uint16) [N, D] or [N, H, F]; reduce sum, mean,
+        max or min; edge_weight [E] or, one per head, [E, H], by `edge_ids` [E] if given (CSR position -> row of
+        edge_weight), else by position; out like feats with R rows, bfloat16 or float32 if feats are bfloat16;
         source_scale [N]; target_scale [R]; accumulate adds to `out` (sum and mean); degree [R] divides a mean;
         keep_inf leaves -inf (max) or +inf (min) in rows without arcs, for partial results that are merged later.
-    Returns: out; for max and min (out, winner): winner [R, D] is the CSR position (int32 if it fits) or -1. Ties go
-        to the smallest edge id.
+    Returns: out (new: float32 for bfloat16 rows); for max and min (out, winner): winner is the CSR position (int32
+        if it fits) or -1. Ties go to the smallest edge id.
     Raises: ValueError on shapes and dtypes.
-    Notes: reads E · D elements. Each row is summed in CSR order by one thread: same bits for any number of threads.
+    Notes: reads E · D elements, at memory speed. Each row is summed in CSR order by one thread: same bits for any
+        number of threads. bfloat16 rows are summed in float32.
     """
-    indptr, indices, feats = indptr_array(indptr), index_array(indices), row_array(feats)
-    rows, width, dtype = len(indptr) - 1, feats.shape[1], feats.dtype
+    indptr, indices, feats = indptr_array(indptr), index_array(indices), np.asarray(feats)
+    tail = feats.shape[1:]
+    feats = row_array(feats.reshape(len(feats), int(np.prod(tail))) if feats.ndim == 3 else feats, dtypes=ROWS)
+    rows, dtype = len(indptr) - 1, sums_dtype(feats)
     edge_ids = np.empty(0, np.int64) if edge_ids is None else index_array(edge_ids, "edge_ids")
-    weight = np.empty(0, dtype) if edge_weight is None else vector(edge_weight, len(edge_weight), dtype, "edge_weight")
+    weight = weights(edge_weight, dtype, tail)
     source_scale = vector(source_scale, len(feats), dtype, "source_scale")
     target_scale = vector(target_scale, rows, dtype, "target_scale")
     if reduce not in REDUCTIONS:
         raise ValueError(f"reduce must be one of {', '.join(REDUCTIONS)}, got {reduce!r}")
     if reduce in ("max", "min"):
-        if accumulate or len(target_scale):
-            raise ValueError(f"reduce={reduce!r} takes neither accumulate nor target_scale")
-        return _extreme(indptr, indices, feats, reduce, weight, edge_ids, source_scale, out, keep_inf)
+        if accumulate or len(target_scale) or weight.shape[1] > 1:
+            raise ValueError(f"reduce={reduce!r} takes neither accumulate nor target_scale nor weights per head")
+        return extreme(indptr, indices, feats, reduce, weight[:, 0], edge_ids, source_scale, out, keep_inf)
     if accumulate and out is None:
         raise ValueError("accumulate=True needs out")
-    out = output(out, (rows, width), dtype)
+    out = output(out, (rows, *tail), feats.dtype if out is not None and out.dtype == feats.dtype else dtype)
     if degree is not None:
         target_scale = _divided(target_scale, degree, rows, dtype)
     mean = reduce == "mean" and degree is None
-    arguments = indptr, indices, feats, weight, edge_ids, source_scale, target_scale, out, accumulate, mean
-    run(_sum_rows, edge_chunks(indptr, width), *arguments)
+    flat = out.reshape(rows, feats.shape[1])
+    arguments = indptr, indices, feats, weight, edge_ids, source_scale, target_scale, flat, accumulate, mean
+    bounds = edge_chunks(indptr, feats.shape[1])
+    for column, tile in _tiles(feats.shape[1], weight.shape[1], dtype):
+        run(_sum_kernel(tile), bounds, column, *arguments)
     return out
+
+
+def weights(edge_weight, dtype, tail):
+    """[E, H] of `dtype`; H = 1 for one weight per arc; [0, 1] for none."""
+    if edge_weight is None:
+        return np.empty((0, 1), dtype)
+    weight = np.asarray(edge_weight, dtype)
+    weight = row_array(weight[:, None] if weight.ndim == 1 else weight, "edge_weight")
+    heads = weight.shape[1]
+    fits = heads == 1 or (heads > 1 and (tail[0] == heads if len(tail) == 2 else tail[0] % heads == 0))
+    if not fits:
+        raise ValueError(f"edge_weight has {heads} heads, which do not fit rows of shape {tail}")
+    return weight
+
+
+def _tiles(width, heads, dtype):
+    if width == 0:
+        return []
+    return row_tiles(width, dtype) if heads == 1 else head_tiles(heads, width // heads, dtype)
 
 
 def _divided(target_scale, degree, rows, dtype):
@@ -76,69 +108,35 @@ def _divided(target_scale, degree, rows, dtype):
     return inverse * target_scale if len(target_scale) else inverse
 
 
-@kernel
-def _sum_rows(start, stop, indptr, indices, feats, weight, edge_ids, source_scale, target_scale, out, accumulate, mean):
-    """Writes out[start:stop]."""
-    width = feats.shape[1]
-    one = feats.dtype.type(1)
-    sums = np.empty(width, feats.dtype)
-    for i in range(start, stop):
-        sums[:] = 0
-        for e in range(indptr[i], indptr[i + 1]):
-            j = indices[e]
-            factor = one
-            if weight.shape[0]:
-                factor = weight[edge_ids[e] if edge_ids.shape[0] else e]
-            if source_scale.shape[0]:
-                factor = factor * source_scale[j]
-            row = feats[j]
-            for k in range(width):
-                sums[k] += factor * row[k]
-        scale = target_scale[i] if target_scale.shape[0] else one
-        if mean and indptr[i + 1] > indptr[i]:
-            scale = scale / feats.dtype.type(indptr[i + 1] - indptr[i])
-        if accumulate:
-            for k in range(width):
-                out[i, k] += scale * sums[k]
-        else:
-            for k in range(width):
-                out[i, k] = scale * sums[k]
+@functools.cache
+def _sum_kernel(tile):
+    """The kernel for one tile of columns, starting at `column`."""
 
+    @kernel
+    def sum_rows(
+        start, stop, column, indptr, indices, feats, weight, edge_ids, source_scale, target_scale, out, accumulate, mean
+    ):
+        """Writes the tile's columns of out[start:stop]."""
+        width, heads, last = feats.shape[1], weight.shape[1], indptr[stop] - 1
+        one = weight.dtype.type(1)
+        for i in range(start, stop):
+            sums = zeros(tile, feats)
+            for e in range(indptr[i], indptr[i + 1]):
+                prefetch(tile, feats, indices[min(e + AHEAD, last)] * width + column)
+                j = indices[e]
+                row = load(tile, feats, j * width + column)
+                factor = source_scale[j] if source_scale.shape[0] else one
+                if weight.shape[0]:
+                    edge = edge_ids[e] if edge_ids.shape[0] else e
+                    sums = fma_heads(tile, scale(row, factor), weight, edge * heads, sums)
+                else:
+                    sums = fma(row, factor, sums)
+            factor = target_scale[i] if target_scale.shape[0] else one
+            if mean and indptr[i + 1] > indptr[i]:
+                factor = factor / weight.dtype.type(indptr[i + 1] - indptr[i])
+            sums = scale(sums, factor)
+            if accumulate:
+                sums = add(load(tile, out, i * width + column), sums)
+            store(tile, out, i * width + column, sums)
 
-def _extreme(indptr, indices, feats, reduce, weight, edge_ids, source_scale, out, keep_inf):
-    shape = (len(indptr) - 1, feats.shape[1])
-    out = output(out, shape, feats.dtype)
-    winner = np.empty(shape, np.int32 if indptr[-1] < 2**31 else np.int64)
-    sign = feats.dtype.type(1 if reduce == "max" else -1)
-    arguments = indptr, indices, feats, weight, edge_ids, source_scale, out, winner, sign, keep_inf
-    run(_extreme_rows, edge_chunks(indptr, shape[1]), *arguments)
-    return out, winner
-
-
-@kernel
-def _extreme_rows(start, stop, indptr, indices, feats, weight, edge_ids, source_scale, out, winner, sign, keep_inf):
-    """Writes out[start:stop] and winner[start:stop]; a minimum is the maximum of the negatives."""
-    width = feats.shape[1]
-    best = np.empty(width, feats.dtype)
-    for i in range(start, stop):
-        best[:] = -np.inf
-        winner[i, :] = -1
-        for e in range(indptr[i], indptr[i + 1]):
-            j = indices[e]
-            factor = sign
-            if weight.shape[0]:
-                factor = factor * weight[edge_ids[e] if edge_ids.shape[0] else e]
-            if source_scale.shape[0]:
-                factor = factor * source_scale[j]
-            for k in range(width):
-                value = factor * feats[j, k]
-                last = winner[i, k]
-                better = value > best[k] or last < 0
-                if value == best[k] and last >= 0 and edge_ids.shape[0]:
-                    better = edge_ids[e] < edge_ids[last]
-                if better:
-                    best[k] = value
-                    winner[i, k] = e
-        empty = indptr[i] == indptr[i + 1] and not keep_inf
-        for k in range(width):
-            out[i, k] = feats.dtype.type(0) if empty else sign * best[k]
+    return sum_rows

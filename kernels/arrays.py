@@ -3,6 +3,7 @@
 import numpy as np
 
 FLOATS = (np.float32, np.float64)
+ROWS = (*FLOATS, np.uint16)  # uint16: bfloat16 bit patterns
 
 
 class _Writable:
@@ -57,6 +58,11 @@ def row_array(feats, name="feats", dtypes=FLOATS):
     if feats.dtype not in dtypes:
         raise ValueError(f"{name} must be {' or '.join(np.dtype(d).name for d in dtypes)}, got {feats.dtype}")
     return thaw(feats)
+
+
+def sums_dtype(feats):
+    """What rows of this array are summed in."""
+    return np.dtype(np.float32) if feats.dtype == np.uint16 else feats.dtype
 
 
 def vector(values, length, dtype, name):

@@ -6,6 +6,18 @@ from .masks import mask_parameters
 from .philox import GROUP, LANES, derive_key, philox_python
 
 
+def widened(feats):
+    """bfloat16 bit patterns as float32; anything else as it is."""
+    return (feats.astype(np.uint32) << 16).view(np.float32) if feats.dtype == np.uint16 else feats
+
+
+def to_bfloat16(values):
+    """float32 -> bit patterns, rounded to nearest, ties to even."""
+    bits = np.ascontiguousarray(values, np.float32).view(np.uint32)
+    rounded = (bits + 0x7FFF + (bits >> 16 & 1)) >> 16
+    return np.where(np.isnan(values), bits >> 16 | 0x40, rounded).astype(np.uint16)
+
+
 def edges_of(indptr, edge_ids=None):
     """(target row, CSR position, edge id) of each arc, row by row."""
     for i in range(len(indptr) - 1):
@@ -14,10 +26,12 @@ def edges_of(indptr, edge_ids=None):
 
 
 def message(indices, feats, e, edge_id, edge_weight, source_scale):
-    """What arc e carries, in float64."""
+    """What arc e carries, in float64; heads of a weight scale equal parts of the row."""
     value = feats[indices[e]].astype(np.float64)
     if edge_weight is not None:
-        value = value * float(edge_weight[edge_id])
+        value = value * np.repeat(edge_weight[edge_id], value.size // np.size(edge_weight[edge_id])).reshape(
+            value.shape
+        )
     if source_scale is not None:
         value = value * float(source_scale[indices[e]])
     return value
@@ -28,7 +42,8 @@ def spmm(
     target_scale=None, accumulate=False, degree=None, keep_inf=False,
 ):  # fmt: skip
     """aggregate.spmm, arc by arc in float64."""
-    rows = len(indptr) - 1
+    rows, feats = len(indptr) - 1, widened(feats)
+    shape, feats = feats.shape, feats.reshape(len(feats), int(np.prod(feats.shape[1:])))
     if reduce in ("max", "min"):
         return _extreme(indptr, indices, feats, reduce, edge_weight, edge_ids, source_scale, keep_inf)
     sums = np.zeros((rows, feats.shape[1]))
@@ -40,8 +55,8 @@ def spmm(
     if target_scale is not None:
         sums = sums * np.asarray(target_scale, np.float64)[:, None]
     if accumulate:
-        sums = sums + out
-    return sums.astype(feats.dtype)
+        sums = sums + out.reshape(sums.shape)
+    return sums.astype(feats.dtype).reshape(rows, *shape[1:])
 
 
 def _extreme(indptr, indices, feats, reduce, edge_weight, edge_ids, source_scale, keep_inf):

@@ -1,0 +1,93 @@
+"""Maximum and minimum over the arcs of a row, and which arc gave it.
+
+    max    out[i, k] = max_e edge_weight[e] * source_scale[indices[e]] * feats[indices[e], k]
+
+A minimum is the maximum of the negatives. Ties go to the smallest edge id: without `edge_ids` that is the first
+position of the row; with them ids are held in registers beside the winners.
+"""
+
+import functools
+
+import numpy as np
+
+from .arrays import output, sums_dtype
+from .jit import kernel
+from .threads import edge_chunks, run
+from .tiles import registers, row_tiles
+from .vectors import both, choose, either, equal, full, greater, integers, less, load, prefetch, scale, store
+
+AHEAD = 16
+
+
+def extreme(indptr, indices, feats, reduce, weight, edge_ids, source_scale, out, keep_inf):
+    """(out, winner) of checked arrays; see aggregate.spmm."""
+    shape, dtype = (len(indptr) - 1, feats.shape[1]), sums_dtype(feats)
+    out = output(out, shape, dtype)
+    winner = np.empty(shape, np.int32 if indptr[-1] < 2**31 else np.int64)
+    sign = dtype.type(1 if reduce == "max" else -1)
+    arguments = indptr, indices, feats, weight, edge_ids, source_scale, out, winner, sign, keep_inf
+    bounds = edge_chunks(indptr, shape[1])
+    most = registers()[1] // (4 if len(edge_ids) else 2)
+    for column, tile in row_tiles(shape[1], dtype, most) if shape[1] else []:
+        kernel_of_tile = _by_edge_id(tile) if len(edge_ids) else _by_position(tile)
+        run(kernel_of_tile, bounds, column, *arguments)
+    return out, winner
+
+
+@functools.cache
+def _by_position(tile):
+    @kernel
+    def extreme_rows(
+        start, stop, column, indptr, indices, feats, weight, edge_ids, source_scale, out, winner, sign, keep_inf
+    ):
+        """Writes the tile's columns of out[start:stop] and winner[start:stop]."""
+        width, last = feats.shape[1], indptr[stop] - 1
+        for i in range(start, stop):
+            best = full(tile, feats, -np.inf)
+            place = integers(tile, winner, -1)
+            for e in range(indptr[i], indptr[i + 1]):
+                prefetch(tile, feats, indices[min(e + AHEAD, last)] * width + column)
+                j = indices[e]
+                factor = sign * weight[e] if weight.shape[0] else sign
+                factor = factor * source_scale[j] if source_scale.shape[0] else factor
+                value = scale(load(tile, feats, j * width + column), factor)
+                better = greater(value, best)
+                best = choose(better, value, best)
+                place = choose(better, integers(tile, winner, e), place)
+            if indptr[i] == indptr[i + 1] and not keep_inf:
+                best = full(tile, feats, 0)
+            store(tile, out, i * width + column, scale(best, sign))
+            store(tile, winner, i * width + column, place)
+
+    return extreme_rows
+
+
+@functools.cache
+def _by_edge_id(tile):
+    @kernel
+    def extreme_rows(
+        start, stop, column, indptr, indices, feats, weight, edge_ids, source_scale, out, winner, sign, keep_inf
+    ):
+        """The same with ties broken by edge_ids, which also say which weight is an arc's."""
+        width, last = feats.shape[1], indptr[stop] - 1
+        for i in range(start, stop):
+            best = full(tile, feats, -np.inf)
+            place = integers(tile, winner, -1)
+            chosen = integers(tile, edge_ids, -1)
+            for e in range(indptr[i], indptr[i + 1]):
+                prefetch(tile, feats, indices[min(e + AHEAD, last)] * width + column)
+                j = indices[e]
+                factor = sign * weight[edge_ids[e]] if weight.shape[0] else sign
+                factor = factor * source_scale[j] if source_scale.shape[0] else factor
+                value = scale(load(tile, feats, j * width + column), factor)
+                edge = integers(tile, edge_ids, edge_ids[e])
+                better = either(greater(value, best), both(equal(value, best), less(edge, chosen)))
+                best = choose(better, value, best)
+                place = choose(better, integers(tile, winner, e), place)
+                chosen = choose(better, edge, chosen)
+            if indptr[i] == indptr[i + 1] and not keep_inf:
+                best = full(tile, feats, 0)
+            store(tile, out, i * width + column, scale(best, sign))
+            store(tile, winner, i * width + column, place)
+
+    return extreme_rows

@@ -1,0 +1,94 @@
+"""Which columns of a row live in registers at once, and how wide a register is on this machine.
+
+A *tile* is a tuple of vectors of `lanes` columns each, at fixed offsets from the row's first column. The offsets
+are constants for the compiler: one kernel is compiled per tile, and its accumulators never leave the registers.
+
+Widths that are no multiple of the lanes need no mask and no scalar tail: the last vector is moved back until it
+ends with the row, and overlaps its neighbour. Both compute the same bits for the columns they share.
+
+    width 47, 16 lanes:   [0 … 16) [16 … 32) [31 … 47)
+"""
+
+import functools
+import itertools
+import re
+from dataclasses import dataclass
+
+import llvmlite.binding as llvm
+import numpy as np
+from numba.core import config
+
+
+@dataclass(frozen=True)
+class Tile:
+    """`lanes` columns at each of `offsets`; vector v belongs to attention head or edge-weight column heads[v]."""
+
+    lanes: int
+    offsets: tuple[int, ...]
+    heads: tuple[int, ...]
+
+    @property
+    def vectors(self):
+        return len(self.offsets)
+
+
+@functools.cache
+def registers():
+    """(bytes of a vector register, how many of them a tile may fill) on this machine."""
+    features = config.CPU_FEATURES
+    if features is None:
+        features = "" if config.CPU_NAME == "generic" else llvm.get_host_cpu_features().flatten()
+    if re.search(r"\+avx512f\b", features):
+        return 64, 16  # of 32: what is loaded, the factor and prefetch addresses need some too
+    if re.search(r"\+avx2\b", features):
+        return 32, 10  # of 16
+    return 16, 20 if "neon" in features else 10  # of 32 on 64-bit Arm, of 16 with SSE2
+
+
+def row_tiles(width, dtype, most_vectors=None):
+    """Cut a row into passes: list of (first column, Tile), as few and as equal as possible.
+
+    Args: width ≥ 1; dtype: what the registers hold (float32 for bfloat16 rows).
+    """
+    register_bytes, most = registers()
+    most_lanes = register_bytes // np.dtype(dtype).itemsize
+    most = max(2, most_vectors or most)  # two, so that a short last vector has a neighbour to overlap
+    lanes = _lanes(width, most_lanes)
+    vectors = -(-width // lanes)
+    passes = -(-vectors // most)
+    bounds = [vectors * p // passes * lanes for p in range(passes)] + [width]
+    return [(a, _one_head(lanes, b - a)) for a, b in itertools.pairwise(bounds)]
+
+
+def head_tiles(heads, width, dtype):
+    """The same for rows of `heads` × `width` columns, with no vector across two heads.
+
+    Returns: list of (first column, Tile); a tile's heads are absolute.
+    """
+    register_bytes, most = registers()
+    lanes = _lanes(width, register_bytes // np.dtype(dtype).itemsize)
+    vectors = [(head, head * width + offset) for head in range(heads) for offset in _offsets(width, lanes)]
+    passes = -(-len(vectors) // most)
+    tiles = []
+    for p in range(passes):
+        part = vectors[len(vectors) * p // passes : len(vectors) * (p + 1) // passes]
+        tiles.append((0, Tile(lanes, tuple(offset for _, offset in part), tuple(head for head, _ in part))))
+    return tiles
+
+
+def _lanes(width, most):
+    """Largest power of two that fits in the row and the register."""
+    lanes = most
+    while lanes > width:
+        lanes //= 2
+    return lanes
+
+
+def _offsets(width, lanes):
+    """Offsets of vectors that cover `width` ≥ `lanes` columns, the last one ending with the row."""
+    return tuple(min(first, width - lanes) for first in range(0, width, lanes))
+
+
+def _one_head(lanes, width):
+    offsets = _offsets(width, lanes)
+    return Tile(lanes, offsets, (0,) * len(offsets))
