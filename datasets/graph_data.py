@@ -96,12 +96,14 @@ class GraphData:
         return self.labels[:, 0] >= 0 if self.multilabel else self.labels >= 0
 
     def split_masks(self) -> dict[str, np.ndarray]:
-        """`train`, `valid`, `test` as bool arrays [N]; all False where a split is not given."""
+        """`train`, `valid`, `test` as bool arrays [N]: the split's vertices that have a label; False without a split."""
         masks = {}
         for name in SPLITS:
             masks[name] = np.zeros(self.num_nodes, dtype=bool)
             if getattr(self, name) is not None:
                 masks[name][getattr(self, name)] = True
+            if self.labels is not None:
+                masks[name] &= self.labels >= 0 if self.labels.ndim == 1 else self.labels[:, 0] >= 0
         return masks
 
     def fail(self, field_name: str, message: str) -> None:

@@ -1,5 +1,14 @@
-"""DistGNN: full-batch training of graph neural networks on clusters of CPU sockets."""
+"""DistGNN: full-batch training of graph neural networks on clusters of CPU sockets.
 
+    import distgnn as dg
+    graph = dg.load("parts/")
+    model = dg.nn.GraphSAGE(graph.num_feats, 256, graph.num_classes, num_layers=3)
+    result = dg.Trainer(model, graph, dg.TrainConfig(epochs=200, lr=0.01)).fit()
+
+Names are imported when they are first used: `import distgnn` itself is cheap and starts no MPI.
+"""
+
+import importlib
 from pathlib import Path
 
 __version__ = "0.1.0"
@@ -9,3 +18,31 @@ _root = Path(__file__).resolve().parent.parent
 if (_root / "pyproject.toml").is_file():
     __path__.append(str(_root))
 del _root
+
+_PLACES = {
+    "DistGraph": "distgnn.graph",
+    "load": "distgnn.graph",
+    "Trainer": "distgnn.train",
+    "TrainResult": "distgnn.train",
+    "TrainConfig": "distgnn.config",
+    "GraphData": "distgnn.datasets",
+    "load_graph": "distgnn.datasets",
+    "partition_graph": "distgnn.partition",
+    "DistGNNError": "distgnn.errors",
+    "import_dgl": "distgnn.dgl_import",
+}
+_MODULES = ("comm", "datasets", "kernels", "nn", "ops", "partition", "train")
+
+__all__ = [*_PLACES, *_MODULES, "__version__"]
+
+
+def __getattr__(name: str):
+    if name in _PLACES:
+        return getattr(importlib.import_module(_PLACES[name]), name)
+    if name in _MODULES:
+        return importlib.import_module(f"distgnn.{name}")
+    raise AttributeError(f"module 'distgnn' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

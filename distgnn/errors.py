@@ -2,7 +2,18 @@
 
 
 class DistGNNError(Exception):
-    """Base of every error that is the input's fault: what was wrong, where, and what to do."""
+    """Base of every error that is the input's fault: what was wrong, where, and what to do.
+
+    `agreed` tells that every rank raises it, so that it is printed once and nobody is left waiting.
+    """
+
+    agreed = False
+
+
+def on_all_ranks(error: DistGNNError) -> DistGNNError:
+    """Mark an error that every rank raises at the same point."""
+    error.agreed = True
+    return error
 
 
 class InputError(DistGNNError, ValueError):

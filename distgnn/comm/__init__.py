@@ -1,1 +1,18 @@
-"""To be written."""
+"""Floor 4: moving rows between ranks. Plans come from `distgnn.partition`; here they are run over MPI."""
+
+from distgnn.comm.abort import abort_on_uncaught
+from distgnn.comm.agree import agree, check_same, raise_together, sum_over_ranks
+from distgnn.comm.counters import Counters
+from distgnn.comm.exchange import Exchange
+from distgnn.comm.transport import Transport
+
+__all__ = [
+    "Counters",
+    "Exchange",
+    "Transport",
+    "abort_on_uncaught",
+    "agree",
+    "check_same",
+    "raise_together",
+    "sum_over_ranks",
+]

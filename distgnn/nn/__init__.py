@@ -1,1 +1,10 @@
-"""To be written."""
+"""Floor 6: layers with DGL's names, arguments and parameter names, and stacks of them."""
+
+from distgnn.nn.build import MODELS, build_model
+from distgnn.nn.distribute import distribute
+from distgnn.nn.dropout import Dropout
+from distgnn.nn.graph_conv import GraphConv
+from distgnn.nn.sage_conv import SAGEConv
+from distgnn.nn.stacks import GCN, GraphSAGE
+
+__all__ = ["GCN", "MODELS", "Dropout", "GraphConv", "GraphSAGE", "SAGEConv", "build_model", "distribute"]

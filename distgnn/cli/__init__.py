@@ -1,0 +1,5 @@
+"""Floor 8: the command line. One file per command; each imports what it needs when it runs."""
+
+from distgnn.cli.main import main
+
+__all__ = ["main"]

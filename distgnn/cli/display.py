@@ -1,0 +1,75 @@
+"""What the user sees: progress on standard error, tables on standard output, numbers with units."""
+
+import os
+import sys
+from contextlib import contextmanager
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.table import Table
+
+
+def error_console() -> Console:
+    """A console on standard error; under a launcher it knows the launcher's terminal."""
+    size = os.environ.get("DISTGNN_TERMINAL")
+    if not size:
+        return Console(file=sys.stderr)
+    columns, lines = (int(number) for number in size.split("x"))
+    return Console(file=sys.stderr, force_terminal=True, width=columns, height=lines)
+
+
+@contextmanager
+def progress_bar(title: str, total: int, visible: bool):
+    """A progress bar; yields `advance(text)`. Without a terminal a line is printed now and then instead."""
+    console = error_console()
+    if not visible or not console.is_terminal:
+        yield _plain(title, total, visible, console)
+        return
+    columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn()
+    with Progress(*columns, TextColumn("{task.fields[text]}"), console=console) as bars:
+        task = bars.add_task(title, total=total, text="")
+        yield lambda text: bars.update(task, advance=1, text=text)
+
+
+def _plain(title: str, total: int, visible: bool, console: Console):
+    """Print about ten lines over the whole work."""
+    done = 0
+
+    def advance(text: str) -> None:
+        nonlocal done
+        done += 1
+        if visible and (done == total or done % max(1, total // 10) == 0):
+            console.print(f"{title} {done}/{total}  {text}", highlight=False, soft_wrap=True)
+
+    return advance
+
+
+def print_table(title: str, rows: list[tuple[str, str]]) -> None:
+    """Names and values, one pair a line."""
+    table = Table(title=title, title_justify="left", show_header=False, box=None, padding=(0, 2, 0, 0))
+    table.add_column(style="bold")
+    table.add_column(overflow="fold")
+    for name, value in rows:
+        table.add_row(name, value)
+    Console(width=None if sys.stdout.isatty() else 120).print(table, highlight=False)
+
+
+def human_bytes(count: float) -> str:
+    """Bytes with a unit of 1000: 1.5 GB."""
+    for unit in ("B", "kB", "MB", "GB"):
+        if count < 1000:
+            return f"{count:.3g} {unit}" if unit != "B" else f"{count:.0f} B"
+        count /= 1000
+    return f"{count:.3g} TB"
+
+
+def human_seconds(seconds: float) -> str:
+    """Seconds with a unit: 12.3 ms, 4.56 s, 3 min 20 s."""
+    if seconds < 1:
+        return f"{1000 * seconds:.3g} ms"
+    return f"{seconds:.3g} s" if seconds < 100 else f"{int(seconds // 60)} min {int(seconds % 60)} s"
+
+
+def human_share(value: float | None) -> str:
+    """A share in percent, or a dash where there is none."""
+    return "–" if value is None else f"{100 * value:.2f} %"

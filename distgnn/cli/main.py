@@ -1,0 +1,82 @@
+"""The program `distgnn`: puts the commands together and turns errors into one line and an exit code.
+
+Exit codes: 0 done; 2 bad input (one line on standard error); 1 our own failure (traceback with the rank);
+128 + n stopped by signal n.
+"""
+
+import os
+import sys
+import traceback
+
+import typer
+
+from distgnn import __version__
+from distgnn.cli import check, download, info, partition, predict, train
+from distgnn.errors import DistGNNError
+from distgnn.launch import under_mpi
+
+app = typer.Typer(
+    help="Full-batch training of graph neural networks on clusters of CPU sockets.",
+    pretty_exceptions_enable=False,
+    add_completion=False,
+    no_args_is_help=True,
+)
+for command in (partition, train, predict, info, check, download):
+    command.register(app)
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        print(f"distgnn {__version__}")
+        raise typer.Exit()
+
+
+@app.callback()
+def options(
+    version: bool = typer.Option(False, "--version", callback=_print_version, is_eager=True, help="Print the version."),
+) -> None:
+    """Full-batch training of graph neural networks on clusters of CPU sockets."""
+
+
+def main() -> int:
+    """Run the command line and return its exit code; a failing rank ends the whole job."""
+    try:
+        code = app(standalone_mode=False)
+        return code if isinstance(code, int) else 0
+    except DistGNNError as error:
+        return _fail(str(error), 2, everywhere=getattr(error, "agreed", False))
+    except KeyboardInterrupt:
+        return _fail("interrupted", 130)
+    except Exception as error:
+        if hasattr(error, "format_message"):  # the command line itself is wrong: every rank sees the same
+            return _fail(_with_advice(error), 2, everywhere=True)
+        traceback.print_exc()
+        return _fail(f"internal error on rank {_rank()}: {type(error).__name__}: {error}", 1)
+
+
+def _with_advice(error: Exception) -> str:
+    message = " ".join(error.format_message().split())
+    context = getattr(error, "ctx", None)
+    return message if context is None else f"{message.rstrip('.')}: see {context.command_path} --help"
+
+
+def _fail(message: str, code: int, everywhere: bool = False) -> int:
+    """Print one line. An error that all ranks share is printed once; one of a single rank ends the job."""
+    if not everywhere or _rank() == 0:
+        print(f"distgnn: error: {message}", file=sys.stderr, flush=True)
+    if not everywhere and _num_ranks() > 1:
+        sys.modules["mpi4py.MPI"].COMM_WORLD.Abort(code)
+    return code
+
+
+def _num_ranks() -> int:
+    mpi = sys.modules.get("mpi4py.MPI")
+    return mpi.COMM_WORLD.size if mpi is not None and under_mpi() else 1
+
+
+def _rank() -> int:
+    mpi = sys.modules.get("mpi4py.MPI")
+    if mpi is not None:
+        return mpi.COMM_WORLD.rank
+    names = ("PMI_RANK", "PMIX_RANK", "OMPI_COMM_WORLD_RANK")
+    return next((int(os.environ[name]) for name in names if os.environ.get(name, "").isdigit()), 0)

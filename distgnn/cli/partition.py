@@ -1,0 +1,79 @@
+"""`distgnn partition`: cut a graph into parts, offline, in one process."""
+
+import json
+import sys
+
+import typer
+
+from distgnn.cli.display import human_bytes, human_seconds, print_table
+
+BALANCES = {"arcs": "edge", "owned": "owned", "copies": "copies"}
+
+
+def register(app: typer.Typer) -> None:
+    app.command()(partition)
+
+
+def partition(
+    source: str = typer.Argument(help="Dataset name, generated graph (rmat:… or communities:…), or folder."),
+    parts: int = typer.Option(..., help="Parts, one per rank."),
+    out: str = typer.Option(..., help="Partition folder to write."),
+    method: str = typer.Option("libra", help="libra, dbh or random."),
+    seed: int = typer.Option(0, help="Of the shuffled stream and of generated graphs."),
+    direction: str = typer.Option("stored", help="stored, both (make it bidirected) or reversed."),
+    self_loops: str = typer.Option("keep", help="keep, add (exactly one per vertex) or remove."),
+    order: str = typer.Option("shuffled", help="shuffled or stored: order in which libra meets the edges."),
+    normalize_feats: str = typer.Option("none", help="none or row (each vertex's features divided by their sum)."),
+    data_root: str | None = typer.Option(None, help="Folder of named datasets [default: DISTGNN_DATA or ./data]."),
+    threads: int | None = typer.Option(None, help="Threads [default: all cores]."),
+    overwrite: bool = typer.Option(False, help="Replace an existing partition folder."),
+    quiet: bool = typer.Option(False, help="No progress and no table."),
+    as_json: bool = typer.Option(False, "--json", help="Print partition.json instead of a table."),
+) -> None:
+    """Cut a graph into parts with halo vertices and write a partition folder."""
+    from distgnn import kernels
+    from distgnn.config import num_threads
+    from distgnn.partition import partition_graph
+
+    kernels.set_num_threads(threads or num_threads())
+    speak = not quiet and not as_json
+    manifest = partition_graph(
+        source,
+        parts,
+        out,
+        method=method,
+        seed=seed,
+        direction=direction,
+        self_loops=self_loops,
+        order=order,
+        normalize_feats=normalize_feats,
+        overwrite=overwrite,
+        data_root=data_root,
+        progress=_show_progress if speak else None,
+    )
+    if as_json:
+        print(json.dumps({name: value for name, value in manifest.items() if name != "parts"}, indent=1))
+    elif speak:
+        print_table("Partitioned", _rows(manifest, out))
+
+
+def _show_progress(phase: str, done: int, total: int) -> None:
+    if done in (0, total):
+        state = "…" if done == 0 else "done"
+        print(f"{phase} {state}", file=sys.stderr, flush=True)
+
+
+def _rows(manifest: dict, out: str) -> list[tuple[str, str]]:
+    graph = manifest["graph"]
+    size = f"{manifest['num_nodes']:,} vertices, {manifest['num_arcs']:,} arcs"
+    most = f"at most {manifest['max_rank_rows']:,} sent and received by one rank"
+    balances = (f"{name} {manifest[f'{key}_balance']:.3f}" for name, key in BALANCES.items())
+    return [
+        ("graph", f"{manifest['name']}: {size}, {graph['num_feats']} features, {graph['num_classes']} classes"),
+        ("parts", f"{manifest['num_parts']} ({manifest['method']}, seed {manifest['seed']})"),
+        ("replication factor", f"{manifest['replication_factor']:.3f}"),
+        ("exchange rows", f"{manifest['exchange_rows']:,} per layer and direction, {most}"),
+        ("balance (max / mean)", ", ".join(balances)),
+        ("time and memory", f"{human_seconds(manifest['seconds'])}, {human_bytes(manifest['peak_rss_bytes'])}"),
+        ("folder", out),
+    ]

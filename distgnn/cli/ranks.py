@@ -1,0 +1,33 @@
+"""Getting onto ranks: a command that needs one rank per part starts them itself where none were started."""
+
+import os
+from contextlib import contextmanager
+
+from distgnn.launch import import_mpi, run_under_mpi, under_mpi
+
+
+def run_on_ranks(argv: list[str], num_ranks: int, threads: int | None) -> int | None:
+    """Start `distgnn ARGV` on `num_ranks` ranks and return its exit code, or None where this process is a rank.
+
+    Args:
+        threads: per rank; None shares the cores out.
+    """
+    if not under_mpi() and num_ranks > 1:
+        return run_under_mpi(argv, num_ranks, threads)
+    if threads is not None:
+        os.environ["DISTGNN_NUM_THREADS"] = str(threads)
+    import_mpi()
+    return None
+
+
+@contextmanager
+def checked_together():
+    """A block of checks before the work: on ranks, what one of them finds wrong is raised on all. Collective."""
+    if not under_mpi():
+        yield
+        return
+    comm = import_mpi().COMM_WORLD
+    from distgnn.comm import raise_together
+
+    with raise_together(comm):
+        yield

@@ -1,0 +1,205 @@
+"""`distgnn train`: train on the ranks given, or start one rank per part."""
+
+import json
+import statistics
+import sys
+import time
+from pathlib import Path
+
+import typer
+
+from distgnn.cli.display import human_bytes, human_seconds, human_share, print_table, progress_bar
+from distgnn.config import TrainConfig
+
+AVERAGED = (
+    "test_metric",
+    "valid_metric",
+    "test_accuracy",
+    "valid_accuracy",
+    "final_loss",
+    "epoch_seconds_median",
+)
+
+
+def register(app: typer.Typer) -> None:
+    app.command()(train)
+
+
+def train(
+    parts: str = typer.Argument(help="Partition folder."),
+    model: str = typer.Option("sage", help="sage or gcn."),
+    num_layers: int = typer.Option(3, help="Convolutions."),
+    hidden_feats: int = typer.Option(256, help="Width of hidden layers."),
+    dropout: float = typer.Option(0.5, help="After each hidden layer; masks belong to vertices, not to ranks."),
+    norm: str = typer.Option("layer", help="layer or none, after each hidden convolution."),
+    weighted: bool = typer.Option(False, help="Multiply messages by the graph's edge weights."),
+    algorithm: str = typer.Option("cd-0", help="cd-0: synchronous and exact."),
+    epochs: int = typer.Option(200, help="Passes over the whole graph."),
+    lr: float = typer.Option(0.01, help="Learning rate of Adam."),
+    weight_decay: float = typer.Option(0.0, help="L2 penalty of Adam."),
+    lr_schedule: str = typer.Option("constant", help="constant, cosine or plateau."),
+    eval_every: int = typer.Option(5, help="Epochs between evaluations."),
+    patience: int = typer.Option(0, help="Stop after so many evaluations without improvement (0: never)."),
+    metric: str | None = typer.Option(None, help="accuracy, rocauc or f1 [default: by the labels]."),
+    cache_first: bool = typer.Option(True, help="Keep the aggregation of the input features."),
+    dtype: str = typer.Option("float32", help="float32 or float64: of features, weights and messages."),
+    seed: int = typer.Option(0, help="Of weights and dropout masks."),
+    runs: int = typer.Option(1, help="Train with so many seeds and report mean ± standard deviation."),
+    run_dir: str | None = typer.Option(None, help="Run folder to write [default: runs/NAME-MODEL-TIME]."),
+    overwrite: bool = typer.Option(False, help="Replace an existing run folder."),
+    threads: int | None = typer.Option(None, help="Threads per rank [default: cores / ranks]."),
+    debug: bool = typer.Option(False, help="Ranks agree on each exchange before it starts."),
+    quiet: bool = typer.Option(False, help="No progress and no table."),
+    as_json: bool = typer.Option(False, "--json", help="Print the summary as JSON instead of a table."),
+) -> None:
+    """Train a model on a partition folder; starts mpiexec with one rank per part where none was started."""
+    from distgnn.cli.ranks import checked_together, run_on_ranks
+    from distgnn.partition import read_manifest
+
+    config = TrainConfig(
+        epochs=epochs,
+        lr=lr,
+        weight_decay=weight_decay,
+        lr_schedule=lr_schedule,
+        eval_every=eval_every,
+        patience=patience,
+        metric=metric,
+        seed=seed,
+        run_dir=run_dir,
+        overwrite=overwrite,
+    )
+    settings = {
+        "model": {
+            "name": model,
+            "hidden_feats": hidden_feats,
+            "num_layers": num_layers,
+            "dropout": dropout,
+            "norm": norm,
+            "weighted": weighted,
+        },
+        "data": {"parts": str(Path(parts).resolve())},
+        "run": {"algorithm": algorithm, "dtype": dtype, "cache_first": cache_first, "runs": runs},
+    }
+    with checked_together():
+        manifest = read_manifest(parts)
+        settings["data"]["checksum"] = manifest["sha256"]
+        _check_early(manifest, config, settings)
+    code = run_on_ranks(sys.argv[1:], manifest["num_parts"], threads)
+    if code is not None:
+        raise typer.Exit(code)
+    speak = not quiet and not as_json
+    summary, rank = _train_on_this_rank(parts, config, settings, debug, speak)
+    if rank == 0 and as_json:
+        print(json.dumps(summary, indent=1))
+    elif rank == 0 and speak:
+        print_table("Trained", _closing_rows(summary, manifest))
+
+
+def _check_early(manifest: dict, config: TrainConfig, settings: dict) -> None:
+    """Everything that can be refused before ranks are started."""
+    from distgnn.config import check_algorithm, check_choice
+    from distgnn.errors import InputError
+    from distgnn.nn import build_model
+    from distgnn.train.run_folder import check_free
+
+    config.check()
+    check_algorithm(settings["run"]["algorithm"])
+    check_choice("dtype", settings["run"]["dtype"], ("float32", "float64"))
+    if settings["run"]["runs"] < 1:
+        raise InputError(f"runs is {settings['run']['runs']}: expected at least 1")
+    model = dict(settings["model"])
+    tiny = model | {"hidden_feats": min(model["hidden_feats"], 1)}
+    build_model(tiny.pop("name"), min(manifest["graph"]["num_feats"], 1), 1, **tiny)
+    if model["weighted"] and not manifest["graph"]["edge_weight"]:
+        raise InputError("--weighted needs edge weights: this partition has none")
+    if config.run_dir is not None:
+        check_free(Path(config.run_dir), config.overwrite)
+
+
+def _train_on_this_rank(parts: str, config: TrainConfig, settings: dict, debug: bool, speak: bool) -> tuple[dict, int]:
+    from distgnn.graph import load
+
+    run = settings["run"]
+    graph = load(
+        parts, run["algorithm"], dtype=run["dtype"], seed=config.seed, cache_first=run["cache_first"], debug=debug
+    )
+    if config.run_dir is None:
+        name = f"{Path(parts).resolve().name}-{settings['model']['name']}-{time.strftime('%Y%m%d-%H%M%S')}"
+        config.run_dir = graph.comm.bcast(str(Path("runs") / name), root=0)
+    if run["runs"] == 1:
+        summary = _one_run(graph, config, settings, speak)
+    else:
+        summary = _many_runs(graph, config, settings, speak)
+    return summary | {"run_dir": config.run_dir}, graph.rank
+
+
+def _one_run(graph, config: TrainConfig, settings: dict, speak: bool) -> dict:
+    import torch
+
+    from distgnn.nn import build_model
+    from distgnn.train import Trainer
+
+    torch.manual_seed(config.seed)
+    model = dict(settings["model"])
+    network = build_model(model.pop("name"), graph.num_feats, graph.num_classes, **model)
+    with progress_bar(f"seed {config.seed}", config.epochs, speak and graph.rank == 0) as advance:
+
+        def on_epoch(record: dict) -> None:
+            advance(_epoch_text(record))
+
+        return Trainer(network, graph, config, on_epoch=on_epoch, describe=settings).fit().summary
+
+
+def _many_runs(graph, config: TrainConfig, settings: dict, speak: bool) -> dict:
+    from dataclasses import replace
+
+    from distgnn.comm import raise_together
+    from distgnn.train.run_folder import start_many, write_summary
+
+    folder = Path(config.run_dir)
+    with raise_together(graph.comm):
+        if graph.rank == 0:
+            start_many(folder, {"train": config.as_dict()} | settings, config.overwrite)
+    seeds = range(config.seed, config.seed + settings["run"]["runs"])
+    each = [
+        _one_run(graph, replace(config, seed=seed, run_dir=str(folder / f"seed-{seed}")), settings, speak)
+        for seed in seeds
+    ]
+    summary = each[0] | {"seeds": list(seeds)}
+    for name in AVERAGED:
+        values = [one[name] for one in each if one.get(name) is not None]
+        if values:
+            summary[name] = statistics.fmean(values)
+            summary[f"{name}_std"] = statistics.stdev(values) if len(values) > 1 else 0.0
+    with raise_together(graph.comm):
+        if graph.rank == 0:
+            write_summary(folder, summary)
+    return summary
+
+
+def _epoch_text(record: dict) -> str:
+    text = f"loss {record['loss']:.4f}  {human_seconds(record['seconds'])}/epoch"
+    valid = record.get("valid_metric")
+    return text if valid is None else f"{text}  valid {human_share(valid)}"
+
+
+def _closing_rows(summary: dict, manifest: dict) -> list[tuple[str, str]]:
+    """The closing table."""
+
+    def metric(split: str) -> str:
+        text = human_share(summary[f"{split}_metric"])
+        std = summary.get(f"{split}_metric_std")
+        return text if std is None else f"{text} ± {100 * std:.2f} over {len(summary['seeds'])} seeds"
+
+    memory = human_bytes(max(summary["peak_rss_bytes"]))
+    cut = f"{manifest['method']}, {manifest['num_parts']} parts"
+    return [
+        (f"test {summary['metric']}", f"{metric('test')} (at the best validation epoch, {summary['best_epoch']})"),
+        (f"valid {summary['metric']}", metric("valid")),
+        ("epoch", f"{human_seconds(summary['epoch_seconds_median'])} (median of {summary['epochs']})"),
+        ("waiting", f"{human_share(summary['wait_share'])} of the time"),
+        ("exchanged", f"{human_bytes(summary['sent_bytes_per_epoch'])} per epoch, all ranks together"),
+        ("replication factor", f"{manifest['replication_factor']:.3f} ({cut})"),
+        ("peak memory", f"{memory} on the largest of {summary['ranks']} ranks × {summary['threads']} threads"),
+        ("run folder", summary["run_dir"]),
+    ]

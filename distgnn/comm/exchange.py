@@ -1,0 +1,115 @@
+"""Exchange: runs one ExchangePlan. `broadcast` and `reduce` mirror each other, each split into start and finish.
+
+Legend: O owned rows, S source halos, T target halos (compact: by owner rank), D width.
+
+    owner side                                halo side
+    broadcast  rows[O, D] -> pack -> send     receive -> sources[S, D]      (contiguous per owner: nothing to unpack)
+    reduce     receive -> add to out[O, D]    targets[T, D] -> send         (contiguous per owner: nothing to pack)
+
+Buffers are made once per (width, dtype) and belong to the exchange: what `finish_broadcast` returns is valid until
+the next broadcast of the same width, what `target_rows` returns until the reduce that sends it has finished.
+"""
+
+import numpy as np
+from mpi4py import MPI
+
+from distgnn import kernels
+from distgnn.comm.transport import Transport
+from distgnn.partition import ExchangePlan
+
+
+class Exchange:
+    """The synchronous schedule (cd-0) of one plan.
+
+    Collective: every rank of the transport makes the same calls in the same order, also where it has no halo.
+
+    Args:
+        plan: who sends which rows to whom, of this rank.
+        transport: shared by all exchanges of the graph.
+
+    Notes:
+        Received partial sums are added in the order of ranks: the result does not depend on arrival.
+        At most one broadcast and one reduce are in flight.
+    """
+
+    def __init__(self, plan: ExchangePlan, transport: Transport):
+        self.plan = plan
+        self.transport = transport
+        self._buffers: dict[tuple, np.ndarray] = {}
+        self._receiving: list[MPI.Request] = []
+        self._sending: dict[str, list[MPI.Request]] = {"broadcast": [], "reduce": []}
+        self._rows_in_flight: np.ndarray | None = None
+
+    def start_broadcast(self, rows: np.ndarray) -> None:
+        """Start sending owned `rows` [O, D] to the ranks that hold them as source halos."""
+        plan, width = self.plan, rows.shape[1]
+        tag = self.transport.begin("broadcast", width)
+        sources = self._buffer("sources", plan.source_indptr[-1], rows)
+        self._receiving = self._post_receives(sources, plan.source_indptr, tag)
+        packed = self._buffer("packed", plan.broadcast_indptr[-1], rows)
+        self.transport.wait(self._sending["broadcast"])
+        with self.transport.counters.timing("pack_seconds"):
+            kernels.pack_rows(rows, plan.broadcast_rows, out=packed)
+        self._sending["broadcast"] = self._post_sends(packed, plan.broadcast_indptr, tag)
+        self._rows_in_flight = sources
+
+    def finish_broadcast(self) -> np.ndarray:
+        """Wait for the source halos and return them, [S, D]; valid until the next broadcast of this width."""
+        self.transport.wait(self._receiving)
+        return self._rows_in_flight
+
+    def target_rows(self, like: np.ndarray) -> np.ndarray:
+        """The buffer [T, D] for partial sums of target halos, with the width and dtype of `like` [*, D]."""
+        self.transport.wait(self._sending["reduce"])
+        self._sending["reduce"] = []
+        return self._buffer("targets", self.plan.target_indptr[-1], like)
+
+    def start_reduce(self, targets: np.ndarray) -> None:
+        """Start sending partial sums `targets` [T, D] to the owners; they stay untouched until the next reduce."""
+        plan = self.plan
+        tag = self.transport.begin("reduce", targets.shape[1])
+        partials = self._buffer("partials", plan.reduce_indptr[-1], targets)
+        self._receiving = self._post_receives(partials, plan.reduce_indptr, tag)
+        self._sending["reduce"] = self._post_sends(targets, plan.target_indptr, tag)
+        self._rows_in_flight = partials
+
+    def finish_reduce(self, out: np.ndarray) -> None:
+        """Wait for the partial sums of other ranks and add them to owned rows `out` [O, D], in the order of ranks."""
+        plan, partials = self.plan, self._rows_in_flight
+        self.transport.wait(self._receiving)
+        with self.transport.counters.timing("pack_seconds"):
+            for rank in np.flatnonzero(np.diff(plan.reduce_indptr)):
+                part = slice(plan.reduce_indptr[rank], plan.reduce_indptr[rank + 1])
+                kernels.add_rows(out, plan.reduce_rows[part], partials[part])
+
+    def progress(self) -> None:
+        """Let MPI move what is in flight: called between kernels, so that messages travel while they run."""
+        if self._receiving:
+            MPI.Request.Testall(self._receiving)
+
+    def drain(self) -> None:
+        """Wait until nothing of this exchange is in flight."""
+        for requests in self._sending.values():
+            self.transport.wait(requests)
+
+    def buffer_bytes(self) -> int:
+        """Memory held for messages."""
+        return sum(buffer.nbytes for buffer in self._buffers.values())
+
+    def _buffer(self, role: str, num_rows: int, like: np.ndarray) -> np.ndarray:
+        key = (role, like.shape[1], like.dtype)
+        if key not in self._buffers:
+            self._buffers[key] = np.empty((int(num_rows), like.shape[1]), like.dtype)
+        return self._buffers[key]
+
+    def _post_receives(self, rows: np.ndarray, indptr: np.ndarray, tag: int) -> list[MPI.Request]:
+        return [self.transport.receive(part, rank, tag) for rank, part in _by_rank(rows, indptr)]
+
+    def _post_sends(self, rows: np.ndarray, indptr: np.ndarray, tag: int) -> list[MPI.Request]:
+        return [self.transport.send(part, rank, tag) for rank, part in _by_rank(rows, indptr)]
+
+
+def _by_rank(rows: np.ndarray, indptr: np.ndarray):
+    """The contiguous rows that travel to or from each rank; ranks with none are left out."""
+    for rank in np.flatnonzero(np.diff(indptr)):
+        yield int(rank), rows[indptr[rank] : indptr[rank + 1]]

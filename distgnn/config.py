@@ -1,0 +1,82 @@
+"""Settings that everything shares: threads, algorithms, and the training configuration."""
+
+import os
+from dataclasses import dataclass, fields
+
+from distgnn.errors import InputError
+
+ALGORITHMS = ("cd-0",)
+METRICS = ("accuracy", "rocauc", "f1")
+LR_SCHEDULES = ("constant", "cosine", "plateau")
+
+
+def num_threads() -> int:
+    """Threads of this process: DISTGNN_NUM_THREADS, else OMP_NUM_THREADS, else the cores it may run on.
+
+    Raises:
+        InputError: when the variable is not a positive number.
+    """
+    for name in ("DISTGNN_NUM_THREADS", "OMP_NUM_THREADS"):
+        text = os.environ.get(name)
+        if text:
+            if not text.isdigit() or int(text) < 1:
+                raise InputError(f"{name}={text}: expected a positive number of threads")
+            return int(text)
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def check_algorithm(algorithm: str) -> None:
+    """Raise InputError for an algorithm that does not exist."""
+    if algorithm not in ALGORITHMS:
+        raise InputError(f"unknown algorithm {algorithm!r}: this version has {', '.join(ALGORITHMS)}")
+
+
+@dataclass
+class TrainConfig:
+    """How to train. Everything is checked when the trainer is made.
+
+    Args:
+        epochs: passes over the whole graph, one optimiser step each.
+        lr, weight_decay: of Adam.
+        lr_schedule: "constant", "cosine" (to zero at the last epoch) or "plateau" (halved when the training loss
+            has not fallen for 10 epochs).
+        eval_every: epochs between evaluations; the last epoch is always evaluated.
+        patience: stop after so many evaluations without a better validation metric (0: never).
+        metric: accuracy, rocauc (mean over tasks) or f1 (micro); None picks by the kind of labels.
+        seed: of weights and dropout masks.
+        run_dir: run folder to write (None: nothing is written).
+        overwrite: replace an existing run folder.
+    """
+
+    epochs: int = 200
+    lr: float = 0.01
+    weight_decay: float = 0.0
+    lr_schedule: str = "constant"
+    eval_every: int = 5
+    patience: int = 0
+    metric: str | None = None
+    seed: int = 0
+    run_dir: str | None = None
+    overwrite: bool = False
+
+    def check(self) -> None:
+        """Raise InputError for the first setting that makes no sense."""
+        for name, least in {"epochs": 1, "eval_every": 1, "patience": 0, "seed": 0, "weight_decay": 0.0}.items():
+            if not getattr(self, name) >= least:
+                raise InputError(f"{name} is {getattr(self, name)}: expected at least {least}")
+        if not 0 < self.lr < float("inf"):
+            raise InputError(f"lr is {self.lr}: expected a positive number")
+        check_choice("lr_schedule", self.lr_schedule, LR_SCHEDULES)
+        if self.metric is not None:
+            check_choice("metric", self.metric, METRICS)
+
+    def as_dict(self) -> dict:
+        """The settings as TOML can hold them (None left out)."""
+        values = {field.name: getattr(self, field.name) for field in fields(self)}
+        return {name: value for name, value in values.items() if value is not None}
+
+
+def check_choice(name: str, value: str, choices: tuple[str, ...]) -> None:
+    """Raise InputError unless `value` is one of `choices`."""
+    if value not in choices:
+        raise InputError(f"unknown {name} {value!r}: choose from {', '.join(choices)}")

@@ -1,0 +1,42 @@
+"""Import DGL 1.1.3 quietly beside new setuptools: the one place that knows how."""
+
+import importlib
+import os
+import sys
+import warnings
+
+from distgnn.errors import InputError
+
+
+def register_packaging() -> None:
+    """Offer `packaging` as `setuptools.extern.packaging`, where setuptools no longer carries it."""
+    name = "setuptools.extern.packaging"
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            importlib.import_module(name)
+    except ImportError:
+        importlib.import_module("packaging.version")
+        sys.modules[name] = importlib.import_module("packaging")
+
+
+def import_dgl():
+    """Import and return the module `dgl`.
+
+    Returns: the module.
+    Raises: InputError where DGL is not installed or does not load.
+    Notes: sets DGLBACKEND=pytorch if unset, so that DGL neither asks nor writes its settings into the user's home.
+    """
+    if "dgl" in sys.modules:
+        return sys.modules["dgl"]
+    register_packaging()
+    os.environ.setdefault("DGLBACKEND", "pytorch")
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return importlib.import_module("dgl")
+    except (ImportError, OSError) as error:
+        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+        raise InputError(
+            f"this needs DGL, which does not load here ({reason}); install dgl==1.1.3 with Python 3.8 to 3.11"
+        ) from error

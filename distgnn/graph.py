@@ -1,0 +1,253 @@
+"""DistGraph: what a model sees of the graph. It has one rank's owned rows; everything global is kept global.
+
+Legend: O owned rows, V local rows, A local arcs, S / T source and target halos, D width.
+"""
+
+from contextlib import contextmanager
+
+import numpy as np
+import torch
+from mpi4py import MPI
+
+from distgnn import dgl_bridge, kernels
+from distgnn.comm import Exchange, Transport, abort_on_uncaught, check_same, raise_together
+from distgnn.config import check_algorithm, num_threads
+from distgnn.errors import RunError
+from distgnn.frame import Frame
+from distgnn.ops.aggregate import Aggregator, Arcs, RowScale
+from distgnn.ops.first import ConstantRows
+from distgnn.partition import LocalGraph, load_part, read_manifest
+
+DTYPES = {"float32": torch.float32, "float64": torch.float64}
+
+
+class DistGraph:
+    """One rank's share of a graph, answering to the message-passing part of `dgl.DGLGraph`.
+
+    Models see owned rows only: `num_nodes()` is O, and every vertex of the whole graph is owned by one rank.
+    `update_all` with DGL's built-in functions aggregates over the arcs of the whole graph.
+
+    Collective: the constructor, and every aggregation forward and backward.
+
+    Args:
+        local: this rank's part; its `graph` section has num_classes, multilabel and counts of labelled rows.
+        comm: communicator with one rank per part; duplicated.
+        dtype: "float32" or "float64": of features, activations and messages.
+        seed: of dropout masks.
+        cache_first: keep the aggregation of rows that never change.
+        debug: agree on every exchange before it starts.
+
+    Attributes:
+        feats [O, D], labels [O] int64 or [O, C], train_mask / valid_mask / test_mask [O] bool, owned_ids [O]
+        (numpy int64, global vertex ids), seed and step (of the random masks; the trainer moves the step).
+    """
+
+    is_block = False
+    is_homogeneous = True
+    device = torch.device("cpu")
+
+    def __init__(
+        self,
+        local: LocalGraph,
+        comm: MPI.Comm,
+        *,
+        dtype: str = "float32",
+        seed: int = 0,
+        cache_first: bool = True,
+        debug: bool = False,
+    ):
+        self.local, self.info = local, local.graph
+        self.dtype = DTYPES[dtype]
+        self.seed, self.step = seed, 0
+        self.num_owned = local.num_owned
+        self.owned_ids = np.ascontiguousarray(local.global_ids[: local.num_owned])
+        self.transport = Transport(comm, debug)
+        self.comm = self.transport.comm
+        self.rank, self.num_ranks = self.comm.rank, self.comm.size
+        self.exchange = Exchange(local.plan, self.transport)
+        self.transposed_exchange = Exchange(local.plan.transposed(), self.transport)
+        self.forward_arcs = Aggregator(Arcs.of(local), self.exchange)
+        self._backward_arcs: dict[bool, Aggregator] = {}
+        self._degree_scales: dict[tuple, RowScale] = {}
+        self._zero_in_degree: bool | None = None
+        self._frames = {"node": Frame(self.num_owned, "vertex"), "edge": Frame(self.num_edges(), "arc")}
+        self._attach_data()
+        self.constants = ConstantRows(self.comm, cache_first)
+        if self.feats is not None:
+            self.constants.expect(self.feats)
+
+    def _attach_data(self) -> None:
+        local = self.local
+        self.feats = _dense(local.feats, self.dtype)
+        self.labels = _tensor(local.labels, torch.int64 if not self.multilabel else self.dtype)
+        self.train_mask = _tensor(local.train_mask, torch.bool)
+        self.valid_mask = _tensor(local.valid_mask, torch.bool)
+        self.test_mask = _tensor(local.test_mask, torch.bool)
+        self.edge_weight = _tensor(local.edge_weight, self.dtype)
+        named = {"feat": self.feats, "label": self.labels, "train_mask": self.train_mask}
+        named |= {"val_mask": self.valid_mask, "test_mask": self.test_mask}
+        self.ndata.update({name: column for name, column in named.items() if column is not None})
+        if self.edge_weight is not None:
+            self.edata["weight"] = self.edge_weight
+
+    # --- sizes -----------------------------------------------------------------------------------------------
+
+    @property
+    def num_feats(self) -> int:
+        """Width of the input features (0 without features)."""
+        return 0 if self.feats is None else self.feats.shape[1]
+
+    @property
+    def num_classes(self) -> int:
+        """Classes, or tasks of a multi-label graph."""
+        return self.info["num_classes"]
+
+    @property
+    def multilabel(self) -> bool:
+        return bool(self.info["multilabel"])
+
+    @property
+    def num_global_nodes(self) -> int:
+        """Vertices of the whole graph, over all ranks."""
+        return self.local.num_nodes
+
+    def num_nodes(self) -> int:
+        """Owned vertices of this rank: the rows a model sees."""
+        return self.num_owned
+
+    number_of_nodes = num_src_nodes = num_dst_nodes = number_of_src_nodes = number_of_dst_nodes = num_nodes
+
+    def num_edges(self) -> int:
+        """Local arcs of this rank."""
+        return self.forward_arcs.arcs.num_arcs
+
+    number_of_edges = num_edges
+
+    # --- degrees: always those of the whole graph ------------------------------------------------------------
+
+    def in_degrees(self) -> torch.Tensor:
+        """In-degrees of owned vertices in the whole graph, int64 [O]."""
+        return torch.from_numpy(self.local.in_degrees[: self.num_owned].astype(np.int64))
+
+    def out_degrees(self) -> torch.Tensor:
+        """Out-degrees of owned vertices in the whole graph, int64 [O]."""
+        return torch.from_numpy(self.local.out_degrees[: self.num_owned].astype(np.int64))
+
+    def degree_scale(self, kind: str, power: float, offset: int = 0) -> RowScale:
+        """Factors max(degree + offset, 1) ** power of every local vertex; `kind` is "in" or "out". Kept."""
+        key = (kind, power, offset)
+        if key not in self._degree_scales:
+            degrees = self.local.in_degrees if kind == "in" else self.local.out_degrees
+            factors = np.maximum(degrees.astype(np.float64) + offset, 1) ** power
+            factors = factors.astype(torch.empty(0, dtype=self.dtype).numpy().dtype)
+            local = self.local
+            owned, sources = factors[: self.num_owned], factors[local.source_halo_rows]
+            self._degree_scales[key] = RowScale(owned, sources, factors[local.target_halo_rows])
+        return self._degree_scales[key]
+
+    def has_zero_in_degree(self) -> bool:
+        """Is there a vertex without in-arcs anywhere? Collective: the first time."""
+        if self._zero_in_degree is None:
+            here = bool((self.local.in_degrees[: self.num_owned] == 0).any())
+            self._zero_in_degree = self.comm.allreduce(here, op=MPI.LOR)
+        return self._zero_in_degree
+
+    # --- aggregation -----------------------------------------------------------------------------------------
+
+    def backward_arcs(self, weighted: bool) -> Aggregator:
+        """The aggregator over transposed arcs, made when first needed; with edge weights it keeps the arc map."""
+        if weighted not in self._backward_arcs:
+            local = self.local
+            arcs = self.forward_arcs.arcs.transposed(local.num_owned, local.num_source_halos, local.symmetric, weighted)
+            self._backward_arcs[weighted] = Aggregator(arcs, self.transposed_exchange)
+        return self._backward_arcs[weighted]
+
+    def is_input(self, rows: torch.Tensor) -> bool:
+        """Are these the graph's own features, whose aggregation is kept? Collective: yes."""
+        return self.constants.is_expected(rows)
+
+    def update_all(self, message_func, reduce_func) -> None:
+        """DGL's message passing with built-in functions, over the whole graph. Collective: yes."""
+        dgl_bridge.update_all(self, message_func, reduce_func)
+
+    # --- data ------------------------------------------------------------------------------------------------
+
+    @property
+    def ndata(self) -> Frame:
+        """Columns over owned vertices."""
+        return self._frames["node"]
+
+    srcdata = dstdata = ndata
+
+    @property
+    def edata(self) -> Frame:
+        """Columns over local arcs."""
+        return self._frames["edge"]
+
+    @contextmanager
+    def local_scope(self):
+        """Columns set inside are gone outside, as in DGL."""
+        outside = self._frames
+        self._frames = {kind: frame.copy() for kind, frame in outside.items()}
+        try:
+            yield
+        finally:
+            self._frames = outside
+
+    def num_labelled(self, split: str) -> int:
+        """Labelled rows of "train", "valid" or "test" over all ranks."""
+        return self.info[split]
+
+
+def load(
+    folder: str,
+    algorithm: str = "cd-0",
+    comm: MPI.Comm | None = None,
+    *,
+    dtype: str = "float32",
+    seed: int = 0,
+    cache_first: bool = True,
+    debug: bool = False,
+) -> DistGraph:
+    """Load this rank's part of a partition folder.
+
+    Collective: yes, over `comm` (default: all ranks).
+
+    Raises:
+        RunError: on every rank, where the rank count is not the number of parts or ranks see different partitions.
+        PartitionFormatError: on every rank, where a file is missing or damaged.
+    """
+    comm = comm or MPI.COMM_WORLD
+    abort_on_uncaught(comm)
+    check_algorithm(algorithm)
+    use_threads(num_threads())
+    with raise_together(comm):
+        manifest = read_manifest(folder)
+        check_rank_count(folder, manifest["num_parts"], comm.size)
+    check_same(comm, {"partition": manifest["sha256"]}, "give every rank the same partition folder")
+    with raise_together(comm):
+        local = load_part(folder, comm.rank)
+    return DistGraph(local, comm, dtype=dtype, seed=seed, cache_first=cache_first, debug=debug)
+
+
+def check_rank_count(folder: str, num_parts: int, num_ranks: int) -> None:
+    """One rank per part, or a RunError that says what to start."""
+    if num_parts != num_ranks:
+        raise RunError(
+            f"{folder} has {num_parts} parts but {num_ranks} ranks are running: "
+            f"start {num_parts} ranks, or partition again with --parts {num_ranks}"
+        )
+
+
+def use_threads(count: int) -> None:
+    torch.set_num_threads(count)
+    kernels.set_num_threads(count)
+
+
+def _dense(feats, dtype: torch.dtype) -> torch.Tensor | None:
+    """Features as one dense tensor in memory (they come memory-mapped, or sparse)."""
+    return _tensor(feats.toarray() if hasattr(feats, "toarray") else feats, dtype)
+
+
+def _tensor(array, dtype: torch.dtype) -> torch.Tensor | None:
+    return None if array is None else torch.from_numpy(np.array(array)).to(dtype)

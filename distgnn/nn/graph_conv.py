@@ -1,0 +1,84 @@
+"""Graph convolution (GCN) with DGL's arguments and parameter names."""
+
+from collections.abc import Callable
+
+import torch
+from torch import nn
+
+from distgnn import ops
+from distgnn.errors import InputError
+
+NORMS = ("both", "right", "left", "none")
+
+
+class GraphConv(nn.Module):
+    """y[v] = bias + sum over arcs (u -> v) of x[u] W / c(u, v).
+
+    c = sqrt(out_degree(u) in_degree(v)) for norm "both", in_degree(v) for "right", out_degree(u) for "left", else 1;
+    degrees are those of the whole graph.
+
+    Args:
+        in_feats, out_feats: widths.
+        norm: "both", "right", "left" or "none".
+        weight, bias: learn them.
+        activation: applied last.
+        allow_zero_in_degree: let vertices without in-arcs have the bias alone; else they are an error, as in DGL.
+
+    Shape: [O, in_feats] to [O, out_feats].
+
+    Source: Kipf and Welling, ICLR'17; parameter names as `dgl.nn.GraphConv` 1.1.3.
+    """
+
+    def __init__(
+        self,
+        in_feats: int,
+        out_feats: int,
+        norm: str = "both",
+        weight: bool = True,
+        bias: bool = True,
+        activation: Callable | None = None,
+        allow_zero_in_degree: bool = False,
+    ):
+        super().__init__()
+        if norm not in NORMS:
+            raise ValueError(f"unknown norm {norm!r}: choose from {', '.join(NORMS)}")
+        self.in_feats, self.out_feats, self.norm = in_feats, out_feats, norm
+        self.activation, self.allow_zero_in_degree = activation, allow_zero_in_degree
+        self.weight = nn.Parameter(torch.empty(in_feats, out_feats)) if weight else None
+        self.bias = nn.Parameter(torch.empty(out_feats)) if bias else None
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Xavier-uniform weight, zero bias."""
+        if self.weight is not None:
+            nn.init.xavier_uniform_(self.weight)
+        if self.bias is not None:
+            nn.init.zeros_(self.bias)
+
+    def forward(
+        self, graph, feat: torch.Tensor, weight: torch.Tensor | None = None, edge_weight: torch.Tensor | None = None
+    ) -> torch.Tensor:
+        if not self.allow_zero_in_degree and graph.has_zero_in_degree():
+            raise InputError(
+                "there are vertices without in-arcs, whose output would be the bias alone: partition with "
+                "--self-loops add, or set allow_zero_in_degree=True"
+            )
+        weight = self._weight(weight)
+        if weight is not None and self.in_feats > self.out_feats and not graph.is_input(feat):
+            out = self._aggregate(graph, feat @ weight, edge_weight)
+        else:
+            out = self._aggregate(graph, feat, edge_weight)
+            out = out if weight is None else out @ weight
+        out = out if self.bias is None else out + self.bias
+        return out if self.activation is None else self.activation(out)
+
+    def _weight(self, given: torch.Tensor | None) -> torch.Tensor | None:
+        if given is not None and self.weight is not None:
+            raise ValueError("a weight was given but the layer has its own: make it with weight=False")
+        return self.weight if given is None else given
+
+    def _aggregate(self, graph, rows: torch.Tensor, edge_weight: torch.Tensor | None) -> torch.Tensor:
+        power = -0.5 if self.norm == "both" else -1
+        source = graph.degree_scale("out", power) if self.norm in ("both", "left") else None
+        target = graph.degree_scale("in", power) if self.norm in ("both", "right") else None
+        return ops.spmm(graph, rows, edge_weight, source, target)

@@ -1,0 +1,184 @@
+"""Aggregation over all arcs of the whole graph, on numpy rows: the exchanges and the kernels in between.
+
+Legend: O owned rows, S source halos, T target halos, D width, A local arcs.
+
+    y[v] = target_scale[v] * sum over arcs (u -> v) of weight[arc] * source_scale[u] * x[u]
+
+    owned rows x ---- start broadcast ------------------> other ranks' source halos
+        | owned sources -> target halos, owned sources -> owned targets   (while rows travel)
+    source halos <--- finish broadcast
+        | source halos -> target halos ---- start reduce --> owners
+        | source halos -> owned targets                                   (while partial sums travel)
+    y <-------------- finish reduce, added in the order of ranks
+
+The transposed aggregation (backward) is the same function on transposed arcs: sources and targets swap.
+"""
+
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
+
+import numpy as np
+
+from distgnn import kernels
+from distgnn.comm import Exchange
+from distgnn.partition import LocalGraph
+
+NUM_PIECES = 8  # of the largest block: between pieces MPI makes progress
+
+
+@dataclass(frozen=True)
+class Block:
+    """CSR of the arcs between one kind of targets and one kind of sources.
+
+    `first_arc` is where the block's arcs begin in the local arc numbering; `positions` maps the CSR position to
+    the arc, counted from there (None: in order).
+    """
+
+    indptr: np.ndarray
+    indices: np.ndarray
+    first_arc: int
+    positions: np.ndarray | None = None
+
+    @property
+    def num_arcs(self) -> int:
+        return len(self.indices)
+
+    def transposed(self, num_columns: int) -> "Block":
+        indptr, indices, positions = kernels.transpose_csr(self.indptr, self.indices, num_columns)
+        return Block(indptr, indices, self.first_arc, positions)
+
+
+@dataclass(frozen=True)
+class RowScale:
+    """One factor per vertex, wherever a rank meets the vertex: owned [O], source halos [S], target halos [T]."""
+
+    owned: np.ndarray
+    sources: np.ndarray
+    targets: np.ndarray
+
+    def transposed(self) -> "RowScale":
+        return RowScale(self.owned, self.targets, self.sources)
+
+
+class Arcs:
+    """One rank's arcs in four blocks, named targets_sources, and their transpose made when first asked for."""
+
+    def __init__(self, owned_owned: Block, owned_halo: Block, halo_owned: Block, halo_halo: Block):
+        self.owned_owned = owned_owned
+        self.owned_halo = owned_halo
+        self.halo_owned = halo_owned
+        self.halo_halo = halo_halo
+
+    @classmethod
+    def of(cls, local: LocalGraph) -> "Arcs":
+        """The forward arcs of a part, on the arrays it was loaded with (nothing is copied)."""
+        blocks, first_arc = {}, 0
+        for name in ("owned_owned", "owned_halo", "halo_owned", "halo_halo"):
+            csr = local.blocks[name]
+            blocks[name] = Block(csr.indptr, csr.indices, first_arc)
+            first_arc += len(csr.indices)
+        return cls(**blocks)
+
+    def transposed(self, num_owned: int, num_sources: int, symmetric: bool, weighted: bool) -> "Arcs":
+        """The arcs turned round. A symmetric part without weights is its own transpose: no memory is spent."""
+        if symmetric and not weighted:
+            return self
+        return Arcs(
+            self.owned_owned.transposed(num_owned),
+            self.halo_owned.transposed(num_owned),
+            self.owned_halo.transposed(num_sources),
+            self.halo_halo.transposed(num_sources),
+        )
+
+    @property
+    def num_arcs(self) -> int:
+        """Local arcs, over all blocks."""
+        return sum(b.num_arcs for b in (self.owned_owned, self.owned_halo, self.halo_owned, self.halo_halo))
+
+    @cached_property
+    def pieces(self) -> list[slice]:
+        """Row ranges of the owned_owned block with about equal numbers of arcs."""
+        indptr = self.owned_owned.indptr
+        cuts = np.searchsorted(indptr, np.linspace(indptr[0], indptr[-1], NUM_PIECES + 1)[1:-1])
+        bounds = np.unique(np.concatenate([[0], cuts, [len(indptr) - 1]]))
+        return [slice(int(a), int(b)) for a, b in pairwise(bounds)]
+
+
+@dataclass
+class Aggregator:
+    """One direction of aggregation: arcs, and the exchange that goes with them.
+
+    Collective: `__call__`.
+    """
+
+    arcs: Arcs
+    exchange: Exchange
+
+    def __call__(
+        self,
+        rows: np.ndarray,
+        edge_weight: np.ndarray | None = None,
+        source_scale: RowScale | None = None,
+        target_scale: RowScale | None = None,
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Aggregate owned `rows` [O, D] over all arcs of the graph.
+
+        Returns:
+            The owned result [O, D], and the source halos' rows [S, D] (valid until the exchange's next broadcast).
+        """
+        exchange, arcs = self.exchange, self.arcs
+        factors = _Factors(edge_weight, source_scale, target_scale)
+        out = np.empty_like(rows)
+        if exchange.transport.num_ranks == 1:
+            self._run(arcs.owned_owned, rows, out, factors.of("owned", "owned"))
+            return out, rows[:0]
+        targets = exchange.target_rows(rows)
+        exchange.start_broadcast(rows)
+        self._run(arcs.halo_owned, rows, targets, factors.of("owned", "targets"))
+        for piece in arcs.pieces:
+            self._run(arcs.owned_owned, rows, out, factors.of("owned", "owned"), piece)
+            exchange.progress()
+        sources = exchange.finish_broadcast()
+        self._run(arcs.halo_halo, sources, targets, factors.of("sources", "targets"), accumulate=True)
+        exchange.start_reduce(targets)
+        self._run(arcs.owned_halo, sources, out, factors.of("sources", "owned"), accumulate=True)
+        exchange.finish_reduce(out)
+        return out, sources
+
+    def _run(self, block: Block, rows, out, factors, piece: slice | None = None, accumulate: bool = False) -> None:
+        """One block: out (+)= target_scale * A(edge_weight) @ (source_scale * rows), for all its targets or a piece."""
+        if accumulate and block.num_arcs == 0:
+            return
+        edge_weight, source_scale, target_scale = factors
+        arcs = slice(block.first_arc, block.first_arc + block.num_arcs)
+        piece = piece or slice(0, len(out))
+        with self.exchange.transport.counters.timing("aggregate_seconds"):
+            kernels.spmm(
+                block.indptr[piece.start : piece.stop + 1],
+                block.indices,
+                rows,
+                "sum",
+                None if edge_weight is None else edge_weight[arcs],
+                out[piece],
+                edge_ids=None if edge_weight is None else block.positions,
+                source_scale=source_scale,
+                target_scale=None if target_scale is None else target_scale[piece],
+                accumulate=accumulate,
+            )
+
+
+@dataclass(frozen=True)
+class _Factors:
+    """Weights and scales of one aggregation; `of` picks those that belong to one block."""
+
+    edge_weight: np.ndarray | None
+    source_scale: RowScale | None
+    target_scale: RowScale | None
+
+    def of(self, source_kind: str, target_kind: str) -> tuple:
+        return (
+            self.edge_weight,
+            None if self.source_scale is None else getattr(self.source_scale, source_kind),
+            None if self.target_scale is None else getattr(self.target_scale, target_kind),
+        )

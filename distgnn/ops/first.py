@@ -1,0 +1,110 @@
+"""What never changes is aggregated once: results for constant rows, looked up by tensor identity and version.
+
+Input features are the same in every epoch, so the first aggregation of a model is computed and exchanged once.
+A tensor that needs no gradient is remembered weakly when it is first aggregated and its result is kept from the
+second time on; the graph's own features are kept from the first time. Rows that are made anew (input dropout,
+hidden layers in evaluation) are never met twice and cost one weak reference.
+
+All ranks decide together (one integer): identity is a local matter, and a rank that alone skipped an exchange
+would leave the others waiting.
+"""
+
+import weakref
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+
+from distgnn.ops.sums import min_over_ranks
+
+UNKNOWN, MET_BEFORE, KEPT = 0, 1, 2
+
+
+@dataclass(frozen=True)
+class _Key:
+    """A tensor in one state: dead once the tensor is gone, different once it is written to."""
+
+    tensor: weakref.ref
+    version: int
+
+    @classmethod
+    def of(cls, tensor: torch.Tensor | None) -> "_Key":
+        return cls(weakref.ref(tensor), tensor._version) if tensor is not None else cls(lambda: None, 0)
+
+    def is_now(self, tensor: torch.Tensor | None) -> bool:
+        if tensor is None:
+            return self.version == 0 and self.tensor() is None
+        return self.tensor() is tensor and self.version == tensor._version
+
+
+@dataclass
+class _Entry:
+    rows: _Key
+    edge_weight: _Key
+    scales: tuple
+    result: torch.Tensor
+    result_version: int
+
+
+class ConstantRows:
+    """Results of aggregating constant rows.
+
+    Collective: `get` (every rank calls it at the same point of its program).
+
+    Args:
+        comm: communicator of the graph.
+        enabled: False keeps nothing (`--no-cache-first`, the paper's form).
+    """
+
+    def __init__(self, comm, enabled: bool = True):
+        self.comm = comm
+        self.enabled = enabled
+        self._expected: list[_Key] = []
+        self._met: list[_Key] = []
+        self._entries: list[_Entry] = []
+
+    def expect(self, rows: torch.Tensor) -> None:
+        """Tell that `rows` will be aggregated again and again: keep from the first time."""
+        self._expected.append(_Key.of(rows))
+
+    def is_expected(self, rows: torch.Tensor) -> bool:
+        """Were these rows announced with `expect` (on every rank)? Collective: yes."""
+        here = self.enabled and any(key.is_now(rows) for key in self._expected)
+        return bool(min_over_ranks(self.comm, int(here)))
+
+    def get(
+        self, rows: torch.Tensor, edge_weight: torch.Tensor | None, scales: tuple, compute: Callable[[], torch.Tensor]
+    ) -> torch.Tensor:
+        """The kept result for these rows, or what `compute` gives."""
+        if not self.enabled:
+            return compute()
+        self._forget_the_dead()
+        entry = self._find(rows, edge_weight, scales)
+        met = any(key.is_now(rows) for key in self._expected + self._met)
+        state = min_over_ranks(self.comm, KEPT if entry else MET_BEFORE if met else UNKNOWN)
+        if state == KEPT:
+            return entry.result
+        result = compute()
+        if state == MET_BEFORE:
+            self._keep(rows, edge_weight, scales, result)
+        elif not met:
+            self._met.append(_Key.of(rows))
+        return result
+
+    def _keep(self, rows, edge_weight, scales, result) -> None:
+        known = self._find(rows, edge_weight, scales)
+        if known:
+            self._entries.remove(known)
+        self._entries.append(_Entry(_Key.of(rows), _Key.of(edge_weight), scales, result, result._version))
+
+    def _find(self, rows, edge_weight, scales) -> _Entry | None:
+        for entry in self._entries:
+            untouched = entry.result._version == entry.result_version
+            if untouched and entry.scales == scales and entry.rows.is_now(rows):
+                if entry.edge_weight.is_now(edge_weight):
+                    return entry
+        return None
+
+    def _forget_the_dead(self) -> None:
+        self._met = [key for key in self._met if key.tensor() is not None]
+        self._entries = [entry for entry in self._entries if entry.rows.tensor() is not None]

@@ -1,0 +1,120 @@
+"""spmm: aggregate source rows over all arcs of the whole graph, with its exact gradient.
+
+y[v] = target_scale[v] * sum over arcs (u -> v) of edge_weight[arc] * source_scale[u] * x[u]
+
+dx = the same aggregation over the transposed arcs, scales swapped
+d edge_weight[arc] = target_scale[v] * source_scale[u] * <dy[v], x[u]>
+"""
+
+import numpy as np
+import torch
+
+from distgnn import kernels
+from distgnn.ops.aggregate import Block, RowScale
+
+FLOATS = (torch.float32, torch.float64)
+
+
+def spmm(
+    graph,
+    feats: torch.Tensor,
+    edge_weight: torch.Tensor | None = None,
+    source_scale: RowScale | None = None,
+    target_scale: RowScale | None = None,
+) -> torch.Tensor:
+    """Sum of source rows over the in-arcs of each vertex, over the whole graph.
+
+    Collective: yes, and again in the backward pass.
+
+    Args:
+        graph: the DistGraph.
+        feats: owned rows, [O, ...], float32 or float64.
+        edge_weight: one weight per local arc, [A], same dtype; may require gradients.
+        source_scale, target_scale: factors per vertex (`graph.degree_scale`), applied inside the kernel.
+
+    Returns:
+        Owned rows, shape and dtype of `feats`.
+
+    Raises:
+        ValueError: for a dtype or a row count that does not fit.
+
+    Notes:
+        Rows that need no gradient are looked up first: what was aggregated before is not aggregated again.
+    """
+    _check(graph, feats, edge_weight)
+    rows = feats.reshape(len(feats), -1).contiguous() if feats.dim() != 2 or not feats.is_contiguous() else feats
+    trainable = rows.requires_grad or (edge_weight is not None and edge_weight.requires_grad)
+    if trainable and torch.is_grad_enabled():
+        out = _Spmm.apply(rows, edge_weight, graph, source_scale, target_scale)
+    else:
+        key = (source_scale, target_scale)
+        out = graph.constants.get(
+            rows, edge_weight, key, lambda: _forward(graph, rows, edge_weight, source_scale, target_scale)[0]
+        )
+    return out.view(feats.shape)
+
+
+def _check(graph, feats: torch.Tensor, edge_weight: torch.Tensor | None) -> None:
+    if feats.dtype not in FLOATS:
+        raise ValueError(f"rows are {feats.dtype}: aggregation takes float32 or float64")
+    if len(feats) != graph.num_owned:
+        raise ValueError(f"{len(feats)} rows for a part of {graph.num_owned} owned vertices: give one row per vertex")
+    if edge_weight is None:
+        return
+    if edge_weight.numel() != graph.num_edges():
+        raise ValueError(f"edge_weight has shape {tuple(edge_weight.shape)}: expected {graph.num_edges()} local arcs")
+    if edge_weight.dtype != feats.dtype:
+        raise ValueError(f"edge_weight is {edge_weight.dtype}, rows are {feats.dtype}: give both the same dtype")
+
+
+def _forward(graph, rows, edge_weight, source_scale, target_scale):
+    weight = None if edge_weight is None else edge_weight.detach().reshape(-1).numpy()
+    out, sources = graph.forward_arcs(rows.detach().numpy(), weight, source_scale, target_scale)
+    return torch.from_numpy(out), sources
+
+
+class _Spmm(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, rows, edge_weight, graph, source_scale, target_scale):
+        out, sources = _forward(graph, rows, edge_weight, source_scale, target_scale)
+        ctx.graph, ctx.scales = graph, (source_scale, target_scale)
+        weighted = edge_weight is not None and edge_weight.requires_grad
+        ctx.sources = sources.copy() if weighted else None
+        ctx.save_for_backward(rows if weighted else None, edge_weight)
+        return out
+
+    @staticmethod
+    def backward(ctx, grad_out):
+        rows, edge_weight = ctx.saved_tensors
+        source_scale, target_scale = (None if scale is None else scale.transposed() for scale in ctx.scales)
+        grads = grad_out.contiguous().numpy()
+        weight = None if edge_weight is None else edge_weight.detach().reshape(-1).numpy()
+        aggregate = ctx.graph.backward_arcs(weighted=weight is not None)
+        grad_rows, target_grads = aggregate(grads, weight, target_scale, source_scale)
+        grad_weight = None
+        if ctx.needs_input_grad[1]:
+            dots = _arc_dots(ctx.graph, rows.detach().numpy(), ctx.sources, grads, target_grads, *ctx.scales)
+            grad_weight = torch.from_numpy(dots).view(edge_weight.shape)
+        return torch.from_numpy(grad_rows), grad_weight, None, None, None
+
+
+def _arc_dots(graph, rows, sources, grads, target_grads, source_scale, target_scale) -> np.ndarray:
+    """target_scale[v] * source_scale[u] * <grads[v], rows[u]> of every local arc, [A]."""
+    arcs = graph.forward_arcs.arcs
+    out = np.empty(graph.num_edges(), rows.dtype)
+    sides = {
+        "owned_owned": (arcs.owned_owned, rows, "owned", grads, "owned"),
+        "owned_halo": (arcs.owned_halo, sources, "sources", grads, "owned"),
+        "halo_owned": (arcs.halo_owned, rows, "owned", target_grads, "targets"),
+        "halo_halo": (arcs.halo_halo, sources, "sources", target_grads, "targets"),
+    }
+    for block, source_rows, source_kind, target_rows, target_kind in sides.values():
+        source = source_rows if source_scale is None else source_rows * getattr(source_scale, source_kind)[:, None]
+        target = target_rows if target_scale is None else target_rows * getattr(target_scale, target_kind)[:, None]
+        _block_dots(block, source, target, out)
+    return out
+
+
+def _block_dots(block: Block, source: np.ndarray, target: np.ndarray, out: np.ndarray) -> None:
+    arcs = slice(block.first_arc, block.first_arc + block.num_arcs)
+    out[arcs] = kernels.sddmm(block.indptr, block.indices, source, target)

@@ -1,0 +1,36 @@
+"""Sums over ranks: `all_sum` with its gradient, and the plain ones that steer a run."""
+
+import numpy as np
+import torch
+from mpi4py import MPI
+
+from distgnn.comm import sum_over_ranks
+
+
+def all_sum(graph, values: torch.Tensor) -> torch.Tensor:
+    """Sum of `values` over all ranks, with gradient (statistics of norm layers, pooled losses).
+
+    Collective: yes, and again in the backward pass.
+    """
+    return _AllSum.apply(values, graph.comm)
+
+
+class _AllSum(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, values, comm):
+        ctx.comm = comm
+        return _sum(comm, values)
+
+    @staticmethod
+    def backward(ctx, grad):
+        return _sum(ctx.comm, grad), None
+
+
+def _sum(comm: MPI.Comm, values: torch.Tensor) -> torch.Tensor:
+    local = np.ascontiguousarray(values.detach().numpy())
+    return torch.from_numpy(sum_over_ranks(comm, local)).view(values.shape)
+
+
+def min_over_ranks(comm: MPI.Comm, number: int) -> int:
+    """The smallest of one integer per rank. Collective: yes."""
+    return comm.allreduce(number, op=MPI.MIN) if comm.size > 1 else number

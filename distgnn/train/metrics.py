@@ -1,0 +1,79 @@
+"""Metrics over the whole graph: counts are summed over ranks; scores for ROC-AUC are gathered to rank 0.
+
+All values lie in [0, 1]; a split without labelled vertices has no metric (None).
+"""
+
+import numpy as np
+import torch
+
+from distgnn.comm import sum_over_ranks
+
+SPLITS = ("train", "valid", "test")
+
+
+def evaluate(graph, logits: torch.Tensor, metric: str) -> dict[str, float | None]:
+    """The metric of each split from owned `logits` [O, C]: {"train_metric": …, "valid_metric": …, "test_metric": …}.
+
+    Multi-class graphs also get "…_accuracy".
+
+    Collective: yes.
+    """
+    values = {f"{split}_metric": measure(graph, logits, metric, split) for split in SPLITS}
+    if not graph.multilabel:
+        for split in SPLITS:
+            same = metric == "accuracy"
+            accuracy = values[f"{split}_metric"] if same else measure(graph, logits, "accuracy", split)
+            values[f"{split}_accuracy"] = accuracy
+    return values
+
+
+def measure(graph, logits: torch.Tensor, metric: str, split: str) -> float | None:
+    """One metric of one split. Collective: yes."""
+    mask = getattr(graph, f"{split}_mask")
+    chosen, labels = logits[mask], graph.labels[mask]
+    return _METRICS[metric](graph, chosen, labels)
+
+
+def _accuracy(graph, logits: torch.Tensor, labels: torch.Tensor) -> float | None:
+    """Right rows / rows; of a multi-label graph right entries / entries."""
+    guess = (logits > 0).to(labels.dtype) if graph.multilabel else logits.argmax(1)
+    right, count = sum_over_ranks(graph.comm, np.array([int((guess == labels).sum()), labels.numel()]))
+    return float(right / count) if count else None
+
+
+def _f1(graph, logits: torch.Tensor, labels: torch.Tensor) -> float | None:
+    """Micro F1; equals accuracy for single-label graphs."""
+    if not graph.multilabel:
+        return _accuracy(graph, logits, labels)
+    guess, truth = logits > 0, labels > 0
+    counts = [int((guess & truth).sum()), int(guess.sum()), int(truth.sum()), len(labels)]
+    both, guessed, true, rows = sum_over_ranks(graph.comm, np.array(counts))
+    if rows == 0:
+        return None
+    return float(2 * both / (guessed + true)) if guessed + true else 1.0
+
+
+def _rocauc(graph, logits: torch.Tensor, labels: torch.Tensor) -> float | None:
+    """Mean over tasks of the area under the ROC curve; tasks with one kind of label only are left out, as in OGB."""
+    scores = logits if graph.multilabel else logits[:, 1:2] - logits[:, 0:1]
+    truth = labels if graph.multilabel else labels[:, None]
+    gathered = graph.comm.gather((scores.double().numpy(), truth.numpy() > 0), root=0)
+    areas = None
+    if gathered is not None:
+        scores, truth = (np.concatenate(columns) for columns in zip(*gathered, strict=True))
+        areas = [_area(scores[:, task], truth[:, task]) for task in range(truth.shape[1])]
+        areas = [area for area in areas if area is not None]
+    mean = float(np.mean(areas)) if areas else None
+    return graph.comm.bcast(mean, root=0)
+
+
+def _area(scores: np.ndarray, truth: np.ndarray) -> float | None:
+    """P(score of a positive > score of a negative), ties counting half."""
+    negatives, positives = np.sort(scores[~truth]), scores[truth]
+    if len(negatives) == 0 or len(positives) == 0:
+        return None
+    below = np.searchsorted(negatives, positives, "left") + np.searchsorted(negatives, positives, "right")
+    return float(below.sum() / 2 / len(positives) / len(negatives))
+
+
+_METRICS = {"accuracy": _accuracy, "f1": _f1, "rocauc": _rocauc}

@@ -1,0 +1,62 @@
+"""Predictions of a trained run, in the original vertex order."""
+
+import os
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from distgnn.comm import raise_together
+from distgnn.errors import InputError
+
+ROWS_TAG = 1
+
+
+def write_predictions(graph, logits: torch.Tensor, out: str, classes: bool = False) -> None:
+    """Write the logits of all vertices, float32 [N, C] (or int64 [N] classes), in original order to a .npy file.
+
+    Collective: yes; rank 0 receives one rank's rows at a time and writes the file.
+
+    Args:
+        logits: owned rows, [O, C].
+        classes: write the most likely class of each vertex, or 0/1 [N, C] for multi-label graphs.
+
+    Raises:
+        InputError: on every rank, where the file cannot be written; nothing is left behind.
+    """
+    rows = _rows(graph, logits, classes)
+    target, partial = Path(out), Path(out + ".partial")
+    everything = None
+    with raise_together(graph.comm):
+        if graph.rank == 0:
+            everything = _allocate(target, partial, (graph.num_global_nodes, *rows.shape[1:]), rows.dtype)
+    if graph.rank > 0:
+        graph.comm.send((graph.owned_ids, rows), dest=0, tag=ROWS_TAG)
+        return
+    everything[graph.owned_ids] = rows
+    for rank in range(1, graph.num_ranks):
+        ids, theirs = graph.comm.recv(source=rank, tag=ROWS_TAG)
+        everything[ids] = theirs
+    everything.flush()
+    os.replace(partial, target)
+
+
+def _rows(graph, logits: torch.Tensor, classes: bool) -> np.ndarray:
+    if not classes:
+        return logits.float().numpy()
+    chosen = (logits > 0).to(torch.int64) if graph.multilabel else logits.argmax(1)
+    return chosen.numpy()
+
+
+def _allocate(target: Path, partial: Path, shape: tuple, dtype: np.dtype) -> np.ndarray:
+    """The output as a memory-mapped .npy whose blocks exist on disk: filling it cannot fail half way."""
+    if target.is_dir() or not target.parent.is_dir():
+        raise InputError(f"cannot write predictions to {target}: expected a file name in an existing folder")
+    try:
+        everything = np.lib.format.open_memmap(partial, mode="w+", dtype=dtype, shape=shape)
+        with open(partial, "r+b") as stream:
+            os.posix_fallocate(stream.fileno(), 0, partial.stat().st_size)
+        return everything
+    except OSError as error:
+        partial.unlink(missing_ok=True)
+        raise InputError(f"cannot write predictions to {target}: {error.strerror or error}") from error

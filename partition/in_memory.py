@@ -1,0 +1,28 @@
+"""One part of a graph without a folder: for graphs that fit in every rank's memory (checks, tests, notebooks)."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from distgnn.partition.book import PartitionBook
+from distgnn.partition.local_graph import LocalGraph, build_local
+from distgnn.partition.pipeline import describe_graph
+from distgnn.partition.vertex_cut import VertexCut
+
+
+def local_part(graph, edge_list, cut: VertexCut, part_id: int) -> LocalGraph:
+    """One part with its features, labels and masks, as `load_part` gives it.
+
+    Args:
+        graph: `GraphData`; edge_list: made from it; cut: of that edge list; part_id: which part.
+    Raises: InputError where the cut does not fit.
+    """
+    cut.check(edge_list)
+    local = build_local(PartitionBook(edge_list, cut), part_id)
+    ids = local.global_ids[: local.num_owned]
+    local.graph = describe_graph(graph, edge_list)
+    local.feats = None if graph.feats is None else graph.feats[ids].astype(np.float32)
+    local.labels = None if graph.labels is None else graph.labels[ids]
+    for split, mask in graph.split_masks().items():
+        setattr(local, f"{split}_mask", mask[ids])
+    return local

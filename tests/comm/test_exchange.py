@@ -1,0 +1,82 @@
+"""Exchanges bring the owner's rows, add partial sums at the owner, and are transposes of each other."""
+
+import numpy as np
+import pytest
+from cut_graphs import dist_graph, random_cut, random_graph
+
+from distgnn.errors import RunError
+
+
+@pytest.fixture(params=["vertex cut", "split arcs"])
+def graph(request, comm):
+    data = random_graph(3)
+    edges = data.edge_list()
+    return dist_graph(data, comm, random_cut(edges, comm.size, split_arcs=request.param == "split arcs"))
+
+
+def owned_rows(graph, width: int) -> np.ndarray:
+    return graph.owned_ids[:, None] * 10.0 + np.arange(width)
+
+
+@pytest.mark.mpi(1, 2, 3, 4)
+@pytest.mark.parametrize("width", [1, 5, 32])
+def test_broadcast_brings_the_owners_rows(graph, width):
+    graph.exchange.start_broadcast(owned_rows(graph, width))
+    sources = graph.exchange.finish_broadcast()
+    ids = graph.local.global_ids[graph.local.source_halo_rows]
+    np.testing.assert_array_equal(sources, ids[:, None] * 10.0 + np.arange(width))
+
+
+@pytest.mark.mpi(1, 2, 3, 4)
+def test_reduce_adds_each_target_halo_once(graph, comm):
+    targets = graph.exchange.target_rows(np.empty((0, 3)))
+    targets[:] = 1
+    graph.exchange.start_reduce(targets)
+    out = np.zeros((graph.num_owned, 3))
+    graph.exchange.finish_reduce(out)
+    halos = np.concatenate(comm.allgather(graph.local.global_ids[graph.local.target_halo_rows]))
+    counts = np.bincount(halos, minlength=graph.num_global_nodes)
+    np.testing.assert_array_equal(out, np.repeat(counts[graph.owned_ids, None], 3, axis=1))
+
+
+@pytest.mark.mpi(1, 2, 3, 4)
+@pytest.mark.parametrize("exchange", ["exchange", "transposed_exchange"])
+def test_reduce_is_the_transpose_of_broadcast_on_the_transposed_plan(graph, comm, exchange):
+    """<broadcast(x), y> = <x, reduce(y)>, with y on source halos: they are the targets of the transposed plan."""
+    there, back = graph.exchange, graph.transposed_exchange
+    if exchange == "transposed_exchange":
+        there, back = back, there
+    random = np.random.default_rng(comm.rank)
+    x = random.standard_normal((graph.num_owned, 4))
+    there.start_broadcast(x)
+    sources = there.finish_broadcast().copy()
+    y = random.standard_normal(sources.shape)
+    back.target_rows(y)[:] = y
+    back.start_reduce(back.target_rows(y))
+    out = np.zeros_like(x)
+    back.finish_reduce(out)
+    left, right = comm.allreduce((sources * y).sum()), comm.allreduce((x * out).sum())
+    assert left == pytest.approx(right, rel=1e-12, abs=1e-12)  # float64 sums in another order
+
+
+@pytest.mark.mpi(2, 4)
+def test_repeated_calls_reuse_buffers_and_count_bytes(graph, comm):
+    rows = owned_rows(graph, 8)
+    graph.exchange.start_broadcast(rows)
+    first = graph.exchange.finish_broadcast()
+    bytes_once, held = graph.transport.counters.sent_bytes, graph.exchange.buffer_bytes()
+    graph.exchange.start_broadcast(rows + 1)
+    second = graph.exchange.finish_broadcast()
+    assert second.base is first.base or second is first
+    assert graph.exchange.buffer_bytes() == held
+    assert graph.transport.counters.sent_bytes == 2 * bytes_once
+    assert bytes_once == 8 * 8 * graph.local.plan.broadcast_indptr[-1]
+    assert comm.allreduce(bytes_once) == 8 * 8 * comm.allreduce(graph.local.num_source_halos)
+
+
+@pytest.mark.mpi(2, 3)
+def test_debug_names_the_ranks_that_differ(comm):
+    graph = dist_graph(random_graph(3), comm, debug=True)
+    width = 4 if comm.rank == 0 else 5
+    with pytest.raises(RunError, match=r"ranks differ in their exchanges.*rank 1: \(0, 'broadcast', 5\)"):
+        graph.exchange.start_broadcast(owned_rows(graph, width))

@@ -1,0 +1,78 @@
+"""Small graphs, cut in memory: every rank makes the same cut and takes its part. For tests of floors 4 and up."""
+
+import numpy as np
+from mpi4py import MPI
+
+from distgnn.datasets import GraphData
+from distgnn.graph import DistGraph
+from distgnn.partition import VertexCut, local_part
+
+DIRECTED, UNDIRECTED = True, False
+
+
+def random_graph(
+    seed: int = 0,
+    num_nodes: int = 60,
+    num_edges: int = 300,
+    *,
+    directed: bool = UNDIRECTED,
+    weighted: bool = False,
+    multilabel: bool = False,
+    num_feats: int = 7,
+) -> GraphData:
+    """A multigraph with a hub, self-loops, duplicates and isolated vertices; features, labels and splits."""
+    random = np.random.default_rng(seed)
+    connected = num_nodes - 5
+    edges = random.integers(0, connected, (num_edges, 2))
+    edges[: num_edges // 5, 0] = 3  # a hub
+    edges[:3] = edges[3:6]  # duplicates
+    edges[6] = (7, 7)
+    classes = 4
+    labels = random.integers(0, classes, num_nodes)
+    if multilabel:
+        labels = random.integers(0, 2, (num_nodes, classes)).astype(np.int8)
+    else:
+        labels[random.integers(0, num_nodes, 4)] = -1
+    train, valid, test = np.split(random.permutation(num_nodes), [num_nodes // 2, 3 * num_nodes // 4])
+    return GraphData.from_arrays(
+        edges,
+        num_nodes=num_nodes,
+        directed=directed,
+        feats=random.standard_normal((num_nodes, num_feats)).astype(np.float32),
+        labels=labels,
+        edge_weight=random.random(num_edges).astype(np.float32) if weighted else None,
+        train=train,
+        valid=valid,
+        test=test,
+        name="random",
+    )
+
+
+def random_cut(edges, num_parts: int, seed: int = 1, split_arcs: bool = False) -> VertexCut:
+    """Arcs and owners anywhere: an owner need not hold an arc of its vertex."""
+    random = np.random.default_rng(seed)
+    parts = random.integers(0, num_parts, (2, len(edges.src)))
+    owner = random.integers(0, num_parts, edges.num_nodes)
+    return VertexCut(num_parts, parts[0], owner, parts[1] if split_arcs and edges.two_way else None)
+
+
+def dist_graph(graph: GraphData, comm: MPI.Comm, cut: VertexCut | None = None, **options) -> DistGraph:
+    """This rank's DistGraph of a graph that is cut at random, or as told."""
+    edges = graph.edge_list(options.pop("direction", "stored"), options.pop("self_loops", "keep"))
+    cut = cut or random_cut(edges, comm.size)
+    local = local_part(graph, edges, cut, comm.rank)
+    return DistGraph(local, comm, **{"dtype": "float64"} | options)
+
+
+def whole_graph(graph: GraphData, **options) -> DistGraph:
+    """The same graph on one rank."""
+    return dist_graph(graph, MPI.COMM_SELF, **options)
+
+
+def gather_rows(graph: DistGraph, rows) -> np.ndarray:
+    """Owned rows of all ranks in the order of global ids, on every rank."""
+    pieces = graph.comm.allgather((graph.owned_ids, np.asarray(rows)))
+    everything = np.empty((graph.num_global_nodes, *pieces[0][1].shape[1:]), pieces[0][1].dtype)
+    for ids, theirs in pieces:
+        everything[ids] = theirs
+    return everything

@@ -1,0 +1,81 @@
+"""Rows that never change are aggregated once, and only as long as they do not change."""
+
+import pytest
+import torch
+from cut_graphs import dist_graph, random_graph
+
+from distgnn import ops
+
+
+def calls_of(graph, function) -> int:
+    before = graph.transport.num_calls
+    function()
+    return graph.transport.num_calls - before
+
+
+@pytest.fixture
+def graph(comm):
+    return dist_graph(random_graph(), comm)
+
+
+@pytest.mark.mpi(2, 3)
+def test_input_features_are_exchanged_once(graph):
+    first = ops.spmm(graph, graph.feats)
+    assert calls_of(graph, lambda: ops.spmm(graph, graph.feats)) == 0
+    torch.testing.assert_close(ops.spmm(graph, graph.feats), first, rtol=0, atol=0)
+
+
+@pytest.mark.mpi(2)
+def test_other_scales_are_other_results(graph):
+    total = ops.spmm(graph, graph.feats)
+    mean = ops.spmm(graph, graph.feats, target_scale=graph.degree_scale("in", -1))
+    assert not torch.equal(total, mean)
+
+
+@pytest.mark.mpi(2)
+def test_written_features_are_aggregated_again(graph):
+    first = ops.spmm(graph, graph.feats).clone()
+    graph.feats.mul_(2)
+    torch.testing.assert_close(ops.spmm(graph, graph.feats), 2 * first)
+
+
+@pytest.mark.mpi(2)
+def test_a_result_that_was_written_to_is_not_reused(graph):
+    first = ops.spmm(graph, graph.feats)
+    expected = first.clone()
+    first.zero_()
+    torch.testing.assert_close(ops.spmm(graph, graph.feats), expected)
+
+
+@pytest.mark.mpi(2)
+def test_a_users_constant_rows_are_kept_from_the_second_time(graph):
+    rows = graph.feats + 1
+    calls = [calls_of(graph, lambda: ops.spmm(graph, rows)) for _ in range(4)]
+    assert calls == [2, 2, 0, 0]
+
+
+@pytest.mark.mpi(2)
+def test_fresh_rows_are_never_kept(graph):
+    calls = [calls_of(graph, lambda: ops.spmm(graph, graph.feats + 1)) for _ in range(3)]
+    assert calls == [2, 2, 2]
+
+
+@pytest.mark.mpi(2)
+def test_a_rank_without_vertices_decides_with_the_others(comm):
+    """torch returns the input itself for an empty dropout: alone, that rank would skip the exchange and hang us."""
+    data = random_graph()
+    from cut_graphs import random_cut
+
+    cut = random_cut(data.edge_list(), comm.size)
+    cut.owner[:] = 0
+    graph = dist_graph(data, comm, cut)
+    assert (graph.num_owned == 0) == (comm.rank == 1)
+    calls = [calls_of(graph, lambda: ops.spmm(graph, torch.nn.functional.dropout(graph.feats, 0.5))) for _ in range(3)]
+    assert calls == [2, 2, 2]
+
+
+@pytest.mark.mpi(2)
+def test_it_can_be_switched_off(comm):
+    graph = dist_graph(random_graph(), comm, cache_first=False)
+    calls = [calls_of(graph, lambda: ops.spmm(graph, graph.feats)) for _ in range(3)]
+    assert calls == [2, 2, 2]

@@ -1,0 +1,114 @@
+"""Aggregation over P ranks, and its gradients, equal a dense product over the whole graph."""
+
+import numpy as np
+import pytest
+import torch
+from cut_graphs import DIRECTED, UNDIRECTED, dist_graph, gather_rows, random_cut, random_graph
+
+from distgnn import ops
+
+TOLERANCE = {"rtol": 1e-11, "atol": 1e-11}  # float64 sums in another order
+
+
+def dense_adjacency(data, edge_weight=None) -> np.ndarray:
+    """A[v, u] = sum of the weights of arcs u -> v."""
+    edges = data.edge_list()
+    sources, targets, arc_ids = edges.arcs()
+    matrix = np.zeros((data.num_nodes, data.num_nodes))
+    weights = np.ones(len(sources)) if edge_weight is None else edge_weight[arc_ids]
+    np.add.at(matrix, (targets, sources), weights)
+    return matrix
+
+
+@pytest.mark.mpi(1, 2, 3, 4)
+@pytest.mark.parametrize("directed", [DIRECTED, UNDIRECTED])
+@pytest.mark.parametrize("split_arcs", [False, True])
+def test_sum_and_gradient_equal_the_dense_product(comm, directed, split_arcs):
+    data = random_graph(5, directed=directed)
+    cut = random_cut(data.edge_list(), comm.size, split_arcs=split_arcs)
+    graph = dist_graph(data, comm, cut)
+    matrix = dense_adjacency(data)
+    x = np.random.default_rng(0).standard_normal((data.num_nodes, 3))
+    weight = np.random.default_rng(1).standard_normal((data.num_nodes, 3))
+    rows = torch.from_numpy(x[graph.owned_ids]).requires_grad_()
+    out = ops.spmm(graph, rows)
+    (out * torch.from_numpy(weight[graph.owned_ids])).sum().backward()
+    np.testing.assert_allclose(gather_rows(graph, out.detach()), matrix @ x, **TOLERANCE)
+    np.testing.assert_allclose(gather_rows(graph, rows.grad), matrix.T @ weight, **TOLERANCE)
+
+
+@pytest.mark.mpi(1, 2, 3)
+@pytest.mark.parametrize("directed", [DIRECTED, UNDIRECTED])
+def test_scales_are_global_degrees_on_every_copy(comm, directed):
+    data = random_graph(6, directed=directed)
+    graph = dist_graph(data, comm)
+    matrix = dense_adjacency(data)
+    into, out_of = np.maximum(matrix.sum(1), 1), np.maximum(matrix.sum(0), 1)
+    scaled = matrix / np.sqrt(out_of)[None, :] / into[:, None]
+    x = np.random.default_rng(0).standard_normal((data.num_nodes, 4))
+    rows = torch.from_numpy(x[graph.owned_ids]).requires_grad_()
+    out = ops.spmm(graph, rows, None, graph.degree_scale("out", -0.5), graph.degree_scale("in", -1))
+    out.square().sum().backward()
+    np.testing.assert_allclose(gather_rows(graph, out.detach()), scaled @ x, **TOLERANCE)
+    np.testing.assert_allclose(gather_rows(graph, rows.grad), scaled.T @ (2 * scaled @ x), **TOLERANCE)
+
+
+@pytest.mark.mpi(1, 2, 3)
+@pytest.mark.parametrize("directed", [DIRECTED, UNDIRECTED])
+def test_gradients_of_rows_and_of_edge_weights(comm, directed):
+    data = random_graph(7, directed=directed)
+    graph = dist_graph(data, comm)
+    edges = data.edge_list()
+    num_ids = edges.num_rows * (2 if edges.two_way else 1)
+    weights = np.random.default_rng(2).random(num_ids)
+    matrix = dense_adjacency(data, weights) / np.maximum(dense_adjacency(data).sum(1), 1)[:, None]
+    x = np.random.default_rng(0).standard_normal((data.num_nodes, 2))
+    rows = torch.from_numpy(x[graph.owned_ids]).requires_grad_()
+    local = torch.from_numpy(weights[graph.local.arc_ids]).requires_grad_()
+    out = ops.spmm(graph, rows, local, target_scale=graph.degree_scale("in", -1))
+    out.square().sum().backward()
+    y = matrix @ x
+    np.testing.assert_allclose(gather_rows(graph, out.detach()), y, **TOLERANCE)
+    np.testing.assert_allclose(gather_rows(graph, rows.grad), matrix.T @ (2 * y), **TOLERANCE)
+    sources, targets, ids = edges.arcs()
+    expected = np.zeros(num_ids)
+    expected[ids] = (2 * y[targets] * x[sources]).sum(1) / dense_adjacency(data).sum(1)[targets]
+    np.testing.assert_allclose(local.grad.numpy(), expected[graph.local.arc_ids], **TOLERANCE)
+
+
+@pytest.mark.mpi(1, 2)
+def test_wrong_rows_are_refused(comm):
+    graph = dist_graph(random_graph(), comm)
+    with pytest.raises(ValueError, match="one row per vertex"):
+        ops.spmm(graph, torch.zeros(graph.num_owned + 1, 2, dtype=torch.float64))
+    with pytest.raises(ValueError, match="float32 or float64"):
+        ops.spmm(graph, torch.zeros(graph.num_owned, 2, dtype=torch.int64))
+    with pytest.raises(ValueError, match="local arcs"):
+        ops.spmm(graph, torch.zeros(graph.num_owned, 2, dtype=torch.float64), torch.zeros(3, dtype=torch.float64))
+
+
+@pytest.mark.mpi(1, 2, 3)
+def test_halo_functions_are_each_others_gradient(comm):
+    graph = dist_graph(random_graph(8), comm)
+    rows = torch.randn(graph.num_owned, 3, dtype=torch.float64, requires_grad=True)
+    halos = ops.halo_broadcast(graph, rows)
+    halos.sum().backward()
+    copies = np.concatenate(comm.allgather(graph.local.global_ids[graph.local.source_halo_rows]))
+    counts = np.bincount(copies, minlength=graph.num_global_nodes)[graph.owned_ids]
+    np.testing.assert_array_equal(rows.grad.numpy(), np.repeat(counts[:, None], 3, axis=1))
+    partials = torch.ones(graph.local.num_target_halos, 2, dtype=torch.float64, requires_grad=True)
+    total = ops.halo_reduce(graph, partials)
+    (total * torch.from_numpy(graph.owned_ids)[:, None]).sum().backward()
+    ids = graph.local.global_ids[graph.local.target_halo_rows]
+    np.testing.assert_array_equal(partials.grad.numpy(), np.repeat(ids[:, None], 2, axis=1))
+
+
+@pytest.mark.mpi(1, 2, 3)
+def test_all_sum_and_its_gradient(comm):
+    graph = dist_graph(random_graph(), comm)
+    values = torch.full((2,), float(comm.rank + 1), dtype=torch.float64, requires_grad=True)
+    total = ops.all_sum(graph, values)
+    (total * (comm.rank + 1)).sum().backward()
+    everyone = sum(range(1, comm.size + 1))
+    assert total.tolist() == [everyone, everyone]
+    assert values.grad.tolist() == [everyone, everyone]

@@ -1,0 +1,98 @@
+"""P ranks compute what one rank computes: losses with dropout, layer norm and Adam; predictions in original order."""
+
+import numpy as np
+import pytest
+import torch
+from cut_graphs import dist_graph, gather_rows, random_cut, random_graph, whole_graph
+
+from distgnn.config import TrainConfig
+from distgnn.datasets import load_graph
+from distgnn.nn import build_model
+from distgnn.partition import cut_edges
+from distgnn.train import Trainer
+
+LOSS_TOLERANCE = {"float64": 1e-10, "float32": 2e-5}
+
+
+def train(graph, model: str = "sage", epochs: int = 30, hidden: int = 32, **config):
+    torch.manual_seed(0)
+    sizes = {"hidden_feats": hidden, "num_layers": 3, "dropout": 0.5, "norm": "layer"}
+    weighted = graph.edge_weight is not None
+    network = build_model(model, graph.num_feats, graph.num_classes, **sizes, weighted=weighted)
+    trainer = Trainer(network, graph, TrainConfig(epochs=epochs, eval_every=10, **config))
+    result = trainer.fit()
+    return result, gather_rows(graph, trainer.predict())
+
+
+def same_run(comm, data, cut, dtype: str, model: str = "sage", epochs: int = 30, **options):
+    """Train on all ranks and alone; compare losses and logits."""
+    many, logits = train(dist_graph(data, comm, cut, dtype=dtype, **options), model, epochs)
+    one, expected = train(whole_graph(data, dtype=dtype, **options), model, epochs)
+    np.testing.assert_allclose(many.losses, one.losses, rtol=LOSS_TOLERANCE[dtype])
+    return many, one, logits, expected
+
+
+@pytest.mark.mpi(1, 2, 3, 4, 8)
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_cora_with_dropout_and_layer_norm(comm, data_root, dtype):
+    data = load_graph("cora", data_root)
+    cut = cut_edges(data.edge_list(), comm.size, "libra")
+    many, one, logits, expected = same_run(comm, data, cut, dtype)
+    assert many.losses[-1] < 0.1 * many.losses[0]
+    if dtype == "float64":
+        np.testing.assert_allclose(logits, expected, rtol=1e-7, atol=1e-8)  # 30 Adam steps on 1e-10 relative losses
+        assert many.summary["test_metric"] == one.summary["test_metric"]
+
+
+@pytest.mark.mpi(2, 3)
+@pytest.mark.parametrize("model", ["sage", "gcn"])
+@pytest.mark.parametrize("kind", ["multilabel", "split arcs", "weighted", "directed"])
+def test_kinds_of_graphs_and_cuts(comm, model, kind):
+    data = random_graph(20, directed=kind == "directed", weighted=kind == "weighted", multilabel=kind == "multilabel")
+    cut = random_cut(data.edge_list(), comm.size, split_arcs=kind == "split arcs")
+    same_run(comm, data, cut, "float64", model, epochs=5)
+
+
+@pytest.mark.mpi(2, 3)
+def test_a_rank_without_training_vertices(comm):
+    data = random_graph(21)
+    cut = random_cut(data.edge_list(), comm.size)
+    cut.owner[data.train] = 0
+    assert comm.size > 1
+    same_run(comm, data, cut, "float64", epochs=5)
+
+
+@pytest.mark.mpi(2, 3)
+def test_a_rank_without_vertices_or_arcs(comm):
+    data = random_graph(22)
+    cut = random_cut(data.edge_list(), comm.size)
+    cut.owner[:] = 0
+    cut.edge_part[:] = 0
+    same_run(comm, data, cut, "float64", epochs=5)
+
+
+@pytest.mark.mpi(4)
+def test_more_parts_than_a_component_has_vertices(comm):
+    from distgnn.datasets import GraphData
+
+    edges = np.array([[0, 1], [2, 3], [4, 5], [6, 6], [7, 8]])
+    random = np.random.default_rng(0)
+    feats = random.standard_normal((10, 3)).astype(np.float32)
+    labels = random.integers(0, 2, 10)
+    data = GraphData.from_arrays(edges, 10, directed=False, feats=feats, labels=labels, train=np.arange(8), test=[8, 9])
+    same_run(comm, data, random_cut(data.edge_list(), comm.size), "float64", epochs=5)
+
+
+@pytest.mark.mpi(2)
+def test_a_run_repeated_is_bit_identical(comm):
+    data = random_graph(23)
+    runs = [train(dist_graph(data, comm, dtype="float32"), epochs=10) for _ in range(2)]
+    assert runs[0][0].losses == runs[1][0].losses
+    np.testing.assert_array_equal(runs[0][1], runs[1][1])
+
+
+@pytest.mark.mpi(2)
+def test_without_the_cache_the_losses_are_the_same(comm):
+    data = random_graph(24)
+    losses = [train(dist_graph(data, comm, cache_first=keep), epochs=5)[0].losses for keep in (True, False)]
+    np.testing.assert_allclose(*losses, rtol=1e-12)
