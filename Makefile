@@ -1,0 +1,34 @@
+# `make demo` and `make test` from a bare machine with Python and make: everything goes into .venv.
+
+PYTHON ?= python3
+VENV := .venv
+INSTALLED := $(VENV)/installed
+OUT ?= demo
+ARGS ?=
+
+.PHONY: demo test lint clean
+
+demo: $(INSTALLED)
+	@$(VENV)/bin/distgnn demo --out $(OUT) $(ARGS)
+
+test: $(INSTALLED)
+	@$(VENV)/bin/pytest $(ARGS)
+
+lint: $(INSTALLED)
+	@$(VENV)/bin/ruff check .
+	@$(VENV)/bin/ruff format --check .
+
+clean:
+	@echo "removing $(VENV), build files and caches"
+	@rm -rf $(VENV) build dist *.egg-info .pytest_cache .ruff_cache .hypothesis
+	@find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# Editable: a change to the code needs no new installation, a change to pyproject.toml makes one.
+$(INSTALLED): pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10))' \
+		|| { echo "DistGNN needs Python 3.10 or newer, $(PYTHON) is not: make PYTHON=/path/to/python3.11" >&2; exit 2; }
+	@echo "creating $(VENV)"
+	@$(PYTHON) -m venv $(VENV) || { echo "no venv module: on Debian, apt-get install python3-venv" >&2; exit 2; }
+	@echo "installing DistGNN, its MPI and the test tools into $(VENV) (once; some minutes)"
+	@$(VENV)/bin/pip install -qq --editable '.[all]'
+	@touch $@

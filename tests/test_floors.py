@@ -1,0 +1,200 @@
+"""The house stands: every file imports from lower floors only, foreign packages where their floor allows them, and
+importing `distgnn` costs nothing."""
+
+import ast
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+FOLDERS = {"partition": "distgnn.partition", "kernels": "distgnn.kernels", "datasets": "distgnn.datasets"}
+
+
+@dataclass(frozen=True)
+class Floor:
+    """What the files of a floor may import: floors of ours, foreign packages, and some inside functions only."""
+
+    members: tuple[str, ...]
+    ours: tuple[int, ...] = ()
+    foreign: tuple[str, ...] = ()
+    inside: tuple[str, ...] = ()
+
+
+FLOORS = (
+    Floor(("errors", "config", "launch", "processes", "dgl_import"), inside=("mpi4py",)),
+    Floor(("kernels",), foreign=("numba", "numpy", "llvmlite")),
+    Floor(("datasets",), ours=(0, 1), foreign=("numpy", "scipy"), inside=("ogb", "dgl", "torch")),
+    Floor(("partition",), ours=(0, 1, 2), foreign=("numpy", "scipy", "numba"), inside=("pymetis",)),
+    Floor(("comm",), ours=(0, 1, 3), foreign=("mpi4py", "numpy")),
+    Floor(("graph", "frame", "ops", "dgl_bridge"), ours=(0, 1, 3, 4), foreign=("torch", "numpy"), inside=("dgl",)),
+    Floor(("nn",), ours=(0, 5), foreign=("torch", "numpy")),
+    Floor(
+        ("train",),
+        ours=(0, 3, 4, 5),
+        foreign=("torch", "numpy", "scipy", "safetensors", "tomli", "tomli_w"),
+        inside=("numba", "mpi4py"),
+    ),
+    Floor(
+        ("bench", "report", "cli"),
+        ours=(0, 1, 2, 3, 4, 5, 6, 7),
+        foreign=("rich", "typer"),
+        inside=("numpy", "torch", "matplotlib", "mpi4py", "numba", "dgl", "ogb"),
+    ),
+)
+
+EXCEPTIONS = {
+    ("distgnn.datasets.text_scan", "numba"): "reads tables at memory speed; a parser is no kernel of graphs",
+    ("distgnn.graph", "mpi4py"): "takes a communicator, by default that of all ranks",
+    ("distgnn.ops.sums", "mpi4py"): "names the reduction of a single number",
+    ("distgnn.train.machine", "mpi4py"): "writes the version of the MPI library into the run folder",
+}
+
+
+@dataclass(frozen=True)
+class Import:
+    """One imported name: of ours a full module name, of others the package."""
+
+    line: int
+    name: str
+    inside: bool
+
+
+def module_of(path: Path) -> str:
+    parts = list(path.relative_to(ROOT).with_suffix("").parts)
+    parts[:1] = FOLDERS.get(parts[0], parts[0]).split(".")
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+def source_files() -> list[Path]:
+    return sorted(path for folder in ("distgnn", *FOLDERS) for path in (ROOT / folder).rglob("*.py"))
+
+
+MODULES = {module_of(path): path for path in source_files()}
+
+
+def floor_of(module: str) -> int | None:
+    member = module.split(".")[1] if "." in module else ""
+    return next((number for number, floor in enumerate(FLOORS) if member in floor.members), None)
+
+
+def imports_of(path: Path) -> Iterator[Import]:
+    yield from _imports_below(
+        ast.parse(path.read_text(), str(path)), module_of(path), path.name == "__init__.py", False
+    )
+
+
+def _imports_below(node: ast.AST, module: str, is_package: bool, inside: bool) -> Iterator[Import]:
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, ast.Import):
+            yield from (Import(child.lineno, _known(alias.name), inside) for alias in child.names)
+        elif isinstance(child, ast.ImportFrom):
+            base = child.module or ""
+            if child.level:
+                above = module.split(".")[: (1 if is_package else 0) - child.level or None]
+                base = ".".join([*above, base] if base else above)
+            yield from (Import(child.lineno, _known(f"{base}.{alias.name}"), inside) for alias in child.names)
+        else:
+            function = isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
+            yield from _imports_below(child, module, is_package, inside or function)
+
+
+def _known(name: str) -> str:
+    """Return the module of ours that `name` lies in, or the foreign package."""
+    if name.split(".")[0] != "distgnn":
+        return name.split(".")[0]
+    while name not in MODULES:
+        name = name.rpartition(".")[0]
+    return name
+
+
+@pytest.mark.parametrize("path", source_files(), ids=lambda path: str(path.relative_to(ROOT)))
+def test_imports_go_down(path):
+    module = module_of(path)
+    if module == "distgnn":
+        return
+    number = floor_of(module)
+    assert number is not None, f"{module} stands on no floor: add it to the table"
+    floor = FLOORS[number]
+    wrong = []
+    for found in imports_of(path):
+        if found.name.split(".")[0] == "distgnn":
+            allowed = found.name == "distgnn" or floor_of(found.name) in (number, *floor.ours)
+        elif found.name in sys.stdlib_module_names:
+            allowed = True
+        else:
+            allowed = found.name in floor.foreign or (found.inside and found.name in floor.inside)
+        if not allowed and (module, found.name) not in EXCEPTIONS:
+            wrong.append(f"line {found.line}: {found.name}{'' if found.inside else ' (top level)'}")
+    assert not wrong, f"{module}, floor {number}, may not import: {'; '.join(wrong)}"
+
+
+def test_every_exception_is_needed():
+    used = {(module, found.name) for module, path in MODULES.items() for found in imports_of(path)}
+    assert set(EXCEPTIONS) <= used
+
+
+def test_the_package_itself_imports_nothing_but_the_standard_library():
+    top = [found.name for found in imports_of(ROOT / "distgnn" / "__init__.py") if not found.inside]
+    assert [name for name in top if name not in sys.stdlib_module_names] == []
+
+
+def test_no_module_imports_itself_through_others():
+    graph = {
+        module: {found.name for found in imports_of(path) if not found.inside and found.name in MODULES} - {module}
+        for module, path in MODULES.items()
+        if module != "distgnn"
+    }
+    free: set[str] = {"distgnn"}
+    while True:
+        next_free = {module for module, needed in graph.items() if needed <= free} - free
+        if not next_free:
+            break
+        free |= next_free
+    circles = {module: sorted(needed - free) for module, needed in graph.items() if module not in free}
+    # A package's __init__ gathers its own files, and these may name the package: that is no circle between files.
+    circles = {module: needed for module, needed in circles.items() if not _within_one_package(module, needed)}
+    assert not circles
+
+
+def _within_one_package(module: str, needed: list[str]) -> bool:
+    return all(name.split(".")[:2] == module.split(".")[:2] for name in needed)
+
+
+@pytest.mark.parametrize("number", range(len(FLOORS)))
+def test_floors_name_lower_floors_only(number):
+    assert all(lower < number for lower in FLOORS[number].ours)
+
+
+HEAVY = ("torch", "numba", "mpi4py", "numpy", "scipy", "dgl", "matplotlib", "rich")
+
+
+@pytest.mark.parametrize(
+    ("module", "heavy"),
+    [
+        ("distgnn", HEAVY),
+        ("distgnn.launch", HEAVY),
+        ("distgnn.cli", [name for name in HEAVY if name != "rich"]),
+        ("distgnn.datasets", ["torch", "mpi4py", "dgl", "ogb"]),
+        ("distgnn.partition", ["torch", "mpi4py", "dgl", "pymetis"]),
+        ("distgnn.nn", ["dgl"]),
+    ],
+)
+def test_importing_is_cheap(module, heavy):
+    source = f"import sys, {module}; print(*[name for name in {list(heavy)!r} if name in sys.modules])"
+    answer = subprocess.run(
+        [sys.executable, "-I", "-c", source], capture_output=True, text=True, timeout=60, check=True
+    )
+    assert answer.stdout.split() == []
+
+
+def test_importing_distgnn_takes_no_time():
+    source = "import time; start = time.perf_counter(); import distgnn; print(time.perf_counter() - start)"
+    seconds = [
+        float(subprocess.run([sys.executable, "-I", "-c", source], capture_output=True, text=True, check=True).stdout)
+        for _ in range(3)
+    ]
+    assert min(seconds) < 0.05  # the best of three: another program may have had the core
