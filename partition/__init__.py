@@ -1,4 +1,35 @@
-"""To be written."""
+"""Cutting a graph into parts: methods, the book of copies, one rank's arrays, the partition folder.
+
+Read in this order: `vertex_cut` (what a cut is), `methods` (how one is found), `book` (which part has which copy),
+`local_graph` (one rank's rows and arcs), `plan` (who sends what to whom), `folder` (the files), `pipeline` (all of it).
+"""
 
 if __name__ != "distgnn.partition":
     raise ImportError("this folder is the package distgnn.partition: import that name")
+
+from distgnn.partition.book import PartitionBook
+from distgnn.partition.describe import describe
+from distgnn.partition.in_memory import local_part
+from distgnn.partition.local_graph import Csr, LocalGraph, build_local
+from distgnn.partition.methods import METHODS, cut_edges
+from distgnn.partition.pipeline import partition_graph, write_partition
+from distgnn.partition.plan import ExchangePlan
+from distgnn.partition.reader import load_part, read_manifest
+from distgnn.partition.vertex_cut import VertexCut
+
+__all__ = [
+    "METHODS",
+    "Csr",
+    "ExchangePlan",
+    "LocalGraph",
+    "PartitionBook",
+    "VertexCut",
+    "build_local",
+    "cut_edges",
+    "describe",
+    "load_part",
+    "local_part",
+    "partition_graph",
+    "read_manifest",
+    "write_partition",
+]

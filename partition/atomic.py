@@ -1,0 +1,99 @@
+"""A folder that appears whole or not at all."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+from distgnn.errors import InputError
+
+
+@contextlib.contextmanager
+def new_folder(out: str | Path, marker: str, overwrite: bool = False) -> Iterator[Path]:
+    """Yield an empty temporary folder beside `out`; move it there at the end, remove it after any error.
+
+    Args:
+        out: where the folder shall be; missing parents are made.
+        marker: a file that shows that an existing folder is one of ours and may be replaced.
+        overwrite: whether an existing folder is replaced; the old one stays until the new one is whole.
+    Raises: InputError if `out` exists, cannot be written, or the disk is full.
+    Notes: every file must be synced by its writer; the folders are synced here, then renamed.
+    """
+    target = Path(out).absolute()
+    _check_target(target, out, marker, overwrite)
+    temporary = target.with_name(f".{target.name}.partial-{os.getpid()}")
+    made: list[Path] = []
+    try:
+        made = _make_parents(target.parent)
+        shutil.rmtree(temporary, ignore_errors=True)
+        temporary.mkdir()
+        yield temporary
+        _sync_tree(temporary)
+        _move(temporary, target)
+        sync_folder(target.parent)
+        made = []
+    except OSError as error:
+        raise InputError(f"cannot write {out}: {error.strerror or error}") from error
+    finally:
+        shutil.rmtree(temporary, ignore_errors=True)
+        for folder in made:
+            with contextlib.suppress(OSError):
+                folder.rmdir()
+
+
+def _check_target(target: Path, out: str | Path, marker: str, overwrite: bool) -> None:
+    if not target.name:
+        raise InputError(f"cannot write {out}: it names no folder")
+    if not os.path.lexists(target):
+        return
+    if not overwrite:
+        raise InputError(f"{out} exists already: choose another place, or overwrite it")
+    if not target.is_dir() or target.is_symlink():
+        raise InputError(f"{out} is not a folder: it is not overwritten")
+    if any(target.iterdir()) and not (target / marker).is_file():
+        raise InputError(f"{out} holds no {marker}: it is not ours and is not overwritten")
+
+
+def _make_parents(parent: Path) -> list[Path]:
+    """Make missing folders; return them, innermost first."""
+    missing = []
+    while not parent.exists():
+        missing.append(parent)
+        parent = parent.parent
+    for folder in reversed(missing):
+        folder.mkdir(exist_ok=True)
+    return missing
+
+
+def _move(temporary: Path, target: Path) -> None:
+    """Rename into place; what was there is set aside first and removed last."""
+    old = target.with_name(f".{target.name}.old-{os.getpid()}")
+    if target.exists():
+        target.rename(old)
+    try:
+        temporary.rename(target)
+    except OSError:
+        if old.exists():
+            old.rename(target)
+        raise
+    shutil.rmtree(old, ignore_errors=True)
+
+
+def _sync_tree(folder: Path) -> None:
+    for path in sorted(folder.iterdir()):
+        if path.is_dir():
+            sync_folder(path)
+    sync_folder(folder)
+
+
+def sync_folder(folder: Path) -> None:
+    """Make the names in a folder durable, where the file system can."""
+    with contextlib.suppress(OSError):
+        handle = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)

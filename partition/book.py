@@ -1,0 +1,229 @@
+"""PartitionBook: which part has a copy of which vertex, in which role, and at which local row.
+
+Local rows of a part are [interior | boundary | halo]. Owned rows are sorted by the cut's order, then global id, inside
+interior and boundary. Halo rows are grouped by owner, in a group [source only | both | target only], and sorted by
+the owner's local row: what a broadcast receives and what a reduce sends are contiguous row ranges.
+
+Shapes: N vertices, M rows of the edge list, P parts, W words of a part mask, V local rows, H halo rows.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+import numpy as np
+from numba import uint64
+
+from distgnn.kernels.jit import kernel
+from distgnn.partition.bits import count_copies, empty_mask, has_bit, lowest_bit, mark_arcs
+from distgnn.partition.vertex_cut import VertexCut
+
+SOURCE_ONLY, BOTH, TARGET_ONLY = range(3)
+
+
+class PartitionBook:
+    """Who has what, derived from an edge list and a cut; the arrays of all parts together are O(N W + P^2).
+
+    Args:
+        edge_list: an `EdgeList`.
+        cut: a `VertexCut` that fits it (checked here).
+    Attributes:
+        owner: int32 [N]; local_row: int32 [N], the row of each vertex on its owner.
+        source_mask, target_mask: uint64 [N, W], the parts where arcs leave from / arrive at each vertex.
+        halo_counts: int64 [P, P, 3]: [p, q] = halos on p that q owns: source only, both, target only.
+        num_owned, num_interior, num_arcs, num_rows: int64 [P] (rows: all local rows, halos included).
+    """
+
+    def __init__(self, edge_list, cut: VertexCut) -> None:
+        self.edge_list, self.cut = edge_list, cut.check(edge_list)
+        self.num_parts, self.num_nodes = cut.num_parts, edge_list.num_nodes
+        self.owner = np.ascontiguousarray(cut.owner, dtype=np.int32)
+        self.source_mask = empty_mask(self.num_nodes, self.num_parts)
+        self.target_mask = empty_mask(self.num_nodes, self.num_parts)
+        self._mark()
+        self.halo_counts = np.zeros((self.num_parts, self.num_parts, 3), dtype=np.int64)
+        section = np.empty(self.num_nodes, dtype=np.int32)
+        _count_halos(self.owner, self.source_mask, self.target_mask, self.halo_counts, section)
+        self._place_owned(section)
+        self.num_arcs = self._count_arcs()
+        self.num_rows = self.num_owned + self.halo_counts.sum(axis=(1, 2))
+
+    def _mark(self) -> None:
+        edges, cut = self.edge_list, self.cut
+        mark_arcs(edges.src, edges.dst, cut.edge_part, False, self.source_mask, self.target_mask)
+        if edges.two_way:
+            mark_arcs(edges.dst, edges.src, self.reverse_part, True, self.source_mask, self.target_mask)
+
+    def _place_owned(self, section: np.ndarray) -> None:
+        """Sort the vertices by (owner, interior before boundary, order, id); section = 2 * owner + is boundary."""
+        if self.cut.order is not None:
+            by_order = np.argsort(self.cut.order, kind="stable")
+            by_owner = by_order[np.argsort(section[by_order], kind="stable")]
+        else:
+            by_owner = np.argsort(section, kind="stable")
+        sizes = np.bincount(section, minlength=2 * self.num_parts).reshape(self.num_parts, 2)
+        self.num_interior, self.num_owned = sizes[:, 0], sizes.sum(axis=1)
+        self.owned_indptr = np.concatenate([[0], np.cumsum(self.num_owned)])
+        self.owned_ids = by_owner.astype(np.int64, copy=False)
+        first_rows = np.repeat(self.owned_indptr[:-1], self.num_owned)
+        self.local_row = np.empty(self.num_nodes, dtype=np.int32)
+        self.local_row[by_owner] = np.arange(self.num_nodes) - first_rows
+
+    @property
+    def reverse_part(self) -> np.ndarray:
+        """[M] the part of each row's reverse arc."""
+        return self.cut.edge_part if self.cut.reverse_part is None else self.cut.reverse_part
+
+    @cached_property
+    def _rows_by_part(self) -> tuple[np.ndarray, np.ndarray]:
+        """Rows sorted by the part of the forward arc (stable), and where each part begins."""
+        return _group(self.cut.edge_part, self.num_parts)
+
+    @cached_property
+    def _reverse_rows_by_part(self) -> tuple[np.ndarray, np.ndarray]:
+        return self._rows_by_part if self.cut.reverse_part is None else _group(self.reverse_part, self.num_parts)
+
+    def arc_rows(self, part_id: int) -> tuple[np.ndarray, np.ndarray]:
+        """Rows of the edge list whose forward arc, and those whose reverse arc, is in a part; each ascending."""
+        forward, starts = self._rows_by_part
+        rows = forward[starts[part_id] : starts[part_id + 1]]
+        if not self.edge_list.two_way:
+            return rows, rows[:0]
+        backward, starts = self._reverse_rows_by_part
+        back = backward[starts[part_id] : starts[part_id + 1]]
+        return rows, back[self.edge_list.src[back] != self.edge_list.dst[back]]
+
+    def _count_arcs(self) -> np.ndarray:
+        edges = self.edge_list
+        counts = np.bincount(self.cut.edge_part, minlength=self.num_parts)
+        if edges.two_way:
+            counts = counts + np.bincount(self.reverse_part, minlength=self.num_parts)
+            loops = edges.src == edges.dst
+            counts -= np.bincount(self.reverse_part[loops], minlength=self.num_parts)
+        return counts.astype(np.int64)
+
+    def owned(self, part_id: int) -> np.ndarray:
+        """Global ids [O] of the rows a part owns, in local row order (a view)."""
+        return self.owned_ids[self.owned_indptr[part_id] : self.owned_indptr[part_id + 1]]
+
+    def halos(self, part_id: int) -> np.ndarray:
+        """Global ids [H] of a part's halo rows, in local row order."""
+        size = int(self.halo_counts[part_id].sum())
+        ids, groups = np.empty(size, dtype=np.int64), np.empty(size, dtype=np.int64)
+        _find_halos(part_id, self.owner, self.source_mask, self.target_mask, ids, groups)
+        return ids[np.lexsort((self.local_row[ids], groups))]
+
+    def global_ids(self, part_id: int) -> np.ndarray:
+        """Global ids int64 [V] of a part's rows, in local row order."""
+        return np.concatenate([self.owned(part_id), self.halos(part_id)])
+
+    def local_rows(self, part_id: int, global_ids: np.ndarray) -> np.ndarray:
+        """Local rows int64 of `global_ids` on a part; -1 where it has no copy."""
+        rows = np.full(self.num_nodes, -1, dtype=np.int64)
+        mine = self.global_ids(part_id)
+        rows[mine] = np.arange(len(mine))
+        return rows[global_ids]
+
+    @cached_property
+    def copies(self) -> np.ndarray:
+        """[N] parts with a row of each vertex, the owner's included."""
+        mask = self.source_mask | self.target_mask
+        _add_owner(self.owner, mask)
+        return count_copies(mask, mask)
+
+    @property
+    def replication_factor(self) -> float:
+        """Mean number of copies, the owner's included, of the vertices that have an arc (1 if there are none)."""
+        has_arc = ((self.source_mask | self.target_mask) != 0).any(axis=1)
+        return float(self.copies[has_arc].mean()) if has_arc.any() else 1.0
+
+    @property
+    def exchange_rows(self) -> int:
+        """Rows that cross between ranks per layer and direction: all source halos and all target halos."""
+        return int(self.pair_rows.sum())
+
+    @cached_property
+    def pair_rows(self) -> np.ndarray:
+        """[P, P] rows p sends to q in one broadcast and one reduce: q's source halos of p + p's target halos of q."""
+        sources = self.halo_counts[:, :, SOURCE_ONLY] + self.halo_counts[:, :, BOTH]
+        targets = self.halo_counts[:, :, BOTH] + self.halo_counts[:, :, TARGET_ONLY]
+        return sources.T + targets
+
+    @property
+    def max_rank_rows(self) -> int:
+        """Rows sent and received, per layer and direction, by the rank that has most of them."""
+        return int((self.pair_rows.sum(axis=0) + self.pair_rows.sum(axis=1)).max())
+
+    @property
+    def edge_balance(self) -> float:
+        """Largest part's arcs over the mean."""
+        return balance(self.num_arcs)
+
+    @property
+    def owned_balance(self) -> float:
+        """Largest part's owned vertices over the mean."""
+        return balance(self.num_owned)
+
+    @property
+    def copies_balance(self) -> float:
+        """Largest part's local rows (owned and halo) over the mean."""
+        return balance(self.num_rows)
+
+
+def balance(loads: np.ndarray) -> float:
+    """Largest over mean; 1 if there is nothing."""
+    return float(loads.max() / loads.mean()) if loads.sum() else 1.0
+
+
+def _group(parts: np.ndarray, num_parts: int) -> tuple[np.ndarray, np.ndarray]:
+    starts = np.concatenate([[0], np.cumsum(np.bincount(parts, minlength=num_parts))])
+    rows = np.empty(len(parts), dtype=np.int32 if len(parts) < 2**31 else np.int64)
+    _deal_out(parts, starts[:-1].copy(), rows)
+    return rows, starts
+
+
+@kernel
+def _deal_out(parts, next_place, rows):
+    """rows = the positions of `parts` sorted by part, stable; next_place [P] begins as each part's first place."""
+    for e in range(parts.shape[0]):
+        p = parts[e]
+        rows[next_place[p]] = e
+        next_place[p] += 1
+
+
+@kernel
+def _count_halos(owner, source_mask, target_mask, counts, section):
+    """counts[p, owner, role] += halos; section[v] = 2 * owner[v] + (v has a copy elsewhere)."""
+    for v in range(owner.shape[0]):
+        home = np.int64(owner[v])
+        away = 0
+        for w in range(source_mask.shape[1]):
+            word = source_mask[v, w] | target_mask[v, w]
+            while word != uint64(0):
+                p = (w << 6) + lowest_bit(word)
+                word &= word - uint64(1)
+                if p == home:
+                    continue
+                role = has_bit(target_mask, v, p) + (not has_bit(source_mask, v, p))
+                counts[p, home, role] += 1
+                away = 1
+        section[v] = 2 * home + away
+
+
+@kernel
+def _find_halos(part, owner, source_mask, target_mask, ids, groups):
+    """ids = vertices with a copy on `part` that it does not own, ascending; groups = 3 * owner + role."""
+    found = 0
+    for v in range(owner.shape[0]):
+        is_source, is_target = has_bit(source_mask, v, part), has_bit(target_mask, v, part)
+        if owner[v] != part and (is_source or is_target):
+            ids[found] = v
+            groups[found] = 3 * np.int64(owner[v]) + (is_target + (not is_source))
+            found += 1
+
+
+@kernel
+def _add_owner(owner, mask):
+    for v in range(owner.shape[0]):
+        p = np.int64(owner[v])
+        mask[v, p >> 6] |= uint64(1) << uint64(p & 63)

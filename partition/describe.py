@@ -1,0 +1,54 @@
+"""What `distgnn info` shows of a partition folder: plain data, printed elsewhere."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+from distgnn.partition.book import balance
+from distgnn.partition.reader import read_manifest
+
+SUMMARY = (
+    "name", "num_parts", "num_nodes", "num_edges", "num_arcs", "direction", "self_loops", "method", "order", "seed",
+    "replication_factor", "edge_balance", "owned_balance", "copies_balance", "exchange_rows", "max_rank_rows",
+    "seconds", "peak_rss_bytes",
+)  # fmt: skip
+PER_PART = ("owned", "interior", "rows", "source_halos", "target_halos", "arcs", "train")
+
+
+def describe(folder: str | Path) -> dict:
+    """A partition in numbers, from its manifest alone.
+
+    Returns: a dict that JSON can hold:
+        every field of `SUMMARY`; `graph` (features, classes, splits);
+        `exchange_rows_per_node`: exchange rows over vertices;
+        `parts`: one dict for each part with `part_id`, the fields of `PER_PART`, `boundary`, `sent_rows`,
+            `received_rows`, `symmetric`, `bytes`;
+        `balances`: largest over mean of arcs, owned, rows, train, exchanged rows;
+        `pair_rows`: [P][P], rows that part p sends to part q in one broadcast and one reduce.
+    Raises: PartitionFormatError.
+    """
+    manifest = read_manifest(folder)
+    pair_rows = np.array(manifest["pair_rows"], dtype=np.int64)
+    parts = [_describe_part(i, part, pair_rows) for i, part in enumerate(manifest["parts"])]
+    exchanged = np.array([part["sent_rows"] + part["received_rows"] for part in parts])
+    balances = {name: balance(np.array([part[name] for part in parts])) for name in ("arcs", "owned", "rows", "train")}
+    summary = {name: manifest[name] for name in SUMMARY}
+    summary["exchange_rows_per_node"] = manifest["exchange_rows"] / max(manifest["num_nodes"], 1)
+    return summary | {
+        "graph": manifest["graph"],
+        "parts": parts,
+        "balances": balances | {"exchanged": balance(exchanged)},
+        "pair_rows": pair_rows.tolist(),
+    }
+
+
+def _describe_part(part_id: int, part: dict, pair_rows: np.ndarray) -> dict:
+    row = {"part_id": part_id} | {name: part[name] for name in PER_PART}
+    row["boundary"] = part["owned"] - part["interior"]
+    row["sent_rows"] = int(pair_rows[part_id].sum())
+    row["received_rows"] = int(pair_rows[:, part_id].sum())
+    row["symmetric"] = part["symmetric"]
+    row["bytes"] = sum(entry["bytes"] for entry in part["files"].values())
+    return row

@@ -1,0 +1,73 @@
+"""The partition folder on disk, and what each file in it must look like.
+
+    parts/
+        partition.json            what was cut, how, how well; size and SHA-256 of every file below; its own SHA-256
+        part-0/                   all a rank reads besides partition.json; arrays are .npy, mapped when read
+            global_ids.npy        int64 [V]     rows [interior | boundary | halo]
+            in_degrees.npy        int32/64 [V]  over all arcs of the whole graph; out_degrees.npy likewise
+            halo_counts.npy       int64 [P, 3]  source only, both, target only of each owner rank
+            owned_owned_indptr.npy, owned_owned_indices.npy; owned_halo_…, halo_owned_…, halo_halo_…
+            arc_ids.npy           int64 [A]     global arc ids; edge_weight.npy float32 [A] if there are weights
+            broadcast_indptr.npy, broadcast_rows.npy, reduce_indptr.npy, reduce_rows.npy       the exchange plan
+            feats.npy             float32 [O, D]; or feats_indptr, feats_indices, feats_data (CSR) if sparse
+            labels.npy            int64 [O] or 0/1 [O, C]; train_mask, valid_mask, test_mask bool [O]
+        part-1/ …
+
+Shapes: V local rows, O owned, S and T source and target halos, A arcs, P parts, D feature width, C classes.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from distgnn.partition.local_graph import BLOCKS
+
+FORMAT_VERSION = 1
+MANIFEST = "partition.json"
+ANY = None  # a length the file itself decides
+
+INTS = ("int32", "int64")
+
+
+def part_folder(folder: Path, part_id: int) -> Path:
+    """Where a part lies: made from its number, never from a name in a file."""
+    return Path(folder) / f"part-{part_id}"
+
+
+def expected_files(part: dict, graph: dict, num_parts: int) -> dict[str, tuple[tuple, tuple[str, ...]]]:
+    """Array name -> (shape, allowed dtypes) of one part, from its sizes in the manifest."""
+    owned, targets, arcs = part["owned"], part["target_halos"], part["arcs"]
+    rows = (part["rows"],)
+    files = {
+        "global_ids": (rows, ("int64",)),
+        "in_degrees": (rows, INTS),
+        "out_degrees": (rows, INTS),
+        "halo_counts": ((num_parts, 3), ("int64",)),
+        "arc_ids": ((arcs,), ("int64",)),
+        "broadcast_indptr": ((num_parts + 1,), ("int64",)),
+        "broadcast_rows": ((ANY,), ("int32",)),
+        "reduce_indptr": ((num_parts + 1,), ("int64",)),
+        "reduce_rows": ((ANY,), ("int32",)),
+    }
+    block_rows = dict(zip(BLOCKS, (owned, owned, targets, targets), strict=True))
+    for name in BLOCKS:
+        files[f"{name}_indptr"] = ((block_rows[name] + 1,), ("int64",))
+        files[f"{name}_indices"] = ((ANY,), ("int32",))
+    if graph["edge_weight"]:
+        files["edge_weight"] = ((arcs,), ("float32",))
+    return files | _expected_vertex_files(owned, graph)
+
+
+def _expected_vertex_files(owned: int, graph: dict) -> dict:
+    files = {f"{split}_mask": ((owned,), ("bool",)) for split in ("train", "valid", "test")}
+    if graph["sparse_feats"]:
+        files["feats_indptr"] = ((owned + 1,), ("int64",))
+        files["feats_indices"] = ((ANY,), INTS)
+        files["feats_data"] = ((ANY,), ("float32",))
+    elif graph["num_feats"]:
+        files["feats"] = ((owned, graph["num_feats"]), ("float32",))
+    if graph["multilabel"]:
+        files["labels"] = ((owned, graph["num_classes"]), ("bool", "int8", "uint8", "int16", "int32", "int64"))
+    elif graph["labels"]:
+        files["labels"] = ((owned,), ("int64",))
+    return files

@@ -1,0 +1,264 @@
+"""LocalGraph: everything one rank holds, in local numbers.
+
+The arcs of a part stand in four CSR blocks by who owns the target (row) and the source (column): `owned_owned`,
+`owned_halo`, `halo_owned`, `halo_halo`. Halo columns are numbered as source halos, halo rows as target halos. Inside
+a row arcs are sorted by the column's global id, then by global arc id.
+
+Shapes: V local rows, O owned, H halo, S source halos, T target halos, A local arcs, D feature width, C classes,
+P parts.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from distgnn.kernels import transpose_csr
+from distgnn.kernels.jit import kernel
+from distgnn.partition.plan import ExchangePlan, build_plan
+
+BLOCKS = ("owned_owned", "owned_halo", "halo_owned", "halo_halo")
+
+
+class Csr(NamedTuple):
+    """indptr int64 [rows + 1] from 0, indices int32."""
+
+    indptr: np.ndarray
+    indices: np.ndarray
+
+
+@dataclass
+class LocalGraph:
+    """One rank's share of a graph.
+
+    Args:
+        global_ids: int64 [V], rows in the order [interior | boundary | halo].
+        in_degrees, out_degrees: [V] over all arcs of the whole graph; int32 if they fit.
+        halo_counts: int64 [P, 3]: source only, both, target only of each owner rank.
+        blocks: name in `BLOCKS` -> Csr.
+        arc_ids: int64 [A], global arc id of each local arc (its place in the concatenation of the blocks).
+        edge_weight: float32 [A] or None.
+        symmetric: whether the transpose of every block is the block it would be used for (weights included), so that
+            backward passes need no transposes.
+        feats: float32 [O, D] or scipy CSR; labels: int64 [O] (-1 = none) or [O, C]; masks: bool [O]; None if absent.
+    """
+
+    part_id: int
+    num_parts: int
+    num_nodes: int
+    num_owned: int
+    num_interior: int
+    global_ids: np.ndarray
+    in_degrees: np.ndarray
+    out_degrees: np.ndarray
+    halo_counts: np.ndarray
+    blocks: dict[str, Csr]
+    arc_ids: np.ndarray
+    symmetric: bool
+    plan: ExchangePlan
+    edge_weight: np.ndarray | None = None
+    feats: Any = None
+    labels: np.ndarray | None = None
+    train_mask: np.ndarray | None = None
+    valid_mask: np.ndarray | None = None
+    test_mask: np.ndarray | None = None
+    graph: dict = field(default_factory=dict)
+
+    @property
+    def num_rows(self) -> int:
+        """V."""
+        return len(self.global_ids)
+
+    @property
+    def num_arcs(self) -> int:
+        """A."""
+        return len(self.arc_ids)
+
+    @property
+    def num_source_halos(self) -> int:
+        """S."""
+        return self.plan.num_source_halos
+
+    @property
+    def num_target_halos(self) -> int:
+        """T."""
+        return self.plan.num_target_halos
+
+    @property
+    def source_halo_rows(self) -> np.ndarray:
+        """int32 [S], local row of each source halo."""
+        return halo_rows(self.num_owned, self.halo_counts, 0)
+
+    @property
+    def target_halo_rows(self) -> np.ndarray:
+        """int32 [T], local row of each target halo."""
+        return halo_rows(self.num_owned, self.halo_counts, 1)
+
+
+def halo_rows(num_owned: int, halo_counts: np.ndarray, first_role: int) -> np.ndarray:
+    """Local rows (int32) of the halos of roles `first_role` and the next, in compact order."""
+    sizes = np.asarray(halo_counts, dtype=np.int64)
+    wanted = np.zeros(sizes.shape, dtype=bool)
+    wanted[:, first_role : first_role + 2] = True
+    return (num_owned + np.flatnonzero(np.repeat(wanted.ravel(), sizes.ravel()))).astype(np.int32)
+
+
+def build_local(book, part_id: int) -> LocalGraph:
+    """One part's structure (no features, labels or masks).
+
+    Args: book: a `PartitionBook`; part_id: which part.
+    Notes: memory 60 bytes for each arc of the part and 4 for each vertex of the graph.
+    """
+    edges = book.edge_list
+    ids = book.global_ids(part_id)
+    num_owned, halo_counts = int(book.num_owned[part_id]), book.halo_counts[part_id]
+    plan = build_plan(book, part_id)
+    blocks, arc_ids = _build_blocks(book, part_id, ids, plan)
+    weight = None if edges.edge_weight is None else edges.edge_weight[arc_ids % max(len(edges.src), 1)]
+    return LocalGraph(
+        part_id,
+        book.num_parts,
+        book.num_nodes,
+        num_owned,
+        int(book.num_interior[part_id]),
+        ids,
+        _narrow(_degrees(book, "in_degrees")[ids]),
+        _narrow(_degrees(book, "out_degrees")[ids]),
+        halo_counts.copy(),
+        blocks,
+        arc_ids,
+        _is_symmetric(book, plan, halo_counts, blocks, weight),
+        plan,
+        weight,
+    )
+
+
+def _degrees(book, which: str) -> np.ndarray:
+    """Global degrees, counted once for all parts."""
+    if which not in book.__dict__:
+        setattr(book, which, getattr(book.edge_list, which)())
+    return book.__dict__[which]
+
+
+def _narrow(values: np.ndarray) -> np.ndarray:
+    return values.astype(np.int32) if values.max(initial=0) < 2**31 else values
+
+
+def _build_blocks(book, part_id: int, ids: np.ndarray, plan: ExchangePlan):
+    """All four blocks by two stable counting sorts, by source and then by (block, target), and the arc ids."""
+    edges = book.edge_list
+    num_owned, num_targets = plan.num_owned, plan.num_target_halos
+    row_of = np.full(book.num_nodes, -1, dtype=np.int32)
+    row_of[ids] = np.arange(len(ids), dtype=np.int32)
+    columns, rows = _compact(ids, plan, book.halo_counts[part_id])
+    by_id = np.empty(len(ids), dtype=np.int32)
+    by_id[np.argsort(ids)] = np.arange(len(ids), dtype=np.int32)
+    forward, backward = book.arc_rows(part_id)
+    total = len(forward) + len(backward)
+    keys, cols, ranks = (np.empty(total, dtype=np.int32) for _ in range(3))
+    arc_ids = np.empty(total, dtype=np.int64)
+    shared = ((row_of, columns, rows, by_id), (num_owned, num_targets), (keys, cols, ranks, arc_ids))
+    _number_arcs(edges.src, edges.dst, forward, 0, 0, *shared)
+    _number_arcs(edges.dst, edges.src, backward, len(forward), len(edges.src), *shared)
+    bounds = np.cumsum([0, num_owned, num_owned, num_targets, num_targets])
+    indptr, order = _sort_arcs(keys, ranks, int(bounds[-1]), len(ids))
+    indices, arc_ids = cols[order], arc_ids[order]
+    blocks = {}
+    for name, first, last in zip(BLOCKS, bounds[:-1], bounds[1:], strict=True):
+        offsets = indptr[first : last + 1]
+        blocks[name] = Csr(offsets - offsets[0], indices[offsets[0] : offsets[-1]])
+    return blocks, arc_ids
+
+
+def _compact(ids: np.ndarray, plan: ExchangePlan, halo_counts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Local row -> column (owned row or source halo) and row (owned row or target halo), int32 [V]; -1 for none."""
+    columns = np.full(len(ids), -1, dtype=np.int32)
+    columns[: plan.num_owned] = np.arange(plan.num_owned)
+    rows = columns.copy()
+    columns[halo_rows(plan.num_owned, halo_counts, 0)] = np.arange(plan.num_source_halos)
+    rows[halo_rows(plan.num_owned, halo_counts, 1)] = np.arange(plan.num_target_halos)
+    return columns, rows
+
+
+def _sort_arcs(keys, ranks, num_keys: int, num_ranks: int) -> tuple[np.ndarray, np.ndarray]:
+    """indptr over keys and the order of arcs by (key, rank, position)."""
+    by_rank = _counting_sort(ranks, np.arange(len(ranks), dtype=np.int64), num_ranks)[1]
+    return _counting_sort(keys, by_rank, num_keys)
+
+
+def _counting_sort(keys, stream, num_keys: int) -> tuple[np.ndarray, np.ndarray]:
+    indptr = np.zeros(num_keys + 1, dtype=np.int64)
+    np.cumsum(np.bincount(keys, minlength=num_keys), out=indptr[1:])
+    order = np.empty(len(keys), dtype=np.int64)
+    _place(keys, stream, indptr[:-1].copy(), order)
+    return indptr, order
+
+
+@kernel
+def _place(keys, stream, next_place, order):
+    """order = `stream` sorted by key, stable; next_place [keys] begins as each key's first place."""
+    for i in range(stream.shape[0]):
+        item = stream[i]
+        order[next_place[keys[item]]] = item
+        next_place[keys[item]] += 1
+
+
+@kernel
+def _number_arcs(sources, targets, edge_rows, first, id_offset, numbering, sizes, arcs):
+    """For each arc, from place `first` of `arcs` on: row among all blocks' rows, column, source's rank by id, id."""
+    row_of, columns, rows, by_id = numbering
+    num_owned, num_targets = sizes
+    keys, cols, ranks, arc_ids = arcs
+    for i in range(edge_rows.shape[0]):
+        e = edge_rows[i]
+        u, v = row_of[sources[e]], row_of[targets[e]]
+        key = rows[v]
+        if v >= num_owned:
+            key += 2 * num_owned
+            if u >= num_owned:
+                key += num_targets
+        elif u >= num_owned:
+            key += num_owned
+        keys[first + i] = key
+        cols[first + i] = columns[u]
+        ranks[first + i] = by_id[u]
+        arc_ids[first + i] = id_offset + e
+
+
+def _is_symmetric(book, plan, halo_counts, blocks, weight) -> bool:
+    """See `LocalGraph.symmetric`; two-way rows kept together are symmetric by construction if nothing weighs them."""
+    if halo_counts[:, 0].any() or halo_counts[:, 2].any():
+        return False
+    if len(blocks["owned_halo"].indices) != len(blocks["halo_owned"].indices):
+        return False
+    if book.edge_list.two_way and book.cut.reverse_part is None and weight is None:
+        return True
+    sizes = np.cumsum([0] + [len(blocks[name].indices) for name in BLOCKS])
+    weights = {name: None if weight is None else weight[sizes[i] : sizes[i + 1]] for i, name in enumerate(BLOCKS)}
+    num_owned, num_sources = plan.num_owned, plan.num_source_halos
+    pairs = [("owned_owned", "owned_owned", num_owned), ("owned_halo", "halo_owned", num_sources)]
+    pairs.append(("halo_halo", "halo_halo", num_sources))
+    return all(_is_transpose(blocks[a], blocks[b], n, weights[a], weights[b]) for a, b, n in pairs)
+
+
+def _is_transpose(block: Csr, other: Csr, num_cols: int, weight, other_weight) -> bool:
+    """Whether `other` is the transpose of `block`, arcs of a row compared as sorted lists of (column, weight)."""
+    indptr, indices, positions = transpose_csr(block.indptr, block.indices, num_cols)
+    if not np.array_equal(indptr, other.indptr):
+        return False
+    if not np.array_equal(_sorted_rows(indptr, indices), _sorted_rows(indptr, other.indices)):
+        return False
+    return weight is None or _same_weights(indptr, indices, weight[positions], other.indices, other_weight)
+
+
+def _sorted_rows(indptr: np.ndarray, indices: np.ndarray) -> np.ndarray:
+    rows = np.repeat(np.arange(len(indptr) - 1, dtype=np.int64), np.diff(indptr))
+    return np.sort(rows << 32 | indices)
+
+
+def _same_weights(indptr, indices, weight, other_indices, other_weight) -> bool:
+    rows = np.repeat(np.arange(len(indptr) - 1), np.diff(indptr))
+    order, other_order = np.lexsort((weight, indices, rows)), np.lexsort((other_weight, other_indices, rows))
+    return np.array_equal(weight[order], other_weight[other_order])

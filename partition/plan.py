@@ -1,0 +1,126 @@
+"""ExchangePlan: which rows a rank sends to and receives from every other, as arrays, built without communicating.
+
+`broadcast to sources`: the owner packs `broadcast_rows[broadcast_indptr[q]:broadcast_indptr[q + 1]]` for rank q, which
+receives them as the contiguous range `source_indptr[p]:source_indptr[p + 1]` of its source halos. `reduce from
+targets` is the mirror: rank q sends the range `target_indptr[p]:…` of its target halos, and the owner adds it to
+`reduce_rows[reduce_indptr[q]:…]`.
+
+Shapes: P ranks, S source halos, T target halos, numbered by owner rank, then by the owner's local row inside
+[source only | both] and [both | target only].
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numba import uint64
+
+from distgnn.kernels.jit import kernel
+from distgnn.partition.bits import has_bit, lowest_bit
+
+
+@dataclass(frozen=True)
+class ExchangePlan:
+    """One rank's side of every exchange.
+
+    Args:
+        num_parts, part_id, num_owned: P, this rank, its owned rows.
+        broadcast_indptr: int64 [P + 1]; broadcast_rows: int32, owned rows to pack for each rank.
+        source_indptr: int64 [P + 1], the range of source halos that each rank owns.
+        reduce_indptr: int64 [P + 1]; reduce_rows: int32, owned rows to which each rank's partial sums are added.
+        target_indptr: int64 [P + 1], the range of target halos that each rank owns.
+    """
+
+    num_parts: int
+    part_id: int
+    num_owned: int
+    broadcast_indptr: np.ndarray
+    broadcast_rows: np.ndarray
+    source_indptr: np.ndarray
+    reduce_indptr: np.ndarray
+    reduce_rows: np.ndarray
+    target_indptr: np.ndarray
+
+    @property
+    def num_source_halos(self) -> int:
+        """S, the rows a broadcast receives."""
+        return int(self.source_indptr[-1])
+
+    @property
+    def num_target_halos(self) -> int:
+        """T, the rows a reduce sends."""
+        return int(self.target_indptr[-1])
+
+    def transposed(self) -> ExchangePlan:
+        """The plan of the backward pass: sources and targets change places."""
+        return ExchangePlan(
+            self.num_parts,
+            self.part_id,
+            self.num_owned,
+            broadcast_indptr=self.reduce_indptr,
+            broadcast_rows=self.reduce_rows,
+            source_indptr=self.target_indptr,
+            reduce_indptr=self.broadcast_indptr,
+            reduce_rows=self.broadcast_rows,
+            target_indptr=self.source_indptr,
+        )
+
+
+def build_plan(book, part_id: int) -> ExchangePlan:
+    """The plan of one part, from the book alone."""
+    owned = book.owned(part_id)
+    interior = int(book.num_interior[part_id])
+    boundary = owned[interior:]
+    sources, targets = book.source_mask, book.target_mask
+    args = (part_id, boundary, interior, book.num_parts)
+    broadcast_indptr, broadcast_rows = _rows_elsewhere(*args, sources, targets, True)
+    reduce_indptr, reduce_rows = _rows_elsewhere(*args, targets, sources, False)
+    source_indptr, target_indptr = halo_indptrs(book.halo_counts[part_id])
+    return ExchangePlan(
+        book.num_parts,
+        part_id,
+        len(owned),
+        broadcast_indptr,
+        broadcast_rows,
+        source_indptr,
+        reduce_indptr,
+        reduce_rows,
+        target_indptr,
+    )
+
+
+def halo_indptrs(halo_counts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Ranges of source halos and of target halos by owner rank, from one part's halo counts [P, 3]."""
+    sources = np.concatenate([[0], np.cumsum(halo_counts[:, 0] + halo_counts[:, 1])])
+    targets = np.concatenate([[0], np.cumsum(halo_counts[:, 1] + halo_counts[:, 2])])
+    return sources.astype(np.int64), targets.astype(np.int64)
+
+
+def _rows_elsewhere(part_id, boundary, first_row, num_parts, mask, other, shared_last):
+    """Boundary rows with a copy in `mask` on each other rank; rows also in `other` come last or first."""
+    counts = np.zeros((num_parts, 2), dtype=np.int64)
+    nothing = np.empty(0, dtype=np.int32)
+    _walk(part_id, boundary, first_row, mask, other, shared_last, counts, nothing, False)
+    places = np.concatenate([[0], np.cumsum(counts.ravel())])
+    rows = np.empty(int(places[-1]), dtype=np.int32)
+    _walk(part_id, boundary, first_row, mask, other, shared_last, places[:-1].copy().reshape(-1, 2), rows, True)
+    return places[::2].astype(np.int64), rows
+
+
+@kernel
+def _walk(part_id, boundary, first_row, mask, other, shared_last, places, rows, fill):
+    """For each (row, rank, group) in row order: places[rank, group] += 1, and rows[place before] = row if `fill`."""
+    for i in range(boundary.shape[0]):
+        v = boundary[i]
+        for w in range(mask.shape[1]):
+            word = mask[v, w]
+            while word != uint64(0):
+                q = (w << 6) + lowest_bit(word)
+                word &= word - uint64(1)
+                if q == part_id:
+                    continue
+                group = 1 if has_bit(other, v, q) == shared_last else 0
+                if fill:
+                    rows[places[q, group]] = first_row + i
+                places[q, group] += 1

@@ -1,0 +1,195 @@
+"""Read a partition folder: nothing in it is believed before it is checked, and nothing in it is executed.
+
+Every damage is a `PartitionFormatError` that names the file and what is wrong with it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from pathlib import Path
+
+import numpy as np
+from scipy import sparse
+
+from distgnn.errors import InputError, PartitionFormatError
+from distgnn.partition.layout import FORMAT_VERSION, MANIFEST, expected_files, part_folder
+from distgnn.partition.local_graph import BLOCKS, Csr, LocalGraph
+from distgnn.partition.plan import ExchangePlan, halo_indptrs
+from distgnn.partition.verify import check_contents
+from distgnn.partition.writer import manifest_digest
+
+PART_SIZES = ("owned", "interior", "rows", "source_halos", "target_halos", "arcs", "train")
+GRAPH_COUNTS = ("num_feats", "num_classes", "train", "valid", "test")
+GRAPH_FLAGS = ("labels", "multilabel", "sparse_feats", "edge_weight", "directed")
+
+
+def read_manifest(folder: str | Path) -> dict:
+    """Read and check `partition.json`.
+
+    Raises: PartitionFormatError if it is missing, damaged, changed by hand, or from a later version.
+    """
+    path = Path(folder) / MANIFEST
+    if not Path(folder).is_dir():
+        raise PartitionFormatError(f"{folder}: no such folder (expected a partition folder)")
+    try:
+        manifest = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise PartitionFormatError(f"{folder} is not a partition folder: it has no {MANIFEST}") from None
+    except (OSError, ValueError, RecursionError) as error:
+        raise PartitionFormatError(f"{path}: not readable as JSON ({error})") from error
+    _check_version(path, manifest)
+    if manifest.get("sha256") != manifest_digest(manifest):
+        raise PartitionFormatError(f"{path}: its checksum is wrong: damaged, or changed by hand")
+    _check_fields(path, manifest)
+    return manifest
+
+
+def _check_version(path: Path, manifest) -> None:
+    version = manifest.get("format_version") if isinstance(manifest, dict) else None
+    if not _is_count(version) or version < 1:
+        raise PartitionFormatError(f"{path}: no format_version, so it is not a partition's manifest")
+    if version > FORMAT_VERSION:
+        raise PartitionFormatError(
+            f"{path}: format version {version} is from a later distgnn; this one reads up to {FORMAT_VERSION}"
+        )
+
+
+def _is_count(value) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= 0
+
+
+def _check_fields(path: Path, manifest: dict) -> None:
+    def need(good: bool, what: str) -> None:
+        if not good:
+            raise PartitionFormatError(f"{path}: {what} is missing or wrong")
+
+    for name in ("num_parts", "num_nodes", "num_edges", "num_arcs"):
+        need(_is_count(manifest.get(name)), name)
+    graph, parts = manifest.get("graph"), manifest.get("parts")
+    need(isinstance(graph, dict), "graph")
+    for name in GRAPH_COUNTS:
+        need(_is_count(graph.get(name)), f"graph.{name}")
+    for name in GRAPH_FLAGS:
+        need(isinstance(graph.get(name), bool), f"graph.{name}")
+    need(isinstance(parts, list) and len(parts) == manifest["num_parts"] > 0, "parts")
+    for i, part in enumerate(parts):
+        need(isinstance(part, dict) and isinstance(part.get("files"), dict), f"parts[{i}]")
+        for name in PART_SIZES:
+            need(_is_count(part.get(name)), f"parts[{i}].{name}")
+        need(isinstance(part.get("symmetric"), bool), f"parts[{i}].symmetric")
+    need(sum(part["owned"] for part in parts) == manifest["num_nodes"], "the sum of owned vertices")
+    need(sum(part["arcs"] for part in parts) == manifest["num_arcs"], "the sum of arcs")
+
+
+def load_part(folder: str | Path, part_id: int, check: bool = True) -> LocalGraph:
+    """One rank's `LocalGraph`, reading only `partition.json` and its own part folder.
+
+    Args:
+        check: also verify checksums and the ranges of all contents (reads every file once); sizes, shapes and
+            dtypes are always verified.
+    Returns: a LocalGraph whose arrays are mapped copy-on-write: pages are read when touched, writes stay private.
+    Raises: PartitionFormatError; InputError if there is no such part.
+    """
+    manifest = read_manifest(folder)
+    num_parts = manifest["num_parts"]
+    if not _is_count(part_id) or part_id >= num_parts:
+        raise InputError(f"{folder} has parts 0 to {num_parts - 1}, no part {part_id}")
+    part, place = manifest["parts"][part_id], part_folder(Path(folder), part_id)
+    if not place.is_dir():
+        raise PartitionFormatError(f"{place}: no such folder; the manifest names {num_parts} parts")
+    arrays = {}
+    for name, (shape, dtypes) in expected_files(part, manifest["graph"], num_parts).items():
+        arrays[name] = _load_array(place / f"{name}.npy", part["files"].get(name), shape, dtypes, check)
+    local = _assemble(manifest, part_id, arrays)
+    if check:
+        check_contents(place, manifest, part_id, local, arrays)
+    return local
+
+
+def _load_array(path: Path, entry, shape: tuple, dtypes: tuple[str, ...], check: bool) -> np.ndarray:
+    if not isinstance(entry, dict):
+        raise PartitionFormatError(f"{path}: the manifest has no entry for it")
+    array = _map_array(path, entry, check)
+    fits = len(array.shape) == len(shape) and all(s in (None, n) for s, n in zip(shape, array.shape, strict=True))
+    if not fits or list(array.shape) != entry.get("shape"):
+        wanted = tuple("any" if s is None else s for s in shape)
+        raise PartitionFormatError(f"{path}: shape {array.shape}, expected {wanted}")
+    if array.dtype.name not in dtypes or not array.flags.c_contiguous or not array.dtype.isnative:
+        raise PartitionFormatError(f"{path}: dtype {array.dtype}, expected {' or '.join(dtypes)}")
+    return array
+
+
+def _map_array(path: Path, entry: dict, check: bool) -> np.ndarray:
+    try:
+        size = path.stat().st_size
+        if size != entry.get("bytes"):
+            raise PartitionFormatError(f"{path}: {size} bytes, expected {entry.get('bytes')}: truncated or replaced")
+        if check:
+            _check_digest(path, entry)
+        mapped = np.load(path, mmap_mode="c", allow_pickle=False)
+    except FileNotFoundError:
+        raise PartitionFormatError(f"{path}: missing") from None
+    except (OSError, ValueError, EOFError, SyntaxError) as error:
+        raise PartitionFormatError(f"{path}: not readable as an array ({error})") from error
+    return np.asarray(mapped)
+
+
+def _check_digest(path: Path, entry: dict) -> None:
+    with open(path, "rb") as file:
+        digest = hashlib.file_digest(file, "sha256") if hasattr(hashlib, "file_digest") else _digest(file)
+    if digest.hexdigest() != entry.get("sha256"):
+        raise PartitionFormatError(f"{path}: its checksum is wrong: the contents are not what was written")
+
+
+def _digest(file):
+    digest = hashlib.sha256()
+    while block := file.read(1 << 20):
+        digest.update(block)
+    return digest
+
+
+def _assemble(manifest: dict, part_id: int, arrays: dict[str, np.ndarray]) -> LocalGraph:
+    part = manifest["parts"][part_id]
+    source_indptr, target_indptr = halo_indptrs(arrays["halo_counts"])
+    plan = ExchangePlan(
+        manifest["num_parts"],
+        part_id,
+        part["owned"],
+        arrays["broadcast_indptr"],
+        arrays["broadcast_rows"],
+        source_indptr,
+        arrays["reduce_indptr"],
+        arrays["reduce_rows"],
+        target_indptr,
+    )
+    return LocalGraph(
+        part_id,
+        manifest["num_parts"],
+        manifest["num_nodes"],
+        part["owned"],
+        part["interior"],
+        arrays["global_ids"],
+        arrays["in_degrees"],
+        arrays["out_degrees"],
+        arrays["halo_counts"],
+        {name: Csr(arrays[f"{name}_indptr"], arrays[f"{name}_indices"]) for name in BLOCKS},
+        arrays["arc_ids"],
+        part["symmetric"],
+        plan,
+        arrays.get("edge_weight"),
+        _assemble_feats(part["owned"], manifest["graph"], arrays),
+        arrays.get("labels"),
+        arrays["train_mask"],
+        arrays["valid_mask"],
+        arrays["test_mask"],
+        manifest["graph"],
+    )
+
+
+def _assemble_feats(owned: int, graph: dict, arrays: dict[str, np.ndarray]):
+    if not graph["sparse_feats"]:
+        return arrays.get("feats")
+    matrix = sparse.csr_matrix((owned, graph["num_feats"]), dtype=np.float32)
+    matrix.indptr, matrix.indices, matrix.data = (arrays[f"feats_{name}"] for name in ("indptr", "indices", "data"))
+    return matrix

@@ -1,0 +1,121 @@
+"""One pass over the edges: Libra as DistGNN ships it in DGL, degree-based hashing, and dealing at random.
+
+Shapes: M edge rows, N vertices, P parts. All return part [M] and are sequential by nature (Libra) or plain array work.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import uint64
+
+from distgnn.kernels.jit import inline, kernel
+from distgnn.partition.bits import empty_mask, lowest_bit, mix, set_bit
+from distgnn.partition.vertex_cut import part_dtype
+
+GUARD = 1.03  # arcs of the largest part over the mean, where a balance guard holds
+
+
+def libra(
+    edge_list, num_parts: int, seed: int = 0, order: str = "shuffled", balance: float | None = None
+) -> np.ndarray:
+    """Assign each row to a part where its endpoints already are, the least loaded of them.
+
+    Args:
+        order: "shuffled" (a seeded permutation of the rows, with a guard: no part beyond `balance` x the mean) or
+            "stored" (the rows as they come and no guard: what DGL does).
+        balance: largest part's arcs over the mean; None means 1.03 if shuffled and no guard if stored.
+    Returns: part [M].
+    Source: Xie et al., NeurIPS 2014, in the form of DGL 1.1.3's `libra_vertex_cut`: with a common part, the least
+        loaded common one; otherwise the least loaded of the lower-degree endpoint's parts; ties at random.
+    """
+    rows = len(edge_list.src)
+    stream = np.arange(rows, dtype=np.int32 if rows < 2**31 else np.int64)
+    if order == "shuffled":
+        np.random.default_rng(seed).shuffle(stream)
+        balance = GUARD if balance is None else balance
+    limit = np.inf if balance is None else max(balance * edge_list.num_arcs / num_parts, 2.0)
+    degrees = endpoint_degrees(edge_list)
+    parts = np.empty(rows, dtype=part_dtype(num_parts))
+    masks = empty_mask(edge_list.num_nodes, num_parts)
+    weight = 2 if edge_list.two_way else 1
+    _libra(edge_list.src, edge_list.dst, stream, degrees, weight, limit, num_parts, seed, masks, parts)
+    return parts
+
+
+def dbh(edge_list, num_parts: int, seed: int = 0) -> np.ndarray:
+    """Assign each row to the hash of its lower-degree endpoint (ties: lower id), so that only hubs are cut.
+
+    Source: Xie et al., NeurIPS 2014 (degree-based hashing).
+    """
+    degrees = endpoint_degrees(edge_list)
+    parts = np.empty(len(edge_list.src), dtype=part_dtype(num_parts))
+    _dbh(edge_list.src, edge_list.dst, degrees, num_parts, seed, parts)
+    return parts
+
+
+def deal(edge_list, num_parts: int, seed: int = 0) -> np.ndarray:
+    """Deal the rows out at random, the same number to each part (to one row)."""
+    parts = (np.arange(len(edge_list.src)) % num_parts).astype(part_dtype(num_parts))
+    np.random.default_rng(seed).shuffle(parts)
+    return parts
+
+
+def endpoint_degrees(edge_list) -> np.ndarray:
+    """[N] rows at each vertex, a self-loop counted twice: the degree that cutting methods compare."""
+    degrees = np.bincount(edge_list.src, minlength=edge_list.num_nodes)
+    degrees += np.bincount(edge_list.dst, minlength=edge_list.num_nodes)
+    return degrees.astype(np.int32) if len(edge_list.src) < 2**30 else degrees
+
+
+@inline
+def _least_loaded(mask_a, a, mask_b, b, load, room, tie):
+    """Least loaded part with load < room that is in both sets (a row of each); -1 if none. `tie` picks among equals."""
+    best, best_load, equals = -1, room, 0
+    for w in range(mask_a.shape[1]):
+        word = mask_a[a, w] & mask_b[b, w]
+        while word != uint64(0):
+            p = (w << 6) + lowest_bit(word)
+            word &= word - uint64(1)
+            if load[p] < best_load:
+                best, best_load, equals = p, load[p], 1
+            elif best >= 0 and load[p] == best_load:
+                equals += 1
+                if mix(tie + uint64(equals)) % uint64(equals) == uint64(0):
+                    best = p
+    return best
+
+
+@kernel
+def _libra(src, dst, stream, degrees, weight, limit, num_parts, seed, masks, parts):
+    load = np.zeros(num_parts, dtype=np.float64)
+    everywhere = np.zeros((1, masks.shape[1]), dtype=np.uint64)
+    for p in range(num_parts):
+        set_bit(everywhere, 0, p)
+    base = mix(uint64(seed))
+    for i in range(stream.shape[0]):
+        e = stream[i]
+        u, v = src[e], dst[e]
+        arcs = 1.0 if u == v else float(weight)
+        room = limit - arcs + 1e-9
+        tie = mix(base ^ uint64(i)) ^ uint64(e)
+        low, high = (u, v) if degrees[u] < degrees[v] else (v, u)
+        p = _least_loaded(masks, u, masks, v, load, room, tie)
+        if p < 0:
+            p = _least_loaded(masks, low, everywhere, 0, load, room, tie)
+        if p < 0:
+            p = _least_loaded(masks, high, everywhere, 0, load, room, tie)
+        if p < 0:
+            p = _least_loaded(everywhere, 0, everywhere, 0, load, np.inf, tie)
+        parts[e] = p
+        load[p] += arcs
+        set_bit(masks, u, p)
+        set_bit(masks, v, p)
+
+
+@kernel
+def _dbh(src, dst, degrees, num_parts, seed, parts):
+    base = mix(uint64(seed))
+    for e in range(src.shape[0]):
+        u, v = src[e], dst[e]
+        lower = u if degrees[u] < degrees[v] or (degrees[u] == degrees[v] and u < v) else v
+        parts[e] = mix(base ^ uint64(lower)) % uint64(num_parts)

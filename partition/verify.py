@@ -1,0 +1,81 @@
+"""Check that a part's arrays make sense together: the second line behind checksums, for folders others wrote.
+
+Shapes: V local rows, O owned, S and T source and target halos, P parts.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+from distgnn.errors import PartitionFormatError
+from distgnn.partition.local_graph import BLOCKS, LocalGraph
+
+
+def check_contents(place: Path, manifest: dict, part_id: int, local: LocalGraph, arrays: dict) -> None:
+    """Raise `PartitionFormatError` naming the first file of part `part_id` whose contents are out of range."""
+
+    def need(good, name: str, what: str) -> None:
+        if not good:
+            raise PartitionFormatError(f"{place / name}.npy: {what}")
+
+    part, graph = manifest["parts"][part_id], manifest["graph"]
+    _check_rows(need, part_id, part, local)
+    _check_blocks(need, part, local)
+    _check_plan(need, part_id, local)
+    arc_limit = 2 * manifest["num_rows"]
+    need(_within(local.arc_ids, 0, arc_limit), "arc_ids", f"ids must lie in 0 to {arc_limit - 1}")
+    _check_vertex_data(need, part, graph, local, arrays)
+
+
+def _within(values: np.ndarray, low: int, high: int) -> bool:
+    return values.size == 0 or bool(values.min() >= low and values.max() < high)
+
+
+def _check_rows(need, part_id: int, part: dict, local: LocalGraph) -> None:
+    counts = local.halo_counts
+    need(_within(counts, 0, 2**62) and not counts[part_id].any(), "halo_counts", "impossible counts")
+    need(part["interior"] <= part["owned"] <= part["rows"], "global_ids", "more owned than local rows")
+    need(part["owned"] + counts.sum() == part["rows"], "halo_counts", "does not add up to the local rows")
+    need(local.num_source_halos == part["source_halos"], "halo_counts", "does not add up to the source halos")
+    need(local.num_target_halos == part["target_halos"], "halo_counts", "does not add up to the target halos")
+    ids = local.global_ids
+    need(_within(ids, 0, local.num_nodes), "global_ids", f"ids must lie in 0 to {local.num_nodes - 1}")
+    need(len(np.unique(ids)) == len(ids), "global_ids", "an id stands twice")
+    for name in ("in_degrees", "out_degrees"):
+        need(_within(getattr(local, name), 0, 2**62), name, "negative degrees")
+
+
+def _check_blocks(need, part: dict, local: LocalGraph) -> None:
+    columns = (part["owned"], part["source_halos"]) * 2
+    for name, num_columns in zip(BLOCKS, columns, strict=True):
+        indptr, indices = local.blocks[name]
+        good = indptr[0] == 0 and indptr[-1] == len(indices) and (np.diff(indptr) >= 0).all()
+        need(good, f"{name}_indptr", f"must rise from 0 to {len(indices)}")
+        need(_within(indices, 0, num_columns), f"{name}_indices", f"columns must lie in 0 to {num_columns - 1}")
+    arcs = sum(len(block.indices) for block in local.blocks.values())
+    need(arcs == local.num_arcs, "arc_ids", f"{local.num_arcs} ids for {arcs} arcs")
+
+
+def _check_plan(need, part_id: int, local: LocalGraph) -> None:
+    for verb in ("broadcast", "reduce"):
+        indptr, rows = getattr(local.plan, f"{verb}_indptr"), getattr(local.plan, f"{verb}_rows")
+        good = indptr[0] == 0 and indptr[-1] == len(rows) and (np.diff(indptr) >= 0).all()
+        need(good and indptr[part_id] == indptr[part_id + 1], f"{verb}_indptr", f"must rise from 0 to {len(rows)}")
+        owned = f"rows must lie in {local.num_interior} to {local.num_owned - 1} (boundary)"
+        need(_within(rows, local.num_interior, local.num_owned), f"{verb}_rows", owned)
+
+
+def _check_vertex_data(need, part: dict, graph: dict, local: LocalGraph, arrays: dict) -> None:
+    need(np.count_nonzero(local.train_mask) == part["train"], "train_mask", f"expected {part['train']} vertices")
+    if graph["multilabel"]:
+        need(_within(local.labels, -1, 2), "labels", "labels must be 0, 1 or -1")
+    elif graph["labels"]:
+        high = graph["num_classes"]
+        need(_within(local.labels, -1, high), "labels", f"labels must lie in -1 to {high - 1}")
+    if graph["sparse_feats"]:
+        indptr, indices, data = (arrays[f"feats_{name}"] for name in ("indptr", "indices", "data"))
+        good = indptr[0] == 0 and indptr[-1] == len(indices) == len(data) and (np.diff(indptr) >= 0).all()
+        need(good, "feats_indptr", f"must rise from 0 to {len(indices)}")
+        need(_within(indices, 0, graph["num_feats"]), "feats_indices", "columns out of range")

@@ -1,0 +1,126 @@
+"""Write one part after the other: arrays in blocks, hashed as they are written, synced before they count.
+
+Shapes: N vertices, O owned rows of a part, D feature width.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+import numpy as np
+from scipy import sparse
+
+from distgnn.partition.layout import MANIFEST, part_folder
+from distgnn.partition.local_graph import LocalGraph
+
+BLOCK_BYTES = 1 << 24
+
+
+def write_manifest(folder: Path, manifest: dict) -> dict:
+    """Write `partition.json` with its own checksum; returns the manifest as written."""
+    manifest = manifest | {"sha256": manifest_digest(manifest)}
+    with open(folder / MANIFEST, "w", encoding="utf-8") as file:
+        json.dump(manifest, file, indent=1)
+        file.write("\n")
+        _sync(file)
+    return manifest
+
+
+def manifest_digest(manifest: dict) -> str:
+    """SHA-256 of everything in the manifest but this digest itself."""
+    content = {key: value for key, value in manifest.items() if key != "sha256"}
+    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
+
+
+def write_part(folder: Path, local: LocalGraph, graph, masks: dict[str, np.ndarray]) -> dict:
+    """Write one part's folder.
+
+    Args: folder: the partition folder; local: from `build_local`; graph: `GraphData`; masks: split -> bool [N].
+    Returns: the part's section of the manifest.
+    """
+    place = part_folder(folder, local.part_id)
+    place.mkdir()
+    ids = local.global_ids[: local.num_owned]
+    files = {name: write_array(place / f"{name}.npy", array) for name, array in _structure(local).items()}
+    for split, mask in masks.items():
+        files[f"{split}_mask"] = write_array(place / f"{split}_mask.npy", mask[ids])
+    if graph.labels is not None:
+        labels = graph.labels[ids]
+        files["labels"] = write_array(place / "labels.npy", labels if labels.ndim == 2 else labels.astype(np.int64))
+    files |= _write_feats(place, graph.feats, ids)
+    return {
+        "owned": local.num_owned,
+        "interior": local.num_interior,
+        "rows": local.num_rows,
+        "source_halos": local.num_source_halos,
+        "target_halos": local.num_target_halos,
+        "arcs": local.num_arcs,
+        "train": int(np.count_nonzero(masks["train"][ids])),
+        "symmetric": local.symmetric,
+        "files": files,
+    }
+
+
+def _structure(local: LocalGraph) -> dict[str, np.ndarray]:
+    plan = local.plan
+    arrays = {name: getattr(local, name) for name in ("global_ids", "in_degrees", "out_degrees", "halo_counts")}
+    for name, block in local.blocks.items():
+        arrays[f"{name}_indptr"], arrays[f"{name}_indices"] = block
+    arrays["arc_ids"] = local.arc_ids
+    if local.edge_weight is not None:
+        arrays["edge_weight"] = local.edge_weight
+    for name in ("broadcast_indptr", "broadcast_rows", "reduce_indptr", "reduce_rows"):
+        arrays[name] = getattr(plan, name)
+    return arrays
+
+
+def _write_feats(place: Path, feats, ids: np.ndarray) -> dict:
+    if feats is None or feats.shape[1] == 0:
+        return {}
+    if not sparse.issparse(feats):
+        blocks = (np.asarray(feats[block], dtype=np.float32) for block in _blocks(ids, 4 * feats.shape[1]))
+        return {"feats": _write_blocks(place / "feats.npy", (len(ids), feats.shape[1]), np.dtype(np.float32), blocks)}
+    rows = feats.tocsr()[ids]
+    arrays = {
+        "feats_indptr": rows.indptr.astype(np.int64),
+        "feats_indices": rows.indices,
+        "feats_data": rows.data.astype(np.float32, copy=False),
+    }
+    return {name: write_array(place / f"{name}.npy", array) for name, array in arrays.items()}
+
+
+def write_array(path: Path, array: np.ndarray) -> dict:
+    """Write a .npy file; returns its entry for the manifest: shape, dtype, bytes, sha256."""
+    width = array.dtype.itemsize * int(np.prod(array.shape[1:], dtype=np.int64))
+    return _write_blocks(path, array.shape, array.dtype, _blocks(array, width))
+
+
+def _blocks(array: np.ndarray, bytes_per_row: int) -> Iterator[np.ndarray]:
+    step = max(1, BLOCK_BYTES // max(bytes_per_row, 1))
+    for start in range(0, len(array), step):
+        yield array[start : start + step]
+
+
+def _write_blocks(path: Path, shape: tuple, dtype: np.dtype, blocks: Iterable[np.ndarray]) -> dict:
+    digest = hashlib.sha256()
+    with open(path, "wb") as file:
+        header = {"descr": np.lib.format.dtype_to_descr(dtype), "fortran_order": False, "shape": tuple(shape)}
+        np.lib.format.write_array_header_1_0(file, header)
+        file.flush()
+        digest.update(path.read_bytes())
+        for block in blocks:
+            data = memoryview(np.ascontiguousarray(block)).cast("B") if block.size else b""
+            digest.update(data)
+            file.write(data)
+        _sync(file)
+        size = file.tell()
+    return {"shape": list(shape), "dtype": dtype.name, "bytes": size, "sha256": digest.hexdigest()}
+
+
+def _sync(file) -> None:
+    file.flush()
+    os.fsync(file.fileno())

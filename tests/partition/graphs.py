@@ -1,0 +1,70 @@
+"""Edge lists and cuts for partition tests: small awkward graphs, and any cut at all."""
+
+import numpy as np
+from hypothesis import strategies as st
+
+from distgnn.datasets import GraphData
+from distgnn.partition import VertexCut
+
+
+def edge_list(edges, num_nodes, directed=False, weights=None, direction="stored", self_loops="keep"):
+    """An EdgeList from a list of pairs."""
+    edges = np.array(edges, dtype=np.int64).reshape(-1, 2)
+    graph = GraphData("small", num_nodes, edges, directed, edge_weight=weights)
+    return graph.edge_list(direction, self_loops)
+
+
+def awkward(name):
+    """(edges, num_nodes) of a named graph; every one has another way to go wrong."""
+    n = 20
+    generator = np.random.default_rng(3)
+    return {
+        "star": ([(0, i) for i in range(1, n)], n),
+        "path": ([(i, i + 1) for i in range(n - 1)], n),
+        "matching": ([(2 * i, 2 * i + 1) for i in range(n // 2)], n),
+        "clique": ([(i, j) for i in range(8) for j in range(i)], 8),
+        "one edge": ([(3, 5)], 9),
+        "one self-loop": ([(2, 2)], 4),
+        "all isolated": ([], 7),
+        "no vertices": ([], 0),
+        "hub joined to everything": ([(0, i) for i in range(n)] + [(i, i + 1) for i in range(1, n - 1)], n),
+        "multigraph": ([(0, 1), (1, 0), (0, 1), (2, 2), (2, 2), (1, 2), (4, 4)], 6),
+        "small components": ([(3 * i + a, 3 * i + b) for i in range(5) for a, b in [(0, 1), (1, 2), (2, 0)]], 16),
+        "random": (generator.integers(0, 30, (90, 2)).tolist(), 35),
+    }[name]
+
+
+NAMES = (
+    "star", "path", "matching", "clique", "one edge", "one self-loop", "all isolated", "no vertices",
+    "hub joined to everything", "multigraph", "small components", "random",
+)  # fmt: skip
+
+
+def random_cut(edges, num_parts, generator, split_reverse=False, ordered=False):
+    """A cut without any sense: owners need not hold an arc, reverse arcs may be elsewhere."""
+    rows = len(edges.src)
+    reverse = generator.integers(0, num_parts, rows) if split_reverse and edges.two_way else None
+    order = generator.integers(0, 5, edges.num_nodes) if ordered else None
+    owner = generator.integers(0, num_parts, edges.num_nodes)
+    return VertexCut(num_parts, generator.integers(0, num_parts, rows), owner, reverse, order)
+
+
+@st.composite
+def cut_graphs(draw):
+    """(EdgeList, VertexCut): multigraphs with self-loops and isolated vertices, directed or not, weighted or not."""
+    num_nodes = draw(st.integers(1, 12))
+    ids = st.integers(0, num_nodes - 1)
+    pairs = draw(st.lists(st.tuples(ids, ids), max_size=25))
+    directed = draw(st.booleans())
+    weights = np.array([1.0, 2.0] * 13, dtype=np.float32)[: len(pairs)] if draw(st.booleans()) else None
+    edges = edge_list(pairs, num_nodes, directed, weights)
+    generator = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
+    num_parts = draw(st.integers(1, 5))
+    return edges, random_cut(edges, num_parts, generator, draw(st.booleans()), draw(st.booleans()))
+
+
+def arc_parts(edges, cut):
+    """Part of each arc, in the order of `EdgeList.arcs`."""
+    ids = edges.arcs()[2]
+    reverse = cut.edge_part if cut.reverse_part is None else cut.reverse_part
+    return np.concatenate([cut.edge_part, reverse])[ids]
