@@ -8,6 +8,8 @@ from collections.abc import Iterator
 import numpy as np
 import scipy.sparse
 
+from distgnn.datasets.pairs import count_pairs
+
 BLOCK_BYTES = 1 << 25
 SPLITS = ("train", "valid", "test")
 
@@ -170,21 +172,13 @@ def _check_split_members(graph, name: str, number: int, member: np.ndarray) -> N
         graph.fail(name, f"row {again} repeats vertex {ids[again]}; name each vertex once")
 
 
-def pair_keys(sources: np.ndarray, targets: np.ndarray, num_nodes: int) -> np.ndarray:
-    """[E] int64: source * N + target (N < 3e9)."""
-    keys = sources.astype(np.int64)
-    keys *= num_nodes
-    keys += targets
-    return keys
-
-
 def count_graph(graph) -> dict[str, int]:
     """The numbers of `GraphData.counts`."""
     sources, targets = graph.edges[:, 0], graph.edges[:, 1]
     touched = np.zeros(graph.num_nodes, dtype=bool)
     touched[sources] = True
     touched[targets] = True
-    duplicates, reciprocal = _count_pairs(sources, targets, graph.num_nodes, graph.directed)
+    duplicates, reciprocal = count_pairs(sources, targets, graph.num_nodes, graph.directed)
     labelled = graph.labelled
     split = {name: getattr(graph, name) for name in SPLITS}
     in_split = {name: 0 if ids is None else len(ids) for name, ids in split.items()}
@@ -202,25 +196,3 @@ def count_graph(graph) -> dict[str, int]:
         "no_split": int(graph.num_nodes - sum(in_split.values())),
         "split_unlabelled": unlabelled,
     }
-
-
-def _count_pairs(sources, targets, num_nodes: int, directed: bool) -> tuple[int, int]:
-    """Duplicate rows and (directed only) rows whose reverse is there too."""
-    if not directed:
-        keys = pair_keys(np.minimum(sources, targets), np.maximum(sources, targets), num_nodes)
-        keys.sort()
-        return int(np.count_nonzero(keys[1:] == keys[:-1])), 0
-    keys = pair_keys(sources, targets, num_nodes)
-    keys.sort()
-    fresh = np.ones(len(keys), dtype=bool)
-    np.not_equal(keys[1:], keys[:-1], out=fresh[1:])
-    unique = keys[fresh]
-    rows_of = np.diff(np.append(np.flatnonzero(fresh), len(keys)))
-    u, v = np.divmod(unique, num_nodes)
-    back = v * num_nodes + u
-    back[u == v] = -1
-    order = np.argsort(back)
-    at = np.minimum(np.searchsorted(unique, back[order]), max(len(unique) - 1, 0))
-    found = np.zeros(len(unique), dtype=bool)
-    found[order] = unique[at] == back[order]
-    return int(len(keys) - len(unique)), int(rows_of[found].sum())

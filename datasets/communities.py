@@ -10,9 +10,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from distgnn.datasets.checks import pair_keys
 from distgnn.datasets.generator_spec import check_range, parse_spec
 from distgnn.datasets.graph_data import GraphData
+from distgnn.datasets.pairs import undirected_keys
 from distgnn.datasets.rmat import normal_rows, random_split, run_in_threads
 from distgnn.errors import InputError
 
@@ -125,8 +125,7 @@ def _make_edges(options: CommunityOptions, community, rng, seed: np.random.SeedS
 
 def _simplify(edges: np.ndarray, num_nodes: int, rng: np.random.Generator) -> np.ndarray:
     """Drop self-loops and duplicates, and forget the order the rows were made in."""
-    low, high = np.minimum(edges[0], edges[1]), np.maximum(edges[0], edges[1])
-    keys = pair_keys(low, high, num_nodes)[low != high]
+    keys = undirected_keys(edges[0], edges[1], num_nodes)[edges[0] != edges[1]]
     keys.sort()
     keys = keys[np.concatenate([[True], keys[1:] != keys[:-1]])] if len(keys) else keys
     rng.shuffle(keys)

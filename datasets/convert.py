@@ -5,10 +5,10 @@ from pathlib import Path
 import numpy as np
 import scipy.sparse
 
-from distgnn.datasets.checks import pair_keys
 from distgnn.datasets.edge_list import EdgeList
 from distgnn.datasets.folder import tidy_labels, tidy_split
 from distgnn.datasets.graph_data import SPLITS, GraphData
+from distgnn.datasets.pairs import halve_symmetric
 from distgnn.dgl_import import import_dgl
 from distgnn.errors import InputError
 
@@ -52,19 +52,6 @@ def _split_ids(name: str, ids: np.ndarray, num_nodes: int) -> np.ndarray:
             raise InputError(f"{name}: a mask must have shape [{num_nodes}], found {list(ids.shape)}")
         return np.flatnonzero(ids)
     return tidy_split(ids)
-
-
-def halve_symmetric(sources: np.ndarray, targets: np.ndarray, num_nodes: int) -> np.ndarray:
-    """Row numbers that keep one of each pair of opposite arcs (the one with source <= target).
-
-    Raises: InputError if some arc has no opposite.
-    """
-    up, down = np.flatnonzero(sources < targets), np.flatnonzero(sources > targets)
-    keys = np.sort(pair_keys(sources[up], targets[up], num_nodes))
-    opposite = np.sort(pair_keys(targets[down], sources[down], num_nodes))
-    if len(keys) != len(opposite) or not np.array_equal(keys, opposite):
-        raise InputError("the graph is not symmetric: some arc has no opposite; load it with directed=True")
-    return np.flatnonzero(sources <= targets)
 
 
 def from_dgl(graph, directed: bool, fields: dict) -> GraphData:

@@ -8,7 +8,7 @@ The global arc id of row e is e forward and M + e backward.
 
 import numpy as np
 
-from distgnn.datasets.checks import pair_keys
+from distgnn.datasets.pairs import repeated_rows, undirected_keys
 from distgnn.errors import InputError
 
 DIRECTIONS = ("stored", "both", "reversed")
@@ -151,25 +151,18 @@ def _replace(edges: EdgeList, src, dst, edge_ids, weight) -> EdgeList:
 
 def _merge_pairs(edges: EdgeList) -> EdgeList:
     """One row per connected pair: its smallest input row stays, in input order (as dgl.to_bidirected)."""
-    low, high = np.minimum(edges.src, edges.dst), np.maximum(edges.src, edges.dst)
-    keys = pair_keys(low, high, edges.num_nodes)
-    del low, high
-    order = np.argsort(keys)
-    keys = keys[order]
-    starts = np.flatnonzero(np.concatenate([[True], keys[1:] != keys[:-1]])) if len(keys) else order
-    merged = edges.num_rows - len(starts)
-    edges.report["merged_rows"] = merged
-    if merged == 0:
+    again = repeated_rows(undirected_keys(edges.src, edges.dst, edges.num_nodes))
+    edges.report["merged_rows"] = len(again)
+    if len(again) == 0:
         return edges
     if edges.edge_weight is not None:
         raise InputError(
-            f"direction 'both' would merge {merged} parallel or reciprocal rows that carry edge weights; "
+            f"direction 'both' would merge {len(again)} parallel or reciprocal rows that carry edge weights; "
             "merge them yourself, or use direction 'stored'"
         )
-    # The order inside a group is not defined: take its smallest row.
-    rows = np.minimum.reduceat(order, starts)
-    rows.sort()
-    return _take_rows(edges, rows)
+    kept = np.ones(edges.num_rows, dtype=bool)
+    kept[again] = False
+    return _take_rows(edges, np.flatnonzero(kept))
 
 
 def _remove_self_loops(edges: EdgeList) -> EdgeList:

@@ -96,14 +96,14 @@ class GraphData:
         return self.labels[:, 0] >= 0 if self.multilabel else self.labels >= 0
 
     def split_masks(self) -> dict[str, np.ndarray]:
-        """`train`, `valid`, `test` as bool arrays [N]: the split's vertices that have a label; False without a split."""
+        """`train`, `valid`, `test` as bool arrays [N]: the vertices of a split that have a label; else all False."""
         masks = {}
         for name in SPLITS:
             masks[name] = np.zeros(self.num_nodes, dtype=bool)
             if getattr(self, name) is not None:
                 masks[name][getattr(self, name)] = True
             if self.labels is not None:
-                masks[name] &= self.labels >= 0 if self.labels.ndim == 1 else self.labels[:, 0] >= 0
+                masks[name] &= self.labelled
         return masks
 
     def fail(self, field_name: str, message: str) -> None:
@@ -126,7 +126,7 @@ class GraphData:
         """What is unusual in the input, by name; sorts the edges once (16 bytes per edge).
 
         Returns: num_nodes, num_edges, duplicates (rows beyond the first of a pair; undirected: in either order),
-            reciprocal (directed: rows whose reverse is a row too), self_loops, isolated (vertices without any row),
+            reciprocal (directed: pairs of vertices with arcs both ways), self_loops, isolated (vertices in no row),
             labelled, unlabelled, train, valid, test, no_split, split_unlabelled (ids in a split without a label).
         """
         return checks.count_graph(self)

@@ -5,9 +5,9 @@ from pathlib import Path
 import numpy as np
 
 from distgnn.datasets.array_files import read_npz
-from distgnn.datasets.convert import halve_symmetric
 from distgnn.datasets.folder import read_csr, tidy_labels
 from distgnn.datasets.graph_data import GraphData
+from distgnn.datasets.pairs import halve_symmetric
 from distgnn.errors import GraphFormatError, InputError
 
 # node_types in reddit_data.npz

@@ -1,0 +1,88 @@
+"""Pairs of vertices as single numbers: which rows repeat, which arcs have an opposite.
+
+Legend: N vertices, E rows. A key is source · N + target, int64 (N < 3e9). Sorting values is several times faster than
+sorting positions, so positions are looked at only where something repeats.
+"""
+
+import numpy as np
+
+from distgnn.errors import InputError
+
+BLOCK = 1 << 22
+
+
+def pair_keys(sources: np.ndarray, targets: np.ndarray, num_nodes: int) -> np.ndarray:
+    """[E] keys of ordered pairs."""
+    keys = sources.astype(np.int64)
+    keys *= num_nodes
+    keys += targets
+    return keys
+
+
+def undirected_keys(sources: np.ndarray, targets: np.ndarray, num_nodes: int) -> np.ndarray:
+    """[E] keys of pairs without order."""
+    keys = np.empty(len(sources), dtype=np.int64)
+    for start in range(0, len(keys), BLOCK):
+        ends = sources[start : start + BLOCK], targets[start : start + BLOCK]
+        keys[start : start + BLOCK] = pair_keys(np.minimum(*ends), np.maximum(*ends), num_nodes)
+    return keys
+
+
+def count_pairs(sources: np.ndarray, targets: np.ndarray, num_nodes: int, directed: bool) -> tuple[int, int]:
+    """Rows beyond the first of each pair, and (directed) pairs of vertices with arcs both ways."""
+    make = pair_keys if directed else undirected_keys
+    keys = make(sources, targets, num_nodes)
+    keys.sort()
+    if not directed:
+        return _count_repeats(keys), 0
+    unique = keys[np.concatenate([[True], keys[1:] != keys[:-1]])] if len(keys) else keys
+    duplicates = len(keys) - len(unique)
+    del keys
+    keys = undirected_keys(unique // num_nodes, unique % num_nodes, num_nodes)
+    keys.sort()
+    return duplicates, _count_repeats(keys)
+
+
+def _count_repeats(keys: np.ndarray) -> int:
+    return int(np.count_nonzero(keys[1:] == keys[:-1]))
+
+
+def repeated_rows(keys: np.ndarray) -> np.ndarray:
+    """Sorted row numbers whose key some earlier row has.
+
+    Notes: one sort of the values (16 bytes per row); then only rows that share a slot of a hash table with a repeated
+        key are looked at closely.
+    """
+    ordered = np.sort(keys)
+    repeated = ordered[1:][ordered[1:] == ordered[:-1]]
+    del ordered
+    if len(repeated) == 0:
+        return np.zeros(0, dtype=np.int64)
+    bits = min(max(len(repeated).bit_length() + 3, 10), 30)
+    table = np.zeros(1 << bits, dtype=bool)
+    table[_slots(repeated, bits)] = True
+    blocks = range(0, len(keys), BLOCK)
+    rows = [np.flatnonzero(table[_slots(keys[start : start + BLOCK], bits)]) + start for start in blocks]
+    rows = np.concatenate(rows)
+    order = np.argsort(keys[rows], kind="stable")
+    rows = rows[order]
+    again = keys[rows[1:]] == keys[rows[:-1]]
+    return np.sort(rows[1:][again])
+
+
+def _slots(keys: np.ndarray, bits: int) -> np.ndarray:
+    """Multiplicative hashing to `bits` bits."""
+    return (keys.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(64 - bits)
+
+
+def halve_symmetric(sources: np.ndarray, targets: np.ndarray, num_nodes: int) -> np.ndarray:
+    """Row numbers that keep one of each pair of opposite arcs (the one with source <= target).
+
+    Raises: InputError if some arc has no opposite.
+    """
+    up, down = np.flatnonzero(sources < targets), np.flatnonzero(sources > targets)
+    keys = np.sort(pair_keys(sources[up], targets[up], num_nodes))
+    opposite = np.sort(pair_keys(targets[down], sources[down], num_nodes))
+    if not np.array_equal(keys, opposite):
+        raise InputError("the graph is not symmetric: some arc has no opposite; load it with directed=True")
+    return np.flatnonzero(sources <= targets)
