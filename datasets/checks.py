@@ -11,6 +11,8 @@ import scipy.sparse
 from distgnn.datasets.pairs import count_pairs
 
 BLOCK_BYTES = 1 << 25
+# A pair of vertices must fit one int64 (distgnn.datasets.pairs).
+MAX_NODES = 3_000_000_000
 SPLITS = ("train", "valid", "test")
 
 
@@ -28,6 +30,8 @@ def check_graph(graph) -> None:
         graph.fail("num_nodes", f"num_nodes must be a whole number, found {graph.num_nodes!r}")
     if graph.num_nodes < 1:
         graph.fail("num_nodes", f"the graph has {graph.num_nodes} vertices; at least one is needed")
+    if graph.num_nodes > MAX_NODES:
+        graph.fail("num_nodes", f"the graph has {graph.num_nodes} vertices; at most {MAX_NODES} can be handled")
     _check_edges(graph)
     _check_feats(graph)
     _check_labels(graph)

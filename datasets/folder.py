@@ -113,7 +113,7 @@ def _read_feats(folder: Path, files: dict):
 def read_csr(path: Path) -> scipy.sparse.csr_matrix:
     """A scipy sparse matrix as scipy.sparse.save_npz writes it (CSR, or COO turned into it), checked."""
     arrays = read_npz(path, ("format", "shape", "data"))
-    kind = arrays["format"].item()
+    kind = arrays["format"].tolist()
     kind = kind.decode("ascii", "replace") if isinstance(kind, bytes) else str(kind)
     parts = {"csr": ("indices", "indptr"), "coo": ("row", "col")}.get(kind)
     if parts is None or any(name not in arrays for name in parts):

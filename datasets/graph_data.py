@@ -22,10 +22,11 @@ from typing import Any
 import numpy as np
 
 from distgnn.datasets import checks
+from distgnn.datasets.checks import SPLITS
 from distgnn.datasets.edge_list import EdgeList, make_edge_list
 from distgnn.errors import GraphFormatError, InputError
 
-SPLITS = ("train", "valid", "test")
+__all__ = ["SPLITS", "GraphData"]
 
 
 @dataclass

@@ -1,0 +1,186 @@
+"""Every way a plain graph folder can be wrong: one line that names the file and says what to do."""
+
+import gzip
+import json
+
+import numpy as np
+import pytest
+import scipy.sparse
+
+from distgnn.datasets import load_graph
+from distgnn.errors import DistGNNError
+
+
+def put(name: str, array):
+    """Replace one array file."""
+    return lambda folder: np.save(folder / name, np.asarray(array), allow_pickle=True)
+
+
+def put_bytes(name: str, content: bytes):
+    return lambda folder: (folder / name).write_bytes(content)
+
+
+def remove(name: str):
+    return lambda folder: (folder / name).unlink()
+
+
+def cut(name: str, keep: float):
+    """Keep only the first part of a file."""
+
+    def change(folder):
+        whole = (folder / name).read_bytes()
+        (folder / name).write_bytes(whole[: int(len(whole) * keep)])
+
+    return change
+
+
+def header(**changes):
+    """Change keys of graph.json; None removes one."""
+
+    def change(folder):
+        content = {**json.loads((folder / "graph.json").read_text()), **changes}
+        content = {key: value for key, value in content.items() if value is not None}
+        (folder / "graph.json").write_text(json.dumps(content))
+
+    return change
+
+
+def put_csr(**changes):
+    """Replace the dense features by a damaged sparse matrix."""
+
+    def change(folder):
+        (folder / "feats.npy").unlink()
+        matrix = scipy.sparse.identity(6, dtype=np.float32, format="csr")
+        arrays = {name: getattr(matrix, name) for name in ("data", "indices", "indptr", "shape")}
+        arrays = {**arrays, "format": b"csr", **changes}
+        np.savez(folder / "feats.npz", **{name: value for name, value in arrays.items() if value is not None})
+
+    return change
+
+
+def text_edges(name: str, content: bytes):
+    def change(folder):
+        (folder / "edges.npy").unlink()
+        (folder / name).write_bytes(content)
+
+    return change
+
+
+GOOD = [[0, 1], [1, 2], [2, 3], [3, 4]]
+CASES = {
+    "header-missing": (remove("graph.json"), r"graph\.json: no such file; write"),
+    "header-not-json": (put_bytes("graph.json", b"{"), r"graph\.json: damaged"),
+    "header-not-text": (put_bytes("graph.json", b"\xff\xfe\x00"), r"graph\.json: damaged"),
+    "header-a-list": (put_bytes("graph.json", b"[1]"), r"graph\.json: expected a JSON object, found list"),
+    "num-nodes-missing": (header(num_nodes=None), r"graph\.json: 'num_nodes' must be the number of vertices, found no"),
+    "num-nodes-text": (header(num_nodes="6"), r"'num_nodes' must be the number of vertices, found '6'"),
+    "num-nodes-true": (header(num_nodes=True), r"'num_nodes' must be the number of vertices, found True"),
+    "no-vertices": (header(num_nodes=0), r"graph\.json: the graph has 0 vertices; at least one is needed"),
+    "negative-vertices": (header(num_nodes=-3), r"graph\.json: the graph has -3 vertices"),
+    "too-many-vertices": (header(num_nodes=10**15), r"graph\.json: .* at most 3000000000 can be handled"),
+    "directed-missing": (header(directed=None), r"'directed' must be true or false, found nothing"),
+    "directed-number": (header(directed=1), r"'directed' must be true or false, found 1"),
+    "no-classes": (header(num_classes=0), r"'num_classes' must be a whole number of at least 1"),
+    "edges-missing": (remove("edges.npy"), r"no edges; expected one of edges\.npy, edges\.csv"),
+    "edges-twice": (put_bytes("edges.csv", b"0,1\n"), r"holds edges\.npy and edges\.csv; keep one"),
+    "edges-cut-short": (cut("edges.npy", 0.8), r"edges\.npy: damaged"),
+    "edges-cut-in-header": (cut("edges.npy", 0.1), r"edges\.npy: damaged"),
+    "edges-empty-file": (put_bytes("edges.npy", b""), r"edges\.npy: damaged"),
+    "edges-no-array": (put_bytes("edges.npy", b"0,1\n" * 100), r"edges\.npy: damaged .*is no array file"),
+    "edges-pickled": (put("edges.npy", np.array([{}, []], dtype=object)), r"edges\.npy: damaged .*Python objects"),
+    "edges-real": (put("edges.npy", np.array(GOOD, dtype=float)), r"edges\.npy: expected integer vertex ids, found fl"),
+    "edges-transposed": (put("edges.npy", np.array(GOOD).T), r"edges\.npy: expected shape \[E, 2\], .*transpose it"),
+    "edges-one-column": (put("edges.npy", [0, 1, 2]), r"edges\.npy: expected shape \[E, 2\], found \[3\]"),
+    "edges-negative": (put("edges.npy", [[0, 1], [-4, 2]]), r"edges\.npy: row 1 holds a negative vertex id, -4"),
+    "edges-out-of-range": (
+        put("edges.npy", [*GOOD, [5, 6]]),
+        r"edges\.npy: row 4 .*outside the graph, 6 .*from 0 to",
+    ),
+    "text-word": (text_edges("edges.csv", b"0,1\n2,b\n"), r"edges\.csv: line 2: expected 2 whole numbers, found '2,b'"),
+    "text-three-columns": (text_edges("edges.txt", b"0 1\n1 2 3\n"), r"edges\.txt: line 2: expected 2 whole numbers"),
+    "text-real": (text_edges("edges.csv", b"0,1.5\n"), r"edges\.csv: line 1: expected 2 whole numbers"),
+    "text-out-of-range": (text_edges("edges.csv", b"0,1\n0,6\n"), r"edges\.csv: row 1 holds .*outside the graph, 6"),
+    "text-no-gzip": (text_edges("edges.csv.gz", b"0,1\n"), r"edges\.csv\.gz: damaged"),
+    "text-cut-short": (text_edges("edges.csv.gz", gzip.compress(b"0,1\n")[:-9]), r"edges\.csv\.gz: damaged"),
+    "feats-too-few": (put("feats.npy", np.ones((5, 2))), r"feats\.npy: expected shape \[6, D\].* found \[5, 2\]"),
+    "feats-flat": (put("feats.npy", np.ones(6)), r"feats\.npy: expected shape \[6, D\]"),
+    "feats-no-width": (put("feats.npy", np.ones((6, 0))), r"feats\.npy: rows are 0 wide"),
+    "feats-nan": (
+        put("feats.npy", [[0.0]] * 4 + [[np.nan]] * 2),
+        r"feats\.npy: row 4 holds a value that is NaN",
+    ),
+    "feats-infinite": (put("feats.npy", [[0.0]] * 5 + [[-np.inf]]), r"feats\.npy: row 5 holds a value"),
+    "feats-words": (put("feats.npy", [["a"]] * 6), r"feats\.npy: expected numbers, found <U1"),
+    "feats-complex": (put("feats.npy", [[1j]] * 6), r"feats\.npy: expected numbers, found complex128"),
+    "feats-cut-short": (cut("feats.npy", 0.9), r"feats\.npy: damaged"),
+    "feats-twice": (put_bytes("feats.npz", b"PK"), r"holds feats\.npy and feats\.npz; keep one"),
+    "sparse-nan": (put_csr(data=np.array([1, 1, 1, np.nan, 1, 1])), r"feats\.npz: row 3 holds a value that is NaN"),
+    "sparse-column": (put_csr(indices=np.array([0, 1, 2, 3, 4, 6])), r"feats\.npz: damaged"),
+    "sparse-pointers": (put_csr(indptr=np.array([0, 1, 2])), r"feats\.npz: damaged"),
+    "sparse-order": (put_csr(indptr=np.array([0, 3, 2, 3, 4, 5, 6])), r"feats\.npz: damaged"),
+    "sparse-shape": (put_csr(shape=np.array([7, 6])), r"feats\.npz"),
+    "sparse-format": (put_csr(format=b"bsr"), r"feats\.npz: expected a sparse matrix in CSR form, found 'bsr'"),
+    "sparse-formats": (put_csr(format=np.array([1, 2])), r"feats\.npz: expected a sparse matrix in CSR form"),
+    "sparse-lacks": (put_csr(data=None), r"feats\.npz: lacks the array 'data'"),
+    "labels-too-few": (put("labels.npy", [0, 1]), r"labels\.npy: expected shape \[6\] or \[6, C\].* found \[2\]"),
+    "labels-negative": (
+        put("labels.npy", [0, 1, 2, -2, 0, 0]),
+        r"labels\.npy: row 3 holds label -2; allowed are",
+    ),
+    "labels-half": (put("labels.npy", [0.5] * 6), r"labels\.npy: labels must be whole numbers"),
+    "labels-words": (put("labels.npy", ["a"] * 6), r"labels\.npy: expected integer labels"),
+    "labels-cube": (put("labels.npy", np.zeros((6, 2, 2), dtype=int)), r"labels\.npy: expected shape"),
+    "labels-mixed": (
+        put("labels.npy", [[0, 1]] * 5 + [[0, -1]]),
+        r"labels\.npy: row 5: with several labels",
+    ),
+    "labels-two": (put("labels.npy", [[0, 1]] * 5 + [[0, 2]]), r"labels\.npy: row 5: with several labels"),
+    "weights-too-few": (put("edge_weight.npy", [1.0]), r"edge_weight\.npy: expected shape \[6\], one per edge, found"),
+    "weights-nan": (put("edge_weight.npy", [1.0] * 5 + [np.nan]), r"edge_weight\.npy: row 5 is NaN or infinite"),
+    "edge-feats-too-few": (put("edge_feats.npy", np.ones((2, 2))), r"edge_feats\.npy: expected shape \[6, D\]"),
+    "edge-feats-nan": (put("edge_feats.npy", np.full((6, 2), np.nan)), r"edge_feats\.npy: row 0 holds a value"),
+    "split-out-of-range": (put("train.npy", [0, 6]), r"train\.npy: row 1 holds vertex 6; ids run from 0 to 5"),
+    "split-negative": (put("valid.npy", [-1]), r"valid\.npy: row 0 holds vertex -1"),
+    "split-overlap": (
+        put("test.npy", [3, 1]),
+        r"test\.npy: row 1, vertex 1, is also in train; splits must not",
+    ),
+    "split-repeat": (put("train.npy", [0, 1, 0]), r"train\.npy: row 2 repeats vertex 0; name each vertex once"),
+    "split-real": (put("test.npy", [3.0]), r"test\.npy: expected a list of integer vertex ids, found float64"),
+    "split-mask": (put("test.npy", [True] * 6), r"test\.npy: expected a list of integer vertex ids, found bool"),
+    "split-cut-short": (cut("test.npy", 0.95), r"test\.npy: damaged"),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_one_line_names_the_file(graph_folder, case):
+    change, message = CASES[case]
+    change(graph_folder)
+    with pytest.raises(DistGNNError, match=message) as raised:
+        load_graph(str(graph_folder))
+    text = str(raised.value)
+    assert str(graph_folder) in text
+    assert "\n" not in text
+    assert len(text) < len(str(graph_folder)) + 260
+
+
+def test_label_beyond_the_stated_classes(graph_folder):
+    header(num_classes=2)(graph_folder)
+    with pytest.raises(DistGNNError, match=r"labels\.npy: row 2 holds label 2; allowed are 0 to 1, and -1"):
+        load_graph(str(graph_folder))
+
+
+@pytest.mark.parametrize("source", ["nowhere", "nowhere/at/all", "/nowhere", "", "cora:scale=3"])
+def test_missing_folders(source, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(DistGNNError, match="looked in"):
+        load_graph(source, tmp_path / "data")
+
+
+def test_the_row_is_named_also_deep_inside(small_graph, monkeypatch):
+    from distgnn.datasets import checks
+
+    monkeypatch.setattr(checks, "BLOCK_BYTES", 64)
+    small_graph.edges = np.concatenate([np.zeros((1000, 2), dtype=np.int64), [[0, 77]]])
+    with pytest.raises(DistGNNError, match="graph 'small', edges: row 1000 holds a vertex id outside the graph, 77"):
+        small_graph.check()
