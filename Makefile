@@ -3,13 +3,14 @@
 PYTHON ?= python3
 VENV := .venv
 INSTALLED := $(VENV)/installed
-OUT ?= demo
+DEMO := communities:nodes=30000
 ARGS ?=
 
 .PHONY: demo test lint clean
 
 demo: $(INSTALLED)
-	@$(VENV)/bin/distgnn demo --out $(OUT) $(ARGS)
+	$(VENV)/bin/distgnn partition $(DEMO) --parts 2 --out demo/parts --overwrite
+	$(VENV)/bin/distgnn train demo/parts --epochs 60 --hidden-feats 128 --run-dir demo/run --overwrite
 
 test: $(INSTALLED)
 	@$(VENV)/bin/pytest $(ARGS)

@@ -6,6 +6,9 @@ from dataclasses import dataclass, fields
 from distgnn.errors import InputError
 
 ALGORITHMS = ("cd-0",)
+MODELS = ("sage", "gcn")
+NORMS = ("layer", "none")
+DTYPES = ("float32", "float64")
 METRICS = ("accuracy", "rocauc", "f1")
 LR_SCHEDULES = ("constant", "cosine", "plateau")
 
@@ -29,6 +32,36 @@ def check_algorithm(algorithm: str) -> None:
     """Raise InputError for an algorithm that does not exist."""
     if algorithm not in ALGORITHMS:
         raise InputError(f"unknown algorithm {algorithm!r}: this version has {', '.join(ALGORITHMS)}")
+
+
+@dataclass
+class ModelConfig:
+    """Which of our models, and its sizes.
+
+    Args:
+        name: "sage" or "gcn".
+        hidden_feats, num_layers: width of hidden layers, number of convolutions.
+        dropout: after each hidden layer.
+        norm: "layer" or "none", after each hidden convolution.
+        weighted: multiply messages by the graph's edge weights.
+    """
+
+    name: str = "sage"
+    hidden_feats: int = 256
+    num_layers: int = 3
+    dropout: float = 0.5
+    norm: str = "layer"
+    weighted: bool = False
+
+    def check(self) -> None:
+        """Raise InputError for the first setting that no model can have."""
+        check_choice("model", self.name, MODELS)
+        check_choice("norm", self.norm, NORMS)
+        for name in ("hidden_feats", "num_layers"):
+            if getattr(self, name) < 1:
+                raise InputError(f"{name} is {getattr(self, name)}: expected at least 1")
+        if not 0 <= self.dropout < 1:
+            raise InputError(f"dropout is {self.dropout}: expected a probability from 0 up to, but not including, 1")
 
 
 @dataclass

@@ -50,7 +50,7 @@ def _check_target(target: Path, out: str | Path, marker: str, overwrite: bool) -
     if not os.path.lexists(target):
         return
     if not overwrite:
-        raise InputError(f"{out} exists already: choose another place, or overwrite it")
+        raise InputError(f"{out} exists already: choose another place, or replace it with --overwrite")
     if not target.is_dir() or target.is_symlink():
         raise InputError(f"{out} is not a folder: it is not overwritten")
     if any(target.iterdir()) and not (target / marker).is_file():

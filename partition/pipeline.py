@@ -31,6 +31,7 @@ def partition_graph(
     order: str = "shuffled",
     overwrite: bool = False,
     data_root: str | Path | None = None,
+    normalize_feats: str = "none",
     progress: Progress | None = None,
 ) -> dict:
     """Cut a graph into `num_parts` parts and write the partition folder `out`.
@@ -39,6 +40,7 @@ def partition_graph(
         source: a `GraphData`, or anything `load_graph` takes.
         method, seed, order: see `cut_edges`; direction, self_loops: see `GraphData.edge_list`.
         overwrite: replace an existing partition folder.
+        normalize_feats: "none", or as `GraphData.normalize_feats` takes it.
         progress: called as progress(phase, done, total) with phases "load", "cut" and "write".
     Returns: the manifest (contents of `partition.json`).
     Raises: InputError, GraphFormatError; nothing is left behind then.
@@ -48,6 +50,8 @@ def partition_graph(
     with new_folder(out, MANIFEST, overwrite) as folder:
         clock.start("load", 1)
         graph = source.check() if isinstance(source, GraphData) else load_graph(source, data_root, seed)
+        if normalize_feats != "none":
+            graph = graph.normalize_feats(normalize_feats)
         edge_list = graph.edge_list(direction, self_loops)
         check_size(edge_list, num_parts, graph.name)
         clock.start("cut", 1)

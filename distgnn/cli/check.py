@@ -21,10 +21,22 @@ def check(
     code = run_on_ranks(sys.argv[1:], ranks, threads)
     if code is not None:
         raise typer.Exit(code)
-    from distgnn.train.self_check import check_installation
-
-    report = check_installation()
+    report = _check_on_this_rank()
     if report.rank == 0:
         print_table("Checked", report.rows)
     if not report.ok:
         raise typer.Exit(1)
+
+
+def _check_on_this_rank():
+    import torch
+
+    from distgnn.config import ModelConfig
+    from distgnn.datasets import load_graph
+    from distgnn.nn import build_model
+    from distgnn.train.self_check import check_installation
+
+    graph = load_graph("communities:nodes=600,communities=12,avg_degree=10,feats=19,classes=5,seed=1")
+    torch.manual_seed(0)
+    model = build_model(ModelConfig(hidden_feats=16), 19, 5)
+    return check_installation(graph, model)

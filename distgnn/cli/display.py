@@ -2,10 +2,11 @@
 
 import os
 import sys
+import time
 from contextlib import contextmanager
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.table import Table
 
 
@@ -44,6 +45,37 @@ def _plain(title: str, total: int, visible: bool, console: Console):
     return advance
 
 
+@contextmanager
+def phases(visible: bool):
+    """Progress in phases; yields `advance(phase, done, total)`. Without a terminal: a line per finished phase."""
+    console = error_console()
+    if not visible or not console.is_terminal:
+        yield _plain_phases(visible, console)
+        return
+    columns = TextColumn("{task.description:10}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn()
+    with Progress(*columns, console=console) as bars:
+        tasks = {}
+
+        def advance(phase: str, done: int, total: int) -> None:
+            if phase not in tasks:
+                tasks[phase] = bars.add_task(phase)
+            bars.update(tasks[phase], completed=done, total=total)
+
+        yield advance
+
+
+def _plain_phases(visible: bool, console: Console):
+    began = {}
+
+    def advance(phase: str, done: int, total: int) -> None:
+        now = time.perf_counter()
+        seconds = now - began.setdefault(phase, now)
+        if visible and done == total:
+            console.print(f"{phase}: {human_seconds(seconds)}", highlight=False)
+
+    return advance
+
+
 def print_table(title: str, rows: list[tuple[str, str]]) -> None:
     """Names and values, one pair a line."""
     table = Table(title=title, title_justify="left", show_header=False, box=None, padding=(0, 2, 0, 0))
@@ -73,3 +105,13 @@ def human_seconds(seconds: float) -> str:
 def human_share(value: float | None) -> str:
     """A share in percent, or a dash where there is none."""
     return "–" if value is None else f"{100 * value:.2f} %"
+
+
+def print_columns(title: str, columns: list[str], rows: list[list[str]]) -> None:
+    """A table with a head; numbers to the right."""
+    table = Table(title=title, title_justify="left", box=None, padding=(0, 2, 0, 0))
+    for column in columns:
+        table.add_column(column, justify="right", no_wrap=True)
+    for row in rows:
+        table.add_row(*row)
+    Console(width=None if sys.stdout.isatty() else 120).print(table, highlight=False)

@@ -1,11 +1,10 @@
 """`distgnn partition`: cut a graph into parts, offline, in one process."""
 
 import json
-import sys
 
 import typer
 
-from distgnn.cli.display import human_bytes, human_seconds, print_table
+from distgnn.cli.display import human_bytes, human_seconds, phases, print_table
 
 BALANCES = {"arcs": "edge", "owned": "owned", "copies": "copies"}
 
@@ -37,30 +36,25 @@ def partition(
 
     kernels.set_num_threads(threads or num_threads())
     speak = not quiet and not as_json
-    manifest = partition_graph(
-        source,
-        parts,
-        out,
-        method=method,
-        seed=seed,
-        direction=direction,
-        self_loops=self_loops,
-        order=order,
-        normalize_feats=normalize_feats,
-        overwrite=overwrite,
-        data_root=data_root,
-        progress=_show_progress if speak else None,
-    )
+    with phases(speak) as advance:
+        manifest = partition_graph(
+            source,
+            parts,
+            out,
+            method=method,
+            seed=seed,
+            direction=direction,
+            self_loops=self_loops,
+            order=order,
+            normalize_feats=normalize_feats,
+            overwrite=overwrite,
+            data_root=data_root,
+            progress=advance,
+        )
     if as_json:
         print(json.dumps({name: value for name, value in manifest.items() if name != "parts"}, indent=1))
     elif speak:
         print_table("Partitioned", _rows(manifest, out))
-
-
-def _show_progress(phase: str, done: int, total: int) -> None:
-    if done in (0, total):
-        state = "…" if done == 0 else "done"
-        print(f"{phase} {state}", file=sys.stderr, flush=True)
 
 
 def _rows(manifest: dict, out: str) -> list[tuple[str, str]]:

@@ -45,13 +45,12 @@ def _predict_on_this_rank(run: str, settings: dict, parts: str, out: str, classe
     from distgnn.comm import raise_together
     from distgnn.graph import load
     from distgnn.nn import build_model
-    from distgnn.train.predict import write_predictions
-    from distgnn.train.run_folder import load_best, model_settings
+    from distgnn.train import load_best, write_predictions
+    from distgnn.train.run_folder import model_config
 
     graph = load(parts, dtype=settings["run"]["dtype"])
     with raise_together(graph.comm):
-        model = model_settings(run, settings)
-        network = build_model(model.pop("name"), graph.num_feats, graph.num_classes, **model).to(graph.dtype)
+        network = build_model(model_config(run, settings), graph.num_feats, graph.num_classes).to(graph.dtype)
         load_best(run, network)
     network.eval()
     with torch.no_grad():

@@ -3,6 +3,7 @@
 import os
 from contextlib import contextmanager
 
+from distgnn.errors import InputError, on_all_ranks
 from distgnn.launch import import_mpi, run_under_mpi, under_mpi
 
 
@@ -12,6 +13,8 @@ def run_on_ranks(argv: list[str], num_ranks: int, threads: int | None) -> int | 
     Args:
         threads: per rank; None shares the cores out.
     """
+    if threads is not None and threads < 1:
+        raise on_all_ranks(InputError(f"threads is {threads}: expected at least 1"))
     if not under_mpi() and num_ranks > 1:
         return run_under_mpi(argv, num_ranks, threads)
     if threads is not None:

@@ -4,12 +4,13 @@ import json
 import statistics
 import sys
 import time
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import typer
 
 from distgnn.cli.display import human_bytes, human_seconds, human_share, print_table, progress_bar
-from distgnn.config import TrainConfig
+from distgnn.config import DTYPES, ModelConfig, TrainConfig, check_algorithm, check_choice
 
 AVERAGED = (
     "test_metric",
@@ -69,14 +70,7 @@ def train(
         overwrite=overwrite,
     )
     settings = {
-        "model": {
-            "name": model,
-            "hidden_feats": hidden_feats,
-            "num_layers": num_layers,
-            "dropout": dropout,
-            "norm": norm,
-            "weighted": weighted,
-        },
+        "model": asdict(ModelConfig(model, hidden_feats, num_layers, dropout, norm, weighted)),
         "data": {"parts": str(Path(parts).resolve())},
         "run": {"algorithm": algorithm, "dtype": dtype, "cache_first": cache_first, "runs": runs},
     }
@@ -97,20 +91,16 @@ def train(
 
 def _check_early(manifest: dict, config: TrainConfig, settings: dict) -> None:
     """Everything that can be refused before ranks are started."""
-    from distgnn.config import check_algorithm, check_choice
     from distgnn.errors import InputError
-    from distgnn.nn import build_model
     from distgnn.train.run_folder import check_free
 
     config.check()
     check_algorithm(settings["run"]["algorithm"])
-    check_choice("dtype", settings["run"]["dtype"], ("float32", "float64"))
+    check_choice("dtype", settings["run"]["dtype"], DTYPES)
     if settings["run"]["runs"] < 1:
         raise InputError(f"runs is {settings['run']['runs']}: expected at least 1")
-    model = dict(settings["model"])
-    tiny = model | {"hidden_feats": min(model["hidden_feats"], 1)}
-    build_model(tiny.pop("name"), min(manifest["graph"]["num_feats"], 1), 1, **tiny)
-    if model["weighted"] and not manifest["graph"]["edge_weight"]:
+    ModelConfig(**settings["model"]).check()
+    if settings["model"]["weighted"] and not manifest["graph"]["edge_weight"]:
         raise InputError("--weighted needs edge weights: this partition has none")
     if config.run_dir is not None:
         check_free(Path(config.run_dir), config.overwrite)
@@ -140,8 +130,7 @@ def _one_run(graph, config: TrainConfig, settings: dict, speak: bool) -> dict:
     from distgnn.train import Trainer
 
     torch.manual_seed(config.seed)
-    model = dict(settings["model"])
-    network = build_model(model.pop("name"), graph.num_feats, graph.num_classes, **model)
+    network = build_model(ModelConfig(**settings["model"]), graph.num_feats, graph.num_classes)
     with progress_bar(f"seed {config.seed}", config.epochs, speak and graph.rank == 0) as advance:
 
         def on_epoch(record: dict) -> None:
@@ -151,8 +140,6 @@ def _one_run(graph, config: TrainConfig, settings: dict, speak: bool) -> dict:
 
 
 def _many_runs(graph, config: TrainConfig, settings: dict, speak: bool) -> dict:
-    from dataclasses import replace
-
     from distgnn.comm import raise_together
     from distgnn.train.run_folder import start_many, write_summary
 

@@ -1,10 +1,10 @@
 """Floor 6: layers with DGL's names, arguments and parameter names, and stacks of them."""
 
-from distgnn.nn.build import MODELS, build_model
+from distgnn.nn.build import build_model
 from distgnn.nn.distribute import distribute
 from distgnn.nn.dropout import Dropout
 from distgnn.nn.graph_conv import GraphConv
 from distgnn.nn.sage_conv import SAGEConv
 from distgnn.nn.stacks import GCN, GraphSAGE
 
-__all__ = ["GCN", "MODELS", "Dropout", "GraphConv", "GraphSAGE", "SAGEConv", "build_model", "distribute"]
+__all__ = ["GCN", "Dropout", "GraphConv", "GraphSAGE", "SAGEConv", "build_model", "distribute"]

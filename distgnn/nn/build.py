@@ -2,34 +2,28 @@
 
 from torch import nn
 
+from distgnn.config import ModelConfig
 from distgnn.errors import InputError
 from distgnn.nn.stacks import GCN, GraphSAGE
 
-MODELS = {"sage": GraphSAGE, "gcn": GCN}
+STACKS = {"sage": GraphSAGE, "gcn": GCN}
 
 
-def build_model(
-    name: str,
-    in_feats: int,
-    num_classes: int,
-    *,
-    hidden_feats: int,
-    num_layers: int,
-    dropout: float,
-    norm: str,
-    weighted: bool = False,
-) -> nn.Module:
-    """A stack by name.
+def build_model(config: ModelConfig, in_feats: int, num_classes: int) -> nn.Module:
+    """The stack that `config` describes, for a graph's feature width and number of classes.
 
     Raises:
-        InputError: for a name that is not a model, or settings that no model can have.
+        InputError: for settings that no model can have, or a graph without features.
     """
-    if name not in MODELS:
-        raise InputError(f"unknown model {name!r}: choose from {', '.join(MODELS)}")
+    config.check()
     if in_feats < 1:
         raise InputError("the graph has no features: a model needs at least one feature per vertex")
-    try:
-        options = {"dropout": dropout, "norm": norm, "weighted": weighted}
-        return MODELS[name](in_feats, hidden_feats, num_classes, num_layers, **options)
-    except ValueError as error:
-        raise InputError(str(error)) from error
+    return STACKS[config.name](
+        in_feats,
+        config.hidden_feats,
+        num_classes,
+        config.num_layers,
+        dropout=config.dropout,
+        norm=config.norm,
+        weighted=config.weighted,
+    )

@@ -5,11 +5,10 @@ from itertools import pairwise
 import torch
 from torch import nn
 
+from distgnn.config import NORMS, check_choice
 from distgnn.nn.dropout import Dropout, number_sites
 from distgnn.nn.graph_conv import GraphConv
 from distgnn.nn.sage_conv import SAGEConv
-
-NORMS = ("layer", "none")
 
 
 class Stack(nn.Module):
@@ -37,10 +36,7 @@ class Stack(nn.Module):
         weighted: bool = False,
     ):
         super().__init__()
-        if num_layers < 1 or hidden_feats < 1:
-            raise ValueError(f"num_layers is {num_layers}, hidden_feats {hidden_feats}: expected at least 1")
-        if norm not in NORMS:
-            raise ValueError(f"unknown norm {norm!r}: choose from {', '.join(NORMS)}")
+        check_choice("norm", norm, NORMS)
         self.weighted = weighted
         widths = [in_feats] + [hidden_feats] * (num_layers - 1) + [num_classes]
         self.convs = nn.ModuleList(self.make_conv(*pair) for pair in pairwise(widths))

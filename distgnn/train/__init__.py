@@ -1,5 +1,21 @@
-"""Floor 7: the training loop, its losses, metrics and run folder."""
+"""Floor 7: the training loop, its losses, metrics and run folder.
 
-from distgnn.train.trainer import Trainer, TrainResult
+Names are imported when they are first used: reading a run folder needs no torch.
+"""
 
-__all__ = ["TrainResult", "Trainer"]
+import importlib
+
+_PLACES = {
+    "TrainResult": "distgnn.train.trainer",
+    "Trainer": "distgnn.train.trainer",
+    "load_best": "distgnn.train.weights",
+    "write_predictions": "distgnn.train.predict",
+}
+
+__all__ = ["TrainResult", "Trainer", "load_best", "write_predictions"]
+
+
+def __getattr__(name: str):
+    if name not in _PLACES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(importlib.import_module(_PLACES[name]), name)

@@ -17,10 +17,8 @@ import sys
 from pathlib import Path
 
 import tomli_w
-import torch
-from safetensors import SafetensorError
-from safetensors.torch import load_file, save_file
 
+from distgnn.config import ModelConfig
 from distgnn.errors import InputError, RunError
 
 if sys.version_info >= (3, 11):
@@ -53,12 +51,9 @@ class RunFolder:
         self._metrics.write(json.dumps(record) + "\n")
         self._metrics.flush()
 
-    def keep_best(self, state: dict[str, torch.Tensor]) -> None:
-        """Replace the best weights."""
-        target = self.path / "checkpoint" / "best.safetensors"
-        partial = target.with_suffix(".partial")
-        save_file({name: tensor.contiguous() for name, tensor in state.items()}, partial)
-        os.replace(partial, target)
+    def keep_best(self, weights: bytes) -> None:
+        """Replace the best weights (a safetensors file)."""
+        replace_file(best_weights(self.path), weights)
 
     def finish(self, summary: dict) -> None:
         """Write summary.json and close."""
@@ -110,16 +105,24 @@ def write_summary(folder: Path, summary: dict) -> None:
     replace_file(folder / "summary.json", json.dumps(summary, indent=1).encode())
 
 
-def model_settings(path: str, config: dict) -> dict:
-    """The [model] section, as `build_model` takes it.
+def best_weights(folder: str | Path) -> Path:
+    """Where a run keeps its best weights."""
+    return Path(folder) / "checkpoint" / "best.safetensors"
+
+
+def model_config(path: str, config: dict) -> ModelConfig:
+    """The [model] section of a run's config.toml.
 
     Raises:
-        RunError: for a run whose model is not one that the program can make (it was trained from a script).
+        RunError: for a run whose model is not one that the program can make (it was trained from a script), or
+            settings that this version does not know.
     """
-    model = config.get("model", {})
-    if "name" not in model:
+    if "model" not in config:
         raise RunError(f"{path} was trained from a script: load its weights there (distgnn.train.load_best)")
-    return dict(model)
+    try:
+        return ModelConfig(**config["model"])
+    except TypeError as error:
+        raise RunError(f"{path}/config.toml has a [model] section that this version cannot read: {error}") from error
 
 
 def read_config(path: str) -> dict:
@@ -135,27 +138,3 @@ def read_config(path: str) -> dict:
         return tomllib.loads(file.read_text(encoding="utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise RunError(f"{file} is damaged: {error}") from error
-
-
-def load_best(path: str, model: torch.nn.Module) -> None:
-    """Put the best weights of a run into `model`.
-
-    Raises:
-        RunError: when there are none, or they belong to another model (names the first difference).
-    """
-    file = Path(path) / "checkpoint" / "best.safetensors"
-    if not file.is_file():
-        raise RunError(f"{path} has no weights ({file} is missing): the run did not reach its first evaluation")
-    try:
-        state = load_file(file)
-    except (SafetensorError, OSError) as error:
-        raise RunError(f"{file} is damaged: {error}") from error
-    expected = {name: tuple(tensor.shape) for name, tensor in model.state_dict().items()}
-    found = {name: tuple(tensor.shape) for name, tensor in state.items()}
-    for name in sorted(expected.keys() | found.keys()):
-        if expected.get(name) != found.get(name):
-            raise RunError(
-                f"{file} does not fit the model: {name} is {found.get(name, 'missing')}, "
-                f"the model has {expected.get(name, 'no such parameter')}"
-            )
-    model.load_state_dict(state)

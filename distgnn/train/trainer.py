@@ -24,6 +24,7 @@ from distgnn.train.machine import peak_rss_bytes, versions
 from distgnn.train.metrics import evaluate
 from distgnn.train.run_folder import RunFolder
 from distgnn.train.schedule import EarlyStopping, LearningRate
+from distgnn.train.weights import pack
 
 
 @dataclass
@@ -147,7 +148,7 @@ class Trainer:
             self._best_state = {name: tensor.detach().clone() for name, tensor in self.model.state_dict().items()}
             with raise_together(self.graph.comm):
                 if self.run_folder:
-                    _writing(self.run_folder.path, lambda: self.run_folder.keep_best(self._best_state))
+                    _writing(self.run_folder.path, lambda: self.run_folder.keep_best(pack(self._best_state)))
         return self.stopping.should_stop()
 
     def _report(self, record: dict) -> None:

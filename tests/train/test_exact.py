@@ -5,7 +5,7 @@ import pytest
 import torch
 from cut_graphs import dist_graph, gather_rows, random_cut, random_graph, whole_graph
 
-from distgnn.config import TrainConfig
+from distgnn.config import ModelConfig, TrainConfig
 from distgnn.datasets import load_graph
 from distgnn.nn import build_model
 from distgnn.partition import cut_edges
@@ -16,9 +16,8 @@ LOSS_TOLERANCE = {"float64": 1e-10, "float32": 2e-5}
 
 def train(graph, model: str = "sage", epochs: int = 30, hidden: int = 32, **config):
     torch.manual_seed(0)
-    sizes = {"hidden_feats": hidden, "num_layers": 3, "dropout": 0.5, "norm": "layer"}
-    weighted = graph.edge_weight is not None
-    network = build_model(model, graph.num_feats, graph.num_classes, **sizes, weighted=weighted)
+    config_of_model = ModelConfig(model, hidden, weighted=graph.edge_weight is not None)
+    network = build_model(config_of_model, graph.num_feats, graph.num_classes)
     trainer = Trainer(network, graph, TrainConfig(epochs=epochs, eval_every=10, **config))
     result = trainer.fit()
     return result, gather_rows(graph, trainer.predict())

@@ -1,0 +1,65 @@
+"""`distgnn info`: what a partition folder holds, without loading it."""
+
+import json
+
+import typer
+
+from distgnn.cli.display import human_bytes, print_columns, print_table
+
+
+def register(app: typer.Typer) -> None:
+    app.command()(info)
+
+
+def info(
+    parts: str = typer.Argument(help="Partition folder."),
+    as_json: bool = typer.Option(False, "--json", help="Print everything as JSON."),
+) -> None:
+    """Show sizes, balances and exchange rows of a partition folder."""
+    from distgnn.partition import describe
+
+    facts = describe(parts)
+    if as_json:
+        print(json.dumps(facts, indent=1))
+        return
+    print_table("Partition", _summary(facts))
+    print_columns("Parts", PART_COLUMNS, [_part(part) for part in facts["parts"]])
+    if 1 < facts["num_parts"] <= 16:
+        columns = ["from \\ to", *(str(part) for part in range(facts["num_parts"]))]
+        rows = [[str(part), *(f"{rows:,}" for rows in pair)] for part, pair in enumerate(facts["pair_rows"])]
+        print_columns("Rows per pair of ranks (one layer, one direction)", columns, rows)
+
+
+PART_COLUMNS = [
+    "part",
+    "owned",
+    "interior",
+    "boundary",
+    "source halos",
+    "target halos",
+    "arcs",
+    "train",
+    "sent",
+    "size",
+]
+
+
+def _part(part: dict) -> list[str]:
+    names = ("owned", "interior", "boundary", "source_halos", "target_halos", "arcs", "train", "sent_rows")
+    return [str(part["part_id"]), *(f"{part[name]:,}" for name in names), human_bytes(part["bytes"])]
+
+
+def _summary(facts: dict) -> list[tuple[str, str]]:
+    graph = facts["graph"]
+    splits = " / ".join(f"{graph[split]:,}" for split in ("train", "valid", "test"))
+    balances = ", ".join(f"{name} {value:.3f}" for name, value in facts["balances"].items())
+    rows = f"{facts['exchange_rows']:,} ({facts['exchange_rows_per_node']:.3f} per vertex)"
+    return [
+        ("graph", f"{facts['name']}: {facts['num_nodes']:,} vertices, {facts['num_arcs']:,} arcs"),
+        ("features, classes", f"{graph['num_feats']}, {graph['num_classes']}; labelled train / valid / test {splits}"),
+        ("cut", f"{facts['num_parts']} parts, {facts['method']}, seed {facts['seed']}"),
+        ("direction, self-loops", f"{facts['direction']}, {facts['self_loops']}"),
+        ("replication factor", f"{facts['replication_factor']:.3f}"),
+        ("exchange rows", f"{rows}, at most {facts['max_rank_rows']:,} sent and received by one rank"),
+        ("largest / mean", balances),
+    ]

@@ -1,0 +1,37 @@
+"""Weights as safetensors: nothing in a file is executed when it is loaded."""
+
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load_file, save
+
+from distgnn.errors import RunError
+from distgnn.train.run_folder import best_weights
+
+
+def pack(state: dict[str, torch.Tensor]) -> bytes:
+    """A state dict as the bytes of a safetensors file."""
+    return save({name: tensor.contiguous() for name, tensor in state.items()})
+
+
+def load_best(path: str, model: torch.nn.Module) -> None:
+    """Put the best weights of a run folder into `model`.
+
+    Raises:
+        RunError: when there are none, or they belong to another model (names the first difference).
+    """
+    file = best_weights(path)
+    if not file.is_file():
+        raise RunError(f"{path} has no weights ({file} is missing): the run did not reach its first evaluation")
+    try:
+        state = load_file(file)
+    except (SafetensorError, OSError) as error:
+        raise RunError(f"{file} is damaged: {error}") from error
+    expected = {name: tuple(tensor.shape) for name, tensor in model.state_dict().items()}
+    found = {name: tuple(tensor.shape) for name, tensor in state.items()}
+    for name in sorted(expected.keys() | found.keys()):
+        if expected.get(name) != found.get(name):
+            raise RunError(
+                f"{file} does not fit the model: {name} is {found.get(name, 'missing')}, "
+                f"the model has {expected.get(name, 'no such parameter')}"
+            )
+    model.load_state_dict(state)
