@@ -160,7 +160,7 @@ def _terminal_variable() -> dict[str, str]:
         columns, lines = os.get_terminal_size(sys.stderr.fileno())
     except (OSError, ValueError):
         return {}
-    return {"DISTGNN_TERMINAL": f"{columns}x{lines}"}
+    return {"DISTGNN_TERMINAL": f"{columns or 80}x{lines or 24}"}  # a bare pseudo-terminal has no size
 
 
 def _run(command: list[str], environment: dict[str, str]) -> int:
