@@ -34,6 +34,7 @@ class EdgeList:
         src: np.ndarray,
         dst: np.ndarray,
         two_way: bool,
+        *,
         edge_ids: np.ndarray | None = None,
         edge_weight: np.ndarray | None = None,
         direction: str = "stored",
@@ -130,7 +131,8 @@ def make_edge_list(graph, direction: str, self_loops: str) -> EdgeList:
         src, dst = dst, src
     two_way = direction == "both" or not graph.directed
     report = {"input_rows": len(src), "merged_rows": 0, "removed_self_loops": 0, "added_self_loops": 0}
-    edges = EdgeList(graph.num_nodes, src, dst, two_way, None, weight, direction, self_loops, report)
+    choices = {"direction": direction, "self_loops": self_loops, "report": report}
+    edges = EdgeList(graph.num_nodes, src, dst, two_way, edge_weight=weight, **choices)
     if direction == "both" and graph.directed:
         edges = _merge_pairs(edges)
     if self_loops != "keep":
@@ -146,7 +148,7 @@ def _take_rows(edges: EdgeList, rows: np.ndarray) -> EdgeList:
 
 def _replace(edges: EdgeList, src, dst, edge_ids, weight) -> EdgeList:
     choices = {"direction": edges.direction, "self_loops": edges.self_loops, "report": edges.report}
-    return EdgeList(edges.num_nodes, src, dst, edges.two_way, edge_ids, weight, **choices)
+    return EdgeList(edges.num_nodes, src, dst, edges.two_way, edge_ids=edge_ids, edge_weight=weight, **choices)
 
 
 def _merge_pairs(edges: EdgeList) -> EdgeList:
