@@ -29,6 +29,11 @@ RANK_VARIABLES = (
 THREAD_VARIABLES = ("NUMBA_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 INSTALL_HINT = "install one with `pip install 'distgnn[mpich]'`, or load your site's MPI module"
 STOP_SECONDS = 5.0
+WAIT_ASLEEP = {
+    "mpich": {"MPIR_CVAR_ENABLE_HEAVY_YIELD": "1"},
+    "openmpi": {"OMPI_MCA_mpi_yield_when_idle": "1"},
+    "intel": {"I_MPI_WAIT_MODE": "1", "I_MPI_THREAD_YIELD": "3"},
+}
 
 
 def under_mpi() -> bool:
@@ -120,11 +125,8 @@ def rank_environment(num_ranks: int, threads: int, flavor: str) -> dict[str, str
     variables = dict.fromkeys(THREAD_VARIABLES, str(threads))
     variables["DISTGNN_RANKS"] = str(num_ranks)
     if num_ranks * threads > available_cores():
-        variables |= {
-            "mpich": {"MPIR_CVAR_ENABLE_HEAVY_YIELD": "1"},
-            "openmpi": {"OMPI_MCA_mpi_yield_when_idle": "1"},
-            "intel": {"I_MPI_WAIT_MODE": "1", "I_MPI_THREAD_YIELD": "3"},
-        }[flavor]
+        # What the user has set himself stands.
+        variables |= {name: os.environ.get(name, value) for name, value in WAIT_ASLEEP[flavor].items()}
     return variables
 
 

@@ -165,6 +165,8 @@ def test_ranks_sleep_while_waiting_only_where_cores_are_short(monkeypatch):
     assert launch.rank_environment(4, 2, "mpich")["MPIR_CVAR_ENABLE_HEAVY_YIELD"] == "1"
     assert launch.rank_environment(8, 1, "openmpi")["OMPI_MCA_mpi_yield_when_idle"] == "1"
     assert launch.rank_environment(4, 2, "intel")["NUMBA_NUM_THREADS"] == "2"
+    monkeypatch.setenv("MPIR_CVAR_ENABLE_HEAVY_YIELD", "0")
+    assert launch.rank_environment(4, 2, "mpich")["MPIR_CVAR_ENABLE_HEAVY_YIELD"] == "0"
 
 
 @pytest.mark.parametrize(("num_ranks", "threads"), [(0, None), (-1, 1), (2, 0)])
