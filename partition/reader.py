@@ -20,6 +20,10 @@ from distgnn.partition.verify import check_contents
 from distgnn.partition.writer import manifest_digest
 
 PART_SIZES = ("owned", "interior", "rows", "source_halos", "target_halos", "arcs", "train")
+MEASURES = (
+    "replication_factor", "edge_balance", "owned_balance", "copies_balance", "exchange_rows", "max_rank_rows",
+    "seconds", "peak_rss_bytes", "seed",
+)  # fmt: skip
 GRAPH_COUNTS = ("num_feats", "num_classes", "train", "valid", "test")
 GRAPH_FLAGS = ("labels", "multilabel", "sparse_feats", "edge_weight", "directed")
 
@@ -64,15 +68,21 @@ def _check_fields(path: Path, manifest: dict) -> None:
         if not good:
             raise PartitionFormatError(f"{path}: {what} is missing or wrong")
 
-    for name in ("num_parts", "num_nodes", "num_edges", "num_arcs"):
+    for name in ("num_parts", "num_nodes", "num_edges", "num_rows", "num_arcs"):
         need(_is_count(manifest.get(name)), name)
-    graph, parts = manifest.get("graph"), manifest.get("parts")
+    for name in ("name", "direction", "self_loops", "method", "order"):
+        need(isinstance(manifest.get(name), str), name)
+    for name in MEASURES:
+        need(isinstance(manifest.get(name), int | float), name)
+    graph, parts, pairs = manifest.get("graph"), manifest.get("parts"), manifest.get("pair_rows")
     need(isinstance(graph, dict), "graph")
     for name in GRAPH_COUNTS:
         need(_is_count(graph.get(name)), f"graph.{name}")
     for name in GRAPH_FLAGS:
         need(isinstance(graph.get(name), bool), f"graph.{name}")
     need(isinstance(parts, list) and len(parts) == manifest["num_parts"] > 0, "parts")
+    square = isinstance(pairs, list) and all(isinstance(row, list) and len(row) == len(parts) for row in pairs)
+    need(square and len(pairs) == len(parts) and all(_is_count(n) for row in pairs for n in row), "pair_rows")
     for i, part in enumerate(parts):
         need(isinstance(part, dict) and isinstance(part.get("files"), dict), f"parts[{i}]")
         for name in PART_SIZES:
@@ -127,12 +137,13 @@ def _map_array(path: Path, entry: dict, check: bool) -> np.ndarray:
             raise PartitionFormatError(f"{path}: {size} bytes, expected {entry.get('bytes')}: truncated or replaced")
         if check:
             _check_digest(path, entry)
-        mapped = np.load(path, mmap_mode="c", allow_pickle=False)
+        return np.asarray(np.load(path, mmap_mode="c", allow_pickle=False))
+    except PartitionFormatError:
+        raise
     except FileNotFoundError:
         raise PartitionFormatError(f"{path}: missing") from None
-    except (OSError, ValueError, EOFError, SyntaxError) as error:
+    except Exception as error:  # a damaged header makes numpy's reader raise almost anything
         raise PartitionFormatError(f"{path}: not readable as an array ({error})") from error
-    return np.asarray(mapped)
 
 
 def _check_digest(path: Path, entry: dict) -> None:

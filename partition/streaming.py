@@ -13,6 +13,7 @@ from distgnn.partition.bits import empty_mask, lowest_bit, mix, set_bit
 from distgnn.partition.vertex_cut import part_dtype
 
 GUARD = 1.03  # arcs of the largest part over the mean, where a balance guard holds
+BLOCK_ROWS = 512
 
 
 def libra(
@@ -87,29 +88,40 @@ def _least_loaded(mask_a, a, mask_b, b, load, room, tie):
 
 @kernel
 def _libra(src, dst, stream, degrees, weight, limit, num_parts, seed, masks, parts):
+    """Rows in the order of `stream`. Each block's ends are gathered first: so the cache misses overlap."""
     load = np.zeros(num_parts, dtype=np.float64)
     everywhere = np.zeros((1, masks.shape[1]), dtype=np.uint64)
     for p in range(num_parts):
         set_bit(everywhere, 0, p)
     base = mix(uint64(seed))
-    for i in range(stream.shape[0]):
-        e = stream[i]
-        u, v = src[e], dst[e]
-        arcs = 1.0 if u == v else float(weight)
-        room = limit - arcs + 1e-9
-        tie = mix(base ^ uint64(i)) ^ uint64(e)
-        low, high = (u, v) if degrees[u] < degrees[v] else (v, u)
-        p = _least_loaded(masks, u, masks, v, load, room, tie)
-        if p < 0:
-            p = _least_loaded(masks, low, everywhere, 0, load, room, tie)
-        if p < 0:
-            p = _least_loaded(masks, high, everywhere, 0, load, room, tie)
-        if p < 0:
-            p = _least_loaded(everywhere, 0, everywhere, 0, load, np.inf, tie)
-        parts[e] = p
-        load[p] += arcs
-        set_bit(masks, u, p)
-        set_bit(masks, v, p)
+    lows, highs = np.empty(BLOCK_ROWS, dtype=np.int64), np.empty(BLOCK_ROWS, dtype=np.int64)
+    touched = uint64(0)
+    for start in range(0, stream.shape[0], BLOCK_ROWS):
+        size = min(BLOCK_ROWS, stream.shape[0] - start)
+        for i in range(size):
+            u, v = src[stream[start + i]], dst[stream[start + i]]
+            swap = degrees[u] >= degrees[v]
+            lows[i], highs[i] = (v, u) if swap else (u, v)
+        for i in range(size):
+            touched ^= masks[lows[i], 0] ^ masks[highs[i], 0]
+        for i in range(size):
+            e = stream[start + i]
+            low, high = lows[i], highs[i]
+            arcs = 1.0 if low == high else float(weight)
+            room = limit - arcs + 1e-9
+            tie = mix(base ^ uint64(start + i)) ^ uint64(e)
+            p = _least_loaded(masks, low, masks, high, load, room, tie)
+            if p < 0:
+                p = _least_loaded(masks, low, everywhere, 0, load, room, tie)
+            if p < 0:
+                p = _least_loaded(masks, high, everywhere, 0, load, room, tie)
+            if p < 0:
+                p = _least_loaded(everywhere, 0, everywhere, 0, load, np.inf, tie)
+            parts[e] = p
+            load[p] += arcs
+            set_bit(masks, low, p)
+            set_bit(masks, high, p)
+    return touched
 
 
 @kernel
