@@ -58,7 +58,8 @@ class DistGraph:
     ):
         self.local, self.info = local, local.graph
         self.dtype = DTYPES[dtype]
-        self.seed, self.step = seed, 0
+        self.seed = seed
+        self.step = 0
         self.num_owned = local.num_owned
         self.owned_ids = np.ascontiguousarray(local.global_ids[: local.num_owned])
         self.transport = Transport(comm, debug)
@@ -89,6 +90,24 @@ class DistGraph:
         self.ndata.update({name: column for name, column in named.items() if column is not None})
         if self.edge_weight is not None:
             self.edata["weight"] = self.edge_weight
+
+    # --- randomness ------------------------------------------------------------------------------------------
+
+    @property
+    def step(self) -> int:
+        """The training step, part of the key of every random mask. The trainer moves it."""
+        return self._step
+
+    @step.setter
+    def step(self, step: int) -> None:
+        self._step = step
+        self._calls_of_site: dict[int, int] = {}
+
+    def next_call(self, site: int) -> int:
+        """How often this site drew in this step before: a second draw, or a loop that never moves the step, differs."""
+        call = self._calls_of_site.get(site, 0)
+        self._calls_of_site[site] = call + 1
+        return call
 
     # --- sizes -----------------------------------------------------------------------------------------------
 

@@ -28,7 +28,6 @@ class Dropout(nn.Module):
         self.p = p
         self.site = site
         self.graph = None
-        self._last_step, self._calls = None, 0
 
     def forward(self, rows: torch.Tensor, graph=None) -> torch.Tensor:
         """`graph` may be left out after `distgnn.nn.distribute(model, graph)`."""
@@ -37,12 +36,7 @@ class Dropout(nn.Module):
         graph = graph if graph is not None else self.graph
         if graph is None:
             raise ValueError("this Dropout knows no graph: pass it, or call distgnn.nn.distribute(model, graph) first")
-        return ops.dropout(graph, rows, self.p, self._next_site(graph.step))
-
-    def _next_site(self, step: int) -> int:
-        self._calls = self._calls + 1 if step == self._last_step else 0
-        self._last_step = step
-        return self.site + SITES_PER_CALL * self._calls
+        return ops.dropout(graph, rows, self.p, self.site + SITES_PER_CALL * graph.next_call(self.site))
 
     def extra_repr(self) -> str:
         return f"p={self.p}, site={self.site}"

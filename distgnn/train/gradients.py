@@ -21,8 +21,8 @@ class GradientBuffer:
 
     def __init__(self, model: nn.Module, comm):
         self.comm = comm
-        parameters = [parameter for parameter in model.parameters() if parameter.requires_grad]
-        self._groups = [_Group(same) for same in _by_dtype(parameters)]
+        self.parameters = [parameter for parameter in model.parameters() if parameter.requires_grad]
+        self._groups = [_Group(same) for same in _by_dtype(self.parameters)]
         for tensor in [*model.parameters(), *model.buffers()]:
             values = tensor.detach().contiguous().numpy().copy()
             comm.Bcast(values, root=0)

@@ -2,31 +2,36 @@
 
 import math
 
-import torch
-
 from distgnn.config import TrainConfig
 
-PLATEAU_EPOCHS = 10
+PLATEAU_EPOCHS = 10  # without a fall of the training loss, then the rate is halved
+LEAST_FALL = 1e-4  # relative
 
 
 class LearningRate:
-    """Sets the optimiser's learning rate after each epoch."""
+    """The learning rate of the next epoch, from the epochs so far."""
 
-    def __init__(self, optimizer: torch.optim.Optimizer, config: TrainConfig):
-        self.schedule = config.lr_schedule
-        if self.schedule == "cosine":
-            self._torch = torch.optim.lr_scheduler.LambdaLR(
-                optimizer, lambda epoch: 0.5 * (1 + math.cos(math.pi * min(epoch / config.epochs, 1)))
-            )
-        elif self.schedule == "plateau":
-            self._torch = torch.optim.lr_scheduler.ReduceLROnPlateau(optimizer, factor=0.5, patience=PLATEAU_EPOCHS)
+    def __init__(self, config: TrainConfig):
+        self.config = config
+        self.value = config.lr
+        self._best_loss, self._epochs_since = math.inf, 0
 
-    def step(self, loss: float) -> None:
-        """After an epoch with this training loss (of the whole graph)."""
-        if self.schedule == "cosine":
-            self._torch.step()
-        elif self.schedule == "plateau":
-            self._torch.step(loss)
+    def after(self, epoch: int, loss: float) -> float:
+        """The rate for epoch + 1, after an epoch with this training loss (of the whole graph)."""
+        if self.config.lr_schedule == "cosine":
+            done = min((epoch + 1) / self.config.epochs, 1)
+            self.value = self.config.lr * 0.5 * (1 + math.cos(math.pi * done))
+        elif self.config.lr_schedule == "plateau":
+            self._halve_on_plateau(loss)
+        return self.value
+
+    def _halve_on_plateau(self, loss: float) -> None:
+        if loss < self._best_loss * (1 - LEAST_FALL):
+            self._best_loss, self._epochs_since = loss, 0
+            return
+        self._epochs_since += 1
+        if self._epochs_since > PLATEAU_EPOCHS:
+            self.value, self._epochs_since = self.value / 2, 0
 
 
 class EarlyStopping:
@@ -47,4 +52,5 @@ class EarlyStopping:
         return True
 
     def should_stop(self) -> bool:
+        """Have there been `patience` evaluations without a better one?"""
         return 0 < self.patience <= self.evaluations_since

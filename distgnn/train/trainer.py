@@ -18,6 +18,7 @@ from torch import nn
 from distgnn.comm import check_same, raise_together
 from distgnn.config import TrainConfig, num_threads
 from distgnn.errors import InputError, RunError, on_all_ranks
+from distgnn.train.adam import Adam
 from distgnn.train.gradients import GradientBuffer
 from distgnn.train.loss import rank_loss
 from distgnn.train.machine import peak_rss_bytes, versions
@@ -80,8 +81,8 @@ class Trainer:
         graph.seed = self.config.seed
         self.gradients = GradientBuffer(model, graph.comm)
         config = self.config
-        self.optimizer = torch.optim.Adam(model.parameters(), lr=config.lr, weight_decay=config.weight_decay)
-        self.learning_rate = LearningRate(self.optimizer, config)
+        self.optimizer = Adam(self.gradients.parameters, config.lr, config.weight_decay)
+        self.learning_rate = LearningRate(config)
         self.stopping = EarlyStopping(config.patience)
         self._best_state: dict[str, torch.Tensor] = {}
         self.run_folder = self._open_run_folder(describe or {})
@@ -139,7 +140,7 @@ class Trainer:
         seconds = time.perf_counter() - started
         spent = graph.transport.counters.since(before)
         record = _over_ranks(graph.comm, epoch, {"loss": loss.item(), "seconds": seconds} | spent)
-        self.learning_rate.step(record["loss"])
+        self.optimizer.lr = self.learning_rate.after(epoch, record["loss"])
         return record
 
     def _keep_if_best(self, epoch: int, record: dict) -> bool:

@@ -1,0 +1,46 @@
+"""Adam through torch's functional form.
+
+`torch.optim.Adam` does the same arithmetic, but making one imports torch's compiler: 1.4 s at the start of every rank.
+"""
+
+import torch
+from torch import nn
+from torch.optim.adam import adam
+
+
+class Adam:
+    """Adam with L2 weight decay.
+
+    Args:
+        parameters: those that are trained; their `.grad` must be there at each step.
+        lr, weight_decay: learning rate (may be set between steps) and L2 penalty.
+
+    Source: Kingma and Ba, ICLR'15.
+    """
+
+    def __init__(self, parameters: list[nn.Parameter], lr: float, weight_decay: float = 0.0):
+        self.lr, self.weight_decay = lr, weight_decay
+        self.parameters = parameters
+        self.means = [torch.zeros_like(parameter) for parameter in parameters]
+        self.squares = [torch.zeros_like(parameter) for parameter in parameters]
+        self.steps = [torch.zeros(()) for _ in parameters]
+
+    @torch.no_grad()
+    def step(self) -> None:
+        """Move every parameter along its gradient."""
+        adam(
+            self.parameters,
+            [parameter.grad for parameter in self.parameters],
+            self.means,
+            self.squares,
+            [],
+            self.steps,
+            foreach=False,
+            amsgrad=False,
+            beta1=0.9,
+            beta2=0.999,
+            lr=self.lr,
+            weight_decay=self.weight_decay,
+            eps=1e-8,
+            maximize=False,
+        )

@@ -1,0 +1,151 @@
+"""The commands as a user types them, with real ranks."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+
+def distgnn(*words, under: int = 0, timeout: float = 120) -> subprocess.CompletedProcess:
+    """Run the program in a process of its own, by itself or under `mpiexec -n UNDER`."""
+    from distgnn.launch import find_mpiexec, mpi_flavor, mpiexec_command
+
+    command = [sys.executable, "-m", "distgnn.cli", *map(str, words)]
+    if under:
+        mpiexec = find_mpiexec()
+        command = [*mpiexec_command(mpiexec, mpi_flavor(mpiexec), under), *command]
+    environment = os.environ | {"OMP_NUM_THREADS": "1"}
+    return subprocess.run(command, capture_output=True, text=True, timeout=timeout, env=environment, check=False)
+
+
+def one_line_error(done: subprocess.CompletedProcess, says: str) -> None:
+    assert done.returncode == 2, done
+    assert done.stderr.count("distgnn: error: ") == 1, done.stderr
+    assert says in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.slow
+def test_partition_train_predict_and_info(graph_folder, tmp_path):
+    done = distgnn("partition", graph_folder, "--parts", 2, "--out", tmp_path / "parts")
+    assert done.returncode == 0, done.stderr
+    assert "replication factor" in done.stdout
+    run = ["--epochs", 4, "--hidden-feats", 8, "--eval-every", 2, "--run-dir", tmp_path / "run"]
+    done = distgnn("train", tmp_path / "parts", *run)
+    assert done.returncode == 0, done.stderr
+    for name in ("test accuracy", "waiting", "exchanged", "replication factor", str(tmp_path / "run")):
+        assert name in done.stdout
+    assert "4/4" in done.stderr
+    done = distgnn("predict", tmp_path / "run", tmp_path / "parts", "--out", tmp_path / "logits.npy")
+    assert done.returncode == 0, done.stderr
+    logits = np.load(tmp_path / "logits.npy")
+    assert (logits.shape, logits.dtype) == ((40, 3), np.float32)
+    summary = json.loads((tmp_path / "run" / "summary.json").read_text())
+    labels, test = np.load(graph_folder / "labels.npy"), np.load(graph_folder / "test.npy")
+    assert (logits[test].argmax(1) == labels[test]).mean() == pytest.approx(summary["test_accuracy"])
+    done = distgnn("info", tmp_path / "parts", "--json")
+    assert json.loads(done.stdout)["num_parts"] == 2
+
+
+@pytest.mark.slow
+def test_the_logits_do_not_depend_on_the_parts(graph_folder, tmp_path):
+    """Trained on 2 ranks, predicted on 1 and 3, in the original vertex order."""
+    for parts in (1, 2, 3):
+        done = distgnn("partition", graph_folder, "--parts", parts, "--out", tmp_path / f"parts-{parts}", "--quiet")
+        assert done.returncode == 0, done.stderr
+    run = ["--epochs", 3, "--hidden-feats", 8, "--run-dir", tmp_path / "run", "--quiet"]
+    assert distgnn("train", tmp_path / "parts-2", *run).returncode == 0
+    logits = []
+    for parts in (1, 2, 3):
+        out = tmp_path / f"logits-{parts}.npy"
+        done = distgnn("predict", tmp_path / "run", tmp_path / f"parts-{parts}", "--out", out, "--quiet")
+        assert done.returncode == 0, done.stderr
+        logits.append(np.load(out))
+    np.testing.assert_allclose(logits[1], logits[0], rtol=1e-4, atol=1e-5)  # float32 sums in another order
+    np.testing.assert_allclose(logits[2], logits[0], rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.slow
+def test_several_seeds_and_json(two_parts, tmp_path):
+    words = ["--runs", 3, "--epochs", 2, "--hidden-feats", 4, "--run-dir", tmp_path / "run", "--json"]
+    done = distgnn("train", two_parts, *words)
+    assert done.returncode == 0, done.stderr
+    summary = json.loads(done.stdout)
+    assert summary["seeds"] == [0, 1, 2]
+    each = [json.loads((tmp_path / "run" / f"seed-{seed}" / "summary.json").read_text()) for seed in range(3)]
+    values = [one["test_metric"] for one in each]
+    assert summary["test_metric"] == pytest.approx(np.mean(values))
+    assert summary["test_metric_std"] == pytest.approx(np.std(values, ddof=1))
+    saved = json.loads((tmp_path / "run" / "summary.json").read_text())
+    assert saved["test_metric"] == summary["test_metric"]
+
+
+@pytest.mark.slow
+def test_given_ranks_are_used_and_a_wrong_number_is_refused(two_parts, tmp_path):
+    run = ["--epochs", 2, "--hidden-feats", 4, "--run-dir", tmp_path / "run"]
+    one_line_error(distgnn("train", two_parts, *run, under=3), "2 parts but 3 ranks are running")
+    assert not (tmp_path / "run").exists()
+    done = distgnn("train", two_parts, *run, "--json", under=2)
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["ranks"] == 2
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("words, says", [(["--lr", "-1"], "lr is -1.0"), (["--bogus"], "--bogus")])
+def test_errors_under_mpiexec_are_printed_once(two_parts, words, says):
+    one_line_error(distgnn("train", two_parts, *words, under=2), says)
+
+
+@pytest.mark.slow
+def test_a_part_that_one_rank_cannot_read_ends_all(two_parts, tmp_path):
+    next(two_parts.glob("part-*1/global_ids.npy")).unlink()
+    one_line_error(distgnn("train", two_parts, "--run-dir", tmp_path / "run"), "global_ids.npy")
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.slow
+def test_check_passes_on_two_ranks():
+    done = distgnn("check", "--ranks", 2)
+    assert done.returncode == 0, done.stderr
+    assert "training step  ok: 2 ranks against one process" in done.stdout
+
+
+@pytest.mark.slow
+def test_the_script_of_the_readme(two_parts, tmp_path):
+    """The example is cut out of README.md, so that it stays true."""
+    from distgnn.launch import find_mpiexec, mpi_flavor, mpiexec_command
+
+    readme = (Path(__file__).parents[2] / "README.md").read_text()
+    script = readme.split("# my_train.py\n")[1].split("```")[0]
+    (tmp_path / "my_train.py").write_text(
+        script.replace('"parts/"', repr(str(two_parts))).replace("epochs=100", "epochs=2")
+    )
+    mpiexec = find_mpiexec()
+    command = [*mpiexec_command(mpiexec, mpi_flavor(mpiexec), 2), sys.executable, str(tmp_path / "my_train.py")]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "test accuracy" in done.stdout
+
+
+@pytest.mark.slow
+def test_an_exception_in_a_users_script_ends_all_ranks(two_parts, tmp_path):
+    from distgnn.launch import find_mpiexec, mpi_flavor, mpiexec_command
+
+    script = f"""
+import distgnn as dg
+graph = dg.load({str(two_parts)!r})
+if graph.rank == 1:
+    raise ZeroDivisionError("on purpose")
+graph.comm.Barrier()
+"""
+    (tmp_path / "script.py").write_text(script)
+    mpiexec = find_mpiexec()
+    command = [*mpiexec_command(mpiexec, mpi_flavor(mpiexec), 2), sys.executable, str(tmp_path / "script.py")]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode != 0
+    assert "rank 1 failed:" in done.stderr
+    assert "ZeroDivisionError: on purpose" in done.stderr

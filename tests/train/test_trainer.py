@@ -1,0 +1,150 @@
+"""The training loop: optimiser, schedules, stopping, best weights, warnings and refusals."""
+
+import json
+
+import numpy as np
+import pytest
+import torch
+from cut_graphs import dist_graph, random_graph
+
+from distgnn.config import ModelConfig, TrainConfig
+from distgnn.datasets import GraphData
+from distgnn.errors import InputError, RunError
+from distgnn.nn import build_model
+from distgnn.train import Trainer, load_best
+from distgnn.train.adam import Adam
+from distgnn.train.schedule import EarlyStopping, LearningRate
+
+
+def make(graph, **config) -> Trainer:
+    torch.manual_seed(0)
+    model = build_model(ModelConfig(hidden_feats=8), graph.num_feats, graph.num_classes)
+    return Trainer(model, graph, TrainConfig(**{"epochs": 6, "eval_every": 2} | config))
+
+
+def test_adam_is_torchs():
+    torch.manual_seed(0)
+    mine = [torch.nn.Parameter(torch.randn(3, 4)), torch.nn.Parameter(torch.randn(5))]
+    theirs = [torch.nn.Parameter(parameter.detach().clone()) for parameter in mine]
+    adam, reference = Adam(mine, 0.01, 0.1), torch.optim.Adam(theirs, 0.01, weight_decay=0.1, foreach=False)
+    for _ in range(5):
+        for one, other in zip(mine, theirs, strict=True):
+            one.grad = torch.randn_like(one)
+            other.grad = one.grad.clone()
+        adam.step()
+        reference.step()
+    for one, other in zip(mine, theirs, strict=True):
+        assert torch.equal(one, other)
+
+
+def test_cosine_ends_at_zero_and_plateau_halves():
+    cosine = LearningRate(TrainConfig(epochs=4, lr=1.0, lr_schedule="cosine"))
+    np.testing.assert_allclose(
+        [cosine.after(epoch, 1.0) for epoch in range(4)], [0.853553, 0.5, 0.146447, 0], atol=1e-6
+    )
+    plateau = LearningRate(TrainConfig(lr=1.0, lr_schedule="plateau"))
+    rates = [plateau.after(epoch, loss) for epoch, loss in enumerate([2.0, 1.0] + [1.0] * 11)]
+    assert rates == [1.0] * 12 + [0.5]
+
+
+def test_early_stopping_counts_evaluations():
+    stopping = EarlyStopping(patience=2)
+    found = [stopping.is_best(epoch, value) for epoch, value in enumerate([0.5, 0.6, 0.6, 0.1])]
+    assert found == [True, True, False, False]
+    assert stopping.best_epoch == 1
+    assert stopping.should_stop()
+
+
+@pytest.mark.mpi(1, 2, 3)
+def test_it_stops_early_on_all_ranks_and_ends_with_the_best_weights(comm):
+    trainer = make(dist_graph(random_graph(1), comm), epochs=200, eval_every=1, patience=3, lr=0.05)
+    result = trainer.fit()
+    assert len(result.records) < 200
+    best = max(result.records, key=lambda record: (record["valid_metric"], -record["epoch"]))
+    assert result.summary["best_epoch"] == best["epoch"]
+    assert result.summary["valid_metric"] == best["valid_metric"]
+    assert comm.allgather(result.losses) == [result.losses] * comm.size
+    for name, tensor in trainer.model.state_dict().items():
+        assert torch.equal(tensor, trainer._best_state[name])
+
+
+@pytest.mark.mpi(1, 2)
+def test_weights_are_the_same_bits_on_all_ranks(comm):
+    trainer = make(dist_graph(random_graph(1), comm, dtype="float32"))
+    torch.manual_seed(comm.rank)
+    trainer.fit()
+    for parameter in trainer.model.parameters():
+        values = comm.allgather(parameter.detach().numpy().tobytes())
+        assert len(set(values)) == 1
+
+
+@pytest.mark.mpi(1, 2)
+def test_the_run_folder(comm, shared_tmp_path):
+    graph = dist_graph(random_graph(1), comm, dtype="float32")
+    trainer = make(graph, run_dir=str(shared_tmp_path / "run"))
+    result = trainer.fit()
+    comm.Barrier()
+    folder = shared_tmp_path / "run"
+    lines = [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
+    assert lines == result.records
+    assert [line["epoch"] for line in lines] == list(range(6))
+    needed = {"loss", "seconds", "aggregate_seconds", "aggregate_seconds_mean", "wait_seconds", "wait_seconds_mean"}
+    assert all(needed | {"sent_bytes"} <= line.keys() for line in lines)
+    assert [line["epoch"] for line in lines if "valid_metric" in line] == [1, 3, 5]
+    summary = json.loads((folder / "summary.json").read_text())
+    assert summary == result.summary
+    assert len(summary["peak_rss_bytes"]) == summary["ranks"] == comm.size
+    fresh = build_model(ModelConfig(hidden_feats=8), graph.num_feats, graph.num_classes)
+    load_best(folder, fresh)
+    for one, other in zip(fresh.parameters(), trainer.model.parameters(), strict=True):
+        assert torch.equal(one, other)
+    with pytest.raises(RunError, match=r"does not fit the model: convs\.0\.fc_neigh\.weight is"):
+        load_best(folder, build_model(ModelConfig(hidden_feats=9), graph.num_feats, graph.num_classes))
+    with pytest.raises(InputError, match="--overwrite"):
+        make(graph, run_dir=str(folder))
+
+
+@pytest.mark.mpi(2, 3)
+def test_a_loss_that_is_not_a_number_stops_all_ranks(comm):
+    with pytest.raises(RunError, match="in epoch 0: lower --lr") as caught:
+        graph = dist_graph(random_graph(1), comm)
+        graph.feats[:] = float("inf")
+        make(graph).fit()
+    assert caught.value.agreed
+
+
+@pytest.mark.mpi(1, 2)
+def test_what_cannot_be_trained_is_refused_on_all_ranks(comm):
+    data = random_graph(1)
+    edges, feats = data.edges, data.feats
+    for missing, says in {"feats": "no features", "labels": "no labels", "train": "no training vertex"}.items():
+        fields = {"feats": feats, "labels": data.labels, "train": data.train}
+        del fields[missing]
+        graph = dist_graph(GraphData.from_arrays(edges, data.num_nodes, directed=False, **fields), comm)
+        with pytest.raises(InputError, match=says):
+            Trainer(torch.nn.Linear(7, 4), graph)
+    with pytest.raises(InputError, match="rocauc needs two classes"):
+        make(dist_graph(data, comm), metric="rocauc")
+
+
+@pytest.mark.mpi(2)
+def test_settings_that_differ_between_ranks_are_named(comm):
+    with pytest.raises(RunError, match=r"ranks differ in lr: rank 0 has 0\.5, rank 1 has 0\.25"):
+        make(dist_graph(random_graph(1), comm), lr=[0.5, 0.25][comm.rank])
+
+
+@pytest.mark.mpi(1, 2)
+def test_torchs_own_dropout_warns_on_several_ranks(comm, recwarn):
+    class Model(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.drop = torch.nn.Dropout(0.5)
+            self.dense = torch.nn.Linear(7, 4)
+
+        def forward(self, graph, feats):
+            return self.dense(self.drop(feats))
+
+    Trainer(Model(), dist_graph(random_graph(1), comm))
+    messages = [str(warning.message) for warning in recwarn]
+    assert bool(messages) == (comm.size > 1 and comm.rank == 0)
+    assert all("drop: torch's own module works per rank" in message for message in messages)
