@@ -52,7 +52,13 @@ def make_communities(spec: str, seed: int = 0) -> GraphData:
     community = _draw_communities(options, rng)
     edges = _make_edges(options, community, rng, streams[1])
     labels = community % options.classes
-    graph = GraphData(f"communities-{options.nodes}", options.nodes, edges, directed=False, notes={"source": spec})
+    graph = GraphData(
+        f"communities-{options.nodes}",
+        options.nodes,
+        edges,
+        directed=False,
+        notes={"source": spec, "seed": options.seed},
+    )
     graph.labels, graph.num_label_classes = labels.astype(np.int64), options.classes
     graph.feats = _make_feats(options, labels, streams[2])
     valid = min(0.2, (1 - options.train) / 2)

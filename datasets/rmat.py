@@ -43,7 +43,9 @@ def make_rmat(spec: str, seed: int = 0) -> GraphData:
     edge_seed, order_seed, feat_seed, label_seed = np.random.SeedSequence(options.seed).spawn(4)
     ids = np.random.default_rng(order_seed).permutation(num_nodes).astype(np.int32)
     edges = _make_edges(options.scale, num_nodes * options.edge_factor, edge_seed, ids)
-    graph = GraphData(f"rmat-{options.scale}", num_nodes, edges, directed=False, notes={"source": spec})
+    graph = GraphData(
+        f"rmat-{options.scale}", num_nodes, edges, directed=False, notes={"source": spec, "seed": options.seed}
+    )
     if options.feats:
         graph.feats = normal_rows(num_nodes, options.feats, feat_seed)
     if options.classes:

@@ -3,14 +3,15 @@
     python tests/bench/dgl_reference.py cora --data-root ../shared/data --self-loops add --normalize-feats row \\
         --model gcn --num-layers 2 --hidden-feats 16 --norm none --weight-decay 5e-4 --runs 5
 
-Only graphs are read with our code; layers, dropout, loss and evaluation are DGL's and PyTorch's. Prints one JSON line.
-Not run by pytest.
+Only graphs are read with our code; layers, dropout, loss and evaluation are DGL's and PyTorch's. Prints one JSON line,
+evaluations on the way to standard error. Not run by pytest.
 """
 
 import argparse
 import importlib
 import json
 import statistics
+import sys
 import time
 from itertools import pairwise
 
@@ -56,7 +57,7 @@ def run(options, dgl, graph, num_classes: int, seed: int) -> dict:
     widths = [feats.shape[1], *[options.hidden_feats] * (options.num_layers - 1), num_classes]
     model = Stack(dgl, options.model, widths, options.dropout, options.norm)
     optimizer = torch.optim.Adam(model.parameters(), lr=options.lr, weight_decay=options.weight_decay)
-    best, seconds = {"valid": -1.0}, []
+    best, seconds, curve = {"valid": -1.0}, [], []
     for epoch in range(options.epochs):
         started = time.perf_counter()
         model.train()
@@ -69,9 +70,12 @@ def run(options, dgl, graph, num_classes: int, seed: int) -> dict:
             model.eval()
             with torch.no_grad():
                 now = accuracies(model(graph, feats), graph)
+            curve.append({"epoch": epoch, "loss": loss.item(), **now})
+            print(json.dumps(curve[-1]), file=sys.stderr, flush=True)
             if now["valid"] > best["valid"]:
                 best = {**now, "best_epoch": epoch}
-    return {"seed": seed, **best, "final_loss": loss.item(), "epoch_seconds_median": statistics.median(seconds)}
+    times = {"epoch_seconds_median": statistics.median(seconds)}
+    return {"seed": seed, **best, "final_loss": loss.item(), **times, "curve": curve}
 
 
 def parse() -> argparse.Namespace:
