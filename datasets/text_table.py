@@ -1,5 +1,6 @@
 """Tables of numbers as text (.csv, .txt, also .gz), read block by block into one array."""
 
+import codecs
 import gzip
 import zlib
 from collections.abc import Iterator
@@ -78,7 +79,9 @@ def _line_blocks(stream) -> Iterator[np.ndarray]:
 
 
 def _skip_header(text: np.ndarray) -> tuple[np.ndarray, int]:
-    """Drop a first line of column names: one that starts with a letter or a quote and is no number."""
+    """Drop a byte-order mark, and a first line of column names: it starts with a letter or a quote and is no number."""
+    if text[:3].tobytes() == codecs.BOM_UTF8:
+        text = text[3:]
     end = int(np.argmax(text == ord("\n")))
     line = text[:end].tobytes().strip().lower()
     named = line[:1].isalpha() or line[:1] in (b'"', b"'", b"_")
