@@ -14,10 +14,17 @@ def table(tmp_path, text: str, dtype=np.int64, **options) -> np.ndarray:
     return read_table(path, dtype, **options)
 
 
-@pytest.mark.parametrize(
-    "text",
-    ["1,2\n3,4\n", "1 2\r\n3 4", "1\t2\n\n3\t4\n", "# x\n1, 2\n% y\n3 ,4\n", "u,v\n1;2\n3;4\n", "\ufeff1,2\n3,4\n"],
-)
+SAME = [
+    "1,2\n3,4\n",
+    "1 2\r\n3 4",
+    "1\t2\n\n3\t4\n",
+    "# x\n1, 2\n% y\n3 ,4\n",
+    "u,v\n1;2\n3;4\n",
+    "\ufeff1,2\n3,4\n",
+]
+
+
+@pytest.mark.parametrize("text", SAME)
 def test_ways_to_write_the_same_table(tmp_path, text):
     assert table(tmp_path, text, columns=2).tolist() == [[1, 2], [3, 4]]
 
