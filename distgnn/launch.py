@@ -150,19 +150,20 @@ def run_under_mpi(argv: list[str], num_ranks: int, threads: int | None = None) -
     threads = threads or threads_per_rank(num_ranks)
     command = [*mpiexec_command(mpiexec, flavor, num_ranks), sys.executable, "-m", "distgnn.cli", *argv]
     environment = {name: value for name, value in os.environ.items() if name != "DISTGNN_TERMINAL"}
-    environment |= rank_environment(num_ranks, threads, flavor) | _terminal_variable()
+    environment |= rank_environment(num_ranks, threads, flavor) | _terminal_variables()
     if sys.path[0] not in ("", os.getcwd()):
         environment["PYTHONSAFEPATH"] = "1"  # `python -m` would import a folder `datasets` of the working directory
     return _run(command, environment)
 
 
-def _terminal_variable() -> dict[str, str]:
-    """Tell rank 0, which writes into mpiexec's pipe, of the terminal that its standard error ends in."""
+def _terminal_variables() -> dict[str, str]:
+    """Tell rank 0, which writes to mpiexec, what lies behind: MPICH gives it a pipe, Open MPI a terminal of its own."""
+    variables = {} if sys.stdout.isatty() else {"TTY_COMPATIBLE": "0"}  # to rich: no colours
     try:
         columns, lines = os.get_terminal_size(sys.stderr.fileno())
     except (OSError, ValueError):
-        return {}
-    return {"DISTGNN_TERMINAL": f"{columns or 80}x{lines or 24}"}  # a bare pseudo-terminal has no size
+        return variables
+    return variables | {"DISTGNN_TERMINAL": f"{columns or 80}x{lines or 24}"}  # a bare pseudo-terminal has no size
 
 
 def _run(command: list[str], environment: dict[str, str]) -> int:

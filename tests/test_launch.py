@@ -191,11 +191,13 @@ def test_every_rank_gets_the_arguments_and_the_exit_code_comes_back(tmp_path, mo
 def test_the_terminal_is_told_only_where_there_is_one(monkeypatch):
     seen = recorded_command(monkeypatch)
     monkeypatch.setenv("DISTGNN_TERMINAL", "1x1")
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: False)
     launch.run_under_mpi([], 1)
     monkeypatch.setattr(os, "get_terminal_size", lambda _: os.terminal_size((97, 31)))
     monkeypatch.setattr(sys, "stderr", sys.__stdout__)
     launch.run_under_mpi([], 1)
     assert [environment.get("DISTGNN_TERMINAL") for _, environment in seen] == [None, "97x31"]
+    assert seen[0][1]["TTY_COMPATIBLE"] == "0"
 
 
 def recorded_command(monkeypatch) -> list[tuple[list[str], dict[str, str]]]:
