@@ -12,6 +12,7 @@ from .aggregate import spmm
 from .arcs import sddmm
 from .checks import self_check, warm
 from .masks import dropout
+from .memory import keep_freed_memory
 from .rows import add_rows, pack_rows
 from .structure import csr_from_edges, transpose_csr
 from .threads import get_num_threads, set_num_threads
@@ -21,6 +22,7 @@ __all__ = [
     "csr_from_edges",
     "dropout",
     "get_num_threads",
+    "keep_freed_memory",
     "pack_rows",
     "reference",
     "sddmm",

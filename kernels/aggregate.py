@@ -119,18 +119,21 @@ def _sum_kernel(tile):
         """Writes the tile's columns of out[start:stop]."""
         width, heads, last = feats.shape[1], weight.shape[1], indptr[stop] - 1
         one = weight.dtype.type(1)
+        plain = weight.shape[0] == 0 and source_scale.shape[0] == 0
         for i in range(start, stop):
             sums = zeros(tile, feats)
             for e in range(indptr[i], indptr[i + 1]):
                 prefetch(tile, feats, indices[min(e + AHEAD, last)] * width + column)
-                j = indices[e]
-                row = load(tile, feats, j * width + column)
-                factor = source_scale[j] if source_scale.shape[0] else one
-                if weight.shape[0]:
-                    edge = edge_ids[e] if edge_ids.shape[0] else e
-                    sums = fma_heads(tile, scale(row, factor), weight, edge * heads, sums)
+                row = load(tile, feats, indices[e] * width + column)
+                if plain:
+                    sums = add(row, sums)
                 else:
-                    sums = fma(row, factor, sums)
+                    factor = source_scale[indices[e]] if source_scale.shape[0] else one
+                    if weight.shape[0]:
+                        edge = edge_ids[e] if edge_ids.shape[0] else e
+                        sums = fma_heads(tile, scale(row, factor), weight, edge * heads, sums)
+                    else:
+                        sums = fma(row, factor, sums)
             factor = target_scale[i] if target_scale.shape[0] else one
             if mean and indptr[i + 1] > indptr[i]:
                 factor = factor / weight.dtype.type(indptr[i + 1] - indptr[i])

@@ -5,65 +5,73 @@
 `bits` are the 16-bit words that philox.py lays out. The same call on the gradient is the backward pass.
 """
 
+import functools
+
 import numpy as np
 
-from .arrays import index_array, output, row_array
-from .jit import kernel
-from .philox import GROUP, LANES, derive_key, philox
+from .arrays import ROWS, index_array, output, row_array, sums_dtype
+from .jit import inline, kernel
+from .philox import GROUP, LANES, derive_key
+from .random_vectors import at_least, group_tiles, words
 from .threads import even_chunks, run
+from .vectors import choose, load, scale, store, zeros
 
 
 def dropout(feats, row_ids, p, *, seed, step, site, out=None):
     """Drop elements with probability p and scale the rest by 1 / (1 - p).
 
-    Args: feats float32 or float64 [N, D]; row_ids int [N], global ids; p in [0, 1]; seed, step, site: integers that
-        name the draw; out [N, D], may be `feats` itself.
+    Args: feats float32, float64 or bfloat16 (uint16) [N, D]; row_ids int [N], global ids; p in [0, 1]; seed, step,
+        site: integers that name the draw; out [N, D], may be `feats` itself.
     Returns: out.
     Raises: ValueError if p is no probability.
     Notes: p is rounded to a multiple of 1/65536. Same bits for any number of threads and any row order.
     """
-    feats, row_ids = row_array(feats), index_array(row_ids, "row_ids")
-    if not 0.0 <= p <= 1.0:
-        raise ValueError(f"p must be in [0, 1], got {p}")
+    feats, row_ids = row_array(feats, dtypes=ROWS), index_array(row_ids, "row_ids")
     if len(row_ids) != len(feats):
         raise ValueError(f"row_ids must have {len(feats)} entries, got {len(row_ids)}")
     out = output(out, feats.shape, feats.dtype)
-    threshold, scale = mask_parameters(p, feats.dtype)
-    run(
-        _drop,
-        even_chunks(len(feats), feats.shape[1]),
-        feats,
-        row_ids,
-        threshold,
-        scale,
-        *derive_key(seed, step, site),
-        out,
-    )
+    threshold, factor = mask_parameters(p, sums_dtype(feats))
+    key = derive_key(seed, step, site)
+    run(_drop_kernel(feats.shape[1] % GROUP), even_chunks(*feats.shape), feats, row_ids, threshold, factor, *key, out)
     return out
 
 
 def mask_parameters(p, dtype):
     """(16-bit threshold, scale of what is kept)."""
+    if not 0.0 <= p <= 1.0:
+        raise ValueError(f"p must be in [0, 1], got {p}")
     return np.uint32(round(p * 65536)), np.dtype(dtype).type(1 / (1 - p) if p < 1 else 0)
 
 
-@kernel
-def _drop(start, stop, feats, row_ids, threshold, scale, k0, k1, stream, out):
-    """Writes out[start:stop]."""
-    width = feats.shape[1]
-    bits = np.empty((8, LANES), np.uint32)
-    for i in range(start, stop):
-        row = np.uint64(row_ids[i])
-        low, high = np.uint32(row), np.uint32(row >> np.uint64(32))
-        for first in range(0, width, GROUP):
-            for lane in range(LANES):
-                block = np.uint32(first // GROUP * LANES + lane)
-                w0, w1, w2, w3 = philox(block, low, high, stream, k0, k1)
-                bits[0, lane], bits[1, lane] = w0 & np.uint32(0xFFFF), w0 >> np.uint32(16)
-                bits[2, lane], bits[3, lane] = w1 & np.uint32(0xFFFF), w1 >> np.uint32(16)
-                bits[4, lane], bits[5, lane] = w2 & np.uint32(0xFFFF), w2 >> np.uint32(16)
-                bits[6, lane], bits[7, lane] = w3 & np.uint32(0xFFFF), w3 >> np.uint32(16)
-            flat = bits.reshape(GROUP)
-            for k in range(min(GROUP, width - first)):
-                value = feats[i, first + k]
-                out[i, first + k] = value * scale if flat[k] >= threshold else feats.dtype.type(0)
+@inline
+def row_words(row_id, column, stream, k0, k1):
+    """The random words of the 128 columns that start at `column`."""
+    row = np.uint64(row_id)
+    block = np.uint32(column // GROUP * LANES)
+    return words(block, np.uint32(row), np.uint32(row >> np.uint64(32)), stream, k0, k1)
+
+
+@inline
+def _drop_group(tile, feats, first, bits, threshold, factor, out):
+    row = scale(load(tile, feats, first), factor)
+    store(tile, out, first, choose(at_least(tile, bits, threshold), row, zeros(tile, feats)))
+
+
+@functools.cache
+def _drop_kernel(rest):
+    """The kernel for widths with this remainder by 128."""
+    whole, part = group_tiles(rest)
+
+    @kernel
+    def drop_rows(start, stop, feats, row_ids, threshold, factor, k0, k1, stream, out):
+        """Writes out[start:stop]."""
+        width = feats.shape[1]
+        for i in range(start, stop):
+            for column in range(0, width - rest, GROUP):
+                bits = row_words(row_ids[i], column, stream, k0, k1)
+                _drop_group(whole, feats, i * width + column, bits, threshold, factor, out)
+            if rest > 0:
+                bits = row_words(row_ids[i], width, stream, k0, k1)
+                _drop_group(part, feats, i * width + width - rest, bits, threshold, factor, out)
+
+    return drop_rows

@@ -21,11 +21,15 @@ from numba.core import config
 
 @dataclass(frozen=True)
 class Tile:
-    """`lanes` columns at each of `offsets`; vector v belongs to attention head or edge-weight column heads[v]."""
+    """`lanes` columns at each of `offsets`; vector v belongs to attention head or edge-weight column heads[v].
+
+    `last` > 0 cuts the last vector to so many lanes, by a mask: for kernels whose lanes have fixed columns.
+    """
 
     lanes: int
     offsets: tuple[int, ...]
     heads: tuple[int, ...]
+    last: int = 0
 
     @property
     def vectors(self):

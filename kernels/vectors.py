@@ -37,7 +37,7 @@ class TileType(types.Type):
 
     def __init__(self, tile):
         self.tile = tile
-        super().__init__(f"Tile({tile.lanes}, {tile.offsets}, {tile.heads})")
+        super().__init__(str(tile))
 
 
 class Registers(types.Type):
@@ -106,6 +106,49 @@ def pointer_to(builder, row, offset, kind):
     return builder.bitcast(builder.gep(row, [ir.IntType(64)(offset)]), kind.as_pointer())
 
 
+def pieces(tile, v):
+    """Vector v as (first lane, lanes) parts: one, or for a cut vector one for each binary digit of its length."""
+    length = tile.last if tile.last and v + 1 == tile.vectors else tile.lanes
+    first = 0
+    for size in (64, 32, 16, 8, 4, 2, 1):
+        if length & size:
+            yield first, size
+            first += size
+
+
+def load_vector(builder, row, offset, lanes, parts):
+    """Lanes outside the parts are 0 and not read; any alignment."""
+    element = row.type.pointee
+    whole = Constant(ir.VectorType(element, lanes), None)
+    for first, size in parts:
+        part = ir.VectorType(element, size)
+        part = builder.load(pointer_to(builder, row, offset + first, part), align=element_bytes(element))
+        if size == lanes:
+            return part
+        wide = select_lanes(builder, part, part, [min(i, size - 1) for i in range(lanes)])
+        whole = select_lanes(
+            builder, whole, wide, [lanes + i - first if first <= i < first + size else i for i in range(lanes)]
+        )
+    return whole
+
+
+def store_vector(builder, value, row, offset, parts):
+    """Memory outside the parts is not touched; any alignment."""
+    for first, size in parts:
+        part = value if size == value.type.count else select_lanes(builder, value, value, range(first, first + size))
+        address = pointer_to(builder, row, offset + first, part.type)
+        builder.store(part, address, align=element_bytes(value.type.element))
+
+
+def select_lanes(builder, a, b, lanes):
+    lanes = list(lanes)
+    return builder.shuffle_vector(a, b, Constant(ir.VectorType(INT32, len(lanes)), lanes))
+
+
+def element_bytes(element):
+    return {"float": 4, "double": 8}.get(str(element)) or element.width // 8
+
+
 def map_vectors(builder, operation, *values):
     """operation(builder, …) on vector v of every value."""
     return [operation(builder, *vectors) for vectors in zip(*values, strict=True)]
@@ -167,11 +210,9 @@ def load(typingctx, tile, array, first):
 
     def generate(context, builder, signature, args):
         row = element_pointer(context, builder, array, args[1], args[2])
-        vector = ir.VectorType(context.get_data_type(array.dtype), kind.lanes)
-        size = array.dtype.bitwidth // 8
         loaded = []
-        for offset in tile.tile.offsets:
-            value = builder.load(pointer_to(builder, row, offset, vector), align=size)
+        for v, offset in enumerate(tile.tile.offsets):
+            value = load_vector(builder, row, offset, kind.lanes, pieces(tile.tile, v))
             loaded.append(widen_bfloat16(builder, value, kind.lanes) if array.dtype == types.uint16 else value)
         return pack(context, builder, kind, loaded)
 
@@ -183,10 +224,10 @@ def store(typingctx, tile, array, first, registers):
     def generate(context, builder, signature, args):
         row = element_pointer(context, builder, array, args[1], args[2])
         vectors = unpack(builder, args[3], registers.vectors)
-        for offset, value in zip(tile.tile.offsets, vectors, strict=True):
+        for v, (offset, value) in enumerate(zip(tile.tile.offsets, vectors, strict=True)):
             if array.dtype == types.uint16:
                 value = narrow_bfloat16(builder, value, registers.lanes)
-            builder.store(value, pointer_to(builder, row, offset, value.type), align=array.dtype.bitwidth // 8)
+            store_vector(builder, value, row, offset, pieces(tile.tile, v))
         return context.get_dummy_value()
 
     return types.void(tile, array, types.int64, registers), generate
@@ -314,9 +355,7 @@ def prefetch(typingctx, tile, array, first):
         byte = ir.IntType(8)
         row = builder.bitcast(element_pointer(context, builder, array, args[1], args[2]), byte.as_pointer())
         kind = ir.FunctionType(ir.VoidType(), [row.type, INT32, INT32, INT32])
-        function = builder.module.globals.get("llvm.prefetch.p0") or ir.Function(
-            builder.module, kind, "llvm.prefetch.p0"
-        )
+        function = builder.module.globals.get("llvm.prefetch") or ir.Function(builder.module, kind, "llvm.prefetch")
         for line in _lines(tile.tile, array.dtype.bitwidth // 8):
             builder.call(function, [pointer_to(builder, row, line, byte), INT32(0), INT32(3), INT32(1)])
         return context.get_dummy_value()
