@@ -1,11 +1,11 @@
 """Settings that everything shares: threads, algorithms, and the training configuration."""
 
 import os
+import re
 from dataclasses import dataclass, fields
 
 from distgnn.errors import InputError
 
-ALGORITHMS = ("cd-0",)
 MODELS = ("sage", "gcn")
 NORMS = ("layer", "none")
 DTYPES = ("float32", "float64")
@@ -28,10 +28,25 @@ def num_threads() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def check_algorithm(algorithm: str) -> None:
-    """Raise InputError for an algorithm that does not exist."""
-    if algorithm not in ALGORITHMS:
-        raise InputError(f"unknown algorithm {algorithm!r}: this version has {', '.join(ALGORITHMS)}")
+@dataclass(frozen=True)
+class Algorithm:
+    """A schedule of exchanges: `delay` is None where every exchange is synchronous (cd-0)."""
+
+    name: str
+    delay: int | None
+
+    @classmethod
+    def parse(cls, name: str) -> "Algorithm":
+        """From "cd-0" or "cd-R".
+
+        Raises:
+            InputError: for anything else.
+        """
+        match = re.fullmatch(r"cd-(\d{1,4})", name)
+        if match is None:
+            raise InputError(f"unknown algorithm {name!r}: choose cd-0 (exact), or cd-R with a delay of R epochs")
+        delay = int(match[1])
+        return cls(name, delay or None)
 
 
 @dataclass

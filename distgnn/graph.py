@@ -3,25 +3,35 @@
 Legend: O owned rows, V local rows, A local arcs, S / T source and target halos, D width.
 """
 
-from contextlib import contextmanager
+from functools import cached_property
 
 import numpy as np
 import torch
 from mpi4py import MPI
 
-from distgnn import dgl_bridge, kernels
-from distgnn.comm import Exchange, Transport, abort_on_uncaught, check_same, raise_together
-from distgnn.config import check_algorithm, num_threads
+from distgnn import kernels
+from distgnn.comm import (
+    DelayedExchange,
+    Exchange,
+    Transport,
+    abort_on_uncaught,
+    check_same,
+    make_bins,
+    raise_together,
+)
+from distgnn.config import Algorithm, num_threads
+from distgnn.dgl_face import DGLFace
 from distgnn.errors import RunError
 from distgnn.frame import Frame
-from distgnn.ops.aggregate import Aggregator, Arcs, RowScale
+from distgnn.ops.aggregate import Aggregator, Arcs, RowScale, Site
 from distgnn.ops.first import ConstantRows
+from distgnn.ops.local_arcs import LocalArcs
 from distgnn.partition import LocalGraph, load_part, read_manifest
 
 DTYPES = {"float32": torch.float32, "float64": torch.float64}
 
 
-class DistGraph:
+class DistGraph(DGLFace):
     """One rank's share of a graph, answering to the message-passing part of `dgl.DGLGraph`.
 
     Models see owned rows only: `num_nodes()` is O, and every vertex of the whole graph is owned by one rank.
@@ -32,6 +42,8 @@ class DistGraph:
     Args:
         local: this rank's part; its `graph` section has num_classes, multilabel and counts of labelled rows.
         comm: communicator with one rank per part; duplicated.
+        algorithm: "cd-0" (synchronous, exact) or "cd-r" (rows count r epochs after they were sent).
+        warmup_epochs: synchronous epochs at the start of a delayed algorithm.
         dtype: "float32" or "float64": of features, activations and messages.
         seed: of dropout masks.
         cache_first: keep the aggregation of rows that never change.
@@ -42,15 +54,13 @@ class DistGraph:
         (numpy int64, global vertex ids), seed and step (of the random masks; the trainer moves the step).
     """
 
-    is_block = False
-    is_homogeneous = True
-    device = torch.device("cpu")
-
     def __init__(
         self,
         local: LocalGraph,
         comm: MPI.Comm,
         *,
+        algorithm: str = "cd-0",
+        warmup_epochs: int = 1,
         dtype: str = "float32",
         seed: int = 0,
         cache_first: bool = True,
@@ -58,6 +68,7 @@ class DistGraph:
     ):
         self.local, self.info = local, local.graph
         self.dtype = DTYPES[dtype]
+        self.algorithm = Algorithm.parse(algorithm)
         self.seed = seed
         self.step = 0
         self.num_owned = local.num_owned
@@ -67,7 +78,8 @@ class DistGraph:
         self.rank, self.num_ranks = self.comm.rank, self.comm.size
         self.exchange = Exchange(local.plan, self.transport)
         self.transposed_exchange = Exchange(local.plan.transposed(), self.transport)
-        self.forward_arcs = Aggregator(Arcs.of(local), self.exchange)
+        self._delayed = self._delayed_exchanges(warmup_epochs)
+        self.forward_arcs = Aggregator(Arcs.of(local), self.exchange, self._delayed[0])
         self._backward_arcs: dict[bool, Aggregator] = {}
         self._degree_scales: dict[tuple, RowScale] = {}
         self._zero_in_degree: bool | None = None
@@ -76,6 +88,18 @@ class DistGraph:
         self.constants = ConstantRows(self.comm, cache_first)
         if self.feats is not None:
             self.constants.expect(self.feats)
+
+    def _delayed_exchanges(self, warmup: int) -> tuple[DelayedExchange | None, DelayedExchange | None]:
+        """Forward and backward exchanges of a delayed algorithm."""
+        delay = self.algorithm.delay
+        if delay is None:
+            return None, None
+        bins = make_bins(self.local.plan, max(delay, 1), self.comm)
+        backward = [one.transposed() for one in bins]
+        return (
+            DelayedExchange(self.exchange, bins, delay, warmup),
+            DelayedExchange(self.transposed_exchange, backward, delay, warmup),
+        )
 
     def _attach_data(self) -> None:
         local = self.local
@@ -101,6 +125,7 @@ class DistGraph:
     @step.setter
     def step(self, step: int) -> None:
         self._step = step
+        self._num_sites = 0
         self._calls_of_site: dict[int, int] = {}
 
     def next_call(self, site: int) -> int:
@@ -108,6 +133,19 @@ class DistGraph:
         call = self._calls_of_site.get(site, 0)
         self._calls_of_site[site] = call + 1
         return call
+
+    def next_site(self) -> Site | None:
+        """Where in the training step the next exchange stands, under a delayed algorithm; else None: exact."""
+        if self.algorithm.delay is None or not torch.is_grad_enabled():
+            return None
+        self._num_sites += 1
+        return Site(self._num_sites - 1, self._step)
+
+    def drain(self) -> None:
+        """Wait until no message of this rank is in flight; delayed rows that arrive are not taken. Collective: yes."""
+        for exchange in (self.exchange, self.transposed_exchange, *self._delayed):
+            if exchange is not None:
+                exchange.drain()
 
     # --- sizes -----------------------------------------------------------------------------------------------
 
@@ -178,40 +216,17 @@ class DistGraph:
         if weighted not in self._backward_arcs:
             local = self.local
             arcs = self.forward_arcs.arcs.transposed(local.num_owned, local.num_source_halos, local.symmetric, weighted)
-            self._backward_arcs[weighted] = Aggregator(arcs, self.transposed_exchange)
+            self._backward_arcs[weighted] = Aggregator(arcs, self.transposed_exchange, self._delayed[1])
         return self._backward_arcs[weighted]
 
     def is_input(self, rows: torch.Tensor) -> bool:
         """Are these the graph's own features, whose aggregation is kept? Collective: yes."""
         return self.constants.is_expected(rows)
 
-    def update_all(self, message_func, reduce_func) -> None:
-        """DGL's message passing with built-in functions, over the whole graph. Collective: yes."""
-        dgl_bridge.update_all(self, message_func, reduce_func)
-
-    # --- data ------------------------------------------------------------------------------------------------
-
-    @property
-    def ndata(self) -> Frame:
-        """Columns over owned vertices."""
-        return self._frames["node"]
-
-    srcdata = dstdata = ndata
-
-    @property
-    def edata(self) -> Frame:
-        """Columns over local arcs."""
-        return self._frames["edge"]
-
-    @contextmanager
-    def local_scope(self):
-        """Columns set inside are gone outside, as in DGL."""
-        outside = self._frames
-        self._frames = {kind: frame.copy() for kind, frame in outside.items()}
-        try:
-            yield
-        finally:
-            self._frames = outside
+    @cached_property
+    def local_arcs(self) -> LocalArcs:
+        """Arcs one by one, for messages that are made on arcs."""
+        return LocalArcs.of(self.local)
 
     def num_labelled(self, split: str) -> int:
         """Labelled rows of "train", "valid" or "test" over all ranks."""
@@ -222,15 +237,14 @@ def load(
     folder: str,
     algorithm: str = "cd-0",
     comm: MPI.Comm | None = None,
-    *,
-    dtype: str = "float32",
-    seed: int = 0,
-    cache_first: bool = True,
-    debug: bool = False,
+    **options,
 ) -> DistGraph:
     """Load this rank's part of a partition folder.
 
     Collective: yes, over `comm` (default: all ranks).
+
+    Args:
+        options: further arguments of `DistGraph` (warmup_epochs, dtype, seed, cache_first, debug).
 
     Raises:
         RunError: on every rank, where the rank count is not the number of parts or ranks see different partitions.
@@ -238,7 +252,7 @@ def load(
     """
     comm = comm or MPI.COMM_WORLD
     abort_on_uncaught(comm)
-    check_algorithm(algorithm)
+    Algorithm.parse(algorithm)
     use_threads(num_threads())
     with raise_together(comm):
         manifest = read_manifest(folder)
@@ -246,7 +260,7 @@ def load(
     check_same(comm, {"partition": manifest["sha256"]}, "give every rank the same partition folder")
     with raise_together(comm):
         local = load_part(folder, comm.rank)
-    return DistGraph(local, comm, dtype=dtype, seed=seed, cache_first=cache_first, debug=debug)
+    return DistGraph(local, comm, algorithm=algorithm, **options)
 
 
 def check_rank_count(folder: str, num_parts: int, num_ranks: int) -> None:

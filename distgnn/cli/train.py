@@ -10,7 +10,7 @@ from pathlib import Path
 import typer
 
 from distgnn.cli.display import human_bytes, human_seconds, human_share, print_table, progress_bar
-from distgnn.config import DTYPES, ModelConfig, TrainConfig, check_algorithm, check_choice
+from distgnn.config import DTYPES, Algorithm, ModelConfig, TrainConfig, check_choice
 
 AVERAGED = (
     "test_metric",
@@ -34,7 +34,8 @@ def train(
     dropout: float = typer.Option(0.5, help="After each hidden layer; masks belong to vertices, not to ranks."),
     norm: str = typer.Option("layer", help="layer or none, after each hidden convolution."),
     weighted: bool = typer.Option(False, help="Multiply messages by the graph's edge weights."),
-    algorithm: str = typer.Option("cd-0", help="cd-0: synchronous and exact."),
+    algorithm: str = typer.Option("cd-0", help="cd-0: synchronous, exact. cd-R: rows count R epochs late."),
+    warmup_epochs: int = typer.Option(1, help="Synchronous epochs at the start of cd-R."),
     epochs: int = typer.Option(200, help="Passes over the whole graph."),
     lr: float = typer.Option(0.01, help="Learning rate of Adam."),
     weight_decay: float = typer.Option(0.0, help="L2 penalty of Adam."),
@@ -72,7 +73,13 @@ def train(
     settings = {
         "model": asdict(ModelConfig(model, hidden_feats, num_layers, dropout, norm, weighted)),
         "data": {"parts": str(Path(parts).resolve())},
-        "run": {"algorithm": algorithm, "dtype": dtype, "cache_first": cache_first, "runs": runs},
+        "run": {
+            "algorithm": algorithm,
+            "warmup_epochs": warmup_epochs,
+            "dtype": dtype,
+            "cache_first": cache_first,
+            "runs": runs,
+        },
     }
     with checked_together():
         manifest = read_manifest(parts)
@@ -95,8 +102,10 @@ def _check_early(manifest: dict, config: TrainConfig, settings: dict) -> None:
     from distgnn.train.run_folder import check_free
 
     config.check()
-    check_algorithm(settings["run"]["algorithm"])
+    Algorithm.parse(settings["run"]["algorithm"])
     check_choice("dtype", settings["run"]["dtype"], DTYPES)
+    if settings["run"]["warmup_epochs"] < 1:
+        raise InputError(f"warmup_epochs is {settings['run']['warmup_epochs']}: expected at least 1")
     if settings["run"]["runs"] < 1:
         raise InputError(f"runs is {settings['run']['runs']}: expected at least 1")
     ModelConfig(**settings["model"]).check()
@@ -110,9 +119,8 @@ def _train_on_this_rank(parts: str, config: TrainConfig, settings: dict, debug: 
     from distgnn.graph import load
 
     run = settings["run"]
-    graph = load(
-        parts, run["algorithm"], dtype=run["dtype"], seed=config.seed, cache_first=run["cache_first"], debug=debug
-    )
+    options = {name: run[name] for name in ("warmup_epochs", "dtype", "cache_first")}
+    graph = load(parts, run["algorithm"], **options, seed=config.seed, debug=debug)
     if config.run_dir is None:
         name = f"{Path(parts).resolve().name}-{settings['model']['name']}-{time.strftime('%Y%m%d-%H%M%S')}"
         config.run_dir = graph.comm.bcast(str(Path("runs") / name), root=0)

@@ -2,17 +2,21 @@
 
 from distgnn.comm.abort import abort_on_uncaught
 from distgnn.comm.agree import agree, check_same, raise_together, sum_over_ranks
+from distgnn.comm.bins import make_bins
 from distgnn.comm.counters import Counters
+from distgnn.comm.delayed import DelayedExchange
 from distgnn.comm.exchange import Exchange
 from distgnn.comm.transport import Transport
 
 __all__ = [
     "Counters",
+    "DelayedExchange",
     "Exchange",
     "Transport",
     "abort_on_uncaught",
     "agree",
     "check_same",
+    "make_bins",
     "raise_together",
     "sum_over_ranks",
 ]

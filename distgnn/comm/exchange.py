@@ -73,10 +73,22 @@ class Exchange:
         self._sending["reduce"] = self._post_sends(targets, plan.target_indptr, tag)
         self._rows_in_flight = partials
 
-    def finish_reduce(self, out: np.ndarray) -> None:
-        """Wait for the partial sums of other ranks and add them to owned rows `out` [O, D], in the order of ranks."""
-        plan, partials = self.plan, self._rows_in_flight
+    def target_pieces(self) -> list[slice]:
+        """The target halos whose partial sums are sent: all."""
+        return [slice(0, int(self.plan.target_indptr[-1]))]
+
+    def finish_reduce(self, out: np.ndarray) -> np.ndarray:
+        """Wait for the partial sums of other ranks and add them to owned rows `out` [O, D], in the order of ranks.
+
+        Returns: the partial sums; valid until the next reduce of this width.
+        """
         self.transport.wait(self._receiving)
+        self.add_partials(out, self._rows_in_flight)
+        return self._rows_in_flight
+
+    def add_partials(self, out: np.ndarray, partials: np.ndarray) -> None:
+        """Add `partials` (in the order of the plan's reduce rows) to `out` [O, D], one rank after the other."""
+        plan = self.plan
         with self.transport.counters.timing("pack_seconds"):
             for rank in np.flatnonzero(np.diff(plan.reduce_indptr)):
                 part = slice(plan.reduce_indptr[rank], plan.reduce_indptr[rank + 1])

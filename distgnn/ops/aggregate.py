@@ -17,11 +17,12 @@ The transposed aggregation (backward) is the same function on transposed arcs: s
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
+from typing import NamedTuple
 
 import numpy as np
 
 from distgnn import kernels
-from distgnn.comm import Exchange
+from distgnn.comm import DelayedExchange, Exchange
 from distgnn.partition import LocalGraph
 
 NUM_PIECES = 8  # of the largest block: between pieces MPI makes progress
@@ -105,15 +106,23 @@ class Arcs:
         return [slice(int(a), int(b)) for a, b in pairwise(bounds)]
 
 
+class Site(NamedTuple):
+    """One exchange of the model: its number in the training step, and the epoch."""
+
+    number: int
+    epoch: int
+
+
 @dataclass
 class Aggregator:
-    """One direction of aggregation: arcs, and the exchange that goes with them.
+    """One direction of aggregation: arcs, the exact exchange that goes with them, and the delayed one if there is one.
 
     Collective: `__call__`.
     """
 
     arcs: Arcs
     exchange: Exchange
+    delayed: DelayedExchange | None = None
 
     def __call__(
         self,
@@ -121,13 +130,18 @@ class Aggregator:
         edge_weight: np.ndarray | None = None,
         source_scale: RowScale | None = None,
         target_scale: RowScale | None = None,
+        site: Site | None = None,
     ) -> tuple[np.ndarray, np.ndarray]:
         """Aggregate owned `rows` [O, D] over all arcs of the graph.
+
+        Args:
+            site: where in the training step a delayed exchange stands; None: exact.
 
         Returns:
             The owned result [O, D], and the source halos' rows [S, D] (valid until the exchange's next broadcast).
         """
-        exchange, arcs = self.exchange, self.arcs
+        arcs = self.arcs
+        exchange = self.exchange if site is None else self.delayed.at(site.number, site.epoch)
         factors = _Factors(edge_weight, source_scale, target_scale)
         out = np.empty_like(rows)
         if exchange.transport.num_ranks == 1:
@@ -135,12 +149,14 @@ class Aggregator:
             return out, rows[:0]
         targets = exchange.target_rows(rows)
         exchange.start_broadcast(rows)
-        self._run(arcs.halo_owned, rows, targets, factors.of("owned", "targets"))
+        for piece in exchange.target_pieces():
+            self._run(arcs.halo_owned, rows, targets, factors.of("owned", "targets"), piece)
         for piece in arcs.pieces:
             self._run(arcs.owned_owned, rows, out, factors.of("owned", "owned"), piece)
             exchange.progress()
         sources = exchange.finish_broadcast()
-        self._run(arcs.halo_halo, sources, targets, factors.of("sources", "targets"), accumulate=True)
+        for piece in exchange.target_pieces():
+            self._run(arcs.halo_halo, sources, targets, factors.of("sources", "targets"), piece, accumulate=True)
         exchange.start_reduce(targets)
         self._run(arcs.owned_halo, sources, out, factors.of("sources", "owned"), accumulate=True)
         exchange.finish_reduce(out)

@@ -73,18 +73,22 @@ class ConstantRows:
         return bool(min_over_ranks(self.comm, int(here)))
 
     def get(
-        self, rows: torch.Tensor, edge_weight: torch.Tensor | None, scales: tuple, compute: Callable[[], torch.Tensor]
+        self,
+        rows: torch.Tensor,
+        edge_weight: torch.Tensor | None,
+        scales: tuple,
+        compute: Callable[[bool], torch.Tensor],
     ) -> torch.Tensor:
-        """The kept result for these rows, or what `compute` gives."""
+        """The kept result for these rows, or what `compute(will it be kept)` gives."""
         if not self.enabled:
-            return compute()
+            return compute(False)
         self._forget_the_dead()
         entry = self._find(rows, edge_weight, scales)
         met = any(key.is_now(rows) for key in self._expected + self._met)
         state = min_over_ranks(self.comm, KEPT if entry else MET_BEFORE if met else UNKNOWN)
         if state == KEPT:
             return entry.result
-        result = compute()
+        result = compute(state == MET_BEFORE)
         if state == MET_BEFORE:
             self._keep(rows, edge_weight, scales, result)
         elif not met:

@@ -40,18 +40,20 @@ def spmm(
 
     Notes:
         Rows that need no gradient are looked up first: what was aggregated before is not aggregated again.
+        Under a delayed algorithm, exchanges of a training step are delayed; what is kept, and what is computed
+        without gradients (evaluation), is exact.
     """
     _check(graph, feats, edge_weight)
     rows = feats.reshape(len(feats), -1).contiguous() if feats.dim() != 2 or not feats.is_contiguous() else feats
     trainable = rows.requires_grad or (edge_weight is not None and edge_weight.requires_grad)
+    scales, site = (source_scale, target_scale), graph.next_site()
     if trainable and torch.is_grad_enabled():
-        out = _Spmm.apply(rows, edge_weight, graph, source_scale, target_scale)
-    else:
-        key = (source_scale, target_scale)
-        out = graph.constants.get(
-            rows, edge_weight, key, lambda: _forward(graph, rows, edge_weight, source_scale, target_scale)[0]
-        )
-    return out.view(feats.shape)
+        return _Spmm.apply(rows, edge_weight, graph, *scales, site).view(feats.shape)
+
+    def compute(keep: bool) -> torch.Tensor:
+        return _forward(graph, rows, edge_weight, *scales, None if keep else site)[0]
+
+    return graph.constants.get(rows, edge_weight, scales, compute).view(feats.shape)
 
 
 def _check(graph, feats: torch.Tensor, edge_weight: torch.Tensor | None) -> None:
@@ -67,17 +69,17 @@ def _check(graph, feats: torch.Tensor, edge_weight: torch.Tensor | None) -> None
         raise ValueError(f"edge_weight is {edge_weight.dtype}, rows are {feats.dtype}: give both the same dtype")
 
 
-def _forward(graph, rows, edge_weight, source_scale, target_scale):
+def _forward(graph, rows, edge_weight, source_scale, target_scale, site):
     weight = None if edge_weight is None else edge_weight.detach().reshape(-1).numpy()
-    out, sources = graph.forward_arcs(rows.detach().numpy(), weight, source_scale, target_scale)
+    out, sources = graph.forward_arcs(rows.detach().numpy(), weight, source_scale, target_scale, site)
     return torch.from_numpy(out), sources
 
 
 class _Spmm(torch.autograd.Function):
     @staticmethod
-    def forward(ctx, rows, edge_weight, graph, source_scale, target_scale):
-        out, sources = _forward(graph, rows, edge_weight, source_scale, target_scale)
-        ctx.graph, ctx.scales = graph, (source_scale, target_scale)
+    def forward(ctx, rows, edge_weight, graph, source_scale, target_scale, site):
+        out, sources = _forward(graph, rows, edge_weight, source_scale, target_scale, site)
+        ctx.graph, ctx.scales, ctx.site = graph, (source_scale, target_scale), site
         weighted = edge_weight is not None and edge_weight.requires_grad
         ctx.sources = sources.copy() if weighted else None
         ctx.save_for_backward(rows if weighted else None, edge_weight)
@@ -90,12 +92,12 @@ class _Spmm(torch.autograd.Function):
         grads = grad_out.contiguous().numpy()
         weight = None if edge_weight is None else edge_weight.detach().reshape(-1).numpy()
         aggregate = ctx.graph.backward_arcs(weighted=weight is not None)
-        grad_rows, target_grads = aggregate(grads, weight, target_scale, source_scale)
+        grad_rows, target_grads = aggregate(grads, weight, target_scale, source_scale, ctx.site)
         grad_weight = None
         if ctx.needs_input_grad[1]:
             dots = _arc_dots(ctx.graph, rows.detach().numpy(), ctx.sources, grads, target_grads, *ctx.scales)
             grad_weight = torch.from_numpy(dots).view(edge_weight.shape)
-        return torch.from_numpy(grad_rows), grad_weight, None, None, None
+        return torch.from_numpy(grad_rows), grad_weight, None, None, None, None
 
 
 def _arc_dots(graph, rows, sources, grads, target_grads, source_scale, target_scale) -> np.ndarray:

@@ -116,6 +116,7 @@ class Trainer:
             self._report(record)
             if stop:
                 break
+        self.graph.drain()
         self.model.load_state_dict(self._best_state)
         result.summary = self._summary(result.records)
         self._finish(result.summary)

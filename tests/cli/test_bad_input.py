@@ -139,7 +139,8 @@ def test_damaged_graph_folders(refused, graph_folder, tmp_path, damage, says):
     "option, value, says",
     [
         ("--model", "transformer", "unknown model 'transformer': choose from sage, gcn"),
-        ("--algorithm", "cd-5", "unknown algorithm 'cd-5'"),
+        ("--algorithm", "cd-x", "unknown algorithm 'cd-x'"),
+        ("--warmup-epochs", 0, "warmup_epochs is 0"),
         ("--norm", "batch", "unknown norm 'batch'"),
         ("--dropout", 1.5, "dropout is 1.5"),
         ("--num-layers", 0, "num_layers is 0"),
