@@ -25,7 +25,7 @@ class Transport:
         self.debug = debug
         self.num_calls = 0
         self.counters = Counters()
-        self._num_tags = self.comm.Get_attr(MPI.TAG_UB) + 1
+        self._num_tags = MPI.COMM_WORLD.Get_attr(MPI.TAG_UB) + 1
 
     def begin(self, operation: str, width: int) -> int:
         """Number the next exchange and return its tag. Every rank runs the same sequence of exchanges."""
