@@ -8,8 +8,10 @@ if __name__ != "distgnn.kernels":
     raise ImportError("this folder is the package distgnn.kernels: import that name")
 
 from . import reference
+from .activation import activate, activate_backward
 from .aggregate import spmm
-from .arcs import sddmm
+from .arcs import edge_softmax, edge_softmax_backward, sddmm
+from .attention import attention, attention_backward, attention_partial, finish_attention, merge_attention
 from .checks import self_check, warm
 from .masks import dropout
 from .memory import keep_freed_memory
@@ -18,11 +20,20 @@ from .structure import csr_from_edges, transpose_csr
 from .threads import get_num_threads, set_num_threads
 
 __all__ = [
+    "activate",
+    "activate_backward",
     "add_rows",
+    "attention",
+    "attention_backward",
+    "attention_partial",
     "csr_from_edges",
     "dropout",
+    "edge_softmax",
+    "edge_softmax_backward",
+    "finish_attention",
     "get_num_threads",
     "keep_freed_memory",
+    "merge_attention",
     "pack_rows",
     "reference",
     "sddmm",

@@ -1,47 +1,173 @@
-"""Values on arcs from the rows at their ends.
+"""Values on arcs from the rows at their ends, and their softmax over the arcs of a target.
 
-    dot   out[e] = ⟨source_rows[indices[e]], target_rows[i]⟩   for each arc e of target row i
+    dot   out[e, h] = ⟨source_rows[indices[e], h], target_rows[i, h]⟩    for each arc e of target row i and head h
+    add   out[e]    = source_rows[indices[e]] + target_rows[i]
+    mul   out[e]    = source_rows[indices[e]] * target_rows[i]
+    edge_softmax    out[e, h] = exp(scores[e, h]) / Σ exp(scores[e', h]) over the arcs e' of the same row
 
-It is the gradient of a weighted sum with respect to its edge weights: dot of the input rows and the output's
-gradient. With `edge_ids` the value of CSR position e is written to out[edge_ids[e]].
+With `edge_ids`, what belongs to CSR position e stands in row edge_ids[e]. The dot is the gradient of a weighted sum
+with respect to its edge weights.
 """
+
+import functools
 
 import numpy as np
 
-from .arrays import index_array, indptr_array, output, row_array
+from .arrays import ROWS, index_array, indptr_array, output, row_array, sums_dtype
 from .jit import kernel
 from .threads import edge_chunks, run
+from .tiles import cut_tiles, row_tiles
+from .vector_math import exp, reciprocal, total
+from .vectors import add, full, load, maximum, mul, prefetch, store, sub, zeros
+
+OPERATIONS = ("dot", "add", "mul")
+AHEAD = 16
 
 
-def sddmm(indptr, indices, source_rows, target_rows, out=None, *, edge_ids=None):
-    """Dot product of the source row and the target row of every arc.
+def sddmm(indptr, indices, source_rows, target_rows, op="dot", out=None, *, edge_ids=None):
+    """Combine the source row and the target row of every arc.
 
-    Args: indptr int [R + 1]; indices int32 or int64 [E]; source_rows [N, D] and target_rows [R, D] of one dtype,
-        float32 or float64; out [E]; edge_ids [E]: CSR position -> place in `out`, each at most once.
-    Returns: out [E], or as long as the largest edge id needs. With a slice of an indptr only its arcs are written.
+    Args: indptr int [R + 1]; indices int32 or int64 [E]; source_rows [N, D] or [N, H, F] and target_rows [R, …] of
+        one dtype: float32, float64 or bfloat16 (uint16); op dot, add or mul; edge_ids [E]: CSR position -> place in
+        `out`, each at most once; out [E] (dot), [E, H] (dot of [N, H, F]) or [E, …] (add, mul).
+    Returns: out; a new one is as long as the largest edge id needs, zero where no arc writes.
     Raises: ValueError on shapes and dtypes.
     """
     indptr, indices = indptr_array(indptr), index_array(indices)
-    source_rows, target_rows = row_array(source_rows, "source_rows"), row_array(target_rows, "target_rows")
-    if source_rows.dtype != target_rows.dtype or source_rows.shape[1] != target_rows.shape[1]:
-        raise ValueError("source_rows and target_rows must have one dtype and width")
+    source_rows, target_rows = np.asarray(source_rows), np.asarray(target_rows)
+    if op not in OPERATIONS:
+        raise ValueError(f"op must be one of {', '.join(OPERATIONS)}, got {op!r}")
+    tail = source_rows.shape[1:]
+    if source_rows.dtype != target_rows.dtype or tail != target_rows.shape[1:] or len(tail) not in (1, 2):
+        raise ValueError("source_rows and target_rows must have one dtype and the same shape of rows")
     if len(target_rows) != len(indptr) - 1:
         raise ValueError(f"target_rows must have {len(indptr) - 1} rows, got {len(target_rows)}")
-    edge_ids = np.empty(0, np.int64) if edge_ids is None else index_array(edge_ids, "edge_ids")
-    if out is None:
-        out = np.zeros(max(len(indices), int(edge_ids.max(initial=-1)) + 1), source_rows.dtype)
-    out = output(out, out.shape, source_rows.dtype)
-    run(_dot_rows, edge_chunks(indptr, source_rows.shape[1]), indptr, indices, source_rows, target_rows, edge_ids, out)
+    heads = tail[0] if op == "dot" and len(tail) == 2 else 1
+    width = int(np.prod(tail))
+    source_rows = row_array(source_rows.reshape(-1, width), "source_rows", ROWS)
+    target_rows = row_array(target_rows.reshape(-1, width), "target_rows", ROWS)
+    ids = np.empty(0, np.int64) if edge_ids is None else index_array(edge_ids, "edge_ids")
+    shape = (max(len(indices), int(ids.max(initial=-1)) + 1), *(tail[:-1] if op == "dot" else tail))
+    out = output(out, out.shape if out is not None else shape, sums_dtype(source_rows), zero=True)
+    flat = out.reshape(len(out), -1) if len(out) else out.reshape(0, 1)
+    bounds = edge_chunks(indptr, width)
+    tiles = (cut_tiles if op == "dot" else row_tiles)(width // heads, out.dtype) if width else []
+    for column, tile in tiles:
+        function = _dot_kernel(tile) if op == "dot" else _pair_kernel(tile, op)
+        run(function, bounds, column, indptr, indices, source_rows, target_rows, ids, flat, heads)
     return out
 
 
-@kernel(fastmath={"reassoc", "contract"})
-def _dot_rows(start, stop, indptr, indices, source_rows, target_rows, edge_ids, out):
-    """Writes the arcs of rows [start, stop)."""
-    for i in range(start, stop):
-        for e in range(indptr[i], indptr[i + 1]):
-            j = indices[e]
-            total = source_rows.dtype.type(0)
-            for k in range(source_rows.shape[1]):
-                total += source_rows[j, k] * target_rows[i, k]
-            out[edge_ids[e] if edge_ids.shape[0] else e] = total
+@functools.cache
+def _dot_kernel(tile):
+    @kernel
+    def dot_rows(start, stop, column, indptr, indices, source_rows, target_rows, edge_ids, out, heads):
+        """Writes (first columns) or adds to the arcs of rows [start, stop)."""
+        width, last = source_rows.shape[1], indptr[stop] - 1
+        head_width = width // heads
+        for i in range(start, stop):
+            for e in range(indptr[i], indptr[i + 1]):
+                edge = edge_ids[e] if edge_ids.shape[0] else e
+                for head in range(heads):
+                    first = head * head_width + column
+                    prefetch(tile, source_rows, indices[min(e + AHEAD, last)] * width + first)
+                    source = load(tile, source_rows, indices[e] * width + first)
+                    value = total(mul(source, load(tile, target_rows, i * width + first)))
+                    out[edge, head] = value if column == 0 else out[edge, head] + value
+
+    return dot_rows
+
+
+@functools.cache
+def _pair_kernel(tile, op):
+    combine = add if op == "add" else mul
+
+    @kernel
+    def pair_rows(start, stop, column, indptr, indices, source_rows, target_rows, edge_ids, out, heads):
+        """Writes the tile's columns of the arcs of rows [start, stop)."""
+        width, last = source_rows.shape[1], indptr[stop] - 1
+        for i in range(start, stop):
+            target = load(tile, target_rows, i * width + column)
+            for e in range(indptr[i], indptr[i + 1]):
+                prefetch(tile, source_rows, indices[min(e + AHEAD, last)] * width + column)
+                edge = edge_ids[e] if edge_ids.shape[0] else e
+                row = combine(load(tile, source_rows, indices[e] * width + column), target)
+                store(tile, out, edge * width + column, row)
+
+    return pair_rows
+
+
+def edge_softmax(indptr, scores, out=None, *, edge_ids=None):
+    """Softmax of scores over the arcs of each target row, head by head.
+
+    Args: indptr int [R + 1]; scores float32 or float64 [E] or [E, H], by edge_ids [E] if given; out like scores, may
+        be `scores` itself.
+    Returns: out.
+    """
+    return _softmax(_softmax_kernel, indptr, edge_ids, out, scores)
+
+
+def edge_softmax_backward(indptr, out, grad, grad_scores=None, *, edge_ids=None):
+    """Gradient of `edge_softmax`: out * (grad - Σ out * grad over the arcs of the row).
+
+    Args: as edge_softmax; out: its result; grad like out; grad_scores like out, may be `grad` itself.
+    Returns: grad_scores.
+    """
+    return _softmax(_softmax_backward_kernel, indptr, edge_ids, grad_scores, out, grad)
+
+
+def _softmax(make_kernel, indptr, edge_ids, result, *inputs):
+    shape = np.shape(inputs[0])
+    flat = [row_array(np.asarray(a).reshape(len(a), int(np.prod(shape[1:]))), "scores") for a in inputs]
+    if any(np.shape(a) != shape for a in inputs):
+        raise ValueError(f"scores and gradients must have one shape, got {[np.shape(a) for a in inputs]}")
+    indptr = indptr_array(indptr)
+    ids = np.empty(0, np.int64) if edge_ids is None else index_array(edge_ids, "edge_ids")
+    result = output(result, shape, flat[0].dtype, zero=True)
+    bounds = edge_chunks(indptr, flat[0].shape[1])
+    for column, tile in row_tiles(flat[0].shape[1], flat[0].dtype):
+        run(make_kernel(tile), bounds, column, indptr, ids, *flat, result.reshape(flat[0].shape))
+    return result
+
+
+@functools.cache
+def _softmax_kernel(tile):
+    @kernel
+    def softmax_rows(start, stop, column, indptr, edge_ids, scores, out):
+        """Writes the arcs of rows [start, stop)."""
+        heads = scores.shape[1]
+        for i in range(start, stop):
+            top, sums = full(tile, scores, -np.inf), zeros(tile, scores)
+            for e in range(indptr[i], indptr[i + 1]):
+                first = (edge_ids[e] if edge_ids.shape[0] else e) * heads + column
+                top = maximum(top, load(tile, scores, first))
+            for e in range(indptr[i], indptr[i + 1]):
+                first = (edge_ids[e] if edge_ids.shape[0] else e) * heads + column
+                power = exp(sub(load(tile, scores, first), top))
+                sums = add(sums, power)
+                store(tile, out, first, power)
+            factor = reciprocal(sums)
+            for e in range(indptr[i], indptr[i + 1]):
+                first = (edge_ids[e] if edge_ids.shape[0] else e) * heads + column
+                store(tile, out, first, mul(load(tile, out, first), factor))
+
+    return softmax_rows
+
+
+@functools.cache
+def _softmax_backward_kernel(tile):
+    @kernel
+    def softmax_backward_rows(start, stop, column, indptr, edge_ids, out, grad, grad_scores):
+        """Writes the arcs of rows [start, stop)."""
+        heads = out.shape[1]
+        for i in range(start, stop):
+            mean = zeros(tile, out)
+            for e in range(indptr[i], indptr[i + 1]):
+                first = (edge_ids[e] if edge_ids.shape[0] else e) * heads + column
+                mean = add(mean, mul(load(tile, out, first), load(tile, grad, first)))
+            for e in range(indptr[i], indptr[i + 1]):
+                first = (edge_ids[e] if edge_ids.shape[0] else e) * heads + column
+                value = mul(load(tile, out, first), sub(load(tile, grad, first), mean))
+                store(tile, grad_scores, first, value)
+
+    return softmax_backward_rows

@@ -71,12 +71,36 @@ def _extreme(indptr, indices, feats, reduce, edge_weight, edge_ids, source_scale
     return np.where((winner < 0) & (not keep_inf), 0, best).astype(feats.dtype), winner
 
 
-def sddmm(indptr, indices, source_rows, target_rows, out=None, *, edge_ids=None):
-    """Dot products arc by arc in float64."""
-    values = np.zeros(len(indices)) if out is None else out.astype(np.float64)
+def sddmm(indptr, indices, source_rows, target_rows, op="dot", out=None, *, edge_ids=None):
+    """Arc by arc in float64."""
+    sources, targets = widened(source_rows), widened(target_rows)
+    dtype, tail = sources.dtype, sources.shape[1:-1] if op == "dot" else sources.shape[1:]
+    values = np.zeros((len(indices), *tail)) if out is None else out.astype(np.float64)
     for i, e, edge_id in edges_of(indptr, edge_ids):
-        values[edge_id] = np.dot(source_rows[indices[e]].astype(np.float64), target_rows[i].astype(np.float64))
-    return values.astype(source_rows.dtype)
+        a, b = sources[indices[e]].astype(np.float64), targets[i].astype(np.float64)
+        values[edge_id] = a + b if op == "add" else a * b if op == "mul" else (a * b).sum(axis=-1)
+    return values.astype(dtype)
+
+
+def edge_softmax(indptr, scores, *, edge_ids=None):
+    """Row by row in float64."""
+    out, ids = np.zeros(scores.shape), np.arange(len(scores)) if edge_ids is None else edge_ids
+    for i in range(len(indptr) - 1):
+        arcs = ids[indptr[i] : indptr[i + 1]]
+        if len(arcs):
+            power = np.exp(scores[arcs].astype(np.float64) - scores[arcs].max(axis=0))
+            out[arcs] = power / power.sum(axis=0)
+    return out.astype(scores.dtype)
+
+
+def edge_softmax_backward(indptr, out, grad, *, edge_ids=None):
+    """Row by row in float64."""
+    result, ids = np.zeros(out.shape), np.arange(len(out)) if edge_ids is None else edge_ids
+    for i in range(len(indptr) - 1):
+        arcs = ids[indptr[i] : indptr[i + 1]]
+        weighted = out[arcs].astype(np.float64) * grad[arcs]
+        result[arcs] = weighted - out[arcs] * weighted.sum(axis=0)
+    return result.astype(out.dtype)
 
 
 def csr_from_edges(src, dst, num_rows):

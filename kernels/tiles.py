@@ -64,20 +64,50 @@ def row_tiles(width, dtype, most_vectors=None):
     return [(a, _one_head(lanes, b - a)) for a, b in itertools.pairwise(bounds)]
 
 
+def cut_tiles(width, dtype):
+    """The same without overlap, the last vector cut: for sums over columns, where none may count twice."""
+    tiles = []
+    for column, tile in row_tiles(width, dtype):
+        offsets = tuple(tile.lanes * v for v in range(tile.vectors))
+        last = min(tile.lanes, width - column - offsets[-1])
+        tiles.append((column, Tile(tile.lanes, offsets, tile.heads, last)))
+    return tiles
+
+
 def head_tiles(heads, width, dtype):
     """The same for rows of `heads` × `width` columns, with no vector across two heads.
 
-    Returns: list of (first column, Tile); a tile's heads are absolute.
+    Returns: list of (0, Tile): offsets and heads count from the row's start.
     """
     register_bytes, most = registers()
     lanes = _lanes(width, register_bytes // np.dtype(dtype).itemsize)
     vectors = [(head, head * width + offset) for head in range(heads) for offset in _offsets(width, lanes)]
+    return [(0, Tile(lanes, *_columns(part))) for part in _parts(vectors, most)]
+
+
+def cut_head_tiles(heads, width, dtype, half=False):
+    """Tiles for sums over the columns of each head: no overlap, so heads whose width is no multiple use fewer lanes.
+
+    Args: half: leave half of the registers to a second set of sums.
+    Returns: list of (number of the pass, Tile): offsets and heads count from the row's start.
+    """
+    register_bytes, most = registers()
+    lanes = _lanes(width, register_bytes // np.dtype(dtype).itemsize)
+    while width % lanes:
+        lanes //= 2
+    vectors = [(head, head * width + offset) for head in range(heads) for offset in range(0, width, lanes)]
+    return list(enumerate(Tile(lanes, *_columns(part)) for part in _parts(vectors, most // 2 if half else most)))
+
+
+def _parts(vectors, most):
+    """As few and as equal parts as possible."""
     passes = -(-len(vectors) // most)
-    tiles = []
-    for p in range(passes):
-        part = vectors[len(vectors) * p // passes : len(vectors) * (p + 1) // passes]
-        tiles.append((0, Tile(lanes, tuple(offset for _, offset in part), tuple(head for head, _ in part))))
-    return tiles
+    return [vectors[len(vectors) * p // passes : len(vectors) * (p + 1) // passes] for p in range(passes)]
+
+
+def _columns(vectors):
+    """(offsets, heads) of (head, offset) pairs."""
+    return tuple(offset for _, offset in vectors), tuple(head for head, _ in vectors)
 
 
 def _lanes(width, most):

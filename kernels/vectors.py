@@ -9,7 +9,8 @@ row's element 0 in the flattened array. Nothing reads or writes outside the tile
     full(tile, array, value)           registers of `value`
     load(tile, array, first)           bfloat16 bit patterns (uint16) are widened to float32
     store(tile, array, first, r)       float32 is rounded to nearest even for uint16 arrays
-    add(a, b), mul(a, b), scale(a, s)  element-wise; s is a scalar
+    add, sub, mul, maximum (a, b)      element-wise
+    scale(a, s)                        a * s, s a scalar
     fma(a, s, c)                       a * s + c, fused where the machine can
     fma_heads(tile, a, w, first, c)    the same with s = w.flat[first + head of the vector]
     integers(tile, like, value)        registers of an integer in the dtype of the array `like`
@@ -263,6 +264,11 @@ def add(typingctx, a, b):
 
 
 @intrinsic
+def sub(typingctx, a, b):
+    return a(a, a), elementwise(lambda builder, x, y: builder.fsub(x, y))
+
+
+@intrinsic
 def mul(typingctx, a, b):
     return a(a, a), elementwise(lambda builder, x, y: builder.fmul(x, y))
 
@@ -280,6 +286,12 @@ def less(typingctx, a, b):
 @intrinsic
 def equal(typingctx, a, b):
     return mask_of(a)(a, a), elementwise(comparison("=="))
+
+
+@intrinsic
+def maximum(typingctx, a, b):
+    """The larger; a where b is a NaN."""
+    return a(a, a), elementwise(lambda builder, x, y: builder.select(builder.fcmp_ordered(">", y, x), y, x))
 
 
 @intrinsic

@@ -1,9 +1,9 @@
-"""sddmm against arc-by-arc numpy."""
+"""Values on arcs against arc-by-arc numpy."""
 
 import numpy as np
 import pytest
 
-from distgnn.kernels import reference, sddmm, spmm
+from distgnn.kernels import edge_softmax, edge_softmax_backward, reference, sddmm, spmm
 
 from .graphs import NAMES, awkward, close, rows_of
 
@@ -13,6 +13,40 @@ def test_dot(name, num_threads):
     indptr, indices, sources = awkward(name)
     rows, targets = rows_of(sources, 35), rows_of(len(indptr) - 1, 35, seed=1)
     close(sddmm(indptr, indices, rows, targets), reference.sddmm(indptr, indices, rows, targets))
+
+
+@pytest.mark.parametrize("op", ["dot", "add", "mul"])
+@pytest.mark.parametrize("shape", [(300,), (3, 8), (2, 21)])
+def test_operations_and_heads(op, shape):
+    indptr, indices, sources = awkward("random")
+    rows, targets = rows_of(sources, np.prod(shape)), rows_of(len(indptr) - 1, np.prod(shape), seed=1)
+    arguments = indptr, indices, rows.reshape(-1, *shape), targets.reshape(-1, *shape), op
+    close(sddmm(*arguments), reference.sddmm(*arguments))
+
+
+@pytest.mark.parametrize("heads", [(), (1,), (3,), (8,)])
+@pytest.mark.parametrize("name", ["hub", "isolated", "no edges"])
+def test_softmax_and_its_gradient(name, heads, num_threads):
+    indptr, indices, _ = awkward(name)
+    scores, grad = (rows_of(len(indices), 8, seed=s).ravel() for s in (1, 2))
+    count = len(indices) * int(np.prod(heads))
+    scores, grad = (a[:count].reshape(-1, *heads) * 9 if heads else a[:count] * 9 for a in (scores, grad))
+    ids = np.random.default_rng(0).permutation(len(indices))
+    out = edge_softmax(indptr, scores, edge_ids=ids)
+    close(out, reference.edge_softmax(indptr, scores, edge_ids=ids))
+    expected = reference.edge_softmax_backward(indptr, out, grad, edge_ids=ids)
+    close(edge_softmax_backward(indptr, out, grad, edge_ids=ids), expected)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_softmax_of_extreme_scores(dtype):
+    """Sums to 1 from -1e4 to 1e4, and the exponential underlying it is right to 2 units in the last place."""
+    scores = np.concatenate([np.linspace(-80, 0, 400), [-1e4, -90, -750]]).astype(dtype)
+    out = edge_softmax(np.array([0, len(scores)]), scores)
+    expected = np.exp(scores.astype(np.longdouble)) / np.exp(scores.astype(np.longdouble)).sum()
+    small = np.finfo(dtype).tiny * 1e3
+    np.testing.assert_allclose(out, expected.astype(dtype), rtol=8 * np.finfo(dtype).eps, atol=small)
+    assert abs(edge_softmax(np.array([0, 2]), np.array([1e4, -1e4], dtype)) - [1, 0]).max() == 0
 
 
 def test_edge_ids_say_where_to_write():

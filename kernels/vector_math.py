@@ -1,0 +1,119 @@
+"""Sums over lanes and functions of registers, on top of vectors.py.
+
+total(r)             sum of all lanes of all vectors
+inside(tile, r)      lanes beyond the end of a cut tile become 0
+add_by_head(tile, r, array, first)   array.flat[first + h] += sum of the lanes of head h
+reciprocal(r)        1 / x, and 0 for 0
+exp(r)               e^x to within 2 units in the last place; 0 below the smallest normal number
+"""
+
+import math
+
+import llvmlite.ir as ir
+from llvmlite.ir import Constant
+from numba.core import types
+from numba.extending import intrinsic
+
+from .vectors import (
+    INT32,
+    call_llvm,
+    element_pointer,
+    elementwise,
+    pack,
+    pointer_to,
+    select_lanes,
+    unpack,
+)
+
+
+@intrinsic
+def inside(typingctx, tile, registers):
+    """Lanes beyond the end of a cut tile become 0."""
+
+    def generate(context, builder, signature, args):
+        vectors = unpack(builder, args[1], registers.vectors)
+        end = tile.tile.last or tile.tile.lanes
+        mask = [int(lane < end) for lane in range(registers.lanes)]
+        mask = Constant(ir.VectorType(ir.IntType(1), registers.lanes), mask)
+        vectors[-1] = builder.select(mask, vectors[-1], Constant(vectors[-1].type, None))
+        return pack(context, builder, registers, vectors)
+
+    return registers(tile, registers), generate
+
+
+@intrinsic
+def total(typingctx, registers):
+    def generate(context, builder, signature, args):
+        return _total(builder, unpack(builder, args[0], registers.vectors))
+
+    return registers.dtype(registers), generate
+
+
+def _total(builder, vectors):
+    """In a fixed order: neighbouring vectors first, then halves of what is left."""
+    while len(vectors) > 1:
+        rest = vectors[-1:] if len(vectors) % 2 else []
+        vectors = [builder.fadd(*vectors[v : v + 2]) for v in range(0, len(vectors) - 1, 2)] + rest
+    vector, lanes = vectors[0], vectors[0].type.count
+    while lanes > 1:
+        lanes //= 2
+        lower = select_lanes(builder, vector, vector, range(lanes))
+        vector = builder.fadd(lower, select_lanes(builder, vector, vector, range(lanes, 2 * lanes)))
+    return builder.extract_element(vector, INT32(0))
+
+
+@intrinsic
+def add_by_head(typingctx, tile, registers, array, first):
+    def generate(context, builder, signature, args):
+        vectors = unpack(builder, args[1], registers.vectors)
+        row = element_pointer(context, builder, array, args[2], args[3])
+        for head in sorted(set(tile.tile.heads)):
+            mine = [vector for vector, h in zip(vectors, tile.tile.heads, strict=True) if h == head]
+            place = pointer_to(builder, row, head, row.type.pointee)
+            builder.store(builder.fadd(builder.load(place), _total(builder, mine)), place)
+        return context.get_dummy_value()
+
+    return types.void(tile, registers, array, types.int64), generate
+
+
+@intrinsic
+def exp(typingctx, registers):
+    """2^n · Σ r^k / k!, where x = n ln 2 + r and |r| <= ln 2 / 2."""
+    single = registers.dtype == types.float32
+    terms, mantissa, lowest = (8, 23, -87.0) if single else (14, 52, -708.0)
+    high = 0.693359375 if single else math.ldexp(round(math.ldexp(math.log(2), 31)), -31)  # n · high is exact
+    low = -2.12194440e-4 if single else math.log(2) - high + 2.3190468138462996e-17  # ln 2 beyond a double
+    integer = ir.IntType(32 if single else 64)
+
+    def operation(builder, x):
+        kind, whole = x.type, ir.VectorType(integer, x.type.count)
+
+        def constant(value):
+            return Constant(kind, [value] * kind.count)
+
+        def fused(a, b, c):
+            return call_llvm(builder, "llvm.fmuladd", kind, [a, b, c])
+
+        tiny = builder.fcmp_ordered("<", x, constant(lowest))
+        x = builder.select(tiny, constant(0.0), x)
+        n = call_llvm(builder, "llvm.rint", kind, [builder.fmul(x, constant(1 / math.log(2)))])
+        r = fused(n, constant(-low), fused(n, constant(-high), x))
+        power = constant(1 / math.factorial(terms - 1))
+        for k in range(terms - 2, -1, -1):
+            power = fused(power, r, constant(1 / math.factorial(k)))
+        exponent = builder.shl(builder.fptosi(n, whole), Constant(whole, [mantissa] * kind.count))
+        result = builder.bitcast(builder.add(builder.bitcast(power, whole), exponent), kind)
+        return builder.select(tiny, constant(0.0), result)
+
+    return registers(registers), elementwise(operation)
+
+
+@intrinsic
+def reciprocal(typingctx, registers):
+    """1 / x, and 0 for 0."""
+
+    def operation(builder, x):
+        one, nought = Constant(x.type, [1.0] * x.type.count), Constant(x.type, [0.0] * x.type.count)
+        return builder.select(builder.fcmp_ordered("==", x, nought), nought, builder.fdiv(one, x))
+
+    return registers(registers), elementwise(operation)

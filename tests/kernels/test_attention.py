@@ -1,0 +1,97 @@
+"""Fused attention against torch's autograd over explicit arcs."""
+
+import numpy as np
+import pytest
+import torch
+
+from distgnn.kernels import (
+    attention,
+    attention_backward,
+    attention_partial,
+    csr_from_edges,
+    finish_attention,
+    merge_attention,
+    reference,
+    transpose_csr,
+)  # fmt: skip
+
+from .graphs import awkward, close, rows_of
+
+
+def _torch(indptr, indices, feats, source, target, grad):
+    """Arc by arc in float64: (out, gradients of feats, source scores, target scores)."""
+    leaves = [torch.tensor(a, dtype=torch.float64, requires_grad=True) for a in (feats, source, target)]
+    rows = torch.repeat_interleave(torch.arange(len(indptr) - 1), torch.from_numpy(np.diff(indptr)))
+    cols = torch.from_numpy(indices.astype(np.int64))
+    power = torch.nn.functional.leaky_relu(leaves[1][cols] + leaves[2][rows], 0.2).exp()
+    sums = torch.zeros(len(indptr) - 1, source.shape[1], dtype=torch.float64).index_add(0, rows, power)
+    messages = leaves[0][cols] * (power / sums[rows])[..., None]
+    out = torch.zeros(len(indptr) - 1, *feats.shape[1:], dtype=torch.float64).index_add(0, rows, messages)
+    out.backward(torch.from_numpy(grad.astype(np.float64)))
+    return [out.detach().numpy(), *(leaf.grad.numpy() for leaf in leaves)]
+
+
+def _inputs(name, heads, width, dtype=np.float32):
+    indptr, indices, sources = awkward(name)
+    rows = len(indptr) - 1
+    feats, grad = rows_of(sources, heads * width, dtype), rows_of(rows, heads * width, dtype, 1)
+    scores = rows_of(sources, heads, dtype, 2), rows_of(rows, heads, dtype, 3)
+    return indptr, indices, feats.reshape(sources, heads, width), *scores, grad.reshape(rows, heads, width)
+
+
+@pytest.mark.parametrize(
+    "name, heads, width, dtype",
+    [("random", 4, 8, np.float32), ("hub", 1, 47, np.float32), ("isolated", 3, 5, np.float64)],
+)
+def test_against_torch(name, heads, width, dtype, num_threads):
+    indptr, indices, feats, source, target, grad = _inputs(name, heads, width, dtype)
+    expected = _torch(indptr, indices, feats, source, target, grad)
+    out, top, sums = attention(indptr, indices, feats, source, target)
+    close(out, expected[0])
+    dots = (grad * out).sum(axis=2)
+    backward = transpose_csr(indptr, indices, len(feats))[:2]
+    got = attention_backward((indptr, indices), backward, feats, source, target, grad, top, sums, dots)
+    for a, b in zip(got, expected[1:], strict=True):
+        close(a, b)
+
+
+def test_several_passes_over_wide_rows():
+    indptr, indices, feats, source, target, grad = _inputs("random", 3, 112)
+    expected = _torch(indptr, indices, feats, source, target, grad)
+    out, top, sums = attention(indptr, indices, feats, source, target)
+    backward = transpose_csr(indptr, indices, len(feats))[:2]
+    dots = (grad * out).sum(axis=2)
+    got = attention_backward((indptr, indices), backward, feats, source, target, grad, top, sums, dots)
+    for a, b in zip((out, *got), expected, strict=True):
+        close(a, b)
+
+
+def test_partial_results_merge():
+    """Arcs dealt to two ranks, the second's partial rows merged into the first's: as one rank."""
+    generator = np.random.default_rng(3)
+    src, dst, half = generator.integers(0, 50, 400), generator.integers(0, 30, 400), generator.random(400) < 0.5
+    feats, source, target = rows_of(50, 24).reshape(50, 2, 12), rows_of(50, 2) * 5, rows_of(31, 2, seed=1)
+    states = []
+    for chosen in (half, ~half, half | ~half):
+        indptr, indices, _ = csr_from_edges(src[chosen], dst[chosen], 31)
+        states.append(attention_partial(indptr, indices, feats, source, target))
+    out, top, sums = merge_attention(*states[0], np.arange(31), *states[1])
+    np.testing.assert_array_equal(top, states[2][1])
+    close(sums, states[2][2])
+    close(finish_attention(out, sums), finish_attention(states[2][0], states[2][2]))
+
+
+def test_bfloat16_rows():
+    indptr, indices, feats, source, target, _ = _inputs("random", 4, 8)
+    bits = reference.to_bfloat16(feats)
+    expected = attention(indptr, indices, reference.widened(bits), source, target)[0]
+    np.testing.assert_array_equal(attention(indptr, indices, bits, source, target)[0], expected)
+
+
+def test_bad_arguments():
+    indptr, indices, feats, source, target, _ = _inputs("random", 4, 8)
+    for bad in ((feats[:, 0], source, target), (feats, source[:, :2], target), (feats, source, target[1:])):
+        with pytest.raises(ValueError):
+            attention(indptr, indices, *bad)
+    with pytest.raises(ValueError, match="slope"):
+        attention(indptr, indices, feats, source, target, slope=2)
