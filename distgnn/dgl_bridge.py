@@ -1,40 +1,148 @@
-"""Everything that touches DGL: importing it, and running its built-in message functions on a DistGraph."""
+"""DGL's message passing on a DistGraph: built-in functions and functions of edges, over the whole graph.
 
-from distgnn import ops
+A message function of the user is called once per rank with all its arcs: it must treat each edge by itself, as DGL
+asks of it too. Reducers are built-in, because a vertex's arcs lie on several ranks.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+
+import torch
+
 from distgnn.dgl_import import import_dgl, register_packaging
 from distgnn.errors import InputError
+from distgnn.frame import Frame
+from distgnn.ops import messages
 
-__all__ = ["import_dgl", "register_packaging", "update_all"]
-
-MESSAGES = ("copy_u", "u_mul_e")
-REDUCERS = ("sum", "mean")
+__all__ = ["apply_edges", "apply_nodes", "import_dgl", "register_packaging", "update_all"]
 
 
-def update_all(graph, message_func, reduce_func) -> None:
-    """Run DGL's `update_all(message, reduce)` over the whole graph; the result lands in `graph.dstdata`.
+def update_all(graph, message_func, reduce_func, apply_node_func: Callable | None = None) -> None:
+    """Run DGL's `update_all` over the whole graph; the result lands in `graph.dstdata`.
 
     Collective: yes, and again in the backward pass.
 
     Args:
-        message_func: `dgl.function.copy_u` or `u_mul_e` (edge data [A] or [A, 1, ...]).
-        reduce_func: `dgl.function.sum` or `mean`. A mean divides by the in-degree in the whole graph.
+        message_func: a function of `dgl.function`, or one of edges (src, dst, data) that treats each edge by itself.
+        reduce_func: `dgl.function.sum`, `mean`, `max` or `min`. A mean divides by the in-degree in the whole graph.
+        apply_node_func: called with nodes (data) afterwards.
 
     Raises:
-        InputError: for any other function, naming those that run.
+        InputError: for what cannot run distributed, naming what can.
     """
-    message, reducer = _name_of(message_func), _name_of(reduce_func)
-    if message not in MESSAGES or reducer not in REDUCERS:
+    reducer = _name_of(reduce_func)
+    if reducer not in messages.REDUCERS or not hasattr(reduce_func, "msg_field"):
+        names = "/".join(messages.REDUCERS)
         raise InputError(
-            f"update_all({message}, {reducer}) cannot run distributed: use the built-in functions "
-            f"dgl.function.{'/'.join(MESSAGES)} with dgl.function.{'/'.join(REDUCERS)}, or the layers of distgnn.nn"
+            f"update_all(…, {reducer}) cannot run distributed, because the arcs of a vertex lie on several ranks: "
+            f"reduce with the built-in functions dgl.function.{names}, or use the layers of distgnn.nn"
         )
-    if message == "copy_u":
-        feats, edge_weight = graph.srcdata[message_func.in_field], None
-    else:
-        feats, edge_weight = graph.srcdata[message_func.lhs_field], graph.edata[message_func.rhs_field]
-    target_scale = graph.degree_scale("in", -1) if reducer == "mean" else None
-    graph.dstdata[reduce_func.out_field] = ops.spmm(graph, feats, edge_weight, target_scale=target_scale)
+    graph.dstdata[reduce_func.out_field] = _reduced(graph, message_func, reduce_func, reducer)
+    if apply_node_func is not None:
+        apply_nodes(graph, apply_node_func)
 
 
-def _name_of(function) -> str:
-    return getattr(function, "name", None) or getattr(function, "__name__", type(function).__name__)
+def apply_edges(graph, func) -> None:
+    """Run DGL's `apply_edges` on all arcs; the result lands in `graph.edata`.
+
+    Collective: yes, and again in the backward pass.
+
+    Args: func: a function of `dgl.function`, or one of edges (src, dst, data) that treats each edge by itself.
+    """
+    graph.edata.update(_messages(graph, func))
+
+
+def apply_nodes(graph, func: Callable) -> None:
+    """Run a function of nodes (data) on owned vertices; the result lands in `graph.ndata`."""
+    graph.ndata.update(func(Batch(graph.num_nodes(), graph.ndata)))
+
+
+def _reduced(graph, message_func, reduce_func, reducer: str) -> torch.Tensor:
+    name = _name_of(message_func)
+    if _is_builtin(message_func):
+        if message_func.out_field != reduce_func.msg_field:
+            raise InputError(
+                f"the message function writes {message_func.out_field!r}, "
+                f"the reduce function reads {reduce_func.msg_field!r}: give both one name"
+            )
+        if name == "copy_u":
+            return messages.gspmm(graph, "copy_lhs", reducer, graph.srcdata[message_func.in_field], None)
+        if name.startswith("u_") and name.endswith("_e"):
+            rows, arc_rows = graph.srcdata[message_func.lhs_field], graph.edata[message_func.rhs_field]
+            return messages.gspmm(graph, message_func.binary_op, reducer, rows, arc_rows)
+    made = _messages(graph, message_func)
+    if reduce_func.msg_field not in made:
+        raise InputError(f"the message function gives {sorted(made)}, the reduce function {reduce_func.msg_field!r}")
+    return messages.reduce_arcs(graph, made[reduce_func.msg_field], reducer)
+
+
+def _messages(graph, func) -> dict[str, torch.Tensor]:
+    """What a message function puts on the arcs, by name."""
+    if not _is_builtin(func):
+        return _of_edges(graph, func)
+    name = func.name
+    frames = {"u": graph.srcdata, "v": graph.dstdata, "e": graph.edata}
+    if name.startswith("copy_"):
+        end = name[-1]
+        return {func.out_field: messages.on_arcs(graph, frames[end][func.in_field], end)}
+    left, op, right = name.split("_")
+    rows = frames[left][func.lhs_field], frames[right][func.rhs_field]
+    return {func.out_field: messages.gsddmm(graph, op, *rows, left, right)}
+
+
+def _of_edges(graph, func: Callable) -> dict[str, torch.Tensor]:
+    """What a function of edges gives, checked."""
+    if not callable(func):
+        raise InputError(f"{func!r} is no message function: use dgl.function, or a function of edges")
+    ends = {"src": Ends(graph, "source"), "dst": Ends(graph, "target")}
+    made = func(Batch(graph.num_edges(), graph.edata, **ends))
+    for name, column in made.items():
+        if len(column) != graph.num_edges():
+            raise InputError(
+                f"message function {_name_of(func)} gives {len(column)} rows {name!r} for {graph.num_edges()} arcs: to "
+                "run distributed it must treat each edge by itself"
+            )
+    return made
+
+
+class Batch:
+    """What a user's function sees: `data`, and for edges `src` and `dst`."""
+
+    def __init__(self, size: int, data: Frame, **ends: "Ends"):
+        self._size = size
+        self.data = data
+        self.__dict__.update(ends)
+
+    def batch_size(self) -> int:
+        return self._size
+
+    __len__ = batch_size
+
+    def __getattr__(self, name: str):
+        raise InputError(f"a function of edges or nodes has no {name!r} on several ranks: use src, dst and data")
+
+
+class Ends(Mapping):
+    """Columns at one end of every local arc, brought there when first asked for. Collective: `[name]`."""
+
+    def __init__(self, graph, role: str):
+        self._graph, self._role = graph, role
+        self._made: dict[str, torch.Tensor] = {}
+
+    def __getitem__(self, name: str) -> torch.Tensor:
+        if name not in self._made:
+            self._made[name] = messages.to_arcs(self._graph, self._graph.ndata[name], self._role)
+        return self._made[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._graph.ndata)
+
+    def __len__(self) -> int:
+        return len(self._graph.ndata)
+
+
+def _is_builtin(func) -> bool:
+    return hasattr(func, "out_field") and hasattr(func, "name")
+
+
+def _name_of(func) -> str:
+    return getattr(func, "name", None) or getattr(func, "__name__", type(func).__name__)

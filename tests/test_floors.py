@@ -30,7 +30,12 @@ FLOORS = (
     Floor(("datasets",), ours=(0, 1), foreign=("numpy", "scipy"), inside=("ogb", "dgl", "torch")),
     Floor(("partition",), ours=(0, 1, 2), foreign=("numpy", "scipy", "numba"), inside=("pymetis",)),
     Floor(("comm",), ours=(0, 1, 3), foreign=("mpi4py", "numpy")),
-    Floor(("graph", "frame", "ops", "dgl_bridge"), ours=(0, 1, 3, 4), foreign=("torch", "numpy"), inside=("dgl",)),
+    Floor(
+        ("graph", "frame", "ops", "dgl_bridge", "dgl_face", "dgl_index"),
+        ours=(0, 1, 3, 4),
+        foreign=("torch", "numpy"),
+        inside=("dgl",),
+    ),
     Floor(("nn",), ours=(0, 5), foreign=("torch", "numpy")),
     Floor(
         ("train",),

@@ -1,57 +1,82 @@
-"""halo_broadcast and halo_reduce: the two exchanges as differentiable functions, each the other's gradient."""
+"""The exchanges as differentiable functions, each the other's gradient.
+
+Legend: O owned rows, S / T source and target halos, D width. Each verb takes a role: which halos.
+
+    halo_broadcast   owned rows [O, D] -> halos [S or T, D]          halo_reduce   its transpose: halos are added
+    with_halos       owned rows [O, D] -> copies [O + S or T, D]     onto_owners   its transpose: copies are added
+"""
 
 import numpy as np
 import torch
 
 
-def halo_broadcast(graph, rows: torch.Tensor) -> torch.Tensor:
-    """Owned rows [O, D] travel to the source halos: returns [S, D].
+def halo_broadcast(graph, rows: torch.Tensor, role: str = "source") -> torch.Tensor:
+    """Owned rows [O, D] travel to the halos of a role: returns [S, D] for "source", [T, D] for "target".
 
     Collective: yes; the backward pass is `halo_reduce` from the same halos.
     """
-    return _Broadcast.apply(rows, graph)
+    return _Broadcast.apply(rows, graph, role)
 
 
-def halo_reduce(graph, partials: torch.Tensor) -> torch.Tensor:
-    """Partial sums of target halos [T, D] travel to their owners and are added: returns [O, D].
+def halo_reduce(graph, partials: torch.Tensor, role: str = "target") -> torch.Tensor:
+    """Partial sums of the halos of a role travel to their owners and are added: returns [O, D].
 
     Collective: yes; the backward pass is `halo_broadcast` to the same halos.
     """
-    return _Reduce.apply(partials, graph)
+    return _Reduce.apply(partials, graph, role)
 
 
 class _Broadcast(torch.autograd.Function):
     @staticmethod
-    def forward(ctx, rows, graph):
-        ctx.graph = graph
-        return _broadcast(graph.exchange, rows)
+    def forward(ctx, rows, graph, role):
+        ctx.graph, ctx.role = graph, role
+        return torch.from_numpy(_broadcast(graph, as_array(rows), role).copy())
 
     @staticmethod
     def backward(ctx, grad):
-        return _reduce(ctx.graph.transposed_exchange, grad, ctx.graph.num_owned), None
+        out = np.zeros((ctx.graph.num_owned, grad.shape[1]), as_array(grad).dtype)
+        return torch.from_numpy(_reduce(ctx.graph, as_array(grad), out, ctx.role)), None, None
 
 
 class _Reduce(torch.autograd.Function):
     @staticmethod
-    def forward(ctx, partials, graph):
-        ctx.graph = graph
-        return _reduce(graph.exchange, partials, graph.num_owned)
+    def forward(ctx, partials, graph, role):
+        ctx.graph, ctx.role = graph, role
+        rows = as_array(partials)
+        return torch.from_numpy(_reduce(graph, rows, np.zeros((graph.num_owned, rows.shape[1]), rows.dtype), role))
 
     @staticmethod
     def backward(ctx, grad):
-        return _broadcast(ctx.graph.transposed_exchange, grad), None
+        return torch.from_numpy(_broadcast(ctx.graph, as_array(grad), ctx.role).copy()), None, None
 
 
-def _broadcast(exchange, rows: torch.Tensor) -> torch.Tensor:
-    exchange.start_broadcast(rows.detach().contiguous().numpy())
-    return torch.from_numpy(exchange.finish_broadcast().copy())
+def with_halos(graph, rows: np.ndarray, role: str) -> np.ndarray:
+    """Owned rows [O, D] and behind them the halo copies of a role. Collective: yes."""
+    halos = _broadcast(graph, rows, role)
+    return np.concatenate([rows, halos]) if len(halos) else rows
 
 
-def _reduce(exchange, partials: torch.Tensor, num_owned: int) -> torch.Tensor:
-    rows = partials.detach().contiguous().numpy()
-    targets = exchange.target_rows(rows)
-    np.copyto(targets, rows)
-    out = np.zeros((num_owned, rows.shape[1]), rows.dtype)
-    exchange.start_reduce(targets)
+def onto_owners(graph, copies: np.ndarray, role: str) -> np.ndarray:
+    """Copies [O + S or T, D] are added at their owners: [O, D]. Collective: yes."""
+    return _reduce(graph, copies[graph.num_owned :], copies[: graph.num_owned].copy(), role)
+
+
+def as_array(rows: torch.Tensor) -> np.ndarray:
+    """The same memory as C-contiguous numpy."""
+    return rows.detach().contiguous().numpy()
+
+
+def _broadcast(graph, rows: np.ndarray, role: str) -> np.ndarray:
+    """Halo rows of a role; valid until the next broadcast of this width."""
+    exchange = graph.exchange if role == "source" else graph.transposed_exchange
+    exchange.start_broadcast(rows)
+    return exchange.finish_broadcast()
+
+
+def _reduce(graph, halos: np.ndarray, out: np.ndarray, role: str) -> np.ndarray:
+    exchange = graph.exchange if role == "target" else graph.transposed_exchange
+    buffer = exchange.target_rows(halos)
+    np.copyto(buffer, halos)
+    exchange.start_reduce(buffer)
     exchange.finish_reduce(out)
-    return torch.from_numpy(out)
+    return out

@@ -115,10 +115,17 @@ def test_unmodified_dgl_layer_runs_on_ranks(comm, dgl, name):
 def test_what_cannot_run_is_refused_with_the_alternative(comm, dgl):
     graph = dist_graph(random_graph(), comm)
     graph.ndata["h"] = graph.feats
-    with pytest.raises(ValueError, match=r"update_all\(u_add_v, sum\) cannot run distributed: use the built-in"):
-        graph.update_all(dgl.function.u_add_v("h", "h", "m"), dgl.function.sum("m", "o"))
-    with pytest.raises(ValueError, match="cannot run distributed"):
-        graph.update_all(lambda edges: {"m": edges.src["h"]}, dgl.function.sum("m", "o"))
+    copied = dgl.function.copy_u("h", "m")
+    with pytest.raises(ValueError, match=r"cannot run distributed, .* reduce with the built-in functions"):
+        graph.update_all(copied, lambda nodes: {"o": nodes.mailbox["m"].sum(1)})
+    with pytest.raises(ValueError, match="give both one name"):
+        graph.update_all(copied, dgl.function.sum("other", "o"))
+    with pytest.raises(ValueError, match="must treat each edge by itself"):
+        graph.update_all(lambda edges: {"m": edges.src["h"].mean(0)}, dgl.function.sum("m", "o"))
+    with pytest.raises(ValueError, match="no 'edges' on several ranks"):
+        graph.apply_edges(lambda edges: {"m": edges.edges()})
+    with pytest.raises(ValueError, match="leave edges out"):
+        graph.apply_edges(dgl.function.copy_u("h", "m"), edges=[0])
 
 
 @pytest.mark.mpi(1, 2)

@@ -1,0 +1,70 @@
+"""Aggregation with one weight per arc and head, over the whole graph, with its exact gradient.
+
+    y[v, h] = sum over arcs (u -> v) of weight[arc, h] * x[u, h]
+
+    dx[u, h] = sum over arcs (u -> v) of weight[arc, h] * dy[v, h]        d weight[arc, h] = <dy[v, h], x[u, h]>
+
+Legend: O owned rows, A local arcs, H heads, F features per head.
+"""
+
+import numpy as np
+import torch
+
+from distgnn import kernels
+from distgnn.ops.halo import as_array, with_halos
+from distgnn.ops.on_arcs import FLOATS, check_arc_rows
+
+
+def spmm_heads(graph, feats: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
+    """Weighted sum of source rows over the in-arcs of each vertex, head by head.
+
+    Collective: yes, and again in the backward pass.
+
+    Args:
+        feats: owned rows [O, H, F], float32 or float64.
+        weight: [A, H], same dtype.
+
+    Returns: [O, H, F].
+    """
+    check_arc_rows(graph, weight)
+    if feats.dim() != 3 or feats.dtype not in FLOATS or feats.dtype != weight.dtype:
+        raise ValueError(f"rows are {feats.dtype} {tuple(feats.shape)}: expected [O, H, F] in the dtype of weights")
+    return _SpmmHeads.apply(feats, weight, graph)
+
+
+class _SpmmHeads(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, feats, weight, graph):
+        ctx.graph = graph
+        ctx.save_for_backward(feats, weight)
+        out, _ = graph.forward_arcs(_rows(feats), as_array(weight))
+        return torch.from_numpy(out).view(feats.shape)
+
+    @staticmethod
+    def backward(ctx, grad):
+        feats, weight = ctx.saved_tensors
+        grads = _rows(grad)
+        grad_feats = grad_weight = None
+        if ctx.needs_input_grad[0]:
+            out, _ = ctx.graph.backward_arcs(weighted=True)(grads, as_array(weight))
+            grad_feats = torch.from_numpy(out).view(feats.shape)
+        if ctx.needs_input_grad[1]:
+            grad_weight = torch.from_numpy(arc_dots(ctx.graph, _rows(feats), grads, weight.shape[1]))
+        return grad_feats, grad_weight, None
+
+
+def arc_dots(graph, sources: np.ndarray, targets: np.ndarray, heads: int) -> np.ndarray:
+    """<source row, target row> of every local arc, head by head: owned [O, H * F] twice to [A, H]. Collective: yes."""
+    sources, targets = with_halos(graph, sources, "source"), with_halos(graph, targets, "target")
+    group = graph.local_arcs.grouped["target"]
+    out = np.empty((graph.num_edges(), heads), sources.dtype)
+    width = sources.shape[1] // heads
+    for head in range(heads):
+        columns = slice(head * width, (head + 1) * width)
+        source, target = (np.ascontiguousarray(rows[:, columns]) for rows in (sources, targets))
+        out[group.arcs, head] = kernels.sddmm(group.indptr, group.others, source, target)
+    return out
+
+
+def _rows(feats: torch.Tensor) -> np.ndarray:
+    return as_array(feats).reshape(len(feats), feats.shape[1] * feats.shape[2])

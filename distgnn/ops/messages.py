@@ -1,0 +1,103 @@
+"""Message passing with DGL's operators, over the whole graph: every message function with every reducer.
+
+`gspmm` aggregates messages at targets, `gsddmm` leaves them on arcs; operators, reducers and broadcasting are those
+of `dgl.ops`. Messages that are a copied or a weighted source row are aggregated without being written down; all
+others are made arc by arc.
+
+Legend: O owned rows, A local arcs. Operands: "u" source rows [O, ...], "v" target rows [O, ...], "e" arc rows [A, ...].
+"""
+
+import torch
+
+from distgnn.ops.extreme import arc_extreme, extreme
+from distgnn.ops.heads import spmm_heads
+from distgnn.ops.on_arcs import from_arcs, to_arcs
+from distgnn.ops.spmm import spmm
+
+OPERATORS = {"add": torch.add, "sub": torch.sub, "mul": torch.mul, "div": torch.div}
+OPERATOR_NAMES = (*OPERATORS, "dot")
+REDUCERS = ("sum", "mean", "max", "min")
+ROLES = {"u": "source", "v": "target"}
+
+
+def gspmm(graph, op: str, reduce: str, lhs: torch.Tensor | None, rhs: torch.Tensor | None) -> torch.Tensor:
+    """Reduce messages at their targets.
+
+    Collective: yes, and again in the backward pass.
+
+    Args:
+        op: add, sub, mul, div or dot of source rows `lhs` and arc rows `rhs`; copy_lhs, copy_rhs: one of them alone.
+        reduce: sum, mean (over the in-degree in the whole graph), max or min; 0 where there is no in-arc.
+
+    Returns: owned rows [O, ...].
+    """
+    if op == "copy_lhs":
+        return _reduce_sources(graph, lhs, reduce)
+    if op == "mul" and reduce in ("sum", "mean"):
+        out = _weighted_sum(graph, lhs, rhs, mean=reduce == "mean")
+        if out is not None:
+            return out
+    arc_rows = rhs if op == "copy_rhs" else gsddmm(graph, op, lhs, rhs, "u", "e")
+    return reduce_arcs(graph, arc_rows, reduce)
+
+
+def gsddmm(graph, op: str, lhs, rhs, lhs_target: str = "u", rhs_target: str = "v") -> torch.Tensor:
+    """Messages on arcs, [A, ...], of two operands; copy_lhs, copy_rhs: one of them alone.
+
+    Collective: yes, and again in the backward pass.
+    """
+    if op == "copy_lhs":
+        return on_arcs(graph, lhs, lhs_target)
+    if op == "copy_rhs":
+        return on_arcs(graph, rhs, rhs_target)
+    both_flat = lhs.dim() == rhs.dim() == 1
+    left, right = (on_arcs(graph, rows, end) for rows, end in ((lhs, lhs_target), (rhs, rhs_target)))
+    left, right = _padded(left, right)
+    if op != "dot":
+        return OPERATORS[op](left, right)
+    return left * right if both_flat else (left * right).sum(-1, keepdim=True)
+
+
+def on_arcs(graph, rows: torch.Tensor, end: str) -> torch.Tensor:
+    """Rows of "u" or "v" at every local arc; those of "e" are there already."""
+    return rows if end == "e" else to_arcs(graph, rows, ROLES[end])
+
+
+def reduce_arcs(graph, arc_rows: torch.Tensor, reduce: str, role: str = "target") -> torch.Tensor:
+    """Reduce arc rows [A, ...] at their targets (sums also at their sources): [O, ...]."""
+    if reduce in ("max", "min"):
+        return arc_extreme(graph, arc_rows, reduce)
+    total = from_arcs(graph, arc_rows, role)
+    return _divided(graph, total) if reduce == "mean" else total
+
+
+def _reduce_sources(graph, rows: torch.Tensor, reduce: str) -> torch.Tensor:
+    if reduce in ("max", "min"):
+        return extreme(graph, rows, reduce)
+    return spmm(graph, rows, target_scale=graph.degree_scale("in", -1) if reduce == "mean" else None)
+
+
+def _weighted_sum(graph, rows: torch.Tensor, weight: torch.Tensor, mean: bool) -> torch.Tensor | None:
+    """Sum of source rows times one weight per arc, or per arc and head; None where the shapes are others."""
+    weight = weight.to(rows.dtype)
+    x, w = _padded(rows, weight)
+    if w.shape[1:].numel() == 1:
+        scale = graph.degree_scale("in", -1) if mean else None
+        out = spmm(graph, rows, weight, target_scale=scale)
+        return out.view(len(out), *torch.broadcast_shapes(x.shape[1:], w.shape[1:]))
+    if x.dim() < 3 or w.shape[1:] != (*x.shape[1:-1], 1):
+        return None
+    heads = x.shape[1:-1].numel()
+    out = spmm_heads(graph, x.reshape(len(x), heads, x.shape[-1]), w.reshape(len(w), heads)).view(x.shape)
+    return _divided(graph, out) if mean else out
+
+
+def _divided(graph, rows: torch.Tensor) -> torch.Tensor:
+    degrees = graph.in_degrees().clamp(min=1).to(rows.dtype)
+    return rows / degrees.view(-1, *[1] * (rows.dim() - 1))
+
+
+def _padded(lhs: torch.Tensor, rhs: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    """DGL's broadcasting: the first dimension is the row, missing ones are put behind it."""
+    dims = max(lhs.dim(), rhs.dim())
+    return tuple(rows.view(len(rows), *[1] * (dims - rows.dim()), *rows.shape[1:]) for rows in (lhs, rhs))

@@ -1,0 +1,90 @@
+"""Rows on arcs: owned rows travel to the arcs at their ends, and rows on arcs are added at the ends' owners.
+
+Legend: O owned rows, A local arcs, D width, role "source" or "target": which end of an arc.
+
+    to_arcs(x)[arc] = x[end of arc]        from_arcs(m)[v] = sum over the arcs with end v, over all ranks, of m[arc]
+
+Each is the other's transpose, so each is the other's backward pass.
+"""
+
+import numpy as np
+import torch
+
+from distgnn import kernels
+from distgnn.ops.halo import as_array, onto_owners, with_halos
+
+FLOATS = (torch.float32, torch.float64)
+
+
+def to_arcs(graph, rows: torch.Tensor, role: str) -> torch.Tensor:
+    """The row at one end of every local arc: [O, ...] to [A, ...].
+
+    Collective: yes, and again in the backward pass (`from_arcs`).
+
+    Notes: rows of integers or truth values travel as float64, which holds them up to 2 ** 53.
+    """
+    if len(rows) != graph.num_owned:
+        raise ValueError(f"{len(rows)} rows for a part of {graph.num_owned} owned vertices: give one row per vertex")
+    if rows.dtype not in FLOATS:
+        return to_arcs(graph, rows.double(), role).to(rows.dtype)
+    return _ToArcs.apply(flat(rows), graph, role).view(graph.num_edges(), *rows.shape[1:])
+
+
+def from_arcs(graph, arc_rows: torch.Tensor, role: str = "target") -> torch.Tensor:
+    """Sum of arc rows at the owner of one end: [A, ...] to [O, ...].
+
+    Collective: yes, and again in the backward pass (`to_arcs`).
+    """
+    check_arc_rows(graph, arc_rows)
+    return _FromArcs.apply(flat(arc_rows), graph, role).view(graph.num_owned, *arc_rows.shape[1:])
+
+
+def check_arc_rows(graph, arc_rows: torch.Tensor) -> None:
+    """Raise ValueError unless there is one row of floats per local arc."""
+    if len(arc_rows) != graph.num_edges():
+        raise ValueError(f"{len(arc_rows)} rows for a part of {graph.num_edges()} local arcs: give one row per arc")
+    if arc_rows.dtype not in FLOATS:
+        raise ValueError(f"rows on arcs are {arc_rows.dtype}: expected float32 or float64")
+
+
+def flat(rows: torch.Tensor) -> torch.Tensor:
+    """The same rows as a contiguous matrix."""
+    return rows.reshape(len(rows), rows.shape[1:].numel()).contiguous()
+
+
+class _ToArcs(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, rows, graph, role):
+        ctx.graph, ctx.role = graph, role
+        return torch.from_numpy(gathered(graph, as_array(rows), role))
+
+    @staticmethod
+    def backward(ctx, grad):
+        return torch.from_numpy(summed(ctx.graph, as_array(grad), ctx.role)), None, None
+
+
+class _FromArcs(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, arc_rows, graph, role):
+        ctx.graph, ctx.role = graph, role
+        return torch.from_numpy(summed(graph, as_array(arc_rows), role))
+
+    @staticmethod
+    def backward(ctx, grad):
+        return torch.from_numpy(gathered(ctx.graph, as_array(grad), ctx.role)), None, None
+
+
+def gathered(graph, rows: np.ndarray, role: str) -> np.ndarray:
+    """Owned rows [O, D] at one end of every arc, [A, D]. Collective: yes."""
+    return kernels.pack_rows(with_halos(graph, rows, role), graph.local_arcs.ends[role])
+
+
+def summed(graph, arc_rows: np.ndarray, role: str) -> np.ndarray:
+    """Arc rows [A, D] added at one end's owner, [O, D]. Collective: yes."""
+    return onto_owners(graph, partial_sums(graph, arc_rows, role), role)
+
+
+def partial_sums(graph, arc_rows: np.ndarray, role: str) -> np.ndarray:
+    """This rank's sum of arc rows [A, D] at every copy, [O + S or T, D]."""
+    group = graph.local_arcs.grouped[role]
+    return kernels.spmm(group.indptr, group.arcs, arc_rows)

@@ -1,0 +1,45 @@
+"""Partial results of copies travel to the owner, who merges them as he likes: what a reduce would only add.
+
+Legend: O owned rows, T target halos (S for role "source"), R rows an owner receives, D width.
+"""
+
+from collections.abc import Callable
+
+import numpy as np
+
+
+def merge_at_owners(
+    graph, copies: np.ndarray, role: str, merge: Callable[[np.ndarray, np.ndarray], np.ndarray]
+) -> np.ndarray:
+    """Merge the partial rows of all copies of a vertex: [O + T, D] to [O, D].
+
+    Collective: yes.
+
+    Args:
+        copies: this rank's partial rows, owned first.
+        merge: of two equally shaped blocks of partial rows, the one so far and another rank's. It is called rank by
+            rank, so the order is the same in every run.
+    """
+    plan = graph.local.plan if role == "target" else graph.local.plan.transposed()
+    merged = copies[: graph.num_owned].copy()
+    partials = _at_owners(graph.transport, plan, np.ascontiguousarray(copies[graph.num_owned :]))
+    for rank in np.flatnonzero(np.diff(plan.reduce_indptr)):
+        part = slice(plan.reduce_indptr[rank], plan.reduce_indptr[rank + 1])
+        rows = plan.reduce_rows[part]
+        merged[rows] = merge(merged[rows], partials[part])
+    return merged
+
+
+def _at_owners(transport, plan, halos: np.ndarray) -> np.ndarray:
+    """Send halo rows [T, D] to their owners and return what this owner received, [R, D]."""
+    tag = transport.begin("merge", halos.shape[1])
+    received = np.empty((int(plan.reduce_indptr[-1]), halos.shape[1]), halos.dtype)
+    requests = [transport.receive(part, rank, tag) for rank, part in _by_rank(received, plan.reduce_indptr)]
+    requests += [transport.send(part, rank, tag) for rank, part in _by_rank(halos, plan.target_indptr)]
+    transport.wait(requests)
+    return received
+
+
+def _by_rank(rows: np.ndarray, indptr: np.ndarray):
+    for rank in np.flatnonzero(np.diff(indptr)):
+        yield int(rank), rows[indptr[rank] : indptr[rank + 1]]

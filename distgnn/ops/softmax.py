@@ -1,0 +1,76 @@
+"""Softmax over the in-arcs of each vertex, exact over all ranks.
+
+    a[arc] = exp(z[arc] - max[v]) / sum[v],   max and sum over all arcs (u -> v) of the whole graph
+
+Every rank has the partial (maximum, sum) of its own arcs; the owner merges them, sum = Σ sum_r exp(max_r - max), and
+gives both back to the copies. Backward: dz[arc] = a[arc] (da[arc] - Σ over the arcs of v of a da).
+
+Legend: O owned rows, T target halos, A local arcs, K values per arc (heads).
+"""
+
+import numpy as np
+import torch
+
+from distgnn import kernels
+from distgnn.ops.halo import as_array, with_halos
+from distgnn.ops.on_arcs import check_arc_rows, flat, gathered, partial_sums, summed
+from distgnn.ops.partials import merge_at_owners
+
+
+def edge_softmax(graph, logits: torch.Tensor, norm_by: str = "dst") -> torch.Tensor:
+    """Softmax of arc logits over the in-arcs of each vertex ("dst") or its out-arcs ("src").
+
+    Collective: yes, and again in the backward pass.
+
+    Args:
+        logits: [A, ...], float32 or float64; every column on its own.
+
+    Returns: shape and dtype of `logits`.
+    """
+    check_arc_rows(graph, logits)
+    if norm_by not in ("dst", "src"):
+        raise ValueError(f"unknown norm_by {norm_by!r}: choose dst or src")
+    role = "target" if norm_by == "dst" else "source"
+    return _EdgeSoftmax.apply(flat(logits), graph, role).view(logits.shape)
+
+
+class _EdgeSoftmax(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, logits, graph, role):
+        ctx.graph, ctx.role = graph, role
+        out = torch.from_numpy(_forward(graph, as_array(logits), role))
+        ctx.save_for_backward(out)
+        return out
+
+    @staticmethod
+    def backward(ctx, grad):
+        (out,) = ctx.saved_tensors
+        products = as_array(out * grad)
+        sums = gathered(ctx.graph, summed(ctx.graph, products, ctx.role), ctx.role)
+        return torch.from_numpy(products - as_array(out) * sums), None, None
+
+
+def _forward(graph, logits: np.ndarray, role: str) -> np.ndarray:
+    arcs, width = graph.local_arcs, logits.shape[1]
+    group, ends = arcs.grouped[role], arcs.ends[role]
+    maxima = kernels.spmm(group.indptr, group.arcs, logits, "max", keep_inf=True)[0]
+    powers = np.exp(logits - kernels.pack_rows(maxima, ends))
+    sums = partial_sums(graph, powers, role)
+    merged = merge_at_owners(graph, np.concatenate([maxima, sums], axis=1), role, _merged)
+    everywhere = with_halos(graph, merged, role)
+    factors = _scale(maxima, everywhere[:, :width]) / np.where(everywhere[:, width:] > 0, everywhere[:, width:], 1)
+    return powers * kernels.pack_rows(np.ascontiguousarray(factors), ends)
+
+
+def _merged(left: np.ndarray, right: np.ndarray) -> np.ndarray:
+    """Two [*, 2K] blocks of (maximum, sum of exp(z - maximum)) as one."""
+    width = left.shape[1] // 2
+    maxima = np.maximum(left[:, :width], right[:, :width])
+    sums = left[:, width:] * _scale(left[:, :width], maxima) + right[:, width:] * _scale(right[:, :width], maxima)
+    return np.concatenate([maxima, sums], axis=1)
+
+
+def _scale(partial: np.ndarray, merged: np.ndarray) -> np.ndarray:
+    """exp(partial - merged); 0 for a copy without arcs, whose maximum is -inf."""
+    difference = np.where(np.isneginf(partial), -np.inf, partial - np.where(np.isneginf(merged), 0, merged))
+    return np.exp(difference)

@@ -1,0 +1,118 @@
+"""A layer on P ranks beside the same layer on DGL's whole graph: outputs and every gradient, gathered."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from cut_graphs import gather_rows
+
+from distgnn.comm import sum_over_ranks
+
+TOLERANCE = {"rtol": 1e-9, "atol": 1e-10}  # float64 sums in another order, through two products
+
+
+@dataclass
+class Inputs:
+    """What a layer is run on, of the whole graph, or one rank's rows of it: rows of vertices, and of arcs.
+
+    `edge_weight` [A] positive, `edge_feats` [A, 5], `etypes` [A] in 0…2, `out_weight` [N, 64] of the loss.
+    """
+
+    feats: torch.Tensor
+    edge_weight: torch.Tensor
+    edge_feats: torch.Tensor
+    etypes: torch.Tensor
+    out_weight: torch.Tensor
+
+    @classmethod
+    def random(cls, num_nodes: int, num_arcs: int, width: int = 7, seed: int = 11) -> "Inputs":
+        random = np.random.default_rng(seed)
+        arrays = (
+            random.standard_normal((num_nodes, width)),
+            0.5 + random.random(num_arcs),
+            random.standard_normal((num_arcs, 5)),
+            random.integers(0, 3, num_arcs),
+            random.standard_normal((num_nodes, 64)),
+        )
+        return cls(*(torch.from_numpy(array) for array in arrays))
+
+    def rows(self, vertices: np.ndarray, arcs: np.ndarray) -> "Inputs":
+        """Those of some vertices and arcs."""
+        columns = (self.edge_weight, self.edge_feats, self.etypes)
+        return Inputs(self.feats[vertices], *(column[arcs] for column in columns), self.out_weight[vertices])
+
+    def trainable(self) -> "Inputs":
+        for column in (self.feats, self.edge_weight, self.edge_feats):
+            column.requires_grad_()
+        return self
+
+
+@dataclass
+class Outcome:
+    """Output [N, ...], gradients of parameters by name, and of input rows and arc rows, of the whole graph."""
+
+    out: np.ndarray
+    parameters: dict[str, np.ndarray]
+    feats: np.ndarray
+    edge_weight: np.ndarray
+    edge_feats: np.ndarray
+
+
+def run_whole(data, model, inputs: Inputs, call: Callable, edges=None) -> Outcome:
+    """In plain DGL. `inputs` has rows by vertex id and by global arc id."""
+    edges = edges or data.edge_list()
+    arc_ids = edges.arcs()[2]
+    everything = inputs.rows(np.arange(data.num_nodes), arc_ids).trainable()
+    out = _backward(data.to_dgl(edges), model, everything, call)
+    size = len(inputs.edge_weight)
+    grads = [_by_id(arc_ids, rows, size) for rows in (everything.edge_weight, everything.edge_feats)]
+    return Outcome(out, _parameters(model), _grad(everything.feats), *grads)
+
+
+def run_ranks(graph, model, inputs: Inputs, call: Callable) -> Outcome:
+    """On the ranks of a DistGraph, gathered: the same on every rank."""
+    model.zero_grad()
+    arc_ids = graph.local.arc_ids
+    mine = inputs.rows(graph.owned_ids, arc_ids).trainable()
+    out = gather_rows(graph, _backward(graph, model, mine, call))
+    size = len(inputs.edge_weight)
+    arcs = [sum_over_ranks(graph.comm, _by_id(arc_ids, rows, size)) for rows in (mine.edge_weight, mine.edge_feats)]
+    parameters = {name: sum_over_ranks(graph.comm, grad) for name, grad in _parameters(model).items()}
+    return Outcome(out, parameters, gather_rows(graph, _grad(mine.feats)), *arcs)
+
+
+def same(left: Outcome, right: Outcome, **tolerance) -> None:
+    """Equal up to rounding, in everything."""
+    tolerance = tolerance or TOLERANCE
+    assert left.parameters.keys() == right.parameters.keys()
+    for name, grad in left.parameters.items():
+        np.testing.assert_allclose(grad, right.parameters[name], err_msg=name, **tolerance)
+    for name in ("out", "feats", "edge_weight", "edge_feats"):
+        np.testing.assert_allclose(getattr(left, name), getattr(right, name), err_msg=name, **tolerance)
+
+
+def num_arc_ids(edges) -> int:
+    """One more than the largest global arc id."""
+    return edges.num_rows * (2 if edges.two_way else 1)
+
+
+def _backward(graph, model, inputs: Inputs, call: Callable) -> np.ndarray:
+    out = call(model, graph, inputs)
+    rows = out.reshape(len(out), out.shape[1:].numel())
+    (rows * inputs.out_weight[:, : rows.shape[1]]).sum().backward()
+    return out.detach().numpy()
+
+
+def _parameters(model) -> dict[str, np.ndarray]:
+    return {name: _grad(parameter) for name, parameter in model.named_parameters()}
+
+
+def _grad(rows: torch.Tensor) -> np.ndarray:
+    return (torch.zeros_like(rows) if rows.grad is None else rows.grad).numpy()
+
+
+def _by_id(arc_ids: np.ndarray, rows: torch.Tensor, size: int) -> np.ndarray:
+    out = np.zeros((size, *rows.shape[1:]))
+    out[arc_ids] = _grad(rows)
+    return out
