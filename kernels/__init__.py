@@ -13,6 +13,7 @@ from .aggregate import spmm
 from .arcs import edge_softmax, edge_softmax_backward, sddmm
 from .attention import attention, attention_backward, attention_partial, finish_attention, merge_attention
 from .checks import self_check, warm
+from .codecs import decode_rows, encode_rows, row_bytes
 from .masks import dropout
 from .memory import keep_freed_memory
 from .rows import add_rows, pack_rows
@@ -27,15 +28,18 @@ __all__ = [
     "attention_backward",
     "attention_partial",
     "csr_from_edges",
+    "decode_rows",
     "dropout",
     "edge_softmax",
     "edge_softmax_backward",
+    "encode_rows",
     "finish_attention",
     "get_num_threads",
     "keep_freed_memory",
     "merge_attention",
     "pack_rows",
     "reference",
+    "row_bytes",
     "sddmm",
     "self_check",
     "set_num_threads",

@@ -1,50 +1,96 @@
-"""Rows moved between arrays: what an exchange packs before sending and adds after receiving."""
+"""Rows moved between arrays, in the same pass as their conversion to and from bfloat16.
 
-from .arrays import index_array, output, row_array
+    pack   out[i] = feats[rows[i]]              what an exchange sends
+    add    out[rows[i]] += packed[i]            what it does with what arrives
+
+Either side may be bfloat16 (uint16 bit patterns) where the other is float32; sums are float32. Formats with a scale
+per row are in codecs.py.
+"""
+
+import functools
+
+from .arrays import ROWS, index_array, output, row_array, sums_dtype
 from .jit import kernel
+from .philox import GROUP
+from .random_vectors import group_tiles
 from .threads import even_chunks, run
+from .vectors import add, load, prefetch, store
+
+AHEAD = 8
 
 
 def pack_rows(feats, rows, out=None):
     """out[i] = feats[rows[i]].
 
-    Args: feats float32 or float64 [N, D]; rows int [M] in [0, N), not checked; out [M, D].
+    Args: feats float32, float64 or bfloat16 (uint16) [N, D]; rows int [M] in [0, N), not checked; out [M, D]: of
+        feats' dtype, or bfloat16 for float32 (rounded to nearest even) and the other way round.
     Returns: out.
     """
-    feats, rows = row_array(feats), index_array(rows, "rows")
-    out = output(out, (len(rows), feats.shape[1]), feats.dtype)
-    run(_pack, even_chunks(len(rows), feats.shape[1]), feats, rows, out)
+    feats, rows = row_array(feats, dtypes=ROWS), index_array(rows, "rows")
+    shape = len(rows), feats.shape[1]
+    out = output(out, shape, _allowed(out, feats))
+    run(_pack_kernel(shape[1] % GROUP), even_chunks(*shape), feats, rows, out)
     return out
 
 
 def add_rows(out, rows, packed):
     """out[rows[i]] += packed[i], in place.
 
-    Args: out float32 or float64 [N, D]; rows int [M] in [0, N), each at most once (threads would otherwise add to
-        one row at the same time), not checked; packed [M, D] of the same dtype.
+    Args: out float32, float64 or bfloat16 (uint16) [N, D]; rows int [M] in [0, N), each at most once (threads would
+        otherwise add to one row at the same time), not checked; packed [M, D]: of out's dtype, or float32 and
+        bfloat16 in any pairing.
     Returns: out.
     """
-    packed, rows = row_array(packed, "packed"), index_array(rows, "rows")
-    out = output(out, (len(out), packed.shape[1]), packed.dtype)
+    packed, rows = row_array(packed, "packed", ROWS), index_array(rows, "rows")
+    out = output(out, (len(out), packed.shape[1]), _allowed(out, packed))
     if len(rows) != len(packed):
         raise ValueError(f"rows and packed must be equally long, got {len(rows)} and {len(packed)}")
-    run(_add, even_chunks(len(rows), packed.shape[1]), out, rows, packed)
+    run(_add_kernel(packed.shape[1] % GROUP), even_chunks(*packed.shape), out, rows, packed)
     return out
 
 
-@kernel
-def _pack(start, stop, feats, rows, out):
-    """Writes out[start:stop]."""
-    for i in range(start, stop):
-        j = rows[i]
-        for k in range(feats.shape[1]):
-            out[i, k] = feats[j, k]
+def _allowed(out, feats):
+    """out's dtype if it is summed like feats, else the dtype it should have had."""
+    return out.dtype if out is not None and out.dtype in ROWS and sums_dtype(out) == sums_dtype(feats) else feats.dtype
 
 
-@kernel
-def _add(start, stop, out, rows, packed):
-    """Writes out[rows[start:stop]]."""
-    for i in range(start, stop):
-        j = rows[i]
-        for k in range(packed.shape[1]):
-            out[j, k] += packed[i, k]
+@functools.cache
+def _pack_kernel(rest):
+    whole, part = group_tiles(rest)
+
+    @kernel
+    def pack(start, stop, feats, rows, out):
+        """Writes out[start:stop]."""
+        width, end = feats.shape[1], feats.shape[1] - rest
+        for i in range(start, stop):
+            source, coming = rows[i] * width, rows[min(i + AHEAD, stop - 1)] * width
+            for column in range(0, end, GROUP):
+                prefetch(whole, feats, coming + column)
+                store(whole, out, i * width + column, load(whole, feats, source + column))
+            if rest > 0:
+                prefetch(part, feats, coming + end)
+                store(part, out, i * width + end, load(part, feats, source + end))
+
+    return pack
+
+
+@functools.cache
+def _add_kernel(rest):
+    whole, part = group_tiles(rest)
+
+    @kernel
+    def add_packed(start, stop, out, rows, packed):
+        """Writes out[rows[start:stop]]."""
+        width, end = packed.shape[1], packed.shape[1] - rest
+        for i in range(start, stop):
+            target, coming = rows[i] * width, rows[min(i + AHEAD, stop - 1)] * width
+            for column in range(0, end, GROUP):
+                prefetch(whole, out, coming + column)
+                row = add(load(whole, out, target + column), load(whole, packed, i * width + column))
+                store(whole, out, target + column, row)
+            if rest > 0:
+                prefetch(part, out, coming + end)
+                row = add(load(part, out, target + end), load(part, packed, i * width + end))
+                store(part, out, target + end, row)
+
+    return add_packed

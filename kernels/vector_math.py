@@ -117,3 +117,28 @@ def reciprocal(typingctx, registers):
         return builder.select(builder.fcmp_ordered("==", x, nought), nought, builder.fdiv(one, x))
 
     return registers(registers), elementwise(operation)
+
+
+@intrinsic
+def floor(typingctx, registers):
+    return registers(registers), elementwise(lambda builder, x: call_llvm(builder, "llvm.floor", x.type, [x]))
+
+
+@intrinsic
+def largest(typingctx, registers):
+    def generate(context, builder, signature, args):
+        vectors = [call_llvm(builder, "llvm.fabs", x.type, [x]) for x in unpack(builder, args[0], registers.vectors)]
+        vector, lanes = vectors[0], registers.lanes
+        for other in vectors[1:]:
+            vector = _larger(builder, vector, other)
+        while lanes > 1:
+            lanes //= 2
+            lower = select_lanes(builder, vector, vector, range(lanes))
+            vector = _larger(builder, lower, select_lanes(builder, vector, vector, range(lanes, 2 * lanes)))
+        return builder.extract_element(vector, INT32(0))
+
+    return registers.dtype(registers), generate
+
+
+def _larger(builder, a, b):
+    return builder.select(builder.fcmp_ordered(">", a, b), a, b)

@@ -7,8 +7,8 @@ row's element 0 in the flattened array. Nothing reads or writes outside the tile
 
     zeros(tile, array)                 registers of 0 in the accumulation type of `array`
     full(tile, array, value)           registers of `value`
-    load(tile, array, first)           bfloat16 bit patterns (uint16) are widened to float32
-    store(tile, array, first, r)       float32 is rounded to nearest even for uint16 arrays
+    load(tile, array, first)           bfloat16 bit patterns (uint16) and int8 are widened to float32
+    store(tile, array, first, r)       float32 is rounded to nearest even for uint16 arrays, cut for int8 ones
     add, sub, mul, maximum (a, b)      element-wise
     scale(a, s)                        a * s, s a scalar
     fma(a, s, c)                       a * s + c, fused where the machine can
@@ -73,8 +73,8 @@ class _RegistersModel(models.PrimitiveModel):
 
 
 def registers_type(tile_type, array_type):
-    """Sums of bfloat16 rows are float32; everything else sums in its own type."""
-    dtype = types.float32 if array_type.dtype == types.uint16 else array_type.dtype
+    """bfloat16 (uint16) and int8 are float32 in registers; everything else is itself."""
+    dtype = types.float32 if array_type.dtype in (types.uint16, types.int8) else array_type.dtype
     return Registers(dtype, tile_type.tile.lanes, tile_type.tile.vectors)
 
 
@@ -214,7 +214,11 @@ def load(typingctx, tile, array, first):
         loaded = []
         for v, offset in enumerate(tile.tile.offsets):
             value = load_vector(builder, row, offset, kind.lanes, pieces(tile.tile, v))
-            loaded.append(widen_bfloat16(builder, value, kind.lanes) if array.dtype == types.uint16 else value)
+            if array.dtype == types.uint16:
+                value = widen_bfloat16(builder, value, kind.lanes)
+            elif array.dtype == types.int8:
+                value = builder.sitofp(value, ir.VectorType(ir.FloatType(), kind.lanes))
+            loaded.append(value)
         return pack(context, builder, kind, loaded)
 
     return kind(tile, array, types.int64), generate
@@ -228,6 +232,9 @@ def store(typingctx, tile, array, first, registers):
         for v, (offset, value) in enumerate(zip(tile.tile.offsets, vectors, strict=True)):
             if array.dtype == types.uint16:
                 value = narrow_bfloat16(builder, value, registers.lanes)
+            elif array.dtype == types.int8:
+                value = builder.fptosi(value, ir.VectorType(INT32, registers.lanes))
+                value = builder.trunc(value, ir.VectorType(ir.IntType(8), registers.lanes))
             store_vector(builder, value, row, offset, pieces(tile.tile, v))
         return context.get_dummy_value()
 

@@ -26,6 +26,15 @@ def test_pack_into_a_buffer():
     assert not buffer[:2].any() and not buffer[5:].any()
 
 
+def test_bfloat16_on_either_side():
+    feats, rows = rows_of(9, 130), np.array([3, 8, 0])
+    bits = pack_rows(feats, rows, out=np.zeros((3, 130), np.uint16))
+    np.testing.assert_array_equal(bits, reference.to_bfloat16(feats[rows]))
+    np.testing.assert_array_equal(pack_rows(bits, np.arange(3)), bits)
+    added = add_rows(feats.copy(), rows, bits)
+    np.testing.assert_array_equal(added[rows], feats[rows] + reference.widened(bits))
+
+
 def test_no_rows():
     assert pack_rows(rows_of(9, 4), np.zeros(0, np.int32)).shape == (0, 4)
     add_rows(rows_of(9, 4), np.zeros(0, np.int32), rows_of(0, 4))

@@ -1,0 +1,174 @@
+"""Rows as bytes on the wire: float32, bfloat16, int8 and int4, packed and unpacked in one pass.
+
+    wire       bytes of a row of D columns      value
+    float32    4 D                              itself
+    bfloat16   2 D                              rounded to nearest even
+    int8       D + 4                            code · scale,  scale = max |row| / 127, code in [-127, 127]
+    int4       ceil(D / 2) + 4                  code · scale,  scale = max |row| / 7, code in [-7, 7]
+
+The scale (float32) stands behind the codes. int4 keeps column 2 k in the low and 2 k + 1 in the high half of byte k.
+Codes are rounded at random without bias: floor(value / scale + u), u from the generator of philox.py, keyed by
+(seed, step, site, global row id, column), so the bits do not depend on ranks or threads.
+"""
+
+import functools
+
+import numpy as np
+
+from .arrays import index_array, output, row_array
+from .jit import inline, kernel
+from .masks import row_words
+from .philox import GROUP, derive_key
+from .random_vectors import fractions, group_tiles
+from .rows import add_rows, pack_rows
+from .threads import even_chunks, run
+from .vector_math import floor, largest
+from .vectors import add, load, scale, store
+
+WIRES = ("float32", "bfloat16", "int8", "int4")
+ROUNDING_TAG = 0x726F756E  # "roun": other draws than dropout's
+LEVELS = {"int8": 127, "int4": 7}
+BELOW = 1 - 2.0**-20  # keeps the largest code, plus u < 1, below LEVELS + 1 whatever the rounding of 1 / scale
+
+
+def row_bytes(width, wire):
+    """Bytes of one encoded row.
+
+    Raises: ValueError for an unknown wire.
+    """
+    if wire not in WIRES:
+        raise ValueError(f"wire must be one of {', '.join(WIRES)}, got {wire!r}")
+    return {"float32": 4 * width, "bfloat16": 2 * width, "int8": width + 4, "int4": (width + 1) // 2 + 4}[wire]
+
+
+def encode_rows(feats, rows, wire, out=None, *, row_ids=None, seed=0, step=0, site=0):
+    """out[i] = bytes of feats[rows[i]].
+
+    Args: feats float32 [N, D]; rows int [M] in [0, N), not checked; wire: see above; out uint8 [M, row_bytes];
+        row_ids int [N] global ids and (seed, step, site): for int8 and int4.
+    Returns: out.
+    """
+    feats, rows = row_array(feats, dtypes=(np.float32,)), index_array(rows, "rows")
+    width = feats.shape[1]
+    out = output(out, (len(rows), row_bytes(width, wire)), np.uint8)
+    if wire in ("float32", "bfloat16"):
+        pack_rows(feats, rows, out.view(np.float32 if wire == "float32" else np.uint16))
+        return out
+    if row_ids is None or len(row_ids) != len(feats):
+        raise ValueError(f"wire={wire!r} needs row_ids, one for each of the {len(feats)} rows")
+    scales, ids = np.empty(len(rows), np.float32), index_array(row_ids, "row_ids")
+    key = derive_key(seed, step, site, ROUNDING_TAG)
+    arguments = feats, rows, ids, np.float32(LEVELS[wire] * BELOW), *key, out, scales, wire == "int4"
+    run(_encode_kernel(width % GROUP), even_chunks(len(rows), width), *arguments)
+    out[:, -4:] = scales.view(np.uint8).reshape(-1, 4)
+    return out
+
+
+def decode_rows(packed, wire, out, rows=None, *, accumulate=False):
+    """out[rows[i]] = (or +=) the row that packed[i] stands for.
+
+    Args: packed uint8 [M, row_bytes]; out float32 [N, D]; rows int [M], each at most once, not checked; None: all.
+    Returns: out.
+    """
+    out = output(out, out.shape, np.float32)
+    width = out.shape[1]
+    packed = row_array(packed, "packed", (np.uint8,))
+    rows = np.arange(len(packed)) if rows is None else index_array(rows, "rows")
+    if packed.shape != (len(rows), row_bytes(width, wire)):
+        raise ValueError(f"packed must have shape {(len(rows), row_bytes(width, wire))}, got {packed.shape}")
+    if wire in ("float32", "bfloat16"):
+        values = packed.view(np.float32 if wire == "float32" else np.uint16)
+        if accumulate:
+            return add_rows(out, rows, values)
+        run(_put_kernel(width % GROUP), even_chunks(len(rows), width), out, rows, values)
+        return out
+    scales = packed[:, -4:].copy().view(np.float32)[:, 0]
+    function = _decode_kernel(width % GROUP)
+    run(function, even_chunks(len(rows), width), packed, scales, rows, out, wire == "int4", accumulate)
+    return out
+
+
+@functools.cache
+def _encode_kernel(rest):
+    whole, part = group_tiles(rest)
+
+    @inline
+    def encode_group(tile, feats, first, column, row_id, factor, k0, k1, stream, codes):
+        chance = fractions(tile, row_words(row_id, column, stream, k0, k1), feats)
+        store(tile, codes, column, floor(add(scale(load(tile, feats, first + column), factor), chance)))
+
+    @kernel
+    def encode(start, stop, feats, rows, ids, levels, k0, k1, stream, out, scales, halves):
+        """Writes codes of out[start:stop] and scales[start:stop]."""
+        width, end = feats.shape[1], feats.shape[1] - rest
+        codes = np.zeros(width + 1, np.int8)
+        for i in range(start, stop):
+            first, row_id, top = rows[i] * width, ids[rows[i]], np.float32(0)
+            for column in range(0, end, GROUP):
+                top = max(top, largest(load(whole, feats, first + column)))
+            if rest > 0:
+                top = max(top, largest(load(part, feats, first + end)))
+            factor = levels / top if top > 0 else np.float32(0)
+            scales[i] = top / levels
+            for column in range(0, end, GROUP):
+                encode_group(whole, feats, first, column, row_id, factor, k0, k1, stream, codes)
+            if rest > 0:
+                encode_group(part, feats, first, end, row_id, factor, k0, k1, stream, codes)
+            if halves:
+                for k in range((width + 1) // 2):
+                    out[i, k] = (codes[2 * k] & 15) | ((codes[2 * k + 1] & 15) << 4)
+            else:
+                for k in range(width):
+                    out[i, k] = codes[k]
+
+    return encode
+
+
+@functools.cache
+def _decode_kernel(rest):
+    whole, part = group_tiles(rest)
+
+    @inline
+    def decode_group(tile, codes, column, factor, out, first, accumulate):
+        row = scale(load(tile, codes, column), factor)
+        store(tile, out, first + column, add(load(tile, out, first + column), row) if accumulate else row)
+
+    @kernel
+    def decode(start, stop, packed, scales, rows, out, halves, accumulate):
+        """Writes out[rows[start:stop]]."""
+        width, end = out.shape[1], out.shape[1] - rest
+        codes = np.zeros(width + 1, np.int8)
+        for i in range(start, stop):
+            first = rows[i] * width
+            if halves:
+                for k in range((width + 1) // 2):
+                    byte = np.int32(packed[i, k])
+                    codes[2 * k] = ((byte & 15) ^ 8) - 8
+                    codes[2 * k + 1] = ((byte >> 4) ^ 8) - 8
+            else:
+                for k in range(width):
+                    codes[k] = np.int8(packed[i, k])
+            for column in range(0, end, GROUP):
+                decode_group(whole, codes, column, scales[i], out, first, accumulate)
+            if rest > 0:
+                decode_group(part, codes, end, scales[i], out, first, accumulate)
+
+    return decode
+
+
+@functools.cache
+def _put_kernel(rest):
+    whole, part = group_tiles(rest)
+
+    @kernel
+    def put(start, stop, out, rows, values):
+        """Writes out[rows[start:stop]]."""
+        width, end = out.shape[1], out.shape[1] - rest
+        for i in range(start, stop):
+            first = rows[i] * width
+            for column in range(0, end, GROUP):
+                store(whole, out, first + column, load(whole, values, i * width + column))
+            if rest > 0:
+                store(part, out, first + end, load(part, values, i * width + end))
+
+    return put
