@@ -12,10 +12,12 @@ from .activation import activate, activate_backward
 from .aggregate import spmm
 from .arcs import edge_softmax, edge_softmax_backward, sddmm
 from .attention import attention, attention_backward, attention_partial, finish_attention, merge_attention
+from .blocks import block_csr, spmm_blocked
 from .checks import self_check, warm
 from .codecs import decode_rows, encode_rows, row_bytes
 from .masks import dropout
 from .memory import keep_freed_memory
+from .order import permute_csr, vertex_order
 from .rows import add_rows, pack_rows
 from .structure import csr_from_edges, transpose_csr
 from .threads import get_num_threads, set_num_threads
@@ -27,6 +29,7 @@ __all__ = [
     "attention",
     "attention_backward",
     "attention_partial",
+    "block_csr",
     "csr_from_edges",
     "decode_rows",
     "dropout",
@@ -38,12 +41,15 @@ __all__ = [
     "keep_freed_memory",
     "merge_attention",
     "pack_rows",
+    "permute_csr",
     "reference",
     "row_bytes",
     "sddmm",
     "self_check",
     "set_num_threads",
     "spmm",
+    "spmm_blocked",
     "transpose_csr",
+    "vertex_order",
     "warm",
 ]
