@@ -20,6 +20,7 @@ class Transport:
     """
 
     def __init__(self, comm: MPI.Comm, debug: bool = False):
+        self._sending: list[MPI.Request] = []
         self.comm = comm.Dup()
         self.rank, self.num_ranks = comm.rank, comm.size
         self.debug = debug
@@ -29,6 +30,7 @@ class Transport:
 
     def begin(self, operation: str, width: int) -> int:
         """Number the next exchange and return its tag. Every rank runs the same sequence of exchanges."""
+        self._sending = [request for request in self._sending if request]
         number = self.num_calls
         self.num_calls += 1
         if self.debug:
@@ -47,7 +49,9 @@ class Transport:
     def send(self, rows: np.ndarray, rank: int, tag: int) -> MPI.Request:
         """Start sending contiguous `rows`; they stay untouched until the request is complete."""
         self.counters.sent_bytes += rows.nbytes
-        return self.comm.Isend(rows, rank, tag)
+        request = self.comm.Isend(rows, rank, tag)
+        self._sending.append(request)
+        return request
 
     def receive(self, rows: np.ndarray, rank: int, tag: int) -> MPI.Request:
         """Start receiving into contiguous `rows`."""
@@ -58,3 +62,8 @@ class Transport:
         if requests:
             with self.counters.timing("wait_seconds"):
                 MPI.Request.Waitall(requests)
+
+    def __del__(self):
+        """Receivers read the rows of a sender until its request is complete: they must not be freed before."""
+        if self._sending and not MPI.Is_finalized():
+            MPI.Request.Waitall(self._sending)

@@ -1,5 +1,7 @@
 """Exchanges bring the owner's rows, add partial sums at the owner, and are transposes of each other."""
 
+import time
+
 import numpy as np
 import pytest
 from cut_graphs import dist_graph, random_cut, random_graph
@@ -80,3 +82,19 @@ def test_debug_names_the_ranks_that_differ(comm):
     width = 4 if comm.rank == 0 else 5
     with pytest.raises(RunError, match=r"ranks differ in their exchanges.*rank 1: \(0, 'broadcast', 5\)"):
         graph.exchange.start_broadcast(owned_rows(graph, width))
+
+
+@pytest.mark.mpi(2)
+def test_rows_in_flight_outlive_their_sender(comm):
+    """A rank that is done drops its graph while the other, still busy, has not read the message."""
+    data = random_graph(3)
+    graph = dist_graph(data, comm, random_cut(data.edge_list(), comm.size))
+    ids, width = graph.local.global_ids[graph.local.source_halo_rows], 4000  # wide: not sent along with the envelope
+    graph.exchange.start_broadcast(owned_rows(graph, width))
+    if comm.rank == 1:
+        time.sleep(0.3)
+    sources = graph.exchange.finish_broadcast()
+    if comm.rank == 0:
+        del graph
+        _ = [np.full((len(ids), width), -1.0) for _ in range(8)]
+    np.testing.assert_array_equal(sources, ids[:, None] * 10.0 + np.arange(width))
