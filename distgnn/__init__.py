@@ -21,7 +21,7 @@ del _root
 
 _PLACES = {
     "DistGraph": "distgnn.graph",
-    "load": "distgnn.graph",
+    "load": "distgnn.load",
     "Trainer": "distgnn.train",
     "TrainResult": "distgnn.train",
     "TrainConfig": "distgnn.config",

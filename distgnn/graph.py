@@ -9,24 +9,19 @@ import numpy as np
 import torch
 from mpi4py import MPI
 
-from distgnn import kernels
 from distgnn.comm import (
     DelayedExchange,
     Exchange,
     Transport,
-    abort_on_uncaught,
-    check_same,
     make_bins,
-    raise_together,
 )
-from distgnn.config import Algorithm, num_threads
+from distgnn.config import Algorithm
 from distgnn.dgl_face import DGLFace
-from distgnn.errors import RunError
 from distgnn.frame import Frame
 from distgnn.ops.aggregate import Aggregator, Arcs, RowScale, Site
 from distgnn.ops.first import ConstantRows
 from distgnn.ops.local_arcs import LocalArcs
-from distgnn.partition import LocalGraph, load_part, read_manifest
+from distgnn.partition import ExchangePlan, LocalGraph
 
 DTYPES = {"float32": torch.float32, "float64": torch.float64}
 
@@ -72,29 +67,42 @@ class DistGraph(DGLFace):
         self.seed = seed
         self.step = 0
         self.num_owned = local.num_owned
+        self.num_rows = self._count_rows()
+        self.row_ids = np.ascontiguousarray(local.global_ids[: self.num_rows])
         self.owned_ids = np.ascontiguousarray(local.global_ids[: local.num_owned])
         self.transport = Transport(comm, debug)
         self.comm = self.transport.comm
         self.rank, self.num_ranks = self.comm.rank, self.comm.size
-        self.exchange = Exchange(local.plan, self.transport)
-        self.transposed_exchange = Exchange(local.plan.transposed(), self.transport)
+        self.plan = self._make_plan()
+        self.exchange = Exchange(self.plan, self.transport)
+        self.transposed_exchange = Exchange(self.plan.transposed(), self.transport)
         self._delayed = self._delayed_exchanges(warmup_epochs)
-        self.forward_arcs = Aggregator(Arcs.of(local), self.exchange, self._delayed[0])
+        self.forward_arcs = self._make_forward_arcs()
         self._backward_arcs: dict[bool, Aggregator] = {}
         self._degree_scales: dict[tuple, RowScale] = {}
         self._zero_in_degree: bool | None = None
-        self._frames = {"node": Frame(self.num_owned, "vertex"), "edge": Frame(self.num_edges(), "arc")}
+        self._frames = {"node": Frame(self.num_rows, "vertex"), "edge": Frame(self.num_edges(), "arc")}
         self._attach_data()
         self.constants = ConstantRows(self.comm, cache_first)
         if self.feats is not None:
             self.constants.expect(self.feats)
+
+    def _count_rows(self) -> int:
+        """Rows that the model sees."""
+        return self.local.num_owned
+
+    def _make_plan(self) -> ExchangePlan:
+        return self.local.plan
+
+    def _make_forward_arcs(self) -> Aggregator:
+        return Aggregator(Arcs.of(self.local), self.exchange, self._delayed[0])
 
     def _delayed_exchanges(self, warmup: int) -> tuple[DelayedExchange | None, DelayedExchange | None]:
         """Forward and backward exchanges of a delayed algorithm."""
         delay = self.algorithm.delay
         if delay is None:
             return None, None
-        bins = make_bins(self.local.plan, max(delay, 1), self.comm)
+        bins = make_bins(self.plan, max(delay, 1), self.comm)
         backward = [one.transposed() for one in bins]
         return (
             DelayedExchange(self.exchange, bins, delay, warmup),
@@ -103,17 +111,24 @@ class DistGraph(DGLFace):
 
     def _attach_data(self) -> None:
         local = self.local
-        self.feats = _dense(local.feats, self.dtype)
-        self.labels = _tensor(local.labels, torch.int64 if not self.multilabel else self.dtype)
-        self.train_mask = _tensor(local.train_mask, torch.bool)
-        self.valid_mask = _tensor(local.valid_mask, torch.bool)
-        self.test_mask = _tensor(local.test_mask, torch.bool)
+        self.feats = self._feats_of_rows(_dense(local.feats, self.dtype))
+        self.labels = self._all_rows(_tensor(local.labels, torch.int64 if not self.multilabel else self.dtype), -1)
+        self.train_mask = self._all_rows(_tensor(local.train_mask, torch.bool), False)
+        self.valid_mask = self._all_rows(_tensor(local.valid_mask, torch.bool), False)
+        self.test_mask = self._all_rows(_tensor(local.test_mask, torch.bool), False)
         self.edge_weight = _tensor(local.edge_weight, self.dtype)
         named = {"feat": self.feats, "label": self.labels, "train_mask": self.train_mask}
         named |= {"val_mask": self.valid_mask, "test_mask": self.test_mask}
         self.ndata.update({name: column for name, column in named.items() if column is not None})
         if self.edge_weight is not None:
             self.edata["weight"] = self.edge_weight
+
+    def _all_rows(self, column: torch.Tensor | None, fill) -> torch.Tensor | None:
+        """A column over owned rows as one over the model's rows; `fill` is for rows that are not owned."""
+        return column
+
+    def _feats_of_rows(self, feats: torch.Tensor | None) -> torch.Tensor | None:
+        return feats
 
     # --- randomness ------------------------------------------------------------------------------------------
 
@@ -136,7 +151,7 @@ class DistGraph(DGLFace):
 
     def next_site(self) -> Site | None:
         """Where in the training step the next exchange stands, under a delayed algorithm; else None: exact."""
-        if self.algorithm.delay is None or not torch.is_grad_enabled():
+        if self.algorithm.exact or not torch.is_grad_enabled():
             return None
         self._num_sites += 1
         return Site(self._num_sites - 1, self._step)
@@ -169,14 +184,14 @@ class DistGraph(DGLFace):
         return self.local.num_nodes
 
     def num_nodes(self) -> int:
-        """Owned vertices of this rank: the rows a model sees."""
-        return self.num_owned
+        """The rows a model sees on this rank: one per owned vertex."""
+        return self.num_rows
 
     number_of_nodes = num_src_nodes = num_dst_nodes = number_of_src_nodes = number_of_dst_nodes = num_nodes
 
     def num_edges(self) -> int:
         """Local arcs of this rank."""
-        return self.forward_arcs.arcs.num_arcs
+        return self.forward_arcs.num_arcs
 
     number_of_edges = num_edges
 
@@ -184,23 +199,25 @@ class DistGraph(DGLFace):
 
     def in_degrees(self) -> torch.Tensor:
         """In-degrees of owned vertices in the whole graph, int64 [O]."""
-        return torch.from_numpy(self.local.in_degrees[: self.num_owned].astype(np.int64))
+        return torch.from_numpy(self.local.in_degrees[: self.num_rows].astype(np.int64))
 
     def out_degrees(self) -> torch.Tensor:
         """Out-degrees of owned vertices in the whole graph, int64 [O]."""
-        return torch.from_numpy(self.local.out_degrees[: self.num_owned].astype(np.int64))
+        return torch.from_numpy(self.local.out_degrees[: self.num_rows].astype(np.int64))
 
     def degree_scale(self, kind: str, power: float, offset: int = 0) -> RowScale:
         """Factors max(degree + offset, 1) ** power of every local vertex; `kind` is "in" or "out". Kept."""
         key = (kind, power, offset)
         if key not in self._degree_scales:
             degrees = self.local.in_degrees if kind == "in" else self.local.out_degrees
-            factors = np.maximum(degrees.astype(np.float64) + offset, 1) ** power
-            factors = factors.astype(torch.empty(0, dtype=self.dtype).numpy().dtype)
-            local = self.local
+            factors, local = self._factors(degrees, power, offset), self.local
             owned, sources = factors[: self.num_owned], factors[local.source_halo_rows]
             self._degree_scales[key] = RowScale(owned, sources, factors[local.target_halo_rows])
         return self._degree_scales[key]
+
+    def _factors(self, degrees: np.ndarray, power: float, offset: int) -> np.ndarray:
+        factors = np.maximum(degrees.astype(np.float64) + offset, 1) ** power
+        return factors.astype(np.float64 if self.dtype == torch.float64 else np.float32)
 
     def has_zero_in_degree(self) -> bool:
         """Is there a vertex without in-arcs anywhere? Collective: the first time."""
@@ -231,50 +248,6 @@ class DistGraph(DGLFace):
     def num_labelled(self, split: str) -> int:
         """Labelled rows of "train", "valid" or "test" over all ranks."""
         return self.info[split]
-
-
-def load(
-    folder: str,
-    algorithm: str = "cd-0",
-    comm: MPI.Comm | None = None,
-    **options,
-) -> DistGraph:
-    """Load this rank's part of a partition folder.
-
-    Collective: yes, over `comm` (default: all ranks).
-
-    Args:
-        options: further arguments of `DistGraph` (warmup_epochs, dtype, seed, cache_first, debug).
-
-    Raises:
-        RunError: on every rank, where the rank count is not the number of parts or ranks see different partitions.
-        PartitionFormatError: on every rank, where a file is missing or damaged.
-    """
-    comm = comm or MPI.COMM_WORLD
-    abort_on_uncaught(comm)
-    Algorithm.parse(algorithm)
-    use_threads(num_threads())
-    with raise_together(comm):
-        manifest = read_manifest(folder)
-        check_rank_count(folder, manifest["num_parts"], comm.size)
-    check_same(comm, {"partition": manifest["sha256"]}, "give every rank the same partition folder")
-    with raise_together(comm):
-        local = load_part(folder, comm.rank)
-    return DistGraph(local, comm, algorithm=algorithm, **options)
-
-
-def check_rank_count(folder: str, num_parts: int, num_ranks: int) -> None:
-    """One rank per part, or a RunError that says what to start."""
-    if num_parts != num_ranks:
-        raise RunError(
-            f"{folder} has {num_parts} parts but {num_ranks} ranks are running: "
-            f"start {num_parts} ranks, or partition again with --parts {num_ranks}"
-        )
-
-
-def use_threads(count: int) -> None:
-    torch.set_num_threads(count)
-    kernels.set_num_threads(count)
 
 
 def _dense(feats, dtype: torch.dtype) -> torch.Tensor | None:

@@ -31,7 +31,7 @@ FLOORS = (
     Floor(("partition",), ours=(0, 1, 2), foreign=("numpy", "scipy", "numba"), inside=("pymetis",)),
     Floor(("comm",), ours=(0, 1, 3), foreign=("mpi4py", "numpy")),
     Floor(
-        ("graph", "frame", "ops", "dgl_bridge", "dgl_face", "dgl_index"),
+        ("graph", "copies", "load", "frame", "ops", "dgl_bridge", "dgl_face", "dgl_index"),
         ours=(0, 1, 3, 4),
         foreign=("torch", "numpy"),
         inside=("dgl",),
@@ -53,8 +53,10 @@ FLOORS = (
 
 EXCEPTIONS = {
     ("distgnn.datasets.text_scan", "numba"): "reads tables at memory speed; a parser is no kernel of graphs",
+    ("distgnn.load", "mpi4py"): "takes a communicator, by default that of all ranks",
     ("distgnn.graph", "mpi4py"): "takes a communicator, by default that of all ranks",
     ("distgnn.ops.sums", "mpi4py"): "names the reduction of a single number",
+    ("distgnn.train.self_check", "mpi4py"): "compares all ranks with this one alone",
     ("distgnn.train.machine", "mpi4py"): "writes the version of the MPI library into the run folder",
 }
 

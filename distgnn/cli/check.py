@@ -31,6 +31,7 @@ def check(
 def _check_on_this_rank():
     import torch
 
+    from distgnn import kernels
     from distgnn.config import ModelConfig
     from distgnn.datasets import load_graph
     from distgnn.nn import build_model
@@ -39,4 +40,4 @@ def _check_on_this_rank():
     graph = load_graph("communities:nodes=600,communities=12,avg_degree=10,feats=19,classes=5,seed=1")
     torch.manual_seed(0)
     model = build_model(ModelConfig(hidden_feats=16), 19, 5)
-    return check_installation(graph, model)
+    return check_installation(kernels.self_check(), graph, model)

@@ -43,7 +43,7 @@ def _predict_on_this_rank(run: str, settings: dict, parts: str, out: str, classe
     import torch
 
     from distgnn.comm import raise_together
-    from distgnn.graph import load
+    from distgnn.load import load
     from distgnn.nn import build_model
     from distgnn.train import load_best, write_predictions
     from distgnn.train.run_folder import model_config

@@ -34,7 +34,9 @@ def train(
     dropout: float = typer.Option(0.5, help="After each hidden layer; masks belong to vertices, not to ranks."),
     norm: str = typer.Option("layer", help="layer or none, after each hidden convolution."),
     weighted: bool = typer.Option(False, help="Multiply messages by the graph's edge weights."),
-    algorithm: str = typer.Option("cd-0", help="cd-0: synchronous, exact. cd-R: rows count R epochs late."),
+    algorithm: str = typer.Option("cd-0", help="cd-0: exact. cd-R: rows count R epochs late. 0c: no exchange."),
+    update: str | None = typer.Option(None, help="owners or copies (the paper's form) [default: owners; 0c: copies]."),
+    preset: str | None = typer.Option(None, help="distgnn: the paper's form (update on copies, nothing kept)."),
     warmup_epochs: int = typer.Option(1, help="Synchronous epochs at the start of cd-R."),
     epochs: int = typer.Option(200, help="Passes over the whole graph."),
     lr: float = typer.Option(0.01, help="Learning rate of Adam."),
@@ -70,11 +72,15 @@ def train(
         run_dir=run_dir,
         overwrite=overwrite,
     )
+    if preset is not None:
+        check_choice("preset", preset, ("distgnn",))
+        update, cache_first = "copies", False
     settings = {
         "model": asdict(ModelConfig(model, hidden_feats, num_layers, dropout, norm, weighted)),
         "data": {"parts": str(Path(parts).resolve())},
         "run": {
             "algorithm": algorithm,
+            "update": update,
             "warmup_epochs": warmup_epochs,
             "dtype": dtype,
             "cache_first": cache_first,
@@ -102,7 +108,7 @@ def _check_early(manifest: dict, config: TrainConfig, settings: dict) -> None:
     from distgnn.train.run_folder import check_free
 
     config.check()
-    Algorithm.parse(settings["run"]["algorithm"])
+    settings["run"]["update"] = Algorithm.parse(settings["run"]["algorithm"]).check_update(settings["run"]["update"])
     check_choice("dtype", settings["run"]["dtype"], DTYPES)
     if settings["run"]["warmup_epochs"] < 1:
         raise InputError(f"warmup_epochs is {settings['run']['warmup_epochs']}: expected at least 1")
@@ -116,10 +122,10 @@ def _check_early(manifest: dict, config: TrainConfig, settings: dict) -> None:
 
 
 def _train_on_this_rank(parts: str, config: TrainConfig, settings: dict, debug: bool, speak: bool) -> tuple[dict, int]:
-    from distgnn.graph import load
+    from distgnn.load import load
 
     run = settings["run"]
-    options = {name: run[name] for name in ("warmup_epochs", "dtype", "cache_first")}
+    options = {name: run[name] for name in ("update", "warmup_epochs", "dtype", "cache_first")}
     graph = load(parts, run["algorithm"], **options, seed=config.seed, debug=debug)
     if config.run_dir is None:
         name = f"{Path(parts).resolve().name}-{settings['model']['name']}-{time.strftime('%Y%m%d-%H%M%S')}"

@@ -3,9 +3,9 @@
 Legend: P ranks, r bins, S / T source and target halos.
 
 A bin is a range of an owner's boundary rows, so that all copies of a vertex travel in one epoch; the ranges carry
-about equal numbers of exchange rows. Rows of one rank are sorted by the owner's row inside each section ([source only |
-both] and [both | target only]), so a bin is one contiguous piece per section. Halo ranks do not know the owner's rows:
-the owner tells them the pieces' lengths, once.
+about equal numbers of exchange rows. What a rank receives is made of runs in which the owner's rows ascend (sections,
+at most three), so a bin is at most one contiguous piece per run. Halo ranks do not know the owner's rows: the owner
+tells them the pieces' lengths, once.
 """
 
 from dataclasses import dataclass
@@ -13,6 +13,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from distgnn.partition import ExchangePlan
+
+NUM_RUNS = 3  # source only, both, target only
 
 
 @dataclass(frozen=True)
@@ -36,48 +38,50 @@ class Bin:
 def make_bins(plan: ExchangePlan, num_bins: int, comm) -> list[Bin]:
     """Cut the exchange rows of a plan into bins.
 
-    Collective: yes, one small all-to-all.
+    Collective: yes, two small all-to-alls.
     """
-    sections = [_sections(plan, rank) for rank in range(plan.num_parts)]
-    bounds = _bounds(sections, num_bins)
-    lengths = np.zeros((plan.num_parts, 3, num_bins), dtype=np.int64)
-    for rank, rows_of_sections in enumerate(sections):
-        for section, rows in enumerate(rows_of_sections):
-            lengths[rank, section] = np.diff(np.searchsorted(rows, bounds))
-    theirs = np.empty_like(lengths)
-    comm.Alltoall(lengths, theirs)
-    owner = _pieces(plan.broadcast_indptr, plan.reduce_indptr, lengths)
-    halo = _pieces(plan.source_indptr, plan.target_indptr, theirs)
-    return [Bin(owner[0][b], halo[0][b], owner[1][b], halo[1][b]) for b in range(num_bins)]
+    bounds = _bounds(np.concatenate([plan.broadcast_rows, plan.reduce_rows]), num_bins)
+    sources = _cut(plan.broadcast_rows, plan.broadcast_indptr, plan.source_indptr, bounds, comm)
+    targets = _cut(plan.reduce_rows, plan.reduce_indptr, plan.target_indptr, bounds, comm)
+    return [
+        Bin(*sources_of_bin, *targets_of_bin) for sources_of_bin, targets_of_bin in zip(sources, targets, strict=True)
+    ]
 
 
-def _sections(plan: ExchangePlan, rank: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Owned rows that `rank` has as source only, both, target only; each ascending."""
-    sources = plan.broadcast_rows[plan.broadcast_indptr[rank] : plan.broadcast_indptr[rank + 1]]
-    targets = plan.reduce_rows[plan.reduce_indptr[rank] : plan.reduce_indptr[rank + 1]]
-    both = len(np.intersect1d(sources, targets, assume_unique=True))
-    return sources[: len(sources) - both], targets[:both], targets[both:]
-
-
-def _bounds(sections, num_bins: int) -> np.ndarray:
+def _bounds(rows: np.ndarray, num_bins: int) -> np.ndarray:
     """Owner's rows at which bins begin and end, [r + 1]: each range carries about the same number of rows."""
-    rows = [np.concatenate([source, both, both, target]) for source, both, target in sections]
-    rows = np.sort(np.concatenate(rows)) if rows else np.empty(0, dtype=np.int64)
+    rows = np.sort(rows)
     inner = rows[(len(rows) * np.arange(1, num_bins)) // num_bins] if len(rows) else np.zeros(num_bins - 1)
     return np.concatenate([[-1], inner, [np.iinfo(np.int64).max]])
 
 
-def _pieces(source_indptr, target_indptr, lengths) -> tuple[list, list]:
-    """Slices of the source rows and of the target rows, [bin][rank] -> up to two slices."""
-    sources, targets = ([[] for _ in range(lengths.shape[2])] for _ in range(2))
-    for rank, (source_only, both, target_only) in enumerate(lengths):
-        for pieces, first, sections in (
-            (sources, source_indptr[rank], (source_only, both)),
-            (targets, target_indptr[rank], (both, target_only)),
-        ):
-            ends = first + np.cumsum(np.concatenate(sections))
-            starts = ends - np.concatenate(sections)
-            for b in range(len(source_only)):
-                cuts = [(starts[b], ends[b]), (starts[b + len(both)], ends[b + len(both)])]
-                pieces[b].append([slice(int(start), int(end)) for start, end in cuts if end > start])
-    return sources, targets
+def _cut(rows, owner_indptr, halo_indptr, bounds, comm) -> list[tuple]:
+    """One leg: for each bin the pieces on the owner's side and on the halo side, [bin] -> ([rank], [rank])."""
+    num_bins = len(bounds) - 1
+    lengths = np.zeros((len(owner_indptr) - 1, NUM_RUNS, num_bins), dtype=np.int64)
+    for rank in range(len(lengths)):
+        for run, part in enumerate(_runs(rows[owner_indptr[rank] : owner_indptr[rank + 1]])):
+            lengths[rank, run] = np.diff(np.searchsorted(part, bounds))
+    theirs = np.empty_like(lengths)
+    comm.Alltoall(lengths, theirs)
+    return list(zip(_pieces(owner_indptr, lengths), _pieces(halo_indptr, theirs), strict=True))
+
+
+def _runs(rows: np.ndarray) -> list[np.ndarray]:
+    """The ascending runs of the rows of one rank."""
+    runs = np.split(rows, np.flatnonzero(np.diff(rows) < 0) + 1)
+    assert len(runs) <= NUM_RUNS, "a section of the plan is not sorted by the owner's row"
+    return runs
+
+
+def _pieces(indptr: np.ndarray, lengths: np.ndarray) -> list[list[list[slice]]]:
+    """[bin][rank] -> slices, from the lengths of each run's bins."""
+    num_bins = lengths.shape[2]
+    pieces: list[list[list[slice]]] = [[] for _ in range(num_bins)]
+    for first, of_rank in zip(indptr[:-1], lengths.reshape(len(lengths), -1), strict=True):
+        ends = (first + np.cumsum(of_rank)).reshape(NUM_RUNS, num_bins)
+        starts = ends - of_rank.reshape(NUM_RUNS, num_bins)
+        for number in range(num_bins):
+            cuts = zip(starts[:, number], ends[:, number], strict=True)
+            pieces[number].append([slice(int(start), int(end)) for start, end in cuts if end > start])
+    return pieces

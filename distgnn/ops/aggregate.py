@@ -22,7 +22,7 @@ from typing import NamedTuple
 import numpy as np
 
 from distgnn import kernels
-from distgnn.comm import DelayedExchange, Exchange
+from distgnn.comm import Counters, DelayedExchange, Exchange
 from distgnn.partition import LocalGraph
 
 NUM_PIECES = 8  # of the largest block: between pieces MPI makes progress
@@ -57,9 +57,11 @@ class RowScale:
     owned: np.ndarray
     sources: np.ndarray
     targets: np.ndarray
+    local: "RowScale | None" = None  # the factors where only a rank's own arcs take part (0c)
 
     def transposed(self) -> "RowScale":
-        return RowScale(self.owned, self.targets, self.sources)
+        """For the transposed arcs: sources and targets change places."""
+        return RowScale(self.owned, self.targets, self.sources, self.local)
 
 
 class Arcs:
@@ -142,7 +144,7 @@ class Aggregator:
         """
         arcs = self.arcs
         exchange = self.exchange if site is None else self.delayed.at(site.number, site.epoch)
-        factors = _Factors(edge_weight, source_scale, target_scale)
+        factors = Factors(edge_weight, source_scale, target_scale)
         out = np.empty_like(rows)
         if exchange.transport.num_ranks == 1:
             self._run(arcs.owned_owned, rows, out, factors.of("owned", "owned"))
@@ -163,29 +165,56 @@ class Aggregator:
         return out, sources
 
     def _run(self, block: Block, rows, out, factors, piece: slice | None = None, accumulate: bool = False) -> None:
-        """One block: out (+)= target_scale * A(edge_weight) @ (source_scale * rows), for all its targets or a piece."""
-        if accumulate and block.num_arcs == 0:
-            return
-        edge_weight, source_scale, target_scale = factors
-        arcs = slice(block.first_arc, block.first_arc + block.num_arcs)
-        piece = piece or slice(0, len(out))
-        with self.exchange.transport.counters.timing("aggregate_seconds"):
-            kernels.spmm(
-                block.indptr[piece.start : piece.stop + 1],
-                block.indices,
-                rows,
-                "sum",
-                None if edge_weight is None else edge_weight[arcs],
-                out[piece],
-                edge_ids=None if edge_weight is None else block.positions,
-                source_scale=source_scale,
-                target_scale=None if target_scale is None else target_scale[piece],
-                accumulate=accumulate,
-            )
+        run_block(self.exchange.transport.counters, block, rows, out, factors, piece, accumulate)
+
+    @property
+    def num_arcs(self) -> int:
+        """Local arcs."""
+        return self.arcs.num_arcs
+
+    def arc_dots(self, rows, sources, grads, target_grads, source_scale, target_scale) -> np.ndarray:
+        """target_scale[v] * source_scale[u] * <grads[v], rows[u]> of every local arc, [A]."""
+        arcs = self.arcs
+        out = np.empty(self.num_arcs, rows.dtype)
+        for block, source_rows, source_kind, target_rows, target_kind in (
+            (arcs.owned_owned, rows, "owned", grads, "owned"),
+            (arcs.owned_halo, sources, "sources", grads, "owned"),
+            (arcs.halo_owned, rows, "owned", target_grads, "targets"),
+            (arcs.halo_halo, sources, "sources", target_grads, "targets"),
+        ):
+            source = source_rows if source_scale is None else source_rows * getattr(source_scale, source_kind)[:, None]
+            target = target_rows if target_scale is None else target_rows * getattr(target_scale, target_kind)[:, None]
+            place = slice(block.first_arc, block.first_arc + block.num_arcs)
+            out[place] = kernels.sddmm(block.indptr, block.indices, source, target)
+        return out
+
+
+def run_block(
+    counters: Counters, block: Block, rows, out, factors: tuple, piece: slice | None = None, accumulate: bool = False
+) -> None:
+    """One block: out (+)= target_scale * A(edge_weight) @ (source_scale * rows), for all its targets or a piece."""
+    if accumulate and block.num_arcs == 0:
+        return
+    edge_weight, source_scale, target_scale = factors
+    arcs = slice(block.first_arc, block.first_arc + block.num_arcs)
+    piece = piece or slice(0, len(out))
+    with counters.timing("aggregate_seconds"):
+        kernels.spmm(
+            block.indptr[piece.start : piece.stop + 1],
+            block.indices,
+            rows,
+            "sum",
+            None if edge_weight is None else edge_weight[arcs],
+            out[piece],
+            edge_ids=None if edge_weight is None else block.positions,
+            source_scale=source_scale,
+            target_scale=None if target_scale is None else target_scale[piece],
+            accumulate=accumulate,
+        )
 
 
 @dataclass(frozen=True)
-class _Factors:
+class Factors:
     """Weights and scales of one aggregation; `of` picks those that belong to one block."""
 
     edge_weight: np.ndarray | None

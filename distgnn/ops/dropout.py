@@ -9,13 +9,13 @@ def dropout(graph, rows: torch.Tensor, p: float, site: int) -> torch.Tensor:
     """Zero entries with probability `p` and scale the rest by 1 / (1 - p).
 
     Args:
-        rows: owned rows, [O, ...].
+        rows: the model's rows, [O, ...].
         site: number of the dropout site in the model; with (seed, training step, global vertex id, column) it is
             the key of a counter-based generator, so nothing is stored for the backward pass.
 
     Source: Philox 4x32-10, Salmon et al., SC'11.
     """
-    return _Dropout.apply(rows, graph.owned_ids, p, graph.seed, graph.step, site)
+    return _Dropout.apply(rows, graph.row_ids, p, graph.seed, graph.step, site)
 
 
 class _Dropout(torch.autograd.Function):

@@ -6,11 +6,9 @@ dx = the same aggregation over the transposed arcs, scales swapped
 d edge_weight[arc] = target_scale[v] * source_scale[u] * <dy[v], x[u]>
 """
 
-import numpy as np
 import torch
 
-from distgnn import kernels
-from distgnn.ops.aggregate import Block, RowScale
+from distgnn.ops.aggregate import RowScale
 
 FLOATS = (torch.float32, torch.float64)
 
@@ -28,12 +26,12 @@ def spmm(
 
     Args:
         graph: the DistGraph.
-        feats: owned rows, [O, ...], float32 or float64.
+        feats: the model's rows (owned ones, or with update on copies all local ones), [O, ...], float32 or float64.
         edge_weight: one weight per local arc, [A], same dtype; may require gradients.
         source_scale, target_scale: factors per vertex (`graph.degree_scale`), applied inside the kernel.
 
     Returns:
-        Owned rows, shape and dtype of `feats`.
+        The same rows, shape and dtype of `feats`.
 
     Raises:
         ValueError: for a dtype or a row count that does not fit.
@@ -59,8 +57,8 @@ def spmm(
 def _check(graph, feats: torch.Tensor, edge_weight: torch.Tensor | None) -> None:
     if feats.dtype not in FLOATS:
         raise ValueError(f"rows are {feats.dtype}: aggregation takes float32 or float64")
-    if len(feats) != graph.num_owned:
-        raise ValueError(f"{len(feats)} rows for a part of {graph.num_owned} owned vertices: give one row per vertex")
+    if len(feats) != graph.num_rows:
+        raise ValueError(f"{len(feats)} rows for a part with {graph.num_rows} rows: give one row per vertex")
     if edge_weight is None:
         return
     if edge_weight.numel() != graph.num_edges():
@@ -95,28 +93,7 @@ class _Spmm(torch.autograd.Function):
         grad_rows, target_grads = aggregate(grads, weight, target_scale, source_scale, ctx.site)
         grad_weight = None
         if ctx.needs_input_grad[1]:
-            dots = _arc_dots(ctx.graph, rows.detach().numpy(), ctx.sources, grads, target_grads, *ctx.scales)
+            rows = rows.detach().numpy()
+            dots = ctx.graph.forward_arcs.arc_dots(rows, ctx.sources, grads, target_grads, *ctx.scales)
             grad_weight = torch.from_numpy(dots).view(edge_weight.shape)
         return torch.from_numpy(grad_rows), grad_weight, None, None, None, None
-
-
-def _arc_dots(graph, rows, sources, grads, target_grads, source_scale, target_scale) -> np.ndarray:
-    """target_scale[v] * source_scale[u] * <grads[v], rows[u]> of every local arc, [A]."""
-    arcs = graph.forward_arcs.arcs
-    out = np.empty(graph.num_edges(), rows.dtype)
-    sides = {
-        "owned_owned": (arcs.owned_owned, rows, "owned", grads, "owned"),
-        "owned_halo": (arcs.owned_halo, sources, "sources", grads, "owned"),
-        "halo_owned": (arcs.halo_owned, rows, "owned", target_grads, "targets"),
-        "halo_halo": (arcs.halo_halo, sources, "sources", target_grads, "targets"),
-    }
-    for block, source_rows, source_kind, target_rows, target_kind in sides.values():
-        source = source_rows if source_scale is None else source_rows * getattr(source_scale, source_kind)[:, None]
-        target = target_rows if target_scale is None else target_rows * getattr(target_scale, target_kind)[:, None]
-        _block_dots(block, source, target, out)
-    return out
-
-
-def _block_dots(block: Block, source: np.ndarray, target: np.ndarray, out: np.ndarray) -> None:
-    arcs = slice(block.first_arc, block.first_arc + block.num_arcs)
-    out[arcs] = kernels.sddmm(block.indptr, block.indices, source, target)

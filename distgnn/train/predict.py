@@ -24,7 +24,7 @@ def write_predictions(graph, logits: torch.Tensor, out: str, classes: bool = Fal
     Raises:
         InputError: on every rank, where the file cannot be written; nothing is left behind.
     """
-    rows = _rows(graph, logits, classes)
+    rows = _rows(graph, logits[: graph.num_owned], classes)
     target, partial = Path(out), Path(out + ".partial")
     everything = None
     with raise_together(graph.comm):

@@ -6,10 +6,10 @@ import numpy as np
 import torch
 from mpi4py import MPI
 
-from distgnn import kernels
 from distgnn.comm import sum_over_ranks
 from distgnn.config import num_threads
-from distgnn.graph import DistGraph, use_threads
+from distgnn.graph import DistGraph
+from distgnn.load import use_threads
 from distgnn.partition import VertexCut, local_part
 from distgnn.train.gradients import GradientBuffer
 from distgnn.train.loss import rank_loss
@@ -31,19 +31,20 @@ class Report:
         self.rows.append((name, f"{'ok' if ok else 'FAILED'}: {finding}"))
 
 
-def check_installation(graph_data, model: torch.nn.Module, comm: MPI.Comm | None = None) -> Report:
+def check_installation(kernel_results: list[tuple], graph_data, model: torch.nn.Module) -> Report:
     """Check kernels, MPI and one exact training step on the ranks that are there.
 
     Collective: yes.
 
     Args:
+        kernel_results: what `kernels.self_check` found on this rank.
         graph_data: a small `GraphData` with features, labels and a train split.
         model: takes (graph, feats) and gives logits; the same on every rank.
     """
-    comm = comm or MPI.COMM_WORLD
+    comm = MPI.COMM_WORLD
     use_threads(num_threads())
     report = Report(comm.rank)
-    _check_kernels(comm, report)
+    _check_kernels(comm, kernel_results, report)
     names = versions()
     total = comm.allreduce(comm.rank)
     report.add("MPI", total == comm.size * (comm.size - 1) // 2, f"{names['mpi']}, {comm.size} ranks")
@@ -53,8 +54,7 @@ def check_installation(graph_data, model: torch.nn.Module, comm: MPI.Comm | None
     return report
 
 
-def _check_kernels(comm: MPI.Comm, report: Report) -> None:
-    results = kernels.self_check()
+def _check_kernels(comm: MPI.Comm, results: list[tuple], report: Report) -> None:
     wrong = [name for name, ok, _ in results if not ok]
     wrong = sorted({name for names in comm.allgather(wrong) for name in names})
     worst = comm.allreduce(max(error for _, _, error in results), op=MPI.MAX)

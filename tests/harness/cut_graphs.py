@@ -3,6 +3,7 @@
 import numpy as np
 from mpi4py import MPI
 
+from distgnn.copies import CopyGraph
 from distgnn.datasets import GraphData
 from distgnn.graph import DistGraph
 from distgnn.partition import VertexCut, local_part
@@ -61,7 +62,8 @@ def dist_graph(graph: GraphData, comm: MPI.Comm, cut: VertexCut | None = None, *
     edges = graph.edge_list(options.pop("direction", "stored"), options.pop("self_loops", "keep"))
     cut = cut or random_cut(edges, comm.size)
     local = local_part(graph, edges, cut, comm.rank)
-    return DistGraph(local, comm, **{"dtype": "float64"} | options)
+    kind = CopyGraph if options.pop("update", "owners") == "copies" else DistGraph
+    return kind(local, comm, **{"dtype": "float64"} | options)
 
 
 def whole_graph(graph: GraphData, **options) -> DistGraph:
@@ -71,7 +73,7 @@ def whole_graph(graph: GraphData, **options) -> DistGraph:
 
 def gather_rows(graph: DistGraph, rows) -> np.ndarray:
     """Owned rows of all ranks in the order of global ids, on every rank."""
-    pieces = graph.comm.allgather((graph.owned_ids, np.asarray(rows)))
+    pieces = graph.comm.allgather((graph.owned_ids, np.asarray(rows)[: graph.num_owned]))
     everything = np.empty((graph.num_global_nodes, *pieces[0][1].shape[1:]), pieces[0][1].dtype)
     for ids, theirs in pieces:
         everything[ids] = theirs

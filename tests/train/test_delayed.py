@@ -22,7 +22,7 @@ def model_for(graph, layers: int = 3):
 
 def set_delay_0(graph) -> None:
     """Replace the delayed exchanges by ones of delay 0 without warm-up."""
-    bins = make_bins(graph.local.plan, 1, graph.comm)
+    bins = make_bins(graph.plan, 1, graph.comm)
     graph._delayed = (
         DelayedExchange(graph.exchange, bins, 0, 0),
         DelayedExchange(graph.transposed_exchange, [one.transposed() for one in bins], 0, 0),
@@ -95,3 +95,25 @@ def test_cora_learns_as_well_with_delayed_rows(comm, data_root):
         model = build_model(ModelConfig(hidden_feats=64, num_layers=2), graph.num_feats, graph.num_classes)
         found[algorithm] = Trainer(model, graph, TrainConfig(epochs=100)).fit().summary["valid_metric"]
     assert abs(found["cd-5"] - found["cd-0"]) < 0.03  # of 500 vertices, one seed: 2 standard deviations are 3.5 points
+
+
+@pytest.mark.mpi(1, 2, 3)
+def test_update_on_copies_is_as_exact(comm):
+    owners, logits = losses_and_weights(dist_graph(random_graph(1), comm))
+    copies, same_logits = losses_and_weights(dist_graph(random_graph(1), comm, update="copies"))
+    np.testing.assert_allclose(copies.losses, owners.losses, rtol=1e-10)
+    np.testing.assert_allclose(same_logits, logits, rtol=1e-6, atol=1e-8)  # after 8 Adam steps
+    uncached, _ = losses_and_weights(dist_graph(random_graph(1), comm, update="copies", cache_first=False))
+    np.testing.assert_allclose(uncached.losses, owners.losses, rtol=1e-10)
+
+
+@pytest.mark.mpi(2, 3)
+@pytest.mark.parametrize("algorithm", ["cd-2", "0c"])
+def test_copies_under_every_algorithm_repeat_to_the_bit(comm, algorithm):
+    options = {"update": "copies", "algorithm": algorithm}
+    runs = [losses_and_weights(dist_graph(random_graph(1), comm, **options))[0] for _ in range(2)]
+    assert runs[0].losses == runs[1].losses
+    exact, _ = losses_and_weights(dist_graph(random_graph(1), comm))
+    assert runs[0].losses != exact.losses
+    if algorithm == "0c":
+        assert runs[0].summary["sent_bytes_per_epoch"] == 0

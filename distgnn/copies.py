@@ -1,0 +1,74 @@
+"""CopyGraph: update on copies, the form of the DistGNN paper. The model sees owned rows and halo copies alike.
+
+Legend: O owned rows, H halo copies, V = O + H local rows, D width.
+
+Every copy applies the same dense layers to the same sums; loss and metrics count owned rows only. It is kept for
+comparison: cd-0 is as exact as with update on owners, and 0c exists in this form only.
+
+Source: Md et al., DistGNN, SC'21.
+"""
+
+import numpy as np
+import torch
+
+from distgnn.comm.copies import plan_to_all_copies
+from distgnn.graph import DistGraph
+from distgnn.ops.aggregate import RowScale
+from distgnn.ops.aggregate_copies import CopyAggregator, arcs_of_all_rows, transposed_all_rows
+from distgnn.partition import ExchangePlan
+
+
+class CopyGraph(DistGraph):
+    """A DistGraph whose rows are [owned | halo copies]; it takes the same arguments.
+
+    Notes:
+        Features of halo copies come by one broadcast at the start. Layers that need more than sums and means of
+        neighbours (max, attention) are for update on owners.
+    """
+
+    def _count_rows(self) -> int:
+        return self.local.num_rows
+
+    def _make_plan(self) -> ExchangePlan:
+        return plan_to_all_copies(self.local.plan, self.local.halo_counts)
+
+    def _make_forward_arcs(self) -> CopyAggregator:
+        return self._aggregator(arcs_of_all_rows(self.local), backward=False)
+
+    def backward_arcs(self, weighted: bool) -> CopyAggregator:
+        """The aggregator over transposed arcs, made when first needed."""
+        if True not in self._backward_arcs:
+            self._backward_arcs[True] = self._aggregator(transposed_all_rows(self.forward_arcs.block), backward=True)
+        return self._backward_arcs[True]
+
+    def _aggregator(self, block, backward: bool) -> CopyAggregator:
+        exchange = self.transposed_exchange if backward else self.exchange
+        targets, silent = self.local.target_halo_rows, self.algorithm.silent
+        return CopyAggregator(block, exchange, self._delayed[backward], targets, self.num_owned, backward, silent)
+
+    def _all_rows(self, column: torch.Tensor | None, fill) -> torch.Tensor | None:
+        if column is None:
+            return None
+        rest = torch.full((self.num_rows - len(column), *column.shape[1:]), fill, dtype=column.dtype)
+        return torch.cat([column, rest])
+
+    def _feats_of_rows(self, feats: torch.Tensor | None) -> torch.Tensor | None:
+        if feats is None:
+            return None
+        self.exchange.start_broadcast(feats.numpy())
+        return torch.cat([feats, torch.from_numpy(self.exchange.finish_broadcast())])
+
+    def degree_scale(self, kind: str, power: float, offset: int = 0) -> RowScale:
+        """As in DistGraph, over local rows; under 0c it also has the degrees in this rank's own arcs."""
+        key = (kind, power, offset)
+        if key not in self._degree_scales:
+            degrees = self.local.in_degrees if kind == "in" else self.local.out_degrees
+            block = self.forward_arcs.block
+            own = np.diff(block.indptr) if kind == "in" else np.bincount(block.indices, minlength=self.num_rows)
+            local = self._scale_of(own, power, offset) if self.algorithm.silent else None
+            self._degree_scales[key] = self._scale_of(degrees, power, offset, local)
+        return self._degree_scales[key]
+
+    def _scale_of(self, degrees: np.ndarray, power: float, offset: int, local: RowScale | None = None) -> RowScale:
+        factors = self._factors(degrees, power, offset)
+        return RowScale(factors, factors, factors, local)

@@ -1,0 +1,60 @@
+"""Loading one rank's part of a partition folder as the graph a model sees."""
+
+import torch
+from mpi4py import MPI
+
+from distgnn import kernels
+from distgnn.comm import abort_on_uncaught, check_same, raise_together
+from distgnn.config import Algorithm, num_threads
+from distgnn.copies import CopyGraph
+from distgnn.errors import RunError
+from distgnn.graph import DistGraph
+from distgnn.partition import load_part, read_manifest
+
+
+def load(
+    folder: str,
+    algorithm: str = "cd-0",
+    comm: MPI.Comm | None = None,
+    update: str | None = None,
+    **options,
+) -> DistGraph:
+    """Load this rank's part of a partition folder.
+
+    Collective: yes, over `comm` (default: all ranks).
+
+    Args:
+        algorithm: "cd-0", "cd-r" or "0c".
+        update: who updates a vertex: "owners" (default) or "copies" (the DistGNN paper's form; 0c needs it).
+        options: further arguments of `DistGraph` (warmup_epochs, dtype, seed, cache_first, debug).
+
+    Raises:
+        RunError: on every rank, where the rank count is not the number of parts or ranks see different partitions.
+        PartitionFormatError: on every rank, where a file is missing or damaged.
+    """
+    comm = comm or MPI.COMM_WORLD
+    abort_on_uncaught(comm)
+    update = Algorithm.parse(algorithm).check_update(update)
+    use_threads(num_threads())
+    with raise_together(comm):
+        manifest = read_manifest(folder)
+        check_rank_count(folder, manifest["num_parts"], comm.size)
+    check_same(comm, {"partition": manifest["sha256"]}, "give every rank the same partition folder")
+    with raise_together(comm):
+        local = load_part(folder, comm.rank)
+    kind = CopyGraph if update == "copies" else DistGraph
+    return kind(local, comm, algorithm=algorithm, **options)
+
+
+def check_rank_count(folder: str, num_parts: int, num_ranks: int) -> None:
+    """One rank per part, or a RunError that says what to start."""
+    if num_parts != num_ranks:
+        raise RunError(
+            f"{folder} has {num_parts} parts but {num_ranks} ranks are running: "
+            f"start {num_parts} ranks, or partition again with --parts {num_ranks}"
+        )
+
+
+def use_threads(count: int) -> None:
+    torch.set_num_threads(count)
+    kernels.set_num_threads(count)

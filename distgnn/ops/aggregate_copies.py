@@ -1,0 +1,136 @@
+"""Aggregation with update on copies, the form of the DistGNN paper: every copy of a vertex gets the whole sum.
+
+Legend: O owned rows, H halo copies, V = O + H local rows, T target halos, D width.
+
+    forward                                         backward (transposed)
+    local arcs: all V rows from all V rows          owners add the gradients of all their copies
+    target halos' partial sums -> owners, added     sums -> target halos (source-only copies: zero)
+    owners' sums -> all halo copies                 transposed local arcs
+
+The pair of exchanges is its own mirror image, so the gradient is exact. Under 0c nothing is exchanged and each copy
+keeps what its own arcs give it.
+
+Source: Md et al., DistGNN, SC'21, section 5 (cd-0, 0c).
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from distgnn import kernels
+from distgnn.comm import DelayedExchange, Exchange
+from distgnn.ops.aggregate import Block, Factors, RowScale, Site, run_block
+from distgnn.partition import LocalGraph
+
+
+def arcs_of_all_rows(local: LocalGraph) -> Block:
+    """One CSR over all local rows [V]; `positions` maps to the local arc numbering."""
+    rows = {"owned": np.arange(local.num_owned, dtype=np.int32)}
+    columns = rows | {"halo": local.source_halo_rows}
+    rows = rows | {"halo": local.target_halo_rows}
+    sources, targets = [], []
+    for name, block in local.blocks.items():
+        target_kind, source_kind = name.split("_")
+        sources.append(columns[source_kind][block.indices])
+        targets.append(np.repeat(rows[target_kind], np.diff(block.indptr)))
+    return Block(*_csr(np.concatenate(sources), np.concatenate(targets), local.num_rows))
+
+
+def _csr(sources: np.ndarray, targets: np.ndarray, num_rows: int):
+    indptr, indices, arcs = kernels.csr_from_edges(sources, targets, num_rows)
+    return indptr, indices, 0, arcs
+
+
+def transposed_all_rows(block: Block) -> Block:
+    """The same arcs turned round."""
+    indptr, indices, positions = kernels.transpose_csr(block.indptr, block.indices, len(block.indptr) - 1)
+    return Block(indptr, indices, 0, block.positions[positions])
+
+
+@dataclass
+class CopyAggregator:
+    """One direction of aggregation with update on copies.
+
+    Collective: `__call__`, unless `silent` and in a training step.
+
+    Args:
+        block: arcs over all local rows, forward or transposed.
+        exchange: forward: broadcast to all copies, reduce from target halos; backward: its transpose.
+        delayed: the same under cd-r.
+        target_rows: local rows of target halos, [T].
+        backward: exchange first, aggregate then.
+        silent: 0c, nothing is exchanged in training steps.
+    """
+
+    block: Block
+    exchange: Exchange
+    delayed: DelayedExchange | None
+    target_rows: np.ndarray
+    num_owned: int
+    backward: bool
+    silent: bool
+
+    @property
+    def num_arcs(self) -> int:
+        """Local arcs."""
+        return self.block.num_arcs
+
+    def __call__(
+        self,
+        rows: np.ndarray,
+        edge_weight: np.ndarray | None = None,
+        source_scale: RowScale | None = None,
+        target_scale: RowScale | None = None,
+        site: Site | None = None,
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Aggregate local `rows` [V, D]; returns [V, D] and the rows that gradients of edge weights need, [V, D]."""
+        alone = self.silent and site is not None
+        if alone:
+            source_scale, target_scale = _local(source_scale), _local(target_scale)
+        if self.backward and not alone:
+            rows = self._add_copies_then_tell_targets(rows, site)
+        out = np.empty_like(rows)
+        factors = Factors(edge_weight, source_scale, target_scale).of("owned", "owned")
+        halo, owned = slice(self.num_owned, len(rows)), slice(0, self.num_owned)
+        counters = self.exchange.transport.counters
+        run_block(counters, self.block, rows, out, factors, halo)
+        if self.backward or alone:
+            run_block(counters, self.block, rows, out, factors, owned)
+            return out, rows
+        exchange = self._exchange_at(site)
+        targets = kernels.pack_rows(out, self.target_rows, out=exchange.target_rows(out))
+        exchange.start_reduce(targets)
+        run_block(counters, self.block, rows, out, factors, owned)
+        exchange.finish_reduce(out[owned])
+        exchange.start_broadcast(out[owned])
+        out[halo] = exchange.finish_broadcast()
+        return out, rows
+
+    def _add_copies_then_tell_targets(self, grads: np.ndarray, site: Site | None) -> np.ndarray:
+        """The exchanges' transpose: [V, D] gradients of totals to [V, D] gradients of local partial sums."""
+        exchange = self._exchange_at(site)
+        copies = exchange.target_rows(grads)
+        copies[:] = grads[self.num_owned :]
+        exchange.start_reduce(copies)
+        partial = np.zeros_like(grads)
+        partial[: self.num_owned] = grads[: self.num_owned]
+        exchange.finish_reduce(partial[: self.num_owned])
+        exchange.start_broadcast(partial[: self.num_owned])
+        partial[self.target_rows] = exchange.finish_broadcast()
+        return partial
+
+    def _exchange_at(self, site: Site | None) -> Exchange | DelayedExchange:
+        return self.exchange if site is None or self.delayed is None else self.delayed.at(site.number, site.epoch)
+
+    def arc_dots(self, rows, _sources, grads, partial_grads, source_scale, target_scale) -> np.ndarray:
+        """target_scale[v] * source_scale[u] * <gradient of v's partial sum, rows[u]> of every local arc, [A]."""
+        source = rows if source_scale is None else rows * source_scale.owned[:, None]
+        target = partial_grads if target_scale is None else partial_grads * target_scale.owned[:, None]
+        out = np.empty(self.num_arcs, rows.dtype)
+        block = self.block
+        kernels.sddmm(block.indptr, block.indices, source, target, out=out, edge_ids=block.positions)
+        return out
+
+
+def _local(scale: RowScale | None) -> RowScale | None:
+    return scale if scale is None or scale.local is None else scale.local
