@@ -1,0 +1,78 @@
+"""Runs the installed program as a user does, and says on what machine. Shared by the scripts beside it."""
+
+import json
+import os
+import platform
+import shutil
+import subprocess
+import sys
+from importlib import metadata
+from pathlib import Path
+
+from distgnn.launch import find_mpiexec, mpi_flavor, mpiexec_command, rank_environment, threads_per_rank
+
+CHECKOUT = Path(__file__).resolve().parents[3]
+DATA_ROOT = os.environ.get("DISTGNN_DATA") or str(CHECKOUT.parent / "shared" / "data")
+
+
+def distgnn(*words, check: bool = True, **environment: str) -> subprocess.CompletedProcess:
+    """Run `distgnn WORDS` in a process of its own; its output is captured. Exits with its message where it fails."""
+    command = [str(Path(sys.executable).with_name("distgnn")), *map(str, words)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env=os.environ | environment)
+    if check and done.returncode:
+        sys.exit(f"{' '.join(command)}\nexit code {done.returncode}\n{done.stderr.strip()}")
+    return done
+
+
+def on_ranks(num_ranks: int, *words) -> None:
+    """Run `python WORDS` on ranks as the program starts its own: equal shares of the cores."""
+    mpiexec = find_mpiexec()
+    flavor = mpi_flavor(mpiexec)
+    environment = os.environ | rank_environment(num_ranks, threads_per_rank(num_ranks), flavor)
+    command = [*mpiexec_command(mpiexec, flavor, num_ranks), sys.executable, *map(str, words)]
+    subprocess.run(command, check=True, env=environment)
+
+
+def partition(source, num_parts: int, out: Path, *words) -> dict:
+    """Cut into `out` (kept where it is already there); returns partition.json."""
+    if not (out / "partition.json").is_file():
+        distgnn("partition", source, "--parts", num_parts, "--out", out, "--data-root", DATA_ROOT, "--quiet", *words)
+    return json.loads((out / "partition.json").read_text())
+
+
+def train(parts: Path, run_dir: Path, *words) -> dict:
+    """Train into `run_dir`, replacing it; returns summary.json with `losses` and `epoch_seconds` of every epoch."""
+    shutil.rmtree(run_dir, ignore_errors=True)
+    distgnn("train", parts, "--run-dir", run_dir, "--quiet", *words)
+    summary = json.loads((run_dir / "summary.json").read_text())
+    if (run_dir / "metrics.jsonl").is_file():
+        lines = [json.loads(line) for line in (run_dir / "metrics.jsonl").read_text().splitlines()]
+        summary |= {"losses": [line["loss"] for line in lines], "epoch_seconds": [line["seconds"] for line in lines]}
+    return summary
+
+
+def machine() -> dict[str, str]:
+    """What a number depends on: processor, memory, versions, commit."""
+    git = ["git", "-C", str(CHECKOUT), "describe", "--always", "--dirty"]
+    commit = subprocess.run(git, capture_output=True, text=True, check=False).stdout.strip()
+    packages = ("torch", "numba", "numpy", "mpi4py", "mpich", "dgl")
+    return {
+        "processor": f"{_processor()}, {os.cpu_count()} cores",
+        "memory": f"{os.sysconf('SC_PAGE_SIZE') * os.sysconf('SC_PHYS_PAGES') / 2**30:.0f} GiB",
+        "python": platform.python_version(),
+        **{name: metadata.version(name) for name in packages},
+        "commit": commit,
+    }
+
+
+def _processor() -> str:
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:
+        return platform.processor()
+    return next((line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")), "unknown")
+
+
+def print_machine() -> None:
+    """One line per fact, as a head for what follows."""
+    print("; ".join(f"{name} {value}" for name, value in machine().items()), flush=True)
