@@ -1,1 +1,1 @@
-"""To be written."""
+"""Floor 8: measurements that stay in the program, behind `distgnn bench` and `distgnn bench-kernels`."""

@@ -114,4 +114,4 @@ def print_columns(title: str, columns: list[str], rows: list[list[str]]) -> None
         table.add_column(column, justify="right", no_wrap=True)
     for row in rows:
         table.add_row(*row)
-    Console(width=None if sys.stdout.isatty() else 120).print(table, highlight=False)
+    Console(width=None if sys.stdout.isatty() else 160).print(table, highlight=False)

@@ -2,7 +2,7 @@
 
 import time
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 
 
 @dataclass
@@ -22,6 +22,10 @@ class Counters:
             yield
         finally:
             setattr(self, name, getattr(self, name) + time.perf_counter() - started)
+
+    def copy(self) -> "Counters":
+        """The totals of now."""
+        return replace(self)
 
     def since(self, before: "Counters") -> dict[str, float]:
         """What was added since the copy `before` was made."""

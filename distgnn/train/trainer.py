@@ -10,7 +10,7 @@ import statistics
 import time
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import torch
 from torch import nn
@@ -105,12 +105,12 @@ class Trainer:
         """
         result = TrainResult()
         for epoch in range(self.config.epochs):
-            record = self._epoch(epoch)
+            record = self.train_epoch(epoch)
             if not math.isfinite(record["loss"]):
                 raise on_all_ranks(_not_a_number(record))
             stop = False
             if epoch == self.config.epochs - 1 or (epoch + 1) % self.config.eval_every == 0:
-                record |= evaluate(self.graph, self.predict(), self.metric)
+                record |= self.evaluate()
                 stop = self._keep_if_best(epoch, record)
             result.records.append(record)
             self._report(record)
@@ -122,15 +122,20 @@ class Trainer:
         self._finish(result.summary)
         return result
 
+    def evaluate(self) -> dict[str, float | None]:
+        """Exact metrics of the model as it is now. Collective: yes."""
+        return evaluate(self.graph, self.predict(), self.metric)
+
     def predict(self) -> torch.Tensor:
         """Logits of owned rows, [O, C], with the model as it is now, in evaluation mode. Collective: yes."""
         self.model.eval()
         with torch.no_grad():
             return self.model(self.graph, self.graph.feats)
 
-    def _epoch(self, epoch: int) -> dict:
+    def train_epoch(self, epoch: int) -> dict:
+        """One pass over the whole graph and one optimiser step; returns its record. Collective: yes."""
         graph = self.graph
-        before, started = replace(graph.transport.counters), time.perf_counter()
+        before, started = graph.transport.counters.copy(), time.perf_counter()
         graph.step = epoch
         self.model.train()
         self.gradients.zero()

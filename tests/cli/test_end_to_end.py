@@ -1,25 +1,13 @@
 """The commands as a user types them, with real ranks."""
 
 import json
-import os
 import subprocess
 import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
-
-
-def distgnn(*words, under: int = 0, timeout: float = 120) -> subprocess.CompletedProcess:
-    """Run the program in a process of its own, by itself or under `mpiexec -n UNDER`."""
-    from distgnn.launch import find_mpiexec, mpi_flavor, mpiexec_command
-
-    command = [sys.executable, "-m", "distgnn.cli", *map(str, words)]
-    if under:
-        mpiexec = find_mpiexec()
-        command = [*mpiexec_command(mpiexec, mpi_flavor(mpiexec), under), *command]
-    environment = os.environ | {"OMP_NUM_THREADS": "1"}
-    return subprocess.run(command, capture_output=True, text=True, timeout=timeout, env=environment, check=False)
+from command import distgnn
 
 
 def one_line_error(done: subprocess.CompletedProcess, says: str) -> None:

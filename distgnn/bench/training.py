@@ -1,0 +1,124 @@
+"""`distgnn bench`: what does avoiding communication buy? Algorithms side by side on the ranks of one partition.
+
+Every algorithm gets a graph, a model and an optimiser of its own; then they train in turn, a few epochs each, so that
+whatever else the machine does meets all of them. The first epochs of each (compilation, warm-up of a schedule) are not
+counted. `paper` is the form of the DistGNN paper: cd-0, update on copies, every layer exchanged in every epoch.
+"""
+
+import statistics
+
+import numpy as np
+import torch
+
+from distgnn.bench.contenders import EXACT, PAPER, Contender
+from distgnn.config import ModelConfig, TrainConfig, num_threads
+from distgnn.load import load
+from distgnn.nn import build_model
+from distgnn.train.machine import peak_rss_bytes
+from distgnn.train.trainer import Trainer
+
+UNCOUNTED_EPOCHS = 2
+EPOCHS_IN_TURN = 3
+
+
+class Runner:
+    """One contender at work: trains epochs when it is its turn, and keeps what they cost.
+
+    Collective: everything.
+    """
+
+    def __init__(self, parts: str, contender: Contender, model: ModelConfig, config: TrainConfig):
+        self.contender = contender
+        options = {"update": contender.update, "cache_first": contender.cache_first, "seed": config.seed}
+        self.graph = load(parts, contender.algorithm, **options)
+        torch.manual_seed(config.seed)
+        network = build_model(model, self.graph.num_feats, self.graph.num_classes)
+        self.trainer = Trainer(network, self.graph, config)
+        self.costs: list[dict] = []
+        self.curve: list[dict] = []
+        self._epoch = 0
+
+    def train(self, epochs: int) -> None:
+        """Train some more epochs."""
+        for _ in range(epochs):
+            before = self.graph.transport.counters.copy()
+            record = self.trainer.train_epoch(self._epoch)
+            mine = self.graph.transport.counters.since(before)
+            ranks = self.graph.comm.allgather(mine)
+            means = {name: statistics.fmean(rank[name] for rank in ranks) for name in mine}
+            self.costs.append(record | means | {"max_rank_sent_bytes": max(rank["sent_bytes"] for rank in ranks)})
+            self.costs[-1]["sent_bytes"] = record["sent_bytes"]
+            self._epoch += 1
+
+    def evaluate(self) -> None:
+        """Add the exact metrics of now to the curve."""
+        metrics = self.trainer.evaluate()
+        seconds = sum(cost["seconds"] for cost in self.costs)
+        self.curve.append({"epoch": self._epoch, "seconds": seconds, "loss": self.costs[-1]["loss"]} | metrics)
+
+    def row(self) -> dict:
+        """The contender's row, without speed-ups."""
+        counted = self.costs[UNCOUNTED_EPOCHS:]
+        seconds = [cost["seconds"] for cost in counted]
+        quarter, three_quarters = np.percentile(seconds, [25, 75])
+        median = {name: statistics.median(cost[name] for cost in counted) for name in counted[0]}
+        spent = ("aggregate_seconds", "pack_seconds", "wait_seconds")
+        return {
+            "name": self.contender.name,
+            "algorithm": self.contender.algorithm,
+            "update": self.contender.update,
+            "wire": "float32",
+            "ranks": self.graph.num_ranks,
+            "threads": num_threads(),
+            "epoch_seconds_median": median["seconds"],
+            "epoch_seconds_iqr": float(three_quarters - quarter),
+            "dense_seconds": max(0.0, median["seconds"] - sum(median[name] for name in spent)),
+            **{name: median[name] for name in spent},
+            "sent_bytes_per_epoch": int(median["sent_bytes"]),
+            "max_rank_sent_bytes": int(median["max_rank_sent_bytes"]),
+            "peak_rss_bytes": max(self.graph.comm.allgather(peak_rss_bytes())),
+            "final_metric": self.curve[-1]["test_metric"] if self.curve else None,
+        }
+
+
+def run(
+    parts: str, contenders: list[Contender], model: ModelConfig, config: TrainConfig, rounds: int, accuracy: bool
+) -> list[dict]:
+    """Rows of bench.json for one partition folder.
+
+    Collective: yes, with one rank per part.
+
+    Args:
+        config: seed and optimiser; its `epochs` are trained by each contender when `accuracy` is on.
+        rounds: turns of `EPOCHS_IN_TURN` epochs that each contender gets.
+        accuracy: train all epochs, evaluating every `eval_every`, and report the curve.
+    """
+    runners = [Runner(parts, contender, model, config) for contender in contenders]
+    for runner in runners:
+        runner.train(UNCOUNTED_EPOCHS)
+    for _ in range(rounds):
+        for runner in runners:
+            runner.train(EPOCHS_IN_TURN)
+    if accuracy:
+        for runner in runners:
+            _train_to_the_end(runner, config)
+    rows = [runner.row() for runner in runners]
+    for runner, row in zip(runners, rows, strict=True):
+        row["curve"] = runner.curve
+        runner.graph.drain()
+    return with_speedups(rows)
+
+
+def _train_to_the_end(runner: Runner, config: TrainConfig) -> None:
+    while runner._epoch < config.epochs:
+        runner.train(min(config.eval_every, config.epochs - runner._epoch))
+        runner.evaluate()
+
+
+def with_speedups(rows: list[dict]) -> list[dict]:
+    """Rows with the ratios to the exact run and to the paper's form."""
+    seconds = {row["name"]: row["epoch_seconds_median"] for row in rows}
+    for row in rows:
+        row["speedup_vs_exact"] = seconds[EXACT] / row["epoch_seconds_median"]
+        row["speedup_vs_paper"] = seconds[PAPER] / row["epoch_seconds_median"]
+    return rows

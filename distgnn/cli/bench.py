@@ -1,0 +1,133 @@
+"""`distgnn bench`: algorithms side by side, on one partition folder or on several (scaling)."""
+
+import json
+import os
+import platform
+import subprocess
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from distgnn.cli.display import human_bytes, human_seconds, human_share, print_columns
+from distgnn.config import ModelConfig, TrainConfig
+
+COLUMNS = [
+    "ranks",
+    "algorithm",
+    "update",
+    "epoch",
+    "± iqr",
+    "aggregate",
+    "dense",
+    "pack",
+    "wait",
+    "sent/epoch",
+    "memory",
+    "× exact",
+    "× paper",
+    "metric",
+]
+
+
+def register(app: typer.Typer) -> None:
+    app.command()(bench)
+
+
+def bench(
+    parts: Annotated[list[str], typer.Argument(help="Partition folders; several of one graph show scaling.")],
+    algorithms: str = typer.Option("cd-0,cd-1,cd-5,0c", help="Names, each with /owners or /copies if wanted."),
+    model: str = typer.Option("sage", help="sage or gcn."),
+    num_layers: int = typer.Option(3, help="Convolutions."),
+    hidden_feats: int = typer.Option(256, help="Width of hidden layers."),
+    rounds: int = typer.Option(4, help="Turns of 3 epochs that each algorithm gets."),
+    accuracy: bool = typer.Option(False, help="Train all epochs and report final metric and curve."),
+    epochs: int = typer.Option(200, help="Epochs with --accuracy."),
+    lr: float = typer.Option(0.01, help="Learning rate of Adam."),
+    eval_every: int = typer.Option(10, help="Epochs between evaluations with --accuracy."),
+    seed: int = typer.Option(0, help="Of weights and dropout masks."),
+    threads: int | None = typer.Option(None, help="Threads per rank [default: cores / ranks]."),
+    out: str = typer.Option("bench.json", help="File to write."),
+) -> None:
+    """Measure what each algorithm costs and buys, side by side in one run; writes bench.json."""
+    from distgnn.bench.contenders import parse_contenders
+    from distgnn.cli.ranks import checked_together, run_on_ranks
+    from distgnn.errors import InputError
+    from distgnn.partition import read_manifest
+    from distgnn.train.run_folder import replace_file
+
+    config = TrainConfig(epochs=epochs, lr=lr, eval_every=eval_every, seed=seed)
+    sizes = ModelConfig(model, hidden_feats, num_layers)
+    with checked_together():
+        config.check()
+        sizes.check()
+        if rounds < 1:
+            raise InputError(f"rounds is {rounds}: expected at least 1")
+        contenders = parse_contenders(algorithms)
+        manifests = [read_manifest(folder) for folder in parts]
+        if not Path(out).resolve().parent.is_dir():
+            raise InputError(f"cannot write {out}: its folder does not exist")
+    if len(parts) > 1:
+        rows = _one_job_per_folder(parts, sys.argv[1:], out)
+    else:
+        code = run_on_ranks(sys.argv[1:], manifests[0]["num_parts"], threads)
+        if code is not None:
+            raise typer.Exit(code)
+        from distgnn.bench.training import run
+
+        rows = run(parts[0], contenders, sizes, config, rounds, accuracy)
+        if _rank() != 0:
+            return
+    report = {"machine": _machine(), "graph": manifests[0]["name"], "command": sys.argv[1:], "rows": rows}
+    replace_file(Path(out), json.dumps(report, indent=1).encode())
+    print_columns(
+        f"{manifests[0]['name']}, {model} {num_layers} × {hidden_feats}", COLUMNS, [_cells(row) for row in rows]
+    )
+
+
+def _one_job_per_folder(parts: list[str], argv: list[str], out: str) -> list[dict]:
+    """Run the same command for each folder, one after the other, and collect the rows."""
+    options = [word for word in argv[1:] if word not in parts]
+    rows = []
+    for folder in parts:
+        one = f"{out}.part"
+        command = [sys.executable, "-m", "distgnn.cli", "bench", folder, *options, "--out", one]
+        done = subprocess.run(command, stdout=subprocess.DEVNULL, check=False)
+        if done.returncode:
+            raise typer.Exit(done.returncode)
+        rows += json.loads(Path(one).read_text())["rows"]
+        Path(one).unlink()
+    return rows
+
+
+def _rank() -> int:
+    from mpi4py import MPI
+
+    return MPI.COMM_WORLD.rank
+
+
+def _machine() -> dict:
+    """What a reader needs to judge the numbers."""
+    model = ""
+    if os.path.exists("/proc/cpuinfo"):
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+        model = next((line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")), "")
+    return {"cpu": model, "cores": os.cpu_count(), "system": platform.platform()}
+
+
+def _cells(row: dict) -> list[str]:
+    spent = ("aggregate_seconds", "dense_seconds", "pack_seconds", "wait_seconds")
+    return [
+        f"{row['ranks']} × {row['threads']}",
+        row["name"],
+        row["update"],
+        human_seconds(row["epoch_seconds_median"]),
+        human_seconds(row["epoch_seconds_iqr"]),
+        *(human_seconds(row[name]) for name in spent),
+        human_bytes(row["sent_bytes_per_epoch"]),
+        human_bytes(row["peak_rss_bytes"]),
+        f"{row['speedup_vs_exact']:.2f}",
+        f"{row['speedup_vs_paper']:.2f}",
+        human_share(row["final_metric"]),
+    ]

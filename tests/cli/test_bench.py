@@ -1,0 +1,51 @@
+"""`distgnn bench`: rows for every algorithm, the exact run and the paper's form; several folders show scaling."""
+
+import json
+
+import pytest
+from command import distgnn
+
+from distgnn.bench.contenders import parse_contenders
+from distgnn.errors import InputError
+
+NEEDED = (
+    "algorithm update wire ranks threads epoch_seconds_median epoch_seconds_iqr aggregate_seconds dense_seconds "
+    "pack_seconds wait_seconds sent_bytes_per_epoch max_rank_sent_bytes peak_rss_bytes final_metric speedup_vs_exact "
+    "speedup_vs_paper"
+).split()
+
+
+def test_names():
+    found = parse_contenders("cd-5, 0c,cd-2/copies")
+    assert [one.name for one in found] == ["cd-0", "cd-5", "0c", "cd-2/copies", "paper"]
+    assert [one.update for one in found] == ["owners", "owners", "copies", "copies", "copies"]
+    assert [one.cache_first for one in found] == [True, True, True, True, False]
+    for wrong, says in {
+        "": "no algorithms",
+        "fast": "unknown algorithm",
+        "0c/owners": "needs update on copies",
+    }.items():
+        with pytest.raises(InputError, match=says):
+            parse_contenders(wrong)
+
+
+@pytest.mark.slow
+def test_scaling_over_two_folders_with_accuracy(parts, two_parts, tmp_path):
+    out = tmp_path / "bench.json"
+    words = ["--algorithms", "cd-2,0c", "--rounds", 1, "--hidden-feats", 4, "--accuracy", "--epochs", 8]
+    done = distgnn("bench", parts, two_parts, *words, "--eval-every", 4, "--out", out)
+    assert done.returncode == 0, done.stderr
+    report = json.loads(out.read_text())
+    assert {"machine", "graph", "rows"} <= report.keys()
+    rows = report["rows"]
+    assert [row["ranks"] for row in rows] == [1] * 4 + [2] * 4
+    for row in rows:
+        assert set(NEEDED) <= row.keys()
+        assert 0 <= row["final_metric"] <= 1
+    two = {row["name"]: row for row in rows if row["ranks"] == 2}
+    assert two["cd-0"]["speedup_vs_exact"] == two["paper"]["speedup_vs_paper"] == 1
+    assert two["0c"]["sent_bytes_per_epoch"] == 0
+    sent = [two[name]["sent_bytes_per_epoch"] for name in ("0c", "cd-2", "cd-0", "paper")]
+    assert sent == sorted(set(sent))
+    assert two["cd-0"]["curve"][0]["loss"] == pytest.approx(two["paper"]["curve"][0]["loss"], rel=1e-3)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["bench.json", "graph", "parts", "parts-2"]

@@ -1,0 +1,17 @@
+"""The program in a process of its own, as a user starts it."""
+
+import os
+import subprocess
+import sys
+
+from distgnn.launch import find_mpiexec, mpi_flavor, mpiexec_command
+
+
+def distgnn(*words, under: int = 0, timeout: float = 120) -> subprocess.CompletedProcess:
+    """Run the program in a process of its own, by itself or under `mpiexec -n UNDER`."""
+    command = [sys.executable, "-m", "distgnn.cli", *map(str, words)]
+    if under:
+        mpiexec = find_mpiexec()
+        command = [*mpiexec_command(mpiexec, mpi_flavor(mpiexec), under), *command]
+    environment = os.environ | {"OMP_NUM_THREADS": "1"}
+    return subprocess.run(command, capture_output=True, text=True, timeout=timeout, env=environment, check=False)
