@@ -5,8 +5,9 @@ import warnings
 import pytest
 import torch
 from against_dgl import Inputs, num_arc_ids, run_ranks, run_whole, same
-from cut_graphs import DIRECTED, UNDIRECTED, dist_graph, random_graph
+from cut_graphs import DIRECTED, UNDIRECTED, dist_graph, random_cut, random_graph
 
+from distgnn.datasets import load_graph
 from distgnn.dgl_import import import_dgl
 
 WIDTH = 7
@@ -151,3 +152,32 @@ def test_module_runs_unchanged(comm, name):
     inputs = Inputs.random(data.num_nodes, num_arc_ids(data.edge_list()))
     expected = run_whole(data, model, inputs, call)
     same(run_ranks(dist_graph(data, comm, debug=True), model, inputs, call), expected)
+
+
+@pytest.mark.mpi(2, 3)
+@pytest.mark.parametrize("name", ["sage pool", "gin max", "gat weighted", "rgcn", "rgcn bdd", "gine", "appnp weighted"])
+def test_a_rank_without_vertices_and_arcs_takes_part(comm, name):
+    data = random_graph(12)
+    edges = data.edge_list()
+    cut = random_cut(edges, comm.size)
+    cut.owner[cut.owner == 1] = 0
+    cut.edge_part[cut.edge_part == 1] = 0
+    model, call = make(name), CASES[name][1]
+    inputs = Inputs.random(data.num_nodes, num_arc_ids(edges))
+    expected = run_whole(data, model, inputs, call)
+    graph = dist_graph(data, comm, cut, debug=True)
+    assert comm.rank != 1 or graph.num_nodes() == graph.num_edges() == 0
+    same(run_ranks(graph, model, inputs, call), expected)
+
+
+@pytest.mark.slow
+@pytest.mark.mpi(1, 2, 3, 4)
+@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("graph_name", ["cora", "tolokers"])
+def test_module_runs_unchanged_on_a_real_graph(comm, data_root, graph_name, name):
+    data = load_graph(graph_name, data_root)
+    edges = data.edge_list()
+    model, call = make(name), CASES[name][1]
+    inputs = Inputs.random(data.num_nodes, num_arc_ids(edges))
+    expected = run_whole(data, model, inputs, call)
+    same(run_ranks(dist_graph(data, comm), model, inputs, call), expected, rtol=1e-7, atol=1e-8)  # sums of 2,000 rows
