@@ -7,7 +7,7 @@ slow twin in `reference`.
 if __name__ != "distgnn.kernels":
     raise ImportError("this folder is the package distgnn.kernels: import that name")
 
-from . import reference
+from . import reference, reference_fused
 from .activation import activate, activate_backward
 from .aggregate import spmm
 from .arcs import edge_softmax, edge_softmax_backward, sddmm
@@ -43,6 +43,7 @@ __all__ = [
     "pack_rows",
     "permute_csr",
     "reference",
+    "reference_fused",
     "row_bytes",
     "sddmm",
     "self_check",

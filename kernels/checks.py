@@ -2,13 +2,17 @@
 
 import numpy as np
 
-from . import reference
+from . import reference, reference_fused
+from .activation import activate, activate_backward
 from .aggregate import spmm
-from .arcs import sddmm
+from .arcs import edge_softmax, edge_softmax_backward, sddmm
+from .attention import attention, attention_backward
+from .codecs import WIRES, decode_rows, encode_rows
 from .masks import dropout
 from .rows import add_rows, pack_rows
 from .structure import csr_from_edges, transpose_csr
 
+DRAW = {"seed": 1, "step": 2, "site": 3}
 TOLERANCE = {"float32": 1e-5, "float64": 1e-13}  # relative to the largest value; sums of at most 60 terms
 
 
@@ -26,25 +30,64 @@ def self_check(dtypes=("float32", "float64")):
     return results
 
 
-def warm(dtypes=("float32",)):
-    """Compile (or load from the cache) what training uses; raises if a kernel is wrong.
+def warm(dtypes=("float32",), widths=()):
+    """Compile (or load from the cache) what training uses, and refuse a kernel that is wrong.
 
-    Call it from one process before the others start: they then only load. It takes the place of no lock: several
-    processes that start cold compile each kernel once all the same, but wait for one another kernel by kernel.
+    Args: dtypes of self_check; widths: feature widths of the model; sums, gradients, masks and packing are compiled
+        for each (0.3 to 1 s a kernel when the cache is cold).
+    Raises: RuntimeError naming the first kernel that differs from its reference.
+    Notes: call it from one process before the others start; they then only load. Processes that start cold together
+        also compile each kernel once, under a file lock, but wait for one another.
     """
     for name, ok, error in self_check(dtypes):
         if not ok:
             raise RuntimeError(f"kernel {name} failed its self-check: relative error {error:.3g}")
+    indptr, indices, rows = np.array([0, 1]), np.zeros(1, np.int32), np.zeros(1, np.int32)
+    for dtype in dtypes:
+        for width in widths:
+            feats = np.ones((1, width), dtype)
+            spmm(indptr, indices, feats)
+            add_rows(feats, rows, pack_rows(feats, rows))
+            dropout(feats, rows, 0.5, **DRAW)
 
 
 class _Kernels:
+    """Every kernel under the name and arguments of its reference; those that write in place get copies."""
+
     csr_from_edges = staticmethod(csr_from_edges)
     transpose_csr = staticmethod(transpose_csr)
     spmm = staticmethod(spmm)
     sddmm = staticmethod(sddmm)
+    edge_softmax = staticmethod(edge_softmax)
+    edge_softmax_backward = staticmethod(edge_softmax_backward)
     pack_rows = staticmethod(pack_rows)
-    add_rows = staticmethod(lambda out, rows, packed: add_rows(out.copy(), rows, packed))
     dropout = staticmethod(dropout)
+    attention = staticmethod(attention)
+
+    def add_rows(self, out, rows, packed):
+        return add_rows(out.copy(), rows, packed)
+
+    def activate(self, feats, bias, norm, activation, p, row_ids, draw):
+        return activate(feats, bias, norm, activation=activation, p=p, row_ids=row_ids, **draw)
+
+    def activate_backward(self, grad, out, feats, bias, norm, stats, activation, p, row_ids, draw):
+        draw = {**draw, "activation": activation, "p": p, "row_ids": row_ids}
+        return activate_backward(grad, out, feats, bias, norm, stats, **draw)
+
+    def attention_backward(self, indptr, indices, feats, source, target, grad, top, sums, dots):
+        backward = transpose_csr(indptr, indices, len(feats))[:2]
+        return attention_backward((indptr, indices), backward, feats, source, target, grad, top, sums, dots)
+
+    def encode_decode(self, feats, rows, wire, row_ids, draw):
+        packed = encode_rows(feats, rows, wire, row_ids=row_ids, **draw)
+        return decode_rows(packed, wire, np.zeros((len(rows), feats.shape[1]), np.float32))
+
+
+class _References:
+    """The same names in numpy."""
+
+    def __getattr__(self, name):
+        return getattr(reference, name, None) or getattr(reference_fused, name)
 
 
 def _edges():
@@ -70,16 +113,50 @@ def _calls(dtype, indptr, indices):
     yield "sddmm dot", lambda m: m.sddmm(indptr, indices, feats, targets)
     yield "pack_rows", lambda m: m.pack_rows(feats, rows)
     yield "add_rows", lambda m: m.add_rows(feats, rows, targets[:20])
-    yield "dropout", lambda m: m.dropout(feats, ids, 0.3, seed=1, step=2, site=3)
+    yield "dropout", lambda m: m.dropout(feats, ids, 0.3, **DRAW)
+    scores, grad = weight[:296].reshape(-1, 4), weight[4:].reshape(-1, 4)
+    yield "edge_softmax", lambda m: m.edge_softmax(np.minimum(indptr, len(scores)), scores)
+    yield "edge_softmax_backward", lambda m: m.edge_softmax_backward(np.minimum(indptr, len(scores)), scores, grad)
+    yield from _fused_calls(feats, targets, indptr, indices, ids)
+    if dtype == np.float32:
+        bits = reference.to_bfloat16(feats)
+        yield "spmm sum bfloat16", lambda m: m.spmm(indptr, indices, bits)
+        yield "spmm max bfloat16", lambda m: m.spmm(indptr, indices, bits, "max")
+        for wire in WIRES:
+            yield f"codec {wire}", lambda m, wire=wire: m.encode_decode(feats, rows, wire, ids, DRAW)
+
+
+def _fused_calls(feats, targets, indptr, indices, ids):
+    """Activation with and without norm, attention and its gradients, on 41 sources, 40 targets, 37 columns."""
+    bias, gamma, beta = targets[:3]
+    for norm, name in ((None, "activate"), ((gamma, beta), "activate norm")):
+        options = "relu", 0.3, ids, DRAW
+        out, stats = reference_fused.activate(feats, bias, norm, *options)
+        out, stats = out.astype(feats.dtype), None if norm is None else stats.astype(feats.dtype)
+        yield name, lambda m, norm=norm, options=options: m.activate(feats, bias, norm, *options)
+        yield (
+            f"{name} backward",
+            lambda m, norm=norm, options=options, out=out, stats=stats: m.activate_backward(
+                feats[::-1].copy(), out, feats, bias, norm, stats, *options
+            ),
+        )
+    rows, grad = feats[:, :36].reshape(41, 4, 9), targets[:, :36].reshape(40, 4, 9)
+    scores = feats[:, 4:8].copy(), targets[:, 4:8].copy()
+    yield "attention", lambda m: m.attention(indptr, indices, rows, *scores)
+    out, top, sums = (a.astype(feats.dtype) for a in reference_fused.attention(indptr, indices, rows, *scores))
+    state = top, sums, (grad * out).sum(axis=2)
+    yield "attention backward", lambda m: m.attention_backward(indptr, indices, rows, *scores, grad, *state)
 
 
 def _compare(name, call, tolerance):
-    got, expected = call(_Kernels), call(reference)
+    got, expected = call(_Kernels()), call(_References())
     if not isinstance(got, tuple):
         got, expected = (got,), (expected,)
     error = 0.0
     for a, b in zip(got, expected, strict=True):
-        a, b = np.asarray(a, np.float64), np.asarray(b, np.float64)
+        if b is None:
+            continue
+        a, b = (np.nan_to_num(np.asarray(x, np.float64), neginf=-1e3) for x in (a, b))
         scale = max(float(np.abs(b).max(initial=0.0)), 1e-30)
         error = max(error, float(np.abs(a - b).max(initial=0.0)) / scale) if a.shape == b.shape else np.inf
     return name, bool(error <= tolerance), error

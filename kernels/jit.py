@@ -26,6 +26,8 @@ try:
 except ImportError:  # pragma: no cover - Windows: numba's own behaviour
     fcntl = None
 
+NOT_COMPILED = ("__init__", "checks", "reference", "reference_fused")
+
 
 def kernel(function=None, **options):
     """Compile a function of a row range; `@kernel` or `@kernel(fastmath=…)`."""
@@ -57,7 +59,7 @@ class PackageCache(FunctionCache):
 
 
 def _package_stamp():
-    files = sorted(Path(__file__).parent.glob("*.py"))
+    files = sorted(f for f in Path(__file__).parent.glob("*.py") if f.stem not in NOT_COMPILED)
     return tuple((f.name, f.stat().st_mtime_ns, f.stat().st_size) for f in files)
 
 

@@ -1,0 +1,81 @@
+"""Slow, obvious numpy of the fused kernels: activation, attention, codecs. The plain ones are in reference.py."""
+
+import numpy as np
+
+from .codecs import BELOW, LEVELS, ROUNDING_TAG
+from .philox import derive_key
+from .reference import dropout, edges_of, random_bits, to_bfloat16, widened
+
+
+def activate(feats, bias, norm, activation, p, row_ids, draw, eps=1e-5):
+    """(out, stats) in float64: the formula of activation.py, step by step."""
+    row = widened(feats).astype(np.float64) + bias
+    stats = None
+    if norm is not None:
+        stats = np.stack([row.mean(axis=1), 1 / np.sqrt(row.var(axis=1) + eps)], axis=1)
+        row = norm[0] * (row - stats[:, :1]) * stats[:, 1:] + norm[1]
+    row = np.maximum(row, 0) if activation == "relu" else row
+    return dropout(row, row_ids, p, **draw), stats
+
+
+def activate_backward(grad, out, feats, bias, norm, stats, activation, p, row_ids, draw):
+    """(grad_feats, grad_bias, grad_gamma, grad_beta) in float64."""
+    g = dropout(grad.astype(np.float64), row_ids, p, **draw)
+    if activation == "relu":
+        g = np.where(out > 0, grad.astype(np.float64) / (1 - p), 0)
+    if norm is None:
+        return g, g.sum(axis=0), None, None
+    x = (feats.astype(np.float64) + bias - stats[:, :1]) * stats[:, 1:]
+    h = g * norm[0]
+    row = (h - h.mean(axis=1, keepdims=True) - x * (h * x).mean(axis=1, keepdims=True)) * stats[:, 1:]
+    return row, row.sum(axis=0), (g * x).sum(axis=0), g.sum(axis=0)
+
+
+def _leaky(x, slope):
+    return np.where(x > 0, x, slope * x)
+
+
+def attention(indptr, indices, feats, source_scores, target_scores, slope=0.2):
+    """(out, maximum, sums), row by row in float64."""
+    feats, rows = widened(feats).astype(np.float64), len(indptr) - 1
+    out, top = np.zeros((rows, *feats.shape[1:])), np.full(target_scores.shape, -np.inf)
+    sums = np.zeros(target_scores.shape)
+    for i in range(rows):
+        sources = indices[indptr[i] : indptr[i + 1]]
+        if len(sources):
+            scores = _leaky(source_scores[sources].astype(np.float64) + target_scores[i], slope)
+            top[i] = scores.max(axis=0)
+            power = np.exp(scores - top[i])
+            sums[i] = power.sum(axis=0)
+            out[i] = (power[..., None] * feats[sources]).sum(axis=0) / sums[i][:, None]
+    return out, top, sums
+
+
+def attention_backward(indptr, indices, feats, source_scores, target_scores, grad, maximum, sums, dots, slope=0.2):
+    """(grad_feats, grad_source_scores, grad_target_scores), arc by arc in float64."""
+    feats, grad = feats.astype(np.float64), grad.astype(np.float64)
+    grad_feats, grad_source = np.zeros(feats.shape), np.zeros(source_scores.shape)
+    grad_target = np.zeros(target_scores.shape)
+    for i, e, _ in edges_of(indptr):
+        j = indices[e]
+        score = source_scores[j].astype(np.float64) + target_scores[i]
+        alpha = np.exp(_leaky(score, slope) - maximum[i]) / sums[i]
+        change = alpha * np.where(score > 0, 1, slope) * ((grad[i] * feats[j]).sum(axis=-1) - dots[i])
+        grad_feats[j] += alpha[:, None] * grad[i]
+        grad_source[j] += change
+        grad_target[i] += change
+    return grad_feats, grad_source, grad_target
+
+
+def encode_decode(feats, rows, wire, row_ids, draw):
+    """What the receiver of encoded rows gets, element by element."""
+    values = feats[rows]
+    if wire == "float32":
+        return values
+    if wire == "bfloat16":
+        return widened(to_bfloat16(values))
+    key, levels = derive_key(**draw, tag=ROUNDING_TAG), np.float32(LEVELS[wire] * BELOW)
+    top = np.abs(values).max(axis=1, keepdims=True)
+    factor = np.divide(levels, top, out=np.zeros_like(top), where=top > 0)
+    chance = [[random_bits(row_ids[row], k, key) / 65536 for k in range(feats.shape[1])] for row in rows]
+    return np.floor(values * factor + np.float32(chance)) * (top / levels)

@@ -1,0 +1,30 @@
+"""A wrong kernel is found and refused."""
+
+import numpy as np
+import pytest
+
+from distgnn import kernels
+from distgnn.kernels import checks
+
+
+def test_self_check_passes():
+    results = kernels.self_check(("float32",))
+    assert len(results) > 20
+    assert all(ok for _, ok, _ in results)
+
+
+def test_a_kernel_that_returns_zeros_is_refused(monkeypatch):
+    """As DGL's did on a graph of 3 billion arcs (dmlc/dgl issue 3471)."""
+
+    def zeros(indptr, indices, feats, *_, **__):
+        return np.zeros((len(indptr) - 1, feats.shape[1]), feats.dtype)
+
+    monkeypatch.setattr(checks._Kernels, "spmm", staticmethod(zeros))
+    found = {name: ok for name, ok, _ in kernels.self_check(("float32",))}
+    assert not found["spmm sum float32"] and found["sddmm dot float32"]
+    with pytest.raises(RuntimeError, match="spmm"):
+        kernels.warm()
+
+
+def test_warm_compiles_widths():
+    kernels.warm(widths=(37,))
