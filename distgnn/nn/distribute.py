@@ -1,36 +1,68 @@
 """distribute: make a torch model that was written for one process right for many."""
 
+from collections.abc import Collection
+
 from torch import nn
 
 from distgnn.nn.dropout import Dropout, number_sites
+from distgnn.nn.graph_module import GraphModule
+from distgnn.nn.norms import BatchNorm1d
+
+TORCH_BATCH_NORM = nn.modules.batchnorm._BatchNorm
+ARC_DROPOUT = ("attn_drop", "edge_drop")  # what the layers of DGL call their dropout of arc rows
 
 
-def distribute(model: nn.Module, graph) -> nn.Module:
-    """Swap the `torch.nn.Dropout` modules of `model`, in place, for ones whose masks belong to vertices.
+def distribute(model: nn.Module, graph, arc_dropout: Collection[str] = ()) -> nn.Module:
+    """Swap, in place, the modules of torch that would work on one rank's rows only.
 
-    DGL's `feat_drop` are such modules too. `torch.nn.LayerNorm` needs no change.
+    `torch.nn.Dropout` (DGL's `feat_drop` and `attn_drop` too) gets masks that belong to vertices or arcs,
+    `torch.nn.BatchNorm1d` the statistics of all ranks. `torch.nn.LayerNorm` needs no change. Parameters and buffers are
+    kept: they may already be in an optimiser.
+
+    Args:
+        model: any module.
+        graph: the DistGraph it will run on.
+        arc_dropout: names of attributes, beside DGL's attn_drop and edge_drop, that drop rows of arcs.
 
     Returns:
         The same model.
 
     Raises:
-        ValueError: for BatchNorm modules, whose statistics would be those of one rank.
+        ValueError: for other BatchNorm modules, whose statistics would be those of one rank.
     """
+    on_arcs = {*ARC_DROPOUT, *arc_dropout}
     for module in list(model.modules()):
         for name, child in module.named_children():
-            if isinstance(child, nn.modules.batchnorm._BatchNorm):
-                raise ValueError(f"{name} is a {type(child).__name__}: its statistics would be per rank; use LayerNorm")
+            if isinstance(child, GraphModule):
+                continue
+            if isinstance(child, TORCH_BATCH_NORM):
+                setattr(module, name, _over_all_ranks(name, child))
             if isinstance(child, nn.Dropout):
-                setattr(module, name, Dropout(child.p).train(child.training))
+                over = "arcs" if name in on_arcs else "vertices"
+                setattr(module, name, Dropout(child.p, over=over).train(child.training))
     number_sites(model)
     for module in model.modules():
-        if isinstance(module, Dropout):
+        if isinstance(module, GraphModule):
             module.graph = graph
     return model
 
 
+def _over_all_ranks(name: str, norm: nn.Module) -> BatchNorm1d:
+    """Our batch norm with the same parameters, buffers and mode."""
+    if type(norm) is not nn.BatchNorm1d:
+        raise ValueError(f"{name} is a {type(norm).__name__}: its statistics would be per rank; use BatchNorm1d")
+    settings = (norm.num_features, norm.eps, norm.momentum, norm.affine, norm.track_running_stats)
+    ours = BatchNorm1d(*settings).train(norm.training)
+    ours._parameters, ours._buffers = norm._parameters, norm._buffers
+    return ours
+
+
 def modules_per_rank(model: nn.Module) -> list[str]:
     """Names of modules that work on one rank's rows only (torch's own dropout and batch norms)."""
-    kinds = (nn.modules.batchnorm._BatchNorm, nn.Dropout)
-    found = (name for name, module in model.named_modules() if isinstance(module, kinds))
+    kinds = (TORCH_BATCH_NORM, nn.Dropout)
+    found = (
+        name
+        for name, module in model.named_modules()
+        if isinstance(module, kinds) and not isinstance(module, GraphModule)
+    )
     return [name for name in found if getattr(model.get_submodule(name), "p", 1) != 0]

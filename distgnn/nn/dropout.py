@@ -1,45 +1,55 @@
-"""Dropout keyed by global vertex id: the same mask for any number of ranks."""
+"""Dropout keyed by global vertex or arc id: the same mask for any number of ranks."""
 
 import torch
 from torch import nn
 
 from distgnn import ops
+from distgnn.config import check_choice
+from distgnn.nn.graph_module import GraphModule
 
 SITES_PER_CALL = 1 << 16
+OVER = ("vertices", "arcs")
 
 
-class Dropout(nn.Module):
-    """`torch.nn.Dropout` whose mask depends on (seed, training step, site, global vertex id, column) only.
+class Dropout(GraphModule):
+    """`torch.nn.Dropout` whose mask depends on (seed, training step, site, global id, column) only.
 
     Args:
         p: probability of a zero.
         site: number of this place in the model; `number_sites` gives them in construction order.
+        over: what rows stand for: "vertices" [O, ...], or "arcs" [A, ...] (attention, edge weights).
 
-    Shape: [O, ...] to the same.
+    Shape: [O, ...] or [A, ...] to the same.
 
     Notes:
         A module used several times in one step draws a mask of its own each time.
     """
 
-    def __init__(self, p: float = 0.5, site: int = 0):
+    def __init__(self, p: float = 0.5, site: int = 0, over: str = "vertices"):
         super().__init__()
         if not 0 <= p < 1:
             raise ValueError(f"dropout is {p}: expected a probability from 0 up to, but not including, 1")
-        self.p = p
-        self.site = site
-        self.graph = None
+        check_choice("over", over, OVER)
+        self.p, self.site, self.over = p, site, over
 
     def forward(self, rows: torch.Tensor, graph=None) -> torch.Tensor:
         """`graph` may be left out after `distgnn.nn.distribute(model, graph)`."""
         if not self.training or self.p == 0:
             return rows
-        graph = graph if graph is not None else self.graph
-        if graph is None:
-            raise ValueError("this Dropout knows no graph: pass it, or call distgnn.nn.distribute(model, graph) first")
-        return ops.dropout(graph, rows, self.p, self.site + SITES_PER_CALL * graph.next_call(self.site))
+        graph = self.graph_of(graph)
+        self._check(rows, graph)
+        return ops.dropout(graph, rows, self.p, self.site + SITES_PER_CALL * graph.next_call(self.site), self.over)
+
+    def _check(self, rows: torch.Tensor, graph) -> None:
+        sizes = {"vertices": graph.num_nodes(), "arcs": graph.num_edges()}
+        if len(rows) != sizes[self.over]:
+            raise ValueError(
+                f"this dropout is over {sizes[self.over]} {self.over} but got {len(rows)} rows: name modules that drop "
+                "rows of arcs in distgnn.nn.distribute(model, graph, arc_dropout=[...])"
+            )
 
     def extra_repr(self) -> str:
-        return f"p={self.p}, site={self.site}"
+        return f"p={self.p}, site={self.site}, over={self.over}"
 
 
 def number_sites(model: nn.Module) -> None:

@@ -1,27 +1,28 @@
-"""Dropout whose mask belongs to vertices, not to ranks: the same for any number of ranks and threads."""
+"""Dropout whose mask belongs to vertices or arcs, not to ranks: the same for any number of ranks and threads."""
 
 import torch
 
 from distgnn import kernels
 
 
-def dropout(graph, rows: torch.Tensor, p: float, site: int) -> torch.Tensor:
+def dropout(graph, rows: torch.Tensor, p: float, site: int, over: str = "vertices") -> torch.Tensor:
     """Zero entries with probability `p` and scale the rest by 1 / (1 - p).
 
     Args:
-        rows: the model's rows, [O, ...].
-        site: number of the dropout site in the model; with (seed, training step, global vertex id, column) it is
-            the key of a counter-based generator, so nothing is stored for the backward pass.
+        rows: the model's rows, [O, ...], or with over="arcs" one row per local arc, [A, ...].
+        site: number of the dropout site in the model; with (seed, training step, global id of the vertex or arc,
+            column) it is the key of a counter-based generator, so nothing is stored for the backward pass.
 
     Source: Philox 4x32-10, Salmon et al., SC'11.
     """
-    return _Dropout.apply(rows, graph.row_ids, p, graph.seed, graph.step, site)
+    ids = graph.row_ids if over == "vertices" else graph.local.arc_ids
+    return _Dropout.apply(rows, ids, p, graph.seed, graph.step, site)
 
 
 class _Dropout(torch.autograd.Function):
     @staticmethod
-    def forward(ctx, rows, owned_ids, p, seed, step, site):
-        ctx.key = owned_ids, p, seed, step, site
+    def forward(ctx, rows, ids, p, seed, step, site):
+        ctx.key = ids, p, seed, step, site
         return _masked(rows, *ctx.key)
 
     @staticmethod
@@ -29,6 +30,6 @@ class _Dropout(torch.autograd.Function):
         return _masked(grad, *ctx.key), None, None, None, None, None
 
 
-def _masked(rows: torch.Tensor, owned_ids, p, seed, step, site) -> torch.Tensor:
+def _masked(rows: torch.Tensor, ids, p, seed, step, site) -> torch.Tensor:
     flat = rows.detach().reshape(len(rows), rows.shape[1:].numel()).contiguous().numpy()
-    return torch.from_numpy(kernels.dropout(flat, owned_ids, p, seed=seed, step=step, site=site)).view(rows.shape)
+    return torch.from_numpy(kernels.dropout(flat, ids, p, seed=seed, step=step, site=site)).view(rows.shape)

@@ -14,7 +14,7 @@ import torch
 
 from distgnn import kernels
 from distgnn.ops.halo import as_array, onto_owners, with_halos
-from distgnn.ops.on_arcs import FLOATS, check_arc_rows, flat
+from distgnn.ops.on_arcs import FLOATS, check_arc_rows, check_rows, flat
 from distgnn.ops.partials import merge_at_owners
 
 NO_ARC = float(2**53)  # the id of "no arc": arc ids travel beside values, as float64
@@ -31,8 +31,7 @@ def extreme(graph, rows: torch.Tensor, reduce: str = "max") -> torch.Tensor:
 
     Returns: owned rows, shape and dtype of `rows`; 0 where there is no in-arc.
     """
-    if len(rows) != graph.num_owned:
-        raise ValueError(f"{len(rows)} rows for a part of {graph.num_owned} owned vertices: give one row per vertex")
+    check_rows(graph, rows)
     if rows.dtype not in FLOATS:
         raise ValueError(f"rows are {rows.dtype}: {reduce} takes float32 or float64")
     return _Extreme.apply(flat(rows), graph, reduce).view(rows.shape)

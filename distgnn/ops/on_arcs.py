@@ -11,6 +11,8 @@ import numpy as np
 import torch
 
 from distgnn import kernels
+from distgnn.errors import InputError, on_all_ranks
+from distgnn.ops.aggregate_copies import CopyAggregator
 from distgnn.ops.halo import as_array, onto_owners, with_halos
 
 FLOATS = (torch.float32, torch.float64)
@@ -23,8 +25,7 @@ def to_arcs(graph, rows: torch.Tensor, role: str) -> torch.Tensor:
 
     Notes: rows of integers or truth values travel as float64, which holds them up to 2 ** 53.
     """
-    if len(rows) != graph.num_owned:
-        raise ValueError(f"{len(rows)} rows for a part of {graph.num_owned} owned vertices: give one row per vertex")
+    check_rows(graph, rows)
     if rows.dtype not in FLOATS:
         return to_arcs(graph, rows.double(), role).to(rows.dtype)
     return _ToArcs.apply(flat(rows), graph, role).view(graph.num_edges(), *rows.shape[1:])
@@ -39,8 +40,27 @@ def from_arcs(graph, arc_rows: torch.Tensor, role: str = "target") -> torch.Tens
     return _FromArcs.apply(flat(arc_rows), graph, role).view(graph.num_owned, *arc_rows.shape[1:])
 
 
+def check_rows(graph, rows: torch.Tensor) -> None:
+    """Raise ValueError unless there is one row per owned vertex."""
+    check_update(graph)
+    if len(rows) != graph.num_owned:
+        raise ValueError(f"{len(rows)} rows for a part of {graph.num_owned} owned vertices: give one row per vertex")
+
+
+def check_update(graph) -> None:
+    """Raise InputError for a graph whose rows are copies too."""
+    if isinstance(graph.forward_arcs, CopyAggregator):
+        raise on_all_ranks(
+            InputError(
+                "messages on arcs, max, min and attention need update on owners: load the graph with update='owners', "
+                "or aggregate with sum or mean"
+            )
+        )
+
+
 def check_arc_rows(graph, arc_rows: torch.Tensor) -> None:
     """Raise ValueError unless there is one row of floats per local arc."""
+    check_update(graph)
     if len(arc_rows) != graph.num_edges():
         raise ValueError(f"{len(arc_rows)} rows for a part of {graph.num_edges()} local arcs: give one row per arc")
     if arc_rows.dtype not in FLOATS:

@@ -6,6 +6,13 @@ import torch
 from cut_graphs import dist_graph, gather_rows, random_graph, whole_graph
 
 from distgnn import nn as dnn
+from distgnn.comm import sum_over_ranks
+from distgnn.dgl_import import import_dgl
+
+
+@pytest.fixture(scope="module")
+def dgl():
+    return import_dgl()
 
 
 def mask(graph, module, width: int = 33) -> np.ndarray:
@@ -80,5 +87,51 @@ def test_distribute_makes_a_torch_model_independent_of_ranks(comm):
         assert [type(model.drop), type(model.inner[0])] == [dnn.Dropout, dnn.Dropout]
         outs.append(gather_rows(graph, model(graph, graph.feats)))
     np.testing.assert_array_equal(*outs)
-    with pytest.raises(ValueError, match="BatchNorm1d"):
-        dnn.distribute(torch.nn.Sequential(torch.nn.BatchNorm1d(3)), graph)
+    with pytest.raises(ValueError, match="BatchNorm2d"):
+        dnn.distribute(torch.nn.Sequential(torch.nn.BatchNorm2d(3)), graph)
+
+
+def arc_mask(graph, data, module, heads: int = 3) -> np.ndarray:
+    """Masks by global arc id, on every rank."""
+    rows = module(torch.ones(graph.num_edges(), heads, 1, dtype=torch.float64), graph)
+    everything = np.zeros((2 * data.edge_list().num_rows, heads, 1))
+    everything[graph.local.arc_ids] = rows
+    return sum_over_ranks(graph.comm, everything)
+
+
+@pytest.mark.mpi(1, 2, 3, 4)
+def test_masks_of_arcs_do_not_depend_on_ranks(comm):
+    data = random_graph()
+    masks = [
+        arc_mask(graph, data, dnn.Dropout(0.5, over="arcs")) for graph in (dist_graph(data, comm), whole_graph(data))
+    ]
+    np.testing.assert_array_equal(*masks)
+    drawn = masks[0][whole_graph(data).local.arc_ids]
+    assert 0.9 < drawn.mean() < 1.1
+    assert (drawn[:, 0] != drawn[:, 1]).any()  # heads draw for themselves
+
+
+@pytest.mark.mpi(1, 2, 3)
+def test_dgls_attention_dropout_belongs_to_arcs(comm, dgl):
+    from dgl.nn import GATConv
+
+    data = random_graph(num_feats=6)
+    outs = []
+    for graph in (dist_graph(data, comm), whole_graph(data)):
+        torch.manual_seed(0)
+        layer = GATConv(6, 4, 3, feat_drop=0.3, attn_drop=0.4, allow_zero_in_degree=True).double()
+        dnn.distribute(layer, graph)
+        assert [layer.feat_drop.over, layer.attn_drop.over] == ["vertices", "arcs"]
+        outs.append(gather_rows(graph, layer(graph, graph.feats).detach()))
+    np.testing.assert_allclose(*outs, rtol=1e-10)
+
+
+@pytest.mark.mpi(2)
+def test_rows_of_arcs_in_a_dropout_of_vertices_are_refused(comm):
+    graph = dist_graph(random_graph(), comm)
+    model = torch.nn.ModuleDict({"weights": torch.nn.Dropout(0.5)})
+    rows = torch.ones(graph.num_edges(), 1)
+    with pytest.raises(ValueError, match=r"arc_dropout=\[...\]"):
+        dnn.distribute(model, graph)["weights"](rows)
+    model = torch.nn.ModuleDict({"weights": torch.nn.Dropout(0.5)})
+    assert dnn.distribute(model, graph, arc_dropout=["weights"])["weights"](rows).shape == rows.shape
