@@ -10,6 +10,7 @@ MODELS = ("sage", "gcn")
 NORMS = ("layer", "none")
 DTYPES = ("float32", "float64")
 UPDATES = ("owners", "copies")
+WIRES = ("float32", "bfloat16", "int8", "int4")
 METRICS = ("accuracy", "rocauc", "f1")
 LR_SCHEDULES = ("constant", "cosine", "plateau")
 

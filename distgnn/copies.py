@@ -32,6 +32,10 @@ class CopyGraph(DistGraph):
     def _make_plan(self) -> ExchangePlan:
         return plan_to_all_copies(self.local.plan, self.local.halo_counts)
 
+    def _halos_that_reduce(self, direction: int) -> np.ndarray:
+        """Forward target halos, backward all halo copies."""
+        return np.arange(self.num_owned, self.num_rows) if direction else self.local.target_halo_rows
+
     def _make_forward_arcs(self) -> CopyAggregator:
         return self._aggregator(arcs_of_all_rows(self.local), backward=False)
 

@@ -13,10 +13,12 @@ from distgnn.comm import (
     DelayedExchange,
     Exchange,
     Transport,
+    Wire,
     make_bins,
 )
-from distgnn.config import Algorithm
+from distgnn.config import WIRES, Algorithm, check_choice
 from distgnn.dgl_face import DGLFace
+from distgnn.errors import InputError
 from distgnn.frame import Frame
 from distgnn.ops.aggregate import Aggregator, Arcs, RowScale, Site
 from distgnn.ops.first import ConstantRows
@@ -39,6 +41,8 @@ class DistGraph(DGLFace):
         comm: communicator with one rank per part; duplicated.
         algorithm: "cd-0" (synchronous, exact) or "cd-r" (rows count r epochs after they were sent).
         warmup_epochs: synchronous epochs at the start of a delayed algorithm.
+        wire, wire_backward: width of rows in training messages: "float32", "bfloat16", "int8" or "int4"; the second
+            for gradients, the same if None. Evaluation always sends whole rows.
         dtype: "float32" or "float64": of features, activations and messages.
         seed: of dropout masks.
         cache_first: keep the aggregation of rows that never change.
@@ -56,6 +60,8 @@ class DistGraph(DGLFace):
         *,
         algorithm: str = "cd-0",
         warmup_epochs: int = 1,
+        wire: str = "float32",
+        wire_backward: str | None = None,
         dtype: str = "float32",
         seed: int = 0,
         cache_first: bool = True,
@@ -76,7 +82,7 @@ class DistGraph(DGLFace):
         self.plan = self._make_plan()
         self.exchange = Exchange(self.plan, self.transport)
         self.transposed_exchange = Exchange(self.plan.transposed(), self.transport)
-        self._delayed = self._delayed_exchanges(warmup_epochs)
+        self._delayed = self._delayed_exchanges(warmup_epochs, (wire, wire_backward or wire))
         self.forward_arcs = self._make_forward_arcs()
         self._backward_arcs: dict[bool, Aggregator] = {}
         self._degree_scales: dict[tuple, RowScale] = {}
@@ -97,17 +103,30 @@ class DistGraph(DGLFace):
     def _make_forward_arcs(self) -> Aggregator:
         return Aggregator(Arcs.of(self.local), self.exchange, self._delayed[0])
 
-    def _delayed_exchanges(self, warmup: int) -> tuple[DelayedExchange | None, DelayedExchange | None]:
-        """Forward and backward exchanges of a delayed algorithm."""
+    def _delayed_exchanges(self, warmup: int, wires: tuple[str, str]) -> tuple:
+        """Forward and backward exchanges of training steps, where they are not exact: delayed, narrow, or both."""
         delay = self.algorithm.delay
-        if delay is None:
+        if self.algorithm.silent or (delay is None and wires == ("float32", "float32")):
             return None, None
-        bins = make_bins(self.plan, max(delay, 1), self.comm)
-        backward = [one.transposed() for one in bins]
+        bins = make_bins(self.plan, delay or 1, self.comm)
+        backward_bins = [one.transposed() for one in bins]
+        warmup = warmup if delay else 0
+        forward, backward = (self._wire(name, direction) for direction, name in enumerate(wires))
         return (
-            DelayedExchange(self.exchange, bins, delay, warmup),
-            DelayedExchange(self.transposed_exchange, backward, delay, warmup),
+            DelayedExchange(self.exchange, bins, delay or 0, warmup, forward),
+            DelayedExchange(self.transposed_exchange, backward_bins, delay or 0, warmup, backward),
         )
+
+    def _wire(self, name: str, direction: int) -> Wire:
+        check_choice("wire", name, WIRES)
+        if name != "float32" and self.dtype != torch.float32:
+            raise InputError(f"wire {name} is for float32 rows: dtype is {self.dtype}")
+        sent = self.local.global_ids[self._halos_that_reduce(direction)]
+        return Wire(name, self.owned_ids, sent + (self.rank + 1) * self.num_global_nodes, direction)
+
+    def _halos_that_reduce(self, direction: int) -> np.ndarray:
+        """Local rows of the halos whose rows a reduce sends: targets forward, sources backward."""
+        return self.local.source_halo_rows if direction else self.local.target_halo_rows
 
     def _attach_data(self) -> None:
         local = self.local
@@ -151,10 +170,10 @@ class DistGraph(DGLFace):
 
     def next_site(self) -> Site | None:
         """Where in the training step the next exchange stands, under a delayed algorithm; else None: exact."""
-        if self.algorithm.exact or not torch.is_grad_enabled():
+        if not (self.algorithm.silent or self._delayed[0]) or not torch.is_grad_enabled():
             return None
         self._num_sites += 1
-        return Site(self._num_sites - 1, self._step)
+        return Site(self._num_sites - 1, self._step, self.seed)
 
     def drain(self) -> None:
         """Wait until no message of this rank is in flight; delayed rows that arrive are not taken. Collective: yes."""

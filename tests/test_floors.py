@@ -46,8 +46,8 @@ FLOORS = (
     Floor(
         ("bench", "report", "cli"),
         ours=(0, 1, 2, 3, 4, 5, 6, 7),
-        foreign=("rich", "typer"),
-        inside=("numpy", "torch", "matplotlib", "mpi4py", "numba", "dgl", "ogb"),
+        foreign=("rich", "typer", "numpy", "torch"),
+        inside=("matplotlib", "mpi4py", "numba", "dgl", "ogb", "torch_geometric"),
     ),
 )
 

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from distgnn.config import Algorithm
+from distgnn.config import UPDATES, WIRES, Algorithm, check_choice
 from distgnn.errors import InputError
 
 PAPER = "paper"
@@ -11,11 +11,12 @@ EXACT = "cd-0"
 
 @dataclass(frozen=True)
 class Contender:
-    """One row of the table: "cd-0", "cd-5/copies", "0c" or "paper"."""
+    """One row of the table: "cd-0", "cd-5/int8", "cd-0/copies", "0c" or "paper"."""
 
     name: str
     algorithm: str
     update: str
+    wire: str
     cache_first: bool
 
     @classmethod
@@ -23,13 +24,17 @@ class Contender:
         """From its name.
 
         Raises:
-            InputError: for what is no algorithm, or an update that does not go with it.
+            InputError: for what is no algorithm, update or wire, or does not go together.
         """
         if name == PAPER:
-            return cls(PAPER, EXACT, "copies", False)
-        algorithm, _, update = name.partition("/")
+            return cls(PAPER, EXACT, "copies", "float32", False)
+        algorithm, *words = name.split("/")
         parsed = Algorithm.parse(algorithm)
-        return cls(name, algorithm, parsed.check_update(update or None), True)
+        for word in words:
+            check_choice("update or wire", word, UPDATES + WIRES)
+        update = next((word for word in words if word in UPDATES), None)
+        wire = next((word for word in words if word in WIRES), "float32")
+        return cls(name, algorithm, parsed.check_update(update), wire, True)
 
 
 def parse_contenders(text: str) -> list[Contender]:

@@ -29,8 +29,8 @@ class Runner:
 
     def __init__(self, parts: str, contender: Contender, model: ModelConfig, config: TrainConfig):
         self.contender = contender
-        options = {"update": contender.update, "cache_first": contender.cache_first, "seed": config.seed}
-        self.graph = load(parts, contender.algorithm, **options)
+        options = {"cache_first": contender.cache_first, "wire": contender.wire, "seed": config.seed}
+        self.graph = load(parts, contender.algorithm, update=contender.update, **options)
         torch.manual_seed(config.seed)
         network = build_model(model, self.graph.num_feats, self.graph.num_classes)
         self.trainer = Trainer(network, self.graph, config)
@@ -67,7 +67,7 @@ class Runner:
             "name": self.contender.name,
             "algorithm": self.contender.algorithm,
             "update": self.contender.update,
-            "wire": "float32",
+            "wire": self.contender.wire,
             "ranks": self.graph.num_ranks,
             "threads": num_threads(),
             "epoch_seconds_median": median["seconds"],

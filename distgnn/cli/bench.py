@@ -37,7 +37,7 @@ def register(app: typer.Typer) -> None:
 
 def bench(
     parts: Annotated[list[str], typer.Argument(help="Partition folders; several of one graph show scaling.")],
-    algorithms: str = typer.Option("cd-0,cd-1,cd-5,0c", help="Names, each with /owners or /copies if wanted."),
+    algorithms: str = typer.Option("cd-0,cd-5,cd-5/int8,0c", help="Names, each with /copies or a /wire if wanted."),
     model: str = typer.Option("sage", help="sage or gcn."),
     num_layers: int = typer.Option(3, help="Convolutions."),
     hidden_feats: int = typer.Option(256, help="Width of hidden layers."),

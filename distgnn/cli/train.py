@@ -10,7 +10,7 @@ from pathlib import Path
 import typer
 
 from distgnn.cli.display import human_bytes, human_seconds, human_share, print_table, progress_bar
-from distgnn.config import DTYPES, Algorithm, ModelConfig, TrainConfig, check_choice
+from distgnn.config import DTYPES, WIRES, Algorithm, ModelConfig, TrainConfig, check_choice
 
 AVERAGED = (
     "test_metric",
@@ -37,6 +37,8 @@ def train(
     algorithm: str = typer.Option("cd-0", help="cd-0: exact. cd-R: rows count R epochs late. 0c: no exchange."),
     update: str | None = typer.Option(None, help="owners or copies (the paper's form) [default: owners; 0c: copies]."),
     preset: str | None = typer.Option(None, help="distgnn: the paper's form (update on copies, nothing kept)."),
+    wire: str = typer.Option("float32", help="float32, bfloat16, int8 or int4: width of rows in training messages."),
+    wire_backward: str | None = typer.Option(None, help="The same for gradients [default: as --wire]."),
     warmup_epochs: int = typer.Option(1, help="Synchronous epochs at the start of cd-R."),
     epochs: int = typer.Option(200, help="Passes over the whole graph."),
     lr: float = typer.Option(0.01, help="Learning rate of Adam."),
@@ -82,6 +84,8 @@ def train(
             "algorithm": algorithm,
             "update": update,
             "warmup_epochs": warmup_epochs,
+            "wire": wire,
+            "wire_backward": wire_backward or wire,
             "dtype": dtype,
             "cache_first": cache_first,
             "runs": runs,
@@ -110,6 +114,8 @@ def _check_early(manifest: dict, config: TrainConfig, settings: dict) -> None:
     config.check()
     settings["run"]["update"] = Algorithm.parse(settings["run"]["algorithm"]).check_update(settings["run"]["update"])
     check_choice("dtype", settings["run"]["dtype"], DTYPES)
+    for name in ("wire", "wire_backward"):
+        check_choice(name, settings["run"][name], WIRES)
     if settings["run"]["warmup_epochs"] < 1:
         raise InputError(f"warmup_epochs is {settings['run']['warmup_epochs']}: expected at least 1")
     if settings["run"]["runs"] < 1:
@@ -125,7 +131,7 @@ def _train_on_this_rank(parts: str, config: TrainConfig, settings: dict, debug: 
     from distgnn.load import load
 
     run = settings["run"]
-    options = {name: run[name] for name in ("update", "warmup_epochs", "dtype", "cache_first")}
+    options = {name: run[name] for name in ("update", "warmup_epochs", "wire", "wire_backward", "dtype", "cache_first")}
     graph = load(parts, run["algorithm"], **options, seed=config.seed, debug=debug)
     if config.run_dir is None:
         name = f"{Path(parts).resolve().name}-{settings['model']['name']}-{time.strftime('%Y%m%d-%H%M%S')}"

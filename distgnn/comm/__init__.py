@@ -7,12 +7,14 @@ from distgnn.comm.counters import Counters
 from distgnn.comm.delayed import DelayedExchange
 from distgnn.comm.exchange import Exchange
 from distgnn.comm.transport import Transport
+from distgnn.comm.wire import Wire
 
 __all__ = [
     "Counters",
     "DelayedExchange",
     "Exchange",
     "Transport",
+    "Wire",
     "abort_on_uncaught",
     "agree",
     "check_same",

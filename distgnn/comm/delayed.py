@@ -1,4 +1,5 @@
-"""The delayed schedule cd-r: a bin of rows leaves in epoch e without waiting and counts from epoch e + r on.
+"""The delayed schedule cd-r: a bin of rows leaves in epoch e without waiting and counts from epoch e + r on; and rows
+that travel at another width, with any delay.
 
 Legend: S / T source and target halos, R rows that owners receive in a reduce, D width.
 
@@ -17,9 +18,9 @@ from dataclasses import dataclass, field
 import numpy as np
 from mpi4py import MPI
 
-from distgnn import kernels
 from distgnn.comm.bins import Bin
 from distgnn.comm.exchange import Exchange
+from distgnn.comm.wire import Wire
 
 
 @dataclass
@@ -37,7 +38,7 @@ class _Leg:
 
 
 class DelayedExchange:
-    """An exchange whose messages count `delay` epochs after they were sent.
+    """An exchange whose messages count `delay` epochs after they were sent, and travel at the width of `wire`.
 
     It has the verbs of `Exchange`; `at` says for which site and epoch. Delay 0 (one bin) is synchronous.
 
@@ -47,18 +48,19 @@ class DelayedExchange:
         exact: the synchronous exchange of the same plan; used in warm-up epochs.
         bins: of the plan (`make_bins`), max(delay, 1) of them.
         delay: epochs between sending a row and using it.
-        warmup: epochs at the start that are synchronous.
+        warmup: epochs at the start that are exact: synchronous, and rows travel whole.
+        wire: width of the messages.
     """
 
-    def __init__(self, exact: Exchange, bins: list[Bin], delay: int, warmup: int):
-        self.exact, self.bins, self.delay, self.warmup = exact, bins, delay, warmup
+    def __init__(self, exact: Exchange, bins: list[Bin], delay: int, warmup: int, wire: Wire):
+        self.exact, self.bins, self.delay, self.warmup, self.wire = exact, bins, delay, warmup, wire
         self.plan, self.transport = exact.plan, exact.transport
         self._legs: dict[tuple, _Leg] = {}
-        self._site, self._epoch = 0, 0
+        self._site, self._epoch, self._seed = 0, 0, 0
 
-    def at(self, site: int, epoch: int) -> "DelayedExchange":
-        """Turn to one exchange of the model in one epoch."""
-        self._site, self._epoch = site, epoch
+    def at(self, site: int, epoch: int, seed: int = 0) -> "DelayedExchange":
+        """Turn to one exchange of the model in one epoch; `seed` is that of random rounding."""
+        self._site, self._epoch, self._seed = site, epoch, seed
         return self
 
     @property
@@ -76,19 +78,14 @@ class DelayedExchange:
         if self.synchronous:
             self.exact.start_broadcast(rows)
             return
-        tag = self.transport.begin("broadcast", rows.shape[1])
-
-        def pack(pieces: list[slice], out: np.ndarray) -> None:
-            chosen = np.concatenate([self.plan.broadcast_rows[piece] for piece in pieces])
-            kernels.pack_rows(rows, chosen, out=out)
-
+        chosen = self.plan.broadcast_rows
         leg = self._leg("broadcast", self.plan.num_source_halos, rows)
-        self._turn_over(leg, self.bin.sources_owner, self.bin.sources_halo, pack, tag, rows)
+        self._turn_over(leg, "broadcast", rows, chosen, self.bin.sources_owner, self.bin.sources_halo)
 
     def finish_broadcast(self) -> np.ndarray:
         """The source halos [S, D]: what arrived last."""
         if not self.synchronous:
-            return self._legs["broadcast", self._site].held
+            return self._held("broadcast", self.bin.sources_halo)
         sources = self.exact.finish_broadcast()
         np.copyto(self._leg("broadcast", len(sources), sources).held, sources)
         return sources
@@ -108,18 +105,14 @@ class DelayedExchange:
         if self.synchronous:
             self.exact.start_reduce(targets)
             return
-        tag = self.transport.begin("reduce", targets.shape[1])
-
-        def pack(pieces: list[slice], out: np.ndarray) -> None:
-            np.concatenate([targets[piece] for piece in pieces], out=out)
-
+        chosen = np.arange(len(targets), dtype=np.int32)
         leg = self._leg("reduce", int(self.plan.reduce_indptr[-1]), targets)
-        self._turn_over(leg, self.bin.targets_halo, self.bin.targets_owner, pack, tag, targets)
+        self._turn_over(leg, "reduce", targets, chosen, self.bin.targets_halo, self.bin.targets_owner)
 
     def finish_reduce(self, out: np.ndarray) -> None:
         """Add the partial sums that arrived last to owned rows `out` [O, D], in the order of ranks."""
         if not self.synchronous:
-            self.exact.add_partials(out, self._legs["reduce", self._site].held)
+            self.exact.add_partials(out, self._held("reduce", self.bin.targets_owner))
             return
         partials = self.exact.finish_reduce(out)
         np.copyto(self._leg("reduce", len(partials), partials).held, partials)
@@ -144,23 +137,29 @@ class DelayedExchange:
             self._legs[key] = _Leg(np.zeros((num_rows, like.shape[1]), like.dtype))
         return self._legs[key]
 
-    def _turn_over(self, leg: _Leg, sending, receiving, pack, tag: int, like: np.ndarray) -> None:
-        """Take the bin's last message, then send it anew; with delay 0 the other way round."""
-        if self.delay > 0:
-            self._take(leg, receiving)
-        self._send(leg, sending, receiving, pack, tag, like)
+    def _held(self, verb: str, receiving) -> np.ndarray:
+        """The held rows of this site; with delay 0 what is on its way is waited for."""
+        leg = self._legs[verb, self._site]
         if self.delay == 0:
             self._take(leg, receiving)
+        return leg.held
 
-    def _send(self, leg: _Leg, sending, receiving, pack, tag: int, like: np.ndarray) -> None:
+    def _turn_over(self, leg: _Leg, verb: str, rows: np.ndarray, chosen: np.ndarray, sending, receiving) -> None:
+        """Take the bin's last message, then send the bin anew: `chosen` numbers `rows` as `sending` counts them."""
+        tag = self.transport.begin(verb, rows.shape[1])
+        if self.delay > 0:
+            self._take(leg, receiving)
         number = self._epoch % len(self.bins)
-        sent = leg.sent.setdefault(number, _room(sending, like))
-        received = leg.received.setdefault(number, _room(receiving, like))
-        requests = [self.transport.receive(received[rows], rank, tag) for rank, rows in _messages(receiving)]
-        for rank, rows in _messages(sending):
+        if number not in leg.sent:
+            leg.sent[number] = self.wire.room(_count(sending), rows)
+            leg.received[number] = self.wire.room(_count(receiving), rows)
+        sent, received = leg.sent[number], leg.received[number]
+        requests = [self.transport.receive(received[part], rank, tag) for rank, part in _messages(receiving)]
+        for rank, part in _messages(sending):
             with self.transport.counters.timing("pack_seconds"):
-                pack(sending[rank], sent[rows])
-            requests.append(self.transport.send(sent[rows], rank, tag))
+                numbers = np.concatenate([chosen[piece] for piece in sending[rank]])
+                self.wire.encode(verb, rows, numbers, sent[part], (self._seed, self._epoch, self._site))
+            requests.append(self.transport.send(sent[part], rank, tag))
         leg.requests[number] = requests
 
     def _take(self, leg: _Leg, receiving) -> None:
@@ -175,13 +174,13 @@ class DelayedExchange:
                 first = rows.start
                 for piece in receiving[rank]:
                     last = first + piece.stop - piece.start
-                    leg.held[piece] = received[first:last]
+                    self.wire.decode(received[first:last], leg.held[piece])
                     first = last
 
 
-def _room(pieces: list[list[slice]], like: np.ndarray) -> np.ndarray:
-    """A buffer for the rows of all pieces."""
-    return np.empty((sum(_length(of_rank) for of_rank in pieces), like.shape[1]), like.dtype)
+def _count(pieces: list[list[slice]]) -> int:
+    """Rows of all pieces."""
+    return sum(_length(of_rank) for of_rank in pieces)
 
 
 def _messages(pieces: list[list[slice]]):

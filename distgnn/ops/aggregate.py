@@ -109,10 +109,11 @@ class Arcs:
 
 
 class Site(NamedTuple):
-    """One exchange of the model: its number in the training step, and the epoch."""
+    """One exchange of the model: its number in the training step, the epoch, and the seed of random rounding."""
 
     number: int
     epoch: int
+    seed: int = 0
 
 
 @dataclass
@@ -143,7 +144,7 @@ class Aggregator:
             The owned result [O, D], and the source halos' rows [S, D] (valid until the exchange's next broadcast).
         """
         arcs = self.arcs
-        exchange = self.exchange if site is None else self.delayed.at(site.number, site.epoch)
+        exchange = self.exchange if site is None else self.delayed.at(*site)
         factors = Factors(edge_weight, source_scale, target_scale)
         out = np.empty_like(rows)
         if exchange.transport.num_ranks == 1:

@@ -120,7 +120,7 @@ class CopyAggregator:
         return partial
 
     def _exchange_at(self, site: Site | None) -> Exchange | DelayedExchange:
-        return self.exchange if site is None or self.delayed is None else self.delayed.at(site.number, site.epoch)
+        return self.exchange if site is None or self.delayed is None else self.delayed.at(*site)
 
     def arc_dots(self, rows, _sources, grads, partial_grads, source_scale, target_scale) -> np.ndarray:
         """target_scale[v] * source_scale[u] * <gradient of v's partial sum, rows[u]> of every local arc, [A]."""

@@ -140,6 +140,7 @@ def test_damaged_graph_folders(refused, graph_folder, tmp_path, damage, says):
     [
         ("--model", "transformer", "unknown model 'transformer': choose from sage, gcn"),
         ("--algorithm", "cd-x", "unknown algorithm 'cd-x'"),
+        ("--wire", "int3", "unknown wire 'int3'"),
         ("--warmup-epochs", 0, "warmup_epochs is 0"),
         ("--norm", "batch", "unknown norm 'batch'"),
         ("--dropout", 1.5, "dropout is 1.5"),

@@ -16,10 +16,11 @@ NEEDED = (
 
 
 def test_names():
-    found = parse_contenders("cd-5, 0c,cd-2/copies")
-    assert [one.name for one in found] == ["cd-0", "cd-5", "0c", "cd-2/copies", "paper"]
-    assert [one.update for one in found] == ["owners", "owners", "copies", "copies", "copies"]
-    assert [one.cache_first for one in found] == [True, True, True, True, False]
+    found = parse_contenders("cd-5, 0c,cd-2/copies,cd-1/int8")
+    assert [one.name for one in found] == ["cd-0", "cd-5", "0c", "cd-2/copies", "cd-1/int8", "paper"]
+    assert [one.update for one in found] == ["owners", "owners", "copies", "copies", "owners", "copies"]
+    assert [one.cache_first for one in found] == [True, True, True, True, True, False]
+    assert [one.wire for one in found][4] == "int8"
     for wrong, says in {
         "": "no algorithms",
         "fast": "unknown algorithm",

@@ -8,7 +8,8 @@ from distgnn.comm import DelayedExchange, make_bins
 
 
 def delayed(graph, delay: int, warmup: int = 0) -> DelayedExchange:
-    return DelayedExchange(graph.exchange, make_bins(graph.local.plan, max(delay, 1), graph.comm), delay, warmup)
+    bins = make_bins(graph.local.plan, max(delay, 1), graph.comm)
+    return DelayedExchange(graph.exchange, bins, delay, warmup, graph._wire("float32", 0))
 
 
 def legs(exchange, rows: np.ndarray, targets: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -24,8 +24,8 @@ def set_delay_0(graph) -> None:
     """Replace the delayed exchanges by ones of delay 0 without warm-up."""
     bins = make_bins(graph.plan, 1, graph.comm)
     graph._delayed = (
-        DelayedExchange(graph.exchange, bins, 0, 0),
-        DelayedExchange(graph.transposed_exchange, [one.transposed() for one in bins], 0, 0),
+        DelayedExchange(graph.exchange, bins, 0, 0, graph._wire("float32", 0)),
+        DelayedExchange(graph.transposed_exchange, [one.transposed() for one in bins], 0, 0, graph._wire("float32", 1)),
     )
     graph.forward_arcs.delayed = graph._delayed[0]
 
@@ -117,3 +117,19 @@ def test_copies_under_every_algorithm_repeat_to_the_bit(comm, algorithm):
     assert runs[0].losses != exact.losses
     if algorithm == "0c":
         assert runs[0].summary["sent_bytes_per_epoch"] == 0
+
+
+@pytest.mark.mpi(2, 3)
+@pytest.mark.parametrize("update", ["owners", "copies"])
+def test_a_narrow_wire_trains_nearly_the_same_with_fewer_bytes(comm, update):
+    options = {"dtype": "float32", "update": update}
+    exact, _ = losses_and_weights(dist_graph(random_graph(1), comm, **options))
+    for wire, tolerance in {"bfloat16": 0.01, "int8": 0.03}.items():  # relative, after 8 epochs
+        runs = [losses_and_weights(dist_graph(random_graph(1), comm, **options, wire=wire))[0] for _ in range(2)]
+        assert runs[0].losses == runs[1].losses
+        assert runs[0].losses != exact.losses
+        np.testing.assert_allclose(runs[0].losses, exact.losses, rtol=tolerance)
+        assert runs[0].summary["sent_bytes_per_epoch"] < 0.6 * exact.summary["sent_bytes_per_epoch"]
+    mixed, _ = losses_and_weights(dist_graph(random_graph(1), comm, **options, wire="float32", wire_backward="int8"))
+    assert mixed.losses[0] == exact.losses[0]
+    assert mixed.losses[1:] != exact.losses[1:]

@@ -6,9 +6,9 @@ import torch
 from cut_graphs import dist_graph, gather_rows, random_cut, random_graph, whole_graph
 
 from distgnn.config import ModelConfig, TrainConfig
-from distgnn.datasets import load_graph
+from distgnn.datasets import GraphData, load_graph
 from distgnn.nn import build_model
-from distgnn.partition import cut_edges
+from distgnn.partition import VertexCut, cut_edges
 from distgnn.train import Trainer
 
 LOSS_TOLERANCE = {"float64": 1e-10, "float32": 2e-5}
@@ -70,10 +70,22 @@ def test_a_rank_without_vertices_or_arcs(comm):
     same_run(comm, data, cut, "float64", epochs=5)
 
 
+@pytest.mark.mpi(2, 4)
+def test_no_rank_has_a_halo(comm):
+    rings = [np.stack([np.arange(9), np.roll(np.arange(9), 1)], axis=1) + 9 * ring for ring in range(5)]
+    random = np.random.default_rng(3)
+    feats, labels = random.standard_normal((45, 4)).astype(np.float32), random.integers(0, 3, 45)
+    data = GraphData.from_arrays(
+        np.concatenate(rings), 45, directed=False, feats=feats, labels=labels, train=np.arange(0, 45, 2)
+    )
+    owner = np.arange(45) // 9 % comm.size
+    cut = VertexCut(comm.size, owner[data.edge_list().src], owner)
+    many, *_ = same_run(comm, data, cut, "float64", epochs=5)
+    assert many.summary["sent_bytes_per_epoch"] == 0
+
+
 @pytest.mark.mpi(4)
 def test_more_parts_than_a_component_has_vertices(comm):
-    from distgnn.datasets import GraphData
-
     edges = np.array([[0, 1], [2, 3], [4, 5], [6, 6], [7, 8]])
     random = np.random.default_rng(0)
     feats = random.standard_normal((10, 3)).astype(np.float32)

@@ -1,0 +1,71 @@
+"""Narrow wires: bytes as promised, errors within a step of the scale, unbiased, repeatable."""
+
+import numpy as np
+import pytest
+from cut_graphs import dist_graph, random_graph
+
+from distgnn.errors import InputError
+
+WIDTH = 24
+STEP = {"bfloat16": 2**-8, "int8": 1 / 127, "int4": 1 / 7}  # of the largest value in a row
+BYTES = {"bfloat16": 2 * WIDTH, "int8": WIDTH + 4, "int4": WIDTH // 2 + 4}
+
+
+def broadcast(graph, rows, epoch: int = 0, seed: int = 0) -> np.ndarray:
+    exchange = graph.forward_arcs.delayed.at(0, epoch, seed)
+    exchange.start_broadcast(rows)
+    return exchange.finish_broadcast().copy()
+
+
+def inputs(comm, wire: str):
+    graph = dist_graph(random_graph(3), comm, dtype="float32", wire=wire)
+    rows = np.random.default_rng(0).standard_normal((graph.num_global_nodes, WIDTH)).astype(np.float32)
+    return graph, rows[graph.owned_ids], rows[graph.local.global_ids[graph.local.source_halo_rows]]
+
+
+@pytest.mark.mpi(2, 3)
+@pytest.mark.parametrize("wire", ["bfloat16", "int8", "int4"])
+def test_broadcast(comm, wire):
+    graph, rows, expected = inputs(comm, wire)
+    before = graph.transport.counters.sent_bytes
+    found = broadcast(graph, rows)
+    sent = graph.transport.counters.sent_bytes - before
+    assert sent == BYTES[wire] * graph.local.plan.broadcast_indptr[-1]
+    largest = np.abs(expected).max(axis=1, keepdims=True)
+    assert (np.abs(found - expected) <= STEP[wire] * largest * 1.001).all()
+    np.testing.assert_array_equal(broadcast(graph, rows), found)
+
+
+@pytest.mark.mpi(2)
+@pytest.mark.parametrize("wire", ["int8", "int4"])
+def test_rounding_is_unbiased_and_drawn_anew_in_each_epoch_and_for_each_seed(comm, wire):
+    graph, rows, expected = inputs(comm, wire)
+    found = np.array([broadcast(graph, rows, epoch) for epoch in range(200)])
+    assert not np.array_equal(found[0], found[1])
+    assert not np.array_equal(found[0], broadcast(graph, rows, 0, seed=1))
+    largest = np.abs(expected).max(axis=1, keepdims=True)
+    error = (found.mean(axis=0) - expected) / (STEP[wire] * largest)
+    assert np.abs(error).max() < 5 * 0.5 / np.sqrt(200)  # 5 standard deviations of a mean of 200 roundings
+
+
+@pytest.mark.mpi(2, 3)
+@pytest.mark.parametrize("wire", ["bfloat16", "int8", "int4"])
+def test_reduce_adds_what_arrives(comm, wire):
+    graph = dist_graph(random_graph(3), comm, dtype="float32", wire=wire)
+    exchange = graph.forward_arcs.delayed.at(0, 0)
+    targets = exchange.target_rows(np.empty((0, WIDTH), np.float32))
+    targets[:] = np.linspace(-1, 1, WIDTH)
+    exchange.start_reduce(targets)
+    out = np.zeros((graph.num_owned, WIDTH), np.float32)
+    exchange.finish_reduce(out)
+    halos = np.concatenate(comm.allgather(graph.local.global_ids[graph.local.target_halo_rows]))
+    counts = np.bincount(halos, minlength=graph.num_global_nodes)[graph.owned_ids, None]
+    assert (np.abs(out - counts * np.linspace(-1, 1, WIDTH)) <= counts * STEP[wire] * 1.001 + 1e-6).all()
+
+
+@pytest.mark.mpi(1, 2)
+def test_what_no_wire_can_carry_is_refused(comm):
+    with pytest.raises(InputError, match="wire int8 is for float32 rows"):
+        dist_graph(random_graph(3), comm, dtype="float64", wire="int8")
+    with pytest.raises(InputError, match="unknown wire 'int3'"):
+        dist_graph(random_graph(3), comm, dtype="float32", wire="int3")
