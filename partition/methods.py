@@ -9,41 +9,79 @@ import numpy as np
 
 from distgnn.errors import InputError
 from distgnn.partition import streaming
+from distgnn.partition.cmr import cmr
 from distgnn.partition.owners import balanced_owners
+from distgnn.partition.refine import refine as refine_edges
 from distgnn.partition.vertex_cut import VertexCut
 
 ORDERS = ("shuffled", "stored")
 
 
-class Method(NamedTuple):
-    """A cutting method: `assign(edge_list, num_parts, seed, order) -> edge_part [M]`, and one line about it."""
+class Draft(NamedTuple):
+    """What a method finds: the part of each row [M], and perhaps a key [N] to sort owned rows by."""
 
-    assign: Callable[..., np.ndarray]
+    edge_part: np.ndarray
+    vertex_order: np.ndarray | None = None
+
+
+class Method(NamedTuple):
+    """A cutting method: `draft(edge_list, num_parts, seed, order) -> Draft`, and one line about it."""
+
+    draft: Callable[..., Draft]
     about: str
 
 
+def _libra(edge_list, num_parts, seed, order):
+    return Draft(streaming.libra(edge_list, num_parts, seed, order))
+
+
+def _hdrf(edge_list, num_parts, seed, order):
+    return Draft(streaming.hdrf(edge_list, num_parts, seed, order))
+
+
+def _dbh(edge_list, num_parts, seed, order):
+    return Draft(streaming.dbh(edge_list, num_parts, seed))
+
+
+def _random(edge_list, num_parts, seed, order):
+    return Draft(streaming.deal(edge_list, num_parts, seed))
+
+
+def _cmr(edge_list, num_parts, seed, order):
+    return Draft(*cmr(edge_list, num_parts))
+
+
 METHODS = {
-    "libra": Method(streaming.libra, "DistGNN's rule over a shuffled stream with a balance guard"),
-    "dbh": Method(lambda edges, parts, seed, order: streaming.dbh(edges, parts, seed), "hash of the lower-degree end"),
-    "random": Method(lambda edges, parts, seed, order: streaming.deal(edges, parts, seed), "edges dealt at random"),
+    "cmr": Method(_cmr, "cluster, merge, refine: fewest copies at balanced parts"),
+    "libra": Method(_libra, "DistGNN's rule over a shuffled stream with a balance guard"),
+    "hdrf": Method(_hdrf, "highest degree replicated first, over a shuffled stream"),
+    "dbh": Method(_dbh, "hash of the lower-degree end"),
+    "random": Method(_random, "edges dealt at random"),
 }
 
 
-def cut_edges(edge_list, num_parts: int, method: str = "libra", seed: int = 0, order: str = "shuffled") -> VertexCut:
+def cut_edges(
+    edge_list, num_parts: int, method: str = "cmr", seed: int = 0, order: str = "shuffled", refine: bool = False
+) -> VertexCut:
     """Cut an edge list into parts.
 
     Args:
         edge_list: an `EdgeList`.
         num_parts: number of parts, at least 1. Parts may stay empty where there are fewer edges than parts.
         method: a name in `METHODS`.
-        seed: the same seed gives the same cut.
+        seed: the same seed gives the same cut (`cmr` has no use for it).
         order: "shuffled" or "stored": in which order a streaming method sees the rows.
-    Returns: a `VertexCut`; both arcs of a two-way row are in one part, owners are among the copies.
+        refine: move single edges afterwards while that makes copies fewer (`cmr` always does).
+    Returns: a `VertexCut`; both arcs of a two-way row are in one part; owners are among the copies, except where
+        owned vertices could not be balanced otherwise.
     Raises: InputError.
     """
     check_request(num_parts, method, seed, order)
-    edge_part = METHODS[method].assign(edge_list, num_parts, seed, order)
-    return VertexCut(num_parts, edge_part, balanced_owners(edge_list, edge_part, num_parts))
+    edge_part, vertex_order = METHODS[method].draft(edge_list, num_parts, seed, order)
+    if refine and method != "cmr":
+        edge_part = refine_edges(edge_list, edge_part, num_parts)
+    owner = balanced_owners(edge_list, edge_part, num_parts)
+    return VertexCut(num_parts, edge_part, owner, order=vertex_order)
 
 
 def check_request(num_parts: int, method: str, seed: int, order: str) -> None:

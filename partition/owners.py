@@ -1,5 +1,8 @@
 """Who owns each vertex: one of the parts that hold a copy, such that every part owns about as many vertices.
 
+An owner saves the rows its own copy would exchange, so a copy that arcs leave from and arrive at is preferred to one
+with a single role.
+
 Shapes: N vertices, P parts, W words of a part mask.
 """
 
@@ -8,26 +11,53 @@ from __future__ import annotations
 import numpy as np
 from numba import uint64
 
-from distgnn.kernels.jit import kernel
-from distgnn.partition.bits import count_copies, empty_mask, lowest_bit, mark_arcs
+from distgnn.kernels.jit import inline, kernel
+from distgnn.partition.bits import count_copies, empty_mask, has_bit, lowest_bit, mark_arcs
+
+LIMIT = 1.04  # owned vertices of the largest part over the mean, where it costs rows to be below
+SWEEPS = 20
 
 
-def balanced_owners(edge_list, edge_part: np.ndarray, num_parts: int) -> np.ndarray:
-    """Owners [N] int32 among the copies that `edge_part` makes, fewest choices first, least loaded part.
+def balanced_owners(
+    edge_list, edge_part: np.ndarray, num_parts: int, reverse_part: np.ndarray | None = None
+) -> np.ndarray:
+    """Owners [N] int32 for an assignment of arcs.
 
-    Vertices with one copy stay where they are, those with few copies choose before those with many, isolated ones
-    fill the parts that own least.
+    Vertices with few choices choose before those with many, always the part that owns least; isolated ones fill up the
+    parts that own least; then owners move between copies while that evens out. Only where a part is still beyond
+    `LIMIT` is a vertex given away at the cost of more rows, in the end to a part that holds none of its arcs.
     """
-    mask = empty_mask(edge_list.num_nodes, num_parts)
-    mark_arcs(edge_list.src, edge_list.dst, edge_part, False, mask, mask)
-    copies = count_copies(mask, mask)
+    sources = empty_mask(edge_list.num_nodes, num_parts)
+    targets = empty_mask(edge_list.num_nodes, num_parts)
+    mark_arcs(edge_list.src, edge_list.dst, edge_part, False, sources, targets)
+    if edge_list.two_way:
+        back = edge_part if reverse_part is None else reverse_part
+        mark_arcs(edge_list.dst, edge_list.src, back, True, sources, targets)
+    copies = count_copies(sources, targets)
     owner = np.empty(edge_list.num_nodes, dtype=np.int32)
     choosing = np.argsort(copies, kind="stable")
     isolated = int(np.count_nonzero(copies == 0))
     owned = np.zeros(num_parts, dtype=np.int64)
-    _choose(choosing[isolated:], mask, owned, owner)
+    _choose(choosing[isolated:], sources, targets, owned, owner)
     owner[choosing[:isolated]] = _fill_up(owned, isolated)
+    if edge_list.num_nodes:
+        owned = np.bincount(owner, minlength=num_parts)
+        _even_out(choosing, copies, sources, targets, owned, owner)
     return owner
+
+
+def _even_out(choosing, copies, sources, targets, owned, owner) -> None:
+    mean = len(owner) / len(owned)
+    limit = max(int(LIMIT * mean), int(np.ceil(mean)) + 1)
+    movable = choosing[np.searchsorted(copies[choosing], 2) :]
+    for losing in (False, True):
+        for _ in range(SWEEPS):
+            if _shift(movable, sources, targets, losing, limit, owned, owner) == 0:
+                break
+    over = np.maximum(owned - limit, 0)
+    if over.any():
+        newcomers = _fill_up(owned - over, int(over.sum()))
+        _hand_over(choosing, over, newcomers, owned, owner)
 
 
 def _fill_up(owned: np.ndarray, extra: int) -> np.ndarray:
@@ -52,18 +82,61 @@ def _water_level(owned: np.ndarray, extra: int) -> int:
     return low
 
 
+@inline
+def _least_owning(sources, targets, v, owned, min_roles, home):
+    """The part other than `home` that owns least among those where v has at least this many roles; -1 if none."""
+    best = -1
+    for w in range(sources.shape[1]):
+        word = sources[v, w] | targets[v, w] if min_roles < 2 else sources[v, w] & targets[v, w]
+        while word != uint64(0):
+            p = (w << 6) + lowest_bit(word)
+            word &= word - uint64(1)
+            if p != home and (best < 0 or owned[p] < owned[best]):
+                best = p
+    return best
+
+
 @kernel
-def _choose(choosing, mask, owned, owner):
-    """owner[v] = the part in v's set that owns least so far (lowest id on ties), for v in the order of `choosing`."""
+def _choose(choosing, sources, targets, owned, owner):
+    """owner[v] for each v of `choosing`, in order: a part with both roles if there is one."""
     for i in range(choosing.shape[0]):
         v = choosing[i]
-        best = -1
-        for w in range(mask.shape[1]):
-            word = mask[v, w]
-            while word != uint64(0):
-                p = (w << 6) + lowest_bit(word)
-                word &= word - uint64(1)
-                if best < 0 or owned[p] < owned[best]:
-                    best = p
+        best = _least_owning(sources, targets, v, owned, 2, -1)
+        if best < 0:
+            best = _least_owning(sources, targets, v, owned, 1, -1)
         owner[v] = best
         owned[best] += 1
+
+
+@kernel
+def _shift(movable, sources, targets, losing, limit, owned, owner):
+    """Owners move to a copy on a part that owns less; `losing` roles only if their part is beyond the limit."""
+    moves = 0
+    for i in range(movable.shape[0]):
+        v = movable[i]
+        p = np.int64(owner[v])
+        if losing and owned[p] <= limit:
+            continue
+        roles = 2 if has_bit(sources, v, p) and has_bit(targets, v, p) else 1
+        q = _least_owning(sources, targets, v, owned, 1 if losing else roles, p)
+        if q >= 0 and owned[q] + 1 < owned[p]:
+            owner[v] = q
+            owned[p] -= 1
+            owned[q] += 1
+            moves += 1
+    return moves
+
+
+@kernel
+def _hand_over(choosing, over, newcomers, owned, owner):
+    """The first vertices (fewest copies) of each overfull part go to the parts in `newcomers`."""
+    given = 0
+    for i in range(choosing.shape[0]):
+        v = choosing[i]
+        p = owner[v]
+        if over[p] > 0:
+            over[p] -= 1
+            owned[p] -= 1
+            owner[v] = newcomers[given]
+            owned[newcomers[given]] += 1
+            given += 1

@@ -24,7 +24,7 @@ def partition_graph(
     source: str | Path | GraphData,
     num_parts: int,
     out: str | Path,
-    method: str = "libra",
+    method: str = "cmr",
     seed: int = 0,
     direction: str = "stored",
     self_loops: str = "keep",
@@ -33,12 +33,13 @@ def partition_graph(
     data_root: str | Path | None = None,
     normalize_feats: str = "none",
     progress: Progress | None = None,
+    refine: bool = False,
 ) -> dict:
     """Cut a graph into `num_parts` parts and write the partition folder `out`.
 
     Args:
         source: a `GraphData`, or anything `load_graph` takes.
-        method, seed, order: see `cut_edges`; direction, self_loops: see `GraphData.edge_list`.
+        method, seed, order, refine: see `cut_edges`; direction, self_loops: see `GraphData.edge_list`.
         overwrite: replace an existing partition folder.
         normalize_feats: "none", or as `GraphData.normalize_feats` takes it.
         progress: called as progress(phase, done, total) with phases "load", "cut" and "write".
@@ -55,9 +56,9 @@ def partition_graph(
         edge_list = graph.edge_list(direction, self_loops)
         check_size(edge_list, num_parts, graph.name)
         clock.start("cut", 1)
-        cut = cut_edges(edge_list, num_parts, method, seed, order)
+        cut = cut_edges(edge_list, num_parts, method, seed, order, refine)
         clock.start("write", num_parts)
-        how = {"method": method, "seed": int(seed), "order": order}
+        how = {"method": method, "seed": int(seed), "order": order, "refined": bool(refine) or method == "cmr"}
         manifest = _write_all(folder, graph, edge_list, cut, how, clock)
     return manifest
 

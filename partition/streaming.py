@@ -9,11 +9,12 @@ import numpy as np
 from numba import uint64
 
 from distgnn.kernels.jit import inline, kernel
-from distgnn.partition.bits import empty_mask, lowest_bit, mix, set_bit
+from distgnn.partition.bits import empty_mask, has_bit, lowest_bit, mix, set_bit
 from distgnn.partition.vertex_cut import part_dtype
 
 GUARD = 1.03  # arcs of the largest part over the mean, where a balance guard holds
 BLOCK_ROWS = 512
+HDRF_BALANCE = 1.1
 
 
 def libra(
@@ -30,10 +31,9 @@ def libra(
         loaded common one; otherwise the least loaded of the lower-degree endpoint's parts; ties at random.
     """
     rows = len(edge_list.src)
-    stream = np.arange(rows, dtype=np.int32 if rows < 2**31 else np.int64)
-    if order == "shuffled":
-        np.random.default_rng(seed).shuffle(stream)
-        balance = GUARD if balance is None else balance
+    stream = _stream(rows, seed, order)
+    if order == "shuffled" and balance is None:
+        balance = GUARD
     limit = np.inf if balance is None else max(balance * edge_list.num_arcs / num_parts, 2.0)
     degrees = endpoint_degrees(edge_list)
     parts = np.empty(rows, dtype=part_dtype(num_parts))
@@ -41,6 +41,29 @@ def libra(
     weight = 2 if edge_list.two_way else 1
     _libra(edge_list.src, edge_list.dst, stream, degrees, weight, limit, num_parts, seed, masks, parts)
     return parts
+
+
+def hdrf(edge_list, num_parts: int, seed: int = 0, order: str = "shuffled") -> np.ndarray:
+    """Assign each row to the part that scores best: its ends are there (the lower-degree one counts more), and room.
+
+    Returns: part [M]. Notes: time M x P.
+    Source: Petroni et al., CIKM 2015 (HDRF, lambda 1.1), with full degrees and a guard as in `libra`.
+    """
+    limit = max(GUARD * edge_list.num_arcs / num_parts, 2.0)
+    parts = np.empty(len(edge_list.src), dtype=part_dtype(num_parts))
+    masks = empty_mask(edge_list.num_nodes, num_parts)
+    weight = 2 if edge_list.two_way else 1
+    stream = _stream(len(edge_list.src), seed, order)
+    _hdrf(edge_list.src, edge_list.dst, stream, endpoint_degrees(edge_list), weight, limit, num_parts, masks, parts)
+    return parts
+
+
+def _stream(rows: int, seed: int, order: str) -> np.ndarray:
+    """The rows in the order in which a streaming method sees them."""
+    stream = np.arange(rows, dtype=np.int32 if rows < 2**31 else np.int64)
+    if order == "shuffled":
+        np.random.default_rng(seed).shuffle(stream)
+    return stream
 
 
 def dbh(edge_list, num_parts: int, seed: int = 0) -> np.ndarray:
@@ -122,6 +145,32 @@ def _libra(src, dst, stream, degrees, weight, limit, num_parts, seed, masks, par
             set_bit(masks, low, p)
             set_bit(masks, high, p)
     return touched
+
+
+@kernel
+def _hdrf(src, dst, stream, degrees, weight, limit, num_parts, masks, parts):
+    load = np.zeros(num_parts, dtype=np.float64)
+    for i in range(stream.shape[0]):
+        e = stream[i]
+        u, v = src[e], dst[e]
+        arcs = 1.0 if u == v else float(weight)
+        share = degrees[u] / (degrees[u] + degrees[v])
+        highest, lowest = load.max(), load.min()
+        best, most = -1, -1.0
+        for p in range(num_parts):
+            if load[p] + arcs > limit and load[p] > lowest:
+                continue
+            score = HDRF_BALANCE * (highest - load[p]) / (weight + highest - lowest)
+            if has_bit(masks, u, p):
+                score += 2.0 - share
+            if has_bit(masks, v, p):
+                score += 1.0 + share
+            if score > most:
+                best, most = p, score
+        parts[e] = best
+        load[best] += arcs
+        set_bit(masks, u, best)
+        set_bit(masks, v, best)
 
 
 @kernel

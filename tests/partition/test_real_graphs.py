@@ -22,14 +22,14 @@ def test_laws_hold_on_small_real_graphs(name, direction, data_root):
 )
 def test_laws_hold_on_large_real_graphs(name, direction, data_root):
     edges = load_graph(name, data_root).edge_list(direction)
-    every_law(edges, cut_edges(edges, 8))
+    every_law(edges, cut_edges(edges, 8, "libra"))
 
 
 @pytest.mark.parametrize("num_parts", [8, 32])
 def test_replication_factor_of_libra_on_arxiv(num_parts, data_root):
     """2.16 / 3.02 are Libra's own over a shuffled stream (measured elsewhere); the guard may cost 1 %."""
     edges = load_graph("ogb/ogbn_arxiv", data_root).edge_list("both")
-    book = PartitionBook(edges, cut_edges(edges, num_parts))
+    book = PartitionBook(edges, cut_edges(edges, num_parts, "libra"))
     held = np.zeros((edges.num_nodes, num_parts), dtype=bool)
     held[edges.src, book.cut.edge_part] = held[edges.dst, book.cut.edge_part] = True
     counts = held.sum(axis=1)

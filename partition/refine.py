@@ -1,0 +1,241 @@
+"""Refinement: move single edges to a part where one of their ends already is, if that makes copies fewer.
+
+The price of vertex v in part p, which computes c > 0 of its edges, is c / (c + s). With a large s a vertex pays less
+where its edges are many: they concentrate. s falls to 0, where every copy costs 1. A part's prices are multiplied by
+exp(beta * (rows / mean - 1)), so full parts let go; no part exceeds a hard limit of arcs.
+
+A block of edges is evaluated in parallel against frozen state; then the moves are made in order, each checked again. So
+the result does not depend on the number of threads. A block takes stretches from all over the edge list, because
+neighbours in it would all decide at once.
+
+Shapes: M rows of the edge list, P parts.
+Source: ours.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from distgnn.kernels.jit import inline, kernel
+from distgnn.kernels.threads import even_chunks, run
+from distgnn.partition.copy_table import CopyTable, add_copy, count_in, drop_copy, table_of
+from distgnn.partition.streaming import endpoint_degrees
+
+BLOCKS = 100  # a block is a hundredth of the edges
+STRETCHES = 64  # of consecutive edges in a block
+LARGEST_COUNT = 255  # prices of larger counts hardly differ
+SCHEDULE = (2.0, 0.5, 0.1, 0.0, 0.0)
+FAR_CANDIDATES = 8
+EDGE_PRICE = 0.02
+OVERFULL_PRICE = 4.0
+STEEPEST = 8.0  # exponent of a part's price: one edge on thousands of parts must not overflow
+
+
+class State(NamedTuple):
+    """A cut under refinement: part of each row [M], copy table, arcs and rows (copies) of each part [P]."""
+
+    edge_part: np.ndarray
+    table: CopyTable
+    arcs: np.ndarray
+    rows: np.ndarray
+
+
+def refine(
+    edge_list,
+    edge_part: np.ndarray,
+    num_parts: int,
+    balance: float = 1.03,
+    beta: float = 2.0,
+    schedule: tuple[float, ...] = SCHEDULE,
+) -> np.ndarray:
+    """Fewer copies at balanced parts.
+
+    Args:
+        edge_part: [M], the cut to start from; both arcs of a row are together.
+        balance: hard limit on a part's arcs over the mean.
+        beta: how strongly full parts (by rows) raise their prices.
+        schedule: the values of s, one sweep over all edges each.
+    Returns: part [M] int16.
+    """
+    if num_parts == 1 or len(edge_part) == 0:
+        return np.asarray(edge_part, dtype=np.int16)
+    state = start_state(edge_list, edge_part, num_parts)
+    limit = arc_limit(edge_list, num_parts, balance)
+    for s in schedule:
+        sweep(edge_list, state, limit, beta, s)
+    shed(edge_list, state, limit)
+    return state.edge_part
+
+
+def start_state(edge_list, edge_part: np.ndarray, num_parts: int) -> State:
+    """The state of a cut."""
+    parts = np.array(edge_part, dtype=np.int16)
+    table = table_of(edge_list, parts, endpoint_degrees(edge_list), num_parts)
+    arcs = np.bincount(parts, weights=row_arcs(edge_list), minlength=num_parts)
+    rows = np.zeros(num_parts, dtype=np.int64)
+    _count_rows(table, rows)
+    return State(parts, table, arcs, rows)
+
+
+def row_arcs(edge_list) -> np.ndarray | None:
+    """Arcs of each row (None: one each)."""
+    return np.where(edge_list.src == edge_list.dst, 1.0, 2.0) if edge_list.two_way else None
+
+
+def arc_limit(edge_list, num_parts: int, balance: float) -> float:
+    """Most arcs a part may have; at least one row's, whatever the mean."""
+    return max(balance * edge_list.num_arcs / num_parts, np.ceil(edge_list.num_arcs / num_parts / 2) * 2)
+
+
+def sweep(edge_list, state: State, limit: float, beta: float, s: float) -> int:
+    """Visit every edge once at one s; returns the number of moves."""
+    counts = np.arange(LARGEST_COUNT + 2, dtype=np.float64)
+    marginal = np.diff(counts / np.maximum(counts + s, 1e-300), prepend=0.0).astype(np.float32)
+    marginal[0] = 0.0
+    rows = len(state.edge_part)
+    pieces = min(BLOCKS, max(1, rows // 64))
+    bounds = _stretch_bounds(rows, pieces)
+    ends = (edge_list.src, edge_list.dst)
+    moves = 0
+    for block in range(pieces):
+        stretches = bounds[:, block : block + 2]
+        chosen = np.concatenate([np.arange(first, last) for first, last in stretches])
+        proposals = np.empty(len(chosen), dtype=np.int16)
+        weight, price = _prices(state, limit, beta)
+        arcs = 2.0 if edge_list.two_way else 1.0
+        args = (chosen, *ends, state, marginal, weight, price, arcs, limit, proposals)
+        run(_propose, even_chunks(len(chosen), 64), *args)
+        moves += _commit(*args)
+    return moves
+
+
+def _stretch_bounds(rows: int, pieces: int) -> np.ndarray:
+    """[stretches, pieces + 1]: block b takes rows bounds[i, b] to bounds[i, b + 1] of every stretch i."""
+    stretches = min(STRETCHES, max(1, rows // (4 * pieces)))
+    starts = rows * np.arange(stretches + 1, dtype=np.int64) // stretches
+    steps = np.arange(pieces + 1, dtype=np.int64)
+    return starts[:-1, None] + (np.diff(starts)[:, None] * steps) // pieces
+
+
+def _prices(state: State, limit: float, beta: float) -> tuple[np.ndarray, np.ndarray]:
+    """Multiplier of a part's vertex prices, and price of an edge in it, float32 [P]."""
+    weight = np.exp(np.minimum(beta * (state.rows / state.rows.mean() - 1), STEEPEST))
+    price = EDGE_PRICE * (state.arcs / state.arcs.mean() - 1) + OVERFULL_PRICE * (state.arcs > limit)
+    return weight.astype(np.float32), price.astype(np.float32)
+
+
+@inline
+def _price_at(table, u, v, q, marginal, weight, price):
+    """Price of one more edge (u, v) in part q."""
+    cost = marginal[min(count_in(table, u, q), LARGEST_COUNT) + 1]
+    if u != v:
+        cost += marginal[min(count_in(table, v, q), LARGEST_COUNT) + 1]
+    return weight[q] * cost + price[q]
+
+
+@inline
+def _released(table, u, v, p, marginal, weight, price):
+    """What taking edge (u, v) out of part p saves."""
+    saved = marginal[min(count_in(table, u, p), LARGEST_COUNT + 1)]
+    if u != v:
+        saved += marginal[min(count_in(table, v, p), LARGEST_COUNT + 1)]
+    return weight[p] * saved + price[p]
+
+
+@kernel
+def _propose(start, stop, chosen, src, dst, state, marginal, weight, price, arcs, limit, proposals):
+    """proposals[i] = the best part for edge chosen[i], or -1 to stay."""
+    table = state.table
+    for i in range(start, stop):
+        e = chosen[i]
+        u, v, p = src[e], dst[e], state.edge_part[e]
+        proposals[i] = -1
+        over = state.arcs[p] > limit
+        if not over and table.used[u] == 1 and table.used[v] == 1:
+            continue
+        released = _released(table, u, v, p, marginal, weight, price)
+        if released < 1e-3:
+            continue
+        best, lowest = -1, released - 1e-5
+        near, far = (u, v) if table.used[u] <= table.used[v] else (v, u)
+        for end in range(2):
+            x = near if end == 0 else far
+            begin = table.first[x]
+            last = begin + (table.used[x] if end == 0 else min(table.used[x], FAR_CANDIDATES))
+            for slot in range(begin, last):
+                q = table.part[slot]
+                if q == p or state.arcs[q] + arcs > limit:
+                    continue
+                cost = _price_at(table, u, v, q, marginal, weight, price)
+                if cost < lowest:
+                    best, lowest = q, cost
+        proposals[i] = best
+
+
+@kernel
+def _commit(chosen, src, dst, state, marginal, weight, price, arcs, limit, proposals):
+    """Make the proposed moves that still pay, in order; returns how many."""
+    moves = 0
+    for i in range(chosen.shape[0]):
+        q = proposals[i]
+        if q < 0:
+            continue
+        e = chosen[i]
+        u, v, p = src[e], dst[e], state.edge_part[e]
+        if state.arcs[q] + arcs > limit:
+            continue
+        released = _released(state.table, u, v, p, marginal, weight, price)
+        if _price_at(state.table, u, v, q, marginal, weight, price) < released - 1e-5:
+            _move(state, e, u, v, p, q, 1.0 if u == v else arcs)
+            moves += 1
+    return moves
+
+
+@inline
+def _move(state, e, u, v, p, q, arcs):
+    state.edge_part[e] = q
+    state.arcs[p] -= arcs
+    state.arcs[q] += arcs
+    # Drop before adding: a vertex has no more slots than edges.
+    state.rows[p] -= drop_copy(state.table, u, p)
+    state.rows[q] += add_copy(state.table, u, q)
+    if u != v:
+        state.rows[p] -= drop_copy(state.table, v, p)
+        state.rows[q] += add_copy(state.table, v, q)
+
+
+@kernel
+def _count_rows(table, rows):
+    for v in range(table.used.shape[0]):
+        for slot in range(table.first[v], table.first[v] + table.used[v]):
+            rows[table.part[slot]] += 1
+
+
+def shed(edge_list, state: State, limit: float) -> None:
+    """Take rows out of overfull parts, where that makes fewest new copies, until no part is beyond the limit."""
+    arcs = 2.0 if edge_list.two_way else 1.0
+    for new_copies in range(3):
+        if (state.arcs <= limit).all():
+            return
+        _shed(edge_list.src, edge_list.dst, state, arcs, limit, new_copies)
+
+
+@kernel
+def _shed(src, dst, state, arcs, limit, new_copies):
+    """Move rows of overfull parts to the least loaded part that needs at most this many new copies."""
+    for e in range(src.shape[0]):
+        p = state.edge_part[e]
+        if state.arcs[p] <= limit:
+            continue
+        u, v = src[e], dst[e]
+        best = -1
+        for q in range(state.arcs.shape[0]):
+            if state.arcs[q] + arcs > limit or (best >= 0 and state.arcs[q] >= state.arcs[best]):
+                continue
+            missing = (count_in(state.table, u, q) == 0) + (count_in(state.table, v, q) == 0)
+            if missing <= new_copies:
+                best = q
+        if best >= 0:
+            _move(state, e, u, v, p, best, 1.0 if u == v else arcs)
