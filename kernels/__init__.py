@@ -21,8 +21,11 @@ from .order import permute_csr, vertex_order
 from .rows import add_rows, pack_rows
 from .structure import csr_from_edges, transpose_csr
 from .threads import get_num_threads, set_num_threads
+from .tiles import Tuning
+from .tuner import tune
 
 __all__ = [
+    "Tuning",
     "activate",
     "activate_backward",
     "add_rows",
@@ -51,6 +54,7 @@ __all__ = [
     "spmm",
     "spmm_blocked",
     "transpose_csr",
+    "tune",
     "vertex_order",
     "warm",
 ]

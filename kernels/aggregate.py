@@ -16,11 +16,10 @@ from .arrays import ROWS, index_array, indptr_array, output, row_array, sums_dty
 from .extremes import extreme
 from .jit import kernel
 from .threads import edge_chunks, run
-from .tiles import head_tiles, row_tiles
+from .tiles import DEFAULT, head_tiles, row_tiles
 from .vectors import add, fma, fma_heads, load, prefetch, scale, store, zeros
 
 REDUCTIONS = ("sum", "mean", "max", "min")
-AHEAD = 16  # arcs between asking for a row and adding it
 
 
 def spmm(
@@ -37,6 +36,7 @@ def spmm(
     accumulate=False,
     degree=None,
     keep_inf=False,
+    tuning=DEFAULT,
 ):
     """Aggregate the rows of `feats` over the arcs of a CSR.
 
@@ -45,7 +45,8 @@ def spmm(
         max or min; edge_weight [E] or, one per head, [E, H], by `edge_ids` [E] if given (CSR position -> row of
         edge_weight), else by position; out like feats with R rows, bfloat16 or float32 if feats are bfloat16;
         source_scale [N]; target_scale [R]; accumulate adds to `out` (sum and mean); degree [R] divides a mean;
-        keep_inf leaves -inf (max) or +inf (min) in rows without arcs, for partial results that are merged later.
+        keep_inf leaves -inf (max) or +inf (min) in rows without arcs, for partial results that are merged later;
+        tuning: what `tune` found, for sums and means.
     Returns: out (new: float32 for bfloat16 rows); for max and min (out, winner): winner is the CSR position (int32
         if it fits) or -1. Ties go to the smallest edge id.
     Raises: ValueError on shapes and dtypes.
@@ -75,8 +76,8 @@ def spmm(
     flat = out.reshape(rows, feats.shape[1])
     arguments = indptr, indices, feats, weight, edge_ids, source_scale, target_scale, flat, accumulate, mean
     bounds = edge_chunks(indptr, feats.shape[1])
-    for column, tile in _tiles(feats.shape[1], weight.shape[1], dtype):
-        run(_sum_kernel(tile), bounds, column, *arguments)
+    for column, tile in _tiles(feats.shape[1], weight.shape[1], dtype, tuning.vectors):
+        run(_sum_kernel(tile), bounds, column, tuning.ahead, *arguments)
     return out
 
 
@@ -93,10 +94,10 @@ def weights(edge_weight, dtype, tail):
     return weight
 
 
-def _tiles(width, heads, dtype):
+def _tiles(width, heads, dtype, most):
     if width == 0:
         return []
-    return row_tiles(width, dtype) if heads == 1 else head_tiles(heads, width // heads, dtype)
+    return row_tiles(width, dtype, most) if heads == 1 else head_tiles(heads, width // heads, dtype)
 
 
 def _divided(target_scale, degree, rows, dtype):
@@ -114,8 +115,9 @@ def _sum_kernel(tile):
 
     @kernel
     def sum_rows(
-        start, stop, column, indptr, indices, feats, weight, edge_ids, source_scale, target_scale, out, accumulate, mean
-    ):
+        start, stop, column, ahead, indptr, indices, feats, weight, edge_ids, source_scale, target_scale, out,
+        accumulate, mean,
+    ):  # fmt: skip
         """Writes the tile's columns of out[start:stop]."""
         width, heads, last = feats.shape[1], weight.shape[1], indptr[stop] - 1
         one = weight.dtype.type(1)
@@ -123,7 +125,7 @@ def _sum_kernel(tile):
         for i in range(start, stop):
             sums = zeros(tile, feats)
             for e in range(indptr[i], indptr[i + 1]):
-                prefetch(tile, feats, indices[min(e + AHEAD, last)] * width + column)
+                prefetch(tile, feats, indices[min(e + ahead, last)] * width + column)
                 row = load(tile, feats, indices[e] * width + column)
                 if plain:
                     sums = add(row, sums)

@@ -13,6 +13,7 @@ import functools
 import itertools
 import re
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import llvmlite.binding as llvm
 import numpy as np
@@ -47,6 +48,16 @@ def registers():
     if re.search(r"\+avx2\b", features):
         return 32, 10  # of 16
     return 16, 20 if "neon" in features else 10  # of 32 on 64-bit Arm, of 16 with SSE2
+
+
+class Tuning(NamedTuple):
+    """ahead: arcs between asking for a row and adding it; vectors: most registers of a pass, 0 for the machine's."""
+
+    ahead: int = 16
+    vectors: int = 0
+
+
+DEFAULT = Tuning()
 
 
 def row_tiles(width, dtype, most_vectors=None):
