@@ -21,8 +21,8 @@ RANK_PLUGIN = "mpi_rank"
 
 
 def pytest_addoption(parser):
-    parser.addini("mpi_seconds", "limit for one test under mpiexec", default="180")
-    parser.addini("mpi_total_seconds", "limit for all tests under mpiexec together", default="1800")
+    parser.addini("mpi_seconds", "limit for one test under mpiexec", default="300")
+    parser.addini("mpi_total_seconds", "limit for all tests under mpiexec together", default="2700")
 
 
 def pytest_configure(config):
