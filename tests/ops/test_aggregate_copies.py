@@ -6,6 +6,7 @@ import torch
 from cut_graphs import DIRECTED, UNDIRECTED, dist_graph, gather_rows, random_cut, random_graph
 
 from distgnn import ops
+from distgnn.errors import InputError
 
 TOLERANCE = {"rtol": 1e-11, "atol": 1e-11}  # float64 sums in another order
 
@@ -62,3 +63,10 @@ def test_0c_is_each_ranks_own_arcs_and_evaluation_is_exact(comm):
         exact = ops.spmm(graph, rows.detach(), target_scale=graph.degree_scale("in", -1))
     matrix = adjacency(data) / np.maximum(adjacency(data).sum(1), 1)[:, None]
     np.testing.assert_allclose(gather_rows(graph, exact), matrix @ x, **TOLERANCE)
+
+
+@pytest.mark.mpi(2)
+def test_what_needs_single_arcs_is_refused(comm):
+    graph = dist_graph(random_graph(6), comm, update="copies")
+    with pytest.raises(InputError, match="use update on owners"):
+        ops.edge_softmax(graph, torch.zeros(graph.num_edges(), 1, dtype=torch.float64))
