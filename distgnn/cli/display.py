@@ -108,10 +108,12 @@ def human_share(value: float | None) -> str:
 
 
 def print_columns(title: str, columns: list[str], rows: list[list[str]]) -> None:
-    """A table with a head; numbers to the right."""
-    table = Table(title=title, title_justify="left", box=None, padding=(0, 2, 0, 0))
+    """A table with a head; numbers to the right. The title stands by itself: rich folds it to the table's width."""
+    table = Table(box=None, padding=(0, 2, 0, 0))
     for column in columns:
         table.add_column(column, justify="right", no_wrap=True)
     for row in rows:
         table.add_row(*row)
-    Console(width=None if sys.stdout.isatty() else 160).print(table, highlight=False)
+    console = Console(width=None if sys.stdout.isatty() else 160)
+    console.print(title, style="italic", highlight=False)
+    console.print(table, highlight=False)

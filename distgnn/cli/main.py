@@ -15,6 +15,8 @@ from distgnn.cli import bench, check, download, info, partition, predict, train
 from distgnn.errors import DistGNNError
 from distgnn.launch import under_mpi
 
+INTERRUPTED = 130
+
 app = typer.Typer(
     help="Full-batch training of graph neural networks on clusters of CPU sockets.",
     pretty_exceptions_enable=False,
@@ -42,11 +44,13 @@ def main() -> int:
     """Run the command line and return its exit code; a failing rank ends the whole job."""
     try:
         code = app(standalone_mode=False)
+        if code == INTERRUPTED:  # caught by typer, or the exit code of launched ranks
+            raise KeyboardInterrupt
         return code if isinstance(code, int) else 0
     except DistGNNError as error:
         return _fail(str(error), 2, everywhere=getattr(error, "agreed", False))
     except KeyboardInterrupt:
-        return _fail("interrupted", 130)
+        return _fail("interrupted", INTERRUPTED)
     except Exception as error:
         if hasattr(error, "format_message"):  # the command line itself is wrong: every rank sees the same
             return _fail(_with_advice(error), 2, everywhere=True)

@@ -1,0 +1,23 @@
+"""Ctrl-C is one line and exit code 130, whoever catches it first."""
+
+import pytest
+import typer
+
+from distgnn import partition
+
+
+@pytest.mark.parametrize("stop", [KeyboardInterrupt(), typer.Exit(130)], ids=["here", "on launched ranks"])
+def test_an_interrupted_command_says_so(run, monkeypatch, tmp_path, stop):
+    def describe(folder):
+        raise stop
+
+    monkeypatch.setattr(partition, "describe", describe)
+    code, out, err = run("info", tmp_path)
+    assert (code, out, err.strip()) == (130, "", "distgnn: error: interrupted")
+
+
+def test_a_title_is_not_folded_to_the_width_of_its_table(capsys):
+    from distgnn.cli.display import print_columns
+
+    print_columns("A title that is wider than what stands below it", ["a"], [["1"]])
+    assert capsys.readouterr().out.splitlines()[0].strip() == "A title that is wider than what stands below it"
