@@ -1,22 +1,35 @@
 """Floor 6: layers with DGL's names, arguments and parameter names, and stacks of them."""
 
+from distgnn.nn.appnp_conv import APPNPConv
 from distgnn.nn.build import build_model
 from distgnn.nn.distribute import distribute
 from distgnn.nn.dropout import Dropout
+from distgnn.nn.gat_conv import GATConv
+from distgnn.nn.gatv2_conv import GATv2Conv
+from distgnn.nn.gcn2_conv import GCN2Conv
+from distgnn.nn.gin_conv import GINConv
 from distgnn.nn.graph_conv import GraphConv
 from distgnn.nn.norms import BatchNorm1d, GraphNorm, PairNorm
+from distgnn.nn.rel_graph_conv import RelGraphConv, TypedLinear
 from distgnn.nn.sage_conv import SAGEConv
 from distgnn.nn.stacks import GCN, GraphSAGE
 
 __all__ = [
     "GCN",
+    "APPNPConv",
     "BatchNorm1d",
     "Dropout",
+    "GATConv",
+    "GATv2Conv",
+    "GCN2Conv",
+    "GINConv",
     "GraphConv",
     "GraphNorm",
     "GraphSAGE",
     "PairNorm",
+    "RelGraphConv",
     "SAGEConv",
+    "TypedLinear",
     "build_model",
     "distribute",
 ]

@@ -6,15 +6,20 @@ import torch
 from torch import nn
 
 from distgnn import ops
+from distgnn.config import check_choice
 from distgnn.nn.dropout import Dropout
+
+AGGREGATORS = ("mean", "gcn", "pool")
 
 
 class SAGEConv(nn.Module):
-    """y[v] = fc_self(x[v]) + fc_neigh(mean over arcs (u -> v) of x[u]); "gcn": fc_neigh(mean over u and v itself).
+    """y[v] = fc_self(x[v]) + fc_neigh(mean over arcs (u -> v) of x[u]).
+
+    "gcn": fc_neigh(mean over all u and v itself);  "pool": instead of the mean, max over u of relu(fc_pool(x[u])).
 
     Args:
         in_feats, out_feats: widths.
-        aggregator_type: "mean" or "gcn".
+        aggregator_type: "mean", "gcn" or "pool".
         feat_drop: dropout on the input.
         bias: learn one.
         norm, activation: applied last, activation first.
@@ -39,13 +44,13 @@ class SAGEConv(nn.Module):
         activation: Callable | None = None,
     ):
         super().__init__()
-        if aggregator_type not in ("mean", "gcn"):
-            raise ValueError(f"unknown aggregator_type {aggregator_type!r}: choose mean or gcn")
+        check_choice("aggregator_type", aggregator_type, AGGREGATORS)
         self.in_feats, self.out_feats, self.aggregator_type = in_feats, out_feats, aggregator_type
         self.feat_drop = Dropout(feat_drop)
         self.norm, self.activation = norm, activation
+        self.fc_pool = nn.Linear(in_feats, in_feats) if aggregator_type == "pool" else None
         self.fc_neigh = nn.Linear(in_feats, out_feats, bias=False)
-        if aggregator_type == "mean":
+        if aggregator_type != "gcn":
             self.fc_self = nn.Linear(in_feats, out_feats, bias=bias)
         else:
             self.bias = nn.Parameter(torch.zeros(out_feats)) if bias else None
@@ -54,22 +59,27 @@ class SAGEConv(nn.Module):
     def reset_parameters(self) -> None:
         """Xavier-uniform weights with the gain of ReLU, as DGL draws them."""
         gain = nn.init.calculate_gain("relu")
-        nn.init.xavier_uniform_(self.fc_neigh.weight, gain=gain)
-        if self.aggregator_type == "mean":
-            nn.init.xavier_uniform_(self.fc_self.weight, gain=gain)
+        for layer in (self.fc_neigh, self.fc_pool, getattr(self, "fc_self", None)):
+            if layer is not None:
+                nn.init.xavier_uniform_(layer.weight, gain=gain)
 
     def forward(self, graph, feat: torch.Tensor, edge_weight: torch.Tensor | None = None) -> torch.Tensor:
         feat = self.feat_drop(feat, graph)
-        offset = 1 if self.aggregator_type == "gcn" else 0
-        scale = graph.degree_scale("in", -1, offset)
-        if self.in_feats > self.out_feats and not graph.is_input(feat):
-            rows = self.fc_neigh(feat)
-            neigh = self._neighbours(graph, rows, edge_weight, scale)
-        else:
-            neigh = self.fc_neigh(self._neighbours(graph, feat, edge_weight, scale))
-        out = neigh + self.fc_self(feat) if self.aggregator_type == "mean" else self._with_bias(neigh)
+        pooled = self.aggregator_type == "pool"
+        neigh = self._pool(graph, feat, edge_weight) if pooled else self._mean(graph, feat, edge_weight)
+        out = self._with_bias(neigh) if self.aggregator_type == "gcn" else neigh + self.fc_self(feat)
         out = out if self.activation is None else self.activation(out)
         return out if self.norm is None else self.norm(out)
+
+    def _pool(self, graph, feat: torch.Tensor, edge_weight: torch.Tensor | None) -> torch.Tensor:
+        op = "copy_lhs" if edge_weight is None else "mul"
+        return self.fc_neigh(ops.gspmm(graph, op, "max", torch.relu(self.fc_pool(feat)), edge_weight))
+
+    def _mean(self, graph, feat: torch.Tensor, edge_weight: torch.Tensor | None) -> torch.Tensor:
+        scale = graph.degree_scale("in", -1, 1 if self.aggregator_type == "gcn" else 0)
+        if self.in_feats > self.out_feats and not graph.is_input(feat):
+            return self._neighbours(graph, self.fc_neigh(feat), edge_weight, scale)
+        return self.fc_neigh(self._neighbours(graph, feat, edge_weight, scale))
 
     def _neighbours(self, graph, rows, edge_weight, scale) -> torch.Tensor:
         total = ops.spmm(graph, rows, edge_weight, target_scale=scale)

@@ -1,8 +1,27 @@
 """Floor 5: differentiable operations over the whole graph. Forward and backward are mirrored exchanges."""
 
 from distgnn.ops.dropout import dropout
+from distgnn.ops.extreme import arc_extreme, extreme
 from distgnn.ops.halo import halo_broadcast, halo_reduce
+from distgnn.ops.heads import spmm_heads
+from distgnn.ops.messages import gsddmm, gspmm
+from distgnn.ops.on_arcs import from_arcs, to_arcs
+from distgnn.ops.softmax import edge_softmax
 from distgnn.ops.spmm import spmm
 from distgnn.ops.sums import all_sum
 
-__all__ = ["all_sum", "dropout", "halo_broadcast", "halo_reduce", "spmm"]
+__all__ = [
+    "all_sum",
+    "arc_extreme",
+    "dropout",
+    "edge_softmax",
+    "extreme",
+    "from_arcs",
+    "gsddmm",
+    "gspmm",
+    "halo_broadcast",
+    "halo_reduce",
+    "spmm",
+    "spmm_heads",
+    "to_arcs",
+]

@@ -1,0 +1,44 @@
+"""Propagation by personalised PageRank (APPNP) with DGL's arguments."""
+
+import torch
+from torch import nn
+
+from distgnn import ops
+from distgnn.nn.dropout import Dropout
+from distgnn.nn.edge_weight_norm import normalized_weight, propagate
+
+
+class APPNPConv(nn.Module):
+    """k times: x <- (1 - alpha) P x + alpha x0, with P = D_in^-1/2 A D_out^-1/2.
+
+    Args:
+        k: steps.
+        alpha: share of the initial rows.
+        edge_drop: dropout on arcs, a new mask in every step.
+
+    Shape: [O, D] to the same.
+
+    Source: Gasteiger et al., ICLR'19; arguments as `dgl.nn.APPNPConv` 1.1.3.
+    """
+
+    def __init__(self, k: int, alpha: float, edge_drop: float = 0.0):
+        super().__init__()
+        self.k, self.alpha = k, alpha
+        self.edge_drop = Dropout(edge_drop, over="arcs")
+
+    def forward(self, graph, feat: torch.Tensor, edge_weight: torch.Tensor | None = None) -> torch.Tensor:
+        weight = None if edge_weight is None else normalized_weight(graph, edge_weight)
+        initial = feat
+        for _ in range(self.k):
+            feat = (1 - self.alpha) * self._step(graph, feat, weight) + self.alpha * initial
+        return feat
+
+    def _step(self, graph, feat: torch.Tensor, weight: torch.Tensor | None) -> torch.Tensor:
+        if not self.training or self.edge_drop.p == 0:
+            return propagate(graph, feat, weight, "out")
+        arcs = feat.new_ones(graph.num_edges(), 1) if weight is None else weight[:, None]
+        arcs = self.edge_drop(arcs, graph)[:, 0]
+        if weight is not None:
+            return propagate(graph, feat, arcs, "out")
+        source, target = graph.degree_scale("out", -0.5), graph.degree_scale("in", -0.5)
+        return ops.spmm(graph, feat, arcs, source, target)

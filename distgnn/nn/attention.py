@@ -1,0 +1,83 @@
+"""What the attention layers share: heads, residuals, and the weighted sum under exact attention.
+
+Legend: O owned rows, A local arcs, H heads, F features per head.
+"""
+
+from collections.abc import Callable
+
+import torch
+from torch import nn
+
+from distgnn import ops
+from distgnn.errors import InputError
+from distgnn.nn.dropout import Dropout
+
+
+class AttentionConv(nn.Module):
+    """Base of GATConv and GATv2Conv: y[v] = sum over arcs (u -> v) of a(u, v) z[u], plus a residual.
+
+    Args:
+        in_feats, out_feats: widths, of the output per head.
+        num_heads: heads, each with its own softmax.
+        feat_drop, attn_drop: dropout on the input and on attention.
+        negative_slope: of the leaky ReLU of scores.
+        residual: add the input, projected where its width is not that of the output.
+        activation: applied last.
+        allow_zero_in_degree: let vertices without in-arcs have no neighbours' part; else they are an error, as in DGL.
+        bias: learn one.
+
+    Shape: [O, in_feats] to [O, H, F].
+    """
+
+    def __init__(
+        self,
+        in_feats: int,
+        out_feats: int,
+        num_heads: int,
+        *,
+        feat_drop: float,
+        attn_drop: float,
+        negative_slope: float,
+        residual: bool,
+        activation: Callable | None,
+        allow_zero_in_degree: bool,
+        bias: bool,
+    ):
+        super().__init__()
+        self.in_feats, self.out_feats, self.num_heads = in_feats, out_feats, num_heads
+        self.activation, self.allow_zero_in_degree = activation, allow_zero_in_degree
+        self.feat_drop = Dropout(feat_drop)
+        self.attn_drop = Dropout(attn_drop, over="arcs")
+        self.leaky_relu = nn.LeakyReLU(negative_slope)
+        self.res_fc = None
+        if residual:
+            width = num_heads * out_feats
+            self.res_fc = nn.Identity() if in_feats == width else nn.Linear(in_feats, width, bias=bias)
+
+    def check(self, graph) -> None:
+        """Raise InputError, on all ranks, for vertices without in-arcs where they are not allowed."""
+        if not self.allow_zero_in_degree and graph.has_zero_in_degree():
+            raise InputError(
+                "there are vertices without in-arcs, who have nobody to attend to: partition with --self-loops add, or "
+                "set allow_zero_in_degree=True"
+            )
+
+    def heads(self, rows: torch.Tensor) -> torch.Tensor:
+        """[O, H * F] as [O, H, F]."""
+        return rows.view(len(rows), self.num_heads, self.out_feats)
+
+    def attention(self, graph, scores: torch.Tensor) -> torch.Tensor:
+        """Softmax of scores [A, H] over the in-arcs of each vertex, and dropout."""
+        return self.attn_drop(ops.edge_softmax(graph, scores), graph)
+
+    def with_residual(self, out: torch.Tensor, inputs: torch.Tensor) -> torch.Tensor:
+        return out if self.res_fc is None else out + self.heads(self.res_fc(inputs))
+
+    def reset_linear(self, *layers: nn.Module) -> None:
+        """Xavier-normal weights with the gain of ReLU, zero biases, as DGL draws them."""
+        gain = nn.init.calculate_gain("relu")
+        for layer in (*layers, self.res_fc):
+            if isinstance(layer, nn.Linear):
+                nn.init.xavier_normal_(layer.weight, gain=gain)
+                if layer.bias is not None:
+                    nn.init.zeros_(layer.bias)

@@ -1,0 +1,31 @@
+"""Edge weights divided by the weighted degrees of their ends."""
+
+import torch
+
+from distgnn import ops
+
+
+def normalized_weight(graph, edge_weight: torch.Tensor) -> torch.Tensor:
+    """w(u, v) / sqrt(sum of weights out of u * sum of weights into v), of every local arc [A].
+
+    Collective: yes, and again in the backward pass.
+
+    Raises: ValueError for a weight that is not positive.
+
+    Source: `dgl.nn.EdgeWeightNorm("both")` 1.1.3.
+    """
+    weight = edge_weight.reshape(-1)
+    if not bool((weight > 0).all()):
+        raise ValueError("edge weights must be positive to be divided by the root of their sums")
+    ends = [ops.to_arcs(graph, ops.from_arcs(graph, weight, role).rsqrt(), role) for role in ("source", "target")]
+    return weight * ends[0] * ends[1]
+
+
+def propagate(graph, rows: torch.Tensor, weight: torch.Tensor | None, source_kind: str) -> torch.Tensor:
+    """One step of D^-1/2 A D^-1/2: by degrees, or by weights that are normalised already.
+
+    Args: source_kind: which degree divides at the source, "in" or "out".
+    """
+    if weight is not None:
+        return ops.spmm(graph, rows, weight)
+    return ops.spmm(graph, rows, None, graph.degree_scale(source_kind, -0.5), graph.degree_scale("in", -0.5))

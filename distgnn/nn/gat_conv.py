@@ -1,0 +1,78 @@
+"""Graph attention (GAT) with DGL's arguments and parameter names; exact across ranks."""
+
+from collections.abc import Callable
+
+import torch
+from torch import nn
+
+from distgnn import ops
+from distgnn.nn.attention import AttentionConv
+
+
+class GATConv(AttentionConv):
+    """z = W x;  a(u, v) = softmax over in-arcs of leaky_relu(<attn_l, z[u]> + <attn_r, z[v]>).
+
+    Args, Shape: see `AttentionConv`.
+
+    Notes:
+        Memory: a few numbers per arc and head; scores and softmax are merged at the owner of each vertex.
+
+    Source: Veličković et al., ICLR'18; parameter names as `dgl.nn.GATConv` 1.1.3.
+    """
+
+    def __init__(
+        self,
+        in_feats: int,
+        out_feats: int,
+        num_heads: int,
+        feat_drop: float = 0.0,
+        attn_drop: float = 0.0,
+        negative_slope: float = 0.2,
+        residual: bool = False,
+        activation: Callable | None = None,
+        allow_zero_in_degree: bool = False,
+        bias: bool = True,
+    ):
+        super().__init__(
+            in_feats,
+            out_feats,
+            num_heads,
+            feat_drop=feat_drop,
+            attn_drop=attn_drop,
+            negative_slope=negative_slope,
+            residual=residual,
+            activation=activation,
+            allow_zero_in_degree=allow_zero_in_degree,
+            bias=bias,
+        )
+        self.fc = nn.Linear(in_feats, out_feats * num_heads, bias=False)
+        self.attn_l = nn.Parameter(torch.empty(1, num_heads, out_feats))
+        self.attn_r = nn.Parameter(torch.empty(1, num_heads, out_feats))
+        own_bias = bias and not isinstance(self.res_fc, nn.Linear)  # else the projection of the residual has it
+        self.bias = nn.Parameter(torch.empty(num_heads * out_feats)) if own_bias else None
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Xavier-normal weights with the gain of ReLU, zero bias."""
+        self.reset_linear(self.fc)
+        for attn in (self.attn_l, self.attn_r):
+            nn.init.xavier_normal_(attn, gain=nn.init.calculate_gain("relu"))
+        if self.bias is not None:
+            nn.init.zeros_(self.bias)
+
+    def forward(
+        self, graph, feat: torch.Tensor, edge_weight: torch.Tensor | None = None, get_attention: bool = False
+    ) -> torch.Tensor:
+        """With `get_attention` also the attention of local arcs, [A, H, 1]."""
+        self.check(graph)
+        inputs = self.feat_drop(feat, graph)
+        rows = self.heads(self.fc(inputs))
+        left = ops.to_arcs(graph, (rows * self.attn_l).sum(-1), "source")
+        right = ops.to_arcs(graph, (rows * self.attn_r).sum(-1), "target")
+        attention = self.attention(graph, self.leaky_relu(left + right))
+        if edge_weight is not None:
+            attention = attention * edge_weight.reshape(-1, 1)
+        out = self.with_residual(ops.spmm_heads(graph, rows, attention), inputs)
+        out = out if self.bias is None else out + self.heads(self.bias[None])
+        out = out if self.activation is None else self.activation(out)
+        return (out, attention[:, :, None]) if get_attention else out

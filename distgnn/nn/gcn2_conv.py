@@ -1,0 +1,71 @@
+"""Graph convolution with initial residual and identity mapping (GCNII), DGL's arguments and parameter names."""
+
+import math
+from collections.abc import Callable
+
+import torch
+from torch import nn
+
+from distgnn.errors import InputError
+from distgnn.nn.edge_weight_norm import normalized_weight, propagate
+
+
+class GCN2Conv(nn.Module):
+    """h = (1 - alpha) P x + alpha x0;  y = (1 - beta) h + beta h W1,  beta = log(lambda_ / layer + 1).
+
+    P divides messages by the roots of the in-degrees of both ends. Without `project_initial_features` the two parts of
+    h have weights of their own: beta ((1 - alpha) P x W1 + alpha x0 W2).
+
+    Args:
+        in_feats: width.
+        layer: number of this layer, from 1.
+        alpha, lambda_: share of the initial rows, strength of the weight.
+        project_initial_features, bias, activation, allow_zero_in_degree: as in DGL.
+
+    Shape: [O, in_feats] and initial rows [O, in_feats] to [O, in_feats].
+
+    Source: Chen et al., ICML'20; parameter names as `dgl.nn.GCN2Conv` 1.1.3.
+    """
+
+    def __init__(
+        self,
+        in_feats: int,
+        layer: int,
+        alpha: float = 0.1,
+        lambda_: float = 1,
+        project_initial_features: bool = True,
+        allow_zero_in_degree: bool = False,
+        bias: bool = True,
+        activation: Callable | None = None,
+    ):
+        super().__init__()
+        self.in_feats, self.alpha, self.beta = in_feats, alpha, math.log(lambda_ / layer + 1)
+        self.activation, self.allow_zero_in_degree = activation, allow_zero_in_degree
+        self.weight1 = nn.Parameter(torch.empty(in_feats, in_feats))
+        self.weight2 = None if project_initial_features else nn.Parameter(torch.empty(in_feats, in_feats))
+        self.bias = nn.Parameter(torch.empty(in_feats)) if bias else None
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Normal weights, zero bias, as DGL draws them."""
+        for weight in (self.weight1, self.weight2):
+            if weight is not None:
+                nn.init.normal_(weight)
+        if self.bias is not None:
+            nn.init.zeros_(self.bias)
+
+    def forward(
+        self, graph, feat: torch.Tensor, feat_0: torch.Tensor, edge_weight: torch.Tensor | None = None
+    ) -> torch.Tensor:
+        if not self.allow_zero_in_degree and graph.has_zero_in_degree():
+            raise InputError(
+                "there are vertices without in-arcs: partition with --self-loops add, or set allow_zero_in_degree=True"
+            )
+        weight = None if edge_weight is None else normalized_weight(graph, edge_weight)
+        feat = (1 - self.alpha) * propagate(graph, feat, weight, "in")
+        feat_0 = self.alpha * feat_0
+        total = feat + feat_0
+        projected = total @ self.weight1 if self.weight2 is None else feat @ self.weight1 + feat_0 @ self.weight2
+        out = (1 - self.beta) * total + self.beta * projected
+        out = out if self.bias is None else out + self.bias
+        return out if self.activation is None else self.activation(out)

@@ -1,0 +1,157 @@
+"""Our layers on P ranks equal DGL's on the whole graph; their parameters have DGL's names and move both ways."""
+
+import pytest
+import torch
+from against_dgl import Inputs, num_arc_ids, run_ranks, run_whole, same
+from cut_graphs import DIRECTED, UNDIRECTED, dist_graph, gather_rows, random_graph, whole_graph
+
+from distgnn import nn as dnn
+from distgnn.dgl_import import import_dgl
+
+WIDTH = 7
+FREE = {"allow_zero_in_degree": True}
+
+
+def plain(layer, graph, inputs):
+    return layer(graph, inputs.feats)
+
+
+def weighted(layer, graph, inputs):
+    return layer(graph, inputs.feats, edge_weight=inputs.edge_weight)
+
+
+def column_weighted(layer, graph, inputs):
+    return layer(graph, inputs.feats, edge_weight=inputs.edge_weight[:, None])
+
+
+def initial(layer, graph, inputs):
+    return layer(graph, inputs.feats.relu(), inputs.feats)
+
+
+def initial_weighted(layer, graph, inputs):
+    return layer(graph, inputs.feats.relu(), inputs.feats, inputs.edge_weight)
+
+
+def typed(layer, graph, inputs):
+    return layer(graph, inputs.feats, inputs.etypes, inputs.edge_weight[:, None])
+
+
+def in_float64(layer, graph, inputs):
+    """For a layer of DGL that makes weights of torch's default dtype and then refuses to multiply them."""
+    torch.set_default_dtype(torch.float64)
+    try:
+        return layer(graph, inputs.feats)
+    finally:
+        torch.set_default_dtype(torch.float32)
+
+
+CASES = {  # name: class, arguments, call
+    "sage pool": ("SAGEConv", (WIDTH, 4, "pool"), {}, plain),
+    "sage pool weighted": ("SAGEConv", (WIDTH, 4, "pool"), {}, column_weighted),
+    "gin sum": ("GINConv", ("linear", "sum", 0.3, True), {}, plain),
+    "gin mean": ("GINConv", ("linear", "mean"), {"activation": torch.tanh}, plain),
+    "gin max": ("GINConv", ("linear", "max"), {}, plain),
+    "gin weighted": ("GINConv", ("linear", "sum"), {}, column_weighted),
+    "gat": ("GATConv", (WIDTH, 5, 3), FREE, plain),
+    "gat residual": ("GATConv", (WIDTH, 5, 3), {"residual": True, "activation": torch.relu} | FREE, plain),
+    "gat same width": ("GATConv", (WIDTH, WIDTH, 1), {"residual": True, "bias": False} | FREE, plain),
+    "gat weighted": ("GATConv", (WIDTH, 5, 3), FREE, weighted),
+    "gatv2": ("GATv2Conv", (WIDTH, 5, 3), {"residual": True} | FREE, plain),
+    "gatv2 shared": ("GATv2Conv", (WIDTH, 5, 3), {"share_weights": True, "bias": False} | FREE, plain),
+    "gcn2": ("GCN2Conv", (WIDTH, 2), FREE, initial),
+    "gcn2 two weights": ("GCN2Conv", (WIDTH, 2, 0.3, 0.5, False), FREE, initial_weighted),
+    "appnp": ("APPNPConv", (3, 0.1), {}, in_float64),
+    "appnp weighted": ("APPNPConv", (3, 0.1), {}, weighted),
+    "rgcn": ("RelGraphConv", (WIDTH, 4, 3), {}, typed),
+    "rgcn basis": ("RelGraphConv", (WIDTH, 4, 3, "basis", 2), {"layer_norm": True}, typed),
+    "rgcn bdd": ("RelGraphConv", (WIDTH, 14, 3, "bdd"), {"num_bases": 7, "self_loop": False, "bias": False}, typed),
+}
+
+
+def pair(name: str):
+    """Our layer and DGL's with the same parameters, moved from DGL to us and back."""
+    dgl_nn = import_dgl().nn
+    kind, arguments, options, _ = CASES[name]
+    torch.manual_seed(4)
+    linear = {"linear": torch.nn.Linear(WIDTH, 4)}
+    arguments = [linear.get(value, value) if isinstance(value, str) else value for value in arguments]
+    ours, theirs = getattr(dnn, kind)(*arguments, **options), getattr(dgl_nn, kind)(*arguments, **options)
+    ours.load_state_dict(theirs.state_dict())
+    theirs.load_state_dict(ours.state_dict())
+    return ours.double(), theirs.double()
+
+
+@pytest.mark.mpi(1, 2, 3, 4)
+@pytest.mark.parametrize("name", CASES)
+def test_our_layer_equals_dgls(comm, name):
+    data = random_graph(9, directed=DIRECTED if comm.size != 2 else UNDIRECTED)
+    ours, theirs = pair(name)
+    inputs = Inputs.random(data.num_nodes, num_arc_ids(data.edge_list()))
+    call = CASES[name][3]
+    expected = run_whole(data, theirs, inputs, call)
+    same(run_ranks(dist_graph(data, comm, debug=True), ours, inputs, call), expected)
+
+
+@pytest.mark.slow
+@pytest.mark.mpi(1, 2, 3, 4)
+@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("graph_name", ["cora", "tolokers"])
+def test_our_layer_equals_dgls_on_a_real_graph(comm, data_root, graph_name, name):
+    from distgnn.datasets import load_graph
+
+    data = load_graph(graph_name, data_root)
+    ours, theirs = pair(name)
+    inputs = Inputs.random(data.num_nodes, num_arc_ids(data.edge_list()))
+    expected = run_whole(data, theirs, inputs, CASES[name][3])
+    same(run_ranks(dist_graph(data, comm), ours, inputs, CASES[name][3]), expected, rtol=1e-7, atol=1e-8)
+
+
+@pytest.mark.mpi(1, 3)
+@pytest.mark.parametrize("kind", ["GATConv", "GATv2Conv"])
+def test_attention_of_arcs_is_given(comm, kind):
+    data = random_graph(9)
+    torch.manual_seed(1)
+    layer = getattr(dnn, kind)(WIDTH, 4, 2, **FREE).double()
+    graph = dist_graph(data, comm)
+    out, attention = layer(graph, graph.feats, get_attention=True)
+    assert out.shape == (graph.num_owned, 2, 4)
+    assert attention.shape == (graph.num_edges(), 2, 1)
+    from distgnn import ops
+
+    sums = ops.from_arcs(graph, attention)[:, :, 0]
+    torch.testing.assert_close(sums, (graph.in_degrees() > 0).double()[:, None].expand_as(sums))
+
+
+@pytest.mark.mpi(1, 2, 3)
+@pytest.mark.parametrize("name", ["appnp", "appnp weighted", "gat", "gatv2"])
+def test_dropped_arcs_do_not_depend_on_ranks(comm, name):
+    data = random_graph(9)
+    inputs = Inputs.random(data.num_nodes, num_arc_ids(data.edge_list()))
+    kind, arguments, options, call = CASES[name]
+    drop = {"edge_drop": 0.4} if kind == "APPNPConv" else {"attn_drop": 0.4, "feat_drop": 0.2}
+    outs = []
+    for graph in (dist_graph(data, comm), whole_graph(data)):
+        torch.manual_seed(1)
+        layer = getattr(dnn, kind)(*arguments, **options | drop).double()
+        mine = inputs.rows(graph.owned_ids, graph.local.arc_ids)
+        outs.append(torch.from_numpy(gather_rows(graph, call(layer, graph, mine).detach())))
+    torch.testing.assert_close(*outs, rtol=1e-10, atol=1e-12)
+
+
+@pytest.mark.mpi(2)
+def test_vertices_without_in_arcs_are_an_error_on_all_ranks(comm):
+    graph = dist_graph(random_graph(), comm)
+    for layer in (dnn.GATConv(7, 4, 2), dnn.GATv2Conv(7, 4, 2)):
+        with pytest.raises(ValueError, match="without in-arcs"):
+            layer.double()(graph, graph.feats)
+    with pytest.raises(ValueError, match="without in-arcs"):
+        dnn.GCN2Conv(7, 1).double()(graph, graph.feats, graph.feats)
+
+
+def test_arguments_that_no_layer_has_are_refused():
+    with pytest.raises(ValueError, match="unknown aggregator_type 'lstm': choose from mean, gcn, pool"):
+        dnn.SAGEConv(3, 4, "lstm")
+    with pytest.raises(ValueError, match="multiples of num_bases"):
+        dnn.RelGraphConv(7, 4, 3, "bdd", 2)
+    with pytest.raises(ValueError, match="needs num_bases"):
+        dnn.TypedLinear(7, 4, 3, "basis")
