@@ -97,7 +97,9 @@ def weights(edge_weight, dtype, tail):
 def _tiles(width, heads, dtype, most):
     if width == 0:
         return []
-    return row_tiles(width, dtype, most) if heads == 1 else head_tiles(heads, width // heads, dtype)
+    if heads == 1:
+        return row_tiles(width, dtype, most)
+    return [(0, tile) for tile in head_tiles(heads, width // heads, dtype)]
 
 
 def _divided(target_scale, degree, rows, dtype):

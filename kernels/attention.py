@@ -23,7 +23,7 @@ import numpy as np
 from .arrays import ROWS, index_array, indptr_array, output, row_array, sums_dtype
 from .jit import inline, kernel
 from .threads import edge_chunks, even_chunks, run
-from .tiles import cut_head_tiles, row_tiles
+from .tiles import head_tiles, row_tiles
 from .vector_math import add_by_head, exp, reciprocal
 from .vectors import add, choose, fma_heads, full, greater, load, maximum, mul, prefetch, scale, store, sub, zeros
 
@@ -48,7 +48,7 @@ def attention_partial(indptr, indices, feats, source_scores, target_scores, *, s
     graph = _Graph(indptr, indices, feats, source_scores, target_scores, slope)
     out = output(out, (graph.rows, *graph.tail), graph.dtype)
     top, sums = np.empty((2, graph.rows, graph.heads), graph.dtype)
-    for _, tile in cut_head_tiles(*graph.tail, graph.dtype):
+    for tile in head_tiles(*graph.tail, graph.dtype):
         graph.run(_forward_kernel(tile, graph.score_tile), out.reshape(graph.rows, -1), top, sums)
     return out, top, sums
 
@@ -90,10 +90,10 @@ def attention_backward(forward, backward, feats, source_scores, target_scores, g
     grad_source, grad_target = grad_source.astype(sources.dtype), grad_target.astype(targets.dtype)
     grads = grad_feats.reshape(sources.rows, -1)
     rows = targets.feats, sources.feats
-    for column, tile in cut_head_tiles(*targets.tail, targets.dtype):
-        targets.run(_target_kernel(tile, targets.score_tile), rows[1], *state, grad_target, column == 0)
-    for column, tile in cut_head_tiles(*sources.tail, sources.dtype, half=True):
-        sources.run(_source_kernel(tile, sources.score_tile), rows[0], *state, grads, grad_source, column == 0)
+    for number, tile in enumerate(head_tiles(*targets.tail, targets.dtype)):
+        targets.run(_target_kernel(tile, targets.score_tile), rows[1], *state, grad_target, number == 0)
+    for number, tile in enumerate(head_tiles(*sources.tail, sources.dtype, half=True)):
+        sources.run(_source_kernel(tile, sources.score_tile), rows[0], *state, grads, grad_source, number == 0)
     return grad_feats, grad_source, grad_target
 
 

@@ -24,6 +24,8 @@ def extreme(indptr, indices, feats, reduce, weight, edge_ids, source_scale, out,
     shape, dtype = (len(indptr) - 1, feats.shape[1]), sums_dtype(feats)
     out = output(out, shape, dtype)
     winner = np.empty(shape, np.int32 if indptr[-1] < 2**31 else np.int64)
+    if edge_ids.dtype == np.int64 and len(edge_ids) and int(edge_ids.max()) < 2**31:
+        edge_ids = edge_ids.astype(np.int32)  # as wide as the values they are compared beside
     sign = dtype.type(1 if reduce == "max" else -1)
     arguments = indptr, indices, feats, weight, edge_ids, source_scale, out, winner, sign, keep_inf
     bounds = edge_chunks(indptr, shape[1])
@@ -42,15 +44,17 @@ def _by_position(tile):
     ):
         """Writes the tile's columns of out[start:stop] and winner[start:stop]."""
         width, last = feats.shape[1], indptr[stop] - 1
+        plain = sign > 0 and weight.shape[0] == 0 and source_scale.shape[0] == 0
         for i in range(start, stop):
             best = full(tile, feats, -np.inf)
             place = integers(tile, winner, -1)
             for e in range(indptr[i], indptr[i + 1]):
                 prefetch(tile, feats, indices[min(e + AHEAD, last)] * width + column)
                 j = indices[e]
-                factor = sign * weight[e] if weight.shape[0] else sign
-                factor = factor * source_scale[j] if source_scale.shape[0] else factor
-                value = scale(load(tile, feats, j * width + column), factor)
+                value = load(tile, feats, j * width + column)
+                if not plain:
+                    factor = sign * weight[e] if weight.shape[0] else sign
+                    value = scale(value, factor * source_scale[j] if source_scale.shape[0] else factor)
                 better = greater(value, best)
                 best = choose(better, value, best)
                 place = choose(better, integers(tile, winner, e), place)
@@ -70,6 +74,7 @@ def _by_edge_id(tile):
     ):
         """The same with ties broken by edge_ids, which also say which weight is an arc's."""
         width, last = feats.shape[1], indptr[stop] - 1
+        plain = sign > 0 and weight.shape[0] == 0 and source_scale.shape[0] == 0
         for i in range(start, stop):
             best = full(tile, feats, -np.inf)
             place = integers(tile, winner, -1)
@@ -77,9 +82,10 @@ def _by_edge_id(tile):
             for e in range(indptr[i], indptr[i + 1]):
                 prefetch(tile, feats, indices[min(e + AHEAD, last)] * width + column)
                 j = indices[e]
-                factor = sign * weight[edge_ids[e]] if weight.shape[0] else sign
-                factor = factor * source_scale[j] if source_scale.shape[0] else factor
-                value = scale(load(tile, feats, j * width + column), factor)
+                value = load(tile, feats, j * width + column)
+                if not plain:
+                    factor = sign * weight[edge_ids[e]] if weight.shape[0] else sign
+                    value = scale(value, factor * source_scale[j] if source_scale.shape[0] else factor)
                 edge = integers(tile, edge_ids, edge_ids[e])
                 better = either(greater(value, best), both(equal(value, best), less(edge, chosen)))
                 best = choose(better, value, best)

@@ -24,13 +24,15 @@ from numba.core import config
 class Tile:
     """`lanes` columns at each of `offsets`; vector v belongs to attention head or edge-weight column heads[v].
 
-    `last` > 0 cuts the last vector to so many lanes, by a mask: for kernels whose lanes have fixed columns.
+    `last` > 0 cuts the last vector to so many lanes, by a mask: for kernels whose lanes have fixed columns. The first
+    skip[v] lanes of vector v repeat columns of its neighbour: sums over columns leave them out.
     """
 
     lanes: int
     offsets: tuple[int, ...]
     heads: tuple[int, ...]
     last: int = 0
+    skip: tuple[int, ...] = ()
 
     @property
     def vectors(self):
@@ -85,40 +87,25 @@ def cut_tiles(width, dtype):
     return tiles
 
 
-def head_tiles(heads, width, dtype):
+def head_tiles(heads, width, dtype, half=False):
     """The same for rows of `heads` × `width` columns, with no vector across two heads.
 
-    Returns: list of (0, Tile): offsets and heads count from the row's start.
-    """
-    register_bytes, most = registers()
-    lanes = _lanes(width, register_bytes // np.dtype(dtype).itemsize)
-    vectors = [(head, head * width + offset) for head in range(heads) for offset in _offsets(width, lanes)]
-    return [(0, Tile(lanes, *_columns(part))) for part in _parts(vectors, most)]
-
-
-def cut_head_tiles(heads, width, dtype, half=False):
-    """Tiles for sums over the columns of each head: no overlap, so heads whose width is no multiple use fewer lanes.
-
     Args: half: leave half of the registers to a second set of sums.
-    Returns: list of (number of the pass, Tile): offsets and heads count from the row's start.
+    Returns: list of Tile: offsets and heads count from the row's start.
     """
     register_bytes, most = registers()
     lanes = _lanes(width, register_bytes // np.dtype(dtype).itemsize)
-    while width % lanes:
-        lanes //= 2
-    vectors = [(head, head * width + offset) for head in range(heads) for offset in range(0, width, lanes)]
-    return list(enumerate(Tile(lanes, *_columns(part)) for part in _parts(vectors, most // 2 if half else most)))
-
-
-def _parts(vectors, most):
-    """As few and as equal parts as possible."""
-    passes = -(-len(vectors) // most)
-    return [vectors[len(vectors) * p // passes : len(vectors) * (p + 1) // passes] for p in range(passes)]
-
-
-def _columns(vectors):
-    """(offsets, heads) of (head, offset) pairs."""
-    return tuple(offset for _, offset in vectors), tuple(head for head, _ in vectors)
+    vectors = []
+    for head in range(heads):
+        for first, offset in zip(range(0, width, lanes), _offsets(width, lanes), strict=True):
+            vectors.append((head * width + offset, head, first - offset))
+    passes = -(-len(vectors) // (most // 2 if half else most))
+    bounds = [len(vectors) * p // passes for p in range(passes + 1)]
+    tiles = []
+    for first, end in itertools.pairwise(bounds):
+        offsets, of_heads, skip = zip(*vectors[first:end], strict=True)
+        tiles.append(Tile(lanes, offsets, of_heads, skip=skip))
+    return tiles
 
 
 def _lanes(width, most):

@@ -2,7 +2,7 @@
 
 total(r)             sum of all lanes of all vectors
 inside(tile, r)      lanes beyond the end of a cut tile become 0
-add_by_head(tile, r, array, first)   array.flat[first + h] += sum of the lanes of head h
+add_by_head(tile, r, array, first)   array.flat[first + h] += sum of the columns of head h
 reciprocal(r)        1 / x, and 0 for 0
 exp(r)               e^x to within 2 units in the last place; 0 below the smallest normal number
 """
@@ -67,13 +67,22 @@ def add_by_head(typingctx, tile, registers, array, first):
     def generate(context, builder, signature, args):
         vectors = unpack(builder, args[1], registers.vectors)
         row = element_pointer(context, builder, array, args[2], args[3])
-        for head in sorted(set(tile.tile.heads)):
-            mine = [vector for vector, h in zip(vectors, tile.tile.heads, strict=True) if h == head]
+        heads = tile.tile.heads
+        for head in sorted(set(heads)):
+            mine = [own_lanes(builder, vectors[v], tile.tile.skip[v]) for v in range(len(vectors)) if heads[v] == head]
             place = pointer_to(builder, row, head, row.type.pointee)
             builder.store(builder.fadd(builder.load(place), _total(builder, mine)), place)
         return context.get_dummy_value()
 
     return types.void(tile, registers, array, types.int64), generate
+
+
+def own_lanes(builder, vector, skip):
+    """The vector with its first `skip` lanes, which a neighbour has too, set to 0."""
+    if not skip:
+        return vector
+    mask = Constant(ir.VectorType(ir.IntType(1), vector.type.count), [int(i >= skip) for i in range(vector.type.count)])
+    return builder.select(mask, vector, Constant(vector.type, None))
 
 
 @intrinsic
