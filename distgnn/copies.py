@@ -12,7 +12,6 @@ import numpy as np
 import torch
 
 from distgnn.comm.copies import plan_to_all_copies
-from distgnn.errors import InputError
 from distgnn.graph import DistGraph
 from distgnn.ops.aggregate import RowScale
 from distgnn.ops.aggregate_copies import CopyAggregator, arcs_of_all_rows, transposed_all_rows
@@ -39,11 +38,6 @@ class CopyGraph(DistGraph):
 
     def _make_forward_arcs(self) -> CopyAggregator:
         return self._aggregator(arcs_of_all_rows(self.local), backward=False)
-
-    @property
-    def local_arcs(self):
-        """Refused: what needs single arcs (max, attention, functions of edges) is written for update on owners."""
-        raise InputError("update on copies runs sums and means of neighbours only: use update on owners for this model")
 
     def backward_arcs(self, weighted: bool) -> CopyAggregator:
         """The aggregator over transposed arcs, made when first needed."""

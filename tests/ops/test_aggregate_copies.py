@@ -68,5 +68,5 @@ def test_0c_is_each_ranks_own_arcs_and_evaluation_is_exact(comm):
 @pytest.mark.mpi(2)
 def test_what_needs_single_arcs_is_refused(comm):
     graph = dist_graph(random_graph(6), comm, update="copies")
-    with pytest.raises(InputError, match="use update on owners"):
+    with pytest.raises(InputError, match="need update on owners"):
         ops.edge_softmax(graph, torch.zeros(graph.num_edges(), 1, dtype=torch.float64))
