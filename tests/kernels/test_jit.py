@@ -1,0 +1,33 @@
+"""The compiler cache: cold processes that start together compile a kernel once."""
+
+import os
+import subprocess
+import sys
+
+PROGRAM = """
+import numpy as np
+from distgnn import kernels
+from distgnn.kernels import aggregate, tiles
+out = kernels.spmm(np.array([0, 2]), np.array([0, 1], np.int32), np.ones((2, 16), np.float32))
+assert (out == 2).all()
+[(_, tile)] = tiles.row_tiles(16, np.float32)
+print(sum(aggregate._sum_kernel(tile).stats.cache_misses.values()))
+"""
+
+
+def test_three_cold_processes_compile_once(tmp_path):
+    environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)}
+    started = [
+        subprocess.Popen([sys.executable, "-c", PROGRAM], env=environment, stdout=subprocess.PIPE, text=True)
+        for _ in range(3)
+    ]
+    outputs = [process.communicate(timeout=300)[0] for process in started]
+    assert [process.returncode for process in started] == [0, 0, 0]
+    assert sorted(int(output) for output in outputs) == [0, 0, 1]
+
+
+def test_an_unwritable_cache_is_no_error(tmp_path):
+    """The kernel is compiled and not kept; here a file stands where the folder should be."""
+    (tmp_path / "cache").write_text("")
+    environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path / "cache")}
+    subprocess.run([sys.executable, "-c", PROGRAM], env=environment, check=True, capture_output=True)
