@@ -10,6 +10,8 @@ import numpy as np
 from distgnn.errors import InputError
 from distgnn.partition import streaming
 from distgnn.partition.cmr import cmr
+from distgnn.partition.cover import cover_arcs
+from distgnn.partition.metis import metis_owners
 from distgnn.partition.owners import balanced_owners
 from distgnn.partition.refine import refine as refine_edges
 from distgnn.partition.vertex_cut import VertexCut
@@ -18,10 +20,11 @@ ORDERS = ("shuffled", "stored")
 
 
 class Draft(NamedTuple):
-    """What a method finds: the part of each row [M], and perhaps a key [N] to sort owned rows by."""
+    """What a method finds: the part of each row [M]; perhaps a key [N] to sort owned rows by, or owners [N]."""
 
     edge_part: np.ndarray
     vertex_order: np.ndarray | None = None
+    owner: np.ndarray | None = None
 
 
 class Method(NamedTuple):
@@ -51,10 +54,16 @@ def _cmr(edge_list, num_parts, seed, order):
     return Draft(*cmr(edge_list, num_parts))
 
 
+def _metis(edge_list, num_parts, seed, order):
+    owner = metis_owners(edge_list, num_parts, seed)
+    return Draft(cover_arcs(edge_list, owner, num_parts), owner=owner)
+
+
 METHODS = {
     "cmr": Method(_cmr, "cluster, merge, refine: fewest copies at balanced parts"),
     "libra": Method(_libra, "DistGNN's rule over a shuffled stream with a balance guard"),
     "hdrf": Method(_hdrf, "highest degree replicated first, over a shuffled stream"),
+    "metis": Method(_metis, "METIS's owners, crossing edges placed by minimum vertex covers; arcs not balanced"),
     "dbh": Method(_dbh, "hash of the lower-degree end"),
     "random": Method(_random, "edges dealt at random"),
 }
@@ -72,15 +81,16 @@ def cut_edges(
         seed: the same seed gives the same cut (`cmr` has no use for it).
         order: "shuffled" or "stored": in which order a streaming method sees the rows.
         refine: move single edges afterwards while that makes copies fewer (`cmr` always does).
-    Returns: a `VertexCut`; both arcs of a two-way row are in one part; owners are among the copies, except where
-        owned vertices could not be balanced otherwise.
+    Returns: a `VertexCut`; both arcs of a two-way row are in one part; owners are among the copies, except
+        METIS's, and where owned vertices could not be balanced otherwise.
     Raises: InputError.
     """
     check_request(num_parts, method, seed, order)
-    edge_part, vertex_order = METHODS[method].draft(edge_list, num_parts, seed, order)
+    edge_part, vertex_order, owner = METHODS[method].draft(edge_list, num_parts, seed, order)
     if refine and method != "cmr":
-        edge_part = refine_edges(edge_list, edge_part, num_parts)
-    owner = balanced_owners(edge_list, edge_part, num_parts)
+        edge_part, owner = refine_edges(edge_list, edge_part, num_parts), None
+    if owner is None:
+        owner = balanced_owners(edge_list, edge_part, num_parts)
     return VertexCut(num_parts, edge_part, owner, order=vertex_order)
 
 

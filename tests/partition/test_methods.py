@@ -10,6 +10,8 @@ from distgnn.partition.owners import balanced_owners
 
 from .graphs import NAMES, awkward, edge_list
 
+IN_PROCESS = [name for name in METHODS if name != "metis"]
+
 
 @pytest.fixture(scope="module")
 def power_law():
@@ -18,7 +20,7 @@ def power_law():
 
 @pytest.mark.parametrize("num_parts", [1, 2, 5, 64, 65])
 @pytest.mark.parametrize("name", NAMES)
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("method", IN_PROCESS)
 def test_no_graph_is_too_odd(method, name, num_parts):
     edges = edge_list(*awkward(name))
     cut = cut_edges(edges, num_parts, method).check(edges)
@@ -30,7 +32,7 @@ def test_no_graph_is_too_odd(method, name, num_parts):
     assert strangers == 0 or owned.max() <= max(1.04 * edges.num_nodes / num_parts, edges.num_nodes // num_parts + 2)
 
 
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("method", IN_PROCESS)
 def test_the_same_seed_gives_the_same_cut(method, power_law):
     first, again, other = (cut_edges(power_law, 4, method, seed=seed) for seed in (5, 5, 6))
     np.testing.assert_array_equal(first.edge_part, again.edge_part)
@@ -39,7 +41,7 @@ def test_the_same_seed_gives_the_same_cut(method, power_law):
 
 
 @pytest.mark.parametrize("num_parts", [2, 8, 32])
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("method", IN_PROCESS)
 def test_balances(method, num_parts, power_law):
     """Hashing whole vertices cannot promise more than the hubs leave."""
     book = PartitionBook(power_law, cut_edges(power_law, num_parts, method))

@@ -1,0 +1,55 @@
+"""METIS through pymetis: owners by an edge cut, in a process of its own, because METIS may take it down."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import numpy as np
+from scipy import sparse
+
+from distgnn.errors import InputError
+
+CHILD = """
+import sys, warnings
+import numpy as np
+import pymetis
+warnings.simplefilter("ignore")
+folder, parts, seed = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
+xadj, adjncy = np.load(folder + "/indptr.npy"), np.load(folder + "/indices.npy")
+options = pymetis.Options()
+options.seed = seed
+if hasattr(pymetis, "CSRAdjacency"):
+    found = pymetis.part_graph(parts, pymetis.CSRAdjacency(xadj, adjncy), options=options)
+else:
+    found = pymetis.part_graph(parts, xadj=xadj, adjncy=adjncy, options=options)
+np.save(folder + "/owner.npy", np.asarray(found[1], dtype=np.int32))
+"""
+
+
+def metis_owners(edge_list, num_parts: int, seed: int = 0) -> np.ndarray:
+    """Owners [N] int32: parts with about the same number of vertices and few edges between them.
+
+    Raises: InputError if METIS is not installed or gives up.
+    Notes: parallel edges and self-loops are left out: METIS crashes on them.
+    """
+    if num_parts == 1:
+        return np.zeros(edge_list.num_nodes, dtype=np.int32)
+    shape = (edge_list.num_nodes, edge_list.num_nodes)
+    proper = edge_list.src != edge_list.dst
+    ends = (edge_list.src[proper], edge_list.dst[proper])
+    upper = sparse.csr_matrix((np.ones(len(ends[0]), dtype=bool), ends), shape=shape)
+    graph = (upper + upper.T).tocsr()
+    graph.sum_duplicates()
+    with tempfile.TemporaryDirectory(prefix="distgnn-metis-") as folder:
+        np.save(Path(folder) / "indptr.npy", graph.indptr.astype(np.int32))
+        np.save(Path(folder) / "indices.npy", graph.indices.astype(np.int32))
+        command = [sys.executable, "-c", CHILD, folder, str(num_parts), str(seed % 2**31)]
+        answer = subprocess.run(command, capture_output=True, text=True, check=False)
+        result = Path(folder) / "owner.npy"
+        if answer.returncode or not result.is_file():
+            lines = (answer.stderr or answer.stdout).strip().splitlines() or [f"exit code {answer.returncode}"]
+            raise InputError(f"METIS found no cut into {num_parts} parts ({lines[-1]}): choose another method")
+        return np.load(result)
