@@ -35,6 +35,7 @@ GRAPHS = {  # name -> (source, direction, hidden width, rank counts)
     "cora-256": ("cora", "stored", 256, RANKS),
     "arxiv-both": ("ogbn-arxiv", "both", 64, RANKS),
     "arxiv-stored": ("ogbn-arxiv", "stored", 64, RANKS),
+    "arxiv-32": ("ogbn-arxiv", "both", 32, (1, 2, 4, 8)),
     "arxiv-256": ("ogbn-arxiv", "both", 256, (1, 4)),
 }
 COLUMNS = ("loss", "cosine", "norm", "predict")
