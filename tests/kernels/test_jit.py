@@ -4,6 +4,8 @@ import os
 import subprocess
 import sys
 
+import pytest
+
 PROGRAM = """
 import numpy as np
 from distgnn import kernels
@@ -31,3 +33,13 @@ def test_an_unwritable_cache_is_no_error(tmp_path):
     (tmp_path / "cache").write_text("")
     environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path / "cache")}
     subprocess.run([sys.executable, "-c", PROGRAM], env=environment, check=True, capture_output=True)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("features", ["", "+avx,+avx2,+fma,+sse4.2,+ssse3"], ids=["SSE2", "AVX2"])
+def test_older_machines(tmp_path, features):
+    """Every kernel is right when compiled for narrower registers (any x86-64 runs these)."""
+    program = "from distgnn import kernels; assert all(ok for _, ok, _ in kernels.self_check())"
+    environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path), "NUMBA_CPU_NAME": "generic"}
+    environment["NUMBA_CPU_FEATURES"] = features
+    subprocess.run([sys.executable, "-c", program], env=environment, check=True)
