@@ -6,8 +6,11 @@ from dataclasses import dataclass, fields
 
 from distgnn.errors import InputError
 
-MODELS = ("sage", "gcn")
-NORMS = ("layer", "none")
+MODELS = ("sage", "gcn", "gin", "gat", "gatv2", "gcn2", "appnp")
+ATTENTION_MODELS = ("gat", "gatv2")
+DEEP_MODELS = ("gcn2", "appnp")
+NORMS = ("layer", "batch", "graph", "pair", "none")
+JUMPS = ("none", "cat", "max")
 DTYPES = ("float32", "float64")
 UPDATES = ("owners", "copies")
 WIRES = ("float32", "bfloat16", "int8", "int4")
@@ -77,11 +80,14 @@ class ModelConfig:
     """Which of our models, and its sizes.
 
     Args:
-        name: "sage" or "gcn".
-        hidden_feats, num_layers: width of hidden layers, number of convolutions.
+        name: "sage", "gcn", "gin", "gat", "gatv2", "gcn2" or "appnp".
+        hidden_feats, num_layers: width of hidden layers, number of convolutions (appnp: of linear layers).
         dropout: after each hidden layer.
-        norm: "layer" or "none", after each hidden convolution.
-        weighted: multiply messages by the graph's edge weights.
+        norm: "layer", "batch", "graph", "pair" or "none", after each hidden layer.
+        weighted: multiply messages by the graph's edge weights (not gatv2).
+        num_heads: of gat and gatv2; they share the hidden width.
+        residual: add a hidden layer's input to its output (not gcn2 and appnp, which have the initial rows).
+        jump: "none", "cat" or "max": read all hidden layers (jumping knowledge; not gcn2 and appnp).
     """
 
     name: str = "sage"
@@ -90,12 +96,25 @@ class ModelConfig:
     dropout: float = 0.5
     norm: str = "layer"
     weighted: bool = False
+    num_heads: int = 4
+    residual: bool = False
+    jump: str = "none"
 
     def check(self) -> None:
         """Raise InputError for the first setting that no model can have."""
         check_choice("model", self.name, MODELS)
         check_choice("norm", self.norm, NORMS)
-        for name in ("hidden_feats", "num_layers"):
+        check_choice("jump", self.jump, JUMPS)
+        self._check_numbers()
+        if self.name in DEEP_MODELS and (self.residual or self.jump != "none"):
+            raise InputError(f"{self.name} has a connection to its first rows already: leave residual and jump out")
+        if self.name == "gatv2" and self.weighted:
+            raise InputError("gatv2 takes no edge weights: choose gat, or leave weighted out")
+        if self.name in ATTENTION_MODELS and self.hidden_feats % self.num_heads:
+            raise InputError(f"hidden_feats is {self.hidden_feats}: expected a multiple of num_heads, {self.num_heads}")
+
+    def _check_numbers(self) -> None:
+        for name in ("hidden_feats", "num_layers", "num_heads"):
             if getattr(self, name) < 1:
                 raise InputError(f"{name} is {getattr(self, name)}: expected at least 1")
         if not 0 <= self.dropout < 1:

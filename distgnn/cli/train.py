@@ -28,12 +28,15 @@ def register(app: typer.Typer) -> None:
 
 def train(
     parts: str = typer.Argument(help="Partition folder."),
-    model: str = typer.Option("sage", help="sage or gcn."),
+    model: str = typer.Option("sage", help="sage, gcn, gin, gat, gatv2, gcn2 or appnp."),
     num_layers: int = typer.Option(3, help="Convolutions."),
     hidden_feats: int = typer.Option(256, help="Width of hidden layers."),
     dropout: float = typer.Option(0.5, help="After each hidden layer; masks belong to vertices, not to ranks."),
-    norm: str = typer.Option("layer", help="layer or none, after each hidden convolution."),
+    norm: str = typer.Option("layer", help="layer, batch, graph, pair or none, after each hidden layer."),
     weighted: bool = typer.Option(False, help="Multiply messages by the graph's edge weights."),
+    num_heads: int = typer.Option(4, help="Heads of gat and gatv2; they share the hidden width."),
+    residual: bool = typer.Option(False, help="Add a hidden layer's input to its output."),
+    jump: str = typer.Option("none", help="none, cat or max: read all hidden layers (jumping knowledge)."),
     algorithm: str = typer.Option("cd-0", help="cd-0: exact. cd-R: rows count R epochs late. 0c: no exchange."),
     update: str | None = typer.Option(None, help="owners or copies (the paper's form) [default: owners; 0c: copies]."),
     preset: str | None = typer.Option(None, help="distgnn: the paper's form (update on copies, nothing kept)."),
@@ -78,7 +81,9 @@ def train(
         check_choice("preset", preset, ("distgnn",))
         update, cache_first = "copies", False
     settings = {
-        "model": asdict(ModelConfig(model, hidden_feats, num_layers, dropout, norm, weighted)),
+        "model": asdict(
+            ModelConfig(model, hidden_feats, num_layers, dropout, norm, weighted, num_heads, residual, jump)
+        ),
         "data": {"parts": str(Path(parts).resolve())},
         "run": {
             "algorithm": algorithm,

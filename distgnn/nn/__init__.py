@@ -2,6 +2,7 @@
 
 from distgnn.nn.appnp_conv import APPNPConv
 from distgnn.nn.build import build_model
+from distgnn.nn.deep_stacks import APPNP, GCN2
 from distgnn.nn.distribute import distribute
 from distgnn.nn.dropout import Dropout
 from distgnn.nn.gat_conv import GATConv
@@ -12,14 +13,19 @@ from distgnn.nn.graph_conv import GraphConv
 from distgnn.nn.norms import BatchNorm1d, GraphNorm, PairNorm
 from distgnn.nn.rel_graph_conv import RelGraphConv, TypedLinear
 from distgnn.nn.sage_conv import SAGEConv
-from distgnn.nn.stacks import GCN, GraphSAGE
+from distgnn.nn.stacks import GAT, GCN, GIN, GATv2, GraphSAGE
 
 __all__ = [
+    "APPNP",
+    "GAT",
     "GCN",
+    "GCN2",
+    "GIN",
     "APPNPConv",
     "BatchNorm1d",
     "Dropout",
     "GATConv",
+    "GATv2",
     "GATv2Conv",
     "GCN2Conv",
     "GINConv",

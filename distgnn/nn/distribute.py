@@ -55,14 +55,3 @@ def _over_all_ranks(name: str, norm: nn.Module) -> BatchNorm1d:
     ours = BatchNorm1d(*settings).train(norm.training)
     ours._parameters, ours._buffers = norm._parameters, norm._buffers
     return ours
-
-
-def modules_per_rank(model: nn.Module) -> list[str]:
-    """Names of modules that work on one rank's rows only (torch's own dropout and batch norms)."""
-    kinds = (TORCH_BATCH_NORM, nn.Dropout)
-    found = (
-        name
-        for name, module in model.named_modules()
-        if isinstance(module, kinds) and not isinstance(module, GraphModule)
-    )
-    return [name for name in found if getattr(model.get_submodule(name), "p", 1) != 0]

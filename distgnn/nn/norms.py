@@ -16,7 +16,7 @@ def graph_mean(graph, rows: torch.Tensor) -> torch.Tensor:
     return ops.all_sum(graph, rows[: graph.num_owned].sum(0)) / graph.num_global_nodes
 
 
-class BatchNorm1d(GraphModule, nn.BatchNorm1d):
+class BatchNorm1d(GraphModule, nn.modules.batchnorm._NormBase):
     """`torch.nn.BatchNorm1d` over the vertices of the whole graph.
 
     Collective: in training, and again in the backward pass.
@@ -30,7 +30,8 @@ class BatchNorm1d(GraphModule, nn.BatchNorm1d):
 
     def forward(self, rows: torch.Tensor, graph=None) -> torch.Tensor:
         """`graph` may be left out after `distgnn.nn.distribute(model, graph)`."""
-        self._check_input_dim(rows)
+        if rows.dim() != 2 or rows.shape[1] != self.num_features:
+            raise ValueError(f"rows are {tuple(rows.shape)}: expected [rows, {self.num_features}]")
         if not self.training and self.running_mean is not None:
             mean, variance = self.running_mean, self.running_var
         else:

@@ -5,23 +5,34 @@ from itertools import pairwise
 import torch
 from torch import nn
 
-from distgnn.config import NORMS, check_choice
+from distgnn.config import JUMPS, NORMS, check_choice
+from distgnn.errors import InputError
 from distgnn.nn.dropout import Dropout, number_sites
+from distgnn.nn.gat_conv import GATConv
+from distgnn.nn.gatv2_conv import GATv2Conv
+from distgnn.nn.gin_conv import GINConv
 from distgnn.nn.graph_conv import GraphConv
+from distgnn.nn.graph_module import GraphModule
+from distgnn.nn.norms import BatchNorm1d, GraphNorm, PairNorm
 from distgnn.nn.sage_conv import SAGEConv
 
 
 class Stack(nn.Module):
-    """Shared by all stacks: `make_conv(in_feats, out_feats)` says which convolution.
+    """Shared by all stacks: `make_conv(in_feats, out_feats, last)` says which convolution.
 
     Args:
         in_feats, hidden_feats, num_classes: widths of input, hidden layers and output.
         num_layers: convolutions.
         dropout: after each hidden layer.
-        norm: "layer" or "none", between convolution and ReLU.
+        norm: "layer", "batch", "graph", "pair" or "none", between convolution and ReLU.
         weighted: multiply messages by the graph's edge weights.
+        residual: add a hidden layer's input to its output, where the widths are the same.
+        jump: "none", or all convolutions are hidden layers and a linear layer reads all of them: "cat" side by side,
+            "max" the largest of each column (jumping knowledge).
 
     Shape: [O, in_feats] to logits [O, num_classes].
+
+    Source: jumping knowledge: Xu et al., ICML'18.
     """
 
     def __init__(
@@ -34,38 +45,123 @@ class Stack(nn.Module):
         dropout: float = 0.5,
         norm: str = "layer",
         weighted: bool = False,
+        residual: bool = False,
+        jump: str = "none",
     ):
         super().__init__()
-        check_choice("norm", norm, NORMS)
-        self.weighted = weighted
-        widths = [in_feats] + [hidden_feats] * (num_layers - 1) + [num_classes]
-        self.convs = nn.ModuleList(self.make_conv(*pair) for pair in pairwise(widths))
-        self.norms = nn.ModuleList(nn.LayerNorm(hidden_feats) for _ in widths[1:-1]) if norm == "layer" else None
-        self.drops = nn.ModuleList(Dropout(dropout) for _ in widths[1:-1])
+        check_choice("jump", jump, JUMPS)
+        self.weighted, self.residual, self.jump = weighted, residual, jump
+        num_hidden = num_layers - 1 if jump == "none" else num_layers
+        widths = [in_feats] + [hidden_feats] * num_hidden + ([num_classes] if jump == "none" else [])
+        lasts = [jump == "none" and layer == num_hidden for layer in range(len(widths) - 1)]
+        self.convs = nn.ModuleList(
+            self.make_conv(*pair, last) for pair, last in zip(pairwise(widths), lasts, strict=True)
+        )
+        self.norms = make_norms(norm, hidden_feats, num_hidden)
+        self.drops = nn.ModuleList(Dropout(dropout) for _ in range(num_hidden))
+        if jump != "none":
+            self.read = nn.Linear(hidden_feats * (num_layers if jump == "cat" else 1), num_classes)
         number_sites(self)
 
-    def make_conv(self, in_feats: int, out_feats: int) -> nn.Module:
+    def make_conv(self, in_feats: int, out_feats: int, last: bool) -> nn.Module:
         raise NotImplementedError
 
+    def convolve(self, graph, conv: nn.Module, feats: torch.Tensor, last: bool) -> torch.Tensor:
+        """One convolution; `last` where its output is the logits."""
+        return conv(graph, feats, edge_weight=graph.edge_weight if self.weighted else None)
+
     def forward(self, graph, feats: torch.Tensor) -> torch.Tensor:
-        edge_weight = graph.edge_weight if self.weighted else None
-        for layer, conv in enumerate(self.convs):
-            feats = conv(graph, feats, edge_weight=edge_weight)
-            if layer < len(self.drops):
-                feats = feats if self.norms is None else self.norms[layer](feats)
-                feats = self.drops[layer](torch.relu(feats), graph)
-        return feats
+        hidden = []
+        for layer in range(len(self.drops)):
+            feats = self._hidden_layer(graph, layer, feats)
+            hidden.append(feats)
+        if self.jump == "none":
+            return self.convolve(graph, self.convs[-1], feats, last=True)
+        return self.read(torch.cat(hidden, 1) if self.jump == "cat" else torch.stack(hidden).amax(0))
+
+    def _hidden_layer(self, graph, layer: int, feats: torch.Tensor) -> torch.Tensor:
+        out = self.convolve(graph, self.convs[layer], feats, last=False)
+        out = out if self.norms is None else normalize(graph, self.norms[layer], out)
+        out = self.drops[layer](torch.relu(out), graph)
+        return out + feats if self.residual and out.shape == feats.shape else out
+
+
+def make_norms(norm: str, width: int, count: int) -> nn.ModuleList | None:
+    """One norm per hidden layer, or None."""
+    check_choice("norm", norm, NORMS)
+    makers = {
+        "layer": lambda: nn.LayerNorm(width),
+        "batch": lambda: BatchNorm1d(width),
+        "graph": lambda: GraphNorm(width),
+        "pair": PairNorm,
+    }
+    return None if norm == "none" else nn.ModuleList(makers[norm]() for _ in range(count))
+
+
+def normalize(graph, norm: nn.Module, rows: torch.Tensor) -> torch.Tensor:
+    """A norm over vertices needs the graph, one within rows does not."""
+    return norm(rows, graph) if isinstance(norm, GraphModule) else norm(rows)
 
 
 class GraphSAGE(Stack):
     """A stack of SAGEConv with mean aggregation."""
 
-    def make_conv(self, in_feats: int, out_feats: int) -> nn.Module:
+    def make_conv(self, in_feats: int, out_feats: int, last: bool) -> nn.Module:
         return SAGEConv(in_feats, out_feats, "mean")
 
 
 class GCN(Stack):
     """A stack of GraphConv with norm "both"; vertices without in-arcs are allowed."""
 
-    def make_conv(self, in_feats: int, out_feats: int) -> nn.Module:
+    def make_conv(self, in_feats: int, out_feats: int, last: bool) -> nn.Module:
         return GraphConv(in_feats, out_feats, allow_zero_in_degree=True)
+
+
+class GIN(Stack):
+    """A stack of GINConv with sum aggregation, a learned eps and two linear layers each."""
+
+    def make_conv(self, in_feats: int, out_feats: int, last: bool) -> nn.Module:
+        func = nn.Sequential(nn.Linear(in_feats, out_feats), nn.ReLU(), nn.Linear(out_feats, out_feats))
+        return GINConv(func, "sum", learn_eps=True)
+
+    def convolve(self, graph, conv: nn.Module, feats: torch.Tensor, last: bool) -> torch.Tensor:
+        weight = graph.edge_weight[:, None] if self.weighted else None
+        return conv(graph, feats, edge_weight=weight)
+
+
+class GAT(Stack):
+    """A stack of GATConv; heads stand side by side in hidden layers and are averaged in the last.
+
+    Args: num_heads: heads, which share the hidden width; attn_drop: dropout on attention.
+    """
+
+    conv_type = GATConv
+
+    def __init__(self, *sizes: int, num_heads: int = 4, attn_drop: float = 0.0, **options):
+        if sizes[1] % num_heads:
+            raise InputError(f"hidden_feats is {sizes[1]}: expected a multiple of num_heads, {num_heads}")
+        self.num_heads, self.attn_drop = num_heads, attn_drop
+        super().__init__(*sizes, **options)
+
+    def make_conv(self, in_feats: int, out_feats: int, last: bool) -> nn.Module:
+        width = out_feats if last else out_feats // self.num_heads
+        return self.conv_type(in_feats, width, self.num_heads, attn_drop=self.attn_drop, allow_zero_in_degree=True)
+
+    def convolve(self, graph, conv: nn.Module, feats: torch.Tensor, last: bool) -> torch.Tensor:
+        out = super().convolve(graph, conv, feats, last)
+        return out.mean(1) if last else out.flatten(1)
+
+
+class GATv2(GAT):
+    """A stack of GATv2Conv, as GAT; it takes no edge weights."""
+
+    conv_type = GATv2Conv
+
+    def __init__(self, *sizes: int, weighted: bool = False, **options):
+        if weighted:
+            raise InputError("gatv2 takes no edge weights: choose gat, or leave weighted out")
+        super().__init__(*sizes, **options)
+
+    def convolve(self, graph, conv: nn.Module, feats: torch.Tensor, last: bool) -> torch.Tensor:
+        out = conv(graph, feats)
+        return out.mean(1) if last else out.flatten(1)

@@ -1,0 +1,68 @@
+"""Every model by name trains on P ranks as on one: losses with dropout, norms and Adam."""
+
+import numpy as np
+import pytest
+import torch
+from cut_graphs import dist_graph, gather_rows, random_graph, whole_graph
+
+from distgnn.config import MODELS, ModelConfig, TrainConfig
+from distgnn.datasets import load_graph
+from distgnn.nn import build_model
+from distgnn.train import Trainer
+
+VARIANTS = [ModelConfig(name) for name in MODELS]
+VARIANTS += [ModelConfig("gin", norm="batch"), ModelConfig("gat", norm="pair", residual=True, jump="cat")]
+VARIANTS += [ModelConfig("gcn", norm="graph", residual=True), ModelConfig("sage", norm="none", jump="max")]
+VARIANTS += [ModelConfig("gcn2", norm="batch", num_layers=8), ModelConfig("appnp", norm="none")]
+
+
+def label(config: ModelConfig) -> str:
+    extras = [config.jump] * (config.jump != "none") + ["residual"] * config.residual
+    return "-".join([config.name, config.norm, *extras])
+
+
+def train(graph, config: ModelConfig, epochs: int):
+    torch.manual_seed(0)
+    network = build_model(config, graph.num_feats, graph.num_classes)
+    trainer = Trainer(network, graph, TrainConfig(epochs=epochs, eval_every=4))
+    result = trainer.fit()
+    return result, gather_rows(graph, trainer.predict())
+
+
+@pytest.mark.mpi(1, 2, 3, 4)
+@pytest.mark.parametrize("config", VARIANTS, ids=label)
+def test_training_does_not_depend_on_ranks(comm, config):
+    config.hidden_feats = 16
+    data = random_graph(3, weighted=config.name in ("gcn", "gat"))
+    config.weighted = data.edge_weight is not None
+    many, logits = train(dist_graph(data, comm), config, epochs=8)
+    one, expected = train(whole_graph(data), config, epochs=8)
+    np.testing.assert_allclose(many.losses, one.losses, rtol=1e-8)  # 8 Adam steps of float64 sums in another order
+    np.testing.assert_allclose(logits, expected, rtol=1e-5, atol=1e-7)
+
+
+@pytest.mark.slow
+@pytest.mark.mpi(2)
+@pytest.mark.parametrize("name", MODELS)
+def test_every_model_learns_cora(comm, data_root, name):
+    data = load_graph("cora", data_root)
+    norm = "none" if name in ("gcn2", "appnp") else "layer"
+    config = ModelConfig(name, hidden_feats=64, num_layers=2, norm=norm)
+    result, _ = train(dist_graph(data, comm, dtype="float32", self_loops="add"), config, epochs=60)
+    assert result.summary["test_metric"] > 0.75  # published accuracies of these models lie between 0.78 and 0.85
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"name": "gat", "hidden_feats": 30}, "multiple of num_heads"),
+        ({"name": "gatv2", "weighted": True}, "gatv2 takes no edge weights"),
+        ({"name": "appnp", "residual": True}, "leave residual and jump out"),
+        ({"name": "sage", "jump": "lstm"}, "unknown jump 'lstm': choose from none, cat, max"),
+        ({"name": "sage", "norm": "instance"}, "unknown norm 'instance'"),
+        ({"name": "gat", "num_heads": 0}, "num_heads is 0"),
+    ],
+)
+def test_settings_that_no_model_can_have_are_refused(settings, message):
+    with pytest.raises(ValueError, match=message):
+        build_model(ModelConfig(**settings), 5, 3)
