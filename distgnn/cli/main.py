@@ -13,7 +13,7 @@ import typer
 from distgnn import __version__
 from distgnn.cli import bench, check, download, info, partition, predict, train
 from distgnn.errors import DistGNNError
-from distgnn.launch import under_mpi
+from distgnn.launch import RANK_VARIABLES, under_mpi
 
 INTERRUPTED = 130
 
@@ -82,5 +82,4 @@ def _rank() -> int:
     mpi = sys.modules.get("mpi4py.MPI")
     if mpi is not None:
         return mpi.COMM_WORLD.rank
-    names = ("PMI_RANK", "PMIX_RANK", "OMPI_COMM_WORLD_RANK")
-    return next((int(os.environ[name]) for name in names if os.environ.get(name, "").isdigit()), 0)
+    return next((int(os.environ[name]) for name in RANK_VARIABLES if os.environ.get(name, "").isdigit()), 0)
