@@ -18,11 +18,13 @@ from distgnn.errors import InputError
 OPERATIONS = tuple(MEASURE)
 
 
-def run(graphs=tuple(GRAPHS), widths=WIDTHS, operations=OPERATIONS, repeats=7, order="cluster", data_root=None):
+def run(
+    graphs=tuple(GRAPHS), widths=WIDTHS, operations=OPERATIONS, repeats=7, order="cluster", data_root=None, report=None
+):
     """Time operations on graphs.
 
     Args: names from GRAPHS, WIDTHS and OPERATIONS; repeats ≥ 2, of which the first is not counted; order: of
-        `kernels.vertex_order`.
+        `kernels.vertex_order`; report: called with each row as soon as it is measured.
     Returns: list of dict: graph, operation, width, threads, seconds by column, ratios, rates.
     """
     for name, known in ((graphs, GRAPHS), (operations, OPERATIONS)):
@@ -42,6 +44,8 @@ def run(graphs=tuple(GRAPHS), widths=WIDTHS, operations=OPERATIONS, repeats=7, o
                 row = MEASURE[operation](case, width, repeats)
                 if row:
                     rows.append(_finish(row, case, operation, width, copy))
+                    if report:
+                        report(rows[-1])
     return rows
 
 

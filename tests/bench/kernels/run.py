@@ -23,7 +23,9 @@ def main():
     options = parser.parse_args()
     if options.threads:
         kernels.set_num_threads(options.threads)
-    rows = run(options.graphs, options.widths, options.operations, options.repeats, options.order, options.data_root)
+    rows = run(
+        options.graphs, options.widths, options.operations, options.repeats, options.order, options.data_root, print
+    )
     Console(width=200).print(table(rows))
     if options.out:
         options.out.write_text(json.dumps({"machine": machine(), "rows": rows}, indent=1))
