@@ -25,7 +25,7 @@ def vertex_order(indptr, indices, method="cluster", *, cluster_rows=CLUSTER_ROWS
     Args: indptr int [N + 1] starting at 0; indices int [E] in [0, N); method: degree, rcm or cluster; cluster_rows:
         largest community.
     Raises: ValueError for an unknown method.
-    Notes: O(E) each, on one thread: about 0.1 s (degree) to 1.5 s (cluster) for 20 M arcs.
+    Notes: O(E) each, on one thread: cluster 1 s for 8.4 M arcs and 2 s for 20 M on a busy core.
     """
     indptr, indices = indptr_array(indptr), index_array(indices)
     if method not in METHODS:

@@ -8,9 +8,9 @@ call to call; the bits of the result do not, because each row is one thread's wo
 Why not numba's `prange` (2-core Zen 4, numba 0.68): a parallel function took 2.5 to 6 s to compile, a serial one 0.4 s;
 the workqueue layer needed 280 µs for an empty call beside a busy neighbour and aborts the process when two Python
 threads meet in it; the omp layer needs a system libgomp beside the one that torch ships. This pool: 4 µs when the
-caller is done before a worker wakes, about 20 µs when it shares.
+caller is done before a worker wakes.
 
-Torch's pool is GNU OpenMP. Its threads spin for 5 to 50 ms after each torch call and take the cores that these threads
+Torch's pool is GNU OpenMP. Its threads spin for 5 to 25 ms after each torch call and take the cores that these threads
 need. With GOMP_SPINCOUNT=1000 in the environment before torch is loaded they spin for some microseconds instead:
     matrix product, dropout, relu, dropout (65,536 x 256; 2 threads)    default 110 ms, spin count 1000 60 ms
     relu of 100,000 elements, alone      default 4 µs, spin count 1000 4 µs, OMP_WAIT_POLICY=passive 14 to 48 µs
