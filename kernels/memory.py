@@ -2,7 +2,8 @@
 
 glibc gives every block above some megabytes back to the kernel when it is freed; the next result of the same size is
 then faulted in and zeroed page by page. Measured (2-core Zen 4, 262,144 x 256 float32, fresh results, median):
-torch.relu 137 ms before, 28 ms after; filling a new numpy array 34 ms, 9 ms. (A sum of 100 columns took 112 ms into a fresh result, 66 ms into a reused one.)
+torch.relu 137 ms before, 28 ms after; filling a new numpy array 34 ms, 9 ms.
+(A sum of 100 columns took 112 ms into a fresh result, 66 ms into a reused one.)
 The price: memory that was used once stays with the process, up to its peak.
 """
 
