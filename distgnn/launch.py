@@ -124,10 +124,21 @@ def rank_environment(num_ranks: int, threads: int, flavor: str) -> dict[str, str
     """
     variables = dict.fromkeys(THREAD_VARIABLES, str(threads))
     variables["DISTGNN_RANKS"] = str(num_ranks)
+    variables |= quiet_threads()
     if num_ranks * threads > available_cores():
         # What the user has set himself stands.
         variables |= {name: os.environ.get(name, value) for name, value in WAIT_ASLEEP[flavor].items()}
     return variables
+
+
+def quiet_threads() -> dict[str, str]:
+    """Return the variables that keep torch's idle threads from spinning on the cores that the kernels use.
+
+    Notes: they must be there before torch is loaded. A user's own choice is kept.
+    """
+    if "GOMP_SPINCOUNT" in os.environ or "OMP_WAIT_POLICY" in os.environ:
+        return {}
+    return {"GOMP_SPINCOUNT": "1000"}
 
 
 def run_under_mpi(argv: list[str], num_ranks: int, threads: int | None = None) -> int:

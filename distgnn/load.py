@@ -56,5 +56,7 @@ def check_rank_count(folder: str, num_parts: int, num_ranks: int) -> None:
 
 
 def use_threads(count: int) -> None:
+    """Give torch and the kernels the same number of threads; keep freed memory, because fresh pages are dear."""
+    kernels.keep_freed_memory()
     torch.set_num_threads(count)
     kernels.set_num_threads(count)

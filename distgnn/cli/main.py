@@ -13,7 +13,7 @@ import typer
 from distgnn import __version__
 from distgnn.cli import bench, check, download, info, partition, predict, train
 from distgnn.errors import DistGNNError
-from distgnn.launch import RANK_VARIABLES, under_mpi
+from distgnn.launch import RANK_VARIABLES, quiet_threads, under_mpi
 
 INTERRUPTED = 130
 
@@ -42,6 +42,7 @@ def options(
 
 def main() -> int:
     """Run the command line and return its exit code; a failing rank ends the whole job."""
+    os.environ.update(quiet_threads())
     try:
         code = app(standalone_mode=False)
         if code == INTERRUPTED:  # caught by typer, or the exit code of launched ranks

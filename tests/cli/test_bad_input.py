@@ -142,7 +142,7 @@ def test_damaged_graph_folders(refused, graph_folder, tmp_path, damage, says):
         ("--algorithm", "cd-x", "unknown algorithm 'cd-x'"),
         ("--wire", "int3", "unknown wire 'int3'"),
         ("--warmup-epochs", 0, "warmup_epochs is 0"),
-        ("--norm", "batch", "unknown norm 'batch'"),
+        ("--norm", "instance", "unknown norm 'instance'"),
         ("--dropout", 1.5, "dropout is 1.5"),
         ("--num-layers", 0, "num_layers is 0"),
         ("--epochs", 0, "epochs is 0"),
