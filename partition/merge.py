@@ -16,7 +16,9 @@ from distgnn.partition.copy_table import add_copy, drop_copy, empty_table
 
 LOAD_PRICE = 0.3
 POWER = 8
-SWEEPS = 8
+FEWEST_SWEEPS, MOST_SWEEPS = 4, 32
+MOST_VISITS = 10**8  # of incidences in all sweeps: on graphs without clusters they are many and bring little
+FEW_MOVES = 0.003  # of the clusters: another sweep would not pay
 FIRST_GUESS = 1.2  # copies per vertex before any are known
 
 
@@ -34,11 +36,11 @@ def merge_clusters(
     arcs, rows = np.zeros(num_parts), np.zeros(num_parts)
     biggest_first = np.argsort(-sizes, kind="stable")
     mean_arcs, mean_rows = len(clusters) / num_parts, FIRST_GUESS * np.count_nonzero(degrees) / num_parts
-    for sweep in range(1 + SWEEPS):
+    for sweep in range(1 + max(FEWEST_SWEEPS, min(MOST_SWEEPS, MOST_VISITS // max(len(members), 1)))):
         loads = (arcs, rows, mean_arcs, mean_rows)
         moved = _assign(biggest_first, indptr, members, sizes, table, parts, loads)
         mean_rows = rows.sum() / num_parts
-        if sweep and moved == 0:
+        if sweep and moved < FEW_MOVES * num_clusters:
             break
     return parts
 
@@ -79,35 +81,46 @@ def _power(x):
 
 @kernel
 def _assign(order, indptr, members, sizes, table, parts, loads):
-    """Place each cluster of `order` where it costs least, taking it out of its part first; returns how many moved."""
+    """Move each cluster of `order` where it costs least (first: place it); returns how many moved."""
     arcs, rows, mean_arcs, mean_rows = loads
     num_parts = arcs.shape[0]
-    present = np.empty(num_parts, dtype=np.int64)
+    shared = np.empty(num_parts, dtype=np.int64)
     moved = 0
     for i in range(order.shape[0]):
         c = order[i]
         begin, end = indptr[c], indptr[c + 1]
         old = parts[c]
+        _count_shared(table, members, begin, end, old, shared)
         if old >= 0:
             arcs[old] -= sizes[c]
-            for j in range(begin, end):
-                rows[old] -= drop_copy(table, members[j], old)
-        present[:] = 0
-        for j in range(begin, end):
-            v = members[j]
-            for slot in range(table.first[v], table.first[v] + table.used[v]):
-                present[table.part[slot]] += 1
+            rows[old] -= end - begin - shared[old]
         best, lowest = -1, np.inf
         for p in range(num_parts):
-            new_rows = end - begin - present[p]
+            new_rows = end - begin - shared[p]
             cost = new_rows / mean_rows
             cost += LOAD_PRICE * (_power((arcs[p] + sizes[c]) / mean_arcs) - _power(arcs[p] / mean_arcs))
             cost += LOAD_PRICE * (_power((rows[p] + new_rows) / mean_rows) - _power(rows[p] / mean_rows))
             if cost < lowest or (p == old and cost <= lowest):
                 best, lowest = p, cost
-        parts[c] = best
-        moved += best != old
         arcs[best] += sizes[c]
-        for j in range(begin, end):
-            rows[best] += add_copy(table, members[j], best)
+        rows[best] += end - begin - shared[best]
+        if best != old:
+            moved += 1
+            parts[c] = best
+            for j in range(begin, end):
+                if old >= 0:
+                    drop_copy(table, members[j], old)
+                add_copy(table, members[j], best)
     return moved
+
+
+@inline
+def _count_shared(table, members, begin, end, home, shared):
+    """shared[p] = members that other clusters than this one, which is in `home`, hold in part p."""
+    shared[:] = 0
+    for j in range(begin, end):
+        v = members[j]
+        for slot in range(table.first[v], table.first[v] + table.used[v]):
+            p = table.part[slot]
+            if p != home or table.count[slot] > 1:
+                shared[p] += 1
