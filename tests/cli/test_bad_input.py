@@ -229,3 +229,16 @@ def test_predict_into_nowhere_and_with_damaged_weights(run, refused, parts, tmp_
     refused("predict", folder, parts, "--out", tmp_path / "old.npy", says="--overwrite")
     (folder / "checkpoint" / "best.safetensors").write_bytes(b"\xff" * 50)
     refused("predict", folder, parts, "--out", tmp_path / "p.npy", says="best.safetensors is damaged")
+
+
+@pytest.mark.parametrize(
+    "option, value, says",
+    [
+        ("--repeats", 1, "repeats is 1"),
+        ("--widths", "16,x", "widths are '16,x'"),
+        ("--graphs", "petersen", "unknown 'petersen'"),
+        ("--operations", "magic", "unknown 'magic'"),
+    ],
+)
+def test_bench_kernels_options(refused, option, value, says):
+    refused("bench-kernels", option, value, says=says)

@@ -1,0 +1,42 @@
+"""`distgnn bench-kernels`: our row kernels beside DGL, torch and PyG, in turn in one run."""
+
+import json
+from pathlib import Path
+
+import typer
+
+
+def register(app: typer.Typer) -> None:
+    app.command(name="bench-kernels")(bench_kernels)
+
+
+def bench_kernels(
+    graphs: str = typer.Option("rmat,dense,communities,arxiv", help="Graphs, comma-separated."),
+    widths: str = typer.Option("16,47,100,128,256,602", help="Feature widths, comma-separated."),
+    operations: str = typer.Option("sum,weighted,max,softmax,attention,activation", help="Comma-separated."),
+    repeats: int = typer.Option(7, help="Turns; the first is not counted."),
+    order: str = typer.Option("cluster", help="Our vertex order: degree, rcm or cluster."),
+    data_root: str | None = typer.Option(None, help="Folder of named datasets [default: DISTGNN_DATA or ./data]."),
+    threads: int | None = typer.Option(None, help="Threads [default: all cores]."),
+    out: str | None = typer.Option(None, help="JSON file to write."),
+) -> None:
+    """Time the kernels beside DGL 1.1.3, torch.sparse and torch_geometric (where installed)."""
+    from rich.console import Console
+
+    from distgnn import kernels
+    from distgnn.bench.kernels import machine, run, table
+    from distgnn.config import num_threads
+    from distgnn.errors import InputError
+    from distgnn.train.run_folder import replace_file
+
+    if repeats < 2:
+        raise InputError(f"repeats is {repeats}: expected at least 2, the first is not counted")
+    if not all(width.strip().isdigit() and int(width) > 0 for width in widths.split(",")):
+        raise InputError(f"widths are {widths!r}: expected positive numbers such as 16,100,256")
+    kernels.set_num_threads(threads or num_threads())
+    chosen = [name.split(",") for name in (graphs, operations)]
+    sizes = [int(width) for width in widths.split(",")]
+    rows = run(chosen[0], sizes, chosen[1], repeats, order, data_root, lambda row: print(row, flush=True))
+    Console(width=200).print(table(rows))
+    if out is not None:
+        replace_file(Path(out), json.dumps({"machine": machine(), "rows": rows}, indent=1).encode())
