@@ -156,23 +156,25 @@ class PartitionBook:
 
     @property
     def edge_balance(self) -> float:
-        """Largest part's arcs over the mean."""
-        return balance(self.num_arcs)
+        """Largest part's arcs over its share."""
+        return balance(self.num_arcs, self.cut.shares)
 
     @property
     def owned_balance(self) -> float:
-        """Largest part's owned vertices over the mean."""
-        return balance(self.num_owned)
+        """Largest part's owned vertices over its share."""
+        return balance(self.num_owned, self.cut.shares)
 
     @property
     def copies_balance(self) -> float:
-        """Largest part's local rows (owned and halo) over the mean."""
-        return balance(self.num_rows)
+        """Largest part's local rows (owned and halo) over its share."""
+        return balance(self.num_rows, self.cut.shares)
 
 
-def balance(loads: np.ndarray) -> float:
-    """Largest over mean; 1 if there is nothing."""
-    return float(loads.max() / loads.mean()) if loads.sum() else 1.0
+def balance(loads: np.ndarray, shares: np.ndarray | None = None) -> float:
+    """Largest load over its share of the sum (over the mean, without shares); 1 if there is nothing."""
+    if not loads.sum():
+        return 1.0
+    return float(loads.max() / loads.mean() if shares is None else (loads / shares).max() / loads.sum())
 
 
 def _group(parts: np.ndarray, num_parts: int) -> tuple[np.ndarray, np.ndarray]:

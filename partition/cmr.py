@@ -15,13 +15,14 @@ from distgnn.partition.streaming import endpoint_degrees
 CLUSTERS_PER_PART = 32
 
 
-def cmr(edge_list, num_parts: int) -> tuple[np.ndarray, np.ndarray]:
+def cmr(edge_list, shares: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Cluster vertices, merge their edges into parts, refine edge by edge.
 
+    Args: shares: [P], see `part_shares`.
     Returns: part [M] of each row, and the cluster [N] of each vertex.
     Notes: nothing in it is random, and the number of threads makes no difference; memory about 60 bytes for each row.
     """
-    rows = len(edge_list.src)
+    rows, num_parts = len(edge_list.src), len(shares)
     degrees = endpoint_degrees(edge_list)
     indptr, neighbours = adjacency(edge_list)
     labels = cluster_vertices(indptr, neighbours, 2 * rows / (CLUSTERS_PER_PART * num_parts))
@@ -29,5 +30,5 @@ def cmr(edge_list, num_parts: int) -> tuple[np.ndarray, np.ndarray]:
     if num_parts == 1 or rows == 0:
         return np.zeros(rows, dtype=np.int16), labels
     clusters, num_clusters = edge_clusters(edge_list, degrees, labels)
-    parts = merge_clusters(edge_list, clusters, num_clusters, degrees, num_parts)[clusters]
-    return refine(edge_list, parts, num_parts), labels
+    parts = merge_clusters(edge_list, clusters, num_clusters, degrees, shares)[clusters]
+    return refine(edge_list, parts, shares), labels

@@ -18,12 +18,13 @@ from scipy.sparse.csgraph import maximum_bipartite_matching
 from distgnn.kernels.jit import kernel
 
 
-def cover_arcs(edge_list, owner: np.ndarray, num_parts: int) -> np.ndarray:
+def cover_arcs(edge_list, owner: np.ndarray, shares: np.ndarray) -> np.ndarray:
     """Part [M] int16 of each row: its owners' if they are one, else the one that a minimum vertex cover names.
 
-    Args: owner: int [N].
-    Notes: rows that the cover leaves free go to the owner with fewer arcs so far.
+    Args: owner: int [N]; shares: [P], see `part_shares`.
+    Notes: rows that the cover leaves free go to the owner with less of its share so far.
     """
+    num_parts = len(shares)
     here, there = owner[edge_list.src].astype(np.int64), owner[edge_list.dst].astype(np.int64)
     parts = here.astype(np.int16)
     crossing = np.flatnonzero(here != there)
@@ -36,7 +37,7 @@ def cover_arcs(edge_list, owner: np.ndarray, num_parts: int) -> np.ndarray:
     at_right, at_left = _cover(left * num_parts + right_home, right * num_parts + left_home)
     loads = np.bincount(parts[here == there], minlength=num_parts)
     chosen = np.empty(len(crossing), dtype=np.int16)
-    _settle(left_home, right_home, at_left, at_right, loads, chosen)
+    _settle(left_home, right_home, at_left, at_right, shares, loads, chosen)
     parts[crossing] = chosen
     return parts
 
@@ -82,12 +83,12 @@ def _alternate(indptr, indices, match, partner, reached_left, reached_right):
 
 
 @kernel
-def _settle(left_home, right_home, at_left, at_right, loads, chosen):
-    """chosen[i] = the part the cover names; of two, the one with fewer rows so far."""
+def _settle(left_home, right_home, at_left, at_right, shares, loads, chosen):
+    """chosen[i] = the part the cover names; of two, the one with less of its share so far."""
     for i in range(chosen.shape[0]):
         a, b = left_home[i], right_home[i]
         if at_left[i] and at_right[i]:
-            p = a if loads[a] <= loads[b] else b
+            p = a if loads[a] * shares[b] <= loads[b] * shares[a] else b
         else:
             p = a if at_left[i] else b
         chosen[i] = p

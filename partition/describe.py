@@ -8,6 +8,7 @@ import numpy as np
 
 from distgnn.partition.book import balance
 from distgnn.partition.reader import read_manifest
+from distgnn.partition.shares import part_shares
 
 SUMMARY = (
     "name", "num_parts", "num_nodes", "num_edges", "num_arcs", "direction", "self_loops", "method", "order", "seed",
@@ -25,21 +26,23 @@ def describe(folder: str | Path) -> dict:
         `exchange_rows_per_node`: exchange rows over vertices;
         `parts`: one dict for each part with `part_id`, the fields of `PER_PART`, `boundary`, `sent_rows`,
             `received_rows`, `symmetric`, `bytes`;
-        `balances`: largest over mean of arcs, owned, rows, train, exchanged rows;
+        `balances`: largest over share of arcs, owned, rows, and over the mean of train and exchanged rows;
         `pair_rows`: [P][P], rows that part p sends to part q in one broadcast and one reduce.
     Raises: PartitionFormatError.
     """
     manifest = read_manifest(folder)
     pair_rows = np.array(manifest["pair_rows"], dtype=np.int64)
     parts = [_describe_part(i, part, pair_rows) for i, part in enumerate(manifest["parts"])]
+    shares = part_shares(len(parts), manifest.get("capacities"))
     exchanged = np.array([part["sent_rows"] + part["received_rows"] for part in parts])
-    balances = {name: balance(np.array([part[name] for part in parts])) for name in ("arcs", "owned", "rows", "train")}
+    balances = {name: balance(np.array([part[name] for part in parts]), shares) for name in ("arcs", "owned", "rows")}
+    train = np.array([part["train"] for part in parts])
     summary = {name: manifest[name] for name in SUMMARY}
     summary["exchange_rows_per_node"] = manifest["exchange_rows"] / max(manifest["num_nodes"], 1)
     return summary | {
         "graph": manifest["graph"],
         "parts": parts,
-        "balances": balances | {"exchanged": balance(exchanged)},
+        "balances": balances | {"train": balance(train), "exchanged": balance(exchanged)},
         "pair_rows": pair_rows.tolist(),
     }
 

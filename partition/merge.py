@@ -1,7 +1,7 @@
 """Merge clusters of edges into parts, balancing arcs and copies at once.
 
-Clusters go, largest first, where they add least: new copies, plus a steep price on the part's arcs and copies over the
-mean. Then single clusters move while that pays.
+Clusters go, largest first, where they add least: new copies, plus a steep price on the part's arcs and copies over
+its share. Then single clusters move while that pays.
 
 Shapes: K clusters, N vertices, P parts, I incidences (a vertex with an edge in a cluster).
 Source: ours.
@@ -23,23 +23,24 @@ FIRST_GUESS = 1.2  # copies per vertex before any are known
 
 
 def merge_clusters(
-    edge_list, clusters: np.ndarray, num_clusters: int, degrees: np.ndarray, num_parts: int
+    edge_list, clusters: np.ndarray, num_clusters: int, degrees: np.ndarray, shares: np.ndarray
 ) -> np.ndarray:
     """Part [K] int16 of each cluster of rows.
 
-    Args: clusters: [M] int32 from `edge_clusters`; degrees: [N].
+    Args: clusters: [M] int32 from `edge_clusters`; degrees: [N]; shares: [P], see `part_shares`.
     """
+    num_parts = len(shares)
     sizes = np.bincount(clusters, minlength=num_clusters).astype(np.float64)
     indptr, members = incidence(edge_list, clusters, num_clusters)
     table = empty_table(degrees, num_parts)
     parts = np.full(num_clusters, -1, dtype=np.int16)
     arcs, rows = np.zeros(num_parts), np.zeros(num_parts)
     biggest_first = np.argsort(-sizes, kind="stable")
-    mean_arcs, mean_rows = len(clusters) / num_parts, FIRST_GUESS * np.count_nonzero(degrees) / num_parts
+    goal_arcs, goal_rows = len(clusters) * shares, FIRST_GUESS * np.count_nonzero(degrees) * shares
     for sweep in range(1 + max(FEWEST_SWEEPS, min(MOST_SWEEPS, MOST_VISITS // max(len(members), 1)))):
-        loads = (arcs, rows, mean_arcs, mean_rows)
+        loads = (arcs, rows, goal_arcs, goal_rows)
         moved = _assign(biggest_first, indptr, members, sizes, table, parts, loads)
-        mean_rows = rows.sum() / num_parts
+        goal_rows = rows.sum() * shares
         if sweep and moved < FEW_MOVES * num_clusters:
             break
     return parts
@@ -82,8 +83,9 @@ def _power(x):
 @kernel
 def _assign(order, indptr, members, sizes, table, parts, loads):
     """Move each cluster of `order` where it costs least (first: place it); returns how many moved."""
-    arcs, rows, mean_arcs, mean_rows = loads
+    arcs, rows, goal_arcs, goal_rows = loads
     num_parts = arcs.shape[0]
+    mean_rows = goal_rows.sum() / num_parts
     shared = np.empty(num_parts, dtype=np.int64)
     moved = 0
     for i in range(order.shape[0]):
@@ -98,8 +100,8 @@ def _assign(order, indptr, members, sizes, table, parts, loads):
         for p in range(num_parts):
             new_rows = end - begin - shared[p]
             cost = new_rows / mean_rows
-            cost += LOAD_PRICE * (_power((arcs[p] + sizes[c]) / mean_arcs) - _power(arcs[p] / mean_arcs))
-            cost += LOAD_PRICE * (_power((rows[p] + new_rows) / mean_rows) - _power(rows[p] / mean_rows))
+            cost += LOAD_PRICE * (_power((arcs[p] + sizes[c]) / goal_arcs[p]) - _power(arcs[p] / goal_arcs[p]))
+            cost += LOAD_PRICE * (_power((rows[p] + new_rows) / goal_rows[p]) - _power(rows[p] / goal_rows[p]))
             if cost < lowest or (p == old and cost <= lowest):
                 best, lowest = p, cost
         arcs[best] += sizes[c]

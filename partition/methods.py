@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -14,6 +14,7 @@ from distgnn.partition.cover import cover_arcs
 from distgnn.partition.metis import metis_owners
 from distgnn.partition.owners import balanced_owners
 from distgnn.partition.refine import refine as refine_edges
+from distgnn.partition.shares import part_shares
 from distgnn.partition.vertex_cut import VertexCut
 
 ORDERS = ("shuffled", "stored")
@@ -28,35 +29,35 @@ class Draft(NamedTuple):
 
 
 class Method(NamedTuple):
-    """A cutting method: `draft(edge_list, num_parts, seed, order) -> Draft`, and one line about it."""
+    """A cutting method: `draft(edge_list, shares, seed, order) -> Draft`, and one line about it."""
 
     draft: Callable[..., Draft]
     about: str
 
 
-def _libra(edge_list, num_parts, seed, order):
-    return Draft(streaming.libra(edge_list, num_parts, seed, order))
+def _libra(edge_list, shares, seed, order):
+    return Draft(streaming.libra(edge_list, shares, seed, order))
 
 
-def _hdrf(edge_list, num_parts, seed, order):
-    return Draft(streaming.hdrf(edge_list, num_parts, seed, order))
+def _hdrf(edge_list, shares, seed, order):
+    return Draft(streaming.hdrf(edge_list, shares, seed, order))
 
 
-def _dbh(edge_list, num_parts, seed, order):
-    return Draft(streaming.dbh(edge_list, num_parts, seed))
+def _dbh(edge_list, shares, seed, order):
+    return Draft(streaming.dbh(edge_list, shares, seed))
 
 
-def _random(edge_list, num_parts, seed, order):
-    return Draft(streaming.deal(edge_list, num_parts, seed))
+def _random(edge_list, shares, seed, order):
+    return Draft(streaming.deal(edge_list, shares, seed))
 
 
-def _cmr(edge_list, num_parts, seed, order):
-    return Draft(*cmr(edge_list, num_parts))
+def _cmr(edge_list, shares, seed, order):
+    return Draft(*cmr(edge_list, shares))
 
 
-def _metis(edge_list, num_parts, seed, order):
-    owner = metis_owners(edge_list, num_parts, seed)
-    return Draft(cover_arcs(edge_list, owner, num_parts), owner=owner)
+def _metis(edge_list, shares, seed, order):
+    owner = metis_owners(edge_list, shares, seed)
+    return Draft(cover_arcs(edge_list, owner, shares), owner=owner)
 
 
 METHODS = {
@@ -70,7 +71,13 @@ METHODS = {
 
 
 def cut_edges(
-    edge_list, num_parts: int, method: str = "cmr", seed: int = 0, order: str = "shuffled", refine: bool = False
+    edge_list,
+    num_parts: int,
+    method: str = "cmr",
+    seed: int = 0,
+    order: str = "shuffled",
+    refine: bool = False,
+    capacities: Sequence[float] | None = None,
 ) -> VertexCut:
     """Cut an edge list into parts.
 
@@ -81,17 +88,21 @@ def cut_edges(
         seed: the same seed gives the same cut (`cmr` has no use for it).
         order: "shuffled" or "stored": in which order a streaming method sees the rows.
         refine: move single edges afterwards while that makes copies fewer (`cmr` always does).
+        capacities: relative speeds of the ranks, see `part_shares`; arcs, copies and owned vertices are shared out
+            in proportion.
     Returns: a `VertexCut`; both arcs of a two-way row are in one part; owners are among the copies, except
         METIS's, and where owned vertices could not be balanced otherwise.
     Raises: InputError.
     """
     check_request(num_parts, method, seed, order)
-    edge_part, vertex_order, owner = METHODS[method].draft(edge_list, num_parts, seed, order)
+    shares = part_shares(num_parts, capacities)
+    edge_part, vertex_order, owner = METHODS[method].draft(edge_list, shares, seed, order)
     if refine and method != "cmr":
-        edge_part, owner = refine_edges(edge_list, edge_part, num_parts), None
+        edge_part, owner = refine_edges(edge_list, edge_part, shares), None
     if owner is None:
-        owner = balanced_owners(edge_list, edge_part, num_parts)
-    return VertexCut(num_parts, edge_part, owner, order=vertex_order)
+        owner = balanced_owners(edge_list, edge_part, shares)
+    given = None if capacities is None else np.array(capacities, dtype=np.float64)
+    return VertexCut(num_parts, edge_part, owner, order=vertex_order, capacities=given)
 
 
 def check_request(num_parts: int, method: str, seed: int, order: str) -> None:

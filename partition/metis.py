@@ -19,22 +19,26 @@ import pymetis
 warnings.simplefilter("ignore")
 folder, parts, seed = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
 xadj, adjncy = np.load(folder + "/indptr.npy"), np.load(folder + "/indices.npy")
-options = pymetis.Options()
+options, more = pymetis.Options(), {}
 options.seed = seed
+shares = np.load(folder + "/shares.npy")
+if (shares != shares[0]).any():
+    more["tpwgts"] = shares.tolist()
 if hasattr(pymetis, "CSRAdjacency"):
-    found = pymetis.part_graph(parts, pymetis.CSRAdjacency(xadj, adjncy), options=options)
+    found = pymetis.part_graph(parts, pymetis.CSRAdjacency(xadj, adjncy), options=options, **more)
 else:
-    found = pymetis.part_graph(parts, xadj=xadj, adjncy=adjncy, options=options)
+    found = pymetis.part_graph(parts, xadj=xadj, adjncy=adjncy, options=options, **more)
 np.save(folder + "/owner.npy", np.asarray(found[1], dtype=np.int32))
 """
 
 
-def metis_owners(edge_list, num_parts: int, seed: int = 0) -> np.ndarray:
-    """Owners [N] int32: parts with about the same number of vertices and few edges between them.
+def metis_owners(edge_list, shares: np.ndarray, seed: int = 0) -> np.ndarray:
+    """Owners [N] int32: parts with their shares of the vertices and few edges between them.
 
     Raises: InputError if METIS is not installed or gives up.
     Notes: parallel edges and self-loops are left out: METIS crashes on them.
     """
+    num_parts = len(shares)
     if num_parts == 1:
         return np.zeros(edge_list.num_nodes, dtype=np.int32)
     shape = (edge_list.num_nodes, edge_list.num_nodes)
@@ -46,6 +50,7 @@ def metis_owners(edge_list, num_parts: int, seed: int = 0) -> np.ndarray:
     with tempfile.TemporaryDirectory(prefix="distgnn-metis-") as folder:
         np.save(Path(folder) / "indptr.npy", graph.indptr.astype(np.int32))
         np.save(Path(folder) / "indices.npy", graph.indices.astype(np.int32))
+        np.save(Path(folder) / "shares.npy", shares)
         command = [sys.executable, "-c", CHILD, folder, str(num_parts), str(seed % 2**31)]
         answer = subprocess.run(command, capture_output=True, text=True, check=False)
         result = Path(folder) / "owner.npy"

@@ -19,14 +19,15 @@ SWEEPS = 20
 
 
 def balanced_owners(
-    edge_list, edge_part: np.ndarray, num_parts: int, reverse_part: np.ndarray | None = None
+    edge_list, edge_part: np.ndarray, shares: np.ndarray, reverse_part: np.ndarray | None = None
 ) -> np.ndarray:
-    """Owners [N] int32 for an assignment of arcs.
+    """Owners [N] int32 for an assignment of arcs; shares: [P], see `part_shares`.
 
     Vertices with few choices choose before those with many, always the part that owns least; isolated ones fill up the
     parts that own least; then owners move between copies while that evens out. Only where a part is still beyond
     `LIMIT` is a vertex given away at the cost of more rows, in the end to a part that holds none of its arcs.
     """
+    num_parts = len(shares)
     sources = empty_mask(edge_list.num_nodes, num_parts)
     targets = empty_mask(edge_list.num_nodes, num_parts)
     mark_arcs(edge_list.src, edge_list.dst, edge_part, False, sources, targets)
@@ -38,44 +39,48 @@ def balanced_owners(
     choosing = np.argsort(copies, kind="stable")
     isolated = int(np.count_nonzero(copies == 0))
     owned = np.zeros(num_parts, dtype=np.int64)
-    _choose(choosing[isolated:], sources, targets, owned, owner)
-    owner[choosing[:isolated]] = _fill_up(owned, isolated)
+    _choose(choosing[isolated:], sources, targets, shares, owned, owner)
+    owner[choosing[:isolated]] = _fill_up(owned, isolated, shares)
     if edge_list.num_nodes:
         owned = np.bincount(owner, minlength=num_parts)
-        _even_out(choosing, copies, sources, targets, owned, owner)
+        _even_out(choosing, copies, sources, targets, shares, owned, owner)
     return owner
 
 
-def _even_out(choosing, copies, sources, targets, owned, owner) -> None:
-    mean = len(owner) / len(owned)
-    limit = max(int(LIMIT * mean), int(np.ceil(mean)) + 1)
+def _even_out(choosing, copies, sources, targets, shares, owned, owner) -> None:
+    fair = len(owner) * shares
+    limit = np.maximum((LIMIT * fair).astype(np.int64), np.ceil(fair).astype(np.int64) + 1)
     movable = choosing[np.searchsorted(copies[choosing], 2) :]
     for losing in (False, True):
         for _ in range(SWEEPS):
-            if _shift(movable, sources, targets, losing, limit, owned, owner) == 0:
+            if _shift(movable, sources, targets, losing, limit, shares, owned, owner) == 0:
                 break
     over = np.maximum(owned - limit, 0)
     if over.any():
-        newcomers = _fill_up(owned - over, int(over.sum()))
+        newcomers = _fill_up(owned - over, int(over.sum()), shares)
         _hand_over(choosing, over, newcomers, owned, owner)
 
 
-def _fill_up(owned: np.ndarray, extra: int) -> np.ndarray:
-    """Parts [extra] for `extra` more vertices, always to a part that owns least; in ascending part order."""
-    level = _water_level(owned, extra)
-    room = np.maximum(level - owned, 0)
+def _fill_up(owned: np.ndarray, extra: int, shares: np.ndarray) -> np.ndarray:
+    """Parts [extra] for `extra` more vertices, always to a part that owns least of its share; ascending."""
+    room = _room(owned, shares, _water_level(owned, extra, shares))
     over = int(room.sum()) - extra
     topped = np.flatnonzero(room > 0)[-over:] if over else np.empty(0, dtype=np.int64)
     room[topped] -= 1
     return np.repeat(np.arange(len(owned), dtype=np.int32), room)
 
 
-def _water_level(owned: np.ndarray, extra: int) -> int:
-    """The lowest level at which filling every part up to it takes in at least `extra` vertices."""
-    low, high = int(owned.min()), int(owned.max()) + extra
+def _room(owned: np.ndarray, shares: np.ndarray, level: int) -> np.ndarray:
+    """Vertices [P] that each part takes in until all own their share of `level` vertices; none gives any away."""
+    return np.maximum(np.ceil(level * shares - 1e-6).astype(np.int64) - owned, 0)
+
+
+def _water_level(owned: np.ndarray, extra: int, shares: np.ndarray) -> int:
+    """The lowest number of vertices whose shares, filled up everywhere, take in at least `extra`."""
+    low, high = 0, int(((owned + extra + 1) / shares).max()) + 1
     while low < high:
         middle = (low + high) // 2
-        if int(np.maximum(middle - owned, 0).sum()) >= extra:
+        if int(_room(owned, shares, middle).sum()) >= extra:
             high = middle
         else:
             low = middle + 1
@@ -83,43 +88,43 @@ def _water_level(owned: np.ndarray, extra: int) -> int:
 
 
 @inline
-def _least_owning(sources, targets, v, owned, min_roles, home):
-    """The part other than `home` that owns least among those where v has at least this many roles; -1 if none."""
+def _least_owning(sources, targets, v, owned, shares, min_roles, home):
+    """The part but `home`, of those where v has at least this many roles, that owns least of its share; -1 if none."""
     best = -1
     for w in range(sources.shape[1]):
         word = sources[v, w] | targets[v, w] if min_roles < 2 else sources[v, w] & targets[v, w]
         while word != uint64(0):
             p = (w << 6) + lowest_bit(word)
             word &= word - uint64(1)
-            if p != home and (best < 0 or owned[p] < owned[best]):
+            if p != home and (best < 0 or owned[p] * shares[best] < owned[best] * shares[p]):
                 best = p
     return best
 
 
 @kernel
-def _choose(choosing, sources, targets, owned, owner):
+def _choose(choosing, sources, targets, shares, owned, owner):
     """owner[v] for each v of `choosing`, in order: a part with both roles if there is one."""
     for i in range(choosing.shape[0]):
         v = choosing[i]
-        best = _least_owning(sources, targets, v, owned, 2, -1)
+        best = _least_owning(sources, targets, v, owned, shares, 2, -1)
         if best < 0:
-            best = _least_owning(sources, targets, v, owned, 1, -1)
+            best = _least_owning(sources, targets, v, owned, shares, 1, -1)
         owner[v] = best
         owned[best] += 1
 
 
 @kernel
-def _shift(movable, sources, targets, losing, limit, owned, owner):
+def _shift(movable, sources, targets, losing, limit, shares, owned, owner):
     """Owners move to a copy on a part that owns less; `losing` roles only if their part is beyond the limit."""
     moves = 0
     for i in range(movable.shape[0]):
         v = movable[i]
         p = np.int64(owner[v])
-        if losing and owned[p] <= limit:
+        if losing and owned[p] <= limit[p]:
             continue
         roles = 2 if has_bit(sources, v, p) and has_bit(targets, v, p) else 1
-        q = _least_owning(sources, targets, v, owned, 1 if losing else roles, p)
-        if q >= 0 and owned[q] + 1 < owned[p]:
+        q = _least_owning(sources, targets, v, owned, shares, 1 if losing else roles, p)
+        if q >= 0 and (owned[q] + 1) * shares[p] < owned[p] * shares[q]:
             owner[v] = q
             owned[p] -= 1
             owned[q] += 1

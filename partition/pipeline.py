@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import resource
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from distgnn.datasets import GraphData, load_graph
@@ -14,6 +14,7 @@ from distgnn.partition.book import PartitionBook
 from distgnn.partition.layout import FORMAT_VERSION, MANIFEST
 from distgnn.partition.local_graph import build_local
 from distgnn.partition.methods import check_request, cut_edges
+from distgnn.partition.shares import part_shares
 from distgnn.partition.vertex_cut import VertexCut
 from distgnn.partition.writer import write_manifest, write_part
 
@@ -34,12 +35,13 @@ def partition_graph(
     normalize_feats: str = "none",
     progress: Progress | None = None,
     refine: bool = False,
+    capacities: Sequence[float] | None = None,
 ) -> dict:
     """Cut a graph into `num_parts` parts and write the partition folder `out`.
 
     Args:
         source: a `GraphData`, or anything `load_graph` takes.
-        method, seed, order, refine: see `cut_edges`; direction, self_loops: see `GraphData.edge_list`.
+        method, seed, order, refine, capacities: see `cut_edges`; direction, self_loops: see `GraphData.edge_list`.
         overwrite: replace an existing partition folder.
         normalize_feats: "none", or as `GraphData.normalize_feats` takes it.
         progress: called as progress(phase, done, total) with phases "load", "cut" and "write".
@@ -48,6 +50,7 @@ def partition_graph(
     """
     clock = _Clock(progress)
     check_request(num_parts, method, seed, order)
+    part_shares(num_parts, capacities)
     with new_folder(out, MANIFEST, overwrite) as folder:
         clock.start("load", 1)
         graph = source.check() if isinstance(source, GraphData) else load_graph(source, data_root, seed)
@@ -56,7 +59,7 @@ def partition_graph(
         edge_list = graph.edge_list(direction, self_loops)
         check_size(edge_list, num_parts, graph.name)
         clock.start("cut", 1)
-        cut = cut_edges(edge_list, num_parts, method, seed, order, refine)
+        cut = cut_edges(edge_list, num_parts, method, seed, order, refine, capacities)
         clock.start("write", num_parts)
         how = {"method": method, "seed": int(seed), "order": order, "refined": bool(refine) or method == "cmr"}
         manifest = _write_all(folder, graph, edge_list, cut, how, clock)
@@ -148,6 +151,7 @@ def _describe_cut(graph: GraphData, edge_list, book: PartitionBook) -> dict:
         "self_loops": edge_list.self_loops,
         "edge_report": {key: int(value) for key, value in edge_list.report.items()},
         **{name: round(getattr(book, name), 6) for name in measures},
+        "capacities": None if book.cut.capacities is None else [float(speed) for speed in book.cut.capacities],
         "exchange_rows": book.exchange_rows,
         "max_rank_rows": book.max_rank_rows,
         "pair_rows": book.pair_rows.tolist(),

@@ -74,6 +74,9 @@ def _check_fields(path: Path, manifest: dict) -> None:
         need(isinstance(manifest.get(name), str), name)
     for name in MEASURES:
         need(isinstance(manifest.get(name), int | float), name)
+    speeds = manifest.get("capacities")
+    numbers = isinstance(speeds, list) and all(isinstance(speed, int | float) and speed > 0 for speed in speeds)
+    need(speeds is None or (numbers and len(speeds) == manifest["num_parts"]), "capacities")
     graph, parts, pairs = manifest.get("graph"), manifest.get("parts"), manifest.get("pair_rows")
     need(isinstance(graph, dict), "graph")
     for name in GRAPH_COUNTS:

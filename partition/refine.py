@@ -2,7 +2,7 @@
 
 The price of vertex v in part p, which computes c > 0 of its edges, is c / (c + s). With a large s a vertex pays less
 where its edges are many: they concentrate. s falls to 0, where every copy costs 1. A part's prices are multiplied by
-exp(beta * (rows / mean - 1)), so full parts let go; no part exceeds a hard limit of arcs.
+exp(beta * (rows / share - 1)), so full parts let go; no part exceeds a hard limit of arcs.
 
 A block of edges is evaluated in parallel against frozen state; then the moves are made in order, each checked again. So
 the result does not depend on the number of threads. A block takes stretches from all over the edge list, because
@@ -45,7 +45,7 @@ class State(NamedTuple):
 def refine(
     edge_list,
     edge_part: np.ndarray,
-    num_parts: int,
+    shares: np.ndarray,
     balance: float = 1.03,
     beta: float = 2.0,
     schedule: tuple[float, ...] = SCHEDULE,
@@ -54,17 +54,19 @@ def refine(
 
     Args:
         edge_part: [M], the cut to start from; both arcs of a row are together.
-        balance: hard limit on a part's arcs over the mean.
+        shares: [P], see `part_shares`.
+        balance: hard limit on a part's arcs over its share.
         beta: how strongly full parts (by rows) raise their prices.
         schedule: the values of s, one sweep over all edges each.
     Returns: part [M] int16.
     """
+    num_parts = len(shares)
     if num_parts == 1 or len(edge_part) == 0:
         return np.asarray(edge_part, dtype=np.int16)
     state = start_state(edge_list, edge_part, num_parts)
-    limit = arc_limit(edge_list, num_parts, balance)
+    limit = arc_limit(edge_list, shares, balance)
     for s in schedule:
-        sweep(edge_list, state, limit, beta, s)
+        sweep(edge_list, state, limit, beta, s, shares)
     shed(edge_list, state, limit)
     return state.edge_part
 
@@ -84,12 +86,13 @@ def row_arcs(edge_list) -> np.ndarray | None:
     return np.where(edge_list.src == edge_list.dst, 1.0, 2.0) if edge_list.two_way else None
 
 
-def arc_limit(edge_list, num_parts: int, balance: float) -> float:
-    """Most arcs a part may have; at least one row's, whatever the mean."""
-    return max(balance * edge_list.num_arcs / num_parts, np.ceil(edge_list.num_arcs / num_parts / 2) * 2)
+def arc_limit(edge_list, shares: np.ndarray, balance: float) -> np.ndarray:
+    """Most arcs [P] a part may have; at least one row's, whatever its share."""
+    fair = edge_list.num_arcs * shares
+    return np.maximum(balance * fair, np.ceil(fair / 2) * 2)
 
 
-def sweep(edge_list, state: State, limit: float, beta: float, s: float) -> int:
+def sweep(edge_list, state: State, limit: np.ndarray, beta: float, s: float, shares: np.ndarray) -> int:
     """Visit every edge once at one s; returns the number of moves."""
     counts = np.arange(LARGEST_COUNT + 2, dtype=np.float64)
     marginal = np.diff(counts / np.maximum(counts + s, 1e-300), prepend=0.0).astype(np.float32)
@@ -103,7 +106,7 @@ def sweep(edge_list, state: State, limit: float, beta: float, s: float) -> int:
         stretches = bounds[:, block : block + 2]
         chosen = np.concatenate([np.arange(first, last) for first, last in stretches])
         proposals = np.empty(len(chosen), dtype=np.int16)
-        weight, price = _prices(state, limit, beta)
+        weight, price = _prices(state, limit, beta, shares)
         arcs = 2.0 if edge_list.two_way else 1.0
         args = (chosen, *ends, state, marginal, weight, price, arcs, limit, proposals)
         run(_propose, even_chunks(len(chosen), 64), *args)
@@ -119,10 +122,10 @@ def _stretch_bounds(rows: int, pieces: int) -> np.ndarray:
     return starts[:-1, None] + (np.diff(starts)[:, None] * steps) // pieces
 
 
-def _prices(state: State, limit: float, beta: float) -> tuple[np.ndarray, np.ndarray]:
+def _prices(state: State, limit: np.ndarray, beta: float, shares: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Multiplier of a part's vertex prices, and price of an edge in it, float32 [P]."""
-    weight = np.exp(np.minimum(beta * (state.rows / state.rows.mean() - 1), STEEPEST))
-    price = EDGE_PRICE * (state.arcs / state.arcs.mean() - 1) + OVERFULL_PRICE * (state.arcs > limit)
+    weight = np.exp(np.minimum(beta * (state.rows / (state.rows.sum() * shares) - 1), STEEPEST))
+    price = EDGE_PRICE * (state.arcs / (state.arcs.sum() * shares) - 1) + OVERFULL_PRICE * (state.arcs > limit)
     return weight.astype(np.float32), price.astype(np.float32)
 
 
@@ -152,7 +155,7 @@ def _propose(start, stop, chosen, src, dst, state, marginal, weight, price, arcs
         e = chosen[i]
         u, v, p = src[e], dst[e], state.edge_part[e]
         proposals[i] = -1
-        over = state.arcs[p] > limit
+        over = state.arcs[p] > limit[p]
         if not over and table.used[u] == 1 and table.used[v] == 1:
             continue
         released = _released(table, u, v, p, marginal, weight, price)
@@ -166,7 +169,7 @@ def _propose(start, stop, chosen, src, dst, state, marginal, weight, price, arcs
             last = begin + (table.used[x] if end == 0 else min(table.used[x], FAR_CANDIDATES))
             for slot in range(begin, last):
                 q = table.part[slot]
-                if q == p or state.arcs[q] + arcs > limit:
+                if q == p or state.arcs[q] + arcs > limit[q]:
                     continue
                 cost = _price_at(table, u, v, q, marginal, weight, price)
                 if cost < lowest:
@@ -184,7 +187,7 @@ def _commit(chosen, src, dst, state, marginal, weight, price, arcs, limit, propo
             continue
         e = chosen[i]
         u, v, p = src[e], dst[e], state.edge_part[e]
-        if state.arcs[q] + arcs > limit:
+        if state.arcs[q] + arcs > limit[q]:
             continue
         released = _released(state.table, u, v, p, marginal, weight, price)
         if _price_at(state.table, u, v, q, marginal, weight, price) < released - 1e-5:
@@ -213,7 +216,7 @@ def _count_rows(table, rows):
             rows[table.part[slot]] += 1
 
 
-def shed(edge_list, state: State, limit: float) -> None:
+def shed(edge_list, state: State, limit: np.ndarray) -> None:
     """Take rows out of overfull parts, where that makes fewest new copies, until no part is beyond the limit."""
     arcs = 2.0 if edge_list.two_way else 1.0
     for new_copies in range(3):
@@ -227,12 +230,12 @@ def _shed(src, dst, state, arcs, limit, new_copies):
     """Move rows of overfull parts to the least loaded part that needs at most this many new copies."""
     for e in range(src.shape[0]):
         p = state.edge_part[e]
-        if state.arcs[p] <= limit:
+        if state.arcs[p] <= limit[p]:
             continue
         u, v = src[e], dst[e]
         best = -1
         for q in range(state.arcs.shape[0]):
-            if state.arcs[q] + arcs > limit or (best >= 0 and state.arcs[q] >= state.arcs[best]):
+            if state.arcs[q] + arcs > limit[q] or (best >= 0 and state.arcs[q] >= state.arcs[best]):
                 continue
             missing = (count_in(state.table, u, q) == 0) + (count_in(state.table, v, q) == 0)
             if missing <= new_copies:

@@ -10,6 +10,7 @@ from numba import uint64
 
 from distgnn.kernels.jit import inline, kernel
 from distgnn.partition.bits import empty_mask, has_bit, lowest_bit, mix, set_bit
+from distgnn.partition.shares import fair_counts
 from distgnn.partition.vertex_cut import part_dtype
 
 GUARD = 1.03  # arcs of the largest part over the mean, where a balance guard holds
@@ -18,19 +19,20 @@ HDRF_BALANCE = 1.1
 
 
 def libra(
-    edge_list, num_parts: int, seed: int = 0, order: str = "shuffled", balance: float | None = None
+    edge_list, shares: np.ndarray, seed: int = 0, order: str = "shuffled", balance: float | None = None
 ) -> np.ndarray:
     """Assign each row to a part where its endpoints already are, the least loaded of them.
 
     Args:
-        order: "shuffled" (a seeded permutation of the rows, with a guard: no part beyond `balance` x the mean) or
+        order: "shuffled" (a seeded permutation of the rows, with a guard: no part beyond `balance` x its share) or
             "stored" (the rows as they come and no guard: what DGL does).
-        balance: largest part's arcs over the mean; None means 1.03 if shuffled and no guard if stored.
+        shares: [P], see `part_shares`; loads are compared relative to them.
+        balance: largest part's arcs over its share; None means 1.03 if shuffled and no guard if stored.
     Returns: part [M].
     Source: Xie et al., NeurIPS 2014, in the form of DGL 1.1.3's `libra_vertex_cut`: with a common part, the least
         loaded common one; otherwise the least loaded of the lower-degree endpoint's parts; ties at random.
     """
-    rows = len(edge_list.src)
+    rows, num_parts = len(edge_list.src), len(shares)
     stream = _stream(rows, seed, order)
     if order == "shuffled" and balance is None:
         balance = GUARD
@@ -39,23 +41,31 @@ def libra(
     parts = np.empty(rows, dtype=part_dtype(num_parts))
     masks = empty_mask(edge_list.num_nodes, num_parts)
     weight = 2 if edge_list.two_way else 1
-    _libra(edge_list.src, edge_list.dst, stream, degrees, weight, limit, num_parts, seed, masks, parts)
+    _libra(edge_list.src, edge_list.dst, stream, degrees, weight, limit, _scales(shares), seed, masks, parts)
     return parts
 
 
-def hdrf(edge_list, num_parts: int, seed: int = 0, order: str = "shuffled") -> np.ndarray:
+def hdrf(edge_list, shares: np.ndarray, seed: int = 0, order: str = "shuffled") -> np.ndarray:
     """Assign each row to the part that scores best: its ends are there (the lower-degree one counts more), and room.
 
     Returns: part [M]. Notes: time M x P.
     Source: Petroni et al., CIKM 2015 (HDRF, lambda 1.1), with full degrees and a guard as in `libra`.
     """
+    num_parts = len(shares)
     limit = max(GUARD * edge_list.num_arcs / num_parts, 2.0)
     parts = np.empty(len(edge_list.src), dtype=part_dtype(num_parts))
     masks = empty_mask(edge_list.num_nodes, num_parts)
     weight = 2 if edge_list.two_way else 1
     stream = _stream(len(edge_list.src), seed, order)
-    _hdrf(edge_list.src, edge_list.dst, stream, endpoint_degrees(edge_list), weight, limit, num_parts, masks, parts)
+    _hdrf(
+        edge_list.src, edge_list.dst, stream, endpoint_degrees(edge_list), weight, limit, _scales(shares), masks, parts
+    )
     return parts
+
+
+def _scales(shares: np.ndarray) -> np.ndarray:
+    """What an arc counts in each part [P] when loads are compared: 1 where all shares are equal."""
+    return 1.0 / (shares * len(shares))
 
 
 def _stream(rows: int, seed: int, order: str) -> np.ndarray:
@@ -66,20 +76,21 @@ def _stream(rows: int, seed: int, order: str) -> np.ndarray:
     return stream
 
 
-def dbh(edge_list, num_parts: int, seed: int = 0) -> np.ndarray:
+def dbh(edge_list, shares: np.ndarray, seed: int = 0) -> np.ndarray:
     """Assign each row to the hash of its lower-degree endpoint (ties: lower id), so that only hubs are cut.
 
     Source: Xie et al., NeurIPS 2014 (degree-based hashing).
     """
     degrees = endpoint_degrees(edge_list)
-    parts = np.empty(len(edge_list.src), dtype=part_dtype(num_parts))
-    _dbh(edge_list.src, edge_list.dst, degrees, num_parts, seed, parts)
+    parts = np.empty(len(edge_list.src), dtype=part_dtype(len(shares)))
+    _dbh(edge_list.src, edge_list.dst, degrees, np.cumsum(shares), seed, parts)
     return parts
 
 
-def deal(edge_list, num_parts: int, seed: int = 0) -> np.ndarray:
-    """Deal the rows out at random, the same number to each part (to one row)."""
-    parts = (np.arange(len(edge_list.src)) % num_parts).astype(part_dtype(num_parts))
+def deal(edge_list, shares: np.ndarray, seed: int = 0) -> np.ndarray:
+    """Deal the rows out at random, to each part its share (to one row)."""
+    ids = np.arange(len(shares), dtype=part_dtype(len(shares)))
+    parts = np.repeat(ids, fair_counts(len(edge_list.src), shares))
     np.random.default_rng(seed).shuffle(parts)
     return parts
 
@@ -92,14 +103,16 @@ def endpoint_degrees(edge_list) -> np.ndarray:
 
 
 @inline
-def _least_loaded(mask_a, a, mask_b, b, load, room, tie):
-    """Least loaded part with load < room that is in both sets (a row of each); -1 if none. `tie` picks among equals."""
-    best, best_load, equals = -1, room, 0
+def _least_loaded(mask_a, a, mask_b, b, load, need, limit, tie):
+    """Least loaded part with room for `need` more that is in both sets (a row of each); -1 if none. `tie` picks."""
+    best, best_load, equals = -1, np.inf, 0
     for w in range(mask_a.shape[1]):
         word = mask_a[a, w] & mask_b[b, w]
         while word != uint64(0):
             p = (w << 6) + lowest_bit(word)
             word &= word - uint64(1)
+            if load[p] + need[p] > limit:
+                continue
             if load[p] < best_load:
                 best, best_load, equals = p, load[p], 1
             elif best >= 0 and load[p] == best_load:
@@ -110,12 +123,15 @@ def _least_loaded(mask_a, a, mask_b, b, load, room, tie):
 
 
 @kernel
-def _libra(src, dst, stream, degrees, weight, limit, num_parts, seed, masks, parts):
+def _libra(src, dst, stream, degrees, weight, limit, scales, seed, masks, parts):
     """Rows in the order of `stream`. Each block's ends are gathered first: so the cache misses overlap."""
+    num_parts = scales.shape[0]
     load = np.zeros(num_parts, dtype=np.float64)
     everywhere = np.zeros((1, masks.shape[1]), dtype=np.uint64)
     for p in range(num_parts):
         set_bit(everywhere, 0, p)
+    single, double = 1.0 * scales, weight * scales
+    limit += 1e-9
     base = mix(uint64(seed))
     lows, highs = np.empty(BLOCK_ROWS, dtype=np.int64), np.empty(BLOCK_ROWS, dtype=np.int64)
     touched = uint64(0)
@@ -130,25 +146,25 @@ def _libra(src, dst, stream, degrees, weight, limit, num_parts, seed, masks, par
         for i in range(size):
             e = stream[start + i]
             low, high = lows[i], highs[i]
-            arcs = 1.0 if low == high else float(weight)
-            room = limit - arcs + 1e-9
+            need = single if low == high else double
             tie = mix(base ^ uint64(start + i)) ^ uint64(e)
-            p = _least_loaded(masks, low, masks, high, load, room, tie)
+            p = _least_loaded(masks, low, masks, high, load, need, limit, tie)
             if p < 0:
-                p = _least_loaded(masks, low, everywhere, 0, load, room, tie)
+                p = _least_loaded(masks, low, everywhere, 0, load, need, limit, tie)
             if p < 0:
-                p = _least_loaded(masks, high, everywhere, 0, load, room, tie)
+                p = _least_loaded(masks, high, everywhere, 0, load, need, limit, tie)
             if p < 0:
-                p = _least_loaded(everywhere, 0, everywhere, 0, load, np.inf, tie)
+                p = _least_loaded(everywhere, 0, everywhere, 0, load, need, np.inf, tie)
             parts[e] = p
-            load[p] += arcs
+            load[p] += need[p]
             set_bit(masks, low, p)
             set_bit(masks, high, p)
     return touched
 
 
 @kernel
-def _hdrf(src, dst, stream, degrees, weight, limit, num_parts, masks, parts):
+def _hdrf(src, dst, stream, degrees, weight, limit, scales, masks, parts):
+    num_parts = scales.shape[0]
     load = np.zeros(num_parts, dtype=np.float64)
     for i in range(stream.shape[0]):
         e = stream[i]
@@ -158,7 +174,7 @@ def _hdrf(src, dst, stream, degrees, weight, limit, num_parts, masks, parts):
         highest, lowest = load.max(), load.min()
         best, most = -1, -1.0
         for p in range(num_parts):
-            if load[p] + arcs > limit and load[p] > lowest:
+            if load[p] + arcs * scales[p] > limit and load[p] > lowest:
                 continue
             score = HDRF_BALANCE * (highest - load[p]) / (weight + highest - lowest)
             if has_bit(masks, u, p):
@@ -168,15 +184,20 @@ def _hdrf(src, dst, stream, degrees, weight, limit, num_parts, masks, parts):
             if score > most:
                 best, most = p, score
         parts[e] = best
-        load[best] += arcs
+        load[best] += arcs * scales[best]
         set_bit(masks, u, best)
         set_bit(masks, v, best)
 
 
 @kernel
-def _dbh(src, dst, degrees, num_parts, seed, parts):
+def _dbh(src, dst, degrees, ends, seed, parts):
+    """The hash is a number in [0, 1); part p takes those below ends[p]."""
     base = mix(uint64(seed))
     for e in range(src.shape[0]):
         u, v = src[e], dst[e]
         lower = u if degrees[u] < degrees[v] or (degrees[u] == degrees[v] and u < v) else v
-        parts[e] = mix(base ^ uint64(lower)) % uint64(num_parts)
+        point = float(mix(base ^ uint64(lower)) >> uint64(11)) * 2.0**-53
+        p = 0
+        while p + 1 < ends.shape[0] and point >= ends[p]:
+            p += 1
+        parts[e] = p

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from distgnn.errors import InputError
+from distgnn.partition.shares import part_shares
 
 
 @dataclass(frozen=True)
@@ -24,6 +25,7 @@ class VertexCut:
             (ignored for self-loops, which are one arc).
         order: [N] int or None, the key by which owned rows are sorted inside their section (ties: global id).
             None sorts by global id.
+        capacities: [P] relative speeds of the ranks, or None for equal ones: every balance is against these shares.
     """
 
     num_parts: int
@@ -31,6 +33,12 @@ class VertexCut:
     owner: np.ndarray
     reverse_part: np.ndarray | None = None
     order: np.ndarray | None = None
+    capacities: np.ndarray | None = None
+
+    @property
+    def shares(self) -> np.ndarray:
+        """float64 [P] that sum to 1: what part of each load a part is meant to have."""
+        return part_shares(self.num_parts, self.capacities)
 
     def check(self, edge_list) -> VertexCut:
         """Return self if the cut fits `edge_list`; raise `InputError` saying what does not."""
@@ -43,6 +51,7 @@ class VertexCut:
             if not edge_list.two_way:
                 raise InputError("reverse_part needs a two-way edge list: this one has a single arc per row")
             _check_parts("reverse_part", self.reverse_part, rows, self.num_parts)
+        part_shares(self.num_parts, self.capacities)
         if self.order is not None:
             _check_ints("order", self.order, nodes)
         return self

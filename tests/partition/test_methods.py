@@ -7,6 +7,7 @@ from distgnn.datasets import load_graph
 from distgnn.errors import InputError
 from distgnn.partition import METHODS, PartitionBook, cut_edges
 from distgnn.partition.owners import balanced_owners
+from distgnn.partition.shares import part_shares
 
 from .graphs import NAMES, awkward, edge_list
 
@@ -67,7 +68,7 @@ def test_the_guard_holds_where_stored_order_fails():
 
 def test_isolated_vertices_go_where_least_is_owned():
     edges = edge_list([(0, i) for i in range(1, 5)], 40)
-    owner = balanced_owners(edges, np.zeros(4, dtype=np.int16), 4)
+    owner = balanced_owners(edges, np.zeros(4, dtype=np.int16), part_shares(4))
     assert np.bincount(owner, minlength=4).tolist() == [10, 10, 10, 10]
 
 

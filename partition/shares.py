@@ -1,0 +1,43 @@
+"""What each part is meant to hold: equal shares of every load, or shares in proportion to the ranks' speeds.
+
+Shapes: P parts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from distgnn.errors import InputError
+
+LEAST = 1e-3  # of the mean: below this a part is not worth its rank
+
+
+def part_shares(num_parts: int, capacities: Sequence[float] | None = None) -> np.ndarray:
+    """Shares float64 [P] that sum to 1.
+
+    Args: capacities: relative speeds of the ranks, one for each part, in any unit; None means equal ones.
+    Raises: InputError unless there is one positive number for each part.
+    """
+    if capacities is None:
+        return np.full(num_parts, 1.0 / num_parts)
+    try:
+        speeds = np.array(capacities, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise InputError(f"capacities must be numbers, not {capacities!r}") from None
+    if speeds.shape != (num_parts,):
+        raise InputError(f"capacities must name one speed for each of {num_parts} parts, not {speeds.size}")
+    if not (np.isfinite(speeds).all() and (speeds > 0).all()):
+        raise InputError(f"capacities must be positive numbers, not {capacities!r}")
+    shares = speeds / speeds.sum()
+    if shares.min() * num_parts < LEAST:
+        raise InputError(f"part {int(shares.argmin())} has less than {LEAST:g} of the mean capacity: leave it out")
+    return shares
+
+
+def fair_counts(total: int, shares: np.ndarray) -> np.ndarray:
+    """Whole numbers int64 [P] that sum to `total`, in proportion to the shares to within 1 (lower parts first)."""
+    bounds = np.floor(np.cumsum(shares) * total + 0.5).astype(np.int64)
+    bounds[-1] = total
+    return np.diff(bounds, prepend=0)
