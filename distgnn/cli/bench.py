@@ -13,6 +13,8 @@ import typer
 from distgnn.cli.display import human_bytes, human_seconds, human_share, print_columns
 from distgnn.config import ModelConfig, TrainConfig
 
+CONTESTANTS = "dgl,distgnn,bound"
+CONTESTANT_COLUMNS = ["contestant", "epoch", "± iqr", "× dgl", "of the bound", "memory", "of dgl's"]
 COLUMNS = [
     "ranks",
     "algorithm",
@@ -48,6 +50,9 @@ def bench(
     eval_every: int = typer.Option(10, help="Epochs between evaluations with --accuracy."),
     seed: int = typer.Option(0, help="Of weights and dropout masks."),
     threads: int | None = typer.Option(None, help="Threads per rank [default: cores / ranks]."),
+    norm: str = typer.Option("layer", help="layer or none, between convolution and ReLU."),
+    against_dgl: bool = typer.Option(False, help="One part: an epoch beside DGL's and the bound, with peak memory."),
+    contestants: str = typer.Option(CONTESTANTS, help="With --against-dgl; also dgl/kept, pyg."),
     out: str = typer.Option("bench.json", help="File to write."),
 ) -> None:
     """Measure what each algorithm costs and buys, side by side in one run; writes bench.json."""
@@ -58,7 +63,7 @@ def bench(
     from distgnn.train.run_folder import replace_file
 
     config = TrainConfig(epochs=epochs, lr=lr, eval_every=eval_every, seed=seed)
-    sizes = ModelConfig(model, hidden_feats, num_layers)
+    sizes = ModelConfig(model, hidden_feats, num_layers, norm=norm)
     with checked_together():
         config.check()
         sizes.check()
@@ -68,6 +73,9 @@ def bench(
         manifests = [read_manifest(folder) for folder in parts]
         if not Path(out).resolve().parent.is_dir():
             raise InputError(f"cannot write {out}: its folder does not exist")
+    if against_dgl:
+        _against_dgl(parts, manifests, contestants, sizes, seed, rounds, threads, out)
+        return
     if len(parts) > 1:
         rows = _one_job_per_folder(parts, sys.argv[1:], out)
     else:
@@ -84,6 +92,40 @@ def bench(
     print_columns(
         f"{manifests[0]['name']}, {model} {num_layers} × {hidden_feats}", COLUMNS, [_cells(row) for row in rows]
     )
+
+
+def _against_dgl(parts, manifests, contestants, model, seed, rounds, threads, out) -> None:
+    """Contestants in processes of their own; writes bench.json and prints the table."""
+    from distgnn.bench.against_dgl import parse_contestants, run
+    from distgnn.cli.ranks import checked_together
+    from distgnn.config import num_threads
+    from distgnn.errors import InputError
+    from distgnn.train.run_folder import replace_file
+
+    with checked_together():
+        names = parse_contestants(contestants)
+        if len(parts) != 1 or manifests[0]["num_parts"] != 1:
+            raise InputError("--against-dgl compares single processes: give one folder made with --parts 1")
+    rows = run(parts[0], names, model, seed, rounds, threads or num_threads())
+    report = {"machine": _machine(), "graph": manifests[0]["name"], "command": sys.argv[1:], "rows": rows}
+    replace_file(Path(out), json.dumps(report, indent=1).encode())
+    title = f"{manifests[0]['name']}, {model.name} {model.num_layers} × {model.hidden_feats}, norm {model.norm}"
+    print_columns(title, CONTESTANT_COLUMNS, [_contestant_cells(row) for row in rows])
+
+
+def _contestant_cells(row: dict) -> list[str]:
+    def ratio(name: str) -> str:
+        return "" if row[name] is None else f"{row[name]:.2f}"
+
+    return [
+        row["name"],
+        human_seconds(row["epoch_seconds_median"]),
+        human_seconds(row["epoch_seconds_iqr"]),
+        ratio("speedup_vs_dgl"),
+        ratio("times_bound"),
+        human_bytes(row["peak_rss_bytes"]),
+        ratio("memory_vs_dgl"),
+    ]
 
 
 def _one_job_per_folder(parts: list[str], argv: list[str], out: str) -> list[dict]:

@@ -1,0 +1,76 @@
+"""What no epoch can undercut: its bare matrix products, and the bytes of its aggregations at copy bandwidth.
+
+Products run into results that are there already, one after the other, so nothing but arithmetic and the reading of
+operands is timed. Aggregation bytes: each arc reads a row of its source and an index, each vertex writes a row; what
+the caches save is not taken off, so on small graphs the bound is no bound. Element-wise work, loss and optimiser count
+as nothing. The first aggregation of a convolution's input is constant and counts as nothing.
+
+Legend: V vertices, E arcs, D width.
+"""
+
+import time
+from itertools import pairwise
+
+import torch
+
+from distgnn.config import ModelConfig, num_threads
+from distgnn.load import use_threads
+from distgnn.partition import load_part
+
+PRODUCTS_PER_LAYER = {"sage": 2, "gcn": 1, "gat": 1, "gatv2": 2}
+GATHERS = {"sage": (1, 1), "gcn": (1, 1), "gat": (1, 2), "gatv2": (1, 2)}  # forward, backward
+COPY_BYTES = 1 << 28
+
+
+class Products:
+    """The products of an epoch: V x a times a x b forward, its two gradients backward (one in the first layer)."""
+
+    def __init__(self, order: dict, dtype: torch.dtype = torch.float32):
+        use_threads(num_threads())
+        config = ModelConfig(**order["model"])
+        local = load_part(order["parts"], 0)
+        widths = [local.feats.shape[1], *[config.hidden_feats] * (config.num_layers - 1), local.graph["num_classes"]]
+        self.config, self.dtype, self.num_nodes, self.num_arcs = config, dtype, local.num_nodes, local.num_arcs
+        self.layers = list(pairwise(widths))
+        if config.name in ("gat", "gatv2"):
+            a, b = self.layers[-1]
+            self.layers[-1] = (a, b * config.num_heads)
+        self.rows = {width: torch.randn(local.num_nodes, width).to(dtype) for pair in self.layers for width in pair}
+        self.out = {width: torch.empty_like(rows) for width, rows in self.rows.items()}
+        self.weights = [torch.randn(a, b).to(dtype) for a, b in self.layers]
+        self.grads = [torch.empty_like(weight) for weight in self.weights]
+        self.source, self.target = torch.ones(COPY_BYTES // 4), torch.empty(COPY_BYTES // 4)
+        self.copy_seconds: list[float] = []
+
+    def start_loss(self) -> None:
+        return None
+
+    def train_epoch(self) -> float:
+        for _ in range(PRODUCTS_PER_LAYER[self.config.name]):
+            for layer, (a, b) in enumerate(self.layers):
+                torch.mm(self.rows[a], self.weights[layer], out=self.out[b])
+                torch.mm(self.rows[a].T, self.rows[b], out=self.grads[layer])
+                if layer > 0:
+                    torch.mm(self.rows[b], self.weights[layer].T, out=self.out[a])
+        return 0.0
+
+    def facts(self) -> dict:
+        """Bytes of all aggregations, the copy bandwidth, and the products' arithmetic."""
+        for _ in range(8):
+            started = time.perf_counter()
+            self.target.copy_(self.source)
+            self.copy_seconds.append(time.perf_counter() - started)
+        bandwidth = 2 * COPY_BYTES / min(self.copy_seconds)
+        moved = self.aggregation_bytes()
+        return {"bandwidth": bandwidth, "aggregation_bytes": moved, "aggregation_seconds": moved / bandwidth}
+
+    def aggregation_bytes(self) -> int:
+        attention = self.config.name in ("gat", "gatv2")
+        size, total = self.dtype.itemsize, 0
+        for layer, (a, b) in enumerate(self.layers):
+            if layer == 0 and not attention:
+                continue
+            width = b if attention else min(a, b)
+            passes = sum(GATHERS[self.config.name])
+            total += passes * (self.num_arcs * (width * size + 4) + self.num_nodes * width * size)
+        return total
