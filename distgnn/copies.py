@@ -26,6 +26,8 @@ class CopyGraph(DistGraph):
         neighbours (max, attention) are for update on owners.
     """
 
+    update = "copies"
+
     def _count_rows(self) -> int:
         return self.local.num_rows
 
@@ -48,7 +50,9 @@ class CopyGraph(DistGraph):
     def _aggregator(self, block, backward: bool) -> CopyAggregator:
         exchange = self.transposed_exchange if backward else self.exchange
         targets, silent = self.local.target_halo_rows, self.algorithm.silent
-        return CopyAggregator(block, exchange, self._delayed[backward], targets, self.num_owned, backward, silent)
+        arrivals = self._delayed[0] if self.schedule.remote_rule == "paper" else None
+        delayed = self._delayed[backward]
+        return CopyAggregator(block, exchange, delayed, targets, self.num_owned, backward, silent, arrivals)
 
     def _all_rows(self, column: torch.Tensor | None, fill) -> torch.Tensor | None:
         if column is None:
@@ -63,13 +67,15 @@ class CopyGraph(DistGraph):
         return torch.cat([feats, torch.from_numpy(self.exchange.finish_broadcast())])
 
     def degree_scale(self, kind: str, power: float, offset: int = 0) -> RowScale:
-        """As in DistGraph, over local rows; under 0c it also has the degrees in this rank's own arcs."""
+        """As in DistGraph, over local rows; with the degrees in this rank's own arcs where remote rows may not count
+        (0c, the paper's rule)."""
         key = (kind, power, offset)
         if key not in self._degree_scales:
             degrees = self.local.in_degrees if kind == "in" else self.local.out_degrees
             block = self.forward_arcs.block
             own = np.diff(block.indptr) if kind == "in" else np.bincount(block.indices, minlength=self.num_rows)
-            local = self._scale_of(own, power, offset) if self.algorithm.silent else None
+            alone = self.algorithm.silent or self.schedule.remote_rule == "paper"
+            local = self._scale_of(own, power, offset) if alone else None
             self._degree_scales[key] = self._scale_of(degrees, power, offset, local)
         return self._degree_scales[key]
 

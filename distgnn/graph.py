@@ -10,13 +10,14 @@ import torch
 from mpi4py import MPI
 
 from distgnn.comm import (
+    Care,
     DelayedExchange,
     Exchange,
     Transport,
     Wire,
     make_bins,
 )
-from distgnn.config import WIRES, Algorithm, check_choice
+from distgnn.config import Algorithm
 from distgnn.dgl_face import DGLFace
 from distgnn.errors import InputError
 from distgnn.frame import Frame
@@ -24,6 +25,7 @@ from distgnn.ops.aggregate import Aggregator, Arcs, RowScale, Site
 from distgnn.ops.first import ConstantRows
 from distgnn.ops.local_arcs import LocalArcs
 from distgnn.partition import ExchangePlan, LocalGraph
+from distgnn.schedule import Schedule
 
 DTYPES = {"float32": torch.float32, "float64": torch.float64}
 
@@ -40,18 +42,19 @@ class DistGraph(DGLFace):
         local: this rank's part; its `graph` section has num_classes, multilabel and counts of labelled rows.
         comm: communicator with one rank per part; duplicated.
         algorithm: "cd-0" (synchronous, exact) or "cd-r" (rows count r epochs after they were sent).
-        warmup_epochs: synchronous epochs at the start of a delayed algorithm.
-        wire, wire_backward: width of rows in training messages: "float32", "bfloat16", "int8" or "int4"; the second
-            for gradients, the same if None. Evaluation always sends whole rows.
         dtype: "float32" or "float64": of features, activations and messages.
         seed: of dropout masks.
         cache_first: keep the aggregation of rows that never change.
         debug: agree on every exchange before it starts.
+        schedule: the fields of `Schedule` (warmup_epochs, wire, wire_backward, remote_rule, smooth, adaptive,
+            error_feedback). They are about training steps: evaluation is always synchronous and sends whole rows.
 
     Attributes:
         feats [O, D], labels [O] int64 or [O, C], train_mask / valid_mask / test_mask [O] bool, owned_ids [O]
         (numpy int64, global vertex ids), seed and step (of the random masks; the trainer moves the step).
     """
+
+    update = "owners"
 
     def __init__(
         self,
@@ -59,17 +62,16 @@ class DistGraph(DGLFace):
         comm: MPI.Comm,
         *,
         algorithm: str = "cd-0",
-        warmup_epochs: int = 1,
-        wire: str = "float32",
-        wire_backward: str | None = None,
         dtype: str = "float32",
         seed: int = 0,
         cache_first: bool = True,
         debug: bool = False,
+        **schedule,
     ):
         self.local, self.info = local, local.graph
         self.dtype = DTYPES[dtype]
-        self.algorithm = Algorithm.parse(algorithm)
+        self.algorithm, self.schedule = Algorithm.parse(algorithm), Schedule(**schedule)
+        self.schedule.check(self.algorithm, self.update)
         self.seed = seed
         self.step = 0
         self.num_owned = local.num_owned
@@ -82,7 +84,7 @@ class DistGraph(DGLFace):
         self.plan = self._make_plan()
         self.exchange = Exchange(self.plan, self.transport)
         self.transposed_exchange = Exchange(self.plan.transposed(), self.transport)
-        self._delayed = self._delayed_exchanges(warmup_epochs, (wire, wire_backward or wire))
+        self._delayed = self._delayed_exchanges()
         self.forward_arcs = self._make_forward_arcs()
         self._backward_arcs: dict[bool, Aggregator] = {}
         self._degree_scales: dict[tuple, RowScale] = {}
@@ -103,22 +105,22 @@ class DistGraph(DGLFace):
     def _make_forward_arcs(self) -> Aggregator:
         return Aggregator(Arcs.of(self.local), self.exchange, self._delayed[0])
 
-    def _delayed_exchanges(self, warmup: int, wires: tuple[str, str]) -> tuple:
+    def _delayed_exchanges(self) -> tuple:
         """Forward and backward exchanges of training steps, where they are not exact: delayed, narrow, or both."""
-        delay = self.algorithm.delay
-        if self.algorithm.silent or (delay is None and wires == ("float32", "float32")):
+        delay, schedule = self.algorithm.delay, self.schedule
+        if self.algorithm.silent or (delay is None and schedule.exact):
             return None, None
         bins = make_bins(self.plan, delay or 1, self.comm)
-        backward_bins = [one.transposed() for one in bins]
-        warmup = warmup if delay else 0
-        forward, backward = (self._wire(name, direction) for direction, name in enumerate(wires))
-        return (
-            DelayedExchange(self.exchange, bins, delay or 0, warmup, forward),
-            DelayedExchange(self.transposed_exchange, backward_bins, delay or 0, warmup, backward),
-        )
+        warmup, held = schedule.warmup_epochs if delay else 0, schedule.remote_rule == "held"
+        directions = (self.exchange, bins), (self.transposed_exchange, [one.transposed() for one in bins])
+        found = []
+        for direction, (exchange, pieces) in enumerate(directions):
+            wire = self._wire(schedule.wires[direction], direction)
+            care = Care(schedule.smooth, schedule.adaptive, schedule.error_feedback and not wire.whole)
+            found.append(DelayedExchange(exchange, pieces, delay or 0, warmup, wire, care=care, held=held))
+        return tuple(found)
 
     def _wire(self, name: str, direction: int) -> Wire:
-        check_choice("wire", name, WIRES)
         if name != "float32" and self.dtype != torch.float32:
             raise InputError(f"wire {name} is for float32 rows: dtype is {self.dtype}")
         sent = self.local.global_ids[self._halos_that_reduce(direction)]
@@ -180,6 +182,42 @@ class DistGraph(DGLFace):
         for exchange in (self.exchange, self.transposed_exchange, *self._delayed):
             if exchange is not None:
                 exchange.drain()
+
+    def schedule_state(self) -> dict[str, np.ndarray]:
+        """Held and pending rows of the schedule of this rank, for a checkpoint between epochs: arrays by name.
+
+        Collective: yes. Messages in flight are completed and not applied (`DelayedExchange.state_dict`); training goes
+        on to the same bits, here and, with `load_schedule_state`, in another process on the same partition with the
+        same settings. Empty where nothing is held (cd-0 and 0c).
+        """
+        return {
+            f"{direction}.{name}": array
+            for direction, exchange in zip(("forward", "backward"), self._delayed, strict=True)
+            if exchange is not None
+            for name, array in exchange.state_dict().items()
+        }
+
+    def load_schedule_state(self, state: dict[str, np.ndarray]) -> None:
+        """Take up what `schedule_state` gave on this rank. Collective: yes.
+
+        Raises:
+            ValueError: where it is the state of another partition or of other settings.
+        """
+        for direction, exchange in zip(("forward", "backward"), self._delayed, strict=True):
+            mine = {name.split(".", 1)[1]: array for name, array in state.items() if name.startswith(f"{direction}.")}
+            if bool(mine) != (exchange is not None):
+                raise ValueError(f"the state {'has' if mine else 'lacks'} held rows, {self.algorithm.name} does not")
+            if exchange is not None:
+                exchange.load_state_dict(mine)
+
+    def refill_schedule(self, epoch: int) -> None:
+        """Drop held and pending rows: the warm-up epochs are run again from `epoch` on and fill them. Collective: yes.
+
+        For a checkpoint that is resumed at another rank count, whose rows are those of another partition.
+        """
+        for exchange in self._delayed:
+            if exchange is not None:
+                exchange.refill(epoch)
 
     # --- sizes -----------------------------------------------------------------------------------------------
 

@@ -26,7 +26,7 @@ def load(
     Args:
         algorithm: "cd-0", "cd-r" or "0c".
         update: who updates a vertex: "owners" (default) or "copies" (the DistGNN paper's form; 0c needs it).
-        options: further arguments of `DistGraph` (warmup_epochs, dtype, seed, cache_first, debug).
+        options: further arguments of `DistGraph`: dtype, seed, cache_first, debug, and the fields of `Schedule`.
 
     Raises:
         RunError: on every rank, where the rank count is not the number of parts or ranks see different partitions.

@@ -4,13 +4,14 @@ import json
 import statistics
 import sys
 import time
-from dataclasses import asdict, replace
+from dataclasses import asdict, fields, replace
 from pathlib import Path
 
 import typer
 
 from distgnn.cli.display import human_bytes, human_seconds, human_share, print_table, progress_bar
-from distgnn.config import DTYPES, WIRES, Algorithm, ModelConfig, TrainConfig, check_choice
+from distgnn.config import DTYPES, Algorithm, ModelConfig, TrainConfig, check_choice
+from distgnn.schedule import Schedule
 
 AVERAGED = (
     "test_metric",
@@ -43,6 +44,10 @@ def train(
     wire: str = typer.Option("float32", help="float32, bfloat16, int8 or int4: width of rows in training messages."),
     wire_backward: str | None = typer.Option(None, help="The same for gradients [default: as --wire]."),
     warmup_epochs: int = typer.Option(1, help="Synchronous epochs at the start of cd-R."),
+    remote_rule: str = typer.Option("held", help="held, or paper: late rows count only in the epoch they arrive in."),
+    smooth: float = typer.Option(0.0, help="Weight of the held row in a moving average with what arrives (cd-R)."),
+    adaptive: float = typer.Option(0.0, help="Send a row only when it moved by more than this share of its norm."),
+    error_feedback: bool = typer.Option(False, help="Add what rounding lost to the next message of a row."),
     epochs: int = typer.Option(200, help="Passes over the whole graph."),
     lr: float = typer.Option(0.01, help="Learning rate of Adam."),
     weight_decay: float = typer.Option(0.0, help="L2 penalty of Adam."),
@@ -91,6 +96,10 @@ def train(
             "warmup_epochs": warmup_epochs,
             "wire": wire,
             "wire_backward": wire_backward or wire,
+            "remote_rule": remote_rule,
+            "smooth": smooth,
+            "adaptive": adaptive,
+            "error_feedback": error_feedback,
             "dtype": dtype,
             "cache_first": cache_first,
             "runs": runs,
@@ -117,12 +126,10 @@ def _check_early(manifest: dict, config: TrainConfig, settings: dict) -> None:
     from distgnn.train.run_folder import check_free
 
     config.check()
-    settings["run"]["update"] = Algorithm.parse(settings["run"]["algorithm"]).check_update(settings["run"]["update"])
+    chosen = Algorithm.parse(settings["run"]["algorithm"])
+    settings["run"]["update"] = chosen.check_update(settings["run"]["update"])
     check_choice("dtype", settings["run"]["dtype"], DTYPES)
-    for name in ("wire", "wire_backward"):
-        check_choice(name, settings["run"][name], WIRES)
-    if settings["run"]["warmup_epochs"] < 1:
-        raise InputError(f"warmup_epochs is {settings['run']['warmup_epochs']}: expected at least 1")
+    schedule_of(settings["run"]).check(chosen, settings["run"]["update"])
     if settings["run"]["runs"] < 1:
         raise InputError(f"runs is {settings['run']['runs']}: expected at least 1")
     ModelConfig(**settings["model"]).check()
@@ -132,11 +139,16 @@ def _check_early(manifest: dict, config: TrainConfig, settings: dict) -> None:
         check_free(Path(config.run_dir), config.overwrite)
 
 
+def schedule_of(run: dict) -> Schedule:
+    """The schedule among the settings of a run."""
+    return Schedule(**{field.name: run[field.name] for field in fields(Schedule)})
+
+
 def _train_on_this_rank(parts: str, config: TrainConfig, settings: dict, debug: bool, speak: bool) -> tuple[dict, int]:
     from distgnn.load import load
 
     run = settings["run"]
-    options = {name: run[name] for name in ("update", "warmup_epochs", "wire", "wire_backward", "dtype", "cache_first")}
+    options = {name: run[name] for name in ("update", "dtype", "cache_first")} | asdict(schedule_of(run))
     graph = load(parts, run["algorithm"], **options, seed=config.seed, debug=debug)
     if config.run_dir is None:
         name = f"{Path(parts).resolve().name}-{settings['model']['name']}-{time.strftime('%Y%m%d-%H%M%S')}"

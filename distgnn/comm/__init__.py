@@ -6,10 +6,12 @@ from distgnn.comm.bins import make_bins
 from distgnn.comm.counters import Counters
 from distgnn.comm.delayed import DelayedExchange
 from distgnn.comm.exchange import Exchange
+from distgnn.comm.leg import Care
 from distgnn.comm.transport import Transport
 from distgnn.comm.wire import Wire
 
 __all__ = [
+    "Care",
     "Counters",
     "DelayedExchange",
     "Exchange",

@@ -39,11 +39,12 @@ class Exchange:
         self._receiving: list[MPI.Request] = []
         self._sending: dict[str, list[MPI.Request]] = {"broadcast": [], "reduce": []}
         self._rows_in_flight: np.ndarray | None = None
+        self._tag = 0
 
     def start_broadcast(self, rows: np.ndarray) -> None:
         """Start sending owned `rows` [O, D] to the ranks that hold them as source halos."""
         plan, width = self.plan, rows.shape[1]
-        tag = self.transport.begin("broadcast", width)
+        tag = self._tag = self.transport.begin("broadcast", width)
         sources = self._buffer("sources", plan.source_indptr[-1], rows)
         self._receiving = self._post_receives(sources, plan.source_indptr, tag)
         packed = self._buffer("packed", plan.broadcast_indptr[-1], rows)
@@ -55,7 +56,7 @@ class Exchange:
 
     def finish_broadcast(self) -> np.ndarray:
         """Wait for the source halos and return them, [S, D]; valid until the next broadcast of this width."""
-        self.transport.wait(self._receiving)
+        self.transport.wait(self._receiving, self._tag)
         return self._rows_in_flight
 
     def target_rows(self, like: np.ndarray) -> np.ndarray:
@@ -67,7 +68,7 @@ class Exchange:
     def start_reduce(self, targets: np.ndarray) -> None:
         """Start sending partial sums `targets` [T, D] to the owners; they stay untouched until the next reduce."""
         plan = self.plan
-        tag = self.transport.begin("reduce", targets.shape[1])
+        tag = self._tag = self.transport.begin("reduce", targets.shape[1])
         partials = self._buffer("partials", plan.reduce_indptr[-1], targets)
         self._receiving = self._post_receives(partials, plan.reduce_indptr, tag)
         self._sending["reduce"] = self._post_sends(targets, plan.target_indptr, tag)
@@ -82,7 +83,7 @@ class Exchange:
 
         Returns: the partial sums; valid until the next reduce of this width.
         """
-        self.transport.wait(self._receiving)
+        self.transport.wait(self._receiving, self._tag)
         self.add_partials(out, self._rows_in_flight)
         return self._rows_in_flight
 
@@ -115,10 +116,10 @@ class Exchange:
         return self._buffers[key]
 
     def _post_receives(self, rows: np.ndarray, indptr: np.ndarray, tag: int) -> list[MPI.Request]:
-        return [self.transport.receive(part, rank, tag) for rank, part in _by_rank(rows, indptr)]
+        return [one for rank, part in _by_rank(rows, indptr) for one in self.transport.receive(part, rank, tag)]
 
     def _post_sends(self, rows: np.ndarray, indptr: np.ndarray, tag: int) -> list[MPI.Request]:
-        return [self.transport.send(part, rank, tag) for rank, part in _by_rank(rows, indptr)]
+        return [one for rank, part in _by_rank(rows, indptr) for one in self.transport.send(part, rank, tag)]
 
 
 def _by_rank(rows: np.ndarray, indptr: np.ndarray):

@@ -40,19 +40,27 @@ class Wire:
         """Do rows travel as they are?"""
         return self.name == "float32"
 
-    def room(self, num_rows: int, like: np.ndarray) -> np.ndarray:
-        """A buffer for messages of `num_rows` rows with the width and dtype of `like` [*, D]."""
-        if self.whole:
-            return np.empty((num_rows, like.shape[1]), like.dtype)
-        return np.empty((num_rows, kernels.row_bytes(like.shape[1], self.name)), np.uint8)
+    def ids(self, verb: str) -> np.ndarray:
+        """Ids of the rows that a verb sends."""
+        return self.owned_ids if verb == "broadcast" else self.halo_ids
 
-    def encode(self, verb: str, rows: np.ndarray, chosen: np.ndarray, out: np.ndarray, key: tuple) -> None:
-        """out = the chosen rows, packed; `key` is (seed, epoch, site)."""
+    def row_bytes(self, like: np.ndarray) -> int:
+        """Bytes of one row with the width and dtype of `like` [*, D]."""
+        width = like.shape[1]
+        return width * like.itemsize if self.whole else kernels.row_bytes(width, self.name)
+
+    def rows(self, room: np.ndarray, like: np.ndarray) -> np.ndarray:
+        """Bytes uint8 [M * row_bytes] as what `encode` writes and `decode` reads: one row each."""
+        if self.whole:
+            return room.view(like.dtype).reshape(-1, like.shape[1])
+        return room.reshape(-1, self.row_bytes(like))
+
+    def encode(self, verb: str, rows: np.ndarray, chosen: np.ndarray, ids: np.ndarray, out, key: tuple) -> None:
+        """out = the chosen rows, packed; `ids` are those of `rows`, `key` is (seed, epoch, site)."""
         if self.whole:
             kernels.pack_rows(rows, chosen, out=out)
             return
         seed, epoch, site = key
-        ids = self.owned_ids if verb == "broadcast" else self.halo_ids
         leg = 4 * site + 2 * self.direction + (verb == "reduce")
         kernels.encode_rows(rows, chosen, self.name, out, row_ids=ids, seed=seed, step=epoch, site=leg)
 

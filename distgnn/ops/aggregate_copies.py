@@ -60,6 +60,7 @@ class CopyAggregator:
         target_rows: local rows of target halos, [T].
         backward: exchange first, aggregate then.
         silent: 0c, nothing is exchanged in training steps.
+        arrivals: under the paper's rule the forward exchange, which knows what arrives in which epoch.
     """
 
     block: Block
@@ -69,6 +70,7 @@ class CopyAggregator:
     num_owned: int
     backward: bool
     silent: bool
+    arrivals: DelayedExchange | None = None
 
     @property
     def num_arcs(self) -> int:
@@ -87,6 +89,9 @@ class CopyAggregator:
         alone = self.silent and site is not None
         if alone:
             source_scale, target_scale = _local(source_scale), _local(target_scale)
+        literal = self.arrivals is not None and site is not None and not self.arrivals.is_synchronous(site.epoch)
+        if literal and self.backward:
+            alone, source_scale = True, self._scale_of_what_took_part(source_scale, site)
         if self.backward and not alone:
             rows = self._add_copies_then_tell_targets(rows, site)
         out = np.empty_like(rows)
@@ -103,8 +108,36 @@ class CopyAggregator:
         run_block(counters, self.block, rows, out, factors, owned)
         exchange.finish_reduce(out[owned])
         exchange.start_broadcast(out[owned])
-        out[halo] = exchange.finish_broadcast()
+        copies = exchange.finish_broadcast()
+        if not literal:
+            out[halo] = copies
+            return out, rows
+        arrived = self._arrived(site)
+        out[halo][arrived[halo]] = copies[arrived[halo]]
+        if target_scale is not None:
+            alone_rows = np.flatnonzero(~arrived)
+            out[alone_rows] *= (target_scale.local.owned[alone_rows] / target_scale.owned[alone_rows])[:, None]
         return out, rows
+
+    def _arrived(self, site: Site) -> np.ndarray:
+        """Under the paper's rule: the local rows whose remote partial sums count in this epoch, bool [V]."""
+        arrived = np.zeros(len(self.block.indptr) - 1, bool)
+        found, plan = self.arrivals.arrived(site.epoch), self.arrivals.plan
+        if found is not None:
+            for pieces in found.targets_owner:
+                for piece in pieces:
+                    arrived[plan.reduce_rows[piece]] = True
+            for pieces in found.sources_halo:
+                for piece in pieces:
+                    arrived[self.num_owned :][piece] = True
+        return arrived
+
+    def _scale_of_what_took_part(self, scale: RowScale | None, site: Site) -> RowScale | None:
+        """The factors of the forward pass of this epoch: rows that nothing arrived for divide by their own arcs."""
+        if scale is None:
+            return None
+        factors = np.where(self._arrived(site), scale.owned, scale.local.owned)
+        return RowScale(factors, factors, factors)
 
     def _add_copies_then_tell_targets(self, grads: np.ndarray, site: Site | None) -> np.ndarray:
         """The exchanges' transpose: [V, D] gradients of totals to [V, D] gradients of local partial sums."""

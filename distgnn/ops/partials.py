@@ -34,9 +34,12 @@ def _at_owners(transport, plan, halos: np.ndarray) -> np.ndarray:
     """Send halo rows [T, D] to their owners and return what this owner received, [R, D]."""
     tag = transport.begin("merge", halos.shape[1])
     received = np.empty((int(plan.reduce_indptr[-1]), halos.shape[1]), halos.dtype)
-    requests = [transport.receive(part, rank, tag) for rank, part in _by_rank(received, plan.reduce_indptr)]
-    requests += [transport.send(part, rank, tag) for rank, part in _by_rank(halos, plan.target_indptr)]
-    transport.wait(requests)
+    requests = []
+    for rank, part in _by_rank(received, plan.reduce_indptr):
+        requests += transport.receive(part, rank, tag)
+    for rank, part in _by_rank(halos, plan.target_indptr):
+        requests += transport.send(part, rank, tag)
+    transport.wait(requests, tag)
     return received
 
 

@@ -1,0 +1,95 @@
+"""The settings of a schedule: what late rows count, when they are sent, and which settings go together.
+
+`Algorithm` (config.py) says when rows travel; a `Schedule` adds what is done with them. Needs neither torch nor MPI.
+"""
+
+from dataclasses import dataclass
+
+from distgnn.config import WIRES, Algorithm, check_choice
+from distgnn.errors import InputError
+
+REMOTE_RULES = ("held", "paper")
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """How rows of training steps travel.
+
+    Args:
+        warmup_epochs: exact, synchronous epochs at the start of cd-r; they fill all held rows.
+        wire, wire_backward: width of rows, forward and backward (None: the same).
+        remote_rule: "held": what arrived last stays in use. "paper": remote partial sums count only in the epoch in
+            which they arrive, and gradients are not exchanged (the published cd-r).
+        smooth: weight of the held row in a moving average with the row that arrives (0: what arrives replaces it).
+        adaptive: send a row only when it has moved by more than this share of its norm since it was last sent (0: send
+            every row of the bin).
+        error_feedback: add what rounding on the wire lost to the next message of the row.
+    """
+
+    warmup_epochs: int = 1
+    wire: str = "float32"
+    wire_backward: str | None = None
+    remote_rule: str = "held"
+    smooth: float = 0.0
+    adaptive: float = 0.0
+    error_feedback: bool = False
+
+    @property
+    def wires(self) -> tuple[str, str]:
+        """Width forward and backward."""
+        return self.wire, self.wire_backward or self.wire
+
+    @property
+    def exact(self) -> bool:
+        """Does cd-0 with this schedule compute what one process computes?"""
+        return self.wires == ("float32", "float32") and not self.adaptive
+
+    def check(self, algorithm: Algorithm, update: str) -> None:
+        """Refuse what makes no sense together.
+
+        Raises:
+            InputError: for the first setting that no schedule can have, or that this algorithm or update would ignore.
+        """
+        self._check_values()
+        delayed = algorithm.delay is not None
+        if algorithm.silent:
+            self._check_silent()
+        if self.smooth and not delayed:
+            raise InputError(f"--smooth averages rows that are late: {algorithm.name} has none; choose cd-R, R >= 1")
+        if self.error_feedback and self.wires == ("float32", "float32"):
+            raise InputError("--error-feedback returns what rounding lost: choose a --wire narrower than float32")
+        if self.remote_rule == "paper":
+            self._check_paper(algorithm, update, delayed)
+
+    def _check_values(self) -> None:
+        for wire in self.wires:
+            check_choice("wire", wire, WIRES)
+        check_choice("remote_rule", self.remote_rule, REMOTE_RULES)
+        if self.warmup_epochs < 1:
+            raise InputError(f"warmup_epochs is {self.warmup_epochs}: expected at least 1")
+        if not 0 <= self.smooth < 1:
+            raise InputError(f"smooth is {self.smooth}: expected a weight from 0 up to, but not including, 1")
+        if not 0 <= self.adaptive < float("inf"):
+            raise InputError(f"adaptive is {self.adaptive}: expected a share of a row's norm, at least 0")
+
+    def _check_silent(self) -> None:
+        ignored = {
+            "--wire": self.wires != ("float32", "float32"),
+            "--adaptive": self.adaptive > 0,
+            "--error-feedback": self.error_feedback,
+            "--warmup-epochs": self.warmup_epochs != 1,
+        }
+        for option, given in ignored.items():
+            if given:
+                raise InputError(f"0c sends nothing in training: leave {option} out, or choose cd-R")
+
+    def _check_paper(self, algorithm: Algorithm, update: str, delayed: bool) -> None:
+        if not delayed:
+            raise InputError(f"--remote-rule paper is about late rows: {algorithm.name} has none; choose cd-R, R >= 1")
+        if update != "copies":
+            raise InputError("--remote-rule paper is a rule of update on copies: add --update copies")
+        if self.smooth or self.adaptive:
+            option = "--smooth" if self.smooth else "--adaptive"
+            raise InputError(f"{option} is about held rows: --remote-rule paper holds none")
+        if self.wire_backward not in (None, self.wire):
+            raise InputError("--remote-rule paper exchanges no gradients: leave --wire-backward out")

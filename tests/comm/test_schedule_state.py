@@ -1,0 +1,84 @@
+"""The state of a schedule: going on after it, and from it, gives the same bits under every option."""
+
+import pytest
+import torch
+from cut_graphs import dist_graph, random_graph
+
+from distgnn.config import ModelConfig, TrainConfig
+from distgnn.nn import build_model
+from distgnn.train import Trainer
+
+OPTIONS = {
+    "cd-1": {"algorithm": "cd-1"},
+    "cd-3 int8": {"algorithm": "cd-3", "wire": "int8"},
+    "smooth": {"algorithm": "cd-2", "smooth": 0.9},
+    "adaptive": {"algorithm": "cd-2", "adaptive": 0.05},
+    "adaptive cd-0": {"algorithm": "cd-0", "adaptive": 0.05},
+    "feedback": {"algorithm": "cd-2", "wire": "int4", "error_feedback": True},
+    "feedback cd-0": {"algorithm": "cd-0", "wire": "int4", "error_feedback": True, "adaptive": 0.02},
+    "copies": {"algorithm": "cd-2", "update": "copies"},
+    "paper": {"algorithm": "cd-2", "update": "copies", "remote_rule": "paper"},
+    "cd-0": {"algorithm": "cd-0"},
+}
+
+
+def trainer_of(comm, options) -> Trainer:
+    graph = dist_graph(random_graph(1), comm, dtype="float32", **options)
+    torch.manual_seed(0)
+    model = build_model(ModelConfig(hidden_feats=8), graph.num_feats, graph.num_classes)
+    return Trainer(model, graph, TrainConfig(epochs=1))
+
+
+def losses(trainer: Trainer, epochs: range) -> list[float]:
+    return [trainer.train_epoch(epoch)["loss"] for epoch in epochs]
+
+
+def copy_weights(there: Trainer, here: Trainer) -> None:
+    """Weights and optimiser, as a checkpoint has them."""
+    here.model.load_state_dict(there.model.state_dict())
+    for name in ("means", "squares", "steps"):
+        for one, other in zip(getattr(here.optimizer, name), getattr(there.optimizer, name), strict=True):
+            one.copy_(other)
+
+
+@pytest.mark.mpi(2)
+@pytest.mark.parametrize("name", OPTIONS)
+def test_going_on_gives_the_same_bits(comm, name):
+    whole, cut = trainer_of(comm, dict(OPTIONS[name])), trainer_of(comm, dict(OPTIONS[name]))
+    expected = losses(whole, range(12))
+    assert losses(cut, range(6)) == expected[:6]
+    state = cut.graph.schedule_state()
+    assert bool(state) == (name != "cd-0")
+    resumed = trainer_of(comm, dict(OPTIONS[name]))
+    copy_weights(cut, resumed)
+    resumed.graph.load_schedule_state(state)
+    assert losses(cut, range(6, 12)) == expected[6:]  # what was saved is a copy: the first run goes on
+    assert losses(resumed, range(6, 12)) == expected[6:]
+    for trainer in (whole, cut, resumed):
+        trainer.graph.drain()
+
+
+@pytest.mark.mpi(2, 3)
+def test_a_refill_is_a_synchronous_epoch(comm):
+    exact, late = trainer_of(comm, {}), trainer_of(comm, {"algorithm": "cd-2"})
+    losses(late, range(7))
+    copy_weights(late, exact)
+    late.graph.refill_schedule(7)
+    assert losses(late, range(7, 8)) == losses(exact, range(7, 8))
+    copy_weights(late, exact)
+    assert losses(late, range(8, 9)) != losses(exact, range(8, 9))
+    late.graph.drain()
+
+
+@pytest.mark.mpi(2)
+def test_the_state_of_other_settings_is_refused(comm):
+    late = trainer_of(comm, {"algorithm": "cd-2"})
+    losses(late, range(3))
+    state = late.graph.schedule_state()
+    for options in ({"algorithm": "cd-3"}, {"algorithm": "cd-2", "wire": "int8"}):
+        with pytest.raises(ValueError, match=r"pending\.\d of broadcast 1 is uint8 .* same partition and settings"):
+            trainer_of(comm, options).graph.load_schedule_state(state)
+    with pytest.raises(ValueError, match="the state has held rows, cd-0 does not"):
+        trainer_of(comm, {}).graph.load_schedule_state(state)
+    with pytest.raises(ValueError, match="the state lacks held rows, cd-2 does not"):
+        trainer_of(comm, {"algorithm": "cd-2"}).graph.load_schedule_state({})

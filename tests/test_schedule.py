@@ -1,0 +1,46 @@
+"""Settings of a schedule that make no sense together are refused with the reason, here and on the command line."""
+
+import pytest
+
+from distgnn.config import Algorithm
+from distgnn.errors import InputError
+from distgnn.schedule import Schedule
+
+REFUSED = [
+    ("cd-0", "owners", {"smooth": 0.5}, "--smooth averages rows that are late: cd-0 has none"),
+    ("0c", "copies", {"wire": "int8"}, "0c sends nothing in training: leave --wire out"),
+    ("0c", "copies", {"adaptive": 0.1}, "leave --adaptive out"),
+    ("0c", "copies", {"warmup_epochs": 3}, "leave --warmup-epochs out"),
+    ("cd-2", "owners", {"error_feedback": True}, "choose a --wire narrower than float32"),
+    ("cd-2", "owners", {"remote_rule": "paper"}, "add --update copies"),
+    ("cd-0", "copies", {"remote_rule": "paper"}, "--remote-rule paper is about late rows: cd-0 has none"),
+    ("cd-2", "copies", {"remote_rule": "paper", "smooth": 0.5}, "--smooth is about held rows"),
+    ("cd-2", "copies", {"remote_rule": "paper", "adaptive": 0.5}, "--adaptive is about held rows"),
+    ("cd-2", "copies", {"remote_rule": "paper", "wire_backward": "int8"}, "leave --wire-backward out"),
+    ("cd-2", "owners", {"remote_rule": "mine"}, "unknown remote_rule 'mine'"),
+    ("cd-2", "owners", {"smooth": 1.0}, "smooth is 1.0"),
+    ("cd-2", "owners", {"smooth": float("nan")}, "smooth is nan"),
+    ("cd-2", "owners", {"adaptive": -1.0}, "adaptive is -1.0"),
+    ("cd-2", "owners", {"warmup_epochs": 0}, "warmup_epochs is 0"),
+]
+
+
+@pytest.mark.parametrize("algorithm, update, settings, says", REFUSED)
+def test_refused(algorithm, update, settings, says):
+    with pytest.raises(InputError, match=says):
+        Schedule(**settings).check(Algorithm.parse(algorithm), update)
+
+
+@pytest.mark.parametrize(
+    "algorithm, update, settings",
+    [
+        ("cd-0", "owners", {"adaptive": 0.1}),
+        ("cd-0", "owners", {"wire": "int4", "error_feedback": True}),
+        ("cd-0", "owners", {"wire_backward": "int8", "error_feedback": True}),
+        ("cd-5", "owners", {"wire": "int8", "smooth": 0.9, "adaptive": 0.1, "error_feedback": True}),
+        ("cd-5", "copies", {"remote_rule": "paper", "wire": "int8", "error_feedback": True, "warmup_epochs": 2}),
+        ("0c", "copies", {}),
+    ],
+)
+def test_allowed(algorithm, update, settings):
+    Schedule(**settings).check(Algorithm.parse(algorithm), update)
