@@ -13,6 +13,7 @@ from distgnn.datasets.pairs import count_pairs
 BLOCK_BYTES = 1 << 25
 # A pair of vertices must fit one int64 (distgnn.datasets.pairs).
 MAX_NODES = 3_000_000_000
+MAX_TYPES = 1 << 15
 SPLITS = ("train", "valid", "test")
 
 
@@ -37,6 +38,8 @@ def check_graph(graph) -> None:
     _check_labels(graph)
     _check_edge_weight(graph)
     _check_edge_feats(graph)
+    _check_types(graph, "edge_types", graph.num_edges, len(graph.edge_type_names))
+    _check_types(graph, "node_types", graph.num_nodes, len(graph.node_type_names))
     _check_splits(graph)
 
 
@@ -142,9 +145,26 @@ def _check_edge_feats(graph) -> None:
         return
     if feats.ndim != 2 or len(feats) != graph.num_edges:
         graph.fail("edge_feats", f"expected shape [{graph.num_edges}, D], one row per edge, found {list(feats.shape)}")
+    if feats.shape[1] < 1:
+        graph.fail("edge_feats", "rows are 0 wide; leave the edge features out instead")
+    if feats.dtype.kind not in "fiub":
+        graph.fail("edge_feats", f"expected numbers, found {feats.dtype}; store float32")
     row = first_not_finite(feats) if feats.dtype.kind == "f" else None
     if row is not None:
         graph.fail("edge_feats", f"row {row} holds a value that is NaN or infinite")
+
+
+def _check_types(graph, name: str, count: int, num_names: int) -> None:
+    types = getattr(graph, name)
+    if types is None:
+        return
+    if types.shape != (count,) or types.dtype.kind not in "iu":
+        graph.fail(name, f"expected whole numbers of shape [{count}], found {types.dtype} {list(types.shape)}")
+    limit = num_names or MAX_TYPES
+    bad = (types < 0) | (types >= limit)
+    if bad.any():
+        row = int(np.argmax(bad))
+        graph.fail(name, f"row {row} holds type {types[row]}; types run from 0 to {limit - 1}")
 
 
 def _check_splits(graph) -> None:

@@ -5,6 +5,7 @@ from pathlib import Path
 import numpy as np
 import scipy.sparse
 
+from distgnn.datasets.arc_data import arc_feats, arc_relations
 from distgnn.datasets.edge_list import EdgeList
 from distgnn.datasets.folder import tidy_labels, tidy_split
 from distgnn.datasets.graph_data import SPLITS, GraphData
@@ -34,7 +35,7 @@ def from_arrays(edges, num_nodes: int | None, directed: bool, fields: dict) -> G
     for key in SPLITS:
         if fields.get(key) is not None:
             fields[key] = _split_ids(key, np.asarray(fields[key]), num_nodes)
-    for key in ("edge_weight", "edge_feats"):
+    for key in ("edge_weight", "edge_feats", "edge_types", "node_types"):
         if fields.get(key) is not None:
             fields[key] = np.asarray(fields[key])
     feats = fields.get("feats")
@@ -95,6 +96,12 @@ def to_dgl(graph: GraphData, edge_list: EdgeList | None):
     result = dgl.graph((torch.tensor(sources), torch.tensor(targets)), num_nodes=int(graph.num_nodes))
     if edge_list.edge_weight is not None and len(arc_ids):
         result.edata["weight"] = torch.tensor(edge_list.edge_weight[arc_ids % edge_list.num_rows])
+    if graph.edge_feats is not None:
+        result.edata["feat"] = torch.from_numpy(arc_feats(graph, edge_list, arc_ids))
+    if graph.edge_types is not None:
+        result.edata["etype"] = torch.from_numpy(arc_relations(graph, edge_list, arc_ids)).long()
+    if graph.node_types is not None:
+        result.ndata["ntype"] = torch.tensor(np.asarray(graph.node_types, dtype=np.int64))
     if graph.feats is not None:
         dense = graph.feats.toarray() if scipy.sparse.issparse(graph.feats) else graph.feats
         result.ndata["feat"] = torch.tensor(np.asarray(dense, dtype=np.float32))

@@ -133,8 +133,12 @@ def make_edge_list(graph, direction: str, self_loops: str) -> EdgeList:
     report = {"input_rows": len(src), "merged_rows": 0, "removed_self_loops": 0, "added_self_loops": 0}
     choices = {"direction": direction, "self_loops": self_loops, "report": report}
     edges = EdgeList(graph.num_nodes, src, dst, two_way, edge_weight=weight, **choices)
-    if direction == "both" and graph.directed:
-        edges = _merge_pairs(edges)
+    if direction == "both" and graph.directed and graph.edge_types is None:
+        edges = _merge_pairs(edges, graph.edge_feats is not None)
+    if self_loops == "add" and graph.edge_types is not None:
+        raise InputError(
+            "a self-loop has no relation to be added with: keep self_loops, RelGraphConv has a weight for them"
+        )
     if self_loops != "keep":
         edges = _remove_self_loops(edges)
     return _add_self_loops(edges) if self_loops == "add" else edges
@@ -151,15 +155,16 @@ def _replace(edges: EdgeList, src, dst, edge_ids, weight) -> EdgeList:
     return EdgeList(edges.num_nodes, src, dst, edges.two_way, edge_ids=edge_ids, edge_weight=weight, **choices)
 
 
-def _merge_pairs(edges: EdgeList) -> EdgeList:
+def _merge_pairs(edges: EdgeList, have_feats: bool) -> EdgeList:
     """One row per connected pair: its smallest input row stays, in input order (as dgl.to_bidirected)."""
     again = repeated_rows(undirected_keys(edges.src, edges.dst, edges.num_nodes))
     edges.report["merged_rows"] = len(again)
     if len(again) == 0:
         return edges
-    if edges.edge_weight is not None:
+    if edges.edge_weight is not None or have_feats:
+        carried = "edge features" if have_feats else "edge weights"
         raise InputError(
-            f"direction 'both' would merge {len(again)} parallel or reciprocal rows that carry edge weights; "
+            f"direction 'both' would merge {len(again)} parallel or reciprocal rows that carry {carried}; "
             "merge them yourself, or use direction 'stored'"
         )
     kept = np.ones(edges.num_rows, dtype=bool)

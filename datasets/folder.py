@@ -7,9 +7,12 @@
         labels.npy            [N] int, -1 = none, or [N, C] 0/1          optional
         edge_weight.npy       [E] float32           optional
         edge_feats.npy        [E, De] float32       optional
+        edge_types.npy        [E] int from 0        optional: the relation of each row
+        node_types.npy        [N] int from 0        optional
         train.npy valid.npy test.npy                vertex ids, optional
 
-graph.json may also hold `num_classes`, and anything else as notes. Large arrays are mapped, not read.
+graph.json may also hold `num_classes`, `edge_type_names` and `node_type_names` (lists), and anything else as
+notes. Large arrays are mapped, not read.
 """
 
 import json
@@ -24,6 +27,8 @@ from distgnn.datasets.array_files import damaged, read_json, read_npy, read_npz
 from distgnn.datasets.graph_data import SPLITS, GraphData
 from distgnn.errors import GraphFormatError, InputError
 
+ARRAYS = ("edge_weight", "edge_feats", "edge_types", "node_types")
+NAMES = ("edge_type_names", "node_type_names")
 EDGE_FILES = ("edges.npy", "edges.csv", "edges.csv.gz", "edges.txt", "edges.txt.gz")
 
 
@@ -42,9 +47,10 @@ def read_folder(folder: Path) -> GraphData:
         raise InputError(f'{header_path}: no such file; write {{"name": ..., "num_nodes": N, "directed": false}} there')
     header = read_json(header_path)
     num_nodes, directed, num_classes = _read_header(header_path, header)
+    names = {key: _read_names(header_path, header, key) for key in NAMES}
     files = {"num_nodes": header_path}
     fields = {}
-    for name in ("labels", "edge_weight", "edge_feats", *SPLITS):
+    for name in ("labels", *ARRAYS, *SPLITS):
         path = folder / f"{name}.npy"
         if path.is_file():
             fields[name], files[name] = read_npy(path), path
@@ -55,10 +61,10 @@ def read_folder(folder: Path) -> GraphData:
     for name in SPLITS:
         if name in fields:
             fields[name] = tidy_split(fields[name])
-    known = ("name", "num_nodes", "directed", "num_classes")
+    known = ("name", "num_nodes", "directed", "num_classes", *NAMES)
     notes = {key: value for key, value in header.items() if key not in known}
     name = str(header.get("name") or folder.name)
-    graph = GraphData(name, num_nodes, edges, directed, notes=notes, files=files, **fields)
+    graph = GraphData(name, num_nodes, edges, directed, notes=notes, files=files, **fields, **names)
     graph.num_label_classes = num_classes
     return graph.check()
 
@@ -79,6 +85,13 @@ def _read_header(path: Path, header: dict) -> tuple[int, bool, int | None]:
     if num_classes is not None and (not whole(num_classes) or num_classes < 1):
         fail("num_classes", "a whole number of at least 1")
     return header["num_nodes"], header["directed"], num_classes
+
+
+def _read_names(path: Path, header: dict, key: str) -> tuple[str, ...]:
+    names = header.get(key, [])
+    if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+        raise GraphFormatError(f"{path}: {key!r} must be a list of names, found {names!r}")
+    return tuple(names)
 
 
 def _read_edges(folder: Path, files: dict) -> np.ndarray:
@@ -182,8 +195,9 @@ def _write_arrays(graph: GraphData, folder: Path) -> None:
     header = {**graph.notes, "name": graph.name, "num_nodes": int(graph.num_nodes), "directed": bool(graph.directed)}
     if graph.num_label_classes is not None:
         header["num_classes"] = int(graph.num_label_classes)
+    header |= {key: list(getattr(graph, key)) for key in NAMES if getattr(graph, key)}
     (folder / "graph.json").write_text(json.dumps(header, indent=1, default=str) + "\n", encoding="utf-8")
-    for name in ("edges", "labels", "edge_weight", "edge_feats", *SPLITS):
+    for name in ("edges", "labels", *ARRAYS, *SPLITS):
         array = getattr(graph, name)
         if array is not None:
             np.save(folder / f"{name}.npy", array, allow_pickle=False)

@@ -1,6 +1,6 @@
 """GraphData: one whole graph in memory (or mapped from disk), as it was given.
 
-Legend: N vertices, E rows of the input (edges), D feature width, C classes.
+Legend: N vertices, E rows of the input (edges), D feature width, C classes, R relations.
 
 What happens to the unusual (`counts` reports every number):
 
@@ -41,9 +41,12 @@ class GraphData:
         feats: [N, D] floats, possibly mapped from disk, or scipy CSR; None without features.
         labels: [N] int64 with -1 for none, or [N, C] 0/1 (several labels per vertex; a row of -1 for none).
         edge_weight: [E] float32.
-        edge_feats: [E, De].
+        edge_feats: [E, De] floats.
+        edge_types: [E] whole numbers from 0, the relation of each row.
+        node_types: [N] whole numbers from 0.
         train, valid, test: vertex ids, int64.
         num_label_classes: C where it is known; otherwise the largest label + 1.
+        edge_type_names, node_type_names: names of the types 0, 1, …; otherwise there are as many as the largest + 1.
         notes: where the graph came from, free text by key.
         files: field name -> file it was read from, for error messages.
     """
@@ -56,10 +59,14 @@ class GraphData:
     labels: np.ndarray | None = None
     edge_weight: np.ndarray | None = None
     edge_feats: np.ndarray | None = None
+    edge_types: np.ndarray | None = None
+    node_types: np.ndarray | None = None
     train: np.ndarray | None = None
     valid: np.ndarray | None = None
     test: np.ndarray | None = None
     num_label_classes: int | None = None
+    edge_type_names: tuple[str, ...] = ()
+    node_type_names: tuple[str, ...] = ()
     notes: dict = field(default_factory=dict)
     files: dict = field(default_factory=dict)
 
@@ -72,6 +79,21 @@ class GraphData:
     def num_feats(self) -> int:
         """Feature width D; 0 without features."""
         return 0 if self.feats is None else int(self.feats.shape[1])
+
+    @property
+    def num_edge_feats(self) -> int:
+        """Width De of edge features; 0 without any."""
+        return 0 if self.edge_feats is None else int(self.edge_feats.shape[1])
+
+    @property
+    def num_edge_types(self) -> int:
+        """Relations R of the input; 0 without edge types."""
+        return _num_types(self.edge_types, self.edge_type_names)
+
+    @property
+    def num_node_types(self) -> int:
+        """Vertex types; 0 where they are not told apart."""
+        return _num_types(self.node_types, self.node_type_names)
 
     @property
     def multilabel(self) -> bool:
@@ -139,7 +161,9 @@ class GraphData:
             direction: `stored`, `both` (messages travel both ways) or `reversed`; an undirected graph is always both.
             self_loops: `keep`, `add` (exactly one per vertex) or `remove`.
         Returns: EdgeList.
-        Raises: InputError for an unknown choice, or if `both` has to merge rows that carry weights.
+        Raises: InputError for an unknown choice, if `both` has to merge rows that carry weights or features, or if
+            self-loops are to be added to a graph with edge types.
+        Notes: with edge types `both` merges nothing: each row gives an arc of its relation and one of the inverse.
         """
         return make_edge_list(self, direction, self_loops)
 
@@ -199,8 +223,15 @@ class GraphData:
     def to_dgl(self, edge_list: EdgeList | None = None):
         """The whole graph as a DGLGraph with one edge per arc, in the order of `EdgeList.arcs`.
 
-        Returns: dgl.DGLGraph; ndata feat, label, train_mask, val_mask, test_mask and edata weight where given.
+        Returns: dgl.DGLGraph; ndata feat, label, train_mask, val_mask, test_mask, ntype and edata weight, feat,
+            etype where given.
         """
         from distgnn.datasets.convert import to_dgl
 
         return to_dgl(self, edge_list)
+
+
+def _num_types(types: np.ndarray | None, names: tuple[str, ...]) -> int:
+    if types is None:
+        return 0
+    return len(names) or int(types.max(initial=-1)) + 1

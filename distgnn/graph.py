@@ -51,7 +51,8 @@ class DistGraph(DGLFace):
 
     Attributes:
         feats [O, D], labels [O] int64 or [O, C], train_mask / valid_mask / test_mask [O] bool, owned_ids [O]
-        (numpy int64, global vertex ids), seed and step (of the random masks; the trainer moves the step).
+        (numpy int64, global vertex ids), node_types [O] or None, seed and step (of the random masks; the trainer moves
+        the step).
     """
 
     update = "owners"
@@ -138,11 +139,17 @@ class DistGraph(DGLFace):
         self.valid_mask = self._all_rows(_tensor(local.valid_mask, torch.bool), False)
         self.test_mask = self._all_rows(_tensor(local.test_mask, torch.bool), False)
         self.edge_weight = _tensor(local.edge_weight, self.dtype)
+        self.node_types = _tensor(local.node_types, torch.int64)
         named = {"feat": self.feats, "label": self.labels, "train_mask": self.train_mask}
         named |= {"val_mask": self.valid_mask, "test_mask": self.test_mask}
+        named["ntype"] = self._all_rows(self.node_types, 0)
         self.ndata.update({name: column for name, column in named.items() if column is not None})
         if self.edge_weight is not None:
             self.edata["weight"] = self.edge_weight
+        if local.edge_feats is not None:  # stays mapped: it may be the largest array of all
+            self.edata["feat"] = torch.from_numpy(local.edge_feats).to(self.dtype)
+        if local.edge_types is not None:
+            self.edata["etype"] = _tensor(local.edge_types, torch.int64)
 
     def _all_rows(self, column: torch.Tensor | None, fill) -> torch.Tensor | None:
         """A column over owned rows as one over the model's rows; `fill` is for rows that are not owned."""
@@ -234,6 +241,21 @@ class DistGraph(DGLFace):
     @property
     def multilabel(self) -> bool:
         return bool(self.info["multilabel"])
+
+    @property
+    def num_edge_feats(self) -> int:
+        """Width of `edata["feat"]`, the features of arcs (0 without any)."""
+        return self.info.get("num_edge_feats", 0)
+
+    @property
+    def num_relations(self) -> int:
+        """Relations in `edata["etype"]` (0 without edge types)."""
+        return self.info.get("num_relations", 0)
+
+    @property
+    def num_node_types(self) -> int:
+        """Vertex types in `ndata["ntype"]` (0 where they are not told apart)."""
+        return self.info.get("num_node_types", 0)
 
     @property
     def num_global_nodes(self) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from distgnn.datasets.arc_data import arc_feats, arc_relations
 from distgnn.partition.book import PartitionBook
 from distgnn.partition.local_graph import LocalGraph, build_local
 from distgnn.partition.pipeline import describe_graph
@@ -23,6 +24,9 @@ def local_part(graph, edge_list, cut: VertexCut, part_id: int) -> LocalGraph:
     local.graph = describe_graph(graph, edge_list)
     local.feats = None if graph.feats is None else graph.feats[ids].astype(np.float32)
     local.labels = None if graph.labels is None else graph.labels[ids]
+    local.edge_feats = arc_feats(graph, edge_list, local.arc_ids)
+    local.edge_types = arc_relations(graph, edge_list, local.arc_ids)
+    local.node_types = None if graph.node_types is None else graph.node_types[ids].astype(np.int32)
     for split, mask in graph.split_masks().items():
         setattr(local, f"{split}_mask", mask[ids])
     return local

@@ -8,12 +8,15 @@
             halo_counts.npy       int64 [P, 3]  source only, both, target only of each owner rank
             owned_owned_indptr.npy, owned_owned_indices.npy; owned_halo_…, halo_owned_…, halo_halo_…
             arc_ids.npy           int64 [A]     global arc ids; edge_weight.npy float32 [A] if there are weights
+            edge_feats.npy        float32 [A, De]; edge_types.npy int32 [A]; both in this part's order of arcs, if any
             broadcast_indptr.npy, broadcast_rows.npy, reduce_indptr.npy, reduce_rows.npy       the exchange plan
             feats.npy             float32 [O, D]; or feats_indptr, feats_indices, feats_data (CSR) if sparse
             labels.npy            int64 [O] or 0/1 [O, C]; train_mask, valid_mask, test_mask bool [O]
+            node_types.npy        int32 [O]     if vertices have types
         part-1/ …
 
-Shapes: V local rows, O owned, S and T source and target halos, A arcs, P parts, D feature width, C classes.
+Shapes: V local rows, O owned, S and T source and target halos, A arcs, P parts, D feature width, C classes,
+De width of edge features.
 """
 
 from __future__ import annotations
@@ -55,6 +58,10 @@ def expected_files(part: dict, graph: dict, num_parts: int) -> dict[str, tuple[t
         files[f"{name}_indices"] = ((ANY,), ("int32",))
     if graph["edge_weight"]:
         files["edge_weight"] = ((arcs,), ("float32",))
+    if graph.get("num_edge_feats"):
+        files["edge_feats"] = ((arcs, graph["num_edge_feats"]), ("float32",))
+    if graph.get("num_relations"):
+        files["edge_types"] = ((arcs,), ("int32",))
     return files | _expected_vertex_files(owned, graph)
 
 
@@ -70,4 +77,6 @@ def _expected_vertex_files(owned: int, graph: dict) -> dict:
         files["labels"] = ((owned, graph["num_classes"]), ("bool", "int8", "uint8", "int16", "int32", "int64"))
     elif graph["labels"]:
         files["labels"] = ((owned,), ("int64",))
+    if graph.get("num_node_types"):
+        files["node_types"] = ((owned,), ("int32",))
     return files

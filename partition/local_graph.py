@@ -42,6 +42,7 @@ class LocalGraph:
         edge_weight: float32 [A] or None.
         symmetric: whether the transpose of every block is the block it would be used for (weights included), so that
             backward passes need no transposes.
+        edge_feats: float32 [A, De]; edge_types: int32 [A], relations; node_types: int32 [O]; None if absent.
         feats: float32 [O, D] or scipy CSR; labels: int64 [O] (-1 = none) or [O, C]; masks: bool [O]; None if absent.
     """
 
@@ -65,6 +66,9 @@ class LocalGraph:
     valid_mask: np.ndarray | None = None
     test_mask: np.ndarray | None = None
     graph: dict = field(default_factory=dict)
+    edge_feats: np.ndarray | None = None
+    edge_types: np.ndarray | None = None
+    node_types: np.ndarray | None = None
 
     @property
     def num_rows(self) -> int:

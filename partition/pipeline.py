@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from distgnn.datasets import GraphData, load_graph
+from distgnn.datasets.arc_data import num_relations
 from distgnn.errors import InputError
 from distgnn.partition.atomic import new_folder
 from distgnn.partition.book import PartitionBook
@@ -127,7 +128,7 @@ def _write_all(folder: Path, graph: GraphData, edge_list, cut: VertexCut, how: d
     masks = graph.split_masks()
     parts = []
     for part_id in range(cut.num_parts):
-        parts.append(write_part(folder, build_local(book, part_id), graph, masks))
+        parts.append(write_part(folder, build_local(book, part_id), graph, edge_list, masks))
         clock.step(part_id + 1)
     seconds = clock.seconds()
     manifest = _describe_cut(graph, edge_list, book) | how
@@ -170,5 +171,8 @@ def describe_graph(graph: GraphData, edge_list) -> dict:
         "sparse_feats": hasattr(graph.feats, "tocsr"),
         "edge_weight": edge_list.edge_weight is not None,
         "directed": bool(graph.directed),
+        "num_edge_feats": graph.num_edge_feats,
+        "num_relations": num_relations(graph, edge_list),
+        "num_node_types": graph.num_node_types,
         **counts,
     }

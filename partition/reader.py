@@ -25,6 +25,7 @@ MEASURES = (
     "seconds", "peak_rss_bytes", "seed",
 )  # fmt: skip
 GRAPH_COUNTS = ("num_feats", "num_classes", "train", "valid", "test")
+OPTIONAL_COUNTS = ("num_edge_feats", "num_relations", "num_node_types")  # 0 where an older program wrote
 GRAPH_FLAGS = ("labels", "multilabel", "sparse_feats", "edge_weight", "directed")
 
 
@@ -81,6 +82,8 @@ def _check_fields(path: Path, manifest: dict) -> None:
     need(isinstance(graph, dict), "graph")
     for name in GRAPH_COUNTS:
         need(_is_count(graph.get(name)), f"graph.{name}")
+    for name in OPTIONAL_COUNTS:
+        need(_is_count(graph.get(name, 0)), f"graph.{name}")
     for name in GRAPH_FLAGS:
         need(isinstance(graph.get(name), bool), f"graph.{name}")
     need(isinstance(parts, list) and len(parts) == manifest["num_parts"] > 0, "parts")
@@ -198,6 +201,7 @@ def _assemble(manifest: dict, part_id: int, arrays: dict[str, np.ndarray]) -> Lo
         arrays["valid_mask"],
         arrays["test_mask"],
         manifest["graph"],
+        **{name: arrays.get(name) for name in ("edge_feats", "edge_types", "node_types")},
     )
 
 

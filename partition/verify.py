@@ -27,6 +27,13 @@ def check_contents(place: Path, manifest: dict, part_id: int, local: LocalGraph,
     arc_limit = 2 * manifest["num_rows"]
     need(_within(local.arc_ids, 0, arc_limit), "arc_ids", f"ids must lie in 0 to {arc_limit - 1}")
     _check_vertex_data(need, part, graph, local, arrays)
+    _check_types(need, graph, local)
+
+
+def _check_types(need, graph: dict, local: LocalGraph) -> None:
+    for name, count in (("edge_types", "num_relations"), ("node_types", "num_node_types")):
+        if graph.get(count):
+            need(_within(getattr(local, name), 0, graph[count]), name, f"types must lie in 0 to {graph[count] - 1}")
 
 
 def _within(values: np.ndarray, low: int, high: int) -> bool:

@@ -14,6 +14,7 @@ from pathlib import Path
 import numpy as np
 from scipy import sparse
 
+from distgnn.datasets.arc_data import arc_feats, arc_relations
 from distgnn.partition.layout import MANIFEST, part_folder
 from distgnn.partition.local_graph import LocalGraph
 
@@ -36,10 +37,11 @@ def manifest_digest(manifest: dict) -> str:
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 
 
-def write_part(folder: Path, local: LocalGraph, graph, masks: dict[str, np.ndarray]) -> dict:
+def write_part(folder: Path, local: LocalGraph, graph, edge_list, masks: dict[str, np.ndarray]) -> dict:
     """Write one part's folder.
 
-    Args: folder: the partition folder; local: from `build_local`; graph: `GraphData`; masks: split -> bool [N].
+    Args: folder: the partition folder; local: from `build_local`; graph: `GraphData`; edge_list: that of the cut;
+        masks: split -> bool [N].
     Returns: the part's section of the manifest.
     """
     place = part_folder(folder, local.part_id)
@@ -52,6 +54,9 @@ def write_part(folder: Path, local: LocalGraph, graph, masks: dict[str, np.ndarr
         labels = graph.labels[ids]
         files["labels"] = write_array(place / "labels.npy", labels if labels.ndim == 2 else labels.astype(np.int64))
     files |= _write_feats(place, graph.feats, ids)
+    if graph.node_types is not None:
+        files["node_types"] = write_array(place / "node_types.npy", graph.node_types[ids].astype(np.int32))
+    files |= _write_arc_data(place, local.arc_ids, graph, edge_list)
     return {
         "owned": local.num_owned,
         "interior": local.num_interior,
@@ -91,6 +96,18 @@ def _write_feats(place: Path, feats, ids: np.ndarray) -> dict:
         "feats_data": rows.data.astype(np.float32, copy=False),
     }
     return {name: write_array(place / f"{name}.npy", array) for name, array in arrays.items()}
+
+
+def _write_arc_data(place: Path, arc_ids: np.ndarray, graph, edge_list) -> dict:
+    """Features and relations of arcs, in the part's order; features are written block by block."""
+    files = {}
+    if graph.edge_feats is not None:
+        shape = (len(arc_ids), graph.num_edge_feats)
+        blocks = (arc_feats(graph, edge_list, ids) for ids in _blocks(arc_ids, 4 * graph.num_edge_feats))
+        files["edge_feats"] = _write_blocks(place / "edge_feats.npy", shape, np.dtype(np.float32), blocks)
+    if graph.edge_types is not None:
+        files["edge_types"] = write_array(place / "edge_types.npy", arc_relations(graph, edge_list, arc_ids))
+    return files
 
 
 def write_array(path: Path, array: np.ndarray) -> dict:

@@ -6,7 +6,7 @@ import pytest
 import scipy.sparse
 
 from distgnn.datasets import GraphData, load_graph
-from distgnn.errors import InputError
+from distgnn.errors import GraphFormatError, InputError
 
 
 def test_folder_holds_all_that_was_saved(small_graph, graph_folder):
@@ -90,3 +90,30 @@ def test_nothing_is_left_of_a_graph_that_cannot_be_written(small_graph, tmp_path
 
 def test_header_of_a_saved_graph_is_plain_json(graph_folder):
     assert json.loads((graph_folder / "graph.json").read_text()) == {"name": "small", "num_nodes": 6, "directed": True}
+
+
+def test_types_and_edge_features_are_saved_and_read(small_graph, tmp_path):
+    small_graph.edge_feats = np.arange(12, dtype=np.float32).reshape(6, 2)
+    small_graph.edge_types, small_graph.node_types = np.array([0, 1, 2, 0, 1, 2]), np.array([0, 0, 0, 1, 1, 1])
+    small_graph.edge_type_names, small_graph.node_type_names = ("cites", "writes", "likes"), ("paper", "author")
+    back = load_graph(str(small_graph.save(tmp_path / "typed")))
+    for name in ("edge_feats", "edge_types", "node_types"):
+        np.testing.assert_array_equal(getattr(back, name), getattr(small_graph, name))
+    assert (back.edge_type_names, back.num_edge_types) == (("cites", "writes", "likes"), 3)
+    assert (back.node_type_names, back.num_node_types) == (("paper", "author"), 2)
+    assert small_graph.num_edge_feats == back.num_edge_feats == 2
+
+
+@pytest.mark.parametrize(
+    ("name", "values", "message"),
+    [
+        ("edge_types", [0, 1, 2, 0, 1], r"edge_types.npy: expected whole numbers of shape \[6\], found int64 \[5\]"),
+        ("edge_types", [0, 1, 2, 0, -1, 0], "edge_types.npy: row 4 holds type -1; types run from 0"),
+        ("node_types", [0.5] * 6, "node_types.npy: expected whole numbers"),
+        ("edge_feats", [[0], [1], [2], [3], [4], [np.nan]], "edge_feats.npy: row 5 holds a value that is NaN"),
+    ],
+)
+def test_wrong_types_and_edge_features_are_named(graph_folder, name, values, message):
+    np.save(graph_folder / f"{name}.npy", np.array(values))
+    with pytest.raises(GraphFormatError, match=message):
+        load_graph(str(graph_folder))

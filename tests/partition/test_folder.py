@@ -27,7 +27,7 @@ from distgnn.partition.writer import manifest_digest
 from .graphs import awkward
 
 
-def make_graph(feats="dense", multilabel=False, weighted=False, directed=False):
+def make_graph(feats="dense", multilabel=False, weighted=False, directed=False, typed=False):
     edges, num_nodes = awkward("random")
     generator = np.random.default_rng(0)
     values = generator.standard_normal((num_nodes, 6))
@@ -42,6 +42,9 @@ def make_graph(feats="dense", multilabel=False, weighted=False, directed=False):
         feats={"dense": values, "sparse": sparse.csr_matrix(values * (values > 0.5)), "none": None}[feats],
         labels=labels,
         edge_weight=generator.random(len(edges)).astype(np.float32) if weighted else None,
+        edge_feats=generator.random((len(edges), 3)).astype(np.float32) if typed else None,
+        edge_types=generator.integers(0, 4, len(edges)) if typed else None,
+        node_types=generator.integers(0, 2, num_nodes) if typed else None,
         train=np.arange(0, 20),
         valid=np.arange(20, 25),
         test=np.arange(25, 33),
@@ -50,7 +53,7 @@ def make_graph(feats="dense", multilabel=False, weighted=False, directed=False):
 
 @pytest.fixture
 def folder(tmp_path):
-    partition_graph(make_graph("sparse", weighted=True), 3, tmp_path / "parts")
+    partition_graph(make_graph("sparse", weighted=True, typed=True), 3, tmp_path / "parts")
     return tmp_path / "parts"
 
 
@@ -143,10 +146,11 @@ def test_describe_adds_up(folder):
 
 
 def array_files():
-    graph = make_graph("sparse", weighted=True)
+    graph = make_graph("sparse", weighted=True, typed=True)
     names = pipeline.build_local(PartitionBook(graph.edge_list(), cut_edges(graph.edge_list(), 3)), 0).blocks
     blocks = [f"{name}_{kind}" for name in names for kind in ("indptr", "indices")]
     others = ["global_ids", "in_degrees", "halo_counts", "arc_ids", "edge_weight", "broadcast_rows", "reduce_indptr"]
+    others += ["edge_feats", "edge_types", "node_types"]
     return blocks + others + ["feats_indptr", "feats_indices", "feats_data", "labels", "train_mask", "test_mask"]
 
 
@@ -210,6 +214,11 @@ def replace_array(folder, name, array):
         ("train_mask", lambda a: a.astype(np.int8), "dtype int8"),
         ("feats_indices", lambda a: a + 6, "columns out of range"),
         ("feats_indptr", lambda a: a + 1, "must rise"),
+        ("edge_feats", lambda a: a[:, :2], "shape"),
+        ("edge_feats", lambda a: a.astype(np.float64), "dtype float64"),
+        ("edge_types", lambda a: a + 1, "types must lie in 0 to 3"),
+        ("edge_types", lambda a: a[1:], "shape"),
+        ("node_types", lambda a: a - 1, "types must lie in 0 to 1"),
     ],
 )
 def test_contents_are_checked_behind_the_checksums(name, change, message, folder):

@@ -1,0 +1,84 @@
+"""Features and relations of arcs, and types of vertices, in the partition folder."""
+
+import numpy as np
+import pytest
+
+from distgnn.errors import InputError
+from distgnn.partition import load_part, partition_graph
+from distgnn.partition.local_graph import BLOCKS
+from distgnn.partition.reader import OPTIONAL_COUNTS
+
+from .test_folder import make_graph, resign
+
+
+@pytest.mark.parametrize("self_loops", ["keep", "remove"])
+@pytest.mark.parametrize(("directed", "direction"), [(False, "stored"), (True, "stored"), (True, "both")])
+def test_arcs_carry_the_features_and_relation_of_their_row(directed, direction, self_loops, tmp_path):
+    graph = make_graph(typed=True, directed=directed)
+    if direction == "both":  # which would have to merge the features of reciprocal rows
+        graph.edge_feats = None
+    manifest = partition_graph(graph, 3, tmp_path / "parts", direction=direction, self_loops=self_loops)
+    inverses = 4 if directed and direction == "both" else 0
+    assert (manifest["graph"]["num_relations"], manifest["graph"]["num_node_types"]) == (4 + inverses, 2)
+    rows_of = {}  # (source, target) -> rows of the input, as arcs of this direction
+    for row, (u, v) in enumerate(graph.edges):
+        rows_of.setdefault((u, v), []).append((row, 0))
+        if (not directed or direction == "both") and u != v:
+            rows_of.setdefault((v, u), []).append((row, inverses))
+    found = {}
+    for part in range(3):
+        local = load_part(tmp_path / "parts", part)
+        np.testing.assert_array_equal(local.node_types, graph.node_types[local.global_ids[: local.num_owned]])
+        sources, targets = arcs_of(local)
+        for arc, ends in enumerate(zip(sources, targets, strict=True)):
+            feats = () if graph.edge_feats is None else tuple(local.edge_feats[arc])
+            found.setdefault(ends, []).append((local.edge_types[arc], *feats))
+    expected = {}
+    for ends, rows in rows_of.items():
+        if self_loops == "keep" or ends[0] != ends[1]:
+            feats = graph.edge_feats
+            expected[ends] = [
+                (graph.edge_types[row] + more, *(() if feats is None else feats[row])) for row, more in rows
+            ]
+    assert {ends: sorted(rows) for ends, rows in found.items()} == {e: sorted(r) for e, r in expected.items()}
+
+
+def arcs_of(local):
+    """Global ids of both ends of every local arc, from the blocks."""
+    ids, owned = local.global_ids, local.num_owned
+    columns = [ids[:owned], ids[local.source_halo_rows]]
+    rows = [ids[:owned], ids[local.target_halo_rows]]
+    sources, targets = [], []
+    for i, name in enumerate(BLOCKS):
+        block = local.blocks[name]
+        sources.append(columns[i % 2][block.indices])
+        targets.append(np.repeat(rows[i // 2], np.diff(block.indptr)))
+    return np.concatenate(sources), np.concatenate(targets)
+
+
+def test_added_self_loops_have_features_of_ones(tmp_path):
+    graph = make_graph(typed=True)
+    graph.edge_types = None
+    partition_graph(graph, 2, tmp_path / "parts", self_loops="add")
+    local = load_part(tmp_path / "parts", 0)
+    sources, targets = arcs_of(local)
+    assert (local.edge_feats[sources == targets] == 1).all() and (sources == targets).any()
+    assert (local.edge_feats[sources != targets] < 1).all()
+
+
+def test_what_types_and_edge_features_do_not_allow_is_refused(tmp_path):
+    with pytest.raises(InputError, match="a self-loop has no relation"):
+        partition_graph(make_graph(typed=True), 2, tmp_path / "parts", self_loops="add")
+    graph = make_graph(typed=True, directed=True)
+    graph.edge_types = None
+    with pytest.raises(InputError, match="reciprocal rows that carry edge features"):
+        partition_graph(graph, 2, tmp_path / "parts", direction="both")
+    assert not (tmp_path / "parts").exists()
+
+
+def test_a_folder_from_before_edge_features_is_still_read(tmp_path):
+    folder = tmp_path / "parts"
+    partition_graph(make_graph(), 2, folder)
+    resign(folder, lambda m: [m["graph"].pop(name) for name in OPTIONAL_COUNTS])
+    local = load_part(folder, 0)
+    assert local.edge_feats is None and local.edge_types is None and local.node_types is None
