@@ -25,6 +25,8 @@ _PLACES = {
     "Trainer": "distgnn.train",
     "TrainResult": "distgnn.train",
     "TrainConfig": "distgnn.config",
+    "ModelConfig": "distgnn.config",
+    "to_dgl": "distgnn.dgl_model",
     "GraphData": "distgnn.datasets",
     "load_graph": "distgnn.datasets",
     "partition_graph": "distgnn.partition",

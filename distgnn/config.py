@@ -6,8 +6,10 @@ from dataclasses import dataclass, fields
 
 from distgnn.errors import InputError
 
-MODELS = ("sage", "gcn", "gin", "gat", "gatv2", "gcn2", "appnp")
-ATTENTION_MODELS = ("gat", "gatv2")
+MODELS = ("sage", "gcn", "gin", "gat", "gatv2", "gcn2", "appnp", "gine", "edgegat", "rgcn")
+ATTENTION_MODELS = ("gat", "gatv2", "edgegat")
+EDGE_MODELS = ("gine", "edgegat")
+UNWEIGHTED_MODELS = {"gatv2": "gat", "gine": "gin", "edgegat": "gat", "rgcn": "gcn"}  # and what takes weights
 DEEP_MODELS = ("gcn2", "appnp")
 NORMS = ("layer", "batch", "graph", "pair", "none")
 JUMPS = ("none", "cat", "max")
@@ -80,14 +82,17 @@ class ModelConfig:
     """Which of our models, and its sizes.
 
     Args:
-        name: "sage", "gcn", "gin", "gat", "gatv2", "gcn2" or "appnp".
+        name: "sage", "gcn", "gin", "gat", "gatv2", "gcn2", "appnp"; "gine" or "edgegat" (they use edge features);
+            "rgcn" (it uses edge types).
         hidden_feats, num_layers: width of hidden layers, number of convolutions (appnp: of linear layers).
         dropout: after each hidden layer.
         norm: "layer", "batch", "graph", "pair" or "none", after each hidden layer.
-        weighted: multiply messages by the graph's edge weights (not gatv2).
-        num_heads: of gat and gatv2; they share the hidden width.
+        weighted: multiply messages by the graph's edge weights (not gatv2, gine, edgegat and rgcn).
+        num_heads: of gat, gatv2 and edgegat; they share the hidden width.
         residual: add a hidden layer's input to its output (not gcn2 and appnp, which have the initial rows).
         jump: "none", "cat" or "max": read all hidden layers (jumping knowledge; not gcn2 and appnp).
+        num_bases: of rgcn: relations share so many matrices (0: each has its own).
+        label_reuse: share of training labels that are input in each epoch, the loss being on the others (0: none).
     """
 
     name: str = "sage"
@@ -99,6 +104,8 @@ class ModelConfig:
     num_heads: int = 4
     residual: bool = False
     jump: str = "none"
+    num_bases: int = 0
+    label_reuse: float = 0.0
 
     def check(self) -> None:
         """Raise InputError for the first setting that no model can have."""
@@ -108,8 +115,11 @@ class ModelConfig:
         self._check_numbers()
         if self.name in DEEP_MODELS and (self.residual or self.jump != "none"):
             raise InputError(f"{self.name} has a connection to its first rows already: leave residual and jump out")
-        if self.name == "gatv2" and self.weighted:
-            raise InputError("gatv2 takes no edge weights: choose gat, or leave weighted out")
+        if self.name in UNWEIGHTED_MODELS and self.weighted:
+            other = UNWEIGHTED_MODELS[self.name]
+            raise InputError(f"{self.name} takes no edge weights: choose {other}, or leave weighted out")
+        if self.num_bases and self.name != "rgcn":
+            raise InputError(f"{self.name} has no relations to share weights between: num_bases is for rgcn")
         if self.name in ATTENTION_MODELS and self.hidden_feats % self.num_heads:
             raise InputError(f"hidden_feats is {self.hidden_feats}: expected a multiple of num_heads, {self.num_heads}")
 
@@ -117,6 +127,10 @@ class ModelConfig:
         for name in ("hidden_feats", "num_layers", "num_heads"):
             if getattr(self, name) < 1:
                 raise InputError(f"{name} is {getattr(self, name)}: expected at least 1")
+        if self.num_bases < 0:
+            raise InputError(f"num_bases is {self.num_bases}: expected at least 0")
+        if not 0 <= self.label_reuse < 1:
+            raise InputError(f"label_reuse is {self.label_reuse}: expected a share from 0 up to, but not including, 1")
         if not 0 <= self.dropout < 1:
             raise InputError(f"dropout is {self.dropout}: expected a probability from 0 up to, but not including, 1")
 
@@ -170,3 +184,11 @@ def check_choice(name: str, value: str, choices: tuple[str, ...]) -> None:
     """Raise InputError unless `value` is one of `choices`."""
     if value not in choices:
         raise InputError(f"unknown {name} {value!r}: choose from {', '.join(choices)}")
+
+
+def check_graph_has(model: str, num_edge_feats: int, num_relations: int) -> None:
+    """Raise InputError for a graph without the edge features or edge types that a model needs."""
+    if model in EDGE_MODELS and num_edge_feats < 1:
+        raise InputError(f"{model} needs edge features: this graph has none (edge_feats.npy); choose another model")
+    if model == "rgcn" and num_relations < 1:
+        raise InputError("rgcn needs edge types: this graph has none (edge_types.npy); choose another model")

@@ -60,11 +60,12 @@ class CopyGraph(DistGraph):
         rest = torch.full((self.num_rows - len(column), *column.shape[1:]), fill, dtype=column.dtype)
         return torch.cat([column, rest])
 
-    def _feats_of_rows(self, feats: torch.Tensor | None) -> torch.Tensor | None:
-        if feats is None:
+    def rows_from_owned(self, rows: torch.Tensor | None) -> torch.Tensor | None:
+        """Owned rows and behind them those of halo copies, by one broadcast. Collective: yes."""
+        if rows is None:
             return None
-        self.exchange.start_broadcast(feats.numpy())
-        return torch.cat([feats, torch.from_numpy(self.exchange.finish_broadcast())])
+        self.exchange.start_broadcast(rows.numpy())
+        return torch.cat([rows, torch.from_numpy(self.exchange.finish_broadcast())])
 
     def degree_scale(self, kind: str, power: float, offset: int = 0) -> RowScale:
         """As in DistGraph, over local rows; with the degrees in this rank's own arcs where remote rows may not count

@@ -133,7 +133,7 @@ class DistGraph(DGLFace):
 
     def _attach_data(self) -> None:
         local = self.local
-        self.feats = self._feats_of_rows(_dense(local.feats, self.dtype))
+        self.feats = self.rows_from_owned(_dense(local.feats, self.dtype))
         self.labels = self._all_rows(_tensor(local.labels, torch.int64 if not self.multilabel else self.dtype), -1)
         self.train_mask = self._all_rows(_tensor(local.train_mask, torch.bool), False)
         self.valid_mask = self._all_rows(_tensor(local.valid_mask, torch.bool), False)
@@ -155,8 +155,9 @@ class DistGraph(DGLFace):
         """A column over owned rows as one over the model's rows; `fill` is for rows that are not owned."""
         return column
 
-    def _feats_of_rows(self, feats: torch.Tensor | None) -> torch.Tensor | None:
-        return feats
+    def rows_from_owned(self, rows: torch.Tensor | None) -> torch.Tensor | None:
+        """The model's rows from owned ones: the same; with update on copies halo copies get theirs. Collective."""
+        return rows
 
     # --- randomness ------------------------------------------------------------------------------------------
 

@@ -38,10 +38,10 @@ FLOORS = (
     ),
     Floor(("nn",), ours=(0, 5), foreign=("torch", "numpy")),
     Floor(
-        ("train",),
+        ("train", "dgl_model", "dgl_norms"),
         ours=(0, 3, 4, 5),
         foreign=("torch", "numpy", "scipy", "safetensors", "tomli", "tomli_w"),
-        inside=("numba", "mpi4py"),
+        inside=("numba", "mpi4py", "dgl"),
     ),
     Floor(
         ("bench", "report", "cli"),

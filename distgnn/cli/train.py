@@ -10,7 +10,7 @@ from pathlib import Path
 import typer
 
 from distgnn.cli.display import human_bytes, human_seconds, human_share, print_table, progress_bar
-from distgnn.config import DTYPES, Algorithm, ModelConfig, TrainConfig, check_choice
+from distgnn.config import DTYPES, MODELS, Algorithm, ModelConfig, TrainConfig, check_choice, check_graph_has
 from distgnn.schedule import Schedule
 
 AVERAGED = (
@@ -29,15 +29,19 @@ def register(app: typer.Typer) -> None:
 
 def train(
     parts: str = typer.Argument(help="Partition folder."),
-    model: str = typer.Option("sage", help="sage, gcn, gin, gat, gatv2, gcn2 or appnp."),
+    model: str = typer.Option(
+        "sage", help=f"{', '.join(MODELS)}; gine and edgegat use edge features, rgcn edge types."
+    ),
     num_layers: int = typer.Option(3, help="Convolutions."),
     hidden_feats: int = typer.Option(256, help="Width of hidden layers."),
     dropout: float = typer.Option(0.5, help="After each hidden layer; masks belong to vertices, not to ranks."),
     norm: str = typer.Option("layer", help="layer, batch, graph, pair or none, after each hidden layer."),
     weighted: bool = typer.Option(False, help="Multiply messages by the graph's edge weights."),
-    num_heads: int = typer.Option(4, help="Heads of gat and gatv2; they share the hidden width."),
+    num_heads: int = typer.Option(4, help="Heads of gat, gatv2 and edgegat; they share the hidden width."),
     residual: bool = typer.Option(False, help="Add a hidden layer's input to its output."),
     jump: str = typer.Option("none", help="none, cat or max: read all hidden layers (jumping knowledge)."),
+    num_bases: int = typer.Option(0, help="Of rgcn: relations share so many matrices (0: each has its own)."),
+    label_reuse: float = typer.Option(0.0, help="Share of training labels given as input; the loss is on the others."),
     algorithm: str = typer.Option("cd-0", help="cd-0: exact. cd-R: rows count R epochs late. 0c: no exchange."),
     update: str | None = typer.Option(None, help="owners or copies (the paper's form) [default: owners; 0c: copies]."),
     preset: str | None = typer.Option(None, help="distgnn: the paper's form (update on copies, nothing kept)."),
@@ -85,10 +89,21 @@ def train(
     if preset is not None:
         check_choice("preset", preset, ("distgnn",))
         update, cache_first = "copies", False
+    network = ModelConfig(
+        name=model,
+        hidden_feats=hidden_feats,
+        num_layers=num_layers,
+        dropout=dropout,
+        norm=norm,
+        weighted=weighted,
+        num_heads=num_heads,
+        residual=residual,
+        jump=jump,
+        num_bases=num_bases,
+        label_reuse=label_reuse,
+    )
     settings = {
-        "model": asdict(
-            ModelConfig(model, hidden_feats, num_layers, dropout, norm, weighted, num_heads, residual, jump)
-        ),
+        "model": asdict(network),
         "data": {"parts": str(Path(parts).resolve())},
         "run": {
             "algorithm": algorithm,
@@ -107,7 +122,7 @@ def train(
     }
     with checked_together():
         manifest = read_manifest(parts)
-        settings["data"]["checksum"] = manifest["sha256"]
+        settings["data"] |= _describe_data(manifest)
         _check_early(manifest, config, settings)
     code = run_on_ranks(sys.argv[1:], manifest["num_parts"], threads)
     if code is not None:
@@ -118,6 +133,12 @@ def train(
         print(json.dumps(summary, indent=1))
     elif rank == 0 and speak:
         print_table("Trained", _closing_rows(summary, manifest))
+
+
+def _describe_data(manifest: dict) -> dict:
+    """What config.toml keeps of the partition: enough to make the model, and the graph it was trained on, again."""
+    how = {name: manifest[name] for name in ("name", "direction", "self_loops")}
+    return {"checksum": manifest["sha256"], "graph": how | manifest["graph"]}
 
 
 def _check_early(manifest: dict, config: TrainConfig, settings: dict) -> None:
@@ -135,6 +156,8 @@ def _check_early(manifest: dict, config: TrainConfig, settings: dict) -> None:
     ModelConfig(**settings["model"]).check()
     if settings["model"]["weighted"] and not manifest["graph"]["edge_weight"]:
         raise InputError("--weighted needs edge weights: this partition has none")
+    graph = manifest["graph"]
+    check_graph_has(settings["model"]["name"], graph.get("num_edge_feats", 0), graph.get("num_relations", 0))
     if config.run_dir is not None:
         check_free(Path(config.run_dir), config.overwrite)
 
@@ -163,11 +186,11 @@ def _train_on_this_rank(parts: str, config: TrainConfig, settings: dict, debug: 
 def _one_run(graph, config: TrainConfig, settings: dict, speak: bool) -> dict:
     import torch
 
-    from distgnn.nn import build_model
+    from distgnn.nn import model_for
     from distgnn.train import Trainer
 
     torch.manual_seed(config.seed)
-    network = build_model(ModelConfig(**settings["model"]), graph.num_feats, graph.num_classes)
+    network = model_for(ModelConfig(**settings["model"]), graph)
     with progress_bar(f"seed {config.seed}", config.epochs, speak and graph.rank == 0) as advance:
 
         def on_epoch(record: dict) -> None:

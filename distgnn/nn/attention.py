@@ -14,7 +14,7 @@ from distgnn.nn.dropout import Dropout
 
 
 class AttentionConv(nn.Module):
-    """Base of GATConv and GATv2Conv: y[v] = sum over arcs (u -> v) of a(u, v) z[u], plus a residual.
+    """Base of the attention layers: y[v] = sum over arcs (u -> v) of a(u, v) z[u], plus a residual; DGL's arguments.
 
     Args:
         in_feats, out_feats: widths, of the output per head.
@@ -34,14 +34,13 @@ class AttentionConv(nn.Module):
         in_feats: int,
         out_feats: int,
         num_heads: int,
-        *,
-        feat_drop: float,
-        attn_drop: float,
-        negative_slope: float,
-        residual: bool,
-        activation: Callable | None,
-        allow_zero_in_degree: bool,
-        bias: bool,
+        feat_drop: float = 0.0,
+        attn_drop: float = 0.0,
+        negative_slope: float = 0.2,
+        residual: bool = False,
+        activation: Callable | None = None,
+        allow_zero_in_degree: bool = False,
+        bias: bool = True,
     ):
         super().__init__()
         self.in_feats, self.out_feats, self.num_heads = in_feats, out_feats, num_heads
@@ -49,10 +48,20 @@ class AttentionConv(nn.Module):
         self.feat_drop = Dropout(feat_drop)
         self.attn_drop = Dropout(attn_drop, over="arcs")
         self.leaky_relu = nn.LeakyReLU(negative_slope)
-        self.res_fc = None
-        if residual:
-            width = num_heads * out_feats
-            self.res_fc = nn.Identity() if in_feats == width else nn.Linear(in_feats, width, bias=bias)
+        self.res_fc = self.make_residual(num_heads * out_feats, bias) if residual else None
+        self.make_parameters(num_heads * out_feats, bias)
+        self.reset_parameters()
+
+    def make_residual(self, width: int, bias: bool) -> nn.Module:
+        """What the input goes through before it is added to the output."""
+        return nn.Identity() if self.in_feats == width else nn.Linear(self.in_feats, width, bias=bias)
+
+    def make_parameters(self, width: int, bias: bool) -> None:
+        """The layer's own parameters; `width` is that of all heads."""
+        raise NotImplementedError
+
+    def reset_parameters(self) -> None:
+        raise NotImplementedError
 
     def check(self, graph) -> None:
         """Raise InputError, on all ranks, for vertices without in-arcs where they are not allowed."""
@@ -70,8 +79,12 @@ class AttentionConv(nn.Module):
         """Softmax of scores [A, H] over the in-arcs of each vertex, and dropout."""
         return self.attn_drop(ops.edge_softmax(graph, scores), graph)
 
-    def with_residual(self, out: torch.Tensor, inputs: torch.Tensor) -> torch.Tensor:
-        return out if self.res_fc is None else out + self.heads(self.res_fc(inputs))
+    def finish(self, out: torch.Tensor, inputs: torch.Tensor) -> torch.Tensor:
+        """Residual, bias (where the layer has one of its own) and activation."""
+        out = out if self.res_fc is None else out + self.heads(self.res_fc(inputs))
+        bias = getattr(self, "bias", None)
+        out = out if bias is None else out + self.heads(bias[None])
+        return out if self.activation is None else self.activation(out)
 
     def reset_linear(self, *layers: nn.Module) -> None:
         """Xavier-normal weights with the gain of ReLU, zero biases, as DGL draws them."""

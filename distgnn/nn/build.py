@@ -2,26 +2,57 @@
 
 from torch import nn
 
-from distgnn.config import ATTENTION_MODELS, DEEP_MODELS, ModelConfig
+from distgnn.config import ATTENTION_MODELS, DEEP_MODELS, EDGE_MODELS, UNWEIGHTED_MODELS, ModelConfig, check_graph_has
 from distgnn.errors import InputError
 from distgnn.nn.deep_stacks import APPNP, GCN2
+from distgnn.nn.edge_stacks import GINE, EdgeGAT
+from distgnn.nn.label_reuse import LabelReuse
+from distgnn.nn.relational_stack import RGCN
 from distgnn.nn.stacks import GAT, GCN, GIN, GATv2, GraphSAGE
 
 STACKS = {"sage": GraphSAGE, "gcn": GCN, "gin": GIN, "gat": GAT, "gatv2": GATv2, "gcn2": GCN2, "appnp": APPNP}
+STACKS |= {"gine": GINE, "edgegat": EdgeGAT, "rgcn": RGCN}
 
 
-def build_model(config: ModelConfig, in_feats: int, num_classes: int) -> nn.Module:
+def model_for(config: ModelConfig, graph) -> nn.Module:
+    """The stack that `config` describes, with the sizes of a DistGraph; see `build_model`."""
+    sizes = {name: getattr(graph, name) for name in ("num_edge_feats", "num_relations", "num_node_types")}
+    return build_model(config, graph.num_feats, graph.num_classes, **sizes)
+
+
+def build_model(
+    config: ModelConfig,
+    in_feats: int,
+    num_classes: int,
+    *,
+    num_edge_feats: int = 0,
+    num_relations: int = 0,
+    num_node_types: int = 0,
+) -> nn.Module:
     """The stack that `config` describes, for a graph's feature width and number of classes.
 
+    Args:
+        num_edge_feats: width of edge features, for gine and edgegat.
+        num_relations, num_node_types: edge and vertex types, for rgcn.
+
     Raises:
-        InputError: for settings that no model can have, or a graph without features.
+        InputError: for settings that no model can have, or a graph without what the model needs.
     """
     config.check()
     if in_feats < 1:
         raise InputError("the graph has no features: a model needs at least one feature per vertex")
-    options = {"dropout": config.dropout, "norm": config.norm, "weighted": config.weighted}
+    check_graph_has(config.name, num_edge_feats, num_relations)
+    options = {"dropout": config.dropout, "norm": config.norm}
+    if config.name not in UNWEIGHTED_MODELS:
+        options["weighted"] = config.weighted
+    if config.name in EDGE_MODELS:
+        options["num_edge_feats"] = num_edge_feats
+    if config.name == "rgcn":
+        options |= {"num_relations": num_relations, "num_node_types": num_node_types, "num_bases": config.num_bases}
     if config.name in ATTENTION_MODELS:
         options["num_heads"] = config.num_heads
     if config.name not in DEEP_MODELS:
         options |= {"residual": config.residual, "jump": config.jump}
-    return STACKS[config.name](in_feats, config.hidden_feats, num_classes, config.num_layers, **options)
+    sizes = (in_feats + num_classes * (config.label_reuse > 0), config.hidden_feats, num_classes, config.num_layers)
+    model = STACKS[config.name](*sizes, **options)
+    return LabelReuse(model, config.label_reuse) if config.label_reuse else model

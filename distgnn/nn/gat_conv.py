@@ -1,7 +1,5 @@
 """Graph attention (GAT) with DGL's arguments and parameter names; exact across ranks."""
 
-from collections.abc import Callable
-
 import torch
 from torch import nn
 
@@ -20,37 +18,12 @@ class GATConv(AttentionConv):
     Source: Veličković et al., ICLR'18; parameter names as `dgl.nn.GATConv` 1.1.3.
     """
 
-    def __init__(
-        self,
-        in_feats: int,
-        out_feats: int,
-        num_heads: int,
-        feat_drop: float = 0.0,
-        attn_drop: float = 0.0,
-        negative_slope: float = 0.2,
-        residual: bool = False,
-        activation: Callable | None = None,
-        allow_zero_in_degree: bool = False,
-        bias: bool = True,
-    ):
-        super().__init__(
-            in_feats,
-            out_feats,
-            num_heads,
-            feat_drop=feat_drop,
-            attn_drop=attn_drop,
-            negative_slope=negative_slope,
-            residual=residual,
-            activation=activation,
-            allow_zero_in_degree=allow_zero_in_degree,
-            bias=bias,
-        )
-        self.fc = nn.Linear(in_feats, out_feats * num_heads, bias=False)
-        self.attn_l = nn.Parameter(torch.empty(1, num_heads, out_feats))
-        self.attn_r = nn.Parameter(torch.empty(1, num_heads, out_feats))
+    def make_parameters(self, width: int, bias: bool) -> None:
+        self.fc = nn.Linear(self.in_feats, width, bias=False)
+        self.attn_l = nn.Parameter(torch.empty(1, self.num_heads, self.out_feats))
+        self.attn_r = nn.Parameter(torch.empty(1, self.num_heads, self.out_feats))
         own_bias = bias and not isinstance(self.res_fc, nn.Linear)  # else the projection of the residual has it
-        self.bias = nn.Parameter(torch.empty(num_heads * out_feats)) if own_bias else None
-        self.reset_parameters()
+        self.bias = nn.Parameter(torch.empty(width)) if own_bias else None
 
     def reset_parameters(self) -> None:
         """Xavier-normal weights with the gain of ReLU, zero bias."""
@@ -72,7 +45,5 @@ class GATConv(AttentionConv):
         attention = self.attention(graph, self.leaky_relu(left + right))
         if edge_weight is not None:
             attention = attention * edge_weight.reshape(-1, 1)
-        out = self.with_residual(ops.spmm_heads(graph, rows, attention), inputs)
-        out = out if self.bias is None else out + self.heads(self.bias[None])
-        out = out if self.activation is None else self.activation(out)
+        out = self.finish(ops.spmm_heads(graph, rows, attention), inputs)
         return (out, attention[:, :, None]) if get_attention else out

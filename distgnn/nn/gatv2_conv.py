@@ -1,7 +1,5 @@
 """Graph attention with dynamic scores (GATv2), DGL's arguments and parameter names; exact across ranks."""
 
-from collections.abc import Callable
-
 import torch
 from torch import nn
 
@@ -20,37 +18,14 @@ class GATv2Conv(AttentionConv):
     Source: Brody et al., ICLR'22; parameter names as `dgl.nn.GATv2Conv` 1.1.3.
     """
 
-    def __init__(
-        self,
-        in_feats: int,
-        out_feats: int,
-        num_heads: int,
-        feat_drop: float = 0.0,
-        attn_drop: float = 0.0,
-        negative_slope: float = 0.2,
-        residual: bool = False,
-        activation: Callable | None = None,
-        allow_zero_in_degree: bool = False,
-        bias: bool = True,
-        share_weights: bool = False,
-    ):
-        super().__init__(
-            in_feats,
-            out_feats,
-            num_heads,
-            feat_drop=feat_drop,
-            attn_drop=attn_drop,
-            negative_slope=negative_slope,
-            residual=residual,
-            activation=activation,
-            allow_zero_in_degree=allow_zero_in_degree,
-            bias=bias,
-        )
-        width = out_feats * num_heads
-        self.fc_src = nn.Linear(in_feats, width, bias=bias)
-        self.fc_dst = self.fc_src if share_weights else nn.Linear(in_feats, width, bias=bias)
-        self.attn = nn.Parameter(torch.empty(1, num_heads, out_feats))
-        self.reset_parameters()
+    def __init__(self, *arguments, share_weights: bool = False, **options):
+        self.share_weights = share_weights
+        super().__init__(*arguments, **options)
+
+    def make_parameters(self, width: int, bias: bool) -> None:
+        self.fc_src = nn.Linear(self.in_feats, width, bias=bias)
+        self.fc_dst = self.fc_src if self.share_weights else nn.Linear(self.in_feats, width, bias=bias)
+        self.attn = nn.Parameter(torch.empty(1, self.num_heads, self.out_feats))
 
     def reset_parameters(self) -> None:
         """Xavier-normal weights with the gain of ReLU, zero biases."""
@@ -65,6 +40,5 @@ class GATv2Conv(AttentionConv):
         targets = sources if self.fc_dst is self.fc_src else self.heads(self.fc_dst(inputs))
         pairs = ops.to_arcs(graph, sources, "source") + ops.to_arcs(graph, targets, "target")
         attention = self.attention(graph, (self.leaky_relu(pairs) * self.attn).sum(-1))
-        out = self.with_residual(ops.spmm_heads(graph, sources, attention), inputs)
-        out = out if self.activation is None else self.activation(out)
+        out = self.finish(ops.spmm_heads(graph, sources, attention), inputs)
         return (out, attention[:, :, None]) if get_attention else out

@@ -1,14 +1,21 @@
 """Losses: the sum over this rank's labelled training rows, divided by the count over all ranks."""
 
+import numpy as np
 import torch
+from torch import nn
 from torch.nn import functional as F
 
+from distgnn.comm import sum_over_ranks
 
-def rank_loss(graph, logits: torch.Tensor) -> torch.Tensor:
+
+def rank_loss(graph, logits: torch.Tensor, rows: torch.Tensor | None = None) -> torch.Tensor:
     """This rank's share of the loss; the sum over ranks is the loss of the whole graph.
+
+    Collective: with `rows`, whose number is summed over ranks.
 
     Args:
         logits: owned rows, [O, C].
+        rows: which training rows count in this step, bool [O]; None: all.
 
     Returns:
         Scalar. Cross entropy for classes, binary cross entropy (mean over rows and tasks) for multi-label graphs.
@@ -17,10 +24,21 @@ def rank_loss(graph, logits: torch.Tensor) -> torch.Tensor:
         A rank without training rows returns 0 that is still connected to `logits`, so that its backward pass
         makes the same exchanges as everyone's.
     """
-    rows = graph.train_mask
+    count = graph.num_labelled("train") if rows is None else _count(graph, rows)
+    rows = graph.train_mask if rows is None else rows
     chosen, labels = logits[rows], graph.labels[rows]
     if graph.multilabel:
         total = F.binary_cross_entropy_with_logits(chosen, labels.to(chosen.dtype), reduction="sum")
-        return total / (graph.num_labelled("train") * graph.num_classes)
+        return total / (count * graph.num_classes)
     total = F.cross_entropy(chosen, labels, reduction="sum") if len(chosen) else (logits * 0).sum()
-    return total / graph.num_labelled("train")
+    return total / count
+
+
+def rows_of_loss(model: nn.Module, graph) -> torch.Tensor | None:
+    """The training rows that a model's loss is on in this step (label reuse hides some); None: all."""
+    return model.loss_rows(graph) if hasattr(model, "loss_rows") else None
+
+
+def _count(graph, rows: torch.Tensor) -> int:
+    """Rows over all ranks; at least 1, so that a step without any has loss 0."""
+    return max(int(sum_over_ranks(graph.comm, np.array([int(rows.sum())]))[0]), 1)

@@ -20,7 +20,7 @@ from distgnn.config import TrainConfig, num_threads
 from distgnn.errors import InputError, RunError, on_all_ranks
 from distgnn.train.adam import Adam
 from distgnn.train.gradients import GradientBuffer
-from distgnn.train.loss import rank_loss
+from distgnn.train.loss import rank_loss, rows_of_loss
 from distgnn.train.machine import peak_rss_bytes, versions
 from distgnn.train.metrics import evaluate
 from distgnn.train.run_folder import RunFolder
@@ -139,7 +139,7 @@ class Trainer:
         graph.step = epoch
         self.model.train()
         self.gradients.zero()
-        loss = rank_loss(graph, self.model(graph, graph.feats))
+        loss = rank_loss(graph, self.model(graph, graph.feats), rows_of_loss(self.model, graph))
         loss.backward()
         self.gradients.sum()
         self.optimizer.step()

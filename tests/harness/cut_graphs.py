@@ -20,8 +20,12 @@ def random_graph(
     weighted: bool = False,
     multilabel: bool = False,
     num_feats: int = 7,
+    typed: bool = False,
 ) -> GraphData:
-    """A multigraph with a hub, self-loops, duplicates and isolated vertices; features, labels and splits."""
+    """A multigraph with a hub, self-loops, duplicates and isolated vertices; features, labels and splits.
+
+    `typed`: with 5 edge features, 3 relations and 2 vertex types.
+    """
     random = np.random.default_rng(seed)
     connected = num_nodes - 5
     edges = random.integers(0, connected, (num_edges, 2))
@@ -42,6 +46,9 @@ def random_graph(
         feats=random.standard_normal((num_nodes, num_feats)).astype(np.float32),
         labels=labels,
         edge_weight=random.random(num_edges).astype(np.float32) if weighted else None,
+        edge_feats=random.standard_normal((num_edges, 5)).astype(np.float32) if typed else None,
+        edge_types=random.integers(0, 3, num_edges) if typed else None,
+        node_types=random.integers(0, 2, num_nodes) if typed else None,
         train=train,
         valid=valid,
         test=test,

@@ -45,6 +45,14 @@ def in_float64(layer, graph, inputs):
         torch.set_default_dtype(torch.float32)
 
 
+def with_edge_feats(layer, graph, inputs):
+    return layer(graph, inputs.feats, inputs.edge_feats)
+
+
+def with_wide_edge_feats(layer, graph, inputs):
+    return layer(graph, inputs.feats, inputs.edge_feats @ torch.ones(5, WIDTH, dtype=torch.float64))
+
+
 CASES = {  # name: class, arguments, call
     "sage pool": ("SAGEConv", (WIDTH, 4, "pool"), {}, plain),
     "sage pool weighted": ("SAGEConv", (WIDTH, 4, "pool"), {}, column_weighted),
@@ -58,6 +66,9 @@ CASES = {  # name: class, arguments, call
     "gat weighted": ("GATConv", (WIDTH, 5, 3), FREE, weighted),
     "gatv2": ("GATv2Conv", (WIDTH, 5, 3), {"residual": True} | FREE, plain),
     "gatv2 shared": ("GATv2Conv", (WIDTH, 5, 3), {"share_weights": True, "bias": False} | FREE, plain),
+    "edge gat": ("EdgeGATConv", (WIDTH, 5, 4, 3), FREE, with_edge_feats),
+    "edge gat bare": ("EdgeGATConv", (WIDTH, 5, 4, 3), {"residual": False, "bias": False} | FREE, with_edge_feats),
+    "gine": ("GINEConv", ("linear", 0.3, True), {}, with_wide_edge_feats),
     "gcn2": ("GCN2Conv", (WIDTH, 2), FREE, initial),
     "gcn2 two weights": ("GCN2Conv", (WIDTH, 2, 0.3, 0.5, False), FREE, initial_weighted),
     "appnp": ("APPNPConv", (3, 0.1), {}, in_float64),

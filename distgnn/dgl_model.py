@@ -1,0 +1,250 @@
+"""A trained run as a plain DGL model: `to_dgl`.
+
+The model is made of DGL's and torch's own layers; nothing of DistGNN, and no MPI, is behind it. Its `state_dict` has
+the names of ours, so weights move both ways:
+
+    plain = distgnn.to_dgl("run")                     # best weights of a run, ready to predict
+    logits = plain(graph, graph.ndata["feat"])        # a dgl.DGLGraph
+
+    ours.load_state_dict(plain.state_dict())          # and back, for one that was trained on in DGL
+"""
+
+from dataclasses import dataclass, fields, replace
+from itertools import pairwise
+
+import torch
+from torch import nn
+
+from distgnn.config import ATTENTION_MODELS, ModelConfig, check_graph_has
+from distgnn.dgl_import import import_dgl
+from distgnn.dgl_norms import GraphNorm, PairNorm
+from distgnn.errors import RunError
+from distgnn.train.run_folder import model_config, read_config
+from distgnn.train.weights import load_best
+
+
+@dataclass(frozen=True)
+class GraphSizes:
+    """What a model must know of a graph: widths, classes, and numbers of types (0 where there are none)."""
+
+    num_feats: int
+    num_classes: int
+    num_edge_feats: int = 0
+    num_relations: int = 0
+    num_node_types: int = 0
+
+
+def to_dgl(run: str) -> nn.Module:
+    """The best weights of a run folder in a plain DGL model, in evaluation mode.
+
+    Args: run: run folder that `distgnn train` wrote.
+
+    Returns:
+        A module that takes (dgl.DGLGraph, rows [N, D]) and gives logits [N, C]. It reads what its kind needs from the
+        graph: `edata["weight"]` (weighted models), `edata["feat"]` (gine, edgegat), `edata["etype"]` and
+        `ndata["ntype"]` (rgcn), `ndata["label"]` and `ndata["train_mask"]` (label reuse).
+
+    Raises: RunError for a folder that is no run, or was trained from a script: make that model and load its weights.
+
+    Notes:
+        The graph must be prepared as the partition was: direction, self-loops and feature scaling are noted under
+        [data.graph] in the run's config.toml; `distgnn.load_graph(SOURCE)` and `GraphData.to_dgl(edge_list)` make it.
+    """
+    settings = read_config(run)
+    config = model_config(run, settings)
+    found = settings.get("data", {}).get("graph")
+    if found is None:
+        raise RunError(f"{run} does not say what graph it was trained on (no [data.graph] in config.toml): train again")
+    known = {field.name for field in fields(GraphSizes)}
+    model = plain_model(config, GraphSizes(**{name: value for name, value in found.items() if name in known}))
+    model = model.to(getattr(torch, settings.get("run", {}).get("dtype", "float32")))
+    load_best(run, model)
+    return model.eval()
+
+
+def plain_model(config: ModelConfig, sizes: GraphSizes) -> nn.Module:
+    """The stack that `config` describes, of DGL's layers, with the parameter names of `distgnn.nn.build_model`."""
+    config.check()
+    check_graph_has(config.name, sizes.num_edge_feats, sizes.num_relations)
+    if config.label_reuse:
+        more = replace(sizes, num_feats=sizes.num_feats + sizes.num_classes)
+        return PlainLabelReuse(plain_model(replace(config, label_reuse=0.0), more), sizes.num_classes)
+    kinds = {"gcn2": PlainGCN2, "appnp": PlainAPPNP, "rgcn": PlainRGCN}
+    return kinds.get(config.name, PlainStack)(config, sizes)
+
+
+class PlainLabelReuse(nn.Module):
+    """`distgnn.nn.LabelReuse` for prediction: all training labels are further input columns."""
+
+    def __init__(self, model: nn.Module, num_classes: int):
+        super().__init__()
+        self.model, self.num_classes = model, num_classes
+
+    def forward(self, graph, feats: torch.Tensor) -> torch.Tensor:
+        labels, mask = graph.ndata["label"], graph.ndata["train_mask"]
+        columns = feats.new_zeros(len(feats), self.num_classes)
+        chosen = labels[mask]
+        hot = chosen if labels.dim() == 2 else nn.functional.one_hot(chosen, self.num_classes)
+        columns[mask] = hot.to(feats)
+        return self.model(graph, torch.cat([feats, columns], 1))
+
+
+class PlainStack(nn.Module):
+    """`distgnn.nn.stacks.Stack` of DGL's layers: the same order of layers, the same names of parameters."""
+
+    def __init__(self, config: ModelConfig, sizes: GraphSizes, in_feats: int | None = None):
+        super().__init__()
+        self.config, self.sizes = config, sizes
+        jumps = config.jump != "none"
+        hidden = config.num_layers - (not jumps)
+        widths = [in_feats or sizes.num_feats] + [config.hidden_feats] * hidden + [sizes.num_classes] * (not jumps)
+        last = len(widths) - 2 if not jumps else -1
+        self.convs = nn.ModuleList(self.make_conv(*pair, layer == last) for layer, pair in enumerate(pairwise(widths)))
+        self.norms = _norms(config, hidden)
+        self.drop = nn.Dropout(config.dropout)
+        if jumps:
+            self.read = nn.Linear(config.hidden_feats * (hidden if config.jump == "cat" else 1), sizes.num_classes)
+
+    def make_conv(self, in_feats: int, out_feats: int, last: bool) -> nn.Module:
+        """One convolution of DGL."""
+        name, heads = self.config.name, self.config.num_heads
+        layers = _dgl_layers()
+        width = out_feats if last or name not in ATTENTION_MODELS else out_feats // heads
+        if name == "sage":
+            return layers.SAGEConv(in_feats, out_feats, "mean")
+        if name == "gcn":
+            return layers.GraphConv(in_feats, out_feats, allow_zero_in_degree=True)
+        if name == "gin":
+            return layers.GINConv(_two_layers(in_feats, out_feats), "sum", learn_eps=True)
+        if name == "gat":
+            return layers.GATConv(in_feats, width, heads, allow_zero_in_degree=True)
+        if name == "gatv2":
+            return layers.GATv2Conv(in_feats, width, heads, allow_zero_in_degree=True)
+        if name == "edgegat":
+            options = {"residual": False, "allow_zero_in_degree": True}
+            return layers.EdgeGATConv(in_feats, self.sizes.num_edge_feats, width, heads, **options)
+        conv = nn.Module()
+        conv.encoder = nn.Linear(self.sizes.num_edge_feats, in_feats)
+        conv.conv = layers.GINEConv(_two_layers(in_feats, out_feats), learn_eps=True)
+        return conv
+
+    def convolve(self, graph, conv: nn.Module, feats: torch.Tensor, last: bool) -> torch.Tensor:
+        """One convolution of the whole graph."""
+        name, weight = self.config.name, _weight(self.config, graph, feats.dtype)
+        if name in ("sage", "gcn"):
+            return conv(graph, feats, edge_weight=weight)
+        if name == "gin":
+            return conv(graph, feats, edge_weight=None if weight is None else weight[:, None])
+        if name == "gine":
+            return conv.conv(graph, feats, conv.encoder(graph.edata["feat"].to(feats)))
+        if name == "edgegat":
+            out = conv(graph, feats, graph.edata["feat"].to(feats))
+        else:
+            out = conv(graph, feats, **({"edge_weight": weight} if name == "gat" else {}))
+        return out.mean(1) if last else out.flatten(1)
+
+    def forward(self, graph, feats: torch.Tensor) -> torch.Tensor:
+        hidden = []
+        for layer, conv in enumerate(self.convs):
+            if self.config.jump == "none" and layer == len(self.convs) - 1:
+                return self.convolve(graph, conv, feats, last=True)
+            out = self.convolve(graph, conv, feats, last=False)
+            out = self.drop(torch.relu(out if self.norms is None else self.norms[layer](out)))
+            feats = out + feats if self.config.residual and out.shape == feats.shape else out
+            hidden.append(feats)
+        return self.read(torch.cat(hidden, 1) if self.config.jump == "cat" else torch.stack(hidden).amax(0))
+
+
+class PlainRGCN(PlainStack):
+    """`distgnn.nn.RGCN` of DGL's RelGraphConv."""
+
+    def __init__(self, config: ModelConfig, sizes: GraphSizes):
+        super().__init__(config, sizes, config.hidden_feats)
+        self.inputs = nn.Module()
+        count = max(sizes.num_node_types, 1)
+        self.inputs.types = nn.ModuleList(nn.Linear(sizes.num_feats, config.hidden_feats) for _ in range(count))
+
+    def make_conv(self, in_feats: int, out_feats: int, last: bool) -> nn.Module:
+        bases = self.config.num_bases
+        options = {"regularizer": "basis", "num_bases": bases} if bases else {}
+        return _dgl_layers().RelGraphConv(in_feats, out_feats, self.sizes.num_relations, **options)
+
+    def convolve(self, graph, conv: nn.Module, feats: torch.Tensor, last: bool) -> torch.Tensor:
+        relations = graph.edata["etype"].long()
+        group = graph.edges()[1] * self.sizes.num_relations + relations
+        counts = torch.bincount(group, minlength=graph.num_nodes() * self.sizes.num_relations)
+        return conv(graph, feats, relations, norm=(1 / counts[group].to(feats))[:, None])
+
+    def forward(self, graph, feats: torch.Tensor) -> torch.Tensor:
+        layers = self.inputs.types
+        types = graph.ndata["ntype"] if len(layers) > 1 else torch.zeros(len(feats), dtype=torch.long)
+        rows = torch.stack([layer(feats) for layer in layers])[types, torch.arange(len(feats))]
+        return super().forward(graph, torch.relu(rows))
+
+
+class PlainGCN2(nn.Module):
+    """`distgnn.nn.GCN2` of DGL's GCN2Conv."""
+
+    def __init__(self, config: ModelConfig, sizes: GraphSizes):
+        super().__init__()
+        self.config, width = config, config.hidden_feats
+        self.first, self.last = nn.Linear(sizes.num_feats, width), nn.Linear(width, sizes.num_classes)
+        options = {"alpha": 0.1, "lambda_": 0.5, "allow_zero_in_degree": True}
+        conv = _dgl_layers().GCN2Conv
+        self.convs = nn.ModuleList(conv(width, layer + 1, **options) for layer in range(config.num_layers))
+        self.norms = _norms(config, config.num_layers)
+        self.drop = nn.Dropout(config.dropout)
+
+    def forward(self, graph, feats: torch.Tensor) -> torch.Tensor:
+        weight = _weight(self.config, graph, feats.dtype)
+        rows = initial = self.drop(torch.relu(self.first(feats)))
+        for layer, conv in enumerate(self.convs):
+            rows = conv(graph, rows, initial, edge_weight=weight)
+            rows = self.drop(torch.relu(rows if self.norms is None else self.norms[layer](rows)))
+        return self.last(rows)
+
+
+class PlainAPPNP(nn.Module):
+    """`distgnn.nn.APPNP` with DGL's APPNPConv."""
+
+    def __init__(self, config: ModelConfig, sizes: GraphSizes):
+        super().__init__()
+        self.config = config
+        widths = [sizes.num_feats] + [config.hidden_feats] * (config.num_layers - 1) + [sizes.num_classes]
+        self.linears = nn.ModuleList(nn.Linear(*pair) for pair in pairwise(widths))
+        self.norms = _norms(config, config.num_layers - 1)
+        self.drop = nn.Dropout(config.dropout)
+        self.conv = _dgl_layers().APPNPConv(k=10, alpha=0.1)
+
+    def forward(self, graph, feats: torch.Tensor) -> torch.Tensor:
+        for layer, linear in enumerate(self.linears[:-1]):
+            feats = linear(feats)
+            feats = self.drop(torch.relu(feats if self.norms is None else self.norms[layer](feats)))
+        feats, weight = self.linears[-1](feats), _weight(self.config, graph, feats.dtype)
+        if weight is None and feats.dtype != torch.float32:  # DGL makes weights of float32, whatever the rows are
+            weight = torch.ones(graph.num_edges(), dtype=feats.dtype)
+        return self.conv(graph, feats, edge_weight=weight)
+
+
+def _dgl_layers():
+    import_dgl()
+    import dgl.nn
+
+    return dgl.nn
+
+
+def _two_layers(in_feats: int, out_feats: int) -> nn.Sequential:
+    return nn.Sequential(nn.Linear(in_feats, out_feats), nn.ReLU(), nn.Linear(out_feats, out_feats))
+
+
+def _norms(config: ModelConfig, count: int) -> nn.ModuleList | None:
+    if config.norm == "none":
+        return None
+    if config.norm == "pair":
+        return nn.ModuleList(PairNorm() for _ in range(count))
+    makers = {"layer": nn.LayerNorm, "batch": nn.BatchNorm1d, "graph": GraphNorm}
+    return nn.ModuleList(makers[config.norm](config.hidden_feats) for _ in range(count))
+
+
+def _weight(config: ModelConfig, graph, dtype: torch.dtype) -> torch.Tensor | None:
+    return graph.edata["weight"].to(dtype) if config.weighted else None

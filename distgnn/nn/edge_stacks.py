@@ -1,0 +1,61 @@
+"""Stacks whose messages use the features of arcs, `graph.edata["feat"]` [A, De]."""
+
+import torch
+from torch import nn
+
+from distgnn.nn.edge_gat_conv import EdgeGATConv
+from distgnn.nn.gine_conv import GINEConv
+from distgnn.nn.stacks import GAT, Stack
+
+
+class EncodedGINE(nn.Module):
+    """GINEConv whose edge features are first brought to the width of the rows by a linear layer of its own.
+
+    Shape: [O, in_feats] and edge features [A, De] to [O, out_feats].
+    """
+
+    def __init__(self, in_feats: int, out_feats: int, num_edge_feats: int):
+        super().__init__()
+        self.encoder = nn.Linear(num_edge_feats, in_feats)
+        func = nn.Sequential(nn.Linear(in_feats, out_feats), nn.ReLU(), nn.Linear(out_feats, out_feats))
+        self.conv = GINEConv(func, learn_eps=True)
+
+    def forward(self, graph, rows: torch.Tensor, edge_feats: torch.Tensor) -> torch.Tensor:
+        return self.conv(graph, rows, self.encoder(edge_feats))
+
+
+class GINE(Stack):
+    """A stack of GINEConv, each with a linear encoder of edge features, a learned eps and two linear layers.
+
+    Args: as `Stack`, without weighted; num_edge_feats: De.
+    """
+
+    def __init__(self, *sizes: int, num_edge_feats: int, **options):
+        self.num_edge_feats = num_edge_feats
+        super().__init__(*sizes, **options)
+
+    def make_conv(self, in_feats: int, out_feats: int, last: bool) -> nn.Module:
+        return EncodedGINE(in_feats, out_feats, self.num_edge_feats)
+
+    def convolve(self, graph, conv: nn.Module, feats: torch.Tensor, last: bool) -> torch.Tensor:
+        return conv(graph, feats, graph.edata["feat"])
+
+
+class EdgeGAT(GAT):
+    """A stack of EdgeGATConv without its residual; heads stand side by side and are averaged in the last layer.
+
+    Args: as `GAT`, without weighted; num_edge_feats: De.
+    """
+
+    def __init__(self, *sizes: int, num_edge_feats: int, **options):
+        self.num_edge_feats = num_edge_feats
+        super().__init__(*sizes, **options)
+
+    def make_conv(self, in_feats: int, out_feats: int, last: bool) -> nn.Module:
+        width = out_feats if last else out_feats // self.num_heads
+        options = {"attn_drop": self.attn_drop, "residual": False, "allow_zero_in_degree": True}
+        return EdgeGATConv(in_feats, self.num_edge_feats, width, self.num_heads, **options)
+
+    def convolve(self, graph, conv: nn.Module, feats: torch.Tensor, last: bool) -> torch.Tensor:
+        out = conv(graph, feats, graph.edata["feat"])
+        return out.mean(1) if last else out.flatten(1)

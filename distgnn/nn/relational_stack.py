@@ -1,0 +1,44 @@
+"""R-GCN on vertices and arcs of several types."""
+
+import torch
+from torch import nn
+
+from distgnn.nn.rel_graph_conv import RelGraphConv
+from distgnn.nn.relation_norm import relation_norm
+from distgnn.nn.stacks import Stack
+from distgnn.nn.typed_input import TypedInput
+
+
+class RGCN(Stack):
+    """A linear layer per vertex type and ReLU; then a stack of RelGraphConv, each relation averaged on its own.
+
+    Args: as `Stack`, without weighted; num_relations: of `graph.edata["etype"]`; num_node_types: of
+        `graph.ndata["ntype"]`, 0 or 1 where vertices have no types; num_bases: share weights between relations
+        (0: a matrix for each).
+
+    Source: Schlichtkrull et al., ESWC'18.
+    """
+
+    def __init__(
+        self,
+        in_feats: int,
+        hidden_feats: int,
+        *sizes: int,
+        num_relations: int,
+        num_node_types: int = 0,
+        num_bases: int = 0,
+        **options,
+    ):
+        self.num_relations, self.num_bases = num_relations, num_bases
+        super().__init__(hidden_feats, hidden_feats, *sizes, **options)
+        self.inputs = TypedInput(in_feats, hidden_feats, max(num_node_types, 1))
+
+    def make_conv(self, in_feats: int, out_feats: int, last: bool) -> nn.Module:
+        bases = {"regularizer": "basis", "num_bases": self.num_bases} if self.num_bases else {}
+        return RelGraphConv(in_feats, out_feats, self.num_relations, **bases)
+
+    def convolve(self, graph, conv: nn.Module, feats: torch.Tensor, last: bool) -> torch.Tensor:
+        return conv(graph, feats, graph.edata["etype"], relation_norm(graph))
+
+    def forward(self, graph, feats: torch.Tensor) -> torch.Tensor:
+        return super().forward(graph, torch.relu(self.inputs(feats, graph.node_types)))
