@@ -11,7 +11,7 @@ import traceback
 import typer
 
 from distgnn import __version__
-from distgnn.cli import bench, bench_kernels, check, download, info, partition, predict, train
+from distgnn.cli import bench, bench_kernels, check, correct_smooth, download, info, partition, predict, train
 from distgnn.errors import DistGNNError
 from distgnn.launch import RANK_VARIABLES, quiet_threads, under_mpi
 
@@ -23,7 +23,7 @@ app = typer.Typer(
     add_completion=False,
     no_args_is_help=True,
 )
-for command in (partition, train, predict, info, bench, bench_kernels, check, download):
+for command in (partition, train, predict, correct_smooth, info, bench, bench_kernels, check, download):
     command.register(app)
 
 

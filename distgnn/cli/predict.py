@@ -21,39 +21,48 @@ def predict(
     quiet: bool = typer.Option(False, help="Print nothing."),
 ) -> None:
     """Predict every vertex with the best weights of a run."""
-    from distgnn.cli.ranks import checked_together, run_on_ranks
+    from distgnn.cli.ranks import run_on_ranks
+    from distgnn.train import write_predictions
+
+    settings, manifest = check_request(run, parts, out, overwrite)
+    code = run_on_ranks(sys.argv[1:], manifest["num_parts"], threads)
+    if code is not None:
+        raise typer.Exit(code)
+    graph, logits = best_logits(run, settings, parts)
+    write_predictions(graph, logits, out, classes)
+    if graph.rank == 0 and not quiet:
+        kind = "classes" if classes else "logits"
+        print_table("Predicted", [(kind, out), ("vertices", f"{manifest['num_nodes']:,}")])
+
+
+def check_request(run: str, parts: str, out: str | None, overwrite: bool) -> tuple[dict, dict]:
+    """The run's settings and the partition's manifest; raises what can be refused before ranks are started."""
+    from distgnn.cli.ranks import checked_together
     from distgnn.errors import InputError
     from distgnn.partition import read_manifest
     from distgnn.train.run_folder import exists, read_config
 
     with checked_together():
         settings, manifest = read_config(run), read_manifest(parts)
-        if exists(out) and not overwrite:
+        if out is not None and exists(out) and not overwrite:
             raise InputError(f"{out} exists: choose another --out, or add --overwrite to replace it")
-    code = run_on_ranks(sys.argv[1:], manifest["num_parts"], threads)
-    if code is not None:
-        raise typer.Exit(code)
-    rank = _predict_on_this_rank(run, settings, parts, out, classes)
-    if rank == 0 and not quiet:
-        kind = "classes" if classes else "logits"
-        print_table("Predicted", [(kind, out), ("vertices", f"{manifest['num_nodes']:,}")])
+    return settings, manifest
 
 
-def _predict_on_this_rank(run: str, settings: dict, parts: str, out: str, classes: bool) -> int:
+def best_logits(run: str, settings: dict, parts: str):
+    """This rank's graph, and the logits of its owned rows [O, C] with the run's best weights. Collective: yes."""
     import torch
 
     from distgnn.comm import raise_together
     from distgnn.load import load
-    from distgnn.nn import build_model
-    from distgnn.train import load_best, write_predictions
+    from distgnn.nn import model_for
+    from distgnn.train import load_best
     from distgnn.train.run_folder import model_config
 
     graph = load(parts, dtype=settings["run"]["dtype"])
     with raise_together(graph.comm):
-        network = build_model(model_config(run, settings), graph.num_feats, graph.num_classes).to(graph.dtype)
+        network = model_for(model_config(run, settings), graph).to(graph.dtype)
         load_best(run, network)
     network.eval()
     with torch.no_grad():
-        logits = network(graph, graph.feats)
-    write_predictions(graph, logits, out, classes)
-    return graph.rank
+        return graph, network(graph, graph.feats)

@@ -8,11 +8,12 @@ import importlib
 _PLACES = {
     "TrainResult": "distgnn.train.trainer",
     "Trainer": "distgnn.train.trainer",
+    "correct_and_smooth": "distgnn.train.correct_smooth",
     "load_best": "distgnn.train.weights",
     "write_predictions": "distgnn.train.predict",
 }
 
-__all__ = ["TrainResult", "Trainer", "load_best", "write_predictions"]
+__all__ = ["TrainResult", "Trainer", "correct_and_smooth", "load_best", "write_predictions"]
 
 
 def __getattr__(name: str):

@@ -1,0 +1,65 @@
+"""`distgnn correct-smooth`: post-process a run's predictions with the training labels and the graph."""
+
+import json
+import sys
+
+import typer
+
+from distgnn.cli.display import human_share, print_table
+
+SPLITS = ("train", "valid", "test")
+
+
+def register(app: typer.Typer) -> None:
+    app.command(name="correct-smooth")(correct_smooth)
+
+
+def correct_smooth(
+    run: str = typer.Argument(help="Run folder."),
+    parts: str = typer.Argument(help="Partition folder of the same graph, with any number of parts."),
+    out: str | None = typer.Option(None, help="File to write: float32 scores [N, C] as .npy [default: none]."),
+    classes: bool = typer.Option(False, help="Write the class with the largest score of each vertex, int64 [N]."),
+    correction_steps: int = typer.Option(50, help="Steps in which training errors are spread (0: do not correct)."),
+    correction_alpha: float = typer.Option(0.979, help="Share of neighbours in each of them."),
+    smoothing_steps: int = typer.Option(50, help="Steps in which labels are spread (0: do not smooth)."),
+    smoothing_alpha: float = typer.Option(0.756, help="Share of neighbours in each of them."),
+    scale: float | None = typer.Option(None, help="Factor of the spread error [default: by its size at each vertex]."),
+    threads: int | None = typer.Option(None, help="Threads per rank [default: cores / ranks]."),
+    overwrite: bool = typer.Option(False, help="Replace an existing file."),
+    quiet: bool = typer.Option(False, help="Print nothing."),
+    as_json: bool = typer.Option(False, "--json", help="Print the accuracies as JSON instead of a table."),
+) -> None:
+    """Correct and Smooth a run's best predictions (Huang et al., ICLR'21), exactly, on one rank per part."""
+    from distgnn.cli.predict import best_logits, check_request
+    from distgnn.cli.ranks import checked_together, run_on_ranks
+    from distgnn.errors import InputError
+    from distgnn.train import write_predictions
+    from distgnn.train.correct_smooth import CorrectSmoothConfig, correct_and_smooth
+    from distgnn.train.metrics import measure
+
+    config = CorrectSmoothConfig(correction_steps, correction_alpha, smoothing_steps, smoothing_alpha, scale)
+    settings, manifest = check_request(run, parts, out, overwrite)
+    with checked_together():
+        config.check()
+        if manifest["graph"]["multilabel"] or not manifest["graph"]["train"]:
+            raise InputError(f"{parts}: Correct and Smooth needs training vertices with one label each; there are none")
+    code = run_on_ranks(sys.argv[1:], manifest["num_parts"], threads)
+    if code is not None:
+        raise typer.Exit(code)
+    graph, logits = best_logits(run, settings, parts)
+    scores = correct_and_smooth(graph, logits, config)
+    stages = {"before": logits, "after": scores}
+    found = {
+        stage: {split: measure(graph, rows, "accuracy", split) for split in SPLITS} for stage, rows in stages.items()
+    }
+    if out is not None:
+        write_predictions(graph, scores, out, classes)
+    if graph.rank == 0 and as_json:
+        print(json.dumps(found, indent=1))
+    elif graph.rank == 0 and not quiet:
+        rows = [(f"{split} accuracy", _change(found, split)) for split in ("valid", "test")]
+        print_table("Corrected and smoothed", rows + ([("classes" if classes else "scores", out)] if out else []))
+
+
+def _change(found: dict, split: str) -> str:
+    return f"{human_share(found['before'][split])} -> {human_share(found['after'][split])}"

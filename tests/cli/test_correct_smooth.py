@@ -1,0 +1,25 @@
+"""`distgnn correct-smooth` as a user types it."""
+
+import json
+
+import numpy as np
+
+
+def test_scores_and_accuracies(run, parts, refused, graph_folder, tmp_path):
+    words = ["--epochs", 2, "--hidden-feats", 8, "--run-dir", tmp_path / "run", "--quiet"]
+    assert run("train", parts, *words)[0] == 0
+    out = tmp_path / "scores.npy"
+    code, text, err = run("correct-smooth", tmp_path / "run", parts, "--out", out, "--json")
+    assert code == 0, err
+    found, scores = json.loads(text), np.load(out)
+    assert (scores.shape, scores.dtype) == ((40, 3), np.float32)
+    labels, test = np.load(graph_folder / "labels.npy"), np.load(graph_folder / "test.npy")
+    assert found["after"]["test"] == np.mean(scores[test].argmax(1) == labels[test])
+    summary = json.loads((tmp_path / "run" / "summary.json").read_text())
+    assert found["before"]["test"] == summary["test_accuracy"]
+    assert found["after"]["train"] > found["before"]["train"]  # training labels are given
+    code, text, err = run("correct-smooth", tmp_path / "run", parts)
+    assert code == 0 and "->" in text, err
+    refused("correct-smooth", tmp_path / "run", parts, "--out", out, says="exists: choose another --out")
+    refused("correct-smooth", tmp_path / "run", parts, "--smoothing-alpha", 2, says="smoothing_alpha is 2.0")
+    refused("correct-smooth", tmp_path / "nowhere", parts, says="is not a run folder")
