@@ -4,6 +4,7 @@ ogbn_arxiv/
     raw/    edge.csv.gz  num-node-list.csv.gz  num-edge-list.csv.gz  node-label.csv.gz
             node-feat.csv.gz | edge-feat.csv.gz (proteins)             node_year.csv.gz and such are not needed
     split/time/  train.csv.gz  valid.csv.gz  test.csv.gz
+ogbn_mag/             several types of vertices and edges: see ogb_hetero.py
 ogbn_papers100M/raw/  data.npz (edge_index, num_nodes_list, node_feat, …)  node-label.npz (node_label, NaN = none)
 """
 
@@ -15,6 +16,7 @@ import numpy as np
 from distgnn.datasets.array_files import read_npz
 from distgnn.datasets.folder import tidy_labels
 from distgnn.datasets.graph_data import SPLITS, GraphData
+from distgnn.datasets.ogb_hetero import read_typed_splits, read_typed_text
 from distgnn.datasets.text_table import read_table
 from distgnn.errors import GraphFormatError, InputError
 
@@ -28,6 +30,7 @@ class OgbLayout:
     classes: int
     split: str
     multilabel: bool = False
+    typed: bool = False
 
 
 # Products and proteins hold each undirected edge once (OGB's loader adds the inverse).
@@ -35,6 +38,7 @@ LAYOUTS = {
     "arxiv": OgbLayout("ogbn-arxiv", True, 40, "time"),
     "products": OgbLayout("ogbn-products", False, 47, "sales_ranking"),
     "proteins": OgbLayout("ogbn-proteins", False, 112, "species", multilabel=True),
+    "mag": OgbLayout("ogbn-mag", True, 349, "time", typed=True),
     "papers100M": OgbLayout("ogbn-papers100M", True, 172, "time"),
 }
 
@@ -61,7 +65,10 @@ def read_ogb(folder: Path) -> GraphData:
     """
     layout = find_layout(folder)
     raw = folder / "raw"
-    graph = _read_binary(raw, layout) if (raw / "data.npz").is_file() else _read_text(raw, layout)
+    if layout.typed:
+        graph = read_typed_text(raw, layout.name, layout.directed)
+    else:
+        graph = _read_binary(raw, layout) if (raw / "data.npz").is_file() else _read_text(raw, layout)
     if layout.multilabel and graph.labels.shape != (graph.num_nodes, layout.classes):
         graph.fail("labels", f"expected {layout.classes} labels per vertex, found shape {list(graph.labels.shape)}")
     if not layout.multilabel:
@@ -133,6 +140,9 @@ def _read_splits(folder: Path, layout: OgbLayout, graph: GraphData) -> None:
     place = folder / "split" / layout.split
     if not place.is_dir():
         raise InputError(f"{place}: no such folder; the download of {layout.name} is not complete")
+    if layout.typed:
+        read_typed_splits(place, folder / "raw", graph)
+        return
     for name in SPLITS:
         graph.files[name] = place / f"{name}.csv.gz"
         setattr(graph, name, read_table(graph.files[name], np.int64, columns=1).reshape(-1))

@@ -19,7 +19,7 @@ def download(name: str, data_root: str | Path | None = None) -> Path:
     """Download and unpack a graph below the data root, if it is not there yet.
 
     Args:
-        name: `ogbn-arxiv`, `ogbn-products`, `ogbn-proteins` or `ogbn-papers100M` (57 GB).
+        name: `ogbn-arxiv`, `ogbn-products`, `ogbn-proteins`, `ogbn-mag` or `ogbn-papers100M` (57 GB).
         data_root: the environment's DISTGNN_DATA, or `data`, if not given.
     Returns: the folder.
     Raises: InputError for an unknown name, without the `ogb` extra or without a network.

@@ -12,6 +12,7 @@ NAMED = {
     "ogbn-arxiv": "ogbn_arxiv",
     "ogbn-products": "ogbn_products",
     "ogbn-proteins": "ogbn_proteins",
+    "ogbn-mag": "ogbn_mag",
     "ogbn-papers100M": "ogbn_papers100M",
     "reddit": "reddit",
 }
@@ -27,7 +28,7 @@ def load_graph(source: str, data_root: str | Path | None = None, seed: int = 0) 
 
     Args:
         source: a path (plain graph folder, OGB folder, Reddit folder), a name (`ogbn-arxiv`, `ogbn-products`,
-            `ogbn-proteins`, `ogbn-papers100M`, `reddit`, or any graph folder below the data root), or
+            `ogbn-proteins`, `ogbn-mag`, `ogbn-papers100M`, `reddit`, or any graph folder below the data root), or
             `rmat:key=value,...` or `communities:key=value,...`.
         data_root: where named graphs lie; the environment's DISTGNN_DATA, or `data`, if not given.
         seed: for generators whose text names no seed.

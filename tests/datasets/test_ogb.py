@@ -129,7 +129,7 @@ def test_incomplete_downloads_are_named(ogb_folder):
     with pytest.raises(InputError, match=r"edge\.csv\.gz: no such file"):
         load_graph(str(folder))
     with pytest.raises(InputError, match="only ogbn_arxiv"):
-        load_graph(str(folder.rename(folder.with_name("ogbn_mag"))))
+        load_graph(str(folder.rename(folder.with_name("ogbn_unknown"))))
 
 
 @pytest.mark.slow

@@ -1,0 +1,104 @@
+"""ogbn-mag's layout: several types of vertices and edges become one vertex set with relations."""
+
+import gzip
+
+import numpy as np
+import pytest
+
+from distgnn.datasets import load_graph
+from distgnn.errors import GraphFormatError, InputError
+
+from .conftest import write_csv
+
+SIZES = {"author": 3, "field_of_study": 2, "institution": 1, "paper": 4}
+FIRST = {"author": 0, "field_of_study": 3, "institution": 5, "paper": 6}
+EDGES = {
+    ("author", "affiliated_with", "institution"): [[0, 0], [2, 0]],
+    ("author", "writes", "paper"): [[0, 1], [1, 1], [2, 3]],
+    ("paper", "cites", "paper"): [[0, 1], [1, 0], [3, 2]],
+    ("paper", "has_topic", "field_of_study"): [[0, 1], [2, 0]],
+}
+FEATS = np.arange(8).reshape(4, 2) / 4
+
+
+def write_words(path, *rows) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(gzip.compress("\n".join(",".join(map(str, row)) for row in rows).encode() + b"\n"))
+
+
+@pytest.fixture
+def mag(tmp_path):
+    """A small folder of ogbn-mag's layout, with its types not in order."""
+    folder = tmp_path / "ogbn_mag"
+    raw, split = folder / "raw", folder / "split" / "time"
+    names = ["paper", "author", "institution", "field_of_study"]
+    only_papers = [name == "paper" for name in names]
+    write_words(raw / "num-node-dict.csv.gz", names, [SIZES[name] for name in names])
+    write_words(raw / "nodetype-has-label.csv.gz", names, only_papers)
+    write_words(raw / "triplet-type-list.csv.gz", *reversed(EDGES))
+    for triplet, edges in EDGES.items():
+        place = raw / "relations" / "___".join(triplet)
+        write_csv(place / "edge.csv.gz", edges)
+        write_csv(place / "num-edge-list.csv.gz", [len(edges)])
+    write_csv(raw / "node-feat" / "paper" / "node-feat.csv.gz", FEATS)
+    write_csv(raw / "node-label" / "paper" / "node-label.csv.gz", [5, 348, 0, 7])
+    write_words(split / "nodetype-has-split.csv.gz", names, only_papers)
+    for part, ids in {"train": [0, 3], "valid": [1], "test": [2]}.items():
+        write_csv(split / "paper" / f"{part}.csv.gz", ids)
+    return folder
+
+
+def test_types_become_one_vertex_set(mag):
+    graph = load_graph("ogbn-mag", mag.parent)
+    assert (graph.num_nodes, graph.directed, graph.num_classes) == (10, True, 349)
+    assert graph.node_type_names == tuple(SIZES)
+    assert graph.node_types.tolist() == [0, 0, 0, 1, 1, 2, 3, 3, 3, 3]
+    assert graph.edge_type_names == tuple("___".join(triplet) for triplet in EDGES)
+    expected = [[FIRST[h] + u, FIRST[t] + v] for (h, _, t), edges in EDGES.items() for u, v in edges]
+    assert graph.edges.tolist() == expected
+    assert graph.edge_types.tolist() == [0] * 2 + [1] * 3 + [2] * 3 + [3] * 2
+    assert graph.labels.tolist() == [-1] * 6 + [5, 348, 0, 7]
+    assert not graph.feats[:6].any() and np.array_equal(graph.feats[6:], FEATS)
+    assert [graph.train.tolist(), graph.valid.tolist(), graph.test.tolist()] == [[6, 9], [7], [8]]
+
+
+def test_both_directions_keep_reciprocal_edges_and_add_inverse_relations(mag):
+    graph = load_graph(str(mag))
+    assert graph.edge_list("both").num_arcs == 20
+    whole = graph.to_dgl(graph.edge_list("both"))
+    sources, targets = (column.tolist() for column in whole.edges())
+    arcs = set(zip(sources, targets, whole.edata["etype"].tolist(), strict=True))
+    assert {(6, 7, 2), (7, 6, 6), (7, 6, 2), (6, 7, 6), (0, 7, 1), (7, 0, 5)} <= arcs
+
+
+@pytest.mark.parametrize(
+    ("name", "rows", "message"),
+    [
+        ("raw/num-node-dict.csv.gz", [["paper", "author"], [4, "x"]], "names of vertex types and one line of counts"),
+        ("raw/triplet-type-list.csv.gz", [["author", "writes"]], "expected 3 words on every line"),
+        ("raw/triplet-type-list.csv.gz", [["poet", "writes", "paper"]], "'poet' is no vertex type"),
+        (
+            "raw/relations/author___writes___paper/edge.csv.gz",
+            [[0, 1], [3, 1], [2, 3]],
+            "row 1 holds 3, which is no author",
+        ),
+        ("raw/relations/author___writes___paper/num-edge-list.csv.gz", [[3], [4]], "expected one number, found 2"),
+        ("raw/node-feat/author/node-feat.csv.gz", [[1], [2], [3]], "one width only"),
+        ("split/time/nodetype-has-split.csv.gz", [["paper"]], "one line of True and False"),
+    ],
+)
+def test_what_is_wrong_is_named(mag, name, rows, message):
+    write_words(mag / name, *rows)
+    with pytest.raises(GraphFormatError, match=message) as caught:
+        load_graph(str(mag))
+    assert name.rsplit("/", 1)[1] in str(caught.value)
+
+
+def test_what_is_missing_or_cut_off_is_named(mag):
+    path = mag / "raw" / "num-node-dict.csv.gz"
+    path.write_bytes(path.read_bytes()[:-9])
+    with pytest.raises(GraphFormatError, match="num-node-dict"):
+        load_graph(str(mag))
+    path.unlink()
+    with pytest.raises(InputError, match=r"num-node-dict.csv.gz: no such file"):
+        load_graph(str(mag))
