@@ -150,6 +150,7 @@ class TrainConfig:
         seed: of weights and dropout masks.
         run_dir: run folder to write (None: nothing is written).
         overwrite: replace an existing run folder.
+        trace: write a timeline of each rank into the run folder.
     """
 
     epochs: int = 200
@@ -162,6 +163,7 @@ class TrainConfig:
     seed: int = 0
     run_dir: str | None = None
     overwrite: bool = False
+    trace: bool = False
 
     def check(self) -> None:
         """Raise InputError for the first setting that makes no sense."""

@@ -66,6 +66,7 @@ def train(
     run_dir: str | None = typer.Option(None, help="Run folder to write [default: runs/NAME-MODEL-TIME]."),
     overwrite: bool = typer.Option(False, help="Replace an existing run folder."),
     threads: int | None = typer.Option(None, help="Threads per rank [default: cores / ranks]."),
+    trace: bool = typer.Option(False, help="Write a timeline per rank (Chrome, Perfetto) into the run folder."),
     debug: bool = typer.Option(False, help="Ranks agree on each exchange before it starts."),
     quiet: bool = typer.Option(False, help="No progress and no table."),
     as_json: bool = typer.Option(False, "--json", help="Print the summary as JSON instead of a table."),
@@ -85,6 +86,7 @@ def train(
         seed=seed,
         run_dir=run_dir,
         overwrite=overwrite,
+        trace=trace,
     )
     if preset is not None:
         check_choice("preset", preset, ("distgnn",))

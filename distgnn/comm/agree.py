@@ -2,7 +2,6 @@
 
 from contextlib import contextmanager
 
-import numpy as np
 from mpi4py import MPI
 
 from distgnn.errors import DistGNNError, RunError, on_all_ranks
@@ -52,13 +51,6 @@ def check_same(comm: MPI.Comm, values: dict[str, object], advice: str) -> None:
             rank = next(rank for rank, value in enumerate(everywhere) if value != everywhere[0])
             values = f"rank 0 has {everywhere[0]}, rank {rank} has {everywhere[rank]}"
             raise on_all_ranks(RunError(f"ranks differ in {name}: {values}: {advice}"))
-
-
-def sum_over_ranks(comm: MPI.Comm, values: np.ndarray) -> np.ndarray:
-    """The sum of equally shaped arrays over all ranks, the same bits on each. Collective: yes."""
-    total = np.empty_like(values)
-    comm.Allreduce(values, total)
-    return total
 
 
 def _columns(rows: list[dict]) -> dict[str, list]:

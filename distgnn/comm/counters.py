@@ -7,12 +7,19 @@ from dataclasses import asdict, dataclass, replace
 
 @dataclass
 class Counters:
-    """Running totals since the start of the process, of one rank."""
+    """Running totals since the start of the process, of one rank.
+
+    `trace`, where it is set, hears of every timed block: it is called with (name, start, end), seconds of
+    `time.perf_counter`.
+    """
 
     sent_bytes: int = 0
     wait_seconds: float = 0.0
     pack_seconds: float = 0.0
     aggregate_seconds: float = 0.0
+    all_reduce_seconds: float = 0.0
+
+    trace = None  # no field: totals are copied and subtracted, this is not
 
     @contextmanager
     def timing(self, name: str):
@@ -21,7 +28,10 @@ class Counters:
         try:
             yield
         finally:
-            setattr(self, name, getattr(self, name) + time.perf_counter() - started)
+            ended = time.perf_counter()
+            setattr(self, name, getattr(self, name) + ended - started)
+            if self.trace is not None:
+                self.trace(name.removesuffix("_seconds"), started, ended)
 
     def copy(self) -> "Counters":
         """The totals of now."""

@@ -1,14 +1,20 @@
-"""Parameters and gradients over ranks: one broadcast at the start, one summed buffer per step."""
+"""Parameters and gradients over ranks: one broadcast at the start, one summed buffer per step.
+
+The buffer is cut into buckets of whole parameters. A bucket's sum over ranks starts as soon as its last gradient is
+there, while the backward pass goes on: the last layers' gradients travel behind the first layers' backward pass.
+"""
 
 import numpy as np
 import torch
 from torch import nn
 
-from distgnn.comm import sum_over_ranks
+from distgnn.comm import Counters, start_sum_over_ranks, wait_for_all
+
+BUCKET_NUMBERS = 2**16  # a bucket is closed when it has so many: a message worth its latency
 
 
 class GradientBuffer:
-    """All gradients of a model in one flat buffer, summed over ranks in one message.
+    """All gradients of a model in flat buffers, summed over ranks bucket by bucket.
 
     Every parameter's `.grad` is a view of the buffer, so nothing is packed or unpacked.
 
@@ -16,44 +22,77 @@ class GradientBuffer:
 
     Args:
         model: with the same parameters, in the same order, on every rank.
-        comm: communicator of the graph.
+        comm: communicator of the graph; duplicated, so that sums may start between other collective calls.
+        counters: where the time spent in `sum` is counted.
+        overlap: start a bucket's sum behind the backward pass. The same messages are summed in the same order with
+            and without, so the bits are the same.
+
+    Notes:
+        Buckets start in one order on every rank, the last parameters first: a bucket waits for those before it.
     """
 
-    def __init__(self, model: nn.Module, comm):
-        self.comm = comm
+    def __init__(self, model: nn.Module, comm, counters: Counters | None = None, overlap: bool = True):
+        self.comm = comm.Dup() if comm.size > 1 else comm
+        self.counters = counters or Counters()
         self.parameters = [parameter for parameter in model.parameters() if parameter.requires_grad]
-        self._groups = [_Group(same) for same in _by_dtype(self.parameters)]
+        buffers = [_FlatBuffer(same) for same in _by_dtype(self.parameters)]
+        self._buckets = [bucket for buffer in buffers for bucket in buffer.buckets]
+        self._bucket_of = {id(p): bucket for bucket in self._buckets for p in bucket.parameters}
+        self._requests: list = []
+        self._armed, self._started = False, 0
         for tensor in [*model.parameters(), *model.buffers()]:
             values = tensor.detach().contiguous().numpy().copy()
             comm.Bcast(values, root=0)
             with torch.no_grad():
                 tensor.copy_(torch.from_numpy(values))
+        if overlap and comm.size > 1:
+            for parameter in self.parameters:
+                parameter.register_post_accumulate_grad_hook(self._gradient_is_there)
 
     def zero(self) -> None:
         """Before the backward pass: gradients to zero, in place."""
-        for group in self._groups:
-            group.reset()
+        for bucket in self._buckets:
+            bucket.reset()
+        self._armed = True
 
     def sum(self) -> None:
         """After the backward pass: each gradient becomes its sum over ranks, the same bits on each."""
-        if self.comm.size > 1:
-            for group in self._groups:
-                group.gather_strays()
-                group.flat[:] = sum_over_ranks(self.comm, group.flat)
+        if self.comm.size == 1:
+            return
+        with self.counters.timing("all_reduce_seconds"):
+            while self._started < len(self._buckets):
+                self._start_next()
+            wait_for_all(self._requests)
+            self._requests = []
+        self._armed, self._started = False, 0
+
+    def _gradient_is_there(self, parameter: nn.Parameter) -> None:
+        if not self._armed:  # a backward pass of another trainer
+            return
+        bucket = self._bucket_of[id(parameter)]
+        bucket.num_missing -= 1
+        while self._started < len(self._buckets) and self._buckets[self._started].num_missing <= 0:
+            self._start_next()
+
+    def _start_next(self) -> None:
+        bucket = self._buckets[self._started]
+        bucket.gather_strays()
+        self._requests.append(start_sum_over_ranks(self.comm, bucket.flat))
+        self._started += 1
 
 
-class _Group:
-    """The parameters of one dtype."""
+class _Bucket:
+    """Neighbouring parameters of one dtype and their gradients."""
 
-    def __init__(self, parameters: list[nn.Parameter]):
-        self.parameters = parameters
-        self.flat = np.zeros(sum(p.numel() for p in parameters), parameters[0].detach().numpy().dtype)
+    def __init__(self, parameters: list[nn.Parameter], flat: np.ndarray):
+        self.parameters, self.flat = parameters, flat
         ends = np.cumsum([p.numel() for p in parameters])
-        views = zip(parameters, np.split(self.flat, ends[:-1]), strict=True)
+        views = zip(parameters, np.split(flat, ends[:-1]), strict=True)
         self.views = [torch.from_numpy(part).view(p.shape) for p, part in views]
         self.reset()
 
     def reset(self) -> None:
+        self.num_missing = len(self.parameters)
         self.flat[:] = 0
         for parameter, view in zip(self.parameters, self.views, strict=True):
             parameter.grad = view
@@ -64,6 +103,21 @@ class _Group:
             if parameter.grad is not view:
                 view.zero_() if parameter.grad is None else view.copy_(parameter.grad)
                 parameter.grad = view
+
+
+class _FlatBuffer:
+    """The gradients of the parameters of one dtype, the last parameters first, and their buckets."""
+
+    def __init__(self, parameters: list[nn.Parameter]):
+        flat = np.zeros(sum(p.numel() for p in parameters), parameters[0].detach().numpy().dtype)
+        self.buckets: list[_Bucket] = []
+        waiting, first, count = [], 0, 0
+        for parameter in reversed(parameters):
+            waiting.append(parameter)
+            count += parameter.numel()
+            if count >= BUCKET_NUMBERS or parameter is parameters[0]:
+                self.buckets.append(_Bucket(waiting, flat[first : first + count]))
+                waiting, first, count = [], first + count, 0
 
 
 def _by_dtype(parameters: list[nn.Parameter]) -> list[list[nn.Parameter]]:

@@ -11,6 +11,7 @@ import time
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import torch
 from torch import nn
@@ -25,6 +26,7 @@ from distgnn.train.machine import peak_rss_bytes, versions
 from distgnn.train.metrics import evaluate
 from distgnn.train.run_folder import RunFolder
 from distgnn.train.schedule import EarlyStopping, LearningRate
+from distgnn.train.trace import Trace
 from distgnn.train.weights import pack
 
 
@@ -79,7 +81,8 @@ class Trainer:
         self.metric = self.config.metric or ("rocauc" if graph.multilabel else "accuracy")
         self.on_epoch = on_epoch
         graph.seed = self.config.seed
-        self.gradients = GradientBuffer(model, graph.comm)
+        self.gradients = GradientBuffer(model, graph.comm, graph.transport.counters)
+        self.trace = Trace(graph.transport.counters, graph.rank) if self.config.trace else None
         config = self.config
         self.optimizer = Adam(self.gradients.parameters, config.lr, config.weight_decay)
         self.learning_rate = LearningRate(config)
@@ -89,6 +92,8 @@ class Trainer:
 
     def _open_run_folder(self, describe: dict) -> RunFolder | None:
         if self.config.run_dir is None:
+            if self.config.trace:
+                raise on_all_ranks(InputError("a trace is written into the run folder: give run_dir"))
             return None
         settings = {"train": self.config.as_dict() | {"metric": self.metric}} | describe
         folder = None
@@ -137,15 +142,18 @@ class Trainer:
         graph = self.graph
         before, started = graph.transport.counters.copy(), time.perf_counter()
         graph.step = epoch
+        graph.transport.start_step()
         self.model.train()
         self.gradients.zero()
         loss = rank_loss(graph, self.model(graph, graph.feats), rows_of_loss(self.model, graph))
         loss.backward()
         self.gradients.sum()
         self.optimizer.step()
-        seconds = time.perf_counter() - started
-        spent = graph.transport.counters.since(before)
-        record = _over_ranks(graph.comm, epoch, {"loss": loss.item(), "seconds": seconds} | spent)
+        ended = time.perf_counter()
+        if self.trace:
+            self.trace.add_step(epoch, started, ended)
+        spent = graph.transport.counters.since(before) | {"waits": graph.transport.waits}
+        record = _over_ranks(graph.comm, epoch, {"loss": loss.item(), "seconds": ended - started} | spent)
         self.optimizer.lr = self.learning_rate.after(epoch, record["loss"])
         return record
 
@@ -167,6 +175,8 @@ class Trainer:
 
     def _finish(self, summary: dict) -> None:
         with raise_together(self.graph.comm):
+            if self.trace:
+                _writing(self.config.run_dir, lambda: self.trace.write(Path(self.config.run_dir) / "trace"))
             if self.run_folder:
                 _writing(self.run_folder.path, lambda: self.run_folder.finish(summary))
 
@@ -205,8 +215,18 @@ def _over_ranks(comm, epoch: int, mine: dict) -> dict:
         "aggregate_seconds_mean": statistics.fmean(every["aggregate_seconds"]),
         "wait_seconds": max(every["wait_seconds"]),
         "wait_seconds_mean": statistics.fmean(every["wait_seconds"]),
+        "wait_seconds_min": min(every["wait_seconds"]),
+        "all_reduce_seconds": max(every["all_reduce_seconds"]),
         "sent_bytes": sum(every["sent_bytes"]),
+        "exchange_waits": _waits_over_ranks(every["waits"]),
     }
+
+
+def _waits_over_ranks(waits: list[dict[str, float]]) -> dict[str, list[float]]:
+    """Seconds waited for each exchange of the step, [min, mean, max] over ranks; 0 where a rank did not wait."""
+    names = dict.fromkeys(name for rank in waits for name in rank)
+    every = {name: [rank.get(name, 0.0) for rank in waits] for name in names}
+    return {name: [min(times), statistics.fmean(times), max(times)] for name, times in every.items()}
 
 
 def _not_a_number(record: dict) -> RunError:

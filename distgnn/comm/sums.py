@@ -1,0 +1,24 @@
+"""Sums of arrays over ranks, waited for or in the background."""
+
+import numpy as np
+from mpi4py import MPI
+
+
+def sum_over_ranks(comm: MPI.Comm, values: np.ndarray) -> np.ndarray:
+    """The sum of equally shaped arrays over all ranks, the same bits on each. Collective: yes."""
+    total = np.empty_like(values)
+    comm.Allreduce(values, total)
+    return total
+
+
+def start_sum_over_ranks(comm: MPI.Comm, values: np.ndarray) -> MPI.Request:
+    """Start summing `values` over all ranks, in place; leave them alone until `wait_for_all` has returned.
+
+    Collective: yes; every rank starts its sums on `comm` in the same order.
+    """
+    return comm.Iallreduce(MPI.IN_PLACE, values)
+
+
+def wait_for_all(requests: list[MPI.Request]) -> None:
+    """Wait until all requests are complete."""
+    MPI.Request.Waitall(requests)

@@ -1,0 +1,75 @@
+"""A timeline of training steps as Chrome and Perfetto read it: one JSON file per rank.
+
+    RUN/trace/rank-0.json    {"traceEvents": [{"name", "ph": "X", "ts", "dur", "pid": rank, "tid": 0, …}, …]}
+
+Events of a step: aggregate, pack, wait, all_reduce as they were timed, and dense for the time between them. Times are
+microseconds of the wall clock, so that files of several ranks can be laid over each other. Open them at
+https://ui.perfetto.dev (several at once) or chrome://tracing.
+"""
+
+import json
+import time
+from pathlib import Path
+
+
+class Trace:
+    """Collects timed blocks of one rank and writes them.
+
+    Args:
+        counters: of the rank's transport; it tells the trace of every timed block from now on.
+        rank: the process number in the timeline.
+    """
+
+    def __init__(self, counters, rank: int):
+        self.rank = rank
+        self._to_wall_clock = time.time() - time.perf_counter()
+        self._blocks: list[tuple[str, float, float]] = []
+        self._steps: list[tuple[int, float, float]] = []
+        counters.trace = self.add
+
+    def add(self, name: str, started: float, ended: float) -> None:
+        """One timed block, in seconds of `time.perf_counter`."""
+        self._blocks.append((name, started, ended))
+
+    def add_step(self, epoch: int, started: float, ended: float) -> None:
+        """One training step."""
+        self._steps.append((epoch, started, ended))
+
+    def events(self) -> list[dict]:
+        """All events, in Chrome's trace format; what was timed outside of training steps is called evaluation."""
+        blocks = sorted(self._blocks, key=lambda block: block[1])
+        events = [self._event(f"epoch {epoch}", "epoch", *times) for epoch, *times in self._steps]
+        next_block = 0
+        for _, started, ended in self._steps:
+            while next_block < len(blocks) and blocks[next_block][1] < started:
+                events.append(self._event(blocks[next_block][0], "evaluation", *blocks[next_block][1:]))
+                next_block += 1
+            free = started
+            while next_block < len(blocks) and blocks[next_block][1] < ended:
+                name, first, last = blocks[next_block]
+                if first > free:
+                    events.append(self._event("dense", "step", free, first))
+                events.append(self._event(name, "step", first, last))
+                free = max(free, last)
+                next_block += 1
+            if ended > free:
+                events.append(self._event("dense", "step", free, ended))
+        events += [self._event(name, "evaluation", *times) for name, *times in blocks[next_block:]]
+        return events
+
+    def _event(self, name: str, category: str, started: float, ended: float) -> dict:
+        start = 1e6 * (started + self._to_wall_clock)
+        event = {
+            "name": name,
+            "cat": category,
+            "ph": "X",
+            "ts": round(start, 1),
+            "dur": round(1e6 * (ended - started), 1),
+        }
+        return event | {"pid": self.rank, "tid": 0}
+
+    def write(self, folder: Path) -> None:
+        """Write FOLDER/rank-N.json."""
+        folder.mkdir(parents=True, exist_ok=True)
+        name = {"name": "process_name", "ph": "M", "pid": self.rank, "tid": 0, "args": {"name": f"rank {self.rank}"}}
+        (folder / f"rank-{self.rank}.json").write_text(json.dumps({"traceEvents": [name, *self.events()]}))

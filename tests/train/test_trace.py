@@ -1,0 +1,63 @@
+"""The timeline: one file per rank that covers each step without overlaps, and nothing where it is off."""
+
+import json
+from itertools import pairwise
+
+import pytest
+import torch
+from cut_graphs import dist_graph, random_graph
+
+from distgnn.config import ModelConfig, TrainConfig
+from distgnn.errors import InputError
+from distgnn.nn import build_model
+from distgnn.train import Trainer
+
+
+def trainer_of(comm, **settings) -> Trainer:
+    graph = dist_graph(random_graph(1), comm, dtype="float32")
+    torch.manual_seed(0)
+    model = build_model(ModelConfig(hidden_feats=8), graph.num_feats, graph.num_classes)
+    return Trainer(model, graph, TrainConfig(epochs=3, **settings))
+
+
+@pytest.mark.mpi(1, 2)
+def test_a_file_per_rank(comm, tmp_path):
+    folder = comm.bcast(str(tmp_path / "run"))
+    trainer = trainer_of(comm, run_dir=folder, trace=True)
+    trainer.fit()
+    comm.Barrier()
+    with open(f"{folder}/trace/rank-{comm.rank}.json") as file:
+        events = json.load(file)["traceEvents"]
+    assert {event["pid"] for event in events} == {comm.rank}
+    spans = [event for event in events if event["ph"] == "X"]
+    epochs = [event for event in spans if event["cat"] == "epoch"]
+    assert [event["name"] for event in epochs] == ["epoch 0", "epoch 1", "epoch 2"]
+    inside = [event for event in spans if event["cat"] == "step"]
+    expected = {"aggregate", "dense"} | ({"pack", "wait", "all_reduce"} if comm.size > 1 else set())
+    assert {event["name"] for event in inside} == expected
+    covered = sum(event["dur"] for event in inside)
+    assert covered == pytest.approx(sum(event["dur"] for event in epochs), rel=0.01)
+    for one, other in pairwise(inside):
+        assert one["ts"] + one["dur"] <= other["ts"] + 0.5  # rounded to tenths of microseconds
+
+
+@pytest.mark.mpi(2)
+def test_off_by_default_and_refused_without_a_run_folder(comm):
+    assert trainer_of(comm).graph.transport.counters.trace is None
+    with pytest.raises(InputError, match="give run_dir"):
+        trainer_of(comm, trace=True)
+
+
+@pytest.mark.mpi(2, 3)
+def test_records_have_the_waiting_of_each_exchange(comm):
+    trainer = trainer_of(comm)
+    for epoch in range(2):
+        record = trainer.train_epoch(epoch)
+    waits = record["exchange_waits"]
+    kinds = [name.split()[:2] for name in waits]
+    assert [kind for _, kind in kinds] == ["broadcast", "reduce"] * 4  # 2 layers beyond the kept one, there and back
+    assert [int(number) for number, _ in kinds] == list(range(8))
+    for least, mean, most in waits.values():
+        assert 0 <= least <= mean <= most
+    assert sum(mean for _, mean, _ in waits.values()) <= record["wait_seconds_mean"] * 1.001
+    assert record["wait_seconds_min"] <= record["wait_seconds_mean"] <= record["wait_seconds"]
