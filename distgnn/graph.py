@@ -191,6 +191,11 @@ class DistGraph(DGLFace):
             if exchange is not None:
                 exchange.drain()
 
+    def exchange_bytes(self) -> int:
+        """Memory of this rank for messages and held rows."""
+        exchanges = (self.exchange, self.transposed_exchange, *self._delayed)
+        return sum(exchange.buffer_bytes() for exchange in exchanges if exchange is not None)
+
     def schedule_state(self) -> dict[str, np.ndarray]:
         """Held and pending rows of the schedule of this rank, for a checkpoint between epochs: arrays by name.
 

@@ -1,40 +1,91 @@
 """Who is compared in `distgnn bench`, by name. Needs neither torch nor MPI: the command line checks names first."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from distgnn.config import UPDATES, WIRES, Algorithm, check_choice
+from distgnn.config import UPDATES, WIRES, Algorithm
 from distgnn.errors import InputError
+from distgnn.schedule import Schedule
 
 PAPER = "paper"
 EXACT = "cd-0"
+SWITCHES = ("feedback", "paper-rule", "suppressed")
+VALUES = ("adaptive", "smooth", "backward", "warmup")
 
 
 @dataclass(frozen=True)
 class Contender:
-    """One row of the table: "cd-0", "cd-5/int8", "cd-0/copies", "0c" or "paper"."""
+    """One row of the table: an algorithm, and words behind slashes: "cd-5/int8", "cd-0/copies", "cd-5/smooth=0.95".
+
+    Words: an update; a wire; backward=WIRE; feedback (`--error-feedback`); paper-rule (`--remote-rule paper`, with
+    update on copies); adaptive=BOUND; smooth=WEIGHT; warmup=EPOCHS; suppressed (messages of training steps are packed
+    and never sent: what the program would cost if the network cost nothing). "paper" is the paper's whole form.
+    """
 
     name: str
     algorithm: str
     update: str
-    wire: str
     cache_first: bool
+    schedule: Schedule
+    suppressed: bool = False
+
+    @property
+    def wire(self) -> str:
+        """Width forward, and backward where it is another."""
+        forward, backward = self.schedule.wires
+        return forward if forward == backward else f"{forward}/{backward}"
 
     @classmethod
     def parse(cls, name: str) -> "Contender":
         """From its name.
 
         Raises:
-            InputError: for what is no algorithm, update or wire, or does not go together.
+            InputError: for what is no algorithm or word, or does not go together.
         """
         if name == PAPER:
-            return cls(PAPER, EXACT, "copies", "float32", False)
+            return cls(PAPER, EXACT, "copies", False, Schedule())
         algorithm, *words = name.split("/")
         parsed = Algorithm.parse(algorithm)
+        found: dict[str, str] = {}
         for word in words:
-            check_choice("update or wire", word, UPDATES + WIRES)
-        update = next((word for word in words if word in UPDATES), None)
-        wire = next((word for word in words if word in WIRES), "float32")
-        return cls(name, algorithm, parsed.check_update(update), wire, True)
+            kind, value = _kind_and_value(word)
+            if kind in found:
+                raise InputError(f"{name}: {found[kind]} and {value} are both given")
+            found[kind] = value
+        paper_rule = "paper-rule" in found
+        schedule = Schedule(
+            wire=found.get("wire", "float32"),
+            wire_backward=found.get("backward"),
+            remote_rule="paper" if paper_rule else "held",
+            smooth=_number(name, found, "smooth"),
+            adaptive=_number(name, found, "adaptive"),
+            error_feedback="feedback" in found,
+        )
+        if "warmup" in found:
+            schedule = replace(schedule, warmup_epochs=int(_number(name, found, "warmup")))
+        update = parsed.check_update(found.get("update", "copies" if paper_rule else None))
+        schedule.check(parsed, update)
+        return cls(name, algorithm, update, True, schedule, "suppressed" in found)
+
+
+def _kind_and_value(word: str) -> tuple[str, str]:
+    """What kind of word this is, and what it says."""
+    kind, equals, value = word.partition("=")
+    if equals and kind in VALUES:
+        return kind, value
+    for name, choices in {"update": UPDATES, "wire": WIRES}.items():
+        if word in choices:
+            return name, word
+    if word in SWITCHES:
+        return word, word
+    known = [*UPDATES, *WIRES, *SWITCHES, *(f"{name}=…" for name in VALUES)]
+    raise InputError(f"unknown word {word!r}: choose from {', '.join(known)}")
+
+
+def _number(name: str, found: dict[str, str], kind: str) -> float:
+    try:
+        return float(found.get(kind, 0))
+    except ValueError:
+        raise InputError(f"{name}: {kind}={found[kind]} is not a number") from None
 
 
 def parse_contenders(text: str) -> list[Contender]:

@@ -6,6 +6,7 @@ counted. `paper` is the form of the DistGNN paper: cd-0, update on copies, every
 """
 
 import statistics
+from dataclasses import asdict
 
 import numpy as np
 import torch
@@ -29,7 +30,7 @@ class Runner:
 
     def __init__(self, parts: str, contender: Contender, model: ModelConfig, config: TrainConfig):
         self.contender = contender
-        options = {"cache_first": contender.cache_first, "wire": contender.wire, "seed": config.seed}
+        options = {"cache_first": contender.cache_first, "seed": config.seed} | asdict(contender.schedule)
         self.graph = load(parts, contender.algorithm, update=contender.update, **options)
         torch.manual_seed(config.seed)
         network = build_model(model, self.graph.num_feats, self.graph.num_classes)
@@ -42,16 +43,22 @@ class Runner:
         """Train some more epochs."""
         for _ in range(epochs):
             before = self.graph.transport.counters.copy()
+            self.graph.transport.suppressed = self.contender.suppressed and self._epoch >= UNCOUNTED_EPOCHS
             record = self.trainer.train_epoch(self._epoch)
+            self.graph.transport.suppressed = False
             mine = self.graph.transport.counters.since(before)
             ranks = self.graph.comm.allgather(mine)
             means = {name: statistics.fmean(rank[name] for rank in ranks) for name in mine}
-            self.costs.append(record | means | {"max_rank_sent_bytes": max(rank["sent_bytes"] for rank in ranks)})
-            self.costs[-1]["sent_bytes"] = record["sent_bytes"]
+            waits = [rank["wait_seconds"] for rank in ranks]
+            extremes = {"wait_seconds_min": min(waits), "wait_seconds_max": max(waits)}
+            extremes["max_rank_sent_bytes"] = max(rank["sent_bytes"] for rank in ranks)
+            self.costs.append(record | means | extremes | {"sent_bytes": record["sent_bytes"]})
             self._epoch += 1
 
     def evaluate(self) -> None:
-        """Add the exact metrics of now to the curve."""
+        """Add the exact metrics of now to the curve; without its messages a run is not worth one."""
+        if self.contender.suppressed:
+            return
         metrics = self.trainer.evaluate()
         seconds = sum(cost["seconds"] for cost in self.costs)
         self.curve.append({"epoch": self._epoch, "seconds": seconds, "loss": self.costs[-1]["loss"]} | metrics)
@@ -61,8 +68,9 @@ class Runner:
         counted = self.costs[UNCOUNTED_EPOCHS:]
         seconds = [cost["seconds"] for cost in counted]
         quarter, three_quarters = np.percentile(seconds, [25, 75])
-        median = {name: statistics.median(cost[name] for cost in counted) for name in counted[0]}
-        spent = ("aggregate_seconds", "pack_seconds", "wait_seconds")
+        numbers = [name for name, value in counted[0].items() if isinstance(value, int | float)]
+        median = {name: statistics.median(cost[name] for cost in counted) for name in numbers}
+        spent = ("aggregate_seconds", "pack_seconds", "wait_seconds", "all_reduce_seconds")
         return {
             "name": self.contender.name,
             "algorithm": self.contender.algorithm,
@@ -73,9 +81,15 @@ class Runner:
             "epoch_seconds_median": median["seconds"],
             "epoch_seconds_iqr": float(three_quarters - quarter),
             "dense_seconds": max(0.0, median["seconds"] - sum(median[name] for name in spent)),
-            **{name: median[name] for name in spent},
+            **{name: median[name] for name in (*spent, "wait_seconds_min", "wait_seconds_max")},
+            "exchange_waits": {
+                name: [statistics.median(cost["exchange_waits"][name][i] for cost in counted) for i in range(3)]
+                for name in counted[0]["exchange_waits"]
+                if all(name in cost["exchange_waits"] for cost in counted)
+            },
             "sent_bytes_per_epoch": int(median["sent_bytes"]),
             "max_rank_sent_bytes": int(median["max_rank_sent_bytes"]),
+            "exchange_bytes": max(self.graph.comm.allgather(self.graph.exchange_bytes())),
             "peak_rss_bytes": max(self.graph.comm.allgather(peak_rss_bytes())),
             "final_metric": self.curve[-1]["test_metric"] if self.curve else None,
         }

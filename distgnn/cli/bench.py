@@ -24,9 +24,10 @@ COLUMNS = [
     "aggregate",
     "dense",
     "pack",
-    "wait",
+    "all-reduce",
+    "wait min/mean/max",
     "sent/epoch",
-    "memory",
+    "buffers",
     "× exact",
     "× paper",
     "metric",
@@ -39,7 +40,10 @@ def register(app: typer.Typer) -> None:
 
 def bench(
     parts: Annotated[list[str], typer.Argument(help="Partition folders; several of one graph show scaling.")],
-    algorithms: str = typer.Option("cd-0,cd-5,cd-5/int8,0c", help="Names, each with /copies or a /wire if wanted."),
+    algorithms: str = typer.Option(
+        "cd-0,cd-5,cd-5/int8,0c",
+        help="Names, with words: /copies /int8 /adaptive=0.05 /smooth=0.95 /feedback /paper-rule /suppressed.",
+    ),
     model: str = typer.Option("sage", help="sage or gcn."),
     num_layers: int = typer.Option(3, help="Convolutions."),
     hidden_feats: int = typer.Option(256, help="Width of hidden layers."),
@@ -54,6 +58,7 @@ def bench(
     against_dgl: bool = typer.Option(False, help="One part: an epoch beside DGL's and the bound, with peak memory."),
     contestants: str = typer.Option(CONTESTANTS, help="With --against-dgl; also dgl/kept, pyg."),
     out: str = typer.Option("bench.json", help="File to write."),
+    figures: str | None = typer.Option(None, help="Folder for figures (PNG, SVG): time by phase, accuracy curves."),
 ) -> None:
     """Measure what each algorithm costs and buys, side by side in one run; writes bench.json."""
     from distgnn.bench.contenders import parse_contenders
@@ -73,6 +78,8 @@ def bench(
         manifests = [read_manifest(folder) for folder in parts]
         if not Path(out).resolve().parent.is_dir():
             raise InputError(f"cannot write {out}: its folder does not exist")
+        if figures is not None and Path(figures).exists() and not Path(figures).is_dir():
+            raise InputError(f"cannot write figures: {figures} is a file")
     if against_dgl:
         _against_dgl(parts, manifests, contestants, sizes, seed, rounds, threads, out)
         return
@@ -89,6 +96,10 @@ def bench(
             return
     report = {"machine": _machine(), "graph": manifests[0]["name"], "command": sys.argv[1:], "rows": rows}
     replace_file(Path(out), json.dumps(report, indent=1).encode())
+    if figures is not None:
+        from distgnn.bench.figures import draw
+
+        draw(report, Path(figures))
     print_columns(
         f"{manifests[0]['name']}, {model} {num_layers} × {hidden_feats}", COLUMNS, [_cells(row) for row in rows]
     )
@@ -130,7 +141,7 @@ def _contestant_cells(row: dict) -> list[str]:
 
 def _one_job_per_folder(parts: list[str], argv: list[str], out: str) -> list[dict]:
     """Run the same command for each folder, one after the other, and collect the rows."""
-    options = [word for word in argv[1:] if word not in parts]
+    options = [word for word in _without("--figures", argv[1:]) if word not in parts]
     rows = []
     for folder in parts:
         one = f"{out}.part"
@@ -141,6 +152,14 @@ def _one_job_per_folder(parts: list[str], argv: list[str], out: str) -> list[dic
         rows += json.loads(Path(one).read_text())["rows"]
         Path(one).unlink()
     return rows
+
+
+def _without(option: str, words: list[str]) -> list[str]:
+    """A command line without an option and its value: the figures are drawn once, of all folders."""
+    if option in words:
+        place = words.index(option)
+        words = words[:place] + words[place + 2 :]
+    return [word for word in words if not word.startswith(f"{option}=")]
 
 
 def _rank() -> int:
@@ -159,7 +178,8 @@ def _machine() -> dict:
 
 
 def _cells(row: dict) -> list[str]:
-    spent = ("aggregate_seconds", "dense_seconds", "pack_seconds", "wait_seconds")
+    spent = ("aggregate_seconds", "dense_seconds", "pack_seconds", "all_reduce_seconds")
+    waits = (row["wait_seconds_min"], row["wait_seconds"], row["wait_seconds_max"])
     return [
         f"{row['ranks']} × {row['threads']}",
         row["name"],
@@ -167,8 +187,9 @@ def _cells(row: dict) -> list[str]:
         human_seconds(row["epoch_seconds_median"]),
         human_seconds(row["epoch_seconds_iqr"]),
         *(human_seconds(row[name]) for name in spent),
+        " / ".join(f"{1000 * seconds:.3g}" for seconds in waits) + " ms",
         human_bytes(row["sent_bytes_per_epoch"]),
-        human_bytes(row["peak_rss_bytes"]),
+        human_bytes(row["exchange_bytes"]),
         f"{row['speedup_vs_exact']:.2f}",
         f"{row['speedup_vs_paper']:.2f}",
         human_share(row["final_metric"]),

@@ -21,7 +21,21 @@ def test_names():
     assert [one.update for one in found] == ["owners", "owners", "copies", "copies", "owners", "copies"]
     assert [one.cache_first for one in found] == [True, True, True, True, True, False]
     assert [one.wire for one in found][4] == "int8"
+    careful = parse_contenders(
+        "cd-2/int4/backward=int8/feedback/adaptive=0.05/warmup=3,cd-2/paper-rule,cd-5/suppressed"
+    )
+    schedule = careful[1].schedule
+    assert (careful[1].wire, schedule.error_feedback, schedule.adaptive) == ("int4/int8", True, 0.05)
+    assert schedule.warmup_epochs == 3
+    assert (careful[2].update, careful[2].schedule.remote_rule) == ("copies", "paper")
+    assert [one.suppressed for one in careful] == [False, False, False, True, False]
     for wrong, says in {
+        "cd-2/int3": "unknown word 'int3': choose from owners, copies, float32",
+        "cd-2/int4/int8": "int4 and int8 are both given",
+        "cd-2/smooth=much": "smooth=much is not a number",
+        "cd-2/feedback": "narrower than float32",
+        "cd-2/owners/paper-rule": "add --update copies",
+        "0c/int8": "0c sends nothing",
         "": "no algorithms",
         "fast": "unknown algorithm",
         "0c/owners": "needs update on copies",
@@ -33,20 +47,25 @@ def test_names():
 @pytest.mark.slow
 def test_scaling_over_two_folders_with_accuracy(parts, two_parts, tmp_path):
     out = tmp_path / "bench.json"
-    words = ["--algorithms", "cd-2,0c", "--rounds", 1, "--hidden-feats", 4, "--accuracy", "--epochs", 8]
+    words = ["--algorithms", "cd-2,0c,cd-0/suppressed", "--rounds", 1, "--hidden-feats", 4, "--accuracy", "--epochs", 8]
+    words += ["--figures", tmp_path / "figures"]
     done = distgnn("bench", parts, two_parts, *words, "--eval-every", 4, "--out", out)
     assert done.returncode == 0, done.stderr
     report = json.loads(out.read_text())
     assert {"machine", "graph", "rows"} <= report.keys()
     rows = report["rows"]
-    assert [row["ranks"] for row in rows] == [1] * 4 + [2] * 4
+    assert [row["ranks"] for row in rows] == [1] * 5 + [2] * 5
     for row in rows:
         assert set(NEEDED) <= row.keys()
-        assert 0 <= row["final_metric"] <= 1
+        assert row["wait_seconds_min"] <= row["wait_seconds"] <= row["wait_seconds_max"]
+        assert row["final_metric"] is None if "suppressed" in row["name"] else 0 <= row["final_metric"] <= 1
     two = {row["name"]: row for row in rows if row["ranks"] == 2}
     assert two["cd-0"]["speedup_vs_exact"] == two["paper"]["speedup_vs_paper"] == 1
-    assert two["0c"]["sent_bytes_per_epoch"] == 0
+    assert two["0c"]["sent_bytes_per_epoch"] == two["cd-0/suppressed"]["sent_bytes_per_epoch"] == 0
+    assert len(two["cd-0"]["exchange_waits"]) == 8
+    figures = sorted(path.name for path in (tmp_path / "figures").iterdir())
+    assert figures == ["accuracy.png", "accuracy.svg", "time.png", "time.svg"]
     sent = [two[name]["sent_bytes_per_epoch"] for name in ("0c", "cd-2", "cd-0", "paper")]
     assert sent == sorted(set(sent))
     assert two["cd-0"]["curve"][0]["loss"] == pytest.approx(two["paper"]["curve"][0]["loss"], rel=1e-3)
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["bench.json", "graph", "parts", "parts-2"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["bench.json", "figures", "graph", "parts", "parts-2"]

@@ -1,0 +1,84 @@
+"""Figures of `distgnn bench`: where the time goes, and what accuracy costs in epochs and in seconds.
+
+FOLDER/time.png, time.svg            an epoch of each algorithm, stacked by phase; one panel per rank count
+FOLDER/accuracy.png, accuracy.svg    test metric against epochs and against seconds (with --accuracy)
+"""
+
+from pathlib import Path
+
+PHASES = {  # key of a row -> (label, colour)
+    "aggregate_seconds": ("aggregate", "#4477aa"),
+    "dense_seconds": ("dense", "#bbbbbb"),
+    "pack_seconds": ("pack", "#ccbb44"),
+    "all_reduce_seconds": ("all-reduce", "#aa3377"),
+    "wait_seconds": ("wait", "#ee6677"),
+}
+
+
+def draw(report: dict, folder: Path) -> list[Path]:
+    """Draw the figures of a bench.json into `folder`; returns the files.
+
+    Args:
+        report: what bench.json holds: `graph` and `rows`.
+    """
+    import matplotlib
+
+    matplotlib.use("Agg")
+    folder.mkdir(parents=True, exist_ok=True)
+    found = _save(_time_by_phase(report), folder, "time")
+    if any(row.get("curve") for row in report["rows"]):
+        found += _save(_accuracy(report), folder, "accuracy")
+    return found
+
+
+def _time_by_phase(report: dict):
+    from matplotlib import pyplot
+
+    by_ranks = _by_ranks(report["rows"])
+    figure, panels = pyplot.subplots(1, len(by_ranks), figsize=(1 + 4.5 * len(by_ranks), 4.5), squeeze=False)
+    for panel, (ranks, rows) in zip(panels[0], by_ranks.items(), strict=True):
+        heights = [0.0] * len(rows)
+        for key, (label, colour) in PHASES.items():
+            parts = [row[key] for row in rows]
+            panel.bar([row["name"] for row in rows], parts, bottom=heights, label=label, color=colour)
+            heights = [height + part for height, part in zip(heights, parts, strict=True)]
+        panel.set_title(f"{report['graph']}, {ranks} rank{'s' * (ranks != 1)}")
+        panel.set_ylabel("seconds per epoch (mean over ranks)")
+        panel.tick_params(axis="x", rotation=60)
+    panels[0][-1].legend()
+    return figure
+
+
+def _accuracy(report: dict):
+    from matplotlib import pyplot
+
+    figure, panels = pyplot.subplots(1, 2, figsize=(10, 4.5), sharey=True)
+    for row in report["rows"]:
+        curve = row.get("curve") or []
+        for panel, key in zip(panels, ("epoch", "seconds"), strict=True):
+            label = f"{row['name']}, {row['ranks']} ranks"
+            panel.plot([point[key] for point in curve], [point["test_metric"] for point in curve], label=label)
+    panels[0].set_xlabel("epochs")
+    panels[1].set_xlabel("seconds of training")
+    panels[0].set_ylabel("test metric")
+    panels[0].set_title(report["graph"])
+    panels[1].legend(fontsize="small")
+    return figure
+
+
+def _by_ranks(rows: list[dict]) -> dict[int, list[dict]]:
+    found: dict[int, list[dict]] = {}
+    for row in rows:
+        found.setdefault(row["ranks"], []).append(row)
+    return found
+
+
+def _save(figure, folder: Path, name: str) -> list[Path]:
+    from matplotlib import pyplot
+
+    figure.tight_layout()
+    paths = [folder / f"{name}.{kind}" for kind in ("png", "svg")]
+    for path in paths:
+        figure.savefig(path, dpi=150)
+    pyplot.close(figure)
+    return paths
