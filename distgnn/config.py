@@ -151,6 +151,10 @@ class TrainConfig:
         run_dir: run folder to write (None: nothing is written).
         overwrite: replace an existing run folder.
         trace: write a timeline of each rank into the run folder.
+        checkpoint_every: epochs between checkpoints; with a run folder there is always one at the end.
+        resume: go on from the run folder's newest checkpoint (from the start where there is none).
+        timeout: seconds that one phase of an epoch may last before the job is ended (0: no limit).
+        verify_every: epochs between comparisons of a training step with the exact one (0: never).
     """
 
     epochs: int = 200
@@ -164,10 +168,16 @@ class TrainConfig:
     run_dir: str | None = None
     overwrite: bool = False
     trace: bool = False
+    checkpoint_every: int = 0
+    resume: bool = False
+    timeout: float = 600.0
+    verify_every: int = 0
 
     def check(self) -> None:
         """Raise InputError for the first setting that makes no sense."""
-        for name, least in {"epochs": 1, "eval_every": 1, "patience": 0, "seed": 0, "weight_decay": 0.0}.items():
+        least_values = {"epochs": 1, "eval_every": 1, "patience": 0, "seed": 0, "weight_decay": 0.0}
+        least_values |= {"checkpoint_every": 0, "timeout": 0.0, "verify_every": 0}
+        for name, least in least_values.items():
             if not getattr(self, name) >= least:
                 raise InputError(f"{name} is {getattr(self, name)}: expected at least {least}")
         if not 0 < self.lr < float("inf"):

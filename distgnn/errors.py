@@ -30,3 +30,17 @@ class PartitionFormatError(DistGNNError, ValueError):
 
 class RunError(DistGNNError, RuntimeError):
     """A run cannot go on: wrong rank count, no MPI library, a loss that is not a number."""
+
+
+class RunStopped(RunError):
+    """A signal asked a run to stop; it ended after an epoch, with a checkpoint.
+
+    `signal` is its number: the program's exit code is 128 + signal.
+    """
+
+    def __init__(self, signal: int, epochs_done: int = 0, run_dir: str | None = None):
+        name = {2: "SIGINT", 10: "SIGUSR1", 15: "SIGTERM"}.get(signal, f"signal {signal}")
+        super().__init__(
+            f"stopped by {name} after {epochs_done} epochs; {run_dir} has a checkpoint: go on with --resume"
+        )
+        self.signal = signal

@@ -141,12 +141,14 @@ def quiet_threads() -> dict[str, str]:
     return {"GOMP_SPINCOUNT": "1000"}
 
 
-def run_under_mpi(argv: list[str], num_ranks: int, threads: int | None = None) -> int:
+def run_under_mpi(argv: list[str], num_ranks: int, threads: int | None = None, *, graceful: bool = False) -> int:
     """Run `distgnn ARGV` on `num_ranks` ranks of this machine and return the exit code.
 
     Args:
         argv: arguments of the command line, without the program's name.
         threads: per rank; None shares this process's cores out equally.
+        graceful: at the first signal mpiexec is sent SIGUSR1, which it passes on to every rank, here and on other
+            machines: a training run writes a checkpoint and ends. A second signal stops the ranks at once.
 
     Raises: RunError where there is no `mpiexec`; InputError for counts below one.
 
@@ -164,7 +166,7 @@ def run_under_mpi(argv: list[str], num_ranks: int, threads: int | None = None) -
     environment |= rank_environment(num_ranks, threads, flavor) | _terminal_variables()
     if sys.path[0] not in ("", os.getcwd()):
         environment["PYTHONSAFEPATH"] = "1"  # `python -m` would import a folder `datasets` of the working directory
-    return _run(command, environment)
+    return _run(command, environment, graceful)
 
 
 def _terminal_variables() -> dict[str, str]:
@@ -177,22 +179,26 @@ def _terminal_variables() -> dict[str, str]:
     return variables | {"DISTGNN_TERMINAL": f"{columns or 80}x{lines or 24}"}  # a bare pseudo-terminal has no size
 
 
-def _run(command: list[str], environment: dict[str, str]) -> int:
+def _run(command: list[str], environment: dict[str, str], graceful: bool = False) -> int:
     """Wait for `command` and return its exit code; on a signal or an error stop it with everything it started."""
     received: list[int] = []
 
     def remember(number, _frame):
         received.append(number)
-        raise _Stopped
+        if not graceful or len(received) > 1 or process is None:
+            raise _Stopped
+        process.send_signal(signal.SIGUSR1)
 
-    handled = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-    previous = {number: signal.signal(number, remember) for number in handled}
+    handled = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, *((signal.SIGUSR1,) if graceful else ()))
     process = None
+    previous = {number: signal.signal(number, remember) for number in handled}
     try:
         process = subprocess.Popen(
             command, env=environment, stdin=subprocess.DEVNULL, start_new_session=True, preexec_fn=die_with_parent()
         )
         code = process.wait()
+        if received:
+            return 128 + received[0]
         return code if code >= 0 else 128 - code
     except OSError as error:
         raise RunError(f"{command[0]} could not be started: {error}") from error

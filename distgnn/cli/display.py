@@ -21,7 +21,7 @@ def error_console() -> Console:
 
 @contextmanager
 def progress_bar(title: str, total: int, visible: bool):
-    """A progress bar; yields `advance(text)`. Without a terminal a line is printed now and then instead."""
+    """A progress bar; yields `advance(text, done=None)`; `done` sets it, else it goes one on. Without a terminal a line is printed now and then instead."""
     console = error_console()
     if not visible or not console.is_terminal:
         yield _plain(title, total, visible, console)
@@ -29,16 +29,20 @@ def progress_bar(title: str, total: int, visible: bool):
     columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn()
     with Progress(*columns, TextColumn("{task.fields[text]}"), console=console) as bars:
         task = bars.add_task(title, total=total, text="")
-        yield lambda text: bars.update(task, advance=1, text=text)
+
+        def advance(text: str, done: int | None = None) -> None:
+            bars.update(task, text=text, **({"advance": 1} if done is None else {"completed": done}))
+
+        yield advance
 
 
 def _plain(title: str, total: int, visible: bool, console: Console):
     """Print about ten lines over the whole work."""
-    done = 0
+    count = 0
 
-    def advance(text: str) -> None:
-        nonlocal done
-        done += 1
+    def advance(text: str, done: int | None = None) -> None:
+        nonlocal count
+        count = done = count + 1 if done is None else done
         if visible and (done == total or done % max(1, total // 10) == 0):
             console.print(f"{title} {done}/{total}  {text}", highlight=False, soft_wrap=True)
 

@@ -1,7 +1,7 @@
 """The program `distgnn`: puts the commands together and turns errors into one line and an exit code.
 
-Exit codes: 0 done; 2 bad input (one line on standard error); 1 our own failure (traceback with the rank);
-128 + n stopped by signal n.
+Exit codes: 0 done; 2 bad input, or a run that cannot go on (one line on standard error); 1 our own failure (traceback
+with the rank), or a check that failed; 124 nothing moved for --timeout seconds; 128 + n stopped by signal n.
 """
 
 import os
@@ -12,7 +12,7 @@ import typer
 
 from distgnn import __version__
 from distgnn.cli import bench, bench_kernels, check, correct_smooth, download, info, partition, predict, train
-from distgnn.errors import DistGNNError
+from distgnn.errors import DistGNNError, RunStopped
 from distgnn.launch import RANK_VARIABLES, quiet_threads, under_mpi
 
 INTERRUPTED = 130
@@ -48,6 +48,8 @@ def main() -> int:
         if code == INTERRUPTED:  # caught by typer, or the exit code of launched ranks
             raise KeyboardInterrupt
         return code if isinstance(code, int) else 0
+    except RunStopped as error:
+        return _fail(str(error), 128 + error.signal, everywhere=True)
     except DistGNNError as error:
         return _fail(str(error), 2, everywhere=getattr(error, "agreed", False))
     except KeyboardInterrupt:

@@ -7,16 +7,17 @@ from distgnn.errors import InputError, on_all_ranks
 from distgnn.launch import import_mpi, run_under_mpi, under_mpi
 
 
-def run_on_ranks(argv: list[str], num_ranks: int, threads: int | None) -> int | None:
+def run_on_ranks(argv: list[str], num_ranks: int, threads: int | None, graceful: bool = False) -> int | None:
     """Start `distgnn ARGV` on `num_ranks` ranks and return its exit code, or None where this process is a rank.
 
     Args:
         threads: per rank; None shares the cores out.
+        graceful: a first signal asks the ranks to stop by themselves (with a checkpoint).
     """
     if threads is not None and threads < 1:
         raise on_all_ranks(InputError(f"threads is {threads}: expected at least 1"))
     if not under_mpi() and num_ranks > 1:
-        return run_under_mpi(argv, num_ranks, threads)
+        return run_under_mpi(argv, num_ranks, threads, graceful=graceful)
     if threads is not None:
         os.environ["DISTGNN_NUM_THREADS"] = str(threads)
     import_mpi()

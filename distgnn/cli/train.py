@@ -10,6 +10,7 @@ from pathlib import Path
 import typer
 
 from distgnn.cli.display import human_bytes, human_seconds, human_share, print_table, progress_bar
+from distgnn.cli.resume import given_options
 from distgnn.config import DTYPES, MODELS, Algorithm, ModelConfig, TrainConfig, check_choice, check_graph_has
 from distgnn.schedule import Schedule
 
@@ -28,6 +29,7 @@ def register(app: typer.Typer) -> None:
 
 
 def train(
+    context: typer.Context,
     parts: str = typer.Argument(help="Partition folder."),
     model: str = typer.Option(
         "sage", help=f"{', '.join(MODELS)}; gine and edgegat use edge features, rgcn edge types."
@@ -65,6 +67,11 @@ def train(
     runs: int = typer.Option(1, help="Train with so many seeds and report mean ± standard deviation."),
     run_dir: str | None = typer.Option(None, help="Run folder to write [default: runs/NAME-MODEL-TIME]."),
     overwrite: bool = typer.Option(False, help="Replace an existing run folder."),
+    checkpoint_every: int = typer.Option(0, help="Epochs between checkpoints (0: at the end and on signals only)."),
+    resume: bool = typer.Option(False, help="Go on from the newest checkpoint in --run-dir, if there is one."),
+    timeout: float = typer.Option(600.0, help="Seconds a phase may last before the job is ended (0: no limit)."),
+    verify_every: int = typer.Option(0, help="Epochs between comparisons with an exact step (0: never)."),
+    memory: str | None = typer.Option(None, help="Memory of a rank, such as 8GB [default: what is free]."),
     threads: int | None = typer.Option(None, help="Threads per rank [default: cores / ranks]."),
     trace: bool = typer.Option(False, help="Write a timeline per rank (Chrome, Perfetto) into the run folder."),
     debug: bool = typer.Option(False, help="Ranks agree on each exchange before it starts."),
@@ -74,6 +81,7 @@ def train(
     """Train a model on a partition folder; starts mpiexec with one rank per part where none was started."""
     from distgnn.cli.ranks import checked_together, run_on_ranks
     from distgnn.partition import read_manifest
+    from distgnn.train.memory import parse_bytes
 
     config = TrainConfig(
         epochs=epochs,
@@ -87,6 +95,10 @@ def train(
         run_dir=run_dir,
         overwrite=overwrite,
         trace=trace,
+        checkpoint_every=checkpoint_every,
+        resume=resume,
+        timeout=timeout,
+        verify_every=verify_every,
     )
     if preset is not None:
         check_choice("preset", preset, ("distgnn",))
@@ -125,11 +137,16 @@ def train(
     with checked_together():
         manifest = read_manifest(parts)
         settings["data"] |= _describe_data(manifest)
+        if resume:
+            given = given_options(context) | ({"update", "cache_first"} if preset is not None else set())
+            _check_resume(config, settings, given)
         _check_early(manifest, config, settings)
-    code = run_on_ranks(sys.argv[1:], manifest["num_parts"], threads)
+        limit = None if memory is None else parse_bytes(memory)
+    code = run_on_ranks(sys.argv[1:], manifest["num_parts"], threads, graceful=True)
     if code is not None:
         raise typer.Exit(code)
     speak = not quiet and not as_json
+    _check_machines(manifest, settings, limit, speak)
     summary, rank = _train_on_this_rank(parts, config, settings, debug, speak)
     if rank == 0 and as_json:
         print(json.dumps(summary, indent=1))
@@ -161,7 +178,36 @@ def _check_early(manifest: dict, config: TrainConfig, settings: dict) -> None:
     graph = manifest["graph"]
     check_graph_has(settings["model"]["name"], graph.get("num_edge_feats", 0), graph.get("num_relations", 0))
     if config.run_dir is not None:
-        check_free(Path(config.run_dir), config.overwrite)
+        check_free(Path(config.run_dir), config.overwrite, config.resume)
+
+
+def _check_resume(config: TrainConfig, settings: dict, given: set[str]) -> None:
+    """What is not given on the command line is as the run was started."""
+    from distgnn.cli.resume import take_saved
+    from distgnn.errors import InputError
+
+    if config.run_dir is None:
+        raise InputError("--resume needs --run-dir: which run?")
+    take_saved(config.run_dir, given, config, settings)
+
+
+def _check_machines(manifest: dict, settings: dict, limit: int | None, speak: bool) -> None:
+    """Before anything is loaded: the same program everywhere, memory enough, cores not shared. Collective."""
+    from distgnn.comm import raise_together
+    from distgnn.launch import import_mpi
+    from distgnn.load import check_rank_count
+    from distgnn.train.memory import check_memory
+    from distgnn.train.placement import check_program, describe_binding
+
+    comm = import_mpi().COMM_WORLD
+    check_program(comm)
+    with raise_together(comm):
+        check_rank_count(settings["data"]["parts"], manifest["num_parts"], comm.size)
+    item = 8 if settings["run"]["dtype"] == "float64" else 4
+    check_memory(comm, manifest, settings["model"], item, settings["run"]["update"] == "copies", limit)
+    for line in describe_binding(comm):
+        if speak and comm.rank == 0:
+            print(line, file=sys.stderr, flush=True)
 
 
 def schedule_of(run: dict) -> Schedule:
@@ -196,7 +242,7 @@ def _one_run(graph, config: TrainConfig, settings: dict, speak: bool) -> dict:
     with progress_bar(f"seed {config.seed}", config.epochs, speak and graph.rank == 0) as advance:
 
         def on_epoch(record: dict) -> None:
-            advance(_epoch_text(record))
+            advance(_epoch_text(record), record["epoch"] + 1)
 
         return Trainer(network, graph, config, on_epoch=on_epoch, describe=settings).fit().summary
 
@@ -208,7 +254,7 @@ def _many_runs(graph, config: TrainConfig, settings: dict, speak: bool) -> dict:
     folder = Path(config.run_dir)
     with raise_together(graph.comm):
         if graph.rank == 0:
-            start_many(folder, {"train": config.as_dict()} | settings, config.overwrite)
+            start_many(folder, {"train": config.as_dict()} | settings, config.overwrite, config.resume)
     seeds = range(config.seed, config.seed + settings["run"]["runs"])
     each = [
         _one_run(graph, replace(config, seed=seed, run_dir=str(folder / f"seed-{seed}")), settings, speak)

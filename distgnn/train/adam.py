@@ -44,3 +44,14 @@ class Adam:
             eps=1e-8,
             maximize=False,
         )
+
+    def state(self) -> dict[str, torch.Tensor]:
+        """Means, squares and step counts by name, as a checkpoint keeps them; the tensors are not copied."""
+        columns = {"mean": self.means, "square": self.squares, "steps": self.steps}
+        return {f"{name}.{i}": tensor for name, tensors in columns.items() for i, tensor in enumerate(tensors)}
+
+    @torch.no_grad()
+    def load_state(self, state: dict[str, torch.Tensor]) -> None:
+        """Take over what `state` gave; names and shapes must be the same."""
+        for name, tensor in self.state().items():
+            tensor.copy_(state[name])

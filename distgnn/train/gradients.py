@@ -80,6 +80,10 @@ class GradientBuffer:
         self._requests.append(start_sum_over_ranks(self.comm, bucket.flat))
         self._started += 1
 
+    def finite(self) -> bool:
+        """Is every gradient a finite number? After `sum` the answer is the same on every rank."""
+        return all(bool(torch.isfinite(parameter.grad).all()) for parameter in self.parameters)
+
 
 class _Bucket:
     """Neighbouring parameters of one dtype and their gradients."""

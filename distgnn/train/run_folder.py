@@ -4,12 +4,16 @@
         config.toml          complete settings: [train], [model], [data], [run]
         metrics.jsonl        one line per epoch, written as it happens
         summary.json         written last: a run without it did not finish
+        logs/rank-0.log …    what each rank met (rank_log)
         checkpoint/
             best.safetensors weights at the best validation epoch, replaced whole
+            epoch-00000050/  all that a run needs to go on (checkpoint_files)
+        .lock                held while a run writes here
 
-Only rank 0 writes. Files are replaced, never rewritten in place: a crash leaves the old or the new one.
+Only rank 0 writes, but for logs. Files are replaced, never rewritten in place: a crash leaves the old or the new one.
 """
 
+import fcntl
 import json
 import os
 import shutil
@@ -30,21 +34,49 @@ else:
 class RunFolder:
     """The run folder of a run that is being written.
 
+    Args:
+        overwrite: replace an existing run folder.
+        resume: go on in an existing one; call `keep_epochs` then.
+
     Raises:
-        InputError: when the folder exists and `overwrite` is off, or is not a run folder and so is not replaced.
+        InputError: when the folder exists and neither is wanted, is not a run folder and so is not replaced, or another
+            run writes there now.
     """
 
-    def __init__(self, path: str, config: dict, overwrite: bool = False):
+    def __init__(self, path: str, config: dict, overwrite: bool = False, resume: bool = False):
         self.path = Path(path)
-        check_free(self.path, overwrite)
+        check_free(self.path, overwrite, resume)
+        self._config = config
         try:
-            if self.path.exists():
-                shutil.rmtree(self.path)
-            (self.path / "checkpoint").mkdir(parents=True)
-            replace_file(self.path / "config.toml", tomli_w.dumps(config).encode())
-            self._metrics = open(self.path / "metrics.jsonl", "w", encoding="utf-8")
+            if self.path.exists() and not resume:
+                with _locked(self.path):
+                    shutil.rmtree(self.path)
+            (self.path / "checkpoint").mkdir(parents=True, exist_ok=True)
+            self._lock = _locked(self.path)
+            if not resume or not (self.path / "config.toml").exists():
+                replace_file(self.path / "config.toml", tomli_w.dumps(config).encode())
+            self._metrics = open(self.path / "metrics.jsonl", "a", encoding="utf-8")
         except OSError as error:
             raise InputError(f"cannot write the run folder {self.path}: {error.strerror}") from error
+
+    def keep_epochs(self, epochs_done: int) -> list[dict]:
+        """Cut metrics.jsonl back to the first `epochs_done` epochs, whole lines only; returns their records.
+
+        The settings are written anew: a resumed run may have more epochs, or another partition of the graph.
+        """
+        self._metrics.close()
+        file = self.path / "metrics.jsonl"
+        records = [record for record in read_metrics(file) if record["epoch"] < epochs_done]
+        replace_file(file, "".join(json.dumps(record) + "\n" for record in records).encode())
+        replace_file(self.path / "config.toml", tomli_w.dumps(self._config).encode())
+        (self.path / "summary.json").unlink(missing_ok=True)
+        self._metrics = open(file, "a", encoding="utf-8")
+        return records
+
+    def sync_metrics(self) -> None:
+        """Make the lines so far durable: a checkpoint never knows more epochs than metrics.jsonl."""
+        self._metrics.flush()
+        os.fsync(self._metrics.fileno())
 
     def add_epoch(self, record: dict) -> None:
         """Append one epoch to metrics.jsonl."""
@@ -63,6 +95,7 @@ class RunFolder:
     def close(self) -> None:
         """Nothing more will be written."""
         self._metrics.close()
+        self._lock.close()
 
 
 def exists(path: str | Path) -> bool:
@@ -71,19 +104,55 @@ def exists(path: str | Path) -> bool:
     return path.exists() and not (path.is_dir() and not any(path.iterdir()))
 
 
-def check_free(path: Path, overwrite: bool) -> None:
-    """Raise InputError unless `path` may become a run folder; only run folders are ever replaced."""
+def check_free(path: Path, overwrite: bool, resume: bool = False) -> None:
+    """Raise InputError unless `path` may become a run folder; only run folders are ever replaced or gone on with."""
+    if overwrite and resume:
+        raise InputError("--resume and --overwrite contradict each other: choose one")
     if not exists(path):
         return
-    if not overwrite:
-        raise InputError(f"run folder {path} exists: choose another --run-dir, or add --overwrite to replace it")
+    if not overwrite and not resume:
+        raise InputError(
+            f"run folder {path} exists: choose another --run-dir, add --overwrite to replace it, or --resume to go on"
+        )
     if not (path / "config.toml").is_file():
         raise InputError(f"{path} exists and is not a run folder (no config.toml): it is left alone, choose another")
 
 
-def start_many(path: Path, config: dict, overwrite: bool) -> None:
+def _locked(folder: Path):
+    """The open lock file of a run folder; the lock ends when it is closed, or with the process.
+
+    Raises: InputError where another process holds it.
+    """
+    stream = open(folder / ".lock", "w", encoding="utf-8")
+    try:
+        fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        stream.close()
+        raise InputError(f"another run is writing to {folder} now: wait for it, or choose another --run-dir") from None
+    except OSError:
+        pass  # a file system without locks
+    return stream
+
+
+def read_metrics(file: Path) -> list[dict]:
+    """The records of a metrics.jsonl in order of epochs, one per epoch; a line that a crash cut short is left out."""
+    records: dict[int, dict] = {}
+    try:
+        lines = file.read_text(encoding="utf-8", errors="replace").splitlines()
+    except OSError:
+        return []
+    for line in lines:
+        try:
+            record = json.loads(line)
+            records[int(record["epoch"])] = record
+        except (ValueError, TypeError, KeyError, RecursionError):
+            continue
+    return [records[epoch] for epoch in sorted(records)]
+
+
+def start_many(path: Path, config: dict, overwrite: bool, resume: bool = False) -> None:
     """The folder around several runs: its own config.toml; each run gets a run folder inside."""
-    RunFolder(str(path), config, overwrite).close()
+    RunFolder(str(path), config, overwrite, resume).close()
 
 
 def replace_file(path: Path, content: bytes) -> None:

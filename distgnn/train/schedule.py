@@ -1,6 +1,7 @@
 """Learning-rate schedules and early stopping. They see numbers that are equal on all ranks, so ranks agree."""
 
 import math
+from dataclasses import dataclass
 
 from distgnn.config import TrainConfig
 
@@ -24,6 +25,17 @@ class LearningRate:
         elif self.config.lr_schedule == "plateau":
             self._halve_on_plateau(loss)
         return self.value
+
+    def state(self) -> dict:
+        """What a checkpoint keeps; numbers are finite."""
+        best = self._best_loss if math.isfinite(self._best_loss) else None
+        return {"value": self.value, "best_loss": best, "epochs_since": self._epochs_since}
+
+    def load_state(self, state: dict) -> None:
+        """Go on from `state`. Raises: KeyError, TypeError or ValueError where it is not one."""
+        self.value = _number(state["value"])
+        self._best_loss = math.inf if state["best_loss"] is None else _number(state["best_loss"])
+        self._epochs_since = int(_number(state["epochs_since"]))
 
     def _halve_on_plateau(self, loss: float) -> None:
         if loss < self._best_loss * (1 - LEAST_FALL):
@@ -51,6 +63,40 @@ class EarlyStopping:
         self.best_value = self.best_value if value is None else value
         return True
 
+    def state(self) -> dict:
+        """What a checkpoint keeps; numbers are finite."""
+        best = self.best_value if math.isfinite(self.best_value) else None
+        return {"best_epoch": self.best_epoch, "best_value": best, "evaluations_since": self.evaluations_since}
+
+    def load_state(self, state: dict) -> None:
+        """Go on from `state`. Raises: KeyError, TypeError or ValueError where it is not one."""
+        self.best_epoch = int(_number(state["best_epoch"]))
+        self.best_value = -math.inf if state["best_value"] is None else _number(state["best_value"])
+        self.evaluations_since = int(_number(state["evaluations_since"]))
+
     def should_stop(self) -> bool:
         """Have there been `patience` evaluations without a better one?"""
         return 0 < self.patience <= self.evaluations_since
+
+
+@dataclass
+class Schedules:
+    """What changes from epoch to epoch besides weights: the learning rate and early stopping."""
+
+    learning_rate: LearningRate
+    stopping: EarlyStopping
+
+    def state(self) -> dict:
+        """What a checkpoint keeps."""
+        return {"learning_rate": self.learning_rate.state(), "stopping": self.stopping.state()}
+
+    def load_state(self, state: dict) -> None:
+        """Go on from `state`. Raises: KeyError, TypeError or ValueError where it is not one."""
+        self.learning_rate.load_state(state["learning_rate"])
+        self.stopping.load_state(state["stopping"])
+
+
+def _number(value) -> float | int:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+        raise ValueError(f"{value!r} is no number")
+    return value

@@ -6,27 +6,37 @@ gradients summed over ranks, one optimiser step with equal weights everywhere
 """
 
 import math
-import statistics
+import sys
 import time
-import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 
 import torch
 from torch import nn
 
 from distgnn.comm import check_same, raise_together
-from distgnn.config import TrainConfig, num_threads
-from distgnn.errors import InputError, RunError, on_all_ranks
+from distgnn.config import TrainConfig
+from distgnn.errors import InputError, RunError, RunStopped, on_all_ranks
 from distgnn.train.adam import Adam
+from distgnn.train.checkpoint import load_checkpoint, save_checkpoint
+from distgnn.train.fingerprint import fingerprint
 from distgnn.train.gradients import GradientBuffer
 from distgnn.train.loss import rank_loss, rows_of_loss
-from distgnn.train.machine import peak_rss_bytes, versions
+from distgnn.train.identity import run_settings
+from distgnn.train.interrupt import Interrupts
+from distgnn.train.machine import where_this_rank_runs
 from distgnn.train.metrics import evaluate
+from distgnn.train.nonfinite import explain
+from distgnn.train.rank_log import RankLog
+from distgnn.train.records import over_ranks, summarize
 from distgnn.train.run_folder import RunFolder
-from distgnn.train.schedule import EarlyStopping, LearningRate
 from distgnn.train.trace import Trace
+from distgnn.train.schedule import EarlyStopping, LearningRate, Schedules
+from distgnn.train.trainable import check_trainable, warn_of_modules_per_rank
+from distgnn.train.verify import ExactStep
+from distgnn.train.watchdog import Watchdog
 from distgnn.train.weights import pack
 
 
@@ -57,7 +67,12 @@ class Trainer:
         graph: DistGraph with features, labels and training rows.
         config: how to train.
         on_epoch: called on rank 0 with the record of each epoch (a progress bar).
-        describe: further sections for config.toml (model, data).
+        describe: further sections for config.toml (model, data); a resumed run must have the same "model" and "run".
+        say: called on rank 0 with news that are no error (default: a line on standard error).
+
+    Notes:
+        With a run folder, SIGTERM, SIGINT and SIGUSR1 end `fit` after the epoch, with a checkpoint. On several ranks a
+        watchdog ends the job when nothing moves for `config.timeout` seconds.
 
     Raises:
         InputError: on every rank, where the graph or the settings do not allow training.
@@ -71,61 +86,130 @@ class Trainer:
         *,
         on_epoch: Callable[[dict], None] | None = None,
         describe: dict | None = None,
+        say: Callable[[str], None] | None = None,
     ):
         self.model, self.graph, self.config = model.to(graph.dtype), graph, config or TrainConfig()
         with raise_together(graph.comm):
             self.config.check()
-            _check_trainable(graph, self.config)
+            check_trainable(graph, self.config)
         check_same(graph.comm, self.config.as_dict(), "start every rank with the same settings")
-        _warn_of_modules_per_rank(model, graph)
+        warn_of_modules_per_rank(model, graph)
         self.metric = self.config.metric or ("rocauc" if graph.multilabel else "accuracy")
-        self.on_epoch = on_epoch
+        self.on_epoch, self._say = on_epoch, say
         graph.seed = self.config.seed
         self.gradients = GradientBuffer(model, graph.comm, graph.transport.counters)
         self.trace = Trace(graph.transport.counters, graph.rank) if self.config.trace else None
         config = self.config
         self.optimizer = Adam(self.gradients.parameters, config.lr, config.weight_decay)
-        self.learning_rate = LearningRate(config)
-        self.stopping = EarlyStopping(config.patience)
-        self._best_state: dict[str, torch.Tensor] = {}
+        self.schedules = Schedules(LearningRate(config), EarlyStopping(config.patience))
+        self.settings = run_settings(config, self.metric, describe or {}, graph)
+        self.best_state: dict[str, torch.Tensor] = {}
+        self.best_record: dict | None = None
+        self.last_record: dict | None = None
         self.run_folder = self._open_run_folder(describe or {})
+        self.log = RankLog(config.run_dir, graph.rank)
+        self.interrupts, self.stop_signal = Interrupts(wanted=config.run_dir is not None), 0
+        self.watchdog = Watchdog(graph.comm, self.log, config.timeout)
 
     def _open_run_folder(self, describe: dict) -> RunFolder | None:
-        if self.config.run_dir is None:
-            if self.config.trace:
+        config = self.config
+        if config.run_dir is None:
+            if config.trace:
                 raise on_all_ranks(InputError("a trace is written into the run folder: give run_dir"))
             return None
-        settings = {"train": self.config.as_dict() | {"metric": self.metric}} | describe
+        settings = {"train": config.as_dict() | {"metric": self.metric}} | describe
+        settings["train"].pop("resume", None)
         folder = None
         with raise_together(self.graph.comm):
             if self.graph.rank == 0:
-                folder = RunFolder(self.config.run_dir, settings, self.config.overwrite)
+                folder = RunFolder(config.run_dir, settings, config.overwrite, config.resume)
         return folder
 
+    def say(self, text: str) -> None:
+        """Tell the user (rank 0) and this rank's log something that is no error."""
+        self.log.write(text)
+        if self.graph.rank == 0:
+            (self._say or (lambda line: print(line, file=sys.stderr, flush=True)))(text)
+
     def fit(self) -> TrainResult:
-        """Train. The model ends with the weights of the best validation epoch.
+        """Train, from the newest checkpoint where `resume` is set. The model ends with the weights of the best
+        validation epoch.
 
         Raises:
-            RunError: on every rank, when the loss is not a number.
+            RunError: on every rank, when the loss is not a number, or something cannot be written.
+            RunStopped: on every rank, after a signal asked the run to stop; the run folder has a checkpoint.
+            InputError: on every rank, when the checkpoint is of another model, graph or settings.
         """
-        result = TrainResult()
-        for epoch in range(self.config.epochs):
+        self.log.write(f"started: {where_this_rank_runs()}")
+        try:
+            with self.watchdog.running(), self.interrupts:
+                result = self._fit()
+        except BaseException as error:
+            self.log.failure(error, self.watchdog.phase)
+            if self.run_folder:
+                self.run_folder.close()
+            raise
+        self.log.write("finished")
+        return result
+
+    def _fit(self) -> TrainResult:
+        result, config = TrainResult(), self.config
+        self.watchdog.phase = "reading the checkpoint"
+        done = self._resume(result)
+        saved = done
+        while done < config.epochs and not self.schedules.stopping.should_stop():
+            epoch, done = done, done + 1
             record = self.train_epoch(epoch)
-            if not math.isfinite(record["loss"]):
-                raise on_all_ranks(_not_a_number(record))
-            stop = False
-            if epoch == self.config.epochs - 1 or (epoch + 1) % self.config.eval_every == 0:
+            if done == config.epochs or done % config.eval_every == 0:
+                self.watchdog.phase = f"epoch {epoch}, evaluation"
                 record |= self.evaluate()
-                stop = self._keep_if_best(epoch, record)
+                self._keep_if_best(epoch, record)
             result.records.append(record)
+            self.last_record = record
             self._report(record)
-            if stop:
-                break
+            if self.stop_signal or (config.checkpoint_every and done % config.checkpoint_every == 0):
+                saved = self._save(done)
+            if self.stop_signal:
+                raise on_all_ranks(RunStopped(self.stop_signal, done, self.config.run_dir))
+        if saved < done:
+            self._save(done)
         self.graph.drain()
-        self.model.load_state_dict(self._best_state)
-        result.summary = self._summary(result.records)
+        self.watchdog.phase = "finishing"
+        if self.best_record is None:  # resumed with fewer epochs than were done, none of them evaluated
+            self._keep_if_best(done - 1, result.records[-1] | self.evaluate())
+        self.model.load_state_dict(self.best_state)
+        result.summary = summarize(result.records, self.best_record, self.metric, self.graph.comm, config.seed)
         self._finish(result.summary)
         return result
+
+    def _resume(self, result: TrainResult) -> int:
+        """Take up the newest checkpoint where that is wanted; returns the epochs that are done."""
+        if not self.config.resume or self.config.run_dir is None:
+            return 0
+        done = load_checkpoint(Path(self.config.run_dir), self)
+        self.optimizer.lr = self.schedules.learning_rate.value
+        with raise_together(self.graph.comm):
+            if self.run_folder:
+                _writing(self.run_folder.path, lambda: result.records.extend(self.run_folder.keep_epochs(done)))
+                if self.best_state:
+                    _writing(self.run_folder.path, lambda: self.run_folder.keep_best(pack(self.best_state)))
+        result.records[:] = self.graph.comm.bcast(result.records, root=0)
+        if done and not result.records:  # metrics.jsonl is gone; the weights are not
+            result.records.append(self.last_record)
+        if done:
+            self.say(f"resuming after {done} epochs")
+        return done
+
+    def _save(self, epochs_done: int) -> int:
+        if self.config.run_dir is not None:
+            self.watchdog.phase = f"epoch {epochs_done - 1}, writing a checkpoint"
+            save_checkpoint(Path(self.config.run_dir), self, epochs_done)
+        return epochs_done
+
+    @cached_property
+    def fingerprint(self) -> dict:
+        """What identifies the graph, for any cut of it; made once. Collective: the first time."""
+        return fingerprint(self.graph.local, self.graph.comm)
 
     def evaluate(self) -> dict[str, float | None]:
         """Exact metrics of the model as it is now. Collective: yes."""
@@ -138,33 +222,58 @@ class Trainer:
             return self.model(self.graph, self.graph.feats)
 
     def train_epoch(self, epoch: int) -> dict:
-        """One pass over the whole graph and one optimiser step; returns its record. Collective: yes."""
-        graph = self.graph
+        """One pass over the whole graph and one optimiser step; returns its record. Collective: yes.
+
+        Notes: `stop_signal` is then a signal that some rank had received, or 0.
+
+        Raises:
+            RunError: on every rank, when loss or gradient are not finite; weights stay as they were before.
+        """
+        graph, watch = self.graph, self.watchdog
+        exact = self._exact_step(epoch)
         before, started = graph.transport.counters.copy(), time.perf_counter()
         graph.step = epoch
         graph.transport.start_step()
         self.model.train()
         self.gradients.zero()
-        loss = rank_loss(graph, self.model(graph, graph.feats), rows_of_loss(self.model, graph))
+        watch.phase = f"epoch {epoch}, forward"
+        logits = self.model(graph, graph.feats)
+        loss = rank_loss(graph, logits, rows_of_loss(self.model, graph))
+        watch.phase = f"epoch {epoch}, backward"
         loss.backward()
+        watch.phase = f"epoch {epoch}, sum of gradients"
         self.gradients.sum()
+        if not self.gradients.finite():
+            raise explain(self.model, graph, epoch, math.fsum(graph.comm.allgather(loss.item())))
         self.optimizer.step()
         ended = time.perf_counter()
         if self.trace:
             self.trace.add_step(epoch, started, ended)
         spent = graph.transport.counters.since(before) | {"waits": graph.transport.waits}
-        record = _over_ranks(graph.comm, epoch, {"loss": loss.item(), "seconds": ended - started} | spent)
-        self.optimizer.lr = self.learning_rate.after(epoch, record["loss"])
+        watch.phase = f"epoch {epoch}, gathering numbers"
+        mine = {"loss": loss.item(), "seconds": ended - started, "signal": self.interrupts.received} | spent
+        record, self.stop_signal = over_ranks(graph.comm, epoch, mine)
+        self.optimizer.lr = self.schedules.learning_rate.after(epoch, record["loss"])
+        if exact:
+            record |= exact.errors_of(logits, self.gradients, graph)
         return record
 
-    def _keep_if_best(self, epoch: int, record: dict) -> bool:
-        """Keep weights that are the best so far; True when it is time to stop."""
-        if self.stopping.is_best(epoch, record["valid_metric"]):
-            self._best_state = {name: tensor.detach().clone() for name, tensor in self.model.state_dict().items()}
+    def _exact_step(self, epoch: int) -> ExactStep | None:
+        """The step of this epoch with exact exchanges, where it is to be compared."""
+        every = self.config.verify_every
+        if not every or (epoch + 1) % every:
+            return None
+        self.watchdog.phase = f"epoch {epoch}, the exact step to compare with"
+        return ExactStep.of(self.model, self.graph, self.gradients, epoch)
+
+    def _keep_if_best(self, epoch: int, record: dict) -> None:
+        """Keep weights that are the best so far."""
+        if self.schedules.stopping.is_best(epoch, record["valid_metric"]):
+            self.best_state = {name: tensor.detach().clone() for name, tensor in self.model.state_dict().items()}
+            self.best_record = record
             with raise_together(self.graph.comm):
                 if self.run_folder:
-                    _writing(self.run_folder.path, lambda: self.run_folder.keep_best(pack(self._best_state)))
-        return self.stopping.should_stop()
+                    _writing(self.run_folder.path, lambda: self.run_folder.keep_best(pack(self.best_state)))
 
     def _report(self, record: dict) -> None:
         with raise_together(self.graph.comm):
@@ -179,82 +288,6 @@ class Trainer:
                 _writing(self.config.run_dir, lambda: self.trace.write(Path(self.config.run_dir) / "trace"))
             if self.run_folder:
                 _writing(self.run_folder.path, lambda: self.run_folder.finish(summary))
-
-    def _summary(self, records: list[dict]) -> dict:
-        best = records[self.stopping.best_epoch]
-        timed = [record["seconds"] for record in records[1:]] or [records[0]["seconds"]]
-        bytes_per_epoch = [record["sent_bytes"] for record in records[1:]] or [records[0]["sent_bytes"]]
-        waits = [record["wait_seconds_mean"] for record in records[1:]] or [records[0]["wait_seconds_mean"]]
-        chosen = {name: best.get(name) for name in ("test_metric", "valid_metric", "test_accuracy", "valid_accuracy")}
-        return {
-            "metric": self.metric,
-            **{name: value for name, value in chosen.items() if not (name.endswith("accuracy") and value is None)},
-            "best_epoch": best["epoch"],
-            "epochs": len(records),
-            "epoch_seconds_median": statistics.median(timed),
-            "wait_share": sum(waits) / sum(timed),
-            "sent_bytes_per_epoch": int(statistics.median(bytes_per_epoch)),
-            "peak_rss_bytes": self.graph.comm.allgather(peak_rss_bytes()),
-            "final_loss": records[-1]["loss"],
-            "ranks": self.graph.num_ranks,
-            "threads": num_threads(),
-            "seed": self.config.seed,
-            "versions": versions(),
-        }
-
-
-def _over_ranks(comm, epoch: int, mine: dict) -> dict:
-    """One record from each rank's numbers: sums, maxima and means."""
-    ranks = comm.allgather(mine)
-    every = {name: [rank[name] for rank in ranks] for name in mine}
-    return {
-        "epoch": epoch,
-        "loss": math.fsum(every["loss"]),
-        "seconds": max(every["seconds"]),
-        "aggregate_seconds": max(every["aggregate_seconds"]),
-        "aggregate_seconds_mean": statistics.fmean(every["aggregate_seconds"]),
-        "wait_seconds": max(every["wait_seconds"]),
-        "wait_seconds_mean": statistics.fmean(every["wait_seconds"]),
-        "wait_seconds_min": min(every["wait_seconds"]),
-        "all_reduce_seconds": max(every["all_reduce_seconds"]),
-        "sent_bytes": sum(every["sent_bytes"]),
-        "exchange_waits": _waits_over_ranks(every["waits"]),
-    }
-
-
-def _waits_over_ranks(waits: list[dict[str, float]]) -> dict[str, list[float]]:
-    """Seconds waited for each exchange of the step, [min, mean, max] over ranks; 0 where a rank did not wait."""
-    names = dict.fromkeys(name for rank in waits for name in rank)
-    every = {name: [rank.get(name, 0.0) for rank in waits] for name in names}
-    return {name: [min(times), statistics.fmean(times), max(times)] for name, times in every.items()}
-
-
-def _not_a_number(record: dict) -> RunError:
-    return RunError(f"the loss is {record['loss']} in epoch {record['epoch']}: lower --lr, or check the features")
-
-
-def _check_trainable(graph, config: TrainConfig) -> None:
-    if graph.feats is None:
-        raise InputError("the graph has no features: training needs at least one feature per vertex")
-    if graph.labels is None:
-        raise InputError("the graph has no labels: training needs labels")
-    if graph.num_labelled("train") == 0:
-        raise InputError("no training vertex has a label: give a train split with labelled vertices")
-    if config.metric == "rocauc" and not graph.multilabel and graph.num_classes != 2:
-        raise InputError(
-            f"metric rocauc needs two classes or several tasks: this graph has {graph.num_classes} classes"
-        )
-
-
-def _warn_of_modules_per_rank(model: nn.Module, graph) -> None:
-    kinds = (nn.modules.batchnorm._BatchNorm, nn.Dropout)
-    names = [name for name, module in model.named_modules() if isinstance(module, kinds) and getattr(module, "p", 1)]
-    if names and graph.num_ranks > 1 and graph.rank == 0:
-        warnings.warn(
-            f"{', '.join(names)}: torch's own module works per rank, so results depend on the number of ranks; "
-            "call distgnn.nn.distribute(model, graph) first",
-            stacklevel=3,
-        )
 
 
 def _writing(path, write: Callable[[], None]) -> None:

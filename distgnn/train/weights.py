@@ -9,8 +9,8 @@ from distgnn.train.run_folder import best_weights
 
 
 def pack(state: dict[str, torch.Tensor]) -> bytes:
-    """A state dict as the bytes of a safetensors file."""
-    return save({name: tensor.contiguous() for name, tensor in state.items()})
+    """A state dict as the bytes of a safetensors file; tied weights are written one by one."""
+    return save({name: tensor.detach().clone().contiguous() for name, tensor in state.items()})
 
 
 def load_best(path: str, model: torch.nn.Module) -> None:

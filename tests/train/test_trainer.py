@@ -65,7 +65,7 @@ def test_it_stops_early_on_all_ranks_and_ends_with_the_best_weights(comm):
     assert result.summary["valid_metric"] == best["valid_metric"]
     assert comm.allgather(result.losses) == [result.losses] * comm.size
     for name, tensor in trainer.model.state_dict().items():
-        assert torch.equal(tensor, trainer._best_state[name])
+        assert torch.equal(tensor, trainer.best_state[name])
 
 
 @pytest.mark.mpi(1, 2)
@@ -106,7 +106,7 @@ def test_the_run_folder(comm, shared_tmp_path):
 
 @pytest.mark.mpi(2, 3)
 def test_a_loss_that_is_not_a_number_stops_all_ranks(comm):
-    with pytest.raises(RunError, match="in epoch 0: lower --lr") as caught:
+    with pytest.raises(RunError, match="in epoch 0: the input features on rank 0 are not finite") as caught:
         graph = dist_graph(random_graph(1), comm)
         graph.feats[:] = float("inf")
         make(graph).fit()

@@ -1,0 +1,40 @@
+"""`--resume`: options that are not given on the command line are those the run was started with."""
+
+from pathlib import Path
+
+import typer
+
+from distgnn.config import TrainConfig
+
+OF_MODEL = {"name": "model"}  # settings whose option has another name
+NEVER_TAKEN = ("run_dir", "overwrite", "resume")
+
+
+def given_options(context: typer.Context) -> set[str]:
+    """Names of the options that stand on the command line."""
+    return {name for name in context.params if context.get_parameter_source(name).name == "COMMANDLINE"}
+
+
+def take_saved(run_dir: str, given: set[str], config: TrainConfig, settings: dict) -> None:
+    """Replace in `config` and `settings` what is not `given` by what the run's config.toml says; nothing where it has
+    none.
+
+    Raises: RunError where it is damaged.
+    """
+    from distgnn.train.run_folder import read_config
+
+    if not (Path(run_dir) / "config.toml").is_file():
+        return
+    saved = read_config(run_dir)
+    for name, value in _section(saved, "train"):
+        if hasattr(config, name) and name not in given and name not in NEVER_TAKEN:
+            setattr(config, name, value)
+    for section in ("model", "run"):
+        for name, value in _section(saved, section):
+            if name in settings[section] and OF_MODEL.get(name, name) not in given:
+                settings[section][name] = value
+
+
+def _section(saved: dict, name: str):
+    section = saved.get(name)
+    return section.items() if isinstance(section, dict) else ()

@@ -1,0 +1,208 @@
+"""What a checkpoint holds, and how all ranks write and read one together.
+
+Weights, optimiser and schedules are the same on every rank: rank 0 writes them. Held and pending rows of a delayed
+schedule and torch's random state belong to a rank. All ranks must see the run folder.
+"""
+
+import hashlib
+from pathlib import Path
+
+import numpy as np
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load
+
+from distgnn.comm import agree, raise_together
+from distgnn.errors import DistGNNError, RunError
+from distgnn.train import checkpoint_files as files
+from distgnn.train.identity import check_identity
+from distgnn.train.weights import pack
+
+DELAYED = "rank-{rank}"
+
+
+def save_checkpoint(run: Path, trainer, epochs_done: int) -> None:
+    """Write the state after `epochs_done` epochs as a new checkpoint of the run folder `run`.
+
+    Collective: yes.
+
+    Raises: RunError on every rank where something cannot be written; older checkpoints are kept.
+    """
+    comm, graph = trainer.graph.comm, trainer.graph
+    delayed, identity, cut = graph.schedule_state(), trainer.fingerprint, cut_digests(graph)
+    random = np.stack(comm.allgather(torch.get_rng_state().numpy()))
+    partial = None
+    with raise_together(comm), _writing(run):
+        if comm.rank == 0:
+            partial = files.begin(run, epochs_done)
+    partial = comm.bcast(partial, root=0)
+    try:
+        entries = {}
+        with raise_together(comm), _writing(run):
+            if delayed:
+                name = DELAYED.format(rank=comm.rank)
+                entries[name] = files.write_file(partial, name, _pack_arrays(delayed))
+        gathered = comm.gather(entries, root=0)
+        with raise_together(comm), _writing(run):
+            if comm.rank == 0:
+                everything = {name: entry for one in gathered for name, entry in one.items()}
+                for name, content in _common_contents(trainer, random).items():
+                    everything[name] = files.write_file(partial, name, content)
+                state = {"ranks": comm.size, "cut": cut, "settings": trainer.settings, "graph": identity}
+                state |= {"files": everything, "schedules": trainer.schedules.state(), "best": trainer.best_record}
+                state["last"] = trainer.last_record
+                trainer.run_folder.sync_metrics()
+                files.commit(run, partial, epochs_done, state)
+    except DistGNNError:
+        if comm.rank == 0:
+            files.clean(run)
+        raise
+
+
+def _common_contents(trainer, random: np.ndarray) -> dict[str, bytes]:
+    contents = {
+        "model": pack(trainer.model.state_dict()),
+        "adam": pack(trainer.optimizer.state()),
+        "random": pack({"torch": torch.from_numpy(random)}),
+    }
+    if trainer.best_state:
+        contents["best"] = pack(trainer.best_state)
+    return contents
+
+
+def load_checkpoint(run: Path, trainer) -> int:
+    """Put the newest checkpoint that all ranks find whole into `trainer`; returns its epochs, 0 where there is none.
+
+    Collective: yes.
+
+    Raises: RunError on every rank where checkpoints are there but damaged; InputError where the newest is of another
+        model, graph or settings, with the first difference.
+    """
+    comm = trainer.graph.comm
+    if comm.rank == 0:
+        files.clean(run)
+    candidates = comm.bcast(files.find_checkpoints(run) if comm.rank == 0 else None, root=0)
+    damage = None
+    for path in candidates:
+        try:
+            state, tensors = _read_together(path, trainer)
+        except RunError as error:
+            damage = damage or error
+            trainer.say(f"{error}; trying an older checkpoint")
+            continue
+        _restore(trainer, state, tensors)
+        return state["epochs_done"]
+    if damage is not None:
+        raise damage
+    return 0
+
+
+def _read_together(path: Path, trainer) -> tuple[dict, dict]:
+    """State and tensors, the same on every rank but for those that belong to a rank."""
+    comm = trainer.graph.comm
+    state, common = None, {}
+    error = None
+    try:
+        if comm.rank == 0:
+            state = files.read_state(path)
+            common = {name: files.read_file(path, state, name) for name in files.COMMON_FILES}
+    except RunError as caught:
+        error = caught
+    agree(comm, error)
+    state = comm.bcast(state, root=0)
+    now, cut = trainer.fingerprint, cut_digests(trainer.graph)
+    with raise_together(comm):
+        check_identity(path, state, trainer.settings, now)
+    common = {name: comm.bcast(common.get(name), root=0) for name in files.COMMON_FILES}
+    tensors, error = {}, None
+    try:
+        tensors = {name: unpack(path, name, content) for name, content in common.items() if content is not None}
+        check_tensors(path, tensors, trainer)
+        if state.get("cut") == cut:
+            name = DELAYED.format(rank=comm.rank)
+            content = files.read_file(path, state, name)
+            tensors["delayed"] = unpack(path, name, content) if content is not None else {}
+    except RunError as caught:
+        error = caught
+    agree(comm, error)
+    return state, tensors
+
+
+def unpack(path: Path, name: str, content: bytes) -> dict[str, torch.Tensor]:
+    """The tensors of one file. Raises: RunError where they do not read."""
+    try:
+        return load(content)
+    except (SafetensorError, ValueError, KeyError, RuntimeError, TypeError) as error:
+        reason = " ".join(str(error).split())[:120]
+        raise RunError(f"{path / name}.safetensors is damaged: {reason}") from error
+
+
+def check_tensors(path: Path, tensors: dict[str, dict], trainer) -> None:
+    """Raise RunError unless names, shapes and dtypes are those of the trainer's model and optimiser."""
+    expected = {"model": trainer.model.state_dict(), "adam": trainer.optimizer.state()}
+    if "best" in tensors:
+        expected["best"] = expected["model"]
+    for name, wanted in expected.items():
+        found = tensors[name]
+        for key in sorted(wanted.keys() | found.keys()):
+            kinds = [_kind(state.get(key)) for state in (found, wanted)]
+            if kinds[0] != kinds[1]:
+                raise RunError(f"{path / name}.safetensors does not fit the model: {key} is {kinds[0]}, not {kinds[1]}")
+
+
+def _kind(tensor: torch.Tensor | None) -> str:
+    return "missing" if tensor is None else f"{str(tensor.dtype).removeprefix('torch.')} {list(tensor.shape)}"
+
+
+def _restore(trainer, state: dict, tensors: dict) -> None:
+    comm, graph = trainer.graph.comm, trainer.graph
+    with raise_together(comm):
+        trainer.model.load_state_dict(tensors["model"])
+        trainer.optimizer.load_state(tensors["adam"])
+        trainer.best_state = dict(tensors.get("best", {}))
+        trainer.best_record, trainer.last_record = state.get("best"), state.get("last")
+        try:
+            trainer.schedules.load_state(state["schedules"])
+        except (KeyError, TypeError, ValueError) as error:
+            raise RunError(f"the checkpoint's schedules are damaged: {error}") from error
+        random = tensors.get("random", {}).get("torch")
+        if state["ranks"] == comm.size and random is not None and len(random) == comm.size:
+            torch.set_rng_state(random[comm.rank].clone())
+    epochs_done = state["epochs_done"]
+    if "delayed" in tensors:
+        with raise_together(comm):
+            try:
+                graph.load_schedule_state({name: tensor.numpy() for name, tensor in tensors["delayed"].items()})
+            except (ValueError, IndexError, KeyError) as error:
+                raise RunError(f"the checkpoint's held rows do not fit: {error}") from error
+        return
+    graph.refill_schedule(epochs_done)
+    again = "" if graph.algorithm.exact else "; its delayed rows are dropped, synchronous epochs fill them again"
+    trainer.say(f"resuming a run of {state['ranks']} ranks on another cut, {comm.size} ranks{again}")
+
+
+def cut_digests(graph) -> list[str]:
+    """One digest per rank of who has which rows: held rows fit the same cut only. Collective: yes."""
+    mine = hashlib.sha256(np.ascontiguousarray(graph.local.global_ids).tobytes())
+    mine.update(np.ascontiguousarray(graph.local.halo_counts).tobytes())
+    return graph.comm.allgather(mine.hexdigest()[:16])
+
+
+def _pack_arrays(arrays: dict[str, np.ndarray]) -> bytes:
+    return pack({name: torch.from_numpy(np.ascontiguousarray(array)) for name, array in arrays.items()})
+
+
+class _writing:
+    """A full or read-only disk is one line."""
+
+    def __init__(self, run: Path):
+        self.run = run
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind, error, trace) -> None:
+        if isinstance(error, OSError):
+            newest = next(iter(files.find_checkpoints(self.run)), None)
+            kept = f"{newest.name} is kept" if newest else "no checkpoint was written before"
+            raise RunError(f"cannot write a checkpoint to {self.run}: {error.strerror or error}; {kept}") from error

@@ -1,0 +1,159 @@
+"""Checkpoint folders on disk: each appears whole or not at all, and nothing in one is believed before it is checked.
+
+    run/checkpoint/
+        best.safetensors             weights at the best validation epoch (see run_folder)
+        epoch-00000050/              complete as soon as it has this name: written as .epoch-00000050.partial, renamed
+            checkpoint.json          epochs done, settings, graph, schedules; size and SHA-256 of each file, and its own
+            model.safetensors        weights and buffers after the last of these epochs
+            adam.safetensors         the optimiser's means, squares and step counts
+            best.safetensors         weights at the best evaluation so far (absent before the first evaluation)
+            random.safetensors       torch's random state of each rank, uint8 [P, bytes]
+            rank-0.safetensors …     held and pending rows of a delayed schedule, one file per rank (absent under cd-0)
+
+The newest two are kept. File names are made here, never taken from a file.
+"""
+
+import hashlib
+import json
+import os
+import re
+import shutil
+from pathlib import Path
+
+from distgnn.errors import RunError
+from distgnn.partition.atomic import sync_folder
+
+FORMAT_VERSION = 1
+STATE = "checkpoint.json"
+COMMON_FILES = ("model", "adam", "best", "random")
+KEPT = 2
+MOST_STATE_BYTES = 1 << 24
+NAME = re.compile(r"epoch-(\d{8,12})")
+
+
+def checkpoint_path(run: Path, epochs_done: int) -> Path:
+    """Where the state after so many epochs lies."""
+    return Path(run) / "checkpoint" / f"epoch-{epochs_done:08d}"
+
+
+def find_checkpoints(run: Path) -> list[Path]:
+    """Complete checkpoints of a run folder, newest first."""
+    folder = Path(run) / "checkpoint"
+    found = [path for path in folder.iterdir() if NAME.fullmatch(path.name)] if folder.is_dir() else []
+    return sorted((path for path in found if path.is_dir()), key=epochs_of, reverse=True)
+
+
+def epochs_of(path: Path) -> int:
+    """Epochs done, from a checkpoint's name."""
+    return int(NAME.fullmatch(path.name)[1])
+
+
+def begin(run: Path, epochs_done: int) -> Path:
+    """Make the folder that the files are written into; what an earlier crash left there goes."""
+    target = checkpoint_path(run, epochs_done)
+    clean(run)
+    partial = target.with_name(f".{target.name}.partial")
+    partial.mkdir(parents=True)
+    return partial
+
+
+def clean(run: Path) -> None:
+    """Remove what a crash left behind: folders that never got their name, and those whose removal was cut short."""
+    for path in (Path(run) / "checkpoint").glob(".epoch-*"):
+        shutil.rmtree(path, ignore_errors=True)
+
+
+def write_file(folder: Path, name: str, content: bytes) -> dict:
+    """Write and sync one file of a checkpoint; returns its entry {bytes, sha256}."""
+    with open(folder / f"{name}.safetensors", "wb") as stream:
+        stream.write(content)
+        stream.flush()
+        os.fsync(stream.fileno())
+    return {"bytes": len(content), "sha256": hashlib.sha256(content).hexdigest()}
+
+
+def commit(run: Path, partial: Path, epochs_done: int, state: dict) -> Path:
+    """Write checkpoint.json, sync, and give the folder its name; then older ones than the newest two go."""
+    state = state | {"format_version": FORMAT_VERSION, "epochs_done": epochs_done}
+    with open(partial / STATE, "w", encoding="utf-8") as stream:
+        json.dump(state | {"sha256": _digest(state)}, stream, indent=1)
+        stream.flush()
+        os.fsync(stream.fileno())
+    sync_folder(partial)
+    target = checkpoint_path(run, epochs_done)
+    if target.exists():
+        remove(target)
+    partial.rename(target)
+    sync_folder(target.parent)
+    for old in find_checkpoints(run)[KEPT:]:
+        remove(old)
+    return target
+
+
+def remove(path: Path) -> None:
+    """Remove a checkpoint: it loses its name first, so that no half of one is ever found."""
+    gone = path.with_name(f".{path.name}.removed")
+    shutil.rmtree(gone, ignore_errors=True)
+    path.rename(gone)
+    shutil.rmtree(gone, ignore_errors=True)
+
+
+def read_state(path: Path) -> dict:
+    """checkpoint.json, checked.
+
+    Raises: RunError naming the file and what is wrong with it.
+    """
+    file = path / STATE
+    try:
+        if file.stat().st_size > MOST_STATE_BYTES:
+            raise RunError(f"{file} is damaged: {file.stat().st_size} bytes are more than any checkpoint's")
+        state = json.loads(file.read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError) as error:
+        raise RunError(f"{file} is damaged: {error}") from error
+    version = state.get("format_version") if isinstance(state, dict) else None
+    if not is_count(version) or version < 1:
+        raise RunError(f"{file} is damaged: it has no format_version")
+    if version > FORMAT_VERSION:
+        raise RunError(f"{file} is from a later distgnn: format {version}, this one reads up to {FORMAT_VERSION}")
+    if state.get("sha256") != _digest(state):
+        raise RunError(f"{file} is damaged: its checksum is wrong")
+    files = state.get("files")
+    good = is_count(state.get("epochs_done")) and is_count(state.get("ranks")) and isinstance(files, dict)
+    if not good or not all(isinstance(state.get(name), dict) for name in ("settings", "graph", "schedules")):
+        raise RunError(f"{file} is damaged: a field is missing or wrong")
+    if state["epochs_done"] != epochs_of(path):
+        raise RunError(f"{file} is damaged: it says {state['epochs_done']} epochs")
+    if not {"model", "adam"} <= files.keys():
+        raise RunError(f"{file} is damaged: it names no weights")
+    return state
+
+
+def read_file(path: Path, state: dict, name: str) -> bytes | None:
+    """The bytes of one file of a checkpoint; None where it has none of this name.
+
+    Raises: RunError where size or checksum are not what was written.
+    """
+    entry = state["files"].get(name)
+    if entry is None:
+        return None
+    file = path / f"{name}.safetensors"
+    try:
+        size = file.stat().st_size
+        if not isinstance(entry, dict) or size != entry.get("bytes"):
+            raise RunError(f"{file} is damaged: it has {size} bytes, not what was written")
+        content = file.read_bytes()
+    except OSError as error:
+        raise RunError(f"{file} is damaged: {error.strerror or error}") from error
+    if hashlib.sha256(content).hexdigest() != entry.get("sha256"):
+        raise RunError(f"{file} is damaged: its checksum is wrong")
+    return content
+
+
+def is_count(value) -> bool:
+    """A whole number, not negative?"""
+    return isinstance(value, int) and not isinstance(value, bool) and value >= 0
+
+
+def _digest(state: dict) -> str:
+    content = {key: value for key, value in state.items() if key != "sha256"}
+    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()

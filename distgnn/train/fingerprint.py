@@ -1,0 +1,121 @@
+"""A graph's fingerprint: the same for every cut of the same graph, another for another graph.
+
+Each arc and each owned vertex is hashed with its global id and the hashes are added modulo 2^64 over all ranks: the
+sum does not depend on who holds what.
+
+Legend: O owned rows, A local arcs, D feature width.
+
+Source: sums of row hashes as in multiset hashing (Clarke et al., ASIACRYPT'03); ours is for mistakes, not for enemies.
+"""
+
+import numpy as np
+from scipy import sparse
+
+from distgnn.comm import sum_over_ranks
+from distgnn.partition import LocalGraph
+
+BLOCK_ROWS = 1 << 16
+PARTS = ("arcs", "edge weights", "features", "labels", "splits", "edge features", "edge types", "vertex types")
+MIX = tuple(np.uint64(factor) for factor in (0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB))
+
+
+def fingerprint(local: LocalGraph, comm) -> dict[str, object]:
+    """Sizes, and one hash for each of `PARTS`, of the graph that all ranks hold together.
+
+    Collective: yes. One pass over this rank's arcs and features.
+    """
+    mine = [_arcs(local), _weights(local), _feats(local), _labels(local), _splits(local)]
+    mine += [_column(local.arc_ids, local.edge_feats), _column(local.arc_ids, local.edge_types)]
+    mine = np.array([*mine, _column(local.global_ids, local.node_types)], dtype=np.uint64)
+    counts = np.array([local.num_owned, local.num_arcs], dtype=np.uint64)
+    every = sum_over_ranks(comm, np.concatenate([mine, counts]))
+    hashes = {name: f"{int(value):016x}" for name, value in zip(PARTS, every, strict=False)}
+    return {"vertices": int(every[-2]), "arc count": int(every[-1])} | hashes
+
+
+def difference(saved: dict, now: dict) -> str | None:
+    """What is first different between two fingerprints, as a sentence; None where they are the same."""
+    for name in ("vertices", "arc count"):
+        if saved.get(name) != now[name]:
+            return f"{saved.get(name)} {name.split()[0]}{'s' if name != 'vertices' else ''} there, {now[name]} here"
+    return next((f"its {name} are different" for name in PARTS if saved.get(name) != now[name]), None)
+
+
+def _mix(values: np.ndarray) -> np.ndarray:
+    """A bijection of 64 bits that changes about half of them (splitmix64)."""
+    values = (values ^ (values >> np.uint64(30))) * MIX[1]
+    values = (values ^ (values >> np.uint64(27))) * MIX[2]
+    return values ^ (values >> np.uint64(31))
+
+
+def _unsigned(values: np.ndarray) -> np.ndarray:
+    return np.asarray(values).astype(np.int64).view(np.uint64)
+
+
+def _arcs(local: LocalGraph) -> int:
+    rows = (np.arange(local.num_owned), local.target_halo_rows)
+    columns = (np.arange(local.num_owned), local.source_halo_rows)
+    ids, first, total = _unsigned(local.global_ids), 0, 0
+    for number, (indptr, indices) in enumerate(local.blocks.values()):
+        targets, sources = ids[rows[number // 2]], ids[columns[number % 2]]
+        for begin in range(0, len(indices), BLOCK_ROWS):
+            place = np.arange(begin, min(begin + BLOCK_ROWS, len(indices)))
+            target = targets[np.searchsorted(indptr, place, side="right") - 1]
+            arc = _unsigned(local.arc_ids[first + place])
+            total += _total(_mix(arc * MIX[0] + _mix(sources[indices[place]] * MIX[1] + _mix(target + MIX[2]))))
+        first += len(indices)
+    return total % 2**64
+
+
+def _weights(local: LocalGraph) -> int:
+    if local.edge_weight is None:
+        return 0
+    bits = np.ascontiguousarray(local.edge_weight, dtype=np.float32).view(np.uint32).astype(np.uint64)
+    return _total(_mix(_unsigned(local.arc_ids) * MIX[0] + _mix(bits + MIX[2])))
+
+
+def _feats(local: LocalGraph) -> int:
+    feats = local.feats
+    if feats is None:
+        return 0
+    if sparse.issparse(feats):
+        rows = np.repeat(np.arange(feats.shape[0]), np.diff(feats.indptr))
+        entries = _unsigned(local.global_ids[rows]) * MIX[0] + _unsigned(feats.indices) * MIX[1]
+        return _total(_mix(entries + _mix(feats.data.astype(np.float32).view(np.uint32).astype(np.uint64))))
+    return _column(local.global_ids, feats)
+
+
+def _labels(local: LocalGraph) -> int:
+    if local.labels is None:
+        return 0
+    return _column(local.global_ids, local.labels)
+
+
+def _splits(local: LocalGraph) -> int:
+    masks = np.stack([local.train_mask, local.valid_mask, local.test_mask], axis=1)
+    return _column(local.global_ids, masks)
+
+
+def _column(ids: np.ndarray, table: np.ndarray | None) -> int:
+    """The sum over rows of the hash of (global id, all columns); ids [at least rows]."""
+    if table is None:
+        return 0
+    table = table.reshape(len(table), -1)
+    factors = _mix(np.arange(1, table.shape[1] + 1, dtype=np.uint64) * MIX[0]) | np.uint64(1)
+    step, total = max(1, BLOCK_ROWS * 16 // max(table.shape[1], 1)), 0
+    for begin in range(0, len(table), step):
+        columns = _bits(table[begin : begin + step])
+        row_ids = _unsigned(ids[begin : begin + len(columns)])
+        total += _total(_mix((columns * factors).sum(axis=1, dtype=np.uint64) + row_ids * MIX[0]))
+    return total % 2**64
+
+
+def _bits(block: np.ndarray) -> np.ndarray:
+    """Numbers as uint64: floats by their bits in float32, whole numbers as they are."""
+    if block.dtype.kind == "f":
+        return np.ascontiguousarray(block, dtype=np.float32).view(np.uint32).astype(np.uint64)
+    return _unsigned(block)
+
+
+def _total(hashes: np.ndarray) -> int:
+    return int(hashes.sum(dtype=np.uint64))

@@ -1,0 +1,43 @@
+"""Is a checkpoint of this model, graph and settings? Compared name by name, so that the difference can be said."""
+
+from pathlib import Path
+
+from distgnn.config import TrainConfig
+from distgnn.copies import CopyGraph
+from distgnn.errors import InputError
+from distgnn.train.fingerprint import difference
+
+# What may change between the parts of one run: none of it changes a number of an epoch.
+FREE_TRAIN = (
+    "epochs", "run_dir", "overwrite", "resume", "checkpoint_every", "timeout", "verify_every", "eval_every", "trace",
+)  # fmt: skip
+
+
+def run_settings(config: TrainConfig, metric: str, describe: dict, graph) -> dict[str, object]:
+    """Settings that a resumed run must have, flat: {"train.lr": 0.01, "model.hidden_feats": 256, …}."""
+    train = {name: value for name, value in config.as_dict().items() if name not in FREE_TRAIN}
+    if config.lr_schedule == "cosine":
+        train["epochs"] = config.epochs
+    sections = {"train": train | {"metric": metric}}
+    sections |= {name: values for name, values in describe.items() if name in ("model", "run")}
+    made = {"algorithm": graph.algorithm.name, "dtype": str(graph.dtype).removeprefix("torch.")}
+    sections["graph"] = made | {"update": "copies" if isinstance(graph, CopyGraph) else "owners"}
+    return {f"{section}.{name}": value for section, values in sections.items() for name, value in values.items()}
+
+
+def check_identity(path: Path, state: dict, settings: dict, graph: dict) -> None:
+    """Raise InputError naming the first difference between a checkpoint and what is to be trained now."""
+    different = difference(state["graph"], graph)
+    if different:
+        raise InputError(f"{path} is of another graph: {different}")
+    saved = state["settings"]
+    for name in sorted(saved.keys() | settings.keys()):
+        there, here = saved.get(name), settings.get(name)
+        if there != here:
+            raise InputError(
+                f"{path} is of other settings: {name.split('.', 1)[1]} is {_said(there)} there, {_said(here)} here"
+            )
+
+
+def _said(value) -> str:
+    return "not set" if value is None else str(value)

@@ -1,0 +1,124 @@
+"""How much memory a rank will need, from partition.json alone: said before anything is loaded.
+
+Legend: O owned rows, H halo rows, A local arcs, D feature width, W hidden width, L layers.
+
+| what | bytes |
+|---|---|
+| the program and its libraries | 330 MB, measured |
+| features, and the kept aggregation of them | 2 · O · D · item |
+| structure | the part's files without features; arcs of the backward pass again where a part is not symmetric |
+| one hidden layer, forward and backward | ROWS_PER_LAYER · O · W · item |
+| halo rows and messages | 4 · (H + sent) · W · item |
+
+The constants are fitted to measured peaks (tests/bench/faults/memory.py says how well they fit).
+"""
+
+import os
+from pathlib import Path
+
+from distgnn.errors import InputError, RunError
+
+PROGRAM_BYTES = 330_000_000
+ROWS_PER_LAYER = 5.0  # output, normalised, mask, gradient and one temporary
+UNITS = {"": 1, "kb": 10**3, "mb": 10**6, "gb": 10**9, "tb": 10**12, "kib": 2**10, "mib": 2**20, "gib": 2**30}
+
+
+def parse_bytes(text: str) -> int:
+    """Bytes from "8GB", "512 MiB" or a plain number.
+
+    Raises: InputError.
+    """
+    short = text.strip().lower()
+    digits = short.rstrip("abcdefghijklmnopqrstuvwxyz ").strip()
+    unit = short[len(digits) :].strip()
+    try:
+        count = int(float(digits) * UNITS[unit])
+    except (ValueError, KeyError, OverflowError):
+        raise InputError(f"memory is {text!r}: expected a size such as 8GB or 512MiB") from None
+    if count < 1:
+        raise InputError(f"memory is {text!r}: expected a size such as 8GB or 512MiB")
+    return count
+
+
+def estimate_bytes(manifest: dict, part_id: int, model: dict, item: int = 4, copies: bool = False) -> int:
+    """Peak memory of the rank that has part `part_id`.
+
+    Args:
+        manifest: of the partition; model: [model] settings; item: bytes of a number, 4 or 8.
+        copies: update on copies: the model sees halo rows too.
+    """
+    part, graph = manifest["parts"][part_id], manifest["graph"]
+    halos = part["rows"] - part["owned"]
+    rows = part["rows"] if copies else part["owned"]
+    width, layers, feats = model["hidden_feats"], model["num_layers"], graph["num_feats"]
+    feature_files = [name for name in part["files"] if name.startswith("feats")]
+    structure = sum(entry["bytes"] for name, entry in part["files"].items() if name not in feature_files)
+    structure += 0 if part["symmetric"] else 12 * part["arcs"]
+    sent = sum(manifest["pair_rows"][part_id])
+    hidden = ROWS_PER_LAYER * rows * width * max(layers - 1, 1) + 4 * rows * graph["num_classes"]
+    on_arcs = 3 * part["arcs"] * model["num_heads"] if model["name"].startswith("gat") else 0
+    numbers = 2 * rows * feats + hidden + 4 * (halos + sent) * width + on_arcs
+    return int(PROGRAM_BYTES + structure + item * numbers)
+
+
+def check_memory(comm, manifest: dict, model: dict, item: int, copies: bool, limit: int | None) -> None:
+    """Refuse, before anything is loaded, a run whose ranks would not fit into memory.
+
+    Collective: yes.
+
+    Args:
+        limit: bytes per rank; None takes what is free on each machine, shared by its ranks.
+
+    Raises: RunError on every rank, with the numbers and what would fit.
+    """
+    from mpi4py import MPI
+
+    from distgnn.comm import raise_together
+
+    here = comm.Split_type(MPI.COMM_TYPE_SHARED)
+    needed = estimate_bytes(manifest, comm.rank, model, item, copies)
+    together = needed if limit is not None else here.allreduce(needed)
+    free = limit if limit is not None else min(here.allgather(available_bytes()))
+    num_here, few = here.size, manifest["num_parts"]
+    here.Free()
+    with raise_together(comm):
+        if together > free:
+            where = "rank" if limit is not None else f"machine, shared by {num_here} ranks"
+            parts = few * max(2, -(-together // max(free, 1)))
+            raise RunError(
+                f"rank {comm.rank} needs about {_gb(needed)}, and {_gb(free)} are there per {where} "
+                f"(needed there: {_gb(together)}): take more parts (distgnn repartition … --parts {parts}) on more "
+                "machines, a smaller --hidden-feats, or set --memory if the estimate is wrong"
+            )
+
+
+def available_bytes() -> int:
+    """Memory that this process may still take: free on the machine, cut by its control group's limit."""
+    free = 1 << 62
+    try:
+        lines = Path("/proc/meminfo").read_text().splitlines()
+        free = next(int(line.split()[1]) * 1024 for line in lines if line.startswith("MemAvailable"))
+    except (OSError, StopIteration, ValueError):
+        if hasattr(os, "sysconf"):
+            free = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    try:
+        group = Path("/proc/self/cgroup").read_text().strip().splitlines()[-1].split("::", 1)[1].lstrip("/")
+        for folder in [Path("/sys/fs/cgroup"), *_below(group)]:
+            limit = (folder / "memory.max").read_text().strip() if (folder / "memory.max").is_file() else "max"
+            if limit != "max":
+                free = min(free, int(limit) - int((folder / "memory.current").read_text()))
+    except (OSError, IndexError, ValueError):
+        pass
+    return max(free, 0)
+
+
+def _below(group: str) -> list[Path]:
+    places, folder = [], Path("/sys/fs/cgroup")
+    for name in Path(group).parts:
+        folder = folder / name
+        places.append(folder)
+    return places
+
+
+def _gb(count: int) -> str:
+    return f"{count / 1e9:.3g} GB"

@@ -1,0 +1,71 @@
+"""One log per rank in the run folder: where it ran, what it met, and how it ended.
+
+    run/logs/rank-0.log          lines, appended over all parts of a run
+    run/logs/rank-0.status       what the rank is doing now, one JSON object, replaced (see watchdog)
+
+A rank that does not see the run folder of rank 0 makes one of its own on its machine.
+"""
+
+import os
+import time
+import traceback
+from pathlib import Path
+
+from distgnn.errors import DistGNNError
+
+
+class RankLog:
+    """The log of one rank. Without a run folder nothing is written.
+
+    Notes: a log that cannot be written (a full disk) never ends a run.
+    """
+
+    def __init__(self, run: str | None, rank: int):
+        self.rank = rank
+        self.folder = Path(run) / "logs" if run is not None else None
+        if self.folder is not None:
+            try:
+                self.folder.mkdir(parents=True, exist_ok=True)
+            except OSError:
+                self.folder = None
+
+    def write(self, text: str) -> None:
+        """Append a line with the time."""
+        if self.folder is None:
+            return
+        stamp = time.strftime("%Y-%m-%d %H:%M:%S")
+        try:
+            with open(self.folder / f"rank-{self.rank}.log", "a", encoding="utf-8") as stream:
+                stream.write(f"{stamp} {text}\n")
+        except OSError:
+            pass
+
+    def failure(self, error: BaseException, phase: str) -> None:
+        """Append an error; one of ours with its traceback."""
+        kind = type(error).__name__
+        trace = "" if isinstance(error, DistGNNError) else "\n" + "".join(traceback.format_exception(error))
+        self.write(f"ended in {phase}: {kind}: {error}{trace}")
+
+    def set_status(self, content: str) -> None:
+        """Replace the status file."""
+        if self.folder is None:
+            return
+        path = self.folder / f"rank-{self.rank}.status"
+        try:
+            partial = path.with_suffix(".partial")
+            partial.write_text(content, encoding="utf-8")
+            os.replace(partial, path)
+        except OSError:
+            pass
+
+    def status_of(self, rank: int) -> str | None:
+        """What another rank wrote last; None where nothing can be read."""
+        try:
+            return (self.folder / f"rank-{rank}.status").read_text(encoding="utf-8")
+        except (OSError, TypeError):
+            return None
+
+    def close(self) -> None:
+        """Remove the status file: this rank is done."""
+        if self.folder is not None:
+            (self.folder / f"rank-{self.rank}.status").unlink(missing_ok=True)

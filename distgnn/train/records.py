@@ -1,0 +1,59 @@
+"""Records: one line of numbers per epoch over all ranks, and the summary of a run."""
+
+import math
+import statistics
+
+from distgnn.config import num_threads
+from distgnn.train.machine import peak_rss_bytes, versions
+
+CHOSEN = ("test_metric", "valid_metric", "test_accuracy", "valid_accuracy")
+
+
+def over_ranks(comm, epoch: int, mine: dict) -> tuple[dict, int]:
+    """One record from each rank's numbers (sums, maxima and means), and the signal that a rank received (or 0).
+
+    Collective: yes.
+    """
+    ranks = comm.allgather(mine)
+    every = {name: [rank[name] for rank in ranks] for name in mine}
+    record = {
+        "epoch": epoch,
+        "loss": math.fsum(every["loss"]),
+        "seconds": max(every["seconds"]),
+        "aggregate_seconds": max(every["aggregate_seconds"]),
+        "aggregate_seconds_mean": statistics.fmean(every["aggregate_seconds"]),
+        "wait_seconds": max(every["wait_seconds"]),
+        "wait_seconds_mean": statistics.fmean(every["wait_seconds"]),
+        "wait_seconds_min": min(every["wait_seconds"]),
+        "all_reduce_seconds": max(every["all_reduce_seconds"]),
+        "sent_bytes": sum(every["sent_bytes"]),
+        "exchange_waits": _waits_over_ranks(every["waits"]),
+    }
+    return record, max(every["signal"])
+
+
+def _waits_over_ranks(waits: list[dict[str, float]]) -> dict[str, list[float]]:
+    """Seconds waited for each exchange of the step, [min, mean, max] over ranks; 0 where a rank did not wait."""
+    names = dict.fromkeys(name for rank in waits for name in rank)
+    every = {name: [rank.get(name, 0.0) for rank in waits] for name in names}
+    return {name: [min(times), statistics.fmean(times), max(times)] for name, times in every.items()}
+
+
+def summarize(records: list[dict], best: dict, metric: str, comm, seed: int) -> dict:
+    """What summary.json says of a run; `best` is the record of the best evaluation. Collective: yes."""
+    timed = records[1:] or records
+    return {
+        "metric": metric,
+        **{name: best.get(name) for name in CHOSEN if not (name.endswith("accuracy") and best.get(name) is None)},
+        "best_epoch": best["epoch"],
+        "epochs": records[-1]["epoch"] + 1,
+        "epoch_seconds_median": statistics.median(record["seconds"] for record in timed),
+        "wait_share": sum(r["wait_seconds_mean"] for r in timed) / sum(r["seconds"] for r in timed),
+        "sent_bytes_per_epoch": int(statistics.median(record["sent_bytes"] for record in timed)),
+        "peak_rss_bytes": comm.allgather(peak_rss_bytes()),
+        "final_loss": records[-1]["loss"],
+        "ranks": comm.size,
+        "threads": num_threads(),
+        "seed": seed,
+        "versions": versions(),
+    }

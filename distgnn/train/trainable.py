@@ -1,0 +1,34 @@
+"""What is looked at before training: a graph that allows it, and modules that would depend on the number of ranks."""
+
+import warnings
+
+from torch import nn
+
+from distgnn.config import TrainConfig
+from distgnn.errors import InputError
+
+
+def check_trainable(graph, config: TrainConfig) -> None:
+    """Raise InputError for a graph without features, labels or training rows, or an impossible metric."""
+    if graph.feats is None:
+        raise InputError("the graph has no features: training needs at least one feature per vertex")
+    if graph.labels is None:
+        raise InputError("the graph has no labels: training needs labels")
+    if graph.num_labelled("train") == 0:
+        raise InputError("no training vertex has a label: give a train split with labelled vertices")
+    if config.metric == "rocauc" and not graph.multilabel and graph.num_classes != 2:
+        raise InputError(
+            f"metric rocauc needs two classes or several tasks: this graph has {graph.num_classes} classes"
+        )
+
+
+def warn_of_modules_per_rank(model: nn.Module, graph) -> None:
+    """Warn, on rank 0 of several, of torch's own modules that work on one rank's rows only."""
+    kinds = (nn.modules.batchnorm._BatchNorm, nn.Dropout)
+    names = [name for name, module in model.named_modules() if isinstance(module, kinds) and getattr(module, "p", 1)]
+    if names and graph.num_ranks > 1 and graph.rank == 0:
+        warnings.warn(
+            f"{', '.join(names)}: torch's own module works per rank, so results depend on the number of ranks; "
+            "call distgnn.nn.distribute(model, graph) first",
+            stacklevel=4,
+        )

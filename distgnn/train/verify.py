@@ -1,0 +1,63 @@
+"""How far a delayed or narrowed training step is from the exact one: the same step with exact exchanges, beforehand."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import nn
+
+from distgnn.comm import sum_over_ranks
+from distgnn.train.gradients import GradientBuffer
+from distgnn.train.loss import rank_loss, rows_of_loss
+
+
+@dataclass
+class ExactStep:
+    """Logits of owned rows [O, C] and summed gradients of a step whose every exchange is synchronous and whole."""
+
+    logits: torch.Tensor
+    gradients: list[torch.Tensor]
+
+    @classmethod
+    def of(cls, model: nn.Module, graph, gradients: GradientBuffer, epoch: int) -> "ExactStep":
+        """Make the step of `epoch`, masks and all, without moving anything: weights, buffers and torch's random state
+        stay as they are. Collective: yes; costs a forward and a backward pass.
+        """
+        kept = {name: buffer.clone() for name, buffer in model.named_buffers()}
+        random = torch.get_rng_state()
+        graph.step = epoch
+        graph.transport.start_step()
+        graph.next_site = lambda: None  # no place in a schedule: every exchange is exact
+        try:
+            model.train()
+            gradients.zero()
+            logits = model(graph, graph.feats)
+            rank_loss(graph, logits, rows_of_loss(model, graph)).backward()
+            gradients.sum()
+        finally:
+            del graph.next_site
+        for name, buffer in model.named_buffers():
+            buffer.copy_(kept[name])
+        torch.set_rng_state(random)
+        return cls(logits.detach(), [parameter.grad.clone() for parameter in gradients.parameters])
+
+    def errors_of(self, logits: torch.Tensor, gradients: GradientBuffer, graph) -> dict[str, float]:
+        """Relative errors, Euclidean norm over all ranks, of the step that gave `logits` and summed `gradients`.
+
+        Collective: yes.
+
+        Returns: `logits_error` (owned rows) and `gradient_error`; 0 where the step was exact.
+        """
+        here, exact = (rows.detach()[: graph.num_owned].double() for rows in (logits, self.logits))
+        mine = np.array([float(((here - exact) ** 2).sum()), float((exact**2).sum())])
+        wrong, size = sum_over_ranks(graph.comm, mine)
+        pairs = [
+            (p.grad.double(), exact.double()) for p, exact in zip(gradients.parameters, self.gradients, strict=True)
+        ]
+        difference = sum(float(((grad - exact) ** 2).sum()) for grad, exact in pairs)
+        length = sum(float((exact**2).sum()) for _, exact in pairs)
+        return {"logits_error": _ratio(wrong, size), "gradient_error": _ratio(difference, length)}
+
+
+def _ratio(difference: float, size: float) -> float:
+    return float(np.sqrt(difference / size)) if size else float(np.sqrt(difference))
