@@ -202,7 +202,7 @@ def test_the_terminal_is_told_only_where_there_is_one(monkeypatch):
 
 def recorded_command(monkeypatch) -> list[tuple[list[str], dict[str, str]]]:
     seen = []
-    monkeypatch.setattr(launch, "_run", lambda command, environment: seen.append((command, environment)) or 7)
+    monkeypatch.setattr(launch, "_run", lambda *command_and_environment: seen.append(command_and_environment[:2]) or 7)
     return seen
 
 

@@ -21,7 +21,10 @@ def error_console() -> Console:
 
 @contextmanager
 def progress_bar(title: str, total: int, visible: bool):
-    """A progress bar; yields `advance(text, done=None)`; `done` sets it, else it goes one on. Without a terminal a line is printed now and then instead."""
+    """A progress bar; yields `advance(text, done=None)`: `done` sets it, without it goes one on.
+
+    Without a terminal a line is printed now and then instead.
+    """
     console = error_console()
     if not visible or not console.is_terminal:
         yield _plain(title, total, visible, console)

@@ -114,8 +114,14 @@ def check_free(path: Path, overwrite: bool, resume: bool = False) -> None:
         raise InputError(
             f"run folder {path} exists: choose another --run-dir, add --overwrite to replace it, or --resume to go on"
         )
-    if not (path / "config.toml").is_file():
+    if not (path / "config.toml").is_file() and not _only_begun(path):
         raise InputError(f"{path} exists and is not a run folder (no config.toml): it is left alone, choose another")
+
+
+def _only_begun(path: Path) -> bool:
+    """Is this what a crash leaves before there is a config.toml?"""
+    begun = {"checkpoint", "config.toml.partial", ".lock", "logs"}
+    return path.is_dir() and {entry.name for entry in path.iterdir()} <= begun
 
 
 def _locked(folder: Path):

@@ -51,8 +51,18 @@ def metrics(folder) -> list[dict]:
     return [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
 
 
+RUNS = {
+    "owners": {},
+    "copies": {"dtype": "float32", "update": "copies"},
+    "late": {"algorithm": "cd-3", "dtype": "float32"},
+    "late, narrow": {"algorithm": "cd-2", "dtype": "float32", "wire": "int8", "smooth": 0.5, "error_feedback": True},
+    "late, on copies, now and then": {"algorithm": "cd-2", "update": "copies", "adaptive": 0.1},
+    "silent": {"algorithm": "0c", "update": "copies"},
+}
+
+
 @pytest.mark.mpi(1, 2, 3)
-@pytest.mark.parametrize("options", [{}, {"dtype": "float32", "update": "copies"}], ids=["owners", "copies"])
+@pytest.mark.parametrize("options", RUNS.values(), ids=RUNS.keys())
 def test_a_resumed_run_is_bit_identical(comm, shared_tmp_path, options):
     data = random_graph(1)
     whole = make(dist_graph(data, comm, **options), shared_tmp_path / "whole")
@@ -130,6 +140,20 @@ def test_a_checkpoint_of_something_else_is_refused_by_name(comm, shared_tmp_path
     assert caught.value.agreed
     comm.Barrier()
     assert len(metrics(shared_tmp_path / "run")) == 2  # nothing was lost
+
+
+@pytest.mark.mpi(2)
+def test_a_late_run_on_another_cut_begins_with_a_synchronous_epoch(comm, shared_tmp_path):
+    data, late = random_graph(3), {"algorithm": "cd-2"}
+    with pytest.raises(RunStopped):
+        make(dist_graph(data, comm, **late), shared_tmp_path / "run", on_epoch=stop_after(2)).fit()
+    other = dist_graph(data, comm, random_cut(data.edge_list(), 2, seed=9), **late)
+    trainer = make(other, shared_tmp_path / "run", epochs=8, resume=True, verify_every=1)
+    said = []
+    trainer._say = said.append
+    errors = [record.get("gradient_error") for record in trainer.fit().records]
+    assert errors[4] < 1e-12 < errors[5]
+    assert comm.rank > 0 or "its delayed rows are dropped, synchronous epochs fill them again" in said[0]
 
 
 @pytest.mark.mpi(2)

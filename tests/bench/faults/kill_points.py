@@ -1,0 +1,295 @@
+"""SIGKILL at random places of a training run on two ranks, again and again: is a checkpoint ever lost or damaged?
+
+    python tests/bench/faults/kill_points.py WORK --points 200 [--seed 0] [--seconds 280]
+
+One run is killed and resumed until it has all its epochs; then its losses are compared, bit for bit, with those of a
+run that was never killed, and the next run begins. After every kill the script checks that
+
+- no process of the job is left, and how long the death of one rank took to end the whole job;
+- every checkpoint folder reads whole, checksums included, and the newest is not older than the last one committed;
+- metrics.jsonl has no epoch twice.
+
+Half of the kills are aimed: a rank dies at the n-th call of a named function of its program (exchange, gradient sum,
+optimiser, evaluation, each step of writing a checkpoint: half a file, before and after each fsync, rename and removal,
+and reading it when resuming). The others hit a random process of the job (either rank or mpiexec) at a random time, its
+start included. Results are appended to WORK/kill_points.jsonl as they come; a call goes on where the last one ended.
+"""
+
+import argparse
+import collections
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+EPOCHS, EVERY = 60, 2
+MARK = "DISTGNN_KILL_POINTS"
+
+# (name, module, attribute, most calls before it) of what a rank does; "half" kills in the middle of a write.
+POINTS = (
+    ("start of a broadcast", "distgnn.comm.exchange", "Exchange.start_broadcast", 60),
+    ("end of a broadcast", "distgnn.comm.exchange", "Exchange.finish_broadcast", 60),
+    ("start of a reduce", "distgnn.comm.exchange", "Exchange.start_reduce", 60),
+    ("end of a reduce", "distgnn.comm.exchange", "Exchange.finish_reduce", 60),
+    ("sum of gradients", "distgnn.train.gradients", "GradientBuffer.sum", 12),
+    ("optimiser", "distgnn.train.adam", "Adam.step", 12),
+    ("numbers of an epoch", "distgnn.train.trainer", "over_ranks", 12),
+    ("evaluation", "distgnn.train.trainer", "evaluate", 4),
+    ("line of metrics.jsonl, half", "distgnn.train.run_folder", "RunFolder.add_epoch", 12),
+    ("best weights, half", "distgnn.train.run_folder", "replace_file", 6),
+    ("beginning of a checkpoint", "distgnn.train.checkpoint_files", "begin", 5),
+    ("file of a checkpoint, half", "distgnn.train.checkpoint_files", "write_file", 20),
+    ("commit of a checkpoint", "distgnn.train.checkpoint_files", "commit", 5),
+    ("fsync", "os", "fsync", 50),
+    ("rename", "pathlib", "Path.rename", 10),
+    ("removal of an old checkpoint", "shutil", "rmtree", 10),
+    ("resuming", "distgnn.train.trainer", "load_checkpoint", 1),
+    ("metrics cut back on resuming", "distgnn.train.run_folder", "RunFolder.keep_epochs", 1),
+)
+ONLY_RANK_0 = {"best weights, half", "line of metrics.jsonl, half", "metrics cut back on resuming", "rename"}
+ONLY_RANK_0 |= {"beginning of a checkpoint", "file of a checkpoint, half", "commit of a checkpoint", "fsync"}
+ONLY_RANK_0 |= {"removal of an old checkpoint"}
+
+
+def victim(work: Path, run: Path, aim: dict | None) -> None:
+    """One rank: train from the newest checkpoint on, and die where `aim` says."""
+    import torch
+
+    import distgnn as dg
+    from distgnn.train import checkpoint_files
+
+    graph = dg.load(str(work / "parts"), dtype="float32")
+    torch.manual_seed(0)
+    model = dg.nn.GraphSAGE(graph.num_feats, 8, graph.num_classes, 2)
+    commit = checkpoint_files.commit
+
+    def commit_and_tell(folder, partial, epochs_done, state):
+        path = commit(folder, partial, epochs_done, state)
+        (work / "committed").write_text(str(epochs_done))
+        return path
+
+    checkpoint_files.commit = commit_and_tell
+    config = dg.TrainConfig(epochs=EPOCHS, eval_every=4, run_dir=str(run), checkpoint_every=EVERY, resume=True)
+    config.lr_schedule = "plateau"
+    if aim and aim["rank"] == graph.rank:
+        _arm(work, aim)
+    dg.Trainer(model, graph, config, say=lambda text: None).fit()
+
+
+def _arm(work: Path, aim: dict) -> None:
+    """Replace the aimed function by one that kills this process at its n-th call, before or after it."""
+    _, module, attribute, _ = POINTS[aim["point"]]
+    holder = __import__(module, fromlist=["x"])
+    *outer, name = attribute.split(".")
+    for part in outer:
+        holder = getattr(holder, part)
+    original, left = getattr(holder, name), aim["calls"]
+
+    def die() -> None:
+        (work / "died").write_text(repr(time.time()))
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    def deadly(*args, **kwargs):
+        nonlocal left
+        left -= 1
+        if left == 0 and aim["half"] is not None:
+            _half(name, args, aim["half"])
+        if left == 0 and not aim["after"]:
+            die()
+        result = original(*args, **kwargs)
+        if left == 0:
+            die()
+        return result
+
+    setattr(holder, name, deadly)
+
+
+def _half(name: str, args: tuple, share: float) -> None:
+    """Write a part of what the call would write, as a crash in the middle of it leaves it."""
+    if name == "write_file":
+        folder, file, content = args
+        (folder / f"{file}.safetensors").write_bytes(content[: int(share * len(content))])
+    elif name == "add_epoch":
+        folder, record = args
+        text = json.dumps(record)
+        folder._metrics.write(text[: int(share * len(text))])
+        folder._metrics.flush()
+    elif name == "replace_file":
+        path, content = args
+        path.with_name(path.name + ".partial").write_bytes(content[: int(share * len(content))])
+
+
+def start(work: Path, run: Path, aim: dict | None) -> subprocess.Popen:
+    from distgnn.launch import find_mpiexec, mpi_flavor, mpiexec_command, rank_environment
+
+    mpiexec = find_mpiexec()
+    flavor = mpi_flavor(mpiexec)
+    command = [*mpiexec_command(mpiexec, flavor, 2), sys.executable, __file__, str(work), "--victim", str(run)]
+    environment = os.environ | rank_environment(2, 1, flavor) | {MARK: str(os.getpid())}
+    if aim:
+        command += ["--aim", json.dumps(aim)]
+    with open(work / "output.txt", "w", encoding="utf-8") as output:
+        return subprocess.Popen(command, env=environment, stdout=output, stderr=output, start_new_session=True)
+
+
+def ours() -> list[int]:
+    """Processes of the job that still run."""
+    mark, found = f"{MARK}={os.getpid()}".encode(), []
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            state = (folder / "stat").read_text().rpartition(")")[2].split()[0]
+            if state not in "ZX" and mark in (folder / "environ").read_bytes().split(b"\0"):
+                found.append(int(folder.name))
+        except OSError:
+            continue
+    return found
+
+
+def ranks_of(pids: list[int]) -> list[int]:
+    found = []
+    for pid in pids:
+        try:
+            environment = Path(f"/proc/{pid}/environ").read_bytes()
+        except OSError:
+            continue
+        if b"PMI_RANK=" in environment or b"OMPI_COMM_WORLD_RANK=" in environment:
+            found.append(pid)
+    return found
+
+
+def check_folder(run: Path, at_least: int) -> int:
+    """Every checkpoint reads whole, none is lost, no epoch is told twice; returns the newest's epochs."""
+    from distgnn.train import checkpoint_files as files
+
+    found = files.find_checkpoints(run)
+    for path in found:
+        state = files.read_state(path)
+        for name in state["files"]:
+            assert files.read_file(path, state, name) is not None
+    newest = files.epochs_of(found[0]) if found else 0
+    assert newest >= at_least, f"a checkpoint is lost: {newest} epochs, {at_least} had been committed"
+    return newest
+
+
+def one_point(work: Path, run: Path, rng: random.Random, startup: float) -> dict:
+    aimed = rng.random() < 0.5
+    aim = None
+    if aimed:
+        point = rng.randrange(len(POINTS))
+        name, *_, most = POINTS[point]
+        rank = 0 if name in ONLY_RANK_0 else rng.randrange(2)
+        half = rng.random() if "half" in name else None
+        aim = {"point": point, "rank": rank, "calls": rng.randint(1, most), "after": rng.random() < 0.5, "half": half}
+    for name in ("died", "committed"):
+        (work / name).unlink(missing_ok=True)
+    before, began = check_folder(run, 0), time.time()
+    job = start(work, run, aim)
+    what = {"aim": POINTS[aim["point"]][0] if aim else "random time", "rank": aim["rank"] if aim else None}
+    died = None
+    if aim is None:
+        time.sleep(rng.uniform(0, startup + 2.0))
+        pids = ours()
+        ranks = ranks_of(pids)
+        target = rng.choice([*ranks, job.pid]) if ranks else job.pid
+        what["rank"] = "mpiexec" if target == job.pid else ranks.index(target)
+        if job.poll() is None:
+            died = time.time()
+            try:
+                os.kill(target, signal.SIGKILL)
+            except ProcessLookupError:
+                died = None
+    try:
+        job.wait(120)
+    except subprocess.TimeoutExpired:
+        what["hung"] = True
+        for pid in ours():
+            os.kill(pid, signal.SIGKILL)
+        job.wait()
+    ended = time.time()
+    deadline = ended + 10
+    while (left := ours()) and time.time() < deadline:
+        time.sleep(0.01)
+    gone = time.time()
+    what["left_behind"] = len(left)
+    for pid in left:
+        os.kill(pid, signal.SIGKILL)
+    if (work / "died").exists():
+        died = float((work / "died").read_text())
+    committed = int((work / "committed").read_text() or 0) if (work / "committed").exists() else 0
+    newest = check_folder(run, max(before, committed))
+    what |= {"killed": died is not None, "epochs": newest, "seconds": round(gone - began, 2)}
+    if died is not None:
+        what["detection_seconds"] = round(gone - died, 3)
+    elif job.returncode != 0:
+        raise AssertionError(f"it failed by itself: {(work / 'output.txt').read_text()[-2000:]}")
+    return what
+
+
+def losses(run: Path) -> list[float]:
+    records = [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
+    assert [record["epoch"] for record in records] == list(range(EPOCHS)), "an epoch is missing or stands twice"
+    return [record["loss"] for record in records]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("work", type=Path)
+    parser.add_argument("--points", type=int, default=200)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--seconds", type=float, default=1e9, help="stop after so long; call again to go on")
+    parser.add_argument("--victim", type=Path)
+    parser.add_argument("--aim", type=json.loads)
+    args = parser.parse_args()
+    if args.victim:
+        victim(args.work, args.victim, args.aim)
+        return
+    from distgnn.partition import partition_graph
+
+    began = time.time()
+    args.work.mkdir(parents=True, exist_ok=True)
+    log = args.work / "kill_points.jsonl"
+    rows = [json.loads(line) for line in log.read_text().splitlines()] if log.exists() else []
+    if not (args.work / "parts").exists():
+        partition_graph("communities:nodes=300,communities=4,feats=8,classes=4", 2, args.work / "parts", method="libra")
+    whole = args.work / "whole"
+    if not (whole / "summary.json").exists():
+        assert start(args.work, whole, None).wait(300) == 0
+    expected = losses(whole)
+    seconds = time.time()
+    assert start(args.work, whole, None).wait(300) == 0  # nothing to do: how long a start takes
+    startup = time.time() - seconds
+    chain = max((row["chain"] for row in rows), default=0)
+    while sum(row["killed"] for row in rows) < args.points and time.time() - began < args.seconds:
+        rng = random.Random(f"{args.seed}-{len(rows)}")
+        run = args.work / f"run-{chain}"
+        run.mkdir(exist_ok=True)
+        row = one_point(args.work, run, rng, startup) | {"chain": chain}
+        if (run / "summary.json").exists() and not row["killed"]:
+            assert losses(run) == expected, "a resumed run is not bit-identical"
+            row["identical"] = True
+            chain += 1
+        rows.append(row)
+        with open(log, "a", encoding="utf-8") as stream:
+            stream.write(json.dumps(row) + "\n")
+    report(rows)
+
+
+def report(rows: list[dict]) -> None:
+    killed = [row for row in rows if row["killed"]]
+    times = sorted(row["detection_seconds"] for row in killed)
+    print(f"kill points: {len(killed)}; checkpoints lost or damaged: 0; hung: {sum('hung' in row for row in rows)}")
+    print(f"processes left behind: {sum(row['left_behind'] for row in rows)}")
+    print(f"runs finished after kills, losses bit-identical: {sum('identical' in row for row in rows)}")
+    if times:
+        middle = times[len(times) // 2]
+        print(f"from a process's death to the end of the job: median {middle:.2f} s, longest {times[-1]:.2f} s")
+    for name, count in collections.Counter(row["aim"] for row in killed).most_common():
+        print(f"  {count:4d}  {name}")
+
+
+if __name__ == "__main__":
+    main()
