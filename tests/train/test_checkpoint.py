@@ -15,7 +15,8 @@ from distgnn.nn import build_model
 from distgnn.train import Trainer
 from distgnn.train import checkpoint_files as files
 
-TIMES = ("seconds", "aggregate_seconds", "aggregate_seconds_mean", "wait_seconds", "wait_seconds_mean", "sent_bytes")
+TIMES = {"seconds", "aggregate_seconds", "aggregate_seconds_mean", "wait_seconds", "wait_seconds_mean", "sent_bytes"}
+TIMES |= {"wait_seconds_min", "all_reduce_seconds", "exchange_waits"}
 
 
 def make(graph, run_dir, model="sage", norm="batch", on_epoch=None, **config) -> Trainer:
