@@ -146,7 +146,7 @@ def train(
     if code is not None:
         raise typer.Exit(code)
     speak = not quiet and not as_json
-    _check_machines(manifest, settings, limit, speak)
+    _check_machines(manifest, settings, limit)
     summary, rank = _train_on_this_rank(parts, config, settings, debug, speak)
     if rank == 0 and as_json:
         print(json.dumps(summary, indent=1))
@@ -191,13 +191,13 @@ def _check_resume(config: TrainConfig, settings: dict, given: set[str]) -> None:
     take_saved(config.run_dir, given, config, settings)
 
 
-def _check_machines(manifest: dict, settings: dict, limit: int | None, speak: bool) -> None:
-    """Before anything is loaded: the same program everywhere, memory enough, cores not shared. Collective."""
+def _check_machines(manifest: dict, settings: dict, limit: int | None) -> None:
+    """Before anything is loaded: the same program everywhere, one rank per part, memory enough. Collective."""
     from distgnn.comm import raise_together
     from distgnn.launch import import_mpi
     from distgnn.load import check_rank_count
     from distgnn.train.memory import check_memory
-    from distgnn.train.placement import check_program, describe_binding
+    from distgnn.train.placement import check_program
 
     comm = import_mpi().COMM_WORLD
     check_program(comm)
@@ -205,9 +205,6 @@ def _check_machines(manifest: dict, settings: dict, limit: int | None, speak: bo
         check_rank_count(settings["data"]["parts"], manifest["num_parts"], comm.size)
     item = 8 if settings["run"]["dtype"] == "float64" else 4
     check_memory(comm, manifest, settings["model"], item, settings["run"]["update"] == "copies", limit)
-    for line in describe_binding(comm):
-        if speak and comm.rank == 0:
-            print(line, file=sys.stderr, flush=True)
 
 
 def schedule_of(run: dict) -> Schedule:
@@ -236,15 +233,16 @@ def _one_run(graph, config: TrainConfig, settings: dict, speak: bool) -> dict:
 
     from distgnn.nn import model_for
     from distgnn.train import Trainer
+    from distgnn.train.placement import describe_binding
 
     torch.manual_seed(config.seed)
     network = model_for(ModelConfig(**settings["model"]), graph)
+    trainer = Trainer(network, graph, config, describe=settings, say=None if speak else lambda text: None)
+    for line in describe_binding(graph.comm):
+        trainer.say(line)
     with progress_bar(f"seed {config.seed}", config.epochs, speak and graph.rank == 0) as advance:
-
-        def on_epoch(record: dict) -> None:
-            advance(_epoch_text(record), record["epoch"] + 1)
-
-        return Trainer(network, graph, config, on_epoch=on_epoch, describe=settings).fit().summary
+        trainer.on_epoch = lambda record: advance(_epoch_text(record), record["epoch"] + 1)
+        return trainer.fit().summary
 
 
 def _many_runs(graph, config: TrainConfig, settings: dict, speak: bool) -> dict:
