@@ -23,7 +23,7 @@ def new_folder(out: str | Path, marker: str, overwrite: bool = False) -> Iterato
     Notes: every file must be synced by its writer; the folders are synced here, then renamed.
     """
     target = Path(out).absolute()
-    _check_target(target, out, marker, overwrite)
+    check_target(out, marker, overwrite)
     temporary = target.with_name(f".{target.name}.partial-{os.getpid()}")
     made: list[Path] = []
     try:
@@ -44,7 +44,9 @@ def new_folder(out: str | Path, marker: str, overwrite: bool = False) -> Iterato
                 folder.rmdir()
 
 
-def _check_target(target: Path, out: str | Path, marker: str, overwrite: bool) -> None:
+def check_target(out: str | Path, marker: str, overwrite: bool) -> None:
+    """Raise InputError unless a new folder may take the place of `out`."""
+    target = Path(out).absolute()
     if not target.name:
         raise InputError(f"cannot write {out}: it names no folder")
     if not os.path.lexists(target):

@@ -11,7 +11,18 @@ import traceback
 import typer
 
 from distgnn import __version__
-from distgnn.cli import bench, bench_kernels, check, correct_smooth, download, info, partition, predict, train
+from distgnn.cli import (
+    bench,
+    bench_kernels,
+    check,
+    correct_smooth,
+    download,
+    info,
+    partition,
+    predict,
+    repartition,
+    train,
+)
 from distgnn.errors import DistGNNError, RunStopped
 from distgnn.launch import RANK_VARIABLES, quiet_threads, under_mpi
 
@@ -23,7 +34,18 @@ app = typer.Typer(
     add_completion=False,
     no_args_is_help=True,
 )
-for command in (partition, train, predict, correct_smooth, info, bench, bench_kernels, check, download):
+for command in (
+    partition,
+    repartition,
+    train,
+    predict,
+    correct_smooth,
+    info,
+    bench,
+    bench_kernels,
+    check,
+    download,
+):
     command.register(app)
 
 

@@ -58,10 +58,11 @@ def partition(
     if as_json:
         print(json.dumps({name: value for name, value in manifest.items() if name != "parts"}, indent=1))
     elif speak:
-        print_table("Partitioned", _rows(manifest, out))
+        print_table("Partitioned", rows_of_table(manifest, out))
 
 
-def _rows(manifest: dict, out: str) -> list[tuple[str, str]]:
+def rows_of_table(manifest: dict, out: str) -> list[tuple[str, str]]:
+    """The closing table."""
     graph = manifest["graph"]
     size = f"{manifest['num_nodes']:,} vertices, {manifest['num_arcs']:,} arcs"
     most = f"at most {manifest['max_rank_rows']:,} sent and received by one rank"

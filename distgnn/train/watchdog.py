@@ -71,7 +71,8 @@ class Watchdog:
 
     def _watch(self) -> None:
         # Lower ranks speak first: one line, not one per rank.
-        patience = self.seconds + min(self.rank, 20) * self.beat_seconds / 2
+        self._tell()
+        patience = self.seconds + min(self.rank, 10) * 3 * self.beat_seconds
         while not self._over.wait(self.beat_seconds):
             self._tell()
             if time.monotonic() - self._since > patience:

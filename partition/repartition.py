@@ -1,0 +1,189 @@
+"""Cut a graph anew from a partition folder of it: nothing else is needed, and nothing is lost.
+
+Arcs, weights, features and relations of arcs are found again by global arc id; features, labels, splits and types of
+vertices by global vertex id. Rows of features stay where they are, mapped, until they are written.
+
+Shapes: M rows of the edge list, N vertices, A arcs of a part, O owned rows, D width.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+from scipy import sparse
+
+from distgnn.datasets import GraphData
+from distgnn.datasets.edge_list import EdgeList
+from distgnn.errors import PartitionFormatError
+from distgnn.partition.atomic import check_target
+from distgnn.partition.layout import MANIFEST
+from distgnn.partition.local_graph import LocalGraph
+from distgnn.partition.methods import METHODS, check_request, cut_edges
+from distgnn.partition.pipeline import Progress, check_size, write_partition
+from distgnn.partition.reader import load_part, read_manifest
+
+
+class ScatteredRows:
+    """Rows of several arrays as one table [n, D], by row number; they are read when they are asked for.
+
+    Args: pieces: arrays of equal width; piece, row: int [n], where each row of the table lies.
+    """
+
+    def __init__(self, pieces: list[np.ndarray], piece: np.ndarray, row: np.ndarray) -> None:
+        self._pieces, self._piece, self._row = pieces, piece, row
+        self.shape = (len(row), *pieces[0].shape[1:])
+        self.dtype = pieces[0].dtype
+
+    def __len__(self) -> int:
+        return len(self._row)
+
+    def __getitem__(self, ids: np.ndarray) -> np.ndarray:
+        out = np.empty((len(ids), *self.shape[1:]), dtype=self.dtype)
+        piece = self._piece[ids]
+        for number in np.unique(piece):
+            chosen = piece == number
+            out[chosen] = self._pieces[number][self._row[ids[chosen]]]
+        return out
+
+
+def repartition(
+    folder: str | Path,
+    num_parts: int,
+    out: str | Path,
+    method: str | None = None,
+    seed: int | None = None,
+    order: str | None = None,
+    refine: bool = False,
+    capacities: Sequence[float] | None = None,
+    overwrite: bool = False,
+    progress: Progress | None = None,
+) -> dict:
+    """Cut the graph of a partition folder into another number of parts and write them to `out`.
+
+    Args: as of `partition_graph`; method, seed and order are those of the old cut if not given.
+    Returns: the manifest.
+    Raises: PartitionFormatError where the old folder is damaged, InputError; nothing is left behind then.
+    Notes: gives the same files as `partition_graph` from the source. Memory: 20 bytes per row of the edge list, 8 per
+        vertex, and what the cut needs; features stay on disk.
+    """
+    tell = progress or (lambda phase, done, total: None)
+    old = read_manifest(folder)
+    method = method or (old["method"] if old["method"] in METHODS else "cmr")
+    seed = int(old["seed"]) if seed is None else seed
+    order = order or (old["order"] if old["order"] in ("shuffled", "stored") else "shuffled")
+    check_request(num_parts, method, seed, order)
+    check_target(out, MANIFEST, overwrite)
+    graph, edge_list = load_whole(folder, progress)
+    check_size(edge_list, num_parts, graph.name)
+    tell("cut", 0, 1)
+    cut = cut_edges(edge_list, num_parts, method, seed, order, refine, capacities)
+    tell("cut", 1, 1)
+    return write_partition(graph, edge_list, cut, out, method, seed, order, overwrite, progress)
+
+
+def load_whole(folder: str | Path, progress: Progress | None = None) -> tuple[GraphData, EdgeList]:
+    """The graph of a partition folder and its edge list, as they were when it was cut.
+
+    Raises: PartitionFormatError where parts do not make up the graph.
+    """
+    manifest, tell = read_manifest(folder), progress or (lambda phase, done, total: None)
+    parts = []
+    for part_id in range(manifest["num_parts"]):
+        parts.append(load_part(folder, part_id))
+        tell("load", part_id + 1, manifest["num_parts"])
+    rows = _find_rows(folder, manifest, parts)
+    graph = _vertices(folder, manifest, parts)
+    edge_list = _edges(manifest, parts, rows, graph.num_nodes)
+    section = manifest["graph"]
+    if section.get("num_edge_feats"):
+        graph.edge_feats = ScatteredRows([part.edge_feats for part in parts], *rows)
+    if section.get("num_relations"):
+        graph.edge_types = ScatteredRows([part.edge_types for part in parts], *rows)[np.arange(len(rows[0]))]
+        inverses = graph.directed and edge_list.two_way
+        graph.edge_type_names = tuple(str(t) for t in range(section["num_relations"] // (2 if inverses else 1)))
+    return graph, edge_list
+
+
+def _find_rows(folder, manifest: dict, parts: list[LocalGraph]) -> tuple[np.ndarray, np.ndarray]:
+    """Where the forward arc of each row lies: part int32 [M] and place among its arcs int64 [M]."""
+    num_rows = manifest["num_rows"]
+    part_of, place = np.full(num_rows, -1, dtype=np.int32), np.zeros(num_rows, dtype=np.int64)
+    for part in parts:
+        forward = np.flatnonzero(part.arc_ids < num_rows)
+        ids = part.arc_ids[forward]
+        if (part_of[ids] >= 0).any() or len(np.unique(ids)) != len(ids):
+            raise PartitionFormatError(f"{folder}: an arc stands twice (in part {part.part_id} again)")
+        part_of[ids], place[ids] = part.part_id, forward
+    if (part_of < 0).any():
+        raise PartitionFormatError(f"{folder}: arc {int(np.argmax(part_of < 0))} is in no part")
+    return part_of, place
+
+
+def _edges(manifest: dict, parts: list[LocalGraph], rows: tuple[np.ndarray, np.ndarray], num_nodes: int) -> EdgeList:
+    dtype = np.int32 if num_nodes <= np.iinfo(np.int32).max else np.int64
+    src, dst = (np.empty(manifest["num_rows"], dtype=dtype) for _ in range(2))
+    weight = np.empty(manifest["num_rows"], dtype=np.float32) if manifest["graph"]["edge_weight"] else None
+    for part in parts:
+        forward = np.flatnonzero(part.arc_ids < manifest["num_rows"])
+        ids = part.arc_ids[forward]
+        sources, targets = _ends(part)
+        src[ids], dst[ids] = sources[forward], targets[forward]
+        if weight is not None:
+            weight[ids] = part.edge_weight[forward]
+    return EdgeList(
+        num_nodes,
+        src,
+        dst,
+        manifest["direction"] == "both" or not manifest["graph"]["directed"],
+        edge_weight=weight,
+        direction=manifest["direction"],
+        self_loops=manifest["self_loops"],
+        report=dict(manifest.get("edge_report") or {}),
+    )
+
+
+def _ends(part: LocalGraph) -> tuple[np.ndarray, np.ndarray]:
+    """Global ids of the source and the target of each local arc, [A] each."""
+    owned = part.global_ids[: part.num_owned]
+    row_ids = (owned, part.global_ids[part.target_halo_rows])
+    column_ids = (owned, part.global_ids[part.source_halo_rows])
+    sources, targets = [], []
+    for number, (indptr, indices) in enumerate(part.blocks.values()):
+        sources.append(column_ids[number % 2][indices])
+        targets.append(np.repeat(row_ids[number // 2], np.diff(indptr)))
+    return np.concatenate(sources), np.concatenate(targets)
+
+
+def _vertices(folder, manifest: dict, parts: list[LocalGraph]) -> GraphData:
+    num_nodes, section = manifest["num_nodes"], manifest["graph"]
+    part_of, row = np.full(num_nodes, -1, dtype=np.int32), np.zeros(num_nodes, dtype=np.int64)
+    for part in parts:
+        ids = part.global_ids[: part.num_owned]
+        part_of[ids], row[ids] = part.part_id, np.arange(part.num_owned)
+    if (part_of < 0).any():
+        raise PartitionFormatError(f"{folder}: vertex {int(np.argmax(part_of < 0))} has no owner")
+    everyone = np.arange(num_nodes)
+
+    def column(name: str):
+        pieces = [getattr(part, name) for part in parts]
+        return None if pieces[0] is None else ScatteredRows(pieces, part_of, row)[everyone]
+
+    # Only the number of input rows is known any more, and only it is needed.
+    edges = np.broadcast_to(np.int64(0), (manifest["num_edges"], 2))
+    graph = GraphData(manifest["name"], num_nodes, edges, section["directed"], labels=column("labels"))
+    if section["labels"] and not section["multilabel"]:
+        graph.num_label_classes = section["num_classes"]
+    if section["sparse_feats"]:
+        stacked = sparse.vstack([part.feats for part in parts], format="csr")
+        first = np.cumsum([0] + [part.num_owned for part in parts])[:-1]
+        graph.feats = stacked[first[part_of] + row]
+    elif section["num_feats"]:
+        graph.feats = ScatteredRows([part.feats for part in parts], part_of, row)
+    for split in ("train", "valid", "test"):
+        setattr(graph, split, np.flatnonzero(column(f"{split}_mask")))
+    if section.get("num_node_types"):
+        graph.node_types = column("node_types")
+        graph.node_type_names = tuple(str(t) for t in range(section["num_node_types"]))
+    return graph

@@ -1,0 +1,88 @@
+"""`train` as a program that is stopped, resumed, refused: exit codes, one line each, nothing lost."""
+
+import json
+import os
+import resource
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+from distgnn.train import checkpoint_files as files
+
+SMALL = ("--hidden-feats", 4, "--num-layers", 2, "--epochs", 4, "--eval-every", 2, "--quiet")
+
+
+def test_options_are_those_of_the_run_unless_given(run, parts, tmp_path):
+    folder = tmp_path / "run"
+    code, _, err = run("train", parts, *SMALL, "--lr", 0.02, "--run-dir", folder)
+    assert code == 0, err
+    code, out, err = run("train", parts, "--run-dir", folder, "--resume", "--epochs", 6, "--json")
+    assert code == 0, err
+    assert json.loads(out)["epochs"] == 6
+    for words, says in ((["--lr", 0.1], "lr is 0.02 there, 0.1 here"), (["--model", "gcn"], "name is sage there, gcn")):
+        code, _, err = run("train", parts, "--run-dir", folder, "--resume", "--quiet", *words)
+        assert code == 2
+        assert says in err and err.count("\n") == 1
+    lines = (folder / "metrics.jsonl").read_text().splitlines()
+    assert [json.loads(line)["epoch"] for line in lines] == list(range(6))
+
+
+def test_refusals_of_resume(refused, parts, tmp_path):
+    refused("train", parts, "--resume", says="--resume needs --run-dir")
+    refused("train", parts, "--resume", "--overwrite", "--run-dir", tmp_path / "run", says="contradict")
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "mine.txt").touch()
+    refused("train", parts, "--resume", "--run-dir", tmp_path / "other", says="is not a run folder")
+    refused("train", parts, "--memory", "many", says="memory is 'many': expected a size such as 8GB")
+    refused("train", parts, "--memory", "1MB", "--run-dir", tmp_path / "run", says="rank 0 needs about 0.33 GB, and")
+    refused("train", parts, "--timeout", "-1", "--run-dir", tmp_path / "run", says="timeout is -1.0")
+
+
+def test_a_full_disk_is_one_line_and_keeps_the_last_checkpoint(run, parts, tmp_path):
+    """A limit on the size of files stands in for a full disk: small files can be written, the weights cannot."""
+    folder = tmp_path / "run"
+    assert run("train", parts, *SMALL, "--run-dir", folder)[0] == 0
+    limit = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (600, limit[1]))
+    try:
+        code, _, err = run("train", parts, "--run-dir", folder, "--resume", "--epochs", 5, "--quiet")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limit)
+    assert code == 2
+    assert err.count("\n") == 1 and "File too large" in err, err
+    assert files.find_checkpoints(folder)[0].name == "epoch-00000004"
+    assert run("train", parts, "--run-dir", folder, "--resume", "--epochs", 5, "--quiet")[0] == 0
+
+
+def test_a_signal_gives_a_checkpoint_and_its_exit_code(two_parts, tmp_path):
+    folder = tmp_path / "run"
+    words = ["train", two_parts, "--hidden-feats", 4, "--epochs", 1000000, "--eval-every", 1000, "--run-dir", folder]
+    command = [sys.executable, "-m", "distgnn.cli", *map(str, words), "--checkpoint-every", "50"]
+    job = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=os.environ | {"OMP_NUM_THREADS": "1"})
+    deadline = time.monotonic() + 100
+    while not files.find_checkpoints(folder):
+        assert time.monotonic() < deadline and job.poll() is None
+        time.sleep(0.05)
+    job.send_signal(signal.SIGTERM)
+    _, err = job.communicate(timeout=60)
+    assert job.returncode == 128 + signal.SIGTERM
+    newest = files.find_checkpoints(folder)[0]
+    assert f"stopped by SIGUSR1 after {files.epochs_of(newest)} epochs" in err
+    assert "Traceback" not in err
+    assert len((folder / "metrics.jsonl").read_text().splitlines()) == files.epochs_of(newest)
+    assert not (folder / "summary.json").exists()
+
+
+@pytest.mark.slow
+def test_stopped_on_two_ranks_resumed_on_one_from_a_new_cut(run, two_parts, tmp_path):
+    from command import distgnn
+
+    folder = tmp_path / "run"
+    assert distgnn("train", two_parts, *SMALL, "--run-dir", folder).returncode == 0
+    assert run("repartition", two_parts, "--parts", 1, "--out", tmp_path / "one", "--quiet")[0] == 0
+    code, out, err = run("train", tmp_path / "one", "--run-dir", folder, "--resume", "--epochs", 6, "--json")
+    assert code == 0, err
+    assert (json.loads(out)["epochs"], json.loads(out)["ranks"]) == (6, 1)
