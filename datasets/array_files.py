@@ -10,6 +10,8 @@ import numpy as np
 
 from distgnn.errors import GraphFormatError, InputError
 
+MOST_PACKED = 1032  # bytes that deflate can make of one
+
 
 def damaged(path: Path, error: Exception) -> GraphFormatError:
     """The error for a file that does not read."""
@@ -58,8 +60,28 @@ def read_npz(path: Path, required: tuple[str, ...] = ()) -> dict[str, np.ndarray
 def _read_member(path: Path, archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> np.ndarray:
     if info.compress_type == zipfile.ZIP_STORED and info.file_size > 1 << 16:
         return _map_member(path, info)
+    if info.file_size > MOST_PACKED * info.compress_size + 1024:
+        raise ValueError(f"{info.filename} says that it unpacks to {info.file_size} bytes, which it cannot")
+    with archive.open(info) as stream:
+        _, needed = _read_header(stream)
+    if needed > info.file_size:
+        raise ValueError("an array is shorter than its header says")
     with archive.open(info) as stream:
         return np.lib.format.read_array(stream, allow_pickle=False)
+
+
+def _read_header(stream) -> tuple[tuple, int]:
+    """(shape, order, type) of an array, and the bytes that it fills by its header; nothing is made yet."""
+    version = np.lib.format.read_magic(stream)
+    readers = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
+    if version not in readers:
+        raise ValueError(f"unknown array format version {version}")
+    shape, fortran, dtype = readers[version](stream)
+    if dtype.hasobject:
+        raise ValueError("it holds Python objects")
+    if any(size < 0 for size in shape):
+        raise ValueError(f"an array cannot have the shape {shape}")
+    return (shape, fortran, dtype), int(np.prod(shape, dtype=object)) * dtype.itemsize
 
 
 def _map_member(path: Path, info: zipfile.ZipInfo) -> np.ndarray:
@@ -70,15 +92,9 @@ def _map_member(path: Path, info: zipfile.ZipInfo) -> np.ndarray:
         name_bytes, extra_bytes = struct.unpack("<HH", header[26:30])
         begin = info.header_offset + 30 + name_bytes + extra_bytes
         stream.seek(begin)
-        version = np.lib.format.read_magic(stream)
-        readers = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
-        if version not in readers:
-            raise ValueError(f"unknown array format version {version}")
-        shape, fortran, dtype = readers[version](stream)
-        if dtype.hasobject:
-            raise ValueError("it holds Python objects")
+        (shape, fortran, dtype), needed = _read_header(stream)
         offset = stream.tell()
-    if offset - begin + int(np.prod(shape, dtype=object)) * dtype.itemsize > info.file_size:
+    if offset - begin + needed > info.file_size:
         raise ValueError("an array is shorter than its header says")
     return np.memmap(path, dtype=dtype, mode="r", offset=offset, shape=shape, order="F" if fortran else "C")
 

@@ -14,6 +14,7 @@ BLOCK_BYTES = 1 << 25
 # A pair of vertices must fit one int64 (distgnn.datasets.pairs).
 MAX_NODES = 3_000_000_000
 MAX_TYPES = 1 << 15
+FREE_NODES, NODES_PER_ROW = 1 << 22, 1000
 SPLITS = ("train", "valid", "test")
 
 
@@ -33,6 +34,7 @@ def check_graph(graph) -> None:
         graph.fail("num_nodes", f"the graph has {graph.num_nodes} vertices; at least one is needed")
     if graph.num_nodes > MAX_NODES:
         graph.fail("num_nodes", f"the graph has {graph.num_nodes} vertices; at most {MAX_NODES} can be handled")
+    check_size(graph.num_nodes, _known_rows(graph), lambda text: graph.fail("num_nodes", text))
     _check_edges(graph)
     _check_feats(graph)
     _check_labels(graph)
@@ -41,6 +43,20 @@ def check_graph(graph) -> None:
     _check_types(graph, "edge_types", graph.num_edges, len(graph.edge_type_names))
     _check_types(graph, "node_types", graph.num_nodes, len(graph.node_type_names))
     _check_splits(graph)
+
+
+def check_size(num_nodes: int, known_rows: int, fail) -> None:
+    """Call `fail` where so many vertices are out of all proportion to what is known of them: memory for each is needed.
+
+    Args: known_rows: edges, or rows of features or labels, whichever are most.
+    """
+    if num_nodes > FREE_NODES and num_nodes > NODES_PER_ROW * known_rows:
+        fail(f"the graph has {num_nodes} vertices but only {known_rows} edges and no rows for most of them")
+
+
+def _known_rows(graph) -> int:
+    arrays = (graph.edges, graph.feats, graph.labels)
+    return max(int(array.shape[0]) for array in arrays if array is not None and len(array.shape))
 
 
 def _check_edges(graph) -> None:

@@ -24,6 +24,7 @@ import numpy as np
 import scipy.sparse
 
 from distgnn.datasets.array_files import damaged, read_json, read_npy, read_npz
+from distgnn.datasets.checks import check_size
 from distgnn.datasets.graph_data import SPLITS, GraphData
 from distgnn.errors import GraphFormatError, InputError
 
@@ -133,13 +134,20 @@ def read_csr(path: Path) -> scipy.sparse.csr_matrix:
         raise GraphFormatError(f"{path}: expected a sparse matrix in CSR form, found {kind!r}")
     try:
         shape = tuple(int(size) for size in arrays["shape"])
+        if any(size < 0 for size in shape) or len(shape) != 2:
+            raise ValueError(f"a matrix cannot have the shape {shape}")
         if kind == "coo":
+            check_size(shape[0], len(arrays["data"]), lambda text: _refuse(path, text))
             return scipy.sparse.coo_matrix((arrays["data"], (arrays["row"], arrays["col"])), shape=shape).tocsr()
         matrix = scipy.sparse.csr_matrix((arrays["data"], arrays["indices"], arrays["indptr"]), shape=shape, copy=False)
         matrix.check_format(full_check=True)
     except (ValueError, IndexError, TypeError) as error:
         raise damaged(path, error) from error
     return matrix
+
+
+def _refuse(path: Path, text: str) -> None:
+    raise GraphFormatError(f"{path}: {text}")
 
 
 def tidy_labels(labels: np.ndarray, path: Path) -> np.ndarray:

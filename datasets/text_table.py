@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from distgnn.datasets.array_files import check_file, damaged
+from distgnn.datasets.array_files import MOST_PACKED, check_file, damaged
 from distgnn.errors import GraphFormatError
 
 BLOCK = 1 << 22
@@ -29,6 +29,8 @@ def read_table(path: Path, dtype, columns: int = 0, rows: int | None = None) -> 
     Notes: unpacking runs ahead in a second thread while a compiled loop reads the block before.
     """
     check_file(path)
+    if rows is not None and not 0 <= rows * max(columns, 1) <= _most_bytes(path):
+        raise GraphFormatError(f"{path}: cannot hold the {rows} rows that belong to this graph; it is too short")
     try:
         with gzip.open(path, "rb") if path.suffix == ".gz" else open(path, "rb") as stream:
             return _read_stream(path, stream, np.dtype(dtype), columns, rows)
@@ -46,7 +48,8 @@ def _read_stream(path: Path, stream, dtype: np.dtype, columns: int, rows: int | 
         if rows is None:
             parts.append(numbers.copy())
         else:
-            result = np.empty(rows * columns, dtype=dtype) if result is None else result
+            if result is None:
+                result = _room(path, rows * columns, dtype)
             if num_values + len(numbers) > len(result):
                 raise GraphFormatError(f"{path}: holds more than the {rows} rows that belong to this graph")
             result[num_values : num_values + len(numbers)] = numbers
@@ -59,6 +62,18 @@ def _read_stream(path: Path, stream, dtype: np.dtype, columns: int, rows: int | 
     elif result is None:
         result = np.empty(0, dtype=dtype)
     return result.reshape(-1, width)
+
+
+def _room(path: Path, count: int, dtype: np.dtype) -> np.ndarray:
+    """Room for the numbers that other files promise, if this one can hold so many at all."""
+    if count > _most_bytes(path):
+        raise GraphFormatError(f"{path}: cannot hold the {count} numbers that belong to this graph; it is too short")
+    return np.empty(count, dtype=dtype)
+
+
+def _most_bytes(path: Path) -> int:
+    """The longest text that a file of this size can be."""
+    return path.stat().st_size * (MOST_PACKED if path.suffix == ".gz" else 1) + 1
 
 
 def _line_blocks(stream) -> Iterator[np.ndarray]:

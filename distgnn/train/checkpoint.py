@@ -161,10 +161,7 @@ def _restore(trainer, state: dict, tensors: dict) -> None:
         trainer.optimizer.load_state(tensors["adam"])
         trainer.best_state = dict(tensors.get("best", {}))
         trainer.best_record, trainer.last_record = state.get("best"), state.get("last")
-        try:
-            trainer.schedules.load_state(state["schedules"])
-        except (KeyError, TypeError, ValueError) as error:
-            raise RunError(f"the checkpoint's schedules are damaged: {error}") from error
+        files.restore_schedules(trainer.schedules, state)
         random = tensors.get("random", {}).get("torch")
         if state["ranks"] == comm.size and random is not None and len(random) == comm.size:
             torch.set_rng_state(random[comm.rank].clone())

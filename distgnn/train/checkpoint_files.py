@@ -149,6 +149,14 @@ def read_file(path: Path, state: dict, name: str) -> bytes | None:
     return content
 
 
+def restore_schedules(schedules, state: dict) -> None:
+    """Hand the schedules of a checkpoint's state to `schedules`. Raises: RunError where they are damaged."""
+    try:
+        schedules.load_state(state["schedules"])
+    except (KeyError, TypeError, ValueError, OverflowError) as error:
+        raise RunError(f"the checkpoint's schedules are damaged: {error}") from error
+
+
 def is_count(value) -> bool:
     """A whole number, not negative?"""
     return isinstance(value, int) and not isinstance(value, bool) and value >= 0

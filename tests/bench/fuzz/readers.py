@@ -1,0 +1,69 @@
+"""Damaged and hostile files for every reader, as many as asked for.
+
+    python tests/bench/fuzz/readers.py WORK --inputs 100000 [--seed 0] [--seconds 280]
+
+Prints, by kind of folder, how many inputs were tried, read and refused, and every finding (see tests/harness/fuzzing.py
+for what is one). WORK should be in memory (/dev/shm). Counts are kept in WORK/fuzz.json: a call goes on where the last
+one ended, with other inputs.
+"""
+
+import argparse
+import collections
+import json
+import random
+import shutil
+import sys
+import time
+import tracemalloc
+import warnings
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parents[2] / "harness"))
+from fuzzing import make_targets, try_one, written_elsewhere
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("work", type=Path)
+    parser.add_argument("--inputs", type=int, default=100_000)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--seconds", type=float, default=1e9)
+    parser.add_argument("--only", help="one kind of folder")
+    args = parser.parse_args()
+    began = time.time()
+    args.work.mkdir(parents=True, exist_ok=True)
+    kept = args.work / "fuzz.json"
+    counts = collections.Counter(json.loads(kept.read_text()) if kept.exists() else {})
+    shutil.rmtree(args.work / "folders", ignore_errors=True)
+    (args.work / "folders").mkdir()
+    warnings.simplefilter("ignore")
+    targets = make_targets(args.work / "folders")
+    if args.only:
+        targets = [target for target in targets if target.name == args.only]
+    turns = [target for target in targets for _ in range(1 if "part" in target.name else 4)]  # those are slow
+    tracemalloc.start(1)
+    findings, longest = 0, 0.0
+    done = sum(count for name, count in counts.items() if ":" in name)
+    while done < args.inputs and time.time() - began < args.seconds:
+        target = turns[done % len(turns)]
+        rng = random.Random(f"{args.seed}-{done}")
+        started = time.perf_counter()
+        outcome = try_one(target, rng)
+        longest = max(longest, time.perf_counter() - started)
+        if outcome.startswith("finding"):
+            findings += 1
+            print(f"{args.seed}-{done} {target.name}: {outcome[:400]}", flush=True)
+            outcome = "finding"
+        counts[f"{target.name}: {outcome}"] += 1
+        done += 1
+    strays = written_elsewhere(targets, args.work / "folders")
+    kept.write_text(json.dumps(counts))
+    for name, count in sorted(counts.items()):
+        print(f"{count:8d}  {name}")
+    wrong = sum(count for name, count in counts.items() if name.endswith("finding"))
+    print(f"inputs: {done}; clean: {done - wrong}; findings now: {findings}; longest read: {longest:.2f} s")
+    print(f"files written by readers: {len(strays)}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,54 @@
+"""A seeded few hundred damaged and hostile folders of every kind; tests/bench/fuzz/readers.py tries many more."""
+
+import random
+import tracemalloc
+import warnings
+
+import pytest
+from fuzzing import make_targets, try_one, written_elsewhere
+from hypothesis import HealthCheck, given, seed, settings
+from hypothesis import strategies as st
+
+from distgnn.datasets.generator_spec import parse_spec
+from distgnn.datasets.rmat import RmatOptions
+from distgnn.errors import DistGNNError
+from distgnn.train.memory import parse_bytes
+
+
+@pytest.fixture(scope="module")
+def root(tmp_path_factory):
+    return tmp_path_factory.mktemp("fuzz")
+
+
+@pytest.fixture(scope="module")
+def targets(root):
+    return make_targets(root)
+
+
+KINDS = ["graph", "sparse", "table", "ogb", "papers", "reddit", "one part", "two parts", "checkpoint", "run folder"]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_readers_survive(targets, root, kind):
+    target = next(target for target in targets if target.name == kind)
+    tracemalloc.start(1)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            outcomes = [try_one(target, random.Random(f"suite-{number}")) for number in range(25)]
+    finally:
+        tracemalloc.stop()
+    assert not [outcome for outcome in outcomes if outcome.startswith("finding")]
+    assert "refused" in outcomes
+    assert not written_elsewhere(targets, root)
+
+
+@seed(1)
+@settings(max_examples=200, deadline=None, database=None, suppress_health_check=list(HealthCheck))
+@given(st.text(max_size=60))
+def test_texts_survive(text):
+    for read in (lambda: parse_spec(f"rmat:{text}", RmatOptions, 0), lambda: parse_bytes(text)):
+        try:
+            read()
+        except DistGNNError as error:
+            assert "\n" not in str(error)
