@@ -22,6 +22,7 @@ from distgnn.dgl_face import DGLFace
 from distgnn.errors import InputError
 from distgnn.frame import Frame
 from distgnn.ops.aggregate import Aggregator, Arcs, RowScale, Site
+from distgnn.ops.buffers import Buffers
 from distgnn.ops.first import ConstantRows
 from distgnn.ops.local_arcs import LocalArcs
 from distgnn.partition import ExchangePlan, LocalGraph
@@ -92,6 +93,7 @@ class DistGraph(DGLFace):
         self._zero_in_degree: bool | None = None
         self._frames = {"node": Frame(self.num_rows, "vertex"), "edge": Frame(self.num_edges(), "arc")}
         self._attach_data()
+        self.buffers = Buffers()
         self.constants = ConstantRows(self.comm, cache_first)
         if self.feats is not None:
             self.constants.expect(self.feats)

@@ -3,6 +3,7 @@
 import torch
 from torch import nn
 
+from distgnn import ops
 from distgnn.nn.appnp_conv import APPNPConv
 from distgnn.nn.dropout import Dropout, number_sites
 from distgnn.nn.gcn2_conv import GCN2Conv
@@ -44,11 +45,11 @@ class GCN2(nn.Module):
 
     def forward(self, graph, feats: torch.Tensor) -> torch.Tensor:
         edge_weight = graph.edge_weight if self.weighted else None
-        rows = initial = self.drops[0](torch.relu(self.first(feats)), graph)
+        rows = initial = ops.activate(graph, self.first(feats), self.drops[0].after_relu(graph))
         for layer, conv in enumerate(self.convs):
             rows = conv(graph, rows, initial, edge_weight)
             rows = rows if self.norms is None else normalize(graph, self.norms[layer], rows)
-            rows = self.drops[layer + 1](torch.relu(rows), graph)
+            rows = ops.activate(graph, rows, self.drops[layer + 1].after_relu(graph))
         return self.last(rows)
 
 
@@ -86,5 +87,5 @@ class APPNP(nn.Module):
         for layer, drop in enumerate(self.drops):
             feats = self.linears[layer](feats)
             feats = feats if self.norms is None else normalize(graph, self.norms[layer], feats)
-            feats = drop(torch.relu(feats), graph)
+            feats = ops.activate(graph, feats, drop.after_relu(graph))
         return self.conv(graph, self.linears[-1](feats), graph.edge_weight if self.weighted else None)

@@ -38,7 +38,17 @@ class Dropout(GraphModule):
             return rows
         graph = self.graph_of(graph)
         self._check(rows, graph)
-        return ops.dropout(graph, rows, self.p, self.site + SITES_PER_CALL * graph.next_call(self.site), self.over)
+        return ops.dropout(graph, rows, self.p, self._draw(graph), self.over)
+
+    def after_relu(self, graph, eps: float = 1e-5) -> ops.After:
+        """ReLU and this dropout, for what takes them in one pass with other things; eps is that of a layer norm."""
+        if not self.training or self.p == 0:
+            return ops.after(graph, eps=eps)
+        return ops.after(graph, self.p, self._draw(graph), eps)
+
+    def _draw(self, graph) -> int:
+        """The number of the next mask of this site."""
+        return self.site + SITES_PER_CALL * graph.next_call(self.site)
 
     def _check(self, rows: torch.Tensor, graph) -> None:
         sizes = {"vertices": graph.num_nodes(), "arcs": graph.num_edges()}

@@ -21,6 +21,11 @@ def normalized_weight(graph, edge_weight: torch.Tensor) -> torch.Tensor:
     return weight * ends[0] * ends[1]
 
 
+def constant(edge_weight: torch.Tensor | None) -> bool:
+    """Do these weights need no gradient?"""
+    return edge_weight is None or not (edge_weight.requires_grad and torch.is_grad_enabled())
+
+
 def propagate(graph, rows: torch.Tensor, weight: torch.Tensor | None, source_kind: str) -> torch.Tensor:
     """One step of D^-1/2 A D^-1/2: by degrees, or by weights that are normalised already.
 

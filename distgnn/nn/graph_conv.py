@@ -7,6 +7,7 @@ from torch import nn
 
 from distgnn import ops
 from distgnn.errors import InputError
+from distgnn.nn.edge_weight_norm import constant
 
 NORMS = ("both", "right", "left", "none")
 
@@ -58,12 +59,11 @@ class GraphConv(nn.Module):
     def forward(
         self, graph, feat: torch.Tensor, weight: torch.Tensor | None = None, edge_weight: torch.Tensor | None = None
     ) -> torch.Tensor:
-        if not self.allow_zero_in_degree and graph.has_zero_in_degree():
-            raise InputError(
-                "there are vertices without in-arcs, whose output would be the bias alone: partition with "
-                "--self-loops add, or set allow_zero_in_degree=True"
-            )
+        self._check(graph)
         weight = self._weight(weight)
+        if weight is not None and feat.dim() == 2 and constant(edge_weight):
+            out = self._convolve(graph, feat, weight, edge_weight, ops.After())
+            return out if self.activation is None else self.activation(out)
         if weight is not None and self.in_feats > self.out_feats and not graph.is_input(feat):
             out = self._aggregate(graph, feat @ weight, edge_weight)
         else:
@@ -72,13 +72,32 @@ class GraphConv(nn.Module):
         out = out if self.bias is None else out + self.bias
         return out if self.activation is None else self.activation(out)
 
+    def then(self, graph, feat, edge_weight, then: ops.After, norm: tuple | None = None, alone: bool = False):
+        """The convolution and what follows it, in one function: see `ops.convolve`."""
+        self._check(graph)
+        return self._convolve(graph, feat, self.weight, edge_weight, then, norm, alone)
+
+    def _convolve(self, graph, feat, weight, edge_weight, then, norm=None, alone=False) -> torch.Tensor:
+        terms = ops.Terms(self._scales(graph), edge_weight, then, alone)
+        return ops.convolve(graph, feat, weight, None, self.bias, terms, norm)
+
+    def _check(self, graph) -> None:
+        if not self.allow_zero_in_degree and graph.has_zero_in_degree():
+            raise InputError(
+                "there are vertices without in-arcs, whose output would be the bias alone: partition with "
+                "--self-loops add, or set allow_zero_in_degree=True"
+            )
+
     def _weight(self, given: torch.Tensor | None) -> torch.Tensor | None:
         if given is not None and self.weight is not None:
             raise ValueError("a weight was given but the layer has its own: make it with weight=False")
         return self.weight if given is None else given
 
     def _aggregate(self, graph, rows: torch.Tensor, edge_weight: torch.Tensor | None) -> torch.Tensor:
+        return ops.spmm(graph, rows, edge_weight, *self._scales(graph))
+
+    def _scales(self, graph) -> tuple:
         power = -0.5 if self.norm == "both" else -1
         source = graph.degree_scale("out", power) if self.norm in ("both", "left") else None
         target = graph.degree_scale("in", power) if self.norm in ("both", "right") else None
-        return ops.spmm(graph, rows, edge_weight, source, target)
+        return source, target

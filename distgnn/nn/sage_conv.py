@@ -8,6 +8,7 @@ from torch import nn
 from distgnn import ops
 from distgnn.config import check_choice
 from distgnn.nn.dropout import Dropout
+from distgnn.nn.edge_weight_norm import constant
 
 AGGREGATORS = ("mean", "gcn", "pool")
 
@@ -65,11 +66,21 @@ class SAGEConv(nn.Module):
 
     def forward(self, graph, feat: torch.Tensor, edge_weight: torch.Tensor | None = None) -> torch.Tensor:
         feat = self.feat_drop(feat, graph)
+        if self.aggregator_type == "mean" and feat.dim() == 2 and constant(edge_weight):
+            out = self.then(graph, feat, edge_weight, ops.After())
+            out = out if self.activation is None else self.activation(out)
+            return out if self.norm is None else self.norm(out)
         pooled = self.aggregator_type == "pool"
         neigh = self._pool(graph, feat, edge_weight) if pooled else self._mean(graph, feat, edge_weight)
         out = self._with_bias(neigh) if self.aggregator_type == "gcn" else neigh + self.fc_self(feat)
         out = out if self.activation is None else self.activation(out)
         return out if self.norm is None else self.norm(out)
+
+    def then(self, graph, feat, edge_weight, then: ops.After, norm: tuple | None = None, alone: bool = False):
+        """The convolution of mean aggregation and what follows it, in one function: see `ops.convolve`."""
+        terms = ops.Terms((None, graph.degree_scale("in", -1)), edge_weight, then, alone)
+        weights = self.fc_neigh.weight.T, self.fc_self.weight.T
+        return ops.convolve(graph, feat, *weights, self.fc_self.bias, terms, norm)
 
     def _pool(self, graph, feat: torch.Tensor, edge_weight: torch.Tensor | None) -> torch.Tensor:
         op = "copy_lhs" if edge_weight is None else "mul"

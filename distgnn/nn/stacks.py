@@ -5,6 +5,7 @@ from itertools import pairwise
 import torch
 from torch import nn
 
+from distgnn import ops
 from distgnn.config import JUMPS, NORMS, check_choice
 from distgnn.errors import InputError
 from distgnn.nn.dropout import Dropout, number_sites
@@ -80,10 +81,22 @@ class Stack(nn.Module):
         return self.read(torch.cat(hidden, 1) if self.jump == "cat" else torch.stack(hidden).amax(0))
 
     def _hidden_layer(self, graph, layer: int, feats: torch.Tensor) -> torch.Tensor:
-        out = self.convolve(graph, self.convs[layer], feats, last=False)
-        out = out if self.norms is None else normalize(graph, self.norms[layer], out)
-        out = self.drops[layer](torch.relu(out), graph)
+        norm = None if self.norms is None else self.norms[layer]
+        if hasattr(self.convs[layer], "then") and (norm is None or isinstance(norm, nn.LayerNorm)):
+            out = self._in_one_pass(graph, layer, feats, norm)
+        else:
+            out = self.convolve(graph, self.convs[layer], feats, last=False)
+            out = out if norm is None else normalize(graph, norm, out)
+            out = ops.activate(graph, out, self.drops[layer].after_relu(graph))
         return out + feats if self.residual and out.shape == feats.shape else out
+
+    def _in_one_pass(self, graph, layer: int, feats: torch.Tensor, norm: nn.LayerNorm | None) -> torch.Tensor:
+        """The convolution with norm, ReLU and dropout behind it."""
+        then = self.drops[layer].after_relu(graph, 1e-5 if norm is None else norm.eps)
+        parameters = None if norm is None else (norm.weight, norm.bias)
+        edge_weight = graph.edge_weight if self.weighted else None
+        alone = not self.residual and self.jump == "none"  # the next convolution makes the gradient, for us alone
+        return self.convs[layer].then(graph, feats, edge_weight, then, parameters, alone)
 
 
 def make_norms(norm: str, width: int, count: int) -> nn.ModuleList | None:

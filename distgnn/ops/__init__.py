@@ -1,5 +1,7 @@
 """Floor 5: differentiable operations over the whole graph. Forward and backward are mirrored exchanges."""
 
+from distgnn.ops.activation import After, activate, after
+from distgnn.ops.convolve import Terms, convolve
 from distgnn.ops.dropout import dropout
 from distgnn.ops.extreme import arc_extreme, extreme
 from distgnn.ops.halo import halo_broadcast, halo_reduce
@@ -11,8 +13,13 @@ from distgnn.ops.spmm import spmm
 from distgnn.ops.sums import all_sum
 
 __all__ = [
+    "After",
+    "Terms",
+    "activate",
+    "after",
     "all_sum",
     "arc_extreme",
+    "convolve",
     "dropout",
     "edge_softmax",
     "extreme",

@@ -134,11 +134,13 @@ class Aggregator:
         source_scale: RowScale | None = None,
         target_scale: RowScale | None = None,
         site: Site | None = None,
+        out: np.ndarray | None = None,
     ) -> tuple[np.ndarray, np.ndarray]:
         """Aggregate owned `rows` [O, D] over all arcs of the graph.
 
         Args:
             site: where in the training step a delayed exchange stands; None: exact.
+            out: where to write, [O, D]; on several ranks sums travel in its dtype.
 
         Returns:
             The owned result [O, D], and the source halos' rows [S, D] (valid until the exchange's next broadcast).
@@ -146,11 +148,11 @@ class Aggregator:
         arcs = self.arcs
         exchange = self.exchange if site is None else self.delayed.at(*site)
         factors = Factors(edge_weight, source_scale, target_scale)
-        out = np.empty_like(rows)
+        out = np.empty_like(rows) if out is None else out
         if exchange.transport.num_ranks == 1:
             self._run(arcs.owned_owned, rows, out, factors.of("owned", "owned"))
             return out, rows[:0]
-        targets = exchange.target_rows(rows)
+        targets = exchange.target_rows(out)
         exchange.start_broadcast(rows)
         for piece in exchange.target_pieces():
             self._run(arcs.halo_owned, rows, targets, factors.of("owned", "targets"), piece)

@@ -84,6 +84,7 @@ class CopyAggregator:
         source_scale: RowScale | None = None,
         target_scale: RowScale | None = None,
         site: Site | None = None,
+        out: np.ndarray | None = None,
     ) -> tuple[np.ndarray, np.ndarray]:
         """Aggregate local `rows` [V, D]; returns [V, D] and the rows that gradients of edge weights need, [V, D]."""
         alone = self.silent and site is not None
@@ -94,7 +95,7 @@ class CopyAggregator:
             alone, source_scale = True, self._scale_of_what_took_part(source_scale, site)
         if self.backward and not alone:
             rows = self._add_copies_then_tell_targets(rows, site)
-        out = np.empty_like(rows)
+        out = np.empty_like(rows) if out is None else out
         factors = Factors(edge_weight, source_scale, target_scale).of("owned", "owned")
         halo, owned = slice(self.num_owned, len(rows)), slice(0, self.num_owned)
         counters = self.exchange.transport.counters

@@ -62,8 +62,9 @@ def onto_owners(graph, copies: np.ndarray, role: str) -> np.ndarray:
 
 
 def as_array(rows: torch.Tensor) -> np.ndarray:
-    """The same memory as C-contiguous numpy."""
-    return rows.detach().contiguous().numpy()
+    """The same memory as C-contiguous numpy; bfloat16 as its bit patterns, uint16."""
+    rows = rows.detach().contiguous()
+    return rows.view(torch.uint16).numpy() if rows.dtype == torch.bfloat16 else rows.numpy()
 
 
 def _broadcast(graph, rows: np.ndarray, role: str) -> np.ndarray:

@@ -6,11 +6,13 @@ dx = the same aggregation over the transposed arcs, scales swapped
 d edge_weight[arc] = target_scale[v] * source_scale[u] * <dy[v], x[u]>
 """
 
+import numpy as np
 import torch
 
-from distgnn.ops.aggregate import RowScale
+from distgnn.ops.aggregate import Aggregator, RowScale, Site
+from distgnn.ops.halo import as_array
 
-FLOATS = (torch.float32, torch.float64)
+FLOATS = (torch.float32, torch.float64, torch.bfloat16)
 
 
 def spmm(
@@ -26,8 +28,9 @@ def spmm(
 
     Args:
         graph: the DistGraph.
-        feats: the model's rows (owned ones, or with update on copies all local ones), [O, ...], float32 or float64.
-        edge_weight: one weight per local arc, [A], same dtype; may require gradients.
+        feats: the model's rows (owned ones, or with update on copies all local ones), [O, ...], float32, float64 or
+            bfloat16 (summed in float32).
+        edge_weight: one weight per local arc, [A], same dtype (float32 for bfloat16); may require gradients.
         source_scale, target_scale: factors per vertex (`graph.degree_scale`), applied inside the kernel.
 
     Returns:
@@ -49,35 +52,63 @@ def spmm(
         return _Spmm.apply(rows, edge_weight, graph, *scales, site).view(feats.shape)
 
     def compute(keep: bool) -> torch.Tensor:
-        return _forward(graph, rows, edge_weight, *scales, None if keep else site)[0]
+        return aggregate(graph, rows, edge_weight, scales, None if keep else site)[0]
 
     return graph.constants.get(rows, edge_weight, scales, compute).view(feats.shape)
 
 
 def _check(graph, feats: torch.Tensor, edge_weight: torch.Tensor | None) -> None:
     if feats.dtype not in FLOATS:
-        raise ValueError(f"rows are {feats.dtype}: aggregation takes float32 or float64")
+        raise ValueError(f"rows are {feats.dtype}: aggregation takes float32, float64 or bfloat16")
     if len(feats) != graph.num_rows:
         raise ValueError(f"{len(feats)} rows for a part with {graph.num_rows} rows: give one row per vertex")
     if edge_weight is None:
         return
     if edge_weight.numel() != graph.num_edges():
         raise ValueError(f"edge_weight has shape {tuple(edge_weight.shape)}: expected {graph.num_edges()} local arcs")
-    if edge_weight.dtype != feats.dtype:
+    if edge_weight.dtype != (torch.float32 if feats.dtype == torch.bfloat16 else feats.dtype):
         raise ValueError(f"edge_weight is {edge_weight.dtype}, rows are {feats.dtype}: give both the same dtype")
 
 
-def _forward(graph, rows, edge_weight, source_scale, target_scale, site):
+def aggregate(
+    graph,
+    rows: torch.Tensor,
+    edge_weight: torch.Tensor | None,
+    scales: tuple[RowScale | None, RowScale | None],
+    site: Site | None,
+    backward: bool = False,
+    dtype: torch.dtype | None = None,
+) -> tuple[torch.Tensor, np.ndarray]:
+    """The aggregation itself, without gradient: (rows like `rows` in a buffer of the graph, source halos' rows).
+
+    Collective: yes.
+
+    Args: scales: (of sources, of targets), of the forward pass; backward: over the transposed arcs, scales swapped;
+        dtype: of the result, float32 or that of `rows`.
+
+    Notes: bfloat16 rows travel as they are, partial sums in float32. Delayed exchanges and update on copies hold
+        float32 rows: bfloat16 is widened for them and rounded again.
+    """
     weight = None if edge_weight is None else edge_weight.detach().reshape(-1).numpy()
-    out, sources = graph.forward_arcs(rows.detach().numpy(), weight, source_scale, target_scale, site)
-    return torch.from_numpy(out), sources
+    arcs = graph.backward_arcs(weighted=weight is not None) if backward else graph.forward_arcs
+    if backward:
+        scales = tuple(None if scale is None else scale.transposed() for scale in reversed(scales))
+    half, dtype = rows.dtype == torch.bfloat16, dtype or rows.dtype
+    if half and (site is not None or not isinstance(arcs, Aggregator)):
+        rows = rows.float()
+    summed = torch.float32 if half and (graph.num_ranks > 1 or rows.dtype != torch.bfloat16) else dtype
+    out = graph.buffers.empty(*rows.shape, summed)
+    _, sources = arcs(as_array(rows), weight, *scales, site, as_array(out))
+    if summed != dtype:
+        out = graph.buffers.empty(*rows.shape, dtype).copy_(out)
+    return out, sources
 
 
 class _Spmm(torch.autograd.Function):
     @staticmethod
     def forward(ctx, rows, edge_weight, graph, source_scale, target_scale, site):
-        out, sources = _forward(graph, rows, edge_weight, source_scale, target_scale, site)
         ctx.graph, ctx.scales, ctx.site = graph, (source_scale, target_scale), site
+        out, sources = aggregate(graph, rows, edge_weight, ctx.scales, site)
         weighted = edge_weight is not None and edge_weight.requires_grad
         ctx.sources = sources.copy() if weighted else None
         ctx.save_for_backward(rows if weighted else None, edge_weight)
@@ -86,14 +117,10 @@ class _Spmm(torch.autograd.Function):
     @staticmethod
     def backward(ctx, grad_out):
         rows, edge_weight = ctx.saved_tensors
-        source_scale, target_scale = (None if scale is None else scale.transposed() for scale in ctx.scales)
-        grads = grad_out.contiguous().numpy()
-        weight = None if edge_weight is None else edge_weight.detach().reshape(-1).numpy()
-        aggregate = ctx.graph.backward_arcs(weighted=weight is not None)
-        grad_rows, target_grads = aggregate(grads, weight, target_scale, source_scale, ctx.site)
+        grad_rows, target_grads = aggregate(ctx.graph, grad_out, edge_weight, ctx.scales, ctx.site, backward=True)
         grad_weight = None
         if ctx.needs_input_grad[1]:
-            rows = rows.detach().numpy()
-            dots = ctx.graph.forward_arcs.arc_dots(rows, ctx.sources, grads, target_grads, *ctx.scales)
+            arrays = as_array(rows), ctx.sources, as_array(grad_out), target_grads
+            dots = ctx.graph.forward_arcs.arc_dots(*arrays, *ctx.scales)
             grad_weight = torch.from_numpy(dots).view(edge_weight.shape)
-        return torch.from_numpy(grad_rows), grad_weight, None, None, None, None
+        return grad_rows, grad_weight, None, None, None, None

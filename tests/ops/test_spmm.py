@@ -81,7 +81,7 @@ def test_wrong_rows_are_refused(comm):
     graph = dist_graph(random_graph(), comm)
     with pytest.raises(ValueError, match="one row per vertex"):
         ops.spmm(graph, torch.zeros(graph.num_owned + 1, 2, dtype=torch.float64))
-    with pytest.raises(ValueError, match="float32 or float64"):
+    with pytest.raises(ValueError, match="float32, float64 or bfloat16"):
         ops.spmm(graph, torch.zeros(graph.num_owned, 2, dtype=torch.int64))
     with pytest.raises(ValueError, match="local arcs"):
         ops.spmm(graph, torch.zeros(graph.num_owned, 2, dtype=torch.float64), torch.zeros(3, dtype=torch.float64))

@@ -1,0 +1,54 @@
+"""Large results are made once and used again: a buffer is free as soon as nothing looks at it any more.
+
+A fresh large tensor is faulted in page by page, which costs as much as a product that fills it, and on small pages
+every gather from it misses the TLB. Blocks here are numpy's, which asks the kernel for huge pages. Nobody gives a
+buffer back: a tensor on a block holds a reference to it, and a block that only this pool refers to is free.
+"""
+
+import sys
+
+import numpy as np
+import torch
+
+SMALL = 1 << 20  # bytes; smaller results are left to malloc
+SLACK = 1.25  # a block may be so many times larger than what it is used for
+ALIGNMENT = 64
+UNUSED = 3  # references to a free block: the pool's list, the loop variable, getrefcount's argument
+
+
+class Buffers:
+    """The large results of one rank's model."""
+
+    def __init__(self):
+        self._blocks: list[np.ndarray] = []
+
+    def empty(self, num_rows: int, width: int, dtype: torch.dtype) -> torch.Tensor:
+        """A tensor [num_rows, width] with any content, on a block that was used before if one is free."""
+        num_bytes = num_rows * width * dtype.itemsize
+        if num_bytes < SMALL:
+            return torch.empty(num_rows, width, dtype=dtype)
+        block = self._free_block(num_bytes)
+        if block is None:
+            block = _aligned(num_bytes)
+            self._blocks.append(block)
+        return torch.from_numpy(block)[:num_bytes].view(dtype).view(num_rows, width)
+
+    def _free_block(self, num_bytes: int) -> np.ndarray | None:
+        """The smallest free block that is not much too large."""
+        best = None
+        for block in self._blocks:
+            if num_bytes <= block.nbytes <= num_bytes * SLACK and sys.getrefcount(block) == UNUSED + (block is best):
+                best = block if best is None or block.nbytes < best.nbytes else best
+        return best
+
+    @property
+    def num_bytes(self) -> int:
+        """Memory of all blocks, in use or free."""
+        return sum(block.nbytes for block in self._blocks)
+
+
+def _aligned(num_bytes: int) -> np.ndarray:
+    """Bytes that start at a multiple of `ALIGNMENT`."""
+    block = np.empty(num_bytes + ALIGNMENT, np.uint8)
+    first = -block.ctypes.data % ALIGNMENT
+    return block[first : first + num_bytes]

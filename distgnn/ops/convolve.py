@@ -1,0 +1,170 @@
+"""A linear convolution and what follows it as one differentiable function, with as little stored as its gradient needs.
+
+    z = x Ws + (A x) Wn        y = dropout(relu(norm(z + bias)))        A: spmm with its scales and edge weights
+
+Legend: O rows, I columns in, D columns out, g = dL/dz, t = A' g (the transposed aggregation).
+
+    dWs = x' g        dWn = (A x)' g = x' t        dx = g Ws' + t Wn'
+
+So neither A x nor x Wn is kept: x is, which the layer before holds anyway, and y, which says what ReLU and dropout let
+through. With a norm z is kept too. The aggregation runs where rows are narrower: before the product (I <= D) or after.
+A layer that widens keeps A x instead (dx = g Ws' + A' (g Wn')), because g would be the wider row to send; so does one
+of equal widths under a delayed algorithm, where A x has rows of other epochs and its gradient is that of what was used.
+
+Rows that need no gradient are aggregated by `spmm`, which keeps what is constant; sparse rows never are: x Wn is
+summed over the non-zeros of x, and x' g over those of x transposed.
+"""
+
+from dataclasses import dataclass
+
+import torch
+
+from distgnn.ops.activation import After, Before, activated, activated_backward
+from distgnn.ops.aggregate import Site
+from distgnn.ops.products import product, weight_gradient
+from distgnn.ops.spmm import aggregate, spmm
+
+NOTHING = After()
+
+
+@dataclass(frozen=True)
+class Terms:
+    """How a convolution aggregates, and what follows it.
+
+    Args: scales: (of sources, of targets) or None each; edge_weight: [A] without gradient, or None; then: what follows;
+        alone: nobody but this function sees the gradient of its result, which may be written over.
+    """
+
+    scales: tuple
+    edge_weight: torch.Tensor | None = None
+    then: After = NOTHING
+    alone: bool = False
+
+
+def convolve(
+    graph,
+    feats: torch.Tensor,
+    neigh: torch.Tensor,
+    own: torch.Tensor | None,
+    bias: torch.Tensor | None,
+    terms: Terms,
+    norm: tuple[torch.Tensor, torch.Tensor] | None = None,
+) -> torch.Tensor:
+    """z and what follows it.
+
+    Collective: yes, and again in the backward pass.
+
+    Args:
+        feats: the model's rows [O, I]; float32, float64 or bfloat16.
+        neigh, own: weights [I, D] of neighbours and of the vertex itself (or None), in float32 for bfloat16 rows.
+        bias: [D] or None. norm: (gamma, beta) [D] of a layer norm, or None.
+
+    Returns: [O, D] in the dtype of `feats`; float32 for bfloat16 rows that nothing follows (logits).
+
+    Notes: the backward pass can run once; it gives up what it no longer needs on its way.
+    """
+    needed = feats.requires_grad and torch.is_grad_enabled()
+    aggregated = site = None
+    if not needed and (neigh.shape[0] <= neigh.shape[1] or graph.is_input(feats)):
+        aggregated = spmm(graph, feats, terms.edge_weight, *terms.scales)
+    else:
+        site = graph.next_site()
+    gamma, beta = norm or (None, None)
+    return _Convolve.apply(feats, aggregated, neigh, own, bias, gamma, beta, graph, terms, site)
+
+
+@dataclass
+class _Kept:
+    """What the backward pass needs."""
+
+    feats: torch.Tensor
+    aggregated: torch.Tensor | None
+    weights: tuple[torch.Tensor, torch.Tensor | None]
+    bias: torch.Tensor | None
+    norm: tuple | None
+    before: Before
+    site: Site | None
+    constant: bool
+
+
+class _Convolve(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, feats, aggregated, neigh, own, bias, gamma, beta, graph, terms, site):
+        ctx.graph, ctx.terms = graph, terms
+        then, constant = terms.then, aggregated is not None
+        last = then.nothing and gamma is None and feats.dtype == torch.bfloat16
+        dtype = torch.float32 if last else feats.dtype
+        if neigh.shape[0] > neigh.shape[1] and not constant:
+            rows = product(graph, feats, neigh)
+            z, _ = aggregate(graph, rows, terms.edge_weight, terms.scales, site, dtype=dtype)
+            del rows
+        else:
+            if not constant:
+                aggregated, _ = aggregate(graph, feats, terms.edge_weight, terms.scales, site)
+            z = product(graph, aggregated, neigh)
+        z = z.to(dtype)
+        if own is not None and z.dtype == feats.dtype:
+            z = product(graph, feats, own, add_to=z)
+        elif own is not None:
+            z += product(graph, feats, own)
+        norm = None if gamma is None else (gamma.detach(), beta.detach())
+        out, stats = z, None
+        if bias is not None or norm is not None or not then.nothing:
+            out, stats = activated(graph, z, bias, norm, then, in_place=norm is None)
+        narrower = neigh.shape[0] < neigh.shape[1] or (site is not None and neigh.shape[0] == neigh.shape[1])
+        ctx.kept = _Kept(
+            feats.detach(),
+            aggregated if constant or narrower else None,
+            (neigh.detach(), None if own is None else own.detach()),
+            None if bias is None else bias.detach(),
+            norm,
+            Before(out.detach(), z if norm is not None else None, stats),
+            site,
+            constant,
+        )
+        return out
+
+    @staticmethod
+    def backward(ctx, grad):
+        kept, ctx.kept = ctx.kept, None
+        if kept is None:
+            raise RuntimeError("the backward pass of a convolution can run once: what it needed is given up on the way")
+        grads, *more = _through_activation(ctx, kept, grad.contiguous())
+        del grad
+        kept.before = None
+        return (*_through_products(ctx, kept, grads), *more, None, None, None)
+
+
+def _through_activation(ctx, kept: _Kept, grad: torch.Tensor) -> tuple:
+    """Gradients of z, bias, gamma, beta."""
+    then, dtype = ctx.terms.then, kept.feats.dtype
+    if then.nothing and kept.norm is None:
+        bias = grad.sum(0) if kept.bias is not None else None
+        return grad.to(dtype), bias, None, None
+    grads, bias, gamma, beta = activated_backward(
+        ctx.graph, grad, kept.before, kept.bias, kept.norm, then, ctx.terms.alone
+    )
+    return grads, bias if kept.bias is not None else None, gamma, beta
+
+
+def _through_products(ctx, kept: _Kept, grads: torch.Tensor) -> tuple:
+    """Gradients of feats, aggregated (none), neigh, own."""
+    graph, terms, (neigh, own) = ctx.graph, ctx.terms, kept.weights
+    grad_own = None if own is None else weight_gradient(kept.feats, grads)
+    if kept.constant:
+        return None, None, weight_gradient(kept.aggregated, grads), grad_own
+    if kept.aggregated is not None:
+        grad_neigh = weight_gradient(kept.aggregated, grads)
+        kept.aggregated = None
+        grad_feats = None
+        if ctx.needs_input_grad[0]:
+            rows = product(graph, grads, neigh.T)
+            grad_feats, _ = aggregate(graph, rows, terms.edge_weight, terms.scales, kept.site, backward=True)
+    else:
+        turned, _ = aggregate(graph, grads, terms.edge_weight, terms.scales, kept.site, backward=True)
+        grad_neigh = weight_gradient(kept.feats, turned)
+        grad_feats = product(graph, turned, neigh.T) if ctx.needs_input_grad[0] else None
+        del turned
+    if grad_feats is not None and own is not None:
+        grad_feats = product(graph, grads, own.T, add_to=grad_feats)
+    return grad_feats, None, grad_neigh, grad_own

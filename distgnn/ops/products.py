@@ -1,0 +1,29 @@
+"""Matrix products of rows and weights, into buffers that are there already.
+
+Legend: O rows, A columns in, B columns out. Weights and their gradients are float32 (or float64) always; bfloat16 rows
+are multiplied as bfloat16, with weights rounded for the product. Weight gradients are sums over all rows: of bfloat16
+rows they are taken block by block and added in float32.
+"""
+
+import torch
+
+BLOCK_ROWS = 1 << 15  # rows whose bfloat16 products are summed inside one product
+
+
+def product(graph, rows: torch.Tensor, weight: torch.Tensor, add_to: torch.Tensor | None = None) -> torch.Tensor:
+    """rows [O, A] times weight [A, B], into a buffer of the graph, or added to `add_to` [O, B] in place."""
+    weight = weight.to(rows.dtype)
+    if add_to is not None:
+        return add_to.addmm_(rows, weight)
+    return torch.mm(rows, weight, out=graph.buffers.empty(len(rows), weight.shape[1], rows.dtype))
+
+
+def weight_gradient(rows: torch.Tensor, grads: torch.Tensor) -> torch.Tensor:
+    """Transposed rows [O, A] times gradients [O, B] of the same dtype: [A, B], float32 for bfloat16."""
+    if rows.dtype != torch.bfloat16:
+        return rows.T @ grads
+    total = torch.zeros(rows.shape[1], grads.shape[1])
+    for first in range(0, len(rows), BLOCK_ROWS):
+        block = slice(first, first + BLOCK_ROWS)
+        total += rows[block].T @ grads[block]
+    return total
