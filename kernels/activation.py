@@ -33,14 +33,15 @@ def activate(
 
     Args: feats float32, float64 or bfloat16 (uint16) [V, D]; bias [D]; norm: (gamma [D], beta [D]) for a layer norm;
         activation relu or none; p: dropout probability, with global row_ids [V] and (seed, step, site) as in
-        `dropout`; out [V, D]: may be `feats` itself if there is no norm to differentiate.
+        `dropout`; out [V, D]: may be `feats` itself if there is no norm to differentiate, or bfloat16 for float32.
     Returns: (out, stats): stats [V, 2] mean and 1 / standard deviation of each row, or None without a norm.
     Raises: ValueError on shapes, dtypes, activation, or p > 0 without row_ids.
     """
     feats = row_array(feats, dtypes=ROWS)
     rows = _Rows(feats, activation, p, row_ids, (seed, step, site))
     bias, gamma, beta = rows.parameters(bias, norm)
-    out = output(out, feats.shape, feats.dtype)
+    narrower = out is not None and out.dtype == np.uint16 and feats.dtype == np.float32
+    out = output(out, feats.shape, out.dtype if narrower else feats.dtype)
     stats = np.empty((len(feats) if norm is not None else 0, 2), rows.dtype)
     functions = _kernels(feats.shape[1] % GROUP)
     arguments = feats, bias, *rows.mask, rows.relu, out

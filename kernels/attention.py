@@ -74,18 +74,23 @@ def finish_attention(out, sums):
     return out
 
 
-def attention_backward(forward, backward, feats, source_scores, target_scores, grad, maximum, sums, dots, *, slope=0.2):
+def attention_backward(
+    forward, backward, feats, source_scores, target_scores, grad, maximum, sums, dots, *, slope=0.2, grad_feats=None
+):
     """Gradients of `attention`.
 
     Args: forward: (indptr, indices) by target; backward: (indptr, indices) by source (transpose_csr); feats,
         source_scores, target_scores, slope, maximum, sums: as in the forward pass (merged over ranks); grad
-        [R, H, F]; dots [R, H]: ⟨grad, out⟩ of each head.
+        [R, H, F], float32 or bfloat16; dots [R, H]: ⟨grad, out⟩ of each head; grad_feats [N, H, F]: where to write,
+        may be bfloat16 if grad is.
     Returns: (grad_feats [N, H, F], grad_source_scores [N, H], grad_target_scores [R, H]): this rank's arcs' share.
     """
     targets = _Graph(*forward, feats, source_scores, target_scores, slope)
     sources = _Graph(*backward, grad, target_scores, source_scores, slope)
     state = [row_array(a, "maximum, sums, dots") for a in (maximum, sums, dots)]
-    grad_feats = np.empty((sources.rows, *sources.tail), sources.dtype)
+    narrow = grad_feats is not None and grad_feats.dtype == sources.feats.dtype
+    shape = sources.rows, *sources.tail
+    grad_feats = output(grad_feats, shape, sources.feats.dtype if narrow else sources.dtype, "grad_feats")
     grad_source, grad_target = np.zeros((sources.rows, sources.heads)), np.zeros((targets.rows, targets.heads))
     grad_source, grad_target = grad_source.astype(sources.dtype), grad_target.astype(targets.dtype)
     grads = grad_feats.reshape(sources.rows, -1)

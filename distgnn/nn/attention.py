@@ -71,6 +71,11 @@ class AttentionConv(nn.Module):
                 "set allow_zero_in_degree=True"
             )
 
+    @property
+    def drops_attention(self) -> bool:
+        """Is attention dropped out now?"""
+        return self.training and self.attn_drop.p > 0
+
     def heads(self, rows: torch.Tensor) -> torch.Tensor:
         """[O, H * F] as [O, H, F]."""
         return rows.view(len(rows), self.num_heads, self.out_feats)

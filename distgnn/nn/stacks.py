@@ -82,13 +82,17 @@ class Stack(nn.Module):
 
     def _hidden_layer(self, graph, layer: int, feats: torch.Tensor) -> torch.Tensor:
         norm = None if self.norms is None else self.norms[layer]
-        if hasattr(self.convs[layer], "then") and (norm is None or isinstance(norm, nn.LayerNorm)):
+        if self.one_pass(self.convs[layer]) and (norm is None or isinstance(norm, nn.LayerNorm)):
             out = self._in_one_pass(graph, layer, feats, norm)
         else:
             out = self.convolve(graph, self.convs[layer], feats, last=False)
             out = out if norm is None else normalize(graph, norm, out)
             out = ops.activate(graph, out, self.drops[layer].after_relu(graph))
         return out + feats if self.residual and out.shape == feats.shape else out
+
+    def one_pass(self, conv: nn.Module) -> bool:
+        """Can norm, ReLU and dropout run with the convolution?"""
+        return hasattr(conv, "then")
 
     def _in_one_pass(self, graph, layer: int, feats: torch.Tensor, norm: nn.LayerNorm | None) -> torch.Tensor:
         """The convolution with norm, ReLU and dropout behind it."""
@@ -159,6 +163,9 @@ class GAT(Stack):
     def make_conv(self, in_feats: int, out_feats: int, last: bool) -> nn.Module:
         width = out_feats if last else out_feats // self.num_heads
         return self.conv_type(in_feats, width, self.num_heads, attn_drop=self.attn_drop, allow_zero_in_degree=True)
+
+    def one_pass(self, conv: nn.Module) -> bool:
+        return super().one_pass(conv) and not self.weighted and not conv.drops_attention
 
     def convolve(self, graph, conv: nn.Module, feats: torch.Tensor, last: bool) -> torch.Tensor:
         out = super().convolve(graph, conv, feats, last)

@@ -1,6 +1,7 @@
 """Floor 5: differentiable operations over the whole graph. Forward and backward are mirrored exchanges."""
 
 from distgnn.ops.activation import After, activate, after
+from distgnn.ops.attend import Heads, attend
 from distgnn.ops.convolve import Terms, convolve
 from distgnn.ops.dropout import dropout
 from distgnn.ops.extreme import arc_extreme, extreme
@@ -14,11 +15,13 @@ from distgnn.ops.sums import all_sum
 
 __all__ = [
     "After",
+    "Heads",
     "Terms",
     "activate",
     "after",
     "all_sum",
     "arc_extreme",
+    "attend",
     "convolve",
     "dropout",
     "edge_softmax",

@@ -3,7 +3,7 @@
 Legend: O owned rows, T target halos (S for role "source"), R rows an owner receives, D width.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import numpy as np
 
@@ -20,14 +20,22 @@ def merge_at_owners(
         merge: of two equally shaped blocks of partial rows, the one so far and another rank's. It is called rank by
             rank, so the order is the same in every run.
     """
-    plan = graph.local.plan if role == "target" else graph.local.plan.transposed()
     merged = copies[: graph.num_owned].copy()
-    partials = _at_owners(graph.transport, plan, np.ascontiguousarray(copies[graph.num_owned :]))
+    for rows, partial in received_by_rank(graph, copies[graph.num_owned :], role):
+        merged[rows] = merge(merged[rows], partial)
+    return merged
+
+
+def received_by_rank(graph, halos: np.ndarray, role: str) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """Send partial rows [T, D] of halos to their owners: (owned rows, other rank's partial rows), in order of ranks.
+
+    Collective: yes.
+    """
+    plan = graph.local.plan if role == "target" else graph.local.plan.transposed()
+    partials = _at_owners(graph.transport, plan, np.ascontiguousarray(halos))
     for rank in np.flatnonzero(np.diff(plan.reduce_indptr)):
         part = slice(plan.reduce_indptr[rank], plan.reduce_indptr[rank + 1])
-        rows = plan.reduce_rows[part]
-        merged[rows] = merge(merged[rows], partials[part])
-    return merged
+        yield plan.reduce_rows[part], partials[part]
 
 
 def _at_owners(transport, plan, halos: np.ndarray) -> np.ndarray:

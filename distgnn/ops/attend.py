@@ -1,0 +1,196 @@
+"""Graph attention with what follows it as one differentiable function: nothing is stored per arc.
+
+    r = x W      s = x S   (scores of sources and of targets, [O, 2H])
+    z[v, h] = sum over arcs (u -> v) of a(u, v, h) r[u, h],    a = softmax over u of leaky_relu(s[u, h] + s[v, H + h])
+    y = dropout(relu(norm(z + bias)))
+
+    owned rows r and scores -> halos; each rank: partial (z, maximum, sum) of every target copy
+    target halos' partial results -> owners, merged in the order of ranks, divided by the sum
+    backward: owners' (dz, maximum, sum, <dz, z>) -> target halos; weights are computed again; halos' shares are added
+
+<dz, z> is taken from the result, since dy y = dz (z + bias) wherever ReLU and mask let through: z itself is not kept.
+
+Legend: O owned rows, S / T source and target halos, H heads, F features per head, I columns in.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+
+from distgnn import kernels
+from distgnn.ops.activation import After, Before, activated, activated_backward
+from distgnn.ops.convolve import NOTHING
+from distgnn.ops.halo import as_array, onto_owners, with_halos
+from distgnn.ops.on_arcs import check_update
+from distgnn.ops.partials import received_by_rank
+from distgnn.ops.products import product, small_product, weight_gradient
+
+
+@dataclass(frozen=True)
+class Heads:
+    """How attention is paid. `then`, `alone`: as in `convolve.Terms`."""
+
+    num_heads: int
+    slope: float = 0.2
+    then: After = NOTHING
+    alone: bool = False
+
+
+def attend(
+    graph,
+    feats: torch.Tensor,
+    weight: torch.Tensor,
+    score_weight: torch.Tensor,
+    bias: torch.Tensor | None,
+    heads: Heads,
+    norm: tuple[torch.Tensor, torch.Tensor] | None = None,
+) -> torch.Tensor:
+    """Attention over the in-arcs of each vertex and what follows it.
+
+    Collective: yes, and again in the backward pass.
+
+    Args:
+        feats: owned rows [O, I]; float32, float64 or bfloat16.
+        weight: W, [I, H * F]; score_weight: S, [I, 2 H], sources first; float32 for bfloat16 rows.
+        bias: [H * F] or None; norm: (gamma, beta) [H * F] of a layer norm, or None.
+
+    Returns: [O, H * F] in the dtype of `feats`; float32 for bfloat16 rows that nothing follows. Vertices without
+        in-arcs have z = 0.
+
+    Notes: memory O * H * (2 F + 4) and as much for halos, whatever the number of arcs. The backward pass can run once.
+    """
+    check_update(graph)
+    gamma, beta = norm or (None, None)
+    return _Attend.apply(feats, weight, score_weight, bias, gamma, beta, graph, heads)
+
+
+@dataclass
+class _Kept:
+    """What the backward pass needs; `sources` [O + S, H, F] and the scores at both ends of arcs are with halos."""
+
+    feats: torch.Tensor
+    weights: tuple[torch.Tensor, torch.Tensor]
+    bias: torch.Tensor | None
+    norm: tuple | None
+    before: Before
+    sources: np.ndarray
+    scores: tuple[np.ndarray, np.ndarray]
+    maximum: np.ndarray
+    sums: np.ndarray
+
+
+class _Attend(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, feats, weight, score_weight, bias, gamma, beta, graph, heads):
+        ctx.graph, ctx.heads = graph, heads
+        rows = product(graph, feats, weight)
+        scores = small_product(feats, score_weight)
+        z, maximum, sums, sources, ends = _attention(graph, rows, scores, heads)
+        del rows, scores
+        last = heads.then.nothing and gamma is None
+        dtype = z.dtype if last else feats.dtype
+        norm = None if gamma is None else (gamma.detach(), beta.detach())
+        out, stats = z, None
+        if bias is not None or not last:
+            out, stats = activated(graph, z, bias, norm, heads.then, in_place=norm is None, dtype=dtype)
+        bias = None if bias is None else bias.detach()
+        before = Before(out.detach(), z if norm is not None else None, stats)
+        weights = weight.detach(), score_weight.detach()
+        ctx.kept = _Kept(feats.detach(), weights, bias, norm, before, sources, ends, maximum, sums)
+        return out
+
+    @staticmethod
+    def backward(ctx, grad):
+        kept, ctx.kept = ctx.kept, None
+        if kept is None:
+            raise RuntimeError("the backward pass of attention can run once: what it needed is given up on the way")
+        graph, heads, (weight, score_weight) = ctx.graph, ctx.heads, kept.weights
+        grads, dots, *more = _through_activation(ctx, kept, grad.contiguous())
+        del grad
+        grad_rows, grad_scores = _through_attention(graph, kept, grads, dots, heads)
+        del grads
+        kept.sources = None
+        grad_weight = weight_gradient(kept.feats, grad_rows)
+        grad_score_weight = small_product(kept.feats, grad_scores, turned=True)
+        grad_feats = None
+        if ctx.needs_input_grad[0]:
+            grad_feats = product(graph, grad_rows, weight.T)
+            grad_feats = product(graph, grad_scores.to(grad_feats.dtype), score_weight.T, add_to=grad_feats)
+        return grad_feats, grad_weight, grad_score_weight, *more, None, None
+
+
+def _arcs(graph) -> tuple:
+    """(indptr, indices) by target copy and by source copy."""
+    if graph.num_ranks == 1:
+        blocks = graph.forward_arcs.arcs.owned_owned, graph.backward_arcs(weighted=False).arcs.owned_owned
+        return tuple((block.indptr, block.indices) for block in blocks)
+    groups = graph.local_arcs.grouped
+    return tuple((groups[role].indptr, groups[role].others) for role in ("target", "source"))
+
+
+def _attention(graph, rows: torch.Tensor, scores: torch.Tensor, heads: Heads):
+    """(z [O, H * F], maximum, sums [O, H], rows of source copies [O + S, H, F], scores of copies at both ends)."""
+    count, owned = heads.num_heads, graph.num_owned
+    left, right = (as_array(part) for part in (scores[:, :count], scores[:, count:]))
+    sources = with_halos(graph, as_array(rows), "source")
+    sources = sources.reshape(len(sources), count, rows.shape[1] // count)
+    ends = with_halos(graph, left, "source"), with_halos(graph, right, "target")
+    z = graph.buffers.empty(len(ends[1]), rows.shape[1], scores.dtype)
+    out = as_array(z).reshape(len(z), count, rows.shape[1] // count)
+    with graph.transport.counters.timing("aggregate_seconds"):
+        _, maximum, sums = kernels.attention_partial(*_arcs(graph)[0], sources, *ends, slope=heads.slope, out=out)
+    _merge(graph, out, maximum, sums)
+    kernels.finish_attention(out[:owned], sums[:owned])
+    return z[:owned], maximum[:owned], sums[:owned], sources, ends
+
+
+def _merge(graph, out: np.ndarray, maximum: np.ndarray, sums: np.ndarray) -> None:
+    """Target halos' partial results into those of owned rows, in place."""
+    if graph.num_ranks == 1:
+        return
+    owned, width = graph.num_owned, out.shape[1] * out.shape[2]
+    halos = np.concatenate([part[owned:].reshape(len(part) - owned, -1) for part in (out, maximum, sums)], axis=1)
+    mine = out[:owned], maximum[:owned], sums[:owned]
+    for rows, partial in received_by_rank(graph, halos, "target"):
+        theirs = np.split(partial, [width, width + out.shape[1]], axis=1)
+        kernels.merge_attention(*mine, rows, theirs[0].reshape(len(rows), *out.shape[1:]), *theirs[1:])
+
+
+def _through_activation(ctx, kept: _Kept, grad: torch.Tensor) -> tuple:
+    """(dz [O, H * F] in the dtype of feats, <dz, z> [O, H], gradients of bias, gamma, beta)."""
+    graph, heads, count = ctx.graph, ctx.heads, ctx.heads.num_heads
+    last = heads.then.nothing and kept.norm is None
+    dots = None if kept.norm is not None else kernels.head_dots(as_array(grad), as_array(kept.before.out), count)
+    if last:
+        grads, more = grad, (None if kept.bias is None else grad.sum(0), None, None)
+    else:
+        grads, *more = activated_backward(graph, grad, kept.before, kept.bias, kept.norm, heads.then, heads.alone)
+        more[0] = more[0] if kept.bias is not None else None
+    if kept.norm is not None:
+        dots = kernels.head_dots(as_array(grads), as_array(kept.before.rows), count)
+    elif kept.bias is not None:
+        by_head = torch.block_diag(*kept.bias.view(count, -1, 1))
+        dots -= small_product(grads, by_head).numpy()
+    kept.before = None
+    return grads.to(kept.feats.dtype), dots, *more
+
+
+def _through_attention(graph, kept: _Kept, grads: torch.Tensor, dots: np.ndarray, heads: Heads):
+    """(gradient of rows [O, H * F] in the dtype of feats, gradient of scores [O, 2 H])."""
+    shape = kept.sources.shape[1:]
+    state = np.concatenate([kept.maximum, kept.sums, dots], axis=1)
+    state = [np.ascontiguousarray(part) for part in np.split(with_halos(graph, state, "target"), 3, axis=1)]
+    targets = with_halos(graph, as_array(grads), "target")
+    targets = targets.reshape(len(targets), *shape)
+    wide = torch.from_numpy(dots).dtype if graph.num_ranks > 1 else grads.dtype
+    out = graph.buffers.empty(len(kept.sources), shape[0] * shape[1], wide)
+    arguments = kept.sources, *kept.scores, targets, *state
+    with graph.transport.counters.timing("aggregate_seconds"):
+        _, left, right = kernels.attention_backward(
+            *_arcs(graph), *arguments, slope=heads.slope, grad_feats=as_array(out).reshape(len(out), *shape)
+        )
+    if graph.num_ranks > 1:
+        out = torch.from_numpy(onto_owners(graph, as_array(out), "source")).to(grads.dtype)
+        left, right = onto_owners(graph, left, "source"), onto_owners(graph, right, "target")
+    return out, torch.from_numpy(np.concatenate([left, right], axis=1))

@@ -1,0 +1,31 @@
+"""Dot products of equal rows, head by head, against numpy."""
+
+import numpy as np
+import pytest
+
+from distgnn.kernels import head_dots, reference
+
+from .graphs import close, rows_of
+
+
+@pytest.mark.parametrize(
+    ("rows", "heads", "width", "dtype"),
+    [(300, 4, 64, np.float32), (7, 3, 5, np.float64), (50, 1, 47, np.float32), (0, 2, 8, np.float32)],
+)
+def test_against_numpy(rows, heads, width, dtype, num_threads):
+    left, right = (rows_of(rows, heads * width, dtype, seed) for seed in (0, 1))
+    close(head_dots(left, right, heads), (left * right).reshape(rows, heads, width).sum(axis=2))
+
+
+def test_bfloat16_rows_are_summed_in_float32():
+    left, right = (rows_of(40, 32, np.float32, seed) for seed in (0, 1))
+    bits = reference.to_bfloat16(left)
+    expected = (reference.widened(bits) * right).reshape(40, 4, 8).sum(axis=2)
+    close(head_dots(bits, right, 4), expected)
+
+
+def test_rows_that_do_not_fit_are_refused():
+    with pytest.raises(ValueError, match="rows of 3 heads"):
+        head_dots(np.zeros((2, 8)), np.zeros((2, 8)), 3)
+    with pytest.raises(ValueError, match="summed alike"):
+        head_dots(np.zeros((2, 8)), np.zeros((2, 8), np.float32), 2)
