@@ -11,9 +11,10 @@ ATTENTION_MODELS = ("gat", "gatv2", "edgegat")
 EDGE_MODELS = ("gine", "edgegat")
 UNWEIGHTED_MODELS = {"gatv2": "gat", "gine": "gin", "edgegat": "gat", "rgcn": "gcn"}  # and what takes weights
 DEEP_MODELS = ("gcn2", "appnp")
+ONE_PASS_MODELS = ("sage", "gcn", "gat")  # a hidden layer is one function: see distgnn.ops
 NORMS = ("layer", "batch", "graph", "pair", "none")
 JUMPS = ("none", "cat", "max")
-DTYPES = ("float32", "float64")
+DTYPES = ("float32", "float64", "bfloat16")
 UPDATES = ("owners", "copies")
 WIRES = ("float32", "bfloat16", "int8", "int4")
 METRICS = ("accuracy", "rocauc", "f1")
@@ -122,6 +123,15 @@ class ModelConfig:
             raise InputError(f"{self.name} has no relations to share weights between: num_bases is for rgcn")
         if self.name in ATTENTION_MODELS and self.hidden_feats % self.num_heads:
             raise InputError(f"hidden_feats is {self.hidden_feats}: expected a multiple of num_heads, {self.num_heads}")
+
+    def check_dtype(self, dtype: str) -> None:
+        """Raise InputError for a model that does not take rows of this dtype."""
+        one_pass = self.name in ONE_PASS_MODELS and self.norm in ("layer", "none") and self.jump == "none"
+        if dtype == "bfloat16" and (not one_pass or self.label_reuse or (self.name == "gat" and self.weighted)):
+            raise InputError(
+                f"bfloat16 is for {', '.join(ONE_PASS_MODELS)} with norm layer or none, without jump and label reuse "
+                "(and gat without weights): choose float32"
+            )
 
     def _check_numbers(self) -> None:
         for name in ("hidden_feats", "num_layers", "num_heads"):

@@ -15,6 +15,7 @@ from distgnn.comm.copies import plan_to_all_copies
 from distgnn.graph import DistGraph
 from distgnn.ops.aggregate import RowScale
 from distgnn.ops.aggregate_copies import CopyAggregator, arcs_of_all_rows, transposed_all_rows
+from distgnn.ops.halo import as_array
 from distgnn.partition import ExchangePlan
 
 
@@ -64,8 +65,8 @@ class CopyGraph(DistGraph):
         """Owned rows and behind them those of halo copies, by one broadcast. Collective: yes."""
         if rows is None:
             return None
-        self.exchange.start_broadcast(rows.numpy())
-        return torch.cat([rows, torch.from_numpy(self.exchange.finish_broadcast())])
+        self.exchange.start_broadcast(as_array(rows))
+        return torch.cat([rows, torch.from_numpy(self.exchange.finish_broadcast()).view(rows.dtype)])
 
     def degree_scale(self, kind: str, power: float, offset: int = 0) -> RowScale:
         """As in DistGraph, over local rows; with the degrees in this rank's own arcs where remote rows may not count

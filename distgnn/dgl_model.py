@@ -57,7 +57,8 @@ def to_dgl(run: str) -> nn.Module:
         raise RunError(f"{run} does not say what graph it was trained on (no [data.graph] in config.toml): train again")
     known = {field.name for field in fields(GraphSizes)}
     model = plain_model(config, GraphSizes(**{name: value for name, value in found.items() if name in known}))
-    model = model.to(getattr(torch, settings.get("run", {}).get("dtype", "float32")))
+    dtype = settings.get("run", {}).get("dtype", "float32")
+    model = model.to(torch.float64 if dtype == "float64" else torch.float32)  # bfloat16 runs have float32 weights
     load_best(run, model)
     return model.eval()
 

@@ -28,7 +28,7 @@ from distgnn.ops.local_arcs import LocalArcs
 from distgnn.partition import ExchangePlan, LocalGraph
 from distgnn.schedule import Schedule
 
-DTYPES = {"float32": torch.float32, "float64": torch.float64}
+DTYPES = {"float32": torch.float32, "float64": torch.float64, "bfloat16": torch.bfloat16}
 
 
 class DistGraph(DGLFace):
@@ -43,7 +43,8 @@ class DistGraph(DGLFace):
         local: this rank's part; its `graph` section has num_classes, multilabel and counts of labelled rows.
         comm: communicator with one rank per part; duplicated.
         algorithm: "cd-0" (synchronous, exact) or "cd-r" (rows count r epochs after they were sent).
-        dtype: "float32" or "float64": of features, activations and messages.
+        dtype: "float32", "float64" or "bfloat16": of features, activations and messages; weights and sums of bfloat16
+            rows are float32.
         seed: of dropout masks.
         cache_first: keep the aggregation of rows that never change.
         debug: agree on every exchange before it starts.
@@ -124,7 +125,7 @@ class DistGraph(DGLFace):
         return tuple(found)
 
     def _wire(self, name: str, direction: int) -> Wire:
-        if name != "float32" and self.dtype != torch.float32:
+        if name != "float32" and self.dtype == torch.float64:
             raise InputError(f"wire {name} is for float32 rows: dtype is {self.dtype}")
         sent = self.local.global_ids[self._halos_that_reduce(direction)]
         return Wire(name, self.owned_ids, sent + (self.rank + 1) * self.num_global_nodes, direction)
@@ -136,11 +137,13 @@ class DistGraph(DGLFace):
     def _attach_data(self) -> None:
         local = self.local
         self.feats = self.rows_from_owned(_dense(local.feats, self.dtype))
-        self.labels = self._all_rows(_tensor(local.labels, torch.int64 if not self.multilabel else self.dtype), -1)
+        self.labels = self._all_rows(
+            _tensor(local.labels, torch.int64 if not self.multilabel else self.weight_dtype), -1
+        )
         self.train_mask = self._all_rows(_tensor(local.train_mask, torch.bool), False)
         self.valid_mask = self._all_rows(_tensor(local.valid_mask, torch.bool), False)
         self.test_mask = self._all_rows(_tensor(local.test_mask, torch.bool), False)
-        self.edge_weight = _tensor(local.edge_weight, self.dtype)
+        self.edge_weight = _tensor(local.edge_weight, self.weight_dtype)
         self.node_types = _tensor(local.node_types, torch.int64)
         named = {"feat": self.feats, "label": self.labels, "train_mask": self.train_mask}
         named |= {"val_mask": self.valid_mask, "test_mask": self.test_mask}
@@ -149,7 +152,7 @@ class DistGraph(DGLFace):
         if self.edge_weight is not None:
             self.edata["weight"] = self.edge_weight
         if local.edge_feats is not None:  # stays mapped: it may be the largest array of all
-            self.edata["feat"] = torch.from_numpy(local.edge_feats).to(self.dtype)
+            self.edata["feat"] = torch.from_numpy(local.edge_feats).to(self.weight_dtype)
         if local.edge_types is not None:
             self.edata["etype"] = _tensor(local.edge_types, torch.int64)
 
@@ -233,6 +236,11 @@ class DistGraph(DGLFace):
         for exchange in self._delayed:
             if exchange is not None:
                 exchange.refill(epoch)
+
+    @property
+    def weight_dtype(self) -> torch.dtype:
+        """Of parameters, edge weights and sums: float32 where rows are bfloat16."""
+        return torch.float32 if self.dtype == torch.bfloat16 else self.dtype
 
     # --- sizes -----------------------------------------------------------------------------------------------
 

@@ -61,7 +61,7 @@ def best_logits(run: str, settings: dict, parts: str):
 
     graph = load(parts, dtype=settings["run"]["dtype"])
     with raise_together(graph.comm):
-        network = model_for(model_config(run, settings), graph).to(graph.dtype)
+        network = model_for(model_config(run, settings), graph).to(graph.weight_dtype)
         load_best(run, network)
     network.eval()
     with torch.no_grad():

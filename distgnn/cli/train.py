@@ -62,7 +62,9 @@ def train(
     patience: int = typer.Option(0, help="Stop after so many evaluations without improvement (0: never)."),
     metric: str | None = typer.Option(None, help="accuracy, rocauc or f1 [default: by the labels]."),
     cache_first: bool = typer.Option(True, help="Keep the aggregation of the input features."),
-    dtype: str = typer.Option("float32", help="float32 or float64: of features, weights and messages."),
+    dtype: str = typer.Option(
+        "float32", help="float32, float64 or bfloat16: of rows; weights and sums of bfloat16 are float32."
+    ),
     seed: int = typer.Option(0, help="Of weights and dropout masks."),
     runs: int = typer.Option(1, help="Train with so many seeds and report mean ± standard deviation."),
     run_dir: str | None = typer.Option(None, help="Run folder to write [default: runs/NAME-MODEL-TIME]."),
@@ -173,6 +175,7 @@ def _check_early(manifest: dict, config: TrainConfig, settings: dict) -> None:
     if settings["run"]["runs"] < 1:
         raise InputError(f"runs is {settings['run']['runs']}: expected at least 1")
     ModelConfig(**settings["model"]).check()
+    ModelConfig(**settings["model"]).check_dtype(settings["run"]["dtype"])
     if settings["model"]["weighted"] and not manifest["graph"]["edge_weight"]:
         raise InputError("--weighted needs edge weights: this partition has none")
     graph = manifest["graph"]

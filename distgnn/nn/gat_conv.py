@@ -35,11 +35,14 @@ class GATConv(AttentionConv):
 
     def then(self, graph, feat, edge_weight, then: ops.After, norm: tuple | None = None, alone: bool = False):
         """The convolution without residual and what follows it, in one function, [O, H * F]: see `ops.attend`."""
+        return self._attend(graph, feat, self.bias, then, norm, alone)
+
+    def _attend(self, graph, feat, bias, then: ops.After, norm: tuple | None = None, alone: bool = False):
         self.check(graph)
         by_head = self.fc.weight.view(self.num_heads, self.out_feats, self.in_feats)
         ends = [torch.einsum("hfi,hf->ih", by_head, attn[0]) for attn in (self.attn_l, self.attn_r)]
         heads = ops.Heads(self.num_heads, self.leaky_relu.negative_slope, then, alone)
-        return ops.attend(graph, feat, self.fc.weight.T, torch.cat(ends, 1), self.bias, heads, norm)
+        return ops.attend(graph, feat, self.fc.weight.T, torch.cat(ends, 1), bias, heads, norm)
 
     def forward(
         self, graph, feat: torch.Tensor, edge_weight: torch.Tensor | None = None, get_attention: bool = False
@@ -47,8 +50,9 @@ class GATConv(AttentionConv):
         """With `get_attention` also the attention of local arcs, [A, H, 1]."""
         inputs = self.feat_drop(feat, graph)
         if edge_weight is None and not get_attention and not self.drops_attention:
-            out = self.heads(self.then(graph, inputs, None, ops.After()))
-            out = self.with_residual(out, inputs)
+            out = self.heads(self._attend(graph, inputs, None if self.res_fc is not None else self.bias, ops.After()))
+            if self.res_fc is not None:
+                return self.finish(out, inputs)
             return out if self.activation is None else self.activation(out)
         self.check(graph)
         rows = self.heads(self.fc(inputs))

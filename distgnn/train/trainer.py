@@ -88,7 +88,7 @@ class Trainer:
         describe: dict | None = None,
         say: Callable[[str], None] | None = None,
     ):
-        self.model, self.graph, self.config = model.to(graph.dtype), graph, config or TrainConfig()
+        self.model, self.graph, self.config = model.to(graph.weight_dtype), graph, config or TrainConfig()
         with raise_together(graph.comm):
             self.config.check()
             check_trainable(graph, self.config)
