@@ -93,6 +93,7 @@ class ModelConfig:
         residual: add a hidden layer's input to its output (not gcn2 and appnp, which have the initial rows).
         jump: "none", "cat" or "max": read all hidden layers (jumping knowledge; not gcn2 and appnp).
         num_bases: of rgcn: relations share so many matrices (0: each has its own).
+        remat: keep only the input of each hidden layer and compute it again backward (not gcn2 and appnp).
         label_reuse: share of training labels that are input in each epoch, the loss being on the others (0: none).
     """
 
@@ -107,6 +108,7 @@ class ModelConfig:
     jump: str = "none"
     num_bases: int = 0
     label_reuse: float = 0.0
+    remat: bool = False
 
     def check(self) -> None:
         """Raise InputError for the first setting that no model can have."""
@@ -114,6 +116,8 @@ class ModelConfig:
         check_choice("norm", self.norm, NORMS)
         check_choice("jump", self.jump, JUMPS)
         self._check_numbers()
+        if self.remat and (self.name in DEEP_MODELS or self.norm == "batch"):
+            raise InputError("remat is for stacks of equal layers without batch norm: not gcn2, appnp or norm batch")
         if self.name in DEEP_MODELS and (self.residual or self.jump != "none"):
             raise InputError(f"{self.name} has a connection to its first rows already: leave residual and jump out")
         if self.name in UNWEIGHTED_MODELS and self.weighted:

@@ -183,9 +183,21 @@ class DistGraph(DGLFace):
         self._calls_of_site[site] = call + 1
         return call
 
+    def draws(self) -> tuple:
+        """How far this step's masks and exchanges have been numbered; `set_draws` goes back to it."""
+        return self._num_sites, dict(self._calls_of_site)
+
+    def set_draws(self, draws: tuple) -> None:
+        self._num_sites, self._calls_of_site = draws[0], dict(draws[1])
+
+    @property
+    def exchanges_exactly(self) -> bool:
+        """Are training exchanges synchronous and whole, so that one may be repeated?"""
+        return not (self.algorithm.silent or self._delayed[0])
+
     def next_site(self) -> Site | None:
         """Where in the training step the next exchange stands, under a delayed algorithm; else None: exact."""
-        if not (self.algorithm.silent or self._delayed[0]) or not torch.is_grad_enabled():
+        if self.exchanges_exactly or not torch.is_grad_enabled():
             return None
         self._num_sites += 1
         return Site(self._num_sites - 1, self._step, self.seed)

@@ -30,14 +30,14 @@ CHECKED_LOSS = "loss_without_dropout"  # of the first weights: the same for all,
 
 
 class Ours:
-    """distgnn."""
+    """distgnn, in float32 or another dtype, with or without rematerialisation."""
 
-    def __init__(self, order: dict, dtype: str = "float32"):
+    def __init__(self, order: dict, dtype: str = "float32", remat: bool = False):
         from distgnn.load import load
         from distgnn.train import Trainer
 
         self.graph = load(order["parts"], dtype=dtype, seed=order["seed"])
-        self.model = _our_model(order, self.graph.num_feats, self.graph.num_classes)
+        self.model = _our_model(order, self.graph.num_feats, self.graph.num_classes, remat=remat)
         self.trainer = Trainer(self.model, self.graph, TrainConfig(seed=order["seed"]))
         self.epoch = 0
 
@@ -183,7 +183,7 @@ class Pyg(TorchContestant):
 
 def _our_model(order: dict, in_feats: int, num_classes: int, **options) -> nn.Module:
     torch.manual_seed(order["seed"])
-    return build_model(ModelConfig(**order["model"], **options), in_feats, num_classes)
+    return build_model(ModelConfig(**(order["model"] | options)), in_feats, num_classes)
 
 
 CONTESTANTS = {
@@ -191,6 +191,9 @@ CONTESTANTS = {
     "dgl/kept": lambda order: Dgl(order, kept=True),
     "pyg": Pyg,
     "distgnn": Ours,
+    "distgnn/bfloat16": lambda order: Ours(order, "bfloat16"),
+    "distgnn/remat": lambda order: Ours(order, remat=True),
+    "distgnn/bfloat16/remat": lambda order: Ours(order, "bfloat16", remat=True),
     "bound": bound.Products,
     "bound/bfloat16": lambda order: bound.Products(order, torch.bfloat16),
 }

@@ -13,7 +13,7 @@ import typer
 from distgnn.cli.display import human_bytes, human_seconds, human_share, print_columns
 from distgnn.config import ModelConfig, TrainConfig
 
-CONTESTANTS = "dgl,distgnn,bound"
+CONTESTANTS = "dgl,distgnn,distgnn/bfloat16,bound"
 CONTESTANT_COLUMNS = ["contestant", "epoch", "± iqr", "× dgl", "of the bound", "memory", "of dgl's"]
 COLUMNS = [
     "ranks",
@@ -56,7 +56,7 @@ def bench(
     threads: int | None = typer.Option(None, help="Threads per rank [default: cores / ranks]."),
     norm: str = typer.Option("layer", help="layer or none, between convolution and ReLU."),
     against_dgl: bool = typer.Option(False, help="One part: an epoch beside DGL's and the bound, with peak memory."),
-    contestants: str = typer.Option(CONTESTANTS, help="With --against-dgl; also dgl/kept, pyg."),
+    contestants: str = typer.Option(CONTESTANTS, help="With --against-dgl; also dgl/kept, pyg, distgnn/remat."),
     out: str = typer.Option("bench.json", help="File to write."),
     figures: str | None = typer.Option(None, help="Folder for figures (PNG, SVG): time by phase, accuracy curves."),
 ) -> None:

@@ -61,6 +61,7 @@ def train(
     eval_every: int = typer.Option(5, help="Epochs between evaluations."),
     patience: int = typer.Option(0, help="Stop after so many evaluations without improvement (0: never)."),
     metric: str | None = typer.Option(None, help="accuracy, rocauc or f1 [default: by the labels]."),
+    remat: bool = typer.Option(False, help="Store only the input of each hidden layer; compute it again backward."),
     cache_first: bool = typer.Option(True, help="Keep the aggregation of the input features."),
     dtype: str = typer.Option(
         "float32", help="float32, float64 or bfloat16: of rows; weights and sums of bfloat16 are float32."
@@ -117,6 +118,7 @@ def train(
         jump=jump,
         num_bases=num_bases,
         label_reuse=label_reuse,
+        remat=remat,
     )
     settings = {
         "model": asdict(network),
@@ -176,6 +178,8 @@ def _check_early(manifest: dict, config: TrainConfig, settings: dict) -> None:
         raise InputError(f"runs is {settings['run']['runs']}: expected at least 1")
     ModelConfig(**settings["model"]).check()
     ModelConfig(**settings["model"]).check_dtype(settings["run"]["dtype"])
+    if settings["model"]["remat"] and not (chosen.exact and schedule_of(settings["run"]).exact):
+        raise InputError("--remat repeats exchanges: it needs algorithm cd-0 and float32 on the wire")
     if settings["model"]["weighted"] and not manifest["graph"]["edge_weight"]:
         raise InputError("--weighted needs edge weights: this partition has none")
     graph = manifest["graph"]

@@ -52,7 +52,7 @@ def build_model(
     if config.name in ATTENTION_MODELS:
         options["num_heads"] = config.num_heads
     if config.name not in DEEP_MODELS:
-        options |= {"residual": config.residual, "jump": config.jump}
+        options |= {"residual": config.residual, "jump": config.jump, "remat": config.remat}
     sizes = (in_feats + num_classes * (config.label_reuse > 0), config.hidden_feats, num_classes, config.num_layers)
     model = STACKS[config.name](*sizes, **options)
     return LabelReuse(model, config.label_reuse) if config.label_reuse else model

@@ -7,7 +7,7 @@ from torch import nn
 
 from distgnn import ops
 from distgnn.config import JUMPS, NORMS, check_choice
-from distgnn.errors import InputError
+from distgnn.errors import InputError, on_all_ranks
 from distgnn.nn.dropout import Dropout, number_sites
 from distgnn.nn.gat_conv import GATConv
 from distgnn.nn.gatv2_conv import GATv2Conv
@@ -30,6 +30,8 @@ class Stack(nn.Module):
         residual: add a hidden layer's input to its output, where the widths are the same.
         jump: "none", or all convolutions are hidden layers and a linear layer reads all of them: "cat" side by side,
             "max" the largest of each column (jumping knowledge).
+        remat: keep only the input of each hidden layer and compute the layer again in the backward pass; the same
+            numbers, less memory, more time (exact exchanges, and no norm "batch", which counts what it sees).
 
     Shape: [O, in_feats] to logits [O, num_classes].
 
@@ -48,10 +50,11 @@ class Stack(nn.Module):
         weighted: bool = False,
         residual: bool = False,
         jump: str = "none",
+        remat: bool = False,
     ):
         super().__init__()
         check_choice("jump", jump, JUMPS)
-        self.weighted, self.residual, self.jump = weighted, residual, jump
+        self.weighted, self.residual, self.jump, self.remat = weighted, residual, jump, remat
         num_hidden = num_layers - 1 if jump == "none" else num_layers
         widths = [in_feats] + [hidden_feats] * num_hidden + ([num_classes] if jump == "none" else [])
         lasts = [jump == "none" and layer == num_hidden for layer in range(len(widths) - 1)]
@@ -74,11 +77,20 @@ class Stack(nn.Module):
     def forward(self, graph, feats: torch.Tensor) -> torch.Tensor:
         hidden = []
         for layer in range(len(self.drops)):
-            feats = self._hidden_layer(graph, layer, feats)
+            feats = self._kept_or_again(graph, layer, feats)
             hidden.append(feats)
         if self.jump == "none":
             return self.convolve(graph, self.convs[-1], feats, last=True)
         return self.read(torch.cat(hidden, 1) if self.jump == "cat" else torch.stack(hidden).amax(0))
+
+    def _kept_or_again(self, graph, layer: int, feats: torch.Tensor) -> torch.Tensor:
+        if not self.remat:
+            return self._hidden_layer(graph, layer, feats)
+        if not graph.exchanges_exactly:
+            raise on_all_ranks(InputError("remat repeats exchanges: it needs algorithm cd-0 and float32 on the wire"))
+        modules = [self.convs[layer], *([] if self.norms is None else [self.norms[layer]])]
+        parameters = [parameter for module in modules for parameter in module.parameters()]
+        return ops.recompute(graph, lambda rows: self._hidden_layer(graph, layer, rows), feats, parameters)
 
     def _hidden_layer(self, graph, layer: int, feats: torch.Tensor) -> torch.Tensor:
         norm = None if self.norms is None else self.norms[layer]

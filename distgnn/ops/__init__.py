@@ -9,6 +9,7 @@ from distgnn.ops.halo import halo_broadcast, halo_reduce
 from distgnn.ops.heads import spmm_heads
 from distgnn.ops.messages import gsddmm, gspmm
 from distgnn.ops.on_arcs import from_arcs, to_arcs
+from distgnn.ops.recompute import recompute
 from distgnn.ops.softmax import edge_softmax
 from distgnn.ops.spmm import spmm
 from distgnn.ops.sums import all_sum
@@ -31,6 +32,7 @@ __all__ = [
     "gspmm",
     "halo_broadcast",
     "halo_reduce",
+    "recompute",
     "spmm",
     "spmm_heads",
     "to_arcs",

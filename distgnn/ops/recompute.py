@@ -1,0 +1,50 @@
+"""Rematerialisation: keep the input of a layer, compute the layer again when its gradient is needed.
+
+Masks are keyed by (seed, step, site), so the second time they are the same; exchanges happen again, on every rank at
+the same point. What a layer stores for its gradient is then there for one layer at a time.
+
+Source: Chen et al., Training deep nets with sublinear memory cost, 2016.
+"""
+
+from collections.abc import Callable
+
+import torch
+
+
+def recompute(graph, run: Callable[[torch.Tensor], torch.Tensor], feats: torch.Tensor, parameters) -> torch.Tensor:
+    """`run(feats)`, keeping only `feats` [O, D] for the backward pass.
+
+    Collective: as `run`, and once more in the backward pass.
+
+    Args: run: a function of rows, and of `parameters` (a list of tensors); its exchanges must be exact.
+    """
+    if not torch.is_grad_enabled():
+        return run(feats)
+    return _Recompute.apply(feats, graph, run, *parameters)
+
+
+class _Recompute(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, feats, graph, run, *parameters):
+        ctx.graph, ctx.run, ctx.parameters = graph, run, parameters
+        ctx.draws, ctx.feats = graph.draws(), feats.detach() if feats.requires_grad else feats
+        with torch.enable_grad():  # the same branches as the second time
+            return run(_leaf(ctx)).detach()
+
+    @staticmethod
+    def backward(ctx, grad):
+        feats, now = _leaf(ctx), ctx.graph.draws()
+        ctx.feats = None
+        ctx.graph.set_draws(ctx.draws)
+        with torch.enable_grad():
+            out = ctx.run(feats)
+        ctx.graph.set_draws(now)
+        wanted = [one for one in (feats, *ctx.parameters) if one.requires_grad]
+        grads = iter(torch.autograd.grad(out, wanted, grad))
+        found = [next(grads) if one.requires_grad else None for one in (feats, *ctx.parameters)]
+        return found[0], None, None, *found[1:]
+
+
+def _leaf(ctx) -> torch.Tensor:
+    """The rows as the start of a graph of their own; constant rows stay the tensor that aggregations are kept for."""
+    return ctx.feats.detach().requires_grad_() if ctx.needs_input_grad[0] else ctx.feats
