@@ -128,6 +128,11 @@ class ModelConfig:
         if self.name in ATTENTION_MODELS and self.hidden_feats % self.num_heads:
             raise InputError(f"hidden_feats is {self.hidden_feats}: expected a multiple of num_heads, {self.num_heads}")
 
+    @property
+    def takes_sparse_feats(self) -> bool:
+        """Can its first layer multiply sparse rows?"""
+        return self.name in ONE_PASS_MODELS and not (self.label_reuse or self.residual or self.weighted)
+
     def check_dtype(self, dtype: str) -> None:
         """Raise InputError for a model that does not take rows of this dtype."""
         one_pass = self.name in ONE_PASS_MODELS and self.norm in ("layer", "none") and self.jump == "none"

@@ -25,6 +25,7 @@ from distgnn.ops.aggregate import Aggregator, Arcs, RowScale, Site
 from distgnn.ops.buffers import Buffers
 from distgnn.ops.first import ConstantRows
 from distgnn.ops.local_arcs import LocalArcs
+from distgnn.ops.sparse_rows import SparseRows, worth_sparse
 from distgnn.partition import ExchangePlan, LocalGraph
 from distgnn.schedule import Schedule
 
@@ -47,6 +48,8 @@ class DistGraph(DGLFace):
             rows are float32.
         seed: of dropout masks.
         cache_first: keep the aggregation of rows that never change.
+        sparse_feats: keep features that are stored sparse as `ops.SparseRows`, where that is cheaper: for models that
+            take them (sage, gcn and gat of distgnn.nn).
         debug: agree on every exchange before it starts.
         schedule: the fields of `Schedule` (warmup_epochs, wire, wire_backward, remote_rule, smooth, adaptive,
             error_feedback). They are about training steps: evaluation is always synchronous and sends whole rows.
@@ -69,6 +72,7 @@ class DistGraph(DGLFace):
         seed: int = 0,
         cache_first: bool = True,
         debug: bool = False,
+        sparse_feats: bool = False,
         **schedule,
     ):
         self.local, self.info = local, local.graph
@@ -93,10 +97,11 @@ class DistGraph(DGLFace):
         self._degree_scales: dict[tuple, RowScale] = {}
         self._zero_in_degree: bool | None = None
         self._frames = {"node": Frame(self.num_rows, "vertex"), "edge": Frame(self.num_edges(), "arc")}
+        self.feats = self._attach_feats(sparse_feats)
         self._attach_data()
         self.buffers = Buffers()
         self.constants = ConstantRows(self.comm, cache_first)
-        if self.feats is not None:
+        if isinstance(self.feats, torch.Tensor):
             self.constants.expect(self.feats)
 
     def _count_rows(self) -> int:
@@ -134,9 +139,15 @@ class DistGraph(DGLFace):
         """Local rows of the halos whose rows a reduce sends: targets forward, sources backward."""
         return self.local.source_halo_rows if direction else self.local.target_halo_rows
 
+    def _attach_feats(self, sparse: bool) -> torch.Tensor | SparseRows | None:
+        """Features as a tensor; or, where that is asked for, stored sparse and cheaper to multiply, as sparse rows."""
+        feats = self.local.feats
+        if sparse and hasattr(feats, "toarray") and self.update == "owners" and worth_sparse(self.comm, feats):
+            return SparseRows(feats, self.dtype)
+        return self.rows_from_owned(_dense(feats, self.dtype))
+
     def _attach_data(self) -> None:
         local = self.local
-        self.feats = self.rows_from_owned(_dense(local.feats, self.dtype))
         self.labels = self._all_rows(
             _tensor(local.labels, torch.int64 if not self.multilabel else self.weight_dtype), -1
         )
@@ -145,7 +156,11 @@ class DistGraph(DGLFace):
         self.test_mask = self._all_rows(_tensor(local.test_mask, torch.bool), False)
         self.edge_weight = _tensor(local.edge_weight, self.weight_dtype)
         self.node_types = _tensor(local.node_types, torch.int64)
-        named = {"feat": self.feats, "label": self.labels, "train_mask": self.train_mask}
+        named = {
+            "feat": None if isinstance(self.feats, SparseRows) else self.feats,
+            "label": self.labels,
+            "train_mask": self.train_mask,
+        }
         named |= {"val_mask": self.valid_mask, "test_mask": self.test_mask}
         named["ntype"] = self._all_rows(self.node_types, 0)
         self.ndata.update({name: column for name, column in named.items() if column is not None})

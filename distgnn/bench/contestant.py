@@ -36,7 +36,8 @@ class Ours:
         from distgnn.load import load
         from distgnn.train import Trainer
 
-        self.graph = load(order["parts"], dtype=dtype, seed=order["seed"])
+        sparse = ModelConfig(**order["model"]).takes_sparse_feats
+        self.graph = load(order["parts"], dtype=dtype, seed=order["seed"], sparse_feats=sparse)
         self.model = _our_model(order, self.graph.num_feats, self.graph.num_classes, remat=remat)
         self.trainer = Trainer(self.model, self.graph, TrainConfig(seed=order["seed"]))
         self.epoch = 0
@@ -58,7 +59,8 @@ class TorchContestant:
         torch.set_num_threads(num_threads())
         local = load_part(order["parts"], 0)
         csr = local.blocks["owned_owned"]
-        self.feats, self.labels = torch.tensor(local.feats), torch.tensor(local.labels)
+        feats = local.feats.toarray() if hasattr(local.feats, "toarray") else local.feats
+        self.feats, self.labels = torch.tensor(feats), torch.tensor(local.labels)
         self.train = torch.tensor(local.train_mask) & (self.labels >= 0)
         ours = _our_model(order, self.feats.shape[1], local.graph["num_classes"])
         config = ModelConfig(**order["model"])

@@ -59,9 +59,10 @@ def best_logits(run: str, settings: dict, parts: str):
     from distgnn.train import load_best
     from distgnn.train.run_folder import model_config
 
-    graph = load(parts, dtype=settings["run"]["dtype"])
+    config = model_config(run, settings)
+    graph = load(parts, dtype=settings["run"]["dtype"], sparse_feats=config.takes_sparse_feats)
     with raise_together(graph.comm):
-        network = model_for(model_config(run, settings), graph).to(graph.weight_dtype)
+        network = model_for(config, graph).to(graph.weight_dtype)
         load_best(run, network)
     network.eval()
     with torch.no_grad():

@@ -224,6 +224,7 @@ def _train_on_this_rank(parts: str, config: TrainConfig, settings: dict, debug: 
 
     run = settings["run"]
     options = {name: run[name] for name in ("update", "dtype", "cache_first")} | asdict(schedule_of(run))
+    options["sparse_feats"] = ModelConfig(**settings["model"]).takes_sparse_feats
     graph = load(parts, run["algorithm"], **options, seed=config.seed, debug=debug)
     if config.run_dir is None:
         name = f"{Path(parts).resolve().name}-{settings['model']['name']}-{time.strftime('%Y%m%d-%H%M%S')}"

@@ -51,7 +51,7 @@ def attend(
     Collective: yes, and again in the backward pass.
 
     Args:
-        feats: owned rows [O, I]; float32, float64 or bfloat16.
+        feats: owned rows [O, I]; float32, float64 or bfloat16; or `SparseRows`.
         weight: W, [I, H * F]; score_weight: S, [I, 2 H], sources first; float32 for bfloat16 rows.
         bias: [H * F] or None; norm: (gamma, beta) [H * F] of a layer norm, or None.
 

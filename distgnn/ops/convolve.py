@@ -22,6 +22,7 @@ import torch
 from distgnn.ops.activation import After, Before, activated, activated_backward
 from distgnn.ops.aggregate import Site
 from distgnn.ops.products import product, weight_gradient
+from distgnn.ops.sparse_rows import SparseRows
 from distgnn.ops.spmm import aggregate, spmm
 
 NOTHING = After()
@@ -43,7 +44,7 @@ class Terms:
 
 def convolve(
     graph,
-    feats: torch.Tensor,
+    feats: torch.Tensor | SparseRows,
     neigh: torch.Tensor,
     own: torch.Tensor | None,
     bias: torch.Tensor | None,
@@ -55,7 +56,7 @@ def convolve(
     Collective: yes, and again in the backward pass.
 
     Args:
-        feats: the model's rows [O, I]; float32, float64 or bfloat16.
+        feats: the model's rows [O, I]; float32, float64 or bfloat16; or `SparseRows`.
         neigh, own: weights [I, D] of neighbours and of the vertex itself (or None), in float32 for bfloat16 rows.
         bias: [D] or None. norm: (gamma, beta) [D] of a layer norm, or None.
 
@@ -65,7 +66,8 @@ def convolve(
     """
     needed = feats.requires_grad and torch.is_grad_enabled()
     aggregated = site = None
-    if not needed and (neigh.shape[0] <= neigh.shape[1] or graph.is_input(feats)):
+    dense = not isinstance(feats, SparseRows)
+    if dense and not needed and (neigh.shape[0] <= neigh.shape[1] or graph.is_input(feats)):
         aggregated = spmm(graph, feats, terms.edge_weight, *terms.scales)
     else:
         site = graph.next_site()
@@ -94,7 +96,8 @@ class _Convolve(torch.autograd.Function):
         then, constant = terms.then, aggregated is not None
         last = then.nothing and gamma is None and feats.dtype == torch.bfloat16
         dtype = torch.float32 if last else feats.dtype
-        if neigh.shape[0] > neigh.shape[1] and not constant:
+        sparse = isinstance(feats, SparseRows)
+        if sparse or (neigh.shape[0] > neigh.shape[1] and not constant):
             rows = product(graph, feats, neigh)
             z, _ = aggregate(graph, rows, terms.edge_weight, terms.scales, site, dtype=dtype)
             del rows
@@ -114,7 +117,7 @@ class _Convolve(torch.autograd.Function):
         narrower = neigh.shape[0] < neigh.shape[1] or (site is not None and neigh.shape[0] == neigh.shape[1])
         ctx.kept = _Kept(
             feats.detach(),
-            aggregated if constant or narrower else None,
+            aggregated if constant or (narrower and not sparse) else None,
             (neigh.detach(), None if own is None else own.detach()),
             None if bias is None else bias.detach(),
             norm,

@@ -7,12 +7,17 @@ rows they are taken block by block and added in float32.
 
 import torch
 
+from distgnn.ops.sparse_rows import SparseRows
+
 BLOCK_ROWS = 1 << 15  # rows whose bfloat16 products are summed inside one product
 
 
 def product(graph, rows: torch.Tensor, weight: torch.Tensor, add_to: torch.Tensor | None = None) -> torch.Tensor:
     """rows [O, A] times weight [A, B], into a buffer of the graph, or added to `add_to` [O, B] in place."""
     weight = weight.to(rows.dtype)
+    if isinstance(rows, SparseRows):
+        out = graph.buffers.empty(len(rows), weight.shape[1], rows.dtype) if add_to is None else add_to
+        return rows.times(weight, out, add=add_to is not None)
     if add_to is not None:
         return add_to.addmm_(rows, weight)
     return torch.mm(rows, weight, out=graph.buffers.empty(len(rows), weight.shape[1], rows.dtype))
@@ -20,6 +25,8 @@ def product(graph, rows: torch.Tensor, weight: torch.Tensor, add_to: torch.Tenso
 
 def weight_gradient(rows: torch.Tensor, grads: torch.Tensor) -> torch.Tensor:
     """Transposed rows [O, A] times gradients [O, B] of the same dtype: [A, B], float32 for bfloat16."""
+    if isinstance(rows, SparseRows):
+        return rows.turned_times(grads)
     if rows.dtype != torch.bfloat16:
         return rows.T @ grads
     total = torch.zeros(rows.shape[1], grads.shape[1])
@@ -31,6 +38,8 @@ def weight_gradient(rows: torch.Tensor, grads: torch.Tensor) -> torch.Tensor:
 
 def small_product(rows: torch.Tensor, other: torch.Tensor, turned: bool = False) -> torch.Tensor:
     """rows [O, A] times other [A, B], or transposed rows times other [O, B], for small B: in float32 for bfloat16."""
+    if isinstance(rows, SparseRows):
+        return rows.turned_times(other) if turned else rows.times(other, other.new_empty(len(rows), other.shape[1]))
     if rows.dtype != torch.bfloat16:
         return (rows.T if turned else rows) @ other
     blocks = [slice(first, first + BLOCK_ROWS) for first in range(0, len(rows), BLOCK_ROWS)]
