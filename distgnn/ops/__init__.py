@@ -2,6 +2,7 @@
 
 from distgnn.ops.activation import After, activate, after
 from distgnn.ops.attend import Heads, attend
+from distgnn.ops.buffers import Buffers
 from distgnn.ops.convolve import Terms, convolve
 from distgnn.ops.dropout import dropout
 from distgnn.ops.extreme import arc_extreme, extreme
@@ -11,12 +12,15 @@ from distgnn.ops.messages import gsddmm, gspmm
 from distgnn.ops.on_arcs import from_arcs, to_arcs
 from distgnn.ops.recompute import recompute
 from distgnn.ops.softmax import edge_softmax
+from distgnn.ops.sparse_rows import SparseRows
 from distgnn.ops.spmm import spmm
 from distgnn.ops.sums import all_sum
 
 __all__ = [
     "After",
+    "Buffers",
     "Heads",
+    "SparseRows",
     "Terms",
     "activate",
     "after",

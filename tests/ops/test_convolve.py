@@ -1,0 +1,140 @@
+"""A convolution or attention with what follows it, against dense torch on any number of ranks: rows and gradients."""
+
+import numpy as np
+import pytest
+import torch
+from cut_graphs import dist_graph, gather_rows, random_graph
+
+from distgnn import ops
+from distgnn.comm import sum_over_ranks
+
+CLOSE = {"rtol": 1e-9, "atol": 1e-10}  # float64 sums in another order
+HEADS = 3
+
+
+def adjacency(data) -> torch.Tensor:
+    """Number of arcs from each vertex (column) to each vertex (row), [N, N]."""
+    edges = data.edge_list()
+    sources, targets, _ = edges.arcs()
+    dense = torch.zeros(data.num_nodes, data.num_nodes, dtype=torch.float64)
+    pairs = torch.as_tensor(np.asarray(targets, np.int64)), torch.as_tensor(np.asarray(sources, np.int64))
+    return dense.index_put_(pairs, torch.ones(len(pairs[0]), dtype=torch.float64), accumulate=True)
+
+
+def leaves(width_in: int, width_out: int, num_nodes: int, seed: int) -> dict[str, torch.Tensor]:
+    random = torch.Generator().manual_seed(seed)
+    shapes = {
+        "feats": (num_nodes, width_in),
+        "neigh": (width_in, width_out),
+        "own": (width_in, width_out),
+        "scores": (width_in, 2 * HEADS),
+        "bias": (width_out,),
+        "gamma": (width_out,),
+        "beta": (width_out,),
+        "loss": (num_nodes, width_out),
+    }
+    return {name: torch.randn(*shape, generator=random, dtype=torch.float64) for name, shape in shapes.items()}
+
+
+def finished(z, values, norm: bool, mask) -> torch.Tensor:
+    z = z + values["bias"]
+    if norm:
+        z = torch.nn.functional.layer_norm(z, z.shape[1:], values["gamma"], values["beta"])
+    return torch.relu(z) * mask
+
+
+def dense_attention(arcs, values) -> torch.Tensor:
+    rows = (values["feats"] @ values["neigh"]).view(len(arcs), HEADS, -1)
+    scores = values["feats"] @ values["scores"]
+    logits = torch.nn.functional.leaky_relu(scores[None, :, :HEADS] + scores[:, None, HEADS:], 0.2)
+    powers = (logits - logits.detach().max()).exp() * arcs[:, :, None]
+    shares = powers / powers.sum(1, keepdim=True).clamp(min=1e-300)
+    return torch.einsum("vuh,uhf->vhf", shares, rows).flatten(1)
+
+
+def compare(comm, run, reference, widths, norm: bool, constant: bool, seed: int = 0):
+    """`run(graph, values, then)` on ranks against `reference(arcs, values)` in one process: output and gradients."""
+    data = random_graph(seed)
+    graph = dist_graph(data, comm)
+    whole = leaves(*widths, data.num_nodes, seed)
+    names = [name for name in whole if name != "loss" and not (constant and name == "feats")]
+    mine = {name: value.clone() for name, value in whole.items()}
+    for name in ("feats", "loss"):
+        mine[name] = whole[name][graph.owned_ids].clone()
+    for values in (whole, mine):
+        for name in names:
+            values[name].requires_grad_()
+    then = ops.after(graph, 0.4, site=5)
+    out = run(graph, mine, then, (mine["gamma"], mine["beta"]) if norm else None)
+    (out * mine["loss"]).sum().backward()
+    mask = torch.from_numpy(gather_rows(graph, ops.dropout(graph, torch.ones_like(mine["loss"]), 0.4, 5)))
+    expected = finished(reference(adjacency(data), whole), whole, norm, mask)
+    (expected * whole["loss"]).sum().backward()
+    np.testing.assert_allclose(gather_rows(graph, out.detach()), expected.detach().numpy(), **CLOSE)
+    for name in names:
+        if whole[name].grad is None:
+            assert mine[name].grad is None, name
+            continue
+        grad = mine[name].grad.numpy()
+        grad = gather_rows(graph, grad) if name == "feats" else sum_over_ranks(comm, grad)
+        np.testing.assert_allclose(grad, whole[name].grad.numpy(), err_msg=name, **CLOSE)
+
+
+@pytest.mark.mpi(1, 2, 3)
+@pytest.mark.parametrize("widths", [(5, 9), (8, 8), (9, 4)], ids=["widens", "equal", "narrows"])
+@pytest.mark.parametrize("norm", [False, True], ids=["bare", "norm"])
+@pytest.mark.parametrize("constant", [False, True], ids=["hidden", "constant"])
+def test_convolution_against_dense_torch(comm, widths, norm, constant):
+    def run(graph, values, then, parameters):
+        terms = ops.Terms((None, graph.degree_scale("in", -1)), None, then, alone=True)
+        return ops.convolve(graph, values["feats"], values["neigh"], values["own"], values["bias"], terms, parameters)
+
+    def reference(arcs, values):
+        mean = arcs / arcs.sum(1, keepdim=True).clamp(min=1)
+        return values["feats"] @ values["own"] + mean @ values["feats"] @ values["neigh"]
+
+    compare(comm, run, reference, widths, norm, constant)
+
+
+@pytest.mark.mpi(1, 2, 3)
+@pytest.mark.parametrize("norm", [False, True], ids=["bare", "norm"])
+@pytest.mark.parametrize("constant", [False, True], ids=["hidden", "constant"])
+def test_attention_against_dense_torch(comm, norm, constant):
+    def run(graph, values, then, parameters):
+        heads = ops.Heads(HEADS, 0.2, then, alone=True)
+        return ops.attend(graph, values["feats"], values["neigh"], values["scores"], values["bias"], heads, parameters)
+
+    compare(comm, run, dense_attention, (7, 6), norm, constant)
+
+
+@pytest.mark.mpi(1)
+def test_a_gradient_that_others_see_is_not_written_over(comm):
+    graph = dist_graph(random_graph(), comm)
+    feats = torch.randn(graph.num_owned, 6, dtype=torch.float64, requires_grad=True)
+    weight = torch.randn(6, 6, dtype=torch.float64, requires_grad=True)
+    terms = ops.Terms((None, None), None, ops.after(graph))
+    out = ops.convolve(graph, feats, weight, None, None, terms)
+    grad = torch.randn_like(out)
+    kept = grad.clone()
+    out.backward(grad)
+    assert torch.equal(grad, kept)
+    with pytest.raises(RuntimeError, match="can run once"):
+        out.backward(grad)
+
+
+@pytest.mark.mpi(1)
+def test_a_buffer_is_used_again_when_nothing_looks_at_it(comm):
+    buffers = ops.Buffers()
+    first = buffers.empty(1 << 10, 300, torch.float32)
+    second = buffers.empty(1 << 10, 300, torch.float32)
+    assert first.data_ptr() != second.data_ptr()
+    place, size = first.data_ptr(), buffers.num_bytes
+    view = first[10:]
+    del first
+    assert buffers.empty(1 << 10, 300, torch.float32).data_ptr() not in (place, second.data_ptr())
+    del view
+    again = [buffers.empty(1 << 10, 300, torch.float32) for _ in range(2)]
+    assert place in [one.data_ptr() for one in again]
+    assert buffers.num_bytes == size * 3 // 2
+    assert buffers.empty(1 << 11, 300, torch.bfloat16).data_ptr() % 64 == 0
+    assert buffers.empty(2, 3, torch.float32).shape == (2, 3)

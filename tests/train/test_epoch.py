@@ -1,0 +1,82 @@
+"""Ways to run an epoch that change memory and time, not the model: bfloat16 rows, rematerialisation, sparse input."""
+
+import numpy as np
+import pytest
+import torch
+from cut_graphs import dist_graph, random_graph, whole_graph
+from scipy import sparse
+
+from distgnn.config import ModelConfig, TrainConfig
+from distgnn.nn import build_model
+from distgnn.ops import SparseRows
+from distgnn.train import Trainer
+
+ONE_PASS = [("sage", "layer"), ("sage", "none"), ("gcn", "layer"), ("gat", "none"), ("gat", "layer")]
+
+
+def losses(graph, name: str, norm: str = "layer", epochs: int = 4, **options) -> list[float]:
+    torch.manual_seed(0)
+    config = ModelConfig(name, 16, 3, norm=norm, **options)
+    network = build_model(config, graph.num_feats, graph.num_classes)
+    return Trainer(network, graph, TrainConfig(epochs=epochs, eval_every=epochs)).fit().losses
+
+
+@pytest.mark.mpi(1, 2, 3)
+@pytest.mark.parametrize(("name", "norm"), ONE_PASS)
+def test_bfloat16_stays_within_its_rounding(comm, name, norm):
+    """8 bits of mantissa are 0.4 % of a row; a loss over 30 rows after 4 steps averages that."""
+    data = random_graph(4)
+    half = losses(dist_graph(data, comm, dtype="bfloat16"), name, norm)
+    np.testing.assert_allclose(half, losses(whole_graph(data, dtype="bfloat16"), name, norm), rtol=1e-2)
+    np.testing.assert_allclose(half, losses(whole_graph(data, dtype="float32"), name, norm), rtol=1e-2)
+    assert half != losses(whole_graph(data, dtype="float32"), name, norm)
+
+
+@pytest.mark.mpi(2)
+@pytest.mark.parametrize("algorithm", ["cd-2", "0c"])
+def test_bfloat16_under_other_algorithms(comm, algorithm):
+    data, options = random_graph(4), {"algorithm": algorithm, "update": "copies" if algorithm == "0c" else "owners"}
+    half = losses(dist_graph(data, comm, dtype="bfloat16", **options), "sage")
+    np.testing.assert_allclose(half, losses(dist_graph(data, comm, dtype="float32", **options), "sage"), rtol=1e-2)
+
+
+@pytest.mark.mpi(1, 2)
+@pytest.mark.parametrize("name", ["sage", "gat", "gin"])
+def test_rematerialisation_changes_no_bit(comm, name):
+    data = random_graph(5)
+    kept, again = (losses(dist_graph(data, comm), name, remat=remat) for remat in (False, True))
+    assert kept == again
+
+
+@pytest.mark.mpi(1)
+def test_rematerialisation_needs_exact_exchanges(comm):
+    graph = dist_graph(random_graph(5), comm, algorithm="cd-1")
+    with pytest.raises(ValueError, match="cd-0"):
+        losses(graph, "sage", remat=True)
+
+
+@pytest.mark.mpi(1, 2)
+@pytest.mark.parametrize("name", ["sage", "gcn", "gat"])
+def test_sparse_input_trains_as_dense(comm, name):
+    data = random_graph(6, num_feats=50)
+    data.feats = np.where(np.random.default_rng(0).random(data.feats.shape) < 0.04, data.feats, 0).astype(np.float32)
+    dense = losses(dist_graph(data, comm), name)
+    data.feats = sparse.csr_matrix(data.feats)
+    graph = dist_graph(data, comm, sparse_feats=True)
+    assert isinstance(graph.feats, SparseRows)
+    np.testing.assert_allclose(losses(graph, name), dense, rtol=1e-10)  # float64 sums in another order
+
+
+@pytest.mark.parametrize(
+    ("settings", "dtype"),
+    [({"name": "gin"}, "bfloat16"), ({"norm": "batch"}, "bfloat16"), ({"jump": "cat"}, "bfloat16")],
+)
+def test_models_without_bfloat16_are_refused(settings, dtype):
+    with pytest.raises(ValueError, match="bfloat16 is for sage, gcn, gat"):
+        ModelConfig(**settings).check_dtype(dtype)
+
+
+def test_models_without_rematerialisation_are_refused():
+    for settings in ({"name": "appnp"}, {"norm": "batch"}):
+        with pytest.raises(ValueError, match="remat is for stacks"):
+            ModelConfig(remat=True, **settings).check()
