@@ -3,8 +3,8 @@
     distgnn partition facebook-pages --parts 1 --out parts/facebook-pages
     python tests/bench/epoch/time_to_accuracy.py parts/facebook-pages --limit 60 --seeds 0,1,2 --out facebook.json
 
-Sampling runs with the settings of DGL's own example (node classification, examples/pytorch/graphsage): three SAGE layers
-of 256, fan-out 10, 10, 10, batches of 1,024, Adam 0.001, weight decay 0.0005, dropout 0.5. Full batch: the same model
+Sampling runs with the settings of DGL's own example (node classification, examples/pytorch/graphsage): three layers of
+256, fan-out 10, 10, 10, batches of 1,024, Adam 0.001, weight decay 0.0005, dropout 0.5. Full batch: the same model
 and dropout, with layer norm and Adam 0.01, our defaults. Evaluation (whole graph, after every epoch of sampling and
 every second of full batch) is not counted. The best accuracy is the best of all curves. One after the other in one
 process, which is why limits are short. Not run by pytest.
