@@ -15,7 +15,7 @@ from .attention import attention, attention_backward, attention_partial, finish_
 from .blocks import block_csr, spmm_blocked
 from .checks import self_check, warm
 from .codecs import decode_rows, encode_rows, row_bytes
-from .head_dots import head_dots
+from .head_dots import head_dots, head_outer
 from .masks import dropout
 from .memory import keep_freed_memory
 from .order import permute_csr, vertex_order
@@ -43,6 +43,7 @@ __all__ = [
     "finish_attention",
     "get_num_threads",
     "head_dots",
+    "head_outer",
     "keep_freed_memory",
     "merge_attention",
     "pack_rows",

@@ -1,4 +1,9 @@
-"""Dot products of equal rows, head by head: out[i, h] = Σ_k left[i, h, k] * right[i, h, k]."""
+"""Rows and one number per head: what attention does to rows beside gathering them.
+
+head_dots    out[i, h] = Σ_k left[i, h, k] * right[i, h, k]                    right may be one row for all
+head_outer   feats[i, h, k] += Σ_s factors[s][i, h] * rows[s, h, k]            in place, for S rows
+             sums[s, h, k] = Σ_i factors[s][i, h] * others[i, h, k]            in the same pass
+"""
 
 import functools
 
@@ -7,40 +12,97 @@ import numpy as np
 from .arrays import ROWS, output, row_array, sums_dtype
 from .jit import kernel
 from .threads import even_chunks, run
-from .tiles import head_tiles
+from .tiles import Tile, head_tiles, registers
 from .vector_math import add_by_head
-from .vectors import load, mul
+from .vectors import fma_heads, load, mul, store
+
+BLOCK_ROWS = 256  # rows that are summed together: fixed, so that threads do not change bits
 
 
 def head_dots(left, right, heads, out=None):
     """Dot products of the rows of two arrays, head by head.
 
-    Args: left, right float32, float64 or bfloat16 (uint16) [N, H * F], in any pairing that is summed alike; heads: H;
-        out [N, H].
+    Args: left float32, float64 or bfloat16 (uint16) [N, H * F]; right the same, or one row [1, H * F] for all, in any
+        pairing that is summed alike; heads: H; out [N, H].
     Returns: out, float32 for bfloat16.
     Raises: ValueError on shapes and dtypes.
     """
     left, right = row_array(left, "left", ROWS), row_array(right, "right", ROWS)
-    if left.shape != right.shape or heads < 1 or left.shape[1] % heads:
+    if right.shape not in (left.shape, (1, left.shape[1])) or heads < 1 or left.shape[1] % heads:
         raise ValueError(f"left and right must be rows of {heads} heads each, got {left.shape} and {right.shape}")
     dtype = sums_dtype(left)
     if sums_dtype(right) != dtype:
         raise ValueError(f"left and right must be summed alike, got {left.dtype} and {right.dtype}")
     out = output(out, (len(left), heads), dtype)
     out[:] = 0
+    step = left.shape[1] if right.shape == left.shape else 0
     if left.shape[1]:
         for tile in head_tiles(heads, left.shape[1] // heads, np.dtype(dtype)):
-            run(_dot_kernel(tile), even_chunks(*left.shape), left, right, out)
+            run(_dot_kernel(tile), even_chunks(*left.shape), left, right, step, out)
     return out
+
+
+def head_outer(feats, rows, factors, others):
+    """Add to rows of `feats`, in place, other rows times one number per row and head; and sum `others` so weighted.
+
+    Args: feats, others float32, float64 or bfloat16 (uint16) [N, H * F]; rows [S, H * F] and factors [S, N, H] in the
+        dtype they are summed in.
+    Returns: sums [S, H * F].
+    Raises: ValueError on shapes and dtypes.
+    Notes: sums are taken over fixed blocks of 256 rows and then over blocks: same bits for any number of threads.
+    """
+    feats, others = output(feats, np.shape(others), feats.dtype, "feats"), row_array(others, "others", ROWS)
+    dtype = sums_dtype(others)
+    rows, factors = row_array(rows, "rows"), np.ascontiguousarray(factors)
+    heads = factors.shape[2] if factors.ndim == 3 else 0
+    fits = factors.shape == (len(rows), len(feats), heads) and rows.shape[1] == feats.shape[1] and heads > 0
+    if not fits or feats.shape[1] % heads or {rows.dtype, factors.dtype, sums_dtype(feats)} != {dtype}:
+        raise ValueError(
+            f"rows {rows.dtype} {rows.shape} and factors {factors.dtype} {factors.shape} do not fit feats {feats.shape}"
+        )
+    blocks = -(-len(feats) // BLOCK_ROWS)
+    sums = np.zeros((blocks, *rows.shape), dtype)
+    chunks = even_chunks(blocks, BLOCK_ROWS * feats.shape[1] * len(rows))
+    for tile in _tiles_of_whole_heads(heads, feats.shape[1] // heads, np.dtype(dtype)):
+        run(_outer_kernel(tile), chunks, feats, rows, factors, others, sums)
+    return sums.sum(axis=0)
+
+
+def _tiles_of_whole_heads(heads, width, dtype):
+    """Tiles that share no column, half of the registers each: what is added in place must not be added twice."""
+    one = head_tiles(1, width, dtype, half=True)  # a head's last two vectors may overlap, but stand in one tile
+    together = max(1, registers()[1] // 2 // one[0].vectors) if len(one) == 1 else 1
+    for first in range(0, heads, together):
+        group = range(first, min(first + together, heads))
+        for tile in one:
+            offsets = tuple(head * width + offset for head in group for offset in tile.offsets)
+            yield Tile(tile.lanes, offsets, tuple(head for head in group for _ in tile.offsets))
 
 
 @functools.cache
 def _dot_kernel(tile):
     @kernel
-    def dot_rows(start, stop, left, right, out):
+    def dot_rows(start, stop, left, right, step, out):
         """Adds the tile's share to out[start:stop]."""
         width, heads = left.shape[1], out.shape[1]
         for i in range(start, stop):
-            add_by_head(tile, mul(load(tile, left, i * width), load(tile, right, i * width)), out, i * heads)
+            add_by_head(tile, mul(load(tile, left, i * width), load(tile, right, i * step)), out, i * heads)
 
     return dot_rows
+
+
+@functools.cache
+def _outer_kernel(tile):
+    @kernel
+    def outer_rows(start, stop, feats, rows, factors, others, sums):
+        """Writes the tile's columns of feats and sums, for row blocks [start, stop)."""
+        width, heads, count, num = feats.shape[1], factors.shape[2], rows.shape[0], feats.shape[0]
+        for i in range(start * BLOCK_ROWS, min(stop * BLOCK_ROWS, num)):
+            row, other = load(tile, feats, i * width), load(tile, others, i * width)
+            for s in range(count):
+                place, factor = ((i // BLOCK_ROWS) * count + s) * width, (s * num + i) * heads
+                row = fma_heads(tile, load(tile, rows, s * width), factors, factor, row)
+                store(tile, sums, place, fma_heads(tile, other, factors, factor, load(tile, sums, place)))
+            store(tile, feats, i * width, row)
+
+    return outer_rows

@@ -39,10 +39,9 @@ class GATConv(AttentionConv):
 
     def _attend(self, graph, feat, bias, then: ops.After, norm: tuple | None = None, alone: bool = False):
         self.check(graph)
-        by_head = self.fc.weight.view(self.num_heads, self.out_feats, self.in_feats)
-        ends = [torch.einsum("hfi,hf->ih", by_head, attn[0]) for attn in (self.attn_l, self.attn_r)]
+        attn = torch.stack([self.attn_l.flatten(), self.attn_r.flatten()])
         heads = ops.Heads(self.num_heads, self.leaky_relu.negative_slope, then, alone)
-        return ops.attend(graph, feat, self.fc.weight.T, torch.cat(ends, 1), bias, heads, norm)
+        return ops.attend(graph, feat, self.fc.weight.T, attn, bias, heads, norm)
 
     def forward(
         self, graph, feat: torch.Tensor, edge_weight: torch.Tensor | None = None, get_attention: bool = False

@@ -1,7 +1,7 @@
 """Graph attention with what follows it as one differentiable function: nothing is stored per arc.
 
-    r = x W      s = x S   (scores of sources and of targets, [O, 2H])
-    z[v, h] = sum over arcs (u -> v) of a(u, v, h) r[u, h],    a = softmax over u of leaky_relu(s[u, h] + s[v, H + h])
+    r = x W      s[v, h] = <r[v, h], left[h]>      t[v, h] = <r[v, h], right[h]>
+    z[v, h] = sum over arcs (u -> v) of a(u, v, h) r[u, h],    a = softmax over u of leaky_relu(s[u, h] + t[v, h])
     y = dropout(relu(norm(z + bias)))
 
     owned rows r and scores -> halos; each rank: partial (z, maximum, sum) of every target copy
@@ -24,7 +24,7 @@ from distgnn.ops.convolve import NOTHING
 from distgnn.ops.halo import as_array, onto_owners, with_halos
 from distgnn.ops.on_arcs import check_update
 from distgnn.ops.partials import received_by_rank
-from distgnn.ops.products import product, small_product, weight_gradient
+from distgnn.ops.products import product, weight_gradient
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ def attend(
     graph,
     feats: torch.Tensor,
     weight: torch.Tensor,
-    score_weight: torch.Tensor,
+    attn: torch.Tensor,
     bias: torch.Tensor | None,
     heads: Heads,
     norm: tuple[torch.Tensor, torch.Tensor] | None = None,
@@ -52,7 +52,7 @@ def attend(
 
     Args:
         feats: owned rows [O, I]; float32, float64 or bfloat16; or `SparseRows`.
-        weight: W, [I, H * F]; score_weight: S, [I, 2 H], sources first; float32 for bfloat16 rows.
+        weight: W, [I, H * F]; attn: left and right, [2, H * F]; float32 for bfloat16 rows.
         bias: [H * F] or None; norm: (gamma, beta) [H * F] of a layer norm, or None.
 
     Returns: [O, H * F] in the dtype of `feats`; float32 for bfloat16 rows that nothing follows. Vertices without
@@ -62,7 +62,7 @@ def attend(
     """
     check_update(graph)
     gamma, beta = norm or (None, None)
-    return _Attend.apply(feats, weight, score_weight, bias, gamma, beta, graph, heads)
+    return _Attend.apply(feats, weight, attn, bias, gamma, beta, graph, heads)
 
 
 @dataclass
@@ -82,12 +82,11 @@ class _Kept:
 
 class _Attend(torch.autograd.Function):
     @staticmethod
-    def forward(ctx, feats, weight, score_weight, bias, gamma, beta, graph, heads):
+    def forward(ctx, feats, weight, attn, bias, gamma, beta, graph, heads):
         ctx.graph, ctx.heads = graph, heads
         rows = product(graph, feats, weight)
-        scores = small_product(feats, score_weight)
-        z, maximum, sums, sources, ends = _attention(graph, rows, scores, heads)
-        del rows, scores
+        z, maximum, sums, sources, ends = _attention(graph, rows, attn, heads)
+        del rows
         last = heads.then.nothing and gamma is None
         dtype = z.dtype if last else feats.dtype
         norm = None if gamma is None else (gamma.detach(), beta.detach())
@@ -96,7 +95,7 @@ class _Attend(torch.autograd.Function):
             out, stats = activated(graph, z, bias, norm, heads.then, in_place=norm is None, dtype=dtype)
         bias = None if bias is None else bias.detach()
         before = Before(out.detach(), z if norm is not None else None, stats)
-        weights = weight.detach(), score_weight.detach()
+        weights = weight.detach(), attn.detach()
         ctx.kept = _Kept(feats.detach(), weights, bias, norm, before, sources, ends, maximum, sums)
         return out
 
@@ -105,19 +104,17 @@ class _Attend(torch.autograd.Function):
         kept, ctx.kept = ctx.kept, None
         if kept is None:
             raise RuntimeError("the backward pass of attention can run once: what it needed is given up on the way")
-        graph, heads, (weight, score_weight) = ctx.graph, ctx.heads, kept.weights
+        graph, heads, (weight, attn) = ctx.graph, ctx.heads, kept.weights
         grads, dots, *more = _through_activation(ctx, kept, grad.contiguous())
         del grad
         grad_rows, grad_scores = _through_attention(graph, kept, grads, dots, heads)
         del grads
-        kept.sources = None
+        rows = kept.sources[: graph.num_owned].reshape(grad_rows.shape)
+        grad_attn = torch.from_numpy(kernels.head_outer(as_array(grad_rows), as_array(attn), grad_scores, rows))
+        kept.sources = rows = None
         grad_weight = weight_gradient(kept.feats, grad_rows)
-        grad_score_weight = small_product(kept.feats, grad_scores, turned=True)
-        grad_feats = None
-        if ctx.needs_input_grad[0]:
-            grad_feats = product(graph, grad_rows, weight.T)
-            grad_feats = product(graph, grad_scores.to(grad_feats.dtype), score_weight.T, add_to=grad_feats)
-        return grad_feats, grad_weight, grad_score_weight, *more, None, None
+        grad_feats = product(graph, grad_rows, weight.T) if ctx.needs_input_grad[0] else None
+        return grad_feats, grad_weight, grad_attn, *more, None, None
 
 
 def _arcs(graph) -> tuple:
@@ -129,14 +126,14 @@ def _arcs(graph) -> tuple:
     return tuple((groups[role].indptr, groups[role].others) for role in ("target", "source"))
 
 
-def _attention(graph, rows: torch.Tensor, scores: torch.Tensor, heads: Heads):
+def _attention(graph, rows: torch.Tensor, attn: torch.Tensor, heads: Heads):
     """(z [O, H * F], maximum, sums [O, H], rows of source copies [O + S, H, F], scores of copies at both ends)."""
     count, owned = heads.num_heads, graph.num_owned
-    left, right = (as_array(part) for part in (scores[:, :count], scores[:, count:]))
+    left, right = (kernels.head_dots(as_array(rows), as_array(attn[end : end + 1]), count) for end in (0, 1))
     sources = with_halos(graph, as_array(rows), "source")
     sources = sources.reshape(len(sources), count, rows.shape[1] // count)
     ends = with_halos(graph, left, "source"), with_halos(graph, right, "target")
-    z = graph.buffers.empty(len(ends[1]), rows.shape[1], scores.dtype)
+    z = graph.buffers.empty(len(ends[1]), rows.shape[1], attn.dtype)
     out = as_array(z).reshape(len(z), count, rows.shape[1] // count)
     with graph.transport.counters.timing("aggregate_seconds"):
         _, maximum, sums = kernels.attention_partial(*_arcs(graph)[0], sources, *ends, slope=heads.slope, out=out)
@@ -170,14 +167,13 @@ def _through_activation(ctx, kept: _Kept, grad: torch.Tensor) -> tuple:
     if kept.norm is not None:
         dots = kernels.head_dots(as_array(grads), as_array(kept.before.rows), count)
     elif kept.bias is not None:
-        by_head = torch.block_diag(*kept.bias.view(count, -1, 1))
-        dots -= small_product(grads, by_head).numpy()
+        dots -= kernels.head_dots(as_array(grads), as_array(kept.bias[None]), count)
     kept.before = None
     return grads.to(kept.feats.dtype), dots, *more
 
 
 def _through_attention(graph, kept: _Kept, grads: torch.Tensor, dots: np.ndarray, heads: Heads):
-    """(gradient of rows [O, H * F] in the dtype of feats, gradient of scores [O, 2 H])."""
+    """(gradient of rows [O, H * F] in the dtype of feats, gradients of scores [2, O, H])."""
     shape = kept.sources.shape[1:]
     state = np.concatenate([kept.maximum, kept.sums, dots], axis=1)
     state = [np.ascontiguousarray(part) for part in np.split(with_halos(graph, state, "target"), 3, axis=1)]
@@ -193,4 +189,4 @@ def _through_attention(graph, kept: _Kept, grads: torch.Tensor, dots: np.ndarray
     if graph.num_ranks > 1:
         out = torch.from_numpy(onto_owners(graph, as_array(out), "source")).to(grads.dtype)
         left, right = onto_owners(graph, left, "source"), onto_owners(graph, right, "target")
-    return out, torch.from_numpy(np.concatenate([left, right], axis=1))
+    return out, np.stack([left, right])

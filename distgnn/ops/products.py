@@ -34,15 +34,3 @@ def weight_gradient(rows: torch.Tensor, grads: torch.Tensor) -> torch.Tensor:
         block = slice(first, first + BLOCK_ROWS)
         total += rows[block].T @ grads[block]
     return total
-
-
-def small_product(rows: torch.Tensor, other: torch.Tensor, turned: bool = False) -> torch.Tensor:
-    """rows [O, A] times other [A, B], or transposed rows times other [O, B], for small B: in float32 for bfloat16."""
-    if isinstance(rows, SparseRows):
-        return rows.turned_times(other) if turned else rows.times(other, other.new_empty(len(rows), other.shape[1]))
-    if rows.dtype != torch.bfloat16:
-        return (rows.T if turned else rows) @ other
-    blocks = [slice(first, first + BLOCK_ROWS) for first in range(0, len(rows), BLOCK_ROWS)]
-    if turned:
-        return sum((rows[block].float().T @ other[block] for block in blocks), torch.zeros(()))
-    return torch.cat([rows[block].float() @ other for block in blocks] or [rows.float() @ other])

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from distgnn.kernels import head_dots, reference
+from distgnn.kernels import head_dots, head_outer, reference
 
 from .graphs import close, rows_of
 
@@ -15,6 +15,24 @@ from .graphs import close, rows_of
 def test_against_numpy(rows, heads, width, dtype, num_threads):
     left, right = (rows_of(rows, heads * width, dtype, seed) for seed in (0, 1))
     close(head_dots(left, right, heads), (left * right).reshape(rows, heads, width).sum(axis=2))
+
+
+def test_one_row_for_all():
+    left, right = rows_of(30, 12, np.float32), rows_of(1, 12, np.float32, 1)
+    close(head_dots(left, right, 3), (left * right).reshape(30, 3, 4).sum(axis=2))
+
+
+@pytest.mark.parametrize(
+    "heads, width, dtype", [(4, 64, np.float32), (3, 5, np.float64), (7, 41, np.float32), (2, 500, np.float64)]
+)
+def test_outer_against_numpy(heads, width, dtype, num_threads):
+    feats, rows, others = (rows_of(n, heads * width, dtype, seed) for seed, n in enumerate((600, 2, 600)))
+    factors = rows_of(2 * 600, heads, dtype, 3).reshape(2, 600, heads)
+    wide = np.repeat(factors, width, axis=2)
+    expected = feats + (wide * rows[:, None]).sum(axis=0), (wide * others).sum(axis=1)
+    sums = head_outer(feats, rows, factors, others)
+    close(feats, expected[0])
+    close(sums, expected[1])
 
 
 def test_bfloat16_rows_are_summed_in_float32():

@@ -27,7 +27,7 @@ def leaves(width_in: int, width_out: int, num_nodes: int, seed: int) -> dict[str
         "feats": (num_nodes, width_in),
         "neigh": (width_in, width_out),
         "own": (width_in, width_out),
-        "scores": (width_in, 2 * HEADS),
+        "attn": (2, width_out),
         "bias": (width_out,),
         "gamma": (width_out,),
         "beta": (width_out,),
@@ -45,8 +45,8 @@ def finished(z, values, norm: bool, mask) -> torch.Tensor:
 
 def dense_attention(arcs, values) -> torch.Tensor:
     rows = (values["feats"] @ values["neigh"]).view(len(arcs), HEADS, -1)
-    scores = values["feats"] @ values["scores"]
-    logits = torch.nn.functional.leaky_relu(scores[None, :, :HEADS] + scores[:, None, HEADS:], 0.2)
+    left, right = ((rows * attn.view(HEADS, -1)).sum(2) for attn in values["attn"])
+    logits = torch.nn.functional.leaky_relu(left[None] + right[:, None], 0.2)
     powers = (logits - logits.detach().max()).exp() * arcs[:, :, None]
     shares = powers / powers.sum(1, keepdim=True).clamp(min=1e-300)
     return torch.einsum("vuh,uhf->vhf", shares, rows).flatten(1)
@@ -102,7 +102,7 @@ def test_convolution_against_dense_torch(comm, widths, norm, constant):
 def test_attention_against_dense_torch(comm, norm, constant):
     def run(graph, values, then, parameters):
         heads = ops.Heads(HEADS, 0.2, then, alone=True)
-        return ops.attend(graph, values["feats"], values["neigh"], values["scores"], values["bias"], heads, parameters)
+        return ops.attend(graph, values["feats"], values["neigh"], values["attn"], values["bias"], heads, parameters)
 
     compare(comm, run, dense_attention, (7, 6), norm, constant)
 
