@@ -124,21 +124,25 @@ def rank_environment(num_ranks: int, threads: int, flavor: str) -> dict[str, str
     """
     variables = dict.fromkeys(THREAD_VARIABLES, str(threads))
     variables["DISTGNN_RANKS"] = str(num_ranks)
-    variables |= quiet_threads()
+    variables |= torch_environment()
     if num_ranks * threads > available_cores():
         # What the user has set himself stands.
         variables |= {name: os.environ.get(name, value) for name, value in WAIT_ASLEEP[flavor].items()}
     return variables
 
 
-def quiet_threads() -> dict[str, str]:
-    """Return the variables that keep torch's idle threads from spinning on the cores that the kernels use.
+def torch_environment() -> dict[str, str]:
+    """Return the variables that torch must find when it is loaded; a user's own choice is kept.
 
-    Notes: they must be there before torch is loaded. A user's own choice is kept.
+    GOMP_SPINCOUNT: torch's idle threads sleep instead of spinning on the cores that the kernels use.
+    THP_MEM_ALLOC_ENABLE: large tensors lie in pages of 2 MB (kernels/memory.py has what that brings).
     """
-    if "GOMP_SPINCOUNT" in os.environ or "OMP_WAIT_POLICY" in os.environ:
-        return {}
-    return {"GOMP_SPINCOUNT": "1000"}
+    variables = {}
+    if "GOMP_SPINCOUNT" not in os.environ and "OMP_WAIT_POLICY" not in os.environ:
+        variables["GOMP_SPINCOUNT"] = "1000"
+    if "THP_MEM_ALLOC_ENABLE" not in os.environ:
+        variables["THP_MEM_ALLOC_ENABLE"] = "1"
+    return variables
 
 
 def run_under_mpi(argv: list[str], num_ranks: int, threads: int | None = None, *, graceful: bool = False) -> int:

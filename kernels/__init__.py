@@ -11,6 +11,7 @@ from . import reference, reference_fused
 from .activation import activate, activate_backward
 from .aggregate import spmm
 from .arcs import edge_softmax, edge_softmax_backward, sddmm
+from .arrays import empty_rows
 from .attention import attention, attention_backward, attention_partial, finish_attention, merge_attention
 from .blocks import block_csr, spmm_blocked
 from .checks import self_check, warm
@@ -39,6 +40,7 @@ __all__ = [
     "dropout",
     "edge_softmax",
     "edge_softmax_backward",
+    "empty_rows",
     "encode_rows",
     "finish_attention",
     "get_num_threads",

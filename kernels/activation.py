@@ -13,6 +13,7 @@ import functools
 import numpy as np
 
 from .arrays import ROWS, index_array, output, row_array, sums_dtype, vector
+from .first_use import checked_once
 from .jit import inline, kernel
 from .masks import mask_parameters, row_words
 from .philox import GROUP, derive_key
@@ -26,6 +27,7 @@ BLOCK_ROWS = 256  # rows whose parameter gradients are summed together: fixed, s
 BIAS, GAMMA, BETA = range(3)
 
 
+@checked_once
 def activate(
     feats, bias=None, norm=None, *, activation="relu", p=0.0, row_ids=None, seed=0, step=0, site=0, eps=1e-5, out=None
 ):
@@ -52,6 +54,7 @@ def activate(
     return out, stats
 
 
+@checked_once
 def activate_backward(
     grad, out, feats=None, bias=None, norm=None, stats=None, *, activation="relu", p=0.0, row_ids=None, seed=0, step=0,
     site=0, grad_feats=None,

@@ -14,14 +14,16 @@ import numpy as np
 
 from .arrays import ROWS, index_array, indptr_array, output, row_array, sums_dtype, vector
 from .extremes import extreme
+from .first_use import checked_once
 from .jit import kernel
 from .threads import edge_chunks, run
-from .tiles import DEFAULT, head_tiles, row_tiles
-from .vectors import add, fma, fma_heads, load, prefetch, scale, store, zeros
+from .tiles import DEFAULT, arcs_ahead, head_tiles, row_tiles
+from .vectors import add, at, fma, fma_heads, load, prefetch, scale, store, zeros
 
 REDUCTIONS = ("sum", "mean", "max", "min")
 
 
+@checked_once
 def spmm(
     indptr,
     indices,
@@ -36,6 +38,7 @@ def spmm(
     accumulate=False,
     degree=None,
     keep_inf=False,
+    winners=True,
     tuning=DEFAULT,
 ):
     """Aggregate the rows of `feats` over the arcs of a CSR.
@@ -46,9 +49,10 @@ def spmm(
         edge_weight), else by position; out like feats with R rows, bfloat16 or float32 if feats are bfloat16;
         source_scale [N]; target_scale [R]; accumulate adds to `out` (sum and mean); degree [R] divides a mean;
         keep_inf leaves -inf (max) or +inf (min) in rows without arcs, for partial results that are merged later;
+        winners=False: a maximum without its gradient is needed, which is quicker;
         tuning: what `tune` found, for sums and means.
     Returns: out (new: float32 for bfloat16 rows); for max and min (out, winner): winner is the CSR position (int32
-        if it fits) or -1. Ties go to the smallest edge id.
+        if it fits) or -1, or None without winners. Ties go to the smallest edge id.
     Raises: ValueError on shapes and dtypes.
     Notes: reads E · D elements, at memory speed. Each row is summed in CSR order by one thread: same bits for any
         number of threads. bfloat16 rows are summed in float32.
@@ -66,7 +70,7 @@ def spmm(
     if reduce in ("max", "min"):
         if accumulate or len(target_scale) or weight.shape[1] > 1:
             raise ValueError(f"reduce={reduce!r} takes neither accumulate nor target_scale nor weights per head")
-        return extreme(indptr, indices, feats, reduce, weight[:, 0], edge_ids, source_scale, out, keep_inf)
+        return extreme(indptr, indices, feats, reduce, weight[:, 0], edge_ids, source_scale, out, keep_inf, winners)
     if accumulate and out is None:
         raise ValueError("accumulate=True needs out")
     out = output(out, (rows, *tail), feats.dtype if out is not None and out.dtype == feats.dtype else dtype)
@@ -76,8 +80,9 @@ def spmm(
     flat = out.reshape(rows, feats.shape[1])
     arguments = indptr, indices, feats, weight, edge_ids, source_scale, target_scale, flat, accumulate, mean
     bounds = edge_chunks(indptr, feats.shape[1])
+    ahead = tuning.ahead or arcs_ahead(feats.shape[1] * feats.itemsize)
     for column, tile in _tiles(feats.shape[1], weight.shape[1], dtype, tuning.vectors):
-        run(_sum_kernel(tile), bounds, column, tuning.ahead, *arguments)
+        run(_sum_kernel(tile), bounds, column, ahead, *arguments)
     return out
 
 
@@ -127,12 +132,12 @@ def _sum_kernel(tile):
         for i in range(start, stop):
             sums = zeros(tile, feats)
             for e in range(indptr[i], indptr[i + 1]):
-                prefetch(tile, feats, indices[min(e + ahead, last)] * width + column)
-                row = load(tile, feats, indices[e] * width + column)
+                prefetch(tile, feats, at(indices, min(e + ahead, last)) * width + column)
+                row = load(tile, feats, at(indices, e) * width + column)
                 if plain:
                     sums = add(row, sums)
                 else:
-                    factor = source_scale[indices[e]] if source_scale.shape[0] else one
+                    factor = source_scale[at(indices, e)] if source_scale.shape[0] else one
                     if weight.shape[0]:
                         edge = edge_ids[e] if edge_ids.shape[0] else e
                         sums = fma_heads(tile, scale(row, factor), weight, edge * heads, sums)

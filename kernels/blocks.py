@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from .aggregate import spmm
-from .arrays import index_array, indptr_array, sums_dtype
+from .arrays import empty_rows, index_array, indptr_array, sums_dtype
 from .structure import csr_from_edges
 
 
@@ -46,7 +46,7 @@ def spmm_blocked(graph, feats, edge_weight=None, out=None, *, source_scale=None,
     """spmm (sum) of a BlockedCsr; edge_weight is by CSR position before blocking."""
     rows = (len(graph.indptr) - 1) // graph.num_blocks
     if out is None:
-        out = np.empty((rows, *feats.shape[1:]), sums_dtype(feats))
+        out = empty_rows((rows, *feats.shape[1:]), sums_dtype(feats))
     ids = None if edge_weight is None else graph.positions
     for b in range(graph.num_blocks):
         spmm(

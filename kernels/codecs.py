@@ -16,6 +16,7 @@ import functools
 import numpy as np
 
 from .arrays import index_array, output, row_array
+from .first_use import checked_once
 from .jit import inline, kernel
 from .masks import row_words
 from .philox import GROUP, derive_key
@@ -41,6 +42,7 @@ def row_bytes(width, wire):
     return {"float32": 4 * width, "bfloat16": 2 * width, "int8": width + 4, "int4": (width + 1) // 2 + 4}[wire]
 
 
+@checked_once
 def encode_rows(feats, rows, wire, out=None, *, row_ids=None, seed=0, step=0, site=0):
     """out[i] = bytes of feats[rows[i]].
 
@@ -64,6 +66,7 @@ def encode_rows(feats, rows, wire, out=None, *, row_ids=None, seed=0, step=0, si
     return out
 
 
+@checked_once
 def decode_rows(packed, wire, out, rows=None, *, accumulate=False):
     """out[rows[i]] = (or +=) the row that packed[i] stands for.
 

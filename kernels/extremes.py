@@ -10,37 +10,36 @@ import functools
 
 import numpy as np
 
-from .arrays import output, sums_dtype
+from .arrays import empty_rows, output, sums_dtype
 from .jit import kernel
 from .threads import edge_chunks, run
-from .tiles import registers, row_tiles
-from .vectors import both, choose, either, equal, full, greater, integers, less, load, prefetch, scale, store
-
-AHEAD = 16
+from .tiles import arcs_ahead, registers, row_tiles
+from .vectors import at, both, choose, either, equal, full, greater, integers, less, load, prefetch, scale, store
 
 
-def extreme(indptr, indices, feats, reduce, weight, edge_ids, source_scale, out, keep_inf):
-    """(out, winner) of checked arrays; see aggregate.spmm."""
+def extreme(indptr, indices, feats, reduce, weight, edge_ids, source_scale, out, keep_inf, winners=True):
+    """(out, winner) of checked arrays; see aggregate.spmm. Without winners registers hold twice as many columns."""
     shape, dtype = (len(indptr) - 1, feats.shape[1]), sums_dtype(feats)
     out = output(out, shape, dtype)
-    winner = np.empty(shape, np.int32 if indptr[-1] < 2**31 else np.int64)
+    winner = empty_rows(shape if winners else (0, shape[1]), np.int32 if indptr[-1] < 2**31 else np.int64)
     if edge_ids.dtype == np.int64 and len(edge_ids) and int(edge_ids.max()) < 2**31:
         edge_ids = edge_ids.astype(np.int32)  # as wide as the values they are compared beside
     sign = dtype.type(1 if reduce == "max" else -1)
     arguments = indptr, indices, feats, weight, edge_ids, source_scale, out, winner, sign, keep_inf
     bounds = edge_chunks(indptr, shape[1])
-    most = registers()[1] // (4 if len(edge_ids) else 2)
+    ahead = arcs_ahead(shape[1] * feats.itemsize)
+    by_id = len(edge_ids) > 0 and (winners or len(weight) > 0)
+    most = registers()[1] // (4 if by_id else 2 if winners else 1)
     for column, tile in row_tiles(shape[1], dtype, most) if shape[1] else []:
-        kernel_of_tile = _by_edge_id(tile) if len(edge_ids) else _by_position(tile)
-        run(kernel_of_tile, bounds, column, *arguments)
-    return out, winner
+        run(_by_edge_id(tile, winners) if by_id else _by_position(tile, winners), bounds, column, ahead, *arguments)
+    return out, winner if winners else None
 
 
 @functools.cache
-def _by_position(tile):
+def _by_position(tile, winners):
     @kernel
     def extreme_rows(
-        start, stop, column, indptr, indices, feats, weight, edge_ids, source_scale, out, winner, sign, keep_inf
+        start, stop, column, ahead, indptr, indices, feats, weight, edge_ids, source_scale, out, winner, sign, keep_inf
     ):
         """Writes the tile's columns of out[start:stop] and winner[start:stop]."""
         width, last = feats.shape[1], indptr[stop] - 1
@@ -49,28 +48,30 @@ def _by_position(tile):
             best = full(tile, feats, -np.inf)
             place = integers(tile, winner, -1)
             for e in range(indptr[i], indptr[i + 1]):
-                prefetch(tile, feats, indices[min(e + AHEAD, last)] * width + column)
-                j = indices[e]
+                prefetch(tile, feats, at(indices, min(e + ahead, last)) * width + column)
+                j = at(indices, e)
                 value = load(tile, feats, j * width + column)
                 if not plain:
                     factor = sign * weight[e] if weight.shape[0] else sign
                     value = scale(value, factor * source_scale[j] if source_scale.shape[0] else factor)
                 better = greater(value, best)
                 best = choose(better, value, best)
-                place = choose(better, integers(tile, winner, e), place)
+                if winners:
+                    place = choose(better, integers(tile, winner, e), place)
             if indptr[i] == indptr[i + 1] and not keep_inf:
                 best = full(tile, feats, 0)
             store(tile, out, i * width + column, scale(best, sign))
-            store(tile, winner, i * width + column, place)
+            if winners:
+                store(tile, winner, i * width + column, place)
 
     return extreme_rows
 
 
 @functools.cache
-def _by_edge_id(tile):
+def _by_edge_id(tile, winners):
     @kernel
     def extreme_rows(
-        start, stop, column, indptr, indices, feats, weight, edge_ids, source_scale, out, winner, sign, keep_inf
+        start, stop, column, ahead, indptr, indices, feats, weight, edge_ids, source_scale, out, winner, sign, keep_inf
     ):
         """The same with ties broken by edge_ids, which also say which weight is an arc's."""
         width, last = feats.shape[1], indptr[stop] - 1
@@ -80,8 +81,8 @@ def _by_edge_id(tile):
             place = integers(tile, winner, -1)
             chosen = integers(tile, edge_ids, -1)
             for e in range(indptr[i], indptr[i + 1]):
-                prefetch(tile, feats, indices[min(e + AHEAD, last)] * width + column)
-                j = indices[e]
+                prefetch(tile, feats, at(indices, min(e + ahead, last)) * width + column)
+                j = at(indices, e)
                 value = load(tile, feats, j * width + column)
                 if not plain:
                     factor = sign * weight[edge_ids[e]] if weight.shape[0] else sign
@@ -94,6 +95,7 @@ def _by_edge_id(tile):
             if indptr[i] == indptr[i + 1] and not keep_inf:
                 best = full(tile, feats, 0)
             store(tile, out, i * width + column, scale(best, sign))
-            store(tile, winner, i * width + column, place)
+            if winners:
+                store(tile, winner, i * width + column, place)
 
     return extreme_rows

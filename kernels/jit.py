@@ -26,7 +26,7 @@ try:
 except ImportError:  # pragma: no cover - Windows: numba's own behaviour
     fcntl = None
 
-NOT_COMPILED = ("__init__", "checks", "reference", "reference_fused")
+NOT_COMPILED = ("__init__", "checks", "first_cases", "first_use", "reference", "reference_fused")
 
 
 def kernel(function=None, **options):

@@ -10,6 +10,7 @@ import functools
 import numpy as np
 
 from .arrays import ROWS, index_array, output, row_array, sums_dtype
+from .first_use import checked_once
 from .jit import inline, kernel
 from .philox import GROUP, LANES, derive_key
 from .random_vectors import at_least, group_tiles, words
@@ -17,6 +18,7 @@ from .threads import even_chunks, run
 from .vectors import choose, load, scale, store, zeros
 
 
+@checked_once
 def dropout(feats, row_ids, p, *, seed, step, site, out=None):
     """Drop elements with probability p and scale the rest by 1 / (1 - p).
 

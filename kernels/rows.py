@@ -10,6 +10,7 @@ per row are in codecs.py.
 import functools
 
 from .arrays import ROWS, index_array, output, row_array, sums_dtype
+from .first_use import checked_once
 from .jit import kernel
 from .philox import GROUP
 from .random_vectors import group_tiles
@@ -19,6 +20,7 @@ from .vectors import add, load, prefetch, store
 AHEAD = 8
 
 
+@checked_once
 def pack_rows(feats, rows, out=None):
     """out[i] = feats[rows[i]].
 
@@ -33,6 +35,7 @@ def pack_rows(feats, rows, out=None):
     return out
 
 
+@checked_once
 def add_rows(out, rows, packed):
     """out[rows[i]] += packed[i], in place.
 

@@ -8,12 +8,14 @@ and its result does not depend on B, which is the number of threads.
 import numpy as np
 
 from .arrays import index_array, indptr_array
+from .first_use import checked_once
 from .jit import kernel
 from .threads import get_num_threads, run
 
 BLOCK_EDGES = 1 << 16  # fewer edges than this per block are not worth another histogram
 
 
+@checked_once
 def csr_from_edges(src, dst, num_rows):
     """Group edges by target.
 
@@ -33,6 +35,7 @@ def csr_from_edges(src, dst, num_rows):
     return indptr, indices, edge_ids
 
 
+@checked_once
 def transpose_csr(indptr, indices, num_cols):
     """The same arcs grouped by source.
 

@@ -53,13 +53,24 @@ def registers():
 
 
 class Tuning(NamedTuple):
-    """ahead: arcs between asking for a row and adding it; vectors: most registers of a pass, 0 for the machine's."""
+    """How a sum runs over one graph: what `tune` finds. Neither changes a bit of the result.
 
-    ahead: int = 16
+    ahead: arcs between asking for a row and adding it, 0 for the machine's; vectors: most registers of a pass, 0 for
+    the machine's.
+    """
+
+    ahead: int = 0
     vectors: int = 0
 
 
 DEFAULT = Tuning()
+AHEAD = 16
+NARROW = 768  # bytes; rows below this need more of them under way
+
+
+def arcs_ahead(row_bytes):
+    """How many arcs before its sum a row of so many bytes is asked for, where nothing was measured."""
+    return 2 * AHEAD if row_bytes < NARROW else AHEAD
 
 
 def row_tiles(width, dtype, most_vectors=None):

@@ -1,9 +1,9 @@
 """`distgnn bench-kernels`: our row kernels beside DGL 1.1.3, torch.sparse and torch_geometric, in turn in one run.
 
 Each line of the table is one operation on one graph at one width. What is compared runs in turn, repeat by repeat;
-medians are reported. DGL is timed on the stored vertex order and on ours. `share of copy` is the rate at which rows
-are gathered (E · D · bytes / seconds) over the measured copy bandwidth (read + write); it exceeds 1 where caches help.
-`gather` is the bound: the same rows read in the same order into 1,024 sums, so that next to nothing is written.
+medians are reported. `of copy` is the rate at which rows are gathered (E · D · 4 bytes / seconds; 5 passes over the
+rows for the activation) over the copy bandwidth measured in the same run (read + write); it exceeds 1 where caches
+help. `of gather` is the share of the gather bound: the time to read the same rows in the same order and write nothing.
 """
 
 import os
@@ -12,10 +12,29 @@ import platform
 import numpy as np
 
 from distgnn import kernels
-from distgnn.bench.kernel_cases import GRAPHS, MEASURE, WIDTHS, interleaved, make_case
+from distgnn.bench.kernel_cases import GRAPHS, WIDTHS, interleaved, make_case
+from distgnn.bench.kernel_measures import MEASURE, one_thread
 from distgnn.errors import InputError
 
 OPERATIONS = tuple(MEASURE)
+RATIOS = {  # column of the summary: (operation, theirs, ours, target of the geometric mean)
+    "sum, same order": ("sum", "dgl", "f32", 1.8),
+    "sum, both on our order": ("sum", "dgl_our_order", "f32_our_order", 1.8),
+    "sum transposed": ("sum", "dgl_transposed", "f32_transposed", 1.8),
+    "sum, ours on our order": ("sum", "dgl", "f32_our_order", 2.2),
+    "sum of bfloat16 rows": ("sum", "dgl", "bf16", 3.0),
+    "sum of bfloat16 rows, ours on our order": ("sum", "dgl", "bf16_our_order", 3.5),
+    "sum against torch.sparse": ("sum", "torch_sparse", "f32", None),
+    "sum against torch_geometric": ("sum", "torch_geometric", "f32", None),
+    "weighted sum": ("weighted", "dgl", "f32", None),
+    "max with winners": ("max", "dgl", "f32", 3.0),
+    "max without winners": ("max", "dgl", "f32_without_winners", None),
+    "max with winners, ours on our order": ("max", "dgl", "f32_our_order", None),
+    "edge softmax": ("softmax", "dgl", "f32", None),
+    "attention, forward and backward": ("attention", "dgl", "f32", 3.0),
+    "bias, ReLU, dropout, both ways": ("activation", "torch", "f32", 4.0),
+    "bias, ReLU, dropout, in place": ("activation", "torch", "f32_in_place", 4.0),
+}
 
 
 def run(
@@ -35,15 +54,15 @@ def run(
 
     torch.set_num_threads(kernels.get_num_threads())
     kernels.keep_freed_memory()
-    copy = copy_bandwidth()
+    copy = copy_seconds()
     rows = []
     for name in graphs:
         case = make_case(name, order, data_root)
         for width in widths:
             for operation in operations:
-                row = MEASURE[operation](case, width, repeats)
-                if row:
-                    rows.append(_finish(row, case, operation, width, copy))
+                seconds = MEASURE[operation](case, width, repeats)
+                if seconds:
+                    rows.append(_finish(seconds, case, operation, width, copy))
                     if report:
                         report(rows[-1])
     return rows
@@ -51,7 +70,12 @@ def run(
 
 def machine():
     """What the numbers belong to."""
-    return {"cpu": _cpu_name(), "cores": os.cpu_count(), "threads": kernels.get_num_threads(), "numpy": np.__version__}
+    import torch
+
+    from distgnn.dgl_import import import_dgl
+
+    versions = {"numpy": np.__version__, "torch": torch.__version__, "dgl": import_dgl().__version__}
+    return {"cpu": _cpu_name(), "cores": os.cpu_count(), "threads": kernels.get_num_threads(), **versions}
 
 
 def _cpu_name():
@@ -62,44 +86,71 @@ def _cpu_name():
         return platform.processor() or platform.machine()
 
 
-def copy_bandwidth(num_bytes=1 << 28):
-    """Bytes read and written per second by torch's copy of a large tensor, on all threads."""
-    import torch
+COPY_BYTES = 1 << 28
 
-    source, target = torch.ones(num_bytes // 4), torch.empty(num_bytes // 4)
-    seconds = interleaved({"copy": lambda: target.copy_(source)}, 8)["copy"]
-    return 2 * num_bytes / seconds
+
+def copy_seconds():
+    """Seconds to copy COPY_BYTES from memory to memory with the kernel that packs rows: on all threads and on one."""
+    source, rows = np.ones((COPY_BYTES // 4096, 1024), np.float32), np.arange(COPY_BYTES // 4096)
+    target = np.zeros_like(source)
+
+    def call():
+        kernels.pack_rows(source, rows, target)
+
+    return interleaved({"all": call, "one": one_thread(call)}, 8)
 
 
 def _finish(seconds, case, operation, width, copy):
     """Add ratios to DGL (or torch) and rates."""
     base = "torch" if operation == "activation" else "dgl"
-    moved = len(case.stored[1]) * width * 4 if operation != "activation" else case.num_nodes * width * 4 * 5
+    row_bytes = width * 4 if operation != "softmax" else 8 * 4
+    moved = len(case.stored[1]) * row_bytes if operation != "activation" else case.num_nodes * row_bytes * 5
     return {
         "graph": case.name,
+        "nodes": case.num_nodes,
+        "arcs": len(case.stored[1]),
         "operation": operation,
         "width": width,
         "threads": kernels.get_num_threads(),
         "seconds": seconds,
         "ratio": seconds[base] / seconds["f32"],
         "gigabytes_per_second": moved / seconds["f32"] / 1e9,
-        "share_of_copy": moved / seconds["f32"] / copy,
+        "copy_gigabytes_per_second": 2 * COPY_BYTES / copy["all"] / 1e9,
+        "share_of_copy": moved / seconds["f32"] / (2 * COPY_BYTES / copy["all"]),
         "share_of_gather": seconds.get("gather", np.nan) / seconds["f32"],
+        "scaling": seconds["f32_one_thread"] / seconds["f32"],
+        "copy_scaling": copy["one"] / copy["all"],
         "order_seconds": case.order_seconds,
     }
+
+
+def summarise(rows):
+    """Geometric mean and range of each ratio over all rows that have it.
+
+    Returns: list of (name, number of rows, geometric mean, smallest, where, largest, target or None).
+    """
+    found = []
+    for name, (operation, theirs, ours, target) in RATIOS.items():
+        pairs = [(r, r["seconds"]) for r in rows if r["operation"] == operation]
+        ratios = {f"{r['graph']} {r['width']}": s[theirs] / s[ours] for r, s in pairs if theirs in s and ours in s}
+        if ratios:
+            values = np.array(list(ratios.values()))
+            least = min(ratios, key=ratios.get)
+            mean = float(np.exp(np.log(values).mean()))
+            found.append((name, len(values), mean, ratios[least], least, float(values.max()), target))
+    return found
 
 
 def table(rows):
     """The rows as a rich table."""
     from rich.table import Table
 
-    result = Table(
-        "graph", "operation", "D", "DGL / torch s", "ours s", "ratio", "GB/s", "of copy", "of gather", "other columns"
-    )
+    columns = "graph", "operation", "D", "DGL / torch s", "ours s", "ratio", "GB/s", "of copy", "of gather", "threads"
+    result = Table(*columns, "other columns")
     for row in rows:
         seconds = row["seconds"]
         base = seconds.get("dgl", seconds.get("torch"))
-        others = {n: s for n, s in seconds.items() if n not in ("dgl", "torch", "f32", "gather")}
+        others = {n: s for n, s in seconds.items() if n not in ("dgl", "torch", "f32", "gather", "f32_one_thread")}
         result.add_row(
             row["graph"],
             row["operation"],
@@ -110,6 +161,17 @@ def table(rows):
             f"{row['gigabytes_per_second']:.1f}",
             f"{row['share_of_copy']:.0%}",
             f"{row['share_of_gather']:.0%}" if row["share_of_gather"] == row["share_of_gather"] else "",
+            f"{row['scaling']:.2f}",
             ", ".join(f"{n} {s:.4f}" for n, s in others.items()),
         )
+    return result
+
+
+def summary_table(rows):
+    """`summarise` as a rich table."""
+    from rich.table import Table
+
+    result = Table("ratio to DGL or torch", "rows", "geometric mean", "smallest", "at", "largest", "target")
+    for name, count, mean, least, where, most, target in summarise(rows):
+        result.add_row(name, str(count), f"{mean:.2f}", f"{least:.2f}", where, f"{most:.2f}", f"{target or ''}")
     return result

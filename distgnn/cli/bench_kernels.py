@@ -18,16 +18,15 @@ def bench_kernels(
     order: str = typer.Option("cluster", help="Our vertex order: degree, rcm or cluster."),
     data_root: str | None = typer.Option(None, help="Folder of named datasets [default: DISTGNN_DATA or ./data]."),
     threads: int | None = typer.Option(None, help="Threads [default: all cores]."),
-    out: str | None = typer.Option(None, help="JSON file to write."),
+    out: str | None = typer.Option(None, help="JSON file, written after each row; rows that it has are kept."),
 ) -> None:
     """Time the kernels beside DGL 1.1.3, torch.sparse and torch_geometric (where installed)."""
     from rich.console import Console
 
     from distgnn import kernels
-    from distgnn.bench.kernels import machine, run, table
+    from distgnn.bench.kernels import machine, run, summary_table, table
     from distgnn.config import num_threads
     from distgnn.errors import InputError
-    from distgnn.train.run_folder import replace_file
 
     if repeats < 2:
         raise InputError(f"repeats is {repeats}: expected at least 2, the first is not counted")
@@ -36,7 +35,34 @@ def bench_kernels(
     kernels.set_num_threads(threads or num_threads())
     chosen = [name.split(",") for name in (graphs, operations)]
     sizes = [int(width) for width in widths.split(",")]
-    rows = run(chosen[0], sizes, chosen[1], repeats, order, data_root, lambda row: print(row, flush=True))
-    Console(width=200).print(table(rows))
+    rows = _read(out)
+
+    def keep(row):
+        print(row, flush=True)
+        rows[row["graph"], row["operation"], row["width"]] = row
+        _write(out, machine(), rows)
+
+    run(chosen[0], sizes, chosen[1], repeats, order, data_root, keep)
+    console = Console(width=200)
+    console.print(table(rows.values()))
+    console.print(summary_table(rows.values()))
+
+
+def _read(out: str | None) -> dict:
+    """Rows of an earlier run by (graph, operation, width)."""
+    from distgnn.errors import InputError
+
+    if out is None or not Path(out).exists():
+        return {}
+    try:
+        rows = json.loads(Path(out).read_text())["rows"]
+        return {(row["graph"], row["operation"], row["width"]): row for row in rows}
+    except (ValueError, KeyError, TypeError, OSError) as error:
+        raise InputError(f"{out} holds no kernel measurements: name another file, or remove it") from error
+
+
+def _write(out: str | None, machine: dict, rows: dict) -> None:
+    from distgnn.train.run_folder import replace_file
+
     if out is not None:
-        replace_file(Path(out), json.dumps({"machine": machine(), "rows": rows}, indent=1).encode())
+        replace_file(Path(out), json.dumps({"machine": machine, "rows": list(rows.values())}, indent=1).encode())

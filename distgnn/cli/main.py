@@ -24,7 +24,7 @@ from distgnn.cli import (
     train,
 )
 from distgnn.errors import DistGNNError, RunStopped
-from distgnn.launch import RANK_VARIABLES, quiet_threads, under_mpi
+from distgnn.launch import RANK_VARIABLES, torch_environment, under_mpi
 
 INTERRUPTED = 130
 
@@ -64,7 +64,7 @@ def options(
 
 def main() -> int:
     """Run the command line and return its exit code; a failing rank ends the whole job."""
-    os.environ.update(quiet_threads())
+    os.environ.update(torch_environment())
     try:
         code = app(standalone_mode=False)
         if code == INTERRUPTED:  # caught by typer, or the exit code of launched ranks

@@ -2,7 +2,7 @@
 
 import pytest
 
-from distgnn.bench.kernels import interleaved, run, table
+from distgnn.bench.kernels import interleaved, run, summarise, summary_table, table
 from distgnn.errors import InputError
 
 
@@ -19,7 +19,19 @@ def test_unknown_names_are_refused():
         run(operations=("fft",))
 
 
+def row(width, dgl, ours):
+    rates = {"gigabytes_per_second": 30.0, "share_of_copy": 0.9, "share_of_gather": float("nan"), "scaling": 1.9}
+    seconds = {"dgl": dgl, "f32": ours, "bf16": ours / 2}
+    return {"graph": "rmat", "operation": "sum", "width": width, "seconds": seconds, "ratio": dgl / ours, **rates}
+
+
 def test_table_has_a_line_for_each_row():
-    row = {"graph": "rmat", "operation": "sum", "width": 16, "seconds": {"dgl": 0.2, "f32": 0.1, "bf16": 0.05}}
-    rates = {"ratio": 2.0, "gigabytes_per_second": 30.0, "share_of_copy": 0.9, "share_of_gather": float("nan")}
-    assert table([{**row, **rates}, {**row, **rates}]).row_count == 2
+    assert table([row(16, 0.2, 0.1), row(47, 0.2, 0.1)]).row_count == 2
+
+
+def test_summary_has_geometric_means():
+    found = {line[0]: line[1:] for line in summarise([row(16, 0.1, 0.1), row(47, 0.4, 0.1)])}
+    assert set(found) == {"sum, same order", "sum of bfloat16 rows"}
+    count, mean, least, where, most, target = found["sum, same order"]
+    assert (count, mean, least, where, most, target) == (2, pytest.approx(2), 1, "rmat 16", pytest.approx(4), 1.8)
+    assert summary_table([row(16, 0.1, 0.1)]).row_count == 2

@@ -1,0 +1,225 @@
+"""The operations of `distgnn bench-kernels`: for each, functions that are timed in turn.
+
+A measure takes (case, width, repeats) and returns seconds by column, or None where it does not apply. Columns:
+
+    dgl, torch, torch_sparse, torch_geometric    the peers, on the stored order unless they say otherwise
+    f32, bf16                                    ours: float32 rows, bfloat16 rows summed in float32
+    …_our_order                                  on the order that `kernels.vertex_order` gives
+    …_transposed                                 over the reversed arcs (the backward pass)
+    …_one_thread                                 on one thread
+    gather                                       the same rows read in the same order into 1,024 sums
+
+Rows lie in torch tensors (aligned, in large pages where the system has them), for every contender the same ones.
+"""
+
+import functools
+import warnings
+
+import numpy as np
+
+from distgnn import kernels
+from distgnn.bench.kernel_cases import WIDTHS, interleaved
+
+GATHER_ROWS = 1024
+CACHE_BYTES = 16 << 20  # of source rows in a block
+LARGEST_SCATTER = 1 << 31  # bytes of arc rows that torch_geometric's gather-scatter may store
+
+
+def one_thread(function):
+    """The same call on one of our threads."""
+
+    @functools.wraps(function)
+    def call():
+        before = kernels.get_num_threads()
+        kernels.set_num_threads(1)
+        try:
+            return function()
+        finally:
+            kernels.set_num_threads(before)
+
+    return call
+
+
+def measure_sum(case, width, repeats):
+    """copy_u_sum in both orders and transposed; float32 and bfloat16 rows."""
+    from distgnn.dgl_import import import_dgl
+
+    tensor = _tensor(case.num_nodes, width)
+    feats, copy_u_sum = tensor.numpy(), import_dgl().ops.copy_u_sum
+    bits = _bfloat16(feats)
+    matrix = _torch_csr(case)
+    few_rows = np.linspace(0, len(case.stored[1]), GATHER_ROWS + 1).astype(np.int64)
+    stored, ours, back = case.stored[:2], case.ours[:2], case.transposed[:2]
+    functions = {
+        "dgl": lambda: copy_u_sum(case.dgl_graph("stored"), tensor),
+        "f32": lambda: kernels.spmm(*stored, feats),
+        "gather": lambda: kernels.spmm(few_rows, stored[1], feats),
+        "bf16": lambda: kernels.spmm(*stored, bits),
+        "dgl_our_order": lambda: copy_u_sum(case.dgl_graph("ours"), tensor),
+        "f32_our_order": lambda: kernels.spmm(*ours, feats),
+        "bf16_our_order": lambda: kernels.spmm(*ours, bits),
+        "dgl_transposed": lambda: copy_u_sum(case.dgl_graph("transposed"), tensor),
+        "f32_transposed": lambda: kernels.spmm(*back, feats),
+        "f32_one_thread": one_thread(lambda: kernels.spmm(*stored, feats)),
+        "torch_sparse": lambda: matrix @ tensor,
+        **_torch_geometric(case, tensor),
+    }
+    if case.name == "dense":  # where a row has many arcs in each block of sources
+        blocked = kernels.block_csr(*stored, case.num_nodes, max(256, CACHE_BYTES // (4 * width)))
+        functions["f32_blocked"] = lambda: kernels.spmm_blocked(blocked, feats)
+    return interleaved(functions, repeats)
+
+
+def measure_weighted(case, width, repeats):
+    """u_mul_e_sum with one weight per arc."""
+    from distgnn.dgl_import import import_dgl
+
+    tensor, weight = _tensor(case.num_nodes, width), _tensor(len(case.stored[1]), 1)[:, 0]
+    dgl, call = import_dgl(), lambda: kernels.spmm(*case.stored[:2], tensor.numpy(), edge_weight=weight.numpy())
+    functions = {
+        "dgl": lambda: dgl.ops.u_mul_e_sum(case.dgl_graph("stored"), tensor, weight),
+        "f32": call,
+        "f32_one_thread": one_thread(call),
+    }
+    return interleaved(functions, repeats)
+
+
+def measure_max(case, width, repeats):
+    """copy_u_max, with winners on both sides (DGL computes them too)."""
+    from distgnn.dgl_import import import_dgl
+
+    tensor, dgl = _tensor(case.num_nodes, width), import_dgl()
+    feats, bits = tensor.numpy(), _bfloat16(tensor.numpy())
+    functions = {
+        "dgl": lambda: dgl.ops.copy_u_max(case.dgl_graph("stored"), tensor),
+        "f32": lambda: kernels.spmm(*case.stored[:2], feats, "max"),
+        "f32_without_winners": lambda: kernels.spmm(*case.stored[:2], feats, "max", winners=False),
+        "f32_our_order": lambda: kernels.spmm(*case.ours[:2], feats, "max"),
+        "bf16": lambda: kernels.spmm(*case.stored[:2], bits, "max"),
+        "f32_one_thread": one_thread(lambda: kernels.spmm(*case.stored[:2], feats, "max")),
+    }
+    return interleaved(functions, repeats)
+
+
+def measure_softmax(case, width, repeats):
+    """edge_softmax of 8 heads; once per graph."""
+    if width != WIDTHS[0]:
+        return None
+    from distgnn.dgl_import import import_dgl
+
+    tensor, dgl = _tensor(len(case.stored[1]), 8), import_dgl()
+    scores = tensor.numpy()
+    functions = {
+        "dgl": lambda: dgl.ops.edge_softmax(case.dgl_graph("stored"), tensor[..., None]),
+        "f32": lambda: kernels.edge_softmax(case.stored[0], scores),
+        "f32_one_thread": one_thread(lambda: kernels.edge_softmax(case.stored[0], scores)),
+    }
+    return interleaved(functions, repeats)
+
+
+def measure_attention(case, width, repeats):
+    """GATConv's aggregation part, 4 heads, forward and backward; DGL's stores its messages' weights per arc."""
+    if width % 4:
+        return None
+    import torch
+
+    from distgnn.dgl_import import import_dgl
+
+    dgl, heads = import_dgl(), 4
+    shapes = (case.num_nodes, heads, width // heads), (case.num_nodes, heads, 1), (case.num_nodes, heads, 1)
+    leaves = [torch.randn(shape).requires_grad_() for shape in shapes]
+    gradient, graph = torch.ones(shapes[0]), case.dgl_graph("stored")
+    feats, source, target = (leaf.detach().numpy() for leaf in leaves)
+    source, target = source[..., 0], target[..., 0]
+
+    def dgl_attention():
+        scores = torch.nn.functional.leaky_relu(dgl.ops.u_add_v(graph, leaves[1], leaves[2]), 0.2)
+        out = dgl.ops.u_mul_e_sum(graph, leaves[0], dgl.ops.edge_softmax(graph, scores))
+        return torch.autograd.grad(out, leaves, gradient)
+
+    def ours():
+        out, top, sums = kernels.attention(*case.stored[:2], feats, source, target)
+        dots = np.einsum("rhf,rhf->rh", gradient.numpy(), out)
+        return kernels.attention_backward(
+            case.stored[:2], case.transposed[:2], feats, source, target, gradient.numpy(), top, sums, dots
+        )
+
+    functions = {
+        "dgl": dgl_attention,
+        "f32": ours,
+        "f32_forward": lambda: kernels.attention(*case.stored[:2], feats, source, target),
+        "f32_one_thread": one_thread(ours),
+    }
+    return interleaved(functions, repeats)
+
+
+def measure_activation(case, width, repeats):
+    """Bias, ReLU and dropout, forward and backward, against torch's composition; the graph only gives the rows."""
+    import torch
+
+    feats, bias, gradient = (_tensor(rows, width) for rows in (case.num_nodes, 1, case.num_nodes))
+    leaves = [feats.clone().requires_grad_(), bias[0].clone().requires_grad_()]
+    options = {"p": 0.5, "row_ids": np.arange(case.num_nodes), "seed": 1, "step": 2, "site": 3}
+
+    def composed():
+        out = torch.nn.functional.dropout(torch.relu(leaves[0] + leaves[1]), 0.5)
+        return torch.autograd.grad(out, leaves, gradient)
+
+    def fused():
+        out, _ = kernels.activate(feats.numpy(), bias[0].numpy(), **options)
+        return kernels.activate_backward(gradient.numpy(), out, **options)
+
+    in_place, grad_in_place = feats.clone().numpy(), gradient.clone().numpy()
+
+    def fused_in_place():
+        out, _ = kernels.activate(in_place, bias[0].numpy(), out=in_place, **options)
+        return kernels.activate_backward(grad_in_place, out, grad_feats=grad_in_place, **options)
+
+    functions = {"torch": composed, "f32": fused, "f32_in_place": fused_in_place, "f32_one_thread": one_thread(fused)}
+    return interleaved(functions, repeats)
+
+
+MEASURE = {
+    "sum": measure_sum,
+    "weighted": measure_weighted,
+    "max": measure_max,
+    "softmax": measure_softmax,
+    "attention": measure_attention,
+    "activation": measure_activation,
+}
+
+
+def _tensor(num_rows, width):
+    import torch
+
+    return torch.randn(num_rows, width, generator=torch.Generator().manual_seed(0))
+
+
+def _bfloat16(feats):
+    return kernels.pack_rows(feats, np.arange(len(feats)), kernels.empty_rows(feats.shape, np.uint16))
+
+
+def _torch_csr(case):
+    """torch warns that its CSR tensors are in beta."""
+    import torch
+
+    indptr, indices = (torch.from_numpy(a.astype(np.int64)) for a in case.stored[:2])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return torch.sparse_csr_tensor(indptr, indices, torch.ones(len(indices)), (case.num_nodes, case.num_nodes))
+
+
+def _torch_geometric(case, tensor):
+    """Its default path gathers and scatters E rows; torch_sparse above is the matrix it can use instead."""
+    try:
+        from torch_geometric.nn import SimpleConv
+    except ImportError:
+        return {}
+    if len(case.stored[1]) * tensor.shape[1] * 4 > LARGEST_SCATTER:
+        return {}
+    import torch
+
+    rows = np.repeat(np.arange(case.num_nodes), np.diff(case.stored[0]))
+    edges = torch.from_numpy(np.stack([case.stored[1].astype(np.int64), rows]))
+    layer = SimpleConv(aggr="sum")
+    return {"torch_geometric": lambda: layer(tensor, edges)}

@@ -1,0 +1,71 @@
+"""No kernel hands out a result before it has been compared with its reference, in this process, on this machine.
+
+`@checked_once` stands on every public function that computes. The first call with a new combination of dtypes, widths
+and options also runs the same function, and so the same machine code, on a small graph with random rows
+(first_cases.py) and compares before it returns; later calls cost one look-up. A kernel that is wrong raises a
+RuntimeError. DGL's once returned all zeros on papers100M without a word (dmlc/dgl issue 3471).
+
+DISTGNN_KERNEL_CHECKS=0 turns it off.
+"""
+
+import functools
+import inspect
+import os
+import threading
+
+import numpy as np
+
+
+def checked_once(function):
+    """Compare with the reference before the first use of each combination of dtypes, widths and options.
+
+    Raises (when called): RuntimeError naming kernel and combination if they differ.
+    """
+    verified, signature = set(), inspect.signature(function)
+
+    @functools.wraps(function)
+    def call(*args, **options):
+        result = function(*args, **options)
+        key = tuple(map(kind, args)), tuple((name, kind(value)) for name, value in options.items())
+        if key not in verified and not getattr(_busy, "checking", False):
+            _verify(function, signature.bind(*args, **options).arguments)
+            verified.add(key)
+        return result
+
+    return call
+
+
+def kind(value):
+    """What tells one compiled kernel, or one branch of it, from another: dtype and width of arrays, and switches."""
+    if isinstance(value, np.ndarray):
+        return value.dtype, value.shape[1:]
+    if isinstance(value, str | bool) or value is None:
+        return value
+    if isinstance(value, tuple | list):
+        return tuple(map(kind, value))
+    return type(value), value is not None and np.size(value) == 1 and bool(value == 0)
+
+
+def _verify(function, given):
+    from .first_cases import CASES, difference  # they need the references, and these need some kernels
+
+    if os.environ.get("DISTGNN_KERNEL_CHECKS") == "0":
+        return
+    _busy.checking = True  # what a kernel calls on the small graph needs no check of its own
+    try:
+        error = max(difference(*pair) for pair in CASES[function.__name__](function, given))
+    finally:
+        _busy.checking = False
+    if error > 1:
+        wanted = ", ".join(f"{name}={_described(value)}" for name, value in given.items() if value is not None)
+        raise RuntimeError(
+            f"kernel {function.__name__} differs from its reference on this machine, {error:.3g} times more than "
+            f"rounding explains, for {wanted}: its result is thrown away; `distgnn check` says more"
+        )
+
+
+def _described(value):
+    return f"{value.dtype} {list(value.shape)}" if isinstance(value, np.ndarray) else str(value)[:40]
+
+
+_busy = threading.local()  # .checking: this thread is inside a check

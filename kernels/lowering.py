@@ -1,0 +1,196 @@
+"""What the vector intrinsics are lowered to: the types of tiles and registers, and LLVM instructions for them.
+
+`Registers` is an LLVM array of vectors, which the optimiser keeps in registers. The functions below work on LLVM
+values while numba generates code; vectors.py, vector_math.py and random_vectors.py build their intrinsics from them.
+"""
+
+import llvmlite.ir as ir
+from llvmlite.ir import Constant
+from numba.core import types
+from numba.core.imputils import lower_constant
+from numba.extending import models, register_model, typeof_impl
+
+from .tiles import Tile
+
+CACHE_LINE = 64
+INT32 = ir.IntType(32)
+
+
+class TileType(types.Type):
+    """A Tile known to the compiler."""
+
+    def __init__(self, tile):
+        self.tile = tile
+        super().__init__(str(tile))
+
+
+class Registers(types.Type):
+    """`vectors` × `lanes` elements of a float dtype, in registers."""
+
+    def __init__(self, dtype, lanes, vectors):
+        self.dtype, self.lanes, self.vectors = dtype, lanes, vectors
+        super().__init__(f"Registers({dtype}, {lanes}, {vectors})")
+
+
+register_model(TileType)(models.OpaqueModel)
+
+
+@typeof_impl.register(Tile)
+def _type_of_tile(tile, context):
+    return TileType(tile)
+
+
+@lower_constant(TileType)
+def _constant_tile(context, builder, tile_type, value):
+    return context.get_dummy_value()
+
+
+@register_model(Registers)
+class _RegistersModel(models.PrimitiveModel):
+    def __init__(self, manager, kind):
+        element = ir.IntType(1) if kind.dtype == types.boolean else manager.lookup(kind.dtype).get_value_type()
+        super().__init__(manager, kind, ir.ArrayType(ir.VectorType(element, kind.lanes), kind.vectors))
+
+
+def registers_type(tile_type, array_type):
+    """bfloat16 (uint16) and int8 are float32 in registers; everything else is itself."""
+    dtype = types.float32 if array_type.dtype in (types.uint16, types.int8) else array_type.dtype
+    return Registers(dtype, tile_type.tile.lanes, tile_type.tile.vectors)
+
+
+def unpack(builder, value, count):
+    return [builder.extract_value(value, v) for v in range(count)]
+
+
+def pack(context, builder, kind, vectors):
+    value = Constant(context.get_value_type(kind), ir.Undefined)
+    for v, vector in enumerate(vectors):
+        value = builder.insert_value(value, vector, v)
+    return value
+
+
+def splat(builder, scalar, lanes):
+    vector = ir.VectorType(scalar.type, lanes)
+    one = builder.insert_element(Constant(vector, ir.Undefined), scalar, INT32(0))
+    zero_mask = Constant(ir.VectorType(INT32, lanes), [0] * lanes)
+    return builder.shuffle_vector(one, Constant(vector, ir.Undefined), zero_mask)
+
+
+def element_pointer(context, builder, array_type, array, position):
+    """Address of array.flat[position]."""
+    data = context.make_array(array_type)(context, builder, array).data
+    return builder.gep(data, [position])
+
+
+def pointer_to(builder, row, offset, kind):
+    """Address of row[offset] as a pointer to `kind`, a vector or an element."""
+    return builder.bitcast(builder.gep(row, [ir.IntType(64)(offset)]), kind.as_pointer())
+
+
+def pieces(tile, v):
+    """Vector v as (first lane, lanes) parts: one, or for a cut vector one for each binary digit of its length."""
+    length = tile.last if tile.last and v + 1 == tile.vectors else tile.lanes
+    first = 0
+    for size in (64, 32, 16, 8, 4, 2, 1):
+        if length & size:
+            yield first, size
+            first += size
+
+
+def load_vector(builder, row, offset, lanes, parts):
+    """Lanes outside the parts are 0 and not read; any alignment."""
+    element = row.type.pointee
+    whole = Constant(ir.VectorType(element, lanes), None)
+    for first, size in parts:
+        part = ir.VectorType(element, size)
+        part = builder.load(pointer_to(builder, row, offset + first, part), align=element_bytes(element))
+        if size == lanes:
+            return part
+        wide = select_lanes(builder, part, part, [min(i, size - 1) for i in range(lanes)])
+        whole = select_lanes(
+            builder, whole, wide, [lanes + i - first if first <= i < first + size else i for i in range(lanes)]
+        )
+    return whole
+
+
+def store_vector(builder, value, row, offset, parts):
+    """Memory outside the parts is not touched; any alignment."""
+    for first, size in parts:
+        part = value if size == value.type.count else select_lanes(builder, value, value, range(first, first + size))
+        address = pointer_to(builder, row, offset + first, part.type)
+        builder.store(part, address, align=element_bytes(value.type.element))
+
+
+def select_lanes(builder, a, b, lanes):
+    lanes = list(lanes)
+    return builder.shuffle_vector(a, b, Constant(ir.VectorType(INT32, len(lanes)), lanes))
+
+
+def element_bytes(element):
+    return {"float": 4, "double": 8}.get(str(element)) or element.width // 8
+
+
+def map_vectors(builder, operation, *values):
+    """operation(builder, …) on vector v of every value."""
+    return [operation(builder, *vectors) for vectors in zip(*values, strict=True)]
+
+
+def call_llvm(builder, name, result, arguments):
+    kind = ir.FunctionType(result, [a.type for a in arguments])
+    suffix = f"v{result.count}{'f32' if isinstance(result.element, ir.FloatType) else 'f64'}"
+    function = builder.module.globals.get(f"{name}.{suffix}") or ir.Function(builder.module, kind, f"{name}.{suffix}")
+    return builder.call(function, arguments)
+
+
+def widen_bfloat16(builder, half, lanes):
+    """A bfloat16 is the upper half of a float32."""
+    bits = builder.zext(half, ir.VectorType(INT32, lanes))
+    bits = builder.shl(bits, splat(builder, INT32(16), lanes))
+    return builder.bitcast(bits, ir.VectorType(ir.FloatType(), lanes))
+
+
+def narrow_bfloat16(builder, vector, lanes):
+    """Round to nearest, ties to even: add 0x7FFF and the lowest kept bit, cut. A NaN stays one (its top bits do)."""
+    bits = builder.bitcast(vector, ir.VectorType(INT32, lanes))
+    kept = builder.lshr(bits, splat(builder, INT32(16), lanes))
+    lowest = builder.and_(kept, splat(builder, INT32(1), lanes))
+    rounded = builder.add(builder.add(bits, splat(builder, INT32(0x7FFF), lanes)), lowest)
+    rounded = builder.lshr(rounded, splat(builder, INT32(16), lanes))
+    is_nan = builder.fcmp_unordered("uno", vector, vector)
+    quiet = builder.or_(kept, splat(builder, INT32(0x40), lanes))
+    return builder.trunc(builder.select(is_nan, quiet, rounded), ir.VectorType(ir.IntType(16), lanes))
+
+
+def elementwise(operation, result=None):
+    """An intrinsic's generator: the operation on each vector of its arguments, which are all registers."""
+
+    def generate(context, builder, signature, args):
+        values = [unpack(builder, x, kind.vectors) for x, kind in zip(args, signature.args, strict=True)]
+        return pack(context, builder, signature.return_type, map_vectors(builder, operation, *values))
+
+    return generate
+
+
+def mask_of(kind):
+    return Registers(types.boolean, kind.lanes, kind.vectors)
+
+
+def comparison(sign):
+    """Compare floats (false if either is a NaN) or signed integers."""
+
+    def operation(builder, x, y):
+        is_float = isinstance(x.type.element, ir.FloatType | ir.DoubleType)
+        return builder.fcmp_ordered(sign, x, y) if is_float else builder.icmp_signed(sign, x, y)
+
+    return operation
+
+
+def fused_multiply_add(builder, a, b, c):
+    return call_llvm(builder, "llvm.fmuladd", a.type, [a, b, c])
+
+
+def cache_lines(tile, size):
+    """Byte offsets, a line apart, that cover the tile's columns; and the last byte if it may lie in one more line."""
+    first, end = min(tile.offsets) * size, (max(tile.offsets) + tile.lanes) * size
+    lines = list(range(first, end, CACHE_LINE))
+    return [*lines, end - 1] if (end - first) % CACHE_LINE > 1 else lines
