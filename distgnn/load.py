@@ -10,6 +10,8 @@ from distgnn.copies import CopyGraph
 from distgnn.errors import RunError
 from distgnn.graph import DistGraph
 from distgnn.partition import load_part, read_manifest
+from distgnn.partition.layout import part_folder
+from distgnn.tuning import use_tuning
 
 
 def load(
@@ -42,6 +44,7 @@ def load(
     check_same(comm, {"partition": manifest["sha256"]}, "give every rank the same partition folder")
     with raise_together(comm):
         local = load_part(folder, comm.rank)
+        use_tuning(part_folder(folder, comm.rank), local)
     kind = CopyGraph if update == "copies" else DistGraph
     return kind(local, comm, algorithm=algorithm, **options)
 

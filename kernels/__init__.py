@@ -17,14 +17,15 @@ from .blocks import block_csr, spmm_blocked
 from .checks import self_check, warm
 from .codecs import decode_rows, encode_rows, row_bytes
 from .head_dots import head_dots, head_outer
+from .jit import compilation
 from .masks import dropout
 from .memory import keep_freed_memory
 from .order import permute_csr, vertex_order
 from .rows import add_rows, pack_rows
 from .structure import csr_from_edges, transpose_csr
 from .threads import get_num_threads, set_num_threads
-from .tiles import Tuning
-from .tuner import tune
+from .tiles import Tuning, use_tunings
+from .tuner import tune, tune_rows
 
 __all__ = [
     "Tuning",
@@ -35,6 +36,7 @@ __all__ = [
     "attention_backward",
     "attention_partial",
     "block_csr",
+    "compilation",
     "csr_from_edges",
     "decode_rows",
     "dropout",
@@ -60,6 +62,8 @@ __all__ = [
     "spmm_blocked",
     "transpose_csr",
     "tune",
+    "tune_rows",
+    "use_tunings",
     "vertex_order",
     "warm",
 ]

@@ -17,7 +17,7 @@ from .extremes import extreme
 from .first_use import checked_once
 from .jit import kernel
 from .threads import edge_chunks, run
-from .tiles import DEFAULT, arcs_ahead, head_tiles, row_tiles
+from .tiles import arcs_ahead, choices, head_tiles, row_tiles
 from .vectors import add, at, fma, fma_heads, load, prefetch, scale, store, zeros
 
 REDUCTIONS = ("sum", "mean", "max", "min")
@@ -39,7 +39,7 @@ def spmm(
     degree=None,
     keep_inf=False,
     winners=True,
-    tuning=DEFAULT,
+    tuning=None,
 ):
     """Aggregate the rows of `feats` over the arcs of a CSR.
 
@@ -50,7 +50,7 @@ def spmm(
         source_scale [N]; target_scale [R]; accumulate adds to `out` (sum and mean); degree [R] divides a mean;
         keep_inf leaves -inf (max) or +inf (min) in rows without arcs, for partial results that are merged later;
         winners=False: a maximum without its gradient is needed, which is quicker;
-        tuning: what `tune` found, for sums and means.
+        tuning: what `tune` found, for sums and means; default: see `use_tunings`.
     Returns: out (new: float32 for bfloat16 rows); for max and min (out, winner): winner is the CSR position (int32
         if it fits) or -1, or None without winners. Ties go to the smallest edge id.
     Raises: ValueError on shapes and dtypes.
@@ -80,7 +80,9 @@ def spmm(
     flat = out.reshape(rows, feats.shape[1])
     arguments = indptr, indices, feats, weight, edge_ids, source_scale, target_scale, flat, accumulate, mean
     bounds = edge_chunks(indptr, feats.shape[1])
-    ahead = tuning.ahead or arcs_ahead(feats.shape[1] * feats.itemsize)
+    row_bytes = feats.shape[1] * feats.itemsize
+    tuning = tuning or choices.of(row_bytes)
+    ahead = tuning.ahead or arcs_ahead(row_bytes)
     for column, tile in _tiles(feats.shape[1], weight.shape[1], dtype, tuning.vectors):
         run(_sum_kernel(tile), bounds, column, ahead, *arguments)
     return out

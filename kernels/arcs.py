@@ -82,7 +82,7 @@ def _dot_kernel(tile):
 
 @functools.cache
 def _pair_kernel(tile, op):
-    combine = add if op == "add" else mul
+    adding = op == "add"
 
     @kernel
     def pair_rows(start, stop, column, indptr, indices, source_rows, target_rows, edge_ids, out, heads):
@@ -93,8 +93,8 @@ def _pair_kernel(tile, op):
             for e in range(indptr[i], indptr[i + 1]):
                 prefetch(tile, source_rows, at(indices, min(e + AHEAD, last)) * width + column)
                 edge = edge_ids[e] if edge_ids.shape[0] else e
-                row = combine(load(tile, source_rows, at(indices, e) * width + column), target)
-                store(tile, out, edge * width + column, row)
+                row = load(tile, source_rows, at(indices, e) * width + column)
+                store(tile, out, edge * width + column, add(row, target) if adding else mul(row, target))
 
     return pair_rows
 

@@ -91,14 +91,15 @@ def decode_rows(packed, wire, out, rows=None, *, accumulate=False):
     return out
 
 
+@inline
+def _encode_group(tile, feats, first, column, row_id, factor, k0, k1, stream, codes):
+    chance = fractions(tile, row_words(row_id, column, stream, k0, k1), feats)
+    store(tile, codes, column, floor(add(scale(load(tile, feats, first + column), factor), chance)))
+
+
 @functools.cache
 def _encode_kernel(rest):
     whole, part = group_tiles(rest)
-
-    @inline
-    def encode_group(tile, feats, first, column, row_id, factor, k0, k1, stream, codes):
-        chance = fractions(tile, row_words(row_id, column, stream, k0, k1), feats)
-        store(tile, codes, column, floor(add(scale(load(tile, feats, first + column), factor), chance)))
 
     @kernel
     def encode(start, stop, feats, rows, ids, levels, k0, k1, stream, out, scales, halves):
@@ -114,9 +115,9 @@ def _encode_kernel(rest):
             factor = levels / top if top > 0 else np.float32(0)
             scales[i] = top / levels
             for column in range(0, end, GROUP):
-                encode_group(whole, feats, first, column, row_id, factor, k0, k1, stream, codes)
+                _encode_group(whole, feats, first, column, row_id, factor, k0, k1, stream, codes)
             if rest > 0:
-                encode_group(part, feats, first, end, row_id, factor, k0, k1, stream, codes)
+                _encode_group(part, feats, first, end, row_id, factor, k0, k1, stream, codes)
             if halves:
                 for k in range((width + 1) // 2):
                     out[i, k] = (codes[2 * k] & 15) | ((codes[2 * k + 1] & 15) << 4)
@@ -127,14 +128,15 @@ def _encode_kernel(rest):
     return encode
 
 
+@inline
+def _decode_group(tile, codes, column, factor, out, first, accumulate):
+    row = scale(load(tile, codes, column), factor)
+    store(tile, out, first + column, add(load(tile, out, first + column), row) if accumulate else row)
+
+
 @functools.cache
 def _decode_kernel(rest):
     whole, part = group_tiles(rest)
-
-    @inline
-    def decode_group(tile, codes, column, factor, out, first, accumulate):
-        row = scale(load(tile, codes, column), factor)
-        store(tile, out, first + column, add(load(tile, out, first + column), row) if accumulate else row)
 
     @kernel
     def decode(start, stop, packed, scales, rows, out, halves, accumulate):
@@ -152,9 +154,9 @@ def _decode_kernel(rest):
                 for k in range(width):
                     codes[k] = np.int8(packed[i, k])
             for column in range(0, end, GROUP):
-                decode_group(whole, codes, column, scales[i], out, first, accumulate)
+                _decode_group(whole, codes, column, scales[i], out, first, accumulate)
             if rest > 0:
-                decode_group(part, codes, end, scales[i], out, first, accumulate)
+                _decode_group(part, codes, end, scales[i], out, first, accumulate)
 
     return decode
 

@@ -104,7 +104,8 @@ def _heads(given, rows):
 def _attention(function, given):
     arguments = *_graph(given), *_heads(given, _like(given["feats"], SOURCES))
     out, top, sums = reference_fused.attention(*arguments, **_pick(given, "slope"))
-    return zip(function(*arguments, **_pick(given, "slope")), (out * sums[..., None], top, sums), strict=True)
+    got = function(*arguments, **_pick(given, "slope"), out=_like(given.get("out"), TARGETS))
+    return zip(got, (out * sums[..., None], top, sums), strict=True)
 
 
 def _attention_backward(function, given):
@@ -116,7 +117,8 @@ def _attention_backward(function, given):
     widened = reference.widened(arguments[0]), *arguments[1:], reference.widened(grad)
     expected = reference_fused.attention_backward(INDPTR, indices, *widened, *state, **_pick(given, "slope"))
     backward = reference.transpose_csr(INDPTR, indices, SOURCES)[:2]
-    got = function((INDPTR, indices), backward, *arguments, grad, *state, **_pick(given, "slope"))
+    options = {**_pick(given, "slope"), "grad_feats": _like(given.get("grad_feats"), SOURCES)}
+    got = function((INDPTR, indices), backward, *arguments, grad, *state, **options)
     return zip(got, expected, strict=True)
 
 
@@ -144,6 +146,24 @@ def _rows_for(width):
     return max(3, 64 // max(1, width))
 
 
+def _head_dots(function, given):
+    left, heads = _like(given["left"], 5), given["heads"]
+    right = _like(given["right"], 1 if len(given["right"]) == 1 else 5, 1)
+    wide = [reference.widened(a).reshape(len(a), heads, -1).astype(np.float64) for a in (left, right)]
+    return [(function(left, right, heads, _like(given.get("out"), 5)), (wide[0] * wide[1]).sum(axis=2))]
+
+
+def _head_outer(function, given):
+    feats, others = _like(given["feats"], 5), _like(given["others"], 5, 1)
+    rows = _like(given["rows"], len(given["rows"]), 2)
+    factors = np.stack([_like(given["factors"][0], 5, 3 + s) for s in range(len(rows))])
+    wide = [reference.widened(a).reshape(len(a), factors.shape[2], -1) for a in (feats, rows, others)]
+    after = wide[0] + np.einsum("sih,shk->ihk", factors, wide[1].astype(np.float64))
+    sums = np.einsum("sih,ihk->shk", factors, wide[2].astype(np.float64))
+    got = function(feats, rows, factors, others)
+    return [(got, sums.reshape(got.shape)), (feats, after.reshape(feats.shape))]
+
+
 def _mask(given, rows):
     """Arguments of a dropout, as the kernel takes them and as the reference does."""
     draw = {name: 11 for name in ("seed", "step", "site")}
@@ -169,17 +189,20 @@ def _activation_inputs(given, name):
 def _activate(function, given):
     feats, bias, norm, activation = _activation_inputs(given, "feats")
     options, mask = _mask(given, len(feats))
-    got = function(feats, bias, norm, activation=activation, **options, **_pick(given, "eps"))
+    options |= {**_pick(given, "eps"), "out": _like(given.get("out"), len(feats))}
+    got = function(feats, bias, norm, activation=activation, **options)
     expected = reference_fused.activate(feats, bias, norm, activation, *mask, given.get("eps", 1e-5))
     return list(zip(got, expected, strict=True))[: 1 if norm is None else 2]
 
 
 def _activate_backward(function, given):
     grad, bias, norm, activation = _activation_inputs(given, "grad")
-    feats, (options, mask) = _like(given["grad"], len(grad), 9), _mask(given, len(grad))
+    feats = _like(given["grad"] if given.get("feats") is None else given["feats"], len(grad), 9)
+    options, mask = _mask(given, len(grad))
     out, stats = reference_fused.activate(feats, bias, norm, activation, *mask)
-    out = reference.to_bfloat16(out) if feats.dtype == np.uint16 else out.astype(feats.dtype)
+    out = reference.to_bfloat16(out) if given["out"].dtype == np.uint16 else out.astype(given["out"].dtype)
     stats = None if stats is None else stats.astype(np.asarray(given["stats"]).dtype)
+    options["grad_feats"] = _like(given.get("grad_feats"), len(grad))
     got = function(grad, out, feats, bias, norm, stats, activation=activation, **options)
     wide = [reference.widened(a) for a in (grad, out, feats)]
     expected = reference_fused.activate_backward(*wide, bias, norm, stats, activation, *mask)
@@ -250,6 +273,8 @@ CASES = {
     "attention_backward": _attention_backward,
     "merge_attention": _merge_attention,
     "finish_attention": _finish_attention,
+    "head_dots": _head_dots,
+    "head_outer": _head_outer,
     "dropout": _dropout,
     "activate": _activate,
     "activate_backward": _activate_backward,

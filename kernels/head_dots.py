@@ -10,6 +10,7 @@ import functools
 import numpy as np
 
 from .arrays import ROWS, output, row_array, sums_dtype
+from .first_use import checked_once
 from .jit import kernel
 from .threads import even_chunks, run
 from .tiles import Tile, head_tiles, registers
@@ -19,6 +20,7 @@ from .vectors import fma_heads, load, mul, store
 BLOCK_ROWS = 256  # rows that are summed together: fixed, so that threads do not change bits
 
 
+@checked_once
 def head_dots(left, right, heads, out=None):
     """Dot products of the rows of two arrays, head by head.
 
@@ -42,6 +44,7 @@ def head_dots(left, right, heads, out=None):
     return out
 
 
+@checked_once
 def head_outer(feats, rows, factors, others):
     """Add to rows of `feats`, in place, other rows times one number per row and head; and sum `others` so weighted.
 

@@ -10,11 +10,17 @@
 - A file lock around look-up, compilation and writing. numba numbers its cache files by reading the index first:
   two processes that compile different signatures at the same time can leave an index that points at the other
   one's machine code. With the lock, four ranks that start together compile each kernel once: three wait and load.
+
+A kernel made inside a function (one per tile) may capture tiles, numbers and strings, but no compiled function: numba
+could not tell its cached code from another's and would compile it in every process. What kernels share stands at the
+top level of a module.
 """
 
 import contextlib
 import os
+import time
 from pathlib import Path
+from typing import NamedTuple
 
 from numba import njit
 from numba.core import config
@@ -36,7 +42,7 @@ def kernel(function=None, **options):
     dispatcher = njit(nogil=True, error_model="numpy", **options)(function)
     if not config.DISABLE_JIT:
         dispatcher._cache = PackageCache(function)
-        dispatcher.compile = _under_lock(dispatcher.compile, dispatcher._cache)
+        dispatcher.compile = _under_lock(dispatcher.compile, dispatcher)
     return dispatcher
 
 
@@ -63,14 +69,33 @@ def _package_stamp():
     return tuple((f.name, f.stat().st_mtime_ns, f.stat().st_size) for f in files)
 
 
-def _under_lock(compile_signature, cache):
+def _under_lock(compile_signature, dispatcher):
     """Hold the compiler lock (threads), then the file lock (processes), while a signature is looked up or made."""
 
     def compile_once(signature):
-        with global_compiler_lock, _file_lock(Path(cache.cache_path) / "distgnn-kernels.lock"):
-            return compile_signature(signature)
+        with global_compiler_lock:
+            start, misses = time.perf_counter(), sum(dispatcher.stats.cache_misses.values())
+            with _file_lock(Path(dispatcher._cache.cache_path) / "distgnn-kernels.lock"):
+                result = compile_signature(signature)
+            compiled = sum(dispatcher.stats.cache_misses.values()) > misses
+            _made.append((compiled, time.perf_counter() - start))
+            return result
 
     return compile_once
+
+
+class Compilation(NamedTuple):
+    """What getting machine code has cost this process so far: kernels compiled and loaded, and seconds for both."""
+
+    compiled: int
+    loaded: int
+    seconds: float
+
+
+def compilation():
+    """Kernels compiled here, kernels loaded from the cache (perhaps after waiting for another process), and seconds."""
+    compiled = sum(compiled for compiled, _ in _made)
+    return Compilation(compiled, len(_made) - compiled, sum(seconds for _, seconds in _made))
 
 
 @contextlib.contextmanager
@@ -95,4 +120,5 @@ def _file_lock(path):
         os.close(handle)
 
 
+_made: list = []  # (compiled, seconds) of each signature; a look-up of one that is there costs nothing and is not in it
 _held: list = []  # the lock this process holds; guarded by numba's compiler lock

@@ -73,6 +73,30 @@ def arcs_ahead(row_bytes):
     return 2 * AHEAD if row_bytes < NARROW else AHEAD
 
 
+class Choices:
+    """What was measured for the process's graph: Tuning by row bytes."""
+
+    def __init__(self):
+        self.by_row_bytes = {}
+
+    def of(self, row_bytes):
+        """The choice of the nearest measured width, DEFAULT if none was measured."""
+        if not self.by_row_bytes:
+            return DEFAULT
+        return self.by_row_bytes[min(self.by_row_bytes, key=lambda size: abs(np.log(size / max(1, row_bytes))))]
+
+
+choices = Choices()
+
+
+def use_tunings(by_row_bytes):
+    """Run sums and means of rows of about so many bytes with these Tunings from now on, in this process.
+
+    Args: by_row_bytes: dict int -> Tuning, as from `tune_rows`; {} returns to the machine's defaults.
+    """
+    choices.by_row_bytes = {int(size): Tuning(*choice) for size, choice in by_row_bytes.items()}
+
+
 def row_tiles(width, dtype, most_vectors=None):
     """Cut a row into passes: list of (first column, Tile), as few and as equal as possible.
 

@@ -1,6 +1,7 @@
-"""How far ahead to prefetch and how wide a pass to make, measured on some rows of the graph at hand.
+"""How far to read ahead and how wide a pass to make, measured on arcs of the graph at hand.
 
-The choice changes the time of a sum, never its bits: each column is summed in CSR order whatever the pass.
+The choice changes the time of a sum, never its bits: each column is summed in CSR order whatever the pass. Blocks
+change the rounding, and an order is a matter of the whole graph: they are the caller's (blocks.py, order.py).
 """
 
 import time
@@ -8,36 +9,67 @@ import time
 import numpy as np
 
 from .aggregate import spmm
-from .arrays import index_array, indptr_array
+from .arrays import empty_rows, index_array, indptr_array
 from .tiles import DEFAULT, Tuning
 
-SAMPLE_ARCS = 1 << 19
-WORTH = 0.97  # a choice replaces the default if its time is below this share of the default's
+SAMPLE_ARCS = 1 << 18
+SCRATCH_BYTES = 1 << 28  # of source rows: far more than any cache holds
+ROW_BYTES = (64, 256, 512, 1024)  # widths 16 to 256 in float32
+AHEAD = (8, 16, 32, 64)
+WORTH = 0.92  # a choice replaces the default if its time is below this share of the default's
 
 
-def tune(indptr, indices, feats, *, seconds=0.8):
+def tune(indptr, indices, feats, *, seconds=0.8, candidates=None):
     """The fastest Tuning for sums of these rows over this graph on this machine.
 
-    Args: indptr, indices, feats: as for spmm; seconds: time to spend, compilation included.
-    Returns: Tuning: plain integers, to be kept with the partition folder (`Tuning(**saved)`).
+    Args: indptr, indices, feats: as for spmm; seconds: time to spend, compilation included; candidates: of Tuning,
+        default: several distances, and passes of half and a quarter of the registers.
+    Returns: Tuning: plain integers.
     """
     indptr, indices = indptr_array(indptr), index_array(indices)
     sample = _sample(indptr)
-    out = np.empty((len(sample) - 1, *feats.shape[1:]), np.float32 if feats.dtype == np.uint16 else feats.dtype)
+    dtype = np.float32 if feats.dtype == np.uint16 else feats.dtype
+    out = empty_rows((len(sample) - 1, *feats.shape[1:]), dtype)
+    if candidates is None:
+        candidates = [*map(Tuning, AHEAD), Tuning(0, 8), Tuning(0, 4)]
     deadline, best = time.perf_counter() + seconds, {}
-    candidates = [DEFAULT, *(Tuning(ahead) for ahead in (8, 32, 64)), Tuning(16, 8), Tuning(16, 4)]
-    for turn in range(4):
-        for choice in candidates:
-            if turn and time.perf_counter() > deadline:
+    for turn in range(5):
+        for choice in (DEFAULT, *candidates):
+            if turn > 1 and time.perf_counter() > deadline:
                 break
-            if choice.vectors and time.perf_counter() > deadline - seconds / 2 and choice not in best:
-                continue  # another width of pass must be compiled first: only if there is time
+            if turn and choice not in best:
+                continue  # there was no time to compile it
+            if choice.vectors and not turn and time.perf_counter() > deadline - seconds / 2:
+                continue  # another width of pass must be compiled first
             start = time.perf_counter()
             spmm(sample, indices, feats, out=out, tuning=choice)
             spent = time.perf_counter() - start
             best[choice] = min(best.get(choice, np.inf), spent if turn else np.inf)
     fastest = min(best, key=best.get)
     return fastest if best[fastest] < WORTH * best[DEFAULT] else DEFAULT
+
+
+def tune_rows(indptr, indices, num_cols, *, row_bytes=ROW_BYTES, seconds=0.8):
+    """The fastest Tuning for each of several widths, before there are any rows.
+
+    Args: indptr, indices: as for spmm; num_cols: number of sources; row_bytes: of float32 rows, multiples of 4.
+    Returns: dict row bytes -> Tuning, for `use_tunings`.
+    Notes: rows of ones stand in for features; where they would need more than 256 MiB, sources share them.
+    """
+    indptr, indices = indptr_array(indptr), index_array(indices)
+    sample = _sample(indptr)
+    if indptr[-1] == indptr[0]:
+        return {}
+    arcs = slice(int(sample[0]), int(sample[-1]))
+    scratch = np.ones(min(SCRATCH_BYTES, num_cols * max(row_bytes)) // 4, np.float32)
+    found = {}
+    for size in row_bytes:
+        rows = scratch[: len(scratch) * 4 // size * (size // 4)].reshape(-1, size // 4)
+        near = indices[arcs] % np.array(len(rows), indices.dtype)
+        found[size] = tune(
+            sample - sample[0], near, rows, seconds=seconds / len(row_bytes), candidates=[*map(Tuning, AHEAD)]
+        )
+    return found
 
 
 def _sample(indptr):

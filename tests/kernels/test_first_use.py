@@ -10,8 +10,10 @@ from .graphs import awkward, rows_of
 
 FEATS, BITS = np.ones((4, 5), np.float32), np.ones((4, 5), np.uint16)
 HEADS = {"feats": np.ones((4, 2, 3), np.float32), "source_scores": FEATS[:, :2], "target_scores": FEATS[:, :2]}
+NARROW = HEADS["feats"].astype(np.uint16)
 STATE = {"maximum": FEATS[:, :2], "sums": FEATS[:, :2]}
 CSR = {"indptr": np.arange(5), "indices": np.arange(4)}
+FACTORS = np.ones((2, 4, 2), np.float32)
 IDS = {"row_ids": np.arange(4), "p": 0.5}
 NORM = {"norm": (FEATS[0], FEATS[0]), "stats": FEATS[:, :2]}
 GIVEN = [
@@ -32,6 +34,23 @@ GIVEN = [
         | {f"other_{name}": value for name, value in STATE.items()},
     ),
     ("finish_attention", {"out": HEADS["feats"], "sums": STATE["sums"]}),
+    ("head_dots", {"left": BITS[:, :4], "right": FEATS[:1, :4], "heads": 2}),
+    (
+        "head_outer",
+        {"feats": BITS[:, :4], "rows": FEATS[:2, :4], "factors": np.ones((2, 4, 2), np.float32)}
+        | {"others": BITS[:, :4]},
+    ),
+    (
+        "attention_backward",
+        {
+            "forward": tuple(CSR.values()),
+            **HEADS,
+            "grad": HEADS["feats"].astype(np.uint16),
+            **STATE,
+            "grad_feats": HEADS["feats"].astype(np.uint16),
+        },
+    ),
+    ("activate", {"feats": FEATS, "out": BITS}),
     ("dropout", {"feats": FEATS, **IDS}),
     ("activate", {"feats": FEATS, "bias": FEATS[0], **IDS}),
     ("activate", {"feats": BITS, "norm": NORM["norm"], "activation": "none"}),

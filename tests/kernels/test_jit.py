@@ -13,6 +13,9 @@ from distgnn.kernels import aggregate, tiles
 out = kernels.spmm(np.array([0, 2]), np.array([0, 1], np.int32), np.ones((2, 16), np.float32))
 assert (out == 2).all()
 [(_, tile)] = tiles.row_tiles(16, np.float32)
+compiled, loaded, seconds = kernels.compilation()
+assert compiled + loaded > 0 and seconds > 0
+assert compiled >= sum(aggregate._sum_kernel(tile).stats.cache_misses.values())
 print(sum(aggregate._sum_kernel(tile).stats.cache_misses.values()))
 """
 
@@ -26,6 +29,14 @@ def test_three_cold_processes_compile_once(tmp_path):
     outputs = [process.communicate(timeout=300)[0] for process in started]
     assert [process.returncode for process in started] == [0, 0, 0]
     assert sorted(int(output) for output in outputs) == [0, 0, 1]
+
+
+def test_a_second_process_compiles_nothing():
+    """A kernel that captures a compiled function would be compiled anew in every process: numba cannot name it."""
+    program = "from distgnn import kernels; kernels.self_check(('float32',)); print(kernels.compilation().compiled)"
+    for _ in range(2):
+        last = subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, text=True).stdout
+    assert int(last) == 0
 
 
 def test_an_unwritable_cache_is_no_error(tmp_path):

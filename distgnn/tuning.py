@@ -1,0 +1,68 @@
+"""How this rank's sums run on its part: measured once per machine, kept beside the part's arrays.
+
+    parts/part-0/tuning.json    {"machine": "…", "seconds": 0.6, "arcs_ahead": {"64": 32, …}}    by bytes of a row
+
+The file is no part of the partition: the manifest does not name it, losing it costs under a second, and what stands in
+it changes the time of a training step, never a bit of its results. Ranks may therefore choose differently.
+"""
+
+import contextlib
+import json
+import os
+import platform
+import time
+from pathlib import Path
+
+from distgnn import kernels
+from distgnn.kernels.tiles import registers
+from distgnn.partition import LocalGraph
+
+TUNING = "tuning.json"
+FEWEST_ARCS = 1 << 20  # in the caches nothing is to be gained
+
+
+def use_tuning(part_folder: Path, local: LocalGraph) -> None:
+    """Run this process's sums as was found best for this part on this machine; measure it if nobody has."""
+    block = local.blocks["owned_owned"]
+    kernels.use_tunings({})
+    if len(block.indices) < FEWEST_ARCS or os.environ.get("DISTGNN_TUNING") == "0":
+        return
+    found = _read(part_folder / TUNING)
+    if found is None:
+        start = time.perf_counter()
+        found = kernels.tune_rows(block.indptr, block.indices, local.num_owned)
+        _write(part_folder / TUNING, found, time.perf_counter() - start)
+    kernels.use_tunings(found)
+
+
+def machine() -> str:
+    """What a choice depends on: processor, vector registers, threads."""
+    name = platform.processor() or platform.machine()
+    with contextlib.suppress(OSError), open("/proc/cpuinfo") as lines:
+        name = next((line.split(":")[1].strip() for line in lines if line.startswith("model name")), name)
+    return f"{name}, registers of {registers()[0]} bytes, {kernels.get_num_threads()} threads"
+
+
+def _read(path: Path) -> dict | None:
+    """What was found on this machine, or None: a file that is missing, foreign or damaged is measured again."""
+    try:
+        saved = json.loads(path.read_text())
+        if saved["machine"] != machine():
+            return None
+        found = {int(size): kernels.Tuning(int(ahead)) for size, ahead in saved["arcs_ahead"].items()}
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        return None
+    return found if all(size > 0 and choice.ahead >= 0 for size, choice in found.items()) else None
+
+
+def _write(path: Path, found: dict, seconds: float) -> None:
+    """Keep it if the folder can be written."""
+    ahead = {str(size): choice.ahead for size, choice in found.items()}
+    content = {"machine": machine(), "seconds": round(seconds, 3), "arcs_ahead": ahead}
+    temporary = path.with_name(f".{TUNING}.{os.getpid()}")
+    with contextlib.suppress(OSError):
+        try:
+            temporary.write_text(json.dumps(content) + "\n")
+            os.replace(temporary, path)
+        finally:
+            temporary.unlink(missing_ok=True)
