@@ -1,5 +1,6 @@
 """`distgnn check`: is this installation right? Kernels, MPI, threads, and one exact training step."""
 
+import json
 import sys
 
 import typer
@@ -14,6 +15,7 @@ def register(app: typer.Typer) -> None:
 def check(
     ranks: int = typer.Option(1, help="Ranks to start where none were started."),
     threads: int | None = typer.Option(None, help="Threads per rank [default: cores / ranks]."),
+    as_json: bool = typer.Option(False, "--json", help="Print JSON instead of a table."),
 ) -> None:
     """Verify kernels, MPI, threads and one exact training step on the ranks it is given."""
     from distgnn.cli.ranks import run_on_ranks
@@ -22,7 +24,9 @@ def check(
     if code is not None:
         raise typer.Exit(code)
     report = _check_on_this_rank()
-    if report.rank == 0:
+    if report.rank == 0 and as_json:
+        print(json.dumps({"ok": report.ok, "findings": report.rows}, indent=1))
+    elif report.rank == 0:
         print_table("Checked", report.rows)
     if not report.ok:
         raise typer.Exit(1)
@@ -40,7 +44,7 @@ def _check_on_this_rank():
     graph = load_graph("communities:nodes=600,communities=12,avg_degree=10,feats=19,classes=5,seed=1")
     torch.manual_seed(0)
     model = build_model(ModelConfig(hidden_feats=16), 19, 5)
-    report = check_installation(kernels.self_check(), graph, model)
+    report = check_installation(kernels.self_check(), kernels.get_num_threads, graph, model)
     made = kernels.compilation()
     finding = f"{made.compiled} kernels compiled, {made.loaded} loaded from the cache, {made.seconds:.1f} s in all"
     report.add("machine code", True, finding)

@@ -14,6 +14,7 @@ from distgnn import __version__
 from distgnn.cli import (
     bench,
     bench_kernels,
+    calibrate,
     check,
     correct_smooth,
     download,
@@ -43,6 +44,7 @@ for command in (
     info,
     bench,
     bench_kernels,
+    calibrate,
     check,
     download,
 ):

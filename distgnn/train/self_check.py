@@ -1,5 +1,6 @@
 """The installation checks itself: kernels against numpy, and one training step on all ranks against one process."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -14,7 +15,9 @@ from distgnn.partition import VertexCut, local_part
 from distgnn.train.gradients import GradientBuffer
 from distgnn.train.loss import rank_loss
 from distgnn.train.machine import versions
+from distgnn.train.placement import describe_binding
 
+MESSAGE = 1 << 17  # numbers of 8 bytes
 TOLERANCE = 1e-10  # float64 sums in another order
 
 
@@ -31,13 +34,13 @@ class Report:
         self.rows.append((name, f"{'ok' if ok else 'FAILED'}: {finding}"))
 
 
-def check_installation(kernel_results: list[tuple], graph_data, model: torch.nn.Module) -> Report:
+def check_installation(kernel_results: list[tuple], kernel_threads: Callable[[], int], graph_data, model) -> Report:
     """Check kernels, MPI and one exact training step on the ranks that are there.
 
     Collective: yes.
 
     Args:
-        kernel_results: what `kernels.self_check` found on this rank.
+        kernel_results: what `kernels.self_check` found on this rank; kernel_threads: tells how many threads they use.
         graph_data: a small `GraphData` with features, labels and a train split.
         model: takes (graph, feats) and gives logits; the same on every rank.
     """
@@ -46,12 +49,32 @@ def check_installation(kernel_results: list[tuple], graph_data, model: torch.nn.
     report = Report(comm.rank)
     _check_kernels(comm, kernel_results, report)
     names = versions()
-    total = comm.allreduce(comm.rank)
-    report.add("MPI", total == comm.size * (comm.size - 1) // 2, f"{names['mpi']}, {comm.size} ranks")
-    report.add("threads", True, f"{num_threads()} per rank; torch {torch.get_num_threads()}")
-    report.add("versions", True, ", ".join(f"{name} {version}" for name, version in names.items() if name != "mpi"))
+    _check_messages(comm, names["mpi"], report)
+    found = comm.allgather((num_threads(), torch.get_num_threads(), kernel_threads()))
+    wrong = [f"rank {rank} has {counts}" for rank, counts in enumerate(found) if len(set(counts)) > 1]
+    right = f"{found[0][0]} per rank, for torch and for the kernels"
+    report.add("threads", not wrong, "; ".join(wrong) or right)
+    for line in describe_binding(comm):
+        report.add("cores", True, line)
+    everywhere = comm.allgather(names)
+    odd = next((rank for rank, one in enumerate(everywhere) if one != everywhere[0]), None)
+    text = ", ".join(f"{name} {version}" for name, version in names.items() if name != "mpi")
+    report.add("versions", odd is None, text if odd is None else f"rank 0 has {everywhere[0]}, rank {odd} others")
     _check_step(comm, graph_data, model.double(), report)
     return report
+
+
+def _check_messages(comm: MPI.Comm, library: str, report: Report) -> None:
+    """Every rank sends every other one a megabyte that only the two can know, without waiting, as training does."""
+    rows = [np.arange(MESSAGE, dtype=np.int64) * (comm.rank + 1) + rank for rank in range(comm.size)]
+    received = [np.empty(MESSAGE, dtype=np.int64) for _ in range(comm.size)]
+    requests = [comm.Irecv(buffer, rank) for rank, buffer in enumerate(received)]
+    requests += [comm.Isend(row, rank) for rank, row in enumerate(rows)]
+    MPI.Request.Waitall(requests)
+    expected = (np.arange(MESSAGE, dtype=np.int64) * (rank + 1) + comm.rank for rank in range(comm.size))
+    good = all(np.array_equal(one, other) for one, other in zip(received, expected, strict=True))
+    everywhere = comm.allreduce(good, op=MPI.LAND)
+    report.add("MPI", everywhere, f"{library}, {comm.size} ranks, each to each 1 MB")
 
 
 def _check_kernels(comm: MPI.Comm, results: list[tuple], report: Report) -> None:
