@@ -50,7 +50,8 @@ def try_one(target: Target, rng: random.Random) -> str:
     """Mutate, read, restore; returns "read", "refused", or a finding that says what happened."""
     touched: set[Path] = set()
     changed = mutate_folder(target, rng, touched)
-    tracemalloc.reset_peak()
+    if tracemalloc.is_tracing():
+        tracemalloc.reset_peak()
     before = tracemalloc.get_traced_memory()[0]
     size = sum(path.stat().st_size for path in target.files if path.exists())
     try:

@@ -225,7 +225,9 @@ def one_point(work: Path, run: Path, rng: random.Random, startup: float) -> dict
     if died is not None:
         what["detection_seconds"] = round(gone - died, 3)
     elif job.returncode != 0:
-        raise AssertionError(f"it failed by itself: {(work / 'output.txt').read_text()[-2000:]}")
+        raise AssertionError(
+            f"it failed by itself ({job.returncode}, {what}): {(work / 'output.txt').read_text()[-2000:]}"
+        )
     return what
 
 

@@ -2,7 +2,7 @@
 
     python tests/bench/fuzz/readers.py WORK --inputs 100000 [--seed 0] [--seconds 280]
 
-Prints, by kind of folder, how many inputs were tried, read and refused, and every finding (see tests/harness/fuzzing.py
+Memory is measured for every fifth input (that makes them slow). Prints, by kind of folder, how many inputs were tried, read and refused, and every finding (see tests/harness/fuzzing.py
 for what is one). WORK should be in memory (/dev/shm). Counts are kept in WORK/fuzz.json: a call goes on where the last
 one ended, with other inputs.
 """
@@ -41,12 +41,17 @@ def main() -> None:
     if args.only:
         targets = [target for target in targets if target.name == args.only]
     turns = [target for target in targets for _ in range(1 if "part" in target.name else 4)]  # those are slow
-    tracemalloc.start(1)
-    findings, longest = 0, 0.0
+    findings, longest, traced = 0, 0.0, False
     done = sum(count for name, count in counts.items() if ":" in name)
     while done < args.inputs and time.time() - began < args.seconds:
         target = turns[done % len(turns)]
         rng = random.Random(f"{args.seed}-{done}")
+        if done % 1000 == 0 or not traced and done % 1000 < 200:
+            tracemalloc.start(1)
+            traced = True
+        elif traced and done % 1000 == 200:
+            tracemalloc.stop()
+            traced = False
         started = time.perf_counter()
         outcome = try_one(target, rng)
         longest = max(longest, time.perf_counter() - started)
