@@ -2,8 +2,8 @@
 
     python tests/bench/fuzz/readers.py WORK --inputs 100000 [--seed 0] [--seconds 280]
 
-Memory is measured for every fifth input (that makes them slow). Prints, by kind of folder, how many inputs were tried, read and refused, and every finding (see tests/harness/fuzzing.py
-for what is one). WORK should be in memory (/dev/shm). Counts are kept in WORK/fuzz.json: a call goes on where the last
+Prints, by kind of folder, how many inputs were tried, read and refused, and every finding (see tests/harness/fuzzing.py
+for what is one). Memory is measured for every fifth input: that makes reading slow. WORK should be in memory (/dev/shm). Counts are kept in WORK/fuzz.json: a call goes on where the last
 one ended, with other inputs.
 """
 
@@ -46,10 +46,10 @@ def main() -> None:
     while done < args.inputs and time.time() - began < args.seconds:
         target = turns[done % len(turns)]
         rng = random.Random(f"{args.seed}-{done}")
-        if done % 1000 == 0 or not traced and done % 1000 < 200:
+        if not traced and done % 1000 < 200:
             tracemalloc.start(1)
             traced = True
-        elif traced and done % 1000 == 200:
+        elif traced and done % 1000 >= 200:
             tracemalloc.stop()
             traced = False
         started = time.perf_counter()
