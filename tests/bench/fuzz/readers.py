@@ -2,9 +2,9 @@
 
     python tests/bench/fuzz/readers.py WORK --inputs 100000 [--seed 0] [--seconds 280]
 
-Prints, by kind of folder, how many inputs were tried, read and refused, and every finding (see tests/harness/fuzzing.py
-for what is one). Memory is measured for every fifth input: that makes reading slow. WORK should be in memory (/dev/shm). Counts are kept in WORK/fuzz.json: a call goes on where the last
-one ended, with other inputs.
+Prints, by kind of folder, how many inputs were tried, read and refused, and every finding (see
+tests/harness/fuzzing.py for what is one). Memory is measured for every fifth input: that makes reading slow. WORK should
+be in memory (/dev/shm). Counts are kept in WORK/fuzz.json: a call goes on where the last one ended, with other inputs.
 """
 
 import argparse
