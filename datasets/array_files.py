@@ -16,7 +16,7 @@ MOST_PACKED = 1032  # bytes that deflate can make of one
 def damaged(path: Path, error: Exception) -> GraphFormatError:
     """The error for a file that does not read."""
     reason = " ".join(str(error).split()) or type(error).__name__
-    if "pickle" in reason:
+    if "pickle" in reason or "magic string" in reason:
         reason = "it holds Python objects or is no array file"
     return GraphFormatError(f"{path}: damaged or not the expected file ({reason[:160]}); write or download it again")
 
@@ -27,12 +27,21 @@ def check_file(path: Path) -> None:
         raise InputError(f"{path}: no such file")
 
 
+def check_header(path: Path) -> None:
+    """Raise ValueError for a .npy file whose header promises what the file cannot hold, or what no array can be."""
+    with open(path, "rb") as stream:
+        _, needed = _read_header(stream)
+        if stream.tell() + needed > path.stat().st_size:
+            raise ValueError("the array is shorter than its header says")
+
+
 def read_npy(path: Path) -> np.ndarray:
     """An array mapped from a .npy file (read-only), never unpickled."""
     check_file(path)
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
+            check_header(path)
             return np.load(path, mmap_mode="r", allow_pickle=False)
     except Exception as error:  # numpy's header parser raises nearly anything on damaged bytes
         raise damaged(path, error) from error
@@ -79,6 +88,8 @@ def _read_header(stream) -> tuple[tuple, int]:
     shape, fortran, dtype = readers[version](stream)
     if dtype.hasobject:
         raise ValueError("it holds Python objects")
+    if dtype.itemsize == 0:
+        raise ValueError("its entries are 0 bytes wide")  # mapping one ends the process: numpy divides by the width
     if any(size < 0 for size in shape):
         raise ValueError(f"an array cannot have the shape {shape}")
     return (shape, fortran, dtype), int(np.prod(shape, dtype=object)) * dtype.itemsize

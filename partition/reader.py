@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 from scipy import sparse
 
+from distgnn.datasets.array_files import check_header
 from distgnn.errors import InputError, PartitionFormatError
 from distgnn.partition.layout import FORMAT_VERSION, MANIFEST, expected_files, part_folder
 from distgnn.partition.local_graph import BLOCKS, Csr, LocalGraph
@@ -91,6 +92,8 @@ def _check_fields(path: Path, manifest: dict) -> None:
     need(square and len(pairs) == len(parts) and all(_is_count(n) for row in pairs for n in row), "pair_rows")
     for i, part in enumerate(parts):
         need(isinstance(part, dict) and isinstance(part.get("files"), dict), f"parts[{i}]")
+        for name, entry in part["files"].items():
+            need(isinstance(entry, dict) and _is_count(entry.get("bytes")), f"parts[{i}].files.{name}")
         for name in PART_SIZES:
             need(_is_count(part.get(name)), f"parts[{i}].{name}")
         need(isinstance(part.get("symmetric"), bool), f"parts[{i}].symmetric")
@@ -143,6 +146,7 @@ def _map_array(path: Path, entry: dict, check: bool) -> np.ndarray:
             raise PartitionFormatError(f"{path}: {size} bytes, expected {entry.get('bytes')}: truncated or replaced")
         if check:
             _check_digest(path, entry)
+        check_header(path)
         return np.asarray(np.load(path, mmap_mode="c", allow_pickle=False))
     except PartitionFormatError:
         raise

@@ -9,9 +9,10 @@ from fuzzing import make_targets, try_one, written_elsewhere
 from hypothesis import HealthCheck, given, seed, settings
 from hypothesis import strategies as st
 
+from distgnn.datasets.array_files import read_npy
 from distgnn.datasets.generator_spec import parse_spec
 from distgnn.datasets.rmat import RmatOptions
-from distgnn.errors import DistGNNError
+from distgnn.errors import DistGNNError, GraphFormatError
 from distgnn.train.memory import parse_bytes
 
 
@@ -41,6 +42,22 @@ def test_readers_survive(targets, root, kind):
     assert not [outcome for outcome in outcomes if outcome.startswith("finding")]
     assert "refused" in outcomes
     assert not written_elsewhere(targets, root)
+
+
+@pytest.mark.parametrize(
+    ("descr", "shape", "says"),
+    [
+        ("|S0", (5, 2), "0 bytes wide"),  # numpy divides by the width when it maps the file: the process would end
+        ("<f8", (10**12, 10**6), "shorter than its header says"),
+        ("<i8", (-4, 2), "cannot have the shape"),
+        ("|O", (1, 2), "Python objects"),
+    ],
+)
+def test_headers_that_promise_the_impossible(tmp_path, descr, shape, says):
+    text = f"{{'descr': '{descr}', 'fortran_order': False, 'shape': {shape}, }}".encode().ljust(117) + b"\n"
+    (tmp_path / "edges.npy").write_bytes(b"\x93NUMPY\x01\x00" + bytes([len(text), 0]) + text + bytes(80))
+    with pytest.raises(GraphFormatError, match=says):
+        read_npy(tmp_path / "edges.npy")
 
 
 @seed(1)

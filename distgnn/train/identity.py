@@ -35,7 +35,7 @@ def check_identity(path: Path, state: dict, settings: dict, graph: dict) -> None
         there, here = saved.get(name), settings.get(name)
         if there != here:
             raise InputError(
-                f"{path} is of other settings: {name.split('.', 1)[1]} is {_said(there)} there, {_said(here)} here"
+                f"{path} is of other settings: {name.rpartition('.')[2]} is {_said(there)} there, {_said(here)} here"
             )
 
 

@@ -236,6 +236,8 @@ def change_zip(content: bytes, rng: random.Random) -> bytes:
             members = {name: archive.read(name) for name in archive.namelist()}
     except Exception:
         return flip_bytes(content, rng)
+    if not members:
+        return flip_bytes(content, rng)
     name = rng.choice(list(members))
     kind = rng.randrange(4)
     if kind == 0:
@@ -289,7 +291,7 @@ def repair_partition(folder: Path, touched: set[Path]) -> None:
             content = path.read_bytes()
             entry["bytes"], entry["sha256"] = len(content), hashlib.sha256(content).hexdigest()
             try:
-                entry["shape"] = list(np.load(path, mmap_mode="r", allow_pickle=False).shape)
+                entry["shape"] = list(np.load(io.BytesIO(content), allow_pickle=False).shape)
             except Exception:
                 pass
     touched.add(file)

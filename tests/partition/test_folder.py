@@ -255,7 +255,7 @@ def change_sizes(manifest):
     [
         (change_sizes, "shape"),
         (lambda m: m["parts"][0].update(files={}), "no entry"),
-        (lambda m: m["parts"][0]["files"].update(labels="../../labels"), "no entry"),
+        (lambda m: m["parts"][0]["files"].update(labels="../../labels"), r"files\.labels is missing or wrong"),
         (lambda m: m["parts"][0]["files"]["labels"].update(shape=[1]), "shape"),
         (lambda m: m["graph"].update(num_classes=1), "labels must lie in"),
     ],

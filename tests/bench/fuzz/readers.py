@@ -3,12 +3,14 @@
     python tests/bench/fuzz/readers.py WORK --inputs 100000 [--seed 0] [--seconds 280]
 
 Prints, by kind of folder, how many inputs were tried, read and refused, and every finding (see
-tests/harness/fuzzing.py for what is one). Memory is measured for every fifth input: that makes reading slow. WORK should
-be in memory (/dev/shm). Counts are kept in WORK/fuzz.json: a call goes on where the last one ended, with other inputs.
+tests/harness/fuzzing.py for what is one). Memory is measured for every fifth input: that makes reading slow. WORK
+should be in memory (/dev/shm). Counts are kept in WORK/fuzz.json: a call goes on where the last one ended, with other
+inputs.
 """
 
 import argparse
 import collections
+import faulthandler
 import json
 import random
 import shutil
@@ -30,6 +32,7 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=1e9)
     parser.add_argument("--only", help="one kind of folder")
     args = parser.parse_args()
+    faulthandler.enable()
     began = time.time()
     args.work.mkdir(parents=True, exist_ok=True)
     kept = args.work / "fuzz.json"
