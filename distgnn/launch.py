@@ -15,6 +15,7 @@ import sys
 from pathlib import Path
 
 from distgnn.errors import InputError, RunError
+from distgnn.hosts import host_options
 from distgnn.processes import die_with_parent, stop_tree
 
 # One variable per way of starting a rank. SLURM_PROCID is not among them: sbatch sets it for plain scripts too.
@@ -164,13 +165,48 @@ def run_under_mpi(argv: list[str], num_ranks: int, threads: int | None = None, *
         raise InputError(f"ranks and threads must be at least 1, got {num_ranks} ranks and {threads} threads")
     mpiexec = find_mpiexec()
     flavor = mpi_flavor(mpiexec)
-    threads = threads or threads_per_rank(num_ranks)
-    command = [*mpiexec_command(mpiexec, flavor, num_ranks), sys.executable, "-m", "distgnn.cli", *argv]
+    command = mpiexec_command(mpiexec, flavor, num_ranks)
+    return _run([*command, *_program(argv)], _environment(num_ranks, threads, flavor), graceful)
+
+
+def run_on_hosts(argv: list[str], hosts: list[tuple[str, int]], threads: int | None, *, graceful: bool = False) -> int:
+    """Run `distgnn ARGV` on the ranks of several machines and return the exit code.
+
+    Args:
+        argv, threads, graceful: as of `run_under_mpi`; threads default to this machine's cores, shared by the ranks of
+            the host that has most.
+        hosts: (name, ranks) of each machine; the same Python and paths must be there.
+    """
+    if threads is not None and threads < 1:
+        raise InputError(f"threads is {threads}: expected at least 1")
+    mpiexec = find_mpiexec()
+    flavor = mpi_flavor(mpiexec)
+    num_ranks = sum(ranks for _, ranks in hosts)
+    threads = threads or threads_per_rank(max(ranks for _, ranks in hosts))
+    ours = rank_environment(num_ranks, threads, flavor)
+    if threads * max(ranks for _, ranks in hosts) <= available_cores():
+        ours = {name: value for name, value in ours.items() if name not in WAIT_ASLEEP[flavor]}
+    ours |= {name: os.environ[name] for name in ("PYTHONPATH", "DISTGNN_DATA") if name in os.environ}
+    options = host_options(hosts, flavor, ours)
+    command = [*mpiexec_command(mpiexec, flavor, num_ranks), *options, *_program(argv)]
+    try:
+        return _run(command, os.environ | ours | _terminal_variables(), graceful)
+    finally:
+        if flavor != "openmpi":
+            Path(options[1]).unlink(missing_ok=True)
+
+
+def _program(argv: list[str]) -> list[str]:
+    return [sys.executable, "-m", "distgnn.cli", *argv]
+
+
+def _environment(num_ranks: int, threads: int | None, flavor: str) -> dict[str, str]:
+    """What ranks of this machine find in their environment."""
     environment = {name: value for name, value in os.environ.items() if name != "DISTGNN_TERMINAL"}
-    environment |= rank_environment(num_ranks, threads, flavor) | _terminal_variables()
+    environment |= rank_environment(num_ranks, threads or threads_per_rank(num_ranks), flavor) | _terminal_variables()
     if sys.path[0] not in ("", os.getcwd()):
         environment["PYTHONSAFEPATH"] = "1"  # `python -m` would import a folder `datasets` of the working directory
-    return _run(command, environment, graceful)
+    return environment
 
 
 def _terminal_variables() -> dict[str, str]:

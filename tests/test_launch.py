@@ -12,6 +12,7 @@ import pytest
 
 from distgnn import launch
 from distgnn.errors import InputError, RunError
+from distgnn.hosts import read_hosts
 from distgnn.processes import descendants
 
 
@@ -269,3 +270,38 @@ def running(pid: int) -> bool:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
     except OSError:
         return False
+
+
+# several machines
+
+
+def test_a_file_of_hosts(tmp_path):
+    file = tmp_path / "hosts.txt"
+    file.write_text("# two machines\nnode-1\nnode2.local:3  # big\nnode3 slots=2\n")
+    assert read_hosts(str(file)) == [("node-1", 1), ("node2.local", 3), ("node3", 2)]
+    for text, says in (("node1; rm -rf /", "line 1: expected NAME"), ("a:0", "line 1"), ("# none", "names no host")):
+        file.write_text(text)
+        with pytest.raises(InputError, match=says):
+            read_hosts(str(file))
+    with pytest.raises(InputError, match="no hosts can be read"):
+        read_hosts(str(tmp_path / "missing"))
+
+
+@pytest.mark.parametrize(("text", "flavor"), [("HYDRA build", "mpich"), ("mpiexec (Open MPI) 5.0.11", "openmpi")])
+def test_hosts_become_options_of_mpiexec(fake_mpiexec, monkeypatch, text, flavor):
+    program, seen = fake_mpiexec(text), []
+
+    def run(command, environment, graceful):
+        listed = Path(command[command.index("-f") + 1]).read_text() if "-f" in command else ""
+        seen.append((command, environment, listed))
+        return 0
+
+    monkeypatch.setattr(launch, "_run", run)
+    assert launch.run_on_hosts(["train", "parts"], [("a", 1), ("b", 2)], 4, graceful=True) == 0
+    command, environment, listed = seen[0]
+    assert command[0] == program and command[command.index("-n") + 1] == "3" and command[-2:] == ["train", "parts"]
+    assert environment["OMP_NUM_THREADS"] == "4" and environment["DISTGNN_RANKS"] == "3"
+    if flavor == "openmpi":
+        assert command[command.index("--host") + 1] == "a:1,b:2" and "OMP_NUM_THREADS" in command
+    else:
+        assert listed == "a:1\nb:2\n" and not Path(command[command.index("-f") + 1]).exists()

@@ -19,6 +19,7 @@ from distgnn.cli import (
     correct_smooth,
     download,
     info,
+    launch,
     partition,
     predict,
     repartition,
@@ -46,6 +47,7 @@ for command in (
     bench_kernels,
     calibrate,
     check,
+    launch,
     download,
 ):
     command.register(app)
