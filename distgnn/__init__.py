@@ -25,6 +25,7 @@ _PLACES = {
     "Trainer": "distgnn.train",
     "TrainResult": "distgnn.train",
     "TrainConfig": "distgnn.config",
+    "training_subgraph": "distgnn.induced",
     "ModelConfig": "distgnn.config",
     "to_dgl": "distgnn.dgl_model",
     "GraphData": "distgnn.datasets",

@@ -174,6 +174,7 @@ class TrainConfig:
         resume: go on from the run folder's newest checkpoint (from the start where there is none).
         timeout: seconds that one phase of an epoch may last before the job is ended (0: no limit).
         verify_every: epochs between comparisons of a training step with the exact one (0: never).
+        inductive: train on the subgraph of training vertices; evaluation is on the whole graph all the same.
     """
 
     epochs: int = 200
@@ -191,6 +192,7 @@ class TrainConfig:
     resume: bool = False
     timeout: float = 600.0
     verify_every: int = 0
+    inductive: bool = False
 
     def check(self) -> None:
         """Raise InputError for the first setting that makes no sense."""

@@ -12,6 +12,29 @@ from distgnn.frame import Frame
 
 NODE_TYPE, EDGE_TYPE = "_N", "_E"
 
+ON_SOME = "use update_all or apply_edges over all arcs, and mask the result"
+OF_TYPES = "a DistGraph has one vertex and one edge type: use RelGraphConv with edata['etype'] (distgnn.nn.RGCN)"
+OF_STRUCTURE = (
+    "a rank has its own arcs only: use update_all, apply_edges or distgnn.ops, or prepare the graph before it is cut "
+    "(GraphData.from_dgl, distgnn partition)"
+)
+INSTEAD = {  # what a DGLGraph has and a DistGraph cannot have, and what to do
+    **dict.fromkeys(
+        ("send_and_recv", "pull", "push", "prop_nodes", "prop_edges", "filter_nodes", "filter_edges"), ON_SOME
+    ),
+    **dict.fromkeys(("multi_update_all", "cross_type_reduce", "metagraph", "to_canonical_etype"), OF_TYPES),
+    **dict.fromkeys(
+        ("adj", "adjacency_matrix", "adj_external", "adj_tensors", "inc", "incidence_matrix"), OF_STRUCTURE
+    ),
+    **dict.fromkeys(("all_edges", "in_edges", "out_edges", "find_edges", "edge_ids", "edge_subgraph"), OF_STRUCTURE),
+    **dict.fromkeys(("has_edges_between", "predecessors", "successors", "subgraph", "in_subgraph"), OF_STRUCTURE),
+    **dict.fromkeys(("add_edges", "remove_edges", "add_nodes", "remove_nodes", "add_self_loop"), OF_STRUCTURE),
+}
+
+
+class NotDistributed(InputError, AttributeError):
+    """Something of a DGLGraph that a DistGraph does not have; an AttributeError, so that `hasattr` says no."""
+
 
 class DGLFace:
     """The message-passing part of `dgl.DGLGraph`, for a class with `_frames`, `num_nodes` and `num_edges`."""
@@ -38,6 +61,11 @@ class DGLFace:
     def canonical_etypes(self) -> list[tuple[str, str, str]]:
         """(source type, edge type, target type): one."""
         return [(NODE_TYPE, EDGE_TYPE, NODE_TYPE)]
+
+    def __getattr__(self, name: str):
+        if name in INSTEAD:
+            raise NotDistributed(f"graph.{name} cannot run distributed: {INSTEAD[name]}")
+        raise AttributeError(f"{type(self).__name__} has no attribute {name!r}")
 
     # --- data ------------------------------------------------------------------------------------------------
 
@@ -130,3 +158,6 @@ class OneType:
 
     def __getitem__(self, name) -> SimpleNamespace:
         return self._view
+
+    def __call__(self, *arguments, **options):
+        raise InputError(f"the vertices and edges of the whole graph are not on one rank: {OF_STRUCTURE}")

@@ -76,6 +76,8 @@ class DistGraph(DGLFace):
         **schedule,
     ):
         self.local, self.info = local, local.graph
+        settings = {"algorithm": algorithm, "dtype": dtype, "seed": seed, "cache_first": cache_first, "debug": debug}
+        self._settings = settings | schedule
         self.dtype = DTYPES[dtype]
         self.algorithm, self.schedule = Algorithm.parse(algorithm), Schedule(**schedule)
         self.schedule.check(self.algorithm, self.update)
@@ -103,6 +105,10 @@ class DistGraph(DGLFace):
         self.constants = ConstantRows(self.comm, cache_first)
         if isinstance(self.feats, torch.Tensor):
             self.constants.expect(self.feats)
+
+    def with_part(self, local: LocalGraph):
+        """A graph of the same kind and settings over another part. Collective: yes."""
+        return type(self)(local, self.comm, **self._settings)
 
     def _count_rows(self) -> int:
         """Rows that the model sees."""

@@ -31,7 +31,7 @@ FLOORS = (
     Floor(("partition",), ours=(0, 1, 2), foreign=("numpy", "scipy", "numba"), inside=("pymetis",)),
     Floor(("comm",), ours=(0, 1, 3), foreign=("mpi4py", "numpy")),
     Floor(
-        ("graph", "copies", "load", "tuning", "frame", "ops", "dgl_bridge", "dgl_face", "dgl_index"),
+        ("graph", "copies", "induced", "load", "tuning", "frame", "ops", "dgl_bridge", "dgl_face", "dgl_index"),
         ours=(0, 1, 3, 4),
         foreign=("torch", "numpy"),
         inside=("dgl",),

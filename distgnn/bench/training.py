@@ -14,7 +14,7 @@ import torch
 from distgnn.bench.contenders import EXACT, PAPER, Contender
 from distgnn.config import ModelConfig, TrainConfig, num_threads
 from distgnn.load import load
-from distgnn.nn import build_model
+from distgnn.nn import model_for
 from distgnn.train.machine import peak_rss_bytes
 from distgnn.train.trainer import Trainer
 
@@ -33,7 +33,7 @@ class Runner:
         options = {"cache_first": contender.cache_first, "seed": config.seed} | asdict(contender.schedule)
         self.graph = load(parts, contender.algorithm, update=contender.update, **options)
         torch.manual_seed(config.seed)
-        network = build_model(model, self.graph.num_feats, self.graph.num_classes)
+        network = model_for(model, self.graph)
         self.trainer = Trainer(network, self.graph, config)
         self.costs: list[dict] = []
         self.curve: list[dict] = []

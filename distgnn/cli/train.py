@@ -60,6 +60,7 @@ def train(
     lr_schedule: str = typer.Option("constant", help="constant, cosine or plateau."),
     eval_every: int = typer.Option(5, help="Epochs between evaluations."),
     patience: int = typer.Option(0, help="Stop after so many evaluations without improvement (0: never)."),
+    inductive: bool = typer.Option(False, help="Train on the training vertices alone, evaluate on the whole graph."),
     metric: str | None = typer.Option(None, help="accuracy, rocauc or f1 [default: by the labels]."),
     remat: bool = typer.Option(False, help="Store only the input of each hidden layer; compute it again backward."),
     cache_first: bool = typer.Option(True, help="Keep the aggregation of the input features."),
@@ -102,6 +103,7 @@ def train(
         resume=resume,
         timeout=timeout,
         verify_every=verify_every,
+        inductive=inductive,
     )
     if preset is not None:
         check_choice("preset", preset, ("distgnn",))

@@ -1,8 +1,11 @@
 """R-GCN on vertices and arcs of several types."""
 
+from weakref import WeakKeyDictionary
+
 import torch
 from torch import nn
 
+from distgnn import ops
 from distgnn.nn.rel_graph_conv import RelGraphConv
 from distgnn.nn.relation_norm import relation_norm
 from distgnn.nn.stacks import Stack
@@ -31,6 +34,7 @@ class RGCN(Stack):
     ):
         self.num_relations, self.num_bases = num_relations, num_bases
         super().__init__(hidden_feats, hidden_feats, *sizes, **options)
+        self._arcs_of: WeakKeyDictionary = WeakKeyDictionary()  # graph -> its arcs by relation, made once
         self.inputs = TypedInput(in_feats, hidden_feats, max(num_node_types, 1))
 
     def make_conv(self, in_feats: int, out_feats: int, last: bool) -> nn.Module:
@@ -38,7 +42,10 @@ class RGCN(Stack):
         return RelGraphConv(in_feats, out_feats, self.num_relations, **bases)
 
     def convolve(self, graph, conv: nn.Module, feats: torch.Tensor, last: bool) -> torch.Tensor:
-        return conv(graph, feats, graph.edata["etype"], relation_norm(graph))
+        if graph not in self._arcs_of:
+            norm = relation_norm(graph)
+            self._arcs_of[graph] = ops.RelationArcs(graph, graph.edata["etype"], self.num_relations, norm)
+        return conv(graph, feats, self._arcs_of[graph])
 
     def forward(self, graph, feats: torch.Tensor) -> torch.Tensor:
         return super().forward(graph, torch.relu(self.inputs(feats, graph.node_types)))

@@ -11,6 +11,7 @@ from distgnn.ops.heads import spmm_heads
 from distgnn.ops.messages import gsddmm, gspmm
 from distgnn.ops.on_arcs import from_arcs, to_arcs
 from distgnn.ops.recompute import recompute
+from distgnn.ops.relation_arcs import RelationArcs
 from distgnn.ops.softmax import edge_softmax
 from distgnn.ops.sparse_rows import SparseRows
 from distgnn.ops.spmm import spmm
@@ -20,6 +21,7 @@ __all__ = [
     "After",
     "Buffers",
     "Heads",
+    "RelationArcs",
     "SparseRows",
     "Terms",
     "activate",

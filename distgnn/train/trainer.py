@@ -19,6 +19,7 @@ from torch import nn
 from distgnn.comm import check_same, raise_together
 from distgnn.config import TrainConfig
 from distgnn.errors import InputError, RunError, RunStopped, on_all_ranks
+from distgnn.induced import training_subgraph
 from distgnn.train.adam import Adam
 from distgnn.train.checkpoint import load_checkpoint, save_checkpoint
 from distgnn.train.fingerprint import fingerprint
@@ -88,7 +89,7 @@ class Trainer:
         describe: dict | None = None,
         say: Callable[[str], None] | None = None,
     ):
-        self.model, self.graph, self.config = model.to(graph.weight_dtype), graph, config or TrainConfig()
+        self.model, self.whole, self.config = model.to(graph.weight_dtype), graph, config or TrainConfig()
         with raise_together(graph.comm):
             self.config.check()
             check_trainable(graph, self.config)
@@ -96,6 +97,7 @@ class Trainer:
         warn_of_modules_per_rank(model, graph)
         self.metric = self.config.metric or ("rocauc" if graph.multilabel else "accuracy")
         self.on_epoch, self._say = on_epoch, say
+        self.graph = graph = training_subgraph(graph) if self.config.inductive else graph
         graph.seed = self.config.seed
         self.gradients = GradientBuffer(model, graph.comm, graph.transport.counters)
         self.trace = Trace(graph.transport.counters, graph.rank) if self.config.trace else None
@@ -213,13 +215,13 @@ class Trainer:
 
     def evaluate(self) -> dict[str, float | None]:
         """Exact metrics of the model as it is now. Collective: yes."""
-        return evaluate(self.graph, self.predict(), self.metric)
+        return evaluate(self.whole, self.predict(), self.metric)
 
     def predict(self) -> torch.Tensor:
         """Logits of owned rows, [O, C], with the model as it is now, in evaluation mode. Collective: yes."""
         self.model.eval()
         with torch.no_grad():
-            return self.model(self.graph, self.graph.feats)
+            return self.model(self.whole, self.whole.feats)
 
     def train_epoch(self, epoch: int) -> dict:
         """One pass over the whole graph and one optimiser step; returns its record. Collective: yes.

@@ -181,3 +181,25 @@ def test_module_runs_unchanged_on_a_real_graph(comm, data_root, graph_name, name
     inputs = Inputs.random(data.num_nodes, num_arc_ids(edges))
     expected = run_whole(data, model, inputs, call)
     same(run_ranks(dist_graph(data, comm), model, inputs, call), expected, rtol=1e-7, atol=1e-8)  # sums of 2,000 rows
+
+
+@pytest.mark.mpi(2)
+@pytest.mark.parametrize(
+    ("use", "message"),
+    [
+        (lambda graph: graph.pull([0], None, None), "graph.pull cannot run distributed: use update_all or apply_edges"),
+        (lambda graph: graph.multi_update_all({}, "sum"), "multi_update_all .* use RelGraphConv with edata"),
+        (lambda graph: graph.adj(), "graph.adj cannot run distributed: a rank has its own arcs only"),
+        (lambda graph: graph.edges(), "not on one rank: .* prepare the graph before it is cut"),
+        (
+            lambda graph: import_dgl().nn.SAGEConv(7, 4, "lstm").double()(graph, graph.feats),
+            "_lstm_reducer.* distgnn.nn",
+        ),
+    ],
+    ids=["pull", "multi_update_all", "adj", "edges", "lstm"],
+)
+def test_what_no_rank_can_do_alone_names_the_alternative(comm, use, message):
+    graph = dist_graph(random_graph(2), comm)
+    with pytest.raises(ValueError, match=message):
+        use(graph)
+    assert not hasattr(graph, "adj") and not hasattr(graph.local_var(), "pull")

@@ -6,6 +6,7 @@ from against_dgl import Inputs, num_arc_ids, run_ranks, run_whole, same
 from cut_graphs import DIRECTED, UNDIRECTED, dist_graph, gather_rows, random_graph, whole_graph
 
 from distgnn import nn as dnn
+from distgnn import ops
 from distgnn.dgl_import import import_dgl
 
 WIDTH = 7
@@ -53,6 +54,14 @@ def with_wide_edge_feats(layer, graph, inputs):
     return layer(graph, inputs.feats, inputs.edge_feats @ torch.ones(5, WIDTH, dtype=torch.float64))
 
 
+def typed_groups(layer, graph, inputs):
+    """Ours with arcs grouped by relation, DGL's as it is; weights that are no parameters."""
+    norm = inputs.edge_weight.detach()
+    if isinstance(layer, dnn.RelGraphConv):
+        return layer(graph, inputs.feats, ops.RelationArcs(graph, inputs.etypes, 3, norm))
+    return layer(graph, inputs.feats, inputs.etypes, norm[:, None])
+
+
 CASES = {  # name: class, arguments, call
     "sage pool": ("SAGEConv", (WIDTH, 4, "pool"), {}, plain),
     "sage pool weighted": ("SAGEConv", (WIDTH, 4, "pool"), {}, column_weighted),
@@ -74,6 +83,8 @@ CASES = {  # name: class, arguments, call
     "appnp": ("APPNPConv", (3, 0.1), {}, in_float64),
     "appnp weighted": ("APPNPConv", (3, 0.1), {}, weighted),
     "rgcn": ("RelGraphConv", (WIDTH, 4, 3), {}, typed),
+    "rgcn groups": ("RelGraphConv", (WIDTH, 4, 3, "basis", 2), {}, typed_groups),
+    "rgcn groups bdd": ("RelGraphConv", (WIDTH, 14, 3, "bdd", 7), {}, typed_groups),
     "rgcn basis": ("RelGraphConv", (WIDTH, 4, 3, "basis", 2), {"layer_norm": True}, typed),
     "rgcn bdd": ("RelGraphConv", (WIDTH, 14, 3, "bdd"), {"num_bases": 7, "self_loop": False, "bias": False}, typed),
 }
@@ -127,8 +138,6 @@ def test_attention_of_arcs_is_given(comm, kind):
     out, attention = layer(graph, graph.feats, get_attention=True)
     assert out.shape == (graph.num_owned, 2, 4)
     assert attention.shape == (graph.num_edges(), 2, 1)
-    from distgnn import ops
-
     sums = ops.from_arcs(graph, attention)[:, :, 0]
     torch.testing.assert_close(sums, (graph.in_degrees() > 0).double()[:, None].expand_as(sums))
 
