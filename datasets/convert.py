@@ -66,9 +66,24 @@ def from_dgl(graph, directed: bool, fields: dict) -> GraphData:
         if column in graph.ndata:
             values = graph.ndata[column].detach().numpy()
             found[key] = values.astype(bool) if column.endswith("_mask") else values
+    found |= _types_and_edge_data(graph, directed)
     num_nodes = graph.num_nodes()
     rows = slice(None) if directed else halve_symmetric(sources, targets, num_nodes)
     return from_arrays((sources[rows], targets[rows]), num_nodes, directed, {"name": "dgl", **found, **fields})
+
+
+def _types_and_edge_data(graph, directed: bool) -> dict[str, np.ndarray]:
+    """Types of vertices, and of a directed graph what arcs carry; also types that `dgl.to_homogeneous` left."""
+    columns = [("node_types", graph.ndata, ("ntype", "_TYPE"))]
+    if directed:
+        columns += [("edge_types", graph.edata, ("etype", "_TYPE"))]
+        columns += [("edge_feats", graph.edata, ("feat",)), ("edge_weight", graph.edata, ("weight",))]
+    found = {}
+    for key, frame, names in columns:
+        name = next((name for name in names if name in frame), None)
+        if name is not None and (name != "_TYPE" or bool((frame[name] > 0).any())):  # one type only: no types
+            found[key] = frame[name].detach().numpy()
+    return found
 
 
 def from_scipy(adjacency, directed: bool, weighted: bool, fields: dict) -> GraphData:

@@ -198,7 +198,10 @@ class GraphData:
 
     @classmethod
     def from_dgl(cls, graph, directed: bool = True, **fields) -> "GraphData":
-        """A graph from a homogeneous DGLGraph: its arcs in order, and `feat`, `label`, `*_mask` of its ndata.
+        """A graph from a homogeneous DGLGraph: its arcs in order, and `feat`, `label`, `*_mask`, `ntype` of its ndata.
+
+        A directed one also gets `feat`, `weight` and `etype` of its edata. A graph of several types comes through
+        `dgl.to_homogeneous`, whose type columns are understood.
 
         Args:
             directed: False keeps one row per pair of opposite arcs, which must all be there.

@@ -178,8 +178,10 @@ class PlainRGCN(PlainStack):
 
     def forward(self, graph, feats: torch.Tensor) -> torch.Tensor:
         layers = self.inputs.types
-        types = graph.ndata["ntype"] if len(layers) > 1 else torch.zeros(len(feats), dtype=torch.long)
-        rows = torch.stack([layer(feats) for layer in layers])[types, torch.arange(len(feats))]
+        rows = layers[0](feats)
+        for number in range(1, len(layers)):
+            chosen = torch.nonzero(graph.ndata["ntype"] == number).view(-1)
+            rows = rows.index_copy(0, chosen, layers[number](feats[chosen]))
         return super().forward(graph, torch.relu(rows))
 
 

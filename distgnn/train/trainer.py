@@ -211,7 +211,7 @@ class Trainer:
     @cached_property
     def fingerprint(self) -> dict:
         """What identifies the graph, for any cut of it; made once. Collective: the first time."""
-        return fingerprint(self.graph.local, self.graph.comm)
+        return fingerprint(self.whole.local, self.graph.comm)
 
     def evaluate(self) -> dict[str, float | None]:
         """Exact metrics of the model as it is now. Collective: yes."""
@@ -221,7 +221,15 @@ class Trainer:
         """Logits of owned rows, [O, C], with the model as it is now, in evaluation mode. Collective: yes."""
         self.model.eval()
         with torch.no_grad():
-            return self.model(self.whole, self.whole.feats)
+            return self.model(self._on(self.whole), self.whole.feats)
+
+    def _on(self, graph):
+        """The same graph, after telling it to the modules that `distgnn.nn.distribute` gave one."""
+        if self.config.inductive:
+            for module in self.model.modules():
+                if getattr(module, "graph", None) in (self.whole, self.graph):
+                    module.graph = graph
+        return graph
 
     def train_epoch(self, epoch: int) -> dict:
         """One pass over the whole graph and one optimiser step; returns its record. Collective: yes.
@@ -231,7 +239,7 @@ class Trainer:
         Raises:
             RunError: on every rank, when loss or gradient are not finite; weights stay as they were before.
         """
-        graph, watch = self.graph, self.watchdog
+        graph, watch = self._on(self.graph), self.watchdog
         exact = self._exact_step(epoch)
         before, started = graph.transport.counters.copy(), time.perf_counter()
         graph.step = epoch

@@ -3,6 +3,7 @@ import pytest
 import scipy.sparse
 
 from distgnn.datasets import GraphData
+from distgnn.dgl_import import import_dgl
 from distgnn.errors import InputError
 
 
@@ -78,3 +79,21 @@ def test_dgl_refuses_several_types(small_graph):
     graph = import_dgl().heterograph({("a", "x", "b"): ([0], [0])})
     with pytest.raises(InputError, match="to_homogeneous"):
         GraphData.from_dgl(graph)
+
+
+def test_types_and_edge_data_come_from_dgl_and_go_back():
+    dgl = import_dgl()
+    heterogeneous = dgl.heterograph(
+        {("author", "writes", "paper"): ([0, 1], [0, 2]), ("paper", "cites", "paper"): ([0, 1, 1], [1, 0, 2])}
+    )
+    graph = GraphData.from_dgl(dgl.to_homogeneous(heterogeneous))
+    assert (graph.num_nodes, graph.node_types.tolist()) == (5, [0, 0, 1, 1, 1])
+    assert graph.edges.tolist() == [[0, 2], [1, 4], [2, 3], [3, 2], [3, 4]]
+    assert graph.edge_types.tolist() == [0, 0, 1, 1, 1]
+    graph.edge_feats = np.arange(10, dtype=np.float32).reshape(5, 2)
+    graph.edge_weight = np.arange(5, dtype=np.float32)
+    back = GraphData.from_dgl(graph.to_dgl())
+    for name in ("edges", "node_types", "edge_types", "edge_feats", "edge_weight"):
+        np.testing.assert_array_equal(getattr(back, name), getattr(graph, name), err_msg=name)
+    one_type = GraphData.from_dgl(dgl.to_homogeneous(dgl.heterograph({("v", "e", "v"): ([0], [1])})))
+    assert one_type.node_types is None and one_type.edge_types is None

@@ -11,7 +11,7 @@ from distgnn.datasets import GraphData, load_graph
 from distgnn.dgl_import import import_dgl
 from distgnn.dgl_model import GraphSizes, plain_model
 from distgnn.induced import training_subgraph
-from distgnn.nn import model_for
+from distgnn.nn import SAGEConv, distribute, model_for
 from distgnn.train import Trainer
 from distgnn.train.gradients import GradientBuffer
 from distgnn.train.loss import rank_loss
@@ -84,6 +84,32 @@ def test_training_does_not_depend_on_ranks(comm, options):
     np.testing.assert_allclose(many.losses, one.losses, rtol=1e-8)  # 8 Adam steps of float64 sums in another order
     np.testing.assert_allclose(logits, expected, rtol=1e-5, atol=1e-7)
     assert many.summary["test_metric"] == one.summary["test_metric"]
+
+
+class Normed(torch.nn.Module):
+    """A user's model with torch's own modules."""
+
+    def __init__(self, width: int, classes: int):
+        super().__init__()
+        self.norm = torch.nn.BatchNorm1d(width, momentum=None)
+        self.drop = torch.nn.Dropout(0.3)
+        self.conv = SAGEConv(width, classes)
+
+    def forward(self, graph, rows):
+        return self.conv(graph, self.drop(self.norm(rows)))
+
+
+@pytest.mark.mpi(1, 3)
+def test_distributed_modules_work_on_the_subgraph(comm):
+    data, losses = random_graph(44), []
+    for graph in (dist_graph(data, comm), whole_graph(data)):
+        torch.manual_seed(0)
+        model = distribute(Normed(graph.num_feats, graph.num_classes), graph)
+        result = Trainer(model, graph, TrainConfig(epochs=4, eval_every=1, inductive=True)).fit()
+        losses.append(result.losses)
+        mean = data.feats[data.split_masks()["train"]].mean(0)
+        np.testing.assert_allclose(model.norm.running_mean, mean, rtol=1e-5, atol=1e-6)  # features are float32
+    np.testing.assert_allclose(*losses, rtol=1e-8)
 
 
 @pytest.mark.mpi(2)
