@@ -77,7 +77,7 @@ class DistGraph(DGLFace):
     ):
         self.local, self.info = local, local.graph
         settings = {"algorithm": algorithm, "dtype": dtype, "seed": seed, "cache_first": cache_first, "debug": debug}
-        self._settings = settings | schedule
+        self._settings = settings | schedule | {"sparse_feats": sparse_feats}
         self.dtype = DTYPES[dtype]
         self.algorithm, self.schedule = Algorithm.parse(algorithm), Schedule(**schedule)
         self.schedule.check(self.algorithm, self.update)
