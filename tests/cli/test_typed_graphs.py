@@ -35,7 +35,7 @@ def test_a_run_and_its_exported_model_predict_the_same(run, typed_parts, graph_f
     code, _, err = run("train", typed_parts, *words, *common)
     assert code == 0, err
     lines = [json.loads(line) for line in (tmp_path / "run" / "metrics.jsonl").read_text().splitlines()]
-    assert lines[-1]["loss"] < lines[0]["loss"] * 1.5 and lines[-1]["test_metric"] is not None
+    assert len({line["loss"] for line in lines}) == 3 and 0 <= lines[-1]["test_metric"] <= 1
     out = tmp_path / "logits.npy"
     assert run("predict", tmp_path / "run", typed_parts, "--out", out, "--quiet")[0] == 0
     whole = load_graph(str(graph_folder)).to_dgl()
