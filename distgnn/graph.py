@@ -29,6 +29,7 @@ from distgnn.ops.sparse_rows import SparseRows, worth_sparse
 from distgnn.partition import ExchangePlan, LocalGraph
 from distgnn.schedule import Schedule
 
+BLOCK_ROWS = 1 << 14
 DTYPES = {"float32": torch.float32, "float64": torch.float64, "bfloat16": torch.bfloat16}
 
 
@@ -150,6 +151,7 @@ class DistGraph(DGLFace):
         feats = self.local.feats
         if sparse and hasattr(feats, "toarray") and self.update == "owners" and worth_sparse(self.comm, feats):
             return SparseRows(feats, self.dtype)
+        self.local.feats = None  # the model has its copy: a mapped file need not stay in memory
         return self.rows_from_owned(_dense(feats, self.dtype))
 
     def _attach_data(self) -> None:
@@ -380,7 +382,13 @@ class DistGraph(DGLFace):
 
 def _dense(feats, dtype: torch.dtype) -> torch.Tensor | None:
     """Features as one dense tensor in memory (they come memory-mapped, or sparse)."""
-    return _tensor(feats.toarray() if hasattr(feats, "toarray") else feats, dtype)
+    if feats is None:
+        return None
+    rows = torch.empty(feats.shape, dtype=dtype)
+    for first in range(0, len(rows), BLOCK_ROWS):  # so that a second copy is never there
+        block = feats[first : first + BLOCK_ROWS]
+        rows[first : first + BLOCK_ROWS] = _tensor(block.toarray() if hasattr(block, "toarray") else block, dtype)
+    return rows
 
 
 def _tensor(array, dtype: torch.dtype) -> torch.Tensor | None:

@@ -6,6 +6,7 @@ from torch import nn
 from torch.nn import functional as F
 
 from distgnn.comm import sum_over_ranks
+from distgnn.train.cross_entropy import summed_cross_entropy
 
 
 def rank_loss(graph, logits: torch.Tensor, rows: torch.Tensor | None = None) -> torch.Tensor:
@@ -26,12 +27,11 @@ def rank_loss(graph, logits: torch.Tensor, rows: torch.Tensor | None = None) -> 
     """
     count = graph.num_labelled("train") if rows is None else _count(graph, rows)
     rows = graph.train_mask if rows is None else rows
-    chosen, labels = logits[rows], graph.labels[rows]
     if graph.multilabel:
+        chosen, labels = logits[rows], graph.labels[rows]
         total = F.binary_cross_entropy_with_logits(chosen, labels.to(chosen.dtype), reduction="sum")
         return total / (count * graph.num_classes)
-    total = F.cross_entropy(chosen, labels, reduction="sum") if len(chosen) else (logits * 0).sum()
-    return total / count
+    return summed_cross_entropy(graph, logits, graph.labels, rows) / count
 
 
 def rows_of_loss(model: nn.Module, graph) -> torch.Tensor | None:
