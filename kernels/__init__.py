@@ -21,6 +21,7 @@ from .jit import compilation
 from .masks import dropout
 from .memory import keep_freed_memory
 from .order import permute_csr, vertex_order
+from .pair_scores import pair_scores, pair_scores_backward
 from .rows import add_rows, pack_rows
 from .structure import csr_from_edges, transpose_csr
 from .threads import get_num_threads, set_num_threads
@@ -51,6 +52,8 @@ __all__ = [
     "keep_freed_memory",
     "merge_attention",
     "pack_rows",
+    "pair_scores",
+    "pair_scores_backward",
     "permute_csr",
     "reference",
     "reference_fused",

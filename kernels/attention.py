@@ -135,7 +135,7 @@ class _Graph:
 
 
 @inline
-def _leaky(score, slope):
+def leaky(score, slope):
     """The larger of x and slope · x, for slopes from 0 to 1."""
     return maximum(score, scale(score, slope))
 
@@ -152,12 +152,12 @@ def _forward_kernel(tile, heads_tile):
             highest = full(heads_tile, top, -np.inf)
             for e in range(indptr[i], indptr[i + 1]):
                 score = add(load(heads_tile, source_scores, at(indices, e) * heads), target)
-                highest = maximum(highest, _leaky(score, slope))
+                highest = maximum(highest, leaky(score, slope))
             weight_sums, rows = zeros(heads_tile, top), zeros(tile, out)
             for e in range(indptr[i], indptr[i + 1]):
                 prefetch(tile, feats, at(indices, min(e + AHEAD, last)) * width)
                 score = add(load(heads_tile, source_scores, at(indices, e) * heads), target)
-                power = exp(sub(_leaky(score, slope), highest))
+                power = exp(sub(leaky(score, slope), highest))
                 weight_sums = add(weight_sums, power)
                 store(heads_tile, alpha, 0, power)
                 rows = fma_heads(tile, load(tile, feats, at(indices, e) * width), alpha, 0, rows)
@@ -169,7 +169,7 @@ def _forward_kernel(tile, heads_tile):
 
 
 @inline
-def _slopes(tile, like, score, slope):
+def slopes(tile, like, score, slope):
     """Derivative of the leaky ReLU."""
     return choose(greater(score, zeros(tile, like)), full(tile, like, 1), full(tile, like, slope))
 
@@ -191,8 +191,8 @@ def _target_kernel(tile, heads_tile):
             for e in range(indptr[i], indptr[i + 1]):
                 prefetch(tile, feats, at(indices, min(e + AHEAD, last)) * width)
                 score = add(load(heads_tile, source_scores, at(indices, e) * heads), target)
-                power = mul(exp(sub(_leaky(score, slope), highest)), inverse)
-                power = mul(power, _slopes(heads_tile, top, score, slope))
+                power = mul(exp(sub(leaky(score, slope), highest)), inverse)
+                power = mul(power, slopes(heads_tile, top, score, slope))
                 beta_sums = add(beta_sums, power)
                 store(heads_tile, beta, 0, power)
                 rows = fma_heads(tile, load(tile, feats, at(indices, e) * width), beta, 0, rows)
@@ -222,9 +222,9 @@ def _source_kernel(tile, heads_tile):
                 prefetch(tile, grad, at(indices, min(e + AHEAD, last)) * width)
                 i = at(indices, e)
                 score = add(load(heads_tile, target_scores, i * heads), source)
-                power = exp(sub(_leaky(score, slope), load(heads_tile, top, i * heads)))
+                power = exp(sub(leaky(score, slope), load(heads_tile, top, i * heads)))
                 power = mul(power, reciprocal(load(heads_tile, sums, i * heads)))
-                sloped = mul(power, _slopes(heads_tile, top, score, slope))
+                sloped = mul(power, slopes(heads_tile, top, score, slope))
                 dot_sums = add(dot_sums, mul(sloped, load(heads_tile, dots, i * heads)))
                 store(heads_tile, alpha, 0, power)
                 store(heads_tile, beta, 0, sloped)

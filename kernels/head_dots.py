@@ -66,12 +66,12 @@ def head_outer(feats, rows, factors, others):
     blocks = -(-len(feats) // BLOCK_ROWS)
     sums = np.zeros((blocks, *rows.shape), dtype)
     chunks = even_chunks(blocks, BLOCK_ROWS * feats.shape[1] * len(rows))
-    for tile in _tiles_of_whole_heads(heads, feats.shape[1] // heads, np.dtype(dtype)):
+    for tile in tiles_of_whole_heads(heads, feats.shape[1] // heads, np.dtype(dtype)):
         run(_outer_kernel(tile), chunks, feats, rows, factors, others, sums)
     return sums.sum(axis=0)
 
 
-def _tiles_of_whole_heads(heads, width, dtype):
+def tiles_of_whole_heads(heads, width, dtype):
     """Tiles that share no column, half of the registers each: what is added in place must not be added twice."""
     one = head_tiles(1, width, dtype, half=True)  # a head's last two vectors may overlap, but stand in one tile
     together = max(1, registers()[1] // 2 // one[0].vectors) if len(one) == 1 else 1

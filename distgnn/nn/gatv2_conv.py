@@ -38,7 +38,7 @@ class GATv2Conv(AttentionConv):
         inputs = self.feat_drop(feat, graph)
         sources = self.heads(self.fc_src(inputs))
         targets = sources if self.fc_dst is self.fc_src else self.heads(self.fc_dst(inputs))
-        pairs = ops.to_arcs(graph, sources, "source") + ops.to_arcs(graph, targets, "target")
-        attention = self.attention(graph, (self.leaky_relu(pairs) * self.attn).sum(-1))
+        scores = ops.pair_scores(graph, sources, targets, self.attn, self.leaky_relu.negative_slope)
+        attention = self.attention(graph, scores)
         out = self.finish(ops.spmm_heads(graph, sources, attention), inputs)
         return (out, attention[:, :, None]) if get_attention else out

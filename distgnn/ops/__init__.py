@@ -10,6 +10,7 @@ from distgnn.ops.halo import halo_broadcast, halo_reduce
 from distgnn.ops.heads import spmm_heads
 from distgnn.ops.messages import gsddmm, gspmm
 from distgnn.ops.on_arcs import from_arcs, to_arcs
+from distgnn.ops.pair_scores import pair_scores
 from distgnn.ops.recompute import recompute
 from distgnn.ops.relation_arcs import RelationArcs
 from distgnn.ops.softmax import edge_softmax
@@ -38,6 +39,7 @@ __all__ = [
     "gspmm",
     "halo_broadcast",
     "halo_reduce",
+    "pair_scores",
     "recompute",
     "spmm",
     "spmm_heads",
