@@ -24,7 +24,7 @@ from distgnn.ops.convolve import NOTHING
 from distgnn.ops.halo import as_array, onto_owners, with_halos
 from distgnn.ops.on_arcs import check_update
 from distgnn.ops.partials import received_by_rank
-from distgnn.ops.products import product, weight_gradient
+from distgnn.ops.products import product, sum_of_products, weight_gradient
 
 
 @dataclass(frozen=True)
@@ -113,7 +113,10 @@ class _Attend(torch.autograd.Function):
         grad_attn = torch.from_numpy(kernels.head_outer(as_array(grad_rows), as_array(attn), grad_scores, rows))
         kept.sources = rows = None
         grad_weight = weight_gradient(kept.feats, grad_rows)
-        grad_feats = product(graph, grad_rows, weight.T) if ctx.needs_input_grad[0] else None
+        grad_feats = None
+        if ctx.needs_input_grad[0]:
+            over = grad_rows if grad_rows.shape == kept.feats.shape else None
+            grad_feats = sum_of_products(graph, [(grad_rows, weight.T)], over)
         return grad_feats, grad_weight, grad_attn, *more, None, None
 
 

@@ -21,7 +21,7 @@ import torch
 
 from distgnn.ops.activation import After, Before, activated, activated_backward
 from distgnn.ops.aggregate import Site
-from distgnn.ops.products import product, weight_gradient
+from distgnn.ops.products import product, sum_of_products, weight_gradient
 from distgnn.ops.sparse_rows import SparseRows
 from distgnn.ops.spmm import aggregate, spmm
 
@@ -154,6 +154,7 @@ def _through_products(ctx, kept: _Kept, grads: torch.Tensor) -> tuple:
     """Gradients of feats, aggregated (none), neigh, own."""
     graph, terms, (neigh, own) = ctx.graph, ctx.terms, kept.weights
     grad_own = None if own is None else weight_gradient(kept.feats, grads)
+    more = [] if own is None else [(grads, own.T)]
     if kept.constant:
         return None, None, weight_gradient(kept.aggregated, grads), grad_own
     if kept.aggregated is not None:
@@ -163,11 +164,13 @@ def _through_products(ctx, kept: _Kept, grads: torch.Tensor) -> tuple:
         if ctx.needs_input_grad[0]:
             rows = product(graph, grads, neigh.T)
             grad_feats, _ = aggregate(graph, rows, terms.edge_weight, terms.scales, kept.site, backward=True)
+            if more:
+                product(graph, *more[0], add_to=grad_feats)
     else:
         turned, _ = aggregate(graph, grads, terms.edge_weight, terms.scales, kept.site, backward=True)
         grad_neigh = weight_gradient(kept.feats, turned)
-        grad_feats = product(graph, turned, neigh.T) if ctx.needs_input_grad[0] else None
-        del turned
-    if grad_feats is not None and own is not None:
-        grad_feats = product(graph, grads, own.T, add_to=grad_feats)
+        grad_feats = None
+        if ctx.needs_input_grad[0]:
+            ours = (kept.norm is not None or not terms.then.nothing) and grads.shape == kept.feats.shape
+            grad_feats = sum_of_products(graph, [(turned, neigh.T), *more], over=grads if ours else None)
     return grad_feats, None, grad_neigh, grad_own
