@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import os
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
 from distgnn.errors import InputError
+
+AT_FDCWD, RENAME_EXCHANGE = -100, 2
 
 
 @contextlib.contextmanager
@@ -71,17 +74,27 @@ def _make_parents(parent: Path) -> list[Path]:
 
 
 def _move(temporary: Path, target: Path) -> None:
-    """Rename into place; what was there is set aside first and removed last."""
-    old = target.with_name(f".{target.name}.old-{os.getpid()}")
-    if target.exists():
-        target.rename(old)
-    try:
+    """Rename into place. What was there changes places with it in one step where it can, and is removed last."""
+    if not target.exists():
         temporary.rename(target)
-    except OSError:
-        if old.exists():
+        return
+    old = target.with_name(f".{target.name}.old-{os.getpid()}")
+    if _exchange(temporary, target):
+        temporary.rename(old)
+    else:
+        target.rename(old)
+        try:
+            temporary.rename(target)
+        except OSError:
             old.rename(target)
-        raise
+            raise
     shutil.rmtree(old, ignore_errors=True)
+
+
+def _exchange(one: Path, other: Path) -> bool:
+    """Let two folders change names at one instant (Linux, most file systems); False where that cannot be done."""
+    rename = getattr(ctypes.CDLL(None), "renameat2", None)
+    return rename is not None and rename(AT_FDCWD, bytes(one), AT_FDCWD, bytes(other), RENAME_EXCHANGE) == 0
 
 
 def _sync_tree(folder: Path) -> None:

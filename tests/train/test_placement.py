@@ -1,0 +1,90 @@
+"""What ranks agree on before anything is loaded: the program, memory, cores, the partition folder."""
+
+import pytest
+from cut_graphs import random_graph
+
+import distgnn
+from distgnn.errors import InputError, RunError
+from distgnn.load import load
+from distgnn.partition import partition_graph, read_manifest
+from distgnn.train import memory, placement
+from distgnn.train.machine import ranges
+
+MODEL = {"name": "sage", "num_layers": 3, "hidden_feats": 64, "num_heads": 4}
+
+
+@pytest.mark.mpi(2)
+def test_another_version_on_one_rank_is_named_on_all(comm, monkeypatch):
+    monkeypatch.setattr(distgnn, "__version__", ["0.1.0", "0.2.0"][comm.rank])
+    with pytest.raises(RunError, match=r"ranks differ in distgnn: rank 0 has 0\.1\.0, rank 1 has 0\.2\.0") as caught:
+        placement.check_program(comm)
+    assert caught.value.agreed
+
+
+@pytest.mark.mpi(2)
+def test_another_partition_folder_on_one_rank_is_named_on_all(comm, shared_tmp_path):
+    if comm.rank == 0:
+        for seed in (0, 1):
+            partition_graph(random_graph(seed), 2, shared_tmp_path / f"parts-{seed}", method="libra")
+    comm.Barrier()
+    with pytest.raises(RunError, match="ranks differ in partition") as caught:
+        load(str(shared_tmp_path / f"parts-{comm.rank}"), comm=comm)
+    assert caught.value.agreed
+
+
+@pytest.mark.mpi(2)
+def test_too_little_memory_on_one_rank_is_refused_on_all(comm, shared_tmp_path):
+    if comm.rank == 0:
+        partition_graph(random_graph(0), 2, shared_tmp_path / "parts", method="libra")
+    comm.Barrier()
+    manifest = read_manifest(shared_tmp_path / "parts")
+    memory.check_memory(comm, manifest, MODEL, 4, False, None)
+    needed = memory.estimate_bytes(manifest, 1, MODEL)
+    says = r"needs about 0\.33\d* GB, and 0\.1 GB are there per rank .* take more parts .*--hidden-feats"
+    with pytest.raises(RunError, match=says) as caught:
+        memory.check_memory(comm, manifest, MODEL, 4, False, [2 * needed, 100_000_000][comm.rank])
+    assert caught.value.agreed
+
+
+def test_the_estimate_grows_with_what_costs_memory(tmp_path):
+    small = partition_graph(random_graph(0), 1, tmp_path / "a", method="libra")
+    large = partition_graph(random_graph(0, num_nodes=600, num_edges=3000), 1, tmp_path / "b", method="libra")
+    base = memory.estimate_bytes(small, 0, MODEL)
+    assert base < memory.estimate_bytes(small, 0, MODEL | {"hidden_feats": 128})
+    assert base < memory.estimate_bytes(small, 0, MODEL | {"num_layers": 5})
+    assert base < memory.estimate_bytes(small, 0, MODEL, item=8)
+    assert base < memory.estimate_bytes(large, 0, MODEL)
+    assert memory.available_bytes() > 0
+
+
+@pytest.mark.parametrize(
+    ("text", "count"), [("8GB", 8 * 10**9), ("512 MiB", 512 * 2**20), ("1.5gb", 15 * 10**8), ("7", 7)]
+)
+def test_sizes(text, count):
+    assert memory.parse_bytes(text) == count
+
+
+@pytest.mark.parametrize("text", ["", "GB", "-1GB", "8 parsecs", "0", "1e400"])
+def test_what_is_no_size(text):
+    with pytest.raises(InputError, match="expected a size such as 8GB"):
+        memory.parse_bytes(text)
+
+
+@pytest.mark.mpi(2)
+def test_ranks_that_share_cores_are_warned_of(comm, monkeypatch):
+    monkeypatch.setattr(placement.platform, "node", lambda: "host")
+    monkeypatch.setattr(placement.os, "sched_getaffinity", lambda _: {0, 1, 2, 3})
+    monkeypatch.setattr(placement, "num_threads", lambda: 2)
+    assert placement.describe_binding(comm) == ["2 ranks × 2 threads, free to run on cores 0-3 on host (ranks 0-1)"]
+    monkeypatch.setattr(placement, "num_threads", lambda: 4)
+    lines = placement.describe_binding(comm)
+    assert lines[1] == "warning: on host 8 threads of 2 ranks share 4 cores: start fewer"
+    bound = [{0, 1}, {2, 3}][comm.rank]
+    monkeypatch.setattr(placement.os, "sched_getaffinity", lambda _: bound)
+    monkeypatch.setattr(placement, "num_threads", lambda: 2)
+    assert placement.describe_binding(comm) == ["2 ranks × 2 threads, bound to cores 0-1 | 2-3 on host (ranks 0-1)"]
+
+
+def test_ranges():
+    assert ranges([0, 1, 2, 8, 10, 11]) == "0-2,8,10-11"
+    assert ranges([]) == ""
