@@ -141,8 +141,10 @@ class DelayedExchange:
                     kernels.add_rows(out, self.plan.reduce_rows[piece], partials[piece])
 
     def progress(self) -> None:
-        """Let MPI move what is in flight."""
+        """Let MPI move what is in flight, of this and of earlier epochs."""
         self.exact.progress()
+        if not self.synchronous:
+            self.transport.progress()
 
     def drain(self) -> None:
         """Wait until nothing is in flight; what arrives stays in its buffer and is not taken."""

@@ -90,6 +90,11 @@ class Transport:
         flat = flat if filled is None else flat[:filled]
         return [flat[first : first + self.largest_message] for first in places]
 
+    def progress(self) -> None:
+        """Let MPI move whatever is in flight: without a call into the library, most networks stand still."""
+        if self.num_ranks > 1:
+            self.comm.Iprobe()
+
     def wait(self, requests: list[MPI.Request], tag: int | None = None) -> None:
         """Wait until all requests are complete; the time counts as waiting, for the exchange with this tag."""
         if not requests:

@@ -71,6 +71,7 @@ def one_run(options: argparse.Namespace, name: str, seed: int) -> dict:
         "final_loss": summary["final_loss"],
         "sent_bytes_per_epoch": statistics.fmean(record["sent_bytes"] for record in result.records[1:]),
         "epoch_seconds": summary["epoch_seconds_median"],
+        "peak_rss_bytes": max(summary["peak_rss_bytes"]),
         "ranks": summary["ranks"],
         "options": {key: str(value) for key, value in vars(options).items() if key not in ("out", "table")},
     }
