@@ -38,6 +38,7 @@ class GradientBuffer:
         buffers = [_FlatBuffer(same) for same in _by_dtype(self.parameters)]
         self._buckets = [bucket for buffer in buffers for bucket in buffer.buckets]
         self._bucket_of = {id(p): bucket for bucket in self._buckets for p in bucket.parameters}
+        self.overlap = overlap and comm.size > 1
         self._requests: list = []
         self._armed, self._started = False, 0
         for tensor in [*model.parameters(), *model.buffers()]:
@@ -45,15 +46,14 @@ class GradientBuffer:
             comm.Bcast(values, root=0)
             with torch.no_grad():
                 tensor.copy_(torch.from_numpy(values))
-        if overlap and comm.size > 1:
-            for parameter in self.parameters:
-                parameter.register_post_accumulate_grad_hook(self._gradient_is_there)
+        for parameter in self.parameters if self.overlap else ():
+            parameter.register_post_accumulate_grad_hook(self._gradient_is_there)
 
     def zero(self) -> None:
         """Before the backward pass: gradients to zero, in place."""
         for bucket in self._buckets:
             bucket.reset()
-        self._armed = True
+        self._armed = self.overlap
 
     def sum(self) -> None:
         """After the backward pass: each gradient becomes its sum over ranks, the same bits on each."""
