@@ -60,7 +60,7 @@ def make_case(name, order="cluster", data_root=None):
 
 
 def interleaved(functions, repeats, slow_seconds=1.0):
-    """Median seconds of each named function, run in turn; the first turn (compilation, page faults) is left out.
+    """Seconds of each call of the named functions, run in turn; the first turn (compilation, page faults) is left out.
 
     Args: functions that need more than slow_seconds in the first turn run in two more turns only.
     """
@@ -73,4 +73,4 @@ def interleaved(functions, repeats, slow_seconds=1.0):
             result = function()
             seconds[name].append(time.perf_counter() - start)
             del result
-    return {name: float(np.median(values[1:])) for name, values in seconds.items()}
+    return {name: values[1:] for name, values in seconds.items()}

@@ -1,6 +1,7 @@
 """The operations of `distgnn bench-kernels`: for each, functions that are timed in turn.
 
-A measure takes (case, width, repeats) and returns seconds by column, or None where it does not apply. Columns:
+A measure takes (case, width, repeats) and returns the seconds of each call by column, or None where it does not apply.
+Columns:
 
     dgl, torch, torch_sparse, torch_geometric    the peers, on the stored order unless they say otherwise
     f32, bf16                                    ours: float32 rows, bfloat16 rows summed in float32
