@@ -132,7 +132,7 @@ def _finish(times, case, operation, width, copy):
 def summarise(rows):
     """Geometric mean and range of each ratio over all rows that have it.
 
-    Returns: list of (name, rows, geometric mean of medians, of fastest calls, smallest, where, largest, target or None).
+    Returns: list of (name, rows, geometric mean of medians, of fastest calls, smallest, where, largest, target).
     """
     found = []
     for name, (operation, theirs, ours, target) in RATIOS.items():
