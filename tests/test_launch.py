@@ -305,3 +305,13 @@ def test_hosts_become_options_of_mpiexec(fake_mpiexec, monkeypatch, text, flavor
         assert command[command.index("--host") + 1] == "a:1,b:2" and "OMP_NUM_THREADS" in command
     else:
         assert listed == "a:1\nb:2\n" and not Path(command[command.index("-f") + 1]).exists()
+
+
+def test_torch_finds_quiet_threads_and_large_pages_unless_the_user_has_chosen(monkeypatch):
+    for name in ("GOMP_SPINCOUNT", "OMP_WAIT_POLICY", "THP_MEM_ALLOC_ENABLE"):
+        monkeypatch.delenv(name, raising=False)
+    assert launch.torch_environment() == {"GOMP_SPINCOUNT": "1000", "THP_MEM_ALLOC_ENABLE": "1"}
+    assert launch.rank_environment(2, 1, "mpich").items() >= launch.torch_environment().items()
+    monkeypatch.setenv("OMP_WAIT_POLICY", "active")
+    monkeypatch.setenv("THP_MEM_ALLOC_ENABLE", "0")
+    assert launch.torch_environment() == {}
