@@ -84,7 +84,8 @@ def main() -> int:
         if hasattr(error, "format_message"):  # the command line itself is wrong: every rank sees the same
             return _fail(_with_advice(error), 2, everywhere=True)
         traceback.print_exc()
-        return _fail(f"internal error on rank {_rank()}: {type(error).__name__}: {error}", 1)
+        phase = f" in {error.phase}" if hasattr(error, "phase") else ""
+        return _fail(f"internal error on rank {_rank()}{phase}: {type(error).__name__}: {error}", 1)
 
 
 def _with_advice(error: Exception) -> str:

@@ -286,6 +286,14 @@ def _epoch_text(record: dict) -> str:
     return text if valid is None else f"{text}  valid {human_share(valid)}"
 
 
+def _verified(summary: dict) -> list[tuple[str, str]]:
+    """How far the last verified step was from the exact one."""
+    if "gradient_error" not in summary:
+        return []
+    errors = f"gradient {summary['gradient_error']:.2e}, logits {summary['logits_error']:.2e}"
+    return [("off the exact step", f"{errors} (relative, last verified epoch)")]
+
+
 def _closing_rows(summary: dict, manifest: dict) -> list[tuple[str, str]]:
     """The closing table."""
 
@@ -303,6 +311,7 @@ def _closing_rows(summary: dict, manifest: dict) -> list[tuple[str, str]]:
         ("waiting", f"{human_share(summary['wait_share'])} of the time"),
         ("exchanged", f"{human_bytes(summary['sent_bytes_per_epoch'])} per epoch, all ranks together"),
         ("replication factor", f"{manifest['replication_factor']:.3f} ({cut})"),
+        *_verified(summary),
         ("peak memory", f"{memory} on the largest of {summary['ranks']} ranks × {summary['threads']} threads"),
         ("run folder", summary["run_dir"]),
     ]

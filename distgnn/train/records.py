@@ -42,6 +42,7 @@ def _waits_over_ranks(waits: list[dict[str, float]]) -> dict[str, list[float]]:
 def summarize(records: list[dict], best: dict, metric: str, comm, seed: int) -> dict:
     """What summary.json says of a run; `best` is the record of the best evaluation. Collective: yes."""
     timed = records[1:] or records
+    verified = next((record for record in reversed(records) if "gradient_error" in record), {})
     return {
         "metric": metric,
         **{name: best.get(name) for name in CHOSEN if not (name.endswith("accuracy") and best.get(name) is None)},
@@ -52,6 +53,7 @@ def summarize(records: list[dict], best: dict, metric: str, comm, seed: int) -> 
         "sent_bytes_per_epoch": int(statistics.median(record["sent_bytes"] for record in timed)),
         "peak_rss_bytes": comm.allgather(peak_rss_bytes()),
         "final_loss": records[-1]["loss"],
+        **{name: verified[name] for name in ("logits_error", "gradient_error") if name in verified},
         "ranks": comm.size,
         "threads": num_threads(),
         "seed": seed,

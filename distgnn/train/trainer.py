@@ -147,6 +147,7 @@ class Trainer:
             with self.watchdog.running(), self.interrupts:
                 result = self._fit()
         except BaseException as error:
+            error.phase = self.watchdog.phase  # said with the traceback
             self.log.failure(error, self.watchdog.phase)
             if self.run_folder:
                 self.run_folder.close()
@@ -255,6 +256,7 @@ class Trainer:
         self.gradients.sum()
         if not self.gradients.finite():
             raise explain(self.model, graph, epoch, math.fsum(graph.comm.allgather(loss.item())))
+        watch.phase = f"epoch {epoch}, optimiser"
         self.optimizer.step()
         ended = time.perf_counter()
         if self.trace:

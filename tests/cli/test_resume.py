@@ -76,6 +76,18 @@ def test_a_signal_gives_a_checkpoint_and_its_exit_code(two_parts, tmp_path):
     assert not (folder / "summary.json").exists()
 
 
+def test_our_own_failure_has_a_traceback_the_rank_and_the_phase(run, parts, tmp_path, monkeypatch):
+    from distgnn.train.adam import Adam
+
+    monkeypatch.setattr(Adam, "step", lambda self: 1 / 0)
+    code, _, err = run("train", parts, *SMALL, "--run-dir", tmp_path / "run")
+    assert code == 1
+    assert "Traceback" in err
+    assert "internal error on rank 0 in epoch 0, optimiser: ZeroDivisionError" in err
+    log = (tmp_path / "run" / "logs" / "rank-0.log").read_text()
+    assert "ended in epoch 0, optimiser: ZeroDivisionError" in log and "Traceback" in log
+
+
 @pytest.mark.slow
 def test_stopped_on_two_ranks_resumed_on_one_from_a_new_cut(run, two_parts, tmp_path):
     from command import distgnn
