@@ -13,7 +13,6 @@ import torch
 SMALL = 1 << 20  # bytes; smaller results are left to malloc
 SLACK = 1.25  # a block may be so many times larger than what it is used for
 ALIGNMENT = 64
-UNUSED = 3  # references to a free block: the pool's list, the loop variable, getrefcount's argument
 
 
 class Buffers:
@@ -21,6 +20,7 @@ class Buffers:
 
     def __init__(self):
         self._blocks: list[np.ndarray] = []
+        self._unused = _references([np.empty(1)], 0)  # of a block that only a list refers to
 
     def empty(self, num_rows: int, width: int, dtype: torch.dtype) -> torch.Tensor:
         """A tensor [num_rows, width] with any content, on a block that was used before if one is free."""
@@ -35,16 +35,22 @@ class Buffers:
 
     def _free_block(self, num_bytes: int) -> np.ndarray | None:
         """The smallest free block that is not much too large."""
-        best = None
-        for block in self._blocks:
-            if num_bytes <= block.nbytes <= num_bytes * SLACK and sys.getrefcount(block) == UNUSED + (block is best):
-                best = block if best is None or block.nbytes < best.nbytes else best
-        return best
+        fitting = [
+            place
+            for place in range(len(self._blocks))
+            if num_bytes <= self._blocks[place].nbytes <= num_bytes * SLACK
+            and _references(self._blocks, place) == self._unused
+        ]
+        return self._blocks[min(fitting, key=lambda place: self._blocks[place].nbytes)] if fitting else None
 
     @property
     def num_bytes(self) -> int:
         """Memory of all blocks, in use or free."""
         return sum(block.nbytes for block in self._blocks)
+
+
+def _references(blocks: list[np.ndarray], place: int) -> int:
+    return sys.getrefcount(blocks[place])
 
 
 def _aligned(num_bytes: int) -> np.ndarray:

@@ -1,4 +1,4 @@
-"""An epoch with the input features kept sparse beside one with dense features, in turn: which is faster, and from where?
+"""An epoch with the input features kept sparse beside one with dense features, in turn: which is faster?
 
     python tests/bench/epoch/sparse_input.py parts/cora parts/coauthor-cs parts/facebook-pages parts/amazon-computers
 
