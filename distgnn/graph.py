@@ -3,6 +3,7 @@
 Legend: O owned rows, V local rows, A local arcs, S / T source and target halos, D width.
 """
 
+import mmap
 from functools import cached_property
 
 import numpy as np
@@ -119,8 +120,9 @@ class DistGraph(DGLFace, Scheduled):
         feats = self.local.feats
         if sparse and hasattr(feats, "toarray") and self.update == "owners" and worth_sparse(self.comm, feats):
             return SparseRows(feats, self.dtype)
-        self.local.feats = None  # the model has its copy: a mapped file need not stay in memory
-        return self.rows_from_owned(_dense(feats, self.dtype))
+        rows = _dense(feats, self.dtype)
+        _leave_on_disk(feats)
+        return self.rows_from_owned(rows)
 
     def _attach_data(self) -> None:
         local = self.local
@@ -310,6 +312,14 @@ def _dense(feats, dtype: torch.dtype) -> torch.Tensor | None:
         block = feats[first : first + BLOCK_ROWS]
         rows[first : first + BLOCK_ROWS] = _tensor(block.toarray() if hasattr(block, "toarray") else block, dtype)
     return rows
+
+
+def _leave_on_disk(array) -> None:
+    """Let go of the pages of a memory-mapped array; they are read again where it is."""
+    while array is not None and not isinstance(array, mmap.mmap):
+        array = getattr(array, "base", None)
+    if array is not None and hasattr(mmap, "MADV_DONTNEED"):
+        array.madvise(mmap.MADV_DONTNEED)
 
 
 def _tensor(array, dtype: torch.dtype) -> torch.Tensor | None:

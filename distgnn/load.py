@@ -46,7 +46,9 @@ def load(
         local = load_part(folder, comm.rank)
         use_tuning(part_folder(folder, comm.rank), local)
     kind = CopyGraph if update == "copies" else DistGraph
-    return kind(local, comm, algorithm=algorithm, **options)
+    graph = kind(local, comm, algorithm=algorithm, **options)
+    kernels.give_back_freed_memory()
+    return graph
 
 
 def check_rank_count(folder: str, num_parts: int, num_ranks: int) -> None:

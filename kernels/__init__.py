@@ -19,7 +19,7 @@ from .codecs import decode_rows, encode_rows, row_bytes
 from .head_dots import head_dots, head_outer
 from .jit import compilation
 from .masks import dropout
-from .memory import keep_freed_memory
+from .memory import give_back_freed_memory, keep_freed_memory
 from .order import permute_csr, vertex_order
 from .pair_scores import pair_scores, pair_scores_backward
 from .rows import add_rows, pack_rows
@@ -47,6 +47,7 @@ __all__ = [
     "encode_rows",
     "finish_attention",
     "get_num_threads",
+    "give_back_freed_memory",
     "head_dots",
     "head_outer",
     "keep_freed_memory",

@@ -22,6 +22,17 @@ import ctypes
 M_TRIM_THRESHOLD, M_TOP_PAD, M_MMAP_MAX = -1, -2, -4  # malloc.h
 
 
+def give_back_freed_memory():
+    """Hand what is free now back to the kernel, once: after work at the start that needed more than what follows.
+
+    Returns: True if some was handed back.
+    """
+    try:
+        return ctypes.CDLL(None).malloc_trim(0) == 1
+    except (OSError, AttributeError, TypeError):
+        return False
+
+
 def keep_freed_memory():
     """Tell glibc's malloc to keep and reuse large blocks, for the rest of this process.
 
