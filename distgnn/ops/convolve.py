@@ -114,7 +114,7 @@ class _Convolve(torch.autograd.Function):
         out, stats = z, None
         if bias is not None or norm is not None or not then.nothing:
             out, stats = activated(graph, z, bias, norm, then, in_place=norm is None)
-        narrower = neigh.shape[0] < neigh.shape[1] or (site is not None and neigh.shape[0] == neigh.shape[1])
+        narrower = neigh.shape[0] < neigh.shape[1] + (not graph.exchanges_exactly)
         ctx.kept = _Kept(
             feats.detach(),
             aggregated if constant or (narrower and not sparse) else None,
