@@ -21,20 +21,18 @@ def take_saved(run_dir: str, given: set[str], config: TrainConfig, settings: dic
 
     Raises: RunError where it is damaged.
     """
-    from distgnn.train.run_folder import read_config
+    from distgnn.train.run_folder import check_types, read_config
 
     if not (Path(run_dir) / "config.toml").is_file():
         return
     saved = read_config(run_dir)
-    for name, value in _section(saved, "train"):
+    check_types(run_dir, "train", saved.get("train", {}), config.as_dict() | {"metric": ""})
+    for section in ("model", "run"):
+        check_types(run_dir, section, saved.get(section, {}), settings[section])
+    for name, value in saved.get("train", {}).items():
         if hasattr(config, name) and name not in given and name not in NEVER_TAKEN:
             setattr(config, name, value)
     for section in ("model", "run"):
-        for name, value in _section(saved, section):
+        for name, value in saved.get(section, {}).items():
             if name in settings[section] and OF_MODEL.get(name, name) not in given:
                 settings[section][name] = value
-
-
-def _section(saved: dict, name: str):
-    section = saved.get(name)
-    return section.items() if isinstance(section, dict) else ()

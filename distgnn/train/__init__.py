@@ -6,7 +6,7 @@ Names are imported when they are first used: reading a run folder needs no torch
 import importlib
 
 _PLACES = {
-    "TrainResult": "distgnn.train.trainer",
+    "TrainResult": "distgnn.train.records",
     "Trainer": "distgnn.train.trainer",
     "correct_and_smooth": "distgnn.train.correct_smooth",
     "load_best": "distgnn.train.weights",

@@ -9,7 +9,7 @@ Source: sums of row hashes as in multiset hashing (Clarke et al., ASIACRYPT'03);
 """
 
 import numpy as np
-from scipy import sparse
+import torch
 
 from distgnn.comm import sum_over_ranks
 from distgnn.partition import LocalGraph
@@ -19,12 +19,13 @@ PARTS = ("arcs", "edge weights", "features", "labels", "splits", "edge features"
 MIX = tuple(np.uint64(factor) for factor in (0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB))
 
 
-def fingerprint(local: LocalGraph, comm) -> dict[str, object]:
-    """Sizes, and one hash for each of `PARTS`, of the graph that all ranks hold together.
+def fingerprint(graph) -> dict[str, object]:
+    """Sizes, and one hash for each of `PARTS`, of the graph whose parts the ranks hold.
 
-    Collective: yes. One pass over this rank's arcs and features.
+    Collective: yes. One pass over this rank's arcs and features; the same for dense and for sparse features.
     """
-    mine = [_arcs(local), _weights(local), _feats(local), _labels(local), _splits(local)]
+    local, comm = graph.local, graph.comm
+    mine = [_arcs(local), _weights(local), _feats(graph), _labels(local), _splits(local)]
     mine += [_column(local.arc_ids, local.edge_feats), _column(local.arc_ids, local.edge_types)]
     mine = np.array([*mine, _column(local.global_ids, local.node_types)], dtype=np.uint64)
     counts = np.array([local.num_owned, local.num_arcs], dtype=np.uint64)
@@ -74,15 +75,17 @@ def _weights(local: LocalGraph) -> int:
     return _total(_mix(_unsigned(local.arc_ids) * MIX[0] + _mix(bits + MIX[2])))
 
 
-def _feats(local: LocalGraph) -> int:
-    feats = local.feats
+def _feats(graph) -> int:
+    feats, ids = graph.feats, graph.owned_ids
     if feats is None:
         return 0
-    if sparse.issparse(feats):
-        rows = np.repeat(np.arange(feats.shape[0]), np.diff(feats.indptr))
-        entries = _unsigned(local.global_ids[rows]) * MIX[0] + _unsigned(feats.indices) * MIX[1]
-        return _total(_mix(entries + _mix(feats.data.astype(np.float32).view(np.uint32).astype(np.uint64))))
-    return _column(local.global_ids, feats)
+    if not isinstance(feats, torch.Tensor):  # sparse rows; zeros add nothing to a row's sum
+        factors = _factors(feats.shape[1])
+        sums = np.concatenate([[0], np.cumsum(_bits(feats.values) * factors[feats.indices], dtype=np.uint64)])
+        sums = sums.astype(np.uint64)
+        return _total(_mix(sums[feats.indptr[1:]] - sums[feats.indptr[:-1]] + _unsigned(ids) * MIX[0]))
+    owned = feats.detach()[: len(ids)]
+    return _column(ids, owned if owned.dtype == torch.float32 else owned.float())
 
 
 def _labels(local: LocalGraph) -> int:
@@ -100,14 +103,19 @@ def _column(ids: np.ndarray, table: np.ndarray | None) -> int:
     """The sum over rows of the hash of (global id, all columns); ids [at least rows]."""
     if table is None:
         return 0
-    table = table.reshape(len(table), -1)
-    factors = _mix(np.arange(1, table.shape[1] + 1, dtype=np.uint64) * MIX[0]) | np.uint64(1)
+    table = np.asarray(table).reshape(len(table), -1)
+    factors = _factors(table.shape[1])
     step, total = max(1, BLOCK_ROWS * 16 // max(table.shape[1], 1)), 0
     for begin in range(0, len(table), step):
         columns = _bits(table[begin : begin + step])
         row_ids = _unsigned(ids[begin : begin + len(columns)])
         total += _total(_mix((columns * factors).sum(axis=1, dtype=np.uint64) + row_ids * MIX[0]))
     return total % 2**64
+
+
+def _factors(width: int) -> np.ndarray:
+    """One odd number per column."""
+    return _mix(np.arange(1, width + 1, dtype=np.uint64) * MIX[0]) | np.uint64(1)
 
 
 def _bits(block: np.ndarray) -> np.ndarray:

@@ -2,11 +2,28 @@
 
 import math
 import statistics
+from dataclasses import dataclass, field
 
 from distgnn.config import num_threads
 from distgnn.train.machine import peak_rss_bytes, versions
 
 CHOSEN = ("test_metric", "valid_metric", "test_accuracy", "valid_accuracy")
+
+
+@dataclass
+class TrainResult:
+    """What a run gave, the same on every rank.
+
+    `records` are the lines of metrics.jsonl, `summary` is summary.json.
+    """
+
+    records: list[dict] = field(default_factory=list)
+    summary: dict = field(default_factory=dict)
+
+    @property
+    def losses(self) -> list[float]:
+        """Training loss of each epoch, over the whole graph."""
+        return [record["loss"] for record in self.records]
 
 
 def over_ranks(comm, epoch: int, mine: dict) -> tuple[dict, int]:

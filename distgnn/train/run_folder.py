@@ -18,12 +18,14 @@ import json
 import os
 import shutil
 import sys
+from dataclasses import asdict
 from pathlib import Path
 
 import tomli_w
 
-from distgnn.config import ModelConfig
+from distgnn.config import DTYPES, ModelConfig
 from distgnn.errors import InputError, RunError
+from distgnn.partition.atomic import sync_folder
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -52,6 +54,8 @@ class RunFolder:
                 with _locked(self.path):
                     shutil.rmtree(self.path)
             (self.path / "checkpoint").mkdir(parents=True, exist_ok=True)
+            sync_folder(self.path)
+            sync_folder(self.path.parent)
             self._lock = _locked(self.path)
             if not resume or not (self.path / "config.toml").exists():
                 replace_file(self.path / "config.toml", tomli_w.dumps(config).encode())
@@ -194,10 +198,30 @@ def model_config(path: str, config: dict) -> ModelConfig:
     """
     if "model" not in config:
         raise RunError(f"{path} was trained from a script: load its weights there (distgnn.train.load_best)")
+    check_types(path, "model", config["model"], asdict(ModelConfig()))
+    if "run" not in config or config["run"].get("dtype") not in DTYPES:
+        raise RunError(f"{path}/config.toml is damaged: [run] dtype is missing or unknown")
     try:
-        return ModelConfig(**config["model"])
-    except TypeError as error:
+        model = ModelConfig(**config["model"])
+        model.check()
+    except (TypeError, ZeroDivisionError) as error:
         raise RunError(f"{path}/config.toml has a [model] section that this version cannot read: {error}") from error
+    return model
+
+
+def check_types(path: str, section: str, values: dict, defaults: dict) -> None:
+    """Raise RunError for a setting of config.toml whose value is not of the kind of its default."""
+    for name, value in values.items():
+        if name in defaults and not _same_kind(value, defaults[name]):
+            raise RunError(f"{path}/config.toml is damaged: [{section}] {name} is {str(value)[:40]!r}")
+
+
+def _same_kind(value, default) -> bool:
+    if isinstance(value, bool) or isinstance(default, bool):
+        return isinstance(value, bool) and isinstance(default, bool)
+    if default is None:
+        return isinstance(value, str | int | float)
+    return isinstance(value, int | float) if isinstance(default, float) else isinstance(value, type(default))
 
 
 def read_config(path: str) -> dict:
@@ -210,6 +234,10 @@ def read_config(path: str) -> dict:
     if not file.is_file():
         raise RunError(f"{path} is not a run folder: it has no config.toml")
     try:
-        return tomllib.loads(file.read_text(encoding="utf-8"))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise RunError(f"{file} is damaged: {error}") from error
+        config = tomllib.loads(file.read_text(encoding="utf-8"))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError, OSError) as error:
+        raise RunError(f"{file} is damaged: {' '.join(str(error).split())}") from error
+    wrong = [name for name in ("train", "model", "data", "run") if not isinstance(config.get(name, {}), dict)]
+    if wrong:
+        raise RunError(f"{file} is damaged: {wrong[0]} is no section")
+    return config

@@ -9,7 +9,6 @@ import math
 import sys
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
@@ -31,7 +30,7 @@ from distgnn.train.machine import where_this_rank_runs
 from distgnn.train.metrics import evaluate
 from distgnn.train.nonfinite import explain
 from distgnn.train.rank_log import RankLog
-from distgnn.train.records import over_ranks, summarize
+from distgnn.train.records import TrainResult, over_ranks, summarize
 from distgnn.train.run_folder import RunFolder
 from distgnn.train.schedule import EarlyStopping, LearningRate, Schedules
 from distgnn.train.trace import Trace
@@ -39,22 +38,6 @@ from distgnn.train.trainable import check_trainable, warn_of_modules_per_rank
 from distgnn.train.verify import ExactStep
 from distgnn.train.watchdog import Watchdog
 from distgnn.train.weights import pack
-
-
-@dataclass
-class TrainResult:
-    """What a run gave, the same on every rank.
-
-    `records` are the lines of metrics.jsonl, `summary` is summary.json.
-    """
-
-    records: list[dict] = field(default_factory=list)
-    summary: dict = field(default_factory=dict)
-
-    @property
-    def losses(self) -> list[float]:
-        """Training loss of each epoch, over the whole graph."""
-        return [record["loss"] for record in self.records]
 
 
 class Trainer:
@@ -212,7 +195,7 @@ class Trainer:
     @cached_property
     def fingerprint(self) -> dict:
         """What identifies the graph, for any cut of it; made once. Collective: the first time."""
-        return fingerprint(self.whole.local, self.graph.comm)
+        return fingerprint(self.whole)
 
     def evaluate(self) -> dict[str, float | None]:
         """Exact metrics of the model as it is now. Collective: yes."""

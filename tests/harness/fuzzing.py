@@ -14,7 +14,7 @@ import struct
 import tracemalloc
 import zipfile
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -427,6 +427,7 @@ def _run_targets(root: Path) -> list[Target]:
     import torch
     from cut_graphs import random_graph, whole_graph
 
+    from distgnn.cli.resume import take_saved
     from distgnn.config import ModelConfig, TrainConfig
     from distgnn.nn import build_model
     from distgnn.train import Trainer, load_best
@@ -440,7 +441,7 @@ def _run_targets(root: Path) -> list[Target]:
     graph = whole_graph(random_graph(1))
     model = build_model(ModelConfig(hidden_feats=2, num_layers=2), graph.num_feats, graph.num_classes)
     run = root / "run"
-    describe = {"model": {"name": "sage", "hidden_feats": 2}, "run": {"dtype": "float64"}}
+    describe = {"model": {"name": "sage", "hidden_feats": 2}, "run": {"dtype": "float64", "algorithm": "cd-0"}}
     trainer = Trainer(model, graph, TrainConfig(epochs=2, run_dir=str(run)), describe=describe)
     trainer.fit()
     checkpoint = files.find_checkpoints(run)[0]
@@ -458,7 +459,12 @@ def _run_targets(root: Path) -> list[Target]:
     def read_run(folder: Path) -> None:
         read_metrics(folder / "metrics.jsonl")
         load_best(str(folder), model)
-        model_config(str(folder), read_config(str(folder)))
+        saved = read_config(str(folder))
+        model_config(str(folder), saved)
+        settings = {"model": asdict(ModelConfig()), "run": {"dtype": "float32", "algorithm": "cd-0", "runs": 1}}
+        asked = TrainConfig()
+        take_saved(str(folder), set(), asked, settings)
+        asked.check()
 
     small = root / "small-run"
     (small / "checkpoint").mkdir(parents=True)

@@ -6,12 +6,14 @@ import signal
 
 import numpy as np
 import pytest
+import scipy.sparse
 import torch
 from cut_graphs import dist_graph, random_cut, random_graph, whole_graph
 
 from distgnn.config import ModelConfig, TrainConfig
 from distgnn.errors import InputError, RunError, RunStopped
 from distgnn.nn import build_model
+from distgnn.ops.sparse_rows import SparseRows
 from distgnn.train import Trainer
 from distgnn.train import checkpoint_files as files
 
@@ -71,7 +73,7 @@ def test_a_resumed_run_is_bit_identical(comm, shared_tmp_path, options):
     with pytest.raises(RunStopped, match=r"stopped by SIGUSR1 after 5 epochs; .*--resume") as caught:
         make(dist_graph(data, comm, **options), shared_tmp_path / "run", on_epoch=stop_after(3)).fit()
     assert caught.value.agreed
-    resumed = make(dist_graph(data, comm, **options), shared_tmp_path / "run", resume=True)
+    resumed = make(dist_graph(data, comm, **options), shared_tmp_path / "run", resume=True, checkpoint_every=2)
     result = resumed.fit()
     assert numbers(result.records) == numbers(expected.records)
     assert state_bits(resumed) == state_bits(whole)
@@ -155,6 +157,23 @@ def test_a_late_run_on_another_cut_begins_with_a_synchronous_epoch(comm, shared_
     errors = [record.get("gradient_error") for record in trainer.fit().records]
     assert errors[4] < 1e-12 < errors[5]
     assert comm.rank > 0 or "its delayed rows are dropped, synchronous epochs fill them again" in said[0]
+
+
+@pytest.mark.mpi(2)
+def test_a_graph_is_recognised_however_it_is_cut_and_stored(comm):
+    from distgnn.train.fingerprint import fingerprint
+
+    data = random_graph(3, weighted=True)
+    data.feats[:, 2:] = 0
+    expected = fingerprint(dist_graph(data, comm))
+    assert fingerprint(dist_graph(data, comm, random_cut(data.edge_list(), 2, 5, split_arcs=True))) == expected
+    assert fingerprint(dist_graph(data, comm, update="copies", dtype="float32")) == expected
+    assert fingerprint(whole_graph(data)) == expected
+    data.feats = scipy.sparse.csr_matrix(data.feats)
+    assert fingerprint(dist_graph(data, comm)) == expected
+    sparse = dist_graph(data, comm, sparse_feats=True)
+    sparse.feats = SparseRows(data.feats[sparse.owned_ids], torch.float32)
+    assert fingerprint(sparse) == expected
 
 
 @pytest.mark.mpi(2)
@@ -268,4 +287,5 @@ def test_an_exact_run_verifies_as_exact_and_a_narrow_one_does_not(comm):
         assert result.losses == plain.losses  # looking changes nothing
         found = [record["gradient_error"] for record in result.records if "gradient_error" in record]
         assert len(found) == 2
-        assert all((0 < error < 0.1) if narrow and comm.size > 1 else error == 0 for error in found)
+        low, high = (0, 0) if not narrow else (1e-6, 0.1) if comm.size > 1 else (0, 1e-6)  # alone: rounding only
+        assert all(low <= error <= high for error in found)
