@@ -81,8 +81,8 @@ def _feats(graph) -> int:
         return 0
     if not isinstance(feats, torch.Tensor):  # sparse rows; zeros add nothing to a row's sum
         factors = _factors(feats.shape[1])
-        sums = np.concatenate([[0], np.cumsum(_bits(feats.values) * factors[feats.indices], dtype=np.uint64)])
-        sums = sums.astype(np.uint64)
+        entries = _bits(feats.values) * factors[feats.indices]
+        sums = np.concatenate([np.zeros(1, np.uint64), np.cumsum(entries, dtype=np.uint64)])
         return _total(_mix(sums[feats.indptr[1:]] - sums[feats.indptr[:-1]] + _unsigned(ids) * MIX[0]))
     owned = feats.detach()[: len(ids)]
     return _column(ids, owned if owned.dtype == torch.float32 else owned.float())
