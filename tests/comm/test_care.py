@@ -107,6 +107,11 @@ def test_a_small_bound_sends_what_moves_at_all(comm):
     careful.drain()
 
 
+def _ends(plan):
+    """Ends of the rows sent, and of the rows received, by broadcast and by reduce."""
+    return (plan.broadcast_indptr, plan.target_indptr), (plan.source_indptr, plan.reduce_indptr)
+
+
 @pytest.mark.mpi(2)
 def test_memory_of_the_options(comm):
     """Error feedback and adaptive sending each keep one row per row sent."""
@@ -119,6 +124,8 @@ def test_memory_of_the_options(comm):
         sizes[name] = late.buffer_bytes()
         late.drain()
     plan = graph.local.plan
+    sent, received = (int(a[-1] + b[-1]) for a, b in _ends(plan))
+    assert sizes[""] == 4 * WIDTH * received + (WIDTH + 4) * (sent + received)  # held, and one int8 row each way
     kept = 4 * WIDTH * int(plan.broadcast_indptr[-1] + plan.target_indptr[-1])
     assert sizes["feedback"] == sizes[""] + kept
     flags = 2 * 2 * 2 * 2 * 64 * comm.size  # legs, ends, bins; at most two lines of 64 bytes a message
