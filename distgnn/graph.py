@@ -3,7 +3,6 @@
 Legend: O owned rows, V local rows, A local arcs, S / T source and target halos, D width.
 """
 
-import mmap
 from functools import cached_property
 
 import numpy as np
@@ -19,11 +18,11 @@ from distgnn.ops.buffers import Buffers
 from distgnn.ops.first import ConstantRows
 from distgnn.ops.local_arcs import LocalArcs
 from distgnn.ops.sparse_rows import SparseRows, worth_sparse
+from distgnn.part_arrays import as_tensor, dense_rows, leave_on_disk
 from distgnn.partition import ExchangePlan, LocalGraph
 from distgnn.schedule import Schedule
 from distgnn.scheduled import Scheduled
 
-BLOCK_ROWS = 1 << 14
 DTYPES = {"float32": torch.float32, "float64": torch.float64, "bfloat16": torch.bfloat16}
 
 
@@ -120,20 +119,19 @@ class DistGraph(DGLFace, Scheduled):
         feats = self.local.feats
         if sparse and hasattr(feats, "toarray") and self.update == "owners" and worth_sparse(self.comm, feats):
             return SparseRows(feats, self.dtype)
-        rows = _dense(feats, self.dtype)
-        _leave_on_disk(feats)
+        rows = dense_rows(feats, self.dtype)
+        leave_on_disk(feats)
         return self.rows_from_owned(rows)
 
     def _attach_data(self) -> None:
         local = self.local
-        self.labels = self._all_rows(
-            _tensor(local.labels, torch.int64 if not self.multilabel else self.weight_dtype), -1
-        )
-        self.train_mask = self._all_rows(_tensor(local.train_mask, torch.bool), False)
-        self.valid_mask = self._all_rows(_tensor(local.valid_mask, torch.bool), False)
-        self.test_mask = self._all_rows(_tensor(local.test_mask, torch.bool), False)
-        self.edge_weight = _tensor(local.edge_weight, self.weight_dtype)
-        self.node_types = _tensor(local.node_types, torch.int64)
+        kind = self.weight_dtype if self.multilabel else torch.int64
+        self.labels = self._all_rows(as_tensor(local.labels, kind), -1)
+        self.train_mask = self._all_rows(as_tensor(local.train_mask, torch.bool), False)
+        self.valid_mask = self._all_rows(as_tensor(local.valid_mask, torch.bool), False)
+        self.test_mask = self._all_rows(as_tensor(local.test_mask, torch.bool), False)
+        self.edge_weight = as_tensor(local.edge_weight, self.weight_dtype)
+        self.node_types = as_tensor(local.node_types, torch.int64)
         named = {
             "feat": None if isinstance(self.feats, SparseRows) else self.feats,
             "label": self.labels,
@@ -147,7 +145,7 @@ class DistGraph(DGLFace, Scheduled):
         if local.edge_feats is not None:  # stays mapped: it may be the largest array of all
             self.edata["feat"] = torch.from_numpy(local.edge_feats).to(self.weight_dtype)
         if local.edge_types is not None:
-            self.edata["etype"] = _tensor(local.edge_types, torch.int64)
+            self.edata["etype"] = as_tensor(local.edge_types, torch.int64)
 
     def _all_rows(self, column: torch.Tensor | None, fill) -> torch.Tensor | None:
         """A column over owned rows as one over the model's rows; `fill` is for rows that are not owned."""
@@ -301,26 +299,3 @@ class DistGraph(DGLFace, Scheduled):
     def num_labelled(self, split: str) -> int:
         """Labelled rows of "train", "valid" or "test" over all ranks."""
         return self.info[split]
-
-
-def _dense(feats, dtype: torch.dtype) -> torch.Tensor | None:
-    """Features as one dense tensor in memory (they come memory-mapped, or sparse)."""
-    if feats is None:
-        return None
-    rows = torch.empty(feats.shape, dtype=dtype)
-    for first in range(0, len(rows), BLOCK_ROWS):  # so that a second copy is never there
-        block = feats[first : first + BLOCK_ROWS]
-        rows[first : first + BLOCK_ROWS] = _tensor(block.toarray() if hasattr(block, "toarray") else block, dtype)
-    return rows
-
-
-def _leave_on_disk(array) -> None:
-    """Let go of the pages of a memory-mapped array; they are read again where it is."""
-    while array is not None and not isinstance(array, mmap.mmap):
-        array = getattr(array, "base", None)
-    if array is not None and hasattr(mmap, "MADV_DONTNEED"):
-        array.madvise(mmap.MADV_DONTNEED)
-
-
-def _tensor(array, dtype: torch.dtype) -> torch.Tensor | None:
-    return None if array is None else torch.from_numpy(np.array(array)).to(dtype)

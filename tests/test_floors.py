@@ -39,6 +39,7 @@ FLOORS = (
             "load",
             "tuning",
             "frame",
+            "part_arrays",
             "ops",
             "dgl_bridge",
             "dgl_face",
