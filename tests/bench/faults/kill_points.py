@@ -1,6 +1,6 @@
 """SIGKILL at random places of a training run on two ranks, again and again: is a checkpoint ever lost or damaged?
 
-    python tests/bench/faults/kill_points.py WORK --points 200 [--seed 0] [--seconds 280]
+    python tests/bench/faults/kill_points.py WORK --points 200 [--seed 0] [--seconds 280] [--alone]
 
 One run is killed and resumed until it has all its epochs; then its losses are compared, bit for bit, with those of a
 run that was never killed, and the next run begins. After every kill the script checks that
@@ -13,6 +13,8 @@ Half of the kills are aimed: a rank dies at the n-th call of a named function of
 optimiser, evaluation, each step of writing a checkpoint: half a file, before and after each fsync, rename and removal,
 and reading it when resuming). The others hit a random process of the job (either rank or mpiexec) at a random time, its
 start included. Results are appended to WORK/kill_points.jsonl as they come; a call goes on where the last one ended.
+`--alone` trains on one rank in a forked child instead: nothing is started and imported again, so a point takes a
+fraction of a second, and all kills are aimed.
 """
 
 import argparse
@@ -24,6 +26,7 @@ import signal
 import subprocess
 import sys
 import time
+import traceback
 from pathlib import Path
 
 EPOCHS, EVERY = 60, 2
@@ -60,9 +63,10 @@ def victim(work: Path, run: Path, aim: dict | None) -> None:
     import torch
 
     import distgnn as dg
+    from distgnn.load import load
     from distgnn.train import checkpoint_files
 
-    graph = dg.load(str(work / "parts"), dtype="float32")
+    graph = load(str(work / "parts"), dtype="float32")
     torch.manual_seed(0)
     model = dg.nn.GraphSAGE(graph.num_feats, 8, graph.num_classes, 2)
     commit = checkpoint_files.commit
@@ -136,6 +140,41 @@ def start(work: Path, run: Path, aim: dict | None) -> subprocess.Popen:
         return subprocess.Popen(command, env=environment, stdout=output, stderr=output, start_new_session=True)
 
 
+class Child:
+    """A victim that is alone: a fork of this process, which has everything imported but has not begun MPI."""
+
+    def __init__(self, work: Path, run: Path, aim: dict | None):
+        self.returncode = None
+        sys.stdout.flush()
+        self.pid = os.fork()
+        if self.pid == 0:
+            code = 1
+            try:
+                from mpi4py import MPI
+
+                MPI.Init()
+                victim(work, run, aim)
+                code = 0
+            except BaseException:
+                traceback.print_exc()
+            finally:
+                os._exit(code)
+
+    def poll(self) -> int | None:
+        if self.returncode is None:
+            pid, status = os.waitpid(self.pid, os.WNOHANG)
+            self.returncode = os.waitstatus_to_exitcode(status) if pid else None
+        return self.returncode
+
+    def wait(self, seconds: float = 120) -> int:
+        deadline = time.monotonic() + seconds
+        while self.poll() is None:
+            if time.monotonic() > deadline:
+                raise subprocess.TimeoutExpired("victim", seconds)
+            time.sleep(0.002)
+        return self.returncode
+
+
 def ours() -> list[int]:
     """Processes of the job that still run."""
     mark, found = f"{MARK}={os.getpid()}".encode(), []
@@ -175,19 +214,19 @@ def check_folder(run: Path, at_least: int) -> int:
     return newest
 
 
-def one_point(work: Path, run: Path, rng: random.Random, startup: float) -> dict:
-    aimed = rng.random() < 0.5
+def one_point(work: Path, run: Path, rng: random.Random, startup: float, alone: bool) -> dict:
+    aimed = alone or rng.random() < 0.5
     aim = None
     if aimed:
         point = rng.randrange(len(POINTS))
         name, *_, most = POINTS[point]
-        rank = 0 if name in ONLY_RANK_0 else rng.randrange(2)
+        rank = 0 if alone or name in ONLY_RANK_0 else rng.randrange(2)
         half = rng.random() if "half" in name else None
         aim = {"point": point, "rank": rank, "calls": rng.randint(1, most), "after": rng.random() < 0.5, "half": half}
     for name in ("died", "committed"):
         (work / name).unlink(missing_ok=True)
     before, began = check_folder(run, 0), time.time()
-    job = start(work, run, aim)
+    job = Child(work, run, aim) if alone else start(work, run, aim)
     what = {"aim": POINTS[aim["point"]][0] if aim else "random time", "rank": aim["rank"] if aim else None}
     died = None
     if aim is None:
@@ -206,7 +245,7 @@ def one_point(work: Path, run: Path, rng: random.Random, startup: float) -> dict
         job.wait(120)
     except subprocess.TimeoutExpired:
         what["hung"] = True
-        for pid in ours():
+        for pid in [job.pid, *ours()]:
             os.kill(pid, signal.SIGKILL)
         job.wait()
     ended = time.time()
@@ -243,12 +282,17 @@ def main() -> None:
     parser.add_argument("--points", type=int, default=200)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--seconds", type=float, default=1e9, help="stop after so long; call again to go on")
+    parser.add_argument("--alone", action="store_true")
     parser.add_argument("--victim", type=Path)
     parser.add_argument("--aim", type=json.loads)
     args = parser.parse_args()
     if args.victim:
         victim(args.work, args.victim, args.aim)
         return
+    begin = Child if args.alone else start
+    num_parts = 1 if args.alone else 2
+    if args.alone:
+        prepare()
     from distgnn.partition import partition_graph
 
     began = time.time()
@@ -256,20 +300,22 @@ def main() -> None:
     log = args.work / "kill_points.jsonl"
     rows = [json.loads(line) for line in log.read_text().splitlines()] if log.exists() else []
     if not (args.work / "parts").exists():
-        partition_graph("communities:nodes=300,communities=4,feats=8,classes=4", 2, args.work / "parts", method="libra")
+        partition_graph(
+            "communities:nodes=300,communities=4,feats=8,classes=4", num_parts, args.work / "parts", method="libra"
+        )
     whole = args.work / "whole"
     if not (whole / "summary.json").exists():
-        assert start(args.work, whole, None).wait(300) == 0
+        assert begin(args.work, whole, None).wait(300) == 0
     expected = losses(whole)
     seconds = time.time()
-    assert start(args.work, whole, None).wait(300) == 0  # nothing to do: how long a start takes
+    assert begin(args.work, whole, None).wait(300) == 0  # nothing to do: how long a start takes
     startup = time.time() - seconds
     chain = max((row["chain"] for row in rows), default=0)
     while sum(row["killed"] for row in rows) < args.points and time.time() - began < args.seconds:
         rng = random.Random(f"{args.seed}-{len(rows)}")
         run = args.work / f"run-{chain}"
         run.mkdir(exist_ok=True)
-        row = one_point(args.work, run, rng, startup) | {"chain": chain}
+        row = one_point(args.work, run, rng, startup, args.alone) | {"chain": chain}
         if (run / "summary.json").exists() and not row["killed"]:
             assert losses(run) == expected, "a resumed run is not bit-identical"
             row["identical"] = True
@@ -278,6 +324,18 @@ def main() -> None:
         with open(log, "a", encoding="utf-8") as stream:
             stream.write(json.dumps(row) + "\n")
     report(rows)
+
+
+def prepare() -> None:
+    """Import everything a victim needs, without beginning MPI; kernels and their threads begin in the child."""
+    os.environ["DISTGNN_NUM_THREADS"] = "1"
+    import mpi4py
+
+    mpi4py.rc.initialize = False
+    mpi4py.rc.finalize = False
+    import distgnn.load
+    import distgnn.nn
+    import distgnn.train.trainer  # noqa: F401
 
 
 def report(rows: list[dict]) -> None:
