@@ -175,6 +175,10 @@ class Aggregator:
         """Local arcs."""
         return self.arcs.num_arcs
 
+    def scales_at(self, _site: Site | None, source_scale, target_scale) -> tuple:
+        """The factors by which arcs counted in a training step: the same in all."""
+        return source_scale, target_scale
+
     def arc_dots(self, rows, sources, grads, target_grads, source_scale, target_scale) -> np.ndarray:
         """target_scale[v] * source_scale[u] * <grads[v], rows[u]> of every local arc, [A]."""
         arcs = self.arcs

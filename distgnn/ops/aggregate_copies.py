@@ -156,6 +156,14 @@ class CopyAggregator:
     def _exchange_at(self, site: Site | None) -> Exchange | DelayedExchange:
         return self.exchange if site is None or self.delayed is None else self.delayed.at(*site)
 
+    def scales_at(self, site: Site | None, source_scale: RowScale | None, target_scale: RowScale | None) -> tuple:
+        """The factors by which arcs counted in a training step: under 0c and the paper's rule those of its own arcs."""
+        if self.silent and site is not None:
+            return _local(source_scale), _local(target_scale)
+        if self.arrivals is not None and site is not None and not self.arrivals.is_synchronous(site.epoch):
+            return source_scale, self._scale_of_what_took_part(target_scale, site)
+        return source_scale, target_scale
+
     def arc_dots(self, rows, _sources, grads, partial_grads, source_scale, target_scale) -> np.ndarray:
         """target_scale[v] * source_scale[u] * <gradient of v's partial sum, rows[u]> of every local arc, [A]."""
         source = rows if source_scale is None else rows * source_scale.owned[:, None]

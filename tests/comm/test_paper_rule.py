@@ -28,6 +28,33 @@ def local_matrix(graph) -> np.ndarray:
     return matrix
 
 
+@pytest.mark.mpi(2)
+@pytest.mark.parametrize("options", [{"algorithm": "0c"}, {"algorithm": "cd-2", "remote_rule": "paper"}])
+def test_gradients_of_edge_weights_divide_by_the_arcs_that_took_part(comm, options):
+    graph = dist_graph(random_graph(3), comm, update="copies", **options)
+    random = np.random.default_rng(graph.rank)
+    for epoch in range(6):
+        graph.step = epoch
+        rows, grads = random.standard_normal((2, graph.num_rows, 4))
+        weight = torch.ones(graph.num_edges(), dtype=torch.float64, requires_grad=True)
+        spmm(graph, torch.from_numpy(rows), weight, target_scale=graph.degree_scale("in", -1)).backward(
+            torch.from_numpy(grads)
+        )
+        if epoch == 0 and options["algorithm"] != "0c":
+            continue  # the warm-up is exact
+        block = graph.forward_arcs.block
+        targets = np.repeat(np.arange(graph.num_rows), np.diff(block.indptr))
+        degrees = np.diff(block.indptr)
+        if options["algorithm"] != "0c":
+            site = type("Site", (), {"epoch": epoch})
+            degrees = np.where(graph.forward_arcs._arrived(site), graph.local.in_degrees, degrees)
+        expected = np.empty(graph.num_edges())
+        dots = (grads[targets] * rows[block.indices]).sum(axis=1) / np.maximum(degrees, 1)[targets]
+        expected[block.positions] = dots
+        np.testing.assert_allclose(weight.grad.numpy(), expected, atol=1e-12)
+    graph.drain()
+
+
 @pytest.mark.mpi(2, 3)
 def test_still_rows(comm):
     """Rows in the bin of the epoch are exact, all others those of 0c; gradients are those of the rank's own arcs."""
