@@ -40,7 +40,7 @@ def test_too_little_memory_on_one_rank_is_refused_on_all(comm, shared_tmp_path):
     manifest = read_manifest(shared_tmp_path / "parts")
     memory.check_memory(comm, manifest, MODEL, 4, False, None)
     needed = memory.estimate_bytes(manifest, 1, MODEL)
-    says = r"needs about 0\.33\d* GB, and 0\.1 GB are there per rank .* take more parts .*--hidden-feats"
+    says = r"needs about 0\.5\d* GB, and 0\.1 GB are there per rank .* take more parts .*--hidden-feats"
     with pytest.raises(RunError, match=says) as caught:
         memory.check_memory(comm, manifest, MODEL, 4, False, [2 * needed, 100_000_000][comm.rank])
     assert caught.value.agreed
