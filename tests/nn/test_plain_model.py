@@ -20,7 +20,8 @@ TYPED = (*EDGE_MODELS, "rgcn")
 VARIANTS = [ModelConfig(name, weighted=name in ("sage", "gcn", "gin", "gat", "gcn2", "appnp")) for name in MODELS]
 VARIANTS += [ModelConfig("sage", norm="graph", jump="max"), ModelConfig("gat", norm="batch", jump="cat", residual=True)]
 VARIANTS += [ModelConfig("gcn", norm="pair", residual=True), ModelConfig("appnp", norm="none", num_layers=1)]
-VARIANTS += [ModelConfig("rgcn", num_bases=2, norm="none"), ModelConfig("gcn2", norm="batch")]
+VARIANTS += [ModelConfig("rgcn", num_bases=2, norm="none", remat=True), ModelConfig("gcn2", norm="batch")]
+VARIANTS += [ModelConfig("edgegat", norm="none", remat=True)]
 
 
 def label(config: ModelConfig) -> str:
