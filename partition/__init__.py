@@ -8,6 +8,7 @@ if __name__ != "distgnn.partition":
     raise ImportError("this folder is the package distgnn.partition: import that name")
 
 from distgnn.partition.book import PartitionBook
+from distgnn.partition.copies_by_degree import copies_by_degree
 from distgnn.partition.describe import describe
 from distgnn.partition.in_memory import local_part
 from distgnn.partition.local_graph import Csr, LocalGraph, build_local
@@ -25,6 +26,7 @@ __all__ = [
     "PartitionBook",
     "VertexCut",
     "build_local",
+    "copies_by_degree",
     "cut_edges",
     "describe",
     "load_part",

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import glob
 import os
 import shutil
+import socket
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -26,8 +28,9 @@ def new_folder(out: str | Path, marker: str, overwrite: bool = False) -> Iterato
     Notes: every file must be synced by its writer; the folders are synced here, then renamed.
     """
     target = Path(out).absolute()
+    remove_stale(target)
     check_target(out, marker, overwrite)
-    temporary = target.with_name(f".{target.name}.partial-{os.getpid()}")
+    temporary = target.with_name(f".{target.name}.partial-{_process_name()}")
     made: list[Path] = []
     try:
         made = _make_parents(target.parent)
@@ -45,6 +48,38 @@ def new_folder(out: str | Path, marker: str, overwrite: bool = False) -> Iterato
         for folder in made:
             with contextlib.suppress(OSError):
                 folder.rmdir()
+
+
+def _process_name() -> str:
+    return f"{socket.gethostname()}-{os.getpid()}"
+
+
+def remove_stale(target: Path) -> None:
+    """Remove what processes of this machine that were killed left beside `target`.
+
+    A folder that was set aside by a process that died before its own was in place is put back.
+    """
+    for kind in ("partial", "old"):
+        prefix = f".{target.name}.{kind}-{socket.gethostname()}-"
+        for path in target.parent.glob(glob.escape(prefix) + "*"):
+            number = path.name.removeprefix(prefix)
+            if not number.isdigit() or _is_alive(int(number)):
+                continue
+            if kind == "old" and not os.path.lexists(target):
+                with contextlib.suppress(OSError):
+                    path.rename(target)
+            else:
+                shutil.rmtree(path, ignore_errors=True)
+
+
+def _is_alive(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except (OSError, OverflowError):
+        return True
+    return True
 
 
 def check_target(out: str | Path, marker: str, overwrite: bool) -> None:
@@ -78,7 +113,7 @@ def _move(temporary: Path, target: Path) -> None:
     if not target.exists():
         temporary.rename(target)
         return
-    old = target.with_name(f".{target.name}.old-{os.getpid()}")
+    old = target.with_name(f".{target.name}.old-{_process_name()}")
     if _exchange(temporary, target):
         temporary.rename(old)
     else:

@@ -77,11 +77,11 @@ class PartitionBook:
     @cached_property
     def _rows_by_part(self) -> tuple[np.ndarray, np.ndarray]:
         """Rows sorted by the part of the forward arc (stable), and where each part begins."""
-        return _group(self.cut.edge_part, self.num_parts)
+        return group(self.cut.edge_part, self.num_parts)
 
     @cached_property
     def _reverse_rows_by_part(self) -> tuple[np.ndarray, np.ndarray]:
-        return self._rows_by_part if self.cut.reverse_part is None else _group(self.reverse_part, self.num_parts)
+        return self._rows_by_part if self.cut.reverse_part is None else group(self.reverse_part, self.num_parts)
 
     def arc_rows(self, part_id: int) -> tuple[np.ndarray, np.ndarray]:
         """Rows of the edge list whose forward arc, and those whose reverse arc, is in a part; each ascending."""
@@ -177,7 +177,8 @@ def balance(loads: np.ndarray, shares: np.ndarray | None = None) -> float:
     return float(loads.max() / loads.mean() if shares is None else (loads / shares).max() / loads.sum())
 
 
-def _group(parts: np.ndarray, num_parts: int) -> tuple[np.ndarray, np.ndarray]:
+def group(parts: np.ndarray, num_parts: int) -> tuple[np.ndarray, np.ndarray]:
+    """Positions of `parts` sorted by part, stable, and where each part begins [P + 1]."""
     starts = np.concatenate([[0], np.cumsum(np.bincount(parts, minlength=num_parts))])
     rows = np.empty(len(parts), dtype=np.int32 if len(parts) < 2**31 else np.int64)
     _deal_out(parts, starts[:-1].copy(), rows)

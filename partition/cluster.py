@@ -1,10 +1,10 @@
-"""Clusters: label propagation with a cap on a cluster's volume, and the fine parts of edges it gives.
+"""Clusters: label propagation with a cap on a cluster's volume, or one pass over the rows.
 
 A vertex takes the label whose bearers among its neighbours weigh most; a neighbour weighs 1 / sqrt(degree), so hubs
 do not rule. A block of vertices is evaluated in parallel against frozen labels, then the moves are made in order under
 the cap: the result does not depend on the number of threads.
 
-Shapes: N vertices, M rows of the edge list, K clusters.
+Shapes: N vertices, M rows of the edge list.
 Source: ours; label propagation: Raghavan et al. 2007.
 """
 
@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from distgnn.kernels import csr_from_edges
 from distgnn.kernels.jit import kernel
 from distgnn.kernels.threads import get_num_threads, run
 
@@ -23,10 +22,37 @@ SMALL = 10_000  # vertices below which threads do not pay
 
 def adjacency(edge_list) -> tuple[np.ndarray, np.ndarray]:
     """Both ends of every row as CSR: indptr int64 [N + 1], neighbours [2 M]; a self-loop counts twice."""
-    ends = np.concatenate([edge_list.src, edge_list.dst])
-    others = np.concatenate([edge_list.dst, edge_list.src])
-    indptr, neighbours, _ = csr_from_edges(others, ends, edge_list.num_nodes)
+    src, dst = edge_list.src, edge_list.dst
+    indptr = np.zeros(edge_list.num_nodes + 1, dtype=np.int64)
+    _count_ends(src, dst, indptr)
+    np.cumsum(indptr, out=indptr)
+    neighbours = np.empty(2 * len(src), dtype=src.dtype)
+    threads = get_num_threads() if edge_list.num_nodes > SMALL else 1
+    bounds = np.searchsorted(indptr, indptr[-1] * np.arange(threads + 1) // threads)
+    bounds[-1] = edge_list.num_nodes
+    run(_fill, range(threads + 1), bounds, src, dst, indptr[:-1].copy(), neighbours)
     return indptr, neighbours
+
+
+@kernel
+def _count_ends(src, dst, indptr):
+    for e in range(src.shape[0]):
+        indptr[src[e] + 1] += 1
+        indptr[dst[e] + 1] += 1
+
+
+@kernel
+def _fill(start, stop, bounds, src, dst, places, neighbours):
+    """Neighbours of the vertices of one piece, from all rows."""
+    low, high = bounds[start], bounds[stop]
+    for e in range(src.shape[0]):
+        u, v = src[e], dst[e]
+        if low <= u < high:
+            neighbours[places[u]] = v
+            places[u] += 1
+        if low <= v < high:
+            neighbours[places[v]] = u
+            places[v] += 1
 
 
 def cluster_vertices(indptr: np.ndarray, neighbours: np.ndarray, cap: float, sweeps: int = SWEEPS) -> np.ndarray:
@@ -83,22 +109,29 @@ def _move(block, blocks, indptr, cap, wanted, labels, volumes):
             labels[v] = wanted[v]
 
 
-def edge_clusters(edge_list, degrees: np.ndarray, labels: np.ndarray) -> tuple[np.ndarray, int]:
-    """Cluster [M] int32 of each row, numbered from 0 without gaps, and their number K.
+def stream_clusters(edge_list, degrees: np.ndarray, cap: float) -> np.ndarray:
+    """Cluster label [N] int32 of each vertex from one pass over the rows, without an adjacency.
 
-    A row belongs to the cluster of its lower-degree end (ties: lower id).
+    A row whose ends are in two clusters lets the end in the smaller one join the other, if there is room.
+
+    Args: degrees: [N]; cap: most row ends of a cluster of more than one vertex.
+    Source: Hollocou et al. 2017, with the cap of 2PS (Mayer et al., ICDE 2022).
     """
-    clusters = np.empty(len(edge_list.src), dtype=np.int32)
-    _lower_end(edge_list.src, edge_list.dst, degrees, labels, clusters)
-    present = np.zeros(len(labels), dtype=bool)
-    present[clusters] = True
-    numbers = (np.cumsum(present) - 1).astype(np.int32)
-    return numbers[clusters], int(np.count_nonzero(present))
+    labels = np.arange(edge_list.num_nodes, dtype=np.int32)
+    volumes = degrees.astype(np.int64)
+    _join_along(edge_list.src, edge_list.dst, degrees, float(cap), labels, volumes)
+    return labels
 
 
 @kernel
-def _lower_end(src, dst, degrees, labels, clusters):
+def _join_along(src, dst, degrees, cap, labels, volumes):
     for e in range(src.shape[0]):
         u, v = src[e], dst[e]
-        lower = u if degrees[u] < degrees[v] or (degrees[u] == degrees[v] and u < v) else v
-        clusters[e] = labels[lower]
+        if labels[u] == labels[v]:
+            continue
+        if volumes[labels[u]] > volumes[labels[v]]:
+            u, v = v, u
+        if volumes[labels[v]] + degrees[u] <= cap:
+            volumes[labels[u]] -= degrees[u]
+            volumes[labels[v]] += degrees[u]
+            labels[u] = labels[v]

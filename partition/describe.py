@@ -9,6 +9,7 @@ import numpy as np
 from distgnn.partition.book import balance
 from distgnn.partition.reader import read_manifest
 from distgnn.partition.shares import part_shares
+from distgnn.partition.two_level import rows_between_groups
 
 SUMMARY = (
     "name", "num_parts", "num_nodes", "num_edges", "num_arcs", "direction", "self_loops", "method", "order", "seed",
@@ -24,6 +25,7 @@ def describe(folder: str | Path) -> dict:
     Returns: a dict that JSON can hold:
         every field of `SUMMARY`; `graph` (features, classes, splits);
         `exchange_rows_per_node`: exchange rows over vertices;
+        `groups`, `rows_between_groups`: if it was cut between groups of ranks first;
         `parts`: one dict for each part with `part_id`, the fields of `PER_PART`, `boundary`, `sent_rows`,
             `received_rows`, `symmetric`, `bytes`;
         `balances`: largest over share of arcs, owned, rows, and over the mean of train and exchanged rows;
@@ -39,6 +41,9 @@ def describe(folder: str | Path) -> dict:
     train = np.array([part["train"] for part in parts])
     summary = {name: manifest[name] for name in SUMMARY}
     summary["exchange_rows_per_node"] = manifest["exchange_rows"] / max(manifest["num_nodes"], 1)
+    groups = manifest.get("groups", 1)
+    if groups > 1:
+        summary |= {"groups": groups, "rows_between_groups": rows_between_groups(pair_rows, groups)}
     return summary | {
         "graph": manifest["graph"],
         "parts": parts,

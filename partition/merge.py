@@ -9,17 +9,34 @@ Source: ours.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from distgnn.kernels.jit import inline, kernel
-from distgnn.partition.copy_table import add_copy, drop_copy, empty_table
+from distgnn.kernels.threads import even_chunks, run
+from distgnn.partition.book import group
+from distgnn.partition.copy_table import add_copy, drop_copy, empty_table, last_slot
 
 LOAD_PRICE = 0.3
 POWER = 8
-FEWEST_SWEEPS, MOST_SWEEPS = 4, 32
-MOST_VISITS = 10**8  # of incidences in all sweeps: on graphs without clusters they are many and bring little
+MOST_SWEEPS = 32
+BLOCK_CLUSTERS = 32  # a block is judged against frozen parts; small ones lose less of what moves would tell
+MOST_BLOCKS = 4096
+MOST_VISITS = 1  # of incidences for each row, in all sweeps: on graphs without clusters they bring little
+FREE_VISITS = 10**7  # a second or two
 FEW_MOVES = 0.003  # of the clusters: another sweep would not pay
 FIRST_GUESS = 1.2  # copies per vertex before any are known
+HUB = 64  # clusters around a vertex beyond which their moves no longer tell each other anything
+
+
+class Loads(NamedTuple):
+    """Rows and copies of each part, and what it is meant to have: float64 [P] each."""
+
+    arcs: np.ndarray
+    rows: np.ndarray
+    goal_arcs: np.ndarray
+    goal_rows: np.ndarray
 
 
 def merge_clusters(
@@ -28,29 +45,59 @@ def merge_clusters(
     """Part [K] int16 of each cluster of rows.
 
     Args: clusters: [M] int32 from `edge_clusters`; degrees: [N]; shares: [P], see `part_shares`.
+    Notes: after the first sweep a cluster is visited only if one that shares a vertex with it has moved since.
     """
     num_parts = len(shares)
     sizes = np.bincount(clusters, minlength=num_clusters).astype(np.float64)
     indptr, members = incidence(edge_list, clusters, num_clusters)
+    around = _transposed(indptr, members, edge_list.num_nodes)
     table = empty_table(degrees, num_parts)
     parts = np.full(num_clusters, -1, dtype=np.int16)
-    arcs, rows = np.zeros(num_parts), np.zeros(num_parts)
-    biggest_first = np.argsort(-sizes, kind="stable")
-    goal_arcs, goal_rows = len(clusters) * shares, FIRST_GUESS * np.count_nonzero(degrees) * shares
-    for sweep in range(1 + max(FEWEST_SWEEPS, min(MOST_SWEEPS, MOST_VISITS // max(len(members), 1)))):
-        loads = (arcs, rows, goal_arcs, goal_rows)
-        moved = _assign(biggest_first, indptr, members, sizes, table, parts, loads)
-        goal_rows = rows.sum() * shares
-        if sweep and moved < FEW_MOVES * num_clusters:
+    guess = FIRST_GUESS * np.count_nonzero(degrees) * shares
+    loads = Loads(np.zeros(num_parts), np.zeros(num_parts), len(clusters) * shares, guess)
+    biggest_first = np.argsort(-sizes, kind="stable").astype(np.int32)
+    _place(biggest_first, indptr, members, sizes, table, parts, loads)
+    stale = np.ones(num_clusters, dtype=np.bool_)
+    wanted = np.empty(num_clusters, dtype=np.int16)
+    visits = max(MOST_VISITS * len(clusters), FREE_VISITS)
+    for _ in range(MOST_SWEEPS):
+        waiting = biggest_first[stale[biggest_first]]
+        stale[:] = False
+        moved = 0
+        blocks = min(len(waiting) // BLOCK_CLUSTERS + 1, MOST_BLOCKS)
+        for block in range(blocks):
+            chosen = waiting[block::blocks]
+            loads.goal_rows[:] = loads.rows.sum() * shares
+            args = (chosen, indptr, members, sizes, table, parts, loads, wanted)
+            run(_judge, even_chunks(len(chosen), 1024), *args)
+            moved += _move(*args, *around, stale)
+        visits -= int((indptr[waiting + 1] - indptr[waiting]).sum())
+        if moved < FEW_MOVES * num_clusters or visits < 0:
             break
     return parts
 
 
+def _transposed(indptr, members, num_nodes: int) -> tuple[np.ndarray, np.ndarray]:
+    """CSR vertex -> clusters."""
+    owners = np.repeat(np.arange(len(indptr) - 1, dtype=np.int32), np.diff(indptr))
+    order, starts = group(members, num_nodes)
+    return starts, owners[order]
+
+
+def edge_clusters(rows, labels: np.ndarray) -> tuple[np.ndarray, int]:
+    """Cluster [M] int32 of each row, the one of its source (its lower-degree end), and their number K.
+
+    Args: rows: from `ordered_rows`; labels: [N], the label of each vertex. Clusters are numbered without gaps.
+    """
+    present = np.zeros(max(len(labels), 1), dtype=bool)
+    present[labels[rows.src]] = True
+    numbers = (np.cumsum(present) - 1).astype(np.int32)
+    return numbers[labels][rows.src], int(np.count_nonzero(present))
+
+
 def incidence(edge_list, clusters: np.ndarray, num_clusters: int) -> tuple[np.ndarray, np.ndarray]:
     """CSR cluster -> vertices with an edge in it, each once: indptr int64 [K + 1], members [I]."""
-    rows = np.argsort(clusters, kind="stable")
-    starts = np.zeros(num_clusters + 1, dtype=np.int64)
-    np.cumsum(np.bincount(clusters, minlength=num_clusters), out=starts[1:])
+    rows, starts = group(clusters, num_clusters)
     members = np.empty(2 * len(clusters), dtype=edge_list.src.dtype)
     indptr = np.zeros(num_clusters + 1, dtype=np.int64)
     _collect(edge_list.src, edge_list.dst, rows, starts, edge_list.num_nodes, indptr, members)
@@ -80,39 +127,102 @@ def _power(x):
     return x4 * x4
 
 
+@inline
+def _cost(p, rows, new_rows, loads, mean_rows):
+    """What `rows` more rows and `new_rows` more copies cost in part p."""
+    cost = new_rows / mean_rows
+    arcs, goal = loads.arcs[p], loads.goal_arcs[p]
+    cost += LOAD_PRICE * (_power((arcs + rows) / goal) - _power(arcs / goal))
+    copies, goal = loads.rows[p], loads.goal_rows[p]
+    return cost + LOAD_PRICE * (_power((copies + new_rows) / goal) - _power(copies / goal))
+
+
+@inline
+def _lift(c, p, sign, held, sizes, shared, loads):
+    """Take cluster c out of part p (sign -1), or put it in."""
+    loads.arcs[p] += sign * sizes[c]
+    loads.rows[p] += sign * (held - shared[p])
+
+
 @kernel
-def _assign(order, indptr, members, sizes, table, parts, loads):
-    """Move each cluster of `order` where it costs least (first: place it); returns how many moved."""
-    arcs, rows, goal_arcs, goal_rows = loads
-    num_parts = arcs.shape[0]
-    mean_rows = goal_rows.sum() / num_parts
+def _place(order, indptr, members, sizes, table, parts, loads):
+    """Put each cluster, in order, where it costs least."""
+    num_parts = loads.arcs.shape[0]
     shared = np.empty(num_parts, dtype=np.int64)
-    moved = 0
+    mean_rows = loads.goal_rows.sum() / num_parts
     for i in range(order.shape[0]):
         c = order[i]
-        begin, end = indptr[c], indptr[c + 1]
-        old = parts[c]
-        _count_shared(table, members, begin, end, old, shared)
-        if old >= 0:
-            arcs[old] -= sizes[c]
-            rows[old] -= end - begin - shared[old]
+        held = indptr[c + 1] - indptr[c]
+        _count_shared(table, members, indptr[c], indptr[c + 1], -1, shared)
         best, lowest = -1, np.inf
         for p in range(num_parts):
-            new_rows = end - begin - shared[p]
-            cost = new_rows / mean_rows
-            cost += LOAD_PRICE * (_power((arcs[p] + sizes[c]) / goal_arcs[p]) - _power(arcs[p] / goal_arcs[p]))
-            cost += LOAD_PRICE * (_power((rows[p] + new_rows) / goal_rows[p]) - _power(rows[p] / goal_rows[p]))
-            if cost < lowest or (p == old and cost <= lowest):
+            cost = _cost(p, sizes[c], held - shared[p], loads, mean_rows)
+            if cost < lowest:
                 best, lowest = p, cost
-        arcs[best] += sizes[c]
-        rows[best] += end - begin - shared[best]
-        if best != old:
-            moved += 1
-            parts[c] = best
-            for j in range(begin, end):
-                if old >= 0:
-                    drop_copy(table, members[j], old)
-                add_copy(table, members[j], best)
+        _lift(c, best, 1, held, sizes, shared, loads)
+        parts[c] = best
+        for j in range(indptr[c], indptr[c + 1]):
+            add_copy(table, members[j], best)
+
+
+@kernel
+def _judge(start, stop, chosen, indptr, members, sizes, table, parts, loads, wanted):
+    """wanted[c] = the part where cluster c would cost least, its own on a tie."""
+    num_parts = loads.arcs.shape[0]
+    shared = np.empty(num_parts, dtype=np.int64)
+    mean_rows = loads.goal_rows.sum() / num_parts
+    for i in range(start, stop):
+        c = chosen[i]
+        held, home = indptr[c + 1] - indptr[c], parts[c]
+        _count_shared(table, members, indptr[c], indptr[c + 1], home, shared)
+        best, lowest = home, _at_home(home, sizes[c], held - shared[home], loads, mean_rows)
+        for p in range(num_parts):
+            if p != home:
+                cost = _cost(p, sizes[c], held - shared[p], loads, mean_rows)
+                if cost < lowest:
+                    best, lowest = p, cost
+        wanted[c] = best
+
+
+@inline
+def _at_home(p, rows, new_rows, loads, mean_rows):
+    """What a cluster costs in the part where it is."""
+    cost = new_rows / mean_rows
+    arcs, goal = loads.arcs[p], loads.goal_arcs[p]
+    cost += LOAD_PRICE * (_power(arcs / goal) - _power((arcs - rows) / goal))
+    copies, goal = loads.rows[p], loads.goal_rows[p]
+    return cost + LOAD_PRICE * (_power(copies / goal) - _power((copies - new_rows) / goal))
+
+
+@kernel
+def _move(chosen, indptr, members, sizes, table, parts, loads, wanted, starts, around, stale):
+    """Make the moves that still pay, in order; returns how many. Clusters that share a vertex become stale."""
+    num_parts = loads.arcs.shape[0]
+    shared = np.empty(num_parts, dtype=np.int64)
+    mean_rows = loads.goal_rows.sum() / num_parts
+    moved = 0
+    for i in range(chosen.shape[0]):
+        c = chosen[i]
+        old, new = parts[c], wanted[c]
+        if old == new:
+            continue
+        held = indptr[c + 1] - indptr[c]
+        _count_shared(table, members, indptr[c], indptr[c + 1], old, shared)
+        here = _at_home(old, sizes[c], held - shared[old], loads, mean_rows)
+        if _cost(new, sizes[c], held - shared[new], loads, mean_rows) >= here:
+            stale[c] = True
+            continue
+        moved += 1
+        _lift(c, old, -1, held, sizes, shared, loads)
+        _lift(c, new, 1, held, sizes, shared, loads)
+        parts[c] = new
+        for j in range(indptr[c], indptr[c + 1]):
+            v = members[j]
+            drop_copy(table, v, old)
+            add_copy(table, v, new)
+            if starts[v + 1] - starts[v] <= HUB:
+                for k in range(starts[v], starts[v + 1]):
+                    stale[around[k]] = True
     return moved
 
 
@@ -122,7 +232,7 @@ def _count_shared(table, members, begin, end, home, shared):
     shared[:] = 0
     for j in range(begin, end):
         v = members[j]
-        for slot in range(table.first[v], table.first[v] + table.used[v]):
+        for slot in range(table.first[v], last_slot(table, v)):
             p = table.part[slot]
-            if p != home or table.count[slot] > 1:
+            if table.count[slot] > (p == home):
                 shared[p] += 1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
@@ -15,6 +16,7 @@ from distgnn.partition.metis import metis_owners
 from distgnn.partition.owners import balanced_owners
 from distgnn.partition.refine import refine as refine_edges
 from distgnn.partition.shares import part_shares
+from distgnn.partition.two_level import cut_twice
 from distgnn.partition.vertex_cut import VertexCut
 
 ORDERS = ("shuffled", "stored")
@@ -55,6 +57,10 @@ def _cmr(edge_list, shares, seed, order):
     return Draft(*cmr(edge_list, shares))
 
 
+def _cmr_stream(edge_list, shares, seed, order):
+    return Draft(*cmr(edge_list, shares, stream=True))
+
+
 def _metis(edge_list, shares, seed, order):
     owner = metis_owners(edge_list, shares, seed)
     return Draft(cover_arcs(edge_list, owner, shares), owner=owner)
@@ -62,6 +68,7 @@ def _metis(edge_list, shares, seed, order):
 
 METHODS = {
     "cmr": Method(_cmr, "cluster, merge, refine: fewest copies at balanced parts"),
+    "cmr-stream": Method(_cmr_stream, "the same with clusters from one pass over the edges, without an adjacency"),
     "libra": Method(_libra, "DistGNN's rule over a shuffled stream with a balance guard"),
     "hdrf": Method(_hdrf, "highest degree replicated first, over a shuffled stream"),
     "metis": Method(_metis, "METIS's owners, crossing edges placed by minimum vertex covers; arcs not balanced"),
@@ -78,6 +85,7 @@ def cut_edges(
     order: str = "shuffled",
     refine: bool = False,
     capacities: Sequence[float] | None = None,
+    groups: int = 1,
 ) -> VertexCut:
     """Cut an edge list into parts.
 
@@ -85,19 +93,24 @@ def cut_edges(
         edge_list: an `EdgeList`.
         num_parts: number of parts, at least 1. Parts may stay empty where there are fewer edges than parts.
         method: a name in `METHODS`.
-        seed: the same seed gives the same cut (`cmr` has no use for it).
+        seed: the same seed gives the same cut (`cmr` and `cmr-stream` have no use for it).
         order: "shuffled" or "stored": in which order a streaming method sees the rows.
-        refine: move single edges afterwards while that makes copies fewer (`cmr` always does).
+        refine: move single edges afterwards while that makes copies fewer (`cmr` and `cmr-stream` always do).
         capacities: relative speeds of the ranks, see `part_shares`; arcs, copies and owned vertices are shared out
             in proportion.
+        groups: cut between so many groups of consecutive parts first (the machines), then inside each.
     Returns: a `VertexCut`; both arcs of a two-way row are in one part; owners are among the copies, except
         METIS's, and where owned vertices could not be balanced otherwise.
     Raises: InputError.
     """
-    check_request(num_parts, method, seed, order)
+    check_request(num_parts, method, seed, order, groups)
     shares = part_shares(num_parts, capacities)
-    edge_part, vertex_order, owner = METHODS[method].draft(edge_list, shares, seed, order)
-    if refine and method != "cmr":
+    draft = functools.partial(METHODS[method].draft, seed=seed, order=order)
+    if groups > 1:
+        (edge_part, vertex_order), owner = cut_twice(edge_list, shares, groups, draft), None
+    else:
+        edge_part, vertex_order, owner = draft(edge_list, shares)
+    if refine and not method.startswith("cmr"):
         edge_part, owner = refine_edges(edge_list, edge_part, shares), None
     if owner is None:
         owner = balanced_owners(edge_list, edge_part, shares)
@@ -105,10 +118,12 @@ def cut_edges(
     return VertexCut(num_parts, edge_part, owner, order=vertex_order, capacities=given)
 
 
-def check_request(num_parts: int, method: str, seed: int, order: str) -> None:
+def check_request(num_parts: int, method: str, seed: int, order: str, groups: int = 1) -> None:
     """Raise `InputError` unless these arguments of `cut_edges` are ones it takes."""
     if isinstance(num_parts, bool) or not isinstance(num_parts, int | np.integer) or not 1 <= num_parts < 2**15:
         raise InputError(f"the number of parts must be a whole number from 1 to 32767, not {num_parts!r}")
+    if isinstance(groups, bool) or not isinstance(groups, int | np.integer) or groups < 1 or num_parts % groups:
+        raise InputError(f"the number of groups must divide {num_parts} parts, not be {groups!r}")
     if method not in METHODS:
         raise InputError(f"unknown method {method!r}: choose one of {', '.join(METHODS)}")
     if order not in ORDERS:

@@ -79,6 +79,8 @@ def _check_fields(path: Path, manifest: dict) -> None:
     speeds = manifest.get("capacities")
     numbers = isinstance(speeds, list) and all(isinstance(speed, int | float) and speed > 0 for speed in speeds)
     need(speeds is None or (numbers and len(speeds) == manifest["num_parts"]), "capacities")
+    groups = manifest.get("groups", 1)
+    need(_is_count(groups) and groups > 0 and manifest["num_parts"] % groups == 0, "groups")
     graph, parts, pairs = manifest.get("graph"), manifest.get("parts"), manifest.get("pair_rows")
     need(isinstance(graph, dict), "graph")
     for name in GRAPH_COUNTS:

@@ -20,7 +20,7 @@ import numpy as np
 
 from distgnn.kernels.jit import inline, kernel
 from distgnn.kernels.threads import even_chunks, run
-from distgnn.partition.copy_table import CopyTable, add_copy, count_in, drop_copy, table_of
+from distgnn.partition.copy_table import CopyTable, add_copy, count_in, drop_copy, last_slot, table_of
 from distgnn.partition.streaming import endpoint_degrees
 
 BLOCKS = 100  # a block is a hundredth of the edges
@@ -28,6 +28,8 @@ STRETCHES = 64  # of consecutive edges in a block
 LARGEST_COUNT = 255  # prices of larger counts hardly differ
 SCHEDULE = (2.0, 0.5, 0.1, 0.0, 0.0)
 FAR_CANDIDATES = 8
+LEAST_GAIN = 2e-3  # copies: an edge that could save less is not looked at
+AHEAD = 32
 EDGE_PRICE = 0.02
 OVERFULL_PRICE = 4.0
 STEEPEST = 8.0  # exponent of a part's price: one edge on thousands of parts must not overflow
@@ -130,11 +132,17 @@ def _prices(state: State, limit: np.ndarray, beta: float, shares: np.ndarray) ->
 
 
 @inline
+def _marginal(marginal, count):
+    """Price of one more edge where there are `count`."""
+    return marginal[min(count, LARGEST_COUNT) + 1]
+
+
+@inline
 def _price_at(table, u, v, q, marginal, weight, price):
     """Price of one more edge (u, v) in part q."""
-    cost = marginal[min(count_in(table, u, q), LARGEST_COUNT) + 1]
+    cost = _marginal(marginal, count_in(table, u, q))
     if u != v:
-        cost += marginal[min(count_in(table, v, q), LARGEST_COUNT) + 1]
+        cost += _marginal(marginal, count_in(table, v, q))
     return weight[q] * cost + price[q]
 
 
@@ -151,30 +159,56 @@ def _released(table, u, v, p, marginal, weight, price):
 def _propose(start, stop, chosen, src, dst, state, marginal, weight, price, arcs, limit, proposals):
     """proposals[i] = the best part for edge chosen[i], or -1 to stay."""
     table = state.table
-    for i in range(start, stop):
-        e = chosen[i]
-        u, v, p = src[e], dst[e], state.edge_part[e]
-        proposals[i] = -1
-        over = state.arcs[p] > limit[p]
-        if not over and table.used[u] == 1 and table.used[v] == 1:
+    price_in = price.copy()
+    for q in range(limit.shape[0]):
+        if state.arcs[q] + arcs > limit[q]:
+            price_in[q] = np.inf
+    touched = 0
+    for first in range(start, stop, AHEAD):
+        last = min(first + AHEAD, stop)
+        for i in range(first, last):  # bring what the next loop needs: so the cache misses overlap
+            u, v = src[chosen[i]], dst[chosen[i]]
+            touched += table.count[table.first[u]] + table.count[table.first[v]] + table.used[u] + table.used[v]
+        for i in range(first, last):
+            e = chosen[i]
+            u, v, p = src[e], dst[e], state.edge_part[e]
+            proposals[i] = -1
+            if table.used[u] == 1 and table.used[v] == 1 and state.arcs[p] <= limit[p]:
+                continue
+            released = _released(table, u, v, p, marginal, weight, price)
+            if released >= LEAST_GAIN:
+                proposals[i] = _best_part(table, u, v, p, released, marginal, weight, price_in)
+    return touched
+
+
+@inline
+def _best_part(table, u, v, p, released, marginal, weight, price):
+    """The part with an end of edge (u, v) where it costs least, if that is less than `released` in p; else -1."""
+    near, far = (u, v) if table.used[u] <= table.used[v] else (v, u)
+    best, lowest = -1, released - 1e-5
+    for slot in range(table.first[near], last_slot(table, near)):
+        q = table.part[slot]
+        if table.count[slot] == 0 or q == p:
             continue
-        released = _released(table, u, v, p, marginal, weight, price)
-        if released < 1e-3:
+        cost = _marginal(marginal, table.count[slot])
+        if u != v:
+            cost += _marginal(marginal, count_in(table, far, q))
+        cost = weight[q] * cost + price[q]
+        if cost < lowest:
+            best, lowest = q, cost
+    alone = _marginal(marginal, 0)
+    tried = 0
+    for slot in range(table.first[far], last_slot(table, far)):
+        q = table.part[slot]
+        if table.count[slot] == 0:
             continue
-        best, lowest = -1, released - 1e-5
-        near, far = (u, v) if table.used[u] <= table.used[v] else (v, u)
-        for end in range(2):
-            x = near if end == 0 else far
-            begin = table.first[x]
-            last = begin + (table.used[x] if end == 0 else min(table.used[x], FAR_CANDIDATES))
-            for slot in range(begin, last):
-                q = table.part[slot]
-                if q == p or state.arcs[q] + arcs > limit[q]:
-                    continue
-                cost = _price_at(table, u, v, q, marginal, weight, price)
-                if cost < lowest:
-                    best, lowest = q, cost
-        proposals[i] = best
+        tried += 1
+        if tried > FAR_CANDIDATES:
+            break
+        cost = weight[q] * (_marginal(marginal, table.count[slot]) + alone) + price[q]
+        if q != p and cost < lowest and count_in(table, near, q) == 0:
+            best, lowest = q, cost
+    return best
 
 
 @kernel
@@ -212,8 +246,8 @@ def _move(state, e, u, v, p, q, arcs):
 @kernel
 def _count_rows(table, rows):
     for v in range(table.used.shape[0]):
-        for slot in range(table.first[v], table.first[v] + table.used[v]):
-            rows[table.part[slot]] += 1
+        for slot in range(table.first[v], last_slot(table, v)):
+            rows[table.part[slot]] += table.count[slot] > 0
 
 
 def shed(edge_list, state: State, limit: np.ndarray) -> None:

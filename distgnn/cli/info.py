@@ -14,11 +14,16 @@ def register(app: typer.Typer) -> None:
 def info(
     parts: str = typer.Argument(help="Partition folder."),
     as_json: bool = typer.Option(False, "--json", help="Print everything as JSON."),
+    figure: str | None = typer.Option(None, help="Draw pairs of ranks, copies by degree and loads: .png, .svg, .pdf."),
 ) -> None:
     """Show sizes, balances and exchange rows of a partition folder."""
     from distgnn.partition import describe
 
     facts = describe(parts)
+    if figure is not None:
+        from distgnn.cli.partition_figure import draw_partition
+
+        draw_partition(parts, figure)
     if as_json:
         print(json.dumps(facts, indent=1))
         return
@@ -53,7 +58,8 @@ def _summary(facts: dict) -> list[tuple[str, str]]:
     graph = facts["graph"]
     splits = " / ".join(f"{graph[split]:,}" for split in ("train", "valid", "test"))
     balances = ", ".join(f"{name} {value:.3f}" for name, value in facts["balances"].items())
-    rows = f"{facts['exchange_rows']:,} ({facts['exchange_rows_per_node']:.3f} per vertex)"
+    between = f", {facts['rows_between_groups']:,} of them between groups" if "groups" in facts else ""
+    rows = f"{facts['exchange_rows']:,} ({facts['exchange_rows_per_node']:.3f} per vertex){between}"
     return [
         ("graph", f"{facts['name']}: {facts['num_nodes']:,} vertices, {facts['num_arcs']:,} arcs"),
         ("features, classes", f"{graph['num_feats']}, {graph['num_classes']}; labelled train / valid / test {splits}"),

@@ -15,9 +15,9 @@ def register(app: typer.Typer) -> None:
 
 def partition(
     source: str = typer.Argument(help="Dataset name, generated graph (rmat:… or communities:…), or folder."),
-    parts: int = typer.Option(..., help="Parts, one per rank."),
+    parts: str = typer.Option(..., help="Parts, one per rank; 8x4: 8 machines of 4 ranks, cut between machines first."),
     out: str = typer.Option(..., help="Partition folder to write."),
-    method: str = typer.Option("cmr", help="cmr, libra, hdrf, metis, dbh or random."),
+    method: str = typer.Option("cmr", help="cmr, cmr-stream, libra, hdrf, metis, dbh or random."),
     refine: bool = typer.Option(False, help="Move single edges afterwards while that saves copies (cmr always does)."),
     seed: int = typer.Option(0, help="Of the shuffled stream and of generated graphs."),
     direction: str = typer.Option("stored", help="stored, both (make it bidirected) or reversed."),
@@ -36,12 +36,13 @@ def partition(
     from distgnn.config import num_threads
     from distgnn.partition import partition_graph
 
+    num_parts, groups = _parts_and_groups(parts)
     kernels.set_num_threads(threads or num_threads())
     speak = not quiet and not as_json
     with phases(speak) as advance:
         manifest = partition_graph(
             source,
-            parts,
+            num_parts,
             out,
             method=method,
             refine=refine,
@@ -49,6 +50,7 @@ def partition(
             direction=direction,
             self_loops=self_loops,
             order=order,
+            groups=groups,
             capacities=None if capacities is None else capacities.split(","),
             normalize_feats=normalize_feats,
             overwrite=overwrite,
@@ -59,6 +61,17 @@ def partition(
         print(json.dumps({name: value for name, value in manifest.items() if name != "parts"}, indent=1))
     elif speak:
         print_table("Partitioned", rows_of_table(manifest, out))
+
+
+def _parts_and_groups(text: str) -> tuple[int, int]:
+    """Parts and groups of "32" or "8x4"."""
+    machines, times, ranks = text.partition("x")
+    try:
+        return (int(machines) * int(ranks), int(machines)) if times else (int(machines), 1)
+    except ValueError:
+        raise typer.BadParameter(
+            f"{text!r} is not a valid integer, nor two of them as in 8x4", param_hint="--parts"
+        ) from None
 
 
 def rows_of_table(manifest: dict, out: str) -> list[tuple[str, str]]:

@@ -6,9 +6,11 @@ import pytest
 from distgnn.datasets import load_graph
 from distgnn.kernels import threads
 from distgnn.partition import PartitionBook, cut_edges
-from distgnn.partition.cluster import adjacency, cluster_vertices, edge_clusters
-from distgnn.partition.merge import incidence
+from distgnn.partition.cluster import adjacency, cluster_vertices, stream_clusters
+from distgnn.partition.copy_table import last_slot
+from distgnn.partition.merge import edge_clusters, incidence
 from distgnn.partition.refine import arc_limit, refine, shed, start_state, sweep
+from distgnn.partition.reorder import ordered_rows
 from distgnn.partition.shares import part_shares
 from distgnn.partition.streaming import endpoint_degrees
 
@@ -28,19 +30,32 @@ def planted():
     return load_graph("communities:nodes=3000,seed=1").edge_list()
 
 
+def by_votes(edges, indptr, neighbours):
+    return cluster_vertices(indptr, neighbours, 9.0)
+
+
+def by_stream(edges, indptr, neighbours):
+    return stream_clusters(edges, np.diff(indptr), 9.0)
+
+
+@pytest.mark.parametrize("cluster", [by_votes, by_stream])
 @pytest.mark.parametrize("name", NAMES)
-def test_clusters_stay_below_their_cap(name):
+def test_clusters_stay_below_their_cap(name, cluster):
     edges = edge_list(*awkward(name))
     indptr, neighbours = adjacency(edges)
-    labels = cluster_vertices(indptr, neighbours, cap=9.0)
+    labels = cluster(edges, indptr, neighbours)
     volumes = np.bincount(labels, weights=np.diff(indptr), minlength=edges.num_nodes)
     alone = np.bincount(labels, minlength=edges.num_nodes) <= 1
     assert (volumes[~alone] <= 9.0).all()
-    clusters, count = edge_clusters(edges, endpoint_degrees(edges), labels)
+    rows, order, vertices = ordered_rows(edges, endpoint_degrees(edges), labels)
+    assert sorted(order.tolist()) == list(range(edges.num_rows)) and (np.diff(rows.src) >= 0).all()
+    given = np.sort(np.stack([edges.src, edges.dst])[:, order], axis=0)
+    np.testing.assert_array_equal(np.sort(np.stack([vertices[rows.src], vertices[rows.dst]]), axis=0), given)
+    clusters, count = edge_clusters(rows, labels[vertices])
     assert set(clusters.tolist()) == set(range(count))
-    starts, members = incidence(edges, clusters, count)
+    starts, members = incidence(rows, clusters, count)
     for c in range(count):
-        ends = np.concatenate([edges.src[clusters == c], edges.dst[clusters == c]])
+        ends = np.concatenate([rows.src[clusters == c], rows.dst[clusters == c]])
         assert sorted(members[starts[c] : starts[c + 1]].tolist()) == np.unique(ends).tolist()
 
 
@@ -57,8 +72,9 @@ def test_the_table_of_copies_stays_true(power_law):
 
 
 def slots(table, v):
-    used = slice(table.first[v], table.first[v] + table.used[v])
-    return dict(zip(table.part[used].tolist(), table.count[used].tolist(), strict=True))
+    used = slice(table.first[v], last_slot(table, v))
+    counts = zip(table.part[used].tolist(), table.count[used].tolist(), strict=True)
+    return {part: count for part, count in counts if count}
 
 
 @pytest.mark.parametrize("method", ["libra", "hdrf", "dbh", "random"])

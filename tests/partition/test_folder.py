@@ -3,6 +3,7 @@
 import errno
 import json
 import os
+import socket
 
 import numpy as np
 import pytest
@@ -210,7 +211,7 @@ def replace_array(folder, name, array):
         ("broadcast_rows", lambda a: a + 1000, "boundary"),
         ("reduce_indptr", lambda a: a + 1, "must rise"),
         ("labels", lambda a: a + 4, "labels must lie in -1 to 3"),
-        ("train_mask", lambda a: ~a, "expected"),
+        ("train_mask", lambda a: np.append(~a[:1], a[1:]), "expected"),
         ("train_mask", lambda a: a.astype(np.int8), "dtype int8"),
         ("feats_indices", lambda a: a + 6, "columns out of range"),
         ("feats_indptr", lambda a: a + 1, "must rise"),
@@ -376,3 +377,24 @@ def test_progress_reports_phases(tmp_path):
     assert steps == [
         ("load", 0, 1), ("load", 1, 1), ("cut", 0, 1), ("cut", 1, 1), ("write", 0, 2), ("write", 1, 2), ("write", 2, 2),
     ]  # fmt: skip
+
+
+def test_what_a_killed_run_left_is_removed_by_the_next(tmp_path):
+    dead, host = 2**22 + 1, socket.gethostname()  # beyond the largest process id
+    stale = [tmp_path / f".parts.{kind}-{host}-{dead}" for kind in ("partial", "old")]
+    kept = [tmp_path / f".parts.partial-{host}-{os.getppid()}", tmp_path / f".parts.partial-elsewhere-{dead}"]
+    for path in (*stale, *kept):
+        path.mkdir()
+        (path / "file").write_text("x")
+    partition_graph(make_graph(), 3, tmp_path / "parts", overwrite=True)
+    assert not stale[0].exists() and not stale[1].exists() and all(path.exists() for path in kept)
+    assert read_manifest(tmp_path / "parts")["num_parts"] == 3
+
+
+def test_a_folder_set_aside_by_a_killed_run_comes_back(tmp_path):
+    """Killed between the two renames of an overwrite: the old partition is still there, under another name."""
+    partition_graph(make_graph(), 3, tmp_path / "parts")
+    (tmp_path / "parts").rename(tmp_path / f".parts.old-{socket.gethostname()}-{2**22 + 1}")
+    with pytest.raises(InputError, match="exists already"):
+        partition_graph(make_graph(), 2, tmp_path / "parts")
+    assert read_manifest(tmp_path / "parts")["num_parts"] == 3

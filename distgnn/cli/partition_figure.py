@@ -1,0 +1,62 @@
+"""A partition in one picture: rows per pair of ranks, copies by degree, loads of each part."""
+
+from pathlib import Path
+
+from distgnn.errors import InputError
+
+FORMATS = (".png", ".svg", ".pdf")
+LOADS = {"arcs": "arcs", "owned": "owned", "rows": "local rows", "train": "training", "exchanged": "exchanged"}
+
+
+def draw_partition(folder: str, out: str) -> None:
+    """Write the figure of a partition folder to a .png, .svg or .pdf file.
+
+    Raises: PartitionFormatError; InputError for another kind of file or a place that cannot be written.
+    """
+    if Path(out).suffix.lower() not in FORMATS:
+        raise InputError(f"cannot write the figure {out}: its name must end in {', '.join(FORMATS)}")
+    from matplotlib.figure import Figure
+
+    from distgnn.partition import copies_by_degree, describe
+
+    facts, degrees = describe(folder), copies_by_degree(folder)
+    figure = Figure(figsize=(15, 4.4), layout="constrained")
+    left, middle, right = figure.subplots(1, 3)
+    _pairs(figure, left, facts)
+    _copies(middle, degrees)
+    _loads(right, facts)
+    cut = f"{facts['name']}: {facts['num_parts']} parts, {facts['method']}, seed {facts['seed']}"
+    rows = f"{facts['exchange_rows']:,} exchange rows"
+    figure.suptitle(f"{cut}; replication factor {facts['replication_factor']:.3f}, {rows}")
+    try:
+        figure.savefig(out, dpi=150)
+    except OSError as error:
+        raise InputError(f"cannot write the figure {out}: {error.strerror or error}") from error
+
+
+def _pairs(figure, axes, facts: dict) -> None:
+    image = axes.imshow(facts["pair_rows"], cmap="viridis")
+    figure.colorbar(image, ax=axes, shrink=0.85)
+    axes.set(title="rows per pair of ranks", xlabel="to", ylabel="from")
+
+
+def _copies(axes, degrees: dict) -> None:
+    axes.plot(degrees["from_degree"], degrees["copies"], marker="o")
+    axes.set_xscale("log", base=2)
+    axes.grid(alpha=0.3)
+    axes.set(
+        title="copies of a vertex by its degree", xlabel="arcs, in and out (bins from here on)", ylabel="mean copies"
+    )
+
+
+def _loads(axes, facts: dict) -> None:
+    parts = [part | {"exchanged": part["sent_rows"] + part["received_rows"]} for part in facts["parts"]]
+    for key, label in LOADS.items():
+        values = [part[key] for part in parts]
+        mean = sum(values) / len(values)
+        if mean:
+            heights = sorted((value / mean for value in values), reverse=True)
+            axes.plot(heights, marker=".", label=f"{label}, at most {heights[0]:.2f}")
+    axes.grid(alpha=0.3)
+    axes.legend()
+    axes.set(title="loads of the parts over their mean", xlabel="parts, largest first of each load")

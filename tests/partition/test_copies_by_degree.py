@@ -1,0 +1,41 @@
+"""Copies by degree, and the figure of a partition."""
+
+import numpy as np
+import pytest
+
+from distgnn.datasets import load_graph
+from distgnn.partition import PartitionBook, copies_by_degree, cut_edges, write_partition
+
+
+@pytest.fixture(scope="module")
+def cut_graph(tmp_path_factory):
+    graph = load_graph("rmat:scale=8,edge_factor=4,feats=3,classes=2,seed=1")
+    edges = graph.edge_list()
+    cut = cut_edges(edges, 4, "libra")
+    folder = tmp_path_factory.mktemp("cut") / "parts"
+    write_partition(graph, edges, cut, folder)
+    return edges, PartitionBook(edges, cut), folder
+
+
+def test_copies_by_degree_are_the_books(cut_graph):
+    edges, book, folder = cut_graph
+    found = copies_by_degree(folder)
+    degrees = edges.in_degrees() + edges.out_degrees()
+    assert found["vertices"].sum() == np.count_nonzero(degrees)
+    for i, low in enumerate(found["from_degree"]):
+        some = (degrees >= low) & (degrees < 2 * low)
+        assert found["vertices"][i] == some.sum()
+        if some.any():
+            assert found["copies"][i] == pytest.approx(book.copies[some].mean())
+
+
+def test_the_figure_is_drawn_or_refused(cut_graph, tmp_path):
+    from distgnn.cli.partition_figure import draw_partition
+    from distgnn.errors import InputError
+
+    draw_partition(cut_graph[2], str(tmp_path / "parts.png"))
+    assert (tmp_path / "parts.png").read_bytes()[:4] == b"\x89PNG"
+    with pytest.raises(InputError, match="must end in"):
+        draw_partition(cut_graph[2], str(tmp_path / "parts.jpg"))
+    with pytest.raises(InputError, match="cannot write the figure"):
+        draw_partition(cut_graph[2], str(tmp_path / "nowhere" / "parts.png"))
