@@ -23,6 +23,7 @@ POWER = 8
 MOST_SWEEPS = 32
 BLOCK_CLUSTERS = 32  # a block is judged against frozen parts; small ones lose less of what moves would tell
 MOST_BLOCKS = 4096
+IN_TURN = 4 * 10**6  # incidences up to which clusters are judged one after the other, each with all moves before it
 MOST_VISITS = 1  # of incidences for each row, in all sweeps: on graphs without clusters they bring little
 FREE_VISITS = 10**7  # a second or two
 FEW_MOVES = 0.003  # of the clusters: another sweep would not pay
@@ -64,13 +65,16 @@ def merge_clusters(
         waiting = biggest_first[stale[biggest_first]]
         stale[:] = False
         moved = 0
-        blocks = min(len(waiting) // BLOCK_CLUSTERS + 1, MOST_BLOCKS)
+        blocks = min(len(waiting) // BLOCK_CLUSTERS + 1, MOST_BLOCKS) if len(members) > IN_TURN else 1
         for block in range(blocks):
             chosen = waiting[block::blocks]
             loads.goal_rows[:] = loads.rows.sum() * shares
             args = (chosen, indptr, members, sizes, table, parts, loads, wanted)
-            run(_judge, even_chunks(len(chosen), 1024), *args)
-            moved += _move(*args, *around, stale)
+            if len(members) > IN_TURN:
+                run(_judge, even_chunks(len(chosen), 1024), *args)
+                moved += _move(*args, *around, stale)
+            else:
+                moved += _move_in_turn(*args, *around, stale)
         visits -= int((indptr[waiting + 1] - indptr[waiting]).sum())
         if moved < FEW_MOVES * num_clusters or visits < 0:
             break
@@ -223,6 +227,18 @@ def _move(chosen, indptr, members, sizes, table, parts, loads, wanted, starts, a
             if starts[v + 1] - starts[v] <= HUB:
                 for k in range(starts[v], starts[v + 1]):
                     stale[around[k]] = True
+    return moved
+
+
+@kernel
+def _move_in_turn(chosen, indptr, members, sizes, table, parts, loads, wanted, starts, around, stale):
+    """Judge and move one cluster after the other; returns how many moved."""
+    moved = 0
+    for i in range(chosen.shape[0]):
+        _judge(i, i + 1, chosen, indptr, members, sizes, table, parts, loads, wanted)
+        if wanted[chosen[i]] != parts[chosen[i]]:
+            one = chosen[i : i + 1]
+            moved += _move(one, indptr, members, sizes, table, parts, loads, wanted, starts, around, stale)
     return moved
 
 
