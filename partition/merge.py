@@ -20,15 +20,14 @@ from distgnn.partition.copy_table import add_copy, drop_copy, empty_table, last_
 
 LOAD_PRICE = 0.3
 POWER = 8
-MOST_SWEEPS = 32
+MOST_SWEEPS = 20
 BLOCK_CLUSTERS = 32  # a block is judged against frozen parts; small ones lose less of what moves would tell
 MOST_BLOCKS = 4096
-IN_TURN = 4 * 10**6  # incidences up to which clusters are judged one after the other, each with all moves before it
+IN_TURN = 10**6  # incidences up to which clusters are judged one after the other, each with all moves before it
 MOST_VISITS = 1  # of incidences for each row, in all sweeps: on graphs without clusters they bring little
-FREE_VISITS = 10**7  # a second or two
 FEW_MOVES = 0.003  # of the clusters: another sweep would not pay
 FIRST_GUESS = 1.2  # copies per vertex before any are known
-HUB = 64  # clusters around a vertex beyond which their moves no longer tell each other anything
+HUB = 16  # clusters around a vertex beyond which their moves no longer tell each other anything
 
 
 class Loads(NamedTuple):
@@ -60,21 +59,22 @@ def merge_clusters(
     _place(biggest_first, indptr, members, sizes, table, parts, loads)
     stale = np.ones(num_clusters, dtype=np.bool_)
     wanted = np.empty(num_clusters, dtype=np.int16)
-    visits = max(MOST_VISITS * len(clusters), FREE_VISITS)
+    in_turn = len(members) <= IN_TURN
+    visits = MOST_SWEEPS * len(members) if in_turn else MOST_VISITS * len(clusters)
     for _ in range(MOST_SWEEPS):
         waiting = biggest_first[stale[biggest_first]]
         stale[:] = False
         moved = 0
-        blocks = min(len(waiting) // BLOCK_CLUSTERS + 1, MOST_BLOCKS) if len(members) > IN_TURN else 1
+        blocks = 1 if in_turn else min(len(waiting) // BLOCK_CLUSTERS + 1, MOST_BLOCKS)
         for block in range(blocks):
             chosen = waiting[block::blocks]
             loads.goal_rows[:] = loads.rows.sum() * shares
             args = (chosen, indptr, members, sizes, table, parts, loads, wanted)
-            if len(members) > IN_TURN:
+            if in_turn:
+                moved += _move_in_turn(*args, *around, stale)
+            else:
                 run(_judge, even_chunks(len(chosen), 1024), *args)
                 moved += _move(*args, *around, stale)
-            else:
-                moved += _move_in_turn(*args, *around, stale)
         visits -= int((indptr[waiting + 1] - indptr[waiting]).sum())
         if moved < FEW_MOVES * num_clusters or visits < 0:
             break

@@ -28,7 +28,7 @@ STRETCHES = 64  # of consecutive edges in a block
 LARGEST_COUNT = 255  # prices of larger counts hardly differ
 SCHEDULE = (2.0, 0.5, 0.1, 0.0, 0.0)
 FAR_CANDIDATES = 8
-LEAST_GAIN = 2e-3  # copies: an edge that could save less is not looked at
+LEAST_GAIN = 1e-3  # copies: an edge that could save less is not looked at
 AHEAD = 32
 EDGE_PRICE = 0.02
 OVERFULL_PRICE = 4.0
@@ -198,7 +198,9 @@ def _best_part(table, u, v, p, released, marginal, weight, price):
             best, lowest = q, cost
     alone = _marginal(marginal, 0)
     tried = 0
-    for slot in range(table.first[far], last_slot(table, far)):
+    begin, size = table.first[far], last_slot(table, far) - table.first[far]
+    for step in range(size):  # from a slot that differs from edge to edge: no part is preferred
+        slot = begin + (near + step) % size
         q = table.part[slot]
         if table.count[slot] == 0:
             continue

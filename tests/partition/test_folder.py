@@ -380,6 +380,7 @@ def test_progress_reports_phases(tmp_path):
 
 
 def test_what_a_killed_run_left_is_removed_by_the_next(tmp_path):
+    partition_graph(make_graph(), 2, tmp_path / "parts")
     dead, host = 2**22 + 1, socket.gethostname()  # beyond the largest process id
     stale = [tmp_path / f".parts.{kind}-{host}-{dead}" for kind in ("partial", "old")]
     kept = [tmp_path / f".parts.partial-{host}-{os.getppid()}", tmp_path / f".parts.partial-elsewhere-{dead}"]
