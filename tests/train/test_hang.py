@@ -34,11 +34,14 @@ class Model(torch.nn.Module):
         super().__init__()
         self.inner, self.graph = build_model(ModelConfig("sage", 8), graph.num_feats, graph.num_classes), graph
     def forward(self, graph, feats):
-        if self.training and graph.step == 3:
+        if self.training and graph.step == 3 and watched:
             fault(graph.rank, sys.argv[2])
         return self.inner(graph, feats)
 
 graph = dist_graph(random_graph(1), MPI.COMM_WORLD)
+watched = False
+Trainer(Model(graph), graph, TrainConfig(epochs=2)).fit()  # compiles kernels, which may take longer than the time limit
+watched = True
 config = TrainConfig(epochs=50, timeout=1.5, run_dir=sys.argv[1], checkpoint_every=2)
 Trainer(Model(graph), graph, config).fit()
 """
