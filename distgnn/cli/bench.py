@@ -11,7 +11,7 @@ from typing import Annotated
 import typer
 
 from distgnn.cli.display import human_bytes, human_seconds, human_share, print_columns
-from distgnn.config import ModelConfig, TrainConfig
+from distgnn.config import ONE_PASS_MODELS, ModelConfig, TrainConfig, check_choice
 
 CONTESTANTS = "dgl,distgnn,distgnn/bfloat16,bound"
 CONTESTANT_COLUMNS = ["contestant", "epoch", "± iqr", "× dgl", "of the bound", "memory", "of dgl's"]
@@ -115,6 +115,8 @@ def _against_dgl(parts, manifests, contestants, model, seed, rounds, threads, ou
 
     with checked_together():
         names = parse_contestants(contestants)
+        check_choice("model for --against-dgl", model.name, ONE_PASS_MODELS)
+        check_choice("norm for --against-dgl", model.norm, ("layer", "none"))
         if len(parts) != 1 or manifests[0]["num_parts"] != 1:
             raise InputError("--against-dgl compares single processes: give one folder made with --parts 1")
     rows = run(parts[0], names, model, seed, rounds, threads or num_threads())

@@ -36,6 +36,11 @@ def test_several_parts_are_refused(two_parts, tmp_path):
     assert "made with --parts 1" in done.stderr
 
 
+def test_models_that_no_contestant_knows_are_refused(refused, parts):
+    refused("bench", parts, "--against-dgl", "--model", "gin", says="choose from sage, gcn, gat")
+    refused("bench", parts, "--against-dgl", "--norm", "batch", says="choose from layer, none")
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("model", ["sage", "gcn", "gat"])
 def test_all_contestants_train_the_same_model(parts, tmp_path, model):
