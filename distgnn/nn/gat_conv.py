@@ -44,9 +44,16 @@ class GATConv(AttentionConv):
         return ops.attend(graph, feat, self.fc.weight.T, attn, bias, heads, norm)
 
     def forward(
-        self, graph, feat: torch.Tensor, edge_weight: torch.Tensor | None = None, get_attention: bool = False
+        self,
+        graph,
+        feat: torch.Tensor,
+        edge_weight: torch.Tensor | None = None,
+        get_attention: bool = False,
+        one_pass: tuple | None = None,
     ) -> torch.Tensor:
-        """With `get_attention` also the attention of local arcs, [A, H, 1]."""
+        """With `get_attention` also the attention of local arcs, [A, H, 1]. `one_pass`: rest of `then`, for stacks."""
+        if one_pass is not None:
+            return self.then(graph, feat, edge_weight, *one_pass)
         inputs = self.feat_drop(feat, graph)
         if edge_weight is None and not get_attention and not self.drops_attention:
             out = self.heads(self._attend(graph, inputs, None if self.res_fc is not None else self.bias, ops.After()))

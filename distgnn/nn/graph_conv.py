@@ -57,8 +57,16 @@ class GraphConv(nn.Module):
             nn.init.zeros_(self.bias)
 
     def forward(
-        self, graph, feat: torch.Tensor, weight: torch.Tensor | None = None, edge_weight: torch.Tensor | None = None
+        self,
+        graph,
+        feat: torch.Tensor,
+        weight: torch.Tensor | None = None,
+        edge_weight: torch.Tensor | None = None,
+        one_pass: tuple | None = None,
     ) -> torch.Tensor:
+        """`one_pass`: the rest of `then`, for stacks."""
+        if one_pass is not None:
+            return self.then(graph, feat, edge_weight, *one_pass)
         self._check(graph)
         weight = self._weight(weight)
         if weight is not None and feat.dim() == 2 and constant(edge_weight):

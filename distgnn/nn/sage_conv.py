@@ -64,7 +64,12 @@ class SAGEConv(nn.Module):
             if layer is not None:
                 nn.init.xavier_uniform_(layer.weight, gain=gain)
 
-    def forward(self, graph, feat: torch.Tensor, edge_weight: torch.Tensor | None = None) -> torch.Tensor:
+    def forward(
+        self, graph, feat: torch.Tensor, edge_weight: torch.Tensor | None = None, one_pass: tuple | None = None
+    ) -> torch.Tensor:
+        """`one_pass`: the rest of `then`, for stacks."""
+        if one_pass is not None:
+            return self.then(graph, feat, edge_weight, *one_pass)
         feat = self.feat_drop(feat, graph)
         if self.aggregator_type == "mean" and feat.dim() == 2 and constant(edge_weight):
             out = self.then(graph, feat, edge_weight, ops.After())

@@ -112,7 +112,7 @@ class Stack(nn.Module):
         parameters = None if norm is None else (norm.weight, norm.bias)
         edge_weight = graph.edge_weight if self.weighted else None
         alone = not self.residual and self.jump == "none"  # the next convolution makes the gradient, for us alone
-        return self.convs[layer].then(graph, feats, edge_weight, then, parameters, alone)
+        return self.convs[layer](graph, feats, edge_weight=edge_weight, one_pass=(then, parameters, alone))
 
 
 def make_norms(norm: str, width: int, count: int) -> nn.ModuleList | None:

@@ -4,6 +4,7 @@ import torch
 from torch import nn
 
 from distgnn.errors import RunError, on_all_ranks
+from distgnn.ops import SparseRows
 
 
 def explain(model: nn.Module, graph, epoch: int, loss: float) -> RunError:
@@ -27,7 +28,8 @@ def explain(model: nn.Module, graph, epoch: int, loss: float) -> RunError:
             buffer.copy_(kept[name])
     bad = next((place for place, (_, finite) in enumerate(outputs) if not finite), len(outputs))
     places = graph.comm.allgather((bad, outputs[bad][0] if bad < len(outputs) else ""))
-    feats = graph.comm.allgather(graph.feats is not None and not bool(torch.isfinite(graph.feats).all()))
+    rows = graph.feats.values if isinstance(graph.feats, SparseRows) else graph.feats
+    feats = graph.comm.allgather(rows is not None and not bool(torch.isfinite(torch.as_tensor(rows)).all()))
     return on_all_ranks(RunError(f"the loss is {loss} in epoch {epoch}: {_where(places, feats, model)}"))
 
 
