@@ -20,7 +20,7 @@ from distgnn.partition.copy_table import add_copy, drop_copy, empty_table, last_
 
 LOAD_PRICE = 0.3
 POWER = 8
-MOST_SWEEPS = 20
+MOST_SWEEPS = 32
 BLOCK_CLUSTERS = 32  # a block is judged against frozen parts; small ones lose less of what moves would tell
 MOST_BLOCKS = 4096
 IN_TURN = 10**6  # incidences up to which clusters are judged one after the other, each with all moves before it
@@ -45,7 +45,8 @@ def merge_clusters(
     """Part [K] int16 of each cluster of rows.
 
     Args: clusters: [M] int32 from `edge_clusters`; degrees: [N]; shares: [P], see `part_shares`.
-    Notes: after the first sweep a cluster is visited only if one that shares a vertex with it has moved since.
+    Notes: in large graphs, after the first sweep, a cluster is visited only if one that shares a vertex with it has
+        moved since; in small ones (`IN_TURN`) always, because the loads of the parts have changed too.
     """
     num_parts = len(shares)
     sizes = np.bincount(clusters, minlength=num_clusters).astype(np.float64)
@@ -63,7 +64,7 @@ def merge_clusters(
     visits = MOST_SWEEPS * len(members) if in_turn else MOST_VISITS * len(clusters)
     for _ in range(MOST_SWEEPS):
         waiting = biggest_first[stale[biggest_first]]
-        stale[:] = False
+        stale[:] = in_turn
         moved = 0
         blocks = 1 if in_turn else min(len(waiting) // BLOCK_CLUSTERS + 1, MOST_BLOCKS)
         for block in range(blocks):
