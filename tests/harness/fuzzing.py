@@ -144,6 +144,8 @@ def change_json(content: bytes, rng: random.Random) -> bytes:
 
 def change_header(content: bytes, rng: random.Random) -> bytes:
     """Another shape, type or order in the header of a .npy file, its length kept right."""
+    if not _holds_what_it_says(content):
+        return flip_bytes(content, rng)
     try:
         array = np.load(io.BytesIO(content), allow_pickle=False)
     except Exception:
@@ -176,6 +178,8 @@ def change_header(content: bytes, rng: random.Random) -> bytes:
 
 def change_values(content: bytes, rng: random.Random) -> bytes:
     """A few numbers of an array become extreme ones; the header stays."""
+    if not _holds_what_it_says(content):  # already hostile: making it would take what it promises
+        return flip_bytes(content, rng)
     try:
         array = np.load(io.BytesIO(content), allow_pickle=False).copy()
     except Exception:
@@ -194,6 +198,16 @@ def change_values(content: bytes, rng: random.Random) -> bytes:
     out = io.BytesIO()
     np.save(out, array)
     return out.getvalue()
+
+
+def _holds_what_it_says(content: bytes) -> bool:
+    stream = io.BytesIO(content)
+    try:
+        np.lib.format.read_magic(stream)
+        shape, _, dtype = np.lib.format.read_array_header_1_0(stream)
+    except Exception:
+        return False
+    return int(np.prod(shape, dtype=object)) * max(dtype.itemsize, 1) <= len(content)
 
 
 def change_gzip(content: bytes, rng: random.Random) -> bytes:
