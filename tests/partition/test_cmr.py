@@ -95,11 +95,14 @@ def test_overfull_parts_are_emptied(planted):
     assert (np.bincount(refined, minlength=4) * 2 <= limit).all()
 
 
+@pytest.mark.parametrize("in_turn", [0, 10**6])
 @pytest.mark.parametrize("graph", ["power_law", "planted"])
-def test_the_same_bytes_for_any_number_of_threads(graph, request, monkeypatch):
+def test_the_same_bytes_for_any_number_of_threads(graph, in_turn, request, monkeypatch):
+    """Clusters merged in blocks, judged in parallel, as in large graphs; and one after the other."""
     edges = request.getfixturevalue(graph)
     monkeypatch.setattr(threads, "SERIAL_WORK", 0)
     monkeypatch.setattr("distgnn.partition.cluster.SMALL", 0)
+    monkeypatch.setattr("distgnn.partition.merge.IN_TURN", in_turn)
     before = threads.get_num_threads()
     cuts = []
     for count in (1, 2, 8):
