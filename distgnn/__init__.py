@@ -21,7 +21,7 @@ del _root
 
 _PLACES = {
     "DistGraph": "distgnn.graph",
-    "load": "distgnn.load",
+    "load": "distgnn.loader",
     "Trainer": "distgnn.train",
     "TrainResult": "distgnn.train",
     "TrainConfig": "distgnn.config",

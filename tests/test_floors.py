@@ -36,7 +36,7 @@ FLOORS = (
             "scheduled",
             "copies",
             "induced",
-            "load",
+            "loader",
             "tuning",
             "frame",
             "part_arrays",
@@ -66,7 +66,7 @@ FLOORS = (
 
 EXCEPTIONS = {
     ("distgnn.datasets.text_scan", "numba"): "reads tables at memory speed; a parser is no kernel of graphs",
-    ("distgnn.load", "mpi4py"): "takes a communicator, by default that of all ranks",
+    ("distgnn.loader", "mpi4py"): "takes a communicator, by default that of all ranks",
     ("distgnn.graph", "mpi4py"): "takes a communicator, by default that of all ranks",
     ("distgnn.ops.sums", "mpi4py"): "names the reduction of a single number",
     ("distgnn.train.self_check", "mpi4py"): "compares all ranks with this one alone",

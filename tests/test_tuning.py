@@ -7,7 +7,7 @@ from mpi4py import MPI
 
 from distgnn import kernels, tuning
 from distgnn.kernels.tiles import choices
-from distgnn.load import load
+from distgnn.loader import load
 from distgnn.partition import partition_graph
 
 SIDECAR = "part-0/tuning.json"

@@ -12,7 +12,7 @@ import statistics
 import torch
 
 from distgnn.config import ModelConfig, TrainConfig
-from distgnn.load import load
+from distgnn.loader import load
 from distgnn.nn import build_model
 from distgnn.ops import sparse_rows
 from distgnn.train import Trainer

@@ -63,7 +63,7 @@ def victim(work: Path, run: Path, aim: dict | None) -> None:
     import torch
 
     import distgnn as dg
-    from distgnn.load import load
+    from distgnn.loader import load
     from distgnn.train import checkpoint_files
 
     graph = load(str(work / "parts"), dtype="float32")
@@ -333,7 +333,7 @@ def prepare() -> None:
 
     mpi4py.rc.initialize = False
     mpi4py.rc.finalize = False
-    import distgnn.load
+    import distgnn.loader
     import distgnn.nn
     import distgnn.train.trainer  # noqa: F401
 
