@@ -19,7 +19,7 @@ from distgnn.config import ATTENTION_MODELS, ModelConfig, check_graph_has
 from distgnn.dgl_import import import_dgl
 from distgnn.dgl_norms import GraphNorm, PairNorm
 from distgnn.errors import RunError
-from distgnn.train.run_folder import model_config, read_config
+from distgnn.train.run_folder import model_config, read_config, run_dtype
 from distgnn.train.weights import load_best
 
 
@@ -57,8 +57,8 @@ def to_dgl(run: str) -> nn.Module:
         raise RunError(f"{run} does not say what graph it was trained on (no [data.graph] in config.toml): train again")
     known = {field.name for field in fields(GraphSizes)}
     model = plain_model(config, GraphSizes(**{name: value for name, value in found.items() if name in known}))
-    dtype = settings.get("run", {}).get("dtype", "float32")
-    model = model.to(torch.float64 if dtype == "float64" else torch.float32)  # bfloat16 runs have float32 weights
+    weights = torch.float64 if run_dtype(run, settings) == "float64" else torch.float32  # also of bfloat16
+    model = model.to(weights)
     load_best(run, model)
     return model.eval()
 

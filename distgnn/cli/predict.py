@@ -57,10 +57,10 @@ def best_logits(run: str, settings: dict, parts: str):
     from distgnn.loader import load
     from distgnn.nn import model_for
     from distgnn.train import load_best
-    from distgnn.train.run_folder import model_config
+    from distgnn.train.run_folder import model_config, run_dtype
 
     config = model_config(run, settings)
-    graph = load(parts, dtype=settings["run"]["dtype"], sparse_feats=config.takes_sparse_feats)
+    graph = load(parts, dtype=run_dtype(run, settings), sparse_feats=config.takes_sparse_feats)
     with raise_together(graph.comm):
         network = model_for(config, graph).to(graph.weight_dtype)
         load_best(run, network)

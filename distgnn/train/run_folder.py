@@ -199,14 +199,24 @@ def model_config(path: str, config: dict) -> ModelConfig:
     if "model" not in config:
         raise RunError(f"{path} was trained from a script: load its weights there (distgnn.train.load_best)")
     check_types(path, "model", config["model"], asdict(ModelConfig()))
-    if "run" not in config or config["run"].get("dtype") not in DTYPES:
-        raise RunError(f"{path}/config.toml is damaged: [run] dtype is missing or unknown")
     try:
         model = ModelConfig(**config["model"])
         model.check()
     except (TypeError, ZeroDivisionError) as error:
         raise RunError(f"{path}/config.toml has a [model] section that this version cannot read: {error}") from error
     return model
+
+
+def run_dtype(path: str, config: dict) -> str:
+    """The dtype of a run, float32 where its config.toml says none.
+
+    Raises:
+        RunError: for a dtype that there is not.
+    """
+    dtype = config.get("run", {}).get("dtype", "float32")
+    if dtype not in DTYPES:
+        raise RunError(f"{path}/config.toml is damaged: [run] dtype is {str(dtype)[:40]!r}")
+    return dtype
 
 
 def check_types(path: str, section: str, values: dict, defaults: dict) -> None:
