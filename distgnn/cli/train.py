@@ -1,4 +1,7 @@
-"""`distgnn train`: train on the ranks given, or start one rank per part."""
+"""`distgnn train`: train on the ranks given, or start one rank per part.
+
+The function `train` is long because every option of the command is one of its arguments.
+"""
 
 import json
 import statistics
@@ -9,8 +12,9 @@ from pathlib import Path
 
 import typer
 
-from distgnn.cli.display import human_bytes, human_seconds, human_share, print_table, progress_bar
+from distgnn.cli.display import print_table, progress_bar
 from distgnn.cli.resume import given_options
+from distgnn.cli.train_report import closing_rows, epoch_text
 from distgnn.config import DTYPES, MODELS, Algorithm, ModelConfig, TrainConfig, check_choice, check_graph_has
 from distgnn.schedule import Schedule
 
@@ -157,7 +161,7 @@ def train(
     if rank == 0 and as_json:
         print(json.dumps(summary, indent=1))
     elif rank == 0 and speak:
-        print_table("Trained", _closing_rows(summary, manifest))
+        print_table("Trained", closing_rows(summary, manifest))
 
 
 def _describe_data(manifest: dict) -> dict:
@@ -251,7 +255,7 @@ def _one_run(graph, config: TrainConfig, settings: dict, speak: bool) -> dict:
     for line in describe_binding(graph.comm):
         trainer.say(line)
     with progress_bar(f"seed {config.seed}", config.epochs, speak and graph.rank == 0) as advance:
-        trainer.on_epoch = lambda record: advance(_epoch_text(record), record["epoch"] + 1)
+        trainer.on_epoch = lambda record: advance(epoch_text(record), record["epoch"] + 1)
         return trainer.fit().summary
 
 
@@ -278,40 +282,3 @@ def _many_runs(graph, config: TrainConfig, settings: dict, speak: bool) -> dict:
         if graph.rank == 0:
             write_summary(folder, summary)
     return summary
-
-
-def _epoch_text(record: dict) -> str:
-    text = f"loss {record['loss']:.4f}  {human_seconds(record['seconds'])}/epoch"
-    valid = record.get("valid_metric")
-    return text if valid is None else f"{text}  valid {human_share(valid)}"
-
-
-def _verified(summary: dict) -> list[tuple[str, str]]:
-    """How far the last verified step was from the exact one."""
-    if "gradient_error" not in summary:
-        return []
-    errors = f"gradient {summary['gradient_error']:.2e}, logits {summary['logits_error']:.2e}"
-    return [("off the exact step", f"{errors} (relative, last verified epoch)")]
-
-
-def _closing_rows(summary: dict, manifest: dict) -> list[tuple[str, str]]:
-    """The closing table."""
-
-    def metric(split: str) -> str:
-        text = human_share(summary[f"{split}_metric"])
-        std = summary.get(f"{split}_metric_std")
-        return text if std is None else f"{text} ± {100 * std:.2f} over {len(summary['seeds'])} seeds"
-
-    memory = human_bytes(max(summary["peak_rss_bytes"]))
-    cut = f"{manifest['method']}, {manifest['num_parts']} parts"
-    return [
-        (f"test {summary['metric']}", f"{metric('test')} (at the best validation epoch, {summary['best_epoch']})"),
-        (f"valid {summary['metric']}", metric("valid")),
-        ("epoch", f"{human_seconds(summary['epoch_seconds_median'])} (median of {summary['epochs']})"),
-        ("waiting", f"{human_share(summary['wait_share'])} of the time"),
-        ("exchanged", f"{human_bytes(summary['sent_bytes_per_epoch'])} per epoch, all ranks together"),
-        ("replication factor", f"{manifest['replication_factor']:.3f} ({cut})"),
-        *_verified(summary),
-        ("peak memory", f"{memory} on the largest of {summary['ranks']} ranks × {summary['threads']} threads"),
-        ("run folder", summary["run_dir"]),
-    ]

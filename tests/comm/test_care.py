@@ -2,21 +2,9 @@
 
 import numpy as np
 import pytest
-from cut_graphs import dist_graph, random_graph
+from cut_graphs import both_legs, dist_graph, random_graph
 
 WIDTH = 24
-
-
-def both_legs(exchange, rows: np.ndarray, targets: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """One broadcast of `rows` and one reduce of `targets`."""
-    exchange.start_broadcast(rows)
-    sources = exchange.finish_broadcast().copy()
-    buffer = exchange.target_rows(targets)
-    buffer[:] = targets
-    exchange.start_reduce(buffer)
-    out = np.zeros_like(rows)
-    exchange.finish_reduce(out)
-    return sources, out
 
 
 def inputs(graph, epoch: int = 0) -> tuple[np.ndarray, np.ndarray]:

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from cut_graphs import dist_graph, random_graph
+from cut_graphs import both_legs, dist_graph, random_graph
 
 from distgnn.comm import DelayedExchange, make_bins
 
@@ -10,18 +10,6 @@ from distgnn.comm import DelayedExchange, make_bins
 def delayed(graph, delay: int, warmup: int = 0) -> DelayedExchange:
     bins = make_bins(graph.local.plan, max(delay, 1), graph.comm)
     return DelayedExchange(graph.exchange, bins, delay, warmup, graph._wire("float32", 0))
-
-
-def legs(exchange, rows: np.ndarray, targets: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """One broadcast of `rows` and one reduce of `targets`."""
-    exchange.start_broadcast(rows)
-    sources = exchange.finish_broadcast().copy()
-    buffer = exchange.target_rows(targets)
-    buffer[:] = targets
-    exchange.start_reduce(buffer)
-    out = np.zeros_like(rows)
-    exchange.finish_reduce(out)
-    return sources, out
 
 
 def inputs(graph, epoch: int = 0) -> tuple[np.ndarray, np.ndarray]:
@@ -34,8 +22,8 @@ def test_delay_0_is_bit_identical_to_the_synchronous_exchange(comm):
     graph = dist_graph(random_graph(3), comm)
     late = delayed(graph, 0)
     for epoch in range(3):
-        exact = legs(graph.exchange, *inputs(graph, epoch))
-        for one, other in zip(legs(late.at(0, epoch), *inputs(graph, epoch)), exact, strict=True):
+        exact = both_legs(graph.exchange, *inputs(graph, epoch))
+        for one, other in zip(both_legs(late.at(0, epoch), *inputs(graph, epoch)), exact, strict=True):
             np.testing.assert_array_equal(one, other)
 
 
@@ -44,9 +32,9 @@ def test_delay_0_is_bit_identical_to_the_synchronous_exchange(comm):
 def test_still_rows_are_exact_within_2r_epochs_from_zero(comm, delay):
     graph = dist_graph(random_graph(3), comm)
     late = delayed(graph, delay)
-    exact = legs(graph.exchange, *inputs(graph))
+    exact = both_legs(graph.exchange, *inputs(graph))
     for epoch in range(2 * delay):
-        found = legs(late.at(0, epoch), *inputs(graph))
+        found = both_legs(late.at(0, epoch), *inputs(graph))
         if epoch < delay:
             assert not found[0].any()
     for one, other in zip(found, exact, strict=True):
@@ -62,7 +50,8 @@ def test_a_bin_counts_exactly_r_epochs_after_it_was_sent(comm, delay):
     late = delayed(graph, delay, warmup=1)
     num_targets = graph.local.num_target_halos
     for epoch in range(4 * delay):
-        sources, _ = legs(late.at(0, epoch), *(np.full((n, 1), float(epoch)) for n in (graph.num_owned, num_targets)))
+        rows = (np.full((n, 1), float(epoch)) for n in (graph.num_owned, num_targets))
+        sources, _ = both_legs(late.at(0, epoch), *rows)
         expected = np.zeros_like(sources)
         for sent in range(1, epoch - delay + 1):
             for piece in [piece for of_rank in late.bins[sent % delay].sources_halo for piece in of_rank]:
@@ -76,10 +65,10 @@ def test_warm_up_is_exact_and_fills_the_held_rows(comm):
     graph = dist_graph(random_graph(3), comm)
     late = delayed(graph, 3, warmup=2)
     for epoch in range(2):
-        exact = legs(graph.exchange, *inputs(graph, epoch))
-        for one, other in zip(legs(late.at(0, epoch), *inputs(graph, epoch)), exact, strict=True):
+        exact = both_legs(graph.exchange, *inputs(graph, epoch))
+        for one, other in zip(both_legs(late.at(0, epoch), *inputs(graph, epoch)), exact, strict=True):
             np.testing.assert_array_equal(one, other)
-    for one, other in zip(legs(late.at(0, 2), *inputs(graph, 5)), exact, strict=True):
+    for one, other in zip(both_legs(late.at(0, 2), *inputs(graph, 5)), exact, strict=True):
         np.testing.assert_array_equal(one, other)
     late.drain()
 
@@ -90,9 +79,9 @@ def test_sites_do_not_mix(comm):
     late = delayed(graph, 1, warmup=1)
     shape = (graph.num_owned, 1), (graph.local.num_target_halos, 1)
     for site in (0, 1):
-        legs(late.at(site, 0), *(np.full(one, 10.0 + site) for one in shape))
+        both_legs(late.at(site, 0), *(np.full(one, 10.0 + site) for one in shape))
     for site in (0, 1):
-        sources, _ = legs(late.at(site, 1), *(np.zeros(one) for one in shape))
+        sources, _ = both_legs(late.at(site, 1), *(np.zeros(one) for one in shape))
         assert (sources == 10 + site).all()
     late.drain()
 
@@ -106,7 +95,7 @@ def test_bytes_and_memory(comm, delay):
     rows, targets = inputs(graph)
     before = graph.transport.counters.sent_bytes
     for epoch in range(2 * delay):
-        legs(late.at(0, epoch), rows, targets)
+        both_legs(late.at(0, epoch), rows, targets)
     plan = graph.local.plan
     row_bytes = rows.itemsize * rows.shape[1]
     sent = int(plan.broadcast_indptr[-1] + plan.target_indptr[-1])

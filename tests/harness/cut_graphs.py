@@ -85,3 +85,15 @@ def gather_rows(graph: DistGraph, rows) -> np.ndarray:
     for ids, theirs in pieces:
         everything[ids] = theirs
     return everything
+
+
+def both_legs(exchange, rows: np.ndarray, targets: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """One broadcast of `rows` and one reduce of `targets`."""
+    exchange.start_broadcast(rows)
+    sources = exchange.finish_broadcast().copy()
+    buffer = exchange.target_rows(targets)
+    buffer[:] = targets
+    exchange.start_reduce(buffer)
+    out = np.zeros_like(rows)
+    exchange.finish_reduce(out)
+    return sources, out
