@@ -115,7 +115,7 @@ def read_json(path: Path) -> dict:
     check_file(path)
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
-    except (ValueError, OSError) as error:
+    except (ValueError, OSError, RecursionError) as error:
         raise damaged(path, error) from error
     if not isinstance(content, dict):
         raise GraphFormatError(f"{path}: expected a JSON object, found {type(content).__name__}")

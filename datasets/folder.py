@@ -16,13 +16,12 @@ notes. Large arrays are mapped, not read.
 """
 
 import json
-import os
-import shutil
 from pathlib import Path
 
 import numpy as np
 import scipy.sparse
 
+from distgnn.atomic import new_folder, sync_file
 from distgnn.datasets.array_files import damaged, read_json, read_npy, read_npz
 from distgnn.datasets.checks import check_size
 from distgnn.datasets.graph_data import SPLITS, GraphData
@@ -181,21 +180,10 @@ def tidy_split(ids: np.ndarray) -> np.ndarray:
 def write_folder(graph: GraphData, folder: Path, overwrite: bool) -> Path:
     """Write a plain graph folder beside its final place and move it there when it is whole."""
     graph.check()
-    if folder.exists() and not overwrite:
-        raise InputError(f"{folder}: already exists; choose another folder or ask for overwriting")
-    if folder.exists() and not is_graph_folder(folder):
-        raise InputError(f"{folder}: is no graph folder, so it is not overwritten")
-    partial = folder.with_name(f".{folder.name}.partial-{os.getpid()}")
-    try:
-        partial.mkdir(parents=True)
+    with new_folder(folder, "graph.json", overwrite) as partial:
         _write_arrays(graph, partial)
-        if folder.exists():
-            shutil.rmtree(folder)
-        partial.rename(folder)
-    except OSError as error:
-        raise InputError(f"{folder}: cannot be written ({error.strerror or error})") from error
-    finally:
-        shutil.rmtree(partial, ignore_errors=True)
+        for path in partial.iterdir():
+            sync_file(path)
     return folder
 
 

@@ -1,17 +1,20 @@
 """Fetch OGB's graphs through the `ogb` package: whole, or not at all."""
 
 import csv
+import errno
 import importlib.util
-import os
 import shutil
 import warnings
 import zipfile
 from pathlib import Path
 
+from distgnn.atomic import new_folder, sync_file
+from distgnn.datasets.array_files import MOST_PACKED
 from distgnn.datasets.ogb import LAYOUTS, is_ogb_folder
 from distgnn.datasets.registry import NAMED, default_data_root
 from distgnn.errors import GraphFormatError, InputError
 
+NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EROFS)
 DOWNLOADABLE = tuple(layout.name for layout in LAYOUTS.values())
 
 
@@ -34,15 +37,9 @@ def download(name: str, data_root: str | Path | None = None) -> Path:
     if folder.exists():
         raise InputError(f"{folder}: exists but is no whole download; remove it first")
     url = _find_url(name)
-    partial = root / f".{NAMED[name]}.partial-{os.getpid()}"
-    try:
-        partial.mkdir(parents=True)
+    with new_folder(folder, "raw") as partial:
         _fetch(name, url, partial)
-        _unpack(partial).rename(folder)
-    except OSError as error:
-        raise InputError(f"{folder}: cannot be written ({error.strerror or error})") from error
-    finally:
-        shutil.rmtree(partial, ignore_errors=True)
+        unpack(partial)
     return folder
 
 
@@ -73,16 +70,29 @@ def _fetch(name: str, url: str, folder: Path) -> None:
         raise InputError(f"{name} could not be fetched from {url}: {error}; is there a network?") from error
 
 
-def _unpack(folder: Path) -> Path:
-    """Unpack the one archive in a folder; the OGB folder found inside."""
-    archive = next(folder.glob("*.zip"))
+def unpack(folder: Path) -> None:
+    """Put the OGB folder that lies in the one archive of `folder` in the archive's place.
+
+    Raises: GraphFormatError for a damaged archive, or one that unpacks to more than an archive of its size can.
+    """
+    archive, inside = next(folder.glob("*.zip")), folder / "unpacked"
     try:
         with zipfile.ZipFile(archive) as packed:
-            packed.extractall(folder)
-    except zipfile.BadZipFile as error:
-        raise GraphFormatError(f"{archive.name}: the download is damaged ({error}); try again") from error
+            if sum(info.file_size for info in packed.infolist()) > MOST_PACKED * archive.stat().st_size:
+                raise ValueError("it says that it unpacks to more than it can")
+            packed.extractall(inside)
+    except Exception as error:  # zipfile and zlib raise nearly anything on damaged bytes
+        if getattr(error, "errno", None) in NO_ROOM:
+            raise
+        reason = " ".join(str(error).split())[:160]
+        raise GraphFormatError(f"{archive.name}: the download is damaged ({reason}); try again") from error
     archive.unlink()
-    inside = [path for path in folder.iterdir() if is_ogb_folder(path)]
-    if len(inside) != 1:
+    found = [path for path in inside.iterdir() if is_ogb_folder(path)] if inside.is_dir() else []
+    if len(found) != 1:
         raise GraphFormatError(f"{archive.name}: holds no OGB graph; try again")
-    return inside[0]
+    for path in found[0].rglob("*"):
+        if path.is_file():
+            sync_file(path)
+    for path in list(found[0].iterdir()):
+        path.rename(folder / path.name)
+    shutil.rmtree(inside)

@@ -12,117 +12,144 @@ type without features has rows of zeros, one without labels -1; publication year
 
 import csv
 import gzip
+import io
+import re
 import zlib
 from pathlib import Path
 
 import numpy as np
 
 from distgnn.datasets.array_files import check_file, damaged
+from distgnn.datasets.checks import FREE_NODES, MAX_TYPES, NODES_PER_ROW, check_size
 from distgnn.datasets.folder import tidy_labels
 from distgnn.datasets.graph_data import SPLITS, GraphData
 from distgnn.datasets.text_table import read_table
 from distgnn.errors import GraphFormatError
 
+MOST_NAMES = 1 << 20  # characters of a table of names
+NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_. -]{0,199}")  # names become names of folders: none leads out of this one
+
 
 def read_typed_text(raw: Path, name: str, directed: bool) -> GraphData:
     """The graph below `raw`, without splits and unchecked."""
-    firsts = _first_ids(raw / "num-node-dict.csv.gz")
-    num_nodes = firsts.pop("")
-    triplets = sorted(tuple(row) for row in _read_names(raw / "triplet-type-list.csv.gz", columns=3))
-    blocks = [_read_edges(raw, triplet, firsts) for triplet in triplets]
+    ranges = _read_ranges(raw / "num-node-dict.csv.gz")
+    num_nodes = max(ids.stop for ids in ranges.values())
+    triplets = _read_triplets(raw / "triplet-type-list.csv.gz", ranges)
+    blocks = [_read_edges(raw, triplet, ranges) for triplet in triplets]
     graph = GraphData(name, num_nodes, np.concatenate(blocks), directed, files={"edges": raw / "relations"})
+    graph.files["num_nodes"] = raw / "num-node-dict.csv.gz"
+    check_size(num_nodes, graph.num_edges, lambda text: graph.fail("num_nodes", text))
     graph.edge_types = np.repeat(np.arange(len(blocks), dtype=np.int16), [len(block) for block in blocks])
     graph.edge_type_names = tuple("___".join(triplet) for triplet in triplets)
-    graph.node_type_names = tuple(firsts)
-    ends = [*list(firsts.values())[1:], num_nodes]
-    counts = np.subtract(ends, list(firsts.values()))
-    graph.node_types = np.repeat(np.arange(len(counts), dtype=np.int16), counts)
-    sizes = dict(zip(firsts, counts.tolist(), strict=True))
-    graph.feats = _read_feats(raw, graph, firsts, sizes)
-    graph.labels = _read_labels(raw, graph, firsts, sizes)
+    graph.node_type_names = tuple(ranges)
+    graph.node_types = np.repeat(np.arange(len(ranges), dtype=np.int16), [len(ids) for ids in ranges.values()])
+    graph.feats = _read_feats(raw, graph, ranges)
+    graph.labels = _read_labels(raw, graph, ranges)
     return graph
 
 
 def read_typed_splits(place: Path, raw: Path, graph: GraphData) -> None:
     """Splits below `split/time`, in the ids of the one vertex set."""
-    firsts = _first_ids(raw / "num-node-dict.csv.gz")
+    ranges = _read_ranges(raw / "num-node-dict.csv.gz")
+    kinds = _read_marked(place / "nodetype-has-split.csv.gz", ranges)
     for split in SPLITS:
-        ids = []
-        for kind in _marked(place / "nodetype-has-split.csv.gz"):
+        found = []
+        for kind in kinds:
             path = place / kind / f"{split}.csv.gz"
             graph.files[split] = path
-            ids.append(read_table(path, np.int64, columns=1).reshape(-1) + firsts[kind])
-        setattr(graph, split, np.concatenate(ids) if ids else None)
+            ids = read_table(path, np.int64, columns=1).reshape(-1)
+            found.append(_shift(ids, ranges[kind], kind, path))
+        setattr(graph, split, np.concatenate(found) if found else None)
 
 
-def _first_ids(path: Path) -> dict[str, int]:
-    """Vertex type -> id of its first vertex, in the order of names; "" -> the number of vertices."""
+def _read_ranges(path: Path) -> dict[str, range]:
+    """Vertex type -> its ids in the one vertex set, in the order of names."""
     rows = _read_names(path)
-    if len(rows) != 2 or not all(text.strip().isdigit() for text in rows[1]):
+    if len(rows) != 2 or not all(re.fullmatch(r"[0-9]{1,10}", text) for text in rows[1]):
         raise GraphFormatError(f"{path}: expected the names of vertex types and one line of counts")
-    sizes = dict(sorted(zip(rows[0], (int(text) for text in rows[1]), strict=True)))
-    ends = np.cumsum([0, *sizes.values()]).tolist()
-    return dict(zip(sizes, ends[:-1], strict=True)) | {"": ends[-1]}
+    if len(set(rows[0])) != len(rows[0]) or len(rows[0]) > MAX_TYPES:
+        raise GraphFormatError(f"{path}: names a vertex type twice, or more than {MAX_TYPES}")
+    ranges, first = {}, 0
+    for kind, count in sorted(zip(rows[0], rows[1], strict=True)):
+        ranges[kind] = range(first, first + int(count))
+        first += int(count)
+    return ranges
 
 
-def _read_edges(raw: Path, triplet: tuple[str, str, str], firsts: dict[str, int]) -> np.ndarray:
+def _read_triplets(path: Path, ranges: dict[str, range]) -> list[tuple[str, str, str]]:
+    """Relations (type of the source, name, type of the target) in order."""
+    triplets = sorted(tuple(row) for row in _read_names(path, columns=3))
+    if len(set(triplets)) != len(triplets) or len(triplets) > MAX_TYPES:
+        raise GraphFormatError(f"{path}: names a relation twice, or more than {MAX_TYPES}")
+    for source, _, target in triplets:
+        for kind in (source, target):
+            if kind not in ranges:
+                raise GraphFormatError(f"{path}: {kind!r} is no vertex type")
+    return triplets
+
+
+def _read_edges(raw: Path, triplet: tuple[str, str, str], ranges: dict[str, range]) -> np.ndarray:
     """Edges of one relation, [E, 2] int64, in the ids of the one vertex set."""
     folder = raw / "relations" / "___".join(triplet)
-    unknown = [kind for kind in (triplet[0], triplet[2]) if kind not in firsts]
-    if unknown:
-        raise GraphFormatError(f"{raw / 'triplet-type-list.csv.gz'}: {unknown[0]!r} is no vertex type")
     count = read_table(folder / "num-edge-list.csv.gz", np.int64)
     if count.size != 1:
         raise GraphFormatError(f"{folder / 'num-edge-list.csv.gz'}: expected one number, found {count.size}")
     edges = read_table(folder / "edge.csv.gz", np.int64, columns=2, rows=int(count[0, 0]))
-    bounds = sorted(firsts.values())
     for column, kind in enumerate((triplet[0], triplet[2])):
-        edges[:, column] += firsts[kind]
-        end = next((bound for bound in bounds if bound > firsts[kind]), None)
-        wrong = edges[:, column] < firsts[kind]
-        wrong |= False if end is None else edges[:, column] >= end
-        if wrong.any():
-            row = int(np.argmax(wrong))
-            raise GraphFormatError(
-                f"{folder / 'edge.csv.gz'}: row {row} holds {edges[row, column] - firsts[kind]}, which is no {kind}"
-            )
+        _shift(edges[:, column], ranges[kind], kind, folder / "edge.csv.gz")
     return edges
 
 
-def _read_feats(raw: Path, graph: GraphData, firsts: dict[str, int], sizes: dict[str, int]) -> np.ndarray | None:
+def _shift(ids: np.ndarray, own: range, kind: str, path: Path) -> np.ndarray:
+    """Ids of one vertex type, in place, as ids of the one vertex set."""
+    wrong = (ids < 0) | (ids >= len(own))
+    if wrong.any():
+        row = int(np.argmax(wrong))
+        raise GraphFormatError(f"{path}: row {row} holds {ids[row]}, which is no {kind}")
+    ids += own.start
+    return ids
+
+
+def _read_feats(raw: Path, graph: GraphData, ranges: dict[str, range]) -> np.ndarray | None:
     feats = None
-    for kind in sizes:
+    for kind, own in ranges.items():
         path = raw / "node-feat" / kind / "node-feat.csv.gz"
         if not path.is_file():
             continue
-        rows = read_table(path, np.float32, rows=sizes[kind])
+        graph.files["feats"] = path
+        rows = read_table(path, np.float32, rows=len(own))
         if feats is None:
+            if graph.num_nodes * rows.shape[1] > max(FREE_NODES, NODES_PER_ROW * rows.size):
+                graph.fail("feats", f"{len(rows)} rows are too few for features of all {graph.num_nodes} vertices")
             feats = np.zeros((graph.num_nodes, rows.shape[1]), dtype=np.float32)
         if rows.shape[1] != feats.shape[1]:
             raise GraphFormatError(
                 f"{path}: {rows.shape[1]} features, other types have {feats.shape[1]}: one width only"
             )
-        feats[firsts[kind] : firsts[kind] + sizes[kind]] = rows
-        graph.files["feats"] = path
+        feats[own.start : own.stop] = rows
     return feats
 
 
-def _read_labels(raw: Path, graph: GraphData, firsts: dict[str, int], sizes: dict[str, int]) -> np.ndarray:
+def _read_labels(raw: Path, graph: GraphData, ranges: dict[str, range]) -> np.ndarray:
     labels = np.full(graph.num_nodes, -1, dtype=np.int64)
-    for kind in _marked(raw / "nodetype-has-label.csv.gz"):
+    for kind in _read_marked(raw / "nodetype-has-label.csv.gz", ranges):
         path = raw / "node-label" / kind / "node-label.csv.gz"
-        found = tidy_labels(read_table(path, np.float32, columns=1, rows=sizes[kind]), path)
-        labels[firsts[kind] : firsts[kind] + sizes[kind]] = found
+        own = ranges[kind]
+        labels[own.start : own.stop] = tidy_labels(read_table(path, np.float32, columns=1, rows=len(own)), path)
         graph.files["labels"] = path
     return labels
 
 
-def _marked(path: Path) -> list[str]:
-    """Names of a table of one line whose entry is True."""
+def _read_marked(path: Path, ranges: dict[str, range]) -> list[str]:
+    """Vertex types of a table of one line whose entry is True."""
     rows = _read_names(path)
     if len(rows) != 2:
         raise GraphFormatError(f"{path}: expected the names of vertex types and one line of True and False")
-    return [name for name, value in zip(*rows, strict=True) if value.strip() == "True"]
+    marked = [name for name, value in zip(*rows, strict=True) if value == "True"]
+    unknown = [name for name in marked if name not in ranges]
+    if unknown:
+        raise GraphFormatError(f"{path}: {unknown[0]!r} is no vertex type")
+    return marked
 
 
 def _read_names(path: Path, columns: int | None = None) -> list[list[str]]:
@@ -130,10 +157,14 @@ def _read_names(path: Path, columns: int | None = None) -> list[list[str]]:
     check_file(path)
     try:
         with gzip.open(path, "rt", encoding="utf-8", newline="") as stream:
-            rows = [row for row in csv.reader(stream) if row]
+            text = stream.read(MOST_NAMES)
+        rows = [[word.strip() for word in row] for row in csv.reader(io.StringIO(text, newline="")) if row]
     except (OSError, EOFError, zlib.error, UnicodeDecodeError, csv.Error) as error:
         raise damaged(path, error) from error
     columns = columns or (len(rows[0]) if rows else 0)
-    if not rows or any(len(row) != columns for row in rows):
+    if not rows or len(text) == MOST_NAMES or any(len(row) != columns for row in rows):
         raise GraphFormatError(f"{path}: expected {columns or 'some'} words on every line")
+    wrong = next((word for row in rows for word in row if not NAME.fullmatch(word)), None)
+    if wrong is not None:
+        raise GraphFormatError(f"{path}: {wrong[:60]!r} is no name")
     return rows

@@ -18,6 +18,7 @@ from distgnn.kernels.tiles import registers
 from distgnn.partition import LocalGraph
 
 TUNING = "tuning.json"
+MOST_AHEAD = 1 << 20
 FEWEST_ARCS = 1 << 20  # in the caches nothing is to be gained
 
 
@@ -50,9 +51,9 @@ def _read(path: Path) -> dict | None:
         if saved["machine"] != machine():
             return None
         found = {int(size): kernels.Tuning(int(ahead)) for size, ahead in saved["arcs_ahead"].items()}
-    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError):
         return None
-    return found if all(size > 0 and choice.ahead >= 0 for size, choice in found.items()) else None
+    return found if all(size > 0 and 0 <= choice.ahead <= MOST_AHEAD for size, choice in found.items()) else None
 
 
 def _write(path: Path, found: dict, seconds: float) -> None:

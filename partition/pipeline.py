@@ -7,10 +7,10 @@ import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from distgnn.atomic import new_folder
 from distgnn.datasets import GraphData, load_graph
 from distgnn.datasets.arc_data import num_relations
 from distgnn.errors import InputError
-from distgnn.partition.atomic import new_folder
 from distgnn.partition.book import PartitionBook
 from distgnn.partition.layout import FORMAT_VERSION, MANIFEST
 from distgnn.partition.local_graph import build_local

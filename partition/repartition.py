@@ -14,10 +14,10 @@ from pathlib import Path
 import numpy as np
 from scipy import sparse
 
+from distgnn.atomic import check_target
 from distgnn.datasets import GraphData
 from distgnn.datasets.edge_list import EdgeList
 from distgnn.errors import PartitionFormatError
-from distgnn.partition.atomic import check_target
 from distgnn.partition.layout import MANIFEST
 from distgnn.partition.local_graph import LocalGraph
 from distgnn.partition.methods import METHODS, check_request, cut_edges

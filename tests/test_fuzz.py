@@ -26,7 +26,8 @@ def targets(root):
     return make_targets(root)
 
 
-KINDS = ["graph", "sparse", "table", "ogb", "papers", "reddit", "one part", "two parts", "checkpoint", "run folder"]
+KINDS = ["graph", "sparse", "table", "ogb", "mag", "papers", "reddit", "archive", "one part", "typed part", "two parts"]
+KINDS += ["checkpoint", "run folder", "hosts"]
 
 
 @pytest.mark.parametrize("kind", KINDS)

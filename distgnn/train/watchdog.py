@@ -126,10 +126,11 @@ def _fault(before: str | None, after: str | None) -> str | None:
     """What is wrong with a rank, from two of its statuses; None where it just waits."""
     try:
         status = json.loads(after)
+        doing = _doing(status)
         if before == after:
-            return f"does not answer (stopped, or its machine is gone); it was last {_doing(status)}"
-        return None if status["waits"] else f"is {_doing(status)}"
-    except (TypeError, ValueError, KeyError):
+            return f"does not answer (stopped, or its machine is gone); it was last {doing}"
+        return None if status["waits"] else f"is {doing}"
+    except (TypeError, ValueError, KeyError, RecursionError):
         return "wrote no status"
 
 

@@ -1,5 +1,7 @@
 import gzip
 import json
+import socket
+import subprocess
 
 import numpy as np
 import pytest
@@ -61,13 +63,13 @@ def test_edges_as_text(graph_folder, small_graph, name):
 
 
 def test_an_existing_folder_is_not_overwritten_unasked(small_graph, graph_folder):
-    with pytest.raises(InputError, match="already exists"):
+    with pytest.raises(InputError, match="exists already"):
         small_graph.save(graph_folder)
 
 
 def test_a_folder_of_something_else_is_never_overwritten(small_graph, tmp_path):
     (tmp_path / "mine.txt").write_text("x")
-    with pytest.raises(InputError, match="is no graph folder"):
+    with pytest.raises(InputError, match=r"holds no graph\.json"):
         small_graph.save(tmp_path, overwrite=True)
     assert (tmp_path / "mine.txt").is_file()
 
@@ -78,9 +80,18 @@ def test_a_graph_can_be_saved_over_the_folder_it_is_mapped_from(graph_folder):
     assert np.array_equal(load_graph(str(graph_folder)).edges, graph.edges)
 
 
+def test_what_a_killed_writer_left_is_removed_by_the_next_one(small_graph, tmp_path):
+    dead = subprocess.Popen(["true"])
+    dead.wait()
+    left = tmp_path / f".graph.partial-{socket.gethostname()}-{dead.pid}"
+    left.mkdir()
+    small_graph.save(tmp_path / "graph")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["graph"]
+
+
 def test_nothing_is_left_of_a_graph_that_cannot_be_written(small_graph, tmp_path):
     (tmp_path / "file").write_text("x")
-    with pytest.raises(InputError, match="cannot be written"):
+    with pytest.raises(InputError, match="cannot write"):
         small_graph.save(tmp_path / "file" / "graph")
     small_graph.labels = np.array([-7] * 6)
     with pytest.raises(InputError, match="label -7"):

@@ -10,7 +10,9 @@ import hashlib
 import io
 import json
 import random
+import shutil
 import struct
+import tempfile
 import tracemalloc
 import zipfile
 from collections.abc import Callable
@@ -231,7 +233,7 @@ def change_text(content: bytes, rng: random.Random) -> bytes:
     elif kind == 1:
         fields = lines[place].replace(b"=", b",").split(b",")
         fields[rng.randrange(len(fields))] = str(
-            rng.choice([*NUMBERS, "nan", "1e400", "", "x", "'", "[[", '"""'])
+            rng.choice([*NUMBERS, "nan", "1e400", "", "x", "../../x", "'", "[[", '"""'])
         ).encode()
         lines[place] = (b" = " if b"=" in lines[place] else b",").join(fields)
     elif kind == 2:
@@ -245,6 +247,15 @@ def change_text(content: bytes, rng: random.Random) -> bytes:
 
 def change_zip(content: bytes, rng: random.Random) -> bytes:
     """A member of an .npz is changed, renamed, packed, or left out."""
+    return _change_archive(content, rng, (change_header, change_values, flip_bytes))
+
+
+def change_members(content: bytes, rng: random.Random) -> bytes:
+    """The same for an archive of tables."""
+    return _change_archive(content, rng, (change_gzip, flip_bytes))
+
+
+def _change_archive(content: bytes, rng: random.Random, kinds: tuple) -> bytes:
     try:
         with zipfile.ZipFile(io.BytesIO(content)) as archive:
             members = {name: archive.read(name) for name in archive.namelist()}
@@ -255,11 +266,11 @@ def change_zip(content: bytes, rng: random.Random) -> bytes:
     name = rng.choice(list(members))
     kind = rng.randrange(4)
     if kind == 0:
-        members[rng.choice(["../../x.npy", "/x.npy", "y.npy"])] = members.pop(name)
+        members[rng.choice(["../../x.npy", "/x.npy", "y.npy", "mag/../../../x", "mag/raw"])] = members.pop(name)
     elif kind == 1:
         members.pop(name)
     else:
-        members[name] = rng.choice((change_header, change_values, flip_bytes))(members[name], rng)
+        members[name] = rng.choice(kinds)(members[name], rng)
     out = io.BytesIO()
     packing = rng.choice((zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED))
     with zipfile.ZipFile(out, "w", packing) as archive:
@@ -282,11 +293,13 @@ def change_safetensors(content: bytes, rng: random.Random) -> bytes:
 MUTATIONS = {
     ".npy": (change_header, change_values, change_values, flip_bytes),
     ".npz": (change_zip, change_zip, flip_bytes),
+    ".zip": (change_members, change_members, flip_bytes),
     ".json": (change_json, change_json, flip_bytes),
     ".jsonl": (change_text, flip_bytes),
     ".toml": (change_text, change_text, flip_bytes),
     ".gz": (change_gzip, change_gzip, flip_bytes),
     ".csv": (change_text, flip_bytes),
+    ".txt": (change_text, flip_bytes),
     ".safetensors": (change_safetensors, flip_bytes),
 }
 
@@ -334,7 +347,7 @@ def make_targets(root: Path) -> list[Target]:
     graphs = _graph_folders(root)
     targets = [Target(name, folder, load_graph) for name, folder in graphs.items()]
     targets += _partition_targets(root)
-    return targets + _run_targets(root)
+    return targets + _run_targets(root) + _single_files(root)
 
 
 def _small_graph(**extra):
@@ -361,6 +374,7 @@ def _graph_folders(root: Path) -> dict[str, Path]:
     (places["table"] / "edges.csv.gz").write_bytes(gzip.compress(_csv(edges)))
     return places | {
         "ogb": _ogb(root / "ogbn_arxiv"),
+        "mag": _mag(root / "ogbn_mag"),
         "papers": _papers(root / "ogbn_papers100M"),
         "reddit": _reddit(root),
     }
@@ -398,6 +412,31 @@ def _write_tables(folder: Path, tables: dict) -> Path:
     return folder
 
 
+def _mag(folder: Path) -> Path:
+    rng = np.random.default_rng(6)
+    sizes = {"author": 8, "paper": 12}
+    edges = {"author___writes___paper": (8, 12), "paper___cites___paper": (12, 12)}
+    words = {
+        "raw/num-node-dict": [sizes, sizes.values()],
+        "raw/nodetype-has-label": [sizes, (False, True)],
+        "raw/triplet-type-list": [name.split("___") for name in edges],
+        "split/time/nodetype-has-split": [sizes, (False, True)],
+    }
+    tables = {
+        "raw/node-feat/paper/node-feat": rng.standard_normal((12, 3)).round(3),
+        "raw/node-label/paper/node-label": rng.integers(0, 349, 12),
+    }
+    for name, (sources, targets) in edges.items():
+        ends = [rng.integers(0, sources, 20), rng.integers(0, targets, 20)]
+        tables |= {f"raw/relations/{name}/edge": np.stack(ends, 1), f"raw/relations/{name}/num-edge-list": [20]}
+    tables |= {name.replace("time/", "time/paper/"): ids for name, ids in _splits(12).items()}
+    _write_tables(folder, tables)
+    for name, rows in words.items():
+        text = "".join(",".join(map(str, row)) + "\n" for row in rows)
+        (folder / f"{name}.csv.gz").write_bytes(gzip.compress(text.encode()))
+    return folder
+
+
 def _papers(folder: Path) -> Path:
     rng = np.random.default_rng(3)
     _write_tables(folder, _splits(20))
@@ -422,19 +461,76 @@ def _reddit(root: Path) -> Path:
 
 
 def _partition_targets(root: Path) -> list[Target]:
+    from distgnn.loader import load
     from distgnn.partition import describe, partition_graph
     from distgnn.partition.repartition import load_whole
 
     def read(folder: Path) -> None:
         describe(folder)
         load_whole(folder)  # every part, every check, and whether they make up a graph
+        if folder.name != "two-parts":
+            load(str(folder))  # as a rank does
 
+    rng = np.random.default_rng(7)
+    types = {"edge_types": rng.integers(0, 2, 60), "node_types": rng.integers(0, 3, 24)}
+    kinds = {
+        "one part": (1, {}),
+        "typed part": (1, {"edge_weight": None, **types}),
+        "two parts": (2, {"edge_feats": np.ones((60, 2), np.float32)}),
+    }
     found = []
-    for name, parts, options in (("one part", 1, {}), ("two parts", 2, {"edge_feats": np.ones((60, 2), np.float32)})):
+    for name, (parts, options) in kinds.items():
         folder = root / name.replace(" ", "-")
         partition_graph(_small_graph(**options), parts, folder, method="libra")
         found.append(Target(name, folder, read, repair_partition))
     return found
+
+
+def _single_files(root: Path) -> list[Target]:
+    """What is no folder of a format: a file of hosts, what a rank measured or does, an archive that was fetched."""
+    from distgnn import kernels, tuning
+    from distgnn.datasets.ogb_download import unpack
+    from distgnn.hosts import read_hosts
+    from distgnn.train.watchdog import _fault
+
+    indptr, indices, rows = np.array([0, 3, 5]), np.array([0, 1, 1, 0, 1]), np.ones((2, 16), np.float32)
+
+    def read_tuning(folder: Path) -> None:
+        path = folder / tuning.TUNING
+        found = tuning._read(path)
+        if found is not None and path.stat().st_size < 10_000:
+            kernels.use_tunings(found)
+            kernels.spmm(indptr, indices, rows)
+            kernels.use_tunings({})
+
+    def read_status(folder: Path) -> None:
+        path = folder / "rank-0.json"
+        text = path.read_text(encoding="utf-8", errors="replace") if path.is_file() else None
+        _fault(None, text)
+
+    def read_archive(folder: Path) -> None:
+        with tempfile.TemporaryDirectory(dir=root / "archive-run") as place:
+            if (folder / "mag.zip").is_file():
+                shutil.copy(folder / "mag.zip", place)
+                unpack(Path(place))
+
+    contents = {
+        "tuning": {tuning.TUNING: json.dumps({"machine": tuning.machine(), "arcs_ahead": {"64": 8, "256": 4}})},
+        "status": {"rank-0.json": json.dumps({"waits": False, "phase": "forward", "seconds": 2.5, "place": "a:1"})},
+        "hosts": {"hosts.txt": "# two\nnode1\nnode2:3\nnode3 slots=2\n"},
+        "archive": {},
+    }
+    for name, files in contents.items():
+        (root / name).mkdir()
+        for file, text in files.items():
+            (root / name / file).write_text(text)
+    (root / "archive-run").mkdir()
+    with zipfile.ZipFile(root / "archive" / "mag.zip", "w", zipfile.ZIP_DEFLATED) as archive:
+        for file in ("raw/num-node-dict.csv.gz", "split/time/paper/train.csv.gz"):
+            archive.writestr(f"mag/{file}", (root / "ogbn_mag" / file).read_bytes())
+    readers = {"tuning": read_tuning, "status": read_status, "archive": read_archive}
+    readers["hosts"] = lambda folder: read_hosts(str(folder / "hosts.txt"))
+    return [Target(name, root / name, readers[name]) for name in contents]
 
 
 def _run_targets(root: Path) -> list[Target]:

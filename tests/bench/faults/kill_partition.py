@@ -33,7 +33,8 @@ def child(out: Path, seed: int, call: str, calls: int, after: bool) -> None:
     """Cut over `out`, and die at the given call."""
     import pathlib
 
-    from distgnn.partition import atomic, writer
+    from distgnn import atomic
+    from distgnn.partition import writer
 
     holder, name = {
         "os.fsync": (os, "fsync"),

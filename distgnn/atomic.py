@@ -139,6 +139,15 @@ def _sync_tree(folder: Path) -> None:
     sync_folder(folder)
 
 
+def sync_file(path: Path) -> None:
+    """Wait until a file is on the disk.
+
+    Raises: OSError where it cannot be, a full disk among others.
+    """
+    with open(path, "rb+") as stream:
+        os.fsync(stream.fileno())
+
+
 def sync_folder(folder: Path) -> None:
     """Make the names in a folder durable, where the file system can."""
     with contextlib.suppress(OSError):
