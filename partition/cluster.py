@@ -14,9 +14,13 @@ import numpy as np
 
 from distgnn.kernels.jit import kernel
 from distgnn.kernels.threads import get_num_threads, run
+from distgnn.kernels.tiles import Tile
+from distgnn.kernels.vectors import prefetch
 
 SWEEPS = 2
 BLOCKS = 128  # block b holds the vertices b, b + 128, …: neighbours in storage order see each other's last move
+AHEAD = 16  # neighbours between asking for a label and reading it
+MARK = Tile(lanes=2, offsets=(0,), heads=(0,))
 SMALL = 10_000  # vertices below which threads do not pay
 
 
@@ -62,40 +66,47 @@ def cluster_vertices(indptr: np.ndarray, neighbours: np.ndarray, cap: float, swe
     """
     num_nodes = len(indptr) - 1
     degrees = np.diff(indptr)
-    labels = np.arange(num_nodes, dtype=np.int32)
+    marks = np.empty((num_nodes, 2), dtype=np.int32)  # label and pull of a vertex side by side
+    labels = marks[:, 0]
+    labels[:] = np.arange(num_nodes)
+    marks.view(np.float32)[:, 1] = 1.0 / np.sqrt(np.maximum(degrees, 1))
     volumes = degrees.copy()
-    pull = (1.0 / np.sqrt(np.maximum(degrees, 1))).astype(np.float32)
     wanted = np.empty(num_nodes, dtype=np.int32)
     threads = get_num_threads() if num_nodes > SMALL else 1
     votes = np.zeros((threads, num_nodes), dtype=np.float32)
+    heard = np.empty((threads, int(degrees.max(initial=0))), dtype=np.int32)
     blocks = min(BLOCKS, max(num_nodes, 1))
     for block in [block for _ in range(sweeps) for block in range(blocks)]:
         members = len(range(block, num_nodes, blocks))
         bounds = np.arange(threads + 1) * members // threads
-        args = (bounds, block, blocks, indptr, neighbours, labels, volumes, pull, float(cap), votes, wanted)
+        voting = (votes, heard, marks, marks.view(np.float32))
+        args = (bounds, block, blocks, indptr, neighbours, volumes, float(cap), *voting, wanted)
         run(_vote, range(threads + 1), *args)
         _move(block, blocks, indptr, float(cap), wanted, labels, volumes)
-    return labels
+    return labels.copy()
 
 
 @kernel
-def _vote(start, stop, bounds, block, blocks, indptr, neighbours, labels, volumes, pull, cap, votes, wanted):
+def _vote(start, stop, bounds, block, blocks, indptr, neighbours, volumes, cap, votes, heard, marks, pulls, wanted):
     """wanted[v] = the label with most votes that has room for v (its own on a tie), piece by piece."""
-    tally = votes[start]
+    tally, seen = votes[start], heard[start]
     for member in range(bounds[start], bounds[stop]):
         v = block + member * blocks
-        degree = indptr[v + 1] - indptr[v]
-        for i in range(indptr[v], indptr[v + 1]):
-            if neighbours[i] != v:
-                tally[labels[neighbours[i]]] += pull[neighbours[i]]
-        best = labels[v]
+        begin, degree = indptr[v], indptr[v + 1] - indptr[v]
+        for i in range(degree):
+            prefetch(MARK, marks, 2 * np.int64(neighbours[begin + min(i + AHEAD, degree - 1)]))
+            u = neighbours[begin + i]
+            label = marks[u, 0]
+            seen[i] = label
+            tally[label] += pulls[u, 1] if u != v else np.float32(0.0)
+        best = marks[v, 0]
         most = tally[best]
-        for i in range(indptr[v], indptr[v + 1]):
-            label = labels[neighbours[i]]
+        for i in range(degree):
+            label = seen[i]
             if tally[label] > most and volumes[label] + degree <= cap:
                 best, most = label, tally[label]
-        for i in range(indptr[v], indptr[v + 1]):
-            tally[labels[neighbours[i]]] = 0.0
+        for i in range(degree):
+            tally[seen[i]] = 0.0
         wanted[v] = best
 
 

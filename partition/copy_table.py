@@ -1,9 +1,14 @@
 """CopyTable: how many edges each vertex has in each part, with room only for what can be.
 
-A vertex of fewer edges than parts has a slot for each edge: its used slots come first, in no order. A vertex of more
-edges has one slot for each part, in order, so that its count in a part is found at once; a count of 0 is no copy.
+A vertex of few edges (fewer than a quarter of the parts) is *sparse*: it has a slot for each edge, and its copies, in
+no order, fill the first of them with `part * 2**15 + count`. A vertex of more edges is *dense*: a byte for each part,
+in order, holds the count, so that all parts can be looked at in vector instructions and a look costs one line of the
+cache; 0 is no copy. A byte counts to 255 and then stays there: such a copy is not taken for one that could vanish.
 
-Shapes: N vertices, P parts, Z slots (the sum of min(edges of v, P)).
+What works on these tables is compiled without numba's reference counts: it counted every field of a tuple at every
+access, two thirds of the time of a refinement.
+
+Shapes: N vertices, P parts (below 2**15).
 """
 
 from __future__ import annotations
@@ -13,27 +18,38 @@ from typing import NamedTuple
 import numpy as np
 
 from distgnn.kernels.jit import inline, kernel
+from distgnn.kernels.tiles import Tile
+from distgnn.kernels.vectors import prefetch
+
+PART_SHIFT = 15
+COUNT_MASK = (1 << PART_SHIFT) - 1
+MOST = 255
+AHEAD = 16  # edges between asking for a vertex's copies and looking at them
+RECORD = Tile(lanes=2, offsets=(0,), heads=(0,))
+LINE = Tile(lanes=32, offsets=(0,), heads=(0,))
 
 
 class CopyTable(NamedTuple):
-    """first: int64 [N + 1], a vertex's slots; used: int32 [N], its copies; part: int16 [Z]; count: int32 [Z]."""
+    """first: int64 [N], where the copies of a vertex begin in `bytes` (dense) or `slots` (sparse); used: int32 [N, 2],
+    its copies and its degree; bytes: uint8; slots: int32."""
 
     first: np.ndarray
     used: np.ndarray
-    part: np.ndarray
-    count: np.ndarray
+    bytes: np.ndarray
+    slots: np.ndarray
     num_parts: int
 
 
 def empty_table(degrees: np.ndarray, num_parts: int) -> CopyTable:
     """A table without any copy, with room for all that edges of these degrees [N] can make."""
-    first = np.zeros(len(degrees) + 1, dtype=np.int64)
-    np.cumsum(np.minimum(degrees, num_parts), out=first[1:])
-    size = int(first[-1])
-    used = np.zeros(len(degrees), dtype=np.int32)
-    table = CopyTable(first, used, np.empty(size, dtype=np.int16), np.zeros(size, dtype=np.int32), num_parts)
-    _number_slots(table)
-    return table
+    used = np.stack([np.zeros(len(degrees), dtype=np.int32), degrees.astype(np.int32)], axis=1)
+    dense = 4 * degrees.astype(np.int64) >= num_parts
+    slots = np.where(dense, 0, degrees).astype(np.int64)
+    dense_before = np.cumsum(dense) - dense
+    first = np.where(dense, num_parts * dense_before, np.cumsum(slots) - slots)
+    num_bytes = num_parts * int(np.count_nonzero(dense))
+    counts = np.zeros(num_bytes, dtype=np.uint8), np.zeros(int(slots.sum()), dtype=np.int32)
+    return CopyTable(first, used, *counts, num_parts)
 
 
 def table_of(edge_list, edge_part: np.ndarray, degrees: np.ndarray, num_parts: int) -> CopyTable:
@@ -43,83 +59,96 @@ def table_of(edge_list, edge_part: np.ndarray, degrees: np.ndarray, num_parts: i
     return table
 
 
-@kernel
+@kernel(_nrt=False)
 def _fill(src, dst, edge_part, table):
+    last = src.shape[0] - 1
     for e in range(src.shape[0]):
+        ask_for(table, dst[min(e + AHEAD, last)], dst[min(e + 2 * AHEAD, last)])
         add_copy(table, src[e], edge_part[e])
         if dst[e] != src[e]:
             add_copy(table, dst[e], edge_part[e])
 
 
-@kernel
-def _number_slots(table):
-    for v in range(table.used.shape[0]):
-        begin = table.first[v]
-        for slot in range(begin, table.first[v + 1]):
-            table.part[slot] = slot - begin
+@inline(_nrt=False)
+def ask_for(table, soon, later):
+    """Prefetch the copies of vertex `soon`, and where those of `later` are."""
+    prefetch(RECORD, table.first, later)
+    prefetch(RECORD, table.used, 2 * np.int64(later))
+    if is_dense(table, soon):
+        prefetch(LINE, table.bytes, table.first[soon])
+    else:
+        prefetch(RECORD, table.slots, table.first[soon])
 
 
-@inline
+@inline(_nrt=False)
 def is_dense(table, v):
-    """Whether v has a slot for each part, in order."""
-    return table.first[v + 1] - table.first[v] == table.num_parts
+    """Whether v has a byte for each part, in order."""
+    return 4 * np.int64(table.used[v, 1]) >= table.num_parts
 
 
-@inline
-def last_slot(table, v):
-    """End of the slots of v that may hold a copy; those with a count of 0 do not."""
-    return table.first[v + 1] if is_dense(table, v) else table.first[v] + table.used[v]
-
-
-@inline
+@inline(_nrt=False)
 def count_in(table, v, p):
     """Edges of v in part p."""
     begin = table.first[v]
     if is_dense(table, v):
-        return table.count[begin + p]
-    for i in range(begin, begin + table.used[v]):
-        if table.part[i] == p:
-            return table.count[i]
-    return 0
+        return np.int32(table.bytes[begin + p])
+    for i in range(begin, begin + table.used[v, 0]):
+        if table.slots[i] >> PART_SHIFT == p:
+            return table.slots[i] & np.int32(COUNT_MASK)
+    return np.int32(0)
 
 
-@inline
+@inline(_nrt=False)
 def add_copy(table, v, p):
     """One more edge of v in part p; returns whether that made a new copy."""
     begin = table.first[v]
     if is_dense(table, v):
-        table.count[begin + p] += 1
-        new = table.count[begin + p] == 1
-        table.used[v] += new
-        return new
-    end = begin + table.used[v]
+        count = table.bytes[begin + p]
+        table.bytes[begin + p] = count + (count < MOST)
+        table.used[v, 0] += count == 0
+        return count == 0
+    end = begin + table.used[v, 0]
     for i in range(begin, end):
-        if table.part[i] == p:
-            table.count[i] += 1
+        if table.slots[i] >> PART_SHIFT == p:
+            table.slots[i] += 1
             return False
-    table.part[end] = p
-    table.count[end] = 1
-    table.used[v] += 1
+    table.slots[end] = (np.int32(p) << PART_SHIFT) + 1
+    table.used[v, 0] += 1
     return True
 
 
-@inline
+@inline(_nrt=False)
 def drop_copy(table, v, p):
     """One edge less of v in part p, which has one; returns whether that removed the copy."""
     begin = table.first[v]
     if is_dense(table, v):
-        table.count[begin + p] -= 1
-        gone = table.count[begin + p] == 0
-        table.used[v] -= gone
-        return gone
-    end = begin + table.used[v]
+        count = table.bytes[begin + p]
+        table.bytes[begin + p] = count - (count < MOST)
+        table.used[v, 0] -= count == 1
+        return count == 1
+    end = begin + table.used[v, 0]
     for i in range(begin, end):
-        if table.part[i] == p:
-            table.count[i] -= 1
-            if table.count[i] > 0:
+        if table.slots[i] >> PART_SHIFT == p:
+            table.slots[i] -= 1
+            if table.slots[i] & COUNT_MASK:
                 return False
-            table.part[i] = table.part[end - 1]
-            table.count[i] = table.count[end - 1]
-            table.used[v] -= 1
+            table.slots[i] = table.slots[end - 1]
+            table.used[v, 0] -= 1
             return True
     return False
+
+
+@inline(_nrt=False)
+def count_shared(table, v, home, shared):
+    """shared[p] += 1 for each part p that holds an edge of v; in part `home` (-1: none) one edge does not count."""
+    begin = table.first[v]
+    if is_dense(table, v):
+        for p in range(table.num_parts):
+            shared[p] += table.bytes[begin + p] > 0
+        if home >= 0:
+            shared[home] -= table.bytes[begin + home] == 1
+        return
+    for i in range(begin, begin + table.used[v, 0]):
+        slot = table.slots[i]
+        p = slot >> PART_SHIFT
+        shared[p] += (slot & COUNT_MASK) > (p == home)

@@ -16,7 +16,7 @@ import numpy as np
 from distgnn.kernels.jit import inline, kernel
 from distgnn.kernels.threads import even_chunks, run
 from distgnn.partition.book import group
-from distgnn.partition.copy_table import add_copy, drop_copy, empty_table, last_slot
+from distgnn.partition.copy_table import AHEAD, add_copy, ask_for, count_shared, drop_copy, empty_table
 
 LOAD_PRICE = 0.3
 POWER = 8
@@ -24,7 +24,7 @@ MOST_SWEEPS = 32
 BLOCK_CLUSTERS = 32  # a block is judged against frozen parts; small ones lose less of what moves would tell
 MOST_BLOCKS = 4096
 IN_TURN = 10**6  # incidences up to which clusters are judged one after the other, each with all moves before it
-MOST_VISITS = 1  # of incidences for each row, in all sweeps: on graphs without clusters they bring little
+MOST_VISITS = 0.25  # of incidences for each row, in all sweeps: on graphs without clusters they bring little
 FEW_MOVES = 0.003  # of the clusters: another sweep would not pay
 FIRST_GUESS = 1.2  # copies per vertex before any are known
 HUB = 16  # clusters around a vertex beyond which their moves no longer tell each other anything
@@ -56,8 +56,9 @@ def merge_clusters(
     parts = np.full(num_clusters, -1, dtype=np.int16)
     guess = FIRST_GUESS * np.count_nonzero(degrees) * shares
     loads = Loads(np.zeros(num_parts), np.zeros(num_parts), len(clusters) * shares, guess)
+    shared = np.empty(num_parts, dtype=np.int32)
     biggest_first = np.argsort(-sizes, kind="stable").astype(np.int32)
-    _place(biggest_first, indptr, members, sizes, table, parts, loads)
+    _place(biggest_first, indptr, members, sizes, table, parts, loads, shared)
     stale = np.ones(num_clusters, dtype=np.bool_)
     wanted = np.empty(num_clusters, dtype=np.int16)
     in_turn = len(members) <= IN_TURN
@@ -72,10 +73,10 @@ def merge_clusters(
             loads.goal_rows[:] = loads.rows.sum() * shares
             args = (chosen, indptr, members, sizes, table, parts, loads, wanted)
             if in_turn:
-                moved += _move_in_turn(*args, *around, stale)
+                moved += _move_in_turn(*args, shared, *around, stale)
             else:
                 run(_judge, even_chunks(len(chosen), 1024), *args)
-                moved += _move(*args, *around, stale)
+                moved += _move(*args, shared, *around, stale)
         visits -= int((indptr[waiting + 1] - indptr[waiting]).sum())
         if moved < FEW_MOVES * num_clusters or visits < 0:
             break
@@ -125,14 +126,14 @@ def _collect(src, dst, rows, starts, num_nodes, indptr, members):
         indptr[c + 1] = found
 
 
-@inline
+@inline(_nrt=False)
 def _power(x):
     x2 = x * x
     x4 = x2 * x2
     return x4 * x4
 
 
-@inline
+@inline(_nrt=False)
 def _cost(p, rows, new_rows, loads, mean_rows):
     """What `rows` more rows and `new_rows` more copies cost in part p."""
     cost = new_rows / mean_rows
@@ -142,23 +143,22 @@ def _cost(p, rows, new_rows, loads, mean_rows):
     return cost + LOAD_PRICE * (_power((copies + new_rows) / goal) - _power(copies / goal))
 
 
-@inline
+@inline(_nrt=False)
 def _lift(c, p, sign, held, sizes, shared, loads):
     """Take cluster c out of part p (sign -1), or put it in."""
     loads.arcs[p] += sign * sizes[c]
     loads.rows[p] += sign * (held - shared[p])
 
 
-@kernel
-def _place(order, indptr, members, sizes, table, parts, loads):
+@kernel(_nrt=False)
+def _place(order, indptr, members, sizes, table, parts, loads, shared):
     """Put each cluster, in order, where it costs least."""
     num_parts = loads.arcs.shape[0]
-    shared = np.empty(num_parts, dtype=np.int64)
     mean_rows = loads.goal_rows.sum() / num_parts
     for i in range(order.shape[0]):
         c = order[i]
         held = indptr[c + 1] - indptr[c]
-        _count_shared(table, members, indptr[c], indptr[c + 1], -1, shared)
+        _shared_parts(table, members, indptr[c], indptr[c + 1], -1, shared)
         best, lowest = -1, np.inf
         for p in range(num_parts):
             cost = _cost(p, sizes[c], held - shared[p], loads, mean_rows)
@@ -173,13 +173,18 @@ def _place(order, indptr, members, sizes, table, parts, loads):
 @kernel
 def _judge(start, stop, chosen, indptr, members, sizes, table, parts, loads, wanted):
     """wanted[c] = the part where cluster c would cost least, its own on a tie."""
+    shared = np.empty(loads.arcs.shape[0], dtype=np.int32)
+    _judge_each(start, stop, chosen, indptr, members, sizes, table, parts, loads, wanted, shared)
+
+
+@inline(_nrt=False)
+def _judge_each(start, stop, chosen, indptr, members, sizes, table, parts, loads, wanted, shared):
     num_parts = loads.arcs.shape[0]
-    shared = np.empty(num_parts, dtype=np.int64)
     mean_rows = loads.goal_rows.sum() / num_parts
     for i in range(start, stop):
         c = chosen[i]
         held, home = indptr[c + 1] - indptr[c], parts[c]
-        _count_shared(table, members, indptr[c], indptr[c + 1], home, shared)
+        _shared_parts(table, members, indptr[c], indptr[c + 1], home, shared)
         best, lowest = home, _at_home(home, sizes[c], held - shared[home], loads, mean_rows)
         for p in range(num_parts):
             if p != home:
@@ -189,7 +194,7 @@ def _judge(start, stop, chosen, indptr, members, sizes, table, parts, loads, wan
         wanted[c] = best
 
 
-@inline
+@inline(_nrt=False)
 def _at_home(p, rows, new_rows, loads, mean_rows):
     """What a cluster costs in the part where it is."""
     cost = new_rows / mean_rows
@@ -199,11 +204,10 @@ def _at_home(p, rows, new_rows, loads, mean_rows):
     return cost + LOAD_PRICE * (_power(copies / goal) - _power((copies - new_rows) / goal))
 
 
-@kernel
-def _move(chosen, indptr, members, sizes, table, parts, loads, wanted, starts, around, stale):
+@kernel(_nrt=False)
+def _move(chosen, indptr, members, sizes, table, parts, loads, wanted, shared, starts, around, stale):
     """Make the moves that still pay, in order; returns how many. Clusters that share a vertex become stale."""
     num_parts = loads.arcs.shape[0]
-    shared = np.empty(num_parts, dtype=np.int64)
     mean_rows = loads.goal_rows.sum() / num_parts
     moved = 0
     for i in range(chosen.shape[0]):
@@ -212,7 +216,7 @@ def _move(chosen, indptr, members, sizes, table, parts, loads, wanted, starts, a
         if old == new:
             continue
         held = indptr[c + 1] - indptr[c]
-        _count_shared(table, members, indptr[c], indptr[c + 1], old, shared)
+        _shared_parts(table, members, indptr[c], indptr[c + 1], old, shared)
         here = _at_home(old, sizes[c], held - shared[old], loads, mean_rows)
         if _cost(new, sizes[c], held - shared[new], loads, mean_rows) >= here:
             stale[c] = True
@@ -231,25 +235,22 @@ def _move(chosen, indptr, members, sizes, table, parts, loads, wanted, starts, a
     return moved
 
 
-@kernel
-def _move_in_turn(chosen, indptr, members, sizes, table, parts, loads, wanted, starts, around, stale):
+@kernel(_nrt=False)
+def _move_in_turn(chosen, indptr, members, sizes, table, parts, loads, wanted, shared, starts, around, stale):
     """Judge and move one cluster after the other; returns how many moved."""
     moved = 0
     for i in range(chosen.shape[0]):
-        _judge(i, i + 1, chosen, indptr, members, sizes, table, parts, loads, wanted)
+        _judge_each(i, i + 1, chosen, indptr, members, sizes, table, parts, loads, wanted, shared)
         if wanted[chosen[i]] != parts[chosen[i]]:
             one = chosen[i : i + 1]
-            moved += _move(one, indptr, members, sizes, table, parts, loads, wanted, starts, around, stale)
+            moved += _move(one, indptr, members, sizes, table, parts, loads, wanted, shared, starts, around, stale)
     return moved
 
 
-@inline
-def _count_shared(table, members, begin, end, home, shared):
+@inline(_nrt=False)
+def _shared_parts(table, members, begin, end, home, shared):
     """shared[p] = members that other clusters than this one, which is in `home`, hold in part p."""
     shared[:] = 0
     for j in range(begin, end):
-        v = members[j]
-        for slot in range(table.first[v], last_slot(table, v)):
-            p = table.part[slot]
-            if table.count[slot] > (p == home):
-                shared[p] += 1
+        ask_for(table, members[min(j + AHEAD, end - 1)], members[min(j + 2 * AHEAD, end - 1)])
+        count_shared(table, members[j], home, shared)

@@ -20,16 +20,33 @@ import numpy as np
 
 from distgnn.kernels.jit import inline, kernel
 from distgnn.kernels.threads import even_chunks, run
-from distgnn.partition.copy_table import CopyTable, add_copy, count_in, drop_copy, last_slot, table_of
+from distgnn.partition.copy_table import (
+    AHEAD,
+    CopyTable,
+    add_copy,
+    ask_for,
+    count_in,
+    count_shared,
+    drop_copy,
+    table_of,
+)
+from distgnn.partition.edge_price import (
+    LEAST_SAVING,
+    SMALLEST_S,
+    Prices,
+    best_part,
+    now_and_at_best,
+    one_more,
+    price_in,
+    price_of,
+)
 from distgnn.partition.streaming import endpoint_degrees
 
 BLOCKS = 100  # a block is a hundredth of the edges
 STRETCHES = 64  # of consecutive edges in a block
-LARGEST_COUNT = 255  # prices of larger counts hardly differ
 SCHEDULE = (2.0, 0.5, 0.1, 0.0, 0.0)
-FAR_CANDIDATES = 8
 LEAST_GAIN = 1e-3  # copies: an edge that could save less is not looked at
-AHEAD = 32
+COMMIT_AHEAD = 128  # an eighth of them moves
 EDGE_PRICE = 0.02
 OVERFULL_PRICE = 4.0
 STEEPEST = 8.0  # exponent of a part's price: one edge on thousands of parts must not overflow
@@ -77,15 +94,13 @@ def start_state(edge_list, edge_part: np.ndarray, num_parts: int) -> State:
     """The state of a cut."""
     parts = np.array(edge_part, dtype=np.int16)
     table = table_of(edge_list, parts, endpoint_degrees(edge_list), num_parts)
-    arcs = np.bincount(parts, weights=row_arcs(edge_list), minlength=num_parts)
+    arcs = np.bincount(parts, minlength=num_parts).astype(np.float64)
+    if edge_list.two_way:
+        loops = np.flatnonzero(edge_list.src == edge_list.dst)
+        arcs = 2 * arcs - np.bincount(parts[loops], minlength=num_parts)
     rows = np.zeros(num_parts, dtype=np.int64)
     _count_rows(table, rows)
     return State(parts, table, arcs, rows)
-
-
-def row_arcs(edge_list) -> np.ndarray | None:
-    """Arcs of each row (None: one each)."""
-    return np.where(edge_list.src == edge_list.dst, 1.0, 2.0) if edge_list.two_way else None
 
 
 def arc_limit(edge_list, shares: np.ndarray, balance: float) -> np.ndarray:
@@ -96,9 +111,6 @@ def arc_limit(edge_list, shares: np.ndarray, balance: float) -> np.ndarray:
 
 def sweep(edge_list, state: State, limit: np.ndarray, beta: float, s: float, shares: np.ndarray) -> int:
     """Visit every edge once at one s; returns the number of moves."""
-    counts = np.arange(LARGEST_COUNT + 2, dtype=np.float64)
-    marginal = np.diff(counts / np.maximum(counts + s, 1e-300), prepend=0.0).astype(np.float32)
-    marginal[0] = 0.0
     rows = len(state.edge_part)
     pieces = min(BLOCKS, max(1, rows // 64))
     bounds = _stretch_bounds(rows, pieces)
@@ -108,9 +120,8 @@ def sweep(edge_list, state: State, limit: np.ndarray, beta: float, s: float, sha
         stretches = bounds[:, block : block + 2]
         chosen = np.concatenate([np.arange(first, last) for first, last in stretches])
         proposals = np.empty(len(chosen), dtype=np.int16)
-        weight, price = _prices(state, limit, beta, shares)
         arcs = 2.0 if edge_list.two_way else 1.0
-        args = (chosen, *ends, state, marginal, weight, price, arcs, limit, proposals)
+        args = (chosen, *ends, state, _prices(state, limit, beta, s, shares, arcs), arcs, limit, proposals)
         run(_propose, even_chunks(len(chosen), 64), *args)
         moves += _commit(*args)
     return moves
@@ -124,100 +135,48 @@ def _stretch_bounds(rows: int, pieces: int) -> np.ndarray:
     return starts[:-1, None] + (np.diff(starts)[:, None] * steps) // pieces
 
 
-def _prices(state: State, limit: np.ndarray, beta: float, shares: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Multiplier of a part's vertex prices, and price of an edge in it, float32 [P]."""
+def _prices(state: State, limit: np.ndarray, beta: float, s: float, shares: np.ndarray, arcs: float) -> Prices:
+    """Prices at these loads. An edge's own are raised by 1, so that none is negative."""
     weight = np.exp(np.minimum(beta * (state.rows / (state.rows.sum() * shares) - 1), STEEPEST))
-    price = EDGE_PRICE * (state.arcs / (state.arcs.sum() * shares) - 1) + OVERFULL_PRICE * (state.arcs > limit)
-    return weight.astype(np.float32), price.astype(np.float32)
-
-
-@inline
-def _marginal(marginal, count):
-    """Price of one more edge where there are `count`."""
-    return marginal[min(count, LARGEST_COUNT) + 1]
-
-
-@inline
-def _price_at(table, u, v, q, marginal, weight, price):
-    """Price of one more edge (u, v) in part q."""
-    cost = _marginal(marginal, count_in(table, u, q))
-    if u != v:
-        cost += _marginal(marginal, count_in(table, v, q))
-    return weight[q] * cost + price[q]
-
-
-@inline
-def _released(table, u, v, p, marginal, weight, price):
-    """What taking edge (u, v) out of part p saves."""
-    saved = marginal[min(count_in(table, u, p), LARGEST_COUNT + 1)]
-    if u != v:
-        saved += marginal[min(count_in(table, v, p), LARGEST_COUNT + 1)]
-    return weight[p] * saved + price[p]
+    price = 1 + EDGE_PRICE * (state.arcs / (state.arcs.sum() * shares) - 1) + OVERFULL_PRICE * (state.arcs > limit)
+    into = np.where(state.arcs + arcs > limit, np.inf, price)
+    least = weight.min(), into.min()
+    return Prices(*(np.asarray(x, dtype=np.float32)[()] for x in (max(s, SMALLEST_S), weight, into, price, *least)))
 
 
 @kernel
-def _propose(start, stop, chosen, src, dst, state, marginal, weight, price, arcs, limit, proposals):
+def _propose(start, stop, chosen, src, dst, state, prices, arcs, limit, proposals):
     """proposals[i] = the best part for edge chosen[i], or -1 to stay."""
+    costs = np.empty(limit.shape[0], dtype=np.float32)
+    beside = np.full(limit.shape[0], one_more(prices.s, 0), dtype=np.float32)
+    scratch = (costs, costs.view(np.int32), beside)
+    _propose_each(start, stop, chosen, src, dst, state, prices, limit, proposals, scratch)
+
+
+@inline(_nrt=False)
+def _propose_each(start, stop, chosen, src, dst, state, prices, limit, proposals, scratch):
     table = state.table
-    price_in = price.copy()
-    for q in range(limit.shape[0]):
-        if state.arcs[q] + arcs > limit[q]:
-            price_in[q] = np.inf
-    touched = 0
-    for first in range(start, stop, AHEAD):
-        last = min(first + AHEAD, stop)
-        for i in range(first, last):  # bring what the next loop needs: so the cache misses overlap
-            u, v = src[chosen[i]], dst[chosen[i]]
-            touched += table.count[table.first[u]] + table.count[table.first[v]] + table.used[u] + table.used[v]
-        for i in range(first, last):
-            e = chosen[i]
-            u, v, p = src[e], dst[e], state.edge_part[e]
-            proposals[i] = -1
-            if table.used[u] == 1 and table.used[v] == 1 and state.arcs[p] <= limit[p]:
-                continue
-            released = _released(table, u, v, p, marginal, weight, price)
-            if released >= LEAST_GAIN:
-                proposals[i] = _best_part(table, u, v, p, released, marginal, weight, price_in)
-    return touched
-
-
-@inline
-def _best_part(table, u, v, p, released, marginal, weight, price):
-    """The part with an end of edge (u, v) where it costs least, if that is less than `released` in p; else -1."""
-    near, far = (u, v) if table.used[u] <= table.used[v] else (v, u)
-    best, lowest = -1, released - 1e-5
-    for slot in range(table.first[near], last_slot(table, near)):
-        q = table.part[slot]
-        if table.count[slot] == 0 or q == p:
+    for i in range(start, stop):
+        ask_for(table, dst[chosen[min(i + AHEAD, stop - 1)]], dst[chosen[min(i + 2 * AHEAD, stop - 1)]])
+        e = chosen[i]
+        u, v, p = src[e], dst[e], state.edge_part[e]
+        proposals[i] = -1
+        if table.used[u, 0] == 1 and table.used[v, 0] == 1 and state.arcs[p] <= limit[p]:
             continue
-        cost = _marginal(marginal, table.count[slot])
-        if u != v:
-            cost += _marginal(marginal, count_in(table, far, q))
-        cost = weight[q] * cost + price[q]
-        if cost < lowest:
-            best, lowest = q, cost
-    alone = _marginal(marginal, 0)
-    tried = 0
-    begin, size = table.first[far], last_slot(table, far) - table.first[far]
-    for step in range(size):  # from a slot that differs from edge to edge: no part is preferred
-        slot = begin + (near + step) % size
-        q = table.part[slot]
-        if table.count[slot] == 0:
-            continue
-        tried += 1
-        if tried > FAR_CANDIDATES:
-            break
-        cost = weight[q] * (_marginal(marginal, table.count[slot]) + alone) + price[q]
-        if q != p and cost < lowest and count_in(table, near, q) == 0:
-            best, lowest = q, cost
-    return best
+        now, at_best = now_and_at_best(table, u, v, p, prices)
+        if now >= prices.out_of[p] + LEAST_GAIN and now - at_best > LEAST_SAVING:
+            proposals[i] = best_part(table, u, v, p, now, prices, *scratch)
 
 
-@kernel
-def _commit(chosen, src, dst, state, marginal, weight, price, arcs, limit, proposals):
+@kernel(_nrt=False)
+def _commit(chosen, src, dst, state, prices, arcs, limit, proposals):
     """Make the proposed moves that still pay, in order; returns how many."""
     moves = 0
-    for i in range(chosen.shape[0]):
+    last = chosen.shape[0] - 1
+    for i in range(last + 1):
+        coming = min(i + COMMIT_AHEAD, last)
+        if proposals[coming] >= 0:
+            ask_for(state.table, dst[chosen[coming]], src[chosen[coming]])
         q = proposals[i]
         if q < 0:
             continue
@@ -225,14 +184,14 @@ def _commit(chosen, src, dst, state, marginal, weight, price, arcs, limit, propo
         u, v, p = src[e], dst[e], state.edge_part[e]
         if state.arcs[q] + arcs > limit[q]:
             continue
-        released = _released(state.table, u, v, p, marginal, weight, price)
-        if _price_at(state.table, u, v, q, marginal, weight, price) < released - 1e-5:
+        now = price_of(state.table, u, v, p, prices)
+        if price_in(state.table, u, v, q, prices) < now - LEAST_SAVING:
             _move(state, e, u, v, p, q, 1.0 if u == v else arcs)
             moves += 1
     return moves
 
 
-@inline
+@inline(_nrt=False)
 def _move(state, e, u, v, p, q, arcs):
     state.edge_part[e] = q
     state.arcs[p] -= arcs
@@ -245,11 +204,10 @@ def _move(state, e, u, v, p, q, arcs):
         state.rows[q] += add_copy(state.table, v, q)
 
 
-@kernel
+@kernel(_nrt=False)
 def _count_rows(table, rows):
     for v in range(table.used.shape[0]):
-        for slot in range(table.first[v], last_slot(table, v)):
-            rows[table.part[slot]] += table.count[slot] > 0
+        count_shared(table, v, -1, rows)
 
 
 def shed(edge_list, state: State, limit: np.ndarray) -> None:
@@ -261,7 +219,7 @@ def shed(edge_list, state: State, limit: np.ndarray) -> None:
         _shed(edge_list.src, edge_list.dst, state, arcs, limit, new_copies)
 
 
-@kernel
+@kernel(_nrt=False)
 def _shed(src, dst, state, arcs, limit, new_copies):
     """Move rows of overfull parts to the least loaded part that needs at most this many new copies."""
     for e in range(src.shape[0]):

@@ -14,9 +14,12 @@ import numpy as np
 
 from distgnn.kernels.jit import kernel
 from distgnn.kernels.threads import even_chunks, run
-from distgnn.partition.book import group
+from distgnn.kernels.tiles import Tile
+from distgnn.kernels.vectors import prefetch
 
 HUB = 16  # times the mean degree
+AHEAD = 16  # rows between asking for a place and writing to it
+PAIR = Tile(lanes=2, offsets=(0,), heads=(0,))
 
 
 class Rows(NamedTuple):
@@ -38,29 +41,46 @@ def ordered_rows(edge_list, degrees: np.ndarray, labels: np.ndarray) -> tuple[Ro
     hub = degrees > HUB * max(float(degrees.mean()), 1.0) if len(degrees) else np.zeros(0, dtype=bool)
     keys = np.where(hub, -degrees.astype(np.int64), labels)
     vertices = np.argsort(keys, kind="stable")
-    numbers = np.empty(len(degrees), dtype=edge_list.src.dtype)
-    numbers[vertices] = np.arange(len(degrees), dtype=numbers.dtype)
+    known = np.empty((len(degrees), 2), dtype=edge_list.src.dtype)  # degree and number of a vertex side by side
+    known[:, 0] = degrees
+    known[vertices, 1] = np.arange(len(degrees))
     low, high = np.empty_like(edge_list.src), np.empty_like(edge_list.dst)
-    size = len(low)
-    run(_renumber, even_chunks(size, 8), edge_list.src, edge_list.dst, degrees, numbers, low, high)
-    order, _ = group(low, len(degrees))
-    src, dst = np.empty_like(low), np.empty_like(high)
-    run(_take, even_chunks(size, 8), order, low, high, src, dst)
+    run(_renumber, even_chunks(len(low), 8), edge_list.src, edge_list.dst, known, low, high)
+    starts = np.zeros(len(degrees) + 1, dtype=np.int64)
+    _count(low, starts)
+    np.cumsum(starts, out=starts)
+    src = np.repeat(np.arange(len(degrees), dtype=low.dtype), np.diff(starts))
+    pairs = np.empty((len(low), 2), dtype=np.int32 if len(low) < 2**31 and low.dtype == np.int32 else np.int64)
+    _deal_out(low, high, starts[:-1].copy(), pairs)
+    dst, order = pairs[:, 0].astype(low.dtype), pairs[:, 1].copy()
     return Rows(src, dst, edge_list.num_nodes, edge_list.two_way, edge_list.num_arcs), order, vertices
 
 
 @kernel
-def _renumber(start, stop, src, dst, degrees, numbers, low, high):
+def _renumber(start, stop, src, dst, known, low, high):
     for e in range(start, stop):
         u, v = src[e], dst[e]
-        if degrees[v] < degrees[u] or (degrees[v] == degrees[u] and v < u):
-            u, v = v, u
-        low[e] = numbers[u]
-        high[e] = numbers[v]
+        a, b = known[u, 1], known[v, 1]
+        swap = (known[v, 0] < known[u, 0]) | ((known[v, 0] == known[u, 0]) & (v < u))
+        difference = (b - a) * swap  # no branch: it would be wrong every other time
+        low[e] = a + difference
+        high[e] = b - difference
 
 
 @kernel
-def _take(start, stop, order, low, high, src, dst):
-    for i in range(start, stop):
-        src[i] = low[order[i]]
-        dst[i] = high[order[i]]
+def _count(low, starts):
+    for e in range(low.shape[0]):
+        starts[low[e] + 1] += 1
+
+
+@kernel
+def _deal_out(low, high, next_place, pairs):
+    """pairs = (high, e) of each row e, sorted by its lower end, stable; next_place [N]: where each begins."""
+    last = low.shape[0] - 1
+    for e in range(low.shape[0]):
+        prefetch(PAIR, pairs, 2 * next_place[low[min(e + AHEAD, last)]])
+        u = low[e]
+        place = next_place[u]
+        pairs[place, 0] = high[e]
+        pairs[place, 1] = e
+        next_place[u] = place + 1

@@ -7,7 +7,7 @@ from distgnn.datasets import load_graph
 from distgnn.kernels import threads
 from distgnn.partition import PartitionBook, cut_edges
 from distgnn.partition.cluster import adjacency, cluster_vertices, stream_clusters
-from distgnn.partition.copy_table import last_slot
+from distgnn.partition.copy_table import MOST, count_in
 from distgnn.partition.merge import edge_clusters, incidence
 from distgnn.partition.refine import arc_limit, refine, shed, start_state, sweep
 from distgnn.partition.reorder import ordered_rows
@@ -60,21 +60,25 @@ def test_clusters_stay_below_their_cap(name, cluster):
 
 
 def test_the_table_of_copies_stays_true(power_law):
-    """After a sweep the sparse table, the arcs and the rows are what a new count gives."""
+    """After two sweeps the table, the arcs and the rows are what a new count gives; bytes stay at 255."""
+    assert endpoint_degrees(power_law).max() > 6 * MOST
+    shares = part_shares(6)
     state = start_state(power_law, cut_edges(power_law, 6, "random").edge_part, 6)
     for s in (2.0, 0.0):
-        assert sweep(power_law, state, arc_limit(power_law, part_shares(6), 1.03), 2.0, s, part_shares(6)) > 0
+        assert sweep(power_law, state, arc_limit(power_law, shares, 1.03), 2.0, s, shares) > 0
     again = start_state(power_law, state.edge_part, 6)
     np.testing.assert_array_equal(state.arcs, again.arcs)
-    np.testing.assert_array_equal(state.rows, again.rows)
+    stuck = 0
     for v in range(power_law.num_nodes):
-        assert slots(state.table, v) == slots(again.table, v)
+        found, fresh = counts(state.table, v), counts(again.table, v)
+        stuck += np.count_nonzero(found != fresh)
+        assert (found[found != fresh] == MOST).all()
+        assert state.table.used[v, 0] == np.count_nonzero(found)
+    assert 0 <= state.rows.sum() - again.rows.sum() <= stuck < power_law.num_nodes / 100
 
 
-def slots(table, v):
-    used = slice(table.first[v], last_slot(table, v))
-    counts = zip(table.part[used].tolist(), table.count[used].tolist(), strict=True)
-    return {part: count for part, count in counts if count}
+def counts(table, v):
+    return np.array([count_in(table, v, part) for part in range(table.num_parts)])
 
 
 @pytest.mark.parametrize("method", ["libra", "hdrf", "dbh", "random"])
