@@ -55,12 +55,13 @@ def empty_table(degrees: np.ndarray, num_parts: int) -> CopyTable:
 def table_of(edge_list, edge_part: np.ndarray, degrees: np.ndarray, num_parts: int) -> CopyTable:
     """The table of a cut whose rows keep both arcs together; a self-loop counts once."""
     table = empty_table(degrees, num_parts)
-    _fill(edge_list.src, edge_list.dst, edge_part, table)
+    add_rows(edge_list.src, edge_list.dst, edge_part, table)
     return table
 
 
 @kernel(_nrt=False)
-def _fill(src, dst, edge_part, table):
+def add_rows(src, dst, edge_part, table):
+    """Count these rows; a self-loop once."""
     last = src.shape[0] - 1
     for e in range(src.shape[0]):
         ask_for(table, dst[min(e + AHEAD, last)], dst[min(e + 2 * AHEAD, last)])

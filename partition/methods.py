@@ -15,11 +15,13 @@ from distgnn.partition.cover import cover_arcs
 from distgnn.partition.metis import metis_owners
 from distgnn.partition.owners import balanced_owners
 from distgnn.partition.refine import refine as refine_edges
+from distgnn.partition.roles import refine_roles
 from distgnn.partition.shares import part_shares
 from distgnn.partition.two_level import cut_twice
 from distgnn.partition.vertex_cut import VertexCut
 
 ORDERS = ("shuffled", "stored")
+UPDATES = ("owners", "copies")
 
 
 class Draft(NamedTuple):
@@ -86,6 +88,7 @@ def cut_edges(
     refine: bool = False,
     capacities: Sequence[float] | None = None,
     groups: int = 1,
+    update: str = "owners",
 ) -> VertexCut:
     """Cut an edge list into parts.
 
@@ -99,11 +102,13 @@ def cut_edges(
         capacities: relative speeds of the ranks, see `part_shares`; arcs, copies and owned vertices are shared out
             in proportion.
         groups: cut between so many groups of consecutive parts first (the machines), then inside each.
+        update: where training will update vertices, which decides what `cmr` and refinement count. "copies": copies.
+            "owners": rows on the wire; they differ where rows are one-way, and each role of a copy is charged alone.
     Returns: a `VertexCut`; both arcs of a two-way row are in one part; owners are among the copies, except
         METIS's, and where owned vertices could not be balanced otherwise.
     Raises: InputError.
     """
-    check_request(num_parts, method, seed, order, groups)
+    check_request(num_parts, method, seed, order, groups, update)
     shares = part_shares(num_parts, capacities)
     draft = functools.partial(METHODS[method].draft, seed=seed, order=order)
     if groups > 1:
@@ -114,11 +119,14 @@ def cut_edges(
         edge_part, owner = refine_edges(edge_list, edge_part, shares), None
     if owner is None:
         owner = balanced_owners(edge_list, edge_part, shares)
+    refined = refine or method == "cmr"
+    if refined and update == "owners" and not edge_list.two_way and groups == 1 and num_parts > 1:
+        edge_part, owner = refine_roles(edge_list, edge_part, owner, shares)
     given = None if capacities is None else np.array(capacities, dtype=np.float64)
     return VertexCut(num_parts, edge_part, owner, order=vertex_order, capacities=given)
 
 
-def check_request(num_parts: int, method: str, seed: int, order: str, groups: int = 1) -> None:
+def check_request(num_parts: int, method: str, seed: int, order: str, groups: int = 1, update: str = "owners") -> None:
     """Raise `InputError` unless these arguments of `cut_edges` are ones it takes."""
     if isinstance(num_parts, bool) or not isinstance(num_parts, int | np.integer) or not 1 <= num_parts < 2**15:
         raise InputError(f"the number of parts must be a whole number from 1 to 32767, not {num_parts!r}")
@@ -128,5 +136,7 @@ def check_request(num_parts: int, method: str, seed: int, order: str, groups: in
         raise InputError(f"unknown method {method!r}: choose one of {', '.join(METHODS)}")
     if order not in ORDERS:
         raise InputError(f"unknown order {order!r}: choose one of {', '.join(ORDERS)}")
+    if update not in UPDATES:
+        raise InputError(f"unknown update {update!r}: choose one of {', '.join(UPDATES)}")
     if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or not 0 <= seed < 2**63:
         raise InputError(f"the seed must be a whole number from 0 to 2**63 - 1, not {seed!r}")

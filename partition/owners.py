@@ -23,9 +23,11 @@ def balanced_owners(
 ) -> np.ndarray:
     """Owners [N] int32 for an assignment of arcs; shares: [P], see `part_shares`.
 
-    Vertices with few choices choose before those with many, always the part that owns least; isolated ones fill up the
-    parts that own least; then owners move between copies while that evens out. Only where a part is still beyond
-    `LIMIT` is a vertex given away at the cost of more rows, in the end to a part that holds none of its arcs.
+    The owner of a vertex with three copies or more sends and receives more than the others: these go first, most copies
+    first, each to the part that exchanges least so far. One of two copies exchanges as much as the other: so such
+    vertices go to the part that owns least, and isolated ones fill up the parts that own least; then owners move
+    between copies while that evens out. Only where a part is still beyond `LIMIT` is a vertex given away at the cost of
+    more rows, in the end to a part that holds none of its arcs.
     """
     num_parts = len(shares)
     sources = empty_mask(edge_list.num_nodes, num_parts)
@@ -39,7 +41,11 @@ def balanced_owners(
     choosing = np.argsort(copies, kind="stable")
     isolated = int(np.count_nonzero(copies == 0))
     owned = np.zeros(num_parts, dtype=np.int64)
-    _choose(choosing[isolated:], sources, targets, shares, owned, owner)
+    many = int(np.searchsorted(copies[choosing], 3))
+    exchanged = np.zeros(num_parts, dtype=np.int64)
+    _count_roles(copies, sources, targets, exchanged)
+    _choose_exchanging(choosing[many:][::-1], sources, targets, shares, exchanged, owned, owner)
+    _choose(choosing[isolated:many], sources, targets, shares, owned, owner)
     owner[choosing[:isolated]] = _fill_up(owned, isolated, shares)
     if edge_list.num_nodes:
         owned = np.bincount(owner, minlength=num_parts)
@@ -48,10 +54,9 @@ def balanced_owners(
 
 
 def _even_out(choosing, copies, sources, targets, shares, owned, owner) -> None:
-    fair = len(owner) * shares
-    limit = np.maximum((LIMIT * fair).astype(np.int64), np.ceil(fair).astype(np.int64) + 1)
-    movable = choosing[np.searchsorted(copies[choosing], 2) :]
-    for losing in (False, True):
+    limit = owned_limit(len(owner), shares)
+    first, many = np.searchsorted(copies[choosing], [2, 3])
+    for movable, losing in ((choosing[first:many], False), (choosing[first:], True)):
         for _ in range(SWEEPS):
             if _shift(movable, sources, targets, losing, limit, shares, owned, owner) == 0:
                 break
@@ -59,6 +64,12 @@ def _even_out(choosing, copies, sources, targets, shares, owned, owner) -> None:
     if over.any():
         newcomers = _fill_up(owned - over, int(over.sum()), shares)
         _hand_over(choosing, over, newcomers, owned, owner)
+
+
+def owned_limit(num_nodes: int, shares: np.ndarray) -> np.ndarray:
+    """Most vertices [P] int64 that a part should own."""
+    fair = num_nodes * shares
+    return np.maximum((LIMIT * fair).astype(np.int64), np.ceil(fair).astype(np.int64) + 1)
 
 
 def _fill_up(owned: np.ndarray, extra: int, shares: np.ndarray) -> np.ndarray:
@@ -99,6 +110,40 @@ def _least_owning(sources, targets, v, owned, shares, min_roles, home):
             if p != home and (best < 0 or owned[p] * shares[best] < owned[best] * shares[p]):
                 best = p
     return best
+
+
+@kernel
+def _count_roles(copies, sources, targets, exchanged):
+    """exchanged[p] += roles that p would exchange with an owner elsewhere, over all vertices with several copies."""
+    for v in range(copies.shape[0]):
+        if copies[v] < 2:
+            continue
+        for mask in (sources, targets):
+            for w in range(mask.shape[1]):
+                word = mask[v, w]
+                while word != uint64(0):
+                    exchanged[(w << 6) + lowest_bit(word)] += 1
+                    word &= word - uint64(1)
+
+
+@kernel
+def _choose_exchanging(choosing, sources, targets, shares, exchanged, owned, owner):
+    """owner[v] for each v of `choosing`, in order: the part with most roles of v that exchanges least of its share."""
+    for i in range(choosing.shape[0]):
+        v = choosing[i]
+        best, most, total = -1, 0, 0
+        for w in range(sources.shape[1]):
+            word = sources[v, w] | targets[v, w]
+            while word != uint64(0):
+                p = (w << 6) + lowest_bit(word)
+                word &= word - uint64(1)
+                roles = np.int64(has_bit(sources, v, p)) + np.int64(has_bit(targets, v, p))
+                total += roles
+                if roles > most or (roles == most and exchanged[p] * shares[best] < exchanged[best] * shares[p]):
+                    best, most = p, roles
+        owner[v] = best
+        owned[best] += 1
+        exchanged[best] += total - 2 * most
 
 
 @kernel

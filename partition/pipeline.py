@@ -38,12 +38,13 @@ def partition_graph(
     refine: bool = False,
     capacities: Sequence[float] | None = None,
     groups: int = 1,
+    update: str = "owners",
 ) -> dict:
     """Cut a graph into `num_parts` parts and write the partition folder `out`.
 
     Args:
         source: a `GraphData`, or anything `load_graph` takes.
-        method, seed, order, refine, capacities, groups: see `cut_edges`.
+        method, seed, order, refine, capacities, groups, update: see `cut_edges`.
         direction, self_loops: see `GraphData.edge_list`.
         overwrite: replace an existing partition folder.
         normalize_feats: "none", or as `GraphData.normalize_feats` takes it.
@@ -52,7 +53,7 @@ def partition_graph(
     Raises: InputError, GraphFormatError; nothing is left behind then.
     """
     clock = _Clock(progress)
-    check_request(num_parts, method, seed, order, groups)
+    check_request(num_parts, method, seed, order, groups, update)
     part_shares(num_parts, capacities)
     with new_folder(out, MANIFEST, overwrite) as folder:
         clock.start("load", 1)
@@ -62,10 +63,10 @@ def partition_graph(
         edge_list = graph.edge_list(direction, self_loops)
         check_size(edge_list, num_parts, graph.name)
         clock.start("cut", 1)
-        cut = cut_edges(edge_list, num_parts, method, seed, order, refine, capacities, groups)
+        cut = cut_edges(edge_list, num_parts, method, seed, order, refine, capacities, groups, update)
         clock.start("write", num_parts)
         how = {"method": method, "seed": int(seed), "order": order, "refined": bool(refine) or method.startswith("cmr")}
-        manifest = _write_all(folder, graph, edge_list, cut, how | {"groups": int(groups)}, clock)
+        manifest = _write_all(folder, graph, edge_list, cut, how | {"groups": int(groups), "update": update}, clock)
     return manifest
 
 

@@ -99,7 +99,7 @@ def start_state(edge_list, edge_part: np.ndarray, num_parts: int) -> State:
         loops = np.flatnonzero(edge_list.src == edge_list.dst)
         arcs = 2 * arcs - np.bincount(parts[loops], minlength=num_parts)
     rows = np.zeros(num_parts, dtype=np.int64)
-    _count_rows(table, rows)
+    count_rows(table, rows)
     return State(parts, table, arcs, rows)
 
 
@@ -205,7 +205,8 @@ def _move(state, e, u, v, p, q, arcs):
 
 
 @kernel(_nrt=False)
-def _count_rows(table, rows):
+def count_rows(table, rows):
+    """rows [P] += the copies in each part."""
     for v in range(table.used.shape[0]):
         count_shared(table, v, -1, rows)
 

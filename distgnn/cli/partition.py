@@ -23,6 +23,9 @@ def partition(
     direction: str = typer.Option("stored", help="stored, both (make it bidirected) or reversed."),
     self_loops: str = typer.Option("keep", help="keep, add (exactly one per vertex) or remove."),
     order: str = typer.Option("shuffled", help="shuffled or stored: order in which libra and hdrf meet the edges."),
+    update: str = typer.Option(
+        "owners", help="owners or copies: where vertices will be updated; rows or copies are few."
+    ),
     capacities: str | None = typer.Option(None, help="Relative speeds of the ranks, as 2,1,1 [default: all equal]."),
     normalize_feats: str = typer.Option("none", help="none or row (each vertex's features divided by their sum)."),
     data_root: str | None = typer.Option(None, help="Folder of named datasets [default: DISTGNN_DATA or ./data]."),
@@ -51,6 +54,7 @@ def partition(
             self_loops=self_loops,
             order=order,
             groups=groups,
+            update=update,
             capacities=None if capacities is None else capacities.split(","),
             normalize_feats=normalize_feats,
             overwrite=overwrite,

@@ -8,7 +8,8 @@ from distgnn.kernels import threads
 from distgnn.partition import PartitionBook, cut_edges
 from distgnn.partition.cluster import adjacency, cluster_vertices, stream_clusters
 from distgnn.partition.copy_table import MOST, count_in
-from distgnn.partition.merge import edge_clusters, incidence
+from distgnn.partition.group_moves import groups_of
+from distgnn.partition.merge import edge_clusters
 from distgnn.partition.refine import arc_limit, refine, shed, start_state, sweep
 from distgnn.partition.reorder import ordered_rows
 from distgnn.partition.shares import part_shares
@@ -53,7 +54,8 @@ def test_clusters_stay_below_their_cap(name, cluster):
     np.testing.assert_array_equal(np.sort(np.stack([vertices[rows.src], vertices[rows.dst]]), axis=0), given)
     clusters, count = edge_clusters(rows, labels[vertices])
     assert set(clusters.tolist()) == set(range(count))
-    starts, members = incidence(rows, clusters, count)
+    starts, members, sizes = groups_of(rows, clusters, count)
+    assert sizes.tolist() == np.bincount(clusters, minlength=count).tolist()
     for c in range(count):
         ends = np.concatenate([rows.src[clusters == c], rows.dst[clusters == c]])
         assert sorted(members[starts[c] : starts[c + 1]].tolist()) == np.unique(ends).tolist()

@@ -1,0 +1,67 @@
+"""Update on owners: rows on the wire are what is counted, where arcs are one-way."""
+
+import numpy as np
+import pytest
+
+from distgnn.datasets import load_graph
+from distgnn.errors import InputError
+from distgnn.kernels import threads
+from distgnn.partition import PartitionBook, cut_edges
+from distgnn.partition.owners import owned_limit
+from distgnn.partition.roles import refine_roles
+from distgnn.partition.shares import part_shares
+
+from .graphs import NAMES, awkward, edge_list
+
+
+@pytest.fixture(scope="module")
+def one_way():
+    edges = load_graph("rmat:scale=11,edge_factor=8,feats=0,classes=0,seed=1").edge_list()
+    edges.two_way = False
+    return edges
+
+
+def test_fewer_rows_at_the_balances(one_way):
+    by_copies = PartitionBook(one_way, cut_edges(one_way, 6, update="copies"))
+    by_rows = PartitionBook(one_way, cut_edges(one_way, 6, update="owners"))
+    assert by_rows.exchange_rows < 0.95 * by_copies.exchange_rows
+    assert by_rows.edge_balance <= 1.03 and by_rows.owned_balance <= 1.05 and by_rows.copies_balance <= 1.3
+
+
+def test_capacities_hold_for_arcs_and_owned_vertices(one_way):
+    cut = cut_edges(one_way, 3, capacities=[2, 1, 1])
+    arcs = np.bincount(cut.edge_part) / one_way.num_rows / cut.shares
+    assert arcs.max() <= 1.03
+    assert (np.bincount(cut.owner) <= owned_limit(one_way.num_nodes, cut.shares)).all()
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_awkward_graphs_one_way(name):
+    edges = edge_list(*awkward(name))
+    edges.two_way = False
+    for num_parts in (2, 7):
+        before = cut_edges(edges, num_parts, "random", seed=1)
+        part, owner = refine_roles(edges, before.edge_part, before.owner, part_shares(num_parts))
+        after = cut_edges(edges, num_parts, "random", seed=1, refine=True)
+        rows = [PartitionBook(edges, cut).exchange_rows for cut in (before, after)]
+        assert rows[1] <= rows[0]
+        assert part.shape == edges.src.shape and owner.shape == (edges.num_nodes,)
+        assert part.size == 0 or (part.min() >= 0 and part.max() < num_parts)
+        assert owner.min(initial=0) >= 0 and owner.max(initial=0) < num_parts
+
+
+def test_the_same_bytes_for_any_number_of_threads(one_way, monkeypatch):
+    monkeypatch.setattr(threads, "SERIAL_WORK", 0)
+    before = threads.get_num_threads()
+    cuts = []
+    for count in (1, 8):
+        threads.set_num_threads(count)
+        cuts.append(cut_edges(one_way, 5))
+    threads.set_num_threads(before)
+    np.testing.assert_array_equal(cuts[1].edge_part, cuts[0].edge_part)
+    np.testing.assert_array_equal(cuts[1].owner, cuts[0].owner)
+
+
+def test_unknown_update(one_way):
+    with pytest.raises(InputError, match="unknown update 'nobody'"):
+        cut_edges(one_way, 2, update="nobody")
