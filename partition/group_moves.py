@@ -26,7 +26,8 @@ HUB = 16  # groups around a vertex beyond which their moves no longer tell each 
 
 
 class Groups(NamedTuple):
-    """indptr: int64 [K + 1] and members [I], the vertices of each group; sizes: float64 [K], its rows."""
+    """indptr: int64 [K + 1] and members [I], the vertices of each group; sizes: float64 [K], its rows;
+    groups of size 0 stay where they are."""
 
     indptr: np.ndarray
     members: np.ndarray
@@ -85,7 +86,7 @@ def settle(groups: Groups, placement: Placement, shares: np.ndarray, num_nodes: 
     in_turn = how != "in blocks"
     indptr, members, sizes = groups
     around = _transposed(indptr, members, num_nodes) if sweeps > 1 else _nobody(num_nodes)
-    largest_first = np.argsort(-sizes, kind="stable").astype(np.int32)
+    largest_first = np.argsort(-sizes, kind="stable").astype(np.int32)[: np.count_nonzero(sizes)]
     stale = np.ones(len(sizes), dtype=np.bool_)
     wanted = np.empty(len(sizes), dtype=np.int16)
     shared = np.empty(len(shares), dtype=np.int32)

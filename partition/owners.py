@@ -30,12 +30,14 @@ def balanced_owners(
     more rows, in the end to a part that holds none of its arcs.
     """
     num_parts = len(shares)
-    sources = empty_mask(edge_list.num_nodes, num_parts)
-    targets = empty_mask(edge_list.num_nodes, num_parts)
-    mark_arcs(edge_list.src, edge_list.dst, edge_part, False, sources, targets)
-    if edge_list.two_way:
-        back = edge_part if reverse_part is None else reverse_part
-        mark_arcs(edge_list.dst, edge_list.src, back, True, sources, targets)
+    sources = targets = empty_mask(edge_list.num_nodes, num_parts)
+    if edge_list.two_way and reverse_part is None:  # every copy has both roles
+        mark_arcs(edge_list.src, edge_list.dst, edge_part, False, sources, targets)
+    else:
+        targets = empty_mask(edge_list.num_nodes, num_parts)
+        mark_arcs(edge_list.src, edge_list.dst, edge_part, False, sources, targets)
+        if edge_list.two_way:
+            mark_arcs(edge_list.dst, edge_list.src, reverse_part, True, sources, targets)
     copies = count_copies(sources, targets)
     owner = np.empty(edge_list.num_nodes, dtype=np.int32)
     choosing = np.argsort(copies, kind="stable")

@@ -16,14 +16,17 @@ from __future__ import annotations
 
 import numpy as np
 
+from distgnn.partition.book import group
 from distgnn.partition.copy_table import add_rows, empty_table
 from distgnn.partition.owners import owned_limit
-from distgnn.partition.refine import SCHEDULE, State, arc_limit, count_rows, sweep
+from distgnn.partition.refine import SCHEDULE, State, arc_limit, count_rows, shed, sweep
 from distgnn.partition.reorder import Rows
+from distgnn.partition.vertex_moves import move_vertices
 
 BALANCE = 1.03
 BETA = 0.3  # copies may differ more between parts here than arcs and owned vertices
-ROUNDS = 2
+ROUNDS = 3
+SMALL = 5 * 10**6  # arcs beyond which one round must do
 
 
 def refine_roles(
@@ -36,21 +39,34 @@ def refine_roles(
     """
     if len(edge_part) == 0:
         return np.asarray(edge_part, dtype=np.int16), np.asarray(owner, dtype=np.int32)
-    num_nodes, num_parts = edge_list.num_nodes, len(shares)
+    num_nodes = edge_list.num_nodes
     ids = np.arange(num_nodes, dtype=edge_list.src.dtype)
     arcs = Rows(edge_list.src, edge_list.dst + ids.dtype.type(num_nodes), 2 * num_nodes, False, len(edge_list.src))
     joints = Rows(ids, ids + ids.dtype.type(num_nodes), 2 * num_nodes, False, num_nodes)
     ends = np.bincount(arcs.src, minlength=2 * num_nodes) + np.bincount(arcs.dst, minlength=2 * num_nodes) + 1
-    table = empty_table(ends, num_parts)
-    copies = np.zeros(num_parts, dtype=np.int64)
-    states = []
-    for rows, parts in ((arcs, edge_part), (joints, owner)):
-        state = State(parts.astype(np.int16), table, np.bincount(parts, minlength=num_parts).astype(float), copies)
-        add_rows(rows.src, rows.dst, state.edge_part, table)
-        states.append(state)
-    count_rows(table, copies)
+    parts = [edge_part.astype(np.int16), owner.astype(np.int16)]
     limits = arc_limit(arcs, shares, BALANCE), owned_limit(num_nodes, shares).astype(np.float64)
-    for s in ROUNDS * schedule:
-        for rows, state, limit in zip((arcs, joints), states, limits, strict=True):
+    for left in reversed(range(ROUNDS if len(edge_part) <= SMALL else 1)):
+        parts = _refine_both((arcs, joints), parts, limits, ends, shares, schedule)
+        if left:
+            for by, other in ((arcs.src, arcs.dst), (arcs.dst, arcs.src)):
+                order, _ = group(by, 2 * num_nodes)
+                rows = arcs._replace(src=by[order], dst=other[order])
+                parts[0][order] = move_vertices(rows, parts[0][order], ends, shares, (joints, parts[1]))
+    return parts[0], parts[1].astype(np.int32)
+
+
+def _refine_both(row_sets, parts, limits, ends, shares, schedule) -> list[np.ndarray]:
+    """Sweeps over arcs and joints in turn; both are counted in one table."""
+    table = empty_table(ends, len(shares))
+    copies = np.zeros(len(shares), dtype=np.int64)
+    states = []
+    for rows, part in zip(row_sets, parts, strict=True):
+        states.append(State(part.copy(), table, np.bincount(part, minlength=len(shares)).astype(float), copies))
+        add_rows(rows, part, table)
+    count_rows(table, copies)
+    for s in schedule:
+        for rows, state, limit in zip(row_sets, states, limits, strict=True):
             sweep(rows, state, limit, BETA, s, shares)
-    return states[0].edge_part, states[1].edge_part.astype(np.int32)
+    shed(row_sets[0], states[0], limits[0])
+    return [state.edge_part for state in states]

@@ -18,25 +18,33 @@ from distgnn.partition.refine import count_rows
 SWEEPS = 8
 
 
-def move_vertices(rows, edge_part: np.ndarray, degrees: np.ndarray, shares: np.ndarray) -> np.ndarray:
+def move_vertices(rows, edge_part: np.ndarray, degrees: np.ndarray, shares: np.ndarray, fixed=None) -> np.ndarray:
     """Part [M] int16 after the moves.
 
-    Args: rows: from `ordered_rows`, sorted by source; edge_part: int16 [M]; degrees: [N]; shares: [P].
+    Args:
+        rows: sorted by source; edge_part: int16 [M]; degrees: [N]; shares: [P], see `part_shares`.
+        fixed: rows and their parts that stay where they are, and are no load.
     """
-    num_parts = len(shares)
-    group_ids = np.empty(len(edge_part), dtype=np.int32)
+    num_parts, size = len(shares), len(edge_part)
+    group_ids = np.empty(size, dtype=np.int32)
     num_groups = _number_groups(rows.src, edge_part, np.full((num_parts, 2), -1, dtype=np.int64), group_ids)
-    groups = groups_of(rows, group_ids, num_groups)
-    parts = np.empty(num_groups, dtype=np.int16)
-    parts[group_ids] = edge_part
+    ids, ends, parts = group_ids, rows, edge_part
+    if fixed is not None:
+        ids = np.concatenate([ids, np.arange(num_groups, num_groups + len(fixed[1]), dtype=np.int32)])
+        src, dst = np.concatenate([rows.src, fixed[0].src]), np.concatenate([rows.dst, fixed[0].dst])
+        ends, parts = rows._replace(src=src, dst=dst), np.concatenate([edge_part, fixed[1]])
+    groups = groups_of(ends, ids, num_groups + len(ids) - size)
+    groups.sizes[num_groups:] = 0
+    part_of_group = np.empty(len(groups.sizes), dtype=np.int16)
+    part_of_group[ids] = parts
     table = empty_table(degrees, num_parts)
-    _fill(groups, parts, table)
+    _fill(groups, part_of_group, table)
     copies = np.zeros(num_parts, dtype=np.int64)
     count_rows(table, copies)
-    arcs = np.bincount(parts, weights=groups.sizes, minlength=num_parts)
-    loads = Loads(arcs, copies.astype(np.float64), len(edge_part) * shares, copies.sum() * shares)
-    settle(groups, Placement(parts, table, loads), shares, rows.num_nodes, SWEEPS, "in turn")
-    return parts[group_ids]
+    arcs = np.bincount(part_of_group, weights=groups.sizes, minlength=num_parts)
+    loads = Loads(arcs, copies.astype(np.float64), size * shares, copies.sum() * shares)
+    settle(groups, Placement(part_of_group, table, loads), shares, rows.num_nodes, SWEEPS, "in turn")
+    return part_of_group[group_ids]
 
 
 @kernel
