@@ -1,5 +1,7 @@
 """The errors a user can cause. The command line prints them as one line and exits with code 2."""
 
+import os
+
 
 class DistGNNError(Exception):
     """Base of every error that is the input's fault: what was wrong, where, and what to do.
@@ -40,6 +42,8 @@ class RunStopped(RunError):
 
     def __init__(self, signal: int, epochs_done: int = 0, run_dir: str | None = None):
         name = {2: "SIGINT", 10: "SIGUSR1", 15: "SIGTERM"}.get(signal, f"signal {signal}")
+        if signal == 10 and os.environ.get("DISTGNN_LAUNCHED") == "1":  # the launcher passes every signal on so
+            name = "the launcher's signal"
         super().__init__(
             f"stopped by {name} after {epochs_done} epochs; {run_dir} has a checkpoint: go on with --resume"
         )

@@ -222,6 +222,7 @@ def _terminal_variables() -> dict[str, str]:
 def _run(command: list[str], environment: dict[str, str], graceful: bool = False) -> int:
     """Wait for `command` and return its exit code; on a signal or an error stop it with everything it started."""
     received: list[int] = []
+    environment = environment | {"DISTGNN_LAUNCHED": "1"}
 
     def remember(number, _frame):
         received.append(number)

@@ -5,6 +5,7 @@ with the rank), or a check that failed; 124 nothing moved for --timeout seconds;
 """
 
 import os
+import signal
 import sys
 import traceback
 
@@ -75,6 +76,7 @@ def main() -> int:
             raise KeyboardInterrupt
         return code if isinstance(code, int) else 0
     except RunStopped as error:
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)  # srun ends ranks that are still at it when the first is done
         return _fail(str(error), 128 + error.signal, everywhere=True)
     except DistGNNError as error:
         return _fail(str(error), 2, everywhere=getattr(error, "agreed", False))

@@ -216,8 +216,7 @@ def _check_machines(manifest: dict, settings: dict, limit: int | None) -> None:
     check_program(comm)
     with raise_together(comm):
         check_rank_count(settings["data"]["parts"], manifest["num_parts"], comm.size)
-    item = 8 if settings["run"]["dtype"] == "float64" else 4
-    check_memory(comm, manifest, settings["model"], item, settings["run"]["update"] == "copies", limit)
+    check_memory(comm, manifest, settings, limit)
 
 
 def schedule_of(run: dict) -> Schedule:

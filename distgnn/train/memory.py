@@ -41,28 +41,30 @@ def parse_bytes(text: str) -> int:
     return count
 
 
-def estimate_bytes(manifest: dict, part_id: int, model: dict, item: int = 4, copies: bool = False) -> int:
+def estimate_bytes(manifest: dict, part_id: int, settings: dict) -> int:
     """Peak memory of the rank that has part `part_id`.
 
     Args:
-        manifest: of the partition; model: [model] settings; item: bytes of a number, 4 or 8.
-        copies: update on copies: the model sees halo rows too.
+        manifest: of the partition; settings: sections [model] and [run] of config.toml.
     """
-    part, graph = manifest["parts"][part_id], manifest["graph"]
+    part, graph, model, run = manifest["parts"][part_id], manifest["graph"], settings["model"], settings["run"]
+    item = ITEM_BYTES[run["dtype"]]
     halos = part["rows"] - part["owned"]
-    rows = part["rows"] if copies else part["owned"]
-    width, layers, feats = model["hidden_feats"], model["num_layers"], graph["num_feats"]
+    rows = part["rows"] if run["update"] == "copies" else part["owned"]  # on copies the model sees halo rows too
+    width, layers = model["hidden_feats"], max(model["num_layers"] - 1, 1)
     feature_files = [name for name in part["files"] if name.startswith("feats")]
     structure = sum(entry["bytes"] for name, entry in part["files"].items() if name not in feature_files)
     structure += 0 if part["symmetric"] else 12 * part["arcs"]
-    sent = sum(manifest["pair_rows"][part_id])
-    hidden = ROWS_PER_LAYER * rows * width * max(layers - 1, 1) + 4 * rows * graph["num_classes"]
-    on_arcs = 3 * part["arcs"] * model["num_heads"] if model["name"].startswith("gat") else 0
-    numbers = 2 * rows * feats + hidden + 2 * (halos + sent) * width + on_arcs
+    kept = ROWS_PER_LAYER[model["name"]] * (1 if model.get("remat") else layers) + (layers if model.get("remat") else 0)
+    kept += layers * (model.get("jump", "none") != "none")
+    messages = HALO_ROWS * (halos + sum(manifest["pair_rows"][part_id])) * width
+    if run["algorithm"] not in ("cd-0", "0c"):
+        messages += 2 * layers * halos * width  # held rows, forward and backward
+    numbers = 2 * rows * graph["num_feats"] + kept * rows * width + 4 * rows * graph["num_classes"] + messages
     return int(PROGRAM_BYTES + structure + item * numbers)
 
 
-def check_memory(comm, manifest: dict, model: dict, item: int, copies: bool, limit: int | None) -> None:
+def check_memory(comm, manifest: dict, settings: dict, limit: int | None) -> None:
     """Refuse, before anything is loaded, a run whose ranks would not fit into memory.
 
     Collective: yes.
@@ -77,7 +79,7 @@ def check_memory(comm, manifest: dict, model: dict, item: int, copies: bool, lim
     from distgnn.comm import raise_together
 
     here = comm.Split_type(MPI.COMM_TYPE_SHARED)
-    needed = estimate_bytes(manifest, comm.rank, model, item, copies)
+    needed = estimate_bytes(manifest, comm.rank, settings)
     together = needed if limit is not None else here.allreduce(needed)
     free = limit if limit is not None else min(here.allgather(available_bytes()))
     num_here, few = here.size, manifest["num_parts"]
@@ -94,7 +96,7 @@ def check_memory(comm, manifest: dict, model: dict, item: int, copies: bool, lim
 
 
 def available_bytes() -> int:
-    """Memory that this process may still take: free on the machine, cut by its control group's limit."""
+    """Memory that this process may still take: free on the machine, cut by its control groups' limits."""
     free = 1 << 62
     try:
         lines = Path("/proc/meminfo").read_text().splitlines()
@@ -103,22 +105,33 @@ def available_bytes() -> int:
         if hasattr(os, "sysconf"):
             free = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     try:
-        group = Path("/proc/self/cgroup").read_text().strip().splitlines()[-1].split("::", 1)[1].lstrip("/")
-        for folder in [Path("/sys/fs/cgroup"), *_below(group)]:
-            limit = (folder / "memory.max").read_text().strip() if (folder / "memory.max").is_file() else "max"
-            if limit != "max":
-                free = min(free, int(limit) - int((folder / "memory.current").read_text()))
-    except (OSError, IndexError, ValueError):
-        pass
+        groups = [line.split(":", 2) for line in Path("/proc/self/cgroup").read_text().splitlines()]
+    except OSError:
+        return max(free, 0)
+    for _, controllers, path in (group for group in groups if len(group) == 3):
+        if controllers in ("", "memory"):
+            root = Path("/sys/fs/cgroup") / controllers
+            places = [root, *(root / below for below in _below(path))]
+            free = min([free, *(_free_in_group(folder) for folder in places)])
     return max(free, 0)
 
 
-def _below(group: str) -> list[Path]:
-    places, folder = [], Path("/sys/fs/cgroup")
-    for name in Path(group).parts:
-        folder = folder / name
-        places.append(folder)
-    return places
+def _below(path: str) -> list[str]:
+    names = [name for name in path.split("/") if name]
+    return ["/".join(names[: count + 1]) for count in range(len(names))]
+
+
+def _free_in_group(folder: Path) -> int:
+    """What the limit of a control group (version 2 or 1) leaves, cached files counted as free; much without a limit."""
+    for limit, used in (("memory.max", "memory.current"), ("memory.limit_in_bytes", "memory.usage_in_bytes")):
+        try:
+            most, taken = (folder / limit).read_text().strip(), int((folder / used).read_text())
+            words = (folder / "memory.stat").read_text().split()
+            cached = int(words[words.index("inactive_file") + 1]) if "inactive_file" in words else 0
+            return int(most) - taken + cached if most != "max" else 1 << 62
+        except (OSError, ValueError):
+            continue
+    return 1 << 62
 
 
 def _gb(count: int) -> str:

@@ -70,7 +70,7 @@ def test_a_signal_gives_a_checkpoint_and_its_exit_code(two_parts, tmp_path):
     _, err = job.communicate(timeout=60)
     assert job.returncode == 128 + signal.SIGTERM
     newest = files.find_checkpoints(folder)[0]
-    assert f"stopped by SIGUSR1 after {files.epochs_of(newest)} epochs" in err
+    assert f"stopped by the launcher's signal after {files.epochs_of(newest)} epochs" in err
     assert "Traceback" not in err
     assert len((folder / "metrics.jsonl").read_text().splitlines()) == files.epochs_of(newest)
     assert not (folder / "summary.json").exists()

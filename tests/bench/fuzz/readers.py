@@ -3,9 +3,9 @@
     python tests/bench/fuzz/readers.py WORK --inputs 100000 [--seed 0] [--seconds 280]
 
 Prints, by kind of folder, how many inputs were tried, read and refused, and every finding (see
-tests/harness/fuzzing.py for what is one). Memory is measured for every fifth input: that makes reading slow. WORK
-should be in memory (/dev/shm). Counts are kept in WORK/fuzz.json: a call goes on where the last one ended, with other
-inputs.
+tests/harness/fuzzing.py for what is one). Memory is measured for every tenth input: that makes reading slow. WORK
+should be in memory (/dev/shm). Counts are kept in WORK/fuzz.json after every thousand: a call goes on where the last
+one ended, with other inputs.
 """
 
 import argparse
@@ -40,19 +40,18 @@ def main() -> None:
     shutil.rmtree(args.work / "folders", ignore_errors=True)
     (args.work / "folders").mkdir()
     warnings.simplefilter("ignore")
-    targets = make_targets(args.work / "folders")
-    if args.only:
-        targets = [target for target in targets if target.name == args.only]
+    every = make_targets(args.work / "folders")
+    targets = [target for target in every if args.only in (None, target.name)]
     turns = [target for target in targets for _ in range(1 if "part" in target.name else 4)]  # those are slow
     findings, longest, traced = 0, 0.0, False
     done = sum(count for name, count in counts.items() if ":" in name)
     while done < args.inputs and time.time() - began < args.seconds:
         target = turns[done % len(turns)]
         rng = random.Random(f"{args.seed}-{done}")
-        if not traced and done % 1000 < 200:
+        if not traced and done % 1000 < 100:
             tracemalloc.start(1)
             traced = True
-        elif traced and done % 1000 >= 200:
+        elif traced and done % 1000 >= 100:
             tracemalloc.stop()
             traced = False
         started = time.perf_counter()
@@ -64,7 +63,9 @@ def main() -> None:
             outcome = "finding"
         counts[f"{target.name}: {outcome}"] += 1
         done += 1
-    strays = written_elsewhere(targets, args.work / "folders")
+        if done % 1000 == 0:
+            kept.write_text(json.dumps(counts))
+    strays = written_elsewhere(every, args.work / "folders")
     kept.write_text(json.dumps(counts))
     for name, count in sorted(counts.items()):
         print(f"{count:8d}  {name}")

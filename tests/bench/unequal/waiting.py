@@ -16,6 +16,8 @@ from pathlib import Path
 
 from distgnn.launch import find_mpiexec, rank_environment
 
+WAITS = ("wait_seconds", "wait_seconds_mean", "wait_seconds_min")
+
 
 def on_two_cores(*words: object) -> subprocess.CompletedProcess:
     """Run `distgnn WORDS` on two ranks, rank 0 on core 0 and rank 1 on core 1."""
@@ -58,11 +60,13 @@ def main() -> None:
                 p["arcs"]
                 for p in json.loads((args.work / name.replace(" ", "-") / "partition.json").read_text())["parts"]
             ]
-            epoch = statistics.median(record["seconds"] for record in records)
-            wait = statistics.median(record["wait_seconds"] for record in records)
+            median = {key: statistics.median(record[key] for record in records) for key in ("seconds", *WAITS)}
+            waits = " / ".join(f"{1000 * median[key]:.0f}" for key in WAITS)
+            share = 100 * median["wait_seconds_mean"] / median["seconds"]
             print(
-                f"{name}: arcs {arcs}, epoch {1000 * epoch:.0f} ms, longest wait of a rank {1000 * wait:.0f} ms "
-                f"({100 * wait / epoch:.0f} %), {len(records)} epochs in {args.rounds} rounds"
+                f"{name}: arcs {arcs}, epoch {1000 * median['seconds']:.0f} ms, a rank waits {waits} ms "
+                f"(longest, mean {share:.0f} %, least), medians of {len(records)} epochs in {args.rounds} rounds",
+                flush=True,
             )
     finally:
         burner.kill()
