@@ -20,7 +20,10 @@ from pathlib import Path
 from distgnn.errors import InputError, RunError
 
 PROGRAM_BYTES = 500_000_000  # 404 to 443 MB measured with tiny graphs, and some for larger temporaries
-ROWS_PER_LAYER = 5.0  # output, normalised, mask, gradient and one temporary
+ITEM_BYTES = {"float32": 4, "float64": 8, "bfloat16": 4}
+ROWS_PER_LAYER = {"sage": 3.5, "gcn": 3.5, "gin": 4.5, "gat": 6.0, "gatv2": 7.0, "gcn2": 3.5, "appnp": 3.5}
+ROWS_PER_LAYER |= {"gine": 4.5, "edgegat": 6.0, "rgcn": 4.5}
+HALO_ROWS = 2.5
 UNITS = {"": 1, "kb": 10**3, "mb": 10**6, "gb": 10**9, "tb": 10**12, "kib": 2**10, "mib": 2**20, "gib": 2**30}
 
 

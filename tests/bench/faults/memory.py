@@ -59,8 +59,8 @@ def main() -> None:
     log = args.work / "memory.jsonl"
     rows = [json.loads(line) for line in log.read_text().splitlines()] if log.exists() else []
     ratios = []
-    for words in RUNS:
-        for title, spec in GRAPHS.items():
+    for title, spec in GRAPHS.items():
+        for words in RUNS:
             if args.only not in words:
                 continue
             parts = args.work / f"{title}-{args.ranks}"
