@@ -201,8 +201,8 @@ class TrainConfig:
         for name, least in least_values.items():
             if not getattr(self, name) >= least:
                 raise InputError(f"{name} is {getattr(self, name)}: expected at least {least}")
-        if not 0 < self.lr < float("inf"):
-            raise InputError(f"lr is {self.lr}: expected a positive number")
+        if not 0 < self.lr <= 1e30:  # beyond it a step is no float32
+            raise InputError(f"lr is {self.lr}: expected a positive number, at most 1e30")
         check_choice("lr_schedule", self.lr_schedule, LR_SCHEDULES)
         if self.metric is not None:
             check_choice("metric", self.metric, METRICS)

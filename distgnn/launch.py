@@ -29,6 +29,7 @@ RANK_VARIABLES = (
 )
 THREAD_VARIABLES = ("NUMBA_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 INSTALL_HINT = "install one with `pip install 'distgnn[mpich]'`, or load your site's MPI module"
+RESEND_SECONDS = 10.0
 STOP_SECONDS = 5.0
 WAIT_ASLEEP = {
     "mpich": {"MPIR_CVAR_ENABLE_HEAVY_YIELD": "1"},
@@ -155,7 +156,8 @@ def run_under_mpi(argv: list[str], num_ranks: int, threads: int | None = None, *
         graceful: at the first signal mpiexec is sent SIGUSR1, which it passes on to every rank, here and on other
             machines: a training run writes a checkpoint and ends. A second signal stops the ranks at once.
 
-    Raises: RunError where there is no `mpiexec`; InputError for counts below one.
+    Raises: RunError where there is no `mpiexec`, or where srun started several tasks that know nothing of each other;
+        InputError for counts below one.
 
     Notes: SIGINT, SIGTERM and SIGHUP stop the ranks and give 128 + the signal's number. However this returns, and
     also when this process is killed, no rank stays behind. Where standard error is a terminal, the ranks find its
@@ -163,6 +165,9 @@ def run_under_mpi(argv: list[str], num_ranks: int, threads: int | None = None, *
     """
     if num_ranks < 1 or (threads is not None and threads < 1):
         raise InputError(f"ranks and threads must be at least 1, got {num_ranks} ranks and {threads} threads")
+    tasks = os.environ.get("SLURM_STEP_NUM_TASKS", "1")
+    if tasks.isdigit() and int(tasks) > 1:
+        raise RunError(f"srun started {tasks} tasks without MPI between them: give it --mpi=pmi2 or --mpi=pmix")
     mpiexec = find_mpiexec()
     flavor = mpi_flavor(mpiexec)
     command = mpiexec_command(mpiexec, flavor, num_ranks)
@@ -237,7 +242,13 @@ def _run(command: list[str], environment: dict[str, str], graceful: bool = False
         process = subprocess.Popen(
             command, env=environment, stdin=subprocess.DEVNULL, start_new_session=True, preexec_fn=die_with_parent()
         )
-        code = process.wait()
+        code = None
+        while code is None:
+            try:
+                code = process.wait(RESEND_SECONDS)
+            except subprocess.TimeoutExpired:
+                if received:  # what comes before all ranks are there, mpiexec passes on to none
+                    process.send_signal(signal.SIGUSR1)
         if received:
             return 128 + received[0]
         return code if code >= 0 else 128 - code

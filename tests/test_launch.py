@@ -117,6 +117,12 @@ def test_a_plain_batch_script_is_no_rank(monkeypatch):
     assert not launch.under_mpi()
 
 
+def test_tasks_of_srun_without_mpi_do_not_each_start_a_run(monkeypatch):
+    monkeypatch.setenv("SLURM_STEP_NUM_TASKS", "2")
+    with pytest.raises(RunError, match=r"srun started 2 tasks without MPI between them: give it --mpi=pmi2"):
+        launch.run_under_mpi(["check"], 2)
+
+
 @pytest.mark.mpi(2)
 def test_a_real_rank_is_one(num_ranks):
     assert launch.under_mpi()

@@ -76,7 +76,8 @@ def main() -> int:
             raise KeyboardInterrupt
         return code if isinstance(code, int) else 0
     except RunStopped as error:
-        signal.signal(signal.SIGTERM, signal.SIG_IGN)  # srun ends ranks that are still at it when the first is done
+        for number in (signal.SIGTERM, signal.SIGUSR1):  # srun ends slower ranks when the first is done
+            signal.signal(number, signal.SIG_IGN)
         return _fail(str(error), 128 + error.signal, everywhere=True)
     except DistGNNError as error:
         return _fail(str(error), 2, everywhere=getattr(error, "agreed", False))

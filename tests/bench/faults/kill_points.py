@@ -261,8 +261,8 @@ def one_point(work: Path, run: Path, rng: random.Random, startup: float, alone: 
                 os.kill(target, signal.SIGKILL)
             except ProcessLookupError:
                 died = None
-    if not patiently(lambda: job.poll() is not None, 120):
-        what["finding"] = "it hung: " + " ".join(map(str, ours()))
+    if not patiently(lambda: job.poll() is not None, 600):
+        what["finding"] = "it did not end within 600 s: " + " ".join(map(str, ours()))
         for pid in [job.pid, *ours()]:
             os.kill(pid, signal.SIGKILL)
         job.wait()
@@ -282,7 +282,7 @@ def one_point(work: Path, run: Path, rng: random.Random, startup: float, alone: 
     what |= {"killed": died is not None, "epochs": newest, "seconds": round(gone - began, 2)}
     if died is not None:
         what["detection_seconds"] = round(gone - died, 3)
-    elif job.returncode != 0:
+    elif job.returncode != 0 and "finding" not in what:
         what["finding"] = f"it ended by itself with {job.returncode}: {(work / 'output.txt').read_text()[-2000:]!r}"
     if left:
         what["finding"] = f"{len(left)} processes were left"
