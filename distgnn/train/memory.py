@@ -10,8 +10,8 @@ Legend: O owned rows, H halo rows, A local arcs, D feature width, W hidden width
 | one hidden layer, forward and backward | ROWS_PER_LAYER · O · W · item |
 | halo rows and messages | HALO_ROWS · (H + sent) · W · item; cd-R: 8 · L · (H + sent) · W · item more |
 
-The constants of sage are fitted to peaks of two graphs on two ranks (ratios 1.0 to 1.2, tests/bench/faults/memory.py); those
-of the other models are guesses from what their layers keep, meant to be rather too high than too low.
+The constants of sage are fitted to peaks of two graphs on two ranks (ratios 1.0 to 1.2,
+tests/bench/faults/memory.py); those of the other models are guesses from what their layers keep, meant to be rather too high than too low.
 """
 
 import os
@@ -62,7 +62,8 @@ def estimate_bytes(manifest: dict, part_id: int, settings: dict) -> int:
         layers + 1 if model.get("remat") else 0
     )
     kept += layers * (model.get("jump", "none") != "none")
-    messages = HALO_ROWS * (halos + sum(manifest["pair_rows"][part_id])) * width
+    exchanged = (halos + sum(manifest["pair_rows"][part_id])) * width
+    messages = HALO_ROWS * exchanged
     if run["algorithm"] not in ("cd-0", "0c"):
         messages += (
             8 * layers * (halos + sum(manifest["pair_rows"][part_id])) * width
