@@ -11,7 +11,8 @@ Legend: O owned rows, H halo rows, A local arcs, D feature width, W hidden width
 | halo rows and messages | HALO_ROWS · (H + sent) · W · item; cd-R: 8 · L · (H + sent) · W · item more |
 
 The constants of sage are fitted to peaks of two graphs on two ranks (ratios 1.0 to 1.2,
-tests/bench/faults/memory.py); those of the other models are guesses from what their layers keep, meant to be rather too high than too low.
+tests/bench/faults/memory.py); those of the other models are guesses from what their layers keep, rather too high than
+too low.
 """
 
 import os
