@@ -1,9 +1,11 @@
 """How this rank's sums run on its part: measured once per machine, kept beside the part's arrays.
 
-    parts/part-0/tuning.json    {"machine": "…", "seconds": 0.6, "arcs_ahead": {"64": 32, …}}    by bytes of a row
+    parts/part-0/tuning.json    {"machine": "…", "seconds": 0.6, "arcs_ahead": {"64": 32, …}, "blocked": [512, …]}
 
-The file is no part of the partition: the manifest does not name it, losing it costs under a second, and what stands in
-it changes the time of a training step, never a bit of its results. Ranks may therefore choose differently.
+arcs_ahead: by bytes of a row; blocked: the row sizes for which sums go by blocks of sources (dense graphs only). The
+file is no part of the partition: the manifest does not name it, losing it costs about a second, and what stands in it
+changes the time of a training step, and of its results nothing but, with blocks, the rounding. Ranks may therefore
+choose differently.
 """
 
 import contextlib
@@ -50,7 +52,9 @@ def _read(path: Path) -> dict | None:
         saved = json.loads(path.read_text())
         if saved["machine"] != machine():
             return None
-        found = {int(size): kernels.Tuning(int(ahead)) for size, ahead in saved["arcs_ahead"].items()}
+        blocked = {int(size) for size in saved["blocked"]}
+        ahead = {int(size): int(ahead) for size, ahead in saved["arcs_ahead"].items()}
+        found = {size: kernels.Tuning(arcs, 0, int(size in blocked)) for size, arcs in ahead.items()}
     except (OSError, ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError):
         return None
     return found if all(size > 0 and 0 <= choice.ahead <= MOST_AHEAD for size, choice in found.items()) else None
@@ -59,7 +63,8 @@ def _read(path: Path) -> dict | None:
 def _write(path: Path, found: dict, seconds: float) -> None:
     """Keep it if the folder can be written."""
     ahead = {str(size): choice.ahead for size, choice in found.items()}
-    content = {"machine": machine(), "seconds": round(seconds, 3), "arcs_ahead": ahead}
+    blocked = [size for size, choice in found.items() if choice.blocked]
+    content = {"machine": machine(), "seconds": round(seconds, 3), "arcs_ahead": ahead, "blocked": blocked}
     temporary = path.with_name(f".{TUNING}.{os.getpid()}")
     with contextlib.suppress(OSError):
         try:

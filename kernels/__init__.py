@@ -13,7 +13,7 @@ from .aggregate import spmm
 from .arcs import edge_softmax, edge_softmax_backward, sddmm
 from .arrays import empty_rows
 from .attention import attention, attention_backward, attention_partial, finish_attention, merge_attention
-from .blocks import block_csr, spmm_blocked
+from .blocks import BlockedCsr, block_csr, block_rows, goes_by_blocks, spmm_blocked
 from .checks import self_check, warm
 from .codecs import decode_rows, encode_rows, row_bytes
 from .head_dots import head_dots, head_outer
@@ -29,6 +29,7 @@ from .tiles import Tuning, use_tunings
 from .tuner import tune, tune_rows
 
 __all__ = [
+    "BlockedCsr",
     "Tuning",
     "activate",
     "activate_backward",
@@ -37,6 +38,7 @@ __all__ = [
     "attention_backward",
     "attention_partial",
     "block_csr",
+    "block_rows",
     "compilation",
     "csr_from_edges",
     "decode_rows",
@@ -48,6 +50,7 @@ __all__ = [
     "finish_attention",
     "get_num_threads",
     "give_back_freed_memory",
+    "goes_by_blocks",
     "head_dots",
     "head_outer",
     "keep_freed_memory",

@@ -15,10 +15,10 @@ import numpy as np
 from .arrays import ROWS, index_array, indptr_array, output, row_array, sums_dtype, vector
 from .extremes import extreme
 from .first_use import checked_once
-from .jit import kernel
+from .jit import inline, kernel
 from .threads import edge_chunks, run
 from .tiles import arcs_ahead, choices, head_tiles, row_tiles
-from .vectors import add, at, fma, fma_heads, load, prefetch, scale, store, zeros
+from .vectors import add, at, fma, fma_heads, load, prefetch, rolled, scale, store, zeros
 
 REDUCTIONS = ("sum", "mean", "max", "min")
 
@@ -80,11 +80,10 @@ def spmm(
     flat = out.reshape(rows, feats.shape[1])
     arguments = indptr, indices, feats, weight, edge_ids, source_scale, target_scale, flat, accumulate, mean
     bounds = edge_chunks(indptr, feats.shape[1])
-    row_bytes = feats.shape[1] * feats.itemsize
-    tuning = tuning or choices.of(row_bytes)
-    ahead = tuning.ahead or arcs_ahead(row_bytes)
+    tuning = tuning or choices.of(feats.shape[1] * feats.itemsize)
     for column, tile in _tiles(feats.shape[1], weight.shape[1], dtype, tuning.vectors):
-        run(_sum_kernel(tile), bounds, column, ahead, *arguments)
+        ahead = tuning.ahead or arcs_ahead(tile.width * feats.itemsize)
+        run(_sum_kernel(tile, len(weight) > 0, len(source_scale) > 0), bounds, column, ahead, *arguments)
     return out
 
 
@@ -118,9 +117,23 @@ def _divided(target_scale, degree, rows, dtype):
     return inverse * target_scale if len(target_scale) else inverse
 
 
+@inline
+def _add_arc(tile, sums, e, coming, column, indices, feats, weight, edge_ids, source_scale, weighted, scaled):
+    """sums + the row at arc e; asks for the row at arc `coming`."""
+    width = feats.shape[1]
+    prefetch(tile, feats, at(indices, coming) * width + column)
+    row = load(tile, feats, at(indices, e) * width + column)
+    if weighted:
+        if scaled:
+            row = scale(row, at(source_scale, at(indices, e)))
+        edge = at(edge_ids, e) if edge_ids.shape[0] else e
+        return fma_heads(tile, row, weight, edge * weight.shape[1], sums)
+    return fma(row, at(source_scale, at(indices, e)), sums) if scaled else add(row, sums)
+
+
 @functools.cache
-def _sum_kernel(tile):
-    """The kernel for one tile of columns, starting at `column`."""
+def _sum_kernel(tile, weighted, scaled):
+    """The kernel for one tile of columns, starting at `column`; weighted: by arc, scaled: by source."""
 
     @kernel
     def sum_rows(
@@ -128,26 +141,24 @@ def _sum_kernel(tile):
         accumulate, mean,
     ):  # fmt: skip
         """Writes the tile's columns of out[start:stop]."""
-        width, heads, last = feats.shape[1], weight.shape[1], indptr[stop] - 1
-        one = weight.dtype.type(1)
-        plain = weight.shape[0] == 0 and source_scale.shape[0] == 0
+        width, one = out.shape[1], weight.dtype.type(1)
+        last, end = at(indptr, stop) - 1, at(indptr, start)
+        arcs = indices, feats, weight, edge_ids, source_scale, weighted, scaled
         for i in range(start, stop):
             sums = zeros(tile, feats)
-            for e in range(indptr[i], indptr[i + 1]):
-                prefetch(tile, feats, at(indices, min(e + ahead, last)) * width + column)
-                row = load(tile, feats, at(indices, e) * width + column)
-                if plain:
-                    sums = add(row, sums)
-                else:
-                    factor = source_scale[at(indices, e)] if source_scale.shape[0] else one
-                    if weight.shape[0]:
-                        edge = edge_ids[e] if edge_ids.shape[0] else e
-                        sums = fma_heads(tile, scale(row, factor), weight, edge * heads, sums)
-                    else:
-                        sums = fma(row, factor, sums)
-            factor = target_scale[i] if target_scale.shape[0] else one
-            if mean and indptr[i + 1] > indptr[i]:
-                factor = factor / weight.dtype.type(indptr[i + 1] - indptr[i])
+            first, end = end, at(indptr, i + 1)
+            e = first
+            if (end - first) & 1:
+                sums = _add_arc(tile, sums, e, min(e + ahead, last), column, *arcs)
+                e += 1
+            while e < end:
+                rolled()
+                sums = _add_arc(tile, sums, e, min(e + ahead, last), column, *arcs)
+                sums = _add_arc(tile, sums, e + 1, min(e + 1 + ahead, last), column, *arcs)
+                e += 2
+            factor = at(target_scale, i) if target_scale.shape[0] else one
+            if mean and end > first:
+                factor = factor / weight.dtype.type(end - first)
             sums = scale(sums, factor)
             if accumulate:
                 sums = add(load(tile, out, i * width + column), sums)

@@ -4,7 +4,8 @@
     out = Σ_b spmm(block b, feats), each block adding to out
 
 Each block reads and writes `out` once more, so this pays only where rows have many arcs per block (Reddit: density
-2e-3; never where it is 2e-5). Sums are rounded in another order than without blocks.
+2e-3; never where it is 2e-5): `block_rows` says where it may, `tune_blocks` measures whether it does. Sums are rounded
+in another order than without blocks.
 """
 
 from typing import NamedTuple
@@ -14,6 +15,20 @@ import numpy as np
 from .aggregate import spmm
 from .arrays import empty_rows, index_array, indptr_array, sums_dtype
 from .structure import csr_from_edges
+from .tiles import choices
+
+BLOCK_BYTES = 1 << 24  # of source rows: half of a level 3 of 32 MiB
+FEWEST_ARCS = 8  # of a row in a block, on average
+
+
+def block_rows(num_rows, num_cols, num_arcs, row_bytes):
+    """How many source rows of so many bytes make a block, or 0 where blocks cannot pay.
+
+    They cannot where all sources are one block, or where a row has few arcs in each: then `out` costs more than is won.
+    """
+    rows = max(1, BLOCK_BYTES // max(1, row_bytes))
+    blocks = -(-num_cols // rows)
+    return rows if blocks > 1 and num_arcs >= FEWEST_ARCS * blocks * num_rows else 0
 
 
 class BlockedCsr(NamedTuple):
@@ -24,9 +39,19 @@ class BlockedCsr(NamedTuple):
     positions: np.ndarray
     num_blocks: int
 
-    def block(self, b):
-        rows = (len(self.indptr) - 1) // self.num_blocks
-        return self.indptr[b * rows : (b + 1) * rows + 1]
+    @property
+    def num_rows(self):
+        return (len(self.indptr) - 1) // self.num_blocks
+
+    def block(self, b, first=0, stop=None):
+        """indptr of rows [first, stop) of block b; default: of all rows."""
+        start = b * self.num_rows
+        return self.indptr[start + first : start + (self.num_rows if stop is None else stop) + 1]
+
+
+def goes_by_blocks(row_bytes):
+    """Whether blocks were found quicker for rows of about so many bytes over this process's graph (`use_tunings`)."""
+    return bool(choices.of(row_bytes).blocked)
 
 
 def block_csr(indptr, indices, num_cols, block_rows):
@@ -42,15 +67,21 @@ def block_csr(indptr, indices, num_cols, block_rows):
     return BlockedCsr(*csr_from_edges(indices, keys, blocks * rows), blocks)
 
 
-def spmm_blocked(graph, feats, edge_weight=None, out=None, *, source_scale=None, target_scale=None, accumulate=False):
-    """spmm (sum) of a BlockedCsr; edge_weight is by CSR position before blocking."""
-    rows = (len(graph.indptr) - 1) // graph.num_blocks
+def spmm_blocked(
+    graph, feats, edge_weight=None, out=None, *, source_scale=None, target_scale=None, accumulate=False, piece=None
+):
+    """spmm (sum) of a BlockedCsr.
+
+    Args: edge_weight: by CSR position before blocking; piece: slice of the target rows (default: all), of which `out`
+        and target_scale then are. The rest as for `spmm`.
+    """
+    piece = piece or slice(0, graph.num_rows)
     if out is None:
-        out = empty_rows((rows, *feats.shape[1:]), sums_dtype(feats))
+        out = empty_rows((piece.stop - piece.start, *feats.shape[1:]), sums_dtype(feats))
     ids = None if edge_weight is None else graph.positions
     for b in range(graph.num_blocks):
         spmm(
-            graph.block(b), graph.indices, feats, "sum", edge_weight, out, edge_ids=ids, source_scale=source_scale,
-            target_scale=target_scale, accumulate=accumulate or b > 0,
+            graph.block(b, piece.start, piece.stop), graph.indices, feats, "sum", edge_weight, out, edge_ids=ids,
+            source_scale=source_scale, target_scale=target_scale, accumulate=accumulate or b > 0,
         )  # fmt: skip
     return out

@@ -14,7 +14,22 @@ from .arrays import empty_rows, output, sums_dtype
 from .jit import kernel
 from .threads import edge_chunks, run
 from .tiles import arcs_ahead, registers, row_tiles
-from .vectors import at, both, choose, either, equal, full, greater, integers, less, load, prefetch, scale, store
+from .vectors import (
+    at,
+    both,
+    choose,
+    either,
+    equal,
+    full,
+    greater,
+    integers,
+    less,
+    load,
+    prefetch,
+    rolled,
+    scale,
+    store,
+)
 
 
 def extreme(indptr, indices, feats, reduce, weight, edge_ids, source_scale, out, keep_inf, winners=True):
@@ -27,38 +42,43 @@ def extreme(indptr, indices, feats, reduce, weight, edge_ids, source_scale, out,
     sign = dtype.type(1 if reduce == "max" else -1)
     arguments = indptr, indices, feats, weight, edge_ids, source_scale, out, winner, sign, keep_inf
     bounds = edge_chunks(indptr, shape[1])
-    ahead = arcs_ahead(shape[1] * feats.itemsize)
+    plain = reduce == "max" and len(weight) == len(source_scale) == 0
     by_id = len(edge_ids) > 0 and (winners or len(weight) > 0)
     most = registers()[1] // (4 if by_id else 2 if winners else 1)
+    make = _by_edge_id if by_id else _by_position
     for column, tile in row_tiles(shape[1], dtype, most) if shape[1] else []:
-        run(_by_edge_id(tile, winners) if by_id else _by_position(tile, winners), bounds, column, ahead, *arguments)
+        ahead = arcs_ahead(tile.width * feats.itemsize)
+        run(make(tile, winners, plain), bounds, column, ahead, *arguments)
     return out, winner if winners else None
 
 
 @functools.cache
-def _by_position(tile, winners):
+def _by_position(tile, winners, plain):
+    """The kernel for one tile of columns; plain: a maximum of the rows as they are."""
+
     @kernel
     def extreme_rows(
         start, stop, column, ahead, indptr, indices, feats, weight, edge_ids, source_scale, out, winner, sign, keep_inf
     ):
         """Writes the tile's columns of out[start:stop] and winner[start:stop]."""
-        width, last = feats.shape[1], indptr[stop] - 1
-        plain = sign > 0 and weight.shape[0] == 0 and source_scale.shape[0] == 0
+        width, last, end = feats.shape[1], at(indptr, stop) - 1, at(indptr, start)
         for i in range(start, stop):
+            first, end = end, at(indptr, i + 1)
             best = full(tile, feats, -np.inf)
             place = integers(tile, winner, -1)
-            for e in range(indptr[i], indptr[i + 1]):
+            for e in range(first, end):
+                rolled()
                 prefetch(tile, feats, at(indices, min(e + ahead, last)) * width + column)
                 j = at(indices, e)
                 value = load(tile, feats, j * width + column)
                 if not plain:
-                    factor = sign * weight[e] if weight.shape[0] else sign
-                    value = scale(value, factor * source_scale[j] if source_scale.shape[0] else factor)
+                    factor = sign * at(weight, e) if weight.shape[0] else sign
+                    value = scale(value, factor * at(source_scale, j) if source_scale.shape[0] else factor)
                 better = greater(value, best)
                 best = choose(better, value, best)
                 if winners:
                     place = choose(better, integers(tile, winner, e), place)
-            if indptr[i] == indptr[i + 1] and not keep_inf:
+            if first == end and not keep_inf:
                 best = full(tile, feats, 0)
             store(tile, out, i * width + column, scale(best, sign))
             if winners:
@@ -68,31 +88,32 @@ def _by_position(tile, winners):
 
 
 @functools.cache
-def _by_edge_id(tile, winners):
+def _by_edge_id(tile, winners, plain):
     @kernel
     def extreme_rows(
         start, stop, column, ahead, indptr, indices, feats, weight, edge_ids, source_scale, out, winner, sign, keep_inf
     ):
         """The same with ties broken by edge_ids, which also say which weight is an arc's."""
-        width, last = feats.shape[1], indptr[stop] - 1
-        plain = sign > 0 and weight.shape[0] == 0 and source_scale.shape[0] == 0
+        width, last, end = feats.shape[1], at(indptr, stop) - 1, at(indptr, start)
         for i in range(start, stop):
+            first, end = end, at(indptr, i + 1)
             best = full(tile, feats, -np.inf)
             place = integers(tile, winner, -1)
             chosen = integers(tile, edge_ids, -1)
-            for e in range(indptr[i], indptr[i + 1]):
+            for e in range(first, end):
+                rolled()
                 prefetch(tile, feats, at(indices, min(e + ahead, last)) * width + column)
                 j = at(indices, e)
                 value = load(tile, feats, j * width + column)
                 if not plain:
-                    factor = sign * weight[edge_ids[e]] if weight.shape[0] else sign
-                    value = scale(value, factor * source_scale[j] if source_scale.shape[0] else factor)
-                edge = integers(tile, edge_ids, edge_ids[e])
+                    factor = sign * at(weight, at(edge_ids, e)) if weight.shape[0] else sign
+                    value = scale(value, factor * at(source_scale, j) if source_scale.shape[0] else factor)
+                edge = integers(tile, edge_ids, at(edge_ids, e))
                 better = either(greater(value, best), both(equal(value, best), less(edge, chosen)))
                 best = choose(better, value, best)
                 place = choose(better, integers(tile, winner, e), place)
                 chosen = choose(better, edge, chosen)
-            if indptr[i] == indptr[i + 1] and not keep_inf:
+            if first == end and not keep_inf:
                 best = full(tile, feats, 0)
             store(tile, out, i * width + column, scale(best, sign))
             if winners:

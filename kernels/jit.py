@@ -47,10 +47,13 @@ def kernel(function=None, **options):
 
 
 def inline(function=None, **options):
-    """Compile a helper that kernels call; LLVM inlines it, nothing is cached for it alone."""
+    """Compile a helper that becomes part of the kernels that call it; nothing is cached for it alone.
+
+    LLVM would leave a large one outside, and hand over some thirty arguments and all registers through memory.
+    """
     if function is None:
         return lambda f: inline(f, **options)
-    return njit(nogil=True, error_model="numpy", **options)(function)
+    return njit(nogil=True, error_model="numpy", forceinline=True, **options)(function)
 
 
 class PackageCache(FunctionCache):

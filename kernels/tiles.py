@@ -38,6 +38,11 @@ class Tile:
     def vectors(self):
         return len(self.offsets)
 
+    @property
+    def width(self):
+        """Columns from the first to the last."""
+        return self.offsets[-1] + (self.last or self.lanes)
+
 
 @functools.cache
 def registers():
@@ -53,24 +58,26 @@ def registers():
 
 
 class Tuning(NamedTuple):
-    """How a sum runs over one graph: what `tune` finds. Neither changes a bit of the result.
+    """How a sum runs over one graph: what `tune` and `tune_rows` find.
 
     ahead: arcs between asking for a row and adding it, 0 for the machine's; vectors: most registers of a pass, 0 for
-    the machine's.
+    the machine's; neither changes a bit of the result. blocked: 1 where sums by blocks of sources (blocks.py) were
+    quicker; `spmm` itself does not look at it, who has such blocks does: they change the rounding.
     """
 
     ahead: int = 0
     vectors: int = 0
+    blocked: int = 0
 
 
 DEFAULT = Tuning()
-AHEAD = 16
-NARROW = 768  # bytes; rows below this need more of them under way
+BYTES_AHEAD = 1 << 14  # of rows under way: what a core's 48 KiB of level 1 hold beside other things
+MOST_AHEAD, LEAST_AHEAD = 128, 16
 
 
 def arcs_ahead(row_bytes):
     """How many arcs before its sum a row of so many bytes is asked for, where nothing was measured."""
-    return 2 * AHEAD if row_bytes < NARROW else AHEAD
+    return min(MOST_AHEAD, max(LEAST_AHEAD, BYTES_AHEAD // max(1, row_bytes)))
 
 
 class Choices:

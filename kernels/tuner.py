@@ -1,7 +1,8 @@
-"""How far to read ahead and how wide a pass to make, measured on arcs of the graph at hand.
+"""How far to read ahead, how wide a pass to make and whether to go by blocks, measured on arcs of the graph at hand.
 
-The choice changes the time of a sum, never its bits: each column is summed in CSR order whatever the pass. Blocks
-change the rounding, and an order is a matter of the whole graph: they are the caller's (blocks.py, order.py).
+Distance and pass change the time of a sum, never its bits: each column is summed in CSR order whatever the pass. Blocks
+of sources change the rounding, nothing else. The order of the vertices is not chosen here: it is the caller's
+(order.py).
 """
 
 import time
@@ -10,13 +11,16 @@ import numpy as np
 
 from .aggregate import spmm
 from .arrays import empty_rows, index_array, indptr_array
+from .blocks import block_csr, block_rows, spmm_blocked
 from .tiles import DEFAULT, Tuning
 
 SAMPLE_ARCS = 1 << 18
+BLOCKED_ARCS = 1 << 22  # blocks show what they are worth when each source is met several times
 SCRATCH_BYTES = 1 << 28  # of source rows: far more than any cache holds
 ROW_BYTES = (64, 256, 512, 1024)  # widths 16 to 256 in float32
-AHEAD = (8, 16, 32, 64)
+AHEAD = (8, 16, 32, 64, 128)
 WORTH = 0.92  # a choice replaces the default if its time is below this share of the default's
+BLOCKS_WORTH = 0.85  # blocks take memory for a second copy of the indices
 
 
 def tune(indptr, indices, feats, *, seconds=0.8, candidates=None):
@@ -27,7 +31,7 @@ def tune(indptr, indices, feats, *, seconds=0.8, candidates=None):
     Returns: Tuning: plain integers.
     """
     indptr, indices = indptr_array(indptr), index_array(indices)
-    sample = _sample(indptr)
+    sample = _sample(indptr, SAMPLE_ARCS)
     dtype = np.float32 if feats.dtype == np.uint16 else feats.dtype
     out = empty_rows((len(sample) - 1, *feats.shape[1:]), dtype)
     if candidates is None:
@@ -57,7 +61,7 @@ def tune_rows(indptr, indices, num_cols, *, row_bytes=ROW_BYTES, seconds=0.8):
     Notes: rows of ones stand in for features; where they would need more than 256 MiB, sources share them.
     """
     indptr, indices = indptr_array(indptr), index_array(indices)
-    sample = _sample(indptr)
+    sample = _sample(indptr, SAMPLE_ARCS)
     if indptr[-1] == indptr[0]:
         return {}
     arcs = slice(int(sample[0]), int(sample[-1]))
@@ -66,15 +70,37 @@ def tune_rows(indptr, indices, num_cols, *, row_bytes=ROW_BYTES, seconds=0.8):
     for size in row_bytes:
         rows = scratch[: len(scratch) * 4 // size * (size // 4)].reshape(-1, size // 4)
         near = indices[arcs] % np.array(len(rows), indices.dtype)
-        found[size] = tune(
+        choice = tune(
             sample - sample[0], near, rows, seconds=seconds / len(row_bytes), candidates=[*map(Tuning, AHEAD)]
         )
+        found[size] = choice._replace(blocked=int(_blocks_pay(indptr, indices, num_cols, rows, choice)))
     return found
 
 
-def _sample(indptr):
-    """The middle rows with about SAMPLE_ARCS arcs, as a slice of indptr."""
+def _blocks_pay(indptr, indices, num_cols, feats, choice):
+    """Whether sums by blocks of sources are clearly quicker; not tried where they cannot be (`block_rows`)."""
+    rows = block_rows(len(indptr) - 1, num_cols, int(indptr[-1] - indptr[0]), feats.shape[1] * feats.itemsize)
+    if not rows or len(feats) < num_cols:
+        return False
+    sample = _sample(indptr, BLOCKED_ARCS)
+    near = indices[int(sample[0]) : int(sample[-1])]
+    blocked = block_csr(sample - sample[0], near, num_cols, rows)
+    out = empty_rows((len(sample) - 1, feats.shape[1]), feats.dtype)
+    spent = {"plain": np.inf, "blocked": np.inf}
+    for _ in range(3):
+        for name, call in (
+            ("plain", lambda: spmm(sample - sample[0], near, feats, out=out, tuning=choice)),
+            ("blocked", lambda: spmm_blocked(blocked, feats, out=out)),
+        ):
+            start = time.perf_counter()
+            call()
+            spent[name] = min(spent[name], time.perf_counter() - start)
+    return spent["blocked"] < BLOCKS_WORTH * spent["plain"]
+
+
+def _sample(indptr, num_arcs):
+    """The middle rows with about num_arcs arcs, as a slice of indptr."""
     middle = (int(indptr[0]) + int(indptr[-1])) // 2
-    first, last = np.searchsorted(indptr, [middle - SAMPLE_ARCS // 2, middle + SAMPLE_ARCS // 2])
+    first, last = np.searchsorted(indptr, [middle - num_arcs // 2, middle + num_arcs // 2])
     first = min(int(first), len(indptr) - 1)
     return indptr[first : max(int(last), first) + 1]

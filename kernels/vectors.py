@@ -17,8 +17,10 @@ row's element 0 in the flattened array. Nothing reads or writes outside the tile
     greater(a, b), equal(a, b), less(a, b), both(m, n), either(m, n)    masks, lane by lane; false for NaN
     choose(m, a, b)                    a where m, else b
     prefetch(tile, array, first)       ask for the tile's cache lines
-    at(array, position)                array[position] as int64 for positions that are not negative: numba's own
-                                       look-up adds four instructions to each for Python's negative ones
+    at(array, position)                array[position], integers as int64, for positions that are not negative: numba's
+                                       own look-up adds four instructions to each for Python's negative ones
+    rolled()                           in a loop: leave it as it stands. LLVM's copies of eight turns, and a second loop
+                                       for what remains, cost a short row one more branch that is guessed wrong
 
 Vectors wider than the machine's are split by LLVM, so every function is correct on any CPU.
 """
@@ -210,11 +212,25 @@ def fma_heads(typingctx, tile, a, weights, first, c):
 
 @intrinsic
 def at(typingctx, array, position):
+    kind = types.int64 if isinstance(array.dtype, types.Integer) else array.dtype
+
     def generate(context, builder, signature, args):
         value = builder.load(element_pointer(context, builder, array, args[0], args[1]))
-        return context.cast(builder, value, array.dtype, types.int64)
+        return context.cast(builder, value, array.dtype, kind)
 
-    return types.int64(array, types.int64), generate
+    return kind(array, types.int64), generate
+
+
+@intrinsic
+def rolled(typingctx):
+    """A call that does nothing and may not be copied to where it did not stand."""
+
+    def generate(context, builder, signature, args):
+        nothing = ir.InlineAsm(ir.FunctionType(ir.VoidType(), []), "", "", side_effect=True)
+        builder.call(nothing, [], attrs=("convergent",))
+        return context.get_dummy_value()
+
+    return types.void(), generate
 
 
 @intrinsic

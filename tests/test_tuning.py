@@ -3,9 +3,11 @@
 import json
 
 import pytest
+import torch
 from mpi4py import MPI
 
-from distgnn import kernels, tuning
+from distgnn import kernels, ops, tuning
+from distgnn.kernels import blocks
 from distgnn.kernels.tiles import choices
 from distgnn.loader import load
 from distgnn.partition import partition_graph
@@ -47,7 +49,9 @@ def test_measured_once_and_kept(folder, monkeypatch):
         "not json",
         "[]",
         '{"machine": "another", "arcs_ahead": {"64": 8}}',
-        '{"machine": "MINE", "arcs_ahead": {"64": -1}}',
+        '{"machine": "MINE", "arcs_ahead": {"64": -1}, "blocked": []}',
+        '{"machine": "MINE", "arcs_ahead": {"64": 8}}',
+        '{"machine": "MINE", "arcs_ahead": {"64": 8}, "blocked": ["many"]}',
         '{"machine": "MINE", "arcs_ahead": [1]}',
     ],
 )
@@ -75,3 +79,24 @@ def test_small_parts_and_a_switch_leave_the_defaults(folder, monkeypatch):
     monkeypatch.delenv("DISTGNN_TUNING")
     monkeypatch.setattr(tuning, "FEWEST_ARCS", 1 << 20)
     assert loaded(folder) == {}
+
+
+def test_sums_go_by_blocks_where_these_were_quicker(folder, monkeypatch):
+    graph = load(str(folder), comm=MPI.COMM_SELF)
+    rows = torch.randn(300, 16, requires_grad=True)
+    expected = ops.spmm(graph, rows)
+    (expected_grad,) = torch.autograd.grad(expected.square().sum(), rows)
+    monkeypatch.setattr(blocks, "BLOCK_BYTES", 64 * 100)
+    monkeypatch.setattr(blocks, "FEWEST_ARCS", 1)
+    sidecar = {"machine": tuning.machine(), "arcs_ahead": {"64": 32, "512": 16}, "blocked": [64]}
+    (folder / SIDECAR).write_text(json.dumps(sidecar))
+    graph, called = load(str(folder), comm=MPI.COMM_SELF), []
+    blocked = kernels.spmm_blocked
+    monkeypatch.setattr(kernels, "spmm_blocked", lambda graph, *a, **k: called.append(graph) or blocked(graph, *a, **k))
+    out = ops.spmm(graph, rows)
+    (grad,) = torch.autograd.grad(out.square().sum(), rows)
+    assert [graph.num_blocks for graph in called] == [3, 3]
+    torch.testing.assert_close(out, expected)  # the order of the sums differs, nothing else
+    torch.testing.assert_close(grad, expected_grad)
+    ops.spmm(graph, torch.randn(300, 128))
+    assert len(called) == 2

@@ -2,11 +2,14 @@
 
 import functools
 import time
+import zipfile
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 
 from distgnn import kernels
+from distgnn.errors import InputError
 
 GRAPHS = {
     "rmat": ("rmat:scale=18,edge_factor=32,feats=0,classes=0", "stored"),
@@ -15,6 +18,7 @@ GRAPHS = {
     "arxiv": ("ogbn-arxiv", "both"),
 }
 WIDTHS = (16, 47, 100, 128, 256, 602)
+CSRS = ("stored", "ours", "transposed")
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,8 +45,34 @@ class Case:
         return graph
 
 
-def make_case(name, order="cluster", data_root=None):
-    """Load a graph and put it into both orders."""
+def make_case(name, order="cluster", data_root=None, cache=None):
+    """Load a graph and put it into both orders.
+
+    Args: cache: folder where a graph is kept once made, as `NAME-ORDER.npz`; None keeps nothing.
+    Raises: InputError for a file in it that is no such graph.
+    """
+    kept = Path(cache) / f"{name}-{order}.npz" if cache else None
+    if kept and kept.exists():
+        return _read_case(name, kept)
+    case = _make_case(name, order, data_root)
+    if kept:
+        kept.parent.mkdir(parents=True, exist_ok=True)
+        csrs = {which: getattr(case, which) for which in CSRS}
+        arrays = {f"{which}_{part}": csr[k] for which, csr in csrs.items() for k, part in enumerate("pi")}
+        np.savez(kept, num_nodes=case.num_nodes, order_seconds=case.order_seconds, **arrays)
+    return case
+
+
+def _read_case(name, path):
+    try:
+        with np.load(path, allow_pickle=False) as arrays:
+            csrs = [(arrays[f"{which}_p"], arrays[f"{which}_i"]) for which in CSRS]
+            return Case(name, int(arrays["num_nodes"]), *csrs, float(arrays["order_seconds"]))
+    except (OSError, ValueError, KeyError, zipfile.BadZipFile) as error:
+        raise InputError(f"{path} holds no graph of bench-kernels: remove it, it is made again") from error
+
+
+def _make_case(name, order, data_root):
     from distgnn.datasets import load_graph
 
     source, arcs = GRAPHS[name]

@@ -22,7 +22,6 @@ from distgnn import kernels
 from distgnn.bench.kernel_cases import WIDTHS, interleaved
 
 GATHER_ROWS = 1024
-CACHE_BYTES = 16 << 20  # of source rows in a block
 LARGEST_SCATTER = 1 << 31  # bytes of arc rows that torch_geometric's gather-scatter may store
 
 
@@ -65,8 +64,9 @@ def measure_sum(case, width, repeats):
         "torch_sparse": lambda: matrix @ tensor,
         **_torch_geometric(case, tensor),
     }
-    if case.name == "dense":  # where a row has many arcs in each block of sources
-        blocked = kernels.block_csr(*stored, case.num_nodes, max(256, CACHE_BYTES // (4 * width)))
+    size = kernels.block_rows(case.num_nodes, case.num_nodes, len(stored[1]), 4 * width)
+    if size:  # where a row has many arcs in each block of sources
+        blocked = kernels.block_csr(*stored, case.num_nodes, size)
         functions["f32_blocked"] = lambda: kernels.spmm_blocked(blocked, feats)
     return interleaved(functions, repeats)
 
@@ -140,7 +140,7 @@ def measure_attention(case, width, repeats):
 
     def ours():
         out, top, sums = kernels.attention(*case.stored[:2], feats, source, target)
-        dots = np.einsum("rhf,rhf->rh", gradient.numpy(), out)
+        dots = kernels.head_dots(gradient.numpy().reshape(len(out), width), out.reshape(len(out), width), heads)
         return kernels.attention_backward(
             case.stored[:2], case.transposed[:2], feats, source, target, gradient.numpy(), top, sums, dots
         )

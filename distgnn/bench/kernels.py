@@ -40,12 +40,19 @@ RATIOS = {  # column of the summary: (operation, theirs, ours, target of the geo
 
 
 def run(
-    graphs=tuple(GRAPHS), widths=WIDTHS, operations=OPERATIONS, repeats=7, order="cluster", data_root=None, report=None
+    graphs=tuple(GRAPHS),
+    widths=WIDTHS,
+    operations=OPERATIONS,
+    repeats=7,
+    order="cluster",
+    data_root=None,
+    cache=None,
+    report=None,
 ):
     """Time operations on graphs.
 
     Args: names from GRAPHS, WIDTHS and OPERATIONS; repeats ≥ 2, of which the first is not counted; order: of
-        `kernels.vertex_order`; report: called with each row as soon as it is measured.
+        `kernels.vertex_order`; cache: folder that keeps the graphs; report: called with each row once it is measured.
     Returns: list of dict: graph, operation, width, threads, seconds by column, ratios, rates.
     """
     for name, known in ((graphs, GRAPHS), (operations, OPERATIONS)):
@@ -59,7 +66,7 @@ def run(
     copy = copy_seconds()
     rows = []
     for name in graphs:
-        case = make_case(name, order, data_root)
+        case = make_case(name, order, data_root, cache)
         for width in widths:
             for operation in operations:
                 times = MEASURE[operation](case, width, repeats)

@@ -17,6 +17,7 @@ def bench_kernels(
     repeats: int = typer.Option(7, help="Turns; the first is not counted."),
     order: str = typer.Option("cluster", help="Our vertex order: degree, rcm or cluster."),
     data_root: str | None = typer.Option(None, help="Folder of named datasets [default: DISTGNN_DATA or ./data]."),
+    cache: str | None = typer.Option(None, help="Folder that keeps the generated graphs for the next run."),
     threads: int | None = typer.Option(None, help="Threads [default: all cores]."),
     out: str | None = typer.Option(None, help="JSON file, written after each row; rows that it has are kept."),
 ) -> None:
@@ -42,7 +43,7 @@ def bench_kernels(
         rows[row["graph"], row["operation"], row["width"]] = row
         _write(out, machine(), rows)
 
-    run(chosen[0], sizes, chosen[1], repeats, order, data_root, keep)
+    run(chosen[0], sizes, chosen[1], repeats, order, data_root, cache, keep)
     console = Console(width=200)
     console.print(table(rows.values()))
     console.print(summary_table(rows.values()))

@@ -45,6 +45,21 @@ class Block:
     def num_arcs(self) -> int:
         return len(self.indices)
 
+    @cached_property
+    def _blocked(self) -> dict[int, kernels.BlockedCsr]:
+        """By rows of a block; a model has one or two widths where blocks pay."""
+        return {}
+
+    def blocked(self, rows: np.ndarray) -> kernels.BlockedCsr | None:
+        """The arcs in blocks of sources, where that was measured to be quicker for such rows (kernels/blocks.py)."""
+        row_bytes = rows.shape[1] * rows.itemsize
+        if not kernels.goes_by_blocks(row_bytes):
+            return None
+        size = kernels.block_rows(len(self.indptr) - 1, len(rows), self.num_arcs, row_bytes)
+        if size and size not in self._blocked:
+            self._blocked[size] = kernels.block_csr(self.indptr, self.indices, len(rows), size)
+        return self._blocked.get(size)
+
     def transposed(self, num_columns: int) -> "Block":
         indptr, indices, positions = kernels.transpose_csr(self.indptr, self.indices, num_columns)
         return Block(indptr, indices, self.first_arc, positions)
@@ -205,7 +220,13 @@ def run_block(
     edge_weight, source_scale, target_scale = factors
     arcs = slice(block.first_arc, block.first_arc + block.num_arcs)
     piece = piece or slice(0, len(out))
+    blocked = block.blocked(rows) if edge_weight is None and out.dtype == rows.dtype != np.uint16 else None
     with counters.timing("aggregate_seconds"):
+        if blocked:
+            scale = None if target_scale is None else target_scale[piece]
+            scales = {"source_scale": source_scale, "target_scale": scale}
+            kernels.spmm_blocked(blocked, rows, None, out[piece], **scales, accumulate=accumulate, piece=piece)
+            return
         kernels.spmm(
             block.indptr[piece.start : piece.stop + 1],
             block.indices,

@@ -92,7 +92,7 @@ def test_a_wrong_kernel_raises_instead_of_returning(monkeypatch):
     def nothing(start, stop, column, ahead, indptr, indices, feats, *rest):
         rest[4][start:stop] = 0
 
-    monkeypatch.setattr(aggregate, "_sum_kernel", lambda tile: nothing)
+    monkeypatch.setattr(aggregate, "_sum_kernel", lambda *form: nothing)
     with pytest.raises(RuntimeError, match=r"kernel spmm differs .*feats=float32 \[\d+, 59\]"):
         kernels.spmm(indptr, indices, feats)
     with pytest.raises(RuntimeError, match="kernel spmm"):  # and again: it was not remembered as good

@@ -15,8 +15,8 @@ assert (out == 2).all()
 [(_, tile)] = tiles.row_tiles(16, np.float32)
 compiled, loaded, seconds = kernels.compilation()
 assert compiled + loaded > 0 and seconds > 0
-assert compiled >= sum(aggregate._sum_kernel(tile).stats.cache_misses.values())
-print(sum(aggregate._sum_kernel(tile).stats.cache_misses.values()))
+assert compiled >= sum(aggregate._sum_kernel(tile, False, False).stats.cache_misses.values())
+print(sum(aggregate._sum_kernel(tile, False, False).stats.cache_misses.values()))
 """
 
 
