@@ -7,6 +7,7 @@ cut for its registers, are lowered by LLVM for that machine instead: it shows th
 """
 
 import argparse
+import itertools
 import re
 
 import llvmlite.binding as llvm
@@ -14,6 +15,7 @@ import numpy as np
 from numba import njit
 
 from distgnn.kernels import aggregate, extremes, tiles
+from distgnn.kernels.lowering import cache_lines
 
 REGISTERS = {"aarch64": (16, 20), "x86_64": (64, 16)}  # as tiles.registers() finds them there
 FLOATS, INTS = np.empty((0, 1), np.float32), np.empty(0, np.int64)
@@ -57,7 +59,7 @@ def assembly(kernel, arguments, target):
 
 def alone(code):
     """The module with its first function, the kernel, and none of numba's own around it."""
-    first, *others = re.findall(r"^define .*?^}\n", code, re.M | re.S)
+    _kernel, *others = re.findall(r"^define .*?^}\n", code, re.M | re.S)
     for other in others:
         code = code.replace(other, "")
     return code
@@ -83,24 +85,20 @@ def main():
         llvm.initialize_all_targets()
         llvm.initialize_all_asmprinters()
         tiles.registers = lambda: REGISTERS[options.target.split("-")[0]]
-    for name, (make, sets) in CASES.items():
-        for dtype in (np.float32, np.uint16):
-            for width in map(int, options.widths.split(",")):
-                _, tile = tiles.row_tiles(width, np.float32, tiles.registers()[1] // sets)[0]
-                code = assembly(*make(tile, np.empty((0, width), dtype)), options.target)
-                loops = [body for body in inner_loops(code) if any("prf" in i or "prefetch" in i for i in body)]
-                for body in loops:
-                    asked = sum("prf" in i or "prefetch" in i for i in body)
-                    arcs = asked / len(list(tiles_lines(tile, dtype)))
-                    print(
-                        f"{name}, {np.dtype(dtype).name}, {tile.width} of {width} columns: {len(body) / arcs:.1f} an arc"
-                    )
+    widths = [int(width) for width in options.widths.split(",")]
+    for (name, (make, sets)), dtype, width in itertools.product(CASES.items(), (np.float32, np.uint16), widths):
+        _, tile = tiles.row_tiles(width, np.float32, tiles.registers()[1] // sets)[0]
+        code = assembly(*make(tile, np.empty((0, width), dtype)), options.target)
+        for count in per_arc(code, len(list(cache_lines(tile, np.dtype(dtype).itemsize)))):
+            print(f"{name}, {np.dtype(dtype).name}, {tile.width} of {width} columns: {count:.1f} an arc")
 
 
-def tiles_lines(tile, dtype):
-    from distgnn.kernels.lowering import cache_lines
-
-    return cache_lines(tile, np.dtype(dtype).itemsize)
+def per_arc(code, lines):
+    """Instructions per arc of each innermost loop that asks for rows, each in so many cache lines."""
+    for body in inner_loops(code):
+        asked = sum(instruction.startswith(("prefetch", "prfm")) for instruction in body)
+        if asked:
+            yield len(body) * lines / asked
 
 
 if __name__ == "__main__":
