@@ -117,12 +117,21 @@ def _count_ids(ids: np.ndarray, num_nodes: int) -> np.ndarray:
     return counts
 
 
-def make_edge_list(graph, direction: str, self_loops: str) -> EdgeList:
-    """See `GraphData.edge_list`."""
+def check_choices(direction: str, self_loops: str, typed: bool) -> None:
+    """Raise InputError unless a graph (with edge types, or without) has such an edge list."""
     if direction not in DIRECTIONS:
         raise InputError(f"unknown direction {direction!r}; choose one of {', '.join(DIRECTIONS)}")
     if self_loops not in SELF_LOOPS:
         raise InputError(f"unknown choice for self-loops {self_loops!r}; choose one of {', '.join(SELF_LOOPS)}")
+    if self_loops == "add" and typed:
+        raise InputError(
+            "a self-loop has no relation to be added with: keep self_loops, RelGraphConv has a weight for them"
+        )
+
+
+def make_edge_list(graph, direction: str, self_loops: str) -> EdgeList:
+    """See `GraphData.edge_list`."""
+    check_choices(direction, self_loops, graph.edge_types is not None)
     dtype = np.int32 if graph.num_nodes <= np.iinfo(np.int32).max else np.int64
     src = np.ascontiguousarray(graph.edges[:, 0], dtype=dtype)
     dst = np.ascontiguousarray(graph.edges[:, 1], dtype=dtype)
@@ -135,10 +144,6 @@ def make_edge_list(graph, direction: str, self_loops: str) -> EdgeList:
     edges = EdgeList(graph.num_nodes, src, dst, two_way, edge_weight=weight, **choices)
     if direction == "both" and graph.directed and graph.edge_types is None:
         edges = _merge_pairs(edges, graph.edge_feats is not None)
-    if self_loops == "add" and graph.edge_types is not None:
-        raise InputError(
-            "a self-loop has no relation to be added with: keep self_loops, RelGraphConv has a weight for them"
-        )
     if self_loops != "keep":
         edges = _remove_self_loops(edges)
     return _add_self_loops(edges) if self_loops == "add" else edges

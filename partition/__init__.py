@@ -7,6 +7,7 @@ Read in this order: `vertex_cut` (what a cut is), `methods` (how one is found), 
 if __name__ != "distgnn.partition":
     raise ImportError("this folder is the package distgnn.partition: import that name")
 
+from distgnn.partition.against import against_libra
 from distgnn.partition.book import PartitionBook
 from distgnn.partition.copies_by_degree import copies_by_degree
 from distgnn.partition.describe import describe
@@ -25,6 +26,7 @@ __all__ = [
     "LocalGraph",
     "PartitionBook",
     "VertexCut",
+    "against_libra",
     "build_local",
     "copies_by_degree",
     "cut_edges",

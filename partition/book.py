@@ -36,16 +36,20 @@ class PartitionBook:
 
     def __init__(self, edge_list, cut: VertexCut) -> None:
         self.edge_list, self.cut = edge_list, cut.check(edge_list)
-        self.num_parts, self.num_nodes = cut.num_parts, edge_list.num_nodes
-        self.owner = np.ascontiguousarray(cut.owner, dtype=np.int32)
-        self.source_mask = empty_mask(self.num_nodes, self.num_parts)
-        self.target_mask = empty_mask(self.num_nodes, self.num_parts)
+        self.source_mask = empty_mask(edge_list.num_nodes, cut.num_parts)
+        self.target_mask = empty_mask(edge_list.num_nodes, cut.num_parts)
         self._mark()
+        self._derive()
+        self.num_arcs = self._count_arcs()
+
+    def _derive(self) -> None:
+        """Everything that follows from the masks and the owners."""
+        self.num_parts, self.num_nodes = self.cut.num_parts, self.edge_list.num_nodes
+        self.owner = np.ascontiguousarray(self.cut.owner, dtype=np.int32)
         self.halo_counts = np.zeros((self.num_parts, self.num_parts, 3), dtype=np.int64)
         section = np.empty(self.num_nodes, dtype=np.int32)
         _count_halos(self.owner, self.source_mask, self.target_mask, self.halo_counts, section)
         self._place_owned(section)
-        self.num_arcs = self._count_arcs()
         self.num_rows = self.num_owned + self.halo_counts.sum(axis=(1, 2))
 
     def _mark(self) -> None:
@@ -92,6 +96,14 @@ class PartitionBook:
         backward, starts = self._reverse_rows_by_part
         back = backward[starts[part_id] : starts[part_id + 1]]
         return rows, back[self.edge_list.src[back] != self.edge_list.dst[back]]
+
+    def arcs(self, part_id: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Sources, targets and global arc ids (int64) of a part's arcs: forward ones, then reverse ones, by row."""
+        edges = self.edge_list
+        forward, backward = self.arc_rows(part_id)
+        sources = np.concatenate([edges.src[forward], edges.dst[backward]])
+        targets = np.concatenate([edges.dst[forward], edges.src[backward]])
+        return sources, targets, np.concatenate([forward.astype(np.int64), backward + np.int64(edges.num_rows)])
 
     def _count_arcs(self) -> np.ndarray:
         edges = self.edge_list

@@ -16,6 +16,7 @@ SUMMARY = (
     "replication_factor", "edge_balance", "owned_balance", "copies_balance", "exchange_rows", "max_rank_rows",
     "seconds", "peak_rss_bytes",
 )  # fmt: skip
+ROLES = ("source_only", "both_roles", "target_only")
 PER_PART = ("owned", "interior", "rows", "source_halos", "target_halos", "arcs", "train")
 
 
@@ -27,7 +28,8 @@ def describe(folder: str | Path) -> dict:
         `exchange_rows_per_node`: exchange rows over vertices;
         `groups`, `rows_between_groups`: if it was cut between groups of ranks first;
         `parts`: one dict for each part with `part_id`, the fields of `PER_PART`, `boundary`, `sent_rows`,
-            `received_rows`, `symmetric`, `bytes`;
+            `received_rows`, `symmetric`, `bytes`, and its halos by role: `source_only`, `both_roles`, `target_only`;
+        `roles`: these three, summed over parts;
         `balances`: largest over share of arcs, owned, rows, and over the mean of train and exchanged rows;
         `pair_rows`: [P][P], rows that part p sends to part q in one broadcast and one reduce.
     Raises: PartitionFormatError.
@@ -45,6 +47,7 @@ def describe(folder: str | Path) -> dict:
     if groups > 1:
         summary |= {"groups": groups, "rows_between_groups": rows_between_groups(pair_rows, groups)}
     return summary | {
+        "roles": {role: sum(part[role] for part in parts) for role in ROLES},
         "graph": manifest["graph"],
         "parts": parts,
         "balances": balances | {"train": balance(train), "exchanged": balance(exchanged)},
@@ -57,6 +60,9 @@ def _describe_part(part_id: int, part: dict, pair_rows: np.ndarray) -> dict:
     row["boundary"] = part["owned"] - part["interior"]
     row["sent_rows"] = int(pair_rows[part_id].sum())
     row["received_rows"] = int(pair_rows[:, part_id].sum())
+    halos = part["rows"] - part["owned"]
+    both = part["source_halos"] + part["target_halos"] - halos
+    row |= zip(ROLES, (part["source_halos"] - both, both, part["target_halos"] - both), strict=True)
     row["symmetric"] = part["symmetric"]
     row["bytes"] = sum(entry["bytes"] for entry in part["files"].values())
     return row

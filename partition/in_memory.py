@@ -7,7 +7,7 @@ import numpy as np
 from distgnn.datasets.arc_data import arc_feats, arc_relations
 from distgnn.partition.book import PartitionBook
 from distgnn.partition.local_graph import LocalGraph, build_local
-from distgnn.partition.pipeline import describe_graph
+from distgnn.partition.manifest import describe_graph
 from distgnn.partition.vertex_cut import VertexCut
 
 

@@ -152,20 +152,17 @@ def _narrow(values: np.ndarray) -> np.ndarray:
 
 def _build_blocks(book, part_id: int, ids: np.ndarray, plan: ExchangePlan):
     """All four blocks by two stable counting sorts, by source and then by (block, target), and the arc ids."""
-    edges = book.edge_list
     num_owned, num_targets = plan.num_owned, plan.num_target_halos
     row_of = np.full(book.num_nodes, -1, dtype=np.int32)
     row_of[ids] = np.arange(len(ids), dtype=np.int32)
     columns, rows = _compact(ids, plan, book.halo_counts[part_id])
     by_id = np.empty(len(ids), dtype=np.int32)
     by_id[np.argsort(ids)] = np.arange(len(ids), dtype=np.int32)
-    forward, backward = book.arc_rows(part_id)
-    total = len(forward) + len(backward)
-    keys, cols, ranks = (np.empty(total, dtype=np.int32) for _ in range(3))
-    arc_ids = np.empty(total, dtype=np.int64)
-    shared = ((row_of, columns, rows, by_id), (num_owned, num_targets), (keys, cols, ranks, arc_ids))
-    _number_arcs(edges.src, edges.dst, forward, 0, 0, *shared)
-    _number_arcs(edges.dst, edges.src, backward, len(forward), len(edges.src), *shared)
+    sources, targets, arc_ids = book.arcs(part_id)
+    keys, cols, ranks = (np.empty(len(arc_ids), dtype=np.int32) for _ in range(3))
+    numbering, sizes = (row_of, columns, rows, by_id), (num_owned, num_targets)
+    _number_arcs(sources, targets, numbering, sizes, keys, cols, ranks)
+    del sources, targets
     bounds = np.cumsum([0, num_owned, num_owned, num_targets, num_targets])
     indptr, order = _sort_arcs(keys, ranks, int(bounds[-1]), len(ids))
     indices, arc_ids = cols[order], arc_ids[order]
@@ -210,14 +207,12 @@ def _place(keys, stream, next_place, order):
 
 
 @kernel
-def _number_arcs(sources, targets, edge_rows, first, id_offset, numbering, sizes, arcs):
-    """For each arc, from place `first` of `arcs` on: row among all blocks' rows, column, source's rank by id, id."""
+def _number_arcs(sources, targets, numbering, sizes, keys, cols, ranks):
+    """Of each arc: its row among all blocks' rows, its column, and its source's rank by id."""
     row_of, columns, rows, by_id = numbering
     num_owned, num_targets = sizes
-    keys, cols, ranks, arc_ids = arcs
-    for i in range(edge_rows.shape[0]):
-        e = edge_rows[i]
-        u, v = row_of[sources[e]], row_of[targets[e]]
+    for i in range(sources.shape[0]):
+        u, v = row_of[sources[i]], row_of[targets[i]]
         key = rows[v]
         if v >= num_owned:
             key += 2 * num_owned
@@ -225,10 +220,9 @@ def _number_arcs(sources, targets, edge_rows, first, id_offset, numbering, sizes
                 key += num_targets
         elif u >= num_owned:
             key += num_owned
-        keys[first + i] = key
-        cols[first + i] = columns[u]
-        ranks[first + i] = by_id[u]
-        arc_ids[first + i] = id_offset + e
+        keys[i] = key
+        cols[i] = columns[u]
+        ranks[i] = by_id[u]
 
 
 def _is_symmetric(book, plan, halo_counts, blocks, weight) -> bool:

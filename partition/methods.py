@@ -17,6 +17,7 @@ from distgnn.partition.owners import balanced_owners
 from distgnn.partition.refine import refine as refine_edges
 from distgnn.partition.roles import refine_roles
 from distgnn.partition.shares import part_shares
+from distgnn.partition.stream_cut import cmr_stream
 from distgnn.partition.two_level import cut_twice
 from distgnn.partition.vertex_cut import VertexCut
 
@@ -60,7 +61,7 @@ def _cmr(edge_list, shares, seed, order):
 
 
 def _cmr_stream(edge_list, shares, seed, order):
-    return Draft(*cmr(edge_list, shares, stream=True))
+    return Draft(*cmr_stream(edge_list, shares))
 
 
 def _metis(edge_list, shares, seed, order):

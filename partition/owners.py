@@ -38,8 +38,14 @@ def balanced_owners(
         mark_arcs(edge_list.src, edge_list.dst, edge_part, False, sources, targets)
         if edge_list.two_way:
             mark_arcs(edge_list.dst, edge_list.src, reverse_part, True, sources, targets)
+    return owners_among(sources, targets, shares)
+
+
+def owners_among(sources: np.ndarray, targets: np.ndarray, shares: np.ndarray) -> np.ndarray:
+    """Owners [N] int32, as `balanced_owners`, from the parts where arcs leave and arrive: masks uint64 [N, W]."""
+    num_parts, num_nodes = len(shares), len(sources)
     copies = count_copies(sources, targets)
-    owner = np.empty(edge_list.num_nodes, dtype=np.int32)
+    owner = np.empty(num_nodes, dtype=np.int32)
     choosing = np.argsort(copies, kind="stable")
     isolated = int(np.count_nonzero(copies == 0))
     owned = np.zeros(num_parts, dtype=np.int64)
@@ -49,7 +55,7 @@ def balanced_owners(
     _choose_exchanging(choosing[many:][::-1], sources, targets, shares, exchanged, owned, owner)
     _choose(choosing[isolated:many], sources, targets, shares, owned, owner)
     owner[choosing[:isolated]] = _fill_up(owned, isolated, shares)
-    if edge_list.num_nodes:
+    if num_nodes:
         owned = np.bincount(owner, minlength=num_parts)
         _even_out(choosing, copies, sources, targets, shares, owned, owner)
     return owner

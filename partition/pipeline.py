@@ -2,24 +2,23 @@
 
 from __future__ import annotations
 
+import contextlib
 import resource
-import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from distgnn.atomic import new_folder
 from distgnn.datasets import GraphData, load_graph
-from distgnn.datasets.arc_data import num_relations
-from distgnn.errors import InputError
 from distgnn.partition.book import PartitionBook
-from distgnn.partition.layout import FORMAT_VERSION, MANIFEST
+from distgnn.partition.layout import MANIFEST
 from distgnn.partition.local_graph import build_local
+from distgnn.partition.manifest import Clock, Progress, check_size, describe_cut
+from distgnn.partition.memory import MemoryGuard, parse_memory
 from distgnn.partition.methods import check_request, cut_edges
 from distgnn.partition.shares import part_shares
 from distgnn.partition.vertex_cut import VertexCut
+from distgnn.partition.within import partition_on_disk, works_on_disk
 from distgnn.partition.writer import write_manifest, write_part
-
-Progress = Callable[[str, int, int], None]
 
 
 def partition_graph(
@@ -39,6 +38,8 @@ def partition_graph(
     capacities: Sequence[float] | None = None,
     groups: int = 1,
     update: str = "owners",
+    memory: str | int | None = None,
+    say: Callable[[str], None] | None = None,
 ) -> dict:
     """Cut a graph into `num_parts` parts and write the partition folder `out`.
 
@@ -48,26 +49,35 @@ def partition_graph(
         direction, self_loops: see `GraphData.edge_list`.
         overwrite: replace an existing partition folder.
         normalize_feats: "none", or as `GraphData.normalize_feats` takes it.
-        progress: called as progress(phase, done, total) with phases "load", "cut" and "write".
+        progress: called as progress(phase, done, total) with phases "load", "cut" and "write", or those of
+            `out_of_core`.
+        memory: bytes, or text as "8GB", that the process may have resident; where `cmr` needs more, `cmr-stream` works
+            on disk instead, in a folder beside `out` that a run with the same arguments goes on from after a kill.
+        say: called with a line about such a choice.
     Returns: the manifest (contents of `partition.json`).
     Raises: InputError, GraphFormatError; nothing is left behind then.
     """
-    clock = _Clock(progress)
+    clock = Clock(progress)
     check_request(num_parts, method, seed, order, groups, update)
     part_shares(num_parts, capacities)
-    with new_folder(out, MANIFEST, overwrite) as folder:
+    how = {"method": method, "seed": int(seed), "order": order, "refined": bool(refine) or method.startswith("cmr")}
+    how |= {"groups": int(groups), "update": update}
+    guard = contextlib.nullcontext() if memory is None else MemoryGuard(parse_memory(memory))
+    with new_folder(out, MANIFEST, overwrite) as folder, guard:
         clock.start("load", 1)
         graph = source.check() if isinstance(source, GraphData) else load_graph(source, data_root, seed)
         if normalize_feats != "none":
             graph = graph.normalize_feats(normalize_feats)
+        if memory is not None and works_on_disk(graph, num_parts, how, refine, direction, guard.limit, say):
+            how["method"] = "cmr-stream"
+            choices = {"direction": direction, "self_loops": self_loops, "capacities": capacities}
+            return partition_on_disk(graph, num_parts, Path(out), folder, how, choices, guard, clock, say)
         edge_list = graph.edge_list(direction, self_loops)
         check_size(edge_list, num_parts, graph.name)
         clock.start("cut", 1)
         cut = cut_edges(edge_list, num_parts, method, seed, order, refine, capacities, groups, update)
         clock.start("write", num_parts)
-        how = {"method": method, "seed": int(seed), "order": order, "refined": bool(refine) or method.startswith("cmr")}
-        manifest = _write_all(folder, graph, edge_list, cut, how | {"groups": int(groups), "update": update}, clock)
-    return manifest
+        return _write_all(folder, graph, edge_list, cut, how, clock)
 
 
 def write_partition(
@@ -86,47 +96,14 @@ def write_partition(
     Returns: the manifest. Raises: InputError; nothing is left behind then.
     """
     cut.check(edge_list)
-    clock = _Clock(progress)
+    clock = Clock(progress)
     with new_folder(out, MANIFEST, overwrite) as folder:
         clock.start("write", cut.num_parts)
         how = {"method": method, "seed": int(seed), "order": order}
         return _write_all(folder, graph, edge_list, cut, how, clock)
 
 
-def check_size(edge_list, num_parts: int, name: str) -> None:
-    """Refuse more parts than arcs: some rank would have nothing to do at all."""
-    if edge_list.num_arcs == 0:
-        raise InputError(f"graph {name!r} has no edges: there is nothing to cut")
-    if num_parts > edge_list.num_arcs:
-        raise InputError(f"{num_parts} parts are more than the {edge_list.num_arcs} arcs of graph {name!r}")
-
-
-class _Clock:
-    """Seconds per phase, and the caller's progress report."""
-
-    def __init__(self, progress: Progress | None) -> None:
-        self._progress = progress or (lambda phase, done, total: None)
-        self._began: dict[str, float] = {}
-
-    def start(self, phase: str, total: int) -> None:
-        self._finish_last()
-        self._began[phase] = time.perf_counter()
-        self._phase, self._total = phase, total
-        self._progress(phase, 0, total)
-
-    def step(self, done: int) -> None:
-        self._progress(self._phase, done, self._total)
-
-    def _finish_last(self) -> None:
-        if self._began:
-            self.step(self._total)
-
-    def seconds(self) -> dict[str, float]:
-        times = [*self._began.values(), time.perf_counter()]
-        return {phase: round(times[i + 1] - times[i], 3) for i, phase in enumerate(self._began)}
-
-
-def _write_all(folder: Path, graph: GraphData, edge_list, cut: VertexCut, how: dict, clock: _Clock) -> dict:
+def _write_all(folder: Path, graph: GraphData, edge_list, cut: VertexCut, how: dict, clock: Clock) -> dict:
     book = PartitionBook(edge_list, cut)
     masks = graph.split_masks()
     parts = []
@@ -134,48 +111,8 @@ def _write_all(folder: Path, graph: GraphData, edge_list, cut: VertexCut, how: d
         parts.append(write_part(folder, build_local(book, part_id), graph, edge_list, masks))
         clock.step(part_id + 1)
     seconds = clock.seconds()
-    manifest = _describe_cut(graph, edge_list, book) | how
+    manifest = describe_cut(graph, edge_list, book) | how
     manifest["seconds"] = round(sum(seconds.values()), 3)
     manifest["phase_seconds"] = seconds
     manifest["peak_rss_bytes"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
     return write_manifest(folder, manifest | {"parts": parts})
-
-
-def _describe_cut(graph: GraphData, edge_list, book: PartitionBook) -> dict:
-    measures = ("replication_factor", "edge_balance", "owned_balance", "copies_balance")
-    return {
-        "format_version": FORMAT_VERSION,
-        "name": graph.name,
-        "num_parts": book.num_parts,
-        "num_nodes": int(graph.num_nodes),
-        "num_edges": len(graph.edges),
-        "num_rows": len(edge_list.src),
-        "num_arcs": int(edge_list.num_arcs),
-        "direction": edge_list.direction,
-        "self_loops": edge_list.self_loops,
-        "edge_report": {key: int(value) for key, value in edge_list.report.items()},
-        **{name: round(getattr(book, name), 6) for name in measures},
-        "capacities": None if book.cut.capacities is None else [float(speed) for speed in book.cut.capacities],
-        "exchange_rows": book.exchange_rows,
-        "max_rank_rows": book.max_rank_rows,
-        "pair_rows": book.pair_rows.tolist(),
-        "graph": describe_graph(graph, edge_list),
-    }
-
-
-def describe_graph(graph: GraphData, edge_list) -> dict:
-    """The `graph` section of the manifest: widths, kinds, and labelled vertices per split."""
-    counts = {split: int(mask.sum()) for split, mask in graph.split_masks().items()}
-    return {
-        "num_feats": int(graph.num_feats),
-        "num_classes": int(graph.num_classes),
-        "labels": graph.labels is not None,
-        "multilabel": bool(graph.multilabel),
-        "sparse_feats": hasattr(graph.feats, "tocsr"),
-        "edge_weight": edge_list.edge_weight is not None,
-        "directed": bool(graph.directed),
-        "num_edge_feats": graph.num_edge_feats,
-        "num_relations": num_relations(graph, edge_list),
-        "num_node_types": graph.num_node_types,
-        **counts,
-    }

@@ -20,8 +20,9 @@ from distgnn.datasets.edge_list import EdgeList
 from distgnn.errors import PartitionFormatError
 from distgnn.partition.layout import MANIFEST
 from distgnn.partition.local_graph import LocalGraph
+from distgnn.partition.manifest import Progress, check_size
 from distgnn.partition.methods import METHODS, check_request, cut_edges
-from distgnn.partition.pipeline import Progress, check_size, write_partition
+from distgnn.partition.pipeline import write_partition
 from distgnn.partition.reader import load_part, read_manifest
 
 

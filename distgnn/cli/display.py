@@ -6,8 +6,17 @@ import time
 from contextlib import contextmanager
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    ProgressColumn,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
 from rich.table import Table
+from rich.text import Text
 
 
 def error_console() -> Console:
@@ -59,8 +68,8 @@ def phases(visible: bool):
     if not visible or not console.is_terminal:
         yield _plain_phases(visible, console)
         return
-    columns = TextColumn("{task.description:10}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn()
-    with Progress(*columns, console=console) as bars:
+    times = TimeElapsedColumn(), TimeRemainingColumn(), _RateColumn()
+    with Progress(TextColumn("{task.description:10}"), BarColumn(), *times, console=console) as bars:
         tasks = {}
 
         def advance(phase: str, done: int, total: int) -> None:
@@ -71,6 +80,14 @@ def phases(visible: bool):
         yield advance
 
 
+class _RateColumn(ProgressColumn):
+    """Steps a second: rows, vertices or parts, whatever the phase counts."""
+
+    def render(self, task) -> Text:
+        speed = task.finished_speed or task.speed
+        return Text("" if not speed or task.total < 1000 else f"{human_count(speed)}/s")
+
+
 def _plain_phases(visible: bool, console: Console):
     began = {}
 
@@ -78,7 +95,8 @@ def _plain_phases(visible: bool, console: Console):
         now = time.perf_counter()
         seconds = now - began.setdefault(phase, now)
         if visible and done == total:
-            console.print(f"{phase}: {human_seconds(seconds)}", highlight=False)
+            rate = f", {human_count(total / seconds)}/s" if total >= 1000 and seconds > 0 else ""
+            console.print(f"{phase}: {human_seconds(seconds)}{rate}", highlight=False)
 
     return advance
 
@@ -100,6 +118,15 @@ def human_bytes(count: float) -> str:
             return f"{count:.3g} {unit}" if unit != "B" else f"{count:.0f} B"
         count /= 1000
     return f"{count:.3g} TB"
+
+
+def human_count(count: float) -> str:
+    """A number with a unit of 1000: 1.5 M."""
+    for unit in ("", " k", " M"):
+        if count < 1000:
+            return f"{count:.3g}{unit}"
+        count /= 1000
+    return f"{count:.3g} G"
 
 
 def human_seconds(seconds: float) -> str:

@@ -14,6 +14,7 @@ def register(app: typer.Typer) -> None:
 def info(
     parts: str = typer.Argument(help="Partition folder."),
     as_json: bool = typer.Option(False, "--json", help="Print everything as JSON."),
+    against: bool = typer.Option(False, "--against-libra", help="Cut the graph by Libra too, and compare."),
     figure: str | None = typer.Option(None, help="Draw pairs of ranks, copies by degree and loads: .png, .svg, .pdf."),
 ) -> None:
     """Show sizes, balances and exchange rows of a partition folder."""
@@ -24,11 +25,19 @@ def info(
         from distgnn.cli.partition_figure import draw_partition
 
         draw_partition(parts, figure)
+    if against:
+        from distgnn.partition import against_libra
+
+        facts["against_libra"] = against_libra(parts)
     if as_json:
         print(json.dumps(facts, indent=1))
         return
     print_table("Partition", _summary(facts))
     print_columns("Parts", PART_COLUMNS, [_part(part) for part in facts["parts"]])
+    if against:
+        compared = facts["against_libra"]
+        names = ["", "this cut", "libra", "this / libra"]
+        print_columns("Against Libra (shuffled)", names, [_compared(name, compared) for name in compared["this"]])
     if 1 < facts["num_parts"] <= 16:
         columns = ["from \\ to", *(str(part) for part in range(facts["num_parts"]))]
         rows = [[str(part), *(f"{rows:,}" for rows in pair)] for part, pair in enumerate(facts["pair_rows"])]
@@ -54,6 +63,12 @@ def _part(part: dict) -> list[str]:
     return [str(part["part_id"]), *(f"{part[name]:,}" for name in names), human_bytes(part["bytes"])]
 
 
+def _compared(name: str, facts: dict) -> list[str]:
+    this, libra = facts["this"][name], facts["libra"][name]
+    text = "{:,}" if isinstance(this, int) else "{:.3f}"
+    return [name.replace("_", " "), text.format(this), text.format(libra), f"{this / libra:.3f}" if libra else "–"]
+
+
 def _summary(facts: dict) -> list[tuple[str, str]]:
     graph = facts["graph"]
     splits = " / ".join(f"{graph[split]:,}" for split in ("train", "valid", "test"))
@@ -67,5 +82,6 @@ def _summary(facts: dict) -> list[tuple[str, str]]:
         ("direction, self-loops", f"{facts['direction']}, {facts['self_loops']}"),
         ("replication factor", f"{facts['replication_factor']:.3f}"),
         ("exchange rows", f"{rows}, at most {facts['max_rank_rows']:,} sent and received by one rank"),
+        ("halos by role", ", ".join(f"{name.replace('_', ' ')} {count:,}" for name, count in facts["roles"].items())),
         ("largest / mean", balances),
     ]

@@ -18,6 +18,7 @@ from distgnn.cli import (
     calibrate,
     check,
     correct_smooth,
+    dgl_parts,
     download,
     info,
     launch,
@@ -40,6 +41,7 @@ app = typer.Typer(
 for command in (
     partition,
     repartition,
+    dgl_parts,
     train,
     predict,
     correct_smooth,

@@ -1,6 +1,7 @@
 """`distgnn partition`: cut a graph into parts, offline, in one process."""
 
 import json
+import sys
 
 import typer
 
@@ -29,6 +30,7 @@ def partition(
     capacities: str | None = typer.Option(None, help="Relative speeds of the ranks, as 2,1,1 [default: all equal]."),
     normalize_feats: str = typer.Option("none", help="none or row (each vertex's features divided by their sum)."),
     data_root: str | None = typer.Option(None, help="Folder of named datasets [default: DISTGNN_DATA or ./data]."),
+    memory: str | None = typer.Option(None, help="Most memory, as 8GB: cmr works on disk where it needs more."),
     threads: int | None = typer.Option(None, help="Threads [default: all cores]."),
     overwrite: bool = typer.Option(False, help="Replace an existing partition folder."),
     quiet: bool = typer.Option(False, help="No progress and no table."),
@@ -59,7 +61,9 @@ def partition(
             normalize_feats=normalize_feats,
             overwrite=overwrite,
             data_root=data_root,
+            memory=memory,
             progress=advance,
+            say=(lambda line: print(f"distgnn: {line}", file=sys.stderr)) if not quiet else None,
         )
     if as_json:
         print(json.dumps({name: value for name, value in manifest.items() if name != "parts"}, indent=1))

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from distgnn.datasets import load_graph
-from distgnn.partition import PartitionBook, copies_by_degree, cut_edges, write_partition
+from distgnn.partition import PartitionBook, against_libra, copies_by_degree, cut_edges, describe, write_partition
 
 
 @pytest.fixture(scope="module")
@@ -39,3 +39,21 @@ def test_the_figure_is_drawn_or_refused(cut_graph, tmp_path):
         draw_partition(cut_graph[2], str(tmp_path / "parts.jpg"))
     with pytest.raises(InputError, match="cannot write the figure"):
         draw_partition(cut_graph[2], str(tmp_path / "nowhere" / "parts.png"))
+
+
+def test_roles_are_the_books(cut_graph):
+    _, book, folder = cut_graph
+    facts = describe(folder)
+    found = [[part[role] for role in ("source_only", "both_roles", "target_only")] for part in facts["parts"]]
+    assert found == book.halo_counts.sum(axis=1).tolist()
+    assert list(facts["roles"].values()) == book.halo_counts.sum(axis=(0, 1)).tolist()
+
+
+def test_against_libra_compares_two_cuts_of_one_graph(cut_graph):
+    edges, book, folder = cut_graph
+    facts = against_libra(folder, seed=5)
+    other = PartitionBook(edges, cut_edges(edges, 4, "libra", seed=5))
+    assert facts["this"]["replication_factor"] == pytest.approx(book.replication_factor, abs=1e-6)
+    assert facts["libra"]["replication_factor"] == other.replication_factor
+    assert facts["libra"]["exchange_rows"] == other.exchange_rows
+    assert against_libra(folder)["this"]["exchange_rows"] == against_libra(folder)["libra"]["exchange_rows"]

@@ -21,12 +21,13 @@ def main():
     parser.add_argument("--methods", default="cmr")
     parser.add_argument("--parts", type=int, default=32)
     parser.add_argument("--threads", default="1,2")
+    parser.add_argument("--direction", default="both")
     parser.add_argument("--data-root")
     args = parser.parse_args()
-    small = load_graph("rmat:scale=10,edge_factor=8,seed=1").edge_list("both")
+    small = load_graph("rmat:scale=10,edge_factor=8,seed=1").edge_list(args.direction)
     for method in args.methods.split(","):
         cut_edges(small, 4, method)
-    edges = load_graph(args.graph, args.data_root).edge_list("both")
+    edges = load_graph(args.graph, args.data_root).edge_list(args.direction)
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
     size = f"{edges.num_rows:,} rows, {edges.num_nodes:,} vertices"
     print(f"{args.graph}: {size}, {args.parts} parts; {peak:.1f} GB peak of loading", flush=True)

@@ -1,0 +1,149 @@
+"""Cuts made by DGL, and cuts for DGL: its Libra folder, and the partition book of `dgl.distributed`.
+
+    4Communities/                  as `dgl.distgnn.partition` writes it for 4 parts
+        community0.txt …           a line `source,target,weight` for each row in the part
+    book/                          as `dgl.distributed.partition_graph` writes it
+        NAME.json                  node_map and edge_map: ranges of new ids of each part
+        part0/graph.dgl …          with the old id of each new one; what `write_book` leaves is in the next two instead
+        node_orig_id.npy, edge_orig_id.npy
+
+Shapes: N vertices, M rows of the edge list, P parts.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+from pathlib import Path
+
+import numpy as np
+
+from distgnn.atomic import new_folder
+from distgnn.datasets.array_files import read_json
+from distgnn.datasets.text_table import read_table
+from distgnn.dgl_import import import_dgl
+from distgnn.errors import InputError
+from distgnn.partition.owners import balanced_owners
+from distgnn.partition.reader import load_part, read_manifest
+from distgnn.partition.repartition import load_whole
+from distgnn.partition.shares import part_shares
+from distgnn.partition.vertex_cut import VertexCut, part_dtype
+
+
+def read_dgl_cut(place: str | Path, edge_list) -> VertexCut:
+    """The cut in a Libra folder (`…/4Communities`) or a partition book (`…/NAME.json`), for an edge list of its graph.
+
+    Raises: InputError where it is of another graph; GraphFormatError where a file is damaged.
+    """
+    place = Path(place)
+    if place.is_file():
+        return _read_book(place, edge_list)
+    files = sorted(place.glob("community*.txt"), key=lambda path: (len(path.name), path.name))
+    names = [f"community{part}.txt" for part in range(len(files))]
+    if not files or [path.name for path in files] != names:
+        raise InputError(
+            f"{place}: neither a partition book (NAME.json) nor a Libra folder (community0.txt, community1.txt, …)"
+        )
+    return _read_libra(place, files, edge_list)
+
+
+def _read_libra(place: Path, files: list[Path], edge_list) -> VertexCut:
+    used = [part for part, path in enumerate(files) if path.stat().st_size]
+    tables = [read_table(files[part], np.float64)[:, :2].astype(np.int64) for part in used]
+    parts = np.repeat(np.array(used, dtype=part_dtype(len(files))), [len(table) for table in tables])
+    rows = np.concatenate([np.zeros((0, 2), dtype=np.int64), *tables])
+    theirs = rows[:, 0] * edge_list.num_nodes + rows[:, 1]
+    ours = edge_list.src.astype(np.int64) * edge_list.num_nodes + edge_list.dst
+    order, their_order = np.argsort(ours, kind="stable"), np.argsort(theirs, kind="stable")
+    if not np.array_equal(ours[order], theirs[their_order]):
+        raise InputError(
+            f"{place} holds {len(theirs)} rows that are not the {len(ours)} of this graph: "
+            "another graph, or another direction or choice of self-loops"
+        )
+    edge_part = np.empty(len(ours), dtype=parts.dtype)
+    edge_part[order] = parts[their_order]
+    return VertexCut(len(files), edge_part, balanced_owners(edge_list, edge_part, part_shares(len(files))))
+
+
+def _read_book(config: Path, edge_list) -> VertexCut:
+    """Owners are the book's; an arc is computed by the owner of its target, as in DGL."""
+    book = read_json(config)
+    num_parts = book.get("num_parts")
+    if not isinstance(num_parts, int) or not 1 <= num_parts < 2**15 or book.get("num_nodes") != edge_list.num_nodes:
+        found = f"{num_parts} parts and {book.get('num_nodes')} vertices"
+        raise InputError(f"{config}: {found}; expected a partition book of a graph with {edge_list.num_nodes} vertices")
+    owner = np.full(edge_list.num_nodes, -1, dtype=np.int32)
+    for part in range(num_parts):
+        ids = _old_ids(config, book, part)
+        if len(ids) and (ids.min() < 0 or ids.max() >= len(owner) or (owner[ids] >= 0).any()):
+            raise InputError(f"{config}: part {part} names vertices that do not exist, or are in two parts")
+        owner[ids] = part
+    if (owner < 0).any():
+        raise InputError(f"{config}: vertex {int(np.argmax(owner < 0))} is in no part")
+    dtype = part_dtype(num_parts)
+    edge_part = owner[edge_list.dst].astype(dtype)
+    reverse = owner[edge_list.src].astype(dtype) if edge_list.two_way else None
+    return VertexCut(num_parts, edge_part, owner, reverse_part=reverse)
+
+
+def _old_ids(config: Path, book: dict, part: int) -> np.ndarray:
+    plain = config.parent / "node_orig_id.npy"
+    ranges = book.get("node_map")
+    if plain.is_file():
+        begin, end = (ranges["_N"] if isinstance(ranges, dict) else ranges)[part]
+        return np.load(plain, allow_pickle=False)[begin:end]
+    dgl = import_dgl()
+    graph = dgl.load_graphs(str(config.parent / book[f"part-{part}"]["part_graph"]))[0][0]
+    return graph.ndata["orig_id"][graph.ndata["inner_node"].bool()].numpy()
+
+
+def write_dgl_cut(folder: str | Path, out: str | Path, form: str = "libra", overwrite: bool = False) -> Path:
+    """Write the cut of a partition folder as DGL writes its own: without graphs and features, for what reads the rest.
+
+    Args: form: "libra" (out/PCommunities/communityZ.txt) or "book" (out/NAME.json and the old ids of the new ones;
+        `dgl.distributed.partition.load_partition_book` reads it).
+    Raises: InputError, PartitionFormatError; nothing is left behind then.
+    """
+    if form not in ("libra", "book"):
+        raise InputError(f"unknown form {form!r}: choose libra or book")
+    manifest = read_manifest(folder)
+    marker = f"{manifest['num_parts']}Communities/community0.txt" if form == "libra" else f"{manifest['name']}.json"
+    with new_folder(out, marker, overwrite) as place:
+        (_write_libra if form == "libra" else _write_book)(folder, manifest, place)
+    return Path(out)
+
+
+def _write_libra(folder: str | Path, manifest: dict, place: Path) -> None:
+    _, edge_list = load_whole(folder)
+    place = place / f"{manifest['num_parts']}Communities"
+    place.mkdir()
+    for part in range(manifest["num_parts"]):
+        ids = np.sort(load_part(folder, part, check=False).arc_ids)
+        ids = ids[ids < edge_list.num_rows]
+        rows = np.stack([edge_list.src[ids], edge_list.dst[ids], np.ones(len(ids), dtype=np.int64)], axis=1)
+        np.savetxt(place / f"community{part}.txt", rows, fmt="%d", delimiter=",")
+
+
+def _write_book(folder: str | Path, manifest: dict, place: Path) -> None:
+    num_parts, nodes, arcs = manifest["num_parts"], [], []
+    for part in range(num_parts):
+        local = load_part(folder, part, check=False)
+        nodes.append(np.array(local.global_ids[: local.num_owned]))
+        arcs.append(np.sort(local.arc_ids))
+    for name, ids in (("node", nodes), ("edge", arcs)):
+        np.save(place / f"{name}_orig_id.npy", np.concatenate(ids))
+    maps = [np.cumsum([0] + [len(ids) for ids in group]) for group in (nodes, arcs)]
+    node_map, edge_map = ([[int(a), int(b)] for a, b in itertools.pairwise(ends)] for ends in maps)
+    book = {
+        "graph_name": manifest["name"],
+        "num_nodes": manifest["num_nodes"],
+        "num_edges": manifest["num_arcs"],
+        "part_method": manifest["method"],
+        "num_parts": num_parts,
+        "halo_hops": 1,
+        "node_map": {"_N": node_map},
+        "edge_map": {"_N:_E:_N": edge_map},
+        "ntypes": {"_N": 0},
+        "etypes": {"_N:_E:_N": 0},
+    }
+    (place / f"{manifest['name']}.json").write_text(json.dumps(book, indent=1) + "\n", encoding="utf-8")

@@ -1,0 +1,94 @@
+"""What `partition.json` says of a graph and its cut, and the clock of the phases.
+
+Shapes: P parts.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+from distgnn.datasets import GraphData
+from distgnn.datasets.arc_data import num_relations
+from distgnn.errors import InputError
+from distgnn.partition.book import PartitionBook
+from distgnn.partition.layout import FORMAT_VERSION
+
+Progress = Callable[[str, int, int], None]
+
+
+def check_size(edge_list, num_parts: int, name: str) -> None:
+    """Refuse more parts than arcs: some rank would have nothing to do at all."""
+    if edge_list.num_arcs == 0:
+        raise InputError(f"graph {name!r} has no edges: there is nothing to cut")
+    if num_parts > edge_list.num_arcs:
+        raise InputError(f"{num_parts} parts are more than the {edge_list.num_arcs} arcs of graph {name!r}")
+
+
+class Clock:
+    """Seconds per phase, and the caller's progress report."""
+
+    def __init__(self, progress: Progress | None) -> None:
+        self._progress = progress or (lambda phase, done, total: None)
+        self._began: dict[str, float] = {}
+
+    def start(self, phase: str, total: int) -> None:
+        """A phase of so many steps begins; the one before it is over."""
+        self._finish_last()
+        self._began[phase] = time.perf_counter()
+        self._phase, self._total, self._done = phase, total, 0
+        self._progress(phase, 0, total)
+
+    def step(self, done: int, total: int | None = None) -> None:
+        """So many steps of this phase are done (of another total, if one is given)."""
+        self._total, self._done = total or self._total, done
+        self._progress(self._phase, done, self._total)
+
+    def _finish_last(self) -> None:
+        if self._began and self._done < self._total:
+            self.step(self._total)
+
+    def seconds(self) -> dict[str, float]:
+        """Seconds of each phase so far."""
+        times = [*self._began.values(), time.perf_counter()]
+        return {phase: round(times[i + 1] - times[i], 3) for i, phase in enumerate(self._began)}
+
+
+def describe_cut(graph: GraphData, edge_list, book: PartitionBook) -> dict:
+    measures = ("replication_factor", "edge_balance", "owned_balance", "copies_balance")
+    return {
+        "format_version": FORMAT_VERSION,
+        "name": graph.name,
+        "num_parts": book.num_parts,
+        "num_nodes": int(graph.num_nodes),
+        "num_edges": len(graph.edges),
+        "num_rows": len(edge_list.src),
+        "num_arcs": int(edge_list.num_arcs),
+        "direction": edge_list.direction,
+        "self_loops": edge_list.self_loops,
+        "edge_report": {key: int(value) for key, value in edge_list.report.items()},
+        **{name: round(getattr(book, name), 6) for name in measures},
+        "capacities": None if book.cut.capacities is None else [float(speed) for speed in book.cut.capacities],
+        "exchange_rows": book.exchange_rows,
+        "max_rank_rows": book.max_rank_rows,
+        "pair_rows": book.pair_rows.tolist(),
+        "graph": describe_graph(graph, edge_list),
+    }
+
+
+def describe_graph(graph: GraphData, edge_list) -> dict:
+    """The `graph` section of the manifest: widths, kinds, and labelled vertices per split."""
+    counts = {split: int(mask.sum()) for split, mask in graph.split_masks().items()}
+    return {
+        "num_feats": int(graph.num_feats),
+        "num_classes": int(graph.num_classes),
+        "labels": graph.labels is not None,
+        "multilabel": bool(graph.multilabel),
+        "sparse_feats": hasattr(graph.feats, "tocsr"),
+        "edge_weight": edge_list.edge_weight is not None,
+        "directed": bool(graph.directed),
+        "num_edge_feats": graph.num_edge_feats,
+        "num_relations": num_relations(graph, edge_list),
+        "num_node_types": graph.num_node_types,
+        **counts,
+    }

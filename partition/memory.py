@@ -1,0 +1,93 @@
+"""A limit on this process's memory: its text, what counts, and a guard that gives mapped file pages back.
+
+What counts is the resident set, as the system counts it (VmRSS; its peak is VmHWM): memory of the process's own
+(anonymous) and pages of mapped files. Mapped pages can be given back at any time, the file keeps them; the guard does
+so whenever the resident set nears the limit, so the peak stays below it as long as the own memory does.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import re
+import threading
+from pathlib import Path
+
+from distgnn.errors import InputError
+
+UNITS = {"": 1, "k": 1000, "m": 1000**2, "g": 1000**3, "t": 1000**4}
+UNITS |= {f"{unit}i": 1024 ** (power + 1) for power, unit in enumerate("kmgt")}
+LEAST = 500_000_000  # a process with numba alone takes a third of it
+SHARE_FILLED = 0.8  # of the limit: from here on mapped pages are given back
+INTERVAL_SECONDS = 0.01
+PAGE = 4096
+DONTNEED = 4
+
+
+def parse_memory(text: str | int) -> int:
+    """Bytes of a text as 8GB, 500MB, 7.5 GiB (or of a number).
+
+    Raises: InputError for anything else, and for less than 500 MB.
+    """
+    match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([kmgt]?i?)b?\s*", str(text), re.IGNORECASE)
+    if match is None or match[2].lower() not in UNITS:
+        raise InputError(f"a memory limit is a number with a unit, as 8GB or 500MB, not {text!r}")
+    size = int(float(match[1]) * UNITS[match[2].lower()])
+    if size < LEAST:
+        raise InputError(f"a memory limit of {text} is too little for anything: give at least {LEAST // 10**6}MB")
+    return size
+
+
+def resident() -> tuple[int, int]:
+    """Bytes resident now, and how many of them are the process's own (not of mapped files)."""
+    fields = Path("/proc/self/statm").read_bytes().split()
+    pages, mapped = int(fields[1]), int(fields[2])
+    return pages * PAGE, (pages - mapped) * PAGE
+
+
+class MemoryGuard:
+    """While it is entered, gives mapped pages back when the resident set nears `limit`; keeps the peaks.
+
+    Attributes: peak, peak_own: bytes resident at most since the last `take_peaks`, seen a hundred times a second.
+    """
+
+    def __init__(self, limit: int) -> None:
+        self.limit = limit
+        self.peak = self.peak_own = 0
+        self._end = threading.Event()
+        self._thread = threading.Thread(target=self._watch, daemon=True, name="distgnn-memory")
+        self._madvise = ctypes.CDLL(None).madvise
+        self._madvise.argtypes = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int)
+
+    def __enter__(self) -> MemoryGuard:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *error) -> None:
+        self._end.set()
+        self._thread.join()
+
+    def take_peaks(self) -> tuple[int, int]:
+        """The peaks since the last call."""
+        self._look()
+        peaks = self.peak, self.peak_own
+        self.peak = self.peak_own = 0
+        return peaks
+
+    def _watch(self) -> None:
+        while not self._end.wait(INTERVAL_SECONDS):
+            if self._look() > SHARE_FILLED * self.limit:
+                self.give_back()
+
+    def _look(self) -> int:
+        size, own = resident()
+        self.peak, self.peak_own = max(self.peak, size), max(self.peak_own, own)
+        return size
+
+    def give_back(self) -> None:
+        """Drop the pages of all files mapped for sharing from the resident set; their contents stay in the files."""
+        for line in Path("/proc/self/maps").read_text().splitlines():
+            span, rights, _, _, inode, *path = line.split(maxsplit=5)
+            if rights[3] != "s" or inode == "0" or not path or path[0].startswith(("/dev/", "/memfd", "/SYSV")):
+                continue
+            begin, end = (int(bound, 16) for bound in span.split("-"))
+            self._madvise(begin, end - begin, DONTNEED)

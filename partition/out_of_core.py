@@ -1,0 +1,264 @@
+"""A partition folder under a memory limit: rows, features and every finished phase on disk, only vertices in memory.
+
+Phases: edges (rows and degrees), sort_0, cluster, sort_1, the passes of `stream_cut`, deal (rows by part), owners,
+feats, write (one for each part). A run that was killed goes on after the last one it finished.
+
+Shapes: N vertices, M rows, P parts, W words of a part mask, D feature width.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import shutil
+import time
+
+import numpy as np
+from scipy import sparse
+
+from distgnn.errors import InputError
+from distgnn.partition.disk_book import DealtRows, DiskBook, deal_rows
+from distgnn.partition.feature_sort import OwnedRows, deal_feats
+from distgnn.partition.layout import part_folder
+from distgnn.partition.local_graph import build_local
+from distgnn.partition.memory import MemoryGuard
+from distgnn.partition.owners import owners_among
+from distgnn.partition.spool import SpooledEdges, spool_edges
+from distgnn.partition.stream_cluster import cluster_rows
+from distgnn.partition.stream_cut import CLUSTERS_PER_PART, PASSES, Assignment, run_pass
+from distgnn.partition.stream_sort import (
+    NAMES,
+    Numbering,
+    SortedRows,
+    number_by_cluster,
+    number_by_degree,
+    renumber_rows,
+    sort_rows,
+)
+from distgnn.partition.vertex_cut import VertexCut, part_dtype
+from distgnn.partition.workspace import Workspace
+from distgnn.partition.writer import write_part
+
+DEALT = ("part_src", "part_dst", "part_row")
+FILLED = 0.9  # of the limit: own memory must stay below
+BUFFERS = 400_000_000  # blocks of rows in passing
+ARC_BYTES = 64  # of a part that is written
+
+
+def own_bytes(num_nodes: int, num_rows: int, num_parts: int, two_way: bool, table: int | None = None) -> dict:
+    """What each phase needs in memory of its own, in bytes, beside the graph and the interpreter.
+
+    Args: table: bytes of the table of counts, where degrees are known; else its bound.
+    """
+    words = (num_parts + 63) // 64
+    masks = 8 * words * (1 if two_way else 2)
+    if table is None:
+        table = 8 * num_nodes * (words + 1) + num_rows * (4 if num_parts <= 256 else 8)
+    arcs = 1.03 * num_rows * (2 if two_way else 1) / num_parts
+    return {
+        "edges": 12 * num_nodes,
+        "sort": 16 * num_nodes,
+        "cluster": 40 * num_nodes,
+        "place and refine": table + 16 * num_nodes,
+        "deal": (2 * masks + 8) * num_nodes,
+        "owners": (masks + 32) * num_nodes,
+        "write": int((masks + 60) * num_nodes + ARC_BYTES * arcs),
+    }
+
+
+def check_fits(needs: dict, own: int, limit: int, name: str) -> None:
+    """Raise `InputError` with numbers where a phase needs more than the limit leaves."""
+    phase = max(needs, key=needs.get)
+    total = own + BUFFERS + needs[phase]
+    if total > FILLED * limit:
+        raise InputError(
+            f"graph {name!r} cannot be cut within {limit / 1e9:.1f} GB: {phase!r} needs {needs[phase] / 1e9:.1f} GB, "
+            f"beside {own / 1e9:.1f} GB for the program and what of the graph is in memory; give "
+            f"--memory {total / FILLED / 1e9 + 0.1:.1f}GB or more"
+        )
+
+
+class DiskCut:
+    """One run: the graph, the settings and the workspace; every method is a phase and leaves its result there.
+
+    Args: graph: `GraphData`; shares: [P]; space: an entered `Workspace`; guard: an entered `MemoryGuard`;
+        clock: has `start(phase, total)` and `step(done)`.
+    """
+
+    def __init__(self, graph, shares: np.ndarray, space: Workspace, guard: MemoryGuard, clock) -> None:
+        self.graph, self.shares, self.space, self.guard, self.clock = graph, shares, space, guard, clock
+        self.num_parts = len(shares)
+        self.measured: dict[str, dict] = space.notes("measured")
+
+    def edges(self, direction: str, self_loops: str) -> SpooledEdges:
+        """The edge list, on disk."""
+        self._begin("edges", len(self.graph.edges))
+        edge_list = spool_edges(self.graph, direction, self_loops, self.space, self._step)
+        self._end("edges")
+        return edge_list
+
+    def cut(self, edge_list: SpooledEdges) -> tuple[DealtRows, np.ndarray, np.ndarray, np.ndarray]:
+        """Rows by part; number [N] of each vertex by cluster; masks [N, W] where arcs leave and arrive."""
+        if self.space.facts("deal") is None:
+            numbering = self._cluster(edge_list)
+            rows = self._sort(edge_list)
+            parts = self._assign(edge_list, rows, numbering)
+            self._deal(edge_list, rows, parts, numbering.number)
+        edge_list.forget_rows()
+        begins = np.array(self.space.facts("deal")["begins"])
+        dealt = DealtRows(*(self.space.load(name) for name in DEALT), begins)
+        sources = np.array(self.space.load("sources"))
+        targets = sources if edge_list.two_way else np.array(self.space.load("targets"))
+        return dealt, np.array(self.space.load("number")), sources, targets
+
+    def _first_sort(self, edge_list: SpooledEdges) -> SortedRows:
+        names = tuple(f"first_{name}" for name in NAMES)
+        if self.space.facts("sort_0") is None:
+            self._begin("sort_0", 1)
+            degrees = np.array(edge_list.ends)
+            rows = sort_rows(edge_list, degrees, number_by_degree(degrees), self.space.empty, self._step)
+            self._finish("sort_0", {}, names, drop=("src", "dst"))
+            return rows
+        return SortedRows(*(self.space.load(name) for name in names))
+
+    def _cluster(self, edge_list: SpooledEdges) -> Numbering:
+        if self.space.facts("cluster") is None:
+            rows = self._first_sort(edge_list)
+            self._begin("cluster", 1)
+            cap = 2 * edge_list.num_rows / (CLUSTERS_PER_PART * self.num_parts)
+            labels, volumes = cluster_rows(rows, -np.sort(-edge_list.ends), cap, self._step)
+            number, begins = number_by_cluster(labels, volumes)
+            del labels, volumes
+            self.space.empty("second", len(number), np.int32)[:] = number
+            self.space.empty("number", len(number), np.int32)[:] = number[number_by_degree(edge_list.ends)]
+            self.space.empty("begins", len(begins), np.int64)[:] = begins
+            self._finish("cluster", {}, ("number", "second", "begins"))
+        return Numbering(np.array(self.space.load("number")), np.array(self.space.load("begins")))
+
+    def _sort(self, edge_list: SpooledEdges) -> SortedRows:
+        if self.space.facts("sort_1") is None:
+            rows = self._first_sort(edge_list)
+            self._begin("sort_1", 1)
+            rows = renumber_rows(rows, np.array(self.space.load("second")), self.space.empty, self._step)
+            self._finish("sort_1", {}, NAMES, drop=("second", *(f"first_{name}" for name in NAMES)))
+            return rows
+        return SortedRows(*(self.space.load(name) for name in NAMES))
+
+    def _assign(self, edge_list: SpooledEdges, rows: SortedRows, numbering: Numbering) -> np.ndarray:
+        """Parts of sorted rows. A pass works on a copy of them, so that one that was killed has not begun."""
+        names = [f"parts_{name}" for name in PASSES]
+        done = sum(self.space.facts(name) is not None for name in PASSES)
+        work = None
+        for number in range(done, len(PASSES)):
+            self._begin(PASSES[number], len(rows.low))
+            parts = self.space.empty(names[number], len(rows.low), part_dtype(self.num_parts))
+            old = self.space.load(names[number - 1]) if number else np.broadcast_to(parts.dtype.type(-1), len(parts))
+            _copy(old, parts)
+            if work is None:
+                degrees = np.empty(len(numbering.number), dtype=np.int32)
+                degrees[numbering.number] = edge_list.ends
+                two_way, num_arcs = edge_list.two_way, edge_list.num_arcs
+                work = Assignment(rows, parts, numbering.begins, degrees, two_way, num_arcs, self.shares)
+                del degrees
+            work.parts = parts
+            run_pass(work, PASSES[number], self._step)
+            self._finish(PASSES[number], {}, (names[number],), drop=tuple(names[:number]))
+        return self.space.load(names[-1])
+
+    def _deal(self, edge_list: SpooledEdges, rows: SortedRows, parts: np.ndarray, number: np.ndarray) -> None:
+        self._begin("deal", len(parts))
+        two_way = edge_list.two_way
+        dealt, sources, targets = deal_rows(rows, parts, number, self.num_parts, two_way, self.space.empty, self._step)
+        names = ("sources",) if two_way else ("sources", "targets")
+        for name, mask in zip(names, (sources, targets), strict=False):
+            self.space.empty(name, mask.shape, np.uint64)[:] = mask
+        last = f"parts_{PASSES[-1]}"
+        self._finish("deal", {"begins": dealt.begins.tolist()}, (*DEALT, *names), drop=(*NAMES, last, "begins"))
+
+    def owners(self, sources: np.ndarray, targets: np.ndarray) -> np.ndarray:
+        """Owners int32 [N]."""
+        if self.space.facts("owners") is None:
+            self._begin("owners", 1)
+            self.space.empty("owner", len(sources), np.int32)[:] = owners_among(sources, targets, self.shares)
+            self._finish("owners", {}, ("owner",))
+        return np.array(self.space.load("owner"))
+
+    def book(self, edge_list: SpooledEdges, capacities) -> DiskBook:
+        """Cut, and who has what."""
+        dealt, number, sources, targets = self.cut(edge_list)
+        owner = self.owners(sources, targets)
+        cut = VertexCut(self.num_parts, None, owner, order=number, capacities=capacities)
+        return DiskBook(edge_list, cut, dealt, sources, targets)
+
+    def write(self, edge_list: SpooledEdges, book: DiskBook) -> list[dict]:
+        """All part folders, in `parts` of the workspace; returns their sections of the manifest."""
+        feats = self._deal_feats(book)
+        masks = self.graph.split_masks()
+        folder = self.space.folder / "parts"
+        folder.mkdir(exist_ok=True)
+        sections = []
+        self._begin("write", self.num_parts)
+        for part_id in range(self.num_parts):
+            section = self.space.facts(f"part_{part_id}")
+            if section is None:
+                shutil.rmtree(part_folder(folder, part_id), ignore_errors=True)
+                graph = self.graph if feats is None else self._with_feats(feats, book, part_id)
+                section = write_part(folder, build_local(book, part_id), graph, edge_list, masks)
+                self.space.finish(f"part_{part_id}", section)
+            sections.append(section)
+            self._step(part_id + 1)
+        self._end("write")
+        return sections
+
+    def _deal_feats(self, book: DiskBook) -> np.ndarray | None:
+        """Features on disk by owner; None where they are in memory, or there are none."""
+        feats = self.graph.feats
+        if feats is None or sparse.issparse(feats) or not is_mapped(feats):
+            return None
+        if self.space.facts("feats") is None:
+            self._begin("feats", len(feats))
+            array = self.space.empty("feats", feats.shape, np.float32)
+            deal_feats(feats, book.owner, book.num_owned, array, self._step)
+            self._finish("feats", {}, ("feats",))
+        return self.space.load("feats")
+
+    def _with_feats(self, feats: np.ndarray, book: DiskBook, part_id: int):
+        span = slice(*book.owned_indptr[part_id : part_id + 2])
+        return dataclasses.replace(self.graph, feats=OwnedRows(np.sort(book.owned_ids[span]), feats[span]))
+
+    def _begin(self, phase: str, total: int) -> None:
+        self.guard.take_peaks()
+        self._began = time.perf_counter(), time.process_time()
+        self.clock.start(phase, total)
+
+    def _step(self, done: int, total: int | None = None) -> None:
+        self.clock.step(done, total)
+
+    def _finish(self, phase: str, facts: dict, arrays: tuple[str, ...], drop: tuple[str, ...] = ()) -> None:
+        self._end(phase)
+        self.space.finish(phase, facts, arrays, drop)
+
+    def _end(self, phase: str) -> None:
+        peak, own = self.guard.take_peaks()
+        seconds, cpu = time.perf_counter() - self._began[0], time.process_time() - self._began[1]
+        old = self.measured.get(phase, {"seconds": 0, "cpu_seconds": 0, "peak_rss_bytes": 0, "peak_own_bytes": 0})
+        self.measured[phase] = {
+            "seconds": round(old["seconds"] + seconds, 3),
+            "cpu_seconds": round(old["cpu_seconds"] + cpu, 3),
+            "peak_rss_bytes": max(old["peak_rss_bytes"], peak),
+            "peak_own_bytes": max(old["peak_own_bytes"], own),
+        }
+        self.space.note("measured", self.measured)
+
+
+def is_mapped(array) -> bool:
+    """Whether an array is a view of a mapped file."""
+    while isinstance(array, np.ndarray):
+        if isinstance(array, np.memmap):
+            return True
+        array = array.base
+    return False
+
+
+def _copy(source: np.ndarray, target: np.ndarray) -> None:
+    for begin in range(0, len(source), 1 << 24):
+        target[begin : begin + (1 << 24)] = source[begin : begin + (1 << 24)]

@@ -1,0 +1,112 @@
+"""Cutting within a memory limit: what fits, and the run on disk from the loaded graph to the folder.
+
+Shapes: N vertices, E rows of the input, P parts.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import resource
+from pathlib import Path
+
+import numpy as np
+
+from distgnn.errors import InputError
+from distgnn.partition.count_table import table_bytes
+from distgnn.partition.layout import part_folder
+from distgnn.partition.manifest import check_size, describe_cut
+from distgnn.partition.memory import MemoryGuard, resident
+from distgnn.partition.out_of_core import ARC_BYTES, FILLED, DiskCut, check_fits, own_bytes
+from distgnn.partition.shares import part_shares
+from distgnn.partition.workspace import Workspace
+from distgnn.partition.writer import write_manifest
+
+ROW_BYTES = {"cmr": 80, "libra": 40, "hdrf": 40, "metis": 120, "dbh": 40, "random": 40}  # generous, edge list included
+REFINE_ROW_BYTES = 60
+NODE_BYTES = 160
+ON_DISK = ("cmr", "cmr-stream")
+
+
+def in_memory_bytes(graph, num_parts: int, method: str, refine: bool, direction: str) -> int:
+    """What a method, and writing its parts, needs beside the graph if all arrays are in memory: a generous estimate."""
+    row = max(ROW_BYTES[method], REFINE_ROW_BYTES if refine else 0)
+    merges = 24 if direction == "both" and graph.directed else 0
+    arcs = len(graph.edges) * (1 if graph.directed and direction != "both" else 2)
+    rows, vertices = len(graph.edges) * (row + merges), graph.num_nodes * (NODE_BYTES + num_parts // 4)
+    return rows + vertices + int(ARC_BYTES * arcs / num_parts)
+
+
+def works_on_disk(graph, num_parts: int, how: dict, refine: bool, direction: str, limit: int, say=None) -> bool:
+    """Whether the cut is to be made on disk: `cmr-stream`, or `cmr` where it does not fit.
+
+    Raises: InputError where another method does not fit.
+    """
+    method = how["method"]
+    extra = how["groups"] > 1 or (method == "cmr-stream" and refine)
+    if method == "cmr-stream" and not extra:
+        return True
+    need = in_memory_bytes(graph, num_parts, "cmr" if method == "cmr-stream" else method, how["refined"], direction)
+    total = need + resident()[1]
+    if total <= FILLED * limit:
+        return False
+    if method not in ON_DISK or extra:
+        raise InputError(
+            f"{method} of graph {graph.name!r} into {num_parts} parts needs about {total / FILLED / 1e9:.1f} GB, "
+            f"the limit is {limit / 1e9:.1f} GB; cmr-stream (without --refine, in one level) works on disk"
+        )
+    if say is not None:
+        about = f"cmr needs about {total / FILLED / 1e9:.1f} GB, the limit is {limit / 1e9:.1f} GB"
+        say(f"{about}: cmr-stream works on disk instead")
+    return True
+
+
+def partition_on_disk(
+    graph, num_parts: int, out: Path, folder: Path, how: dict, choices: dict, guard: MemoryGuard, clock, say=None
+) -> dict:
+    """Cut a loaded graph with all large arrays on disk and write the partition folder.
+
+    Args: out: the place of the folder, beside which the work lies; folder: an empty one to be filled, on the same disk;
+        how: what the manifest says of the method; choices: direction, self_loops, capacities; guard: entered.
+    Returns: the manifest; in it `phases`: seconds, CPU seconds and peaks of memory by phase.
+    """
+    shares = part_shares(num_parts, choices["capacities"])
+    settings = how | choices | {"num_parts": num_parts, "source": fingerprint(graph)}
+    own, two_way = resident()[1], choices["direction"] == "both" or not graph.directed
+    needs = own_bytes(graph.num_nodes, len(graph.edges), num_parts, two_way, table=0)
+    check_fits(needs, own, guard.limit, graph.name)
+    with Workspace(out.absolute().with_name(f".{out.absolute().name}.work"), settings) as space:
+        if space.resumed and say is not None:
+            say(f"going on after {space.resumed[-1].replace('_', ' ')}, which an earlier run had finished")
+        work = DiskCut(graph, shares, space, guard, clock)
+        edge_list = work.edges(choices["direction"], choices["self_loops"])
+        check_size(edge_list, num_parts, graph.name)
+        table = table_bytes(edge_list.ends, num_parts)
+        needs = own_bytes(graph.num_nodes, edge_list.num_rows, num_parts, two_way, table)
+        check_fits(needs, own, guard.limit, graph.name)
+        book = work.book(edge_list, choices["capacities"])
+        parts = work.write(edge_list, book)
+        for part_id in range(num_parts):
+            part_folder(space.folder / "parts", part_id).rename(part_folder(folder, part_id))
+        manifest = describe_cut(graph, edge_list, book) | how
+        manifest["phases"] = work.measured
+        manifest["phase_seconds"] = {phase: figures["seconds"] for phase, figures in work.measured.items()}
+        manifest["seconds"] = round(sum(manifest["phase_seconds"].values()), 3)
+        manifest["memory_limit_bytes"] = guard.limit
+        manifest["peak_rss_bytes"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+        manifest = write_manifest(folder, manifest | {"parts": parts})
+        space.remove()
+    return manifest
+
+
+def fingerprint(graph) -> str:
+    """A hash that changes where the graph does: names, sizes, files, and a sample of rows."""
+    digest = hashlib.sha256(repr((graph.name, graph.num_nodes, graph.edges.shape, graph.directed)).encode())
+    for name, path in sorted(graph.files.items()):
+        facts = os.stat(path)
+        digest.update(repr((name, str(path), facts.st_size, facts.st_mtime_ns)).encode())
+    for array in (graph.edges, graph.feats, graph.labels, graph.edge_weight, graph.train, graph.valid, graph.test):
+        if isinstance(array, np.ndarray):
+            digest.update(repr(array.shape).encode())
+            digest.update(np.ascontiguousarray(array[:: max(1, len(array) // 1000)]).tobytes())
+    return digest.hexdigest()

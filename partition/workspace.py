@@ -1,0 +1,146 @@
+"""Workspace: arrays on disk and finished phases, beside the output, so that a killed run can be gone on with.
+
+    .parts.work/
+        settings.json       what the run does, to which source; other settings start anew
+        <phase>.json        a finished phase: its facts, and the arrays that are there from then on
+        <array>.bin         an array, mapped
+
+A folder without its phase's file holds nothing that counts. What a process wrote stays when it is killed (the system
+has it); after a power cut the folder should be removed.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import shutil
+from pathlib import Path
+
+import numpy as np
+
+from distgnn.errors import InputError
+
+
+class Workspace:
+    """One run's folder; enter it to hold it alone. It is removed by `remove`, and by leaving with
+    an error, but not by an interrupt or a kill.
+
+    Args: folder: where; settings: what JSON can hold; a folder left with the same settings is taken over.
+    """
+
+    def __init__(self, folder: Path, settings: dict) -> None:
+        self.folder, self._settings = Path(folder), json.loads(json.dumps(settings))
+        self._arrays: dict[str, list] = {}
+        self.resumed: list[str] = []
+
+    def __enter__(self) -> Workspace:
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            self._lock = os.open(self.folder / "lock", os.O_CREAT | os.O_RDWR, 0o666)
+            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise InputError(f"{self.folder}: another run is at work there") from None
+        except OSError as error:
+            raise InputError(f"cannot write {self.folder}: {error.strerror or error}") from error
+        if self._read("settings") == self._settings:
+            self._take_over()
+        else:
+            self._clear()
+            self._write("settings", self._settings)
+        return self
+
+    def __exit__(self, kind, *error) -> None:
+        if kind is not None and issubclass(kind, Exception):
+            self.remove()
+        os.close(self._lock)
+
+    def _take_over(self) -> None:
+        records = []
+        for path in self.folder.glob("*.json"):
+            record = self._read(path.stem)
+            if isinstance(record, dict) and "phase" in record:
+                records.append((record["number"], path.stem, record))
+        for _, phase, record in sorted(records):
+            self.resumed.append(phase)
+            self._arrays.update(record["arrays"])
+
+    def _clear(self) -> None:
+        for path in self.folder.iterdir():
+            if path.name != "lock":
+                shutil.rmtree(path) if path.is_dir() else path.unlink()
+
+    def _read(self, name: str):
+        try:
+            return json.loads((self.folder / f"{name}.json").read_text())
+        except (OSError, ValueError):
+            return None
+
+    def _write(self, name: str, content: dict) -> None:
+        temporary = self.folder / f"{name}.json.new"
+        temporary.write_text(json.dumps(content))
+        temporary.rename(self.folder / f"{name}.json")
+
+    def facts(self, phase: str) -> dict | None:
+        """What `finish` was told of a phase; None if it is not finished."""
+        record = self._read(phase)
+        return None if record is None else record["phase"]
+
+    def note(self, name: str, content: dict) -> None:
+        """Keep something that is no phase's result."""
+        self._write(name, {"note": content})
+
+    def notes(self, name: str) -> dict:
+        """What `note` was told; {} if nothing."""
+        return (self._read(name) or {"note": {}})["note"]
+
+    def finish(self, phase: str, facts: dict, arrays: tuple[str, ...] = (), drop: tuple[str, ...] = ()) -> None:
+        """Note that a phase is done: its arrays count from now on, and those to drop go."""
+        mine = {name: self._arrays[name] for name in arrays}
+        self._write(phase, {"number": len(self.resumed), "phase": facts, "arrays": mine})
+        self.resumed.append(phase)
+        for name in drop:
+            self.drop(name)
+
+    def empty(self, name: str, shape, dtype) -> np.ndarray:
+        """A new array of zeros on disk, mapped. Raises: InputError if the disk has no room for it."""
+        shape = (int(shape),) if np.ndim(shape) == 0 else tuple(int(size) for size in shape)
+        self._arrays[name] = [list(shape), np.dtype(dtype).name]
+        path, size = self.folder / f"{name}.bin", int(np.prod(shape, dtype=object)) * np.dtype(dtype).itemsize
+        try:
+            with open(path, "wb") as file:
+                if size:
+                    os.posix_fallocate(file.fileno(), 0, size)
+        except OSError as error:
+            raise InputError(
+                f"{self.folder}: {error.strerror or error} ({size / 1e9:.1f} GB for {name} were to be put there)"
+            ) from error
+        return self.load(name)
+
+    def load(self, name: str) -> np.ndarray:
+        """An array that is there."""
+        shape, dtype = self._arrays[name]
+        if 0 in shape:
+            return np.zeros(shape, dtype=dtype)
+        return np.asarray(np.memmap(self.folder / f"{name}.bin", dtype=dtype, mode="r+", shape=tuple(shape)))
+
+    def shorten(self, name: str, new_name: str, length: int) -> None:
+        """Keep the first entries of an array [n], under another name."""
+        dtype = self._arrays.pop(name)[1]
+        path = self.folder / f"{name}.bin"
+        os.truncate(path, length * np.dtype(dtype).itemsize)
+        path.rename(self.folder / f"{new_name}.bin")
+        self._arrays[new_name] = [[length], dtype]
+
+    def has(self, name: str) -> bool:
+        """Whether an array is there."""
+        return (self.folder / f"{name}.bin").is_file()
+
+    def drop(self, name: str) -> None:
+        """Remove an array, if it is there."""
+        self._arrays.pop(name, None)
+        (self.folder / f"{name}.bin").unlink(missing_ok=True)
+
+    def remove(self) -> None:
+        """Remove the whole folder."""
+        shutil.rmtree(self.folder, ignore_errors=True)

@@ -1,0 +1,82 @@
+"""Cuts go to DGL and come back, checked against DGL itself."""
+
+import json
+
+import numpy as np
+import pytest
+
+from distgnn.datasets import GraphData
+from distgnn.dgl_import import import_dgl
+from distgnn.errors import InputError
+from distgnn.partition import cut_edges, load_part, write_partition
+from distgnn.partition.dgl_parts import read_dgl_cut, write_dgl_cut
+
+
+@pytest.fixture(scope="module")
+def graph():
+    rng = np.random.default_rng(1)
+    edges = rng.integers(0, 40, (300, 2))
+    fields = {split: np.arange(5 * i, 5 * i + 5) for i, split in enumerate(("train", "valid", "test"))}
+    return GraphData.from_arrays(
+        edges, 43, feats=rng.random((43, 3), dtype=np.float32), labels=rng.integers(0, 4, 43), **fields
+    )
+
+
+def test_a_libra_cut_goes_there_and_back(graph, tmp_path):
+    edges = graph.edge_list("both")
+    cut = cut_edges(edges, 3, "libra")
+    write_partition(graph, edges, cut, tmp_path / "parts")
+    write_dgl_cut(tmp_path / "parts", tmp_path / "dgl")
+    np.testing.assert_array_equal(read_dgl_cut(tmp_path / "dgl" / "3Communities", edges).edge_part, cut.edge_part)
+    with pytest.raises(InputError, match="not the 300 of this graph"):
+        read_dgl_cut(tmp_path / "dgl" / "3Communities", graph.edge_list())
+    with pytest.raises(InputError, match="neither a partition book"):
+        read_dgl_cut(tmp_path / "dgl", edges)
+
+
+def test_reads_what_dgls_libra_wrote(graph, tmp_path, capfd):
+    dgl = import_dgl()
+    from dgl.distgnn.partition import partition_graph
+
+    partition_graph(2, graph.to_dgl(), str(tmp_path))
+    capfd.readouterr()
+    edges = graph.edge_list()
+    cut = read_dgl_cut(tmp_path / "2Communities", edges).check(edges)
+    for part in range(2):
+        theirs = dgl.load_graphs(str(tmp_path / "2Communities" / f"part{part}" / "graph.dgl"))[0][0]
+        assert theirs.num_edges() == np.count_nonzero(cut.edge_part == part)
+        ends = np.concatenate([edges.src[cut.edge_part == part], edges.dst[cut.edge_part == part]])
+        assert theirs.num_nodes() == len(np.unique(ends))
+
+
+def test_reads_a_book_that_dgl_wrote(graph, tmp_path):
+    dgl = import_dgl()
+    whole = graph.to_dgl()
+    new_ids, _ = dgl.distributed.partition_graph(
+        whole, "small", 3, str(tmp_path), part_method="random", return_mapping=True
+    )
+    edges = graph.edge_list()
+    cut = read_dgl_cut(tmp_path / "small.json", edges).check(edges)
+    ranges = json.loads((tmp_path / "small.json").read_text())["node_map"]["_N"]
+    for part, (begin, end) in enumerate(ranges):
+        assert set(np.flatnonzero(cut.owner == part)) == set(new_ids[begin:end].tolist())
+    np.testing.assert_array_equal(cut.edge_part, cut.owner[edges.dst])
+
+
+def test_dgl_reads_a_book_of_ours(graph, tmp_path):
+    import_dgl()
+    from dgl.distributed.partition import load_partition_book
+
+    edges = graph.edge_list()
+    cut = cut_edges(edges, 3)
+    write_partition(graph, edges, cut, tmp_path / "parts")
+    write_dgl_cut(tmp_path / "parts", tmp_path / "dgl", "book")
+    config = str(tmp_path / "dgl" / f"{graph.name}.json")
+    book = load_partition_book(config, 0)[0]
+    for part in range(3):
+        local = load_part(tmp_path / "parts", part)
+        assert len(book.partid2nids(part)) == local.num_owned
+        assert len(book.partid2eids(part)) == local.num_arcs
+    np.testing.assert_array_equal(read_dgl_cut(config, edges).owner, cut.owner)
+    with pytest.raises(InputError, match="unknown form"):
+        write_dgl_cut(tmp_path / "parts", tmp_path / "other", "metis")
