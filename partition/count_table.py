@@ -17,12 +17,15 @@ from numba import uint64
 from distgnn.kernels.jit import inline, kernel
 from distgnn.partition.bits import has_bit
 
-DENSE = np.uint64(1 << 63)  # in the last word of a head; bits 16 to 62: first entry or count; below: entries in use
 SMALL = 256  # parts up to which part and count share 16 bits
 
 
 class CountTable(NamedTuple):
-    """head: uint64 [N, W + 1]; entry: uint16 or uint32 [Z], part << shift | count; count: int32 [D * P]."""
+    """head: uint64 [N, W + 1]; entry: uint16 or uint32 [Z], part << shift | count; count: int32 [D * P].
+
+    The last word of a head: bit 63 says that there is a count for every part, bits 16 to 62 are the first entry or
+    count, the rest the number of entries in use.
+    """
 
     head: np.ndarray
     entry: np.ndarray
