@@ -22,6 +22,7 @@ from .masks import dropout
 from .memory import give_back_freed_memory, keep_freed_memory
 from .order import permute_csr, vertex_order
 from .pair_scores import pair_scores, pair_scores_backward
+from .products import inner_product, product
 from .rows import add_rows, pack_rows
 from .structure import csr_from_edges, transpose_csr
 from .threads import get_num_threads, set_num_threads
@@ -53,12 +54,14 @@ __all__ = [
     "goes_by_blocks",
     "head_dots",
     "head_outer",
+    "inner_product",
     "keep_freed_memory",
     "merge_attention",
     "pack_rows",
     "pair_scores",
     "pair_scores_backward",
     "permute_csr",
+    "product",
     "reference",
     "reference_fused",
     "row_bytes",

@@ -209,6 +209,21 @@ def _activate_backward(function, given):
     return list(zip(got, expected, strict=True))[: 2 if norm is None else 4]
 
 
+def _product(function, given):
+    """Eight rows: six that are summed together, and two one by one."""
+    pairs = [(given["rows"], given["weight"]), (given.get("more"), given.get("more_weight"))]
+    pairs = [(_like(a, 8, n), _like(b, len(b), 2 + n)) for n, (a, b) in enumerate(pairs) if a is not None]
+    expected = sum(rows.astype(np.float64) @ weight for rows, weight in pairs)
+    out, accumulate = _like(given.get("out"), 8, 5), given.get("accumulate", False)
+    expected = expected + out if accumulate else expected
+    return [(function(*(array for pair in pairs for array in pair), out=out, accumulate=accumulate), expected)]
+
+
+def _inner_product(function, given):
+    rows, grads = _like(given["rows"], 8), _like(given["grads"], 8, 1)
+    return [(function(rows, grads), rows.T.astype(np.float64) @ grads)]
+
+
 def _pack(function, given):
     feats, rows = _like(given["feats"], SOURCES), _places(given["rows"], SOURCES)[:5]
     return [(function(feats, rows, _like(given.get("out"), 5)), reference.widened(feats)[rows])]
@@ -278,6 +293,8 @@ CASES = {
     "dropout": _dropout,
     "activate": _activate,
     "activate_backward": _activate_backward,
+    "product": _product,
+    "inner_product": _inner_product,
     "pack_rows": _pack,
     "add_rows": _add,
     "encode_rows": _encode,

@@ -34,6 +34,8 @@ GIVEN = [
         | {f"other_{name}": value for name, value in STATE.items()},
     ),
     ("finish_attention", {"out": HEADS["feats"], "sums": STATE["sums"]}),
+    ("product", {"rows": FEATS, "weight": np.ones((5, 5), np.float32), "out": FEATS, "accumulate": True}),
+    ("inner_product", {"rows": FEATS, "grads": FEATS}),
     ("head_dots", {"left": BITS[:, :4], "right": FEATS[:1, :4], "heads": 2}),
     (
         "head_outer",

@@ -1,0 +1,45 @@
+"""Dense products against numpy."""
+
+import numpy as np
+import pytest
+
+from distgnn.kernels import inner_product, product
+
+from .graphs import close, rows_of
+
+SHAPES = [(0, 5, 8), (1, 7, 47), (203, 33, 100), (300, 64, 256), (97, 6, 3)]
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize(("num", "depth", "width"), SHAPES)
+def test_against_numpy(num, depth, width, dtype, num_threads):
+    rows, more, grads = (rows_of(num, size, dtype, seed) for seed, size in enumerate((depth, 5, width)))
+    weight, more_weight = (rows_of(size, width, dtype, 3 + size) for size in (depth, 5))
+    both = rows.astype(np.float64) @ weight + more.astype(np.float64) @ more_weight
+    close(product(rows, weight), rows.astype(np.float64) @ weight)
+    close(product(rows, weight, more, more_weight), both)
+    close(product(rows, weight, more, more_weight, out=grads.copy(), accumulate=True), grads + both)
+    close(inner_product(rows, grads), rows.T.astype(np.float64) @ grads)
+
+
+def test_over_what_it_is_made_of(num_threads):
+    rows, more = (rows_of(200, 70, np.float32, seed) for seed in (0, 1))
+    weight, more_weight = (rows_of(70, 70, np.float32, seed) for seed in (2, 3))
+    expected = product(rows, weight, more, more_weight)
+    assert product(rows, weight, more, more_weight, out=rows) is rows
+    np.testing.assert_array_equal(rows, expected)
+
+
+def test_a_rows_bits_depend_on_that_row_only():
+    rows, weight = rows_of(200, 40, np.float32), rows_of(40, 19, np.float32, 1)
+    np.testing.assert_array_equal(product(rows, weight)[50:61], product(rows[50:61], weight))
+
+
+def test_shapes_that_do_not_fit_are_refused():
+    rows, weight = rows_of(4, 3, np.float32), rows_of(2, 5, np.float32)
+    with pytest.raises(ValueError, match="do not fit"):
+        product(rows, weight)
+    with pytest.raises(ValueError, match="do not fit"):
+        product(rows, weight[[0, 0, 1]].astype(np.float64))
+    with pytest.raises(ValueError, match="do not fit"):
+        inner_product(rows, weight)
