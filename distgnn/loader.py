@@ -9,6 +9,7 @@ from distgnn.config import Algorithm, num_threads
 from distgnn.copies import CopyGraph
 from distgnn.errors import RunError
 from distgnn.graph import DistGraph
+from distgnn.part_arrays import leave_on_disk
 from distgnn.partition import load_part, read_manifest
 from distgnn.partition.layout import part_folder
 from distgnn.tuning import use_tuning
@@ -47,6 +48,7 @@ def load(
         use_tuning(part_folder(folder, comm.rank), local)
     kind = CopyGraph if update == "copies" else DistGraph
     graph = kind(local, comm, algorithm=algorithm, **options)
+    leave_on_disk(local.arc_ids)  # read while the part was checked; needed by layers that work arc by arc only
     kernels.give_back_freed_memory()
     return graph
 

@@ -1,4 +1,4 @@
-"""Graph attention with what follows it as one differentiable function: nothing is stored per arc.
+"""Graph attention with what follows it as one differentiable function: nothing is stored per arc, and no r.
 
     r = x W      s[v, h] = <r[v, h], left[h]>      t[v, h] = <r[v, h], right[h]>
     z[v, h] = sum over arcs (u -> v) of a(u, v, h) r[u, h],    a = softmax over u of leaky_relu(s[u, h] + t[v, h])
@@ -9,6 +9,7 @@
     backward: owners' (dz, maximum, sum, <dz, z>) -> target halos; weights are computed again; halos' shares are added
 
 <dz, z> is taken from the result, since dy y = dz (z + bias) wherever ReLU and mask let through: z itself is not kept.
+Nor is r, a product that is made again from x.
 
 Legend: O owned rows, S / T source and target halos, H heads, F features per head, I columns in.
 """
@@ -17,10 +18,11 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
+from torch.autograd.function import once_differentiable
 
 from distgnn import kernels
 from distgnn.ops.activation import After, Before, activated, activated_backward
-from distgnn.ops.convolve import NOTHING
+from distgnn.ops.convolve import NOTHING, ONCE
 from distgnn.ops.halo import as_array, onto_owners, with_halos
 from distgnn.ops.on_arcs import check_update
 from distgnn.ops.partials import received_by_rank
@@ -67,14 +69,14 @@ def attend(
 
 @dataclass
 class _Kept:
-    """What the backward pass needs; `sources` [O + S, H, F] and the scores at both ends of arcs are with halos."""
+    """What the backward pass needs; `halos` [S, H, F] are r there, the scores at both ends of arcs are with halos."""
 
     feats: torch.Tensor
     weights: tuple[torch.Tensor, torch.Tensor]
     bias: torch.Tensor | None
     norm: tuple | None
     before: Before
-    sources: np.ndarray
+    halos: np.ndarray
     scores: tuple[np.ndarray, np.ndarray]
     maximum: np.ndarray
     sums: np.ndarray
@@ -85,7 +87,7 @@ class _Attend(torch.autograd.Function):
     def forward(ctx, feats, weight, attn, bias, gamma, beta, graph, heads):
         ctx.graph, ctx.heads = graph, heads
         rows = product(graph, feats, weight)
-        z, maximum, sums, sources, ends = _attention(graph, rows, attn, heads)
+        z, maximum, sums, halos, ends = _attention(graph, rows, attn, heads)
         del rows
         last = heads.then.nothing and gamma is None
         dtype = z.dtype if last else feats.dtype
@@ -96,22 +98,24 @@ class _Attend(torch.autograd.Function):
         bias = None if bias is None else bias.detach()
         before = Before(out.detach(), z if norm is not None else None, stats)
         weights = weight.detach(), attn.detach()
-        ctx.kept = _Kept(feats.detach(), weights, bias, norm, before, sources, ends, maximum, sums)
+        ctx.kept = _Kept(feats.detach(), weights, bias, norm, before, halos, ends, maximum, sums)
         return out
 
     @staticmethod
+    @once_differentiable
     def backward(ctx, grad):
         kept, ctx.kept = ctx.kept, None
         if kept is None:
-            raise RuntimeError("the backward pass of attention can run once: what it needed is given up on the way")
+            raise RuntimeError(ONCE)
         graph, heads, (weight, attn) = ctx.graph, ctx.heads, kept.weights
-        grads, dots, *more = _through_activation(ctx, kept, grad.contiguous())
+        grads, dots, *more = _through_activation(ctx, kept, _contiguous(graph, grad))
         del grad
-        grad_rows, grad_scores = _through_attention(graph, kept, grads, dots, heads)
+        rows = product(graph, kept.feats, weight)
+        grad_rows, grad_scores = _through_attention(graph, kept, rows, grads, dots, heads)
         del grads
-        rows = kept.sources[: graph.num_owned].reshape(grad_rows.shape)
-        grad_attn = torch.from_numpy(kernels.head_outer(as_array(grad_rows), as_array(attn), grad_scores, rows))
-        kept.sources = rows = None
+        outer = as_array(grad_rows), as_array(attn), grad_scores, as_array(rows)
+        grad_attn = torch.from_numpy(kernels.head_outer(*outer))
+        del rows, outer
         grad_weight = weight_gradient(kept.feats, grad_rows)
         grad_feats = None
         if ctx.needs_input_grad[0]:
@@ -130,7 +134,7 @@ def _arcs(graph) -> tuple:
 
 
 def _attention(graph, rows: torch.Tensor, attn: torch.Tensor, heads: Heads):
-    """(z [O, H * F], maximum, sums [O, H], rows of source copies [O + S, H, F], scores of copies at both ends)."""
+    """(z [O, H * F], maximum, sums [O, H], rows of source halos [S, H, F], scores of copies at both ends)."""
     count, owned = heads.num_heads, graph.num_owned
     left, right = (kernels.head_dots(as_array(rows), as_array(attn[end : end + 1]), count) for end in (0, 1))
     sources = with_halos(graph, as_array(rows), "source")
@@ -142,7 +146,7 @@ def _attention(graph, rows: torch.Tensor, attn: torch.Tensor, heads: Heads):
         _, maximum, sums = kernels.attention_partial(*_arcs(graph)[0], sources, *ends, slope=heads.slope, out=out)
     _merge(graph, out, maximum, sums)
     kernels.finish_attention(out[:owned], sums[:owned])
-    return z[:owned], maximum[:owned], sums[:owned], sources, ends
+    return z[:owned], maximum[:owned], sums[:owned], sources[owned:].copy(), ends
 
 
 def _merge(graph, out: np.ndarray, maximum: np.ndarray, sums: np.ndarray) -> None:
@@ -155,6 +159,11 @@ def _merge(graph, out: np.ndarray, maximum: np.ndarray, sums: np.ndarray) -> Non
     for rows, partial in received_by_rank(graph, halos, "target"):
         theirs = np.split(partial, [width, width + out.shape[1]], axis=1)
         kernels.merge_attention(*mine, rows, theirs[0].reshape(len(rows), *out.shape[1:]), *theirs[1:])
+
+
+def _contiguous(graph, grad: torch.Tensor) -> torch.Tensor:
+    """A gradient that is spread over heads as rows of its own."""
+    return grad if grad.is_contiguous() else graph.buffers.empty(*grad.shape, grad.dtype).copy_(grad)
 
 
 def _through_activation(ctx, kept: _Kept, grad: torch.Tensor) -> tuple:
@@ -175,16 +184,18 @@ def _through_activation(ctx, kept: _Kept, grad: torch.Tensor) -> tuple:
     return grads.to(kept.feats.dtype), dots, *more
 
 
-def _through_attention(graph, kept: _Kept, grads: torch.Tensor, dots: np.ndarray, heads: Heads):
-    """(gradient of rows [O, H * F] in the dtype of feats, gradients of scores [2, O, H])."""
-    shape = kept.sources.shape[1:]
+def _through_attention(graph, kept: _Kept, rows: torch.Tensor, grads: torch.Tensor, dots: np.ndarray, heads: Heads):
+    """(gradient of rows r [O, H * F] in the dtype of feats, gradients of scores [2, O, H])."""
+    shape = kept.halos.shape[1:]
+    sources = as_array(rows).reshape(len(rows), *shape)
+    sources = np.concatenate([sources, kept.halos]) if len(kept.halos) else sources
     state = np.concatenate([kept.maximum, kept.sums, dots], axis=1)
     state = [np.ascontiguousarray(part) for part in np.split(with_halos(graph, state, "target"), 3, axis=1)]
     targets = with_halos(graph, as_array(grads), "target")
     targets = targets.reshape(len(targets), *shape)
     wide = torch.from_numpy(dots).dtype if graph.num_ranks > 1 else grads.dtype
-    out = graph.buffers.empty(len(kept.sources), shape[0] * shape[1], wide)
-    arguments = kept.sources, *kept.scores, targets, *state
+    out = graph.buffers.empty(len(sources), shape[0] * shape[1], wide)
+    arguments = sources, *kept.scores, targets, *state
     with graph.transport.counters.timing("aggregate_seconds"):
         _, left, right = kernels.attention_backward(
             *_arcs(graph), *arguments, slope=heads.slope, grad_feats=as_array(out).reshape(len(out), *shape)

@@ -10,8 +10,10 @@ import sys
 import numpy as np
 import torch
 
+from distgnn.kernels import give_back_freed_memory
+
 SMALL = 1 << 20  # bytes; smaller results are left to malloc
-SLACK = 1.25  # a block may be so many times larger than what it is used for
+SLACK = 1.4  # a block may be so many times larger than what it is used for
 ALIGNMENT = 64
 
 
@@ -29,6 +31,7 @@ class Buffers:
             return torch.empty(num_rows, width, dtype=dtype)
         block = self._free_block(num_bytes)
         if block is None:
+            self._drop_free_blocks_below(num_bytes)
             block = _aligned(num_bytes)
             self._blocks.append(block)
         return torch.from_numpy(block)[:num_bytes].view(dtype).view(num_rows, width)
@@ -38,10 +41,24 @@ class Buffers:
         fitting = [
             place
             for place in range(len(self._blocks))
-            if num_bytes <= self._blocks[place].nbytes <= num_bytes * SLACK
-            and _references(self._blocks, place) == self._unused
+            if num_bytes <= self._blocks[place].nbytes <= num_bytes * SLACK and self._is_free(place)
         ]
         return self._blocks[min(fitting, key=lambda place: self._blocks[place].nbytes)] if fitting else None
+
+    def _drop_free_blocks_below(self, num_bytes: int) -> None:
+        """Give free smaller blocks back to the system: the larger new one can stand for some of them later.
+
+        The number of blocks of the largest size only grows, then that of the next, so after some steps nothing is
+        dropped any more.
+        """
+        places = range(len(self._blocks))
+        kept = [p for p in places if self._blocks[p].nbytes > num_bytes or not self._is_free(p)]
+        if len(kept) < len(self._blocks):
+            self._blocks = [self._blocks[place] for place in kept]
+            give_back_freed_memory()
+
+    def _is_free(self, place: int) -> bool:
+        return _references(self._blocks, place) == self._unused
 
     @property
     def num_bytes(self) -> int:

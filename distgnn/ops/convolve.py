@@ -18,14 +18,19 @@ summed over the non-zeros of x, and x' g over those of x transposed.
 from dataclasses import dataclass
 
 import torch
+from torch.autograd.function import once_differentiable
 
 from distgnn.ops.activation import After, Before, activated, activated_backward
 from distgnn.ops.aggregate import Site
-from distgnn.ops.products import product, sum_of_products, weight_gradient
+from distgnn.ops.products import add_product, product, sum_of_products, weight_gradient
 from distgnn.ops.sparse_rows import SparseRows
 from distgnn.ops.spmm import aggregate, spmm
 
 NOTHING = After()
+ONCE = (
+    "the backward pass of a layer can run once, and retain_graph changes nothing: memory is given up on the way. Run "
+    "the forward pass again, or add the losses up and call backward once"
+)
 
 
 @dataclass(frozen=True)
@@ -97,27 +102,29 @@ class _Convolve(torch.autograd.Function):
         last = then.nothing and gamma is None and feats.dtype == torch.bfloat16
         dtype = torch.float32 if last else feats.dtype
         sparse = isinstance(feats, SparseRows)
-        if sparse or (neigh.shape[0] > neigh.shape[1] and not constant):
+        first = sparse or (neigh.shape[0] > neigh.shape[1] and not constant)
+        keep = not (constant or first) and neigh.shape[0] < neigh.shape[1] + (not graph.exchanges_exactly)
+        if first:
             rows = product(graph, feats, neigh)
             z, _ = aggregate(graph, rows, terms.edge_weight, terms.scales, site, dtype=dtype)
             del rows
+        elif not constant:
+            aggregated, _ = aggregate(graph, feats, terms.edge_weight, terms.scales, site)
+        if first or dtype != feats.dtype:
+            z = z if first else product(graph, aggregated, neigh).to(dtype)
+            if own is not None:
+                add_product(feats, own, z)
         else:
-            if not constant:
-                aggregated, _ = aggregate(graph, feats, terms.edge_weight, terms.scales, site)
-            z = product(graph, aggregated, neigh)
-        z = z.to(dtype)
-        if own is not None and z.dtype == feats.dtype:
-            z = product(graph, feats, own, add_to=z)
-        elif own is not None:
-            z += product(graph, feats, own)
+            free = not (constant or keep) and neigh.shape[0] == neigh.shape[1]
+            over = aggregated if free and dtype == torch.float32 else None  # others' blocks would cost time
+            z = sum_of_products(graph, [*([] if own is None else [(feats, own)]), (aggregated, neigh)], over)
         norm = None if gamma is None else (gamma.detach(), beta.detach())
         out, stats = z, None
         if bias is not None or norm is not None or not then.nothing:
             out, stats = activated(graph, z, bias, norm, then, in_place=norm is None)
-        narrower = neigh.shape[0] < neigh.shape[1] + (not graph.exchanges_exactly)
         ctx.kept = _Kept(
             feats.detach(),
-            aggregated if constant or (narrower and not sparse) else None,
+            aggregated if constant or keep else None,
             (neigh.detach(), None if own is None else own.detach()),
             None if bias is None else bias.detach(),
             norm,
@@ -128,10 +135,11 @@ class _Convolve(torch.autograd.Function):
         return out
 
     @staticmethod
+    @once_differentiable
     def backward(ctx, grad):
         kept, ctx.kept = ctx.kept, None
         if kept is None:
-            raise RuntimeError("the backward pass of a convolution can run once: what it needed is given up on the way")
+            raise RuntimeError(ONCE)
         grads, *more = _through_activation(ctx, kept, grad.contiguous())
         del grad
         kept.before = None
@@ -165,7 +173,7 @@ def _through_products(ctx, kept: _Kept, grads: torch.Tensor) -> tuple:
             rows = product(graph, grads, neigh.T)
             grad_feats, _ = aggregate(graph, rows, terms.edge_weight, terms.scales, kept.site, backward=True)
             if more:
-                product(graph, *more[0], add_to=grad_feats)
+                add_product(*more[0], grad_feats)
     else:
         turned, _ = aggregate(graph, grads, terms.edge_weight, terms.scales, kept.site, backward=True)
         grad_neigh = weight_gradient(kept.feats, turned)
