@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 import torch
+from torch.autograd.function import once_differentiable
 
 from distgnn import kernels
 from distgnn.ops.halo import as_array
@@ -58,6 +59,7 @@ class _Activate(torch.autograd.Function):
         return out
 
     @staticmethod
+    @once_differentiable
     def backward(ctx, grad):
         (out,) = ctx.saved_tensors
         grads = ctx.graph.buffers.empty(*grad.shape, grad.dtype)

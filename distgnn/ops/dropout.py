@@ -1,6 +1,7 @@
 """Dropout whose mask belongs to vertices or arcs, not to ranks: the same for any number of ranks and threads."""
 
 import torch
+from torch.autograd.function import once_differentiable
 
 from distgnn import kernels
 
@@ -26,6 +27,7 @@ class _Dropout(torch.autograd.Function):
         return _masked(rows, *ctx.key)
 
     @staticmethod
+    @once_differentiable
     def backward(ctx, grad):
         return _masked(grad, *ctx.key), None, None, None, None, None
 

@@ -11,6 +11,7 @@ Legend: O owned rows, T target halos, A local arcs, D width.
 
 import numpy as np
 import torch
+from torch.autograd.function import once_differentiable
 
 from distgnn import kernels
 from distgnn.ops.halo import as_array, onto_owners, with_halos
@@ -51,6 +52,7 @@ class _Extreme(torch.autograd.Function):
         return torch.from_numpy(out)
 
     @staticmethod
+    @once_differentiable
     def backward(ctx, grad):
         graph = ctx.graph
         group = graph.local_arcs.grouped["target"]
@@ -67,6 +69,7 @@ class _ArcExtreme(torch.autograd.Function):
         return torch.from_numpy(out)
 
     @staticmethod
+    @once_differentiable
     def backward(ctx, grad):
         graph = ctx.graph
         arcs = graph.local_arcs.grouped["target"].arcs

@@ -8,6 +8,7 @@ Legend: O owned rows, S / T source and target halos, D width. Each verb takes a 
 
 import numpy as np
 import torch
+from torch.autograd.function import once_differentiable
 
 
 def halo_broadcast(graph, rows: torch.Tensor, role: str = "source") -> torch.Tensor:
@@ -33,6 +34,7 @@ class _Broadcast(torch.autograd.Function):
         return torch.from_numpy(_broadcast(graph, as_array(rows), role).copy())
 
     @staticmethod
+    @once_differentiable
     def backward(ctx, grad):
         out = np.zeros((ctx.graph.num_owned, grad.shape[1]), as_array(grad).dtype)
         return torch.from_numpy(_reduce(ctx.graph, as_array(grad), out, ctx.role)), None, None
@@ -46,6 +48,7 @@ class _Reduce(torch.autograd.Function):
         return torch.from_numpy(_reduce(graph, rows, np.zeros((graph.num_owned, rows.shape[1]), rows.dtype), role))
 
     @staticmethod
+    @once_differentiable
     def backward(ctx, grad):
         return torch.from_numpy(_broadcast(ctx.graph, as_array(grad), ctx.role).copy()), None, None
 

@@ -9,6 +9,7 @@ Legend: O owned rows, A local arcs, H heads, F features per head.
 
 import numpy as np
 import torch
+from torch.autograd.function import once_differentiable
 
 from distgnn import kernels
 from distgnn.ops.halo import as_array, with_halos
@@ -41,6 +42,7 @@ class _SpmmHeads(torch.autograd.Function):
         return torch.from_numpy(out).view(feats.shape)
 
     @staticmethod
+    @once_differentiable
     def backward(ctx, grad):
         feats, weight = ctx.saved_tensors
         grads = _rows(grad)

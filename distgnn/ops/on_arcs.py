@@ -9,6 +9,7 @@ Each is the other's transpose, so each is the other's backward pass.
 
 import numpy as np
 import torch
+from torch.autograd.function import once_differentiable
 
 from distgnn import kernels
 from distgnn.errors import InputError, on_all_ranks
@@ -79,6 +80,7 @@ class _ToArcs(torch.autograd.Function):
         return torch.from_numpy(gathered(graph, as_array(rows), role))
 
     @staticmethod
+    @once_differentiable
     def backward(ctx, grad):
         return torch.from_numpy(summed(ctx.graph, as_array(grad), ctx.role)), None, None
 
@@ -90,6 +92,7 @@ class _FromArcs(torch.autograd.Function):
         return torch.from_numpy(summed(graph, as_array(arc_rows), role))
 
     @staticmethod
+    @once_differentiable
     def backward(ctx, grad):
         return torch.from_numpy(gathered(ctx.graph, as_array(grad), ctx.role)), None, None
 

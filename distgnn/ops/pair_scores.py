@@ -9,6 +9,7 @@ Legend: O owned rows, A local arcs, H heads, F features per head.
 
 import numpy as np
 import torch
+from torch.autograd.function import once_differentiable
 
 from distgnn import kernels
 from distgnn.ops.halo import as_array, onto_owners, with_halos
@@ -39,6 +40,7 @@ class _PairScores(torch.autograd.Function):
         )
 
     @staticmethod
+    @once_differentiable
     def backward(ctx, grad):
         graph, grads = ctx.graph, as_array(grad)
         sources, targets, attn = map(as_array, ctx.saved_tensors)

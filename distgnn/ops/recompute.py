@@ -9,6 +9,7 @@ Source: Chen et al., Training deep nets with sublinear memory cost, 2016.
 from collections.abc import Callable
 
 import torch
+from torch.autograd.function import once_differentiable
 
 
 def recompute(graph, run: Callable[[torch.Tensor], torch.Tensor], feats: torch.Tensor, parameters) -> torch.Tensor:
@@ -32,6 +33,7 @@ class _Recompute(torch.autograd.Function):
             return run(_leaf(ctx)).detach()
 
     @staticmethod
+    @once_differentiable
     def backward(ctx, grad):
         feats, now = _leaf(ctx), ctx.graph.draws()
         ctx.feats = None

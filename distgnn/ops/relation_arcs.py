@@ -13,6 +13,7 @@ from functools import cached_property
 
 import numpy as np
 import torch
+from torch.autograd.function import once_differentiable
 
 from distgnn import kernels
 from distgnn.ops.halo import as_array, halo_broadcast, halo_reduce
@@ -83,5 +84,6 @@ class _Product(torch.autograd.Function):
         return matrix.times(rows)
 
     @staticmethod
+    @once_differentiable
     def backward(ctx, grad):
         return ctx.matrix.transposed.times(grad), None

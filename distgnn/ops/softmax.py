@@ -10,6 +10,7 @@ Legend: O owned rows, T target halos, A local arcs, K values per arc (heads).
 
 import numpy as np
 import torch
+from torch.autograd.function import once_differentiable
 
 from distgnn import kernels
 from distgnn.ops.halo import as_array, with_halos
@@ -43,6 +44,7 @@ class _EdgeSoftmax(torch.autograd.Function):
         return out
 
     @staticmethod
+    @once_differentiable
     def backward(ctx, grad):
         (out,) = ctx.saved_tensors
         products = as_array(out * grad)

@@ -8,6 +8,7 @@ d edge_weight[arc] = target_scale[v] * source_scale[u] * <dy[v], x[u]>
 
 import numpy as np
 import torch
+from torch.autograd.function import once_differentiable
 
 from distgnn.ops.aggregate import Aggregator, RowScale, Site
 from distgnn.ops.halo import as_array
@@ -115,6 +116,7 @@ class _Spmm(torch.autograd.Function):
         return out
 
     @staticmethod
+    @once_differentiable
     def backward(ctx, grad_out):
         rows, edge_weight = ctx.saved_tensors
         grad_rows, target_grads = aggregate(ctx.graph, grad_out, edge_weight, ctx.scales, ctx.site, backward=True)

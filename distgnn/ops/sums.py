@@ -3,6 +3,7 @@
 import numpy as np
 import torch
 from mpi4py import MPI
+from torch.autograd.function import once_differentiable
 
 from distgnn.comm import sum_over_ranks
 
@@ -22,6 +23,7 @@ class _AllSum(torch.autograd.Function):
         return _sum(comm, values)
 
     @staticmethod
+    @once_differentiable
     def backward(ctx, grad):
         return _sum(ctx.comm, grad), None
 

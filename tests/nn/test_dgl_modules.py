@@ -86,6 +86,21 @@ class WithEdgeProjection(torch.nn.Module):
         return self.conv(graph, feats, self.project(edge_feats))
 
 
+class Jumping(torch.nn.Module):
+    """The larger of two layers' rows, column by column."""
+
+    def __init__(self):
+        super().__init__()
+        from dgl.nn import JumpingKnowledge, SAGEConv
+
+        self.first, self.second = SAGEConv(WIDTH, 4, "mean"), SAGEConv(4, 4, "mean")
+        self.jump = JumpingKnowledge("max")
+
+    def forward(self, graph, feats):
+        hidden = self.first(graph, feats)
+        return self.jump([hidden, self.second(graph, hidden.relu())])
+
+
 def cases() -> dict:
     """name -> (make the layer, call it)."""
     from dgl import nn as gnn
@@ -113,6 +128,7 @@ def cases() -> dict:
             lambda: gnn.GCN2Conv(WIDTH, 2, project_initial_features=False, **free),
             with_initial_weighted,
         ),
+        "jumping knowledge": (Jumping, plain),
         "cheb": (lambda: gnn.ChebConv(WIDTH, 4, 3), with_lambda),
         "edge weight norm both": (lambda: WeightNorm("both"), weighted),
         "edge weight norm right": (lambda: WeightNorm("right"), weighted),

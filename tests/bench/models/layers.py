@@ -10,7 +10,6 @@ of its own that runs one side once, above those before it.
 
 import argparse
 import json
-import resource
 import statistics
 import subprocess
 import sys
@@ -22,6 +21,7 @@ from mpi4py import MPI
 
 from distgnn import kernels, ops
 from distgnn import nn as dnn
+from distgnn.bench.contestant import peak_bytes
 from distgnn.config import num_threads
 from distgnn.datasets import load_graph
 from distgnn.dgl_import import import_dgl
@@ -80,10 +80,6 @@ def sides(layer: str, data, only: str | None = None) -> dict:
                 arguments = (ops.RelationArcs(graph, graph.edata["etype"], RELATIONS, relation_norm(graph)),)
         found[name] = step(module, graph, feats, *arguments)
     return found
-
-
-def peak_bytes() -> int:
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
 
 
 def memory_of(layer: str, side: str, scale: int) -> int:
