@@ -10,6 +10,12 @@ from distgnn.nn.gcn2_conv import GCN2Conv
 from distgnn.nn.stacks import make_norms, normalize
 
 
+def finish(graph, rows: torch.Tensor, norm: nn.Module | None, drop: Dropout) -> torch.Tensor:
+    """Norm, ReLU and dropout of a hidden layer's rows [O, D]."""
+    rows = rows if norm is None else normalize(graph, norm, rows)
+    return ops.activate(graph, rows, drop.after_relu(graph))
+
+
 class GCN2(nn.Module):
     """Linear, ReLU; then GCN2Conv with the first hidden rows as initial residual, norm and ReLU, repeated; linear.
 
@@ -45,11 +51,10 @@ class GCN2(nn.Module):
 
     def forward(self, graph, feats: torch.Tensor) -> torch.Tensor:
         edge_weight = graph.edge_weight if self.weighted else None
-        rows = initial = ops.activate(graph, self.first(feats), self.drops[0].after_relu(graph))
+        rows = initial = finish(graph, self.first(feats), None, self.drops[0])
         for layer, conv in enumerate(self.convs):
             rows = conv(graph, rows, initial, edge_weight)
-            rows = rows if self.norms is None else normalize(graph, self.norms[layer], rows)
-            rows = ops.activate(graph, rows, self.drops[layer + 1].after_relu(graph))
+            rows = finish(graph, rows, None if self.norms is None else self.norms[layer], self.drops[layer + 1])
         return self.last(rows)
 
 
@@ -86,6 +91,5 @@ class APPNP(nn.Module):
     def forward(self, graph, feats: torch.Tensor) -> torch.Tensor:
         for layer, drop in enumerate(self.drops):
             feats = self.linears[layer](feats)
-            feats = feats if self.norms is None else normalize(graph, self.norms[layer], feats)
-            feats = ops.activate(graph, feats, drop.after_relu(graph))
+            feats = finish(graph, feats, None if self.norms is None else self.norms[layer], drop)
         return self.conv(graph, self.linears[-1](feats), graph.edge_weight if self.weighted else None)
