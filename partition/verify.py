@@ -40,9 +40,15 @@ def _within(values: np.ndarray, low: int, high: int) -> bool:
     return values.size == 0 or bool(values.min() >= low and values.max() < high)
 
 
+def _rises(indptr: np.ndarray, count: int) -> bool:
+    """From 0 to `count`, never falling; the bounds come first, because a difference of huge numbers wraps."""
+    ends = indptr[0] == 0 and indptr[-1] == count
+    return bool(ends and _within(indptr, 0, count + 1) and (np.diff(indptr) >= 0).all())
+
+
 def _check_rows(need, part_id: int, part: dict, local: LocalGraph) -> None:
     counts = local.halo_counts
-    need(_within(counts, 0, 2**62) and not counts[part_id].any(), "halo_counts", "impossible counts")
+    need(_within(counts, 0, part["rows"] + 1) and not counts[part_id].any(), "halo_counts", "impossible counts")
     need(part["interior"] <= part["owned"] <= part["rows"], "global_ids", "more owned than local rows")
     need(part["owned"] + counts.sum() == part["rows"], "halo_counts", "does not add up to the local rows")
     need(local.num_source_halos == part["source_halos"], "halo_counts", "does not add up to the source halos")
@@ -58,8 +64,7 @@ def _check_blocks(need, part: dict, local: LocalGraph) -> None:
     columns = (part["owned"], part["source_halos"]) * 2
     for name, num_columns in zip(BLOCKS, columns, strict=True):
         indptr, indices = local.blocks[name]
-        good = indptr[0] == 0 and indptr[-1] == len(indices) and (np.diff(indptr) >= 0).all()
-        need(good, f"{name}_indptr", f"must rise from 0 to {len(indices)}")
+        need(_rises(indptr, len(indices)), f"{name}_indptr", f"must rise from 0 to {len(indices)}")
         need(_within(indices, 0, num_columns), f"{name}_indices", f"columns must lie in 0 to {num_columns - 1}")
     arcs = sum(len(block.indices) for block in local.blocks.values())
     need(arcs == local.num_arcs, "arc_ids", f"{local.num_arcs} ids for {arcs} arcs")
@@ -68,7 +73,7 @@ def _check_blocks(need, part: dict, local: LocalGraph) -> None:
 def _check_plan(need, part_id: int, local: LocalGraph) -> None:
     for verb in ("broadcast", "reduce"):
         indptr, rows = getattr(local.plan, f"{verb}_indptr"), getattr(local.plan, f"{verb}_rows")
-        good = indptr[0] == 0 and indptr[-1] == len(rows) and (np.diff(indptr) >= 0).all()
+        good = _rises(indptr, len(rows))
         need(good and indptr[part_id] == indptr[part_id + 1], f"{verb}_indptr", f"must rise from 0 to {len(rows)}")
         owned = f"rows must lie in {local.num_interior} to {local.num_owned - 1} (boundary)"
         need(_within(rows, local.num_interior, local.num_owned), f"{verb}_rows", owned)
@@ -83,6 +88,6 @@ def _check_vertex_data(need, part: dict, graph: dict, local: LocalGraph, arrays:
         need(_within(local.labels, -1, high), "labels", f"labels must lie in -1 to {high - 1}")
     if graph["sparse_feats"]:
         indptr, indices, data = (arrays[f"feats_{name}"] for name in ("indptr", "indices", "data"))
-        good = indptr[0] == 0 and indptr[-1] == len(indices) == len(data) and (np.diff(indptr) >= 0).all()
+        good = len(indices) == len(data) and _rises(indptr, len(indices))
         need(good, "feats_indptr", f"must rise from 0 to {len(indices)}")
         need(_within(indices, 0, graph["num_feats"]), "feats_indices", "columns out of range")

@@ -4,8 +4,9 @@ import random
 import tracemalloc
 import warnings
 
+import numpy as np
 import pytest
-from fuzzing import make_targets, try_one, written_elsewhere
+from fuzzing import make_targets, repair_partition, try_one, written_elsewhere
 from hypothesis import HealthCheck, given, seed, settings
 from hypothesis import strategies as st
 
@@ -59,6 +60,20 @@ def test_headers_that_promise_the_impossible(tmp_path, descr, shape, says):
     (tmp_path / "edges.npy").write_bytes(b"\x93NUMPY\x01\x00" + bytes([len(text), 0]) + text + bytes(80))
     with pytest.raises(GraphFormatError, match=says):
         read_npy(tmp_path / "edges.npy")
+
+
+@pytest.mark.parametrize("name", ["halo_counts", "owned_owned_indptr"])
+def test_counts_whose_sum_or_difference_wraps_are_refused(targets, name):
+    target = next(target for target in targets if target.name == "two parts")
+    path = target.folder / "part-0" / f"{name}.npy"
+    array = np.load(path)
+    array.flat[-4:-1] = [2**63 - 1, -(2**63), -1] if name.endswith("indptr") else [2**62, 2**62, 2**62]
+    np.save(path, array)
+    touched = {path}
+    repair_partition(target.folder, touched)
+    with pytest.raises(DistGNNError, match=name):
+        target.read(target.folder)
+    target.restore(touched)
 
 
 @seed(1)

@@ -1,5 +1,6 @@
 """Predictions of a trained run, in the original vertex order."""
 
+import contextlib
 import os
 from pathlib import Path
 
@@ -58,5 +59,6 @@ def _allocate(target: Path, partial: Path, shape: tuple, dtype: np.dtype) -> np.
             os.posix_fallocate(stream.fileno(), 0, partial.stat().st_size)
         return everything
     except OSError as error:
-        partial.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):  # a read-only file system
+            partial.unlink(missing_ok=True)
         raise InputError(f"cannot write predictions to {target}: {error.strerror or error}") from error
