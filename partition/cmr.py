@@ -1,24 +1,46 @@
 """Cluster - merge - refine: the method that keeps copies few at balanced parts.
 
-On graphs of up to `SMALL` rows, vertices and single edges then move in turn for some rounds.
+Graphs of up to `SMALL` rows are cut twice, from fine and from coarse clusters; vertices and single edges then move in
+turn for some rounds, and the better cut is taken.
 
 Source: ours; see docs/partitioning.md.
 """
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from distgnn.partition.cluster import adjacency, cluster_vertices, stream_clusters
+from distgnn.partition.coarsen import coarser_clusters
 from distgnn.partition.merge import edge_clusters, merge_clusters
-from distgnn.partition.refine import refine
-from distgnn.partition.reorder import ordered_rows
+from distgnn.partition.refine import refine, start_state
+from distgnn.partition.reorder import Rows, ordered_rows
 from distgnn.partition.streaming import endpoint_degrees
 from distgnn.partition.vertex_moves import move_vertices
 
 CLUSTERS_PER_PART = 32
+COARSE_PER_PART = 8
 ROUNDS = 3
 SMALL = 5 * 10**6  # rows; a round costs about as much as the first refinement
+
+
+class _Draft(NamedTuple):
+    """A cut of renumbered rows [M]; order: the row of the edge list behind each; degrees: [N], renumbered too."""
+
+    rows: Rows
+    order: np.ndarray
+    degrees: np.ndarray
+    parts: np.ndarray
+
+    def copies(self, num_parts: int) -> int:
+        return int(start_state(self.rows, self.parts, num_parts).rows.sum())
+
+    def in_first_order(self) -> np.ndarray:
+        edge_part = np.empty(len(self.parts), dtype=np.int16)
+        edge_part[self.order] = self.parts
+        return edge_part
 
 
 def cmr(edge_list, shares: np.ndarray, stream: bool = False) -> tuple[np.ndarray, np.ndarray]:
@@ -39,12 +61,25 @@ def cmr(edge_list, shares: np.ndarray, stream: bool = False) -> tuple[np.ndarray
         labels = cluster_vertices(*adjacency(edge_list), cap)
     if num_parts == 1 or size == 0:
         return np.zeros(size, dtype=np.int16), labels
+    draft = _draft(edge_list, degrees, labels, shares)
+    if not stream and size <= SMALL:
+        coarse = coarser_clusters(edge_list, labels, degrees, 2 * size / (COARSE_PER_PART * num_parts))
+        drafts = [_in_rounds(each, shares) for each in (draft, _draft(edge_list, degrees, coarse, shares))]
+        draft = min(drafts, key=lambda each: each.copies(num_parts))
+    return draft.in_first_order(), labels
+
+
+def _draft(edge_list, degrees: np.ndarray, labels: np.ndarray, shares: np.ndarray) -> _Draft:
+    """Merge and refine from these clusters."""
     rows, order, vertices = ordered_rows(edge_list, degrees, labels)
     clusters, num_clusters = edge_clusters(rows, labels[vertices])
     parts = merge_clusters(rows, clusters, num_clusters, degrees[vertices], shares)[clusters]
-    edge_part = np.empty(size, dtype=np.int16)
-    parts = refine(rows, parts, shares)
-    for _ in range(ROUNDS if size <= SMALL and not stream else 0):
-        parts = refine(rows, move_vertices(rows, parts, degrees[vertices], shares), shares)
-    edge_part[order] = parts
-    return edge_part, labels
+    return _Draft(rows, order, degrees[vertices], refine(rows, parts, shares))
+
+
+def _in_rounds(draft: _Draft, shares: np.ndarray) -> _Draft:
+    """Move vertices, then refine, some times over."""
+    parts = draft.parts
+    for _ in range(ROUNDS):
+        parts = refine(draft.rows, move_vertices(draft.rows, parts, draft.degrees, shares), shares)
+    return draft._replace(parts=parts)
