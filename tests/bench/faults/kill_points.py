@@ -189,9 +189,12 @@ def patiently(done: Callable[[], bool], seconds: float) -> bool:
 
 
 def checksum_of_sources() -> str:
-    import distgnn
+    """Of all packages, three of which lie outside `distgnn/` in a checkout, and of this script."""
+    from distgnn import datasets, kernels, partition, train
 
-    files = sorted(Path(distgnn.__file__).parent.rglob("*.py"))
+    places = {Path(package.__file__).parent for package in (train, datasets, kernels, partition)}
+    places.add(Path(train.__file__).parent.parent)
+    files = sorted({path for place in places for path in place.rglob("*.py")})
     return hashlib.sha256(b"".join(path.read_bytes() for path in [*files, Path(__file__)])).hexdigest()
 
 
