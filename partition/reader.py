@@ -81,6 +81,8 @@ def _check_fields(path: Path, manifest: dict) -> None:
     need(speeds is None or (numbers and len(speeds) == manifest["num_parts"]), "capacities")
     groups = manifest.get("groups", 1)
     need(_is_count(groups) and groups > 0 and manifest["num_parts"] % groups == 0, "groups")
+    report = manifest.get("edge_report") or {}
+    need(isinstance(report, dict) and all(_is_count(count) for count in report.values()), "edge_report")
     graph, parts, pairs = manifest.get("graph"), manifest.get("parts"), manifest.get("pair_rows")
     need(isinstance(graph, dict), "graph")
     for name in GRAPH_COUNTS:
