@@ -186,7 +186,8 @@ class DiskCut:
         """Cut, and who has what."""
         dealt, number, sources, targets = self.cut(edge_list)
         owner = self.owners(sources, targets)
-        cut = VertexCut(self.num_parts, None, owner, order=number, capacities=capacities)
+        given = None if capacities is None else np.array(capacities, dtype=np.float64)
+        cut = VertexCut(self.num_parts, None, owner, order=number, capacities=given)
         return DiskBook(edge_list, cut, dealt, sources, targets)
 
     def write(self, edge_list: SpooledEdges, book: DiskBook) -> list[dict]:
@@ -198,9 +199,9 @@ class DiskCut:
         sections = []
         self._begin("write", self.num_parts)
         for part_id in range(self.num_parts):
-            section = self.space.facts(f"part_{part_id}")
-            if section is None:
-                shutil.rmtree(part_folder(folder, part_id), ignore_errors=True)
+            section, place = self.space.facts(f"part_{part_id}"), part_folder(folder, part_id)
+            if section is None or not place.is_dir():  # one that was on its way to its place is written again
+                shutil.rmtree(place, ignore_errors=True)
                 graph = self.graph if feats is None else self._with_feats(feats, book, part_id)
                 section = write_part(folder, build_local(book, part_id), graph, edge_list, masks)
                 self.space.finish(f"part_{part_id}", section)

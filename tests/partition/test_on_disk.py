@@ -64,11 +64,11 @@ def test_same_files_as_in_memory(tmp_path, directed, weighted, direction, self_l
     assert sorted(path.name for path in tmp_path.iterdir()) == ["disk", "graph", "memory"]
 
 
-def stop_in(phase):
-    """A progress report that is interrupted in a phase, before its last step is done."""
+def stop_in(phase, after=0):
+    """A progress report that is interrupted in a phase, before its last step is done but after so many."""
 
     def report(name, done, total):
-        if name == phase and done < total:
+        if name == phase and after <= done < total:
             raise KeyboardInterrupt
 
     return report
@@ -84,12 +84,15 @@ def test_goes_on_after_a_stop_in_any_phase(tmp_path):
             partition_graph(source, 3, tmp_path / "parts", progress=stop_in(phase), say=lines.append, **choices)
         assert not (tmp_path / "parts").exists()
         assert (tmp_path / ".parts.work").is_dir()
+    with pytest.raises(KeyboardInterrupt):
+        partition_graph(source, 3, tmp_path / "parts", progress=stop_in("write", 2), **choices)
+    (tmp_path / ".parts.work" / "parts" / "part-1").rename(tmp_path / "on-its-way")
     seen = set()
     partition_graph(
         source, 3, tmp_path / "parts", progress=lambda name, *_: seen.add(name), say=lines.append, **choices
     )
     assert seen == {"load", "edges", "write"}  # the edges are only opened
-    assert "feats" in lines[-1]
+    assert lines[-1] == "going on after part 1, which an earlier run had finished"
     assert contents(tmp_path / "parts") == contents(tmp_path / "whole")
     assert not (tmp_path / ".parts.work").exists()
 
