@@ -13,7 +13,7 @@ from distgnn.comm import Exchange, Transport
 from distgnn.config import Algorithm
 from distgnn.dgl_face import DGLFace
 from distgnn.frame import Frame
-from distgnn.ops.aggregate import Aggregator, Arcs, RowScale, Site
+from distgnn.ops.aggregate import Aggregator, Arcs, RowScale
 from distgnn.ops.buffers import Buffers
 from distgnn.ops.first import ConstantRows
 from distgnn.ops.local_arcs import LocalArcs
@@ -42,6 +42,7 @@ class DistGraph(DGLFace, Scheduled):
             rows are float32.
         seed: of dropout masks.
         cache_first: keep the aggregation of rows that never change.
+        transform_first: where a layer narrows, multiply before aggregating, forward and backward.
         sparse_feats: keep features that are stored sparse as `ops.SparseRows`, where that is cheaper: for models that
             take them (sage, gcn and gat of distgnn.nn).
         debug: agree on every exchange before it starts.
@@ -65,13 +66,15 @@ class DistGraph(DGLFace, Scheduled):
         dtype: str = "float32",
         seed: int = 0,
         cache_first: bool = True,
+        transform_first: bool = True,
         debug: bool = False,
         sparse_feats: bool = False,
         **schedule,
     ):
         self.local, self.info = local, local.graph
         settings = {"algorithm": algorithm, "dtype": dtype, "seed": seed, "cache_first": cache_first, "debug": debug}
-        self._settings = settings | schedule | {"sparse_feats": sparse_feats}
+        settings |= {"transform_first": transform_first, "sparse_feats": sparse_feats}
+        self._settings, self.transform_first = settings | schedule, transform_first
         self.dtype = DTYPES[dtype]
         self.algorithm, self.schedule = Algorithm.parse(algorithm), Schedule(**schedule)
         self.schedule.check(self.algorithm, self.update)
@@ -180,18 +183,6 @@ class DistGraph(DGLFace, Scheduled):
 
     def set_draws(self, draws: tuple) -> None:
         self._num_sites, self._calls_of_site = draws[0], dict(draws[1])
-
-    @property
-    def exchanges_exactly(self) -> bool:
-        """Are training exchanges synchronous and whole, so that one may be repeated?"""
-        return not (self.algorithm.silent or self._delayed[0])
-
-    def next_site(self) -> Site | None:
-        """Where in the training step the next exchange stands, under a delayed algorithm; else None: exact."""
-        if self.exchanges_exactly or not torch.is_grad_enabled():
-            return None
-        self._num_sites += 1
-        return Site(self._num_sites - 1, self._step, self.seed)
 
     @property
     def weight_dtype(self) -> torch.dtype:

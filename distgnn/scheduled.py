@@ -8,6 +8,7 @@ import torch
 
 from distgnn.comm import Care, DelayedExchange, Wire, make_bins
 from distgnn.errors import InputError
+from distgnn.ops.aggregate import Site
 
 
 class Scheduled:
@@ -37,6 +38,27 @@ class Scheduled:
     def _halos_that_reduce(self, direction: int) -> np.ndarray:
         """Local rows of the halos whose rows a reduce sends: targets forward, sources backward."""
         return self.local.source_halo_rows if direction else self.local.target_halo_rows
+
+    @property
+    def exchanges_exactly(self) -> bool:
+        """Are training exchanges synchronous and whole, so that one may be repeated?"""
+        return not (self.algorithm.silent or self._delayed[0])
+
+    @property
+    def aggregates_exactly(self) -> bool:
+        """Do the rows that count in a training step equal those of this step everywhere, to the bit?"""
+        return not self.algorithm.silent and all(one is None or one.keeps_rows for one in self._delayed)
+
+    def next_site(self) -> Site | None:
+        """Where in the training step the next exchange stands, under a delayed algorithm; else None: exact."""
+        if self.exchanges_exactly or not torch.is_grad_enabled():
+            return None
+        self._num_sites += 1
+        return Site(self._num_sites - 1, self._step, self.seed)
+
+    def narrows(self, in_feats: int, out_feats: int) -> bool:
+        """Does a layer of these widths multiply before it aggregates? What travels is then the narrower row."""
+        return self.transform_first and in_feats > out_feats
 
     def drain(self) -> None:
         """Wait until no message of this rank is in flight; delayed rows that arrive are not taken. Collective: yes."""

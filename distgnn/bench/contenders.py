@@ -18,13 +18,14 @@ class Contender:
 
     Words: an update; a wire; backward=WIRE; feedback (`--error-feedback`); paper-rule (`--remote-rule paper`, with
     update on copies); adaptive=BOUND; smooth=WEIGHT; warmup=EPOCHS; suppressed (messages of training steps are packed
-    and never sent: what the program would cost if the network cost nothing). "paper" is the paper's whole form.
+    and never sent: what the program would cost if the network cost nothing). "paper" is the paper's whole form (update
+    on copies, nothing kept, every layer aggregates before it multiplies); it takes "/suppressed" and no other word.
     """
 
     name: str
     algorithm: str
     update: str
-    cache_first: bool
+    papers_form: bool
     schedule: Schedule
     suppressed: bool = False
 
@@ -41,8 +42,8 @@ class Contender:
         Raises:
             InputError: for what is no algorithm or word, or does not go together.
         """
-        if name == PAPER:
-            return cls(PAPER, EXACT, "copies", False, Schedule())
+        if name in (PAPER, f"{PAPER}/suppressed"):
+            return cls(name, EXACT, "copies", True, Schedule(), name != PAPER)
         algorithm, *words = name.split("/")
         parsed = Algorithm.parse(algorithm)
         found: dict[str, str] = {}
@@ -64,7 +65,7 @@ class Contender:
             schedule = replace(schedule, warmup_epochs=int(_number(name, found, "warmup")))
         update = parsed.check_update(found.get("update", "copies" if paper_rule else None))
         schedule.check(parsed, update)
-        return cls(name, algorithm, update, True, schedule, "suppressed" in found)
+        return cls(name, algorithm, update, False, schedule, "suppressed" in found)
 
 
 def _kind_and_value(word: str) -> tuple[str, str]:

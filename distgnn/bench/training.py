@@ -30,7 +30,9 @@ class Runner:
 
     def __init__(self, parts: str, contender: Contender, model: ModelConfig, config: TrainConfig):
         self.contender = contender
-        options = {"cache_first": contender.cache_first, "seed": config.seed} | asdict(contender.schedule)
+        options = {"seed": config.seed} | asdict(contender.schedule)
+        if contender.papers_form:
+            options |= {"cache_first": False, "transform_first": False}
         self.graph = load(parts, contender.algorithm, update=contender.update, **options)
         torch.manual_seed(config.seed)
         network = model_for(model, self.graph)

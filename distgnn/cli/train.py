@@ -26,6 +26,7 @@ AVERAGED = (
     "final_loss",
     "epoch_seconds_median",
 )
+PRESET_OPTIONS = {"update", "cache_first", "transform_first"}
 
 
 def register(app: typer.Typer) -> None:
@@ -68,6 +69,7 @@ def train(
     metric: str | None = typer.Option(None, help="accuracy, rocauc or f1 [default: by the labels]."),
     remat: bool = typer.Option(False, help="Store only the input of each hidden layer; compute it again backward."),
     cache_first: bool = typer.Option(True, help="Keep the aggregation of the input features."),
+    transform_first: bool = typer.Option(True, help="Multiply before aggregating where a layer narrows."),
     dtype: str = typer.Option(
         "float32", help="float32, float64 or bfloat16: of rows; weights and sums of bfloat16 are float32."
     ),
@@ -111,7 +113,7 @@ def train(
     )
     if preset is not None:
         check_choice("preset", preset, ("distgnn",))
-        update, cache_first = "copies", False
+        update, cache_first, transform_first = "copies", False, False
     network = ModelConfig(
         name=model,
         hidden_feats=hidden_feats,
@@ -141,6 +143,7 @@ def train(
             "error_feedback": error_feedback,
             "dtype": dtype,
             "cache_first": cache_first,
+            "transform_first": transform_first,
             "runs": runs,
         },
     }
@@ -148,7 +151,7 @@ def train(
         manifest = read_manifest(parts)
         settings["data"] |= _describe_data(manifest)
         if resume:
-            given = given_options(context) | ({"update", "cache_first"} if preset is not None else set())
+            given = given_options(context) | (PRESET_OPTIONS if preset is not None else set())
             _check_resume(config, settings, given)
         _check_early(manifest, config, settings)
         limit = None if memory is None else parse_bytes(memory)
@@ -228,7 +231,9 @@ def _train_on_this_rank(parts: str, config: TrainConfig, settings: dict, debug: 
     from distgnn.loader import load
 
     run = settings["run"]
-    options = {name: run[name] for name in ("update", "dtype", "cache_first")} | asdict(schedule_of(run))
+    options = {name: run[name] for name in ("update", "dtype", "cache_first", "transform_first")} | asdict(
+        schedule_of(run)
+    )
     options["sparse_feats"] = ModelConfig(**settings["model"]).takes_sparse_feats
     graph = load(parts, run["algorithm"], **options, seed=config.seed, debug=debug)
     if config.run_dir is None:

@@ -75,6 +75,11 @@ class DelayedExchange:
         return epoch < self._first_late_epoch
 
     @property
+    def keeps_rows(self) -> bool:
+        """Do rows arrive as the synchronous exchange would bring them, in the same epoch and to the bit?"""
+        return self.delay == 0 and self.wire.whole and not self.care.adaptive
+
+    @property
     def bin(self) -> Bin:
         """The rows that leave in this epoch."""
         return self.bins[self._number]

@@ -72,7 +72,7 @@ class GraphConv(nn.Module):
         if weight is not None and feat.dim() == 2 and constant(edge_weight):
             out = self._convolve(graph, feat, weight, edge_weight, ops.After())
             return out if self.activation is None else self.activation(out)
-        if weight is not None and self.in_feats > self.out_feats and not graph.is_input(feat):
+        if weight is not None and graph.narrows(self.in_feats, self.out_feats) and not graph.is_input(feat):
             out = self._aggregate(graph, feat @ weight, edge_weight)
         else:
             out = self._aggregate(graph, feat, edge_weight)

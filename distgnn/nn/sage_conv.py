@@ -93,7 +93,7 @@ class SAGEConv(nn.Module):
 
     def _mean(self, graph, feat: torch.Tensor, edge_weight: torch.Tensor | None) -> torch.Tensor:
         scale = graph.degree_scale("in", -1, 1 if self.aggregator_type == "gcn" else 0)
-        if self.in_feats > self.out_feats and not graph.is_input(feat):
+        if graph.narrows(self.in_feats, self.out_feats) and not graph.is_input(feat):
             return self._neighbours(graph, self.fc_neigh(feat), edge_weight, scale)
         return self.fc_neigh(self._neighbours(graph, feat, edge_weight, scale))
 

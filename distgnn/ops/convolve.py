@@ -9,7 +9,8 @@ Legend: O rows, I columns in, D columns out, g = dL/dz, t = A' g (the transposed
 So neither A x nor x Wn is kept: x is, which the layer before holds anyway, and y, which says what ReLU and dropout let
 through. With a norm z is kept too. The aggregation runs where rows are narrower: before the product (I <= D) or after.
 A layer that widens keeps A x instead (dx = g Ws' + A' (g Wn')), because g would be the wider row to send; so does one
-of equal widths under a delayed algorithm, where A x has rows of other epochs and its gradient is that of what was used.
+of equal widths under a delayed algorithm, where A x has rows of other epochs and its gradient is that of what was used;
+and every layer where products never come first (`transform_first` off, the paper's form).
 
 Rows that need no gradient are aggregated by `spmm`, which keeps what is constant; sparse rows never are: x Wn is
 summed over the non-zeros of x, and x' g over those of x transposed.
@@ -72,7 +73,7 @@ def convolve(
     needed = feats.requires_grad and torch.is_grad_enabled()
     aggregated = site = None
     dense = not isinstance(feats, SparseRows)
-    if dense and not needed and (neigh.shape[0] <= neigh.shape[1] or graph.is_input(feats)):
+    if dense and not needed and (not graph.narrows(*neigh.shape) or graph.is_input(feats)):
         aggregated = spmm(graph, feats, terms.edge_weight, *terms.scales)
     else:
         site = graph.next_site()
@@ -102,8 +103,9 @@ class _Convolve(torch.autograd.Function):
         last = then.nothing and gamma is None and feats.dtype == torch.bfloat16
         dtype = torch.float32 if last else feats.dtype
         sparse = isinstance(feats, SparseRows)
-        first = sparse or (neigh.shape[0] > neigh.shape[1] and not constant)
-        keep = not (constant or first) and neigh.shape[0] < neigh.shape[1] + (not graph.exchanges_exactly)
+        first = sparse or (graph.narrows(*neigh.shape) and not constant)
+        widens = neigh.shape[0] < neigh.shape[1] + (not graph.aggregates_exactly)
+        keep = not (constant or first) and (widens or not graph.transform_first)
         if first:
             rows = product(graph, feats, neigh)
             z, _ = aggregate(graph, rows, terms.edge_weight, terms.scales, site, dtype=dtype)

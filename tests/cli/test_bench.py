@@ -19,7 +19,7 @@ def test_names():
     found = parse_contenders("cd-5, 0c,cd-2/copies,cd-1/int8")
     assert [one.name for one in found] == ["cd-0", "cd-5", "0c", "cd-2/copies", "cd-1/int8", "paper"]
     assert [one.update for one in found] == ["owners", "owners", "copies", "copies", "owners", "copies"]
-    assert [one.cache_first for one in found] == [True, True, True, True, True, False]
+    assert [one.papers_form for one in found] == [False, False, False, False, False, True]
     assert [one.wire for one in found][4] == "int8"
     careful = parse_contenders(
         "cd-2/int4/backward=int8/feedback/adaptive=0.05/warmup=3,cd-2/paper-rule,cd-5/suppressed"

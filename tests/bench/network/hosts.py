@@ -98,9 +98,9 @@ def _remove(count: int) -> None:
 
 def _run(script: Path, count: int, words: tuple) -> None:
     """Run `python WORDS` with one rank per host, one thread each."""
-    from distgnn.launch import THREAD_VARIABLES, find_mpiexec, quiet_threads
+    from distgnn.launch import THREAD_VARIABLES, find_mpiexec, torch_environment
 
-    environment = os.environ | quiet_threads() | dict.fromkeys(THREAD_VARIABLES, "1")
+    environment = os.environ | torch_environment() | dict.fromkeys(THREAD_VARIABLES, "1")
     environment |= {
         "DISTGNN_NUM_THREADS": "1",
         "MPICH_CH4_NETMOD": "ofi",
