@@ -98,18 +98,15 @@ class DelayedExchange:
         leg = self._leg("broadcast", len(chosen), self.plan.num_source_halos, rows)
         if self.synchronous:
             leg.remember(rows, chosen)
-            self.exact.start_broadcast(rows)
+            self.exact.start_broadcast(rows, into=leg.held)
             return
         self._turn_over(leg, rows, chosen, self.bin.sources_owner, self.bin.sources_halo)
 
     def finish_broadcast(self) -> np.ndarray:
         """The source halos [S, D]: what arrived last."""
-        leg = self._legs["broadcast", self._site]
-        if not self.synchronous:
-            return self._rows_held(leg, self.bin.sources_halo)
-        sources = self.exact.finish_broadcast()
-        leg.fill(sources)
-        return sources
+        if self.synchronous:
+            return self.exact.finish_broadcast()
+        return self._rows_held(self._legs["broadcast", self._site], self.bin.sources_halo)
 
     def target_rows(self, like: np.ndarray) -> np.ndarray:
         """The buffer [T, D] for partial sums; only `target_pieces` of it are sent."""
@@ -127,17 +124,16 @@ class DelayedExchange:
         leg = self._leg("reduce", len(targets), int(self.plan.reduce_indptr[-1]), targets)
         if self.synchronous:
             leg.remember(targets, chosen)
-            self.exact.start_reduce(targets)
+            self.exact.start_reduce(targets, into=leg.held)
             return
         self._turn_over(leg, targets, chosen, self.bin.targets_halo, self.bin.targets_owner)
 
     def finish_reduce(self, out: np.ndarray) -> None:
         """Add the partial sums that count to owned rows `out` [O, D], in the order of ranks."""
-        leg = self._legs["reduce", self._site]
         if self.synchronous:
-            leg.fill(self.exact.finish_reduce(out))
+            self.exact.finish_reduce(out)
             return
-        partials = self._rows_held(leg, self.bin.targets_owner)
+        partials = self._rows_held(self._legs["reduce", self._site], self.bin.targets_owner)
         if self.held:
             self.exact.add_partials(out, partials)
         elif self.arrived(self._epoch):
@@ -228,7 +224,8 @@ class DelayedExchange:
     def _leg(self, verb: str, num_sent: int, num_received: int, like: np.ndarray) -> Leg:
         key = (verb, self._site)
         if key not in self._legs:
-            held = np.zeros((num_received, like.shape[1]), like.dtype)
+            held = kernels.empty_rows((num_received, like.shape[1]), like.dtype)
+            held[:] = 0
             self._legs[key] = Leg.empty(verb, self.wire, self.care, num_sent, held)
         return self._legs[key]
 

@@ -41,11 +41,12 @@ class Exchange:
         self._rows_in_flight: np.ndarray | None = None
         self._tag = 0
 
-    def start_broadcast(self, rows: np.ndarray) -> None:
-        """Start sending owned `rows` [O, D] to the ranks that hold them as source halos."""
+    def start_broadcast(self, rows: np.ndarray, into: np.ndarray | None = None) -> None:
+        """Start sending owned `rows` [O, D] to the ranks that hold them as source halos; `into` [S, D]: where the
+        source halos of this rank shall arrive."""
         plan, width = self.plan, rows.shape[1]
         tag = self._tag = self.transport.begin("broadcast", width)
-        sources = self._buffer("sources", plan.source_indptr[-1], rows)
+        sources = self._buffer("sources", plan.source_indptr[-1], rows) if into is None else into
         self._receiving = self._post_receives(sources, plan.source_indptr, tag)
         packed = self._buffer("packed", plan.broadcast_indptr[-1], rows)
         self.transport.wait(self._sending["broadcast"])
@@ -65,11 +66,12 @@ class Exchange:
         self._sending["reduce"] = []
         return self._buffer("targets", self.plan.target_indptr[-1], like)
 
-    def start_reduce(self, targets: np.ndarray) -> None:
-        """Start sending partial sums `targets` [T, D] to the owners; they stay untouched until the next reduce."""
+    def start_reduce(self, targets: np.ndarray, into: np.ndarray | None = None) -> None:
+        """Start sending partial sums `targets` [T, D] to the owners; they stay untouched until the next reduce. `into`
+        [R, D]: where those for this rank shall arrive."""
         plan = self.plan
         tag = self._tag = self.transport.begin("reduce", targets.shape[1])
-        partials = self._buffer("partials", plan.reduce_indptr[-1], targets)
+        partials = self._buffer("partials", plan.reduce_indptr[-1], targets) if into is None else into
         self._receiving = self._post_receives(partials, plan.reduce_indptr, tag)
         self._sending["reduce"] = self._post_sends(targets, plan.target_indptr, tag)
         self._rows_in_flight = partials
@@ -78,14 +80,10 @@ class Exchange:
         """The target halos whose partial sums are sent: all."""
         return [slice(0, int(self.plan.target_indptr[-1]))]
 
-    def finish_reduce(self, out: np.ndarray) -> np.ndarray:
-        """Wait for the partial sums of other ranks and add them to owned rows `out` [O, D], in the order of ranks.
-
-        Returns: the partial sums; valid until the next reduce of this width.
-        """
+    def finish_reduce(self, out: np.ndarray) -> None:
+        """Wait for the partial sums of other ranks and add them to owned rows `out` [O, D], in the order of ranks."""
         self.transport.wait(self._receiving, self._tag)
         self.add_partials(out, self._rows_in_flight)
-        return self._rows_in_flight
 
     def add_partials(self, out: np.ndarray, partials: np.ndarray) -> None:
         """Add `partials` (in the order of the plan's reduce rows) to `out` [O, D], one rank after the other."""

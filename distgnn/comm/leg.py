@@ -132,10 +132,6 @@ class Leg:
             arrived += self.held[place] * np.asarray(self.care.smooth, self.held.dtype)
         self.held[place] = arrived
 
-    def fill(self, held: np.ndarray) -> None:
-        """An exact epoch: what arrived is held."""
-        np.copyto(self.held, held)
-
     def remember(self, rows: np.ndarray, chosen: np.ndarray) -> None:
         """An exact epoch: what was sent is the reference of adaptive sending."""
         if self.reference is not None:

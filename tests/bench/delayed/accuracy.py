@@ -25,6 +25,7 @@ def main() -> None:
     parser.add_argument("--algorithms", default="cd-0,cd-1,cd-5")
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--epochs", type=int, default=100)
+    parser.add_argument("--lr", type=float, default=0.01)
     parser.add_argument("--hidden-feats", type=int, default=256)
     parser.add_argument("--num-layers", type=int, default=3)
     parser.add_argument("--model", default="sage")
@@ -59,7 +60,7 @@ def one_run(options: argparse.Namespace, name: str, seed: int) -> dict:
     from distgnn.bench.training import Runner
     from distgnn.config import ModelConfig, TrainConfig
 
-    config = TrainConfig(epochs=options.epochs, eval_every=5, seed=seed)
+    config = TrainConfig(epochs=options.epochs, eval_every=5, seed=seed, lr=options.lr)
     sizes = ModelConfig(options.model, options.hidden_feats, options.num_layers)
     result = Runner(options.parts, Contender.parse(name), sizes, config).trainer.fit()
     summary, last = result.summary, result.records[-1]
