@@ -20,6 +20,7 @@ import numpy as np
 from distgnn import kernels
 from distgnn.comm.bins import Bin
 from distgnn.comm.exchange import Exchange
+from distgnn.comm.lasting import lasting_rows
 from distgnn.comm.leg import Care, Leg
 from distgnn.comm.parcels import room_for
 from distgnn.comm.wire import Wire
@@ -205,7 +206,7 @@ class DelayedExchange:
         if verb == "broadcast":
             num_sent, num_received = len(self.plan.broadcast_rows), self.plan.num_source_halos
         like = arrays["held"]
-        leg = Leg.empty(verb, self.wire, self.care, num_sent, np.zeros((num_received, like.shape[1]), like.dtype))
+        leg = Leg.empty(verb, self.wire, self.care, num_sent, lasting_rows((num_received, like.shape[1]), like.dtype))
         expected = {name: getattr(leg, name) for name in ("held", "residual", "reference")}
         for number, one in enumerate(self.bins):
             receiving = one.sources_halo if verb == "broadcast" else one.targets_owner
@@ -224,8 +225,7 @@ class DelayedExchange:
     def _leg(self, verb: str, num_sent: int, num_received: int, like: np.ndarray) -> Leg:
         key = (verb, self._site)
         if key not in self._legs:
-            held = kernels.empty_rows((num_received, like.shape[1]), like.dtype)
-            held[:] = 0
+            held = lasting_rows((num_received, like.shape[1]), like.dtype)
             self._legs[key] = Leg.empty(verb, self.wire, self.care, num_sent, held)
         return self._legs[key]
 

@@ -14,6 +14,7 @@ import numpy as np
 from mpi4py import MPI
 
 from distgnn import kernels
+from distgnn.comm.lasting import lasting_rows
 from distgnn.comm.transport import Transport
 from distgnn.partition import ExchangePlan
 
@@ -110,7 +111,7 @@ class Exchange:
     def _buffer(self, role: str, num_rows: int, like: np.ndarray) -> np.ndarray:
         key = (role, like.shape[1], like.dtype)
         if key not in self._buffers:
-            self._buffers[key] = kernels.empty_rows((int(num_rows), like.shape[1]), like.dtype)
+            self._buffers[key] = lasting_rows((int(num_rows), like.shape[1]), like.dtype)
         return self._buffers[key]
 
     def _post_receives(self, rows: np.ndarray, indptr: np.ndarray, tag: int) -> list[MPI.Request]:

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from mpi4py import MPI
 
+from distgnn.comm.lasting import lasting_rows
 from distgnn.comm.parcels import Parcel, parcels, room_for
 from distgnn.comm.wire import Wire
 
@@ -57,9 +58,10 @@ class Leg:
         """A leg that has sent nothing; it sends `num_sent` rows and starts from `held`."""
         leg = cls(verb, wire, care, held)
         if care.error_feedback:
-            leg.residual = np.zeros((num_sent, held.shape[1]), held.dtype)
+            leg.residual = lasting_rows((num_sent, held.shape[1]), held.dtype)
         if care.adaptive:
-            leg.reference = np.full((num_sent, held.shape[1]), np.nan, held.dtype)
+            leg.reference = lasting_rows((num_sent, held.shape[1]), held.dtype)
+            leg.reference[:] = np.nan
         return leg
 
     def parcels(self, pieces: list[list[slice]]) -> list[Parcel]:

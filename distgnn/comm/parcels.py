@@ -14,6 +14,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from distgnn.comm.lasting import lasting_rows
+
 ALIGNED = 64
 
 
@@ -64,4 +66,4 @@ def parcels(pieces: list[list[slice]], row_bytes: int, flagged: bool) -> Iterato
 
 def room_for(found: list[Parcel]) -> np.ndarray:
     """A buffer for all parcels of a bin."""
-    return np.zeros(found[-1].room.stop if found else 0, np.uint8)
+    return lasting_rows((found[-1].room.stop if found else 0,), np.uint8)
