@@ -4,8 +4,8 @@
         community0.txt …           a line `source,target,weight` for each row in the part
     book/                          as `dgl.distributed.partition_graph` writes it
         NAME.json                  node_map and edge_map: ranges of new ids of each part
-        part0/graph.dgl …          with the old id of each new one; what `write_book` leaves is in the next two instead
-        node_orig_id.npy, edge_orig_id.npy
+        node_orig_id.npy           the old id of each new one: what partition_graph(…, return_mapping=True) returns
+        edge_orig_id.npy           likewise; written, not read
 
 Shapes: N vertices, M rows of the edge list, P parts.
 """
@@ -19,9 +19,8 @@ from pathlib import Path
 import numpy as np
 
 from distgnn.atomic import new_folder
-from distgnn.datasets.array_files import read_json
+from distgnn.datasets.array_files import read_json, read_npy
 from distgnn.datasets.text_table import read_table
-from distgnn.dgl_import import import_dgl
 from distgnn.errors import InputError
 from distgnn.partition.owners import balanced_owners
 from distgnn.partition.reader import load_part, read_manifest
@@ -87,14 +86,15 @@ def _read_book(config: Path, edge_list) -> VertexCut:
 
 
 def _old_ids(config: Path, book: dict, part: int) -> np.ndarray:
-    plain = config.parent / "node_orig_id.npy"
+    path = config.parent / "node_orig_id.npy"
+    if not path.is_file():
+        raise InputError(
+            f"{path}: no such file; DGL does not keep the old ids: save there, as an array, the first result of "
+            "dgl.distributed.partition_graph(..., return_mapping=True)"
+        )
     ranges = book.get("node_map")
-    if plain.is_file():
-        begin, end = (ranges["_N"] if isinstance(ranges, dict) else ranges)[part]
-        return np.load(plain, allow_pickle=False)[begin:end]
-    dgl = import_dgl()
-    graph = dgl.load_graphs(str(config.parent / book[f"part-{part}"]["part_graph"]))[0][0]
-    return graph.ndata["orig_id"][graph.ndata["inner_node"].bool()].numpy()
+    begin, end = (ranges["_N"] if isinstance(ranges, dict) else ranges)[part]
+    return read_npy(path)[begin:end]
 
 
 def write_dgl_cut(folder: str | Path, out: str | Path, form: str = "libra", overwrite: bool = False) -> Path:
