@@ -1,4 +1,4 @@
-"""Clusters: label propagation with a cap on a cluster's volume, or one pass over the rows.
+"""Clusters: label propagation with a cap on a cluster's volume.
 
 A vertex takes the label whose bearers among its neighbours weigh most; a neighbour weighs 1 / sqrt(degree), so hubs
 do not rule. A block of vertices is evaluated in parallel against frozen labels, then the moves are made in order under
@@ -118,31 +118,3 @@ def _move(block, blocks, indptr, cap, wanted, labels, volumes):
             volumes[labels[v]] -= degree
             volumes[wanted[v]] += degree
             labels[v] = wanted[v]
-
-
-def stream_clusters(edge_list, degrees: np.ndarray, cap: float) -> np.ndarray:
-    """Cluster label [N] int32 of each vertex from one pass over the rows, without an adjacency.
-
-    A row whose ends are in two clusters lets the end in the smaller one join the other, if there is room.
-
-    Args: degrees: [N]; cap: most row ends of a cluster of more than one vertex.
-    Source: Hollocou et al. 2017, with the cap of 2PS (Mayer et al., ICDE 2022).
-    """
-    labels = np.arange(edge_list.num_nodes, dtype=np.int32)
-    volumes = degrees.astype(np.int64)
-    _join_along(edge_list.src, edge_list.dst, degrees, float(cap), labels, volumes)
-    return labels
-
-
-@kernel
-def _join_along(src, dst, degrees, cap, labels, volumes):
-    for e in range(src.shape[0]):
-        u, v = src[e], dst[e]
-        if labels[u] == labels[v]:
-            continue
-        if volumes[labels[u]] > volumes[labels[v]]:
-            u, v = v, u
-        if volumes[labels[v]] + degrees[u] <= cap:
-            volumes[labels[u]] -= degrees[u]
-            volumes[labels[v]] += degrees[u]
-            labels[u] = labels[v]

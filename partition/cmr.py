@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from distgnn.partition.cluster import adjacency, cluster_vertices, stream_clusters
+from distgnn.partition.cluster import adjacency, cluster_vertices
 from distgnn.partition.coarsen import coarser_clusters
 from distgnn.partition.merge import edge_clusters, merge_clusters
 from distgnn.partition.refine import refine, start_state
@@ -43,26 +43,22 @@ class _Draft(NamedTuple):
         return edge_part
 
 
-def cmr(edge_list, shares: np.ndarray, stream: bool = False) -> tuple[np.ndarray, np.ndarray]:
+def cmr(edge_list, shares: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Cluster vertices, merge their edges into parts, refine edge by edge.
 
     Args:
         shares: [P], see `part_shares`.
-        stream: take the clusters from one pass over the rows: faster, no adjacency, more copies.
     Returns: part [M] of each row, and the cluster [N] of each vertex.
     Notes: nothing in it is random, and the number of threads makes no difference; memory about 60 bytes for each row.
     """
     size, num_parts = len(edge_list.src), len(shares)
     degrees = endpoint_degrees(edge_list)
     cap = 2 * size / (CLUSTERS_PER_PART * num_parts)
-    if stream:
-        labels = stream_clusters(edge_list, degrees, cap)
-    else:
-        labels = cluster_vertices(*adjacency(edge_list), cap)
+    labels = cluster_vertices(*adjacency(edge_list), cap)
     if num_parts == 1 or size == 0:
         return np.zeros(size, dtype=np.int16), labels
     draft = _draft(edge_list, degrees, labels, shares)
-    if not stream and size <= SMALL:
+    if size <= SMALL:
         coarse = coarser_clusters(edge_list, labels, degrees, 2 * size / (COARSE_PER_PART * num_parts))
         drafts = [_in_rounds(each, shares) for each in (draft, _draft(edge_list, degrees, coarse, shares))]
         draft = min(drafts, key=lambda each: each.copies(num_parts))

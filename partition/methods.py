@@ -71,7 +71,7 @@ def _metis(edge_list, shares, seed, order):
 
 METHODS = {
     "cmr": Method(_cmr, "cluster, merge, refine: fewest copies at balanced parts"),
-    "cmr-stream": Method(_cmr_stream, "the same with clusters from one pass over the edges, without an adjacency"),
+    "cmr-stream": Method(_cmr_stream, "the same from sorted rows without an adjacency, for graphs larger than memory"),
     "libra": Method(_libra, "DistGNN's rule over a shuffled stream with a balance guard"),
     "hdrf": Method(_hdrf, "highest degree replicated first, over a shuffled stream"),
     "metis": Method(_metis, "METIS's owners, crossing edges placed by minimum vertex covers; arcs not balanced"),

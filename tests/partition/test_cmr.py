@@ -6,7 +6,7 @@ import pytest
 from distgnn.datasets import load_graph
 from distgnn.kernels import threads
 from distgnn.partition import PartitionBook, cut_edges
-from distgnn.partition.cluster import adjacency, cluster_vertices, stream_clusters
+from distgnn.partition.cluster import adjacency, cluster_vertices
 from distgnn.partition.copy_table import MOST, count_in
 from distgnn.partition.group_moves import groups_of
 from distgnn.partition.merge import edge_clusters
@@ -31,20 +31,11 @@ def planted():
     return load_graph("communities:nodes=3000,seed=1").edge_list()
 
 
-def by_votes(edges, indptr, neighbours):
-    return cluster_vertices(indptr, neighbours, 9.0)
-
-
-def by_stream(edges, indptr, neighbours):
-    return stream_clusters(edges, np.diff(indptr), 9.0)
-
-
-@pytest.mark.parametrize("cluster", [by_votes, by_stream])
 @pytest.mark.parametrize("name", NAMES)
-def test_clusters_stay_below_their_cap(name, cluster):
+def test_clusters_stay_below_their_cap(name):
     edges = edge_list(*awkward(name))
     indptr, neighbours = adjacency(edges)
-    labels = cluster(edges, indptr, neighbours)
+    labels = cluster_vertices(indptr, neighbours, 9.0)
     volumes = np.bincount(labels, weights=np.diff(indptr), minlength=edges.num_nodes)
     alone = np.bincount(labels, minlength=edges.num_nodes) <= 1
     assert (volumes[~alone] <= 9.0).all()
