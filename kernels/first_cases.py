@@ -14,20 +14,6 @@ from .codecs import LEVELS, row_bytes
 TARGETS, SOURCES, ARCS = 6, 9, 20
 INDPTR = np.array([0, 11, 11, 12, 15, 19, 20])
 INDICES = np.array([8, 0, 3, 3, 1, 7, 5, 2, 6, 4, 0, 8, 1, 2, 3, 8, 0, 6, 5, 7])
-ROUNDING = {np.dtype(np.float32): 2e-5, np.dtype(np.float64): 1e-12, np.dtype(np.uint16): 2.0**-8}
-
-
-def difference(got, expected):
-    """Largest difference, in units of what rounding explains: more than 1 is wrong."""
-    got, expected = np.asarray(got), np.asarray(expected)
-    allowed = ROUNDING.get(got.dtype, 0) if expected.dtype.kind == "f" else 0
-    got, expected = (np.asarray(reference.widened(a), np.float64) for a in (got, expected))
-    if got.shape != expected.shape or not np.array_equal(np.isfinite(got), np.isfinite(expected)):
-        return np.inf
-    got, expected = (np.where(np.isfinite(a), a, 0) for a in (got, expected))
-    error = float(np.abs(got - expected).max(initial=0.0))
-    rounding = allowed * float(np.abs(expected).max(initial=0.0))
-    return error / rounding if rounding else np.inf if error else 0.0
 
 
 def _like(value, rows, seed=0):

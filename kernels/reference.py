@@ -5,6 +5,8 @@ import numpy as np
 from .masks import mask_parameters
 from .philox import GROUP, LANES, derive_key, philox_python
 
+ROUNDING = {np.dtype(np.float32): 2e-5, np.dtype(np.float64): 1e-12, np.dtype(np.uint16): 2.0**-8}
+
 
 def widened(feats):
     """bfloat16 bit patterns as float32; anything else as it is."""
@@ -144,3 +146,16 @@ def dropout(feats, row_ids, p, *, seed, step, site):
     threshold, scale = mask_parameters(p, feats.dtype)
     keep = [[random_bits(row, k, key) >= threshold for k in range(feats.shape[1])] for row in row_ids]
     return np.where(np.reshape(keep, feats.shape), feats * scale, 0).astype(feats.dtype)
+
+
+def difference(got, expected):
+    """Largest difference, in units of what rounding explains: more than 1 is wrong."""
+    got, expected = np.asarray(got), np.asarray(expected)
+    allowed = ROUNDING.get(got.dtype, 0) if expected.dtype.kind == "f" else 0
+    got, expected = (np.asarray(widened(a), np.float64) for a in (got, expected))
+    if got.shape != expected.shape or not np.array_equal(np.isfinite(got), np.isfinite(expected)):
+        return np.inf
+    got, expected = (np.where(np.isfinite(a), a, 0) for a in (got, expected))
+    error = float(np.abs(got - expected).max(initial=0.0))
+    rounding = allowed * float(np.abs(expected).max(initial=0.0))
+    return error / rounding if rounding else np.inf if error else 0.0

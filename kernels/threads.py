@@ -27,6 +27,7 @@ import numpy as np
 from .jit import kernel
 
 CHUNKS_PER_THREAD = 8
+FEW_EDGES = 10**5  # from which on each thread may read all of them
 SERIAL_WORK = 1 << 15  # elements touched; below this waking a thread costs more than it brings
 
 
@@ -154,6 +155,17 @@ def edge_chunks(indptr, width):
     bounds = np.empty(pieces + 1, np.int64)
     _balance(indptr, bounds)
     return bounds.tolist()
+
+
+def own_ranges(indptr):
+    """Bounds of one range of rows for each thread, with about equal numbers of edges, as a list of int.
+
+    For kernels in which every thread reads all edges and writes what belongs to its own rows.
+    """
+    num_rows, total = len(indptr) - 1, int(indptr[-1])
+    threads = _pool.num_threads if total > FEW_EDGES else 1
+    inner = np.searchsorted(indptr, [total * i // threads for i in range(1, threads)])
+    return [0, *inner.tolist(), num_rows]
 
 
 def _pieces(num_rows, work):

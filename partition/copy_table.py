@@ -18,14 +18,13 @@ from typing import NamedTuple
 import numpy as np
 
 from distgnn.kernels.jit import inline, kernel
-from distgnn.kernels.threads import get_num_threads, run
+from distgnn.kernels.threads import own_ranges, run
 from distgnn.kernels.tiles import Tile
 from distgnn.kernels.vectors import prefetch
 
 PART_SHIFT = 15
 COUNT_MASK = (1 << PART_SHIFT) - 1
 MOST = 255
-FEW_ROWS = 10**5  # for which threads do not pay
 AHEAD = 16  # edges between asking for a vertex's copies and looking at them
 RECORD = Tile(lanes=2, offsets=(0,), heads=(0,))
 LINE = Tile(lanes=32, offsets=(0,), heads=(0,))
@@ -63,17 +62,14 @@ def table_of(edge_list, edge_part: np.ndarray, degrees: np.ndarray, num_parts: i
 
 def add_rows(edge_list, edge_part: np.ndarray, table: CopyTable) -> None:
     """Count the rows of an edge list; a self-loop once. Each thread counts at its own vertices."""
-    threads = get_num_threads() if len(edge_part) > FEW_ROWS else 1
-    ends = np.cumsum(table.used[:, 1], dtype=np.int64)
-    total = ends[-1] if len(ends) else 0
-    bounds = np.searchsorted(ends, total * np.arange(threads + 1) // threads)
-    bounds[-1] = len(ends)
-    run(_add_rows, range(threads + 1), bounds, edge_list.src, edge_list.dst, edge_part, table)
+    indptr = np.zeros(len(table.used) + 1, dtype=np.int64)
+    np.cumsum(table.used[:, 1], out=indptr[1:])
+    run(_add_rows, own_ranges(indptr), edge_list.src, edge_list.dst, edge_part, table)
 
 
 @kernel(_nrt=False)
-def _add_rows(start, stop, bounds, src, dst, edge_part, table):
-    low, high = bounds[start], bounds[stop]
+def _add_rows(low, high, src, dst, edge_part, table):
+    """Count at the vertices from low to high."""
     last = src.shape[0] - 1
     for e in range(src.shape[0]):
         soon = dst[min(e + AHEAD, last)]

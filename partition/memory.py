@@ -1,4 +1,4 @@
-"""A limit on this process's memory: its text, what counts, and a guard that gives mapped file pages back.
+"""A limit on this process's memory: what counts, and a guard that gives mapped file pages back.
 
 What counts is the resident set, as the system counts it (VmRSS; its peak is VmHWM): memory of the process's own
 (anonymous) and pages of mapped files. Mapped pages can be given back at any time, the file keeps them; the guard does
@@ -8,33 +8,16 @@ so whenever the resident set nears the limit, so the peak stays below it as long
 from __future__ import annotations
 
 import ctypes
-import re
 import threading
 from pathlib import Path
 
 from distgnn.errors import InputError
 
-UNITS = {"": 1, "k": 1000, "m": 1000**2, "g": 1000**3, "t": 1000**4}
-UNITS |= {f"{unit}i": 1024 ** (power + 1) for power, unit in enumerate("kmgt")}
 LEAST = 500_000_000  # a process with numba alone takes a third of it
 SHARE_FILLED = 0.8  # of the limit: from here on mapped pages are given back
 INTERVAL_SECONDS = 0.01
 PAGE = 4096
 DONTNEED = 4
-
-
-def parse_memory(text: str | int) -> int:
-    """Bytes of a text as 8GB, 500MB, 7.5 GiB (or of a number).
-
-    Raises: InputError for anything else, and for less than 500 MB.
-    """
-    match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([kmgt]?i?)b?\s*", str(text), re.IGNORECASE)
-    if match is None or match[2].lower() not in UNITS:
-        raise InputError(f"a memory limit is a number with a unit, as 8GB or 500MB, not {text!r}")
-    size = int(float(match[1]) * UNITS[match[2].lower()])
-    if size < LEAST:
-        raise InputError(f"a memory limit of {text} is too little for anything: give at least {LEAST // 10**6}MB")
-    return size
 
 
 def resident() -> tuple[int, int]:
@@ -45,12 +28,15 @@ def resident() -> tuple[int, int]:
 
 
 class MemoryGuard:
-    """While it is entered, gives mapped pages back when the resident set nears `limit`; keeps the peaks.
+    """While it is entered, gives mapped pages back when the resident set nears `limit` (bytes); keeps the peaks.
 
     Attributes: peak, peak_own: bytes resident at most since the last `take_peaks`, seen a hundred times a second.
+    Raises: InputError for a limit of less than 500 MB.
     """
 
     def __init__(self, limit: int) -> None:
+        if limit < LEAST:
+            raise InputError(f"a memory limit of {limit} bytes is too little for anything: give at least 500MB")
         self.limit = limit
         self.peak = self.peak_own = 0
         self._end = threading.Event()

@@ -152,7 +152,7 @@ class DiskCut:
             self._begin(PASSES[number], len(rows.low))
             parts = self.space.empty(names[number], len(rows.low), part_dtype(self.num_parts))
             old = self.space.load(names[number - 1]) if number else np.broadcast_to(parts.dtype.type(-1), len(parts))
-            _copy(old, parts)
+            parts[:] = old
             if work is None:
                 degrees = np.empty(len(numbering.number), dtype=np.int32)
                 degrees[numbering.number] = edge_list.ends
@@ -258,8 +258,3 @@ def is_mapped(array) -> bool:
             return True
         array = array.base
     return False
-
-
-def _copy(source: np.ndarray, target: np.ndarray) -> None:
-    for begin in range(0, len(source), 1 << 24):
-        target[begin : begin + (1 << 24)] = source[begin : begin + (1 << 24)]

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import contextlib
-import resource
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from distgnn.atomic import new_folder
 from distgnn.datasets import GraphData, load_graph
+from distgnn.memory import parse_bytes, peak_rss_bytes
 from distgnn.partition.book import PartitionBook
 from distgnn.partition.layout import MANIFEST
 from distgnn.partition.local_graph import build_local
 from distgnn.partition.manifest import Clock, Progress, check_size, describe_cut
-from distgnn.partition.memory import MemoryGuard, parse_memory
+from distgnn.partition.memory import MemoryGuard
 from distgnn.partition.methods import check_request, cut_edges
 from distgnn.partition.shares import part_shares
 from distgnn.partition.vertex_cut import VertexCut
@@ -62,7 +62,7 @@ def partition_graph(
     part_shares(num_parts, capacities)
     how = {"method": method, "seed": int(seed), "order": order, "refined": bool(refine) or method.startswith("cmr")}
     how |= {"groups": int(groups), "update": update}
-    guard = contextlib.nullcontext() if memory is None else MemoryGuard(parse_memory(memory))
+    guard = contextlib.nullcontext() if memory is None else MemoryGuard(parse_bytes(memory))
     with new_folder(out, MANIFEST, overwrite) as folder, guard:
         clock.start("load", 1)
         graph = source.check() if isinstance(source, GraphData) else load_graph(source, data_root, seed)
@@ -114,5 +114,5 @@ def _write_all(folder: Path, graph: GraphData, edge_list, cut: VertexCut, how: d
     manifest = describe_cut(graph, edge_list, book) | how
     manifest["seconds"] = round(sum(seconds.values()), 3)
     manifest["phase_seconds"] = seconds
-    manifest["peak_rss_bytes"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+    manifest["peak_rss_bytes"] = peak_rss_bytes()
     return write_manifest(folder, manifest | {"parts": parts})

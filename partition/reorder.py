@@ -13,12 +13,11 @@ from typing import NamedTuple
 import numpy as np
 
 from distgnn.kernels.jit import kernel
-from distgnn.kernels.threads import even_chunks, get_num_threads, run
+from distgnn.kernels.threads import even_chunks, own_ranges, run
 from distgnn.kernels.tiles import Tile
 from distgnn.kernels.vectors import prefetch
 
 HUB = 16  # times the mean degree
-FEW_ROWS = 10**5  # for which threads do not pay
 AHEAD = 16  # rows between asking for a place and writing to it
 PAIR = Tile(lanes=2, offsets=(0,), heads=(0,))
 
@@ -52,10 +51,7 @@ def ordered_rows(edge_list, degrees: np.ndarray, labels: np.ndarray) -> tuple[Ro
     np.cumsum(starts, out=starts)
     src = np.repeat(np.arange(len(degrees), dtype=low.dtype), np.diff(starts))
     pairs = np.empty((len(low), 2), dtype=np.int32 if len(low) < 2**31 and low.dtype == np.int32 else np.int64)
-    threads = get_num_threads() if len(low) > FEW_ROWS else 1
-    bounds = np.searchsorted(starts, len(low) * np.arange(threads + 1) // threads)
-    bounds[-1] = len(degrees)
-    run(_deal_out, range(threads + 1), bounds, low, high, starts[:-1].copy(), pairs)
+    run(_deal_out, own_ranges(starts), low, high, starts[:-1].copy(), pairs)
     dst, order = pairs[:, 0].astype(low.dtype), pairs[:, 1].copy()
     return Rows(src, dst, edge_list.num_nodes, edge_list.two_way, edge_list.num_arcs), order, vertices
 
@@ -78,9 +74,8 @@ def _count(low, starts):
 
 
 @kernel
-def _deal_out(start, stop, bounds, low, high, next_place, pairs):
-    """pairs = (high, e) of each row e, sorted by its lower end, stable, for the lower ends of one piece."""
-    begin, end = bounds[start], bounds[stop]
+def _deal_out(begin, end, low, high, next_place, pairs):
+    """pairs = (high, e) of each row e, sorted by its lower end, stable, for the lower ends from begin to end."""
     last = low.shape[0] - 1
     for e in range(low.shape[0]):
         soon = low[min(e + AHEAD, last)]

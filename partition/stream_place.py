@@ -25,6 +25,20 @@ def _power(x):
     return x4 * x4
 
 
+@inline
+def _cheapest(shared, held, load, total, arcs, copies, goal, shares):
+    """The part where a cluster of so many arcs and vertices, shared[p] of which p has, adds least."""
+    best, least = 0, np.inf
+    for p in range(shares.shape[0]):
+        new, fair = held - shared[p], total * shares[p]
+        cost = new / (total / shares.shape[0])
+        cost += LOAD_PRICE * (_power((arcs[p] + load) / goal[p]) - _power(arcs[p] / goal[p]))
+        cost += LOAD_PRICE * (_power((copies[p] + new) / fair) - _power(copies[p] / fair))
+        if cost < least:
+            best, least = p, cost
+    return best
+
+
 @kernel
 def place_clusters(low, high, parts, begins, weight, table, arcs, copies, goal, shares, num_vertices, stamp, cursor):
     """Place clusters until some ten million rows are done."""
@@ -67,14 +81,7 @@ def place_clusters(low, high, parts, begins, weight, table, arcs, copies, goal, 
         total = copies.sum() + held
         if old < 0:
             total = max(FIRST_GUESS * num_vertices, total * (size / end))
-        best, least = 0, np.inf
-        for p in range(num_parts):
-            new, fair = held - shared[p], total * shares[p]
-            cost = new / (total / num_parts)
-            cost += LOAD_PRICE * (_power((arcs[p] + load) / goal[p]) - _power(arcs[p] / goal[p]))
-            cost += LOAD_PRICE * (_power((copies[p] + new) / fair) - _power(copies[p] / fair))
-            if cost < least:
-                best, least = p, cost
+        best = _cheapest(shared, held, load, total, arcs, copies, goal, shares)
         moved += best != old
         arcs[best] += load
         for start in range(begin, end, AHEAD):

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import hashlib
 import os
-import resource
 from pathlib import Path
 
 import numpy as np
 
 from distgnn.errors import InputError
+from distgnn.memory import peak_rss_bytes
 from distgnn.partition.count_table import table_bytes
 from distgnn.partition.layout import part_folder
 from distgnn.partition.manifest import check_size, describe_cut
@@ -93,7 +93,7 @@ def partition_on_disk(
         manifest["phase_seconds"] = {phase: figures["seconds"] for phase, figures in work.measured.items()}
         manifest["seconds"] = round(sum(manifest["phase_seconds"].values()), 3)
         manifest["memory_limit_bytes"] = guard.limit
-        manifest["peak_rss_bytes"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+        manifest["peak_rss_bytes"] = peak_rss_bytes()
         manifest = write_manifest(folder, manifest | {"parts": parts})
         space.remove()
     return manifest

@@ -25,7 +25,10 @@ class Floor:
 
 
 FLOORS = (
-    Floor(("errors", "config", "schedule", "launch", "hosts", "processes", "atomic", "dgl_import"), inside=("mpi4py",)),
+    Floor(
+        ("errors", "config", "schedule", "launch", "hosts", "processes", "atomic", "memory", "dgl_import"),
+        inside=("mpi4py",),
+    ),
     Floor(("kernels",), foreign=("numba", "numpy", "llvmlite")),
     Floor(("datasets",), ours=(0, 1), foreign=("numpy", "scipy"), inside=("ogb", "dgl", "torch")),
     Floor(("partition",), ours=(0, 1, 2), foreign=("numpy", "scipy", "numba"), inside=("pymetis",)),

@@ -14,7 +14,7 @@ from distgnn.datasets.array_files import read_npy
 from distgnn.datasets.generator_spec import parse_spec
 from distgnn.datasets.rmat import RmatOptions
 from distgnn.errors import DistGNNError, GraphFormatError
-from distgnn.train.memory import parse_bytes
+from distgnn.memory import parse_bytes
 
 
 @pytest.fixture(scope="module")

@@ -90,8 +90,8 @@ def train(
 ) -> None:
     """Train a model on a partition folder; starts mpiexec with one rank per part where none was started."""
     from distgnn.cli.ranks import checked_together, run_on_ranks
+    from distgnn.memory import parse_bytes
     from distgnn.partition import read_manifest
-    from distgnn.train.memory import parse_bytes
 
     config = TrainConfig(
         epochs=epochs,

@@ -10,11 +10,10 @@ import sys
 import numpy as np
 import torch
 
-from distgnn.kernels import give_back_freed_memory
+from distgnn.kernels import empty_rows, give_back_freed_memory
 
 SMALL = 1 << 20  # bytes; smaller results are left to malloc
 SLACK = 1.4  # a block may be so many times larger than what it is used for
-ALIGNMENT = 64
 
 
 class Buffers:
@@ -32,7 +31,7 @@ class Buffers:
         block = self._free_block(num_bytes)
         if block is None:
             self._drop_free_blocks_below(num_bytes)
-            block = _aligned(num_bytes)
+            block = empty_rows((num_bytes,), np.uint8)
             self._blocks.append(block)
         return torch.from_numpy(block)[:num_bytes].view(dtype).view(num_rows, width)
 
@@ -68,10 +67,3 @@ class Buffers:
 
 def _references(blocks: list[np.ndarray], place: int) -> int:
     return sys.getrefcount(blocks[place])
-
-
-def _aligned(num_bytes: int) -> np.ndarray:
-    """Bytes that start at a multiple of `ALIGNMENT`."""
-    block = np.empty(num_bytes + ALIGNMENT, np.uint8)
-    first = -block.ctypes.data % ALIGNMENT
-    return block[first : first + num_bytes]

@@ -2,20 +2,12 @@
 
 import os
 import platform
-import resource
-import sys
 from importlib import metadata
 
 from mpi4py import MPI
 
 import distgnn
 from distgnn.config import num_threads
-
-
-def peak_rss_bytes() -> int:
-    """Largest resident memory of this process so far."""
-    unit = 1 if sys.platform == "darwin" else 1024
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
 
 
 def where_this_rank_runs() -> str:

@@ -17,31 +17,13 @@ of gine, edgegat and rgcn are guesses from what their layers keep.
 import os
 from pathlib import Path
 
-from distgnn.errors import InputError, RunError
+from distgnn.errors import RunError
 
 PROGRAM_BYTES = 580_000_000  # some 440 MB with tiny graphs, and some for larger temporaries
 ITEM_BYTES = {"float32": 4, "float64": 8, "bfloat16": 3}
 ROWS_PER_LAYER = {"sage": 3.5, "gcn": 3.5, "gin": 18.0, "gat": 9.0, "gatv2": 16.0, "gcn2": 10.0, "appnp": 11.0}
 ROWS_PER_LAYER |= {"gine": 18.0, "edgegat": 16.0, "rgcn": 10.0}
 HALO_ROWS = 2.5
-UNITS = {"": 1, "kb": 10**3, "mb": 10**6, "gb": 10**9, "tb": 10**12, "kib": 2**10, "mib": 2**20, "gib": 2**30}
-
-
-def parse_bytes(text: str) -> int:
-    """Bytes from "8GB", "512 MiB" or a plain number.
-
-    Raises: InputError.
-    """
-    short = text.strip().lower()
-    digits = short.rstrip("abcdefghijklmnopqrstuvwxyz ").strip()
-    unit = short[len(digits) :].strip()
-    try:
-        count = int(float(digits) * UNITS[unit])
-    except (ValueError, KeyError, OverflowError):
-        raise InputError(f"memory is {text!r}: expected a size such as 8GB or 512MiB") from None
-    if count < 1:
-        raise InputError(f"memory is {text!r}: expected a size such as 8GB or 512MiB")
-    return count
 
 
 def estimate_bytes(manifest: dict, part_id: int, settings: dict) -> int:

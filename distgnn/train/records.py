@@ -5,7 +5,8 @@ import statistics
 from dataclasses import dataclass, field
 
 from distgnn.config import num_threads
-from distgnn.train.machine import peak_rss_bytes, versions
+from distgnn.memory import peak_rss_bytes
+from distgnn.train.machine import versions
 
 CHOSEN = ("test_metric", "valid_metric", "test_accuracy", "valid_accuracy")
 

@@ -6,7 +6,7 @@ import pytest
 from distgnn.datasets import GraphData
 from distgnn.errors import InputError
 from distgnn.partition import partition_graph, read_manifest
-from distgnn.partition.memory import MemoryGuard, parse_memory, resident
+from distgnn.partition.memory import MemoryGuard, resident
 
 PHASES = (
     "edges", "sort_0", "cluster", "sort_1", "place_0", "refine_0", "refine_2", "deal", "owners", "feats", "write"
@@ -157,15 +157,9 @@ def test_a_graph_that_fits_nowhere_is_refused_with_numbers(tmp_path):
         partition_graph(source, 30000, tmp_path / "parts", "cmr-stream", memory="500MB", direction="reversed")
 
 
-@pytest.mark.parametrize(("text", "size"), [("8GB", 8 * 10**9), ("1.5 GiB", 3 * 2**29), ("600M", 6 * 10**8)])
-def test_memory_texts(text, size):
-    assert parse_memory(text) == size
-
-
-@pytest.mark.parametrize("text", ["", "8", "lots", "-8GB", "1e9", "8 apples", "100MB"])
-def test_wrong_memory_texts(text):
-    with pytest.raises(InputError, match="memory limit"):
-        parse_memory(text)
+def test_too_little_memory_is_refused(tmp_path):
+    with pytest.raises(InputError, match="100000000 bytes is too little"):
+        partition_graph(make_folder(tmp_path / "graph"), 2, tmp_path / "parts", memory="100MB")
 
 
 def test_guard_gives_mapped_pages_back(tmp_path):

@@ -4,7 +4,7 @@ import pytest
 from cut_graphs import random_graph
 
 import distgnn
-from distgnn.errors import InputError, RunError
+from distgnn.errors import RunError
 from distgnn.loader import load
 from distgnn.partition import partition_graph, read_manifest
 from distgnn.train import memory, placement
@@ -68,19 +68,6 @@ def test_what_a_control_group_leaves(tmp_path, limit, used):
         (tmp_path / name).write_text(text)
     assert memory._free_in_group(tmp_path) == 500
     assert memory._free_in_group(tmp_path / "none") == 1 << 62
-
-
-@pytest.mark.parametrize(
-    ("text", "count"), [("8GB", 8 * 10**9), ("512 MiB", 512 * 2**20), ("1.5gb", 15 * 10**8), ("7", 7)]
-)
-def test_sizes(text, count):
-    assert memory.parse_bytes(text) == count
-
-
-@pytest.mark.parametrize("text", ["", "GB", "-1GB", "8 parsecs", "0", "1e400"])
-def test_what_is_no_size(text):
-    with pytest.raises(InputError, match="expected a size such as 8GB"):
-        memory.parse_bytes(text)
 
 
 @pytest.mark.mpi(2)
