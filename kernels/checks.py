@@ -6,10 +6,14 @@ from . import reference, reference_fused
 from .activation import activate, activate_backward
 from .aggregate import spmm
 from .arcs import edge_softmax, edge_softmax_backward, sddmm
-from .attention import attention, attention_backward
+from .attention import attention, attention_backward, merge_attention
+from .blocks import block_csr, spmm_blocked
 from .codecs import WIRES, decode_rows, encode_rows
 from .first_use import unchecked
+from .head_dots import head_dots, head_outer
 from .masks import dropout
+from .pair_scores import pair_scores, pair_scores_backward
+from .products import inner_product, product
 from .rows import add_rows, pack_rows
 from .structure import csr_from_edges, transpose_csr
 
@@ -65,6 +69,21 @@ class _Kernels:
     pack_rows = staticmethod(pack_rows)
     dropout = staticmethod(dropout)
     attention = staticmethod(attention)
+    pair_scores = staticmethod(pair_scores)
+    pair_scores_backward = staticmethod(pair_scores_backward)
+    head_dots = staticmethod(head_dots)
+    product = staticmethod(product)
+    inner_product = staticmethod(inner_product)
+
+    def spmm_blocked(self, indptr, indices, feats, weight):
+        return spmm_blocked(block_csr(indptr, indices, len(feats), 7), feats, weight)
+
+    def merge_attention(self, out, maximum, sums, *others):
+        return merge_attention(out.copy(), maximum.copy(), sums.copy(), *others)
+
+    def head_outer(self, feats, *others):
+        after = feats.copy()
+        return head_outer(after, *others), after
 
     def add_rows(self, out, rows, packed):
         return add_rows(out.copy(), rows, packed)
@@ -87,6 +106,9 @@ class _Kernels:
 
 class _References:
     """The same names in numpy."""
+
+    def spmm_blocked(self, indptr, indices, feats, weight):
+        return reference.spmm(indptr, indices, feats, "sum", weight)
 
     def __getattr__(self, name):
         return getattr(reference, name, None) or getattr(reference_fused, name)
@@ -121,7 +143,9 @@ def _calls(dtype, indptr, indices):
     scores, grad = weight[:296].reshape(-1, 4), weight[4:].reshape(-1, 4)
     yield "edge_softmax", lambda m: m.edge_softmax(np.minimum(indptr, len(scores)), scores)
     yield "edge_softmax_backward", lambda m: m.edge_softmax_backward(np.minimum(indptr, len(scores)), scores, grad)
+    yield "spmm_blocked", lambda m: m.spmm_blocked(indptr, indices, feats, weight)
     yield from _fused_calls(feats, targets, indptr, indices, ids)
+    yield from _dense_calls(feats, targets, indptr, indices)
     if dtype == np.float32:
         bits = reference.to_bfloat16(feats)
         yield "spmm sum bfloat16", lambda m: m.spmm(indptr, indices, bits)
@@ -149,7 +173,23 @@ def _fused_calls(feats, targets, indptr, indices, ids):
     yield "attention", lambda m: m.attention(indptr, indices, rows, *scores)
     out, top, sums = (a.astype(feats.dtype) for a in reference_fused.attention(indptr, indices, rows, *scores))
     state = top, sums, (grad * out).sum(axis=2)
+    other = np.arange(39, 20, -1), grad[:19], scores[1][:19], sums[:19] + 1
+    yield "merge_attention", lambda m: m.merge_attention(out, top, sums, *other)
     yield "attention backward", lambda m: m.attention_backward(indptr, indices, rows, *scores, grad, *state)
+
+
+def _dense_calls(feats, targets, indptr, indices):
+    """Products, rows with one number per head, and scores of pairs: 4 heads of 9 columns, 37 columns."""
+    weight, factors = feats[:37], feats[:2, :4] * np.ones((40, 1, 1), feats.dtype)
+    yield "product", lambda m: m.product(targets, weight, feats[:40], weight[::-1].copy())
+    yield "inner_product", lambda m: m.inner_product(targets, feats[:40])
+    left, right = feats[:40, :36].copy(), targets[:, :36].copy()
+    yield "head_dots", lambda m: m.head_dots(left, right, 4)
+    yield "head_outer", lambda m: m.head_outer(left, right[:2], factors.transpose(1, 0, 2), right)
+    pairs = indptr, indices, np.arange(len(indices))[::-1].copy(), feats[:, :36].copy(), right, left[:1]
+    grad = np.resize(feats, (len(indices), 4))
+    yield "pair_scores", lambda m: m.pair_scores(*pairs, 4)
+    yield "pair_scores backward", lambda m: m.pair_scores_backward(*pairs, grad)
 
 
 def _compare(name, call, tolerance):

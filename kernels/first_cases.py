@@ -112,11 +112,7 @@ def _merge_attention(function, given):
     mine = [_like(given[name], TARGETS, 1) for name in ("out", "maximum", "sums")]
     other = [_like(given[f"other_{name}"], 3, 2) for name in ("out", "maximum", "sums")]
     rows = _places(given["rows"], TARGETS)[:3]
-    top = np.maximum(mine[1][rows], other[1])
-    before, after = np.exp(mine[1][rows] - top), np.exp(other[1] - top)
-    expected = [a.astype(np.float64) for a in mine]
-    expected[0][rows] = mine[0][rows] * before[..., None] + other[0] * after[..., None]
-    expected[1][rows], expected[2][rows] = top, mine[2][rows] * before + other[2] * after
+    expected = reference_fused.merge_attention(*mine, rows, *other)
     return zip(function(*mine, rows, *other), expected, strict=True)
 
 
@@ -135,19 +131,27 @@ def _rows_for(width):
 def _head_dots(function, given):
     left, heads = _like(given["left"], 5), given["heads"]
     right = _like(given["right"], 1 if len(given["right"]) == 1 else 5, 1)
-    wide = [reference.widened(a).reshape(len(a), heads, -1).astype(np.float64) for a in (left, right)]
-    return [(function(left, right, heads, _like(given.get("out"), 5)), (wide[0] * wide[1]).sum(axis=2))]
+    return [(function(left, right, heads, _like(given.get("out"), 5)), reference_fused.head_dots(left, right, heads))]
 
 
 def _head_outer(function, given):
     feats, others = _like(given["feats"], 5), _like(given["others"], 5, 1)
     rows = _like(given["rows"], len(given["rows"]), 2)
     factors = np.stack([_like(given["factors"][0], 5, 3 + s) for s in range(len(rows))])
-    wide = [reference.widened(a).reshape(len(a), factors.shape[2], -1) for a in (feats, rows, others)]
-    after = wide[0] + np.einsum("sih,shk->ihk", factors, wide[1].astype(np.float64))
-    sums = np.einsum("sih,ihk->shk", factors, wide[2].astype(np.float64))
-    got = function(feats, rows, factors, others)
-    return [(got, sums.reshape(got.shape)), (feats, after.reshape(feats.shape))]
+    sums, after = reference_fused.head_outer(feats, rows, factors, others)
+    return [(function(feats, rows, factors, others), sums), (feats, after)]
+
+
+def _pair_scores(function, given):
+    sources, targets = _like(given["sources"], SOURCES), _like(given["targets"], TARGETS, 1)
+    others, arcs = INDICES.astype(np.asarray(given["others"]).dtype), _places(given["arcs"], ARCS)
+    arguments = INDPTR, others, arcs, sources, targets, _like(given["attn"], 1, 2)
+    if function.__name__ == "pair_scores":
+        expected = reference_fused.pair_scores(*arguments, given["heads"], **_pick(given, "slope"))
+        return [(function(*arguments, given["heads"], **_pick(given, "slope")), expected)]
+    grad = _like(given["grad"], ARCS, 3)
+    expected = reference_fused.pair_scores_backward(*arguments, grad, **_pick(given, "slope"))
+    return zip(function(*arguments, grad, **_pick(given, "slope")), expected, strict=True)
 
 
 def _mask(given, rows):
@@ -207,7 +211,7 @@ def _product(function, given):
 
 def _inner_product(function, given):
     rows, grads = _like(given["rows"], 8), _like(given["grads"], 8, 1)
-    return [(function(rows, grads), rows.T.astype(np.float64) @ grads)]
+    return [(function(rows, grads), reference_fused.inner_product(rows, grads))]
 
 
 def _pack(function, given):
@@ -276,6 +280,8 @@ CASES = {
     "finish_attention": _finish_attention,
     "head_dots": _head_dots,
     "head_outer": _head_outer,
+    "pair_scores": _pair_scores,
+    "pair_scores_backward": _pair_scores,
     "dropout": _dropout,
     "activate": _activate,
     "activate_backward": _activate_backward,

@@ -23,11 +23,13 @@ def checked_once(function):
     Raises (when called): RuntimeError naming kernel and combination if they differ.
     """
     verified, signature = set(), inspect.signature(function)
+    heads = list(signature.parameters).index("heads") if "heads" in signature.parameters else len(signature.parameters)
 
     @functools.wraps(function)
     def call(*args, **options):
         result = function(*args, **options)
         key = tuple(map(kind, args)), tuple((name, kind(value)) for name, value in options.items())
+        key += args[heads : heads + 1], options.get("heads")  # each number of them is another kernel
         if key not in verified and not getattr(_busy, "checking", False):
             _verify(function, signature.bind(*args, **options).arguments)
             verified.add(key)

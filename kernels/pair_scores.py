@@ -16,6 +16,7 @@ import numpy as np
 
 from .arrays import index_array, indptr_array, row_array
 from .attention import leaky, slopes
+from .first_use import checked_once
 from .head_dots import tiles_of_whole_heads
 from .jit import kernel
 from .threads import edge_chunks, run
@@ -27,6 +28,7 @@ AHEAD = 16
 CHUNKS = 64  # of rows whose gradients of attn are summed together: fixed, so that threads do not change bits
 
 
+@checked_once
 def pair_scores(indptr, others, arcs, sources, targets, attn, heads, *, slope=0.2):
     """Scores of every arc.
 
@@ -41,6 +43,7 @@ def pair_scores(indptr, others, arcs, sources, targets, attn, heads, *, slope=0.
     return scores
 
 
+@checked_once
 def pair_scores_backward(indptr, others, arcs, sources, targets, attn, grad, *, slope=0.2):
     """Gradients of targets [R, H * F] and, summed over all rows, of attn [1, H * F].
 

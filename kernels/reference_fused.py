@@ -1,4 +1,7 @@
-"""Slow, obvious numpy of the fused kernels: activation, attention, codecs. The plain ones are in reference.py."""
+"""Slow, obvious numpy of the fused kernels: activation, attention, products, codecs; float64 results.
+
+The plain ones are in reference.py.
+"""
 
 import numpy as np
 
@@ -65,6 +68,61 @@ def attention_backward(indptr, indices, feats, source_scores, target_scores, gra
         grad_source[j] += change
         grad_target[i] += change
     return grad_feats, grad_source, grad_target
+
+
+def merge_attention(out, maximum, sums, rows, other_out, other_maximum, other_sums):
+    """(out, maximum, sums), not in place: partial results of the given rows are merged, the others stay."""
+    merged = [a.astype(np.float64) for a in (out, maximum, sums)]
+    top = np.maximum(maximum[rows], other_maximum)
+    before, after = np.exp(maximum[rows] - top), np.exp(other_maximum - top)
+    merged[0][rows] = out[rows] * before[..., None] + other_out * after[..., None]
+    merged[1][rows], merged[2][rows] = top, sums[rows] * before + other_sums * after
+    return tuple(merged)
+
+
+def pair_scores(indptr, others, arcs, sources, targets, attn, heads, slope=0.2):
+    """[E, H], arc by arc."""
+    scores = np.zeros((len(others), heads))
+    for i, e, _ in edges_of(indptr):
+        pair = _leaky(sources[others[e]].astype(np.float64) + targets[i], slope) * attn[0]
+        scores[arcs[e]] = pair.reshape(heads, -1).sum(axis=1)
+    return scores
+
+
+def pair_scores_backward(indptr, others, arcs, sources, targets, attn, grad, slope=0.2):
+    """(grad_targets, grad_attn), arc by arc."""
+    grad_targets, grad_attn = np.zeros(targets.shape), np.zeros(attn.shape)
+    for i, e, _ in edges_of(indptr):
+        pair = sources[others[e]].astype(np.float64) + targets[i]
+        weight = np.repeat(grad[arcs[e]], len(pair) // grad.shape[1])
+        grad_targets[i] += weight * np.where(pair > 0, 1, slope) * attn[0]
+        grad_attn[0] += weight * _leaky(pair, slope)
+    return grad_targets, grad_attn
+
+
+def head_dots(left, right, heads):
+    """[N, H]."""
+    left, right = (widened(a).reshape(len(a), heads, -1).astype(np.float64) for a in (left, right))
+    return (left * right).sum(axis=2)
+
+
+def head_outer(feats, rows, factors, others):
+    """(sums, feats after), not in place."""
+    feats_, rows, others = (
+        widened(a).reshape(len(a), factors.shape[2], -1).astype(np.float64) for a in (feats, rows, others)
+    )
+    sums = np.einsum("sih,ihk->shk", factors, others)
+    return sums.reshape(len(rows), -1), (feats_ + np.einsum("sih,shk->ihk", factors, rows)).reshape(feats.shape)
+
+
+def product(rows, weight, more, more_weight):
+    """rows @ weight + more @ more_weight."""
+    return rows.astype(np.float64) @ weight + more.astype(np.float64) @ more_weight
+
+
+def inner_product(rows, grads):
+    """rows.T @ grads."""
+    return rows.T.astype(np.float64) @ grads
 
 
 def encode_decode(feats, rows, wire, row_ids, draw):

@@ -1,16 +1,29 @@
 """A wrong kernel is found and refused."""
 
+import sys
+
 import numpy as np
 import pytest
 
 from distgnn import kernels
-from distgnn.kernels import checks
+from distgnn.kernels import checks, first_cases
 
 
 def test_self_check_passes():
     results = kernels.self_check(("float32",))
     assert len(results) > 20
     assert all(ok for _, ok, _ in results)
+
+
+def test_self_check_runs_every_kernel():
+    called = set()
+    sys.setprofile(lambda frame, event, _: called.add(frame.f_code) if event == "call" else None)
+    try:
+        kernels.self_check(("float32",))
+    finally:
+        sys.setprofile(None)
+    missing = {name for name in first_cases.CASES if getattr(kernels, name).__wrapped__.__code__ not in called}
+    assert not missing
 
 
 def test_a_kernel_that_returns_zeros_is_refused(monkeypatch):

@@ -13,6 +13,8 @@ HEADS = {"feats": np.ones((4, 2, 3), np.float32), "source_scores": FEATS[:, :2],
 NARROW = HEADS["feats"].astype(np.uint16)
 STATE = {"maximum": FEATS[:, :2], "sums": FEATS[:, :2]}
 CSR = {"indptr": np.arange(5), "indices": np.arange(4)}
+PAIRS = {"others": np.arange(4), "arcs": np.arange(4), "sources": FEATS[:, :4], "targets": FEATS[:, :4]}
+PAIRS["attn"] = FEATS[:1, :4]
 FACTORS = np.ones((2, 4, 2), np.float32)
 IDS = {"row_ids": np.arange(4), "p": 0.5}
 NORM = {"norm": (FEATS[0], FEATS[0]), "stats": FEATS[:, :2]}
@@ -52,6 +54,8 @@ GIVEN = [
             "grad_feats": HEADS["feats"].astype(np.uint16),
         },
     ),
+    ("pair_scores", {**PAIRS, "heads": 2}),
+    ("pair_scores_backward", {**PAIRS, "grad": FEATS[:, :2], "slope": 0.1}),
     ("activate", {"feats": FEATS, "out": BITS}),
     ("dropout", {"feats": FEATS, **IDS}),
     ("activate", {"feats": FEATS, "bias": FEATS[0], **IDS}),
@@ -83,8 +87,32 @@ def test_each_check_passes_and_sees_a_kernel_that_returns_zeros(name, given):
 
 
 def test_every_kernel_is_checked():
-    checked = {name for name in kernels.__all__ if hasattr(getattr(kernels, name), "__wrapped__")}
-    assert checked == set(first_cases.CASES) and checked == {name for name, _ in GIVEN}
+    """A new public name must get a case here, or be named as one that computes nothing by itself."""
+    composed = {"attention", "spmm_blocked", "block_csr", "permute_csr", "vertex_order", "tune", "tune_rows"}
+    settings = {
+        "compilation",
+        "get_num_threads",
+        "set_num_threads",
+        "use_tunings",
+        "Tuning",
+        "BlockedCsr",
+        "block_rows",
+    }
+    settings |= {"goes_by_blocks", "empty_rows", "row_bytes", "keep_freed_memory", "give_back_freed_memory"}
+    checks = {"reference", "reference_fused", "self_check", "warm"}
+    expected = set(kernels.__all__) - composed - settings - checks
+    assert {name for name in expected if hasattr(getattr(kernels, name), "__wrapped__")} == expected
+    assert expected == set(first_cases.CASES) == {name for name, _ in GIVEN}
+
+
+def test_each_number_of_heads_is_checked(monkeypatch):
+    """It changes the kernel, not the shapes."""
+    seen, rows = [], np.ones((3, 26), np.float32)
+    monkeypatch.setitem(first_cases.CASES, "head_dots", lambda function, given: seen.append(given["heads"]) or [(0, 0)])
+    for heads in (1, 2, 13, 2):
+        kernels.head_dots(rows, rows, heads)
+    kernels.head_dots(rows, rows, heads=26)
+    assert seen == [1, 2, 13, 26]
 
 
 def test_a_wrong_kernel_raises_instead_of_returning(monkeypatch):
