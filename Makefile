@@ -13,7 +13,7 @@ demo: $(INSTALLED)
 	$(VENV)/bin/distgnn train demo/parts --epochs 60 --hidden-feats 128 --run-dir demo/run --overwrite
 
 test: $(INSTALLED)
-	@$(VENV)/bin/pytest $(ARGS)
+	@$(VENV)/bin/pytest -n 2 $(ARGS)
 
 lint: $(INSTALLED)
 	@$(VENV)/bin/ruff check .

@@ -7,9 +7,10 @@
   and need no OpenMP, TBB or workqueue layer.
 - The cache of *all* kernels is stale as soon as *any* file of this package changes. numba itself looks only at the
   file that defines the function, not at the helpers that were inlined into it.
-- A file lock around look-up, compilation and writing. numba numbers its cache files by reading the index first:
-  two processes that compile different signatures at the same time can leave an index that points at the other
-  one's machine code. With the lock, four ranks that start together compile each kernel once: three wait and load.
+- A file lock for each kernel around look-up, compilation and writing. numba numbers its cache files by reading the
+  index first: two processes that compile different signatures at the same time can leave an index that points at the
+  other one's machine code. With the lock, four ranks that start together compile each kernel once: three wait and
+  load. A kernel that calls another is locked before it, always in this order, so nobody waits in a circle.
 
 A kernel made inside a function (one per tile) may capture tiles, numbers and strings, but no compiled function: numba
 could not tell its cached code from another's and would compile it in every process. What kernels share stands at the
@@ -65,6 +66,7 @@ class PackageCache(FunctionCache):
         self._cache_file = IndexDataCacheFile(
             cache_path=self._cache_path, filename_base=self._impl.filename_base, source_stamp=stamp
         )
+        self.lock_path = Path(self._cache_path) / f"{self._impl.filename_base}.lock"
 
 
 def _package_stamp():
@@ -78,7 +80,7 @@ def _under_lock(compile_signature, dispatcher):
     def compile_once(signature):
         with global_compiler_lock:
             start, misses = time.perf_counter(), sum(dispatcher.stats.cache_misses.values())
-            with _file_lock(Path(dispatcher._cache.cache_path) / "distgnn-kernels.lock"):
+            with _file_lock(dispatcher._cache.lock_path):
                 result = compile_signature(signature)
             compiled = sum(dispatcher.stats.cache_misses.values()) > misses
             _made.append((compiled, time.perf_counter() - start))
@@ -103,8 +105,8 @@ def compilation():
 
 @contextlib.contextmanager
 def _file_lock(path):
-    """Exclusive lock between processes; a second lock by the same thread (a kernel inside a kernel) passes."""
-    if fcntl is None or _held:
+    """Exclusive lock between processes; the same lock again, by the same thread, passes."""
+    if fcntl is None or path in _held:
         yield
         return
     try:
@@ -113,15 +115,15 @@ def _file_lock(path):
     except OSError:  # a cache nobody can write: numba will not write it either
         yield
         return
-    _held.append(path)
+    _held.add(path)
     try:
         with contextlib.suppress(OSError):  # file systems without locks
             fcntl.flock(handle, fcntl.LOCK_EX)
         yield
     finally:
-        _held.clear()
+        _held.discard(path)
         os.close(handle)
 
 
 _made: list = []  # (compiled, seconds) of each signature; a look-up of one that is there costs nothing and is not in it
-_held: list = []  # the lock this process holds; guarded by numba's compiler lock
+_held: set = set()  # the locks this process holds; guarded by numba's compiler lock

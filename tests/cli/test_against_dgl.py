@@ -42,13 +42,15 @@ def test_models_that_no_contestant_knows_are_refused(refused, parts):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("model", ["sage", "gcn", "gat"])
-def test_all_contestants_train_the_same_model(parts, tmp_path, model):
+@pytest.mark.parametrize(
+    ("model", "contestants"), [("sage", "dgl,distgnn,bound"), ("gcn", "dgl,distgnn"), ("gat", "dgl,distgnn")]
+)
+def test_all_contestants_train_the_same_model(parts, tmp_path, model, contestants):
     out = tmp_path / "bench.json"
-    words = ["--against-dgl", "--contestants", "dgl,distgnn,bound", "--model", model, "--rounds", 1]
+    words = ["--against-dgl", "--contestants", contestants, "--model", model, "--rounds", 1]
     done = distgnn("bench", parts, *words, "--hidden-feats", 8, "--out", out)
     assert done.returncode == 0, done.stderr
     rows = {row["name"]: row for row in json.loads(out.read_text())["rows"]}
-    assert rows.keys() == {"dgl", "distgnn", "bound"}
+    assert rows.keys() == {*contestants.split(",")}
     assert rows["dgl"]["loss_without_dropout"] == pytest.approx(rows["distgnn"]["loss_without_dropout"], rel=1e-5)
-    assert rows["bound"]["bandwidth"] > 0
+    assert "bound" not in rows or rows["bound"]["bandwidth"] > 0

@@ -7,8 +7,12 @@ pytest (this plugin)                   collects, sorts by rank count, reports   
 ```
 A test passes if it passes on every rank. After a hang or an abort the tests that are left get a new job. A test may
 set its own limit: `@pytest.mark.mpi(2, timeout=30)`. Fixtures: `num_ranks`, `comm`, `shared_tmp_path`.
+
+Under `pytest -n 2` (pytest-xdist; what `make test` does) two workers share the files of tests without several ranks;
+all tests of several ranks are one piece of work, done by one worker at the end: they need the cores for themselves.
 """
 
+import re
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -45,7 +49,21 @@ def pytest_generate_tests(metafunc):
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(items):
-    items.sort(key=_num_ranks)  # stable: tests without ranks first, then one rank count after the other
+    order = {1: -1}  # one rank is the longest piece of work for one core
+    items.sort(key=lambda item: order.get(_num_ranks(item), _num_ranks(item)))  # stable
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config, log):
+    from xdist.scheduler import LoadScopeScheduling
+
+    class ByRanks(LoadScopeScheduling):
+        def _split_scope(self, nodeid):
+            ranks = re.search(r"(\d+)ranks\]$", nodeid)
+            return super()._split_scope(nodeid) if ranks is None else "1 rank" if ranks[1] == "1" else "several ranks"
+
+    config.option.loadscopereorder = False
+    return ByRanks(config, log)
 
 
 @pytest.fixture
