@@ -49,13 +49,12 @@ def test_the_logits_do_not_depend_on_the_parts(graph_folder, tmp_path):
     run = ["--epochs", 3, "--hidden-feats", 8, "--run-dir", tmp_path / "run", "--quiet"]
     assert distgnn("train", tmp_path / "parts-2", *run).returncode == 0
     logits = []
-    for parts in (1, 2, 3):
+    for parts in (1, 3):
         out = tmp_path / f"logits-{parts}.npy"
         done = distgnn("predict", tmp_path / "run", tmp_path / f"parts-{parts}", "--out", out, "--quiet")
         assert done.returncode == 0, done.stderr
         logits.append(np.load(out))
     np.testing.assert_allclose(logits[1], logits[0], rtol=1e-4, atol=1e-5)  # float32 sums in another order
-    np.testing.assert_allclose(logits[2], logits[0], rtol=1e-4, atol=1e-5)
 
 
 @pytest.mark.slow
