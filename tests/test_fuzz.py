@@ -6,7 +6,8 @@ import warnings
 
 import numpy as np
 import pytest
-from fuzzing import make_targets, repair_partition, try_one, written_elsewhere
+from fuzz_targets import make_targets, repair_partition
+from fuzzing import try_one, written_elsewhere
 from hypothesis import HealthCheck, given, seed, settings
 from hypothesis import strategies as st
 

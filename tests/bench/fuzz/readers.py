@@ -21,7 +21,8 @@ import warnings
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "harness"))
-from fuzzing import make_targets, try_one, written_elsewhere
+from fuzz_targets import make_targets
+from fuzzing import try_one, written_elsewhere
 
 
 def main() -> None:

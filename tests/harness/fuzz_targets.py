@@ -1,0 +1,204 @@
+"""The readers that must survive hostile files, each with a small valid folder and the means to forge its checksums."""
+
+import hashlib
+import io
+import json
+import shutil
+import tempfile
+import zipfile
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+from valid_graphs import graph_folders, small_graph
+
+
+@dataclass
+class Target:
+    """One kind of folder: its valid files, the reader, and how checksums are made right again."""
+
+    name: str
+    folder: Path
+    read: Callable[[Path], object]
+    repair: Callable[[Path, set[Path]], None] | None = None
+    files: dict[Path, bytes] = field(default_factory=dict)
+
+    def __post_init__(self):
+        self.files = {path: path.read_bytes() for path in sorted(self.folder.rglob("*")) if path.is_file()}
+        self.read(self.folder)  # valid as it stands
+
+    def restore(self, changed: set[Path]) -> None:
+        for path in changed:
+            path.write_bytes(self.files[path])
+
+
+def make_targets(root: Path) -> list[Target]:
+    """A small valid folder of each kind below `root`, with its reader."""
+    from distgnn.datasets import load_graph
+
+    graphs = graph_folders(root)
+    targets = [Target(name, folder, load_graph) for name, folder in graphs.items()]
+    targets += _partition_targets(root)
+    return targets + _run_targets(root) + _single_files(root)
+
+
+def repair_partition(folder: Path, touched: set[Path]) -> None:
+    """Write the manifest's checksums and sizes (and most shapes) anew, as whoever forges a folder would."""
+    from distgnn.partition.writer import manifest_digest
+
+    file = folder / "partition.json"
+    manifest = json.loads(file.read_bytes())
+    for number, part in enumerate(manifest["parts"]):
+        for name, entry in part["files"].items():
+            path = folder / f"part-{number}" / f"{name}.npy"
+            if path not in touched:
+                continue
+            content = path.read_bytes()
+            entry["bytes"], entry["sha256"] = len(content), hashlib.sha256(content).hexdigest()
+            try:
+                entry["shape"] = list(np.load(io.BytesIO(content), allow_pickle=False).shape)
+            except Exception:
+                pass
+    touched.add(file)
+    manifest["sha256"] = manifest_digest(manifest)
+    file.write_text(json.dumps(manifest))
+
+
+def repair_checkpoint(folder: Path, touched: set[Path]) -> None:
+    """The same for a checkpoint."""
+    from distgnn.train import checkpoint_files as files
+
+    file = folder / files.STATE
+    state = json.loads(file.read_bytes())
+    for name, entry in state["files"].items():
+        content = (folder / f"{name}.safetensors").read_bytes()
+        entry["bytes"], entry["sha256"] = len(content), hashlib.sha256(content).hexdigest()
+    touched.add(file)
+    state["sha256"] = files._digest(state)
+    file.write_text(json.dumps(state))
+
+
+def _partition_targets(root: Path) -> list[Target]:
+    from distgnn.loader import load
+    from distgnn.partition import describe, partition_graph
+    from distgnn.partition.repartition import load_whole
+
+    def read(folder: Path) -> None:
+        describe(folder)
+        load_whole(folder)  # every part, every check, and whether they make up a graph
+        if folder.name != "two-parts":
+            load(str(folder))  # as a rank does
+
+    rng = np.random.default_rng(7)
+    types = {"edge_types": rng.integers(0, 2, 60), "node_types": rng.integers(0, 3, 24)}
+    kinds = {
+        "one part": (1, {}),
+        "typed part": (1, {"edge_weight": None, **types}),
+        "two parts": (2, {"edge_feats": np.ones((60, 2), np.float32)}),
+    }
+    found = []
+    for name, (parts, options) in kinds.items():
+        folder = root / name.replace(" ", "-")
+        partition_graph(small_graph(**options), parts, folder, method="libra")
+        found.append(Target(name, folder, read, repair_partition))
+    return found
+
+
+def _single_files(root: Path) -> list[Target]:
+    """What is no folder of a format: a file of hosts, what a rank measured or does, an archive that was fetched."""
+    from distgnn import kernels, tuning
+    from distgnn.datasets.ogb_download import unpack
+    from distgnn.hosts import read_hosts
+    from distgnn.train.watchdog import _fault
+
+    indptr, indices, rows = np.array([0, 3, 5]), np.array([0, 1, 1, 0, 1]), np.ones((2, 16), np.float32)
+
+    def read_tuning(folder: Path) -> None:
+        path = folder / tuning.TUNING
+        found = tuning._read(path)
+        if found is not None and path.stat().st_size < 10_000:
+            kernels.use_tunings(found)
+            kernels.spmm(indptr, indices, rows)
+            kernels.use_tunings({})
+
+    def read_status(folder: Path) -> None:
+        path = folder / "rank-0.json"
+        text = path.read_text(encoding="utf-8", errors="replace") if path.is_file() else None
+        _fault(None, text)
+
+    def read_archive(folder: Path) -> None:
+        with tempfile.TemporaryDirectory(dir=root / "archive-run") as place:
+            if (folder / "mag.zip").is_file():
+                shutil.copy(folder / "mag.zip", place)
+                unpack(Path(place))
+
+    contents = {
+        "tuning": {tuning.TUNING: json.dumps({"machine": tuning.machine(), "arcs_ahead": {"64": 8, "256": 4}})},
+        "status": {"rank-0.json": json.dumps({"waits": False, "phase": "forward", "seconds": 2.5, "place": "a:1"})},
+        "hosts": {"hosts.txt": "# two\nnode1\nnode2:3\nnode3 slots=2\n"},
+        "archive": {},
+    }
+    for name, files in contents.items():
+        (root / name).mkdir()
+        for file, text in files.items():
+            (root / name / file).write_text(text)
+    (root / "archive-run").mkdir()
+    with zipfile.ZipFile(root / "archive" / "mag.zip", "w", zipfile.ZIP_DEFLATED) as archive:
+        for file in ("raw/num-node-dict.csv.gz", "split/time/paper/train.csv.gz"):
+            archive.writestr(f"mag/{file}", (root / "ogbn_mag" / file).read_bytes())
+    readers = {"tuning": read_tuning, "status": read_status, "archive": read_archive}
+    readers["hosts"] = lambda folder: read_hosts(str(folder / "hosts.txt"))
+    return [Target(name, root / name, readers[name]) for name in contents]
+
+
+def _run_targets(root: Path) -> list[Target]:
+    import torch
+    from cut_graphs import random_graph, whole_graph
+
+    from distgnn.cli.resume import take_saved
+    from distgnn.config import ModelConfig, TrainConfig
+    from distgnn.nn import build_model
+    from distgnn.train import Trainer, load_best
+    from distgnn.train import checkpoint_files as files
+    from distgnn.train.checkpoint import check_tensors, unpack
+    from distgnn.train.identity import check_identity
+    from distgnn.train.run_folder import model_config, read_config, read_metrics
+    from distgnn.train.schedule import EarlyStopping, LearningRate, Schedules
+
+    torch.manual_seed(0)
+    graph = whole_graph(random_graph(1))
+    model = build_model(ModelConfig(hidden_feats=2, num_layers=2), graph.num_feats, graph.num_classes)
+    run = root / "run"
+    describe = {"model": {"name": "sage", "hidden_feats": 2}, "run": {"dtype": "float64", "algorithm": "cd-0"}}
+    trainer = Trainer(model, graph, TrainConfig(epochs=2, run_dir=str(run)), describe=describe)
+    trainer.fit()
+    checkpoint = files.find_checkpoints(run)[0]
+    config = SimpleNamespace(model=trainer.model, optimizer=trainer.optimizer)
+
+    def read_checkpoint(folder: Path) -> None:
+        state = files.read_state(folder)
+        check_identity(folder, state, trainer.settings, trainer.fingerprint)
+        contents = {name: files.read_file(folder, state, name) for name in files.COMMON_FILES}
+        tensors = {name: unpack(folder, name, content) for name, content in contents.items() if content is not None}
+        check_tensors(folder, tensors, config)
+        schedules = Schedules(LearningRate(trainer.config), EarlyStopping(0))
+        files.restore_schedules(schedules, state)
+
+    def read_run(folder: Path) -> None:
+        read_metrics(folder / "metrics.jsonl")
+        load_best(str(folder), model)
+        saved = read_config(str(folder))
+        model_config(str(folder), saved)
+        settings = {"model": asdict(ModelConfig()), "run": {"dtype": "float32", "algorithm": "cd-0", "runs": 1}}
+        asked = TrainConfig()
+        take_saved(str(folder), set(), asked, settings)
+        asked.check()
+
+    small = root / "small-run"
+    (small / "checkpoint").mkdir(parents=True)
+    for name in ("config.toml", "metrics.jsonl", "checkpoint/best.safetensors"):
+        (small / name).write_bytes((run / name).read_bytes())
+    # The checkpoint's folder keeps its name: it is part of what is checked.
+    return [Target("checkpoint", checkpoint, read_checkpoint, repair_checkpoint), Target("run folder", small, read_run)]
