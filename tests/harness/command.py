@@ -4,7 +4,7 @@ import os
 import subprocess
 import sys
 
-from distgnn.launch import find_mpiexec, mpi_flavor, mpiexec_command
+from distgnn.launch import RANK_VARIABLES, find_mpiexec, mpi_flavor, mpiexec_command
 
 
 def distgnn(*words, under: int = 0, timeout: float = 120) -> subprocess.CompletedProcess:
@@ -15,3 +15,11 @@ def distgnn(*words, under: int = 0, timeout: float = 120) -> subprocess.Complete
         command = [*mpiexec_command(mpiexec, mpi_flavor(mpiexec), under), *command]
     environment = os.environ | {"OMP_NUM_THREADS": "1"}
     return subprocess.run(command, capture_output=True, text=True, timeout=timeout, env=environment, check=False)
+
+
+def without_rank_variables() -> dict[str, str]:
+    """The environment of a process that no launcher of ranks has started."""
+    return {name: value for name, value in os.environ.items() if name not in RANK_VARIABLES}
+
+
+# finding mpiexec

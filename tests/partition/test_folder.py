@@ -1,4 +1,4 @@
-"""The partition folder: what is written is read back; what is damaged is named; what fails leaves nothing behind."""
+"""The partition folder: what is written is read back, and what fails leaves nothing behind."""
 
 import errno
 import json
@@ -10,7 +10,7 @@ import pytest
 from scipy import sparse
 
 from distgnn.datasets import GraphData
-from distgnn.errors import InputError, PartitionFormatError
+from distgnn.errors import InputError
 from distgnn.partition import (
     PartitionBook,
     build_local,
@@ -18,44 +18,12 @@ from distgnn.partition import (
     describe,
     load_part,
     partition_graph,
-    pipeline,
     read_manifest,
     write_partition,
 )
 from distgnn.partition.local_graph import BLOCKS
-from distgnn.partition.writer import manifest_digest
 
-from .graphs import awkward
-
-
-def make_graph(feats="dense", multilabel=False, weighted=False, directed=False, typed=False):
-    edges, num_nodes = awkward("random")
-    generator = np.random.default_rng(0)
-    values = generator.standard_normal((num_nodes, 6))
-    labels = generator.integers(-1, 4, num_nodes)
-    if multilabel:
-        labels = generator.integers(0, 2, (num_nodes, 5)).astype(np.int8)
-    return GraphData(
-        "random",
-        num_nodes,
-        np.array(edges),
-        directed,
-        feats={"dense": values, "sparse": sparse.csr_matrix(values * (values > 0.5)), "none": None}[feats],
-        labels=labels,
-        edge_weight=generator.random(len(edges)).astype(np.float32) if weighted else None,
-        edge_feats=generator.random((len(edges), 3)).astype(np.float32) if typed else None,
-        edge_types=generator.integers(0, 4, len(edges)) if typed else None,
-        node_types=generator.integers(0, 2, num_nodes) if typed else None,
-        train=np.arange(0, 20),
-        valid=np.arange(20, 25),
-        test=np.arange(25, 33),
-    )
-
-
-@pytest.fixture
-def folder(tmp_path):
-    partition_graph(make_graph("sparse", weighted=True, typed=True), 3, tmp_path / "parts")
-    return tmp_path / "parts"
+from .folders import make_graph
 
 
 @pytest.mark.parametrize("directed", [False, True])
@@ -144,155 +112,6 @@ def test_describe_adds_up(folder):
     assert summary["balances"]["arcs"] == pytest.approx(summary["edge_balance"], abs=1e-6)
     assert summary["balances"]["rows"] == pytest.approx(summary["copies_balance"], abs=1e-6)
     assert sum(part["bytes"] for part in summary["parts"]) == sum(f.stat().st_size for f in folder.rglob("*.npy"))
-
-
-def array_files():
-    graph = make_graph("sparse", weighted=True, typed=True)
-    names = pipeline.build_local(PartitionBook(graph.edge_list(), cut_edges(graph.edge_list(), 3)), 0).blocks
-    blocks = [f"{name}_{kind}" for name in names for kind in ("indptr", "indices")]
-    others = ["global_ids", "in_degrees", "halo_counts", "arc_ids", "edge_weight", "broadcast_rows", "reduce_indptr"]
-    others += ["edge_feats", "edge_types", "node_types"]
-    return blocks + others + ["feats_indptr", "feats_indices", "feats_data", "labels", "train_mask", "test_mask"]
-
-
-@pytest.mark.parametrize("name", array_files())
-def test_every_damaged_file_is_named(name, folder):
-    path = folder / "part-0" / f"{name}.npy"
-    good = path.read_bytes()
-    for damage in (
-        good[:-1],
-        good + b"\0",
-        good[:20],
-        b"",
-        good[:-1] + bytes([good[-1] ^ 1]),
-        b"\x93NUMPY" + good[:40],
-    ):
-        path.write_bytes(damage)
-        with pytest.raises(PartitionFormatError, match=f"{name}.npy: "):
-            load_part(folder, 0)
-    path.unlink()
-    with pytest.raises(PartitionFormatError, match=f"{name}.npy: missing"):
-        load_part(folder, 0)
-
-
-def resign(folder, change):
-    """Change the manifest and give it a right checksum again: a folder that somebody else wrote."""
-    path = folder / "partition.json"
-    manifest = json.loads(path.read_text())
-    change(manifest)
-    manifest["sha256"] = manifest_digest(manifest)
-    path.write_text(json.dumps(manifest))
-
-
-def replace_array(folder, name, array):
-    """Put another array in place of one, with a right entry in a right manifest."""
-    from distgnn.partition.writer import write_array
-
-    entry = write_array(folder / "part-0" / f"{name}.npy", array)
-    resign(folder, lambda manifest: manifest["parts"][0]["files"].update({name: entry}))
-
-
-@pytest.mark.parametrize(
-    ("name", "change", "message"),
-    [
-        ("global_ids", lambda a: a - 100, "ids must lie in 0 to"),
-        ("global_ids", lambda a: np.zeros_like(a), "an id stands twice"),
-        ("global_ids", lambda a: a.astype(np.int32), "dtype int32"),
-        ("global_ids", lambda a: a[:-1], "shape"),
-        ("global_ids", lambda a: a.astype(">i8"), "dtype"),
-        ("in_degrees", lambda a: a - 1000, "negative"),
-        ("halo_counts", lambda a: a + 1, "impossible counts"),
-        ("halo_counts", lambda a: a * 2, "does not add up"),
-        ("halo_counts", lambda a: a[:, [1, 0, 2]], "does not add up"),
-        ("arc_ids", lambda a: a + 10**6, "ids must lie in"),
-        ("owned_owned_indptr", lambda a: a[::-1].copy(), "must rise"),
-        ("owned_halo_indices", lambda a: a + 1000, "columns must lie in"),
-        ("halo_owned_indptr", lambda a: a + 1, "must rise"),
-        ("broadcast_rows", lambda a: a + 1000, "boundary"),
-        ("reduce_indptr", lambda a: a + 1, "must rise"),
-        ("labels", lambda a: a + 4, "labels must lie in -1 to 3"),
-        ("train_mask", lambda a: np.append(~a[:1], a[1:]), "expected"),
-        ("train_mask", lambda a: a.astype(np.int8), "dtype int8"),
-        ("feats_indices", lambda a: a + 6, "columns out of range"),
-        ("feats_indptr", lambda a: a + 1, "must rise"),
-        ("edge_feats", lambda a: a[:, :2], "shape"),
-        ("edge_feats", lambda a: a.astype(np.float64), "dtype float64"),
-        ("edge_types", lambda a: a + 1, "types must lie in 0 to 3"),
-        ("edge_types", lambda a: a[1:], "shape"),
-        ("node_types", lambda a: a - 1, "types must lie in 0 to 1"),
-    ],
-)
-def test_contents_are_checked_behind_the_checksums(name, change, message, folder):
-    array = np.load(folder / "part-0" / f"{name}.npy")
-    replace_array(folder, name, change(array))
-    with pytest.raises(PartitionFormatError, match=f"{name}.npy: .*{message}"):
-        load_part(folder, 0)
-
-
-def test_pickled_objects_are_never_loaded(folder):
-    path = folder / "part-0" / "labels.npy"
-    np.save(path, np.array([{"a": 1}], dtype=object), allow_pickle=True)
-    resign(folder, lambda m: m["parts"][0]["files"]["labels"].update(bytes=path.stat().st_size))
-    with pytest.raises(PartitionFormatError, match="not readable as an array"):
-        load_part(folder, 0, check=False)
-
-
-@pytest.mark.parametrize(
-    "name", ["num_parts", "num_nodes", "num_arcs", "graph", "parts", "name", "pair_rows", "seconds"]
-)
-def test_manifest_without_a_field(name, folder):
-    resign(folder, lambda manifest: manifest.pop(name))
-    with pytest.raises(PartitionFormatError, match=r"partition.json: .* missing or wrong"):
-        read_manifest(folder)
-
-
-def change_sizes(manifest):
-    manifest["parts"][0]["owned"] += 1
-    manifest["parts"][1]["owned"] -= 1
-
-
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        (change_sizes, "shape"),
-        (lambda m: m["parts"][0].update(files={}), "no entry"),
-        (lambda m: m["parts"][0]["files"].update(labels="../../labels"), r"files\.labels is missing or wrong"),
-        (lambda m: m["parts"][0]["files"]["labels"].update(shape=[1]), "shape"),
-        (lambda m: m["graph"].update(num_classes=1), "labels must lie in"),
-        (lambda m: m.update(edge_report=3), "edge_report is missing or wrong"),
-    ],
-)
-def test_a_manifest_that_does_not_fit_its_parts(change, message, folder):
-    resign(folder, change)
-    with pytest.raises(PartitionFormatError, match=message):
-        load_part(folder, 0)
-
-
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("", "not readable as JSON"),
-        ("[1, 2]", "no format_version"),
-        ('{"a": 1}', "no format_version"),
-        ("[" * 100_000, "not readable as JSON"),
-        ('{"format_version": 99}', "format version 99 is from a later distgnn"),
-        ('{"format_version": true}', "no format_version"),
-        ('{"format_version": 1}', "its checksum is wrong"),
-    ],
-)
-def test_not_a_manifest(text, message, folder):
-    (folder / "partition.json").write_text(text)
-    with pytest.raises(PartitionFormatError, match=message):
-        load_part(folder, 0)
-
-
-def test_not_a_partition_folder(tmp_path, folder):
-    with pytest.raises(PartitionFormatError, match="no such folder"):
-        read_manifest(tmp_path / "nowhere")
-    with pytest.raises(PartitionFormatError, match=r"has no partition\.json"):
-        read_manifest(tmp_path)
-    with pytest.raises(InputError, match="parts 0 to 2, no part 3"):
-        load_part(folder, 3)
 
 
 def entries(tmp_path):
