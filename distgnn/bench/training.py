@@ -5,11 +5,13 @@ whatever else the machine does meets all of them. The first epochs of each (comp
 counted. `paper` is the form of the DistGNN paper: cd-0, update on copies, every layer exchanged in every epoch.
 """
 
+import os
 import statistics
 from dataclasses import asdict
 
 import numpy as np
 import torch
+from mpi4py import MPI
 
 from distgnn.bench.contenders import EXACT, PAPER, Contender
 from distgnn.config import ModelConfig, TrainConfig, num_threads
@@ -80,6 +82,7 @@ class Runner:
             "wire": self.contender.wire,
             "ranks": self.graph.num_ranks,
             "threads": num_threads(),
+            "cores": cores_in_use(self.graph.comm, num_threads()),
             "epoch_seconds_median": median["seconds"],
             "epoch_seconds_iqr": float(three_quarters - quarter),
             "dense_seconds": max(0.0, median["seconds"] - sum(median[name] for name in spent)),
@@ -138,3 +141,12 @@ def with_speedups(rows: list[dict]) -> list[dict]:
         row["speedup_vs_exact"] = seconds[EXACT] / row["epoch_seconds_median"]
         row["speedup_vs_paper"] = seconds[PAPER] / row["epoch_seconds_median"]
     return rows
+
+
+def cores_in_use(comm: MPI.Comm, threads: int) -> float:
+    """Cores that the ranks of `comm` compute on, over all hosts. Collective: yes."""
+    here = comm.Split_type(MPI.COMM_TYPE_SHARED)
+    cores = os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else range(os.cpu_count() or 1)
+    mine = min(threads, len(set().union(*here.allgather(set(cores)))) / here.size)
+    here.Free()
+    return comm.allreduce(mine)

@@ -32,6 +32,17 @@ COLUMNS = [
     "× paper",
     "metric",
 ]
+SCALING_COLUMNS = [
+    "ranks",
+    "algorithm",
+    "arcs",
+    "replication",
+    "epoch",
+    "speed-up",
+    "efficiency",
+    "sent/epoch",
+    "largest rank",
+]
 
 
 def register(app: typer.Typer) -> None:
@@ -62,6 +73,7 @@ def bench(
 ) -> None:
     """Measure what each algorithm costs and buys, side by side in one run; writes bench.json."""
     from distgnn.bench.contenders import parse_contenders
+    from distgnn.bench.scaling import describe_cut, with_scaling
     from distgnn.cli.ranks import checked_together, run_on_ranks
     from distgnn.errors import InputError
     from distgnn.partition import read_manifest
@@ -84,14 +96,14 @@ def bench(
         _against_dgl(parts, manifests, contestants, sizes, seed, rounds, threads, out)
         return
     if len(parts) > 1:
-        rows = _one_job_per_folder(parts, sys.argv[1:], out)
+        rows = with_scaling(_one_job_per_folder(parts, sys.argv[1:], out))
     else:
         code = run_on_ranks(sys.argv[1:], manifests[0]["num_parts"], threads)
         if code is not None:
             raise typer.Exit(code)
         from distgnn.bench.training import run
 
-        rows = run(parts[0], contenders, sizes, config, rounds, accuracy)
+        rows = [describe_cut(row, manifests[0]) for row in run(parts[0], contenders, sizes, config, rounds, accuracy)]
         if _rank() != 0:
             return
     report = {"machine": _machine(), "graph": manifests[0]["name"], "command": sys.argv[1:], "rows": rows}
@@ -103,6 +115,8 @@ def bench(
     print_columns(
         f"{manifests[0]['name']}, {model} {num_layers} × {hidden_feats}", COLUMNS, [_cells(row) for row in rows]
     )
+    if len(parts) > 1:
+        print_columns("Scaling, against the first folder", SCALING_COLUMNS, [_scaling_cells(row) for row in rows])
 
 
 def _against_dgl(parts, manifests, contestants, model, seed, rounds, threads, out) -> None:
@@ -195,4 +209,18 @@ def _cells(row: dict) -> list[str]:
         f"{row['speedup_vs_exact']:.2f}",
         f"{row['speedup_vs_paper']:.2f}",
         human_share(row["final_metric"]),
+    ]
+
+
+def _scaling_cells(row: dict) -> list[str]:
+    return [
+        f"{row['ranks']} × {row['threads']}",
+        row["name"],
+        f"{row['num_arcs']:,}",
+        f"{row['replication_factor']:.3f}",
+        human_seconds(row["epoch_seconds_median"]),
+        f"{row['speedup_vs_first']:.2f}",
+        human_share(row["efficiency"]),
+        human_bytes(row["sent_bytes_per_epoch"]),
+        human_bytes(row["max_rank_sent_bytes"]),
     ]

@@ -237,6 +237,7 @@ class DelayedExchange:
 
     def _turn_over(self, leg: Leg, rows: np.ndarray, chosen: np.ndarray, sending, receiving) -> None:
         """Take the bin's last message, then send the bin anew: `chosen` numbers `rows` as `sending` counts them."""
+        self.exact.release()
         tag = self._tag = self.transport.begin(leg.verb, rows.shape[1])
         if self.delay > 0:
             self._take(leg, receiving)

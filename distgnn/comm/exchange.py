@@ -104,6 +104,16 @@ class Exchange:
         for requests in self._sending.values():
             self.transport.wait(requests)
 
+    def release(self) -> None:
+        """Give back the memory of messages; what is needed again is made again. The buffers for partial sums stay.
+
+        For a graph whose training steps are late or narrow: only warm-up and evaluation send messages of this kind.
+        """
+        if any(role != "targets" for role, *_ in self._buffers):
+            self.transport.wait(self._sending["broadcast"])
+            self._buffers = {key: buffer for key, buffer in self._buffers.items() if key[0] == "targets"}
+            self._rows_in_flight, self._receiving = None, []
+
     def buffer_bytes(self) -> int:
         """Memory held for messages."""
         return sum(buffer.nbytes for buffer in self._buffers.values())

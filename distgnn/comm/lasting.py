@@ -17,7 +17,7 @@ def lasting_rows(shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
     num_bytes = int(np.prod(shape)) * np.dtype(dtype).itemsize
     if num_bytes == 0:
         return np.zeros(shape, dtype)
-    pages = mmap.mmap(-1, num_bytes)
+    pages = mmap.mmap(-1, num_bytes, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
     if num_bytes >= HUGE_FROM and hasattr(mmap, "MADV_HUGEPAGE"):
         pages.madvise(mmap.MADV_HUGEPAGE)
     return np.frombuffer(pages, np.uint8, num_bytes).view(dtype).reshape(shape)

@@ -6,6 +6,7 @@ import pytest
 from command import distgnn
 
 from distgnn.bench.contenders import parse_contenders
+from distgnn.bench.scaling import with_scaling
 from distgnn.errors import InputError
 
 NEEDED = (
@@ -44,6 +45,18 @@ def test_names():
             parse_contenders(wrong)
 
 
+def test_scaling_strong_and_weak():
+    def row(ranks, cores, num_arcs, seconds):
+        return {"name": "cd-0", "ranks": ranks, "cores": cores, "num_arcs": num_arcs, "epoch_seconds_median": seconds}
+
+    strong = with_scaling([row(1, 2.0, 100, 8.0), row(2, 4.0, 100, 5.0), row(8, 4.0, 100, 4.0)])
+    assert [one["speedup_vs_first"] for one in strong] == [1.0, 1.6, 2.0]
+    assert [one["efficiency"] for one in strong] == [1.0, 0.8, 1.0]  # eight ranks on four cores are four cores
+    weak = with_scaling([row(1, 1.0, 100, 2.0), row(2, 2.0, 200, 2.5)])
+    assert weak[1]["speedup_vs_first"] == 1.6
+    assert weak[1]["efficiency"] == 0.8
+
+
 @pytest.mark.slow
 def test_scaling_over_two_folders_with_accuracy(parts, two_parts, tmp_path):
     out = tmp_path / "bench.json"
@@ -59,6 +72,9 @@ def test_scaling_over_two_folders_with_accuracy(parts, two_parts, tmp_path):
         assert set(NEEDED) <= row.keys()
         assert row["wait_seconds_min"] <= row["wait_seconds"] <= row["wait_seconds_max"]
         assert row["final_metric"] is None if "suppressed" in row["name"] else 0 <= row["final_metric"] <= 1
+        assert (row["num_arcs"], row["replication_factor"] > 1) == (rows[0]["num_arcs"], row["ranks"] == 2)
+        assert 0 < row["efficiency"] <= row["speedup_vs_first"]
+    assert "Scaling, against the first folder" in done.stdout
     two = {row["name"]: row for row in rows if row["ranks"] == 2}
     assert two["cd-0"]["speedup_vs_exact"] == two["paper"]["speedup_vs_paper"] == 1
     assert two["0c"]["sent_bytes_per_epoch"] == two["cd-0/suppressed"]["sent_bytes_per_epoch"] == 0

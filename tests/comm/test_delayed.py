@@ -74,6 +74,20 @@ def test_warm_up_is_exact_and_fills_the_held_rows(comm):
 
 
 @pytest.mark.mpi(2)
+def test_late_rows_give_back_the_messages_of_an_evaluation(comm):
+    graph = dist_graph(random_graph(3), comm)
+    late, (rows, targets) = delayed(graph, 2, warmup=1), inputs(graph)
+    both_legs(late.at(0, 0), rows, targets)
+    exact = both_legs(graph.exchange, rows, targets)
+    for epoch in range(1, 4):
+        both_legs(late.at(0, epoch), rows, targets)
+        assert graph.exchange.buffer_bytes() == targets.nbytes  # partial sums are late rows' too
+    for one, other in zip(both_legs(graph.exchange, rows, targets), exact, strict=True):
+        np.testing.assert_array_equal(one, other)
+    late.drain()
+
+
+@pytest.mark.mpi(2)
 def test_sites_do_not_mix(comm):
     graph = dist_graph(random_graph(3), comm)
     late = delayed(graph, 1, warmup=1)

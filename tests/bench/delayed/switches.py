@@ -1,15 +1,17 @@
-"""What tracing costs, and what overlap buys: each switched on and off in turn, epoch by epoch, in one run.
+"""What timing and tracing cost, and what overlap buys: each switched on and off in turn, epoch by epoch, in one run.
 
     mpiexec -n 2 python tests/bench/delayed/switches.py parts [--algorithm cd-0] [--epochs 12]
     python tests/bench/network/on_hosts.py --hosts 4 --rate 1gbit tests/bench/delayed/switches.py parts
 
 Median seconds of an epoch (the slowest rank), of waiting and of the all-reduce (mean over ranks), with the switch on
-and off. Switches: trace (a timeline is kept), gradients (sums start behind the backward pass), progress (MPI is called
-between pieces of the local aggregation). Every pair of epochs has the switch on once and off once.
+and off. Switches: trace (a timeline is kept), timing (blocks are timed at all; off is a program without counters of
+seconds), gradients (sums start behind the backward pass), progress (MPI is called between pieces of the local
+aggregation). Every pair of epochs has the switch on once and off once.
 """
 
 import argparse
 import statistics
+from contextlib import nullcontext
 from itertools import product
 
 from mpi4py import MPI
@@ -28,6 +30,7 @@ def main() -> None:
     parser.add_argument("--algorithm", default="cd-0")
     parser.add_argument("--hidden-feats", type=int, default=256)
     parser.add_argument("--epochs", type=int, default=12, help="pairs of epochs per switch")
+    parser.add_argument("--switches", default=",".join(SWITCHES))
     options = parser.parse_args()
     contender = Contender.parse(options.algorithm)
     runner = Runner(options.parts, contender, ModelConfig("sage", options.hidden_feats, 3), TrainConfig())
@@ -35,8 +38,8 @@ def main() -> None:
     if MPI.COMM_WORLD.rank == 0:
         print("| switch | epoch on | epoch off | on / off | wait on | wait off | all-reduce on | all-reduce off |")
         print("|---|---|---|---|---|---|---|---|", flush=True)
-    for name, switch in {"trace": trace, "gradients": gradients, "progress": progress}.items():
-        costs = {True: [], False: []}
+    for name in options.switches.split(","):
+        switch, costs = SWITCHES[name], {True: [], False: []}
         for pair, second in product(range(options.epochs), (False, True)):
             on = (pair % 2 == 0) != second
             with_it = switch(runner, on)
@@ -55,6 +58,14 @@ def trace(runner: Runner, on: bool):
     return lambda: (setattr(counters, "trace", None), setattr(runner.trainer, "trace", None))
 
 
+def timing(runner: Runner, on: bool):
+    """Time blocks, or do not."""
+    counters = runner.graph.transport.counters
+    if not on:
+        counters.timing = lambda _name: nullcontext()
+    return lambda: vars(counters).pop("timing", None)
+
+
 def gradients(runner: Runner, on: bool):
     """Start sums of gradients behind the backward pass, or after it."""
     runner.trainer.gradients.overlap = on
@@ -71,6 +82,9 @@ def progress(_runner: Runner, on: bool):
         Exchange.progress, DelayedExchange.progress = before
 
     return put_back
+
+
+SWITCHES = {"trace": trace, "timing": timing, "gradients": gradients, "progress": progress}
 
 
 def report(name: str, costs: dict[bool, list[dict]]) -> None:
