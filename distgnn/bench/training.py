@@ -32,7 +32,7 @@ class Runner:
 
     def __init__(self, parts: str, contender: Contender, model: ModelConfig, config: TrainConfig):
         self.contender = contender
-        options = {"seed": config.seed} | asdict(contender.schedule)
+        options = {"seed": config.seed, "sparse_feats": model.takes_sparse_feats} | asdict(contender.schedule)
         if contender.papers_form:
             options |= {"cache_first": False, "transform_first": False}
         self.graph = load(parts, contender.algorithm, update=contender.update, **options)
