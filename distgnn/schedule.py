@@ -44,6 +44,12 @@ class Schedule:
         """Does cd-0 with this schedule compute what one process computes?"""
         return self.wires == ("float32", "float32") and not self.adaptive
 
+    def caution(self, algorithm: Algorithm) -> str | None:
+        """A line for a schedule that was measured to harm training (docs/communication.md); None for all others."""
+        if algorithm.delay == 1 and not self.smooth and self.remote_rule == "held":
+            return "cd-1 without smoothing makes the loss swing on some graphs: add --smooth 0.8, or take cd-5"
+        return None
+
     def check(self, algorithm: Algorithm, update: str) -> None:
         """Refuse what makes no sense together.
 

@@ -44,3 +44,21 @@ def test_refused(algorithm, update, settings, says):
 )
 def test_allowed(algorithm, update, settings):
     Schedule(**settings).check(Algorithm.parse(algorithm), update)
+
+
+@pytest.mark.parametrize(
+    "algorithm, settings, warns",
+    [
+        ("cd-1", {}, True),
+        ("cd-1", {"wire": "int8", "warmup_epochs": 5}, True),
+        ("cd-1", {"smooth": 0.8}, False),
+        ("cd-1", {"remote_rule": "paper"}, False),
+        ("cd-5", {}, False),
+        ("cd-0", {}, False),
+        ("0c", {}, False),
+    ],
+)
+def test_caution_is_for_rows_one_epoch_late_without_smoothing(algorithm, settings, warns):
+    line = Schedule(**settings).caution(Algorithm.parse(algorithm))
+    assert (line is not None) == warns
+    assert line is None or "--smooth 0.8" in line

@@ -2,6 +2,7 @@
 
 FOLDER/time.png, time.svg            an epoch of each algorithm, stacked by phase; one panel per rank count
 FOLDER/accuracy.png, accuracy.svg    test metric against epochs and against seconds (with --accuracy)
+FOLDER/scaling.png, scaling.svg      speed-up and bytes against ranks (several folders)
 """
 
 from pathlib import Path
@@ -28,6 +29,8 @@ def draw(report: dict, folder: Path) -> list[Path]:
     found = _save(_time_by_phase(report), folder, "time")
     if any(row.get("curve") for row in report["rows"]):
         found += _save(_accuracy(report), folder, "accuracy")
+    if any("speedup_vs_first" in row for row in report["rows"]):
+        found += _save(_scaling(report), folder, "scaling")
     return found
 
 
@@ -63,6 +66,26 @@ def _accuracy(report: dict):
     panels[0].set_ylabel("test metric")
     panels[0].set_title(report["graph"])
     panels[1].legend(fontsize="small")
+    return figure
+
+
+def _scaling(report: dict):
+    from matplotlib import pyplot
+
+    figure, (speed, sent) = pyplot.subplots(1, 2, figsize=(10, 4.5))
+    for name in dict.fromkeys(row["name"] for row in report["rows"]):
+        rows = [row for row in report["rows"] if row["name"] == name]
+        ranks = [row["ranks"] for row in rows]
+        speed.plot(ranks, [row["speedup_vs_first"] for row in rows], marker="o", label=name)
+        sent.plot(ranks, [row["sent_bytes_per_epoch"] / 1e6 for row in rows], marker="o", label=name)
+    cores = {row["ranks"]: row["cores"] / report["rows"][0]["cores"] for row in report["rows"]}
+    speed.plot(cores.keys(), cores.values(), "k:", label="cores in use")
+    speed.set_title(report["graph"])
+    speed.set_ylabel("speed-up (arcs per second, first folder: 1)")
+    sent.set_ylabel("MB sent per epoch, all ranks")
+    for panel in (speed, sent):
+        panel.set_xlabel("ranks")
+    speed.legend(fontsize="small")
     return figure
 
 

@@ -256,8 +256,9 @@ def _one_run(graph, config: TrainConfig, settings: dict, speak: bool) -> dict:
     torch.manual_seed(config.seed)
     network = model_for(ModelConfig(**settings["model"]), graph)
     trainer = Trainer(network, graph, config, describe=settings, say=None if speak else lambda text: None)
-    for line in describe_binding(graph.comm):
-        trainer.say(line)
+    for line in (*describe_binding(graph.comm), graph.schedule.caution(graph.algorithm)):
+        if line:
+            trainer.say(line)
     with progress_bar(f"seed {config.seed}", config.epochs, speak and graph.rank == 0) as advance:
         trainer.on_epoch = lambda record: advance(epoch_text(record), record["epoch"] + 1)
         return trainer.fit().summary

@@ -80,7 +80,7 @@ def test_scaling_over_two_folders_with_accuracy(parts, two_parts, tmp_path):
     assert two["0c"]["sent_bytes_per_epoch"] == two["cd-0/suppressed"]["sent_bytes_per_epoch"] == 0
     assert len(two["cd-0"]["exchange_waits"]) == 8
     figures = sorted(path.name for path in (tmp_path / "figures").iterdir())
-    assert figures == ["accuracy.png", "accuracy.svg", "time.png", "time.svg"]
+    assert figures == [f"{name}.{kind}" for name in ("accuracy", "scaling", "time") for kind in ("png", "svg")]
     sent = [two[name]["sent_bytes_per_epoch"] for name in ("0c", "cd-2", "cd-0", "paper")]
     assert sent == sorted(set(sent))
     assert two["cd-0"]["curve"][0]["loss"] == pytest.approx(two["paper"]["curve"][0]["loss"], rel=1e-3)
