@@ -49,6 +49,12 @@ class Scheduled:
         """Do the rows that count in a training step equal those of this step everywhere, to the bit?"""
         return not self.algorithm.silent and all(one is None or one.keeps_rows for one in self._delayed)
 
+    @property
+    def waits_for_rows(self) -> bool:
+        """Does an aggregation of a training step wait for messages, so that other work is worth doing meanwhile?"""
+        late = any(one is not None and one.delay > 0 for one in self._delayed)
+        return self.num_ranks > 1 and self.update == "owners" and not late
+
     def next_site(self) -> Site | None:
         """Where in the training step the next exchange stands, under a delayed algorithm; else None: exact."""
         if self.exchanges_exactly or not torch.is_grad_enabled():

@@ -6,14 +6,16 @@ Legend: O owned rows, S source halos, T target halos, D width, A local arcs.
 
     owned rows x ---- start broadcast ------------------> other ranks' source halos
         | owned sources -> target halos, owned sources -> owned targets   (while rows travel)
+        | half of other work that needs no message
     source halos <--- finish broadcast
         | source halos -> target halos ---- start reduce --> owners
-        | source halos -> owned targets                                   (while partial sums travel)
+        | source halos -> owned targets, the other half                   (while partial sums travel)
     y <-------------- finish reduce, added in the order of ranks
 
 The transposed aggregation (backward) is the same function on transposed arcs: sources and targets swap.
 """
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
@@ -150,12 +152,14 @@ class Aggregator:
         target_scale: RowScale | None = None,
         site: Site | None = None,
         out: np.ndarray | None = None,
+        meanwhile: Sequence[Callable] = (),
     ) -> tuple[np.ndarray, np.ndarray]:
         """Aggregate owned `rows` [O, D] over all arcs of the graph.
 
         Args:
             site: where in the training step a delayed exchange stands; None: exact.
             out: where to write, [O, D]; on several ranks sums travel in its dtype.
+            meanwhile: other work, in pieces, to do while messages travel.
 
         Returns:
             The owned result [O, D], and the source halos' rows [S, D] (valid until the exchange's next broadcast).
@@ -166,7 +170,9 @@ class Aggregator:
         out = np.empty_like(rows) if out is None else out
         if exchange.transport.num_ranks == 1:
             self._run(arcs.owned_owned, rows, out, factors.of("owned", "owned"))
+            _do(meanwhile, exchange)
             return out, rows[:0]
+        half = len(meanwhile) // 2
         targets = exchange.target_rows(out)
         exchange.start_broadcast(rows)
         for piece in exchange.target_pieces():
@@ -174,11 +180,13 @@ class Aggregator:
         for piece in arcs.pieces:
             self._run(arcs.owned_owned, rows, out, factors.of("owned", "owned"), piece)
             exchange.progress()
+        _do(meanwhile[:half], exchange)
         sources = exchange.finish_broadcast()
         for piece in exchange.target_pieces():
             self._run(arcs.halo_halo, sources, targets, factors.of("sources", "targets"), piece, accumulate=True)
         exchange.start_reduce(targets)
         self._run(arcs.owned_halo, sources, out, factors.of("sources", "owned"), accumulate=True)
+        _do(meanwhile[half:], exchange)
         exchange.finish_reduce(out)
         return out, sources
 
@@ -209,6 +217,13 @@ class Aggregator:
             place = slice(block.first_arc, block.first_arc + block.num_arcs)
             out[place] = kernels.sddmm(block.indptr, block.indices, source, target)
         return out
+
+
+def _do(work: Sequence[Callable], exchange: Exchange | DelayedExchange) -> None:
+    """Pieces of other work, MPI called after each."""
+    for piece in work:
+        piece()
+        exchange.progress()
 
 
 def run_block(

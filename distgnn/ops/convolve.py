@@ -6,6 +6,8 @@ Legend: O rows, I columns in, D columns out, g = dL/dz, t = A' g (the transposed
 
     dWs = x' g        dWn = (A x)' g = x' t        dx = g Ws' + t Wn'
 
+x Ws, x' g and g Ws' need no message: where the aggregation waits for some, they are done meanwhile (`meanwhile.py`).
+
 So neither A x nor x Wn is kept: x is, which the layer before holds anyway, and y, which says what ReLU and dropout let
 through. With a norm z is kept too. The aggregation runs where rows are narrower: before the product (I <= D) or after.
 A layer that widens keeps A x instead (dx = g Ws' + A' (g Wn')), because g would be the wider row to send; so does one
@@ -23,6 +25,7 @@ from torch.autograd.function import once_differentiable
 
 from distgnn.ops.activation import After, Before, activated, activated_backward
 from distgnn.ops.aggregate import Site
+from distgnn.ops.meanwhile import Work, product_pieces
 from distgnn.ops.products import add_product, product, sum_of_products, weight_gradient
 from distgnn.ops.sparse_rows import SparseRows
 from distgnn.ops.spmm import aggregate, spmm
@@ -99,7 +102,7 @@ class _Convolve(torch.autograd.Function):
     @staticmethod
     def forward(ctx, feats, aggregated, neigh, own, bias, gamma, beta, graph, terms, site):
         ctx.graph, ctx.terms = graph, terms
-        then, constant = terms.then, aggregated is not None
+        then, constant, apart = terms.then, aggregated is not None, False
         last = then.nothing and gamma is None and feats.dtype == torch.bfloat16
         dtype = torch.float32 if last else feats.dtype
         sparse = isinstance(feats, SparseRows)
@@ -111,11 +114,17 @@ class _Convolve(torch.autograd.Function):
             z, _ = aggregate(graph, rows, terms.edge_weight, terms.scales, site, dtype=dtype)
             del rows
         elif not constant:
-            aggregated, _ = aggregate(graph, feats, terms.edge_weight, terms.scales, site)
+            apart = own is not None and dtype == feats.dtype and graph.waits_for_rows
+            z = graph.buffers.empty(len(feats), own.shape[1], dtype) if apart else None
+            work = product_pieces(graph, feats, own, z) if apart else []
+            aggregated, _ = aggregate(graph, feats, terms.edge_weight, terms.scales, site, meanwhile=work)
         if first or dtype != feats.dtype:
             z = z if first else product(graph, aggregated, neigh).to(dtype)
             if own is not None:
                 add_product(feats, own, z)
+        elif apart:
+            add_product(aggregated, neigh, z)
+            aggregated = aggregated if keep else None
         else:
             free = not (constant or keep) and neigh.shape[0] == neigh.shape[1]
             over = aggregated if free and dtype == torch.float32 else None  # others' blocks would cost time
@@ -163,24 +172,45 @@ def _through_activation(ctx, kept: _Kept, grad: torch.Tensor) -> tuple:
 def _through_products(ctx, kept: _Kept, grads: torch.Tensor) -> tuple:
     """Gradients of feats, aggregated (none), neigh, own."""
     graph, terms, (neigh, own) = ctx.graph, ctx.terms, kept.weights
-    grad_own = None if own is None else weight_gradient(kept.feats, grads)
-    more = [] if own is None else [(grads, own.T)]
+    needed, found = ctx.needs_input_grad[0], {}
+    work = [] if own is None else [lambda: found.update(own=weight_gradient(kept.feats, grads))]
     if kept.constant:
-        return None, None, weight_gradient(kept.aggregated, grads), grad_own
+        _do(work)
+        return None, None, weight_gradient(kept.aggregated, grads), found.get("own")
     if kept.aggregated is not None:
-        grad_neigh = weight_gradient(kept.aggregated, grads)
-        kept.aggregated = None
+        work.append(lambda: found.update(neigh=weight_gradient(kept.aggregated, grads)))
         grad_feats = None
-        if ctx.needs_input_grad[0]:
+        if not (needed and graph.waits_for_rows):
+            work = _do(work)
+            kept.aggregated = None
+        if needed:
             rows = product(graph, grads, neigh.T)
-            grad_feats, _ = aggregate(graph, rows, terms.edge_weight, terms.scales, kept.site, backward=True)
-            if more:
-                add_product(*more[0], grad_feats)
-    else:
-        turned, _ = aggregate(graph, grads, terms.edge_weight, terms.scales, kept.site, backward=True)
-        grad_neigh = weight_gradient(kept.feats, turned)
-        grad_feats = None
-        if ctx.needs_input_grad[0]:
-            ours = (kept.norm is not None or not terms.then.nothing) and grads.shape == kept.feats.shape
-            grad_feats = sum_of_products(graph, [(turned, neigh.T), *more], over=grads if ours else None)
-    return grad_feats, None, grad_neigh, grad_own
+            grad_feats, _ = _aggregate_backward(ctx, kept, rows, work)
+            if own is not None:
+                add_product(grads, own.T, grad_feats)
+        kept.aggregated = None
+        return grad_feats, None, found["neigh"], found.get("own")
+    apart = needed and own is not None and graph.waits_for_rows
+    grad_feats = graph.buffers.empty(len(grads), own.shape[0], grads.dtype) if apart else None
+    work = work + product_pieces(graph, grads, own.T, grad_feats) if apart else _do(work)
+    turned, _ = _aggregate_backward(ctx, kept, grads, work)
+    grad_neigh = weight_gradient(kept.feats, turned)
+    if apart:
+        add_product(turned, neigh.T, grad_feats)
+    elif needed:
+        ours = (kept.norm is not None or not terms.then.nothing) and grads.shape == kept.feats.shape
+        pairs = [(turned, neigh.T), *([] if own is None else [(grads, own.T)])]
+        grad_feats = sum_of_products(graph, pairs, over=grads if ours else None)
+    return grad_feats, None, grad_neigh, found.get("own")
+
+
+def _aggregate_backward(ctx, kept: _Kept, rows: torch.Tensor, work: Work) -> tuple:
+    terms = ctx.terms
+    return aggregate(ctx.graph, rows, terms.edge_weight, terms.scales, kept.site, backward=True, meanwhile=work)
+
+
+def _do(work: Work) -> Work:
+    """Do it now; nothing is left."""
+    for piece in work:
+        piece()
+    return []

@@ -12,6 +12,7 @@ from torch.autograd.function import once_differentiable
 
 from distgnn.ops.aggregate import Aggregator, RowScale, Site
 from distgnn.ops.halo import as_array
+from distgnn.ops.meanwhile import Work
 
 FLOATS = (torch.float32, torch.float64, torch.bfloat16)
 
@@ -79,13 +80,15 @@ def aggregate(
     site: Site | None,
     backward: bool = False,
     dtype: torch.dtype | None = None,
+    meanwhile: Work = (),
 ) -> tuple[torch.Tensor, np.ndarray]:
     """The aggregation itself, without gradient: (rows like `rows` in a buffer of the graph, source halos' rows).
 
     Collective: yes.
 
     Args: scales: (of sources, of targets), of the forward pass; backward: over the transposed arcs, scales swapped;
-        dtype: of the result, float32 or that of `rows`.
+        dtype: of the result, float32 or that of `rows`; meanwhile: work to do while messages travel, where
+        `graph.waits_for_rows` (`meanwhile.py`).
 
     Notes: bfloat16 rows travel as they are, partial sums in float32. Delayed exchanges and update on copies hold
         float32 rows: bfloat16 is widened for them and rounded again.
@@ -99,7 +102,8 @@ def aggregate(
         rows = rows.float()
     summed = torch.float32 if half and (graph.num_ranks > 1 or rows.dtype != torch.bfloat16) else dtype
     out = graph.buffers.empty(*rows.shape, summed)
-    _, sources = arcs(as_array(rows), weight, *scales, site, as_array(out))
+    more = {"meanwhile": meanwhile} if meanwhile else {}
+    _, sources = arcs(as_array(rows), weight, *scales, site, as_array(out), **more)
     if summed != dtype:
         out = graph.buffers.empty(*rows.shape, dtype).copy_(out)
     return out, sources
