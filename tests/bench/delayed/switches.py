@@ -5,8 +5,9 @@
 
 Median seconds of an epoch (the slowest rank), of waiting and of the all-reduce (mean over ranks), with the switch on
 and off. Switches: trace (a timeline is kept), timing (blocks are timed at all; off is a program without counters of
-seconds), gradients (sums start behind the backward pass), progress (MPI is called between pieces of the local
-aggregation). Every pair of epochs has the switch on once and off once.
+seconds), gradients (sums start behind the backward pass), products (those that need no message are made while messages
+travel), progress (MPI is called between pieces of the local aggregation). Every pair of epochs has the switch on once
+and off once.
 """
 
 import argparse
@@ -20,6 +21,7 @@ from distgnn.bench.contenders import Contender
 from distgnn.bench.training import Runner
 from distgnn.comm import DelayedExchange, Exchange
 from distgnn.config import ModelConfig, TrainConfig
+from distgnn.scheduled import Scheduled
 from distgnn.train.trace import Trace
 
 
@@ -72,6 +74,14 @@ def gradients(runner: Runner, on: bool):
     return lambda: setattr(runner.trainer.gradients, "overlap", True)
 
 
+def products(_runner: Runner, on: bool):
+    """Make products while messages travel, or after them."""
+    before = Scheduled.waits_for_rows
+    if not on:
+        Scheduled.waits_for_rows = False
+    return lambda: setattr(Scheduled, "waits_for_rows", before)
+
+
 def progress(_runner: Runner, on: bool):
     """Call MPI between pieces, or not."""
     before = Exchange.progress, DelayedExchange.progress
@@ -84,7 +94,7 @@ def progress(_runner: Runner, on: bool):
     return put_back
 
 
-SWITCHES = {"trace": trace, "timing": timing, "gradients": gradients, "progress": progress}
+SWITCHES = {"trace": trace, "timing": timing, "gradients": gradients, "products": products, "progress": progress}
 
 
 def report(name: str, costs: dict[bool, list[dict]]) -> None:
