@@ -102,40 +102,38 @@ class _Convolve(torch.autograd.Function):
     @staticmethod
     def forward(ctx, feats, aggregated, neigh, own, bias, gamma, beta, graph, terms, site):
         ctx.graph, ctx.terms = graph, terms
-        then, constant, apart = terms.then, aggregated is not None, False
+        then, constant = terms.then, aggregated is not None
         last = then.nothing and gamma is None and feats.dtype == torch.bfloat16
         dtype = torch.float32 if last else feats.dtype
         sparse = isinstance(feats, SparseRows)
         first = sparse or (graph.narrows(*neigh.shape) and not constant)
         widens = neigh.shape[0] < neigh.shape[1] + (not graph.aggregates_exactly)
         keep = not (constant or first) and (widens or not graph.transform_first)
-        if first:
+        apart = own is not None and not (constant or sparse) and dtype == feats.dtype and graph.waits_for_rows
+        if apart:
+            z, aggregated = _products_apart(graph, feats, neigh, own, terms, site, first)
+        elif first:
             rows = product(graph, feats, neigh)
             z, _ = aggregate(graph, rows, terms.edge_weight, terms.scales, site, dtype=dtype)
             del rows
         elif not constant:
-            apart = own is not None and dtype == feats.dtype and graph.waits_for_rows
-            z = graph.buffers.empty(len(feats), own.shape[1], dtype) if apart else None
-            work = product_pieces(graph, feats, own, z) if apart else []
-            aggregated, _ = aggregate(graph, feats, terms.edge_weight, terms.scales, site, meanwhile=work)
-        if first or dtype != feats.dtype:
+            aggregated, _ = aggregate(graph, feats, terms.edge_weight, terms.scales, site)
+        if not apart and (first or dtype != feats.dtype):
             z = z if first else product(graph, aggregated, neigh).to(dtype)
             if own is not None:
                 add_product(feats, own, z)
-        elif apart:
-            add_product(aggregated, neigh, z)
-            aggregated = aggregated if keep else None
-        else:
+        elif not apart:
             free = not (constant or keep) and neigh.shape[0] == neigh.shape[1]
             over = aggregated if free and dtype == torch.float32 else None  # others' blocks would cost time
             z = sum_of_products(graph, [*([] if own is None else [(feats, own)]), (aggregated, neigh)], over)
+        aggregated = aggregated if constant or keep else None
         norm = None if gamma is None else (gamma.detach(), beta.detach())
         out, stats = z, None
         if bias is not None or norm is not None or not then.nothing:
             out, stats = activated(graph, z, bias, norm, then, in_place=norm is None)
         ctx.kept = _Kept(
             feats.detach(),
-            aggregated if constant or keep else None,
+            aggregated,
             (neigh.detach(), None if own is None else own.detach()),
             None if bias is None else bias.detach(),
             norm,
@@ -155,6 +153,18 @@ class _Convolve(torch.autograd.Function):
         del grad
         kept.before = None
         return (*_through_products(ctx, kept, grads), *more, None, None, None)
+
+
+def _products_apart(graph, feats, neigh, own, terms: Terms, site: Site | None, first: bool) -> tuple:
+    """z, with the product of a vertex's own row made while messages travel; and A x, None where x Wn is aggregated."""
+    z = graph.buffers.empty(len(feats), own.shape[1], feats.dtype)
+    work = product_pieces(graph, feats, own, z)
+    rows = product(graph, feats, neigh) if first else feats
+    aggregated, _ = aggregate(graph, rows, terms.edge_weight, terms.scales, site, meanwhile=work)
+    if first:
+        return z.add_(aggregated), None
+    add_product(aggregated, neigh, z)
+    return z, aggregated
 
 
 def _through_activation(ctx, kept: _Kept, grad: torch.Tensor) -> tuple:
