@@ -11,7 +11,6 @@ from dataclasses import asdict
 
 import numpy as np
 import torch
-from mpi4py import MPI
 
 from distgnn.bench.contenders import EXACT, PAPER, Contender
 from distgnn.config import ModelConfig, TrainConfig, num_threads
@@ -143,8 +142,10 @@ def with_speedups(rows: list[dict]) -> list[dict]:
     return rows
 
 
-def cores_in_use(comm: MPI.Comm, threads: int) -> float:
-    """Cores that the ranks of `comm` compute on, over all hosts. Collective: yes."""
+def cores_in_use(comm, threads: int) -> float:
+    """Cores that the ranks of a communicator compute on, over all hosts. Collective: yes."""
+    from mpi4py import MPI
+
     here = comm.Split_type(MPI.COMM_TYPE_SHARED)
     cores = os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else range(os.cpu_count() or 1)
     mine = min(threads, len(set().union(*here.allgather(set(cores)))) / here.size)
