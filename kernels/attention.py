@@ -9,49 +9,53 @@
 `attention_partial` leaves out undivided, beside maximum and sums, so that partial results of several ranks can be
 merged. Backward the scores are computed again. With g the gradient of out and d[i, h] = ⟨g[i, h], out[i, h]⟩:
 
-    grad_feats[j, h]  = Σ alpha g[i, h]                                 over arcs from j (transposed CSR)
-    grad_source[j, h] = ⟨feats[j, h], Σ beta g[i, h]⟩ - Σ beta d[i, h]      beta = alpha * slope of the leaky ReLU
-    grad_target[i, h] = ⟨g[i, h], Σ beta feats[j, h]⟩ - d[i, h] Σ beta      over arcs to i
+    change[e, h]      = alpha * (⟨g[i, h], feats[j, h]⟩ - d[i, h]) * slope of the leaky ReLU
+    grad_feats[j, h]  = Σ alpha g[i, h]         over arcs from j (transposed CSR)
+    grad_source[j, h] = Σ change                over arcs from j
+    grad_target[i, h] = Σ change                over arcs to i
 
-so no dot product per arc is needed: rows are only summed, under two weights. Each is linear in partial arcs.
+so rows are gathered once forward and once backward. The backward pass goes by source; grad_target is summed by `PARTS`
+ranges of sources apart, and those are added: same bits for any number of threads. All are linear in partial arcs.
 """
-
-import functools
 
 import numpy as np
 
-from .arrays import ROWS, index_array, indptr_array, output, row_array, sums_dtype
+from .arrays import ROWS, empty_rows, index_array, indptr_array, output, row_array, sums_dtype
+from .attention_kernels import STATE, backward_kernel, divide_rows, forward_kernel, merge_rows, wide_tile
 from .first_use import checked_once
-from .jit import inline, kernel
-from .threads import edge_chunks, even_chunks, run
-from .tiles import head_tiles, row_tiles
-from .vector_math import add_by_head, exp, reciprocal
-from .vectors import add, at, choose, fma_heads, full, greater, load, maximum, mul, prefetch, scale, store, sub, zeros
+from .threads import edge_chunks, edge_parts, even_chunks, run
+from .tiles import arcs_ahead, choices, head_tiles, row_tiles
 
-AHEAD = 16
+PARTS = 16  # each has R · H numbers of its own; so many threads use the bandwidth of most sockets
 
 
+@checked_once
 def attention(indptr, indices, feats, source_scores, target_scores, *, slope=0.2, out=None):
     """Attention-weighted sum of source rows.
 
     Args: indptr int [R + 1]; indices int [E]; feats float32, float64 or bfloat16 (uint16) [N, H, F]; source_scores
-        [N, H]; target_scores [R, H]; slope of the leaky ReLU; out [R, H, F].
+        [N, H]; target_scores [R, H]; slope of the leaky ReLU; out [R, H, F], which may be bfloat16 if feats are.
     Returns: (out, maximum [R, H], sums [R, H]); rows without arcs are 0, with maximum -inf and sum 0.
     Notes: memory R · H · (F + 2), whatever the number of arcs. Same bits for any number of threads.
     """
-    state = attention_partial(indptr, indices, feats, source_scores, target_scores, slope=slope, out=out)
-    finish_attention(state[0], state[2])
-    return state
+    graph = _Graph(indptr, indices, feats, source_scores, target_scores, slope)
+    return _attend(graph, out, divide=True)
 
 
 @checked_once
 def attention_partial(indptr, indices, feats, source_scores, target_scores, *, slope=0.2, out=None):
-    """`attention` before the division: (out, maximum, sums), to be merged and then finished."""
-    graph = _Graph(indptr, indices, feats, source_scores, target_scores, slope)
-    out = output(out, (graph.rows, *graph.tail), graph.dtype)
+    """`attention` before the division, not in bfloat16: (out, maximum, sums), to be merged and then finished."""
+    return _attend(_Graph(indptr, indices, feats, source_scores, target_scores, slope), out, divide=False)
+
+
+def _attend(graph, out, divide):
+    narrow = divide and out is not None and out.dtype == graph.feats.dtype
+    out = output(out, (graph.rows, *graph.tail), graph.feats.dtype if narrow else graph.dtype)
     top, sums = np.empty((2, graph.rows, graph.heads), graph.dtype)
     for tile in head_tiles(*graph.tail, graph.dtype):
-        graph.run(_forward_kernel(tile, graph.score_tile), out.reshape(graph.rows, -1), top, sums)
+        arrays = graph.indptr, graph.indices, graph.feats, *graph.scores, graph.slope, out.reshape(graph.rows, -1)
+        work = edge_chunks(graph.indptr, graph.feats.shape[1]), graph.ahead(tile), *arrays, top, sums, divide
+        run(forward_kernel(tile, graph.score_tile, wide_tile(graph.dtype)), *work)
     return out, top, sums
 
 
@@ -65,7 +69,7 @@ def merge_attention(out, maximum, sums, rows, other_out, other_maximum, other_su
     rows = index_array(rows, "rows")
     flat = [row_array(a.reshape(len(a), int(np.prod(a.shape[1:])))) for a in (other_out, other_maximum, other_sums)]
     mine = [output(a, a.shape, flat[0].dtype).reshape(len(a), int(np.prod(a.shape[1:]))) for a in (out, maximum, sums)]
-    run(_merge_rows, even_chunks(len(rows), flat[0].shape[1]), *mine, rows, *flat)
+    run(merge_rows, even_chunks(len(rows), flat[0].shape[1]), *mine, rows, *flat)
     return out, maximum, sums
 
 
@@ -74,37 +78,43 @@ def finish_attention(out, sums):
     """Divide by the sums, in place; rows without arcs are 0."""
     heads = sums.shape[1]
     flat = output(out, out.shape, sums.dtype).reshape(len(out) * heads, -1) if out.size else out.reshape(0, 1)
-    run(_divide_rows, even_chunks(len(flat), flat.shape[1]), flat, sums.reshape(-1))
+    run(divide_rows, even_chunks(len(flat), flat.shape[1]), flat, sums.reshape(-1))
     return out
 
 
 @checked_once
 def attention_backward(
-    forward, backward, feats, source_scores, target_scores, grad, maximum, sums, dots, *, slope=0.2, grad_feats=None
+    indptr, indices, feats, source_scores, target_scores, grad, maximum, sums, dots, *, slope=0.2, grad_feats=None
 ):
     """Gradients of `attention`.
 
-    Args: forward: (indptr, indices) by target; backward: (indptr, indices) by source (transpose_csr); feats,
-        source_scores, target_scores, slope, maximum, sums: as in the forward pass (merged over ranks); grad
-        [R, H, F], float32 or bfloat16; dots [R, H]: ⟨grad, out⟩ of each head; grad_feats [N, H, F]: where to write,
-        may be bfloat16 if grad is.
+    Args: indptr int [N + 1], indices int [E]: targets by source (transpose_csr); feats, source_scores, target_scores,
+        slope, maximum, sums: as in the forward pass (merged over ranks); grad [R, H, F], float32 or bfloat16; dots
+        [R, H]: ⟨grad, out⟩ of each head; grad_feats [N, H, F]: where to write, may be bfloat16 if grad is.
     Returns: (grad_feats [N, H, F], grad_source_scores [N, H], grad_target_scores [R, H]): this rank's arcs' share.
+    Notes: memory R · H · (4 + PARTS).
     """
-    targets = _Graph(*forward, feats, source_scores, target_scores, slope)
-    sources = _Graph(*backward, grad, target_scores, source_scores, slope)
-    state = [row_array(a, "maximum, sums, dots") for a in (maximum, sums, dots)]
-    narrow = grad_feats is not None and grad_feats.dtype == sources.feats.dtype
-    shape = sources.rows, *sources.tail
-    grad_feats = output(grad_feats, shape, sources.feats.dtype if narrow else sources.dtype, "grad_feats")
-    grad_source, grad_target = np.zeros((sources.rows, sources.heads)), np.zeros((targets.rows, targets.heads))
-    grad_source, grad_target = grad_source.astype(sources.dtype), grad_target.astype(targets.dtype)
-    grads = grad_feats.reshape(sources.rows, -1)
-    rows = targets.feats, sources.feats
-    for number, tile in enumerate(head_tiles(*targets.tail, targets.dtype)):
-        targets.run(_target_kernel(tile, targets.score_tile), rows[1], *state, grad_target, number == 0)
-    for number, tile in enumerate(head_tiles(*sources.tail, sources.dtype, half=True)):
-        sources.run(_source_kernel(tile, sources.score_tile), rows[0], *state, grads, grad_source, number == 0)
-    return grad_feats, grad_source, grad_target
+    graph = _Graph(indptr, indices, grad, target_scores, source_scores, slope)
+    feats = row_array(np.asarray(feats).reshape(len(feats), -1), "feats", ROWS)
+    if feats.shape != (graph.rows, graph.feats.shape[1]) or sums_dtype(feats) != graph.dtype:
+        raise ValueError(f"feats {feats.dtype} {feats.shape} do not fit grad {graph.feats.dtype} {graph.feats.shape}")
+    narrow = grad_feats is not None and grad_feats.dtype == graph.feats.dtype
+    dtype = graph.feats.dtype if narrow else graph.dtype
+    grad_feats = output(grad_feats, (graph.rows, *graph.tail), dtype, "grad_feats")
+    num, heads = graph.scores[0].shape
+    state = empty_rows((num, STATE, heads), graph.dtype)
+    inverse = np.divide(1, sums, out=np.zeros_like(sums), where=sums > 0)
+    for place, column in enumerate((graph.scores[0], maximum, inverse, dots)):
+        state[:, place] = row_array(column, "scores, maximum, sums, dots")
+    parts = min(PARTS, max(1, graph.rows))
+    bounds = edge_parts(graph.indptr, parts)
+    grad_source, grad_target = np.zeros((graph.rows, heads), graph.dtype), np.zeros((parts, num, heads), graph.dtype)
+    flat = grad_feats.reshape(graph.rows, -1)
+    arrays = graph.indptr, graph.indices, graph.feats, graph.scores[1], state, graph.slope, feats, flat
+    for number, tile in enumerate(head_tiles(*graph.tail, graph.dtype)):
+        work = bounds, graph.ahead(tile), *arrays, grad_source, grad_target, number == 0
+        run(backward_kernel(tile, graph.score_tile, wide_tile(graph.dtype)), list(range(parts + 1)), *work)
+    return grad_feats, grad_source, grad_target.sum(axis=0)
 
 
 class _Graph:
@@ -129,137 +139,7 @@ class _Graph:
             raise ValueError(f"{self.heads} heads do not fit in registers")
         self.score_tile, self.slope = tiles[0][1], self.dtype.type(slope)
 
-    def run(self, function, *results):
-        bounds = edge_chunks(self.indptr, self.feats.shape[1])
-        run(function, bounds, self.indptr, self.indices, self.feats, *self.scores, self.slope, *results)
-
-
-@inline
-def leaky(score, slope):
-    """The larger of x and slope · x, for slopes from 0 to 1."""
-    return maximum(score, scale(score, slope))
-
-
-@functools.cache
-def _forward_kernel(tile, heads_tile):
-    @kernel
-    def attend_rows(start, stop, indptr, indices, feats, source_scores, target_scores, slope, out, top, sums):
-        """Writes the tile's columns of out[start:stop], and top and sums."""
-        width, heads, last = feats.shape[1], top.shape[1], indptr[stop] - 1
-        alpha = np.empty(heads, top.dtype)
-        for i in range(start, stop):
-            target = load(heads_tile, target_scores, i * heads)
-            highest = full(heads_tile, top, -np.inf)
-            for e in range(indptr[i], indptr[i + 1]):
-                score = add(load(heads_tile, source_scores, at(indices, e) * heads), target)
-                highest = maximum(highest, leaky(score, slope))
-            weight_sums, rows = zeros(heads_tile, top), zeros(tile, out)
-            for e in range(indptr[i], indptr[i + 1]):
-                prefetch(tile, feats, at(indices, min(e + AHEAD, last)) * width)
-                score = add(load(heads_tile, source_scores, at(indices, e) * heads), target)
-                power = exp(sub(leaky(score, slope), highest))
-                weight_sums = add(weight_sums, power)
-                store(heads_tile, alpha, 0, power)
-                rows = fma_heads(tile, load(tile, feats, at(indices, e) * width), alpha, 0, rows)
-            store(heads_tile, top, i * heads, highest)
-            store(heads_tile, sums, i * heads, weight_sums)
-            store(tile, out, i * width, rows)
-
-    return attend_rows
-
-
-@inline
-def slopes(tile, like, score, slope):
-    """Derivative of the leaky ReLU."""
-    return choose(greater(score, zeros(tile, like)), full(tile, like, 1), full(tile, like, slope))
-
-
-@functools.cache
-def _target_kernel(tile, heads_tile):
-    @kernel
-    def target_rows(
-        start, stop, indptr, indices, feats, source_scores, target_scores, slope, grad, top, sums, dots, grad_target,
-        first,
-    ):  # fmt: skip
-        """Adds the tile's share to grad_target[start:stop]."""
-        width, heads, last = feats.shape[1], top.shape[1], indptr[stop] - 1
-        beta = np.empty(heads, top.dtype)
-        for i in range(start, stop):
-            target = load(heads_tile, target_scores, i * heads)
-            highest, inverse = load(heads_tile, top, i * heads), reciprocal(load(heads_tile, sums, i * heads))
-            beta_sums, rows = zeros(heads_tile, top), zeros(tile, grad_target)
-            for e in range(indptr[i], indptr[i + 1]):
-                prefetch(tile, feats, at(indices, min(e + AHEAD, last)) * width)
-                score = add(load(heads_tile, source_scores, at(indices, e) * heads), target)
-                power = mul(exp(sub(leaky(score, slope), highest)), inverse)
-                power = mul(power, slopes(heads_tile, top, score, slope))
-                beta_sums = add(beta_sums, power)
-                store(heads_tile, beta, 0, power)
-                rows = fma_heads(tile, load(tile, feats, at(indices, e) * width), beta, 0, rows)
-            if first:
-                value = mul(beta_sums, load(heads_tile, dots, i * heads))
-                store(heads_tile, grad_target, i * heads, scale(value, -1))
-            add_by_head(tile, mul(rows, load(tile, grad, i * width)), grad_target, i * heads)
-
-    return target_rows
-
-
-@functools.cache
-def _source_kernel(tile, heads_tile):
-    @kernel
-    def source_rows(
-        start, stop, indptr, indices, grad, target_scores, source_scores, slope, feats, top, sums, dots, grad_feats,
-        grad_source, first,
-    ):  # fmt: skip
-        """Writes the tile's columns of grad_feats[start:stop] and adds its share to grad_source; rows are sources."""
-        width, heads, last = feats.shape[1], top.shape[1], indptr[stop] - 1
-        alpha, beta = np.empty(heads, top.dtype), np.empty(heads, top.dtype)
-        for j in range(start, stop):
-            source = load(heads_tile, source_scores, j * heads)
-            dot_sums = zeros(heads_tile, top)
-            alpha_rows, beta_rows = zeros(tile, grad_feats), zeros(tile, grad_feats)
-            for e in range(indptr[j], indptr[j + 1]):
-                prefetch(tile, grad, at(indices, min(e + AHEAD, last)) * width)
-                i = at(indices, e)
-                score = add(load(heads_tile, target_scores, i * heads), source)
-                power = exp(sub(leaky(score, slope), load(heads_tile, top, i * heads)))
-                power = mul(power, reciprocal(load(heads_tile, sums, i * heads)))
-                sloped = mul(power, slopes(heads_tile, top, score, slope))
-                dot_sums = add(dot_sums, mul(sloped, load(heads_tile, dots, i * heads)))
-                store(heads_tile, alpha, 0, power)
-                store(heads_tile, beta, 0, sloped)
-                row = load(tile, grad, i * width)
-                alpha_rows = fma_heads(tile, row, alpha, 0, alpha_rows)
-                beta_rows = fma_heads(tile, row, beta, 0, beta_rows)
-            if first:
-                store(heads_tile, grad_source, j * heads, scale(dot_sums, -1))
-            store(tile, grad_feats, j * width, alpha_rows)
-            add_by_head(tile, mul(beta_rows, load(tile, feats, j * width)), grad_source, j * heads)
-
-    return source_rows
-
-
-@kernel
-def _merge_rows(start, stop, out, top, sums, rows, other_out, other_top, other_sums):
-    """Writes rows[start:stop] of out, top and sums."""
-    heads = top.shape[1]
-    width = out.shape[1] // heads
-    for m in range(start, stop):
-        i = rows[m]
-        for h in range(heads):
-            highest = max(top[i, h], other_top[m, h])
-            mine = np.exp(top[i, h] - highest) if top[i, h] > -np.inf else out.dtype.type(0)
-            theirs = np.exp(other_top[m, h] - highest) if other_top[m, h] > -np.inf else out.dtype.type(0)
-            top[i, h] = highest
-            sums[i, h] = sums[i, h] * mine + other_sums[m, h] * theirs
-            for k in range(h * width, (h + 1) * width):
-                out[i, k] = out[i, k] * mine + other_out[m, k] * theirs
-
-
-@kernel
-def _divide_rows(start, stop, out, sums):
-    """Writes out[start:stop]."""
-    for i in range(start, stop):
-        factor = out.dtype.type(1) / sums[i] if sums[i] > 0 else out.dtype.type(0)
-        for k in range(out.shape[1]):
-            out[i, k] *= factor
+    def ahead(self, tile):
+        """How many arcs before its sum a row is asked for."""
+        measured = choices.of(self.feats.shape[1] * self.feats.itemsize).ahead
+        return measured or arcs_ahead(tile.width * self.feats.itemsize)

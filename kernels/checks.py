@@ -97,7 +97,7 @@ class _Kernels:
 
     def attention_backward(self, indptr, indices, feats, source, target, grad, top, sums, dots):
         backward = transpose_csr(indptr, indices, len(feats))[:2]
-        return attention_backward((indptr, indices), backward, feats, source, target, grad, top, sums, dots)
+        return attention_backward(*backward, feats, source, target, grad, top, sums, dots)
 
     def encode_decode(self, feats, rows, wire, row_ids, draw):
         packed = encode_rows(feats, rows, wire, row_ids=row_ids, **draw)

@@ -89,13 +89,18 @@ def _heads(given, rows):
 
 def _attention(function, given):
     arguments = *_graph(given), *_heads(given, _like(given["feats"], SOURCES))
-    out, top, sums = reference_fused.attention(*arguments, **_pick(given, "slope"))
+    expected = reference_fused.attention(*arguments, **_pick(given, "slope"))
     got = function(*arguments, **_pick(given, "slope"), out=_like(given.get("out"), TARGETS))
-    return zip(got, (out * sums[..., None], top, sums), strict=True)
+    return zip(got, expected, strict=True)
+
+
+def _attention_partial(function, given):
+    (out, finished), top, sums = _attention(function, given)
+    return [(out, finished * sums[1][..., None]), top, sums]
 
 
 def _attention_backward(function, given):
-    indices = INDICES.astype(np.asarray(given["forward"][1]).dtype)
+    indices = INDICES.astype(np.asarray(given["indices"]).dtype)
     arguments = _heads(given, _like(given["feats"], SOURCES))
     out, top, sums = reference_fused.attention(INDPTR, indices, *arguments, **_pick(given, "slope"))
     grad = _like(given["grad"], TARGETS, 3)
@@ -104,7 +109,7 @@ def _attention_backward(function, given):
     expected = reference_fused.attention_backward(INDPTR, indices, *widened, *state, **_pick(given, "slope"))
     backward = reference.transpose_csr(INDPTR, indices, SOURCES)[:2]
     options = {**_pick(given, "slope"), "grad_feats": _like(given.get("grad_feats"), SOURCES)}
-    got = function((INDPTR, indices), backward, *arguments, grad, *state, **options)
+    got = function(*backward, *arguments, grad, *state, **options)
     return zip(got, expected, strict=True)
 
 
@@ -274,7 +279,8 @@ CASES = {
     "sddmm": _sddmm,
     "edge_softmax": _softmax,
     "edge_softmax_backward": _softmax_backward,
-    "attention_partial": _attention,
+    "attention": _attention,
+    "attention_partial": _attention_partial,
     "attention_backward": _attention_backward,
     "merge_attention": _merge_attention,
     "finish_attention": _finish_attention,

@@ -15,7 +15,7 @@ import functools
 import numpy as np
 
 from .arrays import index_array, indptr_array, row_array
-from .attention import leaky, slopes
+from .attention_kernels import leaky, slopes
 from .first_use import checked_once
 from .head_dots import tiles_of_whole_heads
 from .jit import kernel

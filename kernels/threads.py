@@ -150,11 +150,14 @@ def edge_chunks(indptr, width):
     """Bounds of row chunks with about equal numbers of edges (and rows), as a list of int."""
     num_rows = len(indptr) - 1
     pieces = _pieces(num_rows, (num_rows + int(indptr[-1]) - int(indptr[0])) * width)
-    if pieces == 1:
-        return [0, num_rows]
-    bounds = np.empty(pieces + 1, np.int64)
+    return [0, num_rows] if pieces == 1 else edge_parts(indptr, pieces).tolist()
+
+
+def edge_parts(indptr, parts):
+    """Bounds of so many ranges of rows with about equal numbers of edges (and rows), int64 [parts + 1]."""
+    bounds = np.empty(parts + 1, np.int64)
     _balance(indptr, bounds)
-    return bounds.tolist()
+    return bounds
 
 
 def own_ranges(indptr):

@@ -20,7 +20,7 @@ from distgnn.loader import use_threads
 from distgnn.partition import load_part
 
 PRODUCTS_PER_LAYER = {"sage": 2, "gcn": 1, "gat": 1, "gatv2": 2}
-GATHERS = {"sage": (1, 1), "gcn": (1, 1), "gat": (1, 2), "gatv2": (1, 2)}  # forward, backward
+GATHERS = {"sage": (1, 1), "gcn": (1, 1), "gat": (1, 1), "gatv2": (1, 2)}  # forward, backward: as few as we know how
 COPY_BYTES = 1 << 28
 
 

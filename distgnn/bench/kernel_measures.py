@@ -142,7 +142,7 @@ def measure_attention(case, width, repeats):
         out, top, sums = kernels.attention(*case.stored[:2], feats, source, target)
         dots = kernels.head_dots(gradient.numpy().reshape(len(out), width), out.reshape(len(out), width), heads)
         return kernels.attention_backward(
-            case.stored[:2], case.transposed[:2], feats, source, target, gradient.numpy(), top, sums, dots
+            *case.transposed[:2], feats, source, target, gradient.numpy(), top, sums, dots
         )
 
     functions = {

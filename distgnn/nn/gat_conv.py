@@ -37,10 +37,14 @@ class GATConv(AttentionConv):
         """The convolution without residual and what follows it, in one function, [O, H * F]: see `ops.attend`."""
         return self._attend(graph, feat, self.bias, then, norm, alone)
 
-    def _attend(self, graph, feat, bias, then: ops.After, norm: tuple | None = None, alone: bool = False):
+    def mean_of_heads(self, graph, feat: torch.Tensor) -> torch.Tensor:
+        """Output averaged over heads, [O, F], in one function; without edge weights, residual, activation, dropout."""
+        return self._attend(graph, feat, self.bias, ops.After(), mean=True)
+
+    def _attend(self, graph, feat, bias, then, norm: tuple | None = None, alone: bool = False, mean: bool = False):
         self.check(graph)
         attn = torch.stack([self.attn_l.flatten(), self.attn_r.flatten()])
-        heads = ops.Heads(self.num_heads, self.leaky_relu.negative_slope, then, alone)
+        heads = ops.Heads(self.num_heads, self.leaky_relu.negative_slope, then, alone, mean)
         return ops.attend(graph, feat, self.fc.weight.T, attn, bias, heads, norm)
 
     def forward(

@@ -180,6 +180,8 @@ class GAT(Stack):
         return super().one_pass(conv) and not self.weighted and not conv.drops_attention
 
     def convolve(self, graph, conv: nn.Module, feats: torch.Tensor, last: bool) -> torch.Tensor:
+        if last and self.one_pass(conv):
+            return conv.mean_of_heads(graph, feats)
         out = super().convolve(graph, conv, feats, last)
         return out.mean(1) if last else out.flatten(1)
 

@@ -31,12 +31,13 @@ from distgnn.ops.products import product, sum_of_products, weight_gradient
 
 @dataclass(frozen=True)
 class Heads:
-    """How attention is paid. `then`, `alone`: as in `convolve.Terms`."""
+    """How attention is paid. `then`, `alone`: as in `convolve.Terms`; mean: y is the mean over heads, and no more."""
 
     num_heads: int
     slope: float = 0.2
     then: After = NOTHING
     alone: bool = False
+    mean: bool = False
 
 
 def attend(
@@ -57,13 +58,15 @@ def attend(
         weight: W, [I, H * F]; attn: left and right, [2, H * F]; float32 for bfloat16 rows.
         bias: [H * F] or None; norm: (gamma, beta) [H * F] of a layer norm, or None.
 
-    Returns: [O, H * F] in the dtype of `feats`; float32 for bfloat16 rows that nothing follows. Vertices without
-        in-arcs have z = 0.
+    Returns: [O, H * F], or [O, F] as the mean over heads, in the dtype of `feats`; float32 for bfloat16 rows that
+        nothing follows. Vertices without in-arcs have z = 0.
 
     Notes: memory O * H * (2 F + 4) and as much for halos, whatever the number of arcs. The backward pass can run once.
     """
     check_update(graph)
     gamma, beta = norm or (None, None)
+    if heads.mean and not (norm is None and heads.then.nothing):
+        raise ValueError("the mean over heads is the last step: leave out the norm and what follows")
     return _Attend.apply(feats, weight, attn, bias, gamma, beta, graph, heads)
 
 
@@ -87,16 +90,19 @@ class _Attend(torch.autograd.Function):
     def forward(ctx, feats, weight, attn, bias, gamma, beta, graph, heads):
         ctx.graph, ctx.heads = graph, heads
         rows = product(graph, feats, weight)
-        z, maximum, sums, halos, ends = _attention(graph, rows, attn, heads)
-        del rows
         last = heads.then.nothing and gamma is None
+        z, maximum, sums, halos, ends = _attention(graph, rows, attn, heads, narrow=not last)
+        del rows
         dtype = z.dtype if last else feats.dtype
         norm = None if gamma is None else (gamma.detach(), beta.detach())
         out, stats = z, None
-        if bias is not None or not last:
+        if heads.mean:
+            out = _mean(graph, z, bias, heads.num_heads)
+            z = z if z.dtype == feats.dtype else graph.buffers.empty(*z.shape, feats.dtype).copy_(z)
+        elif bias is not None or not last:
             out, stats = activated(graph, z, bias, norm, heads.then, in_place=norm is None, dtype=dtype)
         bias = None if bias is None else bias.detach()
-        before = Before(out.detach(), z if norm is not None else None, stats)
+        before = Before(z if heads.mean else out.detach(), z if norm is not None else None, stats)
         weights = weight.detach(), attn.detach()
         ctx.kept = _Kept(feats.detach(), weights, bias, norm, before, halos, ends, maximum, sums)
         return out
@@ -108,7 +114,8 @@ class _Attend(torch.autograd.Function):
         if kept is None:
             raise RuntimeError(ONCE)
         graph, heads, (weight, attn) = ctx.graph, ctx.heads, kept.weights
-        grads, dots, *more = _through_activation(ctx, kept, _contiguous(graph, grad))
+        through = _through_mean if heads.mean else _through_activation
+        grads, dots, *more = through(ctx, kept, grad)
         del grad
         rows = product(graph, kept.feats, weight)
         grad_rows, grad_scores = _through_attention(graph, kept, rows, grads, dots, heads)
@@ -133,26 +140,30 @@ def _arcs(graph) -> tuple:
     return tuple((groups[role].indptr, groups[role].others) for role in ("target", "source"))
 
 
-def _attention(graph, rows: torch.Tensor, attn: torch.Tensor, heads: Heads):
-    """(z [O, H * F], maximum, sums [O, H], rows of source halos [S, H, F], scores of copies at both ends)."""
+def _attention(graph, rows: torch.Tensor, attn: torch.Tensor, heads: Heads, narrow: bool):
+    """(z [O, H * F], maximum, sums [O, H], rows of source halos [S, H, F], scores of copies at both ends).
+
+    Args: narrow: z may have the dtype of rows; what is merged has not.
+    """
     count, owned = heads.num_heads, graph.num_owned
     left, right = (kernels.head_dots(as_array(rows), as_array(attn[end : end + 1]), count) for end in (0, 1))
     sources = with_halos(graph, as_array(rows), "source")
     sources = sources.reshape(len(sources), count, rows.shape[1] // count)
     ends = with_halos(graph, left, "source"), with_halos(graph, right, "target")
-    z = graph.buffers.empty(len(ends[1]), rows.shape[1], attn.dtype)
+    alone = graph.num_ranks == 1
+    z = graph.buffers.empty(len(ends[1]), rows.shape[1], rows.dtype if narrow and alone else attn.dtype)
     out = as_array(z).reshape(len(z), count, rows.shape[1] // count)
+    attention = kernels.attention if alone else kernels.attention_partial
     with graph.transport.counters.timing("aggregate_seconds"):
-        _, maximum, sums = kernels.attention_partial(*_arcs(graph)[0], sources, *ends, slope=heads.slope, out=out)
-    _merge(graph, out, maximum, sums)
-    kernels.finish_attention(out[:owned], sums[:owned])
+        _, maximum, sums = attention(*_arcs(graph)[0], sources, *ends, slope=heads.slope, out=out)
+    if not alone:
+        _merge(graph, out, maximum, sums)
+        kernels.finish_attention(out[:owned], sums[:owned])
     return z[:owned], maximum[:owned], sums[:owned], sources[owned:].copy(), ends
 
 
 def _merge(graph, out: np.ndarray, maximum: np.ndarray, sums: np.ndarray) -> None:
     """Target halos' partial results into those of owned rows, in place."""
-    if graph.num_ranks == 1:
-        return
     owned, width = graph.num_owned, out.shape[1] * out.shape[2]
     halos = np.concatenate([part[owned:].reshape(len(part) - owned, -1) for part in (out, maximum, sums)], axis=1)
     mine = out[:owned], maximum[:owned], sums[:owned]
@@ -161,14 +172,29 @@ def _merge(graph, out: np.ndarray, maximum: np.ndarray, sums: np.ndarray) -> Non
         kernels.merge_attention(*mine, rows, theirs[0].reshape(len(rows), *out.shape[1:]), *theirs[1:])
 
 
-def _contiguous(graph, grad: torch.Tensor) -> torch.Tensor:
-    """A gradient that is spread over heads as rows of its own."""
-    return grad if grad.is_contiguous() else graph.buffers.empty(*grad.shape, grad.dtype).copy_(grad)
+def _mean(graph, z: torch.Tensor, bias: torch.Tensor | None, count: int) -> torch.Tensor:
+    """The mean over heads of z [O, H * F] + bias, [O, F]."""
+    width = z.shape[1] // count
+    out = graph.buffers.empty(len(z), width, z.dtype)
+    torch.mean(z.view(len(z), count, width), 1, out=out)
+    return out if bias is None else out.add_(bias.view(count, width).mean(0))
+
+
+def _through_mean(ctx, kept: _Kept, grad: torch.Tensor) -> tuple:
+    """(dz [O, H * F] in the dtype of feats, <dz, z> [O, H], gradients of bias, gamma, beta)."""
+    graph, count = ctx.graph, ctx.heads.num_heads
+    share = torch.div(grad, count, out=graph.buffers.empty(*grad.shape, grad.dtype))
+    grads = graph.buffers.empty(len(grad), count * grad.shape[1], kept.feats.dtype)
+    grads.view(len(grad), count, -1).copy_(share[:, None])
+    dots = kernels.head_dots(as_array(grads), as_array(kept.before.out), count)
+    kept.before = None
+    return grads, dots, None if kept.bias is None else share.sum(0).repeat(count), None, None
 
 
 def _through_activation(ctx, kept: _Kept, grad: torch.Tensor) -> tuple:
-    """(dz [O, H * F] in the dtype of feats, <dz, z> [O, H], gradients of bias, gamma, beta)."""
+    """As `_through_mean`, through bias, norm, ReLU and dropout."""
     graph, heads, count = ctx.graph, ctx.heads, ctx.heads.num_heads
+    grad = grad.contiguous()
     last = heads.then.nothing and kept.norm is None
     dots = None if kept.norm is not None else kernels.head_dots(as_array(grad), as_array(kept.before.out), count)
     if last:
@@ -198,7 +224,7 @@ def _through_attention(graph, kept: _Kept, rows: torch.Tensor, grads: torch.Tens
     arguments = sources, *kept.scores, targets, *state
     with graph.transport.counters.timing("aggregate_seconds"):
         _, left, right = kernels.attention_backward(
-            *_arcs(graph), *arguments, slope=heads.slope, grad_feats=as_array(out).reshape(len(out), *shape)
+            *_arcs(graph)[1], *arguments, slope=heads.slope, grad_feats=as_array(out).reshape(len(out), *shape)
         )
     if graph.num_ranks > 1:
         out = torch.from_numpy(onto_owners(graph, as_array(out), "source")).to(grads.dtype)

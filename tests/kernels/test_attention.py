@@ -50,7 +50,7 @@ def test_against_torch(name, heads, width, dtype, num_threads):
     close(out, expected[0])
     dots = (grad * out).sum(axis=2)
     backward = transpose_csr(indptr, indices, len(feats))[:2]
-    got = attention_backward((indptr, indices), backward, feats, source, target, grad, top, sums, dots)
+    got = attention_backward(*backward, feats, source, target, grad, top, sums, dots)
     for a, b in zip(got, expected[1:], strict=True):
         close(a, b)
 
@@ -61,7 +61,7 @@ def test_several_passes_over_wide_rows():
     out, top, sums = attention(indptr, indices, feats, source, target)
     backward = transpose_csr(indptr, indices, len(feats))[:2]
     dots = (grad * out).sum(axis=2)
-    got = attention_backward((indptr, indices), backward, feats, source, target, grad, top, sums, dots)
+    got = attention_backward(*backward, feats, source, target, grad, top, sums, dots)
     for a, b in zip((out, *got), expected, strict=True):
         close(a, b)
 

@@ -28,8 +28,10 @@ GIVEN = [
     ("sddmm", {**CSR, "source_rows": HEADS["feats"], "target_rows": HEADS["feats"], "edge_ids": np.arange(4)}),
     ("edge_softmax", {"indptr": CSR["indptr"], "scores": FEATS}),
     ("edge_softmax_backward", {"indptr": CSR["indptr"], "out": FEATS, "grad": FEATS}),
+    ("attention", {**CSR, **HEADS}),
+    ("attention", {**CSR, **HEADS, "feats": HEADS["feats"].astype(np.uint16), "out": HEADS["feats"].astype(np.uint16)}),
     ("attention_partial", {**CSR, **HEADS}),
-    ("attention_backward", {"forward": tuple(CSR.values()), **HEADS, "grad": HEADS["feats"], **STATE}),
+    ("attention_backward", {**CSR, **HEADS, "grad": HEADS["feats"], **STATE}),
     (
         "merge_attention",
         {"out": HEADS["feats"], **STATE, "rows": np.arange(2), "other_out": HEADS["feats"]}
@@ -47,7 +49,7 @@ GIVEN = [
     (
         "attention_backward",
         {
-            "forward": tuple(CSR.values()),
+            **CSR,
             **HEADS,
             "grad": HEADS["feats"].astype(np.uint16),
             **STATE,

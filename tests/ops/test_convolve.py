@@ -118,6 +118,21 @@ def test_attention_against_dense_torch(comm, norm, constant):
     compare(comm, run, dense_attention, (7, 6), norm, constant)
 
 
+@pytest.mark.mpi(1, 2)
+def test_mean_over_heads(comm):
+    """The same function of the heads' own results, forward and backward."""
+    graph, found = dist_graph(random_graph(), comm), []
+    torch.manual_seed(0)
+    weights = [torch.randn(7, 6), torch.randn(2, 6), torch.randn(6)]
+    start = [torch.randn(graph.num_owned, 7), *weights]
+    for mean in (True, False):
+        leaves = [value.double().requires_grad_() for value in start]
+        out = ops.attend(graph, *leaves, ops.Heads(HEADS, mean=mean))
+        out = out if mean else out.view(len(out), HEADS, -1).mean(1)
+        found.append([out, *torch.autograd.grad(out.square().sum(), leaves)])
+    torch.testing.assert_close(*found)
+
+
 @pytest.mark.mpi(1)
 def test_a_gradient_that_others_see_is_not_written_over(comm):
     graph = dist_graph(random_graph(), comm)

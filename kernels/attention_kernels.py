@@ -1,0 +1,157 @@
+"""The kernels of attention.py, one for each direction and tile.
+
+A row's arcs are taken `CHUNK` at a time: first the scores of all of them, a few numbers per arc; then their
+exponentials, in full registers whatever the number of heads; then the rows, weighted. Chunks lie in the level 1 cache.
+
+Legend: H heads; a tile's columns are whole vectors of some heads.
+"""
+
+import functools
+
+import numpy as np
+
+from .head_sums import add_and_dot, own_columns
+from .jit import inline, kernel
+from .tiles import Tile, registers
+from .vector_math import exp, reciprocal
+from .vectors import add, at, choose, fma_heads, full, greater, load, maximum, mul, prefetch, scale, store, sub, zeros
+
+CHUNK = 32  # arcs
+STATE = 4  # numbers per target and head that the backward pass gathers: score, maximum, 1 / sum, dot
+
+
+@inline
+def leaky(score, slope):
+    """The larger of x and slope · x, for slopes from 0 to 1."""
+    return maximum(score, scale(score, slope))
+
+
+@inline
+def slopes(tile, like, score, slope):
+    """Derivative of the leaky ReLU."""
+    return choose(greater(score, zeros(tile, like)), full(tile, like, 1), full(tile, like, slope))
+
+
+def wide_tile(dtype):
+    """One full register, across arcs and heads."""
+    return Tile(registers()[0] // np.dtype(dtype).itemsize, (0,), (0,))
+
+
+@functools.cache
+def forward_kernel(tile, heads_tile, wide):
+    lanes = wide.lanes
+
+    @kernel
+    def attend_rows(
+        start, stop, ahead, indptr, indices, feats, source_scores, target_scores, slope, out, top, sums, divide
+    ):  # fmt: skip
+        """Writes the tile's columns of out[start:stop], and top and sums."""
+        width, heads, last = feats.shape[1], top.shape[1], indptr[stop] - 1
+        scores = np.zeros(CHUNK * heads + lanes, top.dtype)
+        powers = np.zeros(CHUNK * heads + lanes, top.dtype)
+        for i in range(start, stop):
+            first, end = indptr[i], indptr[i + 1]
+            target = load(heads_tile, target_scores, i * heads)
+            highest = full(heads_tile, top, -np.inf)
+            for e in range(first, end):
+                highest = maximum(highest, load(heads_tile, source_scores, at(indices, e) * heads))
+            highest = leaky(add(highest, target), slope)
+            weight_sums, rows = zeros(heads_tile, top), zeros(tile, out)
+            for chunk in range(first, end, CHUNK):
+                count = min(CHUNK, end - chunk)
+                for a in range(count):
+                    score = add(load(heads_tile, source_scores, at(indices, chunk + a) * heads), target)
+                    store(heads_tile, scores, a * heads, sub(leaky(score, slope), highest))
+                for place in range(0, count * heads, lanes):
+                    store(wide, powers, place, exp(load(wide, scores, place)))
+                for a in range(count):
+                    e = chunk + a
+                    prefetch(tile, feats, at(indices, min(e + ahead, last)) * width)
+                    weight_sums = add(weight_sums, load(heads_tile, powers, a * heads))
+                    rows = fma_heads(tile, load(tile, feats, at(indices, e) * width), powers, a * heads, rows)
+            store(heads_tile, top, i * heads, highest)
+            store(heads_tile, sums, i * heads, weight_sums)
+            if divide:
+                store(heads_tile, powers, 0, reciprocal(weight_sums))
+                rows = fma_heads(tile, rows, powers, 0, zeros(tile, out))
+            store(tile, out, i * width, rows)
+
+    return attend_rows
+
+
+@functools.cache
+def backward_kernel(tile, heads_tile, wide):
+    lanes, room = wide.lanes, tile.lanes * tile.vectors
+
+    @kernel
+    def source_rows(
+        start, stop, bounds, ahead, indptr, indices, grad, source_scores, state, slope, feats, grad_feats, grad_source,
+        grad_target, first_tile,
+    ):  # fmt: skip
+        """For parts [start, stop) of the sources: writes the tile's columns of grad_feats, adds its share to
+        grad_source and to the parts' own grad_target."""
+        width, heads, num = feats.shape[1], grad_source.shape[1], grad_target.shape[1]
+        arguments = np.zeros(CHUNK * heads + lanes, grad_source.dtype)
+        alpha = np.zeros(CHUNK * heads + lanes, grad_source.dtype)
+        beta = np.zeros(CHUNK * heads + lanes, grad_source.dtype)
+        mine = np.zeros(room, grad_source.dtype)
+        for part in range(start, stop):
+            last = indptr[bounds[part + 1]] - 1
+            for j in range(bounds[part], bounds[part + 1]):
+                source = load(heads_tile, source_scores, j * heads)
+                own_columns(tile, load(tile, feats, j * width), mine)
+                score_sums, rows = zeros(heads_tile, grad_source), zeros(tile, grad_feats)
+                for chunk in range(indptr[j], indptr[j + 1], CHUNK):
+                    count = min(CHUNK, indptr[j + 1] - chunk)
+                    for a in range(count):
+                        prefetch(heads_tile, state, at(indices, min(chunk + a + CHUNK, last)) * STATE * heads)
+                        place = at(indices, chunk + a) * STATE * heads
+                        score = add(load(heads_tile, state, place), source)
+                        below = sub(leaky(score, slope), load(heads_tile, state, place + heads))
+                        store(heads_tile, arguments, a * heads, below)
+                        store(heads_tile, alpha, a * heads, load(heads_tile, state, place + 2 * heads))
+                        store(heads_tile, beta, a * heads, slopes(heads_tile, state, score, slope))
+                    for place in range(0, count * heads, lanes):
+                        power = mul(exp(load(wide, arguments, place)), load(wide, alpha, place))
+                        store(wide, alpha, place, power)
+                        store(wide, beta, place, mul(power, load(wide, beta, place)))
+                    for a in range(count):
+                        i = at(indices, chunk + a)
+                        prefetch(tile, grad, at(indices, min(chunk + a + ahead, last)) * width)
+                        rows, dots = add_and_dot(tile, heads_tile, grad, i * width, alpha, a * heads, mine, rows)
+                        if first_tile:
+                            dots = sub(dots, load(heads_tile, state, (i * STATE + 3) * heads))
+                        dots = mul(dots, load(heads_tile, beta, a * heads))
+                        score_sums = add(score_sums, dots)
+                        place = (part * num + i) * heads
+                        store(heads_tile, grad_target, place, add(load(heads_tile, grad_target, place), dots))
+                store(heads_tile, grad_source, j * heads, add(load(heads_tile, grad_source, j * heads), score_sums))
+                store(tile, grad_feats, j * width, rows)
+
+    return source_rows
+
+
+@kernel
+def merge_rows(start, stop, out, top, sums, rows, other_out, other_top, other_sums):
+    """Writes rows[start:stop] of out, top and sums."""
+    heads = top.shape[1]
+    width = out.shape[1] // heads
+    for m in range(start, stop):
+        i = rows[m]
+        for h in range(heads):
+            highest = max(top[i, h], other_top[m, h])
+            mine = np.exp(top[i, h] - highest) if top[i, h] > -np.inf else out.dtype.type(0)
+            theirs = np.exp(other_top[m, h] - highest) if other_top[m, h] > -np.inf else out.dtype.type(0)
+            top[i, h] = highest
+            sums[i, h] = sums[i, h] * mine + other_sums[m, h] * theirs
+            for k in range(h * width, (h + 1) * width):
+                out[i, k] = out[i, k] * mine + other_out[m, k] * theirs
+
+
+@kernel
+def divide_rows(start, stop, out, sums):
+    """Writes out[start:stop]."""
+    for i in range(start, stop):
+        factor = out.dtype.type(1) / sums[i] if sums[i] > 0 else out.dtype.type(0)
+        for k in range(out.shape[1]):
+            out[i, k] *= factor
