@@ -1,41 +1,65 @@
-"""How this rank's sums run on its part: measured once per machine, kept beside the part's arrays.
+"""How this rank's sums and products run on its part: measured once per machine, kept beside the part's arrays.
 
-    parts/part-0/tuning.json    {"machine": "…", "seconds": 0.6, "arcs_ahead": {"64": 32, …}, "blocked": [512, …]}
+    parts/part-0/tuning.json    {"machine": "…", "seconds": 0.8, "arcs_ahead": {"64": 32, …}, "blocked": [512, …],
+                                 "own_products": true}
 
-arcs_ahead: by bytes of a row; blocked: the row sizes for which sums go by blocks of sources (dense graphs only). The
-file is no part of the partition: the manifest does not name it, losing it costs about a second, and what stands in it
-changes the time of a training step, and of its results nothing but, with blocks, the rounding. Ranks may therefore
-choose differently.
+arcs_ahead: by bytes of a row; blocked: the row sizes for which sums go by blocks of sources (dense graphs only);
+own_products: float32 matrices are multiplied by our kernels, not by torch. The file is no part of the partition: the
+manifest does not name it, losing it costs about a second, and what stands in it changes the time of a training step,
+and of its results nothing but, with blocks and products, the rounding. Ranks may therefore choose differently.
 """
 
 import contextlib
 import json
+import math
 import os
 import platform
 import time
 from pathlib import Path
 
+import torch
+
 from distgnn import kernels
 from distgnn.kernels.tiles import registers
+from distgnn.ops import products
 from distgnn.partition import LocalGraph
 
 TUNING = "tuning.json"
 MOST_AHEAD = 1 << 20
 FEWEST_ARCS = 1 << 20  # in the caches nothing is to be gained
+PRODUCT_ROWS, PRODUCT_WIDTH, PRODUCT_ROUNDS = 1 << 13, 256, 5
 
 
 def use_tuning(part_folder: Path, local: LocalGraph) -> None:
-    """Run this process's sums as was found best for this part on this machine; measure it if nobody has."""
+    """Run sums and products as was found best for this part on this machine; measure it if nobody has."""
     block = local.blocks["owned_owned"]
     kernels.use_tunings({})
+    products.chosen.own = True
     if len(block.indices) < FEWEST_ARCS or os.environ.get("DISTGNN_TUNING") == "0":
         return
     found = _read(part_folder / TUNING)
     if found is None:
         start = time.perf_counter()
-        found = kernels.tune_rows(block.indptr, block.indices, local.num_owned)
-        _write(part_folder / TUNING, found, time.perf_counter() - start)
-    kernels.use_tunings(found)
+        found = kernels.tune_rows(block.indptr, block.indices, local.num_owned), own_products_pay()
+        _write(part_folder / TUNING, *found, time.perf_counter() - start)
+    kernels.use_tunings(found[0])
+    products.chosen.own = found[1]
+
+
+def own_products_pay() -> bool:
+    """Whether our float32 product and its transpose are quicker than torch's here, taking turns."""
+    rows, weight = torch.ones(PRODUCT_ROWS, PRODUCT_WIDTH), torch.ones(PRODUCT_WIDTH, PRODUCT_WIDTH)
+    out, turned, least = torch.empty_like(rows), torch.empty_like(weight), {}
+    arrays = rows.numpy(), weight.numpy(), out.numpy()
+    for _ in range(PRODUCT_ROUNDS):
+        for name, call in {
+            "own": lambda: (kernels.product(*arrays[:2], out=arrays[2]), kernels.inner_product(arrays[0], arrays[2])),
+            "torch": lambda: (torch.mm(rows, weight, out=out), torch.mm(rows.T, out, out=turned)),
+        }.items():
+            start = time.perf_counter()
+            call()
+            least[name] = min(least.get(name, math.inf), time.perf_counter() - start)
+    return least["own"] <= least["torch"]
 
 
 def machine() -> str:
@@ -46,7 +70,7 @@ def machine() -> str:
     return f"{name}, registers of {registers()[0]} bytes, {kernels.get_num_threads()} threads"
 
 
-def _read(path: Path) -> dict | None:
+def _read(path: Path) -> tuple[dict, bool] | None:
     """What was found on this machine, or None: a file that is missing, foreign or damaged is measured again."""
     try:
         saved = json.loads(path.read_text())
@@ -55,16 +79,19 @@ def _read(path: Path) -> dict | None:
         blocked = {int(size) for size in saved["blocked"]}
         ahead = {int(size): int(ahead) for size, ahead in saved["arcs_ahead"].items()}
         found = {size: kernels.Tuning(arcs, 0, int(size in blocked)) for size, arcs in ahead.items()}
+        own = bool(saved["own_products"])
     except (OSError, ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError):
         return None
-    return found if all(size > 0 and 0 <= choice.ahead <= MOST_AHEAD for size, choice in found.items()) else None
+    fits = all(size > 0 and 0 <= choice.ahead <= MOST_AHEAD for size, choice in found.items())
+    return (found, own) if fits else None
 
 
-def _write(path: Path, found: dict, seconds: float) -> None:
+def _write(path: Path, found: dict, own: bool, seconds: float) -> None:
     """Keep it if the folder can be written."""
     ahead = {str(size): choice.ahead for size, choice in found.items()}
     blocked = [size for size, choice in found.items() if choice.blocked]
     content = {"machine": machine(), "seconds": round(seconds, 3), "arcs_ahead": ahead, "blocked": blocked}
+    content["own_products"] = own
     temporary = path.with_name(f".{TUNING}.{os.getpid()}")
     with contextlib.suppress(OSError):
         try:

@@ -10,6 +10,7 @@ from distgnn import kernels, ops, tuning
 from distgnn.kernels import blocks
 from distgnn.kernels.tiles import choices
 from distgnn.loader import load
+from distgnn.ops import products
 from distgnn.partition import partition_graph
 
 SIDECAR = "part-0/tuning.json"
@@ -27,6 +28,7 @@ def small_parts_are_tuned(monkeypatch):
     monkeypatch.setattr(tuning, "FEWEST_ARCS", 0)
     yield
     kernels.use_tunings({})
+    products.chosen.own = True
 
 
 def loaded(folder):
@@ -51,6 +53,7 @@ def test_measured_once_and_kept(folder, monkeypatch):
         '{"machine": "another", "arcs_ahead": {"64": 8}}',
         '{"machine": "MINE", "arcs_ahead": {"64": -1}, "blocked": []}',
         '{"machine": "MINE", "arcs_ahead": {"64": 8}}',
+        '{"machine": "MINE", "arcs_ahead": {"64": 8}, "blocked": []}',
         '{"machine": "MINE", "arcs_ahead": {"64": 8}, "blocked": ["many"]}',
         '{"machine": "MINE", "arcs_ahead": [1]}',
     ],
@@ -81,6 +84,26 @@ def test_small_parts_and_a_switch_leave_the_defaults(folder, monkeypatch):
     assert loaded(folder) == {}
 
 
+@pytest.mark.parametrize("own", [True, False])
+def test_products_are_ours_where_these_were_quicker(folder, monkeypatch, own):
+    (folder / SIDECAR).unlink(missing_ok=True)
+    monkeypatch.setattr(tuning, "own_products_pay", lambda: own)
+    load(str(folder), comm=MPI.COMM_SELF)
+    monkeypatch.setattr(tuning, "own_products_pay", None)  # calling it would fail
+    graph, called = load(str(folder), comm=MPI.COMM_SELF), []
+    ours, ours_turned = kernels.product, kernels.inner_product
+    monkeypatch.setattr(kernels, "product", lambda *a, **k: called.append("product") or ours(*a, **k))
+    monkeypatch.setattr(kernels, "inner_product", lambda *a: called.append("turned") or ours_turned(*a))
+    rows, weight, kept = torch.randn(9, 5), torch.randn(5, 4), torch.ones(9, 4)
+    torch.testing.assert_close(products.product(graph, rows, weight), rows @ weight)
+    pairs = [(rows, weight), (rows.square(), weight)]
+    torch.testing.assert_close(products.sum_of_products(graph, pairs), (rows + rows.square()) @ weight)
+    products.add_product(rows, weight, kept)
+    torch.testing.assert_close(kept, rows @ weight + 1)
+    torch.testing.assert_close(products.weight_gradient(rows, kept), rows.T @ kept)
+    assert called == (["product"] * 3 + ["turned"] if own else [])
+
+
 def test_sums_go_by_blocks_where_these_were_quicker(folder, monkeypatch):
     graph = load(str(folder), comm=MPI.COMM_SELF)
     rows = torch.randn(300, 16, requires_grad=True)
@@ -88,7 +111,7 @@ def test_sums_go_by_blocks_where_these_were_quicker(folder, monkeypatch):
     (expected_grad,) = torch.autograd.grad(expected.square().sum(), rows)
     monkeypatch.setattr(blocks, "BLOCK_BYTES", 64 * 100)
     monkeypatch.setattr(blocks, "FEWEST_ARCS", 1)
-    sidecar = {"machine": tuning.machine(), "arcs_ahead": {"64": 32, "512": 16}, "blocked": [64]}
+    sidecar = {"machine": tuning.machine(), "arcs_ahead": {"64": 32, "512": 16}, "blocked": [64], "own_products": True}
     (folder / SIDECAR).write_text(json.dumps(sidecar))
     graph, called = load(str(folder), comm=MPI.COMM_SELF), []
     blocked = kernels.spmm_blocked

@@ -119,7 +119,7 @@ def _single_files(root: Path) -> list[Target]:
         path = folder / tuning.TUNING
         found = tuning._read(path)
         if found is not None and path.stat().st_size < 10_000:
-            kernels.use_tunings(found)
+            kernels.use_tunings(found[0])
             kernels.spmm(indptr, indices, rows)
             kernels.use_tunings({})
 
@@ -134,8 +134,9 @@ def _single_files(root: Path) -> list[Target]:
                 shutil.copy(folder / "mag.zip", place)
                 unpack(Path(place))
 
+    tuned = {"machine": tuning.machine(), "arcs_ahead": {"64": 8, "256": 4}, "blocked": [64], "own_products": True}
     contents = {
-        "tuning": {tuning.TUNING: json.dumps({"machine": tuning.machine(), "arcs_ahead": {"64": 8, "256": 4}})},
+        "tuning": {tuning.TUNING: json.dumps(tuned)},
         "status": {"rank-0.json": json.dumps({"waits": False, "phase": "forward", "seconds": 2.5, "place": "a:1"})},
         "hosts": {"hosts.txt": "# two\nnode1\nnode2:3\nnode3 slots=2\n"},
         "archive": {},
