@@ -6,7 +6,7 @@ from . import reference, reference_fused
 from .activation import activate, activate_backward
 from .aggregate import spmm
 from .arcs import edge_softmax, edge_softmax_backward, sddmm
-from .attention import attention, attention_backward, merge_attention
+from .attention import attention, attention_backward, attention_partial, finish_attention, merge_attention
 from .blocks import block_csr, spmm_blocked
 from .codecs import WIRES, decode_rows, encode_rows
 from .first_use import unchecked
@@ -78,6 +78,10 @@ class _Kernels:
     def spmm_blocked(self, indptr, indices, feats, weight):
         return spmm_blocked(block_csr(indptr, indices, len(feats), 7), feats, weight)
 
+    def partial_attention(self, *arguments):
+        out, maximum, sums = attention_partial(*arguments)
+        return finish_attention(out, sums), maximum, sums
+
     def merge_attention(self, out, maximum, sums, *others):
         return merge_attention(out.copy(), maximum.copy(), sums.copy(), *others)
 
@@ -109,6 +113,9 @@ class _References:
 
     def spmm_blocked(self, indptr, indices, feats, weight):
         return reference.spmm(indptr, indices, feats, "sum", weight)
+
+    def partial_attention(self, *arguments):
+        return reference_fused.attention(*arguments)
 
     def __getattr__(self, name):
         return getattr(reference, name, None) or getattr(reference_fused, name)
@@ -171,6 +178,7 @@ def _fused_calls(feats, targets, indptr, indices, ids):
     rows, grad = feats[:, :36].reshape(41, 4, 9), targets[:, :36].reshape(40, 4, 9)
     scores = feats[:, 4:8].copy(), targets[:, 4:8].copy()
     yield "attention", lambda m: m.attention(indptr, indices, rows, *scores)
+    yield "attention_partial", lambda m: m.partial_attention(indptr, indices, rows, *scores)
     out, top, sums = (a.astype(feats.dtype) for a in reference_fused.attention(indptr, indices, rows, *scores))
     state = top, sums, (grad * out).sum(axis=2)
     other = np.arange(39, 20, -1), grad[:19], scores[1][:19], sums[:19] + 1
