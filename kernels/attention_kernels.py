@@ -105,6 +105,7 @@ def backward_kernel(tile, heads_tile, wide):
                     count = min(CHUNK, indptr[j + 1] - chunk)
                     for a in range(count):
                         prefetch(heads_tile, state, at(indices, min(chunk + a + CHUNK, last)) * STATE * heads)
+                        prefetch(heads_tile, grad_target, (part * num + at(indices, chunk + a)) * heads)
                         place = at(indices, chunk + a) * STATE * heads
                         score = add(load(heads_tile, state, place), source)
                         below = sub(leaky(score, slope), load(heads_tile, state, place + heads))

@@ -120,6 +120,6 @@ def test_sums_go_by_blocks_where_these_were_quicker(folder, monkeypatch):
     (grad,) = torch.autograd.grad(out.square().sum(), rows)
     assert [graph.num_blocks for graph in called] == [3, 3]
     torch.testing.assert_close(out, expected)  # the order of the sums differs, nothing else
-    torch.testing.assert_close(grad, expected_grad)
+    torch.testing.assert_close(grad, expected_grad, rtol=1e-4, atol=1e-4)  # sums of hundreds of numbers
     ops.spmm(graph, torch.randn(300, 128))
     assert len(called) == 2
