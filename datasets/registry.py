@@ -41,7 +41,7 @@ def load_graph(source: str, data_root: str | Path | None = None, seed: int = 0) 
         return _generate(kind, source, seed)
     root = Path(data_root) if data_root is not None else default_data_root()
     looked = []
-    for folder in _places(source, root):
+    for folder in places(source, root):
         if folder.is_dir():
             graph = _read(folder, source)
             if graph is not None:
@@ -60,7 +60,7 @@ def _generate(kind: str, spec: str, seed: int) -> GraphData:
     return make_communities(spec, seed)
 
 
-def _places(source: str, root: Path) -> list[Path]:
+def places(source: str, root: Path) -> list[Path]:
     """Folders a source may mean: the path itself, then the name below the data root."""
     if Path(source).is_absolute():
         return [Path(source)]

@@ -10,6 +10,7 @@ import numpy as np
 from numba import uint64
 
 from distgnn.kernels.jit import inline, kernel
+from distgnn.kernels.threads import FEW_EDGES, get_num_threads, run
 
 
 def empty_mask(num_rows: int, num_parts: int) -> np.ndarray:
@@ -56,16 +57,38 @@ def mix(value):
     return value ^ (value >> uint64(31))
 
 
-@kernel
-def mark_arcs(sources, targets, parts, skip_loops, source_mask, target_mask):
+def mark_arcs(sources, targets, parts, skip_loops: bool, source_mask, target_mask) -> None:
     """source_mask[sources[e]] and target_mask[targets[e]] gain parts[e]; self-loops are skipped on request."""
+    threads = get_num_threads() if len(sources) > FEW_EDGES else 1
+    bounds = [len(source_mask) * i // threads for i in range(threads + 1)]
+    run(_mark_arcs, bounds, sources, targets, parts, skip_loops, source_mask, target_mask)
+
+
+@kernel
+def _mark_arcs(begin, end, sources, targets, parts, skip_loops, source_mask, target_mask):
+    """What concerns the vertices from begin to end."""
     for e in range(sources.shape[0]):
         u, v = sources[e], targets[e]
         if skip_loops and u == v:
             continue
         p = np.int64(parts[e])
-        set_bit(source_mask, u, p)
-        set_bit(target_mask, v, p)
+        if begin <= u < end:
+            set_bit(source_mask, u, p)
+        if begin <= v < end:
+            set_bit(target_mask, v, p)
+
+
+@kernel
+def count_parts(source_mask, target_mask, num_parts):
+    """[num_parts] int64, vertices with an arc in each part."""
+    counts = np.zeros(num_parts, dtype=np.int64)
+    for v in range(source_mask.shape[0]):
+        for w in range(source_mask.shape[1]):
+            word = source_mask[v, w] | target_mask[v, w]
+            while word != uint64(0):
+                counts[(w << 6) + lowest_bit(word)] += 1
+                word &= word - uint64(1)
+    return counts
 
 
 @kernel

@@ -12,8 +12,11 @@ from distgnn.errors import InputError
 from distgnn.partition import streaming
 from distgnn.partition.cmr import cmr
 from distgnn.partition.cover import cover_arcs
+from distgnn.partition.epoch_cut import cut_for_epoch
+from distgnn.partition.epoch_price import EpochPrices
 from distgnn.partition.metis import metis_owners
 from distgnn.partition.owners import balanced_owners
+from distgnn.partition.refine import level_copies
 from distgnn.partition.refine import refine as refine_edges
 from distgnn.partition.roles import refine_roles
 from distgnn.partition.shares import part_shares
@@ -23,6 +26,7 @@ from distgnn.partition.vertex_cut import VertexCut
 
 ORDERS = ("shuffled", "stored")
 UPDATES = ("owners", "copies")
+OBJECTIVES = ("rows", "epoch")
 
 
 class Draft(NamedTuple):
@@ -90,6 +94,8 @@ def cut_edges(
     capacities: Sequence[float] | None = None,
     groups: int = 1,
     update: str = "owners",
+    objective: str = "rows",
+    prices: EpochPrices | None = None,
 ) -> VertexCut:
     """Cut an edge list into parts.
 
@@ -105,26 +111,45 @@ def cut_edges(
         groups: cut between so many groups of consecutive parts first (the machines), then inside each.
         update: where training will update vertices, which decides what `cmr` and refinement count. "copies": copies.
             "owners": rows on the wire; they differ where rows are one-way, and each role of a copy is charged alone.
+        objective: "rows": few rows (or copies) under the balances. "epoch": the shortest epoch of the worst rank at
+            these prices, for `cmr` and refined cuts; balances are what comes of it.
+        prices: see `EpochPrices`.
     Returns: a `VertexCut`; both arcs of a two-way row are in one part; owners are among the copies, except
         METIS's, and where owned vertices could not be balanced otherwise.
     Raises: InputError.
     """
     check_request(num_parts, method, seed, order, groups, update)
+    check_objective(objective, prices, method, refine, groups)
     shares = part_shares(num_parts, capacities)
     draft = functools.partial(METHODS[method].draft, seed=seed, order=order)
+    roles = update == "owners" and not edge_list.two_way
     if groups > 1:
-        (edge_part, vertex_order), owner = cut_twice(edge_list, shares, groups, draft), None
+        level = functools.partial(_with_roles, draft) if roles and method == "cmr" else draft
+        (edge_part, vertex_order), owner = cut_twice(edge_list, shares, groups, level), None
     else:
         edge_part, vertex_order, owner = draft(edge_list, shares)
     if refine and not method.startswith("cmr"):
         edge_part, owner = refine_edges(edge_list, edge_part, shares), None
-    if owner is None:
-        owner = balanced_owners(edge_list, edge_part, shares)
     refined = refine or method == "cmr"
-    if refined and update == "owners" and not edge_list.two_way and groups == 1 and num_parts > 1:
+    if refined and update == "copies" and num_parts > 1:
+        edge_part, owner = level_copies(edge_list, edge_part, shares), None
+    if owner is None:
+        owner = balanced_owners(edge_list, edge_part, shares, update=update)
+    if refined and roles and groups == 1 and num_parts > 1:
         edge_part, owner = refine_roles(edge_list, edge_part, owner, shares)
+    if objective == "epoch":
+        edge_part, owner = cut_for_epoch(edge_list, edge_part, owner, shares, prices, update)
     given = None if capacities is None else np.array(capacities, dtype=np.float64)
     return VertexCut(num_parts, edge_part, owner, order=vertex_order, capacities=given)
+
+
+def _with_roles(draft: Callable[..., Draft], edge_list, shares: np.ndarray) -> Draft:
+    """One level of a cut in two, its arcs moved for update on owners; who owns what is decided at the end."""
+    found = draft(edge_list, shares)
+    if len(shares) == 1:
+        return found
+    owner = balanced_owners(edge_list, found.edge_part, shares)
+    return found._replace(edge_part=refine_roles(edge_list, found.edge_part, owner, shares)[0])
 
 
 def check_request(num_parts: int, method: str, seed: int, order: str, groups: int = 1, update: str = "owners") -> None:
@@ -141,3 +166,17 @@ def check_request(num_parts: int, method: str, seed: int, order: str, groups: in
         raise InputError(f"unknown update {update!r}: choose one of {', '.join(UPDATES)}")
     if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or not 0 <= seed < 2**63:
         raise InputError(f"the seed must be a whole number from 0 to 2**63 - 1, not {seed!r}")
+
+
+def check_objective(objective: str, prices: EpochPrices | None, method: str, refine: bool, groups: int) -> None:
+    """Raise `InputError` unless `cut_edges` can cut for this objective."""
+    if objective not in OBJECTIVES:
+        raise InputError(f"unknown objective {objective!r}: choose one of {', '.join(OBJECTIVES)}")
+    if objective == "rows":
+        return
+    if prices is None:
+        raise InputError("objective epoch needs prices: distgnn calibrate --ranks 2 --prices FILE measures them")
+    if groups > 1:
+        raise InputError("objective epoch has one price of a row for all pairs of ranks: cut in one level")
+    if method == "cmr-stream" or not (refine or method == "cmr"):
+        raise InputError(f"objective epoch moves edges and owners of cmr and of refined cuts, not of {method}")

@@ -12,14 +12,18 @@ import numpy as np
 from numba import uint64
 
 from distgnn.kernels.jit import inline, kernel
-from distgnn.partition.bits import count_copies, empty_mask, has_bit, lowest_bit, mark_arcs
+from distgnn.partition.bits import count_copies, count_parts, empty_mask, has_bit, lowest_bit, mark_arcs
 
 LIMIT = 1.04  # owned vertices of the largest part over the mean, where it costs rows to be below
 SWEEPS = 20
 
 
 def balanced_owners(
-    edge_list, edge_part: np.ndarray, shares: np.ndarray, reverse_part: np.ndarray | None = None
+    edge_list,
+    edge_part: np.ndarray,
+    shares: np.ndarray,
+    reverse_part: np.ndarray | None = None,
+    update: str = "owners",
 ) -> np.ndarray:
     """Owners [N] int32 for an assignment of arcs; shares: [P], see `part_shares`.
 
@@ -28,6 +32,8 @@ def balanced_owners(
     vertices go to the part that owns least, and isolated ones fill up the parts that own least; then owners move
     between copies while that evens out. Only where a part is still beyond `LIMIT` is a vertex given away at the cost of
     more rows, in the end to a part that holds none of its arcs.
+
+    With update on "copies", isolated vertices fill up the parts that hold fewest copies: all of them are computed.
     """
     num_parts = len(shares)
     sources = targets = empty_mask(edge_list.num_nodes, num_parts)
@@ -38,10 +44,10 @@ def balanced_owners(
         mark_arcs(edge_list.src, edge_list.dst, edge_part, False, sources, targets)
         if edge_list.two_way:
             mark_arcs(edge_list.dst, edge_list.src, reverse_part, True, sources, targets)
-    return owners_among(sources, targets, shares)
+    return owners_among(sources, targets, shares, update)
 
 
-def owners_among(sources: np.ndarray, targets: np.ndarray, shares: np.ndarray) -> np.ndarray:
+def owners_among(sources: np.ndarray, targets: np.ndarray, shares: np.ndarray, update: str = "owners") -> np.ndarray:
     """Owners [N] int32, as `balanced_owners`, from the parts where arcs leave and arrive: masks uint64 [N, W]."""
     num_parts, num_nodes = len(shares), len(sources)
     copies = count_copies(sources, targets)
@@ -54,7 +60,8 @@ def owners_among(sources: np.ndarray, targets: np.ndarray, shares: np.ndarray) -
     _count_roles(copies, sources, targets, exchanged)
     _choose_exchanging(choosing[many:][::-1], sources, targets, shares, exchanged, owned, owner)
     _choose(choosing[isolated:many], sources, targets, shares, owned, owner)
-    owner[choosing[:isolated]] = _fill_up(owned, isolated, shares)
+    load = owned if update == "owners" else count_parts(sources, targets, num_parts)
+    owner[choosing[:isolated]] = _fill_up(load, isolated, shares)
     if num_nodes:
         owned = np.bincount(owner, minlength=num_parts)
         _even_out(choosing, copies, sources, targets, shares, owned, owner)

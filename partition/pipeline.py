@@ -10,14 +10,15 @@ from distgnn.atomic import new_folder
 from distgnn.datasets import GraphData, load_graph
 from distgnn.memory import parse_bytes, peak_rss_bytes
 from distgnn.partition.book import PartitionBook
+from distgnn.partition.epoch_price import EpochPrices, predict_epoch, read_prices
 from distgnn.partition.layout import MANIFEST
 from distgnn.partition.local_graph import build_local
 from distgnn.partition.manifest import Clock, Progress, check_size, describe_cut
 from distgnn.partition.memory import MemoryGuard
-from distgnn.partition.methods import check_request, cut_edges
+from distgnn.partition.methods import check_objective, check_request, cut_edges
 from distgnn.partition.shares import part_shares
 from distgnn.partition.vertex_cut import VertexCut
-from distgnn.partition.within import partition_on_disk, works_on_disk
+from distgnn.partition.within import check_loading, check_normalizing, partition_on_disk, works_on_disk
 from distgnn.partition.writer import write_manifest, write_part
 
 
@@ -40,6 +41,8 @@ def partition_graph(
     update: str = "owners",
     memory: str | int | None = None,
     say: Callable[[str], None] | None = None,
+    objective: str = "rows",
+    prices: str | Path | EpochPrices | None = None,
 ) -> dict:
     """Cut a graph into `num_parts` parts and write the partition folder `out`.
 
@@ -54,30 +57,41 @@ def partition_graph(
         memory: bytes, or text as "8GB", that the process may have resident; where `cmr` needs more, `cmr-stream` works
             on disk instead, in a folder beside `out` that a run with the same arguments goes on from after a kill.
         say: called with a line about such a choice.
+        objective: see `cut_edges`; prices: `EpochPrices` or a file of them (`distgnn calibrate --prices`), with which
+            the manifest also predicts the epoch of the worst rank.
     Returns: the manifest (contents of `partition.json`).
     Raises: InputError, GraphFormatError; nothing is left behind then.
     """
     clock = Clock(progress)
     check_request(num_parts, method, seed, order, groups, update)
     part_shares(num_parts, capacities)
+    if prices is not None and not isinstance(prices, EpochPrices):
+        prices = read_prices(prices)
+    check_objective(objective, prices, method, refine, groups)
     how = {"method": method, "seed": int(seed), "order": order, "refined": bool(refine) or method.startswith("cmr")}
-    how |= {"groups": int(groups), "update": update}
+    how |= {"groups": int(groups), "update": update, "objective": objective}
     guard = contextlib.nullcontext() if memory is None else MemoryGuard(parse_bytes(memory))
     with new_folder(out, MANIFEST, overwrite) as folder, guard:
         clock.start("load", 1)
+        if memory is not None and not isinstance(source, GraphData):
+            check_loading(source, data_root, guard.limit)
         graph = source.check() if isinstance(source, GraphData) else load_graph(source, data_root, seed)
         if normalize_feats != "none":
+            if memory is not None:
+                check_normalizing(graph, guard.limit)
             graph = graph.normalize_feats(normalize_feats)
         if memory is not None and works_on_disk(graph, num_parts, how, refine, direction, guard.limit, say):
             how["method"] = "cmr-stream"
+            check_objective(objective, prices, "cmr-stream", refine, groups)
             choices = {"direction": direction, "self_loops": self_loops, "capacities": capacities}
-            return partition_on_disk(graph, num_parts, Path(out), folder, how, choices, guard, clock, say)
+            return partition_on_disk(graph, num_parts, Path(out), folder, how, choices, guard, clock, say, prices)
         edge_list = graph.edge_list(direction, self_loops)
         check_size(edge_list, num_parts, graph.name)
         clock.start("cut", 1)
-        cut = cut_edges(edge_list, num_parts, method, seed, order, refine, capacities, groups, update)
+        wishes = {"update": update, "objective": objective, "prices": prices}
+        cut = cut_edges(edge_list, num_parts, method, seed, order, refine, capacities, groups, **wishes)
         clock.start("write", num_parts)
-        return _write_all(folder, graph, edge_list, cut, how, clock)
+        return _write_all(folder, graph, edge_list, cut, how, clock, prices)
 
 
 def write_partition(
@@ -103,7 +117,15 @@ def write_partition(
         return _write_all(folder, graph, edge_list, cut, how, clock)
 
 
-def _write_all(folder: Path, graph: GraphData, edge_list, cut: VertexCut, how: dict, clock: Clock) -> dict:
+def _write_all(
+    folder: Path,
+    graph: GraphData,
+    edge_list,
+    cut: VertexCut,
+    how: dict,
+    clock: Clock,
+    prices: EpochPrices | None = None,
+) -> dict:
     book = PartitionBook(edge_list, cut)
     masks = graph.split_masks()
     parts = []
@@ -112,6 +134,8 @@ def _write_all(folder: Path, graph: GraphData, edge_list, cut: VertexCut, how: d
         clock.step(part_id + 1)
     seconds = clock.seconds()
     manifest = describe_cut(graph, edge_list, book) | how
+    if prices is not None:
+        manifest["predicted_epoch"] = predict_epoch(manifest | {"parts": parts}, prices)
     manifest["seconds"] = round(sum(seconds.values()), 3)
     manifest["phase_seconds"] = seconds
     manifest["peak_rss_bytes"] = peak_rss_bytes()

@@ -25,6 +25,7 @@ MEASURES = (
     "replication_factor", "edge_balance", "owned_balance", "copies_balance", "exchange_rows", "max_rank_rows",
     "seconds", "peak_rss_bytes", "seed",
 )  # fmt: skip
+PREDICTED = ("seconds", "rank", "mean_seconds", "aggregate_seconds", "dense_seconds", "exchange_seconds")
 GRAPH_COUNTS = ("num_feats", "num_classes", "train", "valid", "test")
 OPTIONAL_COUNTS = ("num_edge_feats", "num_relations", "num_node_types")  # 0 where an older program wrote
 GRAPH_FLAGS = ("labels", "multilabel", "sparse_feats", "edge_weight", "directed")
@@ -79,6 +80,9 @@ def _check_fields(path: Path, manifest: dict) -> None:
     speeds = manifest.get("capacities")
     numbers = isinstance(speeds, list) and all(isinstance(speed, int | float) and speed > 0 for speed in speeds)
     need(speeds is None or (numbers and len(speeds) == manifest["num_parts"]), "capacities")
+    predicted = manifest.get("predicted_epoch")
+    numbers = isinstance(predicted, dict) and all(isinstance(predicted.get(name), int | float) for name in PREDICTED)
+    need(predicted is None or numbers, "predicted_epoch")
     groups = manifest.get("groups", 1)
     need(_is_count(groups) and groups > 0 and manifest["num_parts"] % groups == 0, "groups")
     report = manifest.get("edge_report") or {}

@@ -49,6 +49,8 @@ LEAST_GAIN = 1e-3  # copies: an edge that could save less is not looked at
 COMMIT_AHEAD = 128  # an eighth of them moves
 EDGE_PRICE = 0.02
 OVERFULL_PRICE = 4.0
+MOST_COPIES = 1.04  # with update on copies: of a part over its share
+STEEPER = (8.0, 16.0, 32.0)  # beta, until that holds
 STEEPEST = 8.0  # exponent of a part's price: one edge on thousands of parts must not overflow
 
 
@@ -68,6 +70,7 @@ def refine(
     balance: float = 1.03,
     beta: float = 2.0,
     schedule: tuple[float, ...] = SCHEDULE,
+    degrees: np.ndarray | None = None,
 ) -> np.ndarray:
     """Fewer copies at balanced parts.
 
@@ -77,12 +80,13 @@ def refine(
         balance: hard limit on a part's arcs over its share.
         beta: how strongly full parts (by rows) raise their prices.
         schedule: the values of s, one sweep over all edges each.
+        degrees: [N], see `endpoint_degrees`, where they are known.
     Returns: part [M] int16.
     """
     num_parts = len(shares)
     if num_parts == 1 or len(edge_part) == 0:
         return np.asarray(edge_part, dtype=np.int16)
-    state = start_state(edge_list, edge_part, num_parts)
+    state = start_state(edge_list, np.array(edge_part, dtype=np.int16), num_parts, degrees)
     limit = arc_limit(edge_list, shares, balance)
     for s in schedule:
         sweep(edge_list, state, limit, beta, s, shares)
@@ -90,17 +94,35 @@ def refine(
     return state.edge_part
 
 
-def start_state(edge_list, edge_part: np.ndarray, num_parts: int) -> State:
-    """The state of a cut."""
-    parts = np.array(edge_part, dtype=np.int16)
-    table = table_of(edge_list, parts, endpoint_degrees(edge_list), num_parts)
-    arcs = np.bincount(parts, minlength=num_parts).astype(np.float64)
-    if edge_list.two_way:
-        loops = np.flatnonzero(edge_list.src == edge_list.dst)
-        arcs = 2 * arcs - np.bincount(parts[loops], minlength=num_parts)
+def level_copies(edge_list, edge_part: np.ndarray, shares: np.ndarray) -> np.ndarray:
+    """Part [M] int16 with no part's copies beyond `MOST_COPIES` of its share, as far as steeper prices bring that."""
+    for beta in STEEPER:
+        copies = start_state(edge_list, edge_part, len(shares)).rows
+        if (copies <= MOST_COPIES * copies.sum() * shares).all():
+            break
+        edge_part = refine(edge_list, edge_part, shares, beta=beta, schedule=(0.0,))
+    return edge_part
+
+
+def start_state(edge_list, parts: np.ndarray, num_parts: int, degrees: np.ndarray | None = None) -> State:
+    """The state of a cut.
+
+    Args: parts: int16 [M], from now on the state's (they may lie on disk); degrees: [N], where they are known.
+    """
+    degrees = endpoint_degrees(edge_list) if degrees is None else degrees
+    table = table_of(edge_list, parts, degrees, num_parts)
+    arcs = np.zeros(num_parts)
+    _count_arcs(edge_list.src, edge_list.dst, parts, 2.0 if edge_list.two_way else 1.0, arcs)
     rows = np.zeros(num_parts, dtype=np.int64)
     count_rows(table, rows)
     return State(parts, table, arcs, rows)
+
+
+@kernel(_nrt=False)
+def _count_arcs(src, dst, edge_part, arcs_per_row, arcs):
+    """arcs [P] += the arcs of each part; a self-loop is one."""
+    for e in range(src.shape[0]):
+        arcs[edge_part[e]] += 1.0 if src[e] == dst[e] else arcs_per_row
 
 
 def arc_limit(edge_list, shares: np.ndarray, balance: float) -> np.ndarray:
@@ -109,8 +131,15 @@ def arc_limit(edge_list, shares: np.ndarray, balance: float) -> np.ndarray:
     return np.maximum(balance * fair, np.ceil(fair / 2) * 2)
 
 
-def sweep(edge_list, state: State, limit: np.ndarray, beta: float, s: float, shares: np.ndarray) -> int:
-    """Visit every edge once at one s; returns the number of moves."""
+def sweep(
+    edge_list, state: State, limit: np.ndarray, beta: float, s: float, shares: np.ndarray, prices_at=None, step=None
+) -> int:
+    """Visit every edge once at one s; returns the number of moves.
+
+    Args: prices_at: prices_at(state, limit, beta, s, shares, arcs of a row) -> `Prices`, by default those of copies;
+        step: told of progress as step(done, total).
+    """
+    prices_at = prices_at or _prices
     rows = len(state.edge_part)
     pieces = min(BLOCKS, max(1, rows // 64))
     bounds = _stretch_bounds(rows, pieces)
@@ -121,9 +150,11 @@ def sweep(edge_list, state: State, limit: np.ndarray, beta: float, s: float, sha
         chosen = np.concatenate([np.arange(first, last) for first, last in stretches])
         proposals = np.empty(len(chosen), dtype=np.int16)
         arcs = 2.0 if edge_list.two_way else 1.0
-        args = (chosen, *ends, state, _prices(state, limit, beta, s, shares, arcs), arcs, limit, proposals)
+        args = (chosen, *ends, state, prices_at(state, limit, beta, s, shares, arcs), arcs, limit, proposals)
         run(_propose, even_chunks(len(chosen), 64), *args)
         moves += _commit(*args)
+        if step is not None:
+            step(block + 1, pieces)
     return moves
 
 
@@ -139,7 +170,12 @@ def _prices(state: State, limit: np.ndarray, beta: float, s: float, shares: np.n
     """Prices at these loads. An edge's own are raised by 1, so that none is negative."""
     weight = np.exp(np.minimum(beta * (state.rows / (state.rows.sum() * shares) - 1), STEEPEST))
     price = 1 + EDGE_PRICE * (state.arcs / (state.arcs.sum() * shares) - 1) + OVERFULL_PRICE * (state.arcs > limit)
-    into = np.where(state.arcs + arcs > limit, np.inf, price)
+    return prices_of(s, weight, price, state.arcs + arcs > limit)
+
+
+def prices_of(s: float, weight: np.ndarray, price: np.ndarray, full: np.ndarray) -> Prices:
+    """Prices in float32: weight of a copy and price of an edge (above 0) of each part [P], and which have no room."""
+    into = np.where(full, np.inf, price)
     least = weight.min(), into.min()
     return Prices(*(np.asarray(x, dtype=np.float32)[()] for x in (max(s, SMALLEST_S), weight, into, price, *least)))
 

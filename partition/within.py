@@ -10,10 +10,13 @@ import os
 from pathlib import Path
 
 import numpy as np
+from scipy import sparse
 
+from distgnn.datasets.loading import loading_bytes
 from distgnn.errors import InputError
 from distgnn.memory import peak_rss_bytes
-from distgnn.partition.count_table import table_bytes
+from distgnn.partition.copy_table import table_bytes
+from distgnn.partition.epoch_price import predict_epoch
 from distgnn.partition.layout import part_folder
 from distgnn.partition.manifest import check_size, describe_cut
 from distgnn.partition.memory import MemoryGuard, resident
@@ -35,6 +38,26 @@ def in_memory_bytes(graph, num_parts: int, method: str, refine: bool, direction:
     arcs = len(graph.edges) * (1 if graph.directed and direction != "both" else 2)
     rows, vertices = len(graph.edges) * (row + merges), graph.num_nodes * (NODE_BYTES + num_parts // 4)
     return rows + vertices + int(ARC_BYTES * arcs / num_parts)
+
+
+def check_loading(source, data_root, limit: int) -> None:
+    """Raise `InputError` where what loading alone takes in memory is known to be beyond the limit."""
+    need = loading_bytes(source, data_root)
+    if need + resident()[1] > limit:
+        raise InputError(
+            f"loading {source} takes about {need / 1e9:.1f} GB, the limit is {limit / 1e9:.1f} GB: text and generated "
+            "graphs are in memory; save it as a graph folder (edges.npy, feats.npy), which is mapped"
+        )
+
+
+def check_normalizing(graph, limit: int) -> None:
+    """Raise `InputError` where normalised features, which are in memory, are beyond the limit."""
+    need = 4 * graph.num_nodes * graph.num_feats
+    if not sparse.issparse(graph.feats) and need + resident()[1] > limit:
+        raise InputError(
+            f"normalised features of graph {graph.name!r} take {need / 1e9:.1f} GB in memory, the limit is "
+            f"{limit / 1e9:.1f} GB: normalise feats.npy beforehand"
+        )
 
 
 def works_on_disk(graph, num_parts: int, how: dict, refine: bool, direction: str, limit: int, say=None) -> bool:
@@ -62,12 +85,22 @@ def works_on_disk(graph, num_parts: int, how: dict, refine: bool, direction: str
 
 
 def partition_on_disk(
-    graph, num_parts: int, out: Path, folder: Path, how: dict, choices: dict, guard: MemoryGuard, clock, say=None
+    graph,
+    num_parts: int,
+    out: Path,
+    folder: Path,
+    how: dict,
+    choices: dict,
+    guard: MemoryGuard,
+    clock,
+    say=None,
+    prices=None,
 ) -> dict:
     """Cut a loaded graph with all large arrays on disk and write the partition folder.
 
     Args: out: the place of the folder, beside which the work lies; folder: an empty one to be filled, on the same disk;
-        how: what the manifest says of the method; choices: direction, self_loops, capacities; guard: entered.
+        how: what the manifest says of the method; choices: direction, self_loops, capacities; guard: entered;
+        prices: `EpochPrices`, or None.
     Returns: the manifest; in it `phases`: seconds, CPU seconds and peaks of memory by phase.
     """
     shares = part_shares(num_parts, choices["capacities"])
@@ -89,6 +122,8 @@ def partition_on_disk(
         for part_id in range(num_parts):
             part_folder(space.folder / "parts", part_id).rename(part_folder(folder, part_id))
         manifest = describe_cut(graph, edge_list, book) | how
+        if prices is not None:
+            manifest["predicted_epoch"] = predict_epoch(manifest | {"parts": parts}, prices)
         manifest["phases"] = work.measured
         manifest["phase_seconds"] = {phase: figures["seconds"] for phase, figures in work.measured.items()}
         manifest["seconds"] = round(sum(manifest["phase_seconds"].values()), 3)

@@ -1,7 +1,8 @@
-"""`distgnn calibrate`: how fast each rank is, and the `--capacities` for a cut in proportion."""
+"""`distgnn calibrate`: how fast each rank is (`--capacities` of a cut in proportion), and what epochs cost."""
 
 import json
 import sys
+from pathlib import Path
 
 import typer
 
@@ -16,14 +17,19 @@ def calibrate(
     ranks: int = typer.Option(1, help="Ranks to start where none were started."),
     seconds: float = typer.Option(3.0, help="How long each rank works."),
     threads: int | None = typer.Option(None, help="Threads per rank [default: cores / ranks]."),
+    prices: str | None = typer.Option(None, help="Train small epochs too and write prices for partition here (JSON)."),
+    hidden_feats: int = typer.Option(256, help="Of the model whose epochs the prices are for."),
+    num_layers: int = typer.Option(3, help="Of that model, at least 2."),
     as_json: bool = typer.Option(False, "--json", help="Print JSON instead of a table."),
 ) -> None:
     """Measure the ranks it is given, all at the same time, as they would train; prints --capacities for partition."""
-    from distgnn.cli.ranks import run_on_ranks
+    from distgnn.cli.ranks import checked_together, run_on_ranks
     from distgnn.errors import InputError, on_all_ranks
 
     if not 0 < seconds <= 600:
         raise on_all_ranks(InputError(f"seconds is {seconds}: expected more than 0 and at most 600"))
+    if prices is not None and (hidden_feats < 1 or num_layers < 2):
+        raise on_all_ranks(InputError("prices are of models with at least 2 layers and a hidden width of 1 or more"))
     code = run_on_ranks(sys.argv[1:], ranks, threads)
     if code is not None:
         raise typer.Exit(code)
@@ -31,12 +37,22 @@ def calibrate(
     from distgnn.launch import import_mpi
 
     comm = import_mpi().COMM_WORLD
+    if prices is not None and comm.size < 2:
+        raise on_all_ranks(InputError("a single rank exchanges no rows: measure prices on two or more, as --ranks 2"))
     rows = measure_speeds(comm, seconds)
+    measured = None
+    if prices is not None:
+        from distgnn.bench.prices import measure_prices
+
+        measured = measure_prices(comm, seconds, hidden_feats, num_layers)
+        with checked_together():
+            if comm.rank == 0:
+                _write(prices, measured)
     if comm.rank:
         return
     capacities = ",".join(f"{row['capacity']:.2f}" for row in rows)
     if as_json:
-        print(json.dumps({"capacities": capacities, "ranks": rows}, indent=1))
+        print(json.dumps({"capacities": capacities, "ranks": rows, "prices": measured}, indent=1))
         return
     columns = ["rank", "host", "threads", "rounds/s", "speed"]
     cells = [
@@ -51,3 +67,16 @@ def calibrate(
     ]
     print_columns("Speed of ranks", columns, cells)
     print(f"distgnn partition … --parts {len(rows)} --capacities {capacities}")
+    if measured is not None:
+        names = {"arc_value": "arc and feature", "dense_row": "dense row", "exchanged_row": "exchanged row"}
+        told = (f"{1e9 * measured[f'seconds_per_{key}']:.3g} ns for each {name}" for key, name in names.items())
+        print(f"one layer, forward and backward: {', '.join(told)}; written to {prices}")
+
+
+def _write(path: str, measured: dict) -> None:
+    from distgnn.errors import InputError
+
+    try:
+        Path(path).write_text(json.dumps(measured, indent=1) + "\n")
+    except OSError as error:
+        raise InputError(f"cannot write {path}: {error.strerror}") from None

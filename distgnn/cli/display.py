@@ -151,3 +151,13 @@ def print_columns(title: str, columns: list[str], rows: list[list[str]]) -> None
     console = Console(width=None if sys.stdout.isatty() else 160)
     console.print(title, style="italic", highlight=False)
     console.print(table, highlight=False)
+
+
+def epoch_line(predicted: dict) -> str:
+    """One line about `predicted_epoch` of a partition."""
+    spent = ", ".join(
+        f"{name} {human_seconds(predicted[key + '_seconds'])}"
+        for name, key in (("aggregation", "aggregate"), ("dense", "dense"), ("exchange", "exchange"))
+    )
+    worst, mean = human_seconds(predicted["seconds"]), human_seconds(predicted["mean_seconds"])
+    return f"{worst} on rank {predicted['rank']} (mean {mean}): {spent}"

@@ -4,7 +4,7 @@ import json
 
 import typer
 
-from distgnn.cli.display import human_bytes, print_columns, print_table
+from distgnn.cli.display import epoch_line, human_bytes, print_columns, print_table
 
 
 def register(app: typer.Typer) -> None:
@@ -15,12 +15,13 @@ def info(
     parts: str = typer.Argument(help="Partition folder."),
     as_json: bool = typer.Option(False, "--json", help="Print everything as JSON."),
     against: bool = typer.Option(False, "--against-libra", help="Cut the graph by Libra too, and compare."),
+    prices: str | None = typer.Option(None, help="File of distgnn calibrate --prices: predict the epoch."),
     figure: str | None = typer.Option(None, help="Draw pairs of ranks, copies by degree and loads: .png, .svg, .pdf."),
 ) -> None:
     """Show sizes, balances and exchange rows of a partition folder."""
     from distgnn.partition import describe
 
-    facts = describe(parts)
+    facts = describe(parts, prices)
     if figure is not None:
         from distgnn.cli.partition_figure import draw_partition
 
@@ -84,4 +85,5 @@ def _summary(facts: dict) -> list[tuple[str, str]]:
         ("exchange rows", f"{rows}, at most {facts['max_rank_rows']:,} sent and received by one rank"),
         ("halos by role", ", ".join(f"{name.replace('_', ' ')} {count:,}" for name, count in facts["roles"].items())),
         ("largest / mean", balances),
+        *([("predicted epoch", epoch_line(facts["predicted_epoch"]))] if "predicted_epoch" in facts else []),
     ]

@@ -5,7 +5,7 @@ import sys
 
 import typer
 
-from distgnn.cli.display import human_bytes, human_seconds, phases, print_table
+from distgnn.cli.display import epoch_line, human_bytes, human_seconds, phases, print_table
 
 BALANCES = {"arcs": "edge", "owned": "owned", "copies": "copies"}
 
@@ -27,10 +27,14 @@ def partition(
     update: str = typer.Option(
         "owners", help="owners or copies: where vertices will be updated; rows or copies are few."
     ),
+    objective: str = typer.Option("rows", help="rows, or epoch: the shortest epoch of the worst rank at --prices."),
+    prices: str | None = typer.Option(None, help="File of distgnn calibrate --prices: predicts the epoch."),
     capacities: str | None = typer.Option(None, help="Relative speeds of the ranks, as 2,1,1 [default: all equal]."),
     normalize_feats: str = typer.Option("none", help="none or row (each vertex's features divided by their sum)."),
     data_root: str | None = typer.Option(None, help="Folder of named datasets [default: DISTGNN_DATA or ./data]."),
-    memory: str | None = typer.Option(None, help="Most memory, as 8GB: cmr works on disk where it needs more."),
+    memory: str | None = typer.Option(
+        None, help="Most memory, as 8GB: cmr works on disk where it needs more (text and generated graphs count)."
+    ),
     threads: int | None = typer.Option(None, help="Threads [default: all cores]."),
     overwrite: bool = typer.Option(False, help="Replace an existing partition folder."),
     quiet: bool = typer.Option(False, help="No progress and no table."),
@@ -62,6 +66,8 @@ def partition(
             overwrite=overwrite,
             data_root=data_root,
             memory=memory,
+            objective=objective,
+            prices=prices,
             progress=advance,
             say=(lambda line: print(f"distgnn: {line}", file=sys.stderr)) if not quiet else None,
         )
@@ -87,6 +93,7 @@ def rows_of_table(manifest: dict, out: str) -> list[tuple[str, str]]:
     graph = manifest["graph"]
     size = f"{manifest['num_nodes']:,} vertices, {manifest['num_arcs']:,} arcs"
     most = f"at most {manifest['max_rank_rows']:,} sent and received by one rank"
+    predicted = [("predicted epoch", epoch_line(manifest["predicted_epoch"]))] if "predicted_epoch" in manifest else []
     balances = (f"{name} {manifest[f'{key}_balance']:.3f}" for name, key in BALANCES.items())
     return [
         ("graph", f"{manifest['name']}: {size}, {graph['num_feats']} features, {graph['num_classes']} classes"),
@@ -94,6 +101,7 @@ def rows_of_table(manifest: dict, out: str) -> list[tuple[str, str]]:
         ("replication factor", f"{manifest['replication_factor']:.3f}"),
         ("exchange rows", f"{manifest['exchange_rows']:,} per layer and direction, {most}"),
         ("balance (max / mean)", ", ".join(balances)),
+        *predicted,
         ("time and memory", f"{human_seconds(manifest['seconds'])}, {human_bytes(manifest['peak_rss_bytes'])}"),
         ("folder", out),
     ]

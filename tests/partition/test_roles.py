@@ -10,6 +10,7 @@ from distgnn.partition import PartitionBook, cut_edges
 from distgnn.partition.owners import owned_limit
 from distgnn.partition.roles import refine_roles
 from distgnn.partition.shares import part_shares
+from distgnn.partition.two_level import rows_between_groups
 
 from .graphs import NAMES, awkward, edge_list
 
@@ -26,6 +27,14 @@ def test_fewer_rows_at_the_balances(one_way):
     by_rows = PartitionBook(one_way, cut_edges(one_way, 6, update="owners"))
     assert by_rows.exchange_rows < 0.95 * by_copies.exchange_rows
     assert by_rows.edge_balance <= 1.03 and by_rows.owned_balance <= 1.05 and by_rows.copies_balance <= 1.3
+
+
+def test_roles_are_charged_between_groups_too(one_way):
+    by_copies = PartitionBook(one_way, cut_edges(one_way, 6, groups=2, update="copies"))
+    by_rows = PartitionBook(one_way, cut_edges(one_way, 6, groups=2, update="owners"))
+    between = [rows_between_groups(book.pair_rows, 2) for book in (by_copies, by_rows)]
+    assert between[1] < 0.97 * between[0] and by_rows.exchange_rows < 0.97 * by_copies.exchange_rows
+    assert by_rows.edge_balance <= 1.03 and by_rows.owned_balance <= 1.05
 
 
 def test_capacities_hold_for_arcs_and_owned_vertices(one_way):

@@ -23,11 +23,12 @@ def main():
     parser.add_argument("--parts", default="2,4,8,32,64,128")
     parser.add_argument("--direction", default="both")
     parser.add_argument("--refine", help="refine this method's cut in place of cmr")
+    parser.add_argument("--update", default="owners")
     parser.add_argument("--data-root")
     args = parser.parse_args()
     for name in args.graphs.split(","):
         edges = load_graph(name, args.data_root).edge_list(args.direction)
-        runs = [measure(edges, int(k), order, args.refine) for k in args.parts.split(",") for order in ORDERS]
+        runs = [measure(edges, int(k), order, args) for k in args.parts.split(",") for order in ORDERS]
         worst = np.max([balances for *_, balances, _ in runs], axis=0)
         empty = sum(parts for *_, parts in runs)
         print(f"{name}: {len(runs)} cuts, worst {text(worst)}, {empty} empty parts", flush=True)
@@ -40,10 +41,10 @@ def text(balances):
     return "arcs {:.3f}, owned {:.3f}, copies {:.3f}".format(*balances)
 
 
-def measure(edges, num_parts, order, refined):
+def measure(edges, num_parts, order, args):
     rows = ORDERS[order](edges)
     given = EdgeList(edges.num_nodes, edges.src[rows], edges.dst[rows], edges.two_way)
-    cut = cut_edges(given, num_parts, refined, refine=True) if refined else cut_edges(given, num_parts)
+    cut = cut_edges(given, num_parts, args.refine or "cmr", refine=True, update=args.update)
     book = PartitionBook(given, cut)
     balances = np.array([book.edge_balance, book.owned_balance, book.copies_balance])
     return num_parts, order, balances, int(np.count_nonzero(book.num_arcs == 0))

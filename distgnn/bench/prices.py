@@ -1,0 +1,83 @@
+"""What an arc, a dense row and an exchanged row cost on these ranks: the prices of `partition --objective epoch`.
+
+Real epochs of a small GraphSAGE are trained on a generated graph whose edges were dealt at random, so that every rank
+has as much of everything as the others; what each part of the epoch took is divided by what there was of it.
+
+Legend: V vertices, E arcs, D width.
+"""
+
+import platform
+import statistics
+import time
+
+import numpy as np
+
+from distgnn.config import ModelConfig, TrainConfig, num_threads
+from distgnn.datasets import load_graph
+from distgnn.graph import DistGraph
+from distgnn.loader import use_threads
+from distgnn.nn import model_for
+from distgnn.partition import cut_edges, local_part
+from distgnn.partition.epoch_price import FORMAT_VERSION
+from distgnn.train.trainer import Trainer
+
+GRAPH = "rmat:scale=15,edge_factor=8,feats={width},classes=16,seed=0"
+UNCOUNTED_EPOCHS = 2
+LEAST_EPOCHS = 5
+
+
+def measure_prices(comm, seconds: float, width: int, num_layers: int, graph: str = GRAPH) -> dict:
+    """The contents of a file of prices.
+
+    Collective: yes; all ranks train together for about so many seconds.
+
+    Args: width, num_layers: of the model whose epochs are to be predicted.
+    Notes: seconds waited for rows count as exchange; an epoch's rest (products, element-wise work, loss, optimiser) as
+        dense. The median epoch of each, the mean over ranks.
+    """
+    use_threads(num_threads())
+    data = load_graph(graph.format(width=width))
+    edges = data.edge_list("both")
+    local = local_part(data, edges, cut_edges(edges, comm.size, "random"), comm.rank)
+    dist = DistGraph(local, comm)
+    model = model_for(ModelConfig("sage", hidden_feats=width, num_layers=num_layers), dist)
+    trainer = Trainer(model, dist, TrainConfig(epochs=1))
+    spent = _train(trainer, comm, seconds)
+    plan = local.plan
+    sent = len(plan.broadcast_rows) + len(plan.reduce_rows)
+    received = plan.num_source_halos + plan.num_target_halos
+    again = num_layers - 1
+    units = {
+        "seconds_per_arc_value": ("aggregate_seconds", again * local.num_arcs * width),
+        "seconds_per_dense_row": ("dense_seconds", num_layers * local.num_owned),
+        "seconds_per_exchanged_row": ("exchange_seconds", again * (sent + received)),
+    }
+    ranks = comm.allgather((spent, {name: load for name, (_, load) in units.items()}))
+    prices = {
+        name: float(np.mean([mine[kind] / loads[name] for mine, loads in ranks])) for name, (kind, _) in units.items()
+    }
+    hosts = sorted(set(comm.allgather(platform.node())))
+    where = {"ranks": comm.size, "threads": num_threads(), "hosts": hosts, "model": "sage", "graph": graph}
+    return {"format_version": FORMAT_VERSION, "width": width, "num_layers": num_layers} | prices | where
+
+
+def _train(trainer: Trainer, comm, seconds: float) -> dict[str, float]:
+    """Median seconds of an epoch that this rank spends in each of the three things."""
+    counters = trainer.graph.transport.counters
+    costs: list[dict] = []
+    began = time.perf_counter()
+    while len(costs) < UNCOUNTED_EPOCHS + LEAST_EPOCHS or comm.bcast(time.perf_counter() - began < seconds):
+        before = counters.copy()
+        epoch = trainer.train_epoch(len(costs))
+        mine = counters.since(before)
+        exchange = mine["wait_seconds"] + mine["pack_seconds"]
+        rest = epoch["seconds"] - exchange - mine["aggregate_seconds"] - mine["all_reduce_seconds"]
+        costs.append(
+            {
+                "aggregate_seconds": mine["aggregate_seconds"],
+                "exchange_seconds": exchange,
+                "dense_seconds": max(rest, 0.0),
+            }
+        )
+    counted = costs[UNCOUNTED_EPOCHS:]
+    return {name: statistics.median(cost[name] for cost in counted) for name in counted[0]}
