@@ -10,6 +10,7 @@ if __name__ != "distgnn.partition":
 from distgnn.partition.against import against_libra
 from distgnn.partition.book import PartitionBook
 from distgnn.partition.copies_by_degree import copies_by_degree
+from distgnn.partition.cover import hybrid_cut
 from distgnn.partition.describe import describe
 from distgnn.partition.in_memory import local_part
 from distgnn.partition.local_graph import Csr, LocalGraph, build_local
@@ -31,6 +32,7 @@ __all__ = [
     "copies_by_degree",
     "cut_edges",
     "describe",
+    "hybrid_cut",
     "load_part",
     "local_part",
     "partition_graph",

@@ -11,11 +11,28 @@ Source: König's theorem; used for edge cuts by SuperGCN (pre- and post-aggregat
 
 from __future__ import annotations
 
+import dataclasses
+from collections.abc import Sequence
+
 import numpy as np
 from scipy import sparse
 from scipy.sparse.csgraph import maximum_bipartite_matching
 
 from distgnn.kernels.jit import kernel
+from distgnn.partition.vertex_cut import VertexCut
+
+
+def hybrid_cut(edge_list, owner: np.ndarray, num_parts: int, capacities: Sequence[float] | None = None) -> VertexCut:
+    """The cut with the fewest exchange rows for given owners.
+
+    Args: edge_list: an `EdgeList`; owner: int [N], the part that owns each vertex; capacities: see `part_shares`.
+    Returns: a `VertexCut` with these owners; both arcs of a two-way row are in one part, arcs are not balanced.
+    Raises: InputError where owners do not fit.
+    """
+    given = None if capacities is None else np.array(capacities, dtype=np.float64)
+    rows = len(edge_list.src)
+    empty = VertexCut(num_parts, np.zeros(rows, dtype=np.int16), np.asarray(owner), capacities=given).check(edge_list)
+    return dataclasses.replace(empty, edge_part=cover_arcs(edge_list, np.asarray(owner), empty.shares))
 
 
 def cover_arcs(edge_list, owner: np.ndarray, shares: np.ndarray) -> np.ndarray:

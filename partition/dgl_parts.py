@@ -22,21 +22,30 @@ from distgnn.atomic import new_folder
 from distgnn.datasets.array_files import read_json, read_npy
 from distgnn.datasets.text_table import read_table
 from distgnn.errors import InputError
+from distgnn.partition.cover import hybrid_cut
 from distgnn.partition.owners import balanced_owners
 from distgnn.partition.reader import load_part, read_manifest
 from distgnn.partition.repartition import load_whole
 from distgnn.partition.shares import part_shares
 from distgnn.partition.vertex_cut import VertexCut, part_dtype
 
+SIDES = ("target", "cover")
 
-def read_dgl_cut(place: str | Path, edge_list) -> VertexCut:
+
+def read_dgl_cut(place: str | Path, edge_list, sides: str = "target") -> VertexCut:
     """The cut in a Libra folder (`…/4Communities`) or a partition book (`…/NAME.json`), for an edge list of its graph.
 
+    Args: sides: of a book, whose owners are given: arcs are computed by the owner of the "target", as in DGL, or where
+        a minimum vertex "cover" has them: fewest rows for these owners, see `hybrid_cut`.
     Raises: InputError where it is of another graph; GraphFormatError where a file is damaged.
     """
+    if sides not in SIDES:
+        raise InputError(f"unknown sides {sides!r}: choose one of {', '.join(SIDES)}")
     place = Path(place)
     if place.is_file():
-        return _read_book(place, edge_list)
+        return _read_book(place, edge_list, sides)
+    if sides == "cover":
+        raise InputError(f"{place}: sides are for a partition book: a Libra folder gives no owners")
     files = sorted(place.glob("community*.txt"), key=lambda path: (len(path.name), path.name))
     names = [f"community{part}.txt" for part in range(len(files))]
     if not files or [path.name for path in files] != names:
@@ -64,8 +73,8 @@ def _read_libra(place: Path, files: list[Path], edge_list) -> VertexCut:
     return VertexCut(len(files), edge_part, balanced_owners(edge_list, edge_part, part_shares(len(files))))
 
 
-def _read_book(config: Path, edge_list) -> VertexCut:
-    """Owners are the book's; an arc is computed by the owner of its target, as in DGL."""
+def _read_book(config: Path, edge_list, sides: str) -> VertexCut:
+    """Owners are the book's."""
     book = read_json(config)
     num_parts = book.get("num_parts")
     if not isinstance(num_parts, int) or not 1 <= num_parts < 2**15 or book.get("num_nodes") != edge_list.num_nodes:
@@ -79,6 +88,8 @@ def _read_book(config: Path, edge_list) -> VertexCut:
         owner[ids] = part
     if (owner < 0).any():
         raise InputError(f"{config}: vertex {int(np.argmax(owner < 0))} is in no part")
+    if sides == "cover":
+        return hybrid_cut(edge_list, owner, num_parts)
     dtype = part_dtype(num_parts)
     edge_part = owner[edge_list.dst].astype(dtype)
     reverse = owner[edge_list.src].astype(dtype) if edge_list.two_way else None

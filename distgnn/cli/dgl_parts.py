@@ -16,6 +16,9 @@ def import_dgl(
     out: str = typer.Option(..., help="Partition folder to write."),
     direction: str = typer.Option("stored", help="stored, both or reversed: what the rows of the cut are."),
     self_loops: str = typer.Option("keep", help="keep, add or remove."),
+    sides: str = typer.Option(
+        "target", help="Of a book: arcs at the owner of the target, or, as cover, of either: fewest rows."
+    ),
     data_root: str | None = typer.Option(None, help="Folder of named datasets [default: DISTGNN_DATA or ./data]."),
     overwrite: bool = typer.Option(False, help="Replace an existing partition folder."),
 ) -> None:
@@ -27,7 +30,7 @@ def import_dgl(
 
     graph = load_graph(source, data_root)
     edge_list = graph.edge_list(direction, self_loops)
-    manifest = write_partition(graph, edge_list, read_dgl_cut(cut, edge_list), out, "dgl", overwrite=overwrite)
+    manifest = write_partition(graph, edge_list, read_dgl_cut(cut, edge_list, sides), out, "dgl", overwrite=overwrite)
     print_table("Imported", rows_of_table(manifest, out))
 
 

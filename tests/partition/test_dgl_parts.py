@@ -8,7 +8,7 @@ import pytest
 from distgnn.datasets import GraphData
 from distgnn.dgl_import import import_dgl
 from distgnn.errors import InputError
-from distgnn.partition import cut_edges, load_part, write_partition
+from distgnn.partition import PartitionBook, cut_edges, load_part, write_partition
 from distgnn.partition.dgl_parts import read_dgl_cut, write_dgl_cut
 
 
@@ -82,6 +82,11 @@ def test_dgl_reads_a_book_of_ours(graph, tmp_path):
         local = load_part(tmp_path / "parts", part)
         assert len(book.partid2nids(part)) == local.num_owned
         assert len(book.partid2eids(part)) == local.num_arcs
-    np.testing.assert_array_equal(read_dgl_cut(config, edges).owner, cut.owner)
+    theirs, ours = read_dgl_cut(config, edges), read_dgl_cut(config, edges, "cover")
+    np.testing.assert_array_equal(theirs.owner, cut.owner)
+    np.testing.assert_array_equal(ours.owner, cut.owner)
+    assert PartitionBook(edges, ours).exchange_rows < PartitionBook(edges, theirs).exchange_rows
+    with pytest.raises(InputError, match="unknown sides 'source'"):
+        read_dgl_cut(config, edges, "source")
     with pytest.raises(InputError, match="unknown form"):
         write_dgl_cut(tmp_path / "parts", tmp_path / "other", "metis")
