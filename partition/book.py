@@ -15,6 +15,7 @@ import numpy as np
 from numba import uint64
 
 from distgnn.kernels.jit import kernel
+from distgnn.kernels.threads import own_ranges, run
 from distgnn.partition.bits import count_copies, empty_mask, has_bit, lowest_bit, mark_arcs
 from distgnn.partition.vertex_cut import VertexCut
 
@@ -193,17 +194,18 @@ def group(parts: np.ndarray, num_parts: int) -> tuple[np.ndarray, np.ndarray]:
     """Positions of `parts` sorted by part, stable, and where each part begins [P + 1]."""
     starts = np.concatenate([[0], np.cumsum(np.bincount(parts, minlength=num_parts))])
     rows = np.empty(len(parts), dtype=np.int32 if len(parts) < 2**31 else np.int64)
-    _deal_out(parts, starts[:-1].copy(), rows)
+    run(_deal_out, own_ranges(starts), parts, starts[:-1].copy(), rows)
     return rows, starts
 
 
 @kernel
-def _deal_out(parts, next_place, rows):
-    """rows = the positions of `parts` sorted by part, stable; next_place [P] begins as each part's first place."""
+def _deal_out(begin, end, parts, next_place, rows):
+    """rows = the positions of the parts from begin to end, by part, stable; next_place [P] begins as first places."""
     for e in range(parts.shape[0]):
         p = parts[e]
-        rows[next_place[p]] = e
-        next_place[p] += 1
+        if begin <= p < end:
+            rows[next_place[p]] = e
+            next_place[p] += 1
 
 
 @kernel

@@ -24,25 +24,17 @@ MARK = Tile(lanes=2, offsets=(0,), heads=(0,))
 SMALL = 10_000  # vertices below which threads do not pay
 
 
-def adjacency(edge_list) -> tuple[np.ndarray, np.ndarray]:
-    """Both ends of every row as CSR: indptr int64 [N + 1], neighbours [2 M]; a self-loop counts twice."""
+def adjacency(edge_list, degrees: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Both ends of every row as CSR: indptr int64 [N + 1], neighbours [2 M]; degrees: [N], see `endpoint_degrees`."""
     src, dst = edge_list.src, edge_list.dst
     indptr = np.zeros(edge_list.num_nodes + 1, dtype=np.int64)
-    _count_ends(src, dst, indptr)
-    np.cumsum(indptr, out=indptr)
+    np.cumsum(degrees, out=indptr[1:])
     neighbours = np.empty(2 * len(src), dtype=src.dtype)
     threads = get_num_threads() if edge_list.num_nodes > SMALL else 1
     bounds = np.searchsorted(indptr, indptr[-1] * np.arange(threads + 1) // threads)
     bounds[-1] = edge_list.num_nodes
     run(_fill, range(threads + 1), bounds, src, dst, indptr[:-1].copy(), neighbours)
     return indptr, neighbours
-
-
-@kernel
-def _count_ends(src, dst, indptr):
-    for e in range(src.shape[0]):
-        indptr[src[e] + 1] += 1
-        indptr[dst[e] + 1] += 1
 
 
 @kernel

@@ -12,6 +12,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from distgnn.kernels.jit import kernel
+from distgnn.kernels.threads import even_chunks, run
 from distgnn.partition.cluster import adjacency, cluster_vertices
 from distgnn.partition.coarsen import coarser_clusters
 from distgnn.partition.merge import edge_clusters, merge_clusters
@@ -39,7 +41,7 @@ class _Draft(NamedTuple):
 
     def in_first_order(self) -> np.ndarray:
         edge_part = np.empty(len(self.parts), dtype=np.int16)
-        edge_part[self.order] = self.parts
+        run(_put, even_chunks(len(self.parts), 8), self.order, self.parts, edge_part)
         return edge_part
 
 
@@ -54,7 +56,7 @@ def cmr(edge_list, shares: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     size, num_parts = len(edge_list.src), len(shares)
     degrees = endpoint_degrees(edge_list)
     cap = 2 * size / (CLUSTERS_PER_PART * num_parts)
-    labels = cluster_vertices(*adjacency(edge_list), cap)
+    labels = cluster_vertices(*adjacency(edge_list, degrees), cap)
     if num_parts == 1 or size == 0:
         return np.zeros(size, dtype=np.int16), labels
     draft = _draft(edge_list, degrees, labels, shares)
@@ -69,13 +71,21 @@ def _draft(edge_list, degrees: np.ndarray, labels: np.ndarray, shares: np.ndarra
     """Merge and refine from these clusters."""
     rows, order, vertices = ordered_rows(edge_list, degrees, labels)
     clusters, num_clusters = edge_clusters(rows, labels[vertices])
-    parts = merge_clusters(rows, clusters, num_clusters, degrees[vertices], shares)[clusters]
-    return _Draft(rows, order, degrees[vertices], refine(rows, parts, shares))
+    degrees = degrees[vertices]
+    parts = np.take(merge_clusters(rows, clusters, num_clusters, degrees, shares), clusters)
+    return _Draft(rows, order, degrees, refine(rows, parts, shares, degrees=degrees))
 
 
 def _in_rounds(draft: _Draft, shares: np.ndarray) -> _Draft:
     """Move vertices, then refine, some times over."""
     parts = draft.parts
     for _ in range(ROUNDS):
-        parts = refine(draft.rows, move_vertices(draft.rows, parts, draft.degrees, shares), shares)
+        parts = move_vertices(draft.rows, parts, draft.degrees, shares)
+        parts = refine(draft.rows, parts, shares, degrees=draft.degrees)
     return draft._replace(parts=parts)
+
+
+@kernel
+def _put(start, stop, order, parts, edge_part):
+    for i in range(start, stop):
+        edge_part[order[i]] = parts[i]

@@ -41,6 +41,13 @@ class CopyTable(NamedTuple):
     num_parts: int
 
 
+def table_bytes(degrees: np.ndarray, num_parts: int) -> int:
+    """Memory of the table of vertices of these degrees [N]."""
+    dense = 4 * degrees.astype(np.int64) >= num_parts
+    slots = int(degrees.sum(where=~dense, dtype=np.int64))
+    return 16 * len(degrees) + num_parts * int(np.count_nonzero(dense)) + 4 * slots
+
+
 def empty_table(degrees: np.ndarray, num_parts: int) -> CopyTable:
     """A table without any copy, with room for all that edges of these degrees [N] can make."""
     used = np.stack([np.zeros(len(degrees), dtype=np.int32), degrees.astype(np.int32)], axis=1)

@@ -9,12 +9,13 @@ Source: ours.
 
 from __future__ import annotations
 
+import itertools
 from typing import NamedTuple
 
 import numpy as np
 
 from distgnn.kernels.jit import inline, kernel
-from distgnn.kernels.threads import even_chunks, run
+from distgnn.kernels.threads import even_chunks, own_ranges, run
 from distgnn.partition.book import group
 from distgnn.partition.copy_table import AHEAD, CopyTable, add_copy, ask_for, count_shared, drop_copy
 
@@ -55,16 +56,22 @@ def groups_of(edge_list, group_ids: np.ndarray, num_groups: int) -> Groups:
     """The groups of rows that bear the same id [M]; a vertex with an edge in a group is in it once."""
     rows, starts = group(group_ids, num_groups)
     members = np.empty(2 * len(group_ids), dtype=edge_list.src.dtype)
+    counts = np.zeros(num_groups, dtype=np.int64)
+    bounds = own_ranges(starts)
+    run(_collect, bounds, edge_list.src, edge_list.dst, rows, starts, edge_list.num_nodes, counts, members)
     indptr = np.zeros(num_groups + 1, dtype=np.int64)
-    _collect(edge_list.src, edge_list.dst, rows, starts, edge_list.num_nodes, indptr, members)
-    return Groups(indptr, members[: indptr[-1]].copy(), np.diff(starts).astype(np.float64))
+    np.cumsum(counts, out=indptr[1:])
+    pieces = [members[2 * starts[c] :][: indptr[d] - indptr[c]] for c, d in itertools.pairwise(bounds)]
+    return Groups(indptr, np.concatenate(pieces), np.diff(starts).astype(np.float64))
 
 
 @kernel
-def _collect(src, dst, rows, starts, num_nodes, indptr, members):
+def _collect(begin, end, src, dst, rows, starts, num_nodes, counts, members):
+    """Members of the groups from begin to end, without gaps from twice the rows before them on."""
     stamp = np.full(num_nodes, -1, dtype=np.int32)
-    found = 0
-    for c in range(starts.shape[0] - 1):
+    found = 2 * starts[begin]
+    for c in range(begin, end):
+        before = found
         for i in range(starts[c], starts[c + 1]):
             e = rows[i]
             for end in range(2):
@@ -73,7 +80,7 @@ def _collect(src, dst, rows, starts, num_nodes, indptr, members):
                     stamp[v] = c
                     members[found] = v
                     found += 1
-        indptr[c + 1] = found
+        counts[c] = found - before
 
 
 def settle(groups: Groups, placement: Placement, shares: np.ndarray, num_nodes: int, sweeps: int, how: str) -> None:

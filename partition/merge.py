@@ -12,6 +12,7 @@ from __future__ import annotations
 import numpy as np
 
 from distgnn.kernels.jit import kernel
+from distgnn.kernels.threads import even_chunks, run
 from distgnn.partition.copy_table import add_copy, empty_table
 from distgnn.partition.group_moves import Loads, Placement, cost_in, groups_of, lift, settle, shared_parts
 
@@ -48,7 +49,15 @@ def edge_clusters(rows, labels: np.ndarray) -> tuple[np.ndarray, int]:
     present = np.zeros(max(len(labels), 1), dtype=bool)
     present[labels[rows.src]] = True
     numbers = (np.cumsum(present) - 1).astype(np.int32)
-    return numbers[labels][rows.src], int(np.count_nonzero(present))
+    clusters = np.empty(len(rows.src), dtype=np.int32)
+    run(_look_up, even_chunks(len(clusters), 4), rows.src, numbers[labels], clusters)
+    return clusters, int(np.count_nonzero(present))
+
+
+@kernel
+def _look_up(start, stop, src, cluster_of, clusters):
+    for e in range(start, stop):
+        clusters[e] = cluster_of[src[e]]
 
 
 @kernel(_nrt=False)

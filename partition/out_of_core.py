@@ -52,13 +52,13 @@ def own_bytes(num_nodes: int, num_rows: int, num_parts: int, two_way: bool, tabl
     words = (num_parts + 63) // 64
     masks = 8 * words * (1 if two_way else 2)
     if table is None:
-        table = 8 * num_nodes * (words + 1) + num_rows * (4 if num_parts <= 256 else 8)
+        table = 16 * num_nodes + min(num_parts * num_nodes, 8 * num_rows)
     arcs = 1.03 * num_rows * (2 if two_way else 1) / num_parts
     return {
         "edges": 12 * num_nodes,
         "sort": 16 * num_nodes,
         "cluster": 40 * num_nodes,
-        "place and refine": table + 16 * num_nodes,
+        "place and refine": table + 24 * num_nodes,
         "deal": (2 * masks + 8) * num_nodes,
         "owners": (masks + 32) * num_nodes,
         "write": int((masks + 60) * num_nodes + ARC_BYTES * arcs),

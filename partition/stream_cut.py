@@ -2,8 +2,8 @@
 be in memory.
 
 Clusters, largest first, go whole to the part where they add least (new copies, and a steep price on rows and copies
-over the part's share). Then every row may move to a part where one of its ends is: as in `refine`, but one after the
-other, in the order of the sorted rows.
+over the part's share). Then every row may move to a part where one of its ends is: the sweeps of `refine`, fewer of
+them.
 
 Shapes: N vertices, M rows, K clusters, P parts.
 Source: ours.
@@ -14,19 +14,21 @@ from __future__ import annotations
 import numpy as np
 
 from distgnn.kernels.jit import kernel
-from distgnn.partition.count_table import CountTable, empty_table, fill, set_sizes
+from distgnn.partition.copy_table import empty_table
+from distgnn.partition.group_moves import Loads
+from distgnn.partition.refine import arc_limit, shed, start_state, sweep
+from distgnn.partition.reorder import Rows
 from distgnn.partition.stream_cluster import cluster_rows
 from distgnn.partition.stream_place import place_clusters
-from distgnn.partition.stream_refine import marginals, shed_rows, sweep_rows
 from distgnn.partition.stream_sort import SortedRows, number_by_cluster, number_by_degree, renumber_rows, sort_rows
 from distgnn.partition.streaming import endpoint_degrees
 from distgnn.partition.vertex_cut import part_dtype
 
 CLUSTERS_PER_PART = 32
-PLACINGS = 1
 SCHEDULE = (2.0, 0.3, 0.0)
-PASSES = tuple(f"place_{i}" for i in range(PLACINGS)) + tuple(f"refine_{i}" for i in range(len(SCHEDULE)))
-BALANCE = 1.03
+PLACINGS = 2
+PASSES = (*(f"place_{i}" for i in range(PLACINGS)), *(f"refine_{i}" for i in range(len(SCHEDULE))))
+BALANCE, BETA = 1.03, 2.0
 
 
 def cmr_stream(edge_list, shares: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -34,7 +36,8 @@ def cmr_stream(edge_list, shares: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
     Args: shares: [P], see `part_shares`.
     Returns: part [M] of each row, and the number [N] of each vertex by cluster.
-    Notes: nothing in it is random; one thread does all. Memory: 28 bytes for each row and what `Assignment` needs.
+    Notes: nothing in it is random, and the number of threads makes no difference. Memory: 28 bytes for each row and
+        the table of copies.
     """
 
     def step(done, total):
@@ -76,68 +79,41 @@ def run_pass(work: Assignment, name: str, step) -> None:
     kind, number = name.split("_")
     if kind == "place":
         work.place(step)
-        return
-    work.sweep(SCHEDULE[int(number)], step)
-    if name == PASSES[-1]:
-        work.shed()
+    else:
+        work.sweep(SCHEDULE[int(number)], step)
 
 
 class Assignment:
-    """Parts of sorted rows, with counts and loads: clusters are placed and moved, then single rows.
+    """Parts of sorted rows: clusters are placed, then single rows move. Counts are made anew for every pass, so that a
+    pass does the same after a stop.
 
     Args:
-        rows: [M]; parts: integers [M], -1 for none yet; written to.
+        rows: [M]; parts: int16 [M]; written to.
         begins: int64 [K + 1], the clusters' first vertices, under the new numbers.
         degrees: [N], at least the rows of each vertex, under the new numbers.
         two_way: whether a row is two arcs; num_arcs: of all rows; shares: [P].
     """
 
     def __init__(self, rows: SortedRows, parts, begins, degrees, two_way: bool, num_arcs: int, shares) -> None:
-        self.rows, self.parts, self.begins, self.shares = rows, parts, begins, shares
-        num_parts = len(shares)
-        self.num_vertices = int(np.count_nonzero(degrees))
-        self.table: CountTable = empty_table(degrees, num_parts)
-        self.weight = 2.0 if two_way else 1.0
-        self.arcs = np.zeros(num_parts)
-        self.goal = num_arcs * shares
-        self.limit = np.maximum(BALANCE * self.goal, np.ceil(self.goal / 2) * 2)
-        for begin, end in _pieces(len(parts)):
-            fill(rows.low[begin:end], rows.high[begin:end], parts[begin:end], self.weight, self.table, self.arcs)
-        self.copies = np.zeros(num_parts, dtype=np.int64)
-        set_sizes(self.table.head, self.copies)
+        self.rows = Rows(rows.low, rows.high, len(degrees), two_way, num_arcs)
+        self.parts, self.begins, self.degrees, self.shares = parts, begins, degrees, shares
 
-    def place(self, step) -> int:
-        """Put every cluster, in order, where it adds least; returns how many of them moved."""
-        stamp = np.zeros(len(self.table.head), dtype=np.int32)
-        cursor = np.zeros(3, dtype=np.int64)  # next row, its cluster, clusters moved
-        loads = self.arcs, self.copies, self.goal, self.shares, self.num_vertices
-        while cursor[0] < len(self.parts):
-            place_clusters(
-                self.rows.low, self.rows.high, self.parts, self.begins, self.weight, self.table, *loads, stamp, cursor
-            )
-            step(int(cursor[0]), len(self.parts))
-        return int(cursor[2])
+    def place(self, step) -> None:
+        """Put every cluster, in order, where it adds least."""
+        num_parts = len(self.shares)
+        goal = self.rows.num_arcs * self.shares
+        if not len(self.parts) or self.parts[0] < 0:
+            loads = Loads(np.zeros(num_parts), np.zeros(num_parts), goal, np.zeros(num_parts))
+            table = empty_table(self.degrees, num_parts)
+        else:
+            state = start_state(self.rows, self.parts, num_parts, self.degrees)
+            loads, table = Loads(state.arcs, state.rows.astype(np.float64), goal, np.zeros(num_parts)), state.table
+        place_clusters(self.rows, self.parts, self.begins, table, loads, self.shares, step)
 
-    def sweep(self, s: float, step) -> int:
-        """Visit every row once; a vertex with c rows in a part costs c / (c + s) there. Returns the moves made."""
-        marginal, moves = marginals(s), 0
-        for begin, end in _pieces(len(self.parts)):
-            piece = self.rows.low[begin:end], self.rows.high[begin:end], self.parts[begin:end]
-            loads = self.arcs, self.copies, self.shares, self.limit
-            moves += sweep_rows(*piece, self.table, *loads, self.weight, marginal)[0]
-            step(end, len(self.parts))
-        return moves
-
-    def shed(self) -> None:
-        """Take rows out of parts beyond their limit, where that makes fewest new copies."""
-        for new_copies in range(3):
-            for begin, end in _pieces(len(self.parts)):
-                if (self.arcs <= self.limit).all():
-                    return
-                piece = self.rows.low[begin:end], self.rows.high[begin:end], self.parts[begin:end]
-                shed_rows(*piece, self.table, self.arcs, self.copies, self.limit, self.weight, new_copies)
-
-
-def _pieces(size: int) -> list[tuple[int, int]]:
-    step = 1 << 23
-    return [(begin, min(begin + step, size)) for begin in range(0, size, step)]
+    def sweep(self, s: float, step) -> None:
+        """Visit every row once; a vertex with c rows in a part costs c / (c + s) there."""
+        limit = arc_limit(self.rows, self.shares, BALANCE)
+        state = start_state(self.rows, self.parts, len(self.shares), self.degrees)
+        sweep(self.rows, state, limit, BETA, s, self.shares, step=step)
+        if s == SCHEDULE[-1]:
+            shed(self.rows, state, limit)

@@ -1,5 +1,7 @@
 """Whole clusters to parts, for `cmr-stream`: each where it adds least, new copies and a steep price on loads.
 
+As the first step of merge.py, but the clusters are ranges of sorted rows and what they consist of is in no list.
+
 Shapes: N vertices, M rows, K clusters, P parts.
 Source: ours.
 """
@@ -7,92 +9,74 @@ Source: ours.
 from __future__ import annotations
 
 import numpy as np
-from numba import uint64
 
-from distgnn.kernels.jit import inline, kernel
-from distgnn.partition.bits import lowest_bit
-from distgnn.partition.count_table import add, drop, first_count
+from distgnn.kernels.jit import kernel
+from distgnn.partition.copy_table import AHEAD, add_copy, ask_for, count_shared, drop_copy
+from distgnn.partition.group_moves import Loads, cost_in
 
-LOAD_PRICE = 0.3
 FIRST_GUESS = 1.2  # copies per vertex before any are known
-AHEAD = 32  # rows whose heads are fetched before the first is looked at
+ROWS_AT_ONCE = 10**7  # between two reports of progress
 
 
-@inline
-def _power(x):
-    x2 = x * x
-    x4 = x2 * x2
-    return x4 * x4
+def place_clusters(rows, parts: np.ndarray, begins: np.ndarray, table, loads: Loads, shares: np.ndarray, step) -> None:
+    """Write the part of each row's cluster to `parts` [M] (-1: none yet); clusters are placed, or moved, in order.
+
+    Args: rows: sorted `Rows`; begins: int64 [K + 1], the first vertex of each cluster; table, loads: of `parts`.
+    """
+    stamp = np.full(rows.num_nodes, -1, dtype=np.int32)
+    cursor = np.zeros(2, dtype=np.int64)  # next row, its cluster
+    guess = FIRST_GUESS * np.count_nonzero(table.used[:, 1])
+    weight = 2.0 if rows.two_way else 1.0
+    placed = len(parts) > 0 and parts[-1] >= 0
+    shared = np.empty(len(shares), dtype=np.int32)
+    while cursor[0] < len(parts):
+        done = len(parts) if placed else max(int(cursor[0]), 1)
+        loads.goal_rows[:] = max(0 if placed else guess, loads.rows.sum() * (len(parts) / done)) * shares
+        until = min(len(parts), int(cursor[0]) + ROWS_AT_ONCE)
+        _place(rows.src, rows.dst, parts, begins, weight, table, loads, stamp, shared, until, cursor)
+        step(int(cursor[0]), len(parts))
 
 
-@inline
-def _cheapest(shared, held, load, total, arcs, copies, goal, shares):
-    """The part where a cluster of so many arcs and vertices, shared[p] of which p has, adds least."""
-    best, least = 0, np.inf
-    for p in range(shares.shape[0]):
-        new, fair = held - shared[p], total * shares[p]
-        cost = new / (total / shares.shape[0])
-        cost += LOAD_PRICE * (_power((arcs[p] + load) / goal[p]) - _power(arcs[p] / goal[p]))
-        cost += LOAD_PRICE * (_power((copies[p] + new) / fair) - _power(copies[p] / fair))
-        if cost < least:
-            best, least = p, cost
-    return best
-
-
-@kernel
-def place_clusters(low, high, parts, begins, weight, table, arcs, copies, goal, shares, num_vertices, stamp, cursor):
-    """Place clusters until some ten million rows are done."""
-    head, words, num_parts, size = table.head, table.head.shape[1] - 1, shares.shape[0], low.shape[0]
-    shared = np.zeros(num_parts, dtype=np.int64)
-    begin, c, moved = cursor
-    touched = uint64(0)
-    until = min(size, begin + 10_000_000)
+@kernel(_nrt=False)
+def _place(low, high, parts, begins, weight, table, loads, stamp, shared, until, cursor):
+    """Place clusters until row `until` is done."""
+    size, num_parts = low.shape[0], loads.arcs.shape[0]
+    begin, c = cursor[0], cursor[1]
+    mean_rows = loads.goal_rows.sum() / num_parts
     while begin < until:
         while begins[c + 1] <= low[begin]:
             c += 1
-        old = np.int64(parts[begin])
-        end, load = begin, 0.0
+        shared[:] = 0
+        old = parts[begin]
+        end, held, load = begin, 0, 0.0
         while end < size and low[end] < begins[c + 1]:
+            ask_for(table, high[min(end + AHEAD, size - 1)], high[min(end + 2 * AHEAD, size - 1)])
             load += 1.0 if low[end] == high[end] else weight
             if old >= 0:
-                copies[old] -= drop(table, low[end], old)
+                loads.rows[old] -= drop_copy(table, low[end], old)
                 if low[end] != high[end]:
-                    copies[old] -= drop(table, high[end], old)
+                    loads.rows[old] -= drop_copy(table, high[end], old)
             end += 1
         if old >= 0:
-            arcs[old] -= load
-        shared[:] = 0
-        held = 0
-        for start in range(begin, end, AHEAD):
-            stop = min(start + AHEAD, end)
-            for e in range(start, stop):  # fetch what the next loop needs: so the cache misses overlap
-                touched ^= head[high[e], words] ^ uint64(stamp[high[e]])
-            for e in range(2 * start, 2 * stop):
-                v = low[e >> 1] if e & 1 == 0 else high[e >> 1]
-                if stamp[v] == c + 1:
-                    continue
-                stamp[v] = c + 1
-                held += 1
-                for w in range(words):
-                    word = head[v, w]
-                    while word != uint64(0):
-                        shared[(w << 6) + lowest_bit(word)] += 1
-                        word &= word - uint64(1)
-        total = copies.sum() + held
-        if old < 0:
-            total = max(FIRST_GUESS * num_vertices, total * (size / end))
-        best = _cheapest(shared, held, load, total, arcs, copies, goal, shares)
-        moved += best != old
-        arcs[best] += load
-        for start in range(begin, end, AHEAD):
-            stop = min(start + AHEAD, end)
-            for e in range(start, stop):
-                touched ^= first_count(table, high[e])
-            for e in range(start, stop):
-                parts[e] = best
-                copies[best] += add(table, low[e], best)
-                if low[e] != high[e]:
-                    copies[best] += add(table, high[e], best)
+            loads.arcs[old] -= load
+        for e in range(begin, end):
+            for v in (low[e], high[e]):
+                if stamp[v] != c:
+                    stamp[v] = c
+                    held += 1
+                    count_shared(table, v, -1, shared)
+        best, least = 0, np.inf
+        for p in range(num_parts):
+            cost = cost_in(p, load, held - shared[p], loads, mean_rows)
+            if cost < least:
+                best, least = p, cost
+        loads.arcs[best] += load
+        loads.rows[best] += held - shared[best]
+        for e in range(begin, end):
+            ask_for(table, high[min(e + AHEAD, size - 1)], high[min(e + 2 * AHEAD, size - 1)])
+            parts[e] = best
+            add_copy(table, low[e], best)
+            if low[e] != high[e]:
+                add_copy(table, high[e], best)
         begin = end
-    cursor[0], cursor[1], cursor[2] = begin, c, moved
-    return touched
+    cursor[0], cursor[1] = begin, c

@@ -34,7 +34,7 @@ def planted():
 @pytest.mark.parametrize("name", NAMES)
 def test_clusters_stay_below_their_cap(name):
     edges = edge_list(*awkward(name))
-    indptr, neighbours = adjacency(edges)
+    indptr, neighbours = adjacency(edges, endpoint_degrees(edges))
     labels = cluster_vertices(indptr, neighbours, 9.0)
     volumes = np.bincount(labels, weights=np.diff(indptr), minlength=edges.num_nodes)
     alone = np.bincount(labels, minlength=edges.num_nodes) <= 1

@@ -146,7 +146,7 @@ def test_what_fits_stays_in_memory_and_what_does_not_is_said(tmp_path, monkeypat
     assert "the limit is 8.0 GB: cmr-stream works on disk" in lines[0]
     manifest = read_manifest(tmp_path / "large")
     assert manifest["method"] == "cmr-stream"
-    assert set(manifest["phases"]) == {*PHASES, "refine_1"}
+    assert set(manifest["phases"]) == {*PHASES, "place_1", "refine_1"}
     with pytest.raises(InputError, match=r"libra .* needs about [\d.]+ GB, the limit is 8.0 GB"):
         partition_graph(source, 3, tmp_path / "none", "libra", memory="8GB")
 
@@ -170,3 +170,20 @@ def test_guard_gives_mapped_pages_back(tmp_path):
     assert resident()[0] < before - 24_000_000
     assert resident()[1] < own + 4_000_000
     assert int(values[12345]) == 12345
+
+
+def test_what_cannot_be_loaded_within_the_limit_is_refused(tmp_path):
+    with pytest.raises(InputError, match=r"loading rmat:scale=24 takes about 8.6 GB, the limit is 2.0 GB"):
+        partition_graph("rmat:scale=24", 3, tmp_path / "parts", memory="2GB")
+    folder = tmp_path / "text"
+    folder.mkdir()
+    (folder / "graph.json").write_text('{"name": "text", "num_nodes": 5, "directed": false}')
+    with open(folder / "edges.txt", "wb") as file:
+        file.truncate(3 * 10**9)  # a sparse file: nothing is read
+    with pytest.raises(InputError, match=r"loading .*text takes about 3.0 GB, the limit is 2.0 GB"):
+        partition_graph(folder, 3, tmp_path / "parts", memory="2GB")
+    graph = GraphData.from_arrays(np.array([[0, 1]]), 2, True)
+    graph.feats, graph.num_nodes = np.broadcast_to(np.float32(1), (10**7, 64)), 10**7
+    with pytest.raises(InputError, match=r"normalised features .* take 2.6 GB in memory, the limit is 2.0 GB"):
+        partition_graph(graph, 3, tmp_path / "parts", memory="2GB", normalize_feats="row")
+    assert [path.name for path in tmp_path.iterdir()] == ["text"]
