@@ -16,7 +16,6 @@ from distgnn.partition.epoch_cut import cut_for_epoch
 from distgnn.partition.epoch_price import EpochPrices
 from distgnn.partition.metis import metis_owners
 from distgnn.partition.owners import balanced_owners
-from distgnn.partition.refine import level_copies
 from distgnn.partition.refine import refine as refine_edges
 from distgnn.partition.roles import refine_roles
 from distgnn.partition.shares import part_shares
@@ -131,8 +130,6 @@ def cut_edges(
     if refine and not method.startswith("cmr"):
         edge_part, owner = refine_edges(edge_list, edge_part, shares), None
     refined = refine or method == "cmr"
-    if refined and update == "copies" and num_parts > 1:
-        edge_part, owner = level_copies(edge_list, edge_part, shares), None
     if owner is None:
         owner = balanced_owners(edge_list, edge_part, shares, update=update)
     if refined and roles and groups == 1 and num_parts > 1:

@@ -49,8 +49,6 @@ LEAST_GAIN = 1e-3  # copies: an edge that could save less is not looked at
 COMMIT_AHEAD = 128  # an eighth of them moves
 EDGE_PRICE = 0.02
 OVERFULL_PRICE = 4.0
-MOST_COPIES = 1.04  # with update on copies: of a part over its share
-STEEPER = (8.0, 16.0, 32.0)  # beta, until that holds
 STEEPEST = 8.0  # exponent of a part's price: one edge on thousands of parts must not overflow
 
 
@@ -92,16 +90,6 @@ def refine(
         sweep(edge_list, state, limit, beta, s, shares)
     shed(edge_list, state, limit)
     return state.edge_part
-
-
-def level_copies(edge_list, edge_part: np.ndarray, shares: np.ndarray) -> np.ndarray:
-    """Part [M] int16 with no part's copies beyond `MOST_COPIES` of its share, as far as steeper prices bring that."""
-    for beta in STEEPER:
-        copies = start_state(edge_list, edge_part, len(shares)).rows
-        if (copies <= MOST_COPIES * copies.sum() * shares).all():
-            break
-        edge_part = refine(edge_list, edge_part, shares, beta=beta, schedule=(0.0,))
-    return edge_part
 
 
 def start_state(edge_list, parts: np.ndarray, num_parts: int, degrees: np.ndarray | None = None) -> State:
