@@ -1,5 +1,6 @@
 """The face of a DGLGraph: what DGL's modules ask of a graph, on one rank's owned vertices and local arcs."""
 
+import sys
 from contextlib import contextmanager
 from functools import cached_property
 from types import SimpleNamespace
@@ -108,7 +109,16 @@ class DGLFace:
         return LocalVar(self)
 
     def batch_num_nodes(self, ntype: str | None = None) -> torch.Tensor:
-        """Rows per graph of a batch: one graph."""
+        """Rows per graph of a batch: one graph, of which a rank has its own.
+
+        Raises: NotDistributed on several ranks, but for `dgl.broadcast_nodes` (ChebConv), which repeats a row: readouts
+            ask for the same number and would see this rank's rows only.
+        """
+        if self.num_ranks > 1 and sys._getframe(1).f_code.co_name != "broadcast_nodes":
+            raise NotDistributed(
+                "a readout over all vertices cannot run distributed: reduce this rank's rows with torch and add the "
+                "ranks' results with distgnn.ops.all_sum"
+            )
         return torch.tensor([self.num_nodes()])
 
     def to(self, device, **options):

@@ -211,8 +211,9 @@ def test_module_runs_unchanged_on_a_real_graph(comm, data_root, graph_name, name
             lambda graph: import_dgl().nn.SAGEConv(7, 4, "lstm").double()(graph, graph.feats),
             "_lstm_reducer.* distgnn.nn",
         ),
+        (lambda graph: import_dgl().nn.SumPooling()(graph, graph.feats), "a readout .* distgnn.ops.all_sum"),
     ],
-    ids=["pull", "multi_update_all", "adj", "edges", "lstm"],
+    ids=["pull", "multi_update_all", "adj", "edges", "lstm", "readout"],
 )
 def test_what_no_rank_can_do_alone_names_the_alternative(comm, use, message):
     graph = dist_graph(random_graph(2), comm)
