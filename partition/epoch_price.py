@@ -56,7 +56,7 @@ class EpochPrices:
                 raise InputError(f"{name} is {value!r}: expected seconds, 0 or more")
         for name in ("width", "num_layers"):
             value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+            if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value < 2**31:
                 raise InputError(f"{name} is {value!r}: expected a whole number, 1 or more")
         if not any(getattr(self, name) for name in PRICES):
             raise InputError("all prices are 0: every cut would cost the same")
@@ -65,9 +65,7 @@ class EpochPrices:
     @property
     def per_load(self) -> Loads:
         """Seconds of an epoch for each arc, dense row and exchanged row of a rank."""
-        again = max(
-            self.num_layers - 1, 1
-        )  # a single layer's aggregation counts: it is all there is to tell cuts apart
+        again = max(self.num_layers - 1, 1)  # a single layer's aggregation counts: nothing else tells cuts apart
         arc, row = self.seconds_per_arc_value * self.width, self.seconds_per_exchanged_row
         return Loads(again * arc, self.num_layers * self.seconds_per_dense_row, again * row)
 
@@ -117,7 +115,7 @@ def read_prices(path: str | Path) -> EpochPrices:
         raise InputError(
             f"cannot read prices {path}: {error.strerror}: distgnn calibrate --prices writes them"
         ) from None
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise InputError(f"{path} is no JSON ({error}): distgnn calibrate --prices writes prices") from None
     if not isinstance(found, dict) or found.get("format_version") != FORMAT_VERSION:
         raise InputError(f"{path} is no file of prices of format version {FORMAT_VERSION}")

@@ -75,8 +75,9 @@ def calibrate(
 
 def _write(path: str, measured: dict) -> None:
     from distgnn.errors import InputError
+    from distgnn.train.run_folder import replace_file
 
     try:
-        Path(path).write_text(json.dumps(measured, indent=1) + "\n")
+        replace_file(Path(path), (json.dumps(measured, indent=1) + "\n").encode())
     except OSError as error:
         raise InputError(f"cannot write {path}: {error.strerror}") from None

@@ -111,8 +111,10 @@ def _single_files(root: Path) -> list[Target]:
     from distgnn import kernels, tuning
     from distgnn.datasets.ogb_download import unpack
     from distgnn.hosts import read_hosts
+    from distgnn.partition.epoch_price import EpochPrices, Loads, read_prices
     from distgnn.train.watchdog import _fault
 
+    loads = Loads(*np.ones((3, 2)))
     indptr, indices, rows = np.array([0, 3, 5]), np.array([0, 1, 1, 0, 1]), np.ones((2, 16), np.float32)
 
     def read_tuning(folder: Path) -> None:
@@ -139,6 +141,7 @@ def _single_files(root: Path) -> list[Target]:
         "tuning": {tuning.TUNING: json.dumps(tuned)},
         "status": {"rank-0.json": json.dumps({"waits": False, "phase": "forward", "seconds": 2.5, "place": "a:1"})},
         "hosts": {"hosts.txt": "# two\nnode1\nnode2:3\nnode3 slots=2\n"},
+        "prices": {"prices.json": json.dumps({"format_version": 1, **asdict(EpochPrices(1e-10, 4e-6, 9e-7))})},
         "archive": {},
     }
     for name, files in contents.items():
@@ -150,6 +153,7 @@ def _single_files(root: Path) -> list[Target]:
         for file in ("raw/num-node-dict.csv.gz", "split/time/paper/train.csv.gz"):
             archive.writestr(f"mag/{file}", (root / "ogbn_mag" / file).read_bytes())
     readers = {"tuning": read_tuning, "status": read_status, "archive": read_archive}
+    readers["prices"] = lambda folder: read_prices(folder / "prices.json").seconds(loads, np.ones(2) / 2)
     readers["hosts"] = lambda folder: read_hosts(str(folder / "hosts.txt"))
     return [Target(name, root / name, readers[name]) for name in contents]
 
