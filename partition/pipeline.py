@@ -104,16 +104,18 @@ def write_partition(
     order: str = "stored",
     overwrite: bool = False,
     progress: Progress | None = None,
+    noted: dict | None = None,
 ) -> dict:
-    """Write the partition folder of a cut that is already there; `method`, `seed`, `order` are only noted in it.
+    """Write the partition folder of a cut that is already there.
 
+    Args: method, seed, order and whatever else is `noted` only go into the manifest.
     Returns: the manifest. Raises: InputError; nothing is left behind then.
     """
     cut.check(edge_list)
     clock = Clock(progress)
     with new_folder(out, MANIFEST, overwrite) as folder:
         clock.start("write", cut.num_parts)
-        how = {"method": method, "seed": int(seed), "order": order}
+        how = {"method": method, "seed": int(seed), "order": order} | (noted or {})
         return _write_all(folder, graph, edge_list, cut, how, clock)
 
 

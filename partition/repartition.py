@@ -21,7 +21,7 @@ from distgnn.errors import PartitionFormatError
 from distgnn.partition.layout import MANIFEST
 from distgnn.partition.local_graph import LocalGraph
 from distgnn.partition.manifest import Progress, check_size
-from distgnn.partition.methods import METHODS, check_request, cut_edges
+from distgnn.partition.methods import METHODS, ORDERS, UPDATES, check_request, cut_edges
 from distgnn.partition.pipeline import write_partition
 from distgnn.partition.reader import load_part, read_manifest
 
@@ -63,7 +63,7 @@ def repartition(
 ) -> dict:
     """Cut the graph of a partition folder into another number of parts and write them to `out`.
 
-    Args: as of `partition_graph`; method, seed and order are those of the old cut if not given.
+    Args: as of `partition_graph`; method, seed and order are those of the old cut if not given, `update` always.
     Returns: the manifest.
     Raises: PartitionFormatError where the old folder is damaged, InputError; nothing is left behind then.
     Notes: gives the same files as `partition_graph` from the source. Memory: 20 bytes per row of the edge list, 8 per
@@ -73,15 +73,18 @@ def repartition(
     old = read_manifest(folder)
     method = method or (old["method"] if old["method"] in METHODS else "cmr")
     seed = int(old["seed"]) if seed is None else seed
-    order = order or (old["order"] if old["order"] in ("shuffled", "stored") else "shuffled")
+    order = order or (old["order"] if old["order"] in ORDERS else "shuffled")
+    update = old["update"] if old.get("update") in UPDATES else "owners"
     check_request(num_parts, method, seed, order)
     check_target(out, MANIFEST, overwrite)
     graph, edge_list = load_whole(folder, progress)
     check_size(edge_list, num_parts, graph.name)
     tell("cut", 0, 1)
-    cut = cut_edges(edge_list, num_parts, method, seed, order, refine, capacities)
+    cut = cut_edges(edge_list, num_parts, method, seed, order, refine, capacities, update=update)
     tell("cut", 1, 1)
-    return write_partition(graph, edge_list, cut, out, method, seed, order, overwrite, progress)
+    refined = bool(refine) or method.startswith("cmr")
+    noted = {"refined": refined, "groups": 1, "update": update, "objective": "rows"}
+    return write_partition(graph, edge_list, cut, out, method, seed, order, overwrite, progress, noted)
 
 
 def load_whole(folder: str | Path, progress: Progress | None = None) -> tuple[GraphData, EdgeList]:
