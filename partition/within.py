@@ -42,11 +42,12 @@ def in_memory_bytes(graph, num_parts: int, method: str, refine: bool, direction:
 
 def check_loading(source, data_root, limit: int) -> None:
     """Raise `InputError` where what loading alone takes in memory is known to be beyond the limit."""
-    need = loading_bytes(source, data_root)
-    if need + resident()[1] > limit:
+    need, own = loading_bytes(source, data_root), resident()[1]
+    if need and need + own > limit:
         raise InputError(
-            f"loading {source} takes about {need / 1e9:.1f} GB, the limit is {limit / 1e9:.1f} GB: text and generated "
-            "graphs are in memory; save it as a graph folder (edges.npy, feats.npy), which is mapped"
+            f"loading {source} takes about {need / 1e9:.1f} GB beside the {own / 1e9:.1f} GB of this process, the "
+            f"limit is {limit / 1e9:.1f} GB: text and generated graphs are in memory; save it as a graph folder "
+            "(edges.npy, feats.npy), which is mapped"
         )
 
 

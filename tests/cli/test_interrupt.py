@@ -8,7 +8,7 @@ from distgnn import partition
 
 @pytest.mark.parametrize("stop", [KeyboardInterrupt(), typer.Exit(130)], ids=["here", "on launched ranks"])
 def test_an_interrupted_command_says_so(run, monkeypatch, tmp_path, stop):
-    def describe(folder):
+    def describe(*args):
         raise stop
 
     monkeypatch.setattr(partition, "describe", describe)
