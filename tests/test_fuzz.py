@@ -32,6 +32,7 @@ KINDS = ["graph", "sparse", "table", "ogb", "mag", "papers", "reddit", "archive"
 KINDS += ["checkpoint", "run folder", "hosts"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 def test_readers_survive(targets, root, kind):
     target = next(target for target in targets if target.name == kind)

@@ -166,6 +166,7 @@ def test_train_options(refused, parts, tmp_path, option, value, says):
     )
 
 
+@pytest.mark.slow
 def test_train_into_a_run_folder_that_exists(run, refused, parts, tmp_path):
     words = ["train", parts, "--epochs", 2, "--hidden-feats", 4, "--run-dir", tmp_path / "run", "--quiet"]
     assert run(*words)[0] == 0

@@ -57,6 +57,7 @@ def test_a_failure_of_metis_is_one_line(monkeypatch):
         cut_edges(edge_list(*awkward("path")), 2, "metis")
 
 
+@pytest.mark.slow
 def test_rows_on_arxiv(data_root):
     """METIS with a minimum cover: 0.42 rows per vertex at 8 parts; refined, its arcs are balanced too."""
     edges = load_graph("ogb/ogbn_arxiv", data_root).edge_list("both")
