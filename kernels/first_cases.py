@@ -1,4 +1,4 @@
-"""The small case on which each kernel is compared before its first use: one function per kernel.
+"""The small case on which each kernel is compared before its first use: one function per kernel, all in one file.
 
     case(function, given) -> [(got, expected), …]
 

@@ -1,4 +1,7 @@
-"""`distgnn bench`: algorithms side by side, on one partition folder or on several (scaling)."""
+"""`distgnn bench`: algorithms side by side, on one partition folder or on several (scaling).
+
+`bench` is long because each option of the command is an argument of the function.
+"""
 
 import json
 import os
