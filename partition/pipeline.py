@@ -73,13 +73,7 @@ def partition_graph(
     guard = contextlib.nullcontext() if memory is None else MemoryGuard(parse_bytes(memory))
     with new_folder(out, MANIFEST, overwrite) as folder, guard:
         clock.start("load", 1)
-        if memory is not None and not isinstance(source, GraphData):
-            check_loading(source, data_root, guard.limit)
-        graph = source.check() if isinstance(source, GraphData) else load_graph(source, data_root, seed)
-        if normalize_feats != "none":
-            if memory is not None:
-                check_normalizing(graph, guard.limit)
-            graph = graph.normalize_feats(normalize_feats)
+        graph = _load(source, data_root, seed, normalize_feats, None if memory is None else guard.limit)
         if memory is not None and works_on_disk(graph, num_parts, how, refine, direction, guard.limit, say):
             how["method"] = "cmr-stream"
             check_objective(objective, prices, "cmr-stream", refine, groups)
@@ -92,6 +86,18 @@ def partition_graph(
         cut = cut_edges(edge_list, num_parts, method, seed, order, refine, capacities, groups, **wishes)
         clock.start("write", num_parts)
         return _write_all(folder, graph, edge_list, cut, how, clock, prices)
+
+
+def _load(source, data_root, seed: int, normalize_feats: str, limit: int | None) -> GraphData:
+    """The graph, its features normalised; limit: bytes of memory, or None."""
+    if limit is not None and not isinstance(source, GraphData):
+        check_loading(source, data_root, limit)
+    graph = source.check() if isinstance(source, GraphData) else load_graph(source, data_root, seed)
+    if normalize_feats == "none":
+        return graph
+    if limit is not None:
+        check_normalizing(graph, limit)
+    return graph.normalize_feats(normalize_feats)
 
 
 def write_partition(
