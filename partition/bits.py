@@ -11,6 +11,11 @@ from numba import uint64
 
 from distgnn.kernels.jit import inline, kernel
 from distgnn.kernels.threads import FEW_EDGES, get_num_threads, run
+from distgnn.kernels.tiles import Tile
+from distgnn.kernels.vectors import prefetch
+
+AHEAD = 32  # arcs between asking for a set and adding to it
+WORD = Tile(lanes=1, offsets=(0,), heads=(0,))
 
 
 def empty_mask(num_rows: int, num_parts: int) -> np.ndarray:
@@ -64,18 +69,25 @@ def mark_arcs(sources, targets, parts, skip_loops: bool, source_mask, target_mas
     run(_mark_arcs, bounds, sources, targets, parts, skip_loops, source_mask, target_mask)
 
 
-@kernel
+@kernel(_nrt=False)
 def _mark_arcs(begin, end, sources, targets, parts, skip_loops, source_mask, target_mask):
-    """What concerns the vertices from begin to end."""
-    for e in range(sources.shape[0]):
-        u, v = sources[e], targets[e]
-        if skip_loops and u == v:
-            continue
-        p = np.int64(parts[e])
-        if begin <= u < end:
-            set_bit(source_mask, u, p)
-        if begin <= v < end:
-            set_bit(target_mask, v, p)
+    """What concerns the vertices from begin to end.
+
+    Whose vertex an end is cannot be guessed, so there is no branch: another thread's end marks nothing, in turn at some
+    vertices, so that no mark waits for the one before it.
+    """
+    turns = 15 if end - begin > 15 else 0
+    last, width, words = sources.shape[0] - 1, uint64(end - begin), source_mask.shape[1]
+    for e in range(last + 1):
+        soon = min(e + AHEAD, last)
+        prefetch(WORD, source_mask, words * np.int64(sources[soon]))
+        prefetch(WORD, target_mask, words * np.int64(targets[soon]))
+        u, v, p = np.int64(sources[e]), np.int64(targets[e]), np.int64(parts[e])
+        kept = not (skip_loops and u == v)
+        mine, yours = kept & (uint64(u - begin) < width), kept & (uint64(v - begin) < width)
+        idle = begin + (e & turns)
+        source_mask[u if mine else idle, p >> 6] |= uint64(mine) << uint64(p & 63)
+        target_mask[v if yours else idle, p >> 6] |= uint64(yours) << uint64(p & 63)
 
 
 @kernel

@@ -11,16 +11,18 @@ Source: ours; label propagation: Raghavan et al. 2007.
 from __future__ import annotations
 
 import numpy as np
+from numba import uint64
 
-from distgnn.kernels.jit import kernel
+from distgnn.kernels.jit import inline, kernel
 from distgnn.kernels.threads import get_num_threads, run
 from distgnn.kernels.tiles import Tile
 from distgnn.kernels.vectors import prefetch
 
 SWEEPS = 2
 BLOCKS = 128  # block b holds the vertices b, b + 128, …: neighbours in storage order see each other's last move
+BLOCK_ROWS = 1 << 11  # of which a thread first finds its own ends
 AHEAD = 16  # neighbours between asking for a label and reading it
-MARK = Tile(lanes=2, offsets=(0,), heads=(0,))
+MARK = Tile(lanes=1, offsets=(0,), heads=(0,))
 SMALL = 10_000  # vertices below which threads do not pay
 
 
@@ -40,15 +42,37 @@ def adjacency(edge_list, degrees: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 @kernel
 def _fill(start, stop, bounds, src, dst, places, neighbours):
     """Neighbours of the vertices of one piece, from all rows."""
-    low, high = bounds[start], bounds[stop]
-    for e in range(src.shape[0]):
-        u, v = src[e], dst[e]
-        if low <= u < high:
-            neighbours[places[u]] = v
-            places[u] += 1
-        if low <= v < high:
-            neighbours[places[v]] = u
-            places[v] += 1
+    own = np.empty((2 * BLOCK_ROWS, 2), dtype=np.int64)
+    for first in range(0, src.shape[0], BLOCK_ROWS):
+        last = min(first + BLOCK_ROWS, src.shape[0])
+        _fill_own(own, _own_pairs(bounds[start], bounds[stop], first, last, src, dst, own), places, neighbours)
+
+
+@inline(_nrt=False)
+def _own_pairs(low, high, first, last, src, dst, own):
+    """own[i] = (vertex, neighbour) of the ends of rows first to last that are vertices from low to high; how many.
+
+    Whose vertex an end is cannot be guessed, so there is no branch.
+    """
+    width, found = uint64(high - low), 0
+    for e in range(first, last):
+        u, v = np.int64(src[e]), np.int64(dst[e])
+        own[found, 0], own[found, 1] = u, v
+        found += uint64(u - low) < width
+        own[found, 0], own[found, 1] = v, u
+        found += uint64(v - low) < width
+    return found
+
+
+@inline(_nrt=False)
+def _fill_own(own, size, places, neighbours):
+    last = size - 1
+    for i in range(size):
+        prefetch(MARK, places, own[min(i + 2 * AHEAD, last), 0])
+        prefetch(MARK, neighbours, places[own[min(i + AHEAD, last), 0]])
+        v = own[i, 0]
+        neighbours[places[v]] = own[i, 1]
+        places[v] += 1
 
 
 def cluster_vertices(indptr: np.ndarray, neighbours: np.ndarray, cap: float, sweeps: int = SWEEPS) -> np.ndarray:

@@ -16,6 +16,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
+from numba import uint64
 
 from distgnn.kernels.jit import inline, kernel
 from distgnn.kernels.threads import own_ranges, run
@@ -25,14 +26,16 @@ from distgnn.kernels.vectors import prefetch
 PART_SHIFT = 15
 COUNT_MASK = (1 << PART_SHIFT) - 1
 MOST = 255
+BLOCK_ROWS = 1 << 11  # of which a thread first finds its own ends
 AHEAD = 16  # edges between asking for a vertex's copies and looking at them
-RECORD = Tile(lanes=2, offsets=(0,), heads=(0,))
+WORD = Tile(lanes=1, offsets=(0,), heads=(0,))
+LINE_BYTES = 64
 LINE = Tile(lanes=32, offsets=(0,), heads=(0,))
 
 
 class CopyTable(NamedTuple):
     """first: int64 [N], where the copies of a vertex begin in `bytes` (dense) or `slots` (sparse); used: int32 [N, 2],
-    its copies and its degree; bytes: uint8; slots: int32."""
+    its copies and its degree (both are columns of one array); bytes: uint8; slots: int32."""
 
     first: np.ndarray
     used: np.ndarray
@@ -50,14 +53,17 @@ def table_bytes(degrees: np.ndarray, num_parts: int) -> int:
 
 def empty_table(degrees: np.ndarray, num_parts: int) -> CopyTable:
     """A table without any copy, with room for all that edges of these degrees [N] can make."""
-    used = np.stack([np.zeros(len(degrees), dtype=np.int32), degrees.astype(np.int32)], axis=1)
+    known = np.zeros((len(degrees), 4), dtype=np.int32)  # what is known of a vertex lies in one line of the cache
+    first, used = known.view(np.int64)[:, 0], known[:, 2:]
+    used[:, 1] = degrees
     dense = 4 * degrees.astype(np.int64) >= num_parts
     slots = np.where(dense, 0, degrees).astype(np.int64)
     dense_before = np.cumsum(dense) - dense
-    first = np.where(dense, num_parts * dense_before, np.cumsum(slots) - slots)
+    first[:] = np.where(dense, num_parts * dense_before, np.cumsum(slots) - slots)
     num_bytes = num_parts * int(np.count_nonzero(dense))
-    counts = np.zeros(num_bytes, dtype=np.uint8), np.zeros(int(slots.sum()), dtype=np.int32)
-    return CopyTable(first, used, *counts, num_parts)
+    counts = np.zeros(num_bytes + LINE_BYTES, dtype=np.uint8)
+    counts = counts[-counts.ctypes.data % LINE_BYTES :][:num_bytes]  # 32 parts or 64: no vertex in two lines
+    return CopyTable(first, used, counts, np.zeros(int(slots.sum()), dtype=np.int32), num_parts)
 
 
 def table_of(edge_list, edge_part: np.ndarray, degrees: np.ndarray, num_parts: int) -> CopyTable:
@@ -74,29 +80,91 @@ def add_rows(edge_list, edge_part: np.ndarray, table: CopyTable) -> None:
     run(_add_rows, own_ranges(indptr), edge_list.src, edge_list.dst, edge_part, table)
 
 
-@kernel(_nrt=False)
+@kernel
 def _add_rows(low, high, src, dst, edge_part, table):
     """Count at the vertices from low to high."""
+    if high - low == table.used.shape[0]:
+        _add_all(src, dst, edge_part, table)
+        return
+    own = np.empty((2 * BLOCK_ROWS, 2), dtype=np.int64)
+    for first in range(0, src.shape[0], BLOCK_ROWS):
+        last = min(first + BLOCK_ROWS, src.shape[0])
+        _add_own(own, _own_ends(low, high, first, last, src, dst, own), edge_part, table)
+
+
+@inline(_nrt=False)
+def _add_all(src, dst, edge_part, table):
     last = src.shape[0] - 1
-    for e in range(src.shape[0]):
-        soon = dst[min(e + AHEAD, last)]
-        if low <= soon < high:
-            ask_for(table, soon, dst[min(e + 2 * AHEAD, last)])
-        if low <= src[e] < high:
-            add_copy(table, src[e], edge_part[e])
-        if low <= dst[e] < high and dst[e] != src[e]:
+    for e in range(last + 1):
+        ask_for(table, dst[min(e + AHEAD, last)], dst[min(e + 2 * AHEAD, last)])
+        add_copy(table, src[e], edge_part[e])
+        if dst[e] != src[e]:
             add_copy(table, dst[e], edge_part[e])
+
+
+@inline(_nrt=False)
+def _own_ends(low, high, first, last, src, dst, own):
+    """own[i] = (vertex, row) of the ends of rows first to last that are vertices from low to high; returns how many.
+
+    A self-loop is there once. No branch: whose vertex an end is cannot be guessed.
+    """
+    width, found = uint64(high - low), 0
+    for e in range(first, last):
+        u, v = np.int64(src[e]), np.int64(dst[e])
+        own[found, 0], own[found, 1] = u, e
+        found += uint64(u - low) < width
+        own[found, 0], own[found, 1] = v, e
+        found += (uint64(v - low) < width) & (u != v)
+    return found
+
+
+@inline(_nrt=False)
+def _add_own(own, size, edge_part, table):
+    for i in range(size):
+        ask_for(table, own[min(i + AHEAD, size - 1), 0], own[min(i + 2 * AHEAD, size - 1), 0])
+        add_copy(table, own[i, 0], edge_part[own[i, 1]])
+
+
+@kernel
+def full_counts(table):
+    """Where `bytes` are full, int64, ascending: all that a table knows and a count of the same rows may not."""
+    found = 0
+    for i in range(table.bytes.shape[0]):
+        found += table.bytes[i] == MOST
+    places = np.empty(found, dtype=np.int64)
+    found = 0
+    for i in range(table.bytes.shape[0]):
+        if table.bytes[i] == MOST:
+            places[found] = i
+            found += 1
+    return places
+
+
+def fill_counts(table: CopyTable, places) -> None:
+    """Make these `bytes` full again, in a table that was counted anew."""
+    if len(places):
+        _fill_counts(table, np.asarray(places))
+
+
+@kernel(_nrt=False)
+def _fill_counts(table, places):
+    next_one = 0
+    for v in range(table.used.shape[0]):
+        if is_dense(table, v):
+            while next_one < places.shape[0] and places[next_one] < table.first[v] + table.num_parts:
+                table.used[v, 0] += table.bytes[places[next_one]] == 0
+                table.bytes[places[next_one]] = MOST
+                next_one += 1
 
 
 @inline(_nrt=False)
 def ask_for(table, soon, later):
     """Prefetch the copies of vertex `soon`, and where those of `later` are."""
-    prefetch(RECORD, table.first, later)
-    prefetch(RECORD, table.used, 2 * np.int64(later))
+    prefetch(WORD, table.used, 4 * np.int64(later))
     if is_dense(table, soon):
         prefetch(LINE, table.bytes, table.first[soon])
     else:
-        prefetch(RECORD, table.slots, table.first[soon])
+        prefetch(WORD, table.slots, table.first[soon])
 
 
 @inline(_nrt=False)

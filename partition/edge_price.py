@@ -123,7 +123,10 @@ def _price_one(table, a, few, prices, costs):
 
 @inline(_nrt=False)
 def _best_of_few(table, u, v, p, now, prices, beside):
-    """`best_part` of an edge of two sparse vertices, in a part with a copy of one; or of a self-loop."""
+    """`best_part` of an edge of two sparse vertices, in a part with a copy of one; or of a self-loop.
+
+    On a tie the lowest part, as in `best_part`: slots have no order that a count of the same rows would restore.
+    """
     s = prices.s
     alone = one_more(s, 0)
     best, lowest = -1, now - np.float32(LEAST_SAVING)
@@ -138,12 +141,12 @@ def _best_of_few(table, u, v, p, now, prices, beside):
         q = table.slots[i] >> PART_SHIFT
         beside[q] = one_more(s, table.slots[i] & COUNT_MASK)
         cost = prices.weight[q] * (beside[q] + alone) + prices.into[q]
-        if q != p and cost < lowest:
+        if q != p and (cost < lowest or (cost == lowest and q < best)):
             best, lowest = q, cost
     for i in range(table.first[u], table.first[u] + table.used[u, 0]):
         q = table.slots[i] >> PART_SHIFT
         cost = prices.weight[q] * (one_more(s, table.slots[i] & COUNT_MASK) + beside[q]) + prices.into[q]
-        if q != p and cost < lowest:
+        if q != p and (cost < lowest or (cost == lowest and q < best)):
             best, lowest = q, cost
     for i in range(begin, end):
         beside[table.slots[i] >> PART_SHIFT] = alone

@@ -92,7 +92,7 @@ def settle(groups: Groups, placement: Placement, shares: np.ndarray, num_nodes: 
     """
     in_turn = how != "in blocks"
     indptr, members, sizes = groups
-    around = _transposed(indptr, members, num_nodes) if sweeps > 1 else _nobody(num_nodes)
+    around = _transposed(indptr, members, num_nodes) if sweeps > 1 else (indptr[:0], members[:0])
     largest_first = np.argsort(-sizes, kind="stable").astype(np.int32)[: np.count_nonzero(sizes)]
     stale = np.ones(len(sizes), dtype=np.bool_)
     wanted = np.empty(len(sizes), dtype=np.int16)
@@ -113,10 +113,6 @@ def settle(groups: Groups, placement: Placement, shares: np.ndarray, num_nodes: 
                 moved += _move(chosen, groups, placement, wanted, shared, *around, stale)
         if moved < FEW_MOVES * len(sizes):
             break
-
-
-def _nobody(num_nodes: int) -> tuple[np.ndarray, np.ndarray]:
-    return np.zeros(num_nodes + 1, dtype=np.int64), np.empty(0, dtype=np.int32)
 
 
 def _transposed(indptr, members, num_nodes: int) -> tuple[np.ndarray, np.ndarray]:
@@ -213,7 +209,7 @@ def _move(chosen, groups, placement, wanted, shared, starts, around, stale):
             v = members[j]
             drop_copy(table, v, old)
             add_copy(table, v, new)
-            if starts[v + 1] - starts[v] <= HUB:
+            if around.shape[0] > 0 and starts[v + 1] - starts[v] <= HUB:
                 for k in range(starts[v], starts[v + 1]):
                     stale[around[k]] = True
     return moved

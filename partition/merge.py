@@ -9,16 +9,26 @@ Source: ours.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from distgnn.kernels.jit import kernel
 from distgnn.kernels.threads import even_chunks, run
 from distgnn.partition.copy_table import add_copy, empty_table
-from distgnn.partition.group_moves import Loads, Placement, cost_in, groups_of, lift, settle, shared_parts
+from distgnn.partition.group_moves import Groups, Loads, Placement, cost_in, groups_of, lift, settle, shared_parts
 
-MOST_SWEEPS = 32
 IN_TURN = 10**6  # incidences up to which clusters are judged one after the other; beyond, one sweep in blocks must do
-FIRST_GUESS = 1.2  # copies per vertex before any are known
+
+
+class How(NamedTuple):
+    """sweeps: most sweeps of moves in graphs of few incidences; first_guess: copies per vertex before any are known."""
+
+    sweeps: int
+    first_guess: float
+
+
+HOW = How(32, 1.2)
 
 
 def merge_clusters(
@@ -28,16 +38,26 @@ def merge_clusters(
 
     Args: clusters: [M] int32 from `edge_clusters`; degrees: [N]; shares: [P], see `part_shares`.
     """
-    num_parts = len(shares)
     groups = groups_of(edge_list, clusters, num_clusters)
-    guess = FIRST_GUESS * np.count_nonzero(degrees) * shares
-    loads = Loads(np.zeros(num_parts), np.zeros(num_parts), len(clusters) * shares, guess)
-    parts = np.full(num_clusters, -1, dtype=np.int16)
+    return merge_groups(groups, degrees, shares, (edge_list.num_nodes, len(clusters)))
+
+
+def merge_groups(
+    groups: Groups, degrees: np.ndarray, shares: np.ndarray, sizes: tuple[int, int], how=HOW
+) -> np.ndarray:
+    """Part [K] int16 of each group of rows.
+
+    Args: degrees: [N]; shares: [P]; sizes: N and M; how: see `How`.
+    """
+    num_parts, (num_nodes, num_rows) = len(shares), sizes
+    guess = how.first_guess * np.count_nonzero(degrees) * shares
+    loads = Loads(np.zeros(num_parts), np.zeros(num_parts), num_rows * shares, guess)
+    parts = np.full(len(groups.sizes), -1, dtype=np.int16)
     placement = Placement(parts, empty_table(degrees, num_parts), loads)
     largest_first = np.argsort(-groups.sizes, kind="stable").astype(np.int32)
     _place(largest_first, groups, placement, np.empty(num_parts, dtype=np.int32))
-    sweeps, how = (MOST_SWEEPS, "all in turn") if len(groups.members) <= IN_TURN else (1, "in blocks")
-    settle(groups, placement, shares, edge_list.num_nodes, sweeps, how)
+    sweeps, turns = (how.sweeps, "all in turn") if len(groups.members) <= IN_TURN else (1, "in blocks")
+    settle(groups, placement, shares, num_nodes, sweeps, turns)
     return parts
 
 

@@ -15,7 +15,7 @@ from distgnn.partition.cover import cover_arcs
 from distgnn.partition.epoch_cut import cut_for_epoch
 from distgnn.partition.epoch_price import EpochPrices
 from distgnn.partition.metis import metis_owners
-from distgnn.partition.owners import balanced_owners
+from distgnn.partition.owners import balanced_owners, owners_among
 from distgnn.partition.refine import refine as refine_edges
 from distgnn.partition.roles import refine_roles
 from distgnn.partition.shares import part_shares
@@ -29,11 +29,13 @@ OBJECTIVES = ("rows", "epoch")
 
 
 class Draft(NamedTuple):
-    """What a method finds: the part of each row [M]; perhaps a key [N] to sort owned rows by, or owners [N]."""
+    """What a method finds: the part of each row [M]; perhaps a key [N] to sort owned rows by, owners [N], or masks
+    (sources, targets) as of `owners_among`."""
 
     edge_part: np.ndarray
     vertex_order: np.ndarray | None = None
     owner: np.ndarray | None = None
+    masks: tuple[np.ndarray, np.ndarray] | None = None
 
 
 class Method(NamedTuple):
@@ -64,7 +66,8 @@ def _cmr(edge_list, shares, seed, order):
 
 
 def _cmr_stream(edge_list, shares, seed, order):
-    return Draft(*cmr_stream(edge_list, shares))
+    edge_part, number, masks = cmr_stream(edge_list, shares)
+    return Draft(edge_part, number, masks=masks)
 
 
 def _metis(edge_list, shares, seed, order):
@@ -124,13 +127,16 @@ def cut_edges(
     roles = update == "owners" and not edge_list.two_way
     if groups > 1:
         level = functools.partial(_with_roles, draft) if roles and method == "cmr" else draft
-        (edge_part, vertex_order), owner = cut_twice(edge_list, shares, groups, level), None
+        found = Draft(*cut_twice(edge_list, shares, groups, level))
     else:
-        edge_part, vertex_order, owner = draft(edge_list, shares)
+        found = draft(edge_list, shares)
+    edge_part, vertex_order, owner, masks = found
     if refine and not method.startswith("cmr"):
         edge_part, owner = refine_edges(edge_list, edge_part, shares), None
     refined = refine or method == "cmr"
-    if owner is None:
+    if owner is None and masks is not None:
+        owner = owners_among(*masks, shares, update)
+    elif owner is None:
         owner = balanced_owners(edge_list, edge_part, shares, update=update)
     if refined and roles and groups == 1 and num_parts > 1:
         edge_part, owner = refine_roles(edge_list, edge_part, owner, shares)

@@ -24,7 +24,7 @@ from distgnn.partition.memory import MemoryGuard
 from distgnn.partition.owners import owners_among
 from distgnn.partition.spool import SpooledEdges, spool_edges
 from distgnn.partition.stream_cluster import cluster_rows
-from distgnn.partition.stream_cut import CLUSTERS_PER_PART, PASSES, Assignment, run_pass
+from distgnn.partition.stream_cut import CLUSTERS_PER_PART, PASSES, Assignment
 from distgnn.partition.stream_sort import (
     NAMES,
     Numbering,
@@ -151,17 +151,25 @@ class DiskCut:
         for number in range(done, len(PASSES)):
             self._begin(PASSES[number], len(rows.low))
             parts = self.space.empty(names[number], len(rows.low), part_dtype(self.num_parts))
-            old = self.space.load(names[number - 1]) if number else np.broadcast_to(parts.dtype.type(-1), len(parts))
-            parts[:] = old
+            if number:
+                parts[:] = self.space.load(names[number - 1])
             if work is None:
                 degrees = np.empty(len(numbering.number), dtype=np.int32)
                 degrees[numbering.number] = edge_list.ends
                 two_way, num_arcs = edge_list.two_way, edge_list.num_arcs
-                work = Assignment(rows, parts, numbering.begins, degrees, two_way, num_arcs, self.shares)
+                work = Assignment(rows, parts, degrees, two_way, num_arcs, self.shares)
                 del degrees
             work.parts = parts
-            run_pass(work, PASSES[number], self._step)
-            self._finish(PASSES[number], {}, (names[number],), drop=tuple(names[:number]))
+            if number == 0:
+                work.place(numbering.begins, self.space.empty)
+                self._finish(PASSES[number], {}, (names[number],), drop=("members",))
+                continue
+            full = self.space.load(f"full_{number - 1}") if number > 1 else ()
+            work.refine(number - 1, self._step, full)
+            full = work.full_counts()
+            self.space.empty(f"full_{number}", len(full), np.int64)[:] = full
+            drop = (*names[:number], f"full_{number - 1}")
+            self._finish(PASSES[number], {}, (names[number], f"full_{number}"), drop=drop)
         return self.space.load(names[-1])
 
     def _deal(self, edge_list: SpooledEdges, rows: SortedRows, parts: np.ndarray, number: np.ndarray) -> None:
@@ -171,8 +179,8 @@ class DiskCut:
         names = ("sources",) if two_way else ("sources", "targets")
         for name, mask in zip(names, (sources, targets), strict=False):
             self.space.empty(name, mask.shape, np.uint64)[:] = mask
-        last = f"parts_{PASSES[-1]}"
-        self._finish("deal", {"begins": dealt.begins.tolist()}, (*DEALT, *names), drop=(*NAMES, last, "begins"))
+        last, full = f"parts_{PASSES[-1]}", f"full_{len(PASSES) - 1}"
+        self._finish("deal", {"begins": dealt.begins.tolist()}, (*DEALT, *names), drop=(*NAMES, last, full, "begins"))
 
     def owners(self, sources: np.ndarray, targets: np.ndarray) -> np.ndarray:
         """Owners int32 [N]."""

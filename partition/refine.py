@@ -20,6 +20,8 @@ import numpy as np
 
 from distgnn.kernels.jit import inline, kernel
 from distgnn.kernels.threads import even_chunks, run
+from distgnn.kernels.tiles import Tile
+from distgnn.kernels.vectors import prefetch
 from distgnn.partition.copy_table import (
     AHEAD,
     CopyTable,
@@ -46,9 +48,10 @@ BLOCKS = 100  # a block is a hundredth of the edges
 STRETCHES = 64  # of consecutive edges in a block
 SCHEDULE = (2.0, 0.5, 0.1, 0.0, 0.0)
 LEAST_GAIN = 1e-3  # copies: an edge that could save less is not looked at
-COMMIT_AHEAD = 128  # an eighth of them moves
+COMMIT_AHEAD = 8  # moves between asking for the copies of an edge's ends and looking at them
 EDGE_PRICE = 0.02
 OVERFULL_PRICE = 4.0
+WORD = Tile(lanes=1, offsets=(0,), heads=(0,))
 STEEPEST = 8.0  # exponent of a part's price: one edge on thousands of parts must not overflow
 
 
@@ -59,6 +62,21 @@ class State(NamedTuple):
     table: CopyTable
     arcs: np.ndarray
     rows: np.ndarray
+
+
+class Stretches(NamedTuple):
+    """The stretches of a block, and proposals for its rows.
+
+    begins, ends: int64 [stretches], rows; offset: int32 and part: int16, for each proposal its row after `begins` and
+    the better part, those of a stretch from the number of rows in the stretches before it on; found: int64 [stretches],
+    how many.
+    """
+
+    begins: np.ndarray
+    ends: np.ndarray
+    offset: np.ndarray
+    part: np.ndarray
+    found: np.ndarray
 
 
 def refine(
@@ -131,15 +149,15 @@ def sweep(
     rows = len(state.edge_part)
     pieces = min(BLOCKS, max(1, rows // 64))
     bounds = _stretch_bounds(rows, pieces)
-    ends = (edge_list.src, edge_list.dst)
+    room = int(np.diff(bounds, axis=1).sum(axis=0).max(initial=0))
+    found = np.empty(room, dtype=np.int32), np.empty(room, dtype=np.int16), np.empty(len(bounds), dtype=np.int64)
+    arcs = 2.0 if edge_list.two_way else 1.0
     moves = 0
     for block in range(pieces):
-        stretches = bounds[:, block : block + 2]
-        chosen = np.concatenate([np.arange(first, last) for first, last in stretches])
-        proposals = np.empty(len(chosen), dtype=np.int16)
-        arcs = 2.0 if edge_list.two_way else 1.0
-        args = (chosen, *ends, state, prices_at(state, limit, beta, s, shares, arcs), arcs, limit, proposals)
-        run(_propose, even_chunks(len(chosen), 64), *args)
+        stretches = Stretches(bounds[:, block].copy(), bounds[:, block + 1].copy(), *found)
+        prices = prices_at(state, limit, beta, s, shares, arcs)
+        args = (stretches, edge_list.src, edge_list.dst, state, prices, arcs, limit)
+        run(_propose, even_chunks(len(bounds), 64 * room // len(bounds)), *args)
         moves += _commit(*args)
         if step is not None:
             step(block + 1, pieces)
@@ -169,49 +187,61 @@ def prices_of(s: float, weight: np.ndarray, price: np.ndarray, full: np.ndarray)
 
 
 @kernel
-def _propose(start, stop, chosen, src, dst, state, prices, arcs, limit, proposals):
-    """proposals[i] = the best part for edge chosen[i], or -1 to stay."""
+def _propose(start, stop, stretches, src, dst, state, prices, arcs, limit):
+    """Proposals for the rows of the stretches from start to stop."""
     costs = np.empty(limit.shape[0], dtype=np.float32)
     beside = np.full(limit.shape[0], one_more(prices.s, 0), dtype=np.float32)
     scratch = (costs, costs.view(np.int32), beside)
-    _propose_each(start, stop, chosen, src, dst, state, prices, limit, proposals, scratch)
+    _propose_each(start, stop, stretches, src, dst, state, prices, limit, scratch)
 
 
 @inline(_nrt=False)
-def _propose_each(start, stop, chosen, src, dst, state, prices, limit, proposals, scratch):
+def _propose_each(start, stop, stretches, src, dst, state, prices, limit, scratch):
     table = state.table
+    place = 0
+    for i in range(start):
+        place += stretches.ends[i] - stretches.begins[i]
     for i in range(start, stop):
-        ask_for(table, dst[chosen[min(i + AHEAD, stop - 1)]], dst[chosen[min(i + 2 * AHEAD, stop - 1)]])
-        e = chosen[i]
-        u, v, p = src[e], dst[e], state.edge_part[e]
-        proposals[i] = -1
-        if table.used[u, 0] == 1 and table.used[v, 0] == 1 and state.arcs[p] <= limit[p]:
-            continue
-        now, at_best = now_and_at_best(table, u, v, p, prices)
-        if now >= prices.out_of[p] + LEAST_GAIN and now - at_best > LEAST_SAVING:
-            proposals[i] = best_part(table, u, v, p, now, prices, *scratch)
+        begin, end = stretches.begins[i], stretches.ends[i]
+        found = place
+        for e in range(begin, end):
+            ask_for(table, dst[min(e + AHEAD, end - 1)], dst[min(e + 2 * AHEAD, end - 1)])
+            u, v, p = src[e], dst[e], state.edge_part[e]
+            if table.used[u, 0] == 1 and table.used[v, 0] == 1 and state.arcs[p] <= limit[p]:
+                continue
+            now, at_best = now_and_at_best(table, u, v, p, prices)
+            if now >= prices.out_of[p] + LEAST_GAIN and now - at_best > LEAST_SAVING:
+                q = best_part(table, u, v, p, now, prices, *scratch)
+                if q >= 0:
+                    stretches.offset[found], stretches.part[found] = e - begin, q
+                    found += 1
+        stretches.found[i] = found - place
+        place += end - begin
 
 
 @kernel(_nrt=False)
-def _commit(chosen, src, dst, state, prices, arcs, limit, proposals):
+def _commit(stretches, src, dst, state, prices, arcs, limit):
     """Make the proposed moves that still pay, in order; returns how many."""
-    moves = 0
-    last = chosen.shape[0] - 1
-    for i in range(last + 1):
-        coming = min(i + COMMIT_AHEAD, last)
-        if proposals[coming] >= 0:
-            ask_for(state.table, dst[chosen[coming]], src[chosen[coming]])
-        q = proposals[i]
-        if q < 0:
-            continue
-        e = chosen[i]
-        u, v, p = src[e], dst[e], state.edge_part[e]
-        if state.arcs[q] + arcs > limit[q]:
-            continue
-        now = price_of(state.table, u, v, p, prices)
-        if price_in(state.table, u, v, q, prices) < now - LEAST_SAVING:
-            _move(state, e, u, v, p, q, 1.0 if u == v else arcs)
-            moves += 1
+    table = state.table
+    moves = place = 0
+    for i in range(stretches.begins.shape[0]):
+        begin, last = stretches.begins[i], place + stretches.found[i] - 1
+        for j in range(place, last + 1):
+            coming = begin + stretches.offset[min(j + COMMIT_AHEAD, last)]
+            soon = begin + stretches.offset[min(j + 2 * COMMIT_AHEAD, last)]
+            prefetch(WORD, src, begin + stretches.offset[min(j + 3 * COMMIT_AHEAD, last)])
+            prefetch(WORD, dst, begin + stretches.offset[min(j + 3 * COMMIT_AHEAD, last)])
+            ask_for(table, src[coming], src[soon])
+            ask_for(table, dst[coming], dst[soon])
+            e, q = begin + stretches.offset[j], stretches.part[j]
+            u, v, p = src[e], dst[e], state.edge_part[e]
+            if state.arcs[q] + arcs > limit[q]:
+                continue
+            now = price_of(table, u, v, p, prices)
+            if price_in(table, u, v, q, prices) < now - LEAST_SAVING:
+                _move(state, e, u, v, p, q, 1.0 if u == v else arcs)
+                moves += 1
+        place += stretches.ends[i] - begin
     return moves
 
 

@@ -9,9 +9,13 @@ from __future__ import annotations
 import numpy as np
 
 from distgnn.kernels.jit import kernel
+from distgnn.kernels.tiles import Tile
+from distgnn.kernels.vectors import prefetch
 from distgnn.partition.stream_sort import SortedRows
 
 CLUSTER_PASSES = 3
+AHEAD = 32  # rows between asking for a label and reading it
+MARK = Tile(lanes=2, offsets=(0,), heads=(0,))
 
 
 def cluster_rows(rows: SortedRows, degrees: np.ndarray, cap: float, step) -> tuple[np.ndarray, np.ndarray]:
@@ -23,39 +27,47 @@ def cluster_rows(rows: SortedRows, degrees: np.ndarray, cap: float, step) -> tup
 
     Args: rows: of `sort_rows`; degrees: [N], descending; cap: most row ends of a cluster of several vertices.
     """
-    labels = np.arange(len(degrees), dtype=np.int32)
+    marks = np.empty((len(degrees), 2), dtype=np.int32)  # label and pull of a vertex side by side
+    labels = marks[:, 0]
+    labels[:] = np.arange(len(degrees))
+    pulls = marks.view(np.float32)
+    pulls[:, 1] = 1 / np.sqrt(np.maximum(degrees, 1))
     volumes = degrees.astype(np.int64)
-    pull = (1 / np.sqrt(np.maximum(degrees, 1))).astype(np.float32)
     tally = np.zeros(len(degrees), dtype=np.float32)
+    heard = np.empty(int(degrees.max(initial=0)), dtype=np.int32)
     for number in range(CLUSTER_PASSES):
         done = 0
         while done < len(rows.low):
-            done = _join(rows.low, rows.high, done, degrees, float(cap), labels, volumes, pull, tally)
+            done = _join(rows.low, rows.high, done, degrees, float(cap), marks, pulls, volumes, tally, heard)
             step(number * len(rows.low) + done, CLUSTER_PASSES * len(rows.low))
-    return labels, volumes
+    return labels.copy(), volumes
 
 
-@kernel
-def _join(low, high, begin, degrees, cap, labels, volumes, pull, tally):
+@kernel(_nrt=False)
+def _join(low, high, begin, degrees, cap, marks, pulls, volumes, tally, heard):
     """Vertices from row `begin` on, until some ten million rows are done; returns the next row."""
     size = low.shape[0]
     until = min(size, begin + 10_000_000)
     while begin < until:
-        v, end = low[begin], begin
-        while end < size and low[end] == v:
-            if high[end] != v:
-                tally[labels[high[end]]] += pull[high[end]]
-            end += 1
-        best = labels[v]
-        most = tally[best]
-        for e in range(begin, end):
-            label = labels[high[e]]
+        v, count = low[begin], 0
+        while begin + count < size and low[begin + count] == v:
+            u = high[begin + count]
+            prefetch(MARK, marks, 2 * np.int64(high[min(begin + count + AHEAD, size - 1)]))
+            label = marks[u, 0]
+            heard[count] = label
+            tally[label] += pulls[u, 1] if u != v else np.float32(0.0)
+            count += 1
+        own = marks[v, 0]
+        best, most = own, tally[own]
+        for i in range(count):
+            label = heard[i]
             if tally[label] > most and volumes[label] + degrees[v] <= cap:
                 best, most = label, tally[label]
-        for e in range(begin, end):
-            tally[labels[high[e]]] = 0.0
-        volumes[labels[v]] -= degrees[v]
-        volumes[best] += degrees[v]
-        labels[v] = best
-        begin = end
+        for i in range(count):
+            tally[heard[i]] = 0.0
+        if best != own:
+            volumes[own] -= degrees[v]
+            volumes[best] += degrees[v]
+            marks[v, 0] = best
+        begin += count
     return begin

@@ -1,8 +1,6 @@
-"""Whole clusters to parts, for `cmr-stream`: each where it adds least, new copies and a steep price on loads.
+"""Whole clusters to parts, for `cmr-stream`: clusters that are ranges of sorted rows, merged as merge.py does.
 
-As the first step of merge.py, but the clusters are ranges of sorted rows and what they consist of is in no list.
-
-Shapes: N vertices, M rows, K clusters, P parts.
+Shapes: N vertices, M rows, K clusters, P parts, I incidences (a vertex with a row in a cluster).
 Source: ours.
 """
 
@@ -11,72 +9,73 @@ from __future__ import annotations
 import numpy as np
 
 from distgnn.kernels.jit import kernel
-from distgnn.partition.copy_table import AHEAD, add_copy, ask_for, count_shared, drop_copy
-from distgnn.partition.group_moves import Loads, cost_in
+from distgnn.kernels.threads import FEW_EDGES, get_num_threads, run
+from distgnn.kernels.tiles import Tile
+from distgnn.kernels.vectors import prefetch
+from distgnn.partition.group_moves import Groups
+from distgnn.partition.merge import How, merge_groups
 
-FIRST_GUESS = 1.2  # copies per vertex before any are known
-ROWS_AT_ONCE = 10**7  # between two reports of progress
+AHEAD = 32  # rows between asking for a vertex's stamp and reading it
+HOW = How(sweeps=8, first_guess=1.0)
+MOST_THREADS = 4  # each has a stamp for every vertex
+WORD = Tile(lanes=1, offsets=(0,), heads=(0,))
 
 
-def place_clusters(rows, parts: np.ndarray, begins: np.ndarray, table, loads: Loads, shares: np.ndarray, step) -> None:
-    """Write the part of each row's cluster to `parts` [M] (-1: none yet); clusters are placed, or moved, in order.
+def place_clusters(rows, begins: np.ndarray, degrees: np.ndarray, shares: np.ndarray, empty) -> np.ndarray:
+    """Part int16 [K] of each cluster.
 
-    Args: rows: sorted `Rows`; begins: int64 [K + 1], the first vertex of each cluster; table, loads: of `parts`.
+    Args: rows: sorted `Rows`; begins: int64 [K + 1], the first vertex of each cluster; degrees: [N]; shares: [P];
+        empty: `empty(name, size, dtype)` makes an array.
     """
-    stamp = np.full(rows.num_nodes, -1, dtype=np.int32)
-    cursor = np.zeros(2, dtype=np.int64)  # next row, its cluster
-    guess = FIRST_GUESS * np.count_nonzero(table.used[:, 1])
-    weight = 2.0 if rows.two_way else 1.0
-    placed = len(parts) > 0 and parts[-1] >= 0
-    shared = np.empty(len(shares), dtype=np.int32)
-    while cursor[0] < len(parts):
-        done = len(parts) if placed else max(int(cursor[0]), 1)
-        loads.goal_rows[:] = max(0 if placed else guess, loads.rows.sum() * (len(parts) / done)) * shares
-        until = min(len(parts), int(cursor[0]) + ROWS_AT_ONCE)
-        _place(rows.src, rows.dst, parts, begins, weight, table, loads, stamp, shared, until, cursor)
-        step(int(cursor[0]), len(parts))
+    groups = cluster_groups(rows, begins, empty)
+    return merge_groups(groups, degrees, shares, (rows.num_nodes, len(rows.src)), HOW)
+
+
+def cluster_groups(rows, begins: np.ndarray, empty) -> Groups:
+    """The rows of each cluster, which are those of its vertices' sorted rows, as groups; see `place_clusters`."""
+    size, num_clusters = len(rows.src), len(begins) - 1
+    threads = min(get_num_threads(), MOST_THREADS) if size > FEW_EDGES else 1
+    firsts = rows.src[[size * i // threads for i in range(1, threads)]]
+    clusters = [0, *(np.searchsorted(begins, firsts, side="right") - 1).tolist(), num_clusters]
+    first_rows = np.searchsorted(rows.src, begins[clusters]).tolist()
+    members = empty("members", size + rows.num_nodes, np.int32)
+    counts, sizes = np.zeros(num_clusters + 1, dtype=np.int64), np.zeros(num_clusters)
+    work = rows.src, rows.dst, begins, members, counts[1:], sizes
+    run(_collect, range(threads + 1), np.array(clusters), np.array(first_rows), rows.num_nodes, *work)
+    indptr = np.cumsum(counts)
+    for c, d, row in zip(clusters[1:], clusters[2:], first_rows[1:], strict=False):
+        found = row + int(begins[c])
+        members[indptr[c] : indptr[d]] = members[found : found + indptr[d] - indptr[c]]
+    return Groups(indptr, members[: indptr[-1]], sizes)
+
+
+@kernel
+def _collect(share, _, clusters, first_rows, num_nodes, low, high, begins, members, counts, sizes):
+    """Members of one thread's share of the clusters, without gaps from as many as there can be before them on."""
+    stamp = np.full(num_nodes, -1, dtype=np.int32)
+    begin, end = first_rows[share], first_rows[share + 1]
+    place = begin + begins[clusters[share]]
+    _collect_each(begin, end, clusters[share], place, stamp, low, high, begins, members, counts, sizes)
 
 
 @kernel(_nrt=False)
-def _place(low, high, parts, begins, weight, table, loads, stamp, shared, until, cursor):
-    """Place clusters until row `until` is done."""
-    size, num_parts = low.shape[0], loads.arcs.shape[0]
-    begin, c = cursor[0], cursor[1]
-    mean_rows = loads.goal_rows.sum() / num_parts
-    while begin < until:
-        while begins[c + 1] <= low[begin]:
-            c += 1
-        shared[:] = 0
-        old = parts[begin]
-        end, held, load = begin, 0, 0.0
-        while end < size and low[end] < begins[c + 1]:
-            ask_for(table, high[min(end + AHEAD, size - 1)], high[min(end + 2 * AHEAD, size - 1)])
-            load += 1.0 if low[end] == high[end] else weight
-            if old >= 0:
-                loads.rows[old] -= drop_copy(table, low[end], old)
-                if low[end] != high[end]:
-                    loads.rows[old] -= drop_copy(table, high[end], old)
-            end += 1
-        if old >= 0:
-            loads.arcs[old] -= load
-        for e in range(begin, end):
-            for v in (low[e], high[e]):
-                if stamp[v] != c:
-                    stamp[v] = c
-                    held += 1
-                    count_shared(table, v, -1, shared)
-        best, least = 0, np.inf
-        for p in range(num_parts):
-            cost = cost_in(p, load, held - shared[p], loads, mean_rows)
-            if cost < least:
-                best, least = p, cost
-        loads.arcs[best] += load
-        loads.rows[best] += held - shared[best]
-        for e in range(begin, end):
-            ask_for(table, high[min(e + AHEAD, size - 1)], high[min(e + 2 * AHEAD, size - 1)])
-            parts[e] = best
-            add_copy(table, low[e], best)
-            if low[e] != high[e]:
-                add_copy(table, high[e], best)
-        begin = end
-    cursor[0], cursor[1] = begin, c
+def _collect_each(begin, end, c, place, stamp, low, high, begins, members, counts, sizes):
+    before, first = place, begin
+    for e in range(begin, end):
+        u, v = low[e], high[e]
+        prefetch(WORD, stamp, high[min(e + AHEAD, end - 1)])
+        if u >= begins[c + 1]:
+            counts[c], sizes[c] = place - before, e - first
+            before, first = place, e
+            while u >= begins[c + 1]:
+                c += 1
+        if stamp[u] != c:
+            stamp[u] = c
+            members[place] = u
+            place += 1
+        if stamp[v] != c:
+            stamp[v] = c
+            members[place] = v
+            place += 1
+    if end > begin:
+        counts[c], sizes[c] = place - before, end - first

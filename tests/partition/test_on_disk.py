@@ -9,7 +9,7 @@ from distgnn.partition import partition_graph, read_manifest
 from distgnn.partition.memory import MemoryGuard, resident
 
 PHASES = (
-    "edges", "sort_0", "cluster", "sort_1", "place_0", "refine_0", "refine_2", "deal", "owners", "feats", "write"
+    "edges", "sort_0", "cluster", "sort_1", "place", "refine_0", "refine_2", "deal", "owners", "feats", "write"
 )  # fmt: skip
 
 
@@ -146,7 +146,7 @@ def test_what_fits_stays_in_memory_and_what_does_not_is_said(tmp_path, monkeypat
     assert "the limit is 8.0 GB: cmr-stream works on disk" in lines[0]
     manifest = read_manifest(tmp_path / "large")
     assert manifest["method"] == "cmr-stream"
-    assert set(manifest["phases"]) == {*PHASES, "place_1", "refine_1"}
+    assert set(manifest["phases"]) == {*PHASES, "refine_1"}
     with pytest.raises(InputError, match=r"libra .* needs about [\d.]+ GB, the limit is 8.0 GB"):
         partition_graph(source, 3, tmp_path / "none", "libra", memory="8GB")
 

@@ -17,7 +17,7 @@ from pathlib import Path
 from distgnn.datasets import load_graph
 
 PHASES = (
-    "edges", "sort_0", "cluster", "sort_1", "place_0", "place_1", "refine_0", "refine_1", "refine_2", "deal", "owners",
+    "edges", "sort_0", "cluster", "sort_1", "place", "refine_0", "refine_1", "refine_2", "deal", "owners",
     "feats", "part_1",
 )  # fmt: skip
 

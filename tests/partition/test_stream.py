@@ -1,0 +1,110 @@
+"""cmr-stream: rows sorted in pieces, clusters as ranges of rows, passes that go on in another process, and threads."""
+
+import numpy as np
+import pytest
+
+from distgnn.datasets import load_graph
+from distgnn.kernels import threads
+from distgnn.partition import cut_edges
+from distgnn.partition import stream_sort as sorting
+from distgnn.partition.owners import balanced_owners
+from distgnn.partition.shares import part_shares
+from distgnn.partition.stream_cut import SCHEDULE, Assignment
+from distgnn.partition.stream_place import cluster_groups
+from distgnn.partition.streaming import endpoint_degrees
+
+from .graphs import NAMES, awkward, edge_list
+
+IN_MEMORY, NO_STEP = sorting.in_memory, sorting.no_step
+
+
+@pytest.fixture(scope="module")
+def hubs():
+    return load_graph("rmat:scale=11,edge_factor=8,feats=0,classes=0,seed=1")
+
+
+@pytest.fixture(params=[1, 2, 8])
+def small_pieces(request, monkeypatch):
+    """So many threads, and pieces, blocks and buckets of some rows."""
+    for module in ("kernels.threads", "partition.stream_sort", "partition.stream_place", "partition.streaming"):
+        monkeypatch.setattr(f"distgnn.{module}.FEW_EDGES", 0)
+    for name, value in (("PIECE_ROWS", 700), ("BLOCK_ROWS", 64), ("BUCKET_ROWS", 100), ("BUCKETS_AT_ONCE", 5)):
+        monkeypatch.setattr(sorting, name, value)
+    monkeypatch.setattr(threads, "SERIAL_WORK", 0)
+    monkeypatch.setattr(threads._pool, "num_threads", request.param)
+    return request.param
+
+
+@pytest.mark.parametrize("name", [*NAMES, "hubs"])
+def test_rows_are_sorted_by_their_lower_end_wherever_they_lie(name, hubs, small_pieces):
+    edges = hubs.edge_list() if name == "hubs" else edge_list(*awkward(name))
+    degrees = endpoint_degrees(edges)
+    ends = np.bincount(np.concatenate([edges.src, edges.dst]).astype(np.int64), minlength=edges.num_nodes)
+    np.testing.assert_array_equal(degrees, ends)
+    number = sorting.number_by_degree(degrees)
+    keys = degrees.astype(np.int64) * 2**32 + number
+    swap = keys[edges.dst] < keys[edges.src]
+    low, high = np.where(swap, edges.dst, edges.src), np.where(swap, edges.src, edges.dst)
+    order = np.argsort(number[low], kind="stable")
+    expected = number[low][order], number[high][order], 2 * order + swap[order]
+    room = sorting.room_for(edges.num_rows)
+    for given in (room, None):
+        rows = sorting.sort_rows(edges, degrees, number, IN_MEMORY, NO_STEP, given)
+        for column, values in zip(rows, expected, strict=True):
+            np.testing.assert_array_equal(column, values)
+    other = np.random.default_rng(0).permutation(edges.num_nodes).astype(np.int32)
+    renumbered = sorting.renumber_rows(rows, other, IN_MEMORY, NO_STEP)
+    again = np.argsort(other[rows.low], kind="stable")
+    np.testing.assert_array_equal(renumbered.tag, rows.tag[again])
+    for column, values in zip(sorting.gather_rows(rows, other, room), renumbered, strict=True):
+        np.testing.assert_array_equal(column, values)
+
+
+def sorted_work(edges, num_parts, begins):
+    """An Assignment of the rows sorted by degree."""
+    degrees = endpoint_degrees(edges)
+    rows = sorting.sort_rows(edges, degrees, sorting.number_by_degree(degrees), IN_MEMORY, NO_STEP)
+    parts = np.full(edges.num_rows, -1, dtype=np.int16)
+    args = -np.sort(-degrees), edges.two_way, edges.num_arcs, part_shares(num_parts)
+    work = Assignment(rows, parts, *args)
+    work.place(begins, IN_MEMORY)
+    return work, lambda: Assignment(rows, parts, *args)
+
+
+def test_clusters_hold_the_ends_of_their_rows(hubs, small_pieces):
+    edges = hubs.edge_list()
+    begins = np.array([0, 1, 2, 5, 5, 300, 700, 701, 1500, edges.num_nodes])
+    rows = sorted_work(edges, 2, begins)[0].rows
+    indptr, members, sizes = cluster_groups(rows, begins, IN_MEMORY)
+    for c in range(len(begins) - 1):
+        mine = (rows.src >= begins[c]) & (rows.src < begins[c + 1])
+        ends = np.unique(np.concatenate([rows.src[mine], rows.dst[mine]]))
+        assert np.array_equal(np.sort(members[indptr[c] : indptr[c + 1]]), ends) and sizes[c] == mine.sum()
+
+
+def test_a_pass_goes_on_from_what_the_last_one_left(hubs):
+    """Counts are kept from sweep to sweep or made anew after a stop: full bytes, and all parts, are the same."""
+    edges = hubs.edge_list()
+    whole, _ = sorted_work(edges, 4, np.arange(0, edges.num_nodes + 1, 64))
+    piecewise, fresh = sorted_work(edges, 4, np.arange(0, edges.num_nodes + 1, 64))
+    full = ()
+    for number in range(len(SCHEDULE)):
+        whole.refine(number, NO_STEP)
+        piecewise = fresh()
+        piecewise.refine(number, NO_STEP, full)
+        full = piecewise.full_counts()
+        assert len(full) and np.array_equal(full, whole.full_counts())
+        np.testing.assert_array_equal(piecewise.parts, whole.parts)
+        np.testing.assert_array_equal(piecewise.state.rows, whole.state.rows)
+
+
+@pytest.mark.parametrize("direction", ["both", "stored"])
+def test_the_same_cut_for_any_number_of_threads(hubs, direction, monkeypatch, small_pieces):
+    monkeypatch.setattr("distgnn.partition.merge.IN_TURN", 0)
+    edges, shares = hubs.edge_list(direction), part_shares(70, None)
+    cut = cut_edges(edges, 70, "cmr-stream")
+    np.testing.assert_array_equal(cut.owner, balanced_owners(edges, cut.edge_part, shares))
+    threads._pool.num_threads = 3
+    again = cut_edges(edges, 70, "cmr-stream")
+    for mine, other in ((cut.edge_part, again.edge_part), (cut.owner, again.owner), (cut.order, again.order)):
+        np.testing.assert_array_equal(mine, other)
