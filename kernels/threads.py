@@ -146,6 +146,12 @@ def even_chunks(num_rows, work_per_row):
     return [num_rows * i // pieces for i in range(pieces + 1)]
 
 
+def thread_chunks(num_rows, each=1):
+    """Bounds of `each` equal row chunks for each thread: for calls so short that a chunk's own cost counts."""
+    pieces = 1 if _pool.num_threads == 1 else max(1, min(num_rows, each * _pool.num_threads))
+    return [num_rows * i // pieces for i in range(pieces + 1)]
+
+
 def edge_chunks(indptr, width):
     """Bounds of row chunks with about equal numbers of edges (and rows), as a list of int."""
     num_rows = len(indptr) - 1

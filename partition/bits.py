@@ -63,31 +63,39 @@ def mix(value):
 
 
 def mark_arcs(sources, targets, parts, skip_loops: bool, source_mask, target_mask) -> None:
-    """source_mask[sources[e]] and target_mask[targets[e]] gain parts[e]; self-loops are skipped on request."""
-    threads = get_num_threads() if len(sources) > FEW_EDGES else 1
-    bounds = [len(source_mask) * i // threads for i in range(threads + 1)]
-    run(_mark_arcs, bounds, sources, targets, parts, skip_loops, source_mask, target_mask)
+    """source_mask[sources[e]] and target_mask[targets[e]] gain parts[e]; self-loops are skipped on request.
+
+    Notes: threads mark masks of their own, which together need no more memory than the arcs.
+    """
+    size = source_mask.nbytes + (0 if target_mask is source_mask else target_mask.nbytes)
+    most = 8 * len(sources) // max(size, 1) + 1
+    threads = min(get_num_threads(), most) if len(sources) > FEW_EDGES else 1
+    masks = [(source_mask, target_mask)]
+    for _ in range(threads - 1):
+        empty = np.zeros_like(source_mask)
+        masks.append((empty, empty if target_mask is source_mask else np.zeros_like(target_mask)))
+
+    def mark(share: int, _) -> None:
+        begin, end = (len(sources) * (share + i) // threads for i in range(2))
+        _mark_arcs(sources[begin:end], targets[begin:end], parts[begin:end], skip_loops, *masks[share])
+
+    run(mark, range(threads + 1))
+    for pair in masks[1:]:
+        for mask, more in zip(masks[0], pair, strict=True):
+            np.bitwise_or(mask, more, out=mask)
 
 
 @kernel(_nrt=False)
-def _mark_arcs(begin, end, sources, targets, parts, skip_loops, source_mask, target_mask):
-    """What concerns the vertices from begin to end.
-
-    Whose vertex an end is cannot be guessed, so there is no branch: another thread's end marks nothing, in turn at some
-    vertices, so that no mark waits for the one before it.
-    """
-    turns = 15 if end - begin > 15 else 0
-    last, width, words = sources.shape[0] - 1, uint64(end - begin), source_mask.shape[1]
+def _mark_arcs(sources, targets, parts, skip_loops, source_mask, target_mask):
+    last, words = sources.shape[0] - 1, source_mask.shape[1]
     for e in range(last + 1):
         soon = min(e + AHEAD, last)
         prefetch(WORD, source_mask, words * np.int64(sources[soon]))
         prefetch(WORD, target_mask, words * np.int64(targets[soon]))
-        u, v, p = np.int64(sources[e]), np.int64(targets[e]), np.int64(parts[e])
-        kept = not (skip_loops and u == v)
-        mine, yours = kept & (uint64(u - begin) < width), kept & (uint64(v - begin) < width)
-        idle = begin + (e & turns)
-        source_mask[u if mine else idle, p >> 6] |= uint64(mine) << uint64(p & 63)
-        target_mask[v if yours else idle, p >> 6] |= uint64(yours) << uint64(p & 63)
+        u, v, p = sources[e], targets[e], np.int64(parts[e])
+        if not (skip_loops and u == v):
+            set_bit(source_mask, u, p)
+            set_bit(target_mask, v, p)
 
 
 @kernel

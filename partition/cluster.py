@@ -111,10 +111,11 @@ def _vote(start, stop, bounds, block, blocks, indptr, neighbours, volumes, cap, 
         begin, degree = indptr[v], indptr[v + 1] - indptr[v]
         for i in range(degree):
             prefetch(MARK, marks, 2 * np.int64(neighbours[begin + min(i + AHEAD, degree - 1)]))
+            seen[i] = marks[neighbours[begin + i], 0]
+            prefetch(MARK, tally, seen[i])
+        for i in range(degree):
             u = neighbours[begin + i]
-            label = marks[u, 0]
-            seen[i] = label
-            tally[label] += pulls[u, 1] if u != v else np.float32(0.0)
+            tally[seen[i]] += pulls[u, 1] if u != v else np.float32(0.0)
         best = marks[v, 0]
         most = tally[best]
         for i in range(degree):

@@ -72,8 +72,11 @@ def _draft(edge_list, degrees: np.ndarray, labels: np.ndarray, shares: np.ndarra
     rows, order, vertices = ordered_rows(edge_list, degrees, labels)
     clusters, num_clusters = edge_clusters(rows, labels[vertices])
     degrees = degrees[vertices]
-    parts = np.take(merge_clusters(rows, clusters, num_clusters, degrees, shares), clusters)
-    return _Draft(rows, order, degrees, refine(rows, parts, shares, degrees=degrees))
+    of_cluster, table = merge_clusters(rows, clusters, num_clusters, degrees, shares)
+    parts = np.empty(len(clusters), dtype=np.int16)
+    run(_look_up, even_chunks(len(parts), 8), clusters, of_cluster, parts)
+    parts = refine(rows, parts, shares, degrees=degrees, table=table)
+    return _Draft(rows, order, degrees, parts)
 
 
 def _in_rounds(draft: _Draft, shares: np.ndarray) -> _Draft:
@@ -83,6 +86,12 @@ def _in_rounds(draft: _Draft, shares: np.ndarray) -> _Draft:
         parts = move_vertices(draft.rows, parts, draft.degrees, shares)
         parts = refine(draft.rows, parts, shares, degrees=draft.degrees)
     return draft._replace(parts=parts)
+
+
+@kernel
+def _look_up(start, stop, clusters, of_cluster, parts):
+    for i in range(start, stop):
+        parts[i] = of_cluster[clusters[i]]
 
 
 @kernel

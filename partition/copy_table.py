@@ -205,6 +205,24 @@ def add_copy(table, v, p):
 
 
 @inline(_nrt=False)
+def add_copies(table, v, p, more):
+    """So many more edges of v in part p."""
+    begin = table.first[v]
+    if is_dense(table, v):
+        count = np.int32(table.bytes[begin + p])
+        table.bytes[begin + p] = min(count + more, np.int32(MOST))
+        table.used[v, 0] += count == 0
+        return
+    end = begin + table.used[v, 0]
+    for i in range(begin, end):
+        if table.slots[i] >> PART_SHIFT == p:
+            table.slots[i] += more
+            return
+    table.slots[end] = (np.int32(p) << PART_SHIFT) + more
+    table.used[v, 0] += 1
+
+
+@inline(_nrt=False)
 def drop_copy(table, v, p):
     """One edge less of v in part p, which has one; returns whether that removed the copy."""
     begin = table.first[v]

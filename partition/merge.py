@@ -15,8 +15,18 @@ import numpy as np
 
 from distgnn.kernels.jit import kernel
 from distgnn.kernels.threads import even_chunks, run
-from distgnn.partition.copy_table import add_copy, empty_table
-from distgnn.partition.group_moves import Groups, Loads, Placement, cost_in, groups_of, lift, settle, shared_parts
+from distgnn.partition.copy_table import CopyTable, add_copy, empty_table
+from distgnn.partition.group_moves import (
+    Groups,
+    Loads,
+    Placement,
+    add_members,
+    cost_in,
+    groups_of,
+    lift,
+    settle,
+    shared_parts,
+)
 
 IN_TURN = 10**6  # incidences up to which clusters are judged one after the other; beyond, one sweep in blocks must do
 
@@ -33,8 +43,8 @@ HOW = How(32, 1.2)
 
 def merge_clusters(
     edge_list, clusters: np.ndarray, num_clusters: int, degrees: np.ndarray, shares: np.ndarray
-) -> np.ndarray:
-    """Part [K] int16 of each cluster of rows.
+) -> tuple[np.ndarray, CopyTable]:
+    """Part [K] int16 of each cluster of rows, and the table of the cut.
 
     Args: clusters: [M] int32 from `edge_clusters`; degrees: [N]; shares: [P], see `part_shares`.
     """
@@ -44,8 +54,8 @@ def merge_clusters(
 
 def merge_groups(
     groups: Groups, degrees: np.ndarray, shares: np.ndarray, sizes: tuple[int, int], how=HOW
-) -> np.ndarray:
-    """Part [K] int16 of each group of rows.
+) -> tuple[np.ndarray, CopyTable]:
+    """Part [K] int16 of each group of rows, and the table of the cut.
 
     Args: degrees: [N]; shares: [P]; sizes: N and M; how: see `How`.
     """
@@ -58,7 +68,10 @@ def merge_groups(
     _place(largest_first, groups, placement, np.empty(num_parts, dtype=np.int32))
     sweeps, turns = (how.sweeps, "all in turn") if len(groups.members) <= IN_TURN else (1, "in blocks")
     settle(groups, placement, shares, num_nodes, sweeps, turns)
-    return parts
+    del placement
+    table = empty_table(degrees, num_parts)
+    add_members(groups, parts, degrees, table)
+    return parts, table
 
 
 def edge_clusters(rows, labels: np.ndarray) -> tuple[np.ndarray, int]:
@@ -67,11 +80,19 @@ def edge_clusters(rows, labels: np.ndarray) -> tuple[np.ndarray, int]:
     Args: rows: from `ordered_rows`; labels: [N], the label of each vertex. Clusters are numbered without gaps.
     """
     present = np.zeros(max(len(labels), 1), dtype=bool)
-    present[labels[rows.src]] = True
+    _note(rows.src, labels, present)
     numbers = (np.cumsum(present) - 1).astype(np.int32)
     clusters = np.empty(len(rows.src), dtype=np.int32)
     run(_look_up, even_chunks(len(clusters), 4), rows.src, numbers[labels], clusters)
     return clusters, int(np.count_nonzero(present))
+
+
+@kernel(_nrt=False)
+def _note(src, labels, present):
+    """present[l] = whether a row has the label l at its source; rows are sorted."""
+    for e in range(src.shape[0]):
+        if e == 0 or src[e] != src[e - 1]:
+            present[labels[src[e]]] = True
 
 
 @kernel
@@ -83,7 +104,7 @@ def _look_up(start, stop, src, cluster_of, clusters):
 @kernel(_nrt=False)
 def _place(order, groups, placement, shared):
     """Put each cluster, in order, where it costs least."""
-    indptr, members, sizes = groups
+    indptr, members, sizes, _ = groups
     part, table, loads = placement
     num_parts = loads.arcs.shape[0]
     mean_rows = loads.goal_rows.sum() / num_parts

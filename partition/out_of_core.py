@@ -162,7 +162,7 @@ class DiskCut:
             work.parts = parts
             if number == 0:
                 work.place(numbering.begins, self.space.empty)
-                self._finish(PASSES[number], {}, (names[number],), drop=("members",))
+                self._finish(PASSES[number], {}, (names[number],), drop=("members", "counts"))
                 continue
             full = self.space.load(f"full_{number - 1}") if number > 1 else ()
             work.refine(number - 1, self._step, full)

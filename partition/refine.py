@@ -19,7 +19,7 @@ from typing import NamedTuple
 import numpy as np
 
 from distgnn.kernels.jit import inline, kernel
-from distgnn.kernels.threads import even_chunks, run
+from distgnn.kernels.threads import get_num_threads, run, thread_chunks
 from distgnn.kernels.tiles import Tile
 from distgnn.kernels.vectors import prefetch
 from distgnn.partition.copy_table import (
@@ -45,6 +45,7 @@ from distgnn.partition.edge_price import (
 from distgnn.partition.streaming import endpoint_degrees
 
 BLOCKS = 100  # a block is a hundredth of the edges
+FEW_ROWS = 500  # of a block: below this a thread costs more than it brings
 STRETCHES = 64  # of consecutive edges in a block
 SCHEDULE = (2.0, 0.5, 0.1, 0.0, 0.0)
 LEAST_GAIN = 1e-3  # copies: an edge that could save less is not looked at
@@ -87,6 +88,7 @@ def refine(
     beta: float = 2.0,
     schedule: tuple[float, ...] = SCHEDULE,
     degrees: np.ndarray | None = None,
+    table: CopyTable | None = None,
 ) -> np.ndarray:
     """Fewer copies at balanced parts.
 
@@ -96,13 +98,13 @@ def refine(
         balance: hard limit on a part's arcs over its share.
         beta: how strongly full parts (by rows) raise their prices.
         schedule: the values of s, one sweep over all edges each.
-        degrees: [N], see `endpoint_degrees`, where they are known.
+        degrees: [N], see `endpoint_degrees`, where they are known; table: of this cut, if there is one.
     Returns: part [M] int16.
     """
     num_parts = len(shares)
     if num_parts == 1 or len(edge_part) == 0:
         return np.asarray(edge_part, dtype=np.int16)
-    state = start_state(edge_list, np.array(edge_part, dtype=np.int16), num_parts, degrees)
+    state = start_state(edge_list, np.array(edge_part, dtype=np.int16), num_parts, degrees, table)
     limit = arc_limit(edge_list, shares, balance)
     for s in schedule:
         sweep(edge_list, state, limit, beta, s, shares)
@@ -110,25 +112,26 @@ def refine(
     return state.edge_part
 
 
-def start_state(edge_list, parts: np.ndarray, num_parts: int, degrees: np.ndarray | None = None) -> State:
+def start_state(edge_list, parts: np.ndarray, num_parts: int, degrees=None, table: CopyTable | None = None) -> State:
     """The state of a cut.
 
-    Args: parts: int16 [M], from now on the state's (they may lie on disk); degrees: [N], where they are known.
+    Args: parts: int16 [M], from now on the state's (they may lie on disk); degrees: [N], table: where they are known.
     """
-    degrees = endpoint_degrees(edge_list) if degrees is None else degrees
-    table = table_of(edge_list, parts, degrees, num_parts)
-    arcs = np.zeros(num_parts)
-    _count_arcs(edge_list.src, edge_list.dst, parts, 2.0 if edge_list.two_way else 1.0, arcs)
+    if table is None:
+        table = table_of(edge_list, parts, endpoint_degrees(edge_list) if degrees is None else degrees, num_parts)
+    arcs = np.zeros((get_num_threads(), num_parts))
+    run(_count_arcs, range(len(arcs) + 1), edge_list.src, edge_list.dst, parts, 2 if edge_list.two_way else 1, arcs)
     rows = np.zeros(num_parts, dtype=np.int64)
     count_rows(table, rows)
-    return State(parts, table, arcs, rows)
+    return State(parts, table, arcs.sum(axis=0), rows)
 
 
 @kernel(_nrt=False)
-def _count_arcs(src, dst, edge_part, arcs_per_row, arcs):
-    """arcs [P] += the arcs of each part; a self-loop is one."""
-    for e in range(src.shape[0]):
-        arcs[edge_part[e]] += 1.0 if src[e] == dst[e] else arcs_per_row
+def _count_arcs(share, _, src, dst, edge_part, arcs_per_row, arcs):
+    """arcs[share, P] = the arcs of each part in one share of the rows; a self-loop is one."""
+    rows, shares = src.shape[0], arcs.shape[0]
+    for e in range(rows * share // shares, rows * (share + 1) // shares):
+        arcs[share, edge_part[e]] += 1 if src[e] == dst[e] else arcs_per_row
 
 
 def arc_limit(edge_list, shares: np.ndarray, balance: float) -> np.ndarray:
@@ -157,7 +160,7 @@ def sweep(
         stretches = Stretches(bounds[:, block].copy(), bounds[:, block + 1].copy(), *found)
         prices = prices_at(state, limit, beta, s, shares, arcs)
         args = (stretches, edge_list.src, edge_list.dst, state, prices, arcs, limit)
-        run(_propose, even_chunks(len(bounds), 64 * room // len(bounds)), *args)
+        run(_propose, thread_chunks(len(bounds), 16) if room > FEW_ROWS else [0, len(bounds)], *args)
         moves += _commit(*args)
         if step is not None:
             step(block + 1, pieces)

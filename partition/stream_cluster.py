@@ -15,7 +15,7 @@ from distgnn.partition.stream_sort import SortedRows
 
 CLUSTER_PASSES = 3
 AHEAD = 32  # rows between asking for a label and reading it
-MARK = Tile(lanes=2, offsets=(0,), heads=(0,))
+MARK = Tile(lanes=1, offsets=(0,), heads=(0,))
 
 
 def cluster_rows(rows: SortedRows, degrees: np.ndarray, cap: float, step) -> tuple[np.ndarray, np.ndarray]:
@@ -51,12 +51,13 @@ def _join(low, high, begin, degrees, cap, marks, pulls, volumes, tally, heard):
     while begin < until:
         v, count = low[begin], 0
         while begin + count < size and low[begin + count] == v:
-            u = high[begin + count]
             prefetch(MARK, marks, 2 * np.int64(high[min(begin + count + AHEAD, size - 1)]))
-            label = marks[u, 0]
-            heard[count] = label
-            tally[label] += pulls[u, 1] if u != v else np.float32(0.0)
+            heard[count] = marks[high[begin + count], 0]
+            prefetch(MARK, tally, heard[count])
             count += 1
+        for i in range(count):
+            u = high[begin + i]
+            tally[heard[i]] += pulls[u, 1] if u != v else np.float32(0.0)
         own = marks[v, 0]
         best, most = own, tally[own]
         for i in range(count):

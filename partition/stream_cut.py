@@ -99,8 +99,9 @@ class Assignment:
 
     def place(self, begins, empty) -> None:
         """Put every cluster where it adds least; begins, empty: see `place_clusters`."""
-        of_cluster = place_clusters(self.rows, begins, self.degrees, self.shares, empty)
+        of_cluster, table = place_clusters(self.rows, begins, self.degrees, self.shares, empty)
         _spread(self.rows.src, begins, of_cluster, self.parts)
+        self.state = start_state(self.rows, self.parts, len(self.shares), table=table)
 
     def refine(self, number: int, step, full=()) -> None:
         """Sweep `number` of SCHEDULE: visit every row; a vertex with c rows in a part costs c / (c + s) there.

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from distgnn.kernels.jit import kernel
+from distgnn.kernels.jit import inline, kernel
 from distgnn.kernels.threads import FEW_EDGES, get_num_threads, run
 from distgnn.kernels.tiles import Tile
 from distgnn.kernels.vectors import prefetch
-from distgnn.partition.group_moves import Groups
+from distgnn.partition.group_moves import Groups, close_up, sit
 from distgnn.partition.merge import How, merge_groups
 
 AHEAD = 32  # rows between asking for a vertex's stamp and reading it
@@ -21,8 +21,8 @@ MOST_THREADS = 4  # each has a stamp for every vertex
 WORD = Tile(lanes=1, offsets=(0,), heads=(0,))
 
 
-def place_clusters(rows, begins: np.ndarray, degrees: np.ndarray, shares: np.ndarray, empty) -> np.ndarray:
-    """Part int16 [K] of each cluster.
+def place_clusters(rows, begins: np.ndarray, degrees: np.ndarray, shares: np.ndarray, empty) -> tuple:
+    """Part int16 [K] of each cluster, and the table of the cut.
 
     Args: rows: sorted `Rows`; begins: int64 [K + 1], the first vertex of each cluster; degrees: [N]; shares: [P];
         empty: `empty(name, size, dtype)` makes an array.
@@ -38,44 +38,42 @@ def cluster_groups(rows, begins: np.ndarray, empty) -> Groups:
     firsts = rows.src[[size * i // threads for i in range(1, threads)]]
     clusters = [0, *(np.searchsorted(begins, firsts, side="right") - 1).tolist(), num_clusters]
     first_rows = np.searchsorted(rows.src, begins[clusters]).tolist()
-    members = empty("members", size + rows.num_nodes, np.int32)
-    counts, sizes = np.zeros(num_clusters + 1, dtype=np.int64), np.zeros(num_clusters)
-    work = rows.src, rows.dst, begins, members, counts[1:], sizes
+    room = size + rows.num_nodes
+    members, counts = empty("members", room, np.int32), empty("counts", room, np.uint16)
+    found, sizes = np.zeros(num_clusters + 1, dtype=np.int64), np.zeros(num_clusters)
+    work = rows.src, rows.dst, begins, found[1:], sizes, members, counts
     run(_collect, range(threads + 1), np.array(clusters), np.array(first_rows), rows.num_nodes, *work)
-    indptr = np.cumsum(counts)
-    for c, d, row in zip(clusters[1:], clusters[2:], first_rows[1:], strict=False):
-        found = row + int(begins[c])
-        members[indptr[c] : indptr[d]] = members[found : found + indptr[d] - indptr[c]]
-    return Groups(indptr, members[: indptr[-1]], sizes)
+    indptr = np.cumsum(found, out=found)
+    pieces = []
+    for c, d, row in zip(clusters[:-1], clusters[1:], first_rows[:-1], strict=True):
+        first = row + int(begins[c])
+        pieces.append(slice(first, first + int(indptr[d] - indptr[c])))
+    close_up(pieces, members, counts)
+    return Groups(indptr, members[: indptr[-1]], sizes, counts[: indptr[-1]])
 
 
 @kernel
-def _collect(share, _, clusters, first_rows, num_nodes, low, high, begins, members, counts, sizes):
+def _collect(share, _, clusters, first_rows, num_nodes, low, high, begins, found, sizes, members, counts):
     """Members of one thread's share of the clusters, without gaps from as many as there can be before them on."""
-    stamp = np.full(num_nodes, -1, dtype=np.int32)
+    seat = np.full(num_nodes, -1, dtype=np.int64)
     begin, end = first_rows[share], first_rows[share + 1]
     place = begin + begins[clusters[share]]
-    _collect_each(begin, end, clusters[share], place, stamp, low, high, begins, members, counts, sizes)
+    _collect_each(begin, end, clusters[share], place, seat, low, high, begins, found, sizes, members, counts)
 
 
-@kernel(_nrt=False)
-def _collect_each(begin, end, c, place, stamp, low, high, begins, members, counts, sizes):
-    before, first = place, begin
+@inline(_nrt=False)
+def _collect_each(begin, end, c, place, seat, low, high, begins, found, sizes, members, counts):
+    first, first_row = place, begin
     for e in range(begin, end):
         u, v = low[e], high[e]
-        prefetch(WORD, stamp, high[min(e + AHEAD, end - 1)])
+        prefetch(WORD, seat, high[min(e + AHEAD, end - 1)])
         if u >= begins[c + 1]:
-            counts[c], sizes[c] = place - before, e - first
-            before, first = place, e
+            found[c], sizes[c] = place - first, e - first_row
+            first, first_row = place, e
             while u >= begins[c + 1]:
                 c += 1
-        if stamp[u] != c:
-            stamp[u] = c
-            members[place] = u
-            place += 1
-        if stamp[v] != c:
-            stamp[v] = c
-            members[place] = v
-            place += 1
+        place = sit(u, first, place, seat, members, counts)
+        if u != v:
+            place = sit(v, first, place, seat, members, counts)
     if end > begin:
-        counts[c], sizes[c] = place - before, end - first
+        found[c], sizes[c] = place - first, end - first_row
