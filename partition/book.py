@@ -15,7 +15,7 @@ import numpy as np
 from numba import uint64
 
 from distgnn.kernels.jit import kernel
-from distgnn.kernels.threads import own_ranges, run
+from distgnn.kernels.threads import FEW_EDGES, get_num_threads, own_ranges, run
 from distgnn.partition.bits import count_copies, empty_mask, has_bit, lowest_bit, mark_arcs
 from distgnn.partition.vertex_cut import VertexCut
 
@@ -192,10 +192,21 @@ def balance(loads: np.ndarray, shares: np.ndarray | None = None) -> float:
 
 def group(parts: np.ndarray, num_parts: int) -> tuple[np.ndarray, np.ndarray]:
     """Positions of `parts` sorted by part, stable, and where each part begins [P + 1]."""
-    starts = np.concatenate([[0], np.cumsum(np.bincount(parts, minlength=num_parts))])
+    threads = get_num_threads() if FEW_EDGES < len(parts) > 8 * num_parts else 1
+    counts = np.zeros((threads, num_parts), dtype=np.int64)
+    run(_count, range(threads + 1), parts, counts)
+    starts = np.concatenate([[0], np.cumsum(counts.sum(axis=0))])
     rows = np.empty(len(parts), dtype=np.int32 if len(parts) < 2**31 else np.int64)
     run(_deal_out, own_ranges(starts), parts, starts[:-1].copy(), rows)
     return rows, starts
+
+
+@kernel
+def _count(share, _, parts, counts):
+    """counts[share] += the parts of one thread's share."""
+    size, shares = parts.shape[0], counts.shape[0]
+    for e in range(size * share // shares, size * (share + 1) // shares):
+        counts[share, parts[e]] += 1
 
 
 @kernel

@@ -55,15 +55,26 @@ def empty_table(degrees: np.ndarray, num_parts: int) -> CopyTable:
     """A table without any copy, with room for all that edges of these degrees [N] can make."""
     known = np.zeros((len(degrees), 4), dtype=np.int32)  # what is known of a vertex lies in one line of the cache
     first, used = known.view(np.int64)[:, 0], known[:, 2:]
-    used[:, 1] = degrees
-    dense = 4 * degrees.astype(np.int64) >= num_parts
-    slots = np.where(dense, 0, degrees).astype(np.int64)
-    dense_before = np.cumsum(dense) - dense
-    first[:] = np.where(dense, num_parts * dense_before, np.cumsum(slots) - slots)
-    num_bytes = num_parts * int(np.count_nonzero(dense))
+    num_bytes, num_slots = _lay_out(degrees, num_parts, first, used)
     counts = np.zeros(num_bytes + LINE_BYTES, dtype=np.uint8)
     counts = counts[-counts.ctypes.data % LINE_BYTES :][:num_bytes]  # 32 parts or 64: no vertex in two lines
-    return CopyTable(first, used, counts, np.zeros(int(slots.sum()), dtype=np.int32), num_parts)
+    return CopyTable(first, used, counts, np.zeros(num_slots, dtype=np.int32), num_parts)
+
+
+@kernel
+def _lay_out(degrees, num_parts, first, used):
+    """Where each vertex's copies begin; returns how many bytes and slots there are."""
+    num_bytes = num_slots = 0
+    for v in range(degrees.shape[0]):
+        degree = np.int64(degrees[v])
+        used[v, 1] = degree
+        if 4 * degree >= num_parts:
+            first[v] = num_bytes
+            num_bytes += num_parts
+        else:
+            first[v] = num_slots
+            num_slots += degree
+    return num_bytes, num_slots
 
 
 def table_of(edge_list, edge_part: np.ndarray, degrees: np.ndarray, num_parts: int) -> CopyTable:

@@ -16,7 +16,7 @@ import numpy as np
 from numba import uint64
 
 from distgnn.kernels.jit import inline, kernel
-from distgnn.kernels.threads import own_ranges, run, thread_chunks
+from distgnn.kernels.threads import get_num_threads, own_ranges, run, thread_chunks
 from distgnn.partition.book import group
 from distgnn.partition.copy_table import (
     AHEAD,
@@ -187,7 +187,9 @@ def settle(groups: Groups, placement: Placement, shares: np.ndarray, num_nodes: 
             if in_turn:
                 moved += _move_in_turn(chosen, groups, placement, wanted, shared, *around, stale)
             else:
-                run(_judge, thread_chunks(len(chosen), 4), chosen, groups, placement, wanted)
+                threads = get_num_threads()
+                dealt = np.concatenate([chosen[i::threads] for i in range(threads)])  # large and small ones to each
+                run(_judge, thread_chunks(len(chosen)), dealt, groups, placement, wanted)
                 moved += _move(chosen, groups, placement, wanted, shared, *around, stale)
         if moved < FEW_MOVES * len(sizes):
             break
