@@ -16,17 +16,8 @@ import numpy as np
 from distgnn.kernels.jit import kernel
 from distgnn.kernels.threads import even_chunks, run
 from distgnn.partition.copy_table import CopyTable, add_copy, empty_table
-from distgnn.partition.group_moves import (
-    Groups,
-    Loads,
-    Placement,
-    add_members,
-    cost_in,
-    groups_of,
-    lift,
-    settle,
-    shared_parts,
-)
+from distgnn.partition.group_moves import Loads, Placement, cost_in, lift, settle, shared_parts
+from distgnn.partition.groups import Groups, add_members, groups_of
 
 IN_TURN = 10**6  # incidences up to which clusters are judged one after the other; beyond, one sweep in blocks must do
 

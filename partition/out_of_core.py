@@ -161,7 +161,7 @@ class DiskCut:
                 del degrees
             work.parts = parts
             if number == 0:
-                work.place(numbering.begins, self.space.empty)
+                work.place(numbering.begins, self.space.empty, self._step)
                 self._finish(PASSES[number], {}, (names[number],), drop=("members", "counts"))
                 continue
             full = self.space.load(f"full_{number - 1}") if number > 1 else ()

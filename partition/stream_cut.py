@@ -70,7 +70,7 @@ def cmr_stream(edge_list, shares: np.ndarray) -> tuple[np.ndarray, np.ndarray, t
     renumbered[number] = degrees
     two_way, num_arcs = edge_list.two_way, edge_list.num_arcs
     work = Assignment(rows, parts, renumbered, two_way, num_arcs, shares)
-    work.place(numbering.begins, in_memory)
+    work.place(numbering.begins, in_memory, no_step)
     for sweep_number in range(len(SCHEDULE)):
         work.refine(sweep_number, no_step)
     run(_to_rows, even_chunks(size, 4), rows.tag, parts, edge_part)
@@ -97,11 +97,12 @@ class Assignment:
         self.parts, self.degrees, self.shares = parts, degrees, shares
         self.state = None
 
-    def place(self, begins, empty) -> None:
-        """Put every cluster where it adds least; begins, empty: see `place_clusters`."""
-        of_cluster, table = place_clusters(self.rows, begins, self.degrees, self.shares, empty)
+    def place(self, begins, empty, step) -> None:
+        """Put every cluster where it adds least; begins, empty, step: see `place_clusters`."""
+        of_cluster, table = place_clusters(self.rows, begins, self.degrees, self.shares, empty, step)
         _spread(self.rows.src, begins, of_cluster, self.parts)
         self.state = start_state(self.rows, self.parts, len(self.shares), table=table)
+        step(4, 4)
 
     def refine(self, number: int, step, full=()) -> None:
         """Sweep `number` of SCHEDULE: visit every row; a vertex with c rows in a part costs c / (c + s) there.

@@ -12,22 +12,23 @@ from distgnn.kernels.jit import inline, kernel
 from distgnn.kernels.threads import FEW_EDGES, get_num_threads, run
 from distgnn.kernels.tiles import Tile
 from distgnn.kernels.vectors import prefetch
-from distgnn.partition.group_moves import Groups, close_up, sit
+from distgnn.partition.groups import Groups, close_up, sit
 from distgnn.partition.merge import How, merge_groups
 
-AHEAD = 32  # rows between asking for a vertex's stamp and reading it
+AHEAD = 32  # rows between asking for a vertex's seat and reading it
 HOW = How(sweeps=8, first_guess=1.0)
-MOST_THREADS = 4  # each has a stamp for every vertex
+MOST_THREADS = 2  # each has a seat of 8 bytes for every vertex
 WORD = Tile(lanes=1, offsets=(0,), heads=(0,))
 
 
-def place_clusters(rows, begins: np.ndarray, degrees: np.ndarray, shares: np.ndarray, empty) -> tuple:
+def place_clusters(rows, begins: np.ndarray, degrees: np.ndarray, shares: np.ndarray, empty, step) -> tuple:
     """Part int16 [K] of each cluster, and the table of the cut.
 
     Args: rows: sorted `Rows`; begins: int64 [K + 1], the first vertex of each cluster; degrees: [N]; shares: [P];
-        empty: `empty(name, size, dtype)` makes an array.
+        empty: `empty(name, size, dtype)` makes an array; step: `step(done, total)` hears of it.
     """
     groups = cluster_groups(rows, begins, empty)
+    step(1, 4)
     return merge_groups(groups, degrees, shares, (rows.num_nodes, len(rows.src)), HOW)
 
 

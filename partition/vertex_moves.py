@@ -12,7 +12,8 @@ import numpy as np
 
 from distgnn.kernels.jit import kernel
 from distgnn.partition.copy_table import add_copy, empty_table
-from distgnn.partition.group_moves import Loads, Placement, groups_of, settle
+from distgnn.partition.group_moves import Loads, Placement, settle
+from distgnn.partition.groups import groups_of
 from distgnn.partition.refine import count_rows
 
 SWEEPS = 8

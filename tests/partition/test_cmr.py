@@ -8,7 +8,7 @@ from distgnn.kernels import threads
 from distgnn.partition import PartitionBook, cut_edges
 from distgnn.partition.cluster import adjacency, cluster_vertices
 from distgnn.partition.copy_table import MOST, count_in
-from distgnn.partition.group_moves import groups_of
+from distgnn.partition.groups import groups_of
 from distgnn.partition.merge import edge_clusters
 from distgnn.partition.refine import arc_limit, refine, shed, start_state, sweep
 from distgnn.partition.reorder import ordered_rows

@@ -67,7 +67,7 @@ def sorted_work(edges, num_parts, begins):
     parts = np.full(edges.num_rows, -1, dtype=np.int16)
     args = -np.sort(-degrees), edges.two_way, edges.num_arcs, part_shares(num_parts)
     work = Assignment(rows, parts, *args)
-    work.place(begins, IN_MEMORY)
+    work.place(begins, IN_MEMORY, NO_STEP)
     return work, lambda: Assignment(rows, parts, *args)
 
 
