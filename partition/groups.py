@@ -18,6 +18,7 @@ from distgnn.partition.book import group
 from distgnn.partition.copy_table import AHEAD, CopyTable, add_copies, ask_for
 
 BLOCK_MEMBERS = 1 << 11  # of which a thread first picks its own vertices
+BLOCK_MOVED = 1 << 20
 MOST_COUNTED = 2**16 - 1
 
 
@@ -52,10 +53,11 @@ def close_up(pieces: list[slice], *arrays: np.ndarray) -> None:
     for array in arrays:
         end = 0
         for piece in pieces:
-            length = piece.stop - piece.start
             if piece.start > end:
-                array[end : end + length] = array[piece]
-            end += length
+                for first in range(piece.start, piece.stop, BLOCK_MOVED):  # numpy copies what overlaps
+                    block = array[first : min(first + BLOCK_MOVED, piece.stop)]
+                    array[end + first - piece.start :][: len(block)] = block
+            end += piece.stop - piece.start
 
 
 @kernel

@@ -38,7 +38,7 @@ def cluster_groups(rows, begins: np.ndarray, empty) -> Groups:
     threads = min(get_num_threads(), MOST_THREADS) if size > FEW_EDGES else 1
     firsts = rows.src[[size * i // threads for i in range(1, threads)]]
     clusters = [0, *(np.searchsorted(begins, firsts, side="right") - 1).tolist(), num_clusters]
-    first_rows = np.searchsorted(rows.src, begins[clusters]).tolist()
+    first_rows = np.searchsorted(rows.src, begins[clusters].astype(rows.src.dtype)).tolist()  # else: a copy of src
     room = size + rows.num_nodes
     members, counts = empty("members", room, np.int32), empty("counts", room, np.uint16)
     found, sizes = np.zeros(num_clusters + 1, dtype=np.int64), np.zeros(num_clusters)
