@@ -78,42 +78,47 @@ def best_part(table, u, v, p, now, prices, costs, keys, beside):
     if u == v or not (is_dense(table, u) or is_dense(table, v)):
         return _best_of_few(table, u, v, p, now, prices, beside)
     if is_dense(table, u) and is_dense(table, v):
-        _price_both(table, table.first[u], table.first[v], prices, costs)
+        _price_both(table, table.first[u], table.first[v], p, prices, costs)
     elif is_dense(table, v):
-        _price_one(table, table.first[v], u, prices, costs)
+        _price_one(table, table.first[v], u, p, prices, costs)
     else:
-        _price_one(table, table.first[u], v, prices, costs)
-    costs[p] = np.inf
-    lowest = keys[p]
+        _price_one(table, table.first[u], v, p, prices, costs)
+    lowest = keys[0]
     for q in range(table.num_parts):
         lowest = min(lowest, keys[q])
     costs[p] = now - np.float32(LEAST_SAVING)
     if lowest >= keys[p]:
         return -1
-    for q in range(table.num_parts):
-        if keys[q] == lowest:
-            return q
-    return -1
+    nobody = np.int32(table.num_parts)
+    best = nobody
+    for q in range(table.num_parts):  # no way out of the loop: it becomes vector instructions
+        best = min(best, np.int32(q) if keys[q] == lowest else nobody)
+    return np.int64(best)
 
 
 @inline(_nrt=False)
-def _price_both(table, a, b, prices, costs):
-    """costs[q] for an edge of two dense vertices, whose slots begin at a and b."""
+def _price_both(table, a, b, p, prices, costs):
+    """costs[q] for an edge of two dense vertices, whose slots begin at a and b; infinite for its own part p.
+
+    Not by a write to costs[p] afterwards: the vectors that are read next would have to wait for it.
+    """
     s, one = prices.s, np.float32(1.0)
     for q in range(table.num_parts):
         x, y = np.float32(table.bytes[a + q]) + s, np.float32(table.bytes[b + q]) + s
         xx, yy = x * (x + one), y * (y + one)
-        costs[q] = prices.weight[q] * (s * (xx + yy) / (xx * yy)) + prices.into[q]
+        cost = prices.weight[q] * (s * (xx + yy) / (xx * yy)) + prices.into[q]
+        costs[q] = cost if q != p else np.float32(np.inf)
 
 
 @inline(_nrt=False)
-def _price_one(table, a, few, prices, costs):
-    """costs[q] for an edge of a dense vertex, whose slots begin at a, and a sparse one."""
+def _price_one(table, a, few, p, prices, costs):
+    """The same for an edge of a dense vertex, whose slots begin at a, and a sparse one."""
     s, one = prices.s, np.float32(1.0)
     alone = one_more(s, 0)
     for q in range(table.num_parts):
         x = np.float32(table.bytes[a + q]) + s
-        costs[q] = prices.weight[q] * (s / (x * (x + one)) + alone) + prices.into[q]
+        cost = prices.weight[q] * (s / (x * (x + one)) + alone) + prices.into[q]
+        costs[q] = cost if q != p else np.float32(np.inf)
     begin = table.first[few]
     for i in range(begin, begin + table.used[few, 0]):
         slot = table.slots[i]
