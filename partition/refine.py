@@ -45,7 +45,8 @@ from distgnn.partition.edge_price import (
 from distgnn.partition.streaming import endpoint_degrees
 
 BLOCKS = 100  # a block is a hundredth of the edges
-FEW_ROWS = 500  # of a block: below this a thread costs more than it brings
+FEW_ROWS = 4000  # for a call: below this its own cost counts
+MOST_CHUNKS = 16  # of a block for each thread, so that none waits long for the last
 STRETCHES = 64  # of consecutive edges in a block
 SCHEDULE = (2.0, 0.5, 0.1, 0.0, 0.0)
 LEAST_GAIN = 1e-3  # copies: an edge that could save less is not looked at
@@ -155,12 +156,14 @@ def sweep(
     room = int(np.diff(bounds, axis=1).sum(axis=0).max(initial=0))
     found = np.empty(room, dtype=np.int32), np.empty(room, dtype=np.int16), np.empty(len(bounds), dtype=np.int64)
     arcs = 2.0 if edge_list.two_way else 1.0
+    each = min(MOST_CHUNKS, room // (FEW_ROWS * get_num_threads()))
+    chunks = thread_chunks(len(bounds), each) if each else [0, len(bounds)]
     moves = 0
     for block in range(pieces):
         stretches = Stretches(bounds[:, block].copy(), bounds[:, block + 1].copy(), *found)
         prices = prices_at(state, limit, beta, s, shares, arcs)
         args = (stretches, edge_list.src, edge_list.dst, state, prices, arcs, limit)
-        run(_propose, thread_chunks(len(bounds), 16) if room > FEW_ROWS else [0, len(bounds)], *args)
+        run(_propose, chunks, *args)
         moves += _commit(*args)
         if step is not None:
             step(block + 1, pieces)

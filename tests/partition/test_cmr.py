@@ -102,7 +102,15 @@ def test_the_same_bytes_for_any_number_of_threads(graph, in_turn, request, monke
     monkeypatch.setattr(threads, "SERIAL_WORK", 0)
     monkeypatch.setattr("distgnn.partition.cluster.SMALL", 0)
     monkeypatch.setattr("distgnn.partition.merge.IN_TURN", in_turn)
-    monkeypatch.setattr("distgnn.kernels.threads.FEW_EDGES", 0)
+    monkeypatch.setattr("distgnn.partition.refine.FEW_ROWS", 1)
+    for module in (
+        "kernels.threads",
+        "partition.stream_sort",
+        "partition.streaming",
+        "partition.book",
+        "partition.bits",
+    ):
+        monkeypatch.setattr(f"distgnn.{module}.FEW_EDGES", 0)
     before = threads.get_num_threads()
     cuts = []
     for count in (1, 2, 8):

@@ -31,6 +31,7 @@ def small_pieces(request, monkeypatch):
     for name, value in (("PIECE_ROWS", 700), ("BLOCK_ROWS", 64), ("BUCKET_ROWS", 100), ("BUCKETS_AT_ONCE", 5)):
         monkeypatch.setattr(sorting, name, value)
     monkeypatch.setattr(threads, "SERIAL_WORK", 0)
+    monkeypatch.setattr("distgnn.partition.refine.FEW_ROWS", 1)
     monkeypatch.setattr(threads._pool, "num_threads", request.param)
     return request.param
 
