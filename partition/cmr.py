@@ -1,7 +1,7 @@
 """Cluster - merge - refine: the method that keeps copies few at balanced parts.
 
 Graphs of up to `SMALL` rows are cut twice, from fine and from coarse clusters; vertices and single edges then move in
-turn for some rounds, and the better cut is taken.
+turn for some rounds, the better cut is taken, and its borders are moved by flows.
 
 Source: ours; see docs/partitioning.md.
 """
@@ -14,6 +14,7 @@ import numpy as np
 
 from distgnn.kernels.jit import kernel
 from distgnn.kernels.threads import even_chunks, run
+from distgnn.partition.borders import SMALL, refine_borders
 from distgnn.partition.cluster import adjacency, cluster_vertices
 from distgnn.partition.coarsen import coarser_clusters
 from distgnn.partition.merge import edge_clusters, merge_clusters
@@ -25,7 +26,6 @@ from distgnn.partition.vertex_moves import move_vertices
 CLUSTERS_PER_PART = 32
 COARSE_PER_PART = 8
 ROUNDS = 3
-SMALL = 5 * 10**6  # rows; a round costs about as much as the first refinement
 
 
 class _Draft(NamedTuple):
@@ -64,6 +64,7 @@ def cmr(edge_list, shares: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         coarse = coarser_clusters(edge_list, labels, degrees, 2 * size / (COARSE_PER_PART * num_parts))
         drafts = [_in_rounds(each, shares) for each in (draft, _draft(edge_list, degrees, coarse, shares))]
         draft = min(drafts, key=lambda each: each.copies(num_parts))
+        draft = draft._replace(parts=refine_borders(draft.rows, draft.parts, draft.degrees, shares))
     return draft.in_first_order(), labels
 
 

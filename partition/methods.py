@@ -10,13 +10,13 @@ import numpy as np
 
 from distgnn.errors import InputError
 from distgnn.partition import streaming
+from distgnn.partition.borders import refine_cut
 from distgnn.partition.cmr import cmr
 from distgnn.partition.cover import cover_arcs
 from distgnn.partition.epoch_cut import cut_for_epoch
 from distgnn.partition.epoch_price import EpochPrices
 from distgnn.partition.metis import metis_owners
 from distgnn.partition.owners import balanced_owners, owners_among
-from distgnn.partition.refine import refine as refine_edges
 from distgnn.partition.roles import refine_roles
 from distgnn.partition.shares import part_shares
 from distgnn.partition.stream_cut import cmr_stream
@@ -107,7 +107,8 @@ def cut_edges(
         method: a name in `METHODS`.
         seed: the same seed gives the same cut (`cmr` and `cmr-stream` have no use for it).
         order: "shuffled" or "stored": in which order a streaming method sees the rows.
-        refine: move single edges afterwards while that makes copies fewer (`cmr` and `cmr-stream` always do).
+        refine: move single edges, and on graphs that are not large borders, while that makes copies fewer (`cmr` always
+            does, `cmr-stream` moves single edges).
         capacities: relative speeds of the ranks, see `part_shares`; arcs, copies and owned vertices are shared out
             in proportion.
         groups: cut between so many groups of consecutive parts first (the machines), then inside each.
@@ -132,7 +133,7 @@ def cut_edges(
         found = draft(edge_list, shares)
     edge_part, vertex_order, owner, masks = found
     if refine and not method.startswith("cmr"):
-        edge_part, owner = refine_edges(edge_list, edge_part, shares), None
+        edge_part, owner = refine_cut(edge_list, edge_part, shares), None
     refined = refine or method == "cmr"
     if owner is None and masks is not None:
         owner = owners_among(*masks, shares, update)

@@ -3,7 +3,7 @@
 A vertex is taken apart into the source and the target of its arcs; one more row joins the two: its part is the owner.
 Then the copies of the two, less one each, are exactly the rows that the vertex exchanges in a layer, and moving the row
 is moving the owner. Arcs and owners move in turn, as edges do in refine.py, under a limit of arcs and one of owned
-vertices.
+vertices; where the graph is not large, both then move together with the borders between two parts (pair_moves.py).
 
 Two-way graphs have no use for it: a copy there has both roles, unless the two arcs of an edge part, and the fewest rows
 that each direction can have alone they can have together.
@@ -17,16 +17,18 @@ from __future__ import annotations
 import numpy as np
 
 from distgnn.partition.book import group
+from distgnn.partition.borders import BETWEEN, SMALL, copies_of_parts, in_cycles
 from distgnn.partition.copy_table import add_rows, empty_table
 from distgnn.partition.owners import owned_limit
+from distgnn.partition.pair_moves import Limits, cut_pairs
 from distgnn.partition.refine import SCHEDULE, State, arc_limit, count_rows, shed, sweep
 from distgnn.partition.reorder import Rows
 from distgnn.partition.vertex_moves import move_vertices
 
 BALANCE = 1.03
 BETA = 0.3  # copies may differ more between parts here than arcs and owned vertices
+HELD = 1.15  # of its share, the most copies of a part while flows move its borders
 ROUNDS = 3
-SMALL = 5 * 10**6  # arcs beyond which one round must do
 
 
 def refine_roles(
@@ -53,7 +55,31 @@ def refine_roles(
                 order, _ = group(by, 2 * num_nodes)
                 rows = arcs._replace(src=by[order], dst=other[order])
                 parts[0][order] = move_vertices(rows, parts[0][order], ends, shares, (joints, parts[1]))
+    if len(edge_part) <= SMALL:
+        parts = _refine_borders((arcs, joints), parts, limits, ends, shares)
     return parts[0], parts[1].astype(np.int32)
+
+
+def _refine_borders(row_sets, parts, limits, ends, shares) -> list[np.ndarray]:
+    """Flows and sweeps in turn; a joint is no arc but an owned vertex."""
+    arcs, joints = row_sets
+    src, dst = (np.concatenate(both) for both in zip(arcs[:2], joints[:2], strict=True))
+    rows = arcs._replace(src=src, dst=dst)
+    weights = np.zeros((len(src), 2), dtype=np.float32)
+    weights[: len(arcs.src), 0] = weights[len(arcs.src) :, 1] = 1
+
+    def flows(found):
+        held = np.stack([HELD * count(found) * shares, np.full(len(shares), np.inf)], axis=1)
+        both, worth_while = cut_pairs(rows, np.concatenate(found), Limits(weights, np.stack(limits, axis=1), held))
+        return [both[: len(arcs.src)], both[len(arcs.src) :]], worth_while
+
+    def sweeps(found):
+        return _refine_both(row_sets, found, limits, ends, shares, BETWEEN)
+
+    def count(found):
+        return copies_of_parts(rows, np.concatenate(found), ends, len(shares)).sum()
+
+    return in_cycles(parts, flows, sweeps, count)
 
 
 def _refine_both(row_sets, parts, limits, ends, shares, schedule) -> list[np.ndarray]:

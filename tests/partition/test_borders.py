@@ -1,0 +1,173 @@
+"""Flows between two parts: minimum separators against another solver, and what they may and may not do to a cut."""
+
+import numpy as np
+import pytest
+from scipy import sparse
+from scipy.sparse.csgraph import maximum_flow
+
+from distgnn.datasets import load_graph
+from distgnn.kernels import threads
+from distgnn.partition import PartitionBook, cut_edges
+from distgnn.partition.borders import ARCS, refine_cut
+from distgnn.partition.pair_cut import cut_pair
+from distgnn.partition.pair_moves import Limits, cut_pairs
+from distgnn.partition.pair_region import Pair, open_region, shrink
+from distgnn.partition.refine import arc_limit, refine, start_state
+from distgnn.partition.separator import Flow, Scratch, raise_flow
+from distgnn.partition.shares import part_shares
+
+from .graphs import NAMES, awkward, edge_list
+
+
+@pytest.fixture(scope="module")
+def planted():
+    return load_graph("communities:nodes=3000,seed=1").edge_list()
+
+
+def random_pair(seed):
+    """Two parts of a random graph; half of them are a path of cliques, where good borders are far apart."""
+    generator = np.random.default_rng(seed)
+    size = int(generator.integers(8, 40))
+    ends = generator.integers(0, size, (3 * size, 2))
+    if seed % 2:
+        ends[:, 1] = np.minimum(size - 1, ends[:, 0] + generator.integers(0, 4, len(ends)))
+    used, ends = np.unique(ends, return_inverse=True)
+    ends = np.ascontiguousarray(ends.reshape(-1, 2).astype(np.int32))
+    sides = (ends.min(axis=1) > len(used) // 2).astype(np.uint8)
+    sides[generator.random(len(sides)) < 0.1] ^= 1
+    order = np.argsort(sides, kind="stable")
+    weights = np.zeros((len(ends), 2), dtype=np.float32)
+    weights[:, 0] = 2
+    limits = np.full((2, 2), np.inf)
+    limits[:, 0] = 2 * generator.integers(len(ends) // 2, len(ends))
+    alone = generator.random(len(used)) < 0.8
+    return Pair(ends[order], sides[order], weights, alone, limits, np.full((2, 2), np.inf)), len(used)
+
+
+def smallest_separator(net):
+    """The most vertex-disjoint paths from sources to sinks, by SciPy on the graph with every vertex split in two."""
+    size = len(net.inside)
+    source, sink, much = 2 * size, 2 * size + 1, 10**6
+    capacity = sparse.lil_matrix((2 * size + 2, 2 * size + 2), dtype=np.int32)
+    for v in np.flatnonzero(net.inside):
+        capacity[2 * v, 2 * v + 1] = 1
+        if net.from_source[v]:
+            capacity[source, 2 * v] = much
+        if net.to_sink[v]:
+            capacity[2 * v + 1, sink] = much
+        for w in net.neighbours[net.indptr[v] : net.indptr[v + 1]]:
+            if net.inside[w] and w != v:
+                capacity[2 * v + 1, 2 * w] = much
+    return maximum_flow(capacity.tocsr(), source, sink).flow_value
+
+
+def members_of(region):
+    free = [region.orders[side, : region.depths[side]] for side in range(2)]
+    return np.concatenate([region.members[: region.sizes[0]], *free])
+
+
+def test_flows_are_largest_before_and_after_regions_shrink():
+    larger = 0
+    for seed in range(60):
+        pair, num_vertices = random_pair(seed)
+        net, region = open_region(pair, num_vertices)
+        flow = Flow(np.zeros(num_vertices, dtype=np.bool_), *np.full((2, num_vertices), -1, dtype=np.int32))
+        scratch = Scratch(*np.empty((4, 2 * num_vertices + 1), dtype=np.int32))
+        value = raise_flow(net, flow, scratch, members_of(region), num_vertices)
+        assert value == smallest_separator(net) <= region.sizes[0]
+        for step in range(4):
+            side = step % 2
+            if region.depths[side]:
+                shrink(side, region, net, flow)
+                more = raise_flow(net, flow, scratch, members_of(region), num_vertices)
+                value += more
+                larger += more
+                assert value == smallest_separator(net) <= region.sizes[0]
+    assert larger > 0
+
+
+def in_both(pair, num_vertices):
+    held = np.zeros((num_vertices, 2), dtype=bool)
+    held[pair.ends[:, 0], pair.sides] = held[pair.ends[:, 1], pair.sides] = True
+    return int(held.all(axis=1).sum())
+
+
+def test_a_pair_saves_what_it_says_within_its_limits():
+    saved_in_all = 0
+    for seed in range(200):
+        pair, num_vertices = random_pair(seed)
+        before, sides = in_both(pair, num_vertices), pair.sides.copy()
+        loads = np.bincount(sides, pair.weights[:, 0], minlength=2)
+        saved = cut_pair(pair, num_vertices)
+        assert in_both(pair, num_vertices) == before - saved and saved >= 0
+        if saved:
+            assert (np.bincount(pair.sides, pair.weights[:, 0], minlength=2) <= pair.limits[:, 0]).all()
+        else:
+            np.testing.assert_array_equal(pair.sides, sides)
+            np.testing.assert_array_equal(np.bincount(pair.sides, pair.weights[:, 0], minlength=2), loads)
+        saved_in_all += saved
+    assert saved_in_all > 100
+
+
+def test_vertices_a_part_may_hold_are_limited():
+    checked = 0
+    for seed in range(1000):
+        pair, num_vertices = random_pair(seed)
+        held = np.zeros((num_vertices, 2), dtype=bool)
+        held[pair.ends[:, 0], pair.sides] = held[pair.ends[:, 1], pair.sides] = True
+        alone = held & ~held[:, ::-1] & pair.alone[:, None]
+        most = 1.1 * np.stack([held.sum(axis=0), alone.sum(axis=0)], axis=1) + 1
+        tight = pair._replace(most=most)
+        if cut_pair(tight, num_vertices):
+            now = np.zeros((num_vertices, 2), dtype=bool)
+            now[tight.ends[:, 0], tight.sides] = now[tight.ends[:, 1], tight.sides] = True
+            alone = now & ~now[:, ::-1] & pair.alone[:, None]
+            assert (now.sum(axis=0) <= most[:, 0]).all() and (alone.sum(axis=0) <= most[:, 1]).all()
+            checked += 1
+    assert checked > 20
+
+
+def test_fewer_copies_at_the_same_balances_for_any_number_of_threads(planted):
+    shares, before = part_shares(5), threads.get_num_threads()
+    given = cut_edges(planted, 5, "hdrf").edge_part.astype(np.int16)
+    singly = refine(planted, given, shares)
+    found = []
+    for count in (1, 2, 8):
+        threads.set_num_threads(count)
+        found.append(refine_cut(planted, given, shares))
+    threads.set_num_threads(before)
+    assert all(parts.tobytes() == found[0].tobytes() for parts in found)
+    state = start_state(planted, found[0], 5)
+    assert state.rows.sum() < 0.97 * start_state(planted, singly, 5).rows.sum()
+    assert (state.arcs <= arc_limit(planted, shares, ARCS)).all()
+    book = PartitionBook(planted, cut_edges(planted, 5, "hdrf", refine=True))
+    assert book.edge_balance <= 1.03 and book.owned_balance <= 1.05 and book.copies_balance <= 1.05
+
+
+def test_rounds_of_pairs_never_add_copies(planted):
+    """From poor cuts, with a second weight that must stay below a limit of its own."""
+    generator = np.random.default_rng(0)
+    rows = len(planted.src)
+    for num_parts in (2, 3, 9):
+        parts = cut_edges(planted, num_parts, "libra").edge_part.astype(np.int16)
+        weights = np.stack([np.full(rows, 2), generator.random(rows) < 0.1], axis=1).astype(np.float32)
+        loads = [np.bincount(parts, weights[:, kind], minlength=num_parts) for kind in range(2)]
+        limits = Limits(weights, np.stack(loads, axis=1) * 1.05, np.full((num_parts, 2), np.inf))
+        before = start_state(planted, parts, num_parts).rows.sum()
+        after, _ = cut_pairs(planted, parts, limits)
+        assert start_state(planted, after, num_parts).rows.sum() < before
+        for kind in range(2):
+            now = np.bincount(after, weights[:, kind], minlength=num_parts)
+            assert (now <= limits.most_weight[:, kind]).all()
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_awkward_graphs(name):
+    edges = edge_list(*awkward(name))
+    for num_parts in (1, 2, 7):
+        given = cut_edges(edges, num_parts, "random", seed=1).edge_part.astype(np.int16)
+        refined = refine_cut(edges, given, part_shares(num_parts))
+        assert refined.shape == given.shape and refined.dtype == np.int16
+        assert refined.size == 0 or (refined.min() >= 0 and refined.max() < num_parts)
+        if given.size:
+            assert start_state(edges, refined, num_parts).rows.sum() <= start_state(edges, given, num_parts).rows.sum()
