@@ -15,6 +15,7 @@ from scipy import sparse
 from distgnn.datasets.loading import loading_bytes
 from distgnn.errors import InputError
 from distgnn.memory import peak_rss_bytes
+from distgnn.partition.borders import SMALL
 from distgnn.partition.copy_table import table_bytes
 from distgnn.partition.epoch_price import predict_epoch
 from distgnn.partition.layout import part_folder
@@ -27,6 +28,7 @@ from distgnn.partition.writer import write_manifest
 
 ROW_BYTES = {"cmr": 80, "libra": 40, "hdrf": 40, "metis": 120, "dbh": 40, "random": 40}  # generous, edge list included
 REFINE_ROW_BYTES = 60
+BORDER_BYTES = 120, 200  # more for each row and vertex, where borders are moved by flows
 NODE_BYTES = 160
 ON_DISK = ("cmr", "cmr-stream")
 
@@ -36,7 +38,9 @@ def in_memory_bytes(graph, num_parts: int, method: str, refine: bool, direction:
     row = max(ROW_BYTES[method], REFINE_ROW_BYTES if refine else 0)
     merges = 24 if direction == "both" and graph.directed else 0
     arcs = len(graph.edges) * (1 if graph.directed and direction != "both" else 2)
-    rows, vertices = len(graph.edges) * (row + merges), graph.num_nodes * (NODE_BYTES + num_parts // 4)
+    more = BORDER_BYTES if refine and len(graph.edges) <= SMALL else (0, 0)
+    rows = len(graph.edges) * (row + merges + more[0])
+    vertices = graph.num_nodes * (NODE_BYTES + num_parts // 4 + more[1])
     return rows + vertices + int(ARC_BYTES * arcs / num_parts)
 
 
