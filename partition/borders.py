@@ -42,48 +42,43 @@ def refine_borders(rows: Rows, parts: np.ndarray, degrees: np.ndarray, shares: n
     """Part [M] int16 with fewer copies.
 
     Args: rows: sorted by source; parts: int16 [M]; degrees: [N], see `endpoint_degrees`; shares: [P], `part_shares`.
-    Notes: the same for any number of threads; memory about 100 bytes for each row of two parts on each thread.
+    Notes: the same for any number of threads; memory: see `BORDER_BYTES` in within.py.
     """
-    num_vertices = np.count_nonzero(degrees)
+    weights = np.zeros((len(rows.src), 2), dtype=np.float32)
+    weights[:, 0] = np.where(rows.src == rows.dst, 1, 2) if rows.two_way else 1
+    most_weight = np.stack([arc_limit(rows, shares, ARCS), np.full(len(shares), np.inf)], axis=1)
+    most_owned = owned_limit(np.count_nonzero(degrees), shares)
 
-    def flows(found):
-        return cut_pairs(
-            rows, found, _limits(rows, copies_of_parts(rows, found, degrees, len(shares)), num_vertices, shares)
-        )
+    def flows(found, copies):
+        most_held = np.stack([HELD * copies * shares, most_owned], axis=1)
+        return cut_pairs(rows, found, Limits(weights, most_weight, most_held))
 
     def sweeps(found):
         found = move_vertices(rows, found, degrees, shares)
         return refine(rows, found, shares, degrees=degrees, schedule=BETWEEN)
 
-    def count(found):
-        return copies_of_parts(rows, found, degrees, len(shares)).sum()
-
-    return in_cycles(parts, flows, sweeps, count)
+    return in_cycles(parts, flows, sweeps, lambda found: num_copies(rows, found, degrees, len(shares)))
 
 
 def in_cycles(parts, flows: Callable, sweeps: Callable, count: Callable):
-    """The parts with fewest copies that were met: flows(parts) -> (parts, go on), then sweeps(parts) -> parts."""
-    best, fewest = parts, count(parts)
+    """The parts with fewest copies that were met.
+
+    Args: flows: flows(parts, their copies) -> (parts, whether to go on); then sweeps(parts) -> parts; count: copies.
+    """
+    copies = count(parts)
+    best, fewest = parts, copies
     for left in reversed(range(CYCLES)):
-        parts, worth_while = flows(parts)
+        parts, worth_while = flows(parts, copies)
         copies = count(parts)
         if copies < fewest:
             best, fewest = parts, copies
         if not (left and worth_while):
             break
         parts = sweeps(parts)
+        copies = count(parts)
     return best
 
 
-def copies_of_parts(rows: Rows, parts: np.ndarray, degrees: np.ndarray, num_parts: int) -> np.ndarray:
-    """Copies int64 [P] in each part."""
-    return start_state(rows, parts, num_parts, degrees).rows
-
-
-def _limits(rows: Rows, copies: np.ndarray, num_vertices: int, shares: np.ndarray) -> Limits:
-    """Limits of arcs, copies and vertices that only one part can own. copies: [P], of each part."""
-    weights = np.zeros((len(rows.src), 2), dtype=np.float32)
-    weights[:, 0] = np.where(rows.src == rows.dst, 1, 2) if rows.two_way else 1
-    most_weight = np.stack([arc_limit(rows, shares, ARCS), np.full(len(shares), np.inf)], axis=1)
-    most_held = np.stack([HELD * copies.sum() * shares, owned_limit(num_vertices, shares)], axis=1)
-    return Limits(weights, most_weight, most_held)
+def num_copies(rows: Rows, parts: np.ndarray, degrees: np.ndarray, num_parts: int) -> int:
+    """Copies of all vertices in all parts."""
+    return int(start_state(rows, parts, num_parts, degrees).rows.sum())

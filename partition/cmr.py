@@ -14,11 +14,11 @@ import numpy as np
 
 from distgnn.kernels.jit import kernel
 from distgnn.kernels.threads import even_chunks, run
-from distgnn.partition.borders import SMALL, refine_borders
+from distgnn.partition.borders import SMALL, num_copies, refine_borders
 from distgnn.partition.cluster import adjacency, cluster_vertices
 from distgnn.partition.coarsen import coarser_clusters
-from distgnn.partition.merge import edge_clusters, merge_clusters
-from distgnn.partition.refine import refine, start_state
+from distgnn.partition.merge import edge_clusters, look_up, merge_clusters
+from distgnn.partition.refine import refine
 from distgnn.partition.reorder import Rows, ordered_rows
 from distgnn.partition.streaming import endpoint_degrees
 from distgnn.partition.vertex_moves import move_vertices
@@ -37,7 +37,7 @@ class _Draft(NamedTuple):
     parts: np.ndarray
 
     def copies(self, num_parts: int) -> int:
-        return int(start_state(self.rows, self.parts, num_parts).rows.sum())
+        return num_copies(self.rows, self.parts, self.degrees, num_parts)
 
     def in_first_order(self) -> np.ndarray:
         edge_part = np.empty(len(self.parts), dtype=np.int16)
@@ -51,7 +51,8 @@ def cmr(edge_list, shares: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     Args:
         shares: [P], see `part_shares`.
     Returns: part [M] of each row, and the cluster [N] of each vertex.
-    Notes: nothing in it is random, and the number of threads makes no difference; memory about 60 bytes for each row.
+    Notes: nothing in it is random, and the number of threads makes no difference; memory about 60 bytes for each
+        row, up to `SMALL` rows what flows need too (within.py).
     """
     size, num_parts = len(edge_list.src), len(shares)
     degrees = endpoint_degrees(edge_list)
@@ -75,7 +76,7 @@ def _draft(edge_list, degrees: np.ndarray, labels: np.ndarray, shares: np.ndarra
     degrees = degrees[vertices]
     of_cluster, table = merge_clusters(rows, clusters, num_clusters, degrees, shares)
     parts = np.empty(len(clusters), dtype=np.int16)
-    run(_look_up, even_chunks(len(parts), 8), clusters, of_cluster, parts)
+    run(look_up, even_chunks(len(parts), 8), clusters, of_cluster, parts)
     parts = refine(rows, parts, shares, degrees=degrees, table=table)
     return _Draft(rows, order, degrees, parts)
 
@@ -87,12 +88,6 @@ def _in_rounds(draft: _Draft, shares: np.ndarray) -> _Draft:
         parts = move_vertices(draft.rows, parts, draft.degrees, shares)
         parts = refine(draft.rows, parts, shares, degrees=draft.degrees)
     return draft._replace(parts=parts)
-
-
-@kernel
-def _look_up(start, stop, clusters, of_cluster, parts):
-    for i in range(start, stop):
-        parts[i] = of_cluster[clusters[i]]
 
 
 @kernel

@@ -74,7 +74,7 @@ def edge_clusters(rows, labels: np.ndarray) -> tuple[np.ndarray, int]:
     _note(rows.src, labels, present)
     numbers = (np.cumsum(present) - 1).astype(np.int32)
     clusters = np.empty(len(rows.src), dtype=np.int32)
-    run(_look_up, even_chunks(len(clusters), 4), rows.src, numbers[labels], clusters)
+    run(look_up, even_chunks(len(clusters), 4), rows.src, numbers[labels], clusters)
     return clusters, int(np.count_nonzero(present))
 
 
@@ -87,9 +87,10 @@ def _note(src, labels, present):
 
 
 @kernel
-def _look_up(start, stop, src, cluster_of, clusters):
-    for e in range(start, stop):
-        clusters[e] = cluster_of[src[e]]
+def look_up(start, stop, keys, values, found):
+    """found[i] = values[keys[i]]."""
+    for i in range(start, stop):
+        found[i] = values[keys[i]]
 
 
 @kernel(_nrt=False)

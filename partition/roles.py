@@ -17,7 +17,7 @@ from __future__ import annotations
 import numpy as np
 
 from distgnn.partition.book import group
-from distgnn.partition.borders import BETWEEN, SMALL, copies_of_parts, in_cycles
+from distgnn.partition.borders import BETWEEN, SMALL, in_cycles, num_copies
 from distgnn.partition.copy_table import add_rows, empty_table
 from distgnn.partition.owners import owned_limit
 from distgnn.partition.pair_moves import Limits, cut_pairs
@@ -37,7 +37,7 @@ def refine_roles(
     """Fewer exchange rows: part [M] int16 of each arc and owner [N] int32.
 
     Args: edge_list: one arc per row; edge_part: [M] and owner: [N], where to start; shares: [P], see `part_shares`.
-    Notes: memory about 20 bytes for each arc and 30 for each vertex.
+    Notes: memory about 20 bytes for each arc and 30 for each vertex; up to `SMALL` arcs what flows need, see within.py.
     """
     if len(edge_part) == 0:
         return np.asarray(edge_part, dtype=np.int16), np.asarray(owner, dtype=np.int32)
@@ -68,18 +68,15 @@ def _refine_borders(row_sets, parts, limits, ends, shares) -> list[np.ndarray]:
     weights = np.zeros((len(src), 2), dtype=np.float32)
     weights[: len(arcs.src), 0] = weights[len(arcs.src) :, 1] = 1
 
-    def flows(found):
-        held = np.stack([HELD * count(found) * shares, np.full(len(shares), np.inf)], axis=1)
+    def flows(found, copies):
+        held = np.stack([HELD * copies * shares, np.full(len(shares), np.inf)], axis=1)
         both, worth_while = cut_pairs(rows, np.concatenate(found), Limits(weights, np.stack(limits, axis=1), held))
         return [both[: len(arcs.src)], both[len(arcs.src) :]], worth_while
 
     def sweeps(found):
         return _refine_both(row_sets, found, limits, ends, shares, BETWEEN)
 
-    def count(found):
-        return copies_of_parts(rows, np.concatenate(found), ends, len(shares)).sum()
-
-    return in_cycles(parts, flows, sweeps, count)
+    return in_cycles(parts, flows, sweeps, lambda found: num_copies(rows, np.concatenate(found), ends, len(shares)))
 
 
 def _refine_both(row_sets, parts, limits, ends, shares, schedule) -> list[np.ndarray]:

@@ -19,7 +19,9 @@ def partition(
     parts: str = typer.Option(..., help="Parts, one per rank; 8x4: 8 machines of 4 ranks, cut between machines first."),
     out: str = typer.Option(..., help="Partition folder to write."),
     method: str = typer.Option("cmr", help="cmr, cmr-stream, libra, hdrf, metis, dbh or random."),
-    refine: bool = typer.Option(False, help="Move single edges afterwards while that saves copies (cmr always does)."),
+    refine: bool = typer.Option(
+        False, help="Move edges and borders afterwards while that saves copies (cmr always does)."
+    ),
     seed: int = typer.Option(0, help="Of the shuffled stream and of generated graphs."),
     direction: str = typer.Option("stored", help="stored, both (make it bidirected) or reversed."),
     self_loops: str = typer.Option("keep", help="keep, add (exactly one per vertex) or remove."),

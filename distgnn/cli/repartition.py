@@ -16,7 +16,9 @@ def repartition(
     parts: int = typer.Option(..., help="Parts of the new cut, one per rank."),
     out: str = typer.Option(..., help="Partition folder to write."),
     method: str | None = typer.Option(None, help="cmr, libra, hdrf, metis, dbh or random [default: as the old cut]."),
-    refine: bool = typer.Option(False, help="Move single edges afterwards while that saves copies (cmr always does)."),
+    refine: bool = typer.Option(
+        False, help="Move edges and borders afterwards while that saves copies (cmr always does)."
+    ),
     seed: int | None = typer.Option(None, help="Of the shuffled stream [default: as the old cut]."),
     order: str | None = typer.Option(None, help="shuffled or stored [default: as the old cut]."),
     capacities: str | None = typer.Option(None, help="Relative speeds of the ranks, such as 2,1,1 [default: equal]."),

@@ -97,14 +97,12 @@ def test_a_pair_saves_what_it_says_within_its_limits():
     for seed in range(200):
         pair, num_vertices = random_pair(seed)
         before, sides = in_both(pair, num_vertices), pair.sides.copy()
-        loads = np.bincount(sides, pair.weights[:, 0], minlength=2)
         saved = cut_pair(pair, num_vertices)
         assert in_both(pair, num_vertices) == before - saved and saved >= 0
         if saved:
             assert (np.bincount(pair.sides, pair.weights[:, 0], minlength=2) <= pair.limits[:, 0]).all()
         else:
             np.testing.assert_array_equal(pair.sides, sides)
-            np.testing.assert_array_equal(np.bincount(pair.sides, pair.weights[:, 0], minlength=2), loads)
         saved_in_all += saved
     assert saved_in_all > 100
 
