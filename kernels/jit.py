@@ -20,6 +20,7 @@ top level of a module.
 import contextlib
 import functools
 import os
+import sys
 import time
 from pathlib import Path
 from typing import NamedTuple
@@ -34,7 +35,7 @@ try:
 except ImportError:  # pragma: no cover - Windows: numba's own behaviour
     fcntl = None
 
-NOT_COMPILED = ("__init__", "checks", "first_cases", "first_use", "reference", "reference_fused")
+NOT_COMPILED = ("__init__.py", "checks.py", "first_cases.py", "first_use.py", "reference.py", "reference_fused.py")
 
 
 def kernel(function=None, **options):
@@ -63,18 +64,31 @@ class PackageCache(FunctionCache):
 
     def __init__(self, function):
         super().__init__(function)
-        stamp = (self._impl.locator.get_source_stamp(), _package_stamp(Path(function.__code__.co_filename).parent))
+        stamp = (self._impl.locator.get_source_stamp(), _package_stamp(_package_folder(function)))
         self._cache_file = IndexDataCacheFile(
             cache_path=self._cache_path, filename_base=self._impl.filename_base, source_stamp=stamp
         )
         self.lock_path = Path(self._cache_path) / f"{self._impl.filename_base}.lock"
 
 
+def _package_folder(function):
+    """The folder of the package `distgnn.NAME` that a function belongs to; of a function elsewhere, its own."""
+    package = sys.modules.get(".".join(function.__module__.split(".")[:2]))
+    file = getattr(package, "__file__", None) if hasattr(package, "__path__") else None
+    return Path(file or function.__code__.co_filename).parent
+
+
 @functools.cache
 def _package_stamp(folder):
-    folders = {Path(__file__).parent, folder}
-    files = sorted(f for each in folders for f in each.glob("*.py") if f.stem not in NOT_COMPILED)
-    return tuple((f.name, f.stat().st_mtime_ns, f.stat().st_size) for f in files)
+    """Name, time and size of each file below `folder` and below this package, but for those without kernels."""
+    ours = sys.modules["distgnn.kernels"]
+    found = []
+    for top in sorted({Path(ours.__file__).parent, folder}):
+        for file in sorted(top.rglob("*.py")):
+            name = file.relative_to(top).as_posix()
+            if not name.endswith(NOT_COMPILED):
+                found.append((name, file.stat().st_mtime_ns, file.stat().st_size))
+    return tuple(found)
 
 
 def _under_lock(compile_signature, dispatcher):
