@@ -10,7 +10,7 @@ needs its input and two numbers per row as well. Without ReLU the mask is drawn 
 
 import numpy as np
 
-from .activation_kernels import (
+from distgnn.kernels.activation_kernels import (
     BIAS,
     BLOCK_ROWS,
     backward_kernel,
@@ -18,11 +18,11 @@ from .activation_kernels import (
     norm_backward_kernel,
     norm_forward_kernel,
 )
-from .arrays import ROWS, index_array, output, row_array, sums_dtype, vector
-from .first_use import checked_once
-from .masks import mask_parameters
-from .philox import GROUP, derive_key
-from .threads import even_chunks, run
+from distgnn.kernels.arrays import ROWS, index_array, output, row_array, sums_dtype, vector
+from distgnn.kernels.first_use import checked_once
+from distgnn.kernels.masks import mask_parameters
+from distgnn.kernels.philox import GROUP, derive_key
+from distgnn.kernels.threads import even_chunks, run
 
 ACTIVATIONS = ("relu", "none")
 

@@ -8,12 +8,12 @@ import functools
 
 import numpy as np
 
-from .jit import inline, kernel
-from .masks import row_words
-from .philox import GROUP
-from .random_vectors import at_least, group_tiles
-from .vector_math import inside, total
-from .vectors import add, choose, full, greater, less, load, mul, scale, store, sub, zeros
+from distgnn.kernels.jit import inline, kernel
+from distgnn.kernels.masks import row_words
+from distgnn.kernels.philox import GROUP
+from distgnn.kernels.random_vectors import at_least, group_tiles
+from distgnn.kernels.vector_math import inside, total
+from distgnn.kernels.vectors import add, choose, full, greater, less, load, mul, scale, store, sub, zeros
 
 BLOCK_ROWS = 256  # rows whose parameter gradients are summed together: fixed, so that threads do not change bits
 BIAS, GAMMA, BETA = range(3)

@@ -13,13 +13,13 @@ import functools
 
 import numpy as np
 
-from .arrays import ROWS, index_array, indptr_array, output, row_array, sums_dtype
-from .first_use import checked_once
-from .jit import kernel
-from .threads import edge_chunks, run
-from .tiles import cut_tiles, row_tiles
-from .vector_math import exp, reciprocal, total
-from .vectors import add, at, full, load, maximum, mul, prefetch, store, sub, zeros
+from distgnn.kernels.arrays import ROWS, index_array, indptr_array, output, row_array, sums_dtype
+from distgnn.kernels.first_use import checked_once
+from distgnn.kernels.jit import kernel
+from distgnn.kernels.threads import edge_chunks, run
+from distgnn.kernels.tiles import cut_tiles, row_tiles
+from distgnn.kernels.vector_math import exp, reciprocal, total
+from distgnn.kernels.vectors import add, at, full, load, maximum, mul, prefetch, store, sub, zeros
 
 OPERATIONS = ("dot", "add", "mul")
 AHEAD = 16

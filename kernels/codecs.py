@@ -15,16 +15,16 @@ import functools
 
 import numpy as np
 
-from .arrays import index_array, output, row_array
-from .first_use import checked_once
-from .jit import inline, kernel
-from .masks import row_words
-from .philox import GROUP, derive_key
-from .random_vectors import fractions, group_tiles
-from .rows import add_rows, pack_rows
-from .threads import even_chunks, run
-from .vector_math import floor, largest
-from .vectors import add, load, scale, store
+from distgnn.kernels.arrays import index_array, output, row_array
+from distgnn.kernels.first_use import checked_once
+from distgnn.kernels.jit import inline, kernel
+from distgnn.kernels.masks import row_words
+from distgnn.kernels.philox import GROUP, derive_key
+from distgnn.kernels.random_vectors import fractions, group_tiles
+from distgnn.kernels.rows import add_rows, pack_rows
+from distgnn.kernels.threads import even_chunks, run
+from distgnn.kernels.vector_math import floor, largest
+from distgnn.kernels.vectors import add, load, scale, store
 
 WIRES = ("float32", "bfloat16", "int8", "int4")
 ROUNDING_TAG = 0x726F756E  # "roun": other draws than dropout's

@@ -10,11 +10,11 @@ import functools
 
 import numpy as np
 
-from .arrays import empty_rows, output, sums_dtype
-from .jit import kernel
-from .threads import edge_chunks, run
-from .tiles import arcs_ahead, registers, row_tiles
-from .vectors import (
+from distgnn.kernels.arrays import empty_rows, output, sums_dtype
+from distgnn.kernels.jit import kernel
+from distgnn.kernels.threads import edge_chunks, run
+from distgnn.kernels.tiles import arcs_ahead, registers, row_tiles
+from distgnn.kernels.vectors import (
     at,
     both,
     choose,

@@ -9,13 +9,13 @@ import functools
 
 import numpy as np
 
-from .arrays import ROWS, output, row_array, sums_dtype
-from .first_use import checked_once
-from .jit import kernel
-from .threads import even_chunks, run
-from .tiles import Tile, head_tiles, registers
-from .vector_math import add_by_head
-from .vectors import fma_heads, load, mul, store
+from distgnn.kernels.arrays import ROWS, output, row_array, sums_dtype
+from distgnn.kernels.first_use import checked_once
+from distgnn.kernels.jit import kernel
+from distgnn.kernels.threads import even_chunks, run
+from distgnn.kernels.tiles import Tile, head_tiles, registers
+from distgnn.kernels.vector_math import add_by_head
+from distgnn.kernels.vectors import fma_heads, load, mul, store
 
 BLOCK_ROWS = 256  # rows that are summed together: fixed, so that threads do not change bits
 

@@ -9,13 +9,13 @@ import functools
 
 import numpy as np
 
-from .arrays import ROWS, index_array, output, row_array, sums_dtype
-from .first_use import checked_once
-from .jit import inline, kernel
-from .philox import GROUP, LANES, derive_key
-from .random_vectors import at_least, group_tiles, words
-from .threads import even_chunks, run
-from .vectors import choose, load, scale, store, zeros
+from distgnn.kernels.arrays import ROWS, index_array, output, row_array, sums_dtype
+from distgnn.kernels.first_use import checked_once
+from distgnn.kernels.jit import inline, kernel
+from distgnn.kernels.philox import GROUP, LANES, derive_key
+from distgnn.kernels.random_vectors import at_least, group_tiles, words
+from distgnn.kernels.threads import even_chunks, run
+from distgnn.kernels.vectors import choose, load, scale, store, zeros
 
 
 @checked_once

@@ -14,15 +14,15 @@ import functools
 
 import numpy as np
 
-from .arrays import index_array, indptr_array, row_array
-from .attention_kernels import leaky, slopes
-from .first_use import checked_once
-from .head_dots import tiles_of_whole_heads
-from .jit import kernel
-from .threads import edge_chunks, run
-from .tiles import head_tiles
-from .vector_math import add_by_head
-from .vectors import add, fma_heads, load, mul, prefetch, store, zeros
+from distgnn.kernels.arrays import index_array, indptr_array, row_array
+from distgnn.kernels.attention_kernels import leaky, slopes
+from distgnn.kernels.first_use import checked_once
+from distgnn.kernels.head_dots import tiles_of_whole_heads
+from distgnn.kernels.jit import kernel
+from distgnn.kernels.threads import edge_chunks, run
+from distgnn.kernels.tiles import head_tiles
+from distgnn.kernels.vector_math import add_by_head
+from distgnn.kernels.vectors import add, fma_heads, load, mul, prefetch, store, zeros
 
 AHEAD = 16
 CHUNKS = 64  # of rows whose gradients of attn are summed together: fixed, so that threads do not change bits

@@ -14,12 +14,12 @@ import functools
 
 import numpy as np
 
-from .arrays import empty_rows, output, row_array
-from .first_use import checked_once
-from .jit import inline, kernel
-from .threads import even_chunks, run
-from .tiles import Tile, registers, row_tiles
-from .vectors import add, fma, load, store, zeros
+from distgnn.kernels.arrays import empty_rows, output, row_array
+from distgnn.kernels.first_use import checked_once
+from distgnn.kernels.jit import inline, kernel
+from distgnn.kernels.threads import even_chunks, run
+from distgnn.kernels.tiles import Tile, registers, row_tiles
+from distgnn.kernels.vectors import add, fma, load, store, zeros
 
 TOGETHER = 6  # rows (or columns of `rows`) whose sums are in registers at once
 PRODUCT_ROWS = 96  # rows whose result is made beside them before it is written: they stay in the second cache

@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from .masks import mask_parameters
-from .philox import GROUP, LANES, derive_key, philox_python
+from distgnn.kernels.masks import mask_parameters
+from distgnn.kernels.philox import GROUP, LANES, derive_key, philox_python
 
 ROUNDING = {np.dtype(np.float32): 2e-5, np.dtype(np.float64): 1e-12, np.dtype(np.uint16): 2.0**-8}
 

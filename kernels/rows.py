@@ -9,13 +9,13 @@ per row are in codecs.py.
 
 import functools
 
-from .arrays import ROWS, index_array, output, row_array, sums_dtype
-from .first_use import checked_once
-from .jit import kernel
-from .philox import GROUP
-from .random_vectors import group_tiles
-from .threads import even_chunks, run
-from .vectors import add, load, prefetch, store
+from distgnn.kernels.arrays import ROWS, index_array, output, row_array, sums_dtype
+from distgnn.kernels.first_use import checked_once
+from distgnn.kernels.jit import kernel
+from distgnn.kernels.philox import GROUP
+from distgnn.kernels.random_vectors import group_tiles
+from distgnn.kernels.threads import even_chunks, run
+from distgnn.kernels.vectors import add, load, prefetch, store
 
 AHEAD = 8
 
