@@ -137,7 +137,7 @@ def torch_environment() -> dict[str, str]:
     """Return the variables that torch must find when it is loaded; a user's own choice is kept.
 
     GOMP_SPINCOUNT: torch's idle threads sleep instead of spinning on the cores that the kernels use.
-    THP_MEM_ALLOC_ENABLE: large tensors lie in pages of 2 MB (kernels/memory.py has what that brings).
+    THP_MEM_ALLOC_ENABLE: large tensors lie in pages of 2 MB (kernels/runtime/memory.py has what that brings).
     """
     variables = {}
     if "GOMP_SPINCOUNT" not in os.environ and "OMP_WAIT_POLICY" not in os.environ:

@@ -20,7 +20,7 @@ from pathlib import Path
 import torch
 
 from distgnn import kernels
-from distgnn.kernels.tiles import registers
+from distgnn.kernels.runtime.tiles import registers
 from distgnn.ops import products
 from distgnn.partition import LocalGraph
 

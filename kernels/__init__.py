@@ -11,22 +11,28 @@ from distgnn.kernels import reference, reference_fused
 from distgnn.kernels.activation import activate, activate_backward
 from distgnn.kernels.aggregate import spmm
 from distgnn.kernels.arcs import edge_softmax, edge_softmax_backward, sddmm
-from distgnn.kernels.arrays import empty_rows
-from distgnn.kernels.attention import attention, attention_backward, attention_partial, finish_attention, merge_attention
+from distgnn.kernels.attention import (
+    attention,
+    attention_backward,
+    attention_partial,
+    finish_attention,
+    merge_attention,
+)
 from distgnn.kernels.blocks import BlockedCsr, block_csr, block_rows, goes_by_blocks, spmm_blocked
 from distgnn.kernels.checks import self_check, warm
 from distgnn.kernels.codecs import decode_rows, encode_rows, row_bytes
 from distgnn.kernels.head_dots import head_dots, head_outer
-from distgnn.kernels.jit import compilation
 from distgnn.kernels.masks import dropout
-from distgnn.kernels.memory import give_back_freed_memory, keep_freed_memory
 from distgnn.kernels.order import permute_csr, vertex_order
 from distgnn.kernels.pair_scores import pair_scores, pair_scores_backward
 from distgnn.kernels.products import inner_product, product
 from distgnn.kernels.rows import add_rows, pack_rows
+from distgnn.kernels.runtime.arrays import empty_rows
+from distgnn.kernels.runtime.jit import compilation
+from distgnn.kernels.runtime.memory import give_back_freed_memory, keep_freed_memory
+from distgnn.kernels.runtime.threads import get_num_threads, set_num_threads
+from distgnn.kernels.runtime.tiles import Tuning, use_tunings
 from distgnn.kernels.structure import csr_from_edges, transpose_csr
-from distgnn.kernels.threads import get_num_threads, set_num_threads
-from distgnn.kernels.tiles import Tuning, use_tunings
 from distgnn.kernels.tuner import tune, tune_rows
 
 __all__ = [

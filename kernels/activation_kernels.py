@@ -8,10 +8,10 @@ import functools
 
 import numpy as np
 
-from distgnn.kernels.jit import inline, kernel
 from distgnn.kernels.masks import row_words
 from distgnn.kernels.philox import GROUP
 from distgnn.kernels.random_vectors import at_least, group_tiles
+from distgnn.kernels.runtime.jit import inline, kernel
 from distgnn.kernels.vector_math import inside, total
 from distgnn.kernels.vectors import add, choose, full, greater, less, load, mul, scale, store, sub, zeros
 

@@ -12,12 +12,12 @@ import functools
 
 import numpy as np
 
-from distgnn.kernels.arrays import ROWS, index_array, indptr_array, output, row_array, sums_dtype, vector
 from distgnn.kernels.extremes import extreme
-from distgnn.kernels.first_use import checked_once
-from distgnn.kernels.jit import inline, kernel
-from distgnn.kernels.threads import edge_chunks, run
-from distgnn.kernels.tiles import arcs_ahead, choices, head_tiles, row_tiles
+from distgnn.kernels.runtime.arrays import ROWS, index_array, indptr_array, output, row_array, sums_dtype, vector
+from distgnn.kernels.runtime.checked import checked_once
+from distgnn.kernels.runtime.jit import inline, kernel
+from distgnn.kernels.runtime.threads import edge_chunks, run
+from distgnn.kernels.runtime.tiles import arcs_ahead, choices, head_tiles, row_tiles
 from distgnn.kernels.vectors import add, at, fma, fma_heads, load, prefetch, rolled, scale, store, zeros
 
 REDUCTIONS = ("sum", "mean", "max", "min")

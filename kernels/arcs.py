@@ -13,11 +13,11 @@ import functools
 
 import numpy as np
 
-from distgnn.kernels.arrays import ROWS, index_array, indptr_array, output, row_array, sums_dtype
-from distgnn.kernels.first_use import checked_once
-from distgnn.kernels.jit import kernel
-from distgnn.kernels.threads import edge_chunks, run
-from distgnn.kernels.tiles import cut_tiles, row_tiles
+from distgnn.kernels.runtime.arrays import ROWS, index_array, indptr_array, output, row_array, sums_dtype
+from distgnn.kernels.runtime.checked import checked_once
+from distgnn.kernels.runtime.jit import kernel
+from distgnn.kernels.runtime.threads import edge_chunks, run
+from distgnn.kernels.runtime.tiles import cut_tiles, row_tiles
 from distgnn.kernels.vector_math import exp, reciprocal, total
 from distgnn.kernels.vectors import add, at, full, load, maximum, mul, prefetch, store, sub, zeros
 

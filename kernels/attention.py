@@ -20,11 +20,11 @@ ranges of sources apart, and those are added: same bits for any number of thread
 
 import numpy as np
 
-from distgnn.kernels.arrays import ROWS, empty_rows, index_array, indptr_array, output, row_array, sums_dtype
 from distgnn.kernels.attention_kernels import STATE, backward_kernel, divide_rows, forward_kernel, merge_rows, wide_tile
-from distgnn.kernels.first_use import checked_once
-from distgnn.kernels.threads import edge_chunks, edge_parts, even_chunks, run
-from distgnn.kernels.tiles import arcs_ahead, choices, head_tiles, row_tiles
+from distgnn.kernels.runtime.arrays import ROWS, empty_rows, index_array, indptr_array, output, row_array, sums_dtype
+from distgnn.kernels.runtime.checked import checked_once
+from distgnn.kernels.runtime.threads import edge_chunks, edge_parts, even_chunks, run
+from distgnn.kernels.runtime.tiles import arcs_ahead, choices, head_tiles, row_tiles
 
 PARTS = 16  # each has R · H numbers of its own; so many threads use the bandwidth of most sockets
 

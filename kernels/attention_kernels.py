@@ -11,10 +11,25 @@ import functools
 import numpy as np
 
 from distgnn.kernels.head_sums import add_and_dot, own_columns
-from distgnn.kernels.jit import inline, kernel
-from distgnn.kernels.tiles import Tile, registers
+from distgnn.kernels.runtime.jit import inline, kernel
+from distgnn.kernels.runtime.tiles import Tile, registers
 from distgnn.kernels.vector_math import exp, reciprocal
-from distgnn.kernels.vectors import add, at, choose, fma_heads, full, greater, load, maximum, mul, prefetch, scale, store, sub, zeros
+from distgnn.kernels.vectors import (
+    add,
+    at,
+    choose,
+    fma_heads,
+    full,
+    greater,
+    load,
+    maximum,
+    mul,
+    prefetch,
+    scale,
+    store,
+    sub,
+    zeros,
+)
 
 CHUNK = 32  # arcs
 STATE = 4  # numbers per target and head that the backward pass gathers: score, maximum, 1 / sum, dot

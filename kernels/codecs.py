@@ -15,14 +15,14 @@ import functools
 
 import numpy as np
 
-from distgnn.kernels.arrays import index_array, output, row_array
-from distgnn.kernels.first_use import checked_once
-from distgnn.kernels.jit import inline, kernel
 from distgnn.kernels.masks import row_words
 from distgnn.kernels.philox import GROUP, derive_key
 from distgnn.kernels.random_vectors import fractions, group_tiles
 from distgnn.kernels.rows import add_rows, pack_rows
-from distgnn.kernels.threads import even_chunks, run
+from distgnn.kernels.runtime.arrays import index_array, output, row_array
+from distgnn.kernels.runtime.checked import checked_once
+from distgnn.kernels.runtime.jit import inline, kernel
+from distgnn.kernels.runtime.threads import even_chunks, run
 from distgnn.kernels.vector_math import floor, largest
 from distgnn.kernels.vectors import add, load, scale, store
 

@@ -10,10 +10,10 @@ import functools
 
 import numpy as np
 
-from distgnn.kernels.arrays import empty_rows, output, sums_dtype
-from distgnn.kernels.jit import kernel
-from distgnn.kernels.threads import edge_chunks, run
-from distgnn.kernels.tiles import arcs_ahead, registers, row_tiles
+from distgnn.kernels.runtime.arrays import empty_rows, output, sums_dtype
+from distgnn.kernels.runtime.jit import kernel
+from distgnn.kernels.runtime.threads import edge_chunks, run
+from distgnn.kernels.runtime.tiles import arcs_ahead, registers, row_tiles
 from distgnn.kernels.vectors import (
     at,
     both,

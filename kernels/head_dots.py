@@ -9,11 +9,11 @@ import functools
 
 import numpy as np
 
-from distgnn.kernels.arrays import ROWS, output, row_array, sums_dtype
-from distgnn.kernels.first_use import checked_once
-from distgnn.kernels.jit import kernel
-from distgnn.kernels.threads import even_chunks, run
-from distgnn.kernels.tiles import Tile, head_tiles, registers
+from distgnn.kernels.runtime.arrays import ROWS, output, row_array, sums_dtype
+from distgnn.kernels.runtime.checked import checked_once
+from distgnn.kernels.runtime.jit import kernel
+from distgnn.kernels.runtime.threads import even_chunks, run
+from distgnn.kernels.runtime.tiles import Tile, head_tiles, registers
 from distgnn.kernels.vector_math import add_by_head
 from distgnn.kernels.vectors import fma_heads, load, mul, store
 

@@ -10,7 +10,7 @@ from numba.core import types
 from numba.core.imputils import lower_constant
 from numba.extending import models, register_model, typeof_impl
 
-from distgnn.kernels.tiles import Tile
+from distgnn.kernels.runtime.tiles import Tile
 
 CACHE_LINE = 64
 INT32 = ir.IntType(32)

@@ -10,8 +10,8 @@ All are deterministic, for square graphs whose arcs go both ways (otherwise neig
 
 import numpy as np
 
-from distgnn.kernels.arrays import index_array, indptr_array
-from distgnn.kernels.jit import kernel
+from distgnn.kernels.runtime.arrays import index_array, indptr_array
+from distgnn.kernels.runtime.jit import kernel
 from distgnn.kernels.structure import csr_from_edges
 
 METHODS = ("degree", "rcm", "cluster")

@@ -14,13 +14,13 @@ import functools
 
 import numpy as np
 
-from distgnn.kernels.arrays import index_array, indptr_array, row_array
 from distgnn.kernels.attention_kernels import leaky, slopes
-from distgnn.kernels.first_use import checked_once
 from distgnn.kernels.head_dots import tiles_of_whole_heads
-from distgnn.kernels.jit import kernel
-from distgnn.kernels.threads import edge_chunks, run
-from distgnn.kernels.tiles import head_tiles
+from distgnn.kernels.runtime.arrays import index_array, indptr_array, row_array
+from distgnn.kernels.runtime.checked import checked_once
+from distgnn.kernels.runtime.jit import kernel
+from distgnn.kernels.runtime.threads import edge_chunks, run
+from distgnn.kernels.runtime.tiles import head_tiles
 from distgnn.kernels.vector_math import add_by_head
 from distgnn.kernels.vectors import add, fma_heads, load, mul, prefetch, store, zeros
 

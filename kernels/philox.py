@@ -12,7 +12,7 @@ a vector kernel needs no shuffles. The layout is the same on every machine, what
 
 import numpy as np
 
-from distgnn.kernels.jit import inline
+from distgnn.kernels.runtime.jit import inline
 
 MULTIPLIER_0 = np.uint64(0xD2511F53)
 MULTIPLIER_1 = np.uint64(0xCD9E8D57)

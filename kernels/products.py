@@ -14,11 +14,11 @@ import functools
 
 import numpy as np
 
-from distgnn.kernels.arrays import empty_rows, output, row_array
-from distgnn.kernels.first_use import checked_once
-from distgnn.kernels.jit import inline, kernel
-from distgnn.kernels.threads import even_chunks, run
-from distgnn.kernels.tiles import Tile, registers, row_tiles
+from distgnn.kernels.runtime.arrays import empty_rows, output, row_array
+from distgnn.kernels.runtime.checked import checked_once
+from distgnn.kernels.runtime.jit import inline, kernel
+from distgnn.kernels.runtime.threads import even_chunks, run
+from distgnn.kernels.runtime.tiles import Tile, registers, row_tiles
 from distgnn.kernels.vectors import add, fma, load, store, zeros
 
 TOGETHER = 6  # rows (or columns of `rows`) whose sums are in registers at once

@@ -14,7 +14,7 @@ from numba.extending import intrinsic
 
 from distgnn.kernels.lowering import Registers, mask_of, pack, registers_type, splat, unpack
 from distgnn.kernels.philox import GROUP, LANES, MULTIPLIER_0, MULTIPLIER_1, WEYL_0, WEYL_1
-from distgnn.kernels.tiles import Tile
+from distgnn.kernels.runtime.tiles import Tile
 
 INT32, INT64 = ir.IntType(32), ir.IntType(64)
 WORDS = ir.VectorType(INT32, LANES)

@@ -9,12 +9,12 @@ per row are in codecs.py.
 
 import functools
 
-from distgnn.kernels.arrays import ROWS, index_array, output, row_array, sums_dtype
-from distgnn.kernels.first_use import checked_once
-from distgnn.kernels.jit import kernel
 from distgnn.kernels.philox import GROUP
 from distgnn.kernels.random_vectors import group_tiles
-from distgnn.kernels.threads import even_chunks, run
+from distgnn.kernels.runtime.arrays import ROWS, index_array, output, row_array, sums_dtype
+from distgnn.kernels.runtime.checked import checked_once
+from distgnn.kernels.runtime.jit import kernel
+from distgnn.kernels.runtime.threads import even_chunks, run
 from distgnn.kernels.vectors import add, load, prefetch, store
 
 AHEAD = 8

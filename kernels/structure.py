@@ -7,10 +7,10 @@ and its result does not depend on B, which is the number of threads.
 
 import numpy as np
 
-from distgnn.kernels.arrays import index_array, indptr_array
-from distgnn.kernels.first_use import checked_once
-from distgnn.kernels.jit import kernel
-from distgnn.kernels.threads import get_num_threads, run
+from distgnn.kernels.runtime.arrays import index_array, indptr_array
+from distgnn.kernels.runtime.checked import checked_once
+from distgnn.kernels.runtime.jit import kernel
+from distgnn.kernels.runtime.threads import get_num_threads, run
 
 BLOCK_EDGES = 1 << 16  # fewer edges than this per block are not worth another histogram
 

@@ -10,9 +10,9 @@ import time
 import numpy as np
 
 from distgnn.kernels.aggregate import spmm
-from distgnn.kernels.arrays import empty_rows, index_array, indptr_array
 from distgnn.kernels.blocks import block_csr, block_rows, spmm_blocked
-from distgnn.kernels.tiles import DEFAULT, Tuning
+from distgnn.kernels.runtime.arrays import empty_rows, index_array, indptr_array
+from distgnn.kernels.runtime.tiles import DEFAULT, Tuning
 
 SAMPLE_ARCS = 1 << 18
 BLOCKED_ARCS = 1 << 22  # blocks show what they are worth when each source is met several times

@@ -9,9 +9,9 @@ from __future__ import annotations
 import numpy as np
 from numba import uint64
 
-from distgnn.kernels.jit import inline, kernel
-from distgnn.kernels.threads import FEW_EDGES, get_num_threads, run
-from distgnn.kernels.tiles import Tile
+from distgnn.kernels.runtime.jit import inline, kernel
+from distgnn.kernels.runtime.threads import FEW_EDGES, get_num_threads, run
+from distgnn.kernels.runtime.tiles import Tile
 from distgnn.kernels.vectors import prefetch
 
 AHEAD = 32  # arcs between asking for a set and adding to it

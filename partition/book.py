@@ -14,8 +14,8 @@ from functools import cached_property
 import numpy as np
 from numba import uint64
 
-from distgnn.kernels.jit import kernel
-from distgnn.kernels.threads import FEW_EDGES, get_num_threads, own_ranges, run
+from distgnn.kernels.runtime.jit import kernel
+from distgnn.kernels.runtime.threads import FEW_EDGES, get_num_threads, own_ranges, run
 from distgnn.partition.bits import count_copies, empty_mask, has_bit, lowest_bit, mark_arcs
 from distgnn.partition.vertex_cut import VertexCut
 

@@ -12,8 +12,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from distgnn.kernels.jit import kernel
-from distgnn.kernels.threads import even_chunks, run
+from distgnn.kernels.runtime.jit import kernel
+from distgnn.kernels.runtime.threads import even_chunks, run
 from distgnn.partition.borders import SMALL, num_copies, refine_borders
 from distgnn.partition.cluster import adjacency, cluster_vertices
 from distgnn.partition.coarsen import coarser_clusters

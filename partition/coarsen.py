@@ -12,7 +12,7 @@ from __future__ import annotations
 import numpy as np
 from scipy import sparse
 
-from distgnn.kernels.jit import kernel
+from distgnn.kernels.runtime.jit import kernel
 
 LEVELS = 2
 SWEEPS = 5

@@ -18,9 +18,9 @@ from typing import NamedTuple
 import numpy as np
 from numba import uint64
 
-from distgnn.kernels.jit import inline, kernel
-from distgnn.kernels.threads import own_ranges, run
-from distgnn.kernels.tiles import Tile
+from distgnn.kernels.runtime.jit import inline, kernel
+from distgnn.kernels.runtime.threads import own_ranges, run
+from distgnn.kernels.runtime.tiles import Tile
 from distgnn.kernels.vectors import prefetch
 
 PART_SHIFT = 15

@@ -18,7 +18,7 @@ import numpy as np
 from scipy import sparse
 from scipy.sparse.csgraph import maximum_bipartite_matching
 
-from distgnn.kernels.jit import kernel
+from distgnn.kernels.runtime.jit import kernel
 from distgnn.partition.vertex_cut import VertexCut
 
 

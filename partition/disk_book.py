@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 from numba import uint64
 
-from distgnn.kernels.jit import kernel
+from distgnn.kernels.runtime.jit import kernel
 from distgnn.partition.bits import set_bit
 from distgnn.partition.book import PartitionBook
 from distgnn.partition.stream_sort import SortedRows

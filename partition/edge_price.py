@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from distgnn.kernels.jit import inline
+from distgnn.kernels.runtime.jit import inline
 from distgnn.partition.copy_table import COUNT_MASK, PART_SHIFT, count_in, is_dense
 
 SMALLEST_S = 1e-6  # stands for 0: a first edge costs 1, another one nothing to speak of

@@ -13,8 +13,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from distgnn.kernels.jit import inline, kernel
-from distgnn.kernels.threads import get_num_threads, run, thread_chunks
+from distgnn.kernels.runtime.jit import inline, kernel
+from distgnn.kernels.runtime.threads import get_num_threads, run, thread_chunks
 from distgnn.partition.book import group
 from distgnn.partition.copy_table import AHEAD, CopyTable, add_copy, ask_for, count_shared, drop_copy
 from distgnn.partition.groups import Groups

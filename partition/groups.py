@@ -12,8 +12,8 @@ from typing import NamedTuple
 import numpy as np
 from numba import uint64
 
-from distgnn.kernels.jit import inline, kernel
-from distgnn.kernels.threads import own_ranges, run
+from distgnn.kernels.runtime.jit import inline, kernel
+from distgnn.kernels.runtime.threads import own_ranges, run
 from distgnn.partition.book import group
 from distgnn.partition.copy_table import AHEAD, CopyTable, add_copies, ask_for
 

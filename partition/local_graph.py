@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from distgnn.kernels import transpose_csr
-from distgnn.kernels.jit import kernel
+from distgnn.kernels.runtime.jit import kernel
 from distgnn.partition.plan import ExchangePlan, build_plan
 
 BLOCKS = ("owned_owned", "owned_halo", "halo_owned", "halo_halo")

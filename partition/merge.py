@@ -13,8 +13,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from distgnn.kernels.jit import kernel
-from distgnn.kernels.threads import even_chunks, run
+from distgnn.kernels.runtime.jit import kernel
+from distgnn.kernels.runtime.threads import even_chunks, run
 from distgnn.partition.copy_table import CopyTable, add_copy, empty_table
 from distgnn.partition.group_moves import Loads, Placement, cost_in, lift, settle, shared_parts
 from distgnn.partition.groups import Groups, add_members, groups_of

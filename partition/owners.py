@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 from numba import uint64
 
-from distgnn.kernels.jit import inline, kernel
+from distgnn.kernels.runtime.jit import inline, kernel
 from distgnn.partition.bits import count_copies, count_parts, empty_mask, has_bit, lowest_bit, mark_arcs
 
 LIMIT = 1.04  # owned vertices of the largest part over the mean, where it costs rows to be below

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from distgnn.kernels.jit import inline, kernel
+from distgnn.kernels.runtime.jit import inline, kernel
 from distgnn.partition.pair_region import Pair, list_members, open_region, shrink
 from distgnn.partition.separator import (
     Flow,

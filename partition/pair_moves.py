@@ -15,8 +15,8 @@ from typing import NamedTuple
 import numpy as np
 from scipy import sparse
 
-from distgnn.kernels.jit import kernel
-from distgnn.kernels.threads import run
+from distgnn.kernels.runtime.jit import kernel
+from distgnn.kernels.runtime.threads import run
 from distgnn.partition.book import group
 from distgnn.partition.pair_cut import cut_pair
 from distgnn.partition.pair_region import Pair

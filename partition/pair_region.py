@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from distgnn.kernels.jit import inline, kernel
+from distgnn.kernels.runtime.jit import inline, kernel
 from distgnn.partition.separator import Net
 
 FREE = 0.6  # of a part's edges, at first

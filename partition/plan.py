@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 from numba import uint64
 
-from distgnn.kernels.jit import kernel
+from distgnn.kernels.runtime.jit import kernel
 from distgnn.partition.bits import has_bit, lowest_bit
 
 

@@ -12,8 +12,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from distgnn.kernels.jit import kernel
-from distgnn.kernels.tiles import Tile
+from distgnn.kernels.runtime.jit import kernel
+from distgnn.kernels.runtime.tiles import Tile
 from distgnn.kernels.vectors import prefetch
 from distgnn.partition.stream_sort import new_rows, room_for, sort_by_low
 

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from distgnn.kernels.jit import inline, kernel
+from distgnn.kernels.runtime.jit import inline, kernel
 
 
 class Net(NamedTuple):

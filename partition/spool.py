@@ -13,7 +13,7 @@ from numba import uint64
 from distgnn.datasets.edge_list import EdgeList, check_choices
 from distgnn.datasets.pairs import repeated_rows
 from distgnn.errors import InputError
-from distgnn.kernels.jit import inline, kernel
+from distgnn.kernels.runtime.jit import inline, kernel
 from distgnn.partition.bits import mix
 
 BLOCK_ROWS = 1 << 22

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from distgnn.kernels.jit import kernel
-from distgnn.kernels.tiles import Tile
+from distgnn.kernels.runtime.jit import kernel
+from distgnn.kernels.runtime.tiles import Tile
 from distgnn.kernels.vectors import prefetch
 from distgnn.partition.stream_sort import SortedRows
 

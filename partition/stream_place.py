@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from distgnn.kernels.jit import inline, kernel
-from distgnn.kernels.threads import FEW_EDGES, get_num_threads, run
-from distgnn.kernels.tiles import Tile
+from distgnn.kernels.runtime.jit import inline, kernel
+from distgnn.kernels.runtime.threads import FEW_EDGES, get_num_threads, run
+from distgnn.kernels.runtime.tiles import Tile
 from distgnn.kernels.vectors import prefetch
 from distgnn.partition.groups import Groups, close_up, sit
 from distgnn.partition.merge import How, merge_groups

@@ -14,9 +14,9 @@ from typing import NamedTuple
 import numpy as np
 from numba import uint32, uint64
 
-from distgnn.kernels.jit import inline, kernel
-from distgnn.kernels.threads import FEW_EDGES, even_chunks, get_num_threads, own_ranges, run
-from distgnn.kernels.tiles import Tile
+from distgnn.kernels.runtime.jit import inline, kernel
+from distgnn.kernels.runtime.threads import FEW_EDGES, even_chunks, get_num_threads, own_ranges, run
+from distgnn.kernels.runtime.tiles import Tile
 from distgnn.kernels.vectors import prefetch
 
 MOST_BUCKETS = 1024

@@ -8,9 +8,9 @@ from __future__ import annotations
 import numpy as np
 from numba import uint64
 
-from distgnn.kernels.jit import inline, kernel
-from distgnn.kernels.threads import FEW_EDGES, get_num_threads, run
-from distgnn.kernels.tiles import Tile
+from distgnn.kernels.runtime.jit import inline, kernel
+from distgnn.kernels.runtime.threads import FEW_EDGES, get_num_threads, run
+from distgnn.kernels.runtime.tiles import Tile
 from distgnn.kernels.vectors import prefetch
 from distgnn.partition.bits import empty_mask, has_bit, lowest_bit, mix, set_bit
 from distgnn.partition.shares import fair_counts

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from distgnn.kernels.jit import kernel
+from distgnn.kernels.runtime.jit import kernel
 from distgnn.partition.copy_table import add_copy, empty_table
 from distgnn.partition.group_moves import Loads, Placement, settle
 from distgnn.partition.groups import groups_of

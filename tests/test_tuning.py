@@ -8,7 +8,7 @@ from mpi4py import MPI
 
 from distgnn import kernels, ops, tuning
 from distgnn.kernels import blocks
-from distgnn.kernels.tiles import choices
+from distgnn.kernels.runtime.tiles import choices
 from distgnn.loader import load
 from distgnn.ops import products
 from distgnn.partition import partition_graph

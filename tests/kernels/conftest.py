@@ -2,7 +2,7 @@
 
 import pytest
 
-from distgnn.kernels import threads
+from distgnn.kernels.runtime import threads
 
 
 @pytest.fixture(params=[1, 3], ids=["1thread", "3threads"])

@@ -5,7 +5,8 @@ from functools import partial
 import numpy as np
 import pytest
 
-from distgnn.kernels import checks, first_cases, threads
+from distgnn.kernels import checks, first_cases
+from distgnn.kernels.runtime import threads
 
 from .test_first_use import GIVEN, kernels
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from distgnn import kernels
-from distgnn.kernels import threads
+from distgnn.kernels.runtime import threads
 
 from .graphs import awkward, rows_of
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from distgnn.kernels import Tuning, spmm, tune, tune_rows, use_tunings
-from distgnn.kernels.tiles import choices
+from distgnn.kernels.runtime.tiles import choices
 
 from .graphs import awkward, rows_of
 

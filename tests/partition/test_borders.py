@@ -6,7 +6,7 @@ from scipy import sparse
 from scipy.sparse.csgraph import maximum_flow
 
 from distgnn.datasets import load_graph
-from distgnn.kernels import threads
+from distgnn.kernels.runtime import threads
 from distgnn.partition import PartitionBook, cut_edges
 from distgnn.partition.borders import ARCS, refine_cut
 from distgnn.partition.pair_cut import cut_pair

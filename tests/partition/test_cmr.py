@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from distgnn.datasets import load_graph
-from distgnn.kernels import threads
+from distgnn.kernels.runtime import threads
 from distgnn.partition import PartitionBook, cut_edges
 from distgnn.partition.cluster import adjacency, cluster_vertices
 from distgnn.partition.copy_table import MOST, count_in

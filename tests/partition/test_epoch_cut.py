@@ -7,7 +7,7 @@ import pytest
 
 from distgnn.datasets import load_graph
 from distgnn.errors import InputError
-from distgnn.kernels import threads
+from distgnn.kernels.runtime import threads
 from distgnn.partition import PartitionBook, cut_edges, describe, partition_graph
 from distgnn.partition.epoch_price import EpochPrices, Loads, loads_of, read_prices
 from distgnn.partition.shares import part_shares

@@ -5,7 +5,7 @@ import pytest
 
 from distgnn.datasets import load_graph
 from distgnn.errors import InputError
-from distgnn.kernels import threads
+from distgnn.kernels.runtime import threads
 from distgnn.partition import PartitionBook, cut_edges
 from distgnn.partition.owners import owned_limit
 from distgnn.partition.roles import refine_roles

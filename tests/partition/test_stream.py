@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from distgnn.datasets import load_graph
-from distgnn.kernels import threads
+from distgnn.kernels.runtime import threads
 from distgnn.partition import cut_edges
 from distgnn.partition import stream_sort as sorting
 from distgnn.partition.owners import balanced_owners

@@ -14,8 +14,9 @@ import llvmlite.binding as llvm
 import numpy as np
 from numba import njit
 
-from distgnn.kernels import aggregate, extremes, tiles
+from distgnn.kernels import aggregate, extremes
 from distgnn.kernels.lowering import cache_lines
+from distgnn.kernels.runtime import tiles
 
 REGISTERS = {"aarch64": (16, 20), "x86_64": (64, 16)}  # as tiles.registers() finds them there
 FLOATS, INTS = np.empty((0, 1), np.float32), np.empty(0, np.int64)

@@ -23,7 +23,7 @@ def measure() -> None:
 
     from distgnn import kernels
     from distgnn.config import num_threads
-    from distgnn.kernels.tiles import registers
+    from distgnn.kernels.runtime.tiles import registers
     from distgnn.loader import use_threads
 
     use_threads(num_threads())

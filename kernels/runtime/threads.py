@@ -24,7 +24,7 @@ from queue import SimpleQueue
 
 import numpy as np
 
-from distgnn.kernels.jit import kernel
+from distgnn.kernels.runtime.jit import kernel
 
 CHUNKS_PER_THREAD = 8
 FEW_EDGES = 10**5  # from which on each thread may read all of them

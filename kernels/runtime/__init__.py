@@ -1,0 +1,1 @@
+"""What every kernel stands on: compiling, threads, arrays, tiles, and the check before first use."""
