@@ -19,10 +19,10 @@ from distgnn.kernels.activation_kernels import (
     norm_forward_kernel,
 )
 from distgnn.kernels.masks import mask_parameters
-from distgnn.kernels.philox import GROUP, derive_key
 from distgnn.kernels.runtime.arrays import ROWS, index_array, output, row_array, sums_dtype, vector
 from distgnn.kernels.runtime.checked import checked_once
 from distgnn.kernels.runtime.threads import even_chunks, run
+from distgnn.kernels.simd.philox import GROUP, derive_key
 
 ACTIVATIONS = ("relu", "none")
 

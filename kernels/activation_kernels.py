@@ -9,11 +9,11 @@ import functools
 import numpy as np
 
 from distgnn.kernels.masks import row_words
-from distgnn.kernels.philox import GROUP
-from distgnn.kernels.random_vectors import at_least, group_tiles
 from distgnn.kernels.runtime.jit import inline, kernel
-from distgnn.kernels.vector_math import inside, total
-from distgnn.kernels.vectors import add, choose, full, greater, less, load, mul, scale, store, sub, zeros
+from distgnn.kernels.simd.philox import GROUP
+from distgnn.kernels.simd.random_vectors import at_least, group_tiles
+from distgnn.kernels.simd.vector_math import inside, total
+from distgnn.kernels.simd.vectors import add, choose, full, greater, less, load, mul, scale, store, sub, zeros
 
 BLOCK_ROWS = 256  # rows whose parameter gradients are summed together: fixed, so that threads do not change bits
 BIAS, GAMMA, BETA = range(3)

@@ -18,7 +18,7 @@ from distgnn.kernels.runtime.checked import checked_once
 from distgnn.kernels.runtime.jit import inline, kernel
 from distgnn.kernels.runtime.threads import edge_chunks, run
 from distgnn.kernels.runtime.tiles import arcs_ahead, choices, head_tiles, row_tiles
-from distgnn.kernels.vectors import add, at, fma, fma_heads, load, prefetch, rolled, scale, store, zeros
+from distgnn.kernels.simd.vectors import add, at, fma, fma_heads, load, prefetch, rolled, scale, store, zeros
 
 REDUCTIONS = ("sum", "mean", "max", "min")
 

@@ -18,8 +18,8 @@ from distgnn.kernels.runtime.checked import checked_once
 from distgnn.kernels.runtime.jit import kernel
 from distgnn.kernels.runtime.threads import edge_chunks, run
 from distgnn.kernels.runtime.tiles import cut_tiles, row_tiles
-from distgnn.kernels.vector_math import exp, reciprocal, total
-from distgnn.kernels.vectors import add, at, full, load, maximum, mul, prefetch, store, sub, zeros
+from distgnn.kernels.simd.vector_math import exp, reciprocal, total
+from distgnn.kernels.simd.vectors import add, at, full, load, maximum, mul, prefetch, store, sub, zeros
 
 OPERATIONS = ("dot", "add", "mul")
 AHEAD = 16

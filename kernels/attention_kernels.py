@@ -10,11 +10,11 @@ import functools
 
 import numpy as np
 
-from distgnn.kernels.head_sums import add_and_dot, own_columns
 from distgnn.kernels.runtime.jit import inline, kernel
 from distgnn.kernels.runtime.tiles import Tile, registers
-from distgnn.kernels.vector_math import exp, reciprocal
-from distgnn.kernels.vectors import (
+from distgnn.kernels.simd.head_sums import add_and_dot, own_columns
+from distgnn.kernels.simd.vector_math import exp, reciprocal
+from distgnn.kernels.simd.vectors import (
     add,
     at,
     choose,

@@ -16,15 +16,15 @@ import functools
 import numpy as np
 
 from distgnn.kernels.masks import row_words
-from distgnn.kernels.philox import GROUP, derive_key
-from distgnn.kernels.random_vectors import fractions, group_tiles
 from distgnn.kernels.rows import add_rows, pack_rows
 from distgnn.kernels.runtime.arrays import index_array, output, row_array
 from distgnn.kernels.runtime.checked import checked_once
 from distgnn.kernels.runtime.jit import inline, kernel
 from distgnn.kernels.runtime.threads import even_chunks, run
-from distgnn.kernels.vector_math import floor, largest
-from distgnn.kernels.vectors import add, load, scale, store
+from distgnn.kernels.simd.philox import GROUP, derive_key
+from distgnn.kernels.simd.random_vectors import fractions, group_tiles
+from distgnn.kernels.simd.vector_math import floor, largest
+from distgnn.kernels.simd.vectors import add, load, scale, store
 
 WIRES = ("float32", "bfloat16", "int8", "int4")
 ROUNDING_TAG = 0x726F756E  # "roun": other draws than dropout's

@@ -14,7 +14,7 @@ from distgnn.kernels.runtime.arrays import empty_rows, output, sums_dtype
 from distgnn.kernels.runtime.jit import kernel
 from distgnn.kernels.runtime.threads import edge_chunks, run
 from distgnn.kernels.runtime.tiles import arcs_ahead, registers, row_tiles
-from distgnn.kernels.vectors import (
+from distgnn.kernels.simd.vectors import (
     at,
     both,
     choose,

@@ -14,8 +14,8 @@ from distgnn.kernels.runtime.checked import checked_once
 from distgnn.kernels.runtime.jit import kernel
 from distgnn.kernels.runtime.threads import even_chunks, run
 from distgnn.kernels.runtime.tiles import Tile, head_tiles, registers
-from distgnn.kernels.vector_math import add_by_head
-from distgnn.kernels.vectors import fma_heads, load, mul, store
+from distgnn.kernels.simd.vector_math import add_by_head
+from distgnn.kernels.simd.vectors import fma_heads, load, mul, store
 
 BLOCK_ROWS = 256  # rows that are summed together: fixed, so that threads do not change bits
 

@@ -9,13 +9,13 @@ import functools
 
 import numpy as np
 
-from distgnn.kernels.philox import GROUP, LANES, derive_key
-from distgnn.kernels.random_vectors import at_least, group_tiles, words
 from distgnn.kernels.runtime.arrays import ROWS, index_array, output, row_array, sums_dtype
 from distgnn.kernels.runtime.checked import checked_once
 from distgnn.kernels.runtime.jit import inline, kernel
 from distgnn.kernels.runtime.threads import even_chunks, run
-from distgnn.kernels.vectors import choose, load, scale, store, zeros
+from distgnn.kernels.simd.philox import GROUP, LANES, derive_key
+from distgnn.kernels.simd.random_vectors import at_least, group_tiles, words
+from distgnn.kernels.simd.vectors import choose, load, scale, store, zeros
 
 
 @checked_once

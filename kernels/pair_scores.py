@@ -21,8 +21,8 @@ from distgnn.kernels.runtime.checked import checked_once
 from distgnn.kernels.runtime.jit import kernel
 from distgnn.kernels.runtime.threads import edge_chunks, run
 from distgnn.kernels.runtime.tiles import head_tiles
-from distgnn.kernels.vector_math import add_by_head
-from distgnn.kernels.vectors import add, fma_heads, load, mul, prefetch, store, zeros
+from distgnn.kernels.simd.vector_math import add_by_head
+from distgnn.kernels.simd.vectors import add, fma_heads, load, mul, prefetch, store, zeros
 
 AHEAD = 16
 CHUNKS = 64  # of rows whose gradients of attn are summed together: fixed, so that threads do not change bits

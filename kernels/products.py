@@ -19,7 +19,7 @@ from distgnn.kernels.runtime.checked import checked_once
 from distgnn.kernels.runtime.jit import inline, kernel
 from distgnn.kernels.runtime.threads import even_chunks, run
 from distgnn.kernels.runtime.tiles import Tile, registers, row_tiles
-from distgnn.kernels.vectors import add, fma, load, store, zeros
+from distgnn.kernels.simd.vectors import add, fma, load, store, zeros
 
 TOGETHER = 6  # rows (or columns of `rows`) whose sums are in registers at once
 PRODUCT_ROWS = 96  # rows whose result is made beside them before it is written: they stay in the second cache

@@ -9,13 +9,13 @@ per row are in codecs.py.
 
 import functools
 
-from distgnn.kernels.philox import GROUP
-from distgnn.kernels.random_vectors import group_tiles
 from distgnn.kernels.runtime.arrays import ROWS, index_array, output, row_array, sums_dtype
 from distgnn.kernels.runtime.checked import checked_once
 from distgnn.kernels.runtime.jit import kernel
 from distgnn.kernels.runtime.threads import even_chunks, run
-from distgnn.kernels.vectors import add, load, prefetch, store
+from distgnn.kernels.simd.philox import GROUP
+from distgnn.kernels.simd.random_vectors import group_tiles
+from distgnn.kernels.simd.vectors import add, load, prefetch, store
 
 AHEAD = 8
 

@@ -16,7 +16,7 @@ from numba import uint64
 from distgnn.kernels.runtime.jit import inline, kernel
 from distgnn.kernels.runtime.threads import get_num_threads, run
 from distgnn.kernels.runtime.tiles import Tile
-from distgnn.kernels.vectors import prefetch
+from distgnn.kernels.simd.vectors import prefetch
 
 SWEEPS = 2
 BLOCKS = 128  # block b holds the vertices b, b + 128, …: neighbours in storage order see each other's last move

@@ -21,7 +21,7 @@ from numba import uint64
 from distgnn.kernels.runtime.jit import inline, kernel
 from distgnn.kernels.runtime.threads import own_ranges, run
 from distgnn.kernels.runtime.tiles import Tile
-from distgnn.kernels.vectors import prefetch
+from distgnn.kernels.simd.vectors import prefetch
 
 PART_SHIFT = 15
 COUNT_MASK = (1 << PART_SHIFT) - 1

@@ -21,7 +21,7 @@ import numpy as np
 from distgnn.kernels.runtime.jit import inline, kernel
 from distgnn.kernels.runtime.threads import get_num_threads, run, thread_chunks
 from distgnn.kernels.runtime.tiles import Tile
-from distgnn.kernels.vectors import prefetch
+from distgnn.kernels.simd.vectors import prefetch
 from distgnn.partition.copy_table import (
     AHEAD,
     CopyTable,

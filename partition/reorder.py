@@ -14,7 +14,7 @@ import numpy as np
 
 from distgnn.kernels.runtime.jit import kernel
 from distgnn.kernels.runtime.tiles import Tile
-from distgnn.kernels.vectors import prefetch
+from distgnn.kernels.simd.vectors import prefetch
 from distgnn.partition.stream_sort import new_rows, room_for, sort_by_low
 
 HUB = 16  # times the mean degree

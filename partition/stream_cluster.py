@@ -10,7 +10,7 @@ import numpy as np
 
 from distgnn.kernels.runtime.jit import kernel
 from distgnn.kernels.runtime.tiles import Tile
-from distgnn.kernels.vectors import prefetch
+from distgnn.kernels.simd.vectors import prefetch
 from distgnn.partition.stream_sort import SortedRows
 
 CLUSTER_PASSES = 3

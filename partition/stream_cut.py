@@ -17,7 +17,7 @@ from numba import uint64
 from distgnn.kernels.runtime.jit import kernel
 from distgnn.kernels.runtime.threads import even_chunks, own_ranges, run
 from distgnn.kernels.runtime.tiles import Tile
-from distgnn.kernels.vectors import prefetch
+from distgnn.kernels.simd.vectors import prefetch
 from distgnn.partition.copy_table import fill_counts, full_counts
 from distgnn.partition.refine import arc_limit, count_rows, shed, start_state, sweep
 from distgnn.partition.reorder import Rows

@@ -11,7 +11,7 @@ import numpy as np
 from distgnn.kernels.runtime.jit import inline, kernel
 from distgnn.kernels.runtime.threads import FEW_EDGES, get_num_threads, run
 from distgnn.kernels.runtime.tiles import Tile
-from distgnn.kernels.vectors import prefetch
+from distgnn.kernels.simd.vectors import prefetch
 from distgnn.partition.groups import Groups, close_up, sit
 from distgnn.partition.merge import How, merge_groups
 

@@ -17,7 +17,7 @@ from numba import uint32, uint64
 from distgnn.kernels.runtime.jit import inline, kernel
 from distgnn.kernels.runtime.threads import FEW_EDGES, even_chunks, get_num_threads, own_ranges, run
 from distgnn.kernels.runtime.tiles import Tile
-from distgnn.kernels.vectors import prefetch
+from distgnn.kernels.simd.vectors import prefetch
 
 MOST_BUCKETS = 1024
 BUCKET_ROWS = 1 << 19

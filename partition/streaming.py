@@ -11,7 +11,7 @@ from numba import uint64
 from distgnn.kernels.runtime.jit import inline, kernel
 from distgnn.kernels.runtime.threads import FEW_EDGES, get_num_threads, run
 from distgnn.kernels.runtime.tiles import Tile
-from distgnn.kernels.vectors import prefetch
+from distgnn.kernels.simd.vectors import prefetch
 from distgnn.partition.bits import empty_mask, has_bit, lowest_bit, mix, set_bit
 from distgnn.partition.shares import fair_counts
 from distgnn.partition.vertex_cut import part_dtype

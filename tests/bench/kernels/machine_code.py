@@ -15,8 +15,8 @@ import numpy as np
 from numba import njit
 
 from distgnn.kernels import aggregate, extremes
-from distgnn.kernels.lowering import cache_lines
 from distgnn.kernels.runtime import tiles
+from distgnn.kernels.simd.llvm import cache_lines
 
 REGISTERS = {"aarch64": (16, 20), "x86_64": (64, 16)}  # as tiles.registers() finds them there
 FLOATS, INTS = np.empty((0, 1), np.float32), np.empty(0, np.int64)

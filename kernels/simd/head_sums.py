@@ -13,7 +13,7 @@ from llvmlite.ir import Constant
 from numba.core import types
 from numba.extending import intrinsic
 
-from distgnn.kernels.lowering import (
+from distgnn.kernels.simd.llvm import (
     INT32,
     Registers,
     element_bytes,
@@ -30,7 +30,7 @@ from distgnn.kernels.lowering import (
     unpack,
     widen_bfloat16,
 )
-from distgnn.kernels.vector_math import own_lanes
+from distgnn.kernels.simd.vector_math import own_lanes
 
 
 @intrinsic

@@ -14,7 +14,7 @@ from llvmlite.ir import Constant
 from numba.core import types
 from numba.extending import intrinsic
 
-from distgnn.kernels.lowering import (
+from distgnn.kernels.simd.llvm import (
     INT32,
     call_llvm,
     element_pointer,

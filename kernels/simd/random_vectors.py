@@ -12,9 +12,9 @@ from llvmlite.ir import Constant
 from numba.core import types
 from numba.extending import intrinsic
 
-from distgnn.kernels.lowering import Registers, mask_of, pack, registers_type, splat, unpack
-from distgnn.kernels.philox import GROUP, LANES, MULTIPLIER_0, MULTIPLIER_1, WEYL_0, WEYL_1
 from distgnn.kernels.runtime.tiles import Tile
+from distgnn.kernels.simd.llvm import Registers, mask_of, pack, registers_type, splat, unpack
+from distgnn.kernels.simd.philox import GROUP, LANES, MULTIPLIER_0, MULTIPLIER_1, WEYL_0, WEYL_1
 
 INT32, INT64 = ir.IntType(32), ir.IntType(64)
 WORDS = ir.VectorType(INT32, LANES)

@@ -1,0 +1,1 @@
+"""Vector registers from numba: LLVM intrinsics, vector arithmetic, counter-based random numbers."""
