@@ -9,7 +9,6 @@ if __name__ != "distgnn.kernels":
 
 from distgnn.kernels import reference, reference_fused
 from distgnn.kernels.activation import activate, activate_backward
-from distgnn.kernels.aggregate import spmm
 from distgnn.kernels.arcs import edge_softmax, edge_softmax_backward, sddmm
 from distgnn.kernels.attention import (
     attention,
@@ -18,12 +17,15 @@ from distgnn.kernels.attention import (
     finish_attention,
     merge_attention,
 )
-from distgnn.kernels.blocks import BlockedCsr, block_csr, block_rows, goes_by_blocks, spmm_blocked
 from distgnn.kernels.checks import self_check, warm
 from distgnn.kernels.codecs import decode_rows, encode_rows, row_bytes
+from distgnn.kernels.graph.aggregate import spmm
+from distgnn.kernels.graph.blocks import BlockedCsr, block_csr, block_rows, goes_by_blocks, spmm_blocked
+from distgnn.kernels.graph.csr import csr_from_edges, transpose_csr
+from distgnn.kernels.graph.order import permute_csr, vertex_order
+from distgnn.kernels.graph.tuner import tune, tune_rows
 from distgnn.kernels.head_dots import head_dots, head_outer
 from distgnn.kernels.masks import dropout
-from distgnn.kernels.order import permute_csr, vertex_order
 from distgnn.kernels.pair_scores import pair_scores, pair_scores_backward
 from distgnn.kernels.products import inner_product, product
 from distgnn.kernels.rows import add_rows, pack_rows
@@ -32,8 +34,6 @@ from distgnn.kernels.runtime.jit import compilation
 from distgnn.kernels.runtime.memory import give_back_freed_memory, keep_freed_memory
 from distgnn.kernels.runtime.threads import get_num_threads, set_num_threads
 from distgnn.kernels.runtime.tiles import Tuning, use_tunings
-from distgnn.kernels.structure import csr_from_edges, transpose_csr
-from distgnn.kernels.tuner import tune, tune_rows
 
 __all__ = [
     "BlockedCsr",

@@ -4,7 +4,6 @@ import numpy as np
 
 from distgnn.kernels import reference, reference_fused
 from distgnn.kernels.activation import activate, activate_backward
-from distgnn.kernels.aggregate import spmm
 from distgnn.kernels.arcs import edge_softmax, edge_softmax_backward, sddmm
 from distgnn.kernels.attention import (
     attention,
@@ -13,15 +12,16 @@ from distgnn.kernels.attention import (
     finish_attention,
     merge_attention,
 )
-from distgnn.kernels.blocks import block_csr, spmm_blocked
 from distgnn.kernels.codecs import WIRES, decode_rows, encode_rows
+from distgnn.kernels.graph.aggregate import spmm
+from distgnn.kernels.graph.blocks import block_csr, spmm_blocked
+from distgnn.kernels.graph.csr import csr_from_edges, transpose_csr
 from distgnn.kernels.head_dots import head_dots, head_outer
 from distgnn.kernels.masks import dropout
 from distgnn.kernels.pair_scores import pair_scores, pair_scores_backward
 from distgnn.kernels.products import inner_product, product
 from distgnn.kernels.rows import add_rows, pack_rows
 from distgnn.kernels.runtime.checked import unchecked
-from distgnn.kernels.structure import csr_from_edges, transpose_csr
 
 DRAW = {"seed": 1, "step": 2, "site": 3}
 TOLERANCE = {"float32": 1e-5, "float64": 1e-13}  # relative to the largest value; sums of at most 60 terms

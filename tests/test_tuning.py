@@ -7,7 +7,7 @@ import torch
 from mpi4py import MPI
 
 from distgnn import kernels, ops, tuning
-from distgnn.kernels import blocks
+from distgnn.kernels.graph import blocks
 from distgnn.kernels.runtime.tiles import choices
 from distgnn.loader import load
 from distgnn.ops import products

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from distgnn import kernels
-from distgnn.kernels import aggregate, first_cases, reference
+from distgnn.kernels import first_cases, reference
+from distgnn.kernels.graph import aggregate
 
 from .graphs import awkward, rows_of
 

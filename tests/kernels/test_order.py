@@ -55,7 +55,7 @@ def test_degree_order_is_by_degree():
 
 
 def test_community_size_is_limited():
-    from distgnn.kernels.order import _communities as find
+    from distgnn.kernels.graph.order import _communities as find
 
     indptr, indices = _communities(2, 100)
     labels = find(indptr, indices, np.arange(len(indptr) - 1), 30, 4)

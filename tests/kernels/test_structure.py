@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from distgnn.kernels import csr_from_edges, reference, structure, transpose_csr
+from distgnn.kernels import csr_from_edges, reference, transpose_csr
+from distgnn.kernels.graph import csr
 
 from .graphs import NAMES, awkward
 
@@ -11,7 +12,7 @@ from .graphs import NAMES, awkward
 @pytest.mark.parametrize("dtype", [np.int32, np.int64])
 @pytest.mark.parametrize("edges", [0, 1, 1000])
 def test_csr_is_a_stable_sort(edges, dtype, num_threads, monkeypatch):
-    monkeypatch.setattr(structure, "BLOCK_EDGES", 10)
+    monkeypatch.setattr(csr, "BLOCK_EDGES", 10)
     generator = np.random.default_rng(2)
     src, dst = generator.integers(0, 90, edges).astype(dtype), generator.integers(0, 70, edges).astype(dtype)
     got = csr_from_edges(src, dst, 71)

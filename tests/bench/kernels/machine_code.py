@@ -14,7 +14,7 @@ import llvmlite.binding as llvm
 import numpy as np
 from numba import njit
 
-from distgnn.kernels import aggregate, extremes
+from distgnn.kernels.graph import aggregate, extremes
 from distgnn.kernels.runtime import tiles
 from distgnn.kernels.simd.llvm import cache_lines
 

@@ -12,7 +12,7 @@ import functools
 
 import numpy as np
 
-from distgnn.kernels.extremes import extreme
+from distgnn.kernels.graph.extremes import extreme
 from distgnn.kernels.runtime.arrays import ROWS, index_array, indptr_array, output, row_array, sums_dtype, vector
 from distgnn.kernels.runtime.checked import checked_once
 from distgnn.kernels.runtime.jit import inline, kernel

@@ -12,10 +12,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from distgnn.kernels.aggregate import spmm
+from distgnn.kernels.graph.aggregate import spmm
+from distgnn.kernels.graph.csr import csr_from_edges
 from distgnn.kernels.runtime.arrays import empty_rows, index_array, indptr_array, sums_dtype
 from distgnn.kernels.runtime.tiles import choices
-from distgnn.kernels.structure import csr_from_edges
 
 BLOCK_BYTES = 1 << 24  # of source rows: half of a level 3 of 32 MiB
 FEWEST_ARCS = 8  # of a row in a block, on average

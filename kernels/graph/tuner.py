@@ -9,8 +9,8 @@ import time
 
 import numpy as np
 
-from distgnn.kernels.aggregate import spmm
-from distgnn.kernels.blocks import block_csr, block_rows, spmm_blocked
+from distgnn.kernels.graph.aggregate import spmm
+from distgnn.kernels.graph.blocks import block_csr, block_rows, spmm_blocked
 from distgnn.kernels.runtime.arrays import empty_rows, index_array, indptr_array
 from distgnn.kernels.runtime.tiles import DEFAULT, Tuning
 

@@ -10,9 +10,9 @@ All are deterministic, for square graphs whose arcs go both ways (otherwise neig
 
 import numpy as np
 
+from distgnn.kernels.graph.csr import csr_from_edges
 from distgnn.kernels.runtime.arrays import index_array, indptr_array
 from distgnn.kernels.runtime.jit import kernel
-from distgnn.kernels.structure import csr_from_edges
 
 METHODS = ("degree", "rcm", "cluster")
 CLUSTER_ROWS = 4096  # rows of 256 float32: 4 MiB, a core's share of the caches
