@@ -4,21 +4,21 @@ import numpy as np
 
 from distgnn.kernels import reference, reference_fused
 from distgnn.kernels.activation import activate, activate_backward
-from distgnn.kernels.arcs import edge_softmax, edge_softmax_backward, sddmm
-from distgnn.kernels.attention import (
+from distgnn.kernels.attention.attention import (
     attention,
     attention_backward,
     attention_partial,
     finish_attention,
     merge_attention,
 )
+from distgnn.kernels.attention.gatv2_scores import pair_scores, pair_scores_backward
+from distgnn.kernels.attention.head_dots import head_dots, head_outer
+from distgnn.kernels.attention.sddmm_softmax import edge_softmax, edge_softmax_backward, sddmm
 from distgnn.kernels.codecs import WIRES, decode_rows, encode_rows
 from distgnn.kernels.graph.aggregate import spmm
 from distgnn.kernels.graph.blocks import block_csr, spmm_blocked
 from distgnn.kernels.graph.csr import csr_from_edges, transpose_csr
-from distgnn.kernels.head_dots import head_dots, head_outer
 from distgnn.kernels.masks import dropout
-from distgnn.kernels.pair_scores import pair_scores, pair_scores_backward
 from distgnn.kernels.products import inner_product, product
 from distgnn.kernels.rows import add_rows, pack_rows
 from distgnn.kernels.runtime.checked import unchecked

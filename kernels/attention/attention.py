@@ -20,7 +20,14 @@ ranges of sources apart, and those are added: same bits for any number of thread
 
 import numpy as np
 
-from distgnn.kernels.attention_kernels import STATE, backward_kernel, divide_rows, forward_kernel, merge_rows, wide_tile
+from distgnn.kernels.attention.attention_kernels import (
+    STATE,
+    backward_kernel,
+    divide_rows,
+    forward_kernel,
+    merge_rows,
+    wide_tile,
+)
 from distgnn.kernels.runtime.arrays import ROWS, empty_rows, index_array, indptr_array, output, row_array, sums_dtype
 from distgnn.kernels.runtime.checked import checked_once
 from distgnn.kernels.runtime.threads import edge_chunks, edge_parts, even_chunks, run

@@ -14,8 +14,8 @@ import functools
 
 import numpy as np
 
-from distgnn.kernels.attention_kernels import leaky, slopes
-from distgnn.kernels.head_dots import tiles_of_whole_heads
+from distgnn.kernels.attention.attention_kernels import leaky, slopes
+from distgnn.kernels.attention.head_dots import tiles_of_whole_heads
 from distgnn.kernels.runtime.arrays import index_array, indptr_array, row_array
 from distgnn.kernels.runtime.checked import checked_once
 from distgnn.kernels.runtime.jit import kernel

@@ -1,0 +1,1 @@
+"""Scores on arcs, softmax over in-arcs, and attention in one pass."""
