@@ -8,7 +8,6 @@ if __name__ != "distgnn.kernels":
     raise ImportError("this folder is the package distgnn.kernels: import that name")
 
 from distgnn.kernels import reference, reference_fused
-from distgnn.kernels.activation import activate, activate_backward
 from distgnn.kernels.attention.attention import (
     attention,
     attention_backward,
@@ -21,13 +20,14 @@ from distgnn.kernels.attention.head_dots import head_dots, head_outer
 from distgnn.kernels.attention.sddmm_softmax import edge_softmax, edge_softmax_backward, sddmm
 from distgnn.kernels.checks import self_check, warm
 from distgnn.kernels.codecs import decode_rows, encode_rows, row_bytes
+from distgnn.kernels.dense.activation import activate, activate_backward
+from distgnn.kernels.dense.dropout import dropout
+from distgnn.kernels.dense.matmul import inner_product, product
 from distgnn.kernels.graph.aggregate import spmm
 from distgnn.kernels.graph.blocks import BlockedCsr, block_csr, block_rows, goes_by_blocks, spmm_blocked
 from distgnn.kernels.graph.csr import csr_from_edges, transpose_csr
 from distgnn.kernels.graph.order import permute_csr, vertex_order
 from distgnn.kernels.graph.tuner import tune, tune_rows
-from distgnn.kernels.masks import dropout
-from distgnn.kernels.products import inner_product, product
 from distgnn.kernels.rows import add_rows, pack_rows
 from distgnn.kernels.runtime.arrays import empty_rows
 from distgnn.kernels.runtime.jit import compilation

@@ -15,7 +15,7 @@ import functools
 
 import numpy as np
 
-from distgnn.kernels.masks import row_words
+from distgnn.kernels.dense.dropout import row_words
 from distgnn.kernels.rows import add_rows, pack_rows
 from distgnn.kernels.runtime.arrays import index_array, output, row_array
 from distgnn.kernels.runtime.checked import checked_once

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from distgnn.kernels.masks import mask_parameters
+from distgnn.kernels.dense.dropout import mask_parameters
 from distgnn.kernels.simd.philox import GROUP, LANES, derive_key, philox_python
 
 ROUNDING = {np.dtype(np.float32): 2e-5, np.dtype(np.float64): 1e-12, np.dtype(np.uint16): 2.0**-8}

@@ -8,7 +8,7 @@ import functools
 
 import numpy as np
 
-from distgnn.kernels.masks import row_words
+from distgnn.kernels.dense.dropout import row_words
 from distgnn.kernels.runtime.jit import inline, kernel
 from distgnn.kernels.simd.philox import GROUP
 from distgnn.kernels.simd.random_vectors import at_least, group_tiles

@@ -10,7 +10,7 @@ needs its input and two numbers per row as well. Without ReLU the mask is drawn 
 
 import numpy as np
 
-from distgnn.kernels.activation_kernels import (
+from distgnn.kernels.dense.activation_kernels import (
     BIAS,
     BLOCK_ROWS,
     backward_kernel,
@@ -18,7 +18,7 @@ from distgnn.kernels.activation_kernels import (
     norm_backward_kernel,
     norm_forward_kernel,
 )
-from distgnn.kernels.masks import mask_parameters
+from distgnn.kernels.dense.dropout import mask_parameters
 from distgnn.kernels.runtime.arrays import ROWS, index_array, output, row_array, sums_dtype, vector
 from distgnn.kernels.runtime.checked import checked_once
 from distgnn.kernels.runtime.threads import even_chunks, run

@@ -1,0 +1,1 @@
+"""Dense work on rows: products, bias + ReLU + dropout, random masks."""
