@@ -19,7 +19,6 @@ from distgnn.kernels.attention.gatv2_scores import pair_scores, pair_scores_back
 from distgnn.kernels.attention.head_dots import head_dots, head_outer
 from distgnn.kernels.attention.sddmm_softmax import edge_softmax, edge_softmax_backward, sddmm
 from distgnn.kernels.checks import self_check, warm
-from distgnn.kernels.codecs import decode_rows, encode_rows, row_bytes
 from distgnn.kernels.dense.activation import activate, activate_backward
 from distgnn.kernels.dense.dropout import dropout
 from distgnn.kernels.dense.matmul import inner_product, product
@@ -28,12 +27,13 @@ from distgnn.kernels.graph.blocks import BlockedCsr, block_csr, block_rows, goes
 from distgnn.kernels.graph.csr import csr_from_edges, transpose_csr
 from distgnn.kernels.graph.order import permute_csr, vertex_order
 from distgnn.kernels.graph.tuner import tune, tune_rows
-from distgnn.kernels.rows import add_rows, pack_rows
 from distgnn.kernels.runtime.arrays import empty_rows
 from distgnn.kernels.runtime.jit import compilation
 from distgnn.kernels.runtime.memory import give_back_freed_memory, keep_freed_memory
 from distgnn.kernels.runtime.threads import get_num_threads, set_num_threads
 from distgnn.kernels.runtime.tiles import Tuning, use_tunings
+from distgnn.kernels.wire.codecs import decode_rows, encode_rows, row_bytes
+from distgnn.kernels.wire.gather import add_rows, pack_rows
 
 __all__ = [
     "BlockedCsr",

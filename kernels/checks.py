@@ -13,15 +13,15 @@ from distgnn.kernels.attention.attention import (
 from distgnn.kernels.attention.gatv2_scores import pair_scores, pair_scores_backward
 from distgnn.kernels.attention.head_dots import head_dots, head_outer
 from distgnn.kernels.attention.sddmm_softmax import edge_softmax, edge_softmax_backward, sddmm
-from distgnn.kernels.codecs import WIRES, decode_rows, encode_rows
 from distgnn.kernels.dense.activation import activate, activate_backward
 from distgnn.kernels.dense.dropout import dropout
 from distgnn.kernels.dense.matmul import inner_product, product
 from distgnn.kernels.graph.aggregate import spmm
 from distgnn.kernels.graph.blocks import block_csr, spmm_blocked
 from distgnn.kernels.graph.csr import csr_from_edges, transpose_csr
-from distgnn.kernels.rows import add_rows, pack_rows
 from distgnn.kernels.runtime.checked import unchecked
+from distgnn.kernels.wire.codecs import WIRES, decode_rows, encode_rows
+from distgnn.kernels.wire.gather import add_rows, pack_rows
 
 DRAW = {"seed": 1, "step": 2, "site": 3}
 TOLERANCE = {"float32": 1e-5, "float64": 1e-13}  # relative to the largest value; sums of at most 60 terms

@@ -9,7 +9,7 @@
 import numpy as np
 
 from distgnn.kernels import reference, reference_fused
-from distgnn.kernels.codecs import LEVELS, row_bytes
+from distgnn.kernels.wire.codecs import LEVELS, row_bytes
 
 TARGETS, SOURCES, ARCS = 6, 9, 20
 INDPTR = np.array([0, 11, 11, 12, 15, 19, 20])

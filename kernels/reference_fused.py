@@ -5,9 +5,9 @@ The plain ones are in reference.py.
 
 import numpy as np
 
-from distgnn.kernels.codecs import BELOW, LEVELS, ROUNDING_TAG
 from distgnn.kernels.reference import dropout, edges_of, random_bits, to_bfloat16, widened
 from distgnn.kernels.simd.philox import derive_key
+from distgnn.kernels.wire.codecs import BELOW, LEVELS, ROUNDING_TAG
 
 
 def activate(feats, bias, norm, activation, p, row_ids, draw, eps=1e-5):

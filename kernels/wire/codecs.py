@@ -16,7 +16,6 @@ import functools
 import numpy as np
 
 from distgnn.kernels.dense.dropout import row_words
-from distgnn.kernels.rows import add_rows, pack_rows
 from distgnn.kernels.runtime.arrays import index_array, output, row_array
 from distgnn.kernels.runtime.checked import checked_once
 from distgnn.kernels.runtime.jit import inline, kernel
@@ -25,6 +24,7 @@ from distgnn.kernels.simd.philox import GROUP, derive_key
 from distgnn.kernels.simd.random_vectors import fractions, group_tiles
 from distgnn.kernels.simd.vector_math import floor, largest
 from distgnn.kernels.simd.vectors import add, load, scale, store
+from distgnn.kernels.wire.gather import add_rows, pack_rows
 
 WIRES = ("float32", "bfloat16", "int8", "int4")
 ROUNDING_TAG = 0x726F756E  # "roun": other draws than dropout's

@@ -1,0 +1,1 @@
+"""Gathering rows for messages, and narrow number formats on the wire."""
