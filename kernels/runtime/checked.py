@@ -50,8 +50,8 @@ def kind(value):
 
 
 def _verify(function, given):
-    from distgnn.kernels.first_cases import CASES  # they need the references, and these need some kernels
-    from distgnn.kernels.reference import difference
+    from distgnn.kernels.check.cases import CASES  # they need the references, and these need some kernels
+    from distgnn.kernels.check.reference import difference
 
     if os.environ.get("DISTGNN_KERNEL_CHECKS") == "0":
         return

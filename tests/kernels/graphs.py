@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from distgnn.kernels import reference
+from distgnn.kernels.check import reference
 
 
 def awkward(name, index_dtype=np.int32):

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 import torch
 
-from distgnn.kernels import activate, activate_backward, dropout, reference
+from distgnn.kernels import activate, activate_backward, dropout
+from distgnn.kernels.check import reference
 
 from .graphs import close, rows_of
 

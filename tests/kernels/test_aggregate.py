@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from distgnn.kernels import csr_from_edges, reference, spmm, transpose_csr
+from distgnn.kernels import csr_from_edges, spmm, transpose_csr
+from distgnn.kernels.check import reference
 
 from .graphs import NAMES, awkward, close, rows_of
 

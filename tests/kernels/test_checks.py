@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from distgnn import kernels
-from distgnn.kernels import checks, first_cases
+from distgnn.kernels.check import cases, self_check
 
 
 def test_self_check_passes():
@@ -22,7 +22,7 @@ def test_self_check_runs_every_kernel():
         kernels.self_check(("float32",))
     finally:
         sys.setprofile(None)
-    missing = {name for name in first_cases.CASES if getattr(kernels, name).__wrapped__.__code__ not in called}
+    missing = {name for name in cases.CASES if getattr(kernels, name).__wrapped__.__code__ not in called}
     assert not missing
 
 
@@ -32,7 +32,7 @@ def test_a_kernel_that_returns_zeros_is_refused(monkeypatch):
     def zeros(indptr, indices, feats, *_, **__):
         return np.zeros((len(indptr) - 1, feats.shape[1]), feats.dtype)
 
-    monkeypatch.setattr(checks._Kernels, "spmm", staticmethod(zeros))
+    monkeypatch.setattr(self_check._Kernels, "spmm", staticmethod(zeros))
     found = {name: ok for name, ok, _ in kernels.self_check(("float32",))}
     assert not found["spmm sum float32"] and found["sddmm dot float32"]
     with pytest.raises(RuntimeError, match="spmm"):

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from distgnn import kernels
-from distgnn.kernels import first_cases, reference
+from distgnn.kernels.check import cases, reference
 from distgnn.kernels.graph import aggregate
 
 from .graphs import awkward, rows_of
@@ -85,8 +85,8 @@ def test_each_check_passes_and_sees_a_kernel_that_returns_zeros(name, given):
         return tuple(results) if several else results[0]
 
     zeros.__name__ = name
-    assert all(reference.difference(*pair) <= 1 for pair in first_cases.CASES[name](function, given))
-    assert any(reference.difference(*pair) > 1 for pair in first_cases.CASES[name](zeros, given))
+    assert all(reference.difference(*pair) <= 1 for pair in cases.CASES[name](function, given))
+    assert any(reference.difference(*pair) > 1 for pair in cases.CASES[name](zeros, given))
 
 
 def test_every_kernel_is_checked():
@@ -105,13 +105,13 @@ def test_every_kernel_is_checked():
     checks = {"reference", "reference_fused", "self_check", "warm"}
     expected = set(kernels.__all__) - composed - settings - checks
     assert {name for name in expected if hasattr(getattr(kernels, name), "__wrapped__")} == expected
-    assert expected == set(first_cases.CASES) == {name for name, _ in GIVEN}
+    assert expected == set(cases.CASES) == {name for name, _ in GIVEN}
 
 
 def test_each_number_of_heads_is_checked(monkeypatch):
     """It changes the kernel, not the shapes."""
     seen, rows = [], np.ones((3, 26), np.float32)
-    monkeypatch.setitem(first_cases.CASES, "head_dots", lambda function, given: seen.append(given["heads"]) or [(0, 0)])
+    monkeypatch.setitem(cases.CASES, "head_dots", lambda function, given: seen.append(given["heads"]) or [(0, 0)])
     for heads in (1, 2, 13, 2):
         kernels.head_dots(rows, rows, heads)
     kernels.head_dots(rows, rows, heads=26)

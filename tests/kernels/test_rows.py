@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from distgnn.kernels import add_rows, pack_rows, reference
+from distgnn.kernels import add_rows, pack_rows
+from distgnn.kernels.check import reference
 
 from .graphs import rows_of
 

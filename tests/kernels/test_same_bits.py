@@ -5,7 +5,7 @@ from functools import partial
 import numpy as np
 import pytest
 
-from distgnn.kernels import checks, first_cases
+from distgnn.kernels.check import cases, self_check
 from distgnn.kernels.runtime import threads
 
 from .test_first_use import GIVEN, kernels
@@ -28,9 +28,9 @@ def on_threads(count, call):
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_on_the_graph_of_the_self_check(dtype):
-    indptr, indices, _ = checks.reference.csr_from_edges(*checks._edges(), 40)
-    for name, call in checks._calls(np.dtype(dtype), indptr, indices):
-        alone, several, many = (on_threads(count, partial(call, checks._Kernels())) for count in (1, 3, 16))
+    indptr, indices, _ = self_check.reference.csr_from_edges(*self_check._edges(), 40)
+    for name, call in self_check._calls(np.dtype(dtype), indptr, indices):
+        alone, several, many = (on_threads(count, partial(call, self_check._Kernels())) for count in (1, 3, 16))
         assert alone == several == many, name
 
 
@@ -39,7 +39,7 @@ def test_on_the_cases_of_the_first_use(name, given):
     function = getattr(kernels, name).__wrapped__
 
     def call():
-        return [got for got, _ in first_cases.CASES[name](function, given)]
+        return [got for got, _ in cases.CASES[name](function, given)]
 
     assert on_threads(1, call) == on_threads(3, call) == on_threads(16, call)
 

@@ -2,7 +2,6 @@
 
 import numpy as np
 
-from distgnn.kernels import reference, reference_fused
 from distgnn.kernels.attention.attention import (
     attention,
     attention_backward,
@@ -13,6 +12,7 @@ from distgnn.kernels.attention.attention import (
 from distgnn.kernels.attention.gatv2_scores import pair_scores, pair_scores_backward
 from distgnn.kernels.attention.head_dots import head_dots, head_outer
 from distgnn.kernels.attention.sddmm_softmax import edge_softmax, edge_softmax_backward, sddmm
+from distgnn.kernels.check import reference, reference_fused
 from distgnn.kernels.dense.activation import activate, activate_backward
 from distgnn.kernels.dense.dropout import dropout
 from distgnn.kernels.dense.matmul import inner_product, product

@@ -8,7 +8,7 @@
 
 import numpy as np
 
-from distgnn.kernels import reference, reference_fused
+from distgnn.kernels.check import reference, reference_fused
 from distgnn.kernels.wire.codecs import LEVELS, row_bytes
 
 TARGETS, SOURCES, ARCS = 6, 9, 20

@@ -5,7 +5,7 @@ The plain ones are in reference.py.
 
 import numpy as np
 
-from distgnn.kernels.reference import dropout, edges_of, random_bits, to_bfloat16, widened
+from distgnn.kernels.check.reference import dropout, edges_of, random_bits, to_bfloat16, widened
 from distgnn.kernels.simd.philox import derive_key
 from distgnn.kernels.wire.codecs import BELOW, LEVELS, ROUNDING_TAG
 
