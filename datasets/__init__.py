@@ -7,8 +7,8 @@ if __name__ != "distgnn.datasets":
     raise ImportError("this folder is the package distgnn.datasets: import that name")
 
 from distgnn.datasets.edge_list import EdgeList
+from distgnn.datasets.formats.ogb_download import download
 from distgnn.datasets.graph_data import GraphData
-from distgnn.datasets.ogb_download import download
 from distgnn.datasets.registry import load_graph
 
 __all__ = ["EdgeList", "GraphData", "download", "load_graph"]

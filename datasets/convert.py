@@ -7,7 +7,7 @@ import scipy.sparse
 
 from distgnn.datasets.arc_data import arc_feats, arc_relations
 from distgnn.datasets.edge_list import EdgeList
-from distgnn.datasets.folder import tidy_labels, tidy_split
+from distgnn.datasets.formats.folder import tidy_labels, tidy_split
 from distgnn.datasets.graph_data import SPLITS, GraphData
 from distgnn.datasets.pairs import halve_symmetric
 from distgnn.dgl_import import import_dgl

@@ -177,8 +177,8 @@ class GraphData:
         return normalize_feats(self, how)
 
     def save(self, folder: str | Path, overwrite: bool = False) -> Path:
-        """Write the plain graph folder (see `distgnn.datasets.folder`), whole or not at all."""
-        from distgnn.datasets.folder import write_folder
+        """Write the plain graph folder (see `distgnn.datasets.formats.folder`), whole or not at all."""
+        from distgnn.datasets.formats.folder import write_folder
 
         return write_folder(self, Path(folder), overwrite)
 

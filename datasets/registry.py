@@ -71,9 +71,9 @@ def places(source: str, root: Path) -> list[Path]:
 
 def _read(folder: Path, source: str) -> GraphData | None:
     """Read a folder by the kind of its files; None if it is no graph folder."""
-    from distgnn.datasets.folder import is_graph_folder, read_folder
-    from distgnn.datasets.ogb import is_ogb_folder, read_ogb
-    from distgnn.datasets.reddit import is_reddit_folder, read_reddit
+    from distgnn.datasets.formats.folder import is_graph_folder, read_folder
+    from distgnn.datasets.formats.ogb import is_ogb_folder, read_ogb
+    from distgnn.datasets.formats.reddit import is_reddit_folder, read_reddit
 
     if is_graph_folder(folder):
         return read_folder(folder)

@@ -12,6 +12,6 @@ def download(
     data_root: str | None = typer.Option(None, help="Folder to put it in [default: DISTGNN_DATA or ./data]."),
 ) -> None:
     """Download a dataset through the ogb extra."""
-    from distgnn.datasets.ogb_download import download as fetch
+    from distgnn.datasets.formats.ogb_download import download as fetch
 
     print(fetch(name, data_root))

@@ -3,7 +3,8 @@ import shutil
 
 import pytest
 
-from distgnn.datasets import download, ogb_download
+from distgnn.datasets import download
+from distgnn.datasets.formats import ogb_download
 from distgnn.errors import GraphFormatError, InputError
 
 

@@ -109,7 +109,7 @@ def _partition_targets(root: Path) -> list[Target]:
 def _single_files(root: Path) -> list[Target]:
     """What is no folder of a format: a file of hosts, what a rank measured or does, an archive that was fetched."""
     from distgnn import kernels, tuning
-    from distgnn.datasets.ogb_download import unpack
+    from distgnn.datasets.formats.ogb_download import unpack
     from distgnn.hosts import read_hosts
     from distgnn.partition.epoch_price import EpochPrices, Loads, read_prices
     from distgnn.train.watchdog import _fault

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from distgnn.atomic import new_folder, sync_file
 from distgnn.datasets.array_files import MOST_PACKED
-from distgnn.datasets.ogb import LAYOUTS, is_ogb_folder
+from distgnn.datasets.formats.ogb import LAYOUTS, is_ogb_folder
 from distgnn.datasets.registry import NAMED, default_data_root
 from distgnn.errors import GraphFormatError, InputError
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 
 from distgnn.datasets.array_files import read_npz
-from distgnn.datasets.folder import read_csr, tidy_labels
+from distgnn.datasets.formats.folder import read_csr, tidy_labels
 from distgnn.datasets.graph_data import GraphData
 from distgnn.datasets.pairs import halve_symmetric
 from distgnn.errors import GraphFormatError, InputError
