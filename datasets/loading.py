@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from distgnn.datasets.communities import CommunityOptions
-from distgnn.datasets.generator_spec import parse_spec
+from distgnn.datasets.generators.communities import CommunityOptions
+from distgnn.datasets.generators.generator_spec import parse_spec
+from distgnn.datasets.generators.rmat import RmatOptions
 from distgnn.datasets.registry import GENERATORS, default_data_root, places
-from distgnn.datasets.rmat import RmatOptions
 
 TEXT_NAMES = ("edges.csv", "edges.txt", "edges.csv.gz", "edges.txt.gz")
 OGB_NAMES = ("raw/edge.csv.gz", "raw/node-feat.csv.gz")

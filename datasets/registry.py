@@ -52,10 +52,10 @@ def load_graph(source: str, data_root: str | Path | None = None, seed: int = 0) 
 
 def _generate(kind: str, spec: str, seed: int) -> GraphData:
     if kind == "rmat":
-        from distgnn.datasets.rmat import make_rmat
+        from distgnn.datasets.generators.rmat import make_rmat
 
         return make_rmat(spec, seed)
-    from distgnn.datasets.communities import make_communities
+    from distgnn.datasets.generators.communities import make_communities
 
     return make_communities(spec, seed)
 

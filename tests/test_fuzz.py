@@ -12,8 +12,8 @@ from hypothesis import HealthCheck, given, seed, settings
 from hypothesis import strategies as st
 
 from distgnn.datasets.array_files import read_npy
-from distgnn.datasets.generator_spec import parse_spec
-from distgnn.datasets.rmat import RmatOptions
+from distgnn.datasets.generators.generator_spec import parse_spec
+from distgnn.datasets.generators.rmat import RmatOptions
 from distgnn.errors import DistGNNError, GraphFormatError
 from distgnn.memory import parse_bytes
 

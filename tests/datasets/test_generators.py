@@ -24,7 +24,7 @@ def test_rmat_without_feats_and_classes():
 
 
 def test_rmat_quadrants_have_their_shares():
-    from distgnn.datasets.rmat import _draw_chunk
+    from distgnn.datasets.generators.rmat import _draw_chunk
 
     sources, targets = _draw_chunk(1, 400_000, np.random.SeedSequence(0))
     shares = np.bincount(2 * sources + targets, minlength=4) / 400_000

@@ -10,10 +10,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from distgnn.datasets.generator_spec import check_range, parse_spec
+from distgnn.datasets.generators.generator_spec import check_range, parse_spec
+from distgnn.datasets.generators.rmat import normal_rows, random_split, run_in_threads
 from distgnn.datasets.graph_data import GraphData
 from distgnn.datasets.pairs import undirected_keys
-from distgnn.datasets.rmat import normal_rows, random_split, run_in_threads
 from distgnn.errors import InputError
 
 CHUNK = 1 << 20

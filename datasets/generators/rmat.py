@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from distgnn.datasets.generator_spec import check_range, parse_spec
+from distgnn.datasets.generators.generator_spec import check_range, parse_spec
 from distgnn.datasets.graph_data import GraphData
 
 # Probabilities of the four quadrants as Graph500 sets them, in 1/65536: top left, top right, bottom left.

@@ -1,0 +1,1 @@
+"""Generated graphs, and the text that names one."""
