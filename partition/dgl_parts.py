@@ -20,7 +20,7 @@ import numpy as np
 
 from distgnn.atomic import new_folder
 from distgnn.datasets.array_files import read_json, read_npy
-from distgnn.datasets.text_table import read_table
+from distgnn.datasets.text.table import read_table
 from distgnn.errors import InputError
 from distgnn.partition.cover import hybrid_cut
 from distgnn.partition.owners import balanced_owners

@@ -68,7 +68,7 @@ FLOORS = (
 )
 
 EXCEPTIONS = {
-    ("distgnn.datasets.text_scan", "numba"): "reads tables at memory speed; a parser is no kernel of graphs",
+    ("distgnn.datasets.text.scan", "numba"): "reads tables at memory speed; a parser is no kernel of graphs",
     ("distgnn.loader", "mpi4py"): "takes a communicator, by default that of all ranks",
     ("distgnn.graph", "mpi4py"): "takes a communicator, by default that of all ranks",
     ("distgnn.ops.sums", "mpi4py"): "names the reduction of a single number",

@@ -105,7 +105,7 @@ def _read_edges(folder: Path, files: dict) -> np.ndarray:
     if found[0].suffix == ".npy":
         edges = read_npy(found[0])
         return edges.astype(np.int64).reshape(0, 2) if edges.size == 0 else edges
-    from distgnn.datasets.text_table import read_table
+    from distgnn.datasets.text.table import read_table
 
     return read_table(found[0], np.int64, columns=2)
 

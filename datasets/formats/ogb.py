@@ -17,7 +17,7 @@ from distgnn.datasets.array_files import read_npz
 from distgnn.datasets.formats.folder import tidy_labels
 from distgnn.datasets.formats.ogb_hetero import read_typed_splits, read_typed_text
 from distgnn.datasets.graph_data import SPLITS, GraphData
-from distgnn.datasets.text_table import read_table
+from distgnn.datasets.text.table import read_table
 from distgnn.errors import GraphFormatError, InputError
 
 

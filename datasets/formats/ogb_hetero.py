@@ -23,7 +23,7 @@ from distgnn.datasets.array_files import check_file, damaged
 from distgnn.datasets.checks import FREE_NODES, MAX_TYPES, NODES_PER_ROW, check_size
 from distgnn.datasets.formats.folder import tidy_labels
 from distgnn.datasets.graph_data import SPLITS, GraphData
-from distgnn.datasets.text_table import read_table
+from distgnn.datasets.text.table import read_table
 from distgnn.errors import GraphFormatError
 
 MOST_NAMES = 1 << 20  # characters of a table of names

@@ -106,7 +106,7 @@ def _skip_header(text: np.ndarray) -> tuple[np.ndarray, int]:
 
 
 def _scan(path: Path, text: np.ndarray, dtype: np.dtype, columns: int, lines_before: int):
-    from distgnn.datasets.text_scan import GOOD, scan_table
+    from distgnn.datasets.text.scan import GOOD, scan_table
 
     out = np.empty(len(text) // 2 + 1, dtype=dtype)
     count, lines, found_columns, status = scan_table(text, columns, dtype.kind == "f", out)
