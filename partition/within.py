@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 from scipy import sparse
 
-from distgnn.datasets.loading import loading_bytes
+from distgnn.datasets.memory_estimate import loading_bytes
 from distgnn.errors import InputError
 from distgnn.memory import peak_rss_bytes
 from distgnn.partition.borders import SMALL
