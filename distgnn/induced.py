@@ -15,8 +15,8 @@ from distgnn.comm import Exchange, sum_over_ranks
 from distgnn.comm.copies import plan_to_all_copies
 from distgnn.errors import InputError, on_all_ranks
 from distgnn.partition import ExchangePlan, LocalGraph
-from distgnn.partition.local_graph import BLOCKS, Csr
-from distgnn.partition.plan import halo_indptrs
+from distgnn.partition.core.local_graph import BLOCKS, Csr
+from distgnn.partition.core.plan import halo_indptrs
 
 SIDES = {"owned_owned": (0, 0), "owned_halo": (0, 1), "halo_owned": (1, 0), "halo_halo": (1, 1)}  # target, source
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from distgnn.partition.book import PartitionBook, balance
+from distgnn.partition.core.book import PartitionBook, balance
 from distgnn.partition.manifest import Progress
 from distgnn.partition.methods import cut_edges
 from distgnn.partition.reader import read_manifest

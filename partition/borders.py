@@ -13,7 +13,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from distgnn.partition.owners import owned_limit
+from distgnn.partition.core.owners import owned_limit
 from distgnn.partition.pair_moves import Limits, cut_pairs
 from distgnn.partition.refine import arc_limit, refine, start_state
 from distgnn.partition.reorder import Rows, ordered_rows

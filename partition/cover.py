@@ -19,7 +19,7 @@ from scipy import sparse
 from scipy.sparse.csgraph import maximum_bipartite_matching
 
 from distgnn.kernels.runtime.jit import kernel
-from distgnn.partition.vertex_cut import VertexCut
+from distgnn.partition.core.vertex_cut import VertexCut
 
 
 def hybrid_cut(edge_list, owner: np.ndarray, num_parts: int, capacities: Sequence[float] | None = None) -> VertexCut:

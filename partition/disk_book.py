@@ -11,10 +11,10 @@ import numpy as np
 from numba import uint64
 
 from distgnn.kernels.runtime.jit import kernel
-from distgnn.partition.bits import set_bit
-from distgnn.partition.book import PartitionBook
+from distgnn.partition.core.book import PartitionBook
+from distgnn.partition.core.part_masks import set_bit
+from distgnn.partition.core.vertex_cut import VertexCut
 from distgnn.partition.stream_sort import SortedRows
-from distgnn.partition.vertex_cut import VertexCut
 
 PIECE = 1 << 23
 DIGIT_BITS = 11

@@ -14,11 +14,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from distgnn.partition.book import PartitionBook
+from distgnn.partition.core.book import PartitionBook
+from distgnn.partition.core.owners import balanced_owners
+from distgnn.partition.core.vertex_cut import VertexCut
 from distgnn.partition.epoch_price import EpochPrices, Loads, loads_of
-from distgnn.partition.owners import balanced_owners
 from distgnn.partition.refine import arc_limit, prices_of, start_state, sweep
-from distgnn.partition.vertex_cut import VertexCut
 
 ROUNDS = 4
 SCHEDULE = (0.1, 0.0)

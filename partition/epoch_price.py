@@ -24,7 +24,7 @@ from typing import NamedTuple
 import numpy as np
 
 from distgnn.errors import InputError
-from distgnn.partition.shares import part_shares
+from distgnn.partition.core.shares import part_shares
 
 FORMAT_VERSION = 1
 PRICES = ("seconds_per_arc_value", "seconds_per_dense_row", "seconds_per_exchanged_row")

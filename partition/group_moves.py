@@ -15,8 +15,8 @@ import numpy as np
 
 from distgnn.kernels.runtime.jit import inline, kernel
 from distgnn.kernels.runtime.threads import get_num_threads, run, thread_chunks
-from distgnn.partition.book import group
 from distgnn.partition.copy_table import AHEAD, CopyTable, add_copy, ask_for, count_shared, drop_copy
+from distgnn.partition.core.book import group
 from distgnn.partition.groups import Groups
 
 LOAD_PRICE = 0.3

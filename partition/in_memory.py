@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from distgnn.datasets.arc_data import arc_feats, arc_relations
-from distgnn.partition.book import PartitionBook
-from distgnn.partition.local_graph import LocalGraph, build_local
+from distgnn.partition.core.book import PartitionBook
+from distgnn.partition.core.local_graph import LocalGraph, build_local
+from distgnn.partition.core.vertex_cut import VertexCut
 from distgnn.partition.manifest import describe_graph
-from distgnn.partition.vertex_cut import VertexCut
 
 
 def local_part(graph, edge_list, cut: VertexCut, part_id: int) -> LocalGraph:

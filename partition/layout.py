@@ -23,7 +23,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from distgnn.partition.local_graph import BLOCKS
+from distgnn.partition.core.local_graph import BLOCKS
 
 FORMAT_VERSION = 1
 MANIFEST = "partition.json"

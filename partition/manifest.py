@@ -11,7 +11,7 @@ from collections.abc import Callable
 from distgnn.datasets import GraphData
 from distgnn.datasets.arc_data import num_relations
 from distgnn.errors import InputError
-from distgnn.partition.book import PartitionBook
+from distgnn.partition.core.book import PartitionBook
 from distgnn.partition.layout import FORMAT_VERSION
 
 Progress = Callable[[str, int, int], None]

@@ -16,12 +16,13 @@ import numpy as np
 from scipy import sparse
 
 from distgnn.errors import InputError
+from distgnn.partition.core.local_graph import build_local
+from distgnn.partition.core.owners import owners_among
+from distgnn.partition.core.vertex_cut import VertexCut, part_dtype
 from distgnn.partition.disk_book import DealtRows, DiskBook, deal_rows
 from distgnn.partition.feature_sort import OwnedRows, deal_feats
 from distgnn.partition.layout import part_folder
-from distgnn.partition.local_graph import build_local
 from distgnn.partition.memory import MemoryGuard
-from distgnn.partition.owners import owners_among
 from distgnn.partition.spool import SpooledEdges, spool_edges
 from distgnn.partition.stream_cluster import cluster_rows
 from distgnn.partition.stream_cut import CLUSTERS_PER_PART, PASSES, Assignment
@@ -34,7 +35,6 @@ from distgnn.partition.stream_sort import (
     renumber_rows,
     sort_rows,
 )
-from distgnn.partition.vertex_cut import VertexCut, part_dtype
 from distgnn.partition.workspace import Workspace
 from distgnn.partition.writer import write_part
 

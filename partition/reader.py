@@ -14,9 +14,9 @@ from scipy import sparse
 
 from distgnn.datasets.array_files import check_header
 from distgnn.errors import InputError, PartitionFormatError
+from distgnn.partition.core.local_graph import BLOCKS, Csr, LocalGraph
+from distgnn.partition.core.plan import ExchangePlan, halo_indptrs
 from distgnn.partition.layout import FORMAT_VERSION, MANIFEST, expected_files, part_folder
-from distgnn.partition.local_graph import BLOCKS, Csr, LocalGraph
-from distgnn.partition.plan import ExchangePlan, halo_indptrs
 from distgnn.partition.verify import check_contents
 from distgnn.partition.writer import manifest_digest
 

@@ -18,8 +18,8 @@ from distgnn.atomic import check_target
 from distgnn.datasets import GraphData
 from distgnn.datasets.edge_list import EdgeList
 from distgnn.errors import PartitionFormatError
+from distgnn.partition.core.local_graph import LocalGraph
 from distgnn.partition.layout import MANIFEST
-from distgnn.partition.local_graph import LocalGraph
 from distgnn.partition.manifest import Progress, check_size
 from distgnn.partition.methods import METHODS, ORDERS, UPDATES, check_request, cut_edges
 from distgnn.partition.pipeline import write_partition

@@ -16,10 +16,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from distgnn.partition.book import group
 from distgnn.partition.borders import BETWEEN, SMALL, in_cycles, num_copies
 from distgnn.partition.copy_table import add_rows, empty_table
-from distgnn.partition.owners import owned_limit
+from distgnn.partition.core.book import group
+from distgnn.partition.core.owners import owned_limit
 from distgnn.partition.pair_moves import Limits, cut_pairs
 from distgnn.partition.refine import SCHEDULE, State, arc_limit, count_rows, shed, sweep
 from distgnn.partition.reorder import Rows

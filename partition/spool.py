@@ -14,7 +14,7 @@ from distgnn.datasets.edge_list import EdgeList, check_choices
 from distgnn.datasets.pairs import repeated_rows
 from distgnn.errors import InputError
 from distgnn.kernels.runtime.jit import inline, kernel
-from distgnn.partition.bits import mix
+from distgnn.partition.core.part_masks import mix
 
 BLOCK_ROWS = 1 << 22
 BUCKET_ROWS = 1 << 22

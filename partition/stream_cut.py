@@ -19,6 +19,7 @@ from distgnn.kernels.runtime.threads import even_chunks, own_ranges, run
 from distgnn.kernels.runtime.tiles import Tile
 from distgnn.kernels.simd.vectors import prefetch
 from distgnn.partition.copy_table import fill_counts, full_counts
+from distgnn.partition.core.vertex_cut import part_dtype
 from distgnn.partition.refine import arc_limit, count_rows, shed, start_state, sweep
 from distgnn.partition.reorder import Rows
 from distgnn.partition.stream_cluster import cluster_rows
@@ -34,7 +35,6 @@ from distgnn.partition.stream_sort import (
     sort_rows,
 )
 from distgnn.partition.streaming import endpoint_degrees
-from distgnn.partition.vertex_cut import part_dtype
 
 CLUSTERS_PER_PART = 32
 SCHEDULE = (2.0, 0.3, 0.0)

@@ -12,9 +12,9 @@ from distgnn.kernels.runtime.jit import inline, kernel
 from distgnn.kernels.runtime.threads import FEW_EDGES, get_num_threads, run
 from distgnn.kernels.runtime.tiles import Tile
 from distgnn.kernels.simd.vectors import prefetch
-from distgnn.partition.bits import empty_mask, has_bit, lowest_bit, mix, set_bit
-from distgnn.partition.shares import fair_counts
-from distgnn.partition.vertex_cut import part_dtype
+from distgnn.partition.core.part_masks import empty_mask, has_bit, lowest_bit, mix, set_bit
+from distgnn.partition.core.shares import fair_counts
+from distgnn.partition.core.vertex_cut import part_dtype
 
 GUARD = 1.03  # arcs of the largest part over the mean, where a balance guard holds
 BLOCK_ROWS = 512

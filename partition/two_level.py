@@ -12,7 +12,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from distgnn.partition.book import group
+from distgnn.partition.core.book import group
 from distgnn.partition.refine import arc_limit, shed, start_state
 from distgnn.partition.reorder import Rows
 

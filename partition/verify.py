@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from distgnn.errors import PartitionFormatError
-from distgnn.partition.local_graph import BLOCKS, LocalGraph
+from distgnn.partition.core.local_graph import BLOCKS, LocalGraph
 
 
 def check_contents(place: Path, manifest: dict, part_id: int, local: LocalGraph, arrays: dict) -> None:

@@ -17,12 +17,12 @@ from distgnn.errors import InputError
 from distgnn.memory import peak_rss_bytes
 from distgnn.partition.borders import SMALL
 from distgnn.partition.copy_table import table_bytes
+from distgnn.partition.core.shares import part_shares
 from distgnn.partition.epoch_price import predict_epoch
 from distgnn.partition.layout import part_folder
 from distgnn.partition.manifest import check_size, describe_cut
 from distgnn.partition.memory import MemoryGuard, resident
 from distgnn.partition.out_of_core import ARC_BYTES, FILLED, DiskCut, check_fits, own_bytes
-from distgnn.partition.shares import part_shares
 from distgnn.partition.workspace import Workspace
 from distgnn.partition.writer import write_manifest
 

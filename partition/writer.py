@@ -15,8 +15,8 @@ import numpy as np
 from scipy import sparse
 
 from distgnn.datasets.arc_data import arc_feats, arc_relations
+from distgnn.partition.core.local_graph import LocalGraph
 from distgnn.partition.layout import MANIFEST, part_folder
-from distgnn.partition.local_graph import LocalGraph
 
 BLOCK_BYTES = 1 << 24
 

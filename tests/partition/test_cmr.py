@@ -8,11 +8,11 @@ from distgnn.kernels.runtime import threads
 from distgnn.partition import PartitionBook, cut_edges
 from distgnn.partition.cluster import adjacency, cluster_vertices
 from distgnn.partition.copy_table import MOST, count_in
+from distgnn.partition.core.shares import part_shares
 from distgnn.partition.groups import groups_of
 from distgnn.partition.merge import edge_clusters
 from distgnn.partition.refine import arc_limit, refine, shed, start_state, sweep
 from distgnn.partition.reorder import ordered_rows
-from distgnn.partition.shares import part_shares
 from distgnn.partition.streaming import endpoint_degrees
 
 from .graphs import NAMES, awkward, edge_list

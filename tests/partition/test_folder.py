@@ -21,7 +21,7 @@ from distgnn.partition import (
     read_manifest,
     write_partition,
 )
-from distgnn.partition.local_graph import BLOCKS
+from distgnn.partition.core.local_graph import BLOCKS
 
 from .folders import make_graph
 

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from distgnn.datasets import load_graph
 from distgnn.errors import InputError
 from distgnn.partition import PartitionBook, cut_edges
+from distgnn.partition.core.shares import part_shares
 from distgnn.partition.cover import cover_arcs, hybrid_cut
-from distgnn.partition.shares import part_shares
 
 from .graphs import awkward, edge_list
 from .test_local_graph import every_law

@@ -8,7 +8,7 @@ import pytest
 from distgnn.datasets import load_graph
 from distgnn.errors import InputError
 from distgnn.partition import METHODS, PartitionBook, cut_edges, describe, partition_graph
-from distgnn.partition.shares import fair_counts, part_shares
+from distgnn.partition.core.shares import fair_counts, part_shares
 
 from .graphs import NAMES, awkward, edge_list
 

@@ -7,8 +7,8 @@ from distgnn.datasets import load_graph
 from distgnn.kernels.runtime import threads
 from distgnn.partition import cut_edges
 from distgnn.partition import stream_sort as sorting
-from distgnn.partition.owners import balanced_owners
-from distgnn.partition.shares import part_shares
+from distgnn.partition.core.owners import balanced_owners
+from distgnn.partition.core.shares import part_shares
 from distgnn.partition.stream_cut import SCHEDULE, Assignment
 from distgnn.partition.stream_place import cluster_groups
 from distgnn.partition.streaming import endpoint_degrees

@@ -17,7 +17,7 @@ import numpy as np
 
 from distgnn.kernels import transpose_csr
 from distgnn.kernels.runtime.jit import kernel
-from distgnn.partition.plan import ExchangePlan, build_plan
+from distgnn.partition.core.plan import ExchangePlan, build_plan
 
 BLOCKS = ("owned_owned", "owned_halo", "halo_owned", "halo_halo")
 

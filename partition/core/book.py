@@ -16,8 +16,8 @@ from numba import uint64
 
 from distgnn.kernels.runtime.jit import kernel
 from distgnn.kernels.runtime.threads import FEW_EDGES, get_num_threads, own_ranges, run
-from distgnn.partition.bits import count_copies, empty_mask, has_bit, lowest_bit, mark_arcs
-from distgnn.partition.vertex_cut import VertexCut
+from distgnn.partition.core.part_masks import count_copies, empty_mask, has_bit, lowest_bit, mark_arcs
+from distgnn.partition.core.vertex_cut import VertexCut
 
 SOURCE_ONLY, BOTH, TARGET_ONLY = range(3)
 

@@ -12,7 +12,7 @@ import numpy as np
 from numba import uint64
 
 from distgnn.kernels.runtime.jit import inline, kernel
-from distgnn.partition.bits import count_copies, count_parts, empty_mask, has_bit, lowest_bit, mark_arcs
+from distgnn.partition.core.part_masks import count_copies, count_parts, empty_mask, has_bit, lowest_bit, mark_arcs
 
 LIMIT = 1.04  # owned vertices of the largest part over the mean, where it costs rows to be below
 SWEEPS = 20

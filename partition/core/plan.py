@@ -17,7 +17,7 @@ import numpy as np
 from numba import uint64
 
 from distgnn.kernels.runtime.jit import kernel
-from distgnn.partition.bits import has_bit, lowest_bit
+from distgnn.partition.core.part_masks import has_bit, lowest_bit
 
 
 @dataclass(frozen=True)

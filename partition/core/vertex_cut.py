@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from distgnn.errors import InputError
-from distgnn.partition.shares import part_shares
+from distgnn.partition.core.shares import part_shares
 
 
 @dataclass(frozen=True)
