@@ -11,7 +11,7 @@ from distgnn.errors import RunError
 from distgnn.graph import DistGraph
 from distgnn.part_arrays import leave_on_disk
 from distgnn.partition import load_part, read_manifest
-from distgnn.partition.layout import part_folder
+from distgnn.partition.folder.layout import part_folder
 from distgnn.tuning import use_tuning
 
 

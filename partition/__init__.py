@@ -14,11 +14,11 @@ from distgnn.partition.core.local_graph import Csr, LocalGraph, build_local
 from distgnn.partition.core.plan import ExchangePlan
 from distgnn.partition.core.vertex_cut import VertexCut
 from distgnn.partition.cover import hybrid_cut
-from distgnn.partition.describe import describe
+from distgnn.partition.folder.describe import describe
+from distgnn.partition.folder.reader import load_part, read_manifest
 from distgnn.partition.in_memory import local_part
 from distgnn.partition.methods import METHODS, cut_edges
 from distgnn.partition.pipeline import partition_graph, write_partition
-from distgnn.partition.reader import load_part, read_manifest
 
 __all__ = [
     "METHODS",

@@ -8,9 +8,9 @@ from __future__ import annotations
 from pathlib import Path
 
 from distgnn.partition.core.book import PartitionBook, balance
-from distgnn.partition.manifest import Progress
+from distgnn.partition.folder.manifest import Progress
+from distgnn.partition.folder.reader import read_manifest
 from distgnn.partition.methods import cut_edges
-from distgnn.partition.reader import read_manifest
 from distgnn.partition.repartition import load_whole
 
 MEASURES = ("replication_factor", "exchange_rows", "max_rank_rows", "edge_balance", "owned_balance", "copies_balance")

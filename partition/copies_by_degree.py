@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from distgnn.partition.reader import load_part, read_manifest
+from distgnn.partition.folder.reader import load_part, read_manifest
 
 
 def copies_by_degree(folder: str | Path) -> dict[str, np.ndarray]:

@@ -26,7 +26,7 @@ from distgnn.partition.core.owners import balanced_owners
 from distgnn.partition.core.shares import part_shares
 from distgnn.partition.core.vertex_cut import VertexCut, part_dtype
 from distgnn.partition.cover import hybrid_cut
-from distgnn.partition.reader import load_part, read_manifest
+from distgnn.partition.folder.reader import load_part, read_manifest
 from distgnn.partition.repartition import load_whole
 
 SIDES = ("target", "cover")

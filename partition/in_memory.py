@@ -8,7 +8,7 @@ from distgnn.datasets.arc_data import arc_feats, arc_relations
 from distgnn.partition.core.book import PartitionBook
 from distgnn.partition.core.local_graph import LocalGraph, build_local
 from distgnn.partition.core.vertex_cut import VertexCut
-from distgnn.partition.manifest import describe_graph
+from distgnn.partition.folder.manifest import describe_graph
 
 
 def local_part(graph, edge_list, cut: VertexCut, part_id: int) -> LocalGraph:

@@ -21,7 +21,8 @@ from distgnn.partition.core.owners import owners_among
 from distgnn.partition.core.vertex_cut import VertexCut, part_dtype
 from distgnn.partition.disk_book import DealtRows, DiskBook, deal_rows
 from distgnn.partition.feature_sort import OwnedRows, deal_feats
-from distgnn.partition.layout import part_folder
+from distgnn.partition.folder.layout import part_folder
+from distgnn.partition.folder.writer import write_part
 from distgnn.partition.memory import MemoryGuard
 from distgnn.partition.spool import SpooledEdges, spool_edges
 from distgnn.partition.stream_cluster import cluster_rows
@@ -36,7 +37,6 @@ from distgnn.partition.stream_sort import (
     sort_rows,
 )
 from distgnn.partition.workspace import Workspace
-from distgnn.partition.writer import write_part
 
 DEALT = ("part_src", "part_dst", "part_row")
 FILLED = 0.9  # of the limit: own memory must stay below

@@ -14,12 +14,12 @@ from distgnn.partition.core.local_graph import build_local
 from distgnn.partition.core.shares import part_shares
 from distgnn.partition.core.vertex_cut import VertexCut
 from distgnn.partition.epoch_price import EpochPrices, predict_epoch, read_prices
-from distgnn.partition.layout import MANIFEST
-from distgnn.partition.manifest import Clock, Progress, check_size, describe_cut
+from distgnn.partition.folder.layout import MANIFEST
+from distgnn.partition.folder.manifest import Clock, Progress, check_size, describe_cut
+from distgnn.partition.folder.writer import write_manifest, write_part
 from distgnn.partition.memory import MemoryGuard
 from distgnn.partition.methods import check_objective, check_request, cut_edges
 from distgnn.partition.within import check_loading, check_normalizing, partition_on_disk, works_on_disk
-from distgnn.partition.writer import write_manifest, write_part
 
 
 def partition_graph(

@@ -19,11 +19,11 @@ from distgnn.datasets import GraphData
 from distgnn.datasets.edge_list import EdgeList
 from distgnn.errors import PartitionFormatError
 from distgnn.partition.core.local_graph import LocalGraph
-from distgnn.partition.layout import MANIFEST
-from distgnn.partition.manifest import Progress, check_size
+from distgnn.partition.folder.layout import MANIFEST
+from distgnn.partition.folder.manifest import Progress, check_size
+from distgnn.partition.folder.reader import load_part, read_manifest
 from distgnn.partition.methods import METHODS, ORDERS, UPDATES, check_request, cut_edges
 from distgnn.partition.pipeline import write_partition
-from distgnn.partition.reader import load_part, read_manifest
 
 
 class ScatteredRows:

@@ -46,7 +46,7 @@ def make_targets(root: Path) -> list[Target]:
 
 def repair_partition(folder: Path, touched: set[Path]) -> None:
     """Write the manifest's checksums and sizes (and most shapes) anew, as whoever forges a folder would."""
-    from distgnn.partition.writer import manifest_digest
+    from distgnn.partition.folder.writer import manifest_digest
 
     file = folder / "partition.json"
     manifest = json.loads(file.read_bytes())

@@ -6,7 +6,7 @@ import numpy as np
 from scipy import sparse
 
 from distgnn.datasets import GraphData
-from distgnn.partition.writer import manifest_digest
+from distgnn.partition.folder.writer import manifest_digest
 
 from .graphs import awkward
 
@@ -46,7 +46,7 @@ def resign(folder, change):
 
 def replace_array(folder, name, array):
     """Put another array in place of one, with a right entry in a right manifest."""
-    from distgnn.partition.writer import write_array
+    from distgnn.partition.folder.writer import write_array
 
     entry = write_array(folder / "part-0" / f"{name}.npy", array)
     resign(folder, lambda manifest: manifest["parts"][0]["files"].update({name: entry}))

@@ -34,7 +34,7 @@ def child(out: Path, seed: int, call: str, calls: int, after: bool) -> None:
     import pathlib
 
     from distgnn import atomic
-    from distgnn.partition import writer
+    from distgnn.partition.folder import writer
 
     holder, name = {
         "os.fsync": (os, "fsync"),

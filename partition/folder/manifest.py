@@ -12,7 +12,7 @@ from distgnn.datasets import GraphData
 from distgnn.datasets.arc_data import num_relations
 from distgnn.errors import InputError
 from distgnn.partition.core.book import PartitionBook
-from distgnn.partition.layout import FORMAT_VERSION
+from distgnn.partition.folder.layout import FORMAT_VERSION
 
 Progress = Callable[[str, int, int], None]
 

@@ -16,9 +16,9 @@ from distgnn.datasets.array_files import check_header
 from distgnn.errors import InputError, PartitionFormatError
 from distgnn.partition.core.local_graph import BLOCKS, Csr, LocalGraph
 from distgnn.partition.core.plan import ExchangePlan, halo_indptrs
-from distgnn.partition.layout import FORMAT_VERSION, MANIFEST, expected_files, part_folder
-from distgnn.partition.verify import check_contents
-from distgnn.partition.writer import manifest_digest
+from distgnn.partition.folder.layout import FORMAT_VERSION, MANIFEST, expected_files, part_folder
+from distgnn.partition.folder.verify import check_contents
+from distgnn.partition.folder.writer import manifest_digest
 
 PART_SIZES = ("owned", "interior", "rows", "source_halos", "target_halos", "arcs", "train")
 MEASURES = (

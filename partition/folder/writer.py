@@ -16,7 +16,7 @@ from scipy import sparse
 
 from distgnn.datasets.arc_data import arc_feats, arc_relations
 from distgnn.partition.core.local_graph import LocalGraph
-from distgnn.partition.layout import MANIFEST, part_folder
+from distgnn.partition.folder.layout import MANIFEST, part_folder
 
 BLOCK_BYTES = 1 << 24
 

@@ -1,0 +1,1 @@
+"""The partition folder: layout, manifest, reading, writing, verifying, describing."""
