@@ -16,7 +16,7 @@ import numpy as np
 from distgnn.partition.core.owners import owned_limit
 from distgnn.partition.pair_moves import Limits, cut_pairs
 from distgnn.partition.refine import arc_limit, refine, start_state
-from distgnn.partition.reorder import Rows, ordered_rows
+from distgnn.partition.sorting.renumber import Rows, ordered_rows
 from distgnn.partition.streaming import endpoint_degrees
 from distgnn.partition.vertex_moves import move_vertices
 

@@ -19,7 +19,7 @@ from distgnn.partition.cluster import adjacency, cluster_vertices
 from distgnn.partition.coarsen import coarser_clusters
 from distgnn.partition.merge import edge_clusters, look_up, merge_clusters
 from distgnn.partition.refine import refine
-from distgnn.partition.reorder import Rows, ordered_rows
+from distgnn.partition.sorting.renumber import Rows, ordered_rows
 from distgnn.partition.streaming import endpoint_degrees
 from distgnn.partition.vertex_moves import move_vertices
 

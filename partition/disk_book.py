@@ -14,7 +14,7 @@ from distgnn.kernels.runtime.jit import kernel
 from distgnn.partition.core.book import PartitionBook
 from distgnn.partition.core.part_masks import set_bit
 from distgnn.partition.core.vertex_cut import VertexCut
-from distgnn.partition.stream_sort import SortedRows
+from distgnn.partition.sorting.bucket_sort import SortedRows
 
 PIECE = 1 << 23
 DIGIT_BITS = 11

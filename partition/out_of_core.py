@@ -24,10 +24,7 @@ from distgnn.partition.feature_sort import OwnedRows, deal_feats
 from distgnn.partition.folder.layout import part_folder
 from distgnn.partition.folder.writer import write_part
 from distgnn.partition.memory import MemoryGuard
-from distgnn.partition.spool import SpooledEdges, spool_edges
-from distgnn.partition.stream_cluster import cluster_rows
-from distgnn.partition.stream_cut import CLUSTERS_PER_PART, PASSES, Assignment
-from distgnn.partition.stream_sort import (
+from distgnn.partition.sorting.bucket_sort import (
     NAMES,
     Numbering,
     SortedRows,
@@ -36,6 +33,9 @@ from distgnn.partition.stream_sort import (
     renumber_rows,
     sort_rows,
 )
+from distgnn.partition.spool import SpooledEdges, spool_edges
+from distgnn.partition.stream_cluster import cluster_rows
+from distgnn.partition.stream_cut import CLUSTERS_PER_PART, PASSES, Assignment
 from distgnn.partition.workspace import Workspace
 
 DEALT = ("part_src", "part_dst", "part_row")

@@ -22,7 +22,7 @@ from distgnn.partition.core.book import group
 from distgnn.partition.core.owners import owned_limit
 from distgnn.partition.pair_moves import Limits, cut_pairs
 from distgnn.partition.refine import SCHEDULE, State, arc_limit, count_rows, shed, sweep
-from distgnn.partition.reorder import Rows
+from distgnn.partition.sorting.renumber import Rows
 from distgnn.partition.vertex_moves import move_vertices
 
 BALANCE = 1.03

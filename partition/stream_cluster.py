@@ -11,7 +11,7 @@ import numpy as np
 from distgnn.kernels.runtime.jit import kernel
 from distgnn.kernels.runtime.tiles import Tile
 from distgnn.kernels.simd.vectors import prefetch
-from distgnn.partition.stream_sort import SortedRows
+from distgnn.partition.sorting.bucket_sort import SortedRows
 
 CLUSTER_PASSES = 3
 AHEAD = 32  # rows between asking for a label and reading it

@@ -21,10 +21,7 @@ from distgnn.kernels.simd.vectors import prefetch
 from distgnn.partition.copy_table import fill_counts, full_counts
 from distgnn.partition.core.vertex_cut import part_dtype
 from distgnn.partition.refine import arc_limit, count_rows, shed, start_state, sweep
-from distgnn.partition.reorder import Rows
-from distgnn.partition.stream_cluster import cluster_rows
-from distgnn.partition.stream_place import place_clusters
-from distgnn.partition.stream_sort import (
+from distgnn.partition.sorting.bucket_sort import (
     SortedRows,
     gather_rows,
     in_memory,
@@ -34,6 +31,9 @@ from distgnn.partition.stream_sort import (
     room_for,
     sort_rows,
 )
+from distgnn.partition.sorting.renumber import Rows
+from distgnn.partition.stream_cluster import cluster_rows
+from distgnn.partition.stream_place import place_clusters
 from distgnn.partition.streaming import endpoint_degrees
 
 CLUSTERS_PER_PART = 32

@@ -14,7 +14,7 @@ import numpy as np
 
 from distgnn.partition.core.book import group
 from distgnn.partition.refine import arc_limit, shed, start_state
-from distgnn.partition.reorder import Rows
+from distgnn.partition.sorting.renumber import Rows
 
 GUARD = 1.03
 

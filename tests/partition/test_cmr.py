@@ -12,7 +12,7 @@ from distgnn.partition.core.shares import part_shares
 from distgnn.partition.groups import groups_of
 from distgnn.partition.merge import edge_clusters
 from distgnn.partition.refine import arc_limit, refine, shed, start_state, sweep
-from distgnn.partition.reorder import ordered_rows
+from distgnn.partition.sorting.renumber import ordered_rows
 from distgnn.partition.streaming import endpoint_degrees
 
 from .graphs import NAMES, awkward, edge_list

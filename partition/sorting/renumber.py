@@ -15,7 +15,7 @@ import numpy as np
 from distgnn.kernels.runtime.jit import kernel
 from distgnn.kernels.runtime.tiles import Tile
 from distgnn.kernels.simd.vectors import prefetch
-from distgnn.partition.stream_sort import new_rows, room_for, sort_by_low
+from distgnn.partition.sorting.bucket_sort import new_rows, room_for, sort_by_low
 
 HUB = 16  # times the mean degree
 AHEAD = 32  # rows between asking for what is known of their ends and reading it

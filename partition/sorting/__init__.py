@@ -1,0 +1,1 @@
+"""Bucket sorts of edges, in memory and on disk, and renumbering of vertices."""
