@@ -14,11 +14,11 @@ from collections.abc import Callable
 import numpy as np
 
 from distgnn.partition.core.owners import owned_limit
+from distgnn.partition.moves.edge_moves import arc_limit, refine, start_state
+from distgnn.partition.moves.vertex_moves import move_vertices
 from distgnn.partition.pair_moves import Limits, cut_pairs
-from distgnn.partition.refine import arc_limit, refine, start_state
 from distgnn.partition.sorting.renumber import Rows, ordered_rows
 from distgnn.partition.streaming import endpoint_degrees
-from distgnn.partition.vertex_moves import move_vertices
 
 SMALL = 5 * 10**6  # rows up to which a cut is refined for so long
 CYCLES = 4

@@ -17,11 +17,11 @@ from distgnn.kernels.runtime.threads import even_chunks, run
 from distgnn.partition.borders import SMALL, num_copies, refine_borders
 from distgnn.partition.cluster import adjacency, cluster_vertices
 from distgnn.partition.coarsen import coarser_clusters
-from distgnn.partition.merge import edge_clusters, look_up, merge_clusters
-from distgnn.partition.refine import refine
+from distgnn.partition.moves.edge_moves import refine
+from distgnn.partition.moves.merge import edge_clusters, look_up, merge_clusters
+from distgnn.partition.moves.vertex_moves import move_vertices
 from distgnn.partition.sorting.renumber import Rows, ordered_rows
 from distgnn.partition.streaming import endpoint_degrees
-from distgnn.partition.vertex_moves import move_vertices
 
 CLUSTERS_PER_PART = 32
 COARSE_PER_PART = 8

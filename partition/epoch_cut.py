@@ -18,7 +18,7 @@ from distgnn.partition.core.book import PartitionBook
 from distgnn.partition.core.owners import balanced_owners
 from distgnn.partition.core.vertex_cut import VertexCut
 from distgnn.partition.epoch_price import EpochPrices, Loads, loads_of
-from distgnn.partition.refine import arc_limit, prices_of, start_state, sweep
+from distgnn.partition.moves.edge_moves import arc_limit, prices_of, start_state, sweep
 
 ROUNDS = 4
 SCHEDULE = (0.1, 0.0)

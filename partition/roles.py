@@ -17,13 +17,13 @@ from __future__ import annotations
 import numpy as np
 
 from distgnn.partition.borders import BETWEEN, SMALL, in_cycles, num_copies
-from distgnn.partition.copy_table import add_rows, empty_table
 from distgnn.partition.core.book import group
 from distgnn.partition.core.owners import owned_limit
+from distgnn.partition.moves.edge_moves import SCHEDULE, State, arc_limit, count_rows, shed, sweep
+from distgnn.partition.moves.replica_table import add_rows, empty_table
+from distgnn.partition.moves.vertex_moves import move_vertices
 from distgnn.partition.pair_moves import Limits, cut_pairs
-from distgnn.partition.refine import SCHEDULE, State, arc_limit, count_rows, shed, sweep
 from distgnn.partition.sorting.renumber import Rows
-from distgnn.partition.vertex_moves import move_vertices
 
 BALANCE = 1.03
 BETA = 0.3  # copies may differ more between parts here than arcs and owned vertices

@@ -18,9 +18,9 @@ from distgnn.kernels.runtime.jit import kernel
 from distgnn.kernels.runtime.threads import even_chunks, own_ranges, run
 from distgnn.kernels.runtime.tiles import Tile
 from distgnn.kernels.simd.vectors import prefetch
-from distgnn.partition.copy_table import fill_counts, full_counts
 from distgnn.partition.core.vertex_cut import part_dtype
-from distgnn.partition.refine import arc_limit, count_rows, shed, start_state, sweep
+from distgnn.partition.moves.edge_moves import arc_limit, count_rows, shed, start_state, sweep
+from distgnn.partition.moves.replica_table import fill_counts, full_counts
 from distgnn.partition.sorting.bucket_sort import (
     SortedRows,
     gather_rows,

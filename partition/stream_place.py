@@ -12,8 +12,8 @@ from distgnn.kernels.runtime.jit import inline, kernel
 from distgnn.kernels.runtime.threads import FEW_EDGES, get_num_threads, run
 from distgnn.kernels.runtime.tiles import Tile
 from distgnn.kernels.simd.vectors import prefetch
-from distgnn.partition.groups import Groups, close_up, sit
-from distgnn.partition.merge import How, merge_groups
+from distgnn.partition.moves.groups import Groups, close_up, sit
+from distgnn.partition.moves.merge import How, merge_groups
 
 AHEAD = 32  # rows between asking for a vertex's seat and reading it
 HOW = How(sweeps=8, first_guess=1.0)

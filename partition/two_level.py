@@ -13,7 +13,7 @@ from collections.abc import Callable
 import numpy as np
 
 from distgnn.partition.core.book import group
-from distgnn.partition.refine import arc_limit, shed, start_state
+from distgnn.partition.moves.edge_moves import arc_limit, shed, start_state
 from distgnn.partition.sorting.renumber import Rows
 
 GUARD = 1.03

@@ -16,13 +16,13 @@ from distgnn.datasets.memory_estimate import loading_bytes
 from distgnn.errors import InputError
 from distgnn.memory import peak_rss_bytes
 from distgnn.partition.borders import SMALL
-from distgnn.partition.copy_table import table_bytes
 from distgnn.partition.core.shares import part_shares
 from distgnn.partition.epoch_price import predict_epoch
 from distgnn.partition.folder.layout import part_folder
 from distgnn.partition.folder.manifest import check_size, describe_cut
 from distgnn.partition.folder.writer import write_manifest
 from distgnn.partition.memory import MemoryGuard, resident
+from distgnn.partition.moves.replica_table import table_bytes
 from distgnn.partition.out_of_core import ARC_BYTES, FILLED, DiskCut, check_fits, own_bytes
 from distgnn.partition.workspace import Workspace
 

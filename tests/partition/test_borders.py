@@ -10,10 +10,10 @@ from distgnn.kernels.runtime import threads
 from distgnn.partition import PartitionBook, cut_edges
 from distgnn.partition.borders import ARCS, refine_cut
 from distgnn.partition.core.shares import part_shares
+from distgnn.partition.moves.edge_moves import arc_limit, refine, start_state
 from distgnn.partition.pair_cut import cut_pair
 from distgnn.partition.pair_moves import Limits, cut_pairs
 from distgnn.partition.pair_region import Pair, open_region, shrink
-from distgnn.partition.refine import arc_limit, refine, start_state
 from distgnn.partition.separator import Flow, Scratch, raise_flow
 
 from .graphs import NAMES, awkward, edge_list

@@ -7,11 +7,11 @@ from distgnn.datasets import load_graph
 from distgnn.kernels.runtime import threads
 from distgnn.partition import PartitionBook, cut_edges
 from distgnn.partition.cluster import adjacency, cluster_vertices
-from distgnn.partition.copy_table import MOST, count_in
 from distgnn.partition.core.shares import part_shares
-from distgnn.partition.groups import groups_of
-from distgnn.partition.merge import edge_clusters
-from distgnn.partition.refine import arc_limit, refine, shed, start_state, sweep
+from distgnn.partition.moves.edge_moves import arc_limit, refine, shed, start_state, sweep
+from distgnn.partition.moves.groups import groups_of
+from distgnn.partition.moves.merge import edge_clusters
+from distgnn.partition.moves.replica_table import MOST, count_in
 from distgnn.partition.sorting.renumber import ordered_rows
 from distgnn.partition.streaming import endpoint_degrees
 
@@ -101,8 +101,8 @@ def test_the_same_bytes_for_any_number_of_threads(graph, in_turn, request, monke
     edges = request.getfixturevalue(graph)
     monkeypatch.setattr(threads, "SERIAL_WORK", 0)
     monkeypatch.setattr("distgnn.partition.cluster.SMALL", 0)
-    monkeypatch.setattr("distgnn.partition.merge.IN_TURN", in_turn)
-    monkeypatch.setattr("distgnn.partition.refine.FEW_ROWS", 1)
+    monkeypatch.setattr("distgnn.partition.moves.merge.IN_TURN", in_turn)
+    monkeypatch.setattr("distgnn.partition.moves.edge_moves.FEW_ROWS", 1)
     for module in (
         "kernels.threads",
         "partition.stream_sort",

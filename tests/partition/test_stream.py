@@ -31,7 +31,7 @@ def small_pieces(request, monkeypatch):
     for name, value in (("PIECE_ROWS", 700), ("BLOCK_ROWS", 64), ("BUCKET_ROWS", 100), ("BUCKETS_AT_ONCE", 5)):
         monkeypatch.setattr(sorting, name, value)
     monkeypatch.setattr(threads, "SERIAL_WORK", 0)
-    monkeypatch.setattr("distgnn.partition.refine.FEW_ROWS", 1)
+    monkeypatch.setattr("distgnn.partition.moves.edge_moves.FEW_ROWS", 1)
     monkeypatch.setattr(threads._pool, "num_threads", request.param)
     return request.param
 
@@ -104,7 +104,7 @@ def test_a_pass_goes_on_from_what_the_last_one_left(hubs):
 
 @pytest.mark.parametrize("direction", ["both", "stored"])
 def test_the_same_cut_for_any_number_of_threads(hubs, direction, monkeypatch, small_pieces):
-    monkeypatch.setattr("distgnn.partition.merge.IN_TURN", 0)
+    monkeypatch.setattr("distgnn.partition.moves.merge.IN_TURN", 0)
     edges, shares = hubs.edge_list(direction), part_shares(70, None)
     cut = cut_edges(edges, 70, "cmr-stream")
     np.testing.assert_array_equal(cut.owner, balanced_owners(edges, cut.edge_part, shares))

@@ -15,9 +15,9 @@ import numpy as np
 
 from distgnn.kernels.runtime.jit import kernel
 from distgnn.kernels.runtime.threads import even_chunks, run
-from distgnn.partition.copy_table import CopyTable, add_copy, empty_table
-from distgnn.partition.group_moves import Loads, Placement, cost_in, lift, settle, shared_parts
-from distgnn.partition.groups import Groups, add_members, groups_of
+from distgnn.partition.moves.group_moves import Loads, Placement, cost_in, lift, settle, shared_parts
+from distgnn.partition.moves.groups import Groups, add_members, groups_of
+from distgnn.partition.moves.replica_table import CopyTable, add_copy, empty_table
 
 IN_TURN = 10**6  # incidences up to which clusters are judged one after the other; beyond, one sweep in blocks must do
 

@@ -15,9 +15,9 @@ import numpy as np
 
 from distgnn.kernels.runtime.jit import inline, kernel
 from distgnn.kernels.runtime.threads import get_num_threads, run, thread_chunks
-from distgnn.partition.copy_table import AHEAD, CopyTable, add_copy, ask_for, count_shared, drop_copy
 from distgnn.partition.core.book import group
-from distgnn.partition.groups import Groups
+from distgnn.partition.moves.groups import Groups
+from distgnn.partition.moves.replica_table import AHEAD, CopyTable, add_copy, ask_for, count_shared, drop_copy
 
 LOAD_PRICE = 0.3
 BLOCK_GROUPS = 32  # a block is judged against frozen parts; small ones lose less of what moves would tell

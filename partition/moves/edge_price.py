@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 
 from distgnn.kernels.runtime.jit import inline
-from distgnn.partition.copy_table import COUNT_MASK, PART_SHIFT, count_in, is_dense
+from distgnn.partition.moves.replica_table import COUNT_MASK, PART_SHIFT, count_in, is_dense
 
 SMALLEST_S = 1e-6  # stands for 0: a first edge costs 1, another one nothing to speak of
 LEAST_SAVING = 1e-5  # copies: a move must save more

@@ -11,10 +11,10 @@ from __future__ import annotations
 import numpy as np
 
 from distgnn.kernels.runtime.jit import kernel
-from distgnn.partition.copy_table import add_copy, empty_table
-from distgnn.partition.group_moves import Loads, Placement, settle
-from distgnn.partition.groups import groups_of
-from distgnn.partition.refine import count_rows
+from distgnn.partition.moves.edge_moves import count_rows
+from distgnn.partition.moves.group_moves import Loads, Placement, settle
+from distgnn.partition.moves.groups import groups_of
+from distgnn.partition.moves.replica_table import add_copy, empty_table
 
 SWEEPS = 8
 

@@ -22,17 +22,7 @@ from distgnn.kernels.runtime.jit import inline, kernel
 from distgnn.kernels.runtime.threads import get_num_threads, run, thread_chunks
 from distgnn.kernels.runtime.tiles import Tile
 from distgnn.kernels.simd.vectors import prefetch
-from distgnn.partition.copy_table import (
-    AHEAD,
-    CopyTable,
-    add_copy,
-    ask_for,
-    count_in,
-    count_shared,
-    drop_copy,
-    table_of,
-)
-from distgnn.partition.edge_price import (
+from distgnn.partition.moves.edge_price import (
     LEAST_SAVING,
     SMALLEST_S,
     Prices,
@@ -41,6 +31,16 @@ from distgnn.partition.edge_price import (
     one_more,
     price_in,
     price_of,
+)
+from distgnn.partition.moves.replica_table import (
+    AHEAD,
+    CopyTable,
+    add_copy,
+    ask_for,
+    count_in,
+    count_shared,
+    drop_copy,
+    table_of,
 )
 from distgnn.partition.streaming import endpoint_degrees
 

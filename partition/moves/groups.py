@@ -14,8 +14,8 @@ from numba import uint64
 
 from distgnn.kernels.runtime.jit import inline, kernel
 from distgnn.kernels.runtime.threads import own_ranges, run
-from distgnn.partition.copy_table import AHEAD, CopyTable, add_copies, ask_for
 from distgnn.partition.core.book import group
+from distgnn.partition.moves.replica_table import AHEAD, CopyTable, add_copies, ask_for
 
 BLOCK_MEMBERS = 1 << 11  # of which a thread first picks its own vertices
 BLOCK_MOVED = 1 << 20
