@@ -14,9 +14,9 @@ from collections.abc import Callable
 import numpy as np
 
 from distgnn.partition.core.owners import owned_limit
+from distgnn.partition.flow.pair_rounds import Limits, cut_pairs
 from distgnn.partition.moves.edge_moves import arc_limit, refine, start_state
 from distgnn.partition.moves.vertex_moves import move_vertices
-from distgnn.partition.pair_moves import Limits, cut_pairs
 from distgnn.partition.sorting.renumber import Rows, ordered_rows
 from distgnn.partition.streaming import endpoint_degrees
 

@@ -19,10 +19,10 @@ import numpy as np
 from distgnn.partition.borders import BETWEEN, SMALL, in_cycles, num_copies
 from distgnn.partition.core.book import group
 from distgnn.partition.core.owners import owned_limit
+from distgnn.partition.flow.pair_rounds import Limits, cut_pairs
 from distgnn.partition.moves.edge_moves import SCHEDULE, State, arc_limit, count_rows, shed, sweep
 from distgnn.partition.moves.replica_table import add_rows, empty_table
 from distgnn.partition.moves.vertex_moves import move_vertices
-from distgnn.partition.pair_moves import Limits, cut_pairs
 from distgnn.partition.sorting.renumber import Rows
 
 BALANCE = 1.03

@@ -10,11 +10,11 @@ from distgnn.kernels.runtime import threads
 from distgnn.partition import PartitionBook, cut_edges
 from distgnn.partition.borders import ARCS, refine_cut
 from distgnn.partition.core.shares import part_shares
+from distgnn.partition.flow.max_flow import Flow, Scratch, raise_flow
+from distgnn.partition.flow.pair_cut import cut_pair
+from distgnn.partition.flow.pair_rounds import Limits, cut_pairs
+from distgnn.partition.flow.region import Pair, open_region, shrink
 from distgnn.partition.moves.edge_moves import arc_limit, refine, start_state
-from distgnn.partition.pair_cut import cut_pair
-from distgnn.partition.pair_moves import Limits, cut_pairs
-from distgnn.partition.pair_region import Pair, open_region, shrink
-from distgnn.partition.separator import Flow, Scratch, raise_flow
 
 from .graphs import NAMES, awkward, edge_list
 

@@ -13,8 +13,7 @@ from __future__ import annotations
 import numpy as np
 
 from distgnn.kernels.runtime.jit import inline, kernel
-from distgnn.partition.pair_region import Pair, list_members, open_region, shrink
-from distgnn.partition.separator import (
+from distgnn.partition.flow.max_flow import (
     Flow,
     Scratch,
     claim,
@@ -25,6 +24,7 @@ from distgnn.partition.separator import (
     spread_forward,
     take_back,
 )
+from distgnn.partition.flow.region import Pair, list_members, open_region, shrink
 
 TRIES = 24
 MISSES = 64  # vertices that would bring too much, until balance between the two extreme borders is given up

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from distgnn.kernels.runtime.jit import inline, kernel
-from distgnn.partition.separator import Net
+from distgnn.partition.flow.max_flow import Net
 
 FREE = 0.6  # of a part's edges, at first
 SHRINK = 0.7

@@ -18,8 +18,8 @@ from scipy import sparse
 from distgnn.kernels.runtime.jit import kernel
 from distgnn.kernels.runtime.threads import run
 from distgnn.partition.core.book import group
-from distgnn.partition.pair_cut import cut_pair
-from distgnn.partition.pair_region import Pair
+from distgnn.partition.flow.pair_cut import cut_pair
+from distgnn.partition.flow.region import Pair
 
 ROUNDS = 3
 PAIRS_PER_PART = 8  # those that share most

@@ -1,0 +1,1 @@
+"""Exact borders between two parts: a minimum vertex separator by maximum flow."""
