@@ -15,7 +15,7 @@ from scipy import sparse
 from distgnn.datasets.memory_estimate import loading_bytes
 from distgnn.errors import InputError
 from distgnn.memory import peak_rss_bytes
-from distgnn.partition.borders import SMALL
+from distgnn.partition.cmr.improve import SMALL
 from distgnn.partition.core.shares import part_shares
 from distgnn.partition.epoch_price import predict_epoch
 from distgnn.partition.folder.layout import part_folder

@@ -8,7 +8,7 @@ from scipy.sparse.csgraph import maximum_flow
 from distgnn.datasets import load_graph
 from distgnn.kernels.runtime import threads
 from distgnn.partition import PartitionBook, cut_edges
-from distgnn.partition.borders import ARCS, refine_cut
+from distgnn.partition.cmr.improve import ARCS, refine_cut
 from distgnn.partition.core.shares import part_shares
 from distgnn.partition.flow.max_flow import Flow, Scratch, raise_flow
 from distgnn.partition.flow.pair_cut import cut_pair

@@ -6,7 +6,7 @@ import pytest
 from distgnn.datasets import load_graph
 from distgnn.kernels.runtime import threads
 from distgnn.partition import PartitionBook, cut_edges
-from distgnn.partition.cluster import adjacency, cluster_vertices
+from distgnn.partition.cmr.label_propagation import adjacency, cluster_vertices
 from distgnn.partition.core.shares import part_shares
 from distgnn.partition.moves.edge_moves import arc_limit, refine, shed, start_state, sweep
 from distgnn.partition.moves.groups import groups_of
@@ -100,7 +100,7 @@ def test_the_same_bytes_for_any_number_of_threads(graph, in_turn, request, monke
     """Clusters merged in blocks, judged in parallel, as in large graphs; and one after the other."""
     edges = request.getfixturevalue(graph)
     monkeypatch.setattr(threads, "SERIAL_WORK", 0)
-    monkeypatch.setattr("distgnn.partition.cluster.SMALL", 0)
+    monkeypatch.setattr("distgnn.partition.cmr.label_propagation.SMALL", 0)
     monkeypatch.setattr("distgnn.partition.moves.merge.IN_TURN", in_turn)
     monkeypatch.setattr("distgnn.partition.moves.edge_moves.FEW_ROWS", 1)
     for module in (

@@ -7,9 +7,9 @@ from distgnn.datasets import load_graph
 from distgnn.errors import InputError
 from distgnn.kernels.runtime import threads
 from distgnn.partition import PartitionBook, cut_edges
+from distgnn.partition.cmr.roles import refine_roles
 from distgnn.partition.core.owners import owned_limit
 from distgnn.partition.core.shares import part_shares
-from distgnn.partition.roles import refine_roles
 from distgnn.partition.two_level import rows_between_groups
 
 from .graphs import NAMES, awkward, edge_list

@@ -14,9 +14,9 @@ import numpy as np
 
 from distgnn.kernels.runtime.jit import kernel
 from distgnn.kernels.runtime.threads import even_chunks, run
-from distgnn.partition.borders import SMALL, num_copies, refine_borders
-from distgnn.partition.cluster import adjacency, cluster_vertices
-from distgnn.partition.coarsen import coarser_clusters
+from distgnn.partition.cmr.coarsen import coarser_clusters
+from distgnn.partition.cmr.improve import SMALL, num_copies, refine_borders
+from distgnn.partition.cmr.label_propagation import adjacency, cluster_vertices
 from distgnn.partition.moves.edge_moves import refine
 from distgnn.partition.moves.merge import edge_clusters, look_up, merge_clusters
 from distgnn.partition.moves.vertex_moves import move_vertices

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from distgnn.partition.borders import BETWEEN, SMALL, in_cycles, num_copies
+from distgnn.partition.cmr.improve import BETWEEN, SMALL, in_cycles, num_copies
 from distgnn.partition.core.book import group
 from distgnn.partition.core.owners import owned_limit
 from distgnn.partition.flow.pair_rounds import Limits, cut_pairs

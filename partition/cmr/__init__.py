@@ -1,0 +1,1 @@
+"""cluster - merge - refine, the default method."""
