@@ -20,7 +20,7 @@ from distgnn.partition.cover import cover_arcs
 from distgnn.partition.epoch_cut import cut_for_epoch
 from distgnn.partition.epoch_price import EpochPrices
 from distgnn.partition.metis import metis_owners
-from distgnn.partition.stream_cut import cmr_stream
+from distgnn.partition.stream.method import cmr_stream
 from distgnn.partition.two_level import cut_twice
 
 ORDERS = ("shuffled", "stored")

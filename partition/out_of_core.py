@@ -34,8 +34,8 @@ from distgnn.partition.sorting.bucket_sort import (
     sort_rows,
 )
 from distgnn.partition.spool import SpooledEdges, spool_edges
-from distgnn.partition.stream_cluster import cluster_rows
-from distgnn.partition.stream_cut import CLUSTERS_PER_PART, PASSES, Assignment
+from distgnn.partition.stream.cluster import cluster_rows
+from distgnn.partition.stream.method import CLUSTERS_PER_PART, PASSES, Assignment
 from distgnn.partition.workspace import Workspace
 
 DEALT = ("part_src", "part_dst", "part_row")

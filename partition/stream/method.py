@@ -32,8 +32,8 @@ from distgnn.partition.sorting.bucket_sort import (
     sort_rows,
 )
 from distgnn.partition.sorting.renumber import Rows
-from distgnn.partition.stream_cluster import cluster_rows
-from distgnn.partition.stream_place import place_clusters
+from distgnn.partition.stream.cluster import cluster_rows
+from distgnn.partition.stream.place import place_clusters
 from distgnn.partition.streaming import endpoint_degrees
 
 CLUSTERS_PER_PART = 32

@@ -1,0 +1,1 @@
+"""The same from clusters found in the edge stream, without an adjacency."""
