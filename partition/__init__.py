@@ -8,12 +8,12 @@ if __name__ != "distgnn.partition":
     raise ImportError("this folder is the package distgnn.partition: import that name")
 
 from distgnn.partition.against import against_libra
+from distgnn.partition.baselines.vertex_cover import hybrid_cut
 from distgnn.partition.copies_by_degree import copies_by_degree
 from distgnn.partition.core.book import PartitionBook
 from distgnn.partition.core.local_graph import Csr, LocalGraph, build_local
 from distgnn.partition.core.plan import ExchangePlan
 from distgnn.partition.core.vertex_cut import VertexCut
-from distgnn.partition.cover import hybrid_cut
 from distgnn.partition.folder.describe import describe
 from distgnn.partition.folder.reader import load_part, read_manifest
 from distgnn.partition.in_memory import local_part

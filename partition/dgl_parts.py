@@ -22,10 +22,10 @@ from distgnn.atomic import new_folder
 from distgnn.datasets.array_files import read_json, read_npy
 from distgnn.datasets.text.table import read_table
 from distgnn.errors import InputError
+from distgnn.partition.baselines.vertex_cover import hybrid_cut
 from distgnn.partition.core.owners import balanced_owners
 from distgnn.partition.core.shares import part_shares
 from distgnn.partition.core.vertex_cut import VertexCut, part_dtype
-from distgnn.partition.cover import hybrid_cut
 from distgnn.partition.folder.reader import load_part, read_manifest
 from distgnn.partition.repartition import load_whole
 

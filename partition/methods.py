@@ -9,17 +9,17 @@ from typing import NamedTuple
 import numpy as np
 
 from distgnn.errors import InputError
-from distgnn.partition import streaming
+from distgnn.partition.baselines import streaming
+from distgnn.partition.baselines.metis import metis_owners
+from distgnn.partition.baselines.vertex_cover import cover_arcs
 from distgnn.partition.cmr.improve import refine_cut
 from distgnn.partition.cmr.method import cmr
 from distgnn.partition.cmr.roles import refine_roles
 from distgnn.partition.core.owners import balanced_owners, owners_among
 from distgnn.partition.core.shares import part_shares
 from distgnn.partition.core.vertex_cut import VertexCut
-from distgnn.partition.cover import cover_arcs
 from distgnn.partition.epoch_cut import cut_for_epoch
 from distgnn.partition.epoch_price import EpochPrices
-from distgnn.partition.metis import metis_owners
 from distgnn.partition.stream.method import cmr_stream
 from distgnn.partition.two_level import cut_twice
 

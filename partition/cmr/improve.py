@@ -13,12 +13,12 @@ from collections.abc import Callable
 
 import numpy as np
 
+from distgnn.partition.baselines.streaming import endpoint_degrees
 from distgnn.partition.core.owners import owned_limit
 from distgnn.partition.flow.pair_rounds import Limits, cut_pairs
 from distgnn.partition.moves.edge_moves import arc_limit, refine, start_state
 from distgnn.partition.moves.vertex_moves import move_vertices
 from distgnn.partition.sorting.renumber import Rows, ordered_rows
-from distgnn.partition.streaming import endpoint_degrees
 
 SMALL = 5 * 10**6  # rows up to which a cut is refined for so long
 CYCLES = 4

@@ -14,6 +14,7 @@ import numpy as np
 
 from distgnn.kernels.runtime.jit import kernel
 from distgnn.kernels.runtime.threads import even_chunks, run
+from distgnn.partition.baselines.streaming import endpoint_degrees
 from distgnn.partition.cmr.coarsen import coarser_clusters
 from distgnn.partition.cmr.improve import SMALL, num_copies, refine_borders
 from distgnn.partition.cmr.label_propagation import adjacency, cluster_vertices
@@ -21,7 +22,6 @@ from distgnn.partition.moves.edge_moves import refine
 from distgnn.partition.moves.merge import edge_clusters, look_up, merge_clusters
 from distgnn.partition.moves.vertex_moves import move_vertices
 from distgnn.partition.sorting.renumber import Rows, ordered_rows
-from distgnn.partition.streaming import endpoint_degrees
 
 CLUSTERS_PER_PART = 32
 COARSE_PER_PART = 8

@@ -22,6 +22,7 @@ from distgnn.kernels.runtime.jit import inline, kernel
 from distgnn.kernels.runtime.threads import get_num_threads, run, thread_chunks
 from distgnn.kernels.runtime.tiles import Tile
 from distgnn.kernels.simd.vectors import prefetch
+from distgnn.partition.baselines.streaming import endpoint_degrees
 from distgnn.partition.moves.edge_price import (
     LEAST_SAVING,
     SMALLEST_S,
@@ -42,7 +43,6 @@ from distgnn.partition.moves.replica_table import (
     drop_copy,
     table_of,
 )
-from distgnn.partition.streaming import endpoint_degrees
 
 BLOCKS = 100  # a block is a hundredth of the edges
 FEW_ROWS = 4000  # for a call: below this its own cost counts

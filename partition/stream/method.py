@@ -18,6 +18,7 @@ from distgnn.kernels.runtime.jit import kernel
 from distgnn.kernels.runtime.threads import even_chunks, own_ranges, run
 from distgnn.kernels.runtime.tiles import Tile
 from distgnn.kernels.simd.vectors import prefetch
+from distgnn.partition.baselines.streaming import endpoint_degrees
 from distgnn.partition.core.vertex_cut import part_dtype
 from distgnn.partition.moves.edge_moves import arc_limit, count_rows, shed, start_state, sweep
 from distgnn.partition.moves.replica_table import fill_counts, full_counts
@@ -34,7 +35,6 @@ from distgnn.partition.sorting.bucket_sort import (
 from distgnn.partition.sorting.renumber import Rows
 from distgnn.partition.stream.cluster import cluster_rows
 from distgnn.partition.stream.place import place_clusters
-from distgnn.partition.streaming import endpoint_degrees
 
 CLUSTERS_PER_PART = 32
 SCHEDULE = (2.0, 0.3, 0.0)

@@ -6,6 +6,7 @@ import pytest
 from distgnn.datasets import load_graph
 from distgnn.kernels.runtime import threads
 from distgnn.partition import PartitionBook, cut_edges
+from distgnn.partition.baselines.streaming import endpoint_degrees
 from distgnn.partition.cmr.label_propagation import adjacency, cluster_vertices
 from distgnn.partition.core.shares import part_shares
 from distgnn.partition.moves.edge_moves import arc_limit, refine, shed, start_state, sweep
@@ -13,7 +14,6 @@ from distgnn.partition.moves.groups import groups_of
 from distgnn.partition.moves.merge import edge_clusters
 from distgnn.partition.moves.replica_table import MOST, count_in
 from distgnn.partition.sorting.renumber import ordered_rows
-from distgnn.partition.streaming import endpoint_degrees
 
 from .graphs import NAMES, awkward, edge_list
 

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from distgnn.datasets import load_graph
 from distgnn.errors import InputError
 from distgnn.partition import PartitionBook, cut_edges
+from distgnn.partition.baselines.vertex_cover import cover_arcs, hybrid_cut
 from distgnn.partition.core.shares import part_shares
-from distgnn.partition.cover import cover_arcs, hybrid_cut
 
 from .graphs import awkward, edge_list
 from .test_local_graph import every_law
@@ -52,7 +52,9 @@ def test_laws_hold(directed):
 
 
 def test_a_failure_of_metis_is_one_line(monkeypatch):
-    monkeypatch.setattr("distgnn.partition.metis.CHILD", "import sys; sys.exit('Failed during initial partitioning')")
+    monkeypatch.setattr(
+        "distgnn.partition.baselines.metis.CHILD", "import sys; sys.exit('Failed during initial partitioning')"
+    )
     with pytest.raises(InputError, match=r"no cut into 2 parts \(Failed during initial partitioning\)"):
         cut_edges(edge_list(*awkward("path")), 2, "metis")
 

@@ -6,12 +6,12 @@ import pytest
 from distgnn.datasets import load_graph
 from distgnn.kernels.runtime import threads
 from distgnn.partition import cut_edges
+from distgnn.partition.baselines.streaming import endpoint_degrees
 from distgnn.partition.core.owners import balanced_owners
 from distgnn.partition.core.shares import part_shares
 from distgnn.partition.sorting import bucket_sort as sorting
 from distgnn.partition.stream.method import SCHEDULE, Assignment
 from distgnn.partition.stream.place import cluster_groups
-from distgnn.partition.streaming import endpoint_degrees
 
 from .graphs import NAMES, awkward, edge_list
 

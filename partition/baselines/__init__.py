@@ -1,0 +1,1 @@
+"""Other people's methods: Libra, HDRF, DBH, METIS, minimum vertex cover."""
