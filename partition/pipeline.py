@@ -17,9 +17,9 @@ from distgnn.partition.epoch_price import EpochPrices, predict_epoch, read_price
 from distgnn.partition.folder.layout import MANIFEST
 from distgnn.partition.folder.manifest import Clock, Progress, check_size, describe_cut
 from distgnn.partition.folder.writer import write_manifest, write_part
-from distgnn.partition.memory import MemoryGuard
 from distgnn.partition.methods import check_objective, check_request, cut_edges
-from distgnn.partition.within import check_loading, check_normalizing, partition_on_disk, works_on_disk
+from distgnn.partition.on_disk.memory_guard import MemoryGuard
+from distgnn.partition.on_disk.run import check_loading, check_normalizing, partition_on_disk, works_on_disk
 
 
 def partition_graph(

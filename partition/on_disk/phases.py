@@ -19,11 +19,13 @@ from distgnn.errors import InputError
 from distgnn.partition.core.local_graph import build_local
 from distgnn.partition.core.owners import owners_among
 from distgnn.partition.core.vertex_cut import VertexCut, part_dtype
-from distgnn.partition.disk_book import DealtRows, DiskBook, deal_rows
-from distgnn.partition.feature_sort import OwnedRows, deal_feats
 from distgnn.partition.folder.layout import part_folder
 from distgnn.partition.folder.writer import write_part
-from distgnn.partition.memory import MemoryGuard
+from distgnn.partition.on_disk.disk_book import DealtRows, DiskBook, deal_rows
+from distgnn.partition.on_disk.edge_spool import SpooledEdges, spool_edges
+from distgnn.partition.on_disk.features import OwnedRows, deal_feats
+from distgnn.partition.on_disk.memory_guard import MemoryGuard
+from distgnn.partition.on_disk.workspace import Workspace
 from distgnn.partition.sorting.bucket_sort import (
     NAMES,
     Numbering,
@@ -33,10 +35,8 @@ from distgnn.partition.sorting.bucket_sort import (
     renumber_rows,
     sort_rows,
 )
-from distgnn.partition.spool import SpooledEdges, spool_edges
 from distgnn.partition.stream.cluster import cluster_rows
 from distgnn.partition.stream.method import CLUSTERS_PER_PART, PASSES, Assignment
-from distgnn.partition.workspace import Workspace
 
 DEALT = ("part_src", "part_dst", "part_row")
 FILLED = 0.9  # of the limit: own memory must stay below

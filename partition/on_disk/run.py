@@ -21,10 +21,10 @@ from distgnn.partition.epoch_price import predict_epoch
 from distgnn.partition.folder.layout import part_folder
 from distgnn.partition.folder.manifest import check_size, describe_cut
 from distgnn.partition.folder.writer import write_manifest
-from distgnn.partition.memory import MemoryGuard, resident
 from distgnn.partition.moves.replica_table import table_bytes
-from distgnn.partition.out_of_core import ARC_BYTES, FILLED, DiskCut, check_fits, own_bytes
-from distgnn.partition.workspace import Workspace
+from distgnn.partition.on_disk.memory_guard import MemoryGuard, resident
+from distgnn.partition.on_disk.phases import ARC_BYTES, FILLED, DiskCut, check_fits, own_bytes
+from distgnn.partition.on_disk.workspace import Workspace
 
 ROW_BYTES = {"cmr": 80, "libra": 40, "hdrf": 40, "metis": 120, "dbh": 40, "random": 40}  # generous, edge list included
 REFINE_ROW_BYTES = 60
