@@ -18,8 +18,8 @@ from distgnn.partition.cmr.roles import refine_roles
 from distgnn.partition.core.owners import balanced_owners, owners_among
 from distgnn.partition.core.shares import part_shares
 from distgnn.partition.core.vertex_cut import VertexCut
-from distgnn.partition.epoch_cut import cut_for_epoch
-from distgnn.partition.epoch_price import EpochPrices
+from distgnn.partition.epoch.epoch_cut import cut_for_epoch
+from distgnn.partition.epoch.epoch_price import EpochPrices
 from distgnn.partition.stream.method import cmr_stream
 from distgnn.partition.two_level import cut_twice
 

@@ -13,7 +13,7 @@ from distgnn.partition.core.book import PartitionBook
 from distgnn.partition.core.local_graph import build_local
 from distgnn.partition.core.shares import part_shares
 from distgnn.partition.core.vertex_cut import VertexCut
-from distgnn.partition.epoch_price import EpochPrices, predict_epoch, read_prices
+from distgnn.partition.epoch.epoch_price import EpochPrices, predict_epoch, read_prices
 from distgnn.partition.folder.layout import MANIFEST
 from distgnn.partition.folder.manifest import Clock, Progress, check_size, describe_cut
 from distgnn.partition.folder.writer import write_manifest, write_part

@@ -18,7 +18,7 @@ from distgnn.graph import DistGraph
 from distgnn.loader import use_threads
 from distgnn.nn import model_for
 from distgnn.partition import cut_edges, local_part
-from distgnn.partition.epoch_price import FORMAT_VERSION
+from distgnn.partition.epoch.epoch_price import FORMAT_VERSION
 from distgnn.train.trainer import Trainer
 
 GRAPH = "rmat:scale=15,edge_factor=8,feats={width},classes=16,seed=0"

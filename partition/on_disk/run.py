@@ -17,7 +17,7 @@ from distgnn.errors import InputError
 from distgnn.memory import peak_rss_bytes
 from distgnn.partition.cmr.improve import SMALL
 from distgnn.partition.core.shares import part_shares
-from distgnn.partition.epoch_price import predict_epoch
+from distgnn.partition.epoch.epoch_price import predict_epoch
 from distgnn.partition.folder.layout import part_folder
 from distgnn.partition.folder.manifest import check_size, describe_cut
 from distgnn.partition.folder.writer import write_manifest

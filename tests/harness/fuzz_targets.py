@@ -111,7 +111,7 @@ def _single_files(root: Path) -> list[Target]:
     from distgnn import kernels, tuning
     from distgnn.datasets.formats.ogb_download import unpack
     from distgnn.hosts import read_hosts
-    from distgnn.partition.epoch_price import EpochPrices, Loads, read_prices
+    from distgnn.partition.epoch.epoch_price import EpochPrices, Loads, read_prices
     from distgnn.train.watchdog import _fault
 
     loads = Loads(*np.ones((3, 2)))

@@ -10,7 +10,7 @@ from distgnn.errors import InputError
 from distgnn.kernels.runtime import threads
 from distgnn.partition import PartitionBook, cut_edges, describe, partition_graph
 from distgnn.partition.core.shares import part_shares
-from distgnn.partition.epoch_price import EpochPrices, Loads, loads_of, read_prices
+from distgnn.partition.epoch.epoch_price import EpochPrices, Loads, loads_of, read_prices
 
 SOURCE = "communities:nodes=1500,communities=12,avg_degree=14,feats=4,classes=3,mixing=0.2"
 FREE, DEAR = EpochPrices(1e-9, 1e-6, 0.0), EpochPrices(1e-12, 1e-9, 1e-5)

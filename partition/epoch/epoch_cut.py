@@ -17,7 +17,7 @@ import numpy as np
 from distgnn.partition.core.book import PartitionBook
 from distgnn.partition.core.owners import balanced_owners
 from distgnn.partition.core.vertex_cut import VertexCut
-from distgnn.partition.epoch_price import EpochPrices, Loads, loads_of
+from distgnn.partition.epoch.epoch_price import EpochPrices, Loads, loads_of
 from distgnn.partition.moves.edge_moves import arc_limit, prices_of, start_state, sweep
 
 ROUNDS = 4
