@@ -7,8 +7,8 @@ Read in this order: `vertex_cut` (what a cut is), `methods` (how one is found), 
 if __name__ != "distgnn.partition":
     raise ImportError("this folder is the package distgnn.partition: import that name")
 
-from distgnn.partition.against import against_libra
 from distgnn.partition.baselines.vertex_cover import hybrid_cut
+from distgnn.partition.compare_libra import against_libra
 from distgnn.partition.copies_by_degree import copies_by_degree
 from distgnn.partition.core.book import PartitionBook
 from distgnn.partition.core.local_graph import Csr, LocalGraph, build_local

@@ -20,8 +20,8 @@ from distgnn.partition.core.shares import part_shares
 from distgnn.partition.core.vertex_cut import VertexCut
 from distgnn.partition.epoch.epoch_cut import cut_for_epoch
 from distgnn.partition.epoch.epoch_price import EpochPrices
+from distgnn.partition.hierarchical import cut_twice
 from distgnn.partition.stream.method import cmr_stream
-from distgnn.partition.two_level import cut_twice
 
 ORDERS = ("shuffled", "stored")
 UPDATES = ("owners", "copies")

@@ -10,7 +10,7 @@ from distgnn.partition.core.book import balance
 from distgnn.partition.core.shares import part_shares
 from distgnn.partition.epoch.epoch_price import predict_epoch, read_prices
 from distgnn.partition.folder.reader import read_manifest
-from distgnn.partition.two_level import rows_between_groups
+from distgnn.partition.hierarchical import rows_between_groups
 
 SUMMARY = (
     "name", "num_parts", "num_nodes", "num_edges", "num_arcs", "direction", "self_loops", "method", "order", "seed",

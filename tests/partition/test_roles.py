@@ -10,7 +10,7 @@ from distgnn.partition import PartitionBook, cut_edges
 from distgnn.partition.cmr.roles import refine_roles
 from distgnn.partition.core.owners import owned_limit
 from distgnn.partition.core.shares import part_shares
-from distgnn.partition.two_level import rows_between_groups
+from distgnn.partition.hierarchical import rows_between_groups
 
 from .graphs import NAMES, awkward, edge_list
 
