@@ -18,7 +18,6 @@ from pathlib import Path
 
 import numpy as np
 
-from distgnn.atomic import new_folder
 from distgnn.datasets.array_files import read_json, read_npy
 from distgnn.datasets.text.table import read_table
 from distgnn.errors import InputError
@@ -28,6 +27,7 @@ from distgnn.partition.core.shares import part_shares
 from distgnn.partition.core.vertex_cut import VertexCut, part_dtype
 from distgnn.partition.folder.reader import load_part, read_manifest
 from distgnn.partition.repartition import load_whole
+from distgnn.system.atomic import new_folder
 
 SIDES = ("target", "cover")
 

@@ -6,9 +6,7 @@ import contextlib
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from distgnn.atomic import new_folder
 from distgnn.datasets import GraphData, load_graph
-from distgnn.memory import parse_bytes, peak_rss_bytes
 from distgnn.partition.core.book import PartitionBook
 from distgnn.partition.core.local_graph import build_local
 from distgnn.partition.core.shares import part_shares
@@ -20,6 +18,8 @@ from distgnn.partition.folder.writer import write_manifest, write_part
 from distgnn.partition.methods import check_objective, check_request, cut_edges
 from distgnn.partition.on_disk.memory_guard import MemoryGuard
 from distgnn.partition.on_disk.run import check_loading, check_normalizing, partition_on_disk, works_on_disk
+from distgnn.system.atomic import new_folder
+from distgnn.system.sizes import parse_bytes, peak_rss_bytes
 
 
 def partition_graph(

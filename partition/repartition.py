@@ -14,7 +14,6 @@ from pathlib import Path
 import numpy as np
 from scipy import sparse
 
-from distgnn.atomic import check_target
 from distgnn.datasets import GraphData
 from distgnn.datasets.edge_list import EdgeList
 from distgnn.errors import PartitionFormatError
@@ -24,6 +23,7 @@ from distgnn.partition.folder.manifest import Progress, check_size
 from distgnn.partition.folder.reader import load_part, read_manifest
 from distgnn.partition.methods import METHODS, ORDERS, UPDATES, check_request, cut_edges
 from distgnn.partition.pipeline import write_partition
+from distgnn.system.atomic import check_target
 
 
 class ScatteredRows:

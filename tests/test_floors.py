@@ -199,7 +199,7 @@ HEAVY = ("torch", "numba", "mpi4py", "numpy", "scipy", "dgl", "matplotlib", "ric
     ("module", "heavy"),
     [
         ("distgnn", HEAVY),
-        ("distgnn.launch", HEAVY),
+        ("distgnn.system.launch", HEAVY),
         ("distgnn.cli", [name for name in HEAVY if name != "rich"]),
         ("distgnn.datasets", ["torch", "mpi4py", "dgl", "ogb"]),
         ("distgnn.partition", ["torch", "mpi4py", "dgl", "pymetis"]),

@@ -15,7 +15,7 @@ from distgnn.datasets.array_files import read_npy
 from distgnn.datasets.generators.generator_spec import parse_spec
 from distgnn.datasets.generators.rmat import RmatOptions
 from distgnn.errors import DistGNNError, GraphFormatError
-from distgnn.memory import parse_bytes
+from distgnn.system.sizes import parse_bytes
 
 
 @pytest.fixture(scope="module")

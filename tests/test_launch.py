@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 from command import without_rank_variables
 
-from distgnn import launch
 from distgnn.errors import InputError, RunError
-from distgnn.hosts import read_hosts
+from distgnn.system import launch
+from distgnn.system.hosts import read_hosts
 
 
 @pytest.fixture
@@ -121,7 +121,7 @@ def test_a_real_rank_is_one(num_ranks):
 
 
 def test_no_mpi_library_is_one_line_that_names_the_extra():
-    source = "from distgnn.launch import import_mpi\nimport mpi4py\nimport_mpi()"
+    source = "from distgnn.system.launch import import_mpi\nimport mpi4py\nimport_mpi()"
     answer = run_python(source, MPI4PY_LIBMPI="/nonexistent/libmpi.so")
     last = answer.stderr.strip().splitlines()[-1]
     assert "RunError: no MPI library could be loaded" in last and "pip install 'distgnn[mpich]'" in last
@@ -130,7 +130,7 @@ def test_no_mpi_library_is_one_line_that_names_the_extra():
 def test_mpiexec_of_another_make_is_noticed():
     mpiexec = launch.find_mpiexec()
     command = launch.mpiexec_command(mpiexec, launch.mpi_flavor(mpiexec), 1)
-    source = "from distgnn.launch import import_mpi; import_mpi()"
+    source = "from distgnn.system.launch import import_mpi; import_mpi()"
     environment = without_rank_variables() | {"DISTGNN_RANKS": "3"}
     answer = subprocess.run(
         [*command, sys.executable, "-c", source],

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from command import without_rank_variables
 
-from distgnn.processes import descendants
+from distgnn.system.processes import descendants
 
 LAUNCHER = """
 import os, sys

@@ -3,7 +3,7 @@
 import pytest
 
 from distgnn.errors import InputError
-from distgnn.memory import parse_bytes
+from distgnn.system.sizes import parse_bytes
 
 
 @pytest.mark.parametrize(

@@ -21,11 +21,11 @@ from pathlib import Path
 import numpy as np
 import scipy.sparse
 
-from distgnn.atomic import new_folder, sync_file
 from distgnn.datasets.array_files import damaged, read_json, read_npy, read_npz
 from distgnn.datasets.checks import check_size
 from distgnn.datasets.graph_data import SPLITS, GraphData
 from distgnn.errors import GraphFormatError, InputError
+from distgnn.system.atomic import new_folder, sync_file
 
 ARRAYS = ("edge_weight", "edge_feats", "edge_types", "node_types")
 NAMES = ("edge_type_names", "node_type_names")

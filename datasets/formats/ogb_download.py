@@ -8,11 +8,11 @@ import warnings
 import zipfile
 from pathlib import Path
 
-from distgnn.atomic import new_folder, sync_file
 from distgnn.datasets.array_files import MOST_PACKED
 from distgnn.datasets.formats.ogb import LAYOUTS, is_ogb_folder
 from distgnn.datasets.registry import NAMED, default_data_root
 from distgnn.errors import GraphFormatError, InputError
+from distgnn.system.atomic import new_folder, sync_file
 
 NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EROFS)
 DOWNLOADABLE = tuple(layout.name for layout in LAYOUTS.values())

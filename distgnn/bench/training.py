@@ -15,8 +15,8 @@ import torch
 from distgnn.bench.contenders import EXACT, PAPER, Contender
 from distgnn.config import ModelConfig, TrainConfig, num_threads
 from distgnn.loader import load
-from distgnn.memory import peak_rss_bytes
 from distgnn.nn import model_for
+from distgnn.system.sizes import peak_rss_bytes
 from distgnn.train.trainer import Trainer
 
 UNCOUNTED_EPOCHS = 2

@@ -34,7 +34,7 @@ def calibrate(
     if code is not None:
         raise typer.Exit(code)
     from distgnn.bench.speed import measure_speeds
-    from distgnn.launch import import_mpi
+    from distgnn.system.launch import import_mpi
 
     comm = import_mpi().COMM_WORLD
     if prices is not None and comm.size < 2:

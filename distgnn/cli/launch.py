@@ -16,8 +16,8 @@ def launch(
 ) -> None:
     """Start a distgnn command with mpiexec on several machines; paths must mean the same on all of them."""
     from distgnn.errors import InputError
-    from distgnn.hosts import read_hosts
-    from distgnn.launch import run_on_hosts, under_mpi
+    from distgnn.system.hosts import read_hosts
+    from distgnn.system.launch import run_on_hosts, under_mpi
 
     if under_mpi():
         raise InputError("distgnn launch starts ranks itself: it cannot run on one")

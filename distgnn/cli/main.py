@@ -28,7 +28,7 @@ from distgnn.cli import (
     train,
 )
 from distgnn.errors import DistGNNError, RunStopped
-from distgnn.launch import RANK_VARIABLES, torch_environment, under_mpi
+from distgnn.system.launch import RANK_VARIABLES, torch_environment, under_mpi
 
 INTERRUPTED = 130
 

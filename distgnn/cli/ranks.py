@@ -4,7 +4,7 @@ import os
 from contextlib import contextmanager
 
 from distgnn.errors import InputError, on_all_ranks
-from distgnn.launch import import_mpi, run_under_mpi, under_mpi
+from distgnn.system.launch import import_mpi, run_under_mpi, under_mpi
 
 
 def run_on_ranks(argv: list[str], num_ranks: int, threads: int | None, graceful: bool = False) -> int | None:

@@ -90,8 +90,8 @@ def train(
 ) -> None:
     """Train a model on a partition folder; starts mpiexec with one rank per part where none was started."""
     from distgnn.cli.ranks import checked_together, run_on_ranks
-    from distgnn.memory import parse_bytes
     from distgnn.partition import read_manifest
+    from distgnn.system.sizes import parse_bytes
 
     config = TrainConfig(
         epochs=epochs,
@@ -210,8 +210,8 @@ def _check_resume(config: TrainConfig, settings: dict, given: set[str]) -> None:
 def _check_machines(manifest: dict, settings: dict, limit: int | None) -> None:
     """Before anything is loaded: the same program everywhere, one rank per part, memory enough. Collective."""
     from distgnn.comm import raise_together
-    from distgnn.launch import import_mpi
     from distgnn.loader import check_rank_count
+    from distgnn.system.launch import import_mpi
     from distgnn.train.memory import check_memory
     from distgnn.train.placement import check_program
 

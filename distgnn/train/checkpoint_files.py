@@ -20,8 +20,8 @@ import re
 import shutil
 from pathlib import Path
 
-from distgnn.atomic import sync_folder
 from distgnn.errors import RunError
+from distgnn.system.atomic import sync_folder
 
 FORMAT_VERSION = 1
 STATE = "checkpoint.json"

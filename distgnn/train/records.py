@@ -5,7 +5,7 @@ import statistics
 from dataclasses import dataclass, field
 
 from distgnn.config import num_threads
-from distgnn.memory import peak_rss_bytes
+from distgnn.system.sizes import peak_rss_bytes
 from distgnn.train.machine import versions
 
 CHOSEN = ("test_metric", "valid_metric", "test_accuracy", "valid_accuracy")

@@ -23,9 +23,9 @@ from pathlib import Path
 
 import tomli_w
 
-from distgnn.atomic import sync_folder
 from distgnn.config import DTYPES, ModelConfig
 from distgnn.errors import InputError, RunError
+from distgnn.system.atomic import sync_folder
 
 if sys.version_info >= (3, 11):
     import tomllib

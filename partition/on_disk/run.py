@@ -14,7 +14,6 @@ from scipy import sparse
 
 from distgnn.datasets.memory_estimate import loading_bytes
 from distgnn.errors import InputError
-from distgnn.memory import peak_rss_bytes
 from distgnn.partition.cmr.improve import SMALL
 from distgnn.partition.core.shares import part_shares
 from distgnn.partition.epoch.epoch_price import predict_epoch
@@ -25,6 +24,7 @@ from distgnn.partition.moves.replica_table import table_bytes
 from distgnn.partition.on_disk.memory_guard import MemoryGuard, resident
 from distgnn.partition.on_disk.phases import ARC_BYTES, FILLED, DiskCut, check_fits, own_bytes
 from distgnn.partition.on_disk.workspace import Workspace
+from distgnn.system.sizes import peak_rss_bytes
 
 ROW_BYTES = {"cmr": 80, "libra": 40, "hdrf": 40, "metis": 120, "dbh": 40, "random": 40}  # generous, edge list included
 REFINE_ROW_BYTES = 60

@@ -105,7 +105,7 @@ def test_check_passes_on_two_ranks():
 @pytest.mark.slow
 def test_the_script_of_the_readme(two_parts, tmp_path):
     """The example is cut out of README.md, so that it stays true."""
-    from distgnn.launch import find_mpiexec, mpi_flavor, mpiexec_command
+    from distgnn.system.launch import find_mpiexec, mpi_flavor, mpiexec_command
 
     readme = (Path(__file__).parents[2] / "README.md").read_text()
     script = readme.split("# my_train.py\n")[1].split("```")[0]
@@ -121,7 +121,7 @@ def test_the_script_of_the_readme(two_parts, tmp_path):
 
 @pytest.mark.slow
 def test_an_exception_in_a_users_script_ends_all_ranks(two_parts, tmp_path):
-    from distgnn.launch import find_mpiexec, mpi_flavor, mpiexec_command
+    from distgnn.system.launch import find_mpiexec, mpi_flavor, mpiexec_command
 
     script = f"""
 import distgnn as dg

@@ -4,7 +4,7 @@ import os
 import subprocess
 import sys
 
-from distgnn.launch import RANK_VARIABLES, find_mpiexec, mpi_flavor, mpiexec_command
+from distgnn.system.launch import RANK_VARIABLES, find_mpiexec, mpi_flavor, mpiexec_command
 
 
 def distgnn(*words, under: int = 0, timeout: float = 120) -> subprocess.CompletedProcess:

@@ -110,8 +110,8 @@ def _single_files(root: Path) -> list[Target]:
     """What is no folder of a format: a file of hosts, what a rank measured or does, an archive that was fetched."""
     from distgnn import kernels, tuning
     from distgnn.datasets.formats.ogb_download import unpack
-    from distgnn.hosts import read_hosts
     from distgnn.partition.epoch.epoch_price import EpochPrices, Loads, read_prices
+    from distgnn.system.hosts import read_hosts
     from distgnn.train.watchdog import _fault
 
     loads = Loads(*np.ones((3, 2)))

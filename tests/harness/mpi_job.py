@@ -24,8 +24,8 @@ from pathlib import Path
 import pytest
 
 from distgnn.errors import DistGNNError
-from distgnn.launch import find_mpiexec, mpi_flavor, mpiexec_command, rank_environment
-from distgnn.processes import die_with_parent, shared_memory, stop_tree
+from distgnn.system.launch import find_mpiexec, mpi_flavor, mpiexec_command, rank_environment
+from distgnn.system.processes import die_with_parent, shared_memory, stop_tree
 
 POLL_SECONDS = 0.02
 START_SECONDS = 180.0  # imports and collection, on a busy machine

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from distgnn.launch import find_mpiexec, mpi_flavor, mpiexec_command, rank_environment
+from distgnn.system.launch import find_mpiexec, mpi_flavor, mpiexec_command, rank_environment
 
 SCRIPT = """
 import os, signal, sys, time

@@ -48,7 +48,7 @@ def main() -> None:
 def job(options: argparse.Namespace, parts: str, name: str) -> dict:
     """The row of one algorithm on one folder."""
     from distgnn.bench.scaling import describe_cut
-    from distgnn.launch import THREAD_VARIABLES, find_mpiexec
+    from distgnn.system.launch import THREAD_VARIABLES, find_mpiexec
 
     manifest = json.loads((Path(parts) / "partition.json").read_text())
     with tempfile.TemporaryDirectory() as folder:

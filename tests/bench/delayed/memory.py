@@ -44,7 +44,7 @@ def main() -> None:
 
 def job(options: argparse.Namespace, name: str) -> tuple[int, int, int]:
     """Resident bytes at the start, the peak, and counted bytes of the rank with the highest peak."""
-    from distgnn.launch import THREAD_VARIABLES, find_mpiexec
+    from distgnn.system.launch import THREAD_VARIABLES, find_mpiexec
 
     ranks = json.loads((Path(options.parts) / "partition.json").read_text())["num_parts"]
     with tempfile.TemporaryDirectory() as folder:
@@ -61,7 +61,7 @@ def train(options: argparse.Namespace) -> None:
     from distgnn.bench.contenders import Contender
     from distgnn.bench.training import Runner
     from distgnn.config import ModelConfig, TrainConfig
-    from distgnn.memory import peak_rss_bytes
+    from distgnn.system.sizes import peak_rss_bytes
 
     runner = Runner(
         options.parts, Contender.parse(options.algorithms), ModelConfig("sage", options.hidden_feats, 3), TrainConfig()

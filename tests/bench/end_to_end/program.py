@@ -9,7 +9,7 @@ import sys
 from importlib import metadata
 from pathlib import Path
 
-from distgnn.launch import find_mpiexec, mpi_flavor, mpiexec_command, rank_environment, threads_per_rank
+from distgnn.system.launch import find_mpiexec, mpi_flavor, mpiexec_command, rank_environment, threads_per_rank
 
 CHECKOUT = Path(__file__).resolve().parents[3]
 DATA_ROOT = os.environ.get("DISTGNN_DATA") or str(CHECKOUT.parent / "shared" / "data")

@@ -33,8 +33,8 @@ def child(out: Path, seed: int, call: str, calls: int, after: bool) -> None:
     """Cut over `out`, and die at the given call."""
     import pathlib
 
-    from distgnn import atomic
     from distgnn.partition.folder import writer
+    from distgnn.system import atomic
 
     holder, name = {
         "os.fsync": (os, "fsync"),

@@ -39,7 +39,7 @@ MARK = "DISTGNN_KILL_POINTS"
 
 
 def start(work: Path, run: Path, aim: dict | None) -> subprocess.Popen:
-    from distgnn.launch import find_mpiexec, mpi_flavor, mpiexec_command, rank_environment
+    from distgnn.system.launch import find_mpiexec, mpi_flavor, mpiexec_command, rank_environment
 
     mpiexec = find_mpiexec()
     flavor = mpi_flavor(mpiexec)

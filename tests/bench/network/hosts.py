@@ -98,7 +98,7 @@ def _remove(count: int) -> None:
 
 def _run(script: Path, count: int, words: tuple) -> None:
     """Run `python WORDS` with one rank per host, one thread each."""
-    from distgnn.launch import THREAD_VARIABLES, find_mpiexec, torch_environment
+    from distgnn.system.launch import THREAD_VARIABLES, find_mpiexec, torch_environment
 
     environment = os.environ | torch_environment() | dict.fromkeys(THREAD_VARIABLES, "1")
     environment |= {

@@ -14,7 +14,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from distgnn.launch import find_mpiexec, rank_environment
+from distgnn.system.launch import find_mpiexec, rank_environment
 
 WAITS = ("wait_seconds", "wait_seconds_mean", "wait_seconds_min")
 

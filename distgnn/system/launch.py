@@ -15,8 +15,8 @@ import sys
 from pathlib import Path
 
 from distgnn.errors import InputError, RunError
-from distgnn.hosts import host_options
-from distgnn.processes import die_with_parent, stop_tree
+from distgnn.system.hosts import host_options
+from distgnn.system.processes import die_with_parent, stop_tree
 
 # One variable per way of starting a rank. SLURM_PROCID is not among them: sbatch sets it for plain scripts too.
 RANK_VARIABLES = (

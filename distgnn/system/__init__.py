@@ -1,0 +1,1 @@
+"""Processes, hosts and files: launching ranks, atomic writes, sizes of memory."""
