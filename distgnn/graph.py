@@ -11,6 +11,7 @@ from mpi4py import MPI
 
 from distgnn.comm import Exchange, Transport
 from distgnn.config import Algorithm
+from distgnn.config.schedule import Schedule
 from distgnn.dgl_face import DGLFace
 from distgnn.frame import Frame
 from distgnn.ops.aggregate import Aggregator, Arcs, RowScale
@@ -20,7 +21,6 @@ from distgnn.ops.local_arcs import LocalArcs
 from distgnn.ops.sparse_rows import SparseRows, worth_sparse
 from distgnn.part_arrays import as_tensor, dense_rows, leave_on_disk
 from distgnn.partition import ExchangePlan, LocalGraph
-from distgnn.schedule import Schedule
 from distgnn.scheduled import Scheduled
 
 DTYPES = {"float32": torch.float32, "float64": torch.float64, "bfloat16": torch.bfloat16}

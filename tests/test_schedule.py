@@ -3,8 +3,8 @@
 import pytest
 
 from distgnn.config import Algorithm
+from distgnn.config.schedule import Schedule
 from distgnn.errors import InputError
-from distgnn.schedule import Schedule
 
 REFUSED = [
     ("cd-0", "owners", {"smooth": 0.5}, "--smooth averages rows that are late: cd-0 has none"),

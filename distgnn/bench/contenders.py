@@ -3,8 +3,8 @@
 from dataclasses import dataclass, replace
 
 from distgnn.config import UPDATES, WIRES, Algorithm
+from distgnn.config.schedule import Schedule
 from distgnn.errors import InputError
-from distgnn.schedule import Schedule
 
 PAPER = "paper"
 EXACT = "cd-0"

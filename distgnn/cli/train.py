@@ -16,7 +16,7 @@ from distgnn.cli.display import print_table, progress_bar
 from distgnn.cli.resume import given_options
 from distgnn.cli.train_report import closing_rows, epoch_text
 from distgnn.config import DTYPES, MODELS, Algorithm, ModelConfig, TrainConfig, check_choice, check_graph_has
-from distgnn.schedule import Schedule
+from distgnn.config.schedule import Schedule
 
 AVERAGED = (
     "test_metric",
