@@ -20,12 +20,12 @@ if (_root / "pyproject.toml").is_file():
 del _root
 
 _PLACES = {
-    "DistGraph": "distgnn.graph",
-    "load": "distgnn.loader",
+    "DistGraph": "distgnn.graph.dist_graph",
+    "load": "distgnn.graph.loader",
     "Trainer": "distgnn.train",
     "TrainResult": "distgnn.train",
     "TrainConfig": "distgnn.config",
-    "training_subgraph": "distgnn.induced",
+    "training_subgraph": "distgnn.graph.induced",
     "ModelConfig": "distgnn.config",
     "to_dgl": "distgnn.dgl_model",
     "GraphData": "distgnn.datasets",

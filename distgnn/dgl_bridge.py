@@ -10,7 +10,7 @@ import torch
 
 from distgnn.dgl_import import import_dgl, register_packaging
 from distgnn.errors import InputError
-from distgnn.frame import Frame
+from distgnn.graph.frame import Frame
 from distgnn.ops import messages
 
 __all__ = ["apply_edges", "apply_nodes", "import_dgl", "register_packaging", "update_all"]

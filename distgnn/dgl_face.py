@@ -9,7 +9,7 @@ import torch
 
 from distgnn import dgl_bridge, dgl_index
 from distgnn.errors import InputError
-from distgnn.frame import Frame
+from distgnn.graph.frame import Frame
 
 NODE_TYPE, EDGE_TYPE = "_N", "_E"
 

@@ -69,8 +69,8 @@ FLOORS = (
 
 EXCEPTIONS = {
     ("distgnn.datasets.text.scan", "numba"): "reads tables at memory speed; a parser is no kernel of graphs",
-    ("distgnn.loader", "mpi4py"): "takes a communicator, by default that of all ranks",
-    ("distgnn.graph", "mpi4py"): "takes a communicator, by default that of all ranks",
+    ("distgnn.graph.loader", "mpi4py"): "takes a communicator, by default that of all ranks",
+    ("distgnn.graph.dist_graph", "mpi4py"): "takes a communicator, by default that of all ranks",
     ("distgnn.ops.sums", "mpi4py"): "names the reduction of a single number",
     ("distgnn.train.self_check", "mpi4py"): "compares all ranks with this one alone",
     ("distgnn.train.machine", "mpi4py"): "writes the version of the MPI library into the run folder",

@@ -6,10 +6,11 @@ import pytest
 import torch
 from mpi4py import MPI
 
-from distgnn import kernels, ops, tuning
+from distgnn import kernels, ops
+from distgnn.graph import tuning
+from distgnn.graph.loader import load
 from distgnn.kernels.graph import blocks
 from distgnn.kernels.runtime.tiles import choices
-from distgnn.loader import load
 from distgnn.ops import products
 from distgnn.partition import partition_graph
 

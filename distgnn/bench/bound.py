@@ -16,7 +16,7 @@ import torch
 
 from distgnn import kernels
 from distgnn.config import ModelConfig, num_threads
-from distgnn.loader import use_threads
+from distgnn.graph.loader import use_threads
 from distgnn.partition import load_part
 
 PRODUCTS_PER_LAYER = {"sage": 2, "gcn": 1, "gat": 1, "gatv2": 2}

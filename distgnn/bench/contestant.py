@@ -33,7 +33,7 @@ class Ours:
     """distgnn, in float32 or another dtype, with or without rematerialisation."""
 
     def __init__(self, order: dict, dtype: str = "float32", remat: bool = False):
-        from distgnn.loader import load
+        from distgnn.graph.loader import load
         from distgnn.train import Trainer
 
         sparse = ModelConfig(**order["model"]).takes_sparse_feats

@@ -14,8 +14,8 @@ import numpy as np
 
 from distgnn.config import ModelConfig, TrainConfig, num_threads
 from distgnn.datasets import load_graph
-from distgnn.graph import DistGraph
-from distgnn.loader import use_threads
+from distgnn.graph.dist_graph import DistGraph
+from distgnn.graph.loader import use_threads
 from distgnn.nn import model_for
 from distgnn.partition import cut_edges, local_part
 from distgnn.partition.epoch.epoch_price import FORMAT_VERSION

@@ -11,7 +11,7 @@ import torch
 
 from distgnn import kernels
 from distgnn.config import num_threads
-from distgnn.loader import use_threads
+from distgnn.graph.loader import use_threads
 
 NUM_NODES, NUM_ARCS, WIDTH = 1 << 15, 1 << 19, 128
 

@@ -14,7 +14,7 @@ import torch
 
 from distgnn.bench.contenders import EXACT, PAPER, Contender
 from distgnn.config import ModelConfig, TrainConfig, num_threads
-from distgnn.loader import load
+from distgnn.graph.loader import load
 from distgnn.nn import model_for
 from distgnn.system.sizes import peak_rss_bytes
 from distgnn.train.trainer import Trainer

@@ -54,7 +54,7 @@ def best_logits(run: str, settings: dict, parts: str):
     import torch
 
     from distgnn.comm import raise_together
-    from distgnn.loader import load
+    from distgnn.graph.loader import load
     from distgnn.nn import model_for
     from distgnn.train import load_best
     from distgnn.train.run_folder import model_config, run_dtype

@@ -210,7 +210,7 @@ def _check_resume(config: TrainConfig, settings: dict, given: set[str]) -> None:
 def _check_machines(manifest: dict, settings: dict, limit: int | None) -> None:
     """Before anything is loaded: the same program everywhere, one rank per part, memory enough. Collective."""
     from distgnn.comm import raise_together
-    from distgnn.loader import check_rank_count
+    from distgnn.graph.loader import check_rank_count
     from distgnn.system.launch import import_mpi
     from distgnn.train.memory import check_memory
     from distgnn.train.placement import check_program
@@ -228,7 +228,7 @@ def schedule_of(run: dict) -> Schedule:
 
 
 def _train_on_this_rank(parts: str, config: TrainConfig, settings: dict, debug: bool, speak: bool) -> tuple[dict, int]:
-    from distgnn.loader import load
+    from distgnn.graph.loader import load
 
     run = settings["run"]
     options = {name: run[name] for name in ("update", "dtype", "cache_first", "transform_first")} | asdict(

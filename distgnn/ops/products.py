@@ -3,7 +3,7 @@
 Legend: O rows, A columns in, B columns out. Weights and their gradients are float32 (or float64) always; bfloat16 rows
 are multiplied as bfloat16, with weights rounded for the product. Weight gradients are sums over all rows: of bfloat16
 rows they are taken block by block and added in float32. Products of float32 rows are `kernels.product`, unless torch's
-were found to be quicker on this machine (`distgnn.tuning`); others are torch's.
+were found to be quicker on this machine (`distgnn.graph.tuning`); others are torch's.
 """
 
 from dataclasses import dataclass

@@ -3,8 +3,8 @@
 from pathlib import Path
 
 from distgnn.config import TrainConfig
-from distgnn.copies import CopyGraph
 from distgnn.errors import InputError
+from distgnn.graph.copy_graph import CopyGraph
 from distgnn.train.fingerprint import difference
 
 # What may change between the parts of one run: none of it changes a number of an epoch.

@@ -9,8 +9,8 @@ from mpi4py import MPI
 
 from distgnn.comm import sum_over_ranks
 from distgnn.config import num_threads
-from distgnn.graph import DistGraph
-from distgnn.loader import use_threads
+from distgnn.graph.dist_graph import DistGraph
+from distgnn.graph.loader import use_threads
 from distgnn.partition import VertexCut, local_part
 from distgnn.train.gradients import GradientBuffer
 from distgnn.train.loss import rank_loss

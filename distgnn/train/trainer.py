@@ -18,7 +18,7 @@ from torch import nn
 from distgnn.comm import check_same, raise_together
 from distgnn.config import TrainConfig
 from distgnn.errors import InputError, RunError, RunStopped, on_all_ranks
-from distgnn.induced import training_subgraph
+from distgnn.graph.induced import training_subgraph
 from distgnn.train.adam import Adam
 from distgnn.train.checkpoint import load_checkpoint, save_checkpoint
 from distgnn.train.fingerprint import fingerprint

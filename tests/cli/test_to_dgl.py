@@ -11,7 +11,7 @@ model = distgnn.to_dgl("run")
 graph = distgnn.load_graph("graph").to_dgl()
 logits = model(graph, graph.ndata["feat"])
 numpy.save("exported.npy", logits.detach().numpy())
-print([name for name in sys.modules if name in ("mpi4py", "distgnn.nn", "distgnn.graph", "distgnn.comm")])
+print([name for name in sys.modules if name in ("mpi4py", "distgnn.nn", "distgnn.graph.dist_graph", "distgnn.comm")])
 """
 
 

@@ -3,9 +3,9 @@
 import numpy as np
 from mpi4py import MPI
 
-from distgnn.copies import CopyGraph
 from distgnn.datasets import GraphData
-from distgnn.graph import DistGraph
+from distgnn.graph.copy_graph import CopyGraph
+from distgnn.graph.dist_graph import DistGraph
 from distgnn.partition import VertexCut, local_part
 
 DIRECTED, UNDIRECTED = True, False

@@ -81,7 +81,7 @@ def repair_checkpoint(folder: Path, touched: set[Path]) -> None:
 
 
 def _partition_targets(root: Path) -> list[Target]:
-    from distgnn.loader import load
+    from distgnn.graph.loader import load
     from distgnn.partition import describe, partition_graph
     from distgnn.partition.repartition import load_whole
 
@@ -108,8 +108,9 @@ def _partition_targets(root: Path) -> list[Target]:
 
 def _single_files(root: Path) -> list[Target]:
     """What is no folder of a format: a file of hosts, what a rank measured or does, an archive that was fetched."""
-    from distgnn import kernels, tuning
+    from distgnn import kernels
     from distgnn.datasets.formats.ogb_download import unpack
+    from distgnn.graph import tuning
     from distgnn.partition.epoch.epoch_price import EpochPrices, Loads, read_prices
     from distgnn.system.hosts import read_hosts
     from distgnn.train.watchdog import _fault

@@ -6,10 +6,10 @@ import torch
 from cut_graphs import dist_graph, random_graph
 
 from distgnn.config import ModelConfig, TrainConfig
+from distgnn.graph.training_exchanges import Scheduled
 from distgnn.nn import build_model
 from distgnn.ops.buffers import Buffers
 from distgnn.ops.meanwhile import LEAST_ROWS, NUM_PIECES, product_pieces
-from distgnn.scheduled import Scheduled
 from distgnn.train import Trainer
 
 

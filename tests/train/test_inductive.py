@@ -10,7 +10,7 @@ from distgnn.config import ModelConfig, TrainConfig
 from distgnn.datasets import GraphData, load_graph
 from distgnn.dgl_import import import_dgl
 from distgnn.dgl_model import GraphSizes, plain_model
-from distgnn.induced import training_subgraph
+from distgnn.graph.induced import training_subgraph
 from distgnn.nn import SAGEConv, distribute, model_for
 from distgnn.train import Trainer
 from distgnn.train.gradients import GradientBuffer

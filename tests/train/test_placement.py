@@ -5,7 +5,7 @@ from cut_graphs import random_graph
 
 import distgnn
 from distgnn.errors import RunError
-from distgnn.loader import load
+from distgnn.graph.loader import load
 from distgnn.partition import partition_graph, read_manifest
 from distgnn.train import memory, placement
 from distgnn.train.machine import ranges

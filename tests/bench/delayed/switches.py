@@ -21,7 +21,7 @@ from distgnn.bench.contenders import Contender
 from distgnn.bench.training import Runner
 from distgnn.comm import DelayedExchange, Exchange
 from distgnn.config import ModelConfig, TrainConfig
-from distgnn.scheduled import Scheduled
+from distgnn.graph.training_exchanges import Scheduled
 from distgnn.train.trace import Trace
 
 

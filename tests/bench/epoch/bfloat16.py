@@ -17,7 +17,7 @@ import statistics
 import torch
 
 from distgnn.config import ModelConfig, TrainConfig, num_threads
-from distgnn.loader import load, use_threads
+from distgnn.graph.loader import load, use_threads
 from distgnn.nn import build_model
 from distgnn.train import Trainer
 

@@ -17,8 +17,8 @@ import torch
 from mpi4py import MPI
 
 from distgnn.config import ModelConfig, TrainConfig, num_threads
-from distgnn.graph import DistGraph
-from distgnn.loader import use_threads
+from distgnn.graph.dist_graph import DistGraph
+from distgnn.graph.loader import use_threads
 from distgnn.nn import build_model
 from distgnn.ops import sparse_rows
 from distgnn.partition import load_part

@@ -23,7 +23,7 @@ from torch.nn import functional
 
 from distgnn.config import ModelConfig, TrainConfig, num_threads
 from distgnn.dgl_import import import_dgl
-from distgnn.loader import load
+from distgnn.graph.loader import load
 from distgnn.nn import build_model
 from distgnn.partition import load_part
 from distgnn.train import Trainer

@@ -16,7 +16,7 @@ import torch
 
 from distgnn import kernels
 from distgnn.config import ModelConfig, TrainConfig, num_threads
-from distgnn.loader import load, use_threads
+from distgnn.graph.loader import load, use_threads
 from distgnn.nn import build_model
 from distgnn.system.sizes import peak_rss_bytes
 from distgnn.train import Trainer

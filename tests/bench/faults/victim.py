@@ -39,7 +39,7 @@ def victim(work: Path, run: Path, aim: dict | None) -> None:
     import torch
 
     import distgnn as dg
-    from distgnn.loader import load
+    from distgnn.graph.loader import load
     from distgnn.train import checkpoint_files
 
     graph = load(str(work / "parts"), dtype="float32")
@@ -110,6 +110,6 @@ def prepare() -> None:
 
     mpi4py.rc.initialize = False
     mpi4py.rc.finalize = False
-    import distgnn.loader
+    import distgnn.graph.loader
     import distgnn.nn
     import distgnn.train.trainer  # noqa: F401

@@ -23,8 +23,8 @@ def measure() -> None:
 
     from distgnn import kernels
     from distgnn.config import num_threads
+    from distgnn.graph.loader import use_threads
     from distgnn.kernels.runtime.tiles import registers
-    from distgnn.loader import use_threads
 
     use_threads(num_threads())
     print(f"{ROWS:,} rows, {num_threads()} threads, registers of {registers()[0]} bytes", flush=True)

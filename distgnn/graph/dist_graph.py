@@ -13,15 +13,15 @@ from distgnn.comm import Exchange, Transport
 from distgnn.config import Algorithm
 from distgnn.config.schedule import Schedule
 from distgnn.dgl_face import DGLFace
-from distgnn.frame import Frame
+from distgnn.graph.frame import Frame
+from distgnn.graph.part_arrays import as_tensor, dense_rows, leave_on_disk
+from distgnn.graph.training_exchanges import Scheduled
 from distgnn.ops.aggregate import Aggregator, Arcs, RowScale
 from distgnn.ops.buffers import Buffers
 from distgnn.ops.first import ConstantRows
 from distgnn.ops.local_arcs import LocalArcs
 from distgnn.ops.sparse_rows import SparseRows, worth_sparse
-from distgnn.part_arrays import as_tensor, dense_rows, leave_on_disk
 from distgnn.partition import ExchangePlan, LocalGraph
-from distgnn.scheduled import Scheduled
 
 DTYPES = {"float32": torch.float32, "float64": torch.float64, "bfloat16": torch.bfloat16}
 

@@ -6,13 +6,13 @@ from mpi4py import MPI
 from distgnn import kernels
 from distgnn.comm import abort_on_uncaught, check_same, raise_together
 from distgnn.config import Algorithm, num_threads
-from distgnn.copies import CopyGraph
 from distgnn.errors import RunError
-from distgnn.graph import DistGraph
-from distgnn.part_arrays import leave_on_disk
+from distgnn.graph.copy_graph import CopyGraph
+from distgnn.graph.dist_graph import DistGraph
+from distgnn.graph.part_arrays import leave_on_disk
+from distgnn.graph.tuning import use_tuning
 from distgnn.partition import load_part, read_manifest
 from distgnn.partition.folder.layout import part_folder
-from distgnn.tuning import use_tuning
 
 
 def load(
