@@ -10,8 +10,8 @@ from distgnn.datasets.edge_list import EdgeList
 from distgnn.datasets.formats.folder import tidy_labels, tidy_split
 from distgnn.datasets.graph_data import SPLITS, GraphData
 from distgnn.datasets.pairs import halve_symmetric
-from distgnn.dgl_import import import_dgl
 from distgnn.errors import InputError
+from distgnn.interop.dgl.import_dgl import import_dgl
 
 
 def from_arrays(edges, num_nodes: int | None, directed: bool, fields: dict) -> GraphData:

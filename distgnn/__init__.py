@@ -27,12 +27,12 @@ _PLACES = {
     "TrainConfig": "distgnn.config",
     "training_subgraph": "distgnn.graph.induced",
     "ModelConfig": "distgnn.config",
-    "to_dgl": "distgnn.dgl_model",
+    "to_dgl": "distgnn.interop.dgl.export",
     "GraphData": "distgnn.datasets",
     "load_graph": "distgnn.datasets",
     "partition_graph": "distgnn.partition",
     "DistGNNError": "distgnn.errors",
-    "import_dgl": "distgnn.dgl_import",
+    "import_dgl": "distgnn.interop.dgl.import_dgl",
 }
 _MODULES = ("comm", "datasets", "kernels", "nn", "ops", "partition", "train")
 

@@ -105,7 +105,7 @@ class Dgl(TorchContestant):
     """Stock DGL; `kept` gives it the malloc setting that distgnn makes for itself (`kernels.keep_freed_memory`)."""
 
     def __init__(self, order: dict, kept: bool = False):
-        from distgnn.dgl_import import import_dgl
+        from distgnn.interop.dgl.import_dgl import import_dgl
 
         if kept:
             from distgnn.kernels import keep_freed_memory

@@ -42,7 +42,7 @@ def one_thread(function):
 
 def measure_sum(case, width, repeats):
     """copy_u_sum in both orders and transposed; float32 and bfloat16 rows."""
-    from distgnn.dgl_import import import_dgl
+    from distgnn.interop.dgl.import_dgl import import_dgl
 
     tensor = _tensor(case.num_nodes, width)
     feats, copy_u_sum = tensor.numpy(), import_dgl().ops.copy_u_sum
@@ -73,7 +73,7 @@ def measure_sum(case, width, repeats):
 
 def measure_weighted(case, width, repeats):
     """u_mul_e_sum with one weight per arc."""
-    from distgnn.dgl_import import import_dgl
+    from distgnn.interop.dgl.import_dgl import import_dgl
 
     tensor, weight = _tensor(case.num_nodes, width), _tensor(len(case.stored[1]), 1)[:, 0]
     dgl, call = import_dgl(), lambda: kernels.spmm(*case.stored[:2], tensor.numpy(), edge_weight=weight.numpy())
@@ -87,7 +87,7 @@ def measure_weighted(case, width, repeats):
 
 def measure_max(case, width, repeats):
     """copy_u_max, with winners on both sides (DGL computes them too)."""
-    from distgnn.dgl_import import import_dgl
+    from distgnn.interop.dgl.import_dgl import import_dgl
 
     tensor, dgl = _tensor(case.num_nodes, width), import_dgl()
     feats, bits = tensor.numpy(), _bfloat16(tensor.numpy())
@@ -106,7 +106,7 @@ def measure_softmax(case, width, repeats):
     """edge_softmax of 8 heads; once per graph."""
     if width != WIDTHS[0]:
         return None
-    from distgnn.dgl_import import import_dgl
+    from distgnn.interop.dgl.import_dgl import import_dgl
 
     tensor, dgl = _tensor(len(case.stored[1]), 8), import_dgl()
     scores = tensor.numpy()
@@ -124,7 +124,7 @@ def measure_attention(case, width, repeats):
         return None
     import torch
 
-    from distgnn.dgl_import import import_dgl
+    from distgnn.interop.dgl.import_dgl import import_dgl
 
     dgl, heads = import_dgl(), 4
     shapes = (case.num_nodes, heads, width // heads), (case.num_nodes, heads, 1), (case.num_nodes, heads, 1)

@@ -81,7 +81,7 @@ def machine():
     """What the numbers belong to."""
     import torch
 
-    from distgnn.dgl_import import import_dgl
+    from distgnn.interop.dgl.import_dgl import import_dgl
 
     versions = {"numpy": np.__version__, "torch": torch.__version__, "dgl": import_dgl().__version__}
     return {"cpu": _cpu_name(), "cores": os.cpu_count(), "threads": kernels.get_num_threads(), **versions}

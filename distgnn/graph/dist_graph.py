@@ -12,10 +12,10 @@ from mpi4py import MPI
 from distgnn.comm import Exchange, Transport
 from distgnn.config import Algorithm
 from distgnn.config.schedule import Schedule
-from distgnn.dgl_face import DGLFace
 from distgnn.graph.frame import Frame
 from distgnn.graph.part_arrays import as_tensor, dense_rows, leave_on_disk
 from distgnn.graph.training_exchanges import Scheduled
+from distgnn.interop.dgl.api import DGLFace
 from distgnn.ops.aggregate import Aggregator, Arcs, RowScale
 from distgnn.ops.buffers import Buffers
 from distgnn.ops.first import ConstantRows

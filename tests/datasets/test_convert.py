@@ -3,8 +3,8 @@ import pytest
 import scipy.sparse
 
 from distgnn.datasets import GraphData
-from distgnn.dgl_import import import_dgl
 from distgnn.errors import InputError
+from distgnn.interop.dgl.import_dgl import import_dgl
 
 
 def test_arrays_take_pairs_and_masks():
@@ -74,7 +74,7 @@ def test_dgl_gets_both_arcs_in_order_of_their_ids(small_graph):
 
 
 def test_dgl_refuses_several_types(small_graph):
-    from distgnn.dgl_import import import_dgl
+    from distgnn.interop.dgl.import_dgl import import_dgl
 
     graph = import_dgl().heterograph({("a", "x", "b"): ([0], [0])})
     with pytest.raises(InputError, match="to_homogeneous"):

@@ -7,7 +7,7 @@ from cut_graphs import DIRECTED, UNDIRECTED, dist_graph, gather_rows, random_gra
 
 from distgnn import nn as dnn
 from distgnn.comm import sum_over_ranks
-from distgnn.dgl_import import import_dgl
+from distgnn.interop.dgl.import_dgl import import_dgl
 
 TOLERANCE = {"rtol": 1e-9, "atol": 1e-10}  # float64 sums in another order, through two products
 

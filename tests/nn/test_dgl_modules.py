@@ -8,7 +8,7 @@ from against_dgl import Inputs, num_arc_ids, run_ranks, run_whole, same
 from cut_graphs import DIRECTED, UNDIRECTED, dist_graph, random_cut, random_graph
 
 from distgnn.datasets import load_graph
-from distgnn.dgl_import import import_dgl
+from distgnn.interop.dgl.import_dgl import import_dgl
 
 WIDTH = 7
 

@@ -7,7 +7,7 @@ from cut_graphs import DIRECTED, UNDIRECTED, dist_graph, gather_rows, random_gra
 
 from distgnn import nn as dnn
 from distgnn import ops
-from distgnn.dgl_import import import_dgl
+from distgnn.interop.dgl.import_dgl import import_dgl
 
 WIDTH = 7
 FREE = {"allow_zero_in_degree": True}

@@ -10,8 +10,8 @@ import distgnn
 from distgnn.comm import sum_over_ranks
 from distgnn.config import EDGE_MODELS, MODELS, ModelConfig, TrainConfig
 from distgnn.datasets import load_graph
-from distgnn.dgl_model import GraphSizes, plain_model
 from distgnn.errors import RunError
+from distgnn.interop.dgl.export import GraphSizes, plain_model
 from distgnn.nn import model_for
 from distgnn.train import Trainer
 from distgnn.train.loss import rank_loss

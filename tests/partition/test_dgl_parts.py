@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from distgnn.datasets import GraphData
-from distgnn.dgl_import import import_dgl
 from distgnn.errors import InputError
+from distgnn.interop.dgl.import_dgl import import_dgl
 from distgnn.partition import PartitionBook, cut_edges, load_part, write_partition
 from distgnn.partition.dgl_parts import read_dgl_cut, write_dgl_cut
 

@@ -10,7 +10,7 @@ from torch.nn import functional
 
 from distgnn.config import ModelConfig
 from distgnn.datasets import load_graph
-from distgnn.dgl_import import import_dgl
+from distgnn.interop.dgl.import_dgl import import_dgl
 from distgnn.nn import build_model
 from distgnn.partition import cut_edges
 from distgnn.train.gradients import GradientBuffer

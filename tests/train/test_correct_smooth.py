@@ -6,7 +6,7 @@ import torch
 from cut_graphs import dist_graph, gather_rows, random_cut, random_graph
 
 from distgnn.datasets import load_graph
-from distgnn.dgl_import import import_dgl
+from distgnn.interop.dgl.import_dgl import import_dgl
 from distgnn.partition import VertexCut
 from distgnn.train import correct_and_smooth
 from distgnn.train.correct_smooth import CorrectSmoothConfig, propagated

@@ -8,9 +8,9 @@ from torch.nn import functional
 
 from distgnn.config import ModelConfig, TrainConfig
 from distgnn.datasets import GraphData, load_graph
-from distgnn.dgl_import import import_dgl
-from distgnn.dgl_model import GraphSizes, plain_model
 from distgnn.graph.induced import training_subgraph
+from distgnn.interop.dgl.export import GraphSizes, plain_model
+from distgnn.interop.dgl.import_dgl import import_dgl
 from distgnn.nn import SAGEConv, distribute, model_for
 from distgnn.train import Trainer
 from distgnn.train.gradients import GradientBuffer

@@ -22,8 +22,8 @@ from torch import nn
 from torch.nn import functional
 
 from distgnn.config import ModelConfig, TrainConfig, num_threads
-from distgnn.dgl_import import import_dgl
 from distgnn.graph.loader import load
+from distgnn.interop.dgl.import_dgl import import_dgl
 from distgnn.nn import build_model
 from distgnn.partition import load_part
 from distgnn.train import Trainer

@@ -24,8 +24,8 @@ from distgnn import nn as dnn
 from distgnn.bench.contestant import peak_bytes
 from distgnn.config import num_threads
 from distgnn.datasets import load_graph
-from distgnn.dgl_import import import_dgl
 from distgnn.graph.dist_graph import DistGraph
+from distgnn.interop.dgl.import_dgl import import_dgl
 from distgnn.nn.relation_norm import relation_norm
 from distgnn.partition import VertexCut, local_part
 

@@ -16,9 +16,9 @@ import torch
 from torch import nn
 
 from distgnn.config import ATTENTION_MODELS, ModelConfig, check_graph_has
-from distgnn.dgl_import import import_dgl
-from distgnn.dgl_norms import GraphNorm, PairNorm
 from distgnn.errors import RunError
+from distgnn.interop.dgl.import_dgl import import_dgl
+from distgnn.interop.dgl.norms import GraphNorm, PairNorm
 from distgnn.train.run_folder import model_config, read_config, run_dtype
 from distgnn.train.weights import load_best
 

@@ -8,9 +8,9 @@ from collections.abc import Callable, Iterator, Mapping
 
 import torch
 
-from distgnn.dgl_import import import_dgl, register_packaging
 from distgnn.errors import InputError
 from distgnn.graph.frame import Frame
+from distgnn.interop.dgl.import_dgl import import_dgl, register_packaging
 from distgnn.ops import messages
 
 __all__ = ["apply_edges", "apply_nodes", "import_dgl", "register_packaging", "update_all"]

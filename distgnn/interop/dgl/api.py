@@ -7,9 +7,9 @@ from types import SimpleNamespace
 
 import torch
 
-from distgnn import dgl_bridge, dgl_index
 from distgnn.errors import InputError
 from distgnn.graph.frame import Frame
+from distgnn.interop.dgl import dispatch, messages
 
 NODE_TYPE, EDGE_TYPE = "_N", "_E"
 
@@ -129,24 +129,24 @@ class DGLFace:
 
     def update_all(self, message_func, reduce_func, apply_node_func=None, etype=None) -> None:
         """DGL's message passing over the whole graph; see `dgl_bridge.update_all`. Collective: yes."""
-        dgl_bridge.update_all(self, message_func, reduce_func, apply_node_func)
+        messages.update_all(self, message_func, reduce_func, apply_node_func)
 
     def apply_edges(self, func, edges="__ALL__", etype=None) -> None:
         """DGL's function on edges, of all arcs; see `dgl_bridge.apply_edges`. Collective: yes."""
         if not isinstance(edges, str):
             raise InputError("apply_edges on some edges cannot run distributed: leave edges out and mask the result")
-        dgl_bridge.apply_edges(self, func)
+        messages.apply_edges(self, func)
 
     def apply_nodes(self, func, v="__ALL__", ntype=None) -> None:
         """DGL's function on nodes, of all owned vertices."""
         if not isinstance(v, str):
             raise InputError("apply_nodes on some vertices cannot run distributed: leave v out and mask the result")
-        dgl_bridge.apply_nodes(self, func)
+        messages.apply_nodes(self, func)
 
     @cached_property
     def _graph(self):
         """What DGL's own operators take for the graph's index."""
-        return dgl_index.index_of(self)
+        return dispatch.index_of(self)
 
 
 class LocalVar(DGLFace):

@@ -1,0 +1,1 @@
+"""DGL: its graph interface on a DistGraph, its message functions, models exported to it."""
