@@ -19,9 +19,9 @@ import numpy as np
 
 from distgnn import kernels
 from distgnn.comm.bins import Bin
+from distgnn.comm.channel import Care, Leg
 from distgnn.comm.exchange import Exchange
 from distgnn.comm.lasting import lasting_rows
-from distgnn.comm.leg import Care, Leg
 from distgnn.comm.parcels import room_for
 from distgnn.comm.wire import Wire
 
