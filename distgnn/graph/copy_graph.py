@@ -13,9 +13,9 @@ import torch
 
 from distgnn.comm.copies import plan_to_all_copies
 from distgnn.graph.dist_graph import DistGraph
-from distgnn.ops.aggregate import RowScale
-from distgnn.ops.aggregate_copies import CopyAggregator, arcs_of_all_rows, transposed_all_rows
-from distgnn.ops.halo import as_array
+from distgnn.ops.aggregation.aggregate_copies import CopyAggregator, arcs_of_all_rows, transposed_all_rows
+from distgnn.ops.aggregation.aggregator import RowScale
+from distgnn.ops.aggregation.halo import as_array
 from distgnn.partition import ExchangePlan
 
 

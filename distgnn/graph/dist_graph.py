@@ -16,11 +16,11 @@ from distgnn.graph.frame import Frame
 from distgnn.graph.part_arrays import as_tensor, dense_rows, leave_on_disk
 from distgnn.graph.training_exchanges import Scheduled
 from distgnn.interop.dgl.api import DGLFace
-from distgnn.ops.aggregate import Aggregator, Arcs, RowScale
+from distgnn.ops.aggregation.aggregator import Aggregator, Arcs, RowScale
+from distgnn.ops.aggregation.constant_rows import ConstantRows
 from distgnn.ops.buffers import Buffers
-from distgnn.ops.first import ConstantRows
-from distgnn.ops.local_arcs import LocalArcs
-from distgnn.ops.sparse_rows import SparseRows, worth_sparse
+from distgnn.ops.dense.sparse_rows import SparseRows, worth_sparse
+from distgnn.ops.edges.local_arcs import LocalArcs
 from distgnn.partition import ExchangePlan, LocalGraph
 
 DTYPES = {"float32": torch.float32, "float64": torch.float64, "bfloat16": torch.bfloat16}

@@ -8,7 +8,7 @@ import torch
 
 from distgnn.comm import Care, DelayedExchange, Wire, make_bins
 from distgnn.errors import InputError
-from distgnn.ops.aggregate import Site
+from distgnn.ops.aggregation.aggregator import Site
 
 
 class Scheduled:

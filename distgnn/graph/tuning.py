@@ -21,7 +21,7 @@ import torch
 
 from distgnn import kernels
 from distgnn.kernels.runtime.tiles import registers
-from distgnn.ops import products
+from distgnn.ops.dense import products
 from distgnn.partition import LocalGraph
 
 TUNING = "tuning.json"

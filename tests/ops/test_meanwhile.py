@@ -9,7 +9,7 @@ from distgnn.config import ModelConfig, TrainConfig
 from distgnn.graph.training_exchanges import Scheduled
 from distgnn.nn import build_model
 from distgnn.ops.buffers import Buffers
-from distgnn.ops.meanwhile import LEAST_ROWS, NUM_PIECES, product_pieces
+from distgnn.ops.overlap import LEAST_ROWS, NUM_PIECES, product_pieces
 from distgnn.train import Trainer
 
 

@@ -13,7 +13,7 @@ from cut_graphs import dist_graph, random_cut, random_graph, whole_graph
 from distgnn.config import ModelConfig, TrainConfig
 from distgnn.errors import InputError, RunError, RunStopped
 from distgnn.nn import build_model
-from distgnn.ops.sparse_rows import SparseRows
+from distgnn.ops.dense.sparse_rows import SparseRows
 from distgnn.train import Trainer
 from distgnn.train import checkpoint_files as files
 

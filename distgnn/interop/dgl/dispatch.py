@@ -14,8 +14,8 @@ from types import SimpleNamespace
 import torch
 
 from distgnn.errors import InputError
-from distgnn.ops import messages
-from distgnn.ops.softmax import edge_softmax
+from distgnn.ops.edges import messages
+from distgnn.ops.edges.softmax import edge_softmax
 
 
 def index_of(graph):

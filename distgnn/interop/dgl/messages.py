@@ -11,7 +11,7 @@ import torch
 from distgnn.errors import InputError
 from distgnn.graph.frame import Frame
 from distgnn.interop.dgl.import_dgl import import_dgl, register_packaging
-from distgnn.ops import messages
+from distgnn.ops.edges import messages
 
 __all__ = ["apply_edges", "apply_nodes", "import_dgl", "register_packaging", "update_all"]
 

@@ -20,7 +20,7 @@ from distgnn.config import ModelConfig, TrainConfig, num_threads
 from distgnn.graph.dist_graph import DistGraph
 from distgnn.graph.loader import use_threads
 from distgnn.nn import build_model
-from distgnn.ops import sparse_rows
+from distgnn.ops.dense import sparse_rows
 from distgnn.partition import load_part
 from distgnn.train import Trainer
 

@@ -13,9 +13,9 @@ import torch
 from torch.autograd.function import once_differentiable
 
 from distgnn import kernels
-from distgnn.ops.halo import as_array, with_halos
-from distgnn.ops.on_arcs import check_arc_rows, flat, gathered, partial_sums, summed
-from distgnn.ops.partials import merge_at_owners
+from distgnn.ops.aggregation.halo import as_array, with_halos
+from distgnn.ops.aggregation.partials import merge_at_owners
+from distgnn.ops.edges.on_arcs import check_arc_rows, flat, gathered, partial_sums, summed
 
 
 def edge_softmax(graph, logits: torch.Tensor, norm_by: str = "dst") -> torch.Tensor:

@@ -21,12 +21,12 @@ import torch
 from torch.autograd.function import once_differentiable
 
 from distgnn import kernels
-from distgnn.ops.activation import After, Before, activated, activated_backward
-from distgnn.ops.convolve import NOTHING, ONCE
-from distgnn.ops.halo import as_array, onto_owners, with_halos
-from distgnn.ops.on_arcs import check_update
-from distgnn.ops.partials import received_by_rank
-from distgnn.ops.products import product, sum_of_products, weight_gradient
+from distgnn.ops.aggregation.convolve import NOTHING, ONCE
+from distgnn.ops.aggregation.halo import as_array, onto_owners, with_halos
+from distgnn.ops.aggregation.partials import received_by_rank
+from distgnn.ops.dense.activation import After, Before, activated, activated_backward
+from distgnn.ops.dense.products import product, sum_of_products, weight_gradient
+from distgnn.ops.edges.on_arcs import check_update
 
 
 @dataclass(frozen=True)

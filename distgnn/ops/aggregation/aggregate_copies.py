@@ -19,7 +19,7 @@ import numpy as np
 
 from distgnn import kernels
 from distgnn.comm import DelayedExchange, Exchange
-from distgnn.ops.aggregate import Block, Factors, RowScale, Site, run_block
+from distgnn.ops.aggregation.aggregator import Block, Factors, RowScale, Site, run_block
 from distgnn.partition import LocalGraph
 
 

@@ -12,8 +12,8 @@ import torch
 from torch.autograd.function import once_differentiable
 
 from distgnn import kernels
-from distgnn.ops.halo import as_array, onto_owners, with_halos
-from distgnn.ops.on_arcs import check_rows
+from distgnn.ops.aggregation.halo import as_array, onto_owners, with_halos
+from distgnn.ops.edges.on_arcs import check_rows
 
 
 def pair_scores(graph, sources: torch.Tensor, targets: torch.Tensor, attn: torch.Tensor, slope: float) -> torch.Tensor:

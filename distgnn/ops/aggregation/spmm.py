@@ -10,9 +10,9 @@ import numpy as np
 import torch
 from torch.autograd.function import once_differentiable
 
-from distgnn.ops.aggregate import Aggregator, RowScale, Site
-from distgnn.ops.halo import as_array
-from distgnn.ops.meanwhile import Work
+from distgnn.ops.aggregation.aggregator import Aggregator, RowScale, Site
+from distgnn.ops.aggregation.halo import as_array
+from distgnn.ops.overlap import Work
 
 FLOATS = (torch.float32, torch.float64, torch.bfloat16)
 

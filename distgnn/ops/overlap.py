@@ -9,7 +9,7 @@ from functools import partial
 
 import torch
 
-from distgnn.ops.products import sum_of_products
+from distgnn.ops.dense.products import sum_of_products
 
 NUM_PIECES = 8
 LEAST_ROWS = 1 << 10  # of a piece: packing the weight costs once per piece

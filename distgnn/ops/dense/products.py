@@ -11,8 +11,8 @@ from dataclasses import dataclass
 import torch
 
 from distgnn import kernels
-from distgnn.ops.halo import as_array
-from distgnn.ops.sparse_rows import SparseRows
+from distgnn.ops.aggregation.halo import as_array
+from distgnn.ops.dense.sparse_rows import SparseRows
 
 OVER_ROWS = 1 << 13  # rows of a block that is written over what it is made of: it stays in the caches
 BLOCK_ROWS = 1 << 15  # rows whose bfloat16 products are summed inside one product

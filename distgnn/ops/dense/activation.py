@@ -13,7 +13,7 @@ import torch
 from torch.autograd.function import once_differentiable
 
 from distgnn import kernels
-from distgnn.ops.halo import as_array
+from distgnn.ops.aggregation.halo import as_array
 
 
 @dataclass(frozen=True)

@@ -23,12 +23,12 @@ from dataclasses import dataclass
 import torch
 from torch.autograd.function import once_differentiable
 
-from distgnn.ops.activation import After, Before, activated, activated_backward
-from distgnn.ops.aggregate import Site
-from distgnn.ops.meanwhile import Work, product_pieces
-from distgnn.ops.products import add_product, product, sum_of_products, weight_gradient
-from distgnn.ops.sparse_rows import SparseRows
-from distgnn.ops.spmm import aggregate, spmm
+from distgnn.ops.aggregation.aggregator import Site
+from distgnn.ops.aggregation.spmm import aggregate, spmm
+from distgnn.ops.dense.activation import After, Before, activated, activated_backward
+from distgnn.ops.dense.products import add_product, product, sum_of_products, weight_gradient
+from distgnn.ops.dense.sparse_rows import SparseRows
+from distgnn.ops.overlap import Work, product_pieces
 
 NOTHING = After()
 ONCE = (

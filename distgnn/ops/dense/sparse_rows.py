@@ -13,7 +13,7 @@ import numpy as np
 import torch
 
 from distgnn import kernels
-from distgnn.ops.halo import as_array
+from distgnn.ops.aggregation.halo import as_array
 
 DENSE_ABOVE = 0.1  # share of non-zeros up to which the sparse product is surely cheaper: see docs/epoch.md
 

@@ -14,9 +14,9 @@ import torch
 from torch.autograd.function import once_differentiable
 
 from distgnn import kernels
-from distgnn.ops.halo import as_array, onto_owners, with_halos
-from distgnn.ops.on_arcs import FLOATS, check_arc_rows, check_rows, flat
-from distgnn.ops.partials import merge_at_owners
+from distgnn.ops.aggregation.halo import as_array, onto_owners, with_halos
+from distgnn.ops.aggregation.partials import merge_at_owners
+from distgnn.ops.edges.on_arcs import FLOATS, check_arc_rows, check_rows, flat
 
 NO_ARC = float(2**53)  # the id of "no arc": arc ids travel beside values, as float64
 

@@ -12,8 +12,8 @@ import torch
 from torch.autograd.function import once_differentiable
 
 from distgnn import kernels
-from distgnn.ops.halo import as_array, with_halos
-from distgnn.ops.on_arcs import FLOATS, check_arc_rows
+from distgnn.ops.aggregation.halo import as_array, with_halos
+from distgnn.ops.edges.on_arcs import FLOATS, check_arc_rows
 
 
 def spmm_heads(graph, feats: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:

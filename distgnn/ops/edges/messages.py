@@ -9,10 +9,10 @@ Legend: O owned rows, A local arcs. Operands: "u" source rows [O, ...], "v" targ
 
 import torch
 
-from distgnn.ops.extreme import arc_extreme, extreme
-from distgnn.ops.heads import spmm_heads
-from distgnn.ops.on_arcs import from_arcs, to_arcs
-from distgnn.ops.spmm import spmm
+from distgnn.ops.aggregation.extreme import arc_extreme, extreme
+from distgnn.ops.aggregation.spmm import spmm
+from distgnn.ops.attention.heads import spmm_heads
+from distgnn.ops.edges.on_arcs import from_arcs, to_arcs
 
 OPERATORS = {"add": torch.add, "sub": torch.sub, "mul": torch.mul, "div": torch.div}
 OPERATOR_NAMES = (*OPERATORS, "dot")

@@ -16,8 +16,8 @@ import torch
 from torch.autograd.function import once_differentiable
 
 from distgnn import kernels
-from distgnn.ops.halo import as_array, halo_broadcast, halo_reduce
-from distgnn.ops.on_arcs import check_update
+from distgnn.ops.aggregation.halo import as_array, halo_broadcast, halo_reduce
+from distgnn.ops.edges.on_arcs import check_update
 
 
 class RelationArcs:

@@ -13,8 +13,8 @@ from torch.autograd.function import once_differentiable
 
 from distgnn import kernels
 from distgnn.errors import InputError, on_all_ranks
-from distgnn.ops.aggregate_copies import CopyAggregator
-from distgnn.ops.halo import as_array, onto_owners, with_halos
+from distgnn.ops.aggregation.aggregate_copies import CopyAggregator
+from distgnn.ops.aggregation.halo import as_array, onto_owners, with_halos
 
 FLOATS = (torch.float32, torch.float64)
 

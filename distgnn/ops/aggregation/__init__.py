@@ -1,0 +1,1 @@
+"""Aggregation over the arcs of all ranks as differentiable functions."""

@@ -1,0 +1,1 @@
+"""Attention over the arcs of all ranks."""

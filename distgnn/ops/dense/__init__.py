@@ -1,0 +1,1 @@
+"""Differentiable dense work on rows: products, activation, dropout, sparse features."""

@@ -1,0 +1,1 @@
+"""Messages made on arcs one by one, and softmax over in-arcs."""
