@@ -4,8 +4,8 @@ from collections.abc import Collection
 
 from torch import nn
 
+from distgnn.nn.conv.graph_module import GraphModule
 from distgnn.nn.dropout import Dropout, number_sites
-from distgnn.nn.graph_module import GraphModule
 from distgnn.nn.norms import BatchNorm1d
 
 TORCH_BATCH_NORM = nn.modules.batchnorm._BatchNorm

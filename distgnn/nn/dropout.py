@@ -5,7 +5,7 @@ from torch import nn
 
 from distgnn import ops
 from distgnn.config import check_choice
-from distgnn.nn.graph_module import GraphModule
+from distgnn.nn.conv.graph_module import GraphModule
 
 SITES_PER_CALL = 1 << 16
 OVER = ("vertices", "arcs")

@@ -8,7 +8,7 @@ import torch
 from torch import nn
 
 from distgnn import ops
-from distgnn.nn.graph_module import GraphModule
+from distgnn.nn.conv.graph_module import GraphModule
 
 
 def graph_mean(graph, rows: torch.Tensor) -> torch.Tensor:

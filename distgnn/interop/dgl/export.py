@@ -91,7 +91,7 @@ class PlainLabelReuse(nn.Module):
 
 
 class PlainStack(nn.Module):
-    """`distgnn.nn.stacks.Stack` of DGL's layers: the same order of layers, the same names of parameters."""
+    """`distgnn.nn.models.stacks.Stack` of DGL's layers: the same order of layers, the same names of parameters."""
 
     def __init__(self, config: ModelConfig, sizes: GraphSizes, in_feats: int | None = None):
         super().__init__()

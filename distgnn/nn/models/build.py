@@ -4,11 +4,11 @@ from torch import nn
 
 from distgnn.config import ATTENTION_MODELS, DEEP_MODELS, EDGE_MODELS, UNWEIGHTED_MODELS, ModelConfig, check_graph_has
 from distgnn.errors import InputError
-from distgnn.nn.deep_stacks import APPNP, GCN2
-from distgnn.nn.edge_stacks import GINE, EdgeGAT
-from distgnn.nn.label_reuse import LabelReuse
-from distgnn.nn.relational_stack import RGCN
-from distgnn.nn.stacks import GAT, GCN, GIN, GATv2, GraphSAGE
+from distgnn.nn.models.deep_stacks import APPNP, GCN2
+from distgnn.nn.models.edge_stacks import GINE, EdgeGAT
+from distgnn.nn.models.label_reuse import LabelReuse
+from distgnn.nn.models.relational_stack import RGCN
+from distgnn.nn.models.stacks import GAT, GCN, GIN, GATv2, GraphSAGE
 
 STACKS = {"sage": GraphSAGE, "gcn": GCN, "gin": GIN, "gat": GAT, "gatv2": GATv2, "gcn2": GCN2, "appnp": APPNP}
 STACKS |= {"gine": GINE, "edgegat": EdgeGAT, "rgcn": RGCN}

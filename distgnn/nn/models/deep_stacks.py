@@ -4,10 +4,10 @@ import torch
 from torch import nn
 
 from distgnn import ops
-from distgnn.nn.appnp_conv import APPNPConv
+from distgnn.nn.conv.appnp_conv import APPNPConv
+from distgnn.nn.conv.gcn2_conv import GCN2Conv
 from distgnn.nn.dropout import Dropout, number_sites
-from distgnn.nn.gcn2_conv import GCN2Conv
-from distgnn.nn.stacks import make_norms, normalize
+from distgnn.nn.models.stacks import make_norms, normalize
 
 
 def finish(graph, rows: torch.Tensor, norm: nn.Module | None, drop: Dropout) -> torch.Tensor:

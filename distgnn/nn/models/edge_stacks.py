@@ -3,9 +3,9 @@
 import torch
 from torch import nn
 
-from distgnn.nn.edge_gat_conv import EdgeGATConv
-from distgnn.nn.gine_conv import GINEConv
-from distgnn.nn.stacks import GAT, Stack
+from distgnn.nn.conv.edge_gat_conv import EdgeGATConv
+from distgnn.nn.conv.gine_conv import GINEConv
+from distgnn.nn.models.stacks import GAT, Stack
 
 
 class EncodedGINE(nn.Module):

@@ -6,10 +6,10 @@ import torch
 from torch import nn
 
 from distgnn import ops
-from distgnn.nn.rel_graph_conv import RelGraphConv
+from distgnn.nn.conv.rel_graph_conv import RelGraphConv
+from distgnn.nn.models.stacks import Stack
+from distgnn.nn.models.typed_input import TypedInput
 from distgnn.nn.relation_norm import relation_norm
-from distgnn.nn.stacks import Stack
-from distgnn.nn.typed_input import TypedInput
 
 
 class RGCN(Stack):

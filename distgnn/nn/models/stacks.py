@@ -8,14 +8,14 @@ from torch import nn
 from distgnn import ops
 from distgnn.config import JUMPS, NORMS, check_choice
 from distgnn.errors import InputError, on_all_ranks
+from distgnn.nn.conv.gat_conv import GATConv
+from distgnn.nn.conv.gatv2_conv import GATv2Conv
+from distgnn.nn.conv.gin_conv import GINConv
+from distgnn.nn.conv.graph_conv import GraphConv
+from distgnn.nn.conv.graph_module import GraphModule
+from distgnn.nn.conv.sage_conv import SAGEConv
 from distgnn.nn.dropout import Dropout, number_sites
-from distgnn.nn.gat_conv import GATConv
-from distgnn.nn.gatv2_conv import GATv2Conv
-from distgnn.nn.gin_conv import GINConv
-from distgnn.nn.graph_conv import GraphConv
-from distgnn.nn.graph_module import GraphModule
 from distgnn.nn.norms import BatchNorm1d, GraphNorm, PairNorm
-from distgnn.nn.sage_conv import SAGEConv
 
 
 class Stack(nn.Module):

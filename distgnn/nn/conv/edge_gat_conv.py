@@ -7,7 +7,7 @@ import torch
 from torch import nn
 
 from distgnn import ops
-from distgnn.nn.attention import AttentionConv
+from distgnn.nn.conv.attention import AttentionConv
 
 
 class EdgeGATConv(AttentionConv):

@@ -1,0 +1,1 @@
+"""Graph convolutions with DGL's names, arguments and parameter names, one per file."""

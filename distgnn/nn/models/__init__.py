@@ -1,0 +1,1 @@
+"""Stacks of convolutions, and how they are made from settings."""
