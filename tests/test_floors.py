@@ -73,7 +73,7 @@ EXCEPTIONS = {
     ("distgnn.graph.dist_graph", "mpi4py"): "takes a communicator, by default that of all ranks",
     ("distgnn.ops.sums", "mpi4py"): "names the reduction of a single number",
     ("distgnn.train.self_check", "mpi4py"): "compares all ranks with this one alone",
-    ("distgnn.train.machine", "mpi4py"): "writes the version of the MPI library into the run folder",
+    ("distgnn.train.run.machine", "mpi4py"): "writes the version of the MPI library into the run folder",
 }
 
 

@@ -80,7 +80,7 @@ def bench(
     from distgnn.cli.ranks import checked_together, run_on_ranks
     from distgnn.errors import InputError
     from distgnn.partition import read_manifest
-    from distgnn.train.run_folder import replace_file
+    from distgnn.train.run.run_folder import replace_file
 
     config = TrainConfig(epochs=epochs, lr=lr, eval_every=eval_every, seed=seed)
     sizes = ModelConfig(model, hidden_feats, num_layers, norm=norm)
@@ -128,7 +128,7 @@ def _against_dgl(parts, manifests, contestants, model, seed, rounds, threads, ou
     from distgnn.cli.ranks import checked_together
     from distgnn.config import num_threads
     from distgnn.errors import InputError
-    from distgnn.train.run_folder import replace_file
+    from distgnn.train.run.run_folder import replace_file
 
     with checked_together():
         names = parse_contestants(contestants)

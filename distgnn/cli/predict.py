@@ -40,7 +40,7 @@ def check_request(run: str, parts: str, out: str | None, overwrite: bool) -> tup
     from distgnn.cli.ranks import checked_together
     from distgnn.errors import InputError
     from distgnn.partition import read_manifest
-    from distgnn.train.run_folder import exists, read_config
+    from distgnn.train.run.run_folder import exists, read_config
 
     with checked_together():
         settings, manifest = read_config(run), read_manifest(parts)
@@ -57,7 +57,7 @@ def best_logits(run: str, settings: dict, parts: str):
     from distgnn.graph.loader import load
     from distgnn.nn import model_for
     from distgnn.train import load_best
-    from distgnn.train.run_folder import model_config, run_dtype
+    from distgnn.train.run.run_folder import model_config, run_dtype
 
     config = model_config(run, settings)
     graph = load(parts, dtype=run_dtype(run, settings), sparse_feats=config.takes_sparse_feats)

@@ -21,7 +21,7 @@ def take_saved(run_dir: str, given: set[str], config: TrainConfig, settings: dic
 
     Raises: RunError where it is damaged.
     """
-    from distgnn.train.run_folder import check_types, read_config
+    from distgnn.train.run.run_folder import check_types, read_config
 
     if not (Path(run_dir) / "config.toml").is_file():
         return

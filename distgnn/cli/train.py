@@ -176,7 +176,7 @@ def _describe_data(manifest: dict) -> dict:
 def _check_early(manifest: dict, config: TrainConfig, settings: dict) -> None:
     """Everything that can be refused before ranks are started."""
     from distgnn.errors import InputError
-    from distgnn.train.run_folder import check_free
+    from distgnn.train.run.run_folder import check_free
 
     config.check()
     chosen = Algorithm.parse(settings["run"]["algorithm"])
@@ -212,8 +212,8 @@ def _check_machines(manifest: dict, settings: dict, limit: int | None) -> None:
     from distgnn.comm import raise_together
     from distgnn.graph.loader import check_rank_count
     from distgnn.system.launch import import_mpi
-    from distgnn.train.memory import check_memory
-    from distgnn.train.placement import check_program
+    from distgnn.train.run.estimate import check_memory
+    from distgnn.train.run.placement import check_program
 
     comm = import_mpi().COMM_WORLD
     check_program(comm)
@@ -251,7 +251,7 @@ def _one_run(graph, config: TrainConfig, settings: dict, speak: bool) -> dict:
 
     from distgnn.nn import model_for
     from distgnn.train import Trainer
-    from distgnn.train.placement import describe_binding
+    from distgnn.train.run.placement import describe_binding
 
     torch.manual_seed(config.seed)
     network = model_for(ModelConfig(**settings["model"]), graph)
@@ -266,7 +266,7 @@ def _one_run(graph, config: TrainConfig, settings: dict, speak: bool) -> dict:
 
 def _many_runs(graph, config: TrainConfig, settings: dict, speak: bool) -> dict:
     from distgnn.comm import raise_together
-    from distgnn.train.run_folder import start_many, write_summary
+    from distgnn.train.run.run_folder import start_many, write_summary
 
     folder = Path(config.run_dir)
     with raise_together(graph.comm):

@@ -6,10 +6,10 @@ Names are imported when they are first used: reading a run folder needs no torch
 import importlib
 
 _PLACES = {
-    "TrainResult": "distgnn.train.records",
+    "TrainResult": "distgnn.train.run.records",
     "Trainer": "distgnn.train.trainer",
     "correct_and_smooth": "distgnn.train.correct_smooth",
-    "load_best": "distgnn.train.weights",
+    "load_best": "distgnn.train.checkpoint.weights",
     "write_predictions": "distgnn.train.predict",
 }
 

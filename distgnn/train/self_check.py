@@ -14,8 +14,8 @@ from distgnn.graph.loader import use_threads
 from distgnn.partition import VertexCut, local_part
 from distgnn.train.gradients import GradientBuffer
 from distgnn.train.loss import rank_loss
-from distgnn.train.machine import versions
-from distgnn.train.placement import describe_binding
+from distgnn.train.run.machine import versions
+from distgnn.train.run.placement import describe_binding
 
 MESSAGE = 1 << 17  # numbers of 8 bytes
 TOLERANCE = 1e-10  # float64 sums in another order

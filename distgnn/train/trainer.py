@@ -20,24 +20,24 @@ from distgnn.config import TrainConfig
 from distgnn.errors import InputError, RunError, RunStopped, on_all_ranks
 from distgnn.graph.induced import training_subgraph
 from distgnn.train.adam import Adam
-from distgnn.train.checkpoint import load_checkpoint, save_checkpoint
-from distgnn.train.fingerprint import fingerprint
+from distgnn.train.checkpoint.fingerprint import fingerprint
+from distgnn.train.checkpoint.identity import run_settings
+from distgnn.train.checkpoint.state import load_checkpoint, save_checkpoint
+from distgnn.train.checkpoint.weights import pack
 from distgnn.train.gradients import GradientBuffer
-from distgnn.train.identity import run_settings
-from distgnn.train.interrupt import Interrupts
 from distgnn.train.loss import rank_loss, rows_of_loss
-from distgnn.train.machine import where_this_rank_runs
+from distgnn.train.lr_schedule import EarlyStopping, LearningRate, Schedules
 from distgnn.train.metrics import evaluate
 from distgnn.train.nonfinite import explain
-from distgnn.train.rank_log import RankLog
-from distgnn.train.records import TrainResult, over_ranks, summarize
-from distgnn.train.run_folder import RunFolder
-from distgnn.train.schedule import EarlyStopping, LearningRate, Schedules
-from distgnn.train.trace import Trace
+from distgnn.train.run.interrupt import Interrupts
+from distgnn.train.run.machine import where_this_rank_runs
+from distgnn.train.run.rank_log import RankLog
+from distgnn.train.run.records import TrainResult, over_ranks, summarize
+from distgnn.train.run.run_folder import RunFolder
+from distgnn.train.run.trace import Trace
+from distgnn.train.run.watchdog import Watchdog
 from distgnn.train.trainable import check_trainable, warn_of_modules_per_rank
 from distgnn.train.verify import ExactStep
-from distgnn.train.watchdog import Watchdog
-from distgnn.train.weights import pack
 
 
 class Trainer:

@@ -10,7 +10,7 @@ import time
 
 import pytest
 
-from distgnn.train import checkpoint_files as files
+from distgnn.train.checkpoint import files as files
 
 SMALL = ("--hidden-feats", 4, "--num-layers", 2, "--epochs", 4, "--eval-every", 2, "--quiet")
 

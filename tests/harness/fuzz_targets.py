@@ -68,7 +68,7 @@ def repair_partition(folder: Path, touched: set[Path]) -> None:
 
 def repair_checkpoint(folder: Path, touched: set[Path]) -> None:
     """The same for a checkpoint."""
-    from distgnn.train import checkpoint_files as files
+    from distgnn.train.checkpoint import files as files
 
     file = folder / files.STATE
     state = json.loads(file.read_bytes())
@@ -113,7 +113,7 @@ def _single_files(root: Path) -> list[Target]:
     from distgnn.graph import tuning
     from distgnn.partition.epoch.epoch_price import EpochPrices, Loads, read_prices
     from distgnn.system.hosts import read_hosts
-    from distgnn.train.watchdog import _fault
+    from distgnn.train.run.watchdog import _fault
 
     loads = Loads(*np.ones((3, 2)))
     indptr, indices, rows = np.array([0, 3, 5]), np.array([0, 1, 1, 0, 1]), np.ones((2, 16), np.float32)
@@ -167,11 +167,11 @@ def _run_targets(root: Path) -> list[Target]:
     from distgnn.config import ModelConfig, TrainConfig
     from distgnn.nn import build_model
     from distgnn.train import Trainer, load_best
-    from distgnn.train import checkpoint_files as files
-    from distgnn.train.checkpoint import check_tensors, unpack
-    from distgnn.train.identity import check_identity
-    from distgnn.train.run_folder import model_config, read_config, read_metrics
-    from distgnn.train.schedule import EarlyStopping, LearningRate, Schedules
+    from distgnn.train.checkpoint import files as files
+    from distgnn.train.checkpoint.identity import check_identity
+    from distgnn.train.checkpoint.state import check_tensors, unpack
+    from distgnn.train.lr_schedule import EarlyStopping, LearningRate, Schedules
+    from distgnn.train.run.run_folder import model_config, read_config, read_metrics
 
     torch.manual_seed(0)
     graph = whole_graph(random_graph(1))

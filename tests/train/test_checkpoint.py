@@ -15,7 +15,7 @@ from distgnn.errors import InputError, RunError, RunStopped
 from distgnn.nn import build_model
 from distgnn.ops.dense.sparse_rows import SparseRows
 from distgnn.train import Trainer
-from distgnn.train import checkpoint_files as files
+from distgnn.train.checkpoint import files as files
 
 TIMES = {"seconds", "aggregate_seconds", "aggregate_seconds_mean", "wait_seconds", "wait_seconds_mean", "sent_bytes"}
 TIMES |= {"wait_seconds_min", "all_reduce_seconds", "exchange_waits"}
@@ -161,7 +161,7 @@ def test_a_late_run_on_another_cut_begins_with_a_synchronous_epoch(comm, shared_
 
 @pytest.mark.mpi(2)
 def test_a_graph_is_recognised_however_it_is_cut_and_stored(comm):
-    from distgnn.train.fingerprint import fingerprint
+    from distgnn.train.checkpoint.fingerprint import fingerprint
 
     data = random_graph(3, weighted=True)
     data.feats[:, 2:] = 0

@@ -7,8 +7,8 @@ import distgnn
 from distgnn.errors import RunError
 from distgnn.graph.loader import load
 from distgnn.partition import partition_graph, read_manifest
-from distgnn.train import memory, placement
-from distgnn.train.machine import ranges
+from distgnn.train.run import estimate, placement
+from distgnn.train.run.machine import ranges
 
 MODEL = {"name": "sage", "num_layers": 3, "hidden_feats": 64}
 RUN = {"dtype": "float32", "update": "owners", "algorithm": "cd-0"}
@@ -40,24 +40,24 @@ def test_too_little_memory_on_one_rank_is_refused_on_all(comm, shared_tmp_path):
         partition_graph(random_graph(0), 2, shared_tmp_path / "parts", method="libra")
     comm.Barrier()
     manifest = read_manifest(shared_tmp_path / "parts")
-    memory.check_memory(comm, manifest, SETTINGS, None)
-    needed = memory.estimate_bytes(manifest, 1, SETTINGS)
+    estimate.check_memory(comm, manifest, SETTINGS, None)
+    needed = estimate.estimate_bytes(manifest, 1, SETTINGS)
     says = r"needs about 0\.5\d* GB, and 0\.1 GB are there per rank .* take more parts .*--hidden-feats"
     with pytest.raises(RunError, match=says) as caught:
-        memory.check_memory(comm, manifest, SETTINGS, [2 * needed, 100_000_000][comm.rank])
+        estimate.check_memory(comm, manifest, SETTINGS, [2 * needed, 100_000_000][comm.rank])
     assert caught.value.agreed
 
 
 def test_the_estimate_grows_with_what_costs_memory(tmp_path):
     small = partition_graph(random_graph(0), 1, tmp_path / "a", method="libra")
     large = partition_graph(random_graph(0, num_nodes=600, num_edges=3000), 1, tmp_path / "b", method="libra")
-    base = memory.estimate_bytes(small, 0, SETTINGS)
-    assert base < memory.estimate_bytes(large, 0, SETTINGS)
+    base = estimate.estimate_bytes(small, 0, SETTINGS)
+    assert base < estimate.estimate_bytes(large, 0, SETTINGS)
     for more in ({"hidden_feats": 128}, {"num_layers": 5}, {"name": "gat"}):
-        assert base < memory.estimate_bytes(small, 0, SETTINGS | {"model": MODEL | more})
-    assert base < memory.estimate_bytes(small, 0, SETTINGS | {"run": RUN | {"dtype": "float64"}})
-    assert base > memory.estimate_bytes(small, 0, SETTINGS | {"model": MODEL | {"remat": True}})
-    assert memory.available_bytes() > 0
+        assert base < estimate.estimate_bytes(small, 0, SETTINGS | {"model": MODEL | more})
+    assert base < estimate.estimate_bytes(small, 0, SETTINGS | {"run": RUN | {"dtype": "float64"}})
+    assert base > estimate.estimate_bytes(small, 0, SETTINGS | {"model": MODEL | {"remat": True}})
+    assert estimate.available_bytes() > 0
 
 
 @pytest.mark.parametrize(
@@ -66,8 +66,8 @@ def test_the_estimate_grows_with_what_costs_memory(tmp_path):
 def test_what_a_control_group_leaves(tmp_path, limit, used):
     for name, text in {limit: "1000", used: "700", "memory.stat": "inactive_anon 5\ninactive_file 200\n"}.items():
         (tmp_path / name).write_text(text)
-    assert memory._free_in_group(tmp_path) == 500
-    assert memory._free_in_group(tmp_path / "none") == 1 << 62
+    assert estimate._free_in_group(tmp_path) == 500
+    assert estimate._free_in_group(tmp_path / "none") == 1 << 62
 
 
 @pytest.mark.mpi(2)

@@ -13,7 +13,7 @@ from distgnn.errors import InputError, RunError
 from distgnn.nn import build_model
 from distgnn.train import Trainer, load_best
 from distgnn.train.adam import Adam
-from distgnn.train.schedule import EarlyStopping, LearningRate
+from distgnn.train.lr_schedule import EarlyStopping, LearningRate
 
 
 def make(graph, **config) -> Trainer:

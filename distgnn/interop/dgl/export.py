@@ -19,8 +19,8 @@ from distgnn.config import ATTENTION_MODELS, ModelConfig, check_graph_has
 from distgnn.errors import RunError
 from distgnn.interop.dgl.import_dgl import import_dgl
 from distgnn.interop.dgl.norms import GraphNorm, PairNorm
-from distgnn.train.run_folder import model_config, read_config, run_dtype
-from distgnn.train.weights import load_best
+from distgnn.train.checkpoint.weights import load_best
+from distgnn.train.run.run_folder import model_config, read_config, run_dtype
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,7 @@ from distgnn.bench.training import Runner
 from distgnn.comm import DelayedExchange, Exchange
 from distgnn.config import ModelConfig, TrainConfig
 from distgnn.graph.training_exchanges import Scheduled
-from distgnn.train.trace import Trace
+from distgnn.train.run.trace import Trace
 
 
 def main() -> None:

@@ -133,7 +133,7 @@ def ranks_of(pids: list[int]) -> list[int]:
 
 def check_folder(run: Path, at_least: int) -> int:
     """Every checkpoint reads whole, none is lost, no epoch is told twice; returns the newest's epochs."""
-    from distgnn.train import checkpoint_files as files
+    from distgnn.train.checkpoint import files as files
 
     found = files.find_checkpoints(run)
     for path in found:

@@ -13,8 +13,8 @@ import sys
 from pathlib import Path
 
 from distgnn.partition import partition_graph, read_manifest
-from distgnn.train.memory import estimate_bytes
-from distgnn.train.run_folder import read_config
+from distgnn.train.run.estimate import estimate_bytes
+from distgnn.train.run.run_folder import read_config
 
 GRAPHS = {
     "communities": "communities:nodes=100000,communities=500,feats=64,classes=16",

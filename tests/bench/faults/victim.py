@@ -18,16 +18,16 @@ POINTS = (
     ("optimiser", "distgnn.train.adam", "Adam.step", 12),
     ("numbers of an epoch", "distgnn.train.trainer", "over_ranks", 12),
     ("evaluation", "distgnn.train.trainer", "evaluate", 4),
-    ("line of metrics.jsonl, half", "distgnn.train.run_folder", "RunFolder.add_epoch", 12),
-    ("best weights, half", "distgnn.train.run_folder", "replace_file", 6),
-    ("beginning of a checkpoint", "distgnn.train.checkpoint_files", "begin", 5),
-    ("file of a checkpoint, half", "distgnn.train.checkpoint_files", "write_file", 20),
-    ("commit of a checkpoint", "distgnn.train.checkpoint_files", "commit", 5),
+    ("line of metrics.jsonl, half", "distgnn.train.run.run_folder", "RunFolder.add_epoch", 12),
+    ("best weights, half", "distgnn.train.run.run_folder", "replace_file", 6),
+    ("beginning of a checkpoint", "distgnn.train.checkpoint.files", "begin", 5),
+    ("file of a checkpoint, half", "distgnn.train.checkpoint.files", "write_file", 20),
+    ("commit of a checkpoint", "distgnn.train.checkpoint.files", "commit", 5),
     ("fsync", "os", "fsync", 50),
     ("rename", "pathlib", "Path.rename", 10),
     ("removal of an old checkpoint", "shutil", "rmtree", 10),
     ("resuming", "distgnn.train.trainer", "load_checkpoint", 1),
-    ("metrics cut back on resuming", "distgnn.train.run_folder", "RunFolder.keep_epochs", 1),
+    ("metrics cut back on resuming", "distgnn.train.run.run_folder", "RunFolder.keep_epochs", 1),
 )
 ONLY_RANK_0 = {"best weights, half", "line of metrics.jsonl, half", "metrics cut back on resuming", "rename"}
 ONLY_RANK_0 |= {"beginning of a checkpoint", "file of a checkpoint, half", "commit of a checkpoint", "fsync"}
@@ -40,19 +40,19 @@ def victim(work: Path, run: Path, aim: dict | None) -> None:
 
     import distgnn as dg
     from distgnn.graph.loader import load
-    from distgnn.train import checkpoint_files
+    from distgnn.train.checkpoint import files
 
     graph = load(str(work / "parts"), dtype="float32")
     torch.manual_seed(0)
     model = dg.nn.GraphSAGE(graph.num_feats, 8, graph.num_classes, 2)
-    commit = checkpoint_files.commit
+    commit = files.commit
 
     def commit_and_tell(folder, partial, epochs_done, state):
         path = commit(folder, partial, epochs_done, state)
         (work / "committed").write_text(str(epochs_done))
         return path
 
-    checkpoint_files.commit = commit_and_tell
+    files.commit = commit_and_tell
     config = dg.TrainConfig(epochs=EPOCHS, eval_every=4, run_dir=str(run), checkpoint_every=EVERY, resume=True)
     config.lr_schedule = "plateau"
     if aim and aim["rank"] == graph.rank:

@@ -13,7 +13,7 @@ import time
 from contextlib import contextmanager
 from pathlib import Path
 
-from distgnn.train.rank_log import RankLog
+from distgnn.train.run.rank_log import RankLog
 
 HUNG = 124  # exit code, as of timeout(1)
 # Files in whose functions a rank stands only while it waits for others.

@@ -5,7 +5,7 @@ from pathlib import Path
 from distgnn.config import TrainConfig
 from distgnn.errors import InputError
 from distgnn.graph.copy_graph import CopyGraph
-from distgnn.train.fingerprint import difference
+from distgnn.train.checkpoint.fingerprint import difference
 
 # What may change between the parts of one run: none of it changes a number of an epoch.
 FREE_TRAIN = (

@@ -14,9 +14,9 @@ from safetensors.torch import load
 
 from distgnn.comm import agree, raise_together
 from distgnn.errors import DistGNNError, RunError
-from distgnn.train import checkpoint_files as files
-from distgnn.train.identity import check_identity
-from distgnn.train.weights import pack
+from distgnn.train.checkpoint import files as files
+from distgnn.train.checkpoint.identity import check_identity
+from distgnn.train.checkpoint.weights import pack
 
 DELAYED = "rank-{rank}"
 

@@ -5,7 +5,7 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file, save
 
 from distgnn.errors import RunError
-from distgnn.train.run_folder import best_weights
+from distgnn.train.run.run_folder import best_weights
 
 
 def pack(state: dict[str, torch.Tensor]) -> bytes:

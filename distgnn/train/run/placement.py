@@ -5,7 +5,7 @@ import platform
 
 from distgnn.comm import check_same
 from distgnn.config import num_threads
-from distgnn.train.machine import ranges, versions
+from distgnn.train.run.machine import ranges, versions
 
 
 def check_program(comm) -> None:

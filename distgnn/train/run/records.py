@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from distgnn.config import num_threads
 from distgnn.system.sizes import peak_rss_bytes
-from distgnn.train.machine import versions
+from distgnn.train.run.machine import versions
 
 CHOSEN = ("test_metric", "valid_metric", "test_accuracy", "valid_accuracy")
 

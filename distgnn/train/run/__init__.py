@@ -1,0 +1,1 @@
+"""The run folder, logs, the machine, signals, hangs and memory of a run."""
