@@ -12,7 +12,7 @@ import traceback
 import typer
 
 from distgnn import __version__
-from distgnn.cli import (
+from distgnn.cli.commands import (
     bench,
     bench_kernels,
     calibrate,

@@ -30,7 +30,7 @@ def correct_smooth(
     as_json: bool = typer.Option(False, "--json", help="Print the accuracies as JSON instead of a table."),
 ) -> None:
     """Correct and Smooth a run's best predictions (Huang et al., ICLR'21), exactly, on one rank per part."""
-    from distgnn.cli.predict import best_logits, check_request
+    from distgnn.cli.commands.predict import best_logits, check_request
     from distgnn.cli.ranks import checked_together, run_on_ranks
     from distgnn.errors import InputError
     from distgnn.train import write_predictions

@@ -23,7 +23,7 @@ def import_dgl(
     overwrite: bool = typer.Option(False, help="Replace an existing partition folder."),
 ) -> None:
     """Write a partition folder from a cut that DGL made."""
-    from distgnn.cli.partition import rows_of_table
+    from distgnn.cli.commands.partition import rows_of_table
     from distgnn.datasets import load_graph
     from distgnn.partition import write_partition
     from distgnn.partition.dgl_parts import read_dgl_cut

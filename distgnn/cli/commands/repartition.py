@@ -29,7 +29,7 @@ def repartition(
 ) -> None:
     """Cut the graph of a partition folder anew; the files are those that `partition` makes from the source."""
     from distgnn import kernels
-    from distgnn.cli.partition import rows_of_table
+    from distgnn.cli.commands.partition import rows_of_table
     from distgnn.config import num_threads
     from distgnn.partition.repartition import repartition as cut_anew
 
