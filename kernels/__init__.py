@@ -7,7 +7,7 @@ slow twin in `reference`.
 if __name__ != "distgnn.kernels":
     raise ImportError("this folder is the package distgnn.kernels: import that name")
 
-from distgnn.kernels import reference, reference_fused
+from distgnn.kernels.check import reference, reference_fused
 from distgnn.kernels.attention.attention import (
     attention,
     attention_backward,

@@ -1,1 +1,43 @@
-"""Settings of a run as dataclasses, checked before anything starts."""
+"""Settings of a run as dataclasses, checked before anything starts. Needs neither torch nor MPI."""
+
+from distgnn.config.algorithm import UPDATES, Algorithm
+from distgnn.config.choices import DTYPES, check_choice
+from distgnn.config.model import (
+    ATTENTION_MODELS,
+    DEEP_MODELS,
+    EDGE_MODELS,
+    JUMPS,
+    MODELS,
+    NORMS,
+    ONE_PASS_MODELS,
+    UNWEIGHTED_MODELS,
+    ModelConfig,
+    check_graph_has,
+)
+from distgnn.config.schedule import REMOTE_RULES, WIRES, Schedule
+from distgnn.config.threads import num_threads
+from distgnn.config.train import LR_SCHEDULES, METRICS, TrainConfig
+
+__all__ = [
+    "ATTENTION_MODELS",
+    "DEEP_MODELS",
+    "DTYPES",
+    "EDGE_MODELS",
+    "JUMPS",
+    "LR_SCHEDULES",
+    "METRICS",
+    "MODELS",
+    "NORMS",
+    "ONE_PASS_MODELS",
+    "REMOTE_RULES",
+    "UNWEIGHTED_MODELS",
+    "UPDATES",
+    "WIRES",
+    "Algorithm",
+    "ModelConfig",
+    "Schedule",
+    "TrainConfig",
+    "check_choice",
+    "check_graph_has",
+    "num_threads",
+]

@@ -1,13 +1,15 @@
 """The settings of a schedule: what late rows count, when they are sent, and which settings go together.
 
-`Algorithm` (config.py) says when rows travel; a `Schedule` adds what is done with them. Needs neither torch nor MPI.
+`Algorithm` (algorithm.py) says when rows travel; a `Schedule` adds what is done with them. Needs neither torch nor MPI.
 """
 
 from dataclasses import dataclass
 
-from distgnn.config import WIRES, Algorithm, check_choice
+from distgnn.config.algorithm import Algorithm
+from distgnn.config.choices import check_choice
 from distgnn.errors import InputError
 
+WIRES = ("float32", "bfloat16", "int8", "int4")
 REMOTE_RULES = ("held", "paper")
 
 

@@ -6,7 +6,7 @@ import pytest
 from distgnn.datasets import load_graph
 from distgnn.partition import PartitionBook, cut_edges, load_part, partition_graph
 
-from .test_local_graph import every_law
+from .core.test_local_graph import every_law
 
 
 @pytest.mark.parametrize("direction", ["stored", "both", "reversed"])

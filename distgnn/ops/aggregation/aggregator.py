@@ -53,7 +53,7 @@ class Block:
         return {}
 
     def blocked(self, rows: np.ndarray) -> kernels.BlockedCsr | None:
-        """The arcs in blocks of sources, where that was measured to be quicker for such rows (kernels/graph/blocks.py)."""
+        """The arcs in blocks of sources, where measured to be quicker for such rows (kernels/graph/blocks.py)."""
         row_bytes = rows.shape[1] * rows.itemsize
         if not kernels.goes_by_blocks(row_bytes):
             return None

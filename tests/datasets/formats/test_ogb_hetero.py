@@ -8,7 +8,7 @@ import pytest
 from distgnn.datasets import load_graph
 from distgnn.errors import GraphFormatError, InputError
 
-from .conftest import write_csv
+from ..conftest import write_csv
 
 SIZES = {"author": 3, "field_of_study": 2, "institution": 1, "paper": 4}
 FIRST = {"author": 0, "field_of_study": 3, "institution": 5, "paper": 6}

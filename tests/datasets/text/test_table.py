@@ -3,7 +3,7 @@ import gzip
 import numpy as np
 import pytest
 
-from distgnn.datasets.text import table
+from distgnn.datasets.text import table as text_table
 from distgnn.datasets.text.table import read_table
 from distgnn.errors import GraphFormatError
 
@@ -51,7 +51,7 @@ def test_blocks_end_anywhere(tmp_path, monkeypatch):
     values = np.random.default_rng(1).integers(0, 10**6, (500, 3))
     text = "\n".join(",".join(map(str, row)) for row in values)
     for block in (1, 7, 64, 1000):
-        monkeypatch.setattr(table, "BLOCK", block)
+        monkeypatch.setattr(text_table, "BLOCK", block)
         assert np.array_equal(table(tmp_path, text), values)
         assert np.array_equal(table(tmp_path, text, rows=500), values)
 
@@ -84,7 +84,7 @@ def test_bad_lines_are_named(tmp_path, text, message):
 
 
 def test_a_bad_line_far_down_is_named(tmp_path, monkeypatch):
-    monkeypatch.setattr(table, "BLOCK", 64)
+    monkeypatch.setattr(text_table, "BLOCK", 64)
     with pytest.raises(GraphFormatError, match=r"line 301: expected 2 whole numbers, found '7'"):
         table(tmp_path, "1,2\n" * 300 + "7\n")
 

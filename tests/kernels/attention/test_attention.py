@@ -15,7 +15,7 @@ from distgnn.kernels import (
 )
 from distgnn.kernels.check import reference  # fmt: skip
 
-from .graphs import awkward, close, rows_of
+from ..graphs import awkward, close, rows_of
 
 
 def _torch(indptr, indices, feats, source, target, grad):

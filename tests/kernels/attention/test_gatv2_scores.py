@@ -6,7 +6,7 @@ import torch
 
 from distgnn.kernels import pair_scores, pair_scores_backward, transpose_csr
 
-from .graphs import awkward, close, rows_of
+from ..graphs import awkward, close, rows_of
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import pytest
 from distgnn.kernels import head_dots, head_outer
 from distgnn.kernels.check import reference
 
-from .graphs import close, rows_of
+from ..graphs import close, rows_of
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import pytest
 from distgnn.kernels import edge_softmax, edge_softmax_backward, sddmm, spmm
 from distgnn.kernels.check import reference
 
-from .graphs import NAMES, awkward, close, rows_of
+from ..graphs import NAMES, awkward, close, rows_of
 
 
 @pytest.mark.parametrize("name", NAMES)

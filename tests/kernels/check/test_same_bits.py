@@ -8,7 +8,7 @@ import pytest
 from distgnn.kernels.check import cases, self_check
 from distgnn.kernels.runtime import threads
 
-from .test_first_use import GIVEN, kernels
+from ..runtime.test_checked import GIVEN, kernels
 
 
 @pytest.fixture(autouse=True)

@@ -7,7 +7,7 @@ import torch
 from distgnn.kernels import activate, activate_backward, dropout
 from distgnn.kernels.check import reference
 
-from .graphs import close, rows_of
+from ..graphs import close, rows_of
 
 DRAW = {"seed": 5, "step": 1, "site": 0}
 

@@ -7,7 +7,7 @@ from distgnn.kernels import dropout
 from distgnn.kernels.check import reference
 from distgnn.kernels.simd import philox
 
-from .graphs import rows_of
+from ..graphs import rows_of
 
 KEY = {"seed": 3, "step": 11, "site": 2}
 

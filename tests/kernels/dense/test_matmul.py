@@ -5,7 +5,7 @@ import pytest
 
 from distgnn.kernels import inner_product, product
 
-from .graphs import close, rows_of
+from ..graphs import close, rows_of
 
 SHAPES = [(0, 5, 8), (1, 7, 47), (203, 33, 100), (300, 64, 256), (97, 6, 3)]
 

@@ -6,7 +6,7 @@ import pytest
 from distgnn.kernels import csr_from_edges, spmm, transpose_csr
 from distgnn.kernels.check import reference
 
-from .graphs import NAMES, awkward, close, rows_of
+from ..graphs import NAMES, awkward, close, rows_of
 
 
 @pytest.mark.parametrize("reduce", ["sum", "mean", "max", "min"])

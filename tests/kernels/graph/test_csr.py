@@ -7,7 +7,7 @@ from distgnn.kernels import csr_from_edges, transpose_csr
 from distgnn.kernels.check import reference
 from distgnn.kernels.graph import csr
 
-from .graphs import NAMES, awkward
+from ..graphs import NAMES, awkward
 
 
 @pytest.mark.parametrize("dtype", [np.int32, np.int64])

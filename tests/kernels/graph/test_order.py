@@ -6,7 +6,7 @@ import pytest
 from distgnn.kernels import block_csr, block_rows, csr_from_edges, permute_csr, spmm, spmm_blocked, vertex_order
 from distgnn.kernels.check import reference
 
-from .graphs import close, rows_of
+from ..graphs import close, rows_of
 
 
 def _communities(blocks=8, size=50, seed=0):

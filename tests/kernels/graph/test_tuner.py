@@ -6,7 +6,7 @@ import pytest
 from distgnn.kernels import Tuning, spmm, tune, tune_rows, use_tunings
 from distgnn.kernels.runtime.tiles import choices
 
-from .graphs import awkward, rows_of
+from ..graphs import awkward, rows_of
 
 
 @pytest.mark.parametrize("choice", [Tuning(1), Tuning(64, 4), Tuning(16, 2)])

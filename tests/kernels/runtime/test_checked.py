@@ -7,7 +7,7 @@ from distgnn import kernels
 from distgnn.kernels.check import cases, reference
 from distgnn.kernels.graph import aggregate
 
-from .graphs import awkward, rows_of
+from ..graphs import awkward, rows_of
 
 FEATS, BITS = np.ones((4, 5), np.float32), np.ones((4, 5), np.uint16)
 HEADS = {"feats": np.ones((4, 2, 3), np.float32), "source_scores": FEATS[:, :2], "target_scores": FEATS[:, :2]}

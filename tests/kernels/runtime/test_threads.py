@@ -8,7 +8,7 @@ import pytest
 from distgnn import kernels
 from distgnn.kernels.runtime import threads
 
-from .graphs import awkward, rows_of
+from ..graphs import awkward, rows_of
 
 
 def test_calls_from_many_threads_at_once(num_threads):

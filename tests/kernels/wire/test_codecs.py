@@ -6,7 +6,7 @@ import pytest
 from distgnn.kernels import decode_rows, encode_rows, row_bytes
 from distgnn.kernels.check import reference
 
-from .graphs import close, rows_of
+from ..graphs import close, rows_of
 
 DRAW = {"seed": 1, "step": 2, "site": 3}
 LEVELS = {"int8": 127, "int4": 7}

@@ -6,7 +6,7 @@ import pytest
 from distgnn.kernels import add_rows, pack_rows
 from distgnn.kernels.check import reference
 
-from .graphs import rows_of
+from ..graphs import rows_of
 
 
 @pytest.mark.parametrize("width", [1, 16, 47])

@@ -15,7 +15,7 @@ from distgnn.partition.moves.merge import edge_clusters
 from distgnn.partition.moves.replica_table import MOST, count_in
 from distgnn.partition.sorting.renumber import ordered_rows
 
-from .graphs import NAMES, awkward, edge_list
+from ..graphs import NAMES, awkward, edge_list
 
 REAL_GRAPHS = ("cora", "citeseer", "facebook-pages", "slashdot", "ogb/ogbn_arxiv")
 LARGE_GRAPHS = ("ego-twitter", "web-notredame", "dblp-2010", "tolokers", "amazon-computers", "coauthor-cs")

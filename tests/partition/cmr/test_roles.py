@@ -12,7 +12,7 @@ from distgnn.partition.core.owners import owned_limit
 from distgnn.partition.core.shares import part_shares
 from distgnn.partition.hierarchical import rows_between_groups
 
-from .graphs import NAMES, awkward, edge_list
+from ..graphs import NAMES, awkward, edge_list
 
 
 @pytest.fixture(scope="module")

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from distgnn.partition import PartitionBook, VertexCut, build_local
 from distgnn.partition.core.local_graph import BLOCKS
 
-from .graphs import NAMES, arc_parts, awkward, cut_graphs, edge_list, random_cut
+from ..graphs import NAMES, arc_parts, awkward, cut_graphs, edge_list, random_cut
 
 
 def local_arcs(local):

@@ -10,7 +10,7 @@ from distgnn.errors import InputError
 from distgnn.partition import METHODS, PartitionBook, cut_edges, describe, partition_graph
 from distgnn.partition.core.shares import fair_counts, part_shares
 
-from .graphs import NAMES, awkward, edge_list
+from ..graphs import NAMES, awkward, edge_list
 
 SPEEDS = [1, 2, 4, 1]
 

@@ -16,7 +16,7 @@ from distgnn.partition.flow.pair_rounds import Limits, cut_pairs
 from distgnn.partition.flow.region import Pair, open_region, shrink
 from distgnn.partition.moves.edge_moves import arc_limit, refine, start_state
 
-from .graphs import NAMES, awkward, edge_list
+from ..graphs import NAMES, awkward, edge_list
 
 
 @pytest.fixture(scope="module")

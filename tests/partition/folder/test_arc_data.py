@@ -8,7 +8,7 @@ from distgnn.partition import load_part, partition_graph
 from distgnn.partition.core.local_graph import BLOCKS
 from distgnn.partition.folder.reader import OPTIONAL_COUNTS
 
-from .folders import make_graph, resign
+from ..folders import make_graph, resign
 
 
 @pytest.mark.parametrize("self_loops", ["keep", "remove"])

@@ -6,7 +6,7 @@ import pytest
 from distgnn.errors import InputError, PartitionFormatError
 from distgnn.partition import PartitionBook, cut_edges, load_part, pipeline, read_manifest
 
-from .folders import make_graph, replace_array, resign
+from ..folders import make_graph, replace_array, resign
 
 
 def array_files():

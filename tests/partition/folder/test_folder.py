@@ -23,7 +23,7 @@ from distgnn.partition import (
 )
 from distgnn.partition.core.local_graph import BLOCKS
 
-from .folders import make_graph
+from ..folders import make_graph
 
 
 @pytest.mark.parametrize("directed", [False, True])

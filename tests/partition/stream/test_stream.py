@@ -13,7 +13,7 @@ from distgnn.partition.sorting import bucket_sort as sorting
 from distgnn.partition.stream.method import SCHEDULE, Assignment
 from distgnn.partition.stream.place import cluster_groups
 
-from .graphs import NAMES, awkward, edge_list
+from ..graphs import NAMES, awkward, edge_list
 
 IN_MEMORY, NO_STEP = sorting.in_memory, sorting.no_step
 

@@ -67,7 +67,7 @@ def left_behind(mark: str) -> list[int]:
     ],
 )
 def test_a_rank_that_does_not_go_on(tmp_path, kind, code, says):
-    (tmp_path / "script.py").write_text(SCRIPT.format(harness=str(Path(__file__).parents[1] / "harness")))
+    (tmp_path / "script.py").write_text(SCRIPT.format(harness=str(Path(__file__).parents[2] / "harness")))
     mpiexec = find_mpiexec()
     flavor = mpi_flavor(mpiexec)
     command = [*mpiexec_command(mpiexec, flavor, 2), sys.executable, str(tmp_path / "script.py"), str(tmp_path / "run")]

@@ -1,0 +1,99 @@
+"""Which model, and its sizes."""
+
+from dataclasses import dataclass
+
+from distgnn.config.choices import check_choice
+from distgnn.errors import InputError
+
+MODELS = ("sage", "gcn", "gin", "gat", "gatv2", "gcn2", "appnp", "gine", "edgegat", "rgcn")
+ATTENTION_MODELS = ("gat", "gatv2", "edgegat")
+EDGE_MODELS = ("gine", "edgegat")
+UNWEIGHTED_MODELS = {"gatv2": "gat", "gine": "gin", "edgegat": "gat", "rgcn": "gcn"}  # and what takes weights
+DEEP_MODELS = ("gcn2", "appnp")
+ONE_PASS_MODELS = ("sage", "gcn", "gat")  # a hidden layer is one function: see distgnn.ops
+NORMS = ("layer", "batch", "graph", "pair", "none")
+JUMPS = ("none", "cat", "max")
+
+
+@dataclass
+class ModelConfig:
+    """Which of our models, and its sizes.
+
+    Args:
+        name: "sage", "gcn", "gin", "gat", "gatv2", "gcn2", "appnp"; "gine" or "edgegat" (they use edge features);
+            "rgcn" (it uses edge types).
+        hidden_feats, num_layers: width of hidden layers, number of convolutions (appnp: of linear layers).
+        dropout: after each hidden layer.
+        norm: "layer", "batch", "graph", "pair" or "none", after each hidden layer.
+        weighted: multiply messages by the graph's edge weights (not gatv2, gine, edgegat and rgcn).
+        num_heads: of gat, gatv2 and edgegat; they share the hidden width.
+        residual: add a hidden layer's input to its output (not gcn2 and appnp, which have the initial rows).
+        jump: "none", "cat" or "max": read all hidden layers (jumping knowledge; not gcn2 and appnp).
+        num_bases: of rgcn: relations share so many matrices (0: each has its own).
+        remat: keep only the input of each hidden layer and compute it again backward (not gcn2 and appnp).
+        label_reuse: share of training labels that are input in each epoch, the loss being on the others (0: none).
+    """
+
+    name: str = "sage"
+    hidden_feats: int = 256
+    num_layers: int = 3
+    dropout: float = 0.5
+    norm: str = "layer"
+    weighted: bool = False
+    num_heads: int = 4
+    residual: bool = False
+    jump: str = "none"
+    num_bases: int = 0
+    label_reuse: float = 0.0
+    remat: bool = False
+
+    def check(self) -> None:
+        """Raise InputError for the first setting that no model can have."""
+        check_choice("model", self.name, MODELS)
+        check_choice("norm", self.norm, NORMS)
+        check_choice("jump", self.jump, JUMPS)
+        self._check_numbers()
+        if self.remat and (self.name in DEEP_MODELS or self.norm == "batch"):
+            raise InputError("remat is for stacks of equal layers without batch norm: not gcn2, appnp or norm batch")
+        if self.name in DEEP_MODELS and (self.residual or self.jump != "none"):
+            raise InputError(f"{self.name} has a connection to its first rows already: leave residual and jump out")
+        if self.name in UNWEIGHTED_MODELS and self.weighted:
+            other = UNWEIGHTED_MODELS[self.name]
+            raise InputError(f"{self.name} takes no edge weights: choose {other}, or leave weighted out")
+        if self.num_bases and self.name != "rgcn":
+            raise InputError(f"{self.name} has no relations to share weights between: num_bases is for rgcn")
+        if self.name in ATTENTION_MODELS and self.hidden_feats % self.num_heads:
+            raise InputError(f"hidden_feats is {self.hidden_feats}: expected a multiple of num_heads, {self.num_heads}")
+
+    @property
+    def takes_sparse_feats(self) -> bool:
+        """Can its first layer multiply sparse rows?"""
+        return self.name in ONE_PASS_MODELS and not (self.label_reuse or self.residual or self.weighted)
+
+    def check_dtype(self, dtype: str) -> None:
+        """Raise InputError for a model that does not take rows of this dtype."""
+        one_pass = self.name in ONE_PASS_MODELS and self.norm in ("layer", "none") and self.jump == "none"
+        if dtype == "bfloat16" and (not one_pass or self.label_reuse or (self.name == "gat" and self.weighted)):
+            raise InputError(
+                f"bfloat16 is for {', '.join(ONE_PASS_MODELS)} with norm layer or none, without jump and label reuse "
+                "(and gat without weights): choose float32"
+            )
+
+    def _check_numbers(self) -> None:
+        for name in ("hidden_feats", "num_layers", "num_heads"):
+            if getattr(self, name) < 1:
+                raise InputError(f"{name} is {getattr(self, name)}: expected at least 1")
+        if self.num_bases < 0:
+            raise InputError(f"num_bases is {self.num_bases}: expected at least 0")
+        if not 0 <= self.label_reuse < 1:
+            raise InputError(f"label_reuse is {self.label_reuse}: expected a share from 0 up to, but not including, 1")
+        if not 0 <= self.dropout < 1:
+            raise InputError(f"dropout is {self.dropout}: expected a probability from 0 up to, but not including, 1")
+
+
+def check_graph_has(model: str, num_edge_feats: int, num_relations: int) -> None:
+    """Raise InputError for a graph without the edge features or edge types that a model needs."""
+    if model in EDGE_MODELS and num_edge_feats < 1:
+        raise InputError(f"{model} needs edge features: this graph has none (edge_feats.npy); choose another model")
+    if model == "rgcn" and num_relations < 1:
+        raise InputError("rgcn needs edge types: this graph has none (edge_types.npy); choose another model")
