@@ -7,7 +7,6 @@ slow twin in `reference`.
 if __name__ != "distgnn.kernels":
     raise ImportError("this folder is the package distgnn.kernels: import that name")
 
-from distgnn.kernels.check import reference, reference_fused
 from distgnn.kernels.attention.attention import (
     attention,
     attention_backward,
@@ -18,6 +17,7 @@ from distgnn.kernels.attention.attention import (
 from distgnn.kernels.attention.gatv2_scores import pair_scores, pair_scores_backward
 from distgnn.kernels.attention.head_dots import head_dots, head_outer
 from distgnn.kernels.attention.sddmm_softmax import edge_softmax, edge_softmax_backward, sddmm
+from distgnn.kernels.check import reference, reference_fused
 from distgnn.kernels.check.self_check import self_check, warm
 from distgnn.kernels.dense.activation import activate, activate_backward
 from distgnn.kernels.dense.dropout import dropout

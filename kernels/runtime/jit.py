@@ -35,14 +35,7 @@ try:
 except ImportError:  # pragma: no cover - Windows: numba's own behaviour
     fcntl = None
 
-NOT_COMPILED = ("__init__.py", "runtime/checked.py", "cases.py", "self_check.py", "reference.py", "reference_fused.py")
-    "__init__.py",
-    "runtime/checked.py",
-    "check/cases.py",
-    "check/self_check.py",
-    "check/reference.py",
-    "check/reference_fused.py",
-)
+NOT_COMPILED = ("__init__.py", "checked.py", "cases.py", "self_check.py", "reference.py", "reference_fused.py")
 
 
 def kernel(function=None, **options):

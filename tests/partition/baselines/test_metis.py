@@ -13,8 +13,8 @@ from distgnn.partition import PartitionBook, cut_edges
 from distgnn.partition.baselines.vertex_cover import cover_arcs, hybrid_cut
 from distgnn.partition.core.shares import part_shares
 
-from ..graphs import awkward, edge_list
 from ..core.test_local_graph import every_law
+from ..graphs import awkward, edge_list
 
 
 def fewest_rows(edges, owner, num_parts):
