@@ -1,4 +1,4 @@
-"""Run mypy over the package: `python tests/house/check_types.py [ROOM ...]`, a room being "partition.core" or "distgnn.ops".
+"""Run mypy over the package: `python tests/house/check_types.py [ROOM ...]`, a ROOM as "partition.core", "distgnn.ops".
 
 Three packages lie beside `distgnn/` in a checkout and inside it once installed, which mypy cannot know. It is shown a
 folder of links laid out as installed; messages name the files of the checkout. The settings are in pyproject.toml.
