@@ -6,7 +6,7 @@ INSTALLED := $(VENV)/installed
 DEMO := communities:nodes=30000
 ARGS ?=
 
-.PHONY: demo test lint clean
+.PHONY: demo test lint docs clean
 
 demo: $(INSTALLED)
 	$(VENV)/bin/distgnn partition $(DEMO) --parts 2 --out demo/parts --overwrite
@@ -19,9 +19,14 @@ lint: $(INSTALLED)
 	@$(VENV)/bin/ruff check .
 	@$(VENV)/bin/ruff format --check .
 
+docs: $(INSTALLED)
+	@$(VENV)/bin/python -c 'import mkdocs, material, mkdocstrings' 2>/dev/null || $(VENV)/bin/pip install -qq --editable '.[docs]'
+	@$(VENV)/bin/python tests/house/make_command_line.py
+	@$(VENV)/bin/python tests/house/make_site.py
+
 clean:
 	@echo "removing $(VENV), build files and caches"
-	@rm -rf $(VENV) build dist *.egg-info .pytest_cache .ruff_cache .hypothesis
+	@rm -rf $(VENV) build dist site *.egg-info .pytest_cache .ruff_cache .hypothesis
 	@find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # Editable: a change to the code needs no new installation, a change to pyproject.toml makes one.

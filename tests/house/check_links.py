@@ -1,0 +1,87 @@
+"""Check that what the documentation names exists: `python tests/house/check_links.py`; part of `make lint`.
+
+Looked at: the Markdown files at the top and in docs/ (links with their anchors, and paths), and the Python files of the
+package (paths in comments and docstrings). A path is a word that begins with a folder of ours and ends with `/` or the
+suffix of a text file. Every report in docs/benchmarks has JSON beside it.
+"""
+
+import re
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+SOURCES = ("distgnn", "partition", "kernels", "datasets")
+FOLDERS = "|".join((*SOURCES, "tests", "docs", r"\.ci"))
+PATH = re.compile(rf"(?<![\w/.<-])(?:{FOLDERS})/(?:[\w.-]+/)*(?:[\w-]+\.(?:py|md|json|toml|txt|yml))?(?![\w…*<{{])")
+LINK = re.compile(r"(?<!!)\[[^\]]*\]\(([^)\s]+)\)")
+FENCE = re.compile(r"^```.*?^```", re.DOTALL | re.MULTILINE)
+CODE = re.compile(r"`[^`\n]*`")
+HEADING = re.compile(r"^#{1,6} (.+)$", re.MULTILINE)
+REPORT = re.compile(r".*-\d{4}-\d\d-\d\d\.md")
+
+
+def main() -> int:
+    problems = sorted(set(find_problems(ROOT)))
+    print("\n".join(problems) if problems else "all links and paths lead somewhere")
+    return 1 if problems else 0
+
+
+def find_problems(root: Path) -> Iterator[str]:
+    """One line "file:line: what is missing" for each broken link or path below a checkout."""
+    for file in [*sorted(root.glob("*.md")), *sorted((root / "docs").rglob("*.md"))]:
+        yield from _broken_links(root, file)
+        yield from _missing_paths(root, file)
+        if REPORT.fullmatch(file.name) and not file.with_suffix(".json").is_file():
+            yield f"{file.relative_to(root)}:1: a report needs its data beside it: {file.stem}.json"
+    for folder in SOURCES:
+        for file in sorted((root / folder).rglob("*.py")):
+            yield from _missing_paths(root, file)
+
+
+def _missing_paths(root: Path, file: Path) -> Iterator[str]:
+    text = file.read_text()
+    for match in PATH.finditer(text):
+        if match[0] not in ("distgnn/", "docs/") and not (root / match[0]).exists():
+            yield f"{_place(root, file, text, match.start())}: no such path: {match[0]}"
+
+
+def _broken_links(root: Path, file: Path) -> Iterator[str]:
+    text = file.read_text()
+    prose = FENCE.sub(_blank, text)
+    for match in LINK.finditer(CODE.sub(_blank, prose)):
+        if re.match(r"[a-z]+:", match[1]):
+            continue
+        name, _, anchor = match[1].partition("#")
+        target = (file.parent / name).resolve() if name else file
+        place = _place(root, file, text, match.start())
+        if not target.exists():
+            yield f"{place}: no such file: {match[1]}"
+        elif anchor and target.suffix == ".md" and anchor not in anchors(target.read_text()):
+            yield f"{place}: no such heading: {match[1]}"
+
+
+def _blank(match: re.Match) -> str:
+    """As many characters and lines, so that places stay."""
+    return re.sub(r"[^\n]", " ", match[0])
+
+
+def _place(root: Path, file: Path, text: str, position: int) -> str:
+    return f"{file.relative_to(root)}:{text.count(chr(10), 0, position) + 1}"
+
+
+def anchors(text: str) -> set[str]:
+    """The anchors that Python-Markdown's `toc` extension, and GitHub for plain words, make of the headings."""
+    found: set[str] = set()
+    for heading in HEADING.findall(FENCE.sub("", text)):
+        plain = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", heading).replace("`", "")
+        slug = re.sub(r"[-\s]+", "-", re.sub(r"[^\w\s-]", "", plain.encode("ascii", "ignore").decode()).strip().lower())
+        number, unique = 1, slug
+        while unique in found:
+            unique, number = f"{slug}_{number}", number + 1
+        found.add(unique)
+    return found
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,108 @@
+"""Write docs/guide/command-line.md from the program's own help: `python tests/house/make_command_line.py [--check]`.
+
+With `--check` nothing is written, and the exit code is 1 where the page is not what the program says.
+"""
+
+import inspect
+import os
+import re
+import sys
+import typing
+from collections.abc import Iterator
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGE = ROOT / "docs" / "guide" / "command-line.md"
+HEAD = """# Command line
+
+Generated from `--help` by `tests/house/make_command_line.py`; `make docs` writes it anew.
+Exit codes: [running](running.md#signals-and-exit-codes).
+"""
+
+
+def main() -> int:
+    text = page()
+    if "--check" not in sys.argv[1:]:
+        PAGE.write_text(text)
+        return 0
+    if PAGE.read_text() == text:
+        return 0
+    print(f"{PAGE.relative_to(ROOT)} is not what the program says: run python tests/house/make_command_line.py")
+    return 1
+
+
+def page() -> str:
+    """The page as the program is now."""
+    os.environ.setdefault("COLUMNS", "120")
+    sys.path.insert(0, str(ROOT))
+    import typer
+
+    from distgnn.cli.main import app
+
+    group = typer.main.get_command(app)
+    lines = [HEAD]
+    for name in sorted(group.commands):
+        lines += _command(name, group.commands[name])
+    return "\n".join(lines)
+
+
+def _command(name: str, command) -> Iterator[str]:
+    arguments = [one for one in command.params if one.param_type_name == "argument"]
+    words = " ".join(_argument(one) for one in arguments)
+    yield f"## distgnn {name}\n"
+    yield f"`distgnn {name}{' ' if words else ''}{words} [options]`\n"
+    yield _plain(command.help or "") + "\n"
+    signature = inspect.signature(command.callback, eval_str=True)
+    types = {key: value.annotation for key, value in signature.parameters.items()}
+    panels: dict[str, list] = {}
+    for one in command.params:
+        if not getattr(one, "hidden", False):
+            default = "Arguments" if one.param_type_name == "argument" else "Options"
+            panels.setdefault(getattr(one, "rich_help_panel", None) or default, []).append(one)
+    for panel, parameters in panels.items():
+        yield f"| {panel} | | default | |\n|---|---|---|---|"
+        yield from (_row(one, types) for one in parameters)
+        yield ""
+
+
+def _argument(one) -> str:
+    name = (one.metavar or one.name or "").strip("{}<>[].").upper()
+    return f"{name}…" if one.nargs == -1 else name
+
+
+def _row(one, types: dict[str, object]) -> str:
+    if one.param_type_name == "argument":
+        names = f"`{_argument(one)}`"
+    else:
+        names = ", ".join(f"`{name}`" for name in [*one.opts, *one.secondary_opts])
+    cells = (names, _kind(one, types), _default(one), _plain(getattr(one, "help", None) or ""))
+    return "| " + " | ".join(cells) + " |"
+
+
+def _kind(one, types: dict[str, object]) -> str:
+    """What an option takes: its choices, or the kind of value; nothing for a switch."""
+    kind = types.get(one.name, str)
+    while typing.get_origin(kind) not in (None, typing.Literal):
+        kind = typing.get_args(kind)[0]
+    if typing.get_origin(kind) is typing.Literal:
+        return " \\| ".join(map(str, typing.get_args(kind)))
+    return {bool: "", str: "text", int: "integer", float: "number"}.get(kind, "text")
+
+
+def _default(one) -> str:
+    if one.required:
+        return "required"
+    value = one.default
+    if value is None or callable(value) or value == "" or (getattr(one, "is_flag", False) and not value):
+        return ""
+    return "on" if value is True else str(getattr(value, "value", value))
+
+
+def _plain(text: str) -> str:
+    """One line, as Markdown table cells can hold it; a form feed and what follows is left out of help, too."""
+    line = re.sub(r"\s+", " ", text.split("\f")[0]).strip()
+    return line.replace("|", "\\|").replace("\\[", "[").replace("<", "&lt;")
+
+
+if __name__ == "__main__":
+    sys.exit(main())
