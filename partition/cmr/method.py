@@ -3,7 +3,7 @@
 Graphs of up to `SMALL` rows are cut twice, from fine and from coarse clusters; vertices and single edges then move in
 turn for some rounds, the better cut is taken, and its borders are moved by flows.
 
-Source: ours; see docs/partitioning.md.
+Source: ours; see docs/internals/cmr.md.
 """
 
 from __future__ import annotations

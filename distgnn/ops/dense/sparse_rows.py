@@ -15,7 +15,7 @@ import torch
 from distgnn import kernels
 from distgnn.ops.aggregation.halo import as_array
 
-DENSE_ABOVE = 0.1  # share of non-zeros up to which the sparse product is surely cheaper: see docs/epoch.md
+DENSE_ABOVE = 0.1  # share of non-zeros up to which the sparse product is surely cheaper: docs/internals/epoch.md
 
 
 class SparseRows:
