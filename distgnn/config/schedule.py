@@ -47,7 +47,7 @@ class Schedule:
         return self.wires == ("float32", "float32") and not self.adaptive
 
     def caution(self, algorithm: Algorithm) -> str | None:
-        """A line for a schedule that was measured to harm training (docs/LOG.md, "Communication"); None for all others."""
+        """A line for a schedule that was measured to harm training (docs/LOG.md); None for all others."""
         if algorithm.delay == 1 and not self.smooth and self.remote_rule == "held":
             return "cd-1 without smoothing makes the loss swing on some graphs: add --smooth 0.8, or take cd-5"
         return None
