@@ -1,0 +1,33 @@
+"""The command line of `train` and `bench` is frozen: scripts depend on the name, type and default of each option."""
+
+from pathlib import Path
+
+import pytest
+import typer
+
+from distgnn.cli.main import app
+
+FROZEN = Path(__file__).with_name("frozen_options.txt")
+KINDS = {"text": "str", "integer": "int", "float": "float", "boolean": "bool"}  # names of typer < 0.20
+
+
+def kind_of(parameter) -> str:
+    if hasattr(parameter, "type_descriptor"):
+        return parameter.type_descriptor.annotation.__name__
+    return KINDS.get(parameter.type.name, parameter.type.name)
+
+
+def options_of(command: str) -> list[str]:
+    parameters = typer.main.get_command(app).commands[command].params
+    return sorted(
+        f"{command} {'/'.join(one.opts + one.secondary_opts)}: {kind_of(one)} = {one.default!r}"
+        for one in parameters
+        if one.name != "help"
+    )
+
+
+@pytest.mark.parametrize("command", ["train", "bench"])
+def test_options_are_those_that_scripts_depend_on(command):
+    """A new option is a new line in frozen_options.txt; a changed or missing line breaks someone's script."""
+    frozen = [line for line in FROZEN.read_text().splitlines() if line.startswith(f"{command} ")]
+    assert options_of(command) == frozen
