@@ -1,7 +1,8 @@
 """Settings of a run as dataclasses, checked before anything starts. Needs neither torch nor MPI."""
 
 from distgnn.config.algorithm import UPDATES, Algorithm
-from distgnn.config.choices import DTYPES, check_choice
+from distgnn.config.choices import DTYPES, check_choice, did_you_mean
+from distgnn.config.file import check_types, read_sections
 from distgnn.config.model import (
     ATTENTION_MODELS,
     DEEP_MODELS,
@@ -14,7 +15,9 @@ from distgnn.config.model import (
     ModelConfig,
     check_graph_has,
 )
+from distgnn.config.run import RunConfig
 from distgnn.config.schedule import REMOTE_RULES, WIRES, Schedule
+from distgnn.config.settings import Settings, check_names, check_same_graph, read_settings
 from distgnn.config.threads import num_threads
 from distgnn.config.train import LR_SCHEDULES, METRICS, TrainConfig
 
@@ -35,9 +38,17 @@ __all__ = [
     "WIRES",
     "Algorithm",
     "ModelConfig",
+    "RunConfig",
     "Schedule",
+    "Settings",
     "TrainConfig",
     "check_choice",
     "check_graph_has",
+    "check_names",
+    "check_same_graph",
+    "check_types",
+    "did_you_mean",
     "num_threads",
+    "read_sections",
+    "read_settings",
 ]

@@ -1,8 +1,9 @@
 """Which model, and its sizes."""
 
 from dataclasses import dataclass
+from functools import partial
 
-from distgnn.config.choices import check_choice
+from distgnn.config.option import check_choices, documented, option
 from distgnn.errors import InputError
 
 MODELS = ("sage", "gcn", "gin", "gat", "gatv2", "gcn2", "appnp", "gine", "edgegat", "rgcn")
@@ -15,43 +16,38 @@ NORMS = ("layer", "batch", "graph", "pair", "none")
 JUMPS = ("none", "cat", "max")
 
 
+_option = partial(option, panel="Model")
+
+
+@documented
 @dataclass
 class ModelConfig:
-    """Which of our models, and its sizes.
+    """Which of our models, and its sizes."""
 
-    Args:
-        name: "sage", "gcn", "gin", "gat", "gatv2", "gcn2", "appnp"; "gine" or "edgegat" (they use edge features);
-            "rgcn" (it uses edge types).
-        hidden_feats, num_layers: width of hidden layers, number of convolutions (appnp: of linear layers).
-        dropout: after each hidden layer.
-        norm: "layer", "batch", "graph", "pair" or "none", after each hidden layer.
-        weighted: multiply messages by the graph's edge weights (not gatv2, gine, edgegat and rgcn).
-        num_heads: of gat, gatv2 and edgegat; they share the hidden width.
-        residual: add a hidden layer's input to its output (not gcn2 and appnp, which have the initial rows).
-        jump: "none", "cat" or "max": read all hidden layers (jumping knowledge; not gcn2 and appnp).
-        num_bases: of rgcn: relations share so many matrices (0: each has its own).
-        remat: keep only the input of each hidden layer and compute it again backward (not gcn2 and appnp).
-        label_reuse: share of training labels that are input in each epoch, the loss being on the others (0: none).
-    """
-
-    name: str = "sage"
-    hidden_feats: int = 256
-    num_layers: int = 3
-    dropout: float = 0.5
-    norm: str = "layer"
-    weighted: bool = False
-    num_heads: int = 4
-    residual: bool = False
-    jump: str = "none"
-    num_bases: int = 0
-    label_reuse: float = 0.0
-    remat: bool = False
+    name: str = _option(
+        "sage", "Layers; gine and edgegat use edge features, rgcn edge types.", choices=MODELS, name="model"
+    )
+    hidden_feats: int = _option(256, "Width of hidden layers.")
+    num_layers: int = _option(3, "Number of convolutions (appnp: of linear layers).")
+    dropout: float = _option(0.5, "Dropout after each hidden layer; masks belong to vertices, not to ranks.")
+    norm: str = _option("layer", "Normalization after each hidden layer.", choices=NORMS)
+    weighted: bool = _option(
+        False, "Multiply messages by the graph's edge weights (not gatv2, gine, edgegat and rgcn)."
+    )
+    num_heads: int = _option(4, "Heads of gat, gatv2 and edgegat; they share the hidden width.")
+    residual: bool = _option(False, "Add a hidden layer's input to its output (not gcn2 and appnp).")
+    jump: str = _option("none", "How to read all hidden layers (jumping knowledge; not gcn2 and appnp).", choices=JUMPS)
+    num_bases: int = _option(0, "Of rgcn: number of matrices that relations share (0: each has its own).")
+    label_reuse: float = _option(
+        0.0, "Share of training labels that are input in each epoch; the loss is on the others (0: none)."
+    )
+    remat: bool = _option(
+        False, "Keep only the input of each hidden layer and compute the layer again backward (not gcn2 and appnp)."
+    )
 
     def check(self) -> None:
         """Raise InputError for the first setting that no model can have."""
-        check_choice("model", self.name, MODELS)
-        check_choice("norm", self.norm, NORMS)
-        check_choice("jump", self.jump, JUMPS)
+        check_choices(self)
         self._check_numbers()
         if self.remat and (self.name in DEEP_MODELS or self.norm == "batch"):
             raise InputError("remat is for stacks of equal layers without batch norm: not gcn2, appnp or norm batch")

@@ -4,37 +4,42 @@
 """
 
 from dataclasses import dataclass
+from functools import partial
 
 from distgnn.config.algorithm import Algorithm
-from distgnn.config.choices import check_choice
+from distgnn.config.option import check_choices, documented, option
 from distgnn.errors import InputError
 
 WIRES = ("float32", "bfloat16", "int8", "int4")
 REMOTE_RULES = ("held", "paper")
 
 
+_option = partial(option, panel="Algorithm and exchange")
+
+
+@documented
 @dataclass(frozen=True)
 class Schedule:
-    """How rows of training steps travel.
+    """How rows of training steps travel."""
 
-    Args:
-        warmup_epochs: exact, synchronous epochs at the start of cd-r; they fill all held rows.
-        wire, wire_backward: width of rows, forward and backward (None: the same).
-        remote_rule: "held": what arrived last stays in use. "paper": remote partial sums count only in the epoch in
-            which they arrive, and gradients are not exchanged (the published cd-r).
-        smooth: weight of the held row in a moving average with the row that arrives (0: what arrives replaces it).
-        adaptive: send a row only when it has moved by more than this share of its norm since it was last sent (0: send
-            every row of the bin).
-        error_feedback: add what rounding on the wire lost to the next message of the row.
-    """
-
-    warmup_epochs: int = 1
-    wire: str = "float32"
-    wire_backward: str | None = None
-    remote_rule: str = "held"
-    smooth: float = 0.0
-    adaptive: float = 0.0
-    error_feedback: bool = False
+    warmup_epochs: int = _option(1, "Exact, synchronous epochs at the start of cd-R; they fill all held rows.")
+    wire: str = _option("float32", "Width of rows in training messages.", choices=WIRES)
+    wire_backward: str | None = _option(
+        None, "Width of gradients in messages.", choices=WIRES, default_text="as --wire"
+    )
+    remote_rule: str = _option(
+        "held",
+        "held: what arrived last stays in use. paper: remote partial sums count only in the epoch in which they "
+        "arrive, and gradients are not exchanged (the published cd-R).",
+        choices=REMOTE_RULES,
+    )
+    smooth: float = _option(
+        0.0, "Weight of the held row in a moving average with the row that arrives (cd-R; 0: it is replaced)."
+    )
+    adaptive: float = _option(
+        0.0, "Send a row only when it has moved by more than this share of its norm since it was last sent (0: always)."
+    )
+    error_feedback: bool = _option(False, "Add what rounding on the wire lost to the next message of the row.")
 
     @property
     def wires(self) -> tuple[str, str]:
@@ -70,9 +75,7 @@ class Schedule:
             self._check_paper(algorithm, update, delayed)
 
     def _check_values(self) -> None:
-        for wire in self.wires:
-            check_choice("wire", wire, WIRES)
-        check_choice("remote_rule", self.remote_rule, REMOTE_RULES)
+        check_choices(self)
         if self.warmup_epochs < 1:
             raise InputError(f"warmup_epochs is {self.warmup_epochs}: expected at least 1")
         if not 0 <= self.smooth < 1:
@@ -87,9 +90,9 @@ class Schedule:
             "--error-feedback": self.error_feedback,
             "--warmup-epochs": self.warmup_epochs != 1,
         }
-        for option, given in ignored.items():
+        for name, given in ignored.items():
             if given:
-                raise InputError(f"0c sends nothing in training: leave {option} out, or choose cd-R")
+                raise InputError(f"0c sends nothing in training: leave {name} out, or choose cd-R")
 
     def _check_paper(self, algorithm: Algorithm, update: str, delayed: bool) -> None:
         if not delayed:

@@ -1,53 +1,57 @@
 """How to train: epochs, learning rate, evaluation, the run folder."""
 
 from dataclasses import dataclass, fields
+from functools import partial
 
-from distgnn.config.choices import check_choice
+from distgnn.config.option import check_choices, documented, option
 from distgnn.errors import InputError
 
 METRICS = ("accuracy", "rocauc", "f1")
 LR_SCHEDULES = ("constant", "cosine", "plateau")
 
 
+_training, _run_folder, _system = (
+    partial(option, panel=name) for name in ("Training", "Run folder", "Ranks and memory")
+)
+
+
+@documented
 @dataclass
 class TrainConfig:
-    """How to train. Everything is checked when the trainer is made.
+    """How to train. Everything is checked when the trainer is made."""
 
-    Args:
-        epochs: passes over the whole graph, one optimiser step each.
-        lr, weight_decay: of Adam.
-        lr_schedule: "constant", "cosine" (to zero at the last epoch) or "plateau" (halved when the training loss
-            has not fallen for 10 epochs).
-        eval_every: epochs between evaluations; the last epoch is always evaluated.
-        patience: stop after so many evaluations without a better validation metric (0: never).
-        metric: accuracy, rocauc (mean over tasks) or f1 (micro); None picks by the kind of labels.
-        seed: of weights and dropout masks.
-        run_dir: run folder to write (None: nothing is written).
-        overwrite: replace an existing run folder.
-        trace: write a timeline of each rank into the run folder.
-        checkpoint_every: epochs between checkpoints; with a run folder there is always one at the end.
-        resume: go on from the run folder's newest checkpoint (from the start where there is none).
-        timeout: seconds that one phase of an epoch may last before the job is ended (0: no limit).
-        verify_every: epochs between comparisons of a training step with the exact one (0: never).
-        inductive: train on the subgraph of training vertices; evaluation is on the whole graph all the same.
-    """
-
-    epochs: int = 200
-    lr: float = 0.01
-    weight_decay: float = 0.0
-    lr_schedule: str = "constant"
-    eval_every: int = 5
-    patience: int = 0
-    metric: str | None = None
-    seed: int = 0
-    run_dir: str | None = None
-    overwrite: bool = False
-    trace: bool = False
-    checkpoint_every: int = 0
-    resume: bool = False
-    timeout: float = 600.0
-    verify_every: int = 0
-    inductive: bool = False
+    epochs: int = _training(200, "Passes over the whole graph, one optimizer step each.")
+    lr: float = _training(0.01, "Learning rate of Adam.")
+    weight_decay: float = _training(0.0, "L2 penalty of Adam.")
+    lr_schedule: str = _training(
+        "constant",
+        "Learning rate over epochs; cosine: to zero at the last epoch; plateau: halved when the training loss has not "
+        "fallen for 10 epochs.",
+        choices=LR_SCHEDULES,
+    )
+    eval_every: int = _training(5, "Epochs between evaluations; the last epoch is always evaluated.")
+    patience: int = _training(0, "Stop after this many evaluations without a better validation metric (0: never).")
+    metric: str | None = _training(
+        None,
+        "rocauc: mean over tasks. f1: micro average.",
+        choices=METRICS,
+        default_text="rocauc for multi-label graphs, else accuracy",
+    )
+    seed: int = _training(0, "Seed of weights and dropout masks.")
+    run_dir: str | None = _run_folder(
+        None, "Run folder to write.", default_text="on the command line runs/PARTS-MODEL-TIME, in Python none"
+    )
+    overwrite: bool = _run_folder(False, "Replace an existing run folder.")
+    trace: bool = _run_folder(False, "Write a timeline per rank (Chrome, Perfetto) into the run folder.")
+    checkpoint_every: int = _run_folder(
+        0, "Epochs between checkpoints; a run folder always gets one at the end and on signals."
+    )
+    resume: bool = _run_folder(False, "Go on from the newest checkpoint of the run folder, if there is one.")
+    timeout: float = _system(
+        600.0, "Seconds that one phase of an epoch may last before the job is ended (0: no limit)."
+    )
+    verify_every: int = _training(0, "Epochs between comparisons of a training step with the exact one (0: never).")
+    inductive: bool = _training(False, "Train on the subgraph of training vertices; evaluate on the whole graph.")
 
     def check(self) -> None:
         """Raise InputError for the first setting that makes no sense."""
@@ -58,9 +62,7 @@ class TrainConfig:
                 raise InputError(f"{name} is {getattr(self, name)}: expected at least {least}")
         if not 0 < self.lr <= 1e30:  # beyond it a step is no float32
             raise InputError(f"lr is {self.lr}: expected a positive number, at most 1e30")
-        check_choice("lr_schedule", self.lr_schedule, LR_SCHEDULES)
-        if self.metric is not None:
-            check_choice("metric", self.metric, METRICS)
+        check_choices(self)
 
     def as_dict(self) -> dict:
         """The settings as TOML can hold them (None left out)."""

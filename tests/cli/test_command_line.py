@@ -1,11 +1,15 @@
 """The command line of `train` and `bench` is frozen: scripts depend on the name, type and default of each option."""
 
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 import typer
 
 from distgnn.cli.main import app
+from distgnn.cli.options import with_options
+from distgnn.config import TrainConfig
+from distgnn.config.option import option
 
 FROZEN = Path(__file__).with_name("frozen_options.txt")
 KINDS = {"text": "str", "integer": "int", "float": "float", "boolean": "bool"}  # names of typer < 0.20
@@ -31,3 +35,28 @@ def test_options_are_those_that_scripts_depend_on(command):
     """A new option is a new line in frozen_options.txt; a changed or missing line breaks someone's script."""
     frozen = [line for line in FROZEN.read_text().splitlines() if line.startswith(f"{command} ")]
     assert options_of(command) == frozen
+
+
+@pytest.mark.parametrize("words, says", [(["--model", "sgae"], "did you mean sage?"), (["--preset", "distgn"], "did")])
+def test_a_wrong_choice_names_the_most_similar_one(refused, parts, words, says):
+    refused("train", parts, *words, says=says)
+
+
+def test_a_new_field_is_a_new_option(capsys):
+    @dataclass
+    class Longer(TrainConfig):
+        momentum: float | None = option(None, "Of the optimizer.", panel="Training", choices=(), default_text="none")
+
+    seen = []
+
+    @with_options
+    def command(config: Longer) -> None:
+        """Keep what was given."""
+        seen.append(config)
+
+    one = typer.Typer(pretty_exceptions_enable=False)
+    one.command()(command)
+    one(["--momentum", "0.9", "--lr", "0.5"], standalone_mode=False)
+    assert seen == [Longer(lr=0.5, momentum=0.9)]
+    one(["--help"], standalone_mode=False)
+    assert "(default: none)" in " ".join(capsys.readouterr().out.replace("│", " ").split())

@@ -163,8 +163,7 @@ def _run_targets(root: Path) -> list[Target]:
     import torch
     from cut_graphs import random_graph, whole_graph
 
-    from distgnn.cli.resume import take_saved
-    from distgnn.config import ModelConfig, TrainConfig
+    from distgnn.config import ModelConfig, TrainConfig, read_settings
     from distgnn.nn import build_model
     from distgnn.train import Trainer, load_best
     from distgnn.train.checkpoint import files as files
@@ -197,10 +196,7 @@ def _run_targets(root: Path) -> list[Target]:
         load_best(str(folder), model)
         saved = read_config(str(folder))
         model_config(str(folder), saved)
-        settings = {"model": asdict(ModelConfig()), "run": {"dtype": "float32", "algorithm": "cd-0", "runs": 1}}
-        asked = TrainConfig()
-        take_saved(str(folder), set(), asked, settings)
-        asked.check()
+        read_settings(folder / "config.toml").checked()
 
     small = root / "small-run"
     (small / "checkpoint").mkdir(parents=True)

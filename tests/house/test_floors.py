@@ -25,7 +25,7 @@ class Floor:
 
 
 FLOORS = (
-    Floor(("errors", "config", "system", "interop.dgl.import_dgl"), inside=("mpi4py",)),
+    Floor(("errors", "config", "system", "interop.dgl.import_dgl"), foreign=("tomli",), inside=("mpi4py",)),
     Floor(("kernels",), foreign=("numba", "numpy", "llvmlite")),
     Floor(("datasets",), ours=(0, 1), foreign=("numpy", "scipy"), inside=("ogb", "dgl", "torch")),
     Floor(("partition",), ours=(0, 1, 2), foreign=("numpy", "scipy", "numba"), inside=("pymetis",)),

@@ -1,7 +1,4 @@
-"""`distgnn bench`: algorithms side by side, on one partition folder or on several (scaling).
-
-`bench` is long because each option of the command is an argument of the function.
-"""
+"""`distgnn bench`: algorithms side by side, on one partition folder or on several (scaling)."""
 
 import json
 import os
@@ -14,9 +11,9 @@ from typing import Annotated
 import typer
 
 from distgnn.cli.display import human_bytes, human_seconds, human_share, print_columns
+from distgnn.cli.options import Only, Threads, with_options
 from distgnn.config import ONE_PASS_MODELS, ModelConfig, TrainConfig, check_choice
 
-CONTESTANTS = "dgl,distgnn,distgnn/bfloat16,bound"
 CONTESTANT_COLUMNS = ["contestant", "epoch", "± iqr", "× dgl", "of the bound", "memory", "of dgl's"]
 COLUMNS = [
     "ranks",
@@ -52,27 +49,30 @@ def register(app: typer.Typer) -> None:
     app.command()(bench)
 
 
+@with_options
 def bench(
     parts: Annotated[list[str], typer.Argument(help="Partition folders; several of one graph show scaling.")],
-    algorithms: str = typer.Option(
-        "cd-0,cd-5,cd-5/int8,0c",
-        help="Names, with words: /copies /int8 /adaptive=0.05 /smooth=0.95 /feedback /paper-rule /suppressed.",
-    ),
-    model: str = typer.Option("sage", help="sage or gcn."),
-    num_layers: int = typer.Option(3, help="Convolutions."),
-    hidden_feats: int = typer.Option(256, help="Width of hidden layers."),
-    rounds: int = typer.Option(4, help="Turns of 3 epochs that each algorithm gets."),
-    accuracy: bool = typer.Option(False, help="Train all epochs and report final metric and curve."),
-    epochs: int = typer.Option(200, help="Epochs with --accuracy."),
-    lr: float = typer.Option(0.01, help="Learning rate of Adam."),
-    eval_every: int = typer.Option(10, help="Epochs between evaluations with --accuracy."),
-    seed: int = typer.Option(0, help="Of weights and dropout masks."),
-    threads: int | None = typer.Option(None, help="Threads per rank [default: cores / ranks]."),
-    norm: str = typer.Option("layer", help="layer or none, between convolution and ReLU."),
-    against_dgl: bool = typer.Option(False, help="One part: an epoch beside DGL's and the bound, with peak memory."),
-    contestants: str = typer.Option(CONTESTANTS, help="With --against-dgl; also dgl/kept, pyg, distgnn/remat."),
-    out: str = typer.Option("bench.json", help="File to write."),
-    figures: str | None = typer.Option(None, help="Folder for figures (PNG, SVG): time by phase, accuracy curves."),
+    sizes: Annotated[ModelConfig, Only("name", "num_layers", "hidden_feats", "norm")],
+    config: Annotated[TrainConfig, Only("epochs", "lr", "seed", eval_every=10)],
+    algorithms: Annotated[
+        str,
+        typer.Option(
+            help="Names, with words: /copies /int8 /adaptive=0.05 /smooth=0.95 /feedback /paper-rule /suppressed."
+        ),
+    ] = "cd-0,cd-5,cd-5/int8,0c",
+    rounds: Annotated[int, typer.Option(help="Turns of 3 epochs that each algorithm gets.")] = 4,
+    accuracy: Annotated[bool, typer.Option(help="Train --epochs epochs and report final metric and curve.")] = False,
+    threads: Threads = None,
+    against_dgl: Annotated[
+        bool, typer.Option(help="One part: an epoch beside DGL's and the bound, with peak memory.")
+    ] = False,
+    contestants: Annotated[
+        str, typer.Option(help="With --against-dgl; also dgl/kept, pyg, distgnn/remat.")
+    ] = "dgl,distgnn,distgnn/bfloat16,bound",
+    out: Annotated[str, typer.Option(help="File to write.")] = "bench.json",
+    figures: Annotated[
+        str | None, typer.Option(help="Folder for figures (PNG, SVG): time by phase, accuracy curves.")
+    ] = None,
 ) -> None:
     """Measure what each algorithm costs and buys, side by side in one run; writes bench.json."""
     from distgnn.bench.contenders import parse_contenders
@@ -82,8 +82,6 @@ def bench(
     from distgnn.partition import read_manifest
     from distgnn.train.run.run_folder import replace_file
 
-    config = TrainConfig(epochs=epochs, lr=lr, eval_every=eval_every, seed=seed)
-    sizes = ModelConfig(model, hidden_feats, num_layers, norm=norm)
     with checked_together():
         config.check()
         sizes.check()
@@ -96,7 +94,7 @@ def bench(
         if figures is not None and Path(figures).exists() and not Path(figures).is_dir():
             raise InputError(f"cannot write figures: {figures} is a file")
     if against_dgl:
-        _against_dgl(parts, manifests, contestants, sizes, seed, rounds, threads, out)
+        _against_dgl(parts, manifests, contestants, sizes, config.seed, rounds, threads, out)
         return
     if len(parts) > 1:
         rows = with_scaling(_one_job_per_folder(parts, sys.argv[1:], out))
@@ -115,9 +113,8 @@ def bench(
         from distgnn.bench.figures import draw
 
         draw(report, Path(figures))
-    print_columns(
-        f"{manifests[0]['name']}, {model} {num_layers} × {hidden_feats}", COLUMNS, [_cells(row) for row in rows]
-    )
+    title = f"{manifests[0]['name']}, {sizes.name} {sizes.num_layers} × {sizes.hidden_feats}"
+    print_columns(title, COLUMNS, [_cells(row) for row in rows])
     if len(parts) > 1:
         print_columns("Scaling, against the first folder", SCALING_COLUMNS, [_scaling_cells(row) for row in rows])
 

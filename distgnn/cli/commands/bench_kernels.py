@@ -16,9 +16,9 @@ def bench_kernels(
     operations: str = typer.Option("sum,weighted,max,softmax,attention,activation", help="Comma-separated."),
     repeats: int = typer.Option(7, help="Turns; the first is not counted."),
     order: str = typer.Option("cluster", help="Our vertex order: degree, rcm or cluster."),
-    data_root: str | None = typer.Option(None, help="Folder of named datasets [default: DISTGNN_DATA or ./data]."),
+    data_root: str | None = typer.Option(None, help="Folder of named datasets (default: DISTGNN_DATA or ./data)."),
     cache: str | None = typer.Option(None, help="Folder that keeps the generated graphs for the next run."),
-    threads: int | None = typer.Option(None, help="Threads [default: all cores]."),
+    threads: int | None = typer.Option(None, help="Threads (default: all cores)."),
     out: str | None = typer.Option(None, help="JSON file, written after each row; rows that it has are kept."),
 ) -> None:
     """Time the kernels beside DGL 1.1.3, torch.sparse and torch_geometric (where installed)."""

@@ -7,6 +7,7 @@ from pathlib import Path
 import typer
 
 from distgnn.cli.display import print_columns
+from distgnn.cli.options import AsJson, Threads
 
 
 def register(app: typer.Typer) -> None:
@@ -16,11 +17,11 @@ def register(app: typer.Typer) -> None:
 def calibrate(
     ranks: int = typer.Option(1, help="Ranks to start where none were started."),
     seconds: float = typer.Option(3.0, help="How long each rank works."),
-    threads: int | None = typer.Option(None, help="Threads per rank [default: cores / ranks]."),
+    threads: Threads = None,
     prices: str | None = typer.Option(None, help="Train small epochs too and write prices for partition here (JSON)."),
     hidden_feats: int = typer.Option(256, help="Of the model whose epochs the prices are for."),
     num_layers: int = typer.Option(3, help="Of that model, at least 2."),
-    as_json: bool = typer.Option(False, "--json", help="Print JSON instead of a table."),
+    as_json: AsJson = False,
 ) -> None:
     """Measure the ranks it is given, all at the same time, as they would train; prints --capacities for partition."""
     from distgnn.cli.ranks import checked_together, run_on_ranks

@@ -6,6 +6,7 @@ import sys
 import typer
 
 from distgnn.cli.display import print_table
+from distgnn.cli.options import AsJson, Threads
 
 
 def register(app: typer.Typer) -> None:
@@ -14,8 +15,8 @@ def register(app: typer.Typer) -> None:
 
 def check(
     ranks: int = typer.Option(1, help="Ranks to start where none were started."),
-    threads: int | None = typer.Option(None, help="Threads per rank [default: cores / ranks]."),
-    as_json: bool = typer.Option(False, "--json", help="Print JSON instead of a table."),
+    threads: Threads = None,
+    as_json: AsJson = False,
 ) -> None:
     """Verify kernels, MPI, threads and one exact training step on the ranks it is given."""
     from distgnn.cli.ranks import run_on_ranks

@@ -6,6 +6,7 @@ import sys
 import typer
 
 from distgnn.cli.display import human_share, print_table
+from distgnn.cli.options import AsJson, Threads
 
 SPLITS = ("train", "valid", "test")
 
@@ -17,17 +18,17 @@ def register(app: typer.Typer) -> None:
 def correct_smooth(
     run: str = typer.Argument(help="Run folder."),
     parts: str = typer.Argument(help="Partition folder of the same graph, with any number of parts."),
-    out: str | None = typer.Option(None, help="File to write: float32 scores [N, C] as .npy [default: none]."),
+    out: str | None = typer.Option(None, help="File to write: float32 scores [N, C] as .npy (default: none)."),
     classes: bool = typer.Option(False, help="Write the class with the largest score of each vertex, int64 [N]."),
     correction_steps: int = typer.Option(50, help="Steps in which training errors are spread (0: do not correct)."),
     correction_alpha: float = typer.Option(0.979, help="Share of neighbours in each of them."),
     smoothing_steps: int = typer.Option(50, help="Steps in which labels are spread (0: do not smooth)."),
     smoothing_alpha: float = typer.Option(0.756, help="Share of neighbours in each of them."),
-    scale: float | None = typer.Option(None, help="Factor of the spread error [default: by its size at each vertex]."),
-    threads: int | None = typer.Option(None, help="Threads per rank [default: cores / ranks]."),
+    scale: float | None = typer.Option(None, help="Factor of the spread error (default: by its size at each vertex)."),
+    threads: Threads = None,
     overwrite: bool = typer.Option(False, help="Replace an existing file."),
     quiet: bool = typer.Option(False, help="Print nothing."),
-    as_json: bool = typer.Option(False, "--json", help="Print the accuracies as JSON instead of a table."),
+    as_json: AsJson = False,
 ) -> None:
     """Correct and Smooth a run's best predictions (Huang et al., ICLR'21), exactly, on one rank per part."""
     from distgnn.cli.commands.predict import best_logits, check_request

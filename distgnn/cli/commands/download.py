@@ -9,7 +9,7 @@ def register(app: typer.Typer) -> None:
 
 def download(
     name: str = typer.Argument(help="Dataset, for example ogbn-arxiv."),
-    data_root: str | None = typer.Option(None, help="Folder to put it in [default: DISTGNN_DATA or ./data]."),
+    data_root: str | None = typer.Option(None, help="Folder to put it in (default: DISTGNN_DATA or ./data)."),
 ) -> None:
     """Download a dataset through the ogb extra."""
     from distgnn.datasets.formats.ogb_download import download as fetch

@@ -12,7 +12,7 @@ def register(app: typer.Typer) -> None:
 def launch(
     command: Annotated[list[str], typer.Argument(metavar="-- COMMAND …", help="As in: -- train parts/ --epochs 200")],
     hosts: str = typer.Option(..., help="File with one machine per line: NAME or NAME:RANKS."),
-    threads: int | None = typer.Option(None, help="Threads per rank [default: this machine's cores / its ranks]."),
+    threads: int | None = typer.Option(None, help="Threads per rank (default: this machine's cores / its ranks)."),
 ) -> None:
     """Start a distgnn command with mpiexec on several machines; paths must mean the same on all of them."""
     from distgnn.errors import InputError

@@ -5,6 +5,7 @@ import sys
 import typer
 
 from distgnn.cli.display import print_table
+from distgnn.cli.options import Threads
 
 
 def register(app: typer.Typer) -> None:
@@ -16,7 +17,7 @@ def predict(
     parts: str = typer.Argument(help="Partition folder of the same graph, with any number of parts."),
     out: str = typer.Option(..., help="File to write: float32 logits [N, C] as .npy."),
     classes: bool = typer.Option(False, help="Write the most likely class of each vertex instead, int64 [N]."),
-    threads: int | None = typer.Option(None, help="Threads per rank [default: cores / ranks]."),
+    threads: Threads = None,
     overwrite: bool = typer.Option(False, help="Replace an existing file."),
     quiet: bool = typer.Option(False, help="Print nothing."),
 ) -> None:

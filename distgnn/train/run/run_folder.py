@@ -17,20 +17,14 @@ import fcntl
 import json
 import os
 import shutil
-import sys
 from dataclasses import asdict
 from pathlib import Path
 
 import tomli_w
 
-from distgnn.config import DTYPES, ModelConfig
+from distgnn.config import DTYPES, ModelConfig, check_types, read_sections
 from distgnn.errors import InputError, RunError
 from distgnn.system.atomic import sync_folder
-
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
 
 
 class RunFolder:
@@ -198,7 +192,7 @@ def model_config(path: str, config: dict) -> ModelConfig:
     """
     if "model" not in config:
         raise RunError(f"{path} was trained from a script: load its weights there (distgnn.train.load_best)")
-    check_types(path, "model", config["model"], asdict(ModelConfig()))
+    check_types(f"{path}/config.toml", "model", config["model"], asdict(ModelConfig()))
     try:
         model = ModelConfig(**config["model"])
         model.check()
@@ -219,21 +213,6 @@ def run_dtype(path: str, config: dict) -> str:
     return dtype
 
 
-def check_types(path: str, section: str, values: dict, defaults: dict) -> None:
-    """Raise RunError for a setting of config.toml whose value is not of the kind of its default."""
-    for name, value in values.items():
-        if name in defaults and not _same_kind(value, defaults[name]):
-            raise RunError(f"{path}/config.toml is damaged: [{section}] {name} is {str(value)[:40]!r}")
-
-
-def _same_kind(value, default) -> bool:
-    if isinstance(value, bool) or isinstance(default, bool):
-        return isinstance(value, bool) and isinstance(default, bool)
-    if default is None:
-        return isinstance(value, str | int | float)
-    return isinstance(value, int | float) if isinstance(default, float) else isinstance(value, type(default))
-
-
 def read_config(path: str) -> dict:
     """config.toml of a run folder.
 
@@ -243,11 +222,4 @@ def read_config(path: str) -> dict:
     file = Path(path) / "config.toml"
     if not file.is_file():
         raise RunError(f"{path} is not a run folder: it has no config.toml")
-    try:
-        config = tomllib.loads(file.read_text(encoding="utf-8"))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError, OSError) as error:
-        raise RunError(f"{file} is damaged: {' '.join(str(error).split())}") from error
-    wrong = [name for name in ("train", "model", "data", "run") if not isinstance(config.get(name, {}), dict)]
-    if wrong:
-        raise RunError(f"{file} is damaged: {wrong[0]} is no section")
-    return config
+    return read_sections(file)

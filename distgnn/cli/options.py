@@ -1,0 +1,93 @@
+"""Options made from the dataclasses of `distgnn.config`: a new field of a dataclass is a new option.
+
+```
+@with_options
+def command(parts: str, model: ModelConfig, …)      becomes      distgnn command PARTS --model … --hidden-feats … …
+```
+"""
+
+import dataclasses
+import functools
+import inspect
+import typing
+from collections.abc import Callable
+from typing import Annotated, Any
+
+import typer
+
+from distgnn.config.option import help_of, option_name
+
+Threads = Annotated[
+    int | None, typer.Option(help="Threads per rank (default: cores / ranks).", rich_help_panel="Ranks and memory")
+]
+Quiet = Annotated[bool, typer.Option(help="No progress and no table.", rich_help_panel="Output")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.", rich_help_panel="Output")]
+
+
+class Only:
+    """Which fields of a dataclass are options of a command; defaults that are not the dataclass's are given by name."""
+
+    def __init__(self, *names: str, **defaults: Any):
+        self.defaults = dict.fromkeys(names, dataclasses.MISSING) | defaults
+
+
+def with_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Replace each parameter that is annotated with a settings dataclass by the options of its fields.
+
+    `Annotated[ModelConfig, Only("norm", num_layers=2)]` takes some of the fields.
+    """
+    hints = typing.get_type_hints(command, include_extras=True)
+    parameters: list[inspect.Parameter] = []
+    groups: dict[str, tuple[type, list[inspect.Parameter]]] = {}
+    for parameter in inspect.signature(command).parameters.values():
+        kind, only = _dataclass_of(hints[parameter.name])
+        if kind is None:
+            parameters.append(parameter.replace(annotation=hints[parameter.name], kind=parameter.KEYWORD_ONLY))
+            continue
+        groups[parameter.name] = kind, _options_of(kind, only)
+        parameters += groups[parameter.name][1]
+
+    @functools.wraps(command)
+    def run(**values: Any) -> None:
+        made = {}
+        for name, (kind, options) in groups.items():
+            given = {option.name: values.pop(option.name) for option in options}
+            fields = {field.name: given[option_name(field)] for field in _fields(kind) if option_name(field) in given}
+            made[name] = kind(**fields)
+        command(**values, **made)
+
+    run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    run.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+    return run
+
+
+def given_options(context: typer.Context) -> set[str]:
+    """Names of the options that stand on the command line."""
+    sources = ((name, context.get_parameter_source(name)) for name in context.params)
+    return {name for name, source in sources if source is not None and source.name == "COMMANDLINE"}
+
+
+def _fields(kind: type) -> tuple[dataclasses.Field, ...]:
+    return dataclasses.fields(kind)
+
+
+def _dataclass_of(annotation: Any) -> tuple[type | None, Only | None]:
+    kind, *extras = typing.get_args(annotation) if typing.get_origin(annotation) is Annotated else (annotation,)
+    if not dataclasses.is_dataclass(kind):
+        return None, None
+    return typing.cast(type, kind), next((extra for extra in extras if isinstance(extra, Only)), None)
+
+
+def _options_of(kind: type, only: Only | None) -> list[inspect.Parameter]:
+    types, options = typing.get_type_hints(kind), []
+    for field in _fields(kind):
+        default = field.default
+        if only is not None:
+            if field.name not in only.defaults:
+                continue
+            default = field.default if only.defaults[field.name] is dataclasses.MISSING else only.defaults[field.name]
+        shown = typer.Option(help=help_of(field), rich_help_panel=field.metadata["panel"])
+        annotation = Annotated[types[field.name], shown]
+        name = option_name(field)
+        options.append(inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation))
+    return options

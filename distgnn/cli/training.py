@@ -1,0 +1,86 @@
+"""What `distgnn train` does on each rank: one run, or several with different seeds."""
+
+import statistics
+import time
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any
+
+from distgnn.cli.display import progress_bar
+from distgnn.cli.train_report import epoch_text
+from distgnn.config import Settings, TrainConfig
+
+AVERAGED = (
+    "test_metric",
+    "valid_metric",
+    "test_accuracy",
+    "valid_accuracy",
+    "final_loss",
+    "epoch_seconds_median",
+)
+
+
+def train_on_this_rank(
+    parts: str, settings: Settings, sections: dict[str, Any], debug: bool, speak: bool
+) -> tuple[dict[str, Any], int]:
+    """Load this rank's part and train; returns the summary and the rank. Collective: yes.
+
+    Args:
+        sections: [model], [data] and [run] of config.toml.
+    """
+    from distgnn.graph.loader import load
+
+    run, config = settings.run, replace(settings.train)
+    options = {name: getattr(run, name) for name in ("update", "dtype", "cache_first", "transform_first")}
+    options |= asdict(settings.schedule) | {"sparse_feats": settings.model.takes_sparse_feats}
+    graph = load(parts, run.algorithm, **options, seed=config.seed, debug=debug)
+    if config.run_dir is None:
+        name = f"{Path(parts).resolve().name}-{settings.model.name}-{time.strftime('%Y%m%d-%H%M%S')}"
+        config.run_dir = graph.comm.bcast(str(Path("runs") / name), root=0)
+    train = _one_run if run.runs == 1 else _many_runs
+    return train(graph, replace(settings, train=config), sections, speak) | {"run_dir": config.run_dir}, graph.rank
+
+
+def _one_run(graph: Any, settings: Settings, sections: dict[str, Any], speak: bool) -> dict[str, Any]:
+    import torch
+
+    from distgnn.nn import model_for
+    from distgnn.train import Trainer
+    from distgnn.train.run.placement import describe_binding
+
+    config = settings.train
+    torch.manual_seed(config.seed)
+    network = model_for(settings.model, graph)
+    trainer = Trainer(network, graph, config, describe=sections, say=None if speak else lambda text: None)
+    for line in (*describe_binding(graph.comm), graph.schedule.caution(graph.algorithm)):
+        if line:
+            trainer.say(line)
+    with progress_bar(f"seed {config.seed}", config.epochs, speak and graph.rank == 0) as advance:
+        trainer.on_epoch = lambda record: advance(epoch_text(record), record["epoch"] + 1)
+        return trainer.fit().summary
+
+
+def _many_runs(graph: Any, settings: Settings, sections: dict[str, Any], speak: bool) -> dict[str, Any]:
+    from distgnn.comm import raise_together
+    from distgnn.train.run.run_folder import start_many, write_summary
+
+    config = settings.train
+    folder = Path(str(config.run_dir))
+    with raise_together(graph.comm):
+        if graph.rank == 0:
+            start_many(folder, {"train": config.as_dict()} | sections, config.overwrite, config.resume)
+    seeds = range(config.seed, config.seed + settings.run.runs)
+    each = []
+    for seed in seeds:
+        one: TrainConfig = replace(config, seed=seed, run_dir=str(folder / f"seed-{seed}"))
+        each.append(_one_run(graph, replace(settings, train=one), sections, speak))
+    summary = each[0] | {"seeds": list(seeds)}
+    for name in AVERAGED:
+        values = [one[name] for one in each if one.get(name) is not None]
+        if values:
+            summary[name] = statistics.fmean(values)
+            summary[f"{name}_std"] = statistics.stdev(values) if len(values) > 1 else 0.0
+    with raise_together(graph.comm):
+        if graph.rank == 0:
+            write_summary(folder, summary)
+    return summary

@@ -1,0 +1,49 @@
+"""Reading config.toml: sections of settings, and whether each value is of the kind that the setting has."""
+
+import sys
+from pathlib import Path
+from typing import Any
+
+from distgnn.errors import RunError
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+SECTIONS = ("train", "model", "data", "run")
+LARGEST_INT = 2**63 - 1
+
+
+def read_sections(file: str | Path) -> dict[str, dict[str, Any]]:
+    """The sections of a config.toml.
+
+    Raises:
+        RunError: when it cannot be read.
+    """
+    try:
+        content = tomllib.loads(Path(file).read_text(encoding="utf-8"))
+    except (ValueError, RecursionError, OSError) as error:
+        reason = error.strerror if isinstance(error, OSError) else " ".join(str(error).split())
+        raise RunError(f"{file} cannot be read, or is damaged: {reason}") from error
+    wrong = [name for name in SECTIONS if not isinstance(content.get(name, {}), dict)]
+    if wrong:
+        raise RunError(f"{file} is damaged: {wrong[0]} is no section")
+    return content
+
+
+def check_types(file: str | Path, section: str, values: dict[str, Any], defaults: dict[str, Any]) -> None:
+    """Raise RunError for a setting whose value is not of the kind of its default; a setting without one is text."""
+    for name, value in values.items():
+        if name in defaults and not _same_kind(value, defaults[name]):
+            raise RunError(f"{file} is damaged: [{section}] {name} is {str(value)[:40]!r}")
+
+
+def _same_kind(value: Any, default: Any) -> bool:
+    if isinstance(value, bool) or isinstance(default, bool):
+        return isinstance(value, bool) and isinstance(default, bool)
+    if isinstance(value, int) and abs(value) > LARGEST_INT:
+        return False
+    if isinstance(default, float):
+        return isinstance(value, int | float)
+    return isinstance(value, str if default is None else type(default))

@@ -1,0 +1,122 @@
+"""All settings of a run together, and the way back: what a run's config.toml says becomes settings again.
+
+| section of config.toml | dataclass |
+|---|---|
+| [train] | TrainConfig |
+| [model] | ModelConfig |
+| [run] | RunConfig and Schedule |
+| [data] | none: facts about the graph and the partition, which are compared |
+"""
+
+from collections.abc import Set
+from dataclasses import asdict, dataclass, field, fields, replace
+from pathlib import Path
+from typing import Any
+
+from distgnn.config.algorithm import Algorithm
+from distgnn.config.choices import did_you_mean
+from distgnn.config.file import SECTIONS, check_types, read_sections
+from distgnn.config.model import ModelConfig, check_graph_has
+from distgnn.config.option import option_name
+from distgnn.config.run import RunConfig
+from distgnn.config.schedule import Schedule
+from distgnn.config.train import TrainConfig
+from distgnn.errors import InputError
+
+SECTION_OF = {"train": "train", "model": "model", "run": "run", "schedule": "run"}
+OF_ONE_RUN = ("run_dir", "overwrite", "resume")  # never taken from another run
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What `distgnn train` is asked to do."""
+
+    train: TrainConfig = field(default_factory=TrainConfig)
+    model: ModelConfig = field(default_factory=ModelConfig)
+    run: RunConfig = field(default_factory=RunConfig)
+    schedule: Schedule = field(default_factory=Schedule)
+
+    def checked(self) -> "Settings":
+        """The same settings, with `update` and `wire_backward` filled in.
+
+        Raises: InputError for the first setting that makes no sense, alone or beside another.
+        """
+        self.train.check()
+        algorithm, update = self.run.check()
+        self.schedule.check(algorithm, update)
+        self.model.check()
+        self.model.check_dtype(self.run.dtype)
+        if self.model.remat and not (algorithm.exact and self.schedule.exact):
+            raise InputError("--remat repeats exchanges: it needs algorithm cd-0 and float32 on the wire")
+        schedule = replace(self.schedule, wire_backward=self.schedule.wires[1])
+        return replace(self, run=replace(self.run, update=update), schedule=schedule)
+
+    def check_graph(self, graph: dict[str, Any]) -> None:
+        """Raise InputError where the model needs what the graph (of a partition's manifest) does not have."""
+        if self.model.weighted and not graph["edge_weight"]:
+            raise InputError("--weighted needs edge weights: this partition has none")
+        check_graph_has(self.model.name, graph.get("num_edge_feats", 0), graph.get("num_relations", 0))
+
+    @property
+    def algorithm(self) -> Algorithm:
+        """The parsed algorithm."""
+        return Algorithm.parse(self.run.algorithm)
+
+    def sections(self) -> dict[str, dict[str, Any]]:
+        """[model] and [run] of config.toml ([train] is written by the trainer)."""
+        return {"model": asdict(self.model), "run": asdict(self.run) | asdict(self.schedule)}
+
+    def with_saved(
+        self, saved: dict[str, dict[str, Any]], file: str | Path, given: Set[str] = frozenset()
+    ) -> "Settings":
+        """These settings, with the values of a config.toml for all options that are not `given`.
+
+        Raises: RunError for a value of the wrong kind. Unknown settings are left out (see `check_names`).
+        """
+        saved = {name: dict(saved.get(name, {})) for name in SECTIONS}
+        if saved["run"].get("wire_backward") == saved["run"].get("wire"):
+            saved["run"].pop("wire_backward", None)  # it follows --wire, which may be given
+        taken = {}
+        for name, section in SECTION_OF.items():
+            own = getattr(self, name)
+            check_types(file, section, saved[section], asdict(own))
+            known = {one.name for one in fields(own) if option_name(one) not in given and one.name not in OF_ONE_RUN}
+            taken[name] = replace(own, **{key: value for key, value in saved[section].items() if key in known})
+        return Settings(**taken)
+
+
+def read_settings(file: str | Path) -> Settings:
+    """The settings in a run's config.toml: `read_settings("run/config.toml").train` is its TrainConfig.
+
+    Raises: RunError where it cannot be read or a value is of the wrong kind; InputError for an unknown setting.
+
+    Notes: `run_dir`, `overwrite` and `resume` belong to one run and are not taken.
+    """
+    saved = read_sections(file)
+    check_names(saved, file)
+    return Settings().with_saved(saved, file)
+
+
+def check_names(saved: dict[str, dict[str, Any]], file: str | Path) -> None:
+    """Raise InputError for the first section or setting that there is not."""
+    known: dict[str, set[str]] = {name: set() for name in SECTIONS}
+    for name, section in SECTION_OF.items():
+        known[section] |= {one.name for one in fields(getattr(Settings(), name))}
+    for section, values in saved.items():
+        if section not in known:
+            raise InputError(f"{file}: unknown section [{section}]{did_you_mean(section, known)}")
+        for name in values if section != "data" else ():
+            if name not in known[section]:
+                raise InputError(f"{file}: [{section}] has no setting {name!r}{did_you_mean(name, known[section])}")
+
+
+def check_same_graph(saved: dict[str, dict[str, Any]], graph: dict[str, Any], file: str | Path) -> None:
+    """Raise InputError unless the [data] section is of this graph; another partition of it will do."""
+    there = saved.get("data", {}).get("graph", {})
+    if not isinstance(there, dict):
+        raise InputError(f"{file} is damaged: [data] graph is no section")
+    for name, value in there.items():
+        if value != graph.get(name):
+            raise InputError(
+                f"{file} is of another graph: {name} is {str(value)[:40]} there, {graph.get(name, 'not set')} here"
+            )
