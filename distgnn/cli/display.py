@@ -18,6 +18,8 @@ from rich.progress import (
 from rich.table import Table
 from rich.text import Text
 
+from distgnn.system.output import plain
+
 
 def error_console() -> Console:
     """A console on standard error; under a launcher it knows the launcher's terminal."""
@@ -38,9 +40,9 @@ def progress_bar(title: str, total: int, visible: bool):
     if not visible or not console.is_terminal:
         yield _plain(title, total, visible, console)
         return
-    columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn()
-    with Progress(*columns, TextColumn("{task.fields[text]}"), console=console) as bars:
-        task = bars.add_task(title, total=total, text="")
+    columns = _text_column("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn()
+    with Progress(*columns, _text_column("{task.fields[text]}"), console=console) as bars:
+        task = bars.add_task(plain(title), total=total, text="")
 
         def advance(text: str, done: int | None = None) -> None:
             bars.update(task, text=text, **({"advance": 1} if done is None else {"completed": done}))
@@ -56,7 +58,7 @@ def _plain(title: str, total: int, visible: bool, console: Console):
         nonlocal count
         count = done = count + 1 if done is None else done
         if visible and (done == total or done % max(1, total // 10) == 0):
-            console.print(f"{title} {done}/{total}  {text}", highlight=False, soft_wrap=True)
+            console.print(_text(f"{title} {done}/{total}  {text}"), soft_wrap=True)
 
     return advance
 
@@ -69,7 +71,7 @@ def phases(visible: bool):
         yield _plain_phases(visible, console)
         return
     times = TimeElapsedColumn(), TimeRemainingColumn(), _RateColumn()
-    with Progress(TextColumn("{task.description:10}"), BarColumn(), *times, console=console) as bars:
+    with Progress(_text_column("{task.description:10}"), BarColumn(), *times, console=console) as bars:
         tasks = {}
 
         def advance(phase: str, done: int, total: int) -> None:
@@ -96,18 +98,34 @@ def _plain_phases(visible: bool, console: Console):
         seconds = now - began.setdefault(phase, now)
         if visible and done == total:
             rate = f", {human_count(total / seconds)}/s" if total >= 1000 and seconds > 0 else ""
-            console.print(f"{phase}: {human_seconds(seconds)}{rate}", highlight=False)
+            console.print(_text(f"{phase}: {human_seconds(seconds)}{rate}"))
 
     return advance
 
 
+def _text(words: str) -> Text:
+    """Text as it is: names of graphs and folders are neither rich's markup nor terminal control."""
+    return Text(plain(words))
+
+
+def _text_column(template: str) -> TextColumn:
+    return TextColumn(template, markup=False)
+
+
 def print_table(title: str, rows: list[tuple[str, str]]) -> None:
     """Names and values, one pair a line."""
-    table = Table(title=title, title_justify="left", show_header=False, box=None, padding=(0, 2, 0, 0))
+    table = Table(
+        title=_text(title),
+        title_style="italic",
+        title_justify="left",
+        show_header=False,
+        box=None,
+        padding=(0, 2, 0, 0),
+    )
     table.add_column(style="bold")
     table.add_column(overflow="fold")
     for name, value in rows:
-        table.add_row(name, value)
+        table.add_row(_text(name), _text(value))
     Console(width=None if sys.stdout.isatty() else 120).print(table, highlight=False)
 
 
@@ -145,11 +163,11 @@ def print_columns(title: str, columns: list[str], rows: list[list[str]]) -> None
     """A table with a head; numbers to the right. The title stands by itself: rich folds it to the table's width."""
     table = Table(box=None, padding=(0, 2, 0, 0))
     for column in columns:
-        table.add_column(column, justify="right", no_wrap=True)
+        table.add_column(_text(column), justify="right", no_wrap=True)
     for row in rows:
-        table.add_row(*row)
+        table.add_row(*(_text(cell) for cell in row))
     console = Console(width=None if sys.stdout.isatty() else 160)
-    console.print(title, style="italic", highlight=False)
+    console.print(_text(title), style="italic")
     console.print(table, highlight=False)
 
 

@@ -29,6 +29,7 @@ from distgnn.cli.commands import (
 )
 from distgnn.errors import DistGNNError, RunStopped
 from distgnn.system.launch import RANK_VARIABLES, torch_environment, under_mpi
+from distgnn.system.output import lenient_output, plain
 
 INTERRUPTED = 130
 
@@ -71,6 +72,11 @@ def options(
 
 def main() -> int:
     """Run the command line and return its exit code; a failing rank ends the whole job."""
+    with lenient_output():
+        return _main()
+
+
+def _main() -> int:
     os.environ.update(torch_environment())
     try:
         code = app(standalone_mode=False)
@@ -102,7 +108,7 @@ def _with_advice(error: Exception) -> str:
 def _fail(message: str, code: int, everywhere: bool = False) -> int:
     """Print one line. An error that all ranks share is printed once; one of a single rank ends the job."""
     if not everywhere or _rank() == 0:
-        print(f"distgnn: error: {message}", file=sys.stderr, flush=True)
+        print(f"distgnn: error: {plain(message)}", file=sys.stderr, flush=True)
     if not everywhere and _num_ranks() > 1:
         sys.modules["mpi4py.MPI"].COMM_WORLD.Abort(code)
     return code

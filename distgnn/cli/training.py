@@ -65,10 +65,10 @@ def _many_runs(graph: Any, settings: Settings, sections: dict[str, Any], speak: 
     from distgnn.train.run.run_folder import start_many, write_summary
 
     config = settings.train
-    folder = Path(str(config.run_dir))
+    folder, outer = Path(str(config.run_dir)), None
     with raise_together(graph.comm):
         if graph.rank == 0:
-            start_many(folder, {"train": config.as_dict()} | sections, config.overwrite, config.resume)
+            outer = start_many(folder, {"train": config.as_dict()} | sections, config.overwrite, config.resume)
     seeds = range(config.seed, config.seed + settings.run.runs)
     each = []
     for seed in seeds:
@@ -83,4 +83,6 @@ def _many_runs(graph: Any, settings: Settings, sections: dict[str, Any], speak: 
     with raise_together(graph.comm):
         if graph.rank == 0:
             write_summary(folder, summary)
+    if outer is not None:
+        outer.close()
     return summary

@@ -2,7 +2,7 @@
 
 from distgnn.config.algorithm import UPDATES, Algorithm
 from distgnn.config.choices import DTYPES, check_choice, did_you_mean
-from distgnn.config.file import check_types, read_sections
+from distgnn.config.file import check_types, parse_sections, read_sections
 from distgnn.config.model import (
     ATTENTION_MODELS,
     DEEP_MODELS,
@@ -49,6 +49,7 @@ __all__ = [
     "check_types",
     "did_you_mean",
     "num_threads",
+    "parse_sections",
     "read_sections",
     "read_settings",
 ]

@@ -22,13 +22,18 @@ def read_sections(file: str | Path) -> dict[str, dict[str, Any]]:
         RunError: when it cannot be read.
     """
     try:
-        content = tomllib.loads(Path(file).read_text(encoding="utf-8"))
+        return parse_sections(Path(file).read_text(encoding="utf-8"))
     except (ValueError, RecursionError, OSError) as error:
         reason = error.strerror if isinstance(error, OSError) else " ".join(str(error).split())
         raise RunError(f"{file} cannot be read, or is damaged: {reason}") from error
-    wrong = [name for name in SECTIONS if not isinstance(content.get(name, {}), dict)]
-    if wrong:
-        raise RunError(f"{file} is damaged: {wrong[0]} is no section")
+
+
+def parse_sections(text: str) -> dict[str, dict[str, Any]]:
+    """The sections of a config.toml from its text. Raises: ValueError, RecursionError where it has another form."""
+    content = tomllib.loads(text)
+    for name in SECTIONS:
+        if not isinstance(content.get(name, {}), dict):
+            raise ValueError(f"{name} is no section")
     return content
 
 

@@ -16,6 +16,7 @@ from pathlib import Path
 
 from distgnn.errors import InputError, RunError
 from distgnn.system.hosts import host_options
+from distgnn.system.output import Relay
 from distgnn.system.processes import die_with_parent, stop_tree
 
 # One variable per way of starting a rank. SLURM_PROCID is not among them: sbatch sets it for plain scripts too.
@@ -236,12 +237,23 @@ def _run(command: list[str], environment: dict[str, str], graceful: bool = False
         process.send_signal(signal.SIGUSR1)
 
     handled = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, *((signal.SIGUSR1,) if graceful else ()))
-    process = None
+    process, relay = None, None
     previous = {number: signal.signal(number, remember) for number in handled}
     try:
-        process = subprocess.Popen(
-            command, env=environment, stdin=subprocess.DEVNULL, start_new_session=True, preexec_fn=die_with_parent()
-        )
+        reader, writer = (None, None) if os.isatty(1) else os.pipe()
+        try:
+            process = subprocess.Popen(
+                command,
+                env=environment,
+                stdin=subprocess.DEVNULL,
+                stdout=writer,
+                start_new_session=True,
+                preexec_fn=die_with_parent(),
+            )
+        finally:
+            if writer is not None:
+                os.close(writer)
+        relay = None if reader is None else Relay(reader, 1)
         code = None
         while code is None:
             try:
@@ -261,6 +273,8 @@ def _run(command: list[str], environment: dict[str, str], graceful: bool = False
             signal.signal(number, signal.SIG_IGN)
         if process is not None:
             stop_tree(process, STOP_SECONDS)
+        if relay is not None:
+            relay.finish(STOP_SECONDS)
         for number, handler in previous.items():
             signal.signal(number, handler)
 

@@ -19,6 +19,7 @@ from distgnn.comm import check_same, raise_together
 from distgnn.config import TrainConfig
 from distgnn.errors import InputError, RunError, RunStopped, on_all_ranks
 from distgnn.graph.induced import training_subgraph
+from distgnn.system.output import plain
 from distgnn.train.adam import Adam
 from distgnn.train.checkpoint.fingerprint import fingerprint
 from distgnn.train.checkpoint.identity import run_settings
@@ -114,7 +115,7 @@ class Trainer:
         """Tell the user (rank 0) and this rank's log something that is no error."""
         self.log.write(text)
         if self.graph.rank == 0:
-            (self._say or (lambda line: print(line, file=sys.stderr, flush=True)))(text)
+            (self._say or (lambda line: print(plain(line), file=sys.stderr, flush=True)))(text)
 
     def fit(self) -> TrainResult:
         """Train, from the newest checkpoint where `resume` is set. The model ends with the weights of the best

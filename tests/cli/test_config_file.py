@@ -31,8 +31,8 @@ def test_a_runs_own_file_gives_the_same_losses_and_given_options_win(run, refuse
     assert (settings.model.name, settings.model.hidden_feats, settings.run.update) == ("gcn", 4, "owners")
 
     text = file.read_text()
-    file.write_text(text.replace("num_nodes = 40", "num_nodes = 41"))
-    refused("train", parts, "--config", file, says="is of another graph: num_nodes is 41 there, 40 here")
+    file.write_text(text.replace("num_feats = 6", "num_feats = 7"))
+    refused("train", parts, "--config", file, says="is of another graph: num_feats is 7 there, 6 here")
     refused("train", parts, "--config", file, "--run-dir", again, "--resume", says="leave --config out")
 
 

@@ -35,7 +35,9 @@ class RankLog:
             return
         stamp = time.strftime("%Y-%m-%d %H:%M:%S")
         try:
-            with open(self.folder / f"rank-{self.rank}.log", "a", encoding="utf-8") as stream:
+            with open(
+                self.folder / f"rank-{self.rank}.log", "a", encoding="utf-8", errors="backslashreplace"
+            ) as stream:
                 stream.write(f"{stamp} {text}\n")
         except OSError:
             pass

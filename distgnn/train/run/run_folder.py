@@ -13,18 +13,19 @@
 Only rank 0 writes, but for logs. Files are replaced, never rewritten in place: a crash leaves the old or the new one.
 """
 
-import fcntl
+import contextlib
 import json
 import os
-import shutil
 from dataclasses import asdict
 from pathlib import Path
 
 import tomli_w
 
-from distgnn.config import DTYPES, ModelConfig, check_types, read_sections
+from distgnn.config import DTYPES, ModelConfig, check_types, parse_sections, read_sections
 from distgnn.errors import InputError, RunError
-from distgnn.system.atomic import sync_folder
+from distgnn.system.atomic import FolderKind, lock_file, new_folder
+
+LOCK = ".lock"
 
 
 class RunFolder:
@@ -41,21 +42,39 @@ class RunFolder:
 
     def __init__(self, path: str, config: dict, overwrite: bool = False, resume: bool = False):
         self.path = Path(path)
-        check_free(self.path, overwrite, resume)
         self._config = config
+        check_free(self.path, overwrite, resume)
+        in_place = self.path.is_dir() and (resume or not exists(self.path))
         try:
-            if self.path.exists() and not resume:
-                with _locked(self.path):
-                    shutil.rmtree(self.path)
-            (self.path / "checkpoint").mkdir(parents=True, exist_ok=True)
-            sync_folder(self.path)
-            sync_folder(self.path.parent)
-            self._lock = _locked(self.path)
-            if not resume or not (self.path / "config.toml").exists():
-                replace_file(self.path / "config.toml", tomli_w.dumps(config).encode())
+            self._lock: int | None = self._take(overwrite, resume) if in_place else self._create(overwrite)
+            (self.path / "checkpoint").mkdir(exist_ok=True)
             self._metrics = open(self.path / "metrics.jsonl", "a", encoding="utf-8")
         except OSError as error:
             raise InputError(f"cannot write the run folder {self.path}: {error.strerror}") from error
+
+    def _take(self, overwrite: bool, resume: bool) -> int:
+        """Lock a run folder to go on in, or an empty folder (which may be a mount point: it cannot be replaced)."""
+        lock = _locked(self.path)
+        check_free(self.path, overwrite, resume)  # another run may have come and gone
+        if not (self.path / "config.toml").exists():
+            replace_file(self.path / "config.toml", _toml(self._config))
+        return lock
+
+    def _create(self, overwrite: bool) -> int:
+        """Put a new run folder in place; returns its lock.
+
+        The new folder is locked before it gets its name, and the old one until it is gone: at no time can a second run
+        lock a folder under this name.
+        """
+        with contextlib.ExitStack() as held:
+            existed = self.path.exists()
+            for folder in (self.path, *(lock.parent for lock in self.path.glob(f"*/{LOCK}"))) if existed else ():
+                held.callback(os.close, _locked(folder))
+            with new_folder(self.path, RUN_FOLDER, overwrite=overwrite and existed) as folder:
+                (folder / "checkpoint").mkdir()
+                replace_file(folder / "config.toml", _toml(self._config))
+                lock = _locked(folder)
+            return lock
 
     def keep_epochs(self, epochs_done: int) -> list[dict]:
         """Cut metrics.jsonl back to the first `epochs_done` epochs, whole lines only; returns their records.
@@ -66,7 +85,7 @@ class RunFolder:
         file = self.path / "metrics.jsonl"
         records = [record for record in read_metrics(file) if record["epoch"] < epochs_done]
         replace_file(file, "".join(json.dumps(record) + "\n" for record in records).encode())
-        replace_file(self.path / "config.toml", tomli_w.dumps(self._config).encode())
+        replace_file(self.path / "config.toml", _toml(self._config))
         (self.path / "summary.json").unlink(missing_ok=True)
         self._metrics = open(file, "a", encoding="utf-8")
         return records
@@ -93,13 +112,17 @@ class RunFolder:
     def close(self) -> None:
         """Nothing more will be written."""
         self._metrics.close()
-        self._lock.close()
+        lock, self._lock = self._lock, None
+        if lock is not None:
+            os.close(lock)
 
 
 def exists(path: str | Path) -> bool:
-    """Is there something at `path` that a user might miss? (An empty folder is nothing.)"""
+    """Is there something at `path` that a user might miss? (An empty or only locked folder is nothing.)"""
     path = Path(path)
-    return path.exists() and not (path.is_dir() and not any(path.iterdir()))
+    if not path.is_dir():
+        return os.path.lexists(path)
+    return not {entry.name for entry in path.iterdir()} <= {LOCK, "config.toml.partial"}
 
 
 def check_free(path: Path, overwrite: bool, resume: bool = False) -> None:
@@ -112,30 +135,41 @@ def check_free(path: Path, overwrite: bool, resume: bool = False) -> None:
         raise InputError(
             f"run folder {path} exists: choose another --run-dir, add --overwrite to replace it, or --resume to go on"
         )
-    if not (path / "config.toml").is_file() and not _only_begun(path):
-        raise InputError(f"{path} exists and is not a run folder (no config.toml): it is left alone, choose another")
+    why = RUN_FOLDER.foreign(path) if overwrite else None if (path / "config.toml").is_file() else "no config.toml"
+    if why is not None:
+        raise InputError(f"{path} exists and is not a run folder ({why}): it is left alone, choose another")
 
 
-def _only_begun(path: Path) -> bool:
-    """Is this what a crash leaves before there is a config.toml?"""
-    begun = {"checkpoint", "config.toml.partial", ".lock", "logs"}
-    return path.is_dir() and {entry.name for entry in path.iterdir()} <= begun
+def _is_ours(text: str) -> bool:
+    """Is a config.toml of this program? Many programs have a file of this name."""
+    train = parse_sections(text).get("train", {})
+    return all(type(train.get(name)) in (int, float) for name in ("epochs", "lr", "seed"))
 
 
-def _locked(folder: Path):
-    """The open lock file of a run folder; the lock ends when it is closed, or with the process.
+RUN_FOLDER = FolderKind(
+    "config.toml",
+    r"(seed-\d+/)?("
+    r"(config\.toml|summary\.json|metrics\.jsonl|checkpoint/best\.safetensors)(\.partial)?|\.lock"
+    r"|logs/rank-\d+\.(log|status|partial)|trace/rank-\d+\.json"
+    r"|checkpoint/\.?epoch-\d+(\.partial|\.removed)?/[\w-]+\.(safetensors|json))",
+    _is_ours,
+)
+
+
+def _locked(folder: Path) -> int:
+    """The lock of a run folder (a descriptor): it ends when it is closed, or with the process.
 
     Raises: InputError where another process holds it.
     """
-    stream = open(folder / ".lock", "w", encoding="utf-8")
+    os.close(os.open(folder / LOCK, os.O_CREAT | os.O_RDONLY, 0o666))
     try:
-        fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        stream.close()
+        return lock_file(folder / LOCK)
+    except (BlockingIOError, FileNotFoundError):
         raise InputError(f"another run is writing to {folder} now: wait for it, or choose another --run-dir") from None
-    except OSError:
-        pass  # a file system without locks
-    return stream
+
+
+def _toml(config: dict) -> bytes:
+    return tomli_w.dumps(config).encode("utf-8", "replace")  # undecodable bytes in paths become question marks
 
 
 def read_metrics(file: Path) -> list[dict]:
@@ -154,9 +188,9 @@ def read_metrics(file: Path) -> list[dict]:
     return [records[epoch] for epoch in sorted(records)]
 
 
-def start_many(path: Path, config: dict, overwrite: bool, resume: bool = False) -> None:
-    """The folder around several runs: its own config.toml; each run gets a run folder inside."""
-    RunFolder(str(path), config, overwrite, resume).close()
+def start_many(path: Path, config: dict, overwrite: bool, resume: bool = False) -> RunFolder:
+    """The folder around several runs: its own config.toml; each run gets a run folder inside. Close it at the end."""
+    return RunFolder(str(path), config, overwrite, resume)
 
 
 def replace_file(path: Path, content: bytes) -> None:

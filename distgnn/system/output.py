@@ -1,0 +1,124 @@
+"""Output that never ends a run: text made safe for a terminal, and standard streams that may be closed or full."""
+
+import errno
+import os
+import sys
+import threading
+import unicodedata
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, TextIO
+
+ESCAPED = ("Cc", "Cf", "Cs", "Co", "Zl", "Zp")  # control, format (text direction), surrogates, private use, separators
+
+LOST = "distgnn: standard output could not be written ({}); the work itself is not affected"
+
+
+def plain(text: object) -> str:
+    """One line without terminal control: what could move the cursor or cannot be encoded becomes a \\x1b or \\ud800."""
+    text = str(text)
+    if text.isascii() and text.isprintable():
+        return text
+    return "".join(letter if unicodedata.category(letter) not in ESCAPED else _escaped(letter) for letter in text)
+
+
+def _escaped(letter: str) -> str:
+    return letter.encode("unicode_escape", "backslashreplace").decode("ascii")
+
+
+class LenientStream:
+    """A standard stream that drops what cannot be written; `error` keeps why."""
+
+    def __init__(self, stream: TextIO):
+        self._stream = stream
+        self.error: OSError | None = None
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="backslashreplace")
+
+    def write(self, text: str) -> int:
+        """Write, or drop."""
+        self._try(lambda: self._stream.write(text))
+        return len(text)
+
+    def flush(self) -> None:
+        """Flush, or drop."""
+        self._try(self._stream.flush)
+
+    def _try(self, work: Any) -> None:
+        if self.error is not None:
+            return
+        try:
+            work()
+        except OSError as error:
+            self.error = error
+            self._discard()
+
+    def _discard(self) -> None:
+        """Point the file descriptor to nowhere: what is still in buffers is written there when Python ends."""
+        try:
+            target = os.open(os.devnull, os.O_WRONLY)
+            os.dup2(target, self._stream.fileno())
+            os.close(target)
+        except (OSError, ValueError):
+            pass
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
+
+
+@contextmanager
+def lenient_output() -> Iterator[None]:
+    """Within, standard output and error may be closed or full: the work goes on, and one line says what was lost."""
+    _open_closed()
+    before = sys.stdout, sys.stderr
+    out, err = LenientStream(sys.stdout), LenientStream(sys.stderr)
+    sys.stdout, sys.stderr = out, err  # type: ignore[assignment]
+    try:
+        yield
+    finally:
+        out.flush()
+        if out.error is not None and out.error.errno != errno.EPIPE:  # a reader that went away (head) is no news
+            reason = out.error.strerror or out.error
+            print(LOST.format(reason), file=err)
+        err.flush()
+        sys.stdout, sys.stderr = before
+
+
+class Relay(threading.Thread):
+    """Passes on what another process writes into a pipe; once its target cannot be written, the rest is dropped.
+
+    mpiexec ends its ranks with an error where its standard output is closed or full. Behind this pipe it never is.
+    """
+
+    def __init__(self, source: int, target: int):
+        super().__init__(daemon=True)
+        self.source, self.target, self.error = source, target, 0
+        self.start()
+
+    def run(self) -> None:
+        """Until the other end is closed."""
+        while chunk := os.read(self.source, 1 << 16):
+            try:
+                while chunk and not self.error:
+                    chunk = chunk[os.write(self.target, chunk) :]
+            except OSError as error:
+                self.error = error.errno or errno.EIO
+        os.close(self.source)
+
+    def finish(self, seconds: float) -> None:
+        """Wait for the last lines, and say what was lost."""
+        self.join(seconds)
+        if self.error not in (0, errno.EPIPE):
+            print(LOST.format(os.strerror(self.error)), file=sys.stderr)
+
+
+def _open_closed() -> None:
+    """Give closed standard descriptors to /dev/null: the next file that is opened would get their numbers."""
+    for number in (0, 1, 2):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)  # the lowest free number, which is this one
+    for name, number in (("stdout", 1), ("stderr", 2)):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(number, "w", encoding="utf-8", closefd=False))

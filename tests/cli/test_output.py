@@ -1,0 +1,102 @@
+"""Names that are markup, terminal control or not encodable, and standard output that is closed or full."""
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+
+from distgnn.cli.display import print_columns, print_table, progress_bar
+from distgnn.system.output import plain
+
+STRANGE = "a[/x]b \x1b[31mred\x1b[0m \ud800 \u202e \x9b [bold]c"
+SAFE = "a[/x]b \\x1b[31mred\\x1b[0m \\ud800 \\u202e \\x9b [bold]c"
+
+
+def test_plain_text():
+    assert plain(STRANGE) == SAFE
+    assert plain("two\nlines\r") == "two\\nlines\\r"
+    assert plain("naïve ± 3 × Größe, 图") == "naïve ± 3 × Größe, 图"
+
+
+def test_tables_and_progress_print_names_as_they_are(capsys):
+    print_table(STRANGE, [(STRANGE, STRANGE)])
+    print_columns(STRANGE, [STRANGE], [[STRANGE]])
+    with progress_bar(STRANGE, 1, visible=True) as advance:
+        advance(STRANGE)
+    out, err = capsys.readouterr()
+    assert out.count(SAFE) == 6
+    assert err.count(SAFE) == 2
+    assert "\x1b" not in out + err
+
+
+def renamed(parts, name: str):
+    """The partition folder with another graph name in its manifest."""
+    from distgnn.partition.folder.writer import write_manifest
+
+    manifest = json.loads((parts / "partition.json").read_text())
+    manifest.pop("sha256")
+    write_manifest(parts, manifest | {"name": name})
+    return parts
+
+
+def distgnn(*words, stdout=subprocess.PIPE, **environment) -> subprocess.CompletedProcess:
+    command = [sys.executable, "-m", "distgnn.cli", *map(os.fspath, map(str, words))]
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(("LC_", "LANG"))}
+    return subprocess.run(
+        command, stdout=stdout, stderr=subprocess.PIPE, env=kept | environment, timeout=200, check=False
+    )
+
+
+@pytest.mark.parametrize("locale", [{}, {"LC_ALL": "C", "PYTHONCOERCECLOCALE": "0", "PYTHONUTF8": "0"}], ids=["", "C"])
+def test_a_graph_of_any_name_is_trained(parts, tmp_path, locale):
+    folder = tmp_path / "run[/x] \x1b[31m"
+    words = ["train", renamed(parts, STRANGE), "--hidden-feats", 4, "--epochs", 2, "--run-dir", folder]
+    done = distgnn(*words, **locale)
+    assert done.returncode == 0, done.stderr
+    assert b"Traceback" not in done.stderr
+    assert b"\x1b" not in done.stdout + done.stderr
+    assert b"run[/x] \\x1b[31m" in done.stdout
+    done = distgnn("info", parts, **locale)
+    assert done.returncode == 0, done.stderr
+    assert b"[/x]" in done.stdout and b"\x1b" not in done.stdout
+
+
+def test_an_error_with_control_characters_is_one_plain_line(run):
+    code, _, err = run("train", "no\x1b[2Jwhere\n[/x]\udcff")
+    assert code == 2
+    assert "no\\x1b[2Jwhere\\n[/x]\\udcff" in err and err.count("\n") == 1
+
+
+@pytest.mark.parametrize("words", [(), ("--json",)], ids=["table", "json"])
+def test_a_finished_run_with_full_or_closed_output_is_a_success(parts, tmp_path, words):
+    train = ["train", parts, "--hidden-feats", 4, "--epochs", 2, *words, "--run-dir"]
+    with open("/dev/full", "wb") as full:
+        done = distgnn(*train, tmp_path / "full", stdout=full)
+    assert done.returncode == 0, done.stderr
+    assert b"standard output could not be written (No space left on device)" in done.stderr
+    assert b"Traceback" not in done.stderr and b"Exception ignored" not in done.stderr
+    reader, writer = os.pipe()
+    os.close(reader)
+    done = distgnn(*train, tmp_path / "gone", stdout=writer)
+    os.close(writer)
+    assert (done.returncode, b"Error" in done.stderr) == (0, False), done.stderr
+    closed = ["sh", "-c", 'exec "$@" >&-', "sh", sys.executable, "-m", "distgnn.cli", *map(str, train)]
+    done = subprocess.run([*closed, str(tmp_path / "closed")], stderr=subprocess.PIPE, timeout=200, check=False)
+    assert (done.returncode, b"Traceback" in done.stderr) == (0, False), done.stderr
+    for name in ("full", "gone", "closed"):
+        assert (tmp_path / name / "summary.json").is_file()
+
+
+@pytest.mark.slow
+def test_so_it_is_on_two_ranks(two_parts, tmp_path):
+    train = ["train", two_parts, "--hidden-feats", 4, "--epochs", 2, "--run-dir"]
+    with open("/dev/full", "wb") as full:
+        done = distgnn(*train, tmp_path / "full", stdout=full)
+    assert done.returncode == 0, done.stderr
+    reader, writer = os.pipe()
+    os.close(reader)
+    done = distgnn(*train, tmp_path / "gone", stdout=writer)
+    os.close(writer)
+    assert done.returncode == 0, done.stderr

@@ -1,0 +1,108 @@
+"""The run folder replaces only run folders, and one run at a time holds it."""
+
+import subprocess
+import sys
+
+import pytest
+
+from distgnn.config import TrainConfig
+from distgnn.errors import InputError
+from distgnn.train.run.run_folder import RunFolder, check_free
+
+CONFIG = {"train": TrainConfig().as_dict()}
+
+
+def test_only_run_folders_are_replaced(tmp_path):
+    site = tmp_path / "site"
+    site.mkdir()
+    (site / "config.toml").write_text('baseURL = "https://example.org"\n')
+    with pytest.raises(InputError, match=r"left alone"):
+        RunFolder(str(site), CONFIG, overwrite=True)
+    (site / "config.toml").unlink()
+    (site / "logs").mkdir()
+    (site / "logs" / "visitors.log").write_text("precious")
+    with pytest.raises(InputError, match=r"no config\.toml"):
+        RunFolder(str(site), CONFIG, overwrite=True)
+    assert (site / "logs" / "visitors.log").read_text() == "precious"
+
+
+@pytest.mark.parametrize("file", ["thesis.tex", "logs/visitors.log", "checkpoint/photo.jpg", "seed-0/notes.md"])
+def test_a_run_folder_with_a_foreign_file_stays(tmp_path, file):
+    RunFolder(str(tmp_path / "run"), CONFIG).close()
+    (tmp_path / "run" / file).parent.mkdir(exist_ok=True)
+    (tmp_path / "run" / file).write_text("precious")
+    with pytest.raises(InputError, match=f"{file} in it is not one of ours"):
+        check_free(tmp_path / "run", overwrite=True)
+
+
+def test_a_running_run_is_not_replaced(tmp_path):
+    first = RunFolder(str(tmp_path / "run"), CONFIG)
+    for options in ({"overwrite": True}, {"resume": True}):
+        with pytest.raises(InputError, match="another run is writing"):
+            RunFolder(str(tmp_path / "run"), CONFIG, **options)
+    first.add_epoch({"epoch": 0})
+    first.close()
+    second = RunFolder(str(tmp_path / "run"), CONFIG, overwrite=True)
+    assert (tmp_path / "run" / "metrics.jsonl").read_text() == ""
+    with pytest.raises(InputError, match="another run is writing"):
+        RunFolder(str(tmp_path / "run"), CONFIG, overwrite=True)
+    second.close()
+
+
+def test_one_of_several_runs_protects_the_folder_around_it(tmp_path):
+    outer = RunFolder(str(tmp_path / "run"), CONFIG)
+    outer.close()
+    inner = RunFolder(str(tmp_path / "run" / "seed-0"), CONFIG)
+    with pytest.raises(InputError, match="another run is writing"):
+        RunFolder(str(tmp_path / "run"), CONFIG, overwrite=True)
+    inner.close()
+    RunFolder(str(tmp_path / "run"), CONFIG, overwrite=True).close()
+
+
+def test_an_empty_folder_may_be_taken_and_a_path_that_is_no_text(tmp_path):
+    (tmp_path / "run").mkdir()
+    folder = RunFolder(str(tmp_path / "run"), CONFIG | {"data": {"parts": "caf\udce9"}})
+    folder.close()
+    assert '"caf?"' in (tmp_path / "run" / "config.toml").read_text()
+
+
+RACER = """
+import sys, time
+from distgnn.config import TrainConfig
+from distgnn.errors import InputError
+from distgnn.train.run.run_folder import RunFolder
+print("ready", flush=True)
+for line in sys.stdin:
+    try:
+        folder = RunFolder(line.strip(), {"train": TrainConfig().as_dict()}, overwrite=True)
+        print("held", flush=True)
+        sys.stdin.readline()
+        folder.close()
+    except InputError:
+        print("refused", flush=True)
+        sys.stdin.readline()
+"""
+
+
+def test_of_two_that_overwrite_at_once_one_gets_the_folder(tmp_path):
+    """Many tries: the window between removing the old folder and locking the new one was a few hundred microseconds."""
+    racers = [
+        subprocess.Popen([sys.executable, "-c", RACER], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        for _ in range(2)
+    ]
+    try:
+        assert [racer.stdout.readline() for racer in racers] == ["ready\n"] * 2
+        for turn in range(300):
+            for racer in racers:
+                racer.stdin.write(f"{tmp_path}/run{turn // 100}\n")
+                racer.stdin.flush()
+            answers = [racer.stdout.readline().strip() for racer in racers]
+            assert sorted(answers) == ["held", "refused"], turn
+            for racer in racers:
+                racer.stdin.write("\n")
+                racer.stdin.flush()
+    finally:
+        for racer in racers:
+            racer.stdin.close()
+            racer.stdout.close()
+            racer.wait(30)
