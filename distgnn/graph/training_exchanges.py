@@ -3,6 +3,9 @@
 Part of `DistGraph`, which has the plan, the transport and the exact exchanges.
 """
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 import numpy as np
 import torch
 
@@ -13,6 +16,8 @@ from distgnn.ops.aggregation.aggregator import Site
 
 class Scheduled:
     """The part of a DistGraph that knows late, narrow and skipped rows."""
+
+    _exact_now = False  # within `exact_exchanges`
 
     def _delayed_exchanges(self) -> tuple:
         """Forward and backward exchanges of training steps, where they are not exact: delayed, narrow, or both."""
@@ -55,9 +60,18 @@ class Scheduled:
         late = any(one is not None and one.delay > 0 for one in self._delayed)
         return self.num_ranks > 1 and self.update == "owners" and not late
 
+    @contextmanager
+    def exact_exchanges(self) -> Iterator[None]:
+        """Within, every exchange of a training step is synchronous and whole, and moves nothing of the schedule."""
+        self._exact_now = True
+        try:
+            yield
+        finally:
+            self._exact_now = False
+
     def next_site(self) -> Site | None:
         """Where in the training step the next exchange stands, under a delayed algorithm; else None: exact."""
-        if self.exchanges_exactly or not torch.is_grad_enabled():
+        if self._exact_now or self.exchanges_exactly or not torch.is_grad_enabled():
             return None
         self._num_sites += 1
         return Site(self._num_sites - 1, self._step, self.seed)

@@ -1,5 +1,7 @@
 """How far a delayed or narrowed training step is from the exact one: the same step with exact exchanges, beforehand."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 import numpy as np
@@ -23,23 +25,15 @@ class ExactStep:
         """Make the step of `epoch`, masks and all, without moving anything: weights, buffers and torch's random state
         stay as they are. Collective: yes; costs a forward and a backward pass.
         """
-        kept = {name: buffer.clone() for name, buffer in model.named_buffers()}
-        random = torch.get_rng_state()
-        graph.step = epoch
-        graph.transport.start_step()
-        graph.next_site = lambda: None  # no place in a schedule: every exchange is exact
-        try:
+        with _unmoved(model), graph.exact_exchanges():
+            graph.step = epoch
+            graph.transport.start_step()
             model.train()
             gradients.zero()
             logits = model(graph, graph.feats)
             rank_loss(graph, logits, rows_of_loss(model, graph)).backward()
             gradients.sum()
-        finally:
-            del graph.next_site
-        for name, buffer in model.named_buffers():
-            buffer.copy_(kept[name])
-        torch.set_rng_state(random)
-        return cls(logits.detach(), [parameter.grad.clone() for parameter in gradients.parameters])
+        return cls(logits.detach(), [_gradient(parameter).clone() for parameter in gradients.parameters])
 
     def errors_of(self, logits: torch.Tensor, gradients: GradientBuffer, graph) -> dict[str, float]:
         """Relative errors, Euclidean norm over all ranks, of the step that gave `logits` and summed `gradients`.
@@ -52,11 +46,31 @@ class ExactStep:
         mine = np.array([float(((here - exact) ** 2).sum()), float((exact**2).sum())])
         wrong, size = sum_over_ranks(graph.comm, mine)
         pairs = [
-            (p.grad.double(), exact.double()) for p, exact in zip(gradients.parameters, self.gradients, strict=True)
+            (_gradient(p).double(), exact.double())
+            for p, exact in zip(gradients.parameters, self.gradients, strict=True)
         ]
         difference = sum(float(((grad - exact) ** 2).sum()) for grad, exact in pairs)
         length = sum(float((exact**2).sum()) for _, exact in pairs)
         return {"logits_error": _ratio(wrong, size), "gradient_error": _ratio(difference, length)}
+
+
+@contextmanager
+def _unmoved(model: nn.Module) -> Iterator[None]:
+    """Buffers (running statistics) and torch's random state are put back at the end."""
+    kept = {name: buffer.clone() for name, buffer in model.named_buffers()}
+    random = torch.get_rng_state()
+    try:
+        yield
+    finally:
+        for name, buffer in model.named_buffers():
+            buffer.copy_(kept[name])
+        torch.set_rng_state(random)
+
+
+def _gradient(parameter: nn.Parameter) -> torch.Tensor:
+    if parameter.grad is None:
+        raise RuntimeError("a gradient is missing after the sum over ranks")
+    return parameter.grad
 
 
 def _ratio(difference: float, size: float) -> float:

@@ -13,7 +13,8 @@ from distgnn.errors import InputError, RunError
 from distgnn.nn import build_model
 from distgnn.train import Trainer, load_best
 from distgnn.train.adam import Adam
-from distgnn.train.lr_schedule import EarlyStopping, LearningRate
+from distgnn.train.checkpoint.files import restore_schedules
+from distgnn.train.lr_schedule import EarlyStopping, LearningRate, Schedules
 
 
 def make(graph, **config) -> Trainer:
@@ -47,6 +48,33 @@ def test_cosine_ends_at_zero_and_plateau_halves():
     assert rates == [1.0] * 12 + [0.5]
 
 
+@pytest.mark.parametrize("stopped_after", range(1, 29))
+def test_schedules_go_on_where_a_checkpoint_was_written(stopped_after):
+    """The plateau and the patience counter are in the checkpoint, wherever between two events it is written."""
+    config = TrainConfig(epochs=40, lr=1.0, lr_schedule="plateau", patience=7)
+    losses = [2.0, 1.0] + [1.0] * 26
+    values = [0.1, 0.5] + [0.4] * 5 + [0.6] + [0.5] * 20
+
+    def go_on(schedules: Schedules, epochs) -> list[tuple[float, bool, bool]]:
+        return [
+            (
+                schedules.learning_rate.after(epoch, losses[epoch]),
+                schedules.stopping.is_best(epoch, values[epoch]),
+                schedules.stopping.should_stop(),
+            )
+            for epoch in epochs
+        ]
+
+    def new() -> Schedules:
+        return Schedules(LearningRate(config), EarlyStopping(config.patience))
+
+    whole = go_on(new(), range(28))
+    first, second = new(), new()
+    go_on(first, range(stopped_after))
+    restore_schedules(second, json.loads(json.dumps({"schedules": first.state()})))
+    assert go_on(second, range(stopped_after, 28)) == whole[stopped_after:]
+
+
 def test_early_stopping_counts_evaluations():
     stopping = EarlyStopping(patience=2)
     found = [stopping.is_best(epoch, value) for epoch, value in enumerate([0.5, 0.6, 0.6, 0.1])]
@@ -58,14 +86,41 @@ def test_early_stopping_counts_evaluations():
 @pytest.mark.mpi(1, 2, 3)
 def test_it_stops_early_on_all_ranks_and_ends_with_the_best_weights(comm):
     trainer = make(dist_graph(random_graph(1), comm), epochs=200, eval_every=1, patience=3, lr=0.05)
+    weights = []  # of each epoch, on rank 0
+    trainer.on_epoch = lambda record: weights.append(
+        {name: tensor.clone() for name, tensor in trainer.model.state_dict().items()}
+    )
     result = trainer.fit()
     assert len(result.records) < 200
     best = max(result.records, key=lambda record: (record["valid_metric"], -record["epoch"]))
     assert result.summary["best_epoch"] == best["epoch"]
     assert result.summary["valid_metric"] == best["valid_metric"]
     assert comm.allgather(result.losses) == [result.losses] * comm.size
-    for name, tensor in trainer.model.state_dict().items():
-        assert torch.equal(tensor, trainer.best_state[name])
+    assert trainer.evaluate()["valid_metric"] == best["valid_metric"]
+    if comm.rank == 0:
+        at_best, last = weights[best["epoch"]], weights[-1]
+        for name, tensor in trainer.model.state_dict().items():
+            assert torch.equal(tensor, at_best[name])
+        assert any(not torch.equal(last[name], at_best[name]) for name in last)
+
+
+@pytest.mark.mpi(1, 2, 3)
+@pytest.mark.parametrize("update", ["owners", "copies"])
+def test_a_metric_counts_each_vertex_once(comm, update):
+    """On copies a rank has rows of other ranks' vertices too: they are not counted again."""
+    data = random_graph(1)
+    trainer = make(dist_graph(data, comm, update=update))
+    trainer.fit()
+    logits, graph = trainer.predict(), trainer.graph
+    assert len(logits) == graph.num_owned
+    pieces = comm.allgather((graph.local.global_ids[: graph.num_owned], logits.argmax(1).numpy()))
+    guess = np.empty(data.num_nodes, dtype=np.int64)
+    for ids, classes in pieces:
+        guess[ids] = classes
+    metrics = trainer.evaluate()
+    for split in ("train", "valid", "test"):
+        ids = getattr(data, split)
+        assert metrics[f"{split}_accuracy"] == pytest.approx(np.mean(guess[ids] == data.labels[ids]), abs=1e-12)
 
 
 @pytest.mark.mpi(1, 2)

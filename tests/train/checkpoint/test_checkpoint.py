@@ -86,6 +86,30 @@ def test_a_resumed_run_is_bit_identical(comm, shared_tmp_path, options):
     assert "SIGUSR1" in (shared_tmp_path / "run" / "logs" / f"rank-{comm.rank}.log").read_text()
 
 
+@pytest.mark.mpi(1, 2)
+def test_the_learning_rate_of_the_checkpoint_is_that_of_the_next_step(comm, shared_tmp_path):
+    data, cosine = random_graph(1), {"lr_schedule": "cosine"}
+    expected = make(dist_graph(data, comm), shared_tmp_path / "whole", **cosine).fit()
+    with pytest.raises(RunStopped):
+        make(dist_graph(data, comm), shared_tmp_path / "run", on_epoch=stop_after(5), **cosine).fit()
+    resumed = make(dist_graph(data, comm), shared_tmp_path / "run", resume=True, **cosine).fit()
+    assert numbers(resumed.records) == numbers(expected.records)
+
+
+@pytest.mark.mpi(1, 2, 3)
+def test_each_rank_gets_its_own_random_state_back(comm, shared_tmp_path):
+    graph = dist_graph(random_graph(1), comm)
+    first = make(graph, shared_tmp_path / "run", epochs=2)
+    torch.manual_seed(100 + comm.rank)
+    first.fit()
+    state = torch.get_rng_state()
+    second = make(graph, shared_tmp_path / "run", epochs=2, resume=True)
+    torch.manual_seed(7)
+    second.fit()
+    assert torch.equal(torch.get_rng_state(), state)
+    assert len({bytes(one.numpy()) for one in comm.allgather(state)}) == comm.size
+
+
 @pytest.mark.mpi(1, 3)
 def test_a_run_resumes_on_another_number_of_ranks(comm, shared_tmp_path):
     """Stopped on P ranks, resumed by each rank alone: the same losses to rounding, float64."""
