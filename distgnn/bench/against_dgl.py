@@ -46,10 +46,15 @@ class Process:
         else:
             environment.setdefault("GOMP_SPINCOUNT", "1000")
         command = [sys.executable, "-m", "distgnn.bench.contestant", json.dumps(order)]
-        self.name, self.seconds, self.losses = name, [], []
+        self.name = name
+        self.seconds: list[float] = []
+        self.losses: list[float] = []
         self._process = subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment, text=True
         )
+        if self._process.stdin is None or self._process.stdout is None:
+            raise RuntimeError("Popen made no pipes")
+        self._stdin, self._stdout = self._process.stdin, self._process.stdout
         self.start_loss = self._answer()[CHECKED_LOSS]
 
     def train(self, epochs: int) -> None:
@@ -63,7 +68,7 @@ class Process:
         """Its last words: peak memory, and what the bound knows."""
         self._say("quit")
         answer = self._answer()
-        self._process.stdin.close()
+        self._stdin.close()
         self._process.wait()
         return answer
 
@@ -74,11 +79,11 @@ class Process:
             self._process.wait()
 
     def _say(self, line: str) -> None:
-        self._process.stdin.write(line + "\n")
-        self._process.stdin.flush()
+        self._stdin.write(line + "\n")
+        self._stdin.flush()
 
     def _answer(self) -> dict:
-        line = self._process.stdout.readline()
+        line = self._stdout.readline()
         if not line:
             raise RunError(f"contestant {self.name} stopped: see what it wrote above")
         return json.loads(line)

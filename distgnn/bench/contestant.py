@@ -14,8 +14,10 @@ import re
 import sys
 import time
 import warnings
+from collections.abc import Callable, Iterator
 from itertools import pairwise
 from pathlib import Path
+from typing import Any, cast
 
 import torch
 from torch import nn
@@ -23,6 +25,7 @@ from torch.nn import functional
 
 from distgnn.bench import bound
 from distgnn.config import ModelConfig, TrainConfig, num_threads
+from distgnn.errors import RunError
 from distgnn.nn import build_model
 from distgnn.partition import load_part
 
@@ -55,6 +58,11 @@ class Ours:
 class TorchContestant:
     """What DGL and PyTorch Geometric share: a stack written as their examples write it, and torch's Adam."""
 
+    make_convs: Callable[[], Iterator[nn.Module]]  # these four are methods of the subclasses
+    copy_weights: Callable[[nn.Module, dict[str, torch.Tensor]], None]
+    make_graph: Callable[[torch.Tensor, torch.Tensor, int], Any]
+    convolve: Callable[[nn.Module, torch.Tensor], torch.Tensor]
+
     def __init__(self, order: dict):
         torch.set_num_threads(num_threads())
         local = load_part(order["parts"], 0)
@@ -68,7 +76,7 @@ class TorchContestant:
         self.widths = [self.feats.shape[1], *hidden, local.graph["num_classes"]]
         self.config = config
         self.convs = nn.ModuleList(self.make_convs())
-        for conv, reference in zip(self.convs, ours.convs, strict=True):
+        for conv, reference in zip(self.convs, cast(nn.ModuleList, ours.convs), strict=True):
             self.copy_weights(conv, reference.state_dict())
         norms = (nn.LayerNorm(width) if config.norm == "layer" else nn.Identity() for width in hidden)
         self.norms = nn.ModuleList(norms)
@@ -115,7 +123,7 @@ class Dgl(TorchContestant):
         __import__("dgl.nn")
         super().__init__(order)
 
-    def make_convs(self):
+    def make_convs(self) -> Iterator[Any]:
         layers, heads = self.dgl.nn, self.config.num_heads
         for layer, (a, b) in enumerate(pairwise(self.widths)):
             if self.config.name == "sage":
@@ -127,14 +135,14 @@ class Dgl(TorchContestant):
                 last = layer == len(self.widths) - 2
                 yield make(a, b if last else b // heads, heads, allow_zero_in_degree=True)
 
-    def copy_weights(self, conv, weights: dict) -> None:
+    def copy_weights(self, conv: Any, weights: dict) -> None:
         conv.load_state_dict(weights, strict=False)
 
-    def make_graph(self, indptr, indices, num_nodes):
+    def make_graph(self, indptr: Any, indices: Any, num_nodes: Any) -> Any:
         targets = torch.repeat_interleave(torch.arange(num_nodes), indptr.diff())
         return self.dgl.graph((indices.long(), targets), num_nodes=num_nodes)
 
-    def convolve(self, conv, feats):
+    def convolve(self, conv: Any, feats: Any) -> Any:
         return conv(self.graph, feats)
 
 
@@ -147,7 +155,7 @@ class Pyg(TorchContestant):
         self.layers = layers
         super().__init__(order)
 
-    def make_convs(self):
+    def make_convs(self) -> Iterator[Any]:
         for layer, (a, b) in enumerate(pairwise(self.widths)):
             last = layer == len(self.widths) - 2
             if self.config.name == "sage":
@@ -160,7 +168,7 @@ class Pyg(TorchContestant):
                 bias = {"concat": True, "bias": True}
                 yield self.layers.GATConv(a, width, heads, add_self_loops=False, **bias)
 
-    def copy_weights(self, conv, weights: dict) -> None:
+    def copy_weights(self, conv: Any, weights: dict) -> None:
         names = {
             "sage": {"fc_neigh.weight": "lin_l.weight", "fc_self.bias": "lin_l.bias", "fc_self.weight": "lin_r.weight"},
             "gcn": {"weight": "lin.weight", "bias": "bias"},
@@ -169,7 +177,7 @@ class Pyg(TorchContestant):
         turned = weights | ({"weight": weights["weight"].T.contiguous()} if "weight" in weights else {})
         conv.load_state_dict({theirs: turned[ours] for ours, theirs in names.items()})
 
-    def make_graph(self, indptr, indices, num_nodes):
+    def make_graph(self, indptr: Any, indices: Any, num_nodes: Any) -> Any:
         if self.config.name == "gat":
             targets = torch.repeat_interleave(torch.arange(num_nodes), indptr.diff())
             return torch.stack([indices.long(), targets])
@@ -177,18 +185,18 @@ class Pyg(TorchContestant):
         warnings.filterwarnings("ignore", message="Sparse")  # torch on its own sparse tensors
         return torch.sparse_csr_tensor(indptr, indices.long(), ones, (num_nodes, num_nodes))
 
-    def convolve(self, conv, feats):
+    def convolve(self, conv: Any, feats: Any) -> Any:
         out = conv(feats, self.graph)
         last = conv is self.convs[-1] and self.config.name == "gat"
         return out.view(len(out), self.config.num_heads, -1) if last else out
 
 
-def _our_model(order: dict, in_feats: int, num_classes: int, **options) -> nn.Module:
+def _our_model(order: dict, in_feats: int, num_classes: int, **options: Any) -> nn.Module:
     torch.manual_seed(order["seed"])
     return build_model(ModelConfig(**(order["model"] | options)), in_feats, num_classes)
 
 
-CONTESTANTS = {
+CONTESTANTS: dict[str, Callable[[dict], Any]] = {
     "dgl": Dgl,
     "dgl/kept": lambda order: Dgl(order, kept=True),
     "pyg": Pyg,
@@ -204,6 +212,8 @@ CONTESTANTS = {
 def peak_bytes() -> int:
     """Peak resident memory of this program alone (`ru_maxrss` would count what it was started from)."""
     found = re.search(r"VmHWM:\s+(\d+) kB", Path("/proc/self/status").read_text())
+    if found is None:
+        raise RunError("/proc/self/status names no peak of resident memory")
     return int(found[1]) * 1024
 
 
@@ -213,7 +223,7 @@ def main() -> None:
     answers, sys.stdout = sys.stdout, sys.stderr
     contestant = CONTESTANTS[order["name"]](order)
 
-    def answer(**values) -> None:
+    def answer(**values: Any) -> None:
         print(json.dumps(values), file=answers, flush=True)
 
     answer(**{CHECKED_LOSS: contestant.start_loss()})

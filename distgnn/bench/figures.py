@@ -6,6 +6,7 @@ FOLDER/scaling.png, scaling.svg      speed-up and bytes against ranks (several f
 """
 
 from pathlib import Path
+from typing import Any
 
 PHASES = {  # key of a row -> (label, colour)
     "aggregate_seconds": ("aggregate", "#4477aa"),
@@ -34,7 +35,7 @@ def draw(report: dict, folder: Path) -> list[Path]:
     return found
 
 
-def _time_by_phase(report: dict):
+def _time_by_phase(report: dict) -> Any:
     from matplotlib import pyplot
 
     by_ranks = _by_ranks(report["rows"])
@@ -52,7 +53,7 @@ def _time_by_phase(report: dict):
     return figure
 
 
-def _accuracy(report: dict):
+def _accuracy(report: dict) -> Any:
     from matplotlib import pyplot
 
     figure, panels = pyplot.subplots(1, 2, figsize=(10, 4.5), sharey=True)
@@ -69,7 +70,7 @@ def _accuracy(report: dict):
     return figure
 
 
-def _scaling(report: dict):
+def _scaling(report: dict) -> Any:
     from matplotlib import pyplot
 
     figure, (speed, sent) = pyplot.subplots(1, 2, figsize=(10, 4.5))
@@ -96,7 +97,7 @@ def _by_ranks(rows: list[dict]) -> dict[int, list[dict]]:
     return found
 
 
-def _save(figure, folder: Path, name: str) -> list[Path]:
+def _save(figure: Any, folder: Path, name: str) -> list[Path]:
     from matplotlib import pyplot
 
     figure.tight_layout()

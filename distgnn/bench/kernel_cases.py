@@ -5,6 +5,7 @@ import time
 import zipfile
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -33,7 +34,7 @@ class Case:
     order_seconds: float
 
     @functools.cache  # noqa: B019 - a case lives as long as its graphs
-    def dgl_graph(self, which):
+    def dgl_graph(self, which: Any) -> Any:
         """DGL's graph with the arcs of one of the CSRs ("stored", "ours", "transposed"), all formats made."""
         from distgnn.interop.dgl.import_dgl import import_dgl
 
@@ -45,7 +46,7 @@ class Case:
         return graph
 
 
-def make_case(name, order="cluster", data_root=None, cache=None):
+def make_case(name: Any, order: Any = "cluster", data_root: Any = None, cache: Any = None) -> Any:
     """Load a graph and put it into both orders.
 
     Args: cache: folder where a graph is kept once made, as `NAME-ORDER.npz`; None keeps nothing.
@@ -63,16 +64,16 @@ def make_case(name, order="cluster", data_root=None, cache=None):
     return case
 
 
-def _read_case(name, path):
+def _read_case(name: Any, path: Any) -> Any:
     try:
         with np.load(path, allow_pickle=False) as arrays:
-            csrs = [(arrays[f"{which}_p"], arrays[f"{which}_i"]) for which in CSRS]
-            return Case(name, int(arrays["num_nodes"]), *csrs, float(arrays["order_seconds"]))
+            stored, ours, back = ((arrays[f"{which}_p"], arrays[f"{which}_i"]) for which in CSRS)
+            return Case(name, int(arrays["num_nodes"]), stored, ours, back, float(arrays["order_seconds"]))
     except (OSError, ValueError, KeyError, zipfile.BadZipFile) as error:
         raise InputError(f"{path} holds no graph of bench-kernels: remove it, it is made again") from error
 
 
-def _make_case(name, order, data_root):
+def _make_case(name: Any, order: Any, data_root: Any) -> Any:
     from distgnn.datasets import load_graph
 
     source, arcs = GRAPHS[name]
@@ -89,12 +90,12 @@ def _make_case(name, order, data_root):
     return Case(name, graph.num_nodes, stored, ours, transposed, seconds)
 
 
-def interleaved(functions, repeats, slow_seconds=1.0):
+def interleaved(functions: Any, repeats: Any, slow_seconds: Any = 1.0) -> Any:
     """Seconds of each call of the named functions, run in turn; the first turn (compilation, page faults) is left out.
 
     Args: functions that need more than slow_seconds in the first turn run in two more turns only.
     """
-    seconds = {name: [] for name in functions}
+    seconds: dict[str, list[float]] = {name: [] for name in functions}
     for turn in range(repeats):
         for name, function in functions.items():
             if turn > 2 and seconds[name][0] > slow_seconds:

@@ -15,6 +15,7 @@ Rows lie in torch tensors (aligned, in large pages where the system has them), f
 
 import functools
 import warnings
+from typing import Any
 
 import numpy as np
 
@@ -25,11 +26,11 @@ GATHER_ROWS = 1024
 LARGEST_SCATTER = 1 << 31  # bytes of arc rows that torch_geometric's gather-scatter may store
 
 
-def one_thread(function):
+def one_thread(function: Any) -> Any:
     """The same call on one of our threads."""
 
     @functools.wraps(function)
-    def call():
+    def call() -> Any:
         before = kernels.get_num_threads()
         kernels.set_num_threads(1)
         try:
@@ -40,7 +41,7 @@ def one_thread(function):
     return call
 
 
-def measure_sum(case, width, repeats):
+def measure_sum(case: Any, width: Any, repeats: Any) -> Any:
     """copy_u_sum in both orders and transposed; float32 and bfloat16 rows."""
     from distgnn.interop.dgl.import_dgl import import_dgl
 
@@ -66,12 +67,12 @@ def measure_sum(case, width, repeats):
     }
     size = kernels.block_rows(case.num_nodes, case.num_nodes, len(stored[1]), 4 * width)
     if size:  # where a row has many arcs in each block of sources
-        blocked = kernels.block_csr(*stored, case.num_nodes, size)
+        blocked = kernels.block_csr(stored[0], stored[1], case.num_nodes, size)
         functions["f32_blocked"] = lambda: kernels.spmm_blocked(blocked, feats)
     return interleaved(functions, repeats)
 
 
-def measure_weighted(case, width, repeats):
+def measure_weighted(case: Any, width: Any, repeats: Any) -> Any:
     """u_mul_e_sum with one weight per arc."""
     from distgnn.interop.dgl.import_dgl import import_dgl
 
@@ -85,7 +86,7 @@ def measure_weighted(case, width, repeats):
     return interleaved(functions, repeats)
 
 
-def measure_max(case, width, repeats):
+def measure_max(case: Any, width: Any, repeats: Any) -> Any:
     """copy_u_max, with winners on both sides (DGL computes them too)."""
     from distgnn.interop.dgl.import_dgl import import_dgl
 
@@ -102,7 +103,7 @@ def measure_max(case, width, repeats):
     return interleaved(functions, repeats)
 
 
-def measure_softmax(case, width, repeats):
+def measure_softmax(case: Any, width: Any, repeats: Any) -> Any:
     """edge_softmax of 8 heads; once per graph."""
     if width != WIDTHS[0]:
         return None
@@ -118,7 +119,7 @@ def measure_softmax(case, width, repeats):
     return interleaved(functions, repeats)
 
 
-def measure_attention(case, width, repeats):
+def measure_attention(case: Any, width: Any, repeats: Any) -> Any:
     """GATConv's aggregation part, 4 heads, forward and backward; DGL's stores its messages' weights per arc."""
     if width % 4:
         return None
@@ -133,12 +134,12 @@ def measure_attention(case, width, repeats):
     feats, source, target = (leaf.detach().numpy() for leaf in leaves)
     source, target = source[..., 0], target[..., 0]
 
-    def dgl_attention():
+    def dgl_attention() -> Any:
         scores = torch.nn.functional.leaky_relu(dgl.ops.u_add_v(graph, leaves[1], leaves[2]), 0.2)
         out = dgl.ops.u_mul_e_sum(graph, leaves[0], dgl.ops.edge_softmax(graph, scores))
         return torch.autograd.grad(out, leaves, gradient)
 
-    def ours():
+    def ours() -> Any:
         out, top, sums = kernels.attention(*case.stored[:2], feats, source, target)
         dots = kernels.head_dots(gradient.numpy().reshape(len(out), width), out.reshape(len(out), width), heads)
         return kernels.attention_backward(
@@ -154,7 +155,7 @@ def measure_attention(case, width, repeats):
     return interleaved(functions, repeats)
 
 
-def measure_activation(case, width, repeats):
+def measure_activation(case: Any, width: Any, repeats: Any) -> Any:
     """Bias, ReLU and dropout, forward and backward, against torch's composition; the graph only gives the rows."""
     import torch
 
@@ -162,17 +163,17 @@ def measure_activation(case, width, repeats):
     leaves = [feats.clone().requires_grad_(), bias[0].clone().requires_grad_()]
     options = {"p": 0.5, "row_ids": np.arange(case.num_nodes), "seed": 1, "step": 2, "site": 3}
 
-    def composed():
+    def composed() -> Any:
         out = torch.nn.functional.dropout(torch.relu(leaves[0] + leaves[1]), 0.5)
         return torch.autograd.grad(out, leaves, gradient)
 
-    def fused():
+    def fused() -> Any:
         out, _ = kernels.activate(feats.numpy(), bias[0].numpy(), **options)
         return kernels.activate_backward(gradient.numpy(), out, **options)
 
     in_place, grad_in_place = feats.clone().numpy(), gradient.clone().numpy()
 
-    def fused_in_place():
+    def fused_in_place() -> Any:
         out, _ = kernels.activate(in_place, bias[0].numpy(), out=in_place, **options)
         return kernels.activate_backward(grad_in_place, out, grad_feats=grad_in_place, **options)
 
@@ -190,17 +191,17 @@ MEASURE = {
 }
 
 
-def _tensor(num_rows, width):
+def _tensor(num_rows: Any, width: Any) -> Any:
     import torch
 
     return torch.randn(num_rows, width, generator=torch.Generator().manual_seed(0))
 
 
-def _bfloat16(feats):
+def _bfloat16(feats: Any) -> Any:
     return kernels.pack_rows(feats, np.arange(len(feats)), kernels.empty_rows(feats.shape, np.uint16))
 
 
-def _torch_csr(case):
+def _torch_csr(case: Any) -> Any:
     """torch warns that its CSR tensors are in beta."""
     import torch
 
@@ -210,7 +211,7 @@ def _torch_csr(case):
         return torch.sparse_csr_tensor(indptr, indices, torch.ones(len(indices)), (case.num_nodes, case.num_nodes))
 
 
-def _torch_geometric(case, tensor):
+def _torch_geometric(case: Any, tensor: Any) -> Any:
     """Its default path gathers and scatters E rows; torch_sparse above is the matrix it can use instead."""
     try:
         from torch_geometric.nn import SimpleConv

@@ -10,6 +10,7 @@ order and write nothing.
 
 import os
 import platform
+from typing import Any
 
 import numpy as np
 
@@ -40,15 +41,15 @@ RATIOS = {  # column of the summary: (operation, theirs, ours, target of the geo
 
 
 def run(
-    graphs=tuple(GRAPHS),
-    widths=WIDTHS,
-    operations=OPERATIONS,
-    repeats=7,
-    order="cluster",
-    data_root=None,
-    cache=None,
-    report=None,
-):
+    graphs: Any = tuple(GRAPHS),
+    widths: Any = WIDTHS,
+    operations: Any = OPERATIONS,
+    repeats: Any = 7,
+    order: Any = "cluster",
+    data_root: Any = None,
+    cache: Any = None,
+    report: Any = None,
+) -> Any:
     """Time operations on graphs.
 
     Args: names from GRAPHS, WIDTHS and OPERATIONS; repeats ≥ 2, of which the first is not counted; order: of
@@ -77,7 +78,7 @@ def run(
     return rows
 
 
-def machine():
+def machine() -> Any:
     """What the numbers belong to."""
     import torch
 
@@ -87,7 +88,7 @@ def machine():
     return {"cpu": _cpu_name(), "cores": os.cpu_count(), "threads": kernels.get_num_threads(), **versions}
 
 
-def _cpu_name():
+def _cpu_name() -> Any:
     try:
         with open("/proc/cpuinfo") as lines:
             return next(line.split(":")[1].strip() for line in lines if line.startswith("model name"))
@@ -98,19 +99,19 @@ def _cpu_name():
 COPY_BYTES = 1 << 28
 
 
-def copy_seconds():
+def copy_seconds() -> Any:
     """Seconds to copy COPY_BYTES from memory to memory with the kernel that packs rows: on all threads and on one."""
     source, rows = np.ones((COPY_BYTES // 4096, 1024), np.float32), np.arange(COPY_BYTES // 4096)
     target = np.zeros_like(source)
 
-    def call():
+    def call() -> None:
         kernels.pack_rows(source, rows, target)
 
     times = interleaved({"all": call, "one": one_thread(call)}, 8)
     return {name: min(values) for name, values in times.items()}
 
 
-def _finish(times, case, operation, width, copy):
+def _finish(times: Any, case: Any, operation: Any, width: Any, copy: Any) -> Any:
     """Medians, fastest, ratios to DGL (or torch) and rates."""
     seconds = {name: float(np.median(values)) for name, values in times.items()}
     base = "torch" if operation == "activation" else "dgl"
@@ -136,7 +137,7 @@ def _finish(times, case, operation, width, copy):
     }
 
 
-def summarise(rows):
+def summarise(rows: Any) -> Any:
     """Geometric mean and range of each ratio over all rows that have it.
 
     Returns: list of (name, rows, geometric mean of medians, of fastest calls, smallest, where, largest, target).
@@ -154,7 +155,7 @@ def summarise(rows):
     return found
 
 
-def table(rows):
+def table(rows: Any) -> Any:
     """The rows as a rich table."""
     from rich.table import Table
 
@@ -180,7 +181,7 @@ def table(rows):
     return result
 
 
-def summary_table(rows):
+def summary_table(rows: Any) -> Any:
     """`summarise` as a rich table."""
     from rich.table import Table
 

@@ -9,6 +9,7 @@ Legend: V vertices, E arcs, D width.
 import platform
 import statistics
 import time
+from typing import Any
 
 import numpy as np
 
@@ -26,7 +27,7 @@ UNCOUNTED_EPOCHS = 2
 LEAST_EPOCHS = 5
 
 
-def measure_prices(comm, seconds: float, width: int, num_layers: int, graph: str = GRAPH) -> dict:
+def measure_prices(comm: Any, seconds: float, width: int, num_layers: int, graph: str = GRAPH) -> dict:
     """The contents of a file of prices.
 
     Collective: yes; all ranks train together for about so many seconds.
@@ -61,7 +62,7 @@ def measure_prices(comm, seconds: float, width: int, num_layers: int, graph: str
     return {"format_version": FORMAT_VERSION, "width": width, "num_layers": num_layers} | prices | where
 
 
-def _train(trainer: Trainer, comm, seconds: float) -> dict[str, float]:
+def _train(trainer: Trainer, comm: Any, seconds: float) -> dict[str, float]:
     """Median seconds of an epoch that this rank spends in each of the three things."""
     counters = trainer.graph.transport.counters
     costs: list[dict] = []

@@ -5,6 +5,7 @@ Legend: N vertices, E arcs, D width of the table that every rank works on.
 
 import platform
 import time
+from typing import Any
 
 import numpy as np
 import torch
@@ -16,7 +17,7 @@ from distgnn.graph.loader import use_threads
 NUM_NODES, NUM_ARCS, WIDTH = 1 << 15, 1 << 19, 128
 
 
-def measure_speeds(comm, seconds: float) -> list[dict]:
+def measure_speeds(comm: Any, seconds: float) -> list[dict]:
     """Rounds per second of every rank: one aggregation (N, E, D) and one dense product [N, D] x [D, D] each.
 
     Collective: yes; all ranks run at the same time, as in training, so that shared cores, caches and memory count.
@@ -44,6 +45,6 @@ def measure_speeds(comm, seconds: float) -> list[dict]:
     ]
 
 
-def _round(indptr, indices, feats, weight, out) -> None:
+def _round(indptr: Any, indices: Any, feats: Any, weight: Any, out: Any) -> None:
     kernels.spmm(indptr, indices, feats, out=out)
     torch.from_numpy(out) @ weight

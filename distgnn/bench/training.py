@@ -8,6 +8,7 @@ counted. `paper` is the form of the DistGNN paper: cd-0, update on copies, every
 import os
 import statistics
 from dataclasses import asdict
+from typing import Any
 
 import numpy as np
 import torch
@@ -142,7 +143,7 @@ def with_speedups(rows: list[dict]) -> list[dict]:
     return rows
 
 
-def cores_in_use(comm, threads: int) -> float:
+def cores_in_use(comm: Any, threads: int) -> float:
     """Cores that the ranks of a communicator compute on, over all hosts. Collective: yes."""
     from mpi4py import MPI
 

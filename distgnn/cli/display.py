@@ -3,7 +3,9 @@
 import os
 import sys
 import time
+from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 from rich.console import Console
 from rich.progress import (
@@ -31,7 +33,7 @@ def error_console() -> Console:
 
 
 @contextmanager
-def progress_bar(title: str, total: int, visible: bool):
+def progress_bar(title: str, total: int, visible: bool) -> Iterator[Any]:
     """A progress bar; yields `advance(text, done=None)`: `done` sets it, without it goes one on.
 
     Without a terminal a line is printed now and then instead.
@@ -45,12 +47,12 @@ def progress_bar(title: str, total: int, visible: bool):
         task = bars.add_task(plain(title), total=total, text="")
 
         def advance(text: str, done: int | None = None) -> None:
-            bars.update(task, text=text, **({"advance": 1} if done is None else {"completed": done}))
+            bars.update(task, text=text, advance=1 if done is None else None, completed=done)
 
         yield advance
 
 
-def _plain(title: str, total: int, visible: bool, console: Console):
+def _plain(title: str, total: int, visible: bool, console: Console) -> Any:
     """Print about ten lines over the whole work."""
     count = 0
 
@@ -64,7 +66,7 @@ def _plain(title: str, total: int, visible: bool, console: Console):
 
 
 @contextmanager
-def phases(visible: bool):
+def phases(visible: bool) -> Iterator[Any]:
     """Progress in phases; yields `advance(phase, done, total)`. Without a terminal: a line per finished phase."""
     console = error_console()
     if not visible or not console.is_terminal:
@@ -85,13 +87,13 @@ def phases(visible: bool):
 class _RateColumn(ProgressColumn):
     """Steps a second: rows, vertices or parts, whatever the phase counts."""
 
-    def render(self, task) -> Text:
+    def render(self, task: Any) -> Text:
         speed = task.finished_speed or task.speed
         return Text("" if not speed or task.total < 1000 else f"{human_count(speed)}/s")
 
 
-def _plain_phases(visible: bool, console: Console):
-    began = {}
+def _plain_phases(visible: bool, console: Console) -> Any:
+    began: dict[str, float] = {}
 
     def advance(phase: str, done: int, total: int) -> None:
         now = time.perf_counter()

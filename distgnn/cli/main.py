@@ -8,6 +8,7 @@ import os
 import signal
 import sys
 import traceback
+from typing import Any
 
 import typer
 
@@ -99,7 +100,7 @@ def _main() -> int:
         return _fail(f"internal error on rank {_rank()}{phase}: {type(error).__name__}: {error}", 1)
 
 
-def _with_advice(error: Exception) -> str:
+def _with_advice(error: Any) -> str:
     message = " ".join(error.format_message().split())
     context = getattr(error, "ctx", None)
     return message if context is None else f"{message.rstrip('.')}: see {context.command_path} --help"

@@ -87,7 +87,7 @@ def _options_of(kind: type, only: Only | None) -> list[inspect.Parameter]:
                 continue
             default = field.default if only.defaults[field.name] is dataclasses.MISSING else only.defaults[field.name]
         shown = typer.Option(help=help_of(field), rich_help_panel=field.metadata["panel"])
-        annotation = Annotated[types[field.name], shown]
+        annotation: Any = Annotated.__class_getitem__((types[field.name], shown))  # type: ignore[attr-defined]
         name = option_name(field)
         options.append(inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation))
     return options

@@ -1,6 +1,7 @@
 """A partition in one picture: rows per pair of ranks, copies by degree, loads of each part."""
 
 from pathlib import Path
+from typing import Any
 
 from distgnn.errors import InputError
 
@@ -34,13 +35,13 @@ def draw_partition(folder: str, out: str) -> None:
         raise InputError(f"cannot write the figure {out}: {error.strerror or error}") from error
 
 
-def _pairs(figure, axes, facts: dict) -> None:
+def _pairs(figure: Any, axes: Any, facts: dict) -> None:
     image = axes.imshow(facts["pair_rows"], cmap="viridis")
     figure.colorbar(image, ax=axes, shrink=0.85)
     axes.set(title="rows per pair of ranks", xlabel="to", ylabel="from")
 
 
-def _copies(axes, degrees: dict) -> None:
+def _copies(axes: Any, degrees: dict) -> None:
     axes.plot(degrees["from_degree"], degrees["copies"], marker="o")
     axes.set_xscale("log", base=2)
     axes.grid(alpha=0.3)
@@ -49,7 +50,7 @@ def _copies(axes, degrees: dict) -> None:
     )
 
 
-def _loads(axes, facts: dict) -> None:
+def _loads(axes: Any, facts: dict) -> None:
     parts = [part | {"exchanged": part["sent_rows"] + part["received_rows"]} for part in facts["parts"]]
     for key, label in LOADS.items():
         values = [part[key] for part in parts]

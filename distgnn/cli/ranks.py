@@ -1,6 +1,7 @@
 """Getting onto ranks: a command that needs one rank per part starts them itself where none were started."""
 
 import os
+from collections.abc import Iterator
 from contextlib import contextmanager
 
 from distgnn.errors import InputError, on_all_ranks
@@ -25,7 +26,7 @@ def run_on_ranks(argv: list[str], num_ranks: int, threads: int | None, graceful:
 
 
 @contextmanager
-def checked_together():
+def checked_together() -> Iterator[None]:
     """A block of checks before the work: on ranks, what one of them finds wrong is raised on all. Collective."""
     if not under_mpi():
         yield

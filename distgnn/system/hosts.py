@@ -31,7 +31,7 @@ def read_hosts(path: str) -> list[tuple[str, int]]:
             continue
         found = LINE.fullmatch(text)
         ranks = int((found["ranks"] or found["slots"] or 1) if found else 0)
-        if ranks < 1:
+        if found is None or ranks < 1:
             raise InputError(f"{path}, line {number}: expected NAME or NAME:RANKS, found {text[:60]!r}")
         hosts.append((found["name"], ranks))
     if not hosts:

@@ -13,6 +13,7 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 from distgnn.errors import InputError, RunError
 from distgnn.system.hosts import host_options
@@ -44,7 +45,7 @@ def under_mpi() -> bool:
     return any(name in os.environ for name in RANK_VARIABLES)
 
 
-def import_mpi():
+def import_mpi() -> Any:
     """Return `mpi4py.MPI`, initialised. Raises RunError in one line where no MPI library can be loaded.
 
     Collective: yes, as `MPI_Init` is.
@@ -230,7 +231,7 @@ def _run(command: list[str], environment: dict[str, str], graceful: bool = False
     received: list[int] = []
     environment = environment | {"DISTGNN_LAUNCHED": "1"}
 
-    def remember(number, _frame):
+    def remember(number: Any, _frame: Any) -> None:
         received.append(number)
         if not graceful or len(received) > 1 or process is None:
             raise _Stopped

@@ -7,7 +7,7 @@ import threading
 import unicodedata
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any, TextIO
+from typing import Any, TextIO, cast
 
 ESCAPED = ("Cc", "Cf", "Cs", "Co", "Zl", "Zp")  # control, format (text direction), surrogates, private use, separators
 
@@ -72,7 +72,7 @@ def lenient_output() -> Iterator[None]:
     _open_closed()
     before = sys.stdout, sys.stderr
     out, err = LenientStream(sys.stdout), LenientStream(sys.stderr)
-    sys.stdout, sys.stderr = out, err  # type: ignore[assignment]
+    sys.stdout, sys.stderr = cast(TextIO, out), cast(TextIO, err)
     try:
         yield
     finally:

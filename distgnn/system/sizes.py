@@ -19,8 +19,8 @@ def parse_bytes(text: str | int) -> int:
     """
     match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([kmgt]?i?)b?\s*", str(text), re.ASCII | re.IGNORECASE)
     try:
-        count = int(float(match[1]) * UNITS[match[2].lower()])
-    except (TypeError, KeyError, OverflowError):
+        count = 0 if match is None else int(float(match[1]) * UNITS[match[2].lower()])
+    except (KeyError, OverflowError):
         count = 0
     if count < 1:
         raise InputError(f"memory is {str(text)!r}: expected a size such as 8GB or 512MiB")

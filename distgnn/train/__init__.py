@@ -4,6 +4,7 @@ Names are imported when they are first used: reading a run folder needs no torch
 """
 
 import importlib
+from typing import Any
 
 _PLACES = {
     "TrainResult": "distgnn.train.run.records",
@@ -16,7 +17,7 @@ _PLACES = {
 __all__ = ["TrainResult", "Trainer", "correct_and_smooth", "load_best", "write_predictions"]
 
 
-def __getattr__(name: str):
+def __getattr__(name: str) -> Any:
     if name not in _PLACES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(importlib.import_module(_PLACES[name]), name)

@@ -29,8 +29,8 @@ class Adam:
     def step(self) -> None:
         """Move every parameter along its gradient."""
         adam(
-            self.parameters,
-            [parameter.grad for parameter in self.parameters],
+            list[torch.Tensor](self.parameters),
+            [parameter.grad for parameter in self.parameters if parameter.grad is not None],
             self.means,
             self.squares,
             [],

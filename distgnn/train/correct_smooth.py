@@ -11,6 +11,7 @@ a choice (clamping, the cap of the scale) as `torch_geometric.nn.CorrectAndSmoot
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
@@ -49,7 +50,7 @@ class CorrectSmoothConfig:
 
 
 @torch.no_grad()
-def correct_and_smooth(graph, logits: torch.Tensor, config: CorrectSmoothConfig | None = None) -> torch.Tensor:
+def correct_and_smooth(graph: Any, logits: torch.Tensor, config: CorrectSmoothConfig | None = None) -> torch.Tensor:
     """Scores of every class, [O, C], from logits [O, C] and the training labels; the largest is the guess.
 
     Collective: yes. Exact on any number of ranks: one exchange of C columns per step.
@@ -69,7 +70,7 @@ def correct_and_smooth(graph, logits: torch.Tensor, config: CorrectSmoothConfig 
     return propagated(graph, scores, config.smoothing_steps, config.smoothing_alpha, lambda rows: rows.clamp_(0, 1))
 
 
-def corrected(graph, scores: torch.Tensor, truth: torch.Tensor, config: CorrectSmoothConfig) -> torch.Tensor:
+def corrected(graph: Any, scores: torch.Tensor, truth: torch.Tensor, config: CorrectSmoothConfig) -> torch.Tensor:
     """Scores [O, C] plus the spread error of training vertices, whose true rows are `truth`. Collective: yes."""
     mask, steps, alpha = graph.train_mask, config.correction_steps, config.correction_alpha
     error = torch.zeros_like(scores)
@@ -88,7 +89,7 @@ def corrected(graph, scores: torch.Tensor, truth: torch.Tensor, config: CorrectS
     return scores + scale * spread
 
 
-def propagated(graph, rows: torch.Tensor, steps: int, alpha: float, after_each: Callable) -> torch.Tensor:
+def propagated(graph: Any, rows: torch.Tensor, steps: int, alpha: float, after_each: Callable) -> torch.Tensor:
     """`steps` times rows <- after_each((1 - alpha) first rows + alpha S rows). Collective: yes."""
     first = (1 - alpha) * rows
     source, target = graph.degree_scale("out", -0.5), graph.degree_scale("in", -0.5)

@@ -5,20 +5,22 @@
 Legend: O rows, C classes.
 """
 
+from typing import Any
+
 import torch
 from torch.autograd.function import once_differentiable
 
 BLOCK_ROWS = 1 << 14
 
 
-def summed_cross_entropy(graph, logits: torch.Tensor, labels: torch.Tensor, rows: torch.Tensor) -> torch.Tensor:
+def summed_cross_entropy(graph: Any, logits: torch.Tensor, labels: torch.Tensor, rows: torch.Tensor) -> torch.Tensor:
     """The sum over `rows` (bool [O]) of the cross entropy of logits [O, C] with labels int64 [O]: a scalar."""
     return _CrossEntropy.apply(logits, labels, rows, graph)
 
 
 class _CrossEntropy(torch.autograd.Function):
     @staticmethod
-    def forward(ctx, logits, labels, rows, graph):
+    def forward(ctx: Any, logits: Any, labels: Any, rows: Any, graph: Any) -> Any:
         ctx.graph = graph
         ctx.save_for_backward(logits, labels, rows)
         total = logits.new_zeros((), dtype=torch.float64)
@@ -31,7 +33,7 @@ class _CrossEntropy(torch.autograd.Function):
 
     @staticmethod
     @once_differentiable
-    def backward(ctx, grad):
+    def backward(ctx: Any, grad: Any) -> Any:
         logits, labels, rows = ctx.saved_tensors
         out = ctx.graph.buffers.empty(*logits.shape, logits.dtype)
         for block in _blocks(len(logits)):

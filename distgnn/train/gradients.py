@@ -4,6 +4,8 @@ The buffer is cut into buckets of whole parameters. A bucket's sum over ranks st
 there, while the backward pass goes on: the last layers' gradients travel behind the first layers' backward pass.
 """
 
+from typing import Any
+
 import numpy as np
 import torch
 from torch import nn
@@ -31,7 +33,7 @@ class GradientBuffer:
         Buckets start in one order on every rank, the last parameters first: a bucket waits for those before it.
     """
 
-    def __init__(self, model: nn.Module, comm, counters: Counters | None = None, overlap: bool = True):
+    def __init__(self, model: nn.Module, comm: Any, counters: Counters | None = None, overlap: bool = True):
         self.comm = comm.Dup() if comm.size > 1 else comm
         self.counters = counters or Counters()
         self.parameters = [parameter for parameter in model.parameters() if parameter.requires_grad]
@@ -82,7 +84,7 @@ class GradientBuffer:
 
     def finite(self) -> bool:
         """Is every gradient a finite number? After `sum` the answer is the same on every rank."""
-        return all(bool(torch.isfinite(parameter.grad).all()) for parameter in self.parameters)
+        return all(p.grad is None or bool(torch.isfinite(p.grad).all()) for p in self.parameters)
 
 
 class _Bucket:

@@ -1,5 +1,8 @@
 """Losses: the sum over this rank's labelled training rows, divided by the count over all ranks."""
 
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
 import torch
 from torch import nn
@@ -9,7 +12,7 @@ from distgnn.comm import sum_over_ranks
 from distgnn.train.cross_entropy import summed_cross_entropy
 
 
-def rank_loss(graph, logits: torch.Tensor, rows: torch.Tensor | None = None) -> torch.Tensor:
+def rank_loss(graph: Any, logits: torch.Tensor, rows: torch.Tensor | None = None) -> torch.Tensor:
     """This rank's share of the loss; the sum over ranks is the loss of the whole graph.
 
     Collective: with `rows`, whose number is summed over ranks.
@@ -34,11 +37,12 @@ def rank_loss(graph, logits: torch.Tensor, rows: torch.Tensor | None = None) -> 
     return summed_cross_entropy(graph, logits, graph.labels, rows) / count
 
 
-def rows_of_loss(model: nn.Module, graph) -> torch.Tensor | None:
+def rows_of_loss(model: nn.Module, graph: Any) -> torch.Tensor | None:
     """The training rows that a model's loss is on in this step (label reuse hides some); None: all."""
-    return model.loss_rows(graph) if hasattr(model, "loss_rows") else None
+    choose: Callable[[Any], torch.Tensor] | None = getattr(model, "loss_rows", None)
+    return None if choose is None else choose(graph)
 
 
-def _count(graph, rows: torch.Tensor) -> int:
+def _count(graph: Any, rows: torch.Tensor) -> int:
     """Rows over all ranks; at least 1, so that a step without any has loss 0."""
     return max(int(sum_over_ranks(graph.comm, np.array([int(rows.sum())]))[0]), 1)

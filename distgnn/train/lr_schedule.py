@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
 from distgnn.config import TrainConfig
 
@@ -96,7 +97,7 @@ class Schedules:
         self.stopping.load_state(state["stopping"])
 
 
-def _number(value) -> float | int:
+def _number(value: Any) -> float | int:
     if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
         raise ValueError(f"{value!r} is no number")
     return value

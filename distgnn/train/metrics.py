@@ -3,6 +3,8 @@
 All values lie in [0, 1]; a split without labelled vertices has no metric (None).
 """
 
+from typing import Any
+
 import numpy as np
 import torch
 
@@ -11,7 +13,7 @@ from distgnn.comm import sum_over_ranks
 SPLITS = ("train", "valid", "test")
 
 
-def evaluate(graph, logits: torch.Tensor, metric: str) -> dict[str, float | None]:
+def evaluate(graph: Any, logits: torch.Tensor, metric: str) -> dict[str, float | None]:
     """The metric of each split from owned `logits` [O, C]: {"train_metric": …, "valid_metric": …, "test_metric": …}.
 
     Multi-class graphs also get "…_accuracy".
@@ -27,21 +29,21 @@ def evaluate(graph, logits: torch.Tensor, metric: str) -> dict[str, float | None
     return values
 
 
-def measure(graph, logits: torch.Tensor, metric: str, split: str) -> float | None:
+def measure(graph: Any, logits: torch.Tensor, metric: str, split: str) -> float | None:
     """One metric of one split. Collective: yes."""
     mask = getattr(graph, f"{split}_mask")
     chosen, labels = logits[mask], graph.labels[mask]
     return _METRICS[metric](graph, chosen, labels)
 
 
-def _accuracy(graph, logits: torch.Tensor, labels: torch.Tensor) -> float | None:
+def _accuracy(graph: Any, logits: torch.Tensor, labels: torch.Tensor) -> float | None:
     """Right rows / rows; of a multi-label graph right entries / entries."""
     guess = (logits > 0).to(labels.dtype) if graph.multilabel else logits.argmax(1)
     right, count = sum_over_ranks(graph.comm, np.array([int((guess == labels).sum()), labels.numel()]))
     return float(right / count) if count else None
 
 
-def _f1(graph, logits: torch.Tensor, labels: torch.Tensor) -> float | None:
+def _f1(graph: Any, logits: torch.Tensor, labels: torch.Tensor) -> float | None:
     """Micro F1; equals accuracy for single-label graphs."""
     if not graph.multilabel:
         return _accuracy(graph, logits, labels)
@@ -53,16 +55,16 @@ def _f1(graph, logits: torch.Tensor, labels: torch.Tensor) -> float | None:
     return float(2 * both / (guessed + true)) if guessed + true else 1.0
 
 
-def _rocauc(graph, logits: torch.Tensor, labels: torch.Tensor) -> float | None:
+def _rocauc(graph: Any, logits: torch.Tensor, labels: torch.Tensor) -> float | None:
     """Mean over tasks of the area under the ROC curve; tasks with one kind of label only are left out, as in OGB."""
     scores = logits if graph.multilabel else logits[:, 1:2] - logits[:, 0:1]
     truth = labels if graph.multilabel else labels[:, None]
     gathered = graph.comm.gather((scores.double().numpy(), truth.numpy() > 0), root=0)
     areas = None
     if gathered is not None:
-        scores, truth = (np.concatenate(columns) for columns in zip(*gathered, strict=True))
-        areas = [_area(scores[:, task], truth[:, task]) for task in range(truth.shape[1])]
-        areas = [area for area in areas if area is not None]
+        every, right = (np.concatenate(columns) for columns in zip(*gathered, strict=True))
+        each = (_area(every[:, task], right[:, task]) for task in range(right.shape[1]))
+        areas = [area for area in each if area is not None]
     mean = float(np.mean(areas)) if areas else None
     return graph.comm.bcast(mean, root=0)
 

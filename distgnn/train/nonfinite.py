@@ -1,5 +1,7 @@
 """Where a NaN or an infinity came from: the first layer, in the order of the forward pass, whose output has one."""
 
+from typing import Any
+
 import torch
 from torch import nn
 
@@ -7,7 +9,7 @@ from distgnn.errors import RunError, on_all_ranks
 from distgnn.ops import SparseRows
 
 
-def explain(model: nn.Module, graph, epoch: int, loss: float) -> RunError:
+def explain(model: nn.Module, graph: Any, epoch: int, loss: float) -> RunError:
     """The error for a step whose loss or gradient is not finite: epoch, rank, and the layer it began in.
 
     Collective: yes; one more forward pass, exact, with the masks of the step. Parameters stay as they were before
@@ -30,7 +32,9 @@ def explain(model: nn.Module, graph, epoch: int, loss: float) -> RunError:
     places = graph.comm.allgather((bad, outputs[bad][0] if bad < len(outputs) else ""))
     rows = graph.feats.values if isinstance(graph.feats, SparseRows) else graph.feats
     feats = graph.comm.allgather(rows is not None and not bool(torch.isfinite(torch.as_tensor(rows)).all()))
-    return on_all_ranks(RunError(f"the loss is {loss} in epoch {epoch}: {_where(places, feats, model)}"))
+    error = RunError(f"the loss is {loss} in epoch {epoch}: {_where(places, feats, model)}")
+    on_all_ranks(error)
+    return error
 
 
 def _where(places: list[tuple[int, str]], feats: list[bool], model: nn.Module) -> str:
@@ -45,8 +49,8 @@ def _where(places: list[tuple[int, str]], feats: list[bool], model: nn.Module) -
     return "every layer's output is finite, so it began in the loss or the gradient; lower --lr"
 
 
-def _note(name: str, outputs: list):
-    def hook(_module, _inputs, output) -> None:
+def _note(name: str, outputs: list) -> Any:
+    def hook(_module: Any, _inputs: Any, output: Any) -> None:
         tensors = output if isinstance(output, tuple | list) else (output,)
         finite = all(bool(torch.isfinite(tensor).all()) for tensor in tensors if torch.is_tensor(tensor))
         outputs.append((name, finite))

@@ -3,6 +3,7 @@
 import contextlib
 import os
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -13,7 +14,7 @@ from distgnn.errors import InputError
 ROWS_TAG = 1
 
 
-def write_predictions(graph, logits: torch.Tensor, out: str, classes: bool = False) -> None:
+def write_predictions(graph: Any, logits: torch.Tensor, out: str, classes: bool = False) -> None:
     """Write the logits of all vertices, float32 [N, C] (or int64 [N] classes), in original order to a .npy file.
 
     Collective: yes; rank 0 receives one rank's rows at a time and writes the file.
@@ -27,11 +28,11 @@ def write_predictions(graph, logits: torch.Tensor, out: str, classes: bool = Fal
     """
     rows = _rows(graph, logits[: graph.num_owned], classes)
     target, partial = Path(out), Path(out + ".partial")
-    everything = None
+    everything: np.memmap | None = None
     with raise_together(graph.comm):
         if graph.rank == 0:
             everything = _allocate(target, partial, (graph.num_global_nodes, *rows.shape[1:]), rows.dtype)
-    if graph.rank > 0:
+    if everything is None:
         graph.comm.send((graph.owned_ids, rows), dest=0, tag=ROWS_TAG)
         return
     everything[graph.owned_ids] = rows
@@ -42,14 +43,14 @@ def write_predictions(graph, logits: torch.Tensor, out: str, classes: bool = Fal
     os.replace(partial, target)
 
 
-def _rows(graph, logits: torch.Tensor, classes: bool) -> np.ndarray:
+def _rows(graph: Any, logits: torch.Tensor, classes: bool) -> np.ndarray:
     if not classes:
         return logits.float().numpy()
     chosen = (logits > 0).to(torch.int64) if graph.multilabel else logits.argmax(1)
     return chosen.numpy()
 
 
-def _allocate(target: Path, partial: Path, shape: tuple, dtype: np.dtype) -> np.ndarray:
+def _allocate(target: Path, partial: Path, shape: tuple, dtype: np.dtype) -> np.memmap:
     """The output as a memory-mapped .npy whose blocks exist on disk: filling it cannot fail half way."""
     if target.is_dir() or not target.parent.is_dir():
         raise InputError(f"cannot write predictions to {target}: expected a file name in an existing folder")

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import torch
@@ -34,7 +35,9 @@ class Report:
         self.rows.append((name, f"{'ok' if ok else 'FAILED'}: {finding}"))
 
 
-def check_installation(kernel_results: list[tuple], kernel_threads: Callable[[], int], graph_data, model) -> Report:
+def check_installation(
+    kernel_results: list[tuple], kernel_threads: Callable[[], int], graph_data: Any, model: Any
+) -> Report:
     """Check kernels, MPI and one exact training step on the ranks that are there.
 
     Collective: yes.
@@ -85,7 +88,7 @@ def _check_kernels(comm: MPI.Comm, results: list[tuple], report: Report) -> None
     report.add("kernels", not wrong, f"wrong: {', '.join(wrong)}" if wrong else finding)
 
 
-def _check_step(comm: MPI.Comm, graph_data, model: torch.nn.Module, report: Report) -> None:
+def _check_step(comm: MPI.Comm, graph_data: Any, model: torch.nn.Module, report: Report) -> None:
     """Loss and gradient of one step with dropout: all ranks against this rank alone."""
     many = _loss_and_gradient(comm, graph_data, model)
     alone = _loss_and_gradient(MPI.COMM_SELF, graph_data, model)
@@ -95,7 +98,7 @@ def _check_step(comm: MPI.Comm, graph_data, model: torch.nn.Module, report: Repo
     report.add("training step", bool(error <= TOLERANCE), finding)
 
 
-def _loss_and_gradient(comm: MPI.Comm, graph_data, model: torch.nn.Module) -> tuple[np.ndarray, np.ndarray]:
+def _loss_and_gradient(comm: MPI.Comm, graph_data: Any, model: torch.nn.Module) -> tuple[np.ndarray, np.ndarray]:
     edges = graph_data.edge_list()
     random = np.random.default_rng(0)
     owner = random.integers(0, comm.size, edges.num_nodes)
@@ -105,5 +108,5 @@ def _loss_and_gradient(comm: MPI.Comm, graph_data, model: torch.nn.Module) -> tu
     loss = rank_loss(graph, model.train()(graph, graph.feats))
     loss.backward()
     gradients.sum()
-    flat = np.concatenate([parameter.grad.numpy().ravel() for parameter in model.parameters()])
+    flat = np.concatenate([p.grad.numpy().ravel() for p in model.parameters() if p.grad is not None])
     return sum_over_ranks(comm, np.array([loss.item()])), flat

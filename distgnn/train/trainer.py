@@ -8,9 +8,11 @@ gradients summed over ranks, one optimiser step with equal weights everywhere
 import math
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch import nn
@@ -66,7 +68,7 @@ class Trainer:
     def __init__(
         self,
         model: nn.Module,
-        graph,
+        graph: Any,
         config: TrainConfig | None = None,
         *,
         on_epoch: Callable[[dict], None] | None = None,
@@ -131,7 +133,7 @@ class Trainer:
             with self.watchdog.running(), self.interrupts:
                 result = self._fit()
         except BaseException as error:
-            error.phase = self.watchdog.phase  # said with the traceback
+            error.phase = self.watchdog.phase  # type: ignore[attr-defined]  # said with the traceback
             self.log.failure(error, self.watchdog.phase)
             if self.run_folder:
                 self.run_folder.close()
@@ -165,7 +167,7 @@ class Trainer:
         if self.best_record is None:  # resumed with fewer epochs than were done, none of them evaluated
             self._keep_if_best(done - 1, result.records[-1] | self.evaluate())
         self.model.load_state_dict(self.best_state)
-        result.summary = summarize(result.records, self.best_record, self.metric, self.graph.comm, config.seed)
+        result.summary = summarize(result.records, self.best_record or {}, self.metric, self.graph.comm, config.seed)
         self._finish(result.summary)
         return result
 
@@ -175,13 +177,11 @@ class Trainer:
             return 0
         done = load_checkpoint(Path(self.config.run_dir), self)
         self.optimizer.lr = self.schedules.learning_rate.value
-        with raise_together(self.graph.comm):
-            if self.run_folder:
-                _writing(self.run_folder.path, lambda: result.records.extend(self.run_folder.keep_epochs(done)))
-                if self.best_state:
-                    _writing(self.run_folder.path, lambda: self.run_folder.keep_best(pack(self.best_state)))
+        self._write(lambda folder: result.records.extend(folder.keep_epochs(done)))
+        if self.best_state:
+            self._write(lambda folder: folder.keep_best(pack(self.best_state)))
         result.records[:] = self.graph.comm.bcast(result.records, root=0)
-        if done and not result.records:  # metrics.jsonl is gone; the weights are not
+        if done and not result.records and self.last_record is not None:  # metrics.jsonl is gone; the weights are not
             result.records.append(self.last_record)
         if done:
             self.say(f"resuming after {done} epochs")
@@ -208,7 +208,7 @@ class Trainer:
         with torch.no_grad():
             return self.model(self._on(self.whole), self.whole.feats)
 
-    def _on(self, graph):
+    def _on(self, graph: Any) -> Any:
         """The same graph, after telling it to the modules that `distgnn.nn.distribute` gave one."""
         if self.config.inductive:
             for module in self.model.modules():
@@ -267,28 +267,32 @@ class Trainer:
         if self.schedules.stopping.is_best(epoch, record["valid_metric"]):
             self.best_state = {name: tensor.detach().clone() for name, tensor in self.model.state_dict().items()}
             self.best_record = record
-            with raise_together(self.graph.comm):
-                if self.run_folder:
-                    _writing(self.run_folder.path, lambda: self.run_folder.keep_best(pack(self.best_state)))
+            self._write(lambda folder: folder.keep_best(pack(self.best_state)))
 
     def _report(self, record: dict) -> None:
-        with raise_together(self.graph.comm):
-            if self.run_folder:
-                _writing(self.run_folder.path, lambda: self.run_folder.add_epoch(record))
+        self._write(lambda folder: folder.add_epoch(record))
         if self.on_epoch and self.graph.rank == 0:
             self.on_epoch(record)
 
     def _finish(self, summary: dict) -> None:
         with raise_together(self.graph.comm):
-            if self.trace:
-                _writing(self.config.run_dir, lambda: self.trace.write(Path(self.config.run_dir) / "trace"))
-            if self.run_folder:
-                _writing(self.run_folder.path, lambda: self.run_folder.finish(summary))
+            if self.trace and self.config.run_dir is not None:
+                with _writing(self.config.run_dir):
+                    self.trace.write(Path(self.config.run_dir) / "trace")
+        self._write(lambda folder: folder.finish(summary))
+
+    def _write(self, work: Callable[[RunFolder], object]) -> None:
+        """Write into the run folder, on rank 0; what cannot be written is an error of all ranks. Collective: yes."""
+        with raise_together(self.graph.comm):
+            if self.run_folder is not None:
+                with _writing(self.run_folder.path):
+                    work(self.run_folder)
 
 
-def _writing(path, write: Callable[[], None]) -> None:
-    """Run a write; a full or read-only disk is one line."""
+@contextmanager
+def _writing(path: str | Path) -> Iterator[None]:
+    """A full or read-only disk is one line."""
     try:
-        write()
+        yield
     except OSError as error:
         raise RunError(f"cannot write to the run folder {path}: {error.strerror or error}") from error

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
@@ -21,7 +22,7 @@ class ExactStep:
     gradients: list[torch.Tensor]
 
     @classmethod
-    def of(cls, model: nn.Module, graph, gradients: GradientBuffer, epoch: int) -> "ExactStep":
+    def of(cls, model: nn.Module, graph: Any, gradients: GradientBuffer, epoch: int) -> "ExactStep":
         """Make the step of `epoch`, masks and all, without moving anything: weights, buffers and torch's random state
         stay as they are. Collective: yes; costs a forward and a backward pass.
         """
@@ -35,7 +36,7 @@ class ExactStep:
             gradients.sum()
         return cls(logits.detach(), [_gradient(parameter).clone() for parameter in gradients.parameters])
 
-    def errors_of(self, logits: torch.Tensor, gradients: GradientBuffer, graph) -> dict[str, float]:
+    def errors_of(self, logits: torch.Tensor, gradients: GradientBuffer, graph: Any) -> dict[str, float]:
         """Relative errors, Euclidean norm over all ranks, of the step that gave `logits` and summed `gradients`.
 
         Collective: yes.

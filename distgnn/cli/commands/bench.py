@@ -6,7 +6,7 @@ import platform
 import subprocess
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -119,7 +119,9 @@ def bench(
         print_columns("Scaling, against the first folder", SCALING_COLUMNS, [_scaling_cells(row) for row in rows])
 
 
-def _against_dgl(parts, manifests, contestants, model, seed, rounds, threads, out) -> None:
+def _against_dgl(
+    parts: Any, manifests: Any, contestants: Any, model: Any, seed: Any, rounds: Any, threads: Any, out: Any
+) -> None:
     """Contestants in processes of their own; writes bench.json and prints the table."""
     from distgnn.bench.against_dgl import parse_contestants, run
     from distgnn.cli.ranks import checked_together

@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import typer
 
@@ -38,7 +39,7 @@ def bench_kernels(
     sizes = [int(width) for width in widths.split(",")]
     rows = _read(out)
 
-    def keep(row):
+    def keep(row: Any) -> None:
         print(row, flush=True)
         rows[row["graph"], row["operation"], row["width"]] = row
         _write(out, machine(), rows)

@@ -2,6 +2,7 @@
 
 import json
 import sys
+from typing import Any
 
 import typer
 
@@ -33,7 +34,7 @@ def check(
         raise typer.Exit(1)
 
 
-def _check_on_this_rank():
+def _check_on_this_rank() -> Any:
     import torch
 
     from distgnn import kernels

@@ -1,6 +1,7 @@
 """`distgnn predict`: logits or classes of every vertex, in the original order, with a run's best weights."""
 
 import sys
+from typing import Any
 
 import typer
 
@@ -50,7 +51,7 @@ def check_request(run: str, parts: str, out: str | None, overwrite: bool) -> tup
     return settings, manifest
 
 
-def best_logits(run: str, settings: dict, parts: str):
+def best_logits(run: str, settings: dict, parts: str) -> Any:
     """This rank's graph, and the logits of its owned rows [O, C] with the run's best weights. Collective: yes."""
     import torch
 

@@ -24,7 +24,7 @@ from distgnn.config import (
 )
 from distgnn.errors import InputError
 
-PRESETS = {"distgnn": {"update": "copies", "cache_first": False, "transform_first": False}}
+PRESETS: dict[str, dict[str, Any]] = {"distgnn": {"update": "copies", "cache_first": False, "transform_first": False}}
 
 
 def register(app: typer.Typer) -> None:

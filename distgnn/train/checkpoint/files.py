@@ -19,6 +19,7 @@ import os
 import re
 import shutil
 from pathlib import Path
+from typing import Any
 
 from distgnn.errors import RunError
 from distgnn.system.atomic import sync_folder
@@ -45,7 +46,7 @@ def find_checkpoints(run: Path) -> list[Path]:
 
 def epochs_of(path: Path) -> int:
     """Epochs done, from a checkpoint's name."""
-    return int(NAME.fullmatch(path.name)[1])
+    return int(path.name.removeprefix("epoch-"))
 
 
 def begin(run: Path, epochs_done: int) -> Path:
@@ -111,7 +112,7 @@ def read_state(path: Path) -> dict:
     except (OSError, ValueError, RecursionError) as error:
         raise RunError(f"{file} is damaged: {error}") from error
     version = state.get("format_version") if isinstance(state, dict) else None
-    if not is_count(version) or version < 1:
+    if not isinstance(version, int) or isinstance(version, bool) or version < 1:
         raise RunError(f"{file} is damaged: it has no format_version")
     if version > FORMAT_VERSION:
         raise RunError(f"{file} is from a later distgnn: format {version}, this one reads up to {FORMAT_VERSION}")
@@ -149,7 +150,7 @@ def read_file(path: Path, state: dict, name: str) -> bytes | None:
     return content
 
 
-def restore_schedules(schedules, state: dict) -> None:
+def restore_schedules(schedules: Any, state: dict) -> None:
     """Hand the schedules of a checkpoint's state to `schedules`. Raises: RunError where they are damaged."""
     try:
         schedules.load_state(state["schedules"])
@@ -157,7 +158,7 @@ def restore_schedules(schedules, state: dict) -> None:
         raise RunError(f"the checkpoint's schedules are damaged: {error}") from error
 
 
-def is_count(value) -> bool:
+def is_count(value: Any) -> bool:
     """A whole number, not negative?"""
     return isinstance(value, int) and not isinstance(value, bool) and value >= 0
 

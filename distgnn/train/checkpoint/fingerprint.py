@@ -8,6 +8,8 @@ Legend: O owned rows, A local arcs, D feature width.
 Source: sums of row hashes as in multiset hashing (Clarke et al., ASIACRYPT'03); ours is for mistakes, not for enemies.
 """
 
+from typing import Any
+
 import numpy as np
 import torch
 
@@ -19,7 +21,7 @@ PARTS = ("arcs", "edge weights", "features", "labels", "splits", "edge features"
 MIX = tuple(np.uint64(factor) for factor in (0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB))
 
 
-def fingerprint(graph) -> dict[str, object]:
+def fingerprint(graph: Any) -> dict[str, object]:
     """Sizes, and one hash for each of `PARTS`, of the graph whose parts the ranks hold.
 
     Collective: yes. One pass over this rank's arcs and features; the same for dense and for sparse features.
@@ -27,11 +29,11 @@ def fingerprint(graph) -> dict[str, object]:
     local, comm = graph.local, graph.comm
     mine = [_arcs(local), _weights(local), _feats(graph), _labels(local), _splits(local)]
     mine += [_column(local.arc_ids, local.edge_feats), _column(local.arc_ids, local.edge_types)]
-    mine = np.array([*mine, _column(local.global_ids, local.node_types)], dtype=np.uint64)
+    mine.append(_column(local.global_ids, local.node_types))
     counts = np.array([local.num_owned, local.num_arcs], dtype=np.uint64)
-    every = sum_over_ranks(comm, np.concatenate([mine, counts]))
-    hashes = {name: f"{int(value):016x}" for name, value in zip(PARTS, every, strict=False)}
-    return {"vertices": int(every[-2]), "arc count": int(every[-1])} | hashes
+    every = sum_over_ranks(comm, np.concatenate([np.array(mine, dtype=np.uint64), counts]))
+    hashes: dict[str, object] = {name: f"{int(value):016x}" for name, value in zip(PARTS, every, strict=False)}
+    return {"vertices": int(every[-2]), "arc count": int(every[-1]), **hashes}
 
 
 def difference(saved: dict, now: dict) -> str | None:
@@ -75,7 +77,7 @@ def _weights(local: LocalGraph) -> int:
     return _total(_mix(_unsigned(local.arc_ids) * MIX[0] + _mix(bits + MIX[2])))
 
 
-def _feats(graph) -> int:
+def _feats(graph: Any) -> int:
     feats, ids = graph.feats, graph.owned_ids
     if feats is None:
         return 0
@@ -85,7 +87,7 @@ def _feats(graph) -> int:
         sums = np.concatenate([np.zeros(1, np.uint64), np.cumsum(entries, dtype=np.uint64)])
         return _total(_mix(sums[feats.indptr[1:]] - sums[feats.indptr[:-1]] + _unsigned(ids) * MIX[0]))
     owned = feats.detach()[: len(ids)]
-    return _column(ids, owned if owned.dtype == torch.float32 else owned.float())
+    return _column(ids, (owned if owned.dtype == torch.float32 else owned.float()).numpy())
 
 
 def _labels(local: LocalGraph) -> int:
@@ -95,6 +97,8 @@ def _labels(local: LocalGraph) -> int:
 
 
 def _splits(local: LocalGraph) -> int:
+    if local.train_mask is None or local.valid_mask is None or local.test_mask is None:
+        return 0
     masks = np.stack([local.train_mask, local.valid_mask, local.test_mask], axis=1)
     return _column(local.global_ids, masks)
 

@@ -1,6 +1,7 @@
 """Is a checkpoint of this model, graph and settings? Compared name by name, so that the difference can be said."""
 
 from pathlib import Path
+from typing import Any
 
 from distgnn.config import TrainConfig
 from distgnn.errors import InputError
@@ -13,7 +14,7 @@ FREE_TRAIN = (
 )  # fmt: skip
 
 
-def run_settings(config: TrainConfig, metric: str, describe: dict, graph) -> dict[str, object]:
+def run_settings(config: TrainConfig, metric: str, describe: dict, graph: Any) -> dict[str, object]:
     """Settings that a resumed run must have, flat: {"train.lr": 0.01, "model.hidden_feats": 256, …}."""
     train = {name: value for name, value in config.as_dict().items() if name not in FREE_TRAIN}
     if config.lr_schedule == "cosine":
@@ -39,5 +40,5 @@ def check_identity(path: Path, state: dict, settings: dict, graph: dict) -> None
             )
 
 
-def _said(value) -> str:
+def _said(value: Any) -> str:
     return "not set" if value is None else str(value)

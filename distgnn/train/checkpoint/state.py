@@ -6,6 +6,7 @@ schedule and torch's random state belong to a rank. All ranks must see the run f
 
 import hashlib
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -21,7 +22,7 @@ from distgnn.train.checkpoint.weights import pack
 DELAYED = "rank-{rank}"
 
 
-def save_checkpoint(run: Path, trainer, epochs_done: int) -> None:
+def save_checkpoint(run: Path, trainer: Any, epochs_done: int) -> None:
     """Write the state after `epochs_done` epochs as a new checkpoint of the run folder `run`.
 
     Collective: yes.
@@ -59,7 +60,7 @@ def save_checkpoint(run: Path, trainer, epochs_done: int) -> None:
         raise
 
 
-def _common_contents(trainer, random: np.ndarray) -> dict[str, bytes]:
+def _common_contents(trainer: Any, random: np.ndarray) -> dict[str, bytes]:
     contents = {
         "model": pack(trainer.model.state_dict()),
         "adam": pack(trainer.optimizer.state()),
@@ -70,7 +71,7 @@ def _common_contents(trainer, random: np.ndarray) -> dict[str, bytes]:
     return contents
 
 
-def load_checkpoint(run: Path, trainer) -> int:
+def load_checkpoint(run: Path, trainer: Any) -> int:
     """Put the newest checkpoint that all ranks find whole into `trainer`; returns its epochs, 0 where there is none.
 
     Collective: yes.
@@ -97,7 +98,7 @@ def load_checkpoint(run: Path, trainer) -> int:
     return 0
 
 
-def _read_together(path: Path, trainer) -> tuple[dict, dict]:
+def _read_together(path: Path, trainer: Any) -> tuple[dict, dict]:
     """State and tensors, the same on every rank but for those that belong to a rank."""
     comm = trainer.graph.comm
     state, common = None, {}
@@ -137,7 +138,7 @@ def unpack(path: Path, name: str, content: bytes) -> dict[str, torch.Tensor]:
         raise RunError(f"{path / name}.safetensors is damaged: {reason}") from error
 
 
-def check_tensors(path: Path, tensors: dict[str, dict], trainer) -> None:
+def check_tensors(path: Path, tensors: dict[str, dict], trainer: Any) -> None:
     """Raise RunError unless names, shapes and dtypes are those of the trainer's model and optimiser."""
     expected = {"model": trainer.model.state_dict(), "adam": trainer.optimizer.state()}
     if "best" in tensors:
@@ -154,7 +155,7 @@ def _kind(tensor: torch.Tensor | None) -> str:
     return "missing" if tensor is None else f"{str(tensor.dtype).removeprefix('torch.')} {list(tensor.shape)}"
 
 
-def _restore(trainer, state: dict, tensors: dict) -> None:
+def _restore(trainer: Any, state: dict, tensors: dict) -> None:
     comm, graph = trainer.graph.comm, trainer.graph
     with raise_together(comm):
         trainer.model.load_state_dict(tensors["model"])
@@ -178,7 +179,7 @@ def _restore(trainer, state: dict, tensors: dict) -> None:
     trainer.say(f"resuming a run of {state['ranks']} ranks on another cut, {comm.size} ranks{again}")
 
 
-def cut_digests(graph) -> list[str]:
+def cut_digests(graph: Any) -> list[str]:
     """One digest per rank of who has which rows: held rows fit the same cut only. Collective: yes."""
     mine = hashlib.sha256(np.ascontiguousarray(graph.local.global_ids).tobytes())
     mine.update(np.ascontiguousarray(graph.local.halo_counts).tobytes())
@@ -198,7 +199,7 @@ class _writing:
     def __enter__(self) -> None:
         pass
 
-    def __exit__(self, kind, error, trace) -> None:
+    def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
         if isinstance(error, OSError):
             newest = next(iter(files.find_checkpoints(self.run)), None)
             kept = f"{newest.name} is kept" if newest else "no checkpoint was written before"

@@ -16,6 +16,7 @@ of gine, edgegat and rgcn are guesses from what their layers keep.
 
 import os
 from pathlib import Path
+from typing import Any
 
 from distgnn.errors import RunError
 
@@ -54,7 +55,7 @@ def estimate_bytes(manifest: dict, part_id: int, settings: dict) -> int:
     return int(PROGRAM_BYTES + structure + item * numbers)
 
 
-def check_memory(comm, manifest: dict, settings: dict, limit: int | None) -> None:
+def check_memory(comm: Any, manifest: dict, settings: dict, limit: int | None) -> None:
     """Refuse, before anything is loaded, a run whose ranks would not fit into memory.
 
     Collective: yes.

@@ -7,6 +7,7 @@ is asked, all stop after the same epoch, with a checkpoint.
 import os
 import signal
 import threading
+from typing import Any
 
 SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGUSR1)
 INSISTENT = (signal.SIGTERM, signal.SIGINT)  # a second one of these ends the process at once
@@ -24,18 +25,18 @@ class Interrupts:
     def __init__(self, wanted: bool = True):
         self.wanted = wanted
         self.received = 0
-        self._previous: dict[int, object] = {}
+        self._previous: dict[int, Any] = {}
 
     def __enter__(self) -> "Interrupts":
         if self.wanted and threading.current_thread() is threading.main_thread():
             self._previous = {number: signal.signal(number, self._remember) for number in SIGNALS}
         return self
 
-    def __exit__(self, *_) -> None:
+    def __exit__(self, *_: Any) -> None:
         for number, handler in self._previous.items():
             signal.signal(number, handler if handler is not None else signal.SIG_DFL)
 
-    def _remember(self, number: int, _frame) -> None:
+    def _remember(self, number: int, _frame: Any) -> None:
         if self.received and number in INSISTENT:
             signal.signal(number, signal.SIG_DFL)
             os.kill(os.getpid(), number)

@@ -2,21 +2,22 @@
 
 import os
 import platform
+from typing import Any
 
 from distgnn.comm import check_same
 from distgnn.config import num_threads
 from distgnn.train.run.machine import ranges, versions
 
 
-def check_program(comm) -> None:
+def check_program(comm: Any) -> None:
     """Refuse ranks with other versions of the program, its libraries or the MPI library. Collective.
 
     Raises: RunError on every rank with the first difference.
     """
-    check_same(comm, versions(), "install the same versions on every machine")
+    check_same(comm, dict[str, object](versions()), "install the same versions on every machine")
 
 
-def describe_binding(comm) -> list[str]:
+def describe_binding(comm: Any) -> list[str]:
     """How many ranks, threads and cores there are, by machine; a warning where ranks share cores. Collective.
 
     Returns: lines of text, the same on every rank.

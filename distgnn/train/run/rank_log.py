@@ -62,9 +62,11 @@ class RankLog:
 
     def status_of(self, rank: int) -> str | None:
         """What another rank wrote last; None where nothing can be read."""
+        if self.folder is None:
+            return None
         try:
             return (self.folder / f"rank-{rank}.status").read_text(encoding="utf-8")
-        except (OSError, TypeError):
+        except OSError:
             return None
 
     def close(self) -> None:

@@ -3,6 +3,7 @@
 import math
 import statistics
 from dataclasses import dataclass, field
+from typing import Any
 
 from distgnn.config import num_threads
 from distgnn.system.sizes import peak_rss_bytes
@@ -27,7 +28,7 @@ class TrainResult:
         return [record["loss"] for record in self.records]
 
 
-def over_ranks(comm, epoch: int, mine: dict) -> tuple[dict, int]:
+def over_ranks(comm: Any, epoch: int, mine: dict) -> tuple[dict, int]:
     """One record from each rank's numbers (sums, maxima and means), and the signal that a rank received (or 0).
 
     Collective: yes.
@@ -57,10 +58,10 @@ def _waits_over_ranks(waits: list[dict[str, float]]) -> dict[str, list[float]]:
     return {name: [min(times), statistics.fmean(times), max(times)] for name, times in every.items()}
 
 
-def summarize(records: list[dict], best: dict, metric: str, comm, seed: int) -> dict:
+def summarize(records: list[dict], best: dict, metric: str, comm: Any, seed: int) -> dict:
     """What summary.json says of a run; `best` is the record of the best evaluation. Collective: yes."""
     timed = records[1:] or records
-    verified = next((record for record in reversed(records) if "gradient_error" in record), {})
+    verified: dict = next((record for record in reversed(records) if "gradient_error" in record), {})
     return {
         "metric": metric,
         **{name: best.get(name) for name in CHOSEN if not (name.endswith("accuracy") and best.get(name) is None)},

@@ -10,6 +10,7 @@ https://ui.perfetto.dev (several at once) or chrome://tracing.
 import json
 import time
 from pathlib import Path
+from typing import Any
 
 
 class Trace:
@@ -20,7 +21,7 @@ class Trace:
         rank: the process number in the timeline.
     """
 
-    def __init__(self, counters, rank: int):
+    def __init__(self, counters: Any, rank: int):
         self.rank = rank
         self._to_wall_clock = time.time() - time.perf_counter()
         self._blocks: list[tuple[str, float, float]] = []

@@ -10,8 +10,10 @@ import os
 import sys
 import threading
 import time
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from distgnn.train.run.rank_log import RankLog
 
@@ -34,7 +36,7 @@ class Watchdog:
         On one rank nothing is watched: there is nobody who waits.
     """
 
-    def __init__(self, comm, log: RankLog, seconds: float):
+    def __init__(self, comm: Any, log: RankLog, seconds: float):
         self.comm, self.log, self.seconds = comm, log, seconds
         self.rank, self.num_ranks = comm.rank, comm.size
         self.beat_seconds = min(max(seconds / 8, 0.2), 15.0)
@@ -53,7 +55,7 @@ class Watchdog:
         self._phase, self._since = name, time.monotonic()
 
     @contextmanager
-    def running(self):
+    def running(self) -> Iterator[Any]:
         """Watch while entered."""
         self._main, self._since = threading.get_ident(), time.monotonic()
         if self.seconds > 0 and self.num_ranks > 1 and self._thread is None:
@@ -118,14 +120,14 @@ class Watchdog:
         found = [f"rank {rank} {what}" for rank in range(self.num_ranks) if (what := _fault(before[rank], after[rank]))]
         if found:
             return "; ".join(found[:8]) + "; the others wait"
-        told = [f"rank {rank} {_doing(json.loads(text))}" for rank, text in enumerate(after[:8])]
+        told = [f"rank {rank} {_doing(json.loads(text or 'null'))}" for rank, text in enumerate(after[:8])]
         return f"all ranks wait for one another: {'; '.join(told)}"
 
 
 def _fault(before: str | None, after: str | None) -> str | None:
     """What is wrong with a rank, from two of its statuses; None where it just waits."""
     try:
-        status = json.loads(after)
+        status = json.loads(after or "null")
         doing = _doing(status)
         if before == after:
             return f"does not answer (stopped, or its machine is gone); it was last {doing}"
