@@ -24,9 +24,13 @@ from __future__ import annotations
 from pathlib import Path
 
 from distgnn.partition.core.local_graph import BLOCKS
+from distgnn.system.atomic import FolderKind, json_with
 
 FORMAT_VERSION = 1
 MANIFEST = "partition.json"
+FOLDER = FolderKind(  # what --overwrite may replace
+    MANIFEST, r"partition\.json|part-\d+/(\w+\.npy|tuning\.json(\.partial)?)", json_with("format_version", "parts")
+)
 ANY = None  # a length the file itself decides
 
 INTS = ("int32", "int64")

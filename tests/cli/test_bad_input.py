@@ -50,6 +50,11 @@ def test_partition_does_not_replace_what_is_not_a_partition(refused, graph_folde
     refused("partition", graph_folder, "--parts", 2, "--out", tmp_path / "thesis", "--overwrite", says="thesis")
 
 
+def test_partition_does_not_replace_a_partition_with_a_foreign_file(refused, graph_folder, parts):
+    (parts / "part-0" / "notes.txt").write_text("precious")
+    refused("partition", graph_folder, "--parts", 2, "--out", parts, "--overwrite", says="part-0/notes.txt in it")
+
+
 @pytest.mark.parametrize(
     "source, says",
     [
