@@ -29,7 +29,7 @@ from distgnn.system.atomic import FolderKind, json_with
 FORMAT_VERSION = 1
 MANIFEST = "partition.json"
 FOLDER = FolderKind(  # what --overwrite may replace
-    MANIFEST, r"partition\.json|part-\d+/(\w+\.npy|tuning\.json(\.partial)?)", json_with("format_version", "parts")
+    MANIFEST, r"partition\.json|part-\d+/(\w+\.npy|\.?tuning\.json(\.\d+)?)", json_with("format_version", "parts")
 )
 ANY = None  # a length the file itself decides
 
