@@ -9,9 +9,7 @@ import numpy as np
 from numba import uint64
 
 from distgnn.kernels.runtime.jit import inline, kernel
-from distgnn.kernels.runtime.threads import FEW_EDGES, get_num_threads, run
-from distgnn.kernels.runtime.tiles import Tile
-from distgnn.kernels.simd.vectors import prefetch
+from distgnn.partition.core.edges import endpoint_degrees
 from distgnn.partition.core.part_masks import empty_mask, has_bit, lowest_bit, mix, set_bit
 from distgnn.partition.core.shares import fair_counts
 from distgnn.partition.core.vertex_cut import part_dtype
@@ -19,8 +17,6 @@ from distgnn.partition.core.vertex_cut import part_dtype
 GUARD = 1.03  # arcs of the largest part over the mean, where a balance guard holds
 BLOCK_ROWS = 512
 HDRF_BALANCE = 1.1
-AHEAD = 32  # rows between asking for a count and raising it
-WORD = Tile(lanes=1, offsets=(0,), heads=(0,))
 
 
 def libra(
@@ -98,29 +94,6 @@ def deal(edge_list, shares: np.ndarray, seed: int = 0) -> np.ndarray:
     parts = np.repeat(ids, fair_counts(len(edge_list.src), shares))
     np.random.default_rng(seed).shuffle(parts)
     return parts
-
-
-def endpoint_degrees(edge_list) -> np.ndarray:
-    """[N] rows at each vertex, a self-loop counted twice: the degree that cutting methods compare.
-
-    Notes: memory 4 bytes for each vertex and thread.
-    """
-    rows = len(edge_list.src)
-    threads = get_num_threads() if rows > FEW_EDGES else 1
-    counts = np.zeros((threads, edge_list.num_nodes), dtype=np.int32 if rows < 2**30 else np.int64)
-    run(_count_ends, range(threads + 1), edge_list.src, edge_list.dst, counts)
-    return counts[0] if threads == 1 else counts.sum(axis=0, dtype=counts.dtype)
-
-
-@kernel(_nrt=False)
-def _count_ends(share, _, src, dst, counts):
-    """counts[share] += the ends of one thread's share of the rows."""
-    rows, shares = src.shape[0], counts.shape[0]
-    for e in range(rows * share // shares, rows * (share + 1) // shares):
-        prefetch(WORD, counts, share * counts.shape[1] + src[min(e + AHEAD, rows - 1)])
-        prefetch(WORD, counts, share * counts.shape[1] + dst[min(e + AHEAD, rows - 1)])
-        counts[share, src[e]] += 1
-        counts[share, dst[e]] += 1
 
 
 @inline

@@ -14,14 +14,14 @@ import numpy as np
 
 from distgnn.kernels.runtime.jit import kernel
 from distgnn.kernels.runtime.threads import even_chunks, run
-from distgnn.partition.baselines.streaming import endpoint_degrees
 from distgnn.partition.cmr.coarsen import coarser_clusters
-from distgnn.partition.cmr.improve import SMALL, num_copies, refine_borders
+from distgnn.partition.cmr.improve import num_copies, refine_borders
 from distgnn.partition.cmr.label_propagation import adjacency, cluster_vertices
+from distgnn.partition.core.edges import SMALL, EdgeArrays, endpoint_degrees
 from distgnn.partition.moves.edge_moves import refine
 from distgnn.partition.moves.merge import edge_clusters, look_up, merge_clusters
 from distgnn.partition.moves.vertex_moves import move_vertices
-from distgnn.partition.sorting.renumber import Rows, ordered_rows
+from distgnn.partition.sorting.renumber import ordered_rows
 
 CLUSTERS_PER_PART = 32
 COARSE_PER_PART = 8
@@ -31,7 +31,7 @@ ROUNDS = 3
 class _Draft(NamedTuple):
     """A cut of renumbered rows [M]; order: the row of the edge list behind each; degrees: [N], renumbered too."""
 
-    rows: Rows
+    rows: EdgeArrays
     order: np.ndarray
     degrees: np.ndarray
     parts: np.ndarray

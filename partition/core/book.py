@@ -4,7 +4,7 @@ Local rows of a part are [interior | boundary | halo]. Owned rows are sorted by 
 interior and boundary. Halo rows are grouped by owner, in a group [source only | both | target only], and sorted by
 the owner's local row: what a broadcast receives and what a reduce sends are contiguous row ranges.
 
-Shapes: N vertices, M rows of the edge list, P parts, W words of a part mask, V local rows, H halo rows.
+Shapes: N vertices, M edges of the edge list, P parts, W words of a part mask, V local rows, H halo rows.
 """
 
 from __future__ import annotations
@@ -14,8 +14,9 @@ from functools import cached_property
 import numpy as np
 from numba import uint64
 
+from distgnn.datasets.edge_list import EdgeList
 from distgnn.kernels.runtime.jit import kernel
-from distgnn.kernels.runtime.threads import FEW_EDGES, get_num_threads, own_ranges, run
+from distgnn.partition.core.edges import group
 from distgnn.partition.core.part_masks import count_copies, empty_mask, has_bit, lowest_bit, mark_arcs
 from distgnn.partition.core.vertex_cut import VertexCut
 
@@ -35,7 +36,7 @@ class PartitionBook:
         num_owned, num_interior, num_arcs, num_rows: int64 [P] (rows: all local rows, halos included).
     """
 
-    def __init__(self, edge_list, cut: VertexCut) -> None:
+    def __init__(self, edge_list: EdgeList, cut: VertexCut) -> None:
         self.edge_list, self.cut = edge_list, cut.check(edge_list)
         self.source_mask = empty_mask(edge_list.num_nodes, cut.num_parts)
         self.target_mask = empty_mask(edge_list.num_nodes, cut.num_parts)
@@ -76,32 +77,32 @@ class PartitionBook:
 
     @property
     def reverse_part(self) -> np.ndarray:
-        """[M] the part of each row's reverse arc."""
+        """[M] the part of each edge's reverse arc."""
         return self.cut.edge_part if self.cut.reverse_part is None else self.cut.reverse_part
 
     @cached_property
-    def _rows_by_part(self) -> tuple[np.ndarray, np.ndarray]:
-        """Rows sorted by the part of the forward arc (stable), and where each part begins."""
+    def _edges_by_part(self) -> tuple[np.ndarray, np.ndarray]:
+        """Edges sorted by the part of the forward arc (stable), and where each part begins."""
         return group(self.cut.edge_part, self.num_parts)
 
     @cached_property
-    def _reverse_rows_by_part(self) -> tuple[np.ndarray, np.ndarray]:
-        return self._rows_by_part if self.cut.reverse_part is None else group(self.reverse_part, self.num_parts)
+    def _reverse_edges_by_part(self) -> tuple[np.ndarray, np.ndarray]:
+        return self._edges_by_part if self.cut.reverse_part is None else group(self.reverse_part, self.num_parts)
 
-    def arc_rows(self, part_id: int) -> tuple[np.ndarray, np.ndarray]:
-        """Rows of the edge list whose forward arc, and those whose reverse arc, is in a part; each ascending."""
-        forward, starts = self._rows_by_part
-        rows = forward[starts[part_id] : starts[part_id + 1]]
+    def part_edges(self, part_id: int) -> tuple[np.ndarray, np.ndarray]:
+        """Edges whose forward arc, and those whose reverse arc, is in a part; each ascending."""
+        by_part, starts = self._edges_by_part
+        forward = by_part[starts[part_id] : starts[part_id + 1]]
         if not self.edge_list.two_way:
-            return rows, rows[:0]
-        backward, starts = self._reverse_rows_by_part
+            return forward, forward[:0]
+        backward, starts = self._reverse_edges_by_part
         back = backward[starts[part_id] : starts[part_id + 1]]
-        return rows, back[self.edge_list.src[back] != self.edge_list.dst[back]]
+        return forward, back[self.edge_list.src[back] != self.edge_list.dst[back]]
 
     def arcs(self, part_id: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Sources, targets and global arc ids (int64) of a part's arcs: forward ones, then reverse ones, by row."""
+        """Sources, targets and global arc ids (int64) of a part's arcs: forward ones, then reverse ones, by edge."""
         edges = self.edge_list
-        forward, backward = self.arc_rows(part_id)
+        forward, backward = self.part_edges(part_id)
         sources = np.concatenate([edges.src[forward], edges.dst[backward]])
         targets = np.concatenate([edges.dst[forward], edges.src[backward]])
         return sources, targets, np.concatenate([forward.astype(np.int64), backward + np.int64(edges.num_rows)])
@@ -188,35 +189,6 @@ def balance(loads: np.ndarray, shares: np.ndarray | None = None) -> float:
     if not loads.sum():
         return 1.0
     return float(loads.max() / loads.mean() if shares is None else (loads / shares).max() / loads.sum())
-
-
-def group(parts: np.ndarray, num_parts: int) -> tuple[np.ndarray, np.ndarray]:
-    """Positions of `parts` sorted by part, stable, and where each part begins [P + 1]."""
-    threads = get_num_threads() if FEW_EDGES < len(parts) > 8 * num_parts else 1
-    counts = np.zeros((threads, num_parts), dtype=np.int64)
-    run(_count, range(threads + 1), parts, counts)
-    starts = np.concatenate([[0], np.cumsum(counts.sum(axis=0))])
-    rows = np.empty(len(parts), dtype=np.int32 if len(parts) < 2**31 else np.int64)
-    run(_deal_out, own_ranges(starts), parts, starts[:-1].copy(), rows)
-    return rows, starts
-
-
-@kernel
-def _count(share, _, parts, counts):
-    """counts[share] += the parts of one thread's share."""
-    size, shares = parts.shape[0], counts.shape[0]
-    for e in range(size * share // shares, size * (share + 1) // shares):
-        counts[share, parts[e]] += 1
-
-
-@kernel
-def _deal_out(begin, end, parts, next_place, rows):
-    """rows = the positions of the parts from begin to end, by part, stable; next_place [P] begins as first places."""
-    for e in range(parts.shape[0]):
-        p = parts[e]
-        if begin <= p < end:
-            rows[next_place[p]] = e
-            next_place[p] += 1
 
 
 @kernel

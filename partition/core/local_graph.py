@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from distgnn.kernels import transpose_csr
+from distgnn.kernels.graph.csr import stable_order
 from distgnn.kernels.runtime.jit import kernel
 from distgnn.partition.core.plan import ExchangePlan, build_plan
 
@@ -185,25 +186,9 @@ def _compact(ids: np.ndarray, plan: ExchangePlan, halo_counts: np.ndarray) -> tu
 
 def _sort_arcs(keys, ranks, num_keys: int, num_ranks: int) -> tuple[np.ndarray, np.ndarray]:
     """indptr over keys and the order of arcs by (key, rank, position)."""
-    by_rank = _counting_sort(ranks, np.arange(len(ranks), dtype=np.int64), num_ranks)[1]
-    return _counting_sort(keys, by_rank, num_keys)
-
-
-def _counting_sort(keys, stream, num_keys: int) -> tuple[np.ndarray, np.ndarray]:
-    indptr = np.zeros(num_keys + 1, dtype=np.int64)
-    np.cumsum(np.bincount(keys, minlength=num_keys), out=indptr[1:])
-    order = np.empty(len(keys), dtype=np.int64)
-    _place(keys, stream, indptr[:-1].copy(), order)
-    return indptr, order
-
-
-@kernel
-def _place(keys, stream, next_place, order):
-    """order = `stream` sorted by key, stable; next_place [keys] begins as each key's first place."""
-    for i in range(stream.shape[0]):
-        item = stream[i]
-        order[next_place[keys[item]]] = item
-        next_place[keys[item]] += 1
+    # Two passes, the last key first: the second keeps the order of the first where keys are equal.
+    _, by_rank = stable_order(ranks, num_ranks)
+    return stable_order(keys, num_keys, stream=by_rank)
 
 
 @kernel
@@ -226,7 +211,7 @@ def _number_arcs(sources, targets, numbering, sizes, keys, cols, ranks):
 
 
 def _is_symmetric(book, plan, halo_counts, blocks, weight) -> bool:
-    """See `LocalGraph.symmetric`; two-way rows kept together are symmetric by construction if nothing weighs them."""
+    """See `LocalGraph.symmetric`; two-way edges kept together are symmetric by construction if nothing weighs them."""
     if halo_counts[:, 0].any() or halo_counts[:, 2].any():
         return False
     if len(blocks["owned_halo"].indices) != len(blocks["halo_owned"].indices):

@@ -8,13 +8,12 @@ Shapes: N vertices, M rows.
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 
 from distgnn.kernels.runtime.jit import kernel
 from distgnn.kernels.runtime.tiles import Tile
 from distgnn.kernels.simd.vectors import prefetch
+from distgnn.partition.core.edges import EdgeArrays, Edges
 from distgnn.partition.sorting.bucket_sort import new_rows, room_for, sort_by_low
 
 HUB = 16  # times the mean degree
@@ -22,17 +21,9 @@ AHEAD = 32  # rows between asking for what is known of their ends and reading it
 PAIR = Tile(lanes=1, offsets=(0,), heads=(0,))
 
 
-class Rows(NamedTuple):
-    """The rows of an edge list under new numbers; src is the end of lower degree. Stands in for the list."""
-
-    src: np.ndarray
-    dst: np.ndarray
-    num_nodes: int
-    two_way: bool
-    num_arcs: int
-
-
-def ordered_rows(edge_list, degrees: np.ndarray, labels: np.ndarray) -> tuple[Rows, np.ndarray, np.ndarray]:
+def ordered_rows(
+    edge_list: Edges, degrees: np.ndarray, labels: np.ndarray
+) -> tuple[EdgeArrays, np.ndarray, np.ndarray]:
     """Renumber and sort.
 
     Args: degrees: [N]; labels: [N], the cluster of each vertex.
@@ -52,7 +43,7 @@ def ordered_rows(edge_list, degrees: np.ndarray, labels: np.ndarray) -> tuple[Ro
     low, high, tag = sort_by_low(fill, len(src), len(degrees), new_rows(len(src)), room_for(len(src)))
     tag >>= 1
     order = tag.view(np.int32 if tag.itemsize == 4 else np.int64)
-    return Rows(low, high, edge_list.num_nodes, edge_list.two_way, edge_list.num_arcs), order, vertices
+    return EdgeArrays(low, high, edge_list.num_nodes, edge_list.two_way, edge_list.num_arcs), order, vertices
 
 
 @kernel(_nrt=False)

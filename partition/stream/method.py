@@ -18,7 +18,7 @@ from distgnn.kernels.runtime.jit import kernel
 from distgnn.kernels.runtime.threads import even_chunks, own_ranges, run
 from distgnn.kernels.runtime.tiles import Tile
 from distgnn.kernels.simd.vectors import prefetch
-from distgnn.partition.baselines.streaming import endpoint_degrees
+from distgnn.partition.core.edges import EdgeArrays, endpoint_degrees
 from distgnn.partition.core.vertex_cut import part_dtype
 from distgnn.partition.moves.edge_moves import arc_limit, count_rows, shed, start_state, sweep
 from distgnn.partition.moves.replica_table import fill_counts, full_counts
@@ -32,7 +32,6 @@ from distgnn.partition.sorting.bucket_sort import (
     room_for,
     sort_rows,
 )
-from distgnn.partition.sorting.renumber import Rows
 from distgnn.partition.stream.cluster import cluster_rows
 from distgnn.partition.stream.place import place_clusters
 
@@ -93,7 +92,7 @@ class Assignment:
     """
 
     def __init__(self, rows: SortedRows, parts, degrees, two_way: bool, num_arcs: int, shares) -> None:
-        self.rows = Rows(rows.low, rows.high, len(degrees), two_way, num_arcs)
+        self.rows = EdgeArrays(rows.low, rows.high, len(degrees), two_way, num_arcs)
         self.parts, self.degrees, self.shares = parts, degrees, shares
         self.state = None
 

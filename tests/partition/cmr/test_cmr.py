@@ -6,8 +6,8 @@ import pytest
 from distgnn.datasets import load_graph
 from distgnn.kernels.runtime import threads
 from distgnn.partition import PartitionBook, cut_edges
-from distgnn.partition.baselines.streaming import endpoint_degrees
 from distgnn.partition.cmr.label_propagation import adjacency, cluster_vertices
+from distgnn.partition.core.edges import endpoint_degrees
 from distgnn.partition.core.shares import part_shares
 from distgnn.partition.moves.edge_moves import arc_limit, refine, shed, start_state, sweep
 from distgnn.partition.moves.groups import groups_of

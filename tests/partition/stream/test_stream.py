@@ -6,7 +6,7 @@ import pytest
 from distgnn.datasets import load_graph
 from distgnn.kernels.runtime import threads
 from distgnn.partition import cut_edges
-from distgnn.partition.baselines.streaming import endpoint_degrees
+from distgnn.partition.core.edges import endpoint_degrees
 from distgnn.partition.core.owners import balanced_owners
 from distgnn.partition.core.shares import part_shares
 from distgnn.partition.sorting import bucket_sort as sorting
