@@ -15,6 +15,7 @@ from __future__ import annotations
 import itertools
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -28,6 +29,7 @@ from distgnn.partition.core.vertex_cut import VertexCut, part_dtype
 from distgnn.partition.folder.reader import load_part, read_manifest
 from distgnn.partition.repartition import load_whole
 from distgnn.system.atomic import new_folder
+from distgnn.system.names import path_name
 
 SIDES = ("target", "cover")
 
@@ -118,10 +120,30 @@ def write_dgl_cut(folder: str | Path, out: str | Path, form: str = "libra", over
     if form not in ("libra", "book"):
         raise InputError(f"unknown form {form!r}: choose libra or book")
     manifest = read_manifest(folder)
-    marker = f"{manifest['num_parts']}Communities/community0.txt" if form == "libra" else f"{manifest['name']}.json"
-    with new_folder(out, marker, overwrite) as place:
-        (_write_libra if form == "libra" else _write_book)(folder, manifest, place)
+    name = path_name(manifest["name"], f"{folder}: the graph's") if form == "book" else ""
+    with new_folder(out, _book_files if form == "book" else _libra_files, overwrite) as place:
+        if form == "book":
+            _write_book(folder, manifest, place, name)
+        else:
+            _write_libra(folder, manifest, place)
     return Path(out)
+
+
+def _libra_files(folder: Path) -> set[str]:
+    """The files of a folder that `write_dgl_cut` made."""
+    found = [path for path in folder.glob("*Communities") if path.name.removesuffix("Communities").isdigit()]
+    if len(found) != 1 or not (found[0] / "community0.txt").is_file():
+        raise InputError(f"{folder} holds no Libra cut (4Communities/community0.txt, …)")
+    return {f"{found[0].name}/community{part}.txt" for part in range(len(list(found[0].iterdir())))}
+
+
+def _book_files(folder: Path) -> set[str]:
+    """The files of a partition book that `write_dgl_cut` made."""
+    for path in sorted(folder.glob("*.json")):
+        book = read_json(path)
+        if book.get("graph_name") == path.stem and {"num_parts", "node_map", "edge_map"} <= book.keys():
+            return {path.name, "node_orig_id.npy", "edge_orig_id.npy"}
+    raise InputError(f"{folder} holds no partition book (NAME.json)")
 
 
 def _write_libra(folder: str | Path, manifest: dict, place: Path) -> None:
@@ -135,18 +157,18 @@ def _write_libra(folder: str | Path, manifest: dict, place: Path) -> None:
         np.savetxt(place / f"community{part}.txt", rows, fmt="%d", delimiter=",")
 
 
-def _write_book(folder: str | Path, manifest: dict, place: Path) -> None:
+def _write_book(folder: str | Path, manifest: dict[str, Any], place: Path, name: str) -> None:
     num_parts, nodes, arcs = manifest["num_parts"], [], []
     for part in range(num_parts):
         local = load_part(folder, part, check=False)
         nodes.append(np.array(local.global_ids[: local.num_owned]))
         arcs.append(np.sort(local.arc_ids))
-    for name, ids in (("node", nodes), ("edge", arcs)):
-        np.save(place / f"{name}_orig_id.npy", np.concatenate(ids))
+    for kind, ids in (("node", nodes), ("edge", arcs)):
+        np.save(place / f"{kind}_orig_id.npy", np.concatenate(ids))
     maps = [np.cumsum([0] + [len(ids) for ids in group]) for group in (nodes, arcs)]
     node_map, edge_map = ([[int(a), int(b)] for a, b in itertools.pairwise(ends)] for ends in maps)
     book = {
-        "graph_name": manifest["name"],
+        "graph_name": name,
         "num_nodes": manifest["num_nodes"],
         "num_edges": manifest["num_arcs"],
         "part_method": manifest["method"],
@@ -157,4 +179,4 @@ def _write_book(folder: str | Path, manifest: dict, place: Path) -> None:
         "ntypes": {"_N": 0},
         "etypes": {"_N:_E:_N": 0},
     }
-    (place / f"{manifest['name']}.json").write_text(json.dumps(book, indent=1) + "\n", encoding="utf-8")
+    (place / f"{name}.json").write_text(json.dumps(book, indent=1) + "\n", encoding="utf-8")

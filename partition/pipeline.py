@@ -12,8 +12,8 @@ from distgnn.partition.core.local_graph import build_local
 from distgnn.partition.core.shares import part_shares
 from distgnn.partition.core.vertex_cut import VertexCut
 from distgnn.partition.epoch.epoch_price import EpochPrices, predict_epoch, read_prices
-from distgnn.partition.folder.layout import MANIFEST
 from distgnn.partition.folder.manifest import Clock, Progress, check_size, describe_cut
+from distgnn.partition.folder.reader import partition_files
 from distgnn.partition.folder.writer import write_manifest, write_part
 from distgnn.partition.methods import check_objective, check_request, cut_edges
 from distgnn.partition.on_disk.memory_guard import MemoryGuard
@@ -71,7 +71,7 @@ def partition_graph(
     how = {"method": method, "seed": int(seed), "order": order, "refined": bool(refine) or method.startswith("cmr")}
     how |= {"groups": int(groups), "update": update, "objective": objective}
     guard = contextlib.nullcontext() if memory is None else MemoryGuard(parse_bytes(memory))
-    with new_folder(out, MANIFEST, overwrite) as folder, guard:
+    with new_folder(out, partition_files, overwrite) as folder, guard:
         clock.start("load", 1)
         graph = _load(source, data_root, seed, normalize_feats, None if memory is None else guard.limit)
         if memory is not None and works_on_disk(graph, num_parts, how, refine, direction, guard.limit, say):
@@ -119,7 +119,7 @@ def write_partition(
     """
     cut.check(edge_list)
     clock = Clock(progress)
-    with new_folder(out, MANIFEST, overwrite) as folder:
+    with new_folder(out, partition_files, overwrite) as folder:
         clock.start("write", cut.num_parts)
         how = {"method": method, "seed": int(seed), "order": order} | (noted or {})
         return _write_all(folder, graph, edge_list, cut, how, clock)

@@ -18,9 +18,8 @@ from distgnn.datasets import GraphData
 from distgnn.datasets.edge_list import EdgeList
 from distgnn.errors import PartitionFormatError
 from distgnn.partition.core.local_graph import LocalGraph
-from distgnn.partition.folder.layout import MANIFEST
 from distgnn.partition.folder.manifest import Progress, check_size
-from distgnn.partition.folder.reader import load_part, read_manifest
+from distgnn.partition.folder.reader import load_part, partition_files, read_manifest
 from distgnn.partition.methods import METHODS, ORDERS, UPDATES, check_request, cut_edges
 from distgnn.partition.pipeline import write_partition
 from distgnn.system.atomic import check_target
@@ -76,7 +75,7 @@ def repartition(
     order = order or (old["order"] if old["order"] in ORDERS else "shuffled")
     update = old["update"] if old.get("update") in UPDATES else "owners"
     check_request(num_parts, method, seed, order)
-    check_target(out, MANIFEST, overwrite)
+    check_target(out, partition_files, overwrite)
     graph, edge_list = load_whole(folder, progress)
     check_size(edge_list, num_parts, graph.name)
     tell("cut", 0, 1)

@@ -177,10 +177,23 @@ def tidy_split(ids: np.ndarray) -> np.ndarray:
     return ids.astype(np.int64) if ids.dtype.kind in "iu" else ids
 
 
+def graph_files(folder: Path) -> set[str]:
+    """All files that a graph folder may hold, relative to it: `new_folder` replaces a folder of no others.
+
+    Raises: InputError, GraphFormatError where there is no valid graph.json.
+    """
+    header_path = folder / "graph.json"
+    if not header_path.is_file():
+        raise InputError(f"{folder} holds no graph.json")
+    _read_header(header_path, read_json(header_path))
+    arrays = {f"{name}.npy" for name in ("labels", "feats", *ARRAYS, *SPLITS)}
+    return {"graph.json", "feats.npz", *EDGE_FILES, *arrays}
+
+
 def write_folder(graph: GraphData, folder: Path, overwrite: bool) -> Path:
     """Write a plain graph folder beside its final place and move it there when it is whole."""
     graph.check()
-    with new_folder(folder, "graph.json", overwrite) as partial:
+    with new_folder(folder, graph_files, overwrite) as partial:
         _write_arrays(graph, partial)
         for path in partial.iterdir():
             sync_file(path)

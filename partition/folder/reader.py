@@ -52,6 +52,17 @@ def read_manifest(folder: str | Path) -> dict:
     return manifest
 
 
+def partition_files(folder: Path) -> set[str]:
+    """The files of a partition folder, by its manifest, relative to it: `new_folder` replaces a folder of no others.
+
+    Raises: PartitionFormatError where there is no valid manifest.
+    """
+    parts = read_manifest(folder)["parts"]
+    return {MANIFEST} | {
+        f"{part_folder(Path(), i)}/{name}.npy" for i, part in enumerate(parts) for name in part["files"]
+    }
+
+
 def _check_version(path: Path, manifest) -> None:
     version = manifest.get("format_version") if isinstance(manifest, dict) else None
     if not _is_count(version) or version < 1:
