@@ -8,20 +8,23 @@ Shapes: M rows of the edge list, N vertices, A arcs of a part, O owned rows, D w
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from scipy import sparse
 
+from distgnn.config.algorithm import UPDATES
+from distgnn.config.cut import METHODS, ORDERS, CutConfig, check_names
 from distgnn.datasets import GraphData
 from distgnn.datasets.edge_list import EdgeList
 from distgnn.errors import PartitionFormatError
 from distgnn.partition.core.local_graph import LocalGraph
 from distgnn.partition.folder.manifest import Progress, check_size
 from distgnn.partition.folder.reader import load_part, partition_files, read_manifest
-from distgnn.partition.methods import METHODS, ORDERS, UPDATES, check_request, cut_edges
-from distgnn.partition.pipeline import write_partition
+from distgnn.partition.methods import cut_edges
+from distgnn.partition.pipeline import write_cut
 from distgnn.system.atomic import check_target
 
 
@@ -48,42 +51,48 @@ class ScatteredRows:
         return out
 
 
+REPARTITION_OPTIONS = ("method", "seed", "order", "refine", "capacities")
+
+
 def repartition(
     folder: str | Path,
     num_parts: int,
     out: str | Path,
-    method: str | None = None,
-    seed: int | None = None,
-    order: str | None = None,
-    refine: bool = False,
-    capacities: Sequence[float] | None = None,
+    *,
     overwrite: bool = False,
     progress: Progress | None = None,
-) -> dict:
+    **options: Any,
+) -> dict[str, Any]:
     """Cut the graph of a partition folder into another number of parts and write them to `out`.
 
-    Args: as of `partition_graph`; method, seed and order are those of the old cut if not given, `update` always.
+    Args: as of `partition_graph`; options: method, seed and order, by default (None) those of the old cut; refine,
+        capacities; `update` is always that of the old cut.
     Returns: the manifest.
     Raises: PartitionFormatError where the old folder is damaged, InputError; nothing is left behind then.
-    Notes: gives the same files as `partition_graph` from the source. Memory: 20 bytes per row of the edge list, 8 per
+    Notes: gives the same files as `partition_graph` from the source. Memory: 20 bytes per edge of the edge list, 8 per
         vertex, and what the cut needs; features stay on disk.
     """
     tell = progress or (lambda phase, done, total: None)
+    check_names(options, REPARTITION_OPTIONS)
     old = read_manifest(folder)
-    method = method or (old["method"] if old["method"] in METHODS else "cmr")
-    seed = int(old["seed"]) if seed is None else seed
-    order = order or (old["order"] if old["order"] in ORDERS else "shuffled")
-    update = old["update"] if old.get("update") in UPDATES else "owners"
-    check_request(num_parts, method, seed, order)
+    given = {name: value for name, value in options.items() if value is not None}
+    config = replace(_config_of(old), **given).check_parts(num_parts)
     check_target(out, partition_files, overwrite)
     graph, edge_list = load_whole(folder, progress)
     check_size(edge_list, num_parts, graph.name)
     tell("cut", 0, 1)
-    cut = cut_edges(edge_list, num_parts, method, seed, order, refine, capacities, update=update)
+    cut = cut_edges(edge_list, num_parts, config)
     tell("cut", 1, 1)
-    refined = bool(refine) or method.startswith("cmr")
-    noted = {"refined": refined, "groups": 1, "update": update, "objective": "rows"}
-    return write_partition(graph, edge_list, cut, out, method, seed, order, overwrite, progress, noted)
+    return write_cut(graph, edge_list, cut, out, config.manifest(), overwrite, progress)
+
+
+def _config_of(manifest: dict[str, Any]) -> CutConfig:
+    """How an old cut was made; defaults where it was made by something else."""
+    found = {"seed": int(manifest["seed"])}
+    for name, choices in (("method", METHODS), ("order", ORDERS), ("update", UPDATES)):
+        if manifest.get(name) in choices:
+            found[name] = manifest[name]
+    return CutConfig(**found)
 
 
 def load_whole(folder: str | Path, progress: Progress | None = None) -> tuple[GraphData, EdgeList]:

@@ -2,6 +2,7 @@
 
 from distgnn.config.algorithm import UPDATES, Algorithm
 from distgnn.config.choices import DTYPES, check_choice
+from distgnn.config.cut import CutConfig
 from distgnn.config.model import (
     ATTENTION_MODELS,
     DEEP_MODELS,
@@ -34,6 +35,7 @@ __all__ = [
     "UPDATES",
     "WIRES",
     "Algorithm",
+    "CutConfig",
     "ModelConfig",
     "Schedule",
     "TrainConfig",
