@@ -18,7 +18,7 @@ from distgnn.partition.core.owners import owned_limit
 from distgnn.partition.flow.pair_rounds import Limits, cut_pairs
 from distgnn.partition.moves.edge_moves import arc_limit, refine, start_state
 from distgnn.partition.moves.vertex_moves import move_vertices
-from distgnn.partition.sorting.renumber import ordered_rows
+from distgnn.partition.sorting.renumber import ordered_edges
 
 CYCLES = 4
 BETWEEN = (0.5, 0.1, 0.0, 0.0)  # prices of the sweeps between two rounds of flows
@@ -32,7 +32,7 @@ def refine_cut(edge_list, edge_part: np.ndarray, shares: np.ndarray) -> np.ndarr
     if len(shares) == 1 or not 0 < len(edge_part) <= SMALL:
         return edge_part
     degrees = endpoint_degrees(edge_list)
-    rows, order, vertices = ordered_rows(edge_list, degrees, np.arange(len(degrees)))
+    rows, order, vertices = ordered_edges(edge_list, degrees, np.arange(len(degrees)))
     edge_part[order] = refine_borders(rows, edge_part[order], degrees[vertices], shares)
     return edge_part
 

@@ -21,7 +21,7 @@ from distgnn.partition.core.edges import SMALL, EdgeArrays, endpoint_degrees
 from distgnn.partition.moves.edge_moves import refine
 from distgnn.partition.moves.merge import edge_clusters, look_up, merge_clusters
 from distgnn.partition.moves.vertex_moves import move_vertices
-from distgnn.partition.sorting.renumber import ordered_rows
+from distgnn.partition.sorting.renumber import ordered_edges
 
 CLUSTERS_PER_PART = 32
 COARSE_PER_PART = 8
@@ -71,7 +71,7 @@ def cmr(edge_list, shares: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 def _draft(edge_list, degrees: np.ndarray, labels: np.ndarray, shares: np.ndarray) -> _Draft:
     """Merge and refine from these clusters."""
-    rows, order, vertices = ordered_rows(edge_list, degrees, labels)
+    rows, order, vertices = ordered_edges(edge_list, degrees, labels)
     clusters, num_clusters = edge_clusters(rows, labels[vertices])
     degrees = degrees[vertices]
     of_cluster, table = merge_clusters(rows, clusters, num_clusters, degrees, shares)

@@ -14,13 +14,13 @@ from distgnn.kernels.runtime.jit import kernel
 from distgnn.partition.core.book import PartitionBook
 from distgnn.partition.core.part_masks import set_bit
 from distgnn.partition.core.vertex_cut import VertexCut
-from distgnn.partition.sorting.bucket_sort import SortedRows
+from distgnn.partition.sorting.bucket_sort import SortedEdges
 
 PIECE = 1 << 23
 DIGIT_BITS = 11
 
 
-class DealtRows(NamedTuple):
+class DealtEdges(NamedTuple):
     """src, dst: int32 [M], row [M], by part; begins: int64 [P + 1], where each part's rows begin."""
 
     src: np.ndarray
@@ -29,11 +29,11 @@ class DealtRows(NamedTuple):
     begins: np.ndarray
 
 
-def deal_rows(rows: SortedRows, parts, number: np.ndarray, num_parts: int, two_way: bool, empty, step):
+def deal_edges(rows: SortedEdges, parts, number: np.ndarray, num_parts: int, two_way: bool, empty, step):
     """Deal sorted rows out to their parts, under the old numbers of vertices.
 
     Args: parts: [M]; number: [N], new number of each vertex; empty: `empty(name, size, dtype)` makes an array.
-    Returns: DealtRows; masks uint64 [N, W] of the parts where arcs leave from and arrive at each vertex (one and the
+    Returns: DealtEdges; masks uint64 [N, W] of the parts where arcs leave from and arrive at each vertex (one and the
         same array if rows are two-way).
     """
     size, num_nodes = len(parts), len(number)
@@ -43,7 +43,7 @@ def deal_rows(rows: SortedRows, parts, number: np.ndarray, num_parts: int, two_w
     for begin in range(0, size, PIECE):
         counts += np.bincount(parts[begin : begin + PIECE], minlength=num_parts)
     begins = np.concatenate([[0], np.cumsum(counts)])
-    dealt = DealtRows(
+    dealt = DealtEdges(
         empty("part_src", size, np.int32),
         empty("part_dst", size, np.int32),
         empty("part_row", size, np.int32 if size < 2**31 else np.int64),
@@ -53,7 +53,7 @@ def deal_rows(rows: SortedRows, parts, number: np.ndarray, num_parts: int, two_w
     targets = sources if two_way else np.zeros_like(sources)
     places = begins[:-1].copy()
     for begin in range(0, size, PIECE):
-        piece = SortedRows(*(column[begin : begin + PIECE] for column in rows))
+        piece = SortedEdges(*(column[begin : begin + PIECE] for column in rows))
         _deal(piece, parts[begin : begin + PIECE], vertices, places, dealt, sources, targets)
         step(min(begin + PIECE, size), size)
     del vertices
@@ -103,10 +103,10 @@ def _sort_by_digit(keys, shift, order, result):
 class DiskBook(PartitionBook):
     """Who has what, from rows dealt out by part and the masks of vertices.
 
-    Args: edge_list: `SpooledEdges`; cut: a `VertexCut` without `edge_part`; dealt, sources, targets: of `deal_rows`.
+    Args: edge_list: `SpooledEdges`; cut: a `VertexCut` without `edge_part`; dealt, sources, targets: of `deal_edges`.
     """
 
-    def __init__(self, edge_list, cut: VertexCut, dealt: DealtRows, sources: np.ndarray, targets: np.ndarray) -> None:
+    def __init__(self, edge_list, cut: VertexCut, dealt: DealtEdges, sources: np.ndarray, targets: np.ndarray) -> None:
         self.edge_list, self.cut, self._dealt = edge_list, cut, dealt
         self.source_mask, self.target_mask = sources, targets
         self._derive()

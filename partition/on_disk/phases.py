@@ -21,20 +21,13 @@ from distgnn.partition.core.owners import owners_among
 from distgnn.partition.core.vertex_cut import VertexCut, part_dtype
 from distgnn.partition.folder.layout import part_folder
 from distgnn.partition.folder.writer import write_part
-from distgnn.partition.on_disk.disk_book import DealtRows, DiskBook, deal_rows
+from distgnn.partition.on_disk.disk_book import DealtEdges, DiskBook, deal_edges
 from distgnn.partition.on_disk.edge_spool import SpooledEdges, spool_edges
 from distgnn.partition.on_disk.features import OwnedRows, deal_feats
 from distgnn.partition.on_disk.memory_guard import MemoryGuard
 from distgnn.partition.on_disk.workspace import Workspace
-from distgnn.partition.sorting.bucket_sort import (
-    NAMES,
-    Numbering,
-    SortedRows,
-    number_by_cluster,
-    number_by_degree,
-    renumber_rows,
-    sort_rows,
-)
+from distgnn.partition.sorting.bucket_sort import NAMES, SortedEdges, renumber_edges, sort_edges
+from distgnn.partition.sorting.numbering import Numbering, number_by_cluster, number_by_degree
 from distgnn.partition.stream.cluster import cluster_rows
 from distgnn.partition.stream.method import CLUSTERS_PER_PART, PASSES, Assignment
 
@@ -96,7 +89,7 @@ class DiskCut:
         self._end("edges")
         return edge_list
 
-    def cut(self, edge_list: SpooledEdges) -> tuple[DealtRows, np.ndarray, np.ndarray, np.ndarray]:
+    def cut(self, edge_list: SpooledEdges) -> tuple[DealtEdges, np.ndarray, np.ndarray, np.ndarray]:
         """Rows by part; number [N] of each vertex by cluster; masks [N, W] where arcs leave and arrive."""
         if self.space.facts("deal") is None:
             numbering = self._cluster(edge_list)
@@ -105,20 +98,20 @@ class DiskCut:
             self._deal(edge_list, rows, parts, numbering.number)
         edge_list.forget_rows()
         begins = np.array(self.space.facts("deal")["begins"])
-        dealt = DealtRows(*(self.space.load(name) for name in DEALT), begins)
+        dealt = DealtEdges(*(self.space.load(name) for name in DEALT), begins)
         sources = np.array(self.space.load("sources"))
         targets = sources if edge_list.two_way else np.array(self.space.load("targets"))
         return dealt, np.array(self.space.load("number")), sources, targets
 
-    def _first_sort(self, edge_list: SpooledEdges) -> SortedRows:
+    def _first_sort(self, edge_list: SpooledEdges) -> SortedEdges:
         names = tuple(f"first_{name}" for name in NAMES)
         if self.space.facts("sort_0") is None:
             self._begin("sort_0", 1)
             degrees = np.array(edge_list.ends)
-            rows = sort_rows(edge_list, degrees, number_by_degree(degrees), self.space.empty, self._step)
+            rows = sort_edges(edge_list, degrees, number_by_degree(degrees), self.space.empty, self._step)
             self._finish("sort_0", {}, names, drop=("src", "dst"))
             return rows
-        return SortedRows(*(self.space.load(name) for name in names))
+        return SortedEdges(*(self.space.load(name) for name in names))
 
     def _cluster(self, edge_list: SpooledEdges) -> Numbering:
         if self.space.facts("cluster") is None:
@@ -134,16 +127,16 @@ class DiskCut:
             self._finish("cluster", {}, ("number", "second", "begins"))
         return Numbering(np.array(self.space.load("number")), np.array(self.space.load("begins")))
 
-    def _sort(self, edge_list: SpooledEdges) -> SortedRows:
+    def _sort(self, edge_list: SpooledEdges) -> SortedEdges:
         if self.space.facts("sort_1") is None:
             rows = self._first_sort(edge_list)
             self._begin("sort_1", 1)
-            rows = renumber_rows(rows, np.array(self.space.load("second")), self.space.empty, self._step)
+            rows = renumber_edges(rows, np.array(self.space.load("second")), self.space.empty, self._step)
             self._finish("sort_1", {}, NAMES, drop=("second", *(f"first_{name}" for name in NAMES)))
             return rows
-        return SortedRows(*(self.space.load(name) for name in NAMES))
+        return SortedEdges(*(self.space.load(name) for name in NAMES))
 
-    def _assign(self, edge_list: SpooledEdges, rows: SortedRows, numbering: Numbering) -> np.ndarray:
+    def _assign(self, edge_list: SpooledEdges, rows: SortedEdges, numbering: Numbering) -> np.ndarray:
         """Parts of sorted rows. A pass works on a copy of them, so that one that was killed has not begun."""
         names = [f"parts_{name}" for name in PASSES]
         done = sum(self.space.facts(name) is not None for name in PASSES)
@@ -172,10 +165,10 @@ class DiskCut:
             self._finish(PASSES[number], {}, (names[number], f"full_{number}"), drop=drop)
         return self.space.load(names[-1])
 
-    def _deal(self, edge_list: SpooledEdges, rows: SortedRows, parts: np.ndarray, number: np.ndarray) -> None:
+    def _deal(self, edge_list: SpooledEdges, rows: SortedEdges, parts: np.ndarray, number: np.ndarray) -> None:
         self._begin("deal", len(parts))
         two_way = edge_list.two_way
-        dealt, sources, targets = deal_rows(rows, parts, number, self.num_parts, two_way, self.space.empty, self._step)
+        dealt, sources, targets = deal_edges(rows, parts, number, self.num_parts, two_way, self.space.empty, self._step)
         names = ("sources",) if two_way else ("sources", "targets")
         for name, mask in zip(names, (sources, targets), strict=False):
             self.space.empty(name, mask.shape, np.uint64)[:] = mask

@@ -132,7 +132,7 @@ def test_existing_output_needs_overwrite(tmp_path):
 def test_overwriting_spares_what_is_not_ours(tmp_path):
     (tmp_path / "notes").mkdir()
     (tmp_path / "notes" / "thesis.txt").write_text("years of work")
-    with pytest.raises(InputError, match=r"holds no partition\.json"):
+    with pytest.raises(InputError, match=r"has no partition\.json"):
         partition_graph(make_graph(), 2, tmp_path / "notes", overwrite=True)
     with pytest.raises(InputError, match="not a folder"):
         partition_graph(make_graph(), 2, tmp_path / "notes" / "thesis.txt", overwrite=True)
