@@ -1,13 +1,13 @@
 """Cuts made by DGL, and cuts for DGL: its Libra folder, and the partition book of `dgl.distributed`.
 
     4Communities/                  as `dgl.distgnn.partition` writes it for 4 parts
-        community0.txt …           a line `source,target,weight` for each row in the part
+        community0.txt …           a line `source,target,weight` for each edge in the part
     book/                          as `dgl.distributed.partition_graph` writes it
         NAME.json                  node_map and edge_map: ranges of new ids of each part
         node_orig_id.npy           the old id of each new one: what partition_graph(…, return_mapping=True) returns
         edge_orig_id.npy           likewise; written, not read
 
-Shapes: N vertices, M rows of the edge list, P parts.
+Shapes: N vertices, M edges of the edge list, P parts.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 
 from distgnn.datasets.array_files import read_json, read_npy
+from distgnn.datasets.edge_list import EdgeList
 from distgnn.datasets.text.table import read_table
 from distgnn.errors import InputError
 from distgnn.partition.baselines.vertex_cover import hybrid_cut
@@ -34,7 +35,7 @@ from distgnn.system.names import path_name
 SIDES = ("target", "cover")
 
 
-def read_dgl_cut(place: str | Path, edge_list, sides: str = "target") -> VertexCut:
+def read_dgl_cut(place: str | Path, edge_list: EdgeList, sides: str = "target") -> VertexCut:
     """The cut in a Libra folder (`…/4Communities`) or a partition book (`…/NAME.json`), for an edge list of its graph.
 
     Args: sides: of a book, whose owners are given: arcs are computed by the owner of the "target", as in DGL, or where
@@ -57,17 +58,17 @@ def read_dgl_cut(place: str | Path, edge_list, sides: str = "target") -> VertexC
     return _read_libra(place, files, edge_list)
 
 
-def _read_libra(place: Path, files: list[Path], edge_list) -> VertexCut:
+def _read_libra(place: Path, files: list[Path], edge_list: EdgeList) -> VertexCut:
     used = [part for part, path in enumerate(files) if path.stat().st_size]
     tables = [read_table(files[part], np.float64)[:, :2].astype(np.int64) for part in used]
-    parts = np.repeat(np.array(used, dtype=part_dtype(len(files))), [len(table) for table in tables])
+    parts: np.ndarray = np.repeat(np.array(used, dtype=part_dtype(len(files))), [len(table) for table in tables])
     rows = np.concatenate([np.zeros((0, 2), dtype=np.int64), *tables])
     theirs = rows[:, 0] * edge_list.num_nodes + rows[:, 1]
     ours = edge_list.src.astype(np.int64) * edge_list.num_nodes + edge_list.dst
     order, their_order = np.argsort(ours, kind="stable"), np.argsort(theirs, kind="stable")
     if not np.array_equal(ours[order], theirs[their_order]):
         raise InputError(
-            f"{place} holds {len(theirs)} rows that are not the {len(ours)} of this graph: "
+            f"{place} holds {len(theirs)} edges that are not the {len(ours)} of this graph: "
             "another graph, or another direction or choice of self-loops"
         )
     edge_part = np.empty(len(ours), dtype=parts.dtype)
@@ -75,7 +76,7 @@ def _read_libra(place: Path, files: list[Path], edge_list) -> VertexCut:
     return VertexCut(len(files), edge_part, balanced_owners(edge_list, edge_part, part_shares(len(files))))
 
 
-def _read_book(config: Path, edge_list, sides: str) -> VertexCut:
+def _read_book(config: Path, edge_list: EdgeList, sides: str) -> VertexCut:
     """Owners are the book's."""
     book = read_json(config)
     num_parts = book.get("num_parts")
@@ -105,7 +106,7 @@ def _old_ids(config: Path, book: dict, part: int) -> np.ndarray:
             f"{path}: no such file; DGL does not keep the old ids: save there, as an array, the first result of "
             "dgl.distributed.partition_graph(..., return_mapping=True)"
         )
-    ranges = book.get("node_map")
+    ranges: Any = book.get("node_map")
     begin, end = (ranges["_N"] if isinstance(ranges, dict) else ranges)[part]
     return read_npy(path)[begin:end]
 

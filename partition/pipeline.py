@@ -85,7 +85,7 @@ def _load(
     """The graph, its features normalised."""
     if guard is not None and not isinstance(source, GraphData):
         check_loading(source, data_root, guard.limit)
-    graph = source.check() if isinstance(source, GraphData) else load_graph(source, data_root, config.seed)
+    graph = source.check() if isinstance(source, GraphData) else load_graph(str(source), data_root, config.seed)
     if config.normalize_feats == "none":
         return graph
     if guard is not None:

@@ -3,7 +3,7 @@
 Arcs, weights, features and relations of arcs are found again by global arc id; features, labels, splits and types of
 vertices by global vertex id. Rows of features stay where they are, mapped, until they are written.
 
-Shapes: M rows of the edge list, N vertices, A arcs of a part, O owned rows, D width.
+Shapes: M edges of the edge list, N vertices, A arcs of a part, O owned rows, D width.
 """
 
 from __future__ import annotations
@@ -26,6 +26,8 @@ from distgnn.partition.folder.reader import load_part, partition_files, read_man
 from distgnn.partition.methods import cut_edges
 from distgnn.partition.pipeline import write_cut
 from distgnn.system.atomic import check_target
+
+OPTIONS = ("method", "seed", "order", "refine", "capacities")
 
 
 class ScatteredRows:
@@ -51,7 +53,8 @@ class ScatteredRows:
         return out
 
 
-REPARTITION_OPTIONS = ("method", "seed", "order", "refine", "capacities")
+def _scattered(parts: list[LocalGraph], name: str, piece: np.ndarray, row: np.ndarray) -> ScatteredRows:
+    return ScatteredRows([getattr(part, name) for part in parts], piece, row)
 
 
 def repartition(
@@ -73,7 +76,7 @@ def repartition(
         vertex, and what the cut needs; features stay on disk.
     """
     tell = progress or (lambda phase, done, total: None)
-    check_names(options, REPARTITION_OPTIONS)
+    check_names(options, OPTIONS)
     old = read_manifest(folder)
     given = {name: value for name, value in options.items() if value is not None}
     config = replace(_config_of(old), **given).check_parts(num_parts)
@@ -88,7 +91,7 @@ def repartition(
 
 def _config_of(manifest: dict[str, Any]) -> CutConfig:
     """How an old cut was made; defaults where it was made by something else."""
-    found = {"seed": int(manifest["seed"])}
+    found: dict[str, Any] = {"seed": int(manifest["seed"])}
     for name, choices in (("method", METHODS), ("order", ORDERS), ("update", UPDATES)):
         if manifest.get(name) in choices:
             found[name] = manifest[name]
@@ -105,21 +108,21 @@ def load_whole(folder: str | Path, progress: Progress | None = None) -> tuple[Gr
     for part_id in range(manifest["num_parts"]):
         parts.append(load_part(folder, part_id))
         tell("load", part_id + 1, manifest["num_parts"])
-    rows = _find_rows(folder, manifest, parts)
+    places = _find_edges(folder, manifest, parts)
     graph = _vertices(folder, manifest, parts)
-    edge_list = _edges(manifest, parts, rows, graph.num_nodes)
+    edge_list = _edges(manifest, parts, graph.num_nodes)
     section = manifest["graph"]
     if section.get("num_edge_feats"):
-        graph.edge_feats = ScatteredRows([part.edge_feats for part in parts], *rows)
+        graph.edge_feats = _scattered(parts, "edge_feats", *places)  # type: ignore[assignment]  # read as an array
     if section.get("num_relations"):
-        graph.edge_types = ScatteredRows([part.edge_types for part in parts], *rows)[np.arange(len(rows[0]))]
+        graph.edge_types = _scattered(parts, "edge_types", *places)[np.arange(len(places[0]))]
         inverses = graph.directed and edge_list.two_way
         graph.edge_type_names = tuple(str(t) for t in range(section["num_relations"] // (2 if inverses else 1)))
     return graph, edge_list
 
 
-def _find_rows(folder, manifest: dict, parts: list[LocalGraph]) -> tuple[np.ndarray, np.ndarray]:
-    """Where the forward arc of each row lies: part int32 [M] and place among its arcs int64 [M]."""
+def _find_edges(folder: str | Path, manifest: dict, parts: list[LocalGraph]) -> tuple[np.ndarray, np.ndarray]:
+    """Where the forward arc of each edge lies: part int32 [M] and place among its arcs int64 [M]."""
     num_rows = manifest["num_rows"]
     part_of, place = np.full(num_rows, -1, dtype=np.int32), np.zeros(num_rows, dtype=np.int64)
     for part in parts:
@@ -133,7 +136,7 @@ def _find_rows(folder, manifest: dict, parts: list[LocalGraph]) -> tuple[np.ndar
     return part_of, place
 
 
-def _edges(manifest: dict, parts: list[LocalGraph], rows: tuple[np.ndarray, np.ndarray], num_nodes: int) -> EdgeList:
+def _edges(manifest: dict, parts: list[LocalGraph], num_nodes: int) -> EdgeList:
     dtype = np.int32 if num_nodes <= np.iinfo(np.int32).max else np.int64
     src, dst = (np.empty(manifest["num_rows"], dtype=dtype) for _ in range(2))
     weight = np.empty(manifest["num_rows"], dtype=np.float32) if manifest["graph"]["edge_weight"] else None
@@ -142,7 +145,7 @@ def _edges(manifest: dict, parts: list[LocalGraph], rows: tuple[np.ndarray, np.n
         ids = part.arc_ids[forward]
         sources, targets = _ends(part)
         src[ids], dst[ids] = sources[forward], targets[forward]
-        if weight is not None:
+        if weight is not None and part.edge_weight is not None:
             weight[ids] = part.edge_weight[forward]
     return EdgeList(
         num_nodes,
@@ -168,7 +171,7 @@ def _ends(part: LocalGraph) -> tuple[np.ndarray, np.ndarray]:
     return np.concatenate(sources), np.concatenate(targets)
 
 
-def _vertices(folder, manifest: dict, parts: list[LocalGraph]) -> GraphData:
+def _vertices(folder: str | Path, manifest: dict, parts: list[LocalGraph]) -> GraphData:
     num_nodes, section = manifest["num_nodes"], manifest["graph"]
     part_of, row = np.full(num_nodes, -1, dtype=np.int32), np.zeros(num_nodes, dtype=np.int64)
     for part in parts:
@@ -178,9 +181,8 @@ def _vertices(folder, manifest: dict, parts: list[LocalGraph]) -> GraphData:
         raise PartitionFormatError(f"{folder}: vertex {int(np.argmax(part_of < 0))} has no owner")
     everyone = np.arange(num_nodes)
 
-    def column(name: str):
-        pieces = [getattr(part, name) for part in parts]
-        return None if pieces[0] is None else ScatteredRows(pieces, part_of, row)[everyone]
+    def column(name: str) -> Any:
+        return None if getattr(parts[0], name) is None else _scattered(parts, name, part_of, row)[everyone]
 
     # Only the number of input rows is known any more, and only it is needed.
     edges = np.broadcast_to(np.int64(0), (manifest["num_edges"], 2))
@@ -192,7 +194,7 @@ def _vertices(folder, manifest: dict, parts: list[LocalGraph]) -> GraphData:
         first = np.cumsum([0] + [part.num_owned for part in parts])[:-1]
         graph.feats = stacked[first[part_of] + row]
     elif section["num_feats"]:
-        graph.feats = ScatteredRows([part.feats for part in parts], part_of, row)
+        graph.feats = _scattered(parts, "feats", part_of, row)
     for split in ("train", "valid", "test"):
         setattr(graph, split, np.flatnonzero(column(f"{split}_mask")))
     if section.get("num_node_types"):

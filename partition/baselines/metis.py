@@ -11,6 +11,7 @@ import numpy as np
 from scipy import sparse
 
 from distgnn.errors import InputError
+from distgnn.partition.core.edges import Edges
 
 CHILD = """
 import sys, warnings
@@ -32,7 +33,7 @@ np.save(folder + "/owner.npy", np.asarray(found[1], dtype=np.int32))
 """
 
 
-def metis_owners(edge_list, shares: np.ndarray, seed: int = 0) -> np.ndarray:
+def metis_owners(edge_list: Edges, shares: np.ndarray, seed: int = 0) -> np.ndarray:
     """Owners [N] int32: parts with their shares of the vertices and few edges between them.
 
     Raises: InputError if METIS is not installed or gives up.

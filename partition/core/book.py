@@ -192,11 +192,14 @@ def balance(loads: np.ndarray, shares: np.ndarray | None = None) -> float:
 
 
 @kernel
-def _count_halos(owner, source_mask, target_mask, counts, section):
+def _count_halos(
+    owner: np.ndarray, source_mask: np.ndarray, target_mask: np.ndarray, counts: np.ndarray, section: np.ndarray
+) -> None:
     """counts[p, owner, role] += halos; section[v] = 2 * owner[v] + (v has a copy elsewhere)."""
     for v in range(owner.shape[0]):
         home = np.int64(owner[v])
         away = 0
+        # For each part in either set, ascending: the lowest bit of a word is taken and cleared.
         for w in range(source_mask.shape[1]):
             word = source_mask[v, w] | target_mask[v, w]
             while word != uint64(0):
@@ -204,6 +207,7 @@ def _count_halos(owner, source_mask, target_mask, counts, section):
                 word &= word - uint64(1)
                 if p == home:
                     continue
+                # SOURCE_ONLY 0, BOTH 1, TARGET_ONLY 2, as a sum of two bits: p is in one set at least.
                 role = has_bit(target_mask, v, p) + (not has_bit(source_mask, v, p))
                 counts[p, home, role] += 1
                 away = 1
@@ -211,7 +215,9 @@ def _count_halos(owner, source_mask, target_mask, counts, section):
 
 
 @kernel
-def _find_halos(part, owner, source_mask, target_mask, ids, groups):
+def _find_halos(
+    part: int, owner: np.ndarray, source_mask: np.ndarray, target_mask: np.ndarray, ids: np.ndarray, groups: np.ndarray
+) -> None:
     """ids = vertices with a copy on `part` that it does not own, ascending; groups = 3 * owner + role."""
     found = 0
     for v in range(owner.shape[0]):
@@ -223,7 +229,7 @@ def _find_halos(part, owner, source_mask, target_mask, ids, groups):
 
 
 @kernel
-def _add_owner(owner, mask):
+def _add_owner(owner: np.ndarray, mask: np.ndarray) -> None:
     for v in range(owner.shape[0]):
         p = np.int64(owner[v])
         mask[v, p >> 6] |= uint64(1) << uint64(p & 63)

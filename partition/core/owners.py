@@ -12,6 +12,7 @@ import numpy as np
 from numba import uint64
 
 from distgnn.kernels.runtime.jit import inline, kernel
+from distgnn.partition.core.edges import Edges
 from distgnn.partition.core.part_masks import count_copies, count_parts, empty_mask, has_bit, lowest_bit, mark_arcs
 
 LIMIT = 1.04  # owned vertices of the largest part over the mean, where it costs rows to be below
@@ -19,7 +20,7 @@ SWEEPS = 20
 
 
 def balanced_owners(
-    edge_list,
+    edge_list: Edges,
     edge_part: np.ndarray,
     shares: np.ndarray,
     reverse_part: np.ndarray | None = None,
@@ -37,13 +38,11 @@ def balanced_owners(
     """
     num_parts = len(shares)
     sources = targets = empty_mask(edge_list.num_nodes, num_parts)
-    if edge_list.two_way and reverse_part is None:  # every copy has both roles
-        mark_arcs(edge_list.src, edge_list.dst, edge_part, False, sources, targets)
-    else:
+    if not edge_list.two_way or reverse_part is not None:  # else every copy has both roles: one mask is both
         targets = empty_mask(edge_list.num_nodes, num_parts)
-        mark_arcs(edge_list.src, edge_list.dst, edge_part, False, sources, targets)
-        if edge_list.two_way:
-            mark_arcs(edge_list.dst, edge_list.src, reverse_part, True, sources, targets)
+    mark_arcs(edge_list.src, edge_list.dst, edge_part, False, sources, targets)
+    if edge_list.two_way and reverse_part is not None:
+        mark_arcs(edge_list.dst, edge_list.src, reverse_part, True, sources, targets)
     return owners_among(sources, targets, shares, update)
 
 
@@ -52,6 +51,7 @@ def owners_among(sources: np.ndarray, targets: np.ndarray, shares: np.ndarray, u
     num_parts, num_nodes = len(shares), len(sources)
     copies = count_copies(sources, targets)
     owner = np.empty(num_nodes, dtype=np.int32)
+    # By number of copies: [isolated | one or two | three and more].
     choosing = np.argsort(copies, kind="stable")
     isolated = int(np.count_nonzero(copies == 0))
     owned = np.zeros(num_parts, dtype=np.int64)
@@ -68,9 +68,18 @@ def owners_among(sources: np.ndarray, targets: np.ndarray, shares: np.ndarray, u
     return owner
 
 
-def _even_out(choosing, copies, sources, targets, shares, owned, owner) -> None:
+def _even_out(
+    choosing: np.ndarray,
+    copies: np.ndarray,
+    sources: np.ndarray,
+    targets: np.ndarray,
+    shares: np.ndarray,
+    owned: np.ndarray,
+    owner: np.ndarray,
+) -> None:
     limit = owned_limit(len(owner), shares)
     first, many = np.searchsorted(copies[choosing], [2, 3])
+    # Moves that cost no rows first, among vertices with two copies; then, from parts beyond the limit, those that do.
     for movable, losing in ((choosing[first:many], False), (choosing[first:], True)):
         for _ in range(SWEEPS):
             if _shift(movable, sources, targets, losing, limit, shares, owned, owner) == 0:
@@ -90,7 +99,7 @@ def owned_limit(num_nodes: int, shares: np.ndarray) -> np.ndarray:
 def _fill_up(owned: np.ndarray, extra: int, shares: np.ndarray) -> np.ndarray:
     """Parts [extra] for `extra` more vertices, always to a part that owns least of its share; ascending."""
     room = _room(owned, shares, _water_level(owned, extra, shares))
-    over = int(room.sum()) - extra
+    over = int(room.sum()) - extra  # whole numbers: the level may take in some too many
     topped = np.flatnonzero(room > 0)[-over:] if over else np.empty(0, dtype=np.int64)
     room[topped] -= 1
     return np.repeat(np.arange(len(owned), dtype=np.int32), room)
@@ -114,7 +123,9 @@ def _water_level(owned: np.ndarray, extra: int, shares: np.ndarray) -> int:
 
 
 @inline
-def _least_owning(sources, targets, v, owned, shares, min_roles, home):
+def _least_owning(
+    sources: np.ndarray, targets: np.ndarray, v: int, owned: np.ndarray, shares: np.ndarray, min_roles: int, home: int
+) -> int:
     """The part but `home`, of those where v has at least this many roles, that owns least of its share; -1 if none."""
     best = -1
     for w in range(sources.shape[1]):
@@ -122,13 +133,14 @@ def _least_owning(sources, targets, v, owned, shares, min_roles, home):
         while word != uint64(0):
             p = (w << 6) + lowest_bit(word)
             word &= word - uint64(1)
+            # owned[p] / shares[p] < owned[best] / shares[best], without a division
             if p != home and (best < 0 or owned[p] * shares[best] < owned[best] * shares[p]):
                 best = p
     return best
 
 
 @kernel
-def _count_roles(copies, sources, targets, exchanged):
+def _count_roles(copies: np.ndarray, sources: np.ndarray, targets: np.ndarray, exchanged: np.ndarray) -> None:
     """exchanged[p] += roles that p would exchange with an owner elsewhere, over all vertices with several copies."""
     for v in range(copies.shape[0]):
         if copies[v] < 2:
@@ -142,7 +154,15 @@ def _count_roles(copies, sources, targets, exchanged):
 
 
 @kernel
-def _choose_exchanging(choosing, sources, targets, shares, exchanged, owned, owner):
+def _choose_exchanging(
+    choosing: np.ndarray,
+    sources: np.ndarray,
+    targets: np.ndarray,
+    shares: np.ndarray,
+    exchanged: np.ndarray,
+    owned: np.ndarray,
+    owner: np.ndarray,
+) -> None:
     """owner[v] for each v of `choosing`, in order: the part with most roles of v that exchanges least of its share."""
     for i in range(choosing.shape[0]):
         v = choosing[i]
@@ -158,11 +178,19 @@ def _choose_exchanging(choosing, sources, targets, shares, exchanged, owned, own
                     best, most = p, roles
         owner[v] = best
         owned[best] += 1
+        # As owner it exchanges the roles of all other copies; its own, counted before, are exchanged no more.
         exchanged[best] += total - 2 * most
 
 
 @kernel
-def _choose(choosing, sources, targets, shares, owned, owner):
+def _choose(
+    choosing: np.ndarray,
+    sources: np.ndarray,
+    targets: np.ndarray,
+    shares: np.ndarray,
+    owned: np.ndarray,
+    owner: np.ndarray,
+) -> None:
     """owner[v] for each v of `choosing`, in order: a part with both roles if there is one."""
     for i in range(choosing.shape[0]):
         v = choosing[i]
@@ -174,7 +202,16 @@ def _choose(choosing, sources, targets, shares, owned, owner):
 
 
 @kernel
-def _shift(movable, sources, targets, losing, limit, shares, owned, owner):
+def _shift(
+    movable: np.ndarray,
+    sources: np.ndarray,
+    targets: np.ndarray,
+    losing: bool,
+    limit: np.ndarray,
+    shares: np.ndarray,
+    owned: np.ndarray,
+    owner: np.ndarray,
+) -> int:
     """Owners move to a copy on a part that owns less; `losing` roles only if their part is beyond the limit."""
     moves = 0
     for i in range(movable.shape[0]):
@@ -193,7 +230,9 @@ def _shift(movable, sources, targets, losing, limit, shares, owned, owner):
 
 
 @kernel
-def _hand_over(choosing, over, newcomers, owned, owner):
+def _hand_over(
+    choosing: np.ndarray, over: np.ndarray, newcomers: np.ndarray, owned: np.ndarray, owner: np.ndarray
+) -> None:
     """The first vertices (fewest copies) of each overfull part go to the parts in `newcomers`."""
     given = 0
     for i in range(choosing.shape[0]):

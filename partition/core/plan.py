@@ -17,6 +17,7 @@ import numpy as np
 from numba import uint64
 
 from distgnn.kernels.runtime.jit import kernel
+from distgnn.partition.core.book import PartitionBook
 from distgnn.partition.core.part_masks import has_bit, lowest_bit
 
 
@@ -67,7 +68,7 @@ class ExchangePlan:
         )
 
 
-def build_plan(book, part_id: int) -> ExchangePlan:
+def build_plan(book: PartitionBook, part_id: int) -> ExchangePlan:
     """The plan of one part, from the book alone."""
     owned = book.owned(part_id)
     interior = int(book.num_interior[part_id])
@@ -97,8 +98,17 @@ def halo_indptrs(halo_counts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return sources.astype(np.int64), targets.astype(np.int64)
 
 
-def _rows_elsewhere(part_id, boundary, first_row, num_parts, mask, other, shared_last):
+def _rows_elsewhere(
+    part_id: int,
+    boundary: np.ndarray,
+    first_row: int,
+    num_parts: int,
+    mask: np.ndarray,
+    other: np.ndarray,
+    shared_last: bool,
+) -> tuple[np.ndarray, np.ndarray]:
     """Boundary rows with a copy in `mask` on each other rank; rows also in `other` come last or first."""
+    # Two walks: the first counts, the second writes to the places that follow from the counts.
     counts = np.zeros((num_parts, 2), dtype=np.int64)
     nothing = np.empty(0, dtype=np.int32)
     _walk(part_id, boundary, first_row, mask, other, shared_last, counts, nothing, False)
@@ -109,7 +119,17 @@ def _rows_elsewhere(part_id, boundary, first_row, num_parts, mask, other, shared
 
 
 @kernel
-def _walk(part_id, boundary, first_row, mask, other, shared_last, places, rows, fill):
+def _walk(
+    part_id: int,
+    boundary: np.ndarray,
+    first_row: int,
+    mask: np.ndarray,
+    other: np.ndarray,
+    shared_last: bool,
+    places: np.ndarray,
+    rows: np.ndarray,
+    fill: bool,
+) -> None:
     """For each (row, rank, group) in row order: places[rank, group] += 1, and rows[place before] = row if `fill`."""
     for i in range(boundary.shape[0]):
         v = boundary[i]

@@ -14,7 +14,7 @@ from distgnn.errors import InputError
 LEAST = 1e-3  # of the mean: below this a part is not worth its rank
 
 
-def part_shares(num_parts: int, capacities: Sequence[float] | None = None) -> np.ndarray:
+def part_shares(num_parts: int, capacities: Sequence[float] | np.ndarray | None = None) -> np.ndarray:
     """Shares float64 [P] that sum to 1.
 
     Args: capacities: relative speeds of the ranks, one for each part, in any unit; None means equal ones.

@@ -63,11 +63,11 @@ class EpochPrices:
         return self
 
     @property
-    def per_load(self) -> Loads:
+    def per_load(self) -> tuple[float, float, float]:
         """Seconds of an epoch for each arc, dense row and exchanged row of a rank."""
         again = max(self.num_layers - 1, 1)  # a single layer's aggregation counts: nothing else tells cuts apart
         arc, row = self.seconds_per_arc_value * self.width, self.seconds_per_exchanged_row
-        return Loads(again * arc, self.num_layers * self.seconds_per_dense_row, again * row)
+        return (again * arc, self.num_layers * self.seconds_per_dense_row, again * row)
 
     def seconds(self, loads: Loads, shares: np.ndarray) -> np.ndarray:
         """Seconds of an epoch [P]; shares: [P], see `part_shares`: a rank of twice the mean share is twice as fast."""

@@ -29,6 +29,8 @@ FORMAT_VERSION = 1
 MANIFEST = "partition.json"
 ANY = None  # a length the file itself decides
 
+Files = dict[str, tuple[tuple[int | None, ...], tuple[str, ...]]]  # array name -> shape, allowed dtypes
+
 INTS = ("int32", "int64")
 
 
@@ -37,11 +39,11 @@ def part_folder(folder: Path, part_id: int) -> Path:
     return Path(folder) / f"part-{part_id}"
 
 
-def expected_files(part: dict, graph: dict, num_parts: int) -> dict[str, tuple[tuple, tuple[str, ...]]]:
+def expected_files(part: dict, graph: dict, num_parts: int) -> Files:
     """Array name -> (shape, allowed dtypes) of one part, from its sizes in the manifest."""
     owned, targets, arcs = part["owned"], part["target_halos"], part["arcs"]
     rows = (part["rows"],)
-    files = {
+    files: Files = {
         "global_ids": (rows, ("int64",)),
         "in_degrees": (rows, INTS),
         "out_degrees": (rows, INTS),
@@ -65,8 +67,8 @@ def expected_files(part: dict, graph: dict, num_parts: int) -> dict[str, tuple[t
     return files | _expected_vertex_files(owned, graph)
 
 
-def _expected_vertex_files(owned: int, graph: dict) -> dict:
-    files = {f"{split}_mask": ((owned,), ("bool",)) for split in ("train", "valid", "test")}
+def _expected_vertex_files(owned: int, graph: dict) -> Files:
+    files: Files = {f"{split}_mask": ((owned,), ("bool",)) for split in ("train", "valid", "test")}
     if graph["sparse_feats"]:
         files["feats_indptr"] = ((owned + 1,), ("int64",))
         files["feats_indices"] = ((ANY,), INTS)

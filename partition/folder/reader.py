@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from scipy import sparse
@@ -63,8 +64,8 @@ def partition_files(folder: Path) -> set[str]:
     }
 
 
-def _check_version(path: Path, manifest) -> None:
-    version = manifest.get("format_version") if isinstance(manifest, dict) else None
+def _check_version(path: Path, manifest: Any) -> None:
+    version: Any = manifest.get("format_version") if isinstance(manifest, dict) else None
     if not _is_count(version) or version < 1:
         raise PartitionFormatError(f"{path}: no format_version, so it is not a partition's manifest")
     if version > FORMAT_VERSION:
@@ -73,7 +74,7 @@ def _check_version(path: Path, manifest) -> None:
         )
 
 
-def _is_count(value) -> bool:
+def _is_count(value: object) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and value >= 0
 
 
@@ -98,6 +99,8 @@ def _check_fields(path: Path, manifest: dict) -> None:
     need(_is_count(groups) and groups > 0 and manifest["num_parts"] % groups == 0, "groups")
     report = manifest.get("edge_report") or {}
     need(isinstance(report, dict) and all(_is_count(count) for count in report.values()), "edge_report")
+    graph: Any
+    parts: Any
     graph, parts, pairs = manifest.get("graph"), manifest.get("parts"), manifest.get("pair_rows")
     need(isinstance(graph, dict), "graph")
     for name in GRAPH_COUNTS:
@@ -145,7 +148,7 @@ def load_part(folder: str | Path, part_id: int, check: bool = True) -> LocalGrap
     return local
 
 
-def _load_array(path: Path, entry, shape: tuple, dtypes: tuple[str, ...], check: bool) -> np.ndarray:
+def _load_array(path: Path, entry: Any, shape: tuple, dtypes: tuple[str, ...], check: bool) -> np.ndarray:
     if not isinstance(entry, dict):
         raise PartitionFormatError(f"{path}: the manifest has no entry for it")
     array = _map_array(path, entry, check)
@@ -182,7 +185,7 @@ def _check_digest(path: Path, entry: dict) -> None:
         raise PartitionFormatError(f"{path}: its checksum is wrong: the contents are not what was written")
 
 
-def _digest(file):
+def _digest(file: Any) -> Any:
     digest = hashlib.sha256()
     while block := file.read(1 << 20):
         digest.update(block)
@@ -228,7 +231,7 @@ def _assemble(manifest: dict, part_id: int, arrays: dict[str, np.ndarray]) -> Lo
     )
 
 
-def _assemble_feats(owned: int, graph: dict, arrays: dict[str, np.ndarray]):
+def _assemble_feats(owned: int, graph: dict, arrays: dict[str, np.ndarray]) -> Any:
     if not graph["sparse_feats"]:
         return arrays.get("feats")
     matrix = sparse.csr_matrix((owned, graph["num_feats"]), dtype=np.float32)

@@ -1,6 +1,6 @@
-"""DiskBook: a `PartitionBook` over rows that lie on disk, dealt out by part.
+"""DiskBook: a `PartitionBook` over edges that lie on disk, dealt out by part.
 
-Shapes: N vertices, M rows, P parts, W words of a part mask.
+Shapes: N vertices, M edges, P parts, W words of a part mask.
 """
 
 from __future__ import annotations
@@ -14,14 +14,15 @@ from distgnn.kernels.runtime.jit import kernel
 from distgnn.partition.core.book import PartitionBook
 from distgnn.partition.core.part_masks import set_bit
 from distgnn.partition.core.vertex_cut import VertexCut
-from distgnn.partition.sorting.bucket_sort import SortedEdges
+from distgnn.partition.on_disk.edge_spool import SpooledEdges
+from distgnn.partition.sorting.bucket_sort import Empty, SortedEdges, Step
 
 PIECE = 1 << 23
 DIGIT_BITS = 11
 
 
 class DealtEdges(NamedTuple):
-    """src, dst: int32 [M], row [M], by part; begins: int64 [P + 1], where each part's rows begin."""
+    """src, dst: int32 [M], row [M], the edge's number, all by part; begins: int64 [P + 1], where each part begins."""
 
     src: np.ndarray
     dst: np.ndarray
@@ -29,12 +30,14 @@ class DealtEdges(NamedTuple):
     begins: np.ndarray
 
 
-def deal_edges(rows: SortedEdges, parts, number: np.ndarray, num_parts: int, two_way: bool, empty, step):
-    """Deal sorted rows out to their parts, under the old numbers of vertices.
+def deal_edges(
+    rows: SortedEdges, parts: np.ndarray, number: np.ndarray, num_parts: int, two_way: bool, empty: Empty, step: Step
+) -> tuple[DealtEdges, np.ndarray, np.ndarray]:
+    """Deal sorted edges out to their parts, under the old numbers of vertices.
 
     Args: parts: [M]; number: [N], new number of each vertex; empty: `empty(name, size, dtype)` makes an array.
     Returns: DealtEdges; masks uint64 [N, W] of the parts where arcs leave from and arrive at each vertex (one and the
-        same array if rows are two-way).
+        same array if edges are two-way).
     """
     size, num_nodes = len(parts), len(number)
     vertices = np.empty(num_nodes, dtype=np.int32)
@@ -62,11 +65,19 @@ def deal_edges(rows: SortedEdges, parts, number: np.ndarray, num_parts: int, two
 
 
 @kernel
-def _deal(rows, parts, vertices, places, dealt, sources, targets):
+def _deal(
+    rows: SortedEdges,
+    parts: np.ndarray,
+    vertices: np.ndarray,
+    places: np.ndarray,
+    dealt: DealtEdges,
+    sources: np.ndarray,
+    targets: np.ndarray,
+) -> None:
     for e in range(parts.shape[0]):
         p = np.int64(parts[e])
         u, v = rows.low[e], rows.high[e]
-        if uint64(rows.tag[e]) & uint64(1):
+        if uint64(rows.tag[e]) & uint64(1):  # the lower end is the target
             u, v = v, u
         place = places[p]
         places[p] += 1
@@ -78,7 +89,11 @@ def _deal(rows, parts, vertices, places, dealt, sources, targets):
 
 
 def order_of(keys: np.ndarray, limit: int) -> np.ndarray:
-    """Positions int32 of keys in 0 to limit - 1, sorted, stable: a radix sort, several times faster than argsort."""
+    """Positions int32 of keys in 0 to limit - 1, sorted, stable: a radix sort by digits of 11 bits.
+
+    Plain: `np.argsort(keys, kind="stable")`. Not `stable_order`, whose counts would take 8 bytes for each of `limit` keys:
+    the edges of a part are few among all.
+    """
     order, other = np.arange(len(keys), dtype=np.int32), np.empty(len(keys), dtype=np.int32)
     for shift in range(0, max(int(limit) - 1, 1).bit_length(), DIGIT_BITS):
         _sort_by_digit(keys, shift, order, other)
@@ -87,7 +102,7 @@ def order_of(keys: np.ndarray, limit: int) -> np.ndarray:
 
 
 @kernel
-def _sort_by_digit(keys, shift, order, result):
+def _sort_by_digit(keys: np.ndarray, shift: int, order: np.ndarray, result: np.ndarray) -> None:
     places = np.zeros((1 << DIGIT_BITS) + 1, dtype=np.int64)
     mask = (1 << DIGIT_BITS) - 1
     for i in range(order.shape[0]):
@@ -101,12 +116,14 @@ def _sort_by_digit(keys, shift, order, result):
 
 
 class DiskBook(PartitionBook):
-    """Who has what, from rows dealt out by part and the masks of vertices.
+    """Who has what, from edges dealt out by part and the masks of vertices.
 
     Args: edge_list: `SpooledEdges`; cut: a `VertexCut` without `edge_part`; dealt, sources, targets: of `deal_edges`.
     """
 
-    def __init__(self, edge_list, cut: VertexCut, dealt: DealtEdges, sources: np.ndarray, targets: np.ndarray) -> None:
+    def __init__(
+        self, edge_list: SpooledEdges, cut: VertexCut, dealt: DealtEdges, sources: np.ndarray, targets: np.ndarray
+    ) -> None:
         self.edge_list, self.cut, self._dealt = edge_list, cut, dealt
         self.source_mask, self.target_mask = sources, targets
         self._derive()

@@ -5,7 +5,11 @@ Shapes: N vertices, D feature width, P parts, O owned rows of a part.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
+
+from distgnn.partition.sorting.bucket_sort import Step
 
 BLOCK_BYTES = 1 << 26
 
@@ -21,7 +25,7 @@ class OwnedRows:
         return self._rows[np.searchsorted(self._ids, ids)]
 
 
-def deal_feats(feats, owner: np.ndarray, num_owned: np.ndarray, array: np.ndarray, step) -> None:
+def deal_feats(feats: Any, owner: np.ndarray, num_owned: np.ndarray, array: np.ndarray, step: Step) -> None:
     """Write the rows of each part one after the other into `array` [N, D], in the order of ascending ids.
 
     Args: feats: [N, D], perhaps mapped, read once from front to back; owner: [N]; num_owned: [P].

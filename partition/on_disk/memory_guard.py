@@ -48,7 +48,7 @@ class MemoryGuard:
         self._thread.start()
         return self
 
-    def __exit__(self, *error) -> None:
+    def __exit__(self, *error: object) -> None:
         self._end.set()
         self._thread.join()
 

@@ -1,9 +1,9 @@
-"""A partition folder under a memory limit: rows, features and every finished phase on disk, only vertices in memory.
+"""A partition folder under a memory limit: edges, features and every finished phase on disk, only vertices in memory.
 
-Phases: edges (rows and degrees), sort_0, cluster, sort_1, the passes of `stream_cut`, deal (rows by part), owners,
+Phases: edges (ends and degrees), sort_0, cluster, sort_1, the passes of `stream_cut`, deal (edges by part), owners,
 feats, write (one for each part). A run that was killed goes on after the last one it finished.
 
-Shapes: N vertices, M rows, P parts, W words of a part mask, D feature width.
+Shapes: N vertices, M edges, P parts, W words of a part mask, D feature width.
 """
 
 from __future__ import annotations
@@ -11,15 +11,19 @@ from __future__ import annotations
 import dataclasses
 import shutil
 import time
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from scipy import sparse
 
+from distgnn.datasets import GraphData
 from distgnn.errors import InputError
 from distgnn.partition.core.local_graph import build_local
 from distgnn.partition.core.owners import owners_among
 from distgnn.partition.core.vertex_cut import VertexCut, part_dtype
 from distgnn.partition.folder.layout import part_folder
+from distgnn.partition.folder.manifest import Clock
 from distgnn.partition.folder.writer import write_part
 from distgnn.partition.on_disk.disk_book import DealtEdges, DiskBook, deal_edges
 from distgnn.partition.on_disk.edge_spool import SpooledEdges, spool_edges
@@ -33,7 +37,7 @@ from distgnn.partition.stream.method import CLUSTERS_PER_PART, PASSES, Assignmen
 
 DEALT = ("part_src", "part_dst", "part_row")
 FILLED = 0.9  # of the limit: own memory must stay below
-BUFFERS = 400_000_000  # blocks of rows in passing
+BUFFERS = 400_000_000  # blocks of edges in passing
 ARC_BYTES = 64  # of a part that is written
 
 
@@ -60,7 +64,7 @@ def own_bytes(num_nodes: int, num_rows: int, num_parts: int, two_way: bool, tabl
 
 def check_fits(needs: dict, own: int, limit: int, name: str) -> None:
     """Raise `InputError` with numbers where a phase needs more than the limit leaves."""
-    phase = max(needs, key=needs.get)
+    phase = max(needs, key=lambda name: needs[name])
     total = own + BUFFERS + needs[phase]
     if total > FILLED * limit:
         raise InputError(
@@ -77,7 +81,9 @@ class DiskCut:
         clock: has `start(phase, total)` and `step(done)`.
     """
 
-    def __init__(self, graph, shares: np.ndarray, space: Workspace, guard: MemoryGuard, clock) -> None:
+    def __init__(
+        self, graph: GraphData, shares: np.ndarray, space: Workspace, guard: MemoryGuard, clock: Clock
+    ) -> None:
         self.graph, self.shares, self.space, self.guard, self.clock = graph, shares, space, guard, clock
         self.num_parts = len(shares)
         self.measured: dict[str, dict] = space.notes("measured")
@@ -90,15 +96,16 @@ class DiskCut:
         return edge_list
 
     def cut(self, edge_list: SpooledEdges) -> tuple[DealtEdges, np.ndarray, np.ndarray, np.ndarray]:
-        """Rows by part; number [N] of each vertex by cluster; masks [N, W] where arcs leave and arrive."""
+        """Edges by part; number [N] of each vertex by cluster; masks [N, W] where arcs leave and arrive."""
         if self.space.facts("deal") is None:
             numbering = self._cluster(edge_list)
             rows = self._sort(edge_list)
             parts = self._assign(edge_list, rows, numbering)
             self._deal(edge_list, rows, parts, numbering.number)
         edge_list.forget_rows()
-        begins = np.array(self.space.facts("deal")["begins"])
-        dealt = DealtEdges(*(self.space.load(name) for name in DEALT), begins)
+        facts = self.space.facts("deal")
+        begins = np.array(facts["begins"] if facts else [])
+        dealt = DealtEdges(*[self.space.load(name) for name in DEALT], begins=begins)
         sources = np.array(self.space.load("sources"))
         targets = sources if edge_list.two_way else np.array(self.space.load("targets"))
         return dealt, np.array(self.space.load("number")), sources, targets
@@ -137,7 +144,7 @@ class DiskCut:
         return SortedEdges(*(self.space.load(name) for name in NAMES))
 
     def _assign(self, edge_list: SpooledEdges, rows: SortedEdges, numbering: Numbering) -> np.ndarray:
-        """Parts of sorted rows. A pass works on a copy of them, so that one that was killed has not begun."""
+        """Parts of sorted edges. A pass works on a copy of them, so that one that was killed has not begun."""
         names = [f"parts_{name}" for name in PASSES]
         done = sum(self.space.facts(name) is not None for name in PASSES)
         work = None
@@ -183,12 +190,12 @@ class DiskCut:
             self._finish("owners", {}, ("owner",))
         return np.array(self.space.load("owner"))
 
-    def book(self, edge_list: SpooledEdges, capacities) -> DiskBook:
+    def book(self, edge_list: SpooledEdges, capacities: Sequence[float] | None) -> DiskBook:
         """Cut, and who has what."""
         dealt, number, sources, targets = self.cut(edge_list)
         owner = self.owners(sources, targets)
         given = None if capacities is None else np.array(capacities, dtype=np.float64)
-        cut = VertexCut(self.num_parts, None, owner, order=number, capacities=given)
+        cut = VertexCut(self.num_parts, np.empty(0, dtype=np.int16), owner, order=number, capacities=given)
         return DiskBook(edge_list, cut, dealt, sources, targets)
 
     def write(self, edge_list: SpooledEdges, book: DiskBook) -> list[dict]:
@@ -223,7 +230,7 @@ class DiskCut:
             self._finish("feats", {}, ("feats",))
         return self.space.load("feats")
 
-    def _with_feats(self, feats: np.ndarray, book: DiskBook, part_id: int):
+    def _with_feats(self, feats: np.ndarray, book: DiskBook, part_id: int) -> GraphData:
         span = slice(*book.owned_indptr[part_id : part_id + 2])
         return dataclasses.replace(self.graph, feats=OwnedRows(np.sort(book.owned_ids[span]), feats[span]))
 
@@ -252,7 +259,7 @@ class DiskCut:
         self.space.note("measured", self.measured)
 
 
-def is_mapped(array) -> bool:
+def is_mapped(array: Any) -> bool:
     """Whether an array is a view of a mapped file."""
     while isinstance(array, np.ndarray):
         if isinstance(array, np.memmap):

@@ -16,6 +16,7 @@ import json
 import os
 import shutil
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -50,7 +51,7 @@ class Workspace:
             self._write("settings", self._settings)
         return self
 
-    def __exit__(self, kind, *error) -> None:
+    def __exit__(self, kind: type[BaseException] | None, *error: object) -> None:
         if kind is not None and issubclass(kind, Exception):
             self.remove()
         os.close(self._lock)
@@ -70,7 +71,7 @@ class Workspace:
             if path.name != "lock":
                 shutil.rmtree(path) if path.is_dir() else path.unlink()
 
-    def _read(self, name: str):
+    def _read(self, name: str) -> Any:
         try:
             return json.loads((self.folder / f"{name}.json").read_text())
         except (OSError, ValueError):
@@ -102,7 +103,7 @@ class Workspace:
         for name in drop:
             self.drop(name)
 
-    def empty(self, name: str, shape, dtype) -> np.ndarray:
+    def empty(self, name: str, shape: Any, dtype: Any) -> np.ndarray:
         """A new array of zeros on disk, mapped. Raises: InputError if the disk has no room for it."""
         shape = (int(shape),) if np.ndim(shape) == 0 else tuple(int(size) for size in shape)
         self._arrays[name] = [list(shape), np.dtype(dtype).name]

@@ -260,7 +260,16 @@ def _sort(
 
 
 @kernel(_nrt=False)
-def _order_ends(begin, end, src, dst, keys, low, high, tag):
+def _order_ends(
+    begin: int,
+    end: int,
+    src: np.ndarray,
+    dst: np.ndarray,
+    keys: np.ndarray,
+    low: np.ndarray,
+    high: np.ndarray,
+    tag: np.ndarray,
+) -> None:
     """Edges begin to end, each with the end of the smaller key first.
 
     Plain: `if keys[dst[e]] < keys[src[e]]: swap the ends`. Which end is smaller cannot be guessed: minimum and maximum
@@ -277,7 +286,17 @@ def _order_ends(begin, end, src, dst, keys, low, high, tag):
 
 
 @kernel(_nrt=False)
-def _look_up(begin, end, old_low, old_high, old_tag, number, low, high, tag):
+def _look_up(
+    begin: int,
+    end: int,
+    old_low: np.ndarray,
+    old_high: np.ndarray,
+    old_tag: np.ndarray,
+    number: np.ndarray,
+    low: np.ndarray,
+    high: np.ndarray,
+    tag: np.ndarray,
+) -> None:
     """Edges begin to end under other numbers; old_low is sorted, so that only old_high is looked up in no order."""
     for e in range(begin, end):
         prefetch(WORD, number, old_high[min(e + EDGES_AHEAD, old_high.shape[0] - 1)])
@@ -287,7 +306,7 @@ def _look_up(begin, end, old_low, old_high, old_tag, number, low, high, tag):
 
 
 @kernel(_nrt=False)
-def _renumber(begin, end, ends, number):
+def _renumber(begin: int, end: int, ends: np.ndarray, number: np.ndarray) -> None:
     """ends[e] = number[ends[e]] for the edges from begin to end."""
     for e in range(begin, end):
         prefetch(WORD, number, ends[min(e + EDGES_AHEAD, end - 1)])
@@ -295,22 +314,35 @@ def _renumber(begin, end, ends, number):
 
 
 @kernel(_nrt=False)
-def _count_buckets(size, low, high, tag, width, counts):
+def _count_buckets(
+    size: int, low: np.ndarray, high: np.ndarray, tag: np.ndarray, width: int, counts: np.ndarray
+) -> None:
     """counts[bucket] += the edges of a block that go there."""
-    width = uint32(width)  # a division of 32 bits takes less time than one of 64
+    narrow = uint32(width)  # a division of 32 bits takes less time than one of 64
     for e in range(size):
-        counts[uint32(low[e]) // width] += 1
+        counts[uint32(low[e]) // narrow] += 1
 
 
 @kernel(_nrt=False)
-def _deal(size, low, high, tag, width, places, step, new_low, new_high, new_tag):
+def _deal(
+    size: int,
+    low: np.ndarray,
+    high: np.ndarray,
+    tag: np.ndarray,
+    width: int,
+    places: np.ndarray,
+    step: int,
+    new_low: np.ndarray,
+    new_high: np.ndarray,
+    new_tag: np.ndarray,
+) -> None:
     """Put the edges of a block to the next places of their buckets; step: words from one place to the next.
 
     A bucket's places are filled one after the other: what is asked for is where its next edges but some will go.
     """
-    width = uint32(width)
+    narrow = uint32(width)
     for e in range(size):
-        bucket = uint32(low[e]) // width
+        bucket = uint32(low[e]) // narrow
         place = places[bucket]
         places[bucket] = place + 1
         prefetch(WORD, new_low, step * (place + EDGES_AHEAD))
@@ -322,7 +354,18 @@ def _deal(size, low, high, tag, width, places, step, new_low, new_high, new_tag)
 
 
 @kernel
-def _sort_buckets(first, last, starts, width, dealt_low, dealt_high, dealt_tag, new_low, new_high, new_tag):
+def _sort_buckets(
+    first: int,
+    last: int,
+    starts: np.ndarray,
+    width: int,
+    dealt_low: np.ndarray,
+    dealt_high: np.ndarray,
+    dealt_tag: np.ndarray,
+    new_low: np.ndarray,
+    new_high: np.ndarray,
+    new_tag: np.ndarray,
+) -> None:
     """Sort the edges of buckets first to last, perhaps in place; stable."""
     places = np.empty(width + 1, dtype=np.int64)
     for bucket in range(first, last):
@@ -332,7 +375,17 @@ def _sort_buckets(first, last, starts, width, dealt_low, dealt_high, dealt_tag, 
 
 
 @inline(_nrt=False)
-def _sort_bucket(begin, first, places, low, high, tag, new_low, new_high, new_tag):
+def _sort_bucket(
+    begin: int,
+    first: int,
+    places: np.ndarray,
+    low: np.ndarray,
+    high: np.ndarray,
+    tag: np.ndarray,
+    new_low: np.ndarray,
+    new_high: np.ndarray,
+    new_tag: np.ndarray,
+) -> None:
     """A counting sort by low - first, as `stable_order`, but the edges are moved in the same loop, not their ids."""
     places[:] = 0
     for i in range(low.shape[0]):
@@ -349,14 +402,25 @@ def _sort_bucket(begin, first, places, low, high, tag, new_low, new_high, new_ta
 
 
 @kernel(_nrt=False)
-def _count_runs(low, counts):
+def _count_runs(low: np.ndarray, counts: np.ndarray) -> None:
     """counts[v + 1] += edges whose lower end is v."""
     for e in range(low.shape[0]):
         counts[low[e] + 1] += 1
 
 
 @kernel(_nrt=False)
-def _gather(begin, end, old_high, old_tag, starts, indptr, vertices, low, high, tag):
+def _gather(
+    begin: int,
+    end: int,
+    old_high: np.ndarray,
+    old_tag: np.ndarray,
+    starts: np.ndarray,
+    indptr: np.ndarray,
+    vertices: np.ndarray,
+    low: np.ndarray,
+    high: np.ndarray,
+    tag: np.ndarray,
+) -> None:
     """Edges of the vertices from begin to end, under new numbers: vertices[v] is the old number of v.
 
     Two distances: where the edges of a vertex begin is itself looked up, so it is asked for twice as early as they are.

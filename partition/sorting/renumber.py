@@ -37,7 +37,7 @@ def ordered_edges(
     known[vertices, 1] = np.arange(len(degrees))
     src, dst = edge_list.src, edge_list.dst
 
-    def fill(begin: int, end: int, low, high, tag) -> None:
+    def fill(begin: int, end: int, low: np.ndarray, high: np.ndarray, tag: np.ndarray) -> None:
         _renumber(begin, end, src, dst, known, low, high, tag)
 
     low, high, tag = sort_in_memory(fill, new_edges(len(src)), len(degrees), sort_buffer(len(src)))
@@ -47,7 +47,16 @@ def ordered_edges(
 
 
 @kernel(_nrt=False)
-def _renumber(begin, end, src, dst, known, low, high, tag):
+def _renumber(
+    begin: int,
+    end: int,
+    src: np.ndarray,
+    dst: np.ndarray,
+    known: np.ndarray,
+    low: np.ndarray,
+    high: np.ndarray,
+    tag: np.ndarray,
+) -> None:
     """Edges begin to end under new numbers, the end of lower degree first (ties: lower id).
 
     Plain: `low, high = (b, a) if swap else (a, b)` with a, b the new numbers of src and dst. A branch would be guessed

@@ -14,7 +14,7 @@ def import_dgl(
     cut: str = typer.Argument(help="DGL's Libra folder (…/4Communities) or partition book (…/NAME.json)."),
     source: str = typer.Argument(help="The graph that was cut, as of distgnn partition."),
     out: str = typer.Option(..., help="Partition folder to write."),
-    direction: str = typer.Option("stored", help="stored, both or reversed: what the rows of the cut are."),
+    direction: str = typer.Option("stored", help="stored, both or reversed: what the edges of the cut are."),
     self_loops: str = typer.Option("keep", help="keep, add or remove."),
     sides: str = typer.Option(
         "target", help="Of a book: arcs at the owner of the target, or, as cover, of either: fewest rows."
