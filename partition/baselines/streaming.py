@@ -131,7 +131,7 @@ def _libra(
     seed: int,
     masks: np.ndarray,
     parts: np.ndarray,
-) -> uint64:
+) -> np.uint64:
     """Edges in the order of `stream`. For each, plainly:
 
         low, high = ends of e, that of lower degree first

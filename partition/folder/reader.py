@@ -101,6 +101,7 @@ def _check_fields(path: Path, manifest: dict) -> None:
     need(isinstance(report, dict) and all(_is_count(count) for count in report.values()), "edge_report")
     graph: Any
     parts: Any
+    pairs: Any
     graph, parts, pairs = manifest.get("graph"), manifest.get("parts"), manifest.get("pair_rows")
     need(isinstance(graph, dict), "graph")
     for name in GRAPH_COUNTS:

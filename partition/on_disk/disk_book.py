@@ -91,8 +91,8 @@ def _deal(
 def order_of(keys: np.ndarray, limit: int) -> np.ndarray:
     """Positions int32 of keys in 0 to limit - 1, sorted, stable: a radix sort by digits of 11 bits.
 
-    Plain: `np.argsort(keys, kind="stable")`. Not `stable_order`, whose counts would take 8 bytes for each of `limit` keys:
-    the edges of a part are few among all.
+    Plain: `np.argsort(keys, kind="stable")`. Not `stable_order`, whose counts would take 8 bytes for each of `limit`
+    keys: the edges of a part are few among all.
     """
     order, other = np.arange(len(keys), dtype=np.int32), np.empty(len(keys), dtype=np.int32)
     for shift in range(0, max(int(limit) - 1, 1).bit_length(), DIGIT_BITS):

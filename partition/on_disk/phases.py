@@ -105,7 +105,8 @@ class DiskCut:
         edge_list.forget_rows()
         facts = self.space.facts("deal")
         begins = np.array(facts["begins"] if facts else [])
-        dealt = DealtEdges(*[self.space.load(name) for name in DEALT], begins=begins)
+        src, dst, row = (self.space.load(name) for name in DEALT)
+        dealt = DealtEdges(src, dst, row, begins)
         sources = np.array(self.space.load("sources"))
         targets = sources if edge_list.two_way else np.array(self.space.load("targets"))
         return dealt, np.array(self.space.load("number")), sources, targets
