@@ -26,6 +26,7 @@ def copies_by_degree(folder: str | Path) -> dict[str, np.ndarray]:
         local = load_part(folder, part_id)
         owned = slice(0, local.num_owned)
         degrees = local.in_degrees[owned].astype(np.int64) + local.out_degrees[owned]
+        # The exponent of a float is the binary logarithm, rounded down.
         bins = np.frexp(degrees)[1] - 1
         some = degrees > 0
         vertices += np.bincount(bins[some], minlength=64)

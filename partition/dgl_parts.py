@@ -59,10 +59,13 @@ def read_dgl_cut(place: str | Path, edge_list: EdgeList, sides: str = "target") 
 
 
 def _read_libra(place: Path, files: list[Path], edge_list: EdgeList) -> VertexCut:
+    # An empty file is a part without edges; a reader of tables would refuse it.
     used = [part for part, path in enumerate(files) if path.stat().st_size]
     tables = [read_table(files[part], np.float64)[:, :2].astype(np.int64) for part in used]
     parts: np.ndarray = np.repeat(np.array(used, dtype=part_dtype(len(files))), [len(table) for table in tables])
     rows = np.concatenate([np.zeros((0, 2), dtype=np.int64), *tables])
+    # DGL names the edges of a part by their ends: sorted by both, theirs and ours must be the same, parallel edges in
+    # any order.
     theirs = rows[:, 0] * edge_list.num_nodes + rows[:, 1]
     ours = edge_list.src.astype(np.int64) * edge_list.num_nodes + edge_list.dst
     order, their_order = np.argsort(ours, kind="stable"), np.argsort(theirs, kind="stable")
@@ -153,6 +156,7 @@ def _write_libra(folder: str | Path, manifest: dict, place: Path) -> None:
     place.mkdir()
     for part in range(manifest["num_parts"]):
         ids = np.sort(load_part(folder, part, check=False).arc_ids)
+        # Forward arcs: DGL has each two-way edge once.
         ids = ids[ids < edge_list.num_rows]
         rows = np.stack([edge_list.src[ids], edge_list.dst[ids], np.ones(len(ids), dtype=np.int64)], axis=1)
         np.savetxt(place / f"community{part}.txt", rows, fmt="%d", delimiter=",")

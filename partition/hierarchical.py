@@ -37,9 +37,11 @@ def cut_twice(
         src, dst = edge_list.src[some], edge_list.dst[some]
         loops = int(np.count_nonzero(src == dst))
         arcs = 2 * len(some) - loops if edge_list.two_way else len(some)
+        # Vertices keep their numbers: a group sees isolated ones, which cost nothing here.
         sub = EdgeArrays(src, dst, edge_list.num_nodes, edge_list.two_way, arcs)
         parts[some] = g * per_group + draft(sub, by_group[g] / by_group[g].sum())[0]
     if len(parts):
+        # Each step keeps to its own limit; one after the other they may exceed it.
         state = start_state(edge_list, parts, len(shares))
         shed(edge_list, state, arc_limit(edge_list, shares, GUARD))
         parts = state.edge_part

@@ -104,8 +104,10 @@ def cut_edges(edge_list: EdgeList, num_parts: int, method: str | CutConfig = "cm
         found = Draft(*cut_twice(edge_list, shares, config.groups, level))
     else:
         found = draft(edge_list, shares)
+    # Whatever a method does not find itself is derived from its edges.
     edge_part, vertex_order, owner, masks = found
     if config.refine and not config.method.startswith("cmr"):
+        # METIS gave owners for its own edges: after moves they are chosen anew.
         edge_part, owner = refine_cut(edge_list, edge_part, shares), None
     if owner is None and masks is not None:
         owner = owners_among(*masks, shares, config.update)

@@ -67,6 +67,7 @@ def partition_graph(
         clock.start("load", 1)
         graph = _load(source, data_root, config, guard)
         if guard is not None and works_on_disk(graph, num_parts, config, guard.limit, say):
+            # The manifest says what was done, not what was asked for.
             config = replace(config, method="cmr-stream")
             manifest, parts = partition_on_disk(graph, num_parts, config, Path(out), folder, guard, clock, say)
         else:
@@ -139,6 +140,7 @@ def _write_parts(
     masks = graph.split_masks()
     parts = []
     for part_id in range(cut.num_parts):
+        # One part at a time in memory.
         parts.append(write_part(folder, build_local(book, part_id), graph, edge_list, masks))
         clock.step(part_id + 1)
     seconds = clock.seconds()

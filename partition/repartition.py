@@ -47,6 +47,7 @@ class ScatteredRows:
     def __getitem__(self, ids: np.ndarray) -> np.ndarray:
         out = np.empty((len(ids), *self.shape[1:]), dtype=self.dtype)
         piece = self._piece[ids]
+        # One piece after the other: each is a mapped file.
         for number in np.unique(piece):
             chosen = piece == number
             out[chosen] = self._pieces[number][self._row[ids[chosen]]]
@@ -161,6 +162,7 @@ def _edges(manifest: dict, parts: list[LocalGraph], num_nodes: int) -> EdgeList:
 
 def _ends(part: LocalGraph) -> tuple[np.ndarray, np.ndarray]:
     """Global ids of the source and the target of each local arc, [A] each."""
+    # The blocks number columns and rows each in its own way: see LocalGraph.
     owned = part.global_ids[: part.num_owned]
     row_ids = (owned, part.global_ids[part.target_halo_rows])
     column_ids = (owned, part.global_ids[part.source_halo_rows])
@@ -191,6 +193,7 @@ def _vertices(folder: str | Path, manifest: dict, parts: list[LocalGraph]) -> Gr
         graph.num_label_classes = section["num_classes"]
     if section["sparse_feats"]:
         stacked = sparse.vstack([part.feats for part in parts], format="csr")
+        # scipy has no view of scattered rows: stacked, then taken in the order of ids.
         first = np.cumsum([0] + [part.num_owned for part in parts])[:-1]
         graph.feats = stacked[first[part_of] + row]
     elif section["num_feats"]:

@@ -37,10 +37,12 @@ def libra(
     stream = _stream(rows, seed, order)
     if order == "shuffled" and balance is None:
         balance = GUARD
+    # At least 2 arcs: in tiny graphs an edge must fit somewhere.
     limit = np.inf if balance is None else max(balance * edge_list.num_arcs / num_parts, 2.0)
     degrees = endpoint_degrees(edge_list)
     parts: np.ndarray = np.empty(rows, dtype=part_dtype(num_parts))
     masks = empty_mask(edge_list.num_nodes, num_parts)
+    # Arcs that an edge adds to its part.
     weight = 2 if edge_list.two_way else 1
     _libra(edge_list.src, edge_list.dst, stream, degrees, weight, limit, _scales(shares), seed, masks, parts)
     return parts
@@ -163,6 +165,7 @@ def _libra(
         for i in range(size):
             e = stream[start + i]
             low, high = lows[i], highs[i]
+            # A self-loop is one arc, whatever the edge list.
             need = single if low == high else double
             tie = mix(base ^ uint64(start + i)) ^ uint64(e)
             p = _least_loaded(masks, low, masks, high, load, need, limit, tie)
@@ -197,10 +200,12 @@ def _hdrf(
         e = stream[i]
         u, v = src[e], dst[e]
         arcs = 1.0 if u == v else float(weight)
+        # The end of lower degree counts more: 2 - share is above 1 + share where u has fewer edges.
         share = degrees[u] / (degrees[u] + degrees[v])
         highest, lowest = load.max(), load.min()
         best, most = -1, -1.0
         for p in range(num_parts):
+            # The least loaded part always stays a candidate.
             if load[p] + arcs * scales[p] > limit and load[p] > lowest:
                 continue
             score = HDRF_BALANCE * (highest - load[p]) / (weight + highest - lowest)
@@ -223,6 +228,7 @@ def _dbh(src: np.ndarray, dst: np.ndarray, degrees: np.ndarray, ends: np.ndarray
     for e in range(src.shape[0]):
         u, v = src[e], dst[e]
         lower = u if degrees[u] < degrees[v] or (degrees[u] == degrees[v] and u < v) else v
+        # The upper 53 bits as a float in [0, 1): all that a float64 holds exactly.
         point = float(mix(base ^ uint64(lower)) >> uint64(11)) * 2.0**-53
         p = 0
         while p + 1 < ends.shape[0] and point >= ends[p]:

@@ -67,6 +67,7 @@ def _cover(left_keys: np.ndarray, right_keys: np.ndarray) -> tuple[np.ndarray, n
     left_ids, left = np.unique(left_keys, return_inverse=True)
     right_ids, right = np.unique(right_keys, return_inverse=True)
     shape = (len(left_ids), len(right_ids))
+    # Nothing crosses: scipy takes no empty matrix.
     if not len(left):
         return np.zeros(0, dtype=bool), np.zeros(0, dtype=bool)
     graph = sparse.csr_matrix((np.ones(len(left), dtype=np.int32), (left, right)), shape=shape)
@@ -90,6 +91,7 @@ def _alternate(
     reached_right: np.ndarray,
 ) -> None:
     """Mark what alternating paths from unmatched left vertices reach."""
+    # Each left vertex is pushed once.
     stack = np.empty(match.shape[0], dtype=np.int64)
     size = 0
     for i in range(match.shape[0]):

@@ -56,17 +56,21 @@ class PartitionBook:
 
     def _mark(self) -> None:
         edges, cut = self.edge_list, self.cut
+        # The arc src -> dst is computed in its part: src is needed there as a source, dst as a target.
         mark_arcs(edges.src, edges.dst, cut.edge_part, False, self.source_mask, self.target_mask)
+        # The reverse arcs, once more with the ends exchanged; a self-loop is one arc.
         if edges.two_way:
             mark_arcs(edges.dst, edges.src, self.reverse_part, True, self.source_mask, self.target_mask)
 
     def _place_owned(self, section: np.ndarray) -> None:
         """Sort the vertices by (owner, interior before boundary, order, id); section = 2 * owner + is boundary."""
         if self.cut.order is not None:
+            # Two stable sorts, the less significant key first: ties of both are left in the order of ids.
             by_order = np.argsort(self.cut.order, kind="stable")
             by_owner = by_order[np.argsort(section[by_order], kind="stable")]
         else:
             by_owner = np.argsort(section, kind="stable")
+        # Sections of a part follow one another: 2 p its interior, 2 p + 1 its boundary.
         sizes = np.bincount(section, minlength=2 * self.num_parts).reshape(self.num_parts, 2)
         self.num_interior, self.num_owned = sizes[:, 0], sizes.sum(axis=1)
         self.owned_indptr = np.concatenate([[0], np.cumsum(self.num_owned)])
@@ -112,6 +116,7 @@ class PartitionBook:
         counts = np.bincount(self.cut.edge_part, minlength=self.num_parts)
         if edges.two_way:
             counts = counts + np.bincount(self.reverse_part, minlength=self.num_parts)
+            # Counted twice above, but one arc only.
             loops = edges.src == edges.dst
             counts -= np.bincount(self.reverse_part[loops], minlength=self.num_parts)
         return counts.astype(np.int64)
@@ -125,6 +130,7 @@ class PartitionBook:
         size = int(self.halo_counts[part_id].sum())
         ids, groups = np.empty(size, dtype=np.int64), np.empty(size, dtype=np.int64)
         _find_halos(part_id, self.owner, self.source_mask, self.target_mask, ids, groups)
+        # By owner and role, then in the order in which the owner packs its rows: what arrives needs no sorting.
         return ids[np.lexsort((self.local_row[ids], groups))]
 
     def global_ids(self, part_id: int) -> np.ndarray:
@@ -142,6 +148,7 @@ class PartitionBook:
     def copies(self) -> np.ndarray:
         """[N] parts with a row of each vertex, the owner's included."""
         mask = self.source_mask | self.target_mask
+        # An owner has a row of each of its vertices, whether or not it holds an arc.
         _add_owner(self.owner, mask)
         return count_copies(mask, mask)
 
@@ -159,6 +166,7 @@ class PartitionBook:
     @cached_property
     def pair_rows(self) -> np.ndarray:
         """[P, P] rows p sends to q in one broadcast and one reduce: q's source halos of p + p's target halos of q."""
+        # halo_counts[p, q] is what p holds of q: for source halos q is the sender, for target halos p is.
         sources = self.halo_counts[:, :, SOURCE_ONLY] + self.halo_counts[:, :, BOTH]
         targets = self.halo_counts[:, :, BOTH] + self.halo_counts[:, :, TARGET_ONLY]
         return sources.T + targets

@@ -107,6 +107,7 @@ def halo_rows(num_owned: int, halo_counts: np.ndarray, first_role: int) -> np.nd
     """Local rows (int32) of the halos of roles `first_role` and the next, in compact order."""
     sizes = np.asarray(halo_counts, dtype=np.int64)
     wanted = np.zeros(sizes.shape, dtype=bool)
+    # Roles stand in the order source only, both, target only: sources are the first two, targets the last two.
     wanted[:, first_role : first_role + 2] = True
     return (num_owned + np.flatnonzero(np.repeat(wanted.ravel(), sizes.ravel()))).astype(np.int32)
 
@@ -143,6 +144,7 @@ def build_local(book: PartitionBook, part_id: int) -> LocalGraph:
 
 def _degrees(book: PartitionBook, which: str) -> np.ndarray:
     """Global degrees, counted once for all parts."""
+    # The book lives as long as the parts are built, so it holds them.
     if which not in book.__dict__:
         setattr(book, which, getattr(book.edge_list, which)())
     return book.__dict__[which]
@@ -166,12 +168,15 @@ def _build_blocks(
     row_of = np.full(book.num_nodes, -1, dtype=np.int32)
     row_of[ids] = np.arange(len(ids), dtype=np.int32)
     columns, rows = _compact(ids, plan, book.halo_counts[part_id])
+    # Rank of each local row by global id: inside a row of a block, arcs are in the order of global ids, whatever the
+    # local rows are.
     by_id = np.empty(len(ids), dtype=np.int32)
     by_id[np.argsort(ids)] = np.arange(len(ids), dtype=np.int32)
     sources, targets, arc_ids = book.arcs(part_id)
     keys, cols, ranks = (np.empty(len(arc_ids), dtype=np.int32) for _ in range(3))
     numbering, sizes = (row_of, columns, rows, by_id), (num_owned, num_targets)
     _number_arcs(sources, targets, numbering, sizes, keys, cols, ranks)
+    # the largest arrays here: the sorts below need the memory
     del sources, targets
     bounds = np.cumsum([0, num_owned, num_owned, num_targets, num_targets])
     indptr, order = _sort_arcs(keys, ranks, int(bounds[-1]), len(ids))
@@ -232,6 +237,7 @@ def _is_symmetric(
     book: PartitionBook, plan: ExchangePlan, halo_counts: np.ndarray, blocks: dict[str, Csr], weight: np.ndarray | None
 ) -> bool:
     """See `LocalGraph.symmetric`; two-way edges kept together are symmetric by construction if nothing weighs them."""
+    # A halo with one role has no counterpart in the transpose.
     if halo_counts[:, 0].any() or halo_counts[:, 2].any():
         return False
     if len(blocks["owned_halo"].indices) != len(blocks["halo_owned"].indices):
@@ -241,6 +247,7 @@ def _is_symmetric(
     sizes = np.cumsum([0] + [len(blocks[name].indices) for name in BLOCKS])
     weights = {name: None if weight is None else weight[sizes[i] : sizes[i + 1]] for i, name in enumerate(BLOCKS)}
     num_owned, num_sources = plan.num_owned, plan.num_source_halos
+    # Each block and the one that its transpose would have to be.
     pairs = [("owned_owned", "owned_owned", num_owned), ("owned_halo", "halo_owned", num_sources)]
     pairs.append(("halo_halo", "halo_halo", num_sources))
     return all(_is_transpose(blocks[a], blocks[b], n, weights[a], weights[b]) for a, b, n in pairs)
@@ -269,5 +276,6 @@ def _same_weights(
     indptr: np.ndarray, indices: np.ndarray, weight: np.ndarray, other_indices: np.ndarray, other_weight: np.ndarray
 ) -> bool:
     rows = np.repeat(np.arange(len(indptr) - 1), np.diff(indptr))
+    # Parallel arcs may stand in any order: their weights are compared as sorted.
     order, other_order = np.lexsort((weight, indices, rows)), np.lexsort((other_weight, other_indices, rows))
     return np.array_equal(weight[order], other_weight[other_order])

@@ -56,10 +56,14 @@ def owners_among(sources: np.ndarray, targets: np.ndarray, shares: np.ndarray, u
     isolated = int(np.count_nonzero(copies == 0))
     owned = np.zeros(num_parts, dtype=np.int64)
     many = int(np.searchsorted(copies[choosing], 3))
+    # Each part as if it owned none of its shared vertices; choosing an owner takes its roles off again.
     exchanged = np.zeros(num_parts, dtype=np.int64)
     _count_roles(copies, sources, targets, exchanged)
+    # Most copies first: they weigh most, and what comes later can even out what they leave.
     _choose_exchanging(choosing[many:][::-1], sources, targets, shares, exchanged, owned, owner)
     _choose(choosing[isolated:many], sources, targets, shares, owned, owner)
+    # An isolated vertex exchanges nothing, it is only computed: with owned rows, or, with update on copies, with all
+    # local rows.
     load = owned if update == "owners" else count_parts(sources, targets, num_parts)
     owner[choosing[:isolated]] = _fill_up(load, isolated, shares)
     if num_nodes:
@@ -81,10 +85,12 @@ def _even_out(
     first, many = np.searchsorted(copies[choosing], [2, 3])
     # Moves that cost no rows first, among vertices with two copies; then, from parts beyond the limit, those that do.
     for movable, losing in ((choosing[first:many], False), (choosing[first:], True)):
+        # A move changes what the next vertex sees: swept until nothing moves.
         for _ in range(SWEEPS):
             if _shift(movable, sources, targets, losing, limit, shares, owned, owner) == 0:
                 break
     over = np.maximum(owned - limit, 0)
+    # What still does not fit is given to parts without a copy: each such vertex costs a row, so fewest copies first.
     if over.any():
         newcomers = _fill_up(owned - over, int(over.sum()), shares)
         _hand_over(choosing, over, newcomers, owned, owner)
@@ -93,6 +99,7 @@ def _even_out(
 def owned_limit(num_nodes: int, shares: np.ndarray) -> np.ndarray:
     """Most vertices [P] int64 that a part should own."""
     fair = num_nodes * shares
+    # At least one more than a fair share: in small graphs 4 % is less than a vertex.
     return np.maximum((LIMIT * fair).astype(np.int64), np.ceil(fair).astype(np.int64) + 1)
 
 
@@ -101,6 +108,7 @@ def _fill_up(owned: np.ndarray, extra: int, shares: np.ndarray) -> np.ndarray:
     room = _room(owned, shares, _water_level(owned, extra, shares))
     over = int(room.sum()) - extra  # whole numbers: the level may take in some too many
     topped = np.flatnonzero(room > 0)[-over:] if over else np.empty(0, dtype=np.int64)
+    # the parts that were given one too many are the last ones: any fixed rule keeps the result reproducible
     room[topped] -= 1
     return np.repeat(np.arange(len(owned), dtype=np.int32), room)
 
@@ -112,6 +120,7 @@ def _room(owned: np.ndarray, shares: np.ndarray, level: int) -> np.ndarray:
 
 def _water_level(owned: np.ndarray, extra: int, shares: np.ndarray) -> int:
     """The lowest number of vertices whose shares, filled up everywhere, take in at least `extra`."""
+    # By bisection: what fits below a level only grows with the level.
     low, high = 0, int(((owned + extra + 1) / shares).max()) + 1
     while low < high:
         middle = (low + high) // 2
@@ -129,6 +138,7 @@ def _least_owning(
     """The part but `home`, of those where v has at least this many roles, that owns least of its share; -1 if none."""
     best = -1
     for w in range(sources.shape[1]):
+        # Parts with any role, or only those with both.
         word = sources[v, w] | targets[v, w] if min_roles < 2 else sources[v, w] & targets[v, w]
         while word != uint64(0):
             p = (w << 6) + lowest_bit(word)
@@ -143,6 +153,7 @@ def _least_owning(
 def _count_roles(copies: np.ndarray, sources: np.ndarray, targets: np.ndarray, exchanged: np.ndarray) -> None:
     """exchanged[p] += roles that p would exchange with an owner elsewhere, over all vertices with several copies."""
     for v in range(copies.shape[0]):
+        # One copy is its own owner and exchanges nothing.
         if copies[v] < 2:
             continue
         for mask in (sources, targets):
@@ -195,6 +206,7 @@ def _choose(
     for i in range(choosing.shape[0]):
         v = choosing[i]
         best = _least_owning(sources, targets, v, owned, shares, 2, -1)
+        # No part has both roles: any copy will do.
         if best < 0:
             best = _least_owning(sources, targets, v, owned, shares, 1, -1)
         owner[v] = best
@@ -221,6 +233,8 @@ def _shift(
             continue
         roles = 2 if has_bit(sources, v, p) and has_bit(targets, v, p) else 1
         q = _least_owning(sources, targets, v, owned, shares, 1 if losing else roles, p)
+        # Only if q, with one vertex more, still owns less of its share than p does now: the sum of excesses falls, so
+        # this ends.
         if q >= 0 and (owned[q] + 1) * shares[p] < owned[p] * shares[q]:
             owner[v] = q
             owned[p] -= 1

@@ -81,6 +81,8 @@ def mark_arcs(
     Notes: threads mark masks of their own, which together need no more memory than the arcs.
     """
     size = source_mask.nbytes + (0 if target_mask is source_mask else target_mask.nbytes)
+    # Each thread needs masks of its own, because two threads must not write one word: only as many threads as the
+    # memory of the arcs pays for.
     most = 8 * len(sources) // max(size, 1) + 1
     threads = min(get_num_threads(), most) if len(sources) > FEW_EDGES else 1
     masks = [(source_mask, target_mask)]
@@ -92,6 +94,7 @@ def mark_arcs(
         begin, end = (len(sources) * (share + i) // threads for i in range(2))
         _mark_arcs(sources[begin:end], targets[begin:end], parts[begin:end], skip_loops, *masks[share])
 
+    # Sets are joined by OR: the order does not matter, so the result is the same for any number of threads.
     run(mark, range(threads + 1))
     for pair in masks[1:]:
         for mask, more in zip(masks[0], pair, strict=True):

@@ -74,6 +74,8 @@ def build_plan(book: PartitionBook, part_id: int) -> ExchangePlan:
     interior = int(book.num_interior[part_id])
     boundary = owned[interior:]
     sources, targets = book.source_mask, book.target_mask
+    # Broadcast: halos are [source only | both], so rows that the other rank has as targets too come last. Reduce:
+    # [both | target only], they come first.
     args = (part_id, boundary, interior, book.num_parts)
     broadcast_indptr, broadcast_rows = _rows_elsewhere(*args, sources, targets, True)
     reduce_indptr, reduce_rows = _rows_elsewhere(*args, targets, sources, False)
@@ -138,6 +140,7 @@ def _walk(
             while word != uint64(0):
                 q = (w << 6) + lowest_bit(word)
                 word &= word - uint64(1)
+                # The owner has the row itself.
                 if q == part_id:
                     continue
                 group = 1 if has_bit(other, v, q) == shared_last else 0

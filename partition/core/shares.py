@@ -38,6 +38,8 @@ def part_shares(num_parts: int, capacities: Sequence[float] | np.ndarray | None 
 
 def fair_counts(total: int, shares: np.ndarray) -> np.ndarray:
     """Whole numbers int64 [P] that sum to `total`, in proportion to the shares to within 1 (lower parts first)."""
+    # Rounded running sums, not rounded parts: the errors do not add up.
     bounds = np.floor(np.cumsum(shares) * total + 0.5).astype(np.int64)
+    # Rounding must not lose any: the last bound is exact.
     bounds[-1] = total
     return np.diff(bounds, prepend=0)

@@ -66,6 +66,7 @@ def _check_ints(name: str, values: np.ndarray, length: int) -> None:
 
 def _check_parts(name: str, values: np.ndarray, length: int, num_parts: int) -> None:
     _check_ints(name, values, length)
+    # Kernels index by these values without a check.
     if length and (values.min() < 0 or values.max() >= num_parts):
         raise InputError(
             f"{name} must name parts 0 to {num_parts - 1}, but it has values from {values.min()} to {values.max()}"

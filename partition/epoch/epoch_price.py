@@ -78,6 +78,7 @@ class EpochPrices:
         """The section `predicted_epoch` of `partition.json`: the worst rank, its seconds, and what they go into."""
         seconds = self.seconds(loads, shares)
         rank = int(seconds.argmax())
+        # A share of the mean is a speed of 1.
         speed = shares[rank] * len(shares)
         spent = [float(price * load[rank]) for price, load in zip(self.per_load, loads, strict=True)]
         return {
@@ -93,6 +94,7 @@ class EpochPrices:
 
 def loads_of(arcs: np.ndarray, owned: np.ndarray, local_rows: np.ndarray, pair_rows: np.ndarray, update: str) -> Loads:
     """Loads from the sizes of parts [P] and the rows [P, P] between them; update: "owners" or "copies"."""
+    # Sent and received: both take time on a rank.
     rows = pair_rows.sum(axis=0) + pair_rows.sum(axis=1)
     return Loads(*(np.asarray(load) for load in (arcs, owned if update == "owners" else local_rows, rows)))
 

@@ -54,6 +54,7 @@ def expected_files(part: dict, graph: dict, num_parts: int) -> Files:
         "reduce_indptr": ((num_parts + 1,), ("int64",)),
         "reduce_rows": ((ANY,), ("int32",)),
     }
+    # Rows of a block are owned rows or target halos.
     block_rows = dict(zip(BLOCKS, (owned, owned, targets, targets), strict=True))
     for name in BLOCKS:
         files[f"{name}_indptr"] = ((block_rows[name] + 1,), ("int64",))

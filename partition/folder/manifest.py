@@ -51,6 +51,7 @@ class Clock:
 
     def seconds(self) -> dict[str, float]:
         """Seconds of each phase so far."""
+        # A phase ends where the next begins.
         times = [*self._began.values(), time.perf_counter()]
         return {phase: round(times[i + 1] - times[i], 3) for i, phase in enumerate(self._began)}
 

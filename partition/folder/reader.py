@@ -47,6 +47,7 @@ def read_manifest(folder: str | Path) -> dict:
     except (OSError, ValueError, RecursionError) as error:
         raise PartitionFormatError(f"{path}: not readable as JSON ({error})") from error
     _check_version(path, manifest)
+    # Before any field is used: a damaged file is named as such, not by the first field that it breaks.
     if manifest.get("sha256") != manifest_digest(manifest):
         raise PartitionFormatError(f"{path}: its checksum is wrong: damaged, or changed by hand")
     _check_fields(path, manifest)
@@ -120,6 +121,7 @@ def _check_fields(path: Path, manifest: dict) -> None:
         for name in PART_SIZES:
             need(_is_count(part.get(name)), f"parts[{i}].{name}")
         need(isinstance(part.get("symmetric"), bool), f"parts[{i}].symmetric")
+    # Each vertex has one owner, each arc one part: the sums must be those of the graph.
     need(sum(part["owned"] for part in parts) == manifest["num_nodes"], "the sum of owned vertices")
     need(sum(part["arcs"] for part in parts) == manifest["num_arcs"], "the sum of arcs")
 
@@ -164,12 +166,15 @@ def _load_array(path: Path, entry: Any, shape: tuple, dtypes: tuple[str, ...], c
 
 def _map_array(path: Path, entry: dict, check: bool) -> np.ndarray:
     try:
+        # The size first: it is cheap, and a mapped file that is too short is a bus error when it is read.
         size = path.stat().st_size
         if size != entry.get("bytes"):
             raise PartitionFormatError(f"{path}: {size} bytes, expected {entry.get('bytes')}: truncated or replaced")
         if check:
             _check_digest(path, entry)
+        # Before it is mapped: a header may promise more than the file holds.
         check_header(path)
+        # "c": copy on write, so the files stay as they are whatever a caller does.
         return np.asarray(np.load(path, mmap_mode="c", allow_pickle=False))
     except PartitionFormatError:
         raise
@@ -235,6 +240,7 @@ def _assemble(manifest: dict, part_id: int, arrays: dict[str, np.ndarray]) -> Lo
 def _assemble_feats(owned: int, graph: dict, arrays: dict[str, np.ndarray]) -> Any:
     if not graph["sparse_feats"]:
         return arrays.get("feats")
+    # Filled afterwards: the constructor would copy the mapped arrays and check them again.
     matrix = sparse.csr_matrix((owned, graph["num_feats"]), dtype=np.float32)
     matrix.indptr, matrix.indices, matrix.data = (arrays[f"feats_{name}"] for name in ("indptr", "indices", "data"))
     return matrix

@@ -46,6 +46,7 @@ def _within(values: np.ndarray, low: int, high: int) -> bool:
 
 def _rises(indptr: np.ndarray, count: int) -> bool:
     """From 0 to `count`, never falling; the bounds come first, because a difference of huge numbers wraps."""
+    # The ends first, then the range, then the steps: each makes the next one safe.
     ends = indptr[0] == 0 and indptr[-1] == count
     return bool(ends and _within(indptr, 0, count + 1) and (np.diff(indptr) >= 0).all())
 
@@ -59,12 +60,14 @@ def _check_rows(need: Need, part_id: int, part: dict, local: LocalGraph) -> None
     need(local.num_target_halos == part["target_halos"], "halo_counts", "does not add up to the target halos")
     ids = local.global_ids
     need(_within(ids, 0, local.num_nodes), "global_ids", f"ids must lie in 0 to {local.num_nodes - 1}")
+    # A vertex with two rows would be updated twice.
     need(len(np.unique(ids)) == len(ids), "global_ids", "an id stands twice")
     for name in ("in_degrees", "out_degrees"):
         need(_within(getattr(local, name), 0, 2**62), name, "negative degrees")
 
 
 def _check_blocks(need: Need, part: dict, local: LocalGraph) -> None:
+    # Columns of owned_owned, owned_halo, halo_owned, halo_halo.
     columns = (part["owned"], part["source_halos"]) * 2
     for name, num_columns in zip(BLOCKS, columns, strict=True):
         indptr, indices = local.blocks[name]

@@ -36,6 +36,7 @@ def write_manifest(folder: Path, manifest: dict) -> dict:
 
 def manifest_digest(manifest: dict) -> str:
     """SHA-256 of everything in the manifest but this digest itself."""
+    # Keys are sorted: the digest does not depend on the order in which they were put in.
     content = {key: value for key, value in manifest.items() if key != "sha256"}
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 
@@ -94,6 +95,7 @@ def _write_feats(place: Path, feats: Any, ids: np.ndarray) -> dict:
     if not sparse.issparse(feats):
         blocks = (np.asarray(feats[block], dtype=np.float32) for block in _blocks(ids, 4 * feats.shape[1]))
         return {"feats": _write_blocks(place / "feats.npy", (len(ids), feats.shape[1]), np.dtype(np.float32), blocks)}
+    # Stored as three arrays, each mapped when it is read.
     rows = feats.tocsr()[ids]
     arrays = {
         "feats_indptr": rows.indptr.astype(np.int64),
@@ -123,6 +125,7 @@ def write_array(path: Path, array: np.ndarray) -> dict:
 
 
 def _blocks(array: np.ndarray, bytes_per_row: int) -> Iterator[np.ndarray]:
+    # Features may be mapped and larger than memory: never more than a block at once.
     step = max(1, BLOCK_BYTES // max(bytes_per_row, 1))
     for start in range(0, len(array), step):
         yield array[start : start + step]
@@ -134,6 +137,7 @@ def _write_blocks(path: Path, shape: tuple, dtype: np.dtype, blocks: Iterable[np
         header = {"descr": np.lib.format.dtype_to_descr(dtype), "fortran_order": False, "shape": tuple(shape)}
         np.lib.format.write_array_header_1_0(file, header)
         file.flush()
+        # The header is in the checksum, because a changed shape or dtype is damage too.
         digest.update(path.read_bytes())
         for block in blocks:
             data = np.ascontiguousarray(block).data.cast("B") if block.size else b""

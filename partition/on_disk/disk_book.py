@@ -43,6 +43,7 @@ def deal_edges(
     vertices = np.empty(num_nodes, dtype=np.int32)
     vertices[number] = np.arange(num_nodes, dtype=np.int32)
     counts = np.zeros(num_parts, dtype=np.int64)
+    # In pieces: the mapped arrays pass through memory once, and progress is reported.
     for begin in range(0, size, PIECE):
         counts += np.bincount(parts[begin : begin + PIECE], minlength=num_parts)
     begins = np.concatenate([[0], np.cumsum(counts)])
@@ -60,6 +61,8 @@ def deal_edges(
         _deal(piece, parts[begin : begin + PIECE], vertices, places, dealt, sources, targets)
         step(min(begin + PIECE, size), size)
     del vertices
+    # Masks were marked under the new numbers, in which neighbours in the sorted edges are neighbours in memory; the
+    # book needs the old ones.
     sources = sources[number]
     return dealt, sources, sources if two_way else targets[number]
 
@@ -126,6 +129,7 @@ class DiskBook(PartitionBook):
     ) -> None:
         self.edge_list, self.cut, self._dealt = edge_list, cut, dealt
         self.source_mask, self.target_mask = sources, targets
+        # The masks are known already: nothing reads all edges once more.
         self._derive()
         self.num_arcs = np.diff(dealt.begins)
         if edge_list.two_way:
@@ -139,6 +143,8 @@ class DiskBook(PartitionBook):
     def arcs(self, part_id: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """See `PartitionBook.arcs`."""
         src, dst, row = self._columns(part_id)
+        # Dealt in the order of the sort: a part lists its arcs by edge, as in memory, so that its files have the same
+        # bytes.
         order = order_of(row, self.edge_list.num_rows)
         src, dst, row = src[order], dst[order], row[order].astype(np.int64)
         if not self.edge_list.two_way:

@@ -69,6 +69,7 @@ def spool_edges(graph: GraphData, direction: str, self_loops: str, space: Worksp
         facts = _spool(graph, direction, self_loops, space, step)
     two_way = direction == "both" or not graph.directed
     choices = {"direction": direction, "self_loops": self_loops, "report": facts["report"]}
+    # A stand-in of the right length without memory.
     gone = np.broadcast_to(np.int32(0), facts["rows"])  # once edges are sorted only their number matters
     arrays = {name: space.load(name) if space.has(name) else gone for name in facts["arrays"]}
     counts = {name: np.array(arrays.pop(name)) for name in ("ends", "outs", "loops")}
@@ -86,13 +87,16 @@ def _spool(graph: GraphData, direction: str, self_loops: str, space: Workspace, 
     if merged and (graph.edge_weight is not None or graph.edge_feats is not None):
         carried = "edge features" if graph.edge_feats is not None else "edge weights"
         raise InputError(f"direction 'both' would merge {merged} parallel or reciprocal rows that carry {carried}")
+    # Room for all that may come; shortened to what did at the end.
     extra = num_nodes if self_loops == "add" else 0
     names = ["src", "dst", *(["edge_weight"] if graph.edge_weight is not None else [])]
+    # Only then is an edge not the one with the same number in the input.
     if merged or self_loops != "keep":
         names.append("edge_ids")
     dtypes = {"edge_weight": np.float32, "edge_ids": np.int64}
     columns = {name: space.empty(f"all_{name}", size + extra, dtypes.get(name, np.int32)) for name in names}
     counts = np.zeros((3, num_nodes), dtype=np.int32)
+    # An undirected edge is the same in both directions.
     swap = direction == "reversed" and graph.directed
     place = removed = 0
     for begin in range(0, size, BLOCK_ROWS):
@@ -100,6 +104,7 @@ def _spool(graph: GraphData, direction: str, self_loops: str, space: Workspace, 
         src, dst = graph.edges[rows, 1 if swap else 0], graph.edges[rows, 0 if swap else 1]
         kept = None if again is None else ~again[rows]
         if self_loops != "keep":
+            # "add" takes existing loops away too, so that every vertex has exactly one.
             loops = src == dst
             removed += int(np.count_nonzero(loops if kept is None else loops & kept))
             kept = ~loops if kept is None else kept & ~loops
@@ -125,6 +130,7 @@ def _spool(graph: GraphData, direction: str, self_loops: str, space: Workspace, 
 
 def _append(columns: dict, block: dict, kept: np.ndarray | None, place: int, counts: np.ndarray) -> int:
     """Put edges after those that are there; returns how many there are then."""
+    # a copy is made only where something is left out
     if kept is not None and not kept.all():
         block = {name: values[kept] for name, values in block.items()}
     end = place + len(block["src"])
@@ -188,6 +194,7 @@ def _deal_keys(
     """Count the pairs of each bucket into places[bucket + 1], or write them from places[bucket] on."""
     buckets = uint64(places.shape[0] - 1)
     for e in range(src.shape[0]):
+        # Without direction: u -> v and v -> u have the same key.
         key = _pair(np.int64(src[e]), np.int64(dst[e]), num_nodes)
         bucket = np.int64(mix(uint64(key)) % buckets)
         if write:

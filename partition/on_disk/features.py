@@ -32,9 +32,11 @@ def deal_feats(feats: Any, owner: np.ndarray, num_owned: np.ndarray, array: np.n
     """
     places = np.concatenate([[0], np.cumsum(num_owned)])[:-1]
     block = max(1, BLOCK_BYTES // max(1, feats.shape[1] * feats.dtype.itemsize))
+    # One pass from front to back: reading the rows of each part by id would read the file once for each part.
     for begin in range(0, len(owner), block):
         rows = np.asarray(feats[begin : begin + block], dtype=array.dtype)
         parts = owner[begin : begin + block]
+        # Stable: inside a part rows stay in the order of ids.
         order = np.argsort(parts, kind="stable")
         counts = np.bincount(parts, minlength=len(num_owned))
         firsts = np.cumsum(counts) - counts

@@ -47,6 +47,7 @@ def own_bytes(num_nodes: int, num_rows: int, num_parts: int, two_way: bool, tabl
     Args: table: bytes of the table of counts, where degrees are known; else its bound.
     """
     words = (num_parts + 63) // 64
+    # One mask where every copy has both roles, else one for each role.
     masks = 8 * words * (1 if two_way else 2)
     if table is None:
         table = 16 * num_nodes + min(num_parts * num_nodes, 8 * num_rows)
@@ -115,6 +116,7 @@ class DiskCut:
         names = tuple(f"first_{name}" for name in NAMES)
         if self.space.facts("sort_0") is None:
             self._begin("sort_0", 1)
+            # A copy in memory: they are looked up in no order.
             degrees = np.array(edge_list.ends)
             rows = sort_edges(edge_list, degrees, number_by_degree(degrees), self.space.empty, self._step)
             self._finish("sort_0", {}, names, drop=("src", "dst"))
@@ -125,10 +127,13 @@ class DiskCut:
         if self.space.facts("cluster") is None:
             rows = self._first_sort(edge_list)
             self._begin("cluster", 1)
+            # As in cmr_stream: degrees sum to twice the edges.
             cap = 2 * edge_list.num_rows / (CLUSTERS_PER_PART * self.num_parts)
             labels, volumes = cluster_rows(rows, -np.sort(-edge_list.ends), cap, self._step)
             number, begins = number_by_cluster(labels, volumes)
             del labels, volumes
+            # Two numberings: from the numbers by degree, for the second sort; from the numbers of the graph, for all
+            # that follows.
             self.space.empty("second", len(number), np.int32)[:] = number
             self.space.empty("number", len(number), np.int32)[:] = number[number_by_degree(edge_list.ends)]
             self.space.empty("begins", len(begins), np.int64)[:] = begins
@@ -147,6 +152,7 @@ class DiskCut:
     def _assign(self, edge_list: SpooledEdges, rows: SortedEdges, numbering: Numbering) -> np.ndarray:
         """Parts of sorted edges. A pass works on a copy of them, so that one that was killed has not begun."""
         names = [f"parts_{name}" for name in PASSES]
+        # Passes are finished in order: so many are behind an earlier run.
         done = sum(self.space.facts(name) is not None for name in PASSES)
         work = None
         for number in range(done, len(PASSES)):
@@ -165,6 +171,8 @@ class DiskCut:
                 work.place(numbering.begins, self.space.empty, self._step)
                 self._finish(PASSES[number], {}, (names[number],), drop=("members", "counts"))
                 continue
+            # Counts of copies that saturated in the table are kept exactly beside it: without them the next pass
+            # could not go on where this one ended.
             full = self.space.load(f"full_{number - 1}") if number > 1 else ()
             work.refine(number - 1, self._step, full)
             full = work.full_counts()
@@ -210,7 +218,9 @@ class DiskCut:
         for part_id in range(self.num_parts):
             section, place = self.space.facts(f"part_{part_id}"), part_folder(folder, part_id)
             if section is None or not place.is_dir():  # one that was on its way to its place is written again
+                # A part without its record was not whole when the run was killed.
                 shutil.rmtree(place, ignore_errors=True)
+                # Features were dealt out by owner in one pass: each part then reads its own, in a row.
                 graph = self.graph if feats is None else self._with_feats(feats, book, part_id)
                 section = write_part(folder, build_local(book, part_id), graph, edge_list, masks)
                 self.space.finish(f"part_{part_id}", section)
@@ -250,6 +260,7 @@ class DiskCut:
     def _end(self, phase: str) -> None:
         peak, own = self.guard.take_peaks()
         seconds, cpu = time.perf_counter() - self._began[0], time.process_time() - self._began[1]
+        # A phase that was stopped and gone on with adds up.
         old = self.measured.get(phase, {"seconds": 0, "cpu_seconds": 0, "peak_rss_bytes": 0, "peak_own_bytes": 0})
         self.measured[phase] = {
             "seconds": round(old["seconds"] + seconds, 3),

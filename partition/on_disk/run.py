@@ -77,6 +77,7 @@ def works_on_disk(
     """
     method = config.method
     extra = config.groups > 1 or (method == "cmr-stream" and config.refine)
+    # On disk always where there is a limit: it needs least, and gives the same files.
     if method == "cmr-stream" and not extra:
         return True
     total = in_memory_bytes(graph, num_parts, config) + resident()[1]
@@ -115,6 +116,7 @@ def partition_on_disk(
     settings = config.manifest() | {"direction": config.direction, "self_loops": config.self_loops}
     settings |= {"capacities": speeds, "num_parts": num_parts, "source": fingerprint(graph)}
     own, two_way = resident()[1], config.direction == "both" or not graph.directed
+    # Before anything is written, with what is known by now; again below, when degrees are known.
     needs = own_bytes(graph.num_nodes, len(graph.edges), num_parts, two_way, table=0)
     check_fits(needs, own, guard.limit, graph.name)
     with Workspace(out.absolute().with_name(f".{out.absolute().name}.work"), settings) as space:
@@ -129,6 +131,7 @@ def partition_on_disk(
         book = work.book(edge_list, config.capacities)
         parts = work.write(edge_list, book)
         for part_id in range(num_parts):
+            # Same disk: a rename, no copy.
             part_folder(space.folder / "parts", part_id).rename(part_folder(folder, part_id))
         manifest = describe_cut(graph, edge_list, book) | {"phases": work.measured}
         manifest["phase_seconds"] = {phase: figures["seconds"] for phase, figures in work.measured.items()}
@@ -144,6 +147,7 @@ def fingerprint(graph: GraphData) -> str:
     for name, path in sorted(graph.files.items()):
         facts = os.stat(path)
         digest.update(repr((name, str(path), facts.st_size, facts.st_mtime_ns)).encode())
+    # A thousand rows of each: a hash of all would take as long as a pass over the file.
     for array in (graph.edges, graph.feats, graph.labels, graph.edge_weight, graph.train, graph.valid, graph.test):
         if isinstance(array, np.ndarray):
             digest.update(repr(array.shape).encode())

@@ -39,11 +39,13 @@ class Workspace:
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
             self._lock = os.open(self.folder / "lock", os.O_CREAT | os.O_RDWR, 0o666)
+            # The system drops the lock when the process ends, however it ends.
             fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             raise InputError(f"{self.folder}: another run is at work there") from None
         except OSError as error:
             raise InputError(f"cannot write {self.folder}: {error.strerror or error}") from error
+        # Same settings, same source: what is finished counts. Anything else starts anew.
         if self._read("settings") == self._settings:
             self._take_over()
         else:
@@ -52,6 +54,7 @@ class Workspace:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *error: object) -> None:
+        # Errors of the input would come again; an interrupt (no Exception) leaves the work to be gone on with.
         if kind is not None and issubclass(kind, Exception):
             self.remove()
         os.close(self._lock)
@@ -80,6 +83,7 @@ class Workspace:
     def _write(self, name: str, content: dict) -> None:
         temporary = self.folder / f"{name}.json.new"
         temporary.write_text(json.dumps(content))
+        # Renamed when whole: a record is there or it is not.
         temporary.rename(self.folder / f"{name}.json")
 
     def facts(self, phase: str) -> dict | None:
@@ -100,6 +104,7 @@ class Workspace:
         mine = {name: self._arrays[name] for name in arrays}
         self._write(phase, {"number": len(self.resumed), "phase": facts, "arrays": mine})
         self.resumed.append(phase)
+        # Only after the record: until then an earlier phase may have to be gone on from.
         for name in drop:
             self.drop(name)
 
@@ -111,6 +116,8 @@ class Workspace:
         try:
             with open(path, "wb") as file:
                 if size:
+                    # Room is taken now: a full disk is an error here, where it can be told, not a bus error when a
+                    # page is written.
                     os.posix_fallocate(file.fileno(), 0, size)
         except OSError as error:
             raise InputError(
