@@ -171,8 +171,8 @@ class DiskCut:
                 work.place(numbering.begins, self.space.empty, self._step)
                 self._finish(PASSES[number], {}, (names[number],), drop=("members", "counts"))
                 continue
-            # A full count of the table stays full when edges leave, a fresh count of the same edges may not be: the places
-            # of full counts are kept for the next pass.
+            # A full count of the table stays full when edges leave, a fresh count of the same edges may not be: the
+            # places of full counts are kept for the next pass.
             full = self.space.load(f"full_{number - 1}") if number > 1 else ()
             work.refine(number - 1, self._step, full)
             full = work.full_counts()
