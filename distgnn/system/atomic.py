@@ -1,4 +1,11 @@
-"""A folder that appears whole or not at all."""
+"""A folder that appears whole or not at all, and replaces only what this program wrote.
+
+```
+parts/                                   the folder
+.parts.partial-HOST-PID/                 being written; locked, so that no other process takes it for a crash's remains
+.parts.old-HOST-PID/                     the one that was replaced, until it is removed
+```
+"""
 
 from __future__ import annotations
 
@@ -7,10 +14,13 @@ import ctypes
 import errno
 import fcntl
 import glob
+import json
 import os
+import re
 import shutil
 import socket
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 from distgnn.errors import DistGNNError, InputError
@@ -22,31 +32,74 @@ AT_FDCWD, RENAME_NOREPLACE, RENAME_EXCHANGE = -100, 1, 2
 OurFiles = Callable[[Path], set[str]]
 
 
+@dataclass(frozen=True)
+class FolderKind:
+    """How to know a folder that this program wrote: its marker file can be read, and every other file is one of ours.
+
+    Args:
+        marker: the file that every such folder has.
+        files: regular expression for the relative paths of all its files, the marker included.
+        is_marker: does the marker's content (as text) say that it is ours?
+    """
+
+    marker: str
+    files: str
+    is_marker: Callable[[str], bool]
+
+    def foreign(self, folder: Path) -> str | None:
+        """Why `folder` is not one that we wrote, or None. Empty folders inside count for nothing."""
+        try:
+            if not self.is_marker((folder / self.marker).read_text(encoding="utf-8")):
+                return f"its {self.marker} is not one of ours"
+        except FileNotFoundError:
+            return f"no {self.marker}"
+        except (OSError, ValueError, RecursionError):
+            return f"its {self.marker} cannot be read"
+        for path in sorted(folder.rglob("*")):
+            name = path.relative_to(folder).as_posix()
+            if path.is_symlink() or not (path.is_dir() or (path.is_file() and re.fullmatch(self.files, name))):
+                return f"{name} in it is not one of ours"
+        return None
+
+
+def json_with(*keys: str) -> Callable[[str], bool]:
+    """Is a text a JSON object with these keys?"""
+
+    def found(text: str) -> bool:
+        content = json.loads(text)
+        return isinstance(content, dict) and all(key in content for key in keys)
+
+    return found
+
+
 @contextlib.contextmanager
-def new_folder(out: str | Path, our_files: OurFiles, overwrite: bool = False) -> Iterator[Path]:
+def new_folder(out: str | Path, kind: FolderKind | OurFiles, overwrite: bool = False) -> Iterator[Path]:
     """Yield an empty temporary folder beside `out`; move it there at the end, remove it after any error.
 
     Args:
         out: where the folder shall be; missing parents are made.
-        our_files: reads the marker of an existing folder; it is replaced only if it holds nothing else.
+        kind: how to know that an existing folder is one of ours, and holds nothing else, and may be replaced.
         overwrite: whether an existing folder is replaced; the old one stays until the new one is whole.
     Raises: InputError if `out` exists or appears meanwhile, is not ours, cannot be written, or the disk is full.
     Notes: every file must be synced by its writer; the folders are synced here, then renamed.
     """
     target = Path(out).absolute()
     remove_stale(target)
-    check_target(out, our_files, overwrite)
+    check_target(out, kind, overwrite)
     temporary: Path | None = None
     made: list[Path] = []
+    lock = None
     try:
         made = _make_parents(target.parent)
         temporary = _make_temporary(target)
-        with _held(temporary):
-            yield temporary
-            _sync_tree(temporary)
-            if not _move_new(temporary, target):
-                check_target(out, our_files, overwrite)  # again: it may have changed in the meantime
-                _replace(temporary, target)
+        lock = lock_file(temporary)
+        yield temporary
+        _sync_tree(temporary)
+        if not _move_new(temporary, target):
+            if not overwrite:
+                raise InputError(f"{out} was written by another process meanwhile: choose another place")
+            check_target(out, kind, overwrite)  # again: it may have changed since the work began
+            _replace(temporary, target)
         sync_folder(target.parent)
         made = []
     except OSError as error:
@@ -54,9 +107,34 @@ def new_folder(out: str | Path, our_files: OurFiles, overwrite: bool = False) ->
     finally:
         if temporary is not None:
             shutil.rmtree(temporary, ignore_errors=True)
+        if lock is not None:
+            os.close(lock)
         for folder in made:
             with contextlib.suppress(OSError):
                 folder.rmdir()
+
+
+def lock_file(path: Path) -> int:
+    """An open descriptor of a file or folder that holds its lock until it is closed, or the process ends.
+
+    Raises: BlockingIOError where another process holds it; FileNotFoundError where the path is gone, or names another
+        file by the time that the lock is held (whoever held it before has replaced the file).
+    Notes: on a file system without locks there is no protection.
+    """
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise
+        except OSError:
+            pass
+        if not os.path.samestat(os.fstat(handle), os.stat(path)):
+            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(path))
+    except OSError:
+        os.close(handle)
+        raise
+    return handle
 
 
 def _make_temporary(target: Path) -> Path:
@@ -81,7 +159,7 @@ def remove_stale(target: Path) -> None:
         prefix = f".{target.name}.{kind}-{socket.gethostname()}-"
         for path in target.parent.glob(glob.escape(prefix) + "*"):
             number = path.name.removeprefix(prefix).partition("-")[0]
-            if not number.isdigit() or _is_alive(int(number)) or _is_held(path):
+            if not number.isdigit() or _is_alive(int(number)) or _is_locked(path):
                 continue
             if kind == "old" and not os.path.lexists(target):
                 with contextlib.suppress(OSError):
@@ -100,35 +178,18 @@ def _is_alive(process: int) -> bool:
     return True
 
 
-@contextlib.contextmanager
-def _held(folder: Path) -> Iterator[None]:
-    """Lock a folder while it is filled: in another process namespace its process id says nothing."""
-    handle = os.open(folder, os.O_RDONLY)
+def _is_locked(path: Path) -> bool:
+    """Does a process hold it whose number says nothing here (in another container)?"""
     try:
-        with contextlib.suppress(OSError):  # file systems without locks
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        yield
-    finally:
-        os.close(handle)
-
-
-def _is_held(folder: Path) -> bool:
-    try:
-        handle = os.open(folder, os.O_RDONLY)
-    except OSError:
-        return False
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        os.close(lock_file(path))
     except BlockingIOError:
         return True
     except OSError:
         return False
-    finally:
-        os.close(handle)
     return False
 
 
-def check_target(out: str | Path, our_files: OurFiles, overwrite: bool) -> None:
+def check_target(out: str | Path, kind: FolderKind | OurFiles, overwrite: bool) -> None:
     """Raise InputError unless a new folder may take the place of `out`."""
     target = Path(out).absolute()
     if not target.name:
@@ -141,13 +202,17 @@ def check_target(out: str | Path, our_files: OurFiles, overwrite: bool) -> None:
         raise InputError(f"{out} is not a folder: it is not overwritten")
     if not any(target.iterdir()):
         return
+    why = kind.foreign(target) if isinstance(kind, FolderKind) else _why_foreign(target, kind)
+    if why is not None:
+        raise InputError(f"{out} was not written by this program ({why}): it is left alone and not overwritten")
+
+
+def _why_foreign(folder: Path, our_files: OurFiles) -> str | None:
     try:
-        ours = our_files(target)
+        found = _first_foreign(folder, our_files(folder))
     except DistGNNError as error:
-        raise InputError(f"{error}: {out} is not overwritten; remove it yourself if nothing in it is needed") from None
-    foreign = _first_foreign(target, ours)
-    if foreign is not None:
-        raise InputError(f"{foreign} is not a file of ours: {out} is not overwritten; move the file, or remove {out}")
+        return str(error)
+    return None if found is None else f"{found.relative_to(folder)} in it is not one of ours"
 
 
 def _first_foreign(folder: Path, ours: set[str]) -> Path | None:

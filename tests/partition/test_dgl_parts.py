@@ -112,6 +112,6 @@ def test_an_export_replaces_only_exports(graph, form, tmp_path):
     write_dgl_cut(tmp_path / "parts", tmp_path / "out", form)
     write_dgl_cut(tmp_path / "parts", tmp_path / "out", form, overwrite=True)
     (tmp_path / "out" / "thesis.txt").write_text("years of work")
-    with pytest.raises(InputError, match="not a file of ours"):
+    with pytest.raises(InputError, match="not one of ours"):
         write_dgl_cut(tmp_path / "parts", tmp_path / "out", form, overwrite=True)
     assert (tmp_path / "out" / "thesis.txt").is_file()

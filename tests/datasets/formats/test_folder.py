@@ -76,7 +76,7 @@ def test_a_folder_of_something_else_is_never_overwritten(small_graph, tmp_path):
 
 def test_a_graph_folder_with_something_else_in_it_is_never_overwritten(small_graph, graph_folder):
     (graph_folder / "mine.txt").write_text("x")
-    with pytest.raises(InputError, match="not a file of ours"):
+    with pytest.raises(InputError, match="not one of ours"):
         small_graph.save(graph_folder, overwrite=True)
     assert (graph_folder / "mine.txt").is_file()
 

@@ -65,7 +65,7 @@ def test_what_appears_meanwhile(foreign, overwrite, tmp_path):
         make(tmp_path / "out", "mine", overwrite, meanwhile)
         assert (tmp_path / "out" / "marker").read_text() == "mine"
         return
-    with pytest.raises(InputError, match="not a file of ours" if overwrite else "exists already"):
+    with pytest.raises(InputError, match="not one of ours" if overwrite else "another process meanwhile"):
         make(tmp_path / "out", "mine", overwrite, meanwhile)
     assert (tmp_path / "out" / "marker").read_text() == "other"
     assert os.listdir(tmp_path) == ["out"]
@@ -76,9 +76,10 @@ def _stale_name(tmp_path):
 
 
 def _hold(folder, ready, done):
-    with atomic._held(folder):
-        ready.set()
-        done.wait(60)
+    lock = atomic.lock_file(folder)
+    ready.set()
+    done.wait(60)
+    os.close(lock)
 
 
 def test_a_folder_that_a_process_of_another_namespace_fills_stays(tmp_path):
