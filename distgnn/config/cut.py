@@ -22,7 +22,8 @@ MOST_PARTS = 2**15 - 1  # a part id is an int16
 
 def _setting(default: Any, about: str, choices: tuple[str, ...] = (), title: str = "") -> Any:
     """A field with the text of its command-line option, the values it may have and the word messages use for it."""
-    return field(default=default, metadata={"help": about, "choices": choices, "title": title})
+    more = {"panel": "Cut", "default_text": "", "name": "", "title": title}
+    return field(default=default, metadata={"help": about, "choices": choices} | more)
 
 
 @dataclass(frozen=True)
