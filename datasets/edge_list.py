@@ -8,11 +8,9 @@ The global arc id of row e is e forward and M + e backward.
 
 import numpy as np
 
+from distgnn.config.cut import DIRECTIONS, SELF_LOOPS
 from distgnn.datasets.pairs import repeated_rows, undirected_keys
 from distgnn.errors import InputError
-
-DIRECTIONS = ("stored", "both", "reversed")
-SELF_LOOPS = ("keep", "add", "remove")
 
 
 class EdgeList:

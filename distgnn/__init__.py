@@ -27,6 +27,7 @@ _PLACES = {
     "TrainConfig": "distgnn.config",
     "training_subgraph": "distgnn.graph.induced",
     "ModelConfig": "distgnn.config",
+    "CutConfig": "distgnn.config",
     "to_dgl": "distgnn.interop.dgl.export",
     "GraphData": "distgnn.datasets",
     "load_graph": "distgnn.datasets",

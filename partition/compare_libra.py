@@ -26,7 +26,7 @@ def against_libra(folder: str | Path, seed: int = 0, progress: Progress | None =
     """
     manifest = read_manifest(folder)
     _, edge_list = load_whole(folder, progress)
-    cut = cut_edges(edge_list, manifest["num_parts"], "libra", seed, capacities=manifest.get("capacities"))
+    cut = cut_edges(edge_list, manifest["num_parts"], "libra", seed=seed, capacities=manifest.get("capacities"))
     book = PartitionBook(edge_list, cut)
     mean = 2 * manifest["exchange_rows"] / manifest["num_parts"]
     this = {name: manifest[name] for name in MEASURES}

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
+from distgnn.partition.core.local_graph import LocalGraph
 from distgnn.partition.folder.reader import load_part, read_manifest
 
 
@@ -25,6 +26,7 @@ def copies_by_degree(folder: str | Path) -> dict[str, np.ndarray]:
         local = load_part(folder, part_id)
         owned = slice(0, local.num_owned)
         degrees = local.in_degrees[owned].astype(np.int64) + local.out_degrees[owned]
+        # The exponent of a float is the binary logarithm, rounded down.
         bins = np.frexp(degrees)[1] - 1
         some = degrees > 0
         vertices += np.bincount(bins[some], minlength=64)
@@ -35,7 +37,7 @@ def copies_by_degree(folder: str | Path) -> dict[str, np.ndarray]:
     return {"from_degree": 1 << np.arange(last, dtype=np.int64), "vertices": vertices[:last], "copies": means}
 
 
-def _copies(local) -> np.ndarray:
+def _copies(local: LocalGraph) -> np.ndarray:
     """Copies [O] of each owned row: itself, and each rank that it is sent to or receives partial sums from."""
     counts, plan = np.ones(local.num_owned, dtype=np.int64), local.plan
     for rank in range(local.num_parts):

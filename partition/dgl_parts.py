@@ -1,13 +1,13 @@
 """Cuts made by DGL, and cuts for DGL: its Libra folder, and the partition book of `dgl.distributed`.
 
     4Communities/                  as `dgl.distgnn.partition` writes it for 4 parts
-        community0.txt …           a line `source,target,weight` for each row in the part
+        community0.txt …           a line `source,target,weight` for each edge in the part
     book/                          as `dgl.distributed.partition_graph` writes it
         NAME.json                  node_map and edge_map: ranges of new ids of each part
         node_orig_id.npy           the old id of each new one: what partition_graph(…, return_mapping=True) returns
         edge_orig_id.npy           likewise; written, not read
 
-Shapes: N vertices, M rows of the edge list, P parts.
+Shapes: N vertices, M edges of the edge list, P parts.
 """
 
 from __future__ import annotations
@@ -15,10 +15,12 @@ from __future__ import annotations
 import itertools
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from distgnn.datasets.array_files import read_json, read_npy
+from distgnn.datasets.edge_list import EdgeList
 from distgnn.datasets.text.table import read_table
 from distgnn.errors import InputError
 from distgnn.partition.baselines.vertex_cover import hybrid_cut
@@ -28,11 +30,12 @@ from distgnn.partition.core.vertex_cut import VertexCut, part_dtype
 from distgnn.partition.folder.reader import load_part, read_manifest
 from distgnn.partition.repartition import load_whole
 from distgnn.system.atomic import new_folder
+from distgnn.system.names import path_name
 
 SIDES = ("target", "cover")
 
 
-def read_dgl_cut(place: str | Path, edge_list, sides: str = "target") -> VertexCut:
+def read_dgl_cut(place: str | Path, edge_list: EdgeList, sides: str = "target") -> VertexCut:
     """The cut in a Libra folder (`…/4Communities`) or a partition book (`…/NAME.json`), for an edge list of its graph.
 
     Args: sides: of a book, whose owners are given: arcs are computed by the owner of the "target", as in DGL, or where
@@ -55,17 +58,20 @@ def read_dgl_cut(place: str | Path, edge_list, sides: str = "target") -> VertexC
     return _read_libra(place, files, edge_list)
 
 
-def _read_libra(place: Path, files: list[Path], edge_list) -> VertexCut:
+def _read_libra(place: Path, files: list[Path], edge_list: EdgeList) -> VertexCut:
+    # An empty file is a part without edges; a reader of tables would refuse it.
     used = [part for part, path in enumerate(files) if path.stat().st_size]
     tables = [read_table(files[part], np.float64)[:, :2].astype(np.int64) for part in used]
-    parts = np.repeat(np.array(used, dtype=part_dtype(len(files))), [len(table) for table in tables])
+    parts: np.ndarray = np.repeat(np.array(used, dtype=part_dtype(len(files))), [len(table) for table in tables])
     rows = np.concatenate([np.zeros((0, 2), dtype=np.int64), *tables])
+    # DGL names the edges of a part by their ends: sorted by both, theirs and ours must be the same, parallel edges in
+    # any order.
     theirs = rows[:, 0] * edge_list.num_nodes + rows[:, 1]
     ours = edge_list.src.astype(np.int64) * edge_list.num_nodes + edge_list.dst
     order, their_order = np.argsort(ours, kind="stable"), np.argsort(theirs, kind="stable")
     if not np.array_equal(ours[order], theirs[their_order]):
         raise InputError(
-            f"{place} holds {len(theirs)} rows that are not the {len(ours)} of this graph: "
+            f"{place} holds {len(theirs)} edges that are not the {len(ours)} of this graph: "
             "another graph, or another direction or choice of self-loops"
         )
     edge_part = np.empty(len(ours), dtype=parts.dtype)
@@ -73,7 +79,7 @@ def _read_libra(place: Path, files: list[Path], edge_list) -> VertexCut:
     return VertexCut(len(files), edge_part, balanced_owners(edge_list, edge_part, part_shares(len(files))))
 
 
-def _read_book(config: Path, edge_list, sides: str) -> VertexCut:
+def _read_book(config: Path, edge_list: EdgeList, sides: str) -> VertexCut:
     """Owners are the book's."""
     book = read_json(config)
     num_parts = book.get("num_parts")
@@ -103,7 +109,7 @@ def _old_ids(config: Path, book: dict, part: int) -> np.ndarray:
             f"{path}: no such file; DGL does not keep the old ids: save there, as an array, the first result of "
             "dgl.distributed.partition_graph(..., return_mapping=True)"
         )
-    ranges = book.get("node_map")
+    ranges: Any = book.get("node_map")
     begin, end = (ranges["_N"] if isinstance(ranges, dict) else ranges)[part]
     return read_npy(path)[begin:end]
 
@@ -118,10 +124,30 @@ def write_dgl_cut(folder: str | Path, out: str | Path, form: str = "libra", over
     if form not in ("libra", "book"):
         raise InputError(f"unknown form {form!r}: choose libra or book")
     manifest = read_manifest(folder)
-    marker = f"{manifest['num_parts']}Communities/community0.txt" if form == "libra" else f"{manifest['name']}.json"
-    with new_folder(out, marker, overwrite) as place:
-        (_write_libra if form == "libra" else _write_book)(folder, manifest, place)
+    name = path_name(manifest["name"], f"{folder}: the graph's") if form == "book" else ""
+    with new_folder(out, _book_files if form == "book" else _libra_files, overwrite) as place:
+        if form == "book":
+            _write_book(folder, manifest, place, name)
+        else:
+            _write_libra(folder, manifest, place)
     return Path(out)
+
+
+def _libra_files(folder: Path) -> set[str]:
+    """The files of a folder that `write_dgl_cut` made."""
+    found = [path for path in folder.glob("*Communities") if path.name.removesuffix("Communities").isdigit()]
+    if len(found) != 1 or not (found[0] / "community0.txt").is_file():
+        raise InputError(f"{folder} holds no Libra cut (4Communities/community0.txt, …)")
+    return {f"{found[0].name}/community{part}.txt" for part in range(len(list(found[0].iterdir())))}
+
+
+def _book_files(folder: Path) -> set[str]:
+    """The files of a partition book that `write_dgl_cut` made."""
+    for path in sorted(folder.glob("*.json")):
+        book = read_json(path)
+        if book.get("graph_name") == path.stem and {"num_parts", "node_map", "edge_map"} <= book.keys():
+            return {path.name, "node_orig_id.npy", "edge_orig_id.npy"}
+    raise InputError(f"{folder} holds no partition book (NAME.json)")
 
 
 def _write_libra(folder: str | Path, manifest: dict, place: Path) -> None:
@@ -130,23 +156,24 @@ def _write_libra(folder: str | Path, manifest: dict, place: Path) -> None:
     place.mkdir()
     for part in range(manifest["num_parts"]):
         ids = np.sort(load_part(folder, part, check=False).arc_ids)
+        # Forward arcs: DGL has each two-way edge once.
         ids = ids[ids < edge_list.num_rows]
         rows = np.stack([edge_list.src[ids], edge_list.dst[ids], np.ones(len(ids), dtype=np.int64)], axis=1)
         np.savetxt(place / f"community{part}.txt", rows, fmt="%d", delimiter=",")
 
 
-def _write_book(folder: str | Path, manifest: dict, place: Path) -> None:
+def _write_book(folder: str | Path, manifest: dict[str, Any], place: Path, name: str) -> None:
     num_parts, nodes, arcs = manifest["num_parts"], [], []
     for part in range(num_parts):
         local = load_part(folder, part, check=False)
         nodes.append(np.array(local.global_ids[: local.num_owned]))
         arcs.append(np.sort(local.arc_ids))
-    for name, ids in (("node", nodes), ("edge", arcs)):
-        np.save(place / f"{name}_orig_id.npy", np.concatenate(ids))
+    for kind, ids in (("node", nodes), ("edge", arcs)):
+        np.save(place / f"{kind}_orig_id.npy", np.concatenate(ids))
     maps = [np.cumsum([0] + [len(ids) for ids in group]) for group in (nodes, arcs)]
     node_map, edge_map = ([[int(a), int(b)] for a, b in itertools.pairwise(ends)] for ends in maps)
     book = {
-        "graph_name": manifest["name"],
+        "graph_name": name,
         "num_nodes": manifest["num_nodes"],
         "num_edges": manifest["num_arcs"],
         "part_method": manifest["method"],
@@ -157,4 +184,4 @@ def _write_book(folder: str | Path, manifest: dict, place: Path) -> None:
         "ntypes": {"_N": 0},
         "etypes": {"_N:_E:_N": 0},
     }
-    (place / f"{manifest['name']}.json").write_text(json.dumps(book, indent=1) + "\n", encoding="utf-8")
+    (place / f"{name}.json").write_text(json.dumps(book, indent=1) + "\n", encoding="utf-8")

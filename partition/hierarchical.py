@@ -2,42 +2,46 @@
 
 The first step sees only the groups, so the fewest copies cross the slow network between them.
 
-Shapes: M rows, P parts = G groups of P / G.
+Shapes: M edges, P parts = G groups of P / G.
 Source: ours.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
-from distgnn.partition.core.book import group
+from distgnn.partition.core.edges import EdgeArrays, Edges, group
 from distgnn.partition.moves.edge_moves import arc_limit, shed, start_state
-from distgnn.partition.sorting.renumber import Rows
 
 GUARD = 1.03
 
 
-def cut_twice(edge_list, shares: np.ndarray, groups: int, draft: Callable) -> tuple[np.ndarray, np.ndarray | None]:
-    """Part [M] int16 of each row, and the order [N] of vertices that the first step found (or None).
+def cut_twice(
+    edge_list: Edges, shares: np.ndarray, groups: int, draft: Callable[..., Any]
+) -> tuple[np.ndarray, np.ndarray | None]:
+    """Part [M] int16 of each edge, and the order [N] of vertices that the first step found (or None).
 
-    Args: shares: [P]; groups: a divisor of P; draft: `draft(edge_list, shares)` gives (part of each row, order, …).
-    Notes: parts that the two steps leave beyond 1.03 times their share give rows away.
+    Args: shares: [P]; groups: a divisor of P; draft: `draft(edge_list, shares)` gives (part of each edge, order, …).
+    Notes: parts that the two steps leave beyond 1.03 times their share give edges away.
     """
     per_group = len(shares) // groups
     by_group = shares.reshape(groups, per_group)
     first, vertex_order = draft(edge_list, by_group.sum(axis=1))[:2]
-    rows, starts = group(first, groups)
+    edges, starts = group(first, groups)
     parts = np.empty(len(first), dtype=np.int16)
     for g in range(groups):
-        some = rows[starts[g] : starts[g + 1]]
+        some = edges[starts[g] : starts[g + 1]]
         src, dst = edge_list.src[some], edge_list.dst[some]
         loops = int(np.count_nonzero(src == dst))
         arcs = 2 * len(some) - loops if edge_list.two_way else len(some)
-        sub = Rows(src, dst, edge_list.num_nodes, edge_list.two_way, arcs)
+        # Vertices keep their numbers: a group sees isolated ones, which cost nothing here.
+        sub = EdgeArrays(src, dst, edge_list.num_nodes, edge_list.two_way, arcs)
         parts[some] = g * per_group + draft(sub, by_group[g] / by_group[g].sum())[0]
     if len(parts):
+        # Each step keeps to its own limit; one after the other they may exceed it.
         state = start_state(edge_list, parts, len(shares))
         shed(edge_list, state, arc_limit(edge_list, shares, GUARD))
         parts = state.edge_part

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import numpy as np
 
+from distgnn.datasets import GraphData
 from distgnn.datasets.arc_data import arc_feats, arc_relations
+from distgnn.datasets.edge_list import EdgeList
 from distgnn.partition.core.book import PartitionBook
 from distgnn.partition.core.local_graph import LocalGraph, build_local
 from distgnn.partition.core.vertex_cut import VertexCut
 from distgnn.partition.folder.manifest import describe_graph
 
 
-def local_part(graph, edge_list, cut: VertexCut, part_id: int) -> LocalGraph:
+def local_part(graph: GraphData, edge_list: EdgeList, cut: VertexCut, part_id: int) -> LocalGraph:
     """One part with its features, labels and masks, as `load_part` gives it.
 
-    Args:
-        graph: `GraphData`; edge_list: made from it; cut: of that edge list; part_id: which part.
+    Args: edge_list: made from the graph; cut: of that edge list.
     Raises: InputError where the cut does not fit.
     """
     cut.check(edge_list)

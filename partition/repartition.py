@@ -3,27 +3,31 @@
 Arcs, weights, features and relations of arcs are found again by global arc id; features, labels, splits and types of
 vertices by global vertex id. Rows of features stay where they are, mapped, until they are written.
 
-Shapes: M rows of the edge list, N vertices, A arcs of a part, O owned rows, D width.
+Shapes: M edges of the edge list, N vertices, A arcs of a part, O owned rows, D width.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from scipy import sparse
 
+from distgnn.config.algorithm import UPDATES
+from distgnn.config.cut import METHODS, ORDERS, CutConfig, check_names
 from distgnn.datasets import GraphData
 from distgnn.datasets.edge_list import EdgeList
 from distgnn.errors import PartitionFormatError
 from distgnn.partition.core.local_graph import LocalGraph
-from distgnn.partition.folder.layout import FOLDER
 from distgnn.partition.folder.manifest import Progress, check_size
-from distgnn.partition.folder.reader import load_part, read_manifest
-from distgnn.partition.methods import METHODS, ORDERS, UPDATES, check_request, cut_edges
-from distgnn.partition.pipeline import write_partition
+from distgnn.partition.folder.reader import load_part, partition_files, read_manifest
+from distgnn.partition.methods import cut_edges
+from distgnn.partition.pipeline import write_cut
 from distgnn.system.atomic import check_target
+
+OPTIONS = ("method", "seed", "order", "refine", "capacities")
 
 
 class ScatteredRows:
@@ -43,48 +47,56 @@ class ScatteredRows:
     def __getitem__(self, ids: np.ndarray) -> np.ndarray:
         out = np.empty((len(ids), *self.shape[1:]), dtype=self.dtype)
         piece = self._piece[ids]
+        # One piece after the other: each is a mapped file.
         for number in np.unique(piece):
             chosen = piece == number
             out[chosen] = self._pieces[number][self._row[ids[chosen]]]
         return out
 
 
+def _scattered(parts: list[LocalGraph], name: str, piece: np.ndarray, row: np.ndarray) -> ScatteredRows:
+    return ScatteredRows([getattr(part, name) for part in parts], piece, row)
+
+
 def repartition(
     folder: str | Path,
     num_parts: int,
     out: str | Path,
-    method: str | None = None,
-    seed: int | None = None,
-    order: str | None = None,
-    refine: bool = False,
-    capacities: Sequence[float] | None = None,
+    *,
     overwrite: bool = False,
     progress: Progress | None = None,
-) -> dict:
+    **options: Any,
+) -> dict[str, Any]:
     """Cut the graph of a partition folder into another number of parts and write them to `out`.
 
-    Args: as of `partition_graph`; method, seed and order are those of the old cut if not given, `update` always.
+    Args: as of `partition_graph`; options: method, seed and order, by default (None) those of the old cut; refine,
+        capacities; `update` is always that of the old cut.
     Returns: the manifest.
     Raises: PartitionFormatError where the old folder is damaged, InputError; nothing is left behind then.
-    Notes: gives the same files as `partition_graph` from the source. Memory: 20 bytes per row of the edge list, 8 per
+    Notes: gives the same files as `partition_graph` from the source. Memory: 20 bytes per edge of the edge list, 8 per
         vertex, and what the cut needs; features stay on disk.
     """
     tell = progress or (lambda phase, done, total: None)
+    check_names(options, OPTIONS)
     old = read_manifest(folder)
-    method = method or (old["method"] if old["method"] in METHODS else "cmr")
-    seed = int(old["seed"]) if seed is None else seed
-    order = order or (old["order"] if old["order"] in ORDERS else "shuffled")
-    update = old["update"] if old.get("update") in UPDATES else "owners"
-    check_request(num_parts, method, seed, order)
-    check_target(out, FOLDER, overwrite)
+    given = {name: value for name, value in options.items() if value is not None}
+    config = replace(_config_of(old), **given).check_parts(num_parts)
+    check_target(out, partition_files, overwrite)
     graph, edge_list = load_whole(folder, progress)
     check_size(edge_list, num_parts, graph.name)
     tell("cut", 0, 1)
-    cut = cut_edges(edge_list, num_parts, method, seed, order, refine, capacities, update=update)
+    cut = cut_edges(edge_list, num_parts, config)
     tell("cut", 1, 1)
-    refined = bool(refine) or method.startswith("cmr")
-    noted = {"refined": refined, "groups": 1, "update": update, "objective": "rows"}
-    return write_partition(graph, edge_list, cut, out, method, seed, order, overwrite, progress, noted)
+    return write_cut(graph, edge_list, cut, out, config.manifest(), overwrite, progress)
+
+
+def _config_of(manifest: dict[str, Any]) -> CutConfig:
+    """How an old cut was made; defaults where it was made by something else."""
+    found: dict[str, Any] = {"seed": int(manifest["seed"])}
+    for name, choices in (("method", METHODS), ("order", ORDERS), ("update", UPDATES)):
+        if manifest.get(name) in choices:
+            found[name] = manifest[name]
+    return CutConfig(**found)
 
 
 def load_whole(folder: str | Path, progress: Progress | None = None) -> tuple[GraphData, EdgeList]:
@@ -97,21 +109,21 @@ def load_whole(folder: str | Path, progress: Progress | None = None) -> tuple[Gr
     for part_id in range(manifest["num_parts"]):
         parts.append(load_part(folder, part_id))
         tell("load", part_id + 1, manifest["num_parts"])
-    rows = _find_rows(folder, manifest, parts)
+    places = _find_edges(folder, manifest, parts)
     graph = _vertices(folder, manifest, parts)
-    edge_list = _edges(manifest, parts, rows, graph.num_nodes)
+    edge_list = _edges(manifest, parts, graph.num_nodes)
     section = manifest["graph"]
     if section.get("num_edge_feats"):
-        graph.edge_feats = ScatteredRows([part.edge_feats for part in parts], *rows)
+        graph.edge_feats = _scattered(parts, "edge_feats", *places)  # type: ignore[assignment]  # read as an array
     if section.get("num_relations"):
-        graph.edge_types = ScatteredRows([part.edge_types for part in parts], *rows)[np.arange(len(rows[0]))]
+        graph.edge_types = _scattered(parts, "edge_types", *places)[np.arange(len(places[0]))]
         inverses = graph.directed and edge_list.two_way
         graph.edge_type_names = tuple(str(t) for t in range(section["num_relations"] // (2 if inverses else 1)))
     return graph, edge_list
 
 
-def _find_rows(folder, manifest: dict, parts: list[LocalGraph]) -> tuple[np.ndarray, np.ndarray]:
-    """Where the forward arc of each row lies: part int32 [M] and place among its arcs int64 [M]."""
+def _find_edges(folder: str | Path, manifest: dict, parts: list[LocalGraph]) -> tuple[np.ndarray, np.ndarray]:
+    """Where the forward arc of each edge lies: part int32 [M] and place among its arcs int64 [M]."""
     num_rows = manifest["num_rows"]
     part_of, place = np.full(num_rows, -1, dtype=np.int32), np.zeros(num_rows, dtype=np.int64)
     for part in parts:
@@ -125,7 +137,7 @@ def _find_rows(folder, manifest: dict, parts: list[LocalGraph]) -> tuple[np.ndar
     return part_of, place
 
 
-def _edges(manifest: dict, parts: list[LocalGraph], rows: tuple[np.ndarray, np.ndarray], num_nodes: int) -> EdgeList:
+def _edges(manifest: dict, parts: list[LocalGraph], num_nodes: int) -> EdgeList:
     dtype = np.int32 if num_nodes <= np.iinfo(np.int32).max else np.int64
     src, dst = (np.empty(manifest["num_rows"], dtype=dtype) for _ in range(2))
     weight = np.empty(manifest["num_rows"], dtype=np.float32) if manifest["graph"]["edge_weight"] else None
@@ -134,7 +146,7 @@ def _edges(manifest: dict, parts: list[LocalGraph], rows: tuple[np.ndarray, np.n
         ids = part.arc_ids[forward]
         sources, targets = _ends(part)
         src[ids], dst[ids] = sources[forward], targets[forward]
-        if weight is not None:
+        if weight is not None and part.edge_weight is not None:
             weight[ids] = part.edge_weight[forward]
     return EdgeList(
         num_nodes,
@@ -150,6 +162,7 @@ def _edges(manifest: dict, parts: list[LocalGraph], rows: tuple[np.ndarray, np.n
 
 def _ends(part: LocalGraph) -> tuple[np.ndarray, np.ndarray]:
     """Global ids of the source and the target of each local arc, [A] each."""
+    # The blocks number columns and rows each in its own way: see LocalGraph.
     owned = part.global_ids[: part.num_owned]
     row_ids = (owned, part.global_ids[part.target_halo_rows])
     column_ids = (owned, part.global_ids[part.source_halo_rows])
@@ -160,7 +173,7 @@ def _ends(part: LocalGraph) -> tuple[np.ndarray, np.ndarray]:
     return np.concatenate(sources), np.concatenate(targets)
 
 
-def _vertices(folder, manifest: dict, parts: list[LocalGraph]) -> GraphData:
+def _vertices(folder: str | Path, manifest: dict, parts: list[LocalGraph]) -> GraphData:
     num_nodes, section = manifest["num_nodes"], manifest["graph"]
     part_of, row = np.full(num_nodes, -1, dtype=np.int32), np.zeros(num_nodes, dtype=np.int64)
     for part in parts:
@@ -170,9 +183,8 @@ def _vertices(folder, manifest: dict, parts: list[LocalGraph]) -> GraphData:
         raise PartitionFormatError(f"{folder}: vertex {int(np.argmax(part_of < 0))} has no owner")
     everyone = np.arange(num_nodes)
 
-    def column(name: str):
-        pieces = [getattr(part, name) for part in parts]
-        return None if pieces[0] is None else ScatteredRows(pieces, part_of, row)[everyone]
+    def column(name: str) -> Any:
+        return None if getattr(parts[0], name) is None else _scattered(parts, name, part_of, row)[everyone]
 
     # Only the number of input rows is known any more, and only it is needed.
     edges = np.broadcast_to(np.int64(0), (manifest["num_edges"], 2))
@@ -181,10 +193,11 @@ def _vertices(folder, manifest: dict, parts: list[LocalGraph]) -> GraphData:
         graph.num_label_classes = section["num_classes"]
     if section["sparse_feats"]:
         stacked = sparse.vstack([part.feats for part in parts], format="csr")
+        # scipy has no view of scattered rows: stacked, then taken in the order of ids.
         first = np.cumsum([0] + [part.num_owned for part in parts])[:-1]
         graph.feats = stacked[first[part_of] + row]
     elif section["num_feats"]:
-        graph.feats = ScatteredRows([part.feats for part in parts], part_of, row)
+        graph.feats = _scattered(parts, "feats", part_of, row)
     for split in ("train", "valid", "test"):
         setattr(graph, split, np.flatnonzero(column(f"{split}_mask")))
     if section.get("num_node_types"):

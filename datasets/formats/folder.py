@@ -25,7 +25,7 @@ from distgnn.datasets.array_files import damaged, read_json, read_npy, read_npz
 from distgnn.datasets.checks import check_size
 from distgnn.datasets.graph_data import SPLITS, GraphData
 from distgnn.errors import GraphFormatError, InputError
-from distgnn.system.atomic import FolderKind, json_with, new_folder, sync_file
+from distgnn.system.atomic import new_folder, sync_file
 
 ARRAYS = ("edge_weight", "edge_feats", "edge_types", "node_types")
 NAMES = ("edge_type_names", "node_type_names")
@@ -177,13 +177,23 @@ def tidy_split(ids: np.ndarray) -> np.ndarray:
     return ids.astype(np.int64) if ids.dtype.kind in "iu" else ids
 
 
-FOLDER = FolderKind("graph.json", r"graph\.json|\w+\.np[yz]", json_with("num_nodes"))  # what may be replaced
+def graph_files(folder: Path) -> set[str]:
+    """All files that a graph folder may hold, relative to it: `new_folder` replaces a folder of no others.
+
+    Raises: InputError, GraphFormatError where there is no valid graph.json.
+    """
+    header_path = folder / "graph.json"
+    if not header_path.is_file():
+        raise InputError(f"{folder} holds no graph.json")
+    _read_header(header_path, read_json(header_path))
+    arrays = {f"{name}.npy" for name in ("labels", "feats", *ARRAYS, *SPLITS)}
+    return {"graph.json", "feats.npz", *EDGE_FILES, *arrays}
 
 
 def write_folder(graph: GraphData, folder: Path, overwrite: bool) -> Path:
     """Write a plain graph folder beside its final place and move it there when it is whole."""
     graph.check()
-    with new_folder(folder, FOLDER, overwrite) as partial:
+    with new_folder(folder, graph_files, overwrite) as partial:
         _write_arrays(graph, partial)
         for path in partial.iterdir():
             sync_file(path)

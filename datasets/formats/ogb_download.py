@@ -37,7 +37,7 @@ def download(name: str, data_root: str | Path | None = None) -> Path:
     if folder.exists():
         raise InputError(f"{folder}: exists but is no whole download; remove it first")
     url = _find_url(name)
-    with new_folder(folder, "raw") as partial:
+    with new_folder(folder, lambda _: set()) as partial:
         _fetch(name, url, partial)
         unpack(partial)
     return folder

@@ -78,6 +78,12 @@ def _dataclass_of(annotation: Any) -> tuple[type | None, Only | None]:
     return typing.cast(type, kind), next((extra for extra in extras if isinstance(extra, Only)), None)
 
 
+def _option_type(kind: Any) -> Any:
+    """What the command line reads: text where the field is something that is written as text, such as a list."""
+    plain = (str, int, float, bool, str | None, int | None, float | None)
+    return kind if kind in plain else str | None
+
+
 def _options_of(kind: type, only: Only | None) -> list[inspect.Parameter]:
     types, options = typing.get_type_hints(kind), []
     for field in _fields(kind):
@@ -87,7 +93,7 @@ def _options_of(kind: type, only: Only | None) -> list[inspect.Parameter]:
                 continue
             default = field.default if only.defaults[field.name] is dataclasses.MISSING else only.defaults[field.name]
         shown = typer.Option(help=help_of(field), rich_help_panel=field.metadata["panel"])
-        annotation: Any = Annotated.__class_getitem__((types[field.name], shown))  # type: ignore[attr-defined]
+        annotation: Any = Annotated.__class_getitem__((_option_type(types[field.name]), shown))  # type: ignore[attr-defined]
         name = option_name(field)
         options.append(inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation))
     return options

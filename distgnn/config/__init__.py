@@ -2,6 +2,7 @@
 
 from distgnn.config.algorithm import UPDATES, Algorithm
 from distgnn.config.choices import DTYPES, check_choice, did_you_mean
+from distgnn.config.cut import CutConfig
 from distgnn.config.file import check_types, parse_sections, read_sections
 from distgnn.config.model import (
     ATTENTION_MODELS,
@@ -37,6 +38,7 @@ __all__ = [
     "UPDATES",
     "WIRES",
     "Algorithm",
+    "CutConfig",
     "ModelConfig",
     "RunConfig",
     "Schedule",

@@ -13,7 +13,14 @@ Config = TypeVar("Config", bound=type)
 
 
 def option(
-    default: Any, help: str, *, panel: str, choices: tuple[str, ...] = (), default_text: str = "", name: str = ""
+    default: Any,
+    help: str,
+    *,
+    panel: str,
+    choices: tuple[str, ...] = (),
+    default_text: str = "",
+    name: str = "",
+    title: str = "",
 ) -> Any:
     """A field of a settings dataclass.
 
@@ -23,8 +30,10 @@ def option(
         choices: the values it may have (None is allowed where it is the default).
         default_text: says what a default of None means.
         name: of the option, where it is not the field's.
+        title: what messages call it, where it is not the option's name.
     """
-    metadata = {"help": help, "panel": panel, "choices": choices, "default_text": default_text, "name": name}
+    metadata = {"help": help, "panel": panel, "choices": choices, "default_text": default_text}
+    metadata |= {"name": name, "title": title}
     return dataclasses.field(default=default, metadata=metadata)
 
 
@@ -52,4 +61,4 @@ def check_choices(config: Any) -> None:
     for field in dataclasses.fields(config):
         value, choices = getattr(config, field.name), field.metadata["choices"]
         if choices and not (value is None and field.default is None):
-            check_choice(option_name(field), value, choices)
+            check_choice(field.metadata["title"] or option_name(field), value, choices)

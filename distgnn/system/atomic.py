@@ -23,9 +23,13 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from distgnn.errors import InputError
+from distgnn.errors import DistGNNError, InputError
 
-AT_FDCWD, RENAME_EXCHANGE = -100, 2
+AT_FDCWD, RENAME_NOREPLACE, RENAME_EXCHANGE = -100, 1, 2
+
+# What a folder of ours holds, by its own marker: names of files relative to it. Raises DistGNNError where the folder
+# has no valid marker.
+OurFiles = Callable[[Path], set[str]]
 
 
 @dataclass(frozen=True)
@@ -69,40 +73,40 @@ def json_with(*keys: str) -> Callable[[str], bool]:
 
 
 @contextlib.contextmanager
-def new_folder(out: str | Path, kind: str | FolderKind, overwrite: bool = False) -> Iterator[Path]:
+def new_folder(out: str | Path, kind: FolderKind | OurFiles, overwrite: bool = False) -> Iterator[Path]:
     """Yield an empty temporary folder beside `out`; move it there at the end, remove it after any error.
 
     Args:
         out: where the folder shall be; missing parents are made.
-        kind: how to know that an existing folder is one of ours and may be replaced (of a text only: the name of a
-            file that it must have).
+        kind: how to know that an existing folder is one of ours, and holds nothing else, and may be replaced.
         overwrite: whether an existing folder is replaced; the old one stays until the new one is whole.
-    Raises: InputError if `out` exists, cannot be written, or the disk is full; also if it came into being meanwhile.
+    Raises: InputError if `out` exists or appears meanwhile, is not ours, cannot be written, or the disk is full.
     Notes: every file must be synced by its writer; the folders are synced here, then renamed.
     """
     target = Path(out).absolute()
     remove_stale(target)
     check_target(out, kind, overwrite)
-    replaces = os.path.lexists(target)
-    temporary = target.with_name(f".{target.name}.partial-{_process_name()}")
+    temporary: Path | None = None
     made: list[Path] = []
     lock = None
     try:
         made = _make_parents(target.parent)
-        shutil.rmtree(temporary, ignore_errors=True)
-        temporary.mkdir()
+        temporary = _make_temporary(target)
         lock = lock_file(temporary)
         yield temporary
         _sync_tree(temporary)
-        _move(temporary, target, replaces)
+        if not _move_new(temporary, target):
+            if not overwrite:
+                raise InputError(f"{out} was written by another process meanwhile: choose another place")
+            check_target(out, kind, overwrite)  # again: it may have changed since the work began
+            _replace(temporary, target)
         sync_folder(target.parent)
         made = []
     except OSError as error:
-        if error.errno in (errno.ENOTEMPTY, errno.EEXIST) and not replaces:
-            raise InputError(f"{out} was written by another process meanwhile: choose another place") from error
         raise InputError(f"cannot write {out}: {error.strerror or error}") from error
     finally:
-        shutil.rmtree(temporary, ignore_errors=True)
+        if temporary is not None:
+            shutil.rmtree(temporary, ignore_errors=True)
         if lock is not None:
             os.close(lock)
         for folder in made:
@@ -133,8 +137,17 @@ def lock_file(path: Path) -> int:
     return handle
 
 
-def _process_name() -> str:
-    return f"{socket.gethostname()}-{os.getpid()}"
+def _make_temporary(target: Path) -> Path:
+    """A new empty folder beside `target`, named after this process; a thread that has one already gets another."""
+    first = target.with_name(f".{target.name}.partial-{socket.gethostname()}-{os.getpid()}")
+    path, number = first, 0
+    while True:
+        try:
+            path.mkdir()
+            return path
+        except FileExistsError:
+            number += 1
+            path = first.with_name(f"{first.name}-{number}")
 
 
 def remove_stale(target: Path) -> None:
@@ -145,7 +158,7 @@ def remove_stale(target: Path) -> None:
     for kind in ("partial", "old"):
         prefix = f".{target.name}.{kind}-{socket.gethostname()}-"
         for path in target.parent.glob(glob.escape(prefix) + "*"):
-            number = path.name.removeprefix(prefix)
+            number = path.name.removeprefix(prefix).partition("-")[0]
             if not number.isdigit() or _is_alive(int(number)) or _is_locked(path):
                 continue
             if kind == "old" and not os.path.lexists(target):
@@ -153,6 +166,16 @@ def remove_stale(target: Path) -> None:
                     path.rename(target)
             else:
                 shutil.rmtree(path, ignore_errors=True)
+
+
+def _is_alive(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except (OSError, OverflowError):
+        return True
+    return True
 
 
 def _is_locked(path: Path) -> bool:
@@ -166,17 +189,7 @@ def _is_locked(path: Path) -> bool:
     return False
 
 
-def _is_alive(process: int) -> bool:
-    try:
-        os.kill(process, 0)
-    except ProcessLookupError:
-        return False
-    except (OSError, OverflowError):
-        return True
-    return True
-
-
-def check_target(out: str | Path, kind: str | FolderKind, overwrite: bool) -> None:
+def check_target(out: str | Path, kind: FolderKind | OurFiles, overwrite: bool) -> None:
     """Raise InputError unless a new folder may take the place of `out`."""
     target = Path(out).absolute()
     if not target.name:
@@ -187,12 +200,31 @@ def check_target(out: str | Path, kind: str | FolderKind, overwrite: bool) -> No
         raise InputError(f"{out} exists already: choose another place, or replace it with --overwrite")
     if not target.is_dir() or target.is_symlink():
         raise InputError(f"{out} is not a folder: it is not overwritten")
-    if isinstance(kind, str):
-        why = None if (target / kind).is_file() else f"no {kind}"
-    else:
-        why = kind.foreign(target)
-    if why is not None and any(target.iterdir()):
+    if not any(target.iterdir()):
+        return
+    why = kind.foreign(target) if isinstance(kind, FolderKind) else _why_foreign(target, kind)
+    if why is not None:
         raise InputError(f"{out} was not written by this program ({why}): it is left alone and not overwritten")
+
+
+def _why_foreign(folder: Path, our_files: OurFiles) -> str | None:
+    try:
+        found = _first_foreign(folder, our_files(folder))
+    except DistGNNError as error:
+        return str(error)
+    return None if found is None else f"{found.relative_to(folder)} in it is not one of ours"
+
+
+def _first_foreign(folder: Path, ours: set[str]) -> Path | None:
+    """The first entry below `folder` that is neither one of these files nor a folder that holds one."""
+    folders = {parent.as_posix() for name in ours for parent in Path(name).parents}
+    for place, subfolders, files in os.walk(folder):
+        for name in sorted([*files, *subfolders]):
+            path = Path(place) / name
+            known = ours if name in files else folders
+            if path.is_symlink() or path.relative_to(folder).as_posix() not in known:
+                return path
+    return None
 
 
 def _make_parents(parent: Path) -> list[Path]:
@@ -206,16 +238,23 @@ def _make_parents(parent: Path) -> list[Path]:
     return missing
 
 
-def _move(temporary: Path, target: Path, replaces: bool) -> None:
-    """Rename into place. What was there changes places with it in one step where it can, and is removed last.
+def _move_new(temporary: Path, target: Path) -> bool:
+    """Rename into place unless something is there, in one step: of two processes, only one succeeds."""
+    done = _rename(temporary, target, RENAME_NOREPLACE)
+    if done is not None:
+        return done
+    try:
+        target.mkdir()  # claims the name; a rename replaces an empty folder, and no other
+    except FileExistsError:
+        return False
+    temporary.rename(target)
+    return True
 
-    A folder with files that came into being meanwhile is not replaced: the rename fails.
-    """
-    if not replaces or not target.exists():
-        temporary.rename(target)
-        return
-    old = target.with_name(f".{target.name}.old-{_process_name()}")
-    if _exchange(temporary, target):
+
+def _replace(temporary: Path, target: Path) -> None:
+    """Rename into the place of a folder, which changes places with it in one step where it can, and is removed last."""
+    old = target.with_name(f".{target.name}.old-" + temporary.name.removeprefix(f".{target.name}.partial-"))
+    if _rename(temporary, target, RENAME_EXCHANGE):
         temporary.rename(old)
     else:
         target.rename(old)
@@ -227,10 +266,14 @@ def _move(temporary: Path, target: Path, replaces: bool) -> None:
     shutil.rmtree(old, ignore_errors=True)
 
 
-def _exchange(one: Path, other: Path) -> bool:
-    """Let two folders change names at one instant (Linux, most file systems); False where that cannot be done."""
-    rename = getattr(ctypes.CDLL(None), "renameat2", None)
-    return rename is not None and rename(AT_FDCWD, bytes(one), AT_FDCWD, bytes(other), RENAME_EXCHANGE) == 0
+def _rename(one: Path, other: Path, how: int) -> bool | None:
+    """Linux's renameat2: True if done, False if `other` is in the way, None where this cannot be done."""
+    rename = getattr(ctypes.CDLL(None, use_errno=True), "renameat2", None)
+    if rename is None:
+        return None
+    if rename(AT_FDCWD, bytes(one), AT_FDCWD, bytes(other), how) == 0:
+        return True
+    return False if ctypes.get_errno() == errno.EEXIST else None
 
 
 def _sync_tree(folder: Path) -> None:

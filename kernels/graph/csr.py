@@ -29,7 +29,7 @@ def csr_from_edges(src, dst, num_rows):
         raise ValueError(f"src and dst must be equally long, got {len(src)} and {len(dst)}")
     if len(dst) and (int(dst.min()) < 0 or int(dst.max()) >= num_rows):
         raise ValueError(f"dst must lie in [0, {num_rows}), got [{dst.min()}, {dst.max()}]")
-    indptr, edge_ids = _grouped(dst, num_rows)
+    indptr, edge_ids = stable_order(dst, num_rows)
     indices = np.empty(len(src), src.dtype)
     run(_take, _edge_blocks(len(src)), src, edge_ids, indices)
     return indptr, indices, edge_ids
@@ -51,30 +51,39 @@ def transpose_csr(indptr, indices, num_cols):
     return csr_from_edges(rows, indices, num_cols)
 
 
-def _edge_blocks(num_edges):
-    blocks = max(1, min(get_num_threads(), num_edges // BLOCK_EDGES))
-    return [num_edges * b // blocks for b in range(blocks + 1)]
+def stable_order(keys, num_keys, dtype=np.int64, stream=None, most_blocks=None):
+    """Sort by key: the one counting sort of this package.
 
-
-def _grouped(keys, num_rows):
-    """indptr and the stable order of edges by key."""
-    blocks = _edge_blocks(len(keys))
+    Args: keys int [E] in [0, num_keys); dtype of the result; stream int [E], the edges in the order in which ties are
+        kept (default: 0, 1, 2, …), as the second pass of a sort by two keys needs it; most_blocks: fewer blocks than
+        threads, where 8 · num_keys bytes for each would be too much.
+    Returns: indptr int64 [num_keys + 1], where each key begins; order [E], the edges sorted by key, stable.
+    Notes: what `np.argsort(keys, kind="stable")` gives, in one pass over the edges for each thread's share.
+    """
+    blocks = _edge_blocks(len(keys), most_blocks)
     bounds = np.asarray(blocks, np.int64)
-    places = np.zeros((len(blocks) - 1, num_rows), np.int64)
-    indptr = np.empty(num_rows + 1, np.int64)
-    order = np.empty(len(keys), np.int64)
+    places = np.zeros((len(blocks) - 1, num_keys), np.int64)
+    indptr = np.empty(num_keys + 1, np.int64)
+    order = np.empty(len(keys), dtype)
     each = range(len(blocks))
-    run(_count, each, bounds, keys, places)
+    # One block counts all edges: then their order makes no difference, and counting needs no look-up.
+    run(_count, each, bounds, keys, stream if len(blocks) > 2 else None, places)
     _scan(places, indptr)
-    run(_place, each, bounds, keys, places, order)
+    run(_place, each, bounds, keys, stream, places, order)
     return indptr, order
 
 
+def _edge_blocks(num_edges, most=None):
+    blocks = max(1, min(get_num_threads(), num_edges // BLOCK_EDGES, num_edges if most is None else most))
+    return [num_edges * b // blocks for b in range(blocks + 1)]
+
+
 @kernel
-def _count(start, stop, bounds, keys, places):
-    """places[b, r] = edges of block b with key r."""
+def _count(start, stop, bounds, keys, stream, places):
+    """places[b, k] = edges of block b of the stream with key k."""
     for block in range(start, stop):
-        for e in range(bounds[block], bounds[block + 1]):
+        for i in range(bounds[block], bounds[block + 1]):
+            e = i if stream is None else stream[i]
             places[block, keys[e]] += 1
 
 
@@ -92,10 +101,11 @@ def _scan(places, indptr):
 
 
 @kernel
-def _place(start, stop, bounds, keys, places, order):
+def _place(start, stop, bounds, keys, stream, places, order):
     """Writes the places of blocks [start, stop) in `order`."""
     for block in range(start, stop):
-        for e in range(bounds[block], bounds[block + 1]):
+        for i in range(bounds[block], bounds[block + 1]):
+            e = i if stream is None else stream[i]
             place = places[block, keys[e]]
             order[place] = e
             places[block, keys[e]] = place + 1

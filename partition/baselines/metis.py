@@ -11,6 +11,7 @@ import numpy as np
 from scipy import sparse
 
 from distgnn.errors import InputError
+from distgnn.partition.core.edges import Edges
 
 CHILD = """
 import sys, warnings
@@ -32,7 +33,7 @@ np.save(folder + "/owner.npy", np.asarray(found[1], dtype=np.int32))
 """
 
 
-def metis_owners(edge_list, shares: np.ndarray, seed: int = 0) -> np.ndarray:
+def metis_owners(edge_list: Edges, shares: np.ndarray, seed: int = 0) -> np.ndarray:
     """Owners [N] int32: parts with their shares of the vertices and few edges between them.
 
     Raises: InputError if METIS is not installed or gives up.
@@ -45,12 +46,14 @@ def metis_owners(edge_list, shares: np.ndarray, seed: int = 0) -> np.ndarray:
     proper = edge_list.src != edge_list.dst
     ends = (edge_list.src[proper], edge_list.dst[proper])
     upper = sparse.csr_matrix((np.ones(len(ends[0]), dtype=bool), ends), shape=shape)
+    # METIS takes undirected graphs, each edge in both rows.
     graph = (upper + upper.T).tocsr()
     graph.sum_duplicates()
     with tempfile.TemporaryDirectory(prefix="distgnn-metis-") as folder:
         np.save(Path(folder) / "indptr.npy", graph.indptr.astype(np.int32))
         np.save(Path(folder) / "indices.npy", graph.indices.astype(np.int32))
         np.save(Path(folder) / "shares.npy", shares)
+        # METIS aborts its process on some graphs: then this one lives on and says so.
         command = [sys.executable, "-c", CHILD, folder, str(num_parts), str(seed % 2**31)]
         answer = subprocess.run(command, capture_output=True, text=True, check=False)
         result = Path(folder) / "owner.npy"

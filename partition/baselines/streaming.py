@@ -1,6 +1,6 @@
-"""One pass over the edges: Libra as DistGNN ships it in DGL, degree-based hashing, and dealing at random.
+"""One pass over the edges: Libra as DistGNN ships it in DGL, HDRF, degree-based hashing, and dealing at random.
 
-Shapes: M edge rows, N vertices, P parts. All return part [M] and are sequential by nature (Libra) or plain array work.
+Shapes: M edges, N vertices, P parts. All return part [M] and are sequential by nature (Libra) or plain array work.
 """
 
 from __future__ import annotations
@@ -9,28 +9,24 @@ import numpy as np
 from numba import uint64
 
 from distgnn.kernels.runtime.jit import inline, kernel
-from distgnn.kernels.runtime.threads import FEW_EDGES, get_num_threads, run
-from distgnn.kernels.runtime.tiles import Tile
-from distgnn.kernels.simd.vectors import prefetch
+from distgnn.partition.core.edges import Edges, endpoint_degrees
 from distgnn.partition.core.part_masks import empty_mask, has_bit, lowest_bit, mix, set_bit
 from distgnn.partition.core.shares import fair_counts
 from distgnn.partition.core.vertex_cut import part_dtype
 
 GUARD = 1.03  # arcs of the largest part over the mean, where a balance guard holds
-BLOCK_ROWS = 512
+BLOCK_EDGES = 512
 HDRF_BALANCE = 1.1
-AHEAD = 32  # rows between asking for a count and raising it
-WORD = Tile(lanes=1, offsets=(0,), heads=(0,))
 
 
 def libra(
-    edge_list, shares: np.ndarray, seed: int = 0, order: str = "shuffled", balance: float | None = None
+    edge_list: Edges, shares: np.ndarray, seed: int = 0, order: str = "shuffled", balance: float | None = None
 ) -> np.ndarray:
-    """Assign each row to a part where its endpoints already are, the least loaded of them.
+    """Assign each edge to a part where its endpoints already are, the least loaded of them.
 
     Args:
-        order: "shuffled" (a seeded permutation of the rows, with a guard: no part beyond `balance` x its share) or
-            "stored" (the rows as they come and no guard: what DGL does).
+        order: "shuffled" (a seeded permutation of the edges, with a guard: no part beyond `balance` x its share) or
+            "stored" (the edges as they come and no guard: what DGL does).
         shares: [P], see `part_shares`; loads are compared relative to them.
         balance: largest part's arcs over its share; None means 1.03 if shuffled and no guard if stored.
     Returns: part [M].
@@ -41,24 +37,26 @@ def libra(
     stream = _stream(rows, seed, order)
     if order == "shuffled" and balance is None:
         balance = GUARD
+    # At least 2 arcs: in tiny graphs an edge must fit somewhere.
     limit = np.inf if balance is None else max(balance * edge_list.num_arcs / num_parts, 2.0)
     degrees = endpoint_degrees(edge_list)
-    parts = np.empty(rows, dtype=part_dtype(num_parts))
+    parts: np.ndarray = np.empty(rows, dtype=part_dtype(num_parts))
     masks = empty_mask(edge_list.num_nodes, num_parts)
+    # Arcs that an edge adds to its part.
     weight = 2 if edge_list.two_way else 1
     _libra(edge_list.src, edge_list.dst, stream, degrees, weight, limit, _scales(shares), seed, masks, parts)
     return parts
 
 
-def hdrf(edge_list, shares: np.ndarray, seed: int = 0, order: str = "shuffled") -> np.ndarray:
-    """Assign each row to the part that scores best: its ends are there (the lower-degree one counts more), and room.
+def hdrf(edge_list: Edges, shares: np.ndarray, seed: int = 0, order: str = "shuffled") -> np.ndarray:
+    """Assign each edge to the part that scores best: its ends are there (the lower-degree one counts more), and room.
 
     Returns: part [M]. Notes: time M x P.
     Source: Petroni et al., CIKM 2015 (HDRF, lambda 1.1), with full degrees and a guard as in `libra`.
     """
     num_parts = len(shares)
     limit = max(GUARD * edge_list.num_arcs / num_parts, 2.0)
-    parts = np.empty(len(edge_list.src), dtype=part_dtype(num_parts))
+    parts: np.ndarray = np.empty(len(edge_list.src), dtype=part_dtype(num_parts))
     masks = empty_mask(edge_list.num_nodes, num_parts)
     weight = 2 if edge_list.two_way else 1
     stream = _stream(len(edge_list.src), seed, order)
@@ -74,57 +72,36 @@ def _scales(shares: np.ndarray) -> np.ndarray:
 
 
 def _stream(rows: int, seed: int, order: str) -> np.ndarray:
-    """The rows in the order in which a streaming method sees them."""
+    """The edges in the order in which a streaming method sees them."""
     stream = np.arange(rows, dtype=np.int32 if rows < 2**31 else np.int64)
     if order == "shuffled":
         np.random.default_rng(seed).shuffle(stream)
     return stream
 
 
-def dbh(edge_list, shares: np.ndarray, seed: int = 0) -> np.ndarray:
-    """Assign each row to the hash of its lower-degree endpoint (ties: lower id), so that only hubs are cut.
+def dbh(edge_list: Edges, shares: np.ndarray, seed: int = 0) -> np.ndarray:
+    """Assign each edge to the hash of its lower-degree endpoint (ties: lower id), so that only hubs are cut.
 
     Source: Xie et al., NeurIPS 2014 (degree-based hashing).
     """
     degrees = endpoint_degrees(edge_list)
-    parts = np.empty(len(edge_list.src), dtype=part_dtype(len(shares)))
+    parts: np.ndarray = np.empty(len(edge_list.src), dtype=part_dtype(len(shares)))
     _dbh(edge_list.src, edge_list.dst, degrees, np.cumsum(shares), seed, parts)
     return parts
 
 
-def deal(edge_list, shares: np.ndarray, seed: int = 0) -> np.ndarray:
-    """Deal the rows out at random, to each part its share (to one row)."""
-    ids = np.arange(len(shares), dtype=part_dtype(len(shares)))
-    parts = np.repeat(ids, fair_counts(len(edge_list.src), shares))
+def deal(edge_list: Edges, shares: np.ndarray, seed: int = 0) -> np.ndarray:
+    """Deal the edges out at random, to each part its share (to one edge)."""
+    ids: np.ndarray = np.arange(len(shares), dtype=part_dtype(len(shares)))
+    parts: np.ndarray = np.repeat(ids, fair_counts(len(edge_list.src), shares))
     np.random.default_rng(seed).shuffle(parts)
     return parts
 
 
-def endpoint_degrees(edge_list) -> np.ndarray:
-    """[N] rows at each vertex, a self-loop counted twice: the degree that cutting methods compare.
-
-    Notes: memory 4 bytes for each vertex and thread.
-    """
-    rows = len(edge_list.src)
-    threads = get_num_threads() if rows > FEW_EDGES else 1
-    counts = np.zeros((threads, edge_list.num_nodes), dtype=np.int32 if rows < 2**30 else np.int64)
-    run(_count_ends, range(threads + 1), edge_list.src, edge_list.dst, counts)
-    return counts[0] if threads == 1 else counts.sum(axis=0, dtype=counts.dtype)
-
-
-@kernel(_nrt=False)
-def _count_ends(share, _, src, dst, counts):
-    """counts[share] += the ends of one thread's share of the rows."""
-    rows, shares = src.shape[0], counts.shape[0]
-    for e in range(rows * share // shares, rows * (share + 1) // shares):
-        prefetch(WORD, counts, share * counts.shape[1] + src[min(e + AHEAD, rows - 1)])
-        prefetch(WORD, counts, share * counts.shape[1] + dst[min(e + AHEAD, rows - 1)])
-        counts[share, src[e]] += 1
-        counts[share, dst[e]] += 1
-
-
 @inline
-def _least_loaded(mask_a, a, mask_b, b, load, need, limit, tie):
+def _least_loaded(
+    mask_a: np.ndarray, a: int, mask_b: np.ndarray, b: int, load: np.ndarray, need: np.ndarray, limit: float, tie: int
+) -> int:
     """Least loaded part with room for `need` more that is in both sets (a row of each); -1 if none. `tie` picks."""
     best, best_load, equals = -1, np.inf, 0
     for w in range(mask_a.shape[1]):
@@ -134,6 +111,7 @@ def _least_loaded(mask_a, a, mask_b, b, load, need, limit, tie):
             word &= word - uint64(1)
             if load[p] + need[p] > limit:
                 continue
+            # Ties at random in one pass: the n-th part with the least load replaces the one held with chance 1 / n.
             if load[p] < best_load:
                 best, best_load, equals = p, load[p], 1
             elif best >= 0 and load[p] == best_load:
@@ -144,29 +122,50 @@ def _least_loaded(mask_a, a, mask_b, b, load, need, limit, tie):
 
 
 @kernel
-def _libra(src, dst, stream, degrees, weight, limit, scales, seed, masks, parts):
-    """Rows in the order of `stream`. Each block's ends are gathered first: so the cache misses overlap."""
+def _libra(
+    src: np.ndarray,
+    dst: np.ndarray,
+    stream: np.ndarray,
+    degrees: np.ndarray,
+    weight: int,
+    limit: float,
+    scales: np.ndarray,
+    seed: int,
+    masks: np.ndarray,
+    parts: np.ndarray,
+) -> np.uint64:
+    """Edges in the order of `stream`. For each, plainly:
+
+        low, high = ends of e, that of lower degree first
+        p = least loaded of masks[low] & masks[high], else of masks[low], else of masks[high], else of all parts
+        parts[e] = p; load[p] += arcs of e; masks[low] and masks[high] gain p
+
+    parts whose load would exceed the limit left out, but for the last choice.
+    """
     num_parts = scales.shape[0]
     load = np.zeros(num_parts, dtype=np.float64)
     everywhere = np.zeros((1, masks.shape[1]), dtype=np.uint64)
     for p in range(num_parts):
         set_bit(everywhere, 0, p)
     single, double = 1.0 * scales, weight * scales
-    limit += 1e-9
+    limit += 1e-9  # loads are sums of fractions where shares are unequal
     base = mix(uint64(seed))
-    lows, highs = np.empty(BLOCK_ROWS, dtype=np.int64), np.empty(BLOCK_ROWS, dtype=np.int64)
+    lows, highs = np.empty(BLOCK_EDGES, dtype=np.int64), np.empty(BLOCK_EDGES, dtype=np.int64)
     touched = uint64(0)
-    for start in range(0, stream.shape[0], BLOCK_ROWS):
-        size = min(BLOCK_ROWS, stream.shape[0] - start)
+    for start in range(0, stream.shape[0], BLOCK_EDGES):
+        size = min(BLOCK_EDGES, stream.shape[0] - start)
         for i in range(size):
             u, v = src[stream[start + i]], dst[stream[start + i]]
             swap = degrees[u] >= degrees[v]
             lows[i], highs[i] = (v, u) if swap else (u, v)
+        # The masks of a block are read once without use: the cache misses of a whole block overlap, where the decisions
+        # below would wait for one after the other. The result is returned so that the reads are not optimised away.
         for i in range(size):
             touched ^= masks[lows[i], 0] ^ masks[highs[i], 0]
         for i in range(size):
             e = stream[start + i]
             low, high = lows[i], highs[i]
+            # A self-loop is one arc, whatever the edge list.
             need = single if low == high else double
             tie = mix(base ^ uint64(start + i)) ^ uint64(e)
             p = _least_loaded(masks, low, masks, high, load, need, limit, tie)
@@ -184,17 +183,29 @@ def _libra(src, dst, stream, degrees, weight, limit, scales, seed, masks, parts)
 
 
 @kernel
-def _hdrf(src, dst, stream, degrees, weight, limit, scales, masks, parts):
+def _hdrf(
+    src: np.ndarray,
+    dst: np.ndarray,
+    stream: np.ndarray,
+    degrees: np.ndarray,
+    weight: int,
+    limit: float,
+    scales: np.ndarray,
+    masks: np.ndarray,
+    parts: np.ndarray,
+) -> None:
     num_parts = scales.shape[0]
     load = np.zeros(num_parts, dtype=np.float64)
     for i in range(stream.shape[0]):
         e = stream[i]
         u, v = src[e], dst[e]
         arcs = 1.0 if u == v else float(weight)
+        # The end of lower degree counts more: 2 - share is above 1 + share where u has fewer edges.
         share = degrees[u] / (degrees[u] + degrees[v])
         highest, lowest = load.max(), load.min()
         best, most = -1, -1.0
         for p in range(num_parts):
+            # The least loaded part always stays a candidate.
             if load[p] + arcs * scales[p] > limit and load[p] > lowest:
                 continue
             score = HDRF_BALANCE * (highest - load[p]) / (weight + highest - lowest)
@@ -211,12 +222,13 @@ def _hdrf(src, dst, stream, degrees, weight, limit, scales, masks, parts):
 
 
 @kernel
-def _dbh(src, dst, degrees, ends, seed, parts):
+def _dbh(src: np.ndarray, dst: np.ndarray, degrees: np.ndarray, ends: np.ndarray, seed: int, parts: np.ndarray) -> None:
     """The hash is a number in [0, 1); part p takes those below ends[p]."""
     base = mix(uint64(seed))
     for e in range(src.shape[0]):
         u, v = src[e], dst[e]
         lower = u if degrees[u] < degrees[v] or (degrees[u] == degrees[v] and u < v) else v
+        # The upper 53 bits as a float in [0, 1): all that a float64 holds exactly.
         point = float(mix(base ^ uint64(lower)) >> uint64(11)) * 2.0**-53
         p = 0
         while p + 1 < ends.shape[0] and point >= ends[p]:

@@ -2,10 +2,10 @@
 
 An arc u -> v between two owners is computed at the target's owner (u becomes a source halo there) or at the source's
 (v becomes a target halo there). One halo row serves all arcs of its vertex between the two parts, so the fewest rows
-are the smallest set of ends that touches all arcs between them. Both arcs of a two-way row stay together: then a halo
+are the smallest set of ends that touches all arcs between them. Both arcs of a two-way edge stay together: then a halo
 has both roles.
 
-Shapes: M rows of the edge list, N vertices.
+Shapes: M edges of the edge list, N vertices.
 Source: König's theorem; used for edge cuts by SuperGCN (pre- and post-aggregation).
 """
 
@@ -19,27 +19,30 @@ from scipy import sparse
 from scipy.sparse.csgraph import maximum_bipartite_matching
 
 from distgnn.kernels.runtime.jit import kernel
+from distgnn.partition.core.edges import Edges
 from distgnn.partition.core.vertex_cut import VertexCut
 
 
-def hybrid_cut(edge_list, owner: np.ndarray, num_parts: int, capacities: Sequence[float] | None = None) -> VertexCut:
+def hybrid_cut(
+    edge_list: Edges, owner: np.ndarray, num_parts: int, capacities: Sequence[float] | None = None
+) -> VertexCut:
     """The cut with the fewest exchange rows for given owners.
 
     Args: edge_list: an `EdgeList`; owner: int [N], the part that owns each vertex; capacities: see `part_shares`.
-    Returns: a `VertexCut` with these owners; both arcs of a two-way row are in one part, arcs are not balanced.
+    Returns: a `VertexCut` with these owners; both arcs of a two-way edge are in one part, arcs are not balanced.
     Raises: InputError where owners do not fit.
     """
     given = None if capacities is None else np.array(capacities, dtype=np.float64)
-    rows = len(edge_list.src)
-    empty = VertexCut(num_parts, np.zeros(rows, dtype=np.int16), np.asarray(owner), capacities=given).check(edge_list)
+    edges = len(edge_list.src)
+    empty = VertexCut(num_parts, np.zeros(edges, dtype=np.int16), np.asarray(owner), capacities=given).check(edge_list)
     return dataclasses.replace(empty, edge_part=cover_arcs(edge_list, np.asarray(owner), empty.shares))
 
 
-def cover_arcs(edge_list, owner: np.ndarray, shares: np.ndarray) -> np.ndarray:
-    """Part [M] int16 of each row: its owners' if they are one, else the one that a minimum vertex cover names.
+def cover_arcs(edge_list: Edges, owner: np.ndarray, shares: np.ndarray) -> np.ndarray:
+    """Part [M] int16 of each edge: its owners' if they are one, else the one that a minimum vertex cover names.
 
     Args: owner: int [N]; shares: [P], see `part_shares`.
-    Notes: rows that the cover leaves free go to the owner with less of its share so far.
+    Notes: edges that the cover leaves free go to the owner with less of its share so far.
     """
     num_parts = len(shares)
     here, there = owner[edge_list.src].astype(np.int64), owner[edge_list.dst].astype(np.int64)
@@ -50,7 +53,7 @@ def cover_arcs(edge_list, owner: np.ndarray, shares: np.ndarray) -> np.ndarray:
         swap = here[crossing] > there[crossing]
         left, right = np.where(swap, right, left), np.where(swap, left, right)
     left_home, right_home = owner[left].astype(np.int64), owner[right].astype(np.int64)
-    # A left end in the cover has a halo at the right end's owner, where the row is computed, and the mirror.
+    # A left end in the cover has a halo at the right end's owner, where the edge is computed, and the mirror.
     at_right, at_left = _cover(left * num_parts + right_home, right * num_parts + left_home)
     loads = np.bincount(parts[here == there], minlength=num_parts)
     chosen = np.empty(len(crossing), dtype=np.int16)
@@ -64,6 +67,7 @@ def _cover(left_keys: np.ndarray, right_keys: np.ndarray) -> tuple[np.ndarray, n
     left_ids, left = np.unique(left_keys, return_inverse=True)
     right_ids, right = np.unique(right_keys, return_inverse=True)
     shape = (len(left_ids), len(right_ids))
+    # Nothing crosses: scipy takes no empty matrix.
     if not len(left):
         return np.zeros(0, dtype=bool), np.zeros(0, dtype=bool)
     graph = sparse.csr_matrix((np.ones(len(left), dtype=np.int32), (left, right)), shape=shape)
@@ -71,13 +75,23 @@ def _cover(left_keys: np.ndarray, right_keys: np.ndarray) -> tuple[np.ndarray, n
     reached_left, reached_right = np.zeros(shape[0], dtype=bool), np.zeros(shape[1], dtype=bool)
     partner = np.full(shape[1], -1, dtype=np.int64)
     partner[match[match >= 0]] = np.flatnonzero(match >= 0)
+    # König: unmatched left vertices and what alternating paths reach from them; the cover is the left vertices not
+    # reached and the right ones reached.
     _alternate(graph.indptr, graph.indices, match, partner, reached_left, reached_right)
     return ~reached_left[left], reached_right[right]
 
 
 @kernel
-def _alternate(indptr, indices, match, partner, reached_left, reached_right):
+def _alternate(
+    indptr: np.ndarray,
+    indices: np.ndarray,
+    match: np.ndarray,
+    partner: np.ndarray,
+    reached_left: np.ndarray,
+    reached_right: np.ndarray,
+) -> None:
     """Mark what alternating paths from unmatched left vertices reach."""
+    # Each left vertex is pushed once.
     stack = np.empty(match.shape[0], dtype=np.int64)
     size = 0
     for i in range(match.shape[0]):
@@ -100,7 +114,15 @@ def _alternate(indptr, indices, match, partner, reached_left, reached_right):
 
 
 @kernel
-def _settle(left_home, right_home, at_left, at_right, shares, loads, chosen):
+def _settle(
+    left_home: np.ndarray,
+    right_home: np.ndarray,
+    at_left: np.ndarray,
+    at_right: np.ndarray,
+    shares: np.ndarray,
+    loads: np.ndarray,
+    chosen: np.ndarray,
+) -> None:
     """chosen[i] = the part the cover names; of two, the one with less of its share so far."""
     for i in range(chosen.shape[0]):
         a, b = left_home[i], right_home[i]

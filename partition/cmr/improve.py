@@ -13,14 +13,13 @@ from collections.abc import Callable
 
 import numpy as np
 
-from distgnn.partition.baselines.streaming import endpoint_degrees
+from distgnn.partition.core.edges import SMALL, EdgeArrays, endpoint_degrees
 from distgnn.partition.core.owners import owned_limit
 from distgnn.partition.flow.pair_rounds import Limits, cut_pairs
 from distgnn.partition.moves.edge_moves import arc_limit, refine, start_state
 from distgnn.partition.moves.vertex_moves import move_vertices
-from distgnn.partition.sorting.renumber import Rows, ordered_rows
+from distgnn.partition.sorting.renumber import ordered_edges
 
-SMALL = 5 * 10**6  # rows up to which a cut is refined for so long
 CYCLES = 4
 BETWEEN = (0.5, 0.1, 0.0, 0.0)  # prices of the sweeps between two rounds of flows
 ARCS = 1.03  # of its share, a part's most
@@ -33,12 +32,12 @@ def refine_cut(edge_list, edge_part: np.ndarray, shares: np.ndarray) -> np.ndarr
     if len(shares) == 1 or not 0 < len(edge_part) <= SMALL:
         return edge_part
     degrees = endpoint_degrees(edge_list)
-    rows, order, vertices = ordered_rows(edge_list, degrees, np.arange(len(degrees)))
+    rows, order, vertices = ordered_edges(edge_list, degrees, np.arange(len(degrees)))
     edge_part[order] = refine_borders(rows, edge_part[order], degrees[vertices], shares)
     return edge_part
 
 
-def refine_borders(rows: Rows, parts: np.ndarray, degrees: np.ndarray, shares: np.ndarray) -> np.ndarray:
+def refine_borders(rows: EdgeArrays, parts: np.ndarray, degrees: np.ndarray, shares: np.ndarray) -> np.ndarray:
     """Part [M] int16 with fewer copies.
 
     Args: rows: sorted by source; parts: int16 [M]; degrees: [N], see `endpoint_degrees`; shares: [P], `part_shares`.
@@ -79,6 +78,6 @@ def in_cycles(parts, flows: Callable, sweeps: Callable, count: Callable):
     return best
 
 
-def num_copies(rows: Rows, parts: np.ndarray, degrees: np.ndarray, num_parts: int) -> int:
+def num_copies(rows: EdgeArrays, parts: np.ndarray, degrees: np.ndarray, num_parts: int) -> int:
     """Copies of all vertices in all parts."""
     return int(start_state(rows, parts, num_parts, degrees).rows.sum())

@@ -14,14 +14,14 @@ import numpy as np
 
 from distgnn.kernels.runtime.jit import kernel
 from distgnn.kernels.runtime.threads import even_chunks, run
-from distgnn.partition.baselines.streaming import endpoint_degrees
 from distgnn.partition.cmr.coarsen import coarser_clusters
-from distgnn.partition.cmr.improve import SMALL, num_copies, refine_borders
+from distgnn.partition.cmr.improve import num_copies, refine_borders
 from distgnn.partition.cmr.label_propagation import adjacency, cluster_vertices
+from distgnn.partition.core.edges import SMALL, EdgeArrays, endpoint_degrees
 from distgnn.partition.moves.edge_moves import refine
 from distgnn.partition.moves.merge import edge_clusters, look_up, merge_clusters
 from distgnn.partition.moves.vertex_moves import move_vertices
-from distgnn.partition.sorting.renumber import Rows, ordered_rows
+from distgnn.partition.sorting.renumber import ordered_edges
 
 CLUSTERS_PER_PART = 32
 COARSE_PER_PART = 8
@@ -31,7 +31,7 @@ ROUNDS = 3
 class _Draft(NamedTuple):
     """A cut of renumbered rows [M]; order: the row of the edge list behind each; degrees: [N], renumbered too."""
 
-    rows: Rows
+    rows: EdgeArrays
     order: np.ndarray
     degrees: np.ndarray
     parts: np.ndarray
@@ -71,7 +71,7 @@ def cmr(edge_list, shares: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 def _draft(edge_list, degrees: np.ndarray, labels: np.ndarray, shares: np.ndarray) -> _Draft:
     """Merge and refine from these clusters."""
-    rows, order, vertices = ordered_rows(edge_list, degrees, labels)
+    rows, order, vertices = ordered_edges(edge_list, degrees, labels)
     clusters, num_clusters = edge_clusters(rows, labels[vertices])
     degrees = degrees[vertices]
     of_cluster, table = merge_clusters(rows, clusters, num_clusters, degrees, shares)

@@ -16,14 +16,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from distgnn.partition.cmr.improve import BETWEEN, SMALL, in_cycles, num_copies
-from distgnn.partition.core.book import group
+from distgnn.partition.cmr.improve import BETWEEN, in_cycles, num_copies
+from distgnn.partition.core.edges import SMALL, EdgeArrays, group
 from distgnn.partition.core.owners import owned_limit
 from distgnn.partition.flow.pair_rounds import Limits, cut_pairs
 from distgnn.partition.moves.edge_moves import SCHEDULE, State, arc_limit, count_rows, shed, sweep
 from distgnn.partition.moves.replica_table import add_rows, empty_table
 from distgnn.partition.moves.vertex_moves import move_vertices
-from distgnn.partition.sorting.renumber import Rows
 
 BALANCE = 1.03
 BETA = 0.3  # copies may differ more between parts here than arcs and owned vertices
@@ -43,8 +42,10 @@ def refine_roles(
         return np.asarray(edge_part, dtype=np.int16), np.asarray(owner, dtype=np.int32)
     num_nodes = edge_list.num_nodes
     ids = np.arange(num_nodes, dtype=edge_list.src.dtype)
-    arcs = Rows(edge_list.src, edge_list.dst + ids.dtype.type(num_nodes), 2 * num_nodes, False, len(edge_list.src))
-    joints = Rows(ids, ids + ids.dtype.type(num_nodes), 2 * num_nodes, False, num_nodes)
+    arcs = EdgeArrays(
+        edge_list.src, edge_list.dst + ids.dtype.type(num_nodes), 2 * num_nodes, False, len(edge_list.src)
+    )
+    joints = EdgeArrays(ids, ids + ids.dtype.type(num_nodes), 2 * num_nodes, False, num_nodes)
     ends = np.bincount(arcs.src, minlength=2 * num_nodes) + np.bincount(arcs.dst, minlength=2 * num_nodes) + 1
     parts = [edge_part.astype(np.int16), owner.astype(np.int16)]
     limits = arc_limit(arcs, shares, BALANCE), owned_limit(num_nodes, shares).astype(np.float64)

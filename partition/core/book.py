@@ -4,7 +4,7 @@ Local rows of a part are [interior | boundary | halo]. Owned rows are sorted by 
 interior and boundary. Halo rows are grouped by owner, in a group [source only | both | target only], and sorted by
 the owner's local row: what a broadcast receives and what a reduce sends are contiguous row ranges.
 
-Shapes: N vertices, M rows of the edge list, P parts, W words of a part mask, V local rows, H halo rows.
+Shapes: N vertices, M edges of the edge list, P parts, W words of a part mask, V local rows, H halo rows.
 """
 
 from __future__ import annotations
@@ -14,8 +14,9 @@ from functools import cached_property
 import numpy as np
 from numba import uint64
 
+from distgnn.datasets.edge_list import EdgeList
 from distgnn.kernels.runtime.jit import kernel
-from distgnn.kernels.runtime.threads import FEW_EDGES, get_num_threads, own_ranges, run
+from distgnn.partition.core.edges import group
 from distgnn.partition.core.part_masks import count_copies, empty_mask, has_bit, lowest_bit, mark_arcs
 from distgnn.partition.core.vertex_cut import VertexCut
 
@@ -35,7 +36,7 @@ class PartitionBook:
         num_owned, num_interior, num_arcs, num_rows: int64 [P] (rows: all local rows, halos included).
     """
 
-    def __init__(self, edge_list, cut: VertexCut) -> None:
+    def __init__(self, edge_list: EdgeList, cut: VertexCut) -> None:
         self.edge_list, self.cut = edge_list, cut.check(edge_list)
         self.source_mask = empty_mask(edge_list.num_nodes, cut.num_parts)
         self.target_mask = empty_mask(edge_list.num_nodes, cut.num_parts)
@@ -55,17 +56,21 @@ class PartitionBook:
 
     def _mark(self) -> None:
         edges, cut = self.edge_list, self.cut
+        # The arc src -> dst is computed in its part: src is needed there as a source, dst as a target.
         mark_arcs(edges.src, edges.dst, cut.edge_part, False, self.source_mask, self.target_mask)
+        # The reverse arcs, once more with the ends exchanged; a self-loop is one arc.
         if edges.two_way:
             mark_arcs(edges.dst, edges.src, self.reverse_part, True, self.source_mask, self.target_mask)
 
     def _place_owned(self, section: np.ndarray) -> None:
         """Sort the vertices by (owner, interior before boundary, order, id); section = 2 * owner + is boundary."""
         if self.cut.order is not None:
+            # Two stable sorts, the less significant key first: ties of both are left in the order of ids.
             by_order = np.argsort(self.cut.order, kind="stable")
             by_owner = by_order[np.argsort(section[by_order], kind="stable")]
         else:
             by_owner = np.argsort(section, kind="stable")
+        # Sections of a part follow one another: 2 p its interior, 2 p + 1 its boundary.
         sizes = np.bincount(section, minlength=2 * self.num_parts).reshape(self.num_parts, 2)
         self.num_interior, self.num_owned = sizes[:, 0], sizes.sum(axis=1)
         self.owned_indptr = np.concatenate([[0], np.cumsum(self.num_owned)])
@@ -76,32 +81,32 @@ class PartitionBook:
 
     @property
     def reverse_part(self) -> np.ndarray:
-        """[M] the part of each row's reverse arc."""
+        """[M] the part of each edge's reverse arc."""
         return self.cut.edge_part if self.cut.reverse_part is None else self.cut.reverse_part
 
     @cached_property
-    def _rows_by_part(self) -> tuple[np.ndarray, np.ndarray]:
-        """Rows sorted by the part of the forward arc (stable), and where each part begins."""
+    def _edges_by_part(self) -> tuple[np.ndarray, np.ndarray]:
+        """Edges sorted by the part of the forward arc (stable), and where each part begins."""
         return group(self.cut.edge_part, self.num_parts)
 
     @cached_property
-    def _reverse_rows_by_part(self) -> tuple[np.ndarray, np.ndarray]:
-        return self._rows_by_part if self.cut.reverse_part is None else group(self.reverse_part, self.num_parts)
+    def _reverse_edges_by_part(self) -> tuple[np.ndarray, np.ndarray]:
+        return self._edges_by_part if self.cut.reverse_part is None else group(self.reverse_part, self.num_parts)
 
-    def arc_rows(self, part_id: int) -> tuple[np.ndarray, np.ndarray]:
-        """Rows of the edge list whose forward arc, and those whose reverse arc, is in a part; each ascending."""
-        forward, starts = self._rows_by_part
-        rows = forward[starts[part_id] : starts[part_id + 1]]
+    def part_edges(self, part_id: int) -> tuple[np.ndarray, np.ndarray]:
+        """Edges whose forward arc, and those whose reverse arc, is in a part; each ascending."""
+        by_part, starts = self._edges_by_part
+        forward = by_part[starts[part_id] : starts[part_id + 1]]
         if not self.edge_list.two_way:
-            return rows, rows[:0]
-        backward, starts = self._reverse_rows_by_part
+            return forward, forward[:0]
+        backward, starts = self._reverse_edges_by_part
         back = backward[starts[part_id] : starts[part_id + 1]]
-        return rows, back[self.edge_list.src[back] != self.edge_list.dst[back]]
+        return forward, back[self.edge_list.src[back] != self.edge_list.dst[back]]
 
     def arcs(self, part_id: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Sources, targets and global arc ids (int64) of a part's arcs: forward ones, then reverse ones, by row."""
+        """Sources, targets and global arc ids (int64) of a part's arcs: forward ones, then reverse ones, by edge."""
         edges = self.edge_list
-        forward, backward = self.arc_rows(part_id)
+        forward, backward = self.part_edges(part_id)
         sources = np.concatenate([edges.src[forward], edges.dst[backward]])
         targets = np.concatenate([edges.dst[forward], edges.src[backward]])
         return sources, targets, np.concatenate([forward.astype(np.int64), backward + np.int64(edges.num_rows)])
@@ -111,6 +116,7 @@ class PartitionBook:
         counts = np.bincount(self.cut.edge_part, minlength=self.num_parts)
         if edges.two_way:
             counts = counts + np.bincount(self.reverse_part, minlength=self.num_parts)
+            # Counted twice above, but one arc only.
             loops = edges.src == edges.dst
             counts -= np.bincount(self.reverse_part[loops], minlength=self.num_parts)
         return counts.astype(np.int64)
@@ -124,6 +130,7 @@ class PartitionBook:
         size = int(self.halo_counts[part_id].sum())
         ids, groups = np.empty(size, dtype=np.int64), np.empty(size, dtype=np.int64)
         _find_halos(part_id, self.owner, self.source_mask, self.target_mask, ids, groups)
+        # By owner and role, then in the order in which the owner packs its rows: what arrives needs no sorting.
         return ids[np.lexsort((self.local_row[ids], groups))]
 
     def global_ids(self, part_id: int) -> np.ndarray:
@@ -141,6 +148,7 @@ class PartitionBook:
     def copies(self) -> np.ndarray:
         """[N] parts with a row of each vertex, the owner's included."""
         mask = self.source_mask | self.target_mask
+        # An owner has a row of each of its vertices, whether or not it holds an arc.
         _add_owner(self.owner, mask)
         return count_copies(mask, mask)
 
@@ -158,6 +166,7 @@ class PartitionBook:
     @cached_property
     def pair_rows(self) -> np.ndarray:
         """[P, P] rows p sends to q in one broadcast and one reduce: q's source halos of p + p's target halos of q."""
+        # halo_counts[p, q] is what p holds of q: for source halos q is the sender, for target halos p is.
         sources = self.halo_counts[:, :, SOURCE_ONLY] + self.halo_counts[:, :, BOTH]
         targets = self.halo_counts[:, :, BOTH] + self.halo_counts[:, :, TARGET_ONLY]
         return sources.T + targets
@@ -190,41 +199,15 @@ def balance(loads: np.ndarray, shares: np.ndarray | None = None) -> float:
     return float(loads.max() / loads.mean() if shares is None else (loads / shares).max() / loads.sum())
 
 
-def group(parts: np.ndarray, num_parts: int) -> tuple[np.ndarray, np.ndarray]:
-    """Positions of `parts` sorted by part, stable, and where each part begins [P + 1]."""
-    threads = get_num_threads() if FEW_EDGES < len(parts) > 8 * num_parts else 1
-    counts = np.zeros((threads, num_parts), dtype=np.int64)
-    run(_count, range(threads + 1), parts, counts)
-    starts = np.concatenate([[0], np.cumsum(counts.sum(axis=0))])
-    rows = np.empty(len(parts), dtype=np.int32 if len(parts) < 2**31 else np.int64)
-    run(_deal_out, own_ranges(starts), parts, starts[:-1].copy(), rows)
-    return rows, starts
-
-
 @kernel
-def _count(share, _, parts, counts):
-    """counts[share] += the parts of one thread's share."""
-    size, shares = parts.shape[0], counts.shape[0]
-    for e in range(size * share // shares, size * (share + 1) // shares):
-        counts[share, parts[e]] += 1
-
-
-@kernel
-def _deal_out(begin, end, parts, next_place, rows):
-    """rows = the positions of the parts from begin to end, by part, stable; next_place [P] begins as first places."""
-    for e in range(parts.shape[0]):
-        p = parts[e]
-        if begin <= p < end:
-            rows[next_place[p]] = e
-            next_place[p] += 1
-
-
-@kernel
-def _count_halos(owner, source_mask, target_mask, counts, section):
+def _count_halos(
+    owner: np.ndarray, source_mask: np.ndarray, target_mask: np.ndarray, counts: np.ndarray, section: np.ndarray
+) -> None:
     """counts[p, owner, role] += halos; section[v] = 2 * owner[v] + (v has a copy elsewhere)."""
     for v in range(owner.shape[0]):
         home = np.int64(owner[v])
         away = 0
+        # For each part in either set, ascending: the lowest bit of a word is taken and cleared.
         for w in range(source_mask.shape[1]):
             word = source_mask[v, w] | target_mask[v, w]
             while word != uint64(0):
@@ -232,6 +215,7 @@ def _count_halos(owner, source_mask, target_mask, counts, section):
                 word &= word - uint64(1)
                 if p == home:
                     continue
+                # SOURCE_ONLY 0, BOTH 1, TARGET_ONLY 2, as a sum of two bits: p is in one set at least.
                 role = has_bit(target_mask, v, p) + (not has_bit(source_mask, v, p))
                 counts[p, home, role] += 1
                 away = 1
@@ -239,7 +223,9 @@ def _count_halos(owner, source_mask, target_mask, counts, section):
 
 
 @kernel
-def _find_halos(part, owner, source_mask, target_mask, ids, groups):
+def _find_halos(
+    part: int, owner: np.ndarray, source_mask: np.ndarray, target_mask: np.ndarray, ids: np.ndarray, groups: np.ndarray
+) -> None:
     """ids = vertices with a copy on `part` that it does not own, ascending; groups = 3 * owner + role."""
     found = 0
     for v in range(owner.shape[0]):
@@ -251,7 +237,7 @@ def _find_halos(part, owner, source_mask, target_mask, ids, groups):
 
 
 @kernel
-def _add_owner(owner, mask):
+def _add_owner(owner: np.ndarray, mask: np.ndarray) -> None:
     for v in range(owner.shape[0]):
         p = np.int64(owner[v])
         mask[v, p >> 6] |= uint64(1) << uint64(p & 63)

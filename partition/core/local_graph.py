@@ -16,7 +16,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from distgnn.kernels import transpose_csr
+from distgnn.kernels.graph.csr import stable_order
 from distgnn.kernels.runtime.jit import kernel
+from distgnn.partition.core.book import PartitionBook
 from distgnn.partition.core.plan import ExchangePlan, build_plan
 
 BLOCKS = ("owned_owned", "owned_halo", "halo_owned", "halo_halo")
@@ -105,11 +107,12 @@ def halo_rows(num_owned: int, halo_counts: np.ndarray, first_role: int) -> np.nd
     """Local rows (int32) of the halos of roles `first_role` and the next, in compact order."""
     sizes = np.asarray(halo_counts, dtype=np.int64)
     wanted = np.zeros(sizes.shape, dtype=bool)
+    # Roles stand in the order source only, both, target only: sources are the first two, targets the last two.
     wanted[:, first_role : first_role + 2] = True
     return (num_owned + np.flatnonzero(np.repeat(wanted.ravel(), sizes.ravel()))).astype(np.int32)
 
 
-def build_local(book, part_id: int) -> LocalGraph:
+def build_local(book: PartitionBook, part_id: int) -> LocalGraph:
     """One part's structure (no features, labels or masks).
 
     Args: book: a `PartitionBook`; part_id: which part.
@@ -139,8 +142,9 @@ def build_local(book, part_id: int) -> LocalGraph:
     )
 
 
-def _degrees(book, which: str) -> np.ndarray:
+def _degrees(book: PartitionBook, which: str) -> np.ndarray:
     """Global degrees, counted once for all parts."""
+    # The book lives as long as the parts are built, so it holds them.
     if which not in book.__dict__:
         setattr(book, which, getattr(book.edge_list, which)())
     return book.__dict__[which]
@@ -150,18 +154,29 @@ def _narrow(values: np.ndarray) -> np.ndarray:
     return values.astype(np.int32) if values.max(initial=0) < 2**31 else values
 
 
-def _build_blocks(book, part_id: int, ids: np.ndarray, plan: ExchangePlan):
-    """All four blocks by two stable counting sorts, by source and then by (block, target), and the arc ids."""
+def _build_blocks(
+    book: PartitionBook, part_id: int, ids: np.ndarray, plan: ExchangePlan
+) -> tuple[dict[str, Csr], np.ndarray]:
+    """All four blocks by two stable counting sorts, by source and then by (block, target), and the arc ids.
+
+    The rows of all blocks are numbered one after the other, so that one sort makes all of them:
+
+        owned_owned         owned_halo          halo_owned          halo_halo
+        0 … O - 1           O … 2 O - 1         2 O … 2 O + T - 1   … 2 O + 2 T - 1
+    """
     num_owned, num_targets = plan.num_owned, plan.num_target_halos
     row_of = np.full(book.num_nodes, -1, dtype=np.int32)
     row_of[ids] = np.arange(len(ids), dtype=np.int32)
     columns, rows = _compact(ids, plan, book.halo_counts[part_id])
+    # Rank of each local row by global id: inside a row of a block, arcs are in the order of global ids, whatever the
+    # local rows are.
     by_id = np.empty(len(ids), dtype=np.int32)
     by_id[np.argsort(ids)] = np.arange(len(ids), dtype=np.int32)
     sources, targets, arc_ids = book.arcs(part_id)
     keys, cols, ranks = (np.empty(len(arc_ids), dtype=np.int32) for _ in range(3))
     numbering, sizes = (row_of, columns, rows, by_id), (num_owned, num_targets)
     _number_arcs(sources, targets, numbering, sizes, keys, cols, ranks)
+    # the largest arrays here: the sorts below need the memory
     del sources, targets
     bounds = np.cumsum([0, num_owned, num_owned, num_targets, num_targets])
     indptr, order = _sort_arcs(keys, ranks, int(bounds[-1]), len(ids))
@@ -183,36 +198,29 @@ def _compact(ids: np.ndarray, plan: ExchangePlan, halo_counts: np.ndarray) -> tu
     return columns, rows
 
 
-def _sort_arcs(keys, ranks, num_keys: int, num_ranks: int) -> tuple[np.ndarray, np.ndarray]:
+def _sort_arcs(keys: np.ndarray, ranks: np.ndarray, num_keys: int, num_ranks: int) -> tuple[np.ndarray, np.ndarray]:
     """indptr over keys and the order of arcs by (key, rank, position)."""
-    by_rank = _counting_sort(ranks, np.arange(len(ranks), dtype=np.int64), num_ranks)[1]
-    return _counting_sort(keys, by_rank, num_keys)
-
-
-def _counting_sort(keys, stream, num_keys: int) -> tuple[np.ndarray, np.ndarray]:
-    indptr = np.zeros(num_keys + 1, dtype=np.int64)
-    np.cumsum(np.bincount(keys, minlength=num_keys), out=indptr[1:])
-    order = np.empty(len(keys), dtype=np.int64)
-    _place(keys, stream, indptr[:-1].copy(), order)
-    return indptr, order
+    # Two passes, the last key first: the second keeps the order of the first where keys are equal.
+    _, by_rank = stable_order(ranks, num_ranks)
+    return stable_order(keys, num_keys, stream=by_rank)
 
 
 @kernel
-def _place(keys, stream, next_place, order):
-    """order = `stream` sorted by key, stable; next_place [keys] begins as each key's first place."""
-    for i in range(stream.shape[0]):
-        item = stream[i]
-        order[next_place[keys[item]]] = item
-        next_place[keys[item]] += 1
-
-
-@kernel
-def _number_arcs(sources, targets, numbering, sizes, keys, cols, ranks):
+def _number_arcs(
+    sources: np.ndarray,
+    targets: np.ndarray,
+    numbering: tuple[np.ndarray, ...],
+    sizes: tuple[int, int],
+    keys: np.ndarray,
+    cols: np.ndarray,
+    ranks: np.ndarray,
+) -> None:
     """Of each arc: its row among all blocks' rows, its column, and its source's rank by id."""
     row_of, columns, rows, by_id = numbering
     num_owned, num_targets = sizes
     for i in range(sources.shape[0]):
         u, v = row_of[sources[i]], row_of[targets[i]]
+        # The row in the first block of its kind, then on by the blocks before: see the drawing in _build_blocks.
         key = rows[v]
         if v >= num_owned:
             key += 2 * num_owned
@@ -225,8 +233,11 @@ def _number_arcs(sources, targets, numbering, sizes, keys, cols, ranks):
         ranks[i] = by_id[u]
 
 
-def _is_symmetric(book, plan, halo_counts, blocks, weight) -> bool:
-    """See `LocalGraph.symmetric`; two-way rows kept together are symmetric by construction if nothing weighs them."""
+def _is_symmetric(
+    book: PartitionBook, plan: ExchangePlan, halo_counts: np.ndarray, blocks: dict[str, Csr], weight: np.ndarray | None
+) -> bool:
+    """See `LocalGraph.symmetric`; two-way edges kept together are symmetric by construction if nothing weighs them."""
+    # A halo with one role has no counterpart in the transpose.
     if halo_counts[:, 0].any() or halo_counts[:, 2].any():
         return False
     if len(blocks["owned_halo"].indices) != len(blocks["halo_owned"].indices):
@@ -236,19 +247,24 @@ def _is_symmetric(book, plan, halo_counts, blocks, weight) -> bool:
     sizes = np.cumsum([0] + [len(blocks[name].indices) for name in BLOCKS])
     weights = {name: None if weight is None else weight[sizes[i] : sizes[i + 1]] for i, name in enumerate(BLOCKS)}
     num_owned, num_sources = plan.num_owned, plan.num_source_halos
+    # Each block and the one that its transpose would have to be.
     pairs = [("owned_owned", "owned_owned", num_owned), ("owned_halo", "halo_owned", num_sources)]
     pairs.append(("halo_halo", "halo_halo", num_sources))
     return all(_is_transpose(blocks[a], blocks[b], n, weights[a], weights[b]) for a, b, n in pairs)
 
 
-def _is_transpose(block: Csr, other: Csr, num_cols: int, weight, other_weight) -> bool:
+def _is_transpose(
+    block: Csr, other: Csr, num_cols: int, weight: np.ndarray | None, other_weight: np.ndarray | None
+) -> bool:
     """Whether `other` is the transpose of `block`, arcs of a row compared as sorted lists of (column, weight)."""
     indptr, indices, positions = transpose_csr(block.indptr, block.indices, num_cols)
     if not np.array_equal(indptr, other.indptr):
         return False
     if not np.array_equal(_sorted_rows(indptr, indices), _sorted_rows(indptr, other.indices)):
         return False
-    return weight is None or _same_weights(indptr, indices, weight[positions], other.indices, other_weight)
+    if weight is None or other_weight is None:
+        return True
+    return _same_weights(indptr, indices, weight[positions], other.indices, other_weight)
 
 
 def _sorted_rows(indptr: np.ndarray, indices: np.ndarray) -> np.ndarray:
@@ -256,7 +272,10 @@ def _sorted_rows(indptr: np.ndarray, indices: np.ndarray) -> np.ndarray:
     return np.sort(rows << 32 | indices)
 
 
-def _same_weights(indptr, indices, weight, other_indices, other_weight) -> bool:
+def _same_weights(
+    indptr: np.ndarray, indices: np.ndarray, weight: np.ndarray, other_indices: np.ndarray, other_weight: np.ndarray
+) -> bool:
     rows = np.repeat(np.arange(len(indptr) - 1), np.diff(indptr))
+    # Parallel arcs may stand in any order: their weights are compared as sorted.
     order, other_order = np.lexsort((weight, indices, rows)), np.lexsort((other_weight, other_indices, rows))
     return np.array_equal(weight[order], other_weight[other_order])

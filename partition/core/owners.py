@@ -12,6 +12,7 @@ import numpy as np
 from numba import uint64
 
 from distgnn.kernels.runtime.jit import inline, kernel
+from distgnn.partition.core.edges import Edges
 from distgnn.partition.core.part_masks import count_copies, count_parts, empty_mask, has_bit, lowest_bit, mark_arcs
 
 LIMIT = 1.04  # owned vertices of the largest part over the mean, where it costs rows to be below
@@ -19,7 +20,7 @@ SWEEPS = 20
 
 
 def balanced_owners(
-    edge_list,
+    edge_list: Edges,
     edge_part: np.ndarray,
     shares: np.ndarray,
     reverse_part: np.ndarray | None = None,
@@ -37,13 +38,11 @@ def balanced_owners(
     """
     num_parts = len(shares)
     sources = targets = empty_mask(edge_list.num_nodes, num_parts)
-    if edge_list.two_way and reverse_part is None:  # every copy has both roles
-        mark_arcs(edge_list.src, edge_list.dst, edge_part, False, sources, targets)
-    else:
+    if not edge_list.two_way or reverse_part is not None:  # else every copy has both roles: one mask is both
         targets = empty_mask(edge_list.num_nodes, num_parts)
-        mark_arcs(edge_list.src, edge_list.dst, edge_part, False, sources, targets)
-        if edge_list.two_way:
-            mark_arcs(edge_list.dst, edge_list.src, reverse_part, True, sources, targets)
+    mark_arcs(edge_list.src, edge_list.dst, edge_part, False, sources, targets)
+    if edge_list.two_way and reverse_part is not None:
+        mark_arcs(edge_list.dst, edge_list.src, reverse_part, True, sources, targets)
     return owners_among(sources, targets, shares, update)
 
 
@@ -52,14 +51,19 @@ def owners_among(sources: np.ndarray, targets: np.ndarray, shares: np.ndarray, u
     num_parts, num_nodes = len(shares), len(sources)
     copies = count_copies(sources, targets)
     owner = np.empty(num_nodes, dtype=np.int32)
+    # By number of copies: [isolated | one or two | three and more].
     choosing = np.argsort(copies, kind="stable")
     isolated = int(np.count_nonzero(copies == 0))
     owned = np.zeros(num_parts, dtype=np.int64)
     many = int(np.searchsorted(copies[choosing], 3))
+    # Each part as if it owned none of its shared vertices; choosing an owner takes its roles off again.
     exchanged = np.zeros(num_parts, dtype=np.int64)
     _count_roles(copies, sources, targets, exchanged)
+    # Most copies first: they weigh most, and what comes later can even out what they leave.
     _choose_exchanging(choosing[many:][::-1], sources, targets, shares, exchanged, owned, owner)
     _choose(choosing[isolated:many], sources, targets, shares, owned, owner)
+    # An isolated vertex exchanges nothing, it is only computed: with owned rows, or, with update on copies, with all
+    # local rows.
     load = owned if update == "owners" else count_parts(sources, targets, num_parts)
     owner[choosing[:isolated]] = _fill_up(load, isolated, shares)
     if num_nodes:
@@ -68,14 +72,25 @@ def owners_among(sources: np.ndarray, targets: np.ndarray, shares: np.ndarray, u
     return owner
 
 
-def _even_out(choosing, copies, sources, targets, shares, owned, owner) -> None:
+def _even_out(
+    choosing: np.ndarray,
+    copies: np.ndarray,
+    sources: np.ndarray,
+    targets: np.ndarray,
+    shares: np.ndarray,
+    owned: np.ndarray,
+    owner: np.ndarray,
+) -> None:
     limit = owned_limit(len(owner), shares)
     first, many = np.searchsorted(copies[choosing], [2, 3])
+    # Moves that cost no rows first, among vertices with two copies; then, from parts beyond the limit, those that do.
     for movable, losing in ((choosing[first:many], False), (choosing[first:], True)):
+        # A move changes what the next vertex sees: swept until nothing moves.
         for _ in range(SWEEPS):
             if _shift(movable, sources, targets, losing, limit, shares, owned, owner) == 0:
                 break
     over = np.maximum(owned - limit, 0)
+    # What still does not fit is given to parts without a copy: each such vertex costs a row, so fewest copies first.
     if over.any():
         newcomers = _fill_up(owned - over, int(over.sum()), shares)
         _hand_over(choosing, over, newcomers, owned, owner)
@@ -84,14 +99,16 @@ def _even_out(choosing, copies, sources, targets, shares, owned, owner) -> None:
 def owned_limit(num_nodes: int, shares: np.ndarray) -> np.ndarray:
     """Most vertices [P] int64 that a part should own."""
     fair = num_nodes * shares
+    # At least one more than a fair share: in small graphs 4 % is less than a vertex.
     return np.maximum((LIMIT * fair).astype(np.int64), np.ceil(fair).astype(np.int64) + 1)
 
 
 def _fill_up(owned: np.ndarray, extra: int, shares: np.ndarray) -> np.ndarray:
     """Parts [extra] for `extra` more vertices, always to a part that owns least of its share; ascending."""
     room = _room(owned, shares, _water_level(owned, extra, shares))
-    over = int(room.sum()) - extra
+    over = int(room.sum()) - extra  # whole numbers: the level may take in some too many
     topped = np.flatnonzero(room > 0)[-over:] if over else np.empty(0, dtype=np.int64)
+    # the parts that were given one too many are the last ones: any fixed rule keeps the result reproducible
     room[topped] -= 1
     return np.repeat(np.arange(len(owned), dtype=np.int32), room)
 
@@ -103,6 +120,7 @@ def _room(owned: np.ndarray, shares: np.ndarray, level: int) -> np.ndarray:
 
 def _water_level(owned: np.ndarray, extra: int, shares: np.ndarray) -> int:
     """The lowest number of vertices whose shares, filled up everywhere, take in at least `extra`."""
+    # By bisection: what fits below a level only grows with the level.
     low, high = 0, int(((owned + extra + 1) / shares).max()) + 1
     while low < high:
         middle = (low + high) // 2
@@ -114,23 +132,28 @@ def _water_level(owned: np.ndarray, extra: int, shares: np.ndarray) -> int:
 
 
 @inline
-def _least_owning(sources, targets, v, owned, shares, min_roles, home):
+def _least_owning(
+    sources: np.ndarray, targets: np.ndarray, v: int, owned: np.ndarray, shares: np.ndarray, min_roles: int, home: int
+) -> int:
     """The part but `home`, of those where v has at least this many roles, that owns least of its share; -1 if none."""
     best = -1
     for w in range(sources.shape[1]):
+        # Parts with any role, or only those with both.
         word = sources[v, w] | targets[v, w] if min_roles < 2 else sources[v, w] & targets[v, w]
         while word != uint64(0):
             p = (w << 6) + lowest_bit(word)
             word &= word - uint64(1)
+            # owned[p] / shares[p] < owned[best] / shares[best], without a division
             if p != home and (best < 0 or owned[p] * shares[best] < owned[best] * shares[p]):
                 best = p
     return best
 
 
 @kernel
-def _count_roles(copies, sources, targets, exchanged):
+def _count_roles(copies: np.ndarray, sources: np.ndarray, targets: np.ndarray, exchanged: np.ndarray) -> None:
     """exchanged[p] += roles that p would exchange with an owner elsewhere, over all vertices with several copies."""
     for v in range(copies.shape[0]):
+        # One copy is its own owner and exchanges nothing.
         if copies[v] < 2:
             continue
         for mask in (sources, targets):
@@ -142,7 +165,15 @@ def _count_roles(copies, sources, targets, exchanged):
 
 
 @kernel
-def _choose_exchanging(choosing, sources, targets, shares, exchanged, owned, owner):
+def _choose_exchanging(
+    choosing: np.ndarray,
+    sources: np.ndarray,
+    targets: np.ndarray,
+    shares: np.ndarray,
+    exchanged: np.ndarray,
+    owned: np.ndarray,
+    owner: np.ndarray,
+) -> None:
     """owner[v] for each v of `choosing`, in order: the part with most roles of v that exchanges least of its share."""
     for i in range(choosing.shape[0]):
         v = choosing[i]
@@ -158,15 +189,24 @@ def _choose_exchanging(choosing, sources, targets, shares, exchanged, owned, own
                     best, most = p, roles
         owner[v] = best
         owned[best] += 1
+        # As owner it exchanges the roles of all other copies; its own, counted before, are exchanged no more.
         exchanged[best] += total - 2 * most
 
 
 @kernel
-def _choose(choosing, sources, targets, shares, owned, owner):
+def _choose(
+    choosing: np.ndarray,
+    sources: np.ndarray,
+    targets: np.ndarray,
+    shares: np.ndarray,
+    owned: np.ndarray,
+    owner: np.ndarray,
+) -> None:
     """owner[v] for each v of `choosing`, in order: a part with both roles if there is one."""
     for i in range(choosing.shape[0]):
         v = choosing[i]
         best = _least_owning(sources, targets, v, owned, shares, 2, -1)
+        # No part has both roles: any copy will do.
         if best < 0:
             best = _least_owning(sources, targets, v, owned, shares, 1, -1)
         owner[v] = best
@@ -174,7 +214,16 @@ def _choose(choosing, sources, targets, shares, owned, owner):
 
 
 @kernel
-def _shift(movable, sources, targets, losing, limit, shares, owned, owner):
+def _shift(
+    movable: np.ndarray,
+    sources: np.ndarray,
+    targets: np.ndarray,
+    losing: bool,
+    limit: np.ndarray,
+    shares: np.ndarray,
+    owned: np.ndarray,
+    owner: np.ndarray,
+) -> int:
     """Owners move to a copy on a part that owns less; `losing` roles only if their part is beyond the limit."""
     moves = 0
     for i in range(movable.shape[0]):
@@ -184,6 +233,8 @@ def _shift(movable, sources, targets, losing, limit, shares, owned, owner):
             continue
         roles = 2 if has_bit(sources, v, p) and has_bit(targets, v, p) else 1
         q = _least_owning(sources, targets, v, owned, shares, 1 if losing else roles, p)
+        # Only if q, with one vertex more, still owns less of its share than p does now: the sum of excesses falls, so
+        # this ends.
         if q >= 0 and (owned[q] + 1) * shares[p] < owned[p] * shares[q]:
             owner[v] = q
             owned[p] -= 1
@@ -193,7 +244,9 @@ def _shift(movable, sources, targets, losing, limit, shares, owned, owner):
 
 
 @kernel
-def _hand_over(choosing, over, newcomers, owned, owner):
+def _hand_over(
+    choosing: np.ndarray, over: np.ndarray, newcomers: np.ndarray, owned: np.ndarray, owner: np.ndarray
+) -> None:
     """The first vertices (fewest copies) of each overfull part go to the parts in `newcomers`."""
     given = 0
     for i in range(choosing.shape[0]):

@@ -24,19 +24,25 @@ def empty_mask(num_rows: int, num_parts: int) -> np.ndarray:
 
 
 @inline
-def has_bit(mask, row, part):
+def has_bit(mask: np.ndarray, row: int, part: int) -> bool:
+    """Whether `part` is in the set of `row`."""
     return (mask[row, part >> 6] >> uint64(part & 63)) & uint64(1) != uint64(0)
 
 
 @inline
-def set_bit(mask, row, part):
+def set_bit(mask: np.ndarray, row: int, part: int) -> None:
+    """Add `part` to the set of `row`."""
     mask[row, part >> 6] |= uint64(1) << uint64(part & 63)
 
 
 @inline
-def lowest_bit(word):
-    """Position of the lowest set bit of a word that is not 0 (a multiply and a shift would need a table)."""
-    low = word & (~word + uint64(1))
+def lowest_bit(word: int) -> int:
+    """Position of the lowest set bit of a word that is not 0.
+
+    Plain: `position = 0; while not (word >> position) & 1: position += 1`. Here by halving, six tests for any word:
+    each mask has the bits set whose position has this bit set. (A multiply and a shift would need a table.)
+    """
+    low = word & (~word + uint64(1))  # this bit alone: in two's complement -word has the same lowest bit
     position = 0
     if low & uint64(0xFFFFFFFF00000000):
         position += 32
@@ -54,7 +60,7 @@ def lowest_bit(word):
 
 
 @inline
-def mix(value):
+def mix(value: int) -> int:
     """SplitMix64's finaliser: a good hash of a 64-bit number."""
     value = uint64(value) + uint64(0x9E3779B97F4A7C15)
     value = (value ^ (value >> uint64(30))) * uint64(0xBF58476D1CE4E5B9)
@@ -62,12 +68,21 @@ def mix(value):
     return value ^ (value >> uint64(31))
 
 
-def mark_arcs(sources, targets, parts, skip_loops: bool, source_mask, target_mask) -> None:
+def mark_arcs(
+    sources: np.ndarray,
+    targets: np.ndarray,
+    parts: np.ndarray,
+    skip_loops: bool,
+    source_mask: np.ndarray,
+    target_mask: np.ndarray,
+) -> None:
     """source_mask[sources[e]] and target_mask[targets[e]] gain parts[e]; self-loops are skipped on request.
 
     Notes: threads mark masks of their own, which together need no more memory than the arcs.
     """
     size = source_mask.nbytes + (0 if target_mask is source_mask else target_mask.nbytes)
+    # Each thread needs masks of its own, because two threads must not write one word: only as many threads as the
+    # memory of the arcs pays for.
     most = 8 * len(sources) // max(size, 1) + 1
     threads = min(get_num_threads(), most) if len(sources) > FEW_EDGES else 1
     masks = [(source_mask, target_mask)]
@@ -75,10 +90,11 @@ def mark_arcs(sources, targets, parts, skip_loops: bool, source_mask, target_mas
         empty = np.zeros_like(source_mask)
         masks.append((empty, empty if target_mask is source_mask else np.zeros_like(target_mask)))
 
-    def mark(share: int, _) -> None:
+    def mark(share: int, _: int) -> None:
         begin, end = (len(sources) * (share + i) // threads for i in range(2))
         _mark_arcs(sources[begin:end], targets[begin:end], parts[begin:end], skip_loops, *masks[share])
 
+    # Sets are joined by OR: the order does not matter, so the result is the same for any number of threads.
     run(mark, range(threads + 1))
     for pair in masks[1:]:
         for mask, more in zip(masks[0], pair, strict=True):
@@ -86,7 +102,14 @@ def mark_arcs(sources, targets, parts, skip_loops: bool, source_mask, target_mas
 
 
 @kernel(_nrt=False)
-def _mark_arcs(sources, targets, parts, skip_loops, source_mask, target_mask):
+def _mark_arcs(
+    sources: np.ndarray,
+    targets: np.ndarray,
+    parts: np.ndarray,
+    skip_loops: bool,
+    source_mask: np.ndarray,
+    target_mask: np.ndarray,
+) -> None:
     last, words = sources.shape[0] - 1, source_mask.shape[1]
     for e in range(last + 1):
         soon = min(e + AHEAD, last)
@@ -99,7 +122,7 @@ def _mark_arcs(sources, targets, parts, skip_loops, source_mask, target_mask):
 
 
 @kernel
-def count_parts(source_mask, target_mask, num_parts):
+def count_parts(source_mask: np.ndarray, target_mask: np.ndarray, num_parts: int) -> np.ndarray:
     """[num_parts] int64, vertices with an arc in each part."""
     counts = np.zeros(num_parts, dtype=np.int64)
     for v in range(source_mask.shape[0]):
@@ -112,7 +135,7 @@ def count_parts(source_mask, target_mask, num_parts):
 
 
 @kernel
-def count_copies(source_mask, target_mask):
+def count_copies(source_mask: np.ndarray, target_mask: np.ndarray) -> np.ndarray:
     """[N] number of parts that hold an arc of each vertex."""
     counts = np.zeros(source_mask.shape[0], dtype=np.int32)
     for v in range(source_mask.shape[0]):

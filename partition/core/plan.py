@@ -17,6 +17,7 @@ import numpy as np
 from numba import uint64
 
 from distgnn.kernels.runtime.jit import kernel
+from distgnn.partition.core.book import PartitionBook
 from distgnn.partition.core.part_masks import has_bit, lowest_bit
 
 
@@ -67,12 +68,14 @@ class ExchangePlan:
         )
 
 
-def build_plan(book, part_id: int) -> ExchangePlan:
+def build_plan(book: PartitionBook, part_id: int) -> ExchangePlan:
     """The plan of one part, from the book alone."""
     owned = book.owned(part_id)
     interior = int(book.num_interior[part_id])
     boundary = owned[interior:]
     sources, targets = book.source_mask, book.target_mask
+    # Broadcast: halos are [source only | both], so rows that the other rank has as targets too come last. Reduce:
+    # [both | target only], they come first.
     args = (part_id, boundary, interior, book.num_parts)
     broadcast_indptr, broadcast_rows = _rows_elsewhere(*args, sources, targets, True)
     reduce_indptr, reduce_rows = _rows_elsewhere(*args, targets, sources, False)
@@ -97,8 +100,17 @@ def halo_indptrs(halo_counts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return sources.astype(np.int64), targets.astype(np.int64)
 
 
-def _rows_elsewhere(part_id, boundary, first_row, num_parts, mask, other, shared_last):
+def _rows_elsewhere(
+    part_id: int,
+    boundary: np.ndarray,
+    first_row: int,
+    num_parts: int,
+    mask: np.ndarray,
+    other: np.ndarray,
+    shared_last: bool,
+) -> tuple[np.ndarray, np.ndarray]:
     """Boundary rows with a copy in `mask` on each other rank; rows also in `other` come last or first."""
+    # Two walks: the first counts, the second writes to the places that follow from the counts.
     counts = np.zeros((num_parts, 2), dtype=np.int64)
     nothing = np.empty(0, dtype=np.int32)
     _walk(part_id, boundary, first_row, mask, other, shared_last, counts, nothing, False)
@@ -109,7 +121,17 @@ def _rows_elsewhere(part_id, boundary, first_row, num_parts, mask, other, shared
 
 
 @kernel
-def _walk(part_id, boundary, first_row, mask, other, shared_last, places, rows, fill):
+def _walk(
+    part_id: int,
+    boundary: np.ndarray,
+    first_row: int,
+    mask: np.ndarray,
+    other: np.ndarray,
+    shared_last: bool,
+    places: np.ndarray,
+    rows: np.ndarray,
+    fill: bool,
+) -> None:
     """For each (row, rank, group) in row order: places[rank, group] += 1, and rows[place before] = row if `fill`."""
     for i in range(boundary.shape[0]):
         v = boundary[i]
@@ -118,6 +140,7 @@ def _walk(part_id, boundary, first_row, mask, other, shared_last, places, rows, 
             while word != uint64(0):
                 q = (w << 6) + lowest_bit(word)
                 word &= word - uint64(1)
+                # The owner has the row itself.
                 if q == part_id:
                     continue
                 group = 1 if has_bit(other, v, q) == shared_last else 0

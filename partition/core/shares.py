@@ -14,7 +14,7 @@ from distgnn.errors import InputError
 LEAST = 1e-3  # of the mean: below this a part is not worth its rank
 
 
-def part_shares(num_parts: int, capacities: Sequence[float] | None = None) -> np.ndarray:
+def part_shares(num_parts: int, capacities: Sequence[float] | np.ndarray | None = None) -> np.ndarray:
     """Shares float64 [P] that sum to 1.
 
     Args: capacities: relative speeds of the ranks, one for each part, in any unit; None means equal ones.
@@ -38,6 +38,8 @@ def part_shares(num_parts: int, capacities: Sequence[float] | None = None) -> np
 
 def fair_counts(total: int, shares: np.ndarray) -> np.ndarray:
     """Whole numbers int64 [P] that sum to `total`, in proportion to the shares to within 1 (lower parts first)."""
+    # Rounded running sums, not rounded parts: the errors do not add up.
     bounds = np.floor(np.cumsum(shares) * total + 0.5).astype(np.int64)
+    # Rounding must not lose any: the last bound is exact.
     bounds[-1] = total
     return np.diff(bounds, prepend=0)

@@ -1,6 +1,6 @@
 """A cut: which part computes each arc, and which part owns each vertex. The two are independent.
 
-Shapes: M rows of the edge list, N vertices, P parts.
+Shapes: M edges of the edge list, N vertices, P parts.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from distgnn.errors import InputError
+from distgnn.partition.core.edges import Edges
 from distgnn.partition.core.shares import part_shares
 
 
@@ -19,9 +20,9 @@ class VertexCut:
 
     Args:
         num_parts: number of parts P.
-        edge_part: [M] int, the part of each row's forward arc (and of its reverse arc, unless `reverse_part` is given).
+        edge_part: [M] int, the part of each edge's forward arc (and its reverse arc, unless `reverse_part` is given).
         owner: [N] int, the part that owns each vertex. It need not hold an arc of the vertex.
-        reverse_part: [M] int or None, the part of the reverse arc of each row of a two-way edge list
+        reverse_part: [M] int or None, the part of the reverse arc of each edge of a two-way edge list
             (ignored for self-loops, which are one arc).
         order: [N] int or None, the key by which owned rows are sorted inside their section (ties: global id).
             None sorts by global id.
@@ -40,17 +41,17 @@ class VertexCut:
         """float64 [P] that sum to 1: what part of each load a part is meant to have."""
         return part_shares(self.num_parts, self.capacities)
 
-    def check(self, edge_list) -> VertexCut:
+    def check(self, edge_list: Edges) -> VertexCut:
         """Return self if the cut fits `edge_list`; raise `InputError` saying what does not."""
         if not isinstance(self.num_parts, int | np.integer) or self.num_parts < 1:
             raise InputError(f"a cut needs at least 1 part, not {self.num_parts!r}")
-        rows, nodes = len(edge_list.src), edge_list.num_nodes
-        _check_parts("edge_part", self.edge_part, rows, self.num_parts)
+        edges, nodes = len(edge_list.src), edge_list.num_nodes
+        _check_parts("edge_part", self.edge_part, edges, self.num_parts)
         _check_parts("owner", self.owner, nodes, self.num_parts)
         if self.reverse_part is not None:
             if not edge_list.two_way:
-                raise InputError("reverse_part needs a two-way edge list: this one has a single arc per row")
-            _check_parts("reverse_part", self.reverse_part, rows, self.num_parts)
+                raise InputError("reverse_part needs a two-way edge list: this one has a single arc per edge")
+            _check_parts("reverse_part", self.reverse_part, edges, self.num_parts)
         part_shares(self.num_parts, self.capacities)
         if self.order is not None:
             _check_ints("order", self.order, nodes)
@@ -65,6 +66,7 @@ def _check_ints(name: str, values: np.ndarray, length: int) -> None:
 
 def _check_parts(name: str, values: np.ndarray, length: int, num_parts: int) -> None:
     _check_ints(name, values, length)
+    # Kernels index by these values without a check.
     if length and (values.min() < 0 or values.max() >= num_parts):
         raise InputError(
             f"{name} must name parts 0 to {num_parts - 1}, but it has values from {values.min()} to {values.max()}"

@@ -1,1 +1,1 @@
-"""The cost of an epoch under measured prices, and cuts that minimise it."""
+"""The predicted time of an epoch, from measured prices."""

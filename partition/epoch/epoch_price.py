@@ -63,11 +63,11 @@ class EpochPrices:
         return self
 
     @property
-    def per_load(self) -> Loads:
+    def per_load(self) -> tuple[float, float, float]:
         """Seconds of an epoch for each arc, dense row and exchanged row of a rank."""
         again = max(self.num_layers - 1, 1)  # a single layer's aggregation counts: nothing else tells cuts apart
         arc, row = self.seconds_per_arc_value * self.width, self.seconds_per_exchanged_row
-        return Loads(again * arc, self.num_layers * self.seconds_per_dense_row, again * row)
+        return (again * arc, self.num_layers * self.seconds_per_dense_row, again * row)
 
     def seconds(self, loads: Loads, shares: np.ndarray) -> np.ndarray:
         """Seconds of an epoch [P]; shares: [P], see `part_shares`: a rank of twice the mean share is twice as fast."""
@@ -78,6 +78,7 @@ class EpochPrices:
         """The section `predicted_epoch` of `partition.json`: the worst rank, its seconds, and what they go into."""
         seconds = self.seconds(loads, shares)
         rank = int(seconds.argmax())
+        # A share of the mean is a speed of 1.
         speed = shares[rank] * len(shares)
         spent = [float(price * load[rank]) for price, load in zip(self.per_load, loads, strict=True)]
         return {
@@ -93,6 +94,7 @@ class EpochPrices:
 
 def loads_of(arcs: np.ndarray, owned: np.ndarray, local_rows: np.ndarray, pair_rows: np.ndarray, update: str) -> Loads:
     """Loads from the sizes of parts [P] and the rows [P, P] between them; update: "owners" or "copies"."""
+    # Sent and received: both take time on a rank.
     rows = pair_rows.sum(axis=0) + pair_rows.sum(axis=1)
     return Loads(*(np.asarray(load) for load in (arcs, owned if update == "owners" else local_rows, rows)))
 

@@ -17,7 +17,7 @@ from scipy import sparse
 
 from distgnn.kernels.runtime.jit import kernel
 from distgnn.kernels.runtime.threads import run
-from distgnn.partition.core.book import group
+from distgnn.partition.core.edges import group
 from distgnn.partition.flow.pair_cut import cut_pair
 from distgnn.partition.flow.region import Pair
 

@@ -68,6 +68,7 @@ def _describe_part(part_id: int, part: dict, pair_rows: np.ndarray) -> dict:
     row["sent_rows"] = int(pair_rows[part_id].sum())
     row["received_rows"] = int(pair_rows[:, part_id].sum())
     halos = part["rows"] - part["owned"]
+    # A halo with both roles is counted among sources and among targets: what is beyond the number of halos.
     both = part["source_halos"] + part["target_halos"] - halos
     row |= zip(ROLES, (part["source_halos"] - both, both, part["target_halos"] - both), strict=True)
     row["symmetric"] = part["symmetric"]

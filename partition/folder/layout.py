@@ -24,14 +24,12 @@ from __future__ import annotations
 from pathlib import Path
 
 from distgnn.partition.core.local_graph import BLOCKS
-from distgnn.system.atomic import FolderKind, json_with
 
 FORMAT_VERSION = 1
 MANIFEST = "partition.json"
-FOLDER = FolderKind(  # what --overwrite may replace
-    MANIFEST, r"partition\.json|part-\d+/(\w+\.npy|\.?tuning\.json(\.\d+)?)", json_with("format_version", "parts")
-)
 ANY = None  # a length the file itself decides
+
+Files = dict[str, tuple[tuple[int | None, ...], tuple[str, ...]]]  # array name -> shape, allowed dtypes
 
 INTS = ("int32", "int64")
 
@@ -41,11 +39,11 @@ def part_folder(folder: Path, part_id: int) -> Path:
     return Path(folder) / f"part-{part_id}"
 
 
-def expected_files(part: dict, graph: dict, num_parts: int) -> dict[str, tuple[tuple, tuple[str, ...]]]:
+def expected_files(part: dict, graph: dict, num_parts: int) -> Files:
     """Array name -> (shape, allowed dtypes) of one part, from its sizes in the manifest."""
     owned, targets, arcs = part["owned"], part["target_halos"], part["arcs"]
     rows = (part["rows"],)
-    files = {
+    files: Files = {
         "global_ids": (rows, ("int64",)),
         "in_degrees": (rows, INTS),
         "out_degrees": (rows, INTS),
@@ -56,6 +54,7 @@ def expected_files(part: dict, graph: dict, num_parts: int) -> dict[str, tuple[t
         "reduce_indptr": ((num_parts + 1,), ("int64",)),
         "reduce_rows": ((ANY,), ("int32",)),
     }
+    # Rows of a block are owned rows or target halos.
     block_rows = dict(zip(BLOCKS, (owned, owned, targets, targets), strict=True))
     for name in BLOCKS:
         files[f"{name}_indptr"] = ((block_rows[name] + 1,), ("int64",))
@@ -69,8 +68,8 @@ def expected_files(part: dict, graph: dict, num_parts: int) -> dict[str, tuple[t
     return files | _expected_vertex_files(owned, graph)
 
 
-def _expected_vertex_files(owned: int, graph: dict) -> dict:
-    files = {f"{split}_mask": ((owned,), ("bool",)) for split in ("train", "valid", "test")}
+def _expected_vertex_files(owned: int, graph: dict) -> Files:
+    files: Files = {f"{split}_mask": ((owned,), ("bool",)) for split in ("train", "valid", "test")}
     if graph["sparse_feats"]:
         files["feats_indptr"] = ((owned + 1,), ("int64",))
         files["feats_indices"] = ((ANY,), INTS)

@@ -10,6 +10,7 @@ from collections.abc import Callable
 
 from distgnn.datasets import GraphData
 from distgnn.datasets.arc_data import num_relations
+from distgnn.datasets.edge_list import EdgeList
 from distgnn.errors import InputError
 from distgnn.partition.core.book import PartitionBook
 from distgnn.partition.folder.layout import FORMAT_VERSION
@@ -17,7 +18,7 @@ from distgnn.partition.folder.layout import FORMAT_VERSION
 Progress = Callable[[str, int, int], None]
 
 
-def check_size(edge_list, num_parts: int, name: str) -> None:
+def check_size(edge_list: EdgeList, num_parts: int, name: str) -> None:
     """Refuse more parts than arcs: some rank would have nothing to do at all."""
     if edge_list.num_arcs == 0:
         raise InputError(f"graph {name!r} has no edges: there is nothing to cut")
@@ -50,11 +51,12 @@ class Clock:
 
     def seconds(self) -> dict[str, float]:
         """Seconds of each phase so far."""
+        # A phase ends where the next begins.
         times = [*self._began.values(), time.perf_counter()]
         return {phase: round(times[i + 1] - times[i], 3) for i, phase in enumerate(self._began)}
 
 
-def describe_cut(graph: GraphData, edge_list, book: PartitionBook) -> dict:
+def describe_cut(graph: GraphData, edge_list: EdgeList, book: PartitionBook) -> dict:
     measures = ("replication_factor", "edge_balance", "owned_balance", "copies_balance")
     return {
         "format_version": FORMAT_VERSION,
@@ -76,7 +78,7 @@ def describe_cut(graph: GraphData, edge_list, book: PartitionBook) -> dict:
     }
 
 
-def describe_graph(graph: GraphData, edge_list) -> dict:
+def describe_graph(graph: GraphData, edge_list: EdgeList) -> dict:
     """The `graph` section of the manifest: widths, kinds, and labelled vertices per split."""
     counts = {split: int(mask.sum()) for split, mask in graph.split_masks().items()}
     return {

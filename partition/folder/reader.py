@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from scipy import sparse
@@ -46,14 +47,31 @@ def read_manifest(folder: str | Path) -> dict:
     except (OSError, ValueError, RecursionError) as error:
         raise PartitionFormatError(f"{path}: not readable as JSON ({error})") from error
     _check_version(path, manifest)
+    # Before any field is used: a damaged file is named as such, not by the first field that it breaks.
     if manifest.get("sha256") != manifest_digest(manifest):
         raise PartitionFormatError(f"{path}: its checksum is wrong: damaged, or changed by hand")
     _check_fields(path, manifest)
     return manifest
 
 
-def _check_version(path: Path, manifest) -> None:
-    version = manifest.get("format_version") if isinstance(manifest, dict) else None
+def partition_files(folder: Path) -> set[str]:
+    """The files of a partition folder, by its manifest, relative to it: `new_folder` replaces a folder of no others.
+
+    Raises: PartitionFormatError where there is no valid manifest.
+    """
+    parts = read_manifest(folder)["parts"]
+    arrays = {f"{part_folder(Path(), i)}/{name}.npy" for i, part in enumerate(parts) for name in part["files"]}
+    tunings = {str(path.relative_to(folder)) for i in range(len(parts)) for path in _tunings(part_folder(folder, i))}
+    return {MANIFEST} | arrays | tunings
+
+
+def _tunings(part: Path) -> list[Path]:
+    """What `load` measured of a part, and what it leaves of that when it is killed (distgnn/graph/tuning.py)."""
+    return [*part.glob("tuning.json"), *part.glob(".tuning.json.*")]
+
+
+def _check_version(path: Path, manifest: Any) -> None:
+    version: Any = manifest.get("format_version") if isinstance(manifest, dict) else None
     if not _is_count(version) or version < 1:
         raise PartitionFormatError(f"{path}: no format_version, so it is not a partition's manifest")
     if version > FORMAT_VERSION:
@@ -62,7 +80,7 @@ def _check_version(path: Path, manifest) -> None:
         )
 
 
-def _is_count(value) -> bool:
+def _is_count(value: object) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and value >= 0
 
 
@@ -87,6 +105,9 @@ def _check_fields(path: Path, manifest: dict) -> None:
     need(_is_count(groups) and groups > 0 and manifest["num_parts"] % groups == 0, "groups")
     report = manifest.get("edge_report") or {}
     need(isinstance(report, dict) and all(_is_count(count) for count in report.values()), "edge_report")
+    graph: Any
+    parts: Any
+    pairs: Any
     graph, parts, pairs = manifest.get("graph"), manifest.get("parts"), manifest.get("pair_rows")
     need(isinstance(graph, dict), "graph")
     for name in GRAPH_COUNTS:
@@ -105,6 +126,7 @@ def _check_fields(path: Path, manifest: dict) -> None:
         for name in PART_SIZES:
             need(_is_count(part.get(name)), f"parts[{i}].{name}")
         need(isinstance(part.get("symmetric"), bool), f"parts[{i}].symmetric")
+    # Each vertex has one owner, each arc one part: the sums must be those of the graph.
     need(sum(part["owned"] for part in parts) == manifest["num_nodes"], "the sum of owned vertices")
     need(sum(part["arcs"] for part in parts) == manifest["num_arcs"], "the sum of arcs")
 
@@ -134,7 +156,7 @@ def load_part(folder: str | Path, part_id: int, check: bool = True) -> LocalGrap
     return local
 
 
-def _load_array(path: Path, entry, shape: tuple, dtypes: tuple[str, ...], check: bool) -> np.ndarray:
+def _load_array(path: Path, entry: Any, shape: tuple, dtypes: tuple[str, ...], check: bool) -> np.ndarray:
     if not isinstance(entry, dict):
         raise PartitionFormatError(f"{path}: the manifest has no entry for it")
     array = _map_array(path, entry, check)
@@ -149,12 +171,15 @@ def _load_array(path: Path, entry, shape: tuple, dtypes: tuple[str, ...], check:
 
 def _map_array(path: Path, entry: dict, check: bool) -> np.ndarray:
     try:
+        # The size first: it is cheap, and a mapped file that is too short is a bus error when it is read.
         size = path.stat().st_size
         if size != entry.get("bytes"):
             raise PartitionFormatError(f"{path}: {size} bytes, expected {entry.get('bytes')}: truncated or replaced")
         if check:
             _check_digest(path, entry)
+        # Before it is mapped: a header may promise more than the file holds.
         check_header(path)
+        # "c": copy on write, so the files stay as they are whatever a caller does.
         return np.asarray(np.load(path, mmap_mode="c", allow_pickle=False))
     except PartitionFormatError:
         raise
@@ -171,7 +196,7 @@ def _check_digest(path: Path, entry: dict) -> None:
         raise PartitionFormatError(f"{path}: its checksum is wrong: the contents are not what was written")
 
 
-def _digest(file):
+def _digest(file: Any) -> Any:
     digest = hashlib.sha256()
     while block := file.read(1 << 20):
         digest.update(block)
@@ -217,9 +242,10 @@ def _assemble(manifest: dict, part_id: int, arrays: dict[str, np.ndarray]) -> Lo
     )
 
 
-def _assemble_feats(owned: int, graph: dict, arrays: dict[str, np.ndarray]):
+def _assemble_feats(owned: int, graph: dict, arrays: dict[str, np.ndarray]) -> Any:
     if not graph["sparse_feats"]:
         return arrays.get("feats")
+    # Filled afterwards: the constructor would copy the mapped arrays and check them again.
     matrix = sparse.csr_matrix((owned, graph["num_feats"]), dtype=np.float32)
     matrix.indptr, matrix.indices, matrix.data = (arrays[f"feats_{name}"] for name in ("indptr", "indices", "data"))
     return matrix

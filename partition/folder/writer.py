@@ -10,11 +10,14 @@ import json
 import os
 from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from scipy import sparse
 
+from distgnn.datasets import GraphData
 from distgnn.datasets.arc_data import arc_feats, arc_relations
+from distgnn.datasets.edge_list import EdgeList
 from distgnn.partition.core.local_graph import LocalGraph
 from distgnn.partition.folder.layout import MANIFEST, part_folder
 
@@ -33,11 +36,14 @@ def write_manifest(folder: Path, manifest: dict) -> dict:
 
 def manifest_digest(manifest: dict) -> str:
     """SHA-256 of everything in the manifest but this digest itself."""
+    # Keys are sorted: the digest does not depend on the order in which they were put in.
     content = {key: value for key, value in manifest.items() if key != "sha256"}
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 
 
-def write_part(folder: Path, local: LocalGraph, graph, edge_list, masks: dict[str, np.ndarray]) -> dict:
+def write_part(
+    folder: Path, local: LocalGraph, graph: GraphData, edge_list: EdgeList, masks: dict[str, np.ndarray]
+) -> dict:
     """Write one part's folder.
 
     Args: folder: the partition folder; local: from `build_local`; graph: `GraphData`; edge_list: that of the cut;
@@ -83,12 +89,13 @@ def _structure(local: LocalGraph) -> dict[str, np.ndarray]:
     return arrays
 
 
-def _write_feats(place: Path, feats, ids: np.ndarray) -> dict:
+def _write_feats(place: Path, feats: Any, ids: np.ndarray) -> dict:
     if feats is None or feats.shape[1] == 0:
         return {}
     if not sparse.issparse(feats):
         blocks = (np.asarray(feats[block], dtype=np.float32) for block in _blocks(ids, 4 * feats.shape[1]))
         return {"feats": _write_blocks(place / "feats.npy", (len(ids), feats.shape[1]), np.dtype(np.float32), blocks)}
+    # Stored as three arrays, each mapped when it is read.
     rows = feats.tocsr()[ids]
     arrays = {
         "feats_indptr": rows.indptr.astype(np.int64),
@@ -98,15 +105,16 @@ def _write_feats(place: Path, feats, ids: np.ndarray) -> dict:
     return {name: write_array(place / f"{name}.npy", array) for name, array in arrays.items()}
 
 
-def _write_arc_data(place: Path, arc_ids: np.ndarray, graph, edge_list) -> dict:
+def _write_arc_data(place: Path, arc_ids: np.ndarray, graph: GraphData, edge_list: EdgeList) -> dict:
     """Features and relations of arcs, in the part's order; features are written block by block."""
     files = {}
     if graph.edge_feats is not None:
         shape = (len(arc_ids), graph.num_edge_feats)
-        blocks = (arc_feats(graph, edge_list, ids) for ids in _blocks(arc_ids, 4 * graph.num_edge_feats))
+        blocks: Any = (arc_feats(graph, edge_list, ids) for ids in _blocks(arc_ids, 4 * graph.num_edge_feats))
         files["edge_feats"] = _write_blocks(place / "edge_feats.npy", shape, np.dtype(np.float32), blocks)
     if graph.edge_types is not None:
-        files["edge_types"] = write_array(place / "edge_types.npy", arc_relations(graph, edge_list, arc_ids))
+        relations: Any = arc_relations(graph, edge_list, arc_ids)
+        files["edge_types"] = write_array(place / "edge_types.npy", relations)
     return files
 
 
@@ -117,6 +125,7 @@ def write_array(path: Path, array: np.ndarray) -> dict:
 
 
 def _blocks(array: np.ndarray, bytes_per_row: int) -> Iterator[np.ndarray]:
+    # Features may be mapped and larger than memory: never more than a block at once.
     step = max(1, BLOCK_BYTES // max(bytes_per_row, 1))
     for start in range(0, len(array), step):
         yield array[start : start + step]
@@ -128,9 +137,10 @@ def _write_blocks(path: Path, shape: tuple, dtype: np.dtype, blocks: Iterable[np
         header = {"descr": np.lib.format.dtype_to_descr(dtype), "fortran_order": False, "shape": tuple(shape)}
         np.lib.format.write_array_header_1_0(file, header)
         file.flush()
+        # The header is in the checksum, because a changed shape or dtype is damage too.
         digest.update(path.read_bytes())
         for block in blocks:
-            data = memoryview(np.ascontiguousarray(block)).cast("B") if block.size else b""
+            data = np.ascontiguousarray(block).data.cast("B") if block.size else b""
             digest.update(data)
             file.write(data)
         _sync(file)
@@ -138,6 +148,6 @@ def _write_blocks(path: Path, shape: tuple, dtype: np.dtype, blocks: Iterable[np
     return {"shape": list(shape), "dtype": dtype.name, "bytes": size, "sha256": digest.hexdigest()}
 
 
-def _sync(file) -> None:
+def _sync(file: Any) -> None:
     file.flush()
     os.fsync(file.fileno())

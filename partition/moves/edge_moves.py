@@ -22,7 +22,7 @@ from distgnn.kernels.runtime.jit import inline, kernel
 from distgnn.kernels.runtime.threads import get_num_threads, run, thread_chunks
 from distgnn.kernels.runtime.tiles import Tile
 from distgnn.kernels.simd.vectors import prefetch
-from distgnn.partition.baselines.streaming import endpoint_degrees
+from distgnn.partition.core.edges import endpoint_degrees
 from distgnn.partition.moves.edge_price import (
     LEAST_SAVING,
     SMALLEST_S,

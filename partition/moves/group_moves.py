@@ -15,7 +15,7 @@ import numpy as np
 
 from distgnn.kernels.runtime.jit import inline, kernel
 from distgnn.kernels.runtime.threads import get_num_threads, run, thread_chunks
-from distgnn.partition.core.book import group
+from distgnn.partition.core.edges import group
 from distgnn.partition.moves.groups import Groups
 from distgnn.partition.moves.replica_table import AHEAD, CopyTable, add_copy, ask_for, count_shared, drop_copy
 

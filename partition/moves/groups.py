@@ -14,7 +14,7 @@ from numba import uint64
 
 from distgnn.kernels.runtime.jit import inline, kernel
 from distgnn.kernels.runtime.threads import own_ranges, run
-from distgnn.partition.core.book import group
+from distgnn.partition.core.edges import group
 from distgnn.partition.moves.replica_table import AHEAD, CopyTable, add_copies, ask_for
 
 BLOCK_MEMBERS = 1 << 11  # of which a thread first picks its own vertices

@@ -68,7 +68,7 @@ def merge_groups(
 def edge_clusters(rows, labels: np.ndarray) -> tuple[np.ndarray, int]:
     """Cluster [M] int32 of each row, the one of its source (its lower-degree end), and their number K.
 
-    Args: rows: from `ordered_rows`; labels: [N], the label of each vertex. Clusters are numbered without gaps.
+    Args: rows: from `ordered_edges`; labels: [N], the label of each vertex. Clusters are numbered without gaps.
     """
     present = np.zeros(max(len(labels), 1), dtype=bool)
     _note(rows.src, labels, present)

@@ -1,6 +1,6 @@
-"""DiskBook: a `PartitionBook` over rows that lie on disk, dealt out by part.
+"""DiskBook: a `PartitionBook` over edges that lie on disk, dealt out by part.
 
-Shapes: N vertices, M rows, P parts, W words of a part mask.
+Shapes: N vertices, M edges, P parts, W words of a part mask.
 """
 
 from __future__ import annotations
@@ -14,14 +14,15 @@ from distgnn.kernels.runtime.jit import kernel
 from distgnn.partition.core.book import PartitionBook
 from distgnn.partition.core.part_masks import set_bit
 from distgnn.partition.core.vertex_cut import VertexCut
-from distgnn.partition.sorting.bucket_sort import SortedRows
+from distgnn.partition.on_disk.edge_spool import SpooledEdges
+from distgnn.partition.sorting.bucket_sort import Empty, SortedEdges, Step
 
 PIECE = 1 << 23
 DIGIT_BITS = 11
 
 
-class DealtRows(NamedTuple):
-    """src, dst: int32 [M], row [M], by part; begins: int64 [P + 1], where each part's rows begin."""
+class DealtEdges(NamedTuple):
+    """src, dst: int32 [M], row [M], the edge's number, all by part; begins: int64 [P + 1], where each part begins."""
 
     src: np.ndarray
     dst: np.ndarray
@@ -29,21 +30,24 @@ class DealtRows(NamedTuple):
     begins: np.ndarray
 
 
-def deal_rows(rows: SortedRows, parts, number: np.ndarray, num_parts: int, two_way: bool, empty, step):
-    """Deal sorted rows out to their parts, under the old numbers of vertices.
+def deal_edges(
+    rows: SortedEdges, parts: np.ndarray, number: np.ndarray, num_parts: int, two_way: bool, empty: Empty, step: Step
+) -> tuple[DealtEdges, np.ndarray, np.ndarray]:
+    """Deal sorted edges out to their parts, under the old numbers of vertices.
 
     Args: parts: [M]; number: [N], new number of each vertex; empty: `empty(name, size, dtype)` makes an array.
-    Returns: DealtRows; masks uint64 [N, W] of the parts where arcs leave from and arrive at each vertex (one and the
-        same array if rows are two-way).
+    Returns: DealtEdges; masks uint64 [N, W] of the parts where arcs leave from and arrive at each vertex (one and the
+        same array if edges are two-way).
     """
     size, num_nodes = len(parts), len(number)
     vertices = np.empty(num_nodes, dtype=np.int32)
     vertices[number] = np.arange(num_nodes, dtype=np.int32)
     counts = np.zeros(num_parts, dtype=np.int64)
+    # In pieces: the mapped arrays pass through memory once, and progress is reported.
     for begin in range(0, size, PIECE):
         counts += np.bincount(parts[begin : begin + PIECE], minlength=num_parts)
     begins = np.concatenate([[0], np.cumsum(counts)])
-    dealt = DealtRows(
+    dealt = DealtEdges(
         empty("part_src", size, np.int32),
         empty("part_dst", size, np.int32),
         empty("part_row", size, np.int32 if size < 2**31 else np.int64),
@@ -53,20 +57,30 @@ def deal_rows(rows: SortedRows, parts, number: np.ndarray, num_parts: int, two_w
     targets = sources if two_way else np.zeros_like(sources)
     places = begins[:-1].copy()
     for begin in range(0, size, PIECE):
-        piece = SortedRows(*(column[begin : begin + PIECE] for column in rows))
+        piece = SortedEdges(*(column[begin : begin + PIECE] for column in rows))
         _deal(piece, parts[begin : begin + PIECE], vertices, places, dealt, sources, targets)
         step(min(begin + PIECE, size), size)
     del vertices
+    # Masks were marked under the new numbers, in which neighbours in the sorted edges are neighbours in memory; the
+    # book needs the old ones.
     sources = sources[number]
     return dealt, sources, sources if two_way else targets[number]
 
 
 @kernel
-def _deal(rows, parts, vertices, places, dealt, sources, targets):
+def _deal(
+    rows: SortedEdges,
+    parts: np.ndarray,
+    vertices: np.ndarray,
+    places: np.ndarray,
+    dealt: DealtEdges,
+    sources: np.ndarray,
+    targets: np.ndarray,
+) -> None:
     for e in range(parts.shape[0]):
         p = np.int64(parts[e])
         u, v = rows.low[e], rows.high[e]
-        if uint64(rows.tag[e]) & uint64(1):
+        if uint64(rows.tag[e]) & uint64(1):  # the lower end is the target
             u, v = v, u
         place = places[p]
         places[p] += 1
@@ -78,7 +92,11 @@ def _deal(rows, parts, vertices, places, dealt, sources, targets):
 
 
 def order_of(keys: np.ndarray, limit: int) -> np.ndarray:
-    """Positions int32 of keys in 0 to limit - 1, sorted, stable: a radix sort, several times faster than argsort."""
+    """Positions int32 of keys in 0 to limit - 1, sorted, stable: a radix sort by digits of 11 bits.
+
+    Plain: `np.argsort(keys, kind="stable")`. Not `stable_order`, whose counts would take 8 bytes for each of `limit`
+    keys: the edges of a part are few among all.
+    """
     order, other = np.arange(len(keys), dtype=np.int32), np.empty(len(keys), dtype=np.int32)
     for shift in range(0, max(int(limit) - 1, 1).bit_length(), DIGIT_BITS):
         _sort_by_digit(keys, shift, order, other)
@@ -87,7 +105,7 @@ def order_of(keys: np.ndarray, limit: int) -> np.ndarray:
 
 
 @kernel
-def _sort_by_digit(keys, shift, order, result):
+def _sort_by_digit(keys: np.ndarray, shift: int, order: np.ndarray, result: np.ndarray) -> None:
     places = np.zeros((1 << DIGIT_BITS) + 1, dtype=np.int64)
     mask = (1 << DIGIT_BITS) - 1
     for i in range(order.shape[0]):
@@ -101,14 +119,17 @@ def _sort_by_digit(keys, shift, order, result):
 
 
 class DiskBook(PartitionBook):
-    """Who has what, from rows dealt out by part and the masks of vertices.
+    """Who has what, from edges dealt out by part and the masks of vertices.
 
-    Args: edge_list: `SpooledEdges`; cut: a `VertexCut` without `edge_part`; dealt, sources, targets: of `deal_rows`.
+    Args: edge_list: `SpooledEdges`; cut: a `VertexCut` without `edge_part`; dealt, sources, targets: of `deal_edges`.
     """
 
-    def __init__(self, edge_list, cut: VertexCut, dealt: DealtRows, sources: np.ndarray, targets: np.ndarray) -> None:
+    def __init__(
+        self, edge_list: SpooledEdges, cut: VertexCut, dealt: DealtEdges, sources: np.ndarray, targets: np.ndarray
+    ) -> None:
         self.edge_list, self.cut, self._dealt = edge_list, cut, dealt
         self.source_mask, self.target_mask = sources, targets
+        # The masks are known already: nothing reads all edges once more.
         self._derive()
         self.num_arcs = np.diff(dealt.begins)
         if edge_list.two_way:
@@ -122,6 +143,8 @@ class DiskBook(PartitionBook):
     def arcs(self, part_id: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """See `PartitionBook.arcs`."""
         src, dst, row = self._columns(part_id)
+        # Dealt in the order of the sort: a part lists its arcs by edge, as in memory, so that its files have the same
+        # bytes.
         order = order_of(row, self.edge_list.num_rows)
         src, dst, row = src[order], dst[order], row[order].astype(np.int64)
         if not self.edge_list.two_way:

@@ -1,20 +1,25 @@
-"""The rows of a graph as fixed-width arrays on disk, with degrees, in one pass; duplicates by buckets.
+"""The edges of a graph as fixed-width arrays on disk, with degrees, in one pass; duplicates by buckets.
 
-The same rows, in the same order, as `GraphData.edge_list` makes in memory.
+The same edges, in the same order, as `GraphData.edge_list` makes in memory.
 
-Shapes: N vertices, E rows of the input, M rows of the edge list.
+Shapes: N vertices, E rows of the input, M edges of the edge list.
 """
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numba import uint64
 
+from distgnn.datasets import GraphData
 from distgnn.datasets.edge_list import EdgeList, check_choices
 from distgnn.datasets.pairs import repeated_rows
 from distgnn.errors import InputError
 from distgnn.kernels.runtime.jit import inline, kernel
 from distgnn.partition.core.part_masks import mix
+from distgnn.partition.on_disk.workspace import Workspace
+from distgnn.partition.sorting.bucket_sort import Step
 
 BLOCK_ROWS = 1 << 22
 BUCKET_ROWS = 1 << 22
@@ -24,22 +29,22 @@ class SpooledEdges(EdgeList):
     """An edge list on disk, with the degrees of its vertices.
 
     Args:
-        ends: int32 [N], rows at each vertex (a self-loop twice); outs: int32 [N], rows that leave it;
+        ends: int32 [N], edges at each vertex (a self-loop twice); outs: int32 [N], edges that leave it;
         loops: int32 [N], self-loops.
     """
 
-    def __init__(self, *args, ends: np.ndarray, outs: np.ndarray, loops: np.ndarray, **fields) -> None:
+    def __init__(self, *args: Any, ends: np.ndarray, outs: np.ndarray, loops: np.ndarray, **fields: Any) -> None:
         super().__init__(*args, **fields)
         self.ends, self._outs, self._loops = ends, outs, loops
         self._num_loops = int(loops.sum(dtype=np.int64))
 
     @property
     def num_self_loops(self) -> int:
-        """Rows that are self-loops."""
+        """Edges that are self-loops."""
         return self._num_loops
 
     def forget_rows(self) -> None:
-        """Let go of the rows: only their number is known from now on."""
+        """Let go of the edges: only their number is known from now on."""
         self.src = self.dst = np.broadcast_to(np.int32(0), len(self.src))
 
     def in_degrees(self) -> np.ndarray:
@@ -51,26 +56,27 @@ class SpooledEdges(EdgeList):
         return self.ends - self._loops if self.two_way else self._outs
 
 
-def spool_edges(graph, direction: str, self_loops: str, space, step) -> SpooledEdges:
+def spool_edges(graph: GraphData, direction: str, self_loops: str, space: Workspace, step: Step) -> SpooledEdges:
     """Write the edge list of a graph to a workspace.
 
     Args: graph: `GraphData`; direction, self_loops: see `GraphData.edge_list`; space: `Workspace`;
         step: `step(done, total)` is told of progress, in rows of the input.
     Raises: InputError, as `GraphData.edge_list`, and for more than 2**31 vertices.
-    Notes: memory 12 bytes for each vertex; disk 8 for each row, and 12 while rows are merged.
+    Notes: memory 12 bytes for each vertex; disk 8 for each edge, and 12 while edges are merged.
     """
     facts = space.facts("edges")
     if facts is None:
         facts = _spool(graph, direction, self_loops, space, step)
     two_way = direction == "both" or not graph.directed
     choices = {"direction": direction, "self_loops": self_loops, "report": facts["report"]}
-    gone = np.broadcast_to(np.int32(0), facts["rows"])  # once rows are sorted only their number matters
+    # A stand-in of the right length without memory.
+    gone = np.broadcast_to(np.int32(0), facts["rows"])  # once edges are sorted only their number matters
     arrays = {name: space.load(name) if space.has(name) else gone for name in facts["arrays"]}
     counts = {name: np.array(arrays.pop(name)) for name in ("ends", "outs", "loops")}
     return SpooledEdges(graph.num_nodes, arrays.pop("src"), arrays.pop("dst"), two_way, **arrays, **counts, **choices)
 
 
-def _spool(graph, direction: str, self_loops: str, space, step) -> dict:
+def _spool(graph: GraphData, direction: str, self_loops: str, space: Workspace, step: Step) -> dict:
     check_choices(direction, self_loops, graph.edge_types is not None)
     if graph.num_nodes >= 2**31:
         raise InputError(f"{graph.num_nodes} vertices are more than can be cut on disk (2**31 - 1)")
@@ -81,13 +87,16 @@ def _spool(graph, direction: str, self_loops: str, space, step) -> dict:
     if merged and (graph.edge_weight is not None or graph.edge_feats is not None):
         carried = "edge features" if graph.edge_feats is not None else "edge weights"
         raise InputError(f"direction 'both' would merge {merged} parallel or reciprocal rows that carry {carried}")
+    # Room for all that may come; shortened to what did at the end.
     extra = num_nodes if self_loops == "add" else 0
     names = ["src", "dst", *(["edge_weight"] if graph.edge_weight is not None else [])]
+    # Only then is an edge not the one with the same number in the input.
     if merged or self_loops != "keep":
         names.append("edge_ids")
     dtypes = {"edge_weight": np.float32, "edge_ids": np.int64}
     columns = {name: space.empty(f"all_{name}", size + extra, dtypes.get(name, np.int32)) for name in names}
     counts = np.zeros((3, num_nodes), dtype=np.int32)
+    # An undirected edge is the same in both directions.
     swap = direction == "reversed" and graph.directed
     place = removed = 0
     for begin in range(0, size, BLOCK_ROWS):
@@ -95,6 +104,7 @@ def _spool(graph, direction: str, self_loops: str, space, step) -> dict:
         src, dst = graph.edges[rows, 1 if swap else 0], graph.edges[rows, 0 if swap else 1]
         kept = None if again is None else ~again[rows]
         if self_loops != "keep":
+            # "add" takes existing loops away too, so that every vertex has exactly one.
             loops = src == dst
             removed += int(np.count_nonzero(loops if kept is None else loops & kept))
             kept = ~loops if kept is None else kept & ~loops
@@ -112,13 +122,15 @@ def _spool(graph, direction: str, self_loops: str, space, step) -> dict:
         space.shorten(f"all_{name}", name, place)
     for name, values in zip(("ends", "outs", "loops"), counts, strict=True):
         space.empty(name, num_nodes, np.int32)[:] = values
-    facts = {"rows": place, "report": report, "arrays": [*names, "ends", "outs", "loops"]}
-    space.finish("edges", facts, tuple(facts["arrays"]), drop=("again", "keys", "rows"))
+    arrays = [*names, "ends", "outs", "loops"]
+    facts = {"rows": place, "report": report, "arrays": arrays}
+    space.finish("edges", facts, tuple(arrays), drop=("again", "keys", "rows"))
     return facts
 
 
-def _append(columns: dict, block: dict, kept, place: int, counts: np.ndarray) -> int:
-    """Put rows after those that are there; returns how many there are then."""
+def _append(columns: dict, block: dict, kept: np.ndarray | None, place: int, counts: np.ndarray) -> int:
+    """Put edges after those that are there; returns how many there are then."""
+    # a copy is made only where something is left out
     if kept is not None and not kept.all():
         block = {name: values[kept] for name, values in block.items()}
     end = place + len(block["src"])
@@ -129,7 +141,7 @@ def _append(columns: dict, block: dict, kept, place: int, counts: np.ndarray) ->
 
 
 @kernel
-def _count(src, dst, counts):
+def _count(src: np.ndarray, dst: np.ndarray, counts: np.ndarray) -> None:
     for e in range(src.shape[0]):
         counts[0, src[e]] += 1
         counts[0, dst[e]] += 1
@@ -137,16 +149,17 @@ def _count(src, dst, counts):
         counts[2, src[e]] += src[e] == dst[e]
 
 
-def _repeated(graph, space, step) -> np.ndarray:
-    """bool [E] on disk: rows whose pair of ends, in either order, some earlier row has.
+def _repeated(graph: GraphData, space: Workspace, step: Step) -> np.ndarray:
+    """bool [E] on disk: edges whose pair of ends, in either order, some earlier edge has.
 
-    Pairs are dealt into buckets by a hash, with their rows; each bucket is looked at by itself.
+    Pairs are dealt into buckets by a hash, with their edges; each bucket is looked at by itself.
     """
     size, num_nodes = len(graph.edges), int(graph.num_nodes)
     buckets = max(1, -(-size // BUCKET_ROWS))
     places = np.zeros(buckets + 1, dtype=np.int64)
     keys = space.empty("keys", size, np.int64)
     rows = space.empty("rows", size, np.uint32 if size < 2**32 else np.int64)
+    # First every bucket is counted, then pairs are written where the counts say: equal pairs are in one bucket.
     for write in (False, True):
         for begin in range(0, size, BLOCK_ROWS):
             block = graph.edges[begin : begin + BLOCK_ROWS]
@@ -163,15 +176,25 @@ def _repeated(graph, space, step) -> np.ndarray:
 
 
 @inline
-def _pair(u, v, num_nodes):
+def _pair(u: int, v: int, num_nodes: int) -> int:
     return min(u, v) * num_nodes + max(u, v)
 
 
 @kernel
-def _deal_keys(src, dst, first_row, num_nodes, write, places, keys, rows):
+def _deal_keys(
+    src: np.ndarray,
+    dst: np.ndarray,
+    first_row: int,
+    num_nodes: int,
+    write: bool,
+    places: np.ndarray,
+    keys: np.ndarray,
+    rows: np.ndarray,
+) -> None:
     """Count the pairs of each bucket into places[bucket + 1], or write them from places[bucket] on."""
     buckets = uint64(places.shape[0] - 1)
     for e in range(src.shape[0]):
+        # Without direction: u -> v and v -> u have the same key.
         key = _pair(np.int64(src[e]), np.int64(dst[e]), num_nodes)
         bucket = np.int64(mix(uint64(key)) % buckets)
         if write:

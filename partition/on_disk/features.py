@@ -5,7 +5,11 @@ Shapes: N vertices, D feature width, P parts, O owned rows of a part.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
+
+from distgnn.partition.sorting.bucket_sort import Step
 
 BLOCK_BYTES = 1 << 26
 
@@ -21,16 +25,18 @@ class OwnedRows:
         return self._rows[np.searchsorted(self._ids, ids)]
 
 
-def deal_feats(feats, owner: np.ndarray, num_owned: np.ndarray, array: np.ndarray, step) -> None:
+def deal_feats(feats: Any, owner: np.ndarray, num_owned: np.ndarray, array: np.ndarray, step: Step) -> None:
     """Write the rows of each part one after the other into `array` [N, D], in the order of ascending ids.
 
     Args: feats: [N, D], perhaps mapped, read once from front to back; owner: [N]; num_owned: [P].
     """
     places = np.concatenate([[0], np.cumsum(num_owned)])[:-1]
     block = max(1, BLOCK_BYTES // max(1, feats.shape[1] * feats.dtype.itemsize))
+    # One pass from front to back: reading the rows of each part by id would read the file once for each part.
     for begin in range(0, len(owner), block):
         rows = np.asarray(feats[begin : begin + block], dtype=array.dtype)
         parts = owner[begin : begin + block]
+        # Stable: inside a part rows stay in the order of ids.
         order = np.argsort(parts, kind="stable")
         counts = np.bincount(parts, minlength=len(num_owned))
         firsts = np.cumsum(counts) - counts

@@ -40,6 +40,7 @@ class MemoryGuard:
         self.limit = limit
         self.peak = self.peak_own = 0
         self._end = threading.Event()
+        # A thread, because what maps and reads is numpy and compiled code that knows of no limit.
         self._thread = threading.Thread(target=self._watch, daemon=True, name="distgnn-memory")
         self._madvise = ctypes.CDLL(None).madvise
         self._madvise.argtypes = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int)
@@ -48,7 +49,7 @@ class MemoryGuard:
         self._thread.start()
         return self
 
-    def __exit__(self, *error) -> None:
+    def __exit__(self, *error: object) -> None:
         self._end.set()
         self._thread.join()
 
@@ -71,6 +72,7 @@ class MemoryGuard:
 
     def give_back(self) -> None:
         """Drop the pages of all files mapped for sharing from the resident set; their contents stay in the files."""
+        # Files mapped for sharing only: their pages are in the file or will be. Private pages would be lost.
         for line in Path("/proc/self/maps").read_text().splitlines():
             span, rights, _, _, inode, *path = line.split(maxsplit=5)
             if rights[3] != "s" or inode == "0" or not path or path[0].startswith(("/dev/", "/memfd", "/SYSV")):

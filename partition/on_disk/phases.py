@@ -1,9 +1,9 @@
-"""A partition folder under a memory limit: rows, features and every finished phase on disk, only vertices in memory.
+"""A partition folder under a memory limit: edges, features and every finished phase on disk, only vertices in memory.
 
-Phases: edges (rows and degrees), sort_0, cluster, sort_1, the passes of `stream_cut`, deal (rows by part), owners,
+Phases: edges (ends and degrees), sort_0, cluster, sort_1, the passes of `stream_cut`, deal (edges by part), owners,
 feats, write (one for each part). A run that was killed goes on after the last one it finished.
 
-Shapes: N vertices, M rows, P parts, W words of a part mask, D feature width.
+Shapes: N vertices, M edges, P parts, W words of a part mask, D feature width.
 """
 
 from __future__ import annotations
@@ -11,36 +11,33 @@ from __future__ import annotations
 import dataclasses
 import shutil
 import time
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from scipy import sparse
 
+from distgnn.datasets import GraphData
 from distgnn.errors import InputError
 from distgnn.partition.core.local_graph import build_local
 from distgnn.partition.core.owners import owners_among
 from distgnn.partition.core.vertex_cut import VertexCut, part_dtype
 from distgnn.partition.folder.layout import part_folder
+from distgnn.partition.folder.manifest import Clock
 from distgnn.partition.folder.writer import write_part
-from distgnn.partition.on_disk.disk_book import DealtRows, DiskBook, deal_rows
+from distgnn.partition.on_disk.disk_book import DealtEdges, DiskBook, deal_edges
 from distgnn.partition.on_disk.edge_spool import SpooledEdges, spool_edges
 from distgnn.partition.on_disk.features import OwnedRows, deal_feats
 from distgnn.partition.on_disk.memory_guard import MemoryGuard
 from distgnn.partition.on_disk.workspace import Workspace
-from distgnn.partition.sorting.bucket_sort import (
-    NAMES,
-    Numbering,
-    SortedRows,
-    number_by_cluster,
-    number_by_degree,
-    renumber_rows,
-    sort_rows,
-)
+from distgnn.partition.sorting.bucket_sort import NAMES, SortedEdges, renumber_edges, sort_edges
+from distgnn.partition.sorting.numbering import Numbering, number_by_cluster, number_by_degree
 from distgnn.partition.stream.cluster import cluster_rows
 from distgnn.partition.stream.method import CLUSTERS_PER_PART, PASSES, Assignment
 
 DEALT = ("part_src", "part_dst", "part_row")
 FILLED = 0.9  # of the limit: own memory must stay below
-BUFFERS = 400_000_000  # blocks of rows in passing
+BUFFERS = 400_000_000  # blocks of edges in passing
 ARC_BYTES = 64  # of a part that is written
 
 
@@ -50,6 +47,7 @@ def own_bytes(num_nodes: int, num_rows: int, num_parts: int, two_way: bool, tabl
     Args: table: bytes of the table of counts, where degrees are known; else its bound.
     """
     words = (num_parts + 63) // 64
+    # One mask where every copy has both roles, else one for each role.
     masks = 8 * words * (1 if two_way else 2)
     if table is None:
         table = 16 * num_nodes + min(num_parts * num_nodes, 8 * num_rows)
@@ -67,7 +65,7 @@ def own_bytes(num_nodes: int, num_rows: int, num_parts: int, two_way: bool, tabl
 
 def check_fits(needs: dict, own: int, limit: int, name: str) -> None:
     """Raise `InputError` with numbers where a phase needs more than the limit leaves."""
-    phase = max(needs, key=needs.get)
+    phase = max(needs, key=lambda name: needs[name])
     total = own + BUFFERS + needs[phase]
     if total > FILLED * limit:
         raise InputError(
@@ -84,7 +82,9 @@ class DiskCut:
         clock: has `start(phase, total)` and `step(done)`.
     """
 
-    def __init__(self, graph, shares: np.ndarray, space: Workspace, guard: MemoryGuard, clock) -> None:
+    def __init__(
+        self, graph: GraphData, shares: np.ndarray, space: Workspace, guard: MemoryGuard, clock: Clock
+    ) -> None:
         self.graph, self.shares, self.space, self.guard, self.clock = graph, shares, space, guard, clock
         self.num_parts = len(shares)
         self.measured: dict[str, dict] = space.notes("measured")
@@ -96,56 +96,63 @@ class DiskCut:
         self._end("edges")
         return edge_list
 
-    def cut(self, edge_list: SpooledEdges) -> tuple[DealtRows, np.ndarray, np.ndarray, np.ndarray]:
-        """Rows by part; number [N] of each vertex by cluster; masks [N, W] where arcs leave and arrive."""
+    def cut(self, edge_list: SpooledEdges) -> tuple[DealtEdges, np.ndarray, np.ndarray, np.ndarray]:
+        """Edges by part; number [N] of each vertex by cluster; masks [N, W] where arcs leave and arrive."""
         if self.space.facts("deal") is None:
             numbering = self._cluster(edge_list)
             rows = self._sort(edge_list)
             parts = self._assign(edge_list, rows, numbering)
             self._deal(edge_list, rows, parts, numbering.number)
         edge_list.forget_rows()
-        begins = np.array(self.space.facts("deal")["begins"])
-        dealt = DealtRows(*(self.space.load(name) for name in DEALT), begins)
+        facts = self.space.facts("deal")
+        begins = np.array(facts["begins"] if facts else [])
+        src, dst, row = (self.space.load(name) for name in DEALT)
+        dealt = DealtEdges(src, dst, row, begins)
         sources = np.array(self.space.load("sources"))
         targets = sources if edge_list.two_way else np.array(self.space.load("targets"))
         return dealt, np.array(self.space.load("number")), sources, targets
 
-    def _first_sort(self, edge_list: SpooledEdges) -> SortedRows:
+    def _first_sort(self, edge_list: SpooledEdges) -> SortedEdges:
         names = tuple(f"first_{name}" for name in NAMES)
         if self.space.facts("sort_0") is None:
             self._begin("sort_0", 1)
+            # A copy in memory: they are looked up in no order.
             degrees = np.array(edge_list.ends)
-            rows = sort_rows(edge_list, degrees, number_by_degree(degrees), self.space.empty, self._step)
+            rows = sort_edges(edge_list, degrees, number_by_degree(degrees), self.space.empty, self._step)
             self._finish("sort_0", {}, names, drop=("src", "dst"))
             return rows
-        return SortedRows(*(self.space.load(name) for name in names))
+        return SortedEdges(*(self.space.load(name) for name in names))
 
     def _cluster(self, edge_list: SpooledEdges) -> Numbering:
         if self.space.facts("cluster") is None:
             rows = self._first_sort(edge_list)
             self._begin("cluster", 1)
+            # As in cmr_stream: degrees sum to twice the edges.
             cap = 2 * edge_list.num_rows / (CLUSTERS_PER_PART * self.num_parts)
             labels, volumes = cluster_rows(rows, -np.sort(-edge_list.ends), cap, self._step)
             number, begins = number_by_cluster(labels, volumes)
             del labels, volumes
+            # Two numberings: from the numbers by degree, for the second sort; from the numbers of the graph, for all
+            # that follows.
             self.space.empty("second", len(number), np.int32)[:] = number
             self.space.empty("number", len(number), np.int32)[:] = number[number_by_degree(edge_list.ends)]
             self.space.empty("begins", len(begins), np.int64)[:] = begins
             self._finish("cluster", {}, ("number", "second", "begins"))
         return Numbering(np.array(self.space.load("number")), np.array(self.space.load("begins")))
 
-    def _sort(self, edge_list: SpooledEdges) -> SortedRows:
+    def _sort(self, edge_list: SpooledEdges) -> SortedEdges:
         if self.space.facts("sort_1") is None:
             rows = self._first_sort(edge_list)
             self._begin("sort_1", 1)
-            rows = renumber_rows(rows, np.array(self.space.load("second")), self.space.empty, self._step)
+            rows = renumber_edges(rows, np.array(self.space.load("second")), self.space.empty, self._step)
             self._finish("sort_1", {}, NAMES, drop=("second", *(f"first_{name}" for name in NAMES)))
             return rows
-        return SortedRows(*(self.space.load(name) for name in NAMES))
+        return SortedEdges(*(self.space.load(name) for name in NAMES))
 
-    def _assign(self, edge_list: SpooledEdges, rows: SortedRows, numbering: Numbering) -> np.ndarray:
-        """Parts of sorted rows. A pass works on a copy of them, so that one that was killed has not begun."""
+    def _assign(self, edge_list: SpooledEdges, rows: SortedEdges, numbering: Numbering) -> np.ndarray:
+        """Parts of sorted edges. A pass works on a copy of them, so that one that was killed has not begun."""
         names = [f"parts_{name}" for name in PASSES]
+        # Passes are finished in order: so many are behind an earlier run.
         done = sum(self.space.facts(name) is not None for name in PASSES)
         work = None
         for number in range(done, len(PASSES)):
@@ -164,6 +171,8 @@ class DiskCut:
                 work.place(numbering.begins, self.space.empty, self._step)
                 self._finish(PASSES[number], {}, (names[number],), drop=("members", "counts"))
                 continue
+            # A full count of the table stays full when edges leave, a fresh count of the same edges may not be: the
+            # places of full counts are kept for the next pass.
             full = self.space.load(f"full_{number - 1}") if number > 1 else ()
             work.refine(number - 1, self._step, full)
             full = work.full_counts()
@@ -172,10 +181,10 @@ class DiskCut:
             self._finish(PASSES[number], {}, (names[number], f"full_{number}"), drop=drop)
         return self.space.load(names[-1])
 
-    def _deal(self, edge_list: SpooledEdges, rows: SortedRows, parts: np.ndarray, number: np.ndarray) -> None:
+    def _deal(self, edge_list: SpooledEdges, rows: SortedEdges, parts: np.ndarray, number: np.ndarray) -> None:
         self._begin("deal", len(parts))
         two_way = edge_list.two_way
-        dealt, sources, targets = deal_rows(rows, parts, number, self.num_parts, two_way, self.space.empty, self._step)
+        dealt, sources, targets = deal_edges(rows, parts, number, self.num_parts, two_way, self.space.empty, self._step)
         names = ("sources",) if two_way else ("sources", "targets")
         for name, mask in zip(names, (sources, targets), strict=False):
             self.space.empty(name, mask.shape, np.uint64)[:] = mask
@@ -190,12 +199,12 @@ class DiskCut:
             self._finish("owners", {}, ("owner",))
         return np.array(self.space.load("owner"))
 
-    def book(self, edge_list: SpooledEdges, capacities) -> DiskBook:
+    def book(self, edge_list: SpooledEdges, capacities: Sequence[float] | None) -> DiskBook:
         """Cut, and who has what."""
         dealt, number, sources, targets = self.cut(edge_list)
         owner = self.owners(sources, targets)
         given = None if capacities is None else np.array(capacities, dtype=np.float64)
-        cut = VertexCut(self.num_parts, None, owner, order=number, capacities=given)
+        cut = VertexCut(self.num_parts, np.empty(0, dtype=np.int16), owner, order=number, capacities=given)
         return DiskBook(edge_list, cut, dealt, sources, targets)
 
     def write(self, edge_list: SpooledEdges, book: DiskBook) -> list[dict]:
@@ -209,7 +218,9 @@ class DiskCut:
         for part_id in range(self.num_parts):
             section, place = self.space.facts(f"part_{part_id}"), part_folder(folder, part_id)
             if section is None or not place.is_dir():  # one that was on its way to its place is written again
+                # A part without its record was not whole when the run was killed.
                 shutil.rmtree(place, ignore_errors=True)
+                # Features were dealt out by owner in one pass: each part then reads its own, in a row.
                 graph = self.graph if feats is None else self._with_feats(feats, book, part_id)
                 section = write_part(folder, build_local(book, part_id), graph, edge_list, masks)
                 self.space.finish(f"part_{part_id}", section)
@@ -230,7 +241,7 @@ class DiskCut:
             self._finish("feats", {}, ("feats",))
         return self.space.load("feats")
 
-    def _with_feats(self, feats: np.ndarray, book: DiskBook, part_id: int):
+    def _with_feats(self, feats: np.ndarray, book: DiskBook, part_id: int) -> GraphData:
         span = slice(*book.owned_indptr[part_id : part_id + 2])
         return dataclasses.replace(self.graph, feats=OwnedRows(np.sort(book.owned_ids[span]), feats[span]))
 
@@ -249,6 +260,7 @@ class DiskCut:
     def _end(self, phase: str) -> None:
         peak, own = self.guard.take_peaks()
         seconds, cpu = time.perf_counter() - self._began[0], time.process_time() - self._began[1]
+        # A phase that was stopped and gone on with adds up.
         old = self.measured.get(phase, {"seconds": 0, "cpu_seconds": 0, "peak_rss_bytes": 0, "peak_own_bytes": 0})
         self.measured[phase] = {
             "seconds": round(old["seconds"] + seconds, 3),
@@ -259,7 +271,7 @@ class DiskCut:
         self.space.note("measured", self.measured)
 
 
-def is_mapped(array) -> bool:
+def is_mapped(array: Any) -> bool:
     """Whether an array is a view of a mapped file."""
     while isinstance(array, np.ndarray):
         if isinstance(array, np.memmap):

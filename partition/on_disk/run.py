@@ -7,44 +7,47 @@ from __future__ import annotations
 
 import hashlib
 import os
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from scipy import sparse
 
+from distgnn.config.cut import CutConfig
+from distgnn.datasets import GraphData
 from distgnn.datasets.memory_estimate import loading_bytes
 from distgnn.errors import InputError
-from distgnn.partition.cmr.improve import SMALL
+from distgnn.partition.core.edges import SMALL
 from distgnn.partition.core.shares import part_shares
-from distgnn.partition.epoch.epoch_price import predict_epoch
 from distgnn.partition.folder.layout import part_folder
-from distgnn.partition.folder.manifest import check_size, describe_cut
-from distgnn.partition.folder.writer import write_manifest
+from distgnn.partition.folder.manifest import Clock, check_size, describe_cut
 from distgnn.partition.moves.replica_table import table_bytes
 from distgnn.partition.on_disk.memory_guard import MemoryGuard, resident
 from distgnn.partition.on_disk.phases import ARC_BYTES, FILLED, DiskCut, check_fits, own_bytes
 from distgnn.partition.on_disk.workspace import Workspace
-from distgnn.system.sizes import peak_rss_bytes
 
-ROW_BYTES = {"cmr": 80, "libra": 40, "hdrf": 40, "metis": 120, "dbh": 40, "random": 40}  # generous, edge list included
-REFINE_ROW_BYTES = 60
-BORDER_BYTES = 120, 200  # more for each row and vertex, where borders are moved by flows
+EDGE_BYTES = {"cmr": 80, "libra": 40, "hdrf": 40, "metis": 120, "dbh": 40, "random": 40}  # generous, edge list included
+REFINE_EDGE_BYTES = 60
+BORDER_BYTES = 120, 200  # more for each edge and vertex, where borders are moved by flows
 NODE_BYTES = 160
 ON_DISK = ("cmr", "cmr-stream")
 
 
-def in_memory_bytes(graph, num_parts: int, method: str, refine: bool, direction: str) -> int:
-    """What a method, and writing its parts, needs beside the graph if all arrays are in memory: a generous estimate."""
-    row = max(ROW_BYTES[method], REFINE_ROW_BYTES if refine else 0)
-    merges = 24 if direction == "both" and graph.directed else 0
-    arcs = len(graph.edges) * (1 if graph.directed and direction != "both" else 2)
-    more = BORDER_BYTES if refine and len(graph.edges) <= SMALL else (0, 0)
-    rows = len(graph.edges) * (row + merges + more[0])
+def in_memory_bytes(graph: GraphData, num_parts: int, config: CutConfig) -> int:
+    """What a cut, and writing its parts, needs beside the graph if all arrays are in memory: a generous estimate."""
+    method = "cmr" if config.method == "cmr-stream" else config.method  # with all its steps: no less than it needs
+    refined, both = config.refined, config.direction == "both"
+    edge = max(EDGE_BYTES[method], REFINE_EDGE_BYTES if refined else 0)
+    merges = 24 if both and graph.directed else 0
+    arcs = len(graph.edges) * (1 if graph.directed and not both else 2)
+    more = BORDER_BYTES if refined and len(graph.edges) <= SMALL else (0, 0)
+    edges = len(graph.edges) * (edge + merges + more[0])
     vertices = graph.num_nodes * (NODE_BYTES + num_parts // 4 + more[1])
-    return rows + vertices + int(ARC_BYTES * arcs / num_parts)
+    return edges + vertices + int(ARC_BYTES * arcs / num_parts)
 
 
-def check_loading(source, data_root, limit: int) -> None:
+def check_loading(source: str | Path, data_root: str | Path | None, limit: int) -> None:
     """Raise `InputError` where what loading alone takes in memory is known to be beyond the limit."""
     need, own = loading_bytes(source, data_root), resident()[1]
     if need and need + own > limit:
@@ -55,7 +58,7 @@ def check_loading(source, data_root, limit: int) -> None:
         )
 
 
-def check_normalizing(graph, limit: int) -> None:
+def check_normalizing(graph: GraphData, limit: int) -> None:
     """Raise `InputError` where normalised features, which are in memory, are beyond the limit."""
     need = 4 * graph.num_nodes * graph.num_feats
     if not sparse.issparse(graph.feats) and need + resident()[1] > limit:
@@ -65,17 +68,19 @@ def check_normalizing(graph, limit: int) -> None:
         )
 
 
-def works_on_disk(graph, num_parts: int, how: dict, refine: bool, direction: str, limit: int, say=None) -> bool:
+def works_on_disk(
+    graph: GraphData, num_parts: int, config: CutConfig, limit: int, say: Callable[[str], None] | None = None
+) -> bool:
     """Whether the cut is to be made on disk: `cmr-stream`, or `cmr` where it does not fit.
 
     Raises: InputError where another method does not fit.
     """
-    method = how["method"]
-    extra = how["groups"] > 1 or (method == "cmr-stream" and refine)
+    method = config.method
+    extra = config.groups > 1 or (method == "cmr-stream" and config.refine)
+    # On disk always where there is a limit: it needs least, and gives the same files.
     if method == "cmr-stream" and not extra:
         return True
-    need = in_memory_bytes(graph, num_parts, "cmr" if method == "cmr-stream" else method, how["refined"], direction)
-    total = need + resident()[1]
+    total = in_memory_bytes(graph, num_parts, config) + resident()[1]
     if total <= FILLED * limit:
         return False
     if method not in ON_DISK or extra:
@@ -90,61 +95,59 @@ def works_on_disk(graph, num_parts: int, how: dict, refine: bool, direction: str
 
 
 def partition_on_disk(
-    graph,
+    graph: GraphData,
     num_parts: int,
+    config: CutConfig,
     out: Path,
     folder: Path,
-    how: dict,
-    choices: dict,
     guard: MemoryGuard,
-    clock,
-    say=None,
-    prices=None,
-) -> dict:
-    """Cut a loaded graph with all large arrays on disk and write the partition folder.
+    clock: Clock,
+    say: Callable[[str], None] | None = None,
+) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+    """Cut a loaded graph by `cmr-stream` with all large arrays on disk and write the parts.
 
     Args: out: the place of the folder, beside which the work lies; folder: an empty one to be filled, on the same disk;
-        how: what the manifest says of the method; choices: direction, self_loops, capacities; guard: entered;
-        prices: `EpochPrices`, or None.
-    Returns: the manifest; in it `phases`: seconds, CPU seconds and peaks of memory by phase.
+        guard: entered.
+    Returns: what the manifest says of the cut, among it `phases`: seconds, CPU seconds and peaks of memory by phase;
+        and its sections of the parts.
     """
-    shares = part_shares(num_parts, choices["capacities"])
-    settings = how | choices | {"num_parts": num_parts, "source": fingerprint(graph)}
-    own, two_way = resident()[1], choices["direction"] == "both" or not graph.directed
+    shares = part_shares(num_parts, config.capacities)
+    speeds = None if config.capacities is None else [float(speed) for speed in config.capacities]
+    settings = config.manifest() | {"direction": config.direction, "self_loops": config.self_loops}
+    settings |= {"capacities": speeds, "num_parts": num_parts, "source": fingerprint(graph)}
+    own, two_way = resident()[1], config.direction == "both" or not graph.directed
+    # Before anything is written, with what is known by now; again below, when degrees are known.
     needs = own_bytes(graph.num_nodes, len(graph.edges), num_parts, two_way, table=0)
     check_fits(needs, own, guard.limit, graph.name)
     with Workspace(out.absolute().with_name(f".{out.absolute().name}.work"), settings) as space:
         if space.resumed and say is not None:
             say(f"going on after {space.resumed[-1].replace('_', ' ')}, which an earlier run had finished")
         work = DiskCut(graph, shares, space, guard, clock)
-        edge_list = work.edges(choices["direction"], choices["self_loops"])
+        edge_list = work.edges(config.direction, config.self_loops)
         check_size(edge_list, num_parts, graph.name)
         table = table_bytes(edge_list.ends, num_parts)
         needs = own_bytes(graph.num_nodes, edge_list.num_rows, num_parts, two_way, table)
         check_fits(needs, own, guard.limit, graph.name)
-        book = work.book(edge_list, choices["capacities"])
+        book = work.book(edge_list, config.capacities)
         parts = work.write(edge_list, book)
         for part_id in range(num_parts):
+            # Same disk: a rename, no copy.
             part_folder(space.folder / "parts", part_id).rename(part_folder(folder, part_id))
-        manifest = describe_cut(graph, edge_list, book) | how
-        if prices is not None:
-            manifest["predicted_epoch"] = predict_epoch(manifest | {"parts": parts}, prices)
-        manifest["phases"] = work.measured
+        manifest = describe_cut(graph, edge_list, book) | {"phases": work.measured}
         manifest["phase_seconds"] = {phase: figures["seconds"] for phase, figures in work.measured.items()}
         manifest["seconds"] = round(sum(manifest["phase_seconds"].values()), 3)
         manifest["memory_limit_bytes"] = guard.limit
-        manifest["peak_rss_bytes"] = peak_rss_bytes()
-        manifest = write_manifest(folder, manifest | {"parts": parts})
         space.remove()
-    return manifest
+    return manifest, parts
 
 
-def fingerprint(graph) -> str:
-    """A hash that changes where the graph does: names, sizes, files, and a sample of rows."""
+def fingerprint(graph: GraphData) -> str:
+    """A hash that changes where the graph does: names, sizes, files, and a sample of their rows."""
     digest = hashlib.sha256(repr((graph.name, graph.num_nodes, graph.edges.shape, graph.directed)).encode())
     for name, path in sorted(graph.files.items()):
         facts = os.stat(path)
         digest.update(repr((name, str(path), facts.st_size, facts.st_mtime_ns)).encode())
+    # A thousand rows of each: a hash of all would take as long as a pass over the file.
     for array in (graph.edges, graph.feats, graph.labels, graph.edge_weight, graph.train, graph.valid, graph.test):
         if isinstance(array, np.ndarray):
             digest.update(repr(array.shape).encode())

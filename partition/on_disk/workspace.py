@@ -16,6 +16,7 @@ import json
 import os
 import shutil
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -38,11 +39,13 @@ class Workspace:
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
             self._lock = os.open(self.folder / "lock", os.O_CREAT | os.O_RDWR, 0o666)
+            # The system drops the lock when the process ends, however it ends.
             fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             raise InputError(f"{self.folder}: another run is at work there") from None
         except OSError as error:
             raise InputError(f"cannot write {self.folder}: {error.strerror or error}") from error
+        # Same settings, same source: what is finished counts. Anything else starts anew.
         if self._read("settings") == self._settings:
             self._take_over()
         else:
@@ -50,7 +53,8 @@ class Workspace:
             self._write("settings", self._settings)
         return self
 
-    def __exit__(self, kind, *error) -> None:
+    def __exit__(self, kind: type[BaseException] | None, *error: object) -> None:
+        # Errors of the input would come again; an interrupt (no Exception) leaves the work to be gone on with.
         if kind is not None and issubclass(kind, Exception):
             self.remove()
         os.close(self._lock)
@@ -70,7 +74,7 @@ class Workspace:
             if path.name != "lock":
                 shutil.rmtree(path) if path.is_dir() else path.unlink()
 
-    def _read(self, name: str):
+    def _read(self, name: str) -> Any:
         try:
             return json.loads((self.folder / f"{name}.json").read_text())
         except (OSError, ValueError):
@@ -79,6 +83,7 @@ class Workspace:
     def _write(self, name: str, content: dict) -> None:
         temporary = self.folder / f"{name}.json.new"
         temporary.write_text(json.dumps(content))
+        # Renamed when whole: a record is there or it is not.
         temporary.rename(self.folder / f"{name}.json")
 
     def facts(self, phase: str) -> dict | None:
@@ -99,10 +104,11 @@ class Workspace:
         mine = {name: self._arrays[name] for name in arrays}
         self._write(phase, {"number": len(self.resumed), "phase": facts, "arrays": mine})
         self.resumed.append(phase)
+        # Only after the record: until then an earlier phase may have to be gone on from.
         for name in drop:
             self.drop(name)
 
-    def empty(self, name: str, shape, dtype) -> np.ndarray:
+    def empty(self, name: str, shape: Any, dtype: Any) -> np.ndarray:
         """A new array of zeros on disk, mapped. Raises: InputError if the disk has no room for it."""
         shape = (int(shape),) if np.ndim(shape) == 0 else tuple(int(size) for size in shape)
         self._arrays[name] = [list(shape), np.dtype(dtype).name]
@@ -110,6 +116,8 @@ class Workspace:
         try:
             with open(path, "wb") as file:
                 if size:
+                    # Room is taken now: a full disk is an error here, where it can be told, not a bus error when a
+                    # page is written.
                     os.posix_fallocate(file.fileno(), 0, size)
         except OSError as error:
             raise InputError(

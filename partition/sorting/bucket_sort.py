@@ -1,14 +1,23 @@
-"""Rows sorted by their lower-degree end, and vertices renumbered by cluster, with arrays that may lie on disk.
+"""Edges sorted by their lower-degree end, in memory or in arrays on disk.
 
-Rows are dealt into buckets of neighbouring ends first and sorted inside each bucket then: every array is read and
-written in a few sequential streams, so it may be a file. Threads deal pieces of the rows, each to places of its own,
-and sort whole buckets: the rows come to lie where one thread would put them.
+Two passes. Edges are dealt into buckets by ranges of their low end, then each bucket is sorted by a counting sort whose
+counts stay in the cache. All arrays are read and written in a few sequential streams, so they may be files:
 
-Shapes: N vertices, M rows, K clusters.
+    low ends       7 2 5 0 | 3 6 1 4     two pieces of the input; in each, every thread has its share
+    buckets        [0 1 2 3] [4 5 6 7]   ranges of `width` ends
+    dealt          2 0 3 1 | 7 5 6 4     by bucket; inside a bucket in the order of the input
+    sorted         0 1 2 3 | 4 5 6 7     whole buckets, each by one thread
+
+Counting first gives every (piece, thread) its own next place in every bucket: threads never write to one place, and the
+edges come to lie where one thread would put them. The result is what
+`order = np.argsort(low, kind="stable"); low[order], high[order], tag[order]` gives.
+
+Shapes: N vertices, M edges.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -18,195 +27,256 @@ from distgnn.kernels.runtime.jit import inline, kernel
 from distgnn.kernels.runtime.threads import FEW_EDGES, even_chunks, get_num_threads, own_ranges, run
 from distgnn.kernels.runtime.tiles import Tile
 from distgnn.kernels.simd.vectors import prefetch
+from distgnn.partition.core.edges import Edges
 
 MOST_BUCKETS = 1024
-BUCKET_ROWS = 1 << 19
-PIECE_ROWS = 1 << 23  # between two reports of progress
-BLOCK_ROWS = 1 << 14  # renumbered at once: they stay in the cache until they are dealt
+BUCKET_EDGES = 1 << 19
+PIECE_EDGES = 1 << 23  # between two reports of progress
+BLOCK_EDGES = 1 << 14  # found at once: they stay in the cache until they are dealt
 BUCKETS_AT_ONCE = 64  # between two reports of progress
-AHEAD = 8  # vertices between asking for the rows of one and moving them
-ROWS_AHEAD = 32  # rows between asking for what is known of their ends and reading it
+AHEAD = 8  # vertices between asking for the edges of one and moving them
+EDGES_AHEAD = 32  # edges between asking for what is known of their ends and reading it
 WORD = Tile(lanes=1, offsets=(0,), heads=(0,))
 NAMES = ("low", "high", "tag")
 
-
-class Numbering(NamedTuple):
-    """number: int32 [N], new number of each vertex, by cluster (largest first), then id; begins: int64 [K + 1]."""
-
-    number: np.ndarray
-    begins: np.ndarray
+Empty = Callable[..., np.ndarray]  # empty(name, size, dtype): a new array
+Step = Callable[[int, int], None]  # step(done, total): a report of progress
+Fill = Callable[..., None]  # fill(begin, end, low, high, tag): writes these edges there
 
 
-class SortedRows(NamedTuple):
-    """low, high: int32 [M], a row's ends, the one of lower degree first; tag: row << 1 | whether that is its target."""
+class SortedEdges(NamedTuple):
+    """low, high: int32 [M], the ends, that of lower degree first; tag: edge << 1 | whether `low` is its target."""
 
     low: np.ndarray
     high: np.ndarray
     tag: np.ndarray
 
 
-def number_by_cluster(labels: np.ndarray, volumes: np.ndarray) -> Numbering:
-    """Number vertices by cluster, clusters by volume (largest first; ties: lower label).
-
-    Args: labels: [N], the vertex whose cluster each is in; volumes: int64 [N], degrees of the cluster of each label.
-    """
-    sizes = np.bincount(labels, minlength=len(labels))
-    present = np.flatnonzero(sizes)
-    present = present[np.argsort(-volumes[present], kind="stable")]
-    begins = np.zeros(len(present) + 1, dtype=np.int64)
-    np.cumsum(sizes[present], out=begins[1:])
-    sizes[present] = begins[:-1]  # now: the next number in each cluster
-    number = np.empty(len(labels), dtype=np.int32)
-    _number(labels, sizes, number)
-    return Numbering(number, begins)
+def in_memory(name: str, size: int, dtype: np.dtype) -> np.ndarray:
+    """An array that is on no disk: what `sort_edges` takes as `empty`."""
+    return np.empty(size, dtype)
 
 
-@kernel
-def _number(labels, next_number, number):
-    for v in range(labels.shape[0]):
-        number[v] = next_number[labels[v]]
-        next_number[labels[v]] += 1
+def no_step(done: int, total: int) -> None:
+    """What `sort_edges` takes as `step` where nobody wants to hear."""
 
 
-def number_by_degree(degrees: np.ndarray) -> np.ndarray:
-    """Number int32 [N] of each vertex, largest degree first; ties: lower id."""
-    number = np.empty(len(degrees), dtype=np.int32)
-    number[np.argsort(-degrees, kind="stable")] = np.arange(len(degrees), dtype=np.int32)
-    return number
+def new_edges(size: int, empty: Empty = in_memory, prefix: str = "", num_edges: int | None = None) -> SortedEdges:
+    """Room for some of `num_edges` edges (by default all)."""
+    dtypes = np.int32, np.int32, _tag_dtype(size if num_edges is None else num_edges)
+    return SortedEdges(*(empty(prefix + name, size, dtype) for name, dtype in zip(NAMES, dtypes, strict=True)))
 
 
-def sort_rows(edge_list, degrees: np.ndarray, number: np.ndarray, empty, step, room=None) -> SortedRows:
-    """Rows sorted by their lower-degree end, then by row, under new numbers of vertices (ties: lower number).
+def _tag_dtype(num_edges: int) -> type:
+    return np.uint32 if num_edges < 2**31 else np.uint64  # an edge and one bit more
 
-    Args: degrees, number: [N]; empty: `empty(name, size, dtype)` makes an array; step: `step(done, total)` hears of it;
-        room: [M, 3] in memory (of `room_for`) where rows are dealt before they are sorted; without it they are dealt to
-            where the result will be, and found twice.
+
+def sort_buffer(num_edges: int) -> np.ndarray:
+    """Memory [M, 3] in which so many edges are dealt, and later hold the result of `gather_edges`."""
+    return np.empty((num_edges, 3), dtype=_tag_dtype(num_edges))
+
+
+def _side_by_side(buffer: np.ndarray) -> SortedEdges:
+    """Edges whose ends and tag share a line of the cache: dealing then writes one line for each, not three."""
+    ends = buffer.view(np.int32 if buffer.itemsize == 4 else np.int64)
+    return SortedEdges(ends[:, 0], ends[:, 1], buffer[:, 2])
+
+
+def _one_by_one(buffer: np.ndarray) -> SortedEdges:
+    """Edges as three arrays, one after the other in the same memory."""
+    size, buffer = len(buffer), buffer.reshape(-1)
+    ends = buffer.view(np.int32)
+    return SortedEdges(ends[:size], ends[size : 2 * size], buffer[-size:])
+
+
+def sort_edges(
+    edge_list: Edges,
+    degrees: np.ndarray,
+    number: np.ndarray,
+    empty: Empty,
+    step: Step,
+    buffer: np.ndarray | None = None,
+) -> SortedEdges:
+    """Edges sorted by their lower-degree end, then by edge, under new numbers of vertices (ties: lower number).
+
+    Args: degrees, number: [N]; empty: makes the arrays of the result; step: hears of progress; buffer: [M, 3] in memory
+        (of `sort_buffer`) where edges are dealt before they are sorted; without it they are sorted as on disk.
     """
     src, dst = edge_list.src, edge_list.dst
+    # Degree and number of a vertex in one word: one look-up compares two vertices, and gives the new number as well.
     keys = degrees.astype(np.int64)
     keys <<= 32
     keys |= number
 
-    def fill(begin: int, end: int, low, high, tag) -> None:
+    def fill(begin: int, end: int, low: np.ndarray, high: np.ndarray, tag: np.ndarray) -> None:
         _order_ends(begin, end, src, dst, keys, low, high, tag)
 
-    return sort_by_low(fill, len(src), len(number), new_rows(len(src), empty, "first_"), room, step)
+    edges = new_edges(len(src), empty, "first_")
+    if buffer is not None:
+        return sort_in_memory(fill, edges, len(number), buffer, step)
+    return sort_on_disk(fill, edges, len(number), step)
 
 
-def renumber_rows(rows: SortedRows, number: np.ndarray, empty, step) -> SortedRows:
-    """The same rows under other numbers of the vertices [N], sorted by the new number of their lower end.
+def renumber_edges(edges: SortedEdges, number: np.ndarray, empty: Empty, step: Step) -> SortedEdges:
+    """The same edges under other numbers of the vertices [N], sorted by the new number of their lower end.
 
-    `empty`, `step`: see `sort_rows`; arrays are read and written in a few streams.
+    `empty`, `step`: see `sort_edges`; arrays are read and written in a few streams.
     """
 
-    def fill(begin: int, end: int, low, high, tag) -> None:
-        _look_up(begin, end, *rows, number, low, high, tag)
+    def fill(begin: int, end: int, low: np.ndarray, high: np.ndarray, tag: np.ndarray) -> None:
+        _look_up(begin, end, *edges, number, low, high, tag)
 
-    return sort_by_low(fill, len(rows.low), len(number), new_rows(len(rows.low), empty), None, step)
+    return sort_on_disk(fill, new_edges(len(edges.low), empty), len(number), step)
 
 
-def gather_rows(rows: SortedRows, number: np.ndarray, room: np.ndarray) -> SortedRows:
-    """What `renumber_rows` gives, in memory: the rows of a lower end lie side by side and move together.
+def gather_edges(edges: SortedEdges, number: np.ndarray, buffer: np.ndarray) -> SortedEdges:
+    """What `renumber_edges` gives, in memory: the edges of a lower end lie side by side and move together.
 
-    Args: rows: they are of no use afterwards; room: [M, 3], where the result will be.
+    Args: edges: they are of no use afterwards; buffer: [M, 3], where the result will be.
     """
-    size, num_nodes = len(rows.low), len(number)
+    size, num_nodes = len(edges.low), len(number)
     counts = np.zeros(num_nodes + 1, dtype=np.int64)
-    _count_runs(rows.low, counts)
+    _count_runs(edges.low, counts)
     starts = np.cumsum(counts)
     vertices = np.empty(num_nodes, dtype=np.int32)
     vertices[number] = np.arange(num_nodes, dtype=np.int32)
     indptr = np.zeros(num_nodes + 1, dtype=np.int64)
     np.cumsum(np.diff(starts)[vertices], out=indptr[1:])
-    run(_renumber, even_chunks(size, 4), rows.high, number)
-    moved = _one_by_one(room)
-    run(_gather, own_ranges(indptr), rows.high, rows.tag, starts, indptr, vertices, *moved)
+    run(_renumber, even_chunks(size, 4), edges.high, number)
+    moved = _one_by_one(buffer)
+    run(_gather, own_ranges(indptr), edges.high, edges.tag, starts, indptr, vertices, *moved)
     return moved
 
 
-def in_memory(name: str, size: int, dtype) -> np.ndarray:
-    """An array that is on no disk: what `sort_rows` takes as `empty`."""
-    return np.empty(size, dtype)
+def sort_in_memory(
+    fill: Fill, edges: SortedEdges, num_nodes: int, buffer: np.ndarray, step: Step = no_step
+) -> SortedEdges:
+    """Edges sorted by `low`, stable. They are found once, where the result will be, and dealt to the buffer.
 
-
-def no_step(done: int, total: int) -> None:
-    """What `sort_rows` takes as `step` where nobody wants to hear."""
-
-
-def new_rows(size: int, empty=in_memory, prefix: str = "", num_rows: int | None = None) -> SortedRows:
-    """Room for some of `num_rows` rows (by default all)."""
-    dtypes = np.int32, np.int32, _tag_dtype(size if num_rows is None else num_rows)
-    return SortedRows(*(empty(prefix + name, size, dtype) for name, dtype in zip(NAMES, dtypes, strict=True)))
-
-
-def _tag_dtype(num_rows: int):
-    return np.uint32 if num_rows < 2**31 else np.uint64  # a row and one bit more
-
-
-def room_for(num_rows: int) -> np.ndarray:
-    """Memory for ends and tags of so many rows."""
-    return np.empty((num_rows, 3), dtype=_tag_dtype(num_rows))
-
-
-def _side_by_side(room: np.ndarray) -> SortedRows:
-    """Rows whose ends and tag share a line of the cache."""
-    ends = room.view(np.int32 if room.itemsize == 4 else np.int64)
-    return SortedRows(ends[:, 0], ends[:, 1], room[:, 2])
-
-
-def _one_by_one(room: np.ndarray) -> SortedRows:
-    """Rows as three arrays."""
-    size, room = len(room), room.reshape(-1)
-    ends = room.view(np.int32)
-    return SortedRows(ends[:size], ends[size : 2 * size], room[-size:])
-
-
-def sort_by_low(fill, size: int, num_nodes: int, rows: SortedRows, room=None, step=no_step) -> SortedRows:
-    """Rows sorted by `low`, stable.
-
-    Args: fill: `fill(begin, end, low, high, tag)` writes some of the rows there; num_nodes: `low` is less; rows: [M],
-        where the result will be; room, step: see `sort_rows`.
+    Args: fill: writes some of the edges; edges: [M], where the result will be; num_nodes: `low` is less; buffer: of
+        `sort_buffer`; step: hears of progress.
     """
-    buckets = min(MOST_BUCKETS, max(1, size // BUCKET_ROWS))
-    width = max(1, -(-num_nodes // buckets))
-    threads = get_num_threads() if size > FEW_EDGES else 1
-    pieces = [(begin, min(begin + PIECE_ROWS, size)) for begin in range(0, size, PIECE_ROWS)]
-    places = np.zeros((len(pieces), threads, buckets), dtype=np.int64)
+    plan = _Plan(len(edges.low), num_nodes)
+    dealt = _side_by_side(buffer)
 
-    def in_blocks(share: int, _, piece: int, work, *columns) -> None:
-        """One thread's share of a piece, block by block: its rows, and the next places in the buckets."""
-        begin, end = pieces[piece]
-        begin, end = (begin + (end - begin) * (share + i) // threads for i in range(2))
-        scratch = new_rows(min(BLOCK_ROWS, end - begin), num_rows=size)
-        for first in range(begin, end, BLOCK_ROWS):
-            last = min(first + BLOCK_ROWS, end)
-            block = scratch if room is None else [column[first:last] for column in rows]
-            if room is None or work is _count_buckets:
-                fill(first, last, *block)
-            work(last - first, *block, width, places[piece, share], *columns)
+    def count(share: int, _: int, piece: int) -> None:
+        for first, last in plan.blocks(piece, share):
+            block = [column[first:last] for column in edges]
+            fill(first, last, *block)
+            _count_buckets(last - first, *block, plan.width, plan.places[piece, share])
 
-    for piece in range(len(pieces)):
-        run(in_blocks, range(threads + 1), piece, _count_buckets)
-        step(piece + 1, 3 * len(pieces))
-    starts = np.concatenate([[0], np.cumsum(places.sum(axis=(0, 1)))])
-    before = np.cumsum(places.reshape(-1, buckets), axis=0).reshape(places.shape) - places
-    places = before + starts[:-1]
-    dealt = rows if room is None else _side_by_side(room)
-    for piece in range(len(pieces)):
-        run(in_blocks, range(threads + 1), piece, _deal, 1 if room is None else 3, *dealt)
-        step(len(pieces) + piece + 1, 3 * len(pieces))
-    for first in range(0, buckets, BUCKETS_AT_ONCE):
-        bounds = range(first, min(first + BUCKETS_AT_ONCE, buckets) + 1)
-        run(_sort_buckets, bounds, starts, width, *dealt, *rows)
-        step(2 * len(pieces) + len(pieces) * bounds[-1] // buckets, 3 * len(pieces))
-    return rows
+    def deal(share: int, _: int, piece: int) -> None:
+        for first, last in plan.blocks(piece, share):
+            block = [column[first:last] for column in edges]
+            _deal(last - first, *block, plan.width, plan.places[piece, share], 3, *dealt)
+
+    return _sort(plan, count, deal, dealt, edges, step)
+
+
+def sort_on_disk(fill: Fill, edges: SortedEdges, num_nodes: int, step: Step = no_step) -> SortedEdges:
+    """As `sort_in_memory`, without a buffer.
+
+    Edges are found twice, dealt to where the result will be, and each bucket is sorted there, from a copy of it.
+    """
+    plan = _Plan(len(edges.low), num_nodes)
+
+    def found(piece: int, share: int) -> Iterator[tuple[int, SortedEdges]]:
+        scratch = new_edges(plan.block_size(piece, share), num_edges=len(edges.low))
+        for first, last in plan.blocks(piece, share):
+            fill(first, last, *scratch)
+            yield last - first, scratch
+
+    def count(share: int, _: int, piece: int) -> None:
+        for size, block in found(piece, share):
+            _count_buckets(size, *block, plan.width, plan.places[piece, share])
+
+    def deal(share: int, _: int, piece: int) -> None:
+        for size, block in found(piece, share):
+            _deal(size, *block, plan.width, plan.places[piece, share], 1, *edges)
+
+    return _sort(plan, count, deal, edges, edges, step)
+
+
+class _Plan:
+    """How the work is divided: pieces of the input, shares of a piece for the threads, blocks of a share, buckets.
+
+    Attributes: places: int64 [pieces, threads, buckets]: first the edges that each share puts into each bucket, then
+        the place of the next of them.
+    """
+
+    def __init__(self, size: int, num_nodes: int) -> None:
+        self.buckets = min(MOST_BUCKETS, max(1, size // BUCKET_EDGES))
+        self.width = max(1, -(-num_nodes // self.buckets))
+        self.threads = get_num_threads() if size > FEW_EDGES else 1
+        self.pieces = [(begin, min(begin + PIECE_EDGES, size)) for begin in range(0, size, PIECE_EDGES)]
+        self.places = np.zeros((len(self.pieces), self.threads, self.buckets), dtype=np.int64)
+
+    def _share(self, piece: int, share: int) -> tuple[int, int]:
+        begin, end = self.pieces[piece]
+        size = end - begin
+        return begin + size * share // self.threads, begin + size * (share + 1) // self.threads
+
+    def block_size(self, piece: int, share: int) -> int:
+        """The most edges of a block."""
+        begin, end = self._share(piece, share)
+        return min(BLOCK_EDGES, end - begin)
+
+    def blocks(self, piece: int, share: int) -> Iterator[tuple[int, int]]:
+        """Ranges of the edges of one thread's share of a piece."""
+        begin, end = self._share(piece, share)
+        for first in range(begin, end, BLOCK_EDGES):
+            yield first, min(first + BLOCK_EDGES, end)
+
+    def counts_to_places(self) -> np.ndarray:
+        """Turn counts into first places; returns where each bucket begins, int64 [buckets + 1]."""
+        starts = np.concatenate([[0], np.cumsum(self.places.sum(axis=(0, 1)))])
+        before = np.cumsum(self.places.reshape(-1, self.buckets), axis=0).reshape(self.places.shape) - self.places
+        self.places = before + starts[:-1]
+        return starts
+
+
+def _sort(
+    plan: _Plan,
+    count: Callable[..., None],
+    deal: Callable[..., None],
+    dealt: SortedEdges,
+    edges: SortedEdges,
+    step: Step,
+) -> SortedEdges:
+    """Count, deal to `dealt`, and sort each bucket to `edges`, which may be the same arrays."""
+    pieces = len(plan.pieces)
+    for piece in range(pieces):
+        run(count, range(plan.threads + 1), piece)
+        step(piece + 1, 3 * pieces)
+    starts = plan.counts_to_places()
+    for piece in range(pieces):
+        run(deal, range(plan.threads + 1), piece)
+        step(pieces + piece + 1, 3 * pieces)
+    for first in range(0, plan.buckets, BUCKETS_AT_ONCE):
+        bounds = range(first, min(first + BUCKETS_AT_ONCE, plan.buckets) + 1)
+        run(_sort_buckets, bounds, starts, plan.width, *dealt, *edges)
+        step(2 * pieces + pieces * bounds[-1] // plan.buckets, 3 * pieces)
+    return edges
 
 
 @kernel(_nrt=False)
-def _order_ends(begin, end, src, dst, keys, low, high, tag):
-    """Rows begin to end, each with the end of the smaller key first."""
+def _order_ends(
+    begin: int,
+    end: int,
+    src: np.ndarray,
+    dst: np.ndarray,
+    keys: np.ndarray,
+    low: np.ndarray,
+    high: np.ndarray,
+    tag: np.ndarray,
+) -> None:
+    """Edges begin to end, each with the end of the smaller key first.
+
+    Plain: `if keys[dst[e]] < keys[src[e]]: swap the ends`. Which end is smaller cannot be guessed: minimum and maximum
+    need no branch. The look-ups are in no order, so they are asked for `EDGES_AHEAD` edges earlier.
+    """
     for e in range(begin, end):
-        soon = min(e + ROWS_AHEAD, src.shape[0] - 1)
+        soon = min(e + EDGES_AHEAD, src.shape[0] - 1)
         prefetch(WORD, keys, src[soon])
         prefetch(WORD, keys, dst[soon])
         a, b = keys[src[e]], keys[dst[e]]
@@ -216,46 +286,87 @@ def _order_ends(begin, end, src, dst, keys, low, high, tag):
 
 
 @kernel(_nrt=False)
-def _look_up(begin, end, old_low, old_high, old_tag, number, low, high, tag):
+def _look_up(
+    begin: int,
+    end: int,
+    old_low: np.ndarray,
+    old_high: np.ndarray,
+    old_tag: np.ndarray,
+    number: np.ndarray,
+    low: np.ndarray,
+    high: np.ndarray,
+    tag: np.ndarray,
+) -> None:
+    """Edges begin to end under other numbers; old_low is sorted, so that only old_high is looked up in no order."""
     for e in range(begin, end):
-        prefetch(WORD, number, old_high[min(e + ROWS_AHEAD, old_high.shape[0] - 1)])
+        prefetch(WORD, number, old_high[min(e + EDGES_AHEAD, old_high.shape[0] - 1)])
         low[e - begin] = number[old_low[e]]
         high[e - begin] = number[old_high[e]]
         tag[e - begin] = old_tag[e]
 
 
 @kernel(_nrt=False)
-def _renumber(begin, end, ends, number):
+def _renumber(begin: int, end: int, ends: np.ndarray, number: np.ndarray) -> None:
+    """ends[e] = number[ends[e]] for the edges from begin to end."""
     for e in range(begin, end):
-        prefetch(WORD, number, ends[min(e + ROWS_AHEAD, end - 1)])
+        prefetch(WORD, number, ends[min(e + EDGES_AHEAD, end - 1)])
         ends[e] = number[ends[e]]
 
 
 @kernel(_nrt=False)
-def _count_buckets(size, low, high, tag, width, counts):
-    width = uint32(width)
+def _count_buckets(
+    size: int, low: np.ndarray, high: np.ndarray, tag: np.ndarray, width: int, counts: np.ndarray
+) -> None:
+    """counts[bucket] += the edges of a block that go there."""
+    narrow = uint32(width)  # a division of 32 bits takes less time than one of 64
     for e in range(size):
-        counts[uint32(low[e]) // width] += 1
+        counts[uint32(low[e]) // narrow] += 1
 
 
 @kernel(_nrt=False)
-def _deal(size, low, high, tag, width, places, step, new_low, new_high, new_tag):
-    width = uint32(width)
+def _deal(
+    size: int,
+    low: np.ndarray,
+    high: np.ndarray,
+    tag: np.ndarray,
+    width: int,
+    places: np.ndarray,
+    step: int,
+    new_low: np.ndarray,
+    new_high: np.ndarray,
+    new_tag: np.ndarray,
+) -> None:
+    """Put the edges of a block to the next places of their buckets; step: words from one place to the next.
+
+    A bucket's places are filled one after the other: what is asked for is where its next edges but some will go.
+    """
+    narrow = uint32(width)
     for e in range(size):
-        bucket = uint32(low[e]) // width
+        bucket = uint32(low[e]) // narrow
         place = places[bucket]
         places[bucket] = place + 1
-        prefetch(WORD, new_low, step * (place + ROWS_AHEAD))
-        prefetch(WORD, new_high, step * (place + ROWS_AHEAD))
-        prefetch(WORD, new_tag, step * (place + ROWS_AHEAD))
+        prefetch(WORD, new_low, step * (place + EDGES_AHEAD))
+        prefetch(WORD, new_high, step * (place + EDGES_AHEAD))
+        prefetch(WORD, new_tag, step * (place + EDGES_AHEAD))
         new_low[place] = low[e]
         new_high[place] = high[e]
         new_tag[place] = tag[e]
 
 
 @kernel
-def _sort_buckets(first, last, starts, width, dealt_low, dealt_high, dealt_tag, new_low, new_high, new_tag):
-    """Sort the rows of buckets first to last, perhaps in place; stable."""
+def _sort_buckets(
+    first: int,
+    last: int,
+    starts: np.ndarray,
+    width: int,
+    dealt_low: np.ndarray,
+    dealt_high: np.ndarray,
+    dealt_tag: np.ndarray,
+    new_low: np.ndarray,
+    new_high: np.ndarray,
+    new_tag: np.ndarray,
+) -> None:
+    """Sort the edges of buckets first to last, perhaps in place; stable."""
     places = np.empty(width + 1, dtype=np.int64)
     for bucket in range(first, last):
         begin, end = starts[bucket], starts[bucket + 1]
@@ -264,7 +375,18 @@ def _sort_buckets(first, last, starts, width, dealt_low, dealt_high, dealt_tag, 
 
 
 @inline(_nrt=False)
-def _sort_bucket(begin, first, places, low, high, tag, new_low, new_high, new_tag):
+def _sort_bucket(
+    begin: int,
+    first: int,
+    places: np.ndarray,
+    low: np.ndarray,
+    high: np.ndarray,
+    tag: np.ndarray,
+    new_low: np.ndarray,
+    new_high: np.ndarray,
+    new_tag: np.ndarray,
+) -> None:
+    """A counting sort by low - first, as `stable_order`, but the edges are moved in the same loop, not their ids."""
     places[:] = 0
     for i in range(low.shape[0]):
         places[low[i] - first + 1] += 1
@@ -280,14 +402,29 @@ def _sort_bucket(begin, first, places, low, high, tag, new_low, new_high, new_ta
 
 
 @kernel(_nrt=False)
-def _count_runs(low, counts):
+def _count_runs(low: np.ndarray, counts: np.ndarray) -> None:
+    """counts[v + 1] += edges whose lower end is v."""
     for e in range(low.shape[0]):
         counts[low[e] + 1] += 1
 
 
 @kernel(_nrt=False)
-def _gather(begin, end, old_high, old_tag, starts, indptr, vertices, low, high, tag):
-    """Rows of the vertices from begin to end."""
+def _gather(
+    begin: int,
+    end: int,
+    old_high: np.ndarray,
+    old_tag: np.ndarray,
+    starts: np.ndarray,
+    indptr: np.ndarray,
+    vertices: np.ndarray,
+    low: np.ndarray,
+    high: np.ndarray,
+    tag: np.ndarray,
+) -> None:
+    """Edges of the vertices from begin to end, under new numbers: vertices[v] is the old number of v.
+
+    Two distances: where the edges of a vertex begin is itself looked up, so it is asked for twice as early as they are.
+    """
     for v in range(begin, end):
         soon = starts[vertices[min(v + AHEAD, end - 1)]]
         prefetch(WORD, starts, vertices[min(v + 2 * AHEAD, end - 1)])

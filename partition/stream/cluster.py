@@ -11,21 +11,21 @@ import numpy as np
 from distgnn.kernels.runtime.jit import kernel
 from distgnn.kernels.runtime.tiles import Tile
 from distgnn.kernels.simd.vectors import prefetch
-from distgnn.partition.sorting.bucket_sort import SortedRows
+from distgnn.partition.sorting.bucket_sort import SortedEdges
 
 CLUSTER_PASSES = 3
 AHEAD = 32  # rows between asking for a label and reading it
 MARK = Tile(lanes=1, offsets=(0,), heads=(0,))
 
 
-def cluster_rows(rows: SortedRows, degrees: np.ndarray, cap: float, step) -> tuple[np.ndarray, np.ndarray]:
+def cluster_rows(rows: SortedEdges, degrees: np.ndarray, cap: float, step) -> tuple[np.ndarray, np.ndarray]:
     """Cluster label int32 [N] of each vertex (a vertex) and the clusters' volumes int64 [N].
 
     Label propagation over half of each edge: a vertex looks at its neighbours of higher degree, which weigh
     1 / sqrt(degree), and joins the label with most, if there is room below `cap`. Few neighbours of a vertex that is
     not a hub have lower degree, and hubs shall be joined, not join. Vertices look in order of falling degree.
 
-    Args: rows: of `sort_rows`; degrees: [N], descending; cap: most row ends of a cluster of several vertices.
+    Args: rows: of `sort_edges`; degrees: [N], descending; cap: most row ends of a cluster of several vertices.
     """
     marks = np.empty((len(degrees), 2), dtype=np.int32)  # label and pull of a vertex side by side
     labels = marks[:, 0]

@@ -18,21 +18,19 @@ from distgnn.kernels.runtime.jit import kernel
 from distgnn.kernels.runtime.threads import even_chunks, own_ranges, run
 from distgnn.kernels.runtime.tiles import Tile
 from distgnn.kernels.simd.vectors import prefetch
-from distgnn.partition.baselines.streaming import endpoint_degrees
+from distgnn.partition.core.edges import EdgeArrays, endpoint_degrees
 from distgnn.partition.core.vertex_cut import part_dtype
 from distgnn.partition.moves.edge_moves import arc_limit, count_rows, shed, start_state, sweep
 from distgnn.partition.moves.replica_table import fill_counts, full_counts
 from distgnn.partition.sorting.bucket_sort import (
-    SortedRows,
-    gather_rows,
+    SortedEdges,
+    gather_edges,
     in_memory,
     no_step,
-    number_by_cluster,
-    number_by_degree,
-    room_for,
-    sort_rows,
+    sort_buffer,
+    sort_edges,
 )
-from distgnn.partition.sorting.renumber import Rows
+from distgnn.partition.sorting.numbering import number_by_cluster, number_by_degree
 from distgnn.partition.stream.cluster import cluster_rows
 from distgnn.partition.stream.place import place_clusters
 
@@ -57,14 +55,14 @@ def cmr_stream(edge_list, shares: np.ndarray) -> tuple[np.ndarray, np.ndarray, t
     degrees = endpoint_degrees(edge_list)
     edge_part = np.zeros(size, dtype=part_dtype(num_parts))
     first = number_by_degree(degrees)
-    room = room_for(size)
-    rows = sort_rows(edge_list, degrees, first, in_memory, no_step, room)
+    room = sort_buffer(size)
+    rows = sort_edges(edge_list, degrees, first, in_memory, no_step, room)
     cap = 2 * size / (CLUSTERS_PER_PART * num_parts)
     numbering = number_by_cluster(*cluster_rows(rows, -np.sort(-degrees), cap, no_step))
     number = numbering.number[first]
     if num_parts == 1 or size == 0:
         return edge_part, number, None
-    rows = gather_rows(rows, numbering.number, room)
+    rows = gather_edges(rows, numbering.number, room)
     parts = np.full(size, -1, dtype=edge_part.dtype)
     renumbered = np.empty_like(degrees)
     renumbered[number] = degrees
@@ -92,8 +90,8 @@ class Assignment:
         two_way: whether a row is two arcs; num_arcs: of all rows; shares: [P].
     """
 
-    def __init__(self, rows: SortedRows, parts, degrees, two_way: bool, num_arcs: int, shares) -> None:
-        self.rows = Rows(rows.low, rows.high, len(degrees), two_way, num_arcs)
+    def __init__(self, rows: SortedEdges, parts, degrees, two_way: bool, num_arcs: int, shares) -> None:
+        self.rows = EdgeArrays(rows.low, rows.high, len(degrees), two_way, num_arcs)
         self.parts, self.degrees, self.shares = parts, degrees, shares
         self.state = None
 

@@ -24,7 +24,7 @@ WORD = Tile(lanes=1, offsets=(0,), heads=(0,))
 def place_clusters(rows, begins: np.ndarray, degrees: np.ndarray, shares: np.ndarray, empty, step) -> tuple:
     """Part int16 [K] of each cluster, and the table of the cut.
 
-    Args: rows: sorted `Rows`; begins: int64 [K + 1], the first vertex of each cluster; degrees: [N]; shares: [P];
+    Args: rows: sorted `EdgeArrays`; begins: int64 [K + 1], the first vertex of each cluster; degrees: [N]; shares: [P];
         empty: `empty(name, size, dtype)` makes an array; step: `step(done, total)` hears of it.
     """
     groups = cluster_groups(rows, begins, empty)

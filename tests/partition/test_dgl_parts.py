@@ -1,5 +1,6 @@
 """Cuts go to DGL and come back, checked against DGL itself."""
 
+import dataclasses
 import json
 
 import numpy as np
@@ -90,3 +91,27 @@ def test_dgl_reads_a_book_of_ours(graph, tmp_path):
         read_dgl_cut(config, edges, "source")
     with pytest.raises(InputError, match="unknown form"):
         write_dgl_cut(tmp_path / "parts", tmp_path / "other", "metis")
+
+
+@pytest.mark.parametrize("name", ["../../escaped", "absolute", "..", ""])
+def test_a_name_from_a_file_stays_inside_the_folder(graph, name, tmp_path):
+    """A graph's name comes from its graph.json, and names the book."""
+    name = str(tmp_path / "escaped") if name == "absolute" else name
+    edges, place = graph.edge_list(), tmp_path / "a" / "b"
+    named = dataclasses.replace(graph, name=name)
+    write_partition(named, edges, cut_edges(edges, 2, "random"), place / "parts")
+    with pytest.raises(InputError, match="cannot name a file"):
+        write_dgl_cut(place / "parts", place / "book", "book")
+    assert sorted(path.name for path in tmp_path.rglob("*") if not path.is_relative_to(place / "parts")) == ["a", "b"]
+
+
+@pytest.mark.parametrize("form", ["libra", "book"])
+def test_an_export_replaces_only_exports(graph, form, tmp_path):
+    edges = graph.edge_list()
+    write_partition(graph, edges, cut_edges(edges, 2, "random"), tmp_path / "parts")
+    write_dgl_cut(tmp_path / "parts", tmp_path / "out", form)
+    write_dgl_cut(tmp_path / "parts", tmp_path / "out", form, overwrite=True)
+    (tmp_path / "out" / "thesis.txt").write_text("years of work")
+    with pytest.raises(InputError, match="not one of ours"):
+        write_dgl_cut(tmp_path / "parts", tmp_path / "out", form, overwrite=True)
+    assert (tmp_path / "out" / "thesis.txt").is_file()

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from distgnn.config import CutConfig, cut
 from distgnn.datasets import load_graph
 from distgnn.errors import InputError
 from distgnn.partition import METHODS, PartitionBook, cut_edges
@@ -30,12 +31,12 @@ def planted():
 @pytest.mark.parametrize("method", IN_PROCESS)
 def test_no_graph_is_too_odd(method, name, num_parts):
     edges = edge_list(*awkward(name))
-    cut = cut_edges(edges, num_parts, method).check(edges)
+    found = cut_edges(edges, num_parts, method).check(edges)
     masks = np.zeros((edges.num_nodes, num_parts), dtype=bool)
-    masks[edges.src, cut.edge_part] = masks[edges.dst, cut.edge_part] = True
-    held = masks[np.arange(edges.num_nodes), cut.owner]
+    masks[edges.src, found.edge_part] = masks[edges.dst, found.edge_part] = True
+    held = masks[np.arange(edges.num_nodes), found.owner]
     strangers = np.count_nonzero(~held & masks.any(axis=1))
-    owned = np.bincount(cut.owner, minlength=num_parts)
+    owned = np.bincount(found.owner, minlength=num_parts)
     assert strangers == 0 or owned.max() <= max(1.04 * edges.num_nodes / num_parts, edges.num_nodes // num_parts + 2)
 
 
@@ -78,22 +79,36 @@ def test_isolated_vertices_go_where_least_is_owned():
     assert np.bincount(owner, minlength=4).tolist() == [10, 10, 10, 10]
 
 
+@pytest.mark.parametrize("num_parts", [0, -3, 2.0, True, 2**15])
+def test_numbers_of_parts_that_cannot_be(num_parts):
+    with pytest.raises(InputError, match="number of parts"):
+        cut_edges(edge_list(*awkward("path")), num_parts)
+
+
 @pytest.mark.parametrize(
-    ("arguments", "message"),
+    ("options", "message"),
     [
-        ((0,), "number of parts"),
-        ((-3,), "number of parts"),
-        ((2.0,), "number of parts"),
-        ((True,), "number of parts"),
-        ((2, "magic"), "unknown method 'magic': choose one of cmr, cmr-stream"),
-        ((2, "libra", 0, "backwards"), "unknown order 'backwards': choose one of shuffled"),
-        ((2, "libra", -1), "seed"),
-        ((4, "libra", 0, "shuffled", False, None, 3), "the number of groups must divide 4 parts"),
+        ({"method": "magic"}, "unknown method 'magic': choose from cmr, cmr-stream"),
+        ({"order": "backwards"}, "unknown order 'backwards': choose from shuffled"),
+        ({"seed": -1}, "seed"),
+        ({"groups": 3}, "the number of groups must divide 4 parts"),
+        ({"direction": "both"}, "unknown option 'direction'"),  # an edge list has one already
     ],
 )
-def test_bad_requests(arguments, message):
+def test_bad_requests(options, message):
     with pytest.raises(InputError, match=message):
-        cut_edges(edge_list(*awkward("path")), *arguments)
+        cut_edges(edge_list(*awkward("path")), 4, **options)
+
+
+def test_a_configuration_is_the_same_as_its_options(planted):
+    config = CutConfig("libra", seed=3, refine=True, groups=2, direction="both")
+    first, again = cut_edges(planted, 4, config), cut_edges(planted, 4, "libra", seed=3, refine=True, groups=2)
+    np.testing.assert_array_equal(first.edge_part, again.edge_part)
+    np.testing.assert_array_equal(first.owner, again.owner)
+
+
+def test_the_methods_are_those_of_the_configuration():
+    assert tuple(METHODS) == cut.METHODS
 
 
 @pytest.mark.parametrize(("name", "num_parts"), [("ogb/ogbn_arxiv", 4), ("ogb/ogbn_arxiv", 32), ("slashdot", 4)])

@@ -14,12 +14,12 @@ def import_dgl(
     cut: str = typer.Argument(help="DGL's Libra folder (…/4Communities) or partition book (…/NAME.json)."),
     source: str = typer.Argument(help="The graph that was cut, as of distgnn partition."),
     out: str = typer.Option(..., help="Partition folder to write."),
-    direction: str = typer.Option("stored", help="stored, both or reversed: what the rows of the cut are."),
+    direction: str = typer.Option("stored", help="stored, both or reversed: what the edges of the cut are."),
     self_loops: str = typer.Option("keep", help="keep, add or remove."),
     sides: str = typer.Option(
         "target", help="Of a book: arcs at the owner of the target, or, as cover, of either: fewest rows."
     ),
-    data_root: str | None = typer.Option(None, help="Folder of named datasets [default: DISTGNN_DATA or ./data]."),
+    data_root: str | None = typer.Option(None, help="Folder of named datasets (default: DISTGNN_DATA or ./data)."),
     overwrite: bool = typer.Option(False, help="Replace an existing partition folder."),
 ) -> None:
     """Write a partition folder from a cut that DGL made."""

@@ -2,10 +2,14 @@
 
 import json
 import sys
+from dataclasses import replace
+from typing import Annotated, Any
 
 import typer
 
 from distgnn.cli.display import epoch_line, human_bytes, human_seconds, phases, print_table
+from distgnn.cli.options import AsJson, Only, Quiet, with_options
+from distgnn.config import CutConfig, num_threads
 
 BALANCES = {"arcs": "edge", "owned": "owned", "copies": "copies"}
 
@@ -14,68 +18,56 @@ def register(app: typer.Typer) -> None:
     app.command()(partition)
 
 
+OPTIONS = Only(
+    "method", "refine", "seed", "direction", "self_loops", "order", "update", "capacities", "normalize_feats", "memory"
+)
+
+
+@with_options
 def partition(
+    config: Annotated[CutConfig, OPTIONS],
     source: str = typer.Argument(help="Dataset name, generated graph (rmat:… or communities:…), or folder."),
     parts: str = typer.Option(..., help="Parts, one per rank; 8x4: 8 machines of 4 ranks, cut between machines first."),
     out: str = typer.Option(..., help="Partition folder to write."),
-    method: str = typer.Option("cmr", help="cmr, cmr-stream, libra, hdrf, metis, dbh or random."),
-    refine: bool = typer.Option(
-        False, help="Move edges and borders afterwards while that saves copies (cmr always does)."
-    ),
-    seed: int = typer.Option(0, help="Of the shuffled stream and of generated graphs."),
-    direction: str = typer.Option("stored", help="stored, both (make it bidirected) or reversed."),
-    self_loops: str = typer.Option("keep", help="keep, add (exactly one per vertex) or remove."),
-    order: str = typer.Option("shuffled", help="shuffled or stored: order in which libra and hdrf meet the edges."),
-    update: str = typer.Option(
-        "owners", help="owners or copies: where vertices will be updated; rows or copies are few."
-    ),
-    objective: str = typer.Option("rows", help="rows, or epoch: the shortest epoch of the worst rank at --prices."),
     prices: str | None = typer.Option(None, help="File of distgnn calibrate --prices: predicts the epoch."),
-    capacities: str | None = typer.Option(None, help="Relative speeds of the ranks, as 2,1,1 [default: all equal]."),
-    normalize_feats: str = typer.Option("none", help="none or row (each vertex's features divided by their sum)."),
-    data_root: str | None = typer.Option(None, help="Folder of named datasets [default: DISTGNN_DATA or ./data]."),
-    memory: str | None = typer.Option(
-        None, help="Most memory, as 8GB: cmr works on disk where it needs more (text and generated graphs count)."
-    ),
-    threads: int | None = typer.Option(None, help="Threads [default: all cores]."),
-    overwrite: bool = typer.Option(False, help="Replace an existing partition folder."),
-    quiet: bool = typer.Option(False, help="No progress and no table."),
-    as_json: bool = typer.Option(False, "--json", help="Print partition.json instead of a table."),
+    data_root: str | None = typer.Option(None, help="Folder of named datasets (default: DISTGNN_DATA or ./data)."),
+    threads: int | None = typer.Option(None, help="Threads (default: all cores)."),
+    overwrite: bool = typer.Option(False, help="Replace an existing partition folder, if nothing else is in it."),
+    quiet: Quiet = False,
+    as_json: AsJson = False,
 ) -> None:
     """Cut a graph into parts with halo vertices and write a partition folder."""
     from distgnn import kernels
-    from distgnn.config import num_threads
     from distgnn.partition import partition_graph
 
     num_parts, groups = _parts_and_groups(parts)
+    config = replace(config, groups=groups, capacities=split_speeds(config.capacities))
     kernels.set_num_threads(threads or num_threads())
-    speak = not quiet and not as_json
-    with phases(speak) as advance:
+    with phases(not quiet and not as_json) as advance:
         manifest = partition_graph(
             source,
             num_parts,
             out,
-            method=method,
-            refine=refine,
-            seed=seed,
-            direction=direction,
-            self_loops=self_loops,
-            order=order,
-            groups=groups,
-            update=update,
-            capacities=None if capacities is None else capacities.split(","),
-            normalize_feats=normalize_feats,
+            config,
             overwrite=overwrite,
             data_root=data_root,
-            memory=memory,
-            objective=objective,
             prices=prices,
             progress=advance,
-            say=(lambda line: print(f"distgnn: {line}", file=sys.stderr)) if not quiet else None,
+            say=None if quiet else lambda line: print(f"distgnn: {line}", file=sys.stderr),
         )
+    show(manifest, out, quiet, as_json)
+
+
+def split_speeds(text: str | None) -> list[str] | None:
+    """The numbers of "2,1,1", as text: `part_shares` reads them."""
+    return None if text is None else text.split(",")
+
+
+def show(manifest: dict[str, Any], out: str, quiet: bool, as_json: bool) -> None:
+    """Print what was cut: a table, or `partition.json` without its parts."""
     if as_json:
         print(json.dumps({name: value for name, value in manifest.items() if name != "parts"}, indent=1))
-    elif speak:
+    elif not quiet:
         print_table("Partitioned", rows_of_table(manifest, out))
 
 
@@ -90,7 +82,7 @@ def _parts_and_groups(text: str) -> tuple[int, int]:
         ) from None
 
 
-def rows_of_table(manifest: dict, out: str) -> list[tuple[str, str]]:
+def rows_of_table(manifest: dict[str, Any], out: str) -> list[tuple[str, str]]:
     """The closing table."""
     graph = manifest["graph"]
     size = f"{manifest['num_nodes']:,} vertices, {manifest['num_arcs']:,} arcs"

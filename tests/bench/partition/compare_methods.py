@@ -36,7 +36,7 @@ def main():
 
 def measure(name, edges, num_parts, method, seed):
     began = time.perf_counter()
-    cut = cut_edges(edges, num_parts, method, seed)
+    cut = cut_edges(edges, num_parts, method, seed=seed)
     seconds = time.perf_counter() - began
     book = PartitionBook(edges, cut)
     active = np.count_nonzero(edges.in_degrees() + edges.out_degrees())

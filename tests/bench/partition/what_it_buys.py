@@ -21,7 +21,6 @@ from distgnn.datasets import load_graph
 from distgnn.partition import describe
 
 UNCOUNTED_EPOCHS = 2
-OWN_WORDS = {"epoch": ["--method", "cmr", "--objective", "epoch"]}  # more cuts than methods
 
 
 def main():
@@ -29,7 +28,7 @@ def main():
     parser.add_argument("work", type=Path)
     parser.add_argument("graph")
     parser.add_argument("--ranks", default="4,8")
-    parser.add_argument("--methods", default="libra,hdrf,metis,cmr", help="also: epoch (cmr with --objective epoch)")
+    parser.add_argument("--methods", default="libra,hdrf,metis,cmr")
     parser.add_argument("--rounds", type=int, default=2)
     parser.add_argument("--epochs", type=int, default=8)
     parser.add_argument("--hidden-feats", default="64")
@@ -64,7 +63,7 @@ def prepare(args, name, ranks, folders):
     for method, folder in folders.items():
         if folder.is_dir():
             continue
-        words = OWN_WORDS.get(method, ["--method", method])
+        words = ["--method", method]
         words += ["--prices", args.prices] if args.prices else []
         distgnn("partition", source, "--parts", ranks, "--out", folder, "--direction", args.direction, *words)
         facts = describe(folder)

@@ -74,6 +74,13 @@ def test_a_folder_of_something_else_is_never_overwritten(small_graph, tmp_path):
     assert (tmp_path / "mine.txt").is_file()
 
 
+def test_a_graph_folder_with_something_else_in_it_is_never_overwritten(small_graph, graph_folder):
+    (graph_folder / "mine.txt").write_text("x")
+    with pytest.raises(InputError, match="not one of ours"):
+        small_graph.save(graph_folder, overwrite=True)
+    assert (graph_folder / "mine.txt").is_file()
+
+
 def test_a_graph_can_be_saved_over_the_folder_it_is_mapped_from(graph_folder):
     graph = load_graph(str(graph_folder))
     graph.save(graph_folder, overwrite=True)

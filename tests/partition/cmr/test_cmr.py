@@ -6,14 +6,14 @@ import pytest
 from distgnn.datasets import load_graph
 from distgnn.kernels.runtime import threads
 from distgnn.partition import PartitionBook, cut_edges
-from distgnn.partition.baselines.streaming import endpoint_degrees
 from distgnn.partition.cmr.label_propagation import adjacency, cluster_vertices
+from distgnn.partition.core.edges import endpoint_degrees
 from distgnn.partition.core.shares import part_shares
 from distgnn.partition.moves.edge_moves import arc_limit, refine, shed, start_state, sweep
 from distgnn.partition.moves.groups import groups_of
 from distgnn.partition.moves.merge import edge_clusters
 from distgnn.partition.moves.replica_table import MOST, count_in
-from distgnn.partition.sorting.renumber import ordered_rows
+from distgnn.partition.sorting.renumber import ordered_edges
 
 from ..graphs import NAMES, awkward, edge_list
 
@@ -39,7 +39,7 @@ def test_clusters_stay_below_their_cap(name):
     volumes = np.bincount(labels, weights=np.diff(indptr), minlength=edges.num_nodes)
     alone = np.bincount(labels, minlength=edges.num_nodes) <= 1
     assert (volumes[~alone] <= 9.0).all()
-    rows, order, vertices = ordered_rows(edges, endpoint_degrees(edges), labels)
+    rows, order, vertices = ordered_edges(edges, endpoint_degrees(edges), labels)
     assert sorted(order.tolist()) == list(range(edges.num_rows)) and (np.diff(rows.src) >= 0).all()
     given = np.sort(np.stack([edges.src, edges.dst])[:, order], axis=0)
     np.testing.assert_array_equal(np.sort(np.stack([vertices[rows.src], vertices[rows.dst]]), axis=0), given)
@@ -100,15 +100,15 @@ def test_the_same_bytes_for_any_number_of_threads(graph, in_turn, request, monke
     """Clusters merged in blocks, judged in parallel, as in large graphs; and one after the other."""
     edges = request.getfixturevalue(graph)
     monkeypatch.setattr(threads, "SERIAL_WORK", 0)
+    monkeypatch.setattr("distgnn.kernels.graph.csr.BLOCK_EDGES", 100)
     monkeypatch.setattr("distgnn.partition.cmr.label_propagation.SMALL", 0)
     monkeypatch.setattr("distgnn.partition.moves.merge.IN_TURN", in_turn)
     monkeypatch.setattr("distgnn.partition.moves.edge_moves.FEW_ROWS", 1)
     for module in (
-        "kernels.threads",
-        "partition.stream_sort",
-        "partition.streaming",
-        "partition.book",
-        "partition.bits",
+        "kernels.runtime.threads",
+        "partition.sorting.bucket_sort",
+        "partition.core.edges",
+        "partition.core.part_masks",
     ):
         monkeypatch.setattr(f"distgnn.{module}.FEW_EDGES", 0)
     before = threads.get_num_threads()

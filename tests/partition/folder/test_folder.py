@@ -132,11 +132,65 @@ def test_existing_output_needs_overwrite(tmp_path):
 def test_overwriting_spares_what_is_not_ours(tmp_path):
     (tmp_path / "notes").mkdir()
     (tmp_path / "notes" / "thesis.txt").write_text("years of work")
-    with pytest.raises(InputError, match=r"holds no partition\.json"):
+    with pytest.raises(InputError, match=r"has no partition\.json"):
         partition_graph(make_graph(), 2, tmp_path / "notes", overwrite=True)
     with pytest.raises(InputError, match="not a folder"):
         partition_graph(make_graph(), 2, tmp_path / "notes" / "thesis.txt", overwrite=True)
     assert entries(tmp_path / "notes") == ["thesis.txt"]
+
+
+@pytest.mark.parametrize("name", ["thesis.txt", "part-0/thesis.txt", "part-7/arc_ids.npy", "notes/partition.json"])
+def test_overwriting_spares_foreign_files_in_a_folder_of_ours(name, tmp_path):
+    partition_graph(make_graph(), 2, tmp_path / "parts")
+    file = tmp_path / "parts" / name
+    file.parent.mkdir(exist_ok=True)
+    file.write_text("years of work")
+    with pytest.raises(InputError, match="is not one of ours"):
+        partition_graph(make_graph(), 2, tmp_path / "parts", overwrite=True)
+    assert file.read_text() == "years of work" and read_manifest(tmp_path / "parts")["num_parts"] == 2
+
+
+@pytest.mark.parametrize("content", ["{}", "no JSON", '{"format_version": 1, "num_parts": 2}'])
+def test_overwriting_spares_a_folder_with_some_partition_json(content, tmp_path):
+    (tmp_path / "parts").mkdir()
+    (tmp_path / "parts" / "partition.json").write_text(content)
+    with pytest.raises(InputError, match="not overwritten"):
+        partition_graph(make_graph(), 2, tmp_path / "parts", overwrite=True)
+    assert (tmp_path / "parts" / "partition.json").read_text() == content
+
+
+def test_overwriting_does_not_follow_links(tmp_path):
+    partition_graph(make_graph(), 2, tmp_path / "parts")
+    (tmp_path / "parts" / "part-0").rename(tmp_path / "elsewhere")
+    (tmp_path / "parts" / "part-0").symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(InputError, match="is not one of ours"):
+        partition_graph(make_graph(), 2, tmp_path / "parts", overwrite=True)
+    assert any((tmp_path / "elsewhere").iterdir())
+
+
+def test_what_appears_while_a_cut_is_made_is_not_replaced(tmp_path):
+    """Two commands into one new folder: the first that is done has it, the other says so."""
+
+    def in_between(phase, done, total):
+        if phase == "write" and done == 0:
+            partition_graph(make_graph(), 3, tmp_path / "parts")
+
+    with pytest.raises(InputError, match="another process meanwhile"):
+        partition_graph(make_graph(), 2, tmp_path / "parts", progress=in_between)
+    assert read_manifest(tmp_path / "parts")["num_parts"] == 3
+    assert entries(tmp_path) == ["parts"]
+
+
+def test_foreign_files_that_appear_while_a_cut_is_made_are_spared(tmp_path):
+    partition_graph(make_graph(), 3, tmp_path / "parts")
+
+    def in_between(phase, done, total):
+        if phase == "write" and done == 0:
+            (tmp_path / "parts" / "thesis.txt").write_text("years of work")
+
+    with pytest.raises(InputError, match="is not one of ours"):
+        partition_graph(make_graph(), 2, tmp_path / "parts", overwrite=True, progress=in_between)
+    assert (tmp_path / "parts" / "thesis.txt").is_file() and read_manifest(tmp_path / "parts")["num_parts"] == 3
 
 
 @pytest.mark.parametrize("error", [OSError(errno.ENOSPC, "No space left on device"), KeyboardInterrupt()])
@@ -178,8 +232,10 @@ def test_unwritable_output(tmp_path):
         ({"num_parts": 10_000}, "10000 parts are more than the"),
         ({"method": "metis3"}, "unknown method"),
         ({"direction": "sideways"}, "unknown direction"),
-        ({"self_loops": "some"}, "self-loops"),
+        ({"self_loops": "some"}, "unknown choice for self-loops 'some'"),
         ({"order": "random"}, "unknown order"),
+        ({"directoin": "both"}, "unknown option 'directoin': did you mean 'direction'?"),
+        ({"normalize_feats": "column"}, "unknown normalize_feats"),
         ({"source": "no-such-graph"}, "no-such-graph"),
         ({"source": GraphData("empty", 5, np.zeros((0, 2), dtype=np.int64), False)}, "no edges"),
     ],

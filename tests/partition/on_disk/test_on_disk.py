@@ -7,6 +7,7 @@ from distgnn.datasets import GraphData
 from distgnn.errors import InputError
 from distgnn.partition import partition_graph, read_manifest
 from distgnn.partition.on_disk.memory_guard import MemoryGuard, resident
+from distgnn.partition.on_disk.run import EDGE_BYTES
 
 PHASES = (
     "edges", "sort_0", "cluster", "sort_1", "place", "refine_0", "refine_2", "deal", "owners", "feats", "write"
@@ -139,8 +140,8 @@ def test_what_fits_stays_in_memory_and_what_does_not_is_said(tmp_path, monkeypat
     partition_graph(source, 3, tmp_path / "small", memory="8GB", say=lines.append)
     assert lines == []
     assert read_manifest(tmp_path / "small")["method"] == "cmr"
-    monkeypatch.setitem(__import__("distgnn.partition.on_disk.run").partition.within.ROW_BYTES, "cmr", 10**9)
-    monkeypatch.setitem(__import__("distgnn.partition.on_disk.run").partition.within.ROW_BYTES, "libra", 10**9)
+    monkeypatch.setitem(EDGE_BYTES, "cmr", 10**9)
+    monkeypatch.setitem(EDGE_BYTES, "libra", 10**9)
     partition_graph(source, 3, tmp_path / "large", memory="8GB", say=lines.append)
     assert len(lines) == 1
     assert "the limit is 8.0 GB: cmr-stream works on disk" in lines[0]

@@ -6,10 +6,11 @@ import pytest
 from distgnn.datasets import load_graph
 from distgnn.kernels.runtime import threads
 from distgnn.partition import cut_edges
-from distgnn.partition.baselines.streaming import endpoint_degrees
+from distgnn.partition.core.edges import endpoint_degrees
 from distgnn.partition.core.owners import balanced_owners
 from distgnn.partition.core.shares import part_shares
 from distgnn.partition.sorting import bucket_sort as sorting
+from distgnn.partition.sorting.numbering import number_by_degree
 from distgnn.partition.stream.method import SCHEDULE, Assignment
 from distgnn.partition.stream.place import cluster_groups
 
@@ -26,9 +27,14 @@ def hubs():
 @pytest.fixture(params=[1, 2, 8])
 def small_pieces(request, monkeypatch):
     """So many threads, and pieces, blocks and buckets of some rows."""
-    for module in ("kernels.threads", "partition.stream_sort", "partition.stream_place", "partition.streaming"):
+    for module in (
+        "kernels.runtime.threads",
+        "partition.sorting.bucket_sort",
+        "partition.stream.place",
+        "partition.core.edges",
+    ):
         monkeypatch.setattr(f"distgnn.{module}.FEW_EDGES", 0)
-    for name, value in (("PIECE_ROWS", 700), ("BLOCK_ROWS", 64), ("BUCKET_ROWS", 100), ("BUCKETS_AT_ONCE", 5)):
+    for name, value in (("PIECE_EDGES", 700), ("BLOCK_EDGES", 64), ("BUCKET_EDGES", 100), ("BUCKETS_AT_ONCE", 5)):
         monkeypatch.setattr(sorting, name, value)
     monkeypatch.setattr(threads, "SERIAL_WORK", 0)
     monkeypatch.setattr("distgnn.partition.moves.edge_moves.FEW_ROWS", 1)
@@ -42,29 +48,29 @@ def test_rows_are_sorted_by_their_lower_end_wherever_they_lie(name, hubs, small_
     degrees = endpoint_degrees(edges)
     ends = np.bincount(np.concatenate([edges.src, edges.dst]).astype(np.int64), minlength=edges.num_nodes)
     np.testing.assert_array_equal(degrees, ends)
-    number = sorting.number_by_degree(degrees)
+    number = number_by_degree(degrees)
     keys = degrees.astype(np.int64) * 2**32 + number
     swap = keys[edges.dst] < keys[edges.src]
     low, high = np.where(swap, edges.dst, edges.src), np.where(swap, edges.src, edges.dst)
     order = np.argsort(number[low], kind="stable")
     expected = number[low][order], number[high][order], 2 * order + swap[order]
-    room = sorting.room_for(edges.num_rows)
+    room = sorting.sort_buffer(edges.num_rows)
     for given in (room, None):
-        rows = sorting.sort_rows(edges, degrees, number, IN_MEMORY, NO_STEP, given)
+        rows = sorting.sort_edges(edges, degrees, number, IN_MEMORY, NO_STEP, given)
         for column, values in zip(rows, expected, strict=True):
             np.testing.assert_array_equal(column, values)
     other = np.random.default_rng(0).permutation(edges.num_nodes).astype(np.int32)
-    renumbered = sorting.renumber_rows(rows, other, IN_MEMORY, NO_STEP)
+    renumbered = sorting.renumber_edges(rows, other, IN_MEMORY, NO_STEP)
     again = np.argsort(other[rows.low], kind="stable")
     np.testing.assert_array_equal(renumbered.tag, rows.tag[again])
-    for column, values in zip(sorting.gather_rows(rows, other, room), renumbered, strict=True):
+    for column, values in zip(sorting.gather_edges(rows, other, room), renumbered, strict=True):
         np.testing.assert_array_equal(column, values)
 
 
 def sorted_work(edges, num_parts, begins):
     """An Assignment of the rows sorted by degree."""
     degrees = endpoint_degrees(edges)
-    rows = sorting.sort_rows(edges, degrees, sorting.number_by_degree(degrees), IN_MEMORY, NO_STEP)
+    rows = sorting.sort_edges(edges, degrees, number_by_degree(degrees), IN_MEMORY, NO_STEP)
     parts = np.full(edges.num_rows, -1, dtype=np.int16)
     args = -np.sort(-degrees), edges.two_way, edges.num_arcs, part_shares(num_parts)
     work = Assignment(rows, parts, *args)

@@ -1,0 +1,125 @@
+"""How a graph is cut: the options of `partition_graph`, `cut_edges` and `distgnn partition`, each written here once."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from functools import partial
+from numbers import Integral
+from typing import Any
+
+from distgnn.config.algorithm import UPDATES
+from distgnn.config.option import check_choices, option
+from distgnn.errors import InputError
+
+METHODS = ("cmr", "cmr-stream", "libra", "hdrf", "metis", "dbh", "random")
+ORDERS = ("shuffled", "stored")
+DIRECTIONS = ("stored", "both", "reversed")
+SELF_LOOPS = ("keep", "add", "remove")
+NORMALIZE_FEATS = ("none", "row")
+MOST_PARTS = 2**15 - 1  # a part id is an int16
+
+
+_setting = partial(option, panel="Cut")
+
+
+@dataclass(frozen=True)
+class CutConfig:
+    """Which edges a graph's partition is made of, and how they are cut. `check` refuses what no cut can be.
+
+    Args:
+        method: a name in `METHODS`.
+        refine: move single edges, and on graphs that are not large borders, while that makes copies fewer (`cmr` always
+            does, `cmr-stream` moves single edges).
+        seed: the same seed gives the same cut (`cmr` and `cmr-stream` have no use for it); also of generated graphs.
+        direction, self_loops: see `GraphData.edge_list`.
+        order: "shuffled" or "stored": the order in which a streaming method reads the edges.
+        update: where training will update vertices, which decides what `cmr` and refinement count. "copies": copies.
+            "owners": exchanged rows; the two differ where edges are one-way: each role of a copy is charged alone.
+        capacities: relative speeds of the ranks; arcs, copies and owned vertices are shared out in proportion. None:
+            all equal.
+        normalize_feats: "none", or as `GraphData.normalize_feats` takes it.
+        memory: bytes, or text as "8GB", that the process may have resident; where `cmr` needs more, `cmr-stream` works
+            on disk instead. None: no limit.
+        groups: cut between so many groups of consecutive parts first (the machines), then inside each.
+    """
+
+    method: str = _setting("cmr", "How edges are given to parts.", choices=METHODS)
+    refine: bool = _setting(False, "Move edges and borders afterwards while that saves copies (cmr always does).")
+    seed: int = _setting(0, "Of the shuffled stream and of generated graphs.")
+    direction: str = _setting("stored", "Direction of edges; both makes the graph bidirected.", choices=DIRECTIONS)
+    self_loops: str = _setting(
+        "keep", "Self-loops; add gives each vertex exactly one.", choices=SELF_LOOPS, title="choice for self-loops"
+    )
+    order: str = _setting("shuffled", "Order in which libra and hdrf read the edges.", choices=ORDERS)
+    update: str = _setting(
+        "owners", "Where training updates vertices: the cut has few exchanged rows, or few copies.", choices=UPDATES
+    )
+    capacities: Sequence[float] | None = _setting(
+        None, "Relative speeds of the ranks, such as 2,1,1.", default_text="all equal"
+    )
+    normalize_feats: str = _setting(
+        "none", "row: each vertex's features divided by their sum.", choices=NORMALIZE_FEATS
+    )
+    memory: str | int | None = _setting(
+        None, "Most memory, as 8GB: cmr works on disk where it needs more (text and generated graphs count)."
+    )
+    groups: int = _setting(1, "Groups of parts (machines) that the graph is cut between first.")
+
+    @property
+    def refined(self) -> bool:
+        """Whether edges are moved after the first assignment."""
+        return bool(self.refine) or self.method.startswith("cmr")
+
+    def check(self) -> CutConfig:
+        """Return self.
+
+        Raises: InputError for the first setting that is none. Whether groups and capacities fit the number of parts is
+            for `check_parts` and `part_shares`.
+        """
+        check_choices(self)
+        if not _is_whole(self.seed) or not 0 <= self.seed < 2**63:
+            raise InputError(f"the seed must be a whole number from 0 to 2**63 - 1, not {self.seed!r}")
+        return self
+
+    def check_parts(self, num_parts: int) -> CutConfig:
+        """Return self; raise `InputError` unless the graph can be cut into so many parts in these groups."""
+        if not _is_whole(num_parts) or not 1 <= num_parts <= MOST_PARTS:
+            raise InputError(f"the number of parts must be a whole number from 1 to {MOST_PARTS}, not {num_parts!r}")
+        if not _is_whole(self.groups) or self.groups < 1 or num_parts % self.groups:
+            raise InputError(f"the number of groups must divide {num_parts} parts, not be {self.groups!r}")
+        return self.check()
+
+    def manifest(self) -> dict[str, Any]:
+        """What `partition.json` says of how the cut was found (`objective`: kept for readers of older folders)."""
+        how: dict[str, Any] = {"method": self.method, "seed": int(self.seed), "order": self.order}
+        return how | {"refined": self.refined, "groups": int(self.groups), "update": self.update, "objective": "rows"}
+
+
+CUT_OPTIONS = ("method", "seed", "order", "refine", "capacities", "groups", "update")  # all that edges alone need
+
+
+def make_config(method: str | CutConfig, options: Mapping[str, Any], known: Collection[str] | None = None) -> CutConfig:
+    """The configuration that a function with `method` and `**options` was called with, not yet checked.
+
+    Args: method: the name of a method, or a whole configuration that the options change; known: the options that the
+        function takes (default: all fields).
+    Raises: InputError for an option that it does not take, with the nearest name.
+    """
+    check_names(options, [each.name for each in fields(CutConfig)] if known is None else known)
+    config = method if isinstance(method, CutConfig) else CutConfig(method=method)
+    return replace(config, **options)
+
+
+def check_names(options: Iterable[str], known: Collection[str]) -> None:
+    """Raise InputError for the first option that is not known, naming the nearest one."""
+    for name in options:
+        if name not in known:
+            near = difflib.get_close_matches(name, known, 1, cutoff=0.5)
+            hint = f"did you mean {near[0]!r}?" if near else f"choose from {', '.join(known)}"
+            raise InputError(f"unknown option {name!r}: {hint}")
+
+
+def _is_whole(value: object) -> bool:
+    return isinstance(value, Integral) and not isinstance(value, bool)

@@ -1,0 +1,92 @@
+"""What every cutting method reads of a graph: its edges as arrays, their degrees, and edges grouped by a key.
+
+Shapes: N vertices, M edges of the edge list, K keys.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple, Protocol
+
+import numpy as np
+
+from distgnn.kernels.graph.csr import stable_order
+from distgnn.kernels.runtime.jit import kernel
+from distgnn.kernels.runtime.threads import FEW_EDGES, get_num_threads, run
+from distgnn.kernels.runtime.tiles import Tile
+from distgnn.kernels.simd.vectors import prefetch
+
+SMALL = 5 * 10**6  # edges up to which a cut is refined by flows and in several rounds
+AHEAD = 32  # edges between asking for a count and raising it
+WORD = Tile(lanes=1, offsets=(0,), heads=(0,))
+
+
+class Edges(Protocol):
+    """Edges over N vertices: an `EdgeList`, or `EdgeArrays`."""
+
+    @property
+    def src(self) -> np.ndarray:
+        """Int [M]."""
+
+    @property
+    def dst(self) -> np.ndarray:
+        """Int [M]."""
+
+    @property
+    def num_nodes(self) -> int:
+        """N."""
+
+    @property
+    def two_way(self) -> bool:
+        """Whether an edge stands for both arcs."""
+
+    @property
+    def num_arcs(self) -> int:
+        """Arcs: a two-way edge counts twice unless it is a self-loop."""
+
+
+class EdgeArrays(NamedTuple):
+    """Some edges, perhaps under other numbers of the vertices and in another order, where an `EdgeList` is expected."""
+
+    src: np.ndarray
+    dst: np.ndarray
+    num_nodes: int
+    two_way: bool
+    num_arcs: int
+
+
+def endpoint_degrees(edge_list: Edges) -> np.ndarray:
+    """[N] edges at each vertex, a self-loop counted twice: the degree that cutting methods compare.
+
+    Notes: memory 4 bytes for each vertex and thread.
+    """
+    edges = len(edge_list.src)
+    threads = get_num_threads() if edges > FEW_EDGES else 1
+    counts = np.zeros((threads, edge_list.num_nodes), dtype=np.int32 if edges < 2**30 else np.int64)
+    run(_count_ends, range(threads + 1), edge_list.src, edge_list.dst, counts)
+    return counts[0] if threads == 1 else counts.sum(axis=0, dtype=counts.dtype)
+
+
+@kernel(_nrt=False)
+def _count_ends(share: int, _: int, src: np.ndarray, dst: np.ndarray, counts: np.ndarray) -> None:
+    """counts[share] += the ends of one thread's share of the edges.
+
+    Without the prefetches: counts[share, src[e]] += 1; counts[share, dst[e]] += 1. Ends are in no order, so each count
+    is a cache miss; asking for it `AHEAD` edges earlier lets the misses overlap.
+    """
+    edges, shares = src.shape[0], counts.shape[0]
+    for e in range(edges * share // shares, edges * (share + 1) // shares):
+        prefetch(WORD, counts, share * counts.shape[1] + src[min(e + AHEAD, edges - 1)])
+        prefetch(WORD, counts, share * counts.shape[1] + dst[min(e + AHEAD, edges - 1)])
+        counts[share, src[e]] += 1
+        counts[share, dst[e]] += 1
+
+
+def group(keys: np.ndarray, num_keys: int) -> tuple[np.ndarray, np.ndarray]:
+    """Positions of `keys` [M] sorted by key, stable, and where each key begins, int64 [K + 1].
+
+    Returns: the positions as int32 if they fit, because such arrays are the largest that a cut has.
+    """
+    # Threads count keys of their own: at most one byte more for each edge.
+    threads = max(1, len(keys) // (8 * num_keys)) if len(keys) > FEW_EDGES else 1
+    starts, order = stable_order(keys, num_keys, np.int32 if len(keys) < 2**31 else np.int64, most_blocks=threads)
+    return order, starts

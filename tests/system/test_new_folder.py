@@ -1,0 +1,101 @@
+"""A folder that appears whole or not at all, and takes the place of nothing but a folder of ours."""
+
+import multiprocessing
+import os
+import socket
+
+import pytest
+
+from distgnn.errors import InputError
+from distgnn.system import atomic
+from distgnn.system.atomic import new_folder, remove_stale
+
+FILES = {"marker", "data/rows"}
+
+
+def ours(folder):
+    if not (folder / "marker").is_file():
+        raise InputError(f"{folder} holds no marker")
+    return FILES
+
+
+def make(out, text, overwrite=False, meanwhile=lambda: None):
+    with new_folder(out, ours, overwrite) as folder:
+        (folder / "data").mkdir()
+        (folder / "data" / "rows").write_text(text)
+        (folder / "marker").write_text(text)
+        meanwhile()
+
+
+@pytest.fixture(params=["renameat2", "plain rename"], autouse=True)
+def renaming(request, monkeypatch):
+    """With and without the system call that exchanges two names."""
+    if request.param == "plain rename":
+        monkeypatch.setattr(atomic, "_rename", lambda *_: None)
+
+
+def test_made_replaced_and_nothing_beside_it(tmp_path):
+    make(tmp_path / "out", "first")
+    with pytest.raises(InputError, match="exists already"):
+        make(tmp_path / "out", "second")
+    make(tmp_path / "out", "second", overwrite=True)
+    assert (tmp_path / "out" / "marker").read_text() == "second"
+    assert os.listdir(tmp_path) == ["out"]
+
+
+def test_an_empty_folder_is_replaced_only_when_asked(tmp_path):
+    (tmp_path / "out").mkdir()
+    with pytest.raises(InputError, match="exists already"):
+        make(tmp_path / "out", "first")
+    make(tmp_path / "out", "first", overwrite=True)
+    assert (tmp_path / "out" / "marker").is_file()
+
+
+@pytest.mark.parametrize("overwrite", [False, True])
+@pytest.mark.parametrize("foreign", [True, False])
+def test_what_appears_meanwhile(foreign, overwrite, tmp_path):
+    """A folder that another process put there is replaced only if that was asked for, and it is ours."""
+
+    def meanwhile():
+        make(tmp_path / "out", "other")
+        if foreign:
+            (tmp_path / "out" / "thesis.txt").write_text("years of work")
+
+    if overwrite and not foreign:
+        make(tmp_path / "out", "mine", overwrite, meanwhile)
+        assert (tmp_path / "out" / "marker").read_text() == "mine"
+        return
+    with pytest.raises(InputError, match="not one of ours" if overwrite else "another process meanwhile"):
+        make(tmp_path / "out", "mine", overwrite, meanwhile)
+    assert (tmp_path / "out" / "marker").read_text() == "other"
+    assert os.listdir(tmp_path) == ["out"]
+
+
+def _stale_name(tmp_path):
+    return tmp_path / f".out.partial-{socket.gethostname()}-{2**22 + 1}"  # beyond the largest process id
+
+
+def _hold(folder, ready, done):
+    lock = atomic.lock_file(folder)
+    ready.set()
+    done.wait(60)
+    os.close(lock)
+
+
+def test_a_folder_that_a_process_of_another_namespace_fills_stays(tmp_path):
+    """Its process id is not alive here: only its lock tells."""
+    partial = _stale_name(tmp_path)
+    partial.mkdir()
+    context = multiprocessing.get_context("fork")
+    ready, done = context.Event(), context.Event()
+    process = context.Process(target=_hold, args=(partial, ready, done))
+    process.start()
+    try:
+        assert ready.wait(60)
+        remove_stale(tmp_path / "out")
+        assert partial.is_dir()
+    finally:
+        done.set()
+        process.join()
+    remove_stale(tmp_path / "out")
+    assert not partial.exists()
