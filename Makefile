@@ -6,18 +6,27 @@ INSTALLED := $(VENV)/installed
 DEMO := communities:nodes=30000
 ARGS ?=
 
-.PHONY: demo test lint docs clean
+.PHONY: demo quick test lint docs clean
 
 demo: $(INSTALLED)
 	$(VENV)/bin/distgnn partition $(DEMO) --parts 2 --out demo/parts --overwrite
 	$(VENV)/bin/distgnn train demo/parts --epochs 60 --hidden-feats 128 --run-dir demo/run --overwrite
 
+# Unit tests: one process, generated graphs, seconds each. What is left out is said at the end; tests/README.md has the tiers.
+quick: $(INSTALLED)
+	@$(VENV)/bin/pytest -n 2 -m "not mpi and not slow and not real" $(ARGS)
+
 test: $(INSTALLED)
 	@$(VENV)/bin/pytest -n 2 $(ARGS)
 
+# Every check runs, also after one that fails; the first exit code that is not 0 is the answer.
 lint: $(INSTALLED)
-	@$(VENV)/bin/ruff check .
-	@$(VENV)/bin/ruff format --check .
+	@code=0; \
+	$(VENV)/bin/ruff check . || code=$$?; \
+	$(VENV)/bin/ruff format --check . || code=$$?; \
+	$(VENV)/bin/python tests/house/check_types.py || code=$$?; \
+	if [ -f tests/house/check_links.py ]; then $(VENV)/bin/python tests/house/check_links.py || code=$$?; fi; \
+	exit $$code
 
 docs: $(INSTALLED)
 	@$(VENV)/bin/python -c 'import mkdocs, material, mkdocstrings' 2>/dev/null || $(VENV)/bin/pip install -qq --editable '.[docs]'
@@ -26,7 +35,7 @@ docs: $(INSTALLED)
 
 clean:
 	@echo "removing $(VENV), build files and caches"
-	@rm -rf $(VENV) build dist site *.egg-info .pytest_cache .ruff_cache .hypothesis
+	@rm -rf $(VENV) build dist site *.egg-info .pytest_cache .ruff_cache .mypy_cache .hypothesis
 	@find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # Editable: a change to the code needs no new installation, a change to pyproject.toml makes one.

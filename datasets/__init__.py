@@ -9,6 +9,7 @@ if __name__ != "distgnn.datasets":
 from distgnn.datasets.edge_list import EdgeList
 from distgnn.datasets.formats.ogb_download import download
 from distgnn.datasets.graph_data import GraphData
+from distgnn.datasets.objects import as_graph_data
 from distgnn.datasets.registry import load_graph
 
-__all__ = ["EdgeList", "GraphData", "download", "load_graph"]
+__all__ = ["EdgeList", "GraphData", "as_graph_data", "download", "load_graph"]

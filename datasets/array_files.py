@@ -5,10 +5,12 @@ import struct
 import warnings
 import zipfile
 from pathlib import Path
+from typing import IO, Any
 
 import numpy as np
 
 from distgnn.errors import GraphFormatError, InputError
+from distgnn.system.free_memory import available_bytes
 
 MOST_PACKED = 1032  # bytes that deflate can make of one
 
@@ -21,10 +23,29 @@ def damaged(path: Path, error: Exception) -> GraphFormatError:
     return GraphFormatError(f"{path}: damaged or not the expected file ({reason[:160]}); write or download it again")
 
 
+def is_present(path: Path) -> bool:
+    """Whether there is such a file. Raises: InputError for a pipe, a device or a folder: reading one may never end."""
+    if path.is_file():
+        return True
+    if path.exists():
+        raise InputError(f"{path}: expected a regular file, found a folder, a pipe or a device")
+    return False
+
+
 def check_file(path: Path) -> None:
-    """Raise InputError if a file is missing or not readable."""
-    if not path.is_file():
+    """Raise InputError if a file is missing, or is no regular file."""
+    if not is_present(path):
         raise InputError(f"{path}: no such file")
+
+
+def check_room(path: Path, num_bytes: int) -> None:
+    """Raise InputError if a compressed file needs more memory than there is: it may unpack to 1032 times its size."""
+    free = available_bytes()
+    if num_bytes > free:
+        raise InputError(
+            f"{path}: unpacks to more than the {free / 1e9:.3g} GB of memory that are free "
+            f"(at least {num_bytes / 1e9:.3g} GB): store it uncompressed as .npy, which is mapped"
+        )
 
 
 def check_header(path: Path) -> None:
@@ -60,7 +81,7 @@ def read_npz(path: Path, required: tuple[str, ...] = ()) -> dict[str, np.ndarray
             if missing:
                 raise GraphFormatError(f"{path}: lacks the array {missing[0]!r}; it holds {', '.join(sorted(members))}")
             return {name: _read_member(path, archive, info) for name, info in members.items()}
-    except GraphFormatError:
+    except (GraphFormatError, InputError):
         raise
     except Exception as error:  # as above, and zipfile and zlib besides
         raise damaged(path, error) from error
@@ -75,11 +96,12 @@ def _read_member(path: Path, archive: zipfile.ZipFile, info: zipfile.ZipInfo) ->
         _, needed = _read_header(stream)
     if needed > info.file_size:
         raise ValueError("an array is shorter than its header says")
+    check_room(path, needed)
     with archive.open(info) as stream:
         return np.lib.format.read_array(stream, allow_pickle=False)
 
 
-def _read_header(stream) -> tuple[tuple, int]:
+def _read_header(stream: IO[bytes]) -> tuple[tuple[Any, bool, np.dtype], int]:
     """(shape, order, type) of an array, and the bytes that it fills by its header; nothing is made yet."""
     version = np.lib.format.read_magic(stream)
     readers = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
@@ -110,7 +132,7 @@ def _map_member(path: Path, info: zipfile.ZipInfo) -> np.ndarray:
     return np.memmap(path, dtype=dtype, mode="r", offset=offset, shape=shape, order="F" if fortran else "C")
 
 
-def read_json(path: Path) -> dict:
+def read_json(path: Path) -> dict[str, Any]:
     """A JSON object."""
     check_file(path)
     try:

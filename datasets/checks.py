@@ -1,13 +1,14 @@
 """Check a graph at the border, and count what is unusual in it.
 
-Legend: N vertices, E edges (rows of the input). Arrays may be mapped from disk: all passes go block by block.
+Legend: N vertices, E edges. Arrays may be mapped from disk: all passes go block by block.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import numpy as np
 import scipy.sparse
 
+from distgnn.datasets.fields import SPLITS, GraphFields
 from distgnn.datasets.pairs import count_pairs
 
 BLOCK_BYTES = 1 << 25
@@ -15,7 +16,6 @@ BLOCK_BYTES = 1 << 25
 MAX_NODES = 3_000_000_000
 MAX_TYPES = 1 << 15
 FREE_NODES, NODES_PER_ROW = 1 << 22, 1000
-SPLITS = ("train", "valid", "test")
 
 
 def blocks(array: np.ndarray) -> Iterator[tuple[int, np.ndarray]]:
@@ -26,7 +26,7 @@ def blocks(array: np.ndarray) -> Iterator[tuple[int, np.ndarray]]:
         yield start, array[start : start + step]
 
 
-def check_graph(graph) -> None:
+def check_graph(graph: GraphFields) -> None:
     """Raise through `graph.fail` at the first thing that is wrong."""
     if not isinstance(graph.num_nodes, int | np.integer) or isinstance(graph.num_nodes, bool):
         graph.fail("num_nodes", f"num_nodes must be a whole number, found {graph.num_nodes!r}")
@@ -45,7 +45,7 @@ def check_graph(graph) -> None:
     _check_splits(graph)
 
 
-def check_size(num_nodes: int, known_rows: int, fail) -> None:
+def check_size(num_nodes: int, known_rows: int, fail: Callable[[str], object]) -> None:
     """Call `fail` where so many vertices are out of all proportion to what is known of them: memory for each is needed.
 
     Args: known_rows: edges, or rows of features or labels, whichever are most.
@@ -54,12 +54,12 @@ def check_size(num_nodes: int, known_rows: int, fail) -> None:
         fail(f"the graph has {num_nodes} vertices but only {known_rows} edges and no rows for most of them")
 
 
-def _known_rows(graph) -> int:
+def _known_rows(graph: GraphFields) -> int:
     arrays = (graph.edges, graph.feats, graph.labels)
     return max(int(array.shape[0]) for array in arrays if array is not None and len(array.shape))
 
 
-def _check_edges(graph) -> None:
+def _check_edges(graph: GraphFields) -> None:
     edges = graph.edges
     if edges.ndim != 2 or edges.shape[1] != 2:
         hint = "; transpose it" if edges.ndim == 2 and edges.shape[0] == 2 else ""
@@ -90,7 +90,7 @@ def first_not_finite(array: np.ndarray) -> int | None:
     return None
 
 
-def _check_feats(graph) -> None:
+def _check_feats(graph: GraphFields) -> None:
     feats = graph.feats
     if feats is None:
         return
@@ -109,7 +109,7 @@ def _check_feats(graph) -> None:
         graph.fail("feats", f"row {row} holds a value that is NaN or infinite; replace it, for example by 0")
 
 
-def _check_labels(graph) -> None:
+def _check_labels(graph: GraphFields) -> None:
     labels = graph.labels
     if labels is None:
         return
@@ -119,7 +119,7 @@ def _check_labels(graph) -> None:
     if labels.dtype.kind not in "iu":
         graph.fail("labels", f"expected integers, found {labels.dtype}")
     if labels.ndim == 2:
-        _check_multilabels(graph)
+        _check_multilabels(graph, labels)
         return
     classes = graph.num_label_classes
     bad = labels < -1 if classes is None else (labels < -1) | (labels >= classes)
@@ -129,8 +129,7 @@ def _check_labels(graph) -> None:
         graph.fail("labels", f"row {row} holds label {labels[row]}; allowed are {allowed}, and -1 for no label")
 
 
-def _check_multilabels(graph) -> None:
-    labels = graph.labels
+def _check_multilabels(graph: GraphFields, labels: np.ndarray) -> None:
     if labels.shape[1] < 1:
         graph.fail("labels", "rows are 0 wide; leave the labels out instead")
     for start, block in blocks(labels):
@@ -142,7 +141,7 @@ def _check_multilabels(graph) -> None:
             graph.fail("labels", f"row {row}: with several labels per vertex a row is all 0 and 1, or all -1 for none")
 
 
-def _check_edge_weight(graph) -> None:
+def _check_edge_weight(graph: GraphFields) -> None:
     weight = graph.edge_weight
     if weight is None:
         return
@@ -155,7 +154,7 @@ def _check_edge_weight(graph) -> None:
         graph.fail("edge_weight", f"row {row} is NaN or infinite")
 
 
-def _check_edge_feats(graph) -> None:
+def _check_edge_feats(graph: GraphFields) -> None:
     feats = graph.edge_feats
     if feats is None:
         return
@@ -170,7 +169,7 @@ def _check_edge_feats(graph) -> None:
         graph.fail("edge_feats", f"row {row} holds a value that is NaN or infinite")
 
 
-def _check_types(graph, name: str, count: int, num_names: int) -> None:
+def _check_types(graph: GraphFields, name: str, count: int, num_names: int) -> None:
     types = getattr(graph, name)
     if types is None:
         return
@@ -183,7 +182,7 @@ def _check_types(graph, name: str, count: int, num_names: int) -> None:
         graph.fail(name, f"row {row} holds type {types[row]}; types run from 0 to {limit - 1}")
 
 
-def _check_splits(graph) -> None:
+def _check_splits(graph: GraphFields) -> None:
     member = np.full(graph.num_nodes, -1, dtype=np.int8)
     for number, name in enumerate(SPLITS):
         ids = getattr(graph, name)
@@ -198,7 +197,7 @@ def _check_splits(graph) -> None:
         _check_split_members(graph, name, number, member)
 
 
-def _check_split_members(graph, name: str, number: int, member: np.ndarray) -> None:
+def _check_split_members(graph: GraphFields, name: str, number: int, member: np.ndarray) -> None:
     ids = getattr(graph, name)
     taken = member[ids] >= 0
     if taken.any():
@@ -212,7 +211,7 @@ def _check_split_members(graph, name: str, number: int, member: np.ndarray) -> N
         graph.fail(name, f"row {again} repeats vertex {ids[again]}; name each vertex once")
 
 
-def count_graph(graph) -> dict[str, int]:
+def count_graph(graph: GraphFields) -> dict[str, int]:
     """The numbers of `GraphData.counts`."""
     sources, targets = graph.edges[:, 0], graph.edges[:, 1]
     touched = np.zeros(graph.num_nodes, dtype=bool)

@@ -1,50 +1,71 @@
-"""GraphData from arrays, DGL and scipy, and to DGL."""
+"""The fields of a graph from arrays, DGL, PyG, NetworkX and scipy, and a graph to DGL.
+
+None of these libraries is imported to read its objects: they are asked for their arrays.
+Each `from_…` returns field name -> value; `GraphData.from_fields` makes and checks the graph.
+"""
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import scipy.sparse
 
 from distgnn.datasets.arc_data import arc_feats, arc_relations
-from distgnn.datasets.edge_list import EdgeList
-from distgnn.datasets.formats.folder import tidy_labels, tidy_split
-from distgnn.datasets.graph_data import SPLITS, GraphData
+from distgnn.datasets.edge_list import EdgeList, make_edge_list
+from distgnn.datasets.fields import ARRAYS, SPLITS, GraphFields
 from distgnn.datasets.pairs import halve_symmetric
+from distgnn.datasets.tidy import tidy_labels, tidy_split
 from distgnn.errors import InputError
 from distgnn.interop.dgl.import_dgl import import_dgl
 
+Fields = dict[str, Any]
+# Field -> what the vertices of DGL's and PyG's graphs call it.
+DGL_COLUMNS = {"feats": "feat", "labels": "label", "train": "train_mask", "valid": "val_mask", "test": "test_mask"}
+PYG_COLUMNS = DGL_COLUMNS | {"feats": "x", "labels": "y", "node_types": "node_type"}
 
-def from_arrays(edges, num_nodes: int | None, directed: bool, fields: dict) -> GraphData:
+
+def as_array(values: Any) -> np.ndarray:
+    """A numpy array of a list, an array or a torch tensor (bfloat16, which numpy lacks, becomes float32)."""
+    if not hasattr(values, "detach"):
+        return np.asarray(values)
+    tensor = values.detach().cpu()
+    return np.asarray((tensor.float() if "bfloat16" in str(tensor.dtype) else tensor).numpy())
+
+
+def from_arrays(edges: Any, num_nodes: int | None, directed: bool, fields: Fields) -> Fields:
     """See `GraphData.from_arrays`."""
+    edges = _edge_pairs(edges)
+    if num_nodes is None:
+        num_nodes = int(edges.max(initial=-1)) + 1
+    found = {key: value for key, value in fields.items() if value is not None}
+    if "labels" in found:
+        found["labels"] = tidy_labels(as_array(found["labels"]), Path("labels"))
+    for key in SPLITS:
+        if key in found:
+            found[key] = _split_ids(key, as_array(found[key]), num_nodes)
+    for key in ARRAYS:
+        if key in found:
+            found[key] = as_array(found[key])
+    if "feats" in found:
+        feats = found["feats"]
+        found["feats"] = scipy.sparse.csr_matrix(feats) if scipy.sparse.issparse(feats) else as_array(feats)
+    return {"name": "graph", **found, "num_nodes": num_nodes, "edges": edges, "directed": directed}
+
+
+def _edge_pairs(edges: Any) -> np.ndarray:
+    """Edges as [E, 2]. [2, E] is turned, except [2, 2], which cannot be told from two edges and is left as it is."""
     if isinstance(edges, tuple) and len(edges) == 2:
-        sources, targets = (np.asarray(column) for column in edges)
+        sources, targets = (as_array(column) for column in edges)
         if sources.shape != targets.shape or sources.ndim != 1:
             raise InputError(
                 f"edges: sources {list(sources.shape)} and targets {list(targets.shape)} must be two equal lists"
             )
         edges = np.stack([sources, targets]).T
-    edges = np.asarray(edges)
+    edges = as_array(edges)
     if edges.size == 0:
-        edges = np.zeros((0, 2), dtype=np.int64)
-    if num_nodes is None:
-        num_nodes = int(edges.max(initial=-1)) + 1
-    fields = dict(fields)
-    name = fields.pop("name", "graph")
-    if fields.get("labels") is not None:
-        fields["labels"] = tidy_labels(np.asarray(fields["labels"]), Path("labels"))
-    for key in SPLITS:
-        if fields.get(key) is not None:
-            fields[key] = _split_ids(key, np.asarray(fields[key]), num_nodes)
-    for key in ("edge_weight", "edge_feats", "edge_types", "node_types"):
-        if fields.get(key) is not None:
-            fields[key] = np.asarray(fields[key])
-    feats = fields.get("feats")
-    if feats is not None:
-        fields["feats"] = scipy.sparse.csr_matrix(feats) if scipy.sparse.issparse(feats) else np.asarray(feats)
-    try:
-        return GraphData(name, num_nodes, edges, directed, **fields).check()
-    except TypeError as error:
-        raise InputError(f"unknown field of a graph: {error}") from error
+        return np.zeros((0, 2), dtype=np.int64)
+    is_edge_index = edges.ndim == 2 and edges.shape[0] == 2 and edges.shape[1] != 2
+    return edges.T if is_edge_index else edges
 
 
 def _split_ids(name: str, ids: np.ndarray, num_nodes: int) -> np.ndarray:
@@ -55,58 +76,90 @@ def _split_ids(name: str, ids: np.ndarray, num_nodes: int) -> np.ndarray:
     return tidy_split(ids)
 
 
-def from_dgl(graph, directed: bool, fields: dict) -> GraphData:
+def from_dgl(graph: Any, directed: bool, fields: Fields) -> Fields:
     """See `GraphData.from_dgl`."""
     if not graph.is_homogeneous:
         raise InputError("this DGL graph has several vertex or edge types; convert it with dgl.to_homogeneous first")
     sources, targets = (column.numpy() for column in graph.edges(order="eid"))
-    taken = {"feats": "feat", "labels": "label", "train": "train_mask", "valid": "val_mask", "test": "test_mask"}
-    found = {}
-    for key, column in taken.items():
+    found: Fields = {}
+    for key, column in DGL_COLUMNS.items():
         if column in graph.ndata:
-            values = graph.ndata[column].detach().numpy()
+            values = as_array(graph.ndata[column])
             found[key] = values.astype(bool) if column.endswith("_mask") else values
     found |= _types_and_edge_data(graph, directed)
     num_nodes = graph.num_nodes()
-    rows = slice(None) if directed else halve_symmetric(sources, targets, num_nodes)
-    return from_arrays((sources[rows], targets[rows]), num_nodes, directed, {"name": "dgl", **found, **fields})
+    kept = slice(None) if directed else halve_symmetric(sources, targets, num_nodes)
+    return from_arrays((sources[kept], targets[kept]), num_nodes, directed, {"name": "dgl", **found, **fields})
 
 
-def _types_and_edge_data(graph, directed: bool) -> dict[str, np.ndarray]:
+def _types_and_edge_data(graph: Any, directed: bool) -> Fields:
     """Types of vertices, and of a directed graph what arcs carry; also types that `dgl.to_homogeneous` left."""
-    columns = [("node_types", graph.ndata, ("ntype", "_TYPE"))]
+    columns: list[tuple[str, Any, tuple[str, ...]]] = [("node_types", graph.ndata, ("ntype", "_TYPE"))]
     if directed:
         columns += [("edge_types", graph.edata, ("etype", "_TYPE"))]
         columns += [("edge_feats", graph.edata, ("feat",)), ("edge_weight", graph.edata, ("weight",))]
-    found = {}
+    found: Fields = {}
     for key, frame, names in columns:
         name = next((name for name in names if name in frame), None)
         if name is not None and (name != "_TYPE" or bool((frame[name] > 0).any())):  # one type only: no types
-            found[key] = frame[name].detach().numpy()
+            found[key] = as_array(frame[name])
     return found
 
 
-def from_scipy(adjacency, directed: bool, weighted: bool, fields: dict) -> GraphData:
+def from_pyg(data: Any, directed: bool, fields: Fields) -> Fields:
+    """See `GraphData.from_pyg`."""
+    if hasattr(data, "node_types"):
+        raise InputError("this PyG graph is a HeteroData: convert it with data.to_homogeneous() first")
+    if getattr(data, "edge_index", None) is None:
+        raise InputError("this PyG graph has no edge_index (a transform may have made it an adj_t: give that to scipy)")
+    sources, targets = as_array(data.edge_index)
+    columns = dict(PYG_COLUMNS)
+    if directed:
+        columns |= {"edge_types": "edge_type", "edge_weight": "edge_weight", "edge_feats": "edge_attr"}
+    found: Fields = {}
+    for key, column in columns.items():
+        values = getattr(data, column, None)
+        if values is not None:
+            found[key] = as_array(values)
+    if "edge_feats" in found and found["edge_feats"].ndim == 1:  # PyG's one number per edge: a weight
+        found.setdefault("edge_weight", found["edge_feats"])
+        del found["edge_feats"]
+    num_nodes = int(data.num_nodes)
+    kept = slice(None) if directed else halve_symmetric(sources, targets, num_nodes)
+    return from_arrays((sources[kept], targets[kept]), num_nodes, directed, {"name": "pyg", **found, **fields})
+
+
+def from_networkx(graph: Any, weighted: bool, fields: Fields) -> Fields:
+    """See `GraphData.from_networkx`."""
+    number = {node: place for place, node in enumerate(graph)}
+    pairs = np.array([(number[u], number[v]) for u, v in graph.edges()], dtype=np.int64).reshape(-1, 2)
+    found: Fields = {"name": str(graph.name or "networkx")}
+    if weighted:
+        found["edge_weight"] = np.array([weight for *_, weight in graph.edges(data="weight", default=1)], np.float32)
+    return from_arrays((pairs[:, 0], pairs[:, 1]), len(number), graph.is_directed(), {**found, **fields})
+
+
+def from_scipy(adjacency: Any, directed: bool, weighted: bool, fields: Fields) -> Fields:
     """See `GraphData.from_scipy`."""
     if not scipy.sparse.issparse(adjacency) or adjacency.shape[0] != adjacency.shape[1]:
         raise InputError(f"expected a square scipy sparse matrix, found {type(adjacency).__name__}")
     matrix = adjacency.tocoo()
     num_nodes = matrix.shape[0]
-    rows = slice(None) if directed else halve_symmetric(matrix.row, matrix.col, num_nodes)
+    kept = slice(None) if directed else halve_symmetric(matrix.row, matrix.col, num_nodes)
     fields = {"name": "scipy", **fields}
     if weighted:
         if not directed and (adjacency != adjacency.T).nnz:
             raise InputError("the weights are not symmetric; load the matrix with directed=True")
-        fields["edge_weight"] = matrix.data[rows].astype(np.float32)
-    return from_arrays((matrix.row[rows], matrix.col[rows]), num_nodes, directed, fields)
+        fields["edge_weight"] = matrix.data[kept].astype(np.float32)
+    return from_arrays((matrix.row[kept], matrix.col[kept]), num_nodes, directed, fields)
 
 
-def to_dgl(graph: GraphData, edge_list: EdgeList | None):
+def to_dgl(graph: GraphFields, edge_list: EdgeList | None) -> Any:
     """See `GraphData.to_dgl`."""
     dgl = import_dgl()
     import torch
 
-    edge_list = edge_list or graph.edge_list()
+    edge_list = edge_list or make_edge_list(graph, "stored", "keep")
     sources, targets, arc_ids = edge_list.arcs()
     result = dgl.graph((torch.tensor(sources), torch.tensor(targets)), num_nodes=int(graph.num_nodes))
     if edge_list.edge_weight is not None and len(arc_ids):
@@ -123,5 +176,5 @@ def to_dgl(graph: GraphData, edge_list: EdgeList | None):
     if graph.labels is not None:
         result.ndata["label"] = torch.tensor(np.asarray(graph.labels, dtype=np.int64))
     for name, mask in graph.split_masks().items():
-        result.ndata[{"train": "train_mask", "valid": "val_mask", "test": "test_mask"}[name]] = torch.from_numpy(mask)
+        result.ndata[DGL_COLUMNS[name]] = torch.from_numpy(mask)
     return result

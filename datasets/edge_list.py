@@ -1,26 +1,31 @@
-"""EdgeList: the rows that are cut and aggregated over, made from a graph's edges.
+"""EdgeList: the edges that are cut and aggregated over, made from a graph's input.
 
-Legend: N vertices, E rows of the input, M rows of the edge list.
+Legend: N vertices, E edges of the input, M edges of the list.
 
-A row is one arc u -> v or, if the list is two-way, the two arcs u -> v and v -> u (a self-loop row: always one arc).
-The global arc id of row e is e forward and M + e backward.
+An edge is one arc u -> v or, if the list is two-way, the two arcs u -> v and v -> u (a self-loop: always one arc).
+The global arc id of edge e is e forward and M + e backward.
 """
+
+from typing import Any
 
 import numpy as np
 
 from distgnn.config.cut import DIRECTIONS, SELF_LOOPS
-from distgnn.datasets.pairs import repeated_rows, undirected_keys
+from distgnn.datasets.fields import GraphFields
+from distgnn.datasets.pairs import repeated_edges, undirected_keys
 from distgnn.errors import InputError
+
+MOST_SHOWN = 40  # edges in a repr
 
 
 class EdgeList:
-    """Rows of edges over N vertices.
+    """Edges over N vertices.
 
     Args:
         num_nodes: N.
         src, dst: [M] int32 if ids fit, else int64; contiguous, not to be written to.
-        two_way: whether a row stands for both arcs.
-        edge_ids: [M] int64 row of GraphData.edges, -1 for an added self-loop; None if row e is row e of the input.
+        two_way: whether an edge stands for both arcs.
+        edge_ids: [M] int64 place in GraphData.edges, -1 for an added self-loop; None if it is the same for all edges.
         edge_weight: [M] float32 or None.
         direction, self_loops: the choices it was made with.
         report: what was merged, removed and added.
@@ -37,7 +42,7 @@ class EdgeList:
         edge_weight: np.ndarray | None = None,
         direction: str = "stored",
         self_loops: str = "keep",
-        report: dict | None = None,
+        report: dict[str, int] | None = None,
     ) -> None:
         self.num_nodes = num_nodes
         self.src = src
@@ -49,29 +54,39 @@ class EdgeList:
         self.report = report if report is not None else {}
         self._edge_ids = edge_ids
 
+    def __repr__(self) -> str:
+        """One line; a list of a few edges shows them, so that a failing property test can be read."""
+        kind = "two-way" if self.two_way else "one-way"
+        words = [f"num_nodes={self.num_nodes}", f"num_rows={self.num_rows}", kind, f"self_loops={self.self_loops!r}"]
+        words += ["weighted"] if self.edge_weight is not None else []
+        if self.num_rows <= MOST_SHOWN:
+            words.append(f"edges={list(zip(self.src.tolist(), self.dst.tolist(), strict=True))}")
+            words += [f"edge_weight={self.edge_weight.tolist()}"] if self.edge_weight is not None else []
+        return f"EdgeList({', '.join(words)})"
+
     @property
     def num_rows(self) -> int:
-        """M."""
+        """Edges of the list, M."""
         return len(self.src)
 
     @property
     def edge_ids(self) -> np.ndarray:
-        """[M] int64: the row of GraphData.edges, -1 for an added self-loop; made at each call if it is the identity."""
+        """[M] int64: the place in GraphData.edges, -1 for an added self-loop; made at each call if none changed."""
         return np.arange(self.num_rows, dtype=np.int64) if self._edge_ids is None else self._edge_ids
 
     @property
     def rows_are_input_rows(self) -> bool:
-        """Whether row e is row e of GraphData.edges."""
+        """Whether edge e of the list is edge e of GraphData.edges."""
         return self._edge_ids is None
 
     @property
     def num_self_loops(self) -> int:
-        """Rows that are self-loops."""
+        """Edges that are self-loops."""
         return int(np.count_nonzero(self.src == self.dst))
 
     @property
     def num_arcs(self) -> int:
-        """Directed messages: a two-way row counts twice unless it is a self-loop."""
+        """Directed messages: a two-way edge counts twice unless it is a self-loop."""
         return 2 * self.num_rows - self.num_self_loops if self.two_way else self.num_rows
 
     def arcs(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -127,7 +142,7 @@ def check_choices(direction: str, self_loops: str, typed: bool) -> None:
         )
 
 
-def make_edge_list(graph, direction: str, self_loops: str) -> EdgeList:
+def make_edge_list(graph: GraphFields, direction: str, self_loops: str) -> EdgeList:
     """See `GraphData.edge_list`."""
     check_choices(direction, self_loops, graph.edge_types is not None)
     dtype = np.int32 if graph.num_nodes <= np.iinfo(np.int32).max else np.int64
@@ -138,7 +153,7 @@ def make_edge_list(graph, direction: str, self_loops: str) -> EdgeList:
         src, dst = dst, src
     two_way = direction == "both" or not graph.directed
     report = {"input_rows": len(src), "merged_rows": 0, "removed_self_loops": 0, "added_self_loops": 0}
-    choices = {"direction": direction, "self_loops": self_loops, "report": report}
+    choices: dict[str, Any] = {"direction": direction, "self_loops": self_loops, "report": report}
     edges = EdgeList(graph.num_nodes, src, dst, two_way, edge_weight=weight, **choices)
     if direction == "both" and graph.directed and graph.edge_types is None:
         edges = _merge_pairs(edges, graph.edge_feats is not None)
@@ -147,20 +162,22 @@ def make_edge_list(graph, direction: str, self_loops: str) -> EdgeList:
     return _add_self_loops(edges) if self_loops == "add" else edges
 
 
-def _take_rows(edges: EdgeList, rows: np.ndarray) -> EdgeList:
-    """Keep only some rows, in order."""
-    weight = None if edges.edge_weight is None else edges.edge_weight[rows]
-    return _replace(edges, edges.src[rows], edges.dst[rows], edges.edge_ids[rows], weight)
+def _take(edges: EdgeList, kept: np.ndarray) -> EdgeList:
+    """Keep only some edges, in order."""
+    weight = None if edges.edge_weight is None else edges.edge_weight[kept]
+    return _replace(edges, edges.src[kept], edges.dst[kept], edges.edge_ids[kept], weight)
 
 
-def _replace(edges: EdgeList, src, dst, edge_ids, weight) -> EdgeList:
-    choices = {"direction": edges.direction, "self_loops": edges.self_loops, "report": edges.report}
+def _replace(
+    edges: EdgeList, src: np.ndarray, dst: np.ndarray, edge_ids: np.ndarray, weight: np.ndarray | None
+) -> EdgeList:
+    choices: dict[str, Any] = {"direction": edges.direction, "self_loops": edges.self_loops, "report": edges.report}
     return EdgeList(edges.num_nodes, src, dst, edges.two_way, edge_ids=edge_ids, edge_weight=weight, **choices)
 
 
 def _merge_pairs(edges: EdgeList, have_feats: bool) -> EdgeList:
-    """One row per connected pair: its smallest input row stays, in input order (as dgl.to_bidirected)."""
-    again = repeated_rows(undirected_keys(edges.src, edges.dst, edges.num_nodes))
+    """One edge per connected pair: the first in the input stays, in input order (as dgl.to_bidirected)."""
+    again = repeated_edges(undirected_keys(edges.src, edges.dst, edges.num_nodes))
     edges.report["merged_rows"] = len(again)
     if len(again) == 0:
         return edges
@@ -172,18 +189,18 @@ def _merge_pairs(edges: EdgeList, have_feats: bool) -> EdgeList:
         )
     kept = np.ones(edges.num_rows, dtype=bool)
     kept[again] = False
-    return _take_rows(edges, np.flatnonzero(kept))
+    return _take(edges, np.flatnonzero(kept))
 
 
 def _remove_self_loops(edges: EdgeList) -> EdgeList:
     loops = edges.src == edges.dst
     removed = int(np.count_nonzero(loops))
     edges.report["removed_self_loops"] = removed
-    return _take_rows(edges, np.flatnonzero(~loops)) if removed else edges
+    return _take(edges, np.flatnonzero(~loops)) if removed else edges
 
 
 def _add_self_loops(edges: EdgeList) -> EdgeList:
-    """One self-loop of weight 1 on each vertex, after all other rows."""
+    """One self-loop of weight 1 on each vertex, after all other edges."""
     edges.report["added_self_loops"] = edges.num_nodes
     ids = np.arange(edges.num_nodes, dtype=edges.src.dtype)
     edge_ids = np.concatenate([edges.edge_ids, np.full(edges.num_nodes, -1, dtype=np.int64)])

@@ -6,6 +6,7 @@ Mapped files (`.npy`, uncompressed `.npz`) count as nothing; text and generated 
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 from distgnn.datasets.generators.communities import CommunityOptions
 from distgnn.datasets.generators.generator_spec import parse_spec
@@ -17,11 +18,14 @@ OGB_NAMES = ("raw/edge.csv.gz", "raw/node-feat.csv.gz")
 BYTES_OF_TEXT = {".gz": 4.0}  # in memory for each byte of the file; of plain text 1: "1234567 2345678" becomes 16
 
 
-def loading_bytes(source: str | Path, data_root: str | Path | None = None) -> int:
-    """About how many bytes loading this source takes in memory; 0 where nothing can be said.
+def loading_bytes(source: Any, data_root: str | Path | None = None) -> int:
+    """About how many bytes loading this source takes in memory; 0 where nothing can be said,
+    and for a graph that is in memory already.
 
     Raises: InputError for a generator's text that cannot be read.
     """
+    if not isinstance(source, str | Path):
+        return 0
     kind, colon, _ = str(source).partition(":")
     if colon and kind in GENERATORS:
         return _generated(kind, str(source))
@@ -34,12 +38,12 @@ def loading_bytes(source: str | Path, data_root: str | Path | None = None) -> in
 
 
 def _generated(kind: str, source: str) -> int:
-    """Rows as int32 pairs with a key of 8 bytes each while duplicates are looked for, and float32 features."""
+    """Edges as int32 pairs with a key of 8 bytes each while duplicates are looked for, and float32 features."""
     if kind == "rmat":
-        options = parse_spec(source, RmatOptions, 0)
-        nodes = 2 ** min(max(options.scale, 0), 40)
-        rows = nodes * options.edge_factor
+        rmat = parse_spec(source, RmatOptions, 0)
+        nodes, feats = 2 ** min(max(rmat.scale, 0), 40), rmat.feats
+        edges = nodes * rmat.edge_factor
     else:
         options = parse_spec(source, CommunityOptions, 0)
-        nodes, rows = options.nodes, int(options.nodes * options.avg_degree / 2)
-    return 16 * rows + 4 * nodes * options.feats
+        nodes, edges, feats = options.nodes, int(options.nodes * options.avg_degree / 2), options.feats
+    return 16 * edges + 4 * nodes * feats

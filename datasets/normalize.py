@@ -1,15 +1,16 @@
-"""Scale feature rows, as many published recipes do."""
+"""Scale feature rows to sum 1, as many published recipes do."""
 
-from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import scipy.sparse
 
+from distgnn.datasets.fields import GraphFields
 from distgnn.errors import InputError
 
 
-def normalize_feats(graph, how: str):
-    """See `GraphData.normalize_feats`."""
+def normalize_feats(graph: GraphFields, how: str) -> dict[str, Any]:
+    """The fields of `graph` that change: see `GraphData.normalize_feats`."""
     if how != "row":
         raise InputError(f"unknown way to normalise features {how!r}; known is 'row'")
     if graph.feats is None:
@@ -21,4 +22,4 @@ def normalize_feats(graph, how: str):
         feats = graph.feats.multiply(scale).tocsr().astype(np.float32)
     else:
         feats = np.asarray(graph.feats, dtype=np.float32) * scale
-    return replace(graph, feats=feats, notes={**graph.notes, "normalized_feats": how})
+    return {"feats": feats, "notes": {**graph.notes, "normalized_feats": how}}

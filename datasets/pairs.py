@@ -1,6 +1,6 @@
-"""Pairs of vertices as single numbers: which rows repeat, which arcs have an opposite.
+"""Pairs of vertices as single numbers: which edges repeat, which arcs have an opposite.
 
-Legend: N vertices, E rows. A key is source · N + target, int64 (N < 3e9). Sorting values is several times faster than
+Legend: N vertices, E edges. A key is source · N + target, int64 (N < 3e9). Sorting values is several times faster than
 sorting positions, so positions are looked at only where something repeats.
 """
 
@@ -29,7 +29,7 @@ def undirected_keys(sources: np.ndarray, targets: np.ndarray, num_nodes: int) ->
 
 
 def count_pairs(sources: np.ndarray, targets: np.ndarray, num_nodes: int, directed: bool) -> tuple[int, int]:
-    """Rows beyond the first of each pair, and (directed) pairs of vertices with arcs both ways."""
+    """Edges beyond the first of each pair, and (directed) pairs of vertices with arcs both ways."""
     make = pair_keys if directed else undirected_keys
     keys = make(sources, targets, num_nodes)
     keys.sort()
@@ -47,10 +47,10 @@ def _count_repeats(keys: np.ndarray) -> int:
     return int(np.count_nonzero(keys[1:] == keys[:-1]))
 
 
-def repeated_rows(keys: np.ndarray) -> np.ndarray:
-    """Sorted row numbers whose key some earlier row has.
+def repeated_edges(keys: np.ndarray) -> np.ndarray:
+    """Sorted numbers of the edges whose key some earlier row has.
 
-    Notes: one sort of the values (16 bytes per row); then only rows that share a slot of a hash table with a repeated
+    Notes: one sort of the values (16 bytes per edge); then only edges that share a slot of a hash table with a repeated
         key are looked at closely.
     """
     ordered = np.sort(keys)
@@ -62,12 +62,11 @@ def repeated_rows(keys: np.ndarray) -> np.ndarray:
     table = np.zeros(1 << bits, dtype=bool)
     table[_slots(repeated, bits)] = True
     blocks = range(0, len(keys), BLOCK)
-    rows = [np.flatnonzero(table[_slots(keys[start : start + BLOCK], bits)]) + start for start in blocks]
-    rows = np.concatenate(rows)
-    order = np.argsort(keys[rows], kind="stable")
-    rows = rows[order]
-    again = keys[rows[1:]] == keys[rows[:-1]]
-    return np.sort(rows[1:][again])
+    found = [np.flatnonzero(table[_slots(keys[start : start + BLOCK], bits)]) + start for start in blocks]
+    edges = np.concatenate(found)
+    edges = edges[np.argsort(keys[edges], kind="stable")]
+    again = keys[edges[1:]] == keys[edges[:-1]]
+    return np.sort(edges[1:][again])
 
 
 def _slots(keys: np.ndarray, bits: int) -> np.ndarray:
@@ -76,7 +75,7 @@ def _slots(keys: np.ndarray, bits: int) -> np.ndarray:
 
 
 def halve_symmetric(sources: np.ndarray, targets: np.ndarray, num_nodes: int) -> np.ndarray:
-    """Row numbers that keep one of each pair of opposite arcs (the one with source <= target).
+    """Numbers of the edges that keep one of each pair of opposite arcs (the one with source <= target).
 
     Raises: InputError if some arc has no opposite.
     """

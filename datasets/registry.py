@@ -2,8 +2,10 @@
 
 import os
 from pathlib import Path
+from typing import Any
 
 from distgnn.datasets.graph_data import GraphData
+from distgnn.datasets.objects import as_graph_data
 from distgnn.errors import InputError
 
 GENERATORS = ("rmat", "communities")
@@ -23,18 +25,20 @@ def default_data_root() -> Path:
     return Path(os.environ.get("DISTGNN_DATA") or "data")
 
 
-def load_graph(source: str, data_root: str | Path | None = None, seed: int = 0) -> GraphData:
+def load_graph(source: Any, data_root: str | Path | None = None, seed: int = 0) -> GraphData:
     """Load, or generate, and check a graph.
 
     Args:
         source: a path (plain graph folder, OGB folder, Reddit folder), a name (`ogbn-arxiv`, `ogbn-products`,
             `ogbn-proteins`, `ogbn-mag`, `ogbn-papers100M`, `reddit`, or any graph folder below the data root), or
-            `rmat:key=value,...` or `communities:key=value,...`.
+            `rmat:key=value,...` or `communities:key=value,...`, or an object in memory that `as_graph_data` takes.
         data_root: where named graphs lie; the environment's DISTGNN_DATA, or `data`, if not given.
         seed: for generators whose text names no seed.
     Returns: GraphData; large arrays may be mapped from disk.
     Raises: InputError if there is no such graph, GraphFormatError if it is damaged.
     """
+    if not isinstance(source, str | Path):
+        return as_graph_data(source)
     source = str(source)
     kind, colon, _ = source.partition(":")
     if colon and kind in GENERATORS:

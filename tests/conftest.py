@@ -1,18 +1,39 @@
 """Fixtures of all tests. Those for several ranks are in harness/mpi_marker.py."""
 
-import os
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-pytest_plugins = ["mpi_marker"]
+from distgnn.datasets import GraphData, load_graph
+
+pytest_plugins = ["mpi_marker", "left_out"]
+
+# Graphs that any clone can make: communities that a model learns, and hubs with self-loops and duplicates.
+GENERATED = {
+    "communities": "communities:nodes=2000,communities=20,avg_degree=6,feats=50,classes=5,noise=0.4,mixing=0.2,seed=1",
+    "hubs": "rmat:scale=10,edge_factor=8,feats=20,classes=4,seed=1",
+}
 
 
 @pytest.fixture(scope="session")
 def data_root() -> Path:
-    """The folder of real graphs: DISTGNN_DATA, or ../shared/data beside the checkout. Skips where there is none."""
-    named = os.environ.get("DISTGNN_DATA")
-    root = Path(named) if named else Path(__file__).resolve().parents[2] / "shared" / "data"
+    """The folder of real graphs. Skips where there is none; asking for it gives a test the marker `real`."""
+    from left_out import NO_GRAPHS, real_graphs  # a plugin: pytest imports it after this file
+
+    root = real_graphs()
     if not root.is_dir():
-        pytest.skip(f"no graphs at {root}: set DISTGNN_DATA to a folder of them")
+        pytest.skip(f"{NO_GRAPHS}{root}: set DISTGNN_DATA to a folder of them")
     return root
+
+
+@pytest.fixture(scope="session")
+def graph_named(request) -> Callable[[str], GraphData]:
+    """`graph_named("communities")` is generated; `graph_named("cora")` is a real graph: mark such a case `real`."""
+
+    def graph_named(name: str) -> GraphData:
+        if name in GENERATED:
+            return load_graph(GENERATED[name])
+        return load_graph(name, request.getfixturevalue("data_root"))
+
+    return graph_named

@@ -15,21 +15,20 @@ graph.json may also hold `num_classes`, `edge_type_names` and `node_type_names` 
 notes. Large arrays are mapped, not read.
 """
 
-import json
 from pathlib import Path
+from typing import Any, NoReturn
 
 import numpy as np
 import scipy.sparse
 
-from distgnn.datasets.array_files import damaged, read_json, read_npy, read_npz
+from distgnn.datasets.array_files import damaged, is_present, read_json, read_npy, read_npz
 from distgnn.datasets.checks import check_size
-from distgnn.datasets.graph_data import SPLITS, GraphData
+from distgnn.datasets.fields import ARRAYS, SPLITS, TYPE_NAMES
+from distgnn.datasets.formats.folder_writer import EDGE_FILES
+from distgnn.datasets.graph_data import GraphData
+from distgnn.datasets.text.table import read_table
+from distgnn.datasets.tidy import tidy_labels, tidy_split
 from distgnn.errors import GraphFormatError, InputError
-from distgnn.system.atomic import new_folder, sync_file
-
-ARRAYS = ("edge_weight", "edge_feats", "edge_types", "node_types")
-NAMES = ("edge_type_names", "node_type_names")
-EDGE_FILES = ("edges.npy", "edges.csv", "edges.csv.gz", "edges.txt", "edges.txt.gz")
 
 
 def is_graph_folder(folder: Path) -> bool:
@@ -43,16 +42,15 @@ def read_folder(folder: Path) -> GraphData:
     Raises: InputError for missing files, GraphFormatError for damaged or wrong ones.
     """
     header_path = folder / "graph.json"
-    if not header_path.is_file():
+    if not is_present(header_path):
         raise InputError(f'{header_path}: no such file; write {{"name": ..., "num_nodes": N, "directed": false}} there')
     header = read_json(header_path)
     num_nodes, directed, num_classes = _read_header(header_path, header)
-    names = {key: _read_names(header_path, header, key) for key in NAMES}
     files = {"num_nodes": header_path}
-    fields = {}
+    fields: dict[str, Any] = {key: _read_names(header_path, header, key) for key in TYPE_NAMES}
     for name in ("labels", *ARRAYS, *SPLITS):
         path = folder / f"{name}.npy"
-        if path.is_file():
+        if is_present(path):
             fields[name], files[name] = read_npy(path), path
     fields["feats"] = _read_feats(folder, files)
     edges = _read_edges(folder, files)
@@ -61,20 +59,20 @@ def read_folder(folder: Path) -> GraphData:
     for name in SPLITS:
         if name in fields:
             fields[name] = tidy_split(fields[name])
-    known = ("name", "num_nodes", "directed", "num_classes", *NAMES)
+    known = ("name", "num_nodes", "directed", "num_classes", *TYPE_NAMES)
     notes = {key: value for key, value in header.items() if key not in known}
     name = str(header.get("name") or folder.name)
-    graph = GraphData(name, num_nodes, edges, directed, notes=notes, files=files, **fields, **names)
+    graph = GraphData(name, num_nodes, edges, directed, notes=notes, files=files, **fields)
     graph.num_label_classes = num_classes
     return graph.check()
 
 
-def _read_header(path: Path, header: dict) -> tuple[int, bool, int | None]:
-    def fail(key: str, expected: str) -> None:
+def _read_header(path: Path, header: dict[str, Any]) -> tuple[int, bool, int | None]:
+    def fail(key: str, expected: str) -> NoReturn:
         found = repr(header[key]) if key in header else "nothing"
         raise GraphFormatError(f"{path}: {key!r} must be {expected}, found {found}")
 
-    def whole(value) -> bool:
+    def whole(value: Any) -> bool:
         return isinstance(value, int) and not isinstance(value, bool)
 
     if not whole(header.get("num_nodes")):
@@ -87,15 +85,15 @@ def _read_header(path: Path, header: dict) -> tuple[int, bool, int | None]:
     return header["num_nodes"], header["directed"], num_classes
 
 
-def _read_names(path: Path, header: dict, key: str) -> tuple[str, ...]:
+def _read_names(path: Path, header: dict[str, Any], key: str) -> tuple[str, ...]:
     names = header.get(key, [])
     if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
         raise GraphFormatError(f"{path}: {key!r} must be a list of names, found {names!r}")
     return tuple(names)
 
 
-def _read_edges(folder: Path, files: dict) -> np.ndarray:
-    found = [folder / name for name in EDGE_FILES if (folder / name).is_file()]
+def _read_edges(folder: Path, files: dict[str, Path]) -> np.ndarray:
+    found = [folder / name for name in EDGE_FILES if is_present(folder / name)]
     if not found:
         raise InputError(f"{folder}: no edges; expected one of {', '.join(EDGE_FILES)}")
     if len(found) > 1:
@@ -105,19 +103,17 @@ def _read_edges(folder: Path, files: dict) -> np.ndarray:
     if found[0].suffix == ".npy":
         edges = read_npy(found[0])
         return edges.astype(np.int64).reshape(0, 2) if edges.size == 0 else edges
-    from distgnn.datasets.text.table import read_table
-
     return read_table(found[0], np.int64, columns=2)
 
 
-def _read_feats(folder: Path, files: dict):
+def _read_feats(folder: Path, files: dict[str, Path]) -> Any:
     dense, sparse = folder / "feats.npy", folder / "feats.npz"
-    if dense.is_file() and sparse.is_file():
+    if is_present(dense) and is_present(sparse):
         raise GraphFormatError(f"{folder}: holds feats.npy and feats.npz; keep one of them")
-    if dense.is_file():
+    if is_present(dense):
         files["feats"] = dense
         return read_npy(dense)
-    if sparse.is_file():
+    if is_present(sparse):
         files["feats"] = sparse
         return read_csr(sparse)
     return None
@@ -145,72 +141,5 @@ def read_csr(path: Path) -> scipy.sparse.csr_matrix:
     return matrix
 
 
-def _refuse(path: Path, text: str) -> None:
+def _refuse(path: Path, text: str) -> NoReturn:
     raise GraphFormatError(f"{path}: {text}")
-
-
-def tidy_labels(labels: np.ndarray, path: Path) -> np.ndarray:
-    """Labels as int64 [N] or int8 [N, C]: NaN becomes -1 (none), one column becomes a list."""
-    if labels.ndim == 2 and labels.shape[1] == 1:
-        labels = labels[:, 0]
-    if labels.dtype.kind == "f":
-        whole = np.where(np.isnan(labels), -1, labels)
-        if not np.array_equal(whole, np.floor(whole)):
-            raise GraphFormatError(f"{path}: labels must be whole numbers, or NaN for none")
-        labels = whole
-    elif labels.dtype.kind not in "iub":
-        raise GraphFormatError(f"{path}: expected integer labels, found {labels.dtype}")
-    if labels.ndim == 2 and labels.dtype.itemsize == 1 and labels.dtype.kind in "iu":
-        return labels
-    if labels.ndim == 2:
-        in_range = labels.size == 0 or (labels.min() >= -1 and labels.max() <= 1)
-        return labels.astype(np.int8 if in_range else np.int64)
-    return labels.astype(np.int64)
-
-
-def tidy_split(ids: np.ndarray) -> np.ndarray:
-    """Split ids in memory as int64 [n]; what is not a list of integers is left for the check to refuse."""
-    if ids.ndim == 2 and 1 in ids.shape:
-        ids = ids.reshape(-1)
-    if ids.size == 0:
-        return np.zeros(0, dtype=np.int64)
-    return ids.astype(np.int64) if ids.dtype.kind in "iu" else ids
-
-
-def graph_files(folder: Path) -> set[str]:
-    """All files that a graph folder may hold, relative to it: `new_folder` replaces a folder of no others.
-
-    Raises: InputError, GraphFormatError where there is no valid graph.json.
-    """
-    header_path = folder / "graph.json"
-    if not header_path.is_file():
-        raise InputError(f"{folder} holds no graph.json")
-    _read_header(header_path, read_json(header_path))
-    arrays = {f"{name}.npy" for name in ("labels", "feats", *ARRAYS, *SPLITS)}
-    return {"graph.json", "feats.npz", *EDGE_FILES, *arrays}
-
-
-def write_folder(graph: GraphData, folder: Path, overwrite: bool) -> Path:
-    """Write a plain graph folder beside its final place and move it there when it is whole."""
-    graph.check()
-    with new_folder(folder, graph_files, overwrite) as partial:
-        _write_arrays(graph, partial)
-        for path in partial.iterdir():
-            sync_file(path)
-    return folder
-
-
-def _write_arrays(graph: GraphData, folder: Path) -> None:
-    header = {**graph.notes, "name": graph.name, "num_nodes": int(graph.num_nodes), "directed": bool(graph.directed)}
-    if graph.num_label_classes is not None:
-        header["num_classes"] = int(graph.num_label_classes)
-    header |= {key: list(getattr(graph, key)) for key in NAMES if getattr(graph, key)}
-    (folder / "graph.json").write_text(json.dumps(header, indent=1, default=str) + "\n", encoding="utf-8")
-    for name in ("edges", "labels", *ARRAYS, *SPLITS):
-        array = getattr(graph, name)
-        if array is not None:
-            np.save(folder / f"{name}.npy", array, allow_pickle=False)
-    if scipy.sparse.issparse(graph.feats):
-        scipy.sparse.save_npz(folder / "feats.npz", graph.feats.tocsr(), compressed=False)
-    elif graph.feats is not None:
-        np.save(folder / "feats.npy", graph.feats, allow_pickle=False)

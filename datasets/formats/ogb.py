@@ -13,11 +13,11 @@ from pathlib import Path
 
 import numpy as np
 
-from distgnn.datasets.array_files import read_npz
-from distgnn.datasets.formats.folder import tidy_labels
+from distgnn.datasets.array_files import is_present, read_npz
 from distgnn.datasets.formats.ogb_hetero import read_typed_splits, read_typed_text
 from distgnn.datasets.graph_data import SPLITS, GraphData
 from distgnn.datasets.text.table import read_table
+from distgnn.datasets.tidy import tidy_labels
 from distgnn.errors import GraphFormatError, InputError
 
 
@@ -68,9 +68,10 @@ def read_ogb(folder: Path) -> GraphData:
     if layout.typed:
         graph = read_typed_text(raw, layout.name, layout.directed)
     else:
-        graph = _read_binary(raw, layout) if (raw / "data.npz").is_file() else _read_text(raw, layout)
-    if layout.multilabel and graph.labels.shape != (graph.num_nodes, layout.classes):
-        graph.fail("labels", f"expected {layout.classes} labels per vertex, found shape {list(graph.labels.shape)}")
+        graph = _read_binary(raw, layout) if is_present(raw / "data.npz") else _read_text(raw, layout)
+    shape = () if graph.labels is None else graph.labels.shape
+    if layout.multilabel and shape != (graph.num_nodes, layout.classes):
+        graph.fail("labels", f"expected {layout.classes} labels per vertex, found shape {list(shape)}")
     if not layout.multilabel:
         graph.num_label_classes = layout.classes
     _read_splits(folder, layout, graph)
@@ -87,14 +88,14 @@ def _read_text(raw: Path, layout: OgbLayout) -> GraphData:
     files["labels"] = raw / "node-label.csv.gz"
     labels = read_table(files["labels"], np.float32, rows=num_nodes)
     graph.labels = tidy_labels(labels, files["labels"])
-    if (raw / "edge-feat.csv.gz").is_file():
+    if is_present(raw / "edge-feat.csv.gz"):
         files["edge_feats"] = raw / "edge-feat.csv.gz"
         graph.edge_feats = read_table(files["edge_feats"], np.float32, rows=num_edges)
-    if (raw / "node-feat.csv.gz").is_file():
+    if is_present(raw / "node-feat.csv.gz"):
         files["feats"] = raw / "node-feat.csv.gz"
         graph.feats = read_table(files["feats"], np.float32, rows=num_nodes)
     elif graph.edge_feats is not None:
-        graph.feats = mean_edge_feats(graph)
+        graph.feats = mean_edge_feats(graph, graph.edge_feats)
         graph.notes["feats"] = "mean of the features of the edges at each vertex"
     return graph
 
@@ -106,16 +107,16 @@ def _read_count(path: Path) -> int:
     return int(numbers[0, 0])
 
 
-def mean_edge_feats(graph: GraphData) -> np.ndarray:
+def mean_edge_feats(graph: GraphData, edge_feats: np.ndarray) -> np.ndarray:
     """[N, De] float32: the mean over the edges at each vertex, sums in float64; 0 for an isolated vertex."""
     graph_edges = np.asarray(graph.edges)
     if graph_edges.size and (graph_edges.min() < 0 or graph_edges.max() >= graph.num_nodes):
         graph.check()
     ends = [graph_edges[:, 0], graph_edges[:, 1]] if not graph.directed else [graph_edges[:, 1]]
     degree = sum(np.bincount(end, minlength=graph.num_nodes) for end in ends)
-    feats = np.empty((graph.num_nodes, graph.edge_feats.shape[1]), dtype=np.float32)
+    feats = np.empty((graph.num_nodes, edge_feats.shape[1]), dtype=np.float32)
     for column in range(feats.shape[1]):
-        values = graph.edge_feats[:, column]
+        values = edge_feats[:, column]
         total = sum(np.bincount(end, weights=values, minlength=graph.num_nodes) for end in ends)
         feats[:, column] = total / np.maximum(degree, 1)
     return feats

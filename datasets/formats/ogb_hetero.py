@@ -19,11 +19,11 @@ from pathlib import Path
 
 import numpy as np
 
-from distgnn.datasets.array_files import check_file, damaged
+from distgnn.datasets.array_files import check_file, damaged, is_present
 from distgnn.datasets.checks import FREE_NODES, MAX_TYPES, NODES_PER_ROW, check_size
-from distgnn.datasets.formats.folder import tidy_labels
 from distgnn.datasets.graph_data import SPLITS, GraphData
 from distgnn.datasets.text.table import read_table
+from distgnn.datasets.tidy import tidy_labels
 from distgnn.errors import GraphFormatError
 
 MOST_NAMES = 1 << 20  # characters of a table of names
@@ -78,7 +78,7 @@ def _read_ranges(path: Path) -> dict[str, range]:
 
 def _read_triplets(path: Path, ranges: dict[str, range]) -> list[tuple[str, str, str]]:
     """Relations (type of the source, name, type of the target) in order."""
-    triplets = sorted(tuple(row) for row in _read_names(path, columns=3))
+    triplets = sorted((source, name, target) for source, name, target in _read_names(path, columns=3))
     if len(set(triplets)) != len(triplets) or len(triplets) > MAX_TYPES:
         raise GraphFormatError(f"{path}: names a relation twice, or more than {MAX_TYPES}")
     for source, _, target in triplets:
@@ -114,7 +114,7 @@ def _read_feats(raw: Path, graph: GraphData, ranges: dict[str, range]) -> np.nda
     feats = None
     for kind, own in ranges.items():
         path = raw / "node-feat" / kind / "node-feat.csv.gz"
-        if not path.is_file():
+        if not is_present(path):
             continue
         graph.files["feats"] = path
         rows = read_table(path, np.float32, rows=len(own))

@@ -4,10 +4,11 @@ from pathlib import Path
 
 import numpy as np
 
-from distgnn.datasets.array_files import read_npz
-from distgnn.datasets.formats.folder import read_csr, tidy_labels
+from distgnn.datasets.array_files import is_present, read_npz
+from distgnn.datasets.formats.folder import read_csr
 from distgnn.datasets.graph_data import GraphData
 from distgnn.datasets.pairs import halve_symmetric
+from distgnn.datasets.tidy import tidy_labels
 from distgnn.errors import GraphFormatError, InputError
 
 # node_types in reddit_data.npz
@@ -16,11 +17,11 @@ TRAIN, VALID, TEST = 1, 2, 3
 
 def is_reddit_folder(folder: Path) -> bool:
     """Whether a folder holds DGL's Reddit files."""
-    return (folder / "reddit_data.npz").is_file() or (folder / "reddit_graph.npz").is_file()
+    return is_present(folder / "reddit_data.npz") or is_present(folder / "reddit_graph.npz")
 
 
 def read_reddit(folder: Path) -> GraphData:
-    """Read and check Reddit as an undirected graph: the file holds both arcs of each edge, one row is kept.
+    """Read and check Reddit as an undirected graph: the file holds both arcs of each edge, one is kept.
 
     Raises: InputError for a missing file, GraphFormatError for a damaged one or one that is not symmetric.
     """

@@ -95,21 +95,23 @@ def _draw_communities(options: CommunityOptions, rng: np.random.Generator) -> np
     return rng.permutation(np.repeat(np.arange(options.communities, dtype=np.int32), sizes))
 
 
-def _draw_out_rows(options: CommunityOptions, rng: np.random.Generator) -> np.ndarray:
-    """[N] rows that leave each vertex, at least one; each row gives two degrees in the mean."""
+def _draw_out_edges(options: CommunityOptions, rng: np.random.Generator) -> np.ndarray:
+    """[N] edges that leave each vertex, at least one; each edge gives two degrees in the mean."""
     pull = (1 - rng.random(options.nodes)) ** (-1 / (EXPONENT - 1))
     np.minimum(pull, np.sqrt(options.nodes), out=pull)
     expected = pull * (options.avg_degree / 2 / pull.mean())
     return np.maximum(np.floor(expected + rng.random(options.nodes)), 1).astype(np.int64)
 
 
-def _make_edges(options: CommunityOptions, community, rng, seed: np.random.SeedSequence) -> np.ndarray:
+def _make_edges(
+    options: CommunityOptions, community: np.ndarray, rng: np.random.Generator, seed: np.random.SeedSequence
+) -> np.ndarray:
     """[E, 2] int32: targets are drawn in proportion to degree, from the source's community or from all."""
-    out_rows = _draw_out_rows(options, rng)
+    out_edges = _draw_out_edges(options, rng)
     order = np.argsort(community, kind="stable").astype(np.int32)
-    # Vertices by community, each as often as it has rows: a uniform draw from a range is a draw by degree.
-    stubs = np.repeat(order, out_rows[order])
-    members = np.bincount(community, weights=out_rows, minlength=options.communities).astype(np.int64)
+    # Vertices by community, each as often as it has edges: a uniform draw from a range is a draw by degree.
+    stubs = np.repeat(order, out_edges[order])
+    members = np.bincount(community, weights=out_edges, minlength=options.communities).astype(np.int64)
     begins = np.cumsum(members) - members
     edges = np.empty((2, len(stubs)), dtype=np.int32)
     starts = range(0, len(stubs), CHUNK)
@@ -130,7 +132,7 @@ def _make_edges(options: CommunityOptions, community, rng, seed: np.random.SeedS
 
 
 def _simplify(edges: np.ndarray, num_nodes: int, rng: np.random.Generator) -> np.ndarray:
-    """Drop self-loops and duplicates, and forget the order the rows were made in."""
+    """Drop self-loops and duplicates, and forget the order the edges were made in."""
     keys = undirected_keys(edges[0], edges[1], num_nodes)[edges[0] != edges[1]]
     keys.sort()
     keys = keys[np.concatenate([[True], keys[1:] != keys[:-1]])] if len(keys) else keys

@@ -1,11 +1,14 @@
 """Read the text that asks for a generated graph: `rmat:scale=18,edge_factor=16`."""
 
 from dataclasses import fields
+from typing import Any, TypeVar
 
 from distgnn.errors import InputError
 
+Options = TypeVar("Options")
 
-def parse_spec(text: str, options_class, seed: int):
+
+def parse_spec(text: str, options_class: type[Options], seed: int) -> Options:
     """Fill a dataclass of options from `kind:key=value,...`.
 
     Args:
@@ -15,8 +18,8 @@ def parse_spec(text: str, options_class, seed: int):
     Raises: InputError for an unknown key, a key named twice or a value of the wrong type.
     """
     kind, _, body = text.partition(":")
-    known = {entry.name: entry.type for entry in fields(options_class)}
-    values = {"seed": seed}
+    known = {entry.name: entry.type for entry in fields(options_class)}  # type: ignore[arg-type]  # a dataclass
+    values: dict[str, Any] = {"seed": seed}
     named = set()
     for item in filter(None, (part.strip() for part in body.split(","))):
         key, equals, value = (part.strip() for part in item.partition("="))
@@ -29,9 +32,9 @@ def parse_spec(text: str, options_class, seed: int):
     return options_class(**values)
 
 
-def _number(kind: str, key: str, value: str, kind_of_number):
+def _number(kind: str, key: str, value: str, kind_of_number: Any) -> float:
     try:
-        number = float(value)
+        number: float = float(value)
         if kind_of_number is int:
             number = int(value) if number != int(number) or "e" not in value.lower() else int(number)
     except (ValueError, OverflowError):

@@ -1,7 +1,9 @@
 """`rmat:`: recursive-matrix graphs with the skewed degrees of Graph500; shuffled ids, random features and labels."""
 
+from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -15,7 +17,7 @@ CHUNK = 1 << 18
 
 @dataclass(frozen=True)
 class RmatOptions:
-    """2^scale vertices, edge_factor · 2^scale undirected edge rows (duplicates and self-loops as they fall)."""
+    """2^scale vertices, edge_factor · 2^scale undirected edges (duplicates and self-loops as they fall)."""
 
     scale: int = 16
     edge_factor: int = 16
@@ -88,7 +90,7 @@ def _draw_chunk(scale: int, count: int, seed: np.random.SeedSequence) -> tuple[n
     return sources, targets
 
 
-def run_in_threads(function, *arguments) -> None:
+def run_in_threads(function: Callable[..., None], *arguments: Iterable[Any]) -> None:
     """Call a function over zipped arguments on a few threads; numpy releases the interpreter in the long parts."""
     with ThreadPoolExecutor(max_workers=4) as pool:
         for _ in pool.map(function, *arguments):

@@ -1,6 +1,6 @@
 """The compiled loop that turns the bytes of a table into numbers.
 
-One call takes a block that ends at a line's end and writes its numbers, row by row, into `out`. A line is skipped if
+One call takes a block that ends at a line's end and writes its numbers, line by line, into `out`. A line is skipped if
 it is blank or starts with # or %. Numbers stand apart by blanks, tabs, commas or semicolons.
 """
 
@@ -15,12 +15,12 @@ _POWERS = 10.0 ** np.arange(23)
 
 
 @numba.njit(cache=True, nogil=True, inline="always")
-def _is_end(byte):
+def _is_end(byte: int) -> bool:
     return byte == _NEWLINE or byte == _RETURN or byte == _BLANK or byte == _TAB or byte == _COMMA or byte == _SEMICOLON
 
 
 @numba.njit(cache=True, nogil=True)
-def _scan_int(text, at, end):
+def _scan_int(text: np.ndarray, at: int, end: int) -> tuple[int, int]:
     """(value, position after it); the position is negative where there is no whole number below 2^63."""
     negative = text[at] == _MINUS
     if negative or text[at] == _PLUS:
@@ -36,7 +36,7 @@ def _scan_int(text, at, end):
 
 
 @numba.njit(cache=True, nogil=True)
-def _scan_word(text, at, end, negative):
+def _scan_word(text: np.ndarray, at: int, end: int, negative: bool) -> tuple[float, int]:
     """nan, inf or infinity in any case."""
     begin = at
     while at < end and not _is_end(text[at]):
@@ -50,7 +50,8 @@ def _scan_word(text, at, end, negative):
 
 
 @numba.njit(cache=True, nogil=True)
-def _scan_exponent(text, at, end):
+def _scan_exponent(text: np.ndarray, at: int, end: int) -> tuple[int, int]:
+    """(power of ten, position after it); the position is negative where there are no digits."""
     at += 1
     down = at < end and text[at] == _MINUS
     if at < end and (down or text[at] == _PLUS):
@@ -64,7 +65,7 @@ def _scan_exponent(text, at, end):
 
 
 @numba.njit(cache=True, nogil=True)
-def _scale(mantissa, exponent):
+def _scale(mantissa: float, exponent: int) -> float:
     """mantissa · 10^exponent; exact up to 2^53 and 10^22, else within a few units of float64's last place."""
     if -22 <= exponent < 0:
         return mantissa / _POWERS[-exponent]
@@ -74,7 +75,7 @@ def _scale(mantissa, exponent):
 
 
 @numba.njit(cache=True, nogil=True)
-def _scan_float(text, at, end):
+def _scan_float(text: np.ndarray, at: int, end: int) -> tuple[float, int]:
     """(value, position after it); the position is negative where there is no number. An empty field is NaN."""
     if _is_end(text[at]):
         return np.nan, at
@@ -89,6 +90,7 @@ def _scan_float(text, at, end):
             point = True
         else:
             digits += 1
+            # Digits beyond the 18th do not change a float64: they only move the decimal point.
             if mantissa < 100000000000000000:
                 mantissa = mantissa * 10 + (text[at] - _ZERO)
                 if point:
@@ -106,14 +108,14 @@ def _scan_float(text, at, end):
 
 
 @numba.njit(cache=True, nogil=True)
-def _skip_blanks(text, at, end):
+def _skip_blanks(text: np.ndarray, at: int, end: int) -> int:
     while at < end and (text[at] == _BLANK or text[at] == _TAB or text[at] == _RETURN):
         at += 1
     return at
 
 
 @numba.njit(cache=True, nogil=True)
-def scan_table(text, columns, floats, out):
+def scan_table(text: np.ndarray, columns: int, floats: bool, out: np.ndarray) -> tuple[int, int, int, int]:
     """Numbers of a block of whole lines.
 
     Args: text uint8 [B]; columns, numbers per line (0: as many as the first line has); floats, else whole numbers;

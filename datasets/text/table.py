@@ -6,16 +6,19 @@ import zlib
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any, BinaryIO
 
 import numpy as np
 
-from distgnn.datasets.array_files import MOST_PACKED, check_file, damaged
+from distgnn.datasets.array_files import MOST_PACKED, check_file, check_room, damaged
 from distgnn.errors import GraphFormatError
 
 BLOCK = 1 << 22
+# A million numbers of 15 digits. Without a limit a file without newlines is joined block by block, in quadratic time.
+LONGEST_LINE = 1 << 24
 
 
-def read_table(path: Path, dtype, columns: int = 0, rows: int | None = None) -> np.ndarray:
+def read_table(path: Path, dtype: Any, columns: int = 0, rows: int | None = None) -> np.ndarray:
     """A whole table.
 
     Args:
@@ -25,31 +28,35 @@ def read_table(path: Path, dtype, columns: int = 0, rows: int | None = None) -> 
         columns: expected numbers per line; 0 takes what the first line has.
         rows: expected number of rows where it is known (then the result is filled in place).
     Returns: [rows, columns].
-    Raises: GraphFormatError naming the line.
+    Raises: GraphFormatError naming the line; InputError where the numbers do not fit into memory.
     Notes: unpacking runs ahead in a second thread while a compiled loop reads the block before.
     """
     check_file(path)
     if rows is not None and not 0 <= rows * max(columns, 1) <= _most_bytes(path):
         raise GraphFormatError(f"{path}: cannot hold the {rows} rows that belong to this graph; it is too short")
     try:
-        with gzip.open(path, "rb") if path.suffix == ".gz" else open(path, "rb") as stream:
+        opened: Any = gzip.open(path, "rb") if path.suffix == ".gz" else open(path, "rb")
+        with opened as stream:
             return _read_stream(path, stream, np.dtype(dtype), columns, rows)
     except (OSError, EOFError, zlib.error) as error:
         raise damaged(path, error) from error
 
 
-def _read_stream(path: Path, stream, dtype: np.dtype, columns: int, rows: int | None) -> np.ndarray:
-    result, parts, num_values, num_lines = None, [], 0, 0
-    for text in _line_blocks(stream):
+def _read_stream(path: Path, stream: BinaryIO, dtype: np.dtype, columns: int, rows: int | None) -> np.ndarray:
+    result, num_values, num_lines = None, 0, 0
+    parts: list[np.ndarray] = []
+    for text in _line_blocks(path, stream):
         if num_lines == 0:
             text, num_lines = _skip_header(text)
         numbers, lines, columns = _scan(path, text, dtype, columns, num_lines)
         num_lines += lines
         if rows is None:
+            # The free memory shrinks as parts are kept; at the end all of them are joined into a second copy.
+            check_room(path, num_values * dtype.itemsize + 2 * numbers.nbytes)
             parts.append(numbers.copy())
         else:
             if result is None:
-                result = _room(path, rows * columns, dtype)
+                result = _empty(path, rows * columns, dtype)
             if num_values + len(numbers) > len(result):
                 raise GraphFormatError(f"{path}: holds more than the {rows} rows that belong to this graph")
             result[num_values : num_values + len(numbers)] = numbers
@@ -64,10 +71,11 @@ def _read_stream(path: Path, stream, dtype: np.dtype, columns: int, rows: int | 
     return result.reshape(-1, width)
 
 
-def _room(path: Path, count: int, dtype: np.dtype) -> np.ndarray:
-    """Room for the numbers that other files promise, if this one can hold so many at all."""
+def _empty(path: Path, count: int, dtype: np.dtype) -> np.ndarray:
+    """An array for the numbers that other files promise, if this one can hold so many at all."""
     if count > _most_bytes(path):
         raise GraphFormatError(f"{path}: cannot hold the {count} numbers that belong to this graph; it is too short")
+    check_room(path, count * dtype.itemsize)
     return np.empty(count, dtype=dtype)
 
 
@@ -76,7 +84,7 @@ def _most_bytes(path: Path) -> int:
     return path.stat().st_size * (MOST_PACKED if path.suffix == ".gz" else 1) + 1
 
 
-def _line_blocks(stream) -> Iterator[np.ndarray]:
+def _line_blocks(path: Path, stream: BinaryIO) -> Iterator[np.ndarray]:
     """uint8 blocks that end with a line's end; the next one is read while the caller works on this one."""
     with ThreadPoolExecutor(max_workers=1) as pool:
         following = pool.submit(stream.read, BLOCK)
@@ -86,6 +94,8 @@ def _line_blocks(stream) -> Iterator[np.ndarray]:
             cut = block.rfind(b"\n") + 1
             if cut == 0:
                 rest += block
+                if len(rest) > LONGEST_LINE:
+                    raise GraphFormatError(f"{path}: a line is longer than {LONGEST_LINE >> 20} MiB; this is no table")
                 continue
             yield np.frombuffer(rest + block[:cut], dtype=np.uint8)
             rest = block[cut:]
@@ -105,7 +115,9 @@ def _skip_header(text: np.ndarray) -> tuple[np.ndarray, int]:
     return text, 0
 
 
-def _scan(path: Path, text: np.ndarray, dtype: np.dtype, columns: int, lines_before: int):
+def _scan(
+    path: Path, text: np.ndarray, dtype: np.dtype, columns: int, lines_before: int
+) -> tuple[np.ndarray, int, int]:
     from distgnn.datasets.text.scan import GOOD, scan_table
 
     out = np.empty(len(text) // 2 + 1, dtype=dtype)

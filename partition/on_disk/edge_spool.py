@@ -14,7 +14,7 @@ from numba import uint64
 
 from distgnn.datasets import GraphData
 from distgnn.datasets.edge_list import EdgeList, check_choices
-from distgnn.datasets.pairs import repeated_rows
+from distgnn.datasets.pairs import repeated_edges
 from distgnn.errors import InputError
 from distgnn.kernels.runtime.jit import inline, kernel
 from distgnn.partition.core.part_masks import mix
@@ -171,7 +171,7 @@ def _repeated(graph: GraphData, space: Workspace, step: Step) -> np.ndarray:
     again = space.empty("again", size, np.bool_)
     for bucket in range(buckets):
         begin, end = starts[bucket], starts[bucket + 1]
-        again[rows[begin:end][repeated_rows(keys[begin:end])]] = True
+        again[rows[begin:end][repeated_edges(keys[begin:end])]] = True
     return again
 
 

@@ -6,7 +6,7 @@ from distgnn.datasets import pairs
 
 @pytest.mark.parametrize("block", [3, 1 << 22])
 @pytest.mark.parametrize("largest", [3, 100, 10**6, 2**62])
-def test_repeated_rows_are_all_but_the_first(largest, block, monkeypatch):
+def test_repeated_edges_are_all_but_the_first(largest, block, monkeypatch):
     monkeypatch.setattr(pairs, "BLOCK", block)
     rng = np.random.default_rng(0)
     for num_rows in (0, 1, 2, 50, 1000):
@@ -16,7 +16,7 @@ def test_repeated_rows_are_all_but_the_first(largest, block, monkeypatch):
             if key in seen:
                 expected.append(row)
             seen.add(key)
-        assert pairs.repeated_rows(keys).tolist() == expected
+        assert pairs.repeated_edges(keys).tolist() == expected
 
 
 def test_keys_do_not_overflow():

@@ -20,8 +20,10 @@ import tempfile
 import time
 from collections import defaultdict
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
+from speed import slowness
 
 from distgnn.errors import DistGNNError
 from distgnn.system.launch import find_mpiexec, mpi_flavor, mpiexec_command, rank_environment
@@ -43,6 +45,10 @@ class JobFailure(Exception):
         super().__init__(message)
         self.reports = reports
         self.output = output or {}
+
+
+class OutOfTime(JobFailure):
+    """The limit of all tests under mpiexec together is used up: no other test of them can run."""
 
 
 class RankFile:
@@ -101,8 +107,11 @@ class Job:
         self.ranks = [RankFile(self.folder / f"rank-{rank}.jsonl") for rank in range(num_ranks)]
         self.process = self._start(config)
 
-    def wait_for(self, nodeid: str, limit: float, deadline: float) -> list[list[dict]]:
-        """Return each rank's reports of the test. Raises JobFailure: time is up, a rank died or was left waiting."""
+    def wait_for(self, nodeid: str, limit: float, total_limit: float, all_began: float) -> list[list[dict]]:
+        """Return each rank's reports of the test. Raises JobFailure: time is up, a rank died or was left waiting.
+
+        Limits are seconds of a quiet machine: they are stretched by how slow this one is at the moment they pass.
+        """
         began = time.monotonic()
         started_at = failed_at = None
         while True:
@@ -118,12 +127,14 @@ class Job:
                 failed_at = now
             if ended:
                 self._fail(nodeid, f"mpiexec ended with exit code {self.process.returncode} during this test")
-            if failed_at is not None and now > failed_at + GRACE_SECONDS:
+            if failed_at is not None and _over(now - failed_at, GRACE_SECONDS):
                 self._fail(nodeid, "failed, and other ranks were left waiting")
-            if now > (began + START_SECONDS if started_at is None else started_at + limit):
+            begun, allowed = (began, START_SECONDS) if started_at is None else (started_at, limit)
+            if _over(now - begun, allowed):
                 self._fail(nodeid, f"time limit: not finished after {now - (started_at or began):.0f} s")
-            if now > deadline:
-                self._fail(nodeid, "time limit of all MPI tests together")
+            if _over(now - all_began, total_limit):
+                slower = f"machine {slowness():.1f} times slower"
+                self._fail(nodeid, f"time limit of all MPI tests together: {total_limit:.0f} s ({slower})", OutOfTime)
             time.sleep(POLL_SECONDS)
         if nodeid == self.ids[-1]:
             self._wait_for_end(nodeid)
@@ -166,13 +177,13 @@ class Job:
 
     def _wait_for_end(self, nodeid: str) -> None:
         try:
-            code = self.process.wait(FINISH_SECONDS)
+            code = self.process.wait(FINISH_SECONDS * slowness())
         except subprocess.TimeoutExpired:
             self._fail(nodeid, f"mpiexec did not end within {FINISH_SECONDS:.0f} s after the last test")
         if code != 0:
             self._fail(nodeid, f"mpiexec ended with exit code {code} after the last test")
 
-    def _fail(self, nodeid: str, message: str):
+    def _fail(self, nodeid: str, message: str, kind: type[JobFailure] = JobFailure) -> NoReturn:
         """Ask the unfinished ranks where they are, then raise."""
         late = [number for number, rank in enumerate(self.ranks) if nodeid not in rank.log_end]
         for number in late:
@@ -182,7 +193,7 @@ class Job:
         output["mpiexec"] = _tail((self.folder / "mpiexec.log").read_text(errors="replace"))
         if late:
             message += f" (unfinished: rank {', '.join(map(str, late))} of {self.num_ranks})"
-        raise JobFailure(message, [rank.reports[nodeid] for rank in self.ranks], output)
+        raise kind(message, [rank.reports[nodeid] for rank in self.ranks], output)
 
     def _print_stack(self, number: int) -> None:
         pid = self.ranks[number].pid
@@ -204,6 +215,11 @@ def _pytest_arguments(config: pytest.Config, ids: list[str]) -> list[str]:
         arguments += ["-W", option]
     files = dict.fromkeys(nodeid.split("::")[0] for nodeid in ids)
     return arguments + [str(config.rootpath / file) for file in files]
+
+
+def _over(seconds: float, limit: float) -> bool:
+    """Whether a limit has passed, also at the speed that this machine has now (measured only then)."""
+    return seconds > limit and seconds > limit * slowness()
 
 
 def _failed(reports: list[dict]) -> bool:

@@ -187,11 +187,21 @@ def test_a_rank_without_vertices_and_arcs_takes_part(comm, name):
 
 
 @pytest.mark.slow
-@pytest.mark.mpi(1, 2, 3, 4)
+@pytest.mark.mpi(2, 4)
 @pytest.mark.parametrize("name", CASES)
-@pytest.mark.parametrize("graph_name", ["cora", "tolokers"])
-def test_module_runs_unchanged_on_a_real_graph(comm, data_root, graph_name, name):
-    data = load_graph(graph_name, data_root)
+@pytest.mark.parametrize("graph_name", ["hubs", pytest.param("cora", marks=pytest.mark.real)])
+def test_module_runs_unchanged_on_a_larger_graph(comm, graph_named, graph_name, name):
+    on_a_larger_graph(comm, graph_named(graph_name), name)
+
+
+@pytest.mark.slow
+@pytest.mark.mpi(3)
+@pytest.mark.parametrize("name", CASES)
+def test_module_runs_unchanged_on_a_dense_graph(comm, data_root, name):
+    on_a_larger_graph(comm, load_graph("tolokers", data_root), name)
+
+
+def on_a_larger_graph(comm, data, name):
     edges = data.edge_list()
     model, call = make(name), CASES[name][1]
     inputs = Inputs.random(data.num_nodes, num_arc_ids(edges))

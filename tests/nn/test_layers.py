@@ -7,6 +7,7 @@ from cut_graphs import DIRECTED, UNDIRECTED, dist_graph, gather_rows, random_gra
 
 from distgnn import nn as dnn
 from distgnn import ops
+from distgnn.datasets import load_graph
 from distgnn.interop.dgl.import_dgl import import_dgl
 
 WIDTH = 7
@@ -115,13 +116,21 @@ def test_our_layer_equals_dgls(comm, name):
 
 
 @pytest.mark.slow
-@pytest.mark.mpi(1, 2, 3, 4)
+@pytest.mark.mpi(2, 4)
 @pytest.mark.parametrize("name", CASES)
-@pytest.mark.parametrize("graph_name", ["cora", "tolokers"])
-def test_our_layer_equals_dgls_on_a_real_graph(comm, data_root, graph_name, name):
-    from distgnn.datasets import load_graph
+@pytest.mark.parametrize("graph_name", ["hubs", pytest.param("cora", marks=pytest.mark.real)])
+def test_our_layer_equals_dgls_on_a_larger_graph(comm, graph_named, graph_name, name):
+    on_a_larger_graph(comm, graph_named(graph_name), name)
 
-    data = load_graph(graph_name, data_root)
+
+@pytest.mark.slow
+@pytest.mark.mpi(3)
+@pytest.mark.parametrize("name", CASES)
+def test_our_layer_equals_dgls_on_a_dense_graph(comm, data_root, name):
+    on_a_larger_graph(comm, load_graph("tolokers", data_root), name)
+
+
+def on_a_larger_graph(comm, data, name):
     ours, theirs = pair(name)
     inputs = Inputs.random(data.num_nodes, num_arc_ids(data.edge_list()))
     expected = run_whole(data, theirs, inputs, CASES[name][3])

@@ -80,11 +80,21 @@ def test_a_model_equals_the_same_of_dgls_layers(comm, config):
 
 
 @pytest.mark.slow
-@pytest.mark.mpi(1, 2, 3, 4)
-@pytest.mark.parametrize("graph_name", ["cora", "tolokers"])
+@pytest.mark.mpi(2, 4)
+@pytest.mark.parametrize("graph_name", ["hubs", pytest.param("cora", marks=pytest.mark.real)])
 @pytest.mark.parametrize("name", MODELS)
-def test_on_a_real_graph(comm, data_root, name, graph_name):
-    data = load_graph(graph_name, data_root)
+def test_on_a_larger_graph(comm, graph_named, name, graph_name):
+    on_a_larger_graph(comm, graph_named(graph_name), name)
+
+
+@pytest.mark.slow
+@pytest.mark.mpi(3)
+@pytest.mark.parametrize("name", MODELS)
+def test_on_a_dense_graph(comm, data_root, name):
+    on_a_larger_graph(comm, load_graph("tolokers", data_root), name)
+
+
+def on_a_larger_graph(comm, data, name):
     random = np.random.default_rng(0)
     if name in TYPED:
         data.edge_feats = random.standard_normal((data.num_edges, 8)).astype(np.float32)

@@ -9,13 +9,13 @@ from cut_graphs import dist_graph
 from torch.nn import functional
 
 from distgnn.config import ModelConfig
-from distgnn.datasets import load_graph
 from distgnn.interop.dgl.import_dgl import import_dgl
 from distgnn.nn import build_model
 from distgnn.partition import cut_edges
 from distgnn.train.gradients import GradientBuffer
 from distgnn.train.loss import rank_loss
 
+GRAPHS = ["communities", pytest.param("cora", marks=pytest.mark.real)]
 HIDDEN = 64
 
 
@@ -58,9 +58,10 @@ def dgl_gradient(dgl, data, model: str, weights: dict):
 
 
 @pytest.mark.mpi(1, 2, 4)
+@pytest.mark.parametrize("graph_name", GRAPHS)
 @pytest.mark.parametrize("model", ["sage", "gcn"])
-def test_cora_in_float64(comm, dgl, data_root, model):
-    data = load_graph("cora", data_root)
+def test_gradients_in_float64(comm, dgl, graph_named, graph_name, model):
+    data = graph_named(graph_name)
     weights, loss, ours = first_gradient(data, comm, model, "float64")
     expected, theirs = dgl_gradient(dgl, data, model, weights)
     assert loss == pytest.approx(expected, rel=1e-12)
@@ -70,8 +71,9 @@ def test_cora_in_float64(comm, dgl, data_root, model):
 
 
 @pytest.mark.mpi(2)
-def test_cora_in_float32(comm, dgl, data_root):
-    data = load_graph("cora", data_root)
+@pytest.mark.parametrize("graph_name", GRAPHS)
+def test_gradients_in_float32(comm, dgl, graph_named, graph_name):
+    data = graph_named(graph_name)
     weights, _, ours = first_gradient(data, comm, "sage", "float32")
     theirs = dgl_gradient(dgl, data, "sage", weights)[1]
     mine, other = (np.concatenate([grads[name] for name in ours]).astype(np.float64) for grads in (ours, theirs))

@@ -5,7 +5,6 @@ import pytest
 import torch
 from cut_graphs import dist_graph, gather_rows, random_cut, random_graph
 
-from distgnn.datasets import load_graph
 from distgnn.interop.dgl.import_dgl import import_dgl
 from distgnn.partition import VertexCut
 from distgnn.train import correct_and_smooth
@@ -82,10 +81,11 @@ def test_a_rank_without_vertices(comm):
 
 
 @pytest.mark.mpi(1, 2, 4)
+@pytest.mark.parametrize("graph_name", ["communities", pytest.param("cora", marks=pytest.mark.real)])
 @pytest.mark.parametrize("name", ["autoscale", "fixed scale"])
-def test_equals_pygs_on_cora(comm, data_root, name):
+def test_equals_pygs(comm, graph_named, graph_name, name):
     pyg = pytest.importorskip("torch_geometric.nn")
-    data, config = load_graph("cora", data_root), CONFIGS[name]
+    data, config = graph_named(graph_name), CONFIGS[name]
     logits = logits_of(data)
     sources, targets, _ = data.edge_list().arcs()
     edge_index = torch.tensor(np.stack([sources, targets]).astype(np.int64))

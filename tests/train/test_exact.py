@@ -6,11 +6,12 @@ import torch
 from cut_graphs import dist_graph, gather_rows, random_cut, random_graph, whole_graph
 
 from distgnn.config import ModelConfig, TrainConfig
-from distgnn.datasets import GraphData, load_graph
+from distgnn.datasets import GraphData
 from distgnn.nn import build_model
 from distgnn.partition import VertexCut, cut_edges
 from distgnn.train import Trainer
 
+CORA = pytest.param("cora", marks=pytest.mark.real)
 LOSS_TOLERANCE = {"float64": 1e-10, "float32": 2e-5}
 
 
@@ -32,18 +33,19 @@ def same_run(comm, data, cut, dtype: str, model: str = "sage", epochs: int = 30,
 
 
 @pytest.mark.mpi(1, 2, 3, 4)
+@pytest.mark.parametrize("graph_name", ["communities", CORA])
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
-def test_cora_with_dropout_and_layer_norm(comm, data_root, dtype):
-    cora_with_dropout_and_layer_norm(comm, data_root, dtype)
+def test_dropout_and_layer_norm(comm, graph_named, graph_name, dtype):
+    with_dropout_and_layer_norm(comm, graph_named(graph_name), dtype)
 
 
 @pytest.mark.mpi(8)
-def test_cora_on_more_ranks_than_cores(comm, data_root):
-    cora_with_dropout_and_layer_norm(comm, data_root, "float64")
+@pytest.mark.parametrize("graph_name", ["communities", CORA])
+def test_more_ranks_than_cores(comm, graph_named, graph_name):
+    with_dropout_and_layer_norm(comm, graph_named(graph_name), "float64")
 
 
-def cora_with_dropout_and_layer_norm(comm, data_root, dtype):
-    data = load_graph("cora", data_root)
+def with_dropout_and_layer_norm(comm, data, dtype):
     cut = cut_edges(data.edge_list(), comm.size, "libra")
     many, one, logits, expected = same_run(comm, data, cut, dtype)
     assert many.losses[-1] < 0.1 * many.losses[0]

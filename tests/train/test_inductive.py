@@ -7,7 +7,7 @@ from cut_graphs import dist_graph, gather_rows, random_cut, random_graph, whole_
 from torch.nn import functional
 
 from distgnn.config import ModelConfig, TrainConfig
-from distgnn.datasets import GraphData, load_graph
+from distgnn.datasets import GraphData
 from distgnn.graph.induced import training_subgraph
 from distgnn.interop.dgl.export import GraphSizes, plain_model
 from distgnn.interop.dgl.import_dgl import import_dgl
@@ -16,6 +16,7 @@ from distgnn.train import Trainer
 from distgnn.train.gradients import GradientBuffer
 from distgnn.train.loss import rank_loss
 
+LARGER = ["communities", *(pytest.param(name, marks=pytest.mark.real) for name in ("cora", "tolokers"))]
 MODELS = ("sage", "gat", "rgcn", "edgegat")
 
 
@@ -63,9 +64,9 @@ def test_a_step_equals_dgls_on_its_subgraph(comm, name):
 
 
 @pytest.mark.mpi(1, 2, 4)
-@pytest.mark.parametrize("graph_name", ["cora", "tolokers"])
-def test_on_a_real_graph(comm, data_root, graph_name):
-    data = load_graph(graph_name, data_root)
+@pytest.mark.parametrize("graph_name", LARGER)
+def test_on_a_larger_graph(comm, graph_named, graph_name):
+    data = graph_named(graph_name)
     check_against_dgl(dist_graph(data, comm), data, ModelConfig("sage", 8, 2, dropout=0.0))
 
 

@@ -3,9 +3,10 @@ import gzip
 import numpy as np
 import pytest
 
+from distgnn.datasets import array_files
 from distgnn.datasets.text import table as text_table
 from distgnn.datasets.text.table import read_table
-from distgnn.errors import GraphFormatError
+from distgnn.errors import GraphFormatError, InputError
 
 
 def table(tmp_path, text: str, dtype=np.int64, **options) -> np.ndarray:
@@ -101,3 +102,22 @@ def test_a_damaged_archive_is_named(tmp_path):
     path.write_bytes(gzip.compress(b"1,2\n" * 1000)[:-12])
     with pytest.raises(GraphFormatError, match=r"t\.csv\.gz: damaged"):
         read_table(path, np.int64)
+
+
+def test_a_line_without_end_is_refused_early(tmp_path, monkeypatch):
+    """13 MB of .gz without a newline unpack to 13 GB, and took quadratic time to be joined."""
+    monkeypatch.setattr(text_table, "BLOCK", 1000)
+    monkeypatch.setattr(text_table, "LONGEST_LINE", 1 << 20)
+    path = tmp_path / "edges.csv.gz"
+    path.write_bytes(gzip.compress(b"1 " * (1 << 22)))
+    with pytest.raises(GraphFormatError, match=r"edges\.csv\.gz: a line is longer than 1 MiB; this is no table"):
+        read_table(path, np.int64)
+
+
+@pytest.mark.parametrize("rows", [None, 100_000])
+def test_a_table_that_unpacks_beyond_the_free_memory_is_refused(tmp_path, monkeypatch, rows):
+    monkeypatch.setattr(array_files, "available_bytes", lambda: 1_000_000)
+    path = tmp_path / "edges.csv.gz"
+    path.write_bytes(gzip.compress(b"0 0\n" * 100_000))
+    with pytest.raises(InputError, match=r"edges\.csv\.gz: unpacks to more than the 0\.001 GB of memory that are free"):
+        read_table(path, np.int64, columns=2, rows=rows)

@@ -4,21 +4,18 @@ import numpy as np
 import pytest
 
 from distgnn.errors import InputError, PartitionFormatError
-from distgnn.partition import PartitionBook, cut_edges, load_part, pipeline, read_manifest
+from distgnn.partition import load_part, read_manifest
+from distgnn.partition.core.local_graph import BLOCKS
 
-from ..folders import make_graph, replace_array, resign
+from ..folders import replace_array, resign
 
-
-def array_files():
-    graph = make_graph("sparse", weighted=True, typed=True)
-    names = pipeline.build_local(PartitionBook(graph.edge_list(), cut_edges(graph.edge_list(), 3)), 0).blocks
-    blocks = [f"{name}_{kind}" for name in names for kind in ("indptr", "indices")]
-    others = ["global_ids", "in_degrees", "halo_counts", "arc_ids", "edge_weight", "broadcast_rows", "reduce_indptr"]
-    others += ["edge_feats", "edge_types", "node_types"]
-    return blocks + others + ["feats_indptr", "feats_indices", "feats_data", "labels", "train_mask", "test_mask"]
+ARRAY_FILES = [f"{name}_{kind}" for name in BLOCKS for kind in ("indptr", "indices")]
+ARRAY_FILES += ["global_ids", "in_degrees", "halo_counts", "arc_ids", "edge_weight", "broadcast_rows", "reduce_indptr"]
+ARRAY_FILES += ["edge_feats", "edge_types", "node_types"]
+ARRAY_FILES += ["feats_indptr", "feats_indices", "feats_data", "labels", "train_mask", "test_mask"]
 
 
-@pytest.mark.parametrize("name", array_files())
+@pytest.mark.parametrize("name", ARRAY_FILES)
 def test_every_damaged_file_is_named(name, folder):
     path = folder / "part-0" / f"{name}.npy"
     good = path.read_bytes()

@@ -1,0 +1,146 @@
+"""GraphFields: the arrays of one whole graph and the counts that follow from them.
+
+Legend: N vertices, E edges of the input, D feature width, C classes, R relations.
+
+`GraphData` adds what is done with them. This module imports no reader, writer or conversion, so that all of those can
+name the type of what they work on.
+"""
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NoReturn
+
+import numpy as np
+import scipy.sparse
+
+from distgnn.errors import GraphFormatError, InputError
+
+SPLITS = ("train", "valid", "test")
+ARRAYS = ("edge_weight", "edge_feats", "edge_types", "node_types")
+TYPE_NAMES = ("edge_type_names", "node_type_names")
+
+
+@dataclass(repr=False)
+class GraphFields:
+    """A graph with its features, labels and splits.
+
+    Args:
+        name: what reports call it.
+        num_nodes: N.
+        edges: [E, 2] integers (source, target); undirected graphs hold each edge once, in either order.
+        directed: whether (u, v) is one arc u -> v only.
+        feats: [N, D] floats, possibly mapped from disk, or scipy CSR; None without features.
+        labels: [N] int64 with -1 for none, or [N, C] 0/1 (several labels per vertex; a row of -1 for none).
+        edge_weight: [E] float32.
+        edge_feats: [E, De] floats.
+        edge_types: [E] whole numbers from 0, the relation of each edge.
+        node_types: [N] whole numbers from 0.
+        train, valid, test: vertex ids, int64.
+        num_label_classes: C where it is known; otherwise the largest label + 1.
+        edge_type_names, node_type_names: names of the types 0, 1, …; otherwise there are as many as the largest + 1.
+        notes: where the graph came from, free text by key.
+        files: field name -> file it was read from, for error messages.
+    """
+
+    name: str
+    num_nodes: int
+    edges: np.ndarray
+    directed: bool
+    feats: Any = None
+    labels: np.ndarray | None = None
+    edge_weight: np.ndarray | None = None
+    edge_feats: np.ndarray | None = None
+    edge_types: np.ndarray | None = None
+    node_types: np.ndarray | None = None
+    train: np.ndarray | None = None
+    valid: np.ndarray | None = None
+    test: np.ndarray | None = None
+    num_label_classes: int | None = None
+    edge_type_names: tuple[str, ...] = ()
+    node_type_names: tuple[str, ...] = ()
+    notes: dict[str, Any] = field(default_factory=dict)
+    files: dict[str, Path] = field(default_factory=dict)
+
+    def __repr__(self) -> str:
+        """One line: the name, the counts, and which optional fields there are."""
+        kind = "directed" if self.directed else "undirected"
+        words = [f"num_nodes={self.num_nodes}", f"num_edges={self.num_edges}", kind]
+        if self.feats is not None:
+            stored = "sparse " if scipy.sparse.issparse(self.feats) else ""
+            words.append(f"feats={stored}{'x'.join(map(str, self.feats.shape))} {self.feats.dtype}")
+        if self.labels is not None:
+            words.append(f"num_classes={self.num_classes}")
+        split = [f"{key}={len(ids)}" for key in SPLITS if (ids := getattr(self, key)) is not None]
+        more = [key for key in ARRAYS if getattr(self, key) is not None]
+        return f"GraphData({self.name!r}, {', '.join(words + split + more)})"
+
+    @property
+    def num_edges(self) -> int:
+        """Edges of the input, E."""
+        return len(self.edges)
+
+    @property
+    def num_feats(self) -> int:
+        """Feature width D; 0 without features."""
+        return 0 if self.feats is None else int(self.feats.shape[1])
+
+    @property
+    def num_edge_feats(self) -> int:
+        """Width De of edge features; 0 without any."""
+        return 0 if self.edge_feats is None else int(self.edge_feats.shape[1])
+
+    @property
+    def num_edge_types(self) -> int:
+        """Relations R of the input; 0 without edge types."""
+        return _num_types(self.edge_types, self.edge_type_names)
+
+    @property
+    def num_node_types(self) -> int:
+        """Vertex types; 0 where they are not told apart."""
+        return _num_types(self.node_types, self.node_type_names)
+
+    @property
+    def multilabel(self) -> bool:
+        """Whether a vertex may carry several labels."""
+        return self.labels is not None and self.labels.ndim == 2
+
+    @property
+    def num_classes(self) -> int:
+        """Number of classes C; 0 without labels."""
+        if self.labels is None:
+            return 0
+        if self.labels.ndim == 2:
+            return int(self.labels.shape[1])
+        if self.num_label_classes is not None:
+            return int(self.num_label_classes)
+        return max(int(self.labels.max(initial=-1)) + 1, 0)
+
+    @property
+    def labelled(self) -> np.ndarray:
+        """[N] bool: which vertices have a label."""
+        if self.labels is None:
+            return np.zeros(self.num_nodes, dtype=bool)
+        return self.labels[:, 0] >= 0 if self.labels.ndim == 2 else self.labels >= 0
+
+    def split_masks(self) -> dict[str, np.ndarray]:
+        """`train`, `valid`, `test` as bool arrays [N]: the vertices of a split that have a label; else all False."""
+        masks = {}
+        for name in SPLITS:
+            masks[name] = np.zeros(self.num_nodes, dtype=bool)
+            if getattr(self, name) is not None:
+                masks[name][getattr(self, name)] = True
+            if self.labels is not None:
+                masks[name] &= self.labelled
+        return masks
+
+    def fail(self, field_name: str, message: str) -> NoReturn:
+        """Raise the one-line error for a field, naming its file where there is one."""
+        if field_name in self.files:
+            raise GraphFormatError(f"{self.files[field_name]}: {message}")
+        raise InputError(f"graph {self.name!r}, {field_name}: {message}")
+
+
+def _num_types(types: np.ndarray | None, names: tuple[str, ...]) -> int:
+    if types is None:
+        return 0
+    return len(names) or int(types.max(initial=-1)) + 1

@@ -1,0 +1,35 @@
+"""Labels and splits as users have them, in the one form that `GraphData` holds."""
+
+from pathlib import Path
+
+import numpy as np
+
+from distgnn.errors import GraphFormatError
+
+
+def tidy_labels(labels: np.ndarray, path: Path) -> np.ndarray:
+    """Labels as int64 [N] or int8 [N, C]: NaN becomes -1 (none), one column becomes a list."""
+    if labels.ndim == 2 and labels.shape[1] == 1:
+        labels = labels[:, 0]
+    if labels.dtype.kind == "f":
+        whole = np.where(np.isnan(labels), -1, labels)
+        if not np.array_equal(whole, np.floor(whole)):
+            raise GraphFormatError(f"{path}: labels must be whole numbers, or NaN for none")
+        labels = whole
+    elif labels.dtype.kind not in "iub":
+        raise GraphFormatError(f"{path}: expected integer labels, found {labels.dtype}")
+    if labels.ndim == 2 and labels.dtype.itemsize == 1 and labels.dtype.kind in "iu":
+        return labels
+    if labels.ndim == 2:
+        in_range = labels.size == 0 or (labels.min() >= -1 and labels.max() <= 1)
+        return labels.astype(np.int8 if in_range else np.int64)
+    return labels.astype(np.int64)
+
+
+def tidy_split(ids: np.ndarray) -> np.ndarray:
+    """Split ids in memory as int64 [n]; what is not a list of integers is left for the check to refuse."""
+    if ids.ndim == 2 and 1 in ids.shape:
+        ids = ids.reshape(-1)
+    if ids.size == 0:
+        return np.zeros(0, dtype=np.int64)
+    return ids.astype(np.int64) if ids.dtype.kind in "iu" else ids

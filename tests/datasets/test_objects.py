@@ -1,0 +1,101 @@
+"""Objects of other libraries become the graph that the same arrays give."""
+
+import networkx
+import numpy as np
+import pytest
+import scipy.sparse
+import torch
+
+from distgnn.datasets import GraphData, as_graph_data, load_graph
+from distgnn.errors import InputError
+from distgnn.partition import partition_graph
+
+SOURCES, TARGETS = [0, 1, 2, 2], [1, 2, 0, 3]
+PAIRS = np.array([SOURCES, TARGETS]).T
+
+
+def test_edges_come_in_either_shape():
+    for edges in (PAIRS, PAIRS.T, (SOURCES, TARGETS), [SOURCES, TARGETS], torch.tensor(PAIRS.T), PAIRS.tolist()):
+        assert GraphData.from_arrays(edges).edges.tolist() == PAIRS.tolist()
+        assert as_graph_data(edges).edges.tolist() == PAIRS.tolist()
+
+
+def test_two_by_two_is_two_edges():
+    assert GraphData.from_arrays([[0, 1], [2, 3]]).edges.tolist() == [[0, 1], [2, 3]]
+    assert GraphData.from_arrays(([0, 1], [2, 3])).edges.tolist() == [[0, 2], [1, 3]]
+
+
+def test_one_edge_as_edge_index():
+    assert GraphData.from_arrays(np.array([[4], [2]])).edges.tolist() == [[4, 2]]
+
+
+def test_no_edges_as_edge_index():
+    assert GraphData.from_arrays(torch.zeros(2, 0, dtype=torch.long), 3).num_edges == 0
+
+
+def test_tensors_of_any_float_type():
+    feats = torch.arange(8).reshape(4, 2)
+    for dtype in (torch.float32, torch.bfloat16, torch.float64):
+        given = feats.to(dtype).requires_grad_()
+        graph = GraphData.from_arrays(PAIRS, feats=given, labels=torch.tensor([0, 1, 0, 1]), train=torch.tensor([0]))
+        assert graph.feats.tolist() == feats.tolist()
+    assert graph.labels.tolist() == [0, 1, 0, 1]
+
+
+def test_pyg_data():
+    pyg = pytest.importorskip("torch_geometric.data")
+    mask = torch.tensor([True, False, False, False])
+    data = pyg.Data(x=torch.ones(4, 3), y=torch.tensor([0, 1, 1, 0]), edge_index=torch.tensor(PAIRS.T), train_mask=mask)
+    data.edge_attr = torch.tensor([1.0, 2.0, 3.0, 4.0])
+    graph = as_graph_data(data)
+    assert graph.edges.tolist() == PAIRS.tolist() and graph.directed
+    assert (graph.num_feats, graph.labels.tolist(), graph.train.tolist()) == (3, [0, 1, 1, 0], [0])
+    assert graph.edge_weight.tolist() == [1, 2, 3, 4] and graph.edge_feats is None
+    data.edge_attr = torch.ones(4, 2)
+    assert as_graph_data(data).num_edge_feats == 2
+    both = pyg.Data(edge_index=torch.tensor([[0, 1, 1, 2], [1, 0, 2, 1]]), num_nodes=4)
+    halved = as_graph_data(both, directed=False)
+    assert halved.edges.tolist() == [[0, 1], [1, 2]] and halved.num_nodes == 4
+
+
+def test_pyg_refuses_several_types_and_no_edges():
+    pyg = pytest.importorskip("torch_geometric.data")
+    with pytest.raises(InputError, match="to_homogeneous"):
+        as_graph_data(pyg.HeteroData())
+    with pytest.raises(InputError, match="no edge_index"):
+        as_graph_data(pyg.Data(x=torch.ones(2, 1)))
+
+
+@pytest.mark.parametrize("kind", ["Graph", "DiGraph", "MultiGraph", "MultiDiGraph"])
+def test_networkx(kind):
+    graph = getattr(networkx, kind)()
+    graph.add_nodes_from("abcd")
+    graph.add_edge("c", "a", weight=2.5)
+    graph.add_edge("b", "d")
+    found = as_graph_data(graph, weighted=True, feats=np.eye(4))
+    assert found.directed == kind.endswith("DiGraph")
+    pairs = found.edges.tolist() if found.directed else np.sort(found.edges, axis=1).tolist()
+    assert sorted(pairs) == sorted([[2, 0], [1, 3]] if found.directed else [[0, 2], [1, 3]])
+    assert sorted(found.edge_weight.tolist()) == [1, 2.5] and found.num_nodes == 4
+    assert as_graph_data(graph).edge_weight is None
+
+
+def test_scipy_and_dgl_and_graph_data(small_graph):
+    matrix = scipy.sparse.coo_array((np.ones(4), (SOURCES, TARGETS)), shape=(5, 5))
+    found = as_graph_data(matrix)
+    assert sorted(found.edges.tolist()) == sorted(PAIRS.tolist()) and found.num_nodes == 5
+    assert as_graph_data(small_graph) is small_graph
+    assert as_graph_data(small_graph.to_dgl()).edges.tolist() == small_graph.edges.tolist()
+
+
+def test_what_is_no_graph_is_refused(small_graph):
+    with pytest.raises(InputError, match=r"no graph can be made of a dict; give a GraphData, a dgl\.DGLGraph"):
+        as_graph_data({"edges": PAIRS})
+    with pytest.raises(InputError, match="taken as it is"):
+        as_graph_data(small_graph, name="other")
+
+
+def test_load_and_partition_take_objects(tmp_path):
+    assert load_graph(PAIRS.T).edges.tolist() == PAIRS.tolist()
+    manifest = partition_graph(networkx.path_graph(6), 2, tmp_path / "parts", method="libra")
+    assert manifest["num_parts"] == 2
