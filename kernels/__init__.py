@@ -25,7 +25,6 @@ from distgnn.kernels.dense.matmul import inner_product, product
 from distgnn.kernels.graph.aggregate import spmm
 from distgnn.kernels.graph.blocks import BlockedCsr, block_csr, block_rows, goes_by_blocks, spmm_blocked
 from distgnn.kernels.graph.csr import csr_from_edges, transpose_csr
-from distgnn.kernels.graph.order import permute_csr, vertex_order
 from distgnn.kernels.graph.tuner import tune, tune_rows
 from distgnn.kernels.runtime.arrays import empty_rows
 from distgnn.kernels.runtime.jit import compilation
@@ -66,7 +65,6 @@ __all__ = [
     "pack_rows",
     "pair_scores",
     "pair_scores_backward",
-    "permute_csr",
     "product",
     "reference",
     "reference_fused",
@@ -80,6 +78,5 @@ __all__ = [
     "tune",
     "tune_rows",
     "use_tunings",
-    "vertex_order",
     "warm",
 ]
