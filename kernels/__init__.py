@@ -23,14 +23,13 @@ from distgnn.kernels.dense.activation import activate, activate_backward
 from distgnn.kernels.dense.dropout import dropout
 from distgnn.kernels.dense.matmul import inner_product, product
 from distgnn.kernels.graph.aggregate import spmm
-from distgnn.kernels.graph.blocks import BlockedCsr, block_csr, block_rows, goes_by_blocks, spmm_blocked
+from distgnn.kernels.graph.blocks import BlockedCsr, block_csr, block_rows, spmm_blocked
 from distgnn.kernels.graph.csr import csr_from_edges, transpose_csr
-from distgnn.kernels.graph.tuner import tune, tune_rows
+from distgnn.kernels.graph.tuner import Tuning, tune_rows
 from distgnn.kernels.runtime.arrays import empty_rows
 from distgnn.kernels.runtime.jit import compilation
 from distgnn.kernels.runtime.memory import give_back_freed_memory, keep_freed_memory
 from distgnn.kernels.runtime.threads import get_num_threads, set_num_threads
-from distgnn.kernels.runtime.tiles import Tuning, use_tunings
 from distgnn.kernels.wire.codecs import decode_rows, encode_rows, row_bytes
 from distgnn.kernels.wire.gather import add_rows, pack_rows
 
@@ -56,7 +55,6 @@ __all__ = [
     "finish_attention",
     "get_num_threads",
     "give_back_freed_memory",
-    "goes_by_blocks",
     "head_dots",
     "head_outer",
     "inner_product",
@@ -75,8 +73,6 @@ __all__ = [
     "spmm",
     "spmm_blocked",
     "transpose_csr",
-    "tune",
     "tune_rows",
-    "use_tunings",
     "warm",
 ]

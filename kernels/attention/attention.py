@@ -31,7 +31,7 @@ from distgnn.kernels.attention.attention_kernels import (
 from distgnn.kernels.runtime.arrays import ROWS, empty_rows, index_array, indptr_array, output, row_array, sums_dtype
 from distgnn.kernels.runtime.checked import checked_once
 from distgnn.kernels.runtime.threads import edge_chunks, edge_parts, even_chunks, run
-from distgnn.kernels.runtime.tiles import arcs_ahead, choices, head_tiles, row_tiles
+from distgnn.kernels.runtime.tiles import arcs_ahead, head_tiles, row_tiles
 
 PARTS = 16  # each has R · H numbers of its own; so many threads use the bandwidth of most sockets
 
@@ -148,5 +148,4 @@ class _Graph:
 
     def ahead(self, tile):
         """How many arcs before its sum a row is asked for."""
-        measured = choices.of(self.feats.shape[1] * self.feats.itemsize).ahead
-        return measured or arcs_ahead(tile.width * self.feats.itemsize)
+        return arcs_ahead(tile.width * self.feats.itemsize)

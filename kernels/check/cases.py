@@ -58,7 +58,7 @@ def _spmm(function, given):
     }
     before = None if out is None else reference.widened(out).copy()
     expected = reference.spmm(*_graph(given), feats, out=before, **options)
-    got = function(*_graph(given), feats, out=out, **options, **_pick(given, "winners", "tuning"))
+    got = function(*_graph(given), feats, out=out, **options, **_pick(given, "winners"))
     if options.get("reduce") not in ("max", "min"):
         return [(got, expected)]
     return list(zip(got, expected, strict=True))[: 1 + (got[1] is not None)]

@@ -17,7 +17,7 @@ from distgnn.kernels.runtime.arrays import ROWS, index_array, indptr_array, outp
 from distgnn.kernels.runtime.checked import checked_once
 from distgnn.kernels.runtime.jit import inline, kernel
 from distgnn.kernels.runtime.threads import edge_chunks, run
-from distgnn.kernels.runtime.tiles import arcs_ahead, choices, head_tiles, row_tiles
+from distgnn.kernels.runtime.tiles import arcs_ahead, head_tiles, row_tiles
 from distgnn.kernels.simd.vectors import add, at, fma, fma_heads, load, prefetch, rolled, scale, store, zeros
 
 REDUCTIONS = ("sum", "mean", "max", "min")
@@ -39,7 +39,6 @@ def spmm(
     degree=None,
     keep_inf=False,
     winners=True,
-    tuning=None,
 ):
     """Aggregate the rows of `feats` over the arcs of a CSR.
 
@@ -49,8 +48,7 @@ def spmm(
         edge_weight), else by position; out like feats with R rows, bfloat16 or float32 if feats are bfloat16;
         source_scale [N]; target_scale [R]; accumulate adds to `out` (sum and mean); degree [R] divides a mean;
         keep_inf leaves -inf (max) or +inf (min) in rows without arcs, for partial results that are merged later;
-        winners=False: a maximum without its gradient is needed, which is quicker;
-        tuning: what `tune` found, for sums and means; default: see `use_tunings`.
+        winners=False: a maximum without its gradient is needed, which is quicker.
     Returns: out (new: float32 for bfloat16 rows); for max and min (out, winner): winner is the CSR position (int32
         if it fits) or -1, or None without winners. Ties go to the smallest edge id.
     Raises: ValueError on shapes and dtypes.
@@ -80,9 +78,8 @@ def spmm(
     flat = out.reshape(rows, feats.shape[1])
     arguments = indptr, indices, feats, weight, edge_ids, source_scale, target_scale, flat, accumulate, mean
     bounds = edge_chunks(indptr, feats.shape[1])
-    tuning = tuning or choices.of(feats.shape[1] * feats.itemsize)
-    for column, tile in _tiles(feats.shape[1], weight.shape[1], dtype, tuning.vectors):
-        ahead = tuning.ahead or arcs_ahead(tile.width * feats.itemsize)
+    for column, tile in _tiles(feats.shape[1], weight.shape[1], dtype):
+        ahead = arcs_ahead(tile.width * feats.itemsize)
         run(_sum_kernel(tile, len(weight) > 0, len(source_scale) > 0), bounds, column, ahead, *arguments)
     return out
 
@@ -100,11 +97,11 @@ def weights(edge_weight, dtype, tail):
     return weight
 
 
-def _tiles(width, heads, dtype, most):
+def _tiles(width, heads, dtype):
     if width == 0:
         return []
     if heads == 1:
-        return row_tiles(width, dtype, most)
+        return row_tiles(width, dtype)
     return [(0, tile) for tile in head_tiles(heads, width // heads, dtype)]
 
 

@@ -15,7 +15,6 @@ import numpy as np
 from distgnn.kernels.graph.aggregate import spmm
 from distgnn.kernels.graph.csr import csr_from_edges
 from distgnn.kernels.runtime.arrays import empty_rows, index_array, indptr_array, sums_dtype
-from distgnn.kernels.runtime.tiles import choices
 
 BLOCK_BYTES = 1 << 24  # of source rows: half of a level 3 of 32 MiB
 FEWEST_ARCS = 8  # of a row in a block, on average
@@ -47,11 +46,6 @@ class BlockedCsr(NamedTuple):
         """indptr of rows [first, stop) of block b; default: of all rows."""
         start = b * self.num_rows
         return self.indptr[start + first : start + (self.num_rows if stop is None else stop) + 1]
-
-
-def goes_by_blocks(row_bytes):
-    """Whether blocks were found quicker for rows of about so many bytes over this process's graph (`use_tunings`)."""
-    return bool(choices.of(row_bytes).blocked)
 
 
 def block_csr(indptr, indices, num_cols, block_rows):

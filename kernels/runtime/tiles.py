@@ -13,7 +13,6 @@ import functools
 import itertools
 import re
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import llvmlite.binding as llvm
 import numpy as np
@@ -57,51 +56,13 @@ def registers():
     return 16, 20 if "neon" in features else 10  # of 32 on 64-bit Arm, of 16 with SSE2
 
 
-class Tuning(NamedTuple):
-    """How a sum runs over one graph: what `tune` and `tune_rows` find.
-
-    ahead: arcs between asking for a row and adding it, 0 for the machine's; vectors: most registers of a pass, 0 for
-    the machine's; neither changes a bit of the result. blocked: 1 where sums by blocks of sources (blocks.py) were
-    quicker; `spmm` itself does not look at it, who has such blocks does: they change the rounding.
-    """
-
-    ahead: int = 0
-    vectors: int = 0
-    blocked: int = 0
-
-
-DEFAULT = Tuning()
 BYTES_AHEAD = 1 << 14  # of rows under way: what a core's 48 KiB of level 1 hold beside other things
 MOST_AHEAD, LEAST_AHEAD = 128, 16
 
 
 def arcs_ahead(row_bytes):
-    """How many arcs before its sum a row of so many bytes is asked for, where nothing was measured."""
+    """How many arcs before its sum a row of so many bytes is asked for."""
     return min(MOST_AHEAD, max(LEAST_AHEAD, BYTES_AHEAD // max(1, row_bytes)))
-
-
-class Choices:
-    """What was measured for the process's graph: Tuning by row bytes."""
-
-    def __init__(self):
-        self.by_row_bytes = {}
-
-    def of(self, row_bytes):
-        """The choice of the nearest measured width, DEFAULT if none was measured."""
-        if not self.by_row_bytes:
-            return DEFAULT
-        return self.by_row_bytes[min(self.by_row_bytes, key=lambda size: abs(np.log(size / max(1, row_bytes))))]
-
-
-choices = Choices()
-
-
-def use_tunings(by_row_bytes):
-    """Run sums and means of rows of about so many bytes with these Tunings from now on, in this process.
-
-    Args: by_row_bytes: dict int -> Tuning, as from `tune_rows`; {} returns to the machine's defaults.
-    """
-    choices.by_row_bytes = {int(size): Tuning(*choice) for size, choice in by_row_bytes.items()}
 
 
 def row_tiles(width, dtype, most_vectors=None):

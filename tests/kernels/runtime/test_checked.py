@@ -91,17 +91,16 @@ def test_each_check_passes_and_sees_a_kernel_that_returns_zeros(name, given):
 
 def test_every_kernel_is_checked():
     """A new public name must get a case here, or be named as one that computes nothing by itself."""
-    composed = {"spmm_blocked", "block_csr", "tune", "tune_rows"}
+    composed = {"spmm_blocked", "block_csr", "tune_rows"}
     settings = {
         "compilation",
         "get_num_threads",
         "set_num_threads",
-        "use_tunings",
         "Tuning",
         "BlockedCsr",
         "block_rows",
     }
-    settings |= {"goes_by_blocks", "empty_rows", "row_bytes", "keep_freed_memory", "give_back_freed_memory"}
+    settings |= {"empty_rows", "row_bytes", "keep_freed_memory", "give_back_freed_memory"}
     checks = {"reference", "reference_fused", "self_check", "warm"}
     expected = set(kernels.__all__) - composed - settings - checks
     assert {name for name in expected if hasattr(getattr(kernels, name), "__wrapped__")} == expected
