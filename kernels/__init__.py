@@ -23,14 +23,15 @@ from distgnn.kernels.dense.activation import activate, activate_backward
 from distgnn.kernels.dense.dropout import dropout
 from distgnn.kernels.dense.matmul import inner_product, product
 from distgnn.kernels.graph.aggregate import spmm
-from distgnn.kernels.graph.blocks import BlockedCsr, block_csr, block_rows, spmm_blocked
+from distgnn.kernels.graph.blocks import block_csr, block_rows, spmm_blocked
 from distgnn.kernels.graph.csr import csr_from_edges, transpose_csr
 from distgnn.kernels.graph.tuner import Tuning, tune_rows
 from distgnn.kernels.runtime.arrays import empty_rows
+from distgnn.kernels.runtime.formats import BlockedCsr, row_bytes
 from distgnn.kernels.runtime.jit import compilation
 from distgnn.kernels.runtime.memory import give_back_freed_memory, keep_freed_memory
 from distgnn.kernels.runtime.threads import get_num_threads, set_num_threads
-from distgnn.kernels.wire.codecs import decode_rows, encode_rows, row_bytes
+from distgnn.kernels.wire.codecs import decode_rows, encode_rows
 from distgnn.kernels.wire.gather import add_rows, pack_rows
 
 __all__ = [

@@ -16,8 +16,8 @@ import numpy as np
 
 from distgnn.kernels.attention.attention_kernels import leaky, slopes
 from distgnn.kernels.attention.head_dots import tiles_of_whole_heads
+from distgnn.kernels.check.checked import checked_once
 from distgnn.kernels.runtime.arrays import index_array, indptr_array, row_array
-from distgnn.kernels.runtime.checked import checked_once
 from distgnn.kernels.runtime.jit import kernel
 from distgnn.kernels.runtime.threads import edge_chunks, run
 from distgnn.kernels.runtime.tiles import head_tiles
@@ -29,7 +29,17 @@ CHUNKS = 64  # of rows whose gradients of attn are summed together: fixed, so th
 
 
 @checked_once
-def pair_scores(indptr, others, arcs, sources, targets, attn, heads, *, slope=0.2):
+def pair_scores(
+    indptr: np.ndarray,
+    others: np.ndarray,
+    arcs: np.ndarray,
+    sources: np.ndarray,
+    targets: np.ndarray,
+    attn: np.ndarray,
+    heads: int,
+    *,
+    slope: float = 0.2,
+) -> np.ndarray:
     """Scores of every arc.
 
     Args: indptr int [R + 1], others int [E]: sources by target; arcs int [E]: number of the arc at each position, each
@@ -44,7 +54,17 @@ def pair_scores(indptr, others, arcs, sources, targets, attn, heads, *, slope=0.
 
 
 @checked_once
-def pair_scores_backward(indptr, others, arcs, sources, targets, attn, grad, *, slope=0.2):
+def pair_scores_backward(
+    indptr: np.ndarray,
+    others: np.ndarray,
+    arcs: np.ndarray,
+    sources: np.ndarray,
+    targets: np.ndarray,
+    attn: np.ndarray,
+    grad: np.ndarray,
+    *,
+    slope: float = 0.2,
+) -> tuple[np.ndarray, np.ndarray]:
     """Gradients of targets [R, H * F] and, summed over all rows, of attn [1, H * F].
 
     Args: as `pair_scores`; grad [E, H]: of scores. With a CSR by source, and sources and targets changed over, the

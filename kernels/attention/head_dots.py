@@ -9,8 +9,8 @@ import functools
 
 import numpy as np
 
+from distgnn.kernels.check.checked import checked_once
 from distgnn.kernels.runtime.arrays import ROWS, output, row_array, sums_dtype
-from distgnn.kernels.runtime.checked import checked_once
 from distgnn.kernels.runtime.jit import kernel
 from distgnn.kernels.runtime.threads import even_chunks, run
 from distgnn.kernels.runtime.tiles import Tile, head_tiles, registers
@@ -21,7 +21,7 @@ BLOCK_ROWS = 256  # rows that are summed together: fixed, so that threads do not
 
 
 @checked_once
-def head_dots(left, right, heads, out=None):
+def head_dots(left: np.ndarray, right: np.ndarray, heads: int, out: np.ndarray | None = None) -> np.ndarray:
     """Dot products of the rows of two arrays, head by head.
 
     Args: left float32, float64 or bfloat16 (uint16) [N, H * F]; right the same, or one row [1, H * F] for all, in any
@@ -45,7 +45,7 @@ def head_dots(left, right, heads, out=None):
 
 
 @checked_once
-def head_outer(feats, rows, factors, others):
+def head_outer(feats: np.ndarray, rows: np.ndarray, factors: np.ndarray, others: np.ndarray) -> np.ndarray:
     """Add to rows of `feats`, in place, other rows times one number per row and head; and sum `others` so weighted.
 
     Args: feats, others float32, float64 or bfloat16 (uint16) [N, H * F]; rows [S, H * F] and factors [S, N, H] in the

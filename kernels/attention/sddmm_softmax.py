@@ -13,8 +13,8 @@ import functools
 
 import numpy as np
 
+from distgnn.kernels.check.checked import checked_once
 from distgnn.kernels.runtime.arrays import ROWS, index_array, indptr_array, output, row_array, sums_dtype
-from distgnn.kernels.runtime.checked import checked_once
 from distgnn.kernels.runtime.jit import kernel
 from distgnn.kernels.runtime.threads import edge_chunks, run
 from distgnn.kernels.runtime.tiles import cut_tiles, row_tiles
@@ -26,7 +26,16 @@ AHEAD = 16
 
 
 @checked_once
-def sddmm(indptr, indices, source_rows, target_rows, op="dot", out=None, *, edge_ids=None):
+def sddmm(
+    indptr: np.ndarray,
+    indices: np.ndarray,
+    source_rows: np.ndarray,
+    target_rows: np.ndarray,
+    op: str = "dot",
+    out: np.ndarray | None = None,
+    *,
+    edge_ids: np.ndarray | None = None,
+) -> np.ndarray:
     """Combine the source row and the target row of every arc.
 
     Args: indptr int [R + 1]; indices int32 or int64 [E]; source_rows [N, D] or [N, H, F] and target_rows [R, …] of
@@ -100,7 +109,9 @@ def _pair_kernel(tile, op):
 
 
 @checked_once
-def edge_softmax(indptr, scores, out=None, *, edge_ids=None):
+def edge_softmax(
+    indptr: np.ndarray, scores: np.ndarray, out: np.ndarray | None = None, *, edge_ids: np.ndarray | None = None
+) -> np.ndarray:
     """Softmax of scores over the arcs of each target row, head by head.
 
     Args: indptr int [R + 1]; scores float32 or float64 [E] or [E, H], by edge_ids [E] if given; out like scores, may
@@ -111,7 +122,14 @@ def edge_softmax(indptr, scores, out=None, *, edge_ids=None):
 
 
 @checked_once
-def edge_softmax_backward(indptr, out, grad, grad_scores=None, *, edge_ids=None):
+def edge_softmax_backward(
+    indptr: np.ndarray,
+    out: np.ndarray,
+    grad: np.ndarray,
+    grad_scores: np.ndarray | None = None,
+    *,
+    edge_ids: np.ndarray | None = None,
+) -> np.ndarray:
     """Gradient of `edge_softmax`: out * (grad - Σ out * grad over the arcs of the row).
 
     Args: as edge_softmax; out: its result; grad like out; grad_scores like out, may be `grad` itself.

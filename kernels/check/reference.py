@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from distgnn.kernels.dense.dropout import mask_parameters
+from distgnn.kernels.runtime.formats import mask_parameters
 from distgnn.kernels.simd.philox import GROUP, LANES, derive_key, philox_python
 
 ROUNDING = {np.dtype(np.float32): 2e-5, np.dtype(np.float64): 1e-12, np.dtype(np.uint16): 2.0**-8}
@@ -118,6 +118,13 @@ def transpose_csr(indptr, indices, num_cols):
     return csr_from_edges(rows, indices, num_cols)
 
 
+def block_csr(indptr, indices, num_cols, block_rows):
+    """(indptr, indices, positions, blocks): a stable sort of the arcs by (block of sources, row)."""
+    rows, blocks = len(indptr) - 1, max(1, -(-num_cols // block_rows))
+    keys = np.repeat(np.arange(rows), np.diff(indptr)) + indices // block_rows * rows
+    return *csr_from_edges(indices, keys, blocks * rows), blocks
+
+
 def pack_rows(feats, rows):
     """Fancy indexing."""
     return feats[rows]
@@ -148,14 +155,18 @@ def dropout(feats, row_ids, p, *, seed, step, site):
     return np.where(np.reshape(keep, feats.shape), feats * scale, 0).astype(feats.dtype)
 
 
-def difference(got, expected):
-    """Largest difference, in units of what rounding explains: more than 1 is wrong."""
-    got, expected = np.asarray(got), np.asarray(expected)
-    allowed = ROUNDING.get(got.dtype, 0) if expected.dtype.kind == "f" else 0
-    got, expected = (np.asarray(widened(a), np.float64) for a in (got, expected))
+def relative_error(got, expected):
+    """Largest difference over the largest expected value; inf where shapes or infinities differ."""
+    got, expected = (np.asarray(widened(np.asarray(a)), np.float64) for a in (got, expected))
     if got.shape != expected.shape or not np.array_equal(np.isfinite(got), np.isfinite(expected)):
         return np.inf
     got, expected = (np.where(np.isfinite(a), a, 0) for a in (got, expected))
-    error = float(np.abs(got - expected).max(initial=0.0))
-    rounding = allowed * float(np.abs(expected).max(initial=0.0))
-    return error / rounding if rounding else np.inf if error else 0.0
+    error, largest = float(np.abs(got - expected).max(initial=0.0)), float(np.abs(expected).max(initial=0.0))
+    return error / largest if largest else np.inf if error else 0.0
+
+
+def difference(got, expected):
+    """The relative error in units of what rounding explains: more than 1 is wrong. Integers must be the same."""
+    error = relative_error(got, expected)
+    allowed = ROUNDING.get(np.asarray(got).dtype, 0) if np.asarray(expected).dtype.kind == "f" else 0
+    return error / allowed if allowed else np.inf if error else 0.0

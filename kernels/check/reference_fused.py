@@ -6,8 +6,8 @@ The plain ones are in reference.py.
 import numpy as np
 
 from distgnn.kernels.check.reference import dropout, edges_of, random_bits, to_bfloat16, widened
+from distgnn.kernels.runtime.formats import BELOW, LEVELS, ROUNDING_TAG
 from distgnn.kernels.simd.philox import derive_key
-from distgnn.kernels.wire.codecs import BELOW, LEVELS, ROUNDING_TAG
 
 
 def activate(feats, bias, norm, activation, p, row_ids, draw, eps=1e-5):
@@ -113,11 +113,6 @@ def head_outer(feats, rows, factors, others):
     )
     sums = np.einsum("sih,ihk->shk", factors, others)
     return sums.reshape(len(rows), -1), (feats_ + np.einsum("sih,shk->ihk", factors, rows)).reshape(feats.shape)
-
-
-def product(rows, weight, more, more_weight):
-    """rows @ weight + more @ more_weight."""
-    return rows.astype(np.float64) @ weight + more.astype(np.float64) @ more_weight
 
 
 def inner_product(rows, grads):

@@ -8,10 +8,9 @@ import functools
 
 import numpy as np
 
-from distgnn.kernels.dense.dropout import row_words
 from distgnn.kernels.runtime.jit import inline, kernel
 from distgnn.kernels.simd.philox import GROUP
-from distgnn.kernels.simd.random_vectors import at_least, group_tiles
+from distgnn.kernels.simd.random_vectors import at_least, group_tiles, row_words
 from distgnn.kernels.simd.vector_math import inside, total
 from distgnn.kernels.simd.vectors import add, choose, full, greater, less, load, mul, scale, store, sub, zeros
 

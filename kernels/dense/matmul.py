@@ -14,8 +14,8 @@ import functools
 
 import numpy as np
 
+from distgnn.kernels.check.checked import checked_once
 from distgnn.kernels.runtime.arrays import empty_rows, output, row_array
-from distgnn.kernels.runtime.checked import checked_once
 from distgnn.kernels.runtime.jit import inline, kernel
 from distgnn.kernels.runtime.threads import even_chunks, run
 from distgnn.kernels.runtime.tiles import Tile, registers, row_tiles
@@ -29,7 +29,15 @@ PART_BYTES = 1 << 26
 
 
 @checked_once
-def product(rows, weight, more=None, more_weight=None, *, out=None, accumulate=False):
+def product(
+    rows: np.ndarray,
+    weight: np.ndarray,
+    more: np.ndarray | None = None,
+    more_weight: np.ndarray | None = None,
+    *,
+    out: np.ndarray | None = None,
+    accumulate: bool = False,
+) -> np.ndarray:
     """Rows times a weight, or the sum of two such products.
 
     Args: rows float32 or float64 [N, K], weight [K, J]; more [N, L] and more_weight [L, J], or None; out [N, J]:
@@ -60,7 +68,7 @@ def product(rows, weight, more=None, more_weight=None, *, out=None, accumulate=F
 
 
 @checked_once
-def inner_product(rows, grads):
+def inner_product(rows: np.ndarray, grads: np.ndarray) -> np.ndarray:
     """Rows transposed times other rows: the gradient of a weight.
 
     Args: rows float32 or float64 [N, K], grads [N, J].

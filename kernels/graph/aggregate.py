@@ -9,12 +9,13 @@ max    extremes.py
 """
 
 import functools
+from typing import Any
 
 import numpy as np
 
+from distgnn.kernels.check.checked import checked_once
 from distgnn.kernels.graph.extremes import extreme
 from distgnn.kernels.runtime.arrays import ROWS, index_array, indptr_array, output, row_array, sums_dtype, vector
-from distgnn.kernels.runtime.checked import checked_once
 from distgnn.kernels.runtime.jit import inline, kernel
 from distgnn.kernels.runtime.threads import edge_chunks, run
 from distgnn.kernels.runtime.tiles import arcs_ahead, head_tiles, row_tiles
@@ -25,21 +26,21 @@ REDUCTIONS = ("sum", "mean", "max", "min")
 
 @checked_once
 def spmm(
-    indptr,
-    indices,
-    feats,
-    reduce="sum",
-    edge_weight=None,
-    out=None,
+    indptr: np.ndarray,
+    indices: np.ndarray,
+    feats: np.ndarray,
+    reduce: str = "sum",
+    edge_weight: np.ndarray | None = None,
+    out: np.ndarray | None = None,
     *,
-    edge_ids=None,
-    source_scale=None,
-    target_scale=None,
-    accumulate=False,
-    degree=None,
-    keep_inf=False,
-    winners=True,
-):
+    edge_ids: np.ndarray | None = None,
+    source_scale: np.ndarray | None = None,
+    target_scale: np.ndarray | None = None,
+    accumulate: bool = False,
+    degree: np.ndarray | None = None,
+    keep_inf: bool = False,
+    winners: bool = True,
+) -> Any:  # an array; (array, winners) of a maximum
     """Aggregate the rows of `feats` over the arcs of a CSR.
 
     Args: indptr int [R + 1], may be a slice of a longer one (offsets stay absolute); indices int32 or int64 [E],

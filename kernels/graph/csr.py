@@ -7,8 +7,8 @@ and its result does not depend on B, which is the number of threads.
 
 import numpy as np
 
+from distgnn.kernels.check.checked import checked_once
 from distgnn.kernels.runtime.arrays import index_array, indptr_array
-from distgnn.kernels.runtime.checked import checked_once
 from distgnn.kernels.runtime.jit import kernel
 from distgnn.kernels.runtime.threads import get_num_threads, run
 
@@ -16,7 +16,7 @@ BLOCK_EDGES = 1 << 16  # fewer edges than this per block are not worth another h
 
 
 @checked_once
-def csr_from_edges(src, dst, num_rows):
+def csr_from_edges(src: np.ndarray, dst: np.ndarray, num_rows: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Group edges by target.
 
     Args: src, dst int [E], ids in [0, num_rows) for dst; num_rows: number of targets.
@@ -36,7 +36,7 @@ def csr_from_edges(src, dst, num_rows):
 
 
 @checked_once
-def transpose_csr(indptr, indices, num_cols):
+def transpose_csr(indptr: np.ndarray, indices: np.ndarray, num_cols: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """The same arcs grouped by source.
 
     Args: indptr int [R + 1] starting at 0; indices int [E] in [0, num_cols).

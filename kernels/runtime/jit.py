@@ -33,9 +33,9 @@ from numba.core.compiler_lock import global_compiler_lock
 try:
     import fcntl
 except ImportError:  # pragma: no cover - Windows: numba's own behaviour
-    fcntl = None
+    fcntl = None  # type: ignore[assignment]
 
-NOT_COMPILED = ("__init__.py", "checked.py", "cases.py", "self_check.py", "reference.py", "reference_fused.py")
+NOT_COMPILED = "check"  # the room of this package without a kernel: what is changed there needs no new machine code
 
 
 def kernel(function=None, **options):
@@ -43,7 +43,7 @@ def kernel(function=None, **options):
     if function is None:
         return lambda f: kernel(f, **options)
     dispatcher = njit(nogil=True, error_model="numpy", **options)(function)
-    if not config.DISABLE_JIT:
+    if not getattr(config, "DISABLE_JIT", 0):
         dispatcher._cache = PackageCache(function)
         dispatcher.compile = _under_lock(dispatcher.compile, dispatcher)
     return dispatcher
@@ -60,7 +60,7 @@ def inline(function=None, **options):
 
 
 class PackageCache(FunctionCache):
-    """numba's cache, stamped with the files of the function's folder and of this one instead of one file."""
+    """numba's cache, stamped with the files of the function's package and of this one instead of one file."""
 
     def __init__(self, function):
         super().__init__(function)
@@ -81,12 +81,12 @@ def _package_folder(function):
 @functools.cache
 def _package_stamp(folder):
     """Name, time and size of each file below `folder` and below this package, but for those without kernels."""
-    ours = sys.modules["distgnn.kernels"]
+    ours = _package_folder(kernel)
     found = []
-    for top in sorted({Path(ours.__file__).parent, folder}):
+    for top in sorted({ours, folder}):
         for file in sorted(top.rglob("*.py")):
-            name = file.relative_to(top).as_posix()
-            if not name.endswith(NOT_COMPILED):
+            if file.name != "__init__.py" and (top / NOT_COMPILED not in file.parents or top != ours):
+                name = file.relative_to(top).as_posix()
                 found.append((name, file.stat().st_mtime_ns, file.stat().st_size))
     return tuple(found)
 
@@ -114,7 +114,7 @@ class Compilation(NamedTuple):
     seconds: float
 
 
-def compilation():
+def compilation() -> Compilation:
     """Kernels compiled here, kernels loaded from the cache (perhaps after waiting for another process), and seconds."""
     compiled = sum(compiled for compiled, _ in _made)
     return Compilation(compiled, len(_made) - compiled, sum(seconds for _, seconds in _made))

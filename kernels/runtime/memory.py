@@ -22,7 +22,7 @@ import ctypes
 M_TRIM_THRESHOLD, M_TOP_PAD, M_MMAP_MAX = -1, -2, -4  # malloc.h
 
 
-def give_back_freed_memory():
+def give_back_freed_memory() -> bool:
     """Hand what is free now back to the kernel, once: after work at the start that needed more than what follows.
 
     Returns: True if some was handed back.
@@ -33,7 +33,7 @@ def give_back_freed_memory():
         return False
 
 
-def keep_freed_memory():
+def keep_freed_memory() -> bool:
     """Tell glibc's malloc to keep and reuse large blocks, for the rest of this process.
 
     Returns: True if it did, False on another C library.

@@ -20,7 +20,9 @@ so whoever starts a process that uses both should set it (unless the user has se
 import itertools
 import os
 import threading
+from collections.abc import Callable, Sequence
 from queue import SimpleQueue
+from typing import Any
 
 import numpy as np
 
@@ -96,7 +98,7 @@ def _work(queue):
         queue.get().work()
 
 
-def _default_threads():
+def _default_threads() -> int:
     """DISTGNN_NUM_THREADS, else OMP_NUM_THREADS (what torch obeys), else the cores this process may use."""
     for name in ("DISTGNN_NUM_THREADS", "OMP_NUM_THREADS"):
         value = os.environ.get(name, "").split(",")[0].strip()
@@ -108,7 +110,7 @@ def _default_threads():
 _pool = Pool()
 
 
-def set_num_threads(num_threads):
+def set_num_threads(num_threads: int) -> None:
     """Use this many threads in every kernel from now on.
 
     Raises: ValueError if it is not a positive integer.
@@ -118,12 +120,12 @@ def set_num_threads(num_threads):
     _pool.num_threads = int(num_threads)
 
 
-def get_num_threads():
+def get_num_threads() -> int:
     """Number of threads a large kernel call uses."""
     return _pool.num_threads
 
 
-def run(function, bounds, *args):
+def run(function: Callable, bounds: Sequence[int], *args: Any) -> None:
     """Call `function(bounds[i], bounds[i + 1], *args)` for every chunk, in any order, on all threads."""
     last = len(bounds) - 1
     if last == 1:
@@ -140,33 +142,33 @@ def run(function, bounds, *args):
     _pool.run(task, min(_pool.num_threads, last) - 1)
 
 
-def even_chunks(num_rows, work_per_row):
+def even_chunks(num_rows: int, work_per_row: int) -> list[int]:
     """Bounds of row chunks of equal length, as a list of int."""
     pieces = _pieces(num_rows, num_rows * work_per_row)
     return [num_rows * i // pieces for i in range(pieces + 1)]
 
 
-def thread_chunks(num_rows, each=1):
+def thread_chunks(num_rows: int, each: int = 1) -> list[int]:
     """Bounds of `each` equal row chunks for each thread: for calls so short that a chunk's own cost counts."""
     pieces = 1 if _pool.num_threads == 1 else max(1, min(num_rows, each * _pool.num_threads))
     return [num_rows * i // pieces for i in range(pieces + 1)]
 
 
-def edge_chunks(indptr, width):
+def edge_chunks(indptr: np.ndarray, width: int) -> list[int]:
     """Bounds of row chunks with about equal numbers of edges (and rows), as a list of int."""
     num_rows = len(indptr) - 1
     pieces = _pieces(num_rows, (num_rows + int(indptr[-1]) - int(indptr[0])) * width)
     return [0, num_rows] if pieces == 1 else edge_parts(indptr, pieces).tolist()
 
 
-def edge_parts(indptr, parts):
+def edge_parts(indptr: np.ndarray, parts: int) -> np.ndarray:
     """Bounds of so many ranges of rows with about equal numbers of edges (and rows), int64 [parts + 1]."""
     bounds = np.empty(parts + 1, np.int64)
     _balance(indptr, bounds)
     return bounds
 
 
-def own_ranges(indptr):
+def own_ranges(indptr: np.ndarray) -> list[int]:
     """Bounds of one range of rows for each thread, with about equal numbers of edges, as a list of int.
 
     For kernels in which every thread reads all edges and writes what belongs to its own rows.

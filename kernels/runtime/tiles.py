@@ -17,6 +17,7 @@ from dataclasses import dataclass
 import llvmlite.binding as llvm
 import numpy as np
 from numba.core import config
+from numpy.typing import DTypeLike
 
 
 @dataclass(frozen=True)
@@ -34,21 +35,22 @@ class Tile:
     skip: tuple[int, ...] = ()
 
     @property
-    def vectors(self):
+    def vectors(self) -> int:
         return len(self.offsets)
 
     @property
-    def width(self):
+    def width(self) -> int:
         """Columns from the first to the last."""
         return self.offsets[-1] + (self.last or self.lanes)
 
 
 @functools.cache
-def registers():
+def registers() -> tuple[int, int]:
     """(bytes of a vector register, how many of them a tile may fill) on this machine."""
-    features = config.CPU_FEATURES
+    features = getattr(config, "CPU_FEATURES", None)
     if features is None:
-        features = "" if config.CPU_NAME == "generic" else llvm.get_host_cpu_features().flatten()
+        generic = getattr(config, "CPU_NAME", None) == "generic"
+        features = "" if generic else llvm.get_host_cpu_features().flatten()
     if re.search(r"\+avx512f\b", features):
         return 64, 16  # of 32: what is loaded, the factor and prefetch addresses need some too
     if re.search(r"\+avx2\b", features):
@@ -60,12 +62,12 @@ BYTES_AHEAD = 1 << 14  # of rows under way: what a core's 48 KiB of level 1 hold
 MOST_AHEAD, LEAST_AHEAD = 128, 16
 
 
-def arcs_ahead(row_bytes):
+def arcs_ahead(row_bytes: int) -> int:
     """How many arcs before its sum a row of so many bytes is asked for."""
     return min(MOST_AHEAD, max(LEAST_AHEAD, BYTES_AHEAD // max(1, row_bytes)))
 
 
-def row_tiles(width, dtype, most_vectors=None):
+def row_tiles(width: int, dtype: DTypeLike, most_vectors: int | None = None) -> list[tuple[int, Tile]]:
     """Cut a row into passes: list of (first column, Tile), as few and as equal as possible.
 
     Args: width ≥ 1; dtype: what the registers hold (float32 for bfloat16 rows).
@@ -80,7 +82,7 @@ def row_tiles(width, dtype, most_vectors=None):
     return [(a, _one_head(lanes, b - a)) for a, b in itertools.pairwise(bounds)]
 
 
-def cut_tiles(width, dtype):
+def cut_tiles(width: int, dtype: DTypeLike) -> list[tuple[int, Tile]]:
     """The same without overlap, the last vector cut: for sums over columns, where none may count twice."""
     tiles = []
     for column, tile in row_tiles(width, dtype):
@@ -90,7 +92,7 @@ def cut_tiles(width, dtype):
     return tiles
 
 
-def head_tiles(heads, width, dtype, half=False):
+def head_tiles(heads: int, width: int, dtype: DTypeLike, half: bool = False) -> list[Tile]:
     """The same for rows of `heads` × `width` columns, with no vector across two heads.
 
     Args: half: leave half of the registers to a second set of sums.
@@ -111,7 +113,7 @@ def head_tiles(heads, width, dtype, half=False):
     return tiles
 
 
-def _lanes(width, most):
+def _lanes(width: int, most: int) -> int:
     """Largest power of two that fits in the row and the register."""
     lanes = most
     while lanes > width:
@@ -119,11 +121,11 @@ def _lanes(width, most):
     return lanes
 
 
-def _offsets(width, lanes):
+def _offsets(width: int, lanes: int) -> tuple[int, ...]:
     """Offsets of vectors that cover `width` ≥ `lanes` columns, the last one ending with the row."""
     return tuple(min(first, width - lanes) for first in range(0, width, lanes))
 
 
-def _one_head(lanes, width):
+def _one_head(lanes: int, width: int) -> Tile:
     offsets = _offsets(width, lanes)
     return Tile(lanes, offsets, (0,) * len(offsets))

@@ -1,5 +1,6 @@
 """Philox on 16 lanes: the random bits of 128 neighbouring columns of a row, as registers.
 
+    row_words(row_id, column, stream, k0, k1) the words of the 128 columns from `column` on
     words(block, low, high, stream, k0, k1)   four words of 16 blocks, block + 0 … block + 15: Registers(uint32, 16, 4)
     at_least(tile, words, threshold)          mask: vector v is true where 16-bit half v of the words >= threshold
     fractions(tile, words, like)              the halves / 65536 in [0, 1), as floats of the accumulation type of `like`
@@ -8,10 +9,12 @@ The layout is the one philox.py describes. Tiles are `group_tile(columns)`: 16 l
 """
 
 import llvmlite.ir as ir
+import numpy as np
 from llvmlite.ir import Constant
 from numba.core import types
 from numba.extending import intrinsic
 
+from distgnn.kernels.runtime.jit import inline
 from distgnn.kernels.runtime.tiles import Tile
 from distgnn.kernels.simd.llvm import Registers, mask_of, pack, registers_type, splat, unpack
 from distgnn.kernels.simd.philox import GROUP, LANES, MULTIPLIER_0, MULTIPLIER_1, WEYL_0, WEYL_1
@@ -31,6 +34,14 @@ def group_tiles(width):
     """(tile of a whole group, tile of what is left after the last whole one)."""
     rest = width % GROUP
     return group_tile(GROUP), group_tile(rest or GROUP)
+
+
+@inline
+def row_words(row_id, column, stream, k0, k1):
+    """The random words of the 128 columns that start at `column`."""
+    row = np.uint64(row_id)
+    block = np.uint32(column // GROUP * LANES)
+    return words(block, np.uint32(row), np.uint32(row >> np.uint64(32)), stream, k0, k1)
 
 
 @intrinsic

@@ -15,35 +15,30 @@ import functools
 
 import numpy as np
 
-from distgnn.kernels.dense.dropout import row_words
+from distgnn.kernels.check.checked import checked_once
 from distgnn.kernels.runtime.arrays import index_array, output, row_array
-from distgnn.kernels.runtime.checked import checked_once
+from distgnn.kernels.runtime.formats import BELOW, LEVELS, ROUNDING_TAG, row_bytes
 from distgnn.kernels.runtime.jit import inline, kernel
 from distgnn.kernels.runtime.threads import even_chunks, run
 from distgnn.kernels.simd.philox import GROUP, derive_key
-from distgnn.kernels.simd.random_vectors import fractions, group_tiles
+from distgnn.kernels.simd.random_vectors import fractions, group_tiles, row_words
 from distgnn.kernels.simd.vector_math import floor, largest
 from distgnn.kernels.simd.vectors import add, load, scale, store
 from distgnn.kernels.wire.gather import add_rows, pack_rows
 
-WIRES = ("float32", "bfloat16", "int8", "int4")
-ROUNDING_TAG = 0x726F756E  # "roun": other draws than dropout's
-LEVELS = {"int8": 127, "int4": 7}
-BELOW = 1 - 2.0**-20  # keeps the largest code, plus u < 1, below LEVELS + 1 whatever the rounding of 1 / scale
-
-
-def row_bytes(width, wire):
-    """Bytes of one encoded row.
-
-    Raises: ValueError for an unknown wire.
-    """
-    if wire not in WIRES:
-        raise ValueError(f"wire must be one of {', '.join(WIRES)}, got {wire!r}")
-    return {"float32": 4 * width, "bfloat16": 2 * width, "int8": width + 4, "int4": (width + 1) // 2 + 4}[wire]
-
 
 @checked_once
-def encode_rows(feats, rows, wire, out=None, *, row_ids=None, seed=0, step=0, site=0):
+def encode_rows(
+    feats: np.ndarray,
+    rows: np.ndarray,
+    wire: str,
+    out: np.ndarray | None = None,
+    *,
+    row_ids: np.ndarray | None = None,
+    seed: int = 0,
+    step: int = 0,
+    site: int = 0,
+) -> np.ndarray:
     """out[i] = bytes of feats[rows[i]].
 
     Args: feats float32 [N, D]; rows int [M] in [0, N), not checked; wire: see above; out uint8 [M, row_bytes];
@@ -67,7 +62,9 @@ def encode_rows(feats, rows, wire, out=None, *, row_ids=None, seed=0, step=0, si
 
 
 @checked_once
-def decode_rows(packed, wire, out, rows=None, *, accumulate=False):
+def decode_rows(
+    packed: np.ndarray, wire: str, out: np.ndarray, rows: np.ndarray | None = None, *, accumulate: bool = False
+) -> np.ndarray:
     """out[rows[i]] = (or +=) the row that packed[i] stands for.
 
     Args: packed uint8 [M, row_bytes]; out float32 [N, D]; rows int [M], each at most once, not checked; None: all.

@@ -9,8 +9,10 @@ per row are in codecs.py.
 
 import functools
 
+import numpy as np
+
+from distgnn.kernels.check.checked import checked_once
 from distgnn.kernels.runtime.arrays import ROWS, index_array, output, row_array, sums_dtype
-from distgnn.kernels.runtime.checked import checked_once
 from distgnn.kernels.runtime.jit import kernel
 from distgnn.kernels.runtime.threads import even_chunks, run
 from distgnn.kernels.simd.philox import GROUP
@@ -21,7 +23,7 @@ AHEAD = 8
 
 
 @checked_once
-def pack_rows(feats, rows, out=None):
+def pack_rows(feats: np.ndarray, rows: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
     """out[i] = feats[rows[i]].
 
     Args: feats float32, float64 or bfloat16 (uint16) [N, D]; rows int [M] in [0, N), not checked; out [M, D]: of
@@ -36,7 +38,7 @@ def pack_rows(feats, rows, out=None):
 
 
 @checked_once
-def add_rows(out, rows, packed):
+def add_rows(out: np.ndarray, rows: np.ndarray, packed: np.ndarray) -> np.ndarray:
     """out[rows[i]] += packed[i], in place.
 
     Args: out float32, float64 or bfloat16 (uint16) [N, D]; rows int [M] in [0, N), each at most once (threads would

@@ -56,6 +56,8 @@ NO_FLOOR = (
     "distgnn.interop.dgl",
 )  # packages that hold files of several floors, and no code
 
+TOP_LEVEL_ONLY = ("distgnn.datasets",)  # where an import inside a function still closes a circle
+
 EXCEPTIONS = {
     ("distgnn.datasets.text.scan", "numba"): "reads tables at memory speed; a parser is no kernel of graphs",
     ("distgnn.graph.loader", "mpi4py"): "takes a communicator, by default that of all ranks",
@@ -161,9 +163,14 @@ def test_the_package_itself_imports_nothing_but_the_standard_library():
     assert [name for name in top if name not in sys.stdlib_module_names] == []
 
 
+def counts_for_circles(module: str, found: Import) -> bool:
+    """An import inside a function may hide a circle: it counts too."""
+    return found.name in MODULES and not (found.inside and module.startswith(TOP_LEVEL_ONLY))
+
+
 def test_no_module_imports_itself_through_others():
     graph = {
-        module: {found.name for found in imports_of(path) if not found.inside and found.name in MODULES} - {module}
+        module: {found.name for found in imports_of(path) if counts_for_circles(module, found)} - {module}
         for module, path in MODULES.items()
         if module != "distgnn"
     }
