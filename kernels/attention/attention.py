@@ -146,10 +146,12 @@ def attention_backward(
     dtype = graph.feats.dtype if narrow else graph.dtype
     grad_feats = output(grad_feats, (graph.rows, *graph.tail), dtype, "grad_feats")
     num, heads = graph.scores[0].shape
+    # Score, maximum, 1 / sum and dot of a target side by side: the backward pass reads them in one place.
     state = empty_rows((num, STATE, heads), graph.dtype)
     inverse = np.divide(1, sums, out=np.zeros_like(sums), where=sums > 0)
     for place, column in enumerate((graph.scores[0], maximum, inverse, dots)):
         state[:, place] = row_array(column, "scores, maximum, sums, dots")
+    # A constant, not the number of threads: the parts' sums are added in order, so threads do not change bits.
     parts = min(PARTS, max(1, graph.rows))
     bounds = edge_parts(graph.indptr, parts)
     grad_source, grad_target = np.zeros((graph.rows, heads), graph.dtype), np.zeros((parts, num, heads), graph.dtype)
@@ -178,6 +180,7 @@ class _Graph:
             raise ValueError(f"scores must have shapes {shapes}, got {tuple(a.shape for a in self.scores)}")
         if not 0 <= slope <= 1:
             raise ValueError(f"slope must be in [0, 1], got {slope}")
+        # All heads' scores of an arc are one tile: a softmax over a row would otherwise need a pass per tile.
         tiles = row_tiles(self.heads, self.dtype)
         if len(tiles) > 1:
             raise ValueError(f"{self.heads} heads do not fit in registers")

@@ -74,6 +74,7 @@ def pair_scores_backward(
     arguments = _checked(indptr, others, arcs, sources, targets, attn, heads, slope)
     rows = arguments[4]
     out = np.empty(rows.shape, rows.dtype)
+    # Each range of rows sums the gradient of attn apart; the ranges are fixed and added in order.
     sums = np.zeros((CHUNKS, rows.shape[1]), rows.dtype)
     bounds = np.linspace(0, len(rows), CHUNKS + 1).astype(np.int64)
     for tile in tiles_of_whole_heads(heads, rows.shape[1] // heads, rows.dtype):
@@ -104,6 +105,9 @@ def _score_kernel(tile):
         """Adds the tile's share to the scores of the arcs of rows [start, stop)."""
         width, heads, last = targets.shape[1], scores.shape[1], indptr[stop] - 1
         for i in range(start, stop):
+            # Plainly: scores[arc] = (leaky(sources[j] + targets[i]) * attn).sum() per head. The row of x is never
+            # stored: it is made in registers, forward and again backward, because E rows would be read and written at
+            # memory speed.
             target, weight = load(tile, targets, i * width), load(tile, attn, 0)
             for e in range(indptr[i], indptr[i + 1]):
                 prefetch(tile, sources, others[min(e + AHEAD, last)] * width)
@@ -128,6 +132,7 @@ def _backward_kernel(tile):
                 total, paid = zeros(tile, targets), load(tile, sums, chunk * width)
                 for e in range(indptr[i], indptr[i + 1]):
                     prefetch(tile, sources, others[min(e + AHEAD, last)] * width)
+                    # x once, for both gradients: through its slope to the target, and its leaky ReLU to attn.
                     row = add(load(tile, sources, others[e] * width), target)
                     total = fma_heads(tile, slopes(tile, targets, row, slope), grad, arcs[e] * heads, total)
                     paid = fma_heads(tile, leaky(row, slope), grad, arcs[e] * heads, paid)

@@ -37,6 +37,7 @@ def head_dots(left: np.ndarray, right: np.ndarray, heads: int, out: np.ndarray |
         raise ValueError(f"left and right must be summed alike, got {left.dtype} and {right.dtype}")
     out = output(out, (len(left), heads), dtype)
     out[:] = 0
+    # One row for all: the same loop with a step of 0.
     step = left.shape[1] if right.shape == left.shape else 0
     if left.shape[1]:
         for tile in head_tiles(heads, left.shape[1] // heads, np.dtype(dtype)):
@@ -73,6 +74,9 @@ def head_outer(feats: np.ndarray, rows: np.ndarray, factors: np.ndarray, others:
 
 def tiles_of_whole_heads(heads, width, dtype):
     """Tiles that share no column, half of the registers each: what is added in place must not be added twice."""
+    # Tiles of `head_tiles` may share columns where a head's width is no multiple of the lanes: right for a result that
+    # is written, wrong for one that is added to. Here a head's overlap lies within one tile, which is read whole before
+    # it is written.
     one = head_tiles(1, width, dtype, half=True)  # a head's last two vectors may overlap, but stand in one tile
     together = max(1, registers()[1] // 2 // one[0].vectors) if len(one) == 1 else 1
     for first in range(0, heads, together):
@@ -102,6 +106,8 @@ def _outer_kernel(tile):
         width, heads, count, num = feats.shape[1], factors.shape[2], rows.shape[0], feats.shape[0]
         for i in range(start * BLOCK_ROWS, min(stop * BLOCK_ROWS, num)):
             row, other = load(tile, feats, i * width), load(tile, others, i * width)
+            # Both sides of one pass: feats[i] += Σ_s factors[s, i] * rows[s] and sums[s] += factors[s, i] * others[i].
+            # Rows are read once for all s.
             for s in range(count):
                 place, factor = ((i // BLOCK_ROWS) * count + s) * width, (s * num + i) * heads
                 row = fma_heads(tile, load(tile, rows, s * width), factors, factor, row)

@@ -53,6 +53,7 @@ def sddmm(
         raise ValueError("source_rows and target_rows must have one dtype and the same shape of rows")
     if len(target_rows) != len(indptr) - 1:
         raise ValueError(f"target_rows must have {len(indptr) - 1} rows, got {len(target_rows)}")
+    # A dot product must count every column once: tiles whose last vector is cut, not moved back over its neighbour.
     heads = tail[0] if op == "dot" and len(tail) == 2 else 1
     width = int(np.prod(tail))
     source_rows = row_array(source_rows.reshape(-1, width), "source_rows", ROWS)
@@ -74,6 +75,7 @@ def _dot_kernel(tile):
     @kernel
     def dot_rows(start, stop, column, indptr, indices, source_rows, target_rows, edge_ids, out, heads):
         """Writes (first columns) or adds to the arcs of rows [start, stop)."""
+        # Plainly: out[edge, head] = (source_rows[j, head] * target_rows[i, head]).sum(); further tiles add their share.
         width, last = source_rows.shape[1], indptr[stop] - 1
         head_width = width // heads
         for i in range(start, stop):
@@ -159,6 +161,8 @@ def _softmax_kernel(tile):
         """Writes the arcs of rows [start, stop)."""
         heads = scores.shape[1]
         for i in range(start, stop):
+            # Three passes over a row's arcs: maximum, exponentials and their sum, division. Scores of a row are few and
+            # stay in the cache; heads are lanes, so all heads of an arc are one vector.
             top, sums = full(tile, scores, -np.inf), zeros(tile, scores)
             for e in range(indptr[i], indptr[i + 1]):
                 first = (edge_ids[e] if edge_ids.shape[0] else e) * heads + column

@@ -59,6 +59,7 @@ def attention_case(function: Callable, given: dict, graph: Graph) -> Pairs:
 
 
 def attention_partial_case(function: Callable, given: dict, graph: Graph) -> Pairs:
+    # The reference divides; the partial result is what was divided.
     (out, finished), top, sums = attention_case(function, given, graph)
     return [(out, finished * sums[1][..., None]), top, sums]
 

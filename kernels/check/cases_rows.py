@@ -123,6 +123,7 @@ def decode_case(function: Callable, given: dict, graph: Graph) -> Pairs:
     out = like(given["out"], num)
     packed = np.random.default_rng(5).integers(0, 256, (num, row_bytes(out.shape[1], wire)), np.uint8)
     if wire in LEVELS:
+        # Any bytes are codes; the four of the scale must be a sensible float.
         packed[:, -4:] = np.linspace(0.5, 2, num, dtype=np.float32).view(np.uint8).reshape(-1, 4)
     else:
         values = like(np.empty((0, out.shape[1]), np.float32 if wire == "float32" else np.uint16), num)

@@ -39,6 +39,8 @@ def checked_once(function: Callable[P, R]) -> Callable[P, R]:
 
     @functools.wraps(function)
     def call(*args: P.args, **options: P.kwargs) -> R:
+        # The real call first: a bad argument raises its own error, not one of the check. Its result is handed out only
+        # if the check passes; two threads may check the same combination at once, which costs time and nothing else.
         result = function(*args, **options)
         key = (
             tuple(map(kind, args)),
@@ -56,6 +58,7 @@ def checked_once(function: Callable[P, R]) -> Callable[P, R]:
 
 def kind(value: Any) -> Any:
     """What tells one compiled kernel, or one branch of it, from another: dtype and width of arrays, and switches."""
+    # Not the length: a kernel is compiled for dtypes and cut for widths, and knows no number of rows.
     if isinstance(value, np.ndarray):
         return value.dtype, value.shape[1:]
     if isinstance(value, str | bool) or value is None:
@@ -68,6 +71,7 @@ def kind(value: Any) -> Any:
 def _verify(function: Callable, given: dict[str, Any]) -> None:
     if os.environ.get("DISTGNN_KERNEL_CHECKS") == "0":
         return
+    # thread-local: kernels that other threads call at the same time are checked as ever.
     with unchecked():  # what a kernel calls on the small graph needs no check of its own
         error = max(difference(*pair) for pair in CASES[function.__name__](function, given, SMALL))
     if error > 1:

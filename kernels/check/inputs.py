@@ -61,6 +61,7 @@ def distinct_ids(value, rows):
     """Distinct ids in the dtype of `value`; every bit of 64-bit ones is used."""
     ids = np.random.default_rng(7).permutation(rows)
     dtype = np.asarray(value).dtype
+    # Masks are drawn from both words of an id: with small ids a kernel that drops the upper one would pass.
     return ids * (2**40 // 8 + 1) if dtype == np.int64 else ids.astype(dtype)
 
 

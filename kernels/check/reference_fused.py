@@ -130,5 +130,6 @@ def encode_decode(feats, rows, wire, row_ids, draw):
     key, levels = derive_key(**draw, tag=ROUNDING_TAG), np.float32(LEVELS[wire] * BELOW)
     top = np.abs(values).max(axis=1, keepdims=True)
     factor = np.divide(levels, top, out=np.zeros_like(top), where=top > 0)
+    # The same formula as the kernel's in float32, since a code is a floor: another rounding would be another code.
     chance = [[random_bits(row_ids[row], k, key) / 65536 for k in range(feats.shape[1])] for row in rows]
     return np.floor(values * factor + np.float32(chance)) * (top / levels)

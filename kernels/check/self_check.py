@@ -44,6 +44,7 @@ def warm(dtypes: tuple[str, ...] = ("float32",), widths: tuple[int, ...] = ()) -
     indptr, indices, rows = np.array([0, 1]), np.zeros(1, np.int32), np.zeros(1, np.int32)
     for dtype in dtypes:
         for width in widths:
+            # One row is enough: machine code depends on dtypes and widths.
             feats = np.ones((1, width), dtype)
             KERNELS["spmm"](indptr, indices, feats)
             KERNELS["add_rows"](feats, rows, KERNELS["pack_rows"](feats, rows))

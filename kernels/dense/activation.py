@@ -94,11 +94,14 @@ def activate_backward(
         raise ValueError(f"grad and out must have one shape, got {grad.shape} and {out.shape}")
     rows = _Rows(grad, activation, p, row_ids, (seed, step, site))
     grad_feats = output(grad_feats, grad.shape, grad.dtype, "grad_feats")
+    # Column sums over 256 rows each, one row of `sums` per block and thread-independent: plainly grad.sum(axis=0), but
+    # in an order that is fixed.
     blocks = -(-len(grad) // BLOCK_ROWS)
     sums = np.zeros((blocks, 1 if norm is None else 3, grad.shape[1]), rows.dtype)
     chunks = even_chunks(blocks, BLOCK_ROWS * grad.shape[1])
     rest = grad.shape[1] % GROUP
     arguments = grad, out, *rows.mask, rows.relu, grad_feats, sums
+    # Without a norm `out` is all that is needed: where it is positive, ReLU and mask let through.
     if norm is None:
         run(backward_kernel(rest), chunks, *arguments)
         return grad_feats, sums.sum(axis=0)[BIAS], None, None
@@ -119,6 +122,7 @@ class _Rows:
         threshold, factor = mask_parameters(p, self.dtype)
         if threshold and (row_ids is None or len(row_ids) != len(feats)):
             raise ValueError(f"dropout needs row_ids, one for each of the {len(feats)} rows")
+        # A threshold of 0 draws nothing, and the kernel gets no ids.
         ids = index_array(row_ids, "row_ids") if threshold else np.empty(0, np.int64)
         self.mask = ids, threshold, factor, *derive_key(*draw)
 

@@ -50,6 +50,9 @@ def _drop_group(tile, feats, first, bits, threshold, factor, out):
 @functools.cache
 def _drop_kernel(rest):
     """The kernel for widths with this remainder by 128."""
+    # Plainly: out[i, k] = feats[i, k] * factor if word(row_ids[i], k) >= threshold else 0. One draw gives 16-bit words
+    # for 128 columns, so a row goes by groups of 128 and what is left: the words of a row do not depend on its
+    # neighbours, its place or the thread.
     whole, part = group_tiles(rest)
 
     @kernel

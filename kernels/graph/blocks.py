@@ -25,6 +25,7 @@ def block_rows(num_rows: int, num_cols: int, num_arcs: int, row_bytes: int) -> i
 
     They cannot where all sources are one block, or where a row has few arcs in each: then `out` costs more than is won.
     """
+    # Fixed, not the size of the cache that is found: so a blocked sum has the same bits on every machine.
     rows = max(1, BLOCK_BYTES // max(1, row_bytes))
     blocks = -(-num_cols // rows)
     return rows if blocks > 1 and num_arcs >= FEWEST_ARCS * blocks * num_rows else 0
@@ -40,6 +41,7 @@ def block_csr(indptr: np.ndarray, indices: np.ndarray, num_cols: int, block_rows
     indptr, indices = indptr_array(indptr), index_array(indices)
     rows = len(indptr) - 1
     blocks = max(1, -(-num_cols // max(1, block_rows)))
+    # One sort by (block, row): key = block * R + row. The arcs of a row stay in the order of the CSR within a block.
     keys = np.repeat(np.arange(rows, dtype=np.int64), np.diff(indptr)) + indices // max(1, block_rows) * np.int64(rows)
     return BlockedCsr(*csr_from_edges(indices, keys, blocks * rows), blocks)
 
@@ -65,6 +67,8 @@ def spmm_blocked(
     if out is None:
         out = empty_rows((piece.stop - piece.start, *feats.shape[1:]), sums_dtype(feats))
     ids = None if edge_weight is None else graph.positions
+    # Blocks one after the other, each over all rows: plainly, the loop over sources is outside and that over targets
+    # inside, so that a block's 16 MiB of rows come from the cache for every target after the first.
     for b in range(graph.num_blocks):
         spmm(
             graph.block(b, piece.start, piece.stop), graph.indices, feats, "sum", edge_weight, out, edge_ids=ids,

@@ -27,6 +27,7 @@ def csr_from_edges(src: np.ndarray, dst: np.ndarray, num_rows: int) -> tuple[np.
     src, dst = index_array(src, "src"), index_array(dst, "dst")
     if len(src) != len(dst):
         raise ValueError(f"src and dst must be equally long, got {len(src)} and {len(dst)}")
+    # Checked here, once per graph: `_count` and `_place` write where the keys say.
     if len(dst) and (int(dst.min()) < 0 or int(dst.max()) >= num_rows):
         raise ValueError(f"dst must lie in [0, {num_rows}), got [{dst.min()}, {dst.max()}]")
     indptr, edge_ids = _grouped(dst, num_rows)
@@ -58,6 +59,8 @@ def _edge_blocks(num_edges):
 
 def _grouped(keys, num_rows):
     """indptr and the stable order of edges by key."""
+    # Plainly: order = np.argsort(keys, kind="stable"). Counting needs two passes over the keys instead of some log2(E),
+    # and every block of edges is one thread's: none waits for another between the scans.
     blocks = _edge_blocks(len(keys))
     bounds = np.asarray(blocks, np.int64)
     places = np.zeros((len(blocks) - 1, num_rows), np.int64)
@@ -82,6 +85,8 @@ def _count(start, stop, bounds, keys, places):
 def _scan(places, indptr):
     """Counts become each block's first place in each row."""
     total = np.int64(0)
+    # Row by row and, within a row, block by block: so the edges of block 0 come before those of block 1, and the sort
+    # is stable whatever the number of blocks. Serial: it is a pass over num_rows × blocks numbers.
     for row in range(places.shape[1]):
         indptr[row] = total
         for block in range(places.shape[0]):
@@ -96,6 +101,7 @@ def _place(start, stop, bounds, keys, places, order):
     """Writes the places of blocks [start, stop) in `order`."""
     for block in range(start, stop):
         for e in range(bounds[block], bounds[block + 1]):
+            # The next free place of this block in this row; no other block has it, so nothing is atomic.
             place = places[block, keys[e]]
             order[place] = e
             places[block, keys[e]] = place + 1

@@ -43,6 +43,8 @@ def extreme(indptr, indices, feats, reduce, weight, edge_ids, source_scale, out,
     arguments = indptr, indices, feats, weight, edge_ids, source_scale, out, winner, sign, keep_inf
     bounds = edge_chunks(indptr, shape[1])
     plain = reduce == "max" and len(weight) == len(source_scale) == 0
+    # Registers are shared by what is kept per column: the best value; with winners its arc too; by edge id its edge as
+    # well, and a spare. So a pass covers half or a quarter of the columns of a sum.
     by_id = len(edge_ids) > 0 and (winners or len(weight) > 0)
     most = registers()[1] // (4 if by_id else 2 if winners else 1)
     make = _by_edge_id if by_id else _by_position
@@ -63,6 +65,10 @@ def _by_position(tile, winners, plain):
         """Writes the tile's columns of out[start:stop] and winner[start:stop]."""
         width, last, end = feats.shape[1], at(indptr, stop) - 1, at(indptr, start)
         for i in range(start, stop):
+            # Plainly, for every column:
+            #     if value > best: best, place = value, e
+            # Which arc wins is as good as random, so a branch would be guessed wrong; `choose` takes both sides and
+            # keeps one, for all lanes at once. A comparison with a NaN is false: a NaN never wins.
             first, end = end, at(indptr, i + 1)
             best = full(tile, feats, -np.inf)
             place = integers(tile, winner, -1)
@@ -72,12 +78,15 @@ def _by_position(tile, winners, plain):
                 j = at(indices, e)
                 value = load(tile, feats, j * width + column)
                 if not plain:
+                    # A minimum is the maximum of the negatives: one kernel for both, the sign goes into the factor.
                     factor = sign * at(weight, e) if weight.shape[0] else sign
                     value = scale(value, factor * at(source_scale, j) if source_scale.shape[0] else factor)
                 better = greater(value, best)
                 best = choose(better, value, best)
                 if winners:
                     place = choose(better, integers(tile, winner, e), place)
+            # A row without arcs is 0, as in DGL; partial results that are merged later need the neutral element
+            # instead.
             if first == end and not keep_inf:
                 best = full(tile, feats, 0)
             store(tile, out, i * width + column, scale(best, sign))
@@ -108,6 +117,8 @@ def _by_edge_id(tile, winners, plain):
                 if not plain:
                     factor = sign * at(weight, at(edge_ids, e)) if weight.shape[0] else sign
                     value = scale(value, factor * at(source_scale, j) if source_scale.shape[0] else factor)
+                # Plainly: if value > best or (value == best and edge < chosen). A part's arcs are not in the order of
+                # edge ids, and the winner of a tie must not depend on how the graph was cut.
                 edge = integers(tile, edge_ids, at(edge_ids, e))
                 better = either(greater(value, best), both(equal(value, best), less(edge, chosen)))
                 best = choose(better, value, best)

@@ -49,6 +49,7 @@ def tune_rows(
 
 
 def _blocks_pay(indptr: np.ndarray, indices: np.ndarray, num_cols: int, row_bytes: int) -> bool:
+    # On most graphs nothing is timed: blocks can pay only where a row has many arcs in each.
     rows = block_rows(len(indptr) - 1, num_cols, int(indptr[-1] - indptr[0]), row_bytes)
     if not rows or num_cols * row_bytes > SCRATCH_BYTES:
         return False

@@ -12,6 +12,8 @@ class _Writable:
     """A view on memory under a dtype that claims to be writable; keeps its owner alive."""
 
     def __init__(self, array):
+        # (address, read-only): the same address with the second set to False. np.asarray builds an array on it, without
+        # a copy.
         interface = dict(array.__array_interface__)
         interface["data"] = (interface["data"][0], False)
         self.__array_interface__ = interface
@@ -25,6 +27,7 @@ def thaw(array: np.ndarray) -> np.ndarray:
     inputs, so for these the flag is dropped instead.
     """
     array = np.ascontiguousarray(array)
+    # A view into a packed record: rare, and a copy is cheaper than a kernel for unaligned arrays.
     if not array.flags.aligned:
         array = array.copy()
     if not array.flags.writeable:
@@ -34,6 +37,7 @@ def thaw(array: np.ndarray) -> np.ndarray:
 
 def indptr_array(indptr: np.ndarray) -> np.ndarray:
     """int64 [R + 1]; a slice of a longer indptr is fine."""
+    # Always int64: V + 1 numbers, and one compiled kernel instead of two.
     indptr = thaw(np.asarray(indptr, np.int64))
     if indptr.ndim != 1 or len(indptr) == 0:
         raise ValueError(f"indptr must have shape [num_rows + 1], got {indptr.shape}")
@@ -57,6 +61,7 @@ def row_array(feats: np.ndarray | None, name: str = "feats", dtypes: tuple = FLO
     feats = np.asarray(feats)
     if feats.ndim != 2:
         raise ValueError(f"{name} must have shape [rows, width], got {feats.shape}")
+    # No silent conversion of rows: it would double the memory of the largest arrays there are.
     if feats.dtype not in dtypes:
         raise ValueError(f"{name} must be {' or '.join(np.dtype(d).name for d in dtypes)}, got {feats.dtype}")
     return thaw(feats)
@@ -85,6 +90,7 @@ def empty_rows(shape: tuple[int, ...], dtype: DTypeLike) -> np.ndarray:
     """
     num_bytes = int(np.prod(shape)) * np.dtype(dtype).itemsize
     memory = np.empty(num_bytes + CACHE_LINE, np.uint8)
+    # Some bytes more than asked for, and a view from the first one that begins a line; the view keeps the whole alive.
     first = -memory.__array_interface__["data"][0] % CACHE_LINE
     return memory[first : first + num_bytes].view(dtype).reshape(shape)
 

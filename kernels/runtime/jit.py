@@ -44,6 +44,7 @@ def kernel(function=None, **options):
         return lambda f: kernel(f, **options)
     dispatcher = njit(nogil=True, error_model="numpy", **options)(function)
     if not getattr(config, "DISABLE_JIT", 0):
+        # numba's `cache=True` would stamp one file; the dispatcher takes any cache with this interface.
         dispatcher._cache = PackageCache(function)
         dispatcher.compile = _under_lock(dispatcher.compile, dispatcher)
     return dispatcher
@@ -64,6 +65,8 @@ class PackageCache(FunctionCache):
 
     def __init__(self, function):
         super().__init__(function)
+        # numba compares the stamp of an index file with this one and drops the file when they differ: one pair for all,
+        # so an upgrade of any helper leaves no old machine code behind.
         stamp = (self._impl.locator.get_source_stamp(), _package_stamp(_package_folder(function)))
         self._cache_file = IndexDataCacheFile(
             cache_path=self._cache_path, filename_base=self._impl.filename_base, source_stamp=stamp
@@ -82,7 +85,9 @@ def _package_folder(function):
 def _package_stamp(folder):
     """Name, time and size of each file below `folder` and below this package, but for those without kernels."""
     ours = _package_folder(kernel)
+    # Times and sizes, not contents: read once per process and package, at some 40 files.
     found = []
+    # Two folders where the kernel belongs to another package, which inlines helpers of this one.
     for top in sorted({ours, folder}):
         for file in sorted(top.rglob("*.py")):
             if file.name != "__init__.py" and (top / NOT_COMPILED not in file.parents or top != ours):
@@ -95,6 +100,7 @@ def _under_lock(compile_signature, dispatcher):
     """Hold the compiler lock (threads), then the file lock (processes), while a signature is looked up or made."""
 
     def compile_once(signature):
+        # Always in this order, threads then processes: two locks taken in two orders could wait for each other.
         with global_compiler_lock:
             start, misses = time.perf_counter(), sum(dispatcher.stats.cache_misses.values())
             with _file_lock(dispatcher._cache.lock_path):
@@ -132,6 +138,7 @@ def _file_lock(path):
     except OSError:  # a cache nobody can write: numba will not write it either
         yield
         return
+    # A kernel that calls itself through another signature comes here again: flock on a second handle would wait for us.
     _held.add(path)
     try:
         with contextlib.suppress(OSError):  # file systems without locks

@@ -42,5 +42,7 @@ def keep_freed_memory() -> bool:
         mallopt = ctypes.CDLL(None).mallopt
     except (OSError, AttributeError, TypeError):
         return False
+    # No block by mmap (each would be returned when freed), never give back the top of the heap, and take 64 MiB at a
+    # time. A list, not a generator: all three are set even if one is refused.
     settings = (M_MMAP_MAX, 0), (M_TRIM_THRESHOLD, 2**31 - 1), (M_TOP_PAD, 64 << 20)
     return all([mallopt(name, value) == 1 for name, value in settings])

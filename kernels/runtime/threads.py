@@ -86,6 +86,8 @@ class _Call:
         self._done.release()
 
     def join(self):
+        # Nobody has begun: the caller takes its request back instead of waiting for a thread to wake and find no work
+        # left. So a short call costs 4 µs beside a busy pool, not a thread's wake-up.
         if self._claim.acquire(blocking=False):
             return  # nobody began: the chunks are all done by others
         self._done.acquire()
@@ -127,10 +129,14 @@ def get_num_threads() -> int:
 
 def run(function: Callable, bounds: Sequence[int], *args: Any) -> None:
     """Call `function(bounds[i], bounds[i + 1], *args)` for every chunk, in any order, on all threads."""
+    # One chunk: no pool, no counter; small calls are most calls of a training step on a small part.
     last = len(bounds) - 1
     if last == 1:
         function(bounds[0], bounds[1], *args)
         return
+    # A shared counter hands out chunks: next() on it is atomic under the GIL. Whoever is free takes the next one, so a
+    # thread that lost its core for a while does not hold up the others. Eight chunks a thread bound the wait at the
+    # end.
     chunks = itertools.count()
 
     def task():
@@ -173,6 +179,7 @@ def own_ranges(indptr: np.ndarray) -> list[int]:
 
     For kernels in which every thread reads all edges and writes what belongs to its own rows.
     """
+    # Cut by edges alone: the work is in the edges, and every thread reads them all anyway.
     num_rows, total = len(indptr) - 1, int(indptr[-1])
     threads = _pool.num_threads if total > FEW_EDGES else 1
     inner = np.searchsorted(indptr, [total * i // threads for i in range(1, threads)])
@@ -180,6 +187,7 @@ def own_ranges(indptr: np.ndarray) -> list[int]:
 
 
 def _pieces(num_rows, work):
+    # Chunks change who computes a row, never how: their number may depend on the threads without changing bits.
     if _pool.num_threads == 1 or work < SERIAL_WORK:
         return 1
     return max(1, min(num_rows, _pool.num_threads * CHUNKS_PER_THREAD))
@@ -190,6 +198,8 @@ def _balance(indptr, bounds):
     """bounds[p] = first row r with (edges before r) + (rows before r) >= share p of the total."""
     num_rows = indptr.shape[0] - 1
     pieces = bounds.shape[0] - 1
+    # Plainly: cut the list of (edges + 1 per row) into equal shares. Counting rows as well keeps a million rows without
+    # an edge from being one chunk; a hub with most edges is still one chunk, since one thread writes a row.
     total = indptr[num_rows] - indptr[0] + num_rows
     for piece in range(pieces + 1):
         share = total * piece // pieces

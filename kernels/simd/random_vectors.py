@@ -57,6 +57,7 @@ def words(typingctx, block, low, high, stream, k0, k1):
 
 
 def _rounds(builder, counter, key):
+    # The ten rounds of philox.philox on 16 lanes: block + 0 … block + 15, other counter words and the key the same.
     c0, c1, c2, c3 = counter
     k0, k1 = key
     for _ in range(10):
@@ -72,6 +73,8 @@ def _rounds(builder, counter, key):
 
 def _high_low(builder, x, multiplier):
     """Upper and lower words of the 64-bit products, from products of the even and of the odd lanes."""
+    # Plainly: product = uint64(x) * multiplier; high = product >> 32, low = product & 0xFFFFFFFF. Vectors of 64-bit
+    # lanes hold half as many numbers, so even and odd lanes are multiplied apart and their halves woven together again.
     pairs = builder.bitcast(x, PAIRS)
     factor, low_word = Constant(PAIRS, [multiplier] * (LANES // 2)), Constant(PAIRS, [0xFFFFFFFF] * (LANES // 2))
     shift = Constant(PAIRS, [32] * (LANES // 2))

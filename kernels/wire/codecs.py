@@ -77,11 +77,13 @@ def decode_rows(
     if packed.shape != (len(rows), row_bytes(width, wire)):
         raise ValueError(f"packed must have shape {(len(rows), row_bytes(width, wire))}, got {packed.shape}")
     if wire in ("float32", "bfloat16"):
+        # Bytes of a float format are its rows: a view, no pass over them.
         values = packed.view(np.float32 if wire == "float32" else np.uint16)
         if accumulate:
             return add_rows(out, rows, values)
         run(_put_kernel(width % GROUP), even_chunks(len(rows), width), out, rows, values)
         return out
+    # The scale stands behind the codes at any alignment: copied out once, so that the kernel reads aligned floats.
     scales = packed[:, -4:].copy().view(np.float32)[:, 0]
     function = _decode_kernel(width % GROUP)
     run(function, even_chunks(len(rows), width), packed, scales, rows, out, wire == "int4", accumulate)
@@ -101,6 +103,9 @@ def _encode_kernel(rest):
     @kernel
     def encode(start, stop, feats, rows, ids, levels, k0, k1, stream, out, scales, halves):
         """Writes codes of out[start:stop] and scales[start:stop]."""
+        # Plainly, for a row:
+        #     factor = levels / max(abs(row));  code = floor(row * factor + u), u uniform in [0, 1)
+        # floor(x + u) is x rounded up with the probability of its fraction: the mean of many roundings is x.
         width, end = feats.shape[1], feats.shape[1] - rest
         codes = np.zeros(width + 1, np.int8)
         for i in range(start, stop):
@@ -109,6 +114,7 @@ def _encode_kernel(rest):
                 top = max(top, largest(load(whole, feats, first + column)))
             if rest > 0:
                 top = max(top, largest(load(part, feats, first + end)))
+            # A row of zeros: factor 0, codes 0, scale 0.
             factor = levels / top if top > 0 else np.float32(0)
             scales[i] = top / levels
             for column in range(0, end, GROUP):
@@ -116,6 +122,7 @@ def _encode_kernel(rest):
             if rest > 0:
                 _encode_group(part, feats, first, end, row_id, factor, k0, k1, stream, codes)
             if halves:
+                # Two codes in a byte: column 2 k in the low four bits, 2 k + 1 in the high ones; codes[width] is 0.
                 for k in range((width + 1) // 2):
                     out[i, k] = (codes[2 * k] & 15) | ((codes[2 * k + 1] & 15) << 4)
             else:
@@ -144,6 +151,7 @@ def _decode_kernel(rest):
             first = rows[i] * width
             if halves:
                 for k in range((width + 1) // 2):
+                    # (x ^ 8) - 8 is the sign of a four-bit number without a branch: 0 … 7 stay, 8 … 15 become -8 … -1.
                     byte = np.int32(packed[i, k])
                     codes[2 * k] = ((byte & 15) ^ 8) - 8
                     codes[2 * k + 1] = ((byte >> 4) ^ 8) - 8

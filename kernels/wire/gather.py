@@ -19,6 +19,7 @@ from distgnn.kernels.simd.philox import GROUP
 from distgnn.kernels.simd.random_vectors import group_tiles
 from distgnn.kernels.simd.vectors import add, load, prefetch, store
 
+# Rows asked for before they are copied: a row goes through once, so a short distance is enough.
 AHEAD = 8
 
 
@@ -68,6 +69,7 @@ def _pack_kernel(rest):
         """Writes out[start:stop]."""
         width, end = feats.shape[1], feats.shape[1] - rest
         for i in range(start, stop):
+            # Plainly: out[i] = feats[rows[i]]. The row of 8 turns later is asked for now; load and store convert.
             source, coming = rows[i] * width, rows[min(i + AHEAD, stop - 1)] * width
             for column in range(0, end, GROUP):
                 prefetch(whole, feats, coming + column)
@@ -88,6 +90,7 @@ def _add_kernel(rest):
         """Writes out[rows[start:stop]]."""
         width, end = packed.shape[1], packed.shape[1] - rest
         for i in range(start, stop):
+            # Plainly: out[rows[i]] += packed[i]. Each row at most once, so no two threads add to the same.
             target, coming = rows[i] * width, rows[min(i + AHEAD, stop - 1)] * width
             for column in range(0, end, GROUP):
                 prefetch(whole, out, coming + column)
