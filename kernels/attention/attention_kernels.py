@@ -105,7 +105,7 @@ def forward_kernel(tile, heads_tile, wide):
 
 @functools.cache
 def backward_kernel(tile, heads_tile, wide):
-    lanes, room = wide.lanes, tile.lanes * tile.vectors
+    lanes, columns = wide.lanes, tile.lanes * tile.vectors
 
     @kernel
     def source_rows(
@@ -123,7 +123,7 @@ def backward_kernel(tile, heads_tile, wide):
         arguments = np.zeros(CHUNK * heads + lanes, grad_source.dtype)
         alpha = np.zeros(CHUNK * heads + lanes, grad_source.dtype)
         beta = np.zeros(CHUNK * heads + lanes, grad_source.dtype)
-        mine = np.zeros(room, grad_source.dtype)
+        mine = np.zeros(columns, grad_source.dtype)
         # grad_target would be written by the threads of all sources of i. So each part of the sources adds to one of
         # its own; parts are fixed, and so is the order in which they are added up: no atomics, the same bits.
         for part in range(start, stop):

@@ -129,14 +129,14 @@ def _backward_kernel(tile):
             last = indptr[bounds[chunk + 1]] - 1
             for i in range(bounds[chunk], bounds[chunk + 1]):
                 target = load(tile, targets, i * width)
-                total, paid = zeros(tile, targets), load(tile, sums, chunk * width)
+                total, attn_sums = zeros(tile, targets), load(tile, sums, chunk * width)
                 for e in range(indptr[i], indptr[i + 1]):
                     prefetch(tile, sources, others[min(e + AHEAD, last)] * width)
                     # x once, for both gradients: through its slope to the target, and its leaky ReLU to attn.
                     row = add(load(tile, sources, others[e] * width), target)
                     total = fma_heads(tile, slopes(tile, targets, row, slope), grad, arcs[e] * heads, total)
-                    paid = fma_heads(tile, leaky(row, slope), grad, arcs[e] * heads, paid)
+                    attn_sums = fma_heads(tile, leaky(row, slope), grad, arcs[e] * heads, attn_sums)
                 store(tile, out, i * width, mul(total, load(tile, attn, 0)))
-                store(tile, sums, chunk * width, paid)
+                store(tile, sums, chunk * width, attn_sums)
 
     return backward_rows

@@ -24,7 +24,7 @@ from distgnn.kernels.simd.philox import GROUP, derive_key
 from distgnn.kernels.simd.random_vectors import fractions, group_tiles, row_words
 from distgnn.kernels.simd.vector_math import floor, largest
 from distgnn.kernels.simd.vectors import add, load, scale, store
-from distgnn.kernels.wire.gather import add_rows, pack_rows
+from distgnn.kernels.wire.gather import add_rows, pack_rows, scatter_kernel
 
 
 @checked_once
@@ -81,7 +81,7 @@ def decode_rows(
         values = packed.view(np.float32 if wire == "float32" else np.uint16)
         if accumulate:
             return add_rows(out, rows, values)
-        run(_put_kernel(width % GROUP), even_chunks(len(rows), width), out, rows, values)
+        run(scatter_kernel(width % GROUP, False), even_chunks(len(rows), width), out, rows, values)
         return out
     # The scale stands behind the codes at any alignment: copied out once, so that the kernel reads aligned floats.
     scales = packed[:, -4:].copy().view(np.float32)[:, 0]
@@ -164,21 +164,3 @@ def _decode_kernel(rest):
                 _decode_group(part, codes, end, scales[i], out, first, accumulate)
 
     return decode
-
-
-@functools.cache
-def _put_kernel(rest):
-    whole, part = group_tiles(rest)
-
-    @kernel
-    def put(start, stop, out, rows, values):
-        """Writes out[rows[start:stop]]."""
-        width, end = out.shape[1], out.shape[1] - rest
-        for i in range(start, stop):
-            first = rows[i] * width
-            for column in range(0, end, GROUP):
-                store(whole, out, first + column, load(whole, values, i * width + column))
-            if rest > 0:
-                store(part, out, first + end, load(part, values, i * width + end))
-
-    return put

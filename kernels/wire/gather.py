@@ -51,7 +51,7 @@ def add_rows(out: np.ndarray, rows: np.ndarray, packed: np.ndarray) -> np.ndarra
     out = output(out, (len(out), packed.shape[1]), _allowed(out, packed))
     if len(rows) != len(packed):
         raise ValueError(f"rows and packed must be equally long, got {len(rows)} and {len(packed)}")
-    run(_add_kernel(packed.shape[1] % GROUP), even_chunks(*packed.shape), out, rows, packed)
+    run(scatter_kernel(packed.shape[1] % GROUP, True), even_chunks(*packed.shape), out, rows, packed)
     return out
 
 
@@ -82,23 +82,29 @@ def _pack_kernel(rest):
 
 
 @functools.cache
-def _add_kernel(rest):
+def scatter_kernel(rest, adding):
+    """The kernel for widths with this remainder by 128; adding: to what is in out, else over it."""
     whole, part = group_tiles(rest)
 
     @kernel
-    def add_packed(start, stop, out, rows, packed):
+    def scatter(start, stop, out, rows, packed):
         """Writes out[rows[start:stop]]."""
         width, end = packed.shape[1], packed.shape[1] - rest
         for i in range(start, stop):
-            # Plainly: out[rows[i]] += packed[i]. Each row at most once, so no two threads add to the same.
+            # Plainly: out[rows[i]] (+)= packed[i]. Each row at most once, so no two threads write the same one. Only
+            # what is added to is read, and so asked for.
             target, coming = rows[i] * width, rows[min(i + AHEAD, stop - 1)] * width
             for column in range(0, end, GROUP):
-                prefetch(whole, out, coming + column)
-                row = add(load(whole, out, target + column), load(whole, packed, i * width + column))
+                row = load(whole, packed, i * width + column)
+                if adding:
+                    prefetch(whole, out, coming + column)
+                    row = add(load(whole, out, target + column), row)
                 store(whole, out, target + column, row)
             if rest > 0:
-                prefetch(part, out, coming + end)
-                row = add(load(part, out, target + end), load(part, packed, i * width + end))
+                row = load(part, packed, i * width + end)
+                if adding:
+                    prefetch(part, out, coming + end)
+                    row = add(load(part, out, target + end), row)
                 store(part, out, target + end, row)
 
-    return add_packed
+    return scatter
