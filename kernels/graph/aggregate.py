@@ -124,7 +124,7 @@ def _add_arc(tile, sums, e, coming, column, indices, feats, weight, edge_ids, so
     # Plainly: sums += weight[edge] * source_scale[j] * feats[j], with j = indices[e]. `weighted` and `scaled` are
     # constants of the kernel, so the compiler keeps one of the four forms. `coming` is an arc 16 KiB of rows later: its
     # row is on its way from memory while those before it are added. Without it RMAT took 1.5 (D = 100) to 2 times (D =
-    # 47) as long (docs/kernels.md).
+    # 47) as long (docs/internals/kernels.md).
     width = feats.shape[1]
     prefetch(tile, feats, at(indices, coming) * width + column)
     row = load(tile, feats, at(indices, e) * width + column)

@@ -62,7 +62,7 @@ def registers() -> tuple[int, int]:
 
 
 # The one rule for asking ahead, by bytes and not by arcs: rows under way fill a third of a level 1 cache of 48 KiB.
-# Measured against fixed distances of 8 to 128 arcs in docs/kernels.md; narrow rows want many arcs, wide rows few.
+# Measured against fixed distances of 8 to 128 arcs in docs/internals/kernels.md: narrow rows want many, wide rows few.
 BYTES_AHEAD = 1 << 14  # of rows under way: what a core's 48 KiB of level 1 hold beside other things
 MOST_AHEAD, LEAST_AHEAD = 128, 16
 

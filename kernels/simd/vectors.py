@@ -250,7 +250,7 @@ def prefetch(typingctx, tile, array, first):
     def generate(context, builder, signature, args):
         # A request is a hint: beyond the end of the array it does nothing, so no check is needed. Arguments of
         # llvm.prefetch: read (0), keep in all levels (3), data (1). Level 2 only, or without keeping, was no faster
-        # (docs/kernels.md).
+        # (docs/internals/kernels.md).
         byte = ir.IntType(8)
         row = builder.bitcast(element_pointer(context, builder, array, args[1], args[2]), byte.as_pointer())
         kind = ir.FunctionType(ir.VoidType(), [row.type, INT32, INT32, INT32])
