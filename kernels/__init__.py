@@ -23,16 +23,15 @@ from distgnn.kernels.dense.activation import activate, activate_backward
 from distgnn.kernels.dense.dropout import dropout
 from distgnn.kernels.dense.matmul import inner_product, product
 from distgnn.kernels.graph.aggregate import spmm
-from distgnn.kernels.graph.blocks import BlockedCsr, block_csr, block_rows, goes_by_blocks, spmm_blocked
+from distgnn.kernels.graph.blocks import block_csr, block_rows, spmm_blocked
 from distgnn.kernels.graph.csr import csr_from_edges, transpose_csr
-from distgnn.kernels.graph.order import permute_csr, vertex_order
-from distgnn.kernels.graph.tuner import tune, tune_rows
+from distgnn.kernels.graph.tuner import Tuning, tune_rows
 from distgnn.kernels.runtime.arrays import empty_rows
+from distgnn.kernels.runtime.formats import BlockedCsr, row_bytes
 from distgnn.kernels.runtime.jit import compilation
 from distgnn.kernels.runtime.memory import give_back_freed_memory, keep_freed_memory
 from distgnn.kernels.runtime.threads import get_num_threads, set_num_threads
-from distgnn.kernels.runtime.tiles import Tuning, use_tunings
-from distgnn.kernels.wire.codecs import decode_rows, encode_rows, row_bytes
+from distgnn.kernels.wire.codecs import decode_rows, encode_rows
 from distgnn.kernels.wire.gather import add_rows, pack_rows
 
 __all__ = [
@@ -57,7 +56,6 @@ __all__ = [
     "finish_attention",
     "get_num_threads",
     "give_back_freed_memory",
-    "goes_by_blocks",
     "head_dots",
     "head_outer",
     "inner_product",
@@ -66,7 +64,6 @@ __all__ = [
     "pack_rows",
     "pair_scores",
     "pair_scores_backward",
-    "permute_csr",
     "product",
     "reference",
     "reference_fused",
@@ -77,9 +74,6 @@ __all__ = [
     "spmm",
     "spmm_blocked",
     "transpose_csr",
-    "tune",
     "tune_rows",
-    "use_tunings",
-    "vertex_order",
     "warm",
 ]

@@ -1,4 +1,4 @@
-"""The graphs of `distgnn bench-kernels`, each on the order it is stored in and on ours."""
+"""The graphs of `distgnn bench-kernels`, and their transposes."""
 
 import functools
 import time
@@ -19,23 +19,21 @@ GRAPHS = {
     "arxiv": ("ogbn-arxiv", "both"),
 }
 WIDTHS = (16, 47, 100, 128, 256, 602)
-CSRS = ("stored", "ours", "transposed")
+CSRS = ("stored", "transposed")
 
 
 @dataclass(frozen=True, eq=False)
 class Case:
-    """One graph in two orders, and its transpose: CSRs by target of (indptr, indices, positions)."""
+    """One graph and its transpose: CSRs by target of (indptr, indices, positions)."""
 
     name: str
     num_nodes: int
     stored: tuple
-    ours: tuple
     transposed: tuple
-    order_seconds: float
 
     @functools.cache  # noqa: B019 - a case lives as long as its graphs
-    def dgl_graph(self, which: Any) -> Any:
-        """DGL's graph with the arcs of one of the CSRs ("stored", "ours", "transposed"), all formats made."""
+    def dgl_graph(self, which: str) -> Any:
+        """DGL's graph with the arcs of one of the CSRs ("stored", "transposed"), all formats made."""
         from distgnn.interop.dgl.import_dgl import import_dgl
 
         indptr, indices = getattr(self, which)[:2]
@@ -46,34 +44,34 @@ class Case:
         return graph
 
 
-def make_case(name: Any, order: Any = "cluster", data_root: Any = None, cache: Any = None) -> Any:
-    """Load a graph and put it into both orders.
+def make_case(name: str, data_root: str | None = None, cache: str | None = None) -> Case:
+    """Load a graph and transpose it.
 
-    Args: cache: folder where a graph is kept once made, as `NAME-ORDER.npz`; None keeps nothing.
+    Args: cache: folder where a graph is kept once made, as `NAME.npz`; None keeps nothing.
     Raises: InputError for a file in it that is no such graph.
     """
-    kept = Path(cache) / f"{name}-{order}.npz" if cache else None
+    kept = Path(cache) / f"{name}.npz" if cache else None
     if kept and kept.exists():
         return _read_case(name, kept)
-    case = _make_case(name, order, data_root)
+    case = _make_case(name, data_root)
     if kept:
         kept.parent.mkdir(parents=True, exist_ok=True)
         csrs = {which: getattr(case, which) for which in CSRS}
         arrays = {f"{which}_{part}": csr[k] for which, csr in csrs.items() for k, part in enumerate("pi")}
-        np.savez(kept, num_nodes=case.num_nodes, order_seconds=case.order_seconds, **arrays)
+        np.savez(kept, num_nodes=case.num_nodes, **arrays)
     return case
 
 
 def _read_case(name: Any, path: Any) -> Any:
     try:
         with np.load(path, allow_pickle=False) as arrays:
-            stored, ours, back = ((arrays[f"{which}_p"], arrays[f"{which}_i"]) for which in CSRS)
-            return Case(name, int(arrays["num_nodes"]), stored, ours, back, float(arrays["order_seconds"]))
+            csrs = [(arrays[f"{which}_p"], arrays[f"{which}_i"]) for which in CSRS]
+            return Case(name, int(arrays["num_nodes"]), *csrs)
     except (OSError, ValueError, KeyError, zipfile.BadZipFile) as error:
         raise InputError(f"{path} holds no graph of bench-kernels: remove it, it is made again") from error
 
 
-def _make_case(name: Any, order: Any, data_root: Any) -> Any:
+def _make_case(name: str, data_root: str | None) -> Case:
     from distgnn.datasets import load_graph
 
     source, arcs = GRAPHS[name]
@@ -82,12 +80,8 @@ def _make_case(name: Any, order: Any, data_root: Any) -> Any:
     if arcs == "both":
         src, dst = np.concatenate([src, dst]), np.concatenate([dst, src])
     stored = kernels.csr_from_edges(src, dst, graph.num_nodes)
-    start = time.perf_counter()
-    chosen = kernels.vertex_order(stored[0], stored[1], order)
-    seconds = time.perf_counter() - start
-    ours = kernels.permute_csr(stored[0], stored[1], chosen)
     transposed = kernels.transpose_csr(stored[0], stored[1], graph.num_nodes)
-    return Case(name, graph.num_nodes, stored, ours, transposed, seconds)
+    return Case(name, graph.num_nodes, stored, transposed)
 
 
 def interleaved(functions: Any, repeats: Any, slow_seconds: Any = 1.0) -> Any:

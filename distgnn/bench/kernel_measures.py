@@ -3,9 +3,8 @@
 A measure takes (case, width, repeats) and returns the seconds of each call by column, or None where it does not apply.
 Columns:
 
-    dgl, torch, torch_sparse, torch_geometric    the peers, on the stored order unless they say otherwise
+    dgl, torch, torch_sparse, torch_geometric    the peers
     f32, bf16                                    ours: float32 rows, bfloat16 rows summed in float32
-    …_our_order                                  on the order that `kernels.vertex_order` gives
     …_transposed                                 over the reversed arcs (the backward pass)
     …_one_thread                                 on one thread
     gather                                       the same rows read in the same order into 1,024 sums
@@ -42,7 +41,7 @@ def one_thread(function: Any) -> Any:
 
 
 def measure_sum(case: Any, width: Any, repeats: Any) -> Any:
-    """copy_u_sum in both orders and transposed; float32 and bfloat16 rows."""
+    """copy_u_sum, also transposed; float32 and bfloat16 rows."""
     from distgnn.interop.dgl.import_dgl import import_dgl
 
     tensor = _tensor(case.num_nodes, width)
@@ -50,15 +49,12 @@ def measure_sum(case: Any, width: Any, repeats: Any) -> Any:
     bits = _bfloat16(feats)
     matrix = _torch_csr(case)
     few_rows = np.linspace(0, len(case.stored[1]), GATHER_ROWS + 1).astype(np.int64)
-    stored, ours, back = case.stored[:2], case.ours[:2], case.transposed[:2]
+    stored, back = case.stored[:2], case.transposed[:2]
     functions = {
         "dgl": lambda: copy_u_sum(case.dgl_graph("stored"), tensor),
         "f32": lambda: kernels.spmm(*stored, feats),
         "gather": lambda: kernels.spmm(few_rows, stored[1], feats),
         "bf16": lambda: kernels.spmm(*stored, bits),
-        "dgl_our_order": lambda: copy_u_sum(case.dgl_graph("ours"), tensor),
-        "f32_our_order": lambda: kernels.spmm(*ours, feats),
-        "bf16_our_order": lambda: kernels.spmm(*ours, bits),
         "dgl_transposed": lambda: copy_u_sum(case.dgl_graph("transposed"), tensor),
         "f32_transposed": lambda: kernels.spmm(*back, feats),
         "f32_one_thread": one_thread(lambda: kernels.spmm(*stored, feats)),
@@ -96,7 +92,6 @@ def measure_max(case: Any, width: Any, repeats: Any) -> Any:
         "dgl": lambda: dgl.ops.copy_u_max(case.dgl_graph("stored"), tensor),
         "f32": lambda: kernels.spmm(*case.stored[:2], feats, "max"),
         "f32_without_winners": lambda: kernels.spmm(*case.stored[:2], feats, "max", winners=False),
-        "f32_our_order": lambda: kernels.spmm(*case.ours[:2], feats, "max"),
         "bf16": lambda: kernels.spmm(*case.stored[:2], bits, "max"),
         "f32_one_thread": one_thread(lambda: kernels.spmm(*case.stored[:2], feats, "max")),
     }

@@ -1,11 +1,10 @@
 """`distgnn bench-kernels`: our row kernels beside DGL 1.1.3, torch.sparse and torch_geometric, in turn in one run.
 
 Each line of the table is one operation on one graph at one width. What is compared runs in turn, repeat by repeat;
-medians are reported, and the fastest call of each beside them (on a machine with other work they say more). DGL is
-timed on the stored vertex order and on ours. `of copy` is the rate at which rows are gathered (E · D · 4 bytes /
-seconds; 5 passes over the rows for the activation) over the copy bandwidth measured in the same run (read + write); it
-exceeds 1 where caches help. `of gather` is the share of the gather bound: the time to read the same rows in the same
-order and write nothing.
+medians are reported, and the fastest call of each beside them (on a machine with other work they say more). `of copy`
+is the rate at which rows are gathered (E · D · 4 bytes / seconds; 5 passes over the rows for the activation) over the
+copy bandwidth measured in the same run (read + write); it exceeds 1 where caches help. `of gather` is the share of the
+gather bound: the time to read the same rows in the same order and write nothing.
 """
 
 import os
@@ -22,17 +21,13 @@ from distgnn.errors import InputError
 OPERATIONS = tuple(MEASURE)
 RATIOS = {  # column of the summary: (operation, theirs, ours, target of the geometric mean)
     "sum, same order": ("sum", "dgl", "f32", 1.8),
-    "sum, both on our order": ("sum", "dgl_our_order", "f32_our_order", 1.8),
     "sum transposed": ("sum", "dgl_transposed", "f32_transposed", 1.8),
-    "sum, ours on our order": ("sum", "dgl", "f32_our_order", 2.2),
     "sum of bfloat16 rows": ("sum", "dgl", "bf16", 3.0),
-    "sum of bfloat16 rows, ours on our order": ("sum", "dgl", "bf16_our_order", 3.5),
     "sum against torch.sparse": ("sum", "torch_sparse", "f32", None),
     "sum against torch_geometric": ("sum", "torch_geometric", "f32", None),
     "weighted sum": ("weighted", "dgl", "f32", None),
     "max with winners": ("max", "dgl", "f32", 3.0),
     "max without winners": ("max", "dgl", "f32_without_winners", None),
-    "max with winners, ours on our order": ("max", "dgl", "f32_our_order", None),
     "edge softmax": ("softmax", "dgl", "f32", None),
     "attention, forward and backward": ("attention", "dgl", "f32", 3.0),
     "bias, ReLU, dropout, both ways": ("activation", "torch", "f32", 4.0),
@@ -44,16 +39,15 @@ def run(
     graphs: Any = tuple(GRAPHS),
     widths: Any = WIDTHS,
     operations: Any = OPERATIONS,
-    repeats: Any = 7,
-    order: Any = "cluster",
-    data_root: Any = None,
-    cache: Any = None,
+    repeats: int = 7,
+    data_root: str | None = None,
+    cache: str | None = None,
     report: Any = None,
 ) -> Any:
     """Time operations on graphs.
 
-    Args: names from GRAPHS, WIDTHS and OPERATIONS; repeats ≥ 2, of which the first is not counted; order: of
-        `kernels.vertex_order`; cache: folder that keeps the graphs; report: called with each row once it is measured.
+    Args: names from GRAPHS, WIDTHS and OPERATIONS; repeats ≥ 2, of which the first is not counted; cache: folder
+        that keeps the graphs; report: called with each row once it is measured.
     Returns: list of dict: graph, operation, width, threads, seconds by column, ratios, rates.
     """
     for name, known in ((graphs, GRAPHS), (operations, OPERATIONS)):
@@ -67,7 +61,7 @@ def run(
     copy = copy_seconds()
     rows = []
     for name in graphs:
-        case = make_case(name, order, data_root, cache)
+        case = make_case(name, data_root, cache)
         for width in widths:
             for operation in operations:
                 times = MEASURE[operation](case, width, repeats)
@@ -133,7 +127,6 @@ def _finish(times: Any, case: Any, operation: Any, width: Any, copy: Any) -> Any
         "share_of_gather": seconds.get("gather", np.nan) / seconds["f32"],
         "scaling": seconds["f32_one_thread"] / seconds["f32"],
         "copy_scaling": copy["one"] / copy["all"],
-        "order_seconds": case.order_seconds,
     }
 
 

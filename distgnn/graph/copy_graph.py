@@ -40,7 +40,7 @@ class CopyGraph(DistGraph):
         return np.arange(self.num_owned, self.num_rows) if direction else self.local.target_halo_rows
 
     def _make_forward_arcs(self) -> CopyAggregator:
-        return self._aggregator(arcs_of_all_rows(self.local), backward=False)
+        return self._aggregator(arcs_of_all_rows(self.local, self.tuning), backward=False)
 
     def backward_arcs(self, weighted: bool) -> CopyAggregator:
         """The aggregator over transposed arcs, made when first needed."""

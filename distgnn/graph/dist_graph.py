@@ -16,6 +16,7 @@ from distgnn.graph.frame import Frame
 from distgnn.graph.part_arrays import as_tensor, dense_rows, leave_on_disk
 from distgnn.graph.training_exchanges import Scheduled
 from distgnn.interop.dgl.api import DGLFace
+from distgnn.kernels import Tuning
 from distgnn.ops.aggregation.aggregator import Aggregator, Arcs, RowScale
 from distgnn.ops.aggregation.constant_rows import ConstantRows
 from distgnn.ops.buffers import Buffers
@@ -46,6 +47,7 @@ class DistGraph(DGLFace, Scheduled):
         sparse_feats: keep features that are stored sparse as `ops.SparseRows`, where that is cheaper: for models that
             take them (sage, gcn and gat of distgnn.nn).
         debug: agree on every exchange before it starts.
+        tuning: what `load` measured for this part; None: the defaults.
         schedule: the fields of `Schedule` (warmup_epochs, wire, wire_backward, remote_rule, smooth, adaptive,
             error_feedback). They are about training steps: evaluation is always synchronous and sends whole rows.
 
@@ -69,13 +71,15 @@ class DistGraph(DGLFace, Scheduled):
         transform_first: bool = True,
         debug: bool = False,
         sparse_feats: bool = False,
+        tuning: Tuning | None = None,
         **schedule,
     ):
         self.local, self.info = local, local.graph
         settings = {"algorithm": algorithm, "dtype": dtype, "seed": seed, "cache_first": cache_first, "debug": debug}
-        settings |= {"transform_first": transform_first, "sparse_feats": sparse_feats}
+        settings |= {"transform_first": transform_first, "sparse_feats": sparse_feats, "tuning": tuning}
         self._settings, self.transform_first = settings | schedule, transform_first
         self.dtype = DTYPES[dtype]
+        self.tuning = tuning or Tuning()
         self.algorithm, self.schedule = Algorithm.parse(algorithm), Schedule(**schedule)
         self.schedule.check(self.algorithm, self.update)
         self.seed = seed
@@ -115,7 +119,7 @@ class DistGraph(DGLFace, Scheduled):
         return self.local.plan
 
     def _make_forward_arcs(self) -> Aggregator:
-        return Aggregator(Arcs.of(self.local), self.exchange, self._delayed[0])
+        return Aggregator(Arcs.of(self.local, self.tuning), self.exchange, self._delayed[0])
 
     def _attach_feats(self, sparse: bool) -> torch.Tensor | SparseRows | None:
         """Features as a tensor; or, where that is asked for, stored sparse and cheaper to multiply, as sparse rows."""

@@ -10,7 +10,7 @@ from distgnn.errors import RunError
 from distgnn.graph.copy_graph import CopyGraph
 from distgnn.graph.dist_graph import DistGraph
 from distgnn.graph.part_arrays import leave_on_disk
-from distgnn.graph.tuning import use_tuning
+from distgnn.graph.tuning import part_tuning
 from distgnn.partition import load_part, read_manifest
 from distgnn.partition.folder.layout import part_folder
 
@@ -45,9 +45,9 @@ def load(
     check_same(comm, {"partition": manifest["sha256"]}, "give every rank the same partition folder")
     with raise_together(comm):
         local = load_part(folder, comm.rank)
-        use_tuning(part_folder(folder, comm.rank), local)
+        tuning = part_tuning(part_folder(folder, comm.rank), local)
     kind = CopyGraph if update == "copies" else DistGraph
-    graph = kind(local, comm, algorithm=algorithm, **options)
+    graph = kind(local, comm, algorithm=algorithm, tuning=tuning, **options)
     leave_on_disk(local.arc_ids)  # read while the part was checked; needed by layers that work arc by arc only
     kernels.give_back_freed_memory()
     return graph

@@ -1,9 +1,8 @@
 """How this rank's sums and products run on its part: measured once per machine, kept beside the part's arrays.
 
-    parts/part-0/tuning.json    {"machine": "…", "seconds": 0.8, "arcs_ahead": {"64": 32, …}, "blocked": [512, …],
-                                 "own_products": true}
+    parts/part-0/tuning.json    {"machine": "…", "seconds": 0.8, "blocked": [512, …], "own_products": true}
 
-arcs_ahead: by bytes of a row; blocked: the row sizes for which sums go by blocks of sources (dense graphs only);
+blocked: the row sizes for which sums go by blocks of sources (dense graphs only);
 own_products: float32 matrices are multiplied by our kernels, not by torch. The file is no part of the partition: the
 manifest does not name it, losing it costs about a second, and what stands in it changes the time of a training step,
 and of its results nothing but, with blocks and products, the rounding. Ranks may therefore choose differently.
@@ -21,30 +20,26 @@ import torch
 
 from distgnn import kernels
 from distgnn.kernels.runtime.tiles import registers
-from distgnn.ops.dense import products
 from distgnn.partition import LocalGraph
 
 TUNING = "tuning.json"
-MOST_AHEAD = 1 << 20
 FEWEST_ARCS = 1 << 20  # in the caches nothing is to be gained
 PRODUCT_ROWS, PRODUCT_WIDTH, PRODUCT_ROUNDS = 1 << 15, 256, 4  # fewer rows would time the sum of partial results
 WORTH = 0.92  # torch's products replace ours if they take less than this share of the time
 
 
-def use_tuning(part_folder: Path, local: LocalGraph) -> None:
-    """Run sums and products as was found best for this part on this machine; measure it if nobody has."""
+def part_tuning(part_folder: Path, local: LocalGraph) -> kernels.Tuning:
+    """What was found best for sums and products of this part on this machine; measured if nobody has."""
     block = local.blocks["owned_owned"]
-    kernels.use_tunings({})
-    products.chosen.own = True
     if len(block.indices) < FEWEST_ARCS or os.environ.get("DISTGNN_TUNING") == "0":
-        return
+        return kernels.Tuning()
     found = _read(part_folder / TUNING)
     if found is None:
         start = time.perf_counter()
-        found = kernels.tune_rows(block.indptr, block.indices, local.num_owned), own_products_pay()
-        _write(part_folder / TUNING, *found, time.perf_counter() - start)
-    kernels.use_tunings(found[0])
-    products.chosen.own = found[1]
+        blocked = kernels.tune_rows(block.indptr, block.indices, local.num_owned)
+        found = kernels.Tuning(blocked, own_products_pay())
+        _write(part_folder / TUNING, found, time.perf_counter() - start)
+    return found
 
 
 def own_products_pay() -> bool:
@@ -71,28 +66,24 @@ def machine() -> str:
     return f"{name}, registers of {registers()[0]} bytes, {kernels.get_num_threads()} threads"
 
 
-def _read(path: Path) -> tuple[dict, bool] | None:
-    """What was found on this machine, or None: a file that is missing, foreign or damaged is measured again."""
+def _read(path: Path) -> kernels.Tuning | None:
+    """What was found on this machine, or None: a file that is missing, foreign or damaged is measured again.
+
+    Earlier versions also wrote "arcs_ahead", which is not read.
+    """
     try:
         saved = json.loads(path.read_text())
         if saved["machine"] != machine():
             return None
-        blocked = {int(size) for size in saved["blocked"]}
-        ahead = {int(size): int(ahead) for size, ahead in saved["arcs_ahead"].items()}
-        found = {size: kernels.Tuning(arcs, 0, int(size in blocked)) for size, arcs in ahead.items()}
-        own = bool(saved["own_products"])
+        return kernels.Tuning(frozenset(int(size) for size in saved["blocked"]), bool(saved["own_products"]))
     except (OSError, ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError):
         return None
-    fits = all(size > 0 and 0 <= choice.ahead <= MOST_AHEAD for size, choice in found.items())
-    return (found, own) if fits else None
 
 
-def _write(path: Path, found: dict, own: bool, seconds: float) -> None:
+def _write(path: Path, found: kernels.Tuning, seconds: float) -> None:
     """Keep it if the folder can be written."""
-    ahead = {str(size): choice.ahead for size, choice in found.items()}
-    blocked = [size for size, choice in found.items() if choice.blocked]
-    content = {"machine": machine(), "seconds": round(seconds, 3), "arcs_ahead": ahead, "blocked": blocked}
-    content["own_products"] = own
+    content = {"machine": machine(), "seconds": round(seconds, 3)}
+    content |= {"blocked": sorted(found.blocked), "own_products": found.own_products}
     temporary = path.with_name(f".{TUNING}.{os.getpid()}")
     with contextlib.suppress(OSError):
         try:

@@ -28,16 +28,25 @@ from distgnn.kernels.attention.attention_kernels import (
     merge_rows,
     wide_tile,
 )
+from distgnn.kernels.check.checked import checked_once
 from distgnn.kernels.runtime.arrays import ROWS, empty_rows, index_array, indptr_array, output, row_array, sums_dtype
-from distgnn.kernels.runtime.checked import checked_once
 from distgnn.kernels.runtime.threads import edge_chunks, edge_parts, even_chunks, run
-from distgnn.kernels.runtime.tiles import arcs_ahead, choices, head_tiles, row_tiles
+from distgnn.kernels.runtime.tiles import arcs_ahead, head_tiles, row_tiles
 
 PARTS = 16  # each has R · H numbers of its own; so many threads use the bandwidth of most sockets
 
 
 @checked_once
-def attention(indptr, indices, feats, source_scores, target_scores, *, slope=0.2, out=None):
+def attention(
+    indptr: np.ndarray,
+    indices: np.ndarray,
+    feats: np.ndarray,
+    source_scores: np.ndarray,
+    target_scores: np.ndarray,
+    *,
+    slope: float = 0.2,
+    out: np.ndarray | None = None,
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Attention-weighted sum of source rows.
 
     Args: indptr int [R + 1]; indices int [E]; feats float32, float64 or bfloat16 (uint16) [N, H, F]; source_scores
@@ -50,7 +59,16 @@ def attention(indptr, indices, feats, source_scores, target_scores, *, slope=0.2
 
 
 @checked_once
-def attention_partial(indptr, indices, feats, source_scores, target_scores, *, slope=0.2, out=None):
+def attention_partial(
+    indptr: np.ndarray,
+    indices: np.ndarray,
+    feats: np.ndarray,
+    source_scores: np.ndarray,
+    target_scores: np.ndarray,
+    *,
+    slope: float = 0.2,
+    out: np.ndarray | None = None,
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """`attention` before the division, not in bfloat16: (out, maximum, sums), to be merged and then finished."""
     return _attend(_Graph(indptr, indices, feats, source_scores, target_scores, slope), out, divide=False)
 
@@ -67,7 +85,15 @@ def _attend(graph, out, divide):
 
 
 @checked_once
-def merge_attention(out, maximum, sums, rows, other_out, other_maximum, other_sums):
+def merge_attention(
+    out: np.ndarray,
+    maximum: np.ndarray,
+    sums: np.ndarray,
+    rows: np.ndarray,
+    other_out: np.ndarray,
+    other_maximum: np.ndarray,
+    other_sums: np.ndarray,
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Add the partial results of another rank's arcs to rows of these, in place.
 
     Args: out [R, H, F], maximum and sums [R, H]; rows int [M], each at most once; other_… [M, …].
@@ -81,7 +107,7 @@ def merge_attention(out, maximum, sums, rows, other_out, other_maximum, other_su
 
 
 @checked_once
-def finish_attention(out, sums):
+def finish_attention(out: np.ndarray, sums: np.ndarray) -> np.ndarray:
     """Divide by the sums, in place; rows without arcs are 0."""
     heads = sums.shape[1]
     flat = output(out, out.shape, sums.dtype).reshape(len(out) * heads, -1) if out.size else out.reshape(0, 1)
@@ -91,8 +117,19 @@ def finish_attention(out, sums):
 
 @checked_once
 def attention_backward(
-    indptr, indices, feats, source_scores, target_scores, grad, maximum, sums, dots, *, slope=0.2, grad_feats=None
-):
+    indptr: np.ndarray,
+    indices: np.ndarray,
+    feats: np.ndarray,
+    source_scores: np.ndarray,
+    target_scores: np.ndarray,
+    grad: np.ndarray,
+    maximum: np.ndarray,
+    sums: np.ndarray,
+    dots: np.ndarray,
+    *,
+    slope: float = 0.2,
+    grad_feats: np.ndarray | None = None,
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Gradients of `attention`.
 
     Args: indptr int [N + 1], indices int [E]: targets by source (transpose_csr); feats, source_scores, target_scores,
@@ -109,16 +146,18 @@ def attention_backward(
     dtype = graph.feats.dtype if narrow else graph.dtype
     grad_feats = output(grad_feats, (graph.rows, *graph.tail), dtype, "grad_feats")
     num, heads = graph.scores[0].shape
+    # Score, maximum, 1 / sum and dot of a target side by side: the backward pass reads them in one place.
     state = empty_rows((num, STATE, heads), graph.dtype)
     inverse = np.divide(1, sums, out=np.zeros_like(sums), where=sums > 0)
     for place, column in enumerate((graph.scores[0], maximum, inverse, dots)):
         state[:, place] = row_array(column, "scores, maximum, sums, dots")
+    # A constant, not the number of threads: the parts' sums are added in order, so threads do not change bits.
     parts = min(PARTS, max(1, graph.rows))
     bounds = edge_parts(graph.indptr, parts)
     grad_source, grad_target = np.zeros((graph.rows, heads), graph.dtype), np.zeros((parts, num, heads), graph.dtype)
     flat = grad_feats.reshape(graph.rows, -1)
     arrays = graph.indptr, graph.indices, graph.feats, graph.scores[1], state, graph.slope, feats, flat
-    for number, tile in enumerate(head_tiles(*graph.tail, graph.dtype)):
+    for number, tile in enumerate(head_tiles(heads, graph.tail[1], graph.dtype)):
         work = bounds, graph.ahead(tile), *arrays, grad_source, grad_target, number == 0
         run(backward_kernel(tile, graph.score_tile, wide_tile(graph.dtype)), list(range(parts + 1)), *work)
     return grad_feats, grad_source, grad_target.sum(axis=0)
@@ -141,6 +180,7 @@ class _Graph:
             raise ValueError(f"scores must have shapes {shapes}, got {tuple(a.shape for a in self.scores)}")
         if not 0 <= slope <= 1:
             raise ValueError(f"slope must be in [0, 1], got {slope}")
+        # All heads' scores of an arc are one tile: a softmax over a row would otherwise need a pass per tile.
         tiles = row_tiles(self.heads, self.dtype)
         if len(tiles) > 1:
             raise ValueError(f"{self.heads} heads do not fit in registers")
@@ -148,5 +188,4 @@ class _Graph:
 
     def ahead(self, tile):
         """How many arcs before its sum a row is asked for."""
-        measured = choices.of(self.feats.shape[1] * self.feats.itemsize).ahead
-        return measured or arcs_ahead(tile.width * self.feats.itemsize)
+        return arcs_ahead(tile.width * self.feats.itemsize)

@@ -61,6 +61,11 @@ def forward_kernel(tile, heads_tile, wide):
         start, stop, ahead, indptr, indices, feats, source_scores, target_scores, slope, out, top, sums, divide
     ):  # fmt: skip
         """Writes the tile's columns of out[start:stop], and top and sums."""
+        # Plainly, for one head:
+        #     top = max(leaky(source_scores[j] + target) for j in sources); sums = Σ exp(score - top); out = Σ
+        #     exp(…) * feats[j]
+        # An exponential of H = 4 numbers would fill a quarter of a register, so a chunk's scores are written behind
+        # each other, and `exp` is taken of full registers across arcs and heads.
         width, heads, last = feats.shape[1], top.shape[1], indptr[stop] - 1
         scores = np.zeros(CHUNK * heads + lanes, top.dtype)
         powers = np.zeros(CHUNK * heads + lanes, top.dtype)
@@ -69,6 +74,8 @@ def forward_kernel(tile, heads_tile, wide):
             target = load(heads_tile, target_scores, i * heads)
             highest = full(heads_tile, top, -np.inf)
             for e in range(first, end):
+                # The leaky ReLU and adding the target's score both keep the order, so the maximum of the raw source
+                # scores is enough: one load per arc in this first pass.
                 highest = maximum(highest, load(heads_tile, source_scores, at(indices, e) * heads))
             highest = leaky(add(highest, target), slope)
             weight_sums, rows = zeros(heads_tile, top), zeros(tile, out)
@@ -80,6 +87,7 @@ def forward_kernel(tile, heads_tile, wide):
                 for place in range(0, count * heads, lanes):
                     store(wide, powers, place, exp(load(wide, scores, place)))
                 for a in range(count):
+                    # Weights are read back from the level 1 cache, one per head, and spread over the head's columns.
                     e = chunk + a
                     prefetch(tile, feats, at(indices, min(e + ahead, last)) * width)
                     weight_sums = add(weight_sums, load(heads_tile, powers, a * heads))
@@ -87,6 +95,7 @@ def forward_kernel(tile, heads_tile, wide):
             store(heads_tile, top, i * heads, highest)
             store(heads_tile, sums, i * heads, weight_sums)
             if divide:
+                # One division per head, then multiplications; 0 for a row without arcs, whose sum is 0.
                 store(heads_tile, powers, 0, reciprocal(weight_sums))
                 rows = fma_heads(tile, rows, powers, 0, zeros(tile, out))
             store(tile, out, i * width, rows)
@@ -96,7 +105,7 @@ def forward_kernel(tile, heads_tile, wide):
 
 @functools.cache
 def backward_kernel(tile, heads_tile, wide):
-    lanes, room = wide.lanes, tile.lanes * tile.vectors
+    lanes, columns = wide.lanes, tile.lanes * tile.vectors
 
     @kernel
     def source_rows(
@@ -105,11 +114,18 @@ def backward_kernel(tile, heads_tile, wide):
     ):  # fmt: skip
         """For parts [start, stop) of the sources: writes the tile's columns of grad_feats, adds its share to
         grad_source and to the parts' own grad_target."""
+        # Plainly, for an arc from j to i and one head:
+        #     alpha = exp(leaky(s) - top[i]) * inverse[i]       s = source_scores[j] + target_scores[i]
+        #     grad_feats[j] += alpha * grad[i];  change = alpha * slope(s) * (⟨grad[i], feats[j]⟩ - dots[i])
+        # By source: grad[i] is the one row that is gathered, and its dot product with feats[j] is taken while it is in
+        # registers. What is needed of target i beside it lies in `state`, side by side: one cache line, not four.
         width, heads, num = feats.shape[1], grad_source.shape[1], grad_target.shape[1]
         arguments = np.zeros(CHUNK * heads + lanes, grad_source.dtype)
         alpha = np.zeros(CHUNK * heads + lanes, grad_source.dtype)
         beta = np.zeros(CHUNK * heads + lanes, grad_source.dtype)
-        mine = np.zeros(room, grad_source.dtype)
+        mine = np.zeros(columns, grad_source.dtype)
+        # grad_target would be written by the threads of all sources of i. So each part of the sources adds to one of
+        # its own; parts are fixed, and so is the order in which they are added up: no atomics, the same bits.
         for part in range(start, stop):
             last = indptr[bounds[part + 1]] - 1
             for j in range(bounds[part], bounds[part + 1]):
@@ -119,6 +135,7 @@ def backward_kernel(tile, heads_tile, wide):
                 for chunk in range(indptr[j], indptr[j + 1], CHUNK):
                     count = min(CHUNK, indptr[j + 1] - chunk)
                     for a in range(count):
+                        # A chunk ahead: state and grad_target are small, but at random places.
                         prefetch(heads_tile, state, at(indices, min(chunk + a + CHUNK, last)) * STATE * heads)
                         prefetch(heads_tile, grad_target, (part * num + at(indices, chunk + a)) * heads)
                         place = at(indices, chunk + a) * STATE * heads
@@ -135,6 +152,7 @@ def backward_kernel(tile, heads_tile, wide):
                         i = at(indices, chunk + a)
                         prefetch(tile, grad, at(indices, min(chunk + a + ahead, last)) * width)
                         rows, dots = add_and_dot(tile, heads_tile, grad, i * width, alpha, a * heads, mine, rows)
+                        # With several tiles ⟨grad, feats⟩ comes in shares; dots[i] is taken off once.
                         if first_tile:
                             dots = sub(dots, load(heads_tile, state, (i * STATE + 3) * heads))
                         dots = mul(dots, load(heads_tile, beta, a * heads))
@@ -155,6 +173,7 @@ def merge_rows(start, stop, out, top, sums, rows, other_out, other_top, other_su
     for m in range(start, stop):
         i = rows[m]
         for h in range(heads):
+            # exp(-inf - -inf) would be a NaN: a side without arcs has weight 0.
             highest = max(top[i, h], other_top[m, h])
             mine = np.exp(top[i, h] - highest) if top[i, h] > -np.inf else out.dtype.type(0)
             theirs = np.exp(other_top[m, h] - highest) if other_top[m, h] > -np.inf else out.dtype.type(0)

@@ -16,8 +16,8 @@ import numpy as np
 
 from distgnn.kernels.attention.attention_kernels import leaky, slopes
 from distgnn.kernels.attention.head_dots import tiles_of_whole_heads
+from distgnn.kernels.check.checked import checked_once
 from distgnn.kernels.runtime.arrays import index_array, indptr_array, row_array
-from distgnn.kernels.runtime.checked import checked_once
 from distgnn.kernels.runtime.jit import kernel
 from distgnn.kernels.runtime.threads import edge_chunks, run
 from distgnn.kernels.runtime.tiles import head_tiles
@@ -29,7 +29,17 @@ CHUNKS = 64  # of rows whose gradients of attn are summed together: fixed, so th
 
 
 @checked_once
-def pair_scores(indptr, others, arcs, sources, targets, attn, heads, *, slope=0.2):
+def pair_scores(
+    indptr: np.ndarray,
+    others: np.ndarray,
+    arcs: np.ndarray,
+    sources: np.ndarray,
+    targets: np.ndarray,
+    attn: np.ndarray,
+    heads: int,
+    *,
+    slope: float = 0.2,
+) -> np.ndarray:
     """Scores of every arc.
 
     Args: indptr int [R + 1], others int [E]: sources by target; arcs int [E]: number of the arc at each position, each
@@ -44,7 +54,17 @@ def pair_scores(indptr, others, arcs, sources, targets, attn, heads, *, slope=0.
 
 
 @checked_once
-def pair_scores_backward(indptr, others, arcs, sources, targets, attn, grad, *, slope=0.2):
+def pair_scores_backward(
+    indptr: np.ndarray,
+    others: np.ndarray,
+    arcs: np.ndarray,
+    sources: np.ndarray,
+    targets: np.ndarray,
+    attn: np.ndarray,
+    grad: np.ndarray,
+    *,
+    slope: float = 0.2,
+) -> tuple[np.ndarray, np.ndarray]:
     """Gradients of targets [R, H * F] and, summed over all rows, of attn [1, H * F].
 
     Args: as `pair_scores`; grad [E, H]: of scores. With a CSR by source, and sources and targets changed over, the
@@ -54,6 +74,7 @@ def pair_scores_backward(indptr, others, arcs, sources, targets, attn, grad, *, 
     arguments = _checked(indptr, others, arcs, sources, targets, attn, heads, slope)
     rows = arguments[4]
     out = np.empty(rows.shape, rows.dtype)
+    # Each range of rows sums the gradient of attn apart; the ranges are fixed and added in order.
     sums = np.zeros((CHUNKS, rows.shape[1]), rows.dtype)
     bounds = np.linspace(0, len(rows), CHUNKS + 1).astype(np.int64)
     for tile in tiles_of_whole_heads(heads, rows.shape[1] // heads, rows.dtype):
@@ -84,6 +105,9 @@ def _score_kernel(tile):
         """Adds the tile's share to the scores of the arcs of rows [start, stop)."""
         width, heads, last = targets.shape[1], scores.shape[1], indptr[stop] - 1
         for i in range(start, stop):
+            # Plainly: scores[arc] = (leaky(sources[j] + targets[i]) * attn).sum() per head. The row of x is never
+            # stored: it is made in registers, forward and again backward, because E rows would be read and written at
+            # memory speed.
             target, weight = load(tile, targets, i * width), load(tile, attn, 0)
             for e in range(indptr[i], indptr[i + 1]):
                 prefetch(tile, sources, others[min(e + AHEAD, last)] * width)
@@ -105,13 +129,14 @@ def _backward_kernel(tile):
             last = indptr[bounds[chunk + 1]] - 1
             for i in range(bounds[chunk], bounds[chunk + 1]):
                 target = load(tile, targets, i * width)
-                total, paid = zeros(tile, targets), load(tile, sums, chunk * width)
+                total, attn_sums = zeros(tile, targets), load(tile, sums, chunk * width)
                 for e in range(indptr[i], indptr[i + 1]):
                     prefetch(tile, sources, others[min(e + AHEAD, last)] * width)
+                    # x once, for both gradients: through its slope to the target, and its leaky ReLU to attn.
                     row = add(load(tile, sources, others[e] * width), target)
                     total = fma_heads(tile, slopes(tile, targets, row, slope), grad, arcs[e] * heads, total)
-                    paid = fma_heads(tile, leaky(row, slope), grad, arcs[e] * heads, paid)
+                    attn_sums = fma_heads(tile, leaky(row, slope), grad, arcs[e] * heads, attn_sums)
                 store(tile, out, i * width, mul(total, load(tile, attn, 0)))
-                store(tile, sums, chunk * width, paid)
+                store(tile, sums, chunk * width, attn_sums)
 
     return backward_rows

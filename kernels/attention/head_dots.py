@@ -9,8 +9,8 @@ import functools
 
 import numpy as np
 
+from distgnn.kernels.check.checked import checked_once
 from distgnn.kernels.runtime.arrays import ROWS, output, row_array, sums_dtype
-from distgnn.kernels.runtime.checked import checked_once
 from distgnn.kernels.runtime.jit import kernel
 from distgnn.kernels.runtime.threads import even_chunks, run
 from distgnn.kernels.runtime.tiles import Tile, head_tiles, registers
@@ -21,7 +21,7 @@ BLOCK_ROWS = 256  # rows that are summed together: fixed, so that threads do not
 
 
 @checked_once
-def head_dots(left, right, heads, out=None):
+def head_dots(left: np.ndarray, right: np.ndarray, heads: int, out: np.ndarray | None = None) -> np.ndarray:
     """Dot products of the rows of two arrays, head by head.
 
     Args: left float32, float64 or bfloat16 (uint16) [N, H * F]; right the same, or one row [1, H * F] for all, in any
@@ -37,6 +37,7 @@ def head_dots(left, right, heads, out=None):
         raise ValueError(f"left and right must be summed alike, got {left.dtype} and {right.dtype}")
     out = output(out, (len(left), heads), dtype)
     out[:] = 0
+    # One row for all: the same loop with a step of 0.
     step = left.shape[1] if right.shape == left.shape else 0
     if left.shape[1]:
         for tile in head_tiles(heads, left.shape[1] // heads, np.dtype(dtype)):
@@ -45,7 +46,7 @@ def head_dots(left, right, heads, out=None):
 
 
 @checked_once
-def head_outer(feats, rows, factors, others):
+def head_outer(feats: np.ndarray, rows: np.ndarray, factors: np.ndarray, others: np.ndarray) -> np.ndarray:
     """Add to rows of `feats`, in place, other rows times one number per row and head; and sum `others` so weighted.
 
     Args: feats, others float32, float64 or bfloat16 (uint16) [N, H * F]; rows [S, H * F] and factors [S, N, H] in the
@@ -73,6 +74,9 @@ def head_outer(feats, rows, factors, others):
 
 def tiles_of_whole_heads(heads, width, dtype):
     """Tiles that share no column, half of the registers each: what is added in place must not be added twice."""
+    # Tiles of `head_tiles` may share columns where a head's width is no multiple of the lanes: right for a result that
+    # is written, wrong for one that is added to. Here a head's overlap lies within one tile, which is read whole before
+    # it is written.
     one = head_tiles(1, width, dtype, half=True)  # a head's last two vectors may overlap, but stand in one tile
     together = max(1, registers()[1] // 2 // one[0].vectors) if len(one) == 1 else 1
     for first in range(0, heads, together):
@@ -102,6 +106,8 @@ def _outer_kernel(tile):
         width, heads, count, num = feats.shape[1], factors.shape[2], rows.shape[0], feats.shape[0]
         for i in range(start * BLOCK_ROWS, min(stop * BLOCK_ROWS, num)):
             row, other = load(tile, feats, i * width), load(tile, others, i * width)
+            # Both sides of one pass: feats[i] += Σ_s factors[s, i] * rows[s] and sums[s] += factors[s, i] * others[i].
+            # Rows are read once for all s.
             for s in range(count):
                 place, factor = ((i // BLOCK_ROWS) * count + s) * width, (s * num + i) * heads
                 row = fma_heads(tile, load(tile, rows, s * width), factors, factor, row)

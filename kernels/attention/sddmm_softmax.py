@@ -13,8 +13,8 @@ import functools
 
 import numpy as np
 
+from distgnn.kernels.check.checked import checked_once
 from distgnn.kernels.runtime.arrays import ROWS, index_array, indptr_array, output, row_array, sums_dtype
-from distgnn.kernels.runtime.checked import checked_once
 from distgnn.kernels.runtime.jit import kernel
 from distgnn.kernels.runtime.threads import edge_chunks, run
 from distgnn.kernels.runtime.tiles import cut_tiles, row_tiles
@@ -26,7 +26,16 @@ AHEAD = 16
 
 
 @checked_once
-def sddmm(indptr, indices, source_rows, target_rows, op="dot", out=None, *, edge_ids=None):
+def sddmm(
+    indptr: np.ndarray,
+    indices: np.ndarray,
+    source_rows: np.ndarray,
+    target_rows: np.ndarray,
+    op: str = "dot",
+    out: np.ndarray | None = None,
+    *,
+    edge_ids: np.ndarray | None = None,
+) -> np.ndarray:
     """Combine the source row and the target row of every arc.
 
     Args: indptr int [R + 1]; indices int32 or int64 [E]; source_rows [N, D] or [N, H, F] and target_rows [R, …] of
@@ -44,6 +53,7 @@ def sddmm(indptr, indices, source_rows, target_rows, op="dot", out=None, *, edge
         raise ValueError("source_rows and target_rows must have one dtype and the same shape of rows")
     if len(target_rows) != len(indptr) - 1:
         raise ValueError(f"target_rows must have {len(indptr) - 1} rows, got {len(target_rows)}")
+    # A dot product must count every column once: tiles whose last vector is cut, not moved back over its neighbour.
     heads = tail[0] if op == "dot" and len(tail) == 2 else 1
     width = int(np.prod(tail))
     source_rows = row_array(source_rows.reshape(-1, width), "source_rows", ROWS)
@@ -65,6 +75,7 @@ def _dot_kernel(tile):
     @kernel
     def dot_rows(start, stop, column, indptr, indices, source_rows, target_rows, edge_ids, out, heads):
         """Writes (first columns) or adds to the arcs of rows [start, stop)."""
+        # Plainly: out[edge, head] = (source_rows[j, head] * target_rows[i, head]).sum(); further tiles add their share.
         width, last = source_rows.shape[1], indptr[stop] - 1
         head_width = width // heads
         for i in range(start, stop):
@@ -100,7 +111,9 @@ def _pair_kernel(tile, op):
 
 
 @checked_once
-def edge_softmax(indptr, scores, out=None, *, edge_ids=None):
+def edge_softmax(
+    indptr: np.ndarray, scores: np.ndarray, out: np.ndarray | None = None, *, edge_ids: np.ndarray | None = None
+) -> np.ndarray:
     """Softmax of scores over the arcs of each target row, head by head.
 
     Args: indptr int [R + 1]; scores float32 or float64 [E] or [E, H], by edge_ids [E] if given; out like scores, may
@@ -111,7 +124,14 @@ def edge_softmax(indptr, scores, out=None, *, edge_ids=None):
 
 
 @checked_once
-def edge_softmax_backward(indptr, out, grad, grad_scores=None, *, edge_ids=None):
+def edge_softmax_backward(
+    indptr: np.ndarray,
+    out: np.ndarray,
+    grad: np.ndarray,
+    grad_scores: np.ndarray | None = None,
+    *,
+    edge_ids: np.ndarray | None = None,
+) -> np.ndarray:
     """Gradient of `edge_softmax`: out * (grad - Σ out * grad over the arcs of the row).
 
     Args: as edge_softmax; out: its result; grad like out; grad_scores like out, may be `grad` itself.
@@ -141,6 +161,8 @@ def _softmax_kernel(tile):
         """Writes the arcs of rows [start, stop)."""
         heads = scores.shape[1]
         for i in range(start, stop):
+            # Three passes over a row's arcs: maximum, exponentials and their sum, division. Scores of a row are few and
+            # stay in the cache; heads are lanes, so all heads of an arc are one vector.
             top, sums = full(tile, scores, -np.inf), zeros(tile, scores)
             for e in range(indptr[i], indptr[i + 1]):
                 first = (edge_ids[e] if edge_ids.shape[0] else e) * heads + column

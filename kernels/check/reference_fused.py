@@ -6,8 +6,8 @@ The plain ones are in reference.py.
 import numpy as np
 
 from distgnn.kernels.check.reference import dropout, edges_of, random_bits, to_bfloat16, widened
+from distgnn.kernels.runtime.formats import BELOW, LEVELS, ROUNDING_TAG
 from distgnn.kernels.simd.philox import derive_key
-from distgnn.kernels.wire.codecs import BELOW, LEVELS, ROUNDING_TAG
 
 
 def activate(feats, bias, norm, activation, p, row_ids, draw, eps=1e-5):
@@ -115,11 +115,6 @@ def head_outer(feats, rows, factors, others):
     return sums.reshape(len(rows), -1), (feats_ + np.einsum("sih,shk->ihk", factors, rows)).reshape(feats.shape)
 
 
-def product(rows, weight, more, more_weight):
-    """rows @ weight + more @ more_weight."""
-    return rows.astype(np.float64) @ weight + more.astype(np.float64) @ more_weight
-
-
 def inner_product(rows, grads):
     """rows.T @ grads."""
     return rows.T.astype(np.float64) @ grads
@@ -135,5 +130,6 @@ def encode_decode(feats, rows, wire, row_ids, draw):
     key, levels = derive_key(**draw, tag=ROUNDING_TAG), np.float32(LEVELS[wire] * BELOW)
     top = np.abs(values).max(axis=1, keepdims=True)
     factor = np.divide(levels, top, out=np.zeros_like(top), where=top > 0)
+    # The same formula as the kernel's in float32, since a code is a floor: another rounding would be another code.
     chance = [[random_bits(row_ids[row], k, key) / 65536 for k in range(feats.shape[1])] for row in rows]
     return np.floor(values * factor + np.float32(chance)) * (top / levels)

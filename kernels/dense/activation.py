@@ -2,7 +2,7 @@
 
     z = feats + bias                                    V rows, D columns
     n = gamma * (z - mean(z)) / sqrt(var(z) + eps) + beta      per row; only with a norm
-    out = keep * activation(n) / (1 - p)                keep: the mask of masks.py
+    out = keep * activation(n) / (1 - p)                keep: the mask of dropout.py
 
 Backward nothing but `out` (which the next layer holds anyway) says where the ReLU and the mask let through; a norm
 needs its input and two numbers per row as well. Without ReLU the mask is drawn again.
@@ -10,6 +10,7 @@ needs its input and two numbers per row as well. Without ReLU the mask is drawn 
 
 import numpy as np
 
+from distgnn.kernels.check.checked import checked_once
 from distgnn.kernels.dense.activation_kernels import (
     BIAS,
     BLOCK_ROWS,
@@ -18,9 +19,8 @@ from distgnn.kernels.dense.activation_kernels import (
     norm_backward_kernel,
     norm_forward_kernel,
 )
-from distgnn.kernels.dense.dropout import mask_parameters
 from distgnn.kernels.runtime.arrays import ROWS, index_array, output, row_array, sums_dtype, vector
-from distgnn.kernels.runtime.checked import checked_once
+from distgnn.kernels.runtime.formats import mask_parameters
 from distgnn.kernels.runtime.threads import even_chunks, run
 from distgnn.kernels.simd.philox import GROUP, derive_key
 
@@ -29,8 +29,19 @@ ACTIVATIONS = ("relu", "none")
 
 @checked_once
 def activate(
-    feats, bias=None, norm=None, *, activation="relu", p=0.0, row_ids=None, seed=0, step=0, site=0, eps=1e-5, out=None
-):
+    feats: np.ndarray,
+    bias: np.ndarray | None = None,
+    norm: tuple[np.ndarray, np.ndarray] | None = None,
+    *,
+    activation: str = "relu",
+    p: float = 0.0,
+    row_ids: np.ndarray | None = None,
+    seed: int = 0,
+    step: int = 0,
+    site: int = 0,
+    eps: float = 1e-5,
+    out: np.ndarray | None = None,
+) -> tuple[np.ndarray, np.ndarray | None]:
     """Bias, optional layer norm, activation and dropout of rows.
 
     Args: feats float32, float64 or bfloat16 (uint16) [V, D]; bias [D]; norm: (gamma [D], beta [D]) for a layer norm;
@@ -43,7 +54,7 @@ def activate(
     rows = _Rows(feats, activation, p, row_ids, (seed, step, site))
     bias, gamma, beta = rows.parameters(bias, norm)
     narrower = out is not None and out.dtype == np.uint16 and feats.dtype == np.float32
-    out = output(out, feats.shape, out.dtype if narrower else feats.dtype)
+    out = output(out, feats.shape, np.uint16 if narrower else feats.dtype)
     stats = np.empty((len(feats) if norm is not None else 0, 2), rows.dtype)
     rest, chunks = feats.shape[1] % GROUP, even_chunks(*feats.shape)
     arguments = feats, bias, *rows.mask, rows.relu, out
@@ -56,9 +67,21 @@ def activate(
 
 @checked_once
 def activate_backward(
-    grad, out, feats=None, bias=None, norm=None, stats=None, *, activation="relu", p=0.0, row_ids=None, seed=0, step=0,
-    site=0, grad_feats=None,
-):  # fmt: skip
+    grad: np.ndarray,
+    out: np.ndarray,
+    feats: np.ndarray | None = None,
+    bias: np.ndarray | None = None,
+    norm: tuple[np.ndarray, np.ndarray] | None = None,
+    stats: np.ndarray | None = None,
+    *,
+    activation: str = "relu",
+    p: float = 0.0,
+    row_ids: np.ndarray | None = None,
+    seed: int = 0,
+    step: int = 0,
+    site: int = 0,
+    grad_feats: np.ndarray | None = None,
+) -> tuple[np.ndarray, np.ndarray, np.ndarray | None, np.ndarray | None]:
     """Gradients of `activate` with the arguments it was called with.
 
     Args: grad [V, D]: gradient of out; out: its result; feats, bias, norm, stats: only with a norm (bias may be
@@ -71,11 +94,14 @@ def activate_backward(
         raise ValueError(f"grad and out must have one shape, got {grad.shape} and {out.shape}")
     rows = _Rows(grad, activation, p, row_ids, (seed, step, site))
     grad_feats = output(grad_feats, grad.shape, grad.dtype, "grad_feats")
+    # Column sums over 256 rows each, one row of `sums` per block and thread-independent: plainly grad.sum(axis=0), but
+    # in an order that is fixed.
     blocks = -(-len(grad) // BLOCK_ROWS)
     sums = np.zeros((blocks, 1 if norm is None else 3, grad.shape[1]), rows.dtype)
     chunks = even_chunks(blocks, BLOCK_ROWS * grad.shape[1])
     rest = grad.shape[1] % GROUP
     arguments = grad, out, *rows.mask, rows.relu, grad_feats, sums
+    # Without a norm `out` is all that is needed: where it is positive, ReLU and mask let through.
     if norm is None:
         run(backward_kernel(rest), chunks, *arguments)
         return grad_feats, sums.sum(axis=0)[BIAS], None, None
@@ -96,6 +122,7 @@ class _Rows:
         threshold, factor = mask_parameters(p, self.dtype)
         if threshold and (row_ids is None or len(row_ids) != len(feats)):
             raise ValueError(f"dropout needs row_ids, one for each of the {len(feats)} rows")
+        # A threshold of 0 draws nothing, and the kernel gets no ids.
         ids = index_array(row_ids, "row_ids") if threshold else np.empty(0, np.int64)
         self.mask = ids, threshold, factor, *derive_key(*draw)
 

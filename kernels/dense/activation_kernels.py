@@ -8,10 +8,9 @@ import functools
 
 import numpy as np
 
-from distgnn.kernels.dense.dropout import row_words
 from distgnn.kernels.runtime.jit import inline, kernel
 from distgnn.kernels.simd.philox import GROUP
-from distgnn.kernels.simd.random_vectors import at_least, group_tiles
+from distgnn.kernels.simd.random_vectors import at_least, group_tiles, row_words
 from distgnn.kernels.simd.vector_math import inside, total
 from distgnn.kernels.simd.vectors import add, choose, full, greater, less, load, mul, scale, store, sub, zeros
 
@@ -22,6 +21,7 @@ BIAS, GAMMA, BETA = range(3)
 @inline
 def _keep(tile, row, row_ids, i, column, threshold, factor, stream, k0, k1):
     """row * mask / (1 - p)."""
+    # Without dropout no words are drawn: the kernel is compiled once, the test is per group of 128 columns.
     if threshold == 0:
         return row
     bits = row_words(row_ids[i], column, stream, k0, k1)
@@ -31,6 +31,7 @@ def _keep(tile, row, row_ids, i, column, threshold, factor, stream, k0, k1):
 @inline
 def _relu(tile, feats, row, relu):
     """Negative lanes become 0; a NaN stays."""
+    # Plainly max(row, 0), but a maximum would turn a NaN into 0 and hide it.
     zero = zeros(tile, feats)
     return choose(less(row, zero), zero, row) if relu else row
 
@@ -38,6 +39,8 @@ def _relu(tile, feats, row, relu):
 @inline
 def _let_through(tile, grad, out, row_ids, i, column, threshold, factor, stream, k0, k1, relu):
     """Gradient before activation and mask: after a ReLU, whatever came out positive was kept."""
+    # Plainly: grad * (z > 0) * mask / (1 - p). After a ReLU out > 0 exactly where both let through, so neither z nor
+    # the mask is stored or drawn again. Where p = 0 the factor is 1.
     first = i * grad.shape[1] + column
     g = load(tile, grad, first)
     if relu:
@@ -60,6 +63,7 @@ def forward_group(tile, i, column, feats, bias, ids, threshold, factor, k0, k1, 
 @inline
 def backward_group(tile, i, column, grad, out, ids, threshold, factor, k0, k1, stream, relu, grad_feats, sums):
     g = _let_through(tile, grad, out, ids, i, column, threshold, factor, stream, k0, k1, relu)
+    # Sums of a block of 256 rows lie in the cache; blocks are added up in order by the caller.
     _add_to(tile, sums, (i // BLOCK_ROWS) * grad.shape[1] + column, g)
     store(tile, grad_feats, i * grad.shape[1] + column, g)
 
@@ -73,6 +77,8 @@ def centred(tile, i, column, feats, bias, mean):
 @inline
 def moments(whole, part, rest, i, feats, bias, eps):
     """Mean and 1 / standard deviation of row i, in two passes."""
+    # Two passes over a row that the first brought into the cache: Σ (x - mean)² loses no digits, as Σ x² - (Σ x)² / D
+    # would for a row far from 0.
     width, end = feats.shape[1], feats.shape[1] - rest
     mean = variance = bias.dtype.type(0)
     for column in range(0, end, GROUP):
@@ -193,6 +199,8 @@ def norm_backward_kernel(rest):
         """Writes grad_feats and sums of row blocks [start, stop)."""
         width, end = grad.shape[1], grad.shape[1] - rest
         for i in range(start * BLOCK_ROWS, min(stop * BLOCK_ROWS, grad.shape[0])):
+            # Two passes: the means of h and h x are over the whole row, so its gradient can be written only after all
+            # groups. Gradient and normalised row are made again rather than stored: both are in the cache.
             mean_h = mean_hx = bias.dtype.type(0)
             for column in range(0, end, GROUP):
                 g = _let_through(whole, grad, out, ids, i, column, threshold, factor, stream, k0, k1, relu)

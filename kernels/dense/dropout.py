@@ -9,17 +9,20 @@ import functools
 
 import numpy as np
 
+from distgnn.kernels.check.checked import checked_once
 from distgnn.kernels.runtime.arrays import ROWS, index_array, output, row_array, sums_dtype
-from distgnn.kernels.runtime.checked import checked_once
+from distgnn.kernels.runtime.formats import mask_parameters
 from distgnn.kernels.runtime.jit import inline, kernel
 from distgnn.kernels.runtime.threads import even_chunks, run
-from distgnn.kernels.simd.philox import GROUP, LANES, derive_key
-from distgnn.kernels.simd.random_vectors import at_least, group_tiles, words
+from distgnn.kernels.simd.philox import GROUP, derive_key
+from distgnn.kernels.simd.random_vectors import at_least, group_tiles, row_words
 from distgnn.kernels.simd.vectors import choose, load, scale, store, zeros
 
 
 @checked_once
-def dropout(feats, row_ids, p, *, seed, step, site, out=None):
+def dropout(
+    feats: np.ndarray, row_ids: np.ndarray, p: float, *, seed: int, step: int, site: int, out: np.ndarray | None = None
+) -> np.ndarray:
     """Drop elements with probability p and scale the rest by 1 / (1 - p).
 
     Args: feats float32, float64 or bfloat16 (uint16) [N, D]; row_ids int [N], global ids; p in [0, 1]; seed, step,
@@ -38,21 +41,6 @@ def dropout(feats, row_ids, p, *, seed, step, site, out=None):
     return out
 
 
-def mask_parameters(p, dtype):
-    """(16-bit threshold, scale of what is kept)."""
-    if not 0.0 <= p <= 1.0:
-        raise ValueError(f"p must be in [0, 1], got {p}")
-    return np.uint32(round(p * 65536)), np.dtype(dtype).type(1 / (1 - p) if p < 1 else 0)
-
-
-@inline
-def row_words(row_id, column, stream, k0, k1):
-    """The random words of the 128 columns that start at `column`."""
-    row = np.uint64(row_id)
-    block = np.uint32(column // GROUP * LANES)
-    return words(block, np.uint32(row), np.uint32(row >> np.uint64(32)), stream, k0, k1)
-
-
 @inline
 def _drop_group(tile, feats, first, bits, threshold, factor, out):
     row = scale(load(tile, feats, first), factor)
@@ -62,6 +50,9 @@ def _drop_group(tile, feats, first, bits, threshold, factor, out):
 @functools.cache
 def _drop_kernel(rest):
     """The kernel for widths with this remainder by 128."""
+    # Plainly: out[i, k] = feats[i, k] * factor if word(row_ids[i], k) >= threshold else 0. One draw gives 16-bit words
+    # for 128 columns, so a row goes by groups of 128 and what is left: the words of a row do not depend on its
+    # neighbours, its place or the thread.
     whole, part = group_tiles(rest)
 
     @kernel

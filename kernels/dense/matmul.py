@@ -14,8 +14,8 @@ import functools
 
 import numpy as np
 
+from distgnn.kernels.check.checked import checked_once
 from distgnn.kernels.runtime.arrays import empty_rows, output, row_array
-from distgnn.kernels.runtime.checked import checked_once
 from distgnn.kernels.runtime.jit import inline, kernel
 from distgnn.kernels.runtime.threads import even_chunks, run
 from distgnn.kernels.runtime.tiles import Tile, registers, row_tiles
@@ -29,7 +29,15 @@ PART_BYTES = 1 << 26
 
 
 @checked_once
-def product(rows, weight, more=None, more_weight=None, *, out=None, accumulate=False):
+def product(
+    rows: np.ndarray,
+    weight: np.ndarray,
+    more: np.ndarray | None = None,
+    more_weight: np.ndarray | None = None,
+    *,
+    out: np.ndarray | None = None,
+    accumulate: bool = False,
+) -> np.ndarray:
     """Rows times a weight, or the sum of two such products.
 
     Args: rows float32 or float64 [N, K], weight [K, J]; more [N, L] and more_weight [L, J], or None; out [N, J]:
@@ -60,7 +68,7 @@ def product(rows, weight, more=None, more_weight=None, *, out=None, accumulate=F
 
 
 @checked_once
-def inner_product(rows, grads):
+def inner_product(rows: np.ndarray, grads: np.ndarray) -> np.ndarray:
     """Rows transposed times other rows: the gradient of a weight.
 
     Args: rows float32 or float64 [N, K], grads [N, J].
@@ -73,6 +81,7 @@ def inner_product(rows, grads):
         raise ValueError(f"rows {rows.dtype} {rows.shape} and grads {grads.dtype} {grads.shape} do not fit")
     one = rows.shape[1] * grads.shape[1] * rows.itemsize
     blocks = -(-len(rows) // INNER_ROWS)
+    # Fixed parts of the rows, each with a result of its own, added in order: the same bits for any number of threads.
     parts = max(1, min(PARTS, blocks, PART_BYTES // max(one, 1)))
     sums = np.zeros((parts, rows.shape[1], grads.shape[1]), rows.dtype)
     bounds = np.array([blocks * part // parts * INNER_ROWS for part in range(parts)] + [len(rows)])
@@ -93,6 +102,8 @@ def _most_vectors():
 
 def _equal_tiles(width, dtype):
     """(tile, first columns): tiles of one shape that cover a row; the last may overlap its neighbour."""
+    # One shape of tile for all columns, the last one moved back: products that are written twice are the same. It needs
+    # one compiled kernel and one layout of panels.
     tile = row_tiles(width, dtype, _most_vectors())[-1][1]
     span = tile.offsets[-1] + tile.lanes
     return tile, np.array([*range(0, width - span, span), width - span])
@@ -101,6 +112,8 @@ def _equal_tiles(width, dtype):
 def _panels(weight, columns, tile):
     """[tiles, K, columns of a tile]: a tile's columns of the weight side by side, each row at the start of a line."""
     span = tile.offsets[-1] + tile.lanes
+    # A panel is read from start to end for every six rows. In `weight` itself its rows would be J numbers apart: other
+    # pages for a wide weight, and vectors across two cache lines.
     panels = empty_rows((len(columns), len(weight), span), weight.dtype)
     for panel, column in zip(panels, columns, strict=True):
         panel[:] = weight[:, column : column + span]
@@ -111,6 +124,7 @@ def _separate_tiles(width, dtype):
     """(tile, first columns), where no column is in two tiles: the last vector of all may be cut."""
     lanes = row_tiles(width, dtype)[0][1].lanes
     most, vectors = _most_vectors(), -(-width // lanes)
+    # No column twice: these tiles are added to, so the last one is cut instead of moved back.
     tiles = []
     whole = width // (lanes * most)
     if whole:
@@ -129,6 +143,9 @@ def _tile(lanes, vectors, last=0):
 @inline
 def _add_product(tile, rows, panels, i, t, sums):
     """Adds six rows of `rows`, from i, times panel t of a weight to six sums."""
+    # Plainly: for k: sums[r] += rows[i + r, k] * weight[k, columns]. Six rows times up to four vectors are 24 sums in
+    # registers: a loaded vector is used six times, a loaded number four times. Names, not a list: a list would be
+    # memory.
     a, b, c, d, e, f = sums
     depth, span = panels.shape[1], panels.shape[2]
     for k in range(depth):
@@ -153,6 +170,8 @@ def _product_kernel(tile):
     def product_rows(start, stop, rows, panels, more, more_panels, columns, out, accumulate):
         """Writes out, for blocks [start, stop) of rows."""
         num, width = out.shape
+        # `out` may be `rows` itself: a block's result is made beside it and copied over when all its columns are done.
+        # It is in the second cache meanwhile, so the copy costs little.
         made = np.empty((PRODUCT_ROWS, width), out.dtype)
         for first in range(start * PRODUCT_ROWS, min(stop * PRODUCT_ROWS, num), PRODUCT_ROWS):
             count = min(PRODUCT_ROWS, num - first)
@@ -170,10 +189,14 @@ def _product_kernel(tile):
                     store(tile, made, place + 3 * width, sums[3])
                     store(tile, made, place + 4 * width, sums[4])
                     store(tile, made, place + 5 * width, sums[5])
+                # Rows that are no six: one sum at a time, in the same order over k, so a row's bits do not depend on
+                # its neighbours.
                 for m in range(whole, count):
                     one = _add_row(tile, rows, panels, first + m, t, nothing)
                     one = _add_row(tile, more, more_panels, first + m, t, one)
                     store(tile, made, m * width + columns[t], one)
+            # One addition per number after the sum, not a sum that begins with `out`: the product's bits are those
+            # without it.
             if accumulate:
                 made[:count] += out[first : first + count]
             out[first : first + count] = made[:count]
@@ -190,6 +213,9 @@ def _inner_kernel(tile):
         """Adds the tiles' columns of sums[start:stop], each over its range of rows."""
         depth, width, count = rows.shape[1], grads.shape[1], len(columns)
         whole = depth // TOGETHER * TOGETHER
+        # Plainly: sums[k, j] += rows[i, k] * grads[i, j] over i. Down a column of `rows` numbers are K apart, so 256
+        # rows are copied first: gradients tile by tile, and six columns of `rows` side by side. Then six sums run over
+        # i in registers.
         packed, six = np.empty((count * INNER_ROWS, span), sums.dtype), np.empty((INNER_ROWS, TOGETHER), sums.dtype)
         for part in range(start, stop):
             for first in range(bounds[part], bounds[part + 1], INNER_ROWS):

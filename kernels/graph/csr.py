@@ -7,8 +7,8 @@ and its result does not depend on B, which is the number of threads.
 
 import numpy as np
 
+from distgnn.kernels.check.checked import checked_once
 from distgnn.kernels.runtime.arrays import index_array, indptr_array
-from distgnn.kernels.runtime.checked import checked_once
 from distgnn.kernels.runtime.jit import kernel
 from distgnn.kernels.runtime.threads import get_num_threads, run
 
@@ -16,7 +16,7 @@ BLOCK_EDGES = 1 << 16  # fewer edges than this per block are not worth another h
 
 
 @checked_once
-def csr_from_edges(src, dst, num_rows):
+def csr_from_edges(src: np.ndarray, dst: np.ndarray, num_rows: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Group edges by target.
 
     Args: src, dst int [E], ids in [0, num_rows) for dst; num_rows: number of targets.
@@ -27,6 +27,7 @@ def csr_from_edges(src, dst, num_rows):
     src, dst = index_array(src, "src"), index_array(dst, "dst")
     if len(src) != len(dst):
         raise ValueError(f"src and dst must be equally long, got {len(src)} and {len(dst)}")
+    # Checked here, once per graph: `_count` and `_place` write where the keys say.
     if len(dst) and (int(dst.min()) < 0 or int(dst.max()) >= num_rows):
         raise ValueError(f"dst must lie in [0, {num_rows}), got [{dst.min()}, {dst.max()}]")
     indptr, edge_ids = stable_order(dst, num_rows)
@@ -36,7 +37,7 @@ def csr_from_edges(src, dst, num_rows):
 
 
 @checked_once
-def transpose_csr(indptr, indices, num_cols):
+def transpose_csr(indptr: np.ndarray, indices: np.ndarray, num_cols: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """The same arcs grouped by source.
 
     Args: indptr int [R + 1] starting at 0; indices int [E] in [0, num_cols).
@@ -60,6 +61,8 @@ def stable_order(keys, num_keys, dtype=np.int64, stream=None, most_blocks=None):
     Returns: indptr int64 [num_keys + 1], where each key begins; order [E], the edges sorted by key, stable.
     Notes: what `np.argsort(keys, kind="stable")` gives, in one pass over the edges for each thread's share.
     """
+    # Plainly: order = np.argsort(keys, kind="stable"). Counting needs two passes over the keys instead of some log2(E),
+    # and every block of edges is one thread's: none waits for another between the scans.
     blocks = _edge_blocks(len(keys), most_blocks)
     bounds = np.asarray(blocks, np.int64)
     places = np.zeros((len(blocks) - 1, num_keys), np.int64)
@@ -91,6 +94,8 @@ def _count(start, stop, bounds, keys, stream, places):
 def _scan(places, indptr):
     """Counts become each block's first place in each row."""
     total = np.int64(0)
+    # Row by row and, within a row, block by block: so the edges of block 0 come before those of block 1, and the sort
+    # is stable whatever the number of blocks. Serial: it is a pass over num_rows × blocks numbers.
     for row in range(places.shape[1]):
         indptr[row] = total
         for block in range(places.shape[0]):
@@ -106,6 +111,7 @@ def _place(start, stop, bounds, keys, stream, places, order):
     for block in range(start, stop):
         for i in range(bounds[block], bounds[block + 1]):
             e = i if stream is None else stream[i]
+            # The next free place of this block for this key; no other block has it, so nothing is atomic.
             place = places[block, keys[e]]
             order[place] = e
             places[block, keys[e]] = place + 1

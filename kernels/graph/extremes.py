@@ -43,18 +43,19 @@ def extreme(indptr, indices, feats, reduce, weight, edge_ids, source_scale, out,
     arguments = indptr, indices, feats, weight, edge_ids, source_scale, out, winner, sign, keep_inf
     bounds = edge_chunks(indptr, shape[1])
     plain = reduce == "max" and len(weight) == len(source_scale) == 0
+    # Registers are shared by what is kept per column: the best value; with winners its arc too; by edge id its edge as
+    # well, and a spare. So a pass covers half or a quarter of the columns of a sum.
     by_id = len(edge_ids) > 0 and (winners or len(weight) > 0)
     most = registers()[1] // (4 if by_id else 2 if winners else 1)
-    make = _by_edge_id if by_id else _by_position
     for column, tile in row_tiles(shape[1], dtype, most) if shape[1] else []:
         ahead = arcs_ahead(tile.width * feats.itemsize)
-        run(make(tile, winners, plain), bounds, column, ahead, *arguments)
+        run(_extreme_kernel(tile, winners, plain, by_id), bounds, column, ahead, *arguments)
     return out, winner if winners else None
 
 
 @functools.cache
-def _by_position(tile, winners, plain):
-    """The kernel for one tile of columns; plain: a maximum of the rows as they are."""
+def _extreme_kernel(tile, winners, plain, by_id):
+    """The kernel for one tile of columns; plain: a maximum of the rows as they are; by_id: edge_ids break ties."""
 
     @kernel
     def extreme_rows(
@@ -63,39 +64,10 @@ def _by_position(tile, winners, plain):
         """Writes the tile's columns of out[start:stop] and winner[start:stop]."""
         width, last, end = feats.shape[1], at(indptr, stop) - 1, at(indptr, start)
         for i in range(start, stop):
-            first, end = end, at(indptr, i + 1)
-            best = full(tile, feats, -np.inf)
-            place = integers(tile, winner, -1)
-            for e in range(first, end):
-                rolled()
-                prefetch(tile, feats, at(indices, min(e + ahead, last)) * width + column)
-                j = at(indices, e)
-                value = load(tile, feats, j * width + column)
-                if not plain:
-                    factor = sign * at(weight, e) if weight.shape[0] else sign
-                    value = scale(value, factor * at(source_scale, j) if source_scale.shape[0] else factor)
-                better = greater(value, best)
-                best = choose(better, value, best)
-                if winners:
-                    place = choose(better, integers(tile, winner, e), place)
-            if first == end and not keep_inf:
-                best = full(tile, feats, 0)
-            store(tile, out, i * width + column, scale(best, sign))
-            if winners:
-                store(tile, winner, i * width + column, place)
-
-    return extreme_rows
-
-
-@functools.cache
-def _by_edge_id(tile, winners, plain):
-    @kernel
-    def extreme_rows(
-        start, stop, column, ahead, indptr, indices, feats, weight, edge_ids, source_scale, out, winner, sign, keep_inf
-    ):
-        """The same with ties broken by edge_ids, which also say which weight is an arc's."""
-        width, last, end = feats.shape[1], at(indptr, stop) - 1, at(indptr, start)
-        for i in range(start, stop):
+            # Plainly, for every column:
+            #     if value > best: best, place = value, e
+            # Which arc wins is as good as random, so a branch would be guessed wrong; `choose` takes both sides and
+            # keeps one, for all lanes at once. A comparison with a NaN is false: a NaN never wins.
             first, end = end, at(indptr, i + 1)
             best = full(tile, feats, -np.inf)
             place = integers(tile, winner, -1)
@@ -106,13 +78,20 @@ def _by_edge_id(tile, winners, plain):
                 j = at(indices, e)
                 value = load(tile, feats, j * width + column)
                 if not plain:
-                    factor = sign * at(weight, at(edge_ids, e)) if weight.shape[0] else sign
+                    # A minimum is the maximum of the negatives: one kernel for both, the sign goes into the factor.
+                    factor = sign * at(weight, at(edge_ids, e) if by_id else e) if weight.shape[0] else sign
                     value = scale(value, factor * at(source_scale, j) if source_scale.shape[0] else factor)
-                edge = integers(tile, edge_ids, at(edge_ids, e))
-                better = either(greater(value, best), both(equal(value, best), less(edge, chosen)))
+                better = greater(value, best)
+                if by_id:
+                    # Plainly: if value > best or (value == best and edge < chosen). A part's arcs are not in the order
+                    # of edge ids, and the winner of a tie must not depend on how the graph was cut.
+                    edge = integers(tile, edge_ids, at(edge_ids, e))
+                    better = either(better, both(equal(value, best), less(edge, chosen)))
+                    chosen = choose(better, edge, chosen)
                 best = choose(better, value, best)
-                place = choose(better, integers(tile, winner, e), place)
-                chosen = choose(better, edge, chosen)
+                if winners:
+                    place = choose(better, integers(tile, winner, e), place)
+            # A row without arcs is 0, as in DGL; partial results that are merged later need the neutral element.
             if first == end and not keep_inf:
                 best = full(tile, feats, 0)
             store(tile, out, i * width + column, scale(best, sign))

@@ -1,6 +1,7 @@
 """The border: what callers hand in becomes what kernels take, or a ValueError that says what was wrong."""
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 CACHE_LINE = 64
 FLOATS = (np.float32, np.float64)
@@ -11,19 +12,22 @@ class _Writable:
     """A view on memory under a dtype that claims to be writable; keeps its owner alive."""
 
     def __init__(self, array):
+        # (address, read-only): the same address with the second set to False. np.asarray builds an array on it, without
+        # a copy.
         interface = dict(array.__array_interface__)
         interface["data"] = (interface["data"][0], False)
         self.__array_interface__ = interface
         self.owner = array
 
 
-def thaw(array):
+def thaw(array: np.ndarray) -> np.ndarray:
     """The same memory as a plain writable C-contiguous ndarray.
 
     numba compiles a second version of a kernel for read-only (memory-mapped) arrays. Kernels never write their
     inputs, so for these the flag is dropped instead.
     """
     array = np.ascontiguousarray(array)
+    # A view into a packed record: rare, and a copy is cheaper than a kernel for unaligned arrays.
     if not array.flags.aligned:
         array = array.copy()
     if not array.flags.writeable:
@@ -31,15 +35,16 @@ def thaw(array):
     return array if type(array) is np.ndarray else array.view(np.ndarray)
 
 
-def indptr_array(indptr):
+def indptr_array(indptr: np.ndarray) -> np.ndarray:
     """int64 [R + 1]; a slice of a longer indptr is fine."""
+    # Always int64: V + 1 numbers, and one compiled kernel instead of two.
     indptr = thaw(np.asarray(indptr, np.int64))
     if indptr.ndim != 1 or len(indptr) == 0:
         raise ValueError(f"indptr must have shape [num_rows + 1], got {indptr.shape}")
     return indptr
 
 
-def index_array(indices, name="indices"):
+def index_array(indices: np.ndarray, name: str = "indices") -> np.ndarray:
     """int32 or int64 [E], kept in the width it has."""
     indices = np.asarray(indices)
     if indices.dtype not in (np.int32, np.int64):
@@ -51,22 +56,23 @@ def index_array(indices, name="indices"):
     return thaw(indices)
 
 
-def row_array(feats, name="feats", dtypes=FLOATS):
+def row_array(feats: np.ndarray | None, name: str = "feats", dtypes: tuple = FLOATS) -> np.ndarray:
     """float32 or float64 [N, D], C-contiguous."""
     feats = np.asarray(feats)
     if feats.ndim != 2:
         raise ValueError(f"{name} must have shape [rows, width], got {feats.shape}")
+    # No silent conversion of rows: it would double the memory of the largest arrays there are.
     if feats.dtype not in dtypes:
         raise ValueError(f"{name} must be {' or '.join(np.dtype(d).name for d in dtypes)}, got {feats.dtype}")
     return thaw(feats)
 
 
-def sums_dtype(feats):
+def sums_dtype(feats: np.ndarray) -> np.dtype:
     """What rows of this array are summed in."""
     return np.dtype(np.float32) if feats.dtype == np.uint16 else feats.dtype
 
 
-def vector(values, length, dtype, name):
+def vector(values: np.ndarray | None, length: int, dtype: DTypeLike, name: str) -> np.ndarray:
     """[length] of `dtype`, or an empty array for None."""
     if values is None:
         return np.empty(0, dtype)
@@ -76,7 +82,7 @@ def vector(values, length, dtype, name):
     return values
 
 
-def empty_rows(shape, dtype):
+def empty_rows(shape: tuple[int, ...], dtype: DTypeLike) -> np.ndarray:
     """A new array whose first element begins a cache line, as torch's do and numpy's do not.
 
     Rows of 16 float32 and multiples then never lie across one line more than they need: gathering rows of 256 takes
@@ -84,11 +90,14 @@ def empty_rows(shape, dtype):
     """
     num_bytes = int(np.prod(shape)) * np.dtype(dtype).itemsize
     memory = np.empty(num_bytes + CACHE_LINE, np.uint8)
+    # Some bytes more than asked for, and a view from the first one that begins a line; the view keeps the whole alive.
     first = -memory.__array_interface__["data"][0] % CACHE_LINE
     return memory[first : first + num_bytes].view(dtype).reshape(shape)
 
 
-def output(out, shape, dtype, name="out", zero=False):
+def output(
+    out: np.ndarray | None, shape: tuple[int, ...], dtype: DTypeLike, name: str = "out", zero: bool = False
+) -> np.ndarray:
     """A new array, or the caller's after checking that a kernel may write it in place."""
     if out is None:
         new = empty_rows(shape, dtype)

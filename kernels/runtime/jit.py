@@ -33,9 +33,9 @@ from numba.core.compiler_lock import global_compiler_lock
 try:
     import fcntl
 except ImportError:  # pragma: no cover - Windows: numba's own behaviour
-    fcntl = None
+    fcntl = None  # type: ignore[assignment]
 
-NOT_COMPILED = ("__init__.py", "checked.py", "cases.py", "self_check.py", "reference.py", "reference_fused.py")
+NOT_COMPILED = "check"  # the room of this package without a kernel: what is changed there needs no new machine code
 
 
 def kernel(function=None, **options):
@@ -43,7 +43,8 @@ def kernel(function=None, **options):
     if function is None:
         return lambda f: kernel(f, **options)
     dispatcher = njit(nogil=True, error_model="numpy", **options)(function)
-    if not config.DISABLE_JIT:
+    if not getattr(config, "DISABLE_JIT", 0):
+        # numba's `cache=True` would stamp one file; the dispatcher takes any cache with this interface.
         dispatcher._cache = PackageCache(function)
         dispatcher.compile = _under_lock(dispatcher.compile, dispatcher)
     return dispatcher
@@ -60,10 +61,12 @@ def inline(function=None, **options):
 
 
 class PackageCache(FunctionCache):
-    """numba's cache, stamped with the files of the function's folder and of this one instead of one file."""
+    """numba's cache, stamped with the files of the function's package and of this one instead of one file."""
 
     def __init__(self, function):
         super().__init__(function)
+        # numba compares the stamp of an index file with this one and drops the file when they differ: one pair for all,
+        # so an upgrade of any helper leaves no old machine code behind.
         stamp = (self._impl.locator.get_source_stamp(), _package_stamp(_package_folder(function)))
         self._cache_file = IndexDataCacheFile(
             cache_path=self._cache_path, filename_base=self._impl.filename_base, source_stamp=stamp
@@ -81,12 +84,14 @@ def _package_folder(function):
 @functools.cache
 def _package_stamp(folder):
     """Name, time and size of each file below `folder` and below this package, but for those without kernels."""
-    ours = sys.modules["distgnn.kernels"]
+    ours = _package_folder(kernel)
+    # Times and sizes, not contents: read once per process and package, at some 40 files.
     found = []
-    for top in sorted({Path(ours.__file__).parent, folder}):
+    # Two folders where the kernel belongs to another package, which inlines helpers of this one.
+    for top in sorted({ours, folder}):
         for file in sorted(top.rglob("*.py")):
-            name = file.relative_to(top).as_posix()
-            if not name.endswith(NOT_COMPILED):
+            if file.name != "__init__.py" and (top / NOT_COMPILED not in file.parents or top != ours):
+                name = file.relative_to(top).as_posix()
                 found.append((name, file.stat().st_mtime_ns, file.stat().st_size))
     return tuple(found)
 
@@ -95,6 +100,7 @@ def _under_lock(compile_signature, dispatcher):
     """Hold the compiler lock (threads), then the file lock (processes), while a signature is looked up or made."""
 
     def compile_once(signature):
+        # Always in this order, threads then processes: two locks taken in two orders could wait for each other.
         with global_compiler_lock:
             start, misses = time.perf_counter(), sum(dispatcher.stats.cache_misses.values())
             with _file_lock(dispatcher._cache.lock_path):
@@ -114,7 +120,7 @@ class Compilation(NamedTuple):
     seconds: float
 
 
-def compilation():
+def compilation() -> Compilation:
     """Kernels compiled here, kernels loaded from the cache (perhaps after waiting for another process), and seconds."""
     compiled = sum(compiled for compiled, _ in _made)
     return Compilation(compiled, len(_made) - compiled, sum(seconds for _, seconds in _made))
@@ -132,6 +138,7 @@ def _file_lock(path):
     except OSError:  # a cache nobody can write: numba will not write it either
         yield
         return
+    # A kernel that calls itself through another signature comes here again: flock on a second handle would wait for us.
     _held.add(path)
     try:
         with contextlib.suppress(OSError):  # file systems without locks

@@ -22,7 +22,7 @@ import ctypes
 M_TRIM_THRESHOLD, M_TOP_PAD, M_MMAP_MAX = -1, -2, -4  # malloc.h
 
 
-def give_back_freed_memory():
+def give_back_freed_memory() -> bool:
     """Hand what is free now back to the kernel, once: after work at the start that needed more than what follows.
 
     Returns: True if some was handed back.
@@ -33,7 +33,7 @@ def give_back_freed_memory():
         return False
 
 
-def keep_freed_memory():
+def keep_freed_memory() -> bool:
     """Tell glibc's malloc to keep and reuse large blocks, for the rest of this process.
 
     Returns: True if it did, False on another C library.
@@ -42,5 +42,7 @@ def keep_freed_memory():
         mallopt = ctypes.CDLL(None).mallopt
     except (OSError, AttributeError, TypeError):
         return False
+    # No block by mmap (each would be returned when freed), never give back the top of the heap, and take 64 MiB at a
+    # time. A list, not a generator: all three are set even if one is refused.
     settings = (M_MMAP_MAX, 0), (M_TRIM_THRESHOLD, 2**31 - 1), (M_TOP_PAD, 64 << 20)
     return all([mallopt(name, value) == 1 for name, value in settings])

@@ -13,11 +13,11 @@ import functools
 import itertools
 import re
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import llvmlite.binding as llvm
 import numpy as np
 from numba.core import config
+from numpy.typing import DTypeLike
 
 
 @dataclass(frozen=True)
@@ -35,21 +35,25 @@ class Tile:
     skip: tuple[int, ...] = ()
 
     @property
-    def vectors(self):
+    def vectors(self) -> int:
         return len(self.offsets)
 
     @property
-    def width(self):
+    def width(self) -> int:
         """Columns from the first to the last."""
         return self.offsets[-1] + (self.last or self.lanes)
 
 
 @functools.cache
-def registers():
+def registers() -> tuple[int, int]:
     """(bytes of a vector register, how many of them a tile may fill) on this machine."""
-    features = config.CPU_FEATURES
+    # What numba compiles for, not what the processor has: NUMBA_CPU_FEATURES may say less. Fewer registers than there
+    # are, because the row that is loaded, the factor and addresses need some too; sums that do not fit would be read
+    # and written for every arc.
+    features = getattr(config, "CPU_FEATURES", None)
     if features is None:
-        features = "" if config.CPU_NAME == "generic" else llvm.get_host_cpu_features().flatten()
+        generic = getattr(config, "CPU_NAME", None) == "generic"
+        features = "" if generic else llvm.get_host_cpu_features().flatten()
     if re.search(r"\+avx512f\b", features):
         return 64, 16  # of 32: what is loaded, the factor and prefetch addresses need some too
     if re.search(r"\+avx2\b", features):
@@ -57,54 +61,18 @@ def registers():
     return 16, 20 if "neon" in features else 10  # of 32 on 64-bit Arm, of 16 with SSE2
 
 
-class Tuning(NamedTuple):
-    """How a sum runs over one graph: what `tune` and `tune_rows` find.
-
-    ahead: arcs between asking for a row and adding it, 0 for the machine's; vectors: most registers of a pass, 0 for
-    the machine's; neither changes a bit of the result. blocked: 1 where sums by blocks of sources (blocks.py) were
-    quicker; `spmm` itself does not look at it, who has such blocks does: they change the rounding.
-    """
-
-    ahead: int = 0
-    vectors: int = 0
-    blocked: int = 0
-
-
-DEFAULT = Tuning()
+# The one rule for asking ahead, by bytes and not by arcs: rows under way fill a third of a level 1 cache of 48 KiB.
+# Measured against fixed distances of 8 to 128 arcs in docs/internals/kernels.md: narrow rows want many, wide rows few.
 BYTES_AHEAD = 1 << 14  # of rows under way: what a core's 48 KiB of level 1 hold beside other things
 MOST_AHEAD, LEAST_AHEAD = 128, 16
 
 
-def arcs_ahead(row_bytes):
-    """How many arcs before its sum a row of so many bytes is asked for, where nothing was measured."""
+def arcs_ahead(row_bytes: int) -> int:
+    """How many arcs before its sum a row of so many bytes is asked for."""
     return min(MOST_AHEAD, max(LEAST_AHEAD, BYTES_AHEAD // max(1, row_bytes)))
 
 
-class Choices:
-    """What was measured for the process's graph: Tuning by row bytes."""
-
-    def __init__(self):
-        self.by_row_bytes = {}
-
-    def of(self, row_bytes):
-        """The choice of the nearest measured width, DEFAULT if none was measured."""
-        if not self.by_row_bytes:
-            return DEFAULT
-        return self.by_row_bytes[min(self.by_row_bytes, key=lambda size: abs(np.log(size / max(1, row_bytes))))]
-
-
-choices = Choices()
-
-
-def use_tunings(by_row_bytes):
-    """Run sums and means of rows of about so many bytes with these Tunings from now on, in this process.
-
-    Args: by_row_bytes: dict int -> Tuning, as from `tune_rows`; {} returns to the machine's defaults.
-    """
-    choices.by_row_bytes = {int(size): Tuning(*choice) for size, choice in by_row_bytes.items()}
-
-
-def row_tiles(width, dtype, most_vectors=None):
+def row_tiles(width: int, dtype: DTypeLike, most_vectors: int | None = None) -> list[tuple[int, Tile]]:
     """Cut a row into passes: list of (first column, Tile), as few and as equal as possible.
 
     Args: width ≥ 1; dtype: what the registers hold (float32 for bfloat16 rows).
@@ -112,6 +80,7 @@ def row_tiles(width, dtype, most_vectors=None):
     register_bytes, most = registers()
     most_lanes = register_bytes // np.dtype(dtype).itemsize
     most = max(2, most_vectors or most)  # two, so that a short last vector has a neighbour to overlap
+    # Passes of about equal width: 17 vectors are 9 + 8, not 16 + 1. A pass reads all indices again.
     lanes = _lanes(width, most_lanes)
     vectors = -(-width // lanes)
     passes = -(-vectors // most)
@@ -119,17 +88,18 @@ def row_tiles(width, dtype, most_vectors=None):
     return [(a, _one_head(lanes, b - a)) for a, b in itertools.pairwise(bounds)]
 
 
-def cut_tiles(width, dtype):
+def cut_tiles(width: int, dtype: DTypeLike) -> list[tuple[int, Tile]]:
     """The same without overlap, the last vector cut: for sums over columns, where none may count twice."""
     tiles = []
     for column, tile in row_tiles(width, dtype):
         offsets = tuple(tile.lanes * v for v in range(tile.vectors))
+        # Masked instead of moved back: a sum over columns must not meet any twice.
         last = min(tile.lanes, width - column - offsets[-1])
         tiles.append((column, Tile(tile.lanes, offsets, tile.heads, last)))
     return tiles
 
 
-def head_tiles(heads, width, dtype, half=False):
+def head_tiles(heads: int, width: int, dtype: DTypeLike, half: bool = False) -> list[Tile]:
     """The same for rows of `heads` × `width` columns, with no vector across two heads.
 
     Args: half: leave half of the registers to a second set of sums.
@@ -138,6 +108,7 @@ def head_tiles(heads, width, dtype, half=False):
     register_bytes, most = registers()
     lanes = _lanes(width, register_bytes // np.dtype(dtype).itemsize)
     vectors = []
+    # A vector across two heads would need two weights in one register: lanes are given up instead.
     for head in range(heads):
         for first, offset in zip(range(0, width, lanes), _offsets(width, lanes), strict=True):
             vectors.append((head * width + offset, head, first - offset))
@@ -150,19 +121,21 @@ def head_tiles(heads, width, dtype, half=False):
     return tiles
 
 
-def _lanes(width, most):
+def _lanes(width: int, most: int) -> int:
     """Largest power of two that fits in the row and the register."""
+    # A row of 3 columns takes vectors of 2: no vector may reach beyond the row.
     lanes = most
     while lanes > width:
         lanes //= 2
     return lanes
 
 
-def _offsets(width, lanes):
+def _offsets(width: int, lanes: int) -> tuple[int, ...]:
     """Offsets of vectors that cover `width` ≥ `lanes` columns, the last one ending with the row."""
+    # Plainly 0, lanes, 2 lanes …, with the last one moved back to end with the row.
     return tuple(min(first, width - lanes) for first in range(0, width, lanes))
 
 
-def _one_head(lanes, width):
+def _one_head(lanes: int, width: int) -> Tile:
     offsets = _offsets(width, lanes)
     return Tile(lanes, offsets, (0,) * len(offsets))

@@ -53,6 +53,8 @@ def add_and_dot(typingctx, tile, heads_tile, array, first, weights, place, mine,
     result = types.Tuple([sums, dots_kind])
 
     def generate(context, builder, signature, args):
+        # Plainly: sums += w[head] * row; dots[head] = ⟨row, mine⟩ over the head's columns. The row is loaded once for
+        # both, which is what makes the backward pass of attention one gather.
         row = element_pointer(context, builder, array, args[2], args[3])
         factors = element_pointer(context, builder, weights, args[4], args[5])
         other = element_pointer(context, builder, mine, args[6], ir.IntType(64)(0))
@@ -71,6 +73,7 @@ def add_and_dot(typingctx, tile, heads_tile, array, first, weights, place, mine,
             dots[head] = (
                 fused_multiply_add(builder, value, beside, dots[head]) if head in dots else builder.fmul(value, beside)
             )
+        # From one vector of partial sums per head to one number per head, in the lanes that `heads_tile` gives them.
         totals = _totals(builder, [dots[head] for head in sorted(dots)])
         nothing = Constant(totals[0].type, 0.0)
         by_head = dict(zip(sorted(dots), totals, strict=True))
@@ -93,6 +96,8 @@ def _totals(builder, vectors):
     Two vectors become one with half as many lanes of each, until one is left: a fourth of the additions of sums one by
     one. In it `segments` of equal length follow each other, one for each vector.
     """
+    # Example, vectors a and b of 4 lanes: [a0+a2, a1+a3, b0+b2, b1+b3], then [a0+a2+a1+a3, b…]: each addition works for
+    # two vectors, where summing them one by one leaves half of the lanes idle.
     count, lanes = len(vectors), vectors[0].type.count
     segments = 1
     while len(vectors) > 1 and segments < lanes:

@@ -63,6 +63,7 @@ def unpack(builder, value, count):
 
 
 def pack(context, builder, kind, vectors):
+    # Building the array costs nothing: LLVM takes it apart again and keeps the vectors in registers.
     value = Constant(context.get_value_type(kind), ir.Undefined)
     for v, vector in enumerate(vectors):
         value = builder.insert_value(value, vector, v)
@@ -87,6 +88,8 @@ def pointer_to(builder, row, offset, kind):
     return builder.bitcast(builder.gep(row, [ir.IntType(64)(offset)]), kind.as_pointer())
 
 
+# A cut vector is read and written in parts of 16, 8, 4, 2, 1 lanes rather than under a mask: masked instructions are
+# missing or slow on some machines, and a part never touches memory beyond the row.
 def pieces(tile, v):
     """Vector v as (first lane, lanes) parts: one, or for a cut vector one for each binary digit of its length."""
     length = tile.last if tile.last and v + 1 == tile.vectors else tile.lanes
@@ -151,6 +154,9 @@ def widen_bfloat16(builder, half, lanes):
 
 def narrow_bfloat16(builder, vector, lanes):
     """Round to nearest, ties to even: add 0x7FFF and the lowest kept bit, cut. A NaN stays one (its top bits do)."""
+    # Plainly: keep the upper 16 bits, and add 1 if the lower ones are more than half, or half and the kept number is
+    # odd. 0x7FFF + (lowest kept bit) carries into the kept bits in exactly these cases: no branch, the same for all
+    # lanes.
     bits = builder.bitcast(vector, ir.VectorType(INT32, lanes))
     kept = builder.lshr(bits, splat(builder, INT32(16), lanes))
     lowest = builder.and_(kept, splat(builder, INT32(1), lanes))
@@ -191,6 +197,7 @@ def fused_multiply_add(builder, a, b, c):
 
 def cache_lines(tile, size):
     """Byte offsets, a line apart, that cover the tile's columns; and the last byte if it may lie in one more line."""
+    # A request for each cache line, not for each element; addresses of rows are known at run time only, so one more.
     first, end = min(tile.offsets) * size, (max(tile.offsets) + tile.lanes) * size
     lines = list(range(first, end, CACHE_LINE))
     return [*lines, end - 1] if (end - first) % CACHE_LINE > 1 else lines

@@ -19,6 +19,8 @@ MULTIPLIER_1 = np.uint64(0xCD9E8D57)
 WEYL_0 = np.uint32(0x9E3779B9)
 WEYL_1 = np.uint32(0xBB67AE85)
 DROPOUT_TAG = 0x64726F70  # "drop"
+# One draw is 16 blocks of four words: 64 words of 32 bits, or 128 numbers of 16. The width does not follow the
+# machine's registers, or a mask would differ between machines.
 GROUP = 128
 LANES = 16
 
@@ -27,6 +29,7 @@ LANES = 16
 def philox(c0, c1, c2, c3, k0, k1):
     """Ten rounds on four uint32 counter words with two uint32 key words: four uint32 words."""
     for _ in range(10):
+        # Casts everywhere: numba would turn uint32 + uint32 into int64, and the words would no longer wrap.
         p0 = MULTIPLIER_0 * np.uint64(c0)
         p1 = MULTIPLIER_1 * np.uint64(c2)
         h0, l0 = np.uint32(p0 >> np.uint64(32)), np.uint32(p0)
@@ -49,6 +52,7 @@ def philox_python(counter, key):
 
 def derive_key(seed, step, site, tag=DROPOUT_TAG):
     """(k0, k1, stream) of one training step and site, as uint32."""
+    # Once per call, with Python integers: kernels get three words, not five, and two steps never share a key.
     seed, step = int(seed) & (2**64 - 1), int(step) & (2**64 - 1)
     counter = (step & 0xFFFFFFFF, step >> 32, int(site) & 0xFFFFFFFF, tag)
     k0, k1, stream, _ = philox_python(counter, (seed & 0xFFFFFFFF, seed >> 32))

@@ -1,5 +1,6 @@
 """Philox on 16 lanes: the random bits of 128 neighbouring columns of a row, as registers.
 
+    row_words(row_id, column, stream, k0, k1) the words of the 128 columns from `column` on
     words(block, low, high, stream, k0, k1)   four words of 16 blocks, block + 0 … block + 15: Registers(uint32, 16, 4)
     at_least(tile, words, threshold)          mask: vector v is true where 16-bit half v of the words >= threshold
     fractions(tile, words, like)              the halves / 65536 in [0, 1), as floats of the accumulation type of `like`
@@ -8,10 +9,12 @@ The layout is the one philox.py describes. Tiles are `group_tile(columns)`: 16 l
 """
 
 import llvmlite.ir as ir
+import numpy as np
 from llvmlite.ir import Constant
 from numba.core import types
 from numba.extending import intrinsic
 
+from distgnn.kernels.runtime.jit import inline
 from distgnn.kernels.runtime.tiles import Tile
 from distgnn.kernels.simd.llvm import Registers, mask_of, pack, registers_type, splat, unpack
 from distgnn.kernels.simd.philox import GROUP, LANES, MULTIPLIER_0, MULTIPLIER_1, WEYL_0, WEYL_1
@@ -33,6 +36,14 @@ def group_tiles(width):
     return group_tile(GROUP), group_tile(rest or GROUP)
 
 
+@inline
+def row_words(row_id, column, stream, k0, k1):
+    """The random words of the 128 columns that start at `column`."""
+    row = np.uint64(row_id)
+    block = np.uint32(column // GROUP * LANES)
+    return words(block, np.uint32(row), np.uint32(row >> np.uint64(32)), stream, k0, k1)
+
+
 @intrinsic
 def words(typingctx, block, low, high, stream, k0, k1):
     kind = Registers(types.uint32, LANES, 4)
@@ -46,6 +57,7 @@ def words(typingctx, block, low, high, stream, k0, k1):
 
 
 def _rounds(builder, counter, key):
+    # The ten rounds of philox.philox on 16 lanes: block + 0 … block + 15, other counter words and the key the same.
     c0, c1, c2, c3 = counter
     k0, k1 = key
     for _ in range(10):
@@ -61,6 +73,8 @@ def _rounds(builder, counter, key):
 
 def _high_low(builder, x, multiplier):
     """Upper and lower words of the 64-bit products, from products of the even and of the odd lanes."""
+    # Plainly: product = uint64(x) * multiplier; high = product >> 32, low = product & 0xFFFFFFFF. Vectors of 64-bit
+    # lanes hold half as many numbers, so even and odd lanes are multiplied apart and their halves woven together again.
     pairs = builder.bitcast(x, PAIRS)
     factor, low_word = Constant(PAIRS, [multiplier] * (LANES // 2)), Constant(PAIRS, [0xFFFFFFFF] * (LANES // 2))
     shift = Constant(PAIRS, [32] * (LANES // 2))

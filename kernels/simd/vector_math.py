@@ -51,6 +51,8 @@ def total(typingctx, registers):
 
 def _total(builder, vectors):
     """In a fixed order: neighbouring vectors first, then halves of what is left."""
+    # Plainly: the sum of all numbers. Pairs first, then halves of the last vector: log2 of the steps of one after the
+    # other, and always the same order, so the same bits on every machine with this tile.
     while len(vectors) > 1:
         rest = vectors[-1:] if len(vectors) % 2 else []
         vectors = [builder.fadd(*vectors[v : v + 2]) for v in range(0, len(vectors) - 1, 2)] + rest
@@ -103,13 +105,18 @@ def exp(typingctx, registers):
         def fused(a, b, c):
             return call_llvm(builder, "llvm.fmuladd", kind, [a, b, c])
 
+        # Below `lowest` the result is 0: the exponent below would wrap around. Rows of a softmax are at most 0, so
+        # there is no check for overflow.
         tiny = builder.fcmp_ordered("<", x, constant(lowest))
         x = builder.select(tiny, constant(0.0), x)
         n = call_llvm(builder, "llvm.rint", kind, [builder.fmul(x, constant(1 / math.log(2)))])
+        # ln 2 in two parts: n * high is exact, so r keeps the digits that x - n ln 2 would lose.
         r = fused(n, constant(-low), fused(n, constant(-high), x))
+        # Horner's scheme for the Taylor series: |r| <= 0.35, 8 terms are enough for float32, 14 for float64.
         power = constant(1 / math.factorial(terms - 1))
         for k in range(terms - 2, -1, -1):
             power = fused(power, r, constant(1 / math.factorial(k)))
+        # Times 2^n by adding n to the exponent bits of the float: no multiplication, no table.
         exponent = builder.shl(builder.fptosi(n, whole), Constant(whole, [mantissa] * kind.count))
         result = builder.bitcast(builder.add(builder.bitcast(power, whole), exponent), kind)
         return builder.select(tiny, constant(0.0), result)

@@ -15,35 +15,30 @@ import functools
 
 import numpy as np
 
-from distgnn.kernels.dense.dropout import row_words
+from distgnn.kernels.check.checked import checked_once
 from distgnn.kernels.runtime.arrays import index_array, output, row_array
-from distgnn.kernels.runtime.checked import checked_once
+from distgnn.kernels.runtime.formats import BELOW, LEVELS, ROUNDING_TAG, row_bytes
 from distgnn.kernels.runtime.jit import inline, kernel
 from distgnn.kernels.runtime.threads import even_chunks, run
 from distgnn.kernels.simd.philox import GROUP, derive_key
-from distgnn.kernels.simd.random_vectors import fractions, group_tiles
+from distgnn.kernels.simd.random_vectors import fractions, group_tiles, row_words
 from distgnn.kernels.simd.vector_math import floor, largest
 from distgnn.kernels.simd.vectors import add, load, scale, store
-from distgnn.kernels.wire.gather import add_rows, pack_rows
-
-WIRES = ("float32", "bfloat16", "int8", "int4")
-ROUNDING_TAG = 0x726F756E  # "roun": other draws than dropout's
-LEVELS = {"int8": 127, "int4": 7}
-BELOW = 1 - 2.0**-20  # keeps the largest code, plus u < 1, below LEVELS + 1 whatever the rounding of 1 / scale
-
-
-def row_bytes(width, wire):
-    """Bytes of one encoded row.
-
-    Raises: ValueError for an unknown wire.
-    """
-    if wire not in WIRES:
-        raise ValueError(f"wire must be one of {', '.join(WIRES)}, got {wire!r}")
-    return {"float32": 4 * width, "bfloat16": 2 * width, "int8": width + 4, "int4": (width + 1) // 2 + 4}[wire]
+from distgnn.kernels.wire.gather import add_rows, pack_rows, scatter_kernel
 
 
 @checked_once
-def encode_rows(feats, rows, wire, out=None, *, row_ids=None, seed=0, step=0, site=0):
+def encode_rows(
+    feats: np.ndarray,
+    rows: np.ndarray,
+    wire: str,
+    out: np.ndarray | None = None,
+    *,
+    row_ids: np.ndarray | None = None,
+    seed: int = 0,
+    step: int = 0,
+    site: int = 0,
+) -> np.ndarray:
     """out[i] = bytes of feats[rows[i]].
 
     Args: feats float32 [N, D]; rows int [M] in [0, N), not checked; wire: see above; out uint8 [M, row_bytes];
@@ -67,7 +62,9 @@ def encode_rows(feats, rows, wire, out=None, *, row_ids=None, seed=0, step=0, si
 
 
 @checked_once
-def decode_rows(packed, wire, out, rows=None, *, accumulate=False):
+def decode_rows(
+    packed: np.ndarray, wire: str, out: np.ndarray, rows: np.ndarray | None = None, *, accumulate: bool = False
+) -> np.ndarray:
     """out[rows[i]] = (or +=) the row that packed[i] stands for.
 
     Args: packed uint8 [M, row_bytes]; out float32 [N, D]; rows int [M], each at most once, not checked; None: all.
@@ -80,11 +77,13 @@ def decode_rows(packed, wire, out, rows=None, *, accumulate=False):
     if packed.shape != (len(rows), row_bytes(width, wire)):
         raise ValueError(f"packed must have shape {(len(rows), row_bytes(width, wire))}, got {packed.shape}")
     if wire in ("float32", "bfloat16"):
+        # Bytes of a float format are its rows: a view, no pass over them.
         values = packed.view(np.float32 if wire == "float32" else np.uint16)
         if accumulate:
             return add_rows(out, rows, values)
-        run(_put_kernel(width % GROUP), even_chunks(len(rows), width), out, rows, values)
+        run(scatter_kernel(width % GROUP, False), even_chunks(len(rows), width), out, rows, values)
         return out
+    # The scale stands behind the codes at any alignment: copied out once, so that the kernel reads aligned floats.
     scales = packed[:, -4:].copy().view(np.float32)[:, 0]
     function = _decode_kernel(width % GROUP)
     run(function, even_chunks(len(rows), width), packed, scales, rows, out, wire == "int4", accumulate)
@@ -104,6 +103,9 @@ def _encode_kernel(rest):
     @kernel
     def encode(start, stop, feats, rows, ids, levels, k0, k1, stream, out, scales, halves):
         """Writes codes of out[start:stop] and scales[start:stop]."""
+        # Plainly, for a row:
+        #     factor = levels / max(abs(row));  code = floor(row * factor + u), u uniform in [0, 1)
+        # floor(x + u) is x rounded up with the probability of its fraction: the mean of many roundings is x.
         width, end = feats.shape[1], feats.shape[1] - rest
         codes = np.zeros(width + 1, np.int8)
         for i in range(start, stop):
@@ -112,6 +114,7 @@ def _encode_kernel(rest):
                 top = max(top, largest(load(whole, feats, first + column)))
             if rest > 0:
                 top = max(top, largest(load(part, feats, first + end)))
+            # A row of zeros: factor 0, codes 0, scale 0.
             factor = levels / top if top > 0 else np.float32(0)
             scales[i] = top / levels
             for column in range(0, end, GROUP):
@@ -119,6 +122,7 @@ def _encode_kernel(rest):
             if rest > 0:
                 _encode_group(part, feats, first, end, row_id, factor, k0, k1, stream, codes)
             if halves:
+                # Two codes in a byte: column 2 k in the low four bits, 2 k + 1 in the high ones; codes[width] is 0.
                 for k in range((width + 1) // 2):
                     out[i, k] = (codes[2 * k] & 15) | ((codes[2 * k + 1] & 15) << 4)
             else:
@@ -147,6 +151,7 @@ def _decode_kernel(rest):
             first = rows[i] * width
             if halves:
                 for k in range((width + 1) // 2):
+                    # (x ^ 8) - 8 is the sign of a four-bit number without a branch: 0 … 7 stay, 8 … 15 become -8 … -1.
                     byte = np.int32(packed[i, k])
                     codes[2 * k] = ((byte & 15) ^ 8) - 8
                     codes[2 * k + 1] = ((byte >> 4) ^ 8) - 8
@@ -159,21 +164,3 @@ def _decode_kernel(rest):
                 _decode_group(part, codes, end, scales[i], out, first, accumulate)
 
     return decode
-
-
-@functools.cache
-def _put_kernel(rest):
-    whole, part = group_tiles(rest)
-
-    @kernel
-    def put(start, stop, out, rows, values):
-        """Writes out[rows[start:stop]]."""
-        width, end = out.shape[1], out.shape[1] - rest
-        for i in range(start, stop):
-            first = rows[i] * width
-            for column in range(0, end, GROUP):
-                store(whole, out, first + column, load(whole, values, i * width + column))
-            if rest > 0:
-                store(part, out, first + end, load(part, values, i * width + end))
-
-    return put

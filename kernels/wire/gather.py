@@ -9,19 +9,22 @@ per row are in codecs.py.
 
 import functools
 
+import numpy as np
+
+from distgnn.kernels.check.checked import checked_once
 from distgnn.kernels.runtime.arrays import ROWS, index_array, output, row_array, sums_dtype
-from distgnn.kernels.runtime.checked import checked_once
 from distgnn.kernels.runtime.jit import kernel
 from distgnn.kernels.runtime.threads import even_chunks, run
 from distgnn.kernels.simd.philox import GROUP
 from distgnn.kernels.simd.random_vectors import group_tiles
 from distgnn.kernels.simd.vectors import add, load, prefetch, store
 
+# Rows asked for before they are copied: a row goes through once, so a short distance is enough.
 AHEAD = 8
 
 
 @checked_once
-def pack_rows(feats, rows, out=None):
+def pack_rows(feats: np.ndarray, rows: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
     """out[i] = feats[rows[i]].
 
     Args: feats float32, float64 or bfloat16 (uint16) [N, D]; rows int [M] in [0, N), not checked; out [M, D]: of
@@ -36,7 +39,7 @@ def pack_rows(feats, rows, out=None):
 
 
 @checked_once
-def add_rows(out, rows, packed):
+def add_rows(out: np.ndarray, rows: np.ndarray, packed: np.ndarray) -> np.ndarray:
     """out[rows[i]] += packed[i], in place.
 
     Args: out float32, float64 or bfloat16 (uint16) [N, D]; rows int [M] in [0, N), each at most once (threads would
@@ -48,7 +51,7 @@ def add_rows(out, rows, packed):
     out = output(out, (len(out), packed.shape[1]), _allowed(out, packed))
     if len(rows) != len(packed):
         raise ValueError(f"rows and packed must be equally long, got {len(rows)} and {len(packed)}")
-    run(_add_kernel(packed.shape[1] % GROUP), even_chunks(*packed.shape), out, rows, packed)
+    run(scatter_kernel(packed.shape[1] % GROUP, True), even_chunks(*packed.shape), out, rows, packed)
     return out
 
 
@@ -66,6 +69,7 @@ def _pack_kernel(rest):
         """Writes out[start:stop]."""
         width, end = feats.shape[1], feats.shape[1] - rest
         for i in range(start, stop):
+            # Plainly: out[i] = feats[rows[i]]. The row of 8 turns later is asked for now; load and store convert.
             source, coming = rows[i] * width, rows[min(i + AHEAD, stop - 1)] * width
             for column in range(0, end, GROUP):
                 prefetch(whole, feats, coming + column)
@@ -78,22 +82,29 @@ def _pack_kernel(rest):
 
 
 @functools.cache
-def _add_kernel(rest):
+def scatter_kernel(rest, adding):
+    """The kernel for widths with this remainder by 128; adding: to what is in out, else over it."""
     whole, part = group_tiles(rest)
 
     @kernel
-    def add_packed(start, stop, out, rows, packed):
+    def scatter(start, stop, out, rows, packed):
         """Writes out[rows[start:stop]]."""
         width, end = packed.shape[1], packed.shape[1] - rest
         for i in range(start, stop):
+            # Plainly: out[rows[i]] (+)= packed[i]. Each row at most once, so no two threads write the same one. Only
+            # what is added to is read, and so asked for.
             target, coming = rows[i] * width, rows[min(i + AHEAD, stop - 1)] * width
             for column in range(0, end, GROUP):
-                prefetch(whole, out, coming + column)
-                row = add(load(whole, out, target + column), load(whole, packed, i * width + column))
+                row = load(whole, packed, i * width + column)
+                if adding:
+                    prefetch(whole, out, coming + column)
+                    row = add(load(whole, out, target + column), row)
                 store(whole, out, target + column, row)
             if rest > 0:
-                prefetch(part, out, coming + end)
-                row = add(load(part, out, target + end), load(part, packed, i * width + end))
+                row = load(part, packed, i * width + end)
+                if adding:
+                    prefetch(part, out, coming + end)
+                    row = add(load(part, out, target + end), row)
                 store(part, out, target + end, row)
 
-    return add_packed
+    return scatter

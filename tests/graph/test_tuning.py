@@ -1,6 +1,7 @@
-"""The tuner's choice is kept beside a part, used when it is loaded, and never needed."""
+"""What was measured is kept beside a part, used by the graph that is loaded from it only, and never needed."""
 
 import json
+import shutil
 
 import pytest
 import torch
@@ -10,7 +11,6 @@ from distgnn import kernels, ops
 from distgnn.graph import tuning
 from distgnn.graph.loader import load
 from distgnn.kernels.graph import blocks
-from distgnn.kernels.runtime.tiles import choices
 from distgnn.ops.dense import products
 from distgnn.partition import partition_graph
 
@@ -27,23 +27,33 @@ def folder(tmp_path_factory):
 @pytest.fixture(autouse=True)
 def small_parts_are_tuned(monkeypatch):
     monkeypatch.setattr(tuning, "FEWEST_ARCS", 0)
-    yield
-    kernels.use_tunings({})
-    products.chosen.own = True
 
 
 def loaded(folder):
-    load(str(folder), comm=MPI.COMM_SELF)
-    return {size: choice.ahead for size, choice in choices.by_row_bytes.items()}
+    return load(str(folder), comm=MPI.COMM_SELF)
+
+
+def keep(folder, blocked, own_products):
+    """A file as an earlier version wrote it."""
+    ahead = {"64": 32, "256": 64, "512": 16, "1024": 16}
+    sidecar = {"machine": tuning.machine(), "seconds": 0.5, "arcs_ahead": ahead}
+    (folder / SIDECAR).write_text(json.dumps(sidecar | {"blocked": blocked, "own_products": own_products}))
 
 
 def test_measured_once_and_kept(folder, monkeypatch):
-    found = loaded(folder)
+    monkeypatch.setattr(kernels, "tune_rows", lambda *_: frozenset({512, 64}))
+    found = loaded(folder).tuning
     saved = json.loads((folder / SIDECAR).read_text())
-    assert {int(size): ahead for size, ahead in saved["arcs_ahead"].items()} == found and found
+    assert saved["blocked"] == [64, 512] == sorted(found.blocked) and saved["own_products"] == found.own_products
     assert saved["machine"] == tuning.machine()
     monkeypatch.setattr(kernels, "tune_rows", None)  # calling it would fail
-    assert loaded(folder) == found
+    assert loaded(folder).tuning == found
+
+
+def test_a_file_of_an_earlier_version_is_read(folder, monkeypatch):
+    monkeypatch.setattr(kernels, "tune_rows", None)  # calling it would fail
+    keep(folder, [256], False)
+    assert loaded(folder).tuning == kernels.Tuning(frozenset({256}), False)
 
 
 @pytest.mark.parametrize(
@@ -51,19 +61,18 @@ def test_measured_once_and_kept(folder, monkeypatch):
     [
         "not json",
         "[]",
-        '{"machine": "another", "arcs_ahead": {"64": 8}}',
-        '{"machine": "MINE", "arcs_ahead": {"64": -1}, "blocked": []}',
-        '{"machine": "MINE", "arcs_ahead": {"64": 8}}',
-        '{"machine": "MINE", "arcs_ahead": {"64": 8}, "blocked": []}',
-        '{"machine": "MINE", "arcs_ahead": {"64": 8}, "blocked": ["many"]}',
-        '{"machine": "MINE", "arcs_ahead": [1]}',
+        '{"machine": "another", "blocked": [64], "own_products": true}',
+        '{"machine": "MINE", "own_products": true}',
+        '{"machine": "MINE", "blocked": []}',
+        '{"machine": "MINE", "blocked": ["many"], "own_products": true}',
+        '{"machine": "MINE", "blocked": 64, "own_products": true}',
     ],
 )
 def test_a_file_that_does_not_fit_is_measured_again(folder, monkeypatch, content):
     (folder / SIDECAR).write_text(content.replace("MINE", tuning.machine()))
-    monkeypatch.setattr(kernels, "tune_rows", lambda *_: {64: kernels.Tuning(5)})
-    assert loaded(folder) == {64: 5}
-    assert json.loads((folder / SIDECAR).read_text())["arcs_ahead"] == {"64": 5}
+    monkeypatch.setattr(kernels, "tune_rows", lambda *_: frozenset({1024}))
+    assert loaded(folder).tuning.blocked == {1024}
+    assert json.loads((folder / SIDECAR).read_text())["blocked"] == [1024]
 
 
 def test_a_folder_that_cannot_be_written_is_no_error(folder, monkeypatch):
@@ -73,16 +82,18 @@ def test_a_folder_that_cannot_be_written_is_no_error(folder, monkeypatch):
         raise PermissionError("read-only file system")
 
     monkeypatch.setattr(tuning.os, "replace", refuse)
-    assert loaded(folder) and not (folder / SIDECAR).exists()
+    monkeypatch.setattr(kernels, "tune_rows", lambda *_: frozenset({64}))
+    assert loaded(folder).tuning.blocked == {64} and not (folder / SIDECAR).exists()
     assert not list((folder / "part-0").glob(".tuning*"))
 
 
 def test_small_parts_and_a_switch_leave_the_defaults(folder, monkeypatch):
+    keep(folder, [64], False)
     monkeypatch.setenv("DISTGNN_TUNING", "0")
-    assert loaded(folder) == {}
+    assert loaded(folder).tuning == kernels.Tuning()
     monkeypatch.delenv("DISTGNN_TUNING")
     monkeypatch.setattr(tuning, "FEWEST_ARCS", 1 << 20)
-    assert loaded(folder) == {}
+    assert loaded(folder).tuning == kernels.Tuning()
 
 
 @pytest.mark.parametrize("own", [True, False])
@@ -99,9 +110,9 @@ def test_products_are_ours_where_these_were_quicker(folder, monkeypatch, own):
     torch.testing.assert_close(products.product(graph, rows, weight), rows @ weight)
     pairs = [(rows, weight), (rows.square(), weight)]
     torch.testing.assert_close(products.sum_of_products(graph, pairs), (rows + rows.square()) @ weight)
-    products.add_product(rows, weight, kept)
+    products.add_product(graph, rows, weight, kept)
     torch.testing.assert_close(kept, rows @ weight + 1)
-    torch.testing.assert_close(products.weight_gradient(rows, kept), rows.T @ kept)
+    torch.testing.assert_close(products.weight_gradient(graph, rows, kept), rows.T @ kept)
     assert called == (["product"] * 3 + ["turned"] if own else [])
 
 
@@ -112,8 +123,7 @@ def test_sums_go_by_blocks_where_these_were_quicker(folder, monkeypatch):
     (expected_grad,) = torch.autograd.grad(expected.square().sum(), rows)
     monkeypatch.setattr(blocks, "BLOCK_BYTES", 64 * 100)
     monkeypatch.setattr(blocks, "FEWEST_ARCS", 1)
-    sidecar = {"machine": tuning.machine(), "arcs_ahead": {"64": 32, "512": 16}, "blocked": [64], "own_products": True}
-    (folder / SIDECAR).write_text(json.dumps(sidecar))
+    keep(folder, [64], True)
     graph, called = load(str(folder), comm=MPI.COMM_SELF), []
     blocked = kernels.spmm_blocked
     monkeypatch.setattr(kernels, "spmm_blocked", lambda graph, *a, **k: called.append(graph) or blocked(graph, *a, **k))
@@ -124,3 +134,30 @@ def test_sums_go_by_blocks_where_these_were_quicker(folder, monkeypatch):
     torch.testing.assert_close(grad, expected_grad, rtol=1e-4, atol=1e-4)  # sums of hundreds of numbers
     ops.spmm(graph, torch.randn(300, 128))
     assert len(called) == 2
+
+
+@pytest.mark.parametrize("update", ["owners", "copies"])
+@pytest.mark.parametrize("order", [(0, 1), (1, 0)], ids=["first first", "second first"])
+def test_two_graphs_keep_their_own_tunings(folder, tmp_path, monkeypatch, order, update):
+    """Loaded in either order, each gives the bits that it gives alone (one tuning for the process: the last loaded)."""
+    monkeypatch.setattr(blocks, "BLOCK_BYTES", 64 * 10)
+    monkeypatch.setattr(blocks, "FEWEST_ARCS", 0)
+    folders = [tmp_path / "first", tmp_path / "second"]
+    for number, own in enumerate(folders):
+        shutil.copytree(folder, own)
+        keep(own, [[64], []][number], bool(number))
+    alone = [_results(load(str(own), comm=MPI.COMM_SELF, update=update)) for own in folders]
+    assert alone[0][0] != alone[1][0] and alone[0][2] != alone[1][2]  # else the tunings would not show
+    graphs = {number: load(str(folders[number]), comm=MPI.COMM_SELF, update=update) for number in order}
+    assert [_results(graphs[number]) for number in (0, 1)] == alone
+    assert [_results(graphs[number].with_part(graphs[number].local)) for number in (0, 1)] == alone
+
+
+def _results(graph):
+    """The bytes of a sum, of its gradient and of a weight's."""
+    generator = torch.Generator().manual_seed(0)
+    rows = torch.randn(graph.num_nodes(), 16, generator=generator, requires_grad=True)
+    out = ops.spmm(graph, rows)
+    (grad,) = torch.autograd.grad(out.square().sum(), rows)
+    turned = products.weight_gradient(graph, rows.detach(), grad)
+    return [array.detach().numpy().tobytes() for array in (out, grad, turned)]

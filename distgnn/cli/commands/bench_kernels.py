@@ -16,7 +16,6 @@ def bench_kernels(
     widths: str = typer.Option("16,47,100,128,256,602", help="Feature widths, comma-separated."),
     operations: str = typer.Option("sum,weighted,max,softmax,attention,activation", help="Comma-separated."),
     repeats: int = typer.Option(7, help="Turns; the first is not counted."),
-    order: str = typer.Option("cluster", help="Our vertex order: degree, rcm or cluster."),
     data_root: str | None = typer.Option(None, help="Folder of named datasets (default: DISTGNN_DATA or ./data)."),
     cache: str | None = typer.Option(None, help="Folder that keeps the generated graphs for the next run."),
     threads: int | None = typer.Option(None, help="Threads (default: all cores)."),
@@ -44,7 +43,7 @@ def bench_kernels(
         rows[row["graph"], row["operation"], row["width"]] = row
         _write(out, machine(), rows)
 
-    run(chosen[0], sizes, chosen[1], repeats, order, data_root, cache, keep)
+    run(chosen[0], sizes, chosen[1], repeats, data_root, cache, keep)
     console = Console(width=200)
     console.print(table(rows.values()))
     console.print(summary_table(rows.values()))

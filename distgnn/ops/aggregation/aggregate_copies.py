@@ -23,7 +23,7 @@ from distgnn.ops.aggregation.aggregator import Block, Factors, RowScale, Site, r
 from distgnn.partition import LocalGraph
 
 
-def arcs_of_all_rows(local: LocalGraph) -> Block:
+def arcs_of_all_rows(local: LocalGraph, tuning: kernels.Tuning) -> Block:
     """One CSR over all local rows [V]; `positions` maps to the local arc numbering."""
     rows = {"owned": np.arange(local.num_owned, dtype=np.int32)}
     columns = rows | {"halo": local.source_halo_rows}
@@ -33,7 +33,7 @@ def arcs_of_all_rows(local: LocalGraph) -> Block:
         target_kind, source_kind = name.split("_")
         sources.append(columns[source_kind][block.indices])
         targets.append(np.repeat(rows[target_kind], np.diff(block.indptr)))
-    return Block(*_csr(np.concatenate(sources), np.concatenate(targets), local.num_rows))
+    return Block(*_csr(np.concatenate(sources), np.concatenate(targets), local.num_rows), tuning)
 
 
 def _csr(sources: np.ndarray, targets: np.ndarray, num_rows: int):
@@ -44,7 +44,7 @@ def _csr(sources: np.ndarray, targets: np.ndarray, num_rows: int):
 def transposed_all_rows(block: Block) -> Block:
     """The same arcs turned round."""
     indptr, indices, positions = kernels.transpose_csr(block.indptr, block.indices, len(block.indptr) - 1)
-    return Block(indptr, indices, 0, block.positions[positions])
+    return Block(indptr, indices, 0, block.positions[positions], block.tuning)
 
 
 @dataclass

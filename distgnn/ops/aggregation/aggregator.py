@@ -35,13 +35,14 @@ class Block:
     """CSR of the arcs between one kind of targets and one kind of sources.
 
     `first_arc` is where the block's arcs begin in the local arc numbering; `positions` maps the CSR position to
-    the arc, counted from there (None: in order).
+    the arc, counted from there (None: in order). `tuning`: what was measured for the graph that the block is of.
     """
 
     indptr: np.ndarray
     indices: np.ndarray
     first_arc: int
-    positions: np.ndarray | None = None
+    positions: np.ndarray | None
+    tuning: kernels.Tuning
 
     @property
     def num_arcs(self) -> int:
@@ -55,7 +56,7 @@ class Block:
     def blocked(self, rows: np.ndarray) -> kernels.BlockedCsr | None:
         """The arcs in blocks of sources, where measured to be quicker for such rows (kernels/graph/blocks.py)."""
         row_bytes = rows.shape[1] * rows.itemsize
-        if not kernels.goes_by_blocks(row_bytes):
+        if not self.tuning.goes_by_blocks(row_bytes):
             return None
         size = kernels.block_rows(len(self.indptr) - 1, len(rows), self.num_arcs, row_bytes)
         if size and size not in self._blocked:
@@ -64,7 +65,7 @@ class Block:
 
     def transposed(self, num_columns: int) -> "Block":
         indptr, indices, positions = kernels.transpose_csr(self.indptr, self.indices, num_columns)
-        return Block(indptr, indices, self.first_arc, positions)
+        return Block(indptr, indices, self.first_arc, positions, self.tuning)
 
 
 @dataclass(frozen=True)
@@ -91,12 +92,12 @@ class Arcs:
         self.halo_halo = halo_halo
 
     @classmethod
-    def of(cls, local: LocalGraph) -> "Arcs":
+    def of(cls, local: LocalGraph, tuning: kernels.Tuning) -> "Arcs":
         """The forward arcs of a part, on the arrays it was loaded with (nothing is copied)."""
         blocks, first_arc = {}, 0
         for name in ("owned_owned", "owned_halo", "halo_owned", "halo_halo"):
             csr = local.blocks[name]
-            blocks[name] = Block(csr.indptr, csr.indices, first_arc)
+            blocks[name] = Block(csr.indptr, csr.indices, first_arc, None, tuning)
             first_arc += len(csr.indices)
         return cls(**blocks)
 

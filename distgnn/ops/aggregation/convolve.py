@@ -121,7 +121,7 @@ class _Convolve(torch.autograd.Function):
         if not apart and (first or dtype != feats.dtype):
             z = z if first else product(graph, aggregated, neigh).to(dtype)
             if own is not None:
-                add_product(feats, own, z)
+                add_product(graph, feats, own, z)
         elif not apart:
             free = not (constant or keep) and neigh.shape[0] == neigh.shape[1]
             over = aggregated if free and dtype == torch.float32 else None  # others' blocks would cost time
@@ -163,7 +163,7 @@ def _products_apart(graph, feats, neigh, own, terms: Terms, site: Site | None, f
     aggregated, _ = aggregate(graph, rows, terms.edge_weight, terms.scales, site, meanwhile=work)
     if first:
         return z.add_(aggregated), None
-    add_product(aggregated, neigh, z)
+    add_product(graph, aggregated, neigh, z)
     return z, aggregated
 
 
@@ -183,12 +183,12 @@ def _through_products(ctx, kept: _Kept, grads: torch.Tensor) -> tuple:
     """Gradients of feats, aggregated (none), neigh, own."""
     graph, terms, (neigh, own) = ctx.graph, ctx.terms, kept.weights
     needed, found = ctx.needs_input_grad[0], {}
-    work = [] if own is None else [lambda: found.update(own=weight_gradient(kept.feats, grads))]
+    work = [] if own is None else [lambda: found.update(own=weight_gradient(graph, kept.feats, grads))]
     if kept.constant:
         _do(work)
-        return None, None, weight_gradient(kept.aggregated, grads), found.get("own")
+        return None, None, weight_gradient(graph, kept.aggregated, grads), found.get("own")
     if kept.aggregated is not None:
-        work.append(lambda: found.update(neigh=weight_gradient(kept.aggregated, grads)))
+        work.append(lambda: found.update(neigh=weight_gradient(graph, kept.aggregated, grads)))
         grad_feats = None
         if not (needed and graph.waits_for_rows):
             work = _do(work)
@@ -197,16 +197,16 @@ def _through_products(ctx, kept: _Kept, grads: torch.Tensor) -> tuple:
             rows = product(graph, grads, neigh.T)
             grad_feats, _ = _aggregate_backward(ctx, kept, rows, work)
             if own is not None:
-                add_product(grads, own.T, grad_feats)
+                add_product(graph, grads, own.T, grad_feats)
         kept.aggregated = None
         return grad_feats, None, found["neigh"], found.get("own")
     apart = needed and own is not None and graph.waits_for_rows
     grad_feats = graph.buffers.empty(len(grads), own.shape[0], grads.dtype) if apart else None
     work = work + product_pieces(graph, grads, own.T, grad_feats) if apart else _do(work)
     turned, _ = _aggregate_backward(ctx, kept, grads, work)
-    grad_neigh = weight_gradient(kept.feats, turned)
+    grad_neigh = weight_gradient(graph, kept.feats, turned)
     if apart:
-        add_product(turned, neigh.T, grad_feats)
+        add_product(graph, turned, neigh.T, grad_feats)
     elif needed:
         ours = (kept.norm is not None or not terms.then.nothing) and grads.shape == kept.feats.shape
         pairs = [(turned, neigh.T), *([] if own is None else [(grads, own.T)])]

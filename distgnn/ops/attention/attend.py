@@ -123,7 +123,7 @@ class _Attend(torch.autograd.Function):
         outer = as_array(grad_rows), as_array(attn), grad_scores, as_array(rows)
         grad_attn = torch.from_numpy(kernels.head_outer(*outer))
         del rows, outer
-        grad_weight = weight_gradient(kept.feats, grad_rows)
+        grad_weight = weight_gradient(graph, kept.feats, grad_rows)
         grad_feats = None
         if ctx.needs_input_grad[0]:
             over = grad_rows if grad_rows.shape == kept.feats.shape else None

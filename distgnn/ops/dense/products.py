@@ -3,10 +3,8 @@
 Legend: O rows, A columns in, B columns out. Weights and their gradients are float32 (or float64) always; bfloat16 rows
 are multiplied as bfloat16, with weights rounded for the product. Weight gradients are sums over all rows: of bfloat16
 rows they are taken block by block and added in float32. Products of float32 rows are `kernels.product`, unless torch's
-were found to be quicker on this machine (`distgnn.graph.tuning`); others are torch's.
+were found to be quicker for this graph on this machine (`graph.tuning`); others are torch's.
 """
-
-from dataclasses import dataclass
 
 import torch
 
@@ -18,18 +16,8 @@ OVER_ROWS = 1 << 13  # rows of a block that is written over what it is made of: 
 BLOCK_ROWS = 1 << 15  # rows whose bfloat16 products are summed inside one product
 
 
-@dataclass
-class Choice:
-    """own: float32 products are the kernels'."""
-
-    own: bool = True
-
-
-chosen = Choice()  # of this process
-
-
-def _own(rows: torch.Tensor) -> bool:
-    return chosen.own and rows.dtype == torch.float32
+def _own(graph, rows: torch.Tensor) -> bool:
+    return graph.tuning.own_products and rows.dtype == torch.float32
 
 
 def product(graph, rows: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
@@ -37,13 +25,13 @@ def product(graph, rows: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
     return sum_of_products(graph, [(rows, weight)])
 
 
-def add_product(rows: torch.Tensor, weight: torch.Tensor, out: torch.Tensor) -> None:
+def add_product(graph, rows: torch.Tensor, weight: torch.Tensor, out: torch.Tensor) -> None:
     """Add rows [O, A] times weight [A, B] to `out` [O, B], which may be wider numbers than the rows."""
     if isinstance(rows, SparseRows):
         rows.times(weight.to(out.dtype), out, add=True)
         return
     weight = weight.to(rows.dtype)
-    if _own(rows):
+    if _own(graph, rows):
         kernels.product(as_array(rows), as_array(weight), out=as_array(out), accumulate=True)
     elif rows.dtype == out.dtype:
         out.addmm_(rows, weight)
@@ -64,7 +52,7 @@ def sum_of_products(graph, pairs: list[tuple], over: torch.Tensor | None = None)
     out = graph.buffers.empty(len(rows), weight.shape[1], rows.dtype) if over is None else over
     if isinstance(rows, SparseRows):
         rows.times(weight, out)
-    elif _own(rows):
+    elif _own(graph, rows):
         kernels.product(*(as_array(array) for pair in pairs for array in pair), out=as_array(out))
     elif over is None:
         torch.mm(rows, weight, out=out)
@@ -86,11 +74,11 @@ def _in_blocks(pairs: list[tuple], out: torch.Tensor) -> None:
         out[block].copy_(made)
 
 
-def weight_gradient(rows: torch.Tensor, grads: torch.Tensor) -> torch.Tensor:
+def weight_gradient(graph, rows: torch.Tensor, grads: torch.Tensor) -> torch.Tensor:
     """Transposed rows [O, A] times gradients [O, B] of the same dtype: [A, B], float32 for bfloat16."""
     if isinstance(rows, SparseRows):
         return rows.turned_times(grads)
-    if _own(rows):
+    if _own(graph, rows):
         return torch.from_numpy(kernels.inner_product(as_array(rows), as_array(grads)))
     if rows.dtype != torch.bfloat16:
         return rows.T @ grads

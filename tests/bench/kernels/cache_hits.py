@@ -2,7 +2,7 @@
 
     python tests/bench/kernels/cache_hits.py --graphs rmat,arxiv --cache graphs/
 
-For each graph of `distgnn bench-kernels`, on the stored order and on ours, over the arcs of one of two threads: what
+For each graph of `distgnn bench-kernels`, over the arcs of one of two threads: what
 1 MiB (a core's level 2 here) and 16 MiB (half of level 3) would serve. Not run by pytest.
 """
 
@@ -54,17 +54,14 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--graphs", default=",".join(GRAPHS))
     parser.add_argument("--widths", default="16,100,256")
-    parser.add_argument("--order", default="cluster")
     parser.add_argument("--cache", help="folder that keeps the generated graphs")
     options = parser.parse_args()
     for name in options.graphs.split(","):
-        case = make_case(name, options.order, cache=options.cache)
+        case = make_case(name, cache=options.cache)
         for width in map(int, options.widths.split(",")):
-            for order in ("stored", "ours"):
-                arcs = getattr(case, order)[1]
-                arcs = arcs[: len(arcs) // 2]
-                shares = [hits(arcs, case.num_nodes, max(2, size // (4 * width))) / len(arcs) for size in CACHES]
-                print(f"{name}, {width} columns, {order} order: " + ", ".join(f"{share:.0%}" for share in shares))
+            arcs = case.stored[1][: len(case.stored[1]) // 2]
+            shares = [hits(arcs, case.num_nodes, max(2, size // (4 * width))) / len(arcs) for size in CACHES]
+            print(f"{name}, {width} columns: " + ", ".join(f"{share:.0%}" for share in shares))
 
 
 if __name__ == "__main__":

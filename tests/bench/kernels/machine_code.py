@@ -31,7 +31,7 @@ def sum_case(tile, rows):
 def max_case(tile, rows):
     out, winner, none = np.empty(rows.shape, np.float32), np.empty(rows.shape, np.int32), FLOATS[:, 0]
     arguments = rows, none, INTS, none, out, winner, np.float32(1), False
-    return extremes._by_position(tile, True, True), arguments
+    return extremes._extreme_kernel(tile, True, True, False), arguments
 
 
 CASES = {"sum": (sum_case, 1), "max with winners": (max_case, 2)}  # and sets of registers that it keeps

@@ -1,14 +1,15 @@
 """Every kernel gives the same bits on any number of threads."""
 
-from functools import partial
-
 import numpy as np
 import pytest
 
-from distgnn.kernels.check import cases, self_check
+from distgnn import kernels
+from distgnn.kernels.check import cases
+from distgnn.kernels.check.inputs import LARGE, SMALL
 from distgnn.kernels.runtime import threads
 
-from ..runtime.test_checked import GIVEN, kernels
+EXAMPLES = list(cases.examples())
+LABELS = [example.label for example in EXAMPLES]
 
 
 @pytest.fixture(autouse=True)
@@ -26,20 +27,13 @@ def on_threads(count, call):
     return [np.asarray(result).tobytes() for result in results if result is not None]
 
 
-@pytest.mark.parametrize("dtype", ["float32", "float64"])
-def test_on_the_graph_of_the_self_check(dtype):
-    indptr, indices, _ = self_check.reference.csr_from_edges(*self_check._edges(), 40)
-    for name, call in self_check._calls(np.dtype(dtype), indptr, indices):
-        alone, several, many = (on_threads(count, partial(call, self_check._Kernels())) for count in (1, 3, 16))
-        assert alone == several == many, name
-
-
-@pytest.mark.parametrize(("name", "given"), GIVEN, ids=[f"{name}-{i}" for i, (name, _) in enumerate(GIVEN)])
-def test_on_the_cases_of_the_first_use(name, given):
+@pytest.mark.parametrize("graph", [SMALL, LARGE], ids=["small", "large"])
+@pytest.mark.parametrize(("_label", "name", "given"), EXAMPLES, ids=LABELS)
+def test_every_kernel(_label, name, given, graph):
     function = getattr(kernels, name).__wrapped__
 
     def call():
-        return [got for got, _ in cases.CASES[name](function, given)]
+        return [got for got, _ in cases.CASES[name](function, given, graph)]
 
     assert on_threads(1, call) == on_threads(3, call) == on_threads(16, call)
 

@@ -1,15 +1,22 @@
 """The compiler cache: cold processes that start together compile a kernel once."""
 
 import os
+import shutil
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
+
+import distgnn
+from distgnn import kernels
+from distgnn.kernels.runtime import jit
 
 PROGRAM = """
 import numpy as np
 from distgnn import kernels
-from distgnn.kernels import aggregate, tiles
+from distgnn.kernels.graph import aggregate
+from distgnn.kernels.runtime import tiles
 out = kernels.spmm(np.array([0, 2]), np.array([0, 1], np.int32), np.ones((2, 16), np.float32))
 assert (out == 2).all()
 [(_, tile)] = tiles.row_tiles(16, np.float32)
@@ -58,3 +65,43 @@ def test_older_machines(tmp_path, features, dtype):
     environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path), "NUMBA_CPU_NAME": "generic"}
     environment["NUMBA_CPU_FEATURES"] = features
     subprocess.run([sys.executable, "-c", program], env=environment, check=True)
+
+
+ONE_KERNEL = """
+import numpy as np
+from distgnn import kernels
+from distgnn.kernels.runtime.threads import edge_parts
+assert edge_parts(np.array([0, 3, 4, 4]), 2).tolist() == [0, 1, 3]
+print(kernels.compilation().compiled)
+"""
+
+
+@pytest.fixture
+def copy_of_the_kernels(tmp_path):
+    """A package distgnn with nothing but kernels; calling it gives how many kernels a new process compiled."""
+    (tmp_path / "distgnn").mkdir()
+    shutil.copy(Path(distgnn.__file__), tmp_path / "distgnn")
+    folder = tmp_path / "distgnn" / "kernels"
+    shutil.copytree(Path(kernels.__file__).parent, folder, ignore=shutil.ignore_patterns("__pycache__"))
+    environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path / "cache")}  # found from the folder it is run in
+
+    def compiled(changed: str) -> int:
+        if changed:
+            with open(folder / changed, "a") as file:
+                file.write("# changed\n")
+        command = [sys.executable, "-c", ONE_KERNEL]
+        done = subprocess.run(command, cwd=tmp_path, env=environment, check=True, capture_output=True, text=True)
+        return int(done.stdout)
+
+    return compiled
+
+
+def test_a_change_in_any_room_makes_a_kernel_stale(copy_of_the_kernels):
+    """Helpers of other folders are inlined into kernels; numba looks at the kernel's own file only."""
+    assert [copy_of_the_kernels(changed) for changed in ("", "simd/vectors.py", "", "check/cases.py")] == [1, 1, 0, 0]
+
+
+def test_what_the_stamp_leaves_out_has_no_kernel():
+    room = Path(kernels.__file__).parent / jit.NOT_COMPILED
+    files = list(room.glob("*.py"))
+    assert files and not [file for file in files if "runtime.jit" in file.read_text()]

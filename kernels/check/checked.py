@@ -2,7 +2,7 @@
 
 `@checked_once` stands on every public function that computes. The first call with a new combination of dtypes, widths
 and options also runs the same function, and so the same machine code, on a small graph with random rows
-(first_cases.py) and compares before it returns; later calls cost one look-up. A kernel that is wrong raises a
+(cases.py) and compares before it returns; later calls cost one look-up. A kernel that is wrong raises a
 RuntimeError. DGL's once returned all zeros on papers100M without a word (dmlc/dgl issue 3471).
 
 DISTGNN_KERNEL_CHECKS=0 turns it off.
@@ -13,23 +13,41 @@ import functools
 import inspect
 import os
 import threading
+from collections.abc import Callable, Iterator
+from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
 
+from distgnn.kernels.check.cases import CASES
+from distgnn.kernels.check.inputs import SMALL
+from distgnn.kernels.check.reference import difference
 
-def checked_once(function):
+P = ParamSpec("P")
+R = TypeVar("R")
+KERNELS: dict[str, Callable] = {}  # every kernel without its check, by name: whoever imports a kernel registers it
+
+
+def checked_once(function: Callable[P, R]) -> Callable[P, R]:
     """Compare with the reference before the first use of each combination of dtypes, widths and options.
 
     Raises (when called): RuntimeError naming kernel and combination if they differ.
     """
-    verified, signature = set(), inspect.signature(function)
+    KERNELS[function.__name__] = function
+    verified: set[tuple] = set()
+    signature = inspect.signature(function)
     heads = list(signature.parameters).index("heads") if "heads" in signature.parameters else len(signature.parameters)
 
     @functools.wraps(function)
-    def call(*args, **options):
+    def call(*args: P.args, **options: P.kwargs) -> R:
+        # The real call first: a bad argument raises its own error, not one of the check. Its result is handed out only
+        # if the check passes; two threads may check the same combination at once, which costs time and nothing else.
         result = function(*args, **options)
-        key = tuple(map(kind, args)), tuple((name, kind(value)) for name, value in options.items())
-        key += args[heads : heads + 1], options.get("heads")  # each number of them is another kernel
+        key = (
+            tuple(map(kind, args)),
+            tuple((name, kind(value)) for name, value in options.items()),
+            args[heads : heads + 1],  # each number of them is another kernel
+            options.get("heads"),
+        )
         if key not in verified and not getattr(_busy, "checking", False):
             _verify(function, signature.bind(*args, **options).arguments)
             verified.add(key)
@@ -38,8 +56,9 @@ def checked_once(function):
     return call
 
 
-def kind(value):
+def kind(value: Any) -> Any:
     """What tells one compiled kernel, or one branch of it, from another: dtype and width of arrays, and switches."""
+    # Not the length: a kernel is compiled for dtypes and cut for widths, and knows no number of rows.
     if isinstance(value, np.ndarray):
         return value.dtype, value.shape[1:]
     if isinstance(value, str | bool) or value is None:
@@ -49,14 +68,12 @@ def kind(value):
     return type(value), value is not None and np.size(value) == 1 and bool(value == 0)
 
 
-def _verify(function, given):
-    from distgnn.kernels.check.cases import CASES  # they need the references, and these need some kernels
-    from distgnn.kernels.check.reference import difference
-
+def _verify(function: Callable, given: dict[str, Any]) -> None:
     if os.environ.get("DISTGNN_KERNEL_CHECKS") == "0":
         return
+    # thread-local: kernels that other threads call at the same time are checked as ever.
     with unchecked():  # what a kernel calls on the small graph needs no check of its own
-        error = max(difference(*pair) for pair in CASES[function.__name__](function, given))
+        error = max(difference(*pair) for pair in CASES[function.__name__](function, given, SMALL))
     if error > 1:
         wanted = ", ".join(f"{name}={_described(value)}" for name, value in given.items() if value is not None)
         raise RuntimeError(
@@ -66,7 +83,7 @@ def _verify(function, given):
 
 
 @contextlib.contextmanager
-def unchecked():
+def unchecked() -> Iterator[None]:
     """Kernels called inside by this thread are not checked: the caller compares them himself."""
     before, _busy.checking = getattr(_busy, "checking", False), True
     try:
@@ -75,7 +92,7 @@ def unchecked():
         _busy.checking = before
 
 
-def _described(value):
+def _described(value: Any) -> str:
     return f"{value.dtype} {list(value.shape)}" if isinstance(value, np.ndarray) else str(value)[:40]
 
 

@@ -1,0 +1,144 @@
+"""The cases of kernels that go over rows: dense work, dropout, gathering, codecs. See cases.py."""
+
+from collections.abc import Callable
+
+import numpy as np
+
+from distgnn.kernels.check import reference, reference_fused
+from distgnn.kernels.check.inputs import Graph, Pairs, distinct_ids, like, permuted, pick
+from distgnn.kernels.runtime.formats import LEVELS, row_bytes
+
+DRAW = {"seed": 11, "step": 11, "site": 11}
+
+
+def _masked_rows(width, graph):
+    """Enough rows that a mask keeps something of them, and no more: references draw number by number."""
+    return max(graph.num_sources // 3, 64 // max(1, width))
+
+
+def head_dots_case(function: Callable, given: dict, graph: Graph) -> Pairs:
+    num, heads = graph.num_targets, given["heads"]
+    left, right = like(given["left"], num), like(given["right"], 1 if len(given["right"]) == 1 else num, 1)
+    return [(function(left, right, heads, like(given.get("out"), num)), reference_fused.head_dots(left, right, heads))]
+
+
+def head_outer_case(function: Callable, given: dict, graph: Graph) -> Pairs:
+    num = graph.num_targets
+    feats, others = like(given["feats"], num), like(given["others"], num, 1)
+    rows = like(given["rows"], len(given["rows"]), 2)
+    factors = np.stack([like(given["factors"][0], num, 3 + s) for s in range(len(rows))])
+    sums, after = reference_fused.head_outer(feats, rows, factors, others)
+    return [(function(feats, rows, factors, others), sums), (feats, after)]
+
+
+def _mask(given, rows):
+    """Arguments of a dropout as the kernel takes them; and p and the ids of rows."""
+    ids = np.arange(rows) if given.get("row_ids") is None else distinct_ids(given["row_ids"], rows)
+    p = given.get("p", 0.0)
+    return {"p": p, "row_ids": ids, **DRAW}, p, ids
+
+
+def dropout_case(function: Callable, given: dict, graph: Graph) -> Pairs:
+    rows = _masked_rows(np.shape(given["feats"])[1], graph)
+    feats, (options, *_) = like(given["feats"], rows), _mask(given, rows)
+    return [(function(feats, **options), reference.dropout(reference.widened(feats), **options))]
+
+
+def _activation_inputs(given, name, graph):
+    width = np.shape(given[name])[1]
+    rows = like(given[name], _masked_rows(width, graph))
+    norm = given.get("norm")
+    norm = None if norm is None else tuple(like(np.asarray(a)[None], 1, 4 + n)[0] for n, a in enumerate(norm))
+    bias = np.zeros(width) if given.get("bias") is None else like(np.asarray(given["bias"])[None], 1)[0]
+    return rows, bias, norm, given.get("activation", "relu")
+
+
+def activate_case(function: Callable, given: dict, graph: Graph) -> Pairs:
+    feats, bias, norm, activation = _activation_inputs(given, "feats", graph)
+    options, p, ids = _mask(given, len(feats))
+    options |= {**pick(given, "eps"), "out": like(given.get("out"), len(feats))}
+    got = function(feats, bias, norm, activation=activation, **options)
+    expected = reference_fused.activate(feats, bias, norm, activation, p, ids, DRAW, given.get("eps", 1e-5))
+    return list(zip(got, expected, strict=True))[: 1 if norm is None else 2]
+
+
+def activate_backward_case(function: Callable, given: dict, graph: Graph) -> Pairs:
+    grad, bias, norm, activation = _activation_inputs(given, "grad", graph)
+    feats = like(given["grad"] if given.get("feats") is None else given["feats"], len(grad), 9)
+    options, p, ids = _mask(given, len(grad))
+    out, stats = reference_fused.activate(feats, bias, norm, activation, p, ids, DRAW)
+    out = reference.to_bfloat16(out) if given["out"].dtype == np.uint16 else out.astype(given["out"].dtype)
+    stats = None if stats is None else stats.astype(np.asarray(given["stats"]).dtype)
+    options["grad_feats"] = like(given.get("grad_feats"), len(grad))
+    got = function(grad, out, feats, bias, norm, stats, activation=activation, **options)
+    before, after, wide = (reference.widened(a) for a in (feats, out, grad))
+    expected = reference_fused.activate_backward(wide, after, before, bias, norm, stats, activation, p, ids, DRAW)
+    return list(zip(got, expected, strict=True))[: 2 if norm is None else 4]
+
+
+def product_case(function: Callable, given: dict, graph: Graph) -> Pairs:
+    """Rows in sixes that are summed together, and some one by one: 9 or 41."""
+    num = graph.num_sources
+    pairs = [(given["rows"], given["weight"]), (given.get("more"), given.get("more_weight"))]
+    pairs = [(like(a, num, n), like(b, len(b), 2 + n)) for n, (a, b) in enumerate(pairs) if a is not None]
+    expected = sum(rows.astype(np.float64) @ weight for rows, weight in pairs)
+    out, accumulate = like(given.get("out"), num, 5), given.get("accumulate", False)
+    expected = expected + out if accumulate else expected
+    return [(function(*(array for pair in pairs for array in pair), out=out, accumulate=accumulate), expected)]
+
+
+def inner_product_case(function: Callable, given: dict, graph: Graph) -> Pairs:
+    rows, grads = like(given["rows"], graph.num_sources), like(given["grads"], graph.num_sources, 1)
+    return [(function(rows, grads), reference_fused.inner_product(rows, grads))]
+
+
+def pack_case(function: Callable, given: dict, graph: Graph) -> Pairs:
+    feats, rows = like(given["feats"], graph.num_sources), _half(given["rows"], graph)
+    return [(function(feats, rows, like(given.get("out"), len(rows))), reference.widened(feats)[rows])]
+
+
+def add_case(function: Callable, given: dict, graph: Graph) -> Pairs:
+    out, rows = like(given["out"], graph.num_sources), _half(given["rows"], graph)
+    packed = like(given["packed"], len(rows))
+    expected = reference.add_rows(reference.widened(out), rows, reference.widened(packed))
+    return [(function(out, rows, packed), expected)]
+
+
+def _half(value, graph):
+    """Half of the sources, each once."""
+    return permuted(value, graph.num_sources)[: graph.num_sources // 2 + 1]
+
+
+def encode_case(function: Callable, given: dict, graph: Graph) -> Pairs:
+    num, wire = graph.num_sources, given["wire"]
+    feats, rows = like(given["feats"], num), permuted(given["rows"], num)[: num // 3]
+    ids = np.arange(num) if given.get("row_ids") is None else distinct_ids(given["row_ids"], num)
+    packed = function(feats, rows, wire, row_ids=ids, **DRAW)
+    expected = reference_fused.encode_decode(feats, rows, wire, ids, DRAW)
+    return [(_decoded(packed, wire, feats.shape[1]), np.asarray(expected, np.float32))]
+
+
+def decode_case(function: Callable, given: dict, graph: Graph) -> Pairs:
+    num, wire = graph.num_sources, given["wire"]
+    out = like(given["out"], num)
+    packed = np.random.default_rng(5).integers(0, 256, (num, row_bytes(out.shape[1], wire)), np.uint8)
+    if wire in LEVELS:
+        # Any bytes are codes; the four of the scale must be a sensible float.
+        packed[:, -4:] = np.linspace(0.5, 2, num, dtype=np.float32).view(np.uint8).reshape(-1, 4)
+    else:
+        values = like(np.empty((0, out.shape[1]), np.float32 if wire == "float32" else np.uint16), num)
+        packed = values.view(np.uint8).reshape(packed.shape)
+    rows, accumulate = permuted(given.get("rows"), num), given.get("accumulate", False)
+    expected, places = out.copy(), slice(None) if rows is None else rows
+    expected[places] = _decoded(packed, wire, out.shape[1]) + (expected[places] if accumulate else 0)
+    return [(function(packed, wire, out, rows, accumulate=accumulate), expected)]
+
+
+def _decoded(packed, wire, width):
+    """Rows from their bytes, in numpy."""
+    if wire not in LEVELS:
+        return reference.widened(packed.view(np.float32 if wire == "float32" else np.uint16))
+    codes = packed[:, :-4].view(np.int8).astype(np.int32)
+    if wire == "int4":
+        codes = np.stack([codes << 28 >> 28, codes << 24 >> 28], axis=2).reshape(len(packed), -1)[:, :width]
+    return codes.astype(np.float32) * np.ascontiguousarray(packed[:, -4:]).view(np.float32)
