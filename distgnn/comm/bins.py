@@ -19,7 +19,7 @@ NUM_RUNS = 3  # source only, both, target only
 
 @dataclass(frozen=True)
 class Bin:
-    """The rows of one bin, as pieces (slices) of each rank's rows; `owner` and `halo` numberings of both legs.
+    """The rows of one bin, as pieces (slices) of each rank's rows; in the numberings of owners and of halos.
 
     Each is a list with one list of slices per rank: `sources_owner` into the plan's broadcast rows, `sources_halo`
     into source halos, `targets_owner` into the plan's reduce rows, `targets_halo` into target halos.
@@ -56,7 +56,7 @@ def _bounds(rows: np.ndarray, num_bins: int) -> np.ndarray:
 
 
 def _cut(rows, owner_indptr, halo_indptr, bounds, comm) -> list[tuple]:
-    """One leg: for each bin the pieces on the owner's side and on the halo side, [bin] -> ([rank], [rank])."""
+    """One verb: for each bin the pieces on the owner's side and on the halo side, [bin] -> ([rank], [rank])."""
     num_bins = len(bounds) - 1
     lengths = np.zeros((len(owner_indptr) - 1, NUM_RUNS, num_bins), dtype=np.int64)
     for rank in range(len(lengths)):

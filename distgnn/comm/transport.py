@@ -63,32 +63,26 @@ class Transport:
                 "every rank must run the same layers in the same order"
             )
 
-    def send(self, rows: np.ndarray, rank: int, tag: int, filled: int | None = None) -> list[MPI.Request]:
-        """Start sending contiguous `rows`; they stay untouched until the requests are complete.
-
-        Args:
-            filled: bytes of `rows` that travel (None: all). The receiver expects all and takes fewer.
-        """
+    def send(self, rows: np.ndarray, rank: int, tag: int) -> list[MPI.Request]:
+        """Start sending contiguous `rows`, which MPI reads until the requests are complete."""
         if self.suppressed:
             return []
-        pieces = self._pieces(rows, filled)
+        pieces = self._pieces(rows)
         self.counters.sent_bytes += sum(len(piece) for piece in pieces)
         requests = [self.comm.Isend([piece, MPI.BYTE], rank, tag) for piece in pieces]
         self._sending += requests
         return requests
 
     def receive(self, rows: np.ndarray, rank: int, tag: int) -> list[MPI.Request]:
-        """Start receiving into contiguous `rows`."""
+        """Start receiving into contiguous `rows`, which MPI writes until the requests are complete."""
         if self.suppressed:
             return []
         return [self.comm.Irecv([piece, MPI.BYTE], rank, tag) for piece in self._pieces(rows)]
 
-    def _pieces(self, rows: np.ndarray, filled: int | None = None) -> list[np.ndarray]:
-        """The bytes of `rows` in pieces; how many depends on the size of `rows` only, so both ends agree."""
+    def _pieces(self, rows: np.ndarray) -> list[np.ndarray]:
+        """The bytes of `rows` in pieces that MPI can count; both ends cut alike."""
         flat = rows.reshape(-1).view(np.uint8)
-        places = range(0, len(flat), self.largest_message)
-        flat = flat if filled is None else flat[:filled]
-        return [flat[first : first + self.largest_message] for first in places]
+        return [flat[first : first + self.largest_message] for first in range(0, len(flat), self.largest_message)]
 
     def progress(self) -> None:
         """Let MPI move whatever is in flight: without a call into the library, most networks stand still."""

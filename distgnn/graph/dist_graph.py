@@ -46,8 +46,8 @@ class DistGraph(DGLFace, Scheduled):
         sparse_feats: keep features that are stored sparse as `ops.SparseRows`, where that is cheaper: for models that
             take them (sage, gcn and gat of distgnn.nn).
         debug: agree on every exchange before it starts.
-        schedule: the fields of `Schedule` (warmup_epochs, wire, wire_backward, remote_rule, smooth, adaptive,
-            error_feedback). They are about training steps: evaluation is always synchronous and sends whole rows.
+        schedule: the fields of `Schedule` (warmup_epochs, wire, wire_backward, remote_rule, smooth). They are about
+            training steps: evaluation is always synchronous and sends whole rows.
 
     Attributes:
         feats [O, D], labels [O] int64 or [O, C], train_mask / valid_mask / test_mask [O] bool, owned_ids [O]

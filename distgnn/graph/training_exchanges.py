@@ -9,7 +9,7 @@ from contextlib import contextmanager
 import numpy as np
 import torch
 
-from distgnn.comm import Care, DelayedExchange, Wire, make_bins
+from distgnn.comm import DelayedExchange, Wire, make_bins
 from distgnn.errors import InputError
 from distgnn.ops.aggregation.aggregator import Site
 
@@ -30,8 +30,8 @@ class Scheduled:
         found = []
         for direction, (exchange, pieces) in enumerate(directions):
             wire = self._wire(schedule.wires[direction], direction)
-            care = Care(schedule.smooth, schedule.adaptive, schedule.error_feedback and not wire.whole)
-            found.append(DelayedExchange(exchange, pieces, delay or 0, warmup, wire, care=care, held=held))
+            late = DelayedExchange(exchange, pieces, delay or 0, warmup, wire, smooth=schedule.smooth, held=held)
+            found.append(late)
         return tuple(found)
 
     def _wire(self, name: str, direction: int) -> Wire:

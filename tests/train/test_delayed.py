@@ -48,8 +48,8 @@ def test_delay_0_trains_as_cd_0(comm):
 
 @pytest.mark.mpi(2, 3)
 @pytest.mark.parametrize("delay", [1, 2, 4])
-def test_with_still_weights_a_chain_of_legs_becomes_exact(comm, delay):
-    """3 layers, the first kept: 2 aggregations of 2 legs forward, and the same backward: K = 8."""
+def test_with_still_weights_a_chain_of_channels_becomes_exact(comm, delay):
+    """3 layers, the first kept: 2 aggregations of 2 channels forward, and the same backward: K = 8."""
     epochs = 8 * (2 * delay - 1) + 1
     exact, late = dist_graph(random_graph(1), comm), dist_graph(random_graph(1), comm, algorithm=f"cd-{delay}")
     results = []

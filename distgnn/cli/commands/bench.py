@@ -57,7 +57,7 @@ def bench(
     algorithms: Annotated[
         str,
         typer.Option(
-            help="Names, with words: /copies /int8 /adaptive=0.05 /smooth=0.95 /feedback /paper-rule /suppressed."
+            help="Names, with words: /copies /int8 /smooth=0.95 /paper-rule /suppressed."
         ),
     ] = "cd-0,cd-5,cd-5/int8,0c",
     rounds: Annotated[int, typer.Option(help="Turns of 3 epochs that each algorithm gets.")] = 4,
