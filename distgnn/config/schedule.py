@@ -64,8 +64,8 @@ class Schedule:
         """
         self._check_values()
         delayed = algorithm.delay is not None
-        if algorithm.silent:
-            self._check_silent()
+        if algorithm.no_exchange:
+            self._check_no_exchange()
         if self.smooth and not delayed:
             raise InputError(f"--smooth averages rows that are late: {algorithm.name} has none; choose cd-R, R >= 1")
         if self.remote_rule == "paper":
@@ -78,7 +78,7 @@ class Schedule:
         if not 0 <= self.smooth < 1:
             raise InputError(f"smooth is {self.smooth}: expected a weight from 0 up to, but not including, 1")
 
-    def _check_silent(self) -> None:
+    def _check_no_exchange(self) -> None:
         ignored = {
             "--wire": self.wires != ("float32", "float32"),
             "--warmup-epochs": self.warmup_epochs != 1,

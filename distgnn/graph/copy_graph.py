@@ -50,10 +50,10 @@ class CopyGraph(DistGraph):
 
     def _aggregator(self, block, backward: bool) -> CopyAggregator:
         exchange = self.transposed_exchange if backward else self.exchange
-        targets, silent = self.local.target_halo_rows, self.algorithm.silent
+        targets, no_exchange = self.local.target_halo_rows, self.algorithm.no_exchange
         arrivals = self._delayed[0] if self.schedule.remote_rule == "paper" else None
         delayed = self._delayed[backward]
-        return CopyAggregator(block, exchange, delayed, targets, self.num_owned, backward, silent, arrivals)
+        return CopyAggregator(block, exchange, delayed, targets, self.num_owned, backward, no_exchange, arrivals)
 
     def _all_rows(self, column: torch.Tensor | None, fill) -> torch.Tensor | None:
         if column is None:
@@ -76,7 +76,7 @@ class CopyGraph(DistGraph):
             degrees = self.local.in_degrees if kind == "in" else self.local.out_degrees
             block = self.forward_arcs.block
             own = np.diff(block.indptr) if kind == "in" else np.bincount(block.indices, minlength=self.num_rows)
-            alone = self.algorithm.silent or self.schedule.remote_rule == "paper"
+            alone = self.algorithm.no_exchange or self.schedule.remote_rule == "paper"
             local = self._scale_of(own, power, offset) if alone else None
             self._degree_scales[key] = self._scale_of(degrees, power, offset, local)
         return self._degree_scales[key]

@@ -22,7 +22,7 @@ class Scheduled:
     def _delayed_exchanges(self) -> tuple:
         """Forward and backward exchanges of training steps, where they are not exact: delayed, narrow, or both."""
         delay, schedule = self.algorithm.delay, self.schedule
-        if self.algorithm.silent or (delay is None and schedule.exact):
+        if self.algorithm.no_exchange or (delay is None and schedule.exact):
             return None, None
         bins = make_bins(self.plan, delay or 1, self.comm)
         warmup, held = schedule.warmup_epochs if delay else 0, schedule.remote_rule == "held"
@@ -47,12 +47,12 @@ class Scheduled:
     @property
     def exchanges_exactly(self) -> bool:
         """Are training exchanges synchronous and whole, so that one may be repeated?"""
-        return not (self.algorithm.silent or self._delayed[0])
+        return not (self.algorithm.no_exchange or self._delayed[0])
 
     @property
     def aggregates_exactly(self) -> bool:
         """Do the rows that count in a training step equal those of this step everywhere, to the bit?"""
-        return not self.algorithm.silent and all(one is None or one.keeps_rows for one in self._delayed)
+        return not self.algorithm.no_exchange and all(one is None or one.keeps_rows for one in self._delayed)
 
     @property
     def waits_for_rows(self) -> bool:
