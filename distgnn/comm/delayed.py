@@ -134,8 +134,8 @@ class DelayedExchange:
         by_channel: dict[tuple[str, int], dict[str, np.ndarray]] = {}
         for name, array in state.items():
             if name != "first_late_epoch":
-                verb, site, rest = name.split(".", 2)
-                by_channel.setdefault((verb, int(site)), {})[rest] = array
+                verb, number, rest = name.split(".", 2)
+                by_channel.setdefault((verb, int(number)), {})[rest] = array
         for (verb, site), arrays in by_channel.items():
             channel = self.channel(verb, site, arrays["held"])
             self._check_fits(channel, site, arrays)

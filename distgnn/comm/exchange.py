@@ -17,6 +17,8 @@ Buffers are made once per (width, dtype) and belong to the exchange. Who may use
 With `into=` the caller's array takes the place of `sources` or `partials` and stays the caller's.
 """
 
+from collections.abc import Iterator
+
 import numpy as np
 from mpi4py import MPI
 
@@ -155,7 +157,7 @@ class Exchange:
         return [one for rank, part in _by_rank(rows, indptr) for one in self.transport.send(part, rank, tag)]
 
 
-def _by_rank(rows: np.ndarray, indptr: np.ndarray):
+def _by_rank(rows: np.ndarray, indptr: np.ndarray) -> Iterator[tuple[int, np.ndarray]]:
     """The contiguous rows that travel to or from each rank; ranks with none are left out."""
     for rank in np.flatnonzero(np.diff(indptr)):
         yield int(rank), rows[indptr[rank] : indptr[rank + 1]]

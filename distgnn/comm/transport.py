@@ -37,7 +37,7 @@ class Transport:
         self.suppressed = False
         self.waits: dict[str, float] = {}
         self._names: dict[int, str] = {}
-        self._num_tags = MPI.COMM_WORLD.Get_attr(MPI.TAG_UB) + 1
+        self._num_tags = int(MPI.COMM_WORLD.Get_attr(MPI.TAG_UB) or 0) + 1
 
     def start_step(self) -> None:
         """A training step begins: count waiting anew, and number its exchanges from 0."""
@@ -96,11 +96,11 @@ class Transport:
         before = self.counters.wait_seconds
         with self.counters.timing("wait_seconds"):
             MPI.Request.Waitall(requests)
-        name = self._names.get(tag)
+        name = None if tag is None else self._names.get(tag)
         if name is not None:
             self.waits[name] = self.waits.get(name, 0.0) + self.counters.wait_seconds - before
 
-    def __del__(self):
+    def __del__(self) -> None:
         """Receivers read the rows of a sender until its request is complete: they must not be freed before."""
         if self._sending and not MPI.Is_finalized():
             MPI.Request.Waitall(self._sending)

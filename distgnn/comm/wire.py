@@ -55,7 +55,9 @@ class Wire:
             return buffer.view(like.dtype).reshape(-1, like.shape[1])
         return buffer.reshape(-1, self.row_bytes(like))
 
-    def encode(self, verb: str, rows: np.ndarray, chosen: np.ndarray, ids: np.ndarray, out, key: tuple) -> None:
+    def encode(
+        self, verb: str, rows: np.ndarray, chosen: np.ndarray, ids: np.ndarray, out: np.ndarray, key: tuple
+    ) -> None:
         """out = the chosen rows, packed; `ids` are those of `rows`, `key` is (seed, epoch, site)."""
         if self.whole:
             kernels.pack_rows(rows, chosen, out=out)

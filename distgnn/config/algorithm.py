@@ -11,7 +11,7 @@ UPDATES = ("owners", "copies")
 
 @dataclass(frozen=True)
 class Algorithm:
-    """A schedule of exchanges: cd-0 (exact), cd-r (`delay` r), or 0c (`no_exchange`: nothing is exchanged in training)."""
+    """A schedule of exchanges: cd-0 (exact), cd-r (`delay` r), or 0c (`no_exchange` in training)."""
 
     name: str
     delay: int | None
