@@ -73,7 +73,7 @@ def test_what_no_wire_can_carry_is_refused(comm):
 
 @pytest.mark.mpi(1)
 def test_messages_of_one_epoch_share_no_rounding(comm):
-    """Forward and backward, broadcast and reduce, and every site draw for themselves, for the same row of the same id."""
+    """Forward and backward, broadcast and reduce, and every site round the same row of the same id differently."""
     graph = dist_graph(random_graph(3), comm, dtype="float32", wire="int4")
     rows = np.random.default_rng(0).standard_normal((8, WIDTH)).astype(np.float32)
     numbers, ids = np.arange(8, dtype=np.int32), np.arange(8)
