@@ -2,8 +2,6 @@
 
 Legend: O owned rows, A local arcs, D width.
 
-Its parts, each of which knows only what it is given:
-
     keys         RandomKeys           seed, step, and how often a step has drawn: the key of every random mask
     exchanges    TrainingExchanges    exact and delayed exchanges, and what a checkpoint needs of them
     model_rows   ModelRows            which rows the model sees (owned; with update on copies all), and aggregation
@@ -42,7 +40,6 @@ class DistGraph(DGLInterface):
     """One rank's share of a graph, answering to the message-passing part of `dgl.DGLGraph`.
 
     Models see owned rows only: `num_nodes()` is O, and every vertex of the whole graph is owned by one rank.
-    `update_all` with DGL's built-in functions aggregates over the arcs of the whole graph.
 
     Collective: the constructor, and every aggregation forward and backward.
 
@@ -274,8 +271,6 @@ class DistGraph(DGLInterface):
     def has_zero_in_degree(self) -> bool:
         """Is there a vertex without in-arcs anywhere? Collective: the first time."""
         return self._degrees.any_zero_in_degree(self.transport)
-
-    # --- aggregation -----------------------------------------------------------------------------------------
 
     @property
     def forward_arcs(self) -> Aggregator | CopyAggregator:
