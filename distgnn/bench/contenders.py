@@ -8,18 +8,18 @@ from distgnn.errors import InputError
 
 PAPER = "paper"
 EXACT = "cd-0"
-SWITCHES = ("feedback", "paper-rule", "suppressed")
-VALUES = ("adaptive", "smooth", "backward", "warmup")
+SWITCHES = ("paper-rule", "suppressed")
+VALUES = ("smooth", "backward", "warmup")
 
 
 @dataclass(frozen=True)
 class Contender:
     """One row of the table: an algorithm, and words behind slashes: "cd-5/int8", "cd-0/copies", "cd-5/smooth=0.95".
 
-    Words: an update; a wire; backward=WIRE; feedback (`--error-feedback`); paper-rule (`--remote-rule paper`, with
-    update on copies); adaptive=BOUND; smooth=WEIGHT; warmup=EPOCHS; suppressed (messages of training steps are packed
-    and never sent: what the program would cost if the network cost nothing). "paper" is the paper's whole form (update
-    on copies, nothing kept, every layer aggregates before it multiplies); it takes "/suppressed" and no other word.
+    Words: an update; a wire; backward=WIRE; paper-rule (`--remote-rule paper`, with update on copies); smooth=WEIGHT;
+    warmup=EPOCHS; suppressed (messages of training steps are packed and never sent: what the program would cost if the
+    network cost nothing). "paper" is the paper's whole form (update on copies, nothing kept, every layer aggregates
+    before it multiplies); it takes "/suppressed" and no other word.
     """
 
     name: str
@@ -58,8 +58,6 @@ class Contender:
             wire_backward=found.get("backward"),
             remote_rule="paper" if paper_rule else "held",
             smooth=_number(name, found, "smooth"),
-            adaptive=_number(name, found, "adaptive"),
-            error_feedback="feedback" in found,
         )
         if "warmup" in found:
             schedule = replace(schedule, warmup_epochs=int(_number(name, found, "warmup")))

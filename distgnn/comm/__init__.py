@@ -3,20 +3,19 @@
 from distgnn.comm.abort import abort_on_uncaught
 from distgnn.comm.agree import agree, check_same, raise_together
 from distgnn.comm.bins import make_bins
-from distgnn.comm.channel import Care
 from distgnn.comm.counters import Counters
-from distgnn.comm.delayed import DelayedExchange
+from distgnn.comm.delayed import DelayedExchange, Turn
 from distgnn.comm.exchange import Exchange
 from distgnn.comm.sums import start_sum_over_ranks, sum_over_ranks, wait_for_all
 from distgnn.comm.transport import Transport
 from distgnn.comm.wire import Wire
 
 __all__ = [
-    "Care",
     "Counters",
     "DelayedExchange",
     "Exchange",
     "Transport",
+    "Turn",
     "Wire",
     "abort_on_uncaught",
     "agree",

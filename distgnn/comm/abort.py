@@ -2,6 +2,7 @@
 
 import sys
 import traceback
+from types import TracebackType
 
 from mpi4py import MPI
 
@@ -13,7 +14,7 @@ def abort_on_uncaught(comm: MPI.Comm) -> None:
     if comm.size == 1 or getattr(sys.excepthook, "aborts", False):
         return
 
-    def report_and_abort(kind, error, trace) -> None:
+    def report_and_abort(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
         shared = isinstance(error, DistGNNError) and error.agreed
         if not shared:
             print(f"rank {comm.rank} failed:", file=sys.stderr)
@@ -24,5 +25,5 @@ def abort_on_uncaught(comm: MPI.Comm) -> None:
         if not shared:
             MPI.COMM_WORLD.Abort(1)
 
-    report_and_abort.aborts = True
+    report_and_abort.aborts = True  # type: ignore[attr-defined]
     sys.excepthook = report_and_abort

@@ -1,5 +1,6 @@
 """Agreeing: one rank's error becomes every rank's error, so that nobody is left waiting."""
 
+from collections.abc import Iterator
 from contextlib import contextmanager
 
 from mpi4py import MPI
@@ -28,7 +29,7 @@ def agree(comm: MPI.Comm, error: Exception | None) -> None:
 
 
 @contextmanager
-def raise_together(comm: MPI.Comm):
+def raise_together(comm: MPI.Comm) -> Iterator[None]:
     """A block that every rank enters; an error in it on any rank is raised on all at its end. Collective."""
     error = None
     try:
@@ -49,8 +50,8 @@ def check_same(comm: MPI.Comm, values: dict[str, object], advice: str) -> None:
     for name, everywhere in _columns(comm.allgather(values)).items():
         if any(value != everywhere[0] for value in everywhere):
             rank = next(rank for rank, value in enumerate(everywhere) if value != everywhere[0])
-            values = f"rank 0 has {everywhere[0]}, rank {rank} has {everywhere[rank]}"
-            raise on_all_ranks(RunError(f"ranks differ in {name}: {values}: {advice}"))
+            two = f"rank 0 has {everywhere[0]}, rank {rank} has {everywhere[rank]}"
+            raise on_all_ranks(RunError(f"ranks differ in {name}: {two}: {advice}"))
 
 
 def _columns(rows: list[dict]) -> dict[str, list]:

@@ -11,6 +11,7 @@ tells them the pieces' lengths, once.
 from dataclasses import dataclass
 
 import numpy as np
+from mpi4py import MPI
 
 from distgnn.partition import ExchangePlan
 
@@ -19,7 +20,7 @@ NUM_RUNS = 3  # source only, both, target only
 
 @dataclass(frozen=True)
 class Bin:
-    """The rows of one bin, as pieces (slices) of each rank's rows; `owner` and `halo` numberings of both legs.
+    """The rows of one bin, as pieces (slices) of each rank's rows; in the numberings of owners and of halos.
 
     Each is a list with one list of slices per rank: `sources_owner` into the plan's broadcast rows, `sources_halo`
     into source halos, `targets_owner` into the plan's reduce rows, `targets_halo` into target halos.
@@ -35,7 +36,7 @@ class Bin:
         return Bin(self.targets_owner, self.targets_halo, self.sources_owner, self.sources_halo)
 
 
-def make_bins(plan: ExchangePlan, num_bins: int, comm) -> list[Bin]:
+def make_bins(plan: ExchangePlan, num_bins: int, comm: MPI.Comm) -> list[Bin]:
     """Cut the exchange rows of a plan into bins.
 
     Collective: yes, two small all-to-alls.
@@ -55,8 +56,10 @@ def _bounds(rows: np.ndarray, num_bins: int) -> np.ndarray:
     return np.concatenate([[-1], inner, [np.iinfo(np.int64).max]])
 
 
-def _cut(rows, owner_indptr, halo_indptr, bounds, comm) -> list[tuple]:
-    """One leg: for each bin the pieces on the owner's side and on the halo side, [bin] -> ([rank], [rank])."""
+def _cut(
+    rows: np.ndarray, owner_indptr: np.ndarray, halo_indptr: np.ndarray, bounds: np.ndarray, comm: MPI.Comm
+) -> list[tuple[list[list[slice]], list[list[slice]]]]:
+    """One verb: for each bin the pieces on the owner's side and on the halo side, [bin] -> ([rank], [rank])."""
     num_bins = len(bounds) - 1
     lengths = np.zeros((len(owner_indptr) - 1, NUM_RUNS, num_bins), dtype=np.int64)
     for rank in range(len(lengths)):
@@ -70,7 +73,8 @@ def _cut(rows, owner_indptr, halo_indptr, bounds, comm) -> list[tuple]:
 def _runs(rows: np.ndarray) -> list[np.ndarray]:
     """The ascending runs of the rows of one rank."""
     runs = np.split(rows, np.flatnonzero(np.diff(rows) < 0) + 1)
-    assert len(runs) <= NUM_RUNS, "a section of the plan is not sorted by the owner's row"
+    if len(runs) > NUM_RUNS:
+        raise ValueError("the exchange plan is damaged: a section is not sorted by the owner's row")
     return runs
 
 

@@ -1,161 +1,133 @@
-"""One leg of a delayed exchange: what it holds, what is in flight, and what is done with rows that leave and arrive.
+"""Channel: one verb (broadcast or reduce) of one exchange site, forward or backward, under a schedule.
 
-Legend: n rows of one parcel, D width. A leg is a broadcast or a reduce of one exchange site, forward or backward.
+Legend: n rows of one message, R rows received over all bins, D width, b bytes of a row on the wire.
 
-    leaving    [x + residual] -> encoded -> residual = what rounding lost              (error feedback)
-               only rows with |x - sent last| > bound * |sent last|                    (adaptive)
-    arriving   held = arrived, or held = smooth * held + (1 - smooth) * arrived        (smoothing)
+    sending      rows -> encoded at the width of the wire -> a message per rank, n b bytes
+    receiving    held = arrived, or held = smooth * held + (1 - smooth) * arrived
 
-Source: error feedback: Seide et al., Interspeech'14; smoothing: PipeGCN (Wan et al., ICLR'22); skipping rows that have
-hardly moved: SANCUS (Peng et al., VLDB'22). The bound per row and both directions are ours.
+Buffers, all owned by the channel and kept as long as the graph:
+
+    held       [R, D]    written when a message is taken; the layer that asks for the rows reads them in the same call
+    sent       one per bin; from `transport.send` until the bin's requests are complete MPI reads it: not written
+    received   one per bin; from `transport.receive` until the bin's requests are complete MPI writes it: not read
+
+A bin's requests are complete after `DelayedExchange.take` of that bin, at the latest r epochs after they were started.
+
+Source: smoothing: PipeGCN (Wan et al., ICLR'22).
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 import numpy as np
 from mpi4py import MPI
 
-from distgnn.comm.lasting import lasting_rows
-from distgnn.comm.parcels import Parcel, parcels, room_for
+from distgnn.comm.page_memory import page_aligned_zeros
 from distgnn.comm.wire import Wire
 
 
 @dataclass(frozen=True)
-class Care:
-    """What is done with rows that leave and arrive.
+class Message:
+    """The rows of one bin that travel between this rank and another.
 
     Args:
-        smooth: weight of the held row when one arrives (0: replaced).
-        adaptive: share of its norm by which a row must have moved to be sent (0: all are sent).
-        error_feedback: add what rounding lost to the row's next message.
+        rank: where it goes to or comes from.
+        pieces: its rows, in the numbering of the channel.
+        place: its bytes in the buffer of the bin.
     """
 
-    smooth: float = 0.0
-    adaptive: float = 0.0
-    error_feedback: bool = False
+    rank: int
+    pieces: list[slice]
+    place: slice
+
+    def rows(self) -> np.ndarray:
+        """The numbers of its rows in the channel, int32 [n]."""
+        return np.concatenate([np.arange(piece.start, piece.stop, dtype=np.int32) for piece in self.pieces])
+
+
+def messages_of(pieces: list[list[slice]], row_bytes: int) -> Iterator[Message]:
+    """The messages of a bin, one behind the other in its buffer; `pieces` by rank, ranks without rows left out."""
+    first = 0
+    for rank, of_rank in enumerate(pieces):
+        num_rows = sum(piece.stop - piece.start for piece in of_rank)
+        if num_rows:
+            last = first + num_rows * row_bytes
+            yield Message(rank, of_rank, slice(first, last))
+            first = last
+
+
+def buffer_for(messages: list[Message]) -> np.ndarray:
+    """A buffer for all messages of a bin, uint8."""
+    return page_aligned_zeros((messages[-1].place.stop if messages else 0,), np.uint8)
 
 
 @dataclass
-class Leg:
-    """What one leg holds: `held` rows, and per bin a message in flight in each direction.
+class Channel:
+    """Held rows, and for each bin the message in flight: `sent`, `received` and `requests` are by number of the bin.
 
-    `residual` and `reference` (what was sent last; NaN: never) are there where error feedback and adaptive sending
-    need them, one row per row that the leg sends.
+    `smooth` is the weight of the held row when a row arrives (0: it is replaced). `tag` is that of the last messages.
     """
 
     verb: str
     wire: Wire
-    care: Care
+    smooth: float
     held: np.ndarray
-    residual: np.ndarray | None = None
-    reference: np.ndarray | None = None
+    tag: int = 0
     sent: dict[int, np.ndarray] = field(default_factory=dict)
     received: dict[int, np.ndarray] = field(default_factory=dict)
     requests: dict[int, list[MPI.Request]] = field(default_factory=dict)
 
-    @classmethod
-    def empty(cls, verb: str, wire: Wire, care: Care, num_sent: int, held: np.ndarray) -> "Leg":
-        """A leg that has sent nothing; it sends `num_sent` rows and starts from `held`."""
-        leg = cls(verb, wire, care, held)
-        if care.error_feedback:
-            leg.residual = lasting_rows((num_sent, held.shape[1]), held.dtype)
-        if care.adaptive:
-            leg.reference = lasting_rows((num_sent, held.shape[1]), held.dtype)
-            leg.reference[:] = np.nan
-        return leg
+    def messages(self, pieces: list[list[slice]]) -> list[Message]:
+        """The messages of a bin of this channel."""
+        return list(messages_of(pieces, self.wire.row_bytes(self.held)))
 
-    def parcels(self, pieces: list[list[slice]]) -> list[Parcel]:
-        """The parcels of a bin of this leg."""
-        return list(parcels(pieces, self.wire.row_bytes(self.held), self.care.adaptive > 0))
-
-    def rooms(self, number: int, leaving: list[Parcel], arriving: list[Parcel]) -> tuple[np.ndarray, np.ndarray]:
-        """The buffers of a bin, made when it is first sent."""
+    def buffers(self, number: int, sending: list[Message], receiving: list[Message]) -> tuple[np.ndarray, np.ndarray]:
+        """The buffers (sent, received) of a bin, made when it is first sent."""
         if number not in self.sent:
-            self.sent[number] = room_for(leaving)
+            self.sent[number] = buffer_for(sending)
         if number not in self.received:
-            self.received[number] = room_for(arriving)
+            self.received[number] = buffer_for(receiving)
         return self.sent[number], self.received[number]
 
-    def pack(self, parcel: Parcel, room: np.ndarray, rows: np.ndarray, chosen: np.ndarray, key: tuple) -> int:
-        """Write a parcel of `rows` (the leg's row i is rows[chosen[i]]) into `room`; returns the bytes to send."""
-        numbers, ids = parcel.numbers(), self.wire.ids(self.verb)
-        if self.reference is not None:
-            moved = self._moved(rows, chosen[numbers], numbers)
-            parcel.put_flags(room, moved)
-            numbers = numbers[moved]
-        filled = parcel.flag_bytes + len(numbers) * self.wire.row_bytes(self.held)
-        if len(numbers) == 0:
-            return filled
-        out = self.wire.rows(room[parcel.flag_bytes : filled], self.held)
-        if self.residual is None:
-            self.wire.encode(self.verb, rows, chosen[numbers], ids, out, key)
-            return filled
-        whole = rows[chosen[numbers]] + self.residual[numbers]
-        everything = np.arange(len(whole), dtype=np.int32)
-        self.wire.encode(self.verb, whole, everything, ids[chosen[numbers]], out, key)
-        arrives = np.empty_like(whole)
-        self.wire.decode(out, arrives)
-        self.residual[numbers] = whole - arrives
-        return filled
+    def pack(self, message: Message, buffer: np.ndarray, rows: np.ndarray, chosen: np.ndarray, key: tuple) -> None:
+        """Write a message of `rows` (row i of the channel is rows[chosen[i]]) into its bytes of the send buffer."""
+        out = self.wire.rows(buffer, self.held)
+        self.wire.encode(self.verb, rows, chosen[message.rows()], self.wire.ids(self.verb), out, key)
 
-    def _moved(self, rows: np.ndarray, chosen: np.ndarray, numbers: np.ndarray) -> np.ndarray:
-        """Which rows have moved by more than the bound since they were sent; they become the reference. bool [n]"""
-        now, before = rows[chosen], self.reference[numbers]
-        drift = now - before
-        bound = self.care.adaptive**2 * np.einsum("ij,ij->i", before, before)
-        moved = ~(np.einsum("ij,ij->i", drift, drift) <= bound)  # NaN: never sent
-        self.reference[numbers[moved]] = now[moved]
-        return moved
-
-    def unpack(self, parcel: Parcel, room: np.ndarray) -> None:
-        """What arrived becomes held."""
-        width = self.wire.row_bytes(self.held)
-        if self.care.adaptive:
-            numbers = parcel.numbers()[parcel.flags(room)]
-            end = parcel.flag_bytes + len(numbers) * width
-            self._hold(numbers, self.wire.rows(room[parcel.flag_bytes : end], self.held))
-            return
-        packed, first = self.wire.rows(room, self.held), 0
-        for piece in parcel.pieces:
+    def unpack(self, message: Message, buffer: np.ndarray) -> None:
+        """The held rows of a message take up what arrived, `buffer` being its bytes."""
+        packed, first = self.wire.rows(buffer, self.held), 0
+        for piece in message.pieces:
             last = first + piece.stop - piece.start
             self._hold(piece, packed[first:last])
             first = last
 
-    def _hold(self, place, packed: np.ndarray) -> None:
-        """held[place] takes up the packed rows."""
-        if isinstance(place, slice) and not self.care.smooth:
-            self.wire.decode(packed, self.held[place])
+    def _hold(self, piece: slice, packed: np.ndarray) -> None:
+        if not self.smooth:
+            self.wire.decode(packed, self.held[piece])
             return
         arrived = np.empty((len(packed), self.held.shape[1]), self.held.dtype)
-        if len(packed):
-            self.wire.decode(packed, arrived)
-        if self.care.smooth:
-            arrived *= 1 - self.care.smooth
-            arrived += self.held[place] * np.asarray(self.care.smooth, self.held.dtype)
-        self.held[place] = arrived
-
-    def remember(self, rows: np.ndarray, chosen: np.ndarray) -> None:
-        """An exact epoch: what was sent is the reference of adaptive sending."""
-        if self.reference is not None:
-            np.take(rows, chosen, axis=0, out=self.reference)
+        self.wire.decode(packed, arrived)
+        arrived *= 1 - self.smooth
+        arrived += self.held[piece] * np.asarray(self.smooth, self.held.dtype)
+        self.held[piece] = arrived
 
     def num_bytes(self) -> int:
-        """Memory of everything that the leg holds."""
-        kept = [self.held, self.residual, self.reference, *self.sent.values(), *self.received.values()]
-        return sum(buffer.nbytes for buffer in kept if buffer is not None)
+        """Memory of everything that the channel holds."""
+        return sum(buffer.nbytes for buffer in (self.held, *self.sent.values(), *self.received.values()))
 
     def state(self, pending: bool) -> dict[str, np.ndarray]:
-        """What the leg must have to go on to the same bits; nothing may be in flight any more."""
-        state = {"held": self.held, "residual": self.residual, "reference": self.reference}
+        """What the channel must have to go on to the same bits, as copies; nothing may be in flight any more."""
+        state = {"held": self.held}
         if pending:
             state |= {f"pending.{number}": self.received[number] for number in self.requests}
-        return {name: array.copy() for name, array in state.items() if array is not None}
+        return {name: array.copy() for name, array in state.items()}
 
-    def take_state(self, state: dict[str, np.ndarray]) -> None:
-        """Become the leg whose `state` this is."""
+    def load_state(self, state: dict[str, np.ndarray]) -> None:
+        """Become the channel whose `state` this is."""
         for name, array in state.items():
-            if name.startswith("pending."):
+            if name == "held":
+                np.copyto(self.held, array)
+            else:
                 number = int(name.removeprefix("pending."))
                 self.received[number], self.requests[number] = array.copy(), []
-            else:
-                np.copyto(getattr(self, name), array)

@@ -36,5 +36,5 @@ def _rows_for(plan: ExchangePlan, rank: int) -> np.ndarray:
     return np.concatenate([sources, targets[num_both:]])
 
 
-def _indptr(counts) -> np.ndarray:
+def _indptr(counts: np.typing.ArrayLike) -> np.ndarray:
     return np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)

@@ -1,6 +1,7 @@
 """What an epoch's parts cost one rank: bytes and seconds, counted where they are spent."""
 
 import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 
@@ -19,10 +20,11 @@ class Counters:
     aggregate_seconds: float = 0.0
     all_reduce_seconds: float = 0.0
 
-    trace = None  # no field: totals are copied and subtracted, this is not
+    def __post_init__(self) -> None:  # no field: totals are copied and subtracted, this is not
+        self.trace: Callable[[str, float, float], None] | None = None
 
     @contextmanager
-    def timing(self, name: str):
+    def timing(self, name: str) -> Iterator[None]:
         """Add the time of a block to the total `name`."""
         started = time.perf_counter()
         try:

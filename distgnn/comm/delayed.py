@@ -1,9 +1,9 @@
-"""The delayed schedule cd-r: a bin of rows leaves in epoch e without waiting and counts from epoch e + r on; and rows
-that travel at another width, or only when they have moved, with any delay.
+"""The delayed schedule cd-r: a bin of rows is sent in epoch e without waiting and counts from epoch e + r on. Also
+rows that travel at another width, with any delay.
 
 Legend: S / T source and target halos, R rows that owners receive in a reduce, D width.
 
-Every leg (broadcast or reduce, of one exchange site, forward or backward) holds what arrived last:
+Every channel (broadcast or reduce, of one exchange site, forward or backward) holds what arrived last:
 
     epoch e, bin b = e mod r:  take what was sent of bin b in epoch e - r into the held rows; send bin b of now; go on
                                with the held rows
@@ -15,23 +15,23 @@ Source: Md et al., DistGNN, SC'21, section 5 (cd-r); held rows and delayed gradi
 ICLR'22). Which message counts is a matter of epochs, not of arrival: a run repeated is bit-identical.
 """
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from distgnn import kernels
 from distgnn.comm.bins import Bin
-from distgnn.comm.channel import Care, Leg
+from distgnn.comm.channel import Channel, buffer_for
 from distgnn.comm.exchange import Exchange
-from distgnn.comm.lasting import lasting_rows
-from distgnn.comm.parcels import room_for
+from distgnn.comm.page_memory import page_aligned_zeros
+from distgnn.comm.transport import Transport
 from distgnn.comm.wire import Wire
 
 
 class DelayedExchange:
     """An exchange whose messages count `delay` epochs after they were sent, and travel at the width of `wire`.
 
-    It has the verbs of `Exchange`; `at` says for which site and epoch. Delay 0 (one bin) is synchronous.
-
-    Collective: every verb.
+    It owns the channels. `at` gives the verbs of `Exchange` for one site and epoch. Delay 0 (one bin) is synchronous.
 
     Args:
         exact: the synchronous exchange of the same plan; used in warm-up epochs.
@@ -39,7 +39,7 @@ class DelayedExchange:
         delay: epochs between sending a row and using it.
         warmup: epochs at the start that are exact: synchronous, and rows travel whole.
         wire: width of the messages.
-        care: smoothing, adaptive sending and error feedback.
+        smooth: weight of the held row when one arrives (0: it is replaced).
         held: False counts remote rows only in the epoch in which they arrive (the paper's rule).
     """
 
@@ -51,25 +51,18 @@ class DelayedExchange:
         warmup: int,
         wire: Wire,
         *,
-        care: Care | None = None,
+        smooth: float = 0.0,
         held: bool = True,
     ):
         self.exact, self.bins, self.delay, self.warmup, self.wire = exact, bins, delay, warmup, wire
-        self.care, self.held = care or Care(), held
+        self.smooth, self.held = smooth, held
         self.plan, self.transport = exact.plan, exact.transport
         self._first_late_epoch = warmup
-        self._legs: dict[tuple[str, int], Leg] = {}
-        self._site, self._epoch, self._seed, self._tag = 0, 0, 0, 0
+        self._channels: dict[tuple[str, int], Channel] = {}
 
-    def at(self, site: int, epoch: int, seed: int = 0) -> "DelayedExchange":
-        """Turn to one exchange of the model in one epoch; `seed` is that of random rounding."""
-        self._site, self._epoch, self._seed = site, epoch, seed
-        return self
-
-    @property
-    def synchronous(self) -> bool:
-        """Is this a warm-up epoch?"""
-        return self.is_synchronous(self._epoch)
+    def at(self, site: int, epoch: int, seed: int = 0) -> "Turn":
+        """The verbs for one exchange of the model in one epoch; `seed` is that of random rounding."""
+        return Turn(self, site, epoch, seed)
 
     def is_synchronous(self, epoch: int) -> bool:
         """Is this one of the warm-up epochs?"""
@@ -78,85 +71,39 @@ class DelayedExchange:
     @property
     def keeps_rows(self) -> bool:
         """Do rows arrive as the synchronous exchange would bring them, in the same epoch and to the bit?"""
-        return self.delay == 0 and self.wire.whole and not self.care.adaptive
-
-    @property
-    def bin(self) -> Bin:
-        """The rows that leave in this epoch."""
-        return self.bins[self._number]
-
-    @property
-    def _number(self) -> int:
-        return self._epoch % len(self.bins)
+        return self.delay == 0 and self.wire.whole
 
     def arrived(self, epoch: int) -> Bin | None:
         """The bin of which a message is taken in this epoch; None where none was sent yet."""
         return self.bins[epoch % len(self.bins)] if epoch - self.delay >= self._first_late_epoch else None
 
-    def start_broadcast(self, rows: np.ndarray) -> None:
-        """Send this epoch's bin of owned `rows` [O, D]."""
-        chosen = self.plan.broadcast_rows
-        leg = self._leg("broadcast", len(chosen), self.plan.num_source_halos, rows)
-        if self.synchronous:
-            leg.remember(rows, chosen)
-            self.exact.start_broadcast(rows, into=leg.held)
+    def channel(self, verb: str, site: int, like: np.ndarray) -> Channel:
+        """The channel of a verb at a site, made when first asked for, with rows as wide as `like`."""
+        if (verb, site) not in self._channels:
+            num_received = self.plan.num_source_halos if verb == "broadcast" else int(self.plan.reduce_indptr[-1])
+            held = page_aligned_zeros((num_received, like.shape[1]), like.dtype)
+            self._channels[verb, site] = Channel(verb, self.wire, self.smooth, held)
+        return self._channels[verb, site]
+
+    def take(self, channel: Channel, number: int, receiving: list[list[slice]]) -> None:
+        """Complete the messages of a bin, both ways; held rows take up what was received. Nothing if none was sent."""
+        if number not in channel.requests:
             return
-        self._turn_over(leg, rows, chosen, self.bin.sources_owner, self.bin.sources_halo)
-
-    def finish_broadcast(self) -> np.ndarray:
-        """The source halos [S, D]: what arrived last."""
-        if self.synchronous:
-            return self.exact.finish_broadcast()
-        return self._rows_held(self._legs["broadcast", self._site], self.bin.sources_halo)
-
-    def target_rows(self, like: np.ndarray) -> np.ndarray:
-        """The buffer [T, D] for partial sums; only `target_pieces` of it are sent."""
-        return self.exact.target_rows(like)
-
-    def target_pieces(self) -> list[slice]:
-        """The target halos whose partial sums are sent in this epoch."""
-        if self.synchronous:
-            return self.exact.target_pieces()
-        return [piece for pieces in self.bin.targets_halo for piece in pieces]
-
-    def start_reduce(self, targets: np.ndarray) -> None:
-        """Send this epoch's bin of partial sums `targets` [T, D]."""
-        chosen = np.arange(len(targets), dtype=np.int32)
-        leg = self._leg("reduce", len(targets), int(self.plan.reduce_indptr[-1]), targets)
-        if self.synchronous:
-            leg.remember(targets, chosen)
-            self.exact.start_reduce(targets, into=leg.held)
-            return
-        self._turn_over(leg, targets, chosen, self.bin.targets_halo, self.bin.targets_owner)
-
-    def finish_reduce(self, out: np.ndarray) -> None:
-        """Add the partial sums that count to owned rows `out` [O, D], in the order of ranks."""
-        if self.synchronous:
-            self.exact.finish_reduce(out)
-            return
-        partials = self._rows_held(self._legs["reduce", self._site], self.bin.targets_owner)
-        if self.held:
-            self.exact.add_partials(out, partials)
-        elif self.arrived(self._epoch):
-            for pieces in self.bin.targets_owner:
-                for piece in pieces:
-                    kernels.add_rows(out, self.plan.reduce_rows[piece], partials[piece])
-
-    def progress(self) -> None:
-        """Let MPI move what is in flight, of this and of earlier epochs."""
-        self.exact.progress()
-        if not self.synchronous:
-            self.transport.progress()
+        self.transport.wait(channel.requests[number], channel.tag)
+        received = channel.received[number]
+        with self.transport.counters.timing("pack_seconds"):
+            for message in channel.messages(receiving):
+                channel.unpack(message, received[message.place])
 
     def drain(self) -> None:
-        """Wait until nothing is in flight; what arrives stays in its buffer and is not taken."""
-        for leg in self._legs.values():
-            for requests in leg.requests.values():
+        """Wait until nothing is in flight; what arrives stays in its buffer and is not taken. Collective: yes."""
+        for channel in self._channels.values():
+            for requests in channel.requests.values():
                 self.transport.wait(requests)
 
     def buffer_bytes(self) -> int:
         """Memory for held rows and messages in flight."""
-        return sum(leg.num_bytes() for leg in self._legs.values())
+        return sum(channel.num_bytes() for channel in self._channels.values())
 
     def state_dict(self) -> dict[str, np.ndarray]:
         """Everything that the coming epochs depend on, as arrays of this rank (copies).
@@ -165,31 +112,34 @@ class DelayedExchange:
         in the epoch in which they would have counted. Going on after it, and going on from it with `load_state_dict`
         in another process, give the same bits. Call it between epochs.
 
-        Returns: `first_late_epoch` int64 [1], and for each leg "VERB.SITE.held" [rows received, D],
-            "VERB.SITE.pending.BIN" uint8 [bytes], and with the options that need them "VERB.SITE.residual" and
-            "VERB.SITE.reference" [rows sent, D]. Position in the bins is a matter of the epoch alone.
+        Returns: `first_late_epoch` int64 [1], and for each channel "VERB.SITE.held" [rows received, D] and
+            "VERB.SITE.pending.BIN" uint8 [bytes]. Position in the bins is a matter of the epoch alone.
         """
         self.drain()
         state = {"first_late_epoch": np.array([self._first_late_epoch], np.int64)}
-        for (verb, site), leg in self._legs.items():
-            state |= {f"{verb}.{site}.{name}": array for name, array in leg.state(self.delay > 0).items()}
+        for (verb, site), channel in self._channels.items():
+            state |= {f"{verb}.{site}.{name}": array for name, array in channel.state(self.delay > 0).items()}
         return state
 
     def load_state_dict(self, state: dict[str, np.ndarray]) -> None:
         """Become the exchange whose `state_dict` this is; the partition and the settings must be the same.
 
+        Collective: yes.
+
         Raises:
             ValueError: where an array has another shape than this rank's plan asks for.
         """
         self.drain()
-        self._legs = {}
-        by_leg: dict[tuple[str, int], dict[str, np.ndarray]] = {}
+        self._channels = {}
+        by_channel: dict[tuple[str, int], dict[str, np.ndarray]] = {}
         for name, array in state.items():
             if name != "first_late_epoch":
-                verb, site, rest = name.split(".", 2)
-                by_leg.setdefault((verb, int(site)), {})[rest] = array
-        for (verb, site), arrays in by_leg.items():
-            self._legs[verb, site] = self._leg_of(verb, site, arrays)
+                verb, number, rest = name.split(".", 2)
+                by_channel.setdefault((verb, int(number)), {})[rest] = array
+        for (verb, site), arrays in by_channel.items():
+            channel = self.channel(verb, site, arrays["held"])
+            self._check_fits(channel, site, arrays)
+            channel.load_state(arrays)
         self._first_late_epoch = int(state["first_late_epoch"][0])
 
     def refill(self, epoch: int) -> None:
@@ -198,67 +148,140 @@ class DelayedExchange:
         Collective: yes. For a checkpoint that is resumed at another rank count or from another partition.
         """
         self.drain()
-        self._legs = {}
+        self._channels = {}
         self._first_late_epoch = epoch + self.warmup
 
-    def _leg_of(self, verb: str, site: int, arrays: dict[str, np.ndarray]) -> Leg:
-        num_sent, num_received = self.plan.num_target_halos, int(self.plan.reduce_indptr[-1])
-        if verb == "broadcast":
-            num_sent, num_received = len(self.plan.broadcast_rows), self.plan.num_source_halos
-        like = arrays["held"]
-        leg = Leg.empty(verb, self.wire, self.care, num_sent, lasting_rows((num_received, like.shape[1]), like.dtype))
-        expected = {name: getattr(leg, name) for name in ("held", "residual", "reference")}
+    def _check_fits(self, channel: Channel, site: int, arrays: dict[str, np.ndarray]) -> None:
+        expected = {"held": channel.held}
         for number, one in enumerate(self.bins):
-            receiving = one.sources_halo if verb == "broadcast" else one.targets_owner
-            expected[f"pending.{number}"] = room_for(leg.parcels(receiving))
+            receiving = one.sources_halo if channel.verb == "broadcast" else one.targets_owner
+            expected[f"pending.{number}"] = buffer_for(channel.messages(receiving))
         for name, array in arrays.items():
             needed = expected.get(name)
             if needed is None or array.shape != needed.shape or array.dtype != needed.dtype:
                 what = "nothing of that name" if needed is None else f"{needed.dtype} {needed.shape}"
                 raise ValueError(
-                    f"{name} of {verb} {site} is {array.dtype} {array.shape}; this rank's part and settings need "
-                    f"{what}: load the state of the same partition and settings, or refill"
+                    f"{name} of {channel.verb} {site} is {array.dtype} {array.shape}; this rank's part and settings "
+                    f"need {what}: load the state of the same partition and settings, or refill"
                 )
-        leg.take_state(arrays)
-        return leg
 
-    def _leg(self, verb: str, num_sent: int, num_received: int, like: np.ndarray) -> Leg:
-        key = (verb, self._site)
-        if key not in self._legs:
-            held = lasting_rows((num_received, like.shape[1]), like.dtype)
-            self._legs[key] = Leg.empty(verb, self.wire, self.care, num_sent, held)
-        return self._legs[key]
 
-    def _rows_held(self, leg: Leg, receiving: list[list[slice]]) -> np.ndarray:
-        """The held rows of this site; with delay 0 what is on its way is waited for."""
-        if self.delay == 0:
-            self._take(leg, receiving)
-        return leg.held
+@dataclass(frozen=True)
+class Turn:
+    """A delayed exchange at one site of the model in one epoch: the verbs of `Exchange`.
 
-    def _turn_over(self, leg: Leg, rows: np.ndarray, chosen: np.ndarray, sending, receiving) -> None:
-        """Take the bin's last message, then send the bin anew: `chosen` numbers `rows` as `sending` counts them."""
-        self.exact.release()
-        tag = self._tag = self.transport.begin(leg.verb, rows.shape[1])
-        if self.delay > 0:
-            self._take(leg, receiving)
-        leaving, arriving = leg.parcels(sending), leg.parcels(receiving)
-        sent, received = leg.rooms(self._number, leaving, arriving)
-        requests = []
-        for parcel in arriving:
-            requests += self.transport.receive(received[parcel.room], parcel.rank, tag)
-        for parcel in leaving:
-            room = sent[parcel.room]
-            with self.transport.counters.timing("pack_seconds"):
-                filled = leg.pack(parcel, room, rows, chosen, (self._seed, self._epoch, self._site))
-            requests += self.transport.send(room, parcel.rank, tag, filled)
-        leg.requests[self._number] = requests
+    It holds no rows: they belong to the exchange's channels, or in warm-up epochs to the exact exchange.
 
-    def _take(self, leg: Leg, receiving: list[list[slice]]) -> None:
-        """Held rows of the bin take up what was received of it; nothing, if nothing was sent yet."""
-        if self._number not in leg.requests:
+    Collective: every verb.
+    """
+
+    late: DelayedExchange
+    site: int
+    epoch: int
+    seed: int = 0
+
+    @property
+    def transport(self) -> Transport:
+        """The transport of all exchanges of the graph."""
+        return self.late.transport
+
+    @property
+    def synchronous(self) -> bool:
+        """Is this a warm-up epoch?"""
+        return self.late.is_synchronous(self.epoch)
+
+    @property
+    def bin(self) -> Bin:
+        """The rows that are sent in this epoch."""
+        return self.late.bins[self._number]
+
+    @property
+    def _number(self) -> int:
+        return self.epoch % len(self.late.bins)
+
+    def start_broadcast(self, rows: np.ndarray) -> None:
+        """Send this epoch's bin of owned `rows` [O, D]; they are free again when this returns."""
+        channel = self.late.channel("broadcast", self.site, rows)
+        if self.synchronous:
+            self.late.exact.start_broadcast(rows, into=channel.held)
             return
-        self.transport.wait(leg.requests[self._number], self._tag)
-        received = leg.received[self._number]
-        with self.transport.counters.timing("pack_seconds"):
-            for parcel in leg.parcels(receiving):
-                leg.unpack(parcel, received[parcel.room])
+        self._take_and_send(channel, rows, self.late.plan.broadcast_rows, self.bin.sources_owner, self.bin.sources_halo)
+
+    def finish_broadcast(self) -> np.ndarray:
+        """The source halos [S, D]: what arrived last. Valid until this site's broadcast of the next epoch."""
+        if self.synchronous:
+            return self.late.exact.finish_broadcast()
+        return self._rows_held("broadcast", self.bin.sources_halo)
+
+    def target_rows(self, like: np.ndarray) -> np.ndarray:
+        """The buffer [T, D] for partial sums, as in `Exchange`; only `target_pieces` of it are sent."""
+        return self.late.exact.target_rows(like)
+
+    def target_pieces(self) -> list[slice]:
+        """The target halos whose partial sums are sent in this epoch."""
+        if self.synchronous:
+            return self.late.exact.target_pieces()
+        return [piece for pieces in self.bin.targets_halo for piece in pieces]
+
+    def start_reduce(self, targets: np.ndarray) -> None:
+        """Send this epoch's bin of partial sums `targets` [T, D]; as in `Exchange` they stay untouched until the next
+        `target_rows`."""
+        channel = self.late.channel("reduce", self.site, targets)
+        if self.synchronous:
+            self.late.exact.start_reduce(targets, into=channel.held)
+            return
+        chosen = np.arange(len(targets), dtype=np.int32)
+        self._take_and_send(channel, targets, chosen, self.bin.targets_halo, self.bin.targets_owner)
+
+    def finish_reduce(self, out: np.ndarray) -> None:
+        """Add the partial sums that count to owned rows `out` [O, D], in the order of ranks."""
+        late = self.late
+        if self.synchronous:
+            late.exact.finish_reduce(out)
+            return
+        partials = self._rows_held("reduce", self.bin.targets_owner)
+        if late.held:
+            late.exact.add_partials(out, partials)
+        elif late.arrived(self.epoch):
+            for pieces in self.bin.targets_owner:
+                for piece in pieces:
+                    kernels.add_rows(out, late.plan.reduce_rows[piece], partials[piece])
+
+    def progress(self) -> None:
+        """Let MPI move what is in flight, of this and of earlier epochs."""
+        self.late.exact.progress()
+        if not self.synchronous:
+            self.transport.progress()
+
+    def _rows_held(self, verb: str, receiving: list[list[slice]]) -> np.ndarray:
+        """The held rows of this site; with delay 0 what is on its way is waited for."""
+        channel = self.late._channels[verb, self.site]
+        if self.late.delay == 0:
+            self.late.take(channel, self._number, receiving)
+        return channel.held
+
+    def _take_and_send(
+        self,
+        channel: Channel,
+        rows: np.ndarray,
+        chosen: np.ndarray,
+        sending: list[list[slice]],
+        receiving: list[list[slice]],
+    ) -> None:
+        """Take the bin's last message, then send the bin anew: row i of the channel is rows[chosen[i]]."""
+        transport, number = self.transport, self._number
+        self.late.exact.release()
+        channel.tag = transport.begin(channel.verb, rows.shape[1])
+        if self.late.delay > 0:
+            self.late.take(channel, number, receiving)  # waits: the buffers below are free only after it
+        leaving, arriving = channel.messages(sending), channel.messages(receiving)
+        sent, received = channel.buffers(number, leaving, arriving)
+        requests = []
+        for message in arriving:
+            requests += transport.receive(received[message.place], message.rank, channel.tag)
+        for message in leaving:
+            buffer = sent[message.place]
+            with transport.counters.timing("pack_seconds"):
+                channel.pack(message, buffer, rows, chosen, (self.seed, self.epoch, self.site))
+            requests += transport.send(buffer, message.rank, channel.tag)
+        channel.requests[number] = requests

@@ -6,15 +6,24 @@ Legend: O owned rows, S source halos, T target halos (compact: by owner rank), D
     broadcast  rows[O, D] -> pack -> send     receive -> sources[S, D]      (contiguous per owner: nothing to unpack)
     reduce     receive -> add to out[O, D]    targets[T, D] -> send         (contiguous per owner: nothing to pack)
 
-Buffers are made once per (width, dtype) and belong to the exchange: what `finish_broadcast` returns is valid until
-the next broadcast of the same width, what `target_rows` returns until the reduce that sends it has finished.
+Buffers are made once per (width, dtype) and belong to the exchange. Who may use one, until when:
+
+    packed     rows to be sent; MPI reads it until the next `start_broadcast`, which waits before it packs
+    sources    what `finish_broadcast` returns: the caller reads it until the next broadcast of this width
+    targets    what `target_rows` returns: the caller writes it until `start_reduce`; then MPI reads it until the next
+               `target_rows`, which waits
+    partials   MPI writes it from `start_reduce` to `finish_reduce`, which reads it
+
+With `into=` the caller's array takes the place of `sources` or `partials` and stays the caller's.
 """
+
+from collections.abc import Iterator
 
 import numpy as np
 from mpi4py import MPI
 
 from distgnn import kernels
-from distgnn.comm.lasting import lasting_rows
+from distgnn.comm.page_memory import page_aligned_zeros
 from distgnn.comm.transport import Transport
 from distgnn.partition import ExchangePlan
 
@@ -39,12 +48,16 @@ class Exchange:
         self._buffers: dict[tuple, np.ndarray] = {}
         self._receiving: list[MPI.Request] = []
         self._sending: dict[str, list[MPI.Request]] = {"broadcast": [], "reduce": []}
-        self._rows_in_flight: np.ndarray | None = None
+        self._arriving = np.empty((0, 0))
         self._tag = 0
 
     def start_broadcast(self, rows: np.ndarray, into: np.ndarray | None = None) -> None:
-        """Start sending owned `rows` [O, D] to the ranks that hold them as source halos; `into` [S, D]: where the
-        source halos of this rank shall arrive."""
+        """Start sending owned `rows` [O, D] to the ranks that hold them as source halos. Collective: yes.
+
+        Args:
+            rows: packed before this returns, and free again.
+            into: [S, D], where this rank's source halos arrive; the caller leaves it alone until `finish_broadcast`.
+        """
         plan, width = self.plan, rows.shape[1]
         tag = self._tag = self.transport.begin("broadcast", width)
         sources = self._buffer("sources", plan.source_indptr[-1], rows) if into is None else into
@@ -54,12 +67,14 @@ class Exchange:
         with self.transport.counters.timing("pack_seconds"):
             kernels.pack_rows(rows, plan.broadcast_rows, out=packed)
         self._sending["broadcast"] = self._post_sends(packed, plan.broadcast_indptr, tag)
-        self._rows_in_flight = sources
+        self._arriving = sources
 
     def finish_broadcast(self) -> np.ndarray:
-        """Wait for the source halos and return them, [S, D]; valid until the next broadcast of this width."""
-        self.transport.wait(self._receiving, self._tag)
-        return self._rows_in_flight
+        """Wait for the source halos and return them, [S, D]; valid until the next broadcast of this width.
+
+        Collective: yes.
+        """
+        return self._arrived()
 
     def target_rows(self, like: np.ndarray) -> np.ndarray:
         """The buffer [T, D] for partial sums of target halos, with the width and dtype of `like` [*, D]."""
@@ -68,23 +83,29 @@ class Exchange:
         return self._buffer("targets", self.plan.target_indptr[-1], like)
 
     def start_reduce(self, targets: np.ndarray, into: np.ndarray | None = None) -> None:
-        """Start sending partial sums `targets` [T, D] to the owners; they stay untouched until the next reduce. `into`
-        [R, D]: where those for this rank shall arrive."""
+        """Start sending partial sums `targets` [T, D] to the owners. Collective: yes.
+
+        Args:
+            targets: left alone until the next `target_rows`, or until `drain`.
+            into: [R, D], where those for this rank arrive; the caller leaves it alone until `finish_reduce`.
+        """
         plan = self.plan
         tag = self._tag = self.transport.begin("reduce", targets.shape[1])
         partials = self._buffer("partials", plan.reduce_indptr[-1], targets) if into is None else into
         self._receiving = self._post_receives(partials, plan.reduce_indptr, tag)
         self._sending["reduce"] = self._post_sends(targets, plan.target_indptr, tag)
-        self._rows_in_flight = partials
+        self._arriving = partials
 
     def target_pieces(self) -> list[slice]:
         """The target halos whose partial sums are sent: all."""
         return [slice(0, int(self.plan.target_indptr[-1]))]
 
     def finish_reduce(self, out: np.ndarray) -> None:
-        """Wait for the partial sums of other ranks and add them to owned rows `out` [O, D], in the order of ranks."""
-        self.transport.wait(self._receiving, self._tag)
-        self.add_partials(out, self._rows_in_flight)
+        """Wait for the partial sums of other ranks and add them to owned rows `out` [O, D], in the order of ranks.
+
+        Collective: yes.
+        """
+        self.add_partials(out, self._arrived())
 
     def add_partials(self, out: np.ndarray, partials: np.ndarray) -> None:
         """Add `partials` (in the order of the plan's reduce rows) to `out` [O, D], one rank after the other."""
@@ -112,16 +133,21 @@ class Exchange:
         if any(role != "targets" for role, *_ in self._buffers):
             self.transport.wait(self._sending["broadcast"])
             self._buffers = {key: buffer for key, buffer in self._buffers.items() if key[0] == "targets"}
-            self._rows_in_flight, self._receiving = None, []
+            self._arriving, self._receiving = np.empty((0, 0)), []
 
     def buffer_bytes(self) -> int:
         """Memory held for messages."""
         return sum(buffer.nbytes for buffer in self._buffers.values())
 
+    def _arrived(self) -> np.ndarray:
+        """What the last start asked for, complete."""
+        self.transport.wait(self._receiving, self._tag)
+        return self._arriving
+
     def _buffer(self, role: str, num_rows: int, like: np.ndarray) -> np.ndarray:
         key = (role, like.shape[1], like.dtype)
         if key not in self._buffers:
-            self._buffers[key] = lasting_rows((int(num_rows), like.shape[1]), like.dtype)
+            self._buffers[key] = page_aligned_zeros((int(num_rows), like.shape[1]), like.dtype)
         return self._buffers[key]
 
     def _post_receives(self, rows: np.ndarray, indptr: np.ndarray, tag: int) -> list[MPI.Request]:
@@ -131,7 +157,7 @@ class Exchange:
         return [one for rank, part in _by_rank(rows, indptr) for one in self.transport.send(part, rank, tag)]
 
 
-def _by_rank(rows: np.ndarray, indptr: np.ndarray):
+def _by_rank(rows: np.ndarray, indptr: np.ndarray) -> Iterator[tuple[int, np.ndarray]]:
     """The contiguous rows that travel to or from each rank; ranks with none are left out."""
     for rank in np.flatnonzero(np.diff(indptr)):
         yield int(rank), rows[indptr[rank] : indptr[rank + 1]]

@@ -37,7 +37,7 @@ class Transport:
         self.suppressed = False
         self.waits: dict[str, float] = {}
         self._names: dict[int, str] = {}
-        self._num_tags = MPI.COMM_WORLD.Get_attr(MPI.TAG_UB) + 1
+        self._num_tags = int(MPI.COMM_WORLD.Get_attr(MPI.TAG_UB) or 0) + 1
 
     def start_step(self) -> None:
         """A training step begins: count waiting anew, and number its exchanges from 0."""
@@ -63,32 +63,26 @@ class Transport:
                 "every rank must run the same layers in the same order"
             )
 
-    def send(self, rows: np.ndarray, rank: int, tag: int, filled: int | None = None) -> list[MPI.Request]:
-        """Start sending contiguous `rows`; they stay untouched until the requests are complete.
-
-        Args:
-            filled: bytes of `rows` that travel (None: all). The receiver expects all and takes fewer.
-        """
+    def send(self, rows: np.ndarray, rank: int, tag: int) -> list[MPI.Request]:
+        """Start sending contiguous `rows`, which MPI reads until the requests are complete."""
         if self.suppressed:
             return []
-        pieces = self._pieces(rows, filled)
+        pieces = self._pieces(rows)
         self.counters.sent_bytes += sum(len(piece) for piece in pieces)
         requests = [self.comm.Isend([piece, MPI.BYTE], rank, tag) for piece in pieces]
         self._sending += requests
         return requests
 
     def receive(self, rows: np.ndarray, rank: int, tag: int) -> list[MPI.Request]:
-        """Start receiving into contiguous `rows`."""
+        """Start receiving into contiguous `rows`, which MPI writes until the requests are complete."""
         if self.suppressed:
             return []
         return [self.comm.Irecv([piece, MPI.BYTE], rank, tag) for piece in self._pieces(rows)]
 
-    def _pieces(self, rows: np.ndarray, filled: int | None = None) -> list[np.ndarray]:
-        """The bytes of `rows` in pieces; how many depends on the size of `rows` only, so both ends agree."""
+    def _pieces(self, rows: np.ndarray) -> list[np.ndarray]:
+        """The bytes of `rows` in pieces that MPI can count; both ends cut alike."""
         flat = rows.reshape(-1).view(np.uint8)
-        places = range(0, len(flat), self.largest_message)
-        flat = flat if filled is None else flat[:filled]
-        return [flat[first : first + self.largest_message] for first in places]
+        return [flat[first : first + self.largest_message] for first in range(0, len(flat), self.largest_message)]
 
     def progress(self) -> None:
         """Let MPI move whatever is in flight: without a call into the library, most networks stand still."""
@@ -102,11 +96,11 @@ class Transport:
         before = self.counters.wait_seconds
         with self.counters.timing("wait_seconds"):
             MPI.Request.Waitall(requests)
-        name = self._names.get(tag)
+        name = None if tag is None else self._names.get(tag)
         if name is not None:
             self.waits[name] = self.waits.get(name, 0.0) + self.counters.wait_seconds - before
 
-    def __del__(self):
+    def __del__(self) -> None:
         """Receivers read the rows of a sender until its request is complete: they must not be freed before."""
         if self._sending and not MPI.Is_finalized():
             MPI.Request.Waitall(self._sending)

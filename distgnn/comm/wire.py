@@ -7,8 +7,8 @@
 | int8 | D + 4 | scale per row, rounded at random without bias |
 | int4 | D / 2 + 4 | the same |
 
-Random rounding is keyed by (seed, epoch, site and leg, row id, column): a run repeated is bit-identical. Ids never
-travel.
+Random rounding is keyed by (seed, epoch, site, direction, verb, row id, column): a run repeated is bit-identical. Ids
+never travel.
 """
 
 from dataclasses import dataclass
@@ -49,20 +49,23 @@ class Wire:
         width = like.shape[1]
         return width * like.itemsize if self.whole else kernels.row_bytes(width, self.name)
 
-    def rows(self, room: np.ndarray, like: np.ndarray) -> np.ndarray:
+    def rows(self, buffer: np.ndarray, like: np.ndarray) -> np.ndarray:
         """Bytes uint8 [M * row_bytes] as what `encode` writes and `decode` reads: one row each."""
         if self.whole:
-            return room.view(like.dtype).reshape(-1, like.shape[1])
-        return room.reshape(-1, self.row_bytes(like))
+            return buffer.view(like.dtype).reshape(-1, like.shape[1])
+        return buffer.reshape(-1, self.row_bytes(like))
 
-    def encode(self, verb: str, rows: np.ndarray, chosen: np.ndarray, ids: np.ndarray, out, key: tuple) -> None:
+    def encode(
+        self, verb: str, rows: np.ndarray, chosen: np.ndarray, ids: np.ndarray, out: np.ndarray, key: tuple
+    ) -> None:
         """out = the chosen rows, packed; `ids` are those of `rows`, `key` is (seed, epoch, site)."""
         if self.whole:
             kernels.pack_rows(rows, chosen, out=out)
             return
         seed, epoch, site = key
-        leg = 4 * site + 2 * self.direction + (verb == "reduce")
-        kernels.encode_rows(rows, chosen, self.name, out, row_ids=ids, seed=seed, step=epoch, site=leg)
+        # A number per site, direction and verb: messages of one epoch never share random draws
+        channel = 4 * site + 2 * self.direction + (verb == "reduce")
+        kernels.encode_rows(rows, chosen, self.name, out, row_ids=ids, seed=seed, step=epoch, site=channel)
 
     def decode(self, packed: np.ndarray, out: np.ndarray) -> None:
         """out = the rows that `packed` stands for."""

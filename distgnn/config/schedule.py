@@ -5,6 +5,8 @@
 
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
+from typing import Any
 
 from distgnn.config.algorithm import Algorithm
 from distgnn.config.option import check_choices, documented, option
@@ -12,6 +14,7 @@ from distgnn.errors import InputError
 
 WIRES = ("float32", "bfloat16", "int8", "int4")
 REMOTE_RULES = ("held", "paper")
+REMOVED = {"adaptive": "--adaptive", "error_feedback": "--error-feedback"}  # of earlier versions, off by default
 
 
 _option = partial(option, panel="Algorithm and exchange")
@@ -36,10 +39,6 @@ class Schedule:
     smooth: float = _option(
         0.0, "Weight of the held row in a moving average with the row that arrives (cd-R; 0: it is replaced)."
     )
-    adaptive: float = _option(
-        0.0, "Send a row only when it has moved by more than this share of its norm since it was last sent (0: always)."
-    )
-    error_feedback: bool = _option(False, "Add what rounding on the wire lost to the next message of the row.")
 
     @property
     def wires(self) -> tuple[str, str]:
@@ -49,7 +48,7 @@ class Schedule:
     @property
     def exact(self) -> bool:
         """Does cd-0 with this schedule compute what one process computes?"""
-        return self.wires == ("float32", "float32") and not self.adaptive
+        return self.wires == ("float32", "float32")
 
     def caution(self, algorithm: Algorithm) -> str | None:
         """A line for a schedule that was measured to harm training (docs/LOG.md); None for all others."""
@@ -65,12 +64,10 @@ class Schedule:
         """
         self._check_values()
         delayed = algorithm.delay is not None
-        if algorithm.silent:
-            self._check_silent()
+        if algorithm.no_exchange:
+            self._check_no_exchange()
         if self.smooth and not delayed:
             raise InputError(f"--smooth averages rows that are late: {algorithm.name} has none; choose cd-R, R >= 1")
-        if self.error_feedback and self.wires == ("float32", "float32"):
-            raise InputError("--error-feedback returns what rounding lost: choose a --wire narrower than float32")
         if self.remote_rule == "paper":
             self._check_paper(algorithm, update, delayed)
 
@@ -80,14 +77,10 @@ class Schedule:
             raise InputError(f"warmup_epochs is {self.warmup_epochs}: expected at least 1")
         if not 0 <= self.smooth < 1:
             raise InputError(f"smooth is {self.smooth}: expected a weight from 0 up to, but not including, 1")
-        if not 0 <= self.adaptive < float("inf"):
-            raise InputError(f"adaptive is {self.adaptive}: expected a share of a row's norm, at least 0")
 
-    def _check_silent(self) -> None:
+    def _check_no_exchange(self) -> None:
         ignored = {
             "--wire": self.wires != ("float32", "float32"),
-            "--adaptive": self.adaptive > 0,
-            "--error-feedback": self.error_feedback,
             "--warmup-epochs": self.warmup_epochs != 1,
         }
         for name, given in ignored.items():
@@ -99,8 +92,20 @@ class Schedule:
             raise InputError(f"--remote-rule paper is about late rows: {algorithm.name} has none; choose cd-R, R >= 1")
         if update != "copies":
             raise InputError("--remote-rule paper is a rule of update on copies: add --update copies")
-        if self.smooth or self.adaptive:
-            option = "--smooth" if self.smooth else "--adaptive"
-            raise InputError(f"{option} is about held rows: --remote-rule paper holds none")
+        if self.smooth:
+            raise InputError("--smooth is about held rows: --remote-rule paper holds none")
         if self.wire_backward not in (None, self.wire):
             raise InputError("--remote-rule paper exchanges no gradients: leave --wire-backward out")
+
+
+def drop_removed(settings: dict[str, Any], where: str | Path) -> dict[str, Any]:
+    """Settings of an earlier version's run without those that no longer exist; names may have a section in front.
+
+    Raises:
+        InputError: where one was switched on: this version cannot train on as that one would have.
+    """
+    for name, value in settings.items():
+        option = REMOVED.get(name.rpartition(".")[2])
+        if option is not None and value:
+            raise InputError(f"{where} was trained with {option}, which this version does not have: train anew")
+    return {name: value for name, value in settings.items() if name.rpartition(".")[2] not in REMOVED}

@@ -19,7 +19,7 @@ from distgnn.config.file import SECTIONS, check_types, read_sections
 from distgnn.config.model import ModelConfig, check_graph_has
 from distgnn.config.option import option_name
 from distgnn.config.run import RunConfig
-from distgnn.config.schedule import Schedule
+from distgnn.config.schedule import Schedule, drop_removed
 from distgnn.config.train import TrainConfig
 from distgnn.errors import InputError
 
@@ -74,6 +74,7 @@ class Settings:
         Raises: RunError for a value of the wrong kind. Unknown settings are left out (see `check_names`).
         """
         saved = {name: dict(saved.get(name, {})) for name in SECTIONS}
+        saved["run"] = drop_removed(saved["run"], file)
         if saved["run"].get("wire_backward") == saved["run"].get("wire"):
             saved["run"].pop("wire_backward", None)  # it follows --wire, which may be given
         taken = {}
@@ -105,7 +106,7 @@ def check_names(saved: dict[str, dict[str, Any]], file: str | Path) -> None:
     for section, values in saved.items():
         if section not in known:
             raise InputError(f"{file}: unknown section [{section}]{did_you_mean(section, known)}")
-        for name in values if section != "data" else ():
+        for name in drop_removed(values, file) if section != "data" else ():
             if name not in known[section]:
                 raise InputError(f"{file}: [{section}] has no setting {name!r}{did_you_mean(name, known[section])}")
 

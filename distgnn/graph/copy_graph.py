@@ -8,15 +8,86 @@ comparison: cd-0 is as exact as with update on owners, and 0c exists in this for
 Source: Md et al., DistGNN, SC'21.
 """
 
+from collections.abc import Callable
+
 import numpy as np
 import torch
 
 from distgnn.comm.copies import plan_to_all_copies
 from distgnn.graph.dist_graph import DistGraph
+from distgnn.graph.training_exchanges import TrainingExchanges
+from distgnn.kernels import Tuning
 from distgnn.ops.aggregation.aggregate_copies import CopyAggregator, arcs_of_all_rows, transposed_all_rows
-from distgnn.ops.aggregation.aggregator import RowScale
+from distgnn.ops.aggregation.aggregator import Block, RowScale
 from distgnn.ops.aggregation.halo import as_array
-from distgnn.partition import ExchangePlan
+from distgnn.partition import ExchangePlan, LocalGraph
+
+
+class CopyRows:
+    """Update on copies: the model sees all local rows, [owned | halo copies]. Described by `ModelRows`."""
+
+    update = "copies"
+    keeps_sparse = False
+    overlaps = False
+
+    def __init__(self, local: LocalGraph, exchanges: TrainingExchanges, tuning: Tuning):
+        self._local, self._exchanges = local, exchanges
+        self.forward = self._aggregator(arcs_of_all_rows(local, tuning), 0)
+        self._backward: CopyAggregator | None = None
+
+    @staticmethod
+    def num_rows(local: LocalGraph) -> int:
+        return local.num_rows
+
+    @staticmethod
+    def plan(local: LocalGraph) -> ExchangePlan:
+        return plan_to_all_copies(local.plan, local.halo_counts)
+
+    @staticmethod
+    def reduced_halos(local: LocalGraph, direction: int) -> np.ndarray:
+        """Forward target halos, backward all halo copies."""
+        return np.arange(local.num_owned, local.num_rows) if direction else local.target_halo_rows
+
+    def backward(self, weighted: bool) -> CopyAggregator:
+        if self._backward is None:
+            self._backward = self._aggregator(transposed_all_rows(self.forward.block), 1)
+        return self._backward
+
+    def _aggregator(self, block: Block, direction: int) -> CopyAggregator:
+        local, exchanges = self._local, self._exchanges
+        arrivals = exchanges.delayed[0] if exchanges.schedule.remote_rule == "paper" else None
+        return CopyAggregator(
+            block,
+            exchanges.exact[direction],
+            exchanges.delayed[direction],
+            local.target_halo_rows,
+            local.num_owned,
+            direction == 1,
+            exchanges.algorithm.no_exchange,
+            arrivals,
+        )
+
+    def fill(self, column: torch.Tensor, value: int | bool) -> torch.Tensor:
+        rest = torch.full((self._local.num_rows - len(column), *column.shape[1:]), value, dtype=column.dtype)
+        return torch.cat([column, rest])
+
+    def from_owned(self, rows: torch.Tensor) -> torch.Tensor:
+        exchange = self._exchanges.exact[0]
+        exchange.start_broadcast(as_array(rows))
+        return torch.cat([rows, torch.from_numpy(exchange.finish_broadcast()).view(rows.dtype)])
+
+    def scale(self, kind: str, factors: Callable[[np.ndarray], np.ndarray]) -> RowScale:
+        """As in `ModelRows`; with the degrees in this rank's own arcs where remote rows may not count (0c, the paper's
+        rule)."""
+        local, exchanges = self._local, self._exchanges
+        own = None
+        if exchanges.algorithm.no_exchange or exchanges.schedule.remote_rule == "paper":
+            block = self.forward.block
+            counts = np.diff(block.indptr) if kind == "in" else np.bincount(block.indices, minlength=local.num_rows)
+            of_own = factors(counts)
+            own = RowScale(of_own, of_own, of_own)
+        of_all = factors(local.in_degrees if kind == "in" else local.out_degrees)
+        return RowScale(of_all, of_all, of_all, own)
 
 
 class CopyGraph(DistGraph):
@@ -27,60 +98,4 @@ class CopyGraph(DistGraph):
         neighbours (max, attention) are for update on owners.
     """
 
-    update = "copies"
-
-    def _count_rows(self) -> int:
-        return self.local.num_rows
-
-    def _make_plan(self) -> ExchangePlan:
-        return plan_to_all_copies(self.local.plan, self.local.halo_counts)
-
-    def _halos_that_reduce(self, direction: int) -> np.ndarray:
-        """Forward target halos, backward all halo copies."""
-        return np.arange(self.num_owned, self.num_rows) if direction else self.local.target_halo_rows
-
-    def _make_forward_arcs(self) -> CopyAggregator:
-        return self._aggregator(arcs_of_all_rows(self.local, self.tuning), backward=False)
-
-    def backward_arcs(self, weighted: bool) -> CopyAggregator:
-        """The aggregator over transposed arcs, made when first needed."""
-        if True not in self._backward_arcs:
-            self._backward_arcs[True] = self._aggregator(transposed_all_rows(self.forward_arcs.block), backward=True)
-        return self._backward_arcs[True]
-
-    def _aggregator(self, block, backward: bool) -> CopyAggregator:
-        exchange = self.transposed_exchange if backward else self.exchange
-        targets, silent = self.local.target_halo_rows, self.algorithm.silent
-        arrivals = self._delayed[0] if self.schedule.remote_rule == "paper" else None
-        delayed = self._delayed[backward]
-        return CopyAggregator(block, exchange, delayed, targets, self.num_owned, backward, silent, arrivals)
-
-    def _all_rows(self, column: torch.Tensor | None, fill) -> torch.Tensor | None:
-        if column is None:
-            return None
-        rest = torch.full((self.num_rows - len(column), *column.shape[1:]), fill, dtype=column.dtype)
-        return torch.cat([column, rest])
-
-    def rows_from_owned(self, rows: torch.Tensor | None) -> torch.Tensor | None:
-        """Owned rows and behind them those of halo copies, by one broadcast. Collective: yes."""
-        if rows is None:
-            return None
-        self.exchange.start_broadcast(as_array(rows))
-        return torch.cat([rows, torch.from_numpy(self.exchange.finish_broadcast()).view(rows.dtype)])
-
-    def degree_scale(self, kind: str, power: float, offset: int = 0) -> RowScale:
-        """As in DistGraph, over local rows; with the degrees in this rank's own arcs where remote rows may not count
-        (0c, the paper's rule)."""
-        key = (kind, power, offset)
-        if key not in self._degree_scales:
-            degrees = self.local.in_degrees if kind == "in" else self.local.out_degrees
-            block = self.forward_arcs.block
-            own = np.diff(block.indptr) if kind == "in" else np.bincount(block.indices, minlength=self.num_rows)
-            alone = self.algorithm.silent or self.schedule.remote_rule == "paper"
-            local = self._scale_of(own, power, offset) if alone else None
-            self._degree_scales[key] = self._scale_of(degrees, power, offset, local)
-        return self._degree_scales[key]
-
-    def _scale_of(self, degrees: np.ndarray, power: float, offset: int, local: RowScale | None = None) -> RowScale:
-        factors = self._factors(degrees, power, offset)
-        return RowScale(factors, factors, factors, local)
+    rows_type = CopyRows

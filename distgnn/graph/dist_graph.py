@@ -1,37 +1,46 @@
 """DistGraph: what a model sees of the graph. It has one rank's owned rows; everything global is kept global.
 
-Legend: O owned rows, V local rows, A local arcs, S / T source and target halos, D width.
+Legend: O owned rows, A local arcs, D width.
+
+    keys         RandomKeys           seed, step, and how often a step has drawn: the key of every random mask
+    exchanges    TrainingExchanges    exact and delayed exchanges, and what a checkpoint needs of them
+    model_rows   ModelRows            which rows the model sees (owned; with update on copies all), and aggregation
+    DGLInterface (base class)         columns by name and DGL's message passing
 """
 
-from functools import cached_property
+from contextlib import AbstractContextManager
+from functools import cached_property, partial
+from typing import Any
 
 import numpy as np
 import torch
 from mpi4py import MPI
 
-from distgnn.comm import Exchange, Transport
+from distgnn.comm import Transport
 from distgnn.config import Algorithm
 from distgnn.config.schedule import Schedule
-from distgnn.graph.frame import Frame
-from distgnn.graph.part_arrays import as_tensor, dense_rows, leave_on_disk
-from distgnn.graph.training_exchanges import Scheduled
-from distgnn.interop.dgl.api import DGLFace
+from distgnn.graph.degrees import Degrees
+from distgnn.graph.frame import Frame, Frames
+from distgnn.graph.model_rows import ModelRows, OwnedRows
+from distgnn.graph.part_arrays import arc_columns, as_tensor, input_rows, vertex_columns
+from distgnn.graph.random_keys import RandomKeys
+from distgnn.graph.training_exchanges import TrainingExchanges, wire_of
+from distgnn.interop.dgl.api import DGLInterface
 from distgnn.kernels import Tuning
-from distgnn.ops.aggregation.aggregator import Aggregator, Arcs, RowScale
+from distgnn.ops.aggregation.aggregate_copies import CopyAggregator
+from distgnn.ops.aggregation.aggregator import Aggregator, RowScale, Site
 from distgnn.ops.aggregation.constant_rows import ConstantRows
 from distgnn.ops.buffers import Buffers
-from distgnn.ops.dense.sparse_rows import SparseRows, worth_sparse
 from distgnn.ops.edges.local_arcs import LocalArcs
-from distgnn.partition import ExchangePlan, LocalGraph
+from distgnn.partition import LocalGraph
 
 DTYPES = {"float32": torch.float32, "float64": torch.float64, "bfloat16": torch.bfloat16}
 
 
-class DistGraph(DGLFace, Scheduled):
+class DistGraph(DGLInterface):
     """One rank's share of a graph, answering to the message-passing part of `dgl.DGLGraph`.
 
     Models see owned rows only: `num_nodes()` is O, and every vertex of the whole graph is owned by one rank.
-    `update_all` with DGL's built-in functions aggregates over the arcs of the whole graph.
 
     Collective: the constructor, and every aggregation forward and backward.
 
@@ -48,16 +57,15 @@ class DistGraph(DGLFace, Scheduled):
             take them (sage, gcn and gat of distgnn.nn).
         debug: agree on every exchange before it starts.
         tuning: what `load` measured for this part; None: the defaults.
-        schedule: the fields of `Schedule` (warmup_epochs, wire, wire_backward, remote_rule, smooth, adaptive,
-            error_feedback). They are about training steps: evaluation is always synchronous and sends whole rows.
+        schedule: the fields of `Schedule` (warmup_epochs, wire, wire_backward, remote_rule, smooth). They are about
+            training steps: evaluation is always synchronous and sends whole rows.
 
     Attributes:
         feats [O, D], labels [O] int64 or [O, C], train_mask / valid_mask / test_mask [O] bool, owned_ids [O]
-        (numpy int64, global vertex ids), node_types [O] or None, seed and step (of the random masks; the trainer moves
-        the step).
+        (numpy int64, global vertex ids), node_types [O] or None, seed and step (the trainer moves it).
     """
 
-    update = "owners"
+    rows_type: type[ModelRows] = OwnedRows
 
     def __init__(
         self,
@@ -72,128 +80,149 @@ class DistGraph(DGLFace, Scheduled):
         debug: bool = False,
         sparse_feats: bool = False,
         tuning: Tuning | None = None,
-        **schedule,
+        **schedule: Any,
     ):
-        self.local, self.info = local, local.graph
         settings = {"algorithm": algorithm, "dtype": dtype, "seed": seed, "cache_first": cache_first, "debug": debug}
         settings |= {"transform_first": transform_first, "sparse_feats": sparse_feats, "tuning": tuning}
-        self._settings, self.transform_first = settings | schedule, transform_first
+        self._settings: dict[str, Any] = settings | schedule
+        self.local, self.info, self.transform_first = local, local.graph, transform_first
         self.dtype = DTYPES[dtype]
         self.tuning = tuning or Tuning()
         self.algorithm, self.schedule = Algorithm.parse(algorithm), Schedule(**schedule)
-        self.schedule.check(self.algorithm, self.update)
-        self.seed = seed
-        self.step = 0
-        self.num_owned = local.num_owned
-        self.num_rows = self._count_rows()
+        self.schedule.check(self.algorithm, self.rows_type.update)
+        self.keys = RandomKeys(seed)
+        self.transport = Transport(comm, debug)
+        self.comm, self.rank = self.transport.comm, self.transport.rank
+        kind = self.rows_type
+        wire = partial(wire_of, local, self.rank, self.dtype, kind.reduced_halos)
+        self.plan = kind.plan(local)
+        self.exchanges = TrainingExchanges(
+            self.algorithm, self.schedule, self.plan, self.transport, wire, self.keys, overlaps=kind.overlaps
+        )
+        self.exchange, self.transposed_exchange = self.exchanges.exact
+        self.model_rows = kind(local, self.exchanges, self.tuning)
+        self.num_owned, self.num_rows = local.num_owned, kind.num_rows(local)
         self.row_ids = np.ascontiguousarray(local.global_ids[: self.num_rows])
         self.owned_ids = np.ascontiguousarray(local.global_ids[: local.num_owned])
-        self.transport = Transport(comm, debug)
-        self.comm = self.transport.comm
-        self.rank, self.num_ranks = self.comm.rank, self.comm.size
-        self.plan = self._make_plan()
-        self.exchange = Exchange(self.plan, self.transport)
-        self.transposed_exchange = Exchange(self.plan.transposed(), self.transport)
-        self._delayed = self._delayed_exchanges()
-        self.forward_arcs = self._make_forward_arcs()
-        self._backward_arcs: dict[bool, Aggregator] = {}
-        self._degree_scales: dict[tuple, RowScale] = {}
-        self._zero_in_degree: bool | None = None
-        self._frames = {"node": Frame(self.num_rows, "vertex"), "edge": Frame(self.num_edges(), "arc")}
-        self.feats = self._attach_feats(sparse_feats)
+        frames = Frames(Frame(self.num_rows, "vertex"), Frame(self.forward_arcs.num_arcs, "arc"))
+        super().__init__(frames, self.transport.num_ranks)
+        self._degrees = Degrees(local, self.model_rows, self.dtype)
+        feats = input_rows(self.transport, local.feats, self.dtype, sparse=sparse_feats and kind.keeps_sparse)
+        self.feats = self.model_rows.from_owned(feats) if isinstance(feats, torch.Tensor) else feats
         self._attach_data()
         self.buffers = Buffers()
         self.constants = ConstantRows(self.comm, cache_first)
         if isinstance(self.feats, torch.Tensor):
             self.constants.expect(self.feats)
 
-    def with_part(self, local: LocalGraph):
+    def with_part(self, local: LocalGraph) -> "DistGraph":
         """A graph of the same kind and settings over another part. Collective: yes."""
         return type(self)(local, self.comm, **self._settings)
 
-    def _count_rows(self) -> int:
-        """Rows that the model sees."""
-        return self.local.num_owned
-
-    def _make_plan(self) -> ExchangePlan:
-        return self.local.plan
-
-    def _make_forward_arcs(self) -> Aggregator:
-        return Aggregator(Arcs.of(self.local, self.tuning), self.exchange, self._delayed[0])
-
-    def _attach_feats(self, sparse: bool) -> torch.Tensor | SparseRows | None:
-        """Features as a tensor; or, where that is asked for, stored sparse and cheaper to multiply, as sparse rows."""
-        feats = self.local.feats
-        if sparse and hasattr(feats, "toarray") and self.update == "owners" and worth_sparse(self.comm, feats):
-            return SparseRows(feats, self.dtype)
-        rows = dense_rows(feats, self.dtype)
-        leave_on_disk(feats)
-        return self.rows_from_owned(rows)
-
     def _attach_data(self) -> None:
-        local = self.local
-        kind = self.weight_dtype if self.multilabel else torch.int64
-        self.labels = self._all_rows(as_tensor(local.labels, kind), -1)
-        self.train_mask = self._all_rows(as_tensor(local.train_mask, torch.bool), False)
-        self.valid_mask = self._all_rows(as_tensor(local.valid_mask, torch.bool), False)
-        self.test_mask = self._all_rows(as_tensor(local.test_mask, torch.bool), False)
-        self.edge_weight = as_tensor(local.edge_weight, self.weight_dtype)
-        self.node_types = as_tensor(local.node_types, torch.int64)
-        named = {
-            "feat": None if isinstance(self.feats, SparseRows) else self.feats,
-            "label": self.labels,
-            "train_mask": self.train_mask,
-        }
-        named |= {"val_mask": self.valid_mask, "test_mask": self.test_mask}
-        named["ntype"] = self._all_rows(self.node_types, 0)
-        self.ndata.update({name: column for name, column in named.items() if column is not None})
-        if self.edge_weight is not None:
-            self.edata["weight"] = self.edge_weight
-        if local.edge_feats is not None:  # stays mapped: it may be the largest array of all
-            self.edata["feat"] = torch.from_numpy(local.edge_feats).to(self.weight_dtype)
-        if local.edge_types is not None:
-            self.edata["etype"] = as_tensor(local.edge_types, torch.int64)
+        label_dtype = self.weight_dtype if self.multilabel else torch.int64
+        columns = vertex_columns(self.local, self.model_rows.fill, label_dtype)
+        self.labels = columns.get("label")
+        self.train_mask, self.valid_mask, self.test_mask = map(columns.get, ("train_mask", "val_mask", "test_mask"))
+        self.node_types = as_tensor(self.local.node_types, torch.int64)
+        if isinstance(self.feats, torch.Tensor):
+            self.ndata["feat"] = self.feats
+        self.ndata.update(columns)
+        self.edata.update(arc_columns(self.local, self.weight_dtype))
+        self.edge_weight = self.edata.get("weight")
 
-    def _all_rows(self, column: torch.Tensor | None, fill) -> torch.Tensor | None:
-        """A column over owned rows as one over the model's rows; `fill` is for rows that are not owned."""
-        return column
-
-    def rows_from_owned(self, rows: torch.Tensor | None) -> torch.Tensor | None:
+    def rows_from_owned(self, rows: torch.Tensor) -> torch.Tensor:
         """The model's rows from owned ones: the same; with update on copies halo copies get theirs. Collective."""
-        return rows
+        return self.model_rows.from_owned(rows)
 
-    # --- randomness ------------------------------------------------------------------------------------------
+    # --- randomness: see RandomKeys --------------------------------------------------------------------------
+
+    @property
+    def seed(self) -> int:
+        """Of random masks and rounding."""
+        return self.keys.seed
+
+    @seed.setter
+    def seed(self, seed: int) -> None:
+        self.keys.seed = seed
 
     @property
     def step(self) -> int:
         """The training step, part of the key of every random mask. The trainer moves it."""
-        return self._step
+        return self.keys.step
 
     @step.setter
     def step(self, step: int) -> None:
-        self._step = step
-        self._num_sites = 0
-        self._calls_of_site: dict[int, int] = {}
+        self.keys.step = step
 
     def next_call(self, site: int) -> int:
-        """How often this site drew in this step before: a second draw, or a loop that never moves the step, differs."""
-        call = self._calls_of_site.get(site, 0)
-        self._calls_of_site[site] = call + 1
-        return call
+        """How often this dropout site drew in this step before."""
+        return self.keys.next_call(site)
 
-    def draws(self) -> tuple:
+    def draws(self) -> tuple[int, dict[int, int]]:
         """How far this step's masks and exchanges have been numbered; `set_draws` goes back to it."""
-        return self._num_sites, dict(self._calls_of_site)
+        return self.keys.draws()
 
-    def set_draws(self, draws: tuple) -> None:
-        self._num_sites, self._calls_of_site = draws[0], dict(draws[1])
+    def set_draws(self, draws: tuple[int, dict[int, int]]) -> None:
+        """Number on from what `draws` gave."""
+        self.keys.set_draws(draws)
+
+    # --- exchanges: see TrainingExchanges --------------------------------------------------------------------
+
+    @property
+    def update(self) -> str:
+        """Who updates a vertex: "owners" or "copies"."""
+        return self.rows_type.update
+
+    @property
+    def exchanges_exactly(self) -> bool:
+        """Are training exchanges synchronous and whole, so that one may be repeated?"""
+        return self.exchanges.exchanges_exactly
+
+    @property
+    def aggregates_exactly(self) -> bool:
+        """Do the rows that count in a training step equal those of this step everywhere, to the bit?"""
+        return self.exchanges.aggregates_exactly
+
+    @property
+    def waits_for_rows(self) -> bool:
+        """Does an aggregation of a training step wait for messages?"""
+        return self.exchanges.waits_for_rows
+
+    def exact_exchanges(self) -> AbstractContextManager[None]:
+        """Within, every exchange of a training step is synchronous and whole, and moves nothing of the schedule."""
+        return self.exchanges.all_exact()
+
+    def next_site(self) -> Site | None:
+        """Where in the training step the next exchange stands, under a delayed algorithm; None: exact."""
+        return self.exchanges.next_site()
+
+    def drain(self) -> None:
+        """Wait until no message of this rank is in flight. Collective: yes."""
+        self.exchanges.drain()
+
+    def exchange_bytes(self) -> int:
+        """Memory of this rank for messages and held rows."""
+        return self.exchanges.buffer_bytes()
+
+    def schedule_state(self) -> dict[str, np.ndarray]:
+        """Held and pending rows of this rank, for a checkpoint; `TrainingExchanges.state_dict`. Collective: yes."""
+        return self.exchanges.state_dict()
+
+    def load_schedule_state(self, state: dict[str, np.ndarray]) -> None:
+        """Take up what `schedule_state` gave on this rank. Collective: yes."""
+        self.exchanges.load_state_dict(state)
+
+    def refill_schedule(self, epoch: int) -> None:
+        """Drop held and pending rows and fill them by warm-up epochs from `epoch` on. Collective: yes."""
+        self.exchanges.refill(epoch)
+
+    # --- sizes -----------------------------------------------------------------------------------------------
 
     @property
     def weight_dtype(self) -> torch.dtype:
         """Of parameters, edge weights and sums: float32 where rows are bfloat16."""
         return torch.float32 if self.dtype == torch.bfloat16 else self.dtype
-
-    # --- sizes -----------------------------------------------------------------------------------------------
 
     @property
     def num_feats(self) -> int:
@@ -229,18 +258,6 @@ class DistGraph(DGLFace, Scheduled):
         """Vertices of the whole graph, over all ranks."""
         return self.local.num_nodes
 
-    def num_nodes(self) -> int:
-        """The rows a model sees on this rank: one per owned vertex."""
-        return self.num_rows
-
-    number_of_nodes = num_src_nodes = num_dst_nodes = number_of_src_nodes = number_of_dst_nodes = num_nodes
-
-    def num_edges(self) -> int:
-        """Local arcs of this rank."""
-        return self.forward_arcs.num_arcs
-
-    number_of_edges = num_edges
-
     # --- degrees: always those of the whole graph ------------------------------------------------------------
 
     def in_degrees(self) -> torch.Tensor:
@@ -252,35 +269,25 @@ class DistGraph(DGLFace, Scheduled):
         return torch.from_numpy(self.local.out_degrees[: self.num_rows].astype(np.int64))
 
     def degree_scale(self, kind: str, power: float, offset: int = 0) -> RowScale:
-        """Factors max(degree + offset, 1) ** power of every local vertex; `kind` is "in" or "out". Kept."""
-        key = (kind, power, offset)
-        if key not in self._degree_scales:
-            degrees = self.local.in_degrees if kind == "in" else self.local.out_degrees
-            factors, local = self._factors(degrees, power, offset), self.local
-            owned, sources = factors[: self.num_owned], factors[local.source_halo_rows]
-            self._degree_scales[key] = RowScale(owned, sources, factors[local.target_halo_rows])
-        return self._degree_scales[key]
-
-    def _factors(self, degrees: np.ndarray, power: float, offset: int) -> np.ndarray:
-        factors = np.maximum(degrees.astype(np.float64) + offset, 1) ** power
-        return factors.astype(np.float64 if self.dtype == torch.float64 else np.float32)
+        """Factors max(degree + offset, 1) ** power of every local vertex; `kind` is "in" or "out"."""
+        return self._degrees.scale(kind, power, offset)
 
     def has_zero_in_degree(self) -> bool:
         """Is there a vertex without in-arcs anywhere? Collective: the first time."""
-        if self._zero_in_degree is None:
-            here = bool((self.local.in_degrees[: self.num_owned] == 0).any())
-            self._zero_in_degree = self.comm.allreduce(here, op=MPI.LOR)
-        return self._zero_in_degree
+        return self._degrees.any_zero_in_degree(self.transport)
 
-    # --- aggregation -----------------------------------------------------------------------------------------
+    @property
+    def forward_arcs(self) -> Aggregator | CopyAggregator:
+        """The aggregator over the arcs of all ranks."""
+        return self.model_rows.forward
 
-    def backward_arcs(self, weighted: bool) -> Aggregator:
+    def backward_arcs(self, weighted: bool) -> Aggregator | CopyAggregator:
         """The aggregator over transposed arcs, made when first needed; with edge weights it keeps the arc map."""
-        if weighted not in self._backward_arcs:
-            local = self.local
-            arcs = self.forward_arcs.arcs.transposed(local.num_owned, local.num_source_halos, local.symmetric, weighted)
-            self._backward_arcs[weighted] = Aggregator(arcs, self.transposed_exchange, self._delayed[1])
-        return self._backward_arcs[weighted]
+        return self.model_rows.backward(weighted)
+
+    def narrows(self, in_feats: int, out_feats: int) -> bool:
+        """Does a layer of these widths multiply before it aggregates? What travels is then the narrower row."""
+        return self.transform_first and in_feats > out_feats
 
     def is_input(self, rows: torch.Tensor) -> bool:
         """Are these the graph's own features, whose aggregation is kept? Collective: yes."""

@@ -1,11 +1,12 @@
 """Frame: named columns over the rows of a graph, as `ndata` and `edata` show them."""
 
 from collections.abc import Iterator, MutableMapping
+from dataclasses import dataclass
 
 import torch
 
 
-class Frame(MutableMapping):
+class Frame(MutableMapping[str, torch.Tensor]):
     """A mapping from names to tensors that all have `num_rows` rows; `kind` names the rows in errors."""
 
     def __init__(self, num_rows: int, kind: str):
@@ -37,3 +38,15 @@ class Frame(MutableMapping):
         other = Frame(self.num_rows, self.kind)
         other._columns = dict(self._columns)
         return other
+
+
+@dataclass
+class Frames:
+    """The columns of a graph, over its vertices and over its arcs."""
+
+    vertices: Frame
+    arcs: Frame
+
+    def copy(self) -> "Frames":
+        """The same columns in frames of their own."""
+        return Frames(self.vertices.copy(), self.arcs.copy())

@@ -8,12 +8,14 @@ filtered and numbered anew. Degrees are counted again, in the subgraph.
 """
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
 from distgnn.comm import Exchange, sum_over_ranks
 from distgnn.comm.copies import plan_to_all_copies
 from distgnn.errors import InputError, on_all_ranks
+from distgnn.graph.dist_graph import DistGraph
 from distgnn.partition import ExchangePlan, LocalGraph
 from distgnn.partition.core.local_graph import BLOCKS, Csr
 from distgnn.partition.core.plan import halo_indptrs
@@ -21,7 +23,7 @@ from distgnn.partition.core.plan import halo_indptrs
 SIDES = {"owned_owned": (0, 0), "owned_halo": (0, 1), "halo_owned": (1, 0), "halo_halo": (1, 1)}  # target, source
 
 
-def training_subgraph(graph):
+def training_subgraph(graph: DistGraph) -> DistGraph:
     """The graph of training vertices and of the arcs between them, with the settings of `graph` and its global ids.
 
     Collective: yes.
@@ -44,13 +46,13 @@ def training_subgraph(graph):
     return graph.with_part(_with_degrees(graph, _induced(local, kept, num_nodes)))
 
 
-def _kept_rows(graph, kept_owned: np.ndarray) -> np.ndarray:
+def _kept_rows(graph: DistGraph, kept_owned: np.ndarray) -> np.ndarray:
     """Which local rows stay, bool [V]. Collective: yes."""
     halos = _to_copies(graph, graph.local, kept_owned[:, None].astype(np.float32))
     return np.concatenate([kept_owned, halos[:, 0] > 0])
 
 
-def _to_copies(graph, local: LocalGraph, owned: np.ndarray) -> np.ndarray:
+def _to_copies(graph: DistGraph, local: LocalGraph, owned: np.ndarray) -> np.ndarray:
     """Owned rows [O, D] at all halo copies, [H, D], in the order of local rows. Collective: yes."""
     exchange = Exchange(plan_to_all_copies(local.plan, local.halo_counts), graph.transport)
     exchange.start_broadcast(owned)
@@ -102,7 +104,7 @@ def _induced(local: LocalGraph, kept: np.ndarray, num_nodes: int) -> LocalGraph:
     )
 
 
-def _taken(rows, kept: np.ndarray):
+def _taken(rows: Any, kept: np.ndarray) -> Any:
     return None if rows is None else rows[kept]
 
 
@@ -133,7 +135,7 @@ def _induced_plan(plan: ExchangePlan, owned: np.ndarray, halo_counts: np.ndarray
     return ExchangePlan(plan.num_parts, plan.part_id, int(owned.sum()), *broadcast, sources, *reduce, targets)
 
 
-def _with_degrees(graph, local: LocalGraph) -> LocalGraph:
+def _with_degrees(graph: DistGraph, local: LocalGraph) -> LocalGraph:
     """The part with its degrees counted in the arcs that are left, over all ranks. Collective: yes."""
     numbers = _sides(local, np.arange(local.num_rows))
     into, out_of = np.zeros((local.num_rows, 1)), np.zeros((local.num_rows, 1))

@@ -1,5 +1,8 @@
 """Loading one rank's part of a partition folder as the graph a model sees."""
 
+from pathlib import Path
+from typing import Any
+
 import torch
 from mpi4py import MPI
 
@@ -20,7 +23,7 @@ def load(
     algorithm: str = "cd-0",
     comm: MPI.Comm | None = None,
     update: str | None = None,
-    **options,
+    **options: Any,
 ) -> DistGraph:
     """Load this rank's part of a partition folder.
 
@@ -45,7 +48,7 @@ def load(
     check_same(comm, {"partition": manifest["sha256"]}, "give every rank the same partition folder")
     with raise_together(comm):
         local = load_part(folder, comm.rank)
-        tuning = part_tuning(part_folder(folder, comm.rank), local)
+        tuning = part_tuning(part_folder(Path(folder), comm.rank), local)
     kind = CopyGraph if update == "copies" else DistGraph
     graph = kind(local, comm, algorithm=algorithm, tuning=tuning, **options)
     leave_on_disk(local.arc_ids)  # read while the part was checked; needed by layers that work arc by arc only

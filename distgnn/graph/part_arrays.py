@@ -1,30 +1,77 @@
 """Arrays of a part as tensors in memory: they come memory-mapped, or sparse."""
 
 import mmap
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import torch
 
+from distgnn.comm import Transport
+from distgnn.ops.dense.sparse_rows import SparseRows, worth_sparse
+from distgnn.partition import LocalGraph
+
 BLOCK_ROWS = 1 << 14
 
 
-def as_tensor(array, dtype: torch.dtype) -> torch.Tensor | None:
+def as_tensor(array: Any, dtype: torch.dtype) -> torch.Tensor | None:
     """A copy of an array in memory; None for None."""
     return None if array is None else torch.from_numpy(np.array(array)).to(dtype)
 
 
-def dense_rows(feats, dtype: torch.dtype) -> torch.Tensor | None:
+def dense_rows(feats: Any, dtype: torch.dtype) -> torch.Tensor | None:
     """Features [O, D], mapped or scipy CSR, as one dense tensor; None for None. A second copy is never there."""
     if feats is None:
         return None
     rows = torch.empty(feats.shape, dtype=dtype)
     for first in range(0, len(rows), BLOCK_ROWS):
         block = feats[first : first + BLOCK_ROWS]
-        rows[first : first + BLOCK_ROWS] = as_tensor(block.toarray() if hasattr(block, "toarray") else block, dtype)
+        dense = block.toarray() if hasattr(block, "toarray") else block
+        rows[first : first + BLOCK_ROWS] = torch.from_numpy(np.array(dense)).to(dtype)
     return rows
 
 
-def leave_on_disk(array) -> None:
+def input_rows(
+    transport: Transport, feats: Any, dtype: torch.dtype, *, sparse: bool
+) -> torch.Tensor | SparseRows | None:
+    """Features of owned rows in memory: dense, or stored sparse where `sparse` allows it and it multiplies faster.
+
+    Collective: yes, where `sparse` is set and features are stored sparse.
+    """
+    if sparse and hasattr(feats, "toarray") and worth_sparse(transport.comm, feats):
+        return SparseRows(feats, dtype)
+    rows = dense_rows(feats, dtype)
+    leave_on_disk(feats)
+    return rows
+
+
+def vertex_columns(
+    local: LocalGraph, fill: Callable[[torch.Tensor, int | bool], torch.Tensor], label_dtype: torch.dtype
+) -> dict[str, torch.Tensor]:
+    """Labels, splits and types by their names in `ndata`, over the model's rows; what a part lacks is left out.
+
+    Args: fill: makes a column over the model's rows of one over owned rows, and of a value for the others.
+    """
+    columns = {
+        "label": (local.labels, label_dtype, -1),
+        "train_mask": (local.train_mask, torch.bool, False),
+        "val_mask": (local.valid_mask, torch.bool, False),
+        "test_mask": (local.test_mask, torch.bool, False),
+        "ntype": (local.node_types, torch.int64, 0),
+    }
+    found = {name: (as_tensor(array, dtype), value) for name, (array, dtype, value) in columns.items()}
+    return {name: fill(column, value) for name, (column, value) in found.items() if column is not None}
+
+
+def arc_columns(local: LocalGraph, dtype: torch.dtype) -> dict[str, torch.Tensor]:
+    """Weights, features and types of local arcs by their names in `edata`; what a part lacks is left out."""
+    columns = {"weight": as_tensor(local.edge_weight, dtype), "etype": as_tensor(local.edge_types, torch.int64)}
+    if local.edge_feats is not None:  # stays mapped where its dtype is right: it may be the largest array of all
+        columns["feat"] = torch.from_numpy(local.edge_feats).to(dtype)
+    return {name: column for name, column in columns.items() if column is not None}
+
+
+def leave_on_disk(array: Any) -> None:
     """Let go of the pages of a memory-mapped array; they are read again where it is."""
     while array is not None and not isinstance(array, mmap.mmap):
         array = getattr(array, "base", None)

@@ -1,67 +1,84 @@
-"""The exchanges of a graph's training steps under its schedule, and what a checkpoint needs of them.
+"""The exchanges of a graph's training steps under its schedule, and what a checkpoint needs of them."""
 
-Part of `DistGraph`, which has the plan, the transport and the exact exchanges.
-"""
-
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 import numpy as np
 import torch
 
-from distgnn.comm import Care, DelayedExchange, Wire, make_bins
+from distgnn.comm import DelayedExchange, Exchange, Transport, Wire, make_bins
+from distgnn.comm.bins import Bin
+from distgnn.config import Algorithm
+from distgnn.config.schedule import Schedule
 from distgnn.errors import InputError
+from distgnn.graph.random_keys import RandomKeys
 from distgnn.ops.aggregation.aggregator import Site
+from distgnn.partition import ExchangePlan, LocalGraph
 
 
-class Scheduled:
-    """The part of a DistGraph that knows late, narrow and skipped rows."""
+class TrainingExchanges:
+    """Exact exchanges forward and backward, and where the schedule has any, delayed or narrow ones beside them.
 
-    _exact_now = False  # within `exact_exchanges`
+    Collective: the constructor, where the schedule is not exact.
 
-    def _delayed_exchanges(self) -> tuple:
-        """Forward and backward exchanges of training steps, where they are not exact: delayed, narrow, or both."""
-        delay, schedule = self.algorithm.delay, self.schedule
-        if self.algorithm.silent or (delay is None and schedule.exact):
-            return None, None
-        bins = make_bins(self.plan, delay or 1, self.comm)
-        warmup, held = schedule.warmup_epochs if delay else 0, schedule.remote_rule == "held"
-        directions = (self.exchange, bins), (self.transposed_exchange, [one.transposed() for one in bins])
-        found = []
-        for direction, (exchange, pieces) in enumerate(directions):
-            wire = self._wire(schedule.wires[direction], direction)
-            care = Care(schedule.smooth, schedule.adaptive, schedule.error_feedback and not wire.whole)
-            found.append(DelayedExchange(exchange, pieces, delay or 0, warmup, wire, care=care, held=held))
-        return tuple(found)
+    Args:
+        plan: who sends which rows to whom, forward; backward it is transposed.
+        transport: shared by all exchanges of the graph.
+        wire: makes the wire of a width and a direction (0 forward, 1 backward); see `wire_of`.
+        keys: numbers the sites of a step.
+        overlaps: does the aggregation do other work while it waits?
 
-    def _wire(self, name: str, direction: int) -> Wire:
-        if name != "float32" and self.dtype == torch.float64:
-            raise InputError(f"wire {name} is for float32 rows: dtype is {self.dtype}")
-        sent = self.local.global_ids[self._halos_that_reduce(direction)]
-        return Wire(name, self.owned_ids, sent + (self.rank + 1) * self.num_global_nodes, direction)
+    Attributes:
+        exact: forward and backward, of evaluation and, under cd-0 with whole rows, of training.
+        delayed: forward and backward, of training steps; None where those are exact or there are none (0c).
+    """
 
-    def _halos_that_reduce(self, direction: int) -> np.ndarray:
-        """Local rows of the halos whose rows a reduce sends: targets forward, sources backward."""
-        return self.local.source_halo_rows if direction else self.local.target_halo_rows
+    def __init__(
+        self,
+        algorithm: Algorithm,
+        schedule: Schedule,
+        plan: ExchangePlan,
+        transport: Transport,
+        wire: Callable[[str, int], Wire],
+        keys: RandomKeys,
+        *,
+        overlaps: bool,
+    ):
+        self.algorithm, self.schedule, self.transport = algorithm, schedule, transport
+        self.wire, self.keys, self.overlaps = wire, keys, overlaps
+        self._exact_now = False  # within `all_exact`
+        self.exact = Exchange(plan, transport), Exchange(plan.transposed(), transport)
+        self.delayed: tuple[DelayedExchange | None, DelayedExchange | None] = (None, None)
+        if not (algorithm.no_exchange or (algorithm.delay is None and schedule.exact)):
+            bins = make_bins(plan, algorithm.delay or 1, transport.comm)
+            backward = [one.transposed() for one in bins]
+            self.delayed = self._delayed(0, bins), self._delayed(1, backward)
+
+    def _delayed(self, direction: int, bins: list[Bin]) -> DelayedExchange:
+        delay, schedule = self.algorithm.delay or 0, self.schedule
+        warmup = schedule.warmup_epochs if delay else 0
+        wire = self.wire(schedule.wires[direction], direction)
+        held = schedule.remote_rule == "held"
+        return DelayedExchange(self.exact[direction], bins, delay, warmup, wire, smooth=schedule.smooth, held=held)
 
     @property
     def exchanges_exactly(self) -> bool:
         """Are training exchanges synchronous and whole, so that one may be repeated?"""
-        return not (self.algorithm.silent or self._delayed[0])
+        return not (self.algorithm.no_exchange or self.delayed[0])
 
     @property
     def aggregates_exactly(self) -> bool:
         """Do the rows that count in a training step equal those of this step everywhere, to the bit?"""
-        return not self.algorithm.silent and all(one is None or one.keeps_rows for one in self._delayed)
+        return not self.algorithm.no_exchange and all(one is None or one.keeps_rows for one in self.delayed)
 
     @property
     def waits_for_rows(self) -> bool:
-        """Does an aggregation of a training step wait for messages, so that other work is worth doing meanwhile?"""
-        late = any(one is not None and one.delay > 0 for one in self._delayed)
-        return self.num_ranks > 1 and self.update == "owners" and not late
+        """Does an aggregation of a training step wait for messages, so that overlapping other work with it pays?"""
+        late = any(one is not None and one.delay > 0 for one in self.delayed)
+        return self.transport.num_ranks > 1 and self.overlaps and not late
 
     @contextmanager
-    def exact_exchanges(self) -> Iterator[None]:
+    def all_exact(self) -> Iterator[None]:
         """Within, every exchange of a training step is synchronous and whole, and moves nothing of the schedule."""
         self._exact_now = True
         try:
@@ -70,59 +87,76 @@ class Scheduled:
             self._exact_now = False
 
     def next_site(self) -> Site | None:
-        """Where in the training step the next exchange stands, under a delayed algorithm; else None: exact."""
+        """Where in the training step the next exchange stands, under a delayed algorithm; None: exact."""
         if self._exact_now or self.exchanges_exactly or not torch.is_grad_enabled():
             return None
-        self._num_sites += 1
-        return Site(self._num_sites - 1, self._step, self.seed)
+        return Site(self.keys.next_site(), self.keys.step, self.keys.seed)
 
-    def narrows(self, in_feats: int, out_feats: int) -> bool:
-        """Does a layer of these widths multiply before it aggregates? What travels is then the narrower row."""
-        return self.transform_first and in_feats > out_feats
+    def _all(self) -> list[Exchange | DelayedExchange]:
+        return [one for one in (*self.exact, *self.delayed) if one is not None]
 
     def drain(self) -> None:
         """Wait until no message of this rank is in flight; delayed rows that arrive are not taken. Collective: yes."""
-        for exchange in (self.exchange, self.transposed_exchange, *self._delayed):
-            if exchange is not None:
-                exchange.drain()
+        for exchange in self._all():
+            exchange.drain()
 
-    def exchange_bytes(self) -> int:
+    def buffer_bytes(self) -> int:
         """Memory of this rank for messages and held rows."""
-        exchanges = (self.exchange, self.transposed_exchange, *self._delayed)
-        return sum(exchange.buffer_bytes() for exchange in exchanges if exchange is not None)
+        return sum(exchange.buffer_bytes() for exchange in self._all())
 
-    def schedule_state(self) -> dict[str, np.ndarray]:
+    def state_dict(self) -> dict[str, np.ndarray]:
         """Held and pending rows of the schedule of this rank, for a checkpoint between epochs: arrays by name.
 
         Collective: yes. Messages in flight are completed and not applied (`DelayedExchange.state_dict`); training goes
-        on to the same bits, here and, with `load_schedule_state`, in another process on the same partition with the
-        same settings. Empty where nothing is held (cd-0 and 0c).
+        on to the same bits, here and, with `load_state_dict`, in another process on the same partition with the same
+        settings. Empty where nothing is held (cd-0 and 0c).
         """
         return {
             f"{direction}.{name}": array
-            for direction, exchange in zip(("forward", "backward"), self._delayed, strict=True)
+            for direction, exchange in zip(("forward", "backward"), self.delayed, strict=True)
             if exchange is not None
             for name, array in exchange.state_dict().items()
         }
 
-    def load_schedule_state(self, state: dict[str, np.ndarray]) -> None:
-        """Take up what `schedule_state` gave on this rank. Collective: yes.
+    def load_state_dict(self, state: dict[str, np.ndarray]) -> None:
+        """Take up what `state_dict` gave on this rank. Collective: yes.
 
         Raises:
             ValueError: where it is the state of another partition or of other settings.
         """
-        for direction, exchange in zip(("forward", "backward"), self._delayed, strict=True):
+        for direction, exchange in zip(("forward", "backward"), self.delayed, strict=True):
             mine = {name.split(".", 1)[1]: array for name, array in state.items() if name.startswith(f"{direction}.")}
             if bool(mine) != (exchange is not None):
                 raise ValueError(f"the state {'has' if mine else 'lacks'} held rows, {self.algorithm.name} does not")
             if exchange is not None:
                 exchange.load_state_dict(mine)
 
-    def refill_schedule(self, epoch: int) -> None:
+    def refill(self, epoch: int) -> None:
         """Drop held and pending rows: the warm-up epochs are run again from `epoch` on and fill them. Collective: yes.
 
         For a checkpoint that is resumed at another rank count, whose rows are those of another partition.
         """
-        for exchange in self._delayed:
+        for exchange in self.delayed:
             if exchange is not None:
                 exchange.refill(epoch)
+
+
+def wire_of(
+    local: LocalGraph,
+    rank: int,
+    dtype: torch.dtype,
+    reduced_halos: Callable[[LocalGraph, int], np.ndarray],
+    name: str,
+    direction: int,
+) -> Wire:
+    """The wire of a width, with the ids that key random rounding.
+
+    Args: reduced_halos: local rows of the halos whose partial sums a reduce of a direction sends.
+    Raises: InputError where rows of `dtype` cannot be narrowed.
+    """
+    if name != "float32" and dtype == torch.float64:
+        raise InputError(f"wire {name} is for float32 rows: dtype is {dtype}")
+    # Partial sums of one vertex come from several ranks and are added: with ids of their own on each rank, and none of
+    # an owned row, their rounding errors are independent and partly cancel
+    halo_ids = local.global_ids[reduced_halos(local, direction)] + (rank + 1) * local.num_nodes
+    return Wire(name, np.ascontiguousarray(local.global_ids[: local.num_owned]), halo_ids, direction)

@@ -2,14 +2,14 @@
 
 import numpy as np
 import pytest
-from cut_graphs import both_legs, dist_graph, random_graph
+from cut_graphs import broadcast_and_reduce, dist_graph, random_graph
 
 from distgnn.comm import DelayedExchange, make_bins
 
 
 def delayed(graph, delay: int, warmup: int = 0) -> DelayedExchange:
     bins = make_bins(graph.local.plan, max(delay, 1), graph.comm)
-    return DelayedExchange(graph.exchange, bins, delay, warmup, graph._wire("float32", 0))
+    return DelayedExchange(graph.exchange, bins, delay, warmup, graph.exchanges.wire("float32", 0))
 
 
 def inputs(graph, epoch: int = 0) -> tuple[np.ndarray, np.ndarray]:
@@ -22,8 +22,8 @@ def test_delay_0_is_bit_identical_to_the_synchronous_exchange(comm):
     graph = dist_graph(random_graph(3), comm)
     late = delayed(graph, 0)
     for epoch in range(3):
-        exact = both_legs(graph.exchange, *inputs(graph, epoch))
-        for one, other in zip(both_legs(late.at(0, epoch), *inputs(graph, epoch)), exact, strict=True):
+        exact = broadcast_and_reduce(graph.exchange, *inputs(graph, epoch))
+        for one, other in zip(broadcast_and_reduce(late.at(0, epoch), *inputs(graph, epoch)), exact, strict=True):
             np.testing.assert_array_equal(one, other)
 
 
@@ -32,9 +32,9 @@ def test_delay_0_is_bit_identical_to_the_synchronous_exchange(comm):
 def test_still_rows_are_exact_within_2r_epochs_from_zero(comm, delay):
     graph = dist_graph(random_graph(3), comm)
     late = delayed(graph, delay)
-    exact = both_legs(graph.exchange, *inputs(graph))
+    exact = broadcast_and_reduce(graph.exchange, *inputs(graph))
     for epoch in range(2 * delay):
-        found = both_legs(late.at(0, epoch), *inputs(graph))
+        found = broadcast_and_reduce(late.at(0, epoch), *inputs(graph))
         if epoch < delay:
             assert not found[0].any()
     for one, other in zip(found, exact, strict=True):
@@ -51,7 +51,7 @@ def test_a_bin_counts_exactly_r_epochs_after_it_was_sent(comm, delay):
     num_targets = graph.local.num_target_halos
     for epoch in range(4 * delay):
         rows = (np.full((n, 1), float(epoch)) for n in (graph.num_owned, num_targets))
-        sources, _ = both_legs(late.at(0, epoch), *rows)
+        sources, _ = broadcast_and_reduce(late.at(0, epoch), *rows)
         expected = np.zeros_like(sources)
         for sent in range(1, epoch - delay + 1):
             for piece in [piece for of_rank in late.bins[sent % delay].sources_halo for piece in of_rank]:
@@ -65,10 +65,10 @@ def test_warm_up_is_exact_and_fills_the_held_rows(comm):
     graph = dist_graph(random_graph(3), comm)
     late = delayed(graph, 3, warmup=2)
     for epoch in range(2):
-        exact = both_legs(graph.exchange, *inputs(graph, epoch))
-        for one, other in zip(both_legs(late.at(0, epoch), *inputs(graph, epoch)), exact, strict=True):
+        exact = broadcast_and_reduce(graph.exchange, *inputs(graph, epoch))
+        for one, other in zip(broadcast_and_reduce(late.at(0, epoch), *inputs(graph, epoch)), exact, strict=True):
             np.testing.assert_array_equal(one, other)
-    for one, other in zip(both_legs(late.at(0, 2), *inputs(graph, 5)), exact, strict=True):
+    for one, other in zip(broadcast_and_reduce(late.at(0, 2), *inputs(graph, 5)), exact, strict=True):
         np.testing.assert_array_equal(one, other)
     late.drain()
 
@@ -77,12 +77,12 @@ def test_warm_up_is_exact_and_fills_the_held_rows(comm):
 def test_late_rows_give_back_the_messages_of_an_evaluation(comm):
     graph = dist_graph(random_graph(3), comm)
     late, (rows, targets) = delayed(graph, 2, warmup=1), inputs(graph)
-    both_legs(late.at(0, 0), rows, targets)
-    exact = both_legs(graph.exchange, rows, targets)
+    broadcast_and_reduce(late.at(0, 0), rows, targets)
+    exact = broadcast_and_reduce(graph.exchange, rows, targets)
     for epoch in range(1, 4):
-        both_legs(late.at(0, epoch), rows, targets)
+        broadcast_and_reduce(late.at(0, epoch), rows, targets)
         assert graph.exchange.buffer_bytes() == targets.nbytes  # partial sums are late rows' too
-    for one, other in zip(both_legs(graph.exchange, rows, targets), exact, strict=True):
+    for one, other in zip(broadcast_and_reduce(graph.exchange, rows, targets), exact, strict=True):
         np.testing.assert_array_equal(one, other)
     late.drain()
 
@@ -93,9 +93,9 @@ def test_sites_do_not_mix(comm):
     late = delayed(graph, 1, warmup=1)
     shape = (graph.num_owned, 1), (graph.local.num_target_halos, 1)
     for site in (0, 1):
-        both_legs(late.at(site, 0), *(np.full(one, 10.0 + site) for one in shape))
+        broadcast_and_reduce(late.at(site, 0), *(np.full(one, 10.0 + site) for one in shape))
     for site in (0, 1):
-        sources, _ = both_legs(late.at(site, 1), *(np.zeros(one) for one in shape))
+        sources, _ = broadcast_and_reduce(late.at(site, 1), *(np.zeros(one) for one in shape))
         assert (sources == 10 + site).all()
     late.drain()
 
@@ -103,13 +103,13 @@ def test_sites_do_not_mix(comm):
 @pytest.mark.mpi(2, 4)
 @pytest.mark.parametrize("delay", [1, 5])
 def test_bytes_and_memory(comm, delay):
-    """A leg sends each row once in r epochs, and holds the held rows plus two sets of rows in flight."""
+    """A channel sends each row once in r epochs, and holds the held rows plus two sets of rows in flight."""
     graph = dist_graph(random_graph(3), comm)
     late = delayed(graph, delay)
     rows, targets = inputs(graph)
     before = graph.transport.counters.sent_bytes
     for epoch in range(2 * delay):
-        both_legs(late.at(0, epoch), rows, targets)
+        broadcast_and_reduce(late.at(0, epoch), rows, targets)
     plan = graph.local.plan
     row_bytes = rows.itemsize * rows.shape[1]
     sent = int(plan.broadcast_indptr[-1] + plan.target_indptr[-1])

@@ -69,3 +69,37 @@ def test_what_no_wire_can_carry_is_refused(comm):
         dist_graph(random_graph(3), comm, dtype="float64", wire="int8")
     with pytest.raises(InputError, match="unknown wire 'int3'"):
         dist_graph(random_graph(3), comm, dtype="float32", wire="int3")
+
+
+@pytest.mark.mpi(1)
+def test_messages_of_one_epoch_share_no_rounding(comm):
+    """Forward and backward, broadcast and reduce, and every site round the same row of the same id differently."""
+    graph = dist_graph(random_graph(3), comm, dtype="float32", wire="int4")
+    rows = np.random.default_rng(0).standard_normal((8, WIDTH)).astype(np.float32)
+    numbers, ids = np.arange(8, dtype=np.int32), np.arange(8)
+    seen = set()
+    for late in graph.exchanges.delayed:
+        for verb in ("broadcast", "reduce"):
+            for site in (0, 1):
+                out = np.zeros((8, BYTES["int4"]), np.uint8)
+                late.wire.encode(verb, rows, numbers, ids, out, (0, 0, site))
+                seen.add(out.tobytes())
+    assert len(seen) == 2 * 2 * 2
+
+
+@pytest.mark.mpi(3)
+def test_partial_sums_of_several_ranks_share_no_rounding(comm):
+    """Two ranks that send the same row of one vertex round it differently: errors partly cancel when they are added."""
+    graph = dist_graph(random_graph(3), comm, dtype="float32", wire="int4")
+    late = graph.exchanges.delayed[0]
+    row = np.random.default_rng(0).standard_normal(WIDTH).astype(np.float32)
+    turn = late.at(0, 0)
+    targets = turn.target_rows(np.empty((0, WIDTH), np.float32))
+    targets[:] = row
+    turn.start_reduce(targets)
+    turn.finish_reduce(np.zeros((graph.num_owned, WIDTH), np.float32))
+    partials, owned = late.channel("reduce", 0, targets).held, graph.plan.reduce_rows
+    pairs = [np.flatnonzero(owned == vertex) for vertex in np.unique(owned)]
+    pairs = [pair for pair in pairs if len(pair) == 2]
+    assert len(pairs) > 3
+    assert not any(np.array_equal(*partials[pair]) for pair in pairs)

@@ -3,24 +3,20 @@
 import pytest
 
 from distgnn.config import Algorithm
-from distgnn.config.schedule import Schedule
+from distgnn.config.schedule import Schedule, drop_removed
 from distgnn.errors import InputError
 
 REFUSED = [
     ("cd-0", "owners", {"smooth": 0.5}, "--smooth averages rows that are late: cd-0 has none"),
     ("0c", "copies", {"wire": "int8"}, "0c sends nothing in training: leave --wire out"),
-    ("0c", "copies", {"adaptive": 0.1}, "leave --adaptive out"),
     ("0c", "copies", {"warmup_epochs": 3}, "leave --warmup-epochs out"),
-    ("cd-2", "owners", {"error_feedback": True}, "choose a --wire narrower than float32"),
     ("cd-2", "owners", {"remote_rule": "paper"}, "add --update copies"),
     ("cd-0", "copies", {"remote_rule": "paper"}, "--remote-rule paper is about late rows: cd-0 has none"),
     ("cd-2", "copies", {"remote_rule": "paper", "smooth": 0.5}, "--smooth is about held rows"),
-    ("cd-2", "copies", {"remote_rule": "paper", "adaptive": 0.5}, "--adaptive is about held rows"),
     ("cd-2", "copies", {"remote_rule": "paper", "wire_backward": "int8"}, "leave --wire-backward out"),
     ("cd-2", "owners", {"remote_rule": "mine"}, "unknown remote_rule 'mine'"),
     ("cd-2", "owners", {"smooth": 1.0}, "smooth is 1.0"),
     ("cd-2", "owners", {"smooth": float("nan")}, "smooth is nan"),
-    ("cd-2", "owners", {"adaptive": -1.0}, "adaptive is -1.0"),
     ("cd-2", "owners", {"warmup_epochs": 0}, "warmup_epochs is 0"),
 ]
 
@@ -34,11 +30,10 @@ def test_refused(algorithm, update, settings, says):
 @pytest.mark.parametrize(
     "algorithm, update, settings",
     [
-        ("cd-0", "owners", {"adaptive": 0.1}),
-        ("cd-0", "owners", {"wire": "int4", "error_feedback": True}),
-        ("cd-0", "owners", {"wire_backward": "int8", "error_feedback": True}),
-        ("cd-5", "owners", {"wire": "int8", "smooth": 0.9, "adaptive": 0.1, "error_feedback": True}),
-        ("cd-5", "copies", {"remote_rule": "paper", "wire": "int8", "error_feedback": True, "warmup_epochs": 2}),
+        ("cd-0", "owners", {"wire": "int4"}),
+        ("cd-0", "owners", {"wire_backward": "int8"}),
+        ("cd-5", "owners", {"wire": "int8", "smooth": 0.9}),
+        ("cd-5", "copies", {"remote_rule": "paper", "wire": "int8", "warmup_epochs": 2}),
         ("0c", "copies", {}),
     ],
 )
@@ -62,3 +57,13 @@ def test_caution_is_for_rows_one_epoch_late_without_smoothing(algorithm, setting
     line = Schedule(**settings).caution(Algorithm.parse(algorithm))
     assert (line is not None) == warns
     assert line is None or "--smooth 0.8" in line
+
+
+def test_removed_settings_of_earlier_versions_are_dropped_if_off_and_refused_if_on():
+    off = {"run.adaptive": 0.0, "run.error_feedback": False, "run.smooth": 0.5}
+    assert drop_removed(off, "run") == {"run.smooth": 0.5}
+    assert drop_removed({"adaptive": 0.0, "wire": "int8"}, "run") == {"wire": "int8"}
+    with pytest.raises(InputError, match=r"^run was trained with --adaptive, which this version does not have"):
+        drop_removed({"adaptive": 0.05}, "run")
+    with pytest.raises(InputError, match="trained with --error-feedback"):
+        drop_removed({"run.error_feedback": True}, "run")

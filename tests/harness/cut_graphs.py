@@ -87,7 +87,7 @@ def gather_rows(graph: DistGraph, rows) -> np.ndarray:
     return everything
 
 
-def both_legs(exchange, rows: np.ndarray, targets: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def broadcast_and_reduce(exchange, rows: np.ndarray, targets: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """One broadcast of `rows` and one reduce of `targets`."""
     exchange.start_broadcast(rows)
     sources = exchange.finish_broadcast().copy()

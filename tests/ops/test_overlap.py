@@ -6,7 +6,7 @@ import torch
 from cut_graphs import dist_graph, random_graph
 
 from distgnn.config import ModelConfig, TrainConfig
-from distgnn.graph.training_exchanges import Scheduled
+from distgnn.graph.training_exchanges import TrainingExchanges
 from distgnn.nn import build_model
 from distgnn.ops.buffers import Buffers
 from distgnn.ops.overlap import LEAST_ROWS, NUM_PIECES, product_pieces
@@ -49,7 +49,7 @@ def test_training_is_the_same_with_and_without(comm, monkeypatch, wire):
     for waits in (True, False):
         graph = dist_graph(random_graph(1), comm, dtype=dtype, wire=wire)
         assert graph.waits_for_rows
-        monkeypatch.setattr(Scheduled, "waits_for_rows", waits)
+        monkeypatch.setattr(TrainingExchanges, "waits_for_rows", waits)
         torch.manual_seed(0)
         model = build_model(ModelConfig(hidden_feats=8), graph.num_feats, graph.num_classes)
         losses.append(Trainer(model, graph, TrainConfig(epochs=5)).fit().losses)

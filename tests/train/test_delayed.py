@@ -23,11 +23,12 @@ def model_for(graph, layers: int = 3):
 def set_delay_0(graph) -> None:
     """Replace the delayed exchanges by ones of delay 0 without warm-up."""
     bins = make_bins(graph.plan, 1, graph.comm)
-    graph._delayed = (
-        DelayedExchange(graph.exchange, bins, 0, 0, graph._wire("float32", 0)),
-        DelayedExchange(graph.transposed_exchange, [one.transposed() for one in bins], 0, 0, graph._wire("float32", 1)),
+    wires = [graph.exchanges.wire("float32", direction) for direction in (0, 1)]
+    graph.exchanges.delayed = (
+        DelayedExchange(graph.exchange, bins, 0, 0, wires[0]),
+        DelayedExchange(graph.transposed_exchange, [one.transposed() for one in bins], 0, 0, wires[1]),
     )
-    graph.forward_arcs.delayed = graph._delayed[0]
+    graph.forward_arcs.delayed = graph.exchanges.delayed[0]
 
 
 def losses_and_weights(graph, epochs: int = 8):
@@ -48,8 +49,8 @@ def test_delay_0_trains_as_cd_0(comm):
 
 @pytest.mark.mpi(2, 3)
 @pytest.mark.parametrize("delay", [1, 2, 4])
-def test_with_still_weights_a_chain_of_legs_becomes_exact(comm, delay):
-    """3 layers, the first kept: 2 aggregations of 2 legs forward, and the same backward: K = 8."""
+def test_with_still_weights_a_chain_of_channels_becomes_exact(comm, delay):
+    """3 layers, the first kept: 2 aggregations of 2 channels forward, and the same backward: K = 8."""
     epochs = 8 * (2 * delay - 1) + 1
     exact, late = dist_graph(random_graph(1), comm), dist_graph(random_graph(1), comm, algorithm=f"cd-{delay}")
     results = []

@@ -1,15 +1,19 @@
-"""The face of a DGLGraph: what DGL's modules ask of a graph, on one rank's owned vertices and local arcs."""
+"""DGLInterface: what DGL's modules ask of a graph, on one rank's owned vertices and local arcs."""
 
 import sys
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cached_property
 from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 import torch
 
 from distgnn.errors import InputError
-from distgnn.graph.frame import Frame
+from distgnn.graph.frame import Frame, Frames
 from distgnn.interop.dgl import dispatch, messages
+
+Self = TypeVar("Self", bound="DGLInterface")
 
 NODE_TYPE, EDGE_TYPE = "_N", "_E"
 
@@ -37,14 +41,38 @@ class NotDistributed(InputError, AttributeError):
     """Something of a DGLGraph that a DistGraph does not have; an AttributeError, so that `hasattr` says no."""
 
 
-class DGLFace:
-    """The message-passing part of `dgl.DGLGraph`, for a class with `_frames`, `num_nodes` and `num_edges`."""
+class DGLInterface:
+    """The message-passing part of `dgl.DGLGraph`, as a base class that keeps the columns.
+
+    Columns, sizes and names need nothing but `frames`. Message passing needs a graph that operators can run on
+    (`messages.MessageGraph`): the class that inherits from this one must be such a graph.
+
+    Args:
+        frames: the columns; owned by this object.
+        num_ranks: parts of the graph.
+    """
 
     is_block = False
     is_homogeneous = True
     device = torch.device("cpu")
     idtype = torch.int64
     batch_size = 1
+
+    def __init__(self, frames: Frames, num_ranks: int):
+        self._frames = frames
+        self.num_ranks = num_ranks
+
+    def num_nodes(self) -> int:
+        """The rows a model sees on this rank: one per owned vertex."""
+        return self._frames.vertices.num_rows
+
+    number_of_nodes = num_src_nodes = num_dst_nodes = number_of_src_nodes = number_of_dst_nodes = num_nodes
+
+    def num_edges(self) -> int:
+        """Local arcs of this rank."""
+        return self._frames.arcs.num_rows
+
+    number_of_edges = num_edges
 
     @property
     def ntypes(self) -> list[str]:
@@ -63,24 +91,26 @@ class DGLFace:
         """(source type, edge type, target type): one."""
         return [(NODE_TYPE, EDGE_TYPE, NODE_TYPE)]
 
-    def __getattr__(self, name: str):
-        if name in INSTEAD:
-            raise NotDistributed(f"graph.{name} cannot run distributed: {INSTEAD[name]}")
-        raise AttributeError(f"{type(self).__name__} has no attribute {name!r}")
+    if not TYPE_CHECKING:  # to a type checker every name would exist
+
+        def __getattr__(self, name: str):
+            if name in INSTEAD:
+                raise NotDistributed(f"graph.{name} cannot run distributed: {INSTEAD[name]}")
+            raise AttributeError(f"{type(self).__name__} has no attribute {name!r}")
 
     # --- data ------------------------------------------------------------------------------------------------
 
     @property
     def ndata(self) -> Frame:
         """Columns over owned vertices."""
-        return self._frames["node"]
+        return self._frames.vertices
 
     srcdata = dstdata = ndata
 
     @property
     def edata(self) -> Frame:
         """Columns over local arcs."""
-        return self._frames["edge"]
+        return self._frames.arcs
 
     @property
     def nodes(self) -> "OneType":
@@ -95,10 +125,10 @@ class DGLFace:
         return OneType(self.edata)
 
     @contextmanager
-    def local_scope(self):
+    def local_scope(self) -> Iterator[None]:
         """Columns set inside are gone outside, as in DGL."""
         outside = self._frames
-        self._frames = {kind: frame.copy() for kind, frame in outside.items()}
+        self._frames = outside.copy()
         try:
             yield
         finally:
@@ -121,43 +151,51 @@ class DGLFace:
             )
         return torch.tensor([self.num_nodes()])
 
-    def to(self, device, **options):
+    def to(self: Self, device: Any, **options: Any) -> Self:
         """This graph: it lives on the CPU."""
         return self
 
     # --- message passing -------------------------------------------------------------------------------------
 
-    def update_all(self, message_func, reduce_func, apply_node_func=None, etype=None) -> None:
-        """DGL's message passing over the whole graph; see `dgl_bridge.update_all`. Collective: yes."""
+    def update_all(
+        self: messages.MessageGraph,
+        message_func: Any,
+        reduce_func: Any,
+        apply_node_func: Callable | None = None,
+        etype: Any = None,
+    ) -> None:
+        """DGL's message passing over the whole graph; see `messages.update_all`. Collective: yes."""
         messages.update_all(self, message_func, reduce_func, apply_node_func)
 
-    def apply_edges(self, func, edges="__ALL__", etype=None) -> None:
-        """DGL's function on edges, of all arcs; see `dgl_bridge.apply_edges`. Collective: yes."""
+    def apply_edges(self: messages.MessageGraph, func: Any, edges: Any = "__ALL__", etype: Any = None) -> None:
+        """DGL's function on edges, of all arcs; see `messages.apply_edges`. Collective: yes."""
         if not isinstance(edges, str):
             raise InputError("apply_edges on some edges cannot run distributed: leave edges out and mask the result")
         messages.apply_edges(self, func)
 
-    def apply_nodes(self, func, v="__ALL__", ntype=None) -> None:
+    def apply_nodes(self: messages.MessageGraph, func: Callable, v: Any = "__ALL__", ntype: Any = None) -> None:
         """DGL's function on nodes, of all owned vertices."""
         if not isinstance(v, str):
             raise InputError("apply_nodes on some vertices cannot run distributed: leave v out and mask the result")
         messages.apply_nodes(self, func)
 
     @cached_property
-    def _graph(self):
+    def _graph(self: messages.MessageGraph) -> Any:
         """What DGL's own operators take for the graph's index."""
         return dispatch.index_of(self)
 
 
-class LocalVar(DGLFace):
+class LocalVar(DGLInterface):
     """A graph with columns of its own; everything else is asked of the graph it was made from."""
 
-    def __init__(self, graph: DGLFace):
+    def __init__(self, graph: DGLInterface):
+        super().__init__(graph._frames.copy(), graph.num_ranks)
         self._base = graph
-        self._frames = {kind: frame.copy() for kind, frame in graph._frames.items()}
 
-    def __getattr__(self, name: str):
-        return getattr(self._base, name)
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str):
+            return getattr(self._base, name)
 
 
 class OneType:
@@ -166,8 +204,8 @@ class OneType:
     def __init__(self, data: Frame):
         self._view = SimpleNamespace(data=data)
 
-    def __getitem__(self, name) -> SimpleNamespace:
+    def __getitem__(self, name: Any) -> SimpleNamespace:
         return self._view
 
-    def __call__(self, *arguments, **options):
+    def __call__(self, *arguments: Any, **options: Any) -> NoReturn:
         raise InputError(f"the vertices and edges of the whole graph are not on one rank: {OF_STRUCTURE}")

@@ -10,6 +10,7 @@ import functools
 import importlib
 from collections.abc import Callable
 from types import SimpleNamespace
+from typing import Any, NoReturn
 
 import torch
 
@@ -18,13 +19,13 @@ from distgnn.ops.edges import messages
 from distgnn.ops.edges.softmax import edge_softmax
 
 
-def index_of(graph):
+def index_of(graph: Any) -> Any:
     """The graph index that DGL's operators get for a DistGraph."""
     _dispatch_in_dgl()
     return _index_class()(graph)
 
 
-def _gspmm(index, op: str, reduce: str, lhs, rhs) -> torch.Tensor:
+def _gspmm(index: Any, op: str, reduce: str, lhs: Any, rhs: Any) -> torch.Tensor:
     if not index.reversed:
         return messages.gspmm(index.graph, op, reduce, lhs, rhs)
     if reduce != "sum":
@@ -33,12 +34,12 @@ def _gspmm(index, op: str, reduce: str, lhs, rhs) -> torch.Tensor:
     return messages.reduce_arcs(index.graph, arc_rows, reduce, "source")
 
 
-def _gsddmm(index, op: str, lhs, rhs, lhs_target: str, rhs_target: str) -> torch.Tensor:
+def _gsddmm(index: Any, op: str, lhs: Any, rhs: Any, lhs_target: str, rhs_target: str) -> torch.Tensor:
     swapped = {"u": "v", "v": "u", "e": "e"} if index.reversed else {"u": "u", "v": "v", "e": "e"}
     return messages.gsddmm(index.graph, op, lhs, rhs, swapped[lhs_target], swapped[rhs_target])
 
 
-def _softmax(index, logits: torch.Tensor, eids="__ALL__", norm_by: str = "dst") -> torch.Tensor:
+def _softmax(index: Any, logits: torch.Tensor, eids: Any = "__ALL__", norm_by: str = "dst") -> torch.Tensor:
     if not isinstance(eids, str):
         raise InputError("edge_softmax over some edges cannot run distributed: leave eids out")
     if index.reversed:
@@ -46,7 +47,7 @@ def _softmax(index, logits: torch.Tensor, eids="__ALL__", norm_by: str = "dst") 
     return edge_softmax(index.graph, logits, norm_by)
 
 
-OURS = {
+OURS: dict[tuple[str, str], Callable] = {
     ("dgl.ops.spmm", "gspmm_internal"): _gspmm,
     ("dgl.ops.sddmm", "gsddmm_internal"): _gsddmm,
     ("dgl.ops.edge_softmax", "edge_softmax_internal"): _softmax,
@@ -62,7 +63,7 @@ def _dispatch_in_dgl() -> None:
 
 def _dispatcher(ours: Callable, theirs: Callable) -> Callable:
     @functools.wraps(theirs)
-    def dispatch(index, *arguments, **options):
+    def dispatch(index: Any, *arguments: Any, **options: Any) -> Any:
         function = ours if isinstance(index, _index_class()) else theirs
         return function(index, *arguments, **options)
 
@@ -76,10 +77,10 @@ def _index_class() -> type:
     from dgl.heterograph_index import HeteroGraphIndex
 
     class Index(HeteroGraphIndex):
-        def __new__(cls, graph, is_reversed: bool = False):
+        def __new__(cls, graph: Any, is_reversed: bool = False) -> Any:
             return HeteroGraphIndex.__new__(cls)
 
-        def __init__(self, graph, is_reversed: bool = False):
+        def __init__(self, graph: Any, is_reversed: bool = False):
             self.graph, self.reversed = graph, is_reversed
 
         dtype = "int64"
@@ -115,7 +116,7 @@ def _index_class() -> type:
 
 
 def _refusal(name: str) -> property:
-    def refuse(self):
+    def refuse(self: Any) -> NoReturn:
         raise InputError(
             f"DGL asks for {name!r} of a graph that is spread over ranks: use update_all, apply_edges, edge_softmax "
             "and degrees, or the layers of distgnn.nn"

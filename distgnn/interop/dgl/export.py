@@ -11,6 +11,7 @@ the names of ours, so weights move both ways:
 
 from dataclasses import dataclass, fields, replace
 from itertools import pairwise
+from typing import Any
 
 import torch
 from torch import nn
@@ -81,7 +82,7 @@ class PlainLabelReuse(nn.Module):
         super().__init__()
         self.model, self.num_classes = model, num_classes
 
-    def forward(self, graph, feats: torch.Tensor) -> torch.Tensor:
+    def forward(self, graph: Any, feats: torch.Tensor) -> torch.Tensor:
         labels, mask = graph.ndata["label"], graph.ndata["train_mask"]
         columns = feats.new_zeros(len(feats), self.num_classes)
         chosen = labels[mask]
@@ -129,7 +130,7 @@ class PlainStack(nn.Module):
         conv.conv = layers.GINEConv(_two_layers(in_feats, out_feats), learn_eps=True)
         return conv
 
-    def convolve(self, graph, conv: nn.Module, feats: torch.Tensor, last: bool) -> torch.Tensor:
+    def convolve(self, graph: Any, conv: Any, feats: torch.Tensor, last: bool) -> torch.Tensor:
         """One convolution of the whole graph."""
         name, weight = self.config.name, _weight(self.config, graph, feats.dtype)
         if name in ("sage", "gcn"):
@@ -144,7 +145,7 @@ class PlainStack(nn.Module):
             out = conv(graph, feats, **({"edge_weight": weight} if name == "gat" else {}))
         return out.mean(1) if last else out.flatten(1)
 
-    def forward(self, graph, feats: torch.Tensor) -> torch.Tensor:
+    def forward(self, graph: Any, feats: torch.Tensor) -> torch.Tensor:
         hidden = []
         for layer, conv in enumerate(self.convs):
             if self.config.jump == "none" and layer == len(self.convs) - 1:
@@ -161,7 +162,7 @@ class PlainRGCN(PlainStack):
 
     def __init__(self, config: ModelConfig, sizes: GraphSizes):
         super().__init__(config, sizes, config.hidden_feats)
-        self.inputs = nn.Module()
+        self.inputs: Any = nn.Module()
         count = max(sizes.num_node_types, 1)
         self.inputs.types = nn.ModuleList(nn.Linear(sizes.num_feats, config.hidden_feats) for _ in range(count))
 
@@ -170,13 +171,13 @@ class PlainRGCN(PlainStack):
         options = {"regularizer": "basis", "num_bases": bases} if bases else {}
         return _dgl_layers().RelGraphConv(in_feats, out_feats, self.sizes.num_relations, **options)
 
-    def convolve(self, graph, conv: nn.Module, feats: torch.Tensor, last: bool) -> torch.Tensor:
+    def convolve(self, graph: Any, conv: Any, feats: torch.Tensor, last: bool) -> torch.Tensor:
         relations = graph.edata["etype"].long()
         group = graph.edges()[1] * self.sizes.num_relations + relations
         counts = torch.bincount(group, minlength=graph.num_nodes() * self.sizes.num_relations)
         return conv(graph, feats, relations, norm=(1 / counts[group].to(feats))[:, None])
 
-    def forward(self, graph, feats: torch.Tensor) -> torch.Tensor:
+    def forward(self, graph: Any, feats: torch.Tensor) -> torch.Tensor:
         layers = self.inputs.types
         rows = layers[0](feats)
         for number in range(1, len(layers)):
@@ -198,7 +199,7 @@ class PlainGCN2(nn.Module):
         self.norms = _norms(config, config.num_layers)
         self.drop = nn.Dropout(config.dropout)
 
-    def forward(self, graph, feats: torch.Tensor) -> torch.Tensor:
+    def forward(self, graph: Any, feats: torch.Tensor) -> torch.Tensor:
         weight = _weight(self.config, graph, feats.dtype)
         rows = initial = self.drop(torch.relu(self.first(feats)))
         for layer, conv in enumerate(self.convs):
@@ -219,7 +220,7 @@ class PlainAPPNP(nn.Module):
         self.drop = nn.Dropout(config.dropout)
         self.conv = _dgl_layers().APPNPConv(k=10, alpha=0.1)
 
-    def forward(self, graph, feats: torch.Tensor) -> torch.Tensor:
+    def forward(self, graph: Any, feats: torch.Tensor) -> torch.Tensor:
         for layer, linear in enumerate(self.linears[:-1]):
             feats = linear(feats)
             feats = self.drop(torch.relu(feats if self.norms is None else self.norms[layer](feats)))
@@ -229,7 +230,7 @@ class PlainAPPNP(nn.Module):
         return self.conv(graph, feats, edge_weight=weight)
 
 
-def _dgl_layers():
+def _dgl_layers() -> Any:
     import_dgl()
     import dgl.nn
 
@@ -249,5 +250,5 @@ def _norms(config: ModelConfig, count: int) -> nn.ModuleList | None:
     return nn.ModuleList(makers[config.norm](config.hidden_feats) for _ in range(count))
 
 
-def _weight(config: ModelConfig, graph, dtype: torch.dtype) -> torch.Tensor | None:
+def _weight(config: ModelConfig, graph: Any, dtype: torch.dtype) -> torch.Tensor | None:
     return graph.edata["weight"].to(dtype) if config.weighted else None

@@ -4,6 +4,7 @@ import importlib
 import os
 import sys
 import warnings
+from types import ModuleType
 
 from distgnn.errors import InputError
 
@@ -20,7 +21,7 @@ def register_packaging() -> None:
         sys.modules[name] = importlib.import_module("packaging")
 
 
-def import_dgl():
+def import_dgl() -> ModuleType:
     """Import and return the module `dgl`.
 
     Returns: the module.

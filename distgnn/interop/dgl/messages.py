@@ -5,6 +5,7 @@ asks of it too. Reducers are built-in, because a vertex's arcs lie on several ra
 """
 
 from collections.abc import Callable, Iterator, Mapping
+from typing import Any, NoReturn, Protocol
 
 import torch
 
@@ -16,7 +17,35 @@ from distgnn.ops.edges import messages
 __all__ = ["apply_edges", "apply_nodes", "import_dgl", "register_packaging", "update_all"]
 
 
-def update_all(graph, message_func, reduce_func, apply_node_func: Callable | None = None) -> None:
+class MessageGraph(Protocol):
+    """What message passing needs of a graph: columns and sizes, and all that `distgnn.ops` needs."""
+
+    @property
+    def ndata(self) -> Frame:
+        """Columns over owned vertices."""
+
+    @property
+    def edata(self) -> Frame:
+        """Columns over local arcs."""
+
+    @property
+    def srcdata(self) -> Frame:
+        """The same, as DGL names it for sources."""
+
+    @property
+    def dstdata(self) -> Frame:
+        """The same, as DGL names it for targets."""
+
+    def num_nodes(self) -> int:
+        """Rows of `ndata`."""
+
+    def num_edges(self) -> int:
+        """Rows of `edata`."""
+
+
+def update_all(
+    graph: MessageGraph, message_func: Any, reduce_func: Any, apply_node_func: Callable | None = None
+) -> None:
     """Run DGL's `update_all` over the whole graph; the result lands in `graph.dstdata`.
 
     Collective: yes, and again in the backward pass.
@@ -41,7 +70,7 @@ def update_all(graph, message_func, reduce_func, apply_node_func: Callable | Non
         apply_nodes(graph, apply_node_func)
 
 
-def apply_edges(graph, func) -> None:
+def apply_edges(graph: MessageGraph, func: Any) -> None:
     """Run DGL's `apply_edges` on all arcs; the result lands in `graph.edata`.
 
     Collective: yes, and again in the backward pass.
@@ -51,12 +80,12 @@ def apply_edges(graph, func) -> None:
     graph.edata.update(_messages(graph, func))
 
 
-def apply_nodes(graph, func: Callable) -> None:
+def apply_nodes(graph: MessageGraph, func: Callable) -> None:
     """Run a function of nodes (data) on owned vertices; the result lands in `graph.ndata`."""
     graph.ndata.update(func(Batch(graph.num_nodes(), graph.ndata)))
 
 
-def _reduced(graph, message_func, reduce_func, reducer: str) -> torch.Tensor:
+def _reduced(graph: MessageGraph, message_func: Any, reduce_func: Any, reducer: str) -> torch.Tensor:
     name = _name_of(message_func)
     if _is_builtin(message_func):
         if message_func.out_field != reduce_func.msg_field:
@@ -75,7 +104,7 @@ def _reduced(graph, message_func, reduce_func, reducer: str) -> torch.Tensor:
     return messages.reduce_arcs(graph, made[reduce_func.msg_field], reducer)
 
 
-def _messages(graph, func) -> dict[str, torch.Tensor]:
+def _messages(graph: MessageGraph, func: Any) -> dict[str, torch.Tensor]:
     """What a message function puts on the arcs, by name."""
     if not _is_builtin(func):
         return _of_edges(graph, func)
@@ -89,7 +118,7 @@ def _messages(graph, func) -> dict[str, torch.Tensor]:
     return {func.out_field: messages.gsddmm(graph, op, *rows, left, right)}
 
 
-def _of_edges(graph, func: Callable) -> dict[str, torch.Tensor]:
+def _of_edges(graph: MessageGraph, func: Callable) -> dict[str, torch.Tensor]:
     """What a function of edges gives, checked."""
     if not callable(func):
         raise InputError(f"{func!r} is no message function: use dgl.function, or a function of edges")
@@ -117,14 +146,14 @@ class Batch:
 
     __len__ = batch_size
 
-    def __getattr__(self, name: str):
+    def __getattr__(self, name: str) -> NoReturn:
         raise InputError(f"a function of edges or nodes has no {name!r} on several ranks: use src, dst and data")
 
 
-class Ends(Mapping):
+class Ends(Mapping[str, torch.Tensor]):
     """Columns at one end of every local arc, brought there when first asked for. Collective: `[name]`."""
 
-    def __init__(self, graph, role: str):
+    def __init__(self, graph: MessageGraph, role: str):
         self._graph, self._role = graph, role
         self._made: dict[str, torch.Tensor] = {}
 
@@ -140,9 +169,9 @@ class Ends(Mapping):
         return len(self._graph.ndata)
 
 
-def _is_builtin(func) -> bool:
+def _is_builtin(func: Any) -> bool:
     return hasattr(func, "out_field") and hasattr(func, "name")
 
 
-def _name_of(func) -> str:
-    return getattr(func, "name", None) or getattr(func, "__name__", type(func).__name__)
+def _name_of(func: Any) -> str:
+    return str(getattr(func, "name", None) or getattr(func, "__name__", type(func).__name__))

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from distgnn import kernels
-from distgnn.comm import DelayedExchange, Exchange
+from distgnn.comm import DelayedExchange, Exchange, Turn
 from distgnn.ops.aggregation.aggregator import Block, Factors, RowScale, Site, run_block
 from distgnn.partition import LocalGraph
 
@@ -51,7 +51,7 @@ def transposed_all_rows(block: Block) -> Block:
 class CopyAggregator:
     """One direction of aggregation with update on copies.
 
-    Collective: `__call__`, unless `silent` and in a training step.
+    Collective: `__call__`, unless `no_exchange` and in a training step.
 
     Args:
         block: arcs over all local rows, forward or transposed.
@@ -59,7 +59,7 @@ class CopyAggregator:
         delayed: the same under cd-r.
         target_rows: local rows of target halos, [T].
         backward: exchange first, aggregate then.
-        silent: 0c, nothing is exchanged in training steps.
+        no_exchange: 0c, nothing is exchanged in training steps.
         arrivals: under the paper's rule the forward exchange, which knows what arrives in which epoch.
     """
 
@@ -69,7 +69,7 @@ class CopyAggregator:
     target_rows: np.ndarray
     num_owned: int
     backward: bool
-    silent: bool
+    no_exchange: bool
     arrivals: DelayedExchange | None = None
 
     @property
@@ -87,7 +87,7 @@ class CopyAggregator:
         out: np.ndarray | None = None,
     ) -> tuple[np.ndarray, np.ndarray]:
         """Aggregate local `rows` [V, D]; returns [V, D] and the rows that gradients of edge weights need, [V, D]."""
-        alone = self.silent and site is not None
+        alone = self.no_exchange and site is not None
         if alone:
             source_scale, target_scale = _local(source_scale), _local(target_scale)
         literal = self.arrivals is not None and site is not None and not self.arrivals.is_synchronous(site.epoch)
@@ -153,12 +153,12 @@ class CopyAggregator:
         partial[self.target_rows] = exchange.finish_broadcast()
         return partial
 
-    def _exchange_at(self, site: Site | None) -> Exchange | DelayedExchange:
+    def _exchange_at(self, site: Site | None) -> Exchange | Turn:
         return self.exchange if site is None or self.delayed is None else self.delayed.at(*site)
 
     def scales_at(self, site: Site | None, source_scale: RowScale | None, target_scale: RowScale | None) -> tuple:
         """The factors by which arcs counted in a training step: under 0c and the paper's rule those of its own arcs."""
-        if self.silent and site is not None:
+        if self.no_exchange and site is not None:
             return _local(source_scale), _local(target_scale)
         if self.arrivals is not None and site is not None and not self.arrivals.is_synchronous(site.epoch):
             return source_scale, self._scale_of_what_took_part(target_scale, site)

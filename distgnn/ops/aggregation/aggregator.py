@@ -24,7 +24,7 @@ from typing import NamedTuple
 import numpy as np
 
 from distgnn import kernels
-from distgnn.comm import Counters, DelayedExchange, Exchange
+from distgnn.comm import Counters, DelayedExchange, Exchange, Turn
 from distgnn.partition import LocalGraph
 
 NUM_PIECES = 8  # of the largest block: between pieces MPI makes progress
@@ -220,7 +220,7 @@ class Aggregator:
         return out
 
 
-def _do(work: Sequence[Callable], exchange: Exchange | DelayedExchange) -> None:
+def _do(work: Sequence[Callable], exchange: Exchange | Turn) -> None:
     """Pieces of other work, MPI called after each."""
     for piece in work:
         piece()

@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Any
 
 from distgnn.config import TrainConfig
+from distgnn.config.schedule import drop_removed
 from distgnn.errors import InputError
 from distgnn.graph.copy_graph import CopyGraph
 from distgnn.train.checkpoint.fingerprint import difference
@@ -31,7 +32,7 @@ def check_identity(path: Path, state: dict, settings: dict, graph: dict) -> None
     different = difference(state["graph"], graph)
     if different:
         raise InputError(f"{path} is of another graph: {different}")
-    saved = state["settings"]
+    saved = drop_removed(state["settings"], str(path))
     for name in sorted(saved.keys() | settings.keys()):
         there, here = saved.get(name), settings.get(name)
         if there != here:

@@ -21,7 +21,7 @@ from distgnn.bench.contenders import Contender
 from distgnn.bench.training import Runner
 from distgnn.comm import DelayedExchange, Exchange
 from distgnn.config import ModelConfig, TrainConfig
-from distgnn.graph.training_exchanges import Scheduled
+from distgnn.graph.training_exchanges import TrainingExchanges
 from distgnn.train.run.trace import Trace
 
 
@@ -76,10 +76,10 @@ def gradients(runner: Runner, on: bool):
 
 def products(_runner: Runner, on: bool):
     """Make products while messages travel, or after them."""
-    before = Scheduled.waits_for_rows
+    before = TrainingExchanges.waits_for_rows
     if not on:
-        Scheduled.waits_for_rows = False
-    return lambda: setattr(Scheduled, "waits_for_rows", before)
+        TrainingExchanges.waits_for_rows = False
+    return lambda: setattr(TrainingExchanges, "waits_for_rows", before)
 
 
 def progress(_runner: Runner, on: bool):

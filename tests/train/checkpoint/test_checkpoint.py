@@ -58,9 +58,9 @@ RUNS = {
     "owners": {},
     "copies": {"dtype": "float32", "update": "copies"},
     "late": {"algorithm": "cd-3", "dtype": "float32"},
-    "late, narrow": {"algorithm": "cd-2", "dtype": "float32", "wire": "int8", "smooth": 0.5, "error_feedback": True},
-    "late, on copies, now and then": {"algorithm": "cd-2", "update": "copies", "adaptive": 0.1},
-    "silent": {"algorithm": "0c", "update": "copies"},
+    "late, narrow": {"algorithm": "cd-2", "dtype": "float32", "wire": "int8", "smooth": 0.5},
+    "late, on copies": {"algorithm": "cd-2", "update": "copies"},
+    "no exchange": {"algorithm": "0c", "update": "copies"},
 }
 
 

@@ -1,8 +1,8 @@
-"""Arrays that stay as long as the graph: messages and held rows, on pages of their own.
+"""Arrays that live as long as the graph (messages, held rows), in memory pages of their own.
 
 malloc is told to keep what is freed (`kernels.keep_freed_memory`), because the results of layers come and go in the
-same sizes. A lasting buffer of odd size that is made between them would take a piece out of one of their places for
-good, and the next result would need new memory.
+same sizes. A long-lived buffer of another size, made between two of them, would take a piece of a freed block for
+good; the next result of that size would then need new pages from the kernel.
 """
 
 import mmap
@@ -12,8 +12,8 @@ import numpy as np
 HUGE_FROM = 4 << 20  # bytes; from here on the kernel is asked for huge pages, as numpy does for its own arrays
 
 
-def lasting_rows(shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
-    """Zeros, beginning at a page, outside of malloc's heap."""
+def page_aligned_zeros(shape: tuple[int, ...], dtype: np.typing.DTypeLike) -> np.ndarray:
+    """Zeros in an anonymous mapping, outside of malloc's heap; unmapped when the array is freed."""
     num_bytes = int(np.prod(shape)) * np.dtype(dtype).itemsize
     if num_bytes == 0:
         return np.zeros(shape, dtype)

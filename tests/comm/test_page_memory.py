@@ -7,13 +7,13 @@ import weakref
 import numpy as np
 import pytest
 
-from distgnn.comm.lasting import lasting_rows
+from distgnn.comm.page_memory import page_aligned_zeros
 
 
 @pytest.mark.parametrize("shape", [(0, 5), (3, 5), (7,), (300_000, 16)])
 @pytest.mark.parametrize("dtype", [np.uint8, np.float32, np.float64])
 def test_zeros_that_begin_at_a_page(shape, dtype):
-    rows = lasting_rows(shape, dtype)
+    rows = page_aligned_zeros(shape, dtype)
     assert (rows.shape, rows.dtype) == (shape, dtype)
     assert rows.flags.c_contiguous and rows.flags.writeable and not rows.any()
     assert rows.size == 0 or rows.ctypes.data % mmap.PAGESIZE == 0
@@ -22,7 +22,7 @@ def test_zeros_that_begin_at_a_page(shape, dtype):
 
 
 def test_pages_go_with_the_last_view():
-    rows = lasting_rows((4, 4), np.float32)
+    rows = page_aligned_zeros((4, 4), np.float32)
     pages = rows
     while isinstance(pages, np.ndarray):
         pages = pages.base

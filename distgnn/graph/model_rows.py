@@ -1,0 +1,103 @@
+"""Which rows a model sees, and the aggregation over them: `ModelRows`, and `OwnedRows`, one row per owned vertex.
+
+Legend: O owned rows, V the model's rows, S / T source and target halos.
+"""
+
+from collections.abc import Callable
+from typing import Protocol
+
+import numpy as np
+import torch
+
+from distgnn.graph.training_exchanges import TrainingExchanges
+from distgnn.kernels import Tuning
+from distgnn.ops.aggregation.aggregate_copies import CopyAggregator
+from distgnn.ops.aggregation.aggregator import Aggregator, Arcs, RowScale
+from distgnn.partition import ExchangePlan, LocalGraph
+
+
+class ModelRows(Protocol):
+    """What differs between update on owners and update on copies. A DistGraph has one such object.
+
+    Attributes:
+        update: "owners" or "copies".
+        keeps_sparse: may features stay sparse?
+        overlaps: does an aggregation do other work while it waits for messages?
+    """
+
+    update: str
+    keeps_sparse: bool
+    overlaps: bool
+
+    def __init__(self, local: LocalGraph, exchanges: TrainingExchanges, tuning: Tuning) -> None: ...
+
+    @staticmethod
+    def num_rows(local: LocalGraph) -> int:
+        """V."""
+
+    @staticmethod
+    def plan(local: LocalGraph) -> ExchangePlan:
+        """Who sends which rows to whom in a forward aggregation."""
+
+    @staticmethod
+    def reduced_halos(local: LocalGraph, direction: int) -> np.ndarray:
+        """Local rows of the halos whose partial sums a reduce sends, forward (0) or backward (1)."""
+
+    @property
+    def forward(self) -> Aggregator | CopyAggregator:
+        """The aggregator over the arcs of all ranks."""
+
+    def backward(self, weighted: bool) -> Aggregator | CopyAggregator:
+        """The aggregator over transposed arcs, made when first needed; with edge weights it keeps the arc map."""
+
+    def fill(self, column: torch.Tensor, value: int | bool) -> torch.Tensor:
+        """A column over owned rows as one over the model's rows; `value` is for rows that are not owned."""
+
+    def from_owned(self, rows: torch.Tensor) -> torch.Tensor:
+        """The model's rows from owned ones; rows that are not owned get theirs from the owner. Collective: yes."""
+
+    def scale(self, kind: str, factors: Callable[[np.ndarray], np.ndarray]) -> RowScale:
+        """`factors` of the "in" or "out" degrees, wherever an aggregation meets a vertex."""
+
+
+class OwnedRows:
+    """Update on owners: the model sees each vertex once, on its owner. Described by `ModelRows`."""
+
+    update = "owners"
+    keeps_sparse = True
+    overlaps = True
+
+    def __init__(self, local: LocalGraph, exchanges: TrainingExchanges, tuning: Tuning):
+        self._local, self._exchanges = local, exchanges
+        self.forward = Aggregator(Arcs.of(local, tuning), exchanges.exact[0], exchanges.delayed[0])
+        self._backward: dict[bool, Aggregator] = {}
+
+    @staticmethod
+    def num_rows(local: LocalGraph) -> int:
+        return local.num_owned
+
+    @staticmethod
+    def plan(local: LocalGraph) -> ExchangePlan:
+        return local.plan
+
+    @staticmethod
+    def reduced_halos(local: LocalGraph, direction: int) -> np.ndarray:
+        return local.source_halo_rows if direction else local.target_halo_rows
+
+    def backward(self, weighted: bool) -> Aggregator:
+        if weighted not in self._backward:
+            local = self._local
+            arcs = self.forward.arcs.transposed(local.num_owned, local.num_source_halos, local.symmetric, weighted)
+            self._backward[weighted] = Aggregator(arcs, self._exchanges.exact[1], self._exchanges.delayed[1])
+        return self._backward[weighted]
+
+    def fill(self, column: torch.Tensor, value: int | bool) -> torch.Tensor:
+        return column
+
+    def from_owned(self, rows: torch.Tensor) -> torch.Tensor:
+        return rows
+
+    def scale(self, kind: str, factors: Callable[[np.ndarray], np.ndarray]) -> RowScale:
+        local = self._local
+        of_all = factors(local.in_degrees if kind == "in" else local.out_degrees)
+        return RowScale(of_all[: local.num_owned], of_all[local.source_halo_rows], of_all[local.target_halo_rows])
