@@ -47,7 +47,9 @@ def spmm(
         without gradients (evaluation), is exact.
     """
     _check(graph, feats, edge_weight)
-    rows = feats.reshape(len(feats), -1).contiguous() if feats.dim() != 2 or not feats.is_contiguous() else feats
+    rows = feats
+    if feats.dim() != 2 or not feats.is_contiguous():
+        rows = feats.reshape(len(feats), feats.shape[1:].numel()).contiguous()
     trainable = rows.requires_grad or (edge_weight is not None and edge_weight.requires_grad)
     scales, site = (source_scale, target_scale), graph.next_site()
     if trainable and torch.is_grad_enabled():

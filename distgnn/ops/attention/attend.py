@@ -165,7 +165,8 @@ def _attention(graph, rows: torch.Tensor, attn: torch.Tensor, heads: Heads, narr
 def _merge(graph, out: np.ndarray, maximum: np.ndarray, sums: np.ndarray) -> None:
     """Target halos' partial results into those of owned rows, in place."""
     owned, width = graph.num_owned, out.shape[1] * out.shape[2]
-    halos = np.concatenate([part[owned:].reshape(len(part) - owned, -1) for part in (out, maximum, sums)], axis=1)
+    flat_out = out.reshape(len(out), width)  # not -1: a rank may have no copies at all
+    halos = np.concatenate([part[owned:] for part in (flat_out, maximum, sums)], axis=1)
     mine = out[:owned], maximum[:owned], sums[:owned]
     for rows, partial in received_by_rank(graph, halos, "target"):
         theirs = np.split(partial, [width, width + out.shape[1]], axis=1)
@@ -185,7 +186,7 @@ def _through_mean(ctx, kept: _Kept, grad: torch.Tensor) -> tuple:
     graph, count = ctx.graph, ctx.heads.num_heads
     share = torch.div(grad, count, out=graph.buffers.empty(*grad.shape, grad.dtype))
     grads = graph.buffers.empty(len(grad), count * grad.shape[1], kept.feats.dtype)
-    grads.view(len(grad), count, -1).copy_(share[:, None])
+    grads.view(len(grad), count, grad.shape[1]).copy_(share[:, None])
     dots = kernels.head_dots(as_array(grads), as_array(kept.before.out), count)
     kept.before = None
     return grads, dots, None if kept.bias is None else share.sum(0).repeat(count), None, None
