@@ -13,6 +13,7 @@ import torch
 from distgnn import kernels
 from distgnn.ops.aggregation.halo import as_array
 from distgnn.ops.dense.sparse_rows import SparseRows
+from distgnn.ops.protocol import GraphView
 
 OVER_ROWS = 1 << 13  # rows of a block that is written over what it is made of: it stays in the caches
 BLOCK_ROWS = 1 << 15  # rows whose bfloat16 products are summed inside one product
@@ -32,7 +33,7 @@ def _own(rows: torch.Tensor) -> bool:
     return chosen.own and rows.dtype == torch.float32
 
 
-def product(graph, rows: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
+def product(graph: GraphView, rows: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
     """rows [O, A] times weight [A, B], into a buffer of the graph."""
     return sum_of_products(graph, [(rows, weight)])
 
@@ -53,7 +54,7 @@ def add_product(rows: torch.Tensor, weight: torch.Tensor, out: torch.Tensor) -> 
             out[block] += rows[block] @ weight
 
 
-def sum_of_products(graph, pairs: list[tuple], over: torch.Tensor | None = None) -> torch.Tensor:
+def sum_of_products(graph: GraphView, pairs: list[tuple], over: torch.Tensor | None = None) -> torch.Tensor:
     """The sum over (rows [O, A], weight [A, B]), one or two pairs (one of sparse rows), of their products, [O, B].
 
     Args: over: one of the rows, with B = A columns, that nobody needs any more: the sum is written over it, block by
