@@ -21,7 +21,7 @@ from distgnn.train import Trainer
 
 EPOCHS = 3
 BOUNDS = {  # dtype: (of losses, of logits): rounding of sums in another order, through 3 steps of Adam
-    "float64": (1e-8, 1e-5),
+    "float64": (1e-8, 1e-3),  # Adam divides gradients that are zero but for rounding by 1e-8
     "float32": (1e-3, 0.1),
     "bfloat16": (3e-2, None),  # 8 bits of mantissa; a sign that flips in Adam moves single logits far
 }
