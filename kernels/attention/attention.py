@@ -110,9 +110,7 @@ def attention_backward(
     """
     graph = _Graph(indptr, indices, grad, target_scores, source_scores, slope)
     feats = np.asarray(feats)  # reshaped by width, not -1: there may be no rows
-    feats = row_array(
-        feats.reshape(len(feats), int(np.prod(feats.shape[1:]))), "feats", ROWS
-    )
+    feats = row_array(feats.reshape(len(feats), int(np.prod(feats.shape[1:]))), "feats", ROWS)
     if feats.shape != (graph.rows, graph.feats.shape[1]) or sums_dtype(feats) != graph.dtype:
         raise ValueError(f"feats {feats.dtype} {feats.shape} do not fit grad {graph.feats.dtype} {graph.feats.shape}")
     narrow = grad_feats is not None and grad_feats.dtype == graph.feats.dtype
