@@ -7,12 +7,13 @@ from torch import nn
 from distgnn.nn.conv.graph_module import GraphModule
 from distgnn.nn.dropout import Dropout, number_sites
 from distgnn.nn.norms import BatchNorm1d
+from distgnn.nn.protocol import DataGraph
 
 TORCH_BATCH_NORM = nn.modules.batchnorm._BatchNorm
 ARC_DROPOUT = ("attn_drop", "edge_drop")  # what the layers of DGL call their dropout of arc rows
 
 
-def distribute(model: nn.Module, graph, arc_dropout: Collection[str] = ()) -> nn.Module:
+def distribute(model: nn.Module, graph: DataGraph, arc_dropout: Collection[str] = ()) -> nn.Module:
     """Swap, in place, the modules of torch that would work on one rank's rows only.
 
     `torch.nn.Dropout` (DGL's `feat_drop` and `attn_drop` too) gets masks that belong to vertices or arcs,

@@ -6,6 +6,7 @@ from torch import nn
 from distgnn import ops
 from distgnn.config import check_choice
 from distgnn.nn.conv.graph_module import GraphModule
+from distgnn.nn.protocol import DataGraph
 
 SITES_PER_CALL = 1 << 16
 OVER = ("vertices", "arcs")
@@ -32,7 +33,7 @@ class Dropout(GraphModule):
         check_choice("over", over, OVER)
         self.p, self.site, self.over = p, site, over
 
-    def forward(self, rows: torch.Tensor, graph=None) -> torch.Tensor:
+    def forward(self, rows: torch.Tensor, graph: DataGraph | None = None) -> torch.Tensor:
         """`graph` may be left out after `distgnn.nn.distribute(model, graph)`."""
         if not self.training or self.p == 0:
             return rows
@@ -40,17 +41,17 @@ class Dropout(GraphModule):
         self._check(rows, graph)
         return ops.dropout(graph, rows, self.p, self._draw(graph), self.over)
 
-    def after_relu(self, graph, eps: float = 1e-5) -> ops.After:
+    def epilogue(self, graph: DataGraph, eps: float = 1e-5) -> ops.Epilogue:
         """ReLU and this dropout, for what takes them in one pass with other things; eps is that of a layer norm."""
         if not self.training or self.p == 0:
-            return ops.after(graph, eps=eps)
-        return ops.after(graph, self.p, self._draw(graph), eps)
+            return ops.relu_dropout(graph, eps=eps)
+        return ops.relu_dropout(graph, self.p, self._draw(graph), eps)
 
-    def _draw(self, graph) -> int:
+    def _draw(self, graph: DataGraph) -> int:
         """The number of the next mask of this site."""
         return self.site + SITES_PER_CALL * graph.next_call(self.site)
 
-    def _check(self, rows: torch.Tensor, graph) -> None:
+    def _check(self, rows: torch.Tensor, graph: DataGraph) -> None:
         sizes = {"vertices": graph.num_nodes(), "arcs": graph.num_edges()}
         if len(rows) != sizes[self.over]:
             raise ValueError(

@@ -5,7 +5,7 @@ import torch
 from distgnn import ops
 
 
-def normalized_weight(graph, edge_weight: torch.Tensor) -> torch.Tensor:
+def normalized_weight(graph: ops.GraphView, edge_weight: torch.Tensor) -> torch.Tensor:
     """w(u, v) / sqrt(sum of weights out of u * sum of weights into v), of every local arc [A].
 
     Collective: yes, and again in the backward pass.
@@ -26,7 +26,7 @@ def constant(edge_weight: torch.Tensor | None) -> bool:
     return edge_weight is None or not (edge_weight.requires_grad and torch.is_grad_enabled())
 
 
-def propagate(graph, rows: torch.Tensor, weight: torch.Tensor | None, source_kind: str) -> torch.Tensor:
+def propagate(graph: ops.GraphView, rows: torch.Tensor, weight: torch.Tensor | None, source_kind: str) -> torch.Tensor:
     """One step of D^-1/2 A D^-1/2: by degrees, or by weights that are normalised already.
 
     Args: source_kind: which degree divides at the source, "in" or "out".

@@ -4,14 +4,17 @@ Statistics are sums over owned rows of all ranks, divided by the number of verti
 a row (`torch.nn.LayerNorm`) needs none of this.
 """
 
+from typing import Any
+
 import torch
 from torch import nn
 
 from distgnn import ops
 from distgnn.nn.conv.graph_module import GraphModule
+from distgnn.nn.protocol import DataGraph
 
 
-def graph_mean(graph, rows: torch.Tensor) -> torch.Tensor:
+def graph_mean(graph: DataGraph, rows: torch.Tensor) -> torch.Tensor:
     """Mean over all vertices of the whole graph of `rows` [O, D]: [D]. Collective: yes, and again backward."""
     return ops.all_sum(graph, rows[: graph.num_owned].sum(0)) / graph.num_global_nodes
 
@@ -28,18 +31,18 @@ class BatchNorm1d(GraphModule, nn.modules.batchnorm._NormBase):
     Notes: running statistics are the same on every rank; the running variance is the unbiased one, as in torch.
     """
 
-    def forward(self, rows: torch.Tensor, graph=None) -> torch.Tensor:
+    def forward(self, rows: torch.Tensor, graph: DataGraph | None = None) -> torch.Tensor:
         """`graph` may be left out after `distgnn.nn.distribute(model, graph)`."""
         if rows.dim() != 2 or rows.shape[1] != self.num_features:
             raise ValueError(f"rows are {tuple(rows.shape)}: expected [rows, {self.num_features}]")
-        if not self.training and self.running_mean is not None:
+        if not self.training and self.running_mean is not None and self.running_var is not None:
             mean, variance = self.running_mean, self.running_var
         else:
             mean, variance = self._statistics(self.graph_of(graph), rows)
         out = (rows - mean) * torch.rsqrt(variance + self.eps)
         return out if self.weight is None else out * self.weight + self.bias
 
-    def _statistics(self, graph, rows: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    def _statistics(self, graph: DataGraph, rows: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         mean = graph_mean(graph, rows)
         variance = graph_mean(graph, (rows - mean).square())
         if self.training and self.track_running_stats:
@@ -48,10 +51,13 @@ class BatchNorm1d(GraphModule, nn.modules.batchnorm._NormBase):
 
     @torch.no_grad()
     def _track(self, mean: torch.Tensor, variance: torch.Tensor, count: int) -> None:
-        self.num_batches_tracked += 1
-        share = 1 / float(self.num_batches_tracked) if self.momentum is None else self.momentum
-        self.running_mean.lerp_(mean, share)
-        self.running_var.lerp_(variance * count / max(count - 1, 1), share)
+        counted: Any = self.num_batches_tracked
+        counted += 1
+        share = 1 / float(counted) if self.momentum is None else self.momentum
+        of_mean: Any = self.running_mean
+        of_variance: Any = self.running_var
+        of_mean.lerp_(mean, share)
+        of_variance.lerp_(variance * count / max(count - 1, 1), share)
 
 
 class GraphNorm(GraphModule):
@@ -73,7 +79,7 @@ class GraphNorm(GraphModule):
         self.bias = nn.Parameter(torch.zeros(in_channels))
         self.mean_scale = nn.Parameter(torch.ones(in_channels))
 
-    def forward(self, rows: torch.Tensor, graph=None) -> torch.Tensor:
+    def forward(self, rows: torch.Tensor, graph: DataGraph | None = None) -> torch.Tensor:
         """`graph` may be left out after `distgnn.nn.distribute(model, graph)`."""
         graph = self.graph_of(graph)
         out = rows - self.mean_scale * graph_mean(graph, rows)
@@ -96,7 +102,7 @@ class PairNorm(GraphModule):
         super().__init__()
         self.scale, self.scale_individually, self.eps = scale, scale_individually, eps
 
-    def forward(self, rows: torch.Tensor, graph=None) -> torch.Tensor:
+    def forward(self, rows: torch.Tensor, graph: DataGraph | None = None) -> torch.Tensor:
         """`graph` may be left out after `distgnn.nn.distribute(model, graph)`."""
         graph = self.graph_of(graph)
         rows = rows - graph_mean(graph, rows)

@@ -3,11 +3,12 @@
 import torch
 
 from distgnn import ops
+from distgnn.nn.protocol import DataGraph
 
 COLUMN = "relation_norm"
 
 
-def relation_norm(graph) -> torch.Tensor:
+def relation_norm(graph: DataGraph) -> torch.Tensor:
     """One over the number of in-arcs of the same relation at the same target, in the whole graph: [A, 1]. Kept.
 
     Collective: the first time.

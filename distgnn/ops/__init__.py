@@ -1,6 +1,7 @@
 """Floor 5: differentiable operations over the whole graph. Forward and backward are mirrored exchanges."""
 
-from distgnn.ops.aggregation.convolve import Terms, convolve
+from distgnn.ops.aggregation.aggregator import RowScale
+from distgnn.ops.aggregation.convolve import ConvSpec, convolve
 from distgnn.ops.aggregation.extreme import arc_extreme, extreme
 from distgnn.ops.aggregation.halo import halo_broadcast, halo_reduce
 from distgnn.ops.aggregation.spmm import spmm
@@ -8,25 +9,29 @@ from distgnn.ops.attention.attend import Heads, attend
 from distgnn.ops.attention.gatv2_scores import pair_scores
 from distgnn.ops.attention.heads import spmm_heads
 from distgnn.ops.buffers import Buffers
-from distgnn.ops.dense.activation import After, activate, after
+from distgnn.ops.dense.activation import Epilogue, activate, relu_dropout
 from distgnn.ops.dense.dropout import dropout
 from distgnn.ops.dense.sparse_rows import SparseRows
 from distgnn.ops.edges.messages import gsddmm, gspmm
 from distgnn.ops.edges.on_arcs import from_arcs, to_arcs
 from distgnn.ops.edges.relation_arcs import RelationArcs
 from distgnn.ops.edges.softmax import edge_softmax
+from distgnn.ops.protocol import Exchanges, GraphView, MaskKeys
 from distgnn.ops.recompute import recompute
 from distgnn.ops.sums import all_sum
 
 __all__ = [
-    "After",
     "Buffers",
+    "ConvSpec",
+    "Epilogue",
+    "Exchanges",
+    "GraphView",
     "Heads",
+    "MaskKeys",
     "RelationArcs",
+    "RowScale",
     "SparseRows",
-    "Terms",
     "activate",
-    "after",
     "all_sum",
     "arc_extreme",
     "attend",
@@ -41,6 +46,7 @@ __all__ = [
     "halo_reduce",
     "pair_scores",
     "recompute",
+    "relu_dropout",
     "spmm",
     "spmm_heads",
     "to_arcs",

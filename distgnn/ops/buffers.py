@@ -19,7 +19,7 @@ SLACK = 1.4  # a block may be so many times larger than what it is used for
 class Buffers:
     """The large results of one rank's model."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         self._blocks: list[np.ndarray] = []
         self._unused = _references([np.empty(1)], 0)  # of a block that only a list refers to
 
@@ -34,6 +34,10 @@ class Buffers:
             block = empty_rows((num_bytes,), np.uint8)
             self._blocks.append(block)
         return torch.from_numpy(block)[:num_bytes].view(dtype).view(num_rows, width)
+
+    def empty_like(self, rows: torch.Tensor, dtype: torch.dtype | None = None) -> torch.Tensor:
+        """A tensor of the shape of `rows` [num_rows, width], and of its dtype or the one given."""
+        return self.empty(rows.shape[0], rows.shape[1], dtype or rows.dtype)
 
     def _free_block(self, num_bytes: int) -> np.ndarray | None:
         """The smallest free block that is not much too large."""

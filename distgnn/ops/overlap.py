@@ -4,20 +4,21 @@ between the pieces.
 Of z = x Ws + (A x) Wn the first product waits for nobody, nor do x' g and g Ws' in the backward pass.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 
 import torch
 
 from distgnn.ops.dense.products import sum_of_products
+from distgnn.ops.protocol import GraphView
 
 NUM_PIECES = 8
 LEAST_ROWS = 1 << 10  # of a piece: packing the weight costs once per piece
 
-Work = list[Callable[[], object]]
+Work = Sequence[Callable[[], object]]
 
 
-def product_pieces(graph, rows: torch.Tensor, weight: torch.Tensor, out: torch.Tensor) -> Work:
+def product_pieces(graph: GraphView, rows: torch.Tensor, weight: torch.Tensor, out: torch.Tensor) -> Work:
     """Pieces of work that together write rows [O, A] times weight [A, B] to `out` [O, B]."""
     weight = weight.to(rows.dtype).contiguous()
     step = max(-(-len(rows) // NUM_PIECES), LEAST_ROWS)

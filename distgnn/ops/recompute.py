@@ -6,13 +6,23 @@ the same point. What a layer stores for its gradient is then there for one layer
 Source: Chen et al., Training deep nets with sublinear memory cost, 2016.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import torch
 from torch.autograd.function import once_differentiable
 
+from distgnn.ops.protocol import GraphView
 
-def recompute(graph, run: Callable[[torch.Tensor], torch.Tensor], feats: torch.Tensor, parameters) -> torch.Tensor:
+Run = Callable[[torch.Tensor], torch.Tensor]
+
+
+def recompute(
+    graph: GraphView,
+    run: Callable[[torch.Tensor], torch.Tensor],
+    feats: torch.Tensor,
+    parameters: Sequence[torch.Tensor],
+) -> torch.Tensor:
     """`run(feats)`, keeping only `feats` [O, D] for the backward pass.
 
     Collective: as `run`, and once more in the backward pass.
@@ -26,7 +36,7 @@ def recompute(graph, run: Callable[[torch.Tensor], torch.Tensor], feats: torch.T
 
 class _Recompute(torch.autograd.Function):
     @staticmethod
-    def forward(ctx, feats, graph, run, *parameters):
+    def forward(ctx: Any, feats: torch.Tensor, graph: GraphView, run: Run, *parameters: torch.Tensor) -> torch.Tensor:
         ctx.graph, ctx.run, ctx.parameters = graph, run, parameters
         ctx.draws, ctx.feats = graph.draws(), feats.detach() if feats.requires_grad else feats
         with torch.enable_grad():  # the same branches as the second time
@@ -34,7 +44,7 @@ class _Recompute(torch.autograd.Function):
 
     @staticmethod
     @once_differentiable
-    def backward(ctx, grad):
+    def backward(ctx: Any, grad: torch.Tensor) -> tuple:
         feats, now = _leaf(ctx), ctx.graph.draws()
         ctx.feats = None
         ctx.graph.set_draws(ctx.draws)
@@ -47,6 +57,6 @@ class _Recompute(torch.autograd.Function):
         return found[0], None, None, *found[1:]
 
 
-def _leaf(ctx) -> torch.Tensor:
+def _leaf(ctx: Any) -> torch.Tensor:
     """The rows as the start of a graph of their own; constant rows stay the tensor that aggregations are kept for."""
     return ctx.feats.detach().requires_grad_() if ctx.needs_input_grad[0] else ctx.feats

@@ -1,30 +1,33 @@
 """Sums over ranks: `all_sum` with its gradient, and the plain ones that steer a run."""
 
+from typing import Any
+
 import numpy as np
 import torch
 from mpi4py import MPI
 from torch.autograd.function import once_differentiable
 
 from distgnn.comm import sum_over_ranks
+from distgnn.ops.protocol import Exchanges
 
 
-def all_sum(graph, values: torch.Tensor) -> torch.Tensor:
+def all_sum(graph: Exchanges, values: torch.Tensor) -> torch.Tensor:
     """Sum of `values` over all ranks, with gradient (statistics of norm layers, pooled losses).
 
     Collective: yes, and again in the backward pass.
     """
-    return _AllSum.apply(values, graph.comm)
+    return _AllSum.apply(values, graph.transport.comm)
 
 
 class _AllSum(torch.autograd.Function):
     @staticmethod
-    def forward(ctx, values, comm):
+    def forward(ctx: Any, values: torch.Tensor, comm: MPI.Comm) -> torch.Tensor:
         ctx.comm = comm
         return _sum(comm, values)
 
     @staticmethod
     @once_differentiable
-    def backward(ctx, grad):
+    def backward(ctx: Any, grad: torch.Tensor) -> tuple:
         return _sum(ctx.comm, grad), None
 
 

@@ -78,7 +78,14 @@ def _attend(graph, out, divide):
     out = output(out, (graph.rows, *graph.tail), graph.feats.dtype if narrow else graph.dtype)
     top, sums = np.empty((2, graph.rows, graph.heads), graph.dtype)
     for tile in head_tiles(*graph.tail, graph.dtype):
-        arrays = graph.indptr, graph.indices, graph.feats, *graph.scores, graph.slope, out.reshape(graph.rows, -1)
+        arrays = (
+            graph.indptr,
+            graph.indices,
+            graph.feats,
+            *graph.scores,
+            graph.slope,
+            out.reshape(graph.rows, graph.feats.shape[1]),
+        )
         work = edge_chunks(graph.indptr, graph.feats.shape[1]), graph.ahead(tile), *arrays, top, sums, divide
         run(forward_kernel(tile, graph.score_tile, wide_tile(graph.dtype)), *work)
     return out, top, sums
@@ -139,7 +146,8 @@ def attention_backward(
     Notes: memory R · H · (4 + PARTS).
     """
     graph = _Graph(indptr, indices, grad, target_scores, source_scores, slope)
-    feats = row_array(np.asarray(feats).reshape(len(feats), -1), "feats", ROWS)
+    feats = np.asarray(feats)  # reshaped by width, not -1: there may be no rows
+    feats = row_array(feats.reshape(len(feats), int(np.prod(feats.shape[1:]))), "feats", ROWS)
     if feats.shape != (graph.rows, graph.feats.shape[1]) or sums_dtype(feats) != graph.dtype:
         raise ValueError(f"feats {feats.dtype} {feats.shape} do not fit grad {graph.feats.dtype} {graph.feats.shape}")
     narrow = grad_feats is not None and grad_feats.dtype == graph.feats.dtype
@@ -155,7 +163,7 @@ def attention_backward(
     parts = min(PARTS, max(1, graph.rows))
     bounds = edge_parts(graph.indptr, parts)
     grad_source, grad_target = np.zeros((graph.rows, heads), graph.dtype), np.zeros((parts, num, heads), graph.dtype)
-    flat = grad_feats.reshape(graph.rows, -1)
+    flat = grad_feats.reshape(graph.rows, graph.feats.shape[1])
     arrays = graph.indptr, graph.indices, graph.feats, graph.scores[1], state, graph.slope, feats, flat
     for number, tile in enumerate(head_tiles(heads, graph.tail[1], graph.dtype)):
         work = bounds, graph.ahead(tile), *arrays, grad_source, grad_target, number == 0
@@ -167,7 +175,7 @@ class _Graph:
     """Checked arguments: rows gathered over a CSR, and the scores at the two ends of an arc."""
 
     def __init__(self, indptr, indices, feats, gathered_scores, row_scores, slope):
-        feats = np.asarray(feats)
+        feats = np.asarray(feats)  # reshaped by width, not -1: there may be no rows
         if feats.ndim != 3:
             raise ValueError(f"feats must have shape [rows, heads, width], got {feats.shape}")
         self.indptr, self.indices = indptr_array(indptr), index_array(indices)

@@ -34,7 +34,7 @@ def test_an_aggregation_does_it_once(comm, options):
     work = [lambda number=number: done.append(number) for number in range(5)]
     rows = np.ones((graph.num_owned, 3), np.float32)
     plain, _ = graph.forward_arcs(rows)
-    found, _ = graph.forward_arcs(rows, meanwhile=work)
+    found, _ = graph.forward_arcs(rows, overlap_work=work)
     np.testing.assert_array_equal(found, plain)
     assert done == list(range(5))
     graph.drain()

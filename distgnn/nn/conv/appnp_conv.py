@@ -26,14 +26,16 @@ class APPNPConv(nn.Module):
         self.k, self.alpha = k, alpha
         self.edge_drop = Dropout(edge_drop, over="arcs")
 
-    def forward(self, graph, feat: torch.Tensor, edge_weight: torch.Tensor | None = None) -> torch.Tensor:
+    def forward(
+        self, graph: ops.GraphView, feat: torch.Tensor, edge_weight: torch.Tensor | None = None
+    ) -> torch.Tensor:
         weight = None if edge_weight is None else normalized_weight(graph, edge_weight)
         initial = feat
         for _ in range(self.k):
             feat = (1 - self.alpha) * self._step(graph, feat, weight) + self.alpha * initial
         return feat
 
-    def _step(self, graph, feat: torch.Tensor, weight: torch.Tensor | None) -> torch.Tensor:
+    def _step(self, graph: ops.GraphView, feat: torch.Tensor, weight: torch.Tensor | None) -> torch.Tensor:
         if not self.training or self.edge_drop.p == 0:
             return propagate(graph, feat, weight, "out")
         arcs = feat.new_ones(graph.num_edges(), 1) if weight is None else weight[:, None]

@@ -11,6 +11,7 @@ from torch import nn
 from distgnn import ops
 from distgnn.errors import InputError
 from distgnn.nn.dropout import Dropout
+from distgnn.nn.protocol import DataGraph
 
 
 class AttentionConv(nn.Module):
@@ -63,7 +64,7 @@ class AttentionConv(nn.Module):
     def reset_parameters(self) -> None:
         raise NotImplementedError
 
-    def check(self, graph) -> None:
+    def check(self, graph: DataGraph) -> None:
         """Raise InputError, on all ranks, for vertices without in-arcs where they are not allowed."""
         if not self.allow_zero_in_degree and graph.has_zero_in_degree():
             raise InputError(
@@ -80,7 +81,7 @@ class AttentionConv(nn.Module):
         """[O, H * F] as [O, H, F]."""
         return rows.view(len(rows), self.num_heads, self.out_feats)
 
-    def attention(self, graph, scores: torch.Tensor) -> torch.Tensor:
+    def attention(self, graph: DataGraph, scores: torch.Tensor) -> torch.Tensor:
         """Softmax of scores [A, H] over the in-arcs of each vertex, and dropout."""
         return self.attn_drop(ops.edge_softmax(graph, scores), graph)
 

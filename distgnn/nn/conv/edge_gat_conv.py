@@ -3,11 +3,14 @@
 Legend: O owned rows, A local arcs, H heads, F features per head, De edge features.
 """
 
+from typing import Any
+
 import torch
 from torch import nn
 
 from distgnn import ops
 from distgnn.nn.conv.attention import AttentionConv
+from distgnn.nn.protocol import DataGraph
 
 
 class EdgeGATConv(AttentionConv):
@@ -25,10 +28,11 @@ class EdgeGATConv(AttentionConv):
     Source: Monninger et al., IROS'23; parameter names as `dgl.nn.EdgeGATConv` 1.1.3.
     """
 
-    def __init__(self, in_feats: int, edge_feats: int, out_feats: int, num_heads: int, *arguments, **options):
+    def __init__(self, in_feats: int, edge_feats: int, out_feats: int, num_heads: int, *arguments: Any, **options: Any):
         self.edge_feats = edge_feats
-        residual = {} if len(arguments) > 3 else {"residual": options.pop("residual", True)}
-        super().__init__(in_feats, out_feats, num_heads, *arguments, **residual, **options)
+        if len(arguments) <= 3:  # the residual is not among them: here it is on by default
+            options["residual"] = options.get("residual", True)
+        super().__init__(in_feats, out_feats, num_heads, *arguments, **options)
 
     def make_residual(self, width: int, bias: bool) -> nn.Module:
         return nn.Linear(self.in_feats, width, bias=False)
@@ -36,8 +40,9 @@ class EdgeGATConv(AttentionConv):
     def make_parameters(self, width: int, bias: bool) -> None:
         self.fc = nn.Linear(self.in_feats, width, bias=False)
         self.fc_edge = nn.Linear(self.edge_feats, width, bias=False)
-        for name in ("attn_l", "attn_r", "attn_edge"):
-            setattr(self, name, nn.Parameter(torch.empty(1, self.num_heads, self.out_feats)))
+        self.attn_l, self.attn_r, self.attn_edge = (
+            nn.Parameter(torch.empty(1, self.num_heads, self.out_feats)) for _ in range(3)
+        )
         self.bias = nn.Parameter(torch.empty(width)) if bias else None
 
     def reset_parameters(self) -> None:
@@ -48,7 +53,9 @@ class EdgeGATConv(AttentionConv):
         if self.bias is not None:
             nn.init.zeros_(self.bias)
 
-    def forward(self, graph, feat: torch.Tensor, edge_feat: torch.Tensor, get_attention: bool = False) -> torch.Tensor:
+    def forward(
+        self, graph: DataGraph, feat: torch.Tensor, edge_feat: torch.Tensor, get_attention: bool = False
+    ) -> Any:
         """With `get_attention` also the attention of local arcs, [A, H, 1]."""
         self.check(graph)
         inputs = self.feat_drop(feat, graph)

@@ -1,10 +1,13 @@
 """Graph attention (GAT) with DGL's arguments and parameter names; exact across ranks."""
 
+from typing import Any
+
 import torch
 from torch import nn
 
 from distgnn import ops
 from distgnn.nn.conv.attention import AttentionConv
+from distgnn.nn.protocol import NOT_FUSED, DataGraph, Fusion
 
 
 class GATConv(AttentionConv):
@@ -33,34 +36,44 @@ class GATConv(AttentionConv):
         if self.bias is not None:
             nn.init.zeros_(self.bias)
 
-    def then(self, graph, feat, edge_weight, then: ops.After, norm: tuple | None = None, alone: bool = False):
+    def fused(
+        self, graph: DataGraph, feat: torch.Tensor, edge_weight: torch.Tensor | None, fusion: Fusion
+    ) -> torch.Tensor:
         """The convolution without residual and what follows it, in one function, [O, H * F]: see `ops.attend`."""
-        return self._attend(graph, feat, self.bias, then, norm, alone)
+        return self._attend(graph, feat, self.bias, fusion)
 
-    def mean_of_heads(self, graph, feat: torch.Tensor) -> torch.Tensor:
+    def mean_of_heads(self, graph: DataGraph, feat: torch.Tensor) -> torch.Tensor:
         """Output averaged over heads, [O, F], in one function; without edge weights, residual, activation, dropout."""
-        return self._attend(graph, feat, self.bias, ops.After(), mean=True)
+        return self._attend(graph, feat, self.bias, mean=True)
 
-    def _attend(self, graph, feat, bias, then, norm: tuple | None = None, alone: bool = False, mean: bool = False):
+    def _attend(
+        self,
+        graph: DataGraph,
+        feat: torch.Tensor,
+        bias: torch.Tensor | None,
+        fusion: Fusion = NOT_FUSED,
+        mean: bool = False,
+    ) -> torch.Tensor:
         self.check(graph)
         attn = torch.stack([self.attn_l.flatten(), self.attn_r.flatten()])
-        heads = ops.Heads(self.num_heads, self.leaky_relu.negative_slope, then, alone, mean)
-        return ops.attend(graph, feat, self.fc.weight.T, attn, bias, heads, norm)
+        slope = self.leaky_relu.negative_slope
+        heads = ops.Heads(self.num_heads, slope, fusion.epilogue, fusion.may_overwrite_grad, mean)
+        return ops.attend(graph, feat, self.fc.weight.T, attn, bias, heads, fusion.norm)
 
     def forward(
         self,
-        graph,
+        graph: DataGraph,
         feat: torch.Tensor,
         edge_weight: torch.Tensor | None = None,
         get_attention: bool = False,
-        one_pass: tuple | None = None,
-    ) -> torch.Tensor:
-        """With `get_attention` also the attention of local arcs, [A, H, 1]. `one_pass`: rest of `then`, for stacks."""
-        if one_pass is not None:
-            return self.then(graph, feat, edge_weight, *one_pass)
+        fusion: Fusion | None = None,
+    ) -> Any:
+        """With `get_attention` also the attention of local arcs, [A, H, 1]. With `fusion`: see `fused`."""
+        if fusion is not None:
+            return self.fused(graph, feat, edge_weight, fusion)
         inputs = self.feat_drop(feat, graph)
         if edge_weight is None and not get_attention and not self.drops_attention:
-            out = self.heads(self._attend(graph, inputs, None if self.res_fc is not None else self.bias, ops.After()))
+            out = self.heads(self._attend(graph, inputs, None if self.res_fc is not None else self.bias))
             if self.res_fc is not None:
                 return self.finish(out, inputs)
             return out if self.activation is None else self.activation(out)

@@ -1,10 +1,13 @@
 """Graph attention with dynamic scores (GATv2), DGL's arguments and parameter names; exact across ranks."""
 
+from typing import Any
+
 import torch
 from torch import nn
 
 from distgnn import ops
 from distgnn.nn.conv.attention import AttentionConv
+from distgnn.nn.protocol import DataGraph
 
 
 class GATv2Conv(AttentionConv):
@@ -18,7 +21,7 @@ class GATv2Conv(AttentionConv):
     Source: Brody et al., ICLR'22; parameter names as `dgl.nn.GATv2Conv` 1.1.3.
     """
 
-    def __init__(self, *arguments, share_weights: bool = False, **options):
+    def __init__(self, *arguments: Any, share_weights: bool = False, **options: Any):
         self.share_weights = share_weights
         super().__init__(*arguments, **options)
 
@@ -32,7 +35,7 @@ class GATv2Conv(AttentionConv):
         self.reset_linear(self.fc_src, self.fc_dst)
         nn.init.xavier_normal_(self.attn, gain=nn.init.calculate_gain("relu"))
 
-    def forward(self, graph, feat: torch.Tensor, get_attention: bool = False) -> torch.Tensor:
+    def forward(self, graph: DataGraph, feat: torch.Tensor, get_attention: bool = False) -> Any:
         """With `get_attention` also the attention of local arcs, [A, H, 1]."""
         self.check(graph)
         inputs = self.feat_drop(feat, graph)

@@ -8,6 +8,7 @@ from torch import nn
 
 from distgnn.errors import InputError
 from distgnn.nn.edge_weight_norm import normalized_weight, propagate
+from distgnn.nn.protocol import DataGraph
 
 
 class GCN2Conv(nn.Module):
@@ -55,7 +56,7 @@ class GCN2Conv(nn.Module):
             nn.init.zeros_(self.bias)
 
     def forward(
-        self, graph, feat: torch.Tensor, feat_0: torch.Tensor, edge_weight: torch.Tensor | None = None
+        self, graph: DataGraph, feat: torch.Tensor, feat_0: torch.Tensor, edge_weight: torch.Tensor | None = None
     ) -> torch.Tensor:
         if not self.allow_zero_in_degree and graph.has_zero_in_degree():
             raise InputError(

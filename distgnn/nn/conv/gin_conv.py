@@ -42,7 +42,9 @@ class GINConv(nn.Module):
         else:
             self.register_buffer("eps", eps)
 
-    def forward(self, graph, feat: torch.Tensor, edge_weight: torch.Tensor | None = None) -> torch.Tensor:
+    def forward(
+        self, graph: ops.GraphView, feat: torch.Tensor, edge_weight: torch.Tensor | None = None
+    ) -> torch.Tensor:
         op = "copy_lhs" if edge_weight is None else "mul"
         out = (1 + self.eps) * feat + ops.gspmm(graph, op, self.aggregator_type, feat, edge_weight)
         out = out if self.apply_func is None else self.apply_func(out)

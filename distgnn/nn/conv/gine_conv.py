@@ -27,7 +27,7 @@ class GINEConv(nn.Module):
         else:
             self.register_buffer("eps", eps)
 
-    def forward(self, graph, node_feat: torch.Tensor, edge_feat: torch.Tensor) -> torch.Tensor:
+    def forward(self, graph: ops.GraphView, node_feat: torch.Tensor, edge_feat: torch.Tensor) -> torch.Tensor:
         messages = torch.relu(ops.to_arcs(graph, node_feat, "source") + edge_feat)
         out = (1 + self.eps) * node_feat + ops.from_arcs(graph, messages)
         return out if self.apply_func is None else self.apply_func(out)

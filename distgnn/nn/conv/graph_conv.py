@@ -8,6 +8,7 @@ from torch import nn
 from distgnn import ops
 from distgnn.errors import InputError
 from distgnn.nn.edge_weight_norm import constant
+from distgnn.nn.protocol import NOT_FUSED, DataGraph, Fusion
 
 NORMS = ("both", "right", "left", "none")
 
@@ -58,19 +59,19 @@ class GraphConv(nn.Module):
 
     def forward(
         self,
-        graph,
+        graph: DataGraph,
         feat: torch.Tensor,
         weight: torch.Tensor | None = None,
         edge_weight: torch.Tensor | None = None,
-        one_pass: tuple | None = None,
+        fusion: Fusion | None = None,
     ) -> torch.Tensor:
-        """`one_pass`: the rest of `then`, for stacks."""
-        if one_pass is not None:
-            return self.then(graph, feat, edge_weight, *one_pass)
+        """With `fusion`: see `fused`."""
+        if fusion is not None:
+            return self.fused(graph, feat, edge_weight, fusion)
         self._check(graph)
         weight = self._weight(weight)
         if weight is not None and feat.dim() == 2 and constant(edge_weight):
-            out = self._convolve(graph, feat, weight, edge_weight, ops.After())
+            out = self._convolve(graph, feat, weight, edge_weight, NOT_FUSED)
             return out if self.activation is None else self.activation(out)
         if weight is not None and graph.narrows(self.in_feats, self.out_feats) and not graph.is_input(feat):
             out = self._aggregate(graph, feat @ weight, edge_weight)
@@ -80,16 +81,27 @@ class GraphConv(nn.Module):
         out = out if self.bias is None else out + self.bias
         return out if self.activation is None else self.activation(out)
 
-    def then(self, graph, feat, edge_weight, then: ops.After, norm: tuple | None = None, alone: bool = False):
+    def fused(
+        self, graph: DataGraph, feat: torch.Tensor, edge_weight: torch.Tensor | None, fusion: Fusion
+    ) -> torch.Tensor:
         """The convolution and what follows it, in one function: see `ops.convolve`."""
         self._check(graph)
-        return self._convolve(graph, feat, self.weight, edge_weight, then, norm, alone)
+        return self._convolve(graph, feat, self.weight, edge_weight, fusion)
 
-    def _convolve(self, graph, feat, weight, edge_weight, then, norm=None, alone=False) -> torch.Tensor:
-        terms = ops.Terms(self._scales(graph), edge_weight, then, alone)
-        return ops.convolve(graph, feat, weight, None, self.bias, terms, norm)
+    def _convolve(
+        self,
+        graph: DataGraph,
+        feat: torch.Tensor,
+        weight: torch.Tensor | None,
+        edge_weight: torch.Tensor | None,
+        fusion: Fusion,
+    ) -> torch.Tensor:
+        if weight is None:
+            raise ValueError("this GraphConv was made with weight=False: it cannot be fused with what follows it")
+        spec = ops.ConvSpec(self._scales(graph), edge_weight, fusion.epilogue, fusion.may_overwrite_grad)
+        return ops.convolve(graph, feat, weight, None, self.bias, spec, fusion.norm)
 
-    def _check(self, graph) -> None:
+    def _check(self, graph: DataGraph) -> None:
         if not self.allow_zero_in_degree and graph.has_zero_in_degree():
             raise InputError(
                 "there are vertices without in-arcs, whose output would be the bias alone: partition with "
@@ -101,10 +113,10 @@ class GraphConv(nn.Module):
             raise ValueError("a weight was given but the layer has its own: make it with weight=False")
         return self.weight if given is None else given
 
-    def _aggregate(self, graph, rows: torch.Tensor, edge_weight: torch.Tensor | None) -> torch.Tensor:
+    def _aggregate(self, graph: DataGraph, rows: torch.Tensor, edge_weight: torch.Tensor | None) -> torch.Tensor:
         return ops.spmm(graph, rows, edge_weight, *self._scales(graph))
 
-    def _scales(self, graph) -> tuple:
+    def _scales(self, graph: DataGraph) -> tuple:
         power = -0.5 if self.norm == "both" else -1
         source = graph.degree_scale("out", power) if self.norm in ("both", "left") else None
         target = graph.degree_scale("in", power) if self.norm in ("both", "right") else None

@@ -2,13 +2,15 @@
 
 from torch import nn
 
+from distgnn.nn.protocol import DataGraph
+
 
 class GraphModule(nn.Module):
     """Base of dropout and norms: the graph comes with the call, or once by `distgnn.nn.distribute(model, graph)`."""
 
-    graph = None
+    graph: DataGraph | None = None
 
-    def graph_of(self, given):
+    def graph_of(self, given: DataGraph | None) -> DataGraph:
         """The graph of this call.
 
         Raises: ValueError where there is none.

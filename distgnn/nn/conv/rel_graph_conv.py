@@ -37,7 +37,7 @@ class TypedLinear(nn.Module):
         self.in_size, self.out_size, self.num_types, self.regularizer = in_size, out_size, num_types, regularizer
         if regularizer is not None and not num_bases:
             raise ValueError(f"regularizer {regularizer!r} needs num_bases")
-        self.num_bases = num_bases
+        self.num_bases = num_bases = num_bases or 0
         if regularizer == "bdd":
             if in_size % num_bases or out_size % num_bases:
                 raise ValueError(f"widths {in_size} and {out_size} must be multiples of num_bases {num_bases}")
@@ -117,12 +117,16 @@ class RelGraphConv(nn.Module):
         self.h_bias = nn.Parameter(torch.zeros(out_feat)) if bias else None
         self.layer_norm_weight = nn.LayerNorm(out_feat) if layer_norm else None
         self.loop_weight = nn.Parameter(torch.empty(in_feat, out_feat)) if self_loop else None
-        if self_loop:
+        if self.loop_weight is not None:
             nn.init.xavier_uniform_(self.loop_weight, gain=nn.init.calculate_gain("relu"))
         self.dropout = Dropout(dropout)
 
     def forward(
-        self, graph, feat: torch.Tensor, etypes: torch.Tensor | ops.RelationArcs, norm: torch.Tensor | None = None
+        self,
+        graph: ops.GraphView,
+        feat: torch.Tensor,
+        etypes: torch.Tensor | ops.RelationArcs,
+        norm: torch.Tensor | None = None,
     ) -> torch.Tensor:
         """`norm` [A] multiplies messages; with RelationArcs it is in them."""
         if isinstance(etypes, ops.RelationArcs):

@@ -9,6 +9,7 @@ from distgnn import ops
 from distgnn.config import check_choice
 from distgnn.nn.dropout import Dropout
 from distgnn.nn.edge_weight_norm import constant
+from distgnn.nn.protocol import NOT_FUSED, DataGraph, Fusion
 
 AGGREGATORS = ("mean", "gcn", "pool")
 
@@ -65,39 +66,50 @@ class SAGEConv(nn.Module):
                 nn.init.xavier_uniform_(layer.weight, gain=gain)
 
     def forward(
-        self, graph, feat: torch.Tensor, edge_weight: torch.Tensor | None = None, one_pass: tuple | None = None
+        self,
+        graph: DataGraph,
+        feat: torch.Tensor,
+        edge_weight: torch.Tensor | None = None,
+        fusion: Fusion | None = None,
     ) -> torch.Tensor:
-        """`one_pass`: the rest of `then`, for stacks."""
-        if one_pass is not None:
-            return self.then(graph, feat, edge_weight, *one_pass)
+        """With `fusion`: see `fused`."""
+        if fusion is not None:
+            return self.fused(graph, feat, edge_weight, fusion)
         feat = self.feat_drop(feat, graph)
         if self.aggregator_type == "mean" and feat.dim() == 2 and constant(edge_weight):
-            out = self.then(graph, feat, edge_weight, ops.After())
+            out = self.fused(graph, feat, edge_weight, NOT_FUSED)
             out = out if self.activation is None else self.activation(out)
             return out if self.norm is None else self.norm(out)
-        pooled = self.aggregator_type == "pool"
-        neigh = self._pool(graph, feat, edge_weight) if pooled else self._mean(graph, feat, edge_weight)
+        if self.fc_pool is not None:
+            neigh = self._pool(graph, torch.relu(self.fc_pool(feat)), edge_weight)
+        else:
+            neigh = self._mean(graph, feat, edge_weight)
         out = self._with_bias(neigh) if self.aggregator_type == "gcn" else neigh + self.fc_self(feat)
         out = out if self.activation is None else self.activation(out)
         return out if self.norm is None else self.norm(out)
 
-    def then(self, graph, feat, edge_weight, then: ops.After, norm: tuple | None = None, alone: bool = False):
+    def fused(
+        self, graph: DataGraph, feat: torch.Tensor, edge_weight: torch.Tensor | None, fusion: Fusion
+    ) -> torch.Tensor:
         """The convolution of mean aggregation and what follows it, in one function: see `ops.convolve`."""
-        terms = ops.Terms((None, graph.degree_scale("in", -1)), edge_weight, then, alone)
+        scales = None, graph.degree_scale("in", -1)
+        spec = ops.ConvSpec(scales, edge_weight, fusion.epilogue, fusion.may_overwrite_grad)
         weights = self.fc_neigh.weight.T, self.fc_self.weight.T
-        return ops.convolve(graph, feat, *weights, self.fc_self.bias, terms, norm)
+        return ops.convolve(graph, feat, *weights, self.fc_self.bias, spec, fusion.norm)
 
-    def _pool(self, graph, feat: torch.Tensor, edge_weight: torch.Tensor | None) -> torch.Tensor:
+    def _pool(self, graph: DataGraph, feat: torch.Tensor, edge_weight: torch.Tensor | None) -> torch.Tensor:
         op = "copy_lhs" if edge_weight is None else "mul"
-        return self.fc_neigh(ops.gspmm(graph, op, "max", torch.relu(self.fc_pool(feat)), edge_weight))
+        return self.fc_neigh(ops.gspmm(graph, op, "max", feat, edge_weight))
 
-    def _mean(self, graph, feat: torch.Tensor, edge_weight: torch.Tensor | None) -> torch.Tensor:
+    def _mean(self, graph: DataGraph, feat: torch.Tensor, edge_weight: torch.Tensor | None) -> torch.Tensor:
         scale = graph.degree_scale("in", -1, 1 if self.aggregator_type == "gcn" else 0)
         if graph.narrows(self.in_feats, self.out_feats) and not graph.is_input(feat):
             return self._neighbours(graph, self.fc_neigh(feat), edge_weight, scale)
         return self.fc_neigh(self._neighbours(graph, feat, edge_weight, scale))
 
-    def _neighbours(self, graph, rows, edge_weight, scale) -> torch.Tensor:
+    def _neighbours(
+        self, graph: DataGraph, rows: torch.Tensor, edge_weight: torch.Tensor | None, scale: ops.RowScale
+    ) -> torch.Tensor:
         total = ops.spmm(graph, rows, edge_weight, target_scale=scale)
         if self.aggregator_type == "gcn":
             total = total + rows * torch.from_numpy(scale.owned)[:, None]

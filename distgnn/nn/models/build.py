@@ -9,12 +9,13 @@ from distgnn.nn.models.edge_stacks import GINE, EdgeGAT
 from distgnn.nn.models.label_reuse import LabelReuse
 from distgnn.nn.models.relational_stack import RGCN
 from distgnn.nn.models.stacks import GAT, GCN, GIN, GATv2, GraphSAGE
+from distgnn.nn.protocol import DataGraph
 
 STACKS = {"sage": GraphSAGE, "gcn": GCN, "gin": GIN, "gat": GAT, "gatv2": GATv2, "gcn2": GCN2, "appnp": APPNP}
 STACKS |= {"gine": GINE, "edgegat": EdgeGAT, "rgcn": RGCN}
 
 
-def model_for(config: ModelConfig, graph) -> nn.Module:
+def model_for(config: ModelConfig, graph: DataGraph) -> nn.Module:
     """The stack that `config` describes, with the sizes of a DistGraph; see `build_model`."""
     sizes = {name: getattr(graph, name) for name in ("num_edge_feats", "num_relations", "num_node_types")}
     return build_model(config, graph.num_feats, graph.num_classes, **sizes)

@@ -1,5 +1,8 @@
 """Deep models: linear layers around propagation that has few parameters or none, so that depth costs little."""
 
+from itertools import pairwise
+from typing import Any
+
 import torch
 from torch import nn
 
@@ -8,20 +11,45 @@ from distgnn.nn.conv.appnp_conv import APPNPConv
 from distgnn.nn.conv.gcn2_conv import GCN2Conv
 from distgnn.nn.dropout import Dropout, number_sites
 from distgnn.nn.models.stacks import make_norms, normalize
+from distgnn.nn.protocol import DataGraph
 
 
-def finish(graph, rows: torch.Tensor, norm: nn.Module | None, drop: Dropout) -> torch.Tensor:
-    """Norm, ReLU and dropout of a hidden layer's rows [O, D]."""
-    rows = rows if norm is None else normalize(graph, norm, rows)
-    return ops.activate(graph, rows, drop.after_relu(graph))
+class DeepStack(nn.Module):
+    """Shared by deep models: `make_layers` says which layers, of which `num_norms` have a norm and `num_drops` dropout.
 
-
-class GCN2(nn.Module):
-    """Linear, ReLU; then GCN2Conv with the first hidden rows as initial residual, norm and ReLU, repeated; linear.
-
-    Args: as `Stack`; alpha, lambda_: of GCN2Conv.
+    Args: as `Stack`, without residual, jump and remat.
 
     Shape: [O, in_feats] to logits [O, num_classes].
+    """
+
+    def __init__(self, *sizes: int, dropout: float = 0.5, norm: str = "none", weighted: bool = False):
+        super().__init__()
+        self.weighted = weighted
+        num_norms, num_drops = self.make_layers(*sizes)
+        self.norms = make_norms(norm, sizes[1], num_norms)
+        self.drops = nn.ModuleList(Dropout(dropout) for _ in range(num_drops))
+        number_sites(self)
+
+    def make_layers(self, in_feats: int, hidden_feats: int, num_classes: int, num_layers: int) -> tuple[int, int]:
+        """Make the layers that come before norms and dropout; returns how many norms and dropouts there are."""
+        raise NotImplementedError
+
+    def finish(self, graph: DataGraph, rows: torch.Tensor, norm: int | None, drop: int) -> torch.Tensor:
+        """Norm (None: without), ReLU and dropout, by number, of a hidden layer's rows [O, D]."""
+        if self.norms is not None and norm is not None:
+            rows = normalize(graph, self.norms[norm], rows)
+        dropout: Any = self.drops[drop]
+        return ops.activate(graph, rows, dropout.epilogue(graph))
+
+    def edge_weight_of(self, graph: DataGraph) -> torch.Tensor | None:
+        """The weights that multiply messages, or None."""
+        return graph.edge_weight if self.weighted else None
+
+
+class GCN2(DeepStack):
+    """Linear, ReLU; then GCN2Conv with the first hidden rows as initial residual, norm and ReLU, repeated; linear.
+
+    Args: as `DeepStack`; alpha, lambda_: of GCN2Conv.
     """
 
     def __init__(
@@ -31,39 +59,34 @@ class GCN2(nn.Module):
         num_classes: int,
         num_layers: int = 3,
         *,
-        dropout: float = 0.5,
-        norm: str = "none",
-        weighted: bool = False,
         alpha: float = 0.1,
         lambda_: float = 0.5,
+        **options: Any,
     ):
-        super().__init__()
-        self.weighted = weighted
-        self.first, self.last = nn.Linear(in_feats, hidden_feats), nn.Linear(hidden_feats, num_classes)
-        self.convs = nn.ModuleList(
-            GCN2Conv(hidden_feats, layer + 1, alpha, lambda_, allow_zero_in_degree=True) for layer in range(num_layers)
-        )
-        for conv in self.convs:
-            nn.init.xavier_uniform_(conv.weight1)  # DGL's standard normal weights blow up from a few layers on
-        self.norms = make_norms(norm, hidden_feats, num_layers)
-        self.drops = nn.ModuleList(Dropout(dropout) for _ in range(num_layers + 1))
-        number_sites(self)
+        self.alpha, self.lambda_ = alpha, lambda_
+        super().__init__(in_feats, hidden_feats, num_classes, num_layers, **options)
 
-    def forward(self, graph, feats: torch.Tensor) -> torch.Tensor:
-        edge_weight = graph.edge_weight if self.weighted else None
-        rows = initial = finish(graph, self.first(feats), None, self.drops[0])
+    def make_layers(self, in_feats: int, hidden_feats: int, num_classes: int, num_layers: int) -> tuple[int, int]:
+        self.first, self.last = nn.Linear(in_feats, hidden_feats), nn.Linear(hidden_feats, num_classes)
+        options: dict[str, Any] = {"alpha": self.alpha, "lambda_": self.lambda_}
+        convs = [GCN2Conv(hidden_feats, layer + 1, allow_zero_in_degree=True, **options) for layer in range(num_layers)]
+        for conv in convs:
+            nn.init.xavier_uniform_(conv.weight1)  # DGL's standard normal weights blow up from a few layers on
+        self.convs = nn.ModuleList(convs)
+        return num_layers, num_layers + 1
+
+    def forward(self, graph: DataGraph, feats: torch.Tensor) -> torch.Tensor:
+        edge_weight = self.edge_weight_of(graph)
+        rows = initial = self.finish(graph, self.first(feats), None, 0)
         for layer, conv in enumerate(self.convs):
-            rows = conv(graph, rows, initial, edge_weight)
-            rows = finish(graph, rows, None if self.norms is None else self.norms[layer], self.drops[layer + 1])
+            rows = self.finish(graph, conv(graph, rows, initial, edge_weight), layer, layer + 1)
         return self.last(rows)
 
 
-class APPNP(nn.Module):
+class APPNP(DeepStack):
     """`num_layers` linear layers with norm, ReLU and dropout in between, then k steps of personalised PageRank.
 
-    Args: as `Stack`; k, alpha: of APPNPConv.
-
-    Shape: [O, in_feats] to logits [O, num_classes].
+    Args: as `DeepStack`; k, alpha: of APPNPConv.
     """
 
     def __init__(
@@ -73,23 +96,20 @@ class APPNP(nn.Module):
         num_classes: int,
         num_layers: int = 2,
         *,
-        dropout: float = 0.5,
-        norm: str = "none",
-        weighted: bool = False,
         k: int = 10,
         alpha: float = 0.1,
+        **options: Any,
     ):
-        super().__init__()
-        self.weighted = weighted
-        widths = [in_feats] + [hidden_feats] * (num_layers - 1) + [num_classes]
-        self.linears = nn.ModuleList(nn.Linear(*widths[layer : layer + 2]) for layer in range(num_layers))
-        self.norms = make_norms(norm, hidden_feats, num_layers - 1)
-        self.drops = nn.ModuleList(Dropout(dropout) for _ in range(num_layers - 1))
-        self.conv = APPNPConv(k, alpha)
+        super().__init__(in_feats, hidden_feats, num_classes, num_layers, **options)
+        self.conv = APPNPConv(k, alpha)  # behind the dropouts: masks are keyed by the order of modules
         number_sites(self)
 
-    def forward(self, graph, feats: torch.Tensor) -> torch.Tensor:
-        for layer, drop in enumerate(self.drops):
-            feats = self.linears[layer](feats)
-            feats = finish(graph, feats, None if self.norms is None else self.norms[layer], drop)
-        return self.conv(graph, self.linears[-1](feats), graph.edge_weight if self.weighted else None)
+    def make_layers(self, in_feats: int, hidden_feats: int, num_classes: int, num_layers: int) -> tuple[int, int]:
+        widths = [in_feats] + [hidden_feats] * (num_layers - 1) + [num_classes]
+        self.linears = nn.ModuleList(nn.Linear(*pair) for pair in pairwise(widths))
+        return num_layers - 1, num_layers - 1
+
+    def forward(self, graph: DataGraph, feats: torch.Tensor) -> torch.Tensor:
+        for layer in range(len(self.drops)):
+            feats = self.finish(graph, self.linears[layer](feats), layer, layer)
+        return self.conv(graph, self.linears[-1](feats), self.edge_weight_of(graph))

@@ -1,11 +1,14 @@
 """Stacks whose messages use the features of arcs, `graph.edata["feat"]` [A, De]."""
 
+from typing import Any
+
 import torch
 from torch import nn
 
 from distgnn.nn.conv.edge_gat_conv import EdgeGATConv
 from distgnn.nn.conv.gine_conv import GINEConv
 from distgnn.nn.models.stacks import GAT, Stack
+from distgnn.nn.protocol import DataGraph
 
 
 class EncodedGINE(nn.Module):
@@ -20,7 +23,7 @@ class EncodedGINE(nn.Module):
         func = nn.Sequential(nn.Linear(in_feats, out_feats), nn.ReLU(), nn.Linear(out_feats, out_feats))
         self.conv = GINEConv(func, learn_eps=True)
 
-    def forward(self, graph, rows: torch.Tensor, edge_feats: torch.Tensor) -> torch.Tensor:
+    def forward(self, graph: DataGraph, rows: torch.Tensor, edge_feats: torch.Tensor) -> torch.Tensor:
         return self.conv(graph, rows, self.encoder(edge_feats))
 
 
@@ -30,14 +33,14 @@ class GINE(Stack):
     Args: as `Stack`, without weighted; num_edge_feats: De.
     """
 
-    def __init__(self, *sizes: int, num_edge_feats: int, **options):
+    def __init__(self, *sizes: int, num_edge_feats: int, **options: Any):
         self.num_edge_feats = num_edge_feats
         super().__init__(*sizes, **options)
 
     def make_conv(self, in_feats: int, out_feats: int, last: bool) -> nn.Module:
         return EncodedGINE(in_feats, out_feats, self.num_edge_feats)
 
-    def convolve(self, graph, conv: nn.Module, feats: torch.Tensor, last: bool) -> torch.Tensor:
+    def convolve(self, graph: DataGraph, conv: nn.Module, feats: torch.Tensor, last: bool) -> torch.Tensor:
         return conv(graph, feats, graph.edata["feat"])
 
 
@@ -47,7 +50,7 @@ class EdgeGAT(GAT):
     Args: as `GAT`, without weighted; num_edge_feats: De.
     """
 
-    def __init__(self, *sizes: int, num_edge_feats: int, **options):
+    def __init__(self, *sizes: int, num_edge_feats: int, **options: Any):
         self.num_edge_feats = num_edge_feats
         super().__init__(*sizes, **options)
 
@@ -56,6 +59,6 @@ class EdgeGAT(GAT):
         options = {"attn_drop": self.attn_drop, "residual": False, "allow_zero_in_degree": True}
         return EdgeGATConv(in_feats, self.num_edge_feats, width, self.num_heads, **options)
 
-    def convolve(self, graph, conv: nn.Module, feats: torch.Tensor, last: bool) -> torch.Tensor:
+    def convolve(self, graph: DataGraph, conv: nn.Module, feats: torch.Tensor, last: bool) -> torch.Tensor:
         out = conv(graph, feats, graph.edata["feat"])
         return out.mean(1) if last else out.flatten(1)

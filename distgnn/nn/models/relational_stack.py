@@ -1,5 +1,6 @@
 """R-GCN on vertices and arcs of several types."""
 
+from typing import Any
 from weakref import WeakKeyDictionary
 
 import torch
@@ -9,6 +10,7 @@ from distgnn import ops
 from distgnn.nn.conv.rel_graph_conv import RelGraphConv
 from distgnn.nn.models.stacks import Stack
 from distgnn.nn.models.typed_input import TypedInput
+from distgnn.nn.protocol import DataGraph
 from distgnn.nn.relation_norm import relation_norm
 
 
@@ -30,7 +32,7 @@ class RGCN(Stack):
         num_relations: int,
         num_node_types: int = 0,
         num_bases: int = 0,
-        **options,
+        **options: Any,
     ):
         self.num_relations, self.num_bases = num_relations, num_bases
         super().__init__(hidden_feats, hidden_feats, *sizes, **options)
@@ -38,14 +40,14 @@ class RGCN(Stack):
         self.inputs = TypedInput(in_feats, hidden_feats, max(num_node_types, 1))
 
     def make_conv(self, in_feats: int, out_feats: int, last: bool) -> nn.Module:
-        bases = {"regularizer": "basis", "num_bases": self.num_bases} if self.num_bases else {}
+        bases: dict[str, Any] = {"regularizer": "basis", "num_bases": self.num_bases} if self.num_bases else {}
         return RelGraphConv(in_feats, out_feats, self.num_relations, **bases)
 
-    def convolve(self, graph, conv: nn.Module, feats: torch.Tensor, last: bool) -> torch.Tensor:
+    def convolve(self, graph: DataGraph, conv: nn.Module, feats: torch.Tensor, last: bool) -> torch.Tensor:
         if graph not in self._arcs_of:
             norm = relation_norm(graph)
             self._arcs_of[graph] = ops.RelationArcs(graph, graph.edata["etype"], self.num_relations, norm)
         return conv(graph, feats, self._arcs_of[graph])
 
-    def forward(self, graph, feats: torch.Tensor) -> torch.Tensor:
+    def forward(self, graph: DataGraph, feats: torch.Tensor) -> torch.Tensor:
         return super().forward(graph, torch.relu(self.inputs(feats, graph.node_types)))

@@ -1,6 +1,7 @@
 """Stacks of layers: convolution, norm, ReLU, dropout, repeated; the last layer is the bare convolution."""
 
 from itertools import pairwise
+from typing import Any, TypeGuard
 
 import torch
 from torch import nn
@@ -8,6 +9,7 @@ from torch import nn
 from distgnn import ops
 from distgnn.config import JUMPS, NORMS, check_choice
 from distgnn.errors import InputError, on_all_ranks
+from distgnn.nn.conv.attention import AttentionConv
 from distgnn.nn.conv.gat_conv import GATConv
 from distgnn.nn.conv.gatv2_conv import GATv2Conv
 from distgnn.nn.conv.gin_conv import GINConv
@@ -16,6 +18,7 @@ from distgnn.nn.conv.graph_module import GraphModule
 from distgnn.nn.conv.sage_conv import SAGEConv
 from distgnn.nn.dropout import Dropout, number_sites
 from distgnn.nn.norms import BatchNorm1d, GraphNorm, PairNorm
+from distgnn.nn.protocol import DataGraph, FusesEpilogue, Fusion
 
 
 class Stack(nn.Module):
@@ -70,11 +73,11 @@ class Stack(nn.Module):
     def make_conv(self, in_feats: int, out_feats: int, last: bool) -> nn.Module:
         raise NotImplementedError
 
-    def convolve(self, graph, conv: nn.Module, feats: torch.Tensor, last: bool) -> torch.Tensor:
+    def convolve(self, graph: DataGraph, conv: nn.Module, feats: torch.Tensor, last: bool) -> torch.Tensor:
         """One convolution; `last` where its output is the logits."""
-        return conv(graph, feats, edge_weight=graph.edge_weight if self.weighted else None)
+        return conv(graph, feats, edge_weight=self.edge_weight_of(graph))
 
-    def forward(self, graph, feats: torch.Tensor) -> torch.Tensor:
+    def forward(self, graph: DataGraph, feats: torch.Tensor) -> torch.Tensor:
         hidden = []
         for layer in range(len(self.drops)):
             feats = self._kept_or_again(graph, layer, feats)
@@ -83,7 +86,7 @@ class Stack(nn.Module):
             return self.convolve(graph, self.convs[-1], feats, last=True)
         return self.read(torch.cat(hidden, 1) if self.jump == "cat" else torch.stack(hidden).amax(0))
 
-    def _kept_or_again(self, graph, layer: int, feats: torch.Tensor) -> torch.Tensor:
+    def _kept_or_again(self, graph: DataGraph, layer: int, feats: torch.Tensor) -> torch.Tensor:
         if not self.remat:
             return self._hidden_layer(graph, layer, feats)
         if not graph.exchanges_exactly:
@@ -92,27 +95,28 @@ class Stack(nn.Module):
         parameters = [parameter for module in modules for parameter in module.parameters()]
         return ops.recompute(graph, lambda rows: self._hidden_layer(graph, layer, rows), feats, parameters)
 
-    def _hidden_layer(self, graph, layer: int, feats: torch.Tensor) -> torch.Tensor:
-        norm = None if self.norms is None else self.norms[layer]
-        if self.one_pass(self.convs[layer]) and (norm is None or isinstance(norm, nn.LayerNorm)):
-            out = self._in_one_pass(graph, layer, feats, norm)
+    def _hidden_layer(self, graph: DataGraph, layer: int, feats: torch.Tensor) -> torch.Tensor:
+        conv, norm = self.convs[layer], None if self.norms is None else self.norms[layer]
+        drop: Any = self.drops[layer]
+        if self.fuses(conv) and (norm is None or isinstance(norm, nn.LayerNorm)):
+            epilogue = drop.epilogue(graph, 1e-5 if norm is None else norm.eps)
+            parameters = None if norm is None else (norm.weight, norm.bias)
+            # The next convolution makes the gradient; only this layer reads it, unless a residual or a jump does too.
+            fusion = Fusion(epilogue, parameters, not self.residual and self.jump == "none")
+            out = conv(graph, feats, edge_weight=self.edge_weight_of(graph), fusion=fusion)
         else:
-            out = self.convolve(graph, self.convs[layer], feats, last=False)
+            out = self.convolve(graph, conv, feats, last=False)
             out = out if norm is None else normalize(graph, norm, out)
-            out = ops.activate(graph, out, self.drops[layer].after_relu(graph))
+            out = ops.activate(graph, out, drop.epilogue(graph))
         return out + feats if self.residual and out.shape == feats.shape else out
 
-    def one_pass(self, conv: nn.Module) -> bool:
-        """Can norm, ReLU and dropout run with the convolution?"""
-        return hasattr(conv, "then")
+    def edge_weight_of(self, graph: DataGraph) -> torch.Tensor | None:
+        """The weights that multiply messages, or None."""
+        return graph.edge_weight if self.weighted else None
 
-    def _in_one_pass(self, graph, layer: int, feats: torch.Tensor, norm: nn.LayerNorm | None) -> torch.Tensor:
-        """The convolution with norm, ReLU and dropout behind it."""
-        then = self.drops[layer].after_relu(graph, 1e-5 if norm is None else norm.eps)
-        parameters = None if norm is None else (norm.weight, norm.bias)
-        edge_weight = graph.edge_weight if self.weighted else None
-        alone = not self.residual and self.jump == "none"  # the next convolution makes the gradient, for us alone
-        return self.convs[layer](graph, feats, edge_weight=edge_weight, one_pass=(then, parameters, alone))
+    def fuses(self, conv: nn.Module) -> TypeGuard[FusesEpilogue]:
+        """Can norm, ReLU and dropout run with the convolution?"""
+        return isinstance(conv, FusesEpilogue)
 
 
 def make_norms(norm: str, width: int, count: int) -> nn.ModuleList | None:
@@ -127,7 +131,7 @@ def make_norms(norm: str, width: int, count: int) -> nn.ModuleList | None:
     return None if norm == "none" else nn.ModuleList(makers[norm]() for _ in range(count))
 
 
-def normalize(graph, norm: nn.Module, rows: torch.Tensor) -> torch.Tensor:
+def normalize(graph: DataGraph, norm: nn.Module, rows: torch.Tensor) -> torch.Tensor:
     """A norm over vertices needs the graph, one within rows does not."""
     return norm(rows, graph) if isinstance(norm, GraphModule) else norm(rows)
 
@@ -153,9 +157,9 @@ class GIN(Stack):
         func = nn.Sequential(nn.Linear(in_feats, out_feats), nn.ReLU(), nn.Linear(out_feats, out_feats))
         return GINConv(func, "sum", learn_eps=True)
 
-    def convolve(self, graph, conv: nn.Module, feats: torch.Tensor, last: bool) -> torch.Tensor:
-        weight = graph.edge_weight[:, None] if self.weighted else None
-        return conv(graph, feats, edge_weight=weight)
+    def convolve(self, graph: DataGraph, conv: nn.Module, feats: torch.Tensor, last: bool) -> torch.Tensor:
+        weight = self.edge_weight_of(graph)
+        return conv(graph, feats, edge_weight=None if weight is None else weight[:, None])
 
 
 class GAT(Stack):
@@ -164,9 +168,9 @@ class GAT(Stack):
     Args: num_heads: heads, which share the hidden width; attn_drop: dropout on attention.
     """
 
-    conv_type = GATConv
+    conv_type: type[AttentionConv] = GATConv
 
-    def __init__(self, *sizes: int, num_heads: int = 4, attn_drop: float = 0.0, **options):
+    def __init__(self, *sizes: int, num_heads: int = 4, attn_drop: float = 0.0, **options: Any):
         if sizes[1] % num_heads:
             raise InputError(f"hidden_feats is {sizes[1]}: expected a multiple of num_heads, {num_heads}")
         self.num_heads, self.attn_drop = num_heads, attn_drop
@@ -176,11 +180,11 @@ class GAT(Stack):
         width = out_feats if last else out_feats // self.num_heads
         return self.conv_type(in_feats, width, self.num_heads, attn_drop=self.attn_drop, allow_zero_in_degree=True)
 
-    def one_pass(self, conv: nn.Module) -> bool:
-        return super().one_pass(conv) and not self.weighted and not conv.drops_attention
+    def fuses(self, conv: nn.Module) -> TypeGuard[FusesEpilogue]:
+        return isinstance(conv, GATConv) and not self.weighted and not conv.drops_attention
 
-    def convolve(self, graph, conv: nn.Module, feats: torch.Tensor, last: bool) -> torch.Tensor:
-        if last and self.one_pass(conv):
+    def convolve(self, graph: DataGraph, conv: nn.Module, feats: torch.Tensor, last: bool) -> torch.Tensor:
+        if last and self.fuses(conv) and isinstance(conv, GATConv):
             return conv.mean_of_heads(graph, feats)
         out = super().convolve(graph, conv, feats, last)
         return out.mean(1) if last else out.flatten(1)
@@ -191,11 +195,11 @@ class GATv2(GAT):
 
     conv_type = GATv2Conv
 
-    def __init__(self, *sizes: int, weighted: bool = False, **options):
+    def __init__(self, *sizes: int, weighted: bool = False, **options: Any):
         if weighted:
             raise InputError("gatv2 takes no edge weights: choose gat, or leave weighted out")
         super().__init__(*sizes, **options)
 
-    def convolve(self, graph, conv: nn.Module, feats: torch.Tensor, last: bool) -> torch.Tensor:
+    def convolve(self, graph: DataGraph, conv: nn.Module, feats: torch.Tensor, last: bool) -> torch.Tensor:
         out = conv(graph, feats)
         return out.mean(1) if last else out.flatten(1)

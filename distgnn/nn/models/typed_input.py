@@ -14,14 +14,16 @@ class TypedInput(nn.Module):
 
     def __init__(self, in_feats: int, out_feats: int, num_types: int):
         super().__init__()
-        self.types = nn.ModuleList(nn.Linear(in_feats, out_feats) for _ in range(num_types))
-        for layer in self.types:
+        self.out_feats = out_feats
+        layers = [nn.Linear(in_feats, out_feats) for _ in range(num_types)]
+        for layer in layers:
             nn.init.normal_(layer.bias)  # all that tells vertices without features apart
+        self.types = nn.ModuleList(layers)
 
     def forward(self, rows: torch.Tensor, types: torch.Tensor | None) -> torch.Tensor:
         if types is None or len(self.types) == 1:
             return self.types[0](rows)
-        out = rows.new_zeros(len(rows), self.types[0].out_features)
+        out = rows.new_zeros(len(rows), self.out_feats)
         for number, layer in enumerate(self.types):
             chosen = torch.nonzero(types == number).view(-1)
             out = out.index_copy(0, chosen, layer(rows[chosen]))

@@ -36,15 +36,16 @@ def arcs_of_all_rows(local: LocalGraph, tuning: kernels.Tuning) -> Block:
     return Block(*_csr(np.concatenate(sources), np.concatenate(targets), local.num_rows), tuning)
 
 
-def _csr(sources: np.ndarray, targets: np.ndarray, num_rows: int):
+def _csr(sources: np.ndarray, targets: np.ndarray, num_rows: int) -> tuple[np.ndarray, np.ndarray, int, np.ndarray]:
     indptr, indices, arcs = kernels.csr_from_edges(sources, targets, num_rows)
     return indptr, indices, 0, arcs
 
 
 def transposed_all_rows(block: Block) -> Block:
-    """The same arcs turned round."""
+    """The transpose of `arcs_of_all_rows`."""
     indptr, indices, positions = kernels.transpose_csr(block.indptr, block.indices, len(block.indptr) - 1)
-    return Block(indptr, indices, 0, block.positions[positions], block.tuning)
+    arcs = positions if block.positions is None else block.positions[positions]
+    return Block(indptr, indices, 0, arcs, block.tuning)
 
 
 @dataclass
@@ -87,20 +88,20 @@ class CopyAggregator:
         out: np.ndarray | None = None,
     ) -> tuple[np.ndarray, np.ndarray]:
         """Aggregate local `rows` [V, D]; returns [V, D] and the rows that gradients of edge weights need, [V, D]."""
-        alone = self.no_exchange and site is not None
-        if alone:
+        local_only = self.no_exchange and site is not None
+        if local_only:
             source_scale, target_scale = _local(source_scale), _local(target_scale)
-        literal = self.arrivals is not None and site is not None and not self.arrivals.is_synchronous(site.epoch)
-        if literal and self.backward:
-            alone, source_scale = True, self._scale_of_what_took_part(source_scale, site)
-        if self.backward and not alone:
+        arrived = self._arrived(site)
+        if arrived is not None and self.backward:
+            local_only, source_scale = True, _scale_of_what_took_part(source_scale, arrived)
+        if self.backward and not local_only:
             rows = self._add_copies_then_tell_targets(rows, site)
         out = np.empty_like(rows) if out is None else out
         factors = Factors(edge_weight, source_scale, target_scale).of("owned", "owned")
         halo, owned = slice(self.num_owned, len(rows)), slice(0, self.num_owned)
         counters = self.exchange.transport.counters
         run_block(counters, self.block, rows, out, factors, halo)
-        if self.backward or alone:
+        if self.backward or local_only:
             run_block(counters, self.block, rows, out, factors, owned)
             return out, rows
         exchange = self._exchange_at(site)
@@ -110,18 +111,22 @@ class CopyAggregator:
         exchange.finish_reduce(out[owned])
         exchange.start_broadcast(out[owned])
         copies = exchange.finish_broadcast()
-        if not literal:
+        if arrived is None:
             out[halo] = copies
             return out, rows
-        arrived = self._arrived(site)
         out[halo][arrived[halo]] = copies[arrived[halo]]
-        if target_scale is not None:
-            alone_rows = np.flatnonzero(~arrived)
-            out[alone_rows] *= (target_scale.local.owned[alone_rows] / target_scale.owned[alone_rows])[:, None]
+        if target_scale is not None and target_scale.local is not None:
+            local_rows = np.flatnonzero(~arrived)
+            out[local_rows] *= (target_scale.local.owned[local_rows] / target_scale.owned[local_rows])[:, None]
         return out, rows
 
-    def _arrived(self, site: Site) -> np.ndarray:
-        """Under the paper's rule: the local rows whose remote partial sums count in this epoch, bool [V]."""
+    def _arrived(self, site: Site | None) -> np.ndarray | None:
+        """Under the paper's rule: the local rows whose remote partial sums count in this epoch, bool [V].
+
+        None: those of all rows do.
+        """
+        if self.arrivals is None or site is None or self.arrivals.is_synchronous(site.epoch):
+            return None
         arrived = np.zeros(len(self.block.indptr) - 1, bool)
         found, plan = self.arrivals.arrived(site.epoch), self.arrivals.plan
         if found is not None:
@@ -132,13 +137,6 @@ class CopyAggregator:
                 for piece in pieces:
                     arrived[self.num_owned :][piece] = True
         return arrived
-
-    def _scale_of_what_took_part(self, scale: RowScale | None, site: Site) -> RowScale | None:
-        """The factors of the forward pass of this epoch: rows that nothing arrived for divide by their own arcs."""
-        if scale is None:
-            return None
-        factors = np.where(self._arrived(site), scale.owned, scale.local.owned)
-        return RowScale(factors, factors, factors)
 
     def _add_copies_then_tell_targets(self, grads: np.ndarray, site: Site | None) -> np.ndarray:
         """The exchanges' transpose: [V, D] gradients of totals to [V, D] gradients of local partial sums."""
@@ -160,11 +158,18 @@ class CopyAggregator:
         """The factors by which arcs counted in a training step: under 0c and the paper's rule those of its own arcs."""
         if self.no_exchange and site is not None:
             return _local(source_scale), _local(target_scale)
-        if self.arrivals is not None and site is not None and not self.arrivals.is_synchronous(site.epoch):
-            return source_scale, self._scale_of_what_took_part(target_scale, site)
-        return source_scale, target_scale
+        arrived = self._arrived(site)
+        return source_scale, target_scale if arrived is None else _scale_of_what_took_part(target_scale, arrived)
 
-    def arc_dots(self, rows, _sources, grads, partial_grads, source_scale, target_scale) -> np.ndarray:
+    def arc_dots(
+        self,
+        rows: np.ndarray,
+        _sources: np.ndarray,
+        grads: np.ndarray,
+        partial_grads: np.ndarray,
+        source_scale: RowScale | None,
+        target_scale: RowScale | None,
+    ) -> np.ndarray:
         """target_scale[v] * source_scale[u] * <gradient of v's partial sum, rows[u]> of every local arc, [A]."""
         source = rows if source_scale is None else rows * source_scale.owned[:, None]
         target = partial_grads if target_scale is None else partial_grads * target_scale.owned[:, None]
@@ -176,3 +181,11 @@ class CopyAggregator:
 
 def _local(scale: RowScale | None) -> RowScale | None:
     return scale if scale is None or scale.local is None else scale.local
+
+
+def _scale_of_what_took_part(scale: RowScale | None, arrived: np.ndarray) -> RowScale | None:
+    """The factors of the forward pass of this epoch: rows that nothing arrived for divide by their own arcs."""
+    if scale is None or scale.local is None:
+        return scale
+    factors = np.where(arrived, scale.owned, scale.local.owned)
+    return RowScale(factors, factors, factors)

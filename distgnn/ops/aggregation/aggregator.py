@@ -153,27 +153,27 @@ class Aggregator:
         target_scale: RowScale | None = None,
         site: Site | None = None,
         out: np.ndarray | None = None,
-        meanwhile: Sequence[Callable] = (),
+        overlap_work: Sequence[Callable] = (),
     ) -> tuple[np.ndarray, np.ndarray]:
         """Aggregate owned `rows` [O, D] over all arcs of the graph.
 
         Args:
             site: where in the training step a delayed exchange stands; None: exact.
             out: where to write, [O, D]; on several ranks sums travel in its dtype.
-            meanwhile: other work, in pieces, to do while messages travel.
+            overlap_work: other work, in pieces, to do while messages travel.
 
         Returns:
             The owned result [O, D], and the source halos' rows [S, D] (valid until the exchange's next broadcast).
         """
         arcs = self.arcs
-        exchange = self.exchange if site is None else self.delayed.at(*site)
+        exchange = self.exchange if site is None or self.delayed is None else self.delayed.at(*site)
         factors = Factors(edge_weight, source_scale, target_scale)
         out = np.empty_like(rows) if out is None else out
         if exchange.transport.num_ranks == 1:
             self._run(arcs.owned_owned, rows, out, factors.of("owned", "owned"))
-            _do(meanwhile, exchange)
+            _do(overlap_work, exchange)
             return out, rows[:0]
-        half = len(meanwhile) // 2
+        half = len(overlap_work) // 2
         targets = exchange.target_rows(out)
         exchange.start_broadcast(rows)
         for piece in exchange.target_pieces():
@@ -181,17 +181,25 @@ class Aggregator:
         for piece in arcs.pieces:
             self._run(arcs.owned_owned, rows, out, factors.of("owned", "owned"), piece)
             exchange.progress()
-        _do(meanwhile[:half], exchange)
+        _do(overlap_work[:half], exchange)
         sources = exchange.finish_broadcast()
         for piece in exchange.target_pieces():
             self._run(arcs.halo_halo, sources, targets, factors.of("sources", "targets"), piece, accumulate=True)
         exchange.start_reduce(targets)
         self._run(arcs.owned_halo, sources, out, factors.of("sources", "owned"), accumulate=True)
-        _do(meanwhile[half:], exchange)
+        _do(overlap_work[half:], exchange)
         exchange.finish_reduce(out)
         return out, sources
 
-    def _run(self, block: Block, rows, out, factors, piece: slice | None = None, accumulate: bool = False) -> None:
+    def _run(
+        self,
+        block: Block,
+        rows: np.ndarray,
+        out: np.ndarray,
+        factors: tuple,
+        piece: slice | None = None,
+        accumulate: bool = False,
+    ) -> None:
         run_block(self.exchange.transport.counters, block, rows, out, factors, piece, accumulate)
 
     @property
@@ -199,11 +207,21 @@ class Aggregator:
         """Local arcs."""
         return self.arcs.num_arcs
 
-    def scales_at(self, _site: Site | None, source_scale, target_scale) -> tuple:
+    def scales_at(
+        self, _site: Site | None, source_scale: RowScale | None, target_scale: RowScale | None
+    ) -> tuple[RowScale | None, RowScale | None]:
         """The factors by which arcs counted in a training step: the same in all."""
         return source_scale, target_scale
 
-    def arc_dots(self, rows, sources, grads, target_grads, source_scale, target_scale) -> np.ndarray:
+    def arc_dots(
+        self,
+        rows: np.ndarray,
+        sources: np.ndarray,
+        grads: np.ndarray,
+        target_grads: np.ndarray,
+        source_scale: RowScale | None,
+        target_scale: RowScale | None,
+    ) -> np.ndarray:
         """target_scale[v] * source_scale[u] * <grads[v], rows[u]> of every local arc, [A]."""
         arcs = self.arcs
         out = np.empty(self.num_arcs, rows.dtype)
@@ -228,7 +246,13 @@ def _do(work: Sequence[Callable], exchange: Exchange | Turn) -> None:
 
 
 def run_block(
-    counters: Counters, block: Block, rows, out, factors: tuple, piece: slice | None = None, accumulate: bool = False
+    counters: Counters,
+    block: Block,
+    rows: np.ndarray,
+    out: np.ndarray,
+    factors: tuple,
+    piece: slice | None = None,
+    accumulate: bool = False,
 ) -> None:
     """One block: out (+)= target_scale * A(edge_weight) @ (source_scale * rows), for all its targets or a piece."""
     if accumulate and block.num_arcs == 0:

@@ -12,6 +12,7 @@ would leave the others waiting.
 import weakref
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 
@@ -24,17 +25,23 @@ UNKNOWN, MET_BEFORE, KEPT = 0, 1, 2
 class _Key:
     """A tensor in one state: dead once the tensor is gone, different once it is written to."""
 
-    tensor: weakref.ref
+    tensor: weakref.ref | None  # None: no tensor
     version: int
 
     @classmethod
     def of(cls, tensor: torch.Tensor | None) -> "_Key":
-        return cls(weakref.ref(tensor), tensor._version) if tensor is not None else cls(lambda: None, 0)
+        return cls(None, 0) if tensor is None else cls(weakref.ref(tensor), tensor._version)
 
     def is_now(self, tensor: torch.Tensor | None) -> bool:
-        if tensor is None:
-            return self.version == 0 and self.tensor() is None
-        return self.tensor() is tensor and self.version == tensor._version
+        if tensor is None or self.tensor is None:
+            return tensor is None and self.tensor is None
+        seen: Any = self.tensor()
+        return seen is tensor and self.version == tensor._version
+
+    @property
+    def is_dead(self) -> bool:
+        """Is the tensor gone?"""
+        return self.tensor is not None and self.tensor() is None
 
 
 @dataclass
@@ -56,7 +63,7 @@ class ConstantRows:
         enabled: False keeps nothing (`--no-cache-first`, the paper's form).
     """
 
-    def __init__(self, comm, enabled: bool = True):
+    def __init__(self, comm: Any, enabled: bool = True):
         self.comm = comm
         self.enabled = enabled
         self._expected: list[_Key] = []
@@ -86,7 +93,7 @@ class ConstantRows:
         entry = self._find(rows, edge_weight, scales)
         met = any(key.is_now(rows) for key in self._expected + self._met)
         state = min_over_ranks(self.comm, KEPT if entry else MET_BEFORE if met else UNKNOWN)
-        if state == KEPT:
+        if state == KEPT and entry:
             return entry.result
         result = compute(state == MET_BEFORE)
         if state == MET_BEFORE:
@@ -95,13 +102,13 @@ class ConstantRows:
             self._met.append(_Key.of(rows))
         return result
 
-    def _keep(self, rows, edge_weight, scales, result) -> None:
+    def _keep(self, rows: torch.Tensor, edge_weight: torch.Tensor | None, scales: tuple, result: torch.Tensor) -> None:
         known = self._find(rows, edge_weight, scales)
         if known:
             self._entries.remove(known)
         self._entries.append(_Entry(_Key.of(rows), _Key.of(edge_weight), scales, result, result._version))
 
-    def _find(self, rows, edge_weight, scales) -> _Entry | None:
+    def _find(self, rows: torch.Tensor, edge_weight: torch.Tensor | None, scales: tuple) -> _Entry | None:
         for entry in self._entries:
             untouched = entry.result._version == entry.result_version
             if untouched and entry.scales == scales and entry.rows.is_now(rows):
@@ -110,5 +117,5 @@ class ConstantRows:
         return None
 
     def _forget_the_dead(self) -> None:
-        self._met = [key for key in self._met if key.tensor() is not None]
-        self._entries = [entry for entry in self._entries if entry.rows.tensor() is not None]
+        self._met = [key for key in self._met if not key.is_dead]
+        self._entries = [entry for entry in self._entries if not entry.rows.is_dead]

@@ -4,61 +4,77 @@
 
 Legend: O rows, I columns in, D columns out, g = dL/dz, t = A' g (the transposed aggregation).
 
-    dWs = x' g        dWn = (A x)' g = x' t        dx = g Ws' + t Wn'
+    dWs = x' g        dWn = (A x)' g = x' t        dx = g Ws' + t Wn' = g Ws' + A' (g Wn')
 
-x Ws, x' g and g Ws' need no message: where the aggregation waits for some, they are done meanwhile (`meanwhile.py`).
+The plan decides where the aggregation runs and what is saved; the first row that fits is taken:
 
-So neither A x nor x Wn is kept: x is, which the layer before holds anyway, and y, which says what ReLU and dropout let
-through. With a norm z is kept too. The aggregation runs where rows are narrower: before the product (I <= D) or after.
-A layer that widens keeps A x instead (dx = g Ws' + A' (g Wn')), because g would be the wider row to send; so does one
-of equal widths under a delayed algorithm, where A x has rows of other epochs and its gradient is that of what was used;
-and every layer where products never come first (`transform_first` off, the paper's form).
+    x, layer                                            plan            z              saved   dWn        dx
+    constant and dense; not I > D, or the graph's own   CONSTANT        .. + (A x) Wn  A x     (A x)' g   -
+    sparse, or I > D                                    PRODUCT_FIRST   .. + A (x Wn)  -       x' t       .. + t Wn'
+    I < D, or late rows, or products never first        KEEP_AGGREGATE  .. + (A x) Wn  A x     (A x)' g   .. + A'(g Wn')
+    I = D                                               AGGREGATE_ONLY  .. + (A x) Wn  -       x' t       .. + t Wn'
 
-Rows that need no gradient are aggregated by `spmm`, which keeps what is constant; sparse rows never are: x Wn is
-summed over the non-zeros of x, and x' g over those of x transposed.
+The narrower row is the one that travels. Late rows (a delayed algorithm) make A x a sum of rows of several epochs, and
+its gradient is that of what was used: x' t would be another one. Products are never first with `transform_first` off,
+the paper's form. x and y are kept in any case: the layers around hold them, and y says what ReLU and dropout
+let through. With a norm z is kept too. Constant rows are aggregated by `spmm`, which keeps the result over epochs.
+
+x Ws, x' g and g Ws' need no remote data: where an aggregation waits for messages they overlap it (`ops/overlap.py`).
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from enum import Enum, auto
+from typing import Any, NamedTuple, cast
 
 import torch
 from torch.autograd.function import once_differentiable
 
 from distgnn.ops.aggregation.aggregator import Site
-from distgnn.ops.aggregation.spmm import aggregate, spmm
-from distgnn.ops.dense.activation import After, Before, activated, activated_backward
+from distgnn.ops.aggregation.spmm import Scales, aggregate, spmm
+from distgnn.ops.dense.activation import NO_EPILOGUE, Epilogue, Norm, SavedEpilogue, activated, activated_backward
 from distgnn.ops.dense.products import add_product, product, sum_of_products, weight_gradient
 from distgnn.ops.dense.sparse_rows import SparseRows
 from distgnn.ops.overlap import Work, product_pieces
+from distgnn.ops.protocol import GraphView
 
-NOTHING = After()
 ONCE = (
     "the backward pass of a layer can run once, and retain_graph changes nothing: memory is given up on the way. Run "
     "the forward pass again, or add the losses up and call backward once"
 )
 
 
+class Plan(Enum):
+    """Where the aggregation of a convolution runs, and what is saved: the table above."""
+
+    CONSTANT = auto()
+    PRODUCT_FIRST = auto()
+    KEEP_AGGREGATE = auto()
+    AGGREGATE_ONLY = auto()
+
+
 @dataclass(frozen=True)
-class Terms:
+class ConvSpec:
     """How a convolution aggregates, and what follows it.
 
-    Args: scales: (of sources, of targets) or None each; edge_weight: [A] without gradient, or None; then: what follows;
-        alone: nobody but this function sees the gradient of its result, which may be written over.
+    Args: scales: (of sources, of targets) or None each; edge_weight: [A] without gradient, or None; epilogue: what
+        follows; may_overwrite_grad: only this function uses the gradient of its result, and may write over it.
     """
 
-    scales: tuple
+    scales: Scales
     edge_weight: torch.Tensor | None = None
-    then: After = NOTHING
-    alone: bool = False
+    epilogue: Epilogue = NO_EPILOGUE
+    may_overwrite_grad: bool = False
 
 
 def convolve(
-    graph,
+    graph: GraphView,
     feats: torch.Tensor | SparseRows,
     neigh: torch.Tensor,
     own: torch.Tensor | None,
     bias: torch.Tensor | None,
-    terms: Terms,
-    norm: tuple[torch.Tensor, torch.Tensor] | None = None,
+    spec: ConvSpec,
+    norm: Norm | None = None,
 ) -> torch.Tensor:
     """z and what follows it.
 
@@ -73,154 +89,264 @@ def convolve(
 
     Notes: the backward pass can run once; it gives up what it no longer needs on its way.
     """
-    needed = feats.requires_grad and torch.is_grad_enabled()
+    plan = choose_plan(graph, feats, *neigh.shape)
     aggregated = site = None
-    dense = not isinstance(feats, SparseRows)
-    if dense and not needed and (not graph.narrows(*neigh.shape) or graph.is_input(feats)):
-        aggregated = spmm(graph, feats, terms.edge_weight, *terms.scales)
+    if plan is Plan.CONSTANT:
+        aggregated = spmm(graph, cast(torch.Tensor, feats), spec.edge_weight, *spec.scales)
     else:
         site = graph.next_site()
     gamma, beta = norm or (None, None)
-    return _Convolve.apply(feats, aggregated, neigh, own, bias, gamma, beta, graph, terms, site)
+    call = _Call(graph, spec, plan, site)
+    return _Convolve.apply(feats, aggregated, neigh, own, bias, gamma, beta, call)
+
+
+def choose_plan(graph: GraphView, feats: torch.Tensor | SparseRows, in_feats: int, out_feats: int) -> Plan:
+    """The first row of the table above that fits. Collective: yes."""
+    needs_grad = feats.requires_grad and torch.is_grad_enabled()
+    narrows = graph.narrows(in_feats, out_feats)
+    if not isinstance(feats, SparseRows) and not needs_grad and (not narrows or graph.is_input(feats)):
+        return Plan.CONSTANT
+    if isinstance(feats, SparseRows) or narrows:
+        return Plan.PRODUCT_FIRST
+    if in_feats < out_feats or not graph.aggregates_exactly or not graph.transform_first:
+        return Plan.KEEP_AGGREGATE
+    return Plan.AGGREGATE_ONLY
+
+
+class _Call(NamedTuple):
+    """What one call of `convolve` hands to both passes."""
+
+    graph: GraphView
+    spec: ConvSpec
+    plan: Plan
+    site: Site | None
 
 
 @dataclass
-class _Kept:
-    """What the backward pass needs."""
+class _Saved:
+    """What the backward pass needs; `aggregated` is A x where the plan saves it."""
 
-    feats: torch.Tensor
+    feats: Any
     aggregated: torch.Tensor | None
     weights: tuple[torch.Tensor, torch.Tensor | None]
     bias: torch.Tensor | None
-    norm: tuple | None
-    before: Before
-    site: Site | None
-    constant: bool
+    norm: Norm | None
+    epilogue: SavedEpilogue | None
 
 
 class _Convolve(torch.autograd.Function):
     @staticmethod
-    def forward(ctx, feats, aggregated, neigh, own, bias, gamma, beta, graph, terms, site):
-        ctx.graph, ctx.terms = graph, terms
-        then, constant = terms.then, aggregated is not None
-        last = then.nothing and gamma is None and feats.dtype == torch.bfloat16
-        dtype = torch.float32 if last else feats.dtype
-        sparse = isinstance(feats, SparseRows)
-        first = sparse or (graph.narrows(*neigh.shape) and not constant)
-        widens = neigh.shape[0] < neigh.shape[1] + (not graph.aggregates_exactly)
-        keep = not (constant or first) and (widens or not graph.transform_first)
-        apart = own is not None and not (constant or sparse) and dtype == feats.dtype and graph.waits_for_rows
-        if apart:
-            z, aggregated = _products_apart(graph, feats, neigh, own, terms, site, first)
-        elif first:
-            rows = product(graph, feats, neigh)
-            z, _ = aggregate(graph, rows, terms.edge_weight, terms.scales, site, dtype=dtype)
-            del rows
-        elif not constant:
-            aggregated, _ = aggregate(graph, feats, terms.edge_weight, terms.scales, site)
-        if not apart and (first or dtype != feats.dtype):
-            z = z if first else product(graph, aggregated, neigh).to(dtype)
-            if own is not None:
-                add_product(graph, feats, own, z)
-        elif not apart:
-            free = not (constant or keep) and neigh.shape[0] == neigh.shape[1]
-            over = aggregated if free and dtype == torch.float32 else None  # others' blocks would cost time
-            z = sum_of_products(graph, [*([] if own is None else [(feats, own)]), (aggregated, neigh)], over)
-        aggregated = aggregated if constant or keep else None
+    def forward(ctx: Any, feats, aggregated, neigh, own, bias, gamma, beta, call: _Call) -> torch.Tensor:  # type: ignore[no-untyped-def]
+        ctx.call = call
+        graph, epilogue = call.graph, call.spec.epilogue
+        is_last = epilogue.is_empty and gamma is None and feats.dtype == torch.bfloat16
+        dtype = torch.float32 if is_last else feats.dtype  # logits of bfloat16 rows
+        z, aggregated = _FORWARD[call.plan](call, _Operands(feats, aggregated, neigh, own, dtype))
         norm = None if gamma is None else (gamma.detach(), beta.detach())
         out, stats = z, None
-        if bias is not None or norm is not None or not then.nothing:
-            out, stats = activated(graph, z, bias, norm, then, in_place=norm is None)
-        ctx.kept = _Kept(
+        if bias is not None or norm is not None or not epilogue.is_empty:
+            out, stats = activated(graph, z, bias, norm, epilogue, in_place=norm is None)
+        ctx.saved = _Saved(
             feats.detach(),
             aggregated,
             (neigh.detach(), None if own is None else own.detach()),
             None if bias is None else bias.detach(),
             norm,
-            Before(out.detach(), z if norm is not None else None, stats),
-            site,
-            constant,
+            SavedEpilogue(out.detach(), z if norm is not None else None, stats),
         )
         return out
 
     @staticmethod
     @once_differentiable
-    def backward(ctx, grad):
-        kept, ctx.kept = ctx.kept, None
-        if kept is None:
+    def backward(ctx: Any, grad: torch.Tensor) -> tuple:
+        saved, ctx.saved = ctx.saved, None
+        if saved is None:
             raise RuntimeError(ONCE)
-        grads, *more = _through_activation(ctx, kept, grad.contiguous())
+        call, needs_grad = ctx.call, ctx.needs_input_grad[0]
+        grads, *more = _through_epilogue(call, saved, grad.contiguous())
         del grad
-        kept.before = None
-        return (*_through_products(ctx, kept, grads), *more, None, None, None)
+        saved.epilogue = None
+        grad_feats, grad_neigh, grad_own = _BACKWARD[call.plan](call, saved, grads, needs_grad)
+        return grad_feats, None, grad_neigh, grad_own, *more, None
 
 
-def _products_apart(graph, feats, neigh, own, terms: Terms, site: Site | None, first: bool) -> tuple:
-    """z, with the product of a vertex's own row made while messages travel; and A x, None where x Wn is aggregated."""
+# --- forward, a function per plan: (z, the aggregate to save or None) ------------------------------------------
+
+
+class _Operands(NamedTuple):
+    """x, A x where it is known already, Wn, Ws, and the dtype of z."""
+
+    feats: Any  # torch.Tensor or SparseRows
+    aggregated: torch.Tensor | None
+    neigh: torch.Tensor
+    own: torch.Tensor | None
+    dtype: torch.dtype
+
+
+def _constant(call: _Call, x: _Operands) -> tuple[torch.Tensor, torch.Tensor | None]:
+    aggregated = cast(torch.Tensor, x.aggregated)
+    return _add_up(call.graph, x, aggregated), aggregated
+
+
+def _product_first(call: _Call, x: _Operands) -> tuple[torch.Tensor, None]:
+    graph = call.graph
+    if x.own is not None and _overlaps(graph, x):
+        z, work = _own_product_in_pieces(graph, x.feats, x.own)
+        return z.add_(_aggregate(call, product(graph, x.feats, x.neigh), work)), None
+    rows = product(graph, x.feats, x.neigh)
+    z = _aggregate(call, rows, dtype=x.dtype)
+    del rows  # its buffer is free for the next result
+    if x.own is not None:
+        add_product(graph, x.feats, x.own, z)
+    return z, None
+
+
+def _keep_aggregate(call: _Call, x: _Operands) -> tuple[torch.Tensor, torch.Tensor]:
+    return _aggregate_first(call, x)
+
+
+def _aggregate_only(call: _Call, x: _Operands) -> tuple[torch.Tensor, None]:
+    return _aggregate_first(call, x)[0], None
+
+
+def _aggregate_first(call: _Call, x: _Operands) -> tuple[torch.Tensor, torch.Tensor]:
+    graph = call.graph
+    if x.own is not None and _overlaps(graph, x):
+        z, work = _own_product_in_pieces(graph, x.feats, x.own)
+        aggregated = _aggregate(call, x.feats, work)
+        add_product(graph, aggregated, x.neigh, z)
+        return z, aggregated
+    aggregated = _aggregate(call, x.feats)
+    # Nobody reads A x again: z takes its place. In float32 only: other dtypes go by blocks, which would cost time.
+    over = aggregated if call.plan is Plan.AGGREGATE_ONLY and x.dtype == torch.float32 else None
+    return _add_up(graph, x, aggregated, over), aggregated
+
+
+def _add_up(graph: GraphView, x: _Operands, aggregated: torch.Tensor, over: torch.Tensor | None = None) -> torch.Tensor:
+    """x Ws + (A x) Wn; over: the tensor to write it to."""
+    if x.dtype == x.feats.dtype:
+        own_pair = [] if x.own is None else [(x.feats, x.own)]
+        return sum_of_products(graph, [*own_pair, (aggregated, x.neigh)], over)
+    z = product(graph, aggregated, x.neigh).to(x.dtype)
+    if x.own is not None:
+        add_product(graph, x.feats, x.own, z)
+    return z
+
+
+def _overlaps(graph: GraphView, x: _Operands) -> bool:
+    """Is the product of a vertex's own row made while messages travel?"""
+    return not isinstance(x.feats, SparseRows) and x.dtype == x.feats.dtype and graph.waits_for_rows
+
+
+def _own_product_in_pieces(graph: GraphView, feats: torch.Tensor, own: torch.Tensor) -> tuple[torch.Tensor, Work]:
     z = graph.buffers.empty(len(feats), own.shape[1], feats.dtype)
-    work = product_pieces(graph, feats, own, z)
-    rows = product(graph, feats, neigh) if first else feats
-    aggregated, _ = aggregate(graph, rows, terms.edge_weight, terms.scales, site, meanwhile=work)
-    if first:
-        return z.add_(aggregated), None
-    add_product(graph, aggregated, neigh, z)
-    return z, aggregated
+    return z, product_pieces(graph, feats, own, z)
 
 
-def _through_activation(ctx, kept: _Kept, grad: torch.Tensor) -> tuple:
+def _aggregate(
+    call: _Call,
+    rows: torch.Tensor,
+    overlap_work: Work = (),
+    backward: bool = False,
+    dtype: torch.dtype | None = None,
+) -> torch.Tensor:
+    spec = call.spec
+    return aggregate(call.graph, rows, spec.edge_weight, spec.scales, call.site, backward, dtype, overlap_work)[0]
+
+
+# --- backward, a function per way to take dWn: gradients of (feats, neigh, own) --------------------------------
+
+
+def _through_epilogue(call: _Call, saved: _Saved, grad: torch.Tensor) -> tuple:
     """Gradients of z, bias, gamma, beta."""
-    then, dtype = ctx.terms.then, kept.feats.dtype
-    if then.nothing and kept.norm is None:
-        bias = grad.sum(0) if kept.bias is not None else None
-        return grad.to(dtype), bias, None, None
+    epilogue, before = call.spec.epilogue, saved.epilogue
+    if before is None or (epilogue.is_empty and saved.norm is None):
+        bias = grad.sum(0) if saved.bias is not None else None
+        return grad.to(saved.feats.dtype), bias, None, None
+    may_overwrite = call.spec.may_overwrite_grad
     grads, bias, gamma, beta = activated_backward(
-        ctx.graph, grad, kept.before, kept.bias, kept.norm, then, ctx.terms.alone
+        call.graph, grad, before, saved.bias, saved.norm, epilogue, may_overwrite
     )
-    return grads, bias if kept.bias is not None else None, gamma, beta
+    return grads, bias if saved.bias is not None else None, gamma, beta
 
 
-def _through_products(ctx, kept: _Kept, grads: torch.Tensor) -> tuple:
-    """Gradients of feats, aggregated (none), neigh, own."""
-    graph, terms, (neigh, own) = ctx.graph, ctx.terms, kept.weights
-    needed, found = ctx.needs_input_grad[0], {}
-    work = [] if own is None else [lambda: found.update(own=weight_gradient(graph, kept.feats, grads))]
-    if kept.constant:
-        _do(work)
-        return None, None, weight_gradient(graph, kept.aggregated, grads), found.get("own")
-    if kept.aggregated is not None:
-        work.append(lambda: found.update(neigh=weight_gradient(graph, kept.aggregated, grads)))
-        grad_feats = None
-        if not (needed and graph.waits_for_rows):
-            work = _do(work)
-            kept.aggregated = None
-        if needed:
-            rows = product(graph, grads, neigh.T)
-            grad_feats, _ = _aggregate_backward(ctx, kept, rows, work)
-            if own is not None:
-                add_product(graph, grads, own.T, grad_feats)
-        kept.aggregated = None
-        return grad_feats, None, found["neigh"], found.get("own")
-    apart = needed and own is not None and graph.waits_for_rows
-    grad_feats = graph.buffers.empty(len(grads), own.shape[0], grads.dtype) if apart else None
-    work = work + product_pieces(graph, grads, own.T, grad_feats) if apart else _do(work)
-    turned, _ = _aggregate_backward(ctx, kept, grads, work)
-    grad_neigh = weight_gradient(graph, kept.feats, turned)
-    if apart:
+class _WeightGradients:
+    """dWs and dWn: pieces of work that need no message, and what they found."""
+
+    def __init__(self, graph: GraphView, saved: _Saved, grads: torch.Tensor):
+        self.graph, self.saved, self.grads = graph, saved, grads
+        self.own: torch.Tensor | None = None
+        self.neigh: torch.Tensor | None = None
+        self.own_work: Work = [] if saved.weights[1] is None else [self.make_own]
+
+    def make_own(self) -> None:
+        self.own = weight_gradient(self.graph, self.saved.feats, self.grads)
+
+    def make_neigh(self) -> None:
+        self.neigh = weight_gradient(self.graph, cast(torch.Tensor, self.saved.aggregated), self.grads)
+
+
+def _backward_constant(call: _Call, saved: _Saved, grads: torch.Tensor, _needs_grad: bool) -> tuple:
+    found = _WeightGradients(call.graph, saved, grads)
+    _do([*found.own_work, found.make_neigh])
+    return None, found.neigh, found.own
+
+
+def _backward_from_aggregate(call: _Call, saved: _Saved, grads: torch.Tensor, needs_grad: bool) -> tuple:
+    """dWn = (A x)' g and dx = g Ws' + A' (g Wn')."""
+    graph, (neigh, own) = call.graph, saved.weights
+    found = _WeightGradients(graph, saved, grads)
+    work: Work = [*found.own_work, found.make_neigh]
+    grad_feats = None
+    if not (needs_grad and graph.waits_for_rows):
+        work = _do(work)
+        saved.aggregated = None
+    if needs_grad:
+        grad_feats = _aggregate(call, product(graph, grads, neigh.T), work, backward=True)
+        if own is not None:
+            add_product(graph, grads, own.T, grad_feats)
+    saved.aggregated = None
+    return grad_feats, found.neigh, found.own
+
+
+def _backward_from_rows(call: _Call, saved: _Saved, grads: torch.Tensor, needs_grad: bool) -> tuple:
+    """dWn = x' t and dx = g Ws' + t Wn', t = A' g."""
+    graph, (neigh, own) = call.graph, saved.weights
+    found = _WeightGradients(graph, saved, grads)
+    grad_feats = None
+    if needs_grad and own is not None and graph.waits_for_rows:
+        grad_feats = graph.buffers.empty(len(grads), own.shape[0], grads.dtype)
+        work = [*found.own_work, *product_pieces(graph, grads, own.T, grad_feats)]
+    else:
+        work = _do(found.own_work)
+    turned = _aggregate(call, grads, work, backward=True)
+    grad_neigh = weight_gradient(graph, saved.feats, turned)
+    if grad_feats is not None:
         add_product(graph, turned, neigh.T, grad_feats)
-    elif needed:
-        ours = (kept.norm is not None or not terms.then.nothing) and grads.shape == kept.feats.shape
+    elif needs_grad:
+        # `grads` is ours to write over only where the epilogue made it: else it may be the caller's gradient.
+        is_ours = (saved.norm is not None or not call.spec.epilogue.is_empty) and grads.shape == saved.feats.shape
         pairs = [(turned, neigh.T), *([] if own is None else [(grads, own.T)])]
-        grad_feats = sum_of_products(graph, pairs, over=grads if ours else None)
-    return grad_feats, None, grad_neigh, found.get("own")
+        grad_feats = sum_of_products(graph, pairs, over=grads if is_ours else None)
+    return grad_feats, grad_neigh, found.own
 
 
-def _aggregate_backward(ctx, kept: _Kept, rows: torch.Tensor, work: Work) -> tuple:
-    terms = ctx.terms
-    return aggregate(ctx.graph, rows, terms.edge_weight, terms.scales, kept.site, backward=True, meanwhile=work)
-
-
-def _do(work: Work) -> Work:
+def _do(work: Work) -> list[Callable[[], object]]:
     """Do it now; nothing is left."""
     for piece in work:
         piece()
     return []
+
+
+_FORWARD = {
+    Plan.CONSTANT: _constant,
+    Plan.PRODUCT_FIRST: _product_first,
+    Plan.KEEP_AGGREGATE: _keep_aggregate,
+    Plan.AGGREGATE_ONLY: _aggregate_only,
+}
+_BACKWARD = {
+    Plan.CONSTANT: _backward_constant,
+    Plan.PRODUCT_FIRST: _backward_from_rows,
+    Plan.KEEP_AGGREGATE: _backward_from_aggregate,
+    Plan.AGGREGATE_ONLY: _backward_from_rows,
+}

@@ -9,6 +9,8 @@ has the winning arc passes the gradient on.
 Legend: O owned rows, T target halos, A local arcs, D width.
 """
 
+from typing import Any
+
 import numpy as np
 import torch
 from torch.autograd.function import once_differentiable
@@ -17,11 +19,12 @@ from distgnn import kernels
 from distgnn.ops.aggregation.halo import as_array, onto_owners, with_halos
 from distgnn.ops.aggregation.partials import merge_at_owners
 from distgnn.ops.edges.on_arcs import FLOATS, check_arc_rows, check_rows, flat
+from distgnn.ops.protocol import GraphView
 
 NO_ARC = float(2**53)  # the id of "no arc": arc ids travel beside values, as float64
 
 
-def extreme(graph, rows: torch.Tensor, reduce: str = "max") -> torch.Tensor:
+def extreme(graph: GraphView, rows: torch.Tensor, reduce: str = "max") -> torch.Tensor:
     """The largest (or smallest) source row over the in-arcs of each vertex, column by column.
 
     Collective: yes, and again in the backward pass.
@@ -38,7 +41,7 @@ def extreme(graph, rows: torch.Tensor, reduce: str = "max") -> torch.Tensor:
     return _Extreme.apply(flat(rows), graph, reduce).view(rows.shape)
 
 
-def arc_extreme(graph, arc_rows: torch.Tensor, reduce: str = "max") -> torch.Tensor:
+def arc_extreme(graph: GraphView, arc_rows: torch.Tensor, reduce: str = "max") -> torch.Tensor:
     """The same over rows on arcs: [A, ...] to [O, ...]. Collective: yes, and again in the backward pass."""
     check_arc_rows(graph, arc_rows)
     return _ArcExtreme.apply(flat(arc_rows), graph, reduce).view(graph.num_owned, *arc_rows.shape[1:])
@@ -46,14 +49,14 @@ def arc_extreme(graph, arc_rows: torch.Tensor, reduce: str = "max") -> torch.Ten
 
 class _Extreme(torch.autograd.Function):
     @staticmethod
-    def forward(ctx, rows, graph, reduce):
+    def forward(ctx: Any, rows: torch.Tensor, graph: GraphView, reduce: str) -> torch.Tensor:
         ctx.graph, copies = graph, with_halos(graph, as_array(rows), "source")
         out, ctx.winners = _forward(graph, copies, graph.local_arcs.grouped["target"].others, reduce)
         return torch.from_numpy(out)
 
     @staticmethod
     @once_differentiable
-    def backward(ctx, grad):
+    def backward(ctx: Any, grad: torch.Tensor) -> tuple:
         graph = ctx.graph
         group = graph.local_arcs.grouped["target"]
         num_copies = graph.local_arcs.grouped["source"].num_copies
@@ -63,20 +66,20 @@ class _Extreme(torch.autograd.Function):
 
 class _ArcExtreme(torch.autograd.Function):
     @staticmethod
-    def forward(ctx, arc_rows, graph, reduce):
+    def forward(ctx: Any, arc_rows: torch.Tensor, graph: GraphView, reduce: str) -> torch.Tensor:
         ctx.graph = graph
         out, ctx.winners = _forward(graph, as_array(arc_rows), graph.local_arcs.grouped["target"].arcs, reduce)
         return torch.from_numpy(out)
 
     @staticmethod
     @once_differentiable
-    def backward(ctx, grad):
+    def backward(ctx: Any, grad: torch.Tensor) -> tuple:
         graph = ctx.graph
         arcs = graph.local_arcs.grouped["target"].arcs
         return torch.from_numpy(_backward(graph, as_array(grad), ctx.winners, arcs, graph.num_edges())), None, None
 
 
-def _forward(graph, rows: np.ndarray, indices: np.ndarray, reduce: str) -> tuple[np.ndarray, np.ndarray]:
+def _forward(graph: GraphView, rows: np.ndarray, indices: np.ndarray, reduce: str) -> tuple[np.ndarray, np.ndarray]:
     """The merged result [O, D], and the winning position of every target copy [O + T, D]: -1 where another rank won."""
     group = graph.local_arcs.grouped["target"]
     values, positions = kernels.spmm(group.indptr, indices, rows, reduce, keep_inf=True)
@@ -101,7 +104,9 @@ def _better(left: np.ndarray, right: np.ndarray, sign: int) -> np.ndarray:
     return np.where(np.concatenate([take, take], axis=1), right, left)
 
 
-def _backward(graph, grads: np.ndarray, winners: np.ndarray, indices: np.ndarray, num_rows: int) -> np.ndarray:
+def _backward(
+    graph: GraphView, grads: np.ndarray, winners: np.ndarray, indices: np.ndarray, num_rows: int
+) -> np.ndarray:
     """The gradient of each target copy goes to the row behind its winner: [num_rows, D]."""
     grads = with_halos(graph, grads, "target")
     width = grads.shape[1]

@@ -6,12 +6,16 @@ Legend: O owned rows, S / T source and target halos, D width. Each verb takes a 
     with_halos       owned rows [O, D] -> copies [O + S or T, D]     onto_owners   its transpose: copies are added
 """
 
+from typing import Any
+
 import numpy as np
 import torch
 from torch.autograd.function import once_differentiable
 
+from distgnn.ops.protocol import GraphView
 
-def halo_broadcast(graph, rows: torch.Tensor, role: str = "source") -> torch.Tensor:
+
+def halo_broadcast(graph: GraphView, rows: torch.Tensor, role: str = "source") -> torch.Tensor:
     """Owned rows [O, D] travel to the halos of a role: returns [S, D] for "source", [T, D] for "target".
 
     Collective: yes; the backward pass is `halo_reduce` from the same halos.
@@ -19,7 +23,7 @@ def halo_broadcast(graph, rows: torch.Tensor, role: str = "source") -> torch.Ten
     return _Broadcast.apply(rows, graph, role)
 
 
-def halo_reduce(graph, partials: torch.Tensor, role: str = "target") -> torch.Tensor:
+def halo_reduce(graph: GraphView, partials: torch.Tensor, role: str = "target") -> torch.Tensor:
     """Partial sums of the halos of a role travel to their owners and are added: returns [O, D].
 
     Collective: yes; the backward pass is `halo_broadcast` to the same halos.
@@ -29,37 +33,37 @@ def halo_reduce(graph, partials: torch.Tensor, role: str = "target") -> torch.Te
 
 class _Broadcast(torch.autograd.Function):
     @staticmethod
-    def forward(ctx, rows, graph, role):
+    def forward(ctx: Any, rows: torch.Tensor, graph: GraphView, role: str) -> torch.Tensor:
         ctx.graph, ctx.role = graph, role
         return torch.from_numpy(_broadcast(graph, as_array(rows), role).copy())
 
     @staticmethod
     @once_differentiable
-    def backward(ctx, grad):
+    def backward(ctx: Any, grad: torch.Tensor) -> tuple:
         out = np.zeros((ctx.graph.num_owned, grad.shape[1]), as_array(grad).dtype)
         return torch.from_numpy(_reduce(ctx.graph, as_array(grad), out, ctx.role)), None, None
 
 
 class _Reduce(torch.autograd.Function):
     @staticmethod
-    def forward(ctx, partials, graph, role):
+    def forward(ctx: Any, partials: torch.Tensor, graph: GraphView, role: str) -> torch.Tensor:
         ctx.graph, ctx.role = graph, role
         rows = as_array(partials)
         return torch.from_numpy(_reduce(graph, rows, np.zeros((graph.num_owned, rows.shape[1]), rows.dtype), role))
 
     @staticmethod
     @once_differentiable
-    def backward(ctx, grad):
+    def backward(ctx: Any, grad: torch.Tensor) -> tuple:
         return torch.from_numpy(_broadcast(ctx.graph, as_array(grad), ctx.role).copy()), None, None
 
 
-def with_halos(graph, rows: np.ndarray, role: str) -> np.ndarray:
+def with_halos(graph: GraphView, rows: np.ndarray, role: str) -> np.ndarray:
     """Owned rows [O, D] and behind them the halo copies of a role. Collective: yes."""
     halos = _broadcast(graph, rows, role)
     return np.concatenate([rows, halos]) if len(halos) else rows
 
 
-def onto_owners(graph, copies: np.ndarray, role: str) -> np.ndarray:
+def onto_owners(graph: GraphView, copies: np.ndarray, role: str) -> np.ndarray:
     """Copies [O + S or T, D] are added at their owners: [O, D]. Collective: yes."""
     return _reduce(graph, copies[graph.num_owned :], copies[: graph.num_owned].copy(), role)
 
@@ -70,14 +74,14 @@ def as_array(rows: torch.Tensor) -> np.ndarray:
     return rows.view(torch.uint16).numpy() if rows.dtype == torch.bfloat16 else rows.numpy()
 
 
-def _broadcast(graph, rows: np.ndarray, role: str) -> np.ndarray:
+def _broadcast(graph: GraphView, rows: np.ndarray, role: str) -> np.ndarray:
     """Halo rows of a role; valid until the next broadcast of this width."""
     exchange = graph.exchange if role == "source" else graph.transposed_exchange
     exchange.start_broadcast(rows)
     return exchange.finish_broadcast()
 
 
-def _reduce(graph, halos: np.ndarray, out: np.ndarray, role: str) -> np.ndarray:
+def _reduce(graph: GraphView, halos: np.ndarray, out: np.ndarray, role: str) -> np.ndarray:
     exchange = graph.exchange if role == "target" else graph.transposed_exchange
     buffer = exchange.target_rows(halos)
     np.copyto(buffer, halos)

@@ -1,4 +1,4 @@
-"""Partial results of copies travel to the owner, who merges them as he likes: what a reduce would only add.
+"""Partials go to owners, which combine them with a custom reduction: what a sum cannot merge (max, softmax).
 
 Legend: O owned rows, T target halos (S for role "source"), R rows an owner receives, D width.
 """
@@ -7,9 +7,13 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
+from distgnn.comm import Transport
+from distgnn.ops.protocol import GraphView
+from distgnn.partition import ExchangePlan
+
 
 def merge_at_owners(
-    graph, copies: np.ndarray, role: str, merge: Callable[[np.ndarray, np.ndarray], np.ndarray]
+    graph: GraphView, copies: np.ndarray, role: str, merge: Callable[[np.ndarray, np.ndarray], np.ndarray]
 ) -> np.ndarray:
     """Merge the partial rows of all copies of a vertex: [O + T, D] to [O, D].
 
@@ -26,7 +30,7 @@ def merge_at_owners(
     return merged
 
 
-def received_by_rank(graph, halos: np.ndarray, role: str) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+def received_by_rank(graph: GraphView, halos: np.ndarray, role: str) -> Iterator[tuple[np.ndarray, np.ndarray]]:
     """Send partial rows [T, D] of halos to their owners: (owned rows, other rank's partial rows), in order of ranks.
 
     Collective: yes.
@@ -38,11 +42,11 @@ def received_by_rank(graph, halos: np.ndarray, role: str) -> Iterator[tuple[np.n
         yield plan.reduce_rows[part], partials[part]
 
 
-def _at_owners(transport, plan, halos: np.ndarray) -> np.ndarray:
+def _at_owners(transport: Transport, plan: ExchangePlan, halos: np.ndarray) -> np.ndarray:
     """Send halo rows [T, D] to their owners and return what this owner received, [R, D]."""
     tag = transport.begin("merge", halos.shape[1])
     received = np.empty((int(plan.reduce_indptr[-1]), halos.shape[1]), halos.dtype)
-    requests = []
+    requests: list = []
     for rank, part in _by_rank(received, plan.reduce_indptr):
         requests += transport.receive(part, rank, tag)
     for rank, part in _by_rank(halos, plan.target_indptr):
@@ -51,6 +55,6 @@ def _at_owners(transport, plan, halos: np.ndarray) -> np.ndarray:
     return received
 
 
-def _by_rank(rows: np.ndarray, indptr: np.ndarray):
+def _by_rank(rows: np.ndarray, indptr: np.ndarray) -> Iterator[tuple[int, np.ndarray]]:
     for rank in np.flatnonzero(np.diff(indptr)):
         yield int(rank), rows[indptr[rank] : indptr[rank + 1]]

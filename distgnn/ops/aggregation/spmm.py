@@ -6,6 +6,8 @@ dx = the same aggregation over the transposed arcs, scales swapped
 d edge_weight[arc] = target_scale[v] * source_scale[u] * <dy[v], x[u]>
 """
 
+from typing import Any
+
 import numpy as np
 import torch
 from torch.autograd.function import once_differentiable
@@ -13,12 +15,14 @@ from torch.autograd.function import once_differentiable
 from distgnn.ops.aggregation.aggregator import Aggregator, RowScale, Site
 from distgnn.ops.aggregation.halo import as_array
 from distgnn.ops.overlap import Work
+from distgnn.ops.protocol import GraphView
 
+Scales = tuple[RowScale | None, RowScale | None]  # of sources, of targets
 FLOATS = (torch.float32, torch.float64, torch.bfloat16)
 
 
 def spmm(
-    graph,
+    graph: GraphView,
     feats: torch.Tensor,
     edge_weight: torch.Tensor | None = None,
     source_scale: RowScale | None = None,
@@ -47,7 +51,9 @@ def spmm(
         without gradients (evaluation), is exact.
     """
     _check(graph, feats, edge_weight)
-    rows = feats.reshape(len(feats), -1).contiguous() if feats.dim() != 2 or not feats.is_contiguous() else feats
+    rows = feats
+    if feats.dim() != 2 or not feats.is_contiguous():
+        rows = feats.reshape(len(feats), feats.shape[1:].numel()).contiguous()
     trainable = rows.requires_grad or (edge_weight is not None and edge_weight.requires_grad)
     scales, site = (source_scale, target_scale), graph.next_site()
     if trainable and torch.is_grad_enabled():
@@ -59,7 +65,7 @@ def spmm(
     return graph.constants.get(rows, edge_weight, scales, compute).view(feats.shape)
 
 
-def _check(graph, feats: torch.Tensor, edge_weight: torch.Tensor | None) -> None:
+def _check(graph: GraphView, feats: torch.Tensor, edge_weight: torch.Tensor | None) -> None:
     if feats.dtype not in FLOATS:
         raise ValueError(f"rows are {feats.dtype}: aggregation takes float32, float64 or bfloat16")
     if len(feats) != graph.num_rows:
@@ -73,22 +79,22 @@ def _check(graph, feats: torch.Tensor, edge_weight: torch.Tensor | None) -> None
 
 
 def aggregate(
-    graph,
+    graph: GraphView,
     rows: torch.Tensor,
     edge_weight: torch.Tensor | None,
-    scales: tuple[RowScale | None, RowScale | None],
+    scales: Scales,
     site: Site | None,
     backward: bool = False,
     dtype: torch.dtype | None = None,
-    meanwhile: Work = (),
+    overlap_work: Work = (),
 ) -> tuple[torch.Tensor, np.ndarray]:
     """The aggregation itself, without gradient: (rows like `rows` in a buffer of the graph, source halos' rows).
 
     Collective: yes.
 
     Args: scales: (of sources, of targets), of the forward pass; backward: over the transposed arcs, scales swapped;
-        dtype: of the result, float32 or that of `rows`; meanwhile: work to do while messages travel, where
-        `graph.waits_for_rows` (`meanwhile.py`).
+        dtype: of the result, float32 or that of `rows`; overlap_work: work to do while messages travel, where
+        `graph.waits_for_rows` (`ops/overlap.py`).
 
     Notes: bfloat16 rows travel as they are, partial sums in float32. Delayed exchanges and update on copies hold
         float32 rows: bfloat16 is widened for them and rounded again.
@@ -96,22 +102,31 @@ def aggregate(
     weight = None if edge_weight is None else edge_weight.detach().reshape(-1).numpy()
     arcs = graph.backward_arcs(weighted=weight is not None) if backward else graph.forward_arcs
     if backward:
-        scales = tuple(None if scale is None else scale.transposed() for scale in reversed(scales))
+        of_sources, of_targets = (None if scale is None else scale.transposed() for scale in scales)
+        scales = of_targets, of_sources
     half, dtype = rows.dtype == torch.bfloat16, dtype or rows.dtype
     if half and (site is not None or not isinstance(arcs, Aggregator)):
         rows = rows.float()
     summed = torch.float32 if half and (graph.num_ranks > 1 or rows.dtype != torch.bfloat16) else dtype
-    out = graph.buffers.empty(*rows.shape, summed)
-    more = {"meanwhile": meanwhile} if meanwhile else {}
-    _, sources = arcs(as_array(rows), weight, *scales, site, as_array(out), **more)
+    out = graph.buffers.empty_like(rows, summed)
+    arguments = as_array(rows), weight, *scales, site, as_array(out)
+    _, sources = arcs(*arguments, overlap_work) if isinstance(arcs, Aggregator) else arcs(*arguments)
     if summed != dtype:
-        out = graph.buffers.empty(*rows.shape, dtype).copy_(out)
+        out = graph.buffers.empty_like(rows, dtype).copy_(out)
     return out, sources
 
 
 class _Spmm(torch.autograd.Function):
     @staticmethod
-    def forward(ctx, rows, edge_weight, graph, source_scale, target_scale, site):
+    def forward(
+        ctx: Any,
+        rows: torch.Tensor,
+        edge_weight: torch.Tensor | None,
+        graph: GraphView,
+        source_scale: RowScale | None,
+        target_scale: RowScale | None,
+        site: Site | None,
+    ) -> torch.Tensor:
         ctx.graph, ctx.scales, ctx.site = graph, (source_scale, target_scale), site
         out, sources = aggregate(graph, rows, edge_weight, ctx.scales, site)
         weighted = edge_weight is not None and edge_weight.requires_grad
@@ -121,7 +136,7 @@ class _Spmm(torch.autograd.Function):
 
     @staticmethod
     @once_differentiable
-    def backward(ctx, grad_out):
+    def backward(ctx: Any, grad_out: torch.Tensor) -> tuple:
         rows, edge_weight = ctx.saved_tensors
         grad_rows, target_grads = aggregate(ctx.graph, grad_out, edge_weight, ctx.scales, ctx.site, backward=True)
         grad_weight = None

@@ -7,6 +7,8 @@ Backward the sums of both rows are taken again; halos' shares of gradients are a
 Legend: O owned rows, A local arcs, H heads, F features per head.
 """
 
+from typing import Any
+
 import numpy as np
 import torch
 from torch.autograd.function import once_differentiable
@@ -14,9 +16,12 @@ from torch.autograd.function import once_differentiable
 from distgnn import kernels
 from distgnn.ops.aggregation.halo import as_array, onto_owners, with_halos
 from distgnn.ops.edges.on_arcs import check_rows
+from distgnn.ops.protocol import GraphView
 
 
-def pair_scores(graph, sources: torch.Tensor, targets: torch.Tensor, attn: torch.Tensor, slope: float) -> torch.Tensor:
+def pair_scores(
+    graph: GraphView, sources: torch.Tensor, targets: torch.Tensor, attn: torch.Tensor, slope: float
+) -> torch.Tensor:
     """Scores of local arcs, [A, H].
 
     Collective: yes, and again in the backward pass.
@@ -31,7 +36,15 @@ def pair_scores(graph, sources: torch.Tensor, targets: torch.Tensor, attn: torch
 
 class _PairScores(torch.autograd.Function):
     @staticmethod
-    def forward(ctx, sources, targets, attn, graph, heads, slope):
+    def forward(
+        ctx: Any,
+        sources: torch.Tensor,
+        targets: torch.Tensor,
+        attn: torch.Tensor,
+        graph: GraphView,
+        heads: int,
+        slope: float,
+    ) -> torch.Tensor:
         ctx.graph, ctx.slope = graph, slope
         ctx.save_for_backward(sources, targets, attn)
         rows = with_halos(graph, as_array(sources), "source"), with_halos(graph, as_array(targets), "target")
@@ -41,7 +54,7 @@ class _PairScores(torch.autograd.Function):
 
     @staticmethod
     @once_differentiable
-    def backward(ctx, grad):
+    def backward(ctx: Any, grad: torch.Tensor) -> tuple:
         graph, grads = ctx.graph, as_array(grad)
         sources, targets, attn = map(as_array, ctx.saved_tensors)
         sources, targets = with_halos(graph, sources, "source"), with_halos(graph, targets, "target")
@@ -56,7 +69,7 @@ class _PairScores(torch.autograd.Function):
         return *map(torch.from_numpy, shares), None, None, None
 
 
-def _grouped(graph, role: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def _grouped(graph: GraphView, role: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """(indptr, copies at the other ends, arc numbers) by the copy at one end."""
     group = graph.local_arcs.grouped[role]
     return group.indptr, group.others, group.arcs

@@ -7,6 +7,8 @@
 Legend: O owned rows, A local arcs, H heads, F features per head.
 """
 
+from typing import Any
+
 import numpy as np
 import torch
 from torch.autograd.function import once_differentiable
@@ -14,9 +16,10 @@ from torch.autograd.function import once_differentiable
 from distgnn import kernels
 from distgnn.ops.aggregation.halo import as_array, with_halos
 from distgnn.ops.edges.on_arcs import FLOATS, check_arc_rows
+from distgnn.ops.protocol import GraphView
 
 
-def spmm_heads(graph, feats: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
+def spmm_heads(graph: GraphView, feats: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
     """Weighted sum of source rows over the in-arcs of each vertex, head by head.
 
     Collective: yes, and again in the backward pass.
@@ -35,7 +38,7 @@ def spmm_heads(graph, feats: torch.Tensor, weight: torch.Tensor) -> torch.Tensor
 
 class _SpmmHeads(torch.autograd.Function):
     @staticmethod
-    def forward(ctx, feats, weight, graph):
+    def forward(ctx: Any, feats: torch.Tensor, weight: torch.Tensor, graph: GraphView) -> torch.Tensor:
         ctx.graph = graph
         ctx.save_for_backward(feats, weight)
         out, _ = graph.forward_arcs(_rows(feats), as_array(weight))
@@ -43,7 +46,7 @@ class _SpmmHeads(torch.autograd.Function):
 
     @staticmethod
     @once_differentiable
-    def backward(ctx, grad):
+    def backward(ctx: Any, grad: torch.Tensor) -> tuple:
         feats, weight = ctx.saved_tensors
         grads = _rows(grad)
         grad_feats = grad_weight = None
@@ -55,7 +58,7 @@ class _SpmmHeads(torch.autograd.Function):
         return grad_feats, grad_weight, None
 
 
-def arc_dots(graph, sources: np.ndarray, targets: np.ndarray, heads: int) -> np.ndarray:
+def arc_dots(graph: GraphView, sources: np.ndarray, targets: np.ndarray, heads: int) -> np.ndarray:
     """<source row, target row> of every local arc, head by head: owned [O, H * F] twice to [A, H]. Collective: yes."""
     sources, targets = with_halos(graph, sources, "source"), with_halos(graph, targets, "target")
     group = graph.local_arcs.grouped["target"]

@@ -7,6 +7,7 @@ Legend: O rows, D columns.
 """
 
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import torch
@@ -14,10 +15,13 @@ from torch.autograd.function import once_differentiable
 
 from distgnn import kernels
 from distgnn.ops.aggregation.halo import as_array
+from distgnn.ops.protocol import GraphView
+
+Norm = tuple[torch.Tensor, torch.Tensor]  # gamma and beta of a layer norm, [D] each
 
 
 @dataclass(frozen=True)
-class After:
+class Epilogue:
     """What follows a convolution, beside bias and norm: `relu`, and dropout `p` with the key of its mask."""
 
     relu: bool = False
@@ -29,7 +33,8 @@ class After:
     eps: float = 1e-5
 
     @property
-    def nothing(self) -> bool:
+    def is_empty(self) -> bool:
+        """Does nothing follow?"""
         return not self.relu and self.p == 0
 
     def keywords(self) -> dict:
@@ -40,50 +45,63 @@ class After:
         }
 
 
-def after(graph, p: float = 0.0, site: int = 0, eps: float = 1e-5) -> After:
+NO_EPILOGUE = Epilogue()
+
+
+def relu_dropout(graph: GraphView, p: float = 0.0, site: int = 0, eps: float = 1e-5) -> Epilogue:
     """ReLU and dropout of the model's rows in this training step."""
-    return After(True, p, graph.row_ids, graph.seed, graph.step, site, eps)
+    return Epilogue(True, p, graph.row_ids, graph.seed, graph.step, site, eps)
 
 
-def activate(graph, rows: torch.Tensor, then: After) -> torch.Tensor:
+def activate(graph: GraphView, rows: torch.Tensor, epilogue: Epilogue) -> torch.Tensor:
     """ReLU and dropout of rows [O, D], as a differentiable function."""
-    return _Activate.apply(rows.contiguous(), graph, then)
+    return _Activate.apply(rows.contiguous(), graph, epilogue)
 
 
 class _Activate(torch.autograd.Function):
     @staticmethod
-    def forward(ctx, rows, graph, then):
-        ctx.graph, ctx.then = graph, then
-        out, _ = activated(graph, rows.detach(), None, None, then)
+    def forward(ctx: Any, rows: torch.Tensor, graph: GraphView, epilogue: Epilogue) -> torch.Tensor:
+        ctx.graph, ctx.epilogue = graph, epilogue
+        out, _ = activated(graph, rows.detach(), None, None, epilogue)
         ctx.save_for_backward(out)
         return out
 
     @staticmethod
     @once_differentiable
-    def backward(ctx, grad):
+    def backward(ctx: Any, grad: torch.Tensor) -> tuple:
         (out,) = ctx.saved_tensors
-        grads = ctx.graph.buffers.empty(*grad.shape, grad.dtype)
-        key = ctx.then.keywords()
+        grads = ctx.graph.buffers.empty_like(grad)
+        key = ctx.epilogue.keywords()
         kernels.activate_backward(as_array(grad), as_array(out), grad_feats=as_array(grads), **key)
         return grads, None, None
 
 
-def activated(graph, rows, bias, norm, then: After, in_place: bool = False, dtype: torch.dtype | None = None):
+def activated(
+    graph: GraphView,
+    rows: torch.Tensor,
+    bias: torch.Tensor | None,
+    norm: Norm | None,
+    epilogue: Epilogue,
+    in_place: bool = False,
+    dtype: torch.dtype | None = None,
+) -> tuple[torch.Tensor, np.ndarray | None]:
     """Rows [O, D] with all that follows them.
 
     Args: bias [D] or None; norm: (gamma, beta) or None; in_place: write over `rows`; dtype: of the result.
     Returns: (result, statistics of the norm or None).
     """
     dtype = dtype or rows.dtype
-    out = rows if in_place and dtype == rows.dtype else graph.buffers.empty(*rows.shape, dtype)
-    norm = None if norm is None else tuple(map(as_array, norm))
-    arrays = as_array(rows), None if bias is None else as_array(bias), norm
-    _, stats = kernels.activate(*arrays, eps=then.eps, out=as_array(out), **then.keywords())
+    out = rows if in_place and dtype == rows.dtype else graph.buffers.empty_like(rows, dtype)
+    parameters = None if norm is None else (as_array(norm[0]), as_array(norm[1]))
+    offset = None if bias is None else as_array(bias)
+    _, stats = kernels.activate(
+        as_array(rows), offset, parameters, eps=epilogue.eps, out=as_array(out), **epilogue.keywords()
+    )
     return out, stats
 
 
 @dataclass
-class Before:
+class SavedEpilogue:
     """What the gradient of `activated` needs: its result, and with a norm its input and statistics."""
 
     out: torch.Tensor
@@ -91,13 +109,22 @@ class Before:
     stats: np.ndarray | None = None
 
 
-def activated_backward(graph, grad, before: Before, bias, norm, then: After, in_place: bool):
-    """Gradients of `activated`: (of rows [O, D], of bias, of gamma, of beta); in_place: over `grad`."""
-    target = grad if in_place else graph.buffers.empty(*grad.shape, grad.dtype)
-    more = ()
-    if norm is not None:
-        bias = None if bias is None else as_array(bias)
-        more = as_array(before.rows), bias, tuple(map(as_array, norm)), before.stats
-    arrays = as_array(grad), as_array(before.out), *more
-    _, *sums = kernels.activate_backward(*arrays, grad_feats=as_array(target), **then.keywords())
-    return target, *(None if one is None else torch.from_numpy(one) for one in sums)
+def activated_backward(
+    graph: GraphView,
+    grad: torch.Tensor,
+    saved: SavedEpilogue,
+    bias: torch.Tensor | None,
+    norm: Norm | None,
+    epilogue: Epilogue,
+    may_overwrite_grad: bool,
+) -> tuple[torch.Tensor, torch.Tensor | None, torch.Tensor | None, torch.Tensor | None]:
+    """Gradients of `activated`: (of rows [O, D], of bias, of gamma, of beta)."""
+    target = grad if may_overwrite_grad else graph.buffers.empty_like(grad)
+    of_norm: tuple = ()
+    if norm is not None and saved.rows is not None:
+        offset = None if bias is None else as_array(bias)
+        of_norm = as_array(saved.rows), offset, tuple(map(as_array, norm)), saved.stats
+    arrays = as_array(grad), as_array(saved.out), *of_norm
+    _, *sums = kernels.activate_backward(*arrays, grad_feats=as_array(target), **epilogue.keywords())
+    of_bias, gamma, beta = (None if one is None else torch.from_numpy(one) for one in sums)
+    return target, of_bias, gamma, beta

@@ -1,12 +1,16 @@
 """Dropout whose mask belongs to vertices or arcs, not to ranks: the same for any number of ranks and threads."""
 
+from typing import Any
+
+import numpy as np
 import torch
 from torch.autograd.function import once_differentiable
 
 from distgnn import kernels
+from distgnn.ops.protocol import GraphView
 
 
-def dropout(graph, rows: torch.Tensor, p: float, site: int, over: str = "vertices") -> torch.Tensor:
+def dropout(graph: GraphView, rows: torch.Tensor, p: float, site: int, over: str = "vertices") -> torch.Tensor:
     """Zero entries with probability `p` and scale the rest by 1 / (1 - p).
 
     Args:
@@ -22,16 +26,18 @@ def dropout(graph, rows: torch.Tensor, p: float, site: int, over: str = "vertice
 
 class _Dropout(torch.autograd.Function):
     @staticmethod
-    def forward(ctx, rows, ids, p, seed, step, site):
+    def forward(
+        ctx: Any, rows: torch.Tensor, ids: np.ndarray, p: float, seed: int, step: int, site: int
+    ) -> torch.Tensor:
         ctx.key = ids, p, seed, step, site
         return _masked(rows, *ctx.key)
 
     @staticmethod
     @once_differentiable
-    def backward(ctx, grad):
+    def backward(ctx: Any, grad: torch.Tensor) -> tuple:
         return _masked(grad, *ctx.key), None, None, None, None, None
 
 
-def _masked(rows: torch.Tensor, ids, p, seed, step, site) -> torch.Tensor:
+def _masked(rows: torch.Tensor, ids: np.ndarray, p: float, seed: int, step: int, site: int) -> torch.Tensor:
     flat = rows.detach().reshape(len(rows), rows.shape[1:].numel()).contiguous().numpy()
     return torch.from_numpy(kernels.dropout(flat, ids, p, seed=seed, step=step, site=site)).view(rows.shape)

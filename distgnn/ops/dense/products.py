@@ -11,21 +11,22 @@ import torch
 from distgnn import kernels
 from distgnn.ops.aggregation.halo import as_array
 from distgnn.ops.dense.sparse_rows import SparseRows
+from distgnn.ops.protocol import GraphView
 
 OVER_ROWS = 1 << 13  # rows of a block that is written over what it is made of: it stays in the caches
 BLOCK_ROWS = 1 << 15  # rows whose bfloat16 products are summed inside one product
 
 
-def _own(graph, rows: torch.Tensor) -> bool:
+def _own(graph: GraphView, rows: torch.Tensor) -> bool:
     return graph.tuning.own_products and rows.dtype == torch.float32
 
 
-def product(graph, rows: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
+def product(graph: GraphView, rows: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
     """rows [O, A] times weight [A, B], into a buffer of the graph."""
     return sum_of_products(graph, [(rows, weight)])
 
 
-def add_product(graph, rows: torch.Tensor, weight: torch.Tensor, out: torch.Tensor) -> None:
+def add_product(graph: GraphView, rows: torch.Tensor, weight: torch.Tensor, out: torch.Tensor) -> None:
     """Add rows [O, A] times weight [A, B] to `out` [O, B], which may be wider numbers than the rows."""
     if isinstance(rows, SparseRows):
         rows.times(weight.to(out.dtype), out, add=True)
@@ -41,7 +42,7 @@ def add_product(graph, rows: torch.Tensor, weight: torch.Tensor, out: torch.Tens
             out[block] += rows[block] @ weight
 
 
-def sum_of_products(graph, pairs: list[tuple], over: torch.Tensor | None = None) -> torch.Tensor:
+def sum_of_products(graph: GraphView, pairs: list[tuple], over: torch.Tensor | None = None) -> torch.Tensor:
     """The sum over (rows [O, A], weight [A, B]), one or two pairs (one of sparse rows), of their products, [O, B].
 
     Args: over: one of the rows, with B = A columns, that nobody needs any more: the sum is written over it, block by
@@ -74,7 +75,7 @@ def _in_blocks(pairs: list[tuple], out: torch.Tensor) -> None:
         out[block].copy_(made)
 
 
-def weight_gradient(graph, rows: torch.Tensor, grads: torch.Tensor) -> torch.Tensor:
+def weight_gradient(graph: GraphView, rows: torch.Tensor, grads: torch.Tensor) -> torch.Tensor:
     """Transposed rows [O, A] times gradients [O, B] of the same dtype: [A, B], float32 for bfloat16."""
     if isinstance(rows, SparseRows):
         return rows.turned_times(grads)

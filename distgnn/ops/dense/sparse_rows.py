@@ -8,6 +8,7 @@ Legend: O rows, I columns in, D columns out.
 """
 
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import torch
@@ -27,7 +28,7 @@ class SparseRows:
 
     requires_grad = False
 
-    def __init__(self, matrix, dtype: torch.dtype):
+    def __init__(self, matrix: Any, dtype: torch.dtype):
         self.shape, self.dtype = tuple(matrix.shape), dtype
         self.indptr, self.indices = matrix.indptr.astype(np.int64), matrix.indices.astype(np.int32)
         self.values = matrix.data.astype(np.float64 if dtype == torch.float64 else np.float32)
@@ -58,7 +59,7 @@ class SparseRows:
         return indptr, indices, self.values[positions]
 
 
-def worth_sparse(comm, matrix) -> bool:
+def worth_sparse(comm: Any, matrix: Any) -> bool:
     """Is the sparse product cheaper, over all ranks? Collective: yes."""
     nonzeros, places = matrix.nnz, matrix.shape[0] * matrix.shape[1]
     nonzeros, places = comm.allreduce(nonzeros), comm.allreduce(places)

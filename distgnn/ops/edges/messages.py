@@ -7,20 +7,31 @@ others are made arc by arc.
 Legend: O owned rows, A local arcs. Operands: "u" source rows [O, ...], "v" target rows [O, ...], "e" arc rows [A, ...].
 """
 
+from collections.abc import Callable
+from typing import Any
+
 import torch
 
 from distgnn.ops.aggregation.extreme import arc_extreme, extreme
 from distgnn.ops.aggregation.spmm import spmm
 from distgnn.ops.attention.heads import spmm_heads
 from distgnn.ops.edges.on_arcs import from_arcs, to_arcs
+from distgnn.ops.protocol import GraphView
 
-OPERATORS = {"add": torch.add, "sub": torch.sub, "mul": torch.mul, "div": torch.div}
+Operator = Callable[[torch.Tensor, torch.Tensor], torch.Tensor]
+OPERATORS: dict[str, Operator] = {
+    "add": torch.add,
+    "sub": torch.sub,
+    "mul": torch.mul,
+    "div": torch.div,
+}
 OPERATOR_NAMES = (*OPERATORS, "dot")
 REDUCERS = ("sum", "mean", "max", "min")
+Operand = Any  # torch.Tensor, or None where the operator copies the other one
 ROLES = {"u": "source", "v": "target"}
 
 
-def gspmm(graph, op: str, reduce: str, lhs: torch.Tensor | None, rhs: torch.Tensor | None) -> torch.Tensor:
+def gspmm(graph: GraphView, op: str, reduce: str, lhs: Operand, rhs: Operand) -> torch.Tensor:
     """Reduce messages at their targets.
 
     Collective: yes, and again in the backward pass.
@@ -41,7 +52,9 @@ def gspmm(graph, op: str, reduce: str, lhs: torch.Tensor | None, rhs: torch.Tens
     return reduce_arcs(graph, arc_rows, reduce)
 
 
-def gsddmm(graph, op: str, lhs, rhs, lhs_target: str = "u", rhs_target: str = "v") -> torch.Tensor:
+def gsddmm(
+    graph: GraphView, op: str, lhs: Operand, rhs: Operand, lhs_target: str = "u", rhs_target: str = "v"
+) -> torch.Tensor:
     """Messages on arcs, [A, ...], of two operands; copy_lhs, copy_rhs: one of them alone.
 
     Collective: yes, and again in the backward pass.
@@ -58,12 +71,12 @@ def gsddmm(graph, op: str, lhs, rhs, lhs_target: str = "u", rhs_target: str = "v
     return left * right if both_flat else (left * right).sum(-1, keepdim=True)
 
 
-def on_arcs(graph, rows: torch.Tensor, end: str) -> torch.Tensor:
+def on_arcs(graph: GraphView, rows: torch.Tensor, end: str) -> torch.Tensor:
     """Rows of "u" or "v" at every local arc; those of "e" are there already."""
     return rows if end == "e" else to_arcs(graph, rows, ROLES[end])
 
 
-def reduce_arcs(graph, arc_rows: torch.Tensor, reduce: str, role: str = "target") -> torch.Tensor:
+def reduce_arcs(graph: GraphView, arc_rows: torch.Tensor, reduce: str, role: str = "target") -> torch.Tensor:
     """Reduce arc rows [A, ...] at their targets (sums also at their sources): [O, ...]."""
     if reduce in ("max", "min"):
         return arc_extreme(graph, arc_rows, reduce)
@@ -71,13 +84,13 @@ def reduce_arcs(graph, arc_rows: torch.Tensor, reduce: str, role: str = "target"
     return _divided(graph, total) if reduce == "mean" else total
 
 
-def _reduce_sources(graph, rows: torch.Tensor, reduce: str) -> torch.Tensor:
+def _reduce_sources(graph: GraphView, rows: torch.Tensor, reduce: str) -> torch.Tensor:
     if reduce in ("max", "min"):
         return extreme(graph, rows, reduce)
     return spmm(graph, rows, target_scale=graph.degree_scale("in", -1) if reduce == "mean" else None)
 
 
-def _weighted_sum(graph, rows: torch.Tensor, weight: torch.Tensor, mean: bool) -> torch.Tensor | None:
+def _weighted_sum(graph: GraphView, rows: torch.Tensor, weight: torch.Tensor, mean: bool) -> torch.Tensor | None:
     """Sum of source rows times one weight per arc, or per arc and head; None where the shapes are others."""
     weight = weight.to(rows.dtype)
     x, w = _padded(rows, weight)
@@ -92,7 +105,7 @@ def _weighted_sum(graph, rows: torch.Tensor, weight: torch.Tensor, mean: bool) -
     return _divided(graph, out) if mean else out
 
 
-def _divided(graph, rows: torch.Tensor) -> torch.Tensor:
+def _divided(graph: GraphView, rows: torch.Tensor) -> torch.Tensor:
     degrees = graph.in_degrees().clamp(min=1).to(rows.dtype)
     return rows / degrees.view(-1, *[1] * (rows.dim() - 1))
 
@@ -100,4 +113,5 @@ def _divided(graph, rows: torch.Tensor) -> torch.Tensor:
 def _padded(lhs: torch.Tensor, rhs: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
     """DGL's broadcasting: the first dimension is the row, missing ones are put behind it."""
     dims = max(lhs.dim(), rhs.dim())
-    return tuple(rows.view(len(rows), *[1] * (dims - rows.dim()), *rows.shape[1:]) for rows in (lhs, rhs))
+    left, right = (rows.view(len(rows), *[1] * (dims - rows.dim()), *rows.shape[1:]) for rows in (lhs, rhs))
+    return left, right

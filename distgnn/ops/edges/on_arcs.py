@@ -7,6 +7,8 @@ Legend: O owned rows, A local arcs, D width, role "source" or "target": which en
 Each is the other's transpose, so each is the other's backward pass.
 """
 
+from typing import Any
+
 import numpy as np
 import torch
 from torch.autograd.function import once_differentiable
@@ -15,11 +17,12 @@ from distgnn import kernels
 from distgnn.errors import InputError, on_all_ranks
 from distgnn.ops.aggregation.aggregate_copies import CopyAggregator
 from distgnn.ops.aggregation.halo import as_array, onto_owners, with_halos
+from distgnn.ops.protocol import GraphView
 
 FLOATS = (torch.float32, torch.float64)
 
 
-def to_arcs(graph, rows: torch.Tensor, role: str) -> torch.Tensor:
+def to_arcs(graph: GraphView, rows: torch.Tensor, role: str) -> torch.Tensor:
     """The row at one end of every local arc: [O, ...] to [A, ...].
 
     Collective: yes, and again in the backward pass (`from_arcs`).
@@ -32,7 +35,7 @@ def to_arcs(graph, rows: torch.Tensor, role: str) -> torch.Tensor:
     return _ToArcs.apply(flat(rows), graph, role).view(graph.num_edges(), *rows.shape[1:])
 
 
-def from_arcs(graph, arc_rows: torch.Tensor, role: str = "target") -> torch.Tensor:
+def from_arcs(graph: GraphView, arc_rows: torch.Tensor, role: str = "target") -> torch.Tensor:
     """Sum of arc rows at the owner of one end: [A, ...] to [O, ...].
 
     Collective: yes, and again in the backward pass (`to_arcs`).
@@ -41,14 +44,14 @@ def from_arcs(graph, arc_rows: torch.Tensor, role: str = "target") -> torch.Tens
     return _FromArcs.apply(flat(arc_rows), graph, role).view(graph.num_owned, *arc_rows.shape[1:])
 
 
-def check_rows(graph, rows: torch.Tensor) -> None:
+def check_rows(graph: GraphView, rows: torch.Tensor) -> None:
     """Raise ValueError unless there is one row per owned vertex."""
     check_update(graph)
     if len(rows) != graph.num_owned:
         raise ValueError(f"{len(rows)} rows for a part of {graph.num_owned} owned vertices: give one row per vertex")
 
 
-def check_update(graph) -> None:
+def check_update(graph: GraphView) -> None:
     """Raise InputError for a graph whose rows are copies too."""
     if isinstance(graph.forward_arcs, CopyAggregator):
         raise on_all_ranks(
@@ -59,7 +62,7 @@ def check_update(graph) -> None:
         )
 
 
-def check_arc_rows(graph, arc_rows: torch.Tensor) -> None:
+def check_arc_rows(graph: GraphView, arc_rows: torch.Tensor) -> None:
     """Raise ValueError unless there is one row of floats per local arc."""
     check_update(graph)
     if len(arc_rows) != graph.num_edges():
@@ -75,39 +78,39 @@ def flat(rows: torch.Tensor) -> torch.Tensor:
 
 class _ToArcs(torch.autograd.Function):
     @staticmethod
-    def forward(ctx, rows, graph, role):
+    def forward(ctx: Any, rows: torch.Tensor, graph: GraphView, role: str) -> torch.Tensor:
         ctx.graph, ctx.role = graph, role
         return torch.from_numpy(gathered(graph, as_array(rows), role))
 
     @staticmethod
     @once_differentiable
-    def backward(ctx, grad):
+    def backward(ctx: Any, grad: torch.Tensor) -> tuple:
         return torch.from_numpy(summed(ctx.graph, as_array(grad), ctx.role)), None, None
 
 
 class _FromArcs(torch.autograd.Function):
     @staticmethod
-    def forward(ctx, arc_rows, graph, role):
+    def forward(ctx: Any, arc_rows: torch.Tensor, graph: GraphView, role: str) -> torch.Tensor:
         ctx.graph, ctx.role = graph, role
         return torch.from_numpy(summed(graph, as_array(arc_rows), role))
 
     @staticmethod
     @once_differentiable
-    def backward(ctx, grad):
+    def backward(ctx: Any, grad: torch.Tensor) -> tuple:
         return torch.from_numpy(gathered(ctx.graph, as_array(grad), ctx.role)), None, None
 
 
-def gathered(graph, rows: np.ndarray, role: str) -> np.ndarray:
+def gathered(graph: GraphView, rows: np.ndarray, role: str) -> np.ndarray:
     """Owned rows [O, D] at one end of every arc, [A, D]. Collective: yes."""
     return kernels.pack_rows(with_halos(graph, rows, role), graph.local_arcs.ends[role])
 
 
-def summed(graph, arc_rows: np.ndarray, role: str) -> np.ndarray:
+def summed(graph: GraphView, arc_rows: np.ndarray, role: str) -> np.ndarray:
     """Arc rows [A, D] added at one end's owner, [O, D]. Collective: yes."""
     return onto_owners(graph, partial_sums(graph, arc_rows, role), role)
 
 
-def partial_sums(graph, arc_rows: np.ndarray, role: str) -> np.ndarray:
+def partial_sums(graph: GraphView, arc_rows: np.ndarray, role: str) -> np.ndarray:
     """This rank's sum of arc rows [A, D] at every copy, [O + S or T, D]."""
     group = graph.local_arcs.grouped[role]
     return kernels.spmm(group.indptr, group.arcs, arc_rows)

@@ -10,6 +10,7 @@ What is linear in the sources is done once per group between the two, and no row
 """
 
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import torch
@@ -18,6 +19,7 @@ from torch.autograd.function import once_differentiable
 from distgnn import kernels
 from distgnn.ops.aggregation.halo import as_array, halo_broadcast, halo_reduce
 from distgnn.ops.edges.on_arcs import check_update
+from distgnn.ops.protocol import GraphView
 
 
 class RelationArcs:
@@ -32,7 +34,9 @@ class RelationArcs:
     Attributes: counts: groups of each relation, a list of R; groups stand in the order of relations.
     """
 
-    def __init__(self, graph, relations: torch.Tensor, num_relations: int, weight: torch.Tensor | None = None):
+    def __init__(
+        self, graph: GraphView, relations: torch.Tensor, num_relations: int, weight: torch.Tensor | None = None
+    ):
         check_update(graph)
         self.graph = graph
         ends, arcs = graph.local_arcs.ends, graph.local_arcs.grouped
@@ -40,8 +44,8 @@ class RelationArcs:
         keys = relations.numpy().astype(np.int64) * num_targets + ends["target"]
         groups, group_of_arc = np.unique(keys, return_inverse=True)
         self.counts = np.bincount(groups // max(num_targets, 1), minlength=num_relations).tolist()
-        weight = None if weight is None else weight.detach().reshape(-1).numpy()
-        self._gather = _Matrix.of(ends["source"], group_of_arc, len(groups), num_sources, weight)
+        weights = None if weight is None else weight.detach().reshape(-1).numpy()
+        self._gather = _Matrix.of(ends["source"], group_of_arc, len(groups), num_sources, weights)
         targets = groups % max(num_targets, 1)
         self._scatter = _Matrix.of(np.arange(len(groups), dtype=np.int32), targets, num_targets, len(groups), None)
 
@@ -64,7 +68,9 @@ class _Matrix:
         self.indptr, self.indices, self.num_cols, self.weight = indptr, indices, num_cols, weight
 
     @classmethod
-    def of(cls, cols: np.ndarray, rows: np.ndarray, num_rows: int, num_cols: int, weight: np.ndarray | None):
+    def of(
+        cls, cols: np.ndarray, rows: np.ndarray, num_rows: int, num_cols: int, weight: np.ndarray | None
+    ) -> "_Matrix":
         indptr, indices, order = kernels.csr_from_edges(cols, rows, num_rows)
         return cls(indptr, indices, num_cols, None if weight is None else weight[order])
 
@@ -79,11 +85,11 @@ class _Matrix:
 
 class _Product(torch.autograd.Function):
     @staticmethod
-    def forward(ctx, rows, matrix):
+    def forward(ctx: Any, rows: torch.Tensor, matrix: _Matrix) -> torch.Tensor:
         ctx.matrix = matrix
         return matrix.times(rows)
 
     @staticmethod
     @once_differentiable
-    def backward(ctx, grad):
+    def backward(ctx: Any, grad: torch.Tensor) -> tuple:
         return ctx.matrix.transposed.times(grad), None

@@ -8,6 +8,8 @@ gives both back to the copies. Backward: dz[arc] = a[arc] (da[arc] - Σ over the
 Legend: O owned rows, T target halos, A local arcs, K values per arc (heads).
 """
 
+from typing import Any
+
 import numpy as np
 import torch
 from torch.autograd.function import once_differentiable
@@ -16,9 +18,10 @@ from distgnn import kernels
 from distgnn.ops.aggregation.halo import as_array, with_halos
 from distgnn.ops.aggregation.partials import merge_at_owners
 from distgnn.ops.edges.on_arcs import check_arc_rows, flat, gathered, partial_sums, summed
+from distgnn.ops.protocol import GraphView
 
 
-def edge_softmax(graph, logits: torch.Tensor, norm_by: str = "dst") -> torch.Tensor:
+def edge_softmax(graph: GraphView, logits: torch.Tensor, norm_by: str = "dst") -> torch.Tensor:
     """Softmax of arc logits over the in-arcs of each vertex ("dst") or its out-arcs ("src").
 
     Collective: yes, and again in the backward pass.
@@ -37,7 +40,7 @@ def edge_softmax(graph, logits: torch.Tensor, norm_by: str = "dst") -> torch.Ten
 
 class _EdgeSoftmax(torch.autograd.Function):
     @staticmethod
-    def forward(ctx, logits, graph, role):
+    def forward(ctx: Any, logits: torch.Tensor, graph: GraphView, role: str) -> torch.Tensor:
         ctx.graph, ctx.role = graph, role
         out = torch.from_numpy(_forward(graph, as_array(logits), role))
         ctx.save_for_backward(out)
@@ -45,14 +48,14 @@ class _EdgeSoftmax(torch.autograd.Function):
 
     @staticmethod
     @once_differentiable
-    def backward(ctx, grad):
+    def backward(ctx: Any, grad: torch.Tensor) -> tuple:
         (out,) = ctx.saved_tensors
         products = as_array(out * grad)
         sums = gathered(ctx.graph, summed(ctx.graph, products, ctx.role), ctx.role)
         return torch.from_numpy(products - as_array(out) * sums), None, None
 
 
-def _forward(graph, logits: np.ndarray, role: str) -> np.ndarray:
+def _forward(graph: GraphView, logits: np.ndarray, role: str) -> np.ndarray:
     arcs, width = graph.local_arcs, logits.shape[1]
     group, ends = arcs.grouped[role], arcs.ends[role]
     maxima = kernels.spmm(group.indptr, group.arcs, logits, "max", keep_inf=True)[0]

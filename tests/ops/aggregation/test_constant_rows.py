@@ -79,3 +79,23 @@ def test_it_can_be_switched_off(comm):
     graph = dist_graph(random_graph(), comm, cache_first=False)
     calls = [calls_of(graph, lambda: ops.spmm(graph, graph.feats)) for _ in range(3)]
     assert calls == [2, 2, 2]
+
+
+@pytest.mark.mpi(2)
+def test_other_edge_weights_are_other_results(graph):
+    """What is kept belongs to one state of one tensor of weights."""
+    plain = ops.spmm(graph, graph.feats).clone()
+    weight = torch.full((graph.num_edges(),), 2.0, dtype=graph.dtype)
+    torch.testing.assert_close(ops.spmm(graph, graph.feats, weight), 2 * plain)
+    assert calls_of(graph, lambda: ops.spmm(graph, graph.feats, weight)) == 0
+    weight.mul_(2)
+    torch.testing.assert_close(ops.spmm(graph, graph.feats, weight), 4 * plain)
+    torch.testing.assert_close(ops.spmm(graph, graph.feats, torch.full_like(weight, 3)), 3 * plain)
+
+
+@pytest.mark.mpi(2)
+def test_weights_that_are_gone_do_not_stand_for_no_weights(graph):
+    weight = torch.full((graph.num_edges(),), 2.0, dtype=graph.dtype)
+    doubled = ops.spmm(graph, graph.feats, weight).clone()
+    del weight
+    torch.testing.assert_close(2 * ops.spmm(graph, graph.feats), doubled)

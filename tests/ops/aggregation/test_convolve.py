@@ -1,5 +1,7 @@
 """A convolution or attention with what follows it, against dense torch on any number of ranks: rows and gradients."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 import torch
@@ -7,6 +9,7 @@ from cut_graphs import dist_graph, gather_rows, random_graph
 
 from distgnn import ops
 from distgnn.comm import sum_over_ranks
+from distgnn.ops.aggregation.convolve import Plan, choose_plan
 
 CLOSE = {"float64": {"rtol": 1e-9, "atol": 1e-10}, "float32": {"rtol": 1e-3, "atol": 1e-4}}  # sums in another order
 HEADS = 3
@@ -53,7 +56,7 @@ def dense_attention(arcs, values) -> torch.Tensor:
 
 
 def compare(comm, run, reference, widths, norm: bool, constant: bool, seed: int = 0, dtype: str = "float64"):
-    """`run(graph, values, then)` on ranks against `reference(arcs, values)` in one process: output and gradients."""
+    """`run(graph, values, epilogue, norm)` on ranks against `reference(arcs, values)` on one, with gradients."""
     data = random_graph(seed)
     graph = dist_graph(data, comm, dtype=dtype)
     whole = leaves(*widths, data.num_nodes, seed)
@@ -64,8 +67,8 @@ def compare(comm, run, reference, widths, norm: bool, constant: bool, seed: int 
     for values in (whole, mine):
         for name in names:
             values[name].requires_grad_()
-    then = ops.after(graph, 0.4, site=5)
-    out = run(graph, mine, then, (mine["gamma"], mine["beta"]) if norm else None)
+    epilogue = ops.relu_dropout(graph, 0.4, site=5)
+    out = run(graph, mine, epilogue, (mine["gamma"], mine["beta"]) if norm else None)
     (out * mine["loss"]).sum().backward()
     mask = torch.from_numpy(gather_rows(graph, ops.dropout(graph, torch.ones_like(mine["loss"]), 0.4, 5)))
     expected = finished(reference(adjacency(data), whole), whole, norm, mask)
@@ -96,9 +99,9 @@ def test_convolution_in_float32(comm, widths):
 
 
 def convolution(comm, widths, norm: bool, constant: bool, dtype: str) -> None:
-    def run(graph, values, then, parameters):
-        terms = ops.Terms((None, graph.degree_scale("in", -1)), None, then, alone=True)
-        return ops.convolve(graph, values["feats"], values["neigh"], values["own"], values["bias"], terms, parameters)
+    def run(graph, values, epilogue, parameters):
+        spec = ops.ConvSpec((None, graph.degree_scale("in", -1)), None, epilogue, may_overwrite_grad=True)
+        return ops.convolve(graph, values["feats"], values["neigh"], values["own"], values["bias"], spec, parameters)
 
     def reference(arcs, values):
         mean = arcs / arcs.sum(1, keepdim=True).clamp(min=1)
@@ -111,8 +114,8 @@ def convolution(comm, widths, norm: bool, constant: bool, dtype: str) -> None:
 @pytest.mark.parametrize("norm", [False, True], ids=["bare", "norm"])
 @pytest.mark.parametrize("constant", [False, True], ids=["hidden", "constant"])
 def test_attention_against_dense_torch(comm, norm, constant):
-    def run(graph, values, then, parameters):
-        heads = ops.Heads(HEADS, 0.2, then, alone=True)
+    def run(graph, values, epilogue, parameters):
+        heads = ops.Heads(HEADS, 0.2, epilogue, may_overwrite_grad=True)
         return ops.attend(graph, values["feats"], values["neigh"], values["attn"], values["bias"], heads, parameters)
 
     compare(comm, run, dense_attention, (7, 6), norm, constant)
@@ -138,8 +141,8 @@ def test_a_gradient_that_others_see_is_not_written_over(comm):
     graph = dist_graph(random_graph(), comm)
     feats = torch.randn(graph.num_owned, 6, dtype=torch.float64, requires_grad=True)
     weight = torch.randn(6, 6, dtype=torch.float64, requires_grad=True)
-    terms = ops.Terms((None, None), None, ops.after(graph))
-    out = ops.convolve(graph, feats, weight, None, None, terms)
+    spec = ops.ConvSpec((None, None), None, ops.relu_dropout(graph))
+    out = ops.convolve(graph, feats, weight, None, None, spec)
     grad = torch.randn_like(out)
     kept = grad.clone()
     out.backward(grad)
@@ -164,3 +167,46 @@ def test_a_buffer_is_used_again_when_nothing_looks_at_it(comm):
     assert buffers.num_bytes == size * 3 // 2
     assert buffers.empty(1 << 11, 300, torch.bfloat16).data_ptr() % 64 == 0
     assert buffers.empty(2, 3, torch.float32).shape == (2, 3)
+
+
+@pytest.mark.mpi(2, 3)
+def test_late_rows_have_the_weight_gradient_of_what_was_used(comm):
+    """Equal widths under cd-r: (A x)' g of the A x that the forward pass used, not x' A' g of other epochs' rows."""
+    graph = dist_graph(random_graph(2), comm, algorithm="cd-2", warmup_epochs=1)
+    for epoch in range(5):
+        graph.step = epoch
+        torch.manual_seed(10 * epoch + comm.rank)
+        feats = torch.randn(graph.num_owned, 6, dtype=torch.float64, requires_grad=True)
+        weight = torch.eye(6, dtype=torch.float64, requires_grad=True)  # so that the result is A x
+        out = ops.convolve(graph, feats, weight, None, None, ops.ConvSpec((None, None)))
+        used, grad = out.detach().clone(), torch.randn(graph.num_owned, 6, dtype=torch.float64)
+        out.backward(grad)
+        torch.testing.assert_close(weight.grad, used.T @ grad)
+    graph.drain()
+
+
+@pytest.mark.parametrize(
+    ("widths", "settings", "plan"),
+    [
+        ((5, 9), {"needs_grad": False}, Plan.CONSTANT),
+        ((9, 5), {"needs_grad": False}, Plan.PRODUCT_FIRST),
+        ((9, 5), {"needs_grad": False, "is_input": True}, Plan.CONSTANT),
+        ((9, 5), {"needs_grad": False, "transform_first": False}, Plan.CONSTANT),
+        ((9, 5), {}, Plan.PRODUCT_FIRST),
+        ((9, 5), {"transform_first": False}, Plan.KEEP_AGGREGATE),
+        ((5, 9), {}, Plan.KEEP_AGGREGATE),
+        ((5, 5), {"exact": False}, Plan.KEEP_AGGREGATE),
+        ((5, 5), {"transform_first": False}, Plan.KEEP_AGGREGATE),
+        ((5, 5), {}, Plan.AGGREGATE_ONLY),
+    ],
+)
+def test_plans_are_those_of_the_table(widths, settings, plan):
+    settings = {"needs_grad": True, "is_input": False, "transform_first": True, "exact": True} | settings
+    graph = SimpleNamespace(
+        transform_first=settings["transform_first"],
+        narrows=lambda wide, narrow: settings["transform_first"] and wide > narrow,
+        is_input=lambda rows: settings["is_input"],
+        aggregates_exactly=settings["exact"],
+    )
+    feats = torch.zeros(3, widths[0], requires_grad=settings["needs_grad"])
+    assert choose_plan(graph, feats, *widths) is plan

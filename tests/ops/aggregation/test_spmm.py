@@ -6,6 +6,7 @@ import torch
 from cut_graphs import DIRECTED, UNDIRECTED, dist_graph, gather_rows, random_cut, random_graph
 
 from distgnn import ops
+from distgnn.datasets import GraphData
 
 TOLERANCE = {"rtol": 1e-11, "atol": 1e-11}  # float64 sums in another order
 
@@ -112,3 +113,38 @@ def test_all_sum_and_its_gradient(comm):
     everyone = sum(range(1, comm.size + 1))
     assert total.tolist() == [everyone, everyone]
     assert values.grad.tolist() == [everyone, everyone]
+
+
+def two_way_data(same_weights: bool):
+    """A directed graph with an arc back for every arc, and weights that agree or differ between the two."""
+    random = np.random.default_rng(2)
+    pairs = random.integers(0, 20, (60, 2))
+    weight = random.random(60).astype(np.float32)
+    back = weight if same_weights else random.random(60).astype(np.float32)
+    return GraphData.from_arrays(
+        np.concatenate([pairs, pairs[:, ::-1]]),
+        num_nodes=20,
+        directed=True,
+        edge_weight=np.concatenate([weight, back]),
+        feats=np.ones((20, 1), np.float32),
+        labels=np.zeros(20, np.int64),
+        name="two-way",
+    )
+
+
+@pytest.mark.mpi(1, 2)
+@pytest.mark.parametrize("same_weights", [True, False])
+def test_symmetric_arcs_with_other_weights_are_not_their_own_transpose(comm, same_weights):
+    data = two_way_data(same_weights)
+    edges = data.edge_list()
+    cut = random_cut(edges, comm.size)
+    cut.edge_part[60:] = cut.edge_part[:60]  # both arcs of a pair on one part
+    graph = dist_graph(data, comm, cut)
+    if comm.size == 1:
+        assert graph.local.symmetric == same_weights
+    matrix = dense_adjacency(data, np.asarray(data.edge_weight, np.float64))
+    weight = np.random.default_rng(1).standard_normal((20, 3))
+    rows = torch.from_numpy(weight[graph.owned_ids]).requires_grad_()
+    out = ops.spmm(graph, rows, graph.edge_weight)
+    (out * torch.from_numpy(weight[graph.owned_ids])).sum().backward()
+    np.testing.assert_allclose(gather_rows(graph, rows.grad), matrix.T @ weight, rtol=1e-6)

@@ -1,0 +1,96 @@
+"""What layers need beside operators: the data of a graph, and convolutions that can be fused with what follows them."""
+
+from collections.abc import MutableMapping
+from typing import Any, NamedTuple, Protocol, runtime_checkable
+
+import torch
+
+from distgnn import ops
+
+
+class DataGraph(ops.GraphView, Protocol):
+    """A graph with its data: what layers and stacks read of it."""
+
+    @property
+    def ndata(self) -> MutableMapping[str, torch.Tensor]:
+        """Columns over the model's rows."""
+
+    @property
+    def edata(self) -> MutableMapping[str, torch.Tensor]:
+        """Columns over local arcs."""
+
+    @property
+    def edge_weight(self) -> torch.Tensor | None:
+        """Weights of local arcs, [A]."""
+
+    @property
+    def labels(self) -> torch.Tensor:
+        """Of the model's rows: classes, int64, or one column per task."""
+
+    @property
+    def train_mask(self) -> torch.Tensor:
+        """Which of the model's rows are labelled for training, bool."""
+
+    @property
+    def node_types(self) -> torch.Tensor | None:
+        """Vertex types, int64 [O]."""
+
+    @property
+    def dtype(self) -> torch.dtype:
+        """Of features and activations."""
+
+    @property
+    def num_feats(self) -> int:
+        """Width of the features."""
+
+    @property
+    def num_classes(self) -> int:
+        """Classes, or tasks of a multi-label graph."""
+
+    @property
+    def multilabel(self) -> bool:
+        """Are labels one column per task?"""
+
+    @property
+    def num_relations(self) -> int:
+        """Relations in `edata["etype"]`."""
+
+    @property
+    def num_global_nodes(self) -> int:
+        """Vertices of the whole graph."""
+
+    def num_nodes(self) -> int:
+        """The model's rows."""
+
+    def rows_from_owned(self, rows: torch.Tensor) -> torch.Tensor:
+        """The model's rows from owned ones. Collective: yes."""
+
+    def has_zero_in_degree(self) -> bool:
+        """Is there a vertex without in-arcs anywhere? Collective: the first time."""
+
+
+class Fusion(NamedTuple):
+    """What a stack lets a convolution do in the same function: `norm` is (gamma, beta) of a layer norm, or None."""
+
+    epilogue: ops.Epilogue
+    norm: tuple[torch.Tensor, torch.Tensor] | None = None
+    may_overwrite_grad: bool = False
+
+
+NOT_FUSED = Fusion(ops.Epilogue())
+
+
+@runtime_checkable
+class FusesEpilogue(Protocol):
+    """A convolution that can run norm, ReLU and dropout with itself.
+
+    Its `forward` takes `fusion=Fusion(...)` and then does as `fused`: stacks call the module, so that hooks see it.
+    """
+
+    def fused(
+        self, graph: ops.GraphView, feat: torch.Tensor, edge_weight: torch.Tensor | None, fusion: Fusion
+    ) -> torch.Tensor:
+        """The convolution and what follows it as one differentiable function. Collective: yes."""
+
+    def __call__(self, *arguments: Any, **options: Any) -> torch.Tensor:
+        """The module."""

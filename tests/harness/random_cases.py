@@ -1,0 +1,222 @@
+"""Random graph x cut x model x norm x schedule x dtype: the same training on one rank and on P ranks.
+
+A case is drawn from a number, printed as the call that makes it again, and made smaller while it still fails. Used by
+a few dozen tests (tests/nn/test_random_cases.py) and by thousands in tests/bench/fuzz/ranks.py.
+"""
+
+import random
+from collections.abc import Iterator
+from dataclasses import dataclass, fields, replace
+
+import numpy as np
+import torch
+from cut_graphs import dist_graph, gather_rows, random_cut, random_graph, whole_graph
+from mpi4py import MPI
+
+from distgnn.config import EDGE_MODELS, MODELS, NORMS, UNWEIGHTED_MODELS, ModelConfig, TrainConfig
+from distgnn.errors import InputError
+from distgnn.nn import model_for
+from distgnn.partition import VertexCut, cut_edges
+from distgnn.train import Trainer
+
+EPOCHS = 3
+BOUNDS = {  # dtype: (of losses, of logits): rounding of sums in another order, through 3 steps of Adam
+    "float64": (1e-8, 1e-3),  # Adam divides gradients that are zero but for rounding by 1e-8
+    "float32": (1e-3, 0.1),
+    "bfloat16": (3e-2, None),  # 8 bits of mantissa; a sign that flips in Adam moves single logits far
+}
+SCHEDULES = {  # all of them exact in every epoch of the test
+    "cd-0": {},
+    "cd-2 in warm-up": {"algorithm": "cd-2", "warmup_epochs": EPOCHS + 1},
+    "cd-0 on copies": {"update": "copies"},
+    "paper's rule in warm-up": {
+        "algorithm": "cd-2", "update": "copies", "remote_rule": "paper", "warmup_epochs": EPOCHS + 1,
+    },
+    "aggregate first": {"transform_first": False},
+    "no constant rows": {"cache_first": False},
+}  # fmt: skip
+ON_COPIES = ("sage", "gcn", "gin", "appnp")  # models that only sum and average
+
+
+@dataclass(frozen=True)
+class Case:
+    """One comparison; the defaults are the simplest values, towards which a failing case is made smaller."""
+
+    num_edges: int = 20
+    num_nodes: int = 12
+    seed: int = 0
+    directed: bool = False
+    self_loops: str = "keep"
+    cut: str = "random"
+    model: str = "sage"
+    num_layers: int = 1
+    norm: str = "none"
+    dropout: float = 0.0
+    weighted: bool = False
+    residual: bool = False
+    jump: str = "none"
+    remat: bool = False
+    label_reuse: float = 0.0
+    schedule: str = "cd-0"
+    dtype: str = "float64"
+
+    def __str__(self) -> str:
+        default = Case()
+        changed = (f.name for f in fields(self) if getattr(self, f.name) != getattr(default, f.name))
+        return f"Case({', '.join(f'{name}={getattr(self, name)!r}' for name in changed)})"
+
+    @property
+    def config(self) -> ModelConfig:
+        """The model's settings."""
+        names = ("num_layers", "norm", "dropout", "weighted", "residual", "jump", "remat", "label_reuse")
+        return ModelConfig(self.model, 8, **{name: getattr(self, name) for name in names})
+
+    def is_possible(self) -> bool:
+        """Is this something that the program takes?"""
+        try:
+            self.config.check()
+            self.config.check_dtype(self.dtype)
+        except InputError:
+            return False
+        typed = self.model in (*EDGE_MODELS, "rgcn")
+        update = SCHEDULES[self.schedule].get("update", "owners")
+        return (
+            self.num_edges >= 10
+            and self.num_nodes >= 12
+            and (update == "owners" or (self.model in ON_COPIES and not self.label_reuse))
+            and not (typed and self.self_loops == "add")  # an added self-loop has neither features nor a type
+            and not (self.remat and "cd-2" in SCHEDULES[self.schedule].get("algorithm", ""))
+        )
+
+    def data(self):
+        """The graph, over all ranks the same."""
+        typed = self.model in (*EDGE_MODELS, "rgcn")
+        options = {"directed": self.directed, "weighted": self.weighted, "typed": typed}
+        return random_graph(self.seed, self.num_nodes, self.num_edges, **options)
+
+
+def _random(edges, data, parts, seed):
+    return random_cut(edges, parts, seed)
+
+
+def _random_by_arc(edges, data, parts, seed):
+    return random_cut(edges, parts, seed, split_arcs=True)
+
+
+def _part_without_arcs(edges, data, parts, seed):
+    return replace(random_cut(edges, max(parts - 1, 1), seed), num_parts=parts, owner=_owners(edges, parts, seed))
+
+
+def _part_without_vertices(edges, data, parts, seed):
+    return replace(random_cut(edges, parts, seed), owner=_owners(edges, max(parts - 1, 1), seed))
+
+
+def _empty_part(edges, data, parts, seed):
+    return replace(random_cut(edges, max(parts - 1, 1), seed), num_parts=parts)
+
+
+def _no_target_halos(edges, data, parts, seed):
+    owner = _owners(edges, parts, seed)
+    return VertexCut(parts, owner[edges.dst], owner, owner[edges.src] if edges.two_way else None)
+
+
+def _no_source_halos(edges, data, parts, seed):
+    owner = _owners(edges, parts, seed)
+    return VertexCut(parts, owner[edges.src], owner, owner[edges.dst] if edges.two_way else None)
+
+
+def _labels_on_one_part(edges, data, parts, seed):
+    cut = random_cut(edges, parts, seed)
+    cut.owner[data.train] = parts - 1
+    return cut
+
+
+def _owners(edges, parts, seed):
+    return np.random.default_rng(seed).integers(0, parts, edges.num_nodes)
+
+
+def _by_method(name):
+    return lambda edges, data, parts, seed: cut_edges(edges, parts, name, seed=seed)
+
+
+CUTS = {
+    "random": _random,
+    "random, arc by arc": _random_by_arc,
+    "part without arcs": _part_without_arcs,
+    "part without vertices": _part_without_vertices,
+    "empty part": _empty_part,
+    "no target halos": _no_target_halos,
+    "no source halos": _no_source_halos,
+    "labels on one part": _labels_on_one_part,
+    **{name: _by_method(name) for name in ("metis", "libra", "cmr")},
+}
+CHOICES = {
+    "directed": (False, True),
+    "self_loops": ("keep", "add", "remove"),
+    "cut": tuple(CUTS),
+    "model": MODELS,
+    "num_layers": (1, 2, 3),
+    "norm": NORMS,
+    "dropout": (0.0, 0.5),
+    "weighted": (False, True),
+    "residual": (False, False, True),
+    "jump": ("none", "none", "cat", "max"),
+    "remat": (False, False, True),
+    "label_reuse": (0.0, 0.0, 0.5),
+    "schedule": tuple(SCHEDULES),
+    "dtype": ("float64", "float64", "float32", "bfloat16"),
+}
+
+
+def draw(number: int) -> Case:
+    """Case `number`: a possible one, with graphs from almost no edges to several per vertex."""
+    rng = random.Random(number)
+    while True:
+        chosen = {name: rng.choice(values) for name, values in CHOICES.items()}
+        chosen["weighted"] &= chosen["model"] not in UNWEIGHTED_MODELS
+        nodes = rng.choice((12, 20, 60))
+        case = Case(rng.choice((10, nodes, 5 * nodes)), nodes, rng.randrange(1 << 20), **chosen)
+        if case.is_possible():
+            return case
+
+
+def difference(case: Case, comm: MPI.Comm) -> str:
+    """What differs between one rank and all ranks of `comm`, in words; "" for nothing. Collective: yes."""
+    data = case.data()
+    options = SCHEDULES[case.schedule] | {"dtype": case.dtype, "self_loops": case.self_loops}
+    cut = CUTS[case.cut](data.edge_list("stored", case.self_loops), data, comm.size, case.seed)
+    many = _train(case, dist_graph(data, comm, cut, **options))
+    one = _train(case, whole_graph(data, **options))
+    for name, found, expected, bound in zip(("losses", "logits"), many, one, BOUNDS[case.dtype], strict=True):
+        if bound is None:
+            continue
+        size = max(float(np.abs(expected).max()), 1e-3)
+        worst = float(np.abs(found - expected).max()) / size
+        if not comm.allreduce(worst, op=MPI.MAX) <= bound:
+            return f"{name} differ by {worst:.1e} of the largest, bound {bound:.0e}"
+    return ""
+
+
+def _train(case: Case, graph) -> tuple[np.ndarray, np.ndarray]:
+    """(losses, logits of all vertices in the order of ids)."""
+    torch.manual_seed(case.seed)
+    trainer = Trainer(model_for(case.config, graph), graph, TrainConfig(epochs=EPOCHS, eval_every=EPOCHS))
+    losses = trainer.fit().losses
+    return np.array(losses), gather_rows(graph, trainer.predict().float().numpy())
+
+
+def smaller(case: Case) -> Iterator[Case]:
+    """The same case with one field at its simplest, or half the edges; possible ones only."""
+    default = Case()
+    halves = [replace(case, num_edges=case.num_edges // 2), replace(case, num_nodes=case.num_nodes // 2)]
+    simplest = (replace(case, **{f.name: getattr(default, f.name)}) for f in fields(case))
+    yield from (one for one in (*simplest, *halves) if one != case and one.is_possible())
+
+
+def counterexample(case: Case, comm: MPI.Comm) -> str:
+    """The smallest case found from a failing one, and what differs. Collective: yes."""
+    while True:
+        found = next((one for one in smaller(case) if difference(one, comm)), None)
+        if found is None:
+            return f"{case} on {comm.size} ranks: {difference(case, comm)}"
+        case = found

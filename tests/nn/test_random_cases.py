@@ -1,0 +1,39 @@
+"""Random graph x cut x model x norm x schedule x dtype: P ranks train as one. Corners of cuts are forced."""
+
+import pytest
+from random_cases import CUTS, Case, counterexample, difference, draw
+
+CORNERS = [
+    Case(300, 60, 3, cut=cut, model=model, num_layers=2, directed=directed)
+    for cut in CUTS
+    for model, directed in (("sage", True), ("gat", True), ("gin", False))
+    if cut not in ("random", "libra", "cmr")
+]
+
+
+def check(case: Case, comm) -> None:
+    assert not difference(case, comm), counterexample(case, comm)
+
+
+@pytest.mark.mpi(3)
+@pytest.mark.parametrize("case", [draw(number) for number in range(24)], ids=str)
+def test_random_cases(comm, case):
+    check(case, comm)
+
+
+@pytest.mark.mpi(3)
+@pytest.mark.parametrize("case", CORNERS, ids=str)
+def test_corners_of_cuts(comm, case):
+    """Parts without arcs, vertices, labels, or halos of one kind."""
+    check(case, comm)
+
+
+@pytest.mark.mpi(3)
+def test_attention_where_a_rank_has_no_target_halos(comm):
+    """As found by an attack: 300 vertices, 300 arcs, metis."""
+    check(Case(300, 300, 0, directed=True, cut="metis", model="gat", num_layers=2), comm)
+
+
+def test_a_case_prints_as_the_call_that_makes_it():
+    case = draw(5)
+    assert eval(str(case)) == case
