@@ -107,7 +107,6 @@ def test_the_same_bytes_for_any_number_of_threads(graph, in_turn, request, monke
         "kernels.runtime.threads",
         "partition.sorting.bucket_sort",
         "partition.core.edges",
-        "partition.core.book",
         "partition.core.part_masks",
     ):
         monkeypatch.setattr(f"distgnn.{module}.FEW_EDGES", 0)
