@@ -41,7 +41,7 @@ def test_merged_clusters(sorted_edges, in_turn, monkeypatch):
 
 
 def test_refined_edges(sorted_edges):
-    """From a random cut, which is far from any balance of copies; a price without shares leaves twice a part's share."""
+    """From a random cut, which is far from any balance of copies: prices without shares leave twice a share in some."""
     rows, degrees, _ = sorted_edges
     given = np.random.default_rng(0).choice(len(SHARES), len(rows.src), p=SHARES)
     parts = refine(rows, given, SHARES, degrees=degrees)
