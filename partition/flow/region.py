@@ -24,7 +24,7 @@ from distgnn.kernels.runtime.jit import inline, kernel
 from distgnn.partition.flow.max_flow import NO_VERTEX, Flow, Net
 
 # With 0.3, 0.6 and 0.9, 9, 13 and 15 % fewer copies beyond the first, in 0.4, 1 and 3 times the seconds (of
-# docs/partitioning.md).
+# docs/LOG.md).
 FREE = 0.6  # of a part's edges, at first
 SHRINK = 0.7
 SHARED, MEMBERS = 0, 1  # places of Region.sizes
@@ -220,7 +220,7 @@ def shrink(side: int, region: Region, net: Net, flow: Flow) -> None:
     become terminals. So the next search goes on from it instead of from nothing.
     """
     fewer = np.int64(SHRINK * region.depths[side])
-    # By depth, not by what must be given: that was tried and was no better (docs/partitioning.md).
+    # By depth, not by what must be given: that was tried and was no better (docs/LOG.md).
     for i in range(fewer, region.depths[side]):
         v = region.orders[side, i]
         net.inside[v] = False

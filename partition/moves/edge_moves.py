@@ -272,7 +272,7 @@ def _propose_each(
 
 
 # Proposals are lists instead of one wanted part for each edge, so that the edges that will be moved next are known and
-# what they need can be asked for: 0.56 s of a sweep became 0.22 (docs/partitioning.md). It comes in three steps, each
+# what they need can be asked for: 0.56 s of a sweep became 0.22 (docs/internals/cmr.md). It comes in three steps, each
 # of which needs the one before: the ends of the edge, the record of an end, its counts.
 @kernel(_nrt=False)
 def _commit(

@@ -181,7 +181,7 @@ def prefetch_copies(table: CopyTable, soon: int, later: int) -> None:
     """Prefetch the counts of vertex `soon`, and the record that says where those of `later` are.
 
     Two distances, because a count is found through a record: the record must have come before its counts can be asked
-    for. A look-up that misses the cache took 160 ns without prefetch, 20 with it (docs/partitioning.md).
+    for. A look-up that misses the cache took 160 ns without prefetch, 20 with it (docs/internals/cmr.md).
     """
     # The record of v begins at 4 * v int32, `vertex` in the middle of it: both in one line.
     prefetch(WORD, table.vertex, 4 * np.int64(later))

@@ -54,7 +54,7 @@ def cluster_rows(rows: SortedEdges, degrees: np.ndarray, cap: float, step: Step)
 #     label = the one with most votes that has room for v; move v there if that is not its own
 #
 # Labels of neighbours are listed before they are counted, as in label_propagation.py: with that, and with labels asked
-# for ahead, clusters took 1.8 s instead of 3.3 (52 M edges, docs/partitioning.md).
+# for ahead, clusters took 1.8 s instead of 3.3 (52 M edges, docs/internals/cmr.md).
 @kernel(_nrt=False)
 def _join(
     low: np.ndarray,
