@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from distgnn.partition.core.edges import EdgeArrays, Edges, group
-from distgnn.partition.moves.edge_moves import arc_limit, rebalance, start_state
+from distgnn.partition.moves.cut_state import arc_limit, rebalance, start_state
 
 GUARD = 1.03
 

@@ -17,7 +17,8 @@ import numpy as np
 from distgnn.partition.core.edges import SMALL, EdgeArrays, Edges, endpoint_degrees
 from distgnn.partition.core.owners import owned_limit
 from distgnn.partition.flow.pair_rounds import Limits, cut_pairs
-from distgnn.partition.moves.edge_moves import arc_limit, refine, start_state
+from distgnn.partition.moves.cut_state import arc_limit, start_state
+from distgnn.partition.moves.edge_moves import refine
 from distgnn.partition.moves.vertex_moves import move_vertices
 from distgnn.partition.sorting.renumber import ordered_edges
 

@@ -27,7 +27,8 @@ from distgnn.partition.cmr.improve import SCHEDULE_BETWEEN, in_cycles, num_copie
 from distgnn.partition.core.edges import SMALL, EdgeArrays, Edges, group
 from distgnn.partition.core.owners import owned_limit
 from distgnn.partition.flow.pair_rounds import Limits, cut_pairs
-from distgnn.partition.moves.edge_moves import SCHEDULE, State, arc_limit, rebalance, sweep
+from distgnn.partition.moves.cut_state import State, arc_limit, rebalance
+from distgnn.partition.moves.edge_moves import SCHEDULE, sweep
 from distgnn.partition.moves.replica_table import count_copies, count_edges, empty_table
 from distgnn.partition.moves.vertex_moves import move_vertices
 

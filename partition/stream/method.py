@@ -21,7 +21,8 @@ from distgnn.kernels.runtime.threads import even_chunks, own_ranges, run
 from distgnn.kernels.simd.vectors import prefetch
 from distgnn.partition.core.edges import EdgeArrays, Edges, endpoint_degrees
 from distgnn.partition.core.vertex_cut import part_dtype
-from distgnn.partition.moves.edge_moves import State, arc_limit, rebalance, start_state, sweep
+from distgnn.partition.moves.cut_state import State, arc_limit, rebalance, start_state
+from distgnn.partition.moves.edge_moves import sweep
 from distgnn.partition.moves.own_ends import WORD
 from distgnn.partition.moves.replica_table import count_copies, restore_saturated, saturated_counts
 from distgnn.partition.sorting.bucket_sort import (

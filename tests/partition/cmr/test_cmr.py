@@ -9,7 +9,8 @@ from distgnn.partition import PartitionBook, cut_edges
 from distgnn.partition.cmr.label_propagation import adjacency, cluster_vertices
 from distgnn.partition.core.edges import endpoint_degrees
 from distgnn.partition.core.shares import part_shares
-from distgnn.partition.moves.edge_moves import arc_limit, rebalance, refine, start_state, sweep
+from distgnn.partition.moves.cut_state import arc_limit, rebalance, start_state
+from distgnn.partition.moves.edge_moves import refine, sweep
 from distgnn.partition.moves.groups import groups_of
 from distgnn.partition.moves.merge import edge_clusters
 from distgnn.partition.moves.replica_table import COPIES, SATURATED, num_edges_in

@@ -14,7 +14,8 @@ from distgnn.partition.flow.max_flow import augment, no_flow
 from distgnn.partition.flow.pair_cut import cut_pair
 from distgnn.partition.flow.pair_rounds import Limits, cut_pairs
 from distgnn.partition.flow.region import Pair, open_region, shrink
-from distgnn.partition.moves.edge_moves import arc_limit, refine, start_state
+from distgnn.partition.moves.cut_state import arc_limit, start_state
+from distgnn.partition.moves.edge_moves import refine
 
 from ..graphs import NAMES, awkward, edge_list
 

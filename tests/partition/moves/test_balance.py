@@ -9,7 +9,8 @@ from distgnn.partition.cmr.label_propagation import adjacency, cluster_vertices
 from distgnn.partition.cmr.roles import refine_roles
 from distgnn.partition.core.edges import endpoint_degrees
 from distgnn.partition.core.shares import part_shares
-from distgnn.partition.moves.edge_moves import refine, start_state
+from distgnn.partition.moves.cut_state import start_state
+from distgnn.partition.moves.edge_moves import refine
 from distgnn.partition.moves.merge import edge_clusters, merge_clusters
 from distgnn.partition.moves.replica_table import count_copies
 from distgnn.partition.sorting.renumber import ordered_edges
