@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from distgnn.partition.core.edges import EdgeArrays, Edges, group
-from distgnn.partition.moves.edge_moves import arc_limit, shed, start_state
+from distgnn.partition.moves.cut_state import arc_limit, rebalance, start_state
 
 GUARD = 1.03
 
@@ -43,7 +43,7 @@ def cut_twice(
     if len(parts):
         # Each step keeps to its own limit; one after the other they may exceed it.
         state = start_state(edge_list, parts, len(shares))
-        shed(edge_list, state, arc_limit(edge_list, shares, GUARD))
+        rebalance(edge_list, state, arc_limit(edge_list, shares, GUARD))
         parts = state.edge_part
     return parts, vertex_order
 

@@ -3,8 +3,9 @@
 Label propagation stops at clusters far below its cap where a graph is clustered at several scales. Between contracted
 clusters an edge votes with the number of edges it stands for, over the square root of the neighbour's volume.
 
-Shapes: N vertices, M rows, K clusters.
-Source: ours; the scheme is that of Louvain (Blondel et al. 2008), the votes are those of cluster.py.
+Shapes: N vertices, M edges, K clusters.
+Source: ours; the scheme is that of Louvain (Blondel et al. 2008, section 2), the votes are those of
+label_propagation.py.
 """
 
 from __future__ import annotations
@@ -13,50 +14,67 @@ import numpy as np
 from scipy import sparse
 
 from distgnn.kernels.runtime.jit import kernel
+from distgnn.partition.core.edges import Edges
 
 LEVELS = 2
 SWEEPS = 5
+FEW_MOVES = 100  # a sweep in which fewer than one in so many clusters moves is the last of its level
 
 
-def coarser_clusters(edge_list, labels: np.ndarray, degrees: np.ndarray, cap: float) -> np.ndarray:
+def coarser_clusters(edge_list: Edges, labels: np.ndarray, degrees: np.ndarray, cap: float) -> np.ndarray:
     """Cluster label [N] int32 of each vertex (a vertex id), from finer ones; volumes up to `cap` where they grow.
 
-    Notes: sequential; memory about 60 bytes for each row.
+    Args: labels: [N], the finer clusters; degrees: [N], see `endpoint_degrees`.
+    Notes: sequential; memory about 60 bytes for each edge.
     """
     for _ in range(LEVELS):
         heads, numbers = np.unique(labels, return_inverse=True)
         ends = numbers[edge_list.src], numbers[edge_list.dst]
         shape = (len(heads), len(heads))
+        # Converting to CSR adds up the edges between the same two clusters: weights are numbers of edges.
         between = sparse.coo_matrix((np.ones(len(ends[0]), dtype=np.float32), ends), shape=shape).tocsr()
         between = (between + between.T).tocsr()
         volumes = np.bincount(numbers, weights=degrees, minlength=len(heads))
         found = np.arange(len(heads), dtype=np.int32)
-        tally = np.zeros(len(heads))
+        votes = np.zeros(len(heads))
         loads = volumes.copy()
         for _ in range(SWEEPS):
             graph = between.indptr, between.indices, between.data
-            if _vote_and_move(*graph, volumes, float(cap), tally, loads, found) < len(heads) // 100:
+            if _vote_and_move(*graph, volumes, float(cap), votes, loads, found) < len(heads) // FEW_MOVES:
                 break
         labels = heads[found[numbers]].astype(np.int32)
     return labels
 
 
 @kernel
-def _vote_and_move(indptr, neighbours, weights, volumes, cap, tally, loads, labels):
-    """Each cluster in turn joins the label with most votes that has room; returns how many moved."""
+def _vote_and_move(
+    indptr: np.ndarray,
+    neighbours: np.ndarray,
+    weights: np.ndarray,
+    volumes: np.ndarray,
+    cap: float,
+    votes: np.ndarray,
+    loads: np.ndarray,
+    labels: np.ndarray,
+) -> int:
+    """Each cluster in turn joins the label with most votes that has room; returns how many moved.
+
+    Args: votes: float64 [K], zeros before and after; loads: float64 [K], the volumes of the labels so far.
+    """
     moved = 0
     for v in range(labels.shape[0]):
         for i in range(indptr[v], indptr[v + 1]):
             if neighbours[i] != v:
-                tally[labels[neighbours[i]]] += weights[i] / np.sqrt(max(volumes[neighbours[i]], 1.0))
+                votes[labels[neighbours[i]]] += weights[i] / np.sqrt(max(volumes[neighbours[i]], 1.0))
         best = labels[v]
-        most = tally[best]
+        most = votes[best]
         for i in range(indptr[v], indptr[v + 1]):
             label = labels[neighbours[i]]
-            if tally[label] > most and loads[label] + volumes[v] <= cap:
-                best, most = label, tally[label]
+            if votes[label] > most and loads[label] + volumes[v] <= cap:
+                best, most = label, votes[label]
+        # Only what was used goes back to 0: clearing all K votes for each cluster would be quadratic.
         for i in range(indptr[v], indptr[v + 1]):
-            tally[labels[neighbours[i]]] = 0.0
+            votes[labels[neighbours[i]]] = 0.0
         if best != labels[v]:
             loads[labels[v]] -= volumes[v]
             loads[best] += volumes[v]

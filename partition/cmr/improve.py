@@ -1,33 +1,38 @@
 """The last steps of a cut of a graph that is not large: borders between two parts at a time, then vertices and edges.
 
 Flows find the best border near the present one; moves of vertices and edges, at prices that favour concentration first,
-lead to another from where flows go on.
+lead to another border from where flows go on.
 
-Shapes: M rows, N vertices, P parts.
+Shapes: M edges, N vertices, P parts.
 Source: ours.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import TypeVar
 
 import numpy as np
 
-from distgnn.partition.core.edges import SMALL, EdgeArrays, endpoint_degrees
+from distgnn.partition.core.edges import SMALL, EdgeArrays, Edges, endpoint_degrees
 from distgnn.partition.core.owners import owned_limit
 from distgnn.partition.flow.pair_rounds import Limits, cut_pairs
-from distgnn.partition.moves.edge_moves import arc_limit, refine, start_state
+from distgnn.partition.moves.cut_state import arc_limit, start_state
+from distgnn.partition.moves.edge_moves import refine
 from distgnn.partition.moves.vertex_moves import move_vertices
 from distgnn.partition.sorting.renumber import ordered_edges
 
 CYCLES = 4
-BETWEEN = (0.5, 0.1, 0.0, 0.0)  # prices of the sweeps between two rounds of flows
-ARCS = 1.03  # of its share, a part's most
-HELD = 1.015  # the same for vertices, copies included
+SCHEDULE_BETWEEN = (0.5, 0.1, 0.0, 0.0)  # values of s in the sweeps between two rounds of flows
+MOST_ARCS = 1.03  # of a part over its share
+MOST_COPIES = 1.015  # of a part over its share: vertices, copies included
+
+# One array of parts, or one for each kind of edges: `in_cycles` only hands them on.
+Parts = TypeVar("Parts")
 
 
-def refine_cut(edge_list, edge_part: np.ndarray, shares: np.ndarray) -> np.ndarray:
-    """Part [M] int16 of each row of a cut by any method, with single edges moved and, up to `SMALL` rows, borders."""
+def refine_cut(edge_list: Edges, edge_part: np.ndarray, shares: np.ndarray) -> np.ndarray:
+    """Part [M] int16 of each edge of a cut by any method, with single edges moved and, up to `SMALL` edges, borders."""
     edge_part = refine(edge_list, edge_part, shares)
     if len(shares) == 1 or not 0 < len(edge_part) <= SMALL:
         return edge_part
@@ -40,26 +45,35 @@ def refine_cut(edge_list, edge_part: np.ndarray, shares: np.ndarray) -> np.ndarr
 def refine_borders(rows: EdgeArrays, parts: np.ndarray, degrees: np.ndarray, shares: np.ndarray) -> np.ndarray:
     """Part [M] int16 with fewer copies.
 
-    Args: rows: sorted by source; parts: int16 [M]; degrees: [N], see `endpoint_degrees`; shares: [P], `part_shares`.
-    Notes: the same for any number of threads; memory: see `BORDER_BYTES` in within.py.
+    Args: rows: edges sorted by source; parts: int16 [M]; degrees: [N], see `endpoint_degrees`; shares: [P], of
+        `part_shares`.
+    Notes: the same for any number of threads; memory: see `BORDER_BYTES` in on_disk/run.py.
     """
+    num_parts = len(shares)
+    # Of two weights of an edge, arcs are limited; the second one is for owners, which roles.py moves as edges.
     weights = np.zeros((len(rows.src), 2), dtype=np.float32)
     weights[:, 0] = np.where(rows.src == rows.dst, 1, 2) if rows.two_way else 1
-    most_weight = np.stack([arc_limit(rows, shares, ARCS), np.full(len(shares), np.inf)], axis=1)
-    most_owned = owned_limit(np.count_nonzero(degrees), shares)
+    max_weight = np.stack([arc_limit(rows, shares, MOST_ARCS), np.full(num_parts, np.inf)], axis=1)
+    # A vertex in one part only must be owned there: so many a part may have.
+    max_owned = owned_limit(int(np.count_nonzero(degrees)), shares)
 
-    def flows(found, copies):
-        most_held = np.stack([HELD * copies * shares, most_owned], axis=1)
-        return cut_pairs(rows, found, Limits(weights, most_weight, most_held))
+    def flows(found: np.ndarray, copies: int) -> tuple[np.ndarray, bool]:
+        max_copies = np.stack([MOST_COPIES * copies * shares, max_owned], axis=1)
+        return cut_pairs(rows, found, Limits(weights, max_weight, max_copies))
 
-    def sweeps(found):
+    def sweeps(found: np.ndarray) -> np.ndarray:
         found = move_vertices(rows, found, degrees, shares)
-        return refine(rows, found, shares, degrees=degrees, schedule=BETWEEN)
+        return refine(rows, found, shares, degrees=degrees, schedule=SCHEDULE_BETWEEN)
 
-    return in_cycles(parts, flows, sweeps, lambda found: num_copies(rows, found, degrees, len(shares)))
+    return in_cycles(parts, flows, sweeps, lambda found: num_copies(rows, found, degrees, num_parts))
 
 
-def in_cycles(parts, flows: Callable, sweeps: Callable, count: Callable):
+def in_cycles(
+    parts: Parts,
+    flows: Callable[[Parts, int], tuple[Parts, bool]],
+    sweeps: Callable[[Parts], Parts],
+    count: Callable[[Parts], int],
+) -> Parts:
     """The parts with fewest copies that were met.
 
     Args: flows: flows(parts, their copies) -> (parts, whether to go on); then sweeps(parts) -> parts; count: copies.
@@ -73,11 +87,12 @@ def in_cycles(parts, flows: Callable, sweeps: Callable, count: Callable):
             best, fewest = parts, copies
         if not (left and worth_while):
             break
+        # Sweeps may add copies: their prices ask for concentration first. The best cut so far is kept.
         parts = sweeps(parts)
         copies = count(parts)
     return best
 
 
-def num_copies(rows: EdgeArrays, parts: np.ndarray, degrees: np.ndarray, num_parts: int) -> int:
+def num_copies(edges: Edges, parts: np.ndarray, degrees: np.ndarray, num_parts: int) -> int:
     """Copies of all vertices in all parts."""
-    return int(start_state(rows, parts, num_parts, degrees).rows.sum())
+    return int(start_state(edges, parts, num_parts, degrees).num_copies.sum())

@@ -1,9 +1,16 @@
 """Refinement of one-way graphs in the currency of update on owners: each role of a copy is charged where it occurs.
 
-A vertex is taken apart into the source and the target of its arcs; one more row joins the two: its part is the owner.
-Then the copies of the two, less one each, are exactly the rows that the vertex exchanges in a layer, and moving the row
-is moving the owner. Arcs and owners move in turn, as edges do in refine.py, under a limit of arcs and one of owned
-vertices; where the graph is not large, both then move together with the borders between two parts (pair_moves.py).
+Vertex v is taken apart into v, the source of its arcs, and N + v, the target; one more edge, its *joint*, joins the
+two, and the part of the joint is the owner. An arc u -> v becomes the edge (u, N + v). So
+
+    arcs leave v in part 0, and arrive in parts 1 and 2; its joint is in part 1
+    v has copies in 0 and 1 (the joint), N + v in 1 and 2: two each
+
+Less one each, copies are exactly the rows that a vertex exchanges in a layer (here: part 1, the owner, sends v's row to
+part 0 and gets a partial sum from part 2), and moving the joint is moving the owner.
+
+Arcs and joints move in turn, as edges do in edge_moves.py, under a limit of arcs and one of owned vertices; where the
+graph is not large, both then move together with the borders between two parts (pair_rounds.py).
 
 Two-way graphs have no use for it: a copy there has both roles, unless the two arcs of an edge part, and the fewest rows
 that each direction can have alone they can have together.
@@ -16,27 +23,36 @@ from __future__ import annotations
 
 import numpy as np
 
-from distgnn.partition.cmr.improve import BETWEEN, in_cycles, num_copies
-from distgnn.partition.core.edges import SMALL, EdgeArrays, group
+from distgnn.partition.cmr.improve import SCHEDULE_BETWEEN, in_cycles, num_copies
+from distgnn.partition.core.edges import SMALL, EdgeArrays, Edges, group
 from distgnn.partition.core.owners import owned_limit
 from distgnn.partition.flow.pair_rounds import Limits, cut_pairs
-from distgnn.partition.moves.edge_moves import SCHEDULE, State, arc_limit, count_rows, shed, sweep
-from distgnn.partition.moves.replica_table import add_rows, empty_table
+from distgnn.partition.moves.cut_state import State, arc_limit, rebalance
+from distgnn.partition.moves.edge_moves import SCHEDULE, sweep
+from distgnn.partition.moves.replica_table import count_copies, count_edges, empty_table
 from distgnn.partition.moves.vertex_moves import move_vertices
 
 BALANCE = 1.03
 BETA = 0.3  # copies may differ more between parts here than arcs and owned vertices
-HELD = 1.15  # of its share, the most copies of a part while flows move its borders
+MOST_COPIES = 1.15  # of a part over its share, while flows move its borders
 ROUNDS = 3
+
+Pair = tuple[np.ndarray, np.ndarray]  # one array for arcs and one for joints
+Sets = tuple[EdgeArrays, EdgeArrays]
 
 
 def refine_roles(
-    edge_list, edge_part: np.ndarray, owner: np.ndarray, shares: np.ndarray, schedule: tuple[float, ...] = SCHEDULE
-) -> tuple[np.ndarray, np.ndarray]:
+    edge_list: Edges,
+    edge_part: np.ndarray,
+    owner: np.ndarray,
+    shares: np.ndarray,
+    schedule: tuple[float, ...] = SCHEDULE,
+) -> Pair:
     """Fewer exchange rows: part [M] int16 of each arc and owner [N] int32.
 
-    Args: edge_list: one arc per row; edge_part: [M] and owner: [N], where to start; shares: [P], see `part_shares`.
-    Notes: memory about 20 bytes for each arc and 30 for each vertex; up to `SMALL` arcs what flows need, see within.py.
+    Args: edge_list: one arc per edge; edge_part: [M] and owner: [N], where to start; shares: [P], see `part_shares`.
+    Notes: memory about 20 bytes for each arc and 30 for each vertex; up to `SMALL` arcs what flows need
+        (`BORDER_BYTES` in on_disk/run.py).
     """
     if len(edge_part) == 0:
         return np.asarray(edge_part, dtype=np.int16), np.asarray(owner, dtype=np.int32)
@@ -46,51 +62,56 @@ def refine_roles(
         edge_list.src, edge_list.dst + ids.dtype.type(num_nodes), 2 * num_nodes, False, len(edge_list.src)
     )
     joints = EdgeArrays(ids, ids + ids.dtype.type(num_nodes), 2 * num_nodes, False, num_nodes)
-    ends = np.bincount(arcs.src, minlength=2 * num_nodes) + np.bincount(arcs.dst, minlength=2 * num_nodes) + 1
-    parts = [edge_part.astype(np.int16), owner.astype(np.int16)]
+    degrees = np.bincount(arcs.src, minlength=2 * num_nodes) + np.bincount(arcs.dst, minlength=2 * num_nodes) + 1
+    parts = edge_part.astype(np.int16), owner.astype(np.int16)
     limits = arc_limit(arcs, shares, BALANCE), owned_limit(num_nodes, shares).astype(np.float64)
     for left in reversed(range(ROUNDS if len(edge_part) <= SMALL else 1)):
-        parts = _refine_both((arcs, joints), parts, limits, ends, shares, schedule)
+        parts = _refine_both((arcs, joints), parts, limits, degrees, shares, schedule)
         if left:
+            # All arcs of a source in one part move together, then all of a target; joints stay.
             for by, other in ((arcs.src, arcs.dst), (arcs.dst, arcs.src)):
                 order, _ = group(by, 2 * num_nodes)
                 rows = arcs._replace(src=by[order], dst=other[order])
-                parts[0][order] = move_vertices(rows, parts[0][order], ends, shares, (joints, parts[1]))
+                parts[0][order] = move_vertices(rows, parts[0][order], degrees, shares, (joints, parts[1]))
     if len(edge_part) <= SMALL:
-        parts = _refine_borders((arcs, joints), parts, limits, ends, shares)
+        parts = _refine_borders((arcs, joints), parts, limits, degrees, shares)
     return parts[0], parts[1].astype(np.int32)
 
 
-def _refine_borders(row_sets, parts, limits, ends, shares) -> list[np.ndarray]:
+def _refine_borders(sets: Sets, parts: Pair, limits: Pair, degrees: np.ndarray, shares: np.ndarray) -> Pair:
     """Flows and sweeps in turn; a joint is no arc but an owned vertex."""
-    arcs, joints = row_sets
-    src, dst = (np.concatenate(both) for both in zip(arcs[:2], joints[:2], strict=True))
-    rows = arcs._replace(src=src, dst=dst)
-    weights = np.zeros((len(src), 2), dtype=np.float32)
-    weights[: len(arcs.src), 0] = weights[len(arcs.src) :, 1] = 1
+    arcs, joints = sets
+    num_arcs, num_parts = len(arcs.src), len(shares)
+    rows = arcs._replace(src=np.concatenate([arcs.src, joints.src]), dst=np.concatenate([arcs.dst, joints.dst]))
+    weights = np.zeros((len(rows.src), 2), dtype=np.float32)
+    weights[:num_arcs, 0] = weights[num_arcs:, 1] = 1
 
-    def flows(found, copies):
-        held = np.stack([HELD * copies * shares, np.full(len(shares), np.inf)], axis=1)
-        both, worth_while = cut_pairs(rows, np.concatenate(found), Limits(weights, np.stack(limits, axis=1), held))
-        return [both[: len(arcs.src)], both[len(arcs.src) :]], worth_while
+    def flows(found: Pair, copies: int) -> tuple[Pair, bool]:
+        max_copies = np.stack([MOST_COPIES * copies * shares, np.full(num_parts, np.inf)], axis=1)
+        limits_of_both = Limits(weights, np.stack(limits, axis=1), max_copies)
+        both, worth_while = cut_pairs(rows, np.concatenate(found), limits_of_both)
+        return (both[:num_arcs], both[num_arcs:]), worth_while
 
-    def sweeps(found):
-        return _refine_both(row_sets, found, limits, ends, shares, BETWEEN)
+    def sweeps(found: Pair) -> Pair:
+        return _refine_both(sets, found, limits, degrees, shares, SCHEDULE_BETWEEN)
 
-    return in_cycles(parts, flows, sweeps, lambda found: num_copies(rows, np.concatenate(found), ends, len(shares)))
+    return in_cycles(parts, flows, sweeps, lambda found: num_copies(rows, np.concatenate(found), degrees, num_parts))
 
 
-def _refine_both(row_sets, parts, limits, ends, shares, schedule) -> list[np.ndarray]:
+def _refine_both(
+    sets: Sets, parts: Pair, limits: Pair, degrees: np.ndarray, shares: np.ndarray, schedule: tuple[float, ...]
+) -> Pair:
     """Sweeps over arcs and joints in turn; both are counted in one table."""
-    table = empty_table(ends, len(shares))
+    table = empty_table(degrees, len(shares))
     copies = np.zeros(len(shares), dtype=np.int64)
     states = []
-    for rows, part in zip(row_sets, parts, strict=True):
+    for rows, part in zip(sets, parts, strict=True):
+        # The load of a set is its own edges: arcs of the arcs, owned vertices of the joints.
         states.append(State(part.copy(), table, np.bincount(part, minlength=len(shares)).astype(float), copies))
-        add_rows(rows, part, table)
-    count_rows(table, copies)
+        count_edges(rows, part, table)
+    count_copies(table, copies)
     for s in schedule:
-        for rows, state, limit in zip(row_sets, states, limits, strict=True):
+        for rows, state, limit in zip(sets, states, limits, strict=True):
             sweep(rows, state, limit, BETA, s, shares)
-    shed(row_sets[0], states[0], limits[0])
-    return [state.edge_part for state in states]
+    rebalance(sets[0], states[0], limits[0])
+    return states[0].edge_part, states[1].edge_part

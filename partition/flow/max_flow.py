@@ -1,10 +1,29 @@
 """Minimum vertex separators by maximum flow, kept while terminals are added.
 
-Every vertex lets one unit of flow through; edges let any amount. So at most one path of the flow passes a vertex, and a
-flow is one predecessor and one successor for each vertex. A vertex has two states, arrived at (2 v) and left from
-(2 v + 1); residual steps go between states.
+The network: every vertex v is split into two *nodes*, `in_node(v)`, where paths arrive, and `out_node(v)`, where they
+leave, with a link of capacity 1 between them; every edge (v, w) is a link of any capacity from out(v) to in(w), and one
+from out(w) to in(v). A path takes the links in turn
 
-Shapes: N vertices, H half edges (each edge from both ends).
+    source -> in(a) -> out(a) -> in(b) -> out(b) -> sink
+
+so that at most one path passes a vertex, and the minimum cut of the network is a minimum set of vertices.
+
+A flow therefore needs no numbers on links. `Flow` holds for each vertex whether a path passes, and its neighbours on
+that path. Invariants, between calls:
+
+1. carries[v] if and only if exactly one path passes v; then pred[v] and succ[v] are v's neighbours on it, -1 where the
+   path begins at v (a source) or ends there (a sink). Where carries[v] is false, pred[v] and succ[v] mean nothing.
+2. pred and succ agree: succ[pred[v]] == v and pred[succ[v]] == v, for neighbours that are not -1.
+3. All vertices on paths are `inside`.
+
+Residual steps, from which paths are found, go between nodes:
+
+    in(v), v carries nothing    ->  out(v)             use its capacity
+    in(v), v carries a path     ->  out(pred[v])       arrive where that path arrived, and undo its last step instead
+    out(v)                      ->  in(w), any edge    edges have any capacity
+    out(v), v carries a path    ->  in(v)              undo the passage of v itself
+
+Shapes: N vertices, E edges, H half edges (each edge from both ends).
 Source: ours; flow: Dinitz 1970, growing terminals: Hamann and Strasser 2018 (FlowCutter).
 """
 
@@ -16,10 +35,13 @@ import numpy as np
 
 from distgnn.kernels.runtime.jit import inline, kernel
 
+NOT_REACHED, DEAD_END = -1, -2  # levels of nodes; others are distances from the sources
+NO_VERTEX = -1
+
 
 class Net(NamedTuple):
     """indptr: int32 [N + 1], neighbours, edges: int32 [H] (the edge of each half); inside: bool [N], other vertices
-    are not there; from_source, to_sink: bool [N]."""
+    are not in the network; from_source, to_sink: bool [N]."""
 
     indptr: np.ndarray
     neighbours: np.ndarray
@@ -30,15 +52,15 @@ class Net(NamedTuple):
 
 
 class Flow(NamedTuple):
-    """full: bool [N], whether a path passes; before, after: int32 [N], its neighbours on the path (-1: a terminal)."""
+    """carries: bool [N], whether a path passes; pred, succ: int32 [N], its neighbours on the path (-1: a terminal)."""
 
-    full: np.ndarray
-    before: np.ndarray
-    after: np.ndarray
+    carries: np.ndarray
+    pred: np.ndarray
+    succ: np.ndarray
 
 
 class Scratch(NamedTuple):
-    """level, queue, cursor, path: int32 [2 N + 1] each."""
+    """Of nodes, int32 [2 N + 1] each: level, its distance; queue; cursor, its next step; path, the steps taken."""
 
     level: np.ndarray
     queue: np.ndarray
@@ -46,9 +68,52 @@ class Scratch(NamedTuple):
     path: np.ndarray
 
 
+def no_flow(num_vertices: int) -> tuple[Flow, Scratch]:
+    """A flow without any path, and what `augment` works with."""
+    flow = Flow(np.zeros(num_vertices, dtype=np.bool_), *np.full((2, num_vertices), NO_VERTEX, dtype=np.int32))
+    return flow, Scratch(*np.empty((4, 2 * num_vertices + 1), dtype=np.int32))
+
+
+@inline(_nrt=False)
+def in_node(v: int) -> int:
+    """Where paths arrive at v."""
+    return 2 * v
+
+
+@inline(_nrt=False)
+def out_node(v: int) -> int:
+    """Where paths leave v."""
+    return 2 * v + 1
+
+
+@inline(_nrt=False)
+def vertex_of(node: int) -> int:
+    """v, of either node."""
+    return node >> 1
+
+
+@inline(_nrt=False)
+def is_out(node: int) -> int:
+    """1 for an out-node, 0 for an in-node."""
+    return node & 1
+
+
+@inline(_nrt=False)
+def _enqueue(node: int, node_level: int, tail: int, scratch: Scratch) -> int:
+    """Give a node its level if it has none yet; returns the new length of the queue."""
+    if scratch.level[node] >= 0:
+        return tail
+    scratch.level[node] = node_level
+    scratch.queue[tail] = node
+    return tail + 1
+
+
 @kernel(_nrt=False)
-def raise_flow(net, flow, scratch, members, limit):
-    """Add paths until there are no more, or `limit` of them; returns how many. members: the vertices inside."""
+def augment(net: Net, flow: Flow, scratch: Scratch, members: np.ndarray, limit: int) -> int:
+    """Add paths until there are no more, or `limit` of them; returns how many. members: the vertices inside.
+
+    Dinitz: levels by breadth first search, then as many paths along them as there are, then levels again.
+    """
     added = 0
     while added < limit:
         depth = _set_levels(net, flow, scratch, members)
@@ -56,7 +121,7 @@ def raise_flow(net, flow, scratch, members, limit):
             break
         for i in range(members.shape[0]):
             v = members[i]
-            if net.from_source[v] and scratch.level[2 * v] == 0 and _add_path(v, depth, net, flow, scratch):
+            if net.from_source[v] and scratch.level[in_node(v)] == 0 and _add_path(v, depth, net, flow, scratch):
                 added += 1
                 if added == limit:
                     break
@@ -64,206 +129,124 @@ def raise_flow(net, flow, scratch, members, limit):
 
 
 @inline(_nrt=False)
-def _set_levels(net, flow, scratch, members):
+def _set_levels(net: Net, flow: Flow, scratch: Scratch, members: np.ndarray) -> int:
     """Breadth first from the sources; returns the level of the nearest sink, or -1."""
     level, queue = scratch.level, scratch.queue
     tail = 0
     for i in range(members.shape[0]):
         v = members[i]
-        level[2 * v] = level[2 * v + 1] = -1
-        scratch.cursor[2 * v] = scratch.cursor[2 * v + 1] = 0
-        if net.from_source[v]:
-            level[2 * v] = 0
-            queue[tail] = 2 * v
+        level[in_node(v)] = level[out_node(v)] = NOT_REACHED
+        scratch.cursor[in_node(v)] = scratch.cursor[out_node(v)] = 0
+        if net.from_source[v]:  # also where v carries a path from elsewhere: a new one may take over its rest
+            level[in_node(v)] = 0
+            queue[tail] = in_node(v)
             tail += 1
     head, depth = 0, -1
     while head < tail:
-        state = queue[head]
+        node = queue[head]
         head += 1
-        v, next_level = state >> 1, level[state] + 1
-        if depth >= 0 and level[state] >= depth:
+        v, next_level = vertex_of(node), level[node] + 1
+        if depth >= 0 and level[node] >= depth:  # nothing beyond the nearest sink is on a shortest path
             break
-        if state & 1:
+        if is_out(node):
             if net.to_sink[v]:
-                depth = level[state]
+                # The level of the sink; others of this level may be sinks too, and are still looked at.
+                depth = level[node]
                 continue
-            if flow.full[v] and level[2 * v] < 0:
-                level[2 * v] = next_level
-                queue[tail] = 2 * v
-                tail += 1
+            if flow.carries[v]:
+                tail = _enqueue(in_node(v), next_level, tail, scratch)
             for j in range(net.indptr[v], net.indptr[v + 1]):
                 w = net.neighbours[j]
-                if net.inside[w] and level[2 * w] < 0:
-                    level[2 * w] = next_level
-                    queue[tail] = 2 * w
-                    tail += 1
+                if net.inside[w]:
+                    tail = _enqueue(in_node(w), next_level, tail, scratch)
         else:
-            to = _onward(v, flow)
-            if to >= 0 and level[to] < 0:
-                level[to] = next_level
-                queue[tail] = to
-                tail += 1
+            to = _step_from_in(v, flow)
+            if to >= 0:
+                tail = _enqueue(to, next_level, tail, scratch)
     return depth
 
 
 @inline(_nrt=False)
-def _onward(v, flow):
-    """The one state after arriving at v: leaving it, or, where a path passes, undoing that path's last step."""
-    if not flow.full[v]:
-        return 2 * v + 1
-    return 2 * flow.before[v] + 1 if flow.before[v] >= 0 else -1
+def _step_from_in(v: int, flow: Flow) -> int:
+    """The one residual step from in(v); -1 where a path begins at v: there is nothing before it to undo."""
+    if not flow.carries[v]:
+        return out_node(v)
+    return out_node(flow.pred[v]) if flow.pred[v] >= 0 else -1
 
 
 @inline(_nrt=False)
-def _add_path(start, depth, net, flow, scratch):
+def _add_path(start: int, depth: int, net: Net, flow: Flow, scratch: Scratch) -> bool:
     """Look for a path along the levels, depth first, and add it; returns whether there is one."""
-    level, cursor, path = scratch.level, scratch.cursor, scratch.path
+    level, path = scratch.level, scratch.path
+    # Not recursive: paths are as long as the region is deep. path[: top + 1] is the stack.
     top = 0
-    path[0] = 2 * start
+    path[0] = in_node(start)
     while top >= 0:
-        state = path[top]
-        v, to = state >> 1, -1
-        if state & 1:
-            if net.to_sink[v]:
-                _apply(path, top, flow)
-                return True
-            degree = net.indptr[v + 1] - net.indptr[v]
-            while to < 0 and level[state] < depth and cursor[state] <= degree:
-                i = cursor[state]
-                cursor[state] += 1
-                if i < degree:
-                    w = net.neighbours[net.indptr[v] + i]
-                    if net.inside[w] and level[2 * w] == level[state] + 1:
-                        to = 2 * w
-                elif flow.full[v] and level[2 * v] == level[state] + 1:
-                    to = 2 * v
-        elif cursor[state] == 0 and level[state] < depth:
-            cursor[state] = 1
-            to = _onward(v, flow)
-            if to >= 0 and level[to] != level[state] + 1:
-                to = -1
+        node = path[top]
+        if is_out(node) and net.to_sink[vertex_of(node)]:
+            _apply(path, top, flow)
+            return True
+        to = _next_node(node, depth, net, flow, scratch)
         if to >= 0:
             top += 1
             path[top] = to
         else:
-            level[state] = -2
+            level[node] = DEAD_END  # no other path of this round comes here again
             top -= 1
     return False
 
 
+# cursor[node] counts the steps of a node that were tried in this round, over all paths: those of an out-node are its
+# neighbours, then undoing (step number `degree`); an in-node has one. So a round looks at each step once.
 @inline(_nrt=False)
-def _apply(path, top, flow):
-    last = -1  # the vertex that the unit of flow left last
+def _next_node(node: int, depth: int, net: Net, flow: Flow, scratch: Scratch) -> int:
+    """The next node one level deeper, by a step of `node` that was not tried yet; -1 if there is none."""
+    level, cursor = scratch.level, scratch.cursor
+    v, next_level = vertex_of(node), level[node] + 1
+    if next_level > depth:
+        return -1
+    if not is_out(node):
+        if cursor[node] == 0:
+            cursor[node] = 1
+            to = _step_from_in(v, flow)
+            if to >= 0 and level[to] == next_level:
+                return to
+        return -1
+    degree = net.indptr[v + 1] - net.indptr[v]
+    while cursor[node] <= degree:
+        i = cursor[node]
+        cursor[node] += 1
+        if i < degree:
+            w = net.neighbours[net.indptr[v] + i]
+            if net.inside[w] and level[in_node(w)] == next_level:
+                return in_node(w)
+        elif flow.carries[v] and level[in_node(v)] == next_level:
+            return in_node(v)
+    return -1
+
+
+# A step that undoes needs no write of its own: the vertices around it get their new neighbours when the new unit
+# arrives (pred), and when it has left (succ of `last`). Only `carries` of a vertex whose passage is undone must go.
+@inline(_nrt=False)
+def _apply(path: np.ndarray, top: int, flow: Flow) -> None:
+    """Add the steps path[0 .. top] to the flow, from a source to a sink; restores the invariants of the header."""
+    last = NO_VERTEX  # the vertex that the new unit of flow left last
     for i in range(top + 1):
-        state = path[i]
-        v = state >> 1
-        if state & 1:
-            if i < top and path[i + 1] == state - 1:
-                flow.full[v] = False
+        node = path[i]
+        v = vertex_of(node)
+        if is_out(node):
+            if i < top and path[i + 1] == in_node(v):  # undone: the old path has been led another way around v
+                flow.carries[v] = False
             else:
                 last = v
         else:
-            undone = i > 0 and path[i - 1] == state + 1
-            if not undone:
-                flow.before[v] = last
+            undone = i > 0 and path[i - 1] == out_node(v)
+            if not undone:  # the new unit arrives here, in place of the old one if v carries a path
+                flow.pred[v] = last
                 if last >= 0:
-                    flow.after[last] = v
-            if path[i + 1] == state + 1:
-                flow.full[v] = True
-            else:
-                last = path[i + 1] >> 1
-    flow.after[path[top] >> 1] = -1
-
-
-class Reach(NamedTuple):
-    """reached: bool [2 N], states; queue: int32 [2 N]; claimed: bool [E]; claims: int32 [E], the claimed edges as they
-    came; ends: int64 [2], the lengths of queue and claims; weight: float64 [2], of the claimed edges."""
-
-    reached: np.ndarray
-    queue: np.ndarray
-    claimed: np.ndarray
-    claims: np.ndarray
-    ends: np.ndarray
-    weight: np.ndarray
-
-
-def nothing_reached(num_vertices: int, num_edges: int) -> Reach:
-    reached, claimed = np.zeros(2 * num_vertices, dtype=np.bool_), np.zeros(num_edges, dtype=np.bool_)
-    queue, claims = np.empty(2 * num_vertices, dtype=np.int32), np.empty(num_edges, dtype=np.int32)
-    return Reach(reached, queue, claimed, claims, np.zeros(2, dtype=np.int64), np.zeros(2))
-
-
-@inline(_nrt=False)
-def put(state, reach):
-    """Spread from this state too, next time."""
-    if not reach.reached[state]:
-        reach.reached[state] = True
-        reach.queue[reach.ends[0]] = state
-        reach.ends[0] += 1
-
-
-@inline(_nrt=False)
-def claim(e, weights, reach):
-    reach.claimed[e] = True
-    reach.claims[reach.ends[1]] = e
-    reach.ends[1] += 1
-    reach.weight[0] += weights[e, 0]
-    reach.weight[1] += weights[e, 1]
-
-
-@inline(_nrt=False)
-def _claim_around(v, net, weights, reach, leaving):
-    """Claim v's edges and put their other ends: as left from, or as arrived at."""
-    for j in range(net.indptr[v], net.indptr[v + 1]):
-        w = net.neighbours[j]
-        if net.inside[w]:
-            if not reach.claimed[net.edges[j]]:
-                claim(net.edges[j], weights, reach)
-            put(2 * w + leaving, reach)
-
-
-@kernel(_nrt=False)
-def spread_forward(net, flow, weights, head, reach):
-    """Spread from the states queue[head:] along residual steps; the edges of vertices that can be left are claimed."""
-    while head < reach.ends[0]:
-        state = reach.queue[head]
-        head += 1
-        v = state >> 1
-        if state & 1:
-            if flow.full[v]:
-                put(2 * v, reach)
-            _claim_around(v, net, weights, reach, 0)
-        else:
-            to = _onward(v, flow)
-            if to >= 0:
-                put(to, reach)
-
-
-@kernel(_nrt=False)
-def spread_backward(net, flow, weights, head, reach):
-    """The same against the steps: to where a sink can be reached from; edges of vertices that can be arrived at."""
-    while head < reach.ends[0]:
-        state = reach.queue[head]
-        head += 1
-        v = state >> 1
-        if state & 1 == 0:
-            if flow.full[v]:
-                put(2 * v + 1, reach)
-            _claim_around(v, net, weights, reach, 1)
-        elif not flow.full[v]:
-            put(2 * v, reach)
-        elif flow.after[v] >= 0:
-            put(2 * flow.after[v], reach)
-
-
-@kernel(_nrt=False)
-def take_back(queue_end, claims_end, weights, reach):
-    """Forget what was reached and claimed since the ends were these."""
-    for i in range(queue_end, reach.ends[0]):
-        reach.reached[reach.queue[i]] = False
-    for i in range(claims_end, reach.ends[1]):
-        e = reach.claims[i]
-        reach.claimed[e] = False
-        reach.weight[0] -= weights[e, 0]
-        reach.weight[1] -= weights[e, 1]
-    reach.ends[0], reach.ends[1] = queue_end, claims_end
+                    flow.succ[last] = v
+            if path[i + 1] == out_node(v):
+                flow.carries[v] = True
+            else:  # on to out(pred[v]), from where the old unit came: it goes another way from there
+                last = vertex_of(path[i + 1])
+    flow.succ[vertex_of(path[top])] = NO_VERTEX

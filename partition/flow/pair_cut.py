@@ -5,7 +5,8 @@ flow. Its minimum separators are the best borders inside the region. Where each 
 region shrinks on the side that gave: terminals are added, and the flow goes on from where it is.
 
 Shapes: N vertices and E edges of the two parts p and q; sides: 0 is p, 1 is q.
-Source: ours; the regions are those of KaHyPar's flow refinement (Heuer, Sanders, Schlag 2018).
+Source: ours; the regions, and balance by growing a side, are those of KaHyPar's flow refinement (Heuer, Sanders, Schlag
+2018, section 4).
 """
 
 from __future__ import annotations
@@ -13,18 +14,33 @@ from __future__ import annotations
 import numpy as np
 
 from distgnn.kernels.runtime.jit import inline, kernel
-from distgnn.partition.flow.max_flow import (
-    Flow,
-    Scratch,
+from distgnn.partition.flow.max_flow import Flow, Net, Scratch, augment, in_node, no_flow, out_node
+from distgnn.partition.flow.reach import (
+    BACKWARD,
+    CLAIMS,
+    FORWARD,
+    QUEUE,
+    Reach,
+    add_node,
     claim,
+    forget,
     nothing_reached,
-    put,
-    raise_flow,
-    spread_backward,
-    spread_forward,
+    spread,
     take_back,
 )
-from distgnn.partition.flow.region import Pair, list_members, open_region, shrink
+from distgnn.partition.flow.region import (
+    COPIES,
+    MEMBERS,
+    OWNED,
+    SHARED,
+    P,
+    Pair,
+    Q,
+    Region,
+    list_members,
+    open_region,
+    shrink,
+)
 
 TRIES = 24
 MISSES = 64  # vertices that would bring too much, until balance between the two extreme borders is given up
@@ -34,34 +50,35 @@ BALANCED, TOO_MUCH_P, TOO_MUCH_Q = range(3)
 def cut_pair(pair: Pair, num_vertices: int) -> int:
     """Write a better border to `pair.sides`, if there is one; returns how many vertices fewer are in both parts."""
     net, region = open_region(pair, num_vertices)
-    if region.sizes[0] == 0:
+    if region.sizes[SHARED] == 0:  # nothing to save
         return 0
-    flow = Flow(np.zeros(num_vertices, dtype=np.bool_), *np.full((2, num_vertices), -1, dtype=np.int32))
-    scratch = Scratch(*np.empty((4, 2 * num_vertices + 1), dtype=np.int32))
+    flow, scratch = no_flow(num_vertices)
     reaches = [nothing_reached(num_vertices, len(pair.ends)) for _ in range(2)]
     return _search(pair, net, region, flow, scratch, *reaches)
 
 
 @kernel(_nrt=False)
-def _search(pair, net, region, flow, scratch, forward, backward):
-    """Shrink the region until one of its minimum separators is within the limits."""
-    at_most = region.sizes[0]
+def _search(pair: Pair, net: Net, region: Region, flow: Flow, scratch: Scratch, forward: Reach, backward: Reach) -> int:
+    """Shrink the region until one of its minimum separators is within the limits; returns the vertices saved."""
+    at_most = region.sizes[SHARED]
     paths = 0
     for _ in range(TRIES):
         list_members(region)
-        members = region.members[: region.sizes[1]]
-        paths += raise_flow(net, flow, scratch, members, at_most - paths)
+        members = region.members[: region.sizes[MEMBERS]]
+        # As many paths as there are vertices in a minimum separator; as many as are shared now save nothing.
+        paths += augment(net, flow, scratch, members, at_most - paths)
         if paths == at_most:
             return 0
         heavy = _balance(pair, net, region, members, flow, forward, backward)
         if heavy == BALANCED:
-            heavy = _compare_held(pair, region, members, forward)
+            heavy = _check_copies(pair, region, members, forward)
         if heavy == BALANCED:
             for e in range(pair.ends.shape[0]):
                 if net.inside[pair.ends[e, 0]] and net.inside[pair.ends[e, 1]]:
-                    pair.sides[e] = 0 if forward.claimed[e] else 1
+                    pair.sides[e] = P if forward.claimed[e] else Q
             return at_most - paths
-        giving = 1 if heavy == TOO_MUCH_P else 0
+        # The part that would get too much gets it from the other one: fix more of what that one has.
+        giving = Q if heavy == TOO_MUCH_P else P
         if region.depths[giving] == 0:
             giving = 1 - giving
         if region.depths[giving] == 0:
@@ -70,118 +87,143 @@ def _search(pair, net, region, flow, scratch, forward, backward):
     return 0
 
 
-@inline(_nrt=False)
-def _forget(reach):
-    reach.reached[:] = False
-    reach.claimed[:] = False
-    reach.ends[:] = 0
-    reach.weight[:] = 0
-
-
 @kernel(_nrt=False)
-def _balance(pair, net, region, members, flow, forward, backward):
-    """Find a minimum separator within the limits: `forward` then has p's side. Else which part has too much."""
-    _forget(forward)
+def _balance(
+    pair: Pair, net: Net, region: Region, members: np.ndarray, flow: Flow, forward: Reach, backward: Reach
+) -> int:
+    """Find a minimum separator within the limits: `forward` then has p's side. Else which part has too much.
+
+    The separator nearest to the source gives p the fewest edges, the one nearest to the sink gives q the fewest. If
+    that is too much for either already, no other separator helps. Between the two, p's side grows vertex by vertex.
+    """
+    forget(forward)
     for i in range(members.shape[0]):
         if net.from_source[members[i]]:
-            put(2 * members[i], forward)
-    spread_forward(net, flow, pair.weights, 0, forward)
-    if _beyond(pair, region, 0, forward):
+            add_node(in_node(members[i]), forward)
+    spread(net, flow, pair.weights, 0, forward, FORWARD)
+    if _exceeds(pair, region, P, forward):
         return TOO_MUCH_P
-    if not _short(pair, region, forward) or _even_out(pair, net, region, members, forward):
+    if not _leaves_too_much(pair, region, forward) or _even_out(pair, net, region, members, forward):
         return BALANCED
-    _forget(backward)
+    forget(backward)
     for i in range(members.shape[0]):
         if net.to_sink[members[i]]:
-            put(2 * members[i] + 1, backward)
-    spread_backward(net, flow, pair.weights, 0, backward)
-    if _beyond(pair, region, 1, backward):
+            add_node(out_node(members[i]), backward)
+    spread(net, flow, pair.weights, 0, backward, BACKWARD)
+    if _exceeds(pair, region, Q, backward):
         return TOO_MUCH_Q
-    misses, own, shared = 0, region.depths[0], region.sizes[0]
-    for i in range(members.shape[0]):  # p's own, farthest first, then shared, then q's, nearest first
-        if i < own:
-            v = region.orders[0, own - 1 - i]
-        elif i < own + shared:
-            v = members[i - own]
-        else:
-            v = members[i]
-        if forward.reached[2 * v + 1] or backward.reached[2 * v + 1]:
-            continue
-        queue_end, claims_end = forward.ends[0], forward.ends[1]
-        put(2 * v + 1, forward)
-        spread_forward(net, flow, pair.weights, queue_end, forward)
-        if _beyond(pair, region, 0, forward):
-            take_back(queue_end, claims_end, pair.weights, forward)
-            misses += 1
-            if misses == MISSES:
-                break
-        elif not _short(pair, region, forward):
-            return BALANCED
+    if _grow(pair, net, region, members, flow, forward, backward):
+        return BALANCED
     if _even_out(pair, net, region, members, forward):
         return BALANCED
-    q_freer = region.weight[1, region.depths[1], 0] > region.weight[0, region.depths[0], 0]
+    # No separator of this size will do. Shrink where more edges are free: there the next border can differ most.
+    q_freer = region.free_weight[Q, region.depths[Q], 0] > region.free_weight[P, region.depths[P], 0]
     return TOO_MUCH_P if q_freer else TOO_MUCH_Q
 
 
 @kernel(_nrt=False)
-def _even_out(pair, net, region, members, forward):
-    """Edges between vertices of the separator cost nothing on either side: give p as many as q has too many."""
-    claims_end = forward.ends[1]
-    for turn in range(2):  # those that were p's first
-        for i in range(members.shape[0]):
+def _grow(
+    pair: Pair, net: Net, region: Region, members: np.ndarray, flow: Flow, forward: Reach, backward: Reach
+) -> bool:
+    """Give p one vertex after the other, with all that must follow it for a minimum separator, until q has not too
+    much; returns whether that is reached. What would be too much for p is taken back."""
+    misses, own, shared = 0, region.depths[P], region.sizes[SHARED]
+    for i in range(members.shape[0]):
+        # p's own vertices, farthest first, then shared ones, then q's, nearest first: from p's side to q's.
+        if i < own:
+            v = region.orders[P, own - 1 - i]
+        elif i < own + shared:
+            v = members[i - own]
+        else:
             v = members[i]
-            if not forward.reached[2 * v] or forward.reached[2 * v + 1]:
-                continue
-            for j in range(net.indptr[v], net.indptr[v + 1]):
-                w, e = net.neighbours[j], net.edges[j]
-                between = net.inside[w] and forward.reached[2 * w] and not forward.reached[2 * w + 1]
-                if between and pair.sides[e] == turn and not forward.claimed[e]:
-                    claim(e, pair.weights, forward)
-                    if not _short(pair, region, forward) and not _beyond(pair, region, 0, forward):
-                        return True
-    take_back(forward.ends[0], claims_end, pair.weights, forward)
+        if forward.reached[out_node(v)] or backward.reached[out_node(v)]:
+            continue
+        queue_length, claims_length = forward.lengths[QUEUE], forward.lengths[CLAIMS]
+        add_node(out_node(v), forward)
+        spread(net, flow, pair.weights, queue_length, forward, FORWARD)
+        if _exceeds(pair, region, P, forward):
+            take_back(queue_length, claims_length, pair.weights, forward)
+            misses += 1
+            if misses == MISSES:
+                return False
+        elif not _leaves_too_much(pair, region, forward):
+            return True
     return False
 
 
 @inline(_nrt=False)
-def _load(region, side, kind, reach):
-    """What is fixed to this part, and what it claims."""
-    return region.loads[side, kind] - region.weight[side, region.depths[side], kind] + reach.weight[kind]
+def _on_separator(v: int, forward: Reach) -> bool:
+    """Whether v can be arrived at from p's side, but not left: it is in both parts."""
+    return forward.reached[in_node(v)] and not forward.reached[out_node(v)]
+
+
+@kernel(_nrt=False)
+def _even_out(pair: Pair, net: Net, region: Region, members: np.ndarray, forward: Reach) -> bool:
+    """Edges between vertices of the separator cost nothing on either side: give p as many as q has too many."""
+    # Both ends of such an edge are in both parts whichever side it is on.
+    claims_length = forward.lengths[CLAIMS]
+    for side in range(2):  # those that were p's first
+        for i in range(members.shape[0]):
+            v = members[i]
+            if not _on_separator(v, forward):
+                continue
+            for j in range(net.indptr[v], net.indptr[v + 1]):
+                w, e = net.neighbours[j], net.edges[j]
+                between = net.inside[w] and _on_separator(w, forward)
+                if between and pair.sides[e] == side and not forward.claimed[e]:
+                    claim(e, pair.weights, forward)
+                    if not _leaves_too_much(pair, region, forward) and not _exceeds(pair, region, P, forward):
+                        return True
+    take_back(forward.lengths[QUEUE], claims_length, pair.weights, forward)
+    return False
 
 
 @inline(_nrt=False)
-def _beyond(pair, region, side, reach):
+def _load(region: Region, side: int, kind: int, reach: Reach) -> float:
+    """Weight of what is fixed to this part, and of what it claims."""
+    free = region.free_weight[side, region.depths[side], kind]
+    return region.loads[side, kind] - free + reach.weight[kind]
+
+
+@inline(_nrt=False)
+def _exceeds(pair: Pair, region: Region, side: int, reach: Reach) -> bool:
+    """Whether this part has more than it may."""
     first, second = _load(region, side, 0, reach), _load(region, side, 1, reach)
-    return first > pair.limits[side, 0] or second > pair.limits[side, 1]
+    return first > pair.max_weight[side, 0] or second > pair.max_weight[side, 1]
 
 
 @inline(_nrt=False)
-def _short(pair, region, forward):
+def _leaves_too_much(pair: Pair, region: Region, forward: Reach) -> bool:
     """Whether what p does not have is more than q may have."""
     for kind in range(2):
-        total = region.loads[0, kind] + region.loads[1, kind]
-        if total - _load(region, 0, kind, forward) > pair.limits[1, kind]:
+        total = region.loads[P, kind] + region.loads[Q, kind]
+        if total - _load(region, P, kind, forward) > pair.max_weight[Q, kind]:
             return True
     return False
 
 
 @kernel(_nrt=False)
-def _compare_held(pair, region, members, forward):
-    """Whether both parts would hold a fair number of vertices, or one no farther from it than now."""
-    now = region.held
-    all_p, all_q, alone_p, alone_q = now[0, 0], now[1, 0], now[0, 1], now[1, 1]
+def _check_copies(pair: Pair, region: Region, members: np.ndarray, forward: Reach) -> int:
+    """Whether both parts would be within their limits of copies, or no farther beyond than now; else which is not.
+
+    What the limits are compared with is counted from now on: only members can change.
+    """
+    now = region.num_copies
+    all_p, all_q, own_p, own_q = now[P, COPIES], now[Q, COPIES], now[P, OWNED], now[Q, OWNED]
     for i in range(members.shape[0]):
         v = members[i]
-        was_p = i < region.sizes[0] + region.depths[0]
-        was_q = i < region.sizes[0] or not was_p
-        in_p, in_q = forward.reached[2 * v] or forward.reached[2 * v + 1], not forward.reached[2 * v + 1]
+        was_p = i < region.sizes[SHARED] + region.depths[P]  # members are in the order of `list_members`
+        was_q = i < region.sizes[SHARED] or not was_p
+        in_p = forward.reached[in_node(v)] or forward.reached[out_node(v)]
+        in_q = not forward.reached[out_node(v)]
         all_p += np.int64(in_p) - np.int64(was_p)
         all_q += np.int64(in_q) - np.int64(was_q)
-        if pair.alone[v]:
-            alone_p += np.int64(in_p and not in_q) - np.int64(was_p and not was_q)
-            alone_q += np.int64(in_q and not in_p) - np.int64(was_q and not was_p)
-    if all_p > max(pair.most[0, 0], now[0, 0]) or alone_p > max(pair.most[0, 1], now[0, 1]):
+        if pair.only_here[v]:
+            own_p += np.int64(in_p and not in_q) - np.int64(was_p and not was_q)
+            own_q += np.int64(in_q and not in_p) - np.int64(was_q and not was_p)
+    most = pair.max_copies
+    if all_p > max(most[P, COPIES], now[P, COPIES]) or own_p > max(most[P, OWNED], now[P, OWNED]):
         return TOO_MUCH_P
-    if all_q > max(pair.most[1, 0], now[1, 0]) or alone_q > max(pair.most[1, 1], now[1, 1]):
+    if all_q > max(most[Q, COPIES], now[Q, COPIES]) or own_q > max(most[Q, OWNED], now[Q, OWNED]):
         return TOO_MUCH_Q
     return BALANCED

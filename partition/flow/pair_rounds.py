@@ -1,11 +1,11 @@
 """Refinement by flows: parts that share vertices are cut anew, two by two.
 
 Pairs go through in rounds of disjoint pairs, those that share most first, so that the pairs of a round are cut in
-parallel. What one pair does is no other's business: a vertex in both parts costs the pair one copy, whatever other
-parts it is in. So the result does not depend on the number of threads.
+parallel. Pairs do not depend on each other: a vertex in both parts costs the pair one copy, whatever other parts it is
+in. So the result does not depend on the number of threads.
 
-Shapes: M rows of the edge list, N vertices, P parts.
-Source: ours; rounds of active pairs: Sanders and Schulz 2011.
+Shapes: M edges, N vertices, P parts, X pairs; of one pair, E edges.
+Source: ours; rounds of active pairs: Sanders and Schulz 2011, section 5.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from scipy import sparse
 
 from distgnn.kernels.runtime.jit import kernel
 from distgnn.kernels.runtime.threads import run
-from distgnn.partition.core.edges import group
+from distgnn.partition.core.edges import Edges, group
 from distgnn.partition.flow.pair_cut import cut_pair
 from distgnn.partition.flow.region import Pair
 
@@ -25,48 +25,51 @@ ROUNDS = 3
 PAIRS_PER_PART = 8  # those that share most
 LEAST_SAVED = 0.005  # of the copies beyond the first: a round that saves less is the last
 
+Grouped = tuple[np.ndarray, np.ndarray]  # edges by part, and where each part begins: of `group`
+
 
 class Limits(NamedTuple):
-    """weights: float32 [M, 2], arcs and owned vertices of each row; most_weight: float64 [P, 2], of each in a part;
-    most_held: float64 [P, 2], vertices in a part, and vertices that are in no other."""
+    """weights: float32 [M, 2], arcs and owned vertices of each edge; max_weight: float64 [P, 2], of each in a part;
+    max_copies: float64 [P, 2], vertices in a part, and vertices that are in no other."""
 
     weights: np.ndarray
-    most_weight: np.ndarray
-    most_held: np.ndarray
+    max_weight: np.ndarray
+    max_copies: np.ndarray
 
 
-class _Found(NamedTuple):
-    """What came of a pair: copies saved; its rows [E] and their parts int16 [E]; its vertices [N of the pair], and in
+class _Recut(NamedTuple):
+    """What came of a pair: copies saved; its edges [E] and their parts int16 [E]; its vertices [N of the pair], and in
     how many more parts they are."""
 
     saved: int
-    rows: np.ndarray
+    edge_ids: np.ndarray
     parts: np.ndarray
     vertices: np.ndarray
     more: np.ndarray
 
 
-def cut_pairs(rows, edge_part: np.ndarray, limits: Limits) -> tuple[np.ndarray, bool]:
+def cut_pairs(edges: Edges, edge_part: np.ndarray, limits: Limits) -> tuple[np.ndarray, bool]:
     """Fewer copies, within the limits or no farther beyond them than before.
 
-    Args: rows: with src, dst [M] and num_nodes, as `Rows`; edge_part: int16 [M].
+    Args: edge_part: int16 [M].
     Returns: part [M] int16, and whether enough was saved to go on from other parts.
     """
-    num_parts = len(limits.most_weight)
+    num_parts = len(limits.max_weight)
     edge_part = edge_part.copy()
     changed = np.ones(num_parts, dtype=bool)
     worth_while = False
     for _ in range(ROUNDS):
-        where = _incidence(rows, edge_part, num_parts)
+        where = _incidence(edges, edge_part, num_parts)
         copies = np.diff(where.indptr)
+        # where.T @ where: in how many vertices each two parts meet.
         pairs = _pairs((where.T @ where).toarray(), changed)
         changed[:] = False
         saved = 0
         while len(pairs):
             chosen = _disjoint(pairs)
-            found = _cut_all(pairs[chosen], rows, edge_part, copies, limits)
-            for pair, new in zip(pairs[chosen], found, strict=True):
-                edge_part[new.rows] = new.parts
+            for pair, new in zip(pairs[chosen], _cut_all(pairs[chosen], edges, edge_part, copies, limits), strict=True):
+                edge_part[new.edge_ids] = new.parts
+                # Later pairs ask which vertices are in no third part: counts must follow what this pair moved.
                 copies[new.vertices] += new.more
                 changed[pair] |= new.saved > 0
                 saved += new.saved
@@ -84,20 +87,21 @@ def _pairs(shared: np.ndarray, changed: np.ndarray) -> np.ndarray:
     return pairs[most_first[: PAIRS_PER_PART * len(shared)]]
 
 
-def _incidence(rows, edge_part, num_parts):
-    """int64 [N, P], 1 where a vertex has a row in a part."""
-    keys = np.concatenate([rows.src, rows.dst]).astype(np.int64) * num_parts
+def _incidence(edges: Edges, edge_part: np.ndarray, num_parts: int) -> sparse.csr_matrix:
+    """int64 [N, P], 1 where a vertex has an edge in a part."""
+    # One number for each (vertex, part): sorted and without repetitions, they are the matrix in CSR order.
+    keys = np.concatenate([edges.src, edges.dst]).astype(np.int64) * num_parts
     keys += np.concatenate([edge_part, edge_part])
     keys = np.unique(keys)
-    indptr = np.searchsorted(keys, np.arange(rows.num_nodes + 1, dtype=np.int64) * num_parts)
-    return sparse.csr_matrix(
-        (np.ones(len(keys), dtype=np.int64), keys % num_parts, indptr), (rows.num_nodes, num_parts)
-    )
+    indptr = np.searchsorted(keys, np.arange(edges.num_nodes + 1, dtype=np.int64) * num_parts)
+    ones = np.ones(len(keys), dtype=np.int64)
+    return sparse.csr_matrix((ones, keys % num_parts, indptr), (edges.num_nodes, num_parts))
 
 
 def _disjoint(pairs: np.ndarray) -> np.ndarray:
     """Which of the pairs [X, 2] have no part in common with an earlier one of them: bool [X]."""
-    taken, chosen = set(), np.zeros(len(pairs), dtype=bool)
+    taken: set[int] = set()
+    chosen = np.zeros(len(pairs), dtype=bool)
     for i, pair in enumerate(pairs.tolist()):
         if taken.isdisjoint(pair):
             taken.update(pair)
@@ -105,46 +109,53 @@ def _disjoint(pairs: np.ndarray) -> np.ndarray:
     return chosen
 
 
-def _cut_all(pairs, rows, edge_part, copies, limits) -> list[_Found]:
+def _cut_all(
+    pairs: np.ndarray, edges: Edges, edge_part: np.ndarray, copies: np.ndarray, limits: Limits
+) -> list[_Recut]:
     """Cut disjoint pairs [X, 2] anew; copies: [N], in how many parts each vertex is."""
-    by_part = group(edge_part, len(limits.most_weight))
-    found = [None] * len(pairs)
+    by_part = group(edge_part, len(limits.max_weight))
+    found: dict[int, _Recut] = {}
 
-    def cut_some(start, stop):
+    def cut_some(start: int, stop: int) -> None:
         for i in range(start, stop):
-            found[i] = _cut(pairs[i], rows, by_part, copies, limits)
+            found[i] = _cut(pairs[i], edges, by_part, copies, limits)
 
     run(cut_some, range(len(pairs) + 1))
-    return found
+    return [found[i] for i in range(len(pairs))]
 
 
-def _cut(both, rows, by_part, copies, limits) -> _Found:
+def _cut(both: np.ndarray, edges: Edges, by_part: Grouped, copies: np.ndarray, limits: Limits) -> _Recut:
+    """Cut the parts `both` [2] anew."""
     order, starts = by_part
     chosen = np.concatenate([order[starts[p] : starts[p + 1]] for p in both])
-    vertices, ends = _own_numbers(rows, chosen)
+    vertices, ends = _own_numbers(edges, chosen)
     sides = np.zeros(len(chosen), dtype=np.uint8)
+    # `chosen` holds all edges of the first part, then all of the second.
     sides[starts[both[0] + 1] - starts[both[0]] :] = 1
     before = _parts_of(ends, sides, len(vertices))
-    alone = copies[vertices] == before
-    pair = Pair(ends, sides, limits.weights[chosen], alone, limits.most_weight[both], limits.most_held[both])
+    only_here = copies[vertices] == before
+    pair = Pair(ends, sides, limits.weights[chosen], only_here, limits.max_weight[both], limits.max_copies[both])
     saved = cut_pair(pair, len(vertices))
     if not saved:
         nothing = np.empty(0, dtype=np.int64)
-        return _Found(0, nothing, nothing, nothing, nothing)
+        return _Recut(0, nothing, nothing, nothing, nothing)
     more = _parts_of(ends, sides, len(vertices)).astype(copies.dtype) - before
-    return _Found(saved, chosen, both.astype(np.int16)[sides], vertices, more)
+    return _Recut(saved, chosen, both.astype(np.int16)[sides], vertices, more)
 
 
-def _own_numbers(rows, chosen):
-    """The vertices of these rows, and the rows' ends int32 [E, 2] as places among them."""
-    vertices = np.empty(2 * len(chosen), dtype=rows.src.dtype)
+def _own_numbers(edges: Edges, chosen: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The vertices of these edges, and the edges' ends int32 [E, 2] as places among them."""
+    vertices = np.empty(2 * len(chosen), dtype=edges.src.dtype)
     ends = np.empty((len(chosen), 2), dtype=np.int32)
-    count = _number(rows.src, rows.dst, chosen, np.full(rows.num_nodes, -1, dtype=np.int32), vertices, ends)
+    count = _number(edges.src, edges.dst, chosen, np.full(edges.num_nodes, -1, dtype=np.int32), vertices, ends)
     return vertices[:count].copy(), ends
 
 
 @kernel(_nrt=False)
-def _number(src, dst, chosen, number, vertices, ends):
+def _number(
+    src: np.ndarray, dst: np.ndarray, chosen: np.ndarray, number: np.ndarray, vertices: np.ndarray, ends: np.ndarray
+) -> int:
+    """Number the vertices in the order in which they come; returns how many. number: int32 [N], -1 at first."""
     found = 0
     for i in range(chosen.shape[0]):
         for k in range(2):
@@ -157,8 +168,8 @@ def _number(src, dst, chosen, number, vertices, ends):
     return found
 
 
-def _parts_of(ends, sides, num_vertices):
+def _parts_of(ends: np.ndarray, sides: np.ndarray, num_vertices: int) -> np.ndarray:
     """In how many of the two parts each vertex is: uint8 [N of the pair]."""
-    held = np.zeros((num_vertices, 2), dtype=np.uint8)
-    held[ends[:, 0], sides] = held[ends[:, 1], sides] = 1
-    return held[:, 0] + held[:, 1]
+    present = np.zeros((num_vertices, 2), dtype=np.uint8)
+    present[ends[:, 0], sides] = present[ends[:, 1], sides] = 1
+    return present[:, 0] + present[:, 1]

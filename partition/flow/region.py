@@ -3,6 +3,13 @@
 Vertices in both parts are the border. From there each part's own vertices are taken in breadth-first order, along its
 own edges; an edge is free where both of its ends are inside.
 
+        p's own vertices         in both         q's own vertices
+    . . . d3 | d2    d1     |     s  s  s   |     d1    d2 | d3 . . .
+     source  |              the region                     |  sink
+
+The depth of a vertex is its place in that order, from 1; a vertex in both parts has depth 0. A region is given by two
+depths, one for each part, and the depth of an edge is that of its farther end.
+
 Shapes: N vertices, E edges and H half edges of the two parts p and q; sides: 0 is p, 1 is q.
 Source: ours; the regions are those of KaHyPar's flow refinement (Heuer, Sanders, Schlag 2018).
 """
@@ -14,65 +21,72 @@ from typing import NamedTuple
 import numpy as np
 
 from distgnn.kernels.runtime.jit import inline, kernel
-from distgnn.partition.flow.max_flow import Net
+from distgnn.partition.flow.max_flow import NO_VERTEX, Flow, Net
 
+# With 0.3, 0.6 and 0.9, 9, 13 and 15 % fewer copies beyond the first, in 0.4, 1 and 3 times the seconds (of
+# docs/LOG.md).
 FREE = 0.6  # of a part's edges, at first
 SHRINK = 0.7
+SHARED, MEMBERS = 0, 1  # places of Region.sizes
+COPIES, OWNED = 0, 1  # columns of Region.num_copies and Pair.max_copies
+P, Q = 0, 1  # sides
+BOTH = 1 << P | 1 << Q  # sides of a vertex in both parts, as bits
 
 
 class Pair(NamedTuple):
     """Two parts: ends int32 [E, 2], sides uint8 [E], weights float32 [E, 2] (arcs, owned vertices) of the edges;
-    alone: bool [N], vertices in no third part; of p and of q: limits float64 [2, 2], most of each weight; most float64
-    [2, 2], vertices, and vertices that are in no other part."""
+    only_here: bool [N], vertices in no third part; of p and of q: max_weight float64 [2, 2], most of each weight;
+    max_copies float64 [2, 2], most vertices, and most vertices that are in no other part."""
 
     ends: np.ndarray
     sides: np.ndarray
     weights: np.ndarray
-    alone: np.ndarray
-    limits: np.ndarray
-    most: np.ndarray
+    only_here: np.ndarray
+    max_weight: np.ndarray
+    max_copies: np.ndarray
 
 
 class Region(NamedTuple):
     """Which vertices may be free: members int32 [N], those that are: shared first, then p's and q's.
 
-    place: int32 [N], 0 where shared, else 1 + place in the order of its part, nearest first (N + 1: never free);
-    orders: int32 [2, N]; weight: float64 [2, N + 1, 2], edges that are free with so many of the order; loads: float64
-    [2, 2]; held: int64 [2, 2], as `most`; lengths: int64 [2], of orders; depths: int64 [2], how many of them are free;
-    sizes: int64 [2], shared vertices, members.
+    depth: int32 [N], 0 where shared, N + 1: never free; orders: int32 [2, N], the own vertices of each part by depth;
+    free_weight: float64 [2, N + 2, 2], weight of the edges that are free with so many of the order; loads: float64
+    [2, 2], weight of all edges; num_copies: int64 [2, 2], as `max_copies`; depths: int64 [2], how many of each order
+    are free; sizes: int64 [2], shared vertices, members.
     """
 
     members: np.ndarray
-    place: np.ndarray
+    depth: np.ndarray
     orders: np.ndarray
-    weight: np.ndarray
+    free_weight: np.ndarray
     loads: np.ndarray
-    held: np.ndarray
-    lengths: np.ndarray
+    num_copies: np.ndarray
     depths: np.ndarray
     sizes: np.ndarray
 
 
 def open_region(pair: Pair, num_vertices: int) -> tuple[Net, Region]:
     """The first region, FREE of each part's edges, and the net of its vertices."""
-    halves = 2 * len(pair.ends)
+    halves, shape = 2 * len(pair.ends), (2, num_vertices)
     indptr = np.zeros(num_vertices + 1, dtype=np.int32)
     net = Net(indptr, *np.empty((2, halves), dtype=np.int32), *np.zeros((3, num_vertices), dtype=np.bool_))
     region = Region(
-        *np.empty((2, num_vertices), dtype=np.int32),
-        np.empty((2, num_vertices), dtype=np.int32),
-        np.zeros((2, num_vertices + 2, 2)),
-        np.zeros((2, 2)),
-        np.zeros((2, 2), dtype=np.int64),
-        *np.zeros((3, 2), dtype=np.int64),
+        members=np.empty(num_vertices, dtype=np.int32),
+        depth=np.empty(num_vertices, dtype=np.int32),
+        orders=np.empty(shape, dtype=np.int32),
+        free_weight=np.zeros((2, num_vertices + 2, 2)),
+        loads=np.zeros((2, 2)),
+        num_copies=np.zeros((2, 2), dtype=np.int64),
+        depths=np.zeros(2, dtype=np.int64),
+        sizes=np.zeros(2, dtype=np.int64),
     )
     _link(pair.ends, net)
-    _order(pair, net, region)
+    _open(pair, net, region)
     return net, region
 
 
 @kernel(_nrt=False)
-def _link(ends, net):
+def _link(ends: np.ndarray, net: Net) -> None:
     """Edges from both ends, a self-loop once."""
     indptr = net.indptr
     last = indptr.shape[0] - 1
@@ -80,6 +94,7 @@ def _link(ends, net):
         indptr[ends[e, 0]] += 1
         if ends[e, 0] != ends[e, 1]:
             indptr[ends[e, 1]] += 1
+    # indptr[v] becomes the end of v's half edges, and their beginning once they have been filled in from behind.
     for v in range(last):
         indptr[v + 1] += indptr[v]
     indptr[last] = indptr[last - 1]
@@ -91,96 +106,138 @@ def _link(ends, net):
 
 
 @kernel(_nrt=False)
-def _order(pair, net, region):
-    """Shared vertices, both orders, loads; then open the first region: FREE of each part's edges."""
-    num_vertices = region.place.shape[0]
-    place, members, loads = region.place, region.members, region.loads
-    place[:] = 0
+def _open(pair: Pair, net: Net, region: Region) -> None:
+    _mark_sides(pair, region)
+    _count_vertices(pair, region)
+    for side in range(2):
+        found = _order_by_distance(side, pair, net, region)
+        _weigh_depths(side, pair, region)
+        _choose_depth(side, found, net, region)
+    for i in range(region.sizes[SHARED]):
+        net.inside[region.members[i]] = True
+    _set_terminals(pair, net)
+
+
+@inline(_nrt=False)
+def _mark_sides(pair: Pair, region: Region) -> None:
+    """depth[v] = the sides where v has an edge, as bits (for now); loads of both sides."""
+    region.depth[:] = 0
     for e in range(pair.ends.shape[0]):
         side = pair.sides[e]
-        place[pair.ends[e, 0]] |= 1 << side
-        place[pair.ends[e, 1]] |= 1 << side
-        loads[side, 0] += pair.weights[e, 0]
-        loads[side, 1] += pair.weights[e, 1]
-    shared = 0
+        region.depth[pair.ends[e, 0]] |= 1 << side
+        region.depth[pair.ends[e, 1]] |= 1 << side
+        region.loads[side, 0] += pair.weights[e, 0]
+        region.loads[side, 1] += pair.weights[e, 1]
+
+
+@inline(_nrt=False)
+def _count_vertices(pair: Pair, region: Region) -> None:
+    """num_copies of both sides, and the shared vertices, which get depth 0; all others N + 1 until they are found."""
+    num_vertices, shared = region.depth.shape[0], 0
     for v in range(num_vertices):
+        sides = region.depth[v]
         for side in range(2):
-            region.held[side, 0] += (place[v] >> side) & 1
-            region.held[side, 1] += pair.alone[v] and place[v] == 1 << side
-        if place[v] == 3:
-            members[shared] = v
+            region.num_copies[side, COPIES] += (sides >> side) & 1
+            region.num_copies[side, OWNED] += pair.only_here[v] and sides == 1 << side
+        if sides == BOTH:
+            region.members[shared] = v
             shared += 1
-            place[v] = 0
-        else:
-            place[v] = num_vertices + 1
-    region.sizes[0] = shared
-    for side in range(2):
-        order, found = region.orders[side], 0
-        for head in range(-shared, num_vertices):
-            if head >= found:
-                break
-            v = order[head] if head >= 0 else members[head + shared]
-            for j in range(net.indptr[v], net.indptr[v + 1]):
-                w = net.neighbours[j]
-                if pair.sides[net.edges[j]] == side and place[w] > num_vertices:
-                    order[found] = w
-                    found += 1
-                    place[w] = found
-        region.lengths[side] = found
+        region.depth[v] = 0 if sides == BOTH else num_vertices + 1
+    region.sizes[SHARED] = shared
+
+
+@inline(_nrt=False)
+def _order_by_distance(side: int, pair: Pair, net: Net, region: Region) -> int:
+    """orders[side] = the own vertices of a part, breadth first from the shared ones; returns how many are found."""
+    order, depth, found = region.orders[side], region.depth, 0
+    num_vertices, shared = depth.shape[0], region.sizes[SHARED]
+    # The order is its own queue; the shared vertices stand before it, at negative places.
+    for head in range(-shared, num_vertices):
+        if head >= found:
+            break
+        v = order[head] if head >= 0 else region.members[head + shared]
+        for j in range(net.indptr[v], net.indptr[v + 1]):
+            w = net.neighbours[j]
+            if pair.sides[net.edges[j]] == side and depth[w] > num_vertices:
+                order[found] = w
+                found += 1
+                depth[w] = found
+    return found
+
+
+@inline(_nrt=False)
+def _weigh_depths(side: int, pair: Pair, region: Region) -> None:
+    """free_weight[side, d] = weight of the part's edges of depth at most d."""
+    depth, weight = region.depth, region.free_weight
     for e in range(pair.ends.shape[0]):
-        depth = max(place[pair.ends[e, 0]], place[pair.ends[e, 1]])
-        region.weight[pair.sides[e], depth, 0] += pair.weights[e, 0]
-        region.weight[pair.sides[e], depth, 1] += pair.weights[e, 1]
-    for side in range(2):
-        for depth in range(num_vertices):
-            region.weight[side, depth + 1, 0] += region.weight[side, depth, 0]
-            region.weight[side, depth + 1, 1] += region.weight[side, depth, 1]
-        depth = 0
-        while depth < region.lengths[side] and region.weight[side, depth, 0] < FREE * loads[side, 0]:
-            net.inside[region.orders[side, depth]] = True
-            depth += 1
-        region.depths[side] = depth
-    for i in range(shared):
-        net.inside[members[i]] = True
+        if pair.sides[e] == side:
+            farther = max(depth[pair.ends[e, 0]], depth[pair.ends[e, 1]])
+            weight[side, farther, 0] += pair.weights[e, 0]
+            weight[side, farther, 1] += pair.weights[e, 1]
+    for d in range(depth.shape[0]):
+        weight[side, d + 1, 0] += weight[side, d, 0]
+        weight[side, d + 1, 1] += weight[side, d, 1]
+
+
+@inline(_nrt=False)
+def _choose_depth(side: int, found: int, net: Net, region: Region) -> None:
+    """Open the part until FREE of its edges are free."""
+    d = 0
+    while d < found and region.free_weight[side, d, 0] < FREE * region.loads[side, 0]:
+        net.inside[region.orders[side, d]] = True
+        d += 1
+    region.depths[side] = d
+
+
+@inline(_nrt=False)
+def _set_terminals(pair: Pair, net: Net) -> None:
+    """The ends of edges that are not free are terminals of the edge's side: what lies beyond them stays there."""
     for e in range(pair.ends.shape[0]):
         u, v = pair.ends[e, 0], pair.ends[e, 1]
         if not (net.inside[u] and net.inside[v]):
-            if pair.sides[e]:
+            if pair.sides[e] == Q:
                 net.to_sink[u] = net.to_sink[v] = True
             else:
                 net.from_source[u] = net.from_source[v] = True
 
 
 @inline(_nrt=False)
-def list_members(region):
-    found = region.sizes[0]
+def list_members(region: Region) -> None:
+    """members = the shared vertices, then p's free ones, then q's, each by depth."""
+    found = region.sizes[SHARED]
     for side in range(2):
         for i in range(region.depths[side]):
             region.members[found] = region.orders[side, i]
             found += 1
-    region.sizes[1] = found
+    region.sizes[MEMBERS] = found
 
 
 @kernel(_nrt=False)
-def shrink(side, region, net, flow):
-    """Fix the edges of this part's farthest free vertices; paths through these end, or begin, behind them."""
+def shrink(side: int, region: Region, net: Net, flow: Flow) -> None:
+    """Fix the edges of this part's farthest free vertices; paths through these end, or begin, behind them.
+
+    The flow stays valid: what is left of a cut path leads between terminals, because the neighbours of what is fixed
+    become terminals. So the next search goes on from it instead of from nothing.
+    """
     fewer = np.int64(SHRINK * region.depths[side])
+    # By depth, not by what must be given: that was tried and was no better (docs/LOG.md).
     for i in range(fewer, region.depths[side]):
         v = region.orders[side, i]
         net.inside[v] = False
         for j in range(net.indptr[v], net.indptr[v + 1]):
-            if side:
+            if side == Q:
                 net.to_sink[net.neighbours[j]] = True
             else:
                 net.from_source[net.neighbours[j]] = True
-        if not flow.full[v]:
+        if not flow.carries[v]:
             continue
-        if side:
-            if flow.before[v] >= 0:
-                flow.after[flow.before[v]] = -1
-        elif flow.after[v] >= 0:
-            flow.before[flow.after[v]] = -1
+        # Of q: the path now ends at the vertex before v, and v and all behind it are taken off. Of p: mirrored.
+        if side == Q:
+            if flow.pred[v] >= 0:
+                flow.succ[flow.pred[v]] = NO_VERTEX
+        elif flow.succ[v] >= 0:
+            flow.pred[flow.succ[v]] = NO_VERTEX
         while v >= 0:
-            flow.full[v] = False
-            v = flow.after[v] if side else flow.before[v]
+            flow.carries[v] = False
+            v = flow.succ[v] if side == Q else flow.pred[v]
     region.depths[side] = fewer

@@ -1,77 +1,72 @@
 """Refinement: move single edges to a part where one of their ends already is, if that makes copies fewer.
 
-The price of vertex v in part p, which computes c > 0 of its edges, is c / (c + s). With a large s a vertex pays less
-where its edges are many: they concentrate. s falls to 0, where every copy costs 1. A part's prices are multiplied by
-exp(beta * (rows / share - 1)), so full parts let go; no part exceeds a hard limit of arcs.
+The price of vertex v in part p, where it has c > 0 edges, is c / (c + s). With a large s a vertex pays less where its
+edges are many: they concentrate. s falls to 0, where every copy costs 1. A part's prices are multiplied by
+exp(beta * (copies / share - 1)), so full parts let go; no part exceeds a hard limit of arcs.
 
-A block of edges is evaluated in parallel against frozen state; then the moves are made in order, each checked again. So
-the result does not depend on the number of threads. A block takes stretches from all over the edge list, because
-neighbours in it would all decide at once.
+A sweep visits all edges once, in blocks. One block, step by step, at s = 0 (a copy costs 1), with edges e1 = (a, b),
+e2 = (a, c) and e3 = (d, e) in part 0, where a, b, c and d have no other edge there, and many in part 1; e has many in
+part 0, so e3 can save d's copy only:
 
-Shapes: M rows of the edge list, P parts.
+1. *Freeze*: prices are computed from the loads of all parts.
+2. *Propose*, all threads: each edge is priced in all parts against the frozen table. e1 and e2: a stays in part 0
+   with the other one, but b (or c) saves its copy: move to 1. e3: d's copy saved, e's made: stay.
+   Nobody writes anything but its own list of proposals, so it does not matter which thread sees which edge.
+3. *Commit*, one thread, in the order of the edges: every proposal is priced again, with the moves before it made.
+   e1 moves. e2 now also saves the copy of a, which was left in part 0 for it alone: still worth it, moves. If part 1
+   had become full by e1, e2 would stay.
+
+So the result does not depend on the number of threads. A block takes edges from all over the list (`STRETCHES` runs of
+consecutive edges), because neighbours in the list share vertices: evaluated against the same frozen state, they would
+all decide alike.
+
+Shapes: M edges, P parts.
 Source: ours.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
 
 from distgnn.kernels.runtime.jit import inline, kernel
 from distgnn.kernels.runtime.threads import get_num_threads, run, thread_chunks
-from distgnn.kernels.runtime.tiles import Tile
 from distgnn.kernels.simd.vectors import prefetch
-from distgnn.partition.core.edges import endpoint_degrees
+from distgnn.partition.core.edges import Edges
+from distgnn.partition.moves.cut_state import State, arc_limit, move_edge, rebalance, start_state
 from distgnn.partition.moves.edge_price import (
     LEAST_SAVING,
-    SMALLEST_S,
     Prices,
     best_part,
-    now_and_at_best,
-    one_more,
+    price_and_bound,
     price_in,
     price_of,
+    price_of_one_more,
+    prices_of,
 )
-from distgnn.partition.moves.replica_table import (
-    AHEAD,
-    CopyTable,
-    add_copy,
-    ask_for,
-    count_in,
-    count_shared,
-    drop_copy,
-    table_of,
-)
+from distgnn.partition.moves.own_ends import WORD
+from distgnn.partition.moves.replica_table import AHEAD, COPIES, CopyTable, prefetch_copies
 
 BLOCKS = 100  # a block is a hundredth of the edges
-FEW_ROWS = 4000  # for a call: below this its own cost counts
+FEW_EDGES = 4000  # for a call: with fewer, the cost of the call itself counts
 MOST_CHUNKS = 16  # of a block for each thread, so that none waits long for the last
-STRETCHES = 64  # of consecutive edges in a block
+STRETCHES = 64  # runs of consecutive edges in a block
 SCHEDULE = (2.0, 0.5, 0.1, 0.0, 0.0)
 LEAST_GAIN = 1e-3  # copies: an edge that could save less is not looked at
-COMMIT_AHEAD = 8  # moves between asking for the copies of an edge's ends and looking at them
+COMMIT_AHEAD = 8  # proposals between asking for the copies of an edge's ends and looking at them
 EDGE_PRICE = 0.02
 OVERFULL_PRICE = 4.0
-WORD = Tile(lanes=1, offsets=(0,), heads=(0,))
 STEEPEST = 8.0  # exponent of a part's price: one edge on thousands of parts must not overflow
 
 
-class State(NamedTuple):
-    """A cut under refinement: part of each row [M], copy table, arcs and rows (copies) of each part [P]."""
-
-    edge_part: np.ndarray
-    table: CopyTable
-    arcs: np.ndarray
-    rows: np.ndarray
-
-
 class Stretches(NamedTuple):
-    """The stretches of a block, and proposals for its rows.
+    """The stretches of a block, and the proposals for their edges.
 
-    begins, ends: int64 [stretches], rows; offset: int32 and part: int16, for each proposal its row after `begins` and
-    the better part, those of a stretch from the number of rows in the stretches before it on; found: int64 [stretches],
-    how many.
+    begins, ends: int64 [stretches], edges. Of each proposal, offset: int32, its edge after `begins`, and part: int16,
+    the better part; those of a stretch lie from the number of edges in the stretches before it on, so that threads
+    write to places of their own. found: int64 [stretches], how many proposals.
     """
 
     begins: np.ndarray
@@ -82,7 +77,7 @@ class Stretches(NamedTuple):
 
 
 def refine(
-    edge_list,
+    edge_list: Edges,
     edge_part: np.ndarray,
     shares: np.ndarray,
     balance: float = 1.03,
@@ -94,10 +89,10 @@ def refine(
     """Fewer copies at balanced parts.
 
     Args:
-        edge_part: [M], the cut to start from; both arcs of a row are together.
+        edge_part: [M], the cut to start from; both arcs of an edge are together.
         shares: [P], see `part_shares`.
         balance: hard limit on a part's arcs over its share.
-        beta: how strongly full parts (by rows) raise their prices.
+        beta: how strongly parts with many copies raise their prices.
         schedule: the values of s, one sweep over all edges each.
         degrees: [N], see `endpoint_degrees`, where they are known; table: of this cut, if there is one.
     Returns: part [M] int16.
@@ -109,100 +104,97 @@ def refine(
     limit = arc_limit(edge_list, shares, balance)
     for s in schedule:
         sweep(edge_list, state, limit, beta, s, shares)
-    shed(edge_list, state, limit)
+    rebalance(edge_list, state, limit)
     return state.edge_part
 
 
-def start_state(edge_list, parts: np.ndarray, num_parts: int, degrees=None, table: CopyTable | None = None) -> State:
-    """The state of a cut.
-
-    Args: parts: int16 [M], from now on the state's (they may lie on disk); degrees: [N], table: where they are known.
-    """
-    if table is None:
-        table = table_of(edge_list, parts, endpoint_degrees(edge_list) if degrees is None else degrees, num_parts)
-    arcs = np.zeros((get_num_threads(), num_parts))
-    run(_count_arcs, range(len(arcs) + 1), edge_list.src, edge_list.dst, parts, 2 if edge_list.two_way else 1, arcs)
-    rows = np.zeros(num_parts, dtype=np.int64)
-    count_rows(table, rows)
-    return State(parts, table, arcs.sum(axis=0), rows)
-
-
-@kernel(_nrt=False)
-def _count_arcs(share, _, src, dst, edge_part, arcs_per_row, arcs):
-    """arcs[share, P] = the arcs of each part in one share of the rows; a self-loop is one."""
-    rows, shares = src.shape[0], arcs.shape[0]
-    for e in range(rows * share // shares, rows * (share + 1) // shares):
-        arcs[share, edge_part[e]] += 1 if src[e] == dst[e] else arcs_per_row
-
-
-def arc_limit(edge_list, shares: np.ndarray, balance: float) -> np.ndarray:
-    """Most arcs [P] a part may have; at least one row's, whatever its share."""
-    fair = edge_list.num_arcs * shares
-    return np.maximum(balance * fair, np.ceil(fair / 2) * 2)
-
-
 def sweep(
-    edge_list, state: State, limit: np.ndarray, beta: float, s: float, shares: np.ndarray, prices_at=None, step=None
+    edge_list: Edges,
+    state: State,
+    limit: np.ndarray,
+    beta: float,
+    s: float,
+    shares: np.ndarray,
+    step: Callable[[int, int], None] | None = None,
 ) -> int:
     """Visit every edge once at one s; returns the number of moves.
 
-    Args: prices_at: prices_at(state, limit, beta, s, shares, arcs of a row) -> `Prices`, by default those of copies;
-        step: told of progress as step(done, total).
+    Args: step: told of progress as step(done, total).
     """
-    prices_at = prices_at or _prices
-    rows = len(state.edge_part)
-    pieces = min(BLOCKS, max(1, rows // 64))
-    bounds = _stretch_bounds(rows, pieces)
-    room = int(np.diff(bounds, axis=1).sum(axis=0).max(initial=0))
-    found = np.empty(room, dtype=np.int32), np.empty(room, dtype=np.int16), np.empty(len(bounds), dtype=np.int64)
+    num_edges = len(state.edge_part)
+    blocks = min(BLOCKS, max(1, num_edges // 64))
+    bounds = _stretch_bounds(num_edges, blocks)
+    largest = int(np.diff(bounds, axis=1).sum(axis=0).max(initial=0))
+    proposals = (
+        np.empty(largest, dtype=np.int32),
+        np.empty(largest, dtype=np.int16),
+        np.empty(len(bounds), dtype=np.int64),
+    )
     arcs = 2.0 if edge_list.two_way else 1.0
-    each = min(MOST_CHUNKS, room // (FEW_ROWS * get_num_threads()))
+    each = min(MOST_CHUNKS, largest // (FEW_EDGES * get_num_threads()))
     chunks = thread_chunks(len(bounds), each) if each else [0, len(bounds)]
     moves = 0
-    for block in range(pieces):
-        stretches = Stretches(bounds[:, block].copy(), bounds[:, block + 1].copy(), *found)
-        prices = prices_at(state, limit, beta, s, shares, arcs)
+    for block in range(blocks):
+        stretches = Stretches(bounds[:, block].copy(), bounds[:, block + 1].copy(), *proposals)
+        prices = _prices(state, limit, beta, s, shares, arcs)
         args = (stretches, edge_list.src, edge_list.dst, state, prices, arcs, limit)
         run(_propose, chunks, *args)
         moves += _commit(*args)
         if step is not None:
-            step(block + 1, pieces)
+            step(block + 1, blocks)
     return moves
 
 
-def _stretch_bounds(rows: int, pieces: int) -> np.ndarray:
-    """[stretches, pieces + 1]: block b takes rows bounds[i, b] to bounds[i, b + 1] of every stretch i."""
-    stretches = min(STRETCHES, max(1, rows // (4 * pieces)))
-    starts = rows * np.arange(stretches + 1, dtype=np.int64) // stretches
-    steps = np.arange(pieces + 1, dtype=np.int64)
-    return starts[:-1, None] + (np.diff(starts)[:, None] * steps) // pieces
+def _stretch_bounds(num_edges: int, blocks: int) -> np.ndarray:
+    """[stretches, blocks + 1]: block b takes edges bounds[i, b] to bounds[i, b + 1] of every stretch i."""
+    stretches = min(STRETCHES, max(1, num_edges // (4 * blocks)))
+    starts = num_edges * np.arange(stretches + 1, dtype=np.int64) // stretches
+    steps = np.arange(blocks + 1, dtype=np.int64)
+    return starts[:-1, None] + (np.diff(starts)[:, None] * steps) // blocks
 
 
 def _prices(state: State, limit: np.ndarray, beta: float, s: float, shares: np.ndarray, arcs: float) -> Prices:
     """Prices at these loads. An edge's own are raised by 1, so that none is negative."""
-    weight = np.exp(np.minimum(beta * (state.rows / (state.rows.sum() * shares) - 1), STEEPEST))
+    copies = state.num_copies
+    weight = np.exp(np.minimum(beta * (copies / (copies.sum() * shares) - 1), STEEPEST))
     price = 1 + EDGE_PRICE * (state.arcs / (state.arcs.sum() * shares) - 1) + OVERFULL_PRICE * (state.arcs > limit)
     return prices_of(s, weight, price, state.arcs + arcs > limit)
 
 
-def prices_of(s: float, weight: np.ndarray, price: np.ndarray, full: np.ndarray) -> Prices:
-    """Prices in float32: weight of a copy and price of an edge (above 0) of each part [P], and which have no room."""
-    into = np.where(full, np.inf, price)
-    least = weight.min(), into.min()
-    return Prices(*(np.asarray(x, dtype=np.float32)[()] for x in (max(s, SMALLEST_S), weight, into, price, *least)))
-
-
 @kernel
-def _propose(start, stop, stretches, src, dst, state, prices, arcs, limit):
-    """Proposals for the rows of the stretches from start to stop."""
+def _propose(
+    start: int,
+    stop: int,
+    stretches: Stretches,
+    src: np.ndarray,
+    dst: np.ndarray,
+    state: State,
+    prices: Prices,
+    arcs: float,
+    limit: np.ndarray,
+) -> None:
+    """Proposals for the edges of the stretches from start to stop."""
     costs = np.empty(limit.shape[0], dtype=np.float32)
-    beside = np.full(limit.shape[0], one_more(prices.s, 0), dtype=np.float32)
+    beside = np.full(limit.shape[0], price_of_one_more(prices.s, 0), dtype=np.float32)
     scratch = (costs, costs.view(np.int32), beside)
     _propose_each(start, stop, stretches, src, dst, state, prices, limit, scratch)
 
 
+# Plain, for each edge of the stretches: q = the part where it costs least; propose q if that saves something.
+# Two tests come first, because most edges stay where they are: both ends have no other copy and the part is not over
+# its limit (nothing to save), and the bound of `price_and_bound`.
 @inline(_nrt=False)
-def _propose_each(start, stop, stretches, src, dst, state, prices, limit, scratch):
+def _propose_each(
+    start: int,
+    stop: int,
+    stretches: Stretches,
+    src: np.ndarray,
+    dst: np.ndarray,
+    state: State,
+    prices: Prices,
+    limit: np.ndarray,
+    scratch: tuple[np.ndarray, np.ndarray, np.ndarray],
+) -> None:
     table = state.table
     place = 0
     for i in range(start):
@@ -211,12 +203,12 @@ def _propose_each(start, stop, stretches, src, dst, state, prices, limit, scratc
         begin, end = stretches.begins[i], stretches.ends[i]
         found = place
         for e in range(begin, end):
-            ask_for(table, dst[min(e + AHEAD, end - 1)], dst[min(e + 2 * AHEAD, end - 1)])
+            prefetch_copies(table, dst[min(e + AHEAD, end - 1)], dst[min(e + 2 * AHEAD, end - 1)])
             u, v, p = src[e], dst[e], state.edge_part[e]
-            if table.used[u, 0] == 1 and table.used[v, 0] == 1 and state.arcs[p] <= limit[p]:
+            if table.vertex[u, COPIES] == 1 and table.vertex[v, COPIES] == 1 and state.arcs[p] <= limit[p]:
                 continue
-            now, at_best = now_and_at_best(table, u, v, p, prices)
-            if now >= prices.out_of[p] + LEAST_GAIN and now - at_best > LEAST_SAVING:
+            now, bound = price_and_bound(table, u, v, p, prices)
+            if now >= prices.out_of[p] + LEAST_GAIN and now - bound > LEAST_SAVING:
                 q = best_part(table, u, v, p, now, prices, *scratch)
                 if q >= 0:
                     stretches.offset[found], stretches.part[found] = e - begin, q
@@ -225,75 +217,32 @@ def _propose_each(start, stop, stretches, src, dst, state, prices, limit, scratc
         place += end - begin
 
 
+# Proposals are lists instead of one wanted part for each edge, so that the edges that will be moved next are known and
+# what they need can be asked for: 0.56 s of a sweep became 0.22 (docs/internals/cmr.md). It comes in three steps, each
+# of which needs the one before: the ends of the edge, the record of an end, its counts.
 @kernel(_nrt=False)
-def _commit(stretches, src, dst, state, prices, arcs, limit):
+def _commit(
+    stretches: Stretches, src: np.ndarray, dst: np.ndarray, state: State, prices: Prices, arcs: float, limit: np.ndarray
+) -> int:
     """Make the proposed moves that still pay, in order; returns how many."""
     table = state.table
     moves = place = 0
     for i in range(stretches.begins.shape[0]):
         begin, last = stretches.begins[i], place + stretches.found[i] - 1
         for j in range(place, last + 1):
-            coming = begin + stretches.offset[min(j + COMMIT_AHEAD, last)]
-            soon = begin + stretches.offset[min(j + 2 * COMMIT_AHEAD, last)]
+            soon = begin + stretches.offset[min(j + COMMIT_AHEAD, last)]
+            later = begin + stretches.offset[min(j + 2 * COMMIT_AHEAD, last)]
             prefetch(WORD, src, begin + stretches.offset[min(j + 3 * COMMIT_AHEAD, last)])
             prefetch(WORD, dst, begin + stretches.offset[min(j + 3 * COMMIT_AHEAD, last)])
-            ask_for(table, src[coming], src[soon])
-            ask_for(table, dst[coming], dst[soon])
+            prefetch_copies(table, src[soon], src[later])
+            prefetch_copies(table, dst[soon], dst[later])
             e, q = begin + stretches.offset[j], stretches.part[j]
             u, v, p = src[e], dst[e], state.edge_part[e]
             if state.arcs[q] + arcs > limit[q]:
                 continue
             now = price_of(table, u, v, p, prices)
             if price_in(table, u, v, q, prices) < now - LEAST_SAVING:
-                _move(state, e, u, v, p, q, 1.0 if u == v else arcs)
+                move_edge(state, e, u, v, p, q, 1.0 if u == v else arcs)
                 moves += 1
         place += stretches.ends[i] - begin
     return moves
-
-
-@inline(_nrt=False)
-def _move(state, e, u, v, p, q, arcs):
-    state.edge_part[e] = q
-    state.arcs[p] -= arcs
-    state.arcs[q] += arcs
-    # Drop before adding: a vertex has no more slots than edges.
-    state.rows[p] -= drop_copy(state.table, u, p)
-    state.rows[q] += add_copy(state.table, u, q)
-    if u != v:
-        state.rows[p] -= drop_copy(state.table, v, p)
-        state.rows[q] += add_copy(state.table, v, q)
-
-
-@kernel(_nrt=False)
-def count_rows(table, rows):
-    """rows [P] += the copies in each part."""
-    for v in range(table.used.shape[0]):
-        count_shared(table, v, -1, rows)
-
-
-def shed(edge_list, state: State, limit: np.ndarray) -> None:
-    """Take rows out of overfull parts, where that makes fewest new copies, until no part is beyond the limit."""
-    arcs = 2.0 if edge_list.two_way else 1.0
-    for new_copies in range(3):
-        if (state.arcs <= limit).all():
-            return
-        _shed(edge_list.src, edge_list.dst, state, arcs, limit, new_copies)
-
-
-@kernel(_nrt=False)
-def _shed(src, dst, state, arcs, limit, new_copies):
-    """Move rows of overfull parts to the least loaded part that needs at most this many new copies."""
-    for e in range(src.shape[0]):
-        p = state.edge_part[e]
-        if state.arcs[p] <= limit[p]:
-            continue
-        u, v = src[e], dst[e]
-        best = -1
-        for q in range(state.arcs.shape[0]):
-            if state.arcs[q] + arcs > limit[q] or (best >= 0 and state.arcs[q] >= state.arcs[best]):
-                continue
-            missing = (count_in(state.table, u, q) == 0) + (count_in(state.table, v, q) == 0)
-            if missing <= new_copies:
-                best = q
-        if best >= 0:
-            _move(state, e, u, v, p, best, 1.0 if u == v else arcs)

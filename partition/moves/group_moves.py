@@ -1,7 +1,20 @@
 """Moves of groups of edges between parts: a group goes where it adds least.
 
-What a group costs in a part: the copies it needs there that no other group needs, plus a steep price on the part's arcs
-and copies over its share. Groups are visited largest first.
+What a group costs in a part: the copies it needs there that no other group needs, plus a steep price (the eighth power)
+on the part's arcs and copies over its share. Groups are visited largest first.
+
+Two ways to visit them. *In turn*: evaluate one group, move it, go on to the next. *In blocks*, for large graphs: a
+block of groups is evaluated against frozen parts by all threads, then moves are made in order. One block of three
+groups: A = {x, y, z} and B = {x, w} are in part 0, C in part 2; of these vertices, part 1 has y, z and w for other
+groups, part 0 none.
+
+1. *Evaluate* against the frozen table. In part 0, A has 2 copies of its own (y and z; x is there for B too); in part 1
+   it would need 1 (x): A wants part 1. B has 1 copy of its own (w) and would need 1 (x): a tie, B stays. C wants 1.
+2. *Commit* A: priced again, still pays, A moves. B shares x with A and becomes stale: the next sweep visits it, and
+   finds that it has 2 copies of its own in part 0 now and would need none in part 1.
+3. *Commit* C: priced again with A in part 1. If part 1 is now so full that moving does not pay, C stays and is stale.
+
+Evaluating writes nothing but `wanted`, and commits have a fixed order: the number of threads makes no difference.
 
 Shapes: K groups, N vertices, P parts, I incidences (a vertex with an edge in a group).
 Source: ours.
@@ -17,22 +30,25 @@ from distgnn.kernels.runtime.jit import inline, kernel
 from distgnn.kernels.runtime.threads import get_num_threads, run, thread_chunks
 from distgnn.partition.core.edges import group
 from distgnn.partition.moves.groups import Groups
-from distgnn.partition.moves.replica_table import AHEAD, CopyTable, add_copy, ask_for, count_shared, drop_copy
+from distgnn.partition.moves.replica_table import AHEAD, CopyTable, add_edge, add_parts_of, prefetch_copies, remove_edge
 
 LOAD_PRICE = 0.3
-BLOCK_GROUPS = 32  # a block is judged against frozen parts; small ones lose less of what moves would tell
+BLOCK_GROUPS = 32  # groups evaluated against the same frozen parts: the fewer, the less they miss of others' moves
 MOST_BLOCKS = 4096
 FEW_MOVES = 0.003  # of the groups: another sweep would not pay
-HUB = 16  # groups around a vertex beyond which their moves no longer tell each other anything
+HUB = 16  # groups around a vertex: with more, one of them that moves hardly changes what the others cost
 
 
 class Loads(NamedTuple):
-    """Rows and copies of each part, and what it is meant to have: float64 [P] each."""
+    """Edges and copies of each part, and what it is meant to have: float64 [P] each.
 
-    arcs: np.ndarray
-    rows: np.ndarray
-    goal_arcs: np.ndarray
-    goal_rows: np.ndarray
+    `goal_copies` follows the copies there are: their sum is known only once all groups are placed.
+    """
+
+    edges: np.ndarray
+    copies: np.ndarray
+    goal_edges: np.ndarray
+    goal_copies: np.ndarray
 
 
 class Placement(NamedTuple):
@@ -43,10 +59,12 @@ class Placement(NamedTuple):
     loads: Loads
 
 
-def settle(groups: Groups, placement: Placement, shares: np.ndarray, num_nodes: int, sweeps: int, how: str) -> None:
+def move_groups(
+    groups: Groups, placement: Placement, shares: np.ndarray, num_nodes: int, sweeps: int, how: str
+) -> None:
     """Move groups while that pays, at most so many sweeps.
 
-    Args: how: "in blocks", judged in parallel; "in turn", each with all moves before it; after the first sweep both
+    Args: how: "in blocks", evaluated in parallel; "in turn", each with all moves before it; after the first sweep both
         only visit groups that share a vertex with one that moved. "all in turn": every sweep visits all, because the
         loads of the parts have changed too.
     """
@@ -56,7 +74,7 @@ def settle(groups: Groups, placement: Placement, shares: np.ndarray, num_nodes: 
     largest_first = np.argsort(-sizes, kind="stable").astype(np.int32)[: np.count_nonzero(sizes)]
     stale = np.ones(len(sizes), dtype=np.bool_)
     wanted = np.empty(len(sizes), dtype=np.int16)
-    shared = np.empty(len(shares), dtype=np.int32)
+    num_present = np.empty(len(shares), dtype=np.int32)
     loads = placement.loads
     for _ in range(sweeps):
         waiting = largest_first[stale[largest_first]]
@@ -65,112 +83,128 @@ def settle(groups: Groups, placement: Placement, shares: np.ndarray, num_nodes: 
         blocks = 1 if in_turn else min(len(waiting) // BLOCK_GROUPS + 1, MOST_BLOCKS)
         for block in range(blocks):
             chosen = waiting[block::blocks]
-            loads.goal_rows[:] = loads.rows.sum() * shares
+            loads.goal_copies[:] = loads.copies.sum() * shares
             if in_turn:
-                moved += _move_in_turn(chosen, groups, placement, wanted, shared, *around, stale)
+                moved += _move_in_turn(chosen, groups, placement, wanted, num_present, *around, stale)
             else:
                 threads = get_num_threads()
                 dealt = np.concatenate([chosen[i::threads] for i in range(threads)])  # large and small ones to each
-                run(_judge, thread_chunks(len(chosen)), dealt, groups, placement, wanted)
-                moved += _move(chosen, groups, placement, wanted, shared, *around, stale)
+                run(_evaluate, thread_chunks(len(chosen)), dealt, groups, placement, wanted)
+                moved += _commit(chosen, groups, placement, wanted, num_present, *around, stale)
         if moved < FEW_MOVES * len(sizes):
             break
 
 
-def _transposed(indptr, members, num_nodes: int) -> tuple[np.ndarray, np.ndarray]:
+def _transposed(indptr: np.ndarray, members: np.ndarray, num_nodes: int) -> tuple[np.ndarray, np.ndarray]:
     """CSR vertex -> groups."""
-    owners = np.repeat(np.arange(len(indptr) - 1, dtype=np.int32), np.diff(indptr))
+    group_ids = np.repeat(np.arange(len(indptr) - 1, dtype=np.int32), np.diff(indptr))
     order, starts = group(members, num_nodes)
-    return starts, owners[order]
+    return starts, group_ids[order]
 
 
 @inline(_nrt=False)
-def _power(x):
+def _eighth_power(x: float) -> float:
     x2 = x * x
     x4 = x2 * x2
     return x4 * x4
 
 
 @inline(_nrt=False)
-def cost_in(p, rows, new_rows, loads, mean_rows):
-    """What `rows` more rows and `new_rows` more copies cost in part p."""
-    cost = new_rows / mean_rows
-    arcs, goal = loads.arcs[p], loads.goal_arcs[p]
-    cost += LOAD_PRICE * (_power((arcs + rows) / goal) - _power(arcs / goal))
-    copies, goal = loads.rows[p], loads.goal_rows[p]
-    return cost + LOAD_PRICE * (_power((copies + new_rows) / goal) - _power(copies / goal))
+def cost_of_adding(p: int, edges: float, new_copies: int, loads: Loads, mean_copies: float) -> float:
+    """What part p would cost more with so many more edges and copies."""
+    cost = new_copies / mean_copies
+    load, goal = loads.edges[p], loads.goal_edges[p]
+    cost += LOAD_PRICE * (_eighth_power((load + edges) / goal) - _eighth_power(load / goal))
+    load, goal = loads.copies[p], loads.goal_copies[p]
+    return cost + LOAD_PRICE * (_eighth_power((load + new_copies) / goal) - _eighth_power(load / goal))
 
 
 @inline(_nrt=False)
-def lift(c, p, sign, held, sizes, shared, loads):
-    """Take cluster c out of part p (sign -1), or put it in."""
-    loads.arcs[p] += sign * sizes[c]
-    loads.rows[p] += sign * (held - shared[p])
+def _cost_of_keeping(p: int, edges: float, own_copies: int, loads: Loads, mean_copies: float) -> float:
+    """What part p would cost less without these edges and copies, which it has."""
+    cost = own_copies / mean_copies
+    load, goal = loads.edges[p], loads.goal_edges[p]
+    cost += LOAD_PRICE * (_eighth_power(load / goal) - _eighth_power((load - edges) / goal))
+    load, goal = loads.copies[p], loads.goal_copies[p]
+    return cost + LOAD_PRICE * (_eighth_power(load / goal) - _eighth_power((load - own_copies) / goal))
+
+
+@inline(_nrt=False)
+def change_load(c: int, p: int, sign: int, size: int, groups: Groups, num_present: np.ndarray, loads: Loads) -> None:
+    """Take group c, of `size` members, out of part p (sign -1), or put it in (1)."""
+    loads.edges[p] += sign * groups.sizes[c]
+    loads.copies[p] += sign * (size - num_present[p])
 
 
 @kernel
-def _judge(start, stop, chosen, groups, placement, wanted):
+def _evaluate(
+    start: int, stop: int, chosen: np.ndarray, groups: Groups, placement: Placement, wanted: np.ndarray
+) -> None:
     """wanted[c] = the part where group c would cost least, its own on a tie."""
-    shared = np.empty(placement.loads.arcs.shape[0], dtype=np.int32)
-    _judge_each(start, stop, chosen, groups, placement, wanted, shared)
+    num_present = np.empty(placement.loads.edges.shape[0], dtype=np.int32)
+    _evaluate_each(start, stop, chosen, groups, placement, wanted, num_present)
 
 
 @inline(_nrt=False)
-def _judge_each(start, stop, chosen, groups, placement, wanted, shared):
-    indptr, members, sizes, _ = groups
-    part, table, loads = placement
-    num_parts = loads.arcs.shape[0]
-    mean_rows = loads.goal_rows.sum() / num_parts
+def _evaluate_each(
+    start: int,
+    stop: int,
+    chosen: np.ndarray,
+    groups: Groups,
+    placement: Placement,
+    wanted: np.ndarray,
+    num_present: np.ndarray,
+) -> None:
+    loads = placement.loads
+    num_parts = loads.edges.shape[0]
+    mean_copies = loads.goal_copies.sum() / num_parts
     for i in range(start, stop):
         c = chosen[i]
-        held, home = indptr[c + 1] - indptr[c], part[c]
-        shared_parts(table, members, indptr[c], indptr[c + 1], home, shared)
-        best, lowest = home, _at_home(home, sizes[c], held - shared[home], loads, mean_rows)
+        edges, home = groups.sizes[c], placement.part[c]
+        size = count_present(c, home, groups, placement.table, num_present)
+        best, lowest = home, _cost_of_keeping(home, edges, size - num_present[home], loads, mean_copies)
         for p in range(num_parts):
             if p != home:
-                cost = cost_in(p, sizes[c], held - shared[p], loads, mean_rows)
+                cost = cost_of_adding(p, edges, size - num_present[p], loads, mean_copies)
                 if cost < lowest:
                     best, lowest = p, cost
         wanted[c] = best
 
 
-@inline(_nrt=False)
-def _at_home(p, rows, new_rows, loads, mean_rows):
-    """What a group costs in the part where it is."""
-    cost = new_rows / mean_rows
-    arcs, goal = loads.arcs[p], loads.goal_arcs[p]
-    cost += LOAD_PRICE * (_power(arcs / goal) - _power((arcs - rows) / goal))
-    copies, goal = loads.rows[p], loads.goal_rows[p]
-    return cost + LOAD_PRICE * (_power(copies / goal) - _power((copies - new_rows) / goal))
-
-
 @kernel(_nrt=False)
-def _move(chosen, groups, placement, wanted, shared, starts, around, stale):
+def _commit(
+    chosen: np.ndarray,
+    groups: Groups,
+    placement: Placement,
+    wanted: np.ndarray,
+    num_present: np.ndarray,
+    starts: np.ndarray,
+    around: np.ndarray,
+    stale: np.ndarray,
+) -> int:
     """Make the moves that still pay, in order; returns how many. Groups that share a vertex become stale."""
-    indptr, members, sizes, _ = groups
     part, table, loads = placement
-    num_parts = loads.arcs.shape[0]
-    mean_rows = loads.goal_rows.sum() / num_parts
+    mean_copies = loads.goal_copies.sum() / loads.edges.shape[0]
     moved = 0
     for i in range(chosen.shape[0]):
         c = chosen[i]
         old, new = part[c], wanted[c]
         if old == new:
             continue
-        held = indptr[c + 1] - indptr[c]
-        shared_parts(table, members, indptr[c], indptr[c + 1], old, shared)
-        here = _at_home(old, sizes[c], held - shared[old], loads, mean_rows)
-        if cost_in(new, sizes[c], held - shared[new], loads, mean_rows) >= here:
+        edges = groups.sizes[c]
+        size = count_present(c, old, groups, table, num_present)
+        here = _cost_of_keeping(old, edges, size - num_present[old], loads, mean_copies)
+        if cost_of_adding(new, edges, size - num_present[new], loads, mean_copies) >= here:
             stale[c] = True
             continue
         moved += 1
-        lift(c, old, -1, held, sizes, shared, loads)
-        lift(c, new, 1, held, sizes, shared, loads)
+        change_load(c, old, -1, size, groups, num_present, loads)
+        change_load(c, new, 1, size, groups, num_present, loads)
         part[c] = new
-        for j in range(indptr[c], indptr[c + 1]):
-            v = members[j]
-            drop_copy(table, v, old)
-            add_copy(table, v, new)
+        for j in range(groups.indptr[c], groups.indptr[c + 1]):
+            v = groups.members[j]
+            remove_edge(table, v, old)
+            add_edge(table, v, new)
             if around.shape[0] > 0 and starts[v + 1] - starts[v] <= HUB:
                 for k in range(starts[v], starts[v + 1]):
                     stale[around[k]] = True
@@ -178,21 +212,36 @@ def _move(chosen, groups, placement, wanted, shared, starts, around, stale):
 
 
 @kernel(_nrt=False)
-def _move_in_turn(chosen, groups, placement, wanted, shared, starts, around, stale):
-    """Judge and move one group after the other; returns how many moved."""
+def _move_in_turn(
+    chosen: np.ndarray,
+    groups: Groups,
+    placement: Placement,
+    wanted: np.ndarray,
+    num_present: np.ndarray,
+    starts: np.ndarray,
+    around: np.ndarray,
+    stale: np.ndarray,
+) -> int:
+    """Evaluate and move one group after the other; returns how many moved."""
     moved = 0
     for i in range(chosen.shape[0]):
-        _judge_each(i, i + 1, chosen, groups, placement, wanted, shared)
+        _evaluate_each(i, i + 1, chosen, groups, placement, wanted, num_present)
         if wanted[chosen[i]] != placement.part[chosen[i]]:
             one = chosen[i : i + 1]
-            moved += _move(one, groups, placement, wanted, shared, starts, around, stale)
+            moved += _commit(one, groups, placement, wanted, num_present, starts, around, stale)
     return moved
 
 
 @inline(_nrt=False)
-def shared_parts(table, members, begin, end, home, shared):
-    """shared[p] = members that other groups than this one, which is in `home`, hold in part p."""
-    shared[:] = 0
+def count_present(c: int, home: int, groups: Groups, table: CopyTable, num_present: np.ndarray) -> int:
+    """num_present[p] = members of group c that part p has even without the group, which is in `home` (-1: in none).
+
+    Returns: the number of members; so the group needs (members - num_present[p]) copies of its own in part p.
+    """
+    begin, end = groups.indptr[c], groups.indptr[c + 1]
+    num_present[:] = 0
     for j in range(begin, end):
-        ask_for(table, members[min(j + AHEAD, end - 1)], members[min(j + 2 * AHEAD, end - 1)])
-        count_shared(table, members[j], home, shared)
+        ahead, far_ahead = groups.members[min(j + AHEAD, end - 1)], groups.members[min(j + 2 * AHEAD, end - 1)]
+        prefetch_copies(table, ahead, far_ahead)
+        add_parts_of(table, groups.members[j], home, num_present)
+    return end - begin

@@ -1,6 +1,6 @@
-"""Groups of rows, and who is in them: what is moved as a whole between parts.
+"""Groups of edges and their members, the vertices with an edge in the group: what moves as a whole between parts.
 
-Shapes: K groups, N vertices, M rows, P parts, I incidences (a vertex with an edge in a group).
+Shapes: K groups, N vertices, M edges, P parts, I incidences (a vertex with an edge in a group).
 Source: ours.
 """
 
@@ -14,17 +14,17 @@ from numba import uint64
 
 from distgnn.kernels.runtime.jit import inline, kernel
 from distgnn.kernels.runtime.threads import own_ranges, run
-from distgnn.partition.core.edges import group
-from distgnn.partition.moves.replica_table import AHEAD, CopyTable, add_copies, ask_for
+from distgnn.partition.core.edges import Edges, group
+from distgnn.partition.moves.replica_table import AHEAD, CopyTable, add_edges, prefetch_copies
 
 BLOCK_MEMBERS = 1 << 11  # of which a thread first picks its own vertices
 BLOCK_MOVED = 1 << 20
-MOST_COUNTED = 2**16 - 1
+MOST_COUNTED = 2**16 - 1  # a sparse vertex has fewer edges, and a dense one's counts saturate far below
 
 
 class Groups(NamedTuple):
-    """indptr: int64 [K + 1] and members [I], the vertices of each group; sizes: float64 [K], its rows (groups of size 0
-    stay where they are); counts: uint16 [I], how many of them each member has, a self-loop once, at most 65535."""
+    """indptr: int64 [K + 1] and members [I], the vertices of each group; sizes: float64 [K], its edges (groups of size
+    0 stay where they are); counts: uint16 [I], each member's edges in the group, a self-loop once, at most 65535."""
 
     indptr: np.ndarray
     members: np.ndarray
@@ -32,99 +32,125 @@ class Groups(NamedTuple):
     counts: np.ndarray
 
 
-def groups_of(edge_list, group_ids: np.ndarray, num_groups: int) -> Groups:
-    """The groups of rows that bear the same id [M]; a vertex with an edge in a group is in it once."""
-    rows, starts = group(group_ids, num_groups)
+def groups_of(edge_list: Edges, group_ids: np.ndarray, num_groups: int) -> Groups:
+    """The groups of edges with the same id [M]; a vertex with an edge in a group is a member once."""
+    edge_ids, starts = group(group_ids, num_groups)
     members = np.empty(2 * len(group_ids), dtype=edge_list.src.dtype)
     counts = np.empty(len(members), dtype=np.uint16)
     found = np.zeros(num_groups, dtype=np.int64)
     bounds = own_ranges(starts)
-    work = edge_list.src, edge_list.dst, rows, starts, edge_list.num_nodes, found, members, counts
+    work = edge_list.src, edge_list.dst, edge_ids, starts, edge_list.num_nodes, found, members, counts
     run(_collect, bounds, *work)
     indptr = np.zeros(num_groups + 1, dtype=np.int64)
     np.cumsum(found, out=indptr[1:])
     pieces = [slice(2 * starts[c], 2 * starts[c] + indptr[d] - indptr[c]) for c, d in itertools.pairwise(bounds)]
-    close_up(pieces, members, counts)
+    close_gaps(pieces, members, counts)
     return Groups(indptr, members[: indptr[-1]], np.diff(starts).astype(np.float64), counts[: indptr[-1]])
 
 
-def close_up(pieces: list[slice], *arrays: np.ndarray) -> None:
+def close_gaps(pieces: list[slice], *arrays: np.ndarray) -> None:
     """Move these pieces of each array [n] to its beginning, one after the other."""
     for array in arrays:
         end = 0
         for piece in pieces:
             if piece.start > end:
-                for first in range(piece.start, piece.stop, BLOCK_MOVED):  # numpy copies what overlaps
+                # In blocks, because numpy makes a copy of what overlaps.
+                for first in range(piece.start, piece.stop, BLOCK_MOVED):
                     block = array[first : min(first + BLOCK_MOVED, piece.stop)]
                     array[end + first - piece.start :][: len(block)] = block
             end += piece.stop - piece.start
 
 
 @kernel
-def _collect(begin, end, src, dst, rows, starts, num_nodes, found, members, counts):
-    """Members of the groups from begin to end, without gaps from twice the rows before them on."""
-    seat = np.full(num_nodes, -1, dtype=np.int64)
-    _collect_each(begin, end, src, dst, rows, starts, seat, found, members, counts)
+def _collect(
+    begin: int,
+    end: int,
+    src: np.ndarray,
+    dst: np.ndarray,
+    edge_ids: np.ndarray,
+    starts: np.ndarray,
+    num_nodes: int,
+    found: np.ndarray,
+    members: np.ndarray,
+    counts: np.ndarray,
+) -> None:
+    """Members of the groups from begin to end, without gaps; they begin at twice the number of edges before them,
+    where no other thread can come."""
+    last_slot = np.full(num_nodes, -1, dtype=np.int64)
+    _collect_each(begin, end, src, dst, edge_ids, starts, last_slot, found, members, counts)
 
 
 @inline(_nrt=False)
-def _collect_each(begin, end, src, dst, rows, starts, seat, found, members, counts):
-    place = 2 * starts[begin]
+def _collect_each(
+    begin: int,
+    end: int,
+    src: np.ndarray,
+    dst: np.ndarray,
+    edge_ids: np.ndarray,
+    starts: np.ndarray,
+    last_slot: np.ndarray,
+    found: np.ndarray,
+    members: np.ndarray,
+    counts: np.ndarray,
+) -> None:
+    free = 2 * starts[begin]
     for c in range(begin, end):
-        first = place
+        first = free
         for i in range(starts[c], starts[c + 1]):
-            u, v = src[rows[i]], dst[rows[i]]
-            place = sit(u, first, place, seat, members, counts)
+            u, v = src[edge_ids[i]], dst[edge_ids[i]]
+            free = add_member(u, first, free, last_slot, members, counts)
             if u != v:
-                place = sit(v, first, place, seat, members, counts)
-        found[c] = place - first
+                free = add_member(v, first, free, last_slot, members, counts)
+        found[c] = free - first
 
 
 @inline(_nrt=False)
-def sit(v, first, place, seat, members, counts):
-    """One row of v in the group whose members begin at `first`; returns the next place for a member."""
-    mine = seat[v]
-    if mine < first:
-        seat[v] = place
-        members[place], counts[place] = v, 1
-        return place + 1
-    counts[mine] += counts[mine] < MOST_COUNTED
-    return place
+def add_member(v: int, first: int, free: int, last_slot: np.ndarray, members: np.ndarray, counts: np.ndarray) -> int:
+    """Count one edge of v in the group whose members begin at `first`; returns the next free slot of `members`.
+
+    last_slot[v]: where v was written last, in this group or one before. Slots only grow, so one below `first` means
+    that v is not yet a member: nothing has to be cleared between groups.
+    """
+    slot = last_slot[v]
+    if slot < first:
+        last_slot[v] = free
+        members[free], counts[free] = v, 1
+        return free + 1
+    counts[slot] += counts[slot] < MOST_COUNTED
+    return free
 
 
-def add_members(groups: Groups, parts: np.ndarray, degrees: np.ndarray, table: CopyTable) -> None:
-    """Count the rows of all groups, which are in these parts [K]; degrees: [N]. Each thread at its own vertices."""
+def count_groups(groups: Groups, parts: np.ndarray, degrees: np.ndarray, table: CopyTable) -> None:
+    """Count the edges of all groups, which are in these parts [K]; degrees: [N]. Each thread at its own vertices."""
     indptr = np.zeros(len(degrees) + 1, dtype=np.int64)
     np.cumsum(degrees, out=indptr[1:])
-    run(_add_members, own_ranges(indptr), groups, parts, table)
+    run(_count_groups, own_ranges(indptr), groups, parts, table)
 
 
 @kernel
-def _add_members(low, high, groups, parts, table):
-    """Count at the vertices from low to high, which are first picked out of each block: whose a member is cannot be
-    guessed."""
+def _count_groups(low: int, high: int, groups: Groups, parts: np.ndarray, table: CopyTable) -> None:
+    """Count at the vertices from low to high."""
     own = np.empty((BLOCK_MEMBERS, 3), dtype=np.int32)
-    group = 0
+    group_id = 0
     for begin in range(0, groups.members.shape[0], BLOCK_MEMBERS):
         end = min(begin + BLOCK_MEMBERS, groups.members.shape[0])
-        group, found = _pick(low, high, begin, end, group, groups, parts, own)
-        _add_own(own, found, table)
+        group_id, found = _pick_own(low, high, begin, end, group_id, groups, parts, own)
+        for i in range(found):
+            prefetch_copies(table, own[min(i + AHEAD, found - 1), 0], own[min(i + 2 * AHEAD, found - 1), 0])
+            add_edges(table, own[i, 0], own[i, 1], own[i, 2])
 
 
+# As `own_ends`: always write, and move on by the truth of the test, in place of `if low <= v < high`.
 @inline(_nrt=False)
-def _pick(low, high, begin, end, group, groups, parts, own):
+def _pick_own(
+    low: int, high: int, begin: int, end: int, group_id: int, groups: Groups, parts: np.ndarray, own: np.ndarray
+) -> tuple[int, int]:
+    """own[i] = (vertex, part, edges) of the members begin to end that are from low to high; last group, how many."""
     width, found = uint64(high - low), 0
     for i in range(begin, end):
-        while i >= groups.indptr[group + 1]:
-            group += 1
+        while i >= groups.indptr[group_id + 1]:
+            group_id += 1
         v = np.int64(groups.members[i])
-        own[found, 0], own[found, 1], own[found, 2] = v, parts[group], groups.counts[i]
+        own[found, 0], own[found, 1], own[found, 2] = v, parts[group_id], groups.counts[i]
         found += uint64(v - low) < width
-    return group, found
-
-
-@inline(_nrt=False)
-def _add_own(own, found, table):
-    for i in range(found):
-        ask_for(table, own[min(i + AHEAD, found - 1), 0], own[min(i + 2 * AHEAD, found - 1), 0])
-        add_copies(table, own[i, 0], own[i, 1], own[i, 2])
+    return group_id, found

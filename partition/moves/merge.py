@@ -3,7 +3,7 @@
 Clusters go, largest first, where they add least: new copies, plus a steep price on the part's arcs and copies over
 its share. Then single clusters move while that pays.
 
-Shapes: K clusters, N vertices, P parts.
+Shapes: K clusters, N vertices, M edges, P parts.
 Source: ours.
 """
 
@@ -15,27 +15,35 @@ import numpy as np
 
 from distgnn.kernels.runtime.jit import kernel
 from distgnn.kernels.runtime.threads import even_chunks, run
-from distgnn.partition.moves.group_moves import Loads, Placement, cost_in, lift, settle, shared_parts
-from distgnn.partition.moves.groups import Groups, add_members, groups_of
-from distgnn.partition.moves.replica_table import CopyTable, add_copy, empty_table
+from distgnn.partition.core.edges import Edges
+from distgnn.partition.moves.group_moves import (
+    Loads,
+    Placement,
+    change_load,
+    cost_of_adding,
+    count_present,
+    move_groups,
+)
+from distgnn.partition.moves.groups import Groups, count_groups, groups_of
+from distgnn.partition.moves.replica_table import CopyTable, add_edge, empty_table
 
-IN_TURN = 10**6  # incidences up to which clusters are judged one after the other; beyond, one sweep in blocks must do
+IN_TURN = 10**6  # incidences up to which clusters are moved one after the other; beyond, one sweep in blocks
 
 
-class How(NamedTuple):
+class MergeOptions(NamedTuple):
     """sweeps: most sweeps of moves in graphs of few incidences; first_guess: copies per vertex before any are known."""
 
     sweeps: int
     first_guess: float
 
 
-HOW = How(32, 1.2)
+DEFAULTS = MergeOptions(32, 1.2)
 
 
 def merge_clusters(
-    edge_list, clusters: np.ndarray, num_clusters: int, degrees: np.ndarray, shares: np.ndarray
+    edge_list: Edges, clusters: np.ndarray, num_clusters: int, degrees: np.ndarray, shares: np.ndarray
 ) -> tuple[np.ndarray, CopyTable]:
-    """Part [K] int16 of each cluster of rows, and the table of the cut.
+    """Part [K] int16 of each cluster of edges, and the table of the cut.
 
     Args: clusters: [M] int32 from `edge_clusters`; degrees: [N]; shares: [P], see `part_shares`.
     """
@@ -44,72 +52,72 @@ def merge_clusters(
 
 
 def merge_groups(
-    groups: Groups, degrees: np.ndarray, shares: np.ndarray, sizes: tuple[int, int], how=HOW
+    groups: Groups, degrees: np.ndarray, shares: np.ndarray, sizes: tuple[int, int], options: MergeOptions = DEFAULTS
 ) -> tuple[np.ndarray, CopyTable]:
-    """Part [K] int16 of each group of rows, and the table of the cut.
+    """Part [K] int16 of each group of edges, and the table of the cut.
 
-    Args: degrees: [N]; shares: [P]; sizes: N and M; how: see `How`.
+    Args: degrees: [N]; shares: [P]; sizes: N and M.
     """
-    num_parts, (num_nodes, num_rows) = len(shares), sizes
-    guess = how.first_guess * np.count_nonzero(degrees) * shares
-    loads = Loads(np.zeros(num_parts), np.zeros(num_parts), num_rows * shares, guess)
+    num_parts, (num_nodes, num_edges) = len(shares), sizes
+    guess = options.first_guess * np.count_nonzero(degrees) * shares
+    loads = Loads(np.zeros(num_parts), np.zeros(num_parts), num_edges * shares, guess)
     parts = np.full(len(groups.sizes), -1, dtype=np.int16)
     placement = Placement(parts, empty_table(degrees, num_parts), loads)
     largest_first = np.argsort(-groups.sizes, kind="stable").astype(np.int32)
     _place(largest_first, groups, placement, np.empty(num_parts, dtype=np.int32))
-    sweeps, turns = (how.sweeps, "all in turn") if len(groups.members) <= IN_TURN else (1, "in blocks")
-    settle(groups, placement, shares, num_nodes, sweeps, turns)
+    sweeps, how = (options.sweeps, "all in turn") if len(groups.members) <= IN_TURN else (1, "in blocks")
+    move_groups(groups, placement, shares, num_nodes, sweeps, how)
+    # The table so far counts groups; what refinement needs counts edges. There is memory for one of them at a time.
     del placement
     table = empty_table(degrees, num_parts)
-    add_members(groups, parts, degrees, table)
+    count_groups(groups, parts, degrees, table)
     return parts, table
 
 
-def edge_clusters(rows, labels: np.ndarray) -> tuple[np.ndarray, int]:
-    """Cluster [M] int32 of each row, the one of its source (its lower-degree end), and their number K.
+def edge_clusters(edges: Edges, labels: np.ndarray) -> tuple[np.ndarray, int]:
+    """Cluster [M] int32 of each edge, the one of its source (its lower-degree end), and their number K.
 
-    Args: rows: from `ordered_edges`; labels: [N], the label of each vertex. Clusters are numbered without gaps.
+    Args: edges: sorted by source; labels: [N], the label of each vertex. Clusters are numbered without gaps.
     """
     present = np.zeros(max(len(labels), 1), dtype=bool)
-    _note(rows.src, labels, present)
+    _mark_labels(edges.src, labels, present)
     numbers = (np.cumsum(present) - 1).astype(np.int32)
-    clusters = np.empty(len(rows.src), dtype=np.int32)
-    run(look_up, even_chunks(len(clusters), 4), rows.src, numbers[labels], clusters)
+    clusters = np.empty(len(edges.src), dtype=np.int32)
+    run(gather, even_chunks(len(clusters), 4), edges.src, numbers[labels], clusters)
     return clusters, int(np.count_nonzero(present))
 
 
 @kernel(_nrt=False)
-def _note(src, labels, present):
-    """present[l] = whether a row has the label l at its source; rows are sorted."""
+def _mark_labels(src: np.ndarray, labels: np.ndarray, present: np.ndarray) -> None:
+    """present[l] = whether an edge has the label l at its source; src is sorted."""
     for e in range(src.shape[0]):
         if e == 0 or src[e] != src[e - 1]:
             present[labels[src[e]]] = True
 
 
 @kernel
-def look_up(start, stop, keys, values, found):
+def gather(start: int, stop: int, keys: np.ndarray, values: np.ndarray, found: np.ndarray) -> None:
     """found[i] = values[keys[i]]."""
     for i in range(start, stop):
         found[i] = values[keys[i]]
 
 
 @kernel(_nrt=False)
-def _place(order, groups, placement, shared):
-    """Put each cluster, in order, where it costs least."""
-    indptr, members, sizes, _ = groups
+def _place(order: np.ndarray, groups: Groups, placement: Placement, num_present: np.ndarray) -> None:
+    """Put each group, in order, where it costs least."""
     part, table, loads = placement
-    num_parts = loads.arcs.shape[0]
-    mean_rows = loads.goal_rows.sum() / num_parts
+    num_parts = loads.edges.shape[0]
+    mean_copies = loads.goal_copies.sum() / num_parts
     for i in range(order.shape[0]):
         c = order[i]
-        held = indptr[c + 1] - indptr[c]
-        shared_parts(table, members, indptr[c], indptr[c + 1], -1, shared)
+        size = count_present(c, -1, groups, table, num_present)
         best, lowest = -1, np.inf
         for p in range(num_parts):
-            cost = cost_in(p, sizes[c], held - shared[p], loads, mean_rows)
+            cost = cost_of_adding(p, groups.sizes[c], size - num_present[p], loads, mean_copies)
             if cost < lowest:
                 best, lowest = p, cost
-        lift(c, best, 1, held, sizes, shared, loads)
+        change_load(c, best, 1, size, groups, num_present, loads)
         part[c] = best
-        for j in range(indptr[c], indptr[c + 1]):
-            add_copy(table, members[j], best)
+        # One count for each group, not for each edge: a member's copy vanishes when its last group leaves.
+        for j in range(groups.indptr[c], groups.indptr[c + 1]):
+            add_edge(table, groups.members[j], best)

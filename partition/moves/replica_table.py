@@ -1,45 +1,59 @@
-"""CopyTable: how many edges each vertex has in each part, with room only for what can be.
+"""CopyTable: how many edges each vertex has in each part; it has a copy in every part where that is not 0.
 
-A vertex of few edges (fewer than a quarter of the parts) is *sparse*: it has a slot for each edge, and its copies, in
-no order, fill the first of them with `part * 2**15 + count`. A vertex of more edges is *dense*: a byte for each part,
-in order, holds the count, so that all parts can be looked at in vector instructions and a look costs one line of the
-cache; 0 is no copy. A byte counts to 255 and then stays there: such a copy is not taken for one that could vanish.
+A table of N x P counts would not fit in memory, and most of its entries would be 0. There are two layouts instead, by
+the degree of a vertex. P = 8 here, vertex 4 has degree 1 (*sparse*: 4 * degree < P), vertex 5 degree 9 (*dense*):
 
-What works on these tables is compiled without numba's reference counts: it counted every field of a tuple at every
-access, two thirds of the time of a refinement.
+    first   vertex: copies, degree
+    4   17       1       1       slots[17]        = 6 << 15 | 1           one edge in part 6
+    5   64       3       9       counts[64 .. 71] = 0 2 0 0 6 0 0 1       2 edges in part 1, 6 in part 4, 1 in part 7
 
-Shapes: N vertices, P parts (below 2**15).
+*Sparse*: one slot for each edge, because there cannot be more copies than edges. The copies come first, in no order, as
+`part << 15 | count`. *Dense*: one byte for each part, in order of the parts, 0 where there is no copy. All parts of a
+dense vertex can be priced in vector instructions, and a look-up costs one cache line.
+
+*The saturation rule*: a byte counts to 255 (`SATURATED`) and then neither rises nor falls, because how many edges are
+beyond it has been forgotten. Such a copy is taken for one that never vanishes. That costs little: emptying a part of
+a vertex with 255 edges in it would take 255 moves, each of them a loss in copies until the last. Counts below 255 are
+exact. Counting the same edges again can therefore give *smaller* bytes than a table that saw edges leave:
+`saturated_counts` says which, so that a cut that was interrupted goes on with the same bits.
+
+What works on these tables is compiled without numba's reference counts (`_nrt=False`): it counted every field of a
+tuple at every access, two thirds of the time of a refinement.
+
+Shapes: N vertices, M edges, P parts (below 2**15).
+Source: ours.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
-from numba import uint64
 
 from distgnn.kernels.runtime.jit import inline, kernel
 from distgnn.kernels.runtime.threads import own_ranges, run
 from distgnn.kernels.runtime.tiles import Tile
 from distgnn.kernels.simd.vectors import prefetch
+from distgnn.partition.core.edges import Edges
+from distgnn.partition.moves.own_ends import BLOCK_EDGES, WORD, own_ends
 
-PART_SHIFT = 15
+PART_SHIFT = 15  # a slot is part << PART_SHIFT | count
 COUNT_MASK = (1 << PART_SHIFT) - 1
-MOST = 255
-BLOCK_ROWS = 1 << 11  # of which a thread first finds its own ends
+SATURATED = 255  # of a byte
+COPIES, DEGREE = 0, 1  # columns of CopyTable.vertex
 AHEAD = 16  # edges between asking for a vertex's copies and looking at them
-WORD = Tile(lanes=1, offsets=(0,), heads=(0,))
 LINE_BYTES = 64
 LINE = Tile(lanes=32, offsets=(0,), heads=(0,))
 
 
 class CopyTable(NamedTuple):
-    """first: int64 [N], where the copies of a vertex begin in `bytes` (dense) or `slots` (sparse); used: int32 [N, 2],
-    its copies and its degree (both are columns of one array); bytes: uint8; slots: int32."""
+    """first: int64 [N], where the counts of a vertex begin in `counts` (dense) or `slots` (sparse); vertex: int32
+    [N, 2], its copies and its degree (`first` and `vertex` are columns of one array); counts: uint8; slots: int32."""
 
     first: np.ndarray
-    used: np.ndarray
-    bytes: np.ndarray
+    vertex: np.ndarray
+    counts: np.ndarray
     slots: np.ndarray
     num_parts: int
 
@@ -53,21 +67,23 @@ def table_bytes(degrees: np.ndarray, num_parts: int) -> int:
 
 def empty_table(degrees: np.ndarray, num_parts: int) -> CopyTable:
     """A table without any copy, with room for all that edges of these degrees [N] can make."""
-    known = np.zeros((len(degrees), 4), dtype=np.int32)  # what is known of a vertex lies in one line of the cache
-    first, used = known.view(np.int64)[:, 0], known[:, 2:]
-    num_bytes, num_slots = _lay_out(degrees, num_parts, first, used)
+    # 16 bytes for each vertex, in one array: a look-up of `first` and `vertex` touches one cache line instead of two.
+    records = np.zeros((len(degrees), 4), dtype=np.int32)
+    first, vertex = records.view(np.int64)[:, 0], records[:, 2:]
+    num_bytes, num_slots = _lay_out(degrees, num_parts, first, vertex)
+    # Bytes begin at a cache line: of 32 or 64 parts, no vertex lies in two lines.
     counts = np.zeros(num_bytes + LINE_BYTES, dtype=np.uint8)
-    counts = counts[-counts.ctypes.data % LINE_BYTES :][:num_bytes]  # 32 parts or 64: no vertex in two lines
-    return CopyTable(first, used, counts, np.zeros(num_slots, dtype=np.int32), num_parts)
+    counts = counts[-counts.ctypes.data % LINE_BYTES :][:num_bytes]
+    return CopyTable(first, vertex, counts, np.zeros(num_slots, dtype=np.int32), num_parts)
 
 
 @kernel
-def _lay_out(degrees, num_parts, first, used):
-    """Where each vertex's copies begin; returns how many bytes and slots there are."""
+def _lay_out(degrees: np.ndarray, num_parts: int, first: np.ndarray, vertex: np.ndarray) -> tuple[int, int]:
+    """Where each vertex's counts begin; returns how many bytes and slots there are."""
     num_bytes = num_slots = 0
     for v in range(degrees.shape[0]):
         degree = np.int64(degrees[v])
-        used[v, 1] = degree
+        vertex[v, DEGREE] = degree
         if 4 * degree >= num_parts:
             first[v] = num_bytes
             num_bytes += num_parts
@@ -77,194 +93,201 @@ def _lay_out(degrees, num_parts, first, used):
     return num_bytes, num_slots
 
 
-def table_of(edge_list, edge_part: np.ndarray, degrees: np.ndarray, num_parts: int) -> CopyTable:
-    """The table of a cut whose rows keep both arcs together; a self-loop counts once."""
+def table_of(edge_list: Edges, edge_part: np.ndarray, degrees: np.ndarray, num_parts: int) -> CopyTable:
+    """The table of a cut; edge_part: [M]; degrees: [N]. Both arcs of an edge are in its part; a self-loop counts once.
+
+    Notes: the table is the same for any number of threads.
+    """
     table = empty_table(degrees, num_parts)
-    add_rows(edge_list, edge_part, table)
+    count_edges(edge_list, edge_part, table)
     return table
 
 
-def add_rows(edge_list, edge_part: np.ndarray, table: CopyTable) -> None:
-    """Count the rows of an edge list; a self-loop once. Each thread counts at its own vertices."""
-    indptr = np.zeros(len(table.used) + 1, dtype=np.int64)
-    np.cumsum(table.used[:, 1], out=indptr[1:])
-    run(_add_rows, own_ranges(indptr), edge_list.src, edge_list.dst, edge_part, table)
+def count_edges(edge_list: Edges, edge_part: np.ndarray, table: CopyTable) -> None:
+    """Count all edges of an edge list at both ends, a self-loop once. Each thread counts at its own vertices."""
+    indptr = np.zeros(len(table.vertex) + 1, dtype=np.int64)
+    np.cumsum(table.vertex[:, DEGREE], out=indptr[1:])
+    run(_count_edges, own_ranges(indptr), edge_list.src, edge_list.dst, edge_part, table)
 
 
 @kernel
-def _add_rows(low, high, src, dst, edge_part, table):
+def _count_edges(
+    low: int, high: int, src: np.ndarray, dst: np.ndarray, edge_part: np.ndarray, table: CopyTable
+) -> None:
     """Count at the vertices from low to high."""
-    if high - low == table.used.shape[0]:
-        _add_all(src, dst, edge_part, table)
+    if high - low == table.vertex.shape[0]:
+        _count_all(src, dst, edge_part, table)
         return
-    own = np.empty((2 * BLOCK_ROWS, 2), dtype=np.int64)
-    for first in range(0, src.shape[0], BLOCK_ROWS):
-        last = min(first + BLOCK_ROWS, src.shape[0])
-        _add_own(own, _own_ends(low, high, first, last, src, dst, own), edge_part, table)
+    own = np.empty((2 * BLOCK_EDGES, 2), dtype=np.int64)
+    for first in range(0, src.shape[0], BLOCK_EDGES):
+        last = min(first + BLOCK_EDGES, src.shape[0])
+        _count_own(own, own_ends(low, high, first, last, src, dst, own, True), edge_part, table)
 
 
 @inline(_nrt=False)
-def _add_all(src, dst, edge_part, table):
+def _count_all(src: np.ndarray, dst: np.ndarray, edge_part: np.ndarray, table: CopyTable) -> None:
+    """What one thread alone does: there is nothing to pick."""
     last = src.shape[0] - 1
     for e in range(last + 1):
-        ask_for(table, dst[min(e + AHEAD, last)], dst[min(e + 2 * AHEAD, last)])
-        add_copy(table, src[e], edge_part[e])
+        # Edges are sorted by source where speed matters, so the copies of the source are in the cache already.
+        prefetch_copies(table, dst[min(e + AHEAD, last)], dst[min(e + 2 * AHEAD, last)])
+        add_edge(table, src[e], edge_part[e])
         if dst[e] != src[e]:
-            add_copy(table, dst[e], edge_part[e])
+            add_edge(table, dst[e], edge_part[e])
 
 
 @inline(_nrt=False)
-def _own_ends(low, high, first, last, src, dst, own):
-    """own[i] = (vertex, row) of the ends of rows first to last that are vertices from low to high; returns how many.
-
-    A self-loop is there once. No branch: whose vertex an end is cannot be guessed.
-    """
-    width, found = uint64(high - low), 0
-    for e in range(first, last):
-        u, v = np.int64(src[e]), np.int64(dst[e])
-        own[found, 0], own[found, 1] = u, e
-        found += uint64(u - low) < width
-        own[found, 0], own[found, 1] = v, e
-        found += (uint64(v - low) < width) & (u != v)
-    return found
-
-
-@inline(_nrt=False)
-def _add_own(own, size, edge_part, table):
+def _count_own(own: np.ndarray, size: int, edge_part: np.ndarray, table: CopyTable) -> None:
     for i in range(size):
-        ask_for(table, own[min(i + AHEAD, size - 1), 0], own[min(i + 2 * AHEAD, size - 1), 0])
-        add_copy(table, own[i, 0], edge_part[own[i, 1]])
+        prefetch_copies(table, own[min(i + AHEAD, size - 1), 0], own[min(i + 2 * AHEAD, size - 1), 0])
+        add_edge(table, own[i, 0], edge_part[own[i, 1]])
 
 
 @kernel
-def full_counts(table):
-    """Where `bytes` are full, int64, ascending: all that a table knows and a count of the same rows may not."""
+def saturated_counts(table: CopyTable) -> np.ndarray:
+    """Where `counts` are saturated, int64, ascending: all that a table knows and counting its edges anew may not."""
     found = 0
-    for i in range(table.bytes.shape[0]):
-        found += table.bytes[i] == MOST
+    for i in range(table.counts.shape[0]):
+        found += table.counts[i] == SATURATED
     places = np.empty(found, dtype=np.int64)
     found = 0
-    for i in range(table.bytes.shape[0]):
-        if table.bytes[i] == MOST:
+    for i in range(table.counts.shape[0]):
+        if table.counts[i] == SATURATED:
             places[found] = i
             found += 1
     return places
 
 
-def fill_counts(table: CopyTable, places) -> None:
-    """Make these `bytes` full again, in a table that was counted anew."""
+def restore_saturated(table: CopyTable, places: np.ndarray | Sequence[int]) -> None:
+    """Saturate these `counts` again, in a table that was counted anew; places: of `saturated_counts`."""
     if len(places):
-        _fill_counts(table, np.asarray(places))
+        _restore_saturated(table, np.asarray(places))
 
 
 @kernel(_nrt=False)
-def _fill_counts(table, places):
+def _restore_saturated(table: CopyTable, places: np.ndarray) -> None:
+    # Dense vertices and places both ascend, so one pass over the vertices finds whose byte each place is.
     next_one = 0
-    for v in range(table.used.shape[0]):
+    for v in range(table.vertex.shape[0]):
         if is_dense(table, v):
             while next_one < places.shape[0] and places[next_one] < table.first[v] + table.num_parts:
-                table.used[v, 0] += table.bytes[places[next_one]] == 0
-                table.bytes[places[next_one]] = MOST
+                table.vertex[v, COPIES] += table.counts[places[next_one]] == 0
+                table.counts[places[next_one]] = SATURATED
                 next_one += 1
 
 
 @inline(_nrt=False)
-def ask_for(table, soon, later):
-    """Prefetch the copies of vertex `soon`, and where those of `later` are."""
-    prefetch(WORD, table.used, 4 * np.int64(later))
+def prefetch_copies(table: CopyTable, soon: int, later: int) -> None:
+    """Prefetch the counts of vertex `soon`, and the record that says where those of `later` are.
+
+    Two distances, because a count is found through a record: the record must have come before its counts can be asked
+    for. A look-up that misses the cache took 160 ns without prefetch, 20 with it (docs/internals/cmr.md).
+    """
+    # The record of v begins at 4 * v int32, `vertex` in the middle of it: both in one line.
+    prefetch(WORD, table.vertex, 4 * np.int64(later))
     if is_dense(table, soon):
-        prefetch(LINE, table.bytes, table.first[soon])
+        prefetch(LINE, table.counts, table.first[soon])
     else:
         prefetch(WORD, table.slots, table.first[soon])
 
 
 @inline(_nrt=False)
-def is_dense(table, v):
+def is_dense(table: CopyTable, v: int) -> bool:
     """Whether v has a byte for each part, in order."""
-    return 4 * np.int64(table.used[v, 1]) >= table.num_parts
+    return 4 * np.int64(table.vertex[v, DEGREE]) >= table.num_parts
 
 
 @inline(_nrt=False)
-def count_in(table, v, p):
-    """Edges of v in part p."""
+def num_edges_in(table: CopyTable, v: int, p: int) -> int:
+    """Edges of v in part p, at most `SATURATED` where v is dense."""
     begin = table.first[v]
     if is_dense(table, v):
-        return np.int32(table.bytes[begin + p])
-    for i in range(begin, begin + table.used[v, 0]):
+        return np.int32(table.counts[begin + p])
+    for i in range(begin, begin + table.vertex[v, COPIES]):
         if table.slots[i] >> PART_SHIFT == p:
             return table.slots[i] & np.int32(COUNT_MASK)
     return np.int32(0)
 
 
 @inline(_nrt=False)
-def add_copy(table, v, p):
-    """One more edge of v in part p; returns whether that made a new copy."""
+def add_edge(table: CopyTable, v: int, p: int) -> bool:
+    """Count one more edge of v in part p; returns whether that made a new copy."""
     begin = table.first[v]
     if is_dense(table, v):
-        count = table.bytes[begin + p]
-        table.bytes[begin + p] = count + (count < MOST)
-        table.used[v, 0] += count == 0
+        # Plain: if count < SATURATED: count += 1. Added as 0 or 1, so that there is no branch.
+        count = table.counts[begin + p]
+        table.counts[begin + p] = count + (count < SATURATED)
+        table.vertex[v, COPIES] += count == 0
         return count == 0
-    end = begin + table.used[v, 0]
+    end = begin + table.vertex[v, COPIES]
     for i in range(begin, end):
         if table.slots[i] >> PART_SHIFT == p:
             table.slots[i] += 1
             return False
     table.slots[end] = (np.int32(p) << PART_SHIFT) + 1
-    table.used[v, 0] += 1
+    table.vertex[v, COPIES] += 1
     return True
 
 
 @inline(_nrt=False)
-def add_copies(table, v, p, more):
-    """So many more edges of v in part p."""
+def add_edges(table: CopyTable, v: int, p: int, more: int) -> None:
+    """Count `more` more edges of v in part p."""
     begin = table.first[v]
     if is_dense(table, v):
-        count = np.int32(table.bytes[begin + p])
-        table.bytes[begin + p] = min(count + more, np.int32(MOST))
-        table.used[v, 0] += count == 0
+        count = np.int32(table.counts[begin + p])
+        table.counts[begin + p] = min(count + more, np.int32(SATURATED))
+        table.vertex[v, COPIES] += count == 0
         return
-    end = begin + table.used[v, 0]
+    end = begin + table.vertex[v, COPIES]
     for i in range(begin, end):
         if table.slots[i] >> PART_SHIFT == p:
             table.slots[i] += more
             return
     table.slots[end] = (np.int32(p) << PART_SHIFT) + more
-    table.used[v, 0] += 1
+    table.vertex[v, COPIES] += 1
 
 
 @inline(_nrt=False)
-def drop_copy(table, v, p):
-    """One edge less of v in part p, which has one; returns whether that removed the copy."""
+def remove_edge(table: CopyTable, v: int, p: int) -> bool:
+    """Count one edge less of v in part p, which has one; returns whether that removed the copy."""
     begin = table.first[v]
     if is_dense(table, v):
-        count = table.bytes[begin + p]
-        table.bytes[begin + p] = count - (count < MOST)
-        table.used[v, 0] -= count == 1
+        # Plain: if count < SATURATED: count -= 1. See the saturation rule in the header.
+        count = table.counts[begin + p]
+        table.counts[begin + p] = count - (count < SATURATED)
+        table.vertex[v, COPIES] -= count == 1
         return count == 1
-    end = begin + table.used[v, 0]
+    end = begin + table.vertex[v, COPIES]
     for i in range(begin, end):
         if table.slots[i] >> PART_SHIFT == p:
             table.slots[i] -= 1
             if table.slots[i] & COUNT_MASK:
                 return False
-            table.slots[i] = table.slots[end - 1]
-            table.used[v, 0] -= 1
+            table.slots[i] = table.slots[end - 1]  # copies have no order: the last one takes the free slot
+            table.vertex[v, COPIES] -= 1
             return True
     return False
 
 
 @inline(_nrt=False)
-def count_shared(table, v, home, shared):
-    """shared[p] += 1 for each part p that holds an edge of v; in part `home` (-1: none) one edge does not count."""
+def add_parts_of(table: CopyTable, v: int, home: int, num_present: np.ndarray) -> None:
+    """num_present[p] += 1 for each part p that has an edge of v; in part `home` (-1: none) one edge does not count."""
     begin = table.first[v]
     if is_dense(table, v):
+        # All parts in a loop without a branch, which becomes vector instructions; then `home` is put right.
         for p in range(table.num_parts):
-            shared[p] += table.bytes[begin + p] > 0
+            num_present[p] += table.counts[begin + p] > 0
         if home >= 0:
-            shared[home] -= table.bytes[begin + home] == 1
+            num_present[home] -= table.counts[begin + home] == 1
         return
-    for i in range(begin, begin + table.used[v, 0]):
+    for i in range(begin, begin + table.vertex[v, COPIES]):
         slot = table.slots[i]
         p = slot >> PART_SHIFT
-        shared[p] += (slot & COUNT_MASK) > (p == home)
+        num_present[p] += (slot & COUNT_MASK) > (p == home)
+
+
+@kernel(_nrt=False)
+def count_copies(table: CopyTable, num_copies: np.ndarray) -> None:
+    """num_copies [P] += the copies in each part."""
+    for v in range(table.vertex.shape[0]):
+        add_parts_of(table, v, -1, num_copies)

@@ -1,8 +1,8 @@
 """Moves of all edges that a vertex has in one part, as the end of lower degree: between clusters and single edges.
 
-A single edge that leaves its neighbours costs copies before the last of them has followed; together they may go.
+A single edge that leaves its neighbours costs copies until the last of them has followed; together they may go.
 
-Shapes: M rows, N vertices, P parts.
+Shapes: M edges, N vertices, P parts.
 Source: ours.
 """
 
@@ -11,26 +11,33 @@ from __future__ import annotations
 import numpy as np
 
 from distgnn.kernels.runtime.jit import kernel
-from distgnn.partition.moves.edge_moves import count_rows
-from distgnn.partition.moves.group_moves import Loads, Placement, settle
-from distgnn.partition.moves.groups import groups_of
-from distgnn.partition.moves.replica_table import add_copy, empty_table
+from distgnn.partition.core.edges import EdgeArrays
+from distgnn.partition.moves.group_moves import Loads, Placement, move_groups
+from distgnn.partition.moves.groups import Groups, groups_of
+from distgnn.partition.moves.replica_table import CopyTable, add_edge, count_copies, empty_table
 
 SWEEPS = 8
 
 
-def move_vertices(rows, edge_part: np.ndarray, degrees: np.ndarray, shares: np.ndarray, fixed=None) -> np.ndarray:
+def move_vertices(
+    rows: EdgeArrays,
+    edge_part: np.ndarray,
+    degrees: np.ndarray,
+    shares: np.ndarray,
+    fixed: tuple[EdgeArrays, np.ndarray] | None = None,
+) -> np.ndarray:
     """Part [M] int16 after the moves.
 
     Args:
-        rows: sorted by source; edge_part: int16 [M]; degrees: [N]; shares: [P], see `part_shares`.
-        fixed: rows and their parts that stay where they are, and are no load.
+        rows: edges sorted by source; edge_part: int16 [M]; degrees: [N]; shares: [P], see `part_shares`.
+        fixed: edges and their parts that stay where they are, and are no load.
     """
     num_parts, size = len(shares), len(edge_part)
     group_ids = np.empty(size, dtype=np.int32)
     num_groups = _number_groups(rows.src, edge_part, np.full((num_parts, 2), -1, dtype=np.int64), group_ids)
     ids, ends, parts = group_ids, rows, edge_part
     if fixed is not None:
+        # Each fixed edge is a group of size 0, which `move_groups` never visits: it only says which copies stay.
         ids = np.concatenate([ids, np.arange(num_groups, num_groups + len(fixed[1]), dtype=np.int32)])
         src, dst = np.concatenate([rows.src, fixed[0].src]), np.concatenate([rows.dst, fixed[0].dst])
         ends, parts = rows._replace(src=src, dst=dst), np.concatenate([edge_part, fixed[1]])
@@ -39,18 +46,22 @@ def move_vertices(rows, edge_part: np.ndarray, degrees: np.ndarray, shares: np.n
     part_of_group = np.empty(len(groups.sizes), dtype=np.int16)
     part_of_group[ids] = parts
     table = empty_table(degrees, num_parts)
-    _fill(groups, part_of_group, table)
+    _count_members(groups, part_of_group, table)
     copies = np.zeros(num_parts, dtype=np.int64)
-    count_rows(table, copies)
-    arcs = np.bincount(part_of_group, weights=groups.sizes, minlength=num_parts)
-    loads = Loads(arcs, copies.astype(np.float64), size * shares, copies.sum() * shares)
-    settle(groups, Placement(part_of_group, table, loads), shares, rows.num_nodes, SWEEPS, "in turn")
+    count_copies(table, copies)
+    edges = np.bincount(part_of_group, weights=groups.sizes, minlength=num_parts)
+    loads = Loads(edges, copies.astype(np.float64), size * shares, copies.sum() * shares)
+    move_groups(groups, Placement(part_of_group, table, loads), shares, rows.num_nodes, SWEEPS, "in turn")
     return part_of_group[group_ids]
 
 
 @kernel
-def _number_groups(src, edge_part, last_seen, group_ids):
-    """group_ids = one number for each (source, part), as they come; last_seen [P, 2]: source and number, -1."""
+def _number_groups(src: np.ndarray, edge_part: np.ndarray, last_seen: np.ndarray, group_ids: np.ndarray) -> int:
+    """group_ids = one number for each (source, part), in the order of the edges.
+
+    last_seen: [P, 2], the last source with an edge in each part and the number of that pair; -1 at first.
+    """
+    # Edges of one source lie side by side, so remembering one source for each part is enough: no hash table.
     found = 0
     for e in range(src.shape[0]):
         p = edge_part[e]
@@ -62,7 +73,8 @@ def _number_groups(src, edge_part, last_seen, group_ids):
 
 
 @kernel(_nrt=False)
-def _fill(groups, parts, table):
+def _count_members(groups: Groups, parts: np.ndarray, table: CopyTable) -> None:
+    """Count each member once for each of its groups."""
     for c in range(parts.shape[0]):
         for j in range(groups.indptr[c], groups.indptr[c + 1]):
-            add_copy(table, groups.members[j], parts[c])
+            add_edge(table, groups.members[j], parts[c])

@@ -175,7 +175,7 @@ class DiskCut:
             # places of full counts are kept for the next pass.
             full = self.space.load(f"full_{number - 1}") if number > 1 else ()
             work.refine(number - 1, self._step, full)
-            full = work.full_counts()
+            full = work.saturated_counts()
             self.space.empty(f"full_{number}", len(full), np.int64)[:] = full
             drop = (*names[:number], f"full_{number - 1}")
             self._finish(PASSES[number], {}, (names[number], f"full_{number}"), drop=drop)

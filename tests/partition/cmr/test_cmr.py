@@ -9,10 +9,11 @@ from distgnn.partition import PartitionBook, cut_edges
 from distgnn.partition.cmr.label_propagation import adjacency, cluster_vertices
 from distgnn.partition.core.edges import endpoint_degrees
 from distgnn.partition.core.shares import part_shares
-from distgnn.partition.moves.edge_moves import arc_limit, refine, shed, start_state, sweep
+from distgnn.partition.moves.cut_state import arc_limit, rebalance, start_state
+from distgnn.partition.moves.edge_moves import refine, sweep
 from distgnn.partition.moves.groups import groups_of
 from distgnn.partition.moves.merge import edge_clusters
-from distgnn.partition.moves.replica_table import MOST, count_in
+from distgnn.partition.moves.replica_table import COPIES, SATURATED, num_edges_in
 from distgnn.partition.sorting.renumber import ordered_edges
 
 from ..graphs import NAMES, awkward, edge_list
@@ -56,7 +57,7 @@ def test_clusters_stay_below_their_cap(name):
 
 def test_the_table_of_copies_stays_true(power_law):
     """After two sweeps the table, the arcs and the rows are what a new count gives; bytes stay at 255."""
-    assert endpoint_degrees(power_law).max() > 6 * MOST
+    assert endpoint_degrees(power_law).max() > 6 * SATURATED
     shares = part_shares(6)
     state = start_state(power_law, cut_edges(power_law, 6, "random").edge_part, 6)
     for s in (2.0, 0.0):
@@ -67,13 +68,13 @@ def test_the_table_of_copies_stays_true(power_law):
     for v in range(power_law.num_nodes):
         found, fresh = counts(state.table, v), counts(again.table, v)
         stuck += np.count_nonzero(found != fresh)
-        assert (found[found != fresh] == MOST).all()
-        assert state.table.used[v, 0] == np.count_nonzero(found)
-    assert 0 <= state.rows.sum() - again.rows.sum() <= stuck < power_law.num_nodes / 100
+        assert (found[found != fresh] == SATURATED).all()
+        assert state.table.vertex[v, COPIES] == np.count_nonzero(found)
+    assert 0 <= state.num_copies.sum() - again.num_copies.sum() <= stuck < power_law.num_nodes / 100
 
 
 def counts(table, v):
-    return np.array([count_in(table, v, part) for part in range(table.num_parts)])
+    return np.array([num_edges_in(table, v, part) for part in range(table.num_parts)])
 
 
 @pytest.mark.parametrize("method", ["libra", "hdrf", "dbh", "random"])
@@ -88,7 +89,7 @@ def test_overfull_parts_are_emptied(planted):
     """All edges in one part: refinement alone cannot see the others."""
     state = start_state(planted, np.zeros(len(planted.src), dtype=np.int16), 4)
     limit = arc_limit(planted, part_shares(4), 1.03)
-    shed(planted, state, limit)
+    rebalance(planted, state, limit)
     assert (state.arcs <= limit).all()
     refined = refine(planted, np.zeros(len(planted.src), dtype=np.int16), part_shares(4))
     assert (np.bincount(refined, minlength=4) * 2 <= limit).all()
@@ -100,10 +101,9 @@ def test_the_same_bytes_for_any_number_of_threads(graph, in_turn, request, monke
     """Clusters merged in blocks, judged in parallel, as in large graphs; and one after the other."""
     edges = request.getfixturevalue(graph)
     monkeypatch.setattr(threads, "SERIAL_WORK", 0)
-    monkeypatch.setattr("distgnn.kernels.graph.csr.BLOCK_EDGES", 100)
     monkeypatch.setattr("distgnn.partition.cmr.label_propagation.SMALL", 0)
     monkeypatch.setattr("distgnn.partition.moves.merge.IN_TURN", in_turn)
-    monkeypatch.setattr("distgnn.partition.moves.edge_moves.FEW_ROWS", 1)
+    monkeypatch.setattr("distgnn.partition.moves.edge_moves.FEW_EDGES", 1)
     for module in (
         "kernels.runtime.threads",
         "partition.sorting.bucket_sort",

@@ -8,13 +8,14 @@ from scipy.sparse.csgraph import maximum_flow
 from distgnn.datasets import load_graph
 from distgnn.kernels.runtime import threads
 from distgnn.partition import PartitionBook, cut_edges
-from distgnn.partition.cmr.improve import ARCS, refine_cut
+from distgnn.partition.cmr.improve import MOST_ARCS, refine_cut
 from distgnn.partition.core.shares import part_shares
-from distgnn.partition.flow.max_flow import Flow, Scratch, raise_flow
+from distgnn.partition.flow.max_flow import augment, no_flow
 from distgnn.partition.flow.pair_cut import cut_pair
 from distgnn.partition.flow.pair_rounds import Limits, cut_pairs
 from distgnn.partition.flow.region import Pair, open_region, shrink
-from distgnn.partition.moves.edge_moves import arc_limit, refine, start_state
+from distgnn.partition.moves.cut_state import arc_limit, start_state
+from distgnn.partition.moves.edge_moves import refine
 
 from ..graphs import NAMES, awkward, edge_list
 
@@ -71,15 +72,14 @@ def test_flows_are_largest_before_and_after_regions_shrink():
     for seed in range(60):
         pair, num_vertices = random_pair(seed)
         net, region = open_region(pair, num_vertices)
-        flow = Flow(np.zeros(num_vertices, dtype=np.bool_), *np.full((2, num_vertices), -1, dtype=np.int32))
-        scratch = Scratch(*np.empty((4, 2 * num_vertices + 1), dtype=np.int32))
-        value = raise_flow(net, flow, scratch, members_of(region), num_vertices)
+        flow, scratch = no_flow(num_vertices)
+        value = augment(net, flow, scratch, members_of(region), num_vertices)
         assert value == smallest_separator(net) <= region.sizes[0]
         for step in range(4):
             side = step % 2
             if region.depths[side]:
                 shrink(side, region, net, flow)
-                more = raise_flow(net, flow, scratch, members_of(region), num_vertices)
+                more = augment(net, flow, scratch, members_of(region), num_vertices)
                 value += more
                 larger += more
                 assert value == smallest_separator(net) <= region.sizes[0]
@@ -100,7 +100,7 @@ def test_a_pair_saves_what_it_says_within_its_limits():
         saved = cut_pair(pair, num_vertices)
         assert in_both(pair, num_vertices) == before - saved and saved >= 0
         if saved:
-            assert (np.bincount(pair.sides, pair.weights[:, 0], minlength=2) <= pair.limits[:, 0]).all()
+            assert (np.bincount(pair.sides, pair.weights[:, 0], minlength=2) <= pair.max_weight[:, 0]).all()
         else:
             np.testing.assert_array_equal(pair.sides, sides)
         saved_in_all += saved
@@ -113,13 +113,13 @@ def test_vertices_a_part_may_hold_are_limited():
         pair, num_vertices = random_pair(seed)
         held = np.zeros((num_vertices, 2), dtype=bool)
         held[pair.ends[:, 0], pair.sides] = held[pair.ends[:, 1], pair.sides] = True
-        alone = held & ~held[:, ::-1] & pair.alone[:, None]
+        alone = held & ~held[:, ::-1] & pair.only_here[:, None]
         most = 1.1 * np.stack([held.sum(axis=0), alone.sum(axis=0)], axis=1) + 1
-        tight = pair._replace(most=most)
+        tight = pair._replace(max_copies=most)
         if cut_pair(tight, num_vertices):
             now = np.zeros((num_vertices, 2), dtype=bool)
             now[tight.ends[:, 0], tight.sides] = now[tight.ends[:, 1], tight.sides] = True
-            alone = now & ~now[:, ::-1] & pair.alone[:, None]
+            alone = now & ~now[:, ::-1] & pair.only_here[:, None]
             assert (now.sum(axis=0) <= most[:, 0]).all() and (alone.sum(axis=0) <= most[:, 1]).all()
             checked += 1
     assert checked > 20
@@ -136,8 +136,8 @@ def test_fewer_copies_at_the_same_balances_for_any_number_of_threads(planted):
     threads.set_num_threads(before)
     assert all(parts.tobytes() == found[0].tobytes() for parts in found)
     state = start_state(planted, found[0], 5)
-    assert state.rows.sum() < 0.97 * start_state(planted, singly, 5).rows.sum()
-    assert (state.arcs <= arc_limit(planted, shares, ARCS)).all()
+    assert state.num_copies.sum() < 0.97 * start_state(planted, singly, 5).num_copies.sum()
+    assert (state.arcs <= arc_limit(planted, shares, MOST_ARCS)).all()
     book = PartitionBook(planted, cut_edges(planted, 5, "hdrf", refine=True))
     assert book.edge_balance <= 1.03 and book.owned_balance <= 1.05 and book.copies_balance <= 1.05
 
@@ -151,12 +151,12 @@ def test_rounds_of_pairs_never_add_copies(planted):
         weights = np.stack([np.full(rows, 2), generator.random(rows) < 0.1], axis=1).astype(np.float32)
         loads = [np.bincount(parts, weights[:, kind], minlength=num_parts) for kind in range(2)]
         limits = Limits(weights, np.stack(loads, axis=1) * 1.05, np.full((num_parts, 2), np.inf))
-        before = start_state(planted, parts, num_parts).rows.sum()
+        before = start_state(planted, parts, num_parts).num_copies.sum()
         after, _ = cut_pairs(planted, parts, limits)
-        assert start_state(planted, after, num_parts).rows.sum() < before
+        assert start_state(planted, after, num_parts).num_copies.sum() < before
         for kind in range(2):
             now = np.bincount(after, weights[:, kind], minlength=num_parts)
-            assert (now <= limits.most_weight[:, kind]).all()
+            assert (now <= limits.max_weight[:, kind]).all()
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -168,4 +168,24 @@ def test_awkward_graphs(name):
         assert refined.shape == given.shape and refined.dtype == np.int16
         assert refined.size == 0 or (refined.min() >= 0 and refined.max() < num_parts)
         if given.size:
-            assert start_state(edges, refined, num_parts).rows.sum() <= start_state(edges, given, num_parts).rows.sum()
+            before, after = (start_state(edges, parts, num_parts).num_copies.sum() for parts in (given, refined))
+            assert after <= before
+
+
+def test_pairs_see_how_many_parts_the_pairs_before_them_have_left_each_vertex_in(planted):
+    """A vertex in no third part must be owned by one of the two: each part may have so many. Pairs that ask for
+    counts of before the first pair moved anything let parts go beyond that."""
+    for num_parts in (3, 5, 9):
+        parts = cut_edges(planted, num_parts, "libra").edge_part.astype(np.int16)
+        weights = np.zeros((len(parts), 2), dtype=np.float32)
+        limits = np.stack([np.full(num_parts, np.inf), 1.1 * in_one_part(planted, parts, num_parts)], axis=1)
+        after, _ = cut_pairs(planted, parts, Limits(weights, np.full((num_parts, 2), np.inf), limits))
+        assert (after != parts).any()
+        assert (in_one_part(planted, after, num_parts) <= limits[:, 1]).all()
+
+
+def in_one_part(edges, parts, num_parts):
+    """Vertices [P] that are in this part and in no other."""
+    held = np.zeros((edges.num_nodes, num_parts), dtype=bool)
+    held[edges.src, parts] = held[edges.dst, parts] = True
+    return held[held.sum(axis=1) == 1].sum(axis=0)

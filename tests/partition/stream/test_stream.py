@@ -37,7 +37,7 @@ def small_pieces(request, monkeypatch):
     for name, value in (("PIECE_EDGES", 700), ("BLOCK_EDGES", 64), ("BUCKET_EDGES", 100), ("BUCKETS_AT_ONCE", 5)):
         monkeypatch.setattr(sorting, name, value)
     monkeypatch.setattr(threads, "SERIAL_WORK", 0)
-    monkeypatch.setattr("distgnn.partition.moves.edge_moves.FEW_ROWS", 1)
+    monkeypatch.setattr("distgnn.partition.moves.edge_moves.FEW_EDGES", 1)
     monkeypatch.setattr(threads._pool, "num_threads", request.param)
     return request.param
 
@@ -102,10 +102,10 @@ def test_a_pass_goes_on_from_what_the_last_one_left(hubs):
         whole.refine(number, NO_STEP)
         piecewise = fresh()
         piecewise.refine(number, NO_STEP, full)
-        full = piecewise.full_counts()
-        assert len(full) and np.array_equal(full, whole.full_counts())
+        full = piecewise.saturated_counts()
+        assert len(full) and np.array_equal(full, whole.saturated_counts())
         np.testing.assert_array_equal(piecewise.parts, whole.parts)
-        np.testing.assert_array_equal(piecewise.state.rows, whole.state.rows)
+        np.testing.assert_array_equal(piecewise.state.num_copies, whole.state.num_copies)
 
 
 @pytest.mark.parametrize("direction", ["both", "stored"])

@@ -1,0 +1,114 @@
+"""What can be reached along residual steps, and the edges that are thereby on one side: all minimum separators.
+
+The nodes that are reached forward from the sources bound the minimum separator nearest to them; those that reach a sink
+the one nearest to the sinks. Starting from one more node gives the next separator in between (Picard and Queyranne
+1980): `take_back` undoes that where it claims too much.
+
+Shapes: N vertices, E edges; nodes as in max_flow.py.
+Source: ours.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from distgnn.kernels.runtime.jit import inline, kernel
+from distgnn.partition.flow.max_flow import Flow, Net, in_node, is_out, out_node, vertex_of
+
+QUEUE, CLAIMS = 0, 1  # places of Reach.lengths
+FORWARD, BACKWARD = 0, 1
+
+
+class Reach(NamedTuple):
+    """reached: bool [2 N], nodes; queue: int32 [2 N], those nodes as they came; claimed: bool [E], edges at a vertex
+    that can be left (backward: arrived at); claims: int32 [E], those edges as they came; lengths: int64 [2], of queue
+    and claims; weight: float64 [2], of the claimed edges."""
+
+    reached: np.ndarray
+    queue: np.ndarray
+    claimed: np.ndarray
+    claims: np.ndarray
+    lengths: np.ndarray
+    weight: np.ndarray
+
+
+def nothing_reached(num_vertices: int, num_edges: int) -> Reach:
+    """A `Reach` from which nothing has been spread."""
+    reached, claimed = np.zeros(2 * num_vertices, dtype=np.bool_), np.zeros(num_edges, dtype=np.bool_)
+    queue, claims = np.empty(2 * num_vertices, dtype=np.int32), np.empty(num_edges, dtype=np.int32)
+    return Reach(reached, queue, claimed, claims, np.zeros(2, dtype=np.int64), np.zeros(2))
+
+
+@inline(_nrt=False)
+def forget(reach: Reach) -> None:
+    """Begin again."""
+    reach.reached[:] = False
+    reach.claimed[:] = False
+    reach.lengths[:] = 0
+    reach.weight[:] = 0
+
+
+@inline(_nrt=False)
+def add_node(node: int, reach: Reach) -> None:
+    """Spread from this node too, next time."""
+    if not reach.reached[node]:
+        reach.reached[node] = True
+        reach.queue[reach.lengths[QUEUE]] = node
+        reach.lengths[QUEUE] += 1
+
+
+@inline(_nrt=False)
+def claim(e: int, weights: np.ndarray, reach: Reach) -> None:
+    """Count edge e, which is not claimed yet, to this side."""
+    reach.claimed[e] = True
+    reach.claims[reach.lengths[CLAIMS]] = e
+    reach.lengths[CLAIMS] += 1
+    reach.weight[0] += weights[e, 0]
+    reach.weight[1] += weights[e, 1]
+
+
+@kernel(_nrt=False)
+def spread(net: Net, flow: Flow, weights: np.ndarray, head: int, reach: Reach, direction: int) -> None:
+    """Spread from the nodes queue[head:] along residual steps (backward: against them).
+
+    Backward is forward in the mirror: in and out, pred and succ change places. `wide` nodes, out-nodes forward and
+    in-nodes backward, have a step to every neighbour, and the edges of their vertices are claimed.
+    """
+    while head < reach.lengths[QUEUE]:
+        node = reach.queue[head]
+        head += 1
+        v = vertex_of(node)
+        wide = is_out(node) != direction
+        if wide:
+            # The link through v is full, so it can be undone.
+            if flow.carries[v]:
+                add_node(node ^ 1, reach)
+            for j in range(net.indptr[v], net.indptr[v + 1]):
+                w = net.neighbours[j]
+                if net.inside[w]:
+                    # An edge at a vertex that can be left belongs to p, whatever its other end: that end is in both.
+                    if not reach.claimed[net.edges[j]]:
+                        claim(net.edges[j], weights, reach)
+                    add_node(out_node(w) if direction == BACKWARD else in_node(w), reach)
+        elif not flow.carries[v]:
+            add_node(node ^ 1, reach)
+        elif direction == FORWARD and flow.pred[v] >= 0:
+            add_node(out_node(flow.pred[v]), reach)
+        elif direction == BACKWARD and flow.succ[v] >= 0:
+            add_node(in_node(flow.succ[v]), reach)
+
+
+@kernel(_nrt=False)
+def take_back(queue_length: int, claims_length: int, weights: np.ndarray, reach: Reach) -> None:
+    """Forget what was reached and claimed since the lengths were these."""
+    # Only what came since: clearing everything for each vertex that is tried would be quadratic.
+    for i in range(queue_length, reach.lengths[QUEUE]):
+        reach.reached[reach.queue[i]] = False
+    for i in range(claims_length, reach.lengths[CLAIMS]):
+        e = reach.claims[i]
+        reach.claimed[e] = False
+        reach.weight[0] -= weights[e, 0]
+        reach.weight[1] -= weights[e, 1]
+    reach.lengths[QUEUE], reach.lengths[CLAIMS] = queue_length, claims_length

@@ -1,0 +1,110 @@
+"""The state of a cut while edges move: parts, copy table and loads, kept consistent; and the return below the limits.
+
+Shapes: M edges, N vertices, P parts.
+Source: ours.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from distgnn.kernels.runtime.jit import inline, kernel
+from distgnn.kernels.runtime.threads import get_num_threads, run
+from distgnn.partition.core.edges import Edges, endpoint_degrees
+from distgnn.partition.moves.replica_table import (
+    CopyTable,
+    add_edge,
+    count_copies,
+    num_edges_in,
+    remove_edge,
+    table_of,
+)
+
+
+class State(NamedTuple):
+    """A cut under refinement: part of each edge [M], copy table, arcs and copies of each part [P]."""
+
+    edge_part: np.ndarray
+    table: CopyTable
+    arcs: np.ndarray
+    num_copies: np.ndarray
+
+
+def start_state(
+    edge_list: Edges,
+    parts: np.ndarray,
+    num_parts: int,
+    degrees: np.ndarray | None = None,
+    table: CopyTable | None = None,
+) -> State:
+    """The state of a cut.
+
+    Args: parts: int16 [M], from now on the state's (they may lie on disk); degrees: [N], table: where they are known.
+    """
+    if table is None:
+        table = table_of(edge_list, parts, endpoint_degrees(edge_list) if degrees is None else degrees, num_parts)
+    arcs = np.zeros((get_num_threads(), num_parts))
+    run(_count_arcs, range(len(arcs) + 1), edge_list.src, edge_list.dst, parts, 2 if edge_list.two_way else 1, arcs)
+    num_copies = np.zeros(num_parts, dtype=np.int64)
+    count_copies(table, num_copies)
+    return State(parts, table, arcs.sum(axis=0), num_copies)
+
+
+@kernel(_nrt=False)
+def _count_arcs(
+    share: int, _: int, src: np.ndarray, dst: np.ndarray, edge_part: np.ndarray, arcs_per_edge: int, arcs: np.ndarray
+) -> None:
+    """arcs[share, P] = the arcs of each part in one share of the edges; a self-loop is one."""
+    edges, shares = src.shape[0], arcs.shape[0]
+    for e in range(edges * share // shares, edges * (share + 1) // shares):
+        arcs[share, edge_part[e]] += 1 if src[e] == dst[e] else arcs_per_edge
+
+
+def arc_limit(edge_list: Edges, shares: np.ndarray, balance: float) -> np.ndarray:
+    """Most arcs [P] a part may have: `balance` times its share, but at least its share in whole edges."""
+    fair = edge_list.num_arcs * shares
+    return np.maximum(balance * fair, np.ceil(fair / 2) * 2)
+
+
+@inline(_nrt=False)
+def move_edge(state: State, e: int, u: int, v: int, p: int, q: int, arcs: float) -> None:
+    """Move edge e = (u, v) from part p to part q."""
+    state.edge_part[e] = q
+    state.arcs[p] -= arcs
+    state.arcs[q] += arcs
+    # Remove before adding: a sparse vertex has no more slots than edges.
+    state.num_copies[p] -= remove_edge(state.table, u, p)
+    state.num_copies[q] += add_edge(state.table, u, q)
+    if u != v:
+        state.num_copies[p] -= remove_edge(state.table, v, p)
+        state.num_copies[q] += add_edge(state.table, v, q)
+
+
+def rebalance(edge_list: Edges, state: State, limit: np.ndarray) -> None:
+    """Take edges out of overfull parts, where that makes fewest new copies, until no part is beyond the limit [P]."""
+    arcs = 2.0 if edge_list.two_way else 1.0
+    for new_copies in range(3):
+        if (state.arcs <= limit).all():
+            return
+        _rebalance(edge_list.src, edge_list.dst, state, arcs, limit, new_copies)
+
+
+@kernel(_nrt=False)
+def _rebalance(src: np.ndarray, dst: np.ndarray, state: State, arcs: float, limit: np.ndarray, new_copies: int) -> None:
+    """Move edges of overfull parts to the least loaded part that needs at most this many new copies."""
+    for e in range(src.shape[0]):
+        p = state.edge_part[e]
+        if state.arcs[p] <= limit[p]:
+            continue
+        u, v = src[e], dst[e]
+        best = -1
+        for q in range(state.arcs.shape[0]):
+            if state.arcs[q] + arcs > limit[q] or (best >= 0 and state.arcs[q] >= state.arcs[best]):
+                continue
+            missing = (num_edges_in(state.table, u, q) == 0) + (num_edges_in(state.table, v, q) == 0)
+            if missing <= new_copies:
+                best = q
+        if best >= 0:
+            move_edge(state, e, u, v, p, best, 1.0 if u == v else arcs)

@@ -1,0 +1,70 @@
+"""Loads follow capacities: what each step of `cmr` aims at is a part's share, of arcs and of copies."""
+
+import numpy as np
+import pytest
+
+from distgnn.datasets import load_graph
+from distgnn.partition.cmr.improve import refine_borders
+from distgnn.partition.cmr.label_propagation import adjacency, cluster_vertices
+from distgnn.partition.cmr.roles import refine_roles
+from distgnn.partition.core.edges import endpoint_degrees
+from distgnn.partition.core.shares import part_shares
+from distgnn.partition.moves.cut_state import start_state
+from distgnn.partition.moves.edge_moves import refine
+from distgnn.partition.moves.merge import edge_clusters, merge_clusters
+from distgnn.partition.moves.replica_table import count_copies
+from distgnn.partition.sorting.renumber import ordered_edges
+
+SHARES = part_shares(4, [4, 2, 1, 1])
+
+
+@pytest.fixture(scope="module")
+def sorted_edges():
+    edges = load_graph("communities:nodes=3000,seed=1").edge_list()
+    degrees = endpoint_degrees(edges)
+    labels = cluster_vertices(*adjacency(edges, degrees), 2 * edges.num_rows / (32 * len(SHARES)))
+    rows, _, vertices = ordered_edges(edges, degrees, labels)
+    return rows, degrees[vertices], labels[vertices]
+
+
+def over_share(copies):
+    return copies / (copies.sum() * SHARES)
+
+
+@pytest.mark.parametrize("in_turn", [0, 10**6])
+def test_merged_clusters(sorted_edges, in_turn, monkeypatch):
+    monkeypatch.setattr("distgnn.partition.moves.merge.IN_TURN", in_turn)
+    rows, degrees, labels = sorted_edges
+    _, table = merge_clusters(rows, *edge_clusters(rows, labels), degrees, SHARES)
+    copies = np.zeros(len(SHARES), dtype=np.int64)
+    count_copies(table, copies)
+    assert over_share(copies).max() < 1.1
+
+
+def test_refined_edges(sorted_edges):
+    """From a random cut, which is far from any balance of copies: prices without shares leave twice a share in some."""
+    rows, degrees, _ = sorted_edges
+    given = np.random.default_rng(0).choice(len(SHARES), len(rows.src), p=SHARES)
+    parts = refine(rows, given, SHARES, degrees=degrees)
+    copies = start_state(rows, parts, len(SHARES), degrees).num_copies
+    assert over_share(copies).max() < 1.5
+
+
+@pytest.mark.parametrize("method", ["cmr.improve", "cmr.roles"])
+def test_limits_of_flows(method, sorted_edges, monkeypatch):
+    """Copies of a part are limited by its share of all there are, in two-way graphs and where arcs are one-way."""
+    given = []
+
+    def record(edges, edge_part, limits):
+        given.append(limits.max_copies[:, 0])
+        return edge_part, False
+
+    monkeypatch.setattr(f"distgnn.partition.{method}.cut_pairs", record)
+    rows, degrees, _ = sorted_edges
+    parts = np.zeros(len(rows.src), dtype=np.int16)
+    if method == "cmr.improve":
+        refine_borders(rows, parts, degrees, SHARES)
+    else:
+        refine_roles(rows._replace(two_way=False), parts, np.zeros(rows.num_nodes, dtype=np.int16), SHARES)
+    assert len(given) == 1
+    np.testing.assert_allclose(given[0] / given[0].sum(), SHARES)
