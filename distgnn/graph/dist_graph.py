@@ -13,6 +13,7 @@ from distgnn.comm import Exchange, Transport
 from distgnn.config import Algorithm
 from distgnn.config.schedule import Schedule
 from distgnn.graph.frame import Frame
+from distgnn.graph.own_loop import guard_steps
 from distgnn.graph.part_arrays import as_tensor, dense_rows, leave_on_disk
 from distgnn.graph.training_exchanges import Scheduled
 from distgnn.interop.dgl.api import DGLFace
@@ -87,6 +88,8 @@ class DistGraph(DGLFace, Scheduled):
         self.transport = Transport(comm, debug)
         self.comm = self.transport.comm
         self.rank, self.num_ranks = self.comm.rank, self.comm.size
+        if self.num_ranks > 1:
+            guard_steps(DistGraph)
         self.plan = self._make_plan()
         self.exchange = Exchange(self.plan, self.transport)
         self.transposed_exchange = Exchange(self.plan.transposed(), self.transport)
