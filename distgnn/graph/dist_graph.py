@@ -44,8 +44,8 @@ class DistGraph(DGLFace, Scheduled):
         seed: of dropout masks.
         cache_first: keep the aggregation of rows that never change.
         transform_first: where a layer narrows, multiply before aggregating, forward and backward.
-        sparse_feats: keep features that are stored sparse as `ops.SparseRows`, where that is cheaper: for models that
-            take them (sage, gcn and gat of distgnn.nn).
+        sparse_feats: keep features that are stored sparse as `ops.SparseRows`, where that is cheaper. Layers of
+            `distgnn.nn`, `torch.nn.Linear` and `@` multiply them as they are; what else needs them gets dense rows.
         debug: agree on every exchange before it starts.
         schedule: the fields of `Schedule` (warmup_epochs, wire, wire_backward, remote_rule, smooth, adaptive,
             error_feedback). They are about training steps: evaluation is always synchronous and sends whole rows.
@@ -69,7 +69,7 @@ class DistGraph(DGLFace, Scheduled):
         cache_first: bool = True,
         transform_first: bool = True,
         debug: bool = False,
-        sparse_feats: bool = False,
+        sparse_feats: bool = True,
         **schedule,
     ):
         self.local, self.info = local, local.graph
@@ -103,7 +103,7 @@ class DistGraph(DGLFace, Scheduled):
         self._attach_data()
         self.buffers = Buffers()
         self.constants = ConstantRows(self.comm, cache_first)
-        if isinstance(self.feats, torch.Tensor):
+        if self.feats is not None and not isinstance(self.feats, SparseRows):
             self.constants.expect(self.feats)
 
     def with_part(self, local: LocalGraph):
@@ -124,7 +124,7 @@ class DistGraph(DGLFace, Scheduled):
         """Features as a tensor; or, where that is asked for, stored sparse and cheaper to multiply, as sparse rows."""
         feats = self.local.feats
         if sparse and hasattr(feats, "toarray") and self.update == "owners" and worth_sparse(self.comm, feats):
-            return SparseRows(feats, self.dtype)
+            return SparseRows(feats, self.dtype, on_dense=lambda rows: self.constants.expect(rows))
         rows = dense_rows(feats, self.dtype)
         leave_on_disk(feats)
         return self.rows_from_owned(rows)
@@ -139,7 +139,7 @@ class DistGraph(DGLFace, Scheduled):
         self.edge_weight = as_tensor(local.edge_weight, self.weight_dtype)
         self.node_types = as_tensor(local.node_types, torch.int64)
         named = {
-            "feat": None if isinstance(self.feats, SparseRows) else self.feats,
+            "feat": self.feats,
             "label": self.labels,
             "train_mask": self.train_mask,
         }

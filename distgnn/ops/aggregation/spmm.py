@@ -12,6 +12,7 @@ from torch.autograd.function import once_differentiable
 
 from distgnn.ops.aggregation.aggregator import Aggregator, RowScale, Site
 from distgnn.ops.aggregation.halo import as_array
+from distgnn.ops.dense.sparse_rows import dense
 from distgnn.ops.overlap import Work
 
 FLOATS = (torch.float32, torch.float64, torch.bfloat16)
@@ -46,6 +47,7 @@ def spmm(
         Under a delayed algorithm, exchanges of a training step are delayed; what is kept, and what is computed
         without gradients (evaluation), is exact.
     """
+    feats = dense(feats)
     _check(graph, feats, edge_weight)
     rows = feats.reshape(len(feats), -1).contiguous() if feats.dim() != 2 or not feats.is_contiguous() else feats
     trainable = rows.requires_grad or (edge_weight is not None and edge_weight.requires_grad)
