@@ -25,6 +25,7 @@ from distgnn.cli.commands import (
     partition,
     predict,
     repartition,
+    run,
     train,
 )
 from distgnn.errors import DistGNNError, RunStopped
@@ -51,6 +52,7 @@ for command in (
     calibrate,
     check,
     launch,
+    run,
     download,
 ):
     command.register(app)

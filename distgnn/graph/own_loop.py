@@ -49,8 +49,8 @@ def sum_gradients(model: nn.Module | Iterable[nn.Parameter], graph: Any) -> None
     Collective: yes. Call it after `backward` and before clipping or stepping, once per step.
 
     Args:
-        model: a module, or its parameters; those without `requires_grad` are left alone. A gradient that is None on this
-            rank counts as zero.
+        model: a module, or its parameters; those without `requires_grad` are left alone. A gradient that is None
+            on this rank counts as zero.
     """
     parameters = model.parameters() if isinstance(model, nn.Module) else model
     wanted = [parameter for parameter in parameters if parameter.requires_grad]

@@ -235,7 +235,7 @@ def _train_on_this_rank(parts: str, config: TrainConfig, settings: dict, debug: 
         schedule_of(run)
     )
     options["sparse_feats"] = ModelConfig(**settings["model"]).takes_sparse_feats
-    graph = load(parts, run["algorithm"], **options, seed=config.seed, debug=debug)
+    graph = load(parts, run["algorithm"], **options, seed=config.seed, debug=debug, say=None)
     if config.run_dir is None:
         name = f"{Path(parts).resolve().name}-{settings['model']['name']}-{time.strftime('%Y%m%d-%H%M%S')}"
         config.run_dir = graph.comm.bcast(str(Path("runs") / name), root=0)
@@ -249,9 +249,9 @@ def _train_on_this_rank(parts: str, config: TrainConfig, settings: dict, debug: 
 def _one_run(graph, config: TrainConfig, settings: dict, speak: bool) -> dict:
     import torch
 
+    from distgnn.graph.cores import describe_binding
     from distgnn.nn import model_for
     from distgnn.train import Trainer
-    from distgnn.train.run.placement import describe_binding
 
     torch.manual_seed(config.seed)
     network = model_for(ModelConfig(**settings["model"]), graph)

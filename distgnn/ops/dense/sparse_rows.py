@@ -13,6 +13,7 @@ Legend: O rows, I columns in, D columns out.
 
 from collections.abc import Callable
 from functools import cached_property
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -88,10 +89,9 @@ class SparseRows(torch.Tensor):
 
     def _scaled(self, factors: np.ndarray) -> "SparseRows":
         """Each row times a factor of its own, [O]."""
-        from scipy.sparse import csr_matrix
-
         values = self.values * np.repeat(factors.astype(self.values.dtype), np.diff(self.indptr))
-        return SparseRows(csr_matrix((values, self.indices, self.indptr), shape=tuple(self.shape)), self.dtype)
+        arrays = {"indptr": self.indptr, "indices": self.indices, "data": values}
+        return SparseRows(SimpleNamespace(shape=tuple(self.shape), **arrays), self.dtype)
 
     @classmethod
     def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
