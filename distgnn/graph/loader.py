@@ -74,7 +74,7 @@ def late_settings() -> list[str]:
     if not distgnn._torch_spins or torch.get_num_threads() == 1:
         return []
     return [
-        "note: torch was imported before distgnn, and its idle threads take turns on the kernels' cores: import distgnn "
+        "note: torch was imported before distgnn, and its idle threads keep the kernels' cores busy: import distgnn "
         "first, or set GOMP_SPINCOUNT=1000 THP_MEM_ALLOC_ENABLE=1"
     ]
 
