@@ -2,9 +2,9 @@
 
     python tests/bench/door/first_script.py [cora facebook-pages ogbn-arxiv] [--ranks 1,2] [--rounds 3]
 
-For each graph and rank count, in turn in each round: `distgnn train`; the README's script started by `mpiexec`; the same
-started by `distgnn run`; an own loop with `dg.DistributedOptimizer`. Prints the median of the epochs' seconds (the first
-five left out) over all rounds, and each as a share of the speed of `distgnn train` (1.00: as fast).
+For each graph and rank count, in turn: `distgnn train`; the README script started by `mpiexec`; the same
+started by `distgnn run`; an own loop with `dg.DistributedOptimizer`. Prints the median of the epochs' seconds (the
+first five left out) over all rounds, and each as a share of the speed of `distgnn train` (1.00: as fast).
 """
 
 import argparse
