@@ -9,6 +9,8 @@ Names are imported when they are first used: `import distgnn` itself is cheap an
 """
 
 import importlib
+import os
+import sys
 from pathlib import Path
 
 __version__ = "0.1.0"
@@ -19,6 +21,13 @@ if (_root / "pyproject.toml").is_file():
     __path__.append(str(_root))
 del _root
 
+# torch reads these once, when it is loaded: see distgnn.system.launch.torch_environment. A user's own choice stays.
+_torch_spins = "torch" in sys.modules and not {"GOMP_SPINCOUNT", "OMP_WAIT_POLICY"} & set(os.environ)  # `load` says so
+if "torch" not in sys.modules:
+    if "OMP_WAIT_POLICY" not in os.environ:
+        os.environ.setdefault("GOMP_SPINCOUNT", "1000")
+    os.environ.setdefault("THP_MEM_ALLOC_ENABLE", "1")
+
 _PLACES = {
     "DistGraph": "distgnn.graph.dist_graph",
     "load": "distgnn.graph.loader",
@@ -26,6 +35,9 @@ _PLACES = {
     "TrainResult": "distgnn.train",
     "TrainConfig": "distgnn.config",
     "training_subgraph": "distgnn.graph.induced",
+    "DistributedOptimizer": "distgnn.graph.own_loop",
+    "broadcast_parameters": "distgnn.graph.own_loop",
+    "sum_gradients": "distgnn.graph.own_loop",
     "ModelConfig": "distgnn.config",
     "CutConfig": "distgnn.config",
     "to_dgl": "distgnn.interop.dgl.export",

@@ -26,6 +26,7 @@ from distgnn.cli.commands import (
     partition,
     predict,
     repartition,
+    run,
     train,
 )
 from distgnn.errors import DistGNNError, RunStopped
@@ -53,6 +54,7 @@ for command in (
     calibrate,
     check,
     launch,
+    run,
     download,
 ):
     command.register(app)

@@ -33,7 +33,7 @@ def train_on_this_rank(
     run, config = settings.run, replace(settings.train)
     options = {name: getattr(run, name) for name in ("update", "dtype", "cache_first", "transform_first")}
     options |= asdict(settings.schedule) | {"sparse_feats": settings.model.takes_sparse_feats}
-    graph = load(parts, run.algorithm, **options, seed=config.seed, debug=debug)
+    graph = load(parts, run.algorithm, **options, seed=config.seed, debug=debug, say=None)
     if config.run_dir is None:
         name = f"{Path(parts).resolve().name}-{settings.model.name}-{time.strftime('%Y%m%d-%H%M%S')}"
         config.run_dir = graph.comm.bcast(str(Path("runs") / name), root=0)
@@ -44,9 +44,9 @@ def train_on_this_rank(
 def _one_run(graph: Any, settings: Settings, sections: dict[str, Any], speak: bool) -> dict[str, Any]:
     import torch
 
+    from distgnn.graph.cores import describe_binding
     from distgnn.nn import model_for
     from distgnn.train import Trainer
-    from distgnn.train.run.placement import describe_binding
 
     config = settings.train
     torch.manual_seed(config.seed)

@@ -21,7 +21,9 @@ from distgnn.config import Algorithm
 from distgnn.config.schedule import Schedule
 from distgnn.graph.degrees import Degrees
 from distgnn.graph.frame import Frame, Frames
+from distgnn.graph.global_values import gather_rows, global_mean
 from distgnn.graph.model_rows import ModelRows, OwnedRows
+from distgnn.graph.own_loop import guard_steps
 from distgnn.graph.part_arrays import arc_columns, as_tensor, input_rows, vertex_columns
 from distgnn.graph.random_keys import RandomKeys
 from distgnn.graph.training_exchanges import TrainingExchanges, wire_of
@@ -31,6 +33,7 @@ from distgnn.ops.aggregation.aggregate_copies import CopyAggregator
 from distgnn.ops.aggregation.aggregator import Aggregator, RowScale, Site
 from distgnn.ops.aggregation.constant_rows import ConstantRows
 from distgnn.ops.buffers import Buffers
+from distgnn.ops.dense.sparse_rows import SparseRows
 from distgnn.ops.edges.local_arcs import LocalArcs
 from distgnn.partition import LocalGraph
 
@@ -53,8 +56,8 @@ class DistGraph(DGLInterface):
         seed: of dropout masks.
         cache_first: keep the aggregation of rows that never change.
         transform_first: where a layer narrows, multiply before aggregating, forward and backward.
-        sparse_feats: keep features that are stored sparse as `ops.SparseRows`, where that is cheaper: for models that
-            take them (sage, gcn and gat of distgnn.nn).
+        sparse_feats: keep features that are stored sparse as `ops.SparseRows`, where that is cheaper. Layers of
+            `distgnn.nn`, `torch.nn.Linear` and `@` multiply them as they are; what else needs them gets dense rows.
         debug: agree on every exchange before it starts.
         tuning: what `load` measured for this part; None: the defaults.
         schedule: the fields of `Schedule` (warmup_epochs, wire, wire_backward, remote_rule, smooth). They are about
@@ -78,7 +81,7 @@ class DistGraph(DGLInterface):
         cache_first: bool = True,
         transform_first: bool = True,
         debug: bool = False,
-        sparse_feats: bool = False,
+        sparse_feats: bool = True,
         tuning: Tuning | None = None,
         **schedule: Any,
     ):
@@ -106,13 +109,17 @@ class DistGraph(DGLInterface):
         self.owned_ids = np.ascontiguousarray(local.global_ids[: local.num_owned])
         frames = Frames(Frame(self.num_rows, "vertex"), Frame(self.forward_arcs.num_arcs, "arc"))
         super().__init__(frames, self.transport.num_ranks)
+        if self.num_ranks > 1:
+            guard_steps(DistGraph)
         self._degrees = Degrees(local, self.model_rows, self.dtype)
         feats = input_rows(self.transport, local.feats, self.dtype, sparse=sparse_feats and kind.keeps_sparse)
         self.feats = self.model_rows.from_owned(feats) if isinstance(feats, torch.Tensor) else feats
         self._attach_data()
         self.buffers = Buffers()
         self.constants = ConstantRows(self.comm, cache_first)
-        if isinstance(self.feats, torch.Tensor):
+        if isinstance(self.feats, SparseRows):
+            self.feats.on_dense = self.constants.expect
+        elif self.feats is not None:
             self.constants.expect(self.feats)
 
     def with_part(self, local: LocalGraph) -> "DistGraph":
@@ -297,6 +304,14 @@ class DistGraph(DGLInterface):
     def local_arcs(self) -> LocalArcs:
         """Arcs one by one, for messages that are made on arcs."""
         return LocalArcs.of(self.local)
+
+    def global_mean(self, values: torch.Tensor) -> torch.Tensor:
+        """The mean over the values of all ranks; its gradient is this rank's share. Collective: see `global_values`."""
+        return global_mean(self, values)
+
+    def gather_rows(self, rows: torch.Tensor, root: int | None = 0) -> np.ndarray | None:
+        """Rows of owned vertices of all ranks, in the original vertex order, on rank `root` (None: all). Collective."""
+        return gather_rows(self, rows, root)
 
     def num_labelled(self, split: str) -> int:
         """Labelled rows of "train", "valid" or "test" over all ranks."""

@@ -1,16 +1,20 @@
 """Loading one rank's part of a partition folder as the graph a model sees."""
 
+import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import torch
 from mpi4py import MPI
 
+import distgnn
 from distgnn import kernels
 from distgnn.comm import abort_on_uncaught, check_same, raise_together
-from distgnn.config import Algorithm, num_threads
+from distgnn.config import Algorithm
 from distgnn.errors import RunError
 from distgnn.graph.copy_graph import CopyGraph
+from distgnn.graph.cores import choose_threads, describe_binding
 from distgnn.graph.dist_graph import DistGraph
 from distgnn.graph.part_arrays import leave_on_disk
 from distgnn.graph.tuning import part_tuning
@@ -18,11 +22,17 @@ from distgnn.partition import load_part, read_manifest
 from distgnn.partition.folder.layout import part_folder
 
 
+def say_on_stderr(text: str) -> None:
+    """A line that is no error."""
+    print(text, file=sys.stderr, flush=True)
+
+
 def load(
     folder: str,
     algorithm: str = "cd-0",
     comm: MPI.Comm | None = None,
     update: str | None = None,
+    say: Callable[[str], None] | None = say_on_stderr,
     **options: Any,
 ) -> DistGraph:
     """Load this rank's part of a partition folder.
@@ -32,6 +42,7 @@ def load(
     Args:
         algorithm: "cd-0", "cd-r" or "0c".
         update: who updates a vertex: "owners" (default) or "copies" (the DistGNN paper's form; 0c needs it).
+        say: called on rank 0 of several with one line on ranks, threads and cores, and with warnings; None: silent.
         options: further arguments of `DistGraph`: dtype, seed, cache_first, debug, and the fields of `Schedule`.
 
     Raises:
@@ -41,7 +52,7 @@ def load(
     comm = comm or MPI.COMM_WORLD
     abort_on_uncaught(comm)
     update = Algorithm.parse(algorithm).check_update(update)
-    use_threads(num_threads())
+    use_threads(choose_threads(comm))
     with raise_together(comm):
         manifest = read_manifest(folder)
         check_rank_count(folder, manifest["num_parts"], comm.size)
@@ -53,7 +64,21 @@ def load(
     graph = kind(local, comm, algorithm=algorithm, tuning=tuning, **options)
     leave_on_disk(local.arc_ids)  # read while the part was checked; needed by layers that work arc by arc only
     kernels.give_back_freed_memory()
+    if say:
+        for line in [*(describe_binding(comm) if comm.size > 1 else []), *late_settings()]:
+            if comm.rank == 0:
+                say(line)
     return graph
+
+
+def late_settings() -> list[str]:
+    """What is lost because torch was loaded before distgnn could choose its settings; empty where nothing is."""
+    if not distgnn._torch_spins or torch.get_num_threads() == 1:
+        return []
+    return [
+        "note: torch was imported before distgnn, and its idle threads keep the kernels' cores busy: import distgnn "
+        "first, or set GOMP_SPINCOUNT=1000 THP_MEM_ALLOC_ENABLE=1"
+    ]
 
 
 def check_rank_count(folder: str, num_parts: int, num_ranks: int) -> None:

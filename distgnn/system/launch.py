@@ -101,7 +101,7 @@ def mpi_flavor(mpiexec: str) -> str:
 def available_cores() -> int:
     """Return the cores this process may use: its affinity mask, cut by the control group's quota where there is one."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    return max(1, min(cores, int(_group_quota())))
+    return max(1, min(cores, int(core_quota())))
 
 
 def threads_per_rank(num_ranks: int) -> int:
@@ -165,6 +165,24 @@ def run_under_mpi(argv: list[str], num_ranks: int, threads: int | None = None, *
     also when this process is killed, no rank stays behind. Where standard error is a terminal, the ranks find its
     size in DISTGNN_TERMINAL, as "120x40".
     """
+    command, flavor = _mpiexec_for(num_ranks, threads)
+    return _run([*command, *_program(argv)], _environment(num_ranks, threads, flavor), graceful)
+
+
+def run_program(program: list[str], num_ranks: int, threads: int | None = None) -> int:
+    """Run a program of the user's on `num_ranks` ranks of this machine and return the exit code.
+
+    Args: program: command and arguments, as ["python", "script.py"]; threads: as of `run_under_mpi`.
+
+    Raises: as `run_under_mpi`. Notes: signals stop the ranks, none stays behind.
+    """
+    command, flavor = _mpiexec_for(num_ranks, threads)
+    variables = rank_environment(num_ranks, threads or threads_per_rank(num_ranks), flavor)
+    return _run([*command, *program], os.environ | variables | _terminal_variables())
+
+
+def _mpiexec_for(num_ranks: int, threads: int | None) -> tuple[list[str], str]:
+    """The command that starts so many ranks, and whose options it takes."""
     if num_ranks < 1 or (threads is not None and threads < 1):
         raise InputError(f"ranks and threads must be at least 1, got {num_ranks} ranks and {threads} threads")
     tasks = os.environ.get("SLURM_STEP_NUM_TASKS", "1")
@@ -172,8 +190,7 @@ def run_under_mpi(argv: list[str], num_ranks: int, threads: int | None = None, *
         raise RunError(f"srun started {tasks} tasks without MPI between them: give it --mpi=pmi2 or --mpi=pmix")
     mpiexec = find_mpiexec()
     flavor = mpi_flavor(mpiexec)
-    command = mpiexec_command(mpiexec, flavor, num_ranks)
-    return _run([*command, *_program(argv)], _environment(num_ranks, threads, flavor), graceful)
+    return mpiexec_command(mpiexec, flavor, num_ranks), flavor
 
 
 def run_on_hosts(argv: list[str], hosts: list[tuple[str, int]], threads: int | None, *, graceful: bool = False) -> int:
@@ -284,7 +301,7 @@ class _Stopped(BaseException):
     """A signal asked the launcher to end the run."""
 
 
-def _group_quota() -> float:
+def core_quota() -> float:
     """Return the smallest CPU quota, in cores, of the control groups (version 2) around this process."""
     try:
         group = Path("/proc/self/cgroup").read_text().strip().splitlines()[-1].split("::", 1)[1].lstrip("/")

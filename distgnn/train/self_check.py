@@ -9,14 +9,13 @@ import torch
 from mpi4py import MPI
 
 from distgnn.comm import sum_over_ranks
-from distgnn.config import num_threads
+from distgnn.graph.cores import choose_threads, describe_binding
 from distgnn.graph.dist_graph import DistGraph
 from distgnn.graph.loader import use_threads
 from distgnn.partition import VertexCut, local_part
 from distgnn.train.gradients import GradientBuffer
 from distgnn.train.loss import rank_loss
 from distgnn.train.run.machine import versions
-from distgnn.train.run.placement import describe_binding
 
 MESSAGE = 1 << 17  # numbers of 8 bytes
 TOLERANCE = 1e-10  # float64 sums in another order
@@ -48,12 +47,12 @@ def check_installation(
         model: takes (graph, feats) and gives logits; the same on every rank.
     """
     comm = MPI.COMM_WORLD
-    use_threads(num_threads())
+    use_threads(choose_threads(comm))
     report = Report(comm.rank)
     _check_kernels(comm, kernel_results, report)
     names = versions()
     _check_messages(comm, names["mpi"], report)
-    found = comm.allgather((num_threads(), torch.get_num_threads(), kernel_threads()))
+    found = comm.allgather((choose_threads(comm), torch.get_num_threads(), kernel_threads()))
     wrong = [f"rank {rank} has {counts}" for rank, counts in enumerate(found) if len(set(counts)) > 1]
     right = f"{found[0][0]} per rank, for torch and for the kernels"
     report.add("threads", not wrong, "; ".join(wrong) or right)

@@ -14,6 +14,7 @@ from torch.autograd.function import once_differentiable
 
 from distgnn.ops.aggregation.aggregator import Aggregator, RowScale, Site
 from distgnn.ops.aggregation.halo import as_array
+from distgnn.ops.dense.sparse_rows import dense
 from distgnn.ops.overlap import Work
 from distgnn.ops.protocol import GraphView
 
@@ -50,6 +51,7 @@ def spmm(
         Under a delayed algorithm, exchanges of a training step are delayed; what is kept, and what is computed
         without gradients (evaluation), is exact.
     """
+    feats = dense(feats)
     _check(graph, feats, edge_weight)
     rows = feats
     if feats.dim() != 2 or not feats.is_contiguous():

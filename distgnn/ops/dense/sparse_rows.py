@@ -1,17 +1,25 @@
-"""Sparse input features: products over the non-zeros, never made dense.
+"""Sparse input features: products over the non-zeros, made dense only for a layer that can do nothing else.
 
     X W = sum over the non-zeros of a row of x times a row of W        X' G: the same over the columns of X
 
 Both are aggregations, run by the kernel that aggregates neighbours: non-zeros are the arcs from columns to rows.
 
+`SparseRows` is a tensor to everybody: `torch.nn.Linear`, `@` and `F.linear` take the sparse product with its gradient,
+factors per row and dropout that drops nothing keep it sparse, and every other torch function gets the dense rows. Those
+are made once, kept, and told to `on_dense`.
+
 Legend: O rows, I columns in, D columns out.
 """
 
+from collections.abc import Callable
 from functools import cached_property
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import torch
+from torch.autograd.function import once_differentiable
+from torch.nn import functional as F
 
 from distgnn import kernels
 from distgnn.ops.aggregation.halo import as_array
@@ -19,25 +27,32 @@ from distgnn.ops.aggregation.halo import as_array
 DENSE_ABOVE = 0.1  # share of non-zeros up to which the sparse product is surely cheaper: docs/internals/epoch.md
 
 
-class SparseRows:
-    """Constant rows [O, I] as CSR. It answers to what layers ask of a tensor before they multiply it.
+class SparseRows(torch.Tensor):
+    """Constant rows [O, I] as CSR, with the shape and dtype of the dense tensor they stand for, and no storage.
 
     Args:
         matrix: scipy CSR [O, I]; dtype: of the rows it is multiplied into (values are float64 or float32).
+        on_dense: called once with the dense rows, where some function needs them.
     """
 
-    requires_grad = False
+    indptr: np.ndarray
+    indices: np.ndarray
+    values: np.ndarray
+    on_dense: Callable[[torch.Tensor], None] | None
 
-    def __init__(self, matrix: Any, dtype: torch.dtype):
-        self.shape, self.dtype = tuple(matrix.shape), dtype
-        self.indptr, self.indices = matrix.indptr.astype(np.int64), matrix.indices.astype(np.int32)
-        self.values = matrix.data.astype(np.float64 if dtype == torch.float64 else np.float32)
+    @staticmethod
+    def __new__(cls, matrix: Any, dtype: torch.dtype, on_dense: Callable[[torch.Tensor], None] | None = None) -> Any:
+        rows = torch.Tensor._make_wrapper_subclass(cls, tuple(matrix.shape), dtype=dtype)
+        rows.indptr, rows.indices = matrix.indptr.astype(np.int64), matrix.indices.astype(np.int32)
+        rows.values = matrix.data.astype(np.float64 if dtype == torch.float64 else np.float32)
+        rows.on_dense = on_dense
+        return rows
 
-    def __len__(self) -> int:
-        return self.shape[0]
+    def __init__(self, *args: Any, **options: Any):
+        pass
 
-    def dim(self) -> int:
-        return 2
+    def __repr__(self, **_: Any) -> str:
+        return f"SparseRows({len(self)} x {self.shape[1]}, {len(self.indices)} non-zeros, {self.dtype})"
 
     def detach(self) -> "SparseRows":
         return self
@@ -53,10 +68,135 @@ class SparseRows:
         indptr, indices, values = self._transposed
         return torch.from_numpy(kernels.spmm(indptr, indices, as_array(grads), "sum", values))
 
+    def dense(self) -> torch.Tensor:
+        """The rows as an ordinary tensor, made at the first call and kept."""
+        return self._dense
+
     @cached_property
-    def _transposed(self) -> tuple:
+    def _dense(self) -> torch.Tensor:
+        rows = torch.zeros(tuple(self.shape), dtype=self.dtype)
+        where = torch.from_numpy(np.repeat(np.arange(len(self)), np.diff(self.indptr)))
+        columns = torch.from_numpy(self.indices.astype(np.int64))
+        rows.index_put_((where, columns), torch.from_numpy(self.values).to(self.dtype), accumulate=True)
+        if self.on_dense:
+            self.on_dense(rows)
+        return rows
+
+    @cached_property
+    def _transposed(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         indptr, indices, positions = kernels.transpose_csr(self.indptr, self.indices, self.shape[1])
         return indptr, indices, self.values[positions]
+
+    def _scaled(self, factors: np.ndarray) -> "SparseRows":
+        """Each row times a factor of its own, [O]."""
+        values = self.values * np.repeat(factors.astype(self.values.dtype), np.diff(self.indptr))
+        arrays = {"indptr": self.indptr, "indices": self.indices, "data": values}
+        return SparseRows(SimpleNamespace(shape=tuple(self.shape), **arrays), self.dtype)
+
+    @classmethod
+    def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        kwargs = kwargs or {}
+        if func in PLAIN:
+            with torch._C.DisableTorchFunctionSubclass():
+                return func(*args, **kwargs)
+        if func in KEPT_SPARSE:
+            found = KEPT_SPARSE[func](*args, **kwargs)
+            if found is not NotImplemented:
+                return found
+        return func(*map(dense, args), **{name: dense(value) for name, value in kwargs.items()})
+
+    @classmethod
+    def __torch_dispatch__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        """What comes from below torch's functions, C++ code for one, gets the dense rows."""
+        return func(*map(dense, args), **{name: dense(value) for name, value in (kwargs or {}).items()})
+
+
+def dense(rows: Any) -> Any:
+    """Sparse rows (also in a list or tuple) as a dense tensor; anything else as it is."""
+    if isinstance(rows, SparseRows):
+        return rows.dense()
+    return type(rows)(map(dense, rows)) if type(rows) in (list, tuple) else rows
+
+
+class _Product(torch.autograd.Function):
+    """Sparse rows [O, I] times weight [I, D]; the gradient of the weight is the transposed product."""
+
+    @staticmethod
+    def forward(ctx: Any, rows: SparseRows, weight: torch.Tensor) -> torch.Tensor:
+        ctx.rows, ctx.dtype = rows, weight.dtype
+        out = torch.empty(len(rows), weight.shape[1], dtype=rows.dtype)
+        return rows.times(weight.to(rows.dtype), out)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, grad: torch.Tensor) -> tuple[None, torch.Tensor]:
+        return None, ctx.rows.turned_times(grad).to(ctx.dtype)
+
+
+def _matmul(rows: Any, weight: Any, **kwargs: Any) -> Any:
+    if kwargs or not isinstance(rows, SparseRows) or isinstance(weight, SparseRows) or weight.dim() != 2:
+        return NotImplemented
+    return _Product.apply(rows, weight)
+
+
+def _linear(rows: Any, weight: torch.Tensor, bias: torch.Tensor | None = None) -> Any:
+    product = _matmul(rows, weight.t())
+    return product if product is NotImplemented or bias is None else product + bias
+
+
+def _times_column(rows: Any, factors: Any) -> Any:
+    """Rows times one constant factor per row, [O, 1] (degrees), or one number."""
+    if not isinstance(rows, SparseRows):
+        rows, factors = factors, rows
+    if isinstance(factors, (int, float)):
+        factors = torch.tensor(factors, dtype=torch.float64).expand(len(rows), 1)
+    if isinstance(factors, SparseRows) or factors.requires_grad or tuple(factors.shape) != (len(rows), 1):
+        return NotImplemented
+    return rows._scaled(factors[:, 0].numpy())
+
+
+def _dropout(rows: Any, p: float = 0.5, training: bool = True, inplace: bool = False) -> Any:
+    return rows if p == 0 or not training else NotImplemented
+
+
+def _same(rows: Any, *args: Any, **kwargs: Any) -> Any:
+    wanted = [one for one in (*args, *kwargs.values()) if isinstance(one, torch.dtype)]
+    return rows if not kwargs.get("copy") and all(one == rows.dtype for one in wanted) else NotImplemented
+
+
+PLAIN = {
+    torch.Tensor.shape.__get__,
+    torch.Tensor.dtype.__get__,
+    torch.Tensor.device.__get__,
+    torch.Tensor.layout.__get__,
+    torch.Tensor.requires_grad.__get__,
+    torch.Tensor.is_leaf.__get__,
+    torch.Tensor.grad_fn.__get__,
+    torch.Tensor.ndim.__get__,
+    torch.Tensor.is_sparse.__get__,
+    torch.Tensor._version.__get__,
+    torch.Tensor.size,
+    torch.Tensor.dim,
+    torch.Tensor.numel,
+    torch.Tensor.__len__,
+    torch.Tensor.is_floating_point,
+}
+KEPT_SPARSE: dict[Any, Callable[..., Any]] = {
+    torch.matmul: _matmul,
+    torch.mm: _matmul,
+    torch.Tensor.matmul: _matmul,
+    torch.Tensor.mm: _matmul,
+    torch.Tensor.__matmul__: _matmul,
+    F.linear: _linear,
+    torch.mul: _times_column,
+    torch.Tensor.mul: _times_column,
+    torch.Tensor.__mul__: _times_column,
+    torch.Tensor.__rmul__: _times_column,
+    F.dropout: _dropout,
+    torch.Tensor.to: _same,
+    torch.Tensor.float: lambda rows: rows if rows.dtype == torch.float32 else NotImplemented,
+    torch.Tensor.contiguous: lambda rows, **_: rows.dense(),
+}
 
 
 def worth_sparse(comm: Any, matrix: Any) -> bool:

@@ -4,27 +4,18 @@ import os
 import platform
 from importlib import metadata
 
+import torch
 from mpi4py import MPI
 
 import distgnn
-from distgnn.config import num_threads
+from distgnn.graph.cores import my_cores, ranges
 
 
 def where_this_rank_runs() -> str:
     """Host, process, cores and threads in one line, for the rank's log."""
-    cores = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else []
-    return f"host {platform.node()}, process {os.getpid()}, cores {ranges(cores)}, {num_threads()} threads"
-
-
-def ranges(numbers: list[int]) -> str:
-    """Ascending whole numbers in short: [0, 1, 2, 8] is "0-2,8"."""
-    pieces: list[list[int]] = []
-    for number in numbers:
-        if pieces and number == pieces[-1][-1] + 1:
-            pieces[-1][1:] = [number]
-        else:
-            pieces.append([number])
-    return ",".join("-".join(str(end) for end in piece) for piece in pieces)
+    return (
+        f"host {platform.node()}, process {os.getpid()}, cores {ranges(my_cores())}, {torch.get_num_threads()} threads"
+    )
 
 
 def versions() -> dict[str, str]:

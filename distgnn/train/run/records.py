@@ -5,7 +5,8 @@ import statistics
 from dataclasses import dataclass, field
 from typing import Any
 
-from distgnn.config import num_threads
+import torch
+
 from distgnn.system.sizes import peak_rss_bytes
 from distgnn.train.run.machine import versions
 
@@ -74,7 +75,7 @@ def summarize(records: list[dict], best: dict, metric: str, comm: Any, seed: int
         "final_loss": records[-1]["loss"],
         **{name: verified[name] for name in ("logits_error", "gradient_error") if name in verified},
         "ranks": comm.size,
-        "threads": num_threads(),
+        "threads": torch.get_num_threads(),
         "seed": seed,
         "versions": versions(),
     }

@@ -9,7 +9,6 @@ from distgnn.graph.loader import load
 from distgnn.partition import partition_graph, read_manifest
 from distgnn.system import free_memory
 from distgnn.train.run import estimate, placement
-from distgnn.train.run.machine import ranges
 
 MODEL = {"name": "sage", "num_layers": 3, "hidden_feats": 64}
 RUN = {"dtype": "float32", "update": "owners", "algorithm": "cd-0"}
@@ -69,23 +68,3 @@ def test_what_a_control_group_leaves(tmp_path, limit, used):
         (tmp_path / name).write_text(text)
     assert estimate._free_in_group(tmp_path) == 500
     assert estimate._free_in_group(tmp_path / "none") == 1 << 62
-
-
-@pytest.mark.mpi(2)
-def test_ranks_that_share_cores_are_warned_of(comm, monkeypatch):
-    monkeypatch.setattr(placement.platform, "node", lambda: "host")
-    monkeypatch.setattr(placement.os, "sched_getaffinity", lambda _: {0, 1, 2, 3})
-    monkeypatch.setattr(placement, "num_threads", lambda: 2)
-    assert placement.describe_binding(comm) == ["2 ranks × 2 threads, free to run on cores 0-3 on host (ranks 0-1)"]
-    monkeypatch.setattr(placement, "num_threads", lambda: 4)
-    lines = placement.describe_binding(comm)
-    assert lines[1] == "warning: on host 8 threads of 2 ranks share 4 cores: start fewer"
-    bound = [{0, 1}, {2, 3}][comm.rank]
-    monkeypatch.setattr(placement.os, "sched_getaffinity", lambda _: bound)
-    monkeypatch.setattr(placement, "num_threads", lambda: 2)
-    assert placement.describe_binding(comm) == ["2 ranks × 2 threads, bound to cores 0-1 | 2-3 on host (ranks 0-1)"]
-
-
-def test_ranges():
-    assert ranges([0, 1, 2, 8, 10, 11]) == "0-2,8,10-11"
-    assert ranges([]) == ""

@@ -1,0 +1,100 @@
+"""How many threads each rank gets, and which cores the ranks of a machine share.
+
+Without a word from the user a rank takes its share of the cores that it may run on: a core that k ranks of this machine
+may use counts 1/k for each of them. So ranks that a launcher bound to cores of their own use all of those, and ranks
+that may run anywhere share the machine. DISTGNN_NUM_THREADS and OMP_NUM_THREADS are the user's word.
+"""
+
+import os
+import platform
+
+from mpi4py import MPI
+
+from distgnn import kernels
+from distgnn.config import num_threads
+from distgnn.system.launch import core_quota
+
+USER_VARIABLES = ("DISTGNN_NUM_THREADS", "OMP_NUM_THREADS")
+
+
+def choose_threads(comm: MPI.Comm) -> int:
+    """Threads for this rank: what the user set, else its share of this machine's cores.
+
+    Collective: yes.
+    """
+    near = comm.Split_type(MPI.COMM_TYPE_SHARED)
+    everyone = near.allgather(my_cores())
+    near.Free()
+    if any(os.environ.get(name) for name in USER_VARIABLES):
+        return num_threads()
+    return core_share(my_cores(), everyone, core_quota())
+
+
+def core_share(mine: list[int], everyone: list[list[int]], quota: float) -> int:
+    """The whole cores that fall to one of the ranks of a machine, at least one.
+
+    Args: mine, everyone: cores that this rank, and each rank here (this one too), may run on; quota: of the control
+        group, in cores, for all of them.
+    """
+    if not mine:  # no affinity on this system
+        return max(1, int(min(quota, os.cpu_count() or 1) / len(everyone)))
+    share = sum(1 / sum(core in theirs for theirs in everyone) for core in mine)
+    return max(1, int(min(share, quota / len(everyone)) + 1e-9))
+
+
+def my_cores() -> list[int]:
+    """The cores this process may run on, ascending; empty where the system does not say."""
+    return sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else []
+
+
+def describe_binding(comm: MPI.Comm) -> list[str]:
+    """How many ranks, threads and cores there are, by machine; a warning where ranks share cores. Collective.
+
+    Returns: lines of text, the same on every rank.
+    """
+    cores = my_cores()
+    ranks = comm.allgather((platform.node(), cores, kernels.get_num_threads(), os.cpu_count() or 1))
+    hosts: dict[str, list[int]] = {}
+    for rank, (host, *_) in enumerate(ranks):
+        hosts.setdefault(host, []).append(rank)
+    lines = [f"{_binding([ranks[rank] for rank in here])} on {_host(host, here)}" for host, here in hosts.items()]
+    if len(set(line.split(" on ")[0] for line in lines)) == 1 and len(lines) > 1:
+        lines = [f"{lines[0].split(' on ')[0]} on each of {len(hosts)} machines"]
+    return lines + [text for host, here in hosts.items() if (text := _sharing(host, here, ranks))]
+
+
+def _host(host: str, here: list[int]) -> str:
+    return f"{host} (rank{'s' if len(here) > 1 else ''} {ranges(here)})"
+
+
+def _binding(here: list[tuple]) -> str:
+    threads = sorted({of_rank[2] for of_rank in here})
+    count = str(threads[0]) if len(threads) == 1 else f"{threads[0]} to {threads[-1]}"
+    free = all(of_rank[1] == here[0][1] for of_rank in here) and len(here) > 1
+    cores = [ranges(of_rank[1]) for of_rank in here]
+    bound = f"free to run on cores {cores[0]}" if free or len(here) == 1 else f"bound to cores {' | '.join(cores)}"
+    return f"{len(here)} ranks × {count} threads, {bound}"
+
+
+def _sharing(host: str, here: list[int], ranks: list[tuple]) -> str | None:
+    """Warn where the threads of a machine's ranks are more than the cores they may use together."""
+    cores = set().union(*(ranks[rank][1] for rank in here))
+    threads = sum(ranks[rank][2] for rank in here)
+    if cores and threads > len(cores):
+        return f"warning: on {host} {threads} threads of {len(here)} ranks share {len(cores)} cores: start fewer"
+    for rank in here:
+        mine = ranks[rank][1]
+        if mine and ranks[rank][2] > len(mine):
+            return f"warning: rank {rank} has {ranks[rank][2]} threads on {len(mine)} cores: bind ranks to more cores"
+    return None
+
+
+def ranges(numbers: list[int]) -> str:
+    """Ascending whole numbers in short: [0, 1, 2, 8] is "0-2,8"."""
+    pieces: list[list[int]] = []
+    for number in numbers:
+        if pieces and number == pieces[-1][-1] + 1:
+            pieces[-1][1:] = [number]
+        else:
+            pieces.append([number])
+    return ",".join("-".join(str(end) for end in piece) for piece in pieces)

@@ -1,0 +1,70 @@
+"""Numbers of the whole graph from every rank's rows: means with a gradient, and rows in the original vertex order."""
+
+from typing import Any
+
+import numpy as np
+import torch
+from torch.autograd.function import once_differentiable
+
+from distgnn.comm import sum_over_ranks
+
+ROWS_TAG = 1
+
+
+def global_mean(graph: Any, values: torch.Tensor) -> torch.Tensor:
+    """The mean over the values of all ranks, for losses and metrics.
+
+    Collective: yes, forward only.
+
+    Args:
+        values: any number of floats on each rank, also none; of losses of rows, say.
+
+    Returns: Scalar in the dtype of `values`, the same on every rank; 0 where no rank has a value.
+
+    Notes: the gradient of a value is 1 / (count over all ranks): each rank's backward pass gives its share of the
+        gradient, and the sum over ranks (`dg.sum_gradients`) the gradient of this mean.
+    """
+    return _GlobalMean.apply(values, graph.comm)
+
+
+class _GlobalMean(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, values: torch.Tensor, comm: Any) -> torch.Tensor:
+        mine = np.array([values.detach().double().sum().item(), values.numel()])
+        total, count = sum_over_ranks(comm, mine) if comm.size > 1 else mine
+        ctx.shape, ctx.count = values.shape, max(float(count), 1.0)
+        return torch.tensor(total / ctx.count, dtype=values.dtype)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, grad: torch.Tensor) -> tuple[torch.Tensor, None]:
+        return (grad / ctx.count).expand(ctx.shape), None
+
+
+def gather_rows(graph: Any, rows: torch.Tensor | np.ndarray, root: int | None = 0) -> np.ndarray | None:
+    """Rows of owned vertices of all ranks as one array in the original vertex order.
+
+    Collective: yes.
+
+    Args:
+        rows: [O, ...] of this rank (predictions, embeddings); rows beyond the owned ones are left out.
+        root: the rank that gets them; None: every rank does.
+
+    Returns: [N, ...] on `root` (or everywhere), None on other ranks.
+    """
+    values = rows.detach() if isinstance(rows, torch.Tensor) else torch.from_numpy(np.asarray(rows))
+    mine = (values.float() if values.dtype == torch.bfloat16 else values).numpy()[: graph.num_owned]
+    pieces = _pieces(graph, np.ascontiguousarray(mine), root)
+    if pieces is None:
+        return None
+    everything = np.empty((graph.num_global_nodes, *mine.shape[1:]), mine.dtype)
+    for ids, theirs in pieces:
+        everything[ids] = theirs
+    return everything
+
+
+def _pieces(graph: Any, mine: np.ndarray, root: int | None) -> list[tuple[np.ndarray, np.ndarray]] | None:
+    """(global ids, rows) of each rank, where they are wanted."""
+    if root is None:
+        return graph.comm.allgather((graph.owned_ids, mine))
+    return graph.comm.gather((graph.owned_ids, mine), root=root)

@@ -1,0 +1,193 @@
+"""What a training loop of one's own needs on several ranks: equal weights at the start, gradients summed before a step.
+
+    model = Model(...)
+    optimizer = dg.DistributedOptimizer(torch.optim.AdamW(model.parameters()), graph)
+    for graph.step in range(epochs):
+        optimizer.zero_grad()
+        logits = model(graph, graph.feats)
+        losses = F.cross_entropy(logits[graph.train_mask], graph.labels[graph.train_mask], reduction="none")
+        loss = graph.global_mean(losses)      # of the whole graph, the same number on every rank
+        loss.backward()                       # gives each rank its share of the gradient
+        optimizer.step()                      # sums the shares, then steps
+
+A loss is a mean over all ranks' rows, and each rank's backward pass gives the part of its gradient that comes from this
+rank's rows. Without the sum, every rank takes a different step and the weights drift apart, silently. So once a graph
+has several ranks, `guard_steps` makes a step of any `torch.optim` optimiser on gradients that were not summed an error.
+"""
+
+from collections.abc import Callable, Iterable
+from typing import Any
+from weakref import WeakSet
+
+import numpy as np
+import torch
+from torch import nn
+from torch.optim.optimizer import register_optimizer_step_pre_hook
+
+from distgnn.comm import sum_over_ranks
+from distgnn.errors import RunError
+
+UNSUMMED = "_distgnn_unsummed"  # set on a parameter by the backward pass, cleared by the sum over ranks
+ADVICE = (
+    "this optimiser steps on gradients that were not summed over the {ranks} ranks of the graph: every rank would take "
+    "another step. Write `optimizer = dg.DistributedOptimizer(optimizer, graph)`, or call `dg.sum_gradients(model, "
+    "graph)` before `optimizer.step()`"
+)
+
+
+def broadcast_parameters(model: nn.Module, graph: Any) -> None:
+    """Copy parameters and buffers of rank 0 to all ranks, in place.
+
+    Collective: yes. The model has the same parameters, in the same order, on every rank.
+    """
+    _broadcast([*model.parameters(), *model.buffers()], graph.comm)
+
+
+def sum_gradients(model: nn.Module | Iterable[nn.Parameter], graph: Any) -> None:
+    """Replace every gradient by its sum over all ranks, the same bits on each.
+
+    Collective: yes. Call it after `backward` and before clipping or stepping, once per step.
+
+    Args:
+        model: a module, or its parameters; those without `requires_grad` are left alone. A gradient that is None
+            on this rank counts as zero.
+    """
+    parameters = model.parameters() if isinstance(model, nn.Module) else model
+    wanted = [parameter for parameter in parameters if parameter.requires_grad]
+    if graph.comm.size > 1:
+        for same in _by_dtype(wanted):
+            _sum_flat(same, graph.comm)
+    mark_summed(wanted)
+
+
+class DistributedOptimizer:
+    """Any `torch.optim` optimiser, summing gradients over ranks before each step.
+
+    `DistributedOptimizer(optimizer, graph)` gives an optimiser of the same class (schedulers, `state_dict` and
+    `isinstance` work) that shares the state of the one given, which is not to be used any more.
+
+    Collective: the constructor (copies rank 0's parameters to all ranks) and `step`.
+
+    Args:
+        optimizer: a `torch.optim.Optimizer`. With a closure (LBFGS) gradients are summed after each call of it; its
+            result is to be the global loss.
+        graph: a DistGraph; on one rank nothing is changed.
+
+    Source: the interface of Horovod's DistributedOptimizer (Sergeev and Del Balso, 2018, section 3).
+    """
+
+    def __new__(cls, optimizer: torch.optim.Optimizer, graph: Any) -> Any:
+        kind = type(optimizer)
+        if not isinstance(optimizer, torch.optim.Optimizer):
+            raise TypeError(f"optimizer is {kind.__name__}: expected a torch.optim optimiser that is made already")
+        _broadcast([parameter for group in optimizer.param_groups for parameter in group["params"]], graph.comm)
+        members = {"step": _summing_step(kind), "__module__": kind.__module__}
+        wrapped = object.__new__(type(kind.__name__, (kind,), members))
+        wrapped.__dict__.update(optimizer.__dict__)
+        wrapped.__dict__.pop("step", None)  # a scheduler that was made before has put a counting one there
+        wrapped._distgnn_graph, wrapped._distgnn_given = graph, optimizer
+        return wrapped
+
+
+def _summing_step(kind: type) -> Callable:
+    """The method `step` of an optimiser of class `kind`, with the sum over ranks before it."""
+    plain = kind.step
+
+    def step(self: Any, closure: Callable | None = None) -> Any:
+        def sum_all() -> None:
+            sum_gradients([one for group in self.param_groups for one in group["params"]], self._distgnn_graph)
+
+        self._distgnn_given._opt_called = True  # a scheduler made before looks there
+        if closure is None:
+            sum_all()
+            return plain(self)
+
+        def summed() -> Any:
+            with torch.enable_grad():
+                loss = closure()
+            sum_all()
+            return loss
+
+        return plain(self, summed)
+
+    step.hooked = True  # type: ignore[attr-defined]  # torch's own wrapper, with its hooks, is around `plain`
+    return step
+
+
+def mark_summed(parameters: Iterable[nn.Parameter]) -> None:
+    """Tell the guard that the gradients of these parameters have been summed over ranks, by whatever means."""
+    for parameter in parameters:
+        if hasattr(parameter, UNSUMMED):
+            setattr(parameter, UNSUMMED, 0)
+
+
+def guard_steps(graph_type: type) -> None:
+    """From now on refuse optimiser steps on unsummed gradients of models that were given a graph of several ranks.
+
+    A module that is called with such a graph has its parameters watched: a gradient that arrives marks its parameter,
+    the sum over ranks clears the mark, and a `torch.optim` step on a marked parameter raises RunError.
+
+    Notes: called once per process, when the first graph on several ranks is made. Parameters of modules that never see
+        the graph are not watched.
+    """
+    if _guarded:
+        return
+    _guarded.append(graph_type)
+    nn.modules.module.register_module_forward_pre_hook(_watch_module)
+    register_optimizer_step_pre_hook(_refuse_unsummed)
+
+
+_guarded: list[type] = []
+_watched: WeakSet[nn.Module] = WeakSet()
+
+
+def _watch_module(module: nn.Module, inputs: tuple[Any, ...]) -> None:
+    if module in _watched or not torch.is_grad_enabled():
+        return
+    ranks = max((one.num_ranks for one in inputs if isinstance(one, _guarded[0])), default=1)
+    if ranks > 1:
+        _watched.add(module)
+        for parameter in module.parameters():
+            if parameter.requires_grad and not hasattr(parameter, UNSUMMED):
+                _watch(parameter, ranks)
+
+
+def _watch(parameter: nn.Parameter, ranks: int) -> None:
+    setattr(parameter, UNSUMMED, 0)
+    parameter.register_post_accumulate_grad_hook(lambda one: setattr(one, UNSUMMED, ranks))
+
+
+def _refuse_unsummed(optimizer: torch.optim.Optimizer, _args: Any, _kwargs: Any) -> None:
+    if hasattr(optimizer, "_distgnn_graph"):  # it sums itself; with a closure, inside the step
+        return
+    marks = (getattr(one, UNSUMMED, 0) for group in optimizer.param_groups for one in group["params"])
+    ranks = max(marks, default=0)
+    if ranks:
+        raise RunError(ADVICE.format(ranks=ranks))
+
+
+def _broadcast(tensors: list[torch.Tensor], comm: Any) -> None:
+    if comm.size == 1:
+        return
+    for tensor in tensors:
+        values = tensor.detach().contiguous().numpy().copy()
+        comm.Bcast(values, root=0)
+        with torch.no_grad():
+            tensor.copy_(torch.from_numpy(values))
+
+
+def _by_dtype(parameters: list[nn.Parameter]) -> list[list[nn.Parameter]]:
+    groups: dict[torch.dtype, list[nn.Parameter]] = {}
+    for parameter in parameters:
+        groups.setdefault(parameter.dtype, []).append(parameter)
+    return list(groups.values())
+
+
+def _sum_flat(parameters: list[nn.Parameter], comm: Any) -> None:
+    """One message for all gradients of a dtype."""
+    flat = torch.cat([(torch.zeros_like(p) if p.grad is None else p.grad).reshape(-1) for p in parameters])
+    total = torch.from_numpy(sum_over_ranks(comm, np.ascontiguousarray(flat.numpy())))
+    for parameter, piece in zip(parameters, total.split([p.numel() for p in parameters]), strict=True):
+        if parameter.grad is None:
+            parameter.grad = torch.empty_like(parameter)
+        parameter.grad.copy_(piece.view(parameter.shape))

@@ -1,0 +1,58 @@
+"""`distgnn run`: a user's script on several ranks, with its own arguments, imports and exit code."""
+
+import pytest
+from command import distgnn
+
+SCRIPT = """
+import os, sys
+import beside
+from mpi4py import MPI
+everyone = MPI.COMM_WORLD.gather(os.environ["OMP_NUM_THREADS"])
+if MPI.COMM_WORLD.rank == 0:
+    print(MPI.COMM_WORLD.size, *everyone, *sys.argv[1:])
+sys.exit(beside.CODE)
+"""
+
+
+@pytest.fixture
+def script(tmp_path):
+    (tmp_path / "beside.py").write_text("CODE = 0")
+    (tmp_path / "script.py").write_text(SCRIPT)
+    return tmp_path / "script.py"
+
+
+def test_a_script_runs_on_all_ranks_with_its_arguments(script):
+    done = distgnn("run", "-n", 3, "--threads", 2, script, "parts/", "--lr", 0.1, "-n", "x")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.split() == ["3", "2", "2", "2", "parts/", "--lr", "0.1", "-n", "x"]
+
+
+def test_its_exit_code_is_passed_on(script):
+    (script.parent / "beside.py").write_text("CODE = 7")
+    assert distgnn("run", "-n", 2, script).returncode == 7
+
+
+def test_a_module(script, monkeypatch):
+    monkeypatch.chdir(script.parent)
+    assert distgnn("run", "-n", 2, "-m", "script", "a").stdout.split()[-1] == "a"
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (["-n", 2, "no-such.py"], "no script no-such.py: give the path"),
+        (["-n", 0, __file__], "must be at least 1, got 0 ranks"),
+        ([__file__], "--ranks"),
+    ],
+)
+def test_mistakes_are_one_line(words, says):
+    done = distgnn("run", *words)
+    assert done.returncode == 2
+    assert says in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
+def test_it_refuses_to_run_on_a_rank(script):
+    done = distgnn("run", "-n", 2, script, under=1)
+    assert done.returncode == 2
+    assert "starts ranks itself" in done.stderr

@@ -1,0 +1,87 @@
+"""Threads per rank: the user's word, or a share of the cores that ranks of one machine may run on."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+from command import without_rank_variables
+from cut_graphs import random_graph
+
+from distgnn.graph import cores
+from distgnn.graph.cores import core_share, ranges
+from distgnn.partition import partition_graph
+from distgnn.system.launch import available_cores, find_mpiexec, mpi_flavor, mpiexec_command
+
+ALL, NO_QUOTA = list(range(8)), float("inf")
+
+
+@pytest.mark.parametrize(
+    ("mine", "everyone", "quota", "expected"),
+    [
+        (ALL, [ALL], NO_QUOTA, 8),
+        (ALL, [ALL, ALL], NO_QUOTA, 4),
+        (ALL, [ALL] * 3, NO_QUOTA, 2),
+        (ALL, [ALL] * 16, NO_QUOTA, 1),
+        ([0, 1, 2], [[0, 1, 2], [3, 4, 5, 6, 7]], NO_QUOTA, 3),  # bound to cores of their own
+        ([0, 1, 2, 3], [[0, 1, 2, 3], [2, 3, 4, 5]], NO_QUOTA, 3),  # two cores alone, two shared
+        (ALL, [ALL, ALL], 4.0, 2),
+        (ALL, [ALL, ALL], 0.5, 1),
+    ],
+)
+def test_a_rank_gets_its_share(mine, everyone, quota, expected):
+    assert core_share(mine, everyone, quota) == expected
+
+
+SCRIPT = """
+import sys
+import torch
+import distgnn as dg
+from distgnn import kernels
+graph = dg.load(sys.argv[1])
+assert kernels.get_num_threads() == torch.get_num_threads()
+threads = graph.comm.gather(torch.get_num_threads())
+if graph.rank == 0:
+    print(*threads)
+"""
+
+
+@pytest.mark.parametrize("asked", [None, "3"])
+def test_a_script_under_mpiexec_needs_no_variables(tmp_path, asked):
+    partition_graph(random_graph(), 2, tmp_path / "parts", method="libra")
+    (tmp_path / "script.py").write_text(SCRIPT)
+    environment = without_rank_variables()
+    for name in ("OMP_NUM_THREADS", "DISTGNN_NUM_THREADS", "MKL_NUM_THREADS"):
+        environment.pop(name, None)
+    if asked:
+        environment["OMP_NUM_THREADS"] = asked
+    mpiexec = find_mpiexec()
+    command = [*mpiexec_command(mpiexec, mpi_flavor(mpiexec), 2), sys.executable, tmp_path / "script.py"]
+    done = subprocess.run(
+        [*command, tmp_path / "parts"], env=environment, capture_output=True, text=True, timeout=300, check=True
+    )
+    share = int(asked or max(1, available_cores() // 2))
+    assert done.stdout.split() == [str(share)] * 2
+    lines = [line for line in done.stderr.splitlines() if "ranks" in line]
+    assert lines[0].startswith(f"2 ranks × {share} threads")
+    assert any("warning" in line for line in lines) == (2 * share > len(os.sched_getaffinity(0)))
+
+
+@pytest.mark.mpi(2)
+def test_ranks_that_share_cores_are_warned_of(comm, monkeypatch):
+    monkeypatch.setattr(cores.platform, "node", lambda: "host")
+    monkeypatch.setattr(cores.os, "sched_getaffinity", lambda _: {0, 1, 2, 3})
+    monkeypatch.setattr(cores.kernels, "get_num_threads", lambda: 2)
+    assert cores.describe_binding(comm) == ["2 ranks × 2 threads, free to run on cores 0-3 on host (ranks 0-1)"]
+    monkeypatch.setattr(cores.kernels, "get_num_threads", lambda: 4)
+    lines = cores.describe_binding(comm)
+    assert lines[1] == "warning: on host 8 threads of 2 ranks share 4 cores: start fewer"
+    bound = [{0, 1}, {2, 3}][comm.rank]
+    monkeypatch.setattr(cores.os, "sched_getaffinity", lambda _: bound)
+    monkeypatch.setattr(cores.kernels, "get_num_threads", lambda: 2)
+    assert cores.describe_binding(comm) == ["2 ranks × 2 threads, bound to cores 0-1 | 2-3 on host (ranks 0-1)"]
+
+
+def test_ranges():
+    assert ranges([0, 1, 2, 8, 10, 11]) == "0-2,8,10-11"
+    assert ranges([]) == ""

@@ -1,0 +1,170 @@
+"""A training loop of one's own takes the same steps as the Trainer, on any number of ranks, or is refused."""
+
+import numpy as np
+import pytest
+import torch
+from cut_graphs import dist_graph, random_graph, whole_graph
+from torch.nn import functional as F
+
+from distgnn.config import ModelConfig, TrainConfig
+from distgnn.errors import RunError
+from distgnn.graph.global_values import gather_rows, global_mean
+from distgnn.graph.own_loop import DistributedOptimizer, broadcast_parameters, sum_gradients
+from distgnn.nn import build_model
+from distgnn.train import Trainer
+
+EPOCHS = 12
+
+
+def make_model(graph, seed: int = 0):
+    torch.manual_seed(seed)
+    return build_model(ModelConfig(hidden_feats=16), graph.num_feats, graph.num_classes).to(graph.weight_dtype)
+
+
+def step_loss(model, graph) -> torch.Tensor:
+    rows = graph.train_mask & (graph.labels >= 0)
+    logits = model(graph, graph.feats)
+    return global_mean(graph, F.cross_entropy(logits[rows], graph.labels[rows], reduction="none"))
+
+
+def own_loop(graph, make_optimizer, model=None, epochs: int = EPOCHS) -> list[float]:
+    model = model or make_model(graph)
+    optimizer = DistributedOptimizer(make_optimizer(model.parameters()), graph)
+    losses = []
+    for graph.step in range(epochs):
+        optimizer.zero_grad()
+        loss = step_loss(model, graph)
+        loss.backward()
+        optimizer.step()
+        losses.append(loss.item())
+    return losses
+
+
+def adam(parameters):
+    return torch.optim.Adam(parameters, lr=0.01)
+
+
+@pytest.mark.mpi(1, 2, 3, 4)
+def test_losses_are_those_of_the_trainer(comm):
+    data = random_graph(5)
+    trainer = Trainer(make_model(whole := whole_graph(data)), whole, TrainConfig(epochs=EPOCHS, lr=0.01))
+    np.testing.assert_allclose(own_loop(dist_graph(data, comm), adam), trainer.fit().losses, rtol=1e-10)
+
+
+@pytest.mark.mpi(2, 3)
+@pytest.mark.parametrize("kind", ["sgd with momentum", "adamw of two groups", "lbfgs"])
+def test_any_optimizer_of_torch(comm, kind):
+    def make(parameters):
+        first, *others = parameters
+        if kind == "sgd with momentum":
+            return torch.optim.SGD([first, *others], lr=0.1, momentum=0.9)
+        return torch.optim.AdamW([{"params": [first]}, {"params": others, "lr": 0.02}], lr=0.01)
+
+    data = random_graph(6)
+    if kind == "lbfgs":
+        found, expected = lbfgs_loop(dist_graph(data, comm)), lbfgs_loop(whole_graph(data))
+    else:
+        found, expected = own_loop(dist_graph(data, comm), make), own_loop(whole_graph(data), make)
+    np.testing.assert_allclose(found, expected, rtol=1e-8)
+    assert found[-1] < found[0]
+
+
+def lbfgs_loop(graph) -> list[float]:
+    model = make_model(graph)
+    model.eval()  # LBFGS evaluates a step several times: the same masks each time
+    optimizer = DistributedOptimizer(torch.optim.LBFGS(model.parameters(), lr=0.1, max_iter=3), graph)
+
+    def closure():
+        optimizer.zero_grad()
+        loss = step_loss(model, graph)
+        loss.backward()
+        return loss
+
+    return [optimizer.step(closure).item() for _ in range(4)]
+
+
+@pytest.mark.mpi(2)
+def test_a_step_on_unsummed_gradients_is_refused(comm):
+    graph = dist_graph(random_graph(7), comm)
+    model = make_model(graph)
+    before = [parameter.detach().clone() for parameter in model.parameters()]
+    optimizer = adam(model.parameters())
+    step_loss(model, graph).backward()
+    with pytest.raises(RunError, match=r"not summed over the 2 ranks.*DistributedOptimizer.*sum_gradients"):
+        optimizer.step()
+    assert all(torch.equal(now, then) for now, then in zip(model.parameters(), before, strict=True))
+    sum_gradients(model, graph)
+    torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)  # after the sum: allowed
+    optimizer.step()
+    step_loss(model, graph).backward()
+    with pytest.raises(RunError, match="not summed"):  # each step anew
+        optimizer.step()
+
+
+@pytest.mark.mpi(2)
+def test_other_models_are_not_the_guards_business(comm):
+    dist_graph(random_graph(7), comm)
+    alone = torch.nn.Linear(3, 2)
+    alone(torch.ones(4, 3)).sum().backward()
+    adam(alone.parameters()).step()
+
+
+@pytest.mark.mpi(1)
+def test_one_rank_needs_nothing(comm):
+    graph = dist_graph(random_graph(7), comm)
+    model = make_model(graph)
+    step_loss(model, graph).backward()
+    adam(model.parameters()).step()
+
+
+@pytest.mark.mpi(3)
+def test_parameters_start_equal(comm):
+    graph = dist_graph(random_graph(8), comm)
+    model, other = make_model(graph, seed=comm.rank), make_model(graph, seed=comm.rank)
+    broadcast_parameters(model, graph)
+    DistributedOptimizer(adam(other.parameters()), graph)
+    rank_0 = make_model(graph, seed=0)
+    for found in (model, other):
+        assert all(torch.equal(a, b) for a, b in zip(found.parameters(), rank_0.parameters(), strict=True))
+
+
+@pytest.mark.mpi(2)
+def test_a_scheduler_drives_it_and_its_state_can_be_loaded(comm):
+    graph = dist_graph(random_graph(9), comm)
+    model = make_model(graph)
+    optimizer = DistributedOptimizer(adam(model.parameters()), graph)
+    assert isinstance(optimizer, torch.optim.Adam)
+    scheduler = torch.optim.lr_scheduler.StepLR(optimizer, 1, gamma=0.5)
+    step_loss(model, graph).backward()
+    optimizer.step()
+    scheduler.step()
+    assert optimizer.param_groups[0]["lr"] == 0.005
+    again = DistributedOptimizer(adam(model.parameters()), graph)
+    again.load_state_dict(optimizer.state_dict())
+    assert again.param_groups[0]["lr"] == 0.005
+    with pytest.raises(TypeError, match="made already"):
+        DistributedOptimizer(torch.optim.Adam, graph)
+
+
+@pytest.mark.mpi(1, 3)
+def test_global_mean_counts_values_not_ranks(comm):
+    graph = dist_graph(random_graph(10), comm)
+    values = torch.arange(comm.rank * 2, dtype=torch.float64, requires_grad=True)  # rank 0 has none
+    mean = global_mean(graph, values)
+    everything = np.concatenate([np.arange(rank * 2) for rank in range(comm.size)])
+    assert mean.item() == pytest.approx(everything.mean() if len(everything) else 0.0)
+    mean.backward()
+    assert torch.equal(values.grad, torch.full_like(values, 1 / max(len(everything), 1)))
+
+
+@pytest.mark.mpi(1, 3)
+@pytest.mark.parametrize("root", [0, None])
+def test_rows_come_back_in_the_original_order(comm, root):
+    graph = dist_graph(random_graph(11), comm)
+    rows = torch.from_numpy(np.stack([graph.owned_ids, -graph.owned_ids], axis=1))
+    found = gather_rows(graph, rows, root)
+    if root is None or comm.rank == root:
+        ids = np.arange(graph.num_global_nodes)
+        assert np.array_equal(found, np.stack([ids, -ids], axis=1))
+    else:
+        assert found is None
