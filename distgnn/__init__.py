@@ -52,7 +52,7 @@ _MODULES = ("comm", "datasets", "kernels", "nn", "ops", "partition", "train")
 __all__ = [*_PLACES, *_MODULES, "__version__"]
 
 
-def __getattr__(name: str):
+def __getattr__(name: str) -> object:
     if name in _PLACES:
         return getattr(importlib.import_module(_PLACES[name]), name)
     if name in _MODULES:

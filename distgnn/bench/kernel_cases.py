@@ -28,8 +28,8 @@ class Case:
 
     name: str
     num_nodes: int
-    stored: tuple
-    transposed: tuple
+    stored: Any
+    transposed: Any
 
     @functools.cache  # noqa: B019 - a case lives as long as its graphs
     def dgl_graph(self, which: str) -> Any:

@@ -49,7 +49,8 @@ def measure_sum(case: Any, width: Any, repeats: Any) -> Any:
     bits = _bfloat16(feats)
     matrix = _torch_csr(case)
     few_rows = np.linspace(0, len(case.stored[1]), GATHER_ROWS + 1).astype(np.int64)
-    stored, back = case.stored[:2], case.transposed[:2]
+    stored: Any = case.stored[:2]
+    back: Any = case.transposed[:2]
     functions = {
         "dgl": lambda: copy_u_sum(case.dgl_graph("stored"), tensor),
         "f32": lambda: kernels.spmm(*stored, feats),
@@ -156,7 +157,7 @@ def measure_activation(case: Any, width: Any, repeats: Any) -> Any:
 
     feats, bias, gradient = (_tensor(rows, width) for rows in (case.num_nodes, 1, case.num_nodes))
     leaves = [feats.clone().requires_grad_(), bias[0].clone().requires_grad_()]
-    options = {"p": 0.5, "row_ids": np.arange(case.num_nodes), "seed": 1, "step": 2, "site": 3}
+    options: dict[str, Any] = {"p": 0.5, "row_ids": np.arange(case.num_nodes), "seed": 1, "step": 2, "site": 3}
 
     def composed() -> Any:
         out = torch.nn.functional.dropout(torch.relu(leaves[0] + leaves[1]), 0.5)

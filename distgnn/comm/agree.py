@@ -1,6 +1,6 @@
 """Agreeing: one rank's error becomes every rank's error, so that nobody is left waiting."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
 from mpi4py import MPI
@@ -39,7 +39,7 @@ def raise_together(comm: MPI.Comm) -> Iterator[None]:
     agree(comm, error)
 
 
-def check_same(comm: MPI.Comm, values: dict[str, object], advice: str) -> None:
+def check_same(comm: MPI.Comm, values: Mapping[str, object], advice: str) -> None:
     """Refuse to go on where ranks differ in what must be the same (program version, partition, settings).
 
     Collective: yes.

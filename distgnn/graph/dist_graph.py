@@ -129,8 +129,9 @@ class DistGraph(DGLInterface):
     def _attach_data(self) -> None:
         label_dtype = self.weight_dtype if self.multilabel else torch.int64
         columns = vertex_columns(self.local, self.model_rows.fill, label_dtype)
-        self.labels = columns.get("label")
-        self.train_mask, self.valid_mask, self.test_mask = map(columns.get, ("train_mask", "val_mask", "test_mask"))
+        self.labels: Any = columns.get("label")
+        masks: Any = [columns.get(name) for name in ("train_mask", "val_mask", "test_mask")]
+        self.train_mask, self.valid_mask, self.test_mask = masks
         self.node_types = as_tensor(self.local.node_types, torch.int64)
         if isinstance(self.feats, torch.Tensor):
             self.ndata["feat"] = self.feats

@@ -77,19 +77,19 @@ class DistributedOptimizer:
     """
 
     def __new__(cls, optimizer: torch.optim.Optimizer, graph: Any) -> Any:
-        kind = type(optimizer)
+        kind: Any = type(optimizer)
         if not isinstance(optimizer, torch.optim.Optimizer):
             raise TypeError(f"optimizer is {kind.__name__}: expected a torch.optim optimiser that is made already")
         _broadcast([parameter for group in optimizer.param_groups for parameter in group["params"]], graph.comm)
         members = {"step": _summing_step(kind), "__module__": kind.__module__}
-        wrapped = object.__new__(type(kind.__name__, (kind,), members))
+        wrapped: Any = object.__new__(type(kind.__name__, (kind,), members))
         wrapped.__dict__.update(optimizer.__dict__)
         wrapped.__dict__.pop("step", None)  # a scheduler that was made before has put a counting one there
         wrapped._distgnn_graph, wrapped._distgnn_given = graph, optimizer
         return wrapped
 
 
-def _summing_step(kind: type) -> Callable:
+def _summing_step(kind: Any) -> Callable:
     """The method `step` of an optimiser of class `kind`, with the sum over ranks before it."""
     plain = kind.step
 
@@ -144,7 +144,8 @@ _watched: WeakSet[nn.Module] = WeakSet()
 def _watch_module(module: nn.Module, inputs: tuple[Any, ...]) -> None:
     if module in _watched or not torch.is_grad_enabled():
         return
-    ranks = max((one.num_ranks for one in inputs if isinstance(one, _guarded[0])), default=1)
+    graphs: list[Any] = [one for one in inputs if isinstance(one, _guarded[0])]
+    ranks = max((graph.num_ranks for graph in graphs), default=1)
     if ranks > 1:
         _watched.add(module)
         for parameter in module.parameters():

@@ -45,7 +45,8 @@ def part_tuning(part_folder: Path, local: LocalGraph) -> kernels.Tuning:
 def own_products_pay() -> bool:
     """Whether our float32 product and its transpose are as quick as torch's here, taking turns."""
     rows, weight = torch.ones(PRODUCT_ROWS, PRODUCT_WIDTH), torch.ones(PRODUCT_WIDTH, PRODUCT_WIDTH)
-    out, turned, least = torch.empty_like(rows), torch.empty_like(weight), {}
+    out, turned = torch.empty_like(rows), torch.empty_like(weight)
+    least: dict[str, float] = {}
     arrays = rows.numpy(), weight.numpy(), out.numpy()
     for _ in range(PRODUCT_ROUNDS):
         for name, call in {

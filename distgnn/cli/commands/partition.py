@@ -58,7 +58,7 @@ def partition(
     show(manifest, out, quiet, as_json)
 
 
-def split_speeds(text: str | None) -> list[str] | None:
+def split_speeds(text: Any) -> Any:
     """The numbers of "2,1,1", as text: `part_shares` reads them."""
     return None if text is None else text.split(",")
 

@@ -1,6 +1,6 @@
 """`distgnn repartition`: another number of parts, from an old partition folder alone."""
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -33,7 +33,7 @@ def repartition(
     from distgnn.partition.repartition import repartition as cut_anew
 
     kernels.set_num_threads(threads or num_threads())
-    options = {"method": method, "seed": seed, "order": order, "refine": config.refine}
+    options: dict[str, Any] = {"method": method, "seed": seed, "order": order, "refine": config.refine}
     options["capacities"] = split_speeds(config.capacities)
     with phases(not quiet and not as_json) as advance:
         manifest = cut_anew(old, parts, out, overwrite=overwrite, progress=advance, **options)

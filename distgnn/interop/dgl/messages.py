@@ -12,12 +12,13 @@ import torch
 from distgnn.errors import InputError
 from distgnn.graph.frame import Frame
 from distgnn.interop.dgl.import_dgl import import_dgl, register_packaging
+from distgnn.ops import GraphView
 from distgnn.ops.edges import messages
 
 __all__ = ["apply_edges", "apply_nodes", "import_dgl", "register_packaging", "update_all"]
 
 
-class MessageGraph(Protocol):
+class MessageGraph(GraphView, Protocol):
     """What message passing needs of a graph: columns and sizes, and all that `distgnn.ops` needs."""
 
     @property

@@ -92,7 +92,7 @@ def convolve(
     plan = choose_plan(graph, feats, *neigh.shape)
     aggregated = site = None
     if plan is Plan.CONSTANT:
-        aggregated = spmm(graph, cast(torch.Tensor, feats), spec.edge_weight, *spec.scales)
+        aggregated = spmm(graph, feats, spec.edge_weight, *spec.scales)
     else:
         site = graph.next_site()
     gamma, beta = norm or (None, None)

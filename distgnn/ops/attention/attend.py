@@ -162,7 +162,7 @@ def _attention(graph: GraphView, rows: torch.Tensor, attn: torch.Tensor, heads: 
     one_rank = graph.num_ranks == 1
     z = graph.buffers.empty(len(ends[1]), rows.shape[1], rows.dtype if narrow and one_rank else attn.dtype)
     out = as_array(z).reshape(len(z), count, rows.shape[1] // count)
-    attention = kernels.attention if one_rank else kernels.attention_partial
+    attention: Any = kernels.attention if one_rank else kernels.attention_partial
     with graph.transport.counters.timing("aggregate_seconds"):
         _, maximum, sums = attention(*_arcs(graph)[0], sources, *ends, slope=heads.slope, out=out)
     if not one_rank:

@@ -36,8 +36,8 @@ class SparseRows(torch.Tensor):
     """
 
     indptr: np.ndarray
-    indices: np.ndarray
-    values: np.ndarray
+    indices: Any  # [nnz] and values [nnz], in place of the methods of sparse tensors of that name
+    values: Any
     on_dense: Callable[[torch.Tensor], None] | None
 
     @staticmethod
@@ -51,7 +51,7 @@ class SparseRows(torch.Tensor):
     def __init__(self, *args: Any, **options: Any):
         pass
 
-    def __repr__(self, **_: Any) -> str:
+    def __repr__(self, *, tensor_contents: Any = None) -> str:  # type: ignore[override]
         return f"SparseRows({len(self)} x {self.shape[1]}, {len(self.indices)} non-zeros, {self.dtype})"
 
     def detach(self) -> "SparseRows":
@@ -106,7 +106,7 @@ class SparseRows(torch.Tensor):
         return func(*map(dense, args), **{name: dense(value) for name, value in kwargs.items()})
 
     @classmethod
-    def __torch_dispatch__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+    def __torch_dispatch__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:  # type: ignore[override]
         """What comes from below torch's functions, C++ code for one, gets the dense rows."""
         return func(*map(dense, args), **{name: dense(value) for name, value in (kwargs or {}).items()})
 
@@ -164,22 +164,23 @@ def _same(rows: Any, *args: Any, **kwargs: Any) -> Any:
     return rows if not kwargs.get("copy") and all(one == rows.dtype for one in wanted) else NotImplemented
 
 
-PLAIN = {
-    torch.Tensor.shape.__get__,
-    torch.Tensor.dtype.__get__,
-    torch.Tensor.device.__get__,
-    torch.Tensor.layout.__get__,
-    torch.Tensor.requires_grad.__get__,
-    torch.Tensor.is_leaf.__get__,
-    torch.Tensor.grad_fn.__get__,
-    torch.Tensor.ndim.__get__,
-    torch.Tensor.is_sparse.__get__,
-    torch.Tensor._version.__get__,
-    torch.Tensor.size,
-    torch.Tensor.dim,
-    torch.Tensor.numel,
-    torch.Tensor.__len__,
-    torch.Tensor.is_floating_point,
+_TENSOR: Any = torch.Tensor
+PLAIN = {  # what asks for no numbers
+    _TENSOR.shape.__get__,
+    _TENSOR.dtype.__get__,
+    _TENSOR.device.__get__,
+    _TENSOR.layout.__get__,
+    _TENSOR.requires_grad.__get__,
+    _TENSOR.is_leaf.__get__,
+    _TENSOR.grad_fn.__get__,
+    _TENSOR.ndim.__get__,
+    _TENSOR.is_sparse.__get__,
+    _TENSOR._version.__get__,
+    _TENSOR.size,
+    _TENSOR.dim,
+    _TENSOR.numel,
+    _TENSOR.__len__,
+    _TENSOR.is_floating_point,
 }
 KEPT_SPARSE: dict[Any, Callable[..., Any]] = {
     torch.matmul: _matmul,
