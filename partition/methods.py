@@ -1,4 +1,4 @@
-"""`cut_edges`: the one door to all cutting methods."""
+"""`cut_edges`: entry point of all cutting methods."""
 
 from __future__ import annotations
 

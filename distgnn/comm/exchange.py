@@ -39,7 +39,7 @@ class Exchange:
 
     Notes:
         Received partial sums are added in the order of ranks: the result does not depend on arrival.
-        At most one broadcast and one reduce are in flight.
+        One broadcast and one reduce may be in flight: starting a second before the first is finished loses the first.
     """
 
     def __init__(self, plan: ExchangePlan, transport: Transport):

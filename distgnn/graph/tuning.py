@@ -29,7 +29,7 @@ WORTH = 0.92  # torch's products replace ours if they take less than this share 
 
 
 def part_tuning(part_folder: Path, local: LocalGraph) -> kernels.Tuning:
-    """What was found best for sums and products of this part on this machine; measured if nobody has."""
+    """What was found best for sums and products of this part on this machine; measured if no stored result exists."""
     block = local.blocks["owned_owned"]
     if len(block.indices) < FEWEST_ARCS or os.environ.get("DISTGNN_TUNING") == "0":
         return kernels.Tuning()

@@ -1,7 +1,7 @@
 """Work of a layer that needs no message, in pieces: an aggregation does it while its messages travel, and calls MPI
 between the pieces.
 
-Of z = x Ws + (A x) Wn the first product waits for nobody, nor do x' g and g Ws' in the backward pass.
+Of z = x Ws + (A x) Wn the first product needs no remote data, nor do x' g and g Ws' in the backward pass.
 """
 
 from collections.abc import Callable, Sequence

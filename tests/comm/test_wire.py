@@ -4,7 +4,9 @@ import numpy as np
 import pytest
 from cut_graphs import dist_graph, random_graph
 
+from distgnn import config
 from distgnn.errors import InputError
+from distgnn.kernels.runtime import formats
 
 WIDTH = 24
 STEP = {"bfloat16": 2**-8, "int8": 1 / 127, "int4": 1 / 7}  # of the largest value in a row
@@ -103,3 +105,7 @@ def test_partial_sums_of_several_ranks_share_no_rounding(comm):
     pairs = [pair for pair in pairs if len(pair) == 2]
     assert len(pairs) > 3
     assert not any(np.array_equal(*partials[pair]) for pair in pairs)
+
+
+def test_settings_and_kernels_know_the_same_formats():
+    assert set(config.WIRES) == set(formats.WIRES)

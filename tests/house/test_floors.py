@@ -1,4 +1,4 @@
-"""The house stands: every file imports from lower floors only, foreign packages where their floor allows them, and
+"""The import rules hold: every file imports from lower floors only, foreign packages where their floor allows them, and
 importing `distgnn` costs nothing."""
 
 import ast

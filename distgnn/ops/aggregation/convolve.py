@@ -9,14 +9,14 @@ Legend: O rows, I columns in, D columns out, g = dL/dz, t = A' g (the transposed
 The plan decides where the aggregation runs and what is saved; the first row that fits is taken:
 
     x, layer                                            plan            z              saved   dWn        dx
-    constant and dense; not I > D, or the graph's own   CONSTANT        .. + (A x) Wn  A x     (A x)' g   -
+    dense, no gradient; I <= D or the graph's features  CONSTANT        .. + (A x) Wn  A x     (A x)' g   -
     sparse, or I > D                                    PRODUCT_FIRST   .. + A (x Wn)  -       x' t       .. + t Wn'
     I < D, or late rows, or products never first        KEEP_AGGREGATE  .. + (A x) Wn  A x     (A x)' g   .. + A'(g Wn')
     I = D                                               AGGREGATE_ONLY  .. + (A x) Wn  -       x' t       .. + t Wn'
 
 The narrower row is the one that travels. Late rows (a delayed algorithm) make A x a sum of rows of several epochs, and
-its gradient is that of what was used: x' t would be another one. Products are never first with `transform_first` off,
-the paper's form. x and y are kept in any case: the layers around hold them, and y says what ReLU and dropout
+its gradient is that of what was used: x' t would be another one. With `transform_first` off, the
+paper's form, products of dense rows are never first. x and y are kept in any case: the layers around hold them, and y says what ReLU and dropout
 let through. With a norm z is kept too. Constant rows are aggregated by `spmm`, which keeps the result over epochs.
 
 x Ws, x' g and g Ws' need no remote data: where an aggregation waits for messages they overlap it (`ops/overlap.py`).
@@ -217,7 +217,7 @@ def _aggregate_first(call: _Call, x: _Operands) -> tuple[torch.Tensor, torch.Ten
         add_product(graph, aggregated, x.neigh, z)
         return z, aggregated
     aggregated = _aggregate(call, x.feats)
-    # Nobody reads A x again: z takes its place. In float32 only: other dtypes go by blocks, which would cost time.
+    # A x is not needed later: z takes its place. In float32 only: other dtypes go by blocks, which would cost time.
     over = aggregated if call.plan is Plan.AGGREGATE_ONLY and x.dtype == torch.float32 else None
     return _add_up(graph, x, aggregated, over), aggregated
 

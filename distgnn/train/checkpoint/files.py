@@ -1,4 +1,4 @@
-"""Checkpoint folders on disk: each appears whole or not at all, and nothing in one is believed before it is checked.
+"""Checkpoint folders on disk: each appears whole or not at all, and all content is validated before use.
 
     run/checkpoint/
         best.safetensors             weights at the best validation epoch (see run_folder)

@@ -7,7 +7,7 @@
         logs/rank-0.log …    what each rank met (rank_log)
         checkpoint/
             best.safetensors weights at the best validation epoch, replaced whole
-            epoch-00000050/  all that a run needs to go on (checkpoint_files)
+            epoch-00000050/  all that a run needs to go on (distgnn/train/checkpoint/files.py)
         .lock                held while a run writes here
 
 Only rank 0 writes, but for logs. Files are replaced, never rewritten in place: a crash leaves the old or the new one.

@@ -21,7 +21,7 @@ HUNG = 124  # exit code, as of timeout(1)
 # Files in whose functions a rank stands only while it waits for others.
 WAITING_IN = tuple(
     os.path.join("distgnn", *place)
-    for place in (("comm", ""), ("ops", "sums.py"), ("train", "records.py"), ("train", "checkpoint.py"))
+    for place in (("comm", ""), ("ops", "sums.py"), ("train", "run", "records.py"), ("train", "checkpoint", "state.py"))
 )
 ABORT_SECONDS = 5.0
 
