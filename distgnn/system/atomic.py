@@ -2,7 +2,7 @@
 
 ```
 parts/                                   the folder
-.parts.partial-HOST-PID/                 being written; locked, so that no other process takes it for a leftover of a crash
+.parts.partial-HOST-PID/                 being written; locked: no leftover of a crash
 .parts.old-HOST-PID/                     the one that was replaced, until it is removed
 ```
 """

@@ -1,4 +1,4 @@
-"""Refinement of one-way graphs minimising the rows exchanged with update on owners: each role of a copy is charged where it occurs.
+"""Refinement of one-way graphs for the rows exchanged with update on owners: each role of a copy is charged.
 
 Vertex v is taken apart into v, the source of its arcs, and N + v, the target; one more edge, its *joint*, joins the
 two, and the part of the joint is the owner. An arc u -> v becomes the edge (u, N + v). So

@@ -15,9 +15,10 @@ The plan decides where the aggregation runs and what is saved; the first row tha
     I = D                                               AGGREGATE_ONLY  .. + (A x) Wn  -       x' t       .. + t Wn'
 
 The narrower row is the one that travels. Late rows (a delayed algorithm) make A x a sum of rows of several epochs, and
-its gradient is that of what was used: x' t would be another one. With `transform_first` off, the
-paper's form, products of dense rows are never first. x and y are kept in any case: the layers around hold them, and y says what ReLU and dropout
-let through. With a norm z is kept too. Constant rows are aggregated by `spmm`, which keeps the result over epochs.
+its gradient is that of what was used: x' t would be another one. With `transform_first` off, the paper's form, products
+of dense rows are never first. x and y are kept in any case: the layers around hold them, and y says what ReLU and
+dropout let through. With a norm z is kept too. Constant rows are aggregated by `spmm`, which keeps the result over
+epochs.
 
 x Ws, x' g and g Ws' need no remote data: where an aggregation waits for messages they overlap it (`ops/overlap.py`).
 """

@@ -5,7 +5,8 @@ sum does not depend on who holds what.
 
 Legend: O owned rows, A local arcs, D feature width.
 
-Source: sums of row hashes as in multiset hashing (Clarke et al., ASIACRYPT'03); ours is it detects mistakes, not attacks.
+Source: sums of row hashes as in multiset hashing (Clarke et al., ASIACRYPT'03); ours detects
+mistakes, not attacks.
 """
 
 from typing import Any
