@@ -109,11 +109,28 @@ class Exchange:
 
     def add_partials(self, out: np.ndarray, partials: np.ndarray) -> None:
         """Add `partials` (in the order of the plan's reduce rows) to `out` [O, D], one rank after the other."""
-        plan = self.plan
         with self.transport.counters.timing("pack_seconds"):
-            for rank in np.flatnonzero(np.diff(plan.reduce_indptr)):
-                part = slice(plan.reduce_indptr[rank], plan.reduce_indptr[rank + 1])
-                kernels.add_rows(out, plan.reduce_rows[part], partials[part])
+            for rank, partial in _by_rank(partials, self.plan.reduce_indptr):
+                kernels.add_rows(out, self.reduced_rows(rank), partial)
+
+    def reduced_rows(self, rank: int) -> np.ndarray:
+        """The owned rows of which a rank sends partial sums."""
+        indptr = self.plan.reduce_indptr
+        return self.plan.reduce_rows[indptr[rank] : indptr[rank + 1]]
+
+    def reduce_by_rank(self, targets: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        """Send partial rows `targets` [T, D] to the owners: (owned rows, another rank's partial rows), in the order of
+        ranks, for reductions that are no sum.
+
+        Collective: yes. Nothing of it is kept.
+        """
+        self.drain()
+        received = np.empty((int(self.plan.reduce_indptr[-1]), targets.shape[1]), targets.dtype)
+        self.start_reduce(targets, into=received)
+        self._arrived()
+        self.drain()
+        for rank, partial in _by_rank(received, self.plan.reduce_indptr):
+            yield self.reduced_rows(rank), partial
 
     def progress(self) -> None:
         """Let MPI move what is in flight: called between kernels, so that messages travel while they run."""

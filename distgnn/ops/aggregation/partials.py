@@ -7,9 +7,7 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
-from distgnn.comm import Transport
 from distgnn.ops.protocol import GraphView
-from distgnn.partition import ExchangePlan
 
 
 def merge_at_owners(
@@ -35,26 +33,5 @@ def received_by_rank(graph: GraphView, halos: np.ndarray, role: str) -> Iterator
 
     Collective: yes.
     """
-    plan = graph.local.plan if role == "target" else graph.local.plan.transposed()
-    partials = _at_owners(graph.transport, plan, np.ascontiguousarray(halos))
-    for rank in np.flatnonzero(np.diff(plan.reduce_indptr)):
-        part = slice(plan.reduce_indptr[rank], plan.reduce_indptr[rank + 1])
-        yield plan.reduce_rows[part], partials[part]
-
-
-def _at_owners(transport: Transport, plan: ExchangePlan, halos: np.ndarray) -> np.ndarray:
-    """Send halo rows [T, D] to their owners and return what this owner received, [R, D]."""
-    tag = transport.begin("merge", halos.shape[1])
-    received = np.empty((int(plan.reduce_indptr[-1]), halos.shape[1]), halos.dtype)
-    requests: list = []
-    for rank, part in _by_rank(received, plan.reduce_indptr):
-        requests += transport.receive(part, rank, tag)
-    for rank, part in _by_rank(halos, plan.target_indptr):
-        requests += transport.send(part, rank, tag)
-    transport.wait(requests, tag)
-    return received
-
-
-def _by_rank(rows: np.ndarray, indptr: np.ndarray) -> Iterator[tuple[int, np.ndarray]]:
-    for rank in np.flatnonzero(np.diff(indptr)):
-        yield int(rank), rows[indptr[rank] : indptr[rank + 1]]
+    exchange = graph.exchange if role == "target" else graph.transposed_exchange
+    yield from exchange.reduce_by_rank(np.ascontiguousarray(halos))
