@@ -150,7 +150,7 @@ RUN_FOLDER = FolderKind(
     "config.toml",
     r"(seed-\d+/)?("
     r"(config\.toml|summary\.json|metrics\.jsonl|checkpoint/best\.safetensors)(\.partial)?|\.lock"
-    r"|logs/rank-\d+\.(log|status|partial)|trace/rank-\d+\.json"
+    r"|logs/rank-\d+\.(log|status|partial)|trace/(rank-\d+|trace)\.json(\.partial)?"
     r"|checkpoint/\.?epoch-\d+(\.partial|\.removed)?/[\w-]+\.(safetensors|json))",
     _is_ours,
 )
