@@ -26,6 +26,7 @@ from distgnn.cli.commands import (
     partition,
     predict,
     repartition,
+    report,
     run,
     train,
 )
@@ -56,6 +57,7 @@ for command in (
     launch,
     run,
     download,
+    report,
 ):
     command.register(app)
 
