@@ -21,15 +21,14 @@ from distgnn.cli.commands import (
     correct_smooth,
     dgl_parts,
     download,
-    info,
     launch,
     partition,
     predict,
     repartition,
-    report,
     run,
     train,
 )
+from distgnn.cli.commands.show import info, report
 from distgnn.errors import DistGNNError, RunStopped
 from distgnn.system.launch import RANK_VARIABLES, torch_environment, under_mpi
 from distgnn.system.output import lenient_output, plain

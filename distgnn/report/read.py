@@ -13,12 +13,12 @@ from __future__ import annotations
 import json
 import math
 import re
-import sys
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from distgnn.config import read_sections
 from distgnn.errors import InputError
 
 NAMED_LINES = 5  # damaged lines of a file that are named one by one
@@ -120,7 +120,7 @@ def _inside(value: Any, keys: tuple[str | int, ...]) -> Any:
 def read_inputs(paths: Iterable[str]) -> Inputs:
     """Read run folders, bench.json files and partition folders, in any order.
 
-    Raises: InputError, PartitionFormatError for what is none of them, or cannot be read.
+    Raises: InputError, RunError, PartitionFormatError for what is none of them, or cannot be read.
     """
     found, seen = Inputs(), set()
     for path in paths:
@@ -166,10 +166,7 @@ def _give_names(inputs: list[Any]) -> None:
 
 
 def _read_run(folder: Path) -> Run:
-    try:
-        config = _toml((folder / "config.toml").read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError) as error:
-        raise InputError(f"{folder}/config.toml cannot be read: {error}") from error
+    config = read_sections(folder / "config.toml")
     damage: list[str] = []
     records = _read_metrics(folder / "metrics.jsonl", damage)
     summary = _read_summary(folder, damage)
@@ -184,14 +181,6 @@ def _read_summary(folder: Path, damage: list[str]) -> dict[str, Any] | None:
     except (OSError, ValueError, RecursionError) as error:
         damage.append(f"summary.json cannot be read ({error}): the run is shown as unfinished")
         return None
-
-
-def _toml(content: str) -> dict[str, Any]:
-    if sys.version_info >= (3, 11):
-        import tomllib
-    else:
-        import tomli as tomllib
-    return tomllib.loads(content)
 
 
 def _json_object(content: str) -> dict[str, Any]:

@@ -76,7 +76,7 @@ def bad_inputs(folder):
     yield folder / "binary.json", "cannot be read as a bench.json"
     run = write_run(folder / "toml")
     (run / "config.toml").write_text("[train\n")
-    yield run, "config.toml cannot be read"
+    yield run, "config.toml cannot be read, or is damaged"
     (folder / "parts").mkdir()
     (folder / "parts" / "partition.json").write_text("{}")
     yield folder / "parts", "no format_version"
