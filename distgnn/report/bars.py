@@ -10,7 +10,7 @@ from distgnn.report.html import plain
 
 PHASES = ("aggregate", "dense", "pack", "all-reduce", "wait")  # the order of classes p0 … in style.py; wait has stripes
 REST = "dense, packing and all else"  # where only some phases were recorded: the place of "dense"
-NAME_WIDTH, BAR, STEP = 190, 20, 30
+NAME_WIDTH, BARS_FROM, BAR, STEP = 190, 178, 20, 30
 MOST_CELLS = 32  # of a matrix, in each direction; beyond it neighbouring ranks are added up
 MOST_COLUMNS = 60
 
@@ -67,13 +67,13 @@ def bars(rows: Sequence[tuple[str, float]], axis: Axis, show: Callable[[float], 
     """Horizontal bars, one per name, with their values."""
     if not rows:
         return ""
-    across = Scale(0.0, max(value for _, value in rows) or 1.0, 150, width - 84)
+    across = Scale(0.0, max(value for _, value in rows) or 1.0, BARS_FROM, width - 76)
     height = TOP + STEP * len(rows) + BOTTOM
     pieces = [_bottom_axis(across, axis, height)]
     for line, (name, value) in enumerate(rows):
         y, end = TOP + STEP * line + (STEP - BAR) / 2, across.at(value)
-        pieces.append(f'<text x="142" y="{y + 14}" text-anchor="end">{plain(_short(name, 22))}</text>')
-        pieces.append(f'<rect class="bar" x="150" y="{y}" width="{end - 150:.2f}" height="{BAR}"></rect>')
+        pieces.append(f'<text x="{BARS_FROM - 8}" y="{y + 14}" text-anchor="end">{plain(_short(name))}</text>')
+        pieces.append(f'<rect class="bar" x="{BARS_FROM}" y="{y}" width="{end - BARS_FROM:.2f}" height="{BAR}"></rect>')
         pieces.append(f'<text class="value" x="{end + 6:.1f}" y="{y + 14}">{plain(show(value))}</text>')
     return _svg(width, height, axis.label, "".join(pieces))
 

@@ -29,7 +29,7 @@ th,td{padding:.3rem .8rem;text-align:left;vertical-align:top;border-bottom:1px s
 thead th{border-bottom:2px solid var(--rule);vertical-align:bottom}
 tbody th{font-weight:500;color:var(--soft);min-width:9rem}
 td.n,th.n{text-align:right}td.n{white-space:nowrap}
-.words td.n{white-space:normal;max-width:30rem}
+.words td.n{white-space:normal;max-width:16rem;overflow-wrap:anywhere}
 .differences td.n{font-weight:600}
 .words td.n,.words th.n{text-align:left}
 .facts{display:grid;grid-template-columns:minmax(9rem,max-content) 1fr;gap:.2rem 1.2rem;

@@ -7,6 +7,7 @@ import pytest
 from report_inputs import bench_row, record_of, write_bench, write_run
 
 from distgnn.partition import describe
+from distgnn.report.bars import MOST_CELLS, matrix
 from distgnn.report.charts import MOST_POINTS, Series, thin
 from distgnn.report.html import plain
 
@@ -95,6 +96,13 @@ def test_a_partition_in_numbers(page, partition, tmp_path):
     close(sent, [(part["part_id"], part["sent_rows"]) for part in facts["parts"]], y_step=0.5)
 
 
+def test_a_matrix_says_who_sends_to_whom():
+    drawn = matrix([[0, 7], [5, 0]], "from", "to")
+    assert "from 0 to 1: 7<" in drawn and "from 1 to 0: 5<" in drawn
+    many = matrix([[1] * (2 * MOST_CELLS)] * (2 * MOST_CELLS), "from", "to")
+    assert many.count("<rect") == MOST_CELLS**2 and "from 0 to 1 to 2 to 3: 4<" in many
+
+
 def test_a_run_names_its_partition_where_both_are_on_the_page(page, partition, tmp_path):
     run = write_run(tmp_path / "run")
     checksum = json.loads((partition / "partition.json").read_text())["sha256"]
@@ -138,14 +146,14 @@ def test_damaged_lines_are_named_and_the_others_shown(page, tmp_path):
     lines = (run / "metrics.jsonl").read_text().splitlines()
     lines[2] = "{}"
     lines[3] = "[1, 2]"
-    lines[4] = json.dumps(record_of(1))
+    lines[4] = json.dumps(record_of(1) | {"loss": 1.5})
     wrong = {"loss": "<b>", "seconds": None, "sent_bytes": True, "wait_seconds_mean": [], "exchange_waits": {"x": [1]}}
     lines[6] = json.dumps({"epoch": 6} | wrong)
     (run / "metrics.jsonl").write_text("\n".join(lines) + '\n{"epoch": 8, "lo')
     found = page(run)
     for said in ("line 3 has no epoch", "line 4 is no JSON object", "line 5 repeats epoch 1", "line 9 is cut short"):
         assert said in found.text
-    close(found.lines[0][1], [(epoch, record_of(epoch)["loss"]) for epoch in (0, 1, 5, 7)])
+    close(found.lines[0][1], [(0, 2.3), (1, 1.5), *((epoch, record_of(epoch)["loss"]) for epoch in (5, 7))])
 
 
 def test_numbers_that_are_none_are_left_out(page, tmp_path):
