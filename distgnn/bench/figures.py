@@ -3,18 +3,25 @@
 FOLDER/time.png, time.svg            an epoch of each algorithm, stacked by phase; one panel per rank count
 FOLDER/accuracy.png, accuracy.svg    test metric against epochs and against seconds (with --accuracy)
 FOLDER/scaling.png, scaling.svg      speed-up and bytes against ranks (several folders)
+
+Lines have dashes and markers, phases have lightness and hatching: both survive overlap and grey print. `distgnn report`
+shows the same on a page.
 """
 
+from itertools import cycle
 from pathlib import Path
 from typing import Any
 
-PHASES = {  # key of a row -> (label, colour)
-    "aggregate_seconds": ("aggregate", "#4477aa"),
-    "dense_seconds": ("dense", "#bbbbbb"),
-    "pack_seconds": ("pack", "#ccbb44"),
-    "all_reduce_seconds": ("all-reduce", "#aa3377"),
-    "wait_seconds": ("wait", "#ee6677"),
+PHASES = {  # key of a row -> (label, colour, hatching)
+    "aggregate_seconds": ("aggregate", "#1f5a96", ""),
+    "dense_seconds": ("dense", "#cfd6de", ""),
+    "pack_seconds": ("pack", "#b0841c", "..."),
+    "all_reduce_seconds": ("all-reduce", "#6d3176", ""),
+    "wait_seconds": ("wait", "#f2a79f", "///"),
 }
+COLOURS = ("#0b62a8", "#c2410c", "#15803d", "#7e22ce", "#b91c5c", "#0e7490", "#854d0e", "#475569")
+DASHES: tuple[Any, ...] = ("-", (0, (6, 3)), (0, (2, 2)), "-.", (0, (5, 1, 1, 1, 1, 1)), (0, (10, 3)), (0, (1, 2)))
+MARKERS = "os^Dv*PX"
 
 
 def draw(report: dict, folder: Path) -> list[Path]:
@@ -35,59 +42,95 @@ def draw(report: dict, folder: Path) -> list[Path]:
     return found
 
 
+def line_styles() -> Any:
+    """Colour, dash and marker for one line after another, endlessly; no two of the first 56 lines are alike.
+
+    Each line is thinner than the one before it, which it may cover.
+    """
+    for place, (colour, marker) in enumerate(cycle(zip(COLOURS, MARKERS, strict=True))):
+        width = 2.8 - 0.4 * (place % 5)
+        style = {"color": colour, "marker": marker, "linestyle": DASHES[place % len(DASHES)]}
+        yield style | {"linewidth": width, "markersize": 3 * width}
+
+
 def _time_by_phase(report: dict) -> Any:
     from matplotlib import pyplot
 
     by_ranks = _by_ranks(report["rows"])
-    figure, panels = pyplot.subplots(1, len(by_ranks), figsize=(1 + 4.5 * len(by_ranks), 4.5), squeeze=False)
+    size = (2.5 + 4.5 * len(by_ranks), 4.5)
+    figure, panels = pyplot.subplots(1, len(by_ranks), figsize=size, squeeze=False, layout="constrained")
     for panel, (ranks, rows) in zip(panels[0], by_ranks.items(), strict=True):
         heights = [0.0] * len(rows)
-        for key, (label, colour) in PHASES.items():
-            parts = [row[key] for row in rows]
-            panel.bar([row["name"] for row in rows], parts, bottom=heights, label=label, color=colour)
+        for key, (label, colour, hatch) in PHASES.items():
+            parts = [1000 * row[key] for row in rows]
+            style = {"color": colour, "hatch": hatch, "edgecolor": "white", "linewidth": 0.8}
+            panel.bar([row["name"] for row in rows], parts, bottom=heights, label=label, **style)
             heights = [height + part for height, part in zip(heights, parts, strict=True)]
         panel.set_title(f"{report['graph']}, {ranks} rank{'s' * (ranks != 1)}")
-        panel.set_ylabel("seconds per epoch (mean over ranks)")
         panel.tick_params(axis="x", rotation=60)
-    panels[0][-1].legend()
+    panels[0][0].set_ylabel("ms per epoch (mean over ranks)")
+    _legend_beside(figure, panels[0][0], reverse=True)
     return figure
 
 
 def _accuracy(report: dict) -> Any:
     from matplotlib import pyplot
 
-    figure, panels = pyplot.subplots(1, 2, figsize=(10, 4.5), sharey=True)
-    for row in report["rows"]:
-        curve = row.get("curve") or []
+    figure, panels = pyplot.subplots(1, 2, figsize=(11.5, 4.5), sharey=True, layout="constrained")
+    several = len({row["ranks"] for row in report["rows"]}) > 1
+    rows = [row for row in report["rows"] if row.get("curve")]
+    for row, style in zip(rows, line_styles(), strict=False):
+        label = f"{row['name']}, {row['ranks']} ranks" if several else row["name"]
+        metric = [100 * point["test_metric"] for point in row["curve"]]
         for panel, key in zip(panels, ("epoch", "seconds"), strict=True):
-            label = f"{row['name']}, {row['ranks']} ranks"
-            panel.plot([point[key] for point in curve], [point["test_metric"] for point in curve], label=label)
-    panels[0].set_xlabel("epochs")
-    panels[1].set_xlabel("seconds of training")
-    panels[0].set_ylabel("test metric")
-    panels[0].set_title(report["graph"])
-    panels[1].legend(fontsize="small")
+            panel.plot([point[key] for point in row["curve"]], metric, label=label, **style)
+    panels[0].set_xlabel("epochs trained")
+    panels[1].set_xlabel("seconds of training after the first epochs")
+    panels[0].set_ylabel("test metric (%)")
+    figure.suptitle(report["graph"])
+    _whole_numbers(panels[0])
+    for panel in panels:
+        panel.set_xlim(left=0)
+        panel.grid(alpha=0.3)
+    _legend_beside(figure, panels[0])
     return figure
 
 
 def _scaling(report: dict) -> Any:
     from matplotlib import pyplot
 
-    figure, (speed, sent) = pyplot.subplots(1, 2, figsize=(10, 4.5))
-    for name in dict.fromkeys(row["name"] for row in report["rows"]):
-        rows = [row for row in report["rows"] if row["name"] == name]
+    figure, (speed, sent) = pyplot.subplots(1, 2, figsize=(11.5, 4.5), layout="constrained")
+    names = dict.fromkeys(row["name"] for row in report["rows"])
+    for name, style in zip(names, line_styles(), strict=False):
+        rows = sorted((row for row in report["rows"] if row["name"] == name), key=lambda row: row["ranks"])
         ranks = [row["ranks"] for row in rows]
-        speed.plot(ranks, [row["speedup_vs_first"] for row in rows], marker="o", label=name)
-        sent.plot(ranks, [row["sent_bytes_per_epoch"] / 1e6 for row in rows], marker="o", label=name)
+        speed.plot(ranks, [row["speedup_vs_first"] for row in rows], label=name, **style)
+        sent.plot(ranks, [row["sent_bytes_per_epoch"] / 1e6 for row in rows], label=name, **style)
     cores = {row["ranks"]: row["cores"] / report["rows"][0]["cores"] for row in report["rows"]}
-    speed.plot(cores.keys(), cores.values(), "k:", label="cores in use")
-    speed.set_title(report["graph"])
+    speed.plot(*zip(*sorted(cores.items()), strict=True), "k:", linewidth=1, label="cores in use")
+    figure.suptitle(report["graph"])
     speed.set_ylabel("speed-up (arcs per second, first folder: 1)")
     sent.set_ylabel("MB sent per epoch, all ranks")
     for panel in (speed, sent):
         panel.set_xlabel("ranks")
-    speed.legend(fontsize="small")
+        panel.set_ylim(bottom=0)
+        panel.grid(alpha=0.3)
+        _whole_numbers(panel)
+    _legend_beside(figure, speed)
     return figure
+
+
+def _legend_beside(figure: Any, panel: Any, reverse: bool = False) -> None:
+    """One legend for all panels, outside of what is plotted."""
+    handles, labels = panel.get_legend_handles_labels()
+    step = -1 if reverse else 1  # stacked bars: the topmost phase first
+    figure.legend(handles[::step], labels[::step], loc="outside right upper", fontsize="small", handlelength=3.5)
+
+
+def _whole_numbers(panel: Any) -> None:
+    from matplotlib.ticker import MaxNLocator
+
+    panel.xaxis.set_major_locator(MaxNLocator(integer=True))
 
 
 def _by_ranks(rows: list[dict]) -> dict[int, list[dict]]:
@@ -100,7 +143,6 @@ def _by_ranks(rows: list[dict]) -> dict[int, list[dict]]:
 def _save(figure: Any, folder: Path, name: str) -> list[Path]:
     from matplotlib import pyplot
 
-    figure.tight_layout()
     paths = [folder / f"{name}.{kind}" for kind in ("png", "svg")]
     for path in paths:
         figure.savefig(path, dpi=150)

@@ -60,11 +60,14 @@ class Runner:
             self._epoch += 1
 
     def evaluate(self) -> None:
-        """Add the exact metrics of now to the curve; without its messages a run is not worth one."""
+        """Add the exact metrics of now to the curve; without its messages a run is not worth one.
+
+        Seconds begin after the epochs that are not counted: they compile, the first contender for all that follow.
+        """
         if self.contender.suppressed:
             return
         metrics = self.trainer.evaluate()
-        seconds = sum(cost["seconds"] for cost in self.costs)
+        seconds = sum(cost["seconds"] for cost in self.costs[UNCOUNTED_EPOCHS:])
         self.curve.append({"epoch": self._epoch, "seconds": seconds, "loss": self.costs[-1]["loss"]} | metrics)
 
     def row(self) -> dict:
@@ -110,14 +113,20 @@ def run(
     Args:
         config: seed and optimiser; its `epochs` are trained by each contender when `accuracy` is on.
         rounds: turns of `EPOCHS_IN_TURN` epochs that each contender gets.
-        accuracy: train all epochs, evaluating every `eval_every`, and report the curve.
+        accuracy: train all epochs, evaluating after the first ones, each turn, and then every `eval_every`; report the
+            curve.
     """
     runners = [Runner(parts, contender, model, config) for contender in contenders]
     for runner in runners:
-        runner.train(UNCOUNTED_EPOCHS)
+        for _ in range(UNCOUNTED_EPOCHS):
+            runner.train(1)
+            if accuracy:
+                runner.evaluate()
     for _ in range(rounds):
         for runner in runners:
             runner.train(EPOCHS_IN_TURN)
+            if accuracy:
+                runner.evaluate()
     if accuracy:
         for runner in runners:
             _train_to_the_end(runner, config)

@@ -21,7 +21,6 @@ from distgnn.cli.commands import (
     correct_smooth,
     dgl_parts,
     download,
-    info,
     launch,
     partition,
     predict,
@@ -29,6 +28,7 @@ from distgnn.cli.commands import (
     run,
     train,
 )
+from distgnn.cli.commands.show import info, report
 from distgnn.errors import DistGNNError, RunStopped
 from distgnn.system.launch import RANK_VARIABLES, torch_environment, under_mpi
 from distgnn.system.output import lenient_output, plain
@@ -56,6 +56,7 @@ for command in (
     launch,
     run,
     download,
+    report,
 ):
     command.register(app)
 

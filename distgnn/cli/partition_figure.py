@@ -6,7 +6,13 @@ from typing import Any
 from distgnn.errors import InputError
 
 FORMATS = (".png", ".svg", ".pdf")
-LOADS = {"arcs": "arcs", "owned": "owned", "rows": "local rows", "train": "training", "exchanged": "exchanged"}
+LOADS = {
+    "arcs": "arcs",
+    "owned": "owned vertices",
+    "rows": "local rows",
+    "train": "training vertices",
+    "exchanged": "exchanged rows",
+}
 
 
 def draw_partition(folder: str, out: str) -> None:
@@ -21,7 +27,7 @@ def draw_partition(folder: str, out: str) -> None:
     from distgnn.partition import copies_by_degree, describe
 
     facts, degrees = describe(folder), copies_by_degree(folder)
-    figure = Figure(figsize=(15, 4.4), layout="constrained")
+    figure = Figure(figsize=(16.5, 4.4), layout="constrained")
     left, middle, right = figure.subplots(1, 3)
     _pairs(figure, left, facts)
     _copies(middle, degrees)
@@ -36,28 +42,40 @@ def draw_partition(folder: str, out: str) -> None:
 
 
 def _pairs(figure: Any, axes: Any, facts: dict) -> None:
-    image = axes.imshow(facts["pair_rows"], cmap="viridis")
-    figure.colorbar(image, ax=axes, shrink=0.85)
-    axes.set(title="rows per pair of ranks", xlabel="to", ylabel="from")
+    image = axes.imshow(facts["pair_rows"], cmap="Blues")
+    figure.colorbar(image, ax=axes, shrink=0.85, label="rows")
+    axes.set(title="rows per pair of ranks (one layer, one direction)", xlabel="to rank", ylabel="from rank")
+    _whole_numbers(axes.xaxis, axes.yaxis)
 
 
 def _copies(axes: Any, degrees: dict) -> None:
     axes.plot(degrees["from_degree"], degrees["copies"], marker="o")
     axes.set_xscale("log", base=2)
+    axes.set_ylim(bottom=1)
     axes.grid(alpha=0.3)
-    axes.set(
-        title="copies of a vertex by its degree", xlabel="arcs, in and out (bins from here on)", ylabel="mean copies"
-    )
+    title, bins = "copies of a vertex by its degree", "arcs, in and out (each point: from here to the next)"
+    axes.set(title=title, xlabel=bins, ylabel="mean copies, the owner's included")
 
 
 def _loads(axes: Any, facts: dict) -> None:
+    from distgnn.bench.figures import line_styles
+
     parts = [part | {"exchanged": part["sent_rows"] + part["received_rows"]} for part in facts["parts"]]
-    for key, label in LOADS.items():
+    for (key, label), style in zip(LOADS.items(), line_styles(), strict=False):
         values = [part[key] for part in parts]
         mean = sum(values) / len(values)
         if mean:
             heights = sorted((value / mean for value in values), reverse=True)
-            axes.plot(heights, marker=".", label=f"{label}, at most {heights[0]:.2f}")
+            axes.plot(range(1, len(heights) + 1), heights, label=f"{label}, at most {heights[0]:.2f}", **style)
     axes.grid(alpha=0.3)
-    axes.legend()
-    axes.set(title="loads of the parts over their mean", xlabel="parts, largest first of each load")
+    axes.legend(loc="upper left", bbox_to_anchor=(1.02, 1), borderaxespad=0, handlelength=3.5)
+    axes.set(title="loads of the parts", xlabel="parts, largest first of each load", ylabel="times the mean")
+    _whole_numbers(axes.xaxis)
+
+
+def _whole_numbers(*each: Any) -> None:
+    """Ticks of ranks and parts are whole numbers."""
+    from matplotlib.ticker import MaxNLocator
+
+    for axis in each:
+        axis.set_major_locator(MaxNLocator(integer=True))

@@ -42,7 +42,7 @@ class TrainConfig:
         None, "Run folder to write.", default_text="on the command line runs/PARTS-MODEL-TIME, in Python none"
     )
     overwrite: bool = _run_folder(False, "Replace an existing run folder.")
-    trace: bool = _run_folder(False, "Write a timeline per rank (Chrome, Perfetto) into the run folder.")
+    trace: bool = _run_folder(False, "Write a timeline of all ranks (Chrome, Perfetto) into the run folder.")
     checkpoint_every: int = _run_folder(
         0, "Epochs between checkpoints; a run folder always gets one at the end and on signals."
     )

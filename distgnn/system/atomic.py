@@ -283,6 +283,20 @@ def _sync_tree(folder: Path) -> None:
     sync_folder(folder)
 
 
+def replace_file(path: Path, content: bytes) -> None:
+    """Write `content` beside `path`, sync it, and rename it into place."""
+    partial = path.with_name(path.name + ".partial")
+    try:
+        with open(partial, "wb") as stream:
+            stream.write(content)
+            stream.flush()
+            os.fsync(stream.fileno())
+        os.replace(partial, path)
+    except OSError:
+        partial.unlink(missing_ok=True)
+        raise
+
+
 def sync_file(path: Path) -> None:
     """Wait until a file is on the disk.
 

@@ -37,7 +37,7 @@ from distgnn.train.run.machine import where_this_rank_runs
 from distgnn.train.run.rank_log import RankLog
 from distgnn.train.run.records import TrainResult, over_ranks, summarize
 from distgnn.train.run.run_folder import RunFolder
-from distgnn.train.run.trace import Trace
+from distgnn.train.run.trace import Trace, merge
 from distgnn.train.run.watchdog import Watchdog
 from distgnn.train.trainable import check_trainable, warn_of_modules_per_rank
 from distgnn.train.verify import ExactStep
@@ -279,6 +279,8 @@ class Trainer:
             if self.trace and self.config.run_dir is not None:
                 with _writing(self.config.run_dir):
                     self.trace.write(Path(self.config.run_dir) / "trace")
+        if self.trace and self.run_folder:
+            merge(self.run_folder.path / "trace")
         self._write(lambda folder: folder.finish(summary))
 
     def _write(self, work: Callable[[RunFolder], object]) -> None:

@@ -78,7 +78,7 @@ def bench(
     from distgnn.cli.ranks import checked_together, run_on_ranks
     from distgnn.errors import InputError
     from distgnn.partition import read_manifest
-    from distgnn.train.run.run_folder import replace_file
+    from distgnn.system.atomic import replace_file
 
     with checked_together():
         config.check()
@@ -125,7 +125,7 @@ def _against_dgl(
     from distgnn.cli.ranks import checked_together
     from distgnn.config import num_threads
     from distgnn.errors import InputError
-    from distgnn.train.run.run_folder import replace_file
+    from distgnn.system.atomic import replace_file
 
     with checked_together():
         names = parse_contestants(contestants)

@@ -63,7 +63,7 @@ def _read(out: str | None) -> dict:
 
 
 def _write(out: str | None, machine: dict, rows: dict) -> None:
-    from distgnn.train.run.run_folder import replace_file
+    from distgnn.system.atomic import replace_file
 
     if out is not None:
         replace_file(Path(out), json.dumps({"machine": machine, "rows": list(rows.values())}, indent=1).encode())

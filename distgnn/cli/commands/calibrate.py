@@ -76,7 +76,7 @@ def calibrate(
 
 def _write(path: str, measured: dict) -> None:
     from distgnn.errors import InputError
-    from distgnn.train.run.run_folder import replace_file
+    from distgnn.system.atomic import replace_file
 
     try:
         replace_file(Path(path), (json.dumps(measured, indent=1) + "\n").encode())

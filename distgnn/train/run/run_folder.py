@@ -23,7 +23,7 @@ import tomli_w
 
 from distgnn.config import DTYPES, ModelConfig, check_types, parse_sections, read_sections
 from distgnn.errors import InputError, RunError
-from distgnn.system.atomic import FolderKind, lock_file, new_folder
+from distgnn.system.atomic import FolderKind, lock_file, new_folder, replace_file
 
 LOCK = ".lock"
 
@@ -150,7 +150,7 @@ RUN_FOLDER = FolderKind(
     "config.toml",
     r"(seed-\d+/)?("
     r"(config\.toml|summary\.json|metrics\.jsonl|checkpoint/best\.safetensors)(\.partial)?|\.lock"
-    r"|logs/rank-\d+\.(log|status|partial)|trace/rank-\d+\.json"
+    r"|logs/rank-\d+\.(log|status|partial)|trace/(rank-\d+|trace)\.json(\.partial)?"
     r"|checkpoint/\.?epoch-\d+(\.partial|\.removed)?/[\w-]+\.(safetensors|json))",
     _is_ours,
 )
@@ -191,20 +191,6 @@ def read_metrics(file: Path) -> list[dict]:
 def start_many(path: Path, config: dict, overwrite: bool, resume: bool = False) -> RunFolder:
     """The folder around several runs: its own config.toml; each run gets a run folder inside. Close it at the end."""
     return RunFolder(str(path), config, overwrite, resume)
-
-
-def replace_file(path: Path, content: bytes) -> None:
-    """Write `content` beside `path`, sync it, and rename it into place."""
-    partial = path.with_name(path.name + ".partial")
-    try:
-        with open(partial, "wb") as stream:
-            stream.write(content)
-            stream.flush()
-            os.fsync(stream.fileno())
-        os.replace(partial, path)
-    except OSError:
-        partial.unlink(missing_ok=True)
-        raise
 
 
 def write_summary(folder: Path, summary: dict) -> None:

@@ -1,16 +1,21 @@
-"""A timeline of training steps as Chrome and Perfetto read it: one JSON file per rank.
+"""A timeline of training steps as Chrome and Perfetto read it: one JSON file of all ranks.
 
-    RUN/trace/rank-0.json    {"traceEvents": [{"name", "ph": "X", "ts", "dur", "pid": rank, "tid": 0, …}, …]}
+    RUN/trace/trace.json     {"traceEvents": [{"name", "ph": "X", "ts", "dur", "pid": rank, "tid": 0, …}, …]}
+    RUN/trace/rank-0.json …  the same of one rank, until they are merged; what cannot be merged stays
 
 Events of a step: aggregate, pack, wait, all_reduce as they were timed, and dense for the time between them. Times are
-microseconds of the wall clock, so that files of several ranks can be laid over each other. Open them at
-https://ui.perfetto.dev (several at once) or chrome://tracing.
+microseconds of the wall clock, so that ranks lie over each other (as far as the clocks of their machines agree). Open
+the file at https://ui.perfetto.dev or chrome://tracing: every rank is a process there.
 """
 
+import contextlib
 import json
+import re
 import time
 from pathlib import Path
 from typing import Any
+
+from distgnn.system.atomic import replace_file
 
 
 class Trace:
@@ -74,3 +79,25 @@ class Trace:
         folder.mkdir(parents=True, exist_ok=True)
         name = {"name": "process_name", "ph": "M", "pid": self.rank, "tid": 0, "args": {"name": f"rank {self.rank}"}}
         (folder / f"rank-{self.rank}.json").write_text(json.dumps({"traceEvents": [name, *self.events()]}))
+
+
+def merge(folder: Path) -> None:
+    """Make FOLDER/trace.json of the files of all ranks there, and remove those; for one rank to call, after all wrote.
+
+    Notes: a rank whose file is missing or damaged is left out, and its file left where it is; where nothing can be
+        written, all files stay as they are. A timeline is no reason to fail a run that is done.
+    """
+    found = {
+        int(name[1]): path for path in folder.glob("rank-*.json") if (name := re.fullmatch(r"rank-(\d+)", path.stem))
+    }
+    events: list[dict] = []
+    merged = []
+    for rank in sorted(found):
+        with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
+            events += json.loads(found[rank].read_text())["traceEvents"]
+            merged.append(found[rank])
+    with contextlib.suppress(OSError):
+        if merged:
+            replace_file(folder / "trace.json", json.dumps({"traceEvents": events}).encode())
+            for path in merged:
+                path.unlink()

@@ -1,6 +1,7 @@
-"""The timeline: one file per rank that covers each step without overlaps, and nothing where it is off."""
+"""The timeline: one file of all ranks that covers each step without overlaps, and nothing where it is off."""
 
 import json
+import os
 from itertools import pairwise
 
 import pytest
@@ -11,6 +12,7 @@ from distgnn.config import ModelConfig, TrainConfig
 from distgnn.errors import InputError
 from distgnn.nn import build_model
 from distgnn.train import Trainer
+from distgnn.train.run.trace import merge
 
 
 def trainer_of(comm, **settings) -> Trainer:
@@ -21,14 +23,17 @@ def trainer_of(comm, **settings) -> Trainer:
 
 
 @pytest.mark.mpi(1, 2)
-def test_a_file_per_rank(comm, tmp_path):
+def test_one_file_of_all_ranks(comm, tmp_path):
     folder = comm.bcast(str(tmp_path / "run"))
     trainer = trainer_of(comm, run_dir=folder, trace=True)
     trainer.fit()
     comm.Barrier()
-    with open(f"{folder}/trace/rank-{comm.rank}.json") as file:
-        events = json.load(file)["traceEvents"]
-    assert {event["pid"] for event in events} == {comm.rank}
+    assert os.listdir(f"{folder}/trace") == ["trace.json"]
+    with open(f"{folder}/trace/trace.json") as file:
+        every = json.load(file)["traceEvents"]
+    names = {event["pid"]: event["args"]["name"] for event in every if event["ph"] == "M"}
+    assert names == {rank: f"rank {rank}" for rank in range(comm.size)}
+    events = [event for event in every if event["pid"] == comm.rank]
     spans = [event for event in events if event["ph"] == "X"]
     epochs = [event for event in spans if event["cat"] == "epoch"]
     assert [event["name"] for event in epochs] == ["epoch 0", "epoch 1", "epoch 2"]
@@ -39,6 +44,27 @@ def test_a_file_per_rank(comm, tmp_path):
     assert covered == pytest.approx(sum(event["dur"] for event in epochs), rel=0.01)
     for one, other in pairwise(inside):
         assert one["ts"] + one["dur"] <= other["ts"] + 0.5  # rounded to tenths of microseconds
+
+
+def test_merging_leaves_out_a_rank_whose_file_is_missing_or_damaged(tmp_path):
+    for rank, content in {
+        0: '{"traceEvents": [{"pid": 0}]}',
+        2: '{"traceEv',
+        10: '{"traceEvents": [{"pid": 10}]}',
+    }.items():
+        (tmp_path / f"rank-{rank}.json").write_text(content)
+    merge(tmp_path)
+    assert json.loads((tmp_path / "trace.json").read_text()) == {"traceEvents": [{"pid": 0}, {"pid": 10}]}
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["rank-2.json", "trace.json"]
+    merge(tmp_path)  # nothing is left to merge: the merged file stays
+    assert json.loads((tmp_path / "trace.json").read_text())["traceEvents"]
+
+
+def test_merging_where_nothing_can_be_written_leaves_the_files(tmp_path):
+    (tmp_path / "rank-0.json").write_text('{"traceEvents": []}')
+    (tmp_path / "trace.json").mkdir()  # a file cannot replace it, for root neither
+    merge(tmp_path)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["rank-0.json", "trace.json"]
 
 
 @pytest.mark.mpi(2)

@@ -1,0 +1,130 @@
+"""What the page says of a partition: size and cost, rows per pair of ranks, balances, load and size of each part."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from distgnn.cli.display import epoch_line, human_bytes, human_seconds
+from distgnn.report.axes import BYTES, Axis
+from distgnn.report.bars import bars, matrix
+from distgnn.report.charts import Series, lines
+from distgnn.report.html import facts, figure, part, section, side_by_side, table
+from distgnn.report.read import Parts
+
+RANK = Axis("rank (part)", whole=True)
+LOADS = {
+    "arcs": "arcs",
+    "owned": "owned vertices",
+    "rows": "copies",
+    "train": "training vertices",
+    "exchanged": "exchanged rows",
+}
+MOST_LINES = 64  # of the table of parts
+SENTENCE = (
+    "The edges of the graph are shared out among the ranks; a vertex whose edges lie on several of them has a copy on "
+    "each, and those copies exchange feature rows. An epoch takes as long as its slowest rank."
+)
+
+
+def partition_section(parts: Parts, place: int) -> str:
+    """One partition folder."""
+    found = parts.facts
+    title = f"Partition: {parts.name}"
+    return section(
+        f"parts-{place}",
+        title,
+        SENTENCE,
+        facts(_about(found)),
+        part("Exchange", side_by_side(_pairs(found), _sums(found))) if found["num_parts"] > 1 else "",
+        part("Balance", _balance(found)) if found["num_parts"] > 1 else "",
+        part("Parts", _parts(found)),
+    )
+
+
+def _about(found: dict[str, Any]) -> list[tuple[str, str | None]]:
+    graph = found["graph"]
+    splits = " / ".join(f"{graph[split]:,}" for split in ("train", "valid", "test"))
+    rows = f"{found['exchange_rows']:,} ({found['exchange_rows_per_node']:.3f} per vertex)"
+    predicted = found.get("predicted_epoch")
+    return [
+        ("graph", f"{found['name']}: {found['num_nodes']:,} vertices, {found['num_arcs']:,} arcs"),
+        ("features, classes", f"{graph['num_feats']:,}, {graph['num_classes']:,}"),
+        ("labelled train / valid / test", splits),
+        ("cut", f"{found['num_parts']:,} parts, {found['method']}, seed {found['seed']}"),
+        ("copies per vertex (replication factor)", f"{found['replication_factor']:.3f}"),
+        ("rows per layer and direction, all ranks", rows),
+        ("most of them on one rank", f"{found['max_rank_rows']:,} sent and received"),
+        ("of them between machines", f"{found['rows_between_groups']:,}" if "rows_between_groups" in found else None),
+        ("predicted epoch", None if predicted is None else epoch_line(predicted)),
+        ("time and memory of the cut", f"{human_seconds(found['seconds'])}, {human_bytes(found['peak_rss_bytes'])}"),
+    ]
+
+
+def _pairs(found: dict[str, Any]) -> str:
+    return figure(
+        "Rows per pair of ranks",
+        matrix(found["pair_rows"], "from", "to"),
+        "Rows that one rank sends to another in one broadcast and one reduce of a layer; times the bytes of a row (4 "
+        "per column in float32) these are the bytes of that pair.",
+    )
+
+
+def _sums(found: dict[str, Any]) -> str:
+    """Rows that each rank sends and receives."""
+    sent = Series("sent", [(one["part_id"], one["sent_rows"]) for one in found["parts"]])
+    received = Series("received", [(one["part_id"], one["received_rows"]) for one in found["parts"]])
+    return figure(
+        "Rows of each rank",
+        lines([sent, received], RANK, Axis("rows", from_zero=True)),
+        "The sums of the lines and columns of the figure before: the rank with most of them loads the network most.",
+    )
+
+
+def _balance(found: dict[str, Any]) -> str:
+    balances = [(LOADS.get(name, name), float(value)) for name, value in found["balances"].items()]
+    largest = figure(
+        "Largest part over the mean",
+        bars(balances, Axis("times the mean"), "{:.3f}".format),
+        "1 is a perfect balance; 1.1 means that the fullest part has a tenth more than the mean (or than its share, "
+        "where ranks have different speeds).",
+    )
+    parts = [one | {"exchanged": one["sent_rows"] + one["received_rows"]} for one in found["parts"]]
+    series = []
+    for key, name in LOADS.items():
+        mean = sum(one[key] for one in parts) / len(parts)
+        if mean:
+            series.append(Series(name, [(one["part_id"], one[key] / mean) for one in parts]))
+    loads = figure(
+        "Load of each part",
+        lines(series, RANK, Axis("times the mean"), limit=1.0),
+        "What each part has of arcs, vertices, copies and rows, over the mean of all parts (the thin line: 1).",
+    )
+    return side_by_side(largest, loads)
+
+
+def _parts(found: dict[str, Any]) -> str:
+    names = ("owned", "interior", "boundary", "source_halos", "target_halos", "arcs", "train", "sent_rows")
+    head = [
+        "part",
+        "owned",
+        "interior",
+        "boundary",
+        "source halos",
+        "target halos",
+        "arcs",
+        "train",
+        "sent rows",
+        "on disk",
+    ]
+    rows = [
+        [str(one["part_id"]), *(f"{one[name]:,}" for name in names), human_bytes(one["bytes"])]
+        for one in found["parts"]
+    ]
+    if len(rows) > MOST_LINES:
+        sizes = [Series("on disk", [(one["part_id"], one["bytes"]) for one in found["parts"]])]
+        return figure(
+            "Size of each part on disk",
+            lines(sizes, RANK, Axis("bytes", BYTES, from_zero=True)),
+            "All arrays that a rank reads; it maps them, so that this much of memory is used at the start.",
+        )
+    return table(head, rows)

@@ -1,0 +1,253 @@
+"""What a report is made of: run folders, bench.json files and partition folders, read without torch and without MPI.
+
+Nothing that is read is believed: what is missing or of another type is left out of the page, and damage is named.
+
+    run/config.toml, metrics.jsonl, summary.json, logs/rank-0.log …       a run; without summary.json it is unfinished
+    run/config.toml, summary.json, seed-0/, seed-1/ …                     one run per seed (`train --runs`)
+    bench.json                                                            {"machine", "graph", "command", "rows"}
+    parts/partition.json                                                  a partition, by its manifest alone
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from distgnn.config import read_sections
+from distgnn.errors import InputError
+
+NAMED_LINES = 5  # damaged lines of a file that are named one by one
+
+
+@dataclass
+class Run:
+    """One run folder. `summary` is None where the run did not finish; `damage` says what could not be read."""
+
+    path: str
+    config: dict[str, Any]
+    records: list[dict[str, Any]]
+    summary: dict[str, Any] | None
+    damage: list[str]
+    logs: list[list[str]]
+    name: str = ""
+
+    @property
+    def metric(self) -> str:
+        """Name of the metric, as far as the run says it."""
+        return text(self.summary or {}, "metric") or text(self.config, "train", "metric") or "metric"
+
+    def curve(self, key: str) -> list[tuple[float, float]]:
+        """(epoch, value) of every record that has the value."""
+        return [(r["epoch"], value) for r in self.records if (value := number(r, key)) is not None]
+
+    def later(self, key: str) -> list[float]:
+        """The values of a key without the first epoch, which compiles; with it where there is no other."""
+        return [value for _, value in self.curve(key)][1:] or [value for _, value in self.curve(key)]
+
+
+@dataclass
+class Bench:
+    """One bench.json."""
+
+    path: str
+    content: dict[str, Any]
+    name: str = ""
+
+    @property
+    def rows(self) -> list[dict[str, Any]]:
+        """One row per algorithm (and rank count), or per contestant beside DGL."""
+        return self.content["rows"]
+
+    @property
+    def against_dgl(self) -> bool:
+        """Are the rows those of `bench --against-dgl`?"""
+        return any("times_bound" in row for row in self.rows)
+
+
+@dataclass
+class Parts:
+    """One partition folder: what `distgnn info --json` says, and its checksum."""
+
+    path: str
+    facts: dict[str, Any]
+    checksum: str
+    name: str = ""
+
+
+@dataclass
+class Inputs:
+    """Everything that one page shows."""
+
+    runs: list[Run] = field(default_factory=list)
+    seeds: list[tuple[str, dict[str, Any]]] = field(
+        default_factory=list
+    )  # (folder, summary) of runs with several seeds
+    benches: list[Bench] = field(default_factory=list)
+    parts: list[Parts] = field(default_factory=list)
+
+
+def number(source: Any, *keys: str | int) -> float | None:
+    """A finite number inside nested dicts and lists, or None."""
+    value = _inside(source, keys)
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    try:
+        return value if math.isfinite(value) else None
+    except OverflowError:
+        return None
+
+
+def text(source: Any, *keys: str | int) -> str | None:
+    """A text inside nested dicts and lists, or None."""
+    value = _inside(source, keys)
+    return value if isinstance(value, str) else None
+
+
+def _inside(value: Any, keys: tuple[str | int, ...]) -> Any:
+    for key in keys:
+        try:
+            value = value[key]
+        except (KeyError, IndexError, TypeError):
+            return None
+    return value
+
+
+def read_inputs(paths: Iterable[str]) -> Inputs:
+    """Read run folders, bench.json files and partition folders, in any order.
+
+    Raises: InputError, RunError, PartitionFormatError for what is none of them, or cannot be read.
+    """
+    found, seen = Inputs(), set()
+    for path in paths:
+        place = Path(path).resolve()
+        if place in seen:
+            raise InputError(f"{path} is given twice")
+        seen.add(place)
+        if not place.exists():
+            raise InputError(f"{path}: no such file or folder (expected a run folder, a bench.json or a partition)")
+        if place.is_file():
+            found.benches.append(_read_bench(path))
+        elif (place / "partition.json").is_file():
+            found.parts.append(_read_parts(path))
+        elif (place / "config.toml").is_file():
+            seeds = _seeds(Path(path))
+            found.runs += [_read_run(folder) for folder in seeds or [Path(path)]]
+            summary = _read_summary(place, []) if seeds else None
+            if summary is not None:
+                found.seeds.append((place.name, summary))
+        else:
+            raise InputError(f"{path} is neither a run folder (config.toml) nor a partition folder (partition.json)")
+    for same_kind in (found.runs, found.benches, found.parts):
+        _give_names(same_kind)
+    return found
+
+
+def _seeds(folder: Path) -> list[Path]:
+    """The run folders inside the folder of `train --runs`, by seed."""
+    found = [path for path in folder.glob("seed-*") if re.fullmatch(r"seed-\d+", path.name)]
+    return sorted((path for path in found if (path / "config.toml").is_file()), key=lambda path: int(path.name[5:]))
+
+
+def _give_names(inputs: list[Any]) -> None:
+    """Name each input by the end of its path, as short as tells it from the others."""
+    places = [Path(one.path).resolve().parts for one in inputs]
+    for one, place in zip(inputs, places, strict=True):
+        length = 1
+        while length < len(place) and sum(other[-length:] == place[-length:] for other in places) > 1:
+            length += 1
+        if isinstance(one, Run) and re.fullmatch(r"seed-\d+", place[-1]):
+            length = max(length, min(2, len(place)))
+        one.name = "/".join(place[-length:])
+
+
+def _read_run(folder: Path) -> Run:
+    config = read_sections(folder / "config.toml")
+    damage: list[str] = []
+    records = _read_metrics(folder / "metrics.jsonl", damage)
+    summary = _read_summary(folder, damage)
+    return Run(str(folder), config, records, summary, damage, _read_logs(folder / "logs"))
+
+
+def _read_summary(folder: Path, damage: list[str]) -> dict[str, Any] | None:
+    if not (folder / "summary.json").exists():
+        return None
+    try:
+        return _json_object((folder / "summary.json").read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError) as error:
+        damage.append(f"summary.json cannot be read ({error}): the run is shown as unfinished")
+        return None
+
+
+def _json_object(content: str) -> dict[str, Any]:
+    found = json.loads(content)
+    if not isinstance(found, dict):
+        raise ValueError("it is no JSON object")
+    return found
+
+
+def _read_metrics(file: Path, damage: list[str]) -> list[dict[str, Any]]:
+    """Records by epoch, one per epoch (the last counts); lines that are no record are added to `damage`."""
+    try:
+        lines = file.read_text(encoding="utf-8", errors="replace").split("\n")
+    except OSError as error:
+        damage.append(f"metrics.jsonl cannot be read: {error.strerror}")
+        return []
+    records: dict[int, dict[str, Any]] = {}
+    bad: list[str] = []
+    for line_number, line in enumerate(lines, 1):
+        if not line.strip():
+            continue
+        try:
+            record = _json_object(line)
+        except (ValueError, RecursionError):
+            bad.append(f"line {line_number} is {'cut short' if line_number == len(lines) else 'no JSON object'}")
+            continue
+        epoch = record.get("epoch")
+        if not isinstance(epoch, int) or isinstance(epoch, bool) or not 0 <= epoch < 2**53:
+            bad.append(f"line {line_number} has no epoch")
+            continue
+        if epoch in records:
+            bad.append(f"line {line_number} repeats epoch {epoch} (the later line is shown)")
+        records[epoch] = record
+    more = f"; and {len(bad) - NAMED_LINES} more lines" if len(bad) > NAMED_LINES else ""
+    if bad:
+        damage.append(f"metrics.jsonl is damaged: {', '.join(bad[:NAMED_LINES])}{more}")
+    return [records[epoch] for epoch in sorted(records)]
+
+
+def _read_logs(folder: Path) -> list[list[str]]:
+    """The last 200 lines of each rank's log, by rank."""
+    found = {}
+    for path in folder.glob("rank-*.log"):
+        if rank := re.fullmatch(r"rank-(\d+)\.log", path.name):
+            try:
+                found[int(rank[1])] = path.read_text(encoding="utf-8", errors="replace").splitlines()[-200:]
+            except OSError:
+                continue
+    return [found[rank] for rank in sorted(found)]
+
+
+def _read_bench(path: str) -> Bench:
+    try:
+        content = _json_object(Path(path).read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError) as error:
+        raise InputError(f"{path} cannot be read as a bench.json: {error}") from error
+    rows = content.get("rows")
+    good = isinstance(rows, list) and all(
+        isinstance(row, dict) and text(row, "name") is not None and number(row, "epoch_seconds_median") is not None
+        for row in rows
+    )
+    if not rows or not good:
+        raise InputError(f"{path} is no bench.json: expected rows with name and epoch_seconds_median")
+    return Bench(path, content)
+
+
+def _read_parts(path: str) -> Parts:
+    from distgnn.partition import describe, read_manifest
+
+    return Parts(path, describe(path), read_manifest(path)["sha256"])

@@ -1,0 +1,104 @@
+"""`distgnn report`: what it accepts, what it refuses in one line, and what it leaves on the disk."""
+
+import json
+import sys
+
+import pytest
+from report_inputs import bench_row, write_bench, write_run
+
+from distgnn.cli import main
+
+
+@pytest.fixture
+def report(monkeypatch, capsys):
+    """`report(path, …)` gives (exit code, standard output, standard error)."""
+
+    def report(*words) -> tuple[int, str, str]:
+        monkeypatch.setattr(sys, "argv", ["distgnn", "report", *map(str, words)])
+        code = main()
+        return code, *capsys.readouterr()
+
+    return report
+
+
+def test_any_mix_gives_one_file(report, partition, tmp_path):
+    bench = write_bench(tmp_path / "bench.json", [bench_row("cd-0")])
+    out = tmp_path / "report.html"
+    code, said, err = report(partition, write_run(tmp_path / "run"), bench, "--out", out)
+    assert (code, err) == (0, "")
+    assert said == f"report: {out}\n"
+    page = out.read_text(encoding="utf-8")
+    assert all(f'id="{anchor}"' in page for anchor in ("runs", "bench-0", "parts-0"))
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["bench.json", "report.html", "run"]
+
+
+def test_an_existing_file_is_replaced_only_when_asked(report, tmp_path):
+    run, out = write_run(tmp_path / "run"), tmp_path / "report.html"
+    out.write_text("mine")
+    code, _, err = report(run, "--out", out)
+    assert (
+        code == 2 and err == f"distgnn: error: {out} exists: choose another --out, or add --overwrite to replace it\n"
+    )
+    assert out.read_text() == "mine"
+    assert report(run, "--out", out, "--overwrite", "--quiet") == (0, "", "")
+    assert out.read_text().startswith("<!doctype html>")
+
+
+def test_nothing_is_left_where_the_page_cannot_be_written(report, tmp_path, monkeypatch):
+    run = write_run(tmp_path / "run")
+
+    def full(*_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("os.fsync", full)
+    code, _, err = report(run, "--out", tmp_path / "report.html")
+    assert code == 2 and err.endswith("No space left on device\n") and err.count("\n") == 1
+    assert [path.name for path in tmp_path.iterdir()] == ["run"]
+
+
+def bad_inputs(folder):
+    """(name, what the message says)"""
+    folder.mkdir()
+    (folder / "empty").mkdir()
+    yield folder / "nowhere", "no such file or folder"
+    yield folder / "empty", "neither a run folder (config.toml) nor a partition folder (partition.json)"
+    for name, content, says in [
+        ("text.json", "hello", "cannot be read as a bench.json"),
+        ("list.json", "[]", "cannot be read as a bench.json: it is no JSON object"),
+        ("deep.json", '{"rows": ' + "[" * 100_000, "cannot be read as a bench.json"),
+        ("empty.json", '{"rows": []}', "expected rows with name and epoch_seconds_median"),
+        ("rows.json", '{"rows": [{"name": 3}]}', "expected rows with name and epoch_seconds_median"),
+        ("kernels.json", json.dumps({"rows": [{"graph": "x", "operation": "y"}]}), "is no bench.json"),
+    ]:
+        (folder / name).write_text(content)
+        yield folder / name, says
+    (folder / "binary.json").write_bytes(b"\xff\xfe\x00")
+    yield folder / "binary.json", "cannot be read as a bench.json"
+    run = write_run(folder / "toml")
+    (run / "config.toml").write_text("[train\n")
+    yield run, "config.toml cannot be read, or is damaged"
+    (folder / "parts").mkdir()
+    (folder / "parts" / "partition.json").write_text("{}")
+    yield folder / "parts", "no format_version"
+
+
+def test_bad_input_is_one_line(report, tmp_path):
+    good, out = write_run(tmp_path / "run"), tmp_path / "report.html"
+    for path, says in bad_inputs(tmp_path / "bad"):
+        code, said, err = report(good, path, "--out", out)
+        assert (code, said) == (2, ""), path
+        assert err.startswith("distgnn: error: ") and err.count("\n") == 1 and says in err, err
+        assert str(path) in err
+    assert not out.exists()
+
+
+def test_places_that_cannot_be_written_are_refused_before_anything_is_read(report, tmp_path):
+    for out, says in ((tmp_path, "it is a folder"), (tmp_path / "no" / "x.html", "its folder does not exist")):
+        code, _, err = report(tmp_path / "nowhere", "--out", out)
+        assert code == 2 and says in err and err.count("\n") == 1
+
+
+def test_the_same_input_twice_is_refused(report, tmp_path):
+    run = write_run(tmp_path / "run")
+    code, _, err = report(run, tmp_path / "x" / ".." / "run", "--out", tmp_path / "report.html")
+    assert code == 2 and "given twice" in err

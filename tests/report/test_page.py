@@ -1,0 +1,241 @@
+"""Numbers of the page come from the files: cells, curves, bars; names are escaped; nothing is loaded from elsewhere."""
+
+import json
+import re
+
+import pytest
+from report_inputs import bench_row, record_of, write_bench, write_run
+
+from distgnn.partition import describe
+from distgnn.report.bars import MOST_CELLS, matrix
+from distgnn.report.charts import MOST_POINTS, Series, thin
+from distgnn.report.html import plain
+
+
+def close(found, expected, x_step=0.06, y_step=0.02):
+    """Are points those expected, to the hundredth of a pixel that a drawing keeps?"""
+    assert len(found) == len(expected)
+    for one, other in zip(found, expected, strict=True):
+        assert one == (pytest.approx(other[0], abs=x_step), pytest.approx(other[1], abs=y_step))
+
+
+def test_cells_of_two_runs(page, tmp_path):
+    found = page(write_run(tmp_path / "one"), write_run(tmp_path / "two", "cd-5"))
+    assert found.row("state") == ["finished", "finished"]
+    assert found.row("algorithm") == ["cd-0, owners, float32", "cd-5, owners, int8"]
+    assert found.row("ranks × threads") == ["2 × 12", "2 × 12"]
+    assert found.row("test metric") == ["76.54 % accuracy"] * 2
+    assert found.row("epoch, median") == ["114 ms"] * 2
+    assert found.row("waiting, share of the time") == ["37.37 %"] * 2
+    assert found.row("sent per epoch, all ranks") == ["971 kB", "54.1 kB"]
+    assert found.row("peak memory, largest rank") == ["554 MB"] * 2
+    assert found.row("final loss") == [f"{record_of(7, name)['loss']:.4f}" for name in ("cd-0", "cd-5")]
+    assert found.row("torch") == ["2.13.0", "2.13.0"]
+    assert ["one", "0, 1", "host node7, cores 0-11, 12 threads"] in [row for table in found.tables for row in table]
+
+
+def test_settings_that_differ_and_no_other(page, tmp_path):
+    found = page(write_run(tmp_path / "one"), write_run(tmp_path / "two", "cd-5"))
+    differences = next(table for table in found.tables if table[0][0] == "setting")
+    assert differences[1:] == [["run.algorithm", "cd-0", "cd-5"], ["run.wire", "float32", "int8"]]
+    assert "All settings are the same." in page(tmp_path / "one", write_run(tmp_path / "three")).text
+
+
+def test_curves_are_the_records_from_the_first_epoch_on(page, tmp_path):
+    found = page(write_run(tmp_path / "one"), write_run(tmp_path / "two", "cd-5"))
+    for name, algorithm in (("one", "cd-0"), ("two", "cd-5")):
+        lines = [points for line, points in found.lines if line == name]
+        records = [record_of(epoch, algorithm) for epoch in range(8)]
+        close(lines[0], [(record["epoch"], record["loss"]) for record in records])
+        scores = [(record["epoch"], record["test_metric"]) for record in records if "test_metric" in record]
+        close(lines[1], scores)
+        close(lines[2], scores)
+
+
+def test_phases_are_the_means_of_the_middle_half(page, tmp_path):
+    found = page(write_run(tmp_path / "one"))
+    table = next(table for table in found.tables if table[0][:2] == ["run", "aggregate"])
+    assert table[0][1:] == ["aggregate", "dense, packing and all else", "all-reduce", "wait"]
+    assert table[1] == ["one", "21.4 ms", "60.6 ms", "12 ms", "20 ms"]  # of epochs 2 to 6, epoch 0 compiles
+
+
+def test_bench_cells_curves_and_scaling(page, tmp_path):
+    rows = [bench_row("cd-0"), bench_row("paper", speedup_vs_exact=0.96, speedup_vs_paper=1.0, final_metric=None)]
+    found = page(write_bench(tmp_path / "bench.json", rows))
+    assert found.row("cd-0")[:4] == ["131 ms", "23.5 ms", "1.00", "1.04"]
+    assert found.row("cd-0")[4:] == ["41.1 / 51.9 / 61.8", "971 kB", "485 kB", "971 kB", "89.83 %"]
+    assert found.row("paper")[2:4] == ["0.96", "1.00"]
+    assert found.row("paper")[-1] == "–"
+    close(found.lines[0][1], [(1, 0.1), (2, 0.2), (5, 0.5), (8, 0.8)])
+    assert "distgnn bench parts" in found.text and "A processor" in found.text
+    scaled = [bench_row("cd-0", ranks, speedup_vs_first=speed) for ranks, speed in ((1, 1.0), (4, 3.1))]
+    found = page(write_bench(tmp_path / "scaling.json", scaled))
+    close(found.lines[-2][1], [(1, 1.0), (4, 3.1)])
+    assert found.row("cd-0, 4 ranks")[0] == "131 ms"
+
+
+def test_rows_beside_dgl(page, tmp_path):
+    one = {"epoch_seconds_median": 1.29, "epoch_seconds_iqr": 0.02, "peak_rss_bytes": 1.64e9, "speedup_vs_dgl": 4.67}
+    rows = [{"name": "distgnn", "times_bound": 1.06, "memory_vs_dgl": 0.46} | one]
+    found = page(write_bench(tmp_path / "bench.json", [*rows, rows[0] | {"name": "bound", "speedup_vs_dgl": None}]))
+    assert found.row("distgnn") == ["1.29 s", "20 ms", "4.67", "1.06", "1.64 GB", "0.46"]
+    assert found.row("bound")[2] == "–"
+
+
+def test_a_partition_in_numbers(page, partition, tmp_path):
+    facts = describe(partition)
+    found = page(partition)
+    for part in facts["parts"]:
+        assert found.row(str(part["part_id"]))[0] == f"{part['owned']:,}"
+    pairs = next(text for text in found.figures if "Rows per pair" in text)
+    for i, row in enumerate(facts["pair_rows"]):
+        for j, rows in enumerate(row):
+            assert f"from {i} to {j}: {rows:,}" in pairs
+    assert f"{facts['replication_factor']:.3f}" in found.text
+    sent = next(points for name, points in found.lines if name == "sent")
+    close(sent, [(part["part_id"], part["sent_rows"]) for part in facts["parts"]], y_step=0.5)
+
+
+def test_a_matrix_says_who_sends_to_whom():
+    drawn = matrix([[0, 7], [5, 0]], "from", "to")
+    assert "from 0 to 1: 7<" in drawn and "from 1 to 0: 5<" in drawn
+    many = matrix([[1] * (2 * MOST_CELLS)] * (2 * MOST_CELLS), "from", "to")
+    assert many.count("<rect") == MOST_CELLS**2 and "from 0 to 1 to 2 to 3: 4<" in many
+
+
+def test_a_run_names_its_partition_where_both_are_on_the_page(page, partition, tmp_path):
+    run = write_run(tmp_path / "run")
+    checksum = json.loads((partition / "partition.json").read_text())["sha256"]
+    assert "partition on this page" not in page(run, partition).text
+    (run / "config.toml").write_text((run / "config.toml").read_text().replace('"abc"', f'"{checksum}"'))
+    assert page(run, partition).row("partition on this page") == ["parts"]
+
+
+def test_seeds_are_shown_one_by_one_and_together(page, tmp_path):
+    run = write_run(tmp_path / "run")
+    summary = json.loads((run / "summary.json").read_text()) | {"seeds": [3, 4], "test_metric_std": 0.0123}
+    (run / "summary.json").write_text(json.dumps(summary))
+    for seed in (3, 4):
+        write_run(run / f"seed-{seed}")
+    found = page(run)
+    assert found.tables[0][0] == ["", "run/seed-3", "run/seed-4"]
+    assert found.row("run")[:2] == ["3, 4", "76.54 % ± 1.23 %"]
+
+
+@pytest.mark.parametrize("finished", [True, False])
+def test_an_unfinished_run_is_shown_as_such(page, tmp_path, finished):
+    found = page(write_run(tmp_path / "run", epochs=5, finished=finished))
+    assert found.row("state") == ["finished" if finished else "unfinished"]
+    assert ("there is no summary, 5 epochs are recorded" in found.text) is not finished
+    if not finished:
+        assert found.row("test metric") == ["44.00 % (epoch 3)"]
+        assert found.row("final loss") == [f"{record_of(4)['loss']:.4f}"]
+        assert "started: host node7" in found.text  # the log's last line
+
+
+def test_a_run_that_died_before_its_first_epoch(page, tmp_path):
+    run = write_run(tmp_path / "run", epochs=1, finished=False)
+    (run / "metrics.jsonl").unlink()
+    found = page(run)
+    assert "no epoch is recorded" in found.text and "metrics.jsonl cannot be read" in found.text
+    assert found.lines == []
+
+
+def test_damaged_lines_are_named_and_the_others_shown(page, tmp_path):
+    run = write_run(tmp_path / "run")
+    lines = (run / "metrics.jsonl").read_text().splitlines()
+    lines[2] = "{}"
+    lines[3] = "[1, 2]"
+    lines[4] = json.dumps(record_of(1) | {"loss": 1.5})
+    wrong = {"loss": "<b>", "seconds": None, "sent_bytes": True, "wait_seconds_mean": [], "exchange_waits": {"x": [1]}}
+    lines[6] = json.dumps({"epoch": 6} | wrong)
+    (run / "metrics.jsonl").write_text("\n".join(lines) + '\n{"epoch": 8, "lo')
+    found = page(run)
+    for said in ("line 3 has no epoch", "line 4 is no JSON object", "line 5 repeats epoch 1", "line 9 is cut short"):
+        assert said in found.text
+    close(found.lines[0][1], [(0, 2.3), (1, 1.5), *((epoch, record_of(epoch)["loss"]) for epoch in (5, 7))])
+
+
+def test_numbers_that_are_none_are_left_out(page, tmp_path):
+    run = write_run(tmp_path / "run")
+    record = json.dumps(record_of(1)).replace('"loss": ', '"loss": NaN, "old": ')
+    (run / "metrics.jsonl").write_text(
+        f"{json.dumps(record_of(0))}\n{record}\n" + f'{{"epoch": 2, "loss": 1{"0" * 400}}}\n'
+    )
+    (run / "summary.json").write_text(
+        '{"test_metric": Infinity, "peak_rss_bytes": [1, "x"], "versions": 7, "ranks": {}}'
+    )
+    found = page(run)
+    close(found.lines[0][1], [(0, record_of(0)["loss"])])
+    assert not re.search(r"\b(nan|inf)\b", found.text, re.IGNORECASE)
+
+
+HOSTILE = ["<script>alert(1)</script>", "[/x]", "\ud800", '"><img src=x onerror=alert(1)>', "\x00\x1b[31m", "a\u202eb"]
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_hostile_names_are_shown_and_do_nothing(page, tmp_path, name):
+    run = write_run(tmp_path / "run")
+    config = (run / "config.toml").read_text()
+    if "\ud800" not in name and "\x00" not in name:
+        config = config.replace('"small"', json.dumps(name)).replace('"owners"', json.dumps(name))
+    (run / "config.toml").write_text(config)
+    (run / "metrics.jsonl").write_text(json.dumps(record_of(0) | {"exchange_waits": {name: [1, 2, 3]}}) + "\n")
+    (run / "summary.json").write_text(json.dumps({"metric": name, "versions": {name: name}, "test_metric": 0.5}))
+    bench = write_bench(tmp_path / "bench.json", [bench_row(name)], graph=name, command=[name])
+    found = page(run, bench)
+    found.source.encode()
+    assert {"script", "img"}.isdisjoint(found.tags)
+    assert "".join(found.source.split("\n")).isprintable()
+    assert name.encode("unicode_escape").decode() in found.text
+
+
+def test_a_hostile_folder_name(page, tmp_path):
+    assert "<b>x" in page(write_run(tmp_path / "<b>x & [red]y")).tables[0][0][1]
+
+
+def test_long_text_is_cut():
+    assert plain("x" * 1000) == "x" * 159 + "…"
+
+
+def test_nothing_is_loaded_from_elsewhere(page, partition, tmp_path):
+    bench = write_bench(tmp_path / "bench.json", [bench_row("cd-0"), bench_row("paper")])
+    found = page(write_run(tmp_path / "one"), write_run(tmp_path / "two", "cd-5", finished=False), bench, partition)
+    for word in ("http", "//", "url(", "@import", "<script", "src="):
+        assert word not in found.source
+    assert set(re.findall(r'href="(.)', found.source)) == {"#", "d"}  # to sections, and the empty icon
+    anchors = set(re.findall(r'href="#([^"]+)"', found.source))
+    assert anchors == set(re.findall(r'<section id="([^"]+)"', found.source))
+
+
+def test_every_figure_has_a_title_and_a_sentence(page, partition, tmp_path):
+    bench = write_bench(tmp_path / "bench.json", [bench_row("cd-0"), bench_row("paper")])
+    found = page(write_run(tmp_path / "one"), bench, partition)
+    pieces = re.findall(r"<figure><h4>(.+?)</h4>.*?<figcaption>(.+?)</figcaption></figure>", found.source)
+    assert len(pieces) == len(found.figures) >= 15
+    assert all(title and sentence.endswith(".") for title, sentence in pieces)
+
+
+def test_the_same_inputs_give_the_same_bytes(page, tmp_path):
+    run = write_run(tmp_path / "run")
+    assert page(run).source == page(run).source
+
+
+def test_two_runs_of_one_name_are_told_apart(page, tmp_path):
+    found = page(write_run(tmp_path / "a" / "run"), write_run(tmp_path / "b" / "run"))
+    assert found.tables[0][0] == ["", "a/run", "b/run"]
+
+
+def test_ranks_and_epochs_have_whole_ticks(page, tmp_path):
+    found = page(write_run(tmp_path / "run", epochs=3))
+    drawing = re.search(r"Training loss</h4>(.+?)</svg>", found.source)[1]
+    across = re.findall(r'<text x="[\d.]+" y="243" text-anchor="middle">([^<]+)<', drawing)
+    assert across == ["0", "1", "2"]
+
+
+def test_a_long_line_keeps_its_ends_and_its_peaks():
+    points = [(float(i), 1.0) for i in range(20_000)]
+    points[7_777] = (7_777.0, 9.0)
+    kept = thin(Series("x", points).points)
+    assert len(kept) <= MOST_POINTS and kept[0] == points[0] and kept[-1] == points[-1]
+    assert (7_777.0, 9.0) in kept and kept == sorted(kept)
