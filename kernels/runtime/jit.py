@@ -22,12 +22,13 @@ import functools
 import os
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
 from numba import njit
 from numba.core import config
-from numba.core.caching import FunctionCache, IndexDataCacheFile
+from numba.core.caching import FunctionCache, IndexDataCacheFile, NullCache
 from numba.core.compiler_lock import global_compiler_lock
 
 try:
@@ -35,6 +36,9 @@ try:
 except ImportError:  # pragma: no cover - Windows: numba's own behaviour
     fcntl = None  # type: ignore[assignment]
 
+# Python calls kernels, and no helper: code that takes arguments from Python objects is not made for helpers, and the
+# form that C would call for neither.
+NO_WRAPPERS = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
 NOT_COMPILED = "check"  # the room of this package without a kernel: what is changed there needs no new machine code
 
 
@@ -42,10 +46,10 @@ def kernel(function=None, **options):
     """Compile a function of a row range; `@kernel` or `@kernel(fastmath=…)`."""
     if function is None:
         return lambda f: kernel(f, **options)
-    dispatcher = njit(nogil=True, error_model="numpy", **options)(function)
+    dispatcher = njit(nogil=True, error_model="numpy", no_cfunc_wrapper=True, **options)(function)
     if not getattr(config, "DISABLE_JIT", 0):
         # numba's `cache=True` would stamp one file; the dispatcher takes any cache with this interface.
-        dispatcher._cache = PackageCache(function)
+        dispatcher._cache = _cache_of(function)
         dispatcher.compile = _under_lock(dispatcher.compile, dispatcher)
     return dispatcher
 
@@ -57,7 +61,7 @@ def inline(function=None, **options):
     """
     if function is None:
         return lambda f: inline(f, **options)
-    return njit(nogil=True, error_model="numpy", forceinline=True, **options)(function)
+    return njit(nogil=True, error_model="numpy", forceinline=True, **NO_WRAPPERS, **options)(function)
 
 
 class PackageCache(FunctionCache):
@@ -71,7 +75,42 @@ class PackageCache(FunctionCache):
         self._cache_file = IndexDataCacheFile(
             cache_path=self._cache_path, filename_base=self._impl.filename_base, source_stamp=stamp
         )
-        self.lock_path = Path(self._cache_path) / f"{self._impl.filename_base}.lock"
+        self.lock_path: Path | None = Path(self._cache_path) / f"{self._impl.filename_base}.lock"
+
+    def load_overload(self, sig, target_context):
+        """Machine code of a signature, or None: then numba compiles next, and the listeners are told."""
+        found = super().load_overload(sig, target_context)
+        if found is None:
+            _tell(0.0)
+        return found
+
+
+class NoCache(NullCache):
+    """Where no folder can be written: every process compiles for itself."""
+
+    lock_path: Path | None = None
+
+    def load_overload(self, sig, target_context):
+        """None, as of a cache that has nothing yet; says once what this costs."""
+        if not _said:
+            _said.append(True)
+            print(
+                "distgnn: compiled kernels cannot be kept, every process compiles its own: neither the installation "
+                "nor the user's cache folder can be written; set NUMBA_CACHE_DIR to a folder that can",
+                file=sys.stderr,
+                flush=True,
+            )
+        _tell(0.0)
+
+
+def _cache_of(function):
+    """A cache in the first folder that can be written: NUMBA_CACHE_DIR, beside the source, the user's cache folder."""
+    try:
+        return PackageCache(function)
+    except RuntimeError as error:  # numba: "cannot cache function: no locator available"
+        if "no locator" not in str(error):
+            raise
+        return NoCache()
 
 
 def _package_folder(function):
@@ -103,10 +142,16 @@ def _under_lock(compile_signature, dispatcher):
         # Always in this order, threads then processes: two locks taken in two orders could wait for each other.
         with global_compiler_lock:
             start, misses = time.perf_counter(), sum(dispatcher.stats.cache_misses.values())
+            before = len(_made)
             with _file_lock(dispatcher._cache.lock_path):
                 result = compile_signature(signature)
             compiled = sum(dispatcher.stats.cache_misses.values()) > misses
-            _made.append((compiled, time.perf_counter() - start))
+            # Kernels that this one calls were made within its time, and have reported their own.
+            called = sum(seconds for _, seconds in _made[before:])
+            seconds = time.perf_counter() - start - called
+            _made.append((compiled, seconds))
+            if compiled:
+                _tell(seconds)
             return result
 
     return compile_once
@@ -126,10 +171,15 @@ def compilation() -> Compilation:
     return Compilation(compiled, len(_made) - compiled, sum(seconds for _, seconds in _made))
 
 
+def _tell(seconds: float) -> None:
+    for listener in listeners:
+        listener(seconds)
+
+
 @contextlib.contextmanager
 def _file_lock(path):
     """Exclusive lock between processes; the same lock again, by the same thread, passes."""
-    if fcntl is None or path in _held:
+    if fcntl is None or path is None or path in _held:
         yield
         return
     try:
@@ -149,5 +199,9 @@ def _file_lock(path):
         os.close(handle)
 
 
+# Called under the compiler lock before a kernel is compiled (with 0) and after it (with its seconds), not when one is
+# loaded: see compile_line.py.
+listeners: list[Callable[[float], None]] = []
+_said: list = []  # that nothing can be kept: once a process is enough
 _made: list = []  # (compiled, seconds) of each signature; a look-up of one that is there costs nothing and is not in it
 _held: set = set()  # the locks this process holds; guarded by numba's compiler lock
