@@ -28,6 +28,7 @@ from distgnn.cli.commands import (
     repartition,
     run,
     train,
+    warmup,
 )
 from distgnn.errors import DistGNNError, RunStopped
 from distgnn.system.launch import RANK_VARIABLES, torch_environment, under_mpi
@@ -56,6 +57,7 @@ for command in (
     launch,
     run,
     download,
+    warmup,
 ):
     command.register(app)
 

@@ -19,6 +19,7 @@ top level of a module.
 
 import contextlib
 import functools
+import hashlib
 import os
 import sys
 import time
@@ -28,7 +29,7 @@ from typing import NamedTuple
 
 from numba import njit
 from numba.core import config
-from numba.core.caching import FunctionCache, IndexDataCacheFile, NullCache
+from numba.core.caching import FunctionCache, IndexDataCacheFile, NullCache, UserProvidedCacheLocator
 from numba.core.compiler_lock import global_compiler_lock
 
 try:
@@ -64,14 +65,32 @@ def inline(function=None, **options):
     return njit(nogil=True, error_model="numpy", forceinline=True, **NO_WRAPPERS, **options)(function)
 
 
+class _ReadOnlyFolder(UserProvidedCacheLocator):
+    """NUMBA_CACHE_DIR that can be read only, as in an image: numba itself would pass over it and compile again."""
+
+    @classmethod
+    def from_function(cls, py_func, py_file):
+        if not config.CACHE_DIR:
+            return None
+        found = cls(py_func, py_file)
+        path = found.get_cache_path()
+        return found if os.path.isdir(path) and not os.access(path, os.W_OK) else None
+
+
+class _Files(FunctionCache._impl_class):  # type: ignore[name-defined, misc]
+    _locator_classes = [_ReadOnlyFolder, *FunctionCache._impl_class._locator_classes]  # noqa: RUF012
+
+
 class PackageCache(FunctionCache):
     """numba's cache, stamped with the files of the function's package and of this one instead of one file."""
+
+    _impl_class = _Files
 
     def __init__(self, function):
         super().__init__(function)
         # numba compares the stamp of an index file with this one and drops the file when they differ: one pair for all,
         # so an upgrade of any helper leaves no old machine code behind.
-        stamp = (self._impl.locator.get_source_stamp(), _package_stamp(_package_folder(function)))
+        stamp = _package_stamp(_package_folder(function))
         self._cache_file = IndexDataCacheFile(
             cache_path=self._cache_path, filename_base=self._impl.filename_base, source_stamp=stamp
         )
@@ -83,6 +102,11 @@ class PackageCache(FunctionCache):
         if found is None:
             _tell(0.0)
         return found
+
+    def save_overload(self, sig, data):
+        """Keep machine code, if the folder can be written and has room."""
+        with contextlib.suppress(OSError):
+            super().save_overload(sig, data)
 
 
 class NoCache(NullCache):
@@ -113,6 +137,12 @@ def _cache_of(function):
         return NoCache()
 
 
+def cache_folder() -> Path | None:
+    """Where later processes find the kernels of this file's folder; None: nowhere, nothing can be kept."""
+    cache = _cache_of(_package_folder)
+    return Path(cache.cache_path) if isinstance(cache, PackageCache) else None
+
+
 def _package_folder(function):
     """The folder of the package `distgnn.NAME` that a function belongs to; of a function elsewhere, its own."""
     package = sys.modules.get(".".join(function.__module__.split(".")[:2]))
@@ -122,17 +152,18 @@ def _package_folder(function):
 
 @functools.cache
 def _package_stamp(folder):
-    """Name, time and size of each file below `folder` and below this package, but for those without kernels."""
+    """A hash over the files below `folder` and below this package, but for those without kernels."""
     ours = _package_folder(kernel)
-    # Times and sizes, not contents: read once per process and package, at some 40 files.
-    found = []
+    # Contents, not times: layers of a container keep whole seconds only, and kernels compiled in an image would be
+    # stale in each container. Some 100 files are read once per process and package.
+    found = hashlib.sha256()
     # Two folders where the kernel belongs to another package, which inlines helpers of this one.
     for top in sorted({ours, folder}):
         for file in sorted(top.rglob("*.py")):
             if file.name != "__init__.py" and (top / NOT_COMPILED not in file.parents or top != ours):
-                name = file.relative_to(top).as_posix()
-                found.append((name, file.stat().st_mtime_ns, file.stat().st_size))
-    return tuple(found)
+                content = file.read_bytes()
+                found.update(f"{file.relative_to(top).as_posix()} {len(content)} ".encode() + content)
+    return found.hexdigest()
 
 
 def _under_lock(compile_signature, dispatcher):
