@@ -11,6 +11,7 @@ from typing import Any
 from distgnn.config.cut import CutConfig, make_config
 from distgnn.datasets import GraphData, load_graph
 from distgnn.datasets.edge_list import EdgeList
+from distgnn.kernels.runtime.compile_line import compile_line
 from distgnn.partition.core.book import PartitionBook
 from distgnn.partition.core.local_graph import build_local
 from distgnn.partition.core.shares import part_shares
@@ -63,7 +64,7 @@ def partition_graph(
         prices = read_prices(prices)
     clock = Clock(progress)
     guard = None if config.memory is None else MemoryGuard(parse_bytes(config.memory))
-    with new_folder(out, partition_files, overwrite) as folder, guard or contextlib.nullcontext():
+    with compile_line(), new_folder(out, partition_files, overwrite) as folder, guard or contextlib.nullcontext():
         clock.start("load", 1)
         graph = _load(source, data_root, config, guard)
         if guard is not None and works_on_disk(graph, num_parts, config, guard.limit, say):

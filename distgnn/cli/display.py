@@ -40,7 +40,8 @@ def progress_bar(title: str, total: int, visible: bool) -> Iterator[Any]:
     """
     console = error_console()
     if not visible or not console.is_terminal:
-        yield _plain(title, total, visible, console)
+        with compiling(visible):
+            yield _plain(title, total, visible, console)
         return
     columns = _text_column("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn()
     with Progress(*columns, _text_column("{task.fields[text]}"), console=console) as bars:
@@ -49,7 +50,8 @@ def progress_bar(title: str, total: int, visible: bool) -> Iterator[Any]:
         def advance(text: str, done: int | None = None) -> None:
             bars.update(task, text=text, advance=1 if done is None else None, completed=done)
 
-        yield advance
+        with compiling(True, bars):
+            yield advance
 
 
 def _plain(title: str, total: int, visible: bool, console: Console) -> Any:
@@ -70,7 +72,8 @@ def phases(visible: bool) -> Iterator[Any]:
     """Progress in phases; yields `advance(phase, done, total)`. Without a terminal: a line per finished phase."""
     console = error_console()
     if not visible or not console.is_terminal:
-        yield _plain_phases(visible, console)
+        with compiling(visible):
+            yield _plain_phases(visible, console)
         return
     times = TimeElapsedColumn(), TimeRemainingColumn(), _RateColumn()
     with Progress(_text_column("{task.description:10}"), BarColumn(), *times, console=console) as bars:
@@ -81,7 +84,25 @@ def phases(visible: bool) -> Iterator[Any]:
                 tasks[phase] = bars.add_task(phase)
             bars.update(tasks[phase], completed=done, total=total)
 
-        yield advance
+        with compiling(True, bars):
+            yield advance
+
+
+@contextmanager
+def compiling(visible: bool, bars: Any = None) -> Iterator[None]:
+    """Say while the block runs that kernels are compiled: on a line among the bars, or on one of standard error."""
+    from distgnn.kernels.runtime.compile_line import TITLE, compile_line
+
+    lines: list[Any] = []
+
+    def show(compiled: int, ended: bool) -> None:
+        if not lines:
+            lines.append(bars.add_task("", total=None, text=""))
+        done = {"total": compiled, "completed": compiled} if ended else {}
+        bars.update(lines[0], description=f"{TITLE} {compiled}", **done)
+
+    with compile_line(None if bars is None else show, visible=visible):
+        yield
 
 
 class _RateColumn(ProgressColumn):

@@ -27,6 +27,7 @@ from distgnn.cli.commands import (
     repartition,
     run,
     train,
+    warmup,
 )
 from distgnn.cli.commands.show import info, report
 from distgnn.errors import DistGNNError, RunStopped
@@ -57,6 +58,7 @@ for command in (
     run,
     download,
     report,
+    warmup,
 ):
     command.register(app)
 

@@ -6,7 +6,7 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
-from distgnn.cli.display import progress_bar
+from distgnn.cli.display import compiling, progress_bar
 from distgnn.cli.train_report import epoch_text
 from distgnn.config import Settings, TrainConfig
 
@@ -33,7 +33,8 @@ def train_on_this_rank(
     run, config = settings.run, replace(settings.train)
     options = {name: getattr(run, name) for name in ("update", "dtype", "cache_first", "transform_first")}
     options |= asdict(settings.schedule) | {"sparse_feats": settings.model.takes_sparse_feats}
-    graph = load(parts, run.algorithm, **options, seed=config.seed, debug=debug, say=None)
+    with compiling(speak):
+        graph = load(parts, run.algorithm, **options, seed=config.seed, debug=debug, say=None)
     if config.run_dir is None:
         name = f"{Path(parts).resolve().name}-{settings.model.name}-{time.strftime('%Y%m%d-%H%M%S')}"
         config.run_dir = graph.comm.bcast(str(Path("runs") / name), root=0)

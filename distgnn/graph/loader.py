@@ -18,6 +18,7 @@ from distgnn.graph.cores import choose_threads, describe_binding
 from distgnn.graph.dist_graph import DistGraph
 from distgnn.graph.part_arrays import leave_on_disk
 from distgnn.graph.tuning import part_tuning
+from distgnn.kernels.runtime.compile_line import compile_line, compile_line_from_now_on
 from distgnn.partition import load_part, read_manifest
 from distgnn.partition.folder.layout import part_folder
 
@@ -57,11 +58,13 @@ def load(
         manifest = read_manifest(folder)
         check_rank_count(folder, manifest["num_parts"], comm.size)
     check_same(comm, {"partition": manifest["sha256"]}, "give every rank the same partition folder")
-    with raise_together(comm):
-        local = load_part(folder, comm.rank)
-        tuning = part_tuning(part_folder(Path(folder), comm.rank), local)
-    kind = CopyGraph if update == "copies" else DistGraph
-    graph = kind(local, comm, algorithm=algorithm, tuning=tuning, **options)
+    compile_line_from_now_on(visible=comm.rank == 0)
+    with compile_line(visible=comm.rank == 0):
+        with raise_together(comm):
+            local = load_part(folder, comm.rank)
+            tuning = part_tuning(part_folder(Path(folder), comm.rank), local)
+        kind = CopyGraph if update == "copies" else DistGraph
+        graph = kind(local, comm, algorithm=algorithm, tuning=tuning, **options)
     leave_on_disk(local.arc_ids)  # read while the part was checked; needed by layers that work arc by arc only
     kernels.give_back_freed_memory()
     if say:

@@ -197,9 +197,13 @@ def _product_kernel(tile):
                     store(tile, made, m * width + columns[t], one)
             # One addition per number after the sum, not a sum that begins with `out`: the product's bits are those
             # without it.
-            if accumulate:
-                made[:count] += out[first : first + count]
-            out[first : first + count] = made[:count]
+            # Plain loops: numba's assignment of slices also compiles the text of its error message, 30 functions more.
+            for i in range(count):
+                for j in range(width):
+                    if accumulate:
+                        out[first + i, j] = made[i, j] + out[first + i, j]
+                    else:
+                        out[first + i, j] = made[i, j]
 
     return product_rows
 

@@ -19,15 +19,17 @@ top level of a module.
 
 import contextlib
 import functools
+import hashlib
 import os
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
 from numba import njit
 from numba.core import config
-from numba.core.caching import FunctionCache, IndexDataCacheFile
+from numba.core.caching import FunctionCache, IndexDataCacheFile, NullCache, UserProvidedCacheLocator
 from numba.core.compiler_lock import global_compiler_lock
 
 try:
@@ -35,6 +37,9 @@ try:
 except ImportError:  # pragma: no cover - Windows: numba's own behaviour
     fcntl = None  # type: ignore[assignment]
 
+# Python calls kernels, and no helper: code that takes arguments from Python objects is not made for helpers, and the
+# form that C would call for neither.
+NO_WRAPPERS = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
 NOT_COMPILED = "check"  # the room of this package without a kernel: what is changed there needs no new machine code
 
 
@@ -42,10 +47,10 @@ def kernel(function=None, **options):
     """Compile a function of a row range; `@kernel` or `@kernel(fastmath=…)`."""
     if function is None:
         return lambda f: kernel(f, **options)
-    dispatcher = njit(nogil=True, error_model="numpy", **options)(function)
+    dispatcher = njit(nogil=True, error_model="numpy", no_cfunc_wrapper=True, **options)(function)
     if not getattr(config, "DISABLE_JIT", 0):
         # numba's `cache=True` would stamp one file; the dispatcher takes any cache with this interface.
-        dispatcher._cache = PackageCache(function)
+        dispatcher._cache = _cache_of(function)
         dispatcher.compile = _under_lock(dispatcher.compile, dispatcher)
     return dispatcher
 
@@ -57,21 +62,85 @@ def inline(function=None, **options):
     """
     if function is None:
         return lambda f: inline(f, **options)
-    return njit(nogil=True, error_model="numpy", forceinline=True, **options)(function)
+    return njit(nogil=True, error_model="numpy", forceinline=True, **NO_WRAPPERS, **options)(function)
+
+
+class _ReadOnlyFolder(UserProvidedCacheLocator):
+    """NUMBA_CACHE_DIR that can be read only, as in an image: numba itself would pass over it and compile again."""
+
+    @classmethod
+    def from_function(cls, py_func, py_file):
+        if not config.CACHE_DIR:
+            return None
+        found = cls(py_func, py_file)
+        path = found.get_cache_path()
+        return found if os.path.isdir(path) and not os.access(path, os.W_OK) else None
+
+
+class _Files(FunctionCache._impl_class):  # type: ignore[name-defined, misc]
+    _locator_classes = [_ReadOnlyFolder, *FunctionCache._impl_class._locator_classes]  # noqa: RUF012
 
 
 class PackageCache(FunctionCache):
     """numba's cache, stamped with the files of the function's package and of this one instead of one file."""
 
+    _impl_class = _Files
+
     def __init__(self, function):
         super().__init__(function)
         # numba compares the stamp of an index file with this one and drops the file when they differ: one pair for all,
         # so an upgrade of any helper leaves no old machine code behind.
-        stamp = (self._impl.locator.get_source_stamp(), _package_stamp(_package_folder(function)))
+        stamp = _package_stamp(_package_folder(function))
         self._cache_file = IndexDataCacheFile(
             cache_path=self._cache_path, filename_base=self._impl.filename_base, source_stamp=stamp
         )
-        self.lock_path = Path(self._cache_path) / f"{self._impl.filename_base}.lock"
+        self.lock_path: Path | None = Path(self._cache_path) / f"{self._impl.filename_base}.lock"
+
+    def load_overload(self, sig, target_context):
+        """Machine code of a signature, or None: then numba compiles next, and the listeners are told."""
+        found = super().load_overload(sig, target_context)
+        if found is None:
+            _tell(0.0)
+        return found
+
+    def save_overload(self, sig, data):
+        """Keep machine code, if the folder can be written and has room."""
+        with contextlib.suppress(OSError):
+            super().save_overload(sig, data)
+
+
+class NoCache(NullCache):
+    """Where no folder can be written: every process compiles for itself."""
+
+    lock_path: Path | None = None
+
+    def load_overload(self, sig, target_context):
+        """None, as of a cache that has nothing yet; says once what this costs."""
+        if not _said:
+            _said.append(True)
+            print(
+                "distgnn: compiled kernels cannot be kept, every process compiles its own: neither the installation "
+                "nor the user's cache folder can be written; set NUMBA_CACHE_DIR to a folder that can",
+                file=sys.stderr,
+                flush=True,
+            )
+        _tell(0.0)
+
+
+def _cache_of(function):
+    """A cache in the first folder that can be written: NUMBA_CACHE_DIR, beside the source, the user's cache folder."""
+    try:
+        return PackageCache(function)
+    except RuntimeError as error:  # numba: "cannot cache function: no locator available"
+        if "no locator" not in str(error):
+            raise
+        return NoCache()
+
+
+def cache_folder() -> Path | None:
+    """Where later processes find the kernels of this file's folder; None: nowhere, nothing can be kept."""
+    cache = _cache_of(_package_folder)
+    return Path(cache.cache_path) if isinstance(cache, PackageCache) else None
 
 
 def _package_folder(function):
@@ -83,17 +152,18 @@ def _package_folder(function):
 
 @functools.cache
 def _package_stamp(folder):
-    """Name, time and size of each file below `folder` and below this package, but for those without kernels."""
+    """A hash over the files below `folder` and below this package, but for those without kernels."""
     ours = _package_folder(kernel)
-    # Times and sizes, not contents: read once per process and package, at some 40 files.
-    found = []
+    # Contents, not times: layers of a container keep whole seconds only, and kernels compiled in an image would be
+    # stale in each container. Some 100 files are read once per process and package.
+    found = hashlib.sha256()
     # Two folders where the kernel belongs to another package, which inlines helpers of this one.
     for top in sorted({ours, folder}):
         for file in sorted(top.rglob("*.py")):
             if file.name != "__init__.py" and (top / NOT_COMPILED not in file.parents or top != ours):
-                name = file.relative_to(top).as_posix()
-                found.append((name, file.stat().st_mtime_ns, file.stat().st_size))
-    return tuple(found)
+                content = file.read_bytes()
+                found.update(f"{file.relative_to(top).as_posix()} {len(content)} ".encode() + content)
+    return found.hexdigest()
 
 
 def _under_lock(compile_signature, dispatcher):
@@ -103,10 +173,16 @@ def _under_lock(compile_signature, dispatcher):
         # Always in this order, threads then processes: two locks taken in two orders could wait for each other.
         with global_compiler_lock:
             start, misses = time.perf_counter(), sum(dispatcher.stats.cache_misses.values())
+            before = len(_made)
             with _file_lock(dispatcher._cache.lock_path):
                 result = compile_signature(signature)
             compiled = sum(dispatcher.stats.cache_misses.values()) > misses
-            _made.append((compiled, time.perf_counter() - start))
+            # Kernels that this one calls were made within its time, and have reported their own.
+            called = sum(seconds for _, seconds in _made[before:])
+            seconds = time.perf_counter() - start - called
+            _made.append((compiled, seconds))
+            if compiled:
+                _tell(seconds)
             return result
 
     return compile_once
@@ -126,10 +202,15 @@ def compilation() -> Compilation:
     return Compilation(compiled, len(_made) - compiled, sum(seconds for _, seconds in _made))
 
 
+def _tell(seconds: float) -> None:
+    for listener in listeners:
+        listener(seconds)
+
+
 @contextlib.contextmanager
 def _file_lock(path):
     """Exclusive lock between processes; the same lock again, by the same thread, passes."""
-    if fcntl is None or path in _held:
+    if fcntl is None or path is None or path in _held:
         yield
         return
     try:
@@ -149,5 +230,9 @@ def _file_lock(path):
         os.close(handle)
 
 
+# Called under the compiler lock before a kernel is compiled (with 0) and after it (with its seconds), not when one is
+# loaded: see compile_line.py.
+listeners: list[Callable[[float], None]] = []
+_said: list = []  # that nothing can be kept: once a process is enough
 _made: list = []  # (compiled, seconds) of each signature; a look-up of one that is there costs nothing and is not in it
 _held: set = set()  # the locks this process holds; guarded by numba's compiler lock

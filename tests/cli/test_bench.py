@@ -1,6 +1,8 @@
 """`distgnn bench`: rows for every algorithm, the exact run and the paper's form; several folders show scaling."""
 
 import json
+import subprocess
+import sys
 
 import pytest
 from command import distgnn
@@ -86,3 +88,35 @@ def test_scaling_over_two_folders_with_accuracy(parts, two_parts, tmp_path):
     assert [seconds > 0 for _, seconds in points] == [False, False, True, True]  # after those that compile
     assert two["cd-0"]["curve"][0]["loss"] == pytest.approx(two["paper"]["curve"][0]["loss"], rel=1e-3)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["bench.json", "figures", "graph", "parts", "parts-2"]
+
+
+PROGRAM = """
+import sys
+from distgnn import kernels
+from distgnn.bench import training
+from distgnn.bench.contenders import parse_contenders
+from distgnn.config import ModelConfig, TrainConfig
+
+compiled, train = [], training.Runner.train
+
+def counted(self, epochs):
+    before = kernels.compilation()
+    train(self, epochs)
+    now = kernels.compilation()
+    compiled.append((id(self), now.compiled + now.loaded - before.compiled - before.loaded))
+    kept.append(self)  # ids stay different
+
+kept, training.Runner.train = [], counted
+contenders = parse_contenders("cd-0,cd-2")
+rows = training.run(sys.argv[1], contenders, ModelConfig(hidden_feats=16), TrainConfig(epochs=20), 1, True)
+measured = list({id(one): 0 for one in kept})[len(contenders):]
+assert len(measured) == len(contenders) and all(len(row["curve"]) for row in rows)
+assert sum(count for _, count in compiled)
+print(sum(count for one, count in compiled if one in measured))
+"""
+
+
+def test_no_contender_pays_for_kernels_in_a_curve_of_accuracy(parts):
+    done = subprocess.run([sys.executable, "-c", PROGRAM, str(parts)], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.strip() == "0"

@@ -5,7 +5,7 @@ import sys
 
 import typer
 
-from distgnn.cli.display import human_share, print_table
+from distgnn.cli.display import compiling, human_share, print_table
 from distgnn.cli.options import AsJson, Threads
 
 SPLITS = ("train", "valid", "test")
@@ -47,8 +47,9 @@ def correct_smooth(
     code = run_on_ranks(sys.argv[1:], manifest["num_parts"], threads)
     if code is not None:
         raise typer.Exit(code)
-    graph, logits = best_logits(run, settings, parts)
-    scores = correct_and_smooth(graph, logits, config)
+    with compiling(not quiet and not as_json):
+        graph, logits = best_logits(run, settings, parts)
+        scores = correct_and_smooth(graph, logits, config)
     stages = {"before": logits, "after": scores}
     found = {
         stage: {split: measure(graph, rows, "accuracy", split) for split in SPLITS} for stage, rows in stages.items()

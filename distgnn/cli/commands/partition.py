@@ -1,5 +1,6 @@
 """`distgnn partition`: cut a graph into parts, offline, in one process."""
 
+import contextlib
 import json
 import sys
 from dataclasses import replace
@@ -39,11 +40,13 @@ def partition(
     """Cut a graph into parts with halo vertices and write a partition folder."""
     from distgnn import kernels
     from distgnn.partition import partition_graph
+    from distgnn.partition.compile_ahead import compile_ahead
 
     num_parts, groups = _parts_and_groups(parts)
     config = replace(config, groups=groups, capacities=split_speeds(config.capacities))
     kernels.set_num_threads(threads or num_threads())
-    with phases(not quiet and not as_json) as advance:
+    ahead = compile_ahead() if config.method == "cmr" else contextlib.nullcontext()
+    with ahead, phases(not quiet and not as_json) as advance:
         manifest = partition_graph(
             source,
             num_parts,

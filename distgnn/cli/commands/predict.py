@@ -5,7 +5,7 @@ from typing import Any
 
 import typer
 
-from distgnn.cli.display import print_table
+from distgnn.cli.display import compiling, print_table
 from distgnn.cli.options import Threads
 
 
@@ -30,7 +30,8 @@ def predict(
     code = run_on_ranks(sys.argv[1:], manifest["num_parts"], threads)
     if code is not None:
         raise typer.Exit(code)
-    graph, logits = best_logits(run, settings, parts)
+    with compiling(not quiet):
+        graph, logits = best_logits(run, settings, parts)
     write_predictions(graph, logits, out, classes)
     if graph.rank == 0 and not quiet:
         kind = "classes" if classes else "logits"

@@ -76,6 +76,39 @@ print(kernels.compilation().compiled)
 """
 
 
+READ_ONLY = """
+import os
+import numpy as np
+from numba.core.caching import _CacheLocator
+def refuse(self):
+    raise PermissionError("read-only")
+_CacheLocator.ensure_cache_path = refuse
+os.access = lambda path, mode: False
+from distgnn.kernels.runtime.threads import edge_parts
+"""
+
+
+def test_without_any_folder_kernels_work_and_a_line_says_so(tmp_path):
+    """As in a read-only installation whose user has no folder of his own; numba raises an error at import."""
+    program = READ_ONLY + "edge_parts(np.array([0, 4], np.int32), 1)" + ONE_KERNEL
+    environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)}
+    done = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == "2\n"
+    assert done.stderr.count("cannot be kept") == done.stderr.count("\n") == 1
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_folder_that_is_read_only_is_read(tmp_path):
+    """As in an image of a container; numba passes over a folder that it cannot write."""
+    environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)}
+    for program, compiled in ((ONE_KERNEL, "1\n"), (READ_ONLY + ONE_KERNEL, "0\n")):
+        done = subprocess.run(
+            [sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=False
+        )
+        assert (done.stdout, done.stderr) == (compiled, "")
+
+
 @pytest.fixture
 def copy_of_the_kernels(tmp_path):
     """A package distgnn with nothing but kernels; calling it gives how many kernels a new process compiled."""

@@ -1,0 +1,94 @@
+"""`distgnn warmup`: compile before the first run, for images of containers and clusters with a shared cache."""
+
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from distgnn.cli.display import human_seconds, phases, print_table
+from distgnn.cli.options import Quiet
+from distgnn.config import EDGE_MODELS, check_choice
+from distgnn.config.choices import DTYPES
+from distgnn.config.model import MODELS
+from distgnn.errors import InputError, RunError
+
+
+def register(app: typer.Typer) -> None:
+    app.command()(warmup)
+
+
+def warmup(
+    model: Annotated[list[str], typer.Option(help="Model to compile for; may be repeated.")] = ["sage"],  # noqa: B006
+    dtype: Annotated[list[str], typer.Option(help=f"{', '.join(DTYPES)}; may be repeated.")] = ["float32"],  # noqa: B006
+    feats: Annotated[int, typer.Option(help="Width of features.")] = 128,
+    hidden_feats: Annotated[int, typer.Option(help="Width of hidden layers.")] = 256,
+    classes: Annotated[int, typer.Option(help="Number of classes.")] = 40,
+    cache: Annotated[
+        str | None, typer.Option(help="Folder for compiled kernels; later runs need it as NUMBA_CACHE_DIR.")
+    ] = None,
+    quiet: Quiet = False,
+) -> None:
+    """Compile what cutting and training need, before the first run; kernels depend on models, dtypes and widths."""
+    from distgnn.config import num_threads
+
+    for name in model:
+        check_choice("model", name, MODELS)
+        if name in (*EDGE_MODELS, "rgcn"):
+            raise InputError(f"warmup has no graph for {name}, which needs edge features or types: train one epoch")
+    for name in dtype:
+        check_choice("dtype", name, DTYPES)
+    environment = os.environ | ({} if cache is None else {"NUMBA_CACHE_DIR": str(Path(cache).resolve())})
+    start, before = time.perf_counter(), _compiled(environment)
+    runs = [["--model", one, "--dtype", other] for one in dict.fromkeys(model) for other in dict.fromkeys(dtype)]
+    with tempfile.TemporaryDirectory() as folder, phases(not quiet) as advance:
+        parts = f"{folder}/parts"
+        graph = f"communities:nodes=600,communities=12,avg_degree=10,feats={feats},classes={classes},seed=1"
+        _distgnn(["partition", graph, "--parts", "2", "--out", parts, "--quiet"], environment)
+        advance("cut", 1, 1)
+
+        def train(number: int) -> None:
+            options = ["--epochs", "2", "--eval-every", "1", "--hidden-feats", str(hidden_feats), "--quiet"]
+            _distgnn(["train", parts, *runs[number], *options, "--run-dir", f"{folder}/{number}"], environment)
+
+        # Two ranks each: what they share is compiled once, and a rank that waits for a lock needs no core.
+        with ThreadPoolExecutor(num_threads()) as pool:
+            for done, _ in enumerate(pool.map(train, range(len(runs))), 1):
+                advance("train", done, len(runs))
+    if not quiet:
+        found = _compiled(environment)
+        rows = [("compiled", f"{len(found - before)} kernels in {human_seconds(time.perf_counter() - start)}")]
+        rows += [("cache", f"{len(found)} kernels in {_cache(environment)[0]}")]
+        print_table("Warmed up", rows)
+
+
+def _distgnn(words: list[str], environment: dict[str, str]) -> None:
+    command = [sys.executable, "-m", "distgnn.cli", *words]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise RunError(f"distgnn {words[0]} failed: {(done.stderr.strip().splitlines() or ['no message'])[-1]}")
+
+
+def _cache(environment: dict[str, str]) -> list[Path]:
+    """The folders below which numba keeps our kernels."""
+    if environment.get("NUMBA_CACHE_DIR"):
+        return [Path(environment["NUMBA_CACHE_DIR"])]
+    import distgnn.kernels
+    import distgnn.partition
+    from distgnn.kernels.runtime.jit import cache_folder
+
+    folder = cache_folder()
+    if folder is None:
+        raise InputError("no folder for compiled kernels can be written: give --cache")
+    if folder.name == "__pycache__":  # beside each source
+        return [Path(str(package.__file__)).parent for package in (distgnn.kernels, distgnn.partition)]
+    return [folder.parent]
+
+
+def _compiled(environment: dict[str, str]) -> set[Path]:
+    return {file for folder in _cache(environment) for file in folder.rglob("*.nbc")}
