@@ -77,7 +77,7 @@ class _ReadOnlyFolder(UserProvidedCacheLocator):
         return found if os.path.isdir(path) and not os.access(path, os.W_OK) else None
 
 
-class _Files(FunctionCache._impl_class):  # type: ignore[name-defined, misc]
+class _Files(FunctionCache._impl_class):
     _locator_classes = [_ReadOnlyFolder, *FunctionCache._impl_class._locator_classes]  # noqa: RUF012
 
 
