@@ -6,8 +6,8 @@
 if __name__ != "distgnn.datasets":
     raise ImportError("this folder is the package distgnn.datasets: import that name")
 
+from distgnn.datasets.downloads import download
 from distgnn.datasets.edge_list import EdgeList
-from distgnn.datasets.formats.ogb_download import download
 from distgnn.datasets.graph_data import GraphData
 from distgnn.datasets.objects import as_graph_data
 from distgnn.datasets.registry import load_graph

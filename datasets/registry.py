@@ -4,6 +4,7 @@ import os
 from pathlib import Path
 from typing import Any
 
+from distgnn.config import did_you_mean
 from distgnn.datasets.graph_data import GraphData
 from distgnn.datasets.objects import as_graph_data
 from distgnn.errors import InputError
@@ -17,6 +18,9 @@ NAMED = {
     "ogbn-mag": "ogbn_mag",
     "ogbn-papers100M": "ogbn_papers100M",
     "reddit": "reddit",
+    "cora": "cora",
+    "citeseer": "citeseer",
+    "pubmed": "pubmed",
 }
 
 
@@ -29,8 +33,9 @@ def load_graph(source: Any, data_root: str | Path | None = None, seed: int = 0) 
     """Load, or generate, and check a graph.
 
     Args:
-        source: a path (plain graph folder, OGB folder, Reddit folder), a name (`ogbn-arxiv`, `ogbn-products`,
-            `ogbn-proteins`, `ogbn-mag`, `ogbn-papers100M`, `reddit`, or any graph folder below the data root), or
+        source: a path (plain graph folder, OGB's layout under any name, Planetoid's or Reddit's files), a name (`cora`,
+            `citeseer`, `pubmed`, `reddit`, `ogbn-arxiv`, `ogbn-products`, `ogbn-proteins`, `ogbn-mag`,
+            `ogbn-papers100M`, or any graph folder below the data root), or
             `rmat:key=value,...` or `communities:key=value,...`, or an object in memory that `as_graph_data` takes.
         data_root: where named graphs lie; the environment's DISTGNN_DATA, or `data`, if not given.
         seed: for generators whose text names no seed.
@@ -77,6 +82,7 @@ def _read(folder: Path, source: str) -> GraphData | None:
     """Read a folder by the kind of its files; None if it is no graph folder."""
     from distgnn.datasets.formats.folder import is_graph_folder, read_folder
     from distgnn.datasets.formats.ogb import is_ogb_folder, read_ogb
+    from distgnn.datasets.formats.planetoid import planetoid_name, read_planetoid
     from distgnn.datasets.formats.reddit import is_reddit_folder, read_reddit
 
     if is_graph_folder(folder):
@@ -85,19 +91,22 @@ def _read(folder: Path, source: str) -> GraphData | None:
         return read_ogb(folder)
     if is_reddit_folder(folder):
         return read_reddit(folder)
+    if planetoid_name(folder):
+        return read_planetoid(folder)
     return None
 
 
 def _not_found(source: str, root: Path, looked: list[str]) -> str:
     where = ", ".join(dict.fromkeys(looked))
-    if source == "reddit":
-        return f"reddit is not here (looked in {where}); put DGL's reddit_data.npz and reddit_graph.npz there"
     if source in NAMED:
-        return f"{source} is not here (looked in {where}); fetch it with: distgnn download {source} --data-root {root}"
+        return (
+            f"{source} is not here (looked in {where}); fetch it with: distgnn download {source} --data-root {root}, "
+            "or name the folder that has it by --data-root (DISTGNN_DATA)"
+        )
     local = sorted(path.parent.name for path in root.glob("*/graph.json")) if root.is_dir() else []
-    names = ", ".join([*NAMED, *local])
+    names = list(dict.fromkeys([*NAMED, *local]))
     what = f"{source} is a folder without a graph" if Path(source).is_dir() else f"no graph {source!r}"
     return (
-        f"{what} (looked in {where}); give a graph folder, one of {names}, "
+        f"{what}{did_you_mean(source, names)} (looked in {where}); give a graph folder, one of {', '.join(names)}, "
         f"or a generator {', '.join(kind + ':' for kind in GENERATORS)}"
     )

@@ -30,7 +30,7 @@ Say = Callable[[str], None]
 
 
 def partition_graph(
-    source: str | Path | GraphData,
+    source: Any,
     num_parts: int,
     out: str | Path,
     method: str | CutConfig = "cmr",
@@ -45,7 +45,8 @@ def partition_graph(
     """Cut a graph into `num_parts` parts and write the partition folder `out`.
 
     Args:
-        source: a `GraphData`, or anything `load_graph` takes.
+        source: anything `load_graph` takes: a name, a path, a generator's text, or a graph in memory (`GraphData`,
+            `dgl.DGLGraph`, PyG `Data`, NetworkX, scipy, edges [2, E] or [E, 2]).
         method: the name of a method, or a `CutConfig` with everything.
         overwrite: replace an existing partition folder, if nothing else is in it.
         prices: `EpochPrices` or a file of them (`distgnn calibrate --prices`), with which the manifest also predicts
@@ -81,13 +82,11 @@ def partition_graph(
         return _finish(folder, manifest | config.manifest(), parts, prices)
 
 
-def _load(
-    source: str | Path | GraphData, data_root: str | Path | None, config: CutConfig, guard: MemoryGuard | None
-) -> GraphData:
+def _load(source: Any, data_root: str | Path | None, config: CutConfig, guard: MemoryGuard | None) -> GraphData:
     """The graph, its features normalised."""
     if guard is not None and not isinstance(source, GraphData):
         check_loading(source, data_root, guard.limit)
-    graph = source.check() if isinstance(source, GraphData) else load_graph(str(source), data_root, config.seed)
+    graph = load_graph(source, data_root, config.seed)
     if config.normalize_feats == "none":
         return graph
     if guard is not None:

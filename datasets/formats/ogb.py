@@ -4,6 +4,7 @@ ogbn_arxiv/
     raw/    edge.csv.gz  num-node-list.csv.gz  num-edge-list.csv.gz  node-label.csv.gz
             node-feat.csv.gz | edge-feat.csv.gz (proteins)             node_year.csv.gz and such are not needed
     split/time/  train.csv.gz  valid.csv.gz  test.csv.gz
+my-graph/             a graph of one's own in this layout, with one folder below split/
 ogbn_mag/             several types of vertices and edges: see ogb_hetero.py
 ogbn_papers100M/raw/  data.npz (edge_index, num_nodes_list, node_feat, …)  node-label.npz (node_label, NaN = none)
 """
@@ -27,7 +28,7 @@ class OgbLayout:
 
     name: str
     directed: bool
-    classes: int
+    classes: int | None
     split: str
     multilabel: bool = False
     typed: bool = False
@@ -49,12 +50,20 @@ def is_ogb_folder(folder: Path) -> bool:
 
 
 def find_layout(folder: Path) -> OgbLayout:
-    """The layout by the folder's name, `ogbn_arxiv`, `ogbn-arxiv` or as it is unpacked, `arxiv`, `papers100M-bin`."""
+    """The layout by the folder's name, `ogbn_arxiv`, `ogbn-arxiv` or as it is unpacked, `arxiv`, `papers100M-bin`.
+
+    A folder of another name is a graph of the user's own: its arcs are directed as they are stored, unless its split is
+    the one of an undirected graph of OGB (a renamed folder), and its labels tell its classes.
+    """
     short = folder.resolve().name.replace("-", "_").removeprefix("ogbn_").removesuffix("_bin")
-    if short not in LAYOUTS:
-        known = ", ".join(f"ogbn_{name}" for name in LAYOUTS)
-        raise InputError(f"{folder}: looks like an OGB download, but only {known} are known; rename the folder")
-    return LAYOUTS[short]
+    if short in LAYOUTS:
+        return LAYOUTS[short]
+    splits = sorted(path.name for path in (folder / "split").iterdir() if path.is_dir())
+    if len(splits) != 1:
+        raise InputError(f"{folder / 'split'}: expected one folder of a split, found {', '.join(splits) or 'none'}")
+    directed = splits[0] not in {layout.split for layout in LAYOUTS.values() if not layout.directed}
+    typed = is_present(folder / "raw" / "triplet-type-list.csv.gz")
+    return OgbLayout(folder.resolve().name, directed, None, splits[0], typed=typed)
 
 
 def read_ogb(folder: Path) -> GraphData:
@@ -72,7 +81,7 @@ def read_ogb(folder: Path) -> GraphData:
     shape = () if graph.labels is None else graph.labels.shape
     if layout.multilabel and shape != (graph.num_nodes, layout.classes):
         graph.fail("labels", f"expected {layout.classes} labels per vertex, found shape {list(shape)}")
-    if not layout.multilabel:
+    if layout.classes is not None and not layout.multilabel:
         graph.num_label_classes = layout.classes
     _read_splits(folder, layout, graph)
     graph.notes["source"] = "OGB raw layout"

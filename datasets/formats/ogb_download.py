@@ -10,7 +10,6 @@ from pathlib import Path
 
 from distgnn.datasets.array_files import MOST_PACKED
 from distgnn.datasets.formats.ogb import LAYOUTS, is_ogb_folder
-from distgnn.datasets.registry import NAMED, default_data_root
 from distgnn.errors import GraphFormatError, InputError
 from distgnn.system.atomic import new_folder, sync_file
 
@@ -18,20 +17,13 @@ NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EROFS)
 DOWNLOADABLE = tuple(layout.name for layout in LAYOUTS.values())
 
 
-def download(name: str, data_root: str | Path | None = None) -> Path:
-    """Download and unpack a graph below the data root, if it is not there yet.
+def download_ogb(name: str, folder: Path) -> Path:
+    """Download and unpack one of `DOWNLOADABLE` as `folder`, if it is not there yet.
 
-    Args:
-        name: `ogbn-arxiv`, `ogbn-products`, `ogbn-proteins`, `ogbn-mag` or `ogbn-papers100M` (57 GB).
-        data_root: the environment's DISTGNN_DATA, or `data`, if not given.
     Returns: the folder.
-    Raises: InputError for an unknown name, without the `ogb` extra or without a network.
+    Raises: InputError without the `ogb` extra or without a network, GraphFormatError for a damaged archive.
     Notes: nothing is left behind when it fails; ogb shows a progress bar on standard error.
     """
-    if name not in DOWNLOADABLE:
-        raise InputError(_cannot_download(name))
-    root = Path(data_root) if data_root is not None else default_data_root()
-    folder = root / NAMED[name]
     if is_ogb_folder(folder):
         return folder
     if folder.exists():
@@ -41,12 +33,6 @@ def download(name: str, data_root: str | Path | None = None) -> Path:
         _fetch(name, url, partial)
         unpack(partial)
     return folder
-
-
-def _cannot_download(name: str) -> str:
-    if name == "reddit":
-        return "reddit is not fetched: put DGL's reddit_data.npz and reddit_graph.npz into a folder `reddit`"
-    return f"no download for {name!r}; known are {', '.join(DOWNLOADABLE)}"
 
 
 def _find_url(name: str) -> str:

@@ -9,6 +9,7 @@ def command(parts: str, model: ModelConfig, …)      becomes      distgnn comma
 import dataclasses
 import functools
 import inspect
+import operator
 import typing
 from collections.abc import Callable
 from typing import Annotated, Any
@@ -93,7 +94,8 @@ def _options_of(kind: type, only: Only | None) -> list[inspect.Parameter]:
                 continue
             default = field.default if only.defaults[field.name] is dataclasses.MISSING else only.defaults[field.name]
         shown = typer.Option(help=help_of(field), rich_help_panel=field.metadata["panel"])
-        annotation: Any = Annotated.__class_getitem__((_option_type(types[field.name]), shown))  # type: ignore[attr-defined]
+        # Not `Annotated[…]`, which type checkers read as a type; its `__class_getitem__` is gone in Python 3.13.
+        annotation: Any = operator.getitem(Annotated, (_option_type(types[field.name]), shown))
         name = option_name(field)
         options.append(inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation))
     return options

@@ -17,7 +17,7 @@ import torch
 from mpi4py import MPI
 
 from distgnn.comm import Transport
-from distgnn.config import Algorithm
+from distgnn.config import Algorithm, check_choice
 from distgnn.config.schedule import Schedule
 from distgnn.graph.degrees import Degrees
 from distgnn.graph.frame import Frame, Frames
@@ -40,6 +40,13 @@ from distgnn.partition import LocalGraph
 DTYPES = {"float32": torch.float32, "float64": torch.float64, "bfloat16": torch.bfloat16}
 
 
+def dtype_name(dtype: str | torch.dtype) -> str:
+    """The name of a dtype of rows. Raises: InputError for any but "float32", "float64", "bfloat16" or torch's."""
+    name = str(dtype).removeprefix("torch.")
+    check_choice("dtype", name, tuple(DTYPES))
+    return name
+
+
 class DistGraph(DGLInterface):
     """One rank's share of a graph, answering to the message-passing part of `dgl.DGLGraph`.
 
@@ -51,8 +58,8 @@ class DistGraph(DGLInterface):
         local: this rank's part; its `graph` section has num_classes, multilabel and counts of labelled rows.
         comm: communicator with one rank per part; duplicated.
         algorithm: "cd-0" (synchronous, exact) or "cd-r" (rows count r epochs after they were sent).
-        dtype: "float32", "float64" or "bfloat16": of features, activations and messages; weights and sums of bfloat16
-            rows are float32.
+        dtype: "float32", "float64" or "bfloat16", or torch's dtype of that name: of features, activations and
+            messages; weights and sums of bfloat16 rows are float32.
         seed: of dropout masks.
         cache_first: keep the aggregation of rows that never change.
         transform_first: where a layer narrows, multiply before aggregating, forward and backward.
@@ -76,7 +83,7 @@ class DistGraph(DGLInterface):
         comm: MPI.Comm,
         *,
         algorithm: str = "cd-0",
-        dtype: str = "float32",
+        dtype: str | torch.dtype = "float32",
         seed: int = 0,
         cache_first: bool = True,
         transform_first: bool = True,
@@ -85,6 +92,7 @@ class DistGraph(DGLInterface):
         tuning: Tuning | None = None,
         **schedule: Any,
     ):
+        dtype = dtype_name(dtype)
         settings = {"algorithm": algorithm, "dtype": dtype, "seed": seed, "cache_first": cache_first, "debug": debug}
         settings |= {"transform_first": transform_first, "sparse_feats": sparse_feats, "tuning": tuning}
         self._settings: dict[str, Any] = settings | schedule
@@ -121,6 +129,12 @@ class DistGraph(DGLInterface):
             self.feats.on_dense = self.constants.expect
         elif self.feats is not None:
             self.constants.expect(self.feats)
+
+    def __repr__(self) -> str:
+        """One line: which part of what, its sizes, and how its rows are exchanged."""
+        words = [f"part {self.rank} of {self.num_ranks}", f"num_nodes={self.num_owned} of {self.num_global_nodes}"]
+        words += [f"num_feats={self.num_feats}", f"num_classes={self.num_classes}", f"dtype={self.dtype}"]
+        return f"{type(self).__name__}({', '.join(words)}, algorithm={self.algorithm.name!r}, update={self.update!r})"
 
     def with_part(self, local: LocalGraph) -> "DistGraph":
         """A graph of the same kind and settings over another part. Collective: yes."""

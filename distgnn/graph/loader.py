@@ -21,6 +21,7 @@ from distgnn.graph.tuning import part_tuning
 from distgnn.kernels.runtime.compile_line import compile_line, compile_line_from_now_on
 from distgnn.partition import load_part, read_manifest
 from distgnn.partition.folder.layout import part_folder
+from distgnn.system.launch import under_mpi
 
 
 def say_on_stderr(text: str) -> None:
@@ -29,7 +30,7 @@ def say_on_stderr(text: str) -> None:
 
 
 def load(
-    folder: str,
+    folder: str | Path,
     algorithm: str = "cd-0",
     comm: MPI.Comm | None = None,
     update: str | None = None,
@@ -84,9 +85,14 @@ def late_settings() -> list[str]:
     ]
 
 
-def check_rank_count(folder: str, num_parts: int, num_ranks: int) -> None:
+def check_rank_count(folder: str | Path, num_parts: int, num_ranks: int) -> None:
     """One rank per part, or a RunError that says what to start."""
     if num_parts != num_ranks:
+        if num_ranks == 1 and not under_mpi():
+            raise RunError(
+                f"{folder} has {num_parts} parts, and this is one process without ranks: start a script with `distgnn "
+                f"run -n {num_parts} SCRIPT.py`; in a notebook, load a folder of one part (distgnn partition --parts 1)"
+            )
         raise RunError(
             f"{folder} has {num_parts} parts but {num_ranks} ranks are running: "
             f"start {num_parts} ranks, or partition again with --parts {num_ranks}"

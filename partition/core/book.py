@@ -44,6 +44,14 @@ class PartitionBook:
         self._derive()
         self.num_arcs = self._count_arcs()
 
+    def __repr__(self) -> str:
+        """One line of counts."""
+        num_arcs, num_halos = int(self.num_arcs.sum()), int((self.num_rows - self.num_owned).sum())
+        return (
+            f"PartitionBook(num_parts={self.num_parts}, num_nodes={self.num_nodes}, "
+            f"num_arcs={num_arcs}, num_halos={num_halos})"
+        )
+
     def _derive(self) -> None:
         """Everything that follows from the masks and the owners."""
         self.num_parts, self.num_nodes = self.cut.num_parts, self.edge_list.num_nodes

@@ -31,7 +31,7 @@ class Csr(NamedTuple):
     indices: np.ndarray
 
 
-@dataclass
+@dataclass(repr=False)
 class LocalGraph:
     """One rank's share of a graph.
 
@@ -71,6 +71,15 @@ class LocalGraph:
     edge_feats: np.ndarray | None = None
     edge_types: np.ndarray | None = None
     node_types: np.ndarray | None = None
+
+    def __repr__(self) -> str:
+        """One line: which part, its counts, and which optional arrays it has."""
+        optional = ("edge_weight", "edge_feats", "edge_types", "node_types")
+        words = [f"part {self.part_id} of {self.num_parts}", f"num_owned={self.num_owned}"]
+        words += [f"num_halos={self.num_rows - self.num_owned}", f"num_arcs={self.num_arcs}"]
+        if self.feats is not None:
+            words.append(f"feats={'x'.join(map(str, self.feats.shape))} {self.feats.dtype}")
+        return f"LocalGraph({', '.join(words + [name for name in optional if getattr(self, name) is not None])})"
 
     @property
     def num_rows(self) -> int:

@@ -21,7 +21,7 @@ from distgnn.partition.core.book import PartitionBook
 from distgnn.partition.core.part_masks import has_bit, lowest_bit
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class ExchangePlan:
     """One rank's side of every exchange.
 
@@ -42,6 +42,14 @@ class ExchangePlan:
     reduce_indptr: np.ndarray
     reduce_rows: np.ndarray
     target_indptr: np.ndarray
+
+    def __repr__(self) -> str:
+        """One line: what a broadcast and a reduce move."""
+        return (
+            f"ExchangePlan(part {self.part_id} of {self.num_parts}, num_owned={self.num_owned}, "
+            f"broadcast sends {len(self.broadcast_rows)} and receives {self.num_source_halos} rows, "
+            f"reduce sends {self.num_target_halos} and receives {len(self.reduce_rows)} rows)"
+        )
 
     @property
     def num_source_halos(self) -> int:

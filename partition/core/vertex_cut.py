@@ -14,7 +14,7 @@ from distgnn.partition.core.edges import Edges
 from distgnn.partition.core.shares import part_shares
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class VertexCut:
     """Any assignment of arcs and owners to parts: vertex cuts, edge cuts and hybrids alike.
 
@@ -35,6 +35,12 @@ class VertexCut:
     reverse_part: np.ndarray | None = None
     order: np.ndarray | None = None
     capacities: np.ndarray | None = None
+
+    def __repr__(self) -> str:
+        """One line: counts, and which optional fields there are."""
+        given = [name for name in ("reverse_part", "order", "capacities") if getattr(self, name) is not None]
+        counts = [f"num_parts={self.num_parts}", f"num_edges={len(self.edge_part)}", f"num_nodes={len(self.owner)}"]
+        return f"VertexCut({', '.join(counts + given)})"
 
     @property
     def shares(self) -> np.ndarray:

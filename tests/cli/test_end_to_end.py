@@ -102,21 +102,36 @@ def test_check_passes_on_two_ranks():
     assert "training step  ok: 2 ranks against one process" in done.stdout
 
 
-@pytest.mark.slow
-def test_the_script_of_the_readme(two_parts, tmp_path):
-    """The example is cut out of README.md, so that it stays true."""
-    from distgnn.system.launch import find_mpiexec, mpi_flavor, mpiexec_command
+README = (Path(__file__).parents[2] / "README.md").read_text()
 
-    readme = (Path(__file__).parents[2] / "README.md").read_text()
-    script = readme.split("# my_train.py\n")[1].split("```")[0]
-    (tmp_path / "my_train.py").write_text(
-        script.replace('"parts/"', repr(str(two_parts))).replace("epochs=100", "epochs=2")
-    )
-    mpiexec = find_mpiexec()
-    command = [*mpiexec_command(mpiexec, mpi_flavor(mpiexec), 2), sys.executable, str(tmp_path / "my_train.py")]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False, cwd=tmp_path)
+
+def script_of_readme(name: str) -> str:
+    """The code block that begins with `# name`."""
+    return README.split(f"```python\n# {name}\n")[1].split("```")[0]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["my_train.py", "own_loop.py"])
+def test_the_scripts_of_the_readme(name, two_parts, tmp_path, monkeypatch):
+    """They are cut out of README.md, so that they stay true, and started as it says; only with fewer epochs."""
+    if "dgl" in script_of_readme(name):
+        pytest.importorskip("dgl")
+    monkeypatch.chdir(tmp_path)
+    two_parts.rename("parts")
+    script = script_of_readme(name).replace("epochs=100", "epochs=2").replace("range(100)", "range(2)")
+    Path(name).write_text(script)
+    assert "```\ndistgnn run -n 2 my_train.py\n```" in README
+    done = distgnn("run", "-n", 2, name)
     assert done.returncode == 0, done.stderr
-    assert "test accuracy" in done.stdout
+    if name == "my_train.py":
+        assert "test accuracy" in done.stdout
+    else:
+        first, second = done.stdout.split()
+        assert first == second and float(first) > 0
+
+
+def test_the_own_loop_of_the_readme_is_short():
+    assert sum(bool(line.strip()) for line in script_of_readme("own_loop.py").splitlines()) <= 15
 
 
 @pytest.mark.slow

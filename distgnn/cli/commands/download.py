@@ -8,10 +8,10 @@ def register(app: typer.Typer) -> None:
 
 
 def download(
-    name: str = typer.Argument(help="Dataset, for example ogbn-arxiv."),
+    name: str = typer.Argument(help="cora, citeseer, pubmed, reddit, ogbn-arxiv or another of OGB's node graphs."),
     data_root: str | None = typer.Option(None, help="Folder to put it in (default: DISTGNN_DATA or ./data)."),
 ) -> None:
-    """Download a dataset through the ogb extra."""
-    from distgnn.datasets.formats.ogb_download import download as fetch
+    """Download a dataset; OGB's need the ogb extra."""
+    from distgnn.datasets.downloads import download as fetch
 
     print(fetch(name, data_root))

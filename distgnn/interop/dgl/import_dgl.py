@@ -28,8 +28,9 @@ def import_dgl() -> ModuleType:
     Raises: InputError where DGL is not installed or does not load.
     Notes: sets DGLBACKEND=pytorch if unset, so that DGL neither asks nor writes its settings into the user's home.
     """
-    if "dgl" in sys.modules:
-        return sys.modules["dgl"]
+    loaded = sys.modules.get("dgl")
+    if loaded is not None:
+        return loaded
     register_packaging()
     os.environ.setdefault("DGLBACKEND", "pytorch")
     try:
@@ -37,7 +38,10 @@ def import_dgl() -> ModuleType:
             warnings.simplefilter("ignore")
             return importlib.import_module("dgl")
     except (ImportError, OSError) as error:
+        if sys.version_info >= (3, 12):
+            raise InputError(
+                f"this needs DGL, which has no package for Python {sys.version_info[0]}.{sys.version_info[1]}: use "
+                "Python 3.10 or 3.11 for it; everything else of distgnn runs here, dg.nn has DGL's layers"
+            ) from error
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__
-        raise InputError(
-            f"this needs DGL, which does not load here ({reason}); install dgl==1.1.3 with Python 3.8 to 3.11"
-        ) from error
+        raise InputError(f"this needs DGL, which does not load here ({reason}); pip install dgl==1.1.3") from error

@@ -13,7 +13,7 @@ from distgnn.train.run.machine import versions
 CHOSEN = ("test_metric", "valid_metric", "test_accuracy", "valid_accuracy")
 
 
-@dataclass
+@dataclass(repr=False)
 class TrainResult:
     """What a run gave, the same on every rank.
 
@@ -22,6 +22,13 @@ class TrainResult:
 
     records: list[dict] = field(default_factory=list)
     summary: dict = field(default_factory=dict)
+
+    def __repr__(self) -> str:
+        """One line: epochs, last loss, and the metrics of the best epoch."""
+        words = [f"epochs={len(self.records)}"] + ([f"loss={self.losses[-1]:.4g}"] if self.records else [])
+        found = {name: self.summary.get(f"{name}_metric") for name in ("valid", "test")}
+        words += [f"{name} {self.summary['metric']}={value:.4f}" for name, value in found.items() if value is not None]
+        return f"TrainResult({', '.join(words)})"
 
     @property
     def losses(self) -> list[float]:

@@ -128,8 +128,21 @@ def test_incomplete_downloads_are_named(ogb_folder):
     (folder / "raw" / "edge.csv.gz").unlink()
     with pytest.raises(InputError, match=r"edge\.csv\.gz: no such file"):
         load_graph(str(folder))
-    with pytest.raises(InputError, match="only ogbn_arxiv"):
-        load_graph(str(folder.rename(folder.with_name("ogbn_unknown"))))
+
+
+def test_a_folder_of_any_name_in_this_layout(ogb_folder):
+    folder = ogb_folder("roads", "random", EDGES, 4, [0, 1, 2, 3], node_feat=[[1]] * 4)
+    graph = load_graph(folder)
+    assert (graph.name, graph.directed, graph.num_classes) == ("roads", True, 4)
+    assert graph.test.tolist() == [3]
+    (folder / "split" / "other").mkdir()
+    with pytest.raises(InputError, match="expected one folder of a split, found other, random"):
+        load_graph(folder)
+
+
+def test_a_renamed_folder_of_an_undirected_graph_stays_undirected(ogb_folder):
+    folder = ogb_folder("my-products", "sales_ranking", [[0, 1]], 4, [0, 1, 2, 3], node_feat=[[1]] * 4)
+    assert load_graph(folder).directed is False
 
 
 @pytest.mark.slow

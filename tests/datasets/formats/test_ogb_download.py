@@ -58,12 +58,6 @@ def test_the_address_comes_from_ogb():
     assert ogb_download._find_url("ogbn-products").endswith("products.zip")
 
 
-@pytest.mark.parametrize(("name", "message"), [("reddit", "is not fetched"), ("cora", "known are ogbn-arxiv")])
-def test_other_names_are_refused(name, message, tmp_path):
-    with pytest.raises(InputError, match=message):
-        download(name, tmp_path)
-
-
 def test_a_half_folder_is_not_touched(tmp_path):
     (tmp_path / "ogbn_arxiv").mkdir()
     with pytest.raises(InputError, match="remove it first"):

@@ -1,0 +1,102 @@
+"""Every file of examples/ does what its head says: the commands there are run as they stand, on real ranks."""
+
+import ast
+import json
+import os
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from command import without_rank_variables
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+DGL = ("dgl_model.py", "export.py")
+
+
+def run(words: list[str], folder: Path, **more: str) -> subprocess.CompletedProcess:
+    """A command in `folder`; `distgnn` and `python` are those of this environment."""
+    programs = {"distgnn": [sys.executable, "-m", "distgnn.cli"], "python": [sys.executable]}
+    command = [*programs.get(words[0], [words[0]]), *words[1:]]
+    environment = without_rank_variables() | {"PYTHONPATH": str(EXAMPLES.parent), "MPLBACKEND": "agg"} | more
+    return subprocess.run(
+        command, cwd=folder, env=environment, capture_output=True, text=True, timeout=400, check=False
+    )
+
+
+def test_every_example_is_in_the_table_and_here():
+    files = {path.name for path in EXAMPLES.iterdir() if path.is_file()} - {"README.md"}
+    table = (EXAMPLES / "README.md").read_text()
+    assert {name for name in files if f"| `{name}` |" in table} == files
+    source = Path(__file__).read_text()
+    assert {name for name in files if f'"{name}"' in source} == files
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("name", "says"),
+    [
+        ("own_loop.py", "logits [5000, 10]"),
+        ("dgl_model.py", "TrainResult(epochs=30, loss="),
+        ("custom_loss.py", "epoch 30  focal loss "),
+        ("export.py", "largest difference to distgnn predict: "),
+    ],
+)
+def test_the_commands_at_its_head(name, says, tmp_path):
+    if name in DGL:
+        pytest.importorskip("dgl")
+    script = (EXAMPLES / name).read_text()
+    (tmp_path / name).write_text(script)
+    head = ast.get_docstring(ast.parse(script)) or ""
+    commands = [shlex.split(line) for line in head.splitlines() if line.startswith("    ")]
+    assert len(commands) >= 2
+    for words in commands:
+        done = run(words, tmp_path)
+        assert done.returncode == 0, done.stderr
+    assert says in done.stdout
+    if name == "export.py":
+        assert float(done.stdout.split()[-1]) < 1e-3  # logits of float32 sums in another order
+
+
+@pytest.mark.slow
+def test_the_notebook_in_a_plain_process(tmp_path):
+    cells = json.loads((EXAMPLES / "notebook.ipynb").read_text())["cells"]
+    codes = ["".join(cell["source"]) for cell in cells if cell["cell_type"] == "code"]
+    # One cell after the other in one namespace, the last expression of each printed, as a notebook shows it.
+    runner = "import json, sys\nfor code in json.loads(sys.argv[1]): exec(compile(code, 'cell', 'exec'), globals())\n"
+    runner += "print(graph, result, len(classes))"
+    done = run(["python", "-W", "ignore", "-c", runner, json.dumps(codes)], tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "epoch  30  loss " in done.stdout
+    assert "DistGraph(part 0 of 1, num_nodes=3000 of 3000, " in done.stdout
+    assert "TrainResult(epochs=30, " in done.stdout and done.stdout.split()[-1] == "3000"
+
+
+def on_path(folder: Path, **programs: str) -> str:
+    """PATH with programs of this name before all others."""
+    for name, text in programs.items():
+        (folder / name).write_text(f"#!/bin/bash\n{text}\n")
+        (folder / name).chmod(0o755)
+    return f"{folder}{os.pathsep}{os.environ['PATH']}"
+
+
+@pytest.mark.slow
+def test_the_communication_study(tmp_path):
+    path = on_path(tmp_path, distgnn=f'exec {shlex.quote(sys.executable)} -m distgnn.cli "$@"')
+    script = str(EXAMPLES / "communication_study.sh")
+    done = run([script, "communities:nodes=1000", "4", "2"], tmp_path, PATH=path)
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "study" / "bench.json").is_file()
+    assert list((tmp_path / "study" / "figures").glob("*.png"))
+
+
+@pytest.mark.parametrize(("code", "requeued"), [(138, "requeue 7\n"), (0, ""), (1, "")])
+def test_the_batch_script_goes_on_after_its_time_limit(code, requeued, tmp_path):
+    path = on_path(tmp_path, srun=f'echo "$@" > srun.txt; exit {code}', scontrol='echo "$@" > scontrol.txt')
+    job = {"SLURM_CPUS_PER_TASK": "12", "SLURM_JOB_ID": "7", "PATH": path}
+    done = run(["bash", str(EXAMPLES / "slurm.sh"), "parts-8"], tmp_path, **job)
+    assert (done.returncode, done.stderr) == (code, "")
+    assert "distgnn train parts-8 --epochs 2000" in (tmp_path / "srun.txt").read_text()
+    told = tmp_path / "scontrol.txt"
+    assert (told.read_text() if told.exists() else "") == requeued
