@@ -84,7 +84,7 @@ def partition_graph(
 
 def _load(source: Any, data_root: str | Path | None, config: CutConfig, guard: MemoryGuard | None) -> GraphData:
     """The graph, its features normalised."""
-    if guard is not None and not isinstance(source, GraphData):
+    if guard is not None and isinstance(source, str | Path):
         check_loading(source, data_root, guard.limit)
     graph = load_graph(source, data_root, config.seed)
     if config.normalize_feats == "none":

@@ -7,6 +7,7 @@ import pytest
 
 from distgnn.config import CutConfig
 from distgnn.config.cut import CUT_OPTIONS, make_config
+from distgnn.config.option import help_of
 from distgnn.errors import InputError
 
 
@@ -54,5 +55,6 @@ def test_the_command_has_an_option_for_each_field():
     given = inspect.signature(partition).parameters
     for field in dataclasses.fields(CutConfig):
         if field.name != "groups":  # --parts 8x4
-            assert given[field.name].default.default == field.default
-            assert given[field.name].default.help == field.metadata["help"]
+            assert given[field.name].default == field.default
+            [option] = given[field.name].annotation.__metadata__
+            assert option.help == help_of(field)
