@@ -113,6 +113,7 @@ def test_the_wheel_holds_every_module_and_nothing_at_the_top_but_distgnn(wheel):
     expected = {f"{package_of(path.parent).replace('.', '/')}/{path.name}" for path in source_files()}
     assert {name for name in names if name.endswith(".py")} == expected
     assert any(name.endswith("licenses/LICENSE") for name in names)
+    assert "distgnn/py.typed" in names
 
 
 def test_the_wheel_says_what_it_needs(wheel):
