@@ -33,6 +33,7 @@ _PLACES = {
     "load": "distgnn.graph.loader",
     "Trainer": "distgnn.train",
     "TrainResult": "distgnn.train",
+    "Callback": "distgnn.train",
     "TrainConfig": "distgnn.config",
     "training_subgraph": "distgnn.graph.induced",
     "DistributedOptimizer": "distgnn.graph.own_loop",

@@ -56,7 +56,8 @@ def _one_run(graph: Any, settings: Settings, sections: dict[str, Any], speak: bo
     for line in (*describe_binding(graph.comm), graph.schedule.caution(graph.algorithm)):
         if line:
             trainer.say(line)
-    with progress_bar(f"seed {config.seed}", config.epochs, speak and graph.rank == 0) as advance:
+    bar = speak and graph.rank == 0 and "console" in config.loggers
+    with progress_bar(f"seed {config.seed}", config.epochs, bar) as advance:
         trainer.on_epoch = lambda record: advance(epoch_text(record), record["epoch"] + 1)
         return trainer.fit().summary
 

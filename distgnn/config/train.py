@@ -2,7 +2,9 @@
 
 from dataclasses import dataclass, fields
 from functools import partial
+from importlib.util import find_spec
 
+from distgnn.config.choices import check_choice
 from distgnn.config.option import check_choices, documented, option
 from distgnn.errors import InputError
 
@@ -10,8 +12,11 @@ METRICS = ("accuracy", "rocauc", "f1")
 LR_SCHEDULES = ("constant", "cosine", "plateau")
 
 
-_training, _run_folder, _system = (
-    partial(option, panel=name) for name in ("Training", "Run folder", "Ranks and memory")
+LOGGERS = ("console", "csv", "tensorboard")
+
+
+_training, _run_folder, _system, _output = (
+    partial(option, panel=name) for name in ("Training", "Run folder", "Ranks and memory", "Output")
 )
 
 
@@ -53,16 +58,34 @@ class TrainConfig:
     verify_every: int = _training(0, "Epochs between comparisons of a training step with the exact one (0: never).")
     inductive: bool = _training(False, "Train on the subgraph of training vertices; evaluate on the whole graph.")
 
+    clip_grad: float = _training(
+        0.0, "Largest Euclidean norm of all gradients together; larger ones are scaled down to it (0: no limit)."
+    )
+    log: str | None = _output(
+        "console",
+        f"Where epochs are reported, with commas between: {', '.join(LOGGERS)}. csv and tensorboard write into the run "
+        "folder.",
+    )
+
+    @property
+    def loggers(self) -> tuple[str, ...]:
+        """The names in `log`."""
+        return tuple(name.strip() for name in (self.log or "").split(",") if name.strip())
+
     def check(self) -> None:
         """Raise InputError for the first setting that makes no sense."""
         least_values = {"epochs": 1, "eval_every": 1, "patience": 0, "seed": 0, "weight_decay": 0.0}
-        least_values |= {"checkpoint_every": 0, "timeout": 0.0, "verify_every": 0}
+        least_values |= {"checkpoint_every": 0, "timeout": 0.0, "verify_every": 0, "clip_grad": 0.0}
         for name, least in least_values.items():
             if not getattr(self, name) >= least:
                 raise InputError(f"{name} is {getattr(self, name)}: expected at least {least}")
         if not 0 < self.lr <= 1e30:  # beyond it a step is no float32
             raise InputError(f"lr is {self.lr}: expected a positive number, at most 1e30")
         check_choices(self)
+        for name in self.loggers:
+            check_choice("log", name, LOGGERS)
+        if "tensorboard" in self.loggers and find_spec("tensorboard") is None:
+            raise InputError("log tensorboard needs the package tensorboard: pip install tensorboard")
 
     def as_dict(self) -> dict:
         """The settings as TOML can hold them (None left out)."""

@@ -41,6 +41,20 @@ class _GlobalMean(torch.autograd.Function):
         return (grad / ctx.count).expand(ctx.shape), None
 
 
+def is_global_mean(result: torch.Tensor, start: torch.Tensor) -> bool:
+    """Does a `global_mean` lie between `start` and `result`, as autograd recorded them?"""
+    waiting, seen = [result.grad_fn], {start.grad_fn}
+    while waiting:
+        node = waiting.pop()
+        if node is None or node in seen:
+            continue
+        seen.add(node)
+        if isinstance(node, _GlobalMean._backward_cls):
+            return True
+        waiting += [before for before, _ in node.next_functions]
+    return False
+
+
 def gather_rows(graph: Any, rows: torch.Tensor | np.ndarray, root: int | None = 0) -> np.ndarray | None:
     """Rows of owned vertices of all ranks as one array in the original vertex order.
 

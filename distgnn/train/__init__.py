@@ -7,6 +7,7 @@ import importlib
 from typing import Any
 
 _PLACES = {
+    "Callback": "distgnn.train.run.callbacks",
     "TrainResult": "distgnn.train.run.records",
     "Trainer": "distgnn.train.trainer",
     "correct_and_smooth": "distgnn.train.correct_smooth",
@@ -14,7 +15,7 @@ _PLACES = {
     "write_predictions": "distgnn.train.predict",
 }
 
-__all__ = ["TrainResult", "Trainer", "correct_and_smooth", "load_best", "write_predictions"]
+__all__ = ["Callback", "TrainResult", "Trainer", "correct_and_smooth", "load_best", "write_predictions"]
 
 
 def __getattr__(name: str) -> Any:

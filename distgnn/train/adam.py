@@ -45,6 +45,10 @@ class Adam:
             maximize=False,
         )
 
+    def follow(self, rate: float, _loss: float | None) -> None:
+        """After an epoch: the learning rate of the next one."""
+        self.lr = rate
+
     def state(self) -> dict[str, torch.Tensor]:
         """Means, squares and step counts by name, as a checkpoint keeps them; the tensors are not copied."""
         columns = {"mean": self.means, "square": self.squares, "steps": self.steps}

@@ -4,6 +4,7 @@ The buffer is cut into buckets of whole parameters. A bucket's sum over ranks st
 there, while the backward pass goes on: the last layers' gradients travel behind the first layers' backward pass.
 """
 
+import math
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ import torch
 from torch import nn
 
 from distgnn.comm import Counters, start_sum_over_ranks, wait_for_all
+from distgnn.graph.own_loop import mark_summed
 
 BUCKET_NUMBERS = 2**16  # a bucket is closed when it has so many: a message worth its latency
 
@@ -43,6 +45,7 @@ class GradientBuffer:
         self.overlap = overlap and comm.size > 1
         self._requests: list = []
         self._armed, self._started = False, 0
+        self.scale = 1.0  # what the last `clip` multiplied gradients with
         for tensor in [*model.parameters(), *model.buffers()]:
             values = tensor.detach().contiguous().numpy().copy()
             comm.Bcast(values, root=0)
@@ -55,7 +58,7 @@ class GradientBuffer:
         """Before the backward pass: gradients to zero, in place."""
         for bucket in self._buckets:
             bucket.reset()
-        self._armed = self.overlap
+        self._armed, self.scale = self.overlap, 1.0
 
     def sum(self) -> None:
         """After the backward pass: each gradient becomes its sum over ranks, the same bits on each."""
@@ -67,6 +70,20 @@ class GradientBuffer:
             wait_for_all(self._requests)
             self._requests = []
         self._armed, self._started = False, 0
+        mark_summed(self.parameters)  # torch optimisers refuse a step on others
+
+    def clip(self, most: float) -> float:
+        """Scale all gradients so that their Euclidean norm is at most `most`; returns the norm before.
+
+        After `sum` norm and scale are the same bits on every rank: numpy adds in one order for any number of threads.
+        """
+        grads = [p.grad.numpy() for p in self.parameters if p.grad is not None]
+        norm = math.sqrt(math.fsum(float(np.square(grad, dtype=np.float64).sum()) for grad in grads))
+        if norm > most:
+            self.scale = most / norm
+            for grad in grads:
+                grad *= self.scale
+        return norm
 
     def _gradient_is_there(self, parameter: nn.Parameter) -> None:
         if not self._armed:  # a backward pass of another trainer

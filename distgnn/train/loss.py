@@ -9,7 +9,30 @@ from torch import nn
 from torch.nn import functional as F
 
 from distgnn.comm import sum_over_ranks
+from distgnn.errors import InputError
+from distgnn.graph.global_values import is_global_mean
 from distgnn.train.cross_entropy import summed_cross_entropy
+
+OwnLoss = Callable[[Any, torch.Tensor], torch.Tensor]  # (graph, logits of owned rows) -> this rank's share, or a mean
+
+
+def share_of_loss(
+    model: nn.Module, graph: Any, logits: torch.Tensor, own: OwnLoss | None
+) -> tuple[torch.Tensor, float]:
+    """The scalar whose backward pass gives this rank's share of the gradient, and this rank's share of the loss.
+
+    Collective: as `rank_loss`, or as `own` is.
+
+    Notes: what `own` made with `graph.global_mean` is the loss of the whole graph on every rank, and its backward pass
+        already gives this rank's share: the loss counts once, not once per rank.
+    """
+    if own is None:
+        loss = rank_loss(graph, logits, rows_of_loss(model, graph))
+        return loss, loss.item()
+    loss = own(graph, logits)
+    if not isinstance(loss, torch.Tensor) or loss.numel() != 1 or not loss.requires_grad:
+        raise InputError("the loss function gave no scalar with a gradient: it is to return one tensor of one number")
+    return loss, loss.item() / (graph.num_ranks if is_global_mean(loss, logits) else 1)
 
 
 def rank_loss(graph: Any, logits: torch.Tensor, rows: torch.Tensor | None = None) -> torch.Tensor:

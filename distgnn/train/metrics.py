@@ -3,14 +3,48 @@
 All values lie in [0, 1]; a split without labelled vertices has no metric (None).
 """
 
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import torch
 
 from distgnn.comm import sum_over_ranks
+from distgnn.config import TrainConfig
+from distgnn.config.train import METRICS
+from distgnn.errors import InputError, RunError, on_all_ranks
 
 SPLITS = ("train", "valid", "test")
+RECORD_NAMES = {"epoch", "loss", "seconds", "grad_norm", "sent_bytes", "exchange_waits", "wait_seconds"}
+RECORD_NAMES |= {"metric", "best_epoch", "epochs", "versions", "ranks", "threads", "seed"}
+
+
+OwnMetric = Callable[[Any, torch.Tensor], float]  # (graph, logits of owned rows) -> a number of the whole graph
+
+
+def check_own(config: TrainConfig, own: Mapping[str, OwnMetric]) -> None:
+    """Check the settings, whose `metric` may be one of `own`. Raises: InputError."""
+    replace(config, metric=None if config.metric in own else config.metric).check()
+    for name, function in own.items():
+        taken = name in METRICS or name in RECORD_NAMES or name.endswith(("_metric", "_accuracy"))
+        if taken or not callable(function):
+            raise InputError(f"metrics: {name!r} is {'a name of our own' if taken else 'no function'}")
+
+
+def own_metrics(graph: Any, logits: torch.Tensor, own: Mapping[str, OwnMetric]) -> dict[str, float | None]:
+    """Values of own metrics, those of rank 0 on every rank, so that all agree on the best epoch. Collective: yes.
+
+    Raises: RunError on every rank for a value that is no finite number.
+    """
+    with torch.no_grad():
+        mine = {name: float(function(graph, logits)) for name, function in own.items()}
+    values: dict[str, float | None] = graph.comm.bcast(mine, root=0)
+    for name, value in values.items():
+        if value is None or not math.isfinite(value):
+            raise on_all_ranks(RunError(f"metric {name} is {value}: expected a finite number of the whole graph"))
+    return values
 
 
 def evaluate(graph: Any, logits: torch.Tensor, metric: str) -> dict[str, float | None]:

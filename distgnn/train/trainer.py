@@ -8,8 +8,7 @@ gradients summed over ranks, one optimiser step with equal weights everywhere
 import math
 import sys
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Mapping
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -19,32 +18,34 @@ from torch import nn
 
 from distgnn.comm import check_same, raise_together
 from distgnn.config import TrainConfig
-from distgnn.errors import InputError, RunError, RunStopped, on_all_ranks
+from distgnn.errors import RunStopped, on_all_ranks
 from distgnn.graph.induced import training_subgraph
 from distgnn.system.output import plain
-from distgnn.train.adam import Adam
 from distgnn.train.checkpoint.fingerprint import fingerprint
 from distgnn.train.checkpoint.identity import run_settings
+from distgnn.train.checkpoint.objects import flatten
 from distgnn.train.checkpoint.state import load_checkpoint, save_checkpoint
 from distgnn.train.checkpoint.weights import pack
 from distgnn.train.gradients import GradientBuffer
-from distgnn.train.loss import rank_loss, rows_of_loss
+from distgnn.train.loss import OwnLoss, share_of_loss
 from distgnn.train.lr_schedule import EarlyStopping, LearningRate, Schedules
-from distgnn.train.metrics import evaluate
+from distgnn.train.metrics import OwnMetric, check_own, evaluate, own_metrics
 from distgnn.train.nonfinite import explain
+from distgnn.train.optimizers import TorchOptimizer, make_optimizer
+from distgnn.train.run.callbacks import Callbacks
 from distgnn.train.run.interrupt import Interrupts
 from distgnn.train.run.machine import where_this_rank_runs
+from distgnn.train.run.outputs import Outputs
 from distgnn.train.run.rank_log import RankLog
 from distgnn.train.run.records import TrainResult, over_ranks, summarize
-from distgnn.train.run.run_folder import RunFolder
-from distgnn.train.run.trace import Trace, merge
+from distgnn.train.run.trace import Trace
 from distgnn.train.run.watchdog import Watchdog
 from distgnn.train.trainable import check_trainable, warn_of_modules_per_rank
 from distgnn.train.verify import ExactStep
 
 
 class Trainer:
-    """Trains a model on a DistGraph with Adam.
+    """Trains a model on a DistGraph, with Adam or any optimiser of `torch.optim`.
 
     Collective: the constructor, `fit`.
 
@@ -53,7 +54,14 @@ class Trainer:
             rank 0 are copied to all ranks.
         graph: DistGraph with features, labels and training rows.
         config: how to train.
-        on_epoch: called on rank 0 with the record of each epoch (a progress bar).
+        optimizer: a torch.optim class (gets lr and weight decay of `config`), a function of the parameters that makes
+            an optimiser, or one that is made; None: the program's own Adam, which starts faster.
+        scheduler: makes a torch scheduler of `optimizer`; stepped per epoch, ReduceLROnPlateau with the epoch's loss.
+        loss: of (graph, logits [O, C]): this rank's share (their sum is the loss), or a `graph.global_mean`.
+        metrics: further metrics by name, of (graph, logits [O, C]) to a number of the whole graph; higher is better for
+            the one that `config.metric` names, which then picks the best epoch.
+        callbacks: see `Callback`.
+        on_epoch: called on rank 0 with the record of each epoch, in place of the console's report.
         describe: further sections for config.toml (model, data); a resumed run must have the same "model" and "run".
         say: called on rank 0 with news that are no error (default: a line on standard error).
 
@@ -71,47 +79,64 @@ class Trainer:
         graph: Any,
         config: TrainConfig | None = None,
         *,
+        optimizer: Any = None,
+        scheduler: Callable[[Any], Any] | None = None,
+        loss: OwnLoss | None = None,
+        metrics: Mapping[str, OwnMetric] | None = None,
+        callbacks: Iterable[Any] = (),
         on_epoch: Callable[[dict], None] | None = None,
         describe: dict | None = None,
         say: Callable[[str], None] | None = None,
     ):
         self.model, self.whole, self.config = model.to(graph.weight_dtype), graph, config or TrainConfig()
+        self.own_metrics, self.own_loss = dict(metrics or {}), loss
         with raise_together(graph.comm):
-            self.config.check()
+            check_own(self.config, self.own_metrics)
+            self.callbacks = Callbacks(callbacks)
             check_trainable(graph, self.config)
         check_same(graph.comm, self.config.as_dict(), "start every rank with the same settings")
         warn_of_modules_per_rank(model, graph)
-        self.metric = self.config.metric or ("rocauc" if graph.multilabel else "accuracy")
+        own = self.config.metric in self.own_metrics
+        self.metric = (None if own else self.config.metric) or ("rocauc" if graph.multilabel else "accuracy")
+        self.best_by = str(self.config.metric) if own else "valid_metric"
         self.on_epoch, self._say = on_epoch, say
         self.graph = graph = training_subgraph(graph) if self.config.inductive else graph
         graph.seed = self.config.seed
         self.gradients = GradientBuffer(model, graph.comm, graph.transport.counters)
         self.trace = Trace(graph.transport.counters, graph.rank) if self.config.trace else None
         config = self.config
-        self.optimizer = Adam(self.gradients.parameters, config.lr, config.weight_decay)
+        with raise_together(graph.comm):
+            self.optimizer = make_optimizer(config, self.gradients.parameters, optimizer, scheduler)
+            if config.run_dir is not None:  # say now what a checkpoint could not hold
+                flatten(self.objects(), "state", {})
         self.schedules = Schedules(LearningRate(config), EarlyStopping(config.patience))
-        self.settings = run_settings(config, self.metric, describe or {}, graph)
+        self.settings = run_settings(config, config.metric or self.metric, describe or {}, graph) | self._own_settings()
         self.best_state: dict[str, torch.Tensor] = {}
         self.best_record: dict | None = None
         self.last_record: dict | None = None
-        self.run_folder = self._open_run_folder(describe or {})
+        self.records: list[dict] = []
+        self.outputs = Outputs(self, self.callbacks, describe or {})
         self.log = RankLog(config.run_dir, graph.rank)
         self.interrupts, self.stop_signal = Interrupts(wanted=config.run_dir is not None), 0
         self.watchdog = Watchdog(graph.comm, self.log, config.timeout)
 
-    def _open_run_folder(self, describe: dict) -> RunFolder | None:
-        config = self.config
-        if config.run_dir is None:
-            if config.trace:
-                raise on_all_ranks(InputError("a trace is written into the run folder: give run_dir"))
-            return None
-        settings = {"train": config.as_dict() | {"metric": self.metric}} | describe
-        settings["train"].pop("resume", None)
-        folder = None
-        with raise_together(self.graph.comm):
-            if self.graph.rank == 0:
-                folder = RunFolder(config.run_dir, settings, config.overwrite, config.resume)
-        return folder
+    def _own_settings(self) -> dict[str, str]:
+        """Names of what is not the program's own: a resumed run must have the same."""
+        own = {"loss": getattr(self.own_loss, "__qualname__", None), "callbacks": self.callbacks.names}
+        if isinstance(self.optimizer, TorchOptimizer):
+            own |= {"optimizer": self.optimizer.name, "scheduler": self.optimizer.scheduler_name}
+        return {f"train.{name}": value for name, value in own.items() if value}
+
+    def objects(self) -> dict[str, Any]:
+        """States of a torch optimiser, its scheduler and of callbacks, as a checkpoint keeps them."""
+        optimizer = self.optimizer.objects() if isinstance(self.optimizer, TorchOptimizer) else {}
+        return optimizer | self.callbacks.objects()
+
+    def load_objects(self, state: dict[str, Any]) -> None:
+        """Go on from what `objects` gave."""
+        if isinstance(self.optimizer, TorchOptimizer):
+            self.optimizer.load_objects(state)
+        self.callbacks.load_objects(state)
 
     def say(self, text: str) -> None:
         """Tell the user (rank 0) and this rank's log something that is no error."""
@@ -135,8 +160,7 @@ class Trainer:
         except BaseException as error:
             error.phase = self.watchdog.phase  # type: ignore[attr-defined]  # said with the traceback
             self.log.failure(error, self.watchdog.phase)
-            if self.run_folder:
-                self.run_folder.close()
+            self.outputs.close()
             raise
         self.log.write("finished")
         return result
@@ -144,8 +168,10 @@ class Trainer:
     def _fit(self) -> TrainResult:
         result, config = TrainResult(), self.config
         self.watchdog.phase = "reading the checkpoint"
+        self.records = result.records
         done = self._resume(result)
         saved = done
+        self.outputs.start(self.last_record or {})
         while done < config.epochs and not self.schedules.stopping.should_stop():
             epoch, done = done, done + 1
             record = self.train_epoch(epoch)
@@ -153,9 +179,11 @@ class Trainer:
                 self.watchdog.phase = f"epoch {epoch}, evaluation"
                 record |= self.evaluate()
                 self._keep_if_best(epoch, record)
+                self.callbacks.call("on_evaluation", self, record)
             result.records.append(record)
             self.last_record = record
-            self._report(record)
+            self.watchdog.phase = f"epoch {epoch}, loggers and callbacks"
+            self.outputs.add_epoch(record)
             if self.stop_signal or (config.checkpoint_every and done % config.checkpoint_every == 0):
                 saved = self._save(done)
             if self.stop_signal:
@@ -168,7 +196,8 @@ class Trainer:
             self._keep_if_best(done - 1, result.records[-1] | self.evaluate())
         self.model.load_state_dict(self.best_state)
         result.summary = summarize(result.records, self.best_record or {}, self.metric, self.graph.comm, config.seed)
-        self._finish(result.summary)
+        result.summary |= {name: (self.best_record or {}).get(name) for name in self.own_metrics}
+        self.outputs.finish(result.summary)
         return result
 
     def _resume(self, result: TrainResult) -> int:
@@ -176,10 +205,11 @@ class Trainer:
         if not self.config.resume or self.config.run_dir is None:
             return 0
         done = load_checkpoint(Path(self.config.run_dir), self)
-        self.optimizer.lr = self.schedules.learning_rate.value
-        self._write(lambda folder: result.records.extend(folder.keep_epochs(done)))
+        if done:
+            self.optimizer.follow(self.schedules.learning_rate.value, None)
+        self.outputs.write(lambda folder: result.records.extend(folder.keep_epochs(done)))
         if self.best_state:
-            self._write(lambda folder: folder.keep_best(pack(self.best_state)))
+            self.outputs.write(lambda folder: folder.keep_best(pack(self.best_state)))
         result.records[:] = self.graph.comm.bcast(result.records, root=0)
         if done and not result.records and self.last_record is not None:  # metrics.jsonl is gone; the weights are not
             result.records.append(self.last_record)
@@ -200,7 +230,9 @@ class Trainer:
 
     def evaluate(self) -> dict[str, float | None]:
         """Exact metrics of the model as it is now. Collective: yes."""
-        return evaluate(self.whole, self.predict(), self.metric)
+        logits = self.predict()
+        found = evaluate(self.whole, logits, self.metric)
+        return found | own_metrics(self.whole, logits, self.own_metrics) if self.own_metrics else found
 
     def predict(self) -> torch.Tensor:
         """Logits of owned rows, [O, C], with the model as it is now, in evaluation mode. Collective: yes."""
@@ -233,13 +265,14 @@ class Trainer:
         self.gradients.zero()
         watch.phase = f"epoch {epoch}, forward"
         logits = self.model(graph, graph.feats)
-        loss = rank_loss(graph, logits, rows_of_loss(self.model, graph))
+        loss, share = share_of_loss(self.model, graph, logits, self.own_loss)
         watch.phase = f"epoch {epoch}, backward"
         loss.backward()
         watch.phase = f"epoch {epoch}, sum of gradients"
         self.gradients.sum()
         if not self.gradients.finite():
-            raise explain(self.model, graph, epoch, math.fsum(graph.comm.allgather(loss.item())))
+            raise explain(self.model, graph, epoch, math.fsum(graph.comm.allgather(share)))
+        norm = self.gradients.clip(self.config.clip_grad) if self.config.clip_grad else None
         watch.phase = f"epoch {epoch}, optimiser"
         self.optimizer.step()
         ended = time.perf_counter()
@@ -247,9 +280,10 @@ class Trainer:
             self.trace.add_step(epoch, started, ended)
         spent = graph.transport.counters.since(before) | {"waits": graph.transport.waits}
         watch.phase = f"epoch {epoch}, gathering numbers"
-        mine = {"loss": loss.item(), "seconds": ended - started, "signal": self.interrupts.received} | spent
+        mine = {"loss": share, "seconds": ended - started, "signal": self.interrupts.received} | spent
         record, self.stop_signal = over_ranks(graph.comm, epoch, mine)
-        self.optimizer.lr = self.schedules.learning_rate.after(epoch, record["loss"])
+        record |= {} if norm is None else {"grad_norm": norm}
+        self.optimizer.follow(self.schedules.learning_rate.after(epoch, record["loss"]), record["loss"])
         if exact:
             record |= exact.errors_of(logits, self.gradients, graph)
         return record
@@ -260,41 +294,11 @@ class Trainer:
         if not every or (epoch + 1) % every:
             return None
         self.watchdog.phase = f"epoch {epoch}, the exact step to compare with"
-        return ExactStep.of(self.model, self.graph, self.gradients, epoch)
+        return ExactStep.of(self.model, self.graph, self.gradients, epoch, self.own_loss)
 
     def _keep_if_best(self, epoch: int, record: dict) -> None:
         """Keep weights that are the best so far."""
-        if self.schedules.stopping.is_best(epoch, record["valid_metric"]):
+        if self.schedules.stopping.is_best(epoch, record[self.best_by]):
             self.best_state = {name: tensor.detach().clone() for name, tensor in self.model.state_dict().items()}
             self.best_record = record
-            self._write(lambda folder: folder.keep_best(pack(self.best_state)))
-
-    def _report(self, record: dict) -> None:
-        self._write(lambda folder: folder.add_epoch(record))
-        if self.on_epoch and self.graph.rank == 0:
-            self.on_epoch(record)
-
-    def _finish(self, summary: dict) -> None:
-        with raise_together(self.graph.comm):
-            if self.trace and self.config.run_dir is not None:
-                with _writing(self.config.run_dir):
-                    self.trace.write(Path(self.config.run_dir) / "trace")
-        if self.trace and self.run_folder:
-            merge(self.run_folder.path / "trace")
-        self._write(lambda folder: folder.finish(summary))
-
-    def _write(self, work: Callable[[RunFolder], object]) -> None:
-        """Write into the run folder, on rank 0; what cannot be written is an error of all ranks. Collective: yes."""
-        with raise_together(self.graph.comm):
-            if self.run_folder is not None:
-                with _writing(self.run_folder.path):
-                    work(self.run_folder)
-
-
-@contextmanager
-def _writing(path: str | Path) -> Iterator[None]:
-    """A full or read-only disk is one line."""
-    try:
-        yield
-    except OSError as error:
-        raise RunError(f"cannot write to the run folder {path}: {error.strerror or error}") from error
+            self.outputs.write(lambda folder: folder.keep_best(pack(self.best_state)))

@@ -11,7 +11,7 @@ from torch import nn
 
 from distgnn.comm import sum_over_ranks
 from distgnn.train.gradients import GradientBuffer
-from distgnn.train.loss import rank_loss, rows_of_loss
+from distgnn.train.loss import OwnLoss, share_of_loss
 
 
 @dataclass
@@ -22,7 +22,9 @@ class ExactStep:
     gradients: list[torch.Tensor]
 
     @classmethod
-    def of(cls, model: nn.Module, graph: Any, gradients: GradientBuffer, epoch: int) -> "ExactStep":
+    def of(
+        cls, model: nn.Module, graph: Any, gradients: GradientBuffer, epoch: int, loss: OwnLoss | None = None
+    ) -> "ExactStep":
         """Make the step of `epoch`, masks and all, without moving anything: weights, buffers and torch's random state
         stay as they are. Collective: yes; costs a forward and a backward pass.
         """
@@ -32,12 +34,13 @@ class ExactStep:
             model.train()
             gradients.zero()
             logits = model(graph, graph.feats)
-            rank_loss(graph, logits, rows_of_loss(model, graph)).backward()
+            share_of_loss(model, graph, logits, loss)[0].backward()
             gradients.sum()
         return cls(logits.detach(), [_gradient(parameter).clone() for parameter in gradients.parameters])
 
     def errors_of(self, logits: torch.Tensor, gradients: GradientBuffer, graph: Any) -> dict[str, float]:
-        """Relative errors, Euclidean norm over all ranks, of the step that gave `logits` and summed `gradients`.
+        """Relative errors, Euclidean norm over all ranks, of the step that gave `logits` and summed `gradients`
+        (as they were before clipping).
 
         Collective: yes.
 
@@ -47,7 +50,7 @@ class ExactStep:
         mine = np.array([float(((here - exact) ** 2).sum()), float((exact**2).sum())])
         wrong, size = sum_over_ranks(graph.comm, mine)
         pairs = [
-            (_gradient(p).double(), exact.double())
+            (_gradient(p).double() / gradients.scale, exact.double())
             for p, exact in zip(gradients.parameters, self.gradients, strict=True)
         ]
         difference = sum(float(((grad - exact) ** 2).sum()) for grad, exact in pairs)

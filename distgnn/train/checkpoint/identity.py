@@ -12,12 +12,15 @@ from distgnn.train.checkpoint.fingerprint import difference
 # What may change between the parts of one run: none of it changes a number of an epoch.
 FREE_TRAIN = (
     "epochs", "run_dir", "overwrite", "resume", "checkpoint_every", "timeout", "verify_every", "eval_every", "trace",
+    "log",
 )  # fmt: skip
 
 
 def run_settings(config: TrainConfig, metric: str, describe: dict, graph: Any) -> dict[str, object]:
     """Settings that a resumed run must have, flat: {"train.lr": 0.01, "model.hidden_feats": 256, …}."""
     train = {name: value for name, value in config.as_dict().items() if name not in FREE_TRAIN}
+    if not config.clip_grad:  # checkpoints of before have none
+        train.pop("clip_grad")
     if config.lr_schedule == "cosine":
         train["epochs"] = config.epochs
     sections = {"train": train | {"metric": metric}}

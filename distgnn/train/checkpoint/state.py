@@ -15,8 +15,10 @@ from safetensors.torch import load
 
 from distgnn.comm import agree, raise_together
 from distgnn.errors import DistGNNError, RunError
+from distgnn.train.adam import Adam
 from distgnn.train.checkpoint import files as files
 from distgnn.train.checkpoint.identity import check_identity
+from distgnn.train.checkpoint.objects import flatten, unflatten
 from distgnn.train.checkpoint.weights import pack
 
 DELAYED = "rank-{rank}"
@@ -47,12 +49,13 @@ def save_checkpoint(run: Path, trainer: Any, epochs_done: int) -> None:
         with raise_together(comm), _writing(run):
             if comm.rank == 0:
                 everything = {name: entry for one in gathered for name, entry in one.items()}
-                for name, content in _common_contents(trainer, random).items():
+                objects, contents = _common_contents(trainer, random)
+                for name, content in contents.items():
                     everything[name] = files.write_file(partial, name, content)
                 state = {"ranks": comm.size, "cut": cut, "settings": trainer.settings, "graph": identity}
                 state |= {"files": everything, "schedules": trainer.schedules.state(), "best": trainer.best_record}
-                state["last"] = trainer.last_record
-                trainer.run_folder.sync_metrics()
+                state |= {"last": trainer.last_record} | objects
+                trainer.outputs.folder.sync_metrics()
                 files.commit(run, partial, epochs_done, state)
     except DistGNNError:
         if comm.rank == 0:
@@ -60,15 +63,19 @@ def save_checkpoint(run: Path, trainer: Any, epochs_done: int) -> None:
         raise
 
 
-def _common_contents(trainer: Any, random: np.ndarray) -> dict[str, bytes]:
-    contents = {
-        "model": pack(trainer.model.state_dict()),
-        "adam": pack(trainer.optimizer.state()),
-        "random": pack({"torch": torch.from_numpy(random)}),
-    }
+def _common_contents(trainer: Any, random: np.ndarray) -> tuple[dict, dict[str, bytes]]:
+    """What goes into checkpoint.json of optimisers and callbacks, and the files of all ranks."""
+    contents = {"model": pack(trainer.model.state_dict()), "random": pack({"torch": torch.from_numpy(random)})}
+    if isinstance(trainer.optimizer, Adam):
+        contents["adam"] = pack(trainer.optimizer.state())
     if trainer.best_state:
         contents["best"] = pack(trainer.best_state)
-    return contents
+    objects = trainer.objects()
+    if not objects:
+        return {}, contents
+    tensors: dict[str, torch.Tensor] = {}
+    stored = {"objects": flatten(objects, "state", tensors)}
+    return stored, contents | {"objects": pack(tensors)}
 
 
 def load_checkpoint(run: Path, trainer: Any) -> int:
@@ -140,11 +147,13 @@ def unpack(path: Path, name: str, content: bytes) -> dict[str, torch.Tensor]:
 
 def check_tensors(path: Path, tensors: dict[str, dict], trainer: Any) -> None:
     """Raise RunError unless names, shapes and dtypes are those of the trainer's model and optimiser."""
-    expected = {"model": trainer.model.state_dict(), "adam": trainer.optimizer.state()}
+    expected = {"model": trainer.model.state_dict()}
+    if isinstance(trainer.optimizer, Adam):
+        expected["adam"] = trainer.optimizer.state()
     if "best" in tensors:
         expected["best"] = expected["model"]
     for name, wanted in expected.items():
-        found = tensors[name]
+        found = tensors.get(name, {})
         for key in sorted(wanted.keys() | found.keys()):
             kinds = [_kind(state.get(key)) for state in (found, wanted)]
             if kinds[0] != kinds[1]:
@@ -159,7 +168,9 @@ def _restore(trainer: Any, state: dict, tensors: dict) -> None:
     comm, graph = trainer.graph.comm, trainer.graph
     with raise_together(comm):
         trainer.model.load_state_dict(tensors["model"])
-        trainer.optimizer.load_state(tensors["adam"])
+        if isinstance(trainer.optimizer, Adam):
+            trainer.optimizer.load_state(tensors["adam"])
+        _restore_objects(trainer, state.get("objects"), tensors.get("objects", {}))
         trainer.best_state = dict(tensors.get("best", {}))
         trainer.best_record, trainer.last_record = state.get("best"), state.get("last")
         files.restore_schedules(trainer.schedules, state)
@@ -177,6 +188,17 @@ def _restore(trainer: Any, state: dict, tensors: dict) -> None:
     graph.refill_schedule(epochs_done)
     again = "" if graph.algorithm.exact else "; its delayed rows are dropped, synchronous epochs fill them again"
     trainer.say(f"resuming a run of {state['ranks']} ranks on another cut, {comm.size} ranks{again}")
+
+
+def _restore_objects(trainer: Any, stored: Any, tensors: dict[str, torch.Tensor]) -> None:
+    """States of a torch optimiser, its scheduler and of callbacks; the settings said that they are the same kinds."""
+    if not trainer.objects():
+        return
+    try:
+        trainer.load_objects(unflatten(stored, tensors))
+    except (KeyError, TypeError, ValueError, AttributeError, RecursionError, RuntimeError) as error:
+        reason = " ".join(str(error).split())[:120]
+        raise RunError(f"the checkpoint's optimiser or callback state does not fit: {reason}") from error
 
 
 def cut_digests(graph: Any) -> list[str]:

@@ -4,6 +4,7 @@
         config.toml          complete settings: [train], [model], [data], [run]
         metrics.jsonl        one line per epoch, written as it happens
         summary.json         written last: a run without it did not finish
+        metrics.csv          the same numbers as a table, tensorboard/ as event files, where `log` says so
         logs/rank-0.log …    what each rank met (rank_log)
         checkpoint/
             best.safetensors weights at the best validation epoch, replaced whole
@@ -16,6 +17,7 @@ Only rank 0 writes, but for logs. Files are replaced, never rewritten in place: 
 import contextlib
 import json
 import os
+from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
 
@@ -149,7 +151,8 @@ def _is_ours(text: str) -> bool:
 RUN_FOLDER = FolderKind(
     "config.toml",
     r"(seed-\d+/)?("
-    r"(config\.toml|summary\.json|metrics\.jsonl|checkpoint/best\.safetensors)(\.partial)?|\.lock"
+    r"(config\.toml|summary\.json|metrics\.jsonl|metrics\.csv|checkpoint/best\.safetensors)(\.partial)?|\.lock"
+    r"|tensorboard/events\.[^/]+"
     r"|logs/rank-\d+\.(log|status|partial)|trace/(rank-\d+|trace)\.json(\.partial)?"
     r"|checkpoint/\.?epoch-\d+(\.partial|\.removed)?/[\w-]+\.(safetensors|json))",
     _is_ours,
@@ -191,6 +194,15 @@ def read_metrics(file: Path) -> list[dict]:
 def start_many(path: Path, config: dict, overwrite: bool, resume: bool = False) -> RunFolder:
     """The folder around several runs: its own config.toml; each run gets a run folder inside. Close it at the end."""
     return RunFolder(str(path), config, overwrite, resume)
+
+
+@contextlib.contextmanager
+def writing(path: str | Path | None) -> Iterator[None]:
+    """A full or read-only disk is one line."""
+    try:
+        yield
+    except OSError as error:
+        raise RunError(f"cannot write to the run folder {path}: {error.strerror or error}") from error
 
 
 def write_summary(folder: Path, summary: dict) -> None:

@@ -1,0 +1,128 @@
+"""Optimisers and schedulers of `torch.optim` in the place of the program's own Adam.
+
+Trainer(..., optimizer=torch.optim.AdamW)                          lr and weight decay of TrainConfig
+Trainer(..., optimizer=lambda params: torch.optim.SGD(params, 0.1, momentum=0.9),
+             scheduler=lambda optimizer: torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, 200))
+"""
+
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import nn
+
+from distgnn.config import TrainConfig
+from distgnn.errors import InputError
+from distgnn.train.adam import Adam
+
+
+class TorchOptimizer:
+    """A torch optimiser and, where there is one, its scheduler, as the trainer uses them.
+
+    Args:
+        optimizer: of parameters whose gradients are summed over ranks before `step`.
+        scheduler: stepped once per epoch; ReduceLROnPlateau gets the loss of the whole graph.
+        config: its `lr_schedule` sets the learning rate of all groups, relative to `config.lr`, where it is not
+            "constant".
+    """
+
+    def __init__(self, optimizer: torch.optim.Optimizer, make_scheduler: Callable | None, config: TrainConfig):
+        self.optimizer = optimizer
+        self.name = f"{type(optimizer).__name__}({', '.join(_group_text(group) for group in optimizer.param_groups)})"
+        self.scheduler = None if make_scheduler is None else make_scheduler(optimizer)
+        if self.scheduler is not None and not callable(getattr(self.scheduler, "step", None)):
+            raise InputError(f"scheduler made a {type(self.scheduler).__name__}: expected an object with `step`")
+        self.scheduler_name = None if self.scheduler is None else _scheduler_text(self.scheduler)
+        self._follows = config.lr_schedule != "constant"
+        self._factors = [float(group["lr"]) / config.lr for group in optimizer.param_groups] if self._follows else []
+
+    @property
+    def lr(self) -> float:
+        """Learning rate of the first group."""
+        return float(self.optimizer.param_groups[0]["lr"])
+
+    def step(self) -> None:
+        """Move every parameter along its gradient."""
+        self.optimizer.step()
+
+    def follow(self, rate: float, loss: float | None) -> None:
+        """After an epoch: learning rates of the next one. `loss` is that of the epoch, None when a run is resumed."""
+        for group, factor in zip(self.optimizer.param_groups, self._factors, strict=False):
+            group["lr"] = rate * factor
+        if self.scheduler is None or loss is None:
+            return
+        if isinstance(self.scheduler, torch.optim.lr_scheduler.ReduceLROnPlateau):
+            self.scheduler.step(loss)
+        else:
+            self.scheduler.step()
+
+    def objects(self) -> dict[str, Any]:
+        """State of optimiser and scheduler, as a checkpoint keeps it."""
+        state: dict[str, Any] = {"optimizer": self.optimizer.state_dict()}
+        if self.scheduler is not None:
+            state["scheduler"] = self.scheduler.state_dict()
+        return state
+
+    def load_objects(self, state: dict[str, Any]) -> None:
+        """Go on from what `objects` gave. Raises: KeyError or ValueError where it does not fit."""
+        self.optimizer.load_state_dict(state["optimizer"])
+        if self.scheduler is not None:
+            self.scheduler.load_state_dict(state["scheduler"])
+
+
+def make_optimizer(
+    config: TrainConfig, parameters: list[nn.Parameter], optimizer: Any, make_scheduler: Any
+) -> Adam | TorchOptimizer:
+    """The trainer's optimiser: the program's own Adam where `optimizer` is None.
+
+    Raises: InputError for what is no optimiser or scheduler, or cannot be used by the trainer.
+    """
+    if make_scheduler is not None:
+        if optimizer is None:
+            raise InputError("scheduler needs a torch optimiser: give optimizer=torch.optim.Adam, for example")
+        if config.lr_schedule != "constant":
+            raise InputError(f"lr_schedule {config.lr_schedule} and scheduler contradict each other: choose one")
+        if not callable(make_scheduler):
+            raise InputError(
+                f"scheduler is a {type(make_scheduler).__name__}: expected a function that makes one of an optimiser"
+            )
+    if optimizer is None:
+        return Adam(parameters, config.lr, config.weight_decay)
+    made = _made(optimizer, parameters, config)
+    _check(made, parameters)
+    return TorchOptimizer(made, make_scheduler, config)
+
+
+def _made(optimizer: Any, parameters: list[nn.Parameter], config: TrainConfig) -> Any:
+    if isinstance(optimizer, type) and issubclass(optimizer, torch.optim.Optimizer):
+        taken = inspect.signature(optimizer).parameters
+        options = {name: getattr(config, name) for name in ("lr", "weight_decay") if name in taken}
+        return optimizer(parameters, **options)
+    return optimizer(parameters) if callable(optimizer) else optimizer
+
+
+def _check(optimizer: Any, parameters: list[nn.Parameter]) -> None:
+    kind = type(optimizer).__name__
+    if not isinstance(optimizer, torch.optim.Optimizer):
+        raise InputError(f"optimizer is a {kind}: expected a torch.optim class, or a function that makes an optimiser")
+    if hasattr(optimizer, "_distgnn_graph"):
+        raise InputError("optimizer is a DistributedOptimizer: the trainer sums gradients itself, give the plain one")
+    closure = inspect.signature(type(optimizer).step).parameters.get("closure")
+    if closure is not None and closure.default is inspect.Parameter.empty:
+        raise InputError(f"{kind} needs the loss several times in a step: write a loop with dg.DistributedOptimizer")
+    known = {id(parameter) for parameter in parameters}
+    if not all(id(one) in known for group in optimizer.param_groups for one in group["params"]):
+        raise InputError(f"{kind} has parameters that are not the model's, or need no gradient")
+
+
+def _group_text(group: dict[str, Any]) -> str:
+    """Settings of a parameter group; those that are off are left out: a later torch may have more of them."""
+    return ", ".join(f"{name}={value}" for name, value in group.items() if name != "params" and value)
+
+
+def _scheduler_text(scheduler: Any) -> str:
+    """Class and numbers of a scheduler that has made no step."""
+    numbers = {name: value for name, value in vars(scheduler).items() if type(value) in (int, float, str)}
+    shown = (f"{name}={value}" for name, value in numbers.items() if not name.startswith("_") and name != "last_epoch")
+    return f"{type(scheduler).__name__}({', '.join(shown)})"

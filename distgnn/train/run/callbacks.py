@@ -1,0 +1,70 @@
+"""Callbacks: objects that the trainer tells what happens."""
+
+from collections.abc import Iterable
+from typing import Any
+
+from distgnn.errors import InputError
+
+EVENTS = ("on_start", "on_evaluation", "on_step", "on_end")
+
+
+class Callback:
+    """Base class of callbacks; any object with some of these methods is one.
+
+    Notes:
+        The methods are called on every rank, in the same order, so they may be collective; look at
+        `trainer.graph.rank` before printing or writing. With `state_dict()` and `load_state_dict(state)` a callback's
+        state is part of checkpoints: numbers, text, tensors, lists and dicts. Rank 0's is written, every rank gets it.
+    """
+
+    def on_start(self, trainer: Any, record: dict) -> None:
+        """Before the first epoch; `record` is that of the last epoch where a run is resumed, else empty."""
+
+    def on_evaluation(self, trainer: Any, record: dict) -> None:
+        """After an evaluation, before `on_step`; `record` has the metrics."""
+
+    def on_step(self, trainer: Any, record: dict) -> None:
+        """After each epoch (one optimiser step) with its record: a line of metrics.jsonl."""
+
+    def on_end(self, trainer: Any, record: dict) -> None:
+        """At the end of `fit`, with the summary; the model has its best weights. Not after an error or a signal."""
+
+
+class Callbacks:
+    """Several callbacks, called in their order.
+
+    Raises: InputError for an object without any of the methods.
+    """
+
+    def __init__(self, callbacks: Iterable[Any] = ()):
+        self._all = list(callbacks)
+        for one in self._all:
+            if isinstance(one, type) or not any(callable(getattr(one, event, None)) for event in EVENTS):
+                raise InputError(f"callback {one!r} is no object with any of {', '.join(EVENTS)}")
+        self._with_state = [one for one in self._all if hasattr(one, "state_dict") and hasattr(one, "load_state_dict")]
+
+    def call(self, event: str, trainer: Any, record: dict) -> None:
+        """Call the method `event` of those that have it."""
+        for callback in self._all:
+            if hasattr(callback, event):
+                getattr(callback, event)(trainer, record)
+
+    def close(self) -> None:
+        """Close the files of those that have some; a second time is nothing."""
+        for callback in self._all:
+            if hasattr(callback, "close"):
+                callback.close()
+
+    @property
+    def names(self) -> str:
+        """Classes of those with a state."""
+        return ", ".join(type(one).__name__ for one in self._with_state)
+
+    def objects(self) -> dict[str, Any]:
+        """States, as a checkpoint keeps them."""
+        return {"callbacks": [one.state_dict() for one in self._with_state]} if self._with_state else {}
+
+    def load_objects(self, state: dict[str, Any]) -> None:
+        """Hand out what `objects` gave. Raises: KeyError or ValueError where it does not fit."""
+        for one, saved in zip(self._with_state, state["callbacks"] if self._with_state else (), strict=True):
+            one.load_state_dict(saved)

@@ -1,0 +1,136 @@
+"""Loggers: callbacks on rank 0 that report every epoch, to the console, a CSV file or TensorBoard."""
+
+import csv
+import os
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TextIO
+
+from distgnn.system.output import plain
+from distgnn.train.metrics import SPLITS
+from distgnn.train.run.callbacks import Callback, Callbacks
+
+LINE_SECONDS = 10.0  # without a terminal a line at least so often, and ten over all epochs
+BAR_SECONDS = 0.1
+BAR_WIDTH = 24
+COLUMNS = ("epoch", "loss", "seconds", "wait_seconds", "sent_bytes")
+
+
+def make_loggers(trainer: Any) -> Callbacks:
+    """The loggers that the settings name. They write on rank 0: other ranks have none.
+
+    Notes: `on_epoch` takes the place of the console.
+    """
+    if trainer.graph.rank > 0:
+        return Callbacks()
+    folder = Path(trainer.config.run_dir or "")
+    makers: dict[str, Callable[[], Callback]] = {
+        "console": ConsoleLogger,
+        "csv": lambda: CsvLogger(folder / "metrics.csv"),
+        "tensorboard": lambda: TensorBoardLogger(folder / "tensorboard"),
+    }
+    names = dict.fromkeys(trainer.config.loggers)
+    return Callbacks(makers[name]() for name in names if name != "console" or trainer.on_epoch is None)
+
+
+class ConsoleLogger(Callback):
+    """A bar on a terminal, else a line now and then, on standard error."""
+
+    def __init__(self) -> None:
+        self._bar = bool(os.environ.get("DISTGNN_TERMINAL")) or sys.stderr.isatty()
+        self._began = self._told = time.monotonic()
+        self._done_before, self._valid = 0, ""
+
+    def on_start(self, trainer: Any, record: dict) -> None:
+        self._began = self._told = time.monotonic()
+        self._done_before = len(trainer.records)
+
+    def on_step(self, trainer: Any, record: dict) -> None:
+        done, total, now = record["epoch"] + 1, trainer.config.epochs, time.monotonic()
+        if record.get(trainer.best_by) is not None:
+            self._valid = f"  {trainer.best_by.replace('_metric', '')} {record[trainer.best_by]:.4f}"
+        since = now - self._told
+        if self._bar:
+            due = done == total or since >= BAR_SECONDS
+        else:
+            due = done == total or done % max(1, total // 10) == 0 or since >= LINE_SECONDS
+        if due:
+            self._told = now
+            self._tell(done, total, record, now)
+
+    def on_end(self, trainer: Any, record: dict) -> None:
+        if self._bar:
+            self._write("\n")
+
+    def _tell(self, done: int, total: int, record: dict, now: float) -> None:
+        text = f"loss {record['loss']:.4f}{self._valid}  {record['seconds']:.3g} s/epoch"
+        left = (now - self._began) / max(done - self._done_before, 1) * (total - done)
+        if left >= 1:
+            text += f"  {left:.0f} s left" if left < 100 else f"  {left / 60:.0f} min left"
+        if self._bar:  # the cursor goes back to the left: other lines then replace the bar
+            filled = BAR_WIDTH * done // total
+            self._write(f"\r\x1b[Kepoch {done}/{total} [{'=' * filled}{' ' * (BAR_WIDTH - filled)}] {plain(text)}\r")
+        else:
+            self._write(f"epoch {done}/{total}  {plain(text)}\n")
+
+    def _write(self, text: str) -> None:
+        try:
+            sys.stderr.write(text)
+            sys.stderr.flush()
+        except OSError:  # a closed standard error does not end a run
+            pass
+
+
+class CsvLogger(Callback):
+    """`metrics.csv`: a line per epoch; metrics are empty where nothing was evaluated. A resumed run goes on in it."""
+
+    def __init__(self, path: Path):
+        self.path = path
+        self._file: TextIO | None = None
+
+    def on_start(self, trainer: Any, record: dict) -> None:
+        kinds = ("metric",) if trainer.graph.multilabel else ("metric", "accuracy")
+        columns = [*COLUMNS, *(f"{split}_{kind}" for kind in kinds for split in SPLITS), *trainer.own_metrics]
+        columns += ["grad_norm"] if trainer.config.clip_grad else []
+        columns += ["logits_error", "gradient_error"] if trainer.config.verify_every else []
+        self._file = open(self.path, "w", encoding="utf-8", newline="")
+        self._writer = csv.DictWriter(self._file, columns, restval="", extrasaction="ignore")
+        self._writer.writeheader()
+        self._writer.writerows(trainer.records)
+        self._file.flush()
+
+    def on_step(self, trainer: Any, record: dict) -> None:
+        if self._file is not None:
+            self._writer.writerow(record)
+            self._file.flush()
+
+    def close(self) -> None:
+        """Nothing more will be written."""
+        if self._file is not None:
+            self._file.close()
+
+
+class TensorBoardLogger(Callback):
+    """Event files in `tensorboard/`: each number of an epoch's record as a scalar."""
+
+    def __init__(self, folder: Path):
+        self.folder = folder
+        self._writer: Any = None
+
+    def on_start(self, trainer: Any, record: dict) -> None:
+        from torch.utils.tensorboard import SummaryWriter
+
+        self._writer = SummaryWriter(str(self.folder), purge_step=len(trainer.records) or None)
+
+    def on_step(self, trainer: Any, record: dict) -> None:
+        for name, value in record.items():
+            if name != "epoch" and isinstance(value, int | float):
+                self._writer.add_scalar(name, value, record["epoch"])
+        self._writer.flush()
+
+    def close(self) -> None:
+        """Nothing more will be written."""
+        if self._writer is not None:
+            self._writer.close()

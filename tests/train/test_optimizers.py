@@ -1,0 +1,209 @@
+"""Torch's optimisers and schedulers, own losses and metrics and clipping in the trainer; they survive a checkpoint."""
+
+import os
+import signal
+from functools import partial
+
+import numpy as np
+import pytest
+import torch
+from cut_graphs import dist_graph, random_graph, whole_graph
+from torch.nn import functional as F
+
+from distgnn.config import ModelConfig, TrainConfig
+from distgnn.errors import InputError, RunError, RunStopped
+from distgnn.graph.own_loop import DistributedOptimizer
+from distgnn.nn import build_model
+from distgnn.train import Trainer
+
+TIMES = {"seconds", "aggregate_seconds", "aggregate_seconds_mean", "wait_seconds", "wait_seconds_mean", "sent_bytes"}
+TIMES |= {"wait_seconds_min", "all_reduce_seconds", "exchange_waits"}
+SCHEDULERS = torch.optim.lr_scheduler
+
+
+def make(graph, optimizer=None, scheduler=None, on_epoch=None, loss=None, metrics=None, callbacks=(), **config):
+    torch.manual_seed(0)
+    model = build_model(ModelConfig("sage", 8), graph.num_feats, graph.num_classes)
+    settings = TrainConfig(**{"epochs": 8, "eval_every": 2, "lr": 0.05, "log": None} | config)
+    own = {"optimizer": optimizer, "scheduler": scheduler, "loss": loss, "metrics": metrics, "callbacks": callbacks}
+    return Trainer(model, graph, settings, on_epoch=on_epoch, say=lambda text: None, **own)
+
+
+def numbers(records):
+    return [{name: value for name, value in record.items() if name not in TIMES} for record in records]
+
+
+def bits(trainer):
+    return [tensor.numpy().tobytes() for tensor in trainer.model.state_dict().values()]
+
+
+def stop_after(epoch):
+    return lambda record: record["epoch"] == epoch and os.kill(os.getpid(), signal.SIGUSR1)
+
+
+RUNS = {
+    "adamw, cosine, clipped": {
+        "optimizer": torch.optim.AdamW,
+        "scheduler": lambda optimizer: SCHEDULERS.CosineAnnealingLR(optimizer, 8),
+        "clip_grad": 0.05,
+    },
+    "momentum, plateau": {
+        "optimizer": partial(torch.optim.SGD, lr=0.5, momentum=0.9, weight_decay=1e-3),
+        "scheduler": lambda optimizer: SCHEDULERS.ReduceLROnPlateau(optimizer, factor=0.5, patience=0, threshold=0.05),
+    },
+    "momentum, our cosine": {
+        "optimizer": partial(torch.optim.SGD, lr=0.1, momentum=0.9),
+        "lr_schedule": "cosine",
+    },
+    "our own adam, clipped": {"clip_grad": 0.05},
+}
+
+
+@pytest.mark.mpi(1, 2)
+@pytest.mark.parametrize("own", RUNS.values(), ids=RUNS.keys())
+def test_a_resumed_run_is_bit_identical(comm, shared_tmp_path, own):
+    graph = dist_graph(random_graph(1), comm, dtype="float32")
+    whole = make(graph, run_dir=str(shared_tmp_path / "whole"), **own)
+    expected = whole.fit()
+    run = {"run_dir": str(shared_tmp_path / "run")} | own
+    with pytest.raises(RunStopped):
+        make(graph, on_epoch=stop_after(2), **run).fit()
+    resumed = make(graph, resume=True, **run)
+    result = resumed.fit()
+    assert len(expected.records) == 8
+    assert numbers(result.records) == numbers(expected.records)
+    assert bits(resumed) == bits(whole)
+    assert resumed.optimizer.lr == whole.optimizer.lr
+    assert len(set(comm.allgather(b"".join(bits(resumed))))) == 1
+    comm.Barrier()
+
+
+@pytest.mark.mpi(1, 2, 3)
+@pytest.mark.parametrize("own", list(RUNS.values())[:3], ids=list(RUNS)[:3])
+def test_ranks_compute_what_one_process_computes(comm, own):
+    data = random_graph(1)
+    expected, found = (make(graph, **own).fit() for graph in (whole_graph(data), dist_graph(data, comm)))
+    np.testing.assert_allclose(found.losses, expected.losses, rtol=1e-9)
+
+
+@pytest.mark.mpi(1, 2)
+def test_a_class_takes_the_settings_and_torchs_adam_is_ours(comm):
+    data = random_graph(1)
+    ours = make(dist_graph(data, comm), weight_decay=0.01).fit()
+    torchs = make(dist_graph(data, comm), torch.optim.Adam, weight_decay=0.01).fit()
+    np.testing.assert_allclose(torchs.losses, ours.losses, rtol=1e-12)
+
+
+@pytest.mark.mpi(1, 2)
+def test_clipping_is_torchs_on_the_summed_gradients(comm):
+    """The norm is that of the whole gradient, not of a rank's share."""
+    trainer = make(dist_graph(random_graph(1), comm), partial(torch.optim.SGD, lr=1.0), clip_grad=0.05)
+    before = [parameter.detach().clone() for parameter in trainer.model.parameters()]
+    record = trainer.train_epoch(0)
+    moved = [old - new.detach() for old, new in zip(before, trainer.model.parameters(), strict=True)]
+    assert record["grad_norm"] > 0.05
+    assert torch.cat([one.reshape(-1) for one in moved]).norm().item() == pytest.approx(0.05, rel=1e-9)
+    exact = make(whole_graph(random_graph(1)), partial(torch.optim.SGD, lr=1.0), clip_grad=0.05).train_epoch(0)
+    assert record["grad_norm"] == pytest.approx(exact["grad_norm"], rel=1e-9)
+
+
+@pytest.mark.mpi(2)
+def test_a_verified_step_is_compared_before_it_is_clipped(comm):
+    record = make(dist_graph(random_graph(1), comm), clip_grad=1e-3, verify_every=1).train_epoch(0)
+    assert record["gradient_error"] < 1e-12
+
+
+def share(graph, logits):
+    rows = graph.train_mask & (graph.labels >= 0)
+    return F.cross_entropy(logits[rows], graph.labels[rows], reduction="sum") / graph.num_labelled("train")
+
+
+def mean(graph, logits):
+    rows = graph.train_mask & (graph.labels >= 0)
+    return graph.global_mean(F.cross_entropy(logits[rows], graph.labels[rows], reduction="none"))
+
+
+@pytest.mark.mpi(1, 2, 3)
+@pytest.mark.parametrize("loss", [share, mean])
+def test_an_own_loss_is_a_share_or_a_global_mean(comm, loss):
+    """A global mean is on every rank already: it is not added over ranks."""
+    graph = dist_graph(random_graph(1), comm)
+    expected = make(graph).fit().losses
+    np.testing.assert_allclose(make(graph, loss=loss).fit().losses, expected, rtol=1e-9)
+
+
+@pytest.mark.mpi(1, 2)
+def test_an_own_metric_picks_the_best_epoch(comm, shared_tmp_path):
+    graph, values = dist_graph(random_graph(1), comm), iter([0.1, 0.7, 0.3, 0.2])
+    metrics = {"mine": lambda graph, logits: next(values) + comm.rank, "size": lambda graph, logits: 3}
+    result = make(graph, metrics=metrics, metric="mine", run_dir=str(shared_tmp_path / "run")).fit()
+    assert result.summary["best_epoch"] == 3
+    assert (result.summary["mine"], result.summary["size"]) == (0.7, 3.0)
+    assert [record["mine"] for record in result.records if "mine" in record] == [0.1, 0.7, 0.3, 0.2]
+    comm.Barrier()
+
+
+@pytest.mark.mpi(2)
+def test_an_own_metric_that_is_no_number_ends_all_ranks(comm):
+    with pytest.raises(RunError, match="metric mine is nan: expected a finite number") as caught:
+        make(dist_graph(random_graph(1), comm), metrics={"mine": lambda graph, logits: float("nan")}).fit()
+    assert caught.value.agreed
+
+
+def frozen(params):
+    return torch.optim.SGD([torch.nn.Parameter(torch.zeros(3))], lr=0.1)
+
+
+@pytest.mark.parametrize(
+    ("own", "says"),
+    [
+        ({"optimizer": 3}, "optimizer is a int: expected a torch.optim class"),
+        ({"optimizer": lambda params: None}, "optimizer is a NoneType"),
+        ({"optimizer": torch.optim.LBFGS}, "LBFGS needs the loss several times in a step"),
+        ({"optimizer": frozen}, "SGD has parameters that are not the model's"),
+        ({"scheduler": SCHEDULERS.ConstantLR}, "scheduler needs a torch optimiser"),
+        (
+            {"optimizer": torch.optim.Adam, "scheduler": SCHEDULERS.ConstantLR, "lr_schedule": "cosine"},
+            "lr_schedule cosine and scheduler contradict each other",
+        ),
+        ({"optimizer": torch.optim.Adam, "scheduler": 3}, "scheduler is a int: expected a function"),
+        ({"metrics": {"loss": share}}, "metrics: 'loss' is a name of our own"),
+        ({"metrics": {"mine": 3}}, "metrics: 'mine' is no function"),
+        ({"metric": "mine"}, "unknown metric 'mine'"),
+        ({"callbacks": [3]}, "callback 3 is no object with any of on_start"),
+        ({"clip_grad": -1.0}, "clip_grad is -1.0"),
+        ({"log": "consle"}, r"unknown log 'consle': .* \(did you mean console\?\)"),
+        ({"log": "csv"}, "csv is written into the run folder: give run_dir"),
+        ({"loss": lambda graph, logits: 3.0}, "the loss function gave no scalar with a gradient"),
+    ],
+)
+def test_what_cannot_be_used_is_one_line(own, says):
+    with pytest.raises(InputError, match=says):
+        make(whole_graph(random_graph(1)), **own).fit()
+
+
+def test_a_distributed_optimizer_is_not_summed_twice():
+    graph = whole_graph(random_graph(1))
+    with pytest.raises(InputError, match="the trainer sums gradients itself"):
+        make(graph, lambda params: DistributedOptimizer(torch.optim.SGD(params, lr=0.1), graph))
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        (
+            {"optimizer": partial(torch.optim.SGD, lr=0.1, momentum=0.5)},
+            r"is SGD\(lr=0.1, momentum=0.9.* there",
+        ),
+        ({"optimizer": None}, "optimizer is SGD.* there, not set here"),
+        ({"scheduler": lambda one: SCHEDULERS.StepLR(one, 3)}, r"scheduler is not set there, StepLR\(step_size=3"),
+        ({"clip_grad": 1.0}, "clip_grad is not set there, 1.0 here"),
+        ({"loss": share}, "loss is not set there, share here"),
+    ],
+)
+def test_a_run_is_resumed_with_the_same_parts_only(tmp_path, change, says):
+    graph = whole_graph(random_graph(1))
+    own = {"optimizer": partial(torch.optim.SGD, lr=0.1, momentum=0.9), "run_dir": str(tmp_path / "run")}
+    make(graph, epochs=2, **own).fit()
+    with pytest.raises(InputError, match=says):
+        make(graph, resume=True, **own | change).fit()
