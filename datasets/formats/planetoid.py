@@ -42,6 +42,7 @@ def _latin1_bytes(text: str, _encoding: str) -> bytes:
     return text.encode("latin1")
 
 
+_COPYREG: Any = copyreg  # its part for objects is not public
 ALLOWED: dict[tuple[str, str], Any] = {
     ("_codecs", "encode"): _latin1_bytes,
     ("collections", "defaultdict"): defaultdict,
@@ -49,7 +50,7 @@ ALLOWED: dict[tuple[str, str], Any] = {
     ("numpy", "ndarray"): np.ndarray,
     **dict.fromkeys([(f"numpy.{core}.multiarray", "_reconstruct") for core in ("core", "_core")], _empty_array),
     **dict.fromkeys([(f"scipy.sparse.{name}", "csr_matrix") for name in ("csr", "_csr")], _Matrix),
-    **dict.fromkeys([(name, "_reconstructor") for name in ("copy_reg", "copyreg")], copyreg._reconstructor),
+    **dict.fromkeys([(name, "_reconstructor") for name in ("copy_reg", "copyreg")], _COPYREG._reconstructor),
     **{(name, kind.__name__): kind for name in ("__builtin__", "builtins") for kind in (object, list)},
 }
 
