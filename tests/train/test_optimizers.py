@@ -49,7 +49,7 @@ RUNS = {
     },
     "momentum, plateau": {
         "optimizer": partial(torch.optim.SGD, lr=0.5, momentum=0.9, weight_decay=1e-3),
-        "scheduler": lambda optimizer: SCHEDULERS.ReduceLROnPlateau(optimizer, factor=0.5, patience=0, threshold=0.05),
+        "scheduler": lambda optimizer: SCHEDULERS.ReduceLROnPlateau(optimizer, factor=0.5, patience=1, threshold=0.5),
     },
     "momentum, our cosine": {
         "optimizer": partial(torch.optim.SGD, lr=0.1, momentum=0.9),
