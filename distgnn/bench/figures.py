@@ -85,7 +85,7 @@ def _accuracy(report: dict) -> Any:
         for panel, key in zip(panels, ("epoch", "seconds"), strict=True):
             panel.plot([point[key] for point in row["curve"]], metric, label=label, **style)
     panels[0].set_xlabel("epochs trained")
-    panels[1].set_xlabel("seconds of training after the first epochs")
+    panels[1].set_xlabel("seconds of training")
     panels[0].set_ylabel("test metric (%)")
     figure.suptitle(report["graph"])
     _whole_numbers(panels[0])

@@ -61,14 +61,11 @@ class Runner:
             self._epoch += 1
 
     def evaluate(self) -> None:
-        """Add the exact metrics of now to the curve; without its messages a run is not worth one.
-
-        Seconds begin after the epochs that are not counted: they compile, the first contender for all that follow.
-        """
+        """Add the exact metrics of now to the curve; without its messages a run is not worth one."""
         if self.contender.suppressed:
             return
         metrics = self.trainer.evaluate()
-        seconds = sum(cost["seconds"] for cost in self.costs[UNCOUNTED_EPOCHS:])
+        seconds = sum(cost["seconds"] for cost in self.costs)
         self.curve.append({"epoch": self._epoch, "seconds": seconds, "loss": self.costs[-1]["loss"]} | metrics)
 
     def row(self) -> dict:

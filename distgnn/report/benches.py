@@ -8,9 +8,8 @@ from distgnn.cli.display import human_bytes, human_seconds, human_share
 from distgnn.report.axes import BYTES, SECONDS, SHARES, Axis
 from distgnn.report.bars import Phases, bars, stacked
 from distgnn.report.charts import Series, lines
-from distgnn.report.html import facts, figure, part, section, side_by_side, table
+from distgnn.report.html import facts, figure, part, section, shown, side_by_side, table
 from distgnn.report.read import Bench, number, text
-from distgnn.report.runs import shown
 
 PHASES = {
     "aggregate": "aggregate_seconds",

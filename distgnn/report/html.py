@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from html import escape
 
 from distgnn.system import output
@@ -16,6 +16,11 @@ def plain(value: object, longest: int = LONGEST) -> str:
     found = str(value)
     found = found if len(found) <= longest else found[: longest - 1] + "…"
     return escape(output.plain(found))
+
+
+def shown(value: float | None, how: Callable[[float], str]) -> str | None:
+    """A number in its unit, or None."""
+    return None if value is None else how(value)
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[str | None]], kind: str = "") -> str:

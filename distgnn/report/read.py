@@ -41,6 +41,14 @@ class Run:
         """Name of the metric, as far as the run says it."""
         return text(self.summary or {}, "metric") or text(self.config, "train", "metric") or "metric"
 
+    @property
+    def peak_bytes(self) -> list[float]:
+        """Peak memory by rank; nothing where a rank's is missing."""
+        listed = (self.summary or {}).get("peak_rss_bytes")
+        found = [number(listed, rank) for rank in range(len(listed))] if isinstance(listed, list) else []
+        known = [value for value in found if value is not None]
+        return known if len(known) == len(found) else []
+
     def curve(self, key: str) -> list[tuple[float, float]]:
         """(epoch, value) of every record that has the value."""
         return [(r["epoch"], value) for r in self.records if (value := number(r, key)) is not None]

@@ -1,25 +1,17 @@
-"""What the page says of runs: where they ran, how they differ, curves, time, waiting, bytes, memory."""
+"""What the page says of runs: their results side by side, where they ran, how they differ. Figures: run_figures."""
 
 from __future__ import annotations
 
 import re
 import statistics
-from collections.abc import Callable, Iterable
-from itertools import accumulate
+from collections.abc import Callable
 from typing import Any
 
 from distgnn.cli.display import human_bytes, human_seconds, human_share
-from distgnn.report.axes import BYTES, SECONDS, SHARES, Axis
-from distgnn.report.bars import REST, Phases, bars, columns, stacked
-from distgnn.report.charts import Series, lines
-from distgnn.report.html import facts, figure, folded, part, plain, section, side_by_side, table
+from distgnn.report.html import facts, folded, part, plain, section, shown, table
 from distgnn.report.read import Inputs, Parts, Run, number, text
+from distgnn.report.run_figures import bytes_and_memory, learning, time, waiting
 
-EPOCH = Axis("epoch", whole=True, from_zero=True)
-RANK = Axis("rank", whole=True)
-SPLITS = (("valid", "Validation"), ("test", "Test"), ("train", "Training"))
-MOST_BARS = 16  # ranks that are shown as bars; more of them are a line
-SLOW = 5  # times the median: an epoch that compiled
 PLACES = {"run_dir", "parts", "overwrite", "resume"}  # settings that say where, not how
 SENTENCE = (
     "Numbers of epochs count from 0, as in metrics.jsonl. The time of an epoch is that of training, without "
@@ -41,10 +33,10 @@ def runs_section(inputs: Inputs) -> str:
         part("Over seeds", _over_seeds(inputs.seeds)),
         part("Settings that differ", _differences(runs)),
         part("Where it ran", _where(runs)),
-        part("Learning", _learning(runs)),
-        part("Time of an epoch", _time(runs)),
-        part("Waiting for other ranks", _waiting(runs)),
-        part("Bytes and memory", _bytes_and_memory(runs)),
+        part("Learning", learning(runs)),
+        part("Time of an epoch", time(runs)),
+        part("Waiting for other ranks", waiting(runs)),
+        part("Bytes and memory", bytes_and_memory(runs)),
         part("All settings", *(folded(run.name, _all_settings(run)) for run in runs)),
     )
 
@@ -61,11 +53,6 @@ def _notice(run: Run) -> str:
         return ""
     items = "".join(f"<li>{plain(line)}</li>" for line in found)
     return f'<div class="notice"><strong>{plain(run.name)}</strong><ul>{items}</ul></div>'
-
-
-def shown(value: float | None, how: Callable[[float], str]) -> str | None:
-    """A number in its unit, or None."""
-    return None if value is None else how(value)
 
 
 def _count(value: float) -> str:
@@ -93,7 +80,7 @@ def _overview(runs: list[Run], partitions: list[Parts]) -> list[list[str | None]
         "epoch, median": [shown(_epoch_seconds(run), human_seconds) for run in runs],
         "waiting, share of the time": [shown(_wait_share(run), human_share) for run in runs],
         "sent per epoch, all ranks": [shown(_sent_bytes(run), human_bytes) for run in runs],
-        "peak memory, largest rank": [human_bytes(max(peaks)) if (peaks := _peaks(run)) else None for run in runs],
+        "peak memory, largest rank": [human_bytes(max(run.peak_bytes)) if run.peak_bytes else None for run in runs],
         "gradient off the exact step": [shown(number(run.summary, "gradient_error"), "{:.2e}".format) for run in runs],
     }
     return [[name, *cells] for name, cells in rows.items() if any(cell is not None for cell in cells)]
@@ -171,14 +158,6 @@ def _sent_bytes(run: Run) -> float | None:
     return value if value is not None else statistics.median(sent) if sent else None
 
 
-def _peaks(run: Run) -> list[float]:
-    """Peak memory by rank; nothing where a rank's is missing."""
-    listed = (run.summary or {}).get("peak_rss_bytes")
-    found = [number(listed, rank) for rank in range(len(listed))] if isinstance(listed, list) else []
-    known = [value for value in found if value is not None]
-    return known if len(known) == len(found) else []
-
-
 def flat(settings: Any, name: str = "") -> dict[str, str]:
     """Nested settings as {"run.wire": "int8"}."""
     if not isinstance(settings, dict):
@@ -226,168 +205,6 @@ def _places(run: Run) -> list[tuple[str, str]]:
         if started:
             ranks.setdefault(re.sub(r"process \d+, ", "", started[-1]), []).append(rank)
     return [(", ".join(map(str, found)), place) for place, found in ranks.items()]
-
-
-def _curves(runs: Iterable[Run], key: str) -> list[Series]:
-    return [Series(run.name, run.curve(key)) for run in runs]
-
-
-def _learning(runs: list[Run]) -> str:
-    loss = figure(
-        "Training loss",
-        lines(_curves(runs, "loss"), EPOCH, Axis("loss", from_zero=True)),
-        "Mean loss over all training vertices, before the step of that epoch; lower is better.",
-    )
-    metric = " / ".join(dict.fromkeys(run.metric for run in runs))
-    scores = [
-        figure(
-            f"{title} {metric}",
-            lines(_curves(runs, f"{split}_metric"), EPOCH, Axis(metric, SHARES)),
-            f"Of the {title.lower()} vertices, measured exactly (with all exchanges) at evaluated epochs.",
-        )
-        for split, title in SPLITS
-    ]
-    seconds = figure(
-        f"Validation {metric} against time",
-        lines(
-            [Series(run.name, _against_time(run)) for run in runs],
-            Axis("seconds of training", from_zero=True),
-            Axis(metric, SHARES),
-        ),
-        f"The same over the seconds that training took since the first epoch, without evaluation; an epoch of more "
-        f"than {SLOW} times the median, as compiling makes them, counts as the median.",
-    )
-    return side_by_side(loss, *scores, seconds)
-
-
-def _against_time(run: Run) -> list[tuple[float, float]]:
-    """(seconds of training after the first epoch, validation metric); an epoch that compiled counts as the median."""
-    spent = [number(record, "seconds") for record in run.records]
-    known = [seconds for seconds in spent[1:] if seconds is not None]
-    if len(known) < max(len(spent) - 1, 1):
-        return []
-    usual = statistics.median(known)
-    total = accumulate([0.0, *(usual if seconds > SLOW * usual else seconds for seconds in known)])
-    scores = ((seconds, number(record, "valid_metric")) for seconds, record in zip(total, run.records, strict=True))
-    return [(seconds, score) for seconds, score in scores if score is not None]
-
-
-def phases_of(record: dict[str, Any]) -> Phases | None:
-    """Seconds of one epoch by phase: means over ranks where they are recorded, and what is left of the epoch."""
-    seconds, aggregate = number(record, "seconds"), number(record, "aggregate_seconds_mean")
-    all_reduce, wait = number(record, "all_reduce_seconds"), number(record, "wait_seconds_mean")
-    if seconds is None or aggregate is None or all_reduce is None or wait is None:
-        return None
-    rest = max(0.0, seconds - aggregate - all_reduce - wait)
-    return {"aggregate": aggregate, REST: rest, "all-reduce": all_reduce, "wait": wait}
-
-
-def _middle_half(epochs: list[Phases]) -> list[Phases]:
-    """Without the shortest and the longest quarter: some epochs compile, and their mean would be that of compiling."""
-    ordered = sorted(epochs, key=lambda phases: sum(phases.values()))
-    quarter = len(ordered) // 4
-    return ordered[quarter : len(ordered) - quarter]
-
-
-def _time(runs: list[Run]) -> str:
-    by_run = {run.name: [(r["epoch"], found) for r in run.records if (found := phases_of(r))] for run in runs}
-    means: list[tuple[str, Phases]] = []
-    for name, epochs in by_run.items():
-        middle = _middle_half([phases for _, phases in epochs[1:] or epochs])
-        if middle:
-            means.append((name, {key: statistics.fmean(one[key] for one in middle) for key in middle[0]}))
-    names = list(dict.fromkeys(phase for _, phases in means for phase in phases))
-    cells = [[run, *(shown(phases.get(name), human_seconds) for name in names)] for run, phases in means]
-    overall = figure(
-        "Where the time of an epoch goes",
-        stacked(means, Axis("time per epoch", SECONDS), human_seconds)
-        + (table(["run", *names], cells) if cells else ""),
-        "Means over the middle half of the epochs by their time (some of the others compile): aggregation and waiting "
-        "are means over ranks, the sum of gradients (all-reduce) is that of the slowest rank, and the rest is what is "
-        "left of the slowest rank's epoch.",
-    )
-    each = [
-        figure(
-            f"Time by phase: {name}",
-            columns(epochs, Axis("time", SECONDS)),
-            "A column per epoch (many epochs: the mean of neighbours); one that is cut at the top, as the first often "
-            "is because it compiles, is longer than shown.",
-        )
-        for name, epochs in by_run.items()
-    ]
-    return overall + side_by_side(*each)
-
-
-def _waiting(runs: list[Run]) -> str:
-    several = any(value > 0 for run in runs for _, value in run.curve("wait_seconds"))
-    if not several:
-        return "<p>No rank waited for another one.</p>" if any(run.records for run in runs) else ""
-    series = [Series(run.name, run.curve("wait_seconds_mean")[1:], _extremes(run)[1:]) for run in runs]
-    over_epochs = figure(
-        "Time that a rank waits in an epoch",
-        lines(series, EPOCH, Axis("time", SECONDS, from_zero=True)),
-        "Time in which a rank has nothing to compute until rows of others arrive: mean over ranks, the band from the "
-        "rank that waits least to the one that waits most (first epoch left out).",
-    )
-    shares = figure(
-        "Share of an epoch spent waiting",
-        lines([Series(run.name, _wait_shares(run)) for run in runs], EPOCH, Axis("share", SHARES, from_zero=True)),
-        "The same over the time of that epoch: an exchange that computing hides completely (overlap) adds nothing, so "
-        "that 0 % means full overlap or no exchange.",
-    )
-    rows = [[run.name, name, *map(human_seconds, times)] for run in runs for name, times in exchange_waits(run)]
-    head = ["run", "exchange (order, direction, width of a row)", "least", "mean", "most"]
-    return side_by_side(over_epochs, shares) + (
-        folded("Waiting for each exchange of an epoch, mean over epochs", table(head, rows)) if rows else ""
-    )
-
-
-def _wait_shares(run: Run) -> list[tuple[float, float]]:
-    found = ((r["epoch"], number(r, "wait_seconds_mean"), number(r, "seconds")) for r in run.records[1:])
-    return [(epoch, wait / seconds) for epoch, wait, seconds in found if wait is not None and seconds]
-
-
-def _extremes(run: Run) -> list[tuple[float, float, float]]:
-    found = ((r["epoch"], number(r, "wait_seconds_min"), number(r, "wait_seconds")) for r in run.records)
-    return [(epoch, low, high) for epoch, low, high in found if low is not None and high is not None]
-
-
-def exchange_waits(run: Run) -> list[tuple[str, list[float]]]:
-    """(exchange, [least, mean, most] seconds over ranks, mean over epochs after the first)."""
-    found: dict[str, list[list[float]]] = {}
-    for record in run.records[1:] or run.records:
-        waits = record.get("exchange_waits")
-        for name in waits if isinstance(waits, dict) else {}:
-            times = [number(waits, name, place) for place in range(3)]
-            known = [seconds for seconds in times if seconds is not None]
-            if len(known) == 3:
-                found.setdefault(name, []).append(known)
-    return [(name, [statistics.fmean(column) for column in zip(*rows, strict=True)]) for name, rows in found.items()]
-
-
-def _bytes_and_memory(runs: list[Run]) -> str:
-    sent = figure(
-        "Bytes sent in an epoch",
-        lines(_curves(runs, "sent_bytes"), EPOCH, Axis("sent, all ranks", BYTES, from_zero=True)),
-        "Feature rows and gradients that all ranks together sent in training steps; rows per pair of ranks stand with "
-        "the partition, if one is on this page.",
-    )
-    return side_by_side(sent, *_memory(runs))
-
-
-def _memory(runs: list[Run]) -> list[str]:
-    sentence = "The most memory that each rank's process held at any time of its life, as the system counts it."
-    peaks = [(run, found) for run in runs if (found := _peaks(run))]
-    axis = Axis("peak memory", BYTES, from_zero=True)
-    if sum(len(found) for _, found in peaks) > MOST_BARS:
-        series = [Series(run.name, list(enumerate(found))) for run, found in peaks]
-        return [figure("Peak memory of each rank", lines(series, RANK, axis), sentence)]
-    rows = [
-        (f"{run.name}, rank {rank}" if len(peaks) > 1 else f"rank {rank}", value)
-        for run, found in peaks
-        for rank, value in enumerate(found)
-    ]
-    return [figure("Peak memory of each rank", bars(rows, axis, human_bytes), sentence)] if rows else []
 
 
 def _all_settings(run: Run) -> str:

@@ -85,7 +85,7 @@ def test_scaling_over_two_folders_with_accuracy(parts, two_parts, tmp_path):
     assert sent == sorted(set(sent))
     points = [(point["epoch"], point["seconds"]) for point in two["cd-0"]["curve"]]
     assert [epoch for epoch, _ in points] == [1, 2, 5, 8]  # from the first epoch on
-    assert [seconds > 0 for _, seconds in points] == [False, False, True, True]  # after those that compile
+    assert 0 < points[0][1] < points[1][1] < points[2][1] < points[3][1]
     assert two["cd-0"]["curve"][0]["loss"] == pytest.approx(two["paper"]["curve"][0]["loss"], rel=1e-3)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["bench.json", "figures", "graph", "parts", "parts-2"]
 
