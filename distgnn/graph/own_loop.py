@@ -27,7 +27,8 @@ from torch.optim.optimizer import register_optimizer_step_pre_hook
 from distgnn.comm import sum_over_ranks
 from distgnn.errors import RunError
 
-UNSUMMED = "_distgnn_unsummed"  # set on a parameter by the backward pass, cleared by the sum over ranks
+UNSUMMED = "_distgnn_unsummed"  # of a parameter: ranks whose gradients are to be summed, 0 where no backward pass was
+SUMMED = -1  # the same, once they have been
 ADVICE = (
     "this optimiser steps on gradients that were not summed over the {ranks} ranks of the graph: every rank would take "
     "another step. Write `optimizer = dg.DistributedOptimizer(optimizer, graph)`, or call `dg.sum_gradients(model, "
@@ -69,7 +70,8 @@ class DistributedOptimizer:
     Collective: the constructor (copies rank 0's parameters to all ranks) and `step`.
 
     Args:
-        optimizer: a `torch.optim.Optimizer`. With a closure (LBFGS) gradients are summed after each call of it; its
+        optimizer: a `torch.optim.Optimizer`. Gradients that `sum_gradients` has summed already, to clip them before the
+            step, are not summed again. With a closure (LBFGS) gradients are summed after each call of it; its
             result is to be the global loss.
         graph: a DistGraph; on one rank nothing is changed.
 
@@ -80,7 +82,10 @@ class DistributedOptimizer:
         kind: Any = type(optimizer)
         if not isinstance(optimizer, torch.optim.Optimizer):
             raise TypeError(f"optimizer is {kind.__name__}: expected a torch.optim optimiser that is made already")
-        _broadcast([parameter for group in optimizer.param_groups for parameter in group["params"]], graph.comm)
+        parameters = _parameters_of(optimizer)
+        _broadcast(parameters, graph.comm)
+        for parameter in parameters if graph.comm.size > 1 else ():
+            _watch(parameter, graph.comm.size)
         members = {"step": _summing_step(kind), "__module__": kind.__module__}
         wrapped: Any = object.__new__(type(kind.__name__, (kind,), members))
         wrapped.__dict__.update(optimizer.__dict__)
@@ -95,7 +100,9 @@ def _summing_step(kind: Any) -> Callable:
 
     def step(self: Any, closure: Callable | None = None) -> Any:
         def sum_all() -> None:
-            sum_gradients([one for group in self.param_groups for one in group["params"]], self._distgnn_graph)
+            parameters = _parameters_of(self)
+            sum_gradients(_not_summed_yet(parameters, self._distgnn_graph.comm), self._distgnn_graph)
+            mark_summed(parameters, 0)  # the next step's gradients are new, however they come
 
         self._distgnn_given._opt_called = True  # a scheduler made before looks there
         if closure is None:
@@ -114,11 +121,23 @@ def _summing_step(kind: Any) -> Callable:
     return step
 
 
-def mark_summed(parameters: Iterable[nn.Parameter]) -> None:
+def _parameters_of(optimizer: Any) -> list[nn.Parameter]:
+    return [parameter for group in optimizer.param_groups for parameter in group["params"]]
+
+
+def _not_summed_yet(parameters: list[nn.Parameter], comm: Any) -> list[nn.Parameter]:
+    """Those that `sum_gradients` has not met on every rank since the last step: whoever clips calls it before."""
+    if comm.size == 1:
+        return []
+    met = np.array([getattr(parameter, UNSUMMED, 0) == SUMMED for parameter in parameters], np.int64)
+    return [one for one, ranks in zip(parameters, sum_over_ranks(comm, met), strict=True) if ranks < comm.size]
+
+
+def mark_summed(parameters: Iterable[nn.Parameter], mark: int = SUMMED) -> None:
     """Tell the guard that the gradients of these parameters have been summed over ranks, by whatever means."""
     for parameter in parameters:
         if hasattr(parameter, UNSUMMED):
-            setattr(parameter, UNSUMMED, 0)
+            setattr(parameter, UNSUMMED, mark)
 
 
 def guard_steps(graph_type: type) -> None:
@@ -149,11 +168,13 @@ def _watch_module(module: nn.Module, inputs: tuple[Any, ...]) -> None:
     if ranks > 1:
         _watched.add(module)
         for parameter in module.parameters():
-            if parameter.requires_grad and not hasattr(parameter, UNSUMMED):
-                _watch(parameter, ranks)
+            _watch(parameter, ranks)
 
 
 def _watch(parameter: nn.Parameter, ranks: int) -> None:
+    """Let every gradient that arrives mark its parameter."""
+    if not parameter.requires_grad or hasattr(parameter, UNSUMMED):
+        return
     setattr(parameter, UNSUMMED, 0)
     parameter.register_post_accumulate_grad_hook(lambda one: setattr(one, UNSUMMED, ranks))
 
@@ -163,7 +184,7 @@ def _refuse_unsummed(optimizer: torch.optim.Optimizer, _args: Any, _kwargs: Any)
         return
     marks = (getattr(one, UNSUMMED, 0) for group in optimizer.param_groups for one in group["params"])
     ranks = max(marks, default=0)
-    if ranks:
+    if ranks > 0:
         raise RunError(ADVICE.format(ranks=ranks))
 
 

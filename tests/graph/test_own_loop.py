@@ -101,6 +101,26 @@ def test_a_step_on_unsummed_gradients_is_refused(comm):
         optimizer.step()
 
 
+@pytest.mark.mpi(1, 3)
+def test_gradients_are_clipped_after_the_sum_and_summed_once(comm):
+    def losses(graph):
+        model = make_model(graph)
+        optimizer = DistributedOptimizer(torch.optim.SGD(model.parameters(), lr=0.5), graph)
+        found = []
+        for graph.step in range(4):
+            optimizer.zero_grad()
+            loss = step_loss(model, graph)
+            loss.backward()
+            sum_gradients(model, graph)
+            torch.nn.utils.clip_grad_norm_(model.parameters(), 0.1)
+            optimizer.step()
+            found.append(loss.item())
+        return found
+
+    data = random_graph(12)
+    np.testing.assert_allclose(losses(dist_graph(data, comm)), losses(whole_graph(data)), rtol=1e-10)
+
+
 @pytest.mark.mpi(2)
 def test_other_models_are_not_the_guards_business(comm):
     dist_graph(random_graph(7), comm)
