@@ -37,9 +37,6 @@ try:
 except ImportError:  # pragma: no cover - Windows: numba's own behaviour
     fcntl = None  # type: ignore[assignment]
 
-# Python calls kernels, and no helper: code that takes arguments from Python objects is not made for helpers, and the
-# form that C would call for neither.
-NO_WRAPPERS = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
 NOT_COMPILED = "check"  # the room of this package without a kernel: what is changed there needs no new machine code
 
 
@@ -58,11 +55,12 @@ def kernel(function=None, **options):
 def inline(function=None, **options):
     """Compile a helper that becomes part of the kernels that call it; nothing is cached for it alone.
 
-    LLVM would leave a large one outside, and hand over some thirty arguments and all registers through memory.
+    LLVM would leave a large one outside, and hand over some thirty arguments and all registers through memory. The form
+    that Python calls is made all the same, for tests: without it a call from Python ends in a segmentation fault.
     """
     if function is None:
         return lambda f: inline(f, **options)
-    return njit(nogil=True, error_model="numpy", forceinline=True, **NO_WRAPPERS, **options)(function)
+    return njit(nogil=True, error_model="numpy", forceinline=True, no_cfunc_wrapper=True, **options)(function)
 
 
 class _ReadOnlyFolder(UserProvidedCacheLocator):

@@ -7,6 +7,7 @@ from cut_graphs import dist_graph, random_graph
 
 from distgnn.config import ModelConfig, TrainConfig
 from distgnn.graph.training_exchanges import TrainingExchanges
+from distgnn.kernels import Tuning
 from distgnn.nn import build_model
 from distgnn.ops.buffers import Buffers
 from distgnn.ops.overlap import LEAST_ROWS, NUM_PIECES, product_pieces
@@ -16,7 +17,7 @@ from distgnn.train import Trainer
 @pytest.mark.parametrize("num_rows", [0, 1, LEAST_ROWS, LEAST_ROWS * NUM_PIECES + 7])
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16])
 def test_pieces_make_the_product(num_rows, dtype):
-    graph = type("Graph", (), {"buffers": Buffers()})
+    graph = type("Graph", (), {"buffers": Buffers(), "tuning": Tuning()})
     rows, weight = torch.randn(num_rows, 5).to(dtype), torch.randn(7, 5).T
     out = torch.full((num_rows, 7), torch.nan, dtype=dtype)
     work = product_pieces(graph, rows, weight, out)

@@ -66,5 +66,5 @@ def test_the_estimate_grows_with_what_costs_memory(tmp_path):
 def test_what_a_control_group_leaves(tmp_path, limit, used):
     for name, text in {limit: "1000", used: "700", "memory.stat": "inactive_anon 5\ninactive_file 200\n"}.items():
         (tmp_path / name).write_text(text)
-    assert estimate._free_in_group(tmp_path) == 500
-    assert estimate._free_in_group(tmp_path / "none") == 1 << 62
+    assert free_memory._free_in_group(tmp_path) == 500
+    assert free_memory._free_in_group(tmp_path / "none") == 1 << 62
