@@ -149,11 +149,11 @@ def test_mpiexec_of_another_make_is_noticed():
 
 def test_threads_share_the_cores_this_process_may_use(monkeypatch):
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(7)))
-    monkeypatch.setattr(launch, "_group_quota", lambda: 1000.0)
+    monkeypatch.setattr(launch, "core_quota", lambda: 1000.0)
     assert [launch.threads_per_rank(ranks) for ranks in (1, 2, 4, 7, 8)] == [7, 3, 1, 1, 1]
-    monkeypatch.setattr(launch, "_group_quota", lambda: 2.5)
+    monkeypatch.setattr(launch, "core_quota", lambda: 2.5)
     assert launch.available_cores() == 2
-    monkeypatch.setattr(launch, "_group_quota", lambda: 0.5)
+    monkeypatch.setattr(launch, "core_quota", lambda: 0.5)
     assert launch.available_cores() == 1
 
 

@@ -13,7 +13,7 @@ from distgnn.system.processes import descendants
 
 LAUNCHER = """
 import os, sys
-from distgnn import launch
+from distgnn.system import launch
 mpiexec = launch.find_mpiexec()
 command = launch.mpiexec_command(mpiexec, launch.mpi_flavor(mpiexec), 2)
 sys.exit(launch._run([*command, sys.executable, sys.argv[1], sys.argv[2]], dict(os.environ)))

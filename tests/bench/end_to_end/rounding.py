@@ -18,7 +18,8 @@ from program import DATA_ROOT, print_machine
 
 from distgnn.config import ModelConfig, TrainConfig
 from distgnn.datasets import load_graph
-from distgnn.graph.dist_graph import DistGraph, use_threads
+from distgnn.graph.dist_graph import DistGraph
+from distgnn.graph.loader import use_threads
 from distgnn.nn import build_model
 from distgnn.partition import cut_edges, local_part
 from distgnn.train import Trainer
