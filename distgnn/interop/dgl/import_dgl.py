@@ -8,6 +8,8 @@ from types import ModuleType
 
 from distgnn.errors import InputError
 
+PYTHON = sys.version_info[:2]
+
 
 def register_packaging() -> None:
     """Offer `packaging` as `setuptools.extern.packaging`, where setuptools no longer carries it."""
@@ -38,9 +40,9 @@ def import_dgl() -> ModuleType:
             warnings.simplefilter("ignore")
             return importlib.import_module("dgl")
     except (ImportError, OSError) as error:
-        if sys.version_info >= (3, 12):
+        if PYTHON >= (3, 12):
             raise InputError(
-                f"this needs DGL, which has no package for Python {sys.version_info[0]}.{sys.version_info[1]}: use "
+                f"this needs DGL, which has no package for Python {PYTHON[0]}.{PYTHON[1]}: use "
                 "Python 3.10 or 3.11 for it; everything else of distgnn runs here, dg.nn has DGL's layers"
             ) from error
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__

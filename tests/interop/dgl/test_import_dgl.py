@@ -18,7 +18,7 @@ GRAPH = dg.GraphData.from_arrays([(0, 1)], 2)
 )
 def test_python_that_has_no_dgl_is_named(call, version, says, monkeypatch):
     monkeypatch.setitem(sys.modules, "dgl", None)  # importing it fails
-    monkeypatch.setattr(place.sys, "version_info", version)
+    monkeypatch.setattr(place, "PYTHON", version[:2])
     with pytest.raises(InputError) as caught:
         call()
     assert says in str(caught.value) and "\n" not in str(caught.value)
