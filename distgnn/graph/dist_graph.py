@@ -6,6 +6,8 @@ Legend: O owned rows, A local arcs, D width.
     exchanges    TrainingExchanges    exact and delayed exchanges, and what a checkpoint needs of them
     model_rows   ModelRows            which rows the model sees (owned; with update on copies all), and aggregation
     DGLInterface (base class)         columns by name and DGL's message passing
+
+Over 300 lines: each delegated member is a documented line of the interface that models see.
 """
 
 from contextlib import AbstractContextManager

@@ -41,7 +41,7 @@ def broadcast_parameters(model: nn.Module, graph: Any) -> None:
 
     Collective: yes. The model has the same parameters, in the same order, on every rank.
     """
-    _broadcast([*model.parameters(), *model.buffers()], graph.comm)
+    broadcast_tensors([*model.parameters(), *model.buffers()], graph.comm)
 
 
 def sum_gradients(model: nn.Module | Iterable[nn.Parameter], graph: Any) -> None:
@@ -56,7 +56,7 @@ def sum_gradients(model: nn.Module | Iterable[nn.Parameter], graph: Any) -> None
     parameters = model.parameters() if isinstance(model, nn.Module) else model
     wanted = [parameter for parameter in parameters if parameter.requires_grad]
     if graph.comm.size > 1:
-        for same in _by_dtype(wanted):
+        for same in by_dtype(wanted):
             _sum_flat(same, graph.comm)
     mark_summed(wanted)
 
@@ -83,7 +83,7 @@ class DistributedOptimizer:
         if not isinstance(optimizer, torch.optim.Optimizer):
             raise TypeError(f"optimizer is {kind.__name__}: expected a torch.optim optimiser that is made already")
         parameters = _parameters_of(optimizer)
-        _broadcast(parameters, graph.comm)
+        broadcast_tensors(parameters, graph.comm)
         for parameter in parameters if graph.comm.size > 1 else ():
             _watch(parameter, graph.comm.size)
         members = {"step": _summing_step(kind), "__module__": kind.__module__}
@@ -188,7 +188,8 @@ def _refuse_unsummed(optimizer: torch.optim.Optimizer, _args: Any, _kwargs: Any)
         raise RunError(ADVICE.format(ranks=ranks))
 
 
-def _broadcast(tensors: list[torch.Tensor], comm: Any) -> None:
+def broadcast_tensors(tensors: Iterable[torch.Tensor], comm: Any) -> None:
+    """Copy tensors of rank 0 to all ranks, in place. Collective: yes."""
     if comm.size == 1:
         return
     for tensor in tensors:
@@ -198,7 +199,8 @@ def _broadcast(tensors: list[torch.Tensor], comm: Any) -> None:
             tensor.copy_(torch.from_numpy(values))
 
 
-def _by_dtype(parameters: list[nn.Parameter]) -> list[list[nn.Parameter]]:
+def by_dtype(parameters: list[nn.Parameter]) -> list[list[nn.Parameter]]:
+    """Parameters in groups of one dtype, in their order."""
     groups: dict[torch.dtype, list[nn.Parameter]] = {}
     for parameter in parameters:
         groups.setdefault(parameter.dtype, []).append(parameter)

@@ -5,6 +5,8 @@ distgnn train parts/            one process, not under MPI: rank count from the 
   └─ mpiexec -n P python -m distgnn.cli train parts/      one thread team per rank, signals passed on
 ```
 Nothing here imports MPI until `import_mpi` is called: the launcher itself is no rank.
+
+Over 300 lines: the ways to start ranks share one environment and one way to end them.
 """
 
 import os

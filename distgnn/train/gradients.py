@@ -12,7 +12,7 @@ import torch
 from torch import nn
 
 from distgnn.comm import Counters, start_sum_over_ranks, wait_for_all
-from distgnn.graph.own_loop import mark_summed
+from distgnn.graph.own_loop import broadcast_tensors, by_dtype, mark_summed
 
 BUCKET_NUMBERS = 2**16  # a bucket is closed when it has so many: a message worth its latency
 
@@ -39,18 +39,14 @@ class GradientBuffer:
         self.comm = comm.Dup() if comm.size > 1 else comm
         self.counters = counters or Counters()
         self.parameters = [parameter for parameter in model.parameters() if parameter.requires_grad]
-        buffers = [_FlatBuffer(same) for same in _by_dtype(self.parameters)]
+        buffers = [_FlatBuffer(same) for same in by_dtype(self.parameters)]
         self._buckets = [bucket for buffer in buffers for bucket in buffer.buckets]
         self._bucket_of = {id(p): bucket for bucket in self._buckets for p in bucket.parameters}
         self.overlap = overlap and comm.size > 1
         self._requests: list = []
         self._armed, self._started = False, 0
         self.scale = 1.0  # what the last `clip` multiplied gradients with
-        for tensor in [*model.parameters(), *model.buffers()]:
-            values = tensor.detach().contiguous().numpy().copy()
-            comm.Bcast(values, root=0)
-            with torch.no_grad():
-                tensor.copy_(torch.from_numpy(values))
+        broadcast_tensors([*model.parameters(), *model.buffers()], comm)
         for parameter in self.parameters if self.overlap else ():
             parameter.register_post_accumulate_grad_hook(self._gradient_is_there)
 
@@ -141,10 +137,3 @@ class _FlatBuffer:
             if count >= BUCKET_NUMBERS or parameter is parameters[0]:
                 self.buckets.append(_Bucket(waiting, flat[first : first + count]))
                 waiting, first, count = [], first + count, 0
-
-
-def _by_dtype(parameters: list[nn.Parameter]) -> list[list[nn.Parameter]]:
-    groups: dict[torch.dtype, list[nn.Parameter]] = {}
-    for parameter in parameters:
-        groups.setdefault(parameter.dtype, []).append(parameter)
-    return list(groups.values())

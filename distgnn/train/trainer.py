@@ -3,6 +3,8 @@
 logits = model(graph, feats)     aggregation exchanges inside
 rank_loss(...).backward()        the same exchanges, transposed
 gradients summed over ranks, one optimiser step with equal weights everywhere
+
+Over 300 lines: the training loop is read in one piece.
 """
 
 import math

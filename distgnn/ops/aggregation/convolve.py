@@ -21,6 +21,8 @@ dropout let through. With a norm z is kept too. Constant rows are aggregated by 
 epochs.
 
 x Ws, x' g and g Ws' need no remote data: where an aggregation waits for messages they overlap it (`ops/overlap.py`).
+
+Over 300 lines: the plans forward and backward mirror each other and are read side by side.
 """
 
 from collections.abc import Callable
