@@ -39,7 +39,6 @@ INTERRUPTED = 130
 app = typer.Typer(
     help="Full-batch training of graph neural networks on clusters of CPU sockets.",
     pretty_exceptions_enable=False,
-    add_completion=False,
     no_args_is_help=True,
 )
 for command in (

@@ -93,9 +93,19 @@ def _options_of(kind: type, only: Only | None) -> list[inspect.Parameter]:
             if field.name not in only.defaults:
                 continue
             default = field.default if only.defaults[field.name] is dataclasses.MISSING else only.defaults[field.name]
-        shown = typer.Option(help=help_of(field), rich_help_panel=field.metadata["panel"])
+        completed = _starting(field.metadata["choices"]) if field.metadata["choices"] else None
+        shown = typer.Option(help=help_of(field), rich_help_panel=field.metadata["panel"], autocompletion=completed)
         # Not `Annotated[…]`, which type checkers read as a type; its `__class_getitem__` is gone in Python 3.13.
         annotation: Any = operator.getitem(Annotated, (_option_type(types[field.name]), shown))
         name = option_name(field)
         options.append(inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation))
     return options
+
+
+def _starting(choices: tuple[str, ...]) -> Callable[[str], list[str]]:
+    """What the shell's completion offers for a value."""
+
+    def starting(incomplete: str) -> list[str]:
+        return [choice for choice in choices if choice.startswith(incomplete)]
+
+    return starting

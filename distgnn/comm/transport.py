@@ -22,6 +22,7 @@ class Transport:
 
     Attributes:
         waits: seconds waited for each exchange since `start_step`, by "number operation width".
+        sent_to: int64 [ranks], bytes sent to each rank since `start_step`.
         largest_message: bytes; longer rows travel in pieces of this size.
         suppressed: nothing is sent or received, and what would have been received keeps its bytes (`distgnn bench`).
     """
@@ -36,12 +37,14 @@ class Transport:
         self.largest_message = LARGEST_MESSAGE
         self.suppressed = False
         self.waits: dict[str, float] = {}
+        self.sent_to = np.zeros(comm.size, np.int64)
         self._names: dict[int, str] = {}
         self._num_tags = int(MPI.COMM_WORLD.Get_attr(MPI.TAG_UB) or 0) + 1
 
     def start_step(self) -> None:
-        """A training step begins: count waiting anew, and number its exchanges from 0."""
+        """A training step begins: count waiting and bytes anew, and number its exchanges from 0."""
         self.waits, self._names = {}, {}
+        self.sent_to = np.zeros_like(self.sent_to)
 
     def begin(self, operation: str, width: int) -> int:
         """Number the next exchange and return its tag. Every rank runs the same sequence of exchanges."""
@@ -68,7 +71,9 @@ class Transport:
         if self.suppressed:
             return []
         pieces = self._pieces(rows)
-        self.counters.sent_bytes += sum(len(piece) for piece in pieces)
+        num_bytes = sum(len(piece) for piece in pieces)
+        self.counters.sent_bytes += num_bytes
+        self.sent_to[rank] += num_bytes
         requests = [self.comm.Isend([piece, MPI.BYTE], rank, tag) for piece in pieces]
         self._sending += requests
         return requests

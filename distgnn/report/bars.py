@@ -156,8 +156,8 @@ def _epoch_ticks(groups: list[tuple[int, int, Phases]], across: Scale, bottom: f
     ]
 
 
-def matrix(values: Sequence[Sequence[int]], row_name: str, column_name: str) -> str:
-    """A square of cells, darker where the value is larger; numbers inside where there is room."""
+def matrix(values: Sequence[Sequence[int]], row_name: str, column_name: str, unit: str = "rows") -> str:
+    """A square of cells, darker where the value is larger; numbers of `unit` inside where there is room."""
     count = len(values)
     size = -(-count // MOST_CELLS)
     ranks = [(first, min(first + size, count) - 1) for first in range(0, count, size)]
@@ -170,7 +170,9 @@ def matrix(values: Sequence[Sequence[int]], row_name: str, column_name: str) -> 
     for line, row in enumerate(cells):
         for place, cell in enumerate(row):
             x, y, strength = 60 + place * side, 30 + line * side, cell / most
-            title = f"<title>{row_name} {_span(ranks[line])} {column_name} {_span(ranks[place])}: {cell:,}</title>"
+            title = (
+                f"<title>{row_name} {_span(ranks[line])} {column_name} {_span(ranks[place])}: {cell:,} {unit}</title>"
+            )
             box = f'x="{x}" y="{y}" width="{side - 1}" height="{side - 1}"'
             pieces.append(f'<rect class="cell" fill-opacity="{0.04 + 0.86 * strength:.3f}" {box}>{title}</rect>')
             if side >= 34:
@@ -188,7 +190,7 @@ def matrix(values: Sequence[Sequence[int]], row_name: str, column_name: str) -> 
     turned = f'transform="translate(16 {30 + end / 2}) rotate(-90)"'
     pieces.append(f'<text class="name" {turned} {CENTRED}>{row_name} rank</text>')
     wide = max(70 + end, 200)
-    inside = _svg(wide, 36 + end, "rows per pair of ranks", "".join(pieces))
+    inside = _svg(wide, 36 + end, f"{unit} per pair of ranks", "".join(pieces))
     return f'<div class="matrix" style="max-width:{1.25 * wide:.0f}px">{inside}</div>'
 
 

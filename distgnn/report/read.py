@@ -49,6 +49,15 @@ class Run:
         known = [value for value in found if value is not None]
         return known if len(known) == len(found) else []
 
+    @property
+    def pair_bytes(self) -> list[list[int]]:
+        """Bytes per epoch from each rank to each; nothing where they are not a square of numbers."""
+        listed = (self.summary or {}).get("pair_bytes_per_epoch")
+        if not isinstance(listed, list) or not all(isinstance(row, list) and len(row) == len(listed) for row in listed):
+            return []
+        known = [[number(value) for value in row] for row in listed]
+        return [] if any(value is None for row in known for value in row) else [[int(v or 0) for v in r] for r in known]
+
     def curve(self, key: str) -> list[tuple[float, float]]:
         """(epoch, value) of every record that has the value."""
         return [(r["epoch"], value) for r in self.records if (value := number(r, key)) is not None]

@@ -9,7 +9,7 @@ from typing import Any
 
 from distgnn.cli.display import human_bytes, human_seconds
 from distgnn.report.axes import BYTES, SECONDS, SHARES, Axis
-from distgnn.report.bars import REST, Phases, bars, columns, stacked
+from distgnn.report.bars import REST, Phases, bars, columns, matrix, stacked
 from distgnn.report.charts import Series, lines
 from distgnn.report.html import figure, folded, shown, side_by_side, table
 from distgnn.report.read import Run, number
@@ -166,10 +166,22 @@ def bytes_and_memory(runs: list[Run]) -> str:
     sent = figure(
         "Bytes sent in an epoch",
         lines(_curves(runs, "sent_bytes"), EPOCH, Axis("sent, all ranks", BYTES, from_zero=True)),
-        "Feature rows and gradients that all ranks together sent in training steps; rows per pair of ranks stand with "
-        "the partition, if one is on this page.",
+        "Feature rows and their gradients that all ranks together sent in training steps.",
     )
-    return side_by_side(sent, *_memory(runs))
+    return side_by_side(sent, *_pairs(runs), *_memory(runs))
+
+
+def _pairs(runs: list[Run]) -> list[str]:
+    return [
+        figure(
+            f"Bytes per pair of ranks{f', {run.name}' if len(runs) > 1 else ''}",
+            matrix(run.pair_bytes, "from", "to", "bytes"),
+            "Bytes of feature rows that one rank sent to another in the training step of an epoch (median over epochs, "
+            "the first left out).",
+        )
+        for run in runs
+        if len(run.pair_bytes) > 1
+    ]
 
 
 def _memory(runs: list[Run]) -> list[str]:

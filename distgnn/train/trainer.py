@@ -15,6 +15,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 from torch import nn
 
@@ -117,6 +118,7 @@ class Trainer:
         self.best_record: dict | None = None
         self.last_record: dict | None = None
         self.records: list[dict] = []
+        self.sent_to: list[np.ndarray] = []  # of each epoch, bytes to each rank
         self.outputs = Outputs(self, self.callbacks, describe or {})
         self.log = RankLog(config.run_dir, graph.rank)
         self.interrupts, self.stop_signal = Interrupts(wanted=config.run_dir is not None), 0
@@ -197,7 +199,9 @@ class Trainer:
         if self.best_record is None:  # resumed with fewer epochs than were done, none of them evaluated
             self._keep_if_best(done - 1, result.records[-1] | self.evaluate())
         self.model.load_state_dict(self.best_state)
-        result.summary = summarize(result.records, self.best_record or {}, self.metric, self.graph.comm, config.seed)
+        result.summary = summarize(
+            result.records, self.best_record or {}, self.metric, self.graph.comm, config.seed, self.sent_to
+        )
         result.summary |= {name: (self.best_record or {}).get(name) for name in self.own_metrics}
         self.outputs.finish(result.summary)
         return result
@@ -281,6 +285,7 @@ class Trainer:
         if self.trace:
             self.trace.add_step(epoch, started, ended)
         spent = graph.transport.counters.since(before) | {"waits": graph.transport.waits}
+        self.sent_to.append(graph.transport.sent_to)
         watch.phase = f"epoch {epoch}, gathering numbers"
         mine = {"loss": share, "seconds": ended - started, "signal": self.interrupts.received} | spent
         record, self.stop_signal = over_ranks(graph.comm, epoch, mine)

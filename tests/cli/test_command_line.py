@@ -60,3 +60,20 @@ def test_a_new_field_is_a_new_option(capsys):
     assert seen == [Longer(lr=0.5, momentum=0.9)]
     one(["--help"], standalone_mode=False)
     assert "(default: none)" in " ".join(capsys.readouterr().out.replace("│", " ").split())
+
+
+@pytest.mark.parametrize(
+    "words, offered",
+    [
+        (("par",), ["partition"]),
+        (("train", "parts", "--alg"), ["--algorithm"]),
+        (("train", "parts", "--model", "gat"), ["gat", "gatv2"]),
+    ],
+)
+def test_the_shell_completes_commands_options_and_choices(words, offered, monkeypatch, capsys):
+    monkeypatch.setenv("_DISTGNN_COMPLETE", "complete_bash")
+    monkeypatch.setenv("COMP_WORDS", " ".join(("distgnn", *words)))
+    monkeypatch.setenv("COMP_CWORD", str(len(words)))
+    with pytest.raises(SystemExit):
+        app(prog_name="distgnn")
+    assert capsys.readouterr().out.split() == offered

@@ -64,7 +64,7 @@ def write_run(
         "metric": "accuracy", "test_metric": 0.7654, "valid_metric": 0.7712, "best_epoch": 7, "epochs": epochs,
         "epoch_seconds_median": 0.1139, "wait_share": 0.3737, "sent_bytes_per_epoch": records[-1]["sent_bytes"],
         "peak_rss_bytes": [554_000_000, 523_000_000], "final_loss": records[-1]["loss"], "ranks": 2, "threads": 12,
-        "seed": 0, "versions": VERSIONS,
+        "seed": 0, "versions": VERSIONS, "pair_bytes_per_epoch": [[0, 401_000], [570_000, 0]],
     }  # fmt: skip
     if finished:
         (folder / "summary.json").write_text(json.dumps(summary))

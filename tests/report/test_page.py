@@ -7,6 +7,7 @@ import pytest
 from report_inputs import bench_row, record_of, write_bench, write_run
 
 from distgnn.partition import describe
+from distgnn.report import make_page, read_inputs
 from distgnn.report.bars import MOST_CELLS, matrix
 from distgnn.report.charts import MOST_POINTS, Series, thin
 from distgnn.report.html import plain
@@ -98,9 +99,19 @@ def test_a_partition_in_numbers(page, partition, tmp_path):
 
 def test_a_matrix_says_who_sends_to_whom():
     drawn = matrix([[0, 7], [5, 0]], "from", "to")
-    assert "from 0 to 1: 7<" in drawn and "from 1 to 0: 5<" in drawn
+    assert "from 0 to 1: 7 rows<" in drawn and "from 1 to 0: 5 rows<" in drawn
     many = matrix([[1] * (2 * MOST_CELLS)] * (2 * MOST_CELLS), "from", "to")
-    assert many.count("<rect") == MOST_CELLS**2 and "from 0 to 1 to 2 to 3: 4<" in many
+    assert many.count("<rect") == MOST_CELLS**2 and "from 0 to 1 to 2 to 3: 4 rows<" in many
+
+
+def test_bytes_per_pair_of_ranks(tmp_path):
+    run = write_run(tmp_path / "run")
+    drawn = make_page(read_inputs([str(run)]))
+    assert "from 1 to 0: 570,000 bytes<" in drawn and "from 0 to 1: 401,000 bytes<" in drawn
+    summary = json.loads((run / "summary.json").read_text())
+    for wrong in ([[0, 1]], [[0, "x"], [1, 0]], [0, 1], "x", [[0, 1], [2]]):
+        (run / "summary.json").write_text(json.dumps(summary | {"pair_bytes_per_epoch": wrong}))
+        assert "Bytes per pair" not in make_page(read_inputs([str(run)]))
 
 
 def test_a_run_names_its_partition_where_both_are_on_the_page(page, partition, tmp_path):

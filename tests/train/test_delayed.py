@@ -75,13 +75,15 @@ def test_a_delayed_run_repeats_to_the_bit(comm):
     np.testing.assert_array_equal(runs[0][1], runs[1][1])
 
 
-@pytest.mark.mpi(2)
+@pytest.mark.mpi(2, 3)
 def test_it_differs_from_exact_and_sends_less(comm):
     exact, _ = losses_and_weights(dist_graph(random_graph(1), comm))
     late, _ = losses_and_weights(dist_graph(random_graph(1), comm, algorithm="cd-4"))
     assert late.losses[0] == pytest.approx(exact.losses[0], rel=1e-12)  # the warm-up epoch
     assert late.losses[1] != exact.losses[1]
     assert late.summary["sent_bytes_per_epoch"] < 0.3 * exact.summary["sent_bytes_per_epoch"]
+    pairs = np.array(exact.summary["pair_bytes_per_epoch"])
+    assert pairs.sum() == exact.summary["sent_bytes_per_epoch"] and not pairs.diagonal().any()
 
 
 @pytest.mark.slow

@@ -2,9 +2,11 @@
 
 import math
 import statistics
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
 import torch
 
 from distgnn.system.sizes import peak_rss_bytes
@@ -66,8 +68,15 @@ def _waits_over_ranks(waits: list[dict[str, float]]) -> dict[str, list[float]]:
     return {name: [min(times), statistics.fmean(times), max(times)] for name, times in every.items()}
 
 
-def summarize(records: list[dict], best: dict, metric: str, comm: Any, seed: int) -> dict:
-    """What summary.json says of a run; `best` is the record of the best evaluation. Collective: yes."""
+def summarize(
+    records: list[dict], best: dict, metric: str, comm: Any, seed: int, sent_to: Sequence[np.ndarray]
+) -> dict:
+    """What summary.json says of a run. Collective: yes.
+
+    Args:
+        best: the record of the best evaluation.
+        sent_to: bytes that this rank sent to each rank, int64 [ranks], for each epoch of this process.
+    """
     timed = records[1:] or records
     verified: dict = next((record for record in reversed(records) if "gradient_error" in record), {})
     return {
@@ -78,6 +87,7 @@ def summarize(records: list[dict], best: dict, metric: str, comm: Any, seed: int
         "epoch_seconds_median": statistics.median(record["seconds"] for record in timed),
         "wait_share": sum(r["wait_seconds_mean"] for r in timed) / sum(r["seconds"] for r in timed),
         "sent_bytes_per_epoch": int(statistics.median(record["sent_bytes"] for record in timed)),
+        "pair_bytes_per_epoch": comm.allgather(_median_epoch(sent_to, comm.size)),
         "peak_rss_bytes": comm.allgather(peak_rss_bytes()),
         "final_loss": records[-1]["loss"],
         **{name: verified[name] for name in ("logits_error", "gradient_error") if name in verified},
@@ -86,3 +96,9 @@ def summarize(records: list[dict], best: dict, metric: str, comm: Any, seed: int
         "seed": seed,
         "versions": versions(),
     }
+
+
+def _median_epoch(sent_to: Sequence[np.ndarray], num_ranks: int) -> list[int]:
+    """Of each column, the median over epochs, without the first: it also sends what is kept from then on."""
+    timed = sent_to[1:] or sent_to or [np.zeros(num_ranks)]
+    return [int(value) for value in np.median(timed, axis=0)]
