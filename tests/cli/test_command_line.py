@@ -1,5 +1,7 @@
 """The command line of `train` and `bench` is frozen: scripts depend on the name, type and default of each option."""
 
+import subprocess
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -77,3 +79,8 @@ def test_the_shell_completes_commands_options_and_choices(words, offered, monkey
     with pytest.raises(SystemExit):
         app(prog_name="distgnn")
     assert capsys.readouterr().out.split() == offered
+
+
+def test_the_package_is_the_program():
+    done = subprocess.run([sys.executable, "-m", "distgnn", "--version"], capture_output=True, text=True, check=True)
+    assert done.stdout.startswith("distgnn 0")
