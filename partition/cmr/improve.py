@@ -80,6 +80,7 @@ def in_cycles(
     """
     copies = count(parts)
     best, fewest = parts, copies
+    # The last turn ends with flows: sweeps without flows after them would only be another start.
     for left in reversed(range(CYCLES)):
         parts, worth_while = flows(parts, copies)
         copies = count(parts)

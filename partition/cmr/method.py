@@ -76,6 +76,7 @@ def _draft(edge_list: Edges, degrees: np.ndarray, labels: np.ndarray, shares: np
     """Merge and refine from these clusters."""
     # From here on time goes into look-ups by vertex: edges are sorted so that most of them hit the cache.
     rows, order, vertices = ordered_edges(edge_list, degrees, labels)
+    # labels[vertices], degrees[vertices]: what was known by id, in the order of the new numbers.
     clusters, num_clusters = edge_clusters(rows, labels[vertices])
     degrees = degrees[vertices]
     of_cluster, table = merge_clusters(rows, clusters, num_clusters, degrees, shares)
