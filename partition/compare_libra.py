@@ -28,6 +28,7 @@ def against_libra(folder: str | Path, seed: int = 0, progress: Progress | None =
     _, edge_list = load_whole(folder, progress)
     cut = cut_edges(edge_list, manifest["num_parts"], "libra", seed=seed, capacities=manifest.get("capacities"))
     book = PartitionBook(edge_list, cut)
+    # Each row is sent by one rank and received by another, and counts at both.
     mean = 2 * manifest["exchange_rows"] / manifest["num_parts"]
     this = {name: manifest[name] for name in MEASURES}
     this["rows_balance"] = manifest["max_rank_rows"] / mean if mean else 1.0

@@ -28,6 +28,7 @@ GRAPH = "communities:nodes=300,communities=6,avg_degree=8,feats=4,classes=2,seed
 def compile_all() -> None:
     """Compile what `cmr` and the part folders need, last steps first."""
     edge_list = load_graph(GRAPH).edge_list()
+    # Any cut will do for the last step.
     dealt = cut_edges(edge_list, 2, "random")
     build_local(PartitionBook(edge_list, dealt), 0)
     cut_edges(edge_list, 2, "random", refine=True)  # moves of edges and flows
@@ -44,6 +45,7 @@ def compile_ahead() -> Iterator[None]:
             command = [sys.executable, "-m", "distgnn.partition.compile_ahead"]
             helpers.append(subprocess.Popen(command, stderr=subprocess.DEVNULL, preexec_fn=die_with_parent()))
 
+    # No second core to compile on, nothing to compile, or no cache through which the helper's work would arrive.
     if num_threads() == 1 or os.environ.get("NUMBA_DISABLE_JIT") or jit.cache_folder() is None:
         yield
         return

@@ -21,6 +21,7 @@ def copies_by_degree(folder: str | Path) -> dict[str, np.ndarray]:
     Raises: PartitionFormatError.
     Notes: reads all parts, one after the other.
     """
+    # A bin for each binary digit of an int64: no degree needs more.
     vertices, copies = np.zeros(64, dtype=np.int64), np.zeros(64, dtype=np.int64)
     for part_id in range(read_manifest(folder)["num_parts"]):
         local = load_part(folder, part_id)
@@ -43,5 +44,6 @@ def _copies(local: LocalGraph) -> np.ndarray:
     for rank in range(local.num_parts):
         sent = plan.broadcast_rows[plan.broadcast_indptr[rank] : plan.broadcast_indptr[rank + 1]]
         summed = plan.reduce_rows[plan.reduce_indptr[rank] : plan.reduce_indptr[rank + 1]]
+        # The union: a row that goes to a rank and comes back from it is one copy there.
         counts[np.union1d(sent, summed)] += 1
     return counts

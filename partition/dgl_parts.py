@@ -49,6 +49,7 @@ def read_dgl_cut(place: str | Path, edge_list: EdgeList, sides: str = "target") 
         return _read_book(place, edge_list, sides)
     if sides == "cover":
         raise InputError(f"{place}: sides are for a partition book: a Libra folder gives no owners")
+    # By length first, so that community10 comes after community9.
     files = sorted(place.glob("community*.txt"), key=lambda path: (len(path.name), path.name))
     names = [f"community{part}.txt" for part in range(len(files))]
     if not files or [path.name for path in files] != names:
@@ -75,6 +76,7 @@ def _read_libra(place: Path, files: list[Path], edge_list: EdgeList) -> VertexCu
             "another graph, or another direction or choice of self-loops"
         )
     edge_part = np.empty(len(ours), dtype=parts.dtype)
+    # Both orders sort the same edges: the i-th of one is the i-th of the other.
     edge_part[order] = parts[their_order]
     return VertexCut(len(files), edge_part, balanced_owners(edge_list, edge_part, part_shares(len(files))))
 
@@ -98,6 +100,7 @@ def _read_book(config: Path, edge_list: EdgeList, sides: str) -> VertexCut:
         return hybrid_cut(edge_list, owner, num_parts)
     dtype = part_dtype(num_parts)
     edge_part = owner[edge_list.dst].astype(dtype)
+    # The target of the reverse arc is the edge's source.
     reverse = owner[edge_list.src].astype(dtype) if edge_list.two_way else None
     return VertexCut(num_parts, edge_part, owner, reverse_part=reverse)
 
@@ -170,6 +173,7 @@ def _write_book(folder: str | Path, manifest: dict[str, Any], place: Path, name:
         arcs.append(np.sort(local.arc_ids))
     for kind, ids in (("node", nodes), ("edge", arcs)):
         np.save(place / f"{kind}_orig_id.npy", np.concatenate(ids))
+    # New ids are consecutive in a part, parts one after the other: a map is a range of them for each part.
     maps = [np.cumsum([0] + [len(ids) for ids in group]) for group in (nodes, arcs)]
     node_map, edge_map = ([[int(a), int(b)] for a, b in itertools.pairwise(ends)] for ends in maps)
     book = {

@@ -27,6 +27,7 @@ def cut_twice(
     Args: shares: [P]; groups: a divisor of P; draft: `draft(edge_list, shares)` gives (part of each edge, order, …).
     Notes: parts that the two steps leave beyond 1.03 times their share give edges away.
     """
+    # Group g has the parts g * per_group and following, as consecutive ranks are placed on one machine.
     per_group = len(shares) // groups
     by_group = shares.reshape(groups, per_group)
     first, vertex_order = draft(edge_list, by_group.sum(axis=1))[:2]
@@ -39,6 +40,7 @@ def cut_twice(
         arcs = 2 * len(some) - loops if edge_list.two_way else len(some)
         # Vertices keep their numbers: a group sees isolated ones, which cost nothing here.
         sub = EdgeArrays(src, dst, edge_list.num_nodes, edge_list.two_way, arcs)
+        # The shares of a group's parts sum to 1 again: balance is asked for inside the group.
         parts[some] = g * per_group + draft(sub, by_group[g] / by_group[g].sum())[0]
     if len(parts):
         # Each step keeps to its own limit; one after the other they may exceed it.
@@ -50,5 +52,6 @@ def cut_twice(
 
 def rows_between_groups(pair_rows: np.ndarray, groups: int) -> int:
     """Of the exchange rows [P, P], those between ranks of different groups."""
+    # Plain: rank // (ranks of a group).
     group_of = np.arange(len(pair_rows)) * groups // len(pair_rows)
     return int(pair_rows[group_of[:, None] != group_of[None, :]].sum())

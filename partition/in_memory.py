@@ -23,6 +23,7 @@ def local_part(graph: GraphData, edge_list: EdgeList, cut: VertexCut, part_id: i
     local = build_local(PartitionBook(edge_list, cut), part_id)
     ids = local.global_ids[: local.num_owned]
     local.graph = describe_graph(graph, edge_list)
+    # Of owned vertices only, as in a folder: halo rows come from their owners by exchange.
     local.feats = None if graph.feats is None else graph.feats[ids].astype(np.float32)
     local.labels = None if graph.labels is None else graph.labels[ids]
     local.edge_feats = arc_feats(graph, edge_list, local.arc_ids)

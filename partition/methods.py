@@ -100,6 +100,7 @@ def cut_edges(edge_list: EdgeList, num_parts: int, method: str | CutConfig = "cm
     # do not count: edges and owners are moved once more, with the roles charged alone.
     roles = config.update == "owners" and not edge_list.two_way
     if config.groups > 1:
+        # `cut_twice` keeps the parts and the order only: masks and owners of a level are of its own parts, not of all.
         level = functools.partial(_with_roles, draft) if roles and config.method == "cmr" else draft
         found = Draft(*cut_twice(edge_list, shares, config.groups, level))
     else:
@@ -113,6 +114,7 @@ def cut_edges(edge_list: EdgeList, num_parts: int, method: str | CutConfig = "cm
         owner = owners_among(*masks, shares, config.update)
     elif owner is None:
         owner = balanced_owners(edge_list, edge_part, shares, update=config.update)
+    # Not after two levels: moving arcs between all parts could undo what the first level kept inside a machine.
     if (config.refine or config.method == "cmr") and roles and config.groups == 1 and num_parts > 1:
         edge_part, owner = refine_roles(edge_list, edge_part, owner, shares)
     given = None if config.capacities is None else np.array(config.capacities, dtype=np.float64)

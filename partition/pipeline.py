@@ -60,11 +60,14 @@ def partition_graph(
     Raises: InputError, GraphFormatError; nothing is left behind then.
     """
     config = make_config(method, options).check_parts(num_parts)
+    # For its errors: capacities that cannot be are refused before a large graph is loaded.
     part_shares(num_parts, config.capacities)
     if prices is not None and not isinstance(prices, EpochPrices):
         prices = read_prices(prices)
     clock = Clock(progress)
     guard = None if config.memory is None else MemoryGuard(parse_bytes(config.memory))
+    # Everything is written to a temporary folder beside `out`, which takes its place at the end: it is whole or not
+    # there.
     with compile_line(), new_folder(out, partition_files, overwrite) as folder, guard or contextlib.nullcontext():
         clock.start("load", 1)
         graph = _load(source, data_root, config, guard)

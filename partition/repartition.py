@@ -79,6 +79,7 @@ def repartition(
     tell = progress or (lambda phase, done, total: None)
     check_names(options, OPTIONS)
     old = read_manifest(folder)
+    # None means: as in the old cut.
     given = {name: value for name, value in options.items() if value is not None}
     config = replace(_config_of(old), **given).check_parts(num_parts)
     check_target(out, partition_files, overwrite)
@@ -117,6 +118,8 @@ def load_whole(folder: str | Path, progress: Progress | None = None) -> tuple[Gr
         graph.edge_feats = _scattered(parts, "edge_feats", *places)  # type: ignore[assignment]  # read as an array
     if section.get("num_relations"):
         graph.edge_types = _scattered(parts, "edge_types", *places)[np.arange(len(places[0]))]
+        # Reverse arcs of a directed graph have relations of their own, as many again: half of the number are the
+        # graph's.
         inverses = graph.directed and edge_list.two_way
         graph.edge_type_names = tuple(str(t) for t in range(section["num_relations"] // (2 if inverses else 1)))
     return graph, edge_list
@@ -127,8 +130,10 @@ def _find_edges(folder: str | Path, manifest: dict, parts: list[LocalGraph]) -> 
     num_rows = manifest["num_rows"]
     part_of, place = np.full(num_rows, -1, dtype=np.int32), np.zeros(num_rows, dtype=np.int64)
     for part in parts:
+        # Ids below the number of edges are forward arcs; each edge has one, and its reverse arc says nothing more.
         forward = np.flatnonzero(part.arc_ids < num_rows)
         ids = part.arc_ids[forward]
+        # In a part before this one, or twice in this one.
         if (part_of[ids] >= 0).any() or len(np.unique(ids)) != len(ids):
             raise PartitionFormatError(f"{folder}: an arc stands twice (in part {part.part_id} again)")
         part_of[ids], place[ids] = part.part_id, forward
@@ -168,6 +173,8 @@ def _ends(part: LocalGraph) -> tuple[np.ndarray, np.ndarray]:
     column_ids = (owned, part.global_ids[part.source_halo_rows])
     sources, targets = [], []
     for number, (indptr, indices) in enumerate(part.blocks.values()):
+        # owned_owned, owned_halo, halo_owned, halo_halo: the first word, number // 2, is the target, the second the
+        # source.
         sources.append(column_ids[number % 2][indices])
         targets.append(np.repeat(row_ids[number // 2], np.diff(indptr)))
     return np.concatenate(sources), np.concatenate(targets)

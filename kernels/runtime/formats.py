@@ -20,6 +20,7 @@ def row_bytes(width: int, wire: str) -> int:
     """
     if wire not in WIRES:
         raise ValueError(f"wire must be one of {', '.join(WIRES)}, got {wire!r}")
+    # Rows of int8 and int4 end with a float32 scale, 4 bytes; int4 has two columns in a byte.
     return {"float32": 4 * width, "bfloat16": 2 * width, "int8": width + 4, "int4": (width + 1) // 2 + 4}[wire]
 
 

@@ -42,6 +42,7 @@ class Pool:
         os.register_at_fork(after_in_child=self._forget)
 
     def _forget(self):
+        # After a fork the child has none of the threads, and a lock that another one held would stay locked: all new.
         self._queue = SimpleQueue()
         self._started = 0
         self._lock = threading.Lock()
@@ -74,6 +75,7 @@ class _Call:
         self.error = None
         self._claim = threading.Lock()
         self._done = threading.Lock()
+        # Taken from the start: `work` releases it, and `join` waits by taking it once more.
         self._done.acquire()
 
     def work(self):

@@ -112,6 +112,7 @@ def head_tiles(heads: int, width: int, dtype: DTypeLike, half: bool = False) -> 
     for head in range(heads):
         for first, offset in zip(range(0, width, lanes), _offsets(width, lanes), strict=True):
             vectors.append((head * width + offset, head, first - offset))
+    # As few passes as the registers allow, of about equal numbers of vectors: -(-a // b) rounds up.
     passes = -(-len(vectors) // (most // 2 if half else most))
     bounds = [len(vectors) * p // passes for p in range(passes + 1)]
     tiles = []

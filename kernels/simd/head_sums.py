@@ -119,6 +119,7 @@ def _halved(builder, a, b, segments):
     """Upper halves of all segments added to the lower ones, of a and, behind them, of b."""
     lanes = a.type.count
     half, total = lanes // segments // 2, lanes * (1 if b is None else 2)
+    # Lanes are numbered through a and then b, as a shuffle of two vectors numbers them.
     lower = [start + k for start in range(0, total, 2 * half) for k in range(half)]
     b = a if b is None else b
     upper = [lane + half for lane in lower]

@@ -42,12 +42,14 @@ def _type_of_tile(tile, context):
 
 @lower_constant(TileType)
 def _constant_tile(context, builder, tile_type, value):
+    # A tile has no bytes at run time: all that kernels know of it is in its type.
     return context.get_dummy_value()
 
 
 @register_model(Registers)
 class _RegistersModel(models.PrimitiveModel):
     def __init__(self, manager, kind):
+        # Lanes of a mask are one bit, as LLVM compares and selects them; numba's own booleans are bytes.
         element = ir.IntType(1) if kind.dtype == types.boolean else manager.lookup(kind.dtype).get_value_type()
         super().__init__(manager, kind, ir.ArrayType(ir.VectorType(element, kind.lanes), kind.vectors))
 
@@ -109,6 +111,8 @@ def load_vector(builder, row, offset, lanes, parts):
         part = builder.load(pointer_to(builder, row, offset + first, part), align=element_bytes(element))
         if size == lanes:
             return part
+        # A shuffle takes two vectors of one length: the part is lengthened (its last lane repeated) and then put in
+        # place.
         wide = select_lanes(builder, part, part, [min(i, size - 1) for i in range(lanes)])
         whole = select_lanes(
             builder, whole, wide, [lanes + i - first if first <= i < first + size else i for i in range(lanes)]
@@ -140,6 +144,7 @@ def map_vectors(builder, operation, *values):
 
 def call_llvm(builder, name, result, arguments):
     kind = ir.FunctionType(result, [a.type for a in arguments])
+    # The type is part of an intrinsic's name: llvm.rint.v16f32 is another function than llvm.rint.v8f32.
     suffix = f"v{result.count}{'f32' if isinstance(result.element, ir.FloatType) else 'f64'}"
     function = builder.module.globals.get(f"{name}.{suffix}") or ir.Function(builder.module, kind, f"{name}.{suffix}")
     return builder.call(function, arguments)

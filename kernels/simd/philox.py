@@ -14,6 +14,7 @@ import numpy as np
 
 from distgnn.kernels.runtime.jit import inline
 
+# The constants of the paper: the key grows by them (WEYL) from round to round, the counter is multiplied.
 MULTIPLIER_0 = np.uint64(0xD2511F53)
 MULTIPLIER_1 = np.uint64(0xCD9E8D57)
 WEYL_0 = np.uint32(0x9E3779B9)

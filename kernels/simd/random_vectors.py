@@ -50,6 +50,7 @@ def words(typingctx, block, low, high, stream, k0, k1):
 
     def generate(context, builder, signature, args):
         scalars = [splat(builder, x, LANES) for x in args]
+        # Lane i has block + i; the other words of the counter are the same in all lanes.
         counter = [builder.add(scalars[0], Constant(WORDS, list(range(LANES)))), *scalars[1:4]]
         return pack(context, builder, kind, _rounds(builder, counter, scalars[4:]))
 
@@ -93,6 +94,7 @@ def _high_low(builder, x, multiplier):
 def _halves(builder, value, count):
     """16-bit numbers in uint32 lanes: low and high half of each word."""
     low, shift = Constant(WORDS, [0xFFFF] * LANES), Constant(WORDS, [16] * LANES)
+    # Words that no vector of the tile needs are left out: two vectors take one word.
     for word in unpack(builder, value, 4)[: (count + 1) // 2]:
         yield builder.and_(word, low)
         yield builder.lshr(word, shift)

@@ -33,10 +33,12 @@ def coarser_clusters(edge_list: Edges, labels: np.ndarray, degrees: np.ndarray, 
         shape = (len(heads), len(heads))
         # Converting to CSR adds up the edges between the same two clusters: weights are numbers of edges.
         between = sparse.coo_matrix((np.ones(len(ends[0]), dtype=np.float32), ends), shape=shape).tocsr()
+        # Both ways, so that a cluster finds all its neighbours in its own line; the diagonal is left out in the vote.
         between = (between + between.T).tocsr()
         volumes = np.bincount(numbers, weights=degrees, minlength=len(heads))
         found = np.arange(len(heads), dtype=np.int32)
         votes = np.zeros(len(heads))
+        # Every cluster begins alone under its own label.
         loads = volumes.copy()
         for _ in range(SWEEPS):
             graph = between.indptr, between.indices, between.data

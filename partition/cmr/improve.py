@@ -42,30 +42,30 @@ def refine_cut(edge_list: Edges, edge_part: np.ndarray, shares: np.ndarray) -> n
     return edge_part
 
 
-def refine_borders(rows: EdgeArrays, parts: np.ndarray, degrees: np.ndarray, shares: np.ndarray) -> np.ndarray:
+def refine_borders(edges: EdgeArrays, parts: np.ndarray, degrees: np.ndarray, shares: np.ndarray) -> np.ndarray:
     """Part [M] int16 with fewer copies.
 
-    Args: rows: edges sorted by source; parts: int16 [M]; degrees: [N], see `endpoint_degrees`; shares: [P], of
+    Args: edges: sorted by source; parts: int16 [M]; degrees: [N], see `endpoint_degrees`; shares: [P], of
         `part_shares`.
     Notes: the same for any number of threads; memory: see `BORDER_BYTES` in on_disk/run.py.
     """
     num_parts = len(shares)
     # Of two weights of an edge, arcs are limited; the second one is for owners, which roles.py moves as edges.
-    weights = np.zeros((len(rows.src), 2), dtype=np.float32)
-    weights[:, 0] = np.where(rows.src == rows.dst, 1, 2) if rows.two_way else 1
-    max_weight = np.stack([arc_limit(rows, shares, MOST_ARCS), np.full(num_parts, np.inf)], axis=1)
+    weights = np.zeros((len(edges.src), 2), dtype=np.float32)
+    weights[:, 0] = np.where(edges.src == edges.dst, 1, 2) if edges.two_way else 1
+    max_weight = np.stack([arc_limit(edges, shares, MOST_ARCS), np.full(num_parts, np.inf)], axis=1)
     # A vertex in one part only must be owned there: so many a part may have.
     max_owned = owned_limit(int(np.count_nonzero(degrees)), shares)
 
     def flows(found: np.ndarray, copies: int) -> tuple[np.ndarray, bool]:
         max_copies = np.stack([MOST_COPIES * copies * shares, max_owned], axis=1)
-        return cut_pairs(rows, found, Limits(weights, max_weight, max_copies))
+        return cut_pairs(edges, found, Limits(weights, max_weight, max_copies))
 
     def sweeps(found: np.ndarray) -> np.ndarray:
-        found = move_vertices(rows, found, degrees, shares)
-        return refine(rows, found, shares, degrees=degrees, schedule=SCHEDULE_BETWEEN)
+        found = move_vertices(edges, found, degrees, shares)
+        return refine(edges, found, shares, degrees=degrees, schedule=SCHEDULE_BETWEEN)
 
-    return in_cycles(parts, flows, sweeps, lambda found: num_copies(rows, found, degrees, num_parts))
+    return in_cycles(parts, flows, sweeps, lambda found: num_copies(edges, found, degrees, num_parts))
 
 
 def in_cycles(
@@ -80,6 +80,7 @@ def in_cycles(
     """
     copies = count(parts)
     best, fewest = parts, copies
+    # The last turn ends with flows: sweeps without flows after them would only be another start.
     for left in reversed(range(CYCLES)):
         parts, worth_while = flows(parts, copies)
         copies = count(parts)

@@ -31,6 +31,7 @@ def adjacency(edge_list: Edges, degrees: np.ndarray) -> tuple[np.ndarray, np.nda
     np.cumsum(degrees, out=indptr[1:])
     neighbours = np.empty(2 * len(src), dtype=src.dtype)
     threads = get_num_threads() if edge_list.num_nodes > SMALL else 1
+    # One range of vertices for each thread, with about equal numbers of edge ends.
     bounds = np.searchsorted(indptr, indptr[-1] * np.arange(threads + 1) // threads)
     bounds[-1] = edge_list.num_nodes
     run(_fill, range(threads + 1), bounds, src, dst, indptr[:-1].copy(), neighbours)
@@ -172,6 +173,7 @@ def _move(
     """Move the vertices of a block to the labels they want, in order, while there is room."""
     for v in range(block, labels.shape[0], blocks):
         degree = indptr[v + 1] - indptr[v]
+        # Asked again: moves before this one may have filled the cluster since the vote.
         if wanted[v] != labels[v] and volumes[wanted[v]] + degree <= cap:
             volumes[labels[v]] -= degree
             volumes[wanted[v]] += degree

@@ -32,13 +32,13 @@ ROUNDS = 3
 class _Draft(NamedTuple):
     """A cut of renumbered edges: part [M] of each; order: the edge of the edge list behind each; degrees: [N]."""
 
-    rows: EdgeArrays
+    edges: EdgeArrays
     order: np.ndarray
     degrees: np.ndarray
     parts: np.ndarray
 
     def copies(self, num_parts: int) -> int:
-        return num_copies(self.rows, self.parts, self.degrees, num_parts)
+        return num_copies(self.edges, self.parts, self.degrees, num_parts)
 
     def in_first_order(self) -> np.ndarray:
         edge_part = np.empty(len(self.parts), dtype=np.int16)
@@ -68,7 +68,7 @@ def cmr(edge_list: Edges, shares: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         coarse = coarser_clusters(edge_list, labels, degrees, 2 * size / (COARSE_PER_PART * num_parts))
         drafts = [_in_rounds(each, shares) for each in (draft, _draft(edge_list, degrees, coarse, shares))]
         draft = min(drafts, key=lambda each: each.copies(num_parts))
-        draft = draft._replace(parts=refine_borders(draft.rows, draft.parts, draft.degrees, shares))
+        draft = draft._replace(parts=refine_borders(draft.edges, draft.parts, draft.degrees, shares))
     return draft.in_first_order(), labels
 
 
@@ -76,6 +76,7 @@ def _draft(edge_list: Edges, degrees: np.ndarray, labels: np.ndarray, shares: np
     """Merge and refine from these clusters."""
     # From here on time goes into look-ups by vertex: edges are sorted so that most of them hit the cache.
     rows, order, vertices = ordered_edges(edge_list, degrees, labels)
+    # labels[vertices], degrees[vertices]: what was known by id, in the order of the new numbers.
     clusters, num_clusters = edge_clusters(rows, labels[vertices])
     degrees = degrees[vertices]
     of_cluster, table = merge_clusters(rows, clusters, num_clusters, degrees, shares)
@@ -89,8 +90,8 @@ def _in_rounds(draft: _Draft, shares: np.ndarray) -> _Draft:
     """Move vertices, then refine, some times over."""
     parts = draft.parts
     for _ in range(ROUNDS):
-        parts = move_vertices(draft.rows, parts, draft.degrees, shares)
-        parts = refine(draft.rows, parts, shares, degrees=draft.degrees)
+        parts = move_vertices(draft.edges, parts, draft.degrees, shares)
+        parts = refine(draft.edges, parts, shares, degrees=draft.degrees)
     return draft._replace(parts=parts)
 
 

@@ -62,6 +62,7 @@ def refine_roles(
         edge_list.src, edge_list.dst + ids.dtype.type(num_nodes), 2 * num_nodes, False, len(edge_list.src)
     )
     joints = EdgeArrays(ids, ids + ids.dtype.type(num_nodes), 2 * num_nodes, False, num_nodes)
+    # One more than the arcs: the joint is an edge of v and of N + v.
     degrees = np.bincount(arcs.src, minlength=2 * num_nodes) + np.bincount(arcs.dst, minlength=2 * num_nodes) + 1
     parts = edge_part.astype(np.int16), owner.astype(np.int16)
     limits = arc_limit(arcs, shares, BALANCE), owned_limit(num_nodes, shares).astype(np.float64)
@@ -112,6 +113,8 @@ def _refine_both(
     count_copies(table, copies)
     for s in schedule:
         for rows, state, limit in zip(sets, states, limits, strict=True):
+            # Each set has its own parts and loads; the table and the copies are those of both, so each sees the other's
+            # moves.
             sweep(rows, state, limit, BETA, s, shares)
     rebalance(sets[0], states[0], limits[0])
     return states[0].edge_part, states[1].edge_part

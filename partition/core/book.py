@@ -117,6 +117,7 @@ class PartitionBook:
         forward, backward = self.part_edges(part_id)
         sources = np.concatenate([edges.src[forward], edges.dst[backward]])
         targets = np.concatenate([edges.dst[forward], edges.src[backward]])
+        # The reverse arc of edge e has the id e + M.
         return sources, targets, np.concatenate([forward.astype(np.int64), backward + np.int64(edges.num_rows)])
 
     def _count_arcs(self) -> np.ndarray:

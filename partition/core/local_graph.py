@@ -132,6 +132,7 @@ def build_local(book: PartitionBook, part_id: int) -> LocalGraph:
     num_owned, halo_counts = int(book.num_owned[part_id]), book.halo_counts[part_id]
     plan = build_plan(book, part_id)
     blocks, arc_ids = _build_blocks(book, part_id, ids, plan)
+    # Arc ids e and e + M are the two arcs of edge e, and weigh the same.
     weight = None if edges.edge_weight is None else edges.edge_weight[arc_ids % max(len(edges.src), 1)]
     return LocalGraph(
         part_id,
@@ -278,6 +279,7 @@ def _is_transpose(
 
 def _sorted_rows(indptr: np.ndarray, indices: np.ndarray) -> np.ndarray:
     rows = np.repeat(np.arange(len(indptr) - 1, dtype=np.int64), np.diff(indptr))
+    # (row, column) as one number: one sort orders the columns inside each row.
     return np.sort(rows << 32 | indices)
 
 

@@ -129,6 +129,7 @@ def count_parts(source_mask: np.ndarray, target_mask: np.ndarray, num_parts: int
         for w in range(source_mask.shape[1]):
             word = source_mask[v, w] | target_mask[v, w]
             while word != uint64(0):
+                # Word w holds the parts from 64 w on; word & (word - 1) clears the bit that was counted.
                 counts[(w << 6) + lowest_bit(word)] += 1
                 word &= word - uint64(1)
     return counts

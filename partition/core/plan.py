@@ -125,6 +125,7 @@ def _rows_elsewhere(
     places = np.concatenate([[0], np.cumsum(counts.ravel())])
     rows = np.empty(int(places[-1]), dtype=np.int32)
     _walk(part_id, boundary, first_row, mask, other, shared_last, places[:-1].copy().reshape(-1, 2), rows, True)
+    # Every second place: the two groups of a rank follow one another and are sent as one.
     return places[::2].astype(np.int64), rows
 
 

@@ -52,6 +52,7 @@ class EpochPrices:
         """Return self; raise `InputError` for prices that cannot be."""
         for name in PRICES:
             value = getattr(self, name)
+            # JSON's true is an int in Python. A NaN fails the comparison, as infinity does.
             if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < float("inf"):
                 raise InputError(f"{name} is {value!r}: expected seconds, 0 or more")
         for name in ("width", "num_layers"):
@@ -67,11 +68,13 @@ class EpochPrices:
         """Seconds of an epoch for each arc, dense row and exchanged row of a rank."""
         again = max(self.num_layers - 1, 1)  # a single layer's aggregation counts: nothing else tells cuts apart
         arc, row = self.seconds_per_arc_value * self.width, self.seconds_per_exchanged_row
+        # Dense rows are computed in every layer, arcs and exchanged rows cost only where aggregation is not kept.
         return (again * arc, self.num_layers * self.seconds_per_dense_row, again * row)
 
     def seconds(self, loads: Loads, shares: np.ndarray) -> np.ndarray:
         """Seconds of an epoch [P]; shares: [P], see `part_shares`: a rank of twice the mean share is twice as fast."""
         arc, dense, row = self.per_load
+        # shares * P is a rank's speed, 1 on average. Exchanging a row takes a slow rank no longer.
         return (arc * loads.arcs + dense * loads.dense) / (shares * len(shares)) + row * loads.rows
 
     def predict(self, loads: Loads, shares: np.ndarray) -> dict:
@@ -126,6 +129,7 @@ def read_prices(path: str | Path) -> EpochPrices:
     if missing:
         raise InputError(f"{path} lacks {', '.join(missing)}")
     try:
+        # Other keys, which say where prices were measured, are left out.
         return EpochPrices(**{name: found[name] for name in names}).check()
     except InputError as error:
         raise InputError(f"{path}: {error}") from None

@@ -116,11 +116,13 @@ def augment(net: Net, flow: Flow, scratch: Scratch, members: np.ndarray, limit: 
     """
     added = 0
     while added < limit:
+        # A round adds disjoint shortest paths until no path of this length is left: the next round's are longer.
         depth = _set_levels(net, flow, scratch, members)
         if depth < 0:
             break
         for i in range(members.shape[0]):
             v = members[i]
+            # Level 0: no dead end of this round. Each source is tried once, because at most one path passes a vertex.
             if net.from_source[v] and scratch.level[in_node(v)] == 0 and _add_path(v, depth, net, flow, scratch):
                 added += 1
                 if added == limit:
@@ -135,6 +137,7 @@ def _set_levels(net: Net, flow: Flow, scratch: Scratch, members: np.ndarray) -> 
     tail = 0
     for i in range(members.shape[0]):
         v = members[i]
+        # Of members only: what nodes outside hold is left over from before, and no step leads to them.
         level[in_node(v)] = level[out_node(v)] = NOT_REACHED
         scratch.cursor[in_node(v)] = scratch.cursor[out_node(v)] = 0
         if net.from_source[v]:  # also where v carries a path from elsewhere: a new one may take over its rest
@@ -249,4 +252,5 @@ def _apply(path: np.ndarray, top: int, flow: Flow) -> None:
                 flow.carries[v] = True
             else:  # on to out(pred[v]), from where the old unit came: it goes another way from there
                 last = vertex_of(path[i + 1])
+    # Also where an old path went on from here: its rest has been given to the new unit, and it ends here instead.
     flow.succ[vertex_of(path[top])] = NO_VERTEX

@@ -60,6 +60,7 @@ def cut_pair(pair: Pair, num_vertices: int) -> int:
 @kernel(_nrt=False)
 def _search(pair: Pair, net: Net, region: Region, flow: Flow, scratch: Scratch, forward: Reach, backward: Reach) -> int:
     """Shrink the region until one of its minimum separators is within the limits; returns the vertices saved."""
+    # The present border separates the terminals in every region, so no flow has more paths than it has vertices.
     at_most = region.sizes[SHARED]
     paths = 0
     for _ in range(TRIES):
@@ -75,14 +76,17 @@ def _search(pair: Pair, net: Net, region: Region, flow: Flow, scratch: Scratch, 
         if heavy == BALANCED:
             for e in range(pair.ends.shape[0]):
                 if net.inside[pair.ends[e, 0]] and net.inside[pair.ends[e, 1]]:
+                    # An edge that p does not claim is q's, also where it could be on either side.
                     pair.sides[e] = P if forward.claimed[e] else Q
             return at_most - paths
         # The part that would get too much gets it from the other one: fix more of what that one has.
         giving = Q if heavy == TOO_MUCH_P else P
         if region.depths[giving] == 0:
+            # No free vertex is left on that side: fixing more of the other one leads to another border as well.
             giving = 1 - giving
         if region.depths[giving] == 0:
             return 0
+        # `paths` stays: paths become shorter, none is lost (see `shrink`), and the next search adds to them.
         shrink(giving, region, net, flow)
     return 0
 
@@ -105,6 +109,7 @@ def _balance(
         return TOO_MUCH_P
     if not _leaves_too_much(pair, region, forward) or _even_out(pair, net, region, members, forward):
         return BALANCED
+    # q has too much with the smallest side of p. The other extreme: what a sink can be reached from is q's in any case.
     forget(backward)
     for i in range(members.shape[0]):
         if net.to_sink[members[i]]:
@@ -136,12 +141,14 @@ def _grow(
             v = members[i - own]
         else:
             v = members[i]
+        # It is p's already; or a sink can be reached from it, so that with v on p's side the separator would be larger.
         if forward.reached[out_node(v)] or backward.reached[out_node(v)]:
             continue
         queue_length, claims_length = forward.lengths[QUEUE], forward.lengths[CLAIMS]
         add_node(out_node(v), forward)
         spread(net, flow, pair.weights, queue_length, forward, FORWARD)
         if _exceeds(pair, region, P, forward):
+            # What v drags along comes as a whole, so a vertex that brings too much does not rule out the next one.
             take_back(queue_length, claims_length, pair.weights, forward)
             misses += 1
             if misses == MISSES:
@@ -174,6 +181,7 @@ def _even_out(pair: Pair, net: Net, region: Region, members: np.ndarray, forward
                     claim(e, pair.weights, forward)
                     if not _leaves_too_much(pair, region, forward) and not _exceeds(pair, region, P, forward):
                         return True
+    # Claims only: no vertex was reached, and the queue is as long as it was.
     take_back(forward.lengths[QUEUE], claims_length, pair.weights, forward)
     return False
 
@@ -196,6 +204,7 @@ def _exceeds(pair: Pair, region: Region, side: int, reach: Reach) -> bool:
 def _leaves_too_much(pair: Pair, region: Region, forward: Reach) -> bool:
     """Whether what p does not have is more than q may have."""
     for kind in range(2):
+        # q has all that p has not: its fixed edges, and the free ones that p does not claim.
         total = region.loads[P, kind] + region.loads[Q, kind]
         if total - _load(region, P, kind, forward) > pair.max_weight[Q, kind]:
             return True
@@ -214,6 +223,7 @@ def _check_copies(pair: Pair, region: Region, members: np.ndarray, forward: Reac
         v = members[i]
         was_p = i < region.sizes[SHARED] + region.depths[P]  # members are in the order of `list_members`
         was_q = i < region.sizes[SHARED] or not was_p
+        # p has what its side arrives at, q what it cannot leave: a vertex of the separator is in both.
         in_p = forward.reached[in_node(v)] or forward.reached[out_node(v)]
         in_q = not forward.reached[out_node(v)]
         all_p += np.int64(in_p) - np.int64(was_p)

@@ -56,6 +56,7 @@ def cut_pairs(edges: Edges, edge_part: np.ndarray, limits: Limits) -> tuple[np.n
     """
     num_parts = len(limits.max_weight)
     edge_part = edge_part.copy()
+    # In the first round every pair is new; later ones cut a pair again only if one of its parts has changed.
     changed = np.ones(num_parts, dtype=bool)
     worth_while = False
     for _ in range(ROUNDS):
@@ -65,6 +66,7 @@ def cut_pairs(edges: Edges, edge_part: np.ndarray, limits: Limits) -> tuple[np.n
         pairs = _pairs((where.T @ where).toarray(), changed)
         changed[:] = False
         saved = 0
+        # Disjoint pairs have no edge in common. The others wait: each has a part in common with one that is cut now.
         while len(pairs):
             chosen = _disjoint(pairs)
             for pair, new in zip(pairs[chosen], _cut_all(pairs[chosen], edges, edge_part, copies, limits), strict=True):
@@ -74,6 +76,7 @@ def cut_pairs(edges: Edges, edge_part: np.ndarray, limits: Limits) -> tuple[np.n
                 changed[pair] |= new.saved > 0
                 saved += new.saved
             pairs = pairs[~chosen]
+        # where.nnz: all copies when the round began. Less one for each vertex with an edge, these are beyond the first.
         if saved < LEAST_SAVED * (where.nnz - np.count_nonzero(copies)):
             break
         worth_while = True
@@ -82,6 +85,7 @@ def cut_pairs(edges: Edges, edge_part: np.ndarray, limits: Limits) -> tuple[np.n
 
 def _pairs(shared: np.ndarray, changed: np.ndarray) -> np.ndarray:
     """Pairs of parts [X, 2], one of them changed, that share vertices; most first. shared: int [P, P]."""
+    # Above the diagonal: each pair once. The diagonal itself is how many vertices each part has.
     pairs = np.argwhere(np.triu(shared, 1) * (changed[:, None] | changed))
     most_first = np.argsort(-shared[pairs[:, 0], pairs[:, 1]], kind="stable")
     return pairs[most_first[: PAIRS_PER_PART * len(shared)]]
@@ -114,6 +118,7 @@ def _cut_all(
 ) -> list[_Recut]:
     """Cut disjoint pairs [X, 2] anew; copies: [N], in how many parts each vertex is."""
     by_part = group(edge_part, len(limits.max_weight))
+    # By the number of the pair: threads finish in any order, and results are used in that of the pairs.
     found: dict[int, _Recut] = {}
 
     def cut_some(start: int, stop: int) -> None:
@@ -133,18 +138,21 @@ def _cut(both: np.ndarray, edges: Edges, by_part: Grouped, copies: np.ndarray, l
     # `chosen` holds all edges of the first part, then all of the second.
     sides[starts[both[0] + 1] - starts[both[0]] :] = 1
     before = _parts_of(ends, sides, len(vertices))
+    # In as many parts as in these two: in no third one.
     only_here = copies[vertices] == before
     pair = Pair(ends, sides, limits.weights[chosen], only_here, limits.max_weight[both], limits.max_copies[both])
     saved = cut_pair(pair, len(vertices))
     if not saved:
         nothing = np.empty(0, dtype=np.int64)
         return _Recut(0, nothing, nothing, nothing, nothing)
+    # Signed before it is subtracted: a vertex that left one of the two parts has -1, which uint8 would make 255.
     more = _parts_of(ends, sides, len(vertices)).astype(copies.dtype) - before
     return _Recut(saved, chosen, both.astype(np.int16)[sides], vertices, more)
 
 
 def _own_numbers(edges: Edges, chosen: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """The vertices of these edges, and the edges' ends int32 [E, 2] as places among them."""
+    # Room for two new vertices of each edge; a table over all N vertices says which have their number already.
     vertices = np.empty(2 * len(chosen), dtype=edges.src.dtype)
     ends = np.empty((len(chosen), 2), dtype=np.int32)
     count = _number(edges.src, edges.dst, chosen, np.full(edges.num_nodes, -1, dtype=np.int32), vertices, ends)

@@ -80,6 +80,7 @@ def spread(net: Net, flow: Flow, weights: np.ndarray, head: int, reach: Reach, d
         node = reach.queue[head]
         head += 1
         v = vertex_of(node)
+        # direction is 0 or 1, and so is is_out: an out-node going forward, an in-node going backward.
         wide = is_out(node) != direction
         if wide:
             # The link through v is full, so it can be undone.
@@ -93,6 +94,7 @@ def spread(net: Net, flow: Flow, weights: np.ndarray, head: int, reach: Reach, d
                         claim(net.edges[j], weights, reach)
                     add_node(out_node(w) if direction == BACKWARD else in_node(w), reach)
         elif not flow.carries[v]:
+            # node ^ 1 is the other node of v: the link between them is free, and can be used.
             add_node(node ^ 1, reach)
         elif direction == FORWARD and flow.pred[v] >= 0:
             add_node(out_node(flow.pred[v]), reach)
@@ -111,4 +113,5 @@ def take_back(queue_length: int, claims_length: int, weights: np.ndarray, reach:
         reach.claimed[e] = False
         reach.weight[0] -= weights[e, 0]
         reach.weight[1] -= weights[e, 1]
+    # Shortened lists are enough: what stands behind their ends is written over.
     reach.lengths[QUEUE], reach.lengths[CLAIMS] = queue_length, claims_length

@@ -138,6 +138,7 @@ def _count_vertices(pair: Pair, region: Region) -> None:
         sides = region.depth[v]
         for side in range(2):
             region.num_copies[side, COPIES] += (sides >> side) & 1
+            # Not in any third part either: it must be owned here, or there would be one copy more.
             region.num_copies[side, OWNED] += pair.only_here[v] and sides == 1 << side
         if sides == BOTH:
             region.members[shared] = v
@@ -158,6 +159,8 @@ def _order_by_distance(side: int, pair: Pair, net: Net, region: Region) -> int:
         v = order[head] if head >= 0 else region.members[head + shared]
         for j in range(net.indptr[v], net.indptr[v + 1]):
             w = net.neighbours[j]
+            # Depth N + 1: not found yet. Along this side's edges only its own vertices and shared ones (depth 0) are
+            # met.
             if pair.sides[net.edges[j]] == side and depth[w] > num_vertices:
                 order[found] = w
                 found += 1
@@ -171,6 +174,8 @@ def _weigh_depths(side: int, pair: Pair, region: Region) -> None:
     depth, weight = region.depth, region.free_weight
     for e in range(pair.ends.shape[0]):
         if pair.sides[e] == side:
+            # Both ends must be inside. Edges that no depth frees are put down at N + 1, which the running sum below
+            # leaves out.
             farther = max(depth[pair.ends[e, 0]], depth[pair.ends[e, 1]])
             weight[side, farther, 0] += pair.weights[e, 0]
             weight[side, farther, 1] += pair.weights[e, 1]
@@ -183,6 +188,7 @@ def _weigh_depths(side: int, pair: Pair, region: Region) -> None:
 def _choose_depth(side: int, found: int, net: Net, region: Region) -> None:
     """Open the part until FREE of its edges are free."""
     d = 0
+    # By arcs, the first weight; the last vertex may take it beyond FREE.
     while d < found and region.free_weight[side, d, 0] < FREE * region.loads[side, 0]:
         net.inside[region.orders[side, d]] = True
         d += 1
@@ -194,6 +200,7 @@ def _set_terminals(pair: Pair, net: Net) -> None:
     """The ends of edges that are not free are terminals of the edge's side: what lies beyond them stays there."""
     for e in range(pair.ends.shape[0]):
         u, v = pair.ends[e, 0], pair.ends[e, 1]
+        # Both ends are marked: the one outside is not in the network, so its mark has no effect.
         if not (net.inside[u] and net.inside[v]):
             if pair.sides[e] == Q:
                 net.to_sink[u] = net.to_sink[v] = True
@@ -219,6 +226,7 @@ def shrink(side: int, region: Region, net: Net, flow: Flow) -> None:
     The flow stays valid: what is left of a cut path leads between terminals, because the neighbours of what is fixed
     become terminals. So the next search goes on from it instead of from nothing.
     """
+    # Rounded down, so at least one vertex less.
     fewer = np.int64(SHRINK * region.depths[side])
     # By depth, not by what must be given: that was tried and was no better (docs/LOG.md).
     for i in range(fewer, region.depths[side]):

@@ -65,6 +65,7 @@ def describe(folder: str | Path, prices: str | Path | None = None) -> dict:
 def _describe_part(part_id: int, part: dict, pair_rows: np.ndarray) -> dict:
     row = {"part_id": part_id} | {name: part[name] for name in PER_PART}
     row["boundary"] = part["owned"] - part["interior"]
+    # pair_rows[p, q] is what p sends to q: its line is sent, its column received.
     row["sent_rows"] = int(pair_rows[part_id].sum())
     row["received_rows"] = int(pair_rows[:, part_id].sum())
     halos = part["rows"] - part["owned"]

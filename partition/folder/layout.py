@@ -50,6 +50,7 @@ def expected_files(part: dict, graph: dict, num_parts: int) -> Files:
         "halo_counts": ((num_parts, 3), ("int64",)),
         "arc_ids": ((arcs,), ("int64",)),
         "broadcast_indptr": ((num_parts + 1,), ("int64",)),
+        # As many as the indptr beside it says, which verify.py compares.
         "broadcast_rows": ((ANY,), ("int32",)),
         "reduce_indptr": ((num_parts + 1,), ("int64",)),
         "reduce_rows": ((ANY,), ("int32",)),
@@ -77,6 +78,7 @@ def _expected_vertex_files(owned: int, graph: dict) -> Files:
     elif graph["num_feats"]:
         files["feats"] = ((owned, graph["num_feats"]), ("float32",))
     if graph["multilabel"]:
+        # 0, 1 and -1 in the dtype of the source; class numbers are always written as int64.
         files["labels"] = ((owned, graph["num_classes"]), ("bool", "int8", "uint8", "int16", "int32", "int64"))
     elif graph["labels"]:
         files["labels"] = ((owned,), ("int64",))

@@ -46,6 +46,7 @@ class Clock:
         self._progress(self._phase, done, self._total)
 
     def _finish_last(self) -> None:
+        # A phase that did not report its end is shown as complete when the next one begins.
         if self._began and self._done < self._total:
             self.step(self._total)
 
@@ -63,6 +64,7 @@ def describe_cut(graph: GraphData, edge_list: EdgeList, book: PartitionBook) -> 
         "name": graph.name,
         "num_parts": book.num_parts,
         "num_nodes": int(graph.num_nodes),
+        # num_edges: of the input; num_rows: of the edge list, after merging, with self-loops added or removed.
         "num_edges": len(graph.edges),
         "num_rows": len(edge_list.src),
         "num_arcs": int(edge_list.num_arcs),

@@ -81,6 +81,7 @@ def _check_version(path: Path, manifest: Any) -> None:
 
 
 def _is_count(value: object) -> bool:
+    # JSON's true is an int in Python, and would pass for 1.
     return isinstance(value, int) and not isinstance(value, bool) and value >= 0
 
 
@@ -148,6 +149,7 @@ def load_part(folder: str | Path, part_id: int, check: bool = True) -> LocalGrap
     if not place.is_dir():
         raise PartitionFormatError(f"{place}: no such folder; the manifest names {num_parts} parts")
     arrays = {}
+    # Names come from `expected_files`, not from the manifest: it cannot lead to other files.
     for name, (shape, dtypes) in expected_files(part, manifest["graph"], num_parts).items():
         arrays[name] = _load_array(place / f"{name}.npy", part["files"].get(name), shape, dtypes, check)
     local = _assemble(manifest, part_id, arrays)
@@ -160,6 +162,7 @@ def _load_array(path: Path, entry: Any, shape: tuple, dtypes: tuple[str, ...], c
     if not isinstance(entry, dict):
         raise PartitionFormatError(f"{path}: the manifest has no entry for it")
     array = _map_array(path, entry, check)
+    # None is a length that the file decides; the manifest names it all the same, and must be right.
     fits = len(array.shape) == len(shape) and all(s in (None, n) for s, n in zip(shape, array.shape, strict=True))
     if not fits or list(array.shape) != entry.get("shape"):
         wanted = tuple("any" if s is None else s for s in shape)
@@ -191,6 +194,7 @@ def _map_array(path: Path, entry: dict, check: bool) -> np.ndarray:
 
 def _check_digest(path: Path, entry: dict) -> None:
     with open(path, "rb") as file:
+        # file_digest came with Python 3.11.
         digest = hashlib.file_digest(file, "sha256") if hasattr(hashlib, "file_digest") else _digest(file)
     if digest.hexdigest() != entry.get("sha256"):
         raise PartitionFormatError(f"{path}: its checksum is wrong: the contents are not what was written")
@@ -205,6 +209,7 @@ def _digest(file: Any) -> Any:
 
 def _assemble(manifest: dict, part_id: int, arrays: dict[str, np.ndarray]) -> LocalGraph:
     part = manifest["parts"][part_id]
+    # Ranges of halos are in no file: they follow from the counts.
     source_indptr, target_indptr = halo_indptrs(arrays["halo_counts"])
     plan = ExchangePlan(
         manifest["num_parts"],

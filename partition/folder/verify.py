@@ -53,6 +53,7 @@ def _rises(indptr: np.ndarray, count: int) -> bool:
 
 def _check_rows(need: Need, part_id: int, part: dict, local: LocalGraph) -> None:
     counts = local.halo_counts
+    # A part has no halo of its own. The range comes first: a sum of huge counts would wrap and could be right.
     need(_within(counts, 0, part["rows"] + 1) and not counts[part_id].any(), "halo_counts", "impossible counts")
     need(part["interior"] <= part["owned"] <= part["rows"], "global_ids", "more owned than local rows")
     need(part["owned"] + counts.sum() == part["rows"], "halo_counts", "does not add up to the local rows")
@@ -80,6 +81,7 @@ def _check_blocks(need: Need, part: dict, local: LocalGraph) -> None:
 def _check_plan(need: Need, part_id: int, local: LocalGraph) -> None:
     for verb in ("broadcast", "reduce"):
         indptr, rows = getattr(local.plan, f"{verb}_indptr"), getattr(local.plan, f"{verb}_rows")
+        # A rank sends itself nothing, and only boundary rows have copies elsewhere.
         good = _rises(indptr, len(rows))
         need(good and indptr[part_id] == indptr[part_id + 1], f"{verb}_indptr", f"must rise from 0 to {len(rows)}")
         owned = f"rows must lie in {local.num_interior} to {local.num_owned - 1} (boundary)"

@@ -93,6 +93,7 @@ def _write_feats(place: Path, feats: Any, ids: np.ndarray) -> dict:
     if feats is None or feats.shape[1] == 0:
         return {}
     if not sparse.issparse(feats):
+        # A generator: a block is read when the one before it is written.
         blocks = (np.asarray(feats[block], dtype=np.float32) for block in _blocks(ids, 4 * feats.shape[1]))
         return {"feats": _write_blocks(place / "feats.npy", (len(ids), feats.shape[1]), np.dtype(np.float32), blocks)}
     # Stored as three arrays, each mapped when it is read.
@@ -140,6 +141,7 @@ def _write_blocks(path: Path, shape: tuple, dtype: np.dtype, blocks: Iterable[np
         # The header is in the checksum, because a changed shape or dtype is damage too.
         digest.update(path.read_bytes())
         for block in blocks:
+            # Memory without elements cannot be cast to bytes.
             data = np.ascontiguousarray(block).data.cast("B") if block.size else b""
             digest.update(data)
             file.write(data)

@@ -45,6 +45,7 @@ def start_state(
     """
     if table is None:
         table = table_of(edge_list, parts, endpoint_degrees(edge_list) if degrees is None else degrees, num_parts)
+    # One line of counts for each thread. They are whole numbers, which float64 adds exactly, so the sum has no order.
     arcs = np.zeros((get_num_threads(), num_parts))
     run(_count_arcs, range(len(arcs) + 1), edge_list.src, edge_list.dst, parts, 2 if edge_list.two_way else 1, arcs)
     num_copies = np.zeros(num_parts, dtype=np.int64)
@@ -65,6 +66,8 @@ def _count_arcs(
 def arc_limit(edge_list: Edges, shares: np.ndarray, balance: float) -> np.ndarray:
     """Most arcs [P] a part may have: `balance` times its share, but at least its share in whole edges."""
     fair = edge_list.num_arcs * shares
+    # In whole two-way edges, two arcs each: where a share is a few edges, 1.03 of it may be less than the next whole
+    # one.
     return np.maximum(balance * fair, np.ceil(fair / 2) * 2)
 
 
@@ -85,6 +88,7 @@ def move_edge(state: State, e: int, u: int, v: int, p: int, q: int, arcs: float)
 def rebalance(edge_list: Edges, state: State, limit: np.ndarray) -> None:
     """Take edges out of overfull parts, where that makes fewest new copies, until no part is beyond the limit [P]."""
     arcs = 2.0 if edge_list.two_way else 1.0
+    # Edges that need no new copy elsewhere first; then one, then two, for both ends.
     for new_copies in range(3):
         if (state.arcs <= limit).all():
             return
@@ -101,6 +105,7 @@ def _rebalance(src: np.ndarray, dst: np.ndarray, state: State, arcs: float, limi
         u, v = src[e], dst[e]
         best = -1
         for q in range(state.arcs.shape[0]):
+            # p itself is over its limit, so it is passed over here like any full part.
             if state.arcs[q] + arcs > limit[q] or (best >= 0 and state.arcs[q] >= state.arcs[best]):
                 continue
             missing = (num_edges_in(state.table, u, q) == 0) + (num_edges_in(state.table, v, q) == 0)

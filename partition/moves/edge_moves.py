@@ -56,6 +56,8 @@ STRETCHES = 64  # runs of consecutive edges in a block
 SCHEDULE = (2.0, 0.5, 0.1, 0.0, 0.0)
 LEAST_GAIN = 1e-3  # copies: an edge that could save less is not looked at
 COMMIT_AHEAD = 8  # proposals between asking for the copies of an edge's ends and looking at them
+# In copies: EDGE_PRICE tips what is about equal towards parts with few arcs; OVERFULL_PRICE is more than the two copies
+# that an edge can need in a part of mean load.
 EDGE_PRICE = 0.02
 OVERFULL_PRICE = 4.0
 STEEPEST = 8.0  # exponent of a part's price: one edge on thousands of parts must not overflow
@@ -124,6 +126,7 @@ def sweep(
     num_edges = len(state.edge_part)
     blocks = min(BLOCKS, max(1, num_edges // 64))
     bounds = _stretch_bounds(num_edges, blocks)
+    # Room for the proposals of the largest block: every block uses it again.
     largest = int(np.diff(bounds, axis=1).sum(axis=0).max(initial=0))
     proposals = (
         np.empty(largest, dtype=np.int32),
@@ -136,6 +139,7 @@ def sweep(
     moves = 0
     for block in range(blocks):
         stretches = Stretches(bounds[:, block].copy(), bounds[:, block + 1].copy(), *proposals)
+        # Of the loads that the block before has left; frozen until this one is through.
         prices = _prices(state, limit, beta, s, shares, arcs)
         args = (stretches, edge_list.src, edge_list.dst, state, prices, arcs, limit)
         run(_propose, chunks, *args)
@@ -156,6 +160,7 @@ def _stretch_bounds(num_edges: int, blocks: int) -> np.ndarray:
 def _prices(state: State, limit: np.ndarray, beta: float, s: float, shares: np.ndarray, arcs: float) -> Prices:
     """Prices at these loads. An edge's own are raised by 1, so that none is negative."""
     copies = state.num_copies
+    # 1 for a part that has its share of the copies.
     weight = np.exp(np.minimum(beta * (copies / (copies.sum() * shares) - 1), STEEPEST))
     price = 1 + EDGE_PRICE * (state.arcs / (state.arcs.sum() * shares) - 1) + OVERFULL_PRICE * (state.arcs > limit)
     return prices_of(s, weight, price, state.arcs + arcs > limit)
@@ -208,6 +213,7 @@ def _propose_each(
             if table.vertex[u, COPIES] == 1 and table.vertex[v, COPIES] == 1 and state.arcs[p] <= limit[p]:
                 continue
             now, bound = price_and_bound(table, u, v, p, prices)
+            # `now` without the price of the edge itself is all that its two ends could save.
             if now >= prices.out_of[p] + LEAST_GAIN and now - bound > LEAST_SAVING:
                 q = best_part(table, u, v, p, now, prices, *scratch)
                 if q >= 0:
@@ -238,6 +244,8 @@ def _commit(
             prefetch_copies(table, dst[soon], dst[later])
             e, q = begin + stretches.offset[j], stretches.part[j]
             u, v, p = src[e], dst[e], state.edge_part[e]
+            # Moves before this one may have filled q. Others may have changed the counts: both prices are looked up
+            # again.
             if state.arcs[q] + arcs > limit[q]:
                 continue
             now = price_of(table, u, v, p, prices)

@@ -48,6 +48,7 @@ class Prices(NamedTuple):
 def prices_of(s: float, weight: np.ndarray, price: np.ndarray, full: np.ndarray) -> Prices:
     """Prices in float32: weight of a copy, price of an edge (above 0) and whether it is full, of each part [P]."""
     into = np.where(full, np.inf, price)
+    # In float32 a vector holds twice as many parts, and the bits of a cost fit an int32, see `best_part`.
     single = np.array([max(s, SMALLEST_S), weight.min(), into.min()], dtype=np.float32)
     weight, into, price = (values.astype(np.float32) for values in (weight, into, price))
     return Prices(single[0], weight, into, price, single[1], single[2])
@@ -63,6 +64,7 @@ def price_of_one_more(s: np.float32, count: int) -> np.float32:
 @inline(_nrt=False)
 def price_in(table: CopyTable, u: int, v: int, q: int, prices: Prices) -> np.float32:
     """Price of one more edge (u, v) in part q."""
+    # A self-loop has one end: its vertex is charged once.
     cost = price_of_one_more(prices.s, num_edges_in(table, u, q))
     if u != v:
         cost += price_of_one_more(prices.s, num_edges_in(table, v, q))
@@ -126,6 +128,7 @@ def best_part(
     lowest = keys[0]
     for q in range(table.num_parts):
         lowest = min(lowest, keys[q])
+    # p's own place, infinite so far and thus never the lowest, takes what must be undercut: `keys[p]` are its bits.
     costs[p] = now - np.float32(LEAST_SAVING)
     if lowest >= keys[p]:
         return -1

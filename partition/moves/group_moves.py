@@ -71,6 +71,7 @@ def move_groups(
     in_turn = how != "in blocks"
     indptr, members, sizes, _ = groups
     around = _transposed(indptr, members, num_nodes) if sweeps > 1 else (indptr[:0], members[:0])
+    # Groups of size 0 come last and are cut off: they stay where they are.
     largest_first = np.argsort(-sizes, kind="stable").astype(np.int32)[: np.count_nonzero(sizes)]
     stale = np.ones(len(sizes), dtype=np.bool_)
     wanted = np.empty(len(sizes), dtype=np.int16)
@@ -82,7 +83,9 @@ def move_groups(
         moved = 0
         blocks = 1 if in_turn else min(len(waiting) // BLOCK_GROUPS + 1, MOST_BLOCKS)
         for block in range(blocks):
+            # Every blocks-th group, so that each block has large ones first and small ones after them.
             chosen = waiting[block::blocks]
+            # Written in place: `placement` holds the same array, which the kernels read.
             loads.goal_copies[:] = loads.copies.sum() * shares
             if in_turn:
                 moved += _move_in_turn(chosen, groups, placement, wanted, num_present, *around, stale)
@@ -205,6 +208,7 @@ def _commit(
             v = groups.members[j]
             remove_edge(table, v, old)
             add_edge(table, v, new)
+            # Nothing is around where there is one sweep only: nobody would ask what is stale.
             if around.shape[0] > 0 and starts[v + 1] - starts[v] <= HUB:
                 for k in range(starts[v], starts[v + 1]):
                     stale[around[k]] = True
@@ -227,6 +231,8 @@ def _move_in_turn(
     for i in range(chosen.shape[0]):
         _evaluate_each(i, i + 1, chosen, groups, placement, wanted, num_present)
         if wanted[chosen[i]] != placement.part[chosen[i]]:
+            # Priced once more there, against the same loads, so it always moves: what is needed is the rest of a
+            # commit.
             one = chosen[i : i + 1]
             moved += _commit(one, groups, placement, wanted, num_present, starts, around, stale)
     return moved

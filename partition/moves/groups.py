@@ -38,11 +38,13 @@ def groups_of(edge_list: Edges, group_ids: np.ndarray, num_groups: int) -> Group
     members = np.empty(2 * len(group_ids), dtype=edge_list.src.dtype)
     counts = np.empty(len(members), dtype=np.uint16)
     found = np.zeros(num_groups, dtype=np.int64)
+    # Whole groups for each thread, with about equal numbers of edges.
     bounds = own_ranges(starts)
     work = edge_list.src, edge_list.dst, edge_ids, starts, edge_list.num_nodes, found, members, counts
     run(_collect, bounds, *work)
     indptr = np.zeros(num_groups + 1, dtype=np.int64)
     np.cumsum(found, out=indptr[1:])
+    # Each thread had room for two members an edge and may have used less: all are moved together, without the gaps.
     pieces = [slice(2 * starts[c], 2 * starts[c] + indptr[d] - indptr[c]) for c, d in itertools.pairwise(bounds)]
     close_gaps(pieces, members, counts)
     return Groups(indptr, members[: indptr[-1]], np.diff(starts).astype(np.float64), counts[: indptr[-1]])
@@ -111,6 +113,7 @@ def add_member(v: int, first: int, free: int, last_slot: np.ndarray, members: np
     last_slot[v]: where v was written last, in this group or one before. Slots only grow, so one below `first` means
     that v is not yet a member: nothing has to be cleared between groups.
     """
+    # -1 where v was in no group of this thread yet: below every `first`, so that needs no test of its own.
     slot = last_slot[v]
     if slot < first:
         last_slot[v] = free

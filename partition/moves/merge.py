@@ -59,6 +59,7 @@ def merge_groups(
     Args: degrees: [N]; shares: [P]; sizes: N and M.
     """
     num_parts, (num_nodes, num_edges) = len(shares), sizes
+    # What parts are meant to have in copies, until `move_groups` can count them: a guess for each vertex with an edge.
     guess = options.first_guess * np.count_nonzero(degrees) * shares
     loads = Loads(np.zeros(num_parts), np.zeros(num_parts), num_edges * shares, guess)
     parts = np.full(len(groups.sizes), -1, dtype=np.int16)
@@ -111,6 +112,7 @@ def _place(order: np.ndarray, groups: Groups, placement: Placement, num_present:
     for i in range(order.shape[0]):
         c = order[i]
         size = count_present(c, -1, groups, table, num_present)
+        # Costs are finite, so some part is always found; on a tie the lowest.
         best, lowest = -1, np.inf
         for p in range(num_parts):
             cost = cost_of_adding(p, groups.sizes[c], size - num_present[p], loads, mean_copies)

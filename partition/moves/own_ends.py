@@ -38,6 +38,8 @@ def own_ends(
 
     own[i] = (vertex, edge), a self-loop once, if `list_edges`; else (vertex, the other end), a self-loop twice.
     """
+    # `own` has two places for each edge of a block: what is written in vain lies within, and is
+    # written over or left behind `found`.
     width, found = uint64(high - low), 0
     for e in range(first, last):
         u, v = np.int64(src[e]), np.int64(dst[e])

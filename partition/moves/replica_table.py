@@ -224,6 +224,7 @@ def add_edge(table: CopyTable, v: int, p: int) -> bool:
         if table.slots[i] >> PART_SHIFT == p:
             table.slots[i] += 1
             return False
+    # A slot is free: v has one for each of its edges, and each copy so far has an edge that is not this one.
     table.slots[end] = (np.int32(p) << PART_SHIFT) + 1
     table.vertex[v, COPIES] += 1
     return True

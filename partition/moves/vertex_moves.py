@@ -44,11 +44,13 @@ def move_vertices(
     groups = groups_of(ends, ids, num_groups + len(ids) - size)
     groups.sizes[num_groups:] = 0
     part_of_group = np.empty(len(groups.sizes), dtype=np.int16)
+    # All edges of a group are in one part, so it makes no difference which of them is written last.
     part_of_group[ids] = parts
     table = empty_table(degrees, num_parts)
     _count_members(groups, part_of_group, table)
     copies = np.zeros(num_parts, dtype=np.int64)
     count_copies(table, copies)
+    # Fixed edges are groups of size 0: their vertices count as copies, they themselves as no load.
     edges = np.bincount(part_of_group, weights=groups.sizes, minlength=num_parts)
     loads = Loads(edges, copies.astype(np.float64), size * shares, copies.sum() * shares)
     move_groups(groups, Placement(part_of_group, table, loads), shares, rows.num_nodes, SWEEPS, "in turn")

@@ -98,6 +98,8 @@ def order_of(keys: np.ndarray, limit: int) -> np.ndarray:
     keys: the edges of a part are few among all.
     """
     order, other = np.arange(len(keys), dtype=np.int32), np.empty(len(keys), dtype=np.int32)
+    # The lowest digit first: each pass is stable, so it keeps the order by the digits before it. No digit beyond the
+    # largest key is sorted by.
     for shift in range(0, max(int(limit) - 1, 1).bit_length(), DIGIT_BITS):
         _sort_by_digit(keys, shift, order, other)
         order, other = other, order
@@ -133,6 +135,7 @@ class DiskBook(PartitionBook):
         self._derive()
         self.num_arcs = np.diff(dealt.begins)
         if edge_list.two_way:
+            # Every edge is two arcs in its part, but a self-loop one.
             loops = [np.count_nonzero(np.equal(*self._columns(p)[:2])) for p in range(cut.num_parts)]
             self.num_arcs = 2 * self.num_arcs - np.array(loops, dtype=np.int64)
 
@@ -149,6 +152,7 @@ class DiskBook(PartitionBook):
         src, dst, row = src[order], dst[order], row[order].astype(np.int64)
         if not self.edge_list.two_way:
             return src, dst, row
+        # A self-loop has no reverse arc.
         back = np.flatnonzero(src != dst)
         ids = np.concatenate([row, row[back] + self.edge_list.num_rows])
         return np.concatenate([src, dst[back]]), np.concatenate([dst, src[back]]), ids

@@ -166,6 +166,8 @@ def _repeated(graph: GraphData, space: Workspace, step: Step) -> np.ndarray:
             _deal_keys(block[:, 0], block[:, 1], begin, num_nodes, write, places, keys, rows)
             step((begin + len(block)) // 2, size) if not write else None
         if not write:
+            # places[b + 1] was the count of bucket b. Now places[b] is where the bucket begins, and rises as it is
+            # filled.
             places = np.cumsum(places)
             starts = places.copy()
     again = space.empty("again", size, np.bool_)
@@ -177,6 +179,7 @@ def _repeated(graph: GraphData, space: Workspace, step: Step) -> np.ndarray:
 
 @inline
 def _pair(u: int, v: int, num_nodes: int) -> int:
+    # One number for a pair: below 2**62, because vertices are fewer than 2**31.
     return min(u, v) * num_nodes + max(u, v)
 
 

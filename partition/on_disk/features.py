@@ -22,6 +22,7 @@ class OwnedRows:
         self.shape, self.dtype = rows.shape, rows.dtype
 
     def __getitem__(self, ids: np.ndarray) -> np.ndarray:
+        # Ids ascend, and only ids of this part are asked for: where an id stands is where its row lies.
         return self._rows[np.searchsorted(self._ids, ids)]
 
 

@@ -17,11 +17,13 @@ LEAST = 500_000_000  # a process with numba alone takes a third of it
 SHARE_FILLED = 0.8  # of the limit: from here on mapped pages are given back
 INTERVAL_SECONDS = 0.01
 PAGE = 4096
+# MADV_DONTNEED of Linux's mman.h.
 DONTNEED = 4
 
 
 def resident() -> tuple[int, int]:
     """Bytes resident now, and how many of them are the process's own (not of mapped files)."""
+    # In pages: the address space, what is resident of it, and how much of that are mapped files.
     fields = Path("/proc/self/statm").read_bytes().split()
     pages, mapped = int(fields[1]), int(fields[2])
     return pages * PAGE, (pages - mapped) * PAGE

@@ -50,7 +50,10 @@ def own_bytes(num_nodes: int, num_rows: int, num_parts: int, two_way: bool, tabl
     # One mask where every copy has both roles, else one for each role.
     masks = 8 * words * (1 if two_way else 2)
     if table is None:
+        # A bound: whichever layout a vertex has, it takes at most a byte for each part, and at most 4 for each of its
+        # edges' ends, 2 M in all.
         table = 16 * num_nodes + min(num_parts * num_nodes, 8 * num_rows)
+    # Of the largest part: one is written at a time.
     arcs = 1.03 * num_rows * (2 if two_way else 1) / num_parts
     return {
         "edges": 12 * num_nodes,

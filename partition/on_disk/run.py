@@ -113,6 +113,7 @@ def partition_on_disk(
     """
     shares = part_shares(num_parts, config.capacities)
     speeds = None if config.capacities is None else [float(speed) for speed in config.capacities]
+    # What an earlier run's work must have been made with to be taken over.
     settings = config.manifest() | {"direction": config.direction, "self_loops": config.self_loops}
     settings |= {"capacities": speeds, "num_parts": num_parts, "source": fingerprint(graph)}
     own, two_way = resident()[1], config.direction == "both" or not graph.directed

@@ -65,6 +65,7 @@ class Workspace:
             record = self._read(path.stem)
             if isinstance(record, dict) and "phase" in record:
                 records.append((record["number"], path.stem, record))
+        # In the order in which they were finished: of two records of a name the later one counts.
         for _, phase, record in sorted(records):
             self.resumed.append(phase)
             self._arrays.update(record["arrays"])
@@ -128,8 +129,10 @@ class Workspace:
     def load(self, name: str) -> np.ndarray:
         """An array that is there."""
         shape, dtype = self._arrays[name]
+        # An empty file cannot be mapped.
         if 0 in shape:
             return np.zeros(shape, dtype=dtype)
+        # "r+" maps for sharing: what is written is in the file, and the memory guard may give the pages back.
         return np.asarray(np.memmap(self.folder / f"{name}.bin", dtype=dtype, mode="r+", shape=tuple(shape)))
 
     def shorten(self, name: str, new_name: str, length: int) -> None:

@@ -38,9 +38,12 @@ def order_ends(
         soon = min(e + EDGES_AHEAD, src.shape[0] - 1)
         prefetch(WORD, keys, src[soon])
         prefetch(WORD, keys, dst[soon])
+        # A key is degree << 32 | number: the smaller key is the lower degree (ties: the lower number), and its lower 32
+        # bits are the new number of the vertex.
         a, b = keys[src[e]], keys[dst[e]]
         low[e - begin] = min(a, b) & 0xFFFFFFFF
         high[e - begin] = max(a, b) & 0xFFFFFFFF
+        # The bit beside the edge says that `low` is its target: without it the direction of arcs would be lost.
         tag[e - begin] = uint64(2 * e + (b < a))
 
 
@@ -59,6 +62,8 @@ def look_up(
     """Edges begin to end under other numbers; old_low is sorted, so that only old_high is looked up in no order."""
     for e in range(begin, end):
         prefetch(WORD, number, old_high[min(e + EDGES_AHEAD, old_high.shape[0] - 1)])
+        # The ends keep their places, whichever of the new numbers is lower: `low` is the end of lower degree, and the
+        # tag speaks of it.
         low[e - begin] = number[old_low[e]]
         high[e - begin] = number[old_high[e]]
         tag[e - begin] = old_tag[e]
@@ -68,6 +73,7 @@ def look_up(
 def renumber(begin: int, end: int, ends: np.ndarray, number: np.ndarray) -> None:
     """ends[e] = number[ends[e]] for the edges from begin to end."""
     for e in range(begin, end):
+        # In place: ends ahead in this range are not renumbered yet, those beyond it may be, by another thread.
         prefetch(WORD, number, ends[min(e + EDGES_AHEAD, end - 1)])
         ends[e] = number[ends[e]]
 
@@ -77,6 +83,7 @@ def count_buckets(
     size: int, low: np.ndarray, high: np.ndarray, tag: np.ndarray, width: int, counts: np.ndarray
 ) -> None:
     """counts[bucket] += the edges of a block that go there."""
+    # `high` and `tag` are not read: a block is handed over whole, here and to `deal_edges`.
     narrow = uint32(width)  # a division of 32 bits takes less time than one of 64
     for e in range(size):
         counts[uint32(low[e]) // narrow] += 1
@@ -102,6 +109,8 @@ def deal_edges(
     narrow = uint32(width)
     for e in range(size):
         bucket = uint32(low[e]) // narrow
+        # places[bucket] is the next free place of this share in the bucket. Other shares have ranges of their own there
+        # (`counts_to_places`), so no thread waits for another.
         place = places[bucket]
         places[bucket] = place + 1
         prefetch(WORD, new_low, step * (place + EDGES_AHEAD))
@@ -129,6 +138,8 @@ def sort_buckets(
     places = np.empty(width + 1, dtype=np.int64)
     for bucket in range(first, last):
         begin, end = starts[bucket], starts[bucket + 1]
+        # Copies, because on disk a bucket is sorted to where it lies: an edge would be written over one that is not
+        # read yet.
         low, high, tag = dealt_low[begin:end].copy(), dealt_high[begin:end].copy(), dealt_tag[begin:end].copy()
         _sort_bucket(begin, bucket * width, places, low, high, tag, new_low, new_high, new_tag)
 
@@ -149,10 +160,13 @@ def _sort_bucket(
     places[:] = 0
     for i in range(low.shape[0]):
         places[low[i] - first + 1] += 1
+    # Counts stand one place later than their vertex: after the running sum from `begin`, places[j] is where the first
+    # edge of vertex first + j goes.
     places[0] = begin
     for j in range(places.shape[0] - 1):
         places[j + 1] += places[j]
     for i in range(low.shape[0]):
+        # Edges are taken in the order of the input, so those of one vertex keep it: the sort is stable.
         place = places[low[i] - first]
         places[low[i] - first] = place + 1
         new_low[place] = low[i]
@@ -164,6 +178,7 @@ def _sort_bucket(
 def count_runs(low: np.ndarray, counts: np.ndarray) -> None:
     """counts[v + 1] += edges whose lower end is v."""
     for e in range(low.shape[0]):
+        # One place later, so that the running sum is where each vertex's edges begin.
         counts[low[e] + 1] += 1
 
 
@@ -190,6 +205,8 @@ def gather(
         prefetch(WORD, old_high, soon)
         prefetch(WORD, old_tag, soon)
         start, place = starts[vertices[v]], indptr[v]
+        # Only where a vertex's edges begin is looked up in no order; the edges are then read and written one after the
+        # other.
         for i in range(indptr[v + 1] - place):
             low[place + i] = v
             high[place + i] = old_high[start + i]

@@ -81,6 +81,7 @@ def sort_buffer(num_edges: int) -> np.ndarray:
 
 def _side_by_side(buffer: np.ndarray) -> SortedEdges:
     """Edges whose ends and tag share a line of the cache: dealing then writes one line for each, not three."""
+    # Ends in words as wide as the tag, so that all three columns have the same step.
     ends = buffer.view(np.int32 if buffer.itemsize == 4 else np.int64)
     return SortedEdges(ends[:, 0], ends[:, 1], buffer[:, 2])
 
@@ -89,6 +90,8 @@ def _one_by_one(buffer: np.ndarray) -> SortedEdges:
     """Edges as three arrays, one after the other in the same memory."""
     size, buffer = len(buffer), buffer.reshape(-1)
     ends = buffer.view(np.int32)
+    # Tags are the last third of the words. The two ends, of 32 bits each, fill what lies before them, or half of that
+    # where tags have 64.
     return SortedEdges(ends[:size], ends[size : 2 * size], buffer[-size:])
 
 
@@ -140,12 +143,16 @@ def gather_edges(edges: SortedEdges, number: np.ndarray, buffer: np.ndarray) -> 
     size, num_nodes = len(edges.low), len(number)
     counts = np.zeros(num_nodes + 1, dtype=np.int64)
     count_runs(edges.low, counts)
+    # `starts`: where the edges of each old number begin; `indptr`: where those of each new number will.
     starts = np.cumsum(counts)
     vertices = np.empty(num_nodes, dtype=np.int32)
+    # The inverse permutation: vertices[new number] = old number.
     vertices[number] = np.arange(num_nodes, dtype=np.int32)
     indptr = np.zeros(num_nodes + 1, dtype=np.int64)
     np.cumsum(np.diff(starts)[vertices], out=indptr[1:])
+    # The other ends get their new numbers where they lie, before whole ranges of edges move.
     run(renumber, even_chunks(size, 4), edges.high, number)
+    # The buffer is free again: the edges that were dealt to it have been sorted out of it.
     moved = _one_by_one(buffer)
     run(gather, own_ranges(indptr), edges.high, edges.tag, starts, indptr, vertices, *moved)
     return moved
@@ -165,6 +172,7 @@ def sort_in_memory(
     def count(share: int, _: int, piece: int) -> None:
         for first, last in plan.blocks(piece, share):
             block = [column[first:last] for column in edges]
+            # Found where the result will be: dealing reads them there, and the sort overwrites what is then of no use.
             fill(first, last, *block)
             count_buckets(last - first, *block, plan.width, plan.places[piece, share])
 
@@ -184,6 +192,7 @@ def sort_on_disk(fill: Fill, edges: SortedEdges, num_nodes: int, step: Step = no
     plan = _Plan(len(edges.low), num_nodes)
 
     def found(piece: int, share: int) -> Iterator[tuple[int, SortedEdges]]:
+        # Tags number all edges, not those of the block: from 2**31 edges on they have 64 bits in a small block too.
         scratch = new_edges(plan.block_size(piece, share), num_edges=len(edges.low))
         for first, last in plan.blocks(piece, share):
             fill(first, last, *scratch)
@@ -233,6 +242,8 @@ class _Plan:
     def counts_to_places(self) -> np.ndarray:
         """Turn counts into first places; returns where each bucket begins, int64 [buckets + 1]."""
         starts = np.concatenate([[0], np.cumsum(self.places.sum(axis=(0, 1)))])
+        # Plain, for each bucket: place = where the bucket begins + the counts of all pieces and shares before this one.
+        # So a bucket holds its edges in the order of the input, whichever thread deals them.
         before = np.cumsum(self.places.reshape(-1, self.buckets), axis=0).reshape(self.places.shape) - self.places
         self.places = before + starts[:-1]
         return starts
@@ -249,12 +260,14 @@ def _sort(
     """Count, deal to `dealt`, and sort each bucket to `edges`, which may be the same arrays."""
     pieces = len(plan.pieces)
     for piece in range(pieces):
+        # A range of one for each share: count(share, share + 1, piece).
         run(count, range(plan.threads + 1), piece)
         step(piece + 1, 3 * pieces)
     starts = plan.counts_to_places()
     for piece in range(pieces):
         run(deal, range(plan.threads + 1), piece)
         step(pieces + piece + 1, 3 * pieces)
+    # Buckets have no edge in common: each is sorted by whichever thread is free.
     for first in range(0, plan.buckets, BUCKETS_AT_ONCE):
         bounds = range(first, min(first + BUCKETS_AT_ONCE, plan.buckets) + 1)
         run(sort_buckets, bounds, starts, plan.width, *dealt, *edges)

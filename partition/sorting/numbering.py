@@ -30,6 +30,8 @@ def number_by_cluster(labels: np.ndarray, volumes: np.ndarray) -> Numbering:
     begins = np.zeros(len(present) + 1, dtype=np.int64)
     np.cumsum(sizes[present], out=begins[1:])
     sizes[present] = begins[:-1]  # now: the next number in each cluster
+    # Every vertex of a cluster takes the next number of the range begins[k] to begins[k + 1]: a cluster is a range of
+    # vertices, and of the edges sorted by their lower end.
     number = np.empty(len(labels), dtype=np.int32)
     _number(labels, sizes, number)
     return Numbering(number, begins)
@@ -46,5 +48,6 @@ def _number(labels: np.ndarray, next_number: np.ndarray, number: np.ndarray) -> 
 def number_by_degree(degrees: np.ndarray) -> np.ndarray:
     """Number int32 [N] of each vertex, largest degree first; ties: lower id."""
     number = np.empty(len(degrees), dtype=np.int32)
+    # argsort gives the vertex of each number; wanted is its inverse, the number of each vertex.
     number[np.argsort(-degrees, kind="stable")] = np.arange(len(degrees), dtype=np.int32)
     return number

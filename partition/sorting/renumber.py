@@ -30,6 +30,8 @@ def ordered_edges(
     Returns: edges; the edge [M] of the edge list behind each; the vertex [N] behind each new number.
     """
     hub = degrees > HUB * max(float(degrees.mean()), 1.0) if len(degrees) else np.zeros(0, dtype=bool)
+    # Negative keys come before all labels: hubs by falling degree, in few cache lines because they are looked up all
+    # the time; then the others by cluster, ties by id.
     keys = np.where(hub, -degrees.astype(np.int64), labels)
     vertices = np.argsort(keys, kind="stable")
     known = np.empty((len(degrees), 2), dtype=np.int32)  # degree and number of a vertex side by side
@@ -41,6 +43,8 @@ def ordered_edges(
         _renumber(begin, end, src, dst, known, low, high, tag)
 
     low, high, tag = sort_in_memory(fill, new_edges(len(src)), len(degrees), sort_buffer(len(src)))
+    # `low` is the source of what is returned, whatever the arc's direction was, so the bit beside the edge is not used:
+    # `_renumber` leaves it 0.
     tag >>= 1
     order = tag.view(np.int32 if tag.itemsize == 4 else np.int64)
     return EdgeArrays(low, high, edge_list.num_nodes, edge_list.two_way, edge_list.num_arcs), order, vertices
@@ -68,6 +72,7 @@ def _renumber(
         prefetch(PAIR, known, 2 * np.int64(dst[min(e + AHEAD, last)]))
         u, v = src[e], dst[e]
         a, b = known[u, 1], known[v, 1]
+        # `|` and `&`, because `or` and `and` would be branches.
         swap = (known[v, 0] < known[u, 0]) | ((known[v, 0] == known[u, 0]) & (v < u))
         difference = (b - a) * swap
         low[e - begin] = a + difference

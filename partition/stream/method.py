@@ -92,29 +92,29 @@ class Assignment:
     """Parts of sorted edges: clusters are placed, then single edges move.
 
     Args:
-        rows: edges [M]; parts: int16 [M]; written to.
+        edges: [M]; parts: int16 [M]; written to.
         degrees: [N], at least the edges of each vertex, under the new numbers.
         two_way: whether an edge is two arcs; num_arcs: of all edges; shares: [P].
     """
 
     def __init__(
         self,
-        rows: SortedEdges,
+        edges: SortedEdges,
         parts: np.ndarray,
         degrees: np.ndarray,
         two_way: bool,
         num_arcs: int,
         shares: np.ndarray,
     ) -> None:
-        self.rows = EdgeArrays(rows.low, rows.high, len(degrees), two_way, num_arcs)
+        self.edges = EdgeArrays(edges.low, edges.high, len(degrees), two_way, num_arcs)
         self.parts, self.degrees, self.shares = parts, degrees, shares
         self.state: State | None = None
 
     def place(self, begins: np.ndarray, empty: Empty, step: Step) -> None:
         """Put every cluster where it adds least; begins, empty, step: see `place_clusters`."""
-        of_cluster, table = place_clusters(self.rows, begins, self.degrees, self.shares, empty, step)
-        _spread(self.rows.src, begins, of_cluster, self.parts)
-        self.state = start_state(self.rows, self.parts, len(self.shares), table=table)
+        of_cluster, table = place_clusters(self.edges, begins, self.degrees, self.shares, empty, step)
+        _spread(self.edges.src, begins, of_cluster, self.parts)
+        self.state = start_state(self.edges, self.parts, len(self.shares), table=table)
         step(4, 4)
 
     def refine(self, number: int, step: Step, saturated: np.ndarray | Sequence[int] = ()) -> None:
@@ -124,13 +124,13 @@ class Assignment:
         """
         state = self.state or self._counted_anew(saturated)
         state = self.state = state._replace(edge_part=self.parts)
-        limit = arc_limit(self.rows, self.shares, BALANCE)
-        sweep(self.rows, state, limit, BETA, SCHEDULE[number], self.shares, step=step)
+        limit = arc_limit(self.edges, self.shares, BALANCE)
+        sweep(self.edges, state, limit, BETA, SCHEDULE[number], self.shares, step=step)
         if number == len(SCHEDULE) - 1:
-            rebalance(self.rows, state, limit)
+            rebalance(self.edges, state, limit)
 
     def _counted_anew(self, saturated: np.ndarray | Sequence[int]) -> State:
-        state = start_state(self.rows, self.parts, len(self.shares), self.degrees)
+        state = start_state(self.edges, self.parts, len(self.shares), self.degrees)
         restore_saturated(state.table, saturated)
         # A count that is saturated again can be a copy more than there are edges for: copies are counted after that.
         state.num_copies[:] = 0
@@ -145,13 +145,13 @@ class Assignment:
 
     def masks(self, tag: np.ndarray, number: np.ndarray) -> Masks:
         """See `cmr_stream`. Args: tag: [M], of the edges; number: [N], the new number of each vertex."""
-        roles = 1 if self.rows.two_way else 2
+        roles = 1 if self.edges.two_way else 2
         indptr = np.zeros(len(self.degrees) + 1, dtype=np.int64)
         np.cumsum(self.degrees, out=indptr[1:])
         marked = np.zeros((len(self.degrees), roles, (len(self.shares) + 63) // 64), dtype=np.uint64)
-        run(_mark, own_ranges(indptr), self.rows.src, self.rows.dst, tag, self.parts, marked)
+        run(_mark, own_ranges(indptr), self.edges.src, self.edges.dst, tag, self.parts, marked)
         sources = marked[number, 0]
-        return sources, sources if self.rows.two_way else marked[number, 1]
+        return sources, sources if self.edges.two_way else marked[number, 1]
 
 
 # The plain loop, where an arc leaves `low` unless its tag says that `low` is the target:

@@ -81,7 +81,7 @@ def sorted_work(edges, num_parts, begins):
 def test_clusters_hold_the_ends_of_their_rows(hubs, small_pieces):
     edges = hubs.edge_list()
     begins = np.array([0, 1, 2, 5, 5, 300, 700, 701, 1500, edges.num_nodes])
-    rows = sorted_work(edges, 2, begins)[0].rows
+    rows = sorted_work(edges, 2, begins)[0].edges
     indptr, members, sizes, held = cluster_groups(rows, begins, IN_MEMORY)
     for c in range(len(begins) - 1):
         mine = (rows.src >= begins[c]) & (rows.src < begins[c + 1])
