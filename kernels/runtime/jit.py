@@ -19,6 +19,7 @@ top level of a module.
 
 import contextlib
 import functools
+import gc
 import hashlib
 import os
 import sys
@@ -31,12 +32,14 @@ from numba import njit
 from numba.core import config
 from numba.core.caching import FunctionCache, IndexDataCacheFile, NullCache, UserProvidedCacheLocator
 from numba.core.compiler_lock import global_compiler_lock
+from numba.core.registry import CPUDispatcher
 
 try:
     import fcntl
 except ImportError:  # pragma: no cover - Windows: numba's own behaviour
     fcntl = None  # type: ignore[assignment]
 
+RARE_COLLECTION = 100_000  # objects made between two looks for garbage while a kernel is compiled
 NOT_COMPILED = "check"  # the room of this package without a kernel: what is changed there needs no new machine code
 
 
@@ -55,12 +58,37 @@ def kernel(function=None, **options):
 def inline(function=None, **options):
     """Compile a helper that becomes part of the kernels that call it; nothing is cached for it alone.
 
-    LLVM would leave a large one outside, and hand over some thirty arguments and all registers through memory. The form
-    that Python calls is made all the same, for tests: without it a call from Python ends in a segmentation fault.
+    LLVM would leave a large one outside, and hand over some thirty arguments and all registers through memory.
     """
     if function is None:
         return lambda f: inline(f, **options)
-    return njit(nogil=True, error_model="numpy", forceinline=True, no_cfunc_wrapper=True, **options)(function)
+    made = njit(
+        nogil=True,
+        error_model="numpy",
+        forceinline=True,
+        # Code that takes arguments from Python objects: a quarter of a cut's compiling, and only tests call helpers.
+        no_cpython_wrapper=True,
+        no_cfunc_wrapper=True,
+        **options,
+    )(function)
+    if not getattr(config, "DISABLE_JIT", 0):
+        made.__class__ = _Helper
+    return made
+
+
+class _Helper(CPUDispatcher):
+    """A helper that Python may call all the same: a function around it is compiled then, for every process anew.
+
+    Without this a call from Python would run the form for Python that was not made: a segmentation fault.
+    """
+
+    def __call__(self, *args):
+        if not hasattr(self, "called"):
+            names = ", ".join(f"a{place}" for place in range(len(args)))
+            space = {"helper": self}
+            exec(f"def call({names}): return helper({names})", space)  # numba needs a function with these arguments
+            self.called = njit(nogil=True, error_model="numpy")(space["call"])
+        return self.called(*args)
 
 
 class _ReadOnlyFolder(UserProvidedCacheLocator):
@@ -172,7 +200,7 @@ def _under_lock(compile_signature, dispatcher):
         with global_compiler_lock:
             start, misses = time.perf_counter(), sum(dispatcher.stats.cache_misses.values())
             before = len(_made)
-            with _file_lock(dispatcher._cache.lock_path):
+            with _file_lock(dispatcher._cache.lock_path), _rare_collection():
                 result = compile_signature(signature)
             compiled = sum(dispatcher.stats.cache_misses.values()) > misses
             # Kernels that this one calls were made within its time, and have reported their own.
@@ -203,6 +231,18 @@ def compilation() -> Compilation:
 def _tell(seconds: float) -> None:
     for listener in listeners:
         listener(seconds)
+
+
+@contextlib.contextmanager
+def _rare_collection():
+    """Look for garbage less often: a compiler makes many objects that live long, and 10 % of its time went there."""
+    thresholds = gc.get_threshold()
+    if thresholds[0]:  # a user's choice to collect nothing stays
+        gc.set_threshold(max(thresholds[0], RARE_COLLECTION), *thresholds[1:])
+    try:
+        yield
+    finally:
+        gc.set_threshold(*thresholds)
 
 
 @contextlib.contextmanager
