@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.slow  # each starts a pytest of its own
+
 HARNESS = Path(__file__).with_name("harness")
 HEAD = "import os\nimport pytest\nmpi = pytest.mark.mpi\n\n"
 

@@ -30,6 +30,7 @@ def test_ratios():
     assert (ours["speedup_vs_dgl"], ours["memory_vs_dgl"], ours["times_bound"]) == (4.0, 0.25, 2.0)
 
 
+@pytest.mark.slow
 def test_several_parts_are_refused(two_parts, tmp_path):
     done = distgnn("bench", two_parts, "--against-dgl", "--out", tmp_path / "bench.json")
     assert done.returncode == 2

@@ -116,6 +116,7 @@ print(sum(count for one, count in compiled if one in measured))
 """
 
 
+@pytest.mark.slow
 def test_no_contender_pays_for_kernels_in_a_curve_of_accuracy(parts):
     done = subprocess.run([sys.executable, "-c", PROGRAM, str(parts)], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr

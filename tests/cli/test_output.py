@@ -49,6 +49,7 @@ def distgnn(*words, stdout=subprocess.PIPE, **environment) -> subprocess.Complet
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("locale", [{}, {"LC_ALL": "C", "PYTHONCOERCECLOCALE": "0", "PYTHONUTF8": "0"}], ids=["", "C"])
 def test_a_graph_of_any_name_is_trained(parts, tmp_path, locale):
     folder = tmp_path / "run[/x] \x1b[31m"
@@ -69,6 +70,7 @@ def test_an_error_with_control_characters_is_one_plain_line(run):
     assert "no\\x1b[2Jwhere\\n[/x]\\udcff" in err and err.count("\n") == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("words", [(), ("--json",)], ids=["table", "json"])
 def test_a_finished_run_with_full_or_closed_output_is_a_success(parts, tmp_path, words):
     train = ["train", parts, "--hidden-feats", 4, "--epochs", 2, *words, "--run-dir"]

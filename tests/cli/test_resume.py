@@ -57,6 +57,7 @@ def test_a_full_disk_is_one_line_and_keeps_the_last_checkpoint(run, parts, tmp_p
     assert run("train", parts, "--run-dir", folder, "--resume", "--epochs", 5, "--quiet")[0] == 0
 
 
+@pytest.mark.slow
 def test_a_signal_gives_a_checkpoint_and_its_exit_code(two_parts, tmp_path):
     folder = tmp_path / "run"
     words = ["train", two_parts, "--hidden-feats", 4, "--epochs", 1000000, "--eval-every", 1000, "--run-dir", folder]

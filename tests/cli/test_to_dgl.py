@@ -4,6 +4,7 @@ import subprocess
 import sys
 
 import numpy as np
+import pytest
 
 THREE_LINES = """
 import distgnn, sys, numpy
@@ -15,6 +16,7 @@ print([name for name in sys.modules if name in ("mpi4py", "distgnn.nn", "distgnn
 """
 
 
+@pytest.mark.slow
 def test_a_run_is_a_dgl_model_without_mpi(run, parts, tmp_path):
     words = ["--epochs", 2, "--hidden-feats", 8, "--run-dir", tmp_path / "run", "--quiet"]
     assert run("train", parts, *words)[0] == 0

@@ -46,6 +46,7 @@ if graph.rank == 0:
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("asked", [None, "3"])
 def test_a_script_under_mpiexec_needs_no_variables(tmp_path, asked):
     partition_graph(random_graph(), 2, tmp_path / "parts", method="libra")

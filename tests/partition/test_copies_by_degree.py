@@ -29,6 +29,7 @@ def test_copies_by_degree_are_the_books(cut_graph):
             assert found["copies"][i] == pytest.approx(book.copies[some].mean())
 
 
+@pytest.mark.slow
 def test_the_figure_is_drawn_or_refused(cut_graph, tmp_path):
     from distgnn.cli.partition_figure import draw_partition
     from distgnn.errors import InputError

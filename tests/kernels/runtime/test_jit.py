@@ -27,6 +27,7 @@ print(sum(aggregate._sum_kernel(tile, False, False).stats.cache_misses.values())
 """
 
 
+@pytest.mark.slow
 def test_three_cold_processes_compile_once(tmp_path):
     environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)}
     started = [
@@ -38,6 +39,7 @@ def test_three_cold_processes_compile_once(tmp_path):
     assert sorted(int(output) for output in outputs) == [0, 0, 1]
 
 
+@pytest.mark.slow
 def test_a_second_process_compiles_nothing():
     """A kernel that captures a compiled function would be compiled anew in every process: numba cannot name it."""
     program = "from distgnn import kernels; kernels.self_check(('float32',)); print(kernels.compilation().compiled)"
@@ -99,6 +101,7 @@ def test_without_any_folder_kernels_work_and_a_line_says_so(tmp_path):
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.slow
 def test_a_folder_that_is_read_only_is_read(tmp_path):
     """As in an image of a container; numba passes over a folder that it cannot write."""
     environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)}
@@ -129,6 +132,7 @@ def copy_of_the_kernels(tmp_path):
     return compiled
 
 
+@pytest.mark.slow
 def test_a_change_in_any_room_makes_a_kernel_stale(copy_of_the_kernels):
     """Helpers of other folders are inlined into kernels; numba looks at the kernel's own file only."""
     assert [copy_of_the_kernels(changed) for changed in ("", "simd/vectors.py", "", "check/cases.py")] == [1, 1, 0, 0]

@@ -50,7 +50,7 @@ def facts(folder):
         (True, False, "both", "keep", 3),
         (True, True, "stored", "remove", 4),
         (True, False, "reversed", "add", 2),
-        (False, False, "stored", "keep", 70),
+        pytest.param(False, False, "stored", "keep", 70, marks=pytest.mark.slow),
         (False, True, "stored", "add", 1),
         (True, False, "both", "add", 5),
     ],
@@ -98,6 +98,7 @@ def test_goes_on_after_a_stop_in_any_phase(tmp_path):
     assert not (tmp_path / ".parts.work").exists()
 
 
+@pytest.mark.slow
 def test_other_settings_and_other_graphs_start_anew(tmp_path):
     source = make_folder(tmp_path / "graph")
     for change in ("parts", "graph"):

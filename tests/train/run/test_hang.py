@@ -59,6 +59,7 @@ def left_behind(mark: str) -> list[int]:
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("kind", "code", "says"),
     [

@@ -76,6 +76,7 @@ def test_callbacks_are_called_on_every_rank_and_resumed_with_their_state(comm, s
     comm.Barrier()
 
 
+@pytest.mark.slow
 def test_a_state_that_cannot_be_stored_is_refused_at_once(tmp_path):
     class Bad(Callback):
         def state_dict(self):

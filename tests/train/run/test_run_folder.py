@@ -84,6 +84,7 @@ for line in sys.stdin:
 """
 
 
+@pytest.mark.slow
 def test_of_two_that_overwrite_at_once_one_gets_the_folder(tmp_path):
     """Many tries: the window between removing the old folder and locking the new one was a few hundred microseconds."""
     racers = [
