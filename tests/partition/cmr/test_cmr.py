@@ -97,7 +97,7 @@ def test_overfull_parts_are_emptied(planted):
 
 @pytest.mark.parametrize("in_turn", [0, 10**6])
 @pytest.mark.parametrize("graph", ["power_law", "planted"])
-def test_the_same_bytes_for_any_number_of_threads(graph, in_turn, request, monkeypatch):
+def test_the_same_bytes_for_any_number_of_threads(graph, in_turn, request, monkeypatch, set_num_threads):
     """Clusters merged in blocks, judged in parallel, as in large graphs; and one after the other."""
     edges = request.getfixturevalue(graph)
     monkeypatch.setattr(threads, "SERIAL_WORK", 0)
@@ -111,12 +111,10 @@ def test_the_same_bytes_for_any_number_of_threads(graph, in_turn, request, monke
         "partition.core.part_masks",
     ):
         monkeypatch.setattr(f"distgnn.{module}.FEW_EDGES", 0)
-    before = threads.get_num_threads()
     cuts = []
     for count in (1, 2, 8):
-        threads.set_num_threads(count)
+        set_num_threads(count)
         cuts.append(cut_edges(edges, 5, "cmr"))
-    threads.set_num_threads(before)
     for cut in cuts[1:]:
         np.testing.assert_array_equal(cut.edge_part, cuts[0].edge_part)
         np.testing.assert_array_equal(cut.owner, cuts[0].owner)

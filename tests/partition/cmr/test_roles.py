@@ -59,14 +59,12 @@ def test_awkward_graphs_one_way(name):
         assert owner.min(initial=0) >= 0 and owner.max(initial=0) < num_parts
 
 
-def test_the_same_bytes_for_any_number_of_threads(one_way, monkeypatch):
+def test_the_same_bytes_for_any_number_of_threads(one_way, monkeypatch, set_num_threads):
     monkeypatch.setattr(threads, "SERIAL_WORK", 0)
-    before = threads.get_num_threads()
     cuts = []
     for count in (1, 8):
-        threads.set_num_threads(count)
+        set_num_threads(count)
         cuts.append(cut_edges(one_way, 5))
-    threads.set_num_threads(before)
     np.testing.assert_array_equal(cuts[1].edge_part, cuts[0].edge_part)
     np.testing.assert_array_equal(cuts[1].owner, cuts[0].owner)
 
