@@ -148,6 +148,12 @@ def check_measures(edges, cut, book, locals_):
         traffic[p] += 1
         traffic[cut.owner[v]] += 1
     assert book.max_rank_rows == traffic.max()
+    pairs = np.zeros((cut.num_parts, cut.num_parts), dtype=np.int64)
+    for v, p in [(v, p) for v, p in is_source if cut.owner[v] != p]:
+        pairs[cut.owner[v], p] += 1  # a broadcast: from the owner
+    for v, p in [(v, p) for v, p in is_target if cut.owner[v] != p]:
+        pairs[p, cut.owner[v]] += 1  # a reduce: to the owner
+    np.testing.assert_array_equal(book.pair_rows, pairs)
     np.testing.assert_array_equal(book.num_arcs, np.bincount(arc_parts(edges, cut), minlength=cut.num_parts))
     np.testing.assert_array_equal(book.num_rows, np.bincount([p for _, p in copies], minlength=cut.num_parts))
     if edges.num_arcs:

@@ -1,0 +1,158 @@
+"""Mutation testing: one small fault at a time in a copy of the checkout; the tests named for it must see it.
+
+    python tests/bench/mutation/run.py                        # all that have no result yet; exits 1 below 95 %
+    python tests/bench/mutation/run.py --only "stray gradients are lost" --area train
+    python tests/bench/mutation/run.py --list
+
+The faults are in the tables beside this file (tests/harness/mutants.py says what a row holds), reviewed by hand. A
+fault is `caught` if one of its tests fails that passes without it, `survived` if none does. Results are kept in
+--results by a hash of the fault, the file that it is in and its tests: a call goes on where the last one ended. Nothing
+is changed in the checkout. Expect 5 to 15 s for each on two cores, more where kernels are compiled.
+"""
+
+import argparse
+import json
+import queue
+import sys
+import tempfile
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parents[2] / "harness"))
+from mutants import ROOT, Mutant, faults_of, files_digest, read_mutants
+from scratch import Scratch
+
+LEAST = 0.95  # of all that are run
+PROGRAM = ("distgnn", "kernels", "partition", "datasets")
+LIMIT = 600.0  # seconds for the tests of one fault
+
+
+def main() -> None:
+    """Run the faults that the command line asks for."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--only", action="append", help="name of a fault; may be given again")
+    parser.add_argument("--area", action="append", help="name of a table; may be given again")
+    parser.add_argument("--results", type=Path, default=Path(tempfile.gettempdir()) / "distgnn-mutants.json")
+    parser.add_argument("--scratch", type=Path, help="keep the copy here (default: a temporary folder)")
+    parser.add_argument("--jobs", type=int, default=1, help="copies that work at the same time")
+    parser.add_argument("--seconds", type=float, default=1e9, help="begin no other fault after these")
+    parser.add_argument("--again", action="store_true", help="also those that have a result")
+    parser.add_argument("--list", action="store_true", help="only print the faults")
+    args = parser.parse_args()
+    chosen = [one for one in read_mutants() if args.area is None or one.area in args.area]
+    chosen = [one for one in chosen if args.only is None or one.name in args.only]
+    wrong = [fault for mutant in chosen for fault in faults_of(mutant)]
+    if wrong or not chosen:
+        sys.exit("\n".join(wrong) or "no such fault")
+    if args.list:
+        print("\n".join(f"{one.area:>10}  {one.name}: {one.means}" for one in chosen))
+        return
+    results = Results(args.results)
+    waiting = [one for one in chosen if one.tests and (args.again or one.digest not in results.outcomes)]
+    _run_all(waiting, results, args)
+    sys.exit(_report(chosen, results))
+
+
+class Results:
+    """Outcomes by digest of the fault, and which tests pass without any; kept in a file."""
+
+    def __init__(self, file: Path):
+        self.file = file
+        kept = json.loads(file.read_text()) if file.exists() else {}
+        self.outcomes: dict[str, dict] = kept.get("outcomes", {})
+        self.program = files_digest(path for top in PROGRAM for path in (ROOT / top).rglob("*.py"))
+        self.healthy: dict[str, bool] = kept.get("healthy", {}) if kept.get("program") == self.program else {}
+
+    def keep(self) -> None:
+        """Write the file anew."""
+        self.file.write_text(json.dumps(vars(self) | {"file": None}, indent=1))
+
+
+def _run_all(waiting: list[Mutant], results: Results, args: argparse.Namespace) -> None:
+    if not waiting:
+        return
+    began, free = time.monotonic(), queue.SimpleQueue()
+    copies = [Scratch(args.scratch / str(number) if args.scratch else None) for number in range(args.jobs)]
+    for copy in copies:
+        free.put(copy)
+    _try_all_without(copies[0], waiting, results)
+
+    def one(mutant: Mutant) -> None:
+        if time.monotonic() - began > args.seconds:
+            return
+        copy = free.get()
+        try:
+            found = _outcome(copy, mutant, results)
+        finally:
+            free.put(copy)
+        results.outcomes[mutant.digest] = found
+        results.keep()
+        by = found["by"].rpartition("::")[2]
+        print(f"{found['outcome']:>9} {found['seconds']:6.1f} s  {mutant.area}: {mutant.name}  {by}", flush=True)
+
+    try:
+        with ThreadPoolExecutor(args.jobs) as pool:
+            list(pool.map(one, waiting))
+    finally:
+        for copy in copies:
+            copy.close()
+
+
+def _try_all_without(copy: Scratch, waiting: list[Mutant], results: Results) -> None:
+    """Run all tests once in one session: what passes there is not run again without each fault."""
+    for area in sorted({mutant.area for mutant in waiting}):
+        lists = {mutant.tests for mutant in waiting if mutant.area == area}
+        lists = {tests for tests in lists if not results.healthy.get(_key(tests))}
+        if (
+            len(lists) > 1
+            and copy.run(None, tuple(sorted({test for tests in lists for test in tests})), 10 * LIMIT)[0] == 0
+        ):
+            results.healthy |= {_key(tests): True for tests in lists}
+            results.keep()
+
+
+def _outcome(copy: Scratch, mutant: Mutant, results: Results) -> dict:
+    """What the tests said: "caught", "survived", or "no tests" where these fail without the fault too."""
+    code, by, seconds = copy.run(mutant, mutant.tests, LIMIT)
+    outcome = "survived" if code == 0 else "caught"
+    if code != 0 and not _pass_without_it(copy, mutant, results):
+        outcome = "no tests"
+    return {
+        "name": mutant.name,
+        "outcome": outcome,
+        "by": by or ("out of time" if code is None else f"exit code {code}"),
+        "seconds": round(seconds, 1),
+    }
+
+
+def _pass_without_it(copy: Scratch, mutant: Mutant, results: Results) -> bool:
+    key = _key(mutant.tests)
+    if not results.healthy.get(key):
+        results.healthy[key] = copy.run(None, mutant.tests, LIMIT)[0] == 0
+    return results.healthy[key]
+
+
+def _key(tests: tuple[str, ...]) -> str:
+    return " ".join((*tests, files_digest(ROOT / test.partition("::")[0] for test in tests)))
+
+
+def _report(chosen: list[Mutant], results: Results) -> int:
+    """Print what was not caught and the score; the exit code."""
+    found = [(one, results.outcomes.get(one.digest, {"outcome": "not run"})["outcome"]) for one in chosen if one.tests]
+    for mutant, outcome in found:
+        if outcome != "caught":
+            print(f"{outcome:>9}  {mutant.area}: {mutant.name} ({mutant.file}): {mutant.means}")
+    counts = {
+        name: sum(outcome == name for _, outcome in found) for name in ("caught", "survived", "no tests", "not run")
+    }
+    run = len(found) - counts["not run"]
+    share = counts["caught"] / run if run else 0.0
+    equivalent = sum(bool(one.equivalent) for one in chosen)
+    told = ", ".join(f"{count} {name}" for name, count in counts.items())
+    print(f"{len(chosen)} faults: {told}, {equivalent} that no test can tell; caught of those run: {100 * share:.1f} %")
+    return int(share < LEAST or counts["not run"] > 0)
+
+
+if __name__ == "__main__":
+    main()
