@@ -15,6 +15,7 @@ import json
 import queue
 import sys
 import tempfile
+import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -49,8 +50,7 @@ def main() -> None:
         print("\n".join(f"{one.area:>10}  {one.name}: {one.means}" for one in chosen))
         return
     results = Results(args.results)
-    waiting = [one for one in chosen if one.tests and (args.again or one.digest not in results.outcomes)]
-    _run_all(waiting, results, args)
+    _run_all(chosen, results, args)
     sys.exit(_report(chosen, results))
 
 
@@ -66,71 +66,76 @@ class Results:
 
     def keep(self) -> None:
         """Write the file anew."""
-        self.file.write_text(json.dumps(vars(self) | {"file": None}, indent=1))
+        kept = {name: getattr(self, name) for name in ("program", "outcomes", "healthy")}
+        self.file.write_text(json.dumps(kept, indent=1))
 
 
-def _run_all(waiting: list[Mutant], results: Results, args: argparse.Namespace) -> None:
-    if not waiting:
+def _run_all(chosen: list[Mutant], results: Results, args: argparse.Namespace) -> None:
+    waiting = [one for one in chosen if one.tests and (args.again or one.digest not in results.outcomes)]
+    unproved = [one for one in chosen if one.tests and _state(one, results) in ("not run", "unproved")]
+    if not waiting and not unproved:
         return
-    began, free = time.monotonic(), queue.SimpleQueue()
+    began, free, writing = time.monotonic(), queue.SimpleQueue(), threading.Lock()
     copies = [Scratch(args.scratch / str(number) if args.scratch else None) for number in range(args.jobs)]
     for copy in copies:
         free.put(copy)
-    _try_all_without(copies[0], waiting, results)
 
     def one(mutant: Mutant) -> None:
         if time.monotonic() - began > args.seconds:
             return
         copy = free.get()
         try:
-            found = _outcome(copy, mutant, results)
+            found = _outcome(copy, mutant)
         finally:
             free.put(copy)
-        results.outcomes[mutant.digest] = found
-        results.keep()
+        with writing:
+            results.outcomes[mutant.digest] = found
+            results.keep()
         by = found["by"].rpartition("::")[2]
         print(f"{found['outcome']:>9} {found['seconds']:6.1f} s  {mutant.area}: {mutant.name}  {by}", flush=True)
 
     try:
         with ThreadPoolExecutor(args.jobs) as pool:
             list(pool.map(one, waiting))
+        if time.monotonic() - began < args.seconds:
+            _try_without(copies[0], unproved, results)
     finally:
         for copy in copies:
             copy.close()
 
 
-def _try_all_without(copy: Scratch, waiting: list[Mutant], results: Results) -> None:
-    """Run all tests once in one session: what passes there is not run again without each fault."""
-    for area in sorted({mutant.area for mutant in waiting}):
-        lists = {mutant.tests for mutant in waiting if mutant.area == area}
-        lists = {tests for tests in lists if not results.healthy.get(_key(tests))}
-        if (
-            len(lists) > 1
-            and copy.run(None, tuple(sorted({test for tests in lists for test in tests})), 10 * LIMIT)[0] == 0
-        ):
-            results.healthy |= {_key(tests): True for tests in lists}
-            results.keep()
-
-
-def _outcome(copy: Scratch, mutant: Mutant, results: Results) -> dict:
-    """What the tests said: "caught", "survived", or "no tests" where these fail without the fault too."""
-    code, by, seconds = copy.run(mutant, mutant.tests, LIMIT)
-    outcome = "survived" if code == 0 else "caught"
-    if code != 0 and not _pass_without_it(copy, mutant, results):
-        outcome = "no tests"
+def _outcome(copy: Scratch, mutant: Mutant) -> dict:
+    """Whether a test failed, and which."""
+    code, failed, seconds = copy.run(mutant, mutant.tests, LIMIT)
+    by = failed[0] if failed else "out of time" if code is None else f"exit code {code}"
     return {
         "name": mutant.name,
-        "outcome": outcome,
-        "by": by or ("out of time" if code is None else f"exit code {code}"),
+        "outcome": "survived" if code == 0 else "caught",
+        "by": "" if code == 0 else by,
         "seconds": round(seconds, 1),
     }
 
 
-def _pass_without_it(copy: Scratch, mutant: Mutant, results: Results) -> bool:
-    key = _key(mutant.tests)
-    if not results.healthy.get(key):
-        results.healthy[key] = copy.run(None, mutant.tests, LIMIT)[0] == 0
-    return results.healthy[key]
+def _try_without(copy: Scratch, unproved: list[Mutant], results: Results) -> None:
+    """Run the tests of faults that were caught once without any: those of an area in one session."""
+    for area in sorted({mutant.area for mutant in unproved}):
+        lists = {mutant.tests for mutant in unproved if mutant.area == area and _state(mutant, results) == "unproved"}
+        every = sorted({test for tests in lists for test in tests})
+        if not every:
+            continue
+        code, failed, _ = copy.run(None, tuple(every), 10 * LIMIT, "--maxfail=1000")
+        for tests in lists:
+            results.healthy[_key(tests)] = code in (0, 1) and not any(one.startswith(tests) for one in failed)
+        results.keep()
+
+
+def _state(mutant: Mutant, results: Results) -> str:
+    """caught; survived; no tests: they fail without the fault too; unproved: not yet tried without it; not run."""
+    found = results.outcomes.get(mutant.digest)
+    if found is None or found["outcome"] == "survived":
+        return "not run" if found is None else "survived"
+    healthy = results.healthy.get(_key(mutant.tests))
+    return "unproved" if healthy is None else "caught" if healthy else "no tests"
 
 
 def _key(tests: tuple[str, ...]) -> str:
@@ -139,13 +144,12 @@ def _key(tests: tuple[str, ...]) -> str:
 
 def _report(chosen: list[Mutant], results: Results) -> int:
     """Print what was not caught and the score; the exit code."""
-    found = [(one, results.outcomes.get(one.digest, {"outcome": "not run"})["outcome"]) for one in chosen if one.tests]
-    for mutant, outcome in found:
-        if outcome != "caught":
-            print(f"{outcome:>9}  {mutant.area}: {mutant.name} ({mutant.file}): {mutant.means}")
-    counts = {
-        name: sum(outcome == name for _, outcome in found) for name in ("caught", "survived", "no tests", "not run")
-    }
+    found = [(one, _state(one, results)) for one in chosen if one.tests]
+    for mutant, state in found:
+        if state != "caught":
+            print(f"{state:>9}  {mutant.area}: {mutant.name} ({mutant.file}): {mutant.means}")
+    states = [state for _, state in found]
+    counts = {name: states.count(name) for name in ("caught", "survived", "no tests", "unproved", "not run")}
     run = len(found) - counts["not run"]
     share = counts["caught"] / run if run else 0.0
     equivalent = sum(bool(one.equivalent) for one in chosen)

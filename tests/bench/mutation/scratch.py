@@ -66,11 +66,13 @@ class Scratch:
                 target.parent.mkdir(parents=True, exist_ok=True)
                 shutil.copy2(source, target)
 
-    def run(self, mutant: Mutant | None, tests: tuple[str, ...], seconds: float) -> tuple[int | None, str, float]:
-        """(exit code of pytest or None after so many seconds, the first test that failed, seconds)."""
+    def run(
+        self, mutant: Mutant | None, tests: tuple[str, ...], seconds: float, stop: str = "-x"
+    ) -> tuple[int | None, list[str], float]:
+        """(exit code of pytest or None after so many seconds, tests that failed, seconds)."""
         stale = tuple(f"/{name}" for name in importers(mutant.file)) if mutant and is_compiled(mutant) else ()
         self._jit.write_text(self._jit_text + OVERRIDE.format(stamps=self._stamps, stale=stale))
-        pytest = [str(Path(sys.executable).with_name("pytest")), "-x", "-q", "-p", "no:cacheprovider", *tests]
+        pytest = [str(Path(sys.executable).with_name("pytest")), stop, "-q", "-p", "no:cacheprovider", *tests]
         began = time.perf_counter()
         if mutant is None:
             code, out = self._call(pytest, seconds)
@@ -82,8 +84,7 @@ class Scratch:
                 code, out = self._call(pytest, seconds)
             finally:
                 file.write_text(before, encoding="utf-8")
-        first = FAILED.search(out)
-        return code, first[1] if first else "", time.perf_counter() - began
+        return code, FAILED.findall(out), time.perf_counter() - began
 
     def _call(self, command: list[str], seconds: float) -> tuple[int | None, str]:
         """Exit code and output of a process with a group of its own, so that ranks end with it; None: out of time."""
