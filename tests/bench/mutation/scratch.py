@@ -5,6 +5,7 @@ of the changed file and of files that take something from it, which are compiled
 a few lines at the end of the copy's kernels/runtime/jit.py.
 """
 
+import contextlib
 import json
 import os
 import re
@@ -88,21 +89,25 @@ class Scratch:
 
     def _call(self, command: list[str], seconds: float) -> tuple[int | None, str]:
         """Exit code and output of a process with a group of its own, so that ranks end with it; None: out of time."""
-        process = subprocess.Popen(
-            command,
-            cwd=self.root,
-            env=os.environ | {"PYTHONPATH": str(self.root)},
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            start_new_session=True,
-        )
-        try:
-            out, _ = process.communicate(timeout=seconds)
-            return process.returncode, out
-        except subprocess.TimeoutExpired:
-            os.killpg(process.pid, signal.SIGKILL)
-            return None, process.communicate()[0]
+        # Into a file: what a test that crashed leaves running may hold a pipe open for ever.
+        with tempfile.TemporaryFile("w+", errors="replace") as out:
+            process = subprocess.Popen(
+                command,
+                cwd=self.root,
+                env=os.environ | {"PYTHONPATH": str(self.root)},
+                stdout=out,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+            try:
+                code: int | None = process.wait(seconds)
+            except subprocess.TimeoutExpired:
+                code = None
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+            out.seek(0)
+            return code, out.read()
 
     def close(self) -> None:
         """Remove the copy, unless its place was given."""

@@ -178,6 +178,17 @@ def test_laws_hold_for_awkward_graphs(name, directed, num_parts):
     every_law(edges, random_cut(edges, num_parts, generator, split_reverse=num_parts == 70))
 
 
+@pytest.mark.parametrize(
+    ("weights", "symmetric"), [((1, 1, 2, 2), True), ((1, 2, 1, 2), False), ((1, 2, 2, 1), True)], ids=str
+)
+def test_a_symmetric_part_has_symmetric_weights(weights, symmetric):
+    """Arcs there and back, twice: their weights must be the same, in any order."""
+    edges = edge_list([(0, 1), (1, 0)] * 2, 2, directed=True, weights=np.array(weights, dtype=np.float32))
+    cut = VertexCut(1, np.zeros(4, dtype=np.int64), np.zeros(2, dtype=np.int64))
+    every_law(edges, cut)
+    assert build_local(PartitionBook(edges, cut), 0).symmetric is symmetric
+
+
 def test_an_owner_without_arcs_just_has_the_row():
     """Both ends of the one edge are owned where the edge is not."""
     edges = edge_list([(0, 1)], 2)
