@@ -6,6 +6,7 @@ import pytest
 from distgnn.datasets import load_graph
 from distgnn.kernels.runtime import threads
 from distgnn.partition import PartitionBook, cut_edges
+from distgnn.partition.cmr.improve import in_cycles
 from distgnn.partition.cmr.label_propagation import adjacency, cluster_vertices
 from distgnn.partition.core.edges import endpoint_degrees
 from distgnn.partition.core.shares import part_shares
@@ -93,6 +94,14 @@ def test_overfull_parts_are_emptied(planted):
     assert (state.arcs <= limit).all()
     refined = refine(planted, np.zeros(len(planted.src), dtype=np.int16), part_shares(4))
     assert (np.bincount(refined, minlength=4) * 2 <= limit).all()
+
+
+def test_the_best_cut_that_was_met_is_kept():
+    """Cuts stand for their own number of copies: the second round of flows and all sweeps make more of them."""
+    found = iter([7, 9, 8, 12])
+    best = in_cycles(10, lambda cut, _: (next(found), True), lambda cut: cut + 1, lambda cut: cut)
+    assert best == 7
+    assert in_cycles(10, lambda cut, _: (11, True), lambda cut: cut, lambda cut: cut) == 10
 
 
 @pytest.mark.parametrize("in_turn", [0, 10**6])

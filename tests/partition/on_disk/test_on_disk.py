@@ -138,10 +138,14 @@ def test_a_damaged_workspace_starts_anew_and_foreign_files_stay(tmp_path):
         record = work / "sort_1.json"
         record.write_text(record.read_text().replace('"number": ', '"number": 1'))
 
+    def change_facts(work):
+        record = work / "edges.json"
+        record.write_text(record.read_text().replace('"merged_rows": ', '"merged_rows": 9'))
+
     def shorten(work):
         (work / "number.bin").write_bytes((work / "number.bin").read_bytes()[:-1])
 
-    damages = [change_number, shorten, lambda work: (work / "cluster.json").unlink()]
+    damages = [change_number, change_facts, shorten, lambda work: (work / "cluster.json").unlink()]
     damages += [lambda work: (work / "owners.json").write_text("[" * 10000)]
     for damage in damages:
         shutil.rmtree(work, ignore_errors=True)
