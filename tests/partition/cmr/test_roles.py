@@ -29,6 +29,10 @@ def test_fewer_rows_at_the_balances(one_way):
     assert by_rows.edge_balance <= 1.03 and by_rows.owned_balance <= 1.05 and by_rows.copies_balance <= 1.3
 
 
+def test_rows_between_groups_leave_out_those_inside():
+    assert rows_between_groups(np.arange(16).reshape(4, 4), 2) == 2 + 3 + 6 + 7 + 8 + 9 + 12 + 13
+
+
 def test_roles_are_charged_between_groups_too(one_way):
     by_copies = PartitionBook(one_way, cut_edges(one_way, 6, groups=2, update="copies"))
     by_rows = PartitionBook(one_way, cut_edges(one_way, 6, groups=2, update="owners"))
