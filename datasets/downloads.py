@@ -54,7 +54,7 @@ def _download_planetoid(name: str, folder: Path) -> Path:
 
 
 def _download_reddit(folder: Path) -> Path:
-    with new_folder(folder, lambda _: set()) as partial:
+    with new_folder(folder, None) as partial:
         archive = partial / "reddit.zip"
         _fetch("reddit", REDDIT_URL, archive)
         try:

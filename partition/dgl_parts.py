@@ -1,11 +1,14 @@
 """Cuts made by DGL, and cuts for DGL: its Libra folder, and the partition book of `dgl.distributed`.
 
-    4Communities/                  as `dgl.distgnn.partition` writes it for 4 parts
-        community0.txt …           a line `source,target,weight` for each edge in the part
+    out/
+        4Communities/              as `dgl.distgnn.partition` writes it for 4 parts
+            community0.txt …       a line `source,target,weight` for each edge in the part
+        distgnn-export.json        ours: says what we wrote, so that --overwrite replaces nothing else
     book/                          as `dgl.distributed.partition_graph` writes it
         NAME.json                  node_map and edge_map: ranges of new ids of each part
         node_orig_id.npy           the old id of each new one: what partition_graph(…, return_mapping=True) returns
         edge_orig_id.npy           likewise; written, not read
+        distgnn-export.json        as above
 
 Shapes: N vertices, M edges of the edge list, P parts.
 """
@@ -19,10 +22,10 @@ from typing import Any
 
 import numpy as np
 
-from distgnn.datasets.array_files import read_json, read_npy
+from distgnn.datasets.array_files import check_file, read_json, read_npy
 from distgnn.datasets.edge_list import EdgeList
 from distgnn.datasets.text.table import read_table
-from distgnn.errors import InputError
+from distgnn.errors import GraphFormatError, InputError
 from distgnn.partition.baselines.vertex_cover import hybrid_cut
 from distgnn.partition.core.owners import balanced_owners
 from distgnn.partition.core.shares import part_shares
@@ -33,6 +36,7 @@ from distgnn.system.atomic import new_folder
 from distgnn.system.names import path_name
 
 SIDES = ("target", "cover")
+EXPORT = "distgnn-export.json"
 
 
 def read_dgl_cut(place: str | Path, edge_list: EdgeList, sides: str = "target") -> VertexCut:
@@ -61,8 +65,10 @@ def read_dgl_cut(place: str | Path, edge_list: EdgeList, sides: str = "target") 
 
 def _read_libra(place: Path, files: list[Path], edge_list: EdgeList) -> VertexCut:
     # An empty file is a part without edges; a reader of tables would refuse it.
+    for path in files:
+        check_file(path)
     used = [part for part, path in enumerate(files) if path.stat().st_size]
-    tables = [read_table(files[part], np.float64)[:, :2].astype(np.int64) for part in used]
+    tables = [_read_community(files[part], edge_list.num_nodes) for part in used]
     parts: np.ndarray = np.repeat(np.array(used, dtype=part_dtype(len(files))), [len(table) for table in tables])
     rows = np.concatenate([np.zeros((0, 2), dtype=np.int64), *tables])
     # DGL names the edges of a part by their ends: sorted by both, theirs and ours must be the same, parallel edges in
@@ -81,16 +87,23 @@ def _read_libra(place: Path, files: list[Path], edge_list: EdgeList) -> VertexCu
     return VertexCut(len(files), edge_part, balanced_owners(edge_list, edge_part, part_shares(len(files))))
 
 
+def _read_community(path: Path, num_nodes: int) -> np.ndarray:
+    """Sources and targets, int64 [edges of the part, 2]."""
+    rows = read_table(path, np.float64)[:, :2]
+    if rows.shape[1] != 2 or not np.all((rows >= 0) & (rows < num_nodes) & (rows == np.floor(rows))):
+        raise GraphFormatError(f"{path}: expected lines of source, target and weight, of vertices below {num_nodes}")
+    return rows.astype(np.int64)
+
+
 def _read_book(config: Path, edge_list: EdgeList, sides: str) -> VertexCut:
     """Owners are the book's."""
     book = read_json(config)
     num_parts = book.get("num_parts")
-    if not isinstance(num_parts, int) or not 1 <= num_parts < 2**15 or book.get("num_nodes") != edge_list.num_nodes:
+    if type(num_parts) is not int or not 1 <= num_parts < 2**15 or book.get("num_nodes") != edge_list.num_nodes:
         found = f"{num_parts} parts and {book.get('num_nodes')} vertices"
         raise InputError(f"{config}: {found}; expected a partition book of a graph with {edge_list.num_nodes} vertices")
     owner = np.full(edge_list.num_nodes, -1, dtype=np.int32)
-    for part in range(num_parts):
-        ids = _old_ids(config, book, part)
+    for part, ids in enumerate(_old_ids(config, book, num_parts, edge_list.num_nodes)):
         if len(ids) and (ids.min() < 0 or ids.max() >= len(owner) or (owner[ids] >= 0).any()):
             raise InputError(f"{config}: part {part} names vertices that do not exist, or are in two parts")
         owner[ids] = part
@@ -105,16 +118,31 @@ def _read_book(config: Path, edge_list: EdgeList, sides: str) -> VertexCut:
     return VertexCut(num_parts, edge_part, owner, reverse_part=reverse)
 
 
-def _old_ids(config: Path, book: dict, part: int) -> np.ndarray:
+def _old_ids(config: Path, book: dict, num_parts: int, num_nodes: int) -> list[np.ndarray]:
+    """Vertices of each part: ranges of new ids, looked up."""
     path = config.parent / "node_orig_id.npy"
-    if not path.is_file():
+    if not path.exists():
         raise InputError(
             f"{path}: no such file; DGL does not keep the old ids: save there, as an array, the first result of "
             "dgl.distributed.partition_graph(..., return_mapping=True)"
         )
     ranges: Any = book.get("node_map")
-    begin, end = (ranges["_N"] if isinstance(ranges, dict) else ranges)[part]
-    return read_npy(path)[begin:end]
+    ranges = ranges.get("_N") if isinstance(ranges, dict) else ranges
+    if not _are_ranges(ranges, num_nodes) or len(ranges) != num_parts:
+        raise GraphFormatError(f"{config}: node_map must be {num_parts} ranges of the vertices 0 to {num_nodes}")
+    ids = read_npy(path)
+    if ids.ndim != 1 or ids.dtype.kind not in "iu" or len(ids) != num_nodes:
+        raise GraphFormatError(f"{path}: expected the old ids of {num_nodes} vertices, whole numbers")
+    return [ids[begin:end] for begin, end in ranges]
+
+
+def _are_ranges(found: Any, end: int) -> bool:
+    """Are these pairs of whole numbers, begin and end, from 0 to `end` without gaps?"""
+    if not isinstance(found, list) or not all(isinstance(pair, list) and len(pair) == 2 for pair in found):
+        return False
+    ends = [0, *(number for pair in found for number in pair), end]
+    whole = all(type(number) is int for number in ends)
+    return whole and ends == sorted(ends) and ends[::2] == ends[1::2]
 
 
 def write_dgl_cut(folder: str | Path, out: str | Path, form: str = "libra", overwrite: bool = False) -> Path:
@@ -128,29 +156,25 @@ def write_dgl_cut(folder: str | Path, out: str | Path, form: str = "libra", over
         raise InputError(f"unknown form {form!r}: choose libra or book")
     manifest = read_manifest(folder)
     name = path_name(manifest["name"], f"{folder}: the graph's") if form == "book" else ""
-    with new_folder(out, _book_files if form == "book" else _libra_files, overwrite) as place:
+    export = {"format_version": 1, "form": form, "num_parts": manifest["num_parts"], "name": name}
+    with new_folder(out, _exported_files, overwrite) as place:
         if form == "book":
             _write_book(folder, manifest, place, name)
         else:
             _write_libra(folder, manifest, place)
+        (place / EXPORT).write_text(json.dumps(export) + "\n", encoding="utf-8")
     return Path(out)
 
 
-def _libra_files(folder: Path) -> set[str]:
-    """The files of a folder that `write_dgl_cut` made."""
-    found = [path for path in folder.glob("*Communities") if path.name.removesuffix("Communities").isdigit()]
-    if len(found) != 1 or not (found[0] / "community0.txt").is_file():
-        raise InputError(f"{folder} holds no Libra cut (4Communities/community0.txt, …)")
-    return {f"{found[0].name}/community{part}.txt" for part in range(len(list(found[0].iterdir())))}
-
-
-def _book_files(folder: Path) -> set[str]:
-    """The files of a partition book that `write_dgl_cut` made."""
-    for path in sorted(folder.glob("*.json")):
-        book = read_json(path)
-        if book.get("graph_name") == path.stem and {"num_parts", "node_map", "edge_map"} <= book.keys():
-            return {path.name, "node_orig_id.npy", "edge_orig_id.npy"}
-    raise InputError(f"{folder} holds no partition book (NAME.json)")
+def _exported_files(folder: Path) -> set[str]:
+    """The files of a folder that `write_dgl_cut` made, by what we noted there; DGL's own folders have no such note."""
+    export = read_json(folder / EXPORT)
+    num_parts, name = export.get("num_parts"), export.get("name")
+    if type(num_parts) is int and 0 < num_parts < 2**15 and export.get("form") == "libra":
+        return {EXPORT, *(f"{num_parts}Communities/community{part}.txt" for part in range(num_parts))}
+    if export.get("form") == "book":
+        return {EXPORT, f"{path_name(name, 'the exported')}.json", "node_orig_id.npy", "edge_orig_id.npy"}
+    raise InputError(f"{EXPORT} in it is not one of ours")
 
 
 def _write_libra(folder: str | Path, manifest: dict, place: Path) -> None:

@@ -6,8 +6,8 @@ import warnings
 
 import numpy as np
 import pytest
-from fuzz_targets import make_targets, repair_partition
-from fuzzing import try_one, written_elsewhere
+from fuzz_targets import FORGIVING, KINDS, SLOW, make_targets, repair_partition
+from fuzzing import files_below, try_one
 from hypothesis import HealthCheck, given, seed, settings
 from hypothesis import strategies as st
 
@@ -28,24 +28,27 @@ def targets(root):
     return make_targets(root)
 
 
-KINDS = ["graph", "sparse", "table", "ogb", "mag", "papers", "reddit", "archive", "one part", "typed part", "two parts"]
-KINDS += ["checkpoint", "run folder", "hosts"]
+@pytest.fixture(scope="module")
+def files(root, targets):
+    return files_below(root)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
-def test_readers_survive(targets, root, kind):
+def test_readers_survive(targets, files, root, kind):
     target = next(target for target in targets if target.name == kind)
     tracemalloc.start(1)
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            outcomes = [try_one(target, random.Random(f"suite-{number}")) for number in range(25)]
+            outcomes = [
+                try_one(target, random.Random(f"suite-{number}")) for number in range(3 if kind in SLOW else 20)
+            ]
     finally:
         tracemalloc.stop()
     assert not [outcome for outcome in outcomes if outcome.startswith("finding")]
-    assert "refused" in outcomes
-    assert not written_elsewhere(targets, root)
+    assert "refused" in outcomes or kind in FORGIVING
+    assert files_below(root) == files
 
 
 @pytest.mark.parametrize(
@@ -79,7 +82,7 @@ def test_counts_whose_sum_or_difference_wraps_are_refused(targets, name):
 
 
 @seed(1)
-@settings(max_examples=200, deadline=None, database=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=100, deadline=None, database=None, suppress_health_check=list(HealthCheck))
 @given(st.text(max_size=60))
 def test_texts_survive(text):
     for read in (lambda: parse_spec(f"rmat:{text}", RmatOptions, 0), lambda: parse_bytes(text)):

@@ -29,7 +29,7 @@ def download_ogb(name: str, folder: Path) -> Path:
     if folder.exists():
         raise InputError(f"{folder}: exists but is no whole download; remove it first")
     url = _find_url(name)
-    with new_folder(folder, lambda _: set()) as partial:
+    with new_folder(folder, None) as partial:
         _fetch(name, url, partial)
         unpack(partial)
     return folder

@@ -7,10 +7,14 @@ ind.cora.test.index   text: the vertex of each row of tx
 
 A pickle can run any program when it is read. These are read by an unpickler that makes numpy arrays, dicts and lists,
 and refuses every other name; a scipy matrix becomes a bare object whose arrays are checked before a matrix is made.
+Nor may one ask for more memory than its size allows: its instructions are looked through before they are run.
 """
 
 import copyreg
+import io
 import pickle
+import pickletools
+import re
 from collections import defaultdict
 from pathlib import Path
 from typing import Any
@@ -32,9 +36,30 @@ class _Matrix:
     """Stands for scipy's CSR class: it takes the attributes of the pickle and runs nothing of scipy."""
 
 
-def _empty_array(*_: Any) -> np.ndarray:
-    """Stands for numpy's `_reconstruct`: an empty array, whatever size is asked for; the pickle's state fills it."""
-    return np.ndarray((0,), np.int8)
+class _Dtype:
+    """Stands for numpy's dtype: plain numbers only. numpy's own believes what a pickle says of its insides."""
+
+    def __init__(self, name: str, *_: Any):
+        if not re.fullmatch("[biuf][1248]", name):
+            raise pickle.UnpicklingError(f"it has numbers of the type {name[:40]!r}")
+        self.dtype = np.dtype(name)
+
+    def __setstate__(self, state: tuple) -> None:
+        self.dtype = self.dtype.newbyteorder(">" if state[1] == ">" else "<")
+
+
+class _Values:
+    """Stands for numpy's array, of which a pickle could ask any size: as many numbers as there are bytes."""
+
+    array = np.empty(0)
+
+    def __init__(self, *_: Any):
+        pass
+
+    def __setstate__(self, state: tuple) -> None:
+        _, shape, kind, by_columns, content = state
+        content = content.encode("latin1") if isinstance(content, str) else content
+        self.array = np.frombuffer(content, kind.dtype).reshape(shape, order="F" if by_columns else "C")
 
 
 def _latin1_bytes(text: str, _encoding: str) -> bytes:
@@ -46,9 +71,9 @@ _COPYREG: Any = copyreg  # its part for objects is not public
 ALLOWED: dict[tuple[str, str], Any] = {
     ("_codecs", "encode"): _latin1_bytes,
     ("collections", "defaultdict"): defaultdict,
-    ("numpy", "dtype"): np.dtype,
-    ("numpy", "ndarray"): np.ndarray,
-    **dict.fromkeys([(f"numpy.{core}.multiarray", "_reconstruct") for core in ("core", "_core")], _empty_array),
+    ("numpy", "dtype"): _Dtype,
+    ("numpy", "ndarray"): _Values,
+    **dict.fromkeys([(f"numpy.{core}.multiarray", "_reconstruct") for core in ("core", "_core")], _Values),
     **dict.fromkeys([(f"scipy.sparse.{name}", "csr_matrix") for name in ("csr", "_csr")], _Matrix),
     **dict.fromkeys([(name, "_reconstructor") for name in ("copy_reg", "copyreg")], _COPYREG._reconstructor),
     **{(name, kind.__name__): kind for name in ("__builtin__", "builtins") for kind in (object, list)},
@@ -65,10 +90,25 @@ class _ArraysOnly(pickle.Unpickler):
 def _unpickle(path: Path) -> Any:
     check_file(path)
     try:
-        with open(path, "rb") as stream:
-            return _ArraysOnly(stream, encoding="latin1").load()
+        content = path.read_bytes()
+        _check_instructions(content)
+        return _ArraysOnly(io.BytesIO(content), encoding="latin1").load()
     except Exception as error:  # a damaged pickle raises nearly anything
         raise damaged(path, error) from error
+
+
+def _check_instructions(content: bytes) -> None:
+    """Raise ValueError for a number of the pickle's memory, or a length, that is beyond the pickle's own size."""
+    for instruction, argument, _ in pickletools.genops(content):
+        if instruction.name in ("PUT", "BINPUT", "LONG_BINPUT") and int(argument or 0) > len(content):
+            raise ValueError(f"it asks for {argument} places of memory")
+
+
+def _plain_array(values: Any) -> np.ndarray:
+    """A list of the same list many times over would become an array of any size."""
+    if not isinstance(values, _Values) or values.array.ndim != 1:
+        raise ValueError("a matrix must have arrays of numbers")
+    return values.array
 
 
 def _matrix(path: Path) -> scipy.sparse.csr_matrix:
@@ -76,7 +116,8 @@ def _matrix(path: Path) -> scipy.sparse.csr_matrix:
     try:
         values = vars(found)
         shape = values["_shape"] if "_shape" in values else values["shape"]
-        matrix = scipy.sparse.csr_matrix((values["data"], values["indices"], values["indptr"]), shape=tuple(shape))
+        arrays = (_plain_array(values[name]) for name in ("data", "indices", "indptr"))
+        matrix = scipy.sparse.csr_matrix(tuple(arrays), shape=tuple(int(size) for size in shape))
         matrix.check_format(full_check=True)
         return matrix.astype(np.float32)
     except Exception as error:
@@ -85,8 +126,9 @@ def _matrix(path: Path) -> scipy.sparse.csr_matrix:
 
 def _labels(path: Path, num_rows: int) -> np.ndarray:
     """int64 [rows] from one-hot rows; -1 for a row of zeros."""
-    rows = _unpickle(path)
-    if not isinstance(rows, np.ndarray) or rows.ndim != 2 or rows.dtype.kind not in "iuf" or len(rows) != num_rows:
+    found = _unpickle(path)
+    rows = found.array if isinstance(found, _Values) else np.empty(0)
+    if rows.ndim != 2 or rows.dtype.kind not in "iuf" or len(rows) != num_rows:
         raise GraphFormatError(f"{path}: expected one-hot labels of {num_rows} vertices")
     return np.where(rows.any(axis=1), rows.argmax(axis=1), -1)
 
@@ -106,6 +148,8 @@ def read_planetoid(folder: Path) -> GraphData:
     name = planetoid_name(folder)
     files = {kind: folder / f"ind.{name}.{kind}" for kind in FILES}
     known, test_feats = _matrix(files["allx"]), _matrix(files["tx"])
+    if known.shape[1] != test_feats.shape[1]:
+        raise GraphFormatError(f"{files['tx']}: {test_feats.shape[1]} columns, allx has {known.shape[1]}")
     num_train = _matrix(files["x"]).shape[0]
     known_labels, test_labels = _labels(files["ally"], known.shape[0]), _labels(files["ty"], test_feats.shape[0])
     test = _read_test_index(files["test.index"], known.shape[0], test_feats.shape[0])
@@ -128,7 +172,7 @@ def _read_test_index(path: Path, num_known: int, num_test: int) -> np.ndarray:
     check_file(path)
     try:
         test = np.array([int(line) for line in path.read_text().split()], np.int64)
-    except ValueError as error:
+    except (ValueError, OverflowError) as error:
         raise damaged(path, error) from error
     whole = len(test) == num_test > 0 and len(np.unique(test)) == num_test and test.min() >= num_known
     if not whole or test.max() >= num_known + 2 * num_test:
@@ -140,7 +184,12 @@ def _read_edges(path: Path, num_nodes: int) -> np.ndarray:
     """[E, 2]: each pair of the adjacency lists once, without self-loops."""
     lists = _unpickle(path)
     try:
-        pairs = np.array([(u, v) for u, others in lists.items() for v in others], np.int64).reshape(-1, 2)
+        if sum(len(others) for others in lists.values()) > path.stat().st_size:
+            raise ValueError("it holds one list many times over")
+        rows = [(u, v) for u, others in lists.items() for v in others]
+        if not all(type(u) is type(v) is int for u, v in rows):
+            raise ValueError("a vertex is no whole number")
+        pairs = np.array(rows, np.int64).reshape(-1, 2)
     except Exception as error:
         raise damaged(path, error) from error
     if pairs.size and (pairs.min() < 0 or pairs.max() >= num_nodes):

@@ -17,6 +17,7 @@ from distgnn import kernels
 from distgnn.bench.kernel_cases import GRAPHS, WIDTHS, interleaved, make_case
 from distgnn.bench.kernel_measures import MEASURE, one_thread
 from distgnn.errors import InputError
+from distgnn.system.output import plain
 
 OPERATIONS = tuple(MEASURE)
 RATIOS = {  # column of the summary: (operation, theirs, ours, target of the geometric mean)
@@ -151,6 +152,7 @@ def summarise(rows: Any) -> Any:
 def table(rows: Any) -> Any:
     """The rows as a rich table."""
     from rich.table import Table
+    from rich.text import Text
 
     columns = "graph", "operation", "D", "DGL / torch s", "ours s", "ratio", "GB/s", "of copy", "of gather", "threads"
     result = Table(*columns, "other columns")
@@ -159,9 +161,9 @@ def table(rows: Any) -> Any:
         base = seconds.get("dgl", seconds.get("torch"))
         others = {n: s for n, s in seconds.items() if n not in ("dgl", "torch", "f32", "gather", "f32_one_thread")}
         result.add_row(
-            row["graph"],
-            row["operation"],
-            str(row["width"]),
+            Text(plain(row["graph"])),
+            Text(plain(row["operation"])),
+            str(int(row["width"])),
             f"{base:.4f}",
             f"{seconds['f32']:.4f}",
             f"{row['ratio']:.2f}",
@@ -169,7 +171,7 @@ def table(rows: Any) -> Any:
             f"{row['share_of_copy']:.0%}",
             f"{row['share_of_gather']:.0%}" if row["share_of_gather"] == row["share_of_gather"] else "",
             f"{row['scaling']:.2f}",
-            ", ".join(f"{n} {s:.4f}" for n, s in others.items()),
+            Text(plain(", ".join(f"{n} {s:.4f}" for n, s in others.items()))),
         )
     return result
 
@@ -177,10 +179,11 @@ def table(rows: Any) -> Any:
 def summary_table(rows: Any) -> Any:
     """`summarise` as a rich table."""
     from rich.table import Table
+    from rich.text import Text
 
     columns = "ratio to DGL or torch", "rows", "geometric mean", "of fastest", "smallest", "at", "largest", "target"
     result = Table(*columns)
     for name, count, mean, fastest, least, where, most, target in summarise(rows):
-        values = (f"{mean:.2f}", f"{fastest:.2f}", f"{least:.2f}", where, f"{most:.2f}", f"{target or ''}")
+        values = (f"{mean:.2f}", f"{fastest:.2f}", f"{least:.2f}", Text(plain(where)), f"{most:.2f}", f"{target or ''}")
         result.add_row(name, str(count), *values)
     return result

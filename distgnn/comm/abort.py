@@ -7,6 +7,7 @@ from types import TracebackType
 from mpi4py import MPI
 
 from distgnn.errors import DistGNNError
+from distgnn.system.output import plain
 
 
 def abort_on_uncaught(comm: MPI.Comm) -> None:
@@ -20,7 +21,7 @@ def abort_on_uncaught(comm: MPI.Comm) -> None:
             print(f"rank {comm.rank} failed:", file=sys.stderr)
             traceback.print_exception(kind, error, trace)
         elif comm.rank == 0:
-            print(f"distgnn: error: {error}", file=sys.stderr)
+            print(f"distgnn: error: {plain(error)}", file=sys.stderr)
         sys.stderr.flush()
         if not shared:
             MPI.COMM_WORLD.Abort(1)

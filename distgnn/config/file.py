@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from distgnn.errors import RunError
+from distgnn.system.regular_file import read_text
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -22,7 +23,7 @@ def read_sections(file: str | Path) -> dict[str, dict[str, Any]]:
         RunError: when it cannot be read.
     """
     try:
-        return parse_sections(Path(file).read_text(encoding="utf-8"))
+        return parse_sections(read_text(file))
     except (ValueError, RecursionError, OSError) as error:
         reason = error.strerror if isinstance(error, OSError) else " ".join(str(error).split())
         raise RunError(f"{file} cannot be read, or is damaged: {reason}") from error

@@ -22,11 +22,12 @@ from distgnn.kernels.runtime.compile_line import compile_line, compile_line_from
 from distgnn.partition import load_part, read_manifest
 from distgnn.partition.folder.layout import part_folder
 from distgnn.system.launch import under_mpi
+from distgnn.system.output import plain
 
 
 def say_on_stderr(text: str) -> None:
     """A line that is no error."""
-    print(text, file=sys.stderr, flush=True)
+    print(plain(text), file=sys.stderr, flush=True)
 
 
 def load(

@@ -21,6 +21,7 @@ import torch
 from distgnn import kernels
 from distgnn.kernels.runtime.tiles import registers
 from distgnn.partition import LocalGraph
+from distgnn.system.regular_file import read_text
 
 TUNING = "tuning.json"
 FEWEST_ARCS = 1 << 20  # in the caches nothing is to be gained
@@ -73,7 +74,7 @@ def _read(path: Path) -> kernels.Tuning | None:
     Earlier versions also wrote "arcs_ahead", which is not read.
     """
     try:
-        saved = json.loads(path.read_text())
+        saved = json.loads(read_text(path))
         if saved["machine"] != machine():
             return None
         return kernels.Tuning(frozenset(int(size) for size in saved["blocked"]), bool(saved["own_products"]))

@@ -20,6 +20,7 @@ from typing import Any
 
 from distgnn.config import read_sections
 from distgnn.errors import InputError
+from distgnn.system.regular_file import read_text
 
 NAMED_LINES = 5  # damaged lines of a file that are named one by one
 
@@ -194,7 +195,7 @@ def _read_summary(folder: Path, damage: list[str]) -> dict[str, Any] | None:
     if not (folder / "summary.json").exists():
         return None
     try:
-        return _json_object((folder / "summary.json").read_text(encoding="utf-8"))
+        return _json_object(read_text(folder / "summary.json"))
     except (OSError, ValueError, RecursionError) as error:
         damage.append(f"summary.json cannot be read ({error}): the run is shown as unfinished")
         return None
@@ -210,7 +211,7 @@ def _json_object(content: str) -> dict[str, Any]:
 def _read_metrics(file: Path, damage: list[str]) -> list[dict[str, Any]]:
     """Records by epoch, one per epoch (the last counts); lines that are no record are added to `damage`."""
     try:
-        lines = file.read_text(encoding="utf-8", errors="replace").split("\n")
+        lines = read_text(file, "replace").split("\n")
     except OSError as error:
         damage.append(f"metrics.jsonl cannot be read: {error.strerror}")
         return []
@@ -243,7 +244,7 @@ def _read_logs(folder: Path) -> list[list[str]]:
     for path in folder.glob("rank-*.log"):
         if rank := re.fullmatch(r"rank-(\d+)\.log", path.name):
             try:
-                found[int(rank[1])] = path.read_text(encoding="utf-8", errors="replace").splitlines()[-200:]
+                found[int(rank[1])] = read_text(path, "replace").splitlines()[-200:]
             except OSError:
                 continue
     return [found[rank] for rank in sorted(found)]
@@ -251,7 +252,7 @@ def _read_logs(folder: Path) -> list[list[str]]:
 
 def _read_bench(path: str) -> Bench:
     try:
-        content = _json_object(Path(path).read_text(encoding="utf-8"))
+        content = _json_object(read_text(path))
     except (OSError, ValueError, RecursionError) as error:
         raise InputError(f"{path} cannot be read as a bench.json: {error}") from error
     rows = content.get("rows")

@@ -26,6 +26,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from distgnn.errors import DistGNNError, InputError
+from distgnn.system.regular_file import read_text
 
 AT_FDCWD, RENAME_NOREPLACE, RENAME_EXCHANGE = -100, 1, 2
 
@@ -51,7 +52,7 @@ class FolderKind:
     def foreign(self, folder: Path) -> str | None:
         """Why `folder` is not one that we wrote, or None. Empty folders inside count for nothing."""
         try:
-            if not self.is_marker((folder / self.marker).read_text(encoding="utf-8")):
+            if not self.is_marker(read_text(folder / self.marker)):
                 return f"its {self.marker} is not one of ours"
         except FileNotFoundError:
             return f"no {self.marker}"
@@ -75,12 +76,13 @@ def json_with(*keys: str) -> Callable[[str], bool]:
 
 
 @contextlib.contextmanager
-def new_folder(out: str | Path, kind: FolderKind | OurFiles, overwrite: bool = False) -> Iterator[Path]:
+def new_folder(out: str | Path, kind: FolderKind | OurFiles | None, overwrite: bool = False) -> Iterator[Path]:
     """Yield an empty temporary folder beside `out`; move it there at the end, remove it after any error.
 
     Args:
         out: where the folder shall be; missing parents are made.
-        kind: how to know that an existing folder is one of ours, and holds nothing else, and may be replaced.
+        kind: how to know that an existing folder is one of ours, and holds nothing else, and may be replaced; None:
+            an existing folder is never replaced.
         overwrite: whether an existing folder is replaced; the old one stays until the new one is whole.
     Raises: InputError if `out` exists or appears meanwhile, is not ours, cannot be written, or the disk is full.
     Notes: every file must be synced by its writer; the folders are synced here, then renamed.
@@ -191,15 +193,16 @@ def _is_locked(path: Path) -> bool:
     return False
 
 
-def check_target(out: str | Path, kind: FolderKind | OurFiles, overwrite: bool) -> None:
+def check_target(out: str | Path, kind: FolderKind | OurFiles | None, overwrite: bool) -> None:
     """Raise InputError unless a new folder may take the place of `out`."""
     target = Path(out).absolute()
     if not target.name:
         raise InputError(f"cannot write {out}: it names no folder")
     if not os.path.lexists(target):
         return
-    if not overwrite:
-        raise InputError(f"{out} exists already: choose another place, or replace it with --overwrite")
+    if not overwrite or kind is None:
+        hint = "" if kind is None else ", or replace it with --overwrite"
+        raise InputError(f"{out} exists already: choose another place{hint}")
     if not target.is_dir() or target.is_symlink():
         raise InputError(f"{out} is not a folder: it is not overwritten")
     if not any(target.iterdir()):

@@ -7,9 +7,9 @@ node2:2          two ranks (also `node2 slots=2`, as Open MPI writes it)
 
 import re
 import tempfile
-from pathlib import Path
 
 from distgnn.errors import InputError
+from distgnn.system.regular_file import read_text
 
 RANKS = r"(?:\s*:\s*(?P<ranks>\d{1,5})|\s+slots\s*=\s*(?P<slots>\d{1,5}))?"
 LINE = re.compile(r"(?P<name>[A-Za-z0-9][A-Za-z0-9._-]*)" + RANKS)
@@ -21,7 +21,7 @@ def read_hosts(path: str) -> list[tuple[str, int]]:
     Raises: InputError naming the line that is no host.
     """
     try:
-        lines = Path(path).read_text(encoding="utf-8").splitlines()
+        lines = read_text(path).splitlines()
     except (OSError, UnicodeDecodeError) as error:
         raise InputError(f"{path}: no hosts can be read from it ({error})") from error
     hosts = []

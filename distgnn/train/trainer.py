@@ -25,7 +25,7 @@ from distgnn.errors import RunStopped, on_all_ranks
 from distgnn.graph.induced import training_subgraph
 from distgnn.system.output import plain
 from distgnn.train.checkpoint.fingerprint import fingerprint
-from distgnn.train.checkpoint.identity import run_settings
+from distgnn.train.checkpoint.identity import name_of, run_settings
 from distgnn.train.checkpoint.objects import flatten
 from distgnn.train.checkpoint.state import load_checkpoint, save_checkpoint
 from distgnn.train.checkpoint.weights import pack
@@ -126,7 +126,7 @@ class Trainer:
 
     def _own_settings(self) -> dict[str, str]:
         """Names of what is not the program's own: a resumed run must have the same."""
-        own = {"loss": getattr(self.own_loss, "__qualname__", None), "callbacks": self.callbacks.names}
+        own = {"loss": name_of(self.own_loss), "callbacks": self.callbacks.names}
         if isinstance(self.optimizer, TorchOptimizer):
             own |= {"optimizer": self.optimizer.name, "scheduler": self.optimizer.scheduler_name}
         return {f"train.{name}": value for name, value in own.items() if value}

@@ -25,8 +25,10 @@ import numpy as np
 
 from distgnn.errors import InputError
 from distgnn.partition.core.shares import part_shares
+from distgnn.system.regular_file import read_text
 
 FORMAT_VERSION = 1
+MOST_SECONDS = 1e6  # for one arc or row
 PRICES = ("seconds_per_arc_value", "seconds_per_dense_row", "seconds_per_exchanged_row")
 
 
@@ -53,12 +55,12 @@ class EpochPrices:
         for name in PRICES:
             value = getattr(self, name)
             # JSON's true is an int in Python. A NaN fails the comparison, as infinity does.
-            if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < float("inf"):
-                raise InputError(f"{name} is {value!r}: expected seconds, 0 or more")
+            if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= MOST_SECONDS:
+                raise InputError(f"{name} is {str(value)[:40]}: expected seconds, from 0 to {MOST_SECONDS:g}")
         for name in ("width", "num_layers"):
             value = getattr(self, name)
             if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value < 2**31:
-                raise InputError(f"{name} is {value!r}: expected a whole number, 1 or more")
+                raise InputError(f"{name} is {str(value)[:40]}: expected a whole number, 1 or more")
         if not any(getattr(self, name) for name in PRICES):
             raise InputError("all prices are 0: every cut would cost the same")
         return self
@@ -115,7 +117,7 @@ def read_prices(path: str | Path) -> EpochPrices:
     Raises: InputError that names the file and what is wrong with it.
     """
     try:
-        found = json.loads(Path(path).read_text())
+        found = json.loads(read_text(path))
     except OSError as error:
         raise InputError(
             f"cannot read prices {path}: {error.strerror}: distgnn calibrate --prices writes them"

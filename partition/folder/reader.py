@@ -20,6 +20,7 @@ from distgnn.partition.core.plan import ExchangePlan, halo_indptrs
 from distgnn.partition.folder.layout import FORMAT_VERSION, MANIFEST, expected_files, part_folder
 from distgnn.partition.folder.verify import check_contents
 from distgnn.partition.folder.writer import manifest_digest
+from distgnn.system.regular_file import NOT_REGULAR, read_text
 
 PART_SIZES = ("owned", "interior", "rows", "source_halos", "target_halos", "arcs", "train")
 MEASURES = (
@@ -41,7 +42,7 @@ def read_manifest(folder: str | Path) -> dict:
     if not Path(folder).is_dir():
         raise PartitionFormatError(f"{folder}: no such folder (expected a partition folder)")
     try:
-        manifest = json.loads(path.read_text(encoding="utf-8"))
+        manifest = json.loads(read_text(path))
     except FileNotFoundError:
         raise PartitionFormatError(f"{folder} is not a partition folder: it has no {MANIFEST}") from None
     except (OSError, ValueError, RecursionError) as error:
@@ -82,7 +83,12 @@ def _check_version(path: Path, manifest: Any) -> None:
 
 def _is_count(value: object) -> bool:
     # JSON's true is an int in Python, and would pass for 1.
-    return isinstance(value, int) and not isinstance(value, bool) and value >= 0
+    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 2**63
+
+
+def _is_number(value: object) -> bool:
+    """Finite, and small enough to be printed and added up."""
+    return isinstance(value, int | float) and not isinstance(value, bool) and -1e300 < value < 1e300
 
 
 def _check_fields(path: Path, manifest: dict) -> None:
@@ -95,12 +101,12 @@ def _check_fields(path: Path, manifest: dict) -> None:
     for name in ("name", "direction", "self_loops", "method", "order"):
         need(isinstance(manifest.get(name), str), name)
     for name in MEASURES:
-        need(isinstance(manifest.get(name), int | float), name)
+        need(_is_number(manifest.get(name)), name)
     speeds = manifest.get("capacities")
-    numbers = isinstance(speeds, list) and all(isinstance(speed, int | float) and speed > 0 for speed in speeds)
+    numbers = isinstance(speeds, list) and all(_is_number(speed) and speed > 0 for speed in speeds)
     need(speeds is None or (numbers and len(speeds) == manifest["num_parts"]), "capacities")
     predicted = manifest.get("predicted_epoch")
-    numbers = isinstance(predicted, dict) and all(isinstance(predicted.get(name), int | float) for name in PREDICTED)
+    numbers = isinstance(predicted, dict) and all(_is_number(predicted.get(name)) for name in PREDICTED)
     need(predicted is None or numbers, "predicted_epoch")
     groups = manifest.get("groups", 1)
     need(_is_count(groups) and groups > 0 and manifest["num_parts"] % groups == 0, "groups")
@@ -174,6 +180,8 @@ def _load_array(path: Path, entry: Any, shape: tuple, dtypes: tuple[str, ...], c
 
 def _map_array(path: Path, entry: dict, check: bool) -> np.ndarray:
     try:
+        if path.exists() and not path.is_file():
+            raise PartitionFormatError(f"{path}: {NOT_REGULAR}")
         # The size first: it is cheap, and a mapped file that is too short is a bus error when it is read.
         size = path.stat().st_size
         if size != entry.get("bytes"):

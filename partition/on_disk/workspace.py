@@ -6,14 +6,17 @@
         <array>.bin         an array, mapped
 
 A folder without its phase's file holds nothing that counts. What a process wrote stays when it is killed (the system
-has it); after a power cut the folder should be removed.
+has it); after a power cut the folder should be removed. Records carry a checksum, and arrays must have the size that
+their records say: where anything is missing or damaged, the run starts anew. The numbers in arrays are not checked.
 """
 
 from __future__ import annotations
 
 import fcntl
+import hashlib
 import json
 import os
+import re
 import shutil
 from pathlib import Path
 from typing import Any
@@ -21,6 +24,9 @@ from typing import Any
 import numpy as np
 
 from distgnn.errors import InputError
+from distgnn.system.regular_file import read_text
+
+OURS = re.compile(r"lock|parts|\w+\.(json|json\.new|bin)")
 
 
 class Workspace:
@@ -45,13 +51,23 @@ class Workspace:
             raise InputError(f"{self.folder}: another run is at work there") from None
         except OSError as error:
             raise InputError(f"cannot write {self.folder}: {error.strerror or error}") from error
-        # Same settings, same source: what is finished counts. Anything else starts anew.
-        if self._read("settings") == self._settings:
-            self._take_over()
-        else:
-            self._clear()
-            self._write("settings", self._settings)
+        try:
+            self._check_ours()
+            # Same settings, same source: what is finished counts. Anything else starts anew.
+            if self._read("settings") != self._settings or not self._take_over():
+                self._clear()
+                self._write("settings", self._settings)
+        except BaseException:
+            os.close(self._lock)
+            raise
         return self
+
+    def _check_ours(self) -> None:
+        """Nothing that others put here is ever removed."""
+        foreign = sorted(path.name for path in self.folder.iterdir() if not OURS.fullmatch(path.name))
+        if foreign or self.folder.is_symlink():
+            what = f"{foreign[0]} in it is not one of ours" if foreign else "it is a link"
+            raise InputError(f"{self.folder} is needed for work on disk, but {what}: move it away")
 
     def __exit__(self, kind: type[BaseException] | None, *error: object) -> None:
         # Errors of the input would come again; an interrupt (no Exception) leaves the work to be gone on with.
@@ -59,31 +75,46 @@ class Workspace:
             self.remove()
         os.close(self._lock)
 
-    def _take_over(self) -> None:
-        records = []
-        for path in self.folder.glob("*.json"):
-            record = self._read(path.stem)
-            if isinstance(record, dict) and "phase" in record:
-                records.append((record["number"], path.stem, record))
+    def _take_over(self) -> bool:
+        """Count what an earlier run had finished; False, and nothing, where a record or an array is not whole."""
+        found = {path.stem: self._read(path.stem) for path in self.folder.glob("*.json")}
+        if None in found.values():
+            return False
+        phases = {name: record for name, record in found.items() if "phase" in record}
         # In the order in which they were finished: of two records of a name the later one counts.
-        for _, phase, record in sorted(records):
-            self.resumed.append(phase)
-            self._arrays.update(record["arrays"])
+        order = sorted(phases, key=lambda name: phases[name]["number"])
+        arrays: dict[str, list] = {}
+        for number, name in enumerate(order):
+            if phases[name]["number"] != number:  # one between is missing
+                return False
+            arrays |= phases[name]["arrays"]
+            for gone in phases[name]["drop"]:
+                arrays.pop(gone, None)
+        if not all(self._is_whole(name, *kind) for name, kind in arrays.items()):
+            return False
+        self.resumed, self._arrays = order, arrays
+        return True
+
+    def _is_whole(self, name: str, shape: list[int], dtype: str) -> bool:
+        path = self.folder / f"{name}.bin"
+        return path.is_file() and path.stat().st_size == _num_bytes(shape, dtype)
 
     def _clear(self) -> None:
         for path in self.folder.iterdir():
             if path.name != "lock":
-                shutil.rmtree(path) if path.is_dir() else path.unlink()
+                shutil.rmtree(path) if path.is_dir() and not path.is_symlink() else path.unlink()
 
     def _read(self, name: str) -> Any:
+        """A record; None where there is none, or it is damaged."""
         try:
-            return json.loads((self.folder / f"{name}.json").read_text())
-        except (OSError, ValueError):
+            found = json.loads(read_text(self.folder / f"{name}.json"))
+            return found["record"] if found["sha256"] == _digest(found["record"]) else None
+        except (OSError, ValueError, RecursionError, KeyError, TypeError):
             return None
 
     def _write(self, name: str, content: dict) -> None:
         temporary = self.folder / f"{name}.json.new"
-        temporary.write_text(json.dumps(content))
+        temporary.write_text(json.dumps({"sha256": _digest(content), "record": content}))
         # Renamed when whole: a record is there or it is not.
         temporary.rename(self.folder / f"{name}.json")
 
@@ -103,7 +134,7 @@ class Workspace:
     def finish(self, phase: str, facts: dict, arrays: tuple[str, ...] = (), drop: tuple[str, ...] = ()) -> None:
         """Note that a phase is done: its arrays count from now on, and those to drop go."""
         mine = {name: self._arrays[name] for name in arrays}
-        self._write(phase, {"number": len(self.resumed), "phase": facts, "arrays": mine})
+        self._write(phase, {"number": len(self.resumed), "phase": facts, "arrays": mine, "drop": list(drop)})
         self.resumed.append(phase)
         # Only after the record: until then an earlier phase may have to be gone on from.
         for name in drop:
@@ -113,7 +144,7 @@ class Workspace:
         """A new array of zeros on disk, mapped. Raises: InputError if the disk has no room for it."""
         shape = (int(shape),) if np.ndim(shape) == 0 else tuple(int(size) for size in shape)
         self._arrays[name] = [list(shape), np.dtype(dtype).name]
-        path, size = self.folder / f"{name}.bin", int(np.prod(shape, dtype=object)) * np.dtype(dtype).itemsize
+        path, size = self.folder / f"{name}.bin", _num_bytes(shape, dtype)
         try:
             with open(path, "wb") as file:
                 if size:
@@ -155,3 +186,11 @@ class Workspace:
     def remove(self) -> None:
         """Remove the whole folder."""
         shutil.rmtree(self.folder, ignore_errors=True)
+
+
+def _digest(content: Any) -> str:
+    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
+
+
+def _num_bytes(shape: Any, dtype: Any) -> int:
+    return int(np.prod(shape, dtype=object)) * np.dtype(dtype).itemsize

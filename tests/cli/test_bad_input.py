@@ -1,6 +1,7 @@
 """Every mistake of a user gets one line, exit code 2, no traceback, no hang and no partial folder."""
 
 import json
+import os
 
 import numpy as np
 import pytest
@@ -176,6 +177,21 @@ def test_train_into_a_run_folder_that_exists(run, refused, parts, tmp_path):
     assert run(*words)[0] == 0
     refused(*words, says="--overwrite")
     assert run(*words, "--overwrite")[0] == 0
+
+
+@pytest.mark.parametrize("kind", ["pipe", "device"])
+def test_settings_and_prices_must_be_regular_files(refused, parts, tmp_path, kind):
+    place = tmp_path / "settings"
+    os.mkfifo(place) if kind == "pipe" else place.symlink_to("/dev/zero")
+    refused("train", parts, "--run-dir", tmp_path / "run", "--config", place, says="not a regular file")
+    refused("info", parts, "--prices", place, says="not a regular file")
+
+
+def test_settings_beyond_any_number(refused, parts, tmp_path):
+    place = tmp_path / "config.toml"
+    for line, says in (("epochs", "[train] epochs is '1000"), ("lr", "[train] lr is '1000")):
+        place.write_text(f"[train]\n{line} = 1{'0' * 400}\n")
+        refused("train", parts, "--run-dir", tmp_path / "run", "--config", place, says=says)
 
 
 def test_train_does_not_replace_what_is_not_a_run(refused, parts, tmp_path):

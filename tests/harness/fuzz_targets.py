@@ -6,32 +6,22 @@ import json
 import shutil
 import tempfile
 import zipfile
-from collections.abc import Callable
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict
 from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
+from fuzz_foreign import foreign_targets
+from fuzzing import Target
 from valid_graphs import graph_folders, small_graph
 
-
-@dataclass
-class Target:
-    """One kind of folder: its valid files, the reader, and how checksums are made right again."""
-
-    name: str
-    folder: Path
-    read: Callable[[Path], object]
-    repair: Callable[[Path, set[Path]], None] | None = None
-    files: dict[Path, bytes] = field(default_factory=dict)
-
-    def __post_init__(self):
-        self.files = {path: path.read_bytes() for path in sorted(self.folder.rglob("*")) if path.is_file()}
-        self.read(self.folder)  # valid as it stands
-
-    def restore(self, changed: set[Path]) -> None:
-        for path in changed:
-            path.write_bytes(self.files[path])
+KINDS = (
+    "graph", "sparse", "table", "ogb", "mag", "papers", "reddit", "planetoid", "archive", "one part", "typed part",
+    "two parts", "libra", "book", "workspace", "checkpoint", "run folder", "settings", "page", "tuning", "status",
+    "hosts", "prices", "kernel graph", "kernel rows",
+)  # fmt: skip
+FORGIVING = ("workspace", "page", "tuning", "status")  # what is damaged counts as not there
+SLOW = ("one part", "typed part", "two parts", "workspace", "page")
 
 
 def make_targets(root: Path) -> list[Target]:
@@ -41,7 +31,9 @@ def make_targets(root: Path) -> list[Target]:
     graphs = graph_folders(root)
     targets = [Target(name, folder, load_graph) for name, folder in graphs.items()]
     targets += _partition_targets(root)
-    return targets + _run_targets(root) + _single_files(root)
+    targets += _run_targets(root) + _single_files(root) + foreign_targets(root)
+    assert {target.name for target in targets} == set(KINDS)
+    return targets
 
 
 def repair_partition(folder: Path, touched: set[Path]) -> None:
@@ -55,7 +47,7 @@ def repair_partition(folder: Path, touched: set[Path]) -> None:
             path = folder / f"part-{number}" / f"{name}.npy"
             if path not in touched:
                 continue
-            content = path.read_bytes()
+            content = _content(path)
             entry["bytes"], entry["sha256"] = len(content), hashlib.sha256(content).hexdigest()
             try:
                 entry["shape"] = list(np.load(io.BytesIO(content), allow_pickle=False).shape)
@@ -73,20 +65,30 @@ def repair_checkpoint(folder: Path, touched: set[Path]) -> None:
     file = folder / files.STATE
     state = json.loads(file.read_bytes())
     for name, entry in state["files"].items():
-        content = (folder / f"{name}.safetensors").read_bytes()
+        content = _content(folder / f"{name}.safetensors")
         entry["bytes"], entry["sha256"] = len(content), hashlib.sha256(content).hexdigest()
     touched.add(file)
     state["sha256"] = files._digest(state)
     file.write_text(json.dumps(state))
 
 
+def _content(path: Path) -> bytes:
+    """A pipe or a device in a file's place has the size 0."""
+    return path.read_bytes() if path.is_file() or not path.exists() else b""
+
+
 def _partition_targets(root: Path) -> list[Target]:
+    from distgnn.cli.commands.partition import rows_of_table
+    from distgnn.cli.commands.show.info import _part, _summary
     from distgnn.graph.loader import load
-    from distgnn.partition import describe, partition_graph
+    from distgnn.partition import describe, partition_graph, read_manifest
     from distgnn.partition.repartition import load_whole
+    from distgnn.report import make_page, read_inputs
 
     def read(folder: Path) -> None:
-        describe(folder)
+        facts = describe(folder)  # as `distgnn info` shows it, and the page of `distgnn report`
+        _summary(facts), [_part(part) for part in facts["parts"]], rows_of_table(read_manifest(folder), "parts")
+        make_page(read_inputs([str(folder)]))
         load_whole(folder)  # every part, every check, and whether they make up a graph
         if folder.name != "two-parts":
             load(str(folder))  # as a rank does
@@ -108,6 +110,7 @@ def _partition_targets(root: Path) -> list[Target]:
 
 def _single_files(root: Path) -> list[Target]:
     """What is no folder of a format: a file of hosts, what a rank measured or does, an archive that was fetched."""
+    from distgnn.cli.display import epoch_line
     from distgnn.datasets.formats.ogb_download import unpack
     from distgnn.graph import tuning
     from distgnn.partition.epoch.epoch_price import EpochPrices, Loads, read_prices
@@ -150,7 +153,7 @@ def _single_files(root: Path) -> list[Target]:
         for file in ("raw/num-node-dict.csv.gz", "split/time/paper/train.csv.gz"):
             archive.writestr(f"mag/{file}", (root / "ogbn_mag" / file).read_bytes())
     readers = {"tuning": read_tuning, "status": read_status, "archive": read_archive}
-    readers["prices"] = lambda folder: read_prices(folder / "prices.json").seconds(loads, np.ones(2) / 2)
+    readers["prices"] = lambda folder: epoch_line(read_prices(folder / "prices.json").predict(loads, np.ones(2) / 2))
     readers["hosts"] = lambda folder: read_hosts(str(folder / "hosts.txt"))
     return [Target(name, root / name, readers[name]) for name in contents]
 

@@ -5,17 +5,63 @@ far beyond the size of the files, a file that is written) is a finding. Checksum
 mutations, so that the checks behind them are reached too.
 """
 
+import os
 import random
+import shutil
+import signal
 import tracemalloc
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
 
-from fuzz_targets import Target
 from mutations import MUTATIONS, flip_bytes
 
 from distgnn.errors import DistGNNError
 
 FREE_BYTES = 96 << 20  # of memory, whatever the size of the files (a block of a table is 4 MB of text)
 BYTES_PER_BYTE = 5000  # gzip packs up to 1032 : 1, and a digit and a comma become 8 bytes
+HANGS = 60.0  # seconds
+
+
+@dataclass
+class Target:
+    """One kind of folder: its valid files, the reader, and how checksums are made right again."""
+
+    name: str
+    folder: Path
+    read: Callable[[Path], object]
+    repair: Callable[[Path, set[Path]], None] | None = None
+    files: dict[Path, bytes] = field(default_factory=dict)
+
+    def __post_init__(self):
+        self.files = {path: path.read_bytes() for path in sorted(self.folder.rglob("*")) if path.is_file()}
+        self.read(self.folder)  # valid as it stands
+
+    def restore(self, changed: set[Path]) -> None:
+        for path in changed:
+            _remove(path)
+            path.write_bytes(self.files[path])
+
+
+class Hang(BaseException):
+    """No `Exception`: a reader that catches everything does not catch it."""
+
+
+@contextmanager
+def no_hang(seconds: float = HANGS) -> Iterator[None]:
+    """Raise `Hang` in what takes longer than any reader of these small files."""
+
+    def stop(*_):
+        raise Hang(f"no end after {seconds:g} s")
+
+    before = signal.signal(signal.SIGALRM, stop)
+    signal.setitimer(signal.ITIMER_REAL, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
 
 
 def try_one(target: Target, rng: random.Random) -> str:
@@ -25,9 +71,10 @@ def try_one(target: Target, rng: random.Random) -> str:
     if tracemalloc.is_tracing():
         tracemalloc.reset_peak()
     before = tracemalloc.get_traced_memory()[0]
-    size = sum(path.stat().st_size for path in target.files if path.exists())
+    size = sum(path.stat().st_size for path in target.files if path.is_file())
     try:
-        target.read(target.folder)
+        with no_hang():
+            target.read(target.folder)
         outcome = "read"
     except DistGNNError as error:
         outcome = "refused" if str(error) and "\n" not in str(error) else f"finding: no single line: {error!r}"
@@ -41,10 +88,30 @@ def try_one(target: Target, rng: random.Random) -> str:
     return outcome
 
 
-def written_elsewhere(targets: list[Target], root: Path) -> list[Path]:
-    """Files below `root` that no reader may have made."""
-    known = {path for target in targets for path in target.files}
-    return [path for path in root.rglob("*") if path.is_file() and path not in known and "run" not in path.parts]
+def files_below(root: Path) -> set[Path]:
+    """All files; what a reader adds to them it may not have made."""
+    return {path for path in root.rglob("*") if path.is_file()}
+
+
+def _remove(path: Path) -> None:
+    """A file, or what `_replace_by_no_file` made of it."""
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path)
+    else:
+        path.unlink(missing_ok=True)
+
+
+def _replace_by_no_file(path: Path, rng: random.Random) -> str:
+    """A pipe that nobody writes to, a device, or a folder takes the place of a file."""
+    _remove(path)
+    kind = rng.choice(("a pipe", "a device", "a folder"))
+    if kind == "a pipe":
+        os.mkfifo(path)
+    elif kind == "a device":
+        path.symlink_to("/dev/null")
+    else:
+        path.mkdir()
+    return f"is {kind}"
 
 
 def mutate_folder(target: Target, rng: random.Random, touched: set[Path]) -> str:
@@ -54,10 +121,14 @@ def mutate_folder(target: Target, rng: random.Random, touched: set[Path]) -> str
         path = rng.choice(list(target.files))
         touched.add(path)
         if rng.random() < 0.03:
-            path.unlink(missing_ok=True)
+            _remove(path)
             done.append(f"{path.name} removed")
             continue
-        content = path.read_bytes() if path.exists() else target.files[path]
+        if rng.random() < 0.03:
+            done.append(f"{path.name} {_replace_by_no_file(path, rng)}")
+            continue
+        content = path.read_bytes() if path.is_file() else target.files[path]
+        _remove(path)
         kind = rng.choice(MUTATIONS.get(path.suffix, (flip_bytes,)))
         path.write_bytes(kind(content, rng))
         done.append(f"{path.name} {kind.__name__}")

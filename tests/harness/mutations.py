@@ -3,13 +3,17 @@
 import gzip
 import io
 import json
+import pickletools
 import random
 import struct
 import zipfile
 
 import numpy as np
 
-NUMBERS = (0, 1, -1, 2, 3, 255, 2**31 - 1, 2**31, 2**32, 2**53, 2**62, 2**63 - 1, 2**63, -(2**63), 10**12, 10**30)
+NUMBERS = (
+    0, 1, -1, 2, 3, 255, 2**31 - 1, 2**31, 2**32, 2**53, 2**62, 2**63 - 1, 2**63, -(2**63), 10**12, 10**30,
+    10**400,
+)  # fmt: skip
 
 
 def flip_bytes(content: bytes, rng: random.Random) -> bytes:
@@ -203,7 +207,32 @@ def change_safetensors(content: bytes, rng: random.Random) -> bytes:
     return struct.pack("<Q", said) + header + rest
 
 
+def change_pickle(content: bytes, rng: random.Random) -> bytes:
+    """An instruction goes, comes twice, or gets another argument of the same length."""
+    try:
+        places = [place for _, _, place in pickletools.genops(content)] + [len(content)]
+    except Exception:
+        return flip_bytes(content, rng)
+    number = rng.randrange(len(places) - 1)
+    begin, end = places[number], places[number + 1]
+    kind = rng.randrange(3)
+    if kind == 2 and end - begin in (2, 3, 5, 9):
+        changed = bytes(rng.choice((0, 1, 127, 255)) for _ in range(end - begin - 1))
+        return content[: begin + 1] + changed + content[end:]
+    return content[:begin] + content[begin:end] * (2 if kind else 0) + content[end:]
+
+
+def change_length(content: bytes, rng: random.Random) -> bytes:
+    """More or fewer bytes; those that are there stay."""
+    return content[: rng.randrange(len(content) + 1)] if rng.random() < 0.5 else content + bytes(rng.randint(1, 100))
+
+
+PICKLES = (".x", ".y", ".tx", ".ty", ".allx", ".ally", ".graph")
 MUTATIONS = {
+    **dict.fromkeys(PICKLES, (change_pickle, change_pickle, flip_bytes)),
+    ".bin": (change_length,),  # of a workspace, whose numbers are its own
+    ".index": (change_text, flip_bytes),
+    ".log": (flip_bytes,),
     ".npy": (change_header, change_values, change_values, flip_bytes),
     ".npz": (change_zip, change_zip, flip_bytes),
     ".zip": (change_members, change_members, flip_bytes),

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from distgnn.datasets import GraphData
-from distgnn.errors import InputError
+from distgnn.errors import DistGNNError, GraphFormatError, InputError
 from distgnn.interop.dgl.import_dgl import import_dgl
 from distgnn.partition import PartitionBook, cut_edges, load_part, write_partition
 from distgnn.partition.dgl_parts import read_dgl_cut, write_dgl_cut
@@ -103,6 +103,54 @@ def test_a_name_from_a_file_stays_inside_the_folder(graph, name, tmp_path):
     with pytest.raises(InputError, match="cannot name a file"):
         write_dgl_cut(place / "parts", place / "book", "book")
     assert sorted(path.name for path in tmp_path.rglob("*") if not path.is_relative_to(place / "parts")) == ["a", "b"]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"node_map": None},
+        {"node_map": {"_N": [[0, 20], [20, 10**400]]}},
+        {"node_map": {"_N": [[0, 20], [19, 43]]}},
+        {"node_map": {"_N": [["a", "b"], [20, 43]]}},
+        {"node_map": [[0, 43]]},
+        {"num_parts": 10**400},
+        {"num_parts": True},
+    ],
+    ids=str,
+)
+def test_a_forged_book_is_refused(graph, change, tmp_path):
+    book = {"num_parts": 2, "num_nodes": 43, "node_map": {"_N": [[0, 20], [20, 43]]}}
+    np.save(tmp_path / "node_orig_id.npy", np.arange(43))
+    (tmp_path / "g.json").write_text(json.dumps(book))
+    edges = graph.edge_list()
+    assert np.bincount(read_dgl_cut(tmp_path / "g.json", edges).owner).tolist() == [20, 23]
+    (tmp_path / "g.json").write_text(json.dumps(book | change))
+    with pytest.raises(DistGNNError, match=r"g\.json: "):
+        read_dgl_cut(tmp_path / "g.json", edges)
+
+
+def test_a_forged_libra_folder_is_refused(graph, tmp_path):
+    edges = graph.edge_list()
+    rows = np.stack([edges.src, edges.dst, np.ones_like(edges.src)], axis=1).astype(float)
+    outside = rows.copy()
+    outside[0, :2] += (-1, 43) if rows[0, 0] else (1, -43)  # the same number by row, another edge
+    for table in (rows[:, :1], outside, np.where(rows == rows[0, 0], np.nan, rows), rows * 1e300):
+        np.savetxt(tmp_path / "community0.txt", table, delimiter=",")
+        with pytest.raises(GraphFormatError, match="expected lines of source, target and weight"):
+            read_dgl_cut(tmp_path, edges)
+
+
+def test_a_libra_folder_of_anybody_else_is_not_replaced(graph, tmp_path):
+    edges = graph.edge_list()
+    write_partition(graph, edges, cut_edges(edges, 2, "random"), tmp_path / "parts")
+    (tmp_path / "out" / "2Communities").mkdir(parents=True)
+    (tmp_path / "out" / "2Communities" / "community0.txt").write_text("the only copy")
+    with pytest.raises(InputError, match=r"distgnn-export\.json"):
+        write_dgl_cut(tmp_path / "parts", tmp_path / "out", overwrite=True)
+    (tmp_path / "out" / "distgnn-export.json").write_text('{"form": "book", "name": "../thesis"}')
+    with pytest.raises(InputError, match="cannot name a file"):
+        write_dgl_cut(tmp_path / "parts", tmp_path / "out", overwrite=True)
+    assert (tmp_path / "out" / "2Communities" / "community0.txt").read_text() == "the only copy"
 
 
 @pytest.mark.parametrize("form", ["libra", "book"])

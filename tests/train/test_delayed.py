@@ -75,6 +75,17 @@ def test_a_delayed_run_repeats_to_the_bit(comm):
     np.testing.assert_array_equal(runs[0][1], runs[1][1])
 
 
+@pytest.mark.mpi(2)
+def test_nothing_is_in_flight_when_a_run_has_ended(comm):
+    """Neither rows nor gradients: a request that was waited for is null."""
+    graph = dist_graph(random_graph(1), comm, algorithm="cd-2")
+    losses_and_weights(graph)
+    channels = [channel for late in graph.exchanges.delayed for channel in late._channels.values()]
+    requests = [one for channel in channels for several in channel.requests.values() for one in several]
+    assert len(channels) > 2 and requests
+    assert not any(requests)
+
+
 @pytest.mark.mpi(2, 3)
 def test_it_differs_from_exact_and_sends_less(comm):
     exact, _ = losses_and_weights(dist_graph(random_graph(1), comm))

@@ -49,6 +49,17 @@ def test_rematerialisation_changes_no_bit(comm, name):
 
 
 @pytest.mark.mpi(1)
+def test_the_number_of_the_next_mask_is_as_without_rematerialisation(comm):
+    """Backward counts the draws of each layer anew; what is drawn next must not repeat one of them."""
+    graph = whole_graph(random_graph(5))
+    network = build_model(ModelConfig("sage", 16, 3, dropout=0.5, remat=True), graph.num_feats, graph.num_classes)
+    out = network.to(graph.dtype)(graph, graph.feats)
+    draws = graph.draws()
+    out.sum().backward()
+    assert graph.draws() == draws
+
+
+@pytest.mark.mpi(1)
 def test_rematerialisation_needs_exact_exchanges(comm):
     graph = dist_graph(random_graph(5), comm, algorithm="cd-1")
     with pytest.raises(ValueError, match="cd-0"):

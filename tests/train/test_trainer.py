@@ -104,6 +104,16 @@ def test_it_stops_early_on_all_ranks_and_ends_with_the_best_weights(comm):
         assert any(not torch.equal(last[name], at_best[name]) for name in last)
 
 
+@pytest.mark.mpi(1)
+def test_predictions_are_made_without_dropout(comm):
+    trainer = make(dist_graph(random_graph(1), comm))
+    assert any(getattr(module, "p", 0) for module in trainer.model.modules())
+    trainer.train_epoch(0)
+    found = trainer.predict()
+    trainer.graph.step = 7  # where there is dropout its masks are others now
+    assert torch.equal(trainer.predict(), found)
+
+
 @pytest.mark.mpi(1, 2, 3)
 @pytest.mark.parametrize("update", ["owners", "copies"])
 def test_a_metric_counts_each_vertex_once(comm, update):

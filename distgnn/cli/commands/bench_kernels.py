@@ -6,6 +6,8 @@ from typing import Any
 
 import typer
 
+from distgnn.system.regular_file import read_text
+
 
 def register(app: typer.Typer) -> None:
     app.command(name="bench-kernels")(bench_kernels)
@@ -51,14 +53,16 @@ def bench_kernels(
 
 def _read(out: str | None) -> dict:
     """Rows of an earlier run by (graph, operation, width)."""
+    from distgnn.bench.kernels import summary_table, table
     from distgnn.errors import InputError
 
     if out is None or not Path(out).exists():
         return {}
     try:
-        rows = json.loads(Path(out).read_text())["rows"]
+        rows = json.loads(read_text(out))["rows"]
+        table(rows), summary_table(rows)  # shown at the end: rows that cannot be are refused before hours of work
         return {(row["graph"], row["operation"], row["width"]): row for row in rows}
-    except (ValueError, KeyError, TypeError, OSError) as error:
+    except (OSError, ValueError, LookupError, TypeError, AttributeError, ArithmeticError, RecursionError) as error:
         raise InputError(f"{out} holds no kernel measurements: name another file, or remove it") from error
 
 

@@ -8,6 +8,7 @@ import typer
 
 from distgnn.cli.display import print_columns
 from distgnn.cli.options import AsJson, Threads
+from distgnn.system.output import plain
 
 
 def register(app: typer.Typer) -> None:
@@ -71,7 +72,7 @@ def calibrate(
     if measured is not None:
         names = {"arc_value": "arc and feature", "dense_row": "dense row", "exchanged_row": "exchanged row"}
         told = (f"{1e9 * measured[f'seconds_per_{key}']:.3g} ns for each {name}" for key, name in names.items())
-        print(f"one layer, forward and backward: {', '.join(told)}; written to {prices}")
+        print(f"one layer, forward and backward: {', '.join(told)}; written to {plain(prices)}")
 
 
 def _write(path: str, measured: dict) -> None:

@@ -3,6 +3,7 @@
 import typer
 
 from distgnn.cli.display import print_table
+from distgnn.system.output import plain
 
 
 def register(app: typer.Typer) -> None:
@@ -43,4 +44,4 @@ def export_dgl(
     """Write the cut of a partition folder as DGL writes its own."""
     from distgnn.partition.dgl_parts import write_dgl_cut
 
-    print(write_dgl_cut(parts, out, form, overwrite))
+    print(plain(write_dgl_cut(parts, out, form, overwrite)))

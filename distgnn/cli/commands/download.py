@@ -2,6 +2,8 @@
 
 import typer
 
+from distgnn.system.output import plain
+
 
 def register(app: typer.Typer) -> None:
     app.command()(download)
@@ -14,4 +16,4 @@ def download(
     """Download a dataset; OGB's need the ogb extra."""
     from distgnn.datasets.downloads import download as fetch
 
-    print(fetch(name, data_root))
+    print(plain(fetch(name, data_root)))

@@ -11,6 +11,7 @@ import typer
 from distgnn.cli.display import epoch_line, human_bytes, human_seconds, phases, print_table
 from distgnn.cli.options import AsJson, Only, Quiet, with_options
 from distgnn.config import CutConfig, num_threads
+from distgnn.system.output import plain
 
 BALANCES = {"arcs": "edge", "owned": "owned", "copies": "copies"}
 
@@ -56,7 +57,7 @@ def partition(
             data_root=data_root,
             prices=prices,
             progress=advance,
-            say=None if quiet else lambda line: print(f"distgnn: {line}", file=sys.stderr),
+            say=None if quiet else lambda line: print(f"distgnn: {plain(line)}", file=sys.stderr),
         )
     show(manifest, out, quiet, as_json)
 

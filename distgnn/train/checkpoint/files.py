@@ -25,6 +25,7 @@ from typing import Any
 
 from distgnn.errors import RunError
 from distgnn.system.atomic import sync_folder
+from distgnn.system.regular_file import open_regular, read_text
 
 FORMAT_VERSION = 1
 STATE = "checkpoint.json"
@@ -110,7 +111,7 @@ def read_state(path: Path) -> dict:
     try:
         if file.stat().st_size > MOST_STATE_BYTES:
             raise RunError(f"{file} is damaged: {file.stat().st_size} bytes are more than any checkpoint's")
-        state = json.loads(file.read_text(encoding="utf-8"))
+        state = json.loads(read_text(file))
     except (OSError, ValueError, RecursionError) as error:
         raise RunError(f"{file} is damaged: {error}") from error
     version = state.get("format_version") if isinstance(state, dict) else None
@@ -144,7 +145,8 @@ def read_file(path: Path, state: dict, name: str) -> bytes | None:
         size = file.stat().st_size
         if not isinstance(entry, dict) or size != entry.get("bytes"):
             raise RunError(f"{file} is damaged: it has {size} bytes, not what was written")
-        content = file.read_bytes()
+        with open_regular(file) as stream:
+            content = stream.read()
     except OSError as error:
         raise RunError(f"{file} is damaged: {error.strerror or error}") from error
     if hashlib.sha256(content).hexdigest() != entry.get("sha256"):

@@ -9,6 +9,7 @@ Source: sums of row hashes as in multiset hashing (Clarke et al., ASIACRYPT'03);
 mistakes, not attacks.
 """
 
+import math
 from typing import Any
 
 import numpy as np
@@ -108,7 +109,8 @@ def _column(ids: np.ndarray, table: np.ndarray | None) -> int:
     """The sum over rows of the hash of (global id, all columns); ids [at least rows]."""
     if table is None:
         return 0
-    table = np.asarray(table).reshape(len(table), -1)
+    table = np.asarray(table)
+    table = table.reshape(len(table), math.prod(table.shape[1:]))  # -1 is ambiguous where there are no rows
     factors = _factors(table.shape[1])
     step, total = max(1, BLOCK_ROWS * 16 // max(table.shape[1], 1)), 0
     for begin in range(0, len(table), step):

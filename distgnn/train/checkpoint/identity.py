@@ -1,6 +1,10 @@
 """Is a checkpoint of this model, graph and settings? Compared name by name, so that the difference can be said."""
 
+import functools
+import hashlib
+from collections.abc import Callable
 from pathlib import Path
+from types import CellType, CodeType
 from typing import Any
 
 from distgnn.config import TrainConfig
@@ -28,6 +32,51 @@ def run_settings(config: TrainConfig, metric: str, describe: dict, graph: Any) -
     made = {"algorithm": graph.algorithm.name, "dtype": str(graph.dtype).removeprefix("torch.")}
     sections["graph"] = made | {"update": "copies" if isinstance(graph, CopyGraph) else "owners"}
     return {f"{section}.{name}": value for section, values in sections.items() for name, value in values.items()}
+
+
+def name_of(function: Callable | None) -> str | None:
+    """What tells a function from others in a checkpoint: its name; of one without a name also a hash of what it does.
+
+    Notes: the hash is of Python's instructions, which another version of Python may write otherwise, and of the numbers
+        and texts that the function has taken from around it. A function with a name may be changed and keeps it.
+    """
+    if function is None:
+        return None
+    if isinstance(function, functools.partial):
+        given = [*map(_shown, function.args)]
+        given += [f"{name}={_shown(value)}" for name, value in sorted(function.keywords.items())]
+        return f"partial({', '.join([str(name_of(function.func)), *given])})"
+    name = getattr(function, "__qualname__", type(function).__qualname__)
+    code = getattr(function, "__code__", None)
+    if code is None or not name.endswith("<lambda>"):
+        return name
+    taken = [_held(cell) for cell in getattr(function, "__closure__", None) or ()]
+    taken += map(_shown, getattr(function, "__defaults__", None) or ())
+    text = repr((_instructions(code), taken))
+    return f"{name} {hashlib.sha256(text.encode()).hexdigest()[:8]}"
+
+
+def _held(cell: CellType) -> str:
+    try:
+        return _shown(cell.cell_contents)
+    except ValueError:  # not assigned yet
+        return "empty"
+
+
+def _shown(value: Any) -> str:
+    """A number or text; of anything else, whose text may be another in every process, the type."""
+    return repr(value) if isinstance(value, int | float | str) else type(value).__qualname__
+
+
+def _instructions(code: CodeType) -> tuple:
+    """What a piece of Python does, without its place in a file."""
+
+    def plain(one: object) -> object:
+        if isinstance(one, CodeType):
+            return _instructions(one)
+        return sorted(map(repr, one)) if isinstance(one, frozenset) else one
+
+    return code.co_code, code.co_names, [plain(one) for one in code.co_consts]
 
 
 def check_identity(path: Path, state: dict, settings: dict, graph: dict) -> None:

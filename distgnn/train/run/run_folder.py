@@ -26,6 +26,7 @@ import tomli_w
 from distgnn.config import DTYPES, ModelConfig, check_types, parse_sections, read_sections
 from distgnn.errors import InputError, RunError
 from distgnn.system.atomic import FolderKind, lock_file, new_folder, replace_file
+from distgnn.system.regular_file import read_text
 
 LOCK = ".lock"
 
@@ -179,7 +180,7 @@ def read_metrics(file: Path) -> list[dict]:
     """The records of a metrics.jsonl in order of epochs, one per epoch; a line that a crash cut short is left out."""
     records: dict[int, dict] = {}
     try:
-        lines = file.read_text(encoding="utf-8", errors="replace").splitlines()
+        lines = read_text(file, "replace").splitlines()
     except OSError:
         return []
     for line in lines:

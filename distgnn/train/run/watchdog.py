@@ -15,6 +15,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from distgnn.system.output import plain
 from distgnn.train.run.rank_log import RankLog
 
 HUNG = 124  # exit code, as of timeout(1)
@@ -110,7 +111,7 @@ class Watchdog:
         after = [self.log.status_of(rank) for rank in range(self.num_ranks)]
         text = f"nothing moved for {self.seconds:g} s (--timeout): {self._blame(before, after)}"
         self.log.write(text)
-        print(f"distgnn: error: {text}", file=sys.stderr, flush=True)
+        print(f"distgnn: error: {plain(text)}", file=sys.stderr, flush=True)
         threading.Timer(ABORT_SECONDS, os._exit, (HUNG,)).start()  # MPI itself may be what hangs
         MPI.COMM_WORLD.Abort(HUNG)
 

@@ -10,6 +10,7 @@ the first epoch: the process with its libraries, and the part loaded (loaded.py 
 """
 
 import argparse
+import sys
 import tempfile
 from pathlib import Path
 
@@ -51,10 +52,12 @@ def main() -> None:
     source = f"rmat:scale={options.scale},edge_factor=16,feats=100,classes=47"
     with tempfile.TemporaryDirectory() as scratch:
         peaks = {num_parts: measure(source, num_parts, options.epochs, Path(scratch)) for num_parts in options.parts}
-    first = peaks[options.parts[0]]
+    first, failed = peaks[options.parts[0]], False
     for num_parts, peak in list(peaks.items())[1:]:
         verdict = "ok" if peak < BOUND * first else "FAILED"
+        failed |= verdict == "FAILED"
         print(f"\n{num_parts} parts: {100 * peak / first:.1f} % of the {options.parts[0]}-part run's peak: {verdict}")
+    sys.exit(failed)
 
 
 if __name__ == "__main__":

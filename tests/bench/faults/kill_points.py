@@ -262,6 +262,7 @@ def main() -> None:
         with open(log, "a", encoding="utf-8") as stream:
             stream.write(json.dumps(row) + "\n")
     report(rows)
+    sys.exit(any("finding" in row or row["left_behind"] for row in rows))
 
 
 def report(rows: list[dict]) -> None:

@@ -7,6 +7,7 @@ from collections import defaultdict
 import numpy as np
 import pytest
 import scipy.sparse
+from fuzzing import no_hang
 
 from distgnn.datasets import load_graph
 from distgnn.errors import GraphFormatError, InputError
@@ -66,8 +67,30 @@ def test_damage_is_named(kind, damage, tmp_path):
         load_graph(write(tmp_path / "raw", **{kind: damage}))
 
 
+def test_a_pickle_that_asks_for_memory_is_refused(tmp_path):
+    """A few bytes: a place of 32 GB in the pickle's own memory; an array of a size; one list a million times over."""
+    place = b"\x80\x02}r" + b"\xff\xff\xff\xff" + b"."
+    array = b"cnumpy\nndarray\n(I99999999999\ntR."
+    many = [7] * 500
+    for content in (place, array, pickle.dumps({node: many for node in range(500)}, 2)):
+        with no_hang(20), pytest.raises(GraphFormatError, match="graph: damaged"):
+            load_graph(write(tmp_path / "raw", graph=content))
+
+
+def test_what_a_pickle_says_of_the_insides_of_numbers_is_not_believed(tmp_path):
+    """A type of numbers that are said to be objects: numpy would take each for an address."""
+    labels = np.eye(3, dtype=np.int32)[[0, 1, 2, 0, 1, 2]]
+    honest = pickle.dumps(labels, 2)
+    forged = honest.replace(b"J\xff\xff\xff\xffK\x00t", b"J\xff\xff\xff\xffK\x3ft")
+    assert forged != honest
+    assert load_graph(write(tmp_path / "raw", ally=forged)).labels[:6].tolist() == [0, 1, 2, 0, 1, 2]
+
+
 def test_a_missing_file_and_a_wrong_index(tmp_path):
     folder = write(tmp_path / "raw")
+    (folder / "ind.citeseer.test.index").write_text(f"6\n{10**30}\n7\n")
+    with pytest.raises(GraphFormatError, match=r"test\.index: damaged"):
+        load_graph(folder)
     (folder / "ind.citeseer.test.index").write_text("6\n6\n7\n")
     with pytest.raises(GraphFormatError, match="3 different vertices from 6 on"):
         load_graph(folder)

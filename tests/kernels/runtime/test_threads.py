@@ -49,10 +49,9 @@ def test_every_chunk_runs_once(num_threads):
 
 def test_edge_chunks_cover_rows_and_balance_edges(monkeypatch):
     monkeypatch.setattr(threads, "SERIAL_WORK", 0)
-    threads.set_num_threads(4)
+    monkeypatch.setattr(threads._pool, "num_threads", 4)
     indptr = np.concatenate([[0], np.cumsum(np.random.default_rng(0).integers(0, 9, 5000))])
     bounds = threads.edge_chunks(indptr, 1)
-    threads.set_num_threads(threads._default_threads())
     assert bounds[0] == 0 and bounds[-1] == 5000 and bounds == sorted(bounds)
     share = np.diff(indptr[bounds]) / indptr[-1] * (len(bounds) - 1)
     assert abs(share - 1).max() < 0.1

@@ -29,6 +29,10 @@ def test_fewer_rows_at_the_balances(one_way):
     assert by_rows.edge_balance <= 1.03 and by_rows.owned_balance <= 1.05 and by_rows.copies_balance <= 1.3
 
 
+def test_rows_between_groups_leave_out_those_inside():
+    assert rows_between_groups(np.arange(16).reshape(4, 4), 2) == 2 + 3 + 6 + 7 + 8 + 9 + 12 + 13
+
+
 def test_roles_are_charged_between_groups_too(one_way):
     by_copies = PartitionBook(one_way, cut_edges(one_way, 6, groups=2, update="copies"))
     by_rows = PartitionBook(one_way, cut_edges(one_way, 6, groups=2, update="owners"))
@@ -59,14 +63,12 @@ def test_awkward_graphs_one_way(name):
         assert owner.min(initial=0) >= 0 and owner.max(initial=0) < num_parts
 
 
-def test_the_same_bytes_for_any_number_of_threads(one_way, monkeypatch):
+def test_the_same_bytes_for_any_number_of_threads(one_way, monkeypatch, set_num_threads):
     monkeypatch.setattr(threads, "SERIAL_WORK", 0)
-    before = threads.get_num_threads()
     cuts = []
     for count in (1, 8):
-        threads.set_num_threads(count)
+        set_num_threads(count)
         cuts.append(cut_edges(one_way, 5))
-    threads.set_num_threads(before)
     np.testing.assert_array_equal(cuts[1].edge_part, cuts[0].edge_part)
     np.testing.assert_array_equal(cuts[1].owner, cuts[0].owner)
 

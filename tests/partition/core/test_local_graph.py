@@ -148,6 +148,12 @@ def check_measures(edges, cut, book, locals_):
         traffic[p] += 1
         traffic[cut.owner[v]] += 1
     assert book.max_rank_rows == traffic.max()
+    pairs = np.zeros((cut.num_parts, cut.num_parts), dtype=np.int64)
+    for v, p in [(v, p) for v, p in is_source if cut.owner[v] != p]:
+        pairs[cut.owner[v], p] += 1  # a broadcast: from the owner
+    for v, p in [(v, p) for v, p in is_target if cut.owner[v] != p]:
+        pairs[p, cut.owner[v]] += 1  # a reduce: to the owner
+    np.testing.assert_array_equal(book.pair_rows, pairs)
     np.testing.assert_array_equal(book.num_arcs, np.bincount(arc_parts(edges, cut), minlength=cut.num_parts))
     np.testing.assert_array_equal(book.num_rows, np.bincount([p for _, p in copies], minlength=cut.num_parts))
     if edges.num_arcs:
@@ -170,6 +176,17 @@ def test_laws_hold_for_awkward_graphs(name, directed, num_parts):
     edges = edge_list(*awkward(name), directed)
     generator = np.random.default_rng(num_parts)
     every_law(edges, random_cut(edges, num_parts, generator, split_reverse=num_parts == 70))
+
+
+@pytest.mark.parametrize(
+    ("weights", "symmetric"), [((1, 1, 2, 2), True), ((1, 2, 1, 2), False), ((1, 2, 2, 1), True)], ids=str
+)
+def test_a_symmetric_part_has_symmetric_weights(weights, symmetric):
+    """Arcs there and back, twice: their weights must be the same, in any order."""
+    edges = edge_list([(0, 1), (1, 0)] * 2, 2, directed=True, weights=np.array(weights, dtype=np.float32))
+    cut = VertexCut(1, np.zeros(4, dtype=np.int64), np.zeros(2, dtype=np.int64))
+    every_law(edges, cut)
+    assert build_local(PartitionBook(edges, cut), 0).symmetric is symmetric
 
 
 def test_an_owner_without_arcs_just_has_the_row():

@@ -49,7 +49,9 @@ def test_the_report_predicts_the_epoch(tmp_path):
     [
         ({"seconds_per_dense_row": -1}, "seconds_per_dense_row is -1"),
         ({"seconds_per_dense_row": None}, "seconds_per_dense_row is None"),
+        ({"seconds_per_dense_row": 10**400}, "seconds_per_dense_row is 1000"),
         ({"width": 0}, "width is 0"),
+        ({"width": 10**400}, "width is 1000"),
         ({"format_version": 9}, "no file of prices of format version 1"),
         ({"seconds_per_arc_value": 0, "seconds_per_dense_row": 0, "seconds_per_exchanged_row": 0}, "all prices are 0"),
     ],

@@ -6,7 +6,6 @@ from scipy import sparse
 from scipy.sparse.csgraph import maximum_flow
 
 from distgnn.datasets import load_graph
-from distgnn.kernels.runtime import threads
 from distgnn.partition import PartitionBook, cut_edges
 from distgnn.partition.cmr.improve import MOST_ARCS, refine_cut
 from distgnn.partition.core.shares import part_shares
@@ -125,15 +124,14 @@ def test_vertices_a_part_may_hold_are_limited():
     assert checked > 20
 
 
-def test_fewer_copies_at_the_same_balances_for_any_number_of_threads(planted):
-    shares, before = part_shares(5), threads.get_num_threads()
+def test_fewer_copies_at_the_same_balances_for_any_number_of_threads(planted, set_num_threads):
+    shares = part_shares(5)
     given = cut_edges(planted, 5, "hdrf").edge_part.astype(np.int16)
     singly = refine(planted, given, shares)
     found = []
     for count in (1, 2, 8):
-        threads.set_num_threads(count)
+        set_num_threads(count)
         found.append(refine_cut(planted, given, shares))
-    threads.set_num_threads(before)
     assert all(parts.tobytes() == found[0].tobytes() for parts in found)
     state = start_state(planted, found[0], 5)
     assert state.num_copies.sum() < 0.97 * start_state(planted, singly, 5).num_copies.sum()

@@ -1,7 +1,10 @@
 """The partition folder, damaged or forged: the file is named, and nothing that it promises is believed."""
 
+import os
+
 import numpy as np
 import pytest
+from fuzzing import no_hang
 
 from distgnn.errors import InputError, PartitionFormatError
 from distgnn.partition import load_part, read_manifest
@@ -126,6 +129,33 @@ def test_a_manifest_that_does_not_fit_its_parts(change, message, folder):
 def test_not_a_manifest(text, message, folder):
     (folder / "partition.json").write_text(text)
     with pytest.raises(PartitionFormatError, match=message):
+        load_part(folder, 0)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda m: m.update(num_nodes=10**400),
+        lambda m: m.update(seconds=10**400),
+        lambda m: m.update(peak_rss_bytes=float("inf")),
+        lambda m: m.update(capacities=[10**400, 1, 1]),
+        lambda m: m["graph"].update(num_feats=2**63),
+        lambda m: m["pair_rows"][0].__setitem__(1, 10**400),
+        lambda m: m["parts"][0].update(train=2**64),
+    ],
+)
+def test_numbers_that_no_graph_has_are_refused(change, folder):
+    resign(folder, change)
+    with pytest.raises(PartitionFormatError, match=r"partition\.json: .* missing or wrong"):
+        read_manifest(folder)
+
+
+def test_a_pipe_of_the_size_that_the_manifest_says_is_refused(folder):
+    path = folder / "part-0" / "labels.npy"
+    path.unlink()
+    os.mkfifo(path)
+    resign(folder, lambda m: m["parts"][0]["files"]["labels"].update(bytes=0))
+    with no_hang(5), pytest.raises(PartitionFormatError, match=r"labels\.npy: not a regular file"):
         load_part(folder, 0)
 
 

@@ -1,5 +1,7 @@
 """`--memory`: a cut made on disk has the same files as one made in memory, goes on after a stop, keeps the limit."""
 
+import shutil
+
 import numpy as np
 import pytest
 
@@ -122,6 +124,42 @@ def test_an_error_leaves_nothing_behind(tmp_path):
     with pytest.raises(InputError, match="would merge"):
         partition_graph(source, 3, tmp_path / "parts", "cmr-stream", direction="both", memory="8GB")
     assert [path.name for path in tmp_path.iterdir()] == ["graph"]
+
+
+def test_a_damaged_workspace_starts_anew_and_foreign_files_stay(tmp_path):
+    source, work = make_folder(tmp_path / "graph"), tmp_path / ".parts.work"
+    choices = {"method": "cmr-stream", "direction": "both", "memory": "8GB"}
+    partition_graph(source, 3, tmp_path / "whole", **choices)
+    with pytest.raises(KeyboardInterrupt):
+        partition_graph(source, 3, tmp_path / "parts", progress=stop_in("feats"), **choices)
+    shutil.copytree(work, tmp_path / "stopped")
+    lines = []
+
+    def change_number(work):
+        record = work / "sort_1.json"
+        record.write_text(record.read_text().replace('"number": ', '"number": 1'))
+
+    def change_facts(work):
+        record = work / "edges.json"
+        record.write_text(record.read_text().replace('"merged_rows": ', '"merged_rows": 9'))
+
+    def shorten(work):
+        (work / "number.bin").write_bytes((work / "number.bin").read_bytes()[:-1])
+
+    damages = [change_number, change_facts, shorten, lambda work: (work / "cluster.json").unlink()]
+    damages += [lambda work: (work / "owners.json").write_text("[" * 10000)]
+    for damage in damages:
+        shutil.rmtree(work, ignore_errors=True)
+        shutil.copytree(tmp_path / "stopped", work)
+        damage(work)
+        partition_graph(source, 3, tmp_path / "parts", overwrite=True, say=lines.append, **choices)
+        assert contents(tmp_path / "parts") == contents(tmp_path / "whole")
+    assert lines == []
+    work.mkdir()
+    (work / "thesis.txt").write_text("precious")
+    with pytest.raises(InputError, match=r"thesis\.txt in it is not one of ours"):
+        partition_graph(source, 3, tmp_path / "parts", overwrite=True, **choices)
+    assert (work / "thesis.txt").is_file()
 
 
 def test_two_runs_do_not_share_a_folder(tmp_path):

@@ -1,12 +1,16 @@
 """Whether a checkpoint is of these settings: settings that earlier versions had, and this one has not."""
 
+import functools
+from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
+from cut_graphs import dist_graph, random_cut, random_graph, whole_graph
 
 from distgnn.errors import InputError
-from distgnn.train.checkpoint.fingerprint import PARTS
-from distgnn.train.checkpoint.identity import check_identity
+from distgnn.train.checkpoint.fingerprint import PARTS, fingerprint
+from distgnn.train.checkpoint.identity import check_identity, name_of
 
 GRAPH = {"vertices": 5, "arc count": 8} | dict.fromkeys(PARTS, "0")
 NOW = {"run.smooth": 0.0, "train.lr": 0.01}
@@ -22,3 +26,34 @@ def test_settings_of_an_earlier_version_that_were_on_are_refused(name, value):
     saved = NOW | {f"run.{name}": value}
     with pytest.raises(InputError, match=r"^run was trained with --.*, which this version does not have: train anew$"):
         check_identity(Path("run"), {"graph": GRAPH, "settings": saved}, NOW, GRAPH)
+
+
+def scaled(factor):
+    return lambda graph, logits: factor * logits.sum()
+
+
+def weighted(graph, logits, factor):
+    return factor * logits.sum()
+
+
+def test_functions_without_a_name_are_told_apart_by_what_they_do():
+    losses = [scaled(2), scaled(3), lambda graph, logits: logits.sum(), lambda graph, logits: logits.mean()]
+    losses += [functools.partial(weighted, factor=factor) for factor in (2, 3)] + [weighted, None]
+    assert len({name_of(loss) for loss in losses}) == len(losses)
+    assert name_of(scaled(2)) == name_of(scaled(2))
+    assert name_of(weighted) == "weighted"
+    assert name_of(losses[4]) == "partial(weighted, factor=2)"
+
+    class Loss:
+        def __call__(self, graph, logits): ...
+
+    assert name_of(Loss()).endswith("Loss")
+
+
+@pytest.mark.mpi(2)
+def test_a_rank_without_vertices_has_a_fingerprint(comm):
+    data = random_graph(2, typed=True)
+    edges = data.edge_list()
+    cut = replace(random_cut(edges, 1, 1), num_parts=2)
+    assert np.array_equal(np.unique(cut.owner), [0])
+    assert fingerprint(dist_graph(data, comm, cut)) == fingerprint(whole_graph(data))

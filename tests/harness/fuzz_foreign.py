@@ -1,0 +1,152 @@
+"""More readers that must survive hostile files: cuts and graphs of others, settings, workspaces, pages, benches."""
+
+import json
+import os
+import pickle
+import shutil
+import tempfile
+from collections import defaultdict
+from pathlib import Path
+
+import numpy as np
+import scipy.sparse
+from fuzzing import Target
+from report_inputs import bench_row, write_bench, write_run
+from valid_graphs import small_graph
+
+
+def foreign_targets(root: Path) -> list[Target]:
+    """All of this file."""
+    return [*_cuts(root), _planetoid(root), _workspace(root), _config(root), _page(root), *_benches(root)]
+
+
+def _cuts(root: Path) -> list[Target]:
+    from distgnn.partition import cut_edges, write_partition
+    from distgnn.partition.dgl_parts import _exported_files, read_dgl_cut, write_dgl_cut
+
+    graph = small_graph()
+    edges = graph.edge_list()
+    write_partition(graph, edges, cut_edges(edges, 2, "libra"), root / "cut-for-dgl")
+    write_dgl_cut(root / "cut-for-dgl", root / "libra")
+    write_dgl_cut(root / "cut-for-dgl", root / "book", "book")
+
+    def read_book(folder: Path) -> None:
+        _exported_files(folder)
+        for sides in ("target", "cover"):
+            read_dgl_cut(folder / "g.json", edges, sides).check(edges)
+
+    def read_libra(folder: Path) -> None:
+        _exported_files(folder)
+        read_dgl_cut(folder / "2Communities", edges).check(edges)
+
+    return [Target("libra", root / "libra", read_libra), Target("book", root / "book", read_book)]
+
+
+def _planetoid(root: Path) -> Target:
+    from distgnn.datasets import load_graph
+
+    folder, rng = root / "planetoid", np.random.default_rng(8)
+    folder.mkdir()
+    feats = scipy.sparse.random(20, 5, 0.4, "csr", np.float32, 0)
+    labels = np.eye(3, dtype=np.int32)[rng.integers(0, 3, 20)]
+    lists = defaultdict(list, {node: rng.integers(0, 20, 3).tolist() for node in range(20)})
+    objects = {"allx": feats[:14], "x": feats[:6], "tx": feats[14:], "ally": labels[:14], "y": labels[:6]}
+    objects |= {"ty": labels[14:], "graph": lists}
+    for number, (kind, value) in enumerate(objects.items()):
+        (folder / f"ind.cora.{kind}").write_bytes(pickle.dumps(value, number % 3))
+    (folder / "ind.cora.test.index").write_text("".join(f"{node}\n" for node in range(14, 20)))
+    return Target("planetoid", folder, load_graph)
+
+
+def _workspace(root: Path) -> Target:
+    """What a run with --memory that was stopped leaves, and the run that goes on with a copy of it."""
+    from distgnn.partition import partition_graph
+
+    source, place = str(small_graph(edge_weight=None).save(root / "source")), root / "stopped"
+
+    def stop(phase: str, done: int, total: int) -> None:
+        if phase == "deal":
+            raise KeyboardInterrupt
+
+    def cut(out: Path, progress=None) -> None:
+        partition_graph(source, 2, out / "parts", "cmr-stream", memory="8GB", progress=progress)
+
+    place.mkdir()
+    try:
+        cut(place, stop)
+    except KeyboardInterrupt:
+        pass
+
+    def read(folder: Path) -> None:
+        with tempfile.TemporaryDirectory(dir=root / "elsewhere") as copy:
+            shutil.copytree(folder, Path(copy) / ".parts.work", symlinks=True, copy_function=_copy)
+            cut(Path(copy))
+
+    (root / "elsewhere").mkdir()
+    return Target("workspace", place / ".parts.work", read)
+
+
+def _copy(source: str, target: str) -> None:
+    """As it is: a pipe is not read."""
+    if Path(source).is_fifo():
+        os.mkfifo(target)
+    else:
+        shutil.copy(source, target, follow_symlinks=False)
+
+
+def _config(root: Path) -> Target:
+    from distgnn.cli.commands.train import _with_saved
+    from distgnn.config import Settings
+    from distgnn.partition import read_manifest
+
+    manifest = read_manifest(root / "two-parts")
+    folder = root / "settings"
+    folder.mkdir()
+    text = '[train]\nepochs = 5\nlr = 0.1\nmetric = "accuracy"\n[model]\nname = "gat"\nnum_heads = 2\n'
+    text += '[run]\nalgorithm = "cd-2"\nwire = "int8"\nsmooth = 0.5\n[data.graph]\nname = "g"\nnum_feats = 3\n'
+    (folder / "config.toml").write_text(text)
+
+    def read(folder: Path) -> None:
+        settings = _with_saved(Settings(), set(), str(folder / "config.toml"), manifest).checked()
+        settings.check_graph(manifest["graph"])
+
+    return Target("settings", folder, read)
+
+
+def _page(root: Path) -> Target:
+    from distgnn.report import make_page, read_inputs
+
+    folder = root / "page"
+    write_run(folder / "one", "cd-5", epochs=4)
+    many = folder / "many"
+    for seed in (0, 1):
+        write_run(many / f"seed-{seed}", epochs=2)
+    for name in ("config.toml", "summary.json"):
+        shutil.copy(many / "seed-0" / name, many)
+    rows = [bench_row("cd-0", ranks, speedup_vs_first=1.0) for ranks in (2, 4)]
+    write_bench(folder / "bench.json", rows)
+
+    def read(folder: Path) -> None:
+        make_page(read_inputs(str(folder / name) for name in ("one", "many", "bench.json")))
+
+    return Target("page", folder, read)
+
+
+def _benches(root: Path) -> list[Target]:
+    from distgnn.bench.kernel_cases import CSRS, make_case
+    from distgnn.cli.commands.bench_kernels import _read
+
+    folder = root / "bench-kernels"
+    (folder / "graphs").mkdir(parents=True)
+    (folder / "rows").mkdir()
+    csr = np.array([0, 1, 3, 3]), np.array([2, 0, 1])
+    arrays = {f"{which}_{part}": array for which in CSRS for part, array in zip("pi", csr, strict=True)}
+    np.savez(folder / "graphs" / "rmat.npz", num_nodes=3, **arrays)
+    seconds = {"dgl": 0.2, "f32": 0.1, "gather": 0.05, "f32_one_thread": 0.2}
+    row = {"graph": "rmat", "operation": "sum", "width": 16, "seconds": seconds, "fastest": seconds, "ratio": 2.0}
+    row |= {"gigabytes_per_second": 9.0, "share_of_copy": 0.5, "share_of_gather": 0.5, "scaling": 2.0}
+    (folder / "rows" / "rows.json").write_text(json.dumps({"machine": {}, "rows": [row]}))
+    return [
+        Target("kernel graph", folder / "graphs", lambda folder: make_case("rmat", cache=str(folder))),
+        Target("kernel rows", folder / "rows", lambda folder: _read(str(folder / "rows.json"))),
+    ]

@@ -1,0 +1,139 @@
+"""The tables of mutants (tests/bench/mutation/*.toml): one small fault each, and the tests that must see it.
+
+[[mutant]]
+name = "resume forgets the plateau's counter"       unique; what `--only` takes
+file = "distgnn/train/lr_schedule.py"               from the root of the checkout
+old = '''...'''                                     occurs once in the file
+new = '''...'''                                     what stands there instead
+means = "what a user would see"
+tests = ["tests/train/test_trainer.py::test_x"]     ids of pytest, as few as will do
+equivalent = "why no test can tell"                 instead of tests: the mutant is listed, not run
+"""
+
+import ast
+import hashlib
+import sys
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+ROOT = Path(__file__).parents[2]
+TABLES = ROOT / "tests" / "bench" / "mutation"
+COMPILERS = ("kernel", "inline", "njit", "intrinsic")
+
+
+@dataclass(frozen=True)
+class Mutant:
+    """One fault; see above."""
+
+    area: str
+    name: str
+    file: str
+    old: str
+    new: str
+    means: str
+    tests: tuple[str, ...] = ()
+    equivalent: str = ""
+
+    @property
+    def digest(self) -> str:
+        """Changes with the mutant, the file that it changes and the files of its tests: results are kept by it."""
+        files = (self.file, *(test.partition("::")[0] for test in self.tests))
+        return hashlib.sha256((repr(self) + files_digest(ROOT / file for file in files)).encode()).hexdigest()[:16]
+
+    def changed(self, text: str) -> str:
+        """The text of the file with the fault."""
+        return text.replace(self.old, self.new)
+
+
+def files_digest(paths: Iterable[Path]) -> str:
+    """A hash of the contents of files, each counted once."""
+    found = hashlib.sha256()
+    for path in sorted(set(paths)):
+        found.update(path.read_bytes())
+    return found.hexdigest()[:16]
+
+
+def read_mutants() -> list[Mutant]:
+    """All mutants, table by table. Raises: TypeError for a key that there is not."""
+    found = []
+    for path in sorted(TABLES.glob("*.toml")):
+        rows = tomllib.loads(path.read_text(encoding="utf-8"))["mutant"]
+        found += [Mutant(path.stem, **row | {"tests": tuple(row.get("tests", ()))}) for row in rows]
+    return found
+
+
+def faults_of(mutant: Mutant) -> list[str]:
+    """What is wrong with an entry of a table, by the files alone."""
+    path = ROOT / mutant.file
+    if not path.is_file():
+        return [f"{mutant.name}: no file {mutant.file}"]
+    text, found = path.read_text(encoding="utf-8"), []
+    if text.count(mutant.old) != 1:
+        found.append(f"{mutant.name}: the old text occurs {text.count(mutant.old)} times in {mutant.file}")
+    elif mutant.old == mutant.new:
+        found.append(f"{mutant.name}: nothing changes")
+    else:
+        try:
+            ast.parse(mutant.changed(text))
+        except SyntaxError as error:
+            found.append(f"{mutant.name}: what it makes of {mutant.file} is no Python ({error})")
+    if bool(mutant.tests) == bool(mutant.equivalent):
+        found.append(f"{mutant.name}: needs tests, or a reason why none can tell")
+    return found + [f"{mutant.name}: no test {test}" for test in mutant.tests if not _exists(test)]
+
+
+def _exists(test: str) -> bool:
+    file, _, name = test.partition("::")
+    path = ROOT / file
+    if not path.is_file():
+        return False
+    functions = {node.name for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.FunctionDef)}
+    return not name or name.partition("[")[0].rpartition("::")[2] in functions
+
+
+def is_compiled(mutant: Mutant) -> bool:
+    """Does the fault stand in code that becomes machine code, or in a constant that may be part of it?"""
+    text = (ROOT / mutant.file).read_text(encoding="utf-8")
+    first = text[: text.index(mutant.old)].count("\n") + 1
+    last = first + mutant.old.count("\n")
+    around = [node for node in ast.walk(ast.parse(text)) if _spans(node, first, last)]
+    if not any(isinstance(node, ast.FunctionDef | ast.ClassDef) for node in around):
+        return True
+    return any(_is_kernel(node) for one in around for node in ast.walk(one) if isinstance(one, ast.FunctionDef))
+
+
+def _spans(node: ast.AST, first: int, last: int) -> bool:
+    lines = getattr(node, "lineno", None), getattr(node, "end_lineno", None)
+    return None not in lines and lines[0] <= first and last <= lines[1]
+
+
+def _is_kernel(node: ast.AST) -> bool:
+    if not isinstance(node, ast.FunctionDef):
+        return False
+    names = [ast.unparse(one).partition("(")[0].rpartition(".")[2] for one in node.decorator_list]
+    return any(name in COMPILERS for name in names)
+
+
+def importers(file: str) -> list[str]:
+    """The file and all files of kernels/ and partition/ that take something from it, at whatever remove."""
+    files = [path.relative_to(ROOT) for top in ("kernels", "partition") for path in sorted((ROOT / top).rglob("*.py"))]
+    modules = {"distgnn." + ".".join(path.with_suffix("").parts): path for path in files}
+    takes = {path: _imports(path) & modules.keys() for path in files}
+    found, waiting = {Path(file)}, [Path(file)]
+    while waiting:
+        name = "distgnn." + ".".join(waiting.pop().with_suffix("").parts)
+        more = {path for path, taken in takes.items() if name in taken and path not in found}
+        found |= more
+        waiting += more
+    return sorted(str(path) for path in found)
+
+
+def _imports(path: Path) -> set[str]:
+    nodes = ast.walk(ast.parse((ROOT / path).read_text(encoding="utf-8")))
+    return {node.module for node in nodes if isinstance(node, ast.ImportFrom) and node.module}
