@@ -55,7 +55,7 @@ class PyGInterface:
     @cached_property
     def edge_index(self) -> "ArcIndex":
         """What PyG's layers and models take for `edge_index`: see `interop/pyg/tensors.py`."""
-        from distgnn.interop.pyg import functions  # noqa: F401 - fills the table of functions
+        from distgnn.interop.pyg import reductions  # noqa: F401 - fills the table of functions
         from distgnn.interop.pyg.arc_set import ArcSet
         from distgnn.interop.pyg.dispatch import register
         from distgnn.interop.pyg.tensors import ArcIndex

@@ -19,7 +19,7 @@ from typing import Any
 import torch
 
 from distgnn.errors import InputError
-from distgnn.interop.pyg import functions, fused, norm
+from distgnn.interop.pyg import functions, fused, norm, reductions
 from distgnn.interop.pyg.tensors import ArcEnds, ArcIndex, ArcNorm, ArcTensor
 
 POOLS = ("global_add_pool", "global_mean_pool", "global_max_pool")
@@ -120,10 +120,10 @@ def _softmax(
 
 
 def _scatter(src: Any, index: Any, dim: int = 0, dim_size: int | None = None, reduce: str = "sum") -> Any:
-    if not isinstance(index, ArcEnds) or index.dim() != 1 or reduce not in functions.REDUCES:
+    if not isinstance(index, ArcEnds) or index.dim() != 1 or reduce not in reductions.REDUCES:
         return NotImplemented
     functions.check_size(index.arcs, dim_size)
-    return functions.reduce_at(index, src, dim % src.dim(), functions.REDUCES[reduce])
+    return reductions.reduce_at(index, src, dim % src.dim(), reductions.REDUCES[reduce])
 
 
 def _degree(index: Any, num_nodes: int | None = None, dtype: torch.dtype | None = None) -> Any:

@@ -4,7 +4,7 @@
     logits = model(data.x, data.edge_index)           # any torch_geometric.data.Data
 
 The layers are PyG's and torch's own; nothing of DistGNN, and no MPI, is behind them. Parameters have PyG's names, so
-`PARAMETERS` says which of ours each of them is.
+`parameters.py` says which of ours each of them is.
 
 What PyG has no layer for is refused: edgegat, and gin, gat, gcn2 and appnp with edge weights (`to_dgl` has them).
 
@@ -19,37 +19,12 @@ import torch
 from torch import nn
 
 from distgnn.config import ModelConfig, check_graph_has
-from distgnn.errors import InputError, RunError
+from distgnn.errors import InputError
 from distgnn.interop.pyg.import_pyg import import_pyg
+from distgnn.interop.pyg.parameters import load
 from distgnn.interop.run_model import GraphSizes, read_run
 from distgnn.train.checkpoint.weights import read_best
 
-MLP = {f"nn.{layer}.{kind}": f"apply_func.{layer}.{kind}" for layer in (0, 2) for kind in ("weight", "bias")}
-# Kind of convolution -> PyG's parameter -> ours; "'" behind ours: transposed.
-PARAMETERS: dict[str, dict[str, str]] = {
-    "sage": {"lin_l.weight": "fc_neigh.weight", "lin_l.bias": "fc_self.bias", "lin_r.weight": "fc_self.weight"},
-    "sage weighted": {
-        "lin_rel.weight": "fc_neigh.weight",
-        "lin_rel.bias": "fc_self.bias",
-        "lin_root.weight": "fc_self.weight",
-    },
-    "gcn": {"lin.weight": "weight'", "bias": "bias"},
-    "gin": {"eps": "eps", **MLP},
-    "gine": {
-        "eps": "conv.eps",
-        "lin.weight": "encoder.weight",
-        "lin.bias": "encoder.bias",
-        **{theirs: f"conv.{ours}" for theirs, ours in MLP.items()},
-    },
-    "gat": {"lin.weight": "fc.weight", "att_src": "attn_l", "att_dst": "attn_r", "bias": "bias"},
-    "gatv2": {
-        "att": "attn",
-        **{f"lin_l.{kind}": f"fc_src.{kind}" for kind in ("weight", "bias")},
-        **{f"lin_r.{kind}": f"fc_dst.{kind}" for kind in ("weight", "bias")},
-    },
-    "gcn2": {"conv.weight1": "weight1", "bias": "bias"},
-    "rgcn": {"weight": "linear_r.W", "comp": "linear_r.coeff", "root": "loop_weight", "bias": "h_bias"},
-}
 NO_WEIGHTS = ("gin", "gat", "gcn2", "appnp")
 
 
@@ -91,40 +66,6 @@ def plain_model(config: ModelConfig, sizes: GraphSizes) -> nn.Module:
     return kinds.get(config.name, PlainStack)(config, sizes)
 
 
-def load(model: nn.Module, state: dict[str, torch.Tensor]) -> None:
-    """Put parameters of ours into a model that `plain_model` made.
-
-    Raises: RunError where they belong to another model.
-    """
-    names = our_names(model)
-    own, wanted = model.state_dict(), {name.rstrip("'") for name in names.values()}
-    if wanted != state.keys():
-        raise RunError(f"the weights do not fit the model: {sorted(wanted ^ state.keys())[0]} is in one of them only")
-    for theirs, ours in names.items():
-        value = state[ours.removesuffix("'")]
-        value = value.T if ours.endswith("'") else value
-        if value.shape != own[theirs].shape and value.dim() == 1:  # a bias per head, of heads that are averaged
-            value = value.view(-1, len(own[theirs])).mean(0)
-        if value.shape != own[theirs].shape:
-            raise RunError(f"{ours} is {list(value.shape)}, the model has {list(own[theirs].shape)}")
-        own[theirs].copy_(value)
-
-
-def our_names(model: nn.Module) -> dict[str, str]:
-    """Name of each parameter and buffer -> what ours is called."""
-    prefix = "model." if isinstance(model, PlainLabelReuse) else ""
-    inner: Any = model.model if isinstance(model, PlainLabelReuse) else model
-    names = {}
-    for name in model.state_dict():
-        words = name.removeprefix(prefix).split(".")
-        if words[0] == "convs":
-            rest = PARAMETERS[inner.kind][".".join(words[2:])]
-            names[name] = f"{prefix}convs.{words[1]}.{rest}"
-        else:
-            names[name] = name
-    return names
-
-
 @dataclass
 class Arcs:
     """What layers read beside rows: `edge_index` and columns of arcs and vertices, of the rows' dtype."""
@@ -154,6 +95,7 @@ class PlainModel(nn.Module):
     def __init__(self, config: ModelConfig, sizes: GraphSizes):
         super().__init__()
         self.config, self.sizes = config, sizes
+        self.prefix = ""
         self.kind = config.name + (" weighted" if config.weighted and config.name == "sage" else "")
 
     def forward(
@@ -183,6 +125,7 @@ class PlainLabelReuse(nn.Module):
     def __init__(self, model: nn.Module, num_classes: int):
         super().__init__()
         self.model, self.num_classes = model, num_classes
+        self.kind, self.prefix = model.kind, "model."
 
     def forward(self, x: torch.Tensor, edge_index: torch.Tensor, *, y: Any, train_mask: Any, **columns: Any) -> Any:
         more = x.new_zeros(len(x), self.num_classes)

@@ -28,7 +28,7 @@ from distgnn.interop.pyg.arc_set import ArcSet
 from distgnn.interop.pyg.norm import GcnNorm
 
 Handler = Callable[..., Any]
-HANDLERS: dict[str, Handler] = {}  # name of torch's function -> ours; filled by functions.py
+HANDLERS: dict[str, Handler] = {}  # name of torch's function -> ours; filled by functions.py, reductions.py
 METADATA = frozenset(
     (
         *("size", "shape", "dim", "ndim", "ndimension", "dtype", "device", "layout", "requires_grad", "is_leaf"),

@@ -13,7 +13,8 @@ from distgnn.nn import model_for
 from distgnn.train import Trainer
 
 pytest.importorskip("torch_geometric")
-from distgnn.interop.pyg.export import NO_WEIGHTS, load, plain_model
+from distgnn.interop.pyg.export import NO_WEIGHTS, plain_model
+from distgnn.interop.pyg.parameters import load
 
 TYPED = (*EDGE_MODELS, "rgcn")
 VARIANTS = [ModelConfig(name, weighted=name in ("sage", "gcn")) for name in MODELS if name != "edgegat"]
