@@ -31,6 +31,7 @@ lint: $(INSTALLED)
 docs: $(INSTALLED)
 	@$(VENV)/bin/python -c 'import mkdocs, material, mkdocstrings' 2>/dev/null || $(VENV)/bin/pip install -qq --editable '.[docs]'
 	@$(VENV)/bin/python tests/house/make_command_line.py
+	@$(VENV)/bin/python tests/house/make_layers.py
 	@$(VENV)/bin/python tests/house/make_site.py
 
 clean:

@@ -1,4 +1,4 @@
-"""The fields of a graph from arrays, DGL, PyG, NetworkX and scipy, and a graph to DGL.
+"""The fields of a graph from arrays, DGL, PyG, NetworkX and scipy, and a graph to DGL and PyG.
 
 None of these libraries is imported to read its objects: they are asked for their arrays.
 Each `from_…` returns field name -> value; `GraphData.from_fields` makes and checks the graph.
@@ -17,6 +17,7 @@ from distgnn.datasets.pairs import halve_symmetric
 from distgnn.datasets.tidy import tidy_labels, tidy_split
 from distgnn.errors import InputError
 from distgnn.interop.dgl.import_dgl import import_dgl
+from distgnn.interop.pyg.import_pyg import import_pyg
 
 Fields = dict[str, Any]
 # Field -> what the vertices of DGL's and PyG's graphs call it.
@@ -108,9 +109,9 @@ def _types_and_edge_data(graph: Any, directed: bool) -> Fields:
 
 def from_pyg(data: Any, directed: bool, fields: Fields) -> Fields:
     """See `GraphData.from_pyg`."""
-    if hasattr(data, "node_types"):
-        raise InputError("this PyG graph is a HeteroData: convert it with data.to_homogeneous() first")
-    if getattr(data, "edge_index", None) is None:
+    if hasattr(data, "node_types") and data.edge_types:
+        data = _one_vertex_set(data)
+    if getattr(data, "edge_index", None) is None or hasattr(data, "node_types"):
         raise InputError("this PyG graph has no edge_index (a transform may have made it an adj_t: give that to scipy)")
     sources, targets = as_array(data.edge_index)
     columns = dict(PYG_COLUMNS)
@@ -127,6 +128,19 @@ def from_pyg(data: Any, directed: bool, fields: Fields) -> Fields:
     num_nodes = int(data.num_nodes)
     kept = slice(None) if directed else halve_symmetric(sources, targets, num_nodes)
     return from_arrays((sources[kept], targets[kept]), num_nodes, directed, {"name": "pyg", **found, **fields})
+
+
+def _one_vertex_set(data: Any) -> Any:
+    """A HeteroData as one vertex set with types: zeros where a type has no features, -1 where it has no label."""
+    widths = sorted({store.x.shape[1] for store in data.node_stores if getattr(store, "x", None) is not None})
+    if len(widths) > 1:
+        raise InputError(f"this HeteroData has features of widths {widths}: bring its vertex types to one width first")
+    merged = data.to_homogeneous()
+    if getattr(merged, "x", None) is not None:
+        merged.x = merged.x.nan_to_num(nan=0.0)
+    if getattr(merged, "y", None) is not None and merged.y.is_floating_point():
+        merged.y = merged.y.nan_to_num(nan=-1.0).long()
+    return merged
 
 
 def from_networkx(graph: Any, weighted: bool, fields: Fields) -> Fields:
@@ -157,24 +171,47 @@ def from_scipy(adjacency: Any, directed: bool, weighted: bool, fields: Fields) -
 def to_dgl(graph: GraphFields, edge_list: EdgeList | None) -> Any:
     """See `GraphData.to_dgl`."""
     dgl = import_dgl()
+
+    arcs, of_vertices, of_arcs = _columns(graph, edge_list)
+    result = dgl.graph(arcs, num_nodes=int(graph.num_nodes))
+    names = {"edge_weight": "weight", "edge_feats": "feat", "edge_types": "etype"}
+    result.edata.update({names[key]: column for key, column in of_arcs.items()})
+    names = DGL_COLUMNS | {"node_types": "ntype"}
+    result.ndata.update({names[key]: column for key, column in of_vertices.items()})
+    return result
+
+
+def to_pyg(graph: GraphFields, edge_list: EdgeList | None) -> Any:
+    """See `GraphData.to_pyg`."""
+    torch_geometric = import_pyg()
+    import torch
+
+    arcs, of_vertices, of_arcs = _columns(graph, edge_list)
+    names = PYG_COLUMNS | {"edge_weight": "edge_weight", "edge_feats": "edge_attr", "edge_types": "edge_type"}
+    columns = {names[key]: column for key, column in (of_vertices | of_arcs).items()}
+    return torch_geometric.data.Data(edge_index=torch.stack(arcs).long(), num_nodes=int(graph.num_nodes), **columns)
+
+
+def _columns(graph: GraphFields, edge_list: EdgeList | None) -> tuple[tuple, dict[str, Any], dict[str, Any]]:
+    """(sources and targets of arcs, columns of vertices, columns of arcs) as tensors, columns by name of the field."""
     import torch
 
     edge_list = edge_list or make_edge_list(graph, "stored", "keep")
     sources, targets, arc_ids = edge_list.arcs()
-    result = dgl.graph((torch.tensor(sources), torch.tensor(targets)), num_nodes=int(graph.num_nodes))
+    of_vertices: dict[str, Any] = {}
+    of_arcs: dict[str, Any] = {}
     if edge_list.edge_weight is not None and len(arc_ids):
-        result.edata["weight"] = torch.tensor(edge_list.edge_weight[arc_ids % edge_list.num_rows])
+        of_arcs["edge_weight"] = torch.tensor(edge_list.edge_weight[arc_ids % edge_list.num_rows])
     if graph.edge_feats is not None:
-        result.edata["feat"] = torch.from_numpy(arc_feats(graph, edge_list, arc_ids))
+        of_arcs["edge_feats"] = torch.from_numpy(arc_feats(graph, edge_list, arc_ids))
     if graph.edge_types is not None:
-        result.edata["etype"] = torch.from_numpy(arc_relations(graph, edge_list, arc_ids)).long()
+        of_arcs["edge_types"] = torch.from_numpy(arc_relations(graph, edge_list, arc_ids)).long()
     if graph.node_types is not None:
-        result.ndata["ntype"] = torch.tensor(np.asarray(graph.node_types, dtype=np.int64))
+        of_vertices["node_types"] = torch.tensor(np.asarray(graph.node_types, dtype=np.int64))
     if graph.feats is not None:
         dense = graph.feats.toarray() if scipy.sparse.issparse(graph.feats) else graph.feats
-        result.ndata["feat"] = torch.tensor(np.asarray(dense, dtype=np.float32))
+        of_vertices["feats"] = torch.tensor(np.asarray(dense, dtype=np.float32))
     if graph.labels is not None:
-        result.ndata["label"] = torch.tensor(np.asarray(graph.labels, dtype=np.int64))
-    for name, mask in graph.split_masks().items():
-        result.ndata[DGL_COLUMNS[name]] = torch.from_numpy(mask)
-    return result
+        of_vertices["labels"] = torch.tensor(np.asarray(graph.labels, dtype=np.int64))
+    of_vertices |= {name: torch.from_numpy(mask) for name, mask in graph.split_masks().items()}
+    return (torch.tensor(sources), torch.tensor(targets)), of_vertices, of_arcs

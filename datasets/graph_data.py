@@ -117,7 +117,9 @@ class GraphData(GraphFields):
     def from_pyg(cls, data: Any, directed: bool = True, **fields: Any) -> "GraphData":
         """A graph from a PyG `Data`: `edge_index`, `x`, `y`, `*_mask`, `node_type`.
 
-        A directed one also gets `edge_weight`, `edge_type` and `edge_attr` (one number per edge is its weight).
+        A directed one also gets `edge_weight`, `edge_type` and `edge_attr` (one number per edge is its weight). A
+        `HeteroData` becomes one vertex set with types, in the order of `data.node_types`; a type without features has
+        zeros.
 
         Args:
             directed: False keeps one edge per pair of opposite arcs, which must all be there.
@@ -152,3 +154,11 @@ class GraphData(GraphFields):
             etype where given.
         """
         return convert.to_dgl(self, edge_list)
+
+    def to_pyg(self, edge_list: EdgeList | None = None) -> Any:
+        """The whole graph as a PyG `Data` with one column of `edge_index` per arc, in the order of `EdgeList.arcs`.
+
+        Returns: torch_geometric.data.Data; x, y, train_mask, val_mask, test_mask, node_type, edge_weight, edge_attr,
+            edge_type where given.
+        """
+        return convert.to_pyg(self, edge_list)

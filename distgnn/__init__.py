@@ -42,6 +42,7 @@ _PLACES = {
     "ModelConfig": "distgnn.config",
     "CutConfig": "distgnn.config",
     "to_dgl": "distgnn.interop.dgl.export",
+    "to_pyg": "distgnn.interop.pyg.export",
     "GraphData": "distgnn.datasets",
     "load_graph": "distgnn.datasets",
     "partition_graph": "distgnn.partition",

@@ -194,6 +194,18 @@ def print_columns(title: str, columns: list[str], rows: list[list[str]]) -> None
     console.print(table, highlight=False)
 
 
+def print_texts(title: str, columns: list[str], rows: list[list[str]]) -> None:
+    """A table of words; the last column is folded."""
+    table = Table(box=None, padding=(0, 2, 0, 0))
+    for column in columns:
+        table.add_column(_text(column), no_wrap=column != columns[-1])
+    for row in rows:
+        table.add_row(*(_text(cell) for cell in row))
+    console = Console(width=None if sys.stdout.isatty() else 160)
+    console.print(_text(title), style="italic")
+    console.print(table, highlight=False)
+
+
 def epoch_line(predicted: dict) -> str:
     """One line about `predicted_epoch` of a partition."""
     spent = ", ".join(

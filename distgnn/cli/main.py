@@ -29,7 +29,7 @@ from distgnn.cli.commands import (
     train,
     warmup,
 )
-from distgnn.cli.commands.show import info, report
+from distgnn.cli.commands.show import info, models, report
 from distgnn.errors import DistGNNError, RunStopped
 from distgnn.system.launch import RANK_VARIABLES, torch_environment, under_mpi
 from distgnn.system.output import lenient_output, plain
@@ -49,6 +49,7 @@ for command in (
     predict,
     correct_smooth,
     info,
+    models,
     bench,
     bench_kernels,
     calibrate,

@@ -6,6 +6,7 @@ Legend: O owned rows, A local arcs, D width.
     exchanges    TrainingExchanges    exact and delayed exchanges, and what a checkpoint needs of them
     model_rows   ModelRows            which rows the model sees (owned; with update on copies all), and aggregation
     DGLInterface (base class)         columns by name and DGL's message passing
+    PyGInterface (base class)         the same columns by PyG's names, and `edge_index`
 
 Over 300 lines: each delegated member is a documented line of the interface that models see.
 """
@@ -30,6 +31,7 @@ from distgnn.graph.part_arrays import arc_columns, as_tensor, input_rows, vertex
 from distgnn.graph.random_keys import RandomKeys
 from distgnn.graph.training_exchanges import TrainingExchanges, wire_of
 from distgnn.interop.dgl.api import DGLInterface
+from distgnn.interop.pyg.api import PyGInterface, register
 from distgnn.kernels import Tuning
 from distgnn.ops.aggregation.aggregate_copies import CopyAggregator
 from distgnn.ops.aggregation.aggregator import Aggregator, RowScale, Site
@@ -49,7 +51,7 @@ def dtype_name(dtype: str | torch.dtype) -> str:
     return name
 
 
-class DistGraph(DGLInterface):
+class DistGraph(DGLInterface, PyGInterface):
     """One rank's share of a graph, answering to the message-passing part of `dgl.DGLGraph`.
 
     Models see owned rows only: `num_nodes()` is O, and every vertex of the whole graph is owned by one rank.
@@ -121,6 +123,7 @@ class DistGraph(DGLInterface):
         super().__init__(frames, self.transport.num_ranks)
         if self.num_ranks > 1:
             guard_steps(DistGraph)
+        register(self)
         self._degrees = Degrees(local, self.model_rows, self.dtype)
         feats = input_rows(self.transport, local.feats, self.dtype, sparse=sparse_feats and kind.keeps_sparse)
         self.feats = self.model_rows.from_owned(feats) if isinstance(feats, torch.Tensor) else feats

@@ -1,11 +1,15 @@
 """distribute: make a torch model that was written for one process right for many."""
 
 from collections.abc import Collection
+from typing import Any
 
 from torch import nn
 
+from distgnn.interop.pyg.api import register, works_per_rank
+from distgnn.nn import pyg_norms
 from distgnn.nn.conv.graph_module import GraphModule
 from distgnn.nn.dropout import Dropout, number_sites
+from distgnn.nn.functional_dropout import watch
 from distgnn.nn.norms import BatchNorm1d
 from distgnn.nn.protocol import DataGraph
 
@@ -18,7 +22,9 @@ def distribute(model: nn.Module, graph: DataGraph, arc_dropout: Collection[str] 
 
     `torch.nn.Dropout` (DGL's `feat_drop` and `attn_drop` too) gets masks that belong to vertices or arcs,
     `torch.nn.BatchNorm1d` the statistics of all ranks. `torch.nn.LayerNorm` needs no change. Parameters and buffers are
-    kept: they may already be in an optimiser.
+    kept: they may already be in an optimiser. PyG's norms over all vertices (BatchNorm, GraphNorm, PairNorm,
+    InstanceNorm, LayerNorm with mode="graph", …) are swapped too, and in a model with layers of PyG
+    `torch.nn.functional.dropout` draws such masks while the model runs.
 
     Args:
         model: any module.
@@ -29,14 +35,21 @@ def distribute(model: nn.Module, graph: DataGraph, arc_dropout: Collection[str] 
         The same model.
 
     Raises:
-        ValueError: for other BatchNorm modules, whose statistics would be those of one rank.
+        ValueError: for other BatchNorm modules and HeteroBatchNorm, whose statistics would be those of one rank.
     """
+    if any(map(_is_of_pyg, model.modules())):
+        register(graph)
+        watch(model, graph)
     on_arcs = {*ARC_DROPOUT, *arc_dropout}
     for module in list(model.modules()):
         for name, child in module.named_children():
             if isinstance(child, GraphModule):
                 continue
-            if isinstance(child, TORCH_BATCH_NORM):
+            if works_per_rank(child):
+                setattr(module, name, pyg_norms.over_all_vertices(name, child))
+            elif isinstance(child, TORCH_BATCH_NORM):
+                if hasattr(module, "allow_single_element"):  # PyG's BatchNorm: a rank with one row is not one row
+                    setattr(module, "allow_single_element", False)  # noqa: B010 - a module's attributes have types
                 setattr(module, name, _over_all_ranks(name, child))
             if isinstance(child, nn.Dropout):
                 over = "arcs" if name in on_arcs else "vertices"
@@ -46,6 +59,10 @@ def distribute(model: nn.Module, graph: DataGraph, arc_dropout: Collection[str] 
         if isinstance(module, GraphModule):
             module.graph = graph
     return model
+
+
+def _is_of_pyg(module: Any) -> bool:
+    return any(kind.__module__.startswith("torch_geometric.") for kind in type(module).__mro__)
 
 
 def _over_all_ranks(name: str, norm: nn.Module) -> BatchNorm1d:

@@ -7,10 +7,10 @@ from distgnn.ops.aggregation.halo import halo_broadcast, halo_reduce
 from distgnn.ops.aggregation.spmm import spmm
 from distgnn.ops.attention.attend import Heads, attend
 from distgnn.ops.attention.gatv2_scores import pair_scores
-from distgnn.ops.attention.heads import spmm_heads
+from distgnn.ops.attention.heads import pair_dots, spmm_heads
 from distgnn.ops.buffers import Buffers
 from distgnn.ops.dense.activation import Epilogue, activate, relu_dropout
-from distgnn.ops.dense.dropout import dropout
+from distgnn.ops.dense.dropout import dropout, dropout_of
 from distgnn.ops.dense.sparse_rows import SparseRows
 from distgnn.ops.edges.messages import gsddmm, gspmm
 from distgnn.ops.edges.on_arcs import from_arcs, to_arcs
@@ -18,7 +18,7 @@ from distgnn.ops.edges.relation_arcs import RelationArcs
 from distgnn.ops.edges.softmax import edge_softmax
 from distgnn.ops.protocol import Exchanges, GraphView, MaskKeys
 from distgnn.ops.recompute import recompute
-from distgnn.ops.sums import all_sum
+from distgnn.ops.sums import all_max, all_sum
 
 __all__ = [
     "Buffers",
@@ -32,11 +32,13 @@ __all__ = [
     "RowScale",
     "SparseRows",
     "activate",
+    "all_max",
     "all_sum",
     "arc_extreme",
     "attend",
     "convolve",
     "dropout",
+    "dropout_of",
     "edge_softmax",
     "extreme",
     "from_arcs",
@@ -44,6 +46,7 @@ __all__ = [
     "gspmm",
     "halo_broadcast",
     "halo_reduce",
+    "pair_dots",
     "pair_scores",
     "recompute",
     "relu_dropout",

@@ -19,6 +19,19 @@ def all_sum(graph: Exchanges, values: torch.Tensor) -> torch.Tensor:
     return _AllSum.apply(values, graph.transport.comm)
 
 
+def all_max(graph: Exchanges, values: torch.Tensor) -> torch.Tensor:
+    """The largest of all values of all ranks, with gradient: equal ones share it, as in `torch.max`.
+
+    Collective: yes, and again in the backward pass.
+    """
+    comm: Any = graph.transport.comm
+    here = float(values.detach().max()) if values.numel() else float("-inf")
+    top = comm.allreduce(here, op=MPI.MAX) if comm.size > 1 else here
+    best = values.detach() == top
+    count = comm.allreduce(int(best.sum())) if comm.size > 1 else int(best.sum())
+    return all_sum(graph, torch.where(best, values, torch.zeros_like(values)).sum() / count)
+
+
 class _AllSum(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, values: torch.Tensor, comm: MPI.Comm) -> torch.Tensor:

@@ -7,6 +7,7 @@ from torch import nn
 
 from distgnn.config import TrainConfig
 from distgnn.errors import InputError
+from distgnn.interop.pyg.api import works_per_rank
 
 
 def check_trainable(graph: Any, config: TrainConfig) -> None:
@@ -26,7 +27,11 @@ def check_trainable(graph: Any, config: TrainConfig) -> None:
 def warn_of_modules_per_rank(model: nn.Module, graph: Any) -> None:
     """Warn, on rank 0 of several, of torch's own modules that work on one rank's rows only."""
     kinds = (nn.modules.batchnorm._BatchNorm, nn.Dropout)
-    names = [name for name, module in model.named_modules() if isinstance(module, kinds) and getattr(module, "p", True)]
+    names = [
+        name
+        for name, module in model.named_modules()
+        if (isinstance(module, kinds) and getattr(module, "p", True)) or works_per_rank(module)
+    ]
     if names and graph.num_ranks > 1 and graph.rank == 0:
         warnings.warn(
             f"{', '.join(names)}: torch's own module works per rank, so results depend on the number of ranks; "

@@ -97,3 +97,45 @@ def test_types_and_edge_data_come_from_dgl_and_go_back():
         np.testing.assert_array_equal(getattr(back, name), getattr(graph, name), err_msg=name)
     one_type = GraphData.from_dgl(dgl.to_homogeneous(dgl.heterograph({("v", "e", "v"): ([0], [1])})))
     assert one_type.node_types is None and one_type.edge_types is None
+
+
+def test_there_and_back_through_pyg():
+    pytest.importorskip("torch_geometric")
+    from cut_graphs import random_graph
+
+    graph = random_graph(3, directed=True, weighted=True, typed=True)
+    data = graph.to_pyg()
+    assert data.validate() and data.num_nodes == 60 and data.edge_index.tolist() == graph.edges.T.tolist()
+    back = GraphData.from_pyg(data)
+    names = ("edges", "feats", "labels", "edge_weight", "edge_feats", "edge_types", "node_types", "train", "valid")
+    for name in names:
+        expected = getattr(graph, name)
+        if name in ("train", "valid"):  # without vertices that have no label
+            expected = np.intersect1d(expected, np.flatnonzero(graph.labels >= 0))
+        np.testing.assert_array_equal(getattr(back, name), expected, err_msg=name)
+
+
+def test_pyg_gets_both_arcs_of_an_undirected_edge(small_graph):
+    pytest.importorskip("torch_geometric")
+    graph = GraphData.from_arrays(small_graph.edges, 6, directed=False)
+    edges = graph.edge_list("stored", "add")
+    data = graph.to_pyg(edges)
+    assert data.is_undirected() and data.num_edges == edges.num_arcs
+    assert GraphData.from_pyg(data, directed=False).num_edges == edges.num_rows
+
+
+def test_a_hetero_data_is_one_vertex_set_with_types():
+    torch = pytest.importorskip("torch")
+    HeteroData = pytest.importorskip("torch_geometric").data.HeteroData
+    data = HeteroData()
+    data["author"].num_nodes = 2
+    data["paper"].x, data["paper"].y = torch.ones(3, 4), torch.tensor([0, 1, 1])
+    data["author", "writes", "paper"].edge_index = torch.tensor([[0, 1], [0, 2]])
+    data["paper", "cites", "paper"].edge_index = torch.tensor([[0, 1, 1], [1, 0, 2]])
+    graph = GraphData.from_pyg(data)
+    assert graph.node_types.tolist() == [0, 0, 1, 1, 1] and graph.edge_types.tolist() == [0, 0, 1, 1, 1]
+    assert graph.edges.tolist() == [[0, 2], [1, 4], [2, 3], [3, 2], [3, 4]]
+    assert graph.feats.sum(1).tolist() == [0, 0, 4, 4, 4] and graph.labels.tolist() == [-1, -1, 0, 1, 1]
+    data["author"].x = torch.ones(2, 7)
+    with pytest.raises(InputError, match=r"features of widths \[4, 7\]"):
+        GraphData.from_pyg(data)

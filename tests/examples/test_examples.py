@@ -39,6 +39,7 @@ def test_every_example_is_in_the_table_and_here():
     [
         ("own_loop.py", "logits [5000, 10]"),
         ("dgl_model.py", "TrainResult(epochs=30, loss="),
+        ("pyg_model.py", "test accuracy "),
         ("custom_loss.py", "epoch 30  focal loss "),
         ("export.py", "largest difference to distgnn predict: "),
     ],
@@ -46,6 +47,8 @@ def test_every_example_is_in_the_table_and_here():
 def test_the_commands_at_its_head(name, says, tmp_path):
     if name in DGL:
         pytest.importorskip("dgl")
+    if name == "pyg_model.py":
+        pytest.importorskip("torch_geometric")
     script = (EXAMPLES / name).read_text()
     (tmp_path / name).write_text(script)
     head = ast.get_docstring(ast.parse(script), clean=False) or ""

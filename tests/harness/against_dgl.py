@@ -1,4 +1,4 @@
-"""A layer on P ranks beside the same layer on DGL's whole graph: outputs and every gradient, gathered."""
+"""A layer on P ranks beside the same layer on DGL's or PyG's whole graph: outputs and every gradient, gathered."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -59,12 +59,13 @@ class Outcome:
     edge_feats: np.ndarray
 
 
-def run_whole(data, model, inputs: Inputs, call: Callable, edges=None) -> Outcome:
-    """In plain DGL. `inputs` has rows by vertex id and by global arc id."""
+def run_whole(data, model, inputs: Inputs, call: Callable, edges=None, library: str = "dgl") -> Outcome:
+    """In plain DGL (or PyG). `inputs` has rows by vertex id and by global arc id."""
     edges = edges or data.edge_list()
     arc_ids = edges.arcs()[2]
     everything = inputs.rows(np.arange(data.num_nodes), arc_ids).trainable()
-    out = _backward(data.to_dgl(edges), model, everything, call)
+    whole = data.to_dgl(edges) if library == "dgl" else data.to_pyg(edges)
+    out = _backward(whole, model, everything, call)
     size = len(inputs.edge_weight)
     grads = [_by_id(arc_ids, rows, size) for rows in (everything.edge_weight, everything.edge_feats)]
     return Outcome(out, _parameters(model), _grad(everything.feats), *grads)

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import check_links
 import make_command_line
+import make_layers
 import make_site
 import pytest
 
@@ -18,6 +19,10 @@ def test_links_and_paths_lead_somewhere():
 
 def test_the_command_line_page_is_what_the_program_says():
     assert make_command_line.PAGE.read_text() == make_command_line.page(), "python tests/house/make_command_line.py"
+
+
+def test_the_page_of_layers_is_what_the_program_says():
+    assert make_layers.PAGE.read_text() == make_layers.page(), "python tests/house/make_layers.py"
 
 
 @pytest.mark.parametrize("report", REPORTS, ids=lambda report: report.stem)

@@ -27,23 +27,27 @@ class Floor:
 
 
 FLOORS = (
-    Floor(("errors", "config", "system", "interop.dgl.import_dgl"), foreign=("tomli",), inside=("mpi4py",)),
+    Floor(
+        ("errors", "config", "system", "interop.dgl.import_dgl", "interop.pyg.import_pyg", "interop.table"),
+        foreign=("tomli",),
+        inside=("mpi4py",),
+    ),
     Floor(("kernels",), foreign=("numba", "numpy", "llvmlite")),
     Floor(("datasets",), ours=(0, 1), foreign=("numpy", "scipy"), inside=("ogb", "dgl", "torch")),
     Floor(("partition",), ours=(0, 1, 2), foreign=("numpy", "scipy", "numba"), inside=("pymetis",)),
     Floor(("comm",), ours=(0, 1, 3), foreign=("mpi4py", "numpy")),
     Floor(
-        ("graph", "ops", "interop.dgl.api", "interop.dgl.dispatch", "interop.dgl.messages"),
+        ("graph", "ops", "interop.dgl.api", "interop.dgl.dispatch", "interop.dgl.messages", "interop.pyg"),
         ours=(0, 1, 3, 4),
         foreign=("torch", "numpy"),
-        inside=("dgl",),
+        inside=("dgl", "torch_geometric"),
     ),
     Floor(("nn",), ours=(0, 5), foreign=("torch", "numpy")),
     Floor(
-        ("train", "interop.dgl.export", "interop.dgl.norms"),
+        ("train", "interop.dgl.export", "interop.dgl.norms", "interop.pyg.export", "interop.run_model"),
         ours=(0, 3, 4, 5),
         foreign=("torch", "numpy", "scipy", "safetensors", "tomli", "tomli_w"),
-        inside=("numba", "mpi4py", "dgl"),
+        inside=("numba", "mpi4py", "dgl", "torch_geometric"),
     ),
     Floor(
         ("bench", "report", "cli", "__main__"),
@@ -56,6 +60,7 @@ NO_FLOOR = (
     "distgnn",
     "distgnn.interop",
     "distgnn.interop.dgl",
+    "distgnn.interop.pyg",
 )  # packages that hold files of several floors, and no code
 
 EXCEPTIONS = {

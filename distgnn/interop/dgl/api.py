@@ -12,6 +12,7 @@ import torch
 from distgnn.errors import InputError
 from distgnn.graph.frame import Frame, Frames
 from distgnn.interop.dgl import dispatch, messages
+from distgnn.interop.pyg.api import INSTEAD as PYG_INSTEAD
 
 Self = TypeVar("Self", bound="DGLInterface")
 
@@ -23,7 +24,7 @@ OF_STRUCTURE = (
     "a rank has its own arcs only: use update_all, apply_edges or distgnn.ops, or prepare the graph before it is cut "
     "(GraphData.from_dgl, distgnn partition)"
 )
-INSTEAD = {  # what a DGLGraph has and a DistGraph cannot have, and what to do
+INSTEAD = {  # what a DGLGraph (or a PyG Data) has and a DistGraph cannot have, and what to do
     **dict.fromkeys(
         ("send_and_recv", "pull", "push", "prop_nodes", "prop_edges", "filter_nodes", "filter_edges"), ON_SOME
     ),
@@ -33,6 +34,7 @@ INSTEAD = {  # what a DGLGraph has and a DistGraph cannot have, and what to do
     ),
     **dict.fromkeys(("all_edges", "in_edges", "out_edges", "find_edges", "edge_ids", "edge_subgraph"), OF_STRUCTURE),
     **dict.fromkeys(("has_edges_between", "predecessors", "successors", "subgraph", "in_subgraph"), OF_STRUCTURE),
+    **PYG_INSTEAD,
     **dict.fromkeys(("add_edges", "remove_edges", "add_nodes", "remove_nodes", "add_self_loop"), OF_STRUCTURE),
 }
 

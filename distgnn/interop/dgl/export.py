@@ -9,7 +9,7 @@ the names of ours, so weights move both ways:
     ours.load_state_dict(plain.state_dict())          # and back, for one that was trained on in DGL
 """
 
-from dataclasses import dataclass, fields, replace
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
@@ -17,22 +17,10 @@ import torch
 from torch import nn
 
 from distgnn.config import ATTENTION_MODELS, ModelConfig, check_graph_has
-from distgnn.errors import RunError
 from distgnn.interop.dgl.import_dgl import import_dgl
 from distgnn.interop.dgl.norms import GraphNorm, PairNorm
+from distgnn.interop.run_model import GraphSizes, read_run
 from distgnn.train.checkpoint.weights import load_best
-from distgnn.train.run.run_folder import model_config, read_config, run_dtype
-
-
-@dataclass(frozen=True)
-class GraphSizes:
-    """What a model must know of a graph: widths, classes, and numbers of types (0 where there are none)."""
-
-    num_feats: int
-    num_classes: int
-    num_edge_feats: int = 0
-    num_relations: int = 0
-    num_node_types: int = 0
 
 
 def to_dgl(run: str) -> nn.Module:
@@ -51,15 +39,8 @@ def to_dgl(run: str) -> nn.Module:
         The graph must be prepared as the partition was: direction, self-loops and feature scaling are noted under
         [data.graph] in the run's config.toml; `distgnn.load_graph(SOURCE)` and `GraphData.to_dgl(edge_list)` make it.
     """
-    settings = read_config(run)
-    config = model_config(run, settings)
-    found = settings.get("data", {}).get("graph")
-    if found is None:
-        raise RunError(f"{run} does not say what graph it was trained on (no [data.graph] in config.toml): train again")
-    known = {field.name for field in fields(GraphSizes)}
-    model = plain_model(config, GraphSizes(**{name: value for name, value in found.items() if name in known}))
-    weights = torch.float64 if run_dtype(run, settings) == "float64" else torch.float32  # also of bfloat16
-    model = model.to(weights)
+    config, sizes, dtype = read_run(run)
+    model = plain_model(config, sizes).to(dtype)
     load_best(run, model)
     return model.eval()
 

@@ -68,9 +68,12 @@ class Block:
         return Block(indptr, indices, self.first_arc, positions, self.tuning)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class RowScale:
-    """One factor per vertex, wherever a rank meets the vertex: owned [O], source halos [S], target halos [T]."""
+    """One factor per vertex, wherever a rank meets the vertex: owned [O], source halos [S], target halos [T].
+
+    Equal only to itself: graphs keep theirs, and kept aggregations are looked up by it.
+    """
 
     owned: np.ndarray
     sources: np.ndarray

@@ -8,6 +8,9 @@
     target halos' partial results -> owners, merged in the order of ranks, divided by the sum
     backward: owners' (dz, maximum, sum, <dz, z>) -> target halos; weights are computed again; halos' shares are added
 
+With `loops` [O] every vertex has so many arcs to itself beside those of the graph: its owner merges them like another
+rank's partial result. A negative number takes arcs away that the graph has.
+
 <dz, z> is taken from the result, since dy y = dz (z + bias) wherever ReLU and mask let through: z itself is not saved.
 Nor is r, a product that is made again from x.
 
@@ -36,7 +39,7 @@ class Heads:
     """The heads of an attention layer, and what follows it.
 
     Args: slope: of the leaky ReLU; epilogue, may_overwrite_grad: as in `convolve.ConvSpec`; mean: y is the mean over
-        heads, without norm and epilogue.
+        heads, without norm and epilogue; loops: arcs of each owned vertex to itself to add, of the dtype of `attn`.
     """
 
     num_heads: int
@@ -44,6 +47,7 @@ class Heads:
     epilogue: Epilogue = NO_EPILOGUE
     may_overwrite_grad: bool = False
     mean: bool = False
+    loops: np.ndarray | None = None
 
 
 def attend(
@@ -159,7 +163,7 @@ def _attention(graph: GraphView, rows: torch.Tensor, attn: torch.Tensor, heads: 
     sources = with_halos(graph, as_array(rows), "source")
     sources = sources.reshape(len(sources), count, rows.shape[1] // count)
     ends = with_halos(graph, left, "source"), with_halos(graph, right, "target")
-    one_rank = graph.num_ranks == 1
+    one_rank = graph.num_ranks == 1 and heads.loops is None
     z = graph.buffers.empty(len(ends[1]), rows.shape[1], rows.dtype if narrow and one_rank else attn.dtype)
     out = as_array(z).reshape(len(z), count, rows.shape[1] // count)
     attention: Any = kernels.attention if one_rank else kernels.attention_partial
@@ -167,6 +171,8 @@ def _attention(graph: GraphView, rows: torch.Tensor, attn: torch.Tensor, heads: 
         _, maximum, sums = attention(*_arcs(graph)[0], sources, *ends, slope=heads.slope, out=out)
     if not one_rank:
         _merge(graph, out, maximum, sums)
+        if heads.loops is not None:
+            _merge_loops(heads, sources[:owned], left, right, (out[:owned], maximum[:owned], sums[:owned]))
         kernels.finish_attention(out[:owned], sums[:owned])
     return z[:owned], maximum[:owned], sums[:owned], sources[owned:].copy(), ends
 
@@ -180,6 +186,19 @@ def _merge(graph: GraphView, out: np.ndarray, maximum: np.ndarray, sums: np.ndar
     for rows, partial in received_by_rank(graph, halos, "target"):
         theirs = np.split(partial, [width, width + out.shape[1]], axis=1)
         kernels.merge_attention(*mine, rows, theirs[0].reshape(len(rows), *out.shape[1:]), *theirs[1:])
+
+
+def _merge_loops(heads: Heads, rows: np.ndarray, left: np.ndarray, right: np.ndarray, mine: tuple) -> None:
+    """Arcs of vertices to themselves into partial results (out, maximum, sums) of owned rows, in place."""
+    loops: Any = heads.loops
+    times = np.repeat(loops[:, None], heads.num_heads, axis=1)
+    of_loops = rows * times[:, :, None], _leaky(left + right, heads.slope), times
+    merge: Any = kernels.merge_attention
+    merge(*mine, np.arange(len(rows)), *of_loops)
+
+
+def _leaky(scores: np.ndarray, slope: float) -> np.ndarray:
+    return np.where(scores > 0, scores, slope * scores)
 
 
 def _mean(graph: GraphView, z: torch.Tensor, bias: torch.Tensor | None, count: int) -> torch.Tensor:
@@ -240,4 +259,19 @@ def _through_attention(
     if graph.num_ranks > 1:
         out = torch.from_numpy(onto_owners(graph, as_array(out), "source")).to(grads.dtype)
         left, right = onto_owners(graph, left, "source"), onto_owners(graph, right, "target")
+    if heads.loops is not None:
+        of_loops = _through_loops(saved, rows, grads, dots, heads)
+        out.view(len(out), *shape).addcmul_(grads.view(len(out), *shape), torch.from_numpy(of_loops[0])[:, :, None])
+        left, right = left + of_loops[1], right + of_loops[1]
     return out, np.stack([left, right])
+
+
+def _through_loops(saved: _Saved, rows: torch.Tensor, grads: torch.Tensor, dots: np.ndarray, heads: Heads) -> tuple:
+    """Of arcs of vertices to themselves: (weight times number, gradient of the sum of both scores), [O, H] each."""
+    owned = len(rows)
+    pre = saved.scores[0][:owned] + saved.scores[1][:owned]
+    loops: Any = heads.loops
+    # sums are 0 only where there is neither an arc nor a loop
+    weights = loops[:, None] * np.exp(_leaky(pre, heads.slope) - saved.maximum) / np.maximum(saved.sums, 1e-30)
+    toward = (rows * grads).view(owned, heads.num_heads, rows.shape[1] // heads.num_heads).sum(-1).numpy()
+    return weights, weights * (toward - dots) * np.where(pre > 0, 1, heads.slope).astype(pre.dtype)

@@ -15,7 +15,7 @@ from torch.autograd.function import once_differentiable
 
 from distgnn import kernels
 from distgnn.ops.aggregation.halo import as_array, with_halos
-from distgnn.ops.edges.on_arcs import FLOATS, check_arc_rows
+from distgnn.ops.edges.on_arcs import FLOATS, check_arc_rows, check_rows
 from distgnn.ops.protocol import GraphView
 
 
@@ -56,6 +56,37 @@ class _SpmmHeads(torch.autograd.Function):
         if ctx.needs_input_grad[1]:
             grad_weight = torch.from_numpy(arc_dots(ctx.graph, _rows(feats), grads, weight.shape[1]))
         return grad_feats, grad_weight, None
+
+
+def pair_dots(graph: GraphView, sources: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
+    """<source row, target row> of every local arc, head by head: the transpose of `spmm_heads` in both rows.
+
+    Collective: yes, and again in the backward pass.
+
+    Args: sources, targets: owned rows [O, H, F], float32 or float64.
+
+    Returns: [A, H].
+    """
+    check_rows(graph, sources)
+    check_rows(graph, targets)
+    return _PairDots.apply(sources, targets, graph)
+
+
+class _PairDots(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, sources: torch.Tensor, targets: torch.Tensor, graph: GraphView) -> torch.Tensor:
+        ctx.graph = graph
+        ctx.save_for_backward(sources, targets)
+        return torch.from_numpy(arc_dots(graph, _rows(sources), _rows(targets), sources.shape[1]))
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, grad: torch.Tensor) -> tuple:
+        sources, targets = ctx.saved_tensors
+        weight = as_array(grad)
+        to_targets, _ = ctx.graph.forward_arcs(_rows(sources), weight)
+        to_sources, _ = ctx.graph.backward_arcs(weighted=True)(_rows(targets), weight)
+        return torch.from_numpy(to_sources).view(sources.shape), torch.from_numpy(to_targets).view(targets.shape), None
 
 
 def arc_dots(graph: GraphView, sources: np.ndarray, targets: np.ndarray, heads: int) -> np.ndarray:

@@ -21,6 +21,11 @@ def dropout(graph: GraphView, rows: torch.Tensor, p: float, site: int, over: str
     Source: Philox 4x32-10, Salmon et al., SC'11.
     """
     ids = graph.row_ids if over == "vertices" else graph.local.arc_ids
+    return dropout_of(graph, rows, ids, p, site)
+
+
+def dropout_of(graph: GraphView, rows: torch.Tensor, ids: np.ndarray, p: float, site: int) -> torch.Tensor:
+    """The same for rows that have some other global ids, int64 [rows]."""
     return _Dropout.apply(rows, ids, p, graph.seed, graph.step, site)
 
 

@@ -4,6 +4,7 @@
 
 Every rank has the partial (maximum, sum) of its own arcs; the owner merges them, sum = Σ sum_r exp(max_r - max), and
 gives both back to the copies. Backward: dz[arc] = a[arc] (da[arc] - Σ over the arcs of v of a da).
+`with_own` has one more logit per vertex, as of a self-loop, which its owner adds.
 
 Legend: O owned rows, T target halos, A local arcs, K values per arc (heads).
 """
@@ -35,36 +36,66 @@ def edge_softmax(graph: GraphView, logits: torch.Tensor, norm_by: str = "dst") -
     if norm_by not in ("dst", "src"):
         raise ValueError(f"unknown norm_by {norm_by!r}: choose dst or src")
     role = "target" if norm_by == "dst" else "source"
-    return _EdgeSoftmax.apply(flat(logits), graph, role).view(logits.shape)
+    return _EdgeSoftmax.apply(flat(logits), None, graph, role)[0].view(logits.shape)
+
+
+def edge_softmax_with_own(
+    graph: GraphView, logits: torch.Tensor, own: torch.Tensor, role: str = "target"
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Softmax over the arcs at one end of each vertex and one logit of its own.
+
+    Collective: yes, and again in the backward pass.
+
+    Args: logits [A, ...], -inf for an arc that takes no part; own [O, ...]; role: which end.
+
+    Returns: weights of arcs and of `own`.
+    """
+    check_arc_rows(graph, logits)
+    of_arcs, of_own = _EdgeSoftmax.apply(flat(logits), flat(own), graph, role)
+    return of_arcs.view(logits.shape), of_own.view(own.shape)
 
 
 class _EdgeSoftmax(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, logits: torch.Tensor, graph: GraphView, role: str) -> torch.Tensor:
+    def forward(ctx: Any, logits: torch.Tensor, own: torch.Tensor | None, graph: GraphView, role: str) -> tuple:
         ctx.graph, ctx.role = graph, role
-        out = torch.from_numpy(_forward(graph, as_array(logits), role))
-        ctx.save_for_backward(out)
-        return out
+        found = _forward(graph, as_array(logits), None if own is None else as_array(own), role)
+        outs = tuple(None if one is None else torch.from_numpy(one) for one in found)
+        ctx.save_for_backward(*outs)
+        return outs
 
     @staticmethod
     @once_differentiable
-    def backward(ctx: Any, grad: torch.Tensor) -> tuple:
-        (out,) = ctx.saved_tensors
+    def backward(ctx: Any, grad: torch.Tensor, grad_own: torch.Tensor | None) -> tuple:
+        out, own = ctx.saved_tensors
         products = as_array(out * grad)
-        sums = gathered(ctx.graph, summed(ctx.graph, products, ctx.role), ctx.role)
-        return torch.from_numpy(products - as_array(out) * sums), None, None
+        at_owners = summed(ctx.graph, products, ctx.role)
+        if own is None:
+            own_result = None
+        else:
+            own_products = as_array(own * grad_own)
+            at_owners = at_owners + own_products
+            own_result = torch.from_numpy(own_products - as_array(own) * at_owners)
+        sums = gathered(ctx.graph, at_owners, ctx.role)
+        return torch.from_numpy(products - as_array(out) * sums), own_result, None, None
 
 
-def _forward(graph: GraphView, logits: np.ndarray, role: str) -> np.ndarray:
+def _forward(graph: GraphView, logits: np.ndarray, own: np.ndarray | None, role: str) -> tuple:
+    """(weights of arcs, of own logits or None)."""
     arcs, width = graph.local_arcs, logits.shape[1]
     group, ends = arcs.grouped[role], arcs.ends[role]
     maxima = kernels.spmm(group.indptr, group.arcs, logits, "max", keep_inf=True)[0]
-    powers = np.exp(logits - kernels.pack_rows(maxima, ends))
+    finite = np.where(np.isneginf(maxima), 0, maxima).astype(logits.dtype, copy=False)  # no arc takes part
+    powers = np.exp(logits - kernels.pack_rows(finite, ends))
     sums = partial_sums(graph, powers, role)
     merged = merge_at_owners(graph, np.concatenate([maxima, sums], axis=1), role, _merged)
+    own_weights = None
+    if own is not None:
+        merged = _merged(merged, np.concatenate([own, np.ones_like(own)], axis=1))
+        own_weights = np.exp(own - merged[:, :width]) / merged[:, width:]
     everywhere = with_halos(graph, merged, role)
     factors = _scale(maxima, everywhere[:, :width]) / np.where(everywhere[:, width:] > 0, everywhere[:, width:], 1)
-    return powers * kernels.pack_rows(np.ascontiguousarray(factors), ends)
+    return powers * kernels.pack_rows(np.ascontiguousarray(factors), ends), own_weights
 
 
 def _merged(left: np.ndarray, right: np.ndarray) -> np.ndarray:

@@ -13,19 +13,27 @@ def pack(state: dict[str, torch.Tensor]) -> bytes:
     return save({name: tensor.detach().clone().contiguous() for name, tensor in state.items()})
 
 
+def read_best(path: str) -> dict[str, torch.Tensor]:
+    """The best weights of a run folder by name.
+
+    Raises: RunError when there are none, or the file is damaged.
+    """
+    file = best_weights(path)
+    if not file.is_file():
+        raise RunError(f"{path} has no weights ({file} is missing): the run did not reach its first evaluation")
+    try:
+        return load_file(file)
+    except (SafetensorError, OSError) as error:
+        raise RunError(f"{file} is damaged: {error}") from error
+
+
 def load_best(path: str, model: torch.nn.Module) -> None:
     """Put the best weights of a run folder into `model`.
 
     Raises:
         RunError: when there are none, or they belong to another model (names the first difference).
     """
-    file = best_weights(path)
-    if not file.is_file():
-        raise RunError(f"{path} has no weights ({file} is missing): the run did not reach its first evaluation")
-    try:
-        state = load_file(file)
-    except (SafetensorError, OSError) as error:
-        raise RunError(f"{file} is damaged: {error}") from error
+    state, file = read_best(path), best_weights(path)
     expected = {name: tuple(tensor.shape) for name, tensor in model.state_dict().items()}
     found = {name: tuple(tensor.shape) for name, tensor in state.items()}
     for name in sorted(expected.keys() | found.keys()):

@@ -29,7 +29,8 @@ def test_input_features_are_exchanged_once(graph):
 def test_other_scales_are_other_results(graph):
     total = ops.spmm(graph, graph.feats)
     mean = ops.spmm(graph, graph.feats, target_scale=graph.degree_scale("in", -1))
-    assert not torch.equal(total, mean)
+    halved = ops.spmm(graph, graph.feats, target_scale=graph.degree_scale("in", -0.5))  # another factor per vertex
+    assert not torch.equal(total, mean) and not torch.equal(mean, halved)
 
 
 @pytest.mark.mpi(2)

@@ -1,0 +1,181 @@
+"""Where PyG itself must be told of a DistGraph.
+
+    MessagePassing.__call__       a DistGraph among the arguments becomes its `edge_index`
+    forward of a few layers       `fused.py`: a kernel instead of torch's functions one by one
+    softmax, scatter, degree,     answered in one exchange; without it they run as PyG wrote them, on the tensors of
+    gcn_norm, remove_self_loops   `tensors.py`: the same numbers, more passes
+    global_…_pool                 refuse the rows of one rank
+
+A dispatcher is put in front of these names once, when a process with PyG loads a DistGraph or hands one to PyG. Every
+call without a DistGraph goes on to PyG.
+"""
+
+import functools
+import sys
+import weakref
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from distgnn.errors import InputError
+from distgnn.interop.pyg import functions, fused, norm, reductions
+from distgnn.interop.pyg.tensors import ArcEnds, ArcIndex, ArcNorm, ArcTensor
+
+POOLS = ("global_add_pool", "global_mean_pool", "global_max_pool")
+FUNCTIONS: dict[str, str] = {  # name -> the module of PyG that has it
+    "softmax": "torch_geometric.utils._softmax",
+    "scatter": "torch_geometric.utils._scatter",
+    "degree": "torch_geometric.utils._degree",
+    "remove_self_loops": "torch_geometric.utils.loop",
+    "gcn_norm": "torch_geometric.nn.conv.gcn_conv",
+    **dict.fromkeys(POOLS, "torch_geometric.nn.pool.glob"),
+}
+_spread: "weakref.WeakSet[Any]" = weakref.WeakSet()  # graphs that are spread over ranks
+
+
+def register(graph: Any) -> None:
+    """Tell PyG of a DistGraph."""
+    if graph.num_ranks > 1:
+        _spread.add(graph)
+    dispatch_in_pyg()
+
+
+@functools.cache
+def dispatch_in_pyg() -> None:
+    """Put the dispatchers in front of PyG's names."""
+    from torch_geometric.nn.conv import MessagePassing
+
+    call: Any = MessagePassing.__call__
+    setattr(MessagePassing, "__call__", _calls(call))  # noqa: B010 - mypy refuses to assign a method
+    fused.put_in_front()
+    for name, module in FUNCTIONS.items():
+        theirs = getattr(sys.modules.get(module), name, None)
+        if theirs is None:  # another version of PyG: its function runs on our tensors as it is
+            continue
+        ours = _dispatcher(OURS.get(name, _refuses_a_part), theirs)
+        for place in list(sys.modules.values()):
+            if getattr(place, "__name__", "").startswith("torch_geometric") and vars(place).get(name) is theirs:
+                setattr(place, name, ours)
+
+
+def _dispatcher(ours: Callable, theirs: Callable) -> Callable:
+    @functools.wraps(theirs)
+    def dispatch(*args: Any, **kwargs: Any) -> Any:
+        found = ours(*args, **kwargs)
+        return theirs(*args, **kwargs) if found is NotImplemented else found
+
+    return dispatch
+
+
+def _calls(call: Callable) -> Callable:
+    """MessagePassing.__call__ that takes a DistGraph for an `edge_index`."""
+
+    @functools.wraps(call)
+    def of_graph(self: Any, *args: Any, **kwargs: Any) -> Any:
+        args = tuple(_edge_index(one) for one in args)
+        kwargs = {name: _edge_index(one) for name, one in kwargs.items()}
+        if _spread:
+            _check_part((*args, *kwargs.values()))
+        return call(self, *args, **kwargs)
+
+    return of_graph
+
+
+def _edge_index(argument: Any) -> Any:
+    """The edge_index of a DistGraph; anything else is itself."""
+    found = None if isinstance(argument, torch.Tensor) else getattr(type(argument), "edge_index", None)
+    return argument.edge_index if found is not None and hasattr(argument, "forward_arcs") else argument
+
+
+def _check_part(arguments: tuple) -> None:
+    """Raise InputError where one rank's rows meet an edge_index of one process."""
+    tensors = [one for one in arguments if isinstance(one, torch.Tensor)]
+    if any(isinstance(one, ArcTensor) for one in tensors):
+        return
+    of_arcs = any(one.dim() == 2 and len(one) == 2 and one.dtype == torch.int64 for one in tensors)
+    if of_arcs and any(one.is_floating_point() and is_part(one) for one in tensors):
+        raise InputError(
+            "edge_index has the vertices of one process and x those of one rank: give the layer the DistGraph, or its "
+            "graph.edge_index, instead of edge_index"
+        )
+
+
+def is_part(rows: torch.Tensor) -> bool:
+    """Has this as many rows as this rank owns vertices of a graph that is spread over ranks?"""
+    return rows.dim() > 0 and any(len(rows) == graph.num_owned != graph.num_global_nodes for graph in _spread)
+
+
+# --- functions of PyG: each has the arguments of its namesake ----------------------------------------------------
+
+
+def _softmax(
+    src: Any, index: Any = None, ptr: Any = None, num_nodes: int | None = None, dim: int = 0
+) -> torch.Tensor | Any:
+    if not isinstance(index, ArcEnds) or index.dim() != 1:
+        return NotImplemented
+    functions.check_size(index.arcs, num_nodes)
+    rows = src.plain("softmax") if isinstance(src, ArcTensor) else src
+    return index.arcs.softmax(rows.movedim(dim, 0), index.role).movedim(0, dim)
+
+
+def _scatter(src: Any, index: Any, dim: int = 0, dim_size: int | None = None, reduce: str = "sum") -> Any:
+    if not isinstance(index, ArcEnds) or index.dim() != 1 or reduce not in reductions.REDUCES:
+        return NotImplemented
+    functions.check_size(index.arcs, dim_size)
+    return reductions.reduce_at(index, src, dim % src.dim(), reductions.REDUCES[reduce])
+
+
+def _degree(index: Any, num_nodes: int | None = None, dtype: torch.dtype | None = None) -> Any:
+    if not isinstance(index, ArcEnds):
+        return NotImplemented
+    functions.check_size(index.arcs, num_nodes)
+    return index.arcs.degree(index.role).to(dtype or torch.get_default_dtype())
+
+
+def _remove_self_loops(edge_index: Any, edge_attr: Any = None) -> Any:
+    if not isinstance(edge_index, ArcIndex) or not edge_index.arcs.is_whole:
+        return NotImplemented
+    without = norm.without_self_loops_of_all(edge_index.arcs)
+    if edge_attr is not None and without.positions is not None:
+        edge_attr = edge_attr[without.positions]
+    return ArcIndex.of(without, edge_index.roles), edge_attr
+
+
+def _gcn_norm(
+    edge_index: Any,
+    edge_weight: Any = None,
+    num_nodes: int | None = None,
+    improved: bool = False,
+    add_self_loops: bool = True,
+    flow: str = "source_to_target",
+    dtype: torch.dtype | None = None,
+) -> Any:
+    if not isinstance(edge_index, ArcIndex):
+        return NotImplemented
+    arcs, roles = edge_index.arcs, edge_index.roles
+    functions.check_size(arcs, num_nodes)
+    dtype = dtype or torch.get_default_dtype()
+    if edge_weight is not None or not arcs.is_whole or roles != ("source", "target") or dtype not in functions.FLOATS:
+        return NotImplemented
+    found = norm.norm_of_all(arcs, add_self_loops, "target" if flow == "source_to_target" else "source", dtype)
+    return ArcIndex.of(found.arcs), ArcNorm.of(found)
+
+
+def _refuses_a_part(x: Any, batch: Any, size: int | None = None) -> Any:
+    """A pool over all vertices would be one of this rank's."""
+    if batch is None and is_part(x):
+        raise InputError(
+            "a pool over all vertices has one rank's rows only: add up the ranks' rows with distgnn.ops.all_sum(graph, "
+            "x.sum(0)), and divide by graph.num_global_nodes for a mean"
+        )
+    return NotImplemented
+
+
+OURS: dict[str, Callable] = {
+    "softmax": _softmax,
+    "scatter": _scatter,
+    "degree": _degree,
+    "remove_self_loops": _remove_self_loops,
+    "gcn_norm": _gcn_norm,
+}

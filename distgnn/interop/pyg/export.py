@@ -1,0 +1,272 @@
+"""A trained run as a plain PyG model: `to_pyg`.
+
+    model = distgnn.to_pyg("run")                     # best weights of a run, ready to predict
+    logits = model(data.x, data.edge_index)           # any torch_geometric.data.Data
+
+The layers are PyG's and torch's own; nothing of DistGNN, and no MPI, is behind them. Parameters have PyG's names, so
+`parameters.py` says which of ours each of them is.
+
+What PyG has no layer for is refused: edgegat, and gin, gat, gcn2 and appnp with edge weights (`to_dgl` has them).
+
+Legend: N vertices, E arcs.
+"""
+
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import Any
+
+import torch
+from torch import nn
+
+from distgnn.config import ModelConfig, check_graph_has
+from distgnn.errors import InputError
+from distgnn.interop.pyg.import_pyg import import_pyg
+from distgnn.interop.pyg.parameters import load
+from distgnn.interop.run_model import GraphSizes, read_run
+from distgnn.train.checkpoint.weights import read_best
+
+NO_WEIGHTS = ("gin", "gat", "gcn2", "appnp")
+
+
+def to_pyg(run: str) -> nn.Module:
+    """The best weights of a run folder in a plain PyG model, in evaluation mode.
+
+    Args: run: run folder that `distgnn train` wrote.
+
+    Returns:
+        A module that takes (x [N, D], edge_index [2, E]) and gives logits [N, C]. Models that need more take it by
+        PyG's names: edge_weight (weighted models), edge_attr (gine), edge_type and node_type (rgcn), y and train_mask
+        (label reuse).
+
+    Raises:
+        RunError: for a folder that is no run, or was trained from a script: make that model and load its weights.
+        InputError: for a model that PyG has no layers for; `to_dgl` has them.
+
+    Notes:
+        The graph must be prepared as the partition was: direction, self-loops and feature scaling are noted under
+        [data.graph] in the run's config.toml; `distgnn.load_graph(SOURCE)` and `GraphData.to_pyg(edge_list)` make it.
+    """
+    config, sizes, dtype = read_run(run)
+    model = plain_model(config, sizes).to(dtype)
+    load(model, read_best(run))
+    return model.eval()
+
+
+def plain_model(config: ModelConfig, sizes: GraphSizes) -> nn.Module:
+    """The stack that `config` describes, of PyG's layers."""
+    config.check()
+    check_graph_has(config.name, sizes.num_edge_feats, sizes.num_relations)
+    if config.name == "edgegat" or (config.weighted and config.name in NO_WEIGHTS):
+        weighted = " with edge weights" if config.weighted else ""
+        raise InputError(f"PyG has no layer for {config.name}{weighted}: distgnn.to_dgl has it")
+    if config.label_reuse:
+        more = replace(sizes, num_feats=sizes.num_feats + sizes.num_classes)
+        return PlainLabelReuse(plain_model(replace(config, label_reuse=0.0), more), sizes.num_classes)
+    kinds = {"gcn2": PlainGCN2, "appnp": PlainAPPNP}
+    return kinds.get(config.name, PlainStack)(config, sizes)
+
+
+@dataclass
+class Arcs:
+    """What layers read beside rows: `edge_index` and columns of arcs and vertices, of the rows' dtype."""
+
+    edge_index: torch.Tensor
+    weight: torch.Tensor | None
+    edge_attr: Any
+    edge_type: Any
+
+    def norm(self, num_nodes: int, ends: tuple[str, str], dtype: torch.dtype) -> torch.Tensor:
+        """Weight of every arc (1 without weights) over the roots of the degrees at its source and target.
+
+        Args: ends: which degree of each, "in" or "out".
+        """
+        values = self.edge_index.new_ones(self.edge_index.size(1), dtype=dtype)
+        counted = {"out": self.edge_index[0], "in": self.edge_index[1]}
+        out = values if self.weight is None else self.weight
+        for row, end in zip(self.edge_index, ends, strict=True):
+            degrees = values.new_zeros(num_nodes).index_add_(0, counted[end], values)
+            out = out * degrees.clamp(min=1).rsqrt()[row]
+        return out
+
+
+class PlainModel(nn.Module):
+    """Base: what PyG's users call with (x, edge_index)."""
+
+    def __init__(self, config: ModelConfig, sizes: GraphSizes):
+        super().__init__()
+        self.config, self.sizes = config, sizes
+        self.prefix = ""
+        self.kind = config.name + (" weighted" if config.weighted and config.name == "sage" else "")
+
+    def forward(
+        self,
+        x: torch.Tensor,
+        edge_index: torch.Tensor,
+        edge_weight: torch.Tensor | None = None,
+        edge_attr: torch.Tensor | None = None,
+        edge_type: torch.Tensor | None = None,
+        node_type: torch.Tensor | None = None,
+    ) -> torch.Tensor:
+        weight = None
+        if self.config.weighted:
+            if edge_weight is None:
+                raise InputError("this model was trained with edge weights: give edge_weight")
+            weight = edge_weight.to(x.dtype)
+        return self.run(x, Arcs(edge_index, weight, edge_attr, edge_type), node_type)
+
+    def run(self, x: torch.Tensor, arcs: Arcs, node_type: Any) -> torch.Tensor:
+        """Logits."""
+        raise NotImplementedError
+
+
+class PlainLabelReuse(nn.Module):
+    """`distgnn.nn.LabelReuse` for prediction: all training labels are further input columns."""
+
+    def __init__(self, model: nn.Module, num_classes: int):
+        super().__init__()
+        self.model, self.num_classes = model, num_classes
+        self.kind, self.prefix = model.kind, "model."
+
+    def forward(self, x: torch.Tensor, edge_index: torch.Tensor, *, y: Any, train_mask: Any, **columns: Any) -> Any:
+        more = x.new_zeros(len(x), self.num_classes)
+        chosen = y[train_mask]
+        more[train_mask] = (chosen if y.dim() == 2 else nn.functional.one_hot(chosen, self.num_classes)).to(x)
+        return self.model(torch.cat([x, more], 1), edge_index, **columns)
+
+
+class PlainStack(PlainModel):
+    """`distgnn.nn.models.stacks.Stack` (and RGCN) of PyG's layers, in the same order."""
+
+    def __init__(self, config: ModelConfig, sizes: GraphSizes):
+        super().__init__(config, sizes)
+        typed, jumps = config.name == "rgcn", config.jump != "none"
+        if typed:
+            self.inputs: Any = nn.Module()
+            count = max(sizes.num_node_types, 1)
+            self.inputs.types = nn.ModuleList(nn.Linear(sizes.num_feats, config.hidden_feats) for _ in range(count))
+        hidden = config.num_layers - (not jumps)
+        first = config.hidden_feats if typed else sizes.num_feats
+        widths = [first] + [config.hidden_feats] * hidden + [sizes.num_classes] * (not jumps)
+        last = len(widths) - 2 if not jumps else -1
+        self.convs = nn.ModuleList(self.make_conv(*pair, layer == last) for layer, pair in enumerate(pairwise(widths)))
+        self.norms = _norms(config, hidden)
+        self.drop = nn.Dropout(config.dropout)
+        if jumps:
+            self.read = nn.Linear(config.hidden_feats * (hidden if config.jump == "cat" else 1), sizes.num_classes)
+
+    def make_conv(self, in_feats: int, out_feats: int, last: bool) -> nn.Module:
+        """One convolution of PyG."""
+        gnn, name, heads = _layers(), self.config.name, self.config.num_heads
+        if name == "sage":
+            return (gnn.GraphConv if self.config.weighted else gnn.SAGEConv)(in_feats, out_feats, aggr="mean")
+        if name == "gcn":
+            return gnn.GCNConv(in_feats, out_feats, normalize=False)
+        if name == "gin":
+            return gnn.GINConv(_two_layers(in_feats, out_feats), train_eps=True)
+        if name == "gine":
+            func = _two_layers(in_feats, out_feats)
+            return gnn.GINEConv(func, train_eps=True, edge_dim=self.sizes.num_edge_feats)
+        if name == "rgcn":
+            return gnn.RGCNConv(in_feats, out_feats, self.sizes.num_relations, self.config.num_bases or None)
+        width, options = out_feats if last else out_feats // heads, {"add_self_loops": False, "concat": not last}
+        if name == "gat":
+            return gnn.GATConv(in_feats, width, heads, **options)
+        conv = gnn.GATv2Conv(in_feats, width, heads, **options)
+        conv.bias = None  # ours, as DGL's, has none behind the attention
+        return conv
+
+    def convolve(self, conv: Any, x: torch.Tensor, arcs: Arcs) -> torch.Tensor:
+        """One convolution of the whole graph."""
+        name = self.config.name
+        if name == "gcn":
+            return conv(x, arcs.edge_index, arcs.norm(len(x), ("out", "in"), x.dtype))
+        if name == "gine":
+            return conv(x, arcs.edge_index, arcs.edge_attr.to(x))
+        if name == "rgcn":
+            return conv(x, arcs.edge_index, arcs.edge_type.long())
+        return conv(x, arcs.edge_index, *([] if arcs.weight is None else [arcs.weight]))
+
+    def run(self, x: torch.Tensor, arcs: Arcs, node_type: Any) -> torch.Tensor:
+        x = self._typed(x, node_type) if self.config.name == "rgcn" else x
+        hidden = []
+        for layer, conv in enumerate(self.convs):
+            out = self.convolve(conv, x, arcs)
+            if self.config.jump == "none" and layer == len(self.convs) - 1:
+                return out
+            out = self.drop(torch.relu(out if self.norms is None else self.norms[layer](out)))
+            x = out + x if self.config.residual and out.shape == x.shape else out
+            hidden.append(x)
+        return self.read(torch.cat(hidden, 1) if self.config.jump == "cat" else torch.stack(hidden).amax(0))
+
+    def _typed(self, x: torch.Tensor, node_type: Any) -> torch.Tensor:
+        layers = self.inputs.types
+        rows = layers[0](x)
+        for number in range(1, len(layers)):
+            chosen = torch.nonzero(node_type == number).view(-1)
+            rows = rows.index_copy(0, chosen, layers[number](x[chosen]))
+        return torch.relu(rows)
+
+
+class WithBias(nn.Module):
+    """GCN2Conv and a bias, which PyG's has not."""
+
+    def __init__(self, conv: nn.Module, width: int):
+        super().__init__()
+        self.conv, self.bias = conv, nn.Parameter(torch.zeros(width))
+
+
+class PlainGCN2(PlainModel):
+    """`distgnn.nn.GCN2` of PyG's GCN2Conv."""
+
+    def __init__(self, config: ModelConfig, sizes: GraphSizes):
+        super().__init__(config, sizes)
+        width, conv = config.hidden_feats, _layers().GCN2Conv
+        self.first, self.last = nn.Linear(sizes.num_feats, width), nn.Linear(width, sizes.num_classes)
+        layers = range(1, config.num_layers + 1)
+        self.convs = nn.ModuleList(WithBias(conv(width, 0.1, 0.5, layer, normalize=False), width) for layer in layers)
+        self.norms = _norms(config, config.num_layers)
+        self.drop = nn.Dropout(config.dropout)
+
+    def run(self, x: torch.Tensor, arcs: Arcs, node_type: Any) -> torch.Tensor:
+        weight = arcs.norm(len(x), ("in", "in"), x.dtype)
+        rows = initial = self.drop(torch.relu(self.first(x)))
+        convs: Any = self.convs
+        for layer, conv in enumerate(convs):
+            rows = conv.conv(rows, initial, arcs.edge_index, weight) + conv.bias
+            rows = self.drop(torch.relu(rows if self.norms is None else self.norms[layer](rows)))
+        return self.last(rows)
+
+
+class PlainAPPNP(PlainModel):
+    """`distgnn.nn.APPNP` with PyG's APPNP."""
+
+    def __init__(self, config: ModelConfig, sizes: GraphSizes):
+        super().__init__(config, sizes)
+        widths = [sizes.num_feats] + [config.hidden_feats] * (config.num_layers - 1) + [sizes.num_classes]
+        self.linears = nn.ModuleList(nn.Linear(*pair) for pair in pairwise(widths))
+        self.norms = _norms(config, config.num_layers - 1)
+        self.drop = nn.Dropout(config.dropout)
+        self.conv = _layers().APPNP(10, 0.1, normalize=False)
+
+    def run(self, x: torch.Tensor, arcs: Arcs, node_type: Any) -> torch.Tensor:
+        for layer, linear in enumerate(self.linears[:-1]):
+            x = linear(x)
+            x = self.drop(torch.relu(x if self.norms is None else self.norms[layer](x)))
+        return self.conv(self.linears[-1](x), arcs.edge_index, arcs.norm(len(x), ("out", "in"), x.dtype))
+
+
+def _layers() -> Any:
+    return import_pyg().nn
+
+
+def _two_layers(in_feats: int, out_feats: int) -> nn.Sequential:
+    return nn.Sequential(nn.Linear(in_feats, out_feats), nn.ReLU(), nn.Linear(out_feats, out_feats))
+
+
+def _norms(config: ModelConfig, count: int) -> nn.ModuleList | None:
+    if config.norm == "none":
+        return None
+    if config.norm == "pair":
+        return nn.ModuleList(_layers().PairNorm() for _ in range(count))
+    makers = {"layer": nn.LayerNorm, "batch": nn.BatchNorm1d, "graph": _layers().GraphNorm}
+    return nn.ModuleList(makers[config.norm](config.hidden_feats) for _ in range(count))

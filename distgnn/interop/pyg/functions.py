@@ -1,0 +1,296 @@
+"""Torch's functions on the tensors of `tensors.py`: each handler has the arguments of the function it is named after.
+
+Those that reduce rows of arcs are in `reductions.py`.
+
+A handler returns NotImplemented for what it does not know: then real rows take the place of unwritten ones, and ends
+are refused.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from distgnn.errors import InputError
+from distgnn.interop.pyg.arc_set import ArcSet
+from distgnn.interop.pyg.tensors import HANDLERS, ArcEnds, ArcIndex, ArcNorm, ArcRows, ArcTensor, Handler
+
+FLOATS = (torch.float32, torch.float64)
+SAME = ("to", "long", "cpu", "contiguous", "clone", "detach", "requires_grad_", "type_as", "int64")
+MADE_NEW = ("new_ones", "new_zeros", "new_full", "new_empty", "new_tensor")
+MADE_LIKE = ("ones_like", "zeros_like", "empty_like", "full_like", "rand_like", "randn_like")
+
+
+def handles(*names: str) -> Callable[[Handler], Handler]:
+    """Put a function into the table under some names."""
+
+    def register(handler: Handler) -> Handler:
+        HANDLERS.update(dict.fromkeys(names, handler))
+        return handler
+
+    return register
+
+
+# --- the same arcs, or some of them ------------------------------------------------------------------------------
+
+
+@handles(*SAME)
+def same(tensor: Any, *args: Any, **kwargs: Any) -> Any:
+    """Ends have no other dtype and live on the CPU."""
+    return tensor if isinstance(tensor, ArcIndex | ArcEnds) else NotImplemented
+
+
+@handles("numel", "nelement")
+def numel(tensor: Any) -> int:
+    """The number of values; 1 for ends of no arcs, because layers leave out their exchange where it is 0."""
+    found = torch.Size(tensor.shape).numel()
+    return found if isinstance(tensor, ArcRows) else max(found, 1)
+
+
+@handles("__len__")
+def length(tensor: Any) -> int:
+    return tensor.size(0)
+
+
+@handles("__getitem__")
+def getitem(tensor: Any, index: Any) -> Any:
+    if isinstance(index, tuple) and len(index) == 1:
+        index = index[0]
+    if isinstance(index, ArcEnds) and index.dim() == 1:
+        return index_select(tensor, 0, index)
+    if isinstance(tensor, ArcIndex):
+        if isinstance(index, int):
+            return tensor.row(index)
+        if isinstance(index, list | torch.Tensor) and torch.as_tensor(index).tolist() == [1, 0]:
+            return ArcIndex.of(tensor.arcs, (tensor.roles[1], tensor.roles[0]))
+        if isinstance(index, tuple) and len(index) == 2:
+            return _of_two(tensor, *index)
+    if isinstance(tensor, ArcEnds) and tensor.dim() == 1 and _selects(index):
+        return ArcEnds.of(tensor.arcs.select(index), tensor.role)
+    return NotImplemented
+
+
+def _of_two(tensor: ArcIndex, row: Any, places: Any) -> Any:
+    every = slice(None)
+    if isinstance(row, slice) and row == every and isinstance(places, torch.Tensor) and _selects(places):
+        return ArcIndex.of(tensor.arcs.select(places), tensor.roles)
+    if isinstance(row, int):
+        ends = tensor.row(row)
+        return ends if isinstance(places, slice) and places == every else getitem(ends, places)
+    return NotImplemented
+
+
+def _selects(index: Any) -> bool:
+    is_plain = isinstance(index, torch.Tensor) and not isinstance(index, ArcTensor) and index.dim() == 1
+    return is_plain and index.dtype in (torch.bool, torch.int64)
+
+
+@handles("unbind", "__iter__")
+def unbind(tensor: Any, dim: int = 0) -> Any:
+    if not isinstance(tensor, ArcIndex) or dim not in (0, -2):
+        return NotImplemented
+    return iter((tensor.row(0), tensor.row(1)))
+
+
+@handles("flip")
+def flip(tensor: Any, *dims: Any) -> Any:
+    if not isinstance(tensor, ArcIndex) or dims not in ((0,), ([0],), ((0,),)):
+        return NotImplemented
+    return ArcIndex.of(tensor.arcs, (tensor.roles[1], tensor.roles[0]))
+
+
+@handles("stack")
+def stack(tensors: Any, dim: int = 0) -> Any:
+    tensors = list(tensors)
+    if dim != 0 or len(tensors) != 2 or not all(isinstance(one, ArcEnds) for one in tensors):
+        return NotImplemented
+    if tensors[0].arcs is not tensors[1].arcs or tensors[0].role == tensors[1].role:
+        return NotImplemented
+    return ArcIndex.of(tensors[0].arcs, (tensors[0].role, tensors[1].role))
+
+
+@handles("cat", "concat", "concatenate")
+def cat(tensors: Any, dim: int = 0) -> Any:
+    """Arcs and a loop at every vertex behind them: what PyG's `add_self_loops` does."""
+    tensors = list(tensors)
+    if len(tensors) != 2 or not isinstance(tensors[0], ArcIndex) or dim not in (1, -1):
+        return NotImplemented
+    index, loops = tensors
+    every = torch.arange(index.arcs.graph.num_owned).expand(2, -1)
+    if isinstance(loops, ArcTensor) or loops.shape != every.shape or not torch.equal(loops, every):
+        raise InputError(
+            "arcs cannot be added to the edge_index of a DistGraph, but for one self-loop at each of its vertices "
+            "(add_self_loops with num_nodes=x.size(0)): add them before the graph is cut"
+        )
+    return ArcIndex.of(index.arcs.with_loops(), index.roles)
+
+
+@handles("max", "amax")
+def largest(tensor: Any, *args: Any, **kwargs: Any) -> Any:
+    """For `int(index.max()) + 1`, PyG's number of vertices: that of owned ones."""
+    if not isinstance(tensor, ArcIndex | ArcEnds) or args or kwargs:
+        return NotImplemented
+    return torch.tensor(tensor.arcs.graph.num_owned - 1)
+
+
+@handles("min", "amin")
+def smallest(tensor: Any, *args: Any, **kwargs: Any) -> Any:
+    return torch.tensor(0) if isinstance(tensor, ArcIndex | ArcEnds) and not (args or kwargs) else NotImplemented
+
+
+# --- comparisons, shapes -----------------------------------------------------------------------------------------
+
+
+def _compares(name: str) -> Handler:
+    def compare(left: Any, right: Any) -> Any:
+        both = isinstance(left, ArcEnds) and isinstance(right, ArcEnds)
+        if not both or left.arcs is not right.arcs or left.dim() != 1 or right.dim() != 1:
+            return NotImplemented
+        return getattr(torch, name)(left.arcs.ids(left.role), right.arcs.ids(right.role))
+
+    return compare
+
+
+for _name in ("eq", "ne", "lt", "le", "gt", "ge"):
+    handles(_name, f"__{_name}__")(_compares(_name))
+
+
+@handles("view", "reshape")
+def view(tensor: Any, *size: Any) -> Any:
+    """Dimensions of 1 around the arcs."""
+    shape = size[0] if len(size) == 1 and isinstance(size[0], tuple | list) else size
+    if isinstance(tensor, ArcNorm) and tuple(shape) in ((-1,), (-1, 1), (len(tensor), 1)):
+        return ArcNorm.of(tensor.factors, len(shape))
+    if not isinstance(tensor, ArcEnds) or tensor.dim() != 1 or any(isinstance(one, torch.dtype) for one in shape):
+        return NotImplemented
+    places = [place for place, number in enumerate(shape) if number != 1]
+    arc_dim = shape.index(-1) if -1 in shape else (places or [0])[0]
+    if any(place != arc_dim for place in places):
+        return NotImplemented
+    full = tuple(len(tensor) if place == arc_dim else 1 for place in range(len(shape)))
+    return ArcEnds.of(tensor.arcs, tensor.role, full, arc_dim)
+
+
+@handles("unsqueeze")
+def unsqueeze(tensor: Any, dim: int) -> Any:
+    if isinstance(tensor, ArcNorm) and tensor.dim() == 1 and dim in (1, -1):
+        return ArcNorm.of(tensor.factors, 2)
+    if not isinstance(tensor, ArcEnds):
+        return NotImplemented
+    dim = dim % (tensor.dim() + 1)
+    shape = list(tensor.size())
+    shape.insert(dim, 1)
+    return ArcEnds.of(tensor.arcs, tensor.role, tuple(shape), tensor.arc_dim + (dim <= tensor.arc_dim))
+
+
+@handles("expand")
+def expand(tensor: Any, *size: Any) -> Any:
+    shape = size[0] if len(size) == 1 and isinstance(size[0], tuple | list | torch.Size) else size
+    return _expanded(tensor, tuple(shape))
+
+
+@handles("expand_as")
+def expand_as(tensor: Any, other: Any) -> Any:
+    return _expanded(tensor, tuple(other.size()))
+
+
+@handles("broadcast_to")
+def broadcast_to(tensor: Any, size: Any) -> Any:
+    return _expanded(tensor, tuple(size))
+
+
+def _expanded(tensor: Any, shape: tuple) -> Any:
+    if not isinstance(tensor, ArcEnds):
+        return NotImplemented
+    arc_dim = tensor.arc_dim + len(shape) - tensor.dim()
+    own = (1,) * (len(shape) - tensor.dim()) + tuple(tensor.size())
+    shape = tuple(own[place] if number == -1 else number for place, number in enumerate(shape))
+    if shape[arc_dim] != tensor.arcs.num_arcs:
+        return NotImplemented
+    return ArcEnds.of(tensor.arcs, tensor.role, shape, arc_dim)
+
+
+def _makes_new(name: str) -> Handler:
+    return lambda tensor, *args, **kwargs: getattr(torch.empty(0, dtype=tensor.dtype), name)(*args, **kwargs)
+
+
+def _makes_like(name: str) -> Handler:
+    def make(tensor: Any, *args: Any, **kwargs: Any) -> Any:
+        stand_in = torch.empty(1, dtype=tensor.dtype).expand(tuple(tensor.size()))
+        return getattr(torch, name)(stand_in, *args, memory_format=torch.contiguous_format, **kwargs)
+
+    return make
+
+
+for _name in MADE_NEW:
+    handles(_name)(_makes_new(_name))
+for _name in MADE_LIKE:
+    handles(_name)(_makes_like(_name))
+
+
+# --- rows to arcs ------------------------------------------------------------------------------------------------
+
+
+@handles("index_select")
+def index_select(rows: Any, dim: int, index: Any) -> Any:
+    if isinstance(rows, ArcIndex) and dim in (1, -1) and _selects(index):
+        return ArcIndex.of(rows.arcs.select(index), rows.roles)
+    if isinstance(rows, ArcEnds) and dim in (0, -1) and _selects(index):
+        return ArcEnds.of(rows.arcs.select(index), rows.role)
+    if not isinstance(index, ArcEnds) or isinstance(rows, ArcTensor):
+        return NotImplemented
+    dim = dim % rows.dim()
+    check_size(index.arcs, rows.size(dim))
+    if rows.dtype in FLOATS and rows.dim() > 1:
+        return ArcRows.of(rows, dim, index)
+    return index.arcs.spread(rows.movedim(dim, 0), index.role).movedim(0, dim)
+
+
+@handles("gather")
+def gather(rows: Any, dim: int, index: Any) -> Any:
+    if isinstance(rows, ArcTensor) or not isinstance(index, ArcEnds):
+        return NotImplemented
+    if dim % rows.dim() != index.arc_dim or rows.dim() != index.dim():
+        return NotImplemented
+    return index_select(rows, dim, ArcEnds.of(index.arcs, index.role))
+
+
+def check_size(arcs: ArcSet, size: int | None) -> None:
+    """Raise InputError where rows are not those of a part's vertices."""
+    if size is not None and size != arcs.graph.num_owned:
+        raise InputError(
+            f"{size} rows for a part of {arcs.graph.num_owned} owned vertices: give one row per vertex that this rank "
+            "owns (graph.x has them)"
+        )
+
+
+@handles("mul", "multiply", "__mul__", "__rmul__")
+def mul(left: Any, right: Any) -> Any:
+    """Unwritten rows times one weight per arc, or per arc and head, stay unwritten."""
+    rows, weight = (left, right) if isinstance(left, ArcRows) else (right, left)
+    if not isinstance(rows, ArcRows) or rows.weight is not None or rows.written is not None:
+        return NotImplemented
+    if isinstance(weight, ArcNorm):
+        fits = rows.arcs is weight.arcs and rows.role == "source" and weight.size(-1) == 1
+        return rows.times(weight.factors) if fits and _aligned(rows, weight) is not None else NotImplemented
+    if not isinstance(weight, torch.Tensor) or isinstance(weight, ArcTensor) or weight.dtype != rows.dtype:
+        return NotImplemented
+    found = _aligned(rows, weight)
+    return NotImplemented if found is None else rows.times(found)
+
+
+def _aligned(rows: ArcRows, weight: torch.Tensor) -> torch.Tensor | None:
+    """Weight as [M], or [M, H] where rows are [M, H, F], if it broadcasts to rows that way; else None."""
+    behind = rows.dim() - rows.arc_dim - 1  # dimensions after the arcs
+    num_arcs = rows.arcs.num_arcs
+    shape = tuple(weight.size())
+    if behind and len(shape) >= behind + 1:
+        first = len(shape) - behind - 1
+        if shape[first] != num_arcs or any(number != 1 for number in shape[:first]) or len(shape) > rows.dim():
+            return None
+        after = shape[first + 1 :]
+        if all(number == 1 for number in after):
+            return weight if isinstance(weight, ArcNorm) else weight.reshape(num_arcs)
+        if rows.arc_dim == 0 and behind == 2 and after == (rows.size(1), 1):
+            return weight.reshape(num_arcs, rows.size(1))
+    return None

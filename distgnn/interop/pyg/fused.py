@@ -1,0 +1,215 @@
+"""Layers of PyG whose forward pass runs on kernels of ours: SAGEConv, GCNConv, attention, RGCNConv.
+
+Each function has the arguments of the layer's `forward` and gives what it gives. It returns NotImplemented for what it
+does not know (hooks, a subclass that changes messages, edge features, dropped attention, …): then the layer runs as PyG
+wrote it, on the tensors of `tensors.py`.
+
+What is won: the aggregation of input features is kept, a layer that narrows multiplies before it aggregates, and
+attention stores nothing per arc.
+
+ChebConv is here for another reason: it takes the largest weight of all arcs, which PyG's own form would take of one
+rank's. That is done whatever the layer looks like.
+"""
+
+import functools
+import math
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch.nn import functional
+from torch.nn.parameter import is_lazy
+
+from distgnn import ops
+from distgnn.interop.pyg import norm
+from distgnn.interop.pyg.arc_set import ArcSet
+from distgnn.interop.pyg.functions import FLOATS, check_size
+from distgnn.interop.pyg.tensors import ArcIndex
+
+OVERRIDES = ("message", "aggregate", "update", "message_and_aggregate", "edge_update", "propagate_type", "edge_updater")
+HOOKS = ("propagate", "message", "aggregate", "message_and_aggregate", "edge_update")
+
+
+def put_in_front() -> None:
+    """Put our forward passes in front of those of PyG's classes."""
+    convs = sys.modules["torch_geometric.nn.conv"]
+    for name, ours in FUSED.items():
+        layer = getattr(convs, name)
+        layer.forward = _dispatcher(layer, ours, layer.forward)
+    convs.ChebConv.forward = _with_lambda_of_all(convs.ChebConv.forward)
+
+
+def _with_lambda_of_all(theirs: Callable) -> Callable:
+    @functools.wraps(theirs)
+    def forward(
+        self: Any, x: Any, edge_index: Any, edge_weight: Any = None, batch: Any = None, lambda_max: Any = None
+    ) -> Any:
+        if isinstance(edge_index, ArcIndex) and lambda_max is None:
+            laplacian = sys.modules["torch_geometric.utils"].get_laplacian
+            weights = laplacian(edge_index, edge_weight, self.normalization, x.dtype, x.size(self.node_dim))[1]
+            lambda_max = 2.0 * ops.all_max(edge_index.arcs.graph, weights)
+        return theirs(self, x, edge_index, edge_weight, batch, lambda_max)
+
+    return forward
+
+
+def _dispatcher(layer: type, ours: Callable, theirs: Callable) -> Callable:
+    @functools.wraps(theirs)
+    def forward(self: Any, x: Any, edge_index: Any, *args: Any, **kwargs: Any) -> Any:
+        if isinstance(edge_index, ArcIndex) and _is_plain(self, layer) and _fits(x, edge_index):
+            found = ours(self, x, edge_index, *args, **kwargs)
+            if found is not NotImplemented:
+                return found
+        return theirs(self, x, edge_index, *args, **kwargs)
+
+    return forward
+
+
+def _is_plain(conv: Any, layer: type) -> bool:
+    """Does the layer pass messages as its class does, with nobody watching?"""
+    kind = type(conv)
+    changed = any(getattr(kind, name, None) is not getattr(layer, name, None) for name in OVERRIDES)
+    hooks = any(getattr(conv, f"_{name}_forward{when}_hooks", None) for name in HOOKS for when in ("_pre", ""))
+    usual = conv.flow == "source_to_target" and not conv.explain and conv.decomposed_layers == 1
+    return not changed and not hooks and usual and not any(map(is_lazy, conv.parameters()))
+
+
+def _fits(x: Any, edge_index: ArcIndex) -> bool:
+    whole = edge_index.arcs.is_whole and edge_index.roles == ("source", "target")
+    return whole and isinstance(x, torch.Tensor) and x.dim() == 2 and x.dtype in FLOATS
+
+
+def sage_conv(self: Any, x: torch.Tensor, edge_index: ArcIndex, size: Any = None) -> Any:
+    """SAGEConv with mean or sum: one `ops.convolve`."""
+    if self.aggr not in ("mean", "sum", "add") or self.project or size is not None:
+        return NotImplemented
+    graph = edge_index.arcs.graph
+    check_size(edge_index.arcs, len(x))
+    spec = ops.ConvSpec((None, graph.degree_scale("in", -1) if self.aggr == "mean" else None))
+    own = self.lin_r.weight.T if self.root_weight else None
+    out = ops.convolve(graph, x, self.lin_l.weight.T, own, self.lin_l.bias, spec)
+    return functional.normalize(out, p=2.0, dim=-1) if self.normalize else out
+
+
+def gcn_conv(self: Any, x: torch.Tensor, edge_index: ArcIndex, edge_weight: Any = None) -> Any:
+    """GCNConv without edge weights: factors per vertex, and input features aggregated once."""
+    if edge_weight is not None or not self.normalize or self.aggr not in ("sum", "add"):
+        return NotImplemented
+    arcs = edge_index.arcs
+    graph = arcs.graph
+    check_size(arcs, len(x))
+    found = norm.norm_of_all(arcs, self.add_self_loops, "target", x.dtype)
+    if found.own is None:
+        spec = ops.ConvSpec((found.scale, found.scale))
+        return ops.convolve(graph, x, self.lin.weight.T, None, self.bias, spec)
+    narrows = graph.narrows(self.in_channels, self.out_channels) and not graph.is_input(x)
+    if narrows or isinstance(x, ops.SparseRows):
+        out = found.sum_sources(self.lin(x))
+        return out if self.bias is None else out + self.bias
+    return functional.linear(found.sum_sources(x), self.lin.weight, self.bias)
+
+
+def gat_conv(
+    self: Any,
+    x: torch.Tensor,
+    edge_index: ArcIndex,
+    edge_attr: Any = None,
+    size: Any = None,
+    return_attention_weights: Any = None,
+) -> Any:
+    """GATConv: attention without numbers per arc, `ops.attend`."""
+    dropped = self.dropout > 0 and self.training
+    asked = edge_attr is not None or size is not None or return_attention_weights is not None
+    unusual = self.lin is None or self.aggr not in ("sum", "add") or not 0 <= self.negative_slope <= 1
+    if dropped or asked or unusual:
+        return NotImplemented
+    arcs = edge_index.arcs
+    check_size(arcs, len(x))
+    loops = (1 - norm.self_loops_of_all(arcs)).to(x.dtype).numpy() if self.add_self_loops else None
+    scores = torch.stack([self.att_src.flatten(), self.att_dst.flatten()])
+    heads = ops.Heads(self.heads, self.negative_slope, mean=not self.concat, loops=loops)
+    bias = self.bias if self.concat else None
+    out = ops.attend(arcs.graph, x, self.lin.weight.T, scores, bias, heads)
+    out = out if self.res is None else out + self.res(x)
+    return out if self.concat or self.bias is None else out + self.bias
+
+
+def gatv2_conv(
+    self: Any, x: torch.Tensor, edge_index: ArcIndex, edge_attr: Any = None, return_attention_weights: Any = None
+) -> Any:
+    """GATv2Conv: a number per arc and head instead of rows (`ops.pair_scores`)."""
+    slope = self.negative_slope
+    asked = edge_attr is not None or return_attention_weights is not None or not 0 <= slope <= 1
+    if asked or self.aggr not in ("sum", "add"):
+        return NotImplemented
+    arcs = edge_index.arcs
+    check_size(arcs, len(x))
+    shape = len(x), self.heads, self.out_channels
+    sources, targets = self.lin_l(x).view(shape), self.lin_r(x).view(shape)
+    scores = ops.pair_scores(arcs.graph, sources, targets, self.att, slope)
+    if self.add_self_loops:
+        others = norm.without_self_loops_of_all(arcs)
+        scores = scores if others.positions is None else scores[others.positions]
+        arcs = others.with_loops()
+        own = (functional.leaky_relu(sources + targets, slope) * self.att).sum(-1)
+        scores = torch.cat([scores, own])
+    out = _weighted(self, arcs, sources, scores)
+    out = out if self.res is None else out + self.res(x)
+    return out if self.bias is None else out + self.bias
+
+
+def _weighted(self: Any, arcs: ArcSet, values: torch.Tensor, scores: torch.Tensor) -> torch.Tensor:
+    """Values [O, H, F] of sources summed by the softmax of scores [M, H], heads side by side or averaged."""
+    kept: Any = arcs.graph
+    kept.kept_arcs["last"] = arcs  # whose rows the dropout drops
+    attention = functional.dropout(arcs.softmax(scores), self.dropout, self.training)
+    out = arcs.sum_heads(values, attention)
+    return out.flatten(1) if self.concat else out.mean(1)
+
+
+def transformer_conv(
+    self: Any, x: torch.Tensor, edge_index: ArcIndex, edge_attr: Any = None, return_attention_weights: Any = None
+) -> Any:
+    """TransformerConv without edge features: a number per arc and head (`ops.pair_dots`)."""
+    if edge_attr is not None or return_attention_weights is not None or self.aggr not in ("sum", "add"):
+        return NotImplemented
+    arcs = edge_index.arcs
+    check_size(arcs, len(x))
+    shape = len(x), self.heads, self.out_channels
+    query, key, value = (layer(x).view(shape) for layer in (self.lin_query, self.lin_key, self.lin_value))
+    out = _weighted(self, arcs, value, ops.pair_dots(arcs.graph, key, query) / math.sqrt(self.out_channels))
+    if not self.root_weight:
+        return out
+    own = self.lin_skip(x)
+    if self.lin_beta is None:
+        return out + own
+    beta = self.lin_beta(torch.cat([out, own, out - own], dim=-1)).sigmoid()
+    return beta * own + (1 - beta) * out
+
+
+def rgcn_conv(self: Any, x: torch.Tensor, edge_index: ArcIndex, edge_type: Any = None) -> Any:
+    """RGCNConv with mean or sum, without blocks: sources are summed per relation and target, then transformed."""
+    if self.num_blocks is not None or edge_type is None or self.aggr not in ("mean", "sum", "add"):
+        return NotImplemented
+    arcs = edge_index.arcs
+    check_size(arcs, len(x))
+    groups = norm.relations_of_all(arcs, edge_type, self.num_relations, self.aggr == "mean", x.dtype)
+    weight = self.weight
+    if self.num_bases is not None:
+        weight = (self.comp @ weight.view(self.num_bases, -1)).view(-1, self.in_channels_l, self.out_channels)
+    sums = groups.sums(x).split(groups.counts)
+    made = [rows @ of_relation for rows, of_relation in zip(sums, weight, strict=True)]
+    out = groups.at_owners(torch.cat(made))
+    out = out if self.root is None else out + x @ self.root
+    return out if self.bias is None else out + self.bias
+
+
+FUSED: dict[str, Callable] = {
+    "SAGEConv": sage_conv,
+    "GCNConv": gcn_conv,
+    "GATConv": gat_conv,
+    "GATv2Conv": gatv2_conv,
+    "RGCNConv": rgcn_conv,
+    "TransformerConv": transformer_conv,
+}

@@ -1,0 +1,141 @@
+"""GCN's normalisation as factors per vertex, over the whole graph: nothing is stored per arc.
+
+    weight(u -> v) = d[u] d[v],   d = (arcs at the vertex, loops included) ^ -1/2, 0 where there is none
+
+With self-loops every vertex has exactly one. A vertex of which the graph has c self-loops has them aggregated with the
+other arcs; 1 - c times its own row makes that one.
+
+Legend: O owned rows.
+"""
+
+import weakref
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+
+from distgnn import ops
+from distgnn.interop.pyg.arc_set import ArcSet
+from distgnn.ops.aggregation.halo import with_halos
+from distgnn.ops.aggregation.spmm import aggregate
+from distgnn.ops.dense.sparse_rows import dense
+from distgnn.ops.sums import min_over_ranks
+
+
+@dataclass(frozen=True, eq=False)
+class GcnNorm:
+    """Factors of one normalisation, and the arcs that PyG would have made.
+
+    Args: arcs: what `edge_index` becomes; scale: d, wherever a vertex is met; factors: d [O]; own: factor of a
+        vertex's own row beside the arcs of the graph [O], None without self-loops.
+    """
+
+    arcs: ArcSet
+    scale: ops.RowScale
+    factors: torch.Tensor
+    own: torch.Tensor | None
+
+    def sum_sources(self, rows: torch.Tensor) -> torch.Tensor:
+        """The normalised sum over in-arcs of rows [O, D], kept as a whole for rows that never change.
+
+        Collective: yes, and again in the backward pass.
+        """
+        graph: Any = self.arcs.graph
+        if rows.requires_grad and torch.is_grad_enabled():
+            return self._with_own(ops.spmm(graph, rows, source_scale=self.scale, target_scale=self.scale), rows)
+        rows, site, scales = dense(rows), graph.next_site(), (self.scale, self.scale)
+
+        def compute(keep: bool) -> torch.Tensor:
+            return self._with_own(aggregate(graph, rows, None, scales, None if keep else site)[0], rows)
+
+        return graph.constants.get(rows, None, (self,), compute)
+
+    def _with_own(self, total: torch.Tensor, rows: torch.Tensor) -> torch.Tensor:
+        return total if self.own is None else torch.addcmul(total, self.own[:, None], rows)
+
+    def weights(self) -> torch.Tensor:
+        """The weight of every arc, [M], as PyG has it. Collective: yes."""
+        ends = (self.arcs.spread(self.factors, role) for role in ("source", "target"))
+        return next(ends) * next(ends)
+
+
+def num_self_loops(arcs: ArcSet) -> torch.Tensor:
+    """Arcs of each vertex to itself, int64 [O]. Collective: yes."""
+    return arcs.sum((arcs.ids("source") == arcs.ids("target")).double()).long()
+
+
+def gcn_norm(arcs: ArcSet, self_loops: bool, role: str, dtype: torch.dtype) -> GcnNorm:
+    """The factors for all arcs of a graph. Collective: yes.
+
+    Args: role: degrees count the arcs at their "target" (PyG's default flow) or "source".
+    """
+    graph: Any = arcs.graph
+    degrees = graph.in_degrees() if role == "target" else graph.out_degrees()
+    loops = None
+    if self_loops:
+        loops = num_self_loops(arcs)
+        degrees, arcs = degrees - loops + 1, without_self_loops(arcs).with_loops()
+    factors = degrees.double().pow(-0.5)
+    factors = factors.masked_fill(torch.isinf(factors), 0).to(dtype)
+    own = None if loops is None else (1 - loops).to(dtype) * factors.square()
+    column = np.ascontiguousarray(factors.numpy()[:, None])
+    halos = (with_halos(graph, column, end)[graph.num_owned :, 0].copy() for end in ("source", "target"))
+    return GcnNorm(arcs, ops.RowScale(factors.numpy(), *halos), factors, own)
+
+
+def without_self_loops(arcs: ArcSet) -> ArcSet:
+    """The arcs between two vertices: the same set where no rank has others. Collective: yes."""
+    graph: Any = arcs.graph
+    others = arcs.ids("source") != arcs.ids("target")
+    none_anywhere = min_over_ranks(graph.transport.comm, int(others.all()))
+    return arcs if none_anywhere else arcs.select(others)
+
+
+# --- of all arcs of a graph, kept. Collective: the first time --------------------------------------------------
+
+
+def without_self_loops_of_all(arcs: ArcSet) -> ArcSet:
+    """`without_self_loops`."""
+    return _kept(arcs, "without", lambda: without_self_loops(arcs))
+
+
+def self_loops_of_all(arcs: ArcSet) -> torch.Tensor:
+    """`num_self_loops`."""
+    return _kept(arcs, "loops", lambda: num_self_loops(arcs))
+
+
+def norm_of_all(arcs: ArcSet, self_loops: bool, role: str, dtype: torch.dtype) -> GcnNorm:
+    """`gcn_norm`."""
+    return _kept(arcs, (self_loops, role, dtype), lambda: gcn_norm(arcs, self_loops, role, dtype))
+
+
+def relations_of_all(
+    arcs: ArcSet, relations: torch.Tensor, num_relations: int, mean: bool, dtype: torch.dtype
+) -> ops.RelationArcs:
+    """Arcs grouped by relation and target; mean: each divided by the number of its group's arcs on all ranks.
+
+    Kept for the same tensor of relations, unchanged, on every rank.
+    """
+    graph: Any = arcs.graph
+    key = "relations", num_relations, mean, dtype
+    known = graph.kept_arcs.get(key)
+    same = known is not None and known[0]() is relations and known[1] == relations._version
+    if min_over_ranks(graph.transport.comm, int(same)):
+        return known[2]
+    weight = None
+    if mean:
+        ones = torch.nn.functional.one_hot(relations.long(), num_relations).double()
+        counts = arcs.spread(arcs.sum(ones), "target").gather(1, relations.long()[:, None])
+        weight = counts.reciprocal().to(dtype)
+    made = ops.RelationArcs(graph, relations.long(), num_relations, weight)
+    graph.kept_arcs[key] = weakref.ref(relations), relations._version, made
+    return made
+
+
+def _kept(arcs: ArcSet, key: Any, make: Callable[[], Any]) -> Any:
+    graph: Any = arcs.graph
+    if key not in graph.kept_arcs:
+        graph.kept_arcs[key] = make()
+    return graph.kept_arcs[key]

@@ -1,0 +1,235 @@
+"""What PyG's layers get for `edge_index`: tensors without data that stand for the arcs of all ranks.
+
+    ArcIndex  [2, M]    edge_index                              edge_index[0], row, col = edge_index
+    ArcEnds   [M]       one end of every arc                    x[row], x.index_select(0, row), scatter_add_(0, col, m)
+    ArcRows   [M, …]    rows at one end, not yet written        edge_weight.view(-1, 1) * x_j
+    ArcNorm   [M]       GCN's normalisation, not yet written    edge_weight
+
+Torch asks such a tensor before it runs any function on it (`__torch_function__`). A function in the table
+(`functions.py`) is answered over all ranks. Every other function gets real rows in place of ArcRows and ArcNorm, and
+is an error on ends, whose numbers mean nothing on one rank. So a layer that was not foreseen is right or refused.
+
+ArcRows that are multiplied by a weight per arc stay unwritten: their sum is then one pass of a kernel, whatever class
+the layer is of. They are the result of an autograd function, so that code below torch (a custom function of the user)
+sends its gradients the right way too.
+"""
+
+import functools
+import inspect
+import sys
+from collections.abc import Callable
+from typing import Any, NoReturn, TypeVar
+
+import torch
+from torch.utils._pytree import tree_map_only
+
+from distgnn.errors import InputError
+from distgnn.interop.pyg.arc_set import ArcSet
+from distgnn.interop.pyg.norm import GcnNorm
+
+Handler = Callable[..., Any]
+HANDLERS: dict[str, Handler] = {}  # name of torch's function -> ours; filled by functions.py, reductions.py
+METADATA = frozenset(
+    (
+        *("size", "shape", "dim", "ndim", "ndimension", "dtype", "device", "layout", "requires_grad", "is_leaf"),
+        *("grad_fn", "is_cuda", "is_sparse", "is_floating_point", "is_complex", "is_quantized", "is_meta", "is_nested"),
+        *("is_sparse_csr", "is_mkldnn", "is_xpu", "is_mps", "itemsize", "element_size", "get_device", "is_contiguous"),
+        *("stride", "is_inference", "names", "_is_view", "retains_grad", "output_nr", "_version"),
+    )
+)
+INSTEAD = (
+    "the arcs of a vertex lie on several ranks: aggregate with sum, mean, max, min, softmax, std or var over "
+    "edge_index, or use the layers of distgnn.nn"
+)
+ArcTensorType = TypeVar("ArcTensorType", bound="ArcTensor")
+
+
+class ArcTensor(torch.Tensor):
+    """Base: a tensor without data whose functions are looked up in `HANDLERS`."""
+
+    arcs: ArcSet
+
+    @classmethod
+    def wrap(cls: type[ArcTensorType], size: tuple, dtype: torch.dtype) -> ArcTensorType:
+        """A tensor of this class, to which the caller gives its attributes."""
+        return torch.Tensor._make_wrapper_subclass(cls, size, dtype=dtype)
+
+    @classmethod
+    def __torch_function__(cls, func: Any, types: Any, args: tuple = (), kwargs: dict | None = None) -> Any:
+        kwargs = kwargs or {}
+        name = name_of(func)
+        if name in METADATA:
+            with torch._C.DisableTorchFunctionSubclass():
+                return func(*args, **kwargs)
+        if name in HANDLERS and _takes(name, args, kwargs):
+            result = HANDLERS[name](*args, **kwargs)
+            if result is not NotImplemented:
+                return result
+        args, kwargs = tree_map_only(ArcTensor, lambda tensor: tensor.plain(name), (args, kwargs))
+        return func(*args, **kwargs)
+
+    @classmethod
+    def __torch_dispatch__(  # type: ignore[override]
+        cls, func: Any, types: Any, args: tuple = (), kwargs: dict | None = None
+    ) -> Any:
+        # Below autograd: only a custom autograd function comes here, which gets values.
+        name = str(func.overloadpacket.__name__)
+        args, kwargs = tree_map_only(ArcTensor, lambda one: one.plain(name).detach(), (args, kwargs or {}))
+        return func(*args, **kwargs)
+
+    def plain(self, name: str) -> torch.Tensor:
+        """The same as a real tensor, for torch's function `name`. Collective: yes."""
+        refuse(name)
+
+    def __repr__(self, **options: Any) -> str:  # type: ignore[override]
+        return f"{type(self).__name__}({list(self.size())}, {self.arcs.graph.num_ranks} ranks)"
+
+    def __deepcopy__(self, memo: dict) -> Any:
+        return self
+
+    def __reduce_ex__(self, protocol: Any) -> NoReturn:
+        raise InputError("the edge_index of a DistGraph cannot be saved: load the graph again and give it to the model")
+
+
+class ArcIndex(ArcTensor):
+    """`edge_index` [2, M] of a DistGraph: `roles` are the ends that its two rows have."""
+
+    roles: tuple[str, str]
+
+    @classmethod
+    def of(cls, arcs: ArcSet, roles: tuple[str, str] = ("source", "target")) -> "ArcIndex":
+        made = cls.wrap((2, arcs.num_arcs), torch.int64)
+        made.arcs, made.roles = arcs, roles
+        return made
+
+    def row(self, number: int) -> "ArcEnds":
+        """One end of every arc. These arcs are then the ones that a dropout of arc rows means."""
+        kept: Any = self.arcs.graph
+        kept.kept_arcs["last"] = self.arcs
+        return ArcEnds.of(self.arcs, self.roles[number])
+
+
+class ArcEnds(ArcTensor):
+    """One end of every arc, [M], or that as an index of more dimensions, of which `dim` counts the arcs."""
+
+    role: str
+    arc_dim: int
+
+    @classmethod
+    def of(cls, arcs: ArcSet, role: str, size: tuple | None = None, arc_dim: int = 0) -> "ArcEnds":
+        made = cls.wrap((arcs.num_arcs,) if size is None else size, torch.int64)
+        made.arcs, made.role, made.arc_dim = arcs, role, arc_dim
+        return made
+
+
+class ArcRows(ArcTensor):
+    """Rows at one end of every arc, not yet written: `x.index_select(dim, ends)`, times `weight`.
+
+    Attributes:
+        rows: the rows of vertices; arc_dim: their dimension that counts vertices.
+        weight: [M] or [M, H] (then the next dimension of rows counts H heads), or a GcnNorm, or None.
+    """
+
+    rows: torch.Tensor
+    role: str
+    arc_dim: int
+    weight: Any
+    written: torch.Tensor | None
+
+    @classmethod
+    def of(cls, rows: torch.Tensor, arc_dim: int, ends: ArcEnds, weight: Any = None) -> "ArcRows":
+        return _Unwritten.apply(rows, weight if isinstance(weight, torch.Tensor) else None, arc_dim, ends, weight)
+
+    def plain(self, name: str) -> torch.Tensor:
+        if self.written is None:
+            self.written = self._write()
+        return self.written
+
+    def times(self, weight: Any) -> "ArcRows":
+        """The same rows times a weight per arc."""
+        return ArcRows.of(self.rows, self.arc_dim, ArcEnds.of(self.arcs, self.role), weight)
+
+    def _write(self) -> torch.Tensor:
+        at_arcs = self.arcs.spread(self.rows.movedim(self.arc_dim, 0), self.role)
+        weight = self.weight.weights() if isinstance(self.weight, GcnNorm) else self.weight
+        if weight is not None:
+            at_arcs = at_arcs * weight.reshape(*weight.shape, *[1] * (at_arcs.dim() - weight.dim()))
+        return at_arcs.movedim(0, self.arc_dim)
+
+
+class ArcNorm(ArcTensor):
+    """The weights of GCN's normalisation, [M] or [M, 1], not yet written."""
+
+    factors: GcnNorm
+
+    @classmethod
+    def of(cls, norm: GcnNorm, dims: int = 1) -> "ArcNorm":
+        kept: Any = norm.arcs.graph
+        kept.kept_arcs["last"] = norm.arcs
+        made = cls.wrap((norm.arcs.num_arcs, *[1] * (dims - 1)), norm.factors.dtype)
+        made.arcs, made.factors = norm.arcs, norm
+        return made
+
+    def plain(self, name: str) -> torch.Tensor:
+        return self.factors.weights().view(self.size())
+
+
+class _Unwritten(torch.autograd.Function):
+    """Makes ArcRows; backward, for code that takes them as a tensor, is that of the written rows."""
+
+    @staticmethod
+    def forward(
+        ctx: Any, rows: torch.Tensor, weight: torch.Tensor | None, arc_dim: int, ends: ArcEnds, given: Any
+    ) -> ArcRows:
+        ctx.inputs = rows, weight, given
+        size = list(rows.shape)
+        size[arc_dim] = ends.arcs.num_arcs
+        made = ArcRows.wrap(tuple(size), rows.dtype)
+        made.arcs, made.role, made.arc_dim = ends.arcs, ends.role, arc_dim
+        made.rows, made.weight, made.written = rows, given, None
+        ctx.made = made.arcs, made.role, arc_dim
+        return made
+
+    @staticmethod
+    def backward(ctx: Any, grad: torch.Tensor) -> tuple:
+        (rows, weight, given), (arcs, role, arc_dim) = ctx.inputs, ctx.made
+        with torch.enable_grad():
+            leaves: list[Any] = [None if one is None else one.detach().requires_grad_() for one in (rows, weight)]
+            ends = ArcEnds.of(arcs, role)
+            made = ArcRows.of(leaves[0], arc_dim, ends, given if weight is None else leaves[1])
+            wanted = [one for one in leaves if one is not None]
+            found = list(torch.autograd.grad(made.plain("backward"), wanted, grad))
+        return found.pop(0), found.pop(0) if weight is not None else None, None, None, None
+
+
+def _takes(name: str, args: tuple, kwargs: dict) -> bool:
+    """Does the handler know these arguments?"""
+    try:
+        _signature(name).bind(*args, **kwargs)
+    except TypeError:
+        return False
+    return True
+
+
+@functools.cache
+def _signature(name: str) -> inspect.Signature:
+    return inspect.signature(HANDLERS[name])
+
+
+def name_of(func: Any) -> str:
+    """The name of a function of torch, of a property for its getter."""
+    name = getattr(func, "__name__", str(func))
+    return func.__self__.__name__ if name in ("__get__", "__set__") else name
+
+
+def refuse(name: str) -> NoReturn:
+    """Raise InputError for torch's function `name`, naming the aggregator or layer that asked for it."""
+    who = f"torch's {name} on edge_index"
+    frame: Any = sys._getframe(1)
+    while frame is not None:
+        caller = frame.f_locals.get("self")
+        if isinstance(caller, torch.nn.Module):
+            who = f"{type(caller).__name__} ({who})"
+            break
+        frame = frame.f_back
+    raise InputError(f"{who} cannot run distributed: {INSTEAD}")

@@ -1,0 +1,121 @@
+"""Which layer of which library runs how on a DistGraph: what `distgnn models` and the guide show.
+
+Tests run every row: what is "kernel" or "arcs" beside the same layer in one process, and they look at which rows a
+layer writes on arcs; what is "refused" must be refused.
+"""
+
+from dataclasses import dataclass
+
+HOW = {
+    "kernel": "fast path: sums and attention in our kernels, no row is written per arc",
+    "arcs": "local arcs: rows are written on the arcs of each rank, as the library does it for all arcs",
+    "refused": "an error that names what to use instead",
+}
+
+
+@dataclass(frozen=True)
+class Layer:
+    """One layer as its users name it.
+
+    Args: library: "distgnn", "dgl" or "pyg"; name: the class, and which of its options, if they matter; how: a key of
+        `HOW`; note: what is particular, or what to use instead.
+    """
+
+    library: str
+    name: str
+    how: str
+    note: str = ""
+
+
+def _rows(library: str, how: str, *rows: str | tuple[str, str]) -> list[Layer]:
+    pairs = [(row, "") if isinstance(row, str) else row for row in rows]
+    return [Layer(library, name, how, note) for name, note in pairs]
+
+
+OWN = [
+    *_rows(
+        "distgnn",
+        "kernel",
+        ("sage", "layers SAGEConv; keeps the aggregation of input features"),
+        ("gcn", "GraphConv"),
+        ("gin", "GINConv"),
+        ("gat", "GATConv; nothing is stored per arc"),
+        ("gatv2", "GATv2Conv; a number per arc and head"),
+        ("gcn2", "GCN2Conv"),
+        ("appnp", "APPNPConv"),
+        ("rgcn", "RelGraphConv; sums per relation and target"),
+    ),
+    *_rows(
+        "distgnn",
+        "arcs",
+        ("gine", "GINEConv: messages are made of edge features"),
+        ("edgegat", "EdgeGATConv: edge features are summed per head, not rows of vertices"),
+    ),
+]
+
+DGL = [
+    *_rows(
+        "dgl",
+        "kernel",
+        *("SAGEConv mean", "SAGEConv gcn", "GraphConv", "GINConv sum, mean", "SGConv", "TAGConv", "APPNPConv"),
+        *("GCN2Conv", "EdgeWeightNorm", "JumpingKnowledge"),
+        ("SAGEConv pool", "the winner of a maximum is remembered across ranks"),
+        ("GINConv max", ""),
+        ("ChebConv", "pass lambda_max: dgl.laplacian_lambda_max needs the whole graph"),
+        ("GATConv", "numbers per arc and head"),
+    ),
+    *_rows(
+        "dgl",
+        "arcs",
+        *("GINEConv", "EdgeGATConv", "GATv2Conv", "DotGatConv", "AGNNConv"),
+        ("RelGraphConv", "all regularisers; not presorted=True"),
+    ),
+    *_rows(
+        "dgl",
+        "refused",
+        ("SAGEConv lstm", "a vertex's arcs lie on several ranks: there is no sequence to read"),
+        ("SumPooling", "and other readouts: reduce the rank's rows, then dg.ops.all_sum"),
+    ),
+]
+
+PYG = [
+    *_rows(
+        "pyg",
+        "kernel",
+        ("GCNConv", "factors per vertex; the aggregation of input features is kept"),
+        ("SAGEConv", "mean, sum, max; the aggregation of input features is kept"),
+        *("GraphConv", "GINConv"),
+        ("GATConv", "nothing is stored per arc; with dropped attention numbers per arc and head"),
+        ("GATv2Conv", "a number per arc and head"),
+        ("TransformerConv", "a number per arc and head"),
+        *("APPNP", "SGConv", "SSGConv", "TAGConv", "GCN2Conv", "ARMAConv", "LGConv", "MixHopConv", "GatedGraphConv"),
+        ("ChebConv", "without lambda_max the largest weight of all ranks is taken, in two more sums"),
+        ("RGCNConv", "mean and sum: sums per relation and target"),
+        *("ClusterGCNConv", "MFConv", "SimpleConv", "FAConv"),
+        ("own layer: weight times x_j", "a MessagePassing of yours; also x_j alone, with sum, mean, max or min"),
+        *("Sequential", "GraphSAGE", "GCN", "GAT", "GIN"),
+    ),
+    *_rows(
+        "pyg",
+        "arcs",
+        ("SAGEConv three aggregators", "lists of aggregators with std, var, softmax or powermean"),
+        ("GATConv edge features", ""),
+        ("GATv2Conv edge features", ""),
+        ("TransformerConv edge features", ""),
+        *("GINEConv", "PNAConv", "FastRGCNConv", "LEConv", "AGNNConv", "FeaStConv", "GENConv", "ResGatedGraphConv"),
+        *("EdgeConv", "FiLMConv", "NNConv", "CGConv", "EGConv", "GeneralConv", "PNA", "EdgeCNN"),
+        ("DirGNNConv", "give it graph.edge_index: it turns the arcs round itself"),
+        ("own layer: any other message", "that treats each arc by itself"),
+    ),
+    *_rows(
+        "pyg",
+        "refused",
+        ("SAGEConv lstm", "aggregators that sort or read a sequence: sum, mean, max, min, std, var, softmax run"),
+        ("SAGEConv median", ""),
+        ("SAGEConv mul", ""),
+        ("global_mean_pool", "and other pools over all vertices: reduce the rank's rows, then dg.ops.all_sum"),
+        ("to_hetero, HeteroConv", "bring the HeteroData into one vertex set, and use RGCNConv with edge_type"),
+    ),
+]
+
+LAYERS: list[Layer] = [*OWN, *DGL, *PYG]

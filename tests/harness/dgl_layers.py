@@ -1,0 +1,144 @@
+"""The modules of DGL that are tested, by name: how each is made and called."""
+
+import torch
+
+from distgnn.interop.dgl.import_dgl import import_dgl
+
+WIDTH = 7
+
+
+def plain(layer, graph, inputs):
+    return layer(graph, inputs.feats)
+
+
+def weighted(layer, graph, inputs):
+    return layer(graph, inputs.feats, edge_weight=inputs.edge_weight)
+
+
+def in_float64(layer, graph, inputs):
+    """For a layer that makes weights of torch's default dtype, which DGL then refuses to multiply."""
+    torch.set_default_dtype(torch.float64)
+    try:
+        return layer(graph, inputs.feats)
+    finally:
+        torch.set_default_dtype(torch.float32)
+
+
+def with_column_weights(layer, graph, inputs):
+    return layer(graph, inputs.feats, edge_weight=inputs.edge_weight[:, None])
+
+
+def with_edge_feats(layer, graph, inputs):
+    return layer(graph, inputs.feats, inputs.edge_feats)
+
+
+def with_initial(layer, graph, inputs):
+    return layer(graph, inputs.feats.relu(), inputs.feats)
+
+
+def with_initial_weighted(layer, graph, inputs):
+    return layer(graph, inputs.feats.relu(), inputs.feats, inputs.edge_weight)
+
+
+def with_types(layer, graph, inputs):
+    return layer(graph, inputs.feats, inputs.etypes)
+
+
+def with_types_and_norm(layer, graph, inputs):
+    return layer(graph, inputs.feats, inputs.etypes, norm=inputs.edge_weight[:, None])
+
+
+def with_lambda(layer, graph, inputs):
+    return layer(graph, inputs.feats, lambda_max=[1.7])
+
+
+class WeightNorm(torch.nn.Module):
+    """Normalised weights as arc features, summed at targets with their own gradient."""
+
+    def __init__(self, norm):
+        super().__init__()
+        from dgl.nn import EdgeWeightNorm, GraphConv
+
+        self.norm = EdgeWeightNorm(norm)
+        self.conv = GraphConv(WIDTH, 4, norm="none", allow_zero_in_degree=True)
+
+    def forward(self, graph, feats, edge_weight):
+        return self.conv(graph, feats, edge_weight=self.norm(graph, edge_weight))
+
+
+class WithEdgeProjection(torch.nn.Module):
+    """GINEConv adds edge features to vertex features: of one width."""
+
+    def __init__(self):
+        super().__init__()
+        from dgl.nn import GINEConv
+
+        self.project = torch.nn.Linear(5, WIDTH)
+        self.conv = GINEConv(torch.nn.Linear(WIDTH, 4), 0.1, learn_eps=True)
+
+    def forward(self, graph, feats, edge_feats):
+        return self.conv(graph, feats, self.project(edge_feats))
+
+
+class Jumping(torch.nn.Module):
+    """The larger of two layers' rows, column by column."""
+
+    def __init__(self):
+        super().__init__()
+        from dgl.nn import JumpingKnowledge, SAGEConv
+
+        self.first, self.second = SAGEConv(WIDTH, 4, "mean"), SAGEConv(4, 4, "mean")
+        self.jump = JumpingKnowledge("max")
+
+    def forward(self, graph, feats):
+        hidden = self.first(graph, feats)
+        return self.jump([hidden, self.second(graph, hidden.relu())])
+
+
+def cases() -> dict:
+    """name -> (make the layer, call it)."""
+    import_dgl()
+    from dgl import nn as gnn
+
+    linear = torch.nn.Linear
+    free = {"allow_zero_in_degree": True}
+    made = {
+        "sage mean": (lambda: gnn.SAGEConv(WIDTH, 4, "mean"), plain),
+        "sage gcn": (lambda: gnn.SAGEConv(WIDTH, 9, "gcn"), plain),
+        "sage pool": (lambda: gnn.SAGEConv(WIDTH, 4, "pool"), plain),
+        "sage pool weighted": (lambda: gnn.SAGEConv(WIDTH, 4, "pool"), weighted_column := with_column_weights),
+        "sage mean weighted": (lambda: gnn.SAGEConv(WIDTH, 4, "mean"), weighted_column),
+        "gin sum": (lambda: gnn.GINConv(linear(WIDTH, 4), "sum", 0.2, learn_eps=True), plain),
+        "gin mean": (lambda: gnn.GINConv(linear(WIDTH, 4), "mean"), plain),
+        "gin max": (lambda: gnn.GINConv(linear(WIDTH, 4), "max"), plain),
+        "gine": (WithEdgeProjection, with_edge_feats),
+        "sg": (lambda: gnn.SGConv(WIDTH, 4, k=2, **free), plain),
+        "sg weighted": (lambda: gnn.SGConv(WIDTH, 4, k=2, **free), weighted),
+        "tag": (lambda: gnn.TAGConv(WIDTH, 4, k=2), plain),
+        "tag weighted": (lambda: gnn.TAGConv(WIDTH, 4, k=2), weighted),
+        "appnp": (lambda: gnn.APPNPConv(3, 0.1), in_float64),
+        "appnp weighted": (lambda: gnn.APPNPConv(3, 0.1), weighted),
+        "gcn2": (lambda: gnn.GCN2Conv(WIDTH, 2, **free), with_initial),
+        "gcn2 weighted": (
+            lambda: gnn.GCN2Conv(WIDTH, 2, project_initial_features=False, **free),
+            with_initial_weighted,
+        ),
+        "jumping knowledge": (Jumping, plain),
+        "cheb": (lambda: gnn.ChebConv(WIDTH, 4, 3), with_lambda),
+        "edge weight norm both": (lambda: WeightNorm("both"), weighted),
+        "edge weight norm right": (lambda: WeightNorm("right"), weighted),
+        "gat": (lambda: gnn.GATConv(WIDTH, 5, 3, residual=True, **free), plain),
+        "gat one head": (lambda: gnn.GATConv(WIDTH, 5, 1, **free), plain),
+        "gat weighted": (lambda: gnn.GATConv(WIDTH, 5, 3, **free), weighted),
+        "gatv2": (lambda: gnn.GATv2Conv(WIDTH, 5, 3, residual=True, **free), plain),
+        "dot gat": (lambda: gnn.DotGatConv(WIDTH, 5, 3, **free), plain),
+        "edge gat": (lambda: gnn.EdgeGATConv(WIDTH, 5, 4, 3, **free), with_edge_feats),
+        "agnn": (lambda: gnn.AGNNConv(**free), plain),
+        "rgcn": (lambda: gnn.RelGraphConv(WIDTH, 4, 3), with_types),
+        "rgcn basis": (lambda: gnn.RelGraphConv(WIDTH, 4, 3, "basis", 2), with_types_and_norm),
+        "rgcn bdd": (lambda: gnn.RelGraphConv(WIDTH, 14, 3, "bdd", 7, layer_norm=True), with_types),
+    }
+    for norm in ("both", "right", "left", "none"):
+        made[f"gcn {norm}"] = (lambda norm=norm: gnn.GraphConv(WIDTH, 4, norm, **free), plain)
+        made[f"gcn {norm} weighted"] = (lambda norm=norm: gnn.GraphConv(WIDTH, 9, norm, **free), weighted)
+    return made

@@ -1,0 +1,35 @@
+"""Write docs/guide/layers.md from the table that `distgnn models` prints: `python tests/house/make_layers.py`."""
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGE = ROOT / "docs" / "guide" / "layers.md"
+HEAD = """# Which layer runs how
+
+Generated from `distgnn/interop/table.py` by `tests/house/make_layers.py`; `distgnn models` prints the same. Every row
+is run by a test (`tests/interop/test_table.py`): layers that run give the output and every gradient of one process.
+"""
+TITLES = {"distgnn": "Our models (`--model`)", "dgl": "Layers of DGL 1.1.3", "pyg": "Layers of PyG 2.8.1"}
+
+
+def page() -> str:
+    """The page as the table is now."""
+    sys.path.insert(0, str(ROOT))
+    from distgnn.interop.table import HOW, LAYERS
+
+    lines = [HEAD, *(f"- **{how}**: {meaning}" for how, meaning in HOW.items()), ""]
+    for library, title in TITLES.items():
+        lines += [f"## {title}", "", *_rows([layer for layer in LAYERS if layer.library == library]), ""]
+    return "\n".join(lines)
+
+
+def _rows(layers: list) -> Iterator[str]:
+    yield "| layer | runs | |"
+    yield "|---|---|---|"
+    yield from (f"| {layer.name} | {layer.how} | {layer.note} |" for layer in layers)
+
+
+if __name__ == "__main__":
+    PAGE.write_text(page())

@@ -1,0 +1,75 @@
+"""Every model by name beside the same model of PyG's own layers: logits, and a trained run in three lines."""
+
+import numpy as np
+import pytest
+import torch
+from cut_graphs import dist_graph, gather_rows, random_graph, whole_graph
+
+import distgnn
+from distgnn.config import EDGE_MODELS, MODELS, ModelConfig, TrainConfig
+from distgnn.errors import InputError, RunError
+from distgnn.interop.run_model import GraphSizes
+from distgnn.nn import model_for
+from distgnn.train import Trainer
+
+pytest.importorskip("torch_geometric")
+from distgnn.interop.pyg.export import NO_WEIGHTS, plain_model
+from distgnn.interop.pyg.parameters import load
+
+TYPED = (*EDGE_MODELS, "rgcn")
+VARIANTS = [ModelConfig(name, weighted=name in ("sage", "gcn")) for name in MODELS if name != "edgegat"]
+VARIANTS += [ModelConfig("sage", norm="graph", jump="max"), ModelConfig("gat", norm="batch", jump="cat", residual=True)]
+VARIANTS += [ModelConfig("gcn", norm="pair", residual=True), ModelConfig("appnp", norm="none", num_layers=1)]
+VARIANTS += [ModelConfig("rgcn", num_bases=2, norm="none"), ModelConfig("sage", label_reuse=0.5)]
+
+
+def columns_of(data, config: ModelConfig) -> dict:
+    names = {"sage": ["edge_weight"], "gcn": ["edge_weight"]} if config.weighted else {}
+    names |= {"gine": ["edge_attr"], "rgcn": ["edge_type", "node_type"]}
+    more = ["y", "train_mask"] if config.label_reuse else []
+    return {name: data[name] for name in [*names.get(config.name, []), *more]}
+
+
+@pytest.mark.parametrize("directed", [False, True], ids=["undirected", "directed"])
+@pytest.mark.parametrize("config", VARIANTS, ids=lambda config: f"{config.name}-{config.norm}-{config.jump}")
+def test_a_model_equals_the_same_of_pygs_layers(config, directed):
+    config.hidden_feats, config.dropout = 8, 0.0
+    data = random_graph(5, weighted=config.weighted, typed=config.name in TYPED, directed=directed)
+    graph, theirs = whole_graph(data), data.to_pyg()
+    torch.manual_seed(3)
+    model = model_for(config, graph).double().eval()
+    for parameter in model.parameters():  # biases too
+        torch.nn.init.normal_(parameter, std=0.3)
+    names = ("num_feats", "num_classes", "num_edge_feats", "num_relations", "num_node_types")
+    plain = plain_model(config, GraphSizes(**{name: getattr(graph, name) for name in names})).double().eval()
+    load(plain, model.state_dict())
+    got = plain(theirs.x.double(), theirs.edge_index, **columns_of(theirs, config)).detach()
+    expected = gather_rows(graph, model(graph, graph.feats).detach())
+    np.testing.assert_allclose(got, expected, rtol=1e-9, atol=1e-9 * np.abs(expected).max())
+
+
+@pytest.mark.mpi(2)
+def test_a_trained_run_in_three_lines(comm, tmp_path):
+    data = random_graph(8, weighted=True)
+    graph = dist_graph(data, comm, dtype="float32")
+    config = ModelConfig("gcn", 8, norm="batch", weighted=True)
+    run = comm.bcast(str(tmp_path / "run"))
+    described = {"model": vars(config), "data": {"graph": graph.info}}
+    trainer = Trainer(model_for(config, graph), graph, TrainConfig(epochs=3, run_dir=run), describe=described)
+    trainer.fit()
+    logits = gather_rows(graph, trainer.predict())
+    theirs = data.to_pyg()
+    with torch.no_grad():
+        plain = distgnn.to_pyg(run)
+        np.testing.assert_allclose(logits, plain(theirs.x, theirs.edge_index, theirs.edge_weight), rtol=1e-4, atol=1e-5)
+        with pytest.raises(InputError, match="trained with edge weights: give edge_weight"):
+            plain(theirs.x, theirs.edge_index)
+
+
+def test_what_pyg_has_no_layer_for_is_refused():
+    sizes = GraphSizes(7, 4, num_edge_feats=5)
+    for config in [ModelConfig("edgegat"), *(ModelConfig(name, weighted=True) for name in NO_WEIGHTS)]:
+        with pytest.raises(InputError, match=f"PyG has no layer for {config.name}.*: distgnn.to_dgl has it"):
+            plain_model(config, sizes)
+    with pytest.raises(RunError, match=r"the weights do not fit the model: .* in one of them only"):
+        load(plain_model(ModelConfig("sage"), sizes), {})

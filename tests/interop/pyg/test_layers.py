@@ -1,0 +1,77 @@
+"""Unmodified layers and models of PyG on P ranks equal the same on the whole graph: output and every gradient."""
+
+import copy
+import warnings
+
+import pytest
+import torch
+from against_dgl import Inputs, num_arc_ids, run_ranks, run_whole, same
+from cut_graphs import DIRECTED, UNDIRECTED, dist_graph, random_cut, random_graph
+from pyg_layers import cases
+
+from distgnn import nn as dnn
+from distgnn.interop.table import PYG
+
+pytest.importorskip("torch_geometric")
+CASES = cases()
+
+
+def make(name: str):
+    torch.manual_seed(4)
+    torch.set_default_dtype(torch.float64)  # layers make zeros of the default dtype on their way
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return CASES[name][0]().double()
+    finally:
+        torch.set_default_dtype(torch.float32)
+
+
+def in_float64(call):
+    def run(*arguments):
+        torch.set_default_dtype(torch.float64)
+        try:
+            return call(*arguments)
+        finally:
+            torch.set_default_dtype(torch.float32)
+
+    return run
+
+
+def check(comm, name, cut=None, directed=UNDIRECTED):
+    data = random_graph(12, directed=directed)
+    model, call = make(name), in_float64(CASES[name][1])
+    inputs = Inputs.random(data.num_nodes, num_arc_ids(data.edge_list()))
+    expected = run_whole(data, copy.deepcopy(model), inputs, call, library="pyg")
+    graph = dist_graph(data, comm, cut and cut(data.edge_list()), debug=True)
+    same(run_ranks(graph, dnn.distribute(model, graph), inputs, call), expected)
+    return graph
+
+
+@pytest.mark.mpi(2, 3)
+@pytest.mark.parametrize("name", CASES)
+def test_layer_runs_unchanged(comm, name):
+    check(comm, name, directed=DIRECTED if comm.size == 3 else UNDIRECTED)
+
+
+@pytest.mark.mpi(1, 4)
+@pytest.mark.parametrize("name", [layer.name for layer in PYG if layer.name in CASES])
+def test_layer_runs_unchanged_on_one_rank_and_on_four(comm, name):
+    check(comm, name)
+
+
+def without_rank_1(edges):
+    cut = random_cut(edges, 2)
+    cut.owner[cut.owner == 1] = 0
+    cut.edge_part[cut.edge_part == 1] = 0
+    return cut
+
+
+@pytest.mark.mpi(2)
+@pytest.mark.parametrize(
+    "name",
+    ["GCNConv", "SAGEConv three aggregators", "GATConv", "GATConv edge features", "TransformerConv", "RGCNConv", "GAT"],
+)
+def test_a_rank_without_vertices_and_arcs_takes_part(comm, name):
+    graph = check(comm, name, without_rank_1)
+    assert comm.rank != 1 or graph.num_nodes() == graph.num_edges() == 0

@@ -1,0 +1,107 @@
+"""`distgnn models` says what is so: every layer of the table is run, and the rows it writes on arcs are looked at."""
+
+import warnings
+
+import pytest
+import torch
+from against_dgl import Inputs, num_arc_ids
+from cut_graphs import random_graph, whole_graph
+
+from distgnn.config import EDGE_MODELS, MODELS, ModelConfig
+from distgnn.interop.table import DGL, HOW, LAYERS, OWN, PYG
+from distgnn.nn import model_for
+from distgnn.ops.edges import on_arcs
+
+MOST_NUMBERS = 3  # per arc: a weight, or one number per head; rows of vertices are wider
+DGL_CASES = {  # row of the table -> case of tests/harness/dgl_layers.py, where the name does not say it
+    "SAGEConv mean": "sage mean",
+    "SAGEConv gcn": "sage gcn",
+    "SAGEConv pool": "sage pool",
+    "GraphConv": "gcn both",
+    "GINConv sum, mean": "gin sum",
+    "GINConv max": "gin max",
+    "SGConv": "sg",
+    "TAGConv": "tag",
+    "APPNPConv": "appnp weighted",
+    "GCN2Conv": "gcn2",
+    "EdgeWeightNorm": "edge weight norm both",
+    "JumpingKnowledge": "jumping knowledge",
+    "ChebConv": "cheb",
+    "GATConv": "gat",
+    "GINEConv": "gine",
+    "EdgeGATConv": "edge gat",
+    "GATv2Conv": "gatv2",
+    "DotGatConv": "dot gat",
+    "AGNNConv": "agnn",
+    "RelGraphConv": "rgcn",
+}
+
+
+@pytest.fixture
+def widest(monkeypatch):
+    """Widths of rows that were brought to arcs, or from them."""
+    found = [0]
+    for kind in (on_arcs._ToArcs, on_arcs._FromArcs):
+
+        def forward(ctx, rows, graph, role, real=kind.forward):
+            found.append(rows.shape[1])
+            return real(ctx, rows, graph, role)
+
+        monkeypatch.setattr(kind, "forward", staticmethod(forward))
+    return found
+
+
+def run(name, cases, widest) -> str:
+    """How a case runs, on one rank."""
+    data = random_graph(12)
+    graph = whole_graph(data)
+    inputs = Inputs.random(data.num_nodes, num_arc_ids(data.edge_list()))
+    make, call = cases[name]
+    torch.set_default_dtype(torch.float64)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            layer = make().double()
+        del widest[1:]
+        call(layer, graph, inputs.rows(graph.owned_ids, graph.local.arc_ids))
+    finally:
+        torch.set_default_dtype(torch.float32)
+    return "arcs" if max(widest) > MOST_NUMBERS else "kernel"
+
+
+def test_pyg_layers_run_as_the_table_says(widest):
+    pytest.importorskip("torch_geometric.nn")
+    from pyg_layers import cases
+
+    known = cases()
+    first = {layer.name: next((name for name in known if name.startswith(layer.name)), None) for layer in PYG}
+    rows = [layer for layer in PYG if layer.how != "refused"]
+    assert {layer.name: run(first[layer.name], known, widest) for layer in rows} == {
+        layer.name: layer.how for layer in rows
+    }
+    classes = {layer.name.split()[0] for layer in rows}
+    assert {name.split()[0] for name in known} == classes
+
+
+def test_dgl_layers_run_as_the_table_says(widest):
+    pytest.importorskip("dgl")
+    from dgl_layers import cases
+
+    known = cases()
+    rows = [layer for layer in DGL if layer.how != "refused"]
+    assert {layer.name: run(DGL_CASES[layer.name], known, widest) for layer in rows} == {
+        layer.name: layer.how for layer in rows
+    }
+
+
+@pytest.mark.parametrize("layer", OWN, ids=lambda layer: layer.name)
+def test_our_models_run_as_the_table_says(layer, widest):
+    graph = whole_graph(random_graph(5, typed=layer.name in (*EDGE_MODELS, "rgcn")))
+    model_for(ModelConfig(layer.name, hidden_feats=8, num_heads=1), graph).double()(graph, graph.feats)
+    assert ("arcs" if max(widest) > MOST_NUMBERS else "kernel") == layer.how
+
+
+def test_the_table_has_every_model_and_nothing_twice():
+    assert sorted(layer.name for layer in OWN) == sorted(MODELS)
+    assert len({(layer.library, layer.name) for layer in LAYERS}) == len(LAYERS)
+    assert {layer.how for layer in LAYERS} == HOW.keys()
