@@ -53,6 +53,8 @@ def to_dgl(run: str) -> nn.Module:
     """
     settings = read_config(run)
     config = model_config(run, settings)
+    if settings.get("train", {}).get("task", "node") != "node":
+        raise RunError(f"{run} is of task {settings['train']['task']}: only models of task node become DGL's")
     found = settings.get("data", {}).get("graph")
     if found is None:
         raise RunError(f"{run} does not say what graph it was trained on (no [data.graph] in config.toml): train again")
