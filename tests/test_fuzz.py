@@ -29,7 +29,7 @@ def targets(root):
 
 
 KINDS = ["graph", "sparse", "table", "ogb", "mag", "papers", "reddit", "archive", "one part", "typed part", "two parts"]
-KINDS += ["checkpoint", "run folder", "hosts"]
+KINDS += ["checkpoint", "run folder", "hosts", "links", "ogb links", "linked part"]
 
 
 @pytest.mark.slow

@@ -40,6 +40,8 @@ def test_every_example_is_in_the_table_and_here():
         ("own_loop.py", "logits [5000, 10]"),
         ("dgl_model.py", "TrainResult(epochs=30, loss="),
         ("custom_loss.py", "epoch 30  focal loss "),
+        ("link_prediction.py", "of the test edges"),
+        ("graph_classification.py", "of 100 graphs"),
         ("export.py", "largest difference to distgnn predict: "),
     ],
 )

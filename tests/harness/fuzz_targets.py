@@ -12,7 +12,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
-from valid_graphs import graph_folders, small_graph
+from valid_graphs import graph_folders, linked_graph, small_graph
 
 
 @dataclass
@@ -97,11 +97,13 @@ def _partition_targets(root: Path) -> list[Target]:
         "one part": (1, {}),
         "typed part": (1, {"edge_weight": None, **types}),
         "two parts": (2, {"edge_feats": np.ones((60, 2), np.float32)}),
+        "linked part": (1, None),
     }
     found = []
     for name, (parts, options) in kinds.items():
         folder = root / name.replace(" ", "-")
-        partition_graph(small_graph(**options), parts, folder, method="libra")
+        graph = linked_graph() if options is None else small_graph(**options)
+        partition_graph(graph, parts, folder, method="libra")
         found.append(Target(name, folder, read, repair_partition))
     return found
 
