@@ -9,6 +9,7 @@ import numpy as np
 import scipy.sparse
 
 from distgnn.datasets.fields import SPLITS, GraphFields
+from distgnn.datasets.links.check import check_edge_splits
 from distgnn.datasets.pairs import count_pairs
 
 BLOCK_BYTES = 1 << 25
@@ -42,7 +43,10 @@ def check_graph(graph: GraphFields) -> None:
     _check_edge_feats(graph)
     _check_types(graph, "edge_types", graph.num_edges, len(graph.edge_type_names))
     _check_types(graph, "node_types", graph.num_nodes, len(graph.node_type_names))
+    _check_types(graph, "graph_ids", graph.num_nodes, graph.num_nodes)
+    _check_node_values(graph)
     _check_splits(graph)
+    check_edge_splits(graph)
 
 
 def check_size(num_nodes: int, known_rows: int, fail: Callable[[str], object]) -> None:
@@ -179,7 +183,25 @@ def _check_types(graph: GraphFields, name: str, count: int, num_names: int) -> N
     bad = (types < 0) | (types >= limit)
     if bad.any():
         row = int(np.argmax(bad))
-        graph.fail(name, f"row {row} holds type {types[row]}; types run from 0 to {limit - 1}")
+        what = "id" if name == "graph_ids" else "type"
+        graph.fail(name, f"row {row} holds {what} {types[row]}; {what}s run from 0 to {limit - 1}")
+
+
+def _check_node_values(graph: GraphFields) -> None:
+    values = graph.node_values
+    if values is None:
+        return
+    if values.ndim not in (1, 2) or len(values) != graph.num_nodes or 0 in values.shape[1:]:
+        expected = f"[{graph.num_nodes}] or [{graph.num_nodes}, T]"
+        graph.fail("node_values", f"expected shape {expected}, one row per vertex, found {list(values.shape)}")
+    if values.dtype.kind not in "fiu":
+        graph.fail("node_values", f"expected numbers, found {values.dtype}; store float32")
+    for start, block in blocks(values) if values.dtype.kind == "f" else ():
+        rows = block.reshape(len(block), -1)
+        bad = ~np.isfinite(rows).all(axis=1) & ~np.isnan(rows).all(axis=1)
+        if bad.any():
+            row = start + int(np.argmax(bad))
+            graph.fail("node_values", f"row {row} must be finite, or NaN as a whole for a vertex without values")
 
 
 def _check_splits(graph: GraphFields) -> None:

@@ -26,7 +26,8 @@ def download(name: str, data_root: str | Path | None = None) -> Path:
 
     Args:
         name: `cora`, `citeseer`, `pubmed` (Planetoid's files), `reddit` (DGL's, 1.2 GB), `ogbn-arxiv`, `ogbn-products`,
-            `ogbn-proteins`, `ogbn-mag` or `ogbn-papers100M` (57 GB; OGB's need the `ogb` extra).
+            `ogbn-proteins`, `ogbn-mag`, `ogbn-papers100M` (57 GB), or for links `ogbl-ppa`, `ogbl-collab`,
+            `ogbl-citation2`, `ogbl-ddi`, `ogbl-vessel` (OGB's need the `ogb` extra).
         data_root: the environment's DISTGNN_DATA, or `data`, if not given.
     Returns: the folder.
     Raises: InputError for an unknown name or without a network, GraphFormatError for a damaged download.

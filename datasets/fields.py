@@ -16,7 +16,14 @@ import scipy.sparse
 from distgnn.errors import GraphFormatError, InputError
 
 SPLITS = ("train", "valid", "test")
-ARRAYS = ("edge_weight", "edge_feats", "edge_types", "node_types")
+HELD_OUT = ("valid", "test")
+EDGE_SPLITS = (
+    *(f"{split}_edges" for split in SPLITS),
+    *(f"{split}_edge_labels" for split in SPLITS),
+    *(f"{split}_negatives" for split in HELD_OUT),
+    *(f"{split}_negative_targets" for split in HELD_OUT),
+)
+ARRAYS = ("edge_weight", "edge_feats", "edge_types", "node_types", "node_values", "graph_ids", *EDGE_SPLITS)
 TYPE_NAMES = ("edge_type_names", "node_type_names")
 
 
@@ -35,7 +42,17 @@ class GraphFields:
         edge_feats: [E, De] floats.
         edge_types: [E] whole numbers from 0, the relation of each edge.
         node_types: [N] whole numbers from 0.
+        node_values: [N] or [N, T] floats, what a regression predicts; NaN (a whole row of it) for none.
+        graph_ids: [N] whole numbers from 0: which of many small graphs a vertex belongs to.
         train, valid, test: vertex ids, int64.
+        train_edges, valid_edges, test_edges: [M, 2] pairs of vertices that a split of edges is about. Those to be
+            predicted are none of `edges` (see `held_out`); without train_edges all of `edges` are for training.
+        train_edge_labels, …: [M] whole numbers from 0 (classes of edges) or floats (values): a task on edges, which
+            may then be edges of the graph.
+        valid_negatives, test_negatives: [K, 2] pairs that are no edges, for the metrics of links.
+        valid_negative_targets, test_negative_targets: [M, K], the same for each edge: its source with other targets.
+        held_out: valid and test edges without labels are refused where they are also in `edges`; False where links
+            come again in time, as in ogbl-collab.
         num_label_classes: C where it is known; otherwise the largest label + 1.
         edge_type_names, node_type_names: names of the types 0, 1, …; otherwise there are as many as the largest + 1.
         notes: where the graph came from, free text by key.
@@ -52,9 +69,22 @@ class GraphFields:
     edge_feats: np.ndarray | None = None
     edge_types: np.ndarray | None = None
     node_types: np.ndarray | None = None
+    node_values: np.ndarray | None = None
+    graph_ids: np.ndarray | None = None
     train: np.ndarray | None = None
     valid: np.ndarray | None = None
     test: np.ndarray | None = None
+    train_edges: np.ndarray | None = None
+    valid_edges: np.ndarray | None = None
+    test_edges: np.ndarray | None = None
+    train_edge_labels: np.ndarray | None = None
+    valid_edge_labels: np.ndarray | None = None
+    test_edge_labels: np.ndarray | None = None
+    valid_negatives: np.ndarray | None = None
+    test_negatives: np.ndarray | None = None
+    valid_negative_targets: np.ndarray | None = None
+    test_negative_targets: np.ndarray | None = None
+    held_out: bool = True
     num_label_classes: int | None = None
     edge_type_names: tuple[str, ...] = ()
     node_type_names: tuple[str, ...] = ()
@@ -98,6 +128,18 @@ class GraphFields:
     def num_node_types(self) -> int:
         """Vertex types; 0 where they are not told apart."""
         return _num_types(self.node_types, self.node_type_names)
+
+    @property
+    def num_values(self) -> int:
+        """Values of a vertex that a regression predicts, T; 0 without any."""
+        if self.node_values is None:
+            return 0
+        return int(self.node_values.shape[1]) if self.node_values.ndim == 2 else 1
+
+    @property
+    def num_graphs(self) -> int:
+        """Small graphs that `graph_ids` tells apart; 0 without them."""
+        return 0 if self.graph_ids is None else int(self.graph_ids.max(initial=-1)) + 1
 
     @property
     def multilabel(self) -> bool:

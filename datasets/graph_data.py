@@ -23,6 +23,7 @@ from distgnn.datasets import checks, convert
 from distgnn.datasets.edge_list import EdgeList, make_edge_list
 from distgnn.datasets.fields import SPLITS, GraphFields
 from distgnn.datasets.formats.folder_writer import write_folder
+from distgnn.datasets.links.split_links import split_links
 from distgnn.datasets.normalize import normalize_feats
 from distgnn.errors import InputError
 
@@ -81,6 +82,21 @@ class GraphData(GraphFields):
         Raises: InputError without features or for another way than `row`.
         """
         return replace(self, **normalize_feats(self, how))
+
+    def split_links(
+        self, valid: float = 0.1, test: float = 0.2, seed: int = 0, either_way: bool = False
+    ) -> "GraphData":
+        """A copy of this graph without some edges, which become `valid_edges` and `test_edges`, for link prediction.
+
+        Args:
+            valid, test: shares of the pairs of vertices that edges join; self-loops are never held out.
+            seed: of the choice, and of as many pairs that are no edges (`valid_negatives`, `test_negatives`).
+            either_way: edges u -> v and v -> u of a directed graph are held out together (for direction "both"); of an
+                undirected graph they always are, and parallel edges too.
+        Raises: InputError for shares that leave no edges, or a graph that has a split of edges.
+        Notes: the edges that are left are copied, features of vertices are shared.
+        """
+        return split_links(self, valid, test, seed, either_way)
 
     def save(self, folder: str | Path, overwrite: bool = False) -> Path:
         """Write the plain graph folder (see `distgnn.datasets.formats.folder`), whole or not at all."""

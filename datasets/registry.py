@@ -17,6 +17,11 @@ NAMED = {
     "ogbn-proteins": "ogbn_proteins",
     "ogbn-mag": "ogbn_mag",
     "ogbn-papers100M": "ogbn_papers100M",
+    "ogbl-ppa": "ogbl_ppa",
+    "ogbl-collab": "ogbl_collab",
+    "ogbl-citation2": "ogbl_citation2",
+    "ogbl-ddi": "ogbl_ddi",
+    "ogbl-vessel": "ogbl_vessel",
     "reddit": "reddit",
     "cora": "cora",
     "citeseer": "citeseer",
@@ -35,7 +40,8 @@ def load_graph(source: Any, data_root: str | Path | None = None, seed: int = 0) 
     Args:
         source: a path (plain graph folder, OGB's layout under any name, Planetoid's or Reddit's files), a name (`cora`,
             `citeseer`, `pubmed`, `reddit`, `ogbn-arxiv`, `ogbn-products`, `ogbn-proteins`, `ogbn-mag`,
-            `ogbn-papers100M`, or any graph folder below the data root), or
+            `ogbn-papers100M`, `ogbl-collab`, `ogbl-ddi`, `ogbl-ppa`, `ogbl-citation2`, `ogbl-vessel`, or any graph
+            folder below the data root), or
             `rmat:key=value,...` or `communities:key=value,...`, or an object in memory that `as_graph_data` takes.
         data_root: where named graphs lie; the environment's DISTGNN_DATA, or `data`, if not given.
         seed: for generators whose text names no seed.
@@ -82,13 +88,14 @@ def _read(folder: Path, source: str) -> GraphData | None:
     """Read a folder by the kind of its files; None if it is no graph folder."""
     from distgnn.datasets.formats.folder import is_graph_folder, read_folder
     from distgnn.datasets.formats.ogb import is_ogb_folder, read_ogb
+    from distgnn.datasets.formats.ogb_links import is_link_folder, read_ogb_links
     from distgnn.datasets.formats.planetoid import planetoid_name, read_planetoid
     from distgnn.datasets.formats.reddit import is_reddit_folder, read_reddit
 
     if is_graph_folder(folder):
         return read_folder(folder)
     if is_ogb_folder(folder):
-        return read_ogb(folder)
+        return read_ogb_links(folder) if is_link_folder(folder) else read_ogb(folder)
     if is_reddit_folder(folder):
         return read_reddit(folder)
     if planetoid_name(folder):

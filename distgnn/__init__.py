@@ -37,6 +37,7 @@ _PLACES = {
     "TrainConfig": "distgnn.config",
     "training_subgraph": "distgnn.graph.induced",
     "DistributedOptimizer": "distgnn.graph.own_loop",
+    "negative_edges": "distgnn.graph.links.negatives",
     "broadcast_parameters": "distgnn.graph.own_loop",
     "sum_gradients": "distgnn.graph.own_loop",
     "ModelConfig": "distgnn.config",

@@ -7,10 +7,12 @@ import numpy as np
 from distgnn.datasets import GraphData
 from distgnn.datasets.arc_data import arc_feats, arc_relations
 from distgnn.datasets.edge_list import EdgeList
+from distgnn.datasets.links.part_edges import part_edge_splits
 from distgnn.partition.core.book import PartitionBook
 from distgnn.partition.core.local_graph import LocalGraph, build_local
 from distgnn.partition.core.vertex_cut import VertexCut
 from distgnn.partition.folder.manifest import describe_graph
+from distgnn.partition.folder.writer import owned_values
 
 
 def local_part(graph: GraphData, edge_list: EdgeList, cut: VertexCut, part_id: int) -> LocalGraph:
@@ -29,6 +31,9 @@ def local_part(graph: GraphData, edge_list: EdgeList, cut: VertexCut, part_id: i
     local.edge_feats = arc_feats(graph, edge_list, local.arc_ids)
     local.edge_types = arc_relations(graph, edge_list, local.arc_ids)
     local.node_types = None if graph.node_types is None else graph.node_types[ids].astype(np.int32)
+    for name, values in owned_values(graph, ids).items():
+        setattr(local, name, values)
+    local.edge_splits = part_edge_splits(graph, ids)
     for split, mask in graph.split_masks().items():
         setattr(local, f"{split}_mask", mask[ids])
     return local

@@ -11,6 +11,8 @@ from typing import Any
 from distgnn.config.cut import CutConfig, make_config
 from distgnn.datasets import GraphData, load_graph
 from distgnn.datasets.edge_list import EdgeList
+from distgnn.datasets.links.check import check_held_out
+from distgnn.datasets.links.split_links import parse_shares
 from distgnn.kernels.runtime.compile_line import compile_line
 from distgnn.partition.core.book import PartitionBook
 from distgnn.partition.core.local_graph import build_local
@@ -86,10 +88,16 @@ def partition_graph(
 
 
 def _load(source: Any, data_root: str | Path | None, config: CutConfig, guard: MemoryGuard | None) -> GraphData:
-    """The graph, its features normalised."""
+    """The graph, its features normalised and links held out."""
+    shares = None if config.link_split is None else parse_shares(config.link_split)
+    both = config.direction == "both"
     if guard is not None and isinstance(source, str | Path):
         check_loading(source, data_root, guard.limit)
     graph = load_graph(source, data_root, config.seed)
+    if shares is not None:
+        graph = graph.split_links(*shares, seed=config.seed, either_way=both)
+    elif both and graph.directed:
+        check_held_out(graph, either_way=True)
     if config.normalize_feats == "none":
         return graph
     if guard is not None:

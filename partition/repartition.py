@@ -19,6 +19,7 @@ from distgnn.config.algorithm import UPDATES
 from distgnn.config.cut import METHODS, ORDERS, CutConfig, check_names
 from distgnn.datasets import GraphData
 from distgnn.datasets.edge_list import EdgeList
+from distgnn.datasets.links.part_edges import whole_edge_splits
 from distgnn.errors import PartitionFormatError
 from distgnn.partition.core.local_graph import LocalGraph
 from distgnn.partition.folder.manifest import Progress, check_size
@@ -210,4 +211,19 @@ def _vertices(folder: str | Path, manifest: dict, parts: list[LocalGraph]) -> Gr
     if section.get("num_node_types"):
         graph.node_types = column("node_types")
         graph.node_type_names = tuple(str(t) for t in range(section["num_node_types"]))
+    if section.get("num_values"):
+        graph.node_values = column("node_values")
+    if section.get("num_graphs"):
+        graph.graph_ids = column("graph_ids")
+    _edge_splits(folder, section, parts, graph)
     return graph
+
+
+def _edge_splits(folder: str | Path, section: dict, parts: list[LocalGraph], graph: GraphData) -> None:
+    graph.held_out = section.get("held_out", True)
+    try:
+        found = whole_edge_splits([part.edge_splits for part in parts], section.get("edge_splits", {}))
+    except ValueError as error:
+        raise PartitionFormatError(f"{folder}: {error}") from error
+    for name, array in found.items():
+        setattr(graph, name, array)

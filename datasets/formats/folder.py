@@ -9,10 +9,16 @@
         edge_feats.npy        [E, De] float32       optional
         edge_types.npy        [E] int from 0        optional: the relation of each row
         node_types.npy        [N] int from 0        optional
+        node_values.npy       [N] or [N, T] float   optional: what a regression predicts; NaN = none
+        graph_ids.npy         [N] int from 0        optional: which of many small graphs a vertex is in
         train.npy valid.npy test.npy                vertex ids, optional
+        train_edges.npy valid_edges.npy test_edges.npy      [M, 2] int, optional: splits of edges (tasks edge and link)
+        train_edge_labels.npy …                     [M] int or float, optional: what is predicted of those edges
+        valid_negatives.npy test_negatives.npy      [K, 2] int, optional: pairs that are no edges
+        valid_negative_targets.npy …                [M, K] int, optional: such pairs with the source of each edge
 
-graph.json may also hold `num_classes`, `edge_type_names` and `node_type_names` (lists), and anything else as
-notes. Large arrays are mapped, not read.
+graph.json may also hold `num_classes`, `edge_type_names` and `node_type_names` (lists), `held_out` (false where links
+to be predicted may also be edges), and anything else as notes. Large arrays are mapped, not read.
 """
 
 from pathlib import Path
@@ -59,10 +65,11 @@ def read_folder(folder: Path) -> GraphData:
     for name in SPLITS:
         if name in fields:
             fields[name] = tidy_split(fields[name])
-    known = ("name", "num_nodes", "directed", "num_classes", *TYPE_NAMES)
+    known = ("name", "num_nodes", "directed", "num_classes", "held_out", *TYPE_NAMES)
     notes = {key: value for key, value in header.items() if key not in known}
     name = str(header.get("name") or folder.name)
-    graph = GraphData(name, num_nodes, edges, directed, notes=notes, files=files, **fields)
+    held_out = header.get("held_out", True) is not False
+    graph = GraphData(name, num_nodes, edges, directed, notes=notes, files=files, held_out=held_out, **fields)
     graph.num_label_classes = num_classes
     return graph.check()
 

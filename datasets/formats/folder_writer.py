@@ -41,6 +41,8 @@ def _write_arrays(graph: GraphFields, folder: Path) -> None:
     header = {**graph.notes, "name": graph.name, "num_nodes": int(graph.num_nodes), "directed": bool(graph.directed)}
     if graph.num_label_classes is not None:
         header["num_classes"] = int(graph.num_label_classes)
+    if not graph.held_out:
+        header["held_out"] = False
     header |= {key: list(getattr(graph, key)) for key in TYPE_NAMES if getattr(graph, key)}
     (folder / "graph.json").write_text(json.dumps(header, indent=1, default=str) + "\n", encoding="utf-8")
     for name in ("edges", "labels", *ARRAYS, *SPLITS):

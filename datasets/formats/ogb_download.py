@@ -10,11 +10,14 @@ from pathlib import Path
 
 from distgnn.datasets.array_files import MOST_PACKED
 from distgnn.datasets.formats.ogb import LAYOUTS, is_ogb_folder
+from distgnn.datasets.formats.ogb_links import LINK_LAYOUTS
 from distgnn.errors import GraphFormatError, InputError
 from distgnn.system.atomic import new_folder, sync_file
 
 NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EROFS)
-DOWNLOADABLE = tuple(layout.name for layout in LAYOUTS.values())
+TABLES = {layout.name: "nodeproppred" for layout in LAYOUTS.values()}
+TABLES |= {layout.name: "linkproppred" for layout in LINK_LAYOUTS.values()}
+DOWNLOADABLE = tuple(TABLES)
 
 
 def download_ogb(name: str, folder: Path) -> Path:
@@ -40,7 +43,7 @@ def _find_url(name: str) -> str:
     found = importlib.util.find_spec("ogb")
     if found is None or found.origin is None:
         raise InputError(f"fetching {name} needs the ogb package: pip install 'distgnn[ogb]'")
-    with open(Path(found.origin).parent / "nodeproppred" / "master.csv", newline="", encoding="utf-8") as table:
+    with open(Path(found.origin).parent / TABLES[name] / "master.csv", newline="", encoding="utf-8") as table:
         rows = list(csv.reader(table))
     column = rows[0].index(name)
     return next(row[column] for row in rows if row[0] == "url")

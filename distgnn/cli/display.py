@@ -20,6 +20,7 @@ from rich.progress import (
 from rich.table import Table
 from rich.text import Text
 
+from distgnn.config.task import LOWER_IS_BETTER
 from distgnn.system.output import plain
 
 
@@ -180,6 +181,11 @@ def human_seconds(seconds: float) -> str:
 def human_share(value: float | None) -> str:
     """A share in percent, or a dash where there is none."""
     return "–" if value is None else f"{100 * value:.2f} %"
+
+
+def human_metric(name: str, value: float | None) -> str:
+    """A metric: in percent, errors of values as they are."""
+    return f"{value:.4g}" if name in LOWER_IS_BETTER and value is not None else human_share(value)
 
 
 def print_columns(title: str, columns: list[str], rows: list[list[str]]) -> None:

@@ -1,13 +1,14 @@
 """What `distgnn train` prints: a line per epoch and the closing table."""
 
-from distgnn.cli.display import human_bytes, human_seconds, human_share
+from distgnn.cli.display import human_bytes, human_metric, human_seconds, human_share
+from distgnn.config.task import LOWER_IS_BETTER
 
 
-def epoch_text(record: dict) -> str:
+def epoch_text(record: dict, metric: str) -> str:
     """What the progress bar shows of an epoch."""
     text = f"loss {record['loss']:.4f}  {human_seconds(record['seconds'])}/epoch"
     valid = record.get("valid_metric")
-    return text if valid is None else f"{text}  valid {human_share(valid)}"
+    return text if valid is None else f"{text}  valid {human_metric(metric, valid)}"
 
 
 def _verified(summary: dict) -> list[tuple[str, str]]:
@@ -22,9 +23,10 @@ def closing_rows(summary: dict, manifest: dict) -> list[tuple[str, str]]:
     """The closing table."""
 
     def metric(split: str) -> str:
-        text = human_share(summary[f"{split}_metric"])
+        text = human_metric(summary["metric"], summary[f"{split}_metric"])
         std = summary.get(f"{split}_metric_std")
-        return text if std is None else f"{text} ± {100 * std:.2f} over {len(summary['seeds'])} seeds"
+        scale = 1 if summary["metric"] in LOWER_IS_BETTER else 100
+        return text if std is None else f"{text} ± {scale * std:.2f} over {len(summary['seeds'])} seeds"
 
     memory = human_bytes(max(summary["peak_rss_bytes"]))
     cut = f"{manifest['method']}, {manifest['num_parts']} parts"

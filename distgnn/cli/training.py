@@ -51,15 +51,22 @@ def _one_run(graph: Any, settings: Settings, sections: dict[str, Any], speak: bo
 
     config = settings.train
     torch.manual_seed(config.seed)
-    network = model_for(settings.model, graph)
+    network = model_for(settings.model, graph, config.task)
     trainer = Trainer(network, graph, config, describe=sections, say=None if speak else lambda text: None)
     for line in (*describe_binding(graph.comm), graph.schedule.caution(graph.algorithm)):
         if line:
             trainer.say(line)
     bar = speak and graph.rank == 0 and "console" in config.loggers
     with progress_bar(f"seed {config.seed}", config.epochs, bar) as advance:
-        trainer.on_epoch = lambda record: advance(epoch_text(record), record["epoch"] + 1)
+        trainer.on_epoch = lambda record: advance(epoch_text(record, trainer.metric), record["epoch"] + 1)
         return trainer.fit().summary
+
+
+def _averaged(summary: dict[str, Any]) -> list[str]:
+    """Names of the numbers that are averaged over seeds: those in the table, and further metrics of a task."""
+    from distgnn.train.metrics import OF_TASKS
+
+    return [*AVERAGED, *(name for name in OF_TASKS if name in summary)]
 
 
 def _many_runs(graph: Any, settings: Settings, sections: dict[str, Any], speak: bool) -> dict[str, Any]:
@@ -77,7 +84,7 @@ def _many_runs(graph: Any, settings: Settings, sections: dict[str, Any], speak: 
         one: TrainConfig = replace(config, seed=seed, run_dir=str(folder / f"seed-{seed}"))
         each.append(_one_run(graph, replace(settings, train=one), sections, speak))
     summary = each[0] | {"seeds": list(seeds)}
-    for name in AVERAGED:
+    for name in _averaged(each[0]):
         values = [one[name] for one in each if one.get(name) is not None]
         if values:
             summary[name] = statistics.fmean(values)

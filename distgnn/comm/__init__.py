@@ -6,7 +6,7 @@ from distgnn.comm.bins import make_bins
 from distgnn.comm.counters import Counters
 from distgnn.comm.delayed import DelayedExchange, Turn
 from distgnn.comm.exchange import Exchange
-from distgnn.comm.sums import start_sum_over_ranks, sum_over_ranks, wait_for_all
+from distgnn.comm.sums import extreme_over_ranks, start_sum_over_ranks, sum_over_ranks, wait_for_all
 from distgnn.comm.transport import Transport
 from distgnn.comm.wire import Wire
 
@@ -20,6 +20,7 @@ __all__ = [
     "abort_on_uncaught",
     "agree",
     "check_same",
+    "extreme_over_ranks",
     "make_bins",
     "raise_together",
     "start_sum_over_ranks",

@@ -1,4 +1,4 @@
-"""Sums of arrays over ranks, waited for or in the background."""
+"""Sums and extremes of arrays over ranks, waited for or in the background."""
 
 import numpy as np
 from mpi4py import MPI
@@ -9,6 +9,13 @@ def sum_over_ranks(comm: MPI.Comm, values: np.ndarray) -> np.ndarray:
     total = np.empty_like(values)
     comm.Allreduce(values, total)
     return total
+
+
+def extreme_over_ranks(comm: MPI.Comm, values: np.ndarray, which: str) -> np.ndarray:
+    """The "max" or "min" of equally shaped arrays over all ranks, entry by entry. Collective: yes."""
+    found = np.empty_like(values)
+    comm.Allreduce(values, found, op=MPI.MAX if which == "max" else MPI.MIN)
+    return found
 
 
 def start_sum_over_ranks(comm: MPI.Comm, values: np.ndarray) -> MPI.Request:

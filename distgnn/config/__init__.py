@@ -19,8 +19,9 @@ from distgnn.config.model import (
 from distgnn.config.run import RunConfig
 from distgnn.config.schedule import REMOTE_RULES, WIRES, Schedule
 from distgnn.config.settings import Settings, check_names, check_same_graph, read_settings
+from distgnn.config.task import METRICS, TASKS
 from distgnn.config.threads import num_threads
-from distgnn.config.train import LR_SCHEDULES, METRICS, TrainConfig
+from distgnn.config.train import LR_SCHEDULES, TrainConfig
 
 __all__ = [
     "ATTENTION_MODELS",
@@ -34,6 +35,7 @@ __all__ = [
     "NORMS",
     "ONE_PASS_MODELS",
     "REMOTE_RULES",
+    "TASKS",
     "UNWEIGHTED_MODELS",
     "UPDATES",
     "WIRES",

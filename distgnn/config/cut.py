@@ -32,7 +32,8 @@ class CutConfig:
         method: a name in `METHODS`.
         refine: move single edges, and on graphs that are not large borders, while that makes copies fewer (`cmr` always
             does, `cmr-stream` moves single edges).
-        seed: the same seed gives the same cut (`cmr` and `cmr-stream` have no use for it); also of generated graphs.
+        seed: the same seed gives the same cut (`cmr` and `cmr-stream` have no use for it); also of generated graphs
+            and of a link split.
         direction, self_loops: see `GraphData.edge_list`.
         order: "shuffled" or "stored": the order in which a streaming method reads the edges.
         update: where training will update vertices, which decides what `cmr` and refinement count. "copies": copies.
@@ -42,12 +43,13 @@ class CutConfig:
         normalize_feats: "none", or as `GraphData.normalize_feats` takes it.
         memory: bytes, or text as "8GB", that the process may have resident; where `cmr` needs more, `cmr-stream` works
             on disk instead. None: no limit.
+        link_split: "valid,test", see `GraphData.split_links` (its seed is `seed`). None: the splits the graph has.
         groups: cut between so many groups of consecutive parts first (the machines), then inside each.
     """
 
     method: str = _setting("cmr", "How edges are given to parts.", choices=METHODS)
     refine: bool = _setting(False, "Move edges and borders afterwards while that saves copies (cmr always does).")
-    seed: int = _setting(0, "Of the shuffled stream and of generated graphs.")
+    seed: int = _setting(0, "Of the shuffled stream, of generated graphs and of a link split.")
     direction: str = _setting("stored", "Direction of edges; both makes the graph bidirected.", choices=DIRECTIONS)
     self_loops: str = _setting(
         "keep", "Self-loops; add gives each vertex exactly one.", choices=SELF_LOOPS, title="choice for self-loops"
@@ -65,6 +67,9 @@ class CutConfig:
     memory: str | int | None = _setting(
         None, "Most memory, as 8GB: cmr works on disk where it needs more (text and generated graphs count)."
     )
+    link_split: str | None = _setting(
+        None, "Hold out these shares of the edges for validation and test of link prediction, such as 0.05,0.1."
+    )
     groups: int = _setting(1, "Groups of parts (machines) that the graph is cut between first.")
 
     @property
@@ -81,6 +86,11 @@ class CutConfig:
         check_choices(self)
         if not _is_whole(self.seed) or not 0 <= self.seed < 2**63:
             raise InputError(f"the seed must be a whole number from 0 to 2**63 - 1, not {self.seed!r}")
+        if self.link_split is not None and self.memory is not None:
+            raise InputError(
+                "a link split is made in memory, without a limit: split the graph first "
+                "(GraphData.split_links(…).save(folder)) and cut that folder with memory"
+            )
         return self
 
     def check_parts(self, num_parts: int) -> CutConfig:
@@ -94,6 +104,7 @@ class CutConfig:
     def manifest(self) -> dict[str, Any]:
         """What `partition.json` says of how the cut was found (`objective`: kept for readers of older folders)."""
         how: dict[str, Any] = {"method": self.method, "seed": int(self.seed), "order": self.order}
+        how |= {} if self.link_split is None else {"link_split": str(self.link_split)}
         return how | {"refined": self.refined, "groups": int(self.groups), "update": self.update, "objective": "rows"}
 
 

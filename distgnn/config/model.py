@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from distgnn.config.option import check_choices, documented, option
+from distgnn.config.task import DECODERS
 from distgnn.errors import InputError
 
 MODELS = ("sage", "gcn", "gin", "gat", "gatv2", "gcn2", "appnp", "gine", "edgegat", "rgcn")
@@ -43,6 +44,14 @@ class ModelConfig:
     )
     remat: bool = _option(
         False, "Keep only the input of each hidden layer and compute the layer again backward (not gcn2 and appnp)."
+    )
+
+    decoder: str | None = _option(
+        None,
+        "What makes a number of the rows of two vertices (tasks on pairs): their product's sum, an MLP of the product, "
+        "or an MLP of both side by side.",
+        choices=DECODERS,
+        default_text="dot for links, concat for edges",
     )
 
     def check(self) -> None:

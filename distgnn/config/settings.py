@@ -20,6 +20,7 @@ from distgnn.config.model import ModelConfig, check_graph_has
 from distgnn.config.option import option_name
 from distgnn.config.run import RunConfig
 from distgnn.config.schedule import Schedule, drop_removed
+from distgnn.config.task import check_graph_for, decoder_for
 from distgnn.config.train import TrainConfig
 from distgnn.errors import InputError
 
@@ -48,6 +49,9 @@ class Settings:
         self.model.check_dtype(self.run.dtype)
         if self.model.remat and not (algorithm.exact and self.schedule.exact):
             raise InputError("--remat repeats exchanges: it needs algorithm cd-0 and float32 on the wire")
+        if self.train.task != "node" and self.model.label_reuse:
+            raise InputError(f"label_reuse needs classes of vertices: leave it out of task {self.train.task}")
+        decoder_for(self.train.task, self.model.decoder)
         schedule = replace(self.schedule, wire_backward=self.schedule.wires[1])
         return replace(self, run=replace(self.run, update=update), schedule=schedule)
 
@@ -55,6 +59,7 @@ class Settings:
         """Raise InputError where the model needs what the graph (of a partition's manifest) does not have."""
         if self.model.weighted and not graph["edge_weight"]:
             raise InputError("--weighted needs edge weights: this partition has none")
+        check_graph_for(self.train.task, graph)
         check_graph_has(self.model.name, graph.get("num_edge_feats", 0), graph.get("num_relations", 0))
 
     @property
@@ -64,7 +69,8 @@ class Settings:
 
     def sections(self) -> dict[str, dict[str, Any]]:
         """[model] and [run] of config.toml ([train] is written by the trainer)."""
-        return {"model": asdict(self.model), "run": asdict(self.run) | asdict(self.schedule)}
+        model = {name: value for name, value in asdict(self.model).items() if value is not None}
+        return {"model": model, "run": asdict(self.run) | asdict(self.schedule)}
 
     def with_saved(
         self, saved: dict[str, dict[str, Any]], file: str | Path, given: Set[str] = frozenset()

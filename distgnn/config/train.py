@@ -6,9 +6,9 @@ from importlib.util import find_spec
 
 from distgnn.config.choices import check_choice
 from distgnn.config.option import check_choices, documented, option
+from distgnn.config.task import LOSSES, METRICS, NEGATIVES, TASKS, check_task
 from distgnn.errors import InputError
 
-METRICS = ("accuracy", "rocauc", "f1")
 LR_SCHEDULES = ("constant", "cosine", "plateau")
 
 
@@ -25,6 +25,9 @@ _training, _run_folder, _system, _output = (
 class TrainConfig:
     """How to train. Everything is checked when the trainer is made."""
 
+    task: str = _training(
+        "node", "What is predicted: classes or values, of vertices or of edges, or links.", choices=TASKS
+    )
     epochs: int = _training(200, "Passes over the whole graph, one optimizer step each.")
     lr: float = _training(0.01, "Learning rate of Adam.")
     weight_decay: float = _training(0.0, "L2 penalty of Adam.")
@@ -38,10 +41,17 @@ class TrainConfig:
     patience: int = _training(0, "Stop after this many evaluations without a better validation metric (0: never).")
     metric: str | None = _training(
         None,
-        "rocauc: mean over tasks. f1: micro average.",
+        "rocauc: mean over tasks. f1: micro average. mse, mae: of values. mrr, hits@K: of links.",
         choices=METRICS,
-        default_text="rocauc for multi-label graphs, else accuracy",
+        default_text="rocauc for multi-label graphs, else accuracy; of values their loss, of links mrr",
     )
+    loss: str | None = _training(None, "Of values.", choices=LOSSES, default_text="mse")
+    negatives: str = _training(
+        "uniform",
+        "Negative edges of task link: both ends at random, or the source of an edge with another target.",
+        choices=NEGATIVES,
+    )
+    num_negatives: int = _training(1, "Negative edges for each training edge and step.")
     seed: int = _training(0, "Seed of weights and dropout masks.")
     run_dir: str | None = _run_folder(
         None, "Run folder to write.", default_text="on the command line runs/PARTS-MODEL-TIME, in Python none"
@@ -82,6 +92,7 @@ class TrainConfig:
         if not 0 < self.lr <= 1e30:  # beyond it a step is no float32
             raise InputError(f"lr is {self.lr}: expected a positive number, at most 1e30")
         check_choices(self)
+        check_task(self)
         for name in self.loggers:
             check_choice("log", name, LOGGERS)
         if "tensorboard" in self.loggers and find_spec("tensorboard") is None:

@@ -20,11 +20,13 @@ import torch
 from mpi4py import MPI
 
 from distgnn.comm import Transport
+from distgnn.comm.row_requests import VertexOwners
 from distgnn.config import Algorithm, check_choice
 from distgnn.config.schedule import Schedule
 from distgnn.graph.degrees import Degrees
 from distgnn.graph.frame import Frame, Frames
 from distgnn.graph.global_values import gather_rows, global_mean
+from distgnn.graph.links.edge_pairs import EdgePairs, edge_pairs
 from distgnn.graph.model_rows import ModelRows, OwnedRows
 from distgnn.graph.own_loop import guard_steps
 from distgnn.graph.part_arrays import arc_columns, as_tensor, input_rows, vertex_columns
@@ -39,6 +41,7 @@ from distgnn.ops.aggregation.constant_rows import ConstantRows
 from distgnn.ops.buffers import Buffers
 from distgnn.ops.dense.sparse_rows import SparseRows
 from distgnn.ops.edges.local_arcs import LocalArcs
+from distgnn.ops.remote_rows import RowLookup
 from distgnn.partition import LocalGraph
 
 DTYPES = {"float32": torch.float32, "float64": torch.float64, "bfloat16": torch.bfloat16}
@@ -76,7 +79,8 @@ class DistGraph(DGLInterface, PyGInterface):
 
     Attributes:
         feats [O, D], labels [O] int64 or [O, C], train_mask / valid_mask / test_mask [O] bool, owned_ids [O]
-        (numpy int64, global vertex ids), node_types [O] or None, seed and step (the trainer moves it).
+        (numpy int64, global vertex ids), node_types [O], node_values [O, T] and graph_ids [O] int64 or None, seed and
+        step (the trainer moves it).
     """
 
     rows_type: type[ModelRows] = OwnedRows
@@ -152,6 +156,8 @@ class DistGraph(DGLInterface, PyGInterface):
         masks: Any = [columns.get(name) for name in ("train_mask", "val_mask", "test_mask")]
         self.train_mask, self.valid_mask, self.test_mask = masks
         self.node_types = as_tensor(self.local.node_types, torch.int64)
+        self.node_values = as_tensor(self.local.node_values, self.weight_dtype)
+        self.graph_ids = as_tensor(self.local.graph_ids, torch.int64)
         if isinstance(self.feats, torch.Tensor):
             self.ndata["feat"] = self.feats
         self.ndata.update(columns)
@@ -281,6 +287,16 @@ class DistGraph(DGLInterface, PyGInterface):
         return self.info.get("num_node_types", 0)
 
     @property
+    def num_values(self) -> int:
+        """Values of each vertex that a regression predicts, in `node_values` (0 without any)."""
+        return self.info.get("num_values", 0)
+
+    @property
+    def num_graphs(self) -> int:
+        """Small graphs that `graph_ids` tells apart (0 without them)."""
+        return self.info.get("num_graphs", 0)
+
+    @property
     def num_global_nodes(self) -> int:
         """Vertices of the whole graph, over all ranks."""
         return self.local.num_nodes
@@ -332,6 +348,21 @@ class DistGraph(DGLInterface, PyGInterface):
     def gather_rows(self, rows: torch.Tensor, root: int | None = 0) -> np.ndarray | None:
         """Rows of owned vertices of all ranks, in the original vertex order, on rank `root` (None: all). Collective."""
         return gather_rows(self, rows, root)
+
+    # --- pairs of vertices ------------------------------------------------------------------------------------
+
+    @cached_property
+    def owners(self) -> VertexOwners:
+        """The owner of each vertex of the whole graph. Collective: the first time."""
+        return VertexOwners(self.comm, self.owned_ids)
+
+    def look_up(self, global_ids: np.ndarray) -> RowLookup:
+        """Where rows of any vertices are, for `gather_rows_at` again and again. Collective: yes."""
+        return RowLookup(self, global_ids)
+
+    def edge_pairs(self, split: str) -> EdgePairs:
+        """This rank's pairs of "train", "valid" or "test" of the split of edges. Raises: InputError without one."""
+        return edge_pairs(self.local, split, self.weight_dtype)
 
     def num_labelled(self, split: str) -> int:
         """Labelled rows of "train", "valid" or "test" over all ranks."""

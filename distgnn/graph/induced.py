@@ -20,6 +20,7 @@ from distgnn.partition import ExchangePlan, LocalGraph
 from distgnn.partition.core.local_graph import BLOCKS, Csr
 from distgnn.partition.core.plan import halo_indptrs
 
+OF_VERTICES = ("feats", "labels", "train_mask", "node_types", "node_values", "graph_ids")
 SIDES = {"owned_owned": (0, 0), "owned_halo": (0, 1), "halo_owned": (1, 0), "halo_halo": (1, 1)}  # target, source
 
 
@@ -96,10 +97,11 @@ def _induced(local: LocalGraph, kept: np.ndarray, num_nodes: int) -> LocalGraph:
         blocks=_induced_blocks(local, kept, arcs),
         arc_ids=local.arc_ids[arcs],
         plan=_induced_plan(local.plan, owned, halo_counts),
-        graph=local.graph | {"valid": 0, "test": 0},
+        graph=local.graph | {"valid": 0, "test": 0, "edge_splits": {}},
+        edge_splits={},
         valid_mask=np.zeros(int(owned.sum()), dtype=bool),
         test_mask=np.zeros(int(owned.sum()), dtype=bool),
-        **{name: _taken(getattr(local, name), owned) for name in ("feats", "labels", "train_mask", "node_types")},
+        **{name: _taken(getattr(local, name), owned) for name in OF_VERTICES},
         **{name: _taken(getattr(local, name), arcs) for name in ("edge_weight", "edge_feats", "edge_types")},
     )
 

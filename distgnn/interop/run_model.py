@@ -27,6 +27,9 @@ def read_run(run: str) -> tuple[ModelConfig, GraphSizes, torch.dtype]:
     """
     settings = read_config(run)
     config = model_config(run, settings)
+    task = settings.get("train", {}).get("task", "node")
+    if task != "node":
+        raise RunError(f"{run} is of task {task}: only models of task node become another library's")
     found = settings.get("data", {}).get("graph")
     if found is None:
         raise RunError(f"{run} does not say what graph it was trained on (no [data.graph] in config.toml): train again")

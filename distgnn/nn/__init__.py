@@ -20,6 +20,7 @@ from distgnn.nn.models.relational_stack import RGCN
 from distgnn.nn.models.stacks import GAT, GCN, GIN, GATv2, GraphSAGE
 from distgnn.nn.models.typed_input import TypedInput
 from distgnn.nn.norms import BatchNorm1d, GraphNorm, PairNorm
+from distgnn.nn.pair_predictor import PairDecoder, PairPredictor
 
 __all__ = [
     "APPNP",
@@ -44,7 +45,9 @@ __all__ = [
     "GraphNorm",
     "GraphSAGE",
     "LabelReuse",
+    "PairDecoder",
     "PairNorm",
+    "PairPredictor",
     "RelGraphConv",
     "SAGEConv",
     "TypedInput",

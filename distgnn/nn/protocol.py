@@ -44,6 +44,14 @@ class DataGraph(ops.GraphView, Protocol):
         """Width of the features."""
 
     @property
+    def info(self) -> dict[str, Any]:
+        """The `graph` section of the manifest: what the graph has."""
+
+    @property
+    def num_values(self) -> int:
+        """Values of a vertex that a regression predicts."""
+
+    @property
     def num_classes(self) -> int:
         """Classes, or tasks of a multi-label graph."""
 

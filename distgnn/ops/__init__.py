@@ -17,7 +17,9 @@ from distgnn.ops.edges.on_arcs import from_arcs, to_arcs
 from distgnn.ops.edges.relation_arcs import RelationArcs
 from distgnn.ops.edges.softmax import edge_softmax
 from distgnn.ops.protocol import Exchanges, GraphView, MaskKeys
+from distgnn.ops.readout import readout
 from distgnn.ops.recompute import recompute
+from distgnn.ops.remote_rows import RowLookup, gather_rows_at
 from distgnn.ops.sums import all_max, all_sum
 
 __all__ = [
@@ -29,6 +31,7 @@ __all__ = [
     "Heads",
     "MaskKeys",
     "RelationArcs",
+    "RowLookup",
     "RowScale",
     "SparseRows",
     "activate",
@@ -42,12 +45,14 @@ __all__ = [
     "edge_softmax",
     "extreme",
     "from_arcs",
+    "gather_rows_at",
     "gsddmm",
     "gspmm",
     "halo_broadcast",
     "halo_reduce",
     "pair_dots",
     "pair_scores",
+    "readout",
     "recompute",
     "relu_dropout",
     "spmm",

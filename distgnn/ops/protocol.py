@@ -16,6 +16,7 @@ import numpy as np
 import torch
 
 from distgnn.comm import Exchange, Transport
+from distgnn.comm.row_requests import VertexOwners
 from distgnn.kernels import Tuning
 from distgnn.ops.aggregation.aggregate_copies import CopyAggregator
 from distgnn.ops.aggregation.aggregator import Aggregator, RowScale, Site
@@ -99,6 +100,22 @@ class KeptAggregations(Protocol):
 
 class GraphView(MaskKeys, Exchanges, Protocol):
     """One rank's share of a graph, as operators see it."""
+
+    @property
+    def owners(self) -> VertexOwners:
+        """The owner of each vertex. Collective: the first time."""
+
+    @property
+    def owned_ids(self) -> np.ndarray:
+        """Global ids of owned rows, int64 [O]."""
+
+    @property
+    def graph_ids(self) -> torch.Tensor | None:
+        """Which of many small graphs an owned vertex is in, int64 [O]."""
+
+    @property
+    def num_graphs(self) -> int:
+        """Those graphs."""
 
     @property
     def local(self) -> LocalGraph:

@@ -7,7 +7,7 @@ import statistics
 from collections.abc import Callable
 from typing import Any
 
-from distgnn.cli.display import human_bytes, human_seconds, human_share
+from distgnn.cli.display import human_bytes, human_metric, human_seconds, human_share
 from distgnn.report.html import facts, folded, part, plain, section, shown, table
 from distgnn.report.read import Inputs, Parts, Run, number, text
 from distgnn.report.run_figures import bytes_and_memory, learning, time, waiting
@@ -133,8 +133,8 @@ def _metric(run: Run, split: str) -> str | None:
     value = number(run.summary, key)
     if value is None:
         curve = run.curve(key)
-        return f"{human_share(curve[-1][1])} (epoch {curve[-1][0]:.0f})" if curve else None
-    return f"{human_share(value)} {run.metric}"
+        return f"{human_metric(run.metric, curve[-1][1])} (epoch {curve[-1][0]:.0f})" if curve else None
+    return f"{human_metric(run.metric, value)} {run.metric}"
 
 
 def _final_loss(run: Run) -> float | None:

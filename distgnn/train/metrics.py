@@ -13,12 +13,13 @@ import torch
 
 from distgnn.comm import sum_over_ranks
 from distgnn.config import TrainConfig
-from distgnn.config.train import METRICS
+from distgnn.config.task import LINK_METRICS, METRICS_OF, VALUE_METRICS
 from distgnn.errors import InputError, RunError, on_all_ranks
 
 SPLITS = ("train", "valid", "test")
 RECORD_NAMES = {"epoch", "loss", "seconds", "grad_norm", "sent_bytes", "exchange_waits", "wait_seconds"}
 RECORD_NAMES |= {"metric", "best_epoch", "epochs", "versions", "ranks", "threads", "seed"}
+OF_TASKS = tuple(f"{split}_{name}" for split in ("valid", "test") for name in (*VALUE_METRICS, *LINK_METRICS))
 
 
 OwnMetric = Callable[[Any, torch.Tensor], float]  # (graph, logits of owned rows) -> a number of the whole graph
@@ -28,7 +29,8 @@ def check_own(config: TrainConfig, own: Mapping[str, OwnMetric]) -> None:
     """Check the settings, whose `metric` may be one of `own`. Raises: InputError."""
     replace(config, metric=None if config.metric in own else config.metric).check()
     for name, function in own.items():
-        taken = name in METRICS or name in RECORD_NAMES or name.endswith(("_metric", "_accuracy"))
+        ours = METRICS_OF[config.task] + (() if config.task == "node" else OF_TASKS)
+        taken = name in ours or name in RECORD_NAMES or name.endswith(("_metric", "_accuracy"))
         if taken or not callable(function):
             raise InputError(f"metrics: {name!r} is {'a name of our own' if taken else 'no function'}")
 
@@ -66,8 +68,17 @@ def evaluate(graph: Any, logits: torch.Tensor, metric: str) -> dict[str, float |
 def measure(graph: Any, logits: torch.Tensor, metric: str, split: str) -> float | None:
     """One metric of one split. Collective: yes."""
     mask = getattr(graph, f"{split}_mask")
-    chosen, labels = logits[mask], graph.labels[mask]
-    return _METRICS[metric](graph, chosen, labels)
+    return metric_of_rows(graph, logits[mask], graph.labels[mask], metric)
+
+
+def task_metrics(record: dict[str, Any]) -> dict[str, float | None]:
+    """The further metrics of a record of the best epoch, as a summary has them."""
+    return {name: record[name] for name in OF_TASKS if name in record}
+
+
+def metric_of_rows(graph: Any, logits: torch.Tensor, labels: torch.Tensor, metric: str) -> float | None:
+    """One metric of these rows and those of all other ranks; `graph` has comm and multilabel. Collective: yes."""
+    return _METRICS[metric](graph, logits, labels)
 
 
 def _accuracy(graph: Any, logits: torch.Tensor, labels: torch.Tensor) -> float | None:

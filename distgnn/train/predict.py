@@ -1,4 +1,4 @@
-"""Predictions of a trained run, in the original vertex order."""
+"""Predictions of a trained run, in the original order of vertices, or of the edges of the test split."""
 
 import contextlib
 import os
@@ -27,18 +27,30 @@ def write_predictions(graph: Any, logits: torch.Tensor, out: str, classes: bool 
         InputError: on every rank, where the file cannot be written; nothing is left behind.
     """
     rows = _rows(graph, logits[: graph.num_owned], classes)
+    write_rows(graph, graph.owned_ids, rows, graph.num_global_nodes, out)
+
+
+def write_rows(graph: Any, ids: np.ndarray, rows: np.ndarray, num_rows: int, out: str) -> None:
+    """Write the rows of all ranks to a .npy file, each at its id.
+
+    Collective: yes; rank 0 receives one rank's rows at a time and writes the file.
+
+    Args: ids: int64 [n], places of this rank's `rows` [n, ...]; num_rows: over all ranks.
+
+    Raises: InputError: on every rank, where the file cannot be written; nothing is left behind.
+    """
     target, partial = Path(out), Path(out + ".partial")
     everything: np.memmap | None = None
     with raise_together(graph.comm):
         if graph.rank == 0:
-            everything = _allocate(target, partial, (graph.num_global_nodes, *rows.shape[1:]), rows.dtype)
+            everything = _allocate(target, partial, (num_rows, *rows.shape[1:]), rows.dtype)
     if everything is None:
-        graph.comm.send((graph.owned_ids, rows), dest=0, tag=ROWS_TAG)
+        graph.comm.send((ids, rows), dest=0, tag=ROWS_TAG)
         return
-    everything[graph.owned_ids] = rows
+    everything[ids] = rows
     for rank in range(1, graph.num_ranks):
-        ids, theirs = graph.comm.recv(source=rank, tag=ROWS_TAG)
-        everything[ids] = theirs
+        places, theirs = graph.comm.recv(source=rank, tag=ROWS_TAG)
+        everything[places] = theirs
     everything.flush()
     os.replace(partial, target)
 

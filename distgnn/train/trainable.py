@@ -8,20 +8,14 @@ from torch import nn
 from distgnn.config import TrainConfig
 from distgnn.errors import InputError
 from distgnn.interop.pyg.api import works_per_rank
+from distgnn.train.tasks.task import Task
 
 
-def check_trainable(graph: Any, config: TrainConfig) -> None:
-    """Raise InputError for a graph without features, labels or training rows, or an impossible metric."""
+def check_trainable(graph: Any, config: TrainConfig, task: Task) -> None:
+    """Raise InputError for a graph without features or what the task needs, or an impossible metric."""
     if graph.feats is None:
         raise InputError("the graph has no features: training needs at least one feature per vertex")
-    if graph.labels is None:
-        raise InputError("the graph has no labels: training needs labels")
-    if graph.num_labelled("train") == 0:
-        raise InputError("no training vertex has a label: give a train split with labelled vertices")
-    if config.metric == "rocauc" and not graph.multilabel and graph.num_classes != 2:
-        raise InputError(
-            f"metric rocauc needs two classes or several tasks: this graph has {graph.num_classes} classes"
-        )
+    task.check(graph, config)
 
 
 def warn_of_modules_per_rank(model: nn.Module, graph: Any) -> None:

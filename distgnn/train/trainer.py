@@ -21,6 +21,7 @@ from torch import nn
 
 from distgnn.comm import check_same, raise_together
 from distgnn.config import TrainConfig
+from distgnn.config.task import LOWER_IS_BETTER
 from distgnn.errors import RunStopped, on_all_ranks
 from distgnn.graph.induced import training_subgraph
 from distgnn.system.output import plain
@@ -32,7 +33,7 @@ from distgnn.train.checkpoint.weights import pack
 from distgnn.train.gradients import GradientBuffer
 from distgnn.train.loss import OwnLoss, share_of_loss
 from distgnn.train.lr_schedule import EarlyStopping, LearningRate, Schedules
-from distgnn.train.metrics import OwnMetric, check_own, evaluate, own_metrics
+from distgnn.train.metrics import OwnMetric, check_own, own_metrics, task_metrics
 from distgnn.train.nonfinite import explain
 from distgnn.train.optimizers import TorchOptimizer, make_optimizer
 from distgnn.train.run.callbacks import Callbacks
@@ -43,6 +44,7 @@ from distgnn.train.run.rank_log import RankLog
 from distgnn.train.run.records import TrainResult, over_ranks, summarize
 from distgnn.train.run.trace import Trace
 from distgnn.train.run.watchdog import Watchdog
+from distgnn.train.tasks.choose import task_for
 from distgnn.train.trainable import check_trainable, warn_of_modules_per_rank
 from distgnn.train.verify import ExactStep
 
@@ -53,8 +55,8 @@ class Trainer:
     Collective: the constructor, `fit`.
 
     Args:
-        model: any torch module that takes (graph, feats) and gives logits [O, C] for owned rows. Parameters of
-            rank 0 are copied to all ranks.
+        model: any torch module that takes (graph, feats) and gives logits [O, C] for owned rows; for tasks on pairs of
+            vertices a `dg.nn.PairPredictor`. Parameters of rank 0 are copied to all ranks.
         graph: DistGraph with features, labels and training rows.
         config: how to train.
         optimizer: a torch.optim class (gets lr and weight decay of `config`), a function of the parameters that makes
@@ -96,11 +98,12 @@ class Trainer:
         with raise_together(graph.comm):
             check_own(self.config, self.own_metrics)
             self.callbacks = Callbacks(callbacks)
-            check_trainable(graph, self.config)
+            self.task = task_for(self.config, model, graph)
+            check_trainable(graph, self.config, self.task)
         check_same(graph.comm, self.config.as_dict(), "start every rank with the same settings")
         warn_of_modules_per_rank(model, graph)
         own = self.config.metric in self.own_metrics
-        self.metric = (None if own else self.config.metric) or ("rocauc" if graph.multilabel else "accuracy")
+        self.metric = (None if own else self.config.metric) or self.task.metric
         self.best_by = str(self.config.metric) if own else "valid_metric"
         self.on_epoch, self._say = on_epoch, say
         self.graph = graph = training_subgraph(graph) if self.config.inductive else graph
@@ -203,6 +206,7 @@ class Trainer:
             result.records, self.best_record or {}, self.metric, self.graph.comm, config.seed, self.sent_to
         )
         result.summary |= {name: (self.best_record or {}).get(name) for name in self.own_metrics}
+        result.summary |= task_metrics(self.best_record or {})
         self.outputs.finish(result.summary)
         return result
 
@@ -237,7 +241,8 @@ class Trainer:
     def evaluate(self) -> dict[str, float | None]:
         """Exact metrics of the model as it is now. Collective: yes."""
         logits = self.predict()
-        found = evaluate(self.whole, logits, self.metric)
+        with torch.no_grad():
+            found = self.task.evaluate(self.whole, logits, self.metric)
         return found | own_metrics(self.whole, logits, self.own_metrics) if self.own_metrics else found
 
     def predict(self) -> torch.Tensor:
@@ -271,7 +276,7 @@ class Trainer:
         self.gradients.zero()
         watch.phase = f"epoch {epoch}, forward"
         logits = self.model(graph, graph.feats)
-        loss, share = share_of_loss(self.model, graph, logits, self.own_loss)
+        loss, share = share_of_loss(self.model, graph, logits, self.own_loss or self.task.loss)
         watch.phase = f"epoch {epoch}, backward"
         loss.backward()
         watch.phase = f"epoch {epoch}, sum of gradients"
@@ -301,11 +306,14 @@ class Trainer:
         if not every or (epoch + 1) % every:
             return None
         self.watchdog.phase = f"epoch {epoch}, the exact step to compare with"
-        return ExactStep.of(self.model, self.graph, self.gradients, epoch, self.own_loss)
+        return ExactStep.of(self.model, self.graph, self.gradients, epoch, self.own_loss or self.task.loss)
 
     def _keep_if_best(self, epoch: int, record: dict) -> None:
         """Keep weights that are the best so far."""
-        if self.schedules.stopping.is_best(epoch, record[self.best_by]):
+        value = record[self.best_by]
+        if value is not None and self.best_by == "valid_metric" and self.metric in LOWER_IS_BETTER:
+            value = -value
+        if self.schedules.stopping.is_best(epoch, value):
             self.best_state = {name: tensor.detach().clone() for name, tensor in self.model.state_dict().items()}
             self.best_record = record
             self.outputs.write(lambda folder: folder.keep_best(pack(self.best_state)))

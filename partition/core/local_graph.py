@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from distgnn.datasets.links.part_edges import ids_of
 from distgnn.kernels import transpose_csr
 from distgnn.kernels.graph.csr import stable_order
 from distgnn.kernels.runtime.jit import kernel
@@ -45,6 +46,8 @@ class LocalGraph:
         symmetric: whether the transpose of every block is the block it would be used for (weights included), so that
             backward passes need no transposes.
         edge_feats: float32 [A, De]; edge_types: int32 [A], relations; node_types: int32 [O]; None if absent.
+        node_values: float32 [O, T]; graph_ids: int64 [O]; None if absent.
+        edge_splits: pairs of vertices of splits of edges whose source is owned, see `datasets/links/part_edges.py`.
         feats: float32 [O, D] or scipy CSR; labels: int64 [O] (-1 = none) or [O, C]; masks: bool [O]; None if absent.
     """
 
@@ -71,6 +74,9 @@ class LocalGraph:
     edge_feats: np.ndarray | None = None
     edge_types: np.ndarray | None = None
     node_types: np.ndarray | None = None
+    node_values: np.ndarray | None = None
+    graph_ids: np.ndarray | None = None
+    edge_splits: dict[str, np.ndarray] = field(default_factory=dict)
 
     def __repr__(self) -> str:
         """One line: which part, its counts, and which optional arrays it has."""
@@ -80,6 +86,10 @@ class LocalGraph:
         if self.feats is not None:
             words.append(f"feats={'x'.join(map(str, self.feats.shape))} {self.feats.dtype}")
         return f"LocalGraph({', '.join(words + [name for name in optional if getattr(self, name) is not None])})"
+
+    def edge_split_ids(self, name: str) -> np.ndarray:
+        """Rows, in their whole split, of the array `name` of `edge_splits`, int64."""
+        return self.edge_splits[ids_of(name)]
 
     @property
     def num_rows(self) -> int:

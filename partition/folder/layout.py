@@ -13,7 +13,13 @@
             feats.npy             float32 [O, D]; or feats_indptr, feats_indices, feats_data (CSR) if sparse
             labels.npy            int64 [O] or 0/1 [O, C]; train_mask, valid_mask, test_mask bool [O]
             node_types.npy        int32 [O]     if vertices have types
+            node_values.npy       float32 [O, T]; graph_ids.npy int64 [O]                      if there are any
+            train_edges.npy       int64 [m, 2]  global ids of pairs whose source is owned; train_edge_ids.npy int64 [m]:
+                                  rows in the whole split; train_edge_labels; valid_…, test_…; valid_negatives and
+                                  valid_negative_ids, valid_negative_targets (datasets/links/part_edges.py)
         part-1/ …
+
+Format version 2 is 1 with any of the last two lines: folders without them say 1, and are the same to the byte.
 
 Shapes: V local rows, O owned, S and T source and target halos, A arcs, P parts, D feature width, C classes,
 De width of edge features.
@@ -23,15 +29,22 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from distgnn.datasets.links.part_edges import expected_edge_files
 from distgnn.partition.core.local_graph import BLOCKS
 
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
+SINCE_2 = ("edge_splits", "num_values", "num_graphs")  # of the manifest's graph section
 MANIFEST = "partition.json"
 ANY = None  # a length the file itself decides
 
 Files = dict[str, tuple[tuple[int | None, ...], tuple[str, ...]]]  # array name -> shape, allowed dtypes
 
 INTS = ("int32", "int64")
+
+
+def format_version(graph: dict) -> int:
+    """The version that a folder with this `graph` section needs to be read."""
+    return 2 if any(graph.get(name) for name in SINCE_2) else 1
 
 
 def part_folder(folder: Path, part_id: int) -> Path:
@@ -66,6 +79,7 @@ def expected_files(part: dict, graph: dict, num_parts: int) -> Files:
         files["edge_feats"] = ((arcs, graph["num_edge_feats"]), ("float32",))
     if graph.get("num_relations"):
         files["edge_types"] = ((arcs,), ("int32",))
+    files |= expected_edge_files(graph.get("edge_splits", {}), graph.get("edge_labels", "int64"))
     return files | _expected_vertex_files(owned, graph)
 
 
@@ -84,4 +98,8 @@ def _expected_vertex_files(owned: int, graph: dict) -> Files:
         files["labels"] = ((owned,), ("int64",))
     if graph.get("num_node_types"):
         files["node_types"] = ((owned,), ("int32",))
+    if graph.get("num_values"):
+        files["node_values"] = ((owned, graph["num_values"]), ("float32",))
+    if graph.get("num_graphs"):
+        files["graph_ids"] = ((owned,), ("int64",))
     return files

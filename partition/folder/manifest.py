@@ -11,9 +11,10 @@ from collections.abc import Callable
 from distgnn.datasets import GraphData
 from distgnn.datasets.arc_data import num_relations
 from distgnn.datasets.edge_list import EdgeList
+from distgnn.datasets.links.part_edges import describe_edge_splits
 from distgnn.errors import InputError
 from distgnn.partition.core.book import PartitionBook
-from distgnn.partition.folder.layout import FORMAT_VERSION
+from distgnn.partition.folder.layout import format_version
 
 Progress = Callable[[str, int, int], None]
 
@@ -58,9 +59,10 @@ class Clock:
 
 
 def describe_cut(graph: GraphData, edge_list: EdgeList, book: PartitionBook) -> dict:
+    section = describe_graph(graph, edge_list)
     measures = ("replication_factor", "edge_balance", "owned_balance", "copies_balance")
     return {
-        "format_version": FORMAT_VERSION,
+        "format_version": format_version(section),
         "name": graph.name,
         "num_parts": book.num_parts,
         "num_nodes": int(graph.num_nodes),
@@ -76,12 +78,12 @@ def describe_cut(graph: GraphData, edge_list: EdgeList, book: PartitionBook) -> 
         "exchange_rows": book.exchange_rows,
         "max_rank_rows": book.max_rank_rows,
         "pair_rows": book.pair_rows.tolist(),
-        "graph": describe_graph(graph, edge_list),
+        "graph": section,
     }
 
 
 def describe_graph(graph: GraphData, edge_list: EdgeList) -> dict:
-    """The `graph` section of the manifest: widths, kinds, and labelled vertices per split."""
+    """The `graph` section of the manifest: widths, kinds, labelled vertices per split, and splits of edges if any."""
     counts = {split: int(mask.sum()) for split, mask in graph.split_masks().items()}
     return {
         "num_feats": int(graph.num_feats),
@@ -95,4 +97,6 @@ def describe_graph(graph: GraphData, edge_list: EdgeList) -> dict:
         "num_relations": num_relations(graph, edge_list),
         "num_node_types": graph.num_node_types,
         **counts,
+        **{name: count for name in ("num_values", "num_graphs") if (count := getattr(graph, name))},
+        **describe_edge_splits(graph),
     }

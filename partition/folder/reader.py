@@ -14,6 +14,8 @@ import numpy as np
 from scipy import sparse
 
 from distgnn.datasets.array_files import check_header
+from distgnn.datasets.fields import EDGE_SPLITS
+from distgnn.datasets.links.part_edges import ids_of
 from distgnn.errors import InputError, PartitionFormatError
 from distgnn.partition.core.local_graph import BLOCKS, Csr, LocalGraph
 from distgnn.partition.core.plan import ExchangePlan, halo_indptrs
@@ -30,6 +32,7 @@ MEASURES = (
 PREDICTED = ("seconds", "rank", "mean_seconds", "aggregate_seconds", "dense_seconds", "exchange_seconds")
 GRAPH_COUNTS = ("num_feats", "num_classes", "train", "valid", "test")
 OPTIONAL_COUNTS = ("num_edge_feats", "num_relations", "num_node_types")  # 0 where an older program wrote
+RARE_COUNTS = ("num_values", "num_graphs", "num_edge_classes")  # written where there are any
 GRAPH_FLAGS = ("labels", "multilabel", "sparse_feats", "edge_weight", "directed")
 
 
@@ -91,6 +94,15 @@ def _is_number(value: object) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool) and -1e300 < value < 1e300
 
 
+def _are_edge_splits(splits: Any) -> bool:
+    """Names of arrays and their shapes, each with the array that numbers its rows."""
+    if not isinstance(splits, dict) or not set(splits) <= set(EDGE_SPLITS):
+        return False
+    shapes = all(isinstance(shape, list) and 1 <= len(shape) <= 2 for shape in splits.values())
+    beside = all(name.endswith("_negatives") or f"{name.partition('_')[0]}_edges" in splits for name in splits)
+    return shapes and beside and all(_is_count(size) for shape in splits.values() for size in shape)
+
+
 def _check_fields(path: Path, manifest: dict) -> None:
     def need(good: bool, what: str) -> None:
         if not good:
@@ -119,10 +131,12 @@ def _check_fields(path: Path, manifest: dict) -> None:
     need(isinstance(graph, dict), "graph")
     for name in GRAPH_COUNTS:
         need(_is_count(graph.get(name)), f"graph.{name}")
-    for name in OPTIONAL_COUNTS:
+    for name in (*OPTIONAL_COUNTS, *RARE_COUNTS):
         need(_is_count(graph.get(name, 0)), f"graph.{name}")
     for name in GRAPH_FLAGS:
         need(isinstance(graph.get(name), bool), f"graph.{name}")
+    need(_are_edge_splits(graph.get("edge_splits", {})), "graph.edge_splits")
+    need(graph.get("edge_labels", "int64") in ("int64", "float32"), "graph.edge_labels")
     need(isinstance(parts, list) and len(parts) == manifest["num_parts"] > 0, "parts")
     square = isinstance(pairs, list) and all(isinstance(row, list) and len(row) == len(parts) for row in pairs)
     need(square and len(pairs) == len(parts) and all(_is_count(n) for row in pairs for n in row), "pair_rows")
@@ -251,8 +265,14 @@ def _assemble(manifest: dict, part_id: int, arrays: dict[str, np.ndarray]) -> Lo
         arrays["valid_mask"],
         arrays["test_mask"],
         manifest["graph"],
-        **{name: arrays.get(name) for name in ("edge_feats", "edge_types", "node_types")},
+        **{name: arrays.get(name) for name in ("edge_feats", "edge_types", "node_types", "node_values", "graph_ids")},
+        edge_splits=_edge_splits(manifest["graph"], arrays),
     )
+
+
+def _edge_splits(graph: dict, arrays: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+    names = graph.get("edge_splits", {})
+    return {name: arrays[name] for name in dict.fromkeys([*names, *map(ids_of, names)])}
 
 
 def _assemble_feats(owned: int, graph: dict, arrays: dict[str, np.ndarray]) -> Any:

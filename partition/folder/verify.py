@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from distgnn.datasets.links.part_edges import problem_of
 from distgnn.errors import PartitionFormatError
 from distgnn.partition.core.local_graph import BLOCKS, LocalGraph
 
@@ -32,6 +33,12 @@ def check_contents(place: Path, manifest: dict, part_id: int, local: LocalGraph,
     need(_within(local.arc_ids, 0, arc_limit), "arc_ids", f"ids must lie in 0 to {arc_limit - 1}")
     _check_vertex_data(need, part, graph, local, arrays)
     _check_types(need, graph, local)
+    if graph.get("num_graphs"):
+        ids = local.graph_ids
+        need(ids is not None and _within(ids, 0, graph["num_graphs"]), "graph_ids", "ids out of range")
+    problem = problem_of(local.edge_splits, graph, local.global_ids[: local.num_owned], local.num_nodes)
+    if problem is not None:
+        need(False, *problem)
 
 
 def _check_types(need: Need, graph: dict, local: LocalGraph) -> None:

@@ -18,6 +18,7 @@ from scipy import sparse
 from distgnn.datasets import GraphData
 from distgnn.datasets.arc_data import arc_feats, arc_relations
 from distgnn.datasets.edge_list import EdgeList
+from distgnn.datasets.links.part_edges import part_edge_splits
 from distgnn.partition.core.local_graph import LocalGraph
 from distgnn.partition.folder.layout import MANIFEST, part_folder
 
@@ -62,6 +63,8 @@ def write_part(
     files |= _write_feats(place, graph.feats, ids)
     if graph.node_types is not None:
         files["node_types"] = write_array(place / "node_types.npy", graph.node_types[ids].astype(np.int32))
+    more = owned_values(graph, ids) | part_edge_splits(graph, ids)
+    files |= {name: write_array(place / f"{name}.npy", array) for name, array in more.items()}
     files |= _write_arc_data(place, local.arc_ids, graph, edge_list)
     return {
         "owned": local.num_owned,
@@ -74,6 +77,16 @@ def write_part(
         "symmetric": local.symmetric,
         "files": files,
     }
+
+
+def owned_values(graph: GraphData, ids: np.ndarray) -> dict[str, np.ndarray]:
+    """`node_values` [O, T] and `graph_ids` [O] of these vertices, where there are any."""
+    found = {}
+    if graph.node_values is not None:
+        found["node_values"] = graph.node_values[ids].reshape(len(ids), graph.num_values).astype(np.float32)
+    if graph.graph_ids is not None:
+        found["graph_ids"] = graph.graph_ids[ids].astype(np.int64)
+    return found
 
 
 def _structure(local: LocalGraph) -> dict[str, np.ndarray]:

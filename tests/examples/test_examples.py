@@ -41,6 +41,8 @@ def test_every_example_is_in_the_table_and_here():
         ("dgl_model.py", "TrainResult(epochs=30, loss="),
         ("pyg_model.py", "test accuracy "),
         ("custom_loss.py", "epoch 30  focal loss "),
+        ("link_prediction.py", "of the test edges"),
+        ("graph_classification.py", "of 100 graphs"),
         ("export.py", "largest difference to distgnn predict: "),
     ],
 )

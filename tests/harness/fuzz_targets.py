@@ -13,15 +13,15 @@ from types import SimpleNamespace
 import numpy as np
 from fuzz_foreign import foreign_targets
 from fuzzing import Target
-from valid_graphs import graph_folders, small_graph
+from valid_graphs import graph_folders, linked_graph, small_graph
 
 KINDS = (
     "graph", "sparse", "table", "ogb", "mag", "papers", "reddit", "planetoid", "archive", "one part", "typed part",
     "two parts", "libra", "book", "workspace", "checkpoint", "run folder", "settings", "page", "tuning", "status",
-    "hosts", "prices", "kernel graph", "kernel rows",
+    "hosts", "prices", "kernel graph", "kernel rows", "links", "ogb links", "linked part",
 )  # fmt: skip
 FORGIVING = ("workspace", "page", "tuning", "status")  # what is damaged counts as not there
-SLOW = ("one part", "typed part", "two parts", "workspace", "page")
+SLOW = ("one part", "typed part", "two parts", "linked part", "workspace", "page")
 
 
 def make_targets(root: Path) -> list[Target]:
@@ -99,11 +99,13 @@ def _partition_targets(root: Path) -> list[Target]:
         "one part": (1, {}),
         "typed part": (1, {"edge_weight": None, **types}),
         "two parts": (2, {"edge_feats": np.ones((60, 2), np.float32)}),
+        "linked part": (1, None),
     }
     found = []
     for name, (parts, options) in kinds.items():
         folder = root / name.replace(" ", "-")
-        partition_graph(small_graph(**options), parts, folder, method="libra")
+        graph = linked_graph() if options is None else small_graph(**options)
+        partition_graph(graph, parts, folder, method="libra")
         found.append(Target(name, folder, read, repair_partition))
     return found
 

@@ -16,6 +16,13 @@ def small_graph(**extra):
     return GraphData.from_arrays(rng.integers(0, 24, (60, 2)), 24, directed=False, name="g", **fields | splits | extra)
 
 
+def linked_graph():
+    """With a split of its edges, negatives of both kinds, values of vertices and graph ids."""
+    graph = small_graph(node_values=np.ones((24, 2), np.float32), graph_ids=np.arange(24) // 8).split_links(0.2, 0.2)
+    graph.valid_negative_targets = np.ones((len(graph.valid_edges), 2), dtype=np.int64)
+    return graph
+
+
 def graph_folders(root: Path) -> dict[str, Path]:
     import scipy.sparse
 
@@ -31,6 +38,8 @@ def graph_folders(root: Path) -> dict[str, Path]:
     return places | {
         "ogb": _ogb(root / "ogbn_arxiv"),
         "mag": _mag(root / "ogbn_mag"),
+        "ogb links": _ogb_links(root / "ogbl_ddi"),
+        "links": linked_graph().save(root / "links"),
         "papers": _papers(root / "ogbn_papers100M"),
         "reddit": _reddit(root),
     }
@@ -53,6 +62,18 @@ def _ogb(folder: Path) -> Path:
         **_splits(20),
     }
     return _write_tables(folder, tables)
+
+
+def _ogb_links(folder: Path) -> Path:
+    import torch
+
+    edges = np.stack([np.arange(30), np.arange(1, 31)], axis=1)
+    _write_tables(folder, {"raw/edge": edges, "raw/num-node-list": [31], "raw/num-edge-list": [30]})
+    pairs = {"edge": np.array([[0, 5], [7, 2]]), "edge_neg": np.array([[1, 5], [7, 3], [2, 2]])}
+    (folder / "split" / "target").mkdir(parents=True)
+    for name, content in {"train": {"edge": edges}, "valid": pairs, "test": pairs}.items():
+        torch.save(content, folder / "split" / "target" / f"{name}.pt", pickle_protocol=4)
+    return folder
 
 
 def _splits(count: int) -> dict:

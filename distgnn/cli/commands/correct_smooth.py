@@ -42,6 +42,8 @@ def correct_smooth(
     settings, manifest = check_request(run, parts, out, overwrite)
     with checked_together():
         config.check()
+        if settings.get("train", {}).get("task", "node") != "node":
+            raise InputError(f"{run} is of task {settings['train']['task']}: Correct and Smooth is for task node")
         if manifest["graph"]["multilabel"] or not manifest["graph"]["train"]:
             raise InputError(f"{parts}: Correct and Smooth needs training vertices with one label each; there are none")
     code = run_on_ranks(sys.argv[1:], manifest["num_parts"], threads)

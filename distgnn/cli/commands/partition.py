@@ -21,8 +21,9 @@ def register(app: typer.Typer) -> None:
 
 
 OPTIONS = Only(
-    "method", "refine", "seed", "direction", "self_loops", "order", "update", "capacities", "normalize_feats", "memory"
-)
+    "method", "refine", "seed", "direction", "self_loops", "order", "update", "capacities", "normalize_feats", "memory",
+    "link_split",
+)  # fmt: skip
 
 
 @with_options

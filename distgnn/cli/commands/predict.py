@@ -1,4 +1,4 @@
-"""`distgnn predict`: logits or classes of every vertex, in the original order, with a run's best weights."""
+"""`distgnn predict`: logits or classes of every vertex, or of the test edges, with a run's best weights."""
 
 import sys
 from typing import Any
@@ -8,6 +8,8 @@ import typer
 from distgnn.cli.display import compiling, print_table
 from distgnn.cli.options import Threads
 
+ON_VERTICES = ("node", "regression")
+
 
 def register(app: typer.Typer) -> None:
     app.command()(predict)
@@ -16,26 +18,59 @@ def register(app: typer.Typer) -> None:
 def predict(
     run: str = typer.Argument(help="Run folder."),
     parts: str = typer.Argument(help="Partition folder of the same graph, with any number of parts."),
-    out: str = typer.Option(..., help="File to write: float32 logits [N, C] as .npy."),
+    out: str = typer.Option(..., help="File to write: float32 logits [N, C] as .npy; of links scores [M]."),
     classes: bool = typer.Option(False, help="Write the most likely class of each vertex instead, int64 [N]."),
     threads: Threads = None,
     overwrite: bool = typer.Option(False, help="Replace an existing file."),
     quiet: bool = typer.Option(False, help="Print nothing."),
 ) -> None:
-    """Predict every vertex with the best weights of a run."""
+    """Predict every vertex, or the edges of the test split, with the best weights of a run."""
     from distgnn.cli.ranks import run_on_ranks
-    from distgnn.train import write_predictions
 
     settings, manifest = check_request(run, parts, out, overwrite)
+    task = _check_task(settings, manifest, parts, classes)
     code = run_on_ranks(sys.argv[1:], manifest["num_parts"], threads)
     if code is not None:
         raise typer.Exit(code)
     with compiling(not quiet):
-        graph, logits = best_logits(run, settings, parts)
-    write_predictions(graph, logits, out, classes)
+        graph, network, rows = best_rows(run, settings, parts)
+    count = _write(graph, network, rows, task, out, classes)
     if graph.rank == 0 and not quiet:
-        kind = "classes" if classes else "logits"
-        print_table("Predicted", [(kind, out), ("vertices", f"{manifest['num_nodes']:,}")])
+        kind = "classes" if classes else {"node": "logits", "edge": "logits", "link": "scores"}.get(task, "values")
+        print_table("Predicted", [(kind, out), ("vertices" if task in ON_VERTICES else "edges", f"{count:,}")])
+
+
+def _check_task(settings: dict, manifest: dict, parts: str, classes: bool) -> str:
+    """The run's task; raises what can be refused before ranks are started."""
+    from distgnn.cli.ranks import checked_together
+    from distgnn.config.task import check_graph_for
+    from distgnn.errors import InputError
+
+    task = str(settings.get("train", {}).get("task", "node"))
+    with checked_together():
+        check_graph_for(task, manifest["graph"])
+        if classes and task not in ("node", "edge"):
+            raise InputError(f"--classes is for tasks node and edge: this run is of task {task}")
+        if task not in ON_VERTICES and "test_edges" not in manifest["graph"]["edge_splits"]:
+            raise InputError(f"{parts} has no test edges: there is nothing to predict")
+    return task
+
+
+def _write(graph: Any, network: Any, rows: Any, task: str, out: str, classes: bool) -> int:
+    """Write the predictions; returns how many. Collective: yes."""
+    import torch
+
+    from distgnn.config import TrainConfig
+    from distgnn.train.predict import write_predictions, write_rows
+    from distgnn.train.tasks.choose import task_for
+
+    if task == "node":
+        write_predictions(graph, rows, out, classes)
+        return int(graph.num_global_nodes)
+    with torch.no_grad():
+        ids, found, count = task_for(TrainConfig(task=task), network, graph).predict(graph, rows)
+    write_rows(graph, ids, (found.argmax(1) if classes else found.float()).numpy(), count, out)
+    return count
 
 
 def check_request(run: str, parts: str, out: str | None, overwrite: bool) -> tuple[dict, dict]:
@@ -54,6 +89,12 @@ def check_request(run: str, parts: str, out: str | None, overwrite: bool) -> tup
 
 def best_logits(run: str, settings: dict, parts: str) -> Any:
     """This rank's graph, and the logits of its owned rows [O, C] with the run's best weights. Collective: yes."""
+    graph, _, logits = best_rows(run, settings, parts)
+    return graph, logits
+
+
+def best_rows(run: str, settings: dict, parts: str) -> Any:
+    """This rank's graph, the model with the run's best weights, and the rows it gives. Collective: yes."""
     import torch
 
     from distgnn.comm import raise_together
@@ -65,8 +106,8 @@ def best_logits(run: str, settings: dict, parts: str) -> Any:
     config = model_config(run, settings)
     graph = load(parts, dtype=run_dtype(run, settings), sparse_feats=config.takes_sparse_feats)
     with raise_together(graph.comm):
-        network = model_for(config, graph).to(graph.weight_dtype)
+        network = model_for(config, graph, settings.get("train", {}).get("task", "node")).to(graph.weight_dtype)
         load_best(run, network)
     network.eval()
     with torch.no_grad():
-        return graph, network(graph, graph.feats)
+        return graph, network, network(graph, graph.feats)

@@ -3,22 +3,36 @@
 from torch import nn
 
 from distgnn.config import ATTENTION_MODELS, DEEP_MODELS, EDGE_MODELS, UNWEIGHTED_MODELS, ModelConfig, check_graph_has
+from distgnn.config.task import check_graph_for, decoder_for
 from distgnn.errors import InputError
 from distgnn.nn.models.deep_stacks import APPNP, GCN2
 from distgnn.nn.models.edge_stacks import GINE, EdgeGAT
 from distgnn.nn.models.label_reuse import LabelReuse
 from distgnn.nn.models.relational_stack import RGCN
 from distgnn.nn.models.stacks import GAT, GCN, GIN, GATv2, GraphSAGE
+from distgnn.nn.pair_predictor import PairDecoder, PairPredictor
 from distgnn.nn.protocol import DataGraph
 
 STACKS = {"sage": GraphSAGE, "gcn": GCN, "gin": GIN, "gat": GAT, "gatv2": GATv2, "gcn2": GCN2, "appnp": APPNP}
 STACKS |= {"gine": GINE, "edgegat": EdgeGAT, "rgcn": RGCN}
 
 
-def model_for(config: ModelConfig, graph: DataGraph) -> nn.Module:
-    """The stack that `config` describes, with the sizes of a DistGraph; see `build_model`."""
+def model_for(config: ModelConfig, graph: DataGraph, task: str = "node") -> nn.Module:
+    """The stack that `config` describes, with the sizes of a DistGraph; see `build_model`.
+
+    Args: task: what it predicts; of pairs of vertices a `PairPredictor`, whose encoder is the stack.
+
+    Raises: InputError as `build_model`, or where the graph has not what the task predicts.
+    """
     sizes = {name: getattr(graph, name) for name in ("num_edge_feats", "num_relations", "num_node_types")}
-    return build_model(config, graph.num_feats, graph.num_classes, **sizes)
+    decoder = decoder_for(task, config.decoder)
+    check_graph_for(task, graph.info)
+    if decoder is None:
+        outputs = graph.num_values if task == "regression" else graph.num_classes
+        return build_model(config, graph.num_feats, outputs, **sizes)
+    encoder = build_model(config, graph.num_feats, config.hidden_feats, **sizes)
+    outputs_of_pair = graph.info["num_edge_classes"] if task == "edge" else None
+    return PairPredictor(encoder, PairDecoder(decoder, config.hidden_feats, outputs_of_pair))
 
 
 def build_model(

@@ -19,7 +19,11 @@ from distgnn.comm import sum_over_ranks
 from distgnn.partition import LocalGraph
 
 BLOCK_ROWS = 1 << 16
-PARTS = ("arcs", "edge weights", "features", "labels", "splits", "edge features", "edge types", "vertex types")
+PARTS = (
+    "arcs", "edge weights", "features", "labels", "splits", "edge features", "edge types", "vertex types",
+    "vertex values", "graph ids", "edge splits",
+)  # fmt: skip
+NOTHING = f"{0:016x}"  # of what a graph has not, or a checkpoint of before did not look at
 MIX = tuple(np.uint64(factor) for factor in (0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB))
 
 
@@ -32,6 +36,8 @@ def fingerprint(graph: Any) -> dict[str, object]:
     mine = [_arcs(local), _weights(local), _feats(graph), _labels(local), _splits(local)]
     mine += [_column(local.arc_ids, local.edge_feats), _column(local.arc_ids, local.edge_types)]
     mine.append(_column(local.global_ids, local.node_types))
+    mine += [_column(local.global_ids, local.node_values), _column(local.global_ids, local.graph_ids)]
+    mine.append(_edge_splits(local))
     counts = np.array([local.num_owned, local.num_arcs], dtype=np.uint64)
     every = sum_over_ranks(comm, np.concatenate([np.array(mine, dtype=np.uint64), counts]))
     hashes: dict[str, object] = {name: f"{int(value):016x}" for name, value in zip(PARTS, every, strict=False)}
@@ -43,7 +49,7 @@ def difference(saved: dict, now: dict) -> str | None:
     for name in ("vertices", "arc count"):
         if saved.get(name) != now[name]:
             return f"{saved.get(name)} {name.split()[0]}{'s' if name != 'vertices' else ''} there, {now[name]} here"
-    return next((f"its {name} are different" for name in PARTS if saved.get(name) != now[name]), None)
+    return next((f"its {name} are different" for name in PARTS if saved.get(name, NOTHING) != now[name]), None)
 
 
 def _mix(values: np.ndarray) -> np.ndarray:
@@ -103,6 +109,15 @@ def _splits(local: LocalGraph) -> int:
         return 0
     masks = np.stack([local.train_mask, local.valid_mask, local.test_mask], axis=1)
     return _column(local.global_ids, masks)
+
+
+def _edge_splits(local: LocalGraph) -> int:
+    """Pairs, labels and negatives by their rows in the split; the name of an array is part of the hash."""
+    total = 0
+    for name in sorted(local.graph.get("edge_splits", {})):
+        of_name = int(np.frombuffer(name.encode().ljust(32, b"\0"), np.uint64).sum(dtype=np.uint64)) | 1
+        total += _column(local.edge_split_ids(name), local.edge_splits[name]) * of_name
+    return total % 2**64
 
 
 def _column(ids: np.ndarray, table: np.ndarray | None) -> int:

@@ -23,8 +23,9 @@ FREE_TRAIN = (
 def run_settings(config: TrainConfig, metric: str, describe: dict, graph: Any) -> dict[str, object]:
     """Settings that a resumed run must have, flat: {"train.lr": 0.01, "model.hidden_feats": 256, …}."""
     train = {name: value for name, value in config.as_dict().items() if name not in FREE_TRAIN}
-    if not config.clip_grad:  # checkpoints of before have none
-        train.pop("clip_grad")
+    unused = {"clip_grad": not config.clip_grad, "task": config.task == "node"}
+    unused |= dict.fromkeys(("negatives", "num_negatives"), config.task != "link")
+    train = {name: value for name, value in train.items() if not unused.get(name)}  # checkpoints of before have none
     if config.lr_schedule == "cosine":
         train["epochs"] = config.epochs
     sections = {"train": train | {"metric": metric}}

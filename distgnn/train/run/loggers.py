@@ -91,7 +91,8 @@ class CsvLogger(Callback):
         self._file: TextIO | None = None
 
     def on_start(self, trainer: Any, record: dict) -> None:
-        kinds = ("metric",) if trainer.graph.multilabel else ("metric", "accuracy")
+        classes = trainer.config.task in ("node", "edge") and not trainer.graph.multilabel
+        kinds = ("metric", "accuracy") if classes else ("metric",)
         columns = [*COLUMNS, *(f"{split}_{kind}" for kind in kinds for split in SPLITS), *trainer.own_metrics]
         columns += ["grad_norm"] if trainer.config.clip_grad else []
         columns += ["logits_error", "gradient_error"] if trainer.config.verify_every else []

@@ -1,0 +1,112 @@
+"""Read arrays that `torch.save` wrote, without torch, and without running anything that a file names.
+
+A file is a pickle; what it may name is what makes numpy arrays (as in Planetoid's files) and tensors, and most of that
+is a stand-in. Anything else, in any place of the file, is refused before it is looked up.
+
+    archive/data.pkl, archive/data/0 …      since torch 1.6: a zip archive, tensors beside the pickle
+    pickle pickle pickle pickle             before: magic number, version, system, then the object (arrays only)
+"""
+
+import io
+import math
+import pickle
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from distgnn.datasets.array_files import check_file, check_room, damaged
+from distgnn.datasets.formats.planetoid import ALLOWED
+from distgnn.errors import GraphFormatError, InputError
+
+ZIP_START = b"PK"
+STORAGES = {
+    "LongStorage": np.int64, "IntStorage": np.int32, "ShortStorage": np.int16, "ByteStorage": np.uint8,
+    "CharStorage": np.int8, "FloatStorage": np.float32, "DoubleStorage": np.float64, "BoolStorage": np.bool_,
+}  # fmt: skip
+
+
+def read_torch_arrays(path: Path) -> dict[str, np.ndarray]:
+    """The arrays and tensors of the dictionary that a file holds; what is no array is left out.
+
+    Raises: InputError for a missing file; GraphFormatError for one that is damaged, or holds what is no data.
+    """
+    check_file(path)
+    try:
+        with open(path, "rb") as stream:
+            zipped = stream.read(2) == ZIP_START
+        content = _read_archive(path) if zipped else _read_legacy(path)
+    except (GraphFormatError, InputError):
+        raise
+    except Exception as error:  # damaged pickles raise nearly anything
+        raise damaged(path, error) from error
+    if not isinstance(content, dict):
+        raise GraphFormatError(f"{path}: expected a dictionary of arrays, found {type(content).__name__}")
+    return {str(name): value for name, value in content.items() if isinstance(value, np.ndarray) and _is_plain(value)}
+
+
+def _is_plain(array: np.ndarray) -> bool:
+    return array.dtype.kind in "biuf"
+
+
+def _read_archive(path: Path) -> Any:
+    with zipfile.ZipFile(path) as archive:
+        names = {name.partition("/")[2]: name for name in archive.namelist()}
+        check_room(path, sum(info.file_size for info in archive.infolist()))
+
+        def storage(dtype: type, key: str) -> np.ndarray:
+            return np.frombuffer(archive.read(names[f"data/{key}"]), dtype=dtype)
+
+        return _Unpickler(io.BytesIO(archive.read(names["data.pkl"])), storage).load()
+
+
+def _read_legacy(path: Path) -> Any:
+    def storage(dtype: type, key: str) -> np.ndarray:
+        raise GraphFormatError(f"{path}: tensors in the form of before torch 1.6 are not read: save it again")
+
+    with open(path, "rb") as stream:
+        for _ in range(3):  # magic number, version of the form, facts about the system
+            _Unpickler(stream, storage).load()
+        return _Unpickler(stream, storage).load()
+
+
+def _strided(storage: np.ndarray, offset: int, size: tuple, stride: tuple, *_: Any) -> np.ndarray:
+    """A tensor over a storage; both ends of it must lie inside, and it cannot have more numbers."""
+    last = offset + sum((n - 1) * step for n, step in zip(size, stride, strict=True))
+    outside = last >= len(storage) or math.prod(size) > len(storage)
+    if min((offset, *size, *stride, 0)) < 0 or (0 not in size and outside):
+        raise ValueError(f"a tensor of shape {size} is larger than its storage")
+    strides = tuple(step * storage.itemsize for step in stride)
+    return np.lib.stride_tricks.as_strided(storage[offset:], tuple(size), strides).copy()
+
+
+def _no_bytes() -> bytes:
+    """Stands for `bytes`, as protocol 2 has an empty array's."""
+    return b""
+
+
+KNOWN: dict[tuple[str, str], Any] = {
+    **{key: make for key, make in ALLOWED.items() if key[0].startswith(("numpy", "_codecs"))},
+    **{("torch", name): dtype for name, dtype in STORAGES.items()},
+    ("torch._utils", "_rebuild_tensor_v2"): _strided,
+    ("collections", "OrderedDict"): dict,
+    ("__builtin__", "bytes"): _no_bytes,
+}
+
+
+class _Unpickler(pickle.Unpickler):
+    """Makes arrays and containers of them only."""
+
+    def __init__(self, stream: Any, storage: Any):
+        super().__init__(stream, encoding="latin1")
+        self._storage = storage
+
+    def find_class(self, module: str, name: str) -> Any:
+        if (module, name) not in KNOWN:
+            raise pickle.UnpicklingError(f"it names {module}.{name}, which no array needs")
+        return KNOWN[module, name]
+
+    def persistent_load(self, pid: Any) -> Any:
+        kind, dtype, key, _, count = pid
+        return self._storage(dtype, str(key))[: int(count)] if kind == "storage" else None

@@ -1,0 +1,79 @@
+"""What a run learns to predict: tasks, and which losses, metrics and decoders suit them.
+
+| task | predicts | of | loss |
+|---|---|---|---|
+| node | a class (or several) | vertices | cross entropy |
+| regression | values | vertices | mse, mae |
+| edge | a class | pairs of vertices | cross entropy |
+| edge-regression | a value | pairs of vertices | mse, mae |
+| link | whether there is an edge | pairs of vertices | binary cross entropy, with negatives |
+"""
+
+from typing import Any
+
+from distgnn.errors import InputError
+
+TASKS = ("node", "regression", "edge", "edge-regression", "link")
+PAIR_TASKS = ("edge", "edge-regression", "link")
+LOSSES = ("mse", "mae")
+DECODERS = ("dot", "mlp", "concat")
+NEGATIVES = ("uniform", "source")
+HITS = tuple(f"hits@{most}" for most in (1, 3, 10, 20, 50, 100))
+CLASS_METRICS, VALUE_METRICS, LINK_METRICS = ("accuracy", "rocauc", "f1"), ("mse", "mae"), ("mrr", "rocauc", *HITS)
+METRICS = tuple(dict.fromkeys((*CLASS_METRICS, *VALUE_METRICS, *LINK_METRICS)))
+METRICS_OF = {
+    "node": CLASS_METRICS,
+    "regression": VALUE_METRICS,
+    "edge": CLASS_METRICS,
+    "edge-regression": VALUE_METRICS,
+    "link": LINK_METRICS,
+}
+LOWER_IS_BETTER = VALUE_METRICS
+
+
+def check_task(config: Any) -> None:
+    """Raise InputError for settings of a TrainConfig that its task does not take."""
+    task, values = config.task, config.task.endswith("regression")
+    if config.metric is not None and config.metric not in METRICS_OF[task]:
+        raise InputError(f"metric {config.metric} is not for task {task}: choose from {', '.join(METRICS_OF[task])}")
+    if config.loss is not None and not values:
+        raise InputError(f"loss {config.loss} is for values: task {task} has cross entropy")
+    if config.num_negatives < 1:
+        raise InputError(f"num_negatives is {config.num_negatives}: expected at least 1")
+    if task != "link" and (config.num_negatives != 1 or config.negatives != "uniform"):
+        raise InputError(f"negatives are drawn for task link, not for task {task}")
+    if task in PAIR_TASKS and config.inductive:
+        raise InputError(f"inductive is for vertices: task {task} holds edges out by their split")
+
+
+def decoder_for(task: str, decoder: str | None) -> str | None:
+    """The decoder of a task: the one asked for, or its own; None for tasks on vertices.
+
+    Raises: InputError for a decoder that the task does not take.
+    """
+    if task not in PAIR_TASKS:
+        if decoder is not None:
+            raise InputError(f"decoder {decoder} is for pairs of vertices: task {task} has none")
+        return None
+    if decoder == "dot" and task == "edge":
+        raise InputError("decoder dot gives one number: task edge needs one for each class, choose mlp or concat")
+    return decoder or ("dot" if task == "link" else "concat")
+
+
+def check_graph_for(task: str, graph: dict[str, Any]) -> None:
+    """Raise InputError where the graph (of a partition's manifest) has not what a task predicts."""
+    splits, labels = graph.get("edge_splits", {}), graph.get("edge_labels")
+    if task == "regression" and not graph.get("num_values"):
+        raise InputError("task regression needs values of vertices: this partition has none (node_values.npy)")
+    if task in PAIR_TASKS and not splits.get("train_edges", [0])[0]:
+        raise InputError(
+            f"task {task} needs a split of edges, this partition has none for training: hold some out with distgnn "
+            "partition --link-split 0.05,0.1, or give the graph train_edges.npy, valid_edges.npy and test_edges.npy"
+        )
+    wanted = {"edge": "int64", "edge-regression": "float32"}.get(task)
+    if wanted is not None and labels != wanted:
+        what = "none" if labels is None else "whole numbers" if labels == "int64" else "floats"
+        kind = "whole numbers (classes)" if task == "edge" else "floats (values)"
+        raise InputError(f"task {task} needs labels of edges that are {kind}: this partition has {what}")
+    if task == "link" and labels is not None:
+        raise InputError("task link predicts edges: the edges of this partition's split have labels (task edge)")

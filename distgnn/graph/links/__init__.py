@@ -1,0 +1,1 @@
+"""Pairs of vertices whose edges are predicted, and negatives drawn beside them."""

@@ -1,0 +1,112 @@
+"""Rows of any vertices by global id, differentiable: gradients go back to the owners.
+
+Legend: O owned rows, B borrowed rows (of other ranks' vertices), D width.
+
+    lookup = RowLookup(graph, ids)         asks the owners; once for ids that stay
+    table  = lookup.table(rows)            [O + B, D]: owned rows, and borrowed ones by one broadcast
+    table[lookup.places]                   the rows of `ids`, as often as they are named
+
+backward: the gradients of borrowed rows travel back by the transposed exchange and are added at their owners, after the
+owner's own, in the order of ranks.
+"""
+
+from typing import Any
+
+import numpy as np
+import torch
+from torch.autograd.function import once_differentiable
+
+from distgnn.comm import Exchange, raise_together
+from distgnn.comm.row_requests import request_plan
+from distgnn.errors import InputError
+from distgnn.ops.aggregation.halo import as_array
+from distgnn.ops.protocol import GraphView
+
+
+class RowLookup:
+    """Where the rows of some vertices are: those owned here, and those borrowed from their owners.
+
+    Collective: the constructor, and `table`.
+
+    Args: global_ids: integers of any shape; each rank its own, also none.
+
+    Attributes:
+        places: int64, the shape of `global_ids`: rows of `table`.
+
+    Raises: InputError, on every rank, for an id that is no vertex.
+    """
+
+    def __init__(self, graph: GraphView, global_ids: np.ndarray | torch.Tensor):
+        ids = np.asarray(global_ids)
+        owners, transport = graph.owners, graph.transport
+        with raise_together(transport.comm):
+            if ids.dtype.kind not in "iu":
+                raise InputError(f"global ids are {ids.dtype}: expected integers")
+            owners.check(ids)
+        flat = ids.reshape(-1).astype(np.int64)
+        here = owners.rank_of(flat) == transport.rank
+        others, numbers = np.unique(flat[~here], return_inverse=True)
+        order = np.argsort(owners.rank_of(others), kind="stable")
+        self.num_owned, self.num_borrowed = graph.num_owned, len(others)
+        self.exchange = Exchange(request_plan(transport, owners, others[order], graph.num_owned), transport)
+        arrival = np.empty(len(others), dtype=np.int64)
+        arrival[order] = np.arange(len(others))
+        places = np.empty(len(flat), dtype=np.int64)
+        places[here] = owners.rows_of(flat[here])
+        places[~here] = graph.num_owned + arrival[numbers.reshape(-1)]
+        self.places = torch.from_numpy(places.reshape(ids.shape))
+
+    def table(self, rows: torch.Tensor) -> torch.Tensor:
+        """[O + B, D]: owned rows, then borrowed ones, from the model's rows [O, D]. Collective: yes, and backward."""
+        owned = rows[: self.num_owned]
+        return owned if self.exchange.transport.num_ranks == 1 else _Table.apply(owned, self)
+
+
+def gather_rows_at(graph: GraphView, rows: torch.Tensor, global_ids: np.ndarray | torch.Tensor) -> torch.Tensor:
+    """The rows of any vertices of the whole graph, by global id.
+
+    Collective: yes, and again in the backward pass.
+
+    Args:
+        rows: the model's rows, [O, D].
+        global_ids: integers of any shape; each rank asks for what it needs, also nothing, also one vertex many times.
+
+    Returns: [*global_ids.shape, D].
+
+    Raises: InputError, on every rank, for an id that is no vertex.
+
+    Notes: exact and deterministic: a row's gradients are added in the order of ranks. For ids that stay from step to
+        step make a `RowLookup` once, which spares asking the owners.
+    """
+    lookup = RowLookup(graph, global_ids)
+    found = lookup.table(rows).index_select(0, lookup.places.reshape(-1))
+    return found.view(*lookup.places.shape, *rows.shape[1:])
+
+
+class _Table(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, owned: torch.Tensor, lookup: RowLookup) -> torch.Tensor:
+        ctx.lookup, ctx.shape = lookup, owned.shape[1:]
+        exchange = lookup.exchange
+        exchange.start_broadcast(_flat(owned))
+        borrowed = torch.from_numpy(exchange.finish_broadcast()).view(owned.dtype)
+        out = torch.cat([owned, borrowed.view(len(borrowed), *owned.shape[1:])])
+        exchange.drain()
+        return out
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, grad: torch.Tensor) -> tuple:
+        exchange, num_owned = ctx.lookup.exchange, ctx.lookup.num_owned
+        everything = _flat(grad)
+        out, borrowed = everything[:num_owned].copy(), everything[num_owned:]
+        buffer = exchange.target_rows(borrowed)
+        np.copyto(buffer, borrowed)
+        exchange.start_reduce(buffer)
+        exchange.finish_reduce(out)
+        exchange.drain()
+        return torch.from_numpy(out).view(grad.dtype).view(num_owned, *ctx.shape), None
+
+
+def _flat(rows: torch.Tensor) -> np.ndarray:
+    return as_array(rows.reshape(len(rows), rows.shape[1:].numel()))

@@ -1,0 +1,1 @@
+"""What a run learns: loss, metrics and predictions of each task (`distgnn/config/task.py` lists them)."""

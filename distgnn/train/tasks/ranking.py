@@ -1,0 +1,60 @@
+"""Metrics of links as OGB's evaluators define them: Hits@K, mean reciprocal rank, area under the ROC curve.
+
+Legend: m scores of this rank's positives, k of its negatives; K negatives for each positive.
+
+| | |
+|---|---|
+| rank of a positive | 1 + negatives above it + half of those equal to it |
+| mrr | mean of 1 / rank |
+| hits@K, negatives for each positive | share of positives with rank <= K |
+| hits@K, negatives for all | share of positives above the K-th highest negative; 1 for fewer than K negatives |
+| rocauc | share of (positive, negative) in the right order, ties counting half |
+
+Source: ogb.linkproppred.Evaluator (Hu et al., Open Graph Benchmark, 2020). With negatives for all, mrr ranks a positive
+among all of them, as Li et al. do (Evaluating Graph Neural Networks for Link Prediction, 2023).
+"""
+
+from typing import Any
+
+import numpy as np
+
+from distgnn.comm import sum_over_ranks
+from distgnn.config.task import HITS
+
+Found = dict[str, float]
+KS = [(name, int(name.partition("@")[2])) for name in HITS]
+LARGEST = max(most for _, most in KS)
+
+
+def link_metrics(comm: Any, positive: np.ndarray, negative: np.ndarray, beside: bool) -> Found:
+    """Every metric, by name; empty where there are no positives or no negatives.
+
+    Collective: yes; scores of positives come to every rank, negatives are counted where they are.
+
+    Args: beside: the negatives [m * K] are those of each positive, one positive after the other; else for all.
+    """
+    positives = np.concatenate(comm.allgather(positive))
+    (count,) = sum_over_ranks(comm, np.array([len(negative)]))
+    if len(positives) == 0 or count == 0:
+        return {}
+    above = _twice_above(comm, positives, np.sort(negative)) / 2
+    found = {"rocauc": float(1 - np.mean(above) / count)}
+    if beside:
+        ranks = np.concatenate(comm.allgather(_ranks_beside(positive, negative)))
+        return found | {"mrr": float(np.mean(1 / ranks))} | {name: float(np.mean(ranks <= most)) for name, most in KS}
+    best = np.sort(np.concatenate(comm.allgather(np.sort(negative)[-LARGEST:])))
+    hits = {name: 1.0 if count < most else float(np.mean(positives > best[-most])) for name, most in KS}
+    return found | {"mrr": float(np.mean(1 / (1 + above)))} | hits
+
+
+def _twice_above(comm: Any, positives: np.ndarray, ordered: np.ndarray) -> np.ndarray:
+    """For each positive the negatives of all ranks above it twice, and those equal to it once. Collective: yes."""
+    below, not_above = (np.searchsorted(ordered, positives, side) for side in ("left", "right"))
+    return sum_over_ranks(comm, 2 * len(ordered) - below - not_above)
+
+
+def _ranks_beside(positive: np.ndarray, negative: np.ndarray) -> np.ndarray:
+    if len(positive) == 0:
+        return np.zeros(0)
+    table, column = negative.reshape(len(positive), -1), positive[:, None]
+    return 1 + ((table > column).sum(1) + (table >= column).sum(1)) / 2

@@ -1,0 +1,147 @@
+"""Link prediction on one and two ranks, against plain PyTorch: the same split, encoder, decoder, loss and optimiser.
+
+    python tests/bench/end_to_end/links.py facebook-pages dblp                    # 5 seeds of 200 epochs each
+    python tests/bench/end_to_end/links.py dblp --seeds 1 --epochs 10 --sides 1,torch
+
+5 % of the edges are for validation, 10 % for testing, as many pairs without an edge as negatives. Encoder: two mean
+SAGE layers of 64, layer norm, dropout 0.5; a dot product; Adam 0.01. The plain side draws its negatives and masks
+from torch's generator, so seeds differ from side to side by chance alone. Test MRR and ROC-AUC in percent at the
+best validation MRR (evaluated every 5 epochs), mean ± standard deviation over seeds.
+"""
+
+import argparse
+import json
+import statistics
+import tempfile
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import torch
+from program import partition, print_machine, train
+from torch import nn
+from torch.nn import functional
+
+from distgnn.datasets import GraphData
+from distgnn.partition.repartition import load_whole
+
+HIDDEN, DROPOUT, RATE, EVERY = 64, 0.5, 0.01, 5
+RECIPE = ["--task", "link", "--model", "sage", "--num-layers", 2, "--hidden-feats", HIDDEN, "--dropout", DROPOUT]
+RECIPE += ["--lr", RATE, "--eval-every", EVERY]
+Found = dict[str, list[float]]
+METRICS = ("test_mrr", "test_rocauc")
+
+
+def on_ranks(parts: Path, run_dir: Path, seeds: int, epochs: int) -> Found:
+    """Metrics of each seed through `distgnn train --task link --runs`."""
+    train(parts, run_dir, *RECIPE, "--epochs", epochs, "--runs", seeds, "--threads", 1)
+    folders = [run_dir / f"seed-{seed}" for seed in range(seeds)] if seeds > 1 else [run_dir]
+    summaries = [json.loads((folder / "summary.json").read_text()) for folder in folders]
+    return {name: [summary[name] for summary in summaries] for name in METRICS}
+
+
+class PlainSAGE(nn.Module):
+    """The encoder in plain PyTorch: feats are sparse, aggregation is `index_add`."""
+
+    def __init__(self, in_feats: int):
+        super().__init__()
+        widths = [in_feats, HIDDEN, HIDDEN]
+        self.own = nn.ModuleList(nn.Linear(*pair) for pair in pairwise(widths))
+        self.others = nn.ModuleList(nn.Linear(*pair, bias=False) for pair in pairwise(widths))
+        self.norm = nn.LayerNorm(HIDDEN)
+        for layer in (*self.own, *self.others):
+            nn.init.xavier_uniform_(layer.weight, gain=nn.init.calculate_gain("relu"))
+
+    def forward(self, arcs: torch.Tensor, degrees: torch.Tensor, feats: torch.Tensor) -> torch.Tensor:
+        rows = feats
+        for number, (own, others) in enumerate(zip(self.own, self.others, strict=True)):
+            sent = torch.sparse.mm(rows, others.weight.t()) if rows.is_sparse else others(rows)
+            mine = torch.sparse.mm(rows, own.weight.t()) + own.bias if rows.is_sparse else own(rows)
+            rows = mine + torch.zeros_like(sent).index_add(0, arcs[1], sent[arcs[0]]) / degrees
+            if number == 0:
+                rows = functional.dropout(torch.relu(self.norm(rows)), DROPOUT, self.training)
+        return rows
+
+
+def in_torch(graph: GraphData, seed: int, epochs: int) -> dict[str, float]:
+    """Metrics of one seed in plain PyTorch."""
+    torch.manual_seed(seed)
+    positive = torch.from_numpy(np.asarray(graph.train_edges))
+    arcs = torch.cat([positive, positive[positive[:, 0] != positive[:, 1]].flip(1)]).t()
+    degrees = torch.bincount(arcs[1], minlength=graph.num_nodes).clamp(min=1)[:, None]
+    coo = graph.feats.tocoo()
+    places = torch.from_numpy(np.stack([coo.row, coo.col]).astype(np.int64))
+    feats = torch.sparse_coo_tensor(places, torch.from_numpy(coo.data), coo.shape).coalesce()
+    model = PlainSAGE(graph.num_feats)
+    optimizer = torch.optim.Adam(model.parameters(), lr=RATE)
+    best: dict[str, float] = {"valid_mrr": -1.0}
+    for epoch in range(epochs):
+        model.train()
+        optimizer.zero_grad()
+        rows = model(arcs, degrees, feats)
+        negative = torch.randint(graph.num_nodes, positive.shape)
+        loss = (
+            functional.softplus(-_scores(rows, positive)).mean() + functional.softplus(_scores(rows, negative)).mean()
+        )
+        loss.backward()
+        optimizer.step()
+        if (epoch + 1) % EVERY == 0 or epoch + 1 == epochs:
+            found = _evaluate(model.eval(), graph, arcs, degrees, feats)
+            best = found if found["valid_mrr"] > best["valid_mrr"] else best
+    return best
+
+
+def _scores(rows: torch.Tensor, pairs: torch.Tensor) -> torch.Tensor:
+    return (rows[pairs[:, 0]] * rows[pairs[:, 1]]).sum(1)
+
+
+@torch.no_grad()
+def _evaluate(model: nn.Module, graph: GraphData, *inputs: torch.Tensor) -> dict[str, float]:
+    """MRR and ROC-AUC against negatives for all, from ranks in one sorted list."""
+    rows, found = model(*inputs), {}
+    for split in ("valid", "test"):
+        pairs = (torch.from_numpy(np.asarray(getattr(graph, f"{split}_{kind}"))) for kind in ("edges", "negatives"))
+        positive, negative = (_scores(rows, one) for one in pairs)
+        ordered = negative.sort().values
+        below, up_to = (torch.searchsorted(ordered, positive, right=right).double() for right in (False, True))
+        ranks = 1 + len(ordered) - (below + up_to) / 2
+        found[f"{split}_mrr"] = (1 / ranks).mean().item()
+        found[f"{split}_rocauc"] = ((below + up_to) / 2).mean().item() / len(ordered)
+    return found
+
+
+def main() -> None:
+    """A table for each graph named on the command line."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("names", nargs="+", help="graphs with sparse features: facebook-pages, dblp")
+    parser.add_argument("--seeds", type=int, default=5)
+    parser.add_argument("--epochs", type=int, default=200)
+    parser.add_argument("--sides", default="1,2,torch", help="rank counts and torch, with commas")
+    options = parser.parse_args()
+    print_machine()
+    for name in options.names:
+        print(f"\n{name}: {' '.join(map(str, RECIPE))}; {options.epochs} epochs, {options.seeds} seeds", flush=True)
+        with tempfile.TemporaryDirectory() as scratch:
+            folder = Path(scratch)
+            for side in options.sides.split(","):
+                parts = folder / f"parts-{side if side != 'torch' else 1}"
+                partition(name, 1 if side == "torch" else int(side), parts, "--link-split", "0.05,0.1")
+                if side == "torch":
+                    graph = load_whole(parts)[0]
+                    each = [in_torch(graph, seed, options.epochs) for seed in range(options.seeds)]
+                    found = {metric: [one[metric] for one in each] for metric in METRICS}
+                else:
+                    found = on_ranks(parts, folder / f"run-{side}", options.seeds, options.epochs)
+                _print_rows("PyTorch" if side == "torch" else f"{side} rank{'s' * (side != '1')}", found)
+
+
+def _print_rows(side: str, found: Found) -> None:
+    for metric, shares in found.items():
+        percent = [100 * share for share in shares]
+        std = statistics.stdev(percent) if len(percent) > 1 else 0.0
+        each = " ".join(f"{value:.2f}" for value in percent)
+        print(f"{side:>8}  {metric:12} {statistics.fmean(percent):6.2f} ± {std:.2f}   {each}", flush=True)
+
+
+if __name__ == "__main__":
+    main()

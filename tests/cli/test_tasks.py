@@ -1,0 +1,106 @@
+"""Tasks from the command line: split, train, resume, predict; and one line for what cannot be."""
+
+import json
+
+import numpy as np
+import pytest
+from command import distgnn
+
+from distgnn.datasets import GraphData
+from distgnn.partition import partition_graph
+from distgnn.partition.repartition import load_whole
+
+SHORT = ["--epochs", 4, "--hidden-feats", 8, "--eval-every", 2, "--quiet"]
+
+
+@pytest.fixture
+def link_parts(graph_folder, tmp_path):
+    partition_graph(graph_folder, 1, tmp_path / "links", link_split="0.1,0.2")
+    return tmp_path / "links"
+
+
+@pytest.mark.slow
+def test_links_on_two_ranks(graph_folder, tmp_path):
+    for parts in (1, 2):
+        words = ["--parts", parts, "--out", tmp_path / f"parts-{parts}", "--link-split", "0.1,0.2", "--quiet"]
+        done = distgnn("partition", graph_folder, *words)
+        assert done.returncode == 0, done.stderr
+    done = distgnn("train", tmp_path / "parts-2", "--task", "link", *SHORT[:-1], "--run-dir", tmp_path / "run")
+    assert done.returncode == 0, done.stderr
+    assert "test mrr" in done.stdout
+    summary = json.loads((tmp_path / "run" / "summary.json").read_text())
+    assert {"test_mrr", "test_rocauc", "test_hits@50"} <= summary.keys()
+    scores = []
+    for parts in (1, 2):
+        out = tmp_path / f"scores-{parts}.npy"
+        done = distgnn("predict", tmp_path / "run", tmp_path / f"parts-{parts}", "--out", out)
+        assert done.returncode == 0, done.stderr
+        scores.append(np.load(out))
+    whole, _ = load_whole(tmp_path / "parts-1")
+    assert scores[0].shape == (len(whole.test_edges),) and scores[0].dtype == np.float32
+    np.testing.assert_allclose(*scores, rtol=1e-4, atol=1e-5)  # float32 sums in another order
+
+
+def test_training_and_resuming_in_this_process(run, link_parts, tmp_path):
+    words = ["train", link_parts, "--task", "link", "--decoder", "mlp", *SHORT, "--run-dir", tmp_path / "run"]
+    code, _, err = run(*words)
+    assert code == 0, err
+    code, _, err = run("train", link_parts, "--run-dir", tmp_path / "run", "--resume", "--epochs", 6, "--quiet")
+    assert code == 0, err
+    assert 'task = "link"' in (tmp_path / "run" / "config.toml").read_text()
+    code, _, err = run("train", link_parts, "--run-dir", tmp_path / "run", "--resume", "--decoder", "concat", "--quiet")
+    assert code == 2 and "decoder is mlp there, concat here" in err
+    for words, says in (
+        (
+            ["predict", tmp_path / "run", link_parts, "--out", tmp_path / "x", "--classes"],
+            "this run is of task link",
+        ),
+        (["correct-smooth", tmp_path / "run", link_parts], "Correct and Smooth is for task node"),
+    ):
+        code, _, err = run(*words)
+        assert code == 2 and says in err and err.count("\n") == 1, err
+
+
+def test_values_and_classes_of_edges(run, tmp_path):
+    random = np.random.default_rng(0)
+    edges, feats = random.integers(0, 40, (150, 2)), random.standard_normal((40, 6)).astype(np.float32)
+    splits = {"train": slice(0, 80), "valid": slice(80, 110), "test": slice(110, 150)}
+    ids = {
+        name: np.arange(40)[part] for name, part in zip(splits, (slice(20), slice(20, 30), slice(30, 40)), strict=True)
+    }
+    of_edges = {f"{name}_edges": edges[rows] for name, rows in splits.items()}
+    of_edges |= {f"{name}_edge_labels": random.integers(0, 3, len(edges[rows])) for name, rows in splits.items()}
+    data = GraphData.from_arrays(edges, 40, False, feats=feats, node_values=random.random((40, 2)), **ids, **of_edges)
+    partition_graph(data, 1, tmp_path / "parts")
+    for task, shape in (("regression", (40, 2)), ("edge", (40, 3))):
+        code, _, err = run("train", tmp_path / "parts", "--task", task, *SHORT, "--run-dir", tmp_path / task)
+        assert code == 0, err
+        code, _, err = run("predict", tmp_path / task, tmp_path / "parts", "--out", tmp_path / f"{task}.npy", "--quiet")
+        assert code == 0, err
+        assert np.load(tmp_path / f"{task}.npy").shape == shape
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        (["--task", "links"], "unknown task 'links'"),
+        (["--task", "link"], "task link needs a split of edges"),
+        (["--task", "regression"], "task regression needs values of vertices"),
+        (["--decoder", "dot"], "decoder dot is for pairs of vertices: task node has none"),
+        (["--task", "link", "--decoder", "bilinear"], "unknown decoder 'bilinear'"),
+        (["--task", "edge", "--decoder", "dot"], "decoder dot gives one number"),
+        (["--task", "link", "--label-reuse", "0.5"], "label_reuse needs classes of vertices"),
+        (["--task", "link", "--metric", "f1"], "metric f1 is not for task link"),
+    ],
+)
+def test_refused_before_anything_is_loaded(refused, parts, options, says):
+    refused("train", parts, *options, says=says)
+
+
+def test_bench_and_split_refusals(refused, graph_folder, parts, tmp_path):
+    refused("bench", parts, "--task", "link", says="No such option: --task")
+    words = ["partition", graph_folder, "--parts", 1, "--out", tmp_path / "x"]
+    refused(*words, "--link-split", "0.9,0.2", says="together more than 0 and less than 1")
+    refused(*words, "--link-split", "some", says="expected shares of valid and test edges")
+    np.save(graph_folder / "test_edges.npy", np.load(graph_folder / "edges.npy")[3:4])
+    refused(*words, says="is still an edge of the graph")

@@ -1,0 +1,184 @@
+"""Every task: P ranks learn what one rank learns, and what a resumed run learns."""
+
+import numpy as np
+import pytest
+import torch
+from cut_graphs import dist_graph, random_graph, whole_graph
+from torch import nn
+
+from distgnn.config import ModelConfig, TrainConfig
+from distgnn.errors import InputError
+from distgnn.nn import GraphSAGE, model_for
+from distgnn.train import Trainer
+from distgnn.train.tasks.choose import task_for
+
+EXACT = {"rtol": 1e-10, "atol": 1e-12}  # float64 sums in another order
+TIMES = ("seconds", "wait", "sent_bytes", "exchange_waits")
+
+
+def graph_for(task: str):
+    """A graph with what any task needs; metrics of links with negatives for each edge, or for all."""
+    random = np.random.default_rng(5)
+    data = random_graph(9, directed=task == "edge")
+    if task in ("regression", "node"):
+        data.node_values = random.standard_normal((data.num_nodes, 2))
+        data.node_values[:3] = np.nan
+        return data.check()
+    if task.startswith("link"):
+        data = data.split_links(0.1, 0.2, seed=2)
+        if task == "link, beside":
+            data.test_negative_targets = random.integers(0, data.num_nodes, (len(data.test_edges), 4))
+        return data
+    for split, ids in zip(("train", "valid", "test"), np.split(random.permutation(200), [120, 150]), strict=True):
+        setattr(data, f"{split}_edges", data.edges[ids])
+        labels = random.integers(0, 3, len(ids)) if task == "edge" else random.random(len(ids))
+        setattr(data, f"{split}_edge_labels", labels)
+    return data.check()
+
+
+CASES = {
+    "regression": {},
+    "regression, mae": {"loss": "mae", "metric": "mse"},
+    "edge": {},
+    "edge-regression": {},
+    "link": {"metric": "hits@3"},
+    "link, beside": {"num_negatives": 3, "negatives": "source"},
+    "link, mlp": {"metric": "rocauc"},
+    "link, copies": {},
+}
+
+
+def trainer_for(graph, case: str, **config) -> Trainer:
+    torch.manual_seed(0)
+    task = case.partition(",")[0]
+    decoder = "mlp" if case == "link, mlp" else None
+    network = model_for(ModelConfig(hidden_feats=8, num_layers=2, decoder=decoder), graph, task)
+    settings = TrainConfig(**{"task": task, "epochs": 6, "eval_every": 2} | CASES[case] | config)
+    return Trainer(network, graph, settings, on_epoch=lambda record: None, say=lambda text: None)
+
+
+def numbers(records: list[dict]) -> list[dict]:
+    return [{name: value for name, value in one.items() if not any(word in name for word in TIMES)} for one in records]
+
+
+def predictions(trainer: Trainer, graph) -> np.ndarray:
+    ids, rows, count = trainer.task.predict(graph, trainer.predict())
+    everything = np.full((count, *rows.shape[1:]), np.nan)
+    for places, theirs in graph.comm.allgather((ids, rows.detach().numpy())):
+        everything[places] = theirs
+    return everything
+
+
+@pytest.mark.mpi(1, 2, 4)
+@pytest.mark.parametrize("case", CASES)
+def test_ranks_change_nothing(comm, case):
+    data = graph_for(case if case == "link, beside" else case.partition(",")[0])
+    options = {"update": "copies"} if case == "link, copies" else {}
+    graphs = dist_graph(data, comm, **options), whole_graph(data)
+    many, one = (trainer_for(graph, case) for graph in graphs)
+    results = [trainer.fit() for trainer in (many, one)]
+    for found, expected in zip(*(result.records for result in results), strict=True):
+        np.testing.assert_allclose(found["loss"], expected["loss"], **EXACT)
+        metrics = {name for name in expected if name.startswith(("train_", "valid_", "test_"))}
+        assert metrics == {name for name in found if name.startswith(("train_", "valid_", "test_"))}
+        for name in metrics:
+            same = found[name] is expected[name] or found[name] == pytest.approx(expected[name], rel=1e-10)
+            assert same, name
+    assert results[0].losses[-1] < results[0].losses[0]
+    assert results[0].summary["valid_metric"] is not None
+    np.testing.assert_allclose(*(predictions(*pair) for pair in zip((many, one), graphs, strict=True)), 1e-8, 1e-10)
+
+
+@pytest.mark.mpi(1, 2)
+@pytest.mark.parametrize(("case", "late"), [("regression", {}), ("link", {}), ("link", {"algorithm": "cd-2"})])
+def test_a_resumed_run_is_bit_identical(comm, shared_tmp_path, case, late):
+    def trainer(data=None, **config) -> Trainer:  # held rows of late runs belong to a graph: each has its own
+        return trainer_for(dist_graph(data or graph_for(case), comm, **late), case, **config)
+
+    whole = trainer(run_dir=str(shared_tmp_path / "whole")).fit()
+    run = {"run_dir": str(shared_tmp_path / "run")}
+    trainer(**run | {"epochs": 3}).fit()
+    resumed = trainer(**run | {"resume": True}).fit()
+    assert numbers(resumed.records)[3:] == numbers(whole.records)[3:]
+    with pytest.raises(InputError, match=r"lr is 0\.01 there, 0\.5 here"):
+        trainer(**run | {"resume": True, "lr": 0.5}).fit()
+    if case == "link":
+        with pytest.raises(InputError, match="num_negatives is 1 there, 2 here"):
+            trainer(**run | {"resume": True, "num_negatives": 2}).fit()
+        other = graph_for("link")
+        other.test_edges[0] = other.test_edges[0, ::-1]
+        with pytest.raises(InputError, match="its edge splits are different"):
+            trainer(other, **run | {"resume": True}).fit()
+
+
+@pytest.mark.mpi(1)
+def test_the_lowest_error_is_the_best_epoch(comm):
+    trainer = trainer_for(dist_graph(graph_for("regression"), comm), "regression", lr=3.0)
+    result = trainer.fit()
+    evaluated = {one["epoch"]: one["valid_metric"] for one in result.records if "valid_metric" in one}
+    assert len(set(evaluated.values())) == 3
+    assert result.summary["best_epoch"] == min(evaluated, key=evaluated.__getitem__)
+    assert result.summary["valid_mse"] == result.summary["valid_metric"] == min(evaluated.values())
+
+
+@pytest.mark.mpi(2)
+def test_a_loss_of_ones_own_gets_the_rows(comm):
+    graph = dist_graph(graph_for("regression"), comm)
+    torch.manual_seed(0)
+    model = GraphSAGE(graph.num_feats, 8, 2, 2, dropout=0).double()
+    known = graph.train_mask & ~graph.node_values.isnan().any(1)
+    config = TrainConfig(task="regression", epochs=3, eval_every=3)
+    own = Trainer(
+        model, graph, config, loss=lambda graph, rows: graph.global_mean((rows - graph.node_values)[known].square())
+    )
+    torch.manual_seed(0)
+    ours = Trainer(GraphSAGE(graph.num_feats, 8, 2, 2, dropout=0).double(), graph, config)
+    np.testing.assert_allclose(own.fit().losses, ours.fit().losses, **EXACT)
+
+
+@pytest.mark.mpi(1, 2)
+@pytest.mark.parametrize(
+    ("task", "of", "says"),
+    [
+        ("regression", "link", "task regression needs values of vertices"),
+        ("link", "node", "task link needs a split of edges"),
+        ("edge", "link", "needs labels of edges that are whole numbers .*: this partition has none"),
+        ("edge", "edge-regression", "this partition has floats"),
+        ("edge-regression", "edge", "this partition has whole numbers"),
+        ("link", "edge", "task link predicts edges"),
+    ],
+)
+def test_graphs_without_what_a_task_predicts(comm, task, of, says):
+    graph = dist_graph(graph_for(of), comm)
+    with pytest.raises(InputError, match=says):
+        model_for(ModelConfig(hidden_feats=8), graph, task)
+    config = TrainConfig(task=task)
+    model = nn.Module()
+    model.scores = print
+    with pytest.raises(InputError, match=says):
+        task_for(config, model, graph).check(graph, config)
+
+
+@pytest.mark.mpi(1)
+def test_a_model_without_scores_of_pairs(comm):
+    graph = dist_graph(graph_for("link"), comm)
+    with pytest.raises(InputError, match=r"needs a model with scores of pairs: dg\.nn\.PairPredictor"):
+        Trainer(GraphSAGE(graph.num_feats, 8, 8), graph, TrainConfig(task="link"))
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        ({"task": "nodes"}, "unknown task 'nodes'.*did you mean node"),
+        ({"metric": "mrr"}, "metric mrr is not for task node: choose from accuracy, rocauc, f1"),
+        ({"task": "link", "metric": "accuracy"}, "metric accuracy is not for task link"),
+        ({"task": "link", "metric": "hits@7"}, "unknown metric 'hits@7'"),
+        ({"loss": "mse"}, "loss mse is for values: task node has cross entropy"),
+        ({"task": "edge", "num_negatives": 2}, "negatives are drawn for task link"),
+        ({"task": "link", "num_negatives": 0}, "num_negatives is 0"),
+        ({"task": "link", "inductive": True}, "inductive is for vertices"),
+    ],
+)
+def test_settings_that_contradict_each_other(options, says):
+    with pytest.raises(InputError, match=says):
+        TrainConfig(**options).check()
