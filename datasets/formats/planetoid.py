@@ -13,8 +13,6 @@ Nor may one ask for more memory than its size allows: its instructions are looke
 import copyreg
 import io
 import pickle
-import pickletools
-import re
 from collections import defaultdict
 from pathlib import Path
 from typing import Any
@@ -23,6 +21,7 @@ import numpy as np
 import scipy.sparse
 
 from distgnn.datasets.array_files import check_file, damaged, is_present
+from distgnn.datasets.formats.pickled_arrays import NUMPY_NAMES, PickledArray, check_instructions
 from distgnn.datasets.graph_data import GraphData
 from distgnn.errors import GraphFormatError
 
@@ -36,44 +35,10 @@ class _Matrix:
     """Stands for scipy's CSR class: it takes the attributes of the pickle and runs nothing of scipy."""
 
 
-class _Dtype:
-    """Stands for numpy's dtype: plain numbers only. numpy's own believes what a pickle says of its insides."""
-
-    def __init__(self, name: str, *_: Any):
-        if not re.fullmatch("[biuf][1248]", name):
-            raise pickle.UnpicklingError(f"it has numbers of the type {name[:40]!r}")
-        self.dtype = np.dtype(name)
-
-    def __setstate__(self, state: tuple) -> None:
-        self.dtype = self.dtype.newbyteorder(">" if state[1] == ">" else "<")
-
-
-class _Values:
-    """Stands for numpy's array, of which a pickle could ask any size: as many numbers as there are bytes."""
-
-    array = np.empty(0)
-
-    def __init__(self, *_: Any):
-        pass
-
-    def __setstate__(self, state: tuple) -> None:
-        _, shape, kind, by_columns, content = state
-        content = content.encode("latin1") if isinstance(content, str) else content
-        self.array = np.frombuffer(content, kind.dtype).reshape(shape, order="F" if by_columns else "C")
-
-
-def _latin1_bytes(text: str, _encoding: str) -> bytes:
-    """Stands for `_codecs.encode`, by which Python 3 writes bytes into a pickle that Python 2 can read."""
-    return text.encode("latin1")
-
-
 _COPYREG: Any = copyreg  # its part for objects is not public
 ALLOWED: dict[tuple[str, str], Any] = {
-    ("_codecs", "encode"): _latin1_bytes,
+    **NUMPY_NAMES,
     ("collections", "defaultdict"): defaultdict,
-    ("numpy", "dtype"): _Dtype,
-    ("numpy", "ndarray"): _Values,
-    **dict.fromkeys([(f"numpy.{core}.multiarray", "_reconstruct") for core in ("core", "_core")], _Values),
     **dict.fromkeys([(f"scipy.sparse.{name}", "csr_matrix") for name in ("csr", "_csr")], _Matrix),
     **dict.fromkeys([(name, "_reconstructor") for name in ("copy_reg", "copyreg")], _COPYREG._reconstructor),
     **{(name, kind.__name__): kind for name in ("__builtin__", "builtins") for kind in (object, list)},
@@ -91,22 +56,15 @@ def _unpickle(path: Path) -> Any:
     check_file(path)
     try:
         content = path.read_bytes()
-        _check_instructions(content)
+        check_instructions(content, len(content))
         return _ArraysOnly(io.BytesIO(content), encoding="latin1").load()
     except Exception as error:  # a damaged pickle raises nearly anything
         raise damaged(path, error) from error
 
 
-def _check_instructions(content: bytes) -> None:
-    """Raise ValueError for a number of the pickle's memory, or a length, that is beyond the pickle's own size."""
-    for instruction, argument, _ in pickletools.genops(content):
-        if instruction.name in ("PUT", "BINPUT", "LONG_BINPUT") and int(argument or 0) > len(content):
-            raise ValueError(f"it asks for {argument} places of memory")
-
-
 def _plain_array(values: Any) -> np.ndarray:
     """A list of the same list many times over would become an array of any size."""
-    if not isinstance(values, _Values) or values.array.ndim != 1:
+    if not isinstance(values, PickledArray) or values.array.ndim != 1:
         raise ValueError("a matrix must have arrays of numbers")
     return values.array
 
@@ -127,7 +85,7 @@ def _matrix(path: Path) -> scipy.sparse.csr_matrix:
 def _labels(path: Path, num_rows: int) -> np.ndarray:
     """int64 [rows] from one-hot rows; -1 for a row of zeros."""
     found = _unpickle(path)
-    rows = found.array if isinstance(found, _Values) else np.empty(0)
+    rows = found.array if isinstance(found, PickledArray) else np.empty(0)
     if rows.ndim != 2 or rows.dtype.kind not in "iuf" or len(rows) != num_rows:
         raise GraphFormatError(f"{path}: expected one-hot labels of {num_rows} vertices")
     return np.where(rows.any(axis=1), rows.argmax(axis=1), -1)

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from distgnn.datasets.array_files import check_file, check_room, damaged
-from distgnn.datasets.formats.planetoid import ALLOWED
+from distgnn.datasets.formats.pickled_arrays import NUMPY_NAMES, PickledArray, check_instructions
 from distgnn.errors import GraphFormatError, InputError
 
 ZIP_START = b"PK"
@@ -43,7 +43,8 @@ def read_torch_arrays(path: Path) -> dict[str, np.ndarray]:
         raise damaged(path, error) from error
     if not isinstance(content, dict):
         raise GraphFormatError(f"{path}: expected a dictionary of arrays, found {type(content).__name__}")
-    return {str(name): value for name, value in content.items() if isinstance(value, np.ndarray) and _is_plain(value)}
+    made = {name: value.array if isinstance(value, PickledArray) else value for name, value in content.items()}
+    return {str(name): value for name, value in made.items() if isinstance(value, np.ndarray) and _is_plain(value)}
 
 
 def _is_plain(array: np.ndarray) -> bool:
@@ -58,7 +59,7 @@ def _read_archive(path: Path) -> Any:
         def storage(dtype: type, key: str) -> np.ndarray:
             return np.frombuffer(archive.read(names[f"data/{key}"]), dtype=dtype)
 
-        return _Unpickler(io.BytesIO(archive.read(names["data.pkl"])), storage).load()
+        return _load(io.BytesIO(archive.read(names["data.pkl"])), storage)
 
 
 def _read_legacy(path: Path) -> Any:
@@ -67,8 +68,17 @@ def _read_legacy(path: Path) -> Any:
 
     with open(path, "rb") as stream:
         for _ in range(3):  # magic number, version of the form, facts about the system
-            _Unpickler(stream, storage).load()
-        return _Unpickler(stream, storage).load()
+            _load(stream, storage)
+        return _load(stream, storage)
+
+
+def _load(stream: Any, storage: Any) -> Any:
+    """The next object of a stream."""
+    start, size = stream.tell(), stream.seek(0, io.SEEK_END)
+    stream.seek(start)
+    check_instructions(stream, size)
+    stream.seek(start)
+    return _Unpickler(stream, storage).load()
 
 
 def _strided(storage: np.ndarray, offset: int, size: tuple, stride: tuple, *_: Any) -> np.ndarray:
@@ -87,7 +97,7 @@ def _no_bytes() -> bytes:
 
 
 KNOWN: dict[tuple[str, str], Any] = {
-    **{key: make for key, make in ALLOWED.items() if key[0].startswith(("numpy", "_codecs"))},
+    **NUMPY_NAMES,
     **{("torch", name): dtype for name, dtype in STORAGES.items()},
     ("torch._utils", "_rebuild_tensor_v2"): _strided,
     ("collections", "OrderedDict"): dict,
