@@ -200,7 +200,7 @@ def test_the_terminal_is_told_only_where_there_is_one(monkeypatch):
 
 def recorded_command(monkeypatch) -> list[tuple[list[str], dict[str, str]]]:
     seen = []
-    monkeypatch.setattr(launch, "_run", lambda *command_and_environment: seen.append(command_and_environment[:2]) or 7)
+    monkeypatch.setattr(launch, "supervise", lambda *given, **_: seen.append(given[:2]) or 7)
     return seen
 
 
@@ -220,12 +220,13 @@ def test_a_file_of_hosts(tmp_path):
 def test_hosts_become_options_of_mpiexec(fake_mpiexec, monkeypatch, text, flavor):
     program, seen = fake_mpiexec(text), []
 
-    def run(command, environment, graceful):
+    def run(command, environment, graceful, proxies):
+        assert proxies == (flavor == "mpich")
         listed = Path(command[command.index("-f") + 1]).read_text() if "-f" in command else ""
         seen.append((command, environment, listed))
         return 0
 
-    monkeypatch.setattr(launch, "_run", run)
+    monkeypatch.setattr(launch, "supervise", run)
     assert launch.run_on_hosts(["train", "parts"], [("a", 1), ("b", 2)], 4, graceful=True) == 0
     command, environment, listed = seen[0]
     assert command[0] == program and command[command.index("-n") + 1] == "3" and command[-2:] == ["train", "parts"]
