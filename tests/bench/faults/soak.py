@@ -61,6 +61,13 @@ class Run:
         except OSError:
             return 0
 
+    def file(self) -> int:
+        """What changes when metrics.jsonl is replaced."""
+        try:
+            return (self.folder / "metrics.jsonl").stat().st_ino
+        except OSError:
+            return 0
+
     def over(self) -> bool:
         return self.launcher.poll() is not None
 
@@ -118,14 +125,16 @@ def one_fault(run: Run, kind: str, rng: random.Random) -> dict | None:
             time.sleep(0.02)
         row |= {"detected": time.monotonic() - began, "left": sum(map(len, processes().values()))}
         return row
+    file, most = run.file(), before
     while not run.over() and time.monotonic() < began + 300:
         noticed = [(at, found) for at, line in run.said[words:] if (found := NOTICED.search(line))]
+        epochs, again = run.epochs(), run.file() != file  # a resumed run replaces its metrics.jsonl
+        if not again:
+            most = max(most, epochs)
         if noticed and row["detected"] is None:
             at, found = noticed[0]
-            row |= {"detected": at - began, "lost": before - int(found[1] or 0)}
-        if run.epochs() > before and (noticed or kind == "rank paused" or time.monotonic() > began + 30):
-            if noticed and run.epochs() <= before:
-                continue
+            row |= {"detected": at - began, "lost": most - int(found[1] or 0)}
+        if (again and noticed and epochs > most) or (kind == "rank paused" and not noticed and epochs > before + 1):
             row["healed"] = time.monotonic() - began
             break
         time.sleep(0.02)
