@@ -129,9 +129,14 @@ def mpiexec_command(mpiexec: str, flavor: str, num_ranks: int) -> list[str]:
     return [mpiexec, *as_root, "--oversubscribe", "--bind-to", "none", "-n", str(num_ranks)]
 
 
-def starts_ranks_itself(flavor: str) -> bool:
-    """Whether ranks of MPICH are started without its mpiexec: all on this machine, none that the user has named."""
-    return flavor == "mpich" and on_this_machine() and not os.environ.get("DISTGNN_MPIEXEC")
+def starts_ranks_itself(mpiexec: str, flavor: str) -> bool:
+    """Whether ranks of this machine are started without mpiexec: where it is the MPICH that came with this Python.
+
+    Notes: that one speaks PMI 1 (wheels and conda); of a site's own nobody knows. A program that the user has named is
+        used in any case.
+    """
+    ours = Path(mpiexec).parent == Path(sys.executable).parent and not os.environ.get("DISTGNN_MPIEXEC")
+    return ours and flavor == "mpich" and on_this_machine()
 
 
 def on_this_machine() -> bool:
@@ -222,7 +227,7 @@ def _mpiexec_for(num_ranks: int, threads: int | None) -> tuple[list[str], str]:
     flavor = mpi_flavor(mpiexec)
     if flavor == "mpich" and on_this_machine():
         check_room(num_ranks)
-    if starts_ranks_itself(flavor):
+    if starts_ranks_itself(mpiexec, flavor):
         return [sys.executable, "-I", "-S", local_mpiexec.__file__, "-n", str(num_ranks)], flavor
     return mpiexec_command(mpiexec, flavor, num_ranks), flavor
 

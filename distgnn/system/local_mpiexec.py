@@ -67,6 +67,7 @@ class Job:
     """All ranks, and what they told each other."""
 
     def __init__(self, size: int, program: list[str]):
+        self.name = f"distgnn_{os.getpid()}_{os.urandom(8).hex()}"  # MPICH names the job's shared memory after it
         self.values = {"PMI_process_mapping": f"(vector,(0,1,{size}))"}
         self.waiting: dict[str, list[Rank]] = {}
         self.failed: int | None = None
@@ -116,7 +117,11 @@ class Job:
         elif command == "abort":
             self._fail(int(asked.get("exitcode", "1")) & 255 or 1, 0.0)
         else:
-            rank.answer(ANSWERS.get(command, f"cmd={command}_result rc=-1 msg=unknown").format(size=len(self.ranks)))
+            rank.answer(
+                ANSWERS.get(command, f"cmd={command}_result rc=-1 msg=unknown").format(
+                    size=len(self.ranks), name=self.name
+                )
+            )
 
     def _wait_for_others(self, rank: Rank, group: str) -> None:
         numbers = group.replace(",", "")
@@ -153,7 +158,7 @@ class Job:
 ANSWERS = {
     "get_maxes": "cmd=maxes kvsname_max=256 keylen_max=64 vallen_max=1024 rc=0",
     "get_appnum": "cmd=appnum appnum=0 rc=0",
-    "get_my_kvsname": "cmd=my_kvsname kvsname=distgnn rc=0",
+    "get_my_kvsname": "cmd=my_kvsname kvsname={name} rc=0",
     "get_universe_size": "cmd=universe_size size={size} rc=0",
 }
 
