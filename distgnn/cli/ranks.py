@@ -3,22 +3,28 @@
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 
 from distgnn.errors import InputError, on_all_ranks
 from distgnn.system.launch import import_mpi, run_under_mpi, under_mpi
+from distgnn.system.restarts import Restarts
 
 
-def run_on_ranks(argv: list[str], num_ranks: int, threads: int | None, graceful: bool = False) -> int | None:
+def run_on_ranks(
+    argv: list[str], num_ranks: int, threads: int | None, graceful: bool = False, restarts: Restarts | None = None
+) -> int | None:
     """Start `distgnn ARGV` on `num_ranks` ranks and return its exit code, or None where this process is a rank.
 
     Args:
         threads: per rank; None shares the cores out.
         graceful: a first signal asks the ranks to stop by themselves (with a checkpoint).
+        restarts: start them again after a fault; a single rank then has a process of its own, too.
     """
     if threads is not None and threads < 1:
         raise on_all_ranks(InputError(f"threads is {threads}: expected at least 1"))
-    if not under_mpi() and num_ranks > 1:
-        return run_under_mpi(argv, num_ranks, threads, graceful=graceful)
+    if not under_mpi() and (num_ranks > 1 or restarts is not None):
+        start = partial(run_under_mpi, num_ranks=num_ranks, threads=threads, graceful=graceful)
+        return start(argv) if restarts is None else restarts.run(argv, start)
     if threads is not None:
         os.environ["DISTGNN_NUM_THREADS"] = str(threads)
     import_mpi()

@@ -20,6 +20,11 @@ AVERAGED = (
 )
 
 
+def default_run_dir(parts: str, model: str) -> str:
+    """The run folder of a run that was given none: another one every second."""
+    return str(Path("runs") / f"{Path(parts).resolve().name}-{model}-{time.strftime('%Y%m%d-%H%M%S')}")
+
+
 def train_on_this_rank(
     parts: str, settings: Settings, sections: dict[str, Any], debug: bool, speak: bool
 ) -> tuple[dict[str, Any], int]:
@@ -36,8 +41,7 @@ def train_on_this_rank(
     with compiling(speak):
         graph = load(parts, run.algorithm, **options, seed=config.seed, debug=debug, say=None)
     if config.run_dir is None:
-        name = f"{Path(parts).resolve().name}-{settings.model.name}-{time.strftime('%Y%m%d-%H%M%S')}"
-        config.run_dir = graph.comm.bcast(str(Path("runs") / name), root=0)
+        config.run_dir = graph.comm.bcast(default_run_dir(parts, settings.model.name), root=0)
     train = _one_run if run.runs == 1 else _many_runs
     return train(graph, replace(settings, train=config), sections, speak) | {"run_dir": config.run_dir}, graph.rank
 

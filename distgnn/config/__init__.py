@@ -4,6 +4,7 @@ from distgnn.config.algorithm import UPDATES, Algorithm
 from distgnn.config.choices import DTYPES, check_choice, did_you_mean
 from distgnn.config.cut import CutConfig
 from distgnn.config.file import check_types, parse_sections, read_sections
+from distgnn.config.launch import CHECKPOINT_EVERY, LaunchConfig
 from distgnn.config.model import (
     ATTENTION_MODELS,
     DEEP_MODELS,
@@ -25,6 +26,7 @@ from distgnn.config.train import LR_SCHEDULES, TrainConfig
 
 __all__ = [
     "ATTENTION_MODELS",
+    "CHECKPOINT_EVERY",
     "DEEP_MODELS",
     "DTYPES",
     "EDGE_MODELS",
@@ -41,6 +43,7 @@ __all__ = [
     "WIRES",
     "Algorithm",
     "CutConfig",
+    "LaunchConfig",
     "ModelConfig",
     "RunConfig",
     "Schedule",

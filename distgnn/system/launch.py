@@ -4,23 +4,21 @@
 distgnn train parts/            one process, not under MPI: rank count from the partition
   └─ mpiexec -n P python -m distgnn.cli train parts/      one thread team per rank, signals passed on
 ```
-Nothing here imports MPI until `import_mpi` is called: the launcher itself is no rank.
-
-Over 300 lines: the ways to start ranks share one environment and one way to end them.
+Nothing here imports MPI until `import_mpi` is called: the launcher itself is no rank. supervise.py waits for the ranks.
 """
 
 import os
 import shutil
-import signal
 import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
 from distgnn.errors import InputError, RunError
+from distgnn.system import local_mpiexec
 from distgnn.system.hosts import host_options
-from distgnn.system.output import Relay
-from distgnn.system.processes import die_with_parent, stop_tree
+from distgnn.system.shared_memory import check_room, check_room_here
+from distgnn.system.supervise import guarded, supervise
 
 # One variable per way of starting a rank. SLURM_PROCID is not among them: sbatch sets it for plain scripts too.
 RANK_VARIABLES = (
@@ -32,13 +30,22 @@ RANK_VARIABLES = (
     "PALS_RANKID",
 )
 THREAD_VARIABLES = ("NUMBA_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
+# Where one of them is set, mpiexec of MPICH asks a batch system, or a file, which machines there are.
+BATCH_VARIABLES = (
+    *("SLURM_JOB_ID", "PBS_NODEFILE", "LSB_MCPU_HOSTS", "LSB_HOSTS", "PE_HOSTFILE", "COBALT_NODEFILE"),
+    *("LOADL_HOSTFILE", "HYDRA_HOST_FILE", "HYDRA_LAUNCHER", "HYDRA_RMK"),
+)
 INSTALL_HINT = "install one with `pip install 'distgnn[mpich]'`, or load your site's MPI module"
-RESEND_SECONDS = 10.0
-STOP_SECONDS = 5.0
 WAIT_ASLEEP = {
     "mpich": {"MPIR_CVAR_ENABLE_HEAVY_YIELD": "1"},
     "openmpi": {"OMPI_MCA_mpi_yield_when_idle": "1"},
     "intel": {"I_MPI_WAIT_MODE": "1", "I_MPI_THREAD_YIELD": "3"},
+}
+# Ranks of one machine exchange through shared memory; what they open besides need not be seen from other machines.
+LOOPBACK = {
+    "mpich": {"UCX_NET_DEVICES": "lo", "FI_TCP_IFACE": "lo", "FI_SOCKETS_IFACE": "lo"},
+    "openmpi": {"OMPI_MCA_btl": "^tcp", "UCX_NET_DEVICES": "lo"},  # mpirun itself refuses to do without a network
+    "intel": {"FI_TCP_IFACE": "lo"},
 }
 
 
@@ -55,6 +62,8 @@ def import_mpi() -> Any:
     Raises: RunError also where `mpiexec` and the MPI library are of different makes: every process would then
     be the only rank of a world of its own and train alone.
     """
+    if "mpi4py.MPI" not in sys.modules:
+        check_room_here(alone=not under_mpi())
     try:
         from mpi4py import MPI
     except (ImportError, RuntimeError, OSError) as error:
@@ -120,6 +129,28 @@ def mpiexec_command(mpiexec: str, flavor: str, num_ranks: int) -> list[str]:
     return [mpiexec, *as_root, "--oversubscribe", "--bind-to", "none", "-n", str(num_ranks)]
 
 
+def starts_ranks_itself(mpiexec: str, flavor: str) -> bool:
+    """Whether ranks of this machine are started without mpiexec: where it is the MPICH that came with this Python.
+
+    Notes: that one speaks PMI 1 (wheels and conda); of a site's own nobody knows. A program that the user has named is
+        used in any case.
+    """
+    ours = Path(mpiexec).parent == Path(sys.executable).parent and not os.environ.get("DISTGNN_MPIEXEC")
+    return ours and flavor == "mpich" and on_this_machine()
+
+
+def on_this_machine() -> bool:
+    """Whether mpiexec, without a list of hosts, starts all ranks here: no batch system tells it of other machines."""
+    return sys.platform == "linux" and not any(os.environ.get(name) for name in BATCH_VARIABLES)
+
+
+def loopback_variables(flavor: str) -> dict[str, str]:
+    """Variables that keep ranks of this machine off its networks; a user's own choice stands."""
+    if not on_this_machine():
+        return {}
+    return {name: value for name, value in LOOPBACK[flavor].items() if name not in os.environ}
+
+
 def rank_environment(num_ranks: int, threads: int, flavor: str) -> dict[str, str]:
     """Return the environment variables that every rank needs on top of the launcher's own.
 
@@ -168,7 +199,8 @@ def run_under_mpi(argv: list[str], num_ranks: int, threads: int | None = None, *
     size in DISTGNN_TERMINAL, as "120x40".
     """
     command, flavor = _mpiexec_for(num_ranks, threads)
-    return _run([*command, *_program(argv)], _environment(num_ranks, threads, flavor), graceful)
+    environment = _environment(num_ranks, threads, flavor)
+    return supervise([*command, *_program(argv)], environment, graceful, proxies=flavor != "openmpi")
 
 
 def run_program(program: list[str], num_ranks: int, threads: int | None = None) -> int:
@@ -180,7 +212,8 @@ def run_program(program: list[str], num_ranks: int, threads: int | None = None) 
     """
     command, flavor = _mpiexec_for(num_ranks, threads)
     variables = rank_environment(num_ranks, threads or threads_per_rank(num_ranks), flavor)
-    return _run([*command, *program], os.environ | variables | _terminal_variables())
+    environment = os.environ | variables | loopback_variables(flavor) | _terminal_variables()
+    return supervise([*command, *guarded(program)], environment, proxies=flavor != "openmpi")
 
 
 def _mpiexec_for(num_ranks: int, threads: int | None) -> tuple[list[str], str]:
@@ -192,6 +225,10 @@ def _mpiexec_for(num_ranks: int, threads: int | None) -> tuple[list[str], str]:
         raise RunError(f"srun started {tasks} tasks without MPI between them: give it --mpi=pmi2 or --mpi=pmix")
     mpiexec = find_mpiexec()
     flavor = mpi_flavor(mpiexec)
+    if flavor == "mpich" and on_this_machine():
+        check_room(num_ranks)
+    if starts_ranks_itself(mpiexec, flavor):
+        return [sys.executable, "-I", "-S", local_mpiexec.__file__, "-n", str(num_ranks)], flavor
     return mpiexec_command(mpiexec, flavor, num_ranks), flavor
 
 
@@ -213,23 +250,24 @@ def run_on_hosts(argv: list[str], hosts: list[tuple[str, int]], threads: int | N
     if threads * max(ranks for _, ranks in hosts) <= available_cores():
         ours = {name: value for name, value in ours.items() if name not in WAIT_ASLEEP[flavor]}
     ours |= {name: os.environ[name] for name in ("PYTHONPATH", "DISTGNN_DATA") if name in os.environ}
-    options = host_options(hosts, flavor, ours)
+    options = host_options(hosts, flavor, ours | {"DISTGNN_LAUNCHED": "1"})
     command = [*mpiexec_command(mpiexec, flavor, num_ranks), *options, *_program(argv)]
     try:
-        return _run(command, os.environ | ours | _terminal_variables(), graceful)
+        return supervise(command, os.environ | ours | _terminal_variables(), graceful, proxies=flavor != "openmpi")
     finally:
         if flavor != "openmpi":
             Path(options[1]).unlink(missing_ok=True)
 
 
 def _program(argv: list[str]) -> list[str]:
-    return [sys.executable, "-m", "distgnn.cli", *argv]
+    return guarded([sys.executable, "-m", "distgnn.cli", *argv])
 
 
 def _environment(num_ranks: int, threads: int | None, flavor: str) -> dict[str, str]:
     """What ranks of this machine find in their environment."""
     environment = {name: value for name, value in os.environ.items() if name != "DISTGNN_TERMINAL"}
-    environment |= rank_environment(num_ranks, threads or threads_per_rank(num_ranks), flavor) | _terminal_variables()
+    environment |= rank_environment(num_ranks, threads or threads_per_rank(num_ranks), flavor)
+    environment |= loopback_variables(flavor) | _terminal_variables()
     if sys.path[0] not in ("", os.getcwd()):
         environment["PYTHONSAFEPATH"] = "1"  # `python -m` would import a folder `datasets` of the working directory
     return environment
@@ -243,64 +281,6 @@ def _terminal_variables() -> dict[str, str]:
     except (OSError, ValueError):
         return variables
     return variables | {"DISTGNN_TERMINAL": f"{columns or 80}x{lines or 24}"}  # a bare pseudo-terminal has no size
-
-
-def _run(command: list[str], environment: dict[str, str], graceful: bool = False) -> int:
-    """Wait for `command` and return its exit code; on a signal or an error stop it with everything it started."""
-    received: list[int] = []
-    environment = environment | {"DISTGNN_LAUNCHED": "1"}
-
-    def remember(number: Any, _frame: Any) -> None:
-        received.append(number)
-        if not graceful or len(received) > 1 or process is None:
-            raise _Stopped
-        process.send_signal(signal.SIGUSR1)
-
-    handled = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, *((signal.SIGUSR1,) if graceful else ()))
-    process, relay = None, None
-    previous = {number: signal.signal(number, remember) for number in handled}
-    try:
-        reader, writer = (None, None) if os.isatty(1) else os.pipe()
-        try:
-            process = subprocess.Popen(
-                command,
-                env=environment,
-                stdin=subprocess.DEVNULL,
-                stdout=writer,
-                start_new_session=True,
-                preexec_fn=die_with_parent(),
-            )
-        finally:
-            if writer is not None:
-                os.close(writer)
-        relay = None if reader is None else Relay(reader, 1)
-        code = None
-        while code is None:
-            try:
-                code = process.wait(RESEND_SECONDS)
-            except subprocess.TimeoutExpired:
-                if received:  # what comes before all ranks are there, mpiexec passes on to none
-                    process.send_signal(signal.SIGUSR1)
-        if received:
-            return 128 + received[0]
-        return code if code >= 0 else 128 - code
-    except OSError as error:
-        raise RunError(f"{command[0]} could not be started: {error}") from error
-    except _Stopped:
-        return 128 + received[0]
-    finally:
-        for number in handled:
-            signal.signal(number, signal.SIG_IGN)
-        if process is not None:
-            stop_tree(process, STOP_SECONDS)
-        if relay is not None:
-            relay.finish(STOP_SECONDS)
-        for number, handler in previous.items():
-            signal.signal(number, handler)
-
-
-class _Stopped(BaseException):
-    """A signal asked the launcher to end the run."""
 
 
 def core_quota() -> float:

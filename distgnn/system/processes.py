@@ -12,16 +12,27 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-PR_SET_PDEATHSIG = 1
+from distgnn.system.guard import PR_SET_PDEATHSIG
+from distgnn.system.sentinel import runs
+
 SHARED_MEMORY = "/dev/shm/"
 
 
-def die_with_parent() -> Callable[[], None] | None:
-    """Return a `preexec_fn`: the kernel sends the new process SIGTERM when its parent dies, however it dies."""
+def die_with_parent(number: int = signal.SIGTERM) -> Callable[[], None] | None:
+    """Return a `preexec_fn`: the kernel sends the new process a signal when its parent dies, however it dies."""
     prctl = getattr(ctypes.CDLL(None), "prctl", None)
     if prctl is None:
         return None
-    return lambda: prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
+    return lambda: prctl(PR_SET_PDEATHSIG, int(number))
+
+
+def children(pid: int) -> list[int] | None:
+    """Return the process ids whose parent is `pid`; None where the system does not say."""
+    try:
+        files = list(Path(f"/proc/{pid}/task").glob("*/children"))
+        return [int(word) for file in files for word in file.read_text().split()] if files else None
+    except OSError:
+        return None
 
 
 def descendants(pid: int) -> list[int]:
@@ -45,10 +56,10 @@ def stop_tree(process: subprocess.Popen, seconds: float) -> None:
     segments = {segment for pid in pids for segment in shared_memory(pid)}
     _signal(process.pid, signal.SIGTERM, running=process.poll() is None)
     deadline = time.monotonic() + seconds
-    while time.monotonic() < deadline and (process.poll() is None or any(map(_alive, pids))):
+    while time.monotonic() < deadline and (process.poll() is None or any(map(runs, pids))):
         time.sleep(0.02)
     for pid in pids:
-        _signal(pid, signal.SIGKILL, running=_alive(pid))
+        _signal(pid, signal.SIGKILL, running=runs(pid))
     if process.poll() is None:
         process.kill()
     process.wait()
@@ -62,14 +73,6 @@ def _signal(pid: int, number: int, running: bool) -> None:
             os.kill(pid, number)
         except ProcessLookupError:
             pass
-
-
-def _alive(pid: int) -> bool:
-    """Whether the process runs; one that ended and waits to be collected does not."""
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in ("Z", "X")
-    except OSError:
-        return False
 
 
 def shared_memory(pid: int) -> list[str]:

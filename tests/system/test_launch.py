@@ -88,6 +88,33 @@ def test_open_mpi_takes_root_and_more_ranks_than_cores(monkeypatch):
     assert launch.mpiexec_command("mpiexec", "mpich", 4) == ["mpiexec", "-n", "4"]
 
 
+def test_mpich_of_this_python_needs_no_mpiexec_on_one_machine(monkeypatch, tmp_path):
+    for name in ("DISTGNN_MPIEXEC", *launch.BATCH_VARIABLES):
+        monkeypatch.delenv(name, raising=False)
+    (tmp_path / "mpiexec").touch(mode=0o755)
+    monkeypatch.setattr(sys, "executable", str(tmp_path / "python"))
+    monkeypatch.setattr(sys, "platform", "linux")
+    ours = str(tmp_path / "mpiexec")
+    assert launch.starts_ranks_itself(ours, "mpich")
+    assert not launch.starts_ranks_itself(ours, "openmpi") and not launch.starts_ranks_itself(
+        "/usr/bin/mpiexec", "mpich"
+    )
+    for name in ("SLURM_JOB_ID", "HYDRA_HOST_FILE", "DISTGNN_MPIEXEC"):
+        with monkeypatch.context() as patch:
+            patch.setenv(name, "1")
+            assert not launch.starts_ranks_itself(ours, "mpich")
+
+
+def test_ranks_of_one_machine_keep_off_its_networks(monkeypatch):
+    for name in (*launch.BATCH_VARIABLES, *launch.LOOPBACK["mpich"]):
+        monkeypatch.delenv(name, raising=False)
+    assert launch.loopback_variables("mpich") == launch.LOOPBACK["mpich"]
+    monkeypatch.setenv("UCX_NET_DEVICES", "mlx5_0:1")
+    assert "UCX_NET_DEVICES" not in launch.loopback_variables("mpich")
+    monkeypatch.setenv("SLURM_JOB_ID", "7")
+    assert launch.loopback_variables("mpich") == {}
+
+
 # being a rank
 
 
@@ -200,7 +227,7 @@ def test_the_terminal_is_told_only_where_there_is_one(monkeypatch):
 
 def recorded_command(monkeypatch) -> list[tuple[list[str], dict[str, str]]]:
     seen = []
-    monkeypatch.setattr(launch, "_run", lambda *command_and_environment: seen.append(command_and_environment[:2]) or 7)
+    monkeypatch.setattr(launch, "supervise", lambda *given, **_: seen.append(given[:2]) or 7)
     return seen
 
 
@@ -220,12 +247,13 @@ def test_a_file_of_hosts(tmp_path):
 def test_hosts_become_options_of_mpiexec(fake_mpiexec, monkeypatch, text, flavor):
     program, seen = fake_mpiexec(text), []
 
-    def run(command, environment, graceful):
+    def run(command, environment, graceful, proxies):
+        assert proxies == (flavor == "mpich")
         listed = Path(command[command.index("-f") + 1]).read_text() if "-f" in command else ""
         seen.append((command, environment, listed))
         return 0
 
-    monkeypatch.setattr(launch, "_run", run)
+    monkeypatch.setattr(launch, "supervise", run)
     assert launch.run_on_hosts(["train", "parts"], [("a", 1), ("b", 2)], 4, graceful=True) == 0
     command, environment, listed = seen[0]
     assert command[0] == program and command[command.index("-n") + 1] == "3" and command[-2:] == ["train", "parts"]

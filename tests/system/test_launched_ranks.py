@@ -1,5 +1,6 @@
-"""Ranks that were started: their exit code, and that no signal leaves one behind."""
+"""Ranks that were started: their exit code, and that neither a signal nor the end of a proxy leaves one behind."""
 
+import os
 import signal
 import subprocess
 import sys
@@ -10,13 +11,16 @@ import pytest
 from command import without_rank_variables
 
 from distgnn.system.processes import descendants
+from distgnn.system.sentinel import runs
 
 LAUNCHER = """
 import os, sys
-from distgnn.system import launch
+from distgnn.system import launch, supervise
 mpiexec = launch.find_mpiexec()
-command = launch.mpiexec_command(mpiexec, launch.mpi_flavor(mpiexec), 2)
-sys.exit(launch._run([*command, sys.executable, sys.argv[1], sys.argv[2]], dict(os.environ)))
+flavor = launch.mpi_flavor(mpiexec)
+command = launch.mpiexec_command(mpiexec, flavor, 2)
+rank = supervise.guarded([sys.executable, sys.argv[1], sys.argv[2]])
+sys.exit(supervise.supervise([*command, *rank], dict(os.environ), proxies=flavor != "openmpi"))
 """
 RANK = """
 import sys, time
@@ -63,14 +67,36 @@ def test_a_signal_ends_the_launcher_and_every_rank(start, number):
     assert len(below) >= 3  # mpiexec and two ranks, with or without a proxy between
     launcher.send_signal(number)
     assert launcher.wait(30) == (-number if number == signal.SIGKILL else 128 + number)
+    nobody_is_left(below)
+
+
+def nobody_is_left(pids: list[int]) -> None:
     deadline = time.monotonic() + 10
-    while any(running(pid) for pid in below):
+    while any(runs(pid) for pid in pids):
         assert time.monotonic() < deadline, "ranks were left behind"
         time.sleep(0.05)
 
 
-def running(pid: int) -> bool:
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except OSError:
-        return False
+def proxies_in(pids: list[int]) -> list[int]:
+    """Those between mpiexec and the ranks. Open MPI has none on the launcher's machine."""
+    found = [pid for pid in pids if b"hydra_pmi_proxy" in Path(f"/proc/{pid}/cmdline").read_bytes()]
+    return found or pytest.skip("this mpiexec has no proxy on the launcher's machine")
+
+
+def test_ranks_whose_proxy_is_killed_end_and_so_does_the_launcher(start):
+    launcher = start(wait=True)
+    below = descendants(launcher.pid)
+    for pid in proxies_in(below):
+        os.kill(pid, signal.SIGKILL)
+    nobody_is_left(below)
+    assert launcher.wait(30) not in (0, 2)
+
+
+def test_a_proxy_that_is_stopped_does_not_outlive_the_launcher(start):
+    launcher = start(wait=True)
+    below = descendants(launcher.pid)
+    for pid in proxies_in(below):
+        os.kill(pid, signal.SIGSTOP)
+    launcher.kill()
+    launcher.wait(30)
+    nobody_is_left(below)

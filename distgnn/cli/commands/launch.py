@@ -4,21 +4,38 @@ from typing import Annotated
 
 import typer
 
+from distgnn.cli.options import with_options
+from distgnn.config import LaunchConfig
+
 
 def register(app: typer.Typer) -> None:
     app.command(context_settings={"ignore_unknown_options": True})(launch)
 
 
+@with_options
 def launch(
     command: Annotated[list[str], typer.Argument(metavar="-- COMMAND …", help="As in: -- train parts/ --epochs 200")],
+    launching: LaunchConfig,
     hosts: str = typer.Option(..., help="File with one machine per line: NAME or NAME:RANKS."),
     threads: int | None = typer.Option(None, help="Threads per rank (default: this machine's cores / its ranks)."),
 ) -> None:
     """Start a distgnn command with mpiexec on several machines; paths must mean the same on all of them."""
+    from functools import partial
+
     from distgnn.errors import InputError
     from distgnn.system.hosts import read_hosts
     from distgnn.system.launch import run_on_hosts, under_mpi
+    from distgnn.system.restarts import Restarts, run_dir_in
 
     if under_mpi():
         raise InputError("distgnn launch starts ranks itself: it cannot run on one")
-    raise typer.Exit(run_on_hosts(command, read_hosts(hosts), threads, graceful=command[0] == "train"))
+    launching.check()
+    start = partial(run_on_hosts, hosts=read_hosts(hosts), threads=threads, graceful=command[0] == "train")
+    if any(word.partition("=")[0] == "--restarts" for word in command):
+        raise InputError("--restarts is an option of launch: it stands before --")
+    if not launching.restarts:
+        raise typer.Exit(start(command))
+    if command[0] != "train":
+        raise InputError(f"--restarts is for train: {command[0]} has no checkpoints to go on from")
+    words = [command[0], "--restarts", str(launching.restarts), *command[1:]]
+    raise typer.Exit(Restarts(launching.restarts, run_dir_in(command)).run(words, start))

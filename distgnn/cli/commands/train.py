@@ -1,6 +1,7 @@
 """`distgnn train`: train on the ranks given, or start one rank per part."""
 
 import json
+import os
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -12,6 +13,8 @@ from distgnn.cli.display import print_table
 from distgnn.cli.options import AsJson, Quiet, Threads, given_options, with_options
 from distgnn.cli.train_report import closing_rows
 from distgnn.config import (
+    CHECKPOINT_EVERY,
+    LaunchConfig,
     ModelConfig,
     RunConfig,
     Schedule,
@@ -23,6 +26,7 @@ from distgnn.config import (
     read_sections,
 )
 from distgnn.errors import InputError
+from distgnn.system.launch import under_mpi
 
 PRESETS: dict[str, dict[str, Any]] = {"distgnn": {"update": "copies", "cache_first": False, "transform_first": False}}
 
@@ -39,6 +43,7 @@ def train(
     run: RunConfig,
     schedule: Schedule,
     training: TrainConfig,
+    launching: LaunchConfig,
     preset: Annotated[
         str | None,
         typer.Option(
@@ -66,8 +71,9 @@ def train(
 ) -> None:
     """Train a model on a partition folder; starts mpiexec with one rank per part where none was started."""
     from distgnn.cli.ranks import checked_together, run_on_ranks
-    from distgnn.cli.training import train_on_this_rank
+    from distgnn.cli.training import default_run_dir, train_on_this_rank
     from distgnn.partition import read_manifest
+    from distgnn.system.restarts import Restarts, with_run_dir
     from distgnn.system.sizes import parse_bytes
     from distgnn.train.run.run_folder import check_free
 
@@ -79,10 +85,19 @@ def train(
         manifest = read_manifest(parts)
         settings = _with_saved(Settings(training, model, run, schedule), given, config, manifest).checked()
         settings.check_graph(manifest["graph"])
+        launching.check()
+        if launching.restarts:
+            settings = _with_checkpoints(settings)
         if settings.train.run_dir is not None:
             check_free(Path(settings.train.run_dir), settings.train.overwrite, settings.train.resume)
         limit = None if memory is None else parse_bytes(memory)
-    code = run_on_ranks(sys.argv[1:], manifest["num_parts"], threads, graceful=True)
+    words, restarts = sys.argv[1:], None
+    if launching.restarts and not under_mpi():
+        if settings.train.run_dir is None:
+            settings.train.run_dir = default_run_dir(parts, settings.model.name)
+            words = with_run_dir(words, settings.train.run_dir)
+        restarts = Restarts(launching.restarts, Path(settings.train.run_dir))
+    code = run_on_ranks(words, manifest["num_parts"], threads, graceful=True, restarts=restarts)
     if code is not None:
         raise typer.Exit(code)
     speak = not quiet and not as_json
@@ -93,6 +108,14 @@ def train(
         print(json.dumps(summary, indent=1))
     elif rank == 0 and speak:
         print_table("Trained", closing_rows(summary, manifest))
+
+
+def _with_checkpoints(settings: Settings) -> Settings:
+    """Settings of a run whose ranks may be started again: it needs checkpoints, and us as the launcher."""
+    if under_mpi() and os.environ.get("DISTGNN_LAUNCHED") != "1":
+        raise InputError("--restarts is for ranks that distgnn starts: elsewhere start the command again with --resume")
+    every = settings.train.checkpoint_every or CHECKPOINT_EVERY
+    return replace(settings, train=replace(settings.train, checkpoint_every=every))
 
 
 def _with_saved(settings: Settings, given: set[str], config: str | None, manifest: dict[str, Any]) -> Settings:

@@ -1,8 +1,8 @@
 """The watchdog: a thread per rank that ends a job in which nothing moves any more, and says which rank is to blame.
 
 Each rank's thread writes now and then what its rank is doing (phase, where in the program, whether it waits for
-others) into the run folder. When a phase lasts longer than the limit, it reads what all others wrote: the one that does
-not wait, or does not answer, is the one that everybody waits for.
+others) into the run folder. When a phase lasts longer than the limit, it reads what all others wrote, twice: the one
+that does not wait, or does not answer, is the one that everybody waits for. A job that moved in between goes on.
 """
 
 import json
@@ -13,6 +13,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
 from distgnn.system.output import plain
@@ -24,6 +25,9 @@ WAITING_IN = tuple(
     os.path.join("distgnn", *place)
     for place in (("comm", ""), ("ops", "sums.py"), ("train", "run", "records.py"), ("train", "checkpoint", "state.py"))
 )
+# Files in whose functions a rank stands only while a kernel is compiled, by itself or by a process it waits for.
+COMPILING_IN = (os.path.join("kernels", "runtime", "jit.py"), os.path.join("numba", "core", ""))
+COMPILE_SECONDS = 900.0  # of a phase at most
 ABORT_SECONDS = 5.0
 
 
@@ -33,8 +37,9 @@ class Watchdog:
     Args:
         comm: communicator of the run; log: of this rank; seconds: the longest a phase may last (0: no limit).
 
-    Notes: a rank that hangs inside the interpreter's lock, or is stopped, cannot answer; the others say so.
-        On one rank nothing is watched: there is nobody who waits.
+    Notes: a rank that hangs inside the interpreter's lock, or is stopped, cannot answer; the others say so. Time in
+        which this process did not run (stopped, a sleeping machine) does not count, nor does compiling; without a run
+        folder a rank knows both of itself only. On one rank nothing is watched: there is nobody who waits.
     """
 
     def __init__(self, comm: Any, log: RankLog, seconds: float):
@@ -42,6 +47,7 @@ class Watchdog:
         self.rank, self.num_ranks = comm.rank, comm.size
         self.beat_seconds = min(max(seconds / 8, 0.2), 15.0)
         self._phase, self._since, self._beats = "start", time.monotonic(), 0
+        self._excused = self._compiled = 0.0  # seconds of this phase that do not count; those of them for compiling
         self._main = threading.get_ident()
         self._over = threading.Event()
         self._thread: threading.Thread | None = None
@@ -53,12 +59,12 @@ class Watchdog:
 
     @phase.setter
     def phase(self, name: str) -> None:
-        self._phase, self._since = name, time.monotonic()
+        self._phase, self._since, self._excused, self._compiled = name, time.monotonic(), 0.0, 0.0
 
     @contextmanager
     def running(self) -> Iterator[Any]:
         """Watch while entered."""
-        self._main, self._since = threading.get_ident(), time.monotonic()
+        self._main, self.phase = threading.get_ident(), self._phase
         if self.seconds > 0 and self.num_ranks > 1 and self._thread is None:
             self._over.clear()
             self._thread = threading.Thread(target=self._watch, name="watchdog", daemon=True)
@@ -76,17 +82,35 @@ class Watchdog:
         # Lower ranks speak first: one line, not one per rank.
         self._tell()
         patience = self.seconds + min(self.rank, 10) * 3 * self.beat_seconds
-        while not self._over.wait(self.beat_seconds):
+        while not self._pause(self.beat_seconds):
             self._tell()
-            if time.monotonic() - self._since > patience:
-                self._end_the_job()
-                return
+            if self._age() > patience:
+                text = self._hang()
+                if text is not None:
+                    self._end_the_job(text)
+                    return
+
+    def _pause(self, seconds: float) -> bool:
+        """Wait, and see how much of the time does not count; whether the watch is over."""
+        began = time.monotonic()
+        over = self._over.wait(seconds)
+        took = time.monotonic() - began
+        if took > seconds + 2 * self.beat_seconds:  # this process was not running
+            self._excused += took - seconds
+        elif self._compiled < COMPILE_SECONDS and _compiles():
+            self._excused += took
+            self._compiled += took
+        return over
+
+    def _age(self) -> float:
+        """Seconds of the phase that count."""
+        return max(time.monotonic() - self._since - self._excused, 0.0)
 
     def _tell(self) -> None:
         self._beats += 1
         place, waits = self._place()
-        seconds = round(time.monotonic() - self._since, 1)
-        status = {"beat": self._beats, "phase": self._phase, "seconds": seconds, "waits": waits, "place": place}
+        status = {"beat": self._beats, "phase": self._phase, "seconds": round(self._age(), 1)}
+        status |= {"waits": waits, "place": place}
         self.log.set_status(json.dumps(status))
 
     def _place(self) -> tuple[str, bool]:
@@ -100,16 +124,29 @@ class Watchdog:
             frame = frame.f_back
         return f"{Path(frame.f_code.co_filename).name}:{frame.f_lineno} in {frame.f_code.co_name}", waits
 
-    def _end_the_job(self) -> None:
+    def _hang(self) -> str | None:
+        """What to say of a job in which nothing moves; None where a second look finds that it does."""
+        since, before = self._since, self._statuses()
+        self._tell()
+        if self._pause(2.5 * self.beat_seconds):
+            return None
+        self._tell()
+        after = self._statuses()
+        if self._since != since or self._age() < self.seconds or self._goes_on(before, after):
+            return None
+        return f"nothing moved for {self.seconds:g} s (--timeout): {self._blame(before, after)}"
+
+    def _statuses(self) -> list[str | None]:
+        return [self.log.status_of(rank) for rank in range(self.num_ranks)]
+
+    def _goes_on(self, before: list[str | None], after: list[str | None]) -> bool:
+        """Whether every rank answers, and one has not used up its time yet: it was stopped, or compiled."""
+        answered = all(text is not None and text != then for then, text in zip(before, after, strict=True))
+        return answered and min(map(_seconds, after)) < self.seconds
+
+    def _end_the_job(self, text: str) -> None:
         from mpi4py import MPI
 
-        before = [self.log.status_of(rank) for rank in range(self.num_ranks)]
-        self._tell()
-        if self._over.wait(2.5 * self.beat_seconds):
-            return
-        self._tell()
-        after = [self.log.status_of(rank) for rank in range(self.num_ranks)]
-        text = f"nothing moved for {self.seconds:g} s (--timeout): {self._blame(before, after)}"
         self.log.write(text)
         print(f"distgnn: error: {plain(text)}", file=sys.stderr, flush=True)
         threading.Timer(ABORT_SECONDS, os._exit, (HUNG,)).start()  # MPI itself may be what hangs
@@ -123,6 +160,25 @@ class Watchdog:
             return "; ".join(found[:8]) + "; the others wait"
         told = [f"rank {rank} {_doing(json.loads(text or 'null'))}" for rank, text in enumerate(after[:8])]
         return f"all ranks wait for one another: {'; '.join(told)}"
+
+
+def _compiles() -> bool:
+    """Whether a thread of this process compiles a kernel, or waits for one that does."""
+    for top in list(sys._current_frames().values()):
+        frame: FrameType | None = top
+        while frame is not None:
+            if any(part in frame.f_code.co_filename for part in COMPILING_IN):
+                return True
+            frame = frame.f_back
+    return False
+
+
+def _seconds(text: str | None) -> float:
+    """How long a rank says that its phase lasts; for ever where it says nothing that can be read."""
+    try:
+        return float(json.loads(text or "null")["seconds"])
+    except (TypeError, ValueError, KeyError, RecursionError, OverflowError):
+        return float("inf")
 
 
 def _fault(before: str | None, after: str | None) -> str | None:

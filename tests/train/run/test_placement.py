@@ -48,6 +48,14 @@ def test_too_little_memory_on_one_rank_is_refused_on_all(comm, shared_tmp_path):
     assert caught.value.agreed
 
 
+def test_ranks_of_a_machine_share_their_libraries(tmp_path):
+    """32 ranks of a tiny graph have 231 MB each of their own and 180 MB together, 7.6 GB: they fit into 24 GB."""
+    tiny = partition_graph(random_graph(0), 1, tmp_path / "a", method="libra")
+    needed = estimate.estimate_bytes(tiny, 0, SETTINGS)
+    assert estimate.together_bytes([needed]) == needed > 231_000_000 + 180_000_000
+    assert 32 * 231_000_000 + 180_000_000 < estimate.together_bytes([needed] * 32) < 14_000_000_000
+
+
 def test_the_estimate_grows_with_what_costs_memory(tmp_path):
     small = partition_graph(random_graph(0), 1, tmp_path / "a", method="libra")
     large = partition_graph(random_graph(0, num_nodes=600, num_edges=3000), 1, tmp_path / "b", method="libra")

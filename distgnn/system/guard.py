@@ -1,0 +1,39 @@
+"""The first instant of a rank that the launcher started: the kernel is asked to end it when its parent dies.
+
+    python -I -S guard.py PROGRAM ARGUMENTS …
+
+The parent is the proxy that `mpiexec` has on the rank's machine (of Open MPI: its daemon). Without a proxy nobody would
+end the rank: it trained on, unsupervised. The request outlives `execve`; it reaches a stopped process, and one that
+holds the interpreter's lock. Ranks that a user's own `mpiexec` or srun starts do not come here.
+
+Nothing of ours is imported: this runs before any package can be found, in some 20 ms.
+"""
+
+import ctypes
+import os
+import signal
+import sys
+
+PR_SET_PDEATHSIG = 1
+
+
+def die_with_parent(number: int = signal.SIGKILL) -> bool:
+    """Ask the kernel to send this process a signal when its parent dies; False where it cannot (not Linux)."""
+    prctl = getattr(ctypes.CDLL(None), "prctl", None)
+    return prctl is not None and prctl(PR_SET_PDEATHSIG, int(number)) == 0
+
+
+def main() -> None:
+    """Become the program, which dies with its parent."""
+    signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # Python ignores it, and programs inherit that
+    die_with_parent()
+    if os.getppid() == 1:  # it died before it was asked
+        sys.exit(1)
+    try:
+        os.execvp(sys.argv[1], sys.argv[1:])
+    except OSError as error:
+        sys.exit(f"distgnn: error: {sys.argv[1]} could not be started: {error.strerror}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,106 @@
+"""A training run that goes on after a fault: its ranks are started again, from the newest checkpoint.
+
+fault                                    exit code of the ranks            started again
+a rank, a proxy or a host dies           9, 137, 139, 255 …                yes
+nothing moves (a stopped rank)           124                               yes
+a traceback of ours                      1                                 until it comes twice at the same checkpoint
+bad input, NaN, no memory, full disk     2                                 no: it would come again
+a signal asked the run to stop           128 + SIGHUP, INT, USR1, TERM     no
+"""
+
+import os
+import signal
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from distgnn.errors import InputError
+
+LONGEST_PAUSE = 60.0
+OWN_FAILURE = 1
+ASKED_TO_STOP = tuple(128 + number for number in (signal.SIGHUP, signal.SIGINT, signal.SIGUSR1, signal.SIGTERM))
+
+
+@dataclass
+class Restarts:
+    """How often ranks are started again, and the run folder that they go on in."""
+
+    limit: int
+    run_dir: Path
+    sleep: Callable[[float], None] = time.sleep
+
+    def run(self, words: list[str], start: Callable[[list[str]], int]) -> int:
+        """Start `train WORDS`, again after each fault, and return the last exit code.
+
+        Args: start: runs the ranks with these arguments until they end.
+
+        Notes: pauses of 1, 2, 4 … seconds, at most 60, while no new checkpoint comes; then from 1 again.
+        """
+        before, first, pause = _identity(self.run_dir), words, 1.0
+        last: tuple[int, str] | None = None
+        for count in range(1, self.limit + 1):
+            began = time.monotonic()
+            code = start(words)
+            newest = newest_checkpoint(self.run_dir)
+            if code in (0, 2, *ASKED_TO_STOP) or (code == OWN_FAILURE and (code, newest) == last):
+                return code
+            pause = min(2 * pause, LONGEST_PAUSE) if last is not None and last[1] == newest else 1.0
+            last = (code, newest)
+            # Ranks that died before they made the run folder have not replaced an old one yet.
+            begun = "--resume" in first or _identity(self.run_dir) != before
+            words = resumed(first) if begun else first
+            _say(
+                f"the ranks ended with exit code {code} after {time.monotonic() - began:.0f} s; "
+                f"restart {count} of {self.limit} in {pause:.0f} s from {newest or 'the beginning'}"
+            )
+            self.sleep(pause)
+        code = start(words)
+        if code not in (0, 2, *ASKED_TO_STOP):
+            _say(f"the ranks ended with exit code {code}: all {self.limit} restarts (--restarts) are used up")
+        return code
+
+
+def resumed(words: list[str]) -> list[str]:
+    """The arguments of `train` that go on with the run that these began."""
+    kept, skip = [], False
+    for word in words:
+        if not skip and word not in ("--overwrite", "--no-overwrite", "--resume", "--no-resume", "--config"):
+            kept += [] if word.startswith("--config=") else [word]
+        skip = word == "--config"  # the run folder has all settings
+    return [kept[0], "--resume", *kept[1:]]
+
+
+def with_run_dir(words: list[str], run_dir: str) -> list[str]:
+    """The arguments of `train` with a run folder."""
+    return [words[0], "--run-dir", run_dir, *words[1:]]
+
+
+def run_dir_in(words: list[str]) -> Path:
+    """The run folder that the arguments of `train` name. Raises: InputError where they name none."""
+    for word, value in zip(words, [*words[1:], ""], strict=True):
+        if word == "--run-dir" and value:
+            return Path(value)
+        if word.startswith("--run-dir="):
+            return Path(word.partition("=")[2])
+    raise InputError("--restarts needs --run-dir after train: ranks go on from the checkpoints there")
+
+
+def newest_checkpoint(run_dir: Path) -> str:
+    """Path of the newest checkpoint inside a run folder, which may hold runs of several seeds; empty where none is."""
+    found = [path for pattern in ("checkpoint", "seed-*/checkpoint") for path in run_dir.glob(f"{pattern}/epoch-*")]
+    return str(max(found, key=lambda path: path.stat().st_mtime_ns).relative_to(run_dir)) if found else ""
+
+
+def _identity(run_dir: Path) -> tuple[int, int] | None:
+    """What changes when the run folder is made anew."""
+    try:
+        found = os.stat(run_dir / "config.toml")
+    except OSError:
+        return None
+    return found.st_ino, found.st_mtime_ns
+
+
+def _say(text: str) -> None:
+    print(f"distgnn: {text}", file=sys.stderr, flush=True)

@@ -1,0 +1,70 @@
+"""A small process beside the launcher that ends the launcher's job when the launcher is killed.
+
+    python -I -S sentinel.py JOB        reads lines from the launcher; the pipe's end is the launcher's
+
+    /dev/shm/mpich_…     shared memory of a rank, to be removed when all is over
+    done                 the launcher has ended the job itself: nothing is left to do
+
+Every process of a job on this machine (mpiexec, its proxies, ranks, what they start) has DISTGNN_JOB=JOB in its
+environment, so it is found whoever its parent is by then. On other machines the proxies of mpiexec notice that it is
+gone, and ranks die with them (guard.py).
+
+Nothing of ours is imported: a start takes some 20 ms.
+"""
+
+import os
+import signal
+import sys
+import time
+from pathlib import Path
+
+VARIABLE = "DISTGNN_JOB"
+SECONDS = 10.0
+
+
+def processes_of(job: str) -> list[int]:
+    """Process ids of a job that still run on this machine, without this process."""
+    mark, found = f"{VARIABLE}={job}".encode(), []
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            if mark in (folder / "environ").read_bytes().split(b"\0") and runs(int(folder.name)):
+                found.append(int(folder.name))
+        except OSError:
+            continue
+    return [pid for pid in found if pid != os.getpid()]
+
+
+def runs(pid: int) -> bool:
+    """Whether a process runs; one that ended and waits to be collected does not."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in ("Z", "X")
+    except OSError:
+        return False
+
+
+def end_job(job: str, seconds: float = SECONDS) -> None:
+    """End every process of a job, and those that they start meanwhile."""
+    deadline = time.monotonic() + seconds
+    while (left := processes_of(job)) and time.monotonic() < deadline:
+        for pid in left:
+            try:
+                os.kill(pid, signal.SIGKILL)
+            except OSError:
+                continue
+        time.sleep(0.02)
+
+
+def main() -> None:
+    """Wait for the launcher's end."""
+    segments = []
+    for line in sys.stdin:
+        if line == "done\n":
+            return
+        segments.append(line.rstrip("\n"))
+    end_job(sys.argv[1])
+    for segment in segments:
+        Path(segment).unlink(missing_ok=True)
+
+
+if __name__ == "__main__":
+    main()

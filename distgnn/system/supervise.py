@@ -1,0 +1,172 @@
+"""One job of ranks: started, watched, told of signals, and ended with everything it started.
+
+```
+launcher                     supervise()
+  ├─ sentinel                ends the job when the launcher is killed (sentinel.py)
+  └─ mpiexec                 the kernel kills it with the launcher
+       └─ proxy, one per machine
+            └─ rank          the kernel kills it with the proxy (guard.py)
+```
+Every process of the job carries DISTGNN_JOB, so that none is missed, whoever is its parent by then.
+"""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+from distgnn.errors import RunError
+from distgnn.system import guard, sentinel
+from distgnn.system.output import Relay
+from distgnn.system.processes import children, descendants, die_with_parent, shared_memory, stop_tree
+
+LOOK_SECONDS = 1.0
+NOTE_LOOKS = 10  # between two notes of the ranks' shared memory, after the first three
+RESEND_SECONDS = 10.0
+STOP_SECONDS = 5.0
+LOST_LOOKS = 3
+LOST = 255  # exit code, as mpiexec's own when a machine dies
+
+
+def guarded(program: list[str]) -> list[str]:
+    """The command of a rank that ends with the process that started it."""
+    return [sys.executable, "-I", "-S", guard.__file__, *program] if sys.platform == "linux" else program
+
+
+def supervise(command: list[str], environment: dict[str, str], graceful: bool = False, *, proxies: bool = False) -> int:
+    """Wait for `command` and return its exit code; on a signal or an error stop it with everything it started.
+
+    Args:
+        graceful: the first signal is passed on to the ranks as SIGUSR1, the second ends them.
+        proxies: `command` has children as long as ranks run (Hydra's proxies): without any the job is lost.
+    """
+    return _Job(command, environment, graceful, proxies).run()
+
+
+class _Job:
+    """A command, what it started, and the signals that came meanwhile."""
+
+    def __init__(self, command: list[str], environment: dict[str, str], graceful: bool, proxies: bool):
+        self.command, self.graceful, self.proxies = command, graceful, proxies
+        self.name = os.urandom(16).hex()
+        self.environment = environment | {"DISTGNN_LAUNCHED": "1", sentinel.VARIABLE: self.name}
+        self.process: subprocess.Popen | None = None
+        self.relay: Relay | None = None
+        self.sentinel: subprocess.Popen | None = None
+        self.received: list[int] = []
+        self.segments: set[str] = set()
+        self.looks = self.lonely = 0
+        self.had_children = False
+        self.resend_at = 0.0
+
+    def run(self) -> int:
+        """Until the command ends, or a signal asks for it."""
+        handled = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, *((signal.SIGUSR1,) if self.graceful else ()))
+        previous = {number: signal.signal(number, self._remember) for number in handled}
+        try:
+            self._start()
+            code = self._wait()
+            return 128 + self.received[0] if self.received else code if code >= 0 else 128 - code
+        except OSError as error:
+            raise RunError(f"{self.command[0]} could not be started: {error}") from error
+        except _Stopped:
+            return 128 + self.received[0]
+        finally:
+            for number in handled:
+                signal.signal(number, signal.SIG_IGN)
+            self._end()
+            for number, handler in previous.items():
+                signal.signal(number, handler)
+
+    def _remember(self, number: Any, _frame: Any) -> None:
+        self.received.append(number)
+        if not self.graceful or len(self.received) > 1 or self.process is None:
+            raise _Stopped
+        self.process.send_signal(signal.SIGUSR1)
+        self.resend_at = time.monotonic() + RESEND_SECONDS
+
+    def _start(self) -> None:
+        if sys.platform == "linux":
+            command = [sys.executable, "-I", "-S", sentinel.__file__, self.name]
+            self.sentinel = subprocess.Popen(
+                command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, cwd="/", start_new_session=True
+            )
+        reader, writer = (None, None) if os.isatty(1) else os.pipe()
+        try:
+            self.process = subprocess.Popen(
+                self.command,
+                env=self.environment,
+                stdin=subprocess.DEVNULL,
+                stdout=writer,
+                start_new_session=True,
+                preexec_fn=die_with_parent(signal.SIGKILL),
+            )
+        finally:
+            if writer is not None:
+                os.close(writer)
+        self.relay = None if reader is None else Relay(reader, 1)
+
+    def _wait(self) -> int:
+        assert self.process is not None
+        while True:
+            try:
+                return self.process.wait(LOOK_SECONDS)
+            except subprocess.TimeoutExpired:
+                self.looks += 1
+                if self.received and time.monotonic() >= self.resend_at:
+                    # What comes before all ranks are there, mpiexec passes on to none.
+                    self.process.send_signal(signal.SIGUSR1)
+                    self.resend_at = time.monotonic() + RESEND_SECONDS
+                if self.looks <= 3 or self.looks % NOTE_LOOKS == 0:
+                    self._note_segments()
+                if self.proxies and self._lost():
+                    text = "mpiexec has lost its proxy, and with it all ranks (was it killed, or out of memory?)"
+                    print(f"distgnn: error: {text}", file=sys.stderr, flush=True)
+                    self.process.kill()
+                    return LOST
+
+    def _lost(self) -> bool:
+        """Whether mpiexec has had no children for some looks, after it had some."""
+        found = children(self.process.pid) if self.process is not None else None
+        running = found is None or any(map(sentinel.runs, found))  # None: the system does not say
+        self.had_children = self.had_children or running
+        self.lonely = 0 if running else self.lonely + 1
+        return self.had_children and self.lonely >= LOST_LOOKS
+
+    def _note_segments(self) -> None:
+        """Remember the ranks' shared memory, here and at the sentinel: of dead ranks nothing tells whose it was."""
+        if self.process is None:
+            return
+        found = {segment for pid in descendants(self.process.pid) for segment in shared_memory(pid)} - self.segments
+        self.segments |= found
+        self._tell("".join(f"{segment}\n" for segment in found))
+
+    def _tell(self, text: str) -> None:
+        if self.sentinel is not None and self.sentinel.stdin is not None and text:
+            try:
+                self.sentinel.stdin.write(text.encode())
+                self.sentinel.stdin.flush()
+            except OSError:
+                self.sentinel = None
+
+    def _end(self) -> None:
+        """End what is left, whoever its parent is, and remove its shared memory."""
+        if self.process is not None:
+            stop_tree(self.process, STOP_SECONDS)
+        if sys.platform == "linux":
+            sentinel.end_job(self.name)
+        for segment in self.segments:
+            Path(segment).unlink(missing_ok=True)
+        if self.relay is not None:
+            self.relay.finish(STOP_SECONDS)
+        self._tell("done\n")
+        if self.sentinel is not None and self.sentinel.stdin is not None:
+            self.sentinel.stdin.close()
+            self.sentinel.wait()
+
+
+class _Stopped(BaseException):
+    """A signal asked the launcher to end the run."""
