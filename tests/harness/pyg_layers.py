@@ -14,6 +14,12 @@ def with_edge_index(layer, graph, inputs):
     return layer(inputs.feats, graph.edge_index)
 
 
+def with_equal_rows(layer, graph, inputs):
+    """Rows of whole numbers, of which many are equal; the gradient is that of the rows before rounding."""
+    rows = inputs.feats
+    return layer(rows - rows.detach() + rows.detach().round(), graph_of(graph))
+
+
 def weighted(layer, graph, inputs):
     return layer(inputs.feats, graph_of(graph), inputs.edge_weight)
 
@@ -153,6 +159,7 @@ def cases() -> dict:
         "SAGEConv sum": (lambda: gnn.SAGEConv(WIDTH, 9, "sum", normalize=True, root_weight=False), plain),
         "SAGEConv project": (lambda: gnn.SAGEConv(WIDTH, 4, project=True), plain),
         "SAGEConv max": (lambda: gnn.SAGEConv(WIDTH, 4, "max", project=True), plain),
+        "SAGEConv max of equal rows": (lambda: gnn.SAGEConv(WIDTH, 4, "max"), with_equal_rows),
         "SAGEConv three aggregators": (lambda: gnn.SAGEConv(WIDTH, 4, three), plain),
         "SAGEConv softmax": (lambda: gnn.SAGEConv(WIDTH, 4, "softmax", aggr_kwargs={"learn": True}), plain),
         "SAGEConv powermean": (lambda: gnn.SAGEConv(WIDTH, 4, "powermean", aggr_kwargs={"learn": True}), plain),
@@ -176,8 +183,8 @@ def cases() -> dict:
         "SSGConv": (lambda: gnn.SSGConv(WIDTH, 4, alpha=0.1, K=2), plain),
         "TAGConv": (lambda: gnn.TAGConv(WIDTH, 4, K=2), plain),
         "ChebConv": (lambda: gnn.ChebConv(WIDTH, 4, 3), plain),
-        "ChebConv weighted": (lambda: gnn.ChebConv(WIDTH, 4, 3, normalization="rw"), weighted),
-        "ChebConv lambda": (lambda: gnn.ChebConv(WIDTH, 4, 3, normalization=None), with_lambda),
+        "ChebConv weighted": (lambda: gnn.ChebConv(WIDTH, 4, 3, normalization=None), weighted),
+        "ChebConv lambda": (lambda: gnn.ChebConv(WIDTH, 4, 3, normalization="rw"), with_lambda),
         "GCN2Conv": (lambda: gnn.GCN2Conv(WIDTH, 0.1, 0.5, 2), with_initial),
         "ARMAConv": (lambda: gnn.ARMAConv(WIDTH, 4, num_stacks=2, num_layers=2), plain),
         "RGCNConv": (lambda: gnn.RGCNConv(WIDTH, 4, 3, num_bases=2), with_types),

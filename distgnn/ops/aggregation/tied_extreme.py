@@ -3,7 +3,8 @@
     y[v, k] = max over arcs (u -> v) of x[u, k]  (or of m[arc, k]), and of own[v, k];   0 where there is none of them
 
 `extreme` gives the whole gradient to one winner, as DGL does; here each of n equal winners gets 1 / n of it. Only
-values are merged at owners (8 bytes per number), and backward the number of winners.
+values are merged at owners (8 bytes per number), and backward the number of winners. Where the result is 0 it is one
+more than there are: torch's `scatter_reduce` starts from zeros, and counts its zero as equal.
 
 Legend: O owned rows, S / T source and target halos, A local arcs, D width.
 """
@@ -73,7 +74,7 @@ class _TiedExtreme(torch.autograd.Function):
         in_order = np.arange(len(group.arcs), dtype=np.int32)
         for columns, won in _winners(graph, table, best, ctx.on_arcs):
             counts[:, columns] = kernels.spmm(group.indptr, in_order, won)
-        owned = onto_owners(graph, counts, "target")
+        owned = onto_owners(graph, counts, "target") + (ctx.best == 0)  # see the head: torch's zero
         mine = None if ctx.own is None else (ctx.own == ctx.best).astype(table.dtype)
         shares = as_array(grad) / np.maximum(owned if mine is None else owned + mine, 1)
         grads = _to_winners(graph, table, best, shares, ctx.on_arcs)
