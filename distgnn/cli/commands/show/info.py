@@ -70,6 +70,13 @@ def _compared(name: str, facts: dict) -> list[str]:
     return [name.replace("_", " "), text.format(this), text.format(libra), f"{this / libra:.3f}" if libra else "–"]
 
 
+def _edge_splits(graph: dict) -> list[tuple[str, str]]:
+    """Pairs of each split of edges, where there are any."""
+    shapes = graph.get("edge_splits", {})
+    counts = [f"{shapes.get(f'{split}_edges', [0])[0]:,}" for split in ("train", "valid", "test")]
+    return [("edges, train / valid / test", " / ".join(counts))] if shapes else []
+
+
 def _summary(facts: dict) -> list[tuple[str, str]]:
     graph = facts["graph"]
     splits = " / ".join(f"{graph[split]:,}" for split in ("train", "valid", "test"))
@@ -79,6 +86,7 @@ def _summary(facts: dict) -> list[tuple[str, str]]:
     return [
         ("graph", f"{facts['name']}: {facts['num_nodes']:,} vertices, {facts['num_arcs']:,} arcs"),
         ("features, classes", f"{graph['num_feats']}, {graph['num_classes']}; labelled train / valid / test {splits}"),
+        *_edge_splits(graph),
         ("cut", f"{facts['num_parts']} parts, {facts['method']}, seed {facts['seed']}"),
         ("direction, self-loops", f"{facts['direction']}, {facts['self_loops']}"),
         ("replication factor", f"{facts['replication_factor']:.3f}"),
