@@ -74,6 +74,21 @@ def test_parameters_that_a_rank_uses_twice_or_not_at_all(comm, small_buckets):
 
 
 @pytest.mark.mpi(2)
+def test_gradients_that_were_replaced_are_summed_too(comm):
+    """`optimizer.zero_grad()` of torch takes the views away: autograd then makes new tensors."""
+    model = Forked()
+    buffer = GradientBuffer(model, comm)
+    for _ in range(2):
+        buffer.zero()
+        for parameter in model.parameters():
+            parameter.grad = None
+        model(comm.rank).backward()
+        buffer.sum()
+        assert model.last.grad.tolist() == [2.0] * 3 and model.mine.grad.tolist() == [5.0] * 3
+        assert model.unused.grad.tolist() == [0.0] * 3
+
+
+@pytest.mark.mpi(2)
 def test_without_zero_nothing_starts_early(comm):
     model = Forked()
     buffer = GradientBuffer(model, comm)

@@ -110,7 +110,7 @@ def _outcome(copy: Scratch, mutant: Mutant) -> dict:
     by = failed[0] if failed else "out of time" if code is None else f"exit code {code}"
     return {
         "name": mutant.name,
-        "outcome": "survived" if code == 0 else "caught",
+        "outcome": {0: "survived", 4: "no tests", 5: "no tests"}.get(code, "caught"),  # 4, 5: pytest found none
         "by": "" if code == 0 else by,
         "seconds": round(seconds, 1),
     }
@@ -132,8 +132,8 @@ def _try_without(copy: Scratch, unproved: list[Mutant], results: Results) -> Non
 def _state(mutant: Mutant, results: Results) -> str:
     """caught; survived; no tests: they fail without the fault too; unproved: not yet tried without it; not run."""
     found = results.outcomes.get(mutant.digest)
-    if found is None or found["outcome"] == "survived":
-        return "not run" if found is None else "survived"
+    if found is None or found["outcome"] != "caught":
+        return "not run" if found is None else found["outcome"]
     healthy = results.healthy.get(_key(mutant.tests))
     return "unproved" if healthy is None else "caught" if healthy else "no tests"
 

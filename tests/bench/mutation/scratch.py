@@ -41,7 +41,7 @@ def _cache_of(function):
     stale = function.__code__.co_filename.endswith({stale!r})
     return NoCache() if stale else _real_cache_of(function)
 """
-FAILED = re.compile(r"^(?:FAILED|ERROR) (\S+)", re.MULTILINE)
+FAILED = re.compile(r"^(?:FAILED|ERROR) (.+?)(?: - .*)?$", re.MULTILINE)
 
 
 class Scratch:

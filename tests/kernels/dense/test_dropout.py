@@ -35,8 +35,10 @@ def test_rows_carry_their_mask_with_them(num_threads):
 
 def test_every_part_of_the_key_counts():
     feats, ids = np.ones((50, 64), np.float32), np.arange(50)
-    masks = [dropout(feats, ids, 0.5, **{**KEY, **change}) for change in ({}, {"seed": 4}, {"step": 12}, {"site": 3})]
-    masks.append(dropout(feats, ids + 50, 0.5, **KEY))
+    changes = [{}, {"seed": 4}, {"step": 12}, {"site": 3}]
+    changes += [{name: KEY[name] + (1 << 32)} for name in ("seed", "step")]  # both are of 64 bits
+    masks = [dropout(feats, ids, 0.5, **{**KEY, **change}) for change in changes]
+    masks += [dropout(feats, ids + more, 0.5, **KEY) for more in (50, 1 << 32)]
     for i, a in enumerate(masks):
         for b in masks[:i]:
             assert 0.4 < (a == b).mean() < 0.6
