@@ -6,8 +6,8 @@ from contextlib import contextmanager
 from functools import partial
 
 from distgnn.errors import InputError, on_all_ranks
+from distgnn.system.jobs.restarts import Restarts
 from distgnn.system.launch import import_mpi, run_under_mpi, under_mpi
-from distgnn.system.restarts import Restarts
 
 
 def run_on_ranks(

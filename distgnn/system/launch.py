@@ -15,10 +15,10 @@ from pathlib import Path
 from typing import Any
 
 from distgnn.errors import InputError, RunError
-from distgnn.system import local_mpiexec
 from distgnn.system.hosts import host_options
+from distgnn.system.jobs import local_mpiexec
+from distgnn.system.jobs.supervise import guarded, supervise
 from distgnn.system.shared_memory import check_room, check_room_here
-from distgnn.system.supervise import guarded, supervise
 
 # One variable per way of starting a rank. SLURM_PROCID is not among them: sbatch sets it for plain scripts too.
 RANK_VARIABLES = (

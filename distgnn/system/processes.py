@@ -12,8 +12,8 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from distgnn.system.guard import PR_SET_PDEATHSIG
-from distgnn.system.sentinel import runs
+from distgnn.system.jobs.guard import PR_SET_PDEATHSIG
+from distgnn.system.jobs.sentinel import runs
 
 SHARED_MEMORY = "/dev/shm/"
 

@@ -24,8 +24,8 @@ def launch(
 
     from distgnn.errors import InputError
     from distgnn.system.hosts import read_hosts
+    from distgnn.system.jobs.restarts import Restarts, run_dir_in
     from distgnn.system.launch import run_on_hosts, under_mpi
-    from distgnn.system.restarts import Restarts, run_dir_in
 
     if under_mpi():
         raise InputError("distgnn launch starts ranks itself: it cannot run on one")

@@ -73,7 +73,7 @@ def train(
     from distgnn.cli.ranks import checked_together, run_on_ranks
     from distgnn.cli.training import default_run_dir, train_on_this_rank
     from distgnn.partition import read_manifest
-    from distgnn.system.restarts import Restarts, with_run_dir
+    from distgnn.system.jobs.restarts import Restarts, with_run_dir
     from distgnn.system.sizes import parse_bytes
     from distgnn.train.run.run_folder import check_free
 

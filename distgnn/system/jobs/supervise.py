@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from distgnn.errors import RunError
-from distgnn.system import guard, sentinel
+from distgnn.system.jobs import guard, sentinel
 from distgnn.system.output import Relay
 from distgnn.system.processes import children, descendants, die_with_parent, shared_memory, stop_tree
 

@@ -10,12 +10,13 @@ from pathlib import Path
 import pytest
 from command import without_rank_variables
 
+from distgnn.system.jobs.sentinel import runs
 from distgnn.system.processes import descendants
-from distgnn.system.sentinel import runs
 
 LAUNCHER = """
 import os, sys
-from distgnn.system import launch, supervise
+from distgnn.system import launch
+from distgnn.system.jobs import supervise
 mpiexec = launch.find_mpiexec()
 flavor = launch.mpi_flavor(mpiexec)
 command = launch.mpiexec_command(mpiexec, flavor, 2)

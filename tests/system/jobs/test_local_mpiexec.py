@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 from command import without_rank_variables
 
-from distgnn.system import launch, local_mpiexec
-from distgnn.system.supervise import guarded
+from distgnn.system import launch
+from distgnn.system.jobs import local_mpiexec
+from distgnn.system.jobs.supervise import guarded
 
 PROGRAM = """
 import os, signal, sys, time

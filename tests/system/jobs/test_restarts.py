@@ -3,7 +3,7 @@
 import pytest
 
 from distgnn.errors import InputError
-from distgnn.system.restarts import Restarts, resumed, run_dir_in, with_run_dir
+from distgnn.system.jobs.restarts import Restarts, resumed, run_dir_in, with_run_dir
 
 WORDS = ["train", "parts", "--run-dir", "run", "--overwrite", "--epochs", "9"]
 

@@ -1,0 +1,1 @@
+"""Launched ranks: started without a proxy, watched, ended with their launcher, started again."""
