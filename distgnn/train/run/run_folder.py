@@ -173,7 +173,14 @@ def _locked(folder: Path) -> int:
 
 
 def _toml(config: dict) -> bytes:
-    return tomli_w.dumps(config).encode("utf-8", "replace")  # undecodable bytes in paths become question marks
+    # Undecodable bytes in paths become question marks.
+    return tomli_w.dumps(_without_none(config)).encode("utf-8", "replace")
+
+
+def _without_none(config: dict) -> dict:
+    """TOML has no None: what has no value is not written."""
+    held = {name: value for name, value in config.items() if value is not None}
+    return {name: _without_none(value) if isinstance(value, dict) else value for name, value in held.items()}
 
 
 def read_metrics(file: Path) -> list[dict]:
