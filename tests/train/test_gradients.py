@@ -89,6 +89,15 @@ def test_gradients_that_were_replaced_are_summed_too(comm):
 
 
 @pytest.mark.mpi(2)
+def test_all_ranks_begin_with_the_parameters_of_rank_0(comm):
+    model = Forked()
+    with torch.no_grad():
+        model.last.fill_(comm.rank + 1)
+    GradientBuffer(model, comm)
+    assert model.last.tolist() == [1.0] * 3
+
+
+@pytest.mark.mpi(2)
 def test_without_zero_nothing_starts_early(comm):
     model = Forked()
     buffer = GradientBuffer(model, comm)
