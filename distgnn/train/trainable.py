@@ -1,5 +1,6 @@
 """What is looked at before training: a graph that allows it, and modules that would depend on the number of ranks."""
 
+import inspect
 import warnings
 from typing import Any
 
@@ -7,6 +8,8 @@ from torch import nn
 
 from distgnn.config import TrainConfig
 from distgnn.errors import InputError
+
+GRAPH_NAMES = ("graph", "g", "dist_graph")
 
 
 def check_trainable(graph: Any, config: TrainConfig) -> None:
@@ -20,6 +23,19 @@ def check_trainable(graph: Any, config: TrainConfig) -> None:
     if config.metric == "rocauc" and not graph.multilabel and graph.num_classes != 2:
         raise InputError(
             f"metric rocauc needs two classes or several tasks: this graph has {graph.num_classes} classes"
+        )
+
+
+def check_forward(model: nn.Module) -> None:
+    """Raise InputError for a `forward` that names the graph as its second argument: the trainer gives it first."""
+    try:
+        names = list(inspect.signature(model.forward).parameters)[:2]
+    except (TypeError, ValueError):  # made by something that tells no names
+        return
+    if len(names) == 2 and names[1] in GRAPH_NAMES and names[0] not in GRAPH_NAMES:
+        kind = type(model).__name__
+        raise InputError(
+            f"the Trainer calls model(graph, feats), and {kind}.forward takes ({', '.join(names)}): swap the two"
         )
 
 

@@ -43,7 +43,7 @@ from distgnn.train.run.rank_log import RankLog
 from distgnn.train.run.records import TrainResult, over_ranks, summarize
 from distgnn.train.run.trace import Trace
 from distgnn.train.run.watchdog import Watchdog
-from distgnn.train.trainable import check_trainable, warn_of_modules_per_rank
+from distgnn.train.trainable import check_forward, check_trainable, warn_of_modules_per_rank
 from distgnn.train.verify import ExactStep
 
 
@@ -97,6 +97,7 @@ class Trainer:
             check_own(self.config, self.own_metrics)
             self.callbacks = Callbacks(callbacks)
             check_trainable(graph, self.config)
+            check_forward(model)
         check_same(graph.comm, self.config.as_dict(), "start every rank with the same settings")
         warn_of_modules_per_rank(model, graph)
         own = self.config.metric in self.own_metrics
