@@ -7,6 +7,7 @@ from cut_graphs import dist_graph, gather_rows, random_graph, whole_graph
 
 from distgnn.config import EDGE_MODELS, MODELS, ModelConfig, TrainConfig
 from distgnn.datasets import load_graph
+from distgnn.errors import InputError
 from distgnn.nn import build_model, model_for
 from distgnn.train import Trainer
 

@@ -64,8 +64,8 @@ def best_logits(run: str, settings: dict, parts: str, speak: bool) -> Any:
     from distgnn.train.run.run_folder import model_config, run_dtype
 
     config = model_config(run, settings)
-    options = {"dtype": run_dtype(run, settings), "sparse_feats": config.takes_sparse_feats}
-    graph = load(parts, say=say_on_stderr if speak else None, **options)
+    say = say_on_stderr if speak else None
+    graph = load(parts, dtype=run_dtype(run, settings), sparse_feats=config.takes_sparse_feats, say=say)
     with raise_together(graph.comm):
         network = model_for(config, graph).to(graph.weight_dtype)
         load_best(run, network)
