@@ -1,4 +1,4 @@
-"""What the user sees: progress on standard error, tables on standard output, numbers with units."""
+"""What the user sees: progress on standard error, tables on standard output, and numbers with units."""
 
 import os
 import sys
@@ -20,8 +20,8 @@ from rich.progress import (
 from rich.table import Table
 from rich.text import Text
 
-from distgnn.config.task import LOWER_IS_BETTER
 from distgnn.system.output import plain
+from distgnn.system.units import human_count, human_seconds
 
 
 def error_console() -> Console:
@@ -151,41 +151,6 @@ def print_table(title: str, rows: list[tuple[str, str]]) -> None:
     for name, value in rows:
         table.add_row(_text(name), _text(value))
     Console(width=None if sys.stdout.isatty() else 120).print(table, highlight=False)
-
-
-def human_bytes(count: float) -> str:
-    """Bytes with a unit of 1000: 1.5 GB."""
-    for unit in ("B", "kB", "MB", "GB"):
-        if count < 1000:
-            return f"{count:.3g} {unit}" if unit != "B" else f"{count:.0f} B"
-        count /= 1000
-    return f"{count:.3g} TB"
-
-
-def human_count(count: float) -> str:
-    """A number with a unit of 1000: 1.5 M."""
-    for unit in ("", " k", " M"):
-        if count < 1000:
-            return f"{count:.3g}{unit}"
-        count /= 1000
-    return f"{count:.3g} G"
-
-
-def human_seconds(seconds: float) -> str:
-    """Seconds with a unit: 12.3 ms, 4.56 s, 3 min 20 s."""
-    if seconds < 1:
-        return f"{1000 * seconds:.3g} ms"
-    return f"{seconds:.3g} s" if seconds < 100 else f"{int(seconds // 60)} min {int(seconds % 60)} s"
-
-
-def human_share(value: float | None) -> str:
-    """A share in percent, or a dash where there is none."""
-    return "–" if value is None else f"{100 * value:.2f} %"
-
-
-def human_metric(name: str, value: float | None) -> str:
-    """A metric: in percent, errors of values as they are."""
-    return f"{value:.4g}" if name in LOWER_IS_BETTER and value is not None else human_share(value)
 
 
 def print_columns(title: str, columns: list[str], rows: list[list[str]]) -> None:

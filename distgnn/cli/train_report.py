@@ -1,14 +1,7 @@
-"""What `distgnn train` prints: a line per epoch and the closing table."""
+"""What `distgnn train` prints at the end: the closing table."""
 
-from distgnn.cli.display import human_bytes, human_metric, human_seconds, human_share
 from distgnn.config.task import LOWER_IS_BETTER
-
-
-def epoch_text(record: dict, metric: str) -> str:
-    """What the progress bar shows of an epoch."""
-    text = f"loss {record['loss']:.4f}  {human_seconds(record['seconds'])}/epoch"
-    valid = record.get("valid_metric")
-    return text if valid is None else f"{text}  valid {human_metric(metric, valid)}"
+from distgnn.system.units import human_bytes, human_metric, human_seconds, human_share
 
 
 def _verified(summary: dict) -> list[tuple[str, str]]:
@@ -20,7 +13,7 @@ def _verified(summary: dict) -> list[tuple[str, str]]:
 
 
 def closing_rows(summary: dict, manifest: dict) -> list[tuple[str, str]]:
-    """The closing table."""
+    """The closing table; epochs count from 1, as the progress does, where files count from 0."""
 
     def metric(split: str) -> str:
         text = human_metric(summary["metric"], summary[f"{split}_metric"])
@@ -31,7 +24,7 @@ def closing_rows(summary: dict, manifest: dict) -> list[tuple[str, str]]:
     memory = human_bytes(max(summary["peak_rss_bytes"]))
     cut = f"{manifest['method']}, {manifest['num_parts']} parts"
     return [
-        (f"test {summary['metric']}", f"{metric('test')} (at the best validation epoch, {summary['best_epoch']})"),
+        (f"test {summary['metric']}", f"{metric('test')} (at the best validation epoch, {summary['best_epoch'] + 1})"),
         (f"valid {summary['metric']}", metric("valid")),
         ("epoch", f"{human_seconds(summary['epoch_seconds_median'])} (median of {summary['epochs']})"),
         ("waiting", f"{human_share(summary['wait_share'])} of the time"),

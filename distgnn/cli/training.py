@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 from distgnn.cli.display import compiling, progress_bar
-from distgnn.cli.train_report import epoch_text
 from distgnn.config import Settings, TrainConfig
 
 AVERAGED = (
@@ -52,6 +51,7 @@ def _one_run(graph: Any, settings: Settings, sections: dict[str, Any], speak: bo
     from distgnn.graph.cores import describe_binding
     from distgnn.nn import model_for
     from distgnn.train import Trainer
+    from distgnn.train.run.epoch_text import EpochText
 
     config = settings.train
     torch.manual_seed(config.seed)
@@ -61,8 +61,12 @@ def _one_run(graph: Any, settings: Settings, sections: dict[str, Any], speak: bo
         if line:
             trainer.say(line)
     bar = speak and graph.rank == 0 and "console" in config.loggers
-    with progress_bar(f"seed {config.seed}", config.epochs, bar) as advance:
-        trainer.on_epoch = lambda record: advance(epoch_text(record, trainer.metric), record["epoch"] + 1)
+    title, words = (
+        "epoch" if settings.run.runs == 1 else f"seed {config.seed}, epoch",
+        EpochText(trainer.best_by, trainer.metric),
+    )
+    with progress_bar(title, config.epochs, bar) as advance:
+        trainer.on_epoch = lambda record: advance(words.of(record), record["epoch"] + 1)
         return trainer.fit().summary
 
 

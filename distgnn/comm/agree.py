@@ -23,6 +23,8 @@ def agree(comm: MPI.Comm, error: Exception | None) -> None:
     kind, text = comm.bcast((type(error), str(error)) if comm.rank == first else None, root=first)
     if error is not None and not isinstance(error, DistGNNError):
         raise error
+    if isinstance(error, DistGNNError) and comm.rank == first:
+        raise on_all_ranks(error)
     if issubclass(kind, DistGNNError):
         raise on_all_ranks(kind(text)) from error
     raise on_all_ranks(RunError(f"rank {first} failed: {kind.__name__}: {text}"))

@@ -25,6 +25,7 @@ class Transport:
         sent_to: int64 [ranks], bytes sent to each rank since `start_step`.
         largest_message: bytes; longer rows travel in pieces of this size.
         suppressed: nothing is sent or received, and what would have been received keeps its bytes (`distgnn bench`).
+        has_global_loss: a loss was made a number of the whole graph, or a rank's share of one (`graph.own_loop`).
     """
 
     def __init__(self, comm: MPI.Comm, debug: bool = False):
@@ -35,7 +36,7 @@ class Transport:
         self.num_calls = 0
         self.counters = Counters()
         self.largest_message = LARGEST_MESSAGE
-        self.suppressed = False
+        self.suppressed = self.has_global_loss = False
         self.waits: dict[str, float] = {}
         self.sent_to = np.zeros(comm.size, np.int64)
         self._names: dict[int, str] = {}

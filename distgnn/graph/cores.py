@@ -73,7 +73,11 @@ def _binding(here: list[tuple]) -> str:
     free = all(of_rank[1] == here[0][1] for of_rank in here) and len(here) > 1
     cores = [ranges(of_rank[1]) for of_rank in here]
     bound = f"free to run on cores {cores[0]}" if free or len(here) == 1 else f"bound to cores {' | '.join(cores)}"
-    return f"{len(here)} ranks × {count} threads, {bound}"
+    return f"{_ranks(len(here))} × {count} threads, {bound}"
+
+
+def _ranks(count: int) -> str:
+    return f"{count} rank{'s' if count > 1 else ''}"
 
 
 def _sharing(host: str, here: list[int], ranks: list[tuple]) -> str | None:
@@ -81,7 +85,7 @@ def _sharing(host: str, here: list[int], ranks: list[tuple]) -> str | None:
     cores = set().union(*(ranks[rank][1] for rank in here))
     threads = sum(ranks[rank][2] for rank in here)
     if cores and threads > len(cores):
-        return f"warning: on {host} {threads} threads of {len(here)} ranks share {len(cores)} cores: start fewer"
+        return f"warning: on {host} {threads} threads of {_ranks(len(here))} share {len(cores)} cores: start fewer"
     for rank in here:
         mine = ranks[rank][1]
         if mine and ranks[rank][2] > len(mine):

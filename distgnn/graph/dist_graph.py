@@ -346,7 +346,8 @@ class DistGraph(DGLInterface, PyGInterface):
         return global_mean(self, values)
 
     def gather_rows(self, rows: torch.Tensor, root: int | None = 0) -> np.ndarray | None:
-        """Rows of owned vertices of all ranks, in the original vertex order, on rank `root` (None: all). Collective."""
+        """Rows of owned vertices of all ranks as a numpy array in the original order, on rank `root` (None: all).
+        Collective."""
         return gather_rows(self, rows, root)
 
     # --- pairs of vertices ------------------------------------------------------------------------------------
@@ -366,4 +367,5 @@ class DistGraph(DGLInterface, PyGInterface):
 
     def num_labelled(self, split: str) -> int:
         """Labelled rows of "train", "valid" or "test" over all ranks."""
+        self.transport.has_global_loss = True  # a sum of losses divided by it is a share of a global one
         return self.info[split]

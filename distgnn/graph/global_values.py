@@ -24,12 +24,13 @@ def global_mean(graph: Any, values: torch.Tensor) -> torch.Tensor:
     Notes: the gradient of a value is 1 / (count over all ranks): each rank's backward pass gives its share of the
         gradient, and the sum over ranks (`dg.sum_gradients`) the gradient of this mean.
     """
-    return _GlobalMean.apply(values, graph.comm)
+    return _GlobalMean.apply(values, graph.transport)
 
 
 class _GlobalMean(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, values: torch.Tensor, comm: Any) -> torch.Tensor:
+    def forward(ctx: Any, values: torch.Tensor, transport: Any) -> torch.Tensor:
+        comm, ctx.transport = transport.comm, transport
         mine = np.array([values.detach().double().sum().item(), values.numel()])
         total, count = sum_over_ranks(comm, mine) if comm.size > 1 else mine
         ctx.shape, ctx.count = values.shape, max(float(count), 1.0)
@@ -38,6 +39,7 @@ class _GlobalMean(torch.autograd.Function):
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, grad: torch.Tensor) -> tuple[torch.Tensor, None]:
+        ctx.transport.has_global_loss = True
         return (grad / ctx.count).expand(ctx.shape), None
 
 
@@ -64,7 +66,7 @@ def gather_rows(graph: Any, rows: torch.Tensor | np.ndarray, root: int | None = 
         rows: [O, ...] of this rank (predictions, embeddings); rows beyond the owned ones are left out.
         root: the rank that gets them; None: every rank does.
 
-    Returns: [N, ...] on `root` (or everywhere), None on other ranks.
+    Returns: a numpy array [N, ...] on `root` (or everywhere), None on other ranks.
     """
     values = rows.detach() if isinstance(rows, torch.Tensor) else torch.from_numpy(np.asarray(rows))
     mine = (values.float() if values.dtype == torch.bfloat16 else values).numpy()[: graph.num_owned]

@@ -45,7 +45,7 @@ def load(
     Args:
         algorithm: "cd-0", "cd-r" or "0c".
         update: who updates a vertex: "owners" (default) or "copies" (the DistGNN paper's form; 0c needs it).
-        say: called on rank 0 of several with one line on ranks, threads and cores, and with warnings; None: silent.
+        say: called on rank 0 with one line on ranks, threads and cores, and with warnings; None: silent.
         options: further arguments of `DistGraph`: dtype, seed, cache_first, debug, and the fields of `Schedule`.
 
     Raises:
@@ -70,7 +70,7 @@ def load(
     leave_on_disk(local.arc_ids)  # read while the part was checked; needed by layers that work arc by arc only
     kernels.give_back_freed_memory()
     if say:
-        for line in [*(describe_binding(comm) if comm.size > 1 else []), *late_settings()]:
+        for line in [*describe_binding(comm), *late_settings()]:
             if comm.rank == 0:
                 say(line)
     return graph

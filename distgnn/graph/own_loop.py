@@ -13,8 +13,12 @@
 A loss is a mean over all ranks' rows, and each rank's backward pass gives the part of its gradient that comes from this
 rank's rows. Without the sum, every rank takes a different step and the weights drift apart, silently. So once a graph
 has several ranks, `guard_steps` makes a step of any `torch.optim` optimiser on gradients that were not summed an error.
+An error too is a share that was changed before the sum, clipped for example; a loss that is no number of the whole
+graph is warned of.
 """
 
+import math
+import warnings
 from collections.abc import Callable, Iterable
 from typing import Any
 from weakref import WeakSet
@@ -25,14 +29,24 @@ from torch import nn
 from torch.optim.optimizer import register_optimizer_step_pre_hook
 
 from distgnn.comm import sum_over_ranks
-from distgnn.errors import RunError
+from distgnn.errors import InputError, RunError, on_all_ranks
 
 UNSUMMED = "_distgnn_unsummed"  # of a parameter: ranks whose gradients are to be summed, 0 where no backward pass was
 SUMMED = -1  # the same, once they have been
+ARRIVED = "_distgnn_arrived"  # of a parameter: the gradient that the last backward pass left, as `_identity` has it
 ADVICE = (
     "this optimiser steps on gradients that were not summed over the {ranks} ranks of the graph: every rank would take "
     "another step. Write `optimizer = dg.DistributedOptimizer(optimizer, graph)`, or call `dg.sum_gradients(model, "
     "graph)` before `optimizer.step()`"
+)
+CHANGED = (
+    "gradients were changed (clipped?) after `loss.backward()` and before their sum over ranks: every rank changed its "
+    "own share, so the result depends on the number of ranks. Write `dg.DistributedOptimizer(optimizer, graph, "
+    "clip_grad=1.0)`, or call `dg.sum_gradients(model, graph)` first: the step then does not sum again"
+)
+OWN_MEAN = (
+    "the loss is of this rank's rows only, so steps depend on the number of ranks: write `loss = graph.global_mean("
+    "losses)` with one loss per row (reduction='none'), or divide their sum by `graph.num_labelled('train')`"
 )
 
 
@@ -52,13 +66,11 @@ def sum_gradients(model: nn.Module | Iterable[nn.Parameter], graph: Any) -> None
     Args:
         model: a module, or its parameters; those without `requires_grad` are left alone. A gradient that is None
             on this rank counts as zero.
+
+    Raises: RunError on every rank, where gradients were changed since the backward pass.
     """
     parameters = model.parameters() if isinstance(model, nn.Module) else model
-    wanted = [parameter for parameter in parameters if parameter.requires_grad]
-    if graph.comm.size > 1:
-        for same in by_dtype(wanted):
-            _sum_flat(same, graph.comm)
-    mark_summed(wanted)
+    _sum_checked([parameter for parameter in parameters if parameter.requires_grad], graph, again=True)
 
 
 class DistributedOptimizer:
@@ -73,15 +85,20 @@ class DistributedOptimizer:
         optimizer: a `torch.optim.Optimizer`. Gradients that `sum_gradients` has summed already, to clip them before the
             step, are not summed again. With a closure (LBFGS) gradients are summed after each call of it; its
             result is to be the global loss.
-        graph: a DistGraph; on one rank nothing is changed.
+        graph: a DistGraph; on one rank nothing is summed.
+        clip_grad: largest Euclidean norm of all gradients together, after the sum; None: any.
+
+    Raises: RunError on every rank from `step`, where gradients were changed (clipped, say) before their sum.
 
     Source: the interface of Horovod's DistributedOptimizer (Sergeev and Del Balso, 2018, section 3).
     """
 
-    def __new__(cls, optimizer: torch.optim.Optimizer, graph: Any) -> Any:
+    def __new__(cls, optimizer: torch.optim.Optimizer, graph: Any, clip_grad: float | None = None) -> Any:
         kind: Any = type(optimizer)
         if not isinstance(optimizer, torch.optim.Optimizer):
             raise TypeError(f"optimizer is {kind.__name__}: expected a torch.optim optimiser that is made already")
+        if clip_grad is not None and not clip_grad > 0:
+            raise InputError(f"clip_grad is {clip_grad}: expected a norm above 0")
         parameters = _parameters_of(optimizer)
         broadcast_tensors(parameters, graph.comm)
         for parameter in parameters if graph.comm.size > 1 else ():
@@ -90,7 +107,7 @@ class DistributedOptimizer:
         wrapped: Any = object.__new__(type(kind.__name__, (kind,), members))
         wrapped.__dict__.update(optimizer.__dict__)
         wrapped.__dict__.pop("step", None)  # a scheduler that was made before has put a counting one there
-        wrapped._distgnn_graph, wrapped._distgnn_given = graph, optimizer
+        wrapped._distgnn_graph, wrapped._distgnn_given, wrapped._distgnn_clip = graph, optimizer, clip_grad
         return wrapped
 
 
@@ -101,7 +118,10 @@ def _summing_step(kind: Any) -> Callable:
     def step(self: Any, closure: Callable | None = None) -> Any:
         def sum_all() -> None:
             parameters = _parameters_of(self)
-            sum_gradients(_not_summed_yet(parameters, self._distgnn_graph.comm), self._distgnn_graph)
+            wanted = [parameter for parameter in parameters if parameter.requires_grad]
+            _sum_checked(wanted, self._distgnn_graph, again=False)
+            if self._distgnn_clip is not None:
+                clip_gradients(wanted, self._distgnn_clip)
             mark_summed(parameters, 0)  # the next step's gradients are new, however they come
 
         self._distgnn_given._opt_called = True  # a scheduler made before looks there
@@ -125,12 +145,59 @@ def _parameters_of(optimizer: Any) -> list[nn.Parameter]:
     return [parameter for group in optimizer.param_groups for parameter in group["params"]]
 
 
-def _not_summed_yet(parameters: list[nn.Parameter], comm: Any) -> list[nn.Parameter]:
-    """Those that `sum_gradients` has not met on every rank since the last step: whoever clips calls it before."""
-    if comm.size == 1:
-        return []
-    met = np.array([getattr(parameter, UNSUMMED, 0) == SUMMED for parameter in parameters], np.int64)
-    return [one for one, ranks in zip(parameters, sum_over_ranks(comm, met), strict=True) if ranks < comm.size]
+def _sum_checked(parameters: list[nn.Parameter], graph: Any, again: bool) -> None:
+    """Sum gradients over ranks, unless they were changed before. Collective: yes.
+
+    Args: again: also those that `sum_gradients` has met on every rank since the last step.
+    """
+    comm = graph.comm
+    if comm.size > 1:
+        _warn_of_own_mean(graph.transport)
+        met = [not again and getattr(parameter, UNSUMMED, 0) == SUMMED for parameter in parameters]
+        told = np.array([*met, any(_changed(parameter) for parameter in parameters)], np.int64)
+        *ranks_met, changed = sum_over_ranks(comm, told)
+        if changed:
+            raise on_all_ranks(RunError(CHANGED))
+        missing = [one for one, ranks in zip(parameters, ranks_met, strict=True) if ranks < comm.size]
+        for same in by_dtype(missing):
+            _sum_flat(same, comm)
+    mark_summed(parameters)
+
+
+def _warn_of_own_mean(transport: Any) -> None:
+    """Say once, on rank 0, that no loss was made a number of the whole graph."""
+    if not transport.has_global_loss:
+        transport.has_global_loss = True
+        if transport.rank == 0:
+            warnings.warn(OWN_MEAN, stacklevel=5)
+
+
+def _identity(grad: torch.Tensor | None) -> tuple[int, int] | None:
+    """Where a gradient lies, and how often it was written to; None where that tells nothing of it alone."""
+    if grad is None or grad.layout != torch.strided or grad._is_view():
+        return None
+    return grad.data_ptr(), grad._version
+
+
+def _changed(parameter: nn.Parameter) -> bool:
+    """Was this unsummed gradient written to, or replaced, since the backward pass left it?"""
+    now, then = _identity(parameter.grad), getattr(parameter, ARRIVED, None)
+    return getattr(parameter, UNSUMMED, 0) > 0 and None not in (now, then) and now != then
+
+
+def clip_gradients(parameters: Iterable[nn.Parameter], most: float) -> tuple[float, float]:
+    """Scale gradients, in place, so that their Euclidean norm is at most `most`.
+
+    Returns: the norm before, and the factor. After the sum over ranks both are the same bits on every rank: numpy adds
+        in one order for any number of threads.
+    """
+    grads = [parameter.grad.numpy() for parameter in parameters if parameter.grad is not None]
+    norm = math.sqrt(math.fsum(float(np.square(grad, dtype=np.float64).sum()) for grad in grads))
+    if not norm > most:
+        return norm, 1.0
+    for grad in grads:
+        grad *= most / norm
+    return norm, most / norm
 
 
 def mark_summed(parameters: Iterable[nn.Parameter], mark: int = SUMMED) -> None:
@@ -176,7 +243,12 @@ def _watch(parameter: nn.Parameter, ranks: int) -> None:
     if not parameter.requires_grad or hasattr(parameter, UNSUMMED):
         return
     setattr(parameter, UNSUMMED, 0)
-    parameter.register_post_accumulate_grad_hook(lambda one: setattr(one, UNSUMMED, ranks))
+
+    def arrived(one: nn.Parameter) -> None:
+        setattr(one, UNSUMMED, ranks)
+        setattr(one, ARRIVED, _identity(one.grad))
+
+    parameter.register_post_accumulate_grad_hook(arrived)
 
 
 def _refuse_unsummed(optimizer: torch.optim.Optimizer, _args: Any, _kwargs: Any) -> None:

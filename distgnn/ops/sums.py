@@ -7,7 +7,7 @@ import torch
 from mpi4py import MPI
 from torch.autograd.function import once_differentiable
 
-from distgnn.comm import sum_over_ranks
+from distgnn.comm import Transport, sum_over_ranks
 from distgnn.ops.protocol import Exchanges
 
 
@@ -16,7 +16,7 @@ def all_sum(graph: Exchanges, values: torch.Tensor) -> torch.Tensor:
 
     Collective: yes, and again in the backward pass.
     """
-    return _AllSum.apply(values, graph.transport.comm)
+    return _AllSum.apply(values, graph.transport)
 
 
 def all_max(graph: Exchanges, values: torch.Tensor) -> torch.Tensor:
@@ -34,14 +34,15 @@ def all_max(graph: Exchanges, values: torch.Tensor) -> torch.Tensor:
 
 class _AllSum(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, values: torch.Tensor, comm: MPI.Comm) -> torch.Tensor:
-        ctx.comm = comm
-        return _sum(comm, values)
+    def forward(ctx: Any, values: torch.Tensor, transport: Transport) -> torch.Tensor:
+        ctx.transport = transport
+        return _sum(transport.comm, values)
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, grad: torch.Tensor) -> tuple:
-        return _sum(ctx.comm, grad), None
+        ctx.transport.has_global_loss |= grad.numel() == 1  # a norm layer's statistics are no loss
+        return _sum(ctx.transport.comm, grad), None
 
 
 def _sum(comm: MPI.Comm, values: torch.Tensor) -> torch.Tensor:

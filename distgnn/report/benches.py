@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from distgnn.cli.display import human_bytes, human_seconds, human_share
 from distgnn.report.axes import BYTES, SECONDS, SHARES, Axis
 from distgnn.report.bars import Phases, bars, stacked
 from distgnn.report.charts import Series, lines
 from distgnn.report.html import facts, figure, part, section, shown, side_by_side, table
 from distgnn.report.read import Bench, number, text
+from distgnn.system.units import human_bytes, human_seconds, human_share
 
 PHASES = {
     "aggregate": "aggregate_seconds",

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from distgnn.cli.display import epoch_line, human_bytes, human_seconds
+from distgnn.cli.display import epoch_line
 from distgnn.report.axes import BYTES, Axis
 from distgnn.report.bars import bars, matrix
 from distgnn.report.charts import Series, lines
 from distgnn.report.html import facts, figure, part, section, side_by_side, table
 from distgnn.report.read import Parts
+from distgnn.system.units import human_bytes, human_seconds
 
 RANK = Axis("rank (part)", whole=True)
 LOADS = {

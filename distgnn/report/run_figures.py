@@ -7,12 +7,12 @@ from collections.abc import Iterable
 from itertools import accumulate
 from typing import Any
 
-from distgnn.cli.display import human_bytes, human_seconds
 from distgnn.report.axes import BYTES, SECONDS, SHARES, Axis
 from distgnn.report.bars import REST, Phases, bars, columns, matrix, stacked
 from distgnn.report.charts import Series, lines
 from distgnn.report.html import figure, folded, shown, side_by_side, table
 from distgnn.report.read import Run, number
+from distgnn.system.units import human_bytes, human_seconds
 
 EPOCH = Axis("epoch", whole=True, from_zero=True)
 RANK = Axis("rank", whole=True)

@@ -7,10 +7,10 @@ import statistics
 from collections.abc import Callable
 from typing import Any
 
-from distgnn.cli.display import human_bytes, human_metric, human_seconds, human_share
 from distgnn.report.html import facts, folded, part, plain, section, shown, table
 from distgnn.report.read import Inputs, Parts, Run, number, text
 from distgnn.report.run_figures import bytes_and_memory, learning, time, waiting
+from distgnn.system.units import human_bytes, human_metric, human_seconds, human_share
 
 PLACES = {"run_dir", "parts", "overwrite", "resume"}  # settings that say where, not how
 SENTENCE = (

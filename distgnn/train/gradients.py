@@ -4,7 +4,6 @@ The buffer is cut into buckets of whole parameters. A bucket's sum over ranks st
 there, while the backward pass goes on: the last layers' gradients travel behind the first layers' backward pass.
 """
 
-import math
 from typing import Any
 
 import numpy as np
@@ -12,7 +11,7 @@ import torch
 from torch import nn
 
 from distgnn.comm import Counters, start_sum_over_ranks, wait_for_all
-from distgnn.graph.own_loop import broadcast_tensors, by_dtype, mark_summed
+from distgnn.graph.own_loop import broadcast_tensors, by_dtype, clip_gradients, mark_summed
 
 BUCKET_NUMBERS = 2**16  # a bucket is closed when it has so many: a message worth its latency
 
@@ -71,14 +70,9 @@ class GradientBuffer:
     def clip(self, most: float) -> float:
         """Scale all gradients so that their Euclidean norm is at most `most`; returns the norm before.
 
-        After `sum` norm and scale are the same bits on every rank: numpy adds in one order for any number of threads.
+        Notes: as `clip_gradients`; `scale` is then what gradients were multiplied with.
         """
-        grads = [p.grad.numpy() for p in self.parameters if p.grad is not None]
-        norm = math.sqrt(math.fsum(float(np.square(grad, dtype=np.float64).sum()) for grad in grads))
-        if norm > most:
-            self.scale = most / norm
-            for grad in grads:
-                grad *= self.scale
+        norm, self.scale = clip_gradients(self.parameters, most)
         return norm
 
     def _gradient_is_there(self, parameter: nn.Parameter) -> None:

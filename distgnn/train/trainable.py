@@ -1,5 +1,6 @@
 """What is looked at before training: a graph that allows it, and modules that would depend on the number of ranks."""
 
+import inspect
 import warnings
 from typing import Any
 
@@ -10,12 +11,27 @@ from distgnn.errors import InputError
 from distgnn.interop.pyg.api import works_per_rank
 from distgnn.train.tasks.task import Task
 
+GRAPH_NAMES = ("graph", "g", "dist_graph")
+
 
 def check_trainable(graph: Any, config: TrainConfig, task: Task) -> None:
     """Raise InputError for a graph without features or what the task needs, or an impossible metric."""
     if graph.feats is None:
         raise InputError("the graph has no features: training needs at least one feature per vertex")
     task.check(graph, config)
+
+
+def check_forward(model: nn.Module) -> None:
+    """Raise InputError for a `forward` that names the graph as its second argument: the trainer gives it first."""
+    try:
+        names = list(inspect.signature(model.forward).parameters)[:2]
+    except (TypeError, ValueError):  # made by something that tells no names
+        return
+    if len(names) == 2 and names[1] in GRAPH_NAMES and names[0] not in GRAPH_NAMES:
+        kind = type(model).__name__
+        raise InputError(
+            f"the Trainer calls model(graph, feats), and {kind}.forward takes ({', '.join(names)}): swap the two"
+        )
 
 
 def warn_of_modules_per_rank(model: nn.Module, graph: Any) -> None:

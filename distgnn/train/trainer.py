@@ -45,7 +45,7 @@ from distgnn.train.run.records import TrainResult, over_ranks, summarize
 from distgnn.train.run.trace import Trace
 from distgnn.train.run.watchdog import Watchdog
 from distgnn.train.tasks.choose import task_for
-from distgnn.train.trainable import check_trainable, warn_of_modules_per_rank
+from distgnn.train.trainable import check_forward, check_trainable, warn_of_modules_per_rank
 from distgnn.train.verify import ExactStep
 
 
@@ -100,6 +100,7 @@ class Trainer:
             self.callbacks = Callbacks(callbacks)
             self.task = task_for(self.config, model, graph)
             check_trainable(graph, self.config, self.task)
+            check_forward(model)
         check_same(graph.comm, self.config.as_dict(), "start every rank with the same settings")
         warn_of_modules_per_rank(model, graph)
         own = self.config.metric in self.own_metrics

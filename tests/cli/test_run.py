@@ -32,6 +32,31 @@ def test_its_exit_code_is_passed_on(script):
     assert distgnn("run", "-n", 2, script).returncode == 7
 
 
+MISTAKES = """
+import sys
+from mpi4py import MPI
+from distgnn.comm import abort_on_uncaught, raise_together
+from distgnn.errors import InputError, RunStopped, on_all_ranks
+abort_on_uncaught(MPI.COMM_WORLD)
+if sys.argv[1] == "shared":
+    with raise_together(MPI.COMM_WORLD):
+        raise InputError("wrong here")
+if sys.argv[1] == "stopped":
+    raise on_all_ranks(RunStopped(15))
+raise InputError("wrong here") if sys.argv[1] == "alike" else ZeroDivisionError("ours")
+"""
+
+
+@pytest.mark.parametrize(("kind", "code"), [("shared", 2), ("alike", 2), ("stopped", 143), ("bug", 1)])
+def test_a_mistake_in_a_script_is_said_once_with_the_programs_exit_code(tmp_path, kind, code):
+    (tmp_path / "script.py").write_text(MISTAKES)
+    done = distgnn("run", "-n", 2, tmp_path / "script.py", kind)
+    assert done.returncode == code, done.stderr
+    says = {"shared": "distgnn: error: wrong here", "stopped": "stopped by SIGTERM", "bug": "ZeroDivisionError: ours"}
+    assert done.stderr.count(says.get(kind, "InputError: wrong here")) == 1
+    assert "rank 1 failed" not in done.stderr
+
+
 def test_a_module(script, monkeypatch):
     monkeypatch.chdir(script.parent)
     assert distgnn("run", "-n", 2, "-m", "script", "a").stdout.split()[-1] == "a"

@@ -10,6 +10,7 @@ from cut_graphs import random_graph
 
 from distgnn.graph import cores
 from distgnn.graph.cores import core_share, ranges
+from distgnn.graph.loader import load
 from distgnn.partition import partition_graph
 from distgnn.system.launch import available_cores, find_mpiexec, mpi_flavor, mpiexec_command
 
@@ -81,6 +82,16 @@ def test_ranks_that_share_cores_are_warned_of(comm, monkeypatch):
     monkeypatch.setattr(cores.os, "sched_getaffinity", lambda _: bound)
     monkeypatch.setattr(cores.kernels, "get_num_threads", lambda: 2)
     assert cores.describe_binding(comm) == ["2 ranks × 2 threads, bound to cores 0-1 | 2-3 on host (ranks 0-1)"]
+
+
+@pytest.mark.mpi(1)
+def test_one_process_says_its_threads_too(comm, monkeypatch, shared_tmp_path):
+    monkeypatch.setattr(cores.platform, "node", lambda: "host")
+    monkeypatch.setattr(cores.os, "sched_getaffinity", lambda _: {0, 1})
+    partition_graph(random_graph(), 1, shared_tmp_path / "parts", method="libra")
+    said = []
+    load(shared_tmp_path / "parts", comm=comm, say=said.append)
+    assert said[0] in [f"1 rank × {n} threads, free to run on cores 0-1 on host (rank 0)" for n in (1, 2)]
 
 
 def test_ranges():

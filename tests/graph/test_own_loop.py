@@ -7,10 +7,11 @@ from cut_graphs import dist_graph, random_graph, whole_graph
 from torch.nn import functional as F
 
 from distgnn.config import ModelConfig, TrainConfig
-from distgnn.errors import RunError
+from distgnn.errors import InputError, RunError
 from distgnn.graph.global_values import gather_rows, global_mean
 from distgnn.graph.own_loop import DistributedOptimizer, broadcast_parameters, sum_gradients
 from distgnn.nn import build_model
+from distgnn.ops import all_sum
 from distgnn.train import Trainer
 
 EPOCHS = 12
@@ -22,14 +23,13 @@ def make_model(graph, seed: int = 0):
 
 
 def step_loss(model, graph) -> torch.Tensor:
-    rows = graph.train_mask & (graph.labels >= 0)
-    logits = model(graph, graph.feats)
-    return global_mean(graph, F.cross_entropy(logits[rows], graph.labels[rows], reduction="none"))
+    logits = model(graph, graph.feats)[graph.train_mask]
+    return global_mean(graph, F.cross_entropy(logits, graph.labels[graph.train_mask], reduction="none"))
 
 
-def own_loop(graph, make_optimizer, model=None, epochs: int = EPOCHS) -> list[float]:
-    model = model or make_model(graph)
-    optimizer = DistributedOptimizer(make_optimizer(model.parameters()), graph)
+def own_loop(graph, make_optimizer, epochs: int = EPOCHS, clip_grad: float | None = None) -> list[float]:
+    model = make_model(graph)
+    optimizer = DistributedOptimizer(make_optimizer(model.parameters()), graph, clip_grad)
     losses = []
     for graph.step in range(epochs):
         optimizer.zero_grad()
@@ -119,6 +119,71 @@ def test_gradients_are_clipped_after_the_sum_and_summed_once(comm):
 
     data = random_graph(12)
     np.testing.assert_allclose(losses(dist_graph(data, comm)), losses(whole_graph(data)), rtol=1e-10)
+
+
+@pytest.mark.mpi(1, 2)
+def test_the_optimizer_clips_the_sum(comm):
+    def losses(graph):
+        def make(parameters):
+            return torch.optim.SGD(parameters, lr=0.5)
+
+        return own_loop(graph, make, epochs=4, clip_grad=0.1)
+
+    data = random_graph(12)
+    found = losses(dist_graph(data, comm))
+    np.testing.assert_allclose(found, losses(whole_graph(data)), rtol=1e-10)
+    trainer = Trainer(
+        make_model(whole := whole_graph(data)),
+        whole,
+        TrainConfig(epochs=4, lr=0.5, clip_grad=0.1),
+        optimizer=torch.optim.SGD,
+    )
+    np.testing.assert_allclose(found, trainer.fit().losses, rtol=1e-10)
+    with pytest.raises(InputError, match="clip_grad is 0: expected a norm above 0"):
+        DistributedOptimizer(adam(make_model(whole).parameters()), whole, clip_grad=0)
+
+
+@pytest.mark.mpi(2)
+@pytest.mark.parametrize("how", ["the step", "sum_gradients"])
+def test_clipping_before_the_sum_is_refused(comm, how):
+    graph = dist_graph(random_graph(12), comm)
+    model = make_model(graph)
+    optimizer = DistributedOptimizer(adam(model.parameters()), graph)
+    for _ in range(2):  # adding two gradients up is no change
+        step_loss(model, graph).backward()
+    optimizer.step()
+    optimizer.zero_grad()
+    step_loss(model, graph).backward()
+    if comm.rank == 1:  # one rank's mistake is every rank's error
+        torch.nn.utils.clip_grad_norm_(model.parameters(), 0.1)
+    with pytest.raises(RunError, match=r"changed \(clipped\?\).*clip_grad=1.0.*sum_gradients"):
+        optimizer.step() if how == "the step" else sum_gradients(model, graph)
+
+
+@pytest.mark.mpi(1, 2)
+@pytest.mark.parametrize("form", ["own mean", "share", "sum of shares"])
+def test_a_loss_of_one_ranks_rows_is_warned_of_once(comm, form):
+    graph = dist_graph(random_graph(12), comm)
+    model = make_model(graph)
+    optimizer = DistributedOptimizer(adam(model.parameters()), graph)
+
+    def step():
+        optimizer.zero_grad()
+        logits = model(graph, graph.feats)[graph.train_mask]
+        loss = F.cross_entropy(logits, graph.labels[graph.train_mask], reduction="sum")
+        if form == "own mean":
+            loss = loss / len(logits)
+        else:
+            loss = loss / graph.num_labelled("train") if form == "share" else all_sum(graph, loss)
+        loss.backward()
+        optimizer.step()
+
+    if form == "own mean" and comm.size > 1 and comm.rank == 0:
+        with pytest.warns(UserWarning, match=r"this rank's rows only.*graph\.global_mean"):
+            step()
+    else:
+        step()
+    step()  # warnings are errors
 
 
 @pytest.mark.mpi(2)

@@ -7,6 +7,7 @@ from cut_graphs import dist_graph, gather_rows, random_graph, whole_graph
 
 from distgnn.config import EDGE_MODELS, MODELS, ModelConfig, TrainConfig
 from distgnn.datasets import load_graph
+from distgnn.errors import InputError
 from distgnn.nn import build_model, model_for
 from distgnn.train import Trainer
 
@@ -77,3 +78,8 @@ def test_rematerialisation_refuses_narrow_wires(comm, wires):
     network = model_for(ModelConfig("sage", 8, remat=True), graph)
     with pytest.raises(ValueError, match="remat repeats exchanges: it needs algorithm cd-0 and float32 on the wire"):
         network(graph, graph.feats)
+
+
+def test_a_graph_without_labels_is_said_before_torch_warns():
+    with pytest.raises(InputError, match="num_classes is 0: the graph has no labels"):
+        build_model(ModelConfig(), 3, 0)

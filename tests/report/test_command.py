@@ -32,6 +32,12 @@ def test_any_mix_gives_one_file(report, partition, tmp_path):
     assert sorted(path.name for path in tmp_path.iterdir()) == ["bench.json", "report.html", "run"]
 
 
+def test_inputs_are_looked_at_before_the_page(report, tmp_path):
+    (tmp_path / "report.html").write_text("mine")
+    code, _, err = report(tmp_path / "nothere", "--out", tmp_path / "report.html")
+    assert code == 2 and "nothere" in err and "exists: choose" not in err
+
+
 def test_an_existing_file_is_replaced_only_when_asked(report, tmp_path):
     run, out = write_run(tmp_path / "run"), tmp_path / "report.html"
     out.write_text("mine")

@@ -15,6 +15,7 @@ from distgnn.train import Trainer, load_best
 from distgnn.train.adam import Adam
 from distgnn.train.checkpoint.files import restore_schedules
 from distgnn.train.lr_schedule import EarlyStopping, LearningRate, Schedules
+from distgnn.train.trainable import check_forward
 
 
 def make(graph, **config) -> Trainer:
@@ -214,3 +215,14 @@ def test_torchs_own_dropout_warns_on_several_ranks(comm, recwarn):
     messages = [str(warning.message) for warning in recwarn]
     assert bool(messages) == (comm.size > 1 and comm.rank == 0)
     assert all("drop: torch's own module works per rank" in message for message in messages)
+
+
+def test_a_forward_with_the_graph_second_is_refused():
+    class Swapped(torch.nn.Module):
+        def forward(self, x, graph):
+            return x
+
+    with pytest.raises(InputError, match=r"calls model\(graph, feats\), and Swapped.forward takes \(x, graph\)"):
+        check_forward(Swapped())
+    check_forward(torch.nn.Linear(2, 2))
+    check_forward(build_model(ModelConfig(), 3, 2))

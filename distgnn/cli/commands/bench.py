@@ -10,9 +10,10 @@ from typing import Annotated, Any
 
 import typer
 
-from distgnn.cli.display import human_bytes, human_seconds, human_share, print_columns
+from distgnn.cli.display import print_columns
 from distgnn.cli.options import Only, Threads, with_options
 from distgnn.config import ONE_PASS_MODELS, ModelConfig, TrainConfig, check_choice
+from distgnn.system.units import human_bytes, human_seconds, human_share
 
 CONTESTANT_COLUMNS = ["contestant", "epoch", "± iqr", "× dgl", "of the bound", "memory", "of dgl's"]
 COLUMNS = [

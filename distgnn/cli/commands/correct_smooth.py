@@ -5,8 +5,9 @@ import sys
 
 import typer
 
-from distgnn.cli.display import compiling, human_share, print_table
+from distgnn.cli.display import compiling, print_table
 from distgnn.cli.options import AsJson, Threads
+from distgnn.system.units import human_share
 
 SPLITS = ("train", "valid", "test")
 
@@ -50,7 +51,7 @@ def correct_smooth(
     if code is not None:
         raise typer.Exit(code)
     with compiling(not quiet and not as_json):
-        graph, logits = best_logits(run, settings, parts)
+        graph, logits = best_logits(run, settings, parts, not quiet and not as_json)
         scores = correct_and_smooth(graph, logits, config)
     stages = {"before": logits, "after": scores}
     found = {

@@ -8,10 +8,11 @@ from typing import Annotated, Any
 
 import typer
 
-from distgnn.cli.display import epoch_line, human_bytes, human_seconds, phases, print_table
+from distgnn.cli.display import epoch_line, phases, print_table
 from distgnn.cli.options import AsJson, Only, Quiet, with_options
 from distgnn.config import CutConfig, num_threads
 from distgnn.system.output import plain
+from distgnn.system.units import human_bytes, human_seconds
 
 BALANCES = {"arcs": "edge", "owned": "owned", "copies": "copies"}
 

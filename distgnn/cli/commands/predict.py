@@ -33,7 +33,7 @@ def predict(
     if code is not None:
         raise typer.Exit(code)
     with compiling(not quiet):
-        graph, network, rows = best_rows(run, settings, parts)
+        graph, network, rows = best_rows(run, settings, parts, not quiet)
     count = _write(graph, network, rows, task, out, classes)
     if graph.rank == 0 and not quiet:
         kind = "classes" if classes else {"node": "logits", "edge": "logits", "link": "scores"}.get(task, "values")
@@ -78,33 +78,35 @@ def check_request(run: str, parts: str, out: str | None, overwrite: bool) -> tup
     from distgnn.cli.ranks import checked_together
     from distgnn.errors import InputError
     from distgnn.partition import read_manifest
-    from distgnn.train.run.run_folder import exists, read_config
+    from distgnn.train.run.run_folder import exists, model_config, read_config
 
     with checked_together():
         settings, manifest = read_config(run), read_manifest(parts)
+        model_config(run, settings)  # a run of a script's own model is refused before ranks are started
         if out is not None and exists(out) and not overwrite:
             raise InputError(f"{out} exists: choose another --out, or add --overwrite to replace it")
     return settings, manifest
 
 
-def best_logits(run: str, settings: dict, parts: str) -> Any:
+def best_logits(run: str, settings: dict, parts: str, speak: bool) -> Any:
     """This rank's graph, and the logits of its owned rows [O, C] with the run's best weights. Collective: yes."""
-    graph, _, logits = best_rows(run, settings, parts)
+    graph, _, logits = best_rows(run, settings, parts, speak)
     return graph, logits
 
 
-def best_rows(run: str, settings: dict, parts: str) -> Any:
+def best_rows(run: str, settings: dict, parts: str, speak: bool) -> Any:
     """This rank's graph, the model with the run's best weights, and the rows it gives. Collective: yes."""
     import torch
 
     from distgnn.comm import raise_together
-    from distgnn.graph.loader import load
+    from distgnn.graph.loader import load, say_on_stderr
     from distgnn.nn import model_for
     from distgnn.train import load_best
     from distgnn.train.run.run_folder import model_config, run_dtype
 
     config = model_config(run, settings)
-    graph = load(parts, dtype=run_dtype(run, settings), sparse_feats=config.takes_sparse_feats)
+    say = say_on_stderr if speak else None
+    graph = load(parts, dtype=run_dtype(run, settings), sparse_feats=config.takes_sparse_feats, say=say)
     with raise_together(graph.comm):
         network = model_for(config, graph, settings.get("train", {}).get("task", "node")).to(graph.weight_dtype)
         load_best(run, network)

@@ -57,6 +57,8 @@ class Stack(nn.Module):
     ):
         super().__init__()
         check_choice("jump", jump, JUMPS)
+        if num_classes < 1:
+            raise on_all_ranks(InputError("num_classes is 0: the graph has no labels; give the width of the output"))
         self.weighted, self.residual, self.jump, self.remat = weighted, residual, jump, remat
         num_hidden = num_layers - 1 if jump == "none" else num_layers
         widths = [in_feats] + [hidden_feats] * num_hidden + ([num_classes] if jump == "none" else [])

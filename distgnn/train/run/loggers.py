@@ -11,6 +11,7 @@ from typing import Any, TextIO
 from distgnn.system.output import plain
 from distgnn.train.metrics import SPLITS
 from distgnn.train.run.callbacks import Callback, Callbacks
+from distgnn.train.run.epoch_text import EpochText
 
 LINE_SECONDS = 10.0  # without a terminal a line at least so often, and ten over all epochs
 BAR_SECONDS = 0.1
@@ -41,16 +42,15 @@ class ConsoleLogger(Callback):
     def __init__(self) -> None:
         self._bar = bool(os.environ.get("DISTGNN_TERMINAL")) or sys.stderr.isatty()
         self._began = self._told = time.monotonic()
-        self._done_before, self._valid = 0, ""
+        self._done_before, self._text = 0, EpochText()
 
     def on_start(self, trainer: Any, record: dict) -> None:
         self._began = self._told = time.monotonic()
-        self._done_before = len(trainer.records)
+        self._done_before, self._text = len(trainer.records), EpochText(trainer.best_by, trainer.metric)
 
     def on_step(self, trainer: Any, record: dict) -> None:
         done, total, now = record["epoch"] + 1, trainer.config.epochs, time.monotonic()
-        if record.get(trainer.best_by) is not None:
-            self._valid = f"  {trainer.best_by.replace('_metric', '')} {record[trainer.best_by]:.4f}"
+        text = self._text.of(record)
         since = now - self._told
         if self._bar:
             due = done == total or since >= BAR_SECONDS
@@ -58,14 +58,13 @@ class ConsoleLogger(Callback):
             due = done == total or done % max(1, total // 10) == 0 or since >= LINE_SECONDS
         if due:
             self._told = now
-            self._tell(done, total, record, now)
+            self._tell(done, total, text, now)
 
     def on_end(self, trainer: Any, record: dict) -> None:
         if self._bar:
             self._write("\n")
 
-    def _tell(self, done: int, total: int, record: dict, now: float) -> None:
-        text = f"loss {record['loss']:.4f}{self._valid}  {record['seconds']:.3g} s/epoch"
+    def _tell(self, done: int, total: int, text: str, now: float) -> None:
         left = (now - self._began) / max(done - self._done_before, 1) * (total - done)
         if left >= 1:
             text += f"  {left:.0f} s left" if left < 100 else f"  {left / 60:.0f} min left"

@@ -15,6 +15,7 @@ from distgnn.config import ModelConfig, TrainConfig
 from distgnn.errors import InputError, RunStopped
 from distgnn.nn import build_model
 from distgnn.train import Callback, Trainer
+from distgnn.train.run.epoch_text import EpochText
 from distgnn.train.run.run_folder import RUN_FOLDER
 
 
@@ -113,6 +114,18 @@ def test_a_bar_on_a_terminal(monkeypatch):
     make(whole_graph(random_graph(1)), log="console").fit()
     assert "epoch 6/6 [========================] loss " in shown.getvalue().split("\r")[-2]
     assert shown.getvalue().endswith("\r\n")
+
+
+def test_an_old_validation_value_says_from_which_epoch_it_is():
+    words = EpochText()
+    records = [{"epoch": epoch, "loss": 0.5, "seconds": 0.02} for epoch in range(4)]
+    records[1]["valid_metric"] = 0.75
+    assert [words.of(record) for record in records[:3]] == [
+        "loss 0.5000  20 ms/epoch",
+        "loss 0.5000  20 ms/epoch  valid 75.00 %",
+        "loss 0.5000  20 ms/epoch  valid 75.00 % (epoch 2)",
+    ]
+    assert EpochText("recall").of(records[0] | {"recall": 0.5}).endswith("recall 0.5000")
 
 
 @pytest.mark.mpi(1, 2)

@@ -4,7 +4,8 @@ import json
 
 import typer
 
-from distgnn.cli.display import epoch_line, human_bytes, print_columns, print_table
+from distgnn.cli.display import epoch_line, print_columns, print_table
+from distgnn.system.units import human_bytes
 
 
 def register(app: typer.Typer) -> None:

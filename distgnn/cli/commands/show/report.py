@@ -22,8 +22,9 @@ def report(
     from distgnn.system.atomic import replace_file
     from distgnn.system.output import plain
 
+    found = read_inputs(inputs)
     check_page_free(out, overwrite)
-    page = make_page(read_inputs(inputs))
+    page = make_page(found)
     try:
         replace_file(Path(out), page.encode())
     except OSError as error:
