@@ -11,5 +11,6 @@ from distgnn.datasets.edge_list import EdgeList
 from distgnn.datasets.graph_data import GraphData
 from distgnn.datasets.objects import as_graph_data
 from distgnn.datasets.registry import load_graph
+from distgnn.datasets.renumber import renumber
 
-__all__ = ["EdgeList", "GraphData", "as_graph_data", "download", "load_graph"]
+__all__ = ["EdgeList", "GraphData", "as_graph_data", "download", "load_graph", "renumber"]

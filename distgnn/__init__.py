@@ -44,6 +44,7 @@ _PLACES = {
     "to_dgl": "distgnn.interop.dgl.export",
     "GraphData": "distgnn.datasets",
     "load_graph": "distgnn.datasets",
+    "renumber": "distgnn.datasets",
     "partition_graph": "distgnn.partition",
     "DistGNNError": "distgnn.errors",
     "import_dgl": "distgnn.interop.dgl.import_dgl",

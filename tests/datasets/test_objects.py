@@ -77,7 +77,37 @@ def test_networkx(kind):
     pairs = found.edges.tolist() if found.directed else np.sort(found.edges, axis=1).tolist()
     assert sorted(pairs) == sorted([[2, 0], [1, 3]] if found.directed else [[0, 2], [1, 3]])
     assert sorted(found.edge_weight.tolist()) == [1, 2.5] and found.num_nodes == 4
-    assert as_graph_data(graph).edge_weight is None
+    with pytest.warns(UserWarning, match=r"not taken; .*from_networkx\(graph, weighted=True\)"):
+        assert as_graph_data(graph).edge_weight is None
+    assert as_graph_data(graph, weighted=False).edge_weight is None  # a warning would be an error
+
+
+def attributed():
+    graph = networkx.Graph()
+    for node, place, label, mask in (("a", 1.0, 0, True), ("b", 2.0, 1, False)):
+        graph.add_node(node, x=place, pair=[place, 0], y=label, train_mask=mask)
+    graph.add_edge("b", "a", cost=3.0)
+    return graph
+
+
+def test_networkx_attributes_are_taken_by_name():
+    graph = attributed()
+    found = as_graph_data(graph, feats="x", labels="y", train="train_mask", edge_weight="cost", name="mine")
+    assert (found.feats.tolist(), found.labels.tolist(), found.train.tolist()) == ([[1], [2]], [0, 1], [0])
+    assert (found.edge_weight.tolist(), found.name) == ([3], "mine")
+    with pytest.warns(UserWarning, match=r"not taken; .*\(graph, labels='y', train='train_mask'\)"):
+        assert as_graph_data(graph, feats="pair").feats.tolist() == [[1, 0], [2, 0]]
+    assert as_graph_data(graph, feats=None, labels=None, train=None).feats is None  # a warning would be an error
+
+
+@pytest.mark.parametrize(
+    ("feats", "message"), [("z", "feats: 'a' has no attribute 'z'"), ("pair", "'pair' has values of different len")]
+)
+def test_networkx_attributes_that_are_no_columns_are_refused(feats, message):
+    graph = attributed()
+    graph.nodes["b"]["pair"] = [1, 2, 3]
+    with pytest.raises(InputError, match=message):
+        as_graph_data(graph, feats=feats, labels="y", train="train_mask")
 
 
 def test_scipy_and_dgl_and_graph_data(small_graph):
