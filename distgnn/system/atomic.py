@@ -199,7 +199,9 @@ def check_target(out: str | Path, kind: FolderKind | OurFiles, overwrite: bool) 
     if not os.path.lexists(target):
         return
     if not overwrite:
-        raise InputError(f"{out} exists already: choose another place, or replace it with --overwrite")
+        raise InputError(
+            f"{out} exists already: choose another place, or replace it with --overwrite (from Python: overwrite=True)"
+        )
     if not target.is_dir() or target.is_symlink():
         raise InputError(f"{out} is not a folder: it is not overwritten")
     if not any(target.iterdir()):

@@ -1,5 +1,7 @@
 """Objects of other libraries become the graph that the same arrays give."""
 
+import pprint
+
 import networkx
 import numpy as np
 import pytest
@@ -8,7 +10,7 @@ import torch
 
 from distgnn.datasets import GraphData, as_graph_data, load_graph
 from distgnn.errors import InputError
-from distgnn.partition import partition_graph
+from distgnn.partition import partition_graph, read_manifest
 
 SOURCES, TARGETS = [0, 1, 2, 2], [1, 2, 0, 3]
 PAIRS = np.array([SOURCES, TARGETS]).T
@@ -128,4 +130,7 @@ def test_what_is_no_graph_is_refused(small_graph):
 def test_load_and_partition_take_objects(tmp_path):
     assert load_graph(PAIRS.T).edges.tolist() == PAIRS.tolist()
     manifest = partition_graph(networkx.path_graph(6), 2, tmp_path / "parts", method="libra")
-    assert manifest["num_parts"] == 2
+    assert manifest["num_parts"] == 2 and manifest == read_manifest(tmp_path / "parts")
+    shown = f"{manifest}"
+    assert shown.startswith("Manifest('networkx', num_parts=2, num_nodes=6, num_edges=5, method='libra'")
+    assert len(shown) < 200 and pprint.pformat(manifest) == shown
