@@ -11,9 +11,9 @@ import numpy as np
 import scipy.sparse
 
 from distgnn.datasets.arc_data import arc_feats, arc_relations
-from distgnn.datasets.attributes import read_attributes, warn_of_the_rest, warn_of_values
 from distgnn.datasets.edge_list import EdgeList, make_edge_list
 from distgnn.datasets.fields import ARRAYS, SPLITS, GraphFields
+from distgnn.datasets.names.attributes import read_attributes, warn_of_the_rest, warn_of_values
 from distgnn.datasets.pairs import halve_symmetric
 from distgnn.datasets.tidy import mask_hint, tidy_labels, tidy_split
 from distgnn.errors import InputError
@@ -38,7 +38,7 @@ def from_arrays(edges: Any, num_nodes: int | None, directed: bool, fields: Field
     edges = edge_pairs(edges)
     if edges.dtype.kind not in "iuf":
         raise InputError(
-            f"edges: expected integer vertex ids, found {edges.dtype}; dg.renumber(edges) makes them of any"
+            f"edges: expected integer vertex ids, found {edges.dtype}; dg.renumber(edges) makes them of any ids"
         )
     if num_nodes is None:
         num_nodes = int(edges.max(initial=-1)) + 1

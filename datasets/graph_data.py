@@ -21,9 +21,9 @@ from typing import Any
 
 from distgnn.datasets import checks, convert
 from distgnn.datasets.edge_list import EdgeList, make_edge_list
-from distgnn.datasets.field_names import our_names, refuse_unknown
 from distgnn.datasets.fields import SPLITS, GraphFields
 from distgnn.datasets.formats.folder_writer import write_folder
+from distgnn.datasets.names.field_names import our_names, refuse_unknown
 from distgnn.datasets.normalize import normalize_feats
 
 __all__ = ["SPLITS", "GraphData"]

@@ -4,8 +4,8 @@ import re
 from collections.abc import Collection
 from pathlib import Path
 
-from distgnn.datasets.field_names import ALIASES
 from distgnn.datasets.fields import ARRAYS, SPLITS
+from distgnn.datasets.names.field_names import ALIASES
 from distgnn.errors import GraphFormatError
 
 # File name without suffix -> field; the usual slips besides PyG's names.

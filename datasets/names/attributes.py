@@ -63,7 +63,7 @@ def warn_of_the_rest(graph: Any, given: Iterable[str], weighted: bool | None) ->
     if left:
         _warn(
             f"attributes of this NetworkX graph are not taken; take them with GraphData.from_networkx(graph, "
-            f"{', '.join(left)}), or leave them without this warning by None (weighted=False)"
+            f"{', '.join(left)}); None, or weighted=False, leaves them out without this warning"
         )
 
 
@@ -72,7 +72,7 @@ def warn_of_values(matrix: Any, given: Iterable[str], weighted: bool | None) -> 
     if weighted is None and "edge_weight" not in set(given) and (matrix.data != 1).any():
         _warn(
             "the values of this scipy matrix are not taken as edge weights; take them with "
-            "GraphData.from_scipy(matrix, weighted=True), or leave them without this warning by weighted=False"
+            "GraphData.from_scipy(matrix, weighted=True); weighted=False leaves them out without this warning"
         )
 
 
