@@ -9,7 +9,8 @@ if __name__ != "distgnn.datasets":
 from distgnn.datasets.downloads import download
 from distgnn.datasets.edge_list import EdgeList
 from distgnn.datasets.graph_data import GraphData
+from distgnn.datasets.names.renumber import renumber
 from distgnn.datasets.objects import as_graph_data
 from distgnn.datasets.registry import load_graph
 
-__all__ = ["EdgeList", "GraphData", "as_graph_data", "download", "load_graph"]
+__all__ = ["EdgeList", "GraphData", "as_graph_data", "download", "load_graph", "renumber"]

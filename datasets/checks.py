@@ -11,12 +11,15 @@ import scipy.sparse
 from distgnn.datasets.fields import SPLITS, GraphFields
 from distgnn.datasets.links.check import check_edge_splits
 from distgnn.datasets.pairs import count_pairs
+from distgnn.datasets.text.table import is_table, line_of_row
+from distgnn.datasets.tidy import mask_hint
 
 BLOCK_BYTES = 1 << 25
 # A pair of vertices must fit one int64 (distgnn.datasets.pairs).
 MAX_NODES = 3_000_000_000
 MAX_TYPES = 1 << 15
 FREE_NODES, NODES_PER_ROW = 1 << 22, 1000
+RENUMBER = "; dg.renumber takes other ids"
 
 
 def blocks(array: np.ndarray) -> Iterator[tuple[int, np.ndarray]]:
@@ -34,8 +37,10 @@ def check_graph(graph: GraphFields) -> None:
     if graph.num_nodes < 1:
         graph.fail("num_nodes", f"the graph has {graph.num_nodes} vertices; at least one is needed")
     if graph.num_nodes > MAX_NODES:
-        graph.fail("num_nodes", f"the graph has {graph.num_nodes} vertices; at most {MAX_NODES} can be handled")
-    check_size(graph.num_nodes, _known_rows(graph), lambda text: graph.fail("num_nodes", text))
+        graph.fail(
+            "num_nodes", f"the graph has {graph.num_nodes} vertices; at most {MAX_NODES} can be handled{RENUMBER}"
+        )
+    check_size(graph.num_nodes, _known_rows(graph), lambda text: graph.fail("num_nodes", text + RENUMBER))
     _check_edges(graph)
     _check_feats(graph)
     _check_labels(graph)
@@ -76,9 +81,15 @@ def _check_edges(graph: GraphFields) -> None:
             what = "a negative vertex id" if block[row, column] < 0 else "a vertex id outside the graph"
             graph.fail(
                 "edges",
-                f"row {start + row} holds {what}, {block[row, column]} (num_nodes is {graph.num_nodes}; "
-                f"ids run from 0 to {graph.num_nodes - 1})",
+                f"{_place(graph, 'edges', start + int(row))} holds {what}, {block[row, column]} "
+                f"(num_nodes is {graph.num_nodes}; ids run from 0 to {graph.num_nodes - 1}{RENUMBER})",
             )
+
+
+def _place(graph: GraphFields, name: str, row: int) -> str:
+    """A row as its user finds it: the line of a text file, counted from 1, or the row of an array, counted from 0."""
+    path = graph.files.get(name)
+    return f"line {line_of_row(path, row)}" if path is not None and is_table(path) else f"row {row}"
 
 
 def first_not_finite(array: np.ndarray) -> int | None:
@@ -210,8 +221,11 @@ def _check_splits(graph: GraphFields) -> None:
         ids = getattr(graph, name)
         if ids is None:
             continue
+        hint = mask_hint(ids, graph.num_nodes)
         if ids.ndim != 1 or ids.dtype.kind not in "iu":
-            graph.fail(name, f"expected a list of integer vertex ids, found {ids.dtype} {list(ids.shape)}")
+            graph.fail(name, f"expected a list of integer vertex ids, found {ids.dtype} {list(ids.shape)}{hint}")
+        if hint:
+            graph.fail(name, f"expected a list of vertex ids, found {len(ids)} numbers that are 0 or 1{hint}")
         bad = (ids < 0) | (ids >= graph.num_nodes)
         if bad.any():
             row = int(np.argmax(bad))

@@ -13,8 +13,9 @@ import scipy.sparse
 from distgnn.datasets.arc_data import arc_feats, arc_relations
 from distgnn.datasets.edge_list import EdgeList, make_edge_list
 from distgnn.datasets.fields import ARRAYS, SPLITS, GraphFields
+from distgnn.datasets.names.attributes import read_attributes, warn_of_the_rest, warn_of_values
 from distgnn.datasets.pairs import halve_symmetric
-from distgnn.datasets.tidy import tidy_labels, tidy_split
+from distgnn.datasets.tidy import mask_hint, tidy_labels, tidy_split
 from distgnn.errors import InputError
 from distgnn.interop.dgl.import_dgl import import_dgl
 from distgnn.interop.pyg.import_pyg import import_pyg
@@ -35,7 +36,11 @@ def as_array(values: Any) -> np.ndarray:
 
 def from_arrays(edges: Any, num_nodes: int | None, directed: bool, fields: Fields) -> Fields:
     """See `GraphData.from_arrays`."""
-    edges = _edge_pairs(edges)
+    edges = edge_pairs(edges)
+    if edges.dtype.kind not in "iuf":
+        raise InputError(
+            f"edges: expected integer vertex ids, found {edges.dtype}; dg.renumber(edges) makes them of any ids"
+        )
     if num_nodes is None:
         num_nodes = int(edges.max(initial=-1)) + 1
     found = {key: value for key, value in fields.items() if value is not None}
@@ -53,7 +58,7 @@ def from_arrays(edges: Any, num_nodes: int | None, directed: bool, fields: Field
     return {"name": "graph", **found, "num_nodes": num_nodes, "edges": edges, "directed": directed}
 
 
-def _edge_pairs(edges: Any) -> np.ndarray:
+def edge_pairs(edges: Any) -> np.ndarray:
     """Edges as [E, 2]. [2, E] is turned, except [2, 2], which cannot be told from two edges and is left as it is."""
     if isinstance(edges, tuple) and len(edges) == 2:
         sources, targets = (as_array(column) for column in edges)
@@ -72,7 +77,8 @@ def _edge_pairs(edges: Any) -> np.ndarray:
 def _split_ids(name: str, ids: np.ndarray, num_nodes: int) -> np.ndarray:
     if ids.dtype == bool:
         if ids.shape != (num_nodes,):
-            raise InputError(f"{name}: a mask must have shape [{num_nodes}], found {list(ids.shape)}")
+            hint = mask_hint(ids, num_nodes)
+            raise InputError(f"{name}: a mask must have shape [{num_nodes}], found {list(ids.shape)}{hint}")
         return np.flatnonzero(ids)
     return tidy_split(ids)
 
@@ -143,8 +149,10 @@ def _one_vertex_set(data: Any) -> Any:
     return merged
 
 
-def from_networkx(graph: Any, weighted: bool, fields: Fields) -> Fields:
+def from_networkx(graph: Any, weighted: bool | None, fields: Fields) -> Fields:
     """See `GraphData.from_networkx`."""
+    warn_of_the_rest(graph, fields, weighted)
+    fields = read_attributes(graph, fields)
     number = {node: place for place, node in enumerate(graph)}
     pairs = np.array([(number[u], number[v]) for u, v in graph.edges()], dtype=np.int64).reshape(-1, 2)
     found: Fields = {"name": str(graph.name or "networkx")}
@@ -153,13 +161,14 @@ def from_networkx(graph: Any, weighted: bool, fields: Fields) -> Fields:
     return from_arrays((pairs[:, 0], pairs[:, 1]), len(number), graph.is_directed(), {**found, **fields})
 
 
-def from_scipy(adjacency: Any, directed: bool, weighted: bool, fields: Fields) -> Fields:
+def from_scipy(adjacency: Any, directed: bool, weighted: bool | None, fields: Fields) -> Fields:
     """See `GraphData.from_scipy`."""
     if not scipy.sparse.issparse(adjacency) or adjacency.shape[0] != adjacency.shape[1]:
         raise InputError(f"expected a square scipy sparse matrix, found {type(adjacency).__name__}")
     matrix = adjacency.tocoo()
     num_nodes = matrix.shape[0]
     kept = slice(None) if directed else halve_symmetric(matrix.row, matrix.col, num_nodes)
+    warn_of_values(matrix, fields, weighted)
     fields = {"name": "scipy", **fields}
     if weighted:
         if not directed and (adjacency != adjacency.T).nnz:

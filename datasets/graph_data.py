@@ -24,8 +24,8 @@ from distgnn.datasets.edge_list import EdgeList, make_edge_list
 from distgnn.datasets.fields import SPLITS, GraphFields
 from distgnn.datasets.formats.folder_writer import write_folder
 from distgnn.datasets.links.split_links import split_links
+from distgnn.datasets.names.field_names import our_names, refuse_unknown
 from distgnn.datasets.normalize import normalize_feats
-from distgnn.errors import InputError
 
 __all__ = ["SPLITS", "GraphData"]
 
@@ -37,11 +37,10 @@ class GraphData(GraphFields):
     @classmethod
     def from_fields(cls, values: dict[str, Any]) -> "GraphData":
         """A checked graph from field name -> value. Raises: InputError for a name that is no field."""
-        unknown = sorted(set(values) - {field.name for field in fields(cls)})
+        known = [field.name for field in fields(cls)]
+        unknown = sorted(set(values) - set(known))
         if unknown:
-            raise InputError(
-                f"unknown field of a graph: {unknown[0]!r}; known are {', '.join(f.name for f in fields(cls))}"
-            )
+            refuse_unknown(unknown[0], known)
         return cls(**values).check()
 
     def check(self) -> "GraphData":
@@ -111,10 +110,11 @@ class GraphData(GraphFields):
                 read as [E, 2]: two edges, one per line; give a pair if its lines are sources and targets.
             num_nodes: N; the largest id + 1 if not given.
             directed: whether an edge is one arc; if not, each edge is given once.
-            fields: any other field of GraphData; splits may be ids or bool masks [N].
+            fields: any other field of GraphData; splits may be ids or bool masks [N]. PyG's names x, y, train_mask,
+                val_mask and test_mask are taken for feats, labels, train, valid and test.
         Notes: numpy arrays, torch tensors and lists are taken alike; numpy arrays that fit are not copied.
         """
-        return cls.from_fields(convert.from_arrays(edges, num_nodes, directed, fields))
+        return cls.from_fields(convert.from_arrays(edges, num_nodes, directed, our_names(fields)))
 
     @classmethod
     def from_dgl(cls, graph: Any, directed: bool = True, **fields: Any) -> "GraphData":
@@ -127,7 +127,7 @@ class GraphData(GraphFields):
             directed: False keeps one edge per pair of opposite arcs, which must all be there.
             fields: fields of GraphData that replace what ndata holds.
         """
-        return cls.from_fields(convert.from_dgl(graph, directed, fields))
+        return cls.from_fields(convert.from_dgl(graph, directed, our_names(fields)))
 
     @classmethod
     def from_pyg(cls, data: Any, directed: bool = True, **fields: Any) -> "GraphData":
@@ -141,27 +141,31 @@ class GraphData(GraphFields):
             directed: False keeps one edge per pair of opposite arcs, which must all be there.
             fields: fields of GraphData that replace what `data` holds.
         """
-        return cls.from_fields(convert.from_pyg(data, directed, fields))
+        return cls.from_fields(convert.from_pyg(data, directed, our_names(fields)))
 
     @classmethod
-    def from_networkx(cls, graph: Any, weighted: bool = False, **fields: Any) -> "GraphData":
+    def from_networkx(cls, graph: Any, weighted: bool | None = None, **fields: Any) -> "GraphData":
         """A graph from a NetworkX graph; vertex i is the i-th node of `list(graph)`.
 
         Args:
-            weighted: whether the edges' `weight` attributes (1 where there is none) are edge weights.
-            fields: fields of GraphData, as `feats` in the order of `list(graph)`.
+            weighted: whether the edges' `weight` attributes (1 where there is none) are edge weights; None: no, with
+                a warning where there are any.
+            fields: fields of GraphData, as `feats` in the order of `list(graph)`; or the name of an attribute that all
+                have: `feats="x"`, `labels="y"`. A warning names usual ones that are not taken.
         """
-        return cls.from_fields(convert.from_networkx(graph, weighted, fields))
+        return cls.from_fields(convert.from_networkx(graph, weighted, our_names(fields)))
 
     @classmethod
-    def from_scipy(cls, adjacency: Any, directed: bool = True, weighted: bool = False, **fields: Any) -> "GraphData":
+    def from_scipy(
+        cls, adjacency: Any, directed: bool = True, weighted: bool | None = None, **fields: Any
+    ) -> "GraphData":
         """A graph from a square scipy sparse matrix: entry [u, v] is the arc u -> v.
 
         Args:
             directed: False keeps one edge per pair of opposite entries, which must all be there.
-            weighted: whether the entries are edge weights.
+            weighted: whether the entries are edge weights; None: no, with a warning where they are not all 1.
         """
-        return cls.from_fields(convert.from_scipy(adjacency, directed, weighted, fields))
+        return cls.from_fields(convert.from_scipy(adjacency, directed, weighted, our_names(fields)))
 
     def to_dgl(self, edge_list: EdgeList | None = None) -> Any:
         """The whole graph as a DGLGraph with one edge per arc, in the order of `EdgeList.arcs`.

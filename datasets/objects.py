@@ -19,7 +19,7 @@ def as_graph_data(graph: Any, **fields: Any) -> GraphData:
 
     Args:
         graph: a `GraphData` (returned as it is, checked), `dgl.DGLGraph`, PyG `Data`, NetworkX graph, square scipy
-            sparse matrix (its values are ignored), or edges as `GraphData.from_arrays` takes them.
+            sparse matrix (`weighted=True` takes its values), or edges as `GraphData.from_arrays` takes them.
         fields: fields of GraphData that replace or add to what the object holds, and `directed`. All but NetworkX
             graphs, which say it themselves, are taken as directed: an undirected graph that stores both arcs of each
             edge gives the same messages that way.

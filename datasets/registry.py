@@ -110,6 +110,11 @@ def _not_found(source: str, root: Path, looked: list[str]) -> str:
             f"{source} is not here (looked in {where}); fetch it with: distgnn download {source} --data-root {root}, "
             "or name the folder that has it by --data-root (DISTGNN_DATA)"
         )
+    if Path(source).is_file():
+        return (
+            f"{source} is a file: give its folder, {Path(source).parent}, which needs graph.json and the edges "
+            "(edges.npy, edges.csv or edges.txt), or read it and give the arrays to dg.GraphData.from_arrays"
+        )
     local = sorted(path.parent.name for path in root.glob("*/graph.json")) if root.is_dir() else []
     names = list(dict.fromkeys([*NAMED, *local]))
     what = f"{source} is a folder without a graph" if Path(source).is_dir() else f"no graph {source!r}"

@@ -33,3 +33,12 @@ def tidy_split(ids: np.ndarray) -> np.ndarray:
     if ids.size == 0:
         return np.zeros(0, dtype=np.int64)
     return ids.astype(np.int64) if ids.dtype.kind in "iu" else ids
+
+
+def mask_hint(ids: np.ndarray, num_nodes: int) -> str:
+    """What to do, if the ids of a split are masks instead; else nothing. Ids of N > 2 vertices are never all 0 or 1."""
+    if ids.ndim == 2 and ids.shape[0] == num_nodes and ids.shape[1] > 1:
+        return "; of several masks choose one column: mask[:, 0]"
+    if ids.shape != (num_nodes,) or num_nodes <= 2 or ids.dtype.kind not in "iufb" or ((ids != 0) & (ids != 1)).any():
+        return ""
+    return "; it looks like a mask: give it as bool (mask.bool(), mask.astype(bool)), in a file as np.flatnonzero(mask)"

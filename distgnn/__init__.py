@@ -46,6 +46,7 @@ _PLACES = {
     "to_pyg": "distgnn.interop.pyg.export",
     "GraphData": "distgnn.datasets",
     "load_graph": "distgnn.datasets",
+    "renumber": "distgnn.datasets",
     "partition_graph": "distgnn.partition",
     "DistGNNError": "distgnn.errors",
     "import_dgl": "distgnn.interop.dgl.import_dgl",

@@ -58,7 +58,7 @@ def partition_graph(
         say: called with a line where `memory` makes it work on disk, in a folder beside `out` that a run with the same
             arguments goes on from after a kill.
         options: fields of `CutConfig`: seed, direction, self_loops, order, refine, capacities, …
-    Returns: the manifest (contents of `partition.json`).
+    Returns: the manifest (contents of `partition.json`): a dict that prints as one line.
     Raises: InputError, GraphFormatError; nothing is left behind then.
     """
     config = make_config(method, options).check_parts(num_parts)

@@ -31,6 +31,7 @@ from distgnn.datasets.array_files import damaged, is_present, read_json, read_np
 from distgnn.datasets.checks import check_size
 from distgnn.datasets.fields import ARRAYS, SPLITS, TYPE_NAMES
 from distgnn.datasets.formats.folder_writer import EDGE_FILES
+from distgnn.datasets.formats.unread import refuse_unread
 from distgnn.datasets.graph_data import GraphData
 from distgnn.datasets.text.table import read_table
 from distgnn.datasets.tidy import tidy_labels, tidy_split
@@ -60,6 +61,7 @@ def read_folder(folder: Path) -> GraphData:
             fields[name], files[name] = read_npy(path), path
     fields["feats"] = _read_feats(folder, files)
     edges = _read_edges(folder, files)
+    refuse_unread(folder, files)
     if "labels" in fields:
         fields["labels"] = tidy_labels(fields["labels"], files["labels"])
     for name in SPLITS:

@@ -2,6 +2,7 @@
 
 import codecs
 import gzip
+import re
 import zlib
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -115,6 +116,23 @@ def _skip_header(text: np.ndarray) -> tuple[np.ndarray, int]:
     return text, 0
 
 
+def is_table(path: Path) -> bool:
+    """Whether a file's name is that of a table."""
+    return path.name.removesuffix(".gz").endswith((".csv", ".txt"))
+
+
+def line_of_row(path: Path, row: int) -> int:
+    """The line, counted from 1, that holds a row, counted from 0, of a table that `read_table` has read."""
+    with gzip.open(path, "rb") if path.suffix == ".gz" else open(path, "rb") as stream:
+        for number, line in enumerate(stream, 1):
+            if number == 1:
+                line = _skip_header(np.frombuffer(line.rstrip(b"\n") + b"\n", dtype=np.uint8))[0].tobytes()
+            row -= line.strip()[:1] not in (b"", b"#", b"%")
+            if row < 0:
+                break
+    return number
+
+
 def _scan(
     path: Path, text: np.ndarray, dtype: np.dtype, columns: int, lines_before: int
 ) -> tuple[np.ndarray, int, int]:
@@ -126,5 +144,8 @@ def _scan(
         line = text.tobytes().split(b"\n", lines)[lines - 1].decode("utf-8", "replace").strip()
         kind = "numbers" if dtype.kind == "f" else "whole numbers"
         problem = f"expected {found_columns} {kind}" if found_columns else f"expected {kind}"
-        raise GraphFormatError(f"{path}: line {lines_before + lines}: {problem}, found {line[:60]!r}")
+        # A table of two columns of whole numbers holds edges, here with other ids.
+        named = kind == "whole numbers" and columns == 2 and len(re.split(r"\s*[,;]\s*|\s+", line)) == 2
+        hint = "; ids other than 0, 1, 2 …: dg.renumber" if named else ""
+        raise GraphFormatError(f"{path}: line {lines_before + lines}: {problem}, found {line[:60]!r}{hint}")
     return out[:count], lines, found_columns

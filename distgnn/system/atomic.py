@@ -201,7 +201,7 @@ def check_target(out: str | Path, kind: FolderKind | OurFiles | None, overwrite:
     if not os.path.lexists(target):
         return
     if not overwrite or kind is None:
-        hint = "" if kind is None else ", or replace it with --overwrite"
+        hint = "" if kind is None else ", or replace it with --overwrite (from Python: overwrite=True)"
         raise InputError(f"{out} exists already: choose another place{hint}")
     if not target.is_dir() or target.is_symlink():
         raise InputError(f"{out} is not a folder: it is not overwritten")

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from typing import Any
 
 from distgnn.datasets import GraphData
 from distgnn.datasets.arc_data import num_relations
@@ -17,6 +18,15 @@ from distgnn.partition.core.book import PartitionBook
 from distgnn.partition.folder.layout import format_version
 
 Progress = Callable[[str, int, int], None]
+
+
+class Manifest(dict[str, Any]):
+    """The contents of `partition.json`; prints as one line, as they may be tens of kilobytes."""
+
+    def __repr__(self) -> str:
+        shown = ("num_parts", "num_nodes", "num_edges", "method", "replication_factor", "edge_balance")
+        words = [f"{name}={self[name]!r}" for name in shown if name in self]
+        return f"Manifest({self.get('name')!r}, {', '.join(words)}, {len(self)} keys)"
 
 
 def check_size(edge_list: EdgeList, num_parts: int, name: str) -> None:

@@ -21,18 +21,19 @@ from distgnn.datasets.edge_list import EdgeList
 from distgnn.datasets.links.part_edges import part_edge_splits
 from distgnn.partition.core.local_graph import LocalGraph
 from distgnn.partition.folder.layout import MANIFEST, part_folder
+from distgnn.partition.folder.manifest import Manifest
 
 BLOCK_BYTES = 1 << 24
 
 
-def write_manifest(folder: Path, manifest: dict) -> dict:
+def write_manifest(folder: Path, manifest: dict) -> Manifest:
     """Write `partition.json` with its own checksum; returns the manifest as written."""
     manifest = manifest | {"sha256": manifest_digest(manifest)}
     with open(folder / MANIFEST, "w", encoding="utf-8") as file:
         json.dump(manifest, file, indent=1)
         file.write("\n")
         _sync(file)
-    return manifest
+    return Manifest(manifest)
 
 
 def manifest_digest(manifest: dict) -> str:

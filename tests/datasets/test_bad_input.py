@@ -96,10 +96,16 @@ CASES = {
         put("edges.npy", [*GOOD, [5, 6]]),
         r"edges\.npy: row 4 .*outside the graph, 6 .*from 0 to",
     ),
-    "text-word": (text_edges("edges.csv", b"0,1\n2,b\n"), r"edges\.csv: line 2: expected 2 whole numbers, found '2,b'"),
-    "text-three-columns": (text_edges("edges.txt", b"0 1\n1 2 3\n"), r"edges\.txt: line 2: expected 2 whole numbers"),
+    "text-word": (text_edges("edges.csv", b"0,1\n2,b\n"), r"line 2: expected 2 whole numbers, found '2,b'; .*renumber"),
+    "text-three-columns": (
+        text_edges("edges.txt", b"0 1\n1 2 3\n"),
+        r"edges\.txt: line 2: expected 2 .* found '1 2 3'$",
+    ),
     "text-real": (text_edges("edges.csv", b"0,1.5\n"), r"edges\.csv: line 1: expected 2 whole numbers"),
-    "text-out-of-range": (text_edges("edges.csv", b"0,1\n0,6\n"), r"edges\.csv: row 1 holds .*outside the graph, 6"),
+    "text-out-of-range": (
+        text_edges("edges.csv", b"from,to\n# a note\n0,1\n\n0,6"),
+        r"edges\.csv: line 5 holds .*outside the graph, 6 .*dg\.renumber",
+    ),
     "text-no-gzip": (text_edges("edges.csv.gz", b"0,1\n"), r"edges\.csv\.gz: damaged"),
     "text-cut-short": (text_edges("edges.csv.gz", gzip.compress(b"0,1\n")[:-9]), r"edges\.csv\.gz: damaged"),
     "feats-too-few": (put("feats.npy", np.ones((5, 2))), r"feats\.npy: expected shape \[6, D\].* found \[5, 2\]"),
@@ -122,6 +128,14 @@ CASES = {
     "sparse-format": (put_csr(format=b"bsr"), r"feats\.npz: expected a sparse matrix in CSR form, found 'bsr'"),
     "sparse-formats": (put_csr(format=np.array([1, 2])), r"feats\.npz: expected a sparse matrix in CSR form"),
     "sparse-lacks": (put_csr(data=None), r"feats\.npz: lacks the array 'data'"),
+    "feats-as-text": (
+        lambda folder: (folder / "feats.npy").rename(folder / "feats.csv"),
+        r"feats\.csv: is not read: feats are feats\.npy",
+    ),
+    "split-by-pyg-name": (
+        lambda folder: (folder / "valid.npy").rename(folder / "val_mask.npy"),
+        r"val_mask\.npy: is not read: valid are valid\.npy",
+    ),
     "labels-too-few": (put("labels.npy", [0, 1]), r"labels\.npy: expected shape \[6\] or \[6, C\].* found \[2\]"),
     "labels-negative": (
         put("labels.npy", [0, 1, 2, -2, 0, 0]),
@@ -147,7 +161,8 @@ CASES = {
     ),
     "split-repeat": (put("train.npy", [0, 1, 0]), r"train\.npy: row 2 repeats vertex 0; name each vertex once"),
     "split-real": (put("test.npy", [3.0]), r"test\.npy: expected a list of integer vertex ids, found float64"),
-    "split-mask": (put("test.npy", [True] * 6), r"test\.npy: expected a list of integer vertex ids, found bool"),
+    "split-mask": (put("test.npy", [True] * 6), r"test\.npy: .* integer vertex ids, found bool \[6\]; .*flatnonzero"),
+    "split-mask-of-bytes": (put("test.npy", np.array([0, 0, 0, 1, 1, 0], np.uint8)), r"found 6 numbers .* like a mask"),
     "split-cut-short": (cut("test.npy", 0.95), r"test\.npy: damaged"),
 }
 
@@ -175,6 +190,17 @@ def test_missing_folders(source, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     with pytest.raises(DistGNNError, match="looked in"):
         load_graph(source, tmp_path / "data")
+
+
+def test_a_file_is_not_a_folder(graph_folder):
+    with pytest.raises(DistGNNError, match=r"edges\.npy is a file: give its folder, .*small, which needs graph\.json"):
+        load_graph(str(graph_folder / "edges.npy"))
+
+
+def test_files_of_other_names_and_older_forms_are_left_alone(graph_folder):
+    for name in ("README.md", "ids.npy", "labels.csv", "feats.npy.bak", "train.py"):
+        (graph_folder / name).write_text("not ours\n")
+    assert load_graph(str(graph_folder)).num_feats == 2
 
 
 def test_the_row_is_named_also_deep_inside(small_graph, monkeypatch):

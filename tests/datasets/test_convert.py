@@ -14,13 +14,34 @@ def test_arrays_take_pairs_and_masks():
     assert (graph.train.tolist(), graph.valid.tolist()) == ([0], [1])
 
 
+def test_arrays_take_the_names_of_pyg():
+    mask = np.array([True, False, False])
+    graph = GraphData.from_arrays(
+        ([0, 1], [1, 2]), x=np.ones((3, 2)), y=[0, 1, 0], train_mask=mask, val_mask=[1], test_mask=None
+    )
+    assert (graph.num_feats, graph.num_classes) == (2, 2)
+    assert (graph.train.tolist(), graph.valid.tolist(), graph.test) == ([0], [1], None)
+
+
 @pytest.mark.parametrize(
     ("edges", "fields", "message"),
     [
         (([0, 1], [1]), {}, "must be two equal lists"),
         ([[0, 1]], {"train": np.array([True])}, r"a mask must have shape \[2\]"),
         ([[0, 1]], {"colour": 1}, "colour"),
+        ([[0, 1]], {"features": 1}, r"'features' \(did you mean feats\?\)"),
+        ([[0, 1]], {"x": np.ones((2, 1)), "feats": np.ones((2, 1))}, "x and feats are the same field"),
         ([[0.5, 1.0]], {}, "expected integer vertex ids"),
+        ([["a", "b"]], {}, r"expected integer vertex ids, found <U1; dg\.renumber"),
+        ([[0, 10**15]], {}, r"dg\.renumber takes other ids"),
+        (
+            [[0, 1], [1, 2], [2, 3]],
+            {"train": np.array([0, 1, 0, 1], np.uint8)},
+            "it looks like a mask: give it as bool",
+        ),
+        ([[0, 1], [1, 2], [2, 3]], {"train": np.array([0.0, 1, 0, 1])}, "found float64 .* it looks like a mask"),
+        ([[0, 1], [1, 2], [2, 3]], {"train": np.ones((4, 10), bool)}, r"choose one column: mask\[:, 0\]"),
+        ([[0, 1], [1, 2], [2, 3]], {"train": np.ones((4, 10), np.uint8)}, r"choose one column: mask\[:, 0\]"),
         (np.zeros((0, 2)), {}, "the graph has 0 vertices"),
     ],
 )
@@ -31,6 +52,9 @@ def test_wrong_arrays_are_refused(edges, fields, message):
 
 def test_scipy_both_ways():
     matrix = scipy.sparse.csr_matrix(np.array([[0, 2, 0], [2, 0, 3], [0, 3, 1]]))
+    with pytest.warns(UserWarning, match="not taken as edge weights; .*weighted=True"):
+        assert GraphData.from_scipy(matrix).edge_weight is None
+    assert GraphData.from_scipy(matrix, weighted=False).edge_weight is None  # a warning would be an error
     arcs = GraphData.from_scipy(matrix, weighted=True)
     assert arcs.directed
     assert arcs.num_edges == 5

@@ -1,5 +1,7 @@
 """Objects of other libraries become the graph that the same arrays give."""
 
+import pprint
+
 import networkx
 import numpy as np
 import pytest
@@ -8,7 +10,7 @@ import torch
 
 from distgnn.datasets import GraphData, as_graph_data, load_graph
 from distgnn.errors import InputError
-from distgnn.partition import partition_graph
+from distgnn.partition import partition_graph, read_manifest
 
 SOURCES, TARGETS = [0, 1, 2, 2], [1, 2, 0, 3]
 PAIRS = np.array([SOURCES, TARGETS]).T
@@ -77,7 +79,37 @@ def test_networkx(kind):
     pairs = found.edges.tolist() if found.directed else np.sort(found.edges, axis=1).tolist()
     assert sorted(pairs) == sorted([[2, 0], [1, 3]] if found.directed else [[0, 2], [1, 3]])
     assert sorted(found.edge_weight.tolist()) == [1, 2.5] and found.num_nodes == 4
-    assert as_graph_data(graph).edge_weight is None
+    with pytest.warns(UserWarning, match=r"not taken; .*from_networkx\(graph, weighted=True\)"):
+        assert as_graph_data(graph).edge_weight is None
+    assert as_graph_data(graph, weighted=False).edge_weight is None  # a warning would be an error
+
+
+def attributed():
+    graph = networkx.Graph()
+    for node, place, label, mask in (("a", 1.0, 0, True), ("b", 2.0, 1, False)):
+        graph.add_node(node, x=place, pair=[place, 0], y=label, train_mask=mask)
+    graph.add_edge("b", "a", cost=3.0)
+    return graph
+
+
+def test_networkx_attributes_are_taken_by_name():
+    graph = attributed()
+    found = as_graph_data(graph, feats="x", labels="y", train="train_mask", edge_weight="cost", name="mine")
+    assert (found.feats.tolist(), found.labels.tolist(), found.train.tolist()) == ([[1], [2]], [0, 1], [0])
+    assert (found.edge_weight.tolist(), found.name) == ([3], "mine")
+    with pytest.warns(UserWarning, match=r"not taken; .*\(graph, labels='y', train='train_mask'\)"):
+        assert as_graph_data(graph, feats="pair").feats.tolist() == [[1, 0], [2, 0]]
+    assert as_graph_data(graph, feats=None, labels=None, train=None).feats is None  # a warning would be an error
+
+
+@pytest.mark.parametrize(
+    ("feats", "message"), [("z", "feats: 'a' has no attribute 'z'"), ("pair", "'pair' has values of different len")]
+)
+def test_networkx_attributes_that_are_no_columns_are_refused(feats, message):
+    graph = attributed()
+    graph.nodes["b"]["pair"] = [1, 2, 3]
+    with pytest.raises(InputError, match=message):
+        as_graph_data(graph, feats=feats, labels="y", train="train_mask")
 
 
 def test_scipy_and_dgl_and_graph_data(small_graph):
@@ -98,4 +130,7 @@ def test_what_is_no_graph_is_refused(small_graph):
 def test_load_and_partition_take_objects(tmp_path):
     assert load_graph(PAIRS.T).edges.tolist() == PAIRS.tolist()
     manifest = partition_graph(networkx.path_graph(6), 2, tmp_path / "parts", method="libra")
-    assert manifest["num_parts"] == 2
+    assert manifest["num_parts"] == 2 and manifest == read_manifest(tmp_path / "parts")
+    shown = f"{manifest}"
+    assert shown.startswith("Manifest('networkx', num_parts=2, num_nodes=6, num_edges=5, method='libra'")
+    assert len(shown) < 200 and pprint.pformat(manifest) == shown

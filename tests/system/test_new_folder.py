@@ -36,7 +36,7 @@ def renaming(request, monkeypatch):
 
 def test_made_replaced_and_nothing_beside_it(tmp_path):
     make(tmp_path / "out", "first")
-    with pytest.raises(InputError, match="exists already"):
+    with pytest.raises(InputError, match=r"exists already: .* --overwrite \(from Python: overwrite=True\)"):
         make(tmp_path / "out", "second")
     make(tmp_path / "out", "second", overwrite=True)
     assert (tmp_path / "out" / "marker").read_text() == "second"

@@ -136,7 +136,8 @@ def check_free(path: Path, overwrite: bool, resume: bool = False) -> None:
         return
     if not overwrite and not resume:
         raise InputError(
-            f"run folder {path} exists: choose another --run-dir, add --overwrite to replace it, or --resume to go on"
+            f"run folder {path} exists: choose another --run-dir, add --overwrite to replace it, or --resume to go on "
+            "(from Python: run_dir=, overwrite=True, resume=True)"
         )
     why = RUN_FOLDER.foreign(path) if overwrite else None if (path / "config.toml").is_file() else "no config.toml"
     if why is not None:

@@ -117,7 +117,7 @@ def test_wrong_tables_are_named(ogb_folder):
     with pytest.raises(GraphFormatError, match="expected 112 labels per vertex"):
         load_graph(str(folder))
     folder = ogb_folder("ogbn_proteins", "species", [[0, 9]], 4, [[0, 1]] * 4, edge_feat=[[1]])
-    with pytest.raises(GraphFormatError, match=r"edge\.csv\.gz: row 0 holds a vertex id outside the graph, 9"):
+    with pytest.raises(GraphFormatError, match=r"edge\.csv\.gz: line 1 holds a vertex id outside the graph, 9"):
         load_graph(str(folder))
 
 

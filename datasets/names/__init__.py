@@ -1,0 +1,1 @@
+"""Names that users bring: of vertices, of attributes in NetworkX graphs, and PyG's names of fields."""

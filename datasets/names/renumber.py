@@ -1,0 +1,63 @@
+"""Vertices that have names, or sparse numbers, become the vertices 0 … N-1.
+
+Legend: E edges, N vertices.
+"""
+
+from typing import Any
+
+import numpy as np
+
+from distgnn.datasets.convert import as_array, edge_pairs
+from distgnn.errors import InputError
+
+
+def renumber(edges: Any, ids: Any = None) -> tuple[np.ndarray, np.ndarray]:
+    """Edges between 0 … N-1 of edges between any ids: names, or numbers with gaps.
+
+    Args:
+        edges: [E, 2], [2, E] or a pair (sources, targets), of texts or whole numbers.
+        ids: [N] the ids of all vertices, each once, in the order that features and labels have; vertex i is `ids[i]`.
+            Without it the ids that some edge holds, sorted.
+    Returns: edges int64 [E, 2], ids [N]: row i of features and of predictions is the vertex `ids[i]`.
+    Raises: InputError for ids that cannot be sorted or are given twice, and for an edge to an id that is not in `ids`.
+    Notes: one sort of the edges (or of the ids).
+    """
+    pairs = _comparable("edges", edge_pairs(edges))
+    if ids is None:
+        known, places = np.unique(pairs, return_inverse=True)
+        return places.reshape(pairs.shape).astype(np.int64, copy=False), known
+    known = _comparable("ids", as_array(ids))
+    if known.ndim != 1:
+        raise InputError(f"ids: expected a list, one id per vertex, found shape {list(known.shape)}")
+    mixed = (known.dtype.kind == "U") != (pairs.dtype.kind == "U")
+    if len(pairs) and (mixed or np.result_type(known, pairs).kind == "f"):  # int64 and uint64 meet as floats
+        raise InputError(f"edges hold {pairs.dtype} and ids {known.dtype}: give both as texts, or as int64")
+    return _places(pairs, known), known
+
+
+def _comparable(name: str, values: np.ndarray) -> np.ndarray:
+    """Texts as numpy's texts, numbers as they are; anything else cannot be told apart for sure."""
+    if values.dtype == object and all(isinstance(value, str) for value in values.flat):
+        values = values.astype(str)
+    if values.dtype.kind not in "Uiu":
+        raise InputError(
+            f"{name}: expected texts or whole numbers, found {values.dtype}; {name}.astype(str) makes texts"
+        )
+    return values
+
+
+def _places(pairs: np.ndarray, known: np.ndarray) -> np.ndarray:
+    """The place of each id of the edges in `known`."""
+    order = np.argsort(known, kind="stable")
+    ordered = known[order]
+    again = np.flatnonzero(ordered[1:] == ordered[:-1])
+    if len(again):
+        raise InputError(f"ids: {ordered[again[0]].item()!r} is there twice; name each vertex once")
+    places = np.searchsorted(ordered, pairs)
+    missing = np.ones(pairs.shape, dtype=bool)
+    inside = places < len(ordered)
+    missing[inside] = ordered[places[inside]] != pairs[inside]
+    if missing.any():
+        row, column = np.argwhere(missing)[0]
+        raise InputError(f"edges: row {row} holds {pairs[row, column].item()!r}, which is not in ids")
+    return order[places].astype(np.int64, copy=False)
