@@ -22,8 +22,10 @@ def report(
     from distgnn.system.atomic import replace_file
     from distgnn.system.output import plain
 
+    check_place(out)
     found = read_inputs(inputs)
-    check_page_free(out, overwrite)
+    if Path(out).exists() and not overwrite:
+        raise InputError(f"{out} exists: choose another --out, or add --overwrite to replace it")
     page = make_page(found)
     try:
         replace_file(Path(out), page.encode())
@@ -33,14 +35,12 @@ def report(
         print(f"report: {plain(out)}")
 
 
-def check_page_free(out: str, overwrite: bool) -> None:
-    """Raise InputError where the page cannot be written to `out`."""
+def check_place(out: str) -> None:
+    """Raise InputError where no page can be written to `out`."""
     from distgnn.errors import InputError
 
     target = Path(out)
     if target.is_dir():
         raise InputError(f"cannot write {out}: it is a folder")
-    if target.exists() and not overwrite:
-        raise InputError(f"{out} exists: choose another --out, or add --overwrite to replace it")
     if not target.absolute().parent.is_dir():
         raise InputError(f"cannot write {out}: its folder does not exist")
