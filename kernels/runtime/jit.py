@@ -34,12 +34,23 @@ from numba.core.caching import FunctionCache, IndexDataCacheFile, NullCache, Use
 from numba.core.compiler_lock import global_compiler_lock
 from numba.core.registry import CPUDispatcher
 
+from distgnn.kernels.runtime.trust import doubt
+
 try:
     import fcntl
 except ImportError:  # pragma: no cover - Windows: numba's own behaviour
     fcntl = None  # type: ignore[assignment]
 
 RARE_COLLECTION = 100_000  # objects made between two looks for garbage while a kernel is compiled
+NOWHERE = (
+    "compiled kernels cannot be kept, every process compiles its own: neither the installation nor the user's cache "
+    "folder can be written; set NUMBA_CACHE_DIR to a folder that can"
+)
+DOUBTED = (
+    "compiled kernels in {folder} are not read, every process compiles its own: {reason}, and could have put anything "
+    "there to be executed; take the right to write from others (chmod -R go-w), or set NUMBA_CACHE_DIR to a folder of "
+    "your own"
+)
 NOT_COMPILED = "check"  # the room of this package without a kernel: what is changed there needs no new machine code
 
 
@@ -136,27 +147,27 @@ class PackageCache(FunctionCache):
 
 
 class NoCache(NullCache):
-    """Where no folder can be written: every process compiles for itself."""
+    """Where no folder can be written, or the folder can be written by others: every process compiles for itself."""
 
     lock_path: Path | None = None
+
+    def __init__(self, reason: str = NOWHERE):
+        self.reason = reason
 
     def load_overload(self, sig, target_context):
         """None, as of a cache that has nothing yet; says once what this costs."""
         if not _said:
             _said.append(True)
-            print(
-                "distgnn: compiled kernels cannot be kept, every process compiles its own: neither the installation "
-                "nor the user's cache folder can be written; set NUMBA_CACHE_DIR to a folder that can",
-                file=sys.stderr,
-                flush=True,
-            )
+            print(f"distgnn: {self.reason}", file=sys.stderr, flush=True)
         _tell(0.0)
 
 
 def _cache_of(function):
     """A cache in the first folder that can be written: NUMBA_CACHE_DIR, beside the source, the user's cache folder."""
     try:
-        return PackageCache(function)
+        cache = PackageCache(function)
+        reason = doubt(str(cache.cache_path), function.__code__.co_filename)
+        return cache if reason is None else NoCache(DOUBTED.format(folder=cache.cache_path, reason=reason))
     except RuntimeError as error:  # numba: "cannot cache function: no locator available"
         if "no locator" not in str(error):
             raise

@@ -102,6 +102,19 @@ def test_without_any_folder_kernels_work_and_a_line_says_so(tmp_path):
 
 
 @pytest.mark.slow
+def test_a_folder_that_others_can_write_is_not_read(tmp_path):
+    """Pickles that somebody else put there would be executed."""
+    environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)}
+    for mode, compiled, lines in ((0o755, "1\n", 0), (0o777, "1\n", 1), (0o755, "0\n", 0)):
+        for folder in tmp_path.iterdir():
+            folder.chmod(mode)
+        done = subprocess.run(
+            [sys.executable, "-c", ONE_KERNEL], env=environment, capture_output=True, text=True, check=True
+        )
+        assert (done.stdout, done.stderr.count("are not read"), done.stderr.count("\n")) == (compiled, lines, lines)
+
+
+@pytest.mark.slow
 def test_a_folder_that_is_read_only_is_read(tmp_path):
     """As in an image of a container; numba passes over a folder that it cannot write."""
     environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)}
