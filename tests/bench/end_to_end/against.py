@@ -1,0 +1,103 @@
+"""Epoch and cut times of this checkout over those of another one, in turns.
+
+    git worktree add --detach ../before COMMIT
+    python tests/bench/end_to_end/against.py ../before [--turns 5] [--epochs 30] [--out against.json]
+
+Cuts and trains the cases of `same_bits.py` with either checkout, one after the other in the same turn, the order changed from
+turn to turn; two threads for cuts, two ranks of one thread (or one of two) for epochs. The first turn compiles and does
+not count. A cut's time is that of its phase "cut"; an epoch's is the median of the run without its first five. Prints
+the median over turns of this / other, and its range.
+"""
+
+import argparse
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from same_bits import CHECKOUT, CUTS, DATA_ROOT, TRAINED
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("other", type=Path)
+    parser.add_argument("--turns", type=int, default=5)
+    parser.add_argument("--epochs", type=int, default=30)
+    parser.add_argument("--out", type=Path)
+    options = parser.parse_args()
+    checkouts = {"this": CHECKOUT, "other": options.other.resolve()}
+    seconds: dict[str, dict[str, list[float]]] = {}
+    with tempfile.TemporaryDirectory() as scratch:
+        for turn in range(options.turns + 1):
+            names = sorted(checkouts, reverse=turn % 2 == 1)
+            for case, measure in cases(options.epochs):
+                for name in names:
+                    taken = measure(checkouts[name], Path(scratch) / name)
+                    if turn:
+                        seconds.setdefault(case, {}).setdefault(name, []).append(taken)
+            print(f"turn {turn} of {options.turns} done", file=sys.stderr, flush=True)
+    for case, times in seconds.items():
+        ratios = [mine / theirs for mine, theirs in zip(times["this"], times["other"], strict=True)]
+        middle = statistics.median(times["this"]) / statistics.median(times["other"])
+        print(
+            f"{case:24} this {statistics.median(times['this']):8.3f} s  other {statistics.median(times['other']):8.3f} s  "
+            f"ratio {middle:.3f}  pairs {min(ratios):.3f} to {max(ratios):.3f}"
+        )
+    if options.out:
+        options.out.write_text(json.dumps(seconds, indent=1) + "\n")
+
+
+def cases(epochs: int):
+    for name, (source, words) in CUTS.items():
+        yield f"cut {name}", lambda checkout, scratch, n=name, s=source, w=words: cut(checkout, scratch / n, s, w)
+    for name, (part, words) in TRAINED.items():
+        yield f"epoch {name}", lambda checkout, scratch, p=part, w=words: epoch(checkout, scratch, p, w, epochs)
+
+
+def cut(checkout: Path, folder: Path, source, words: str) -> float:
+    run(
+        checkout,
+        "partition",
+        source,
+        "--out",
+        folder,
+        "--overwrite",
+        "--data-root",
+        DATA_ROOT,
+        "--quiet",
+        *words.split(),
+    )
+    return json.loads((folder / "partition.json").read_text())["phase_seconds"]["cut"]
+
+
+def epoch(checkout: Path, scratch: Path, part: str, words: str, epochs: int) -> float:
+    options = [
+        "--epochs",
+        epochs,
+        "--eval-every",
+        epochs,
+        "--seed",
+        0,
+        "--run-dir",
+        scratch / "run",
+        "--overwrite",
+        "--quiet",
+    ]
+    run(checkout, "train", scratch / part, *options, *words.split())
+    lines = (scratch / "run" / "metrics.jsonl").read_text().splitlines()
+    return statistics.median(json.loads(line)["seconds"] for line in lines[5:])
+
+
+def run(checkout: Path, *words) -> None:
+    command = [sys.executable, "-m", "distgnn.cli", *map(str, words)]
+    environment = os.environ | {"PYTHONPATH": str(checkout)}
+    done = subprocess.run(command, capture_output=True, text=True, env=environment, cwd=checkout, check=False)
+    if done.returncode:
+        sys.exit(f"{' '.join(command)}\nexit code {done.returncode}\n{done.stderr.strip()}")
+
+
+if __name__ == "__main__":
+    main()
