@@ -3,8 +3,8 @@
     git worktree add --detach ../before COMMIT
     python tests/bench/end_to_end/against.py ../before [--turns 5] [--epochs 30] [--out against.json]
 
-Cuts and trains the cases of `same_bits.py` with either checkout, one after the other in the same turn, the order changed from
-turn to turn; two threads for cuts, two ranks of one thread (or one of two) for epochs. The first turn compiles and does
+Cuts and trains the cases of `same_bits.py` with either checkout, one after the other in the same turn, the order
+changed from turn to turn; two threads for cuts, two ranks of one thread (or one of two) for epochs. The first turn compiles and does
 not count. A cut's time is that of its phase "cut"; an epoch's is the median of the run without its first five. Prints
 the median over turns of this / other, and its range.
 """
@@ -41,11 +41,9 @@ def main() -> None:
             print(f"turn {turn} of {options.turns} done", file=sys.stderr, flush=True)
     for case, times in seconds.items():
         ratios = [mine / theirs for mine, theirs in zip(times["this"], times["other"], strict=True)]
-        middle = statistics.median(times["this"]) / statistics.median(times["other"])
-        print(
-            f"{case:24} this {statistics.median(times['this']):8.3f} s  other {statistics.median(times['other']):8.3f} s  "
-            f"ratio {middle:.3f}  pairs {min(ratios):.3f} to {max(ratios):.3f}"
-        )
+        this, other = (statistics.median(times[name]) for name in ("this", "other"))
+        spread = f"pairs {statistics.median(ratios):.3f} ({min(ratios):.3f} to {max(ratios):.3f})"
+        print(f"{case:24} this {this:8.3f} s  other {other:8.3f} s  ratio {this / other:.3f}  {spread}")
     if options.out:
         options.out.write_text(json.dumps(seconds, indent=1) + "\n")
 
