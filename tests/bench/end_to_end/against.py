@@ -4,8 +4,8 @@
     python tests/bench/end_to_end/against.py ../before [--turns 5] [--epochs 30] [--out against.json]
 
 Cuts and trains the cases of `same_bits.py` with either checkout, one after the other in the same turn, the order
-changed from turn to turn; two threads for cuts, two ranks of one thread (or one of two) for epochs. The first turn compiles and does
-not count. A cut's time is that of its phase "cut"; an epoch's is the median of the run without its first five. Prints
+changed from turn to turn; two threads for cuts, two ranks of one thread (or one of two) for epochs. The first turn
+compiles and does not count. A cut's time is that of its phase "cut"; an epoch's is the median of the run without its first five. Prints
 the median over turns of this / other, and its range.
 """
 
@@ -56,35 +56,14 @@ def cases(epochs: int):
 
 
 def cut(checkout: Path, folder: Path, source, words: str) -> float:
-    run(
-        checkout,
-        "partition",
-        source,
-        "--out",
-        folder,
-        "--overwrite",
-        "--data-root",
-        DATA_ROOT,
-        "--quiet",
-        *words.split(),
-    )
+    options = ["--out", folder, "--overwrite", "--data-root", DATA_ROOT, "--quiet", *words.split()]
+    run(checkout, "partition", source, *options)
     return json.loads((folder / "partition.json").read_text())["phase_seconds"]["cut"]
 
 
 def epoch(checkout: Path, scratch: Path, part: str, words: str, epochs: int) -> float:
-    options = [
-        "--epochs",
-        epochs,
-        "--eval-every",
-        epochs,
-        "--seed",
-        0,
-        "--run-dir",
-        scratch / "run",
-        "--overwrite",
-        "--quiet",
-    ]
-    run(checkout, "train", scratch / part, *options, *words.split())
+    options = ["--epochs", epochs, "--eval-every", epochs, "--seed", 0, "--overwrite", "--quiet"]
+    run(checkout, "train", scratch / part, *options, "--run-dir", scratch / "run", *words.split())
     lines = (scratch / "run" / "metrics.jsonl").read_text().splitlines()
     return statistics.median(json.loads(line)["seconds"] for line in lines[5:])
 
