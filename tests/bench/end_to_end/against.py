@@ -5,8 +5,8 @@
 
 Cuts and trains the cases of `same_bits.py` with either checkout, one after the other in the same turn, the order
 changed from turn to turn; two threads for cuts, two ranks of one thread (or one of two) for epochs. The first turn
-compiles and does not count. A cut's time is that of its phase "cut"; an epoch's is the median of the run without its first five. Prints
-the median over turns of this / other, and its range.
+compiles and does not count. A cut's time is that of its phase "cut"; an epoch's is the median of the run without
+its first five. Prints the median over turns of this / other, and its range.
 """
 
 import argparse
