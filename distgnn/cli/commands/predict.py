@@ -33,7 +33,7 @@ def predict(
     if code is not None:
         raise typer.Exit(code)
     with compiling(not quiet):
-        graph, network, rows = best_rows(run, settings, parts, not quiet)
+        graph, network, rows = best_rows(run, settings, parts, not quiet and manifest["num_parts"] > 1)
     count = _write(graph, network, rows, task, out, classes)
     if graph.rank == 0 and not quiet:
         kind = "classes" if classes else {"node": "logits", "edge": "logits", "link": "scores"}.get(task, "values")
