@@ -14,6 +14,10 @@ from distgnn.errors import InputError
 
 NUM_STRATA = 64
 CLUSTER, FULL = "cluster", "full"
+EXACT = "cluster batches need algorithm cd-0 and float32 on the wire: which rows are late is theirs to say"
+OWNERS = "cluster batches need update on owners: leave --update out"
+SUMS = "cluster batches run layers of distgnn.nn that add up rows of neighbours, {} does not: choose --batch full"
+BY_ARC = ("gat", "gatv2", "edgegat", "gine", "rgcn")  # models
 
 _training = partial(option, panel="Training")
 
@@ -95,3 +99,18 @@ class BatchConfig:
         for name, given in refused.items():
             if given:
                 raise InputError(f"cluster batches do not go with {name}: choose --batch full")
+
+
+def check_batches_beside(model: Any, exact: bool, update: str) -> None:
+    """Raise InputError for settings of a model (a ModelConfig) and a run that cluster batches do not go with.
+
+    Args: exact: are exchanges synchronous and whole; update: "owners" or "copies".
+    """
+    if not exact:
+        raise InputError(EXACT)
+    if update != "owners":
+        raise InputError(OWNERS)
+    if model.name in BY_ARC:
+        raise InputError(SUMS.format(model.name))
+    if model.label_reuse:
+        raise InputError("cluster batches do not go with label reuse: choose --batch full")

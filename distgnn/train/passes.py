@@ -11,7 +11,7 @@ import numpy as np
 from torch import nn
 
 from distgnn.config import TrainConfig
-from distgnn.config.batch import Stage
+from distgnn.config.batch import EXACT, OWNERS, SUMS, Stage
 from distgnn.errors import InputError
 from distgnn.graph.batches import Batches, BatchGraph
 
@@ -95,18 +95,15 @@ class Passes:
 def check_batches(model: nn.Module, graph: Any) -> None:
     """Raise InputError for what cluster batches do not go with."""
     if getattr(graph, "update", "owners") != "owners":
-        raise InputError("cluster batches need update on owners: leave --update out")
+        raise InputError(OWNERS)
     if not graph.exchanges_exactly:
-        raise InputError("cluster batches need algorithm cd-0 and float32 on the wire: they hold rows by themselves")
+        raise InputError(EXACT)
     if graph.local.cluster_places is None:
-        raise InputError("cluster batches need vertex clusters, which this partition has not: partition the graph anew")
+        raise InputError("this partition has no vertex clusters for batches: make it with distgnn partition --clusters")
     if callable(getattr(model, "loss_rows", None)):
         raise InputError("cluster batches do not go with label reuse: choose --batch full")
     for module in model.modules():
         kinds = {kind.__name__ for kind in type(module).__mro__}
         extreme = getattr(module, "aggregator_type", "") in EXTREMES
         if extreme or kinds & BY_ARC or type(module).__module__.startswith(OTHERS):
-            raise InputError(
-                f"cluster batches run layers of distgnn.nn that add up rows of neighbours, {type(module).__name__} "
-                "does not: choose --batch full"
-            )
+            raise InputError(SUMS.format(type(module).__name__))

@@ -9,7 +9,6 @@ import numpy as np
 
 from distgnn.comm import sum_over_ranks
 from distgnn.comm.batch_exchange import BatchExchange, Chosen
-from distgnn.errors import InputError, on_all_ranks
 from distgnn.graph.batches.batch_graph import BatchGraph
 from distgnn.graph.batches.held_rows import HeldRows
 from distgnn.graph.batches.strata import chosen_micro_parts, micro_parts, orders
@@ -36,8 +35,6 @@ class Batches:
         self.graph, self.num_micro, self.history = graph, num_micro, history
         self.num_strata = num_strata if num_micro > 1 else 1
         local = graph.local
-        if local.cluster_places is None:
-            raise on_all_ranks(InputError("this partition has no vertex clusters"))
         mine = micro_parts(np.asarray(local.cluster_places), local.num_nodes, self.num_strata, num_micro)
         counts = np.bincount(mine, minlength=self.num_strata * num_micro)
         self._sizes = sum_over_ranks(graph.comm, counts)
