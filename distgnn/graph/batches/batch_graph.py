@@ -61,7 +61,7 @@ class BatchGraph:
         self._backward: dict[bool, BatchAggregator] = {}
         self.constants = _BatchConstants(self)
         self.waits_for_rows: bool = whole.waits_for_rows
-        self.exchanges_exactly = self.aggregates_exactly = True
+        self.exchanges_exactly, self.aggregates_exactly = True, not batches.history
         batches.choose(chosen)
         self.forward_arcs = self._aggregator(whole.forward_arcs.arcs, backward=False)
 
@@ -141,8 +141,9 @@ class BatchGraph:
         return self._whole.num_edges()
 
     def narrows(self, in_feats: int, out_feats: int) -> bool:
-        """Does a layer of these widths multiply before it aggregates?"""
-        return self._whole.narrows(in_feats, out_feats)
+        """Does a layer of these widths multiply before it aggregates? Not with history: held products would be those
+        of earlier weights."""
+        return not self._batches.history and self._whole.narrows(in_feats, out_feats)
 
     def is_input(self, rows: torch.Tensor) -> bool:
         """Are these rows of the graph's features, whose aggregation is kept? Collective: yes."""

@@ -12,8 +12,6 @@ from distgnn.graph.batches import Batches
 from distgnn.nn import build_model
 from distgnn.train.loss import rank_loss
 
-WIDTHS = (7, 8, 8, 4)  # kept aggregation; aggregated before the product; after it
-
 
 class DenseSteps:
     """Three layers of mean aggregation written out; outside a batch rows and gradients are the last ones."""
@@ -30,31 +28,31 @@ class DenseSteps:
         self.train[data.train] = True
         self.train &= self.labels >= 0
         self.scale = num_batches / int(self.train.sum())
-        self.rows = [torch.zeros(data.num_nodes, width, dtype=torch.float64) for width in (8, 4)]
-        self.grads = [torch.zeros(data.num_nodes, width, dtype=torch.float64) for width in (8, 4)]
+        self.rows = [torch.zeros(data.num_nodes, 8, dtype=torch.float64) for _ in range(2)]
+        self.grads = [torch.zeros(data.num_nodes, 8, dtype=torch.float64) for _ in range(2)]
 
     def step(self, batch: torch.Tensor, weights: list) -> list:
         """Gradients (of Wn, Ws, b) of each layer."""
-        (n1, s1, b1), (n2, s2, b2), (n3, s3, b3) = weights
-        into, out_of = self.a[batch], self.a[:, batch].T
-        x, ax = self.x[batch], into @ self.x
-        z1 = x @ s1 + ax @ n1 + b1
-        h1 = z1.relu()
-        self.rows[0][batch] = h1
-        z2 = h1 @ s2 + into @ self.rows[0] @ n2 + b2
-        h2 = z2.relu()
-        self.rows[1][batch] = h2 @ n3
-        logits = (h2 @ s3 + into @ self.rows[1] + b3).requires_grad_()
-        counted = self.train[batch]
+        into, out_of, x = self.a[batch], self.a[:, batch].T, self.x[batch]
+        inputs, sums, z = [], [], []
+        for layer, (neigh, own, bias) in enumerate(weights):
+            if layer:
+                x = z[-1].relu()
+                self.rows[layer - 1][batch] = x
+            inputs.append(x)
+            sums.append(into @ (self.rows[layer - 1] if layer else self.x))
+            z.append(x @ own + sums[-1] @ neigh + bias)
+        logits, counted = z[-1].requires_grad_(), self.train[batch]
         loss = F.cross_entropy(logits[counted], self.labels[batch][counted], reduction="sum") * self.scale
-        (g3,) = torch.autograd.grad(loss, logits)
-        self.grads[1][batch] = g3
-        t3 = out_of @ self.grads[1]
-        g2 = (g3 @ s3.T + t3 @ n3.T) * (z2 > 0)
-        self.grads[0][batch] = g2
-        t2 = out_of @ self.grads[0]
-        g1 = (g2 @ s2.T + t2 @ n2.T) * (z1 > 0)
-        return [(ax.T @ g1, x.T @ g1, g1.sum(0)), (h1.T @ t2, h1.T @ g2, g2.sum(0)), (h2.T @ t3, h2.T @ g3, g3.sum(0))]
+        (g,) = torch.autograd.grad(loss, logits)
+        found = []
+        for layer in (2, 1, 0):
+            found.insert(0, (sums[layer].T @ g, inputs[layer].T @ g, g.sum(0)))
+            if layer:
+                neigh, own, _ = weights[layer]
+                self.grads[layer - 1][batch] = g @ neigh.T
+                g = (g @ own.T + out_of @ self.grads[layer - 1]) * (z[layer - 1] > 0)
+        return found
 
 
 @pytest.mark.mpi(1, 2, 4)
