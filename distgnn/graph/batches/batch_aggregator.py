@@ -3,8 +3,8 @@
     y[i] = sum over j in B of a[i, j] x[j]  +  sum over j not in B of a[i, j] X[j]          i in B; then X[B] <- x
 
 X is written first: then both sums are one sum over the arcs into B, of rows of X. Backward the same on transposed arcs,
-with gradients. A layer's weights get the gradient of what was used, y' g, with fresh g. The other form, x' t with a t of
-held gradients, is as wrong as those are old, and training was seen to swing (docs/LOG.md).
+with gradients. A layer's weights get the gradient of what was used, y' g, with fresh g. The other form, x' t with a t
+of held gradients, is as wrong as those are old, and training was seen to swing (docs/LOG.md).
 
 What is fresh is decided by the batch, not by ranks: owners send the batch's rows to all halo copies, which keep them,
 and get the partial sums of the batch's rows.

@@ -3,6 +3,8 @@
 Legend: O owned rows, S / T source and target halos, B rows of the batch.
 """
 
+from typing import Any
+
 import numpy as np
 
 from distgnn.comm.batch_exchange import BatchExchange
@@ -42,7 +44,7 @@ class BatchDegrees:
         key = (kind, power, offset)
         if key not in self._scales:
             column = COLUMNS[kind]
-            every = (degrees[:, column] for degrees in (self.owned, self.sources, self.targets))
+            every: Any = (degrees[:, column] for degrees in (self.owned, self.sources, self.targets))
             self._scales[key] = RowScale(*((np.maximum(one + offset, 1) ** power).astype(dtype) for one in every))
         return self._scales[key]
 

@@ -18,7 +18,7 @@ from distgnn.graph.batches.batch_aggregator import BatchAggregator, BatchScale
 from distgnn.graph.batches.batch_arcs import arcs_into
 from distgnn.graph.batches.batch_degrees import BatchDegrees
 from distgnn.graph.global_values import global_mean
-from distgnn.ops.aggregation.aggregator import Arcs, RowScale, Site
+from distgnn.ops.aggregation.aggregator import RowScale, Site
 from distgnn.ops.aggregation.spmm import spmm
 from distgnn.ops.dense.sparse_rows import SparseRows
 
@@ -63,7 +63,7 @@ class BatchGraph:
         self.waits_for_rows: bool = whole.waits_for_rows
         self.exchanges_exactly, self.aggregates_exactly = True, not batches.history
         batches.choose(chosen)
-        self.forward_arcs = self._aggregator(whole.forward_arcs.arcs, backward=False)
+        self.forward_arcs = self._aggregator(whole.forward_arcs, backward=False)
 
     def __repr__(self) -> str:
         return f"BatchGraph({self.num_rows} of {self._whole.num_owned} owned rows of {self._whole!r})"
@@ -82,8 +82,8 @@ class BatchGraph:
 
     # --- arcs ------------------------------------------------------------------------------------------------
 
-    def _aggregator(self, arcs: Arcs, backward: bool) -> BatchAggregator:
-        batches = self._batches
+    def _aggregator(self, whole: Any, backward: bool) -> BatchAggregator:
+        batches, arcs = self._batches, whole.arcs
         chosen = self._chosen.transposed() if backward else self._chosen
         halos = np.flatnonzero(chosen.targets)
         columns = None if batches.history else (chosen.owned, chosen.sources)
@@ -100,8 +100,7 @@ class BatchGraph:
     def backward_arcs(self, weighted: bool) -> BatchAggregator:
         """The aggregator over transposed arcs, made when first needed."""
         if weighted not in self._backward:
-            arcs = self._whole.backward_arcs(weighted).arcs
-            self._backward[weighted] = self._aggregator(arcs, backward=True)
+            self._backward[weighted] = self._aggregator(self._whole.backward_arcs(weighted), backward=True)
         return self._backward[weighted]
 
     @cached_property

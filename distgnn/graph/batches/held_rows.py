@@ -46,10 +46,9 @@ class HeldRows:
 
     def load_state_dict(self, state: dict[str, np.ndarray]) -> None:
         """Take up what `state_dict` gave. Raises: ValueError where it is of another part."""
-        found: dict[int, Table] = {}
+        self._tables = {}
         for site in sorted({int(name.partition(".")[0]) for name in state}):
             table = Table(*(np.array(state[f"{site}.{part}"]) for part in Table._fields))
             if tuple(map(len, table)) != self._sizes or table.owned.shape[1:] != table.halos.shape[1:]:
                 raise ValueError(f"exchange {site} has {len(table.owned)} and {len(table.halos)} rows")
-            found[site] = table
-        self._tables = dict(found)
+            self._tables[site] = table

@@ -59,7 +59,7 @@ def test_places_out_of_range_are_named(folders):
     manifest["parts"][0]["files"]["cluster_places"] = write_array(file, places + 1)
     manifest["sha256"] = manifest_digest(manifest)
     (folders / "1" / "partition.json").write_text(json.dumps(manifest))
-    with pytest.raises(PartitionFormatError, match="cluster_places.npy: places out of range"):
+    with pytest.raises(PartitionFormatError, match=r"cluster_places\.npy: places out of range"):
         load_part(folders / "1", 0)
 
 
