@@ -71,16 +71,16 @@ class BatchAggregator(Aggregator):
         table.owned[self.rows] = rows
         self.exchange.arrive_in(table.halos)
         out = np.empty_like(rows) if out is None else out
-        sources = None if source_scale is None else _whole(source_scale)
-        targets = None if target_scale is None else self._of_targets(_whole(target_scale))
+        sources, targets = whole_scale(source_scale), self._of_targets(whole_scale(target_scale))
         return super().__call__(table.owned, edge_weight, sources, targets, None, out, overlap_work)
 
-    def _of_targets(self, whole: RowScale) -> RowScale:
-        return RowScale(whole.owned[self.rows], whole.sources, whole.targets[self.halos])
+    def _of_targets(self, whole: RowScale | None) -> RowScale | None:
+        return whole and RowScale(whole.owned[self.rows], whole.sources, whole.targets[self.halos])
 
     def arc_dots(self, *args: object) -> np.ndarray:
         raise on_all_ranks(InputError("cluster batches take edge weights that are not trained: choose --batch full"))
 
 
-def _whole(scale: RowScale) -> RowScale:
+def whole_scale(scale: RowScale | None) -> RowScale | None:
+    """The factors of all vertices behind those of a batch."""
     return scale.whole if isinstance(scale, BatchScale) else scale

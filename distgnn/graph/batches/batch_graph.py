@@ -14,7 +14,7 @@ import numpy as np
 import torch
 
 from distgnn.comm.batch_exchange import Chosen
-from distgnn.graph.batches.batch_aggregator import BatchAggregator, BatchScale
+from distgnn.graph.batches.batch_aggregator import BatchAggregator, BatchScale, whole_scale
 from distgnn.graph.batches.batch_arcs import arcs_into
 from distgnn.graph.batches.batch_degrees import BatchDegrees
 from distgnn.graph.global_values import global_mean
@@ -76,9 +76,15 @@ class BatchGraph:
 
     def _take(self, rows: Any) -> Any:
         if isinstance(rows, SparseRows):
-            return rows.rows_at(self.rows)
+            mine = rows.rows_at(self.rows)
+            mine.sums = None if self._batches.sparse_sums is None else self._sparse_sums
+            return mine
         out = self.buffers.empty(self.num_rows, rows.shape[1], rows.dtype)
         return torch.index_select(rows, 0, self._index, out=out)
+
+    def _sparse_sums(self, edge_weight: torch.Tensor | None, scales: tuple) -> SparseRows:
+        sums: Any = self._batches.sparse_sums
+        return sums.of(edge_weight, tuple(map(whole_scale, scales))).rows_at(self.rows)
 
     # --- arcs ------------------------------------------------------------------------------------------------
 
@@ -214,5 +220,4 @@ class _BatchConstants:
         whole = batch._whole
         if not (rows is batch.feats and batch._batches.history and whole.constants.enabled):
             return compute(False)
-        of_all = (None if scale is None else getattr(scale, "whole", scale) for scale in scales)
-        return batch._take(spmm(whole, whole.feats, edge_weight, *of_all))
+        return batch._take(spmm(whole, whole.feats, edge_weight, *map(whole_scale, scales)))

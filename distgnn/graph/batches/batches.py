@@ -11,9 +11,11 @@ from distgnn.comm import sum_over_ranks
 from distgnn.comm.batch_exchange import BatchExchange, Chosen
 from distgnn.graph.batches.batch_graph import BatchGraph
 from distgnn.graph.batches.held_rows import HeldRows
+from distgnn.graph.batches.sparse_sums import SparseSums
 from distgnn.graph.batches.strata import chosen_micro_parts, micro_parts, orders
 from distgnn.graph.dist_graph import DistGraph
 from distgnn.graph.induced import to_copies
+from distgnn.ops.dense.sparse_rows import SparseRows
 
 
 class Batches:
@@ -34,6 +36,8 @@ class Batches:
     def __init__(self, graph: DistGraph, num_micro: int, num_strata: int, history: bool = True):
         self.graph, self.num_micro, self.history = graph, num_micro, history
         self.num_strata = num_strata if num_micro > 1 else 1
+        keeps = history and isinstance(graph.feats, SparseRows) and graph.constants.enabled
+        self.sparse_sums = SparseSums(graph, graph.feats) if keeps else None
         local = graph.local
         mine = micro_parts(np.asarray(local.cluster_places), local.num_nodes, self.num_strata, num_micro)
         counts = np.bincount(mine, minlength=self.num_strata * num_micro)

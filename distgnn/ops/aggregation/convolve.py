@@ -10,6 +10,7 @@ The plan decides where the aggregation runs and what is saved; the first row tha
 
     x, layer                                            plan            z              saved   dWn        dx
     dense, no gradient; I <= D or the graph's features  CONSTANT        .. + (A x) Wn  A x     (A x)' g   -
+    sparse, whose sums are kept (cluster batches)       CONSTANT        the same
     sparse, or I > D                                    PRODUCT_FIRST   .. + A (x Wn)  -       x' t       .. + t Wn'
     I < D, or late rows, or products never first        KEEP_AGGREGATE  .. + (A x) Wn  A x     (A x)' g   .. + A'(g Wn')
     I = D                                               AGGREGATE_ONLY  .. + (A x) Wn  -       x' t       .. + t Wn'
@@ -28,6 +29,7 @@ Over 300 lines: the plans forward and backward mirror each other and are read si
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum, auto
+from functools import partial
 from typing import Any, NamedTuple, cast
 
 import torch
@@ -95,7 +97,8 @@ def convolve(
     plan = choose_plan(graph, feats, *neigh.shape)
     aggregated = site = None
     if plan is Plan.CONSTANT:
-        aggregated = spmm(graph, feats, spec.edge_weight, *spec.scales)
+        kept = feats.sums if isinstance(feats, SparseRows) else None
+        aggregated = (kept or partial(_sums, graph, feats))(spec.edge_weight, spec.scales)
     else:
         site = graph.next_site()
     gamma, beta = norm or (None, None)
@@ -103,9 +106,15 @@ def convolve(
     return _Convolve.apply(feats, aggregated, neigh, own, bias, gamma, beta, call)
 
 
+def _sums(graph: GraphView, feats: torch.Tensor, edge_weight: torch.Tensor | None, scales: Scales) -> torch.Tensor:
+    return spmm(graph, feats, edge_weight, *scales)
+
+
 def choose_plan(graph: GraphView, feats: torch.Tensor | SparseRows, in_feats: int, out_feats: int) -> Plan:
     """The first row of the table above that fits. Collective: yes."""
     needs_grad = feats.requires_grad and torch.is_grad_enabled()
+    if isinstance(feats, SparseRows) and feats.sums is not None:
+        return Plan.CONSTANT
     narrows = graph.narrows(in_feats, out_feats)
     if not isinstance(feats, SparseRows) and not needs_grad and (not narrows or graph.is_input(feats)):
         return Plan.CONSTANT
@@ -227,7 +236,7 @@ def _aggregate_first(call: _Call, x: _Operands) -> tuple[torch.Tensor, torch.Ten
 
 def _add_up(graph: GraphView, x: _Operands, aggregated: torch.Tensor, over: torch.Tensor | None = None) -> torch.Tensor:
     """x Ws + (A x) Wn; over: the tensor to write it to."""
-    if x.dtype == x.feats.dtype:
+    if x.dtype == x.feats.dtype and not isinstance(aggregated, SparseRows):
         own_pair = [] if x.own is None else [(x.feats, x.own)]
         return sum_of_products(graph, [*own_pair, (aggregated, x.neigh)], over)
     z = product(graph, aggregated, x.neigh).to(x.dtype)

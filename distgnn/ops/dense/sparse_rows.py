@@ -34,19 +34,23 @@ class SparseRows(torch.Tensor):
     Args:
         matrix: scipy CSR [O, I]; dtype: of the rows it is multiplied into (values are float64 or float32).
         on_dense: called once with the dense rows, where some function needs them.
+
+    Attributes:
+        sums: of (edge weights, scales): the aggregation of these rows, where it is kept; None: it is not.
     """
 
     indptr: np.ndarray
     indices: Any  # [nnz] and values [nnz], in place of the methods of sparse tensors of that name
     values: Any
     on_dense: Callable[[torch.Tensor], None] | None
+    sums: Callable[[torch.Tensor | None, tuple], "SparseRows"] | None
 
     @staticmethod
     def __new__(cls, matrix: Any, dtype: torch.dtype, on_dense: Callable[[torch.Tensor], None] | None = None) -> Any:
         rows = torch.Tensor._make_wrapper_subclass(cls, tuple(matrix.shape), dtype=dtype)
         rows.indptr, rows.indices = matrix.indptr.astype(np.int64), matrix.indices.astype(np.int32)
         rows.values = matrix.data.astype(np.float64 if dtype == torch.float64 else np.float32)
-        rows.on_dense = on_dense
+        rows.on_dense, rows.sums = on_dense, None
         return rows
 
     def __init__(self, *args: Any, **options: Any):

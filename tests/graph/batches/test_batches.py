@@ -4,12 +4,14 @@ import numpy as np
 import pytest
 import torch
 from cut_graphs import dist_graph, gather_rows, random_graph, whole_graph
+from scipy.sparse import csr_matrix
 from torch.nn import functional as F
 
 from distgnn.config import ModelConfig
 from distgnn.datasets import GraphData
 from distgnn.graph.batches import Batches
 from distgnn.nn import build_model
+from distgnn.ops.dense.sparse_rows import SparseRows
 from distgnn.train.loss import rank_loss
 
 
@@ -56,13 +58,15 @@ class DenseSteps:
 
 
 @pytest.mark.mpi(1, 2, 4)
-@pytest.mark.parametrize("directed", [False, True])
-def test_gradients_are_those_of_the_formula(comm, directed):
+@pytest.mark.parametrize("kind", ["undirected", "directed", "sparse"])
+def test_gradients_are_those_of_the_formula(comm, kind):
     data = random_graph(3)
-    if directed:  # both arcs of each edge, cut apart
+    if kind == "directed":  # both arcs of each edge, cut apart
         ordinary = data.edges[:, 0] != data.edges[:, 1]
         data.edges, data.directed = np.concatenate([data.edges, data.edges[ordinary, ::-1]]), True
     graph = dist_graph(data, comm, clusters=True)
+    if kind == "sparse":
+        graph.feats = SparseRows(csr_matrix(graph.feats.numpy()), torch.float64)
     torch.manual_seed(0)
     model = build_model(ModelConfig(hidden_feats=8, norm="none", dropout=0.0), 7, 4).double()
     dense, batches = DenseSteps(random_graph(3), 3), Batches(graph, num_micro=3, num_strata=4)

@@ -1,0 +1,62 @@
+"""The aggregation of sparse features, kept sparse: the first layer of a batch with history is then exact.
+
+In a step on the whole graph, sparse features are multiplied first. Of a batch that would read held products of earlier
+weights. Sums of rows of neighbours have a few times the non-zeros of the features; they are made once, a block of
+columns at a time, by the dense aggregation.
+
+Legend: O owned rows, I columns.
+"""
+
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import torch
+
+from distgnn.ops.aggregation.spmm import Scales, aggregate
+from distgnn.ops.dense.sparse_rows import SparseRows
+from distgnn.ops.protocol import GraphView
+
+COLUMNS = 256  # of a block
+
+
+class SparseSums:
+    """Sums of the sparse features of a graph, for each weighting of the arcs that a model uses.
+
+    Args: graph: whose aggregation is exact; feats: its features.
+    """
+
+    def __init__(self, graph: GraphView, feats: SparseRows):
+        self._graph, self._feats = graph, feats
+        self._kept: dict[tuple, SparseRows] = {}
+
+    def of(self, edge_weight: torch.Tensor | None, scales: Scales) -> SparseRows:
+        """The aggregation of all owned rows, [O, I]. Collective: the first time."""
+        weight = None if edge_weight is None else (id(edge_weight), edge_weight._version)
+        key = (weight, *scales)
+        if key not in self._kept:
+            self._kept[key] = self._aggregate(edge_weight, scales)
+        return self._kept[key]
+
+    def _aggregate(self, edge_weight: torch.Tensor | None, scales: Scales) -> SparseRows:
+        shape = tuple(self._feats.shape)
+        found: list[tuple[np.ndarray, ...]] = [(np.empty(0, np.int64), np.empty(0, np.int64), self._feats.values[:0])]
+        for first in range(0, shape[1], COLUMNS):
+            block = torch.from_numpy(self._block(first, min(first + COLUMNS, shape[1])))
+            sums = aggregate(self._graph, block, edge_weight, scales, None)[0].numpy()
+            rows, columns = np.nonzero(sums)
+            found.append((rows, columns + first, sums[rows, columns]))
+        rows, columns, values = (np.concatenate(pieces) for pieces in zip(*found, strict=True))
+        order = np.argsort(rows, kind="stable")
+        indptr = np.concatenate([[0], np.cumsum(np.bincount(rows, minlength=shape[0]))])
+        arrays: dict[str, Any] = {"indptr": indptr, "indices": columns[order], "data": values[order]}
+        return SparseRows(SimpleNamespace(shape=shape, **arrays), self._feats.dtype)
+
+    def _block(self, first: int, last: int) -> np.ndarray:
+        """Some columns of the features as dense rows."""
+        feats = self._feats
+        inside = np.flatnonzero((feats.indices >= first) & (feats.indices < last))
+        rows = np.searchsorted(feats.indptr, inside, side="right") - 1
+        out = np.zeros((len(feats), last - first), feats.values.dtype)
+        np.add.at(out, (rows, feats.indices[inside] - first), feats.values[inside])
+        return out
