@@ -36,7 +36,6 @@ from distgnn.train.lr_schedule import EarlyStopping, LearningRate, Schedules
 from distgnn.train.metrics import OwnMetric, check_own, own_metrics, task_metrics
 from distgnn.train.nonfinite import explain
 from distgnn.train.optimizers import TorchOptimizer, make_optimizer
-from distgnn.train.passes import Passes
 from distgnn.train.run.callbacks import Callbacks
 from distgnn.train.run.interrupt import Interrupts
 from distgnn.train.run.machine import where_this_rank_runs
@@ -45,6 +44,7 @@ from distgnn.train.run.rank_log import RankLog
 from distgnn.train.run.records import TrainResult, over_ranks, summarize
 from distgnn.train.run.trace import Trace
 from distgnn.train.run.watchdog import Watchdog
+from distgnn.train.steps.passes import Passes
 from distgnn.train.tasks.choose import task_for
 from distgnn.train.trainable import check_forward, check_trainable, warn_of_modules_per_rank
 from distgnn.train.verify import ExactStep

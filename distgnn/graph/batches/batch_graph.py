@@ -7,28 +7,40 @@ Legend: B rows of the batch that this rank owns, O owned rows, A local arcs.
 """
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import torch
 
-from distgnn.comm.batch_exchange import Chosen
+from distgnn.comm.batch_exchange import BatchExchange, Chosen
 from distgnn.graph.batches.batch_aggregator import BatchAggregator, BatchScale, whole_scale
 from distgnn.graph.batches.batch_arcs import arcs_into
 from distgnn.graph.batches.batch_degrees import BatchDegrees
+from distgnn.graph.batches.held_rows import HeldRows
+from distgnn.graph.batches.sparse_sums import SparseSums
+from distgnn.graph.dist_graph import DistGraph
 from distgnn.graph.global_values import global_mean
 from distgnn.ops.aggregation.aggregator import RowScale, Site
 from distgnn.ops.aggregation.spmm import spmm
 from distgnn.ops.dense.sparse_rows import SparseRows
 
-if TYPE_CHECKING:
-    from distgnn.graph.batches.batches import Batches
-
 SHARED = (
     "buffers", "comm", "dtype", "edge_weight", "info", "keys", "multilabel", "num_classes", "num_feats", "num_ranks",
     "num_relations", "num_values", "rank", "transform_first", "transport", "tuning", "weight_dtype",
 )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Shared:
+    """What all batches of a graph share; `exchanges` and `held` are forward and backward."""
+
+    graph: DistGraph
+    history: bool
+    exchanges: tuple[BatchExchange, BatchExchange]
+    held: tuple[HeldRows, HeldRows]
+    sparse_sums: SparseSums | None
 
 
 class BatchGraph:
@@ -37,16 +49,16 @@ class BatchGraph:
     Collective: the constructor, and every aggregation forward and backward.
 
     Args:
-        batches: what all batches of the graph share. chosen: the vertices of this one.
+        shared: by all batches, its exchanges set to this one. chosen: the vertices of this one.
         num_global_nodes: of the batch, over all ranks. share: of the training vertices that a batch has on average.
 
-    Notes: a batch may be used until the next one of the same `Batches` is made. `SHARED` names what is the whole
+    Notes: a batch may be used until the next one is made. `SHARED` names what is the whole
         graph's; degrees too are those of the whole graph, but without history those of the batch alone.
     """
 
-    def __init__(self, batches: "Batches", chosen: Chosen, num_global_nodes: int, share: float):
-        whole = batches.graph
-        self._batches, self._whole, self._chosen = batches, whole, chosen
+    def __init__(self, shared: Shared, chosen: Chosen, num_global_nodes: int, share: float):
+        whole = shared.graph
+        self._shared, self._whole, self._chosen = shared, whole, chosen
         for name in SHARED:
             setattr(self, name, getattr(whole, name))
         self.rows = np.flatnonzero(chosen.owned)
@@ -61,8 +73,7 @@ class BatchGraph:
         self._backward: dict[bool, BatchAggregator] = {}
         self.constants = _BatchConstants(self)
         self.waits_for_rows: bool = whole.waits_for_rows
-        self.exchanges_exactly, self.aggregates_exactly = True, not batches.history
-        batches.choose(chosen)
+        self.exchanges_exactly, self.aggregates_exactly = True, not shared.history
         self.forward_arcs = self._aggregator(whole.forward_arcs, backward=False)
 
     def __repr__(self) -> str:
@@ -77,28 +88,28 @@ class BatchGraph:
     def _take(self, rows: Any) -> Any:
         if isinstance(rows, SparseRows):
             mine = rows.rows_at(self.rows)
-            mine.sums = None if self._batches.sparse_sums is None else self._sparse_sums
+            mine.sums = None if self._shared.sparse_sums is None else self._sparse_sums
             return mine
         out = self.buffers.empty(self.num_rows, rows.shape[1], rows.dtype)
         return torch.index_select(rows, 0, self._index, out=out)
 
     def _sparse_sums(self, edge_weight: torch.Tensor | None, scales: tuple) -> SparseRows:
-        sums: Any = self._batches.sparse_sums
+        sums: Any = self._shared.sparse_sums
         return sums.of(edge_weight, tuple(map(whole_scale, scales))).rows_at(self.rows)
 
     # --- arcs ------------------------------------------------------------------------------------------------
 
     def _aggregator(self, whole: Any, backward: bool) -> BatchAggregator:
-        batches, arcs = self._batches, whole.arcs
+        shared, arcs = self._shared, whole.arcs
         chosen = self._chosen.transposed() if backward else self._chosen
         halos = np.flatnonzero(chosen.targets)
-        columns = None if batches.history else (chosen.owned, chosen.sources)
+        columns = None if shared.history else (chosen.owned, chosen.sources)
         into = arcs_into(arcs, self.rows, halos, columns)
         direction = int(backward)
         return BatchAggregator(
             arcs=into,
-            exchange=batches.exchanges[direction],
-            held=batches.held[direction],
+            exchange=shared.exchanges[direction],
+            held=shared.held[direction],
             rows=self.rows,
             halos=halos,
         )
@@ -114,13 +125,13 @@ class BatchGraph:
         local = self._whole.local
         arcs = self.forward_arcs.arcs, self.backward_arcs(False).arcs
         halos = local.num_source_halos, local.num_target_halos
-        return BatchDegrees(arcs, self._batches.exchanges, self.rows, local.num_owned, halos)
+        return BatchDegrees(arcs, self._shared.exchanges, self.rows, local.num_owned, halos)
 
     def degree_scale(self, kind: str, power: float, offset: int = 0) -> RowScale:
         """Factors max(degree + offset, 1) ** power; `owned` [B]. Collective: without history, the first time."""
         key = (kind, power, offset)
         if key not in self._scales:
-            if self._batches.history:
+            if self._shared.history:
                 factors = self._whole.degree_scale(*key)
             else:
                 factors = self._degrees.scale(*key, np.float64 if self.dtype == torch.float64 else np.float32)
@@ -129,7 +140,7 @@ class BatchGraph:
 
     def in_degrees(self) -> torch.Tensor:
         """In-degrees, int64 [B]. Collective: without history, the first time."""
-        if self._batches.history:
+        if self._shared.history:
             return self._whole.in_degrees()[self._index]
         return torch.from_numpy(self._degrees.owned[self.rows, 0].astype(np.int64))
 
@@ -148,11 +159,11 @@ class BatchGraph:
     def narrows(self, in_feats: int, out_feats: int) -> bool:
         """Does a layer of these widths multiply before it aggregates? Not with history: held products would be those
         of earlier weights."""
-        return not self._batches.history and self._whole.narrows(in_feats, out_feats)
+        return not self._shared.history and self._whole.narrows(in_feats, out_feats)
 
     def is_input(self, rows: torch.Tensor) -> bool:
         """Are these rows of the graph's features, whose aggregation is kept? Collective: yes."""
-        mine = rows is self.feats and self._batches.history
+        mine = rows is self.feats and self._shared.history
         return mine and self._whole.is_input(self._whole.feats)
 
     # --- random masks and exchanges --------------------------------------------------------------------------
@@ -218,6 +229,6 @@ class _BatchConstants:
         """The kept aggregation of the graph's features at the batch's rows, or what `compute` gives."""
         batch = self._batch
         whole = batch._whole
-        if not (rows is batch.feats and batch._batches.history and whole.constants.enabled):
+        if not (rows is batch.feats and batch._shared.history and whole.constants.enabled):
             return compute(False)
         return batch._take(spmm(whole, whole.feats, edge_weight, *map(whole_scale, scales)))

@@ -9,7 +9,7 @@ import numpy as np
 
 from distgnn.comm import sum_over_ranks
 from distgnn.comm.batch_exchange import BatchExchange, Chosen
-from distgnn.graph.batches.batch_graph import BatchGraph
+from distgnn.graph.batches.batch_graph import BatchGraph, Shared
 from distgnn.graph.batches.held_rows import HeldRows
 from distgnn.graph.batches.sparse_sums import SparseSums
 from distgnn.graph.batches.strata import chosen_micro_parts, micro_parts, orders
@@ -34,21 +34,21 @@ class Batches:
     """
 
     def __init__(self, graph: DistGraph, num_micro: int, num_strata: int, history: bool = True):
-        self.graph, self.num_micro, self.history = graph, num_micro, history
+        self.graph, self.num_micro = graph, num_micro
         self.num_strata = num_strata if num_micro > 1 else 1
         keeps = history and isinstance(graph.feats, SparseRows) and graph.constants.enabled
-        self.sparse_sums = SparseSums(graph, graph.feats) if keeps else None
+        sparse_sums = SparseSums(graph, graph.feats) if keeps else None
         local = graph.local
         mine = micro_parts(np.asarray(local.cluster_places), local.num_nodes, self.num_strata, num_micro)
         counts = np.bincount(mine, minlength=self.num_strata * num_micro)
         self._sizes = sum_over_ranks(graph.comm, counts)
         every = np.concatenate([mine, to_copies(graph, local, mine[:, None].astype(np.float64))[:, 0].astype(np.int64)])
         self._micro_parts = Chosen(mine, every[local.source_halo_rows], every[local.target_halo_rows])
-        plans = graph.plan, graph.plan.transposed()
-        self._plans = plans
-        self.exchanges = BatchExchange(plans[0], graph.transport), BatchExchange(plans[1], graph.transport)
+        self._plans = graph.plan, graph.plan.transposed()
+        exchanges = BatchExchange(self._plans[0], graph.transport), BatchExchange(self._plans[1], graph.transport)
         halos = local.num_source_halos, local.num_target_halos
-        self.held = HeldRows(local.num_owned, halos[0], history), HeldRows(local.num_owned, halos[1], history)
+        held = HeldRows(local.num_owned, halos[0], history), HeldRows(local.num_owned, halos[1], history)
+        self._shared = Shared(graph, history, exchanges, held, sparse_sums)
 
     def of_pass(self, number: int) -> Iterator[BatchGraph]:
         """The batches of a pass, one after the other: every vertex is in one of them."""
@@ -59,30 +59,29 @@ class Batches:
     def _batch(self, taken: np.ndarray, share: float) -> BatchGraph:
         parts = self._micro_parts
         chosen = Chosen(taken[parts.owned], taken[parts.sources], taken[parts.targets])
-        return BatchGraph(self, chosen, int(self._sizes[taken].sum()), share)
-
-    def choose(self, chosen: Chosen) -> None:
-        """Set both exchanges to the vertices of a batch."""
-        forward, backward = self.exchanges
+        forward, backward = self._shared.exchanges
         forward.choose(self._plans[0], chosen)
         backward.choose(self._plans[1], chosen.transposed())
+        return BatchGraph(self._shared, chosen, int(self._sizes[taken].sum()), share)
 
     def drain(self) -> None:
         """Wait until no message of this rank is in flight. Collective: yes."""
-        for exchange in self.exchanges:
+        for exchange in self._shared.exchanges:
             exchange.drain()
 
     def held_bytes(self) -> int:
         """Memory of held rows and messages."""
-        return sum(one.num_bytes() for one in self.held) + sum(one.buffer_bytes() for one in self.exchanges)
+        return sum(one.num_bytes() for one in self._shared.held) + sum(
+            one.buffer_bytes() for one in self._shared.exchanges
+        )
 
     def state_dict(self) -> dict[str, np.ndarray]:
         """Held rows of this rank, for a checkpoint between passes."""
-        pairs = zip(("forward", "backward"), self.held, strict=True)
+        pairs = zip(("forward", "backward"), self._shared.held, strict=True)
         return {f"{name}.{key}": array for name, held in pairs for key, array in held.state_dict().items()}
 
     def load_state_dict(self, state: dict[str, np.ndarray]) -> None:
         """Take up what `state_dict` gave on this rank. Raises: ValueError where it is of another partition."""
-        for name, held in zip(("forward", "backward"), self.held, strict=True):
+        for name, held in zip(("forward", "backward"), self._shared.held, strict=True):
             mine = {key.split(".", 1)[1]: array for key, array in state.items() if key.startswith(f"{name}.")}
             held.load_state_dict(mine)

@@ -20,7 +20,7 @@ from distgnn.train.checkpoint import files as files
 from distgnn.train.checkpoint.identity import check_identity
 from distgnn.train.checkpoint.objects import flatten, unflatten
 from distgnn.train.checkpoint.weights import pack
-from distgnn.train.passes import HELD
+from distgnn.train.steps.passes import HELD
 
 DELAYED = "rank-{rank}"
 
