@@ -45,8 +45,9 @@ def _check_task(settings: dict, manifest: dict, parts: str, classes: bool) -> st
     from distgnn.cli.ranks import checked_together
     from distgnn.config.task import check_graph_for
     from distgnn.errors import InputError
+    from distgnn.train.run.run_folder import run_task
 
-    task = str(settings.get("train", {}).get("task", "node"))
+    task = run_task(settings)
     with checked_together():
         check_graph_for(task, manifest["graph"])
         if classes and task not in ("node", "edge"):
@@ -102,13 +103,13 @@ def best_rows(run: str, settings: dict, parts: str, speak: bool) -> Any:
     from distgnn.graph.loader import load, say_on_stderr
     from distgnn.nn import model_for
     from distgnn.train import load_best
-    from distgnn.train.run.run_folder import model_config, run_dtype
+    from distgnn.train.run.run_folder import model_config, run_dtype, run_task
 
     config = model_config(run, settings)
     say = say_on_stderr if speak else None
     graph = load(parts, dtype=run_dtype(run, settings), sparse_feats=config.takes_sparse_feats, say=say)
     with raise_together(graph.comm):
-        network = model_for(config, graph, settings.get("train", {}).get("task", "node")).to(graph.weight_dtype)
+        network = model_for(config, graph, run_task(settings)).to(graph.weight_dtype)
         load_best(run, network)
     network.eval()
     with torch.no_grad():
