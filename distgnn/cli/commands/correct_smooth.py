@@ -7,9 +7,8 @@ import typer
 
 from distgnn.cli.display import compiling, print_table
 from distgnn.cli.options import AsJson, Threads
+from distgnn.config.task import SPLITS
 from distgnn.system.units import human_share
-
-SPLITS = ("train", "valid", "test")
 
 
 def register(app: typer.Typer) -> None:
