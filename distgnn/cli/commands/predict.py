@@ -62,15 +62,12 @@ def _write(graph: Any, network: Any, rows: Any, task: str, out: str, classes: bo
     import torch
 
     from distgnn.config import TrainConfig
-    from distgnn.train.predict import write_predictions, write_rows
+    from distgnn.train.predict import rows_to_write, write_rows
     from distgnn.train.tasks.choose import task_for
 
-    if task == "node":
-        write_predictions(graph, rows, out, classes)
-        return int(graph.num_global_nodes)
     with torch.no_grad():
         ids, found, count = task_for(TrainConfig(task=task), network, graph).predict(graph, rows)
-    write_rows(graph, ids, (found.argmax(1) if classes else found.float()).numpy(), count, out)
+    write_rows(graph, ids, rows_to_write(found, classes, task == "node" and graph.multilabel), count, out)
     return count
 
 
