@@ -42,7 +42,7 @@ FLOORS = (
         foreign=("torch", "numpy"),
         inside=("dgl", "torch_geometric"),
     ),
-    Floor(("nn",), ours=(0, 5), foreign=("torch", "numpy")),
+    Floor(("nn", "interop.pyg.norms"), ours=(0, 5), foreign=("torch", "numpy")),
     Floor(
         ("train", "interop.dgl.export", "interop.dgl.norms", "interop.pyg.export", "interop.run_model"),
         ours=(0, 3, 4, 5),
