@@ -36,6 +36,7 @@ BATCH_VARIABLES = (
     *("SLURM_JOB_ID", "PBS_NODEFILE", "LSB_MCPU_HOSTS", "LSB_HOSTS", "PE_HOSTFILE", "COBALT_NODEFILE"),
     *("LOADL_HOSTFILE", "HYDRA_HOST_FILE", "HYDRA_LAUNCHER", "HYDRA_RMK"),
 )
+TIMEOUT_VARIABLE = "DISTGNN_TIMEOUT"  # seconds after which ranks that exchange nothing are ended (comm/loop_watch.py)
 INSTALL_HINT = "install one with `pip install 'distgnn[mpich]'`, or load your site's MPI module"
 WAIT_ASLEEP = {
     "mpich": {"MPIR_CVAR_ENABLE_HEAVY_YIELD": "1"},
@@ -193,17 +194,32 @@ def run_under_mpi(argv: list[str], num_ranks: int, threads: int | None = None, *
     return supervise([*command, *_program(argv)], environment, graceful, proxies=flavor != "openmpi")
 
 
-def run_program(program: list[str], num_ranks: int, threads: int | None = None) -> int:
+def run_program(program: list[str], num_ranks: int, threads: int | None = None, timeout: float | None = None) -> int:
     """Run a program of the user's on `num_ranks` ranks of this machine and return the exit code.
 
-    Args: program: command and arguments, as ["python", "script.py"]; threads: as of `run_under_mpi`.
+    Args:
+        program: command and arguments, as ["python", "script.py"]; threads: as of `run_under_mpi`.
+        timeout: seconds after which ranks that exchange nothing are ended; None: as DISTGNN_TIMEOUT says.
 
     Raises: as `run_under_mpi`. Notes: signals stop the ranks, none stays behind.
     """
     command, flavor = _mpiexec_for(num_ranks, threads)
     variables = rank_environment(num_ranks, threads or threads_per_rank(num_ranks), flavor)
+    if timeout is not None:
+        variables[TIMEOUT_VARIABLE] = str(check_timeout("timeout", timeout))
     environment = os.environ | variables | loopback_variables(flavor) | _terminal_variables()
     return supervise([*command, *guarded(program)], environment, proxies=flavor != "openmpi")
+
+
+def check_timeout(name: str, value: float | str) -> float:
+    """The seconds. Raises: InputError unless they are a number above 0."""
+    try:
+        seconds = float(value)
+    except ValueError:
+        seconds = 0.0
+    if not 0 < seconds < float("inf"):
+        raise InputError(f"{name} is {value}: expected seconds above 0")
+    return seconds
 
 
 def _mpiexec_for(num_ranks: int, threads: int | None) -> tuple[list[str], str]:
