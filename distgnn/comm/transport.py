@@ -1,5 +1,7 @@
 """The transport: non-blocking messages with a call number as tag, counted and timed. It only moves bytes."""
 
+from weakref import WeakSet
+
 import numpy as np
 from mpi4py import MPI
 
@@ -25,6 +27,7 @@ class Transport:
         sent_to: int64 [ranks], bytes sent to each rank since `start_step`.
         largest_message: bytes; longer rows travel in pieces of this size.
         suppressed: nothing is sent or received, and what would have been received keeps its bytes (`distgnn bench`).
+        num_sums: sums of gradients over ranks, in a loop of the user's own.
         has_global_loss: a loss was made a number of the whole graph, or a rank's share of one (`graph.own_loop`).
     """
 
@@ -33,7 +36,7 @@ class Transport:
         self.comm = comm.Dup()
         self.rank, self.num_ranks = comm.rank, comm.size
         self.debug = debug
-        self.num_calls = 0
+        self.num_calls = self.num_sums = 0
         self.counters = Counters()
         self.largest_message = LARGEST_MESSAGE
         self.suppressed = self.has_global_loss = False
@@ -41,6 +44,7 @@ class Transport:
         self.sent_to = np.zeros(comm.size, np.int64)
         self._names: dict[int, str] = {}
         self._num_tags = int(MPI.COMM_WORLD.Get_attr(MPI.TAG_UB) or 0) + 1
+        _living.add(self)
 
     def start_step(self) -> None:
         """A training step begins: count waiting and bytes anew, and number its exchanges from 0."""
@@ -110,3 +114,12 @@ class Transport:
         """Receivers read the rows of a sender until its request is complete: they must not be freed before."""
         if self._sending and not MPI.Is_finalized():
             MPI.Request.Waitall(self._sending)
+
+
+_living: WeakSet[Transport] = WeakSet()  # of this process
+
+
+def all_moves() -> tuple[int, int]:
+    """Exchanges and sums of gradients of this process so far, over all its graphs; less once a graph is gone."""
+    transports = list(_living)
+    return sum(one.num_calls for one in transports), sum(one.num_sums for one in transports)

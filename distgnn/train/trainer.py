@@ -24,6 +24,8 @@ from distgnn.config import TrainConfig
 from distgnn.config.task import LOWER_IS_BETTER
 from distgnn.errors import RunStopped, on_all_ranks
 from distgnn.graph.induced import training_subgraph
+from distgnn.system.jobs.rank_log import RankLog
+from distgnn.system.jobs.watchdog import Watchdog
 from distgnn.system.output import plain
 from distgnn.train.checkpoint.fingerprint import fingerprint
 from distgnn.train.checkpoint.identity import name_of, run_settings
@@ -40,10 +42,8 @@ from distgnn.train.run.callbacks import Callbacks
 from distgnn.train.run.interrupt import Interrupts
 from distgnn.train.run.machine import where_this_rank_runs
 from distgnn.train.run.outputs import Outputs
-from distgnn.train.run.rank_log import RankLog
 from distgnn.train.run.records import TrainResult, over_ranks, summarize
 from distgnn.train.run.trace import Trace
-from distgnn.train.run.watchdog import Watchdog
 from distgnn.train.tasks.choose import task_for
 from distgnn.train.trainable import check_forward, check_trainable, warn_of_modules_per_rank
 from distgnn.train.verify import ExactStep

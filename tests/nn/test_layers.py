@@ -4,6 +4,7 @@ import pytest
 import torch
 from against_dgl import Inputs, num_arc_ids, run_ranks, run_whole, same
 from cut_graphs import DIRECTED, UNDIRECTED, dist_graph, gather_rows, random_graph, whole_graph
+from dgl_layers import in_float64
 
 from distgnn import nn as dnn
 from distgnn import ops
@@ -36,15 +37,6 @@ def initial_weighted(layer, graph, inputs):
 
 def typed(layer, graph, inputs):
     return layer(graph, inputs.feats, inputs.etypes, inputs.edge_weight[:, None])
-
-
-def in_float64(layer, graph, inputs):
-    """For a layer of DGL that makes weights of torch's default dtype and then refuses to multiply them."""
-    torch.set_default_dtype(torch.float64)
-    try:
-        return layer(graph, inputs.feats)
-    finally:
-        torch.set_default_dtype(torch.float32)
 
 
 def with_edge_feats(layer, graph, inputs):

@@ -29,6 +29,7 @@ RESEND_SECONDS = 10.0
 STOP_SECONDS = 5.0
 LOST_LOOKS = 3
 LOST = 255  # exit code, as mpiexec's own when a machine dies
+BANNER = b"\n" + b"=" * 83 + b"\n=   BAD TERMINATION"  # how Hydra begins to say that a rank did not end well
 
 
 def guarded(program: list[str]) -> list[str]:
@@ -83,6 +84,8 @@ class _Job:
 
     def _remember(self, number: Any, _frame: Any) -> None:
         self.received.append(number)
+        if self.relay is not None:
+            self.relay.last = BANNER  # the user knows
         if not self.graceful or len(self.received) > 1 or self.process is None:
             raise _Stopped
         self.process.send_signal(signal.SIGUSR1)
@@ -94,7 +97,8 @@ class _Job:
             self.sentinel = subprocess.Popen(
                 command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, cwd="/", start_new_session=True
             )
-        reader, writer = (None, None) if os.isatty(1) else os.pipe()
+        ours = self.command[0] == sys.executable  # it gives its ranks the terminal itself, and has no banner
+        reader, writer = (None, None) if os.isatty(1) and (ours or not self.proxies) else os.pipe()
         try:
             self.process = subprocess.Popen(
                 self.command,

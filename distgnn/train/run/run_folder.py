@@ -254,6 +254,11 @@ def run_dtype(path: str, config: dict) -> str:
     return dtype
 
 
+def run_task(settings: dict) -> str:
+    """The task of a run, node where its config.toml says none."""
+    return str(settings.get("train", {}).get("task", "node"))
+
+
 def read_config(path: str) -> dict:
     """config.toml of a run folder.
 
