@@ -34,7 +34,7 @@ FLOORS = (
     ),
     Floor(("kernels",), foreign=("numba", "numpy", "llvmlite")),
     Floor(("datasets",), ours=(0, 1), foreign=("numpy", "scipy"), inside=("ogb", "dgl", "torch")),
-    Floor(("partition",), ours=(0, 1, 2), foreign=("numpy", "scipy", "numba"), inside=("pymetis",)),
+    Floor(("partition",), ours=(0, 1, 2), foreign=("numpy", "scipy", "numba"), inside=("pymetis", "mtkahypar")),
     Floor(("comm",), ours=(0, 1, 3), foreign=("mpi4py", "numpy")),
     Floor(
         ("graph", "ops", "interop.dgl.api", "interop.dgl.dispatch", "interop.dgl.messages", "interop.pyg"),
