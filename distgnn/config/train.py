@@ -9,6 +9,7 @@ from distgnn.config.option import check_choices, documented, option
 from distgnn.config.task import LOSSES, METRICS, NEGATIVES, TASKS, check_task
 from distgnn.errors import InputError
 
+OPTIMIZERS = ("adam", "adamw", "sgd")
 LR_SCHEDULES = ("constant", "cosine", "plateau")
 
 
@@ -29,8 +30,13 @@ class TrainConfig:
         "node", "What is predicted: classes or values, of vertices or of edges, or links.", choices=TASKS
     )
     epochs: int = _training(200, "Passes over the whole graph, one optimizer step each.")
-    lr: float = _training(0.01, "Learning rate of Adam.")
-    weight_decay: float = _training(0.0, "L2 penalty of Adam.")
+    optimizer: str = _training(
+        "adam",
+        "What makes a step of a gradient; adamw: Adam with decoupled weight decay; sgd: with momentum 0.9.",
+        choices=OPTIMIZERS,
+    )
+    lr: float = _training(0.01, "Learning rate of the optimizer.")
+    weight_decay: float = _training(0.0, "L2 penalty of the weights (of adamw their decay).")
     lr_schedule: str = _training(
         "constant",
         "Learning rate over epochs; cosine: to zero at the last epoch; plateau: halved when the training loss has not "
