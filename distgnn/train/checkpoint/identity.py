@@ -9,6 +9,7 @@ from typing import Any
 
 from distgnn.config import TrainConfig
 from distgnn.config.schedule import drop_removed
+from distgnn.config.train import OVER_ALL_EPOCHS
 from distgnn.errors import InputError
 from distgnn.graph.copy_graph import CopyGraph
 from distgnn.train.checkpoint.fingerprint import difference
@@ -27,7 +28,7 @@ def run_settings(config: TrainConfig, metric: str, describe: dict, graph: Any) -
     unused["optimizer"] = config.optimizer == "adam"
     unused |= dict.fromkeys(("negatives", "num_negatives"), config.task != "link")
     train = {name: value for name, value in train.items() if not unused.get(name)}  # checkpoints of before have none
-    if config.lr_schedule == "cosine":
+    if config.lr_schedule in OVER_ALL_EPOCHS:
         train["epochs"] = config.epochs
     sections = {"train": train | {"metric": metric}}
     sections |= {name: values for name, values in describe.items() if name in ("model", "run")}
