@@ -32,7 +32,9 @@ def run_settings(config: TrainConfig, metric: str, describe: dict, graph: Any) -
         train["epochs"] = config.epochs
     sections = {"train": train | {"metric": metric}}
     sections |= {name: values for name, values in describe.items() if name in ("model", "run")}
+    sections["run"] = {name: value for name, value in sections.get("run", {}).items() if name != "feat_norm"}
     made = {"algorithm": graph.algorithm.name, "dtype": str(graph.dtype).removeprefix("torch.")}
+    made |= {"feat_norm": graph.feat_norm.name} if graph.feat_norm else {}
     sections["graph"] = made | {"update": "copies" if isinstance(graph, CopyGraph) else "owners"}
     return {f"{section}.{name}": value for section, values in sections.items() for name, value in values.items()}
 
