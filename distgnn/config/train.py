@@ -9,7 +9,9 @@ from distgnn.config.option import check_choices, documented, option
 from distgnn.config.task import LOSSES, METRICS, NEGATIVES, TASKS, check_task
 from distgnn.errors import InputError
 
-LR_SCHEDULES = ("constant", "cosine", "plateau")
+OPTIMIZERS = ("adam", "adamw", "sgd")
+LR_SCHEDULES = ("constant", "cosine", "one-cycle", "wsd", "plateau")
+OVER_ALL_EPOCHS = ("cosine", "one-cycle", "wsd")  # schedules whose rates depend on the number of epochs
 
 
 LOGGERS = ("console", "csv", "tensorboard")
@@ -29,12 +31,18 @@ class TrainConfig:
         "node", "What is predicted: classes or values, of vertices or of edges, or links.", choices=TASKS
     )
     epochs: int = _training(200, "Passes over the whole graph, one optimizer step each.")
-    lr: float = _training(0.01, "Learning rate of Adam.")
-    weight_decay: float = _training(0.0, "L2 penalty of Adam.")
+    optimizer: str = _training(
+        "adam",
+        "What makes a step of a gradient; adamw: Adam with decoupled weight decay; sgd: with momentum 0.9.",
+        choices=OPTIMIZERS,
+    )
+    lr: float = _training(0.01, "Learning rate of the optimizer.")
+    weight_decay: float = _training(0.0, "L2 penalty of the weights (of adamw their decay).")
     lr_schedule: str = _training(
         "constant",
-        "Learning rate over epochs; cosine: to zero at the last epoch; plateau: halved when the training loss has not "
-        "fallen for 10 epochs.",
+        "Learning rate over epochs; cosine: to zero at the last epoch; one-cycle: up in 30 % of the epochs, then down "
+        "to zero; wsd: warm-up in 10 %, then stable, decay in the last 20 %; plateau: halved when the training loss "
+        "has not fallen for 10 epochs.",
         choices=LR_SCHEDULES,
     )
     eval_every: int = _training(5, "Epochs between evaluations; the last epoch is always evaluated.")

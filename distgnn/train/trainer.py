@@ -117,6 +117,7 @@ class Trainer:
             if config.run_dir is not None:  # say now what a checkpoint could not hold
                 flatten(self.objects(), "state", {})
         self.schedules = Schedules(LearningRate(config), EarlyStopping(config.patience))
+        self.optimizer.follow(self.schedules.learning_rate.value, None)
         self.settings = run_settings(config, config.metric or self.metric, describe or {}, graph) | self._own_settings()
         self.best_state: dict[str, torch.Tensor] = {}
         self.best_record: dict | None = None
