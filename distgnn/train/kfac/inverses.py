@@ -48,7 +48,7 @@ def spread(widths: list[int], num_ranks: int) -> list[int]:
 
 
 def _invert(factor: torch.Tensor, shift: float, out: torch.Tensor) -> RunError | None:
-    damped = factor.double()
+    damped = factor.to(torch.float64, copy=True)
     damped.diagonal().add_(shift)
     root, failed = torch.linalg.cholesky_ex(damped)
     if failed or not bool(torch.isfinite(root).all()):

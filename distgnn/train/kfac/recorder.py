@@ -184,13 +184,10 @@ def second_moment(graph: Any, rows: Any) -> torch.Tensor:
     if rows.shape[1] <= WIDEST:
         rows = rows.contiguous()
         return weight_gradient(graph, rows, rows)
-    return sum(
-        (
-            rows[first : first + BLOCK_ROWS].to(graph.weight_dtype).square().sum(0)
-            for first in range(0, len(rows), BLOCK_ROWS)
-        ),
-        torch.zeros(rows.shape[1], dtype=graph.weight_dtype),
-    )
+    total = torch.zeros(rows.shape[1], dtype=graph.weight_dtype)
+    for first in range(0, len(rows), BLOCK_ROWS):
+        total += rows[first : first + BLOCK_ROWS].to(total.dtype).square().sum(0)
+    return total
 
 
 def packed(moment: torch.Tensor, num_rows: int) -> np.ndarray:
