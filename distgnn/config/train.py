@@ -9,7 +9,7 @@ from distgnn.config.option import check_choices, documented, option
 from distgnn.config.task import LOSSES, METRICS, NEGATIVES, TASKS, check_task
 from distgnn.errors import InputError
 
-OPTIMIZERS = ("adam", "adamw", "sgd")
+OPTIMIZERS = ("adam", "adamw", "sgd", "kfac")
 LR_SCHEDULES = ("constant", "cosine", "one-cycle", "wsd", "plateau")
 OVER_ALL_EPOCHS = ("cosine", "one-cycle", "wsd")  # schedules whose rates depend on the number of epochs
 
@@ -33,11 +33,14 @@ class TrainConfig:
     epochs: int = _training(200, "Passes over the whole graph, one optimizer step each.")
     optimizer: str = _training(
         "adam",
-        "What makes a step of a gradient; adamw: Adam with decoupled weight decay; sgd: with momentum 0.9.",
+        "What makes a step of a gradient; adamw: Adam with decoupled weight decay; sgd: with momentum 0.9; kfac: "
+        "natural gradient with Kronecker factors.",
         choices=OPTIMIZERS,
     )
-    lr: float = _training(0.01, "Learning rate of the optimizer.")
+    lr: float = _training(0.01, "Learning rate of the optimizer; kfac moves matrices with three times this.")
     weight_decay: float = _training(0.0, "L2 penalty of the weights (of adamw their decay).")
+    kfac_every: int = _training(10, "Steps between new factors of kfac; the first ones come closer together.")
+    kfac_damping: float = _training(0.003, "Least damping of kfac's factors; a rising loss raises it.")
     lr_schedule: str = _training(
         "constant",
         "Learning rate over epochs; cosine: to zero at the last epoch; one-cycle: up in 30 % of the epochs, then down "
@@ -94,6 +97,7 @@ class TrainConfig:
         """Raise InputError for the first setting that makes no sense."""
         least_values = {"epochs": 1, "eval_every": 1, "patience": 0, "seed": 0, "weight_decay": 0.0}
         least_values |= {"checkpoint_every": 0, "timeout": 0.0, "verify_every": 0, "clip_grad": 0.0}
+        least_values |= {"kfac_every": 1, "kfac_damping": 1e-12}
         for name, least in least_values.items():
             if not getattr(self, name) >= least:
                 raise InputError(f"{name} is {getattr(self, name)}: expected at least {least}")

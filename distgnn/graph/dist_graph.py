@@ -42,6 +42,7 @@ from distgnn.ops.aggregation.constant_rows import ConstantRows
 from distgnn.ops.buffers import Buffers
 from distgnn.ops.dense.sparse_rows import SparseRows
 from distgnn.ops.edges.local_arcs import LocalArcs
+from distgnn.ops.protocol import FactorRecorder
 from distgnn.ops.remote_rows import RowLookup
 from distgnn.partition import LocalGraph
 
@@ -143,6 +144,7 @@ class DistGraph(DGLInterface, PyGInterface):
         self._attach_data()
         self.buffers = Buffers()
         self.constants = ConstantRows(self.comm, cache_first)
+        self.factor_recorder: FactorRecorder | None = None
         if isinstance(self.feats, SparseRows):
             self.feats.on_dense = self.constants.expect
         elif self.feats is not None:

@@ -14,6 +14,7 @@ from torch import nn
 
 from distgnn.config import TrainConfig
 from distgnn.errors import InputError
+from distgnn.train.kfac.optimizer import KFAC
 from distgnn.train.steps.adam import Adam, AdamW
 from distgnn.train.steps.own_optimizer import OwnOptimizer
 from distgnn.train.steps.sgd import SGD
@@ -45,6 +46,12 @@ class TorchOptimizer:
     def lr(self) -> float:
         """Learning rate of the first group."""
         return float(self.optimizer.param_groups[0]["lr"])
+
+    def watch(self, model: nn.Module, graph: Any, say: Callable[[str], None]) -> None:
+        """Nothing: torch's optimisers look at gradients only."""
+
+    def begin(self) -> None:
+        """Nothing."""
 
     def step(self) -> None:
         """Move every parameter along its gradient."""
@@ -92,6 +99,8 @@ def make_optimizer(
                 f"scheduler is a {type(make_scheduler).__name__}: expected a function that makes one of an optimiser"
             )
     if optimizer is None:
+        if config.optimizer == KFAC.name:
+            return KFAC(parameters, config.lr, config.weight_decay, config.kfac_every, config.kfac_damping)
         return OWN[config.optimizer](parameters, config.lr, config.weight_decay)
     if config.optimizer != "adam":
         raise InputError(f"optimizer {config.optimizer} of the settings and a torch optimiser: choose one")

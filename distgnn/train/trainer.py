@@ -116,6 +116,7 @@ class Trainer:
             self.optimizer = make_optimizer(config, self.gradients.parameters, optimizer, scheduler)
             if config.run_dir is not None:  # say now what a checkpoint could not hold
                 flatten(self.objects(), "state", {})
+        self.optimizer.watch(model, graph, self.say)
         self.schedules = Schedules(LearningRate(config), EarlyStopping(config.patience))
         self.optimizer.follow(self.schedules.learning_rate.value, None)
         self.settings = run_settings(config, config.metric or self.metric, describe or {}, graph) | self._own_settings()
@@ -276,6 +277,7 @@ class Trainer:
         graph.transport.start_step()
         self.model.train()
         self.gradients.zero()
+        self.optimizer.begin()
         watch.phase = f"epoch {epoch}, forward"
         logits = self.model(graph, graph.feats)
         loss, share = share_of_loss(self.model, graph, logits, self.own_loss or self.task.loss)

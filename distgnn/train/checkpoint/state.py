@@ -149,7 +149,7 @@ def check_tensors(path: Path, tensors: dict[str, dict], trainer: Any) -> None:
     """Raise RunError unless names, shapes and dtypes are those of the trainer's model and optimiser."""
     expected = {"model": trainer.model.state_dict()}
     if isinstance(trainer.optimizer, OwnOptimizer):
-        expected[trainer.optimizer.name] = trainer.optimizer.state()
+        expected[trainer.optimizer.name] = trainer.optimizer.state_like(tensors.get(trainer.optimizer.name, {}))
     if "best" in tensors:
         expected["best"] = expected["model"]
     for name, wanted in expected.items():

@@ -1,6 +1,7 @@
 """What the trainer and checkpoints ask of the program's own optimisers."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import torch
 from torch import nn
@@ -23,6 +24,12 @@ class OwnOptimizer:
         self.lr, self.weight_decay = lr, weight_decay
         self.parameters = parameters
 
+    def watch(self, model: nn.Module, graph: Any, say: Callable[[str], None]) -> None:
+        """Before the first step: the model, the graph it trains on, and how to tell the user something. Collective."""
+
+    def begin(self) -> None:
+        """Before the forward pass of a step."""
+
     def step(self) -> None:
         """Move every parameter along its gradient."""
         raise NotImplementedError
@@ -43,6 +50,10 @@ class OwnOptimizer:
     def state(self) -> dict[str, torch.Tensor]:
         """What a checkpoint keeps, by name; the tensors are not copied."""
         return {f"{name}.{i}": tensor for name, tensors in self.columns().items() for i, tensor in enumerate(tensors)}
+
+    def state_like(self, _found: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+        """What a checkpoint must have to be loaded, in names, shapes and dtypes; `_found`: what it has."""
+        return self.state()
 
     @torch.no_grad()
     def load_state(self, state: dict[str, torch.Tensor]) -> None:
