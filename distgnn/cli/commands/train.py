@@ -70,6 +70,9 @@ def train(
     as_json: AsJson = False,
 ) -> None:
     """Train a model on a partition folder; starts mpiexec with one rank per part where none was started."""
+    from functools import partial
+
+    from distgnn.cli.elastic import Elastic, ThisMachine, argument_place
     from distgnn.cli.ranks import checked_together, run_on_ranks
     from distgnn.cli.training import default_run_dir, train_on_this_rank
     from distgnn.partition import read_manifest
@@ -96,7 +99,10 @@ def train(
         if settings.train.run_dir is None:
             settings.train.run_dir = default_run_dir(parts, settings.model.name)
             words = with_run_dir(words, settings.train.run_dir)
-        restarts = Restarts(launching.restarts, Path(settings.train.run_dir))
+        run_dir, place = Path(settings.train.run_dir), argument_place(words, parts, partial(_parsed, context))
+        elastic = Elastic(words, place, manifest["num_parts"], launching, run_dir)
+        here = ThisMachine(manifest["num_parts"], threads)
+        restarts = Restarts(launching.restarts, run_dir, regroup=partial(elastic.team, here))
     code = run_on_ranks(words, manifest["num_parts"], threads, graceful=True, restarts=restarts)
     if code is not None:
         raise typer.Exit(code)
@@ -108,6 +114,11 @@ def train(
         print(json.dumps(summary, indent=1))
     elif rank == 0 and speak:
         print_table("Trained", closing_rows(summary, manifest))
+
+
+def _parsed(context: typer.Context, words: list[str]) -> dict[str, Any]:
+    """The parameters in the words of this command."""
+    return context.command.make_context(words[0], words[1:], resilient_parsing=True).params
 
 
 def _with_checkpoints(settings: Settings) -> Settings:
