@@ -71,7 +71,19 @@ class Soak:
 
     def job(self, folder: Path, resume: bool = False, restarts: int = 1000) -> Job:
         words = ["train", self.work / "parts", "--run-dir", folder, "--algorithm", self.algorithm]
-        words += ["--epochs", self.args.epochs, "--dtype", "float64", "--hidden-feats", 16, "--quiet", "--threads", 1]
+        words += [
+            "--epochs",
+            self.args.epochs,
+            "--eval-every",
+            50,
+            "--dtype",
+            "float64",
+            "--hidden-feats",
+            16,
+            "--quiet",
+            "--threads",
+            1,
+        ]
         words += ["--checkpoint-every", EVERY, "--timeout", TIMEOUT, "--restarts", restarts]
         words += ["--min-ranks", 1] if self.algorithm != "0c" else []  # there the cut decides what is computed
         return Job([*words, *(["--resume"] if resume else [])], folder, self.mpiexec)
@@ -231,7 +243,7 @@ def main() -> int:
     parser.add_argument("--minutes", type=float, default=60)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--algorithms", default="cd-0,cd-2,0c")
-    parser.add_argument("--epochs", type=int, default=1000)
+    parser.add_argument("--epochs", type=int, default=600)
     parser.add_argument("--every", type=float, default=4.0, help="seconds between faults, on average")
     parser.add_argument("--quiet-file", type=Path)
     args = parser.parse_args()
@@ -240,7 +252,7 @@ def main() -> int:
 
     args.work.mkdir(parents=True, exist_ok=True)
     if not (args.work / "parts").exists():
-        partition_graph("communities:nodes=3000,feats=16", 2, args.work / "parts", method="libra")
+        partition_graph("communities:nodes=600,feats=16", 2, args.work / "parts", method="libra")
     soak, rows, number, algorithms = Soak(args), [], 0, args.algorithms.split(",")
     try:
         for name in algorithms:
