@@ -42,8 +42,7 @@ from job import (
     with_own_shared_memory,
 )
 
-TIMEOUT = 10.0  # of the watchdog
-EVERY = 20  # epochs between checkpoints
+EVERY = 10  # epochs between checkpoints
 HEAL_SECONDS = 600.0
 KINDS = {
     "rank killed": 6,
@@ -84,7 +83,7 @@ class Soak:
             "--threads",
             1,
         ]
-        words += ["--checkpoint-every", EVERY, "--timeout", TIMEOUT, "--restarts", restarts]
+        words += ["--checkpoint-every", EVERY, "--timeout", self.args.timeout, "--restarts", restarts]
         words += ["--min-ranks", 1] if self.algorithm != "0c" else []  # there the cut decides what is computed
         return Job([*words, *(["--resume"] if resume else [])], folder, self.mpiexec)
 
@@ -201,7 +200,7 @@ class Soak:
         pid = self.rng.choice(targets)
         if kind == "rank paused":
             done = send(pid, signal.SIGSTOP)
-            time.sleep(self.rng.uniform(0.2, 1.3 * TIMEOUT))
+            time.sleep(self.rng.uniform(0.2, 1.3 * self.args.timeout))
             return send(pid, signal.SIGCONT) and done
         done = send(pid, signal.SIGSTOP if kind == "rank stopped" else signal.SIGKILL)
         if done and kind == "rank killed twice":
@@ -245,6 +244,7 @@ def main() -> int:
     parser.add_argument("--algorithms", default="cd-0,cd-2,0c")
     parser.add_argument("--epochs", type=int, default=600)
     parser.add_argument("--every", type=float, default=4.0, help="seconds between faults, on average")
+    parser.add_argument("--timeout", type=float, default=10, help="of the watchdog; more on a machine with other work")
     parser.add_argument("--quiet-file", type=Path)
     args = parser.parse_args()
     with_own_shared_memory()
