@@ -259,7 +259,8 @@ def run_on_hosts(argv: list[str], hosts: list[tuple[str, int]], threads: int | N
     options = host_options(hosts, flavor, ours | {"DISTGNN_LAUNCHED": "1"})
     command = [*mpiexec_command(mpiexec, flavor, num_ranks), *options, *_program(argv)]
     try:
-        return supervise(command, os.environ | ours | _terminal_variables(), graceful, proxies=flavor != "openmpi")
+        variables, machines = os.environ | ours | _terminal_variables(), len({name for name, _ in hosts})
+        return supervise(command, variables, graceful, proxies=flavor != "openmpi", machines=machines)
     finally:
         if flavor != "openmpi":
             Path(options[1]).unlink(missing_ok=True)

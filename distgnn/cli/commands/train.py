@@ -84,7 +84,7 @@ def train(
         settings = _with_saved(Settings(training, model, run, schedule), given, config, manifest).checked()
         settings = _checked(settings, launching, manifest)
         limit = None if memory is None else parse_bytes(memory)
-    _start_ranks(parts, settings, launching, manifest["num_parts"], threads)
+    _start_ranks(context, parts, settings, launching, manifest["num_parts"], threads)
     speak = not quiet and not as_json
     sections = settings.sections() | {"data": _describe_data(parts, manifest)}
     _check_machines(manifest, sections, limit)
@@ -108,8 +108,13 @@ def _checked(settings: Settings, launching: LaunchConfig, manifest: dict[str, An
     return settings
 
 
-def _start_ranks(parts: str, settings: Settings, launching: LaunchConfig, num_ranks: int, threads: int | None) -> None:
+def _start_ranks(
+    context: typer.Context, parts: str, settings: Settings, launching: LaunchConfig, num_ranks: int, threads: int | None
+) -> None:
     """On a rank return; elsewhere run this command on ranks, started again as often as asked, and exit as they did."""
+    from functools import partial
+
+    from distgnn.cli.elastic import Elastic, ThisMachine, argument_place
     from distgnn.cli.ranks import run_on_ranks
     from distgnn.cli.training import default_run_dir
     from distgnn.system.jobs.restarts import Restarts, with_run_dir
@@ -119,10 +124,18 @@ def _start_ranks(parts: str, settings: Settings, launching: LaunchConfig, num_ra
         if settings.train.run_dir is None:
             settings.train.run_dir = default_run_dir(parts, settings.model.name)
             words = with_run_dir(words, settings.train.run_dir)
-        restarts = Restarts(launching.restarts, Path(settings.train.run_dir))
+        run_dir, place = Path(settings.train.run_dir), argument_place(words, parts, partial(_parsed, context))
+        elastic = Elastic(words, place, num_ranks, launching, run_dir)
+        here = ThisMachine(num_ranks, threads)
+        restarts = Restarts(launching.restarts, run_dir, regroup=partial(elastic.team, here))
     code = run_on_ranks(words, num_ranks, threads, graceful=True, restarts=restarts)
     if code is not None:
         raise typer.Exit(code)
+
+
+def _parsed(context: typer.Context, words: list[str]) -> dict[str, Any]:
+    """The parameters in the words of this command."""
+    return context.command.make_context(words[0], words[1:], resilient_parsing=True).params
 
 
 def _with_checkpoints(settings: Settings) -> Settings:

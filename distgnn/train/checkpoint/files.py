@@ -96,10 +96,11 @@ def commit(run: Path, partial: Path, epochs_done: int, state: dict) -> Path:
 
 
 def remove(path: Path) -> None:
-    """Remove a checkpoint: it loses its name first, so that no half of one is ever found."""
+    """Remove a checkpoint: it loses its name first, on the disk too, so that no half of one is ever found."""
     gone = path.with_name(f".{path.name}.removed")
     shutil.rmtree(gone, ignore_errors=True)
     path.rename(gone)
+    sync_folder(path.parent)
     shutil.rmtree(gone, ignore_errors=True)
 
 

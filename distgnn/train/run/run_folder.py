@@ -10,6 +10,7 @@
         checkpoint/
             best.safetensors weights at the best validation epoch, replaced whole
             epoch-00000050/  all that a run needs to go on (distgnn/train/checkpoint/files.py)
+        merged/parts-3/ …    partition folders that the launcher made to go on with fewer ranks (system/jobs/)
         .lock                held while a run writes here
 
 Only rank 0 writes, but for logs. Files are replaced, never rewritten in place: a crash leaves the old or the new one.
@@ -122,11 +123,11 @@ class RunFolder:
 
 
 def exists(path: str | Path) -> bool:
-    """Is there something at `path` that a user might miss? (An empty or only locked folder is nothing.)"""
+    """Is there something at `path` that a user might miss? (An empty or only locked folder, or merged parts, is nothing.)"""
     path = Path(path)
     if not path.is_dir():
         return os.path.lexists(path)
-    return not {entry.name for entry in path.iterdir()} <= {LOCK, "config.toml.partial"}
+    return not {entry.name for entry in path.iterdir()} <= {LOCK, "config.toml.partial", "merged"}
 
 
 def check_free(path: Path, overwrite: bool, resume: bool = False) -> None:
@@ -157,6 +158,7 @@ RUN_FOLDER = FolderKind(
     r"(config\.toml|summary\.json|metrics\.jsonl|metrics\.csv|feat_norm\.safetensors|checkpoint/best\.safetensors)(\.partial)?|\.lock"
     r"|tensorboard/events\.[^/]+"
     r"|logs/rank-\d+\.(log|status|partial)|trace/(rank-\d+|trace)\.json(\.partial)?"
+    r"|merged/(parts-\d+|\.parts-\d+[^/]*)/(partition\.json|part-\d+/([\w-]+\.npy|\.?tuning\.json[^/]*))"
     r"|checkpoint/\.?epoch-\d+(\.partial|\.removed)?/[\w-]+\.(safetensors|json))",
     _is_ours,
 )
