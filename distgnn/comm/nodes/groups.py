@@ -4,6 +4,7 @@ Legend: P ranks. Nodes are numbered in the order of their lowest ranks.
 """
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from mpi4py import MPI
@@ -90,6 +91,6 @@ def find_nodes(comm: MPI.Comm, ranks_per_node: int | None = None) -> Nodes:
             raise RunError(f"ranks {ranks[0]} to {ranks[-1]} do not share memory: they are no node")
     _, lowest, number = np.unique(everyone[:, 1], return_index=True, return_inverse=True)
     of_rank = np.argsort(np.argsort(lowest))[number]
-    near = machine.Split(int(of_rank[comm.rank]), comm.rank)
+    near: Any = machine.Split(int(of_rank[comm.rank]), comm.rank)
     machine.Free()
     return Nodes(of_rank.astype(np.int64), comm.rank, near)

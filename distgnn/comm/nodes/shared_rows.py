@@ -8,8 +8,10 @@ Use number u of the rows (1, 2, …) has slot u mod 2. A counter holds the numbe
 so far, and only its own rank writes it. Two slots: who is ahead by one use writes where nobody reads any more.
 """
 
+import atexit
 import os
 from collections.abc import Iterable
+from typing import Any
 
 import numpy as np
 from mpi4py import MPI
@@ -30,8 +32,8 @@ class SharedRows:
 
     Args: comm: of the node; transport: moved while this rank waits; num_rows: n of this rank; like: [*, D] of the
         width and dtype.
-    Notes: the memory is given back at the end of the program: freeing a window is collective, and a graph goes when
-        its rank no longer refers to it.
+    Notes: the memory is given back at the end of the program, before MPI ends (some networks refuse to end before):
+        freeing a window is collective, and a rank drops a graph when it likes.
     """
 
     def __init__(self, comm: MPI.Intracomm, transport: Transport, num_rows: int, like: np.ndarray):
@@ -42,10 +44,11 @@ class SharedRows:
         self.num_bytes = -(-num_bytes // PAGE) * PAGE
         self._window = MPI.Win.Allocate_shared(self.num_bytes, 1, comm=comm)
         self._window.Lock_all(MPI.MODE_NOCHECK)
+        atexit.register(_free, self._window)  # last made, first freed: in the same order on every rank
         self._counters, self._slots = [], []
         for member, count in enumerate(counts):
-            memory, _ = self._window.Shared_query(member)
-            block = np.frombuffer(memoryview(memory), np.uint8)
+            memory: Any = self._window.Shared_query(member)[0]
+            block = np.frombuffer(memory, np.uint8)
             self._counters.append(block[: COUNTERS * LINE].view(np.int64)[:: LINE // 8])
             rows = block[COUNTERS * LINE :][: 2 * count * size].view(like.dtype)
             self._slots.append(rows.reshape(2, count, width))
@@ -88,3 +91,10 @@ class SharedRows:
                 spins += 1
                 if spins > SPINS:
                     os.sched_yield()
+
+
+def _free(window: MPI.Win) -> None:
+    """Give a window back. Collective over the node."""
+    if not MPI.Is_finalized():
+        window.Unlock_all()
+        window.Free()
