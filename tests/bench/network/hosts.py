@@ -114,17 +114,8 @@ def _run(script: Path, count: int, per_host: int, words: tuple) -> None:
         environment["MPIR_CVAR_NOLOCAL"] = "1"
     addresses = ",".join(f"10.77.0.{number + 1}" for number in range(count))
     command = ["ip", "netns", "exec", f"{PREFIX}-0", find_mpiexec(), "-launcher", "ssh", "-launcher-exec", str(script)]
-    command += [
-        "-localhost",
-        "10.77.0.1",
-        "-hosts",
-        addresses,
-        "-n",
-        str(count * per_host),
-        "-ppn",
-        str(per_host),
-        sys.executable,
-    ]
+    command += ["-localhost", "10.77.0.1", "-hosts", addresses]
+    command += ["-n", str(count * per_host), "-ppn", str(per_host), sys.executable]
     process = subprocess.Popen([*command, *map(str, words)], env=environment)
     try:
         if process.wait():
