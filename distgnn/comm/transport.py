@@ -1,5 +1,7 @@
 """The transport: non-blocking messages with a call number as tag, counted and timed. It only moves bytes."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from weakref import WeakSet
 
 import numpy as np
@@ -25,6 +27,7 @@ class Transport:
     Attributes:
         waits: seconds waited for each exchange since `start_step`, by "number operation width".
         sent_to: int64 [ranks], bytes sent to each rank since `start_step`.
+        is_far: bool [ranks], on another node; what is sent there is counted apart.
         largest_message: bytes; longer rows travel in pieces of this size.
         suppressed: nothing is sent or received, and what would have been received keeps its bytes (`distgnn bench`).
         num_sums: sums of gradients over ranks, in a loop of the user's own.
@@ -42,6 +45,7 @@ class Transport:
         self.suppressed = self.has_global_loss = False
         self.waits: dict[str, float] = {}
         self.sent_to = np.zeros(comm.size, np.int64)
+        self.is_far = np.zeros(comm.size, bool)
         self._names: dict[int, str] = {}
         self._num_tags = int(MPI.COMM_WORLD.Get_attr(MPI.TAG_UB) or 0) + 1
         _living.add(self)
@@ -79,6 +83,8 @@ class Transport:
         num_bytes = sum(len(piece) for piece in pieces)
         self.counters.sent_bytes += num_bytes
         self.sent_to[rank] += num_bytes
+        if self.is_far[rank]:
+            self.counters.bytes_between_nodes += num_bytes
         requests = [self.comm.Isend([piece, MPI.BYTE], rank, tag) for piece in pieces]
         self._sending += requests
         return requests
@@ -101,11 +107,16 @@ class Transport:
 
     def wait(self, requests: list[MPI.Request], tag: int | None = None) -> None:
         """Wait until all requests are complete; the time counts as waiting, for the exchange with this tag."""
-        if not requests:
-            return
+        if requests:
+            with self.waiting(tag):
+                MPI.Request.Waitall(requests)
+
+    @contextmanager
+    def waiting(self, tag: int | None = None) -> Iterator[None]:
+        """The time of a block counts as waiting, for the exchange with this tag."""
         before = self.counters.wait_seconds
         with self.counters.timing("wait_seconds"):
-            MPI.Request.Waitall(requests)
+            yield
         name = None if tag is None else self._names.get(tag)
         if name is not None:
             self.waits[name] = self.waits.get(name, 0.0) + self.counters.wait_seconds - before

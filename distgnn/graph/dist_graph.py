@@ -20,8 +20,10 @@ import torch
 from mpi4py import MPI
 
 from distgnn.comm import Transport
+from distgnn.comm.nodes import choose_nodes
 from distgnn.comm.row_requests import VertexOwners
 from distgnn.config import Algorithm, check_choice
+from distgnn.config.exchange import ExchangeConfig
 from distgnn.config.schedule import Schedule
 from distgnn.graph.degrees import Degrees
 from distgnn.graph.features.feat_norm import FeatNorm, fitted
@@ -79,6 +81,7 @@ class DistGraph(DGLInterface, PyGInterface):
         inductive: take the statistics for `feat_norm` of training vertices only, for inductive training.
         debug: agree on every exchange before it starts.
         tuning: what `load` measured for this part; None: the defaults.
+        exchange, ranks_per_node: the fields of `ExchangeConfig`: do rows travel once per rank or once per node.
         schedule: the fields of `Schedule` (warmup_epochs, wire, wire_backward, remote_rule, smooth). They are about
             training steps: evaluation is always synchronous and sends whole rows.
 
@@ -105,11 +108,14 @@ class DistGraph(DGLInterface, PyGInterface):
         feat_norm: str | FeatNorm = "none",
         inductive: bool = False,
         tuning: Tuning | None = None,
+        exchange: str = "auto",
+        ranks_per_node: int | None = None,
         **schedule: Any,
     ):
         dtype = dtype_name(dtype)
         settings = {"algorithm": algorithm, "dtype": dtype, "seed": seed, "cache_first": cache_first, "debug": debug}
         settings |= {"transform_first": transform_first, "sparse_feats": sparse_feats, "tuning": tuning}
+        settings |= {"exchange": exchange, "ranks_per_node": ranks_per_node}
         self.feat_norm = fitted(feat_norm, local, comm, inductive)
         settings |= {"feat_norm": self.feat_norm or "none", "inductive": inductive}
         self._settings: dict[str, Any] = settings | schedule
@@ -119,14 +125,17 @@ class DistGraph(DGLInterface, PyGInterface):
         self.algorithm, self.schedule = Algorithm.parse(algorithm), Schedule(**schedule)
         self.schedule.check(self.algorithm, self.rows_type.update)
         self.keys = RandomKeys(seed)
+        ways = ExchangeConfig(exchange, ranks_per_node)
+        ways.check()
         self.transport = Transport(comm, debug)
         self.comm, self.rank = self.transport.comm, self.transport.rank
         kind = self.rows_type
         wire = partial(wire_of, local, self.rank, self.dtype, kind.reduced_halos)
         self.plan = kind.plan(local)
-        self.exchanges = TrainingExchanges(
-            self.algorithm, self.schedule, self.plan, self.transport, wire, self.keys, overlaps=kind.overlaps
-        )
+        paper = "--remote-rule paper asks which rank's rows arrived" if self.schedule.remote_rule == "paper" else None
+        nodes, self.transport.is_far, self.exchange_note = choose_nodes(self.comm, exchange, ranks_per_node, paper)
+        exchanges = partial(TrainingExchanges, overlaps=kind.overlaps, nodes=nodes)
+        self.exchanges = exchanges(self.algorithm, self.schedule, self.plan, self.transport, wire, self.keys)
         self.exchange, self.transposed_exchange = self.exchanges.exact
         self.model_rows = kind(local, self.exchanges, self.tuning)
         self.num_owned, self.num_rows = local.num_owned, kind.num_rows(local)

@@ -73,8 +73,8 @@ def load(
     leave_on_disk(local.arc_ids)  # read while the part was checked; needed by layers that work arc by arc only
     kernels.give_back_freed_memory()
     if say:
-        for line in [*describe_binding(comm), *late_settings()]:
-            if comm.rank == 0:
+        for line in [*describe_binding(comm), *late_settings(), graph.exchange_note]:
+            if line and comm.rank == 0:
                 say(line)
     return graph
 

@@ -17,7 +17,7 @@ from distgnn.config.task import LINK_METRICS, METRICS_OF, SPLITS, VALUE_METRICS
 from distgnn.errors import InputError, RunError, on_all_ranks
 
 RECORD_NAMES = {"epoch", "loss", "seconds", "grad_norm", "sent_bytes", "exchange_waits", "wait_seconds"}
-RECORD_NAMES |= {"metric", "best_epoch", "epochs", "versions", "ranks", "threads", "seed"}
+RECORD_NAMES |= {"bytes_between_nodes", "metric", "best_epoch", "epochs", "versions", "ranks", "threads", "seed"}
 OF_TASKS = tuple(f"{split}_{name}" for split in ("valid", "test") for name in (*VALUE_METRICS, *LINK_METRICS))
 
 

@@ -14,6 +14,7 @@ from distgnn.cli.options import AsJson, Quiet, Threads, given_options, with_opti
 from distgnn.cli.train_report import closing_rows
 from distgnn.config import (
     CHECKPOINT_EVERY,
+    ExchangeConfig,
     LaunchConfig,
     ModelConfig,
     RunConfig,
@@ -42,6 +43,7 @@ def train(
     model: ModelConfig,
     run: RunConfig,
     schedule: Schedule,
+    exchange: ExchangeConfig,
     training: TrainConfig,
     launching: LaunchConfig,
     preset: Annotated[
@@ -81,7 +83,7 @@ def train(
         run, given = replace(run, **PRESETS[preset]), given | PRESETS[preset].keys()
     with checked_together():
         manifest = read_manifest(parts)
-        settings = _with_saved(Settings(training, model, run, schedule), given, config, manifest).checked()
+        settings = _with_saved(Settings(training, model, run, schedule, exchange), given, config, manifest).checked()
         settings = _checked(settings, launching, manifest)
         limit = None if memory is None else parse_bytes(memory)
     _start_ranks(context, parts, settings, launching, manifest["num_parts"], threads)

@@ -123,7 +123,7 @@ class RunFolder:
 
 
 def exists(path: str | Path) -> bool:
-    """Is there something at `path` that a user might miss? (An empty or only locked folder, or merged parts, is nothing.)"""
+    """Is there something at `path` that a user might miss? (Not in an empty or only locked folder, or merged parts.)"""
     path = Path(path)
     if not path.is_dir():
         return os.path.lexists(path)
