@@ -4,6 +4,7 @@ import numpy as np
 from mpi4py import MPI
 
 from distgnn.comm.counters import Counters
+from distgnn.comm.sums import wait_for_all
 from distgnn.errors import RunError
 
 LARGEST_MESSAGE = 2**30  # bytes; MPI counts in 32-bit integers, and some networks do so whatever the library offers
@@ -101,7 +102,7 @@ class Transport:
             return
         before = self.counters.wait_seconds
         with self.counters.timing("wait_seconds"):
-            MPI.Request.Waitall(requests)
+            wait_for_all(requests)
         name = None if tag is None else self._names.get(tag)
         if name is not None:
             self.waits[name] = self.waits.get(name, 0.0) + self.counters.wait_seconds - before

@@ -1,0 +1,2 @@
+"""tmp"""
+def register(app): pass
