@@ -29,7 +29,7 @@ def replay(
     network: Annotated[
         list[str],
         typer.Option(
-            help="As 25gbit; latency=2us,ranks_per_node=2; or a file of distgnn calibrate --prices. Several are compared."
+            help="As 25gbit, 25gbit,latency=2us,ranks_per_node=2, or a file of distgnn calibrate --prices; several."
         ),
     ] = ["25gbit"],  # noqa: B006
     preset: Annotated[str | None, typer.Option(help="distgnn: the paper's form.")] = None,
@@ -73,7 +73,7 @@ def replay(
     report = _played(found, networks, network, trace)
     report = {"graph": manifest["name"], "parts": parts, "settings": asdict(settings), "replays": report}
     if out is not None:
-        _write(out, json.dumps(report, indent=1))
+        write_report(out, report)
     if figures is not None:
         from distgnn.replay.figure import draw
 
@@ -114,12 +114,13 @@ def _played(found: list[Any], networks: list[Any], titles: list[str], trace: str
     return outcomes
 
 
-def _write(path: str, text: str) -> None:
+def write_report(path: str, report: dict[str, Any]) -> None:
+    """Write JSON. Raises: InputError where that cannot be."""
     from distgnn.errors import InputError
     from distgnn.system.atomic import replace_file
 
     try:
-        replace_file(Path(path), (text + "\n").encode())
+        replace_file(Path(path), (json.dumps(report, indent=1) + "\n").encode())
     except OSError as error:
         raise InputError(f"cannot write {path}: {error.strerror}") from None
 
@@ -127,12 +128,14 @@ def _write(path: str, text: str) -> None:
 def _show(report: dict[str, Any], manifest: dict[str, Any], settings: Settings) -> None:
     """A line for each network, and what the epoch of the last one is made of."""
     outcomes = report["replays"]
-    print_columns(f"Replay of {manifest['name']}, {manifest['num_parts']} ranks", COLUMNS, [_cells(o) for o in outcomes])
+    title = f"Replay of {manifest['name']}, {manifest['num_parts']} ranks"
+    print_columns(title, COLUMNS, [_cells(one) for one in outcomes])
     last = outcomes[-1]
     worst = max(last["of_rank"], key=lambda rank: rank["compute_seconds"])
     path = ", ".join(f"{name} {human_seconds(seconds)}" for name, seconds in last["critical_path"].items())
+    run = settings.run
     rows = [
-        ("settings", f"{settings.run.algorithm}, update on {settings.run.update}, {settings.schedule.wire} on the wire"),
+        ("settings", f"{run.algorithm}, update on {run.update}, {settings.schedule.wire} on the wire"),
         ("threads", f"{last['threads']} per rank"),
         ("critical path", path),
         ("longest waits on it", _longest_waits(last)),
@@ -161,7 +164,7 @@ def _longest_waits(found: dict[str, Any]) -> str:
     told = []
     for link in links[:3]:
         what = "sum of gradients" if link["call"] < 0 else f"exchange {link['call']}"
-        told.append(f"rank {link['rank']} for {what} from rank {link['cause']} ({human_seconds(link['seconds'])})")
+        told.append(f"rank {link['rank']} for {what}, {human_seconds(link['seconds'])}")
     return "; ".join(told) or "none"
 
 
