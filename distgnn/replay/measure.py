@@ -124,7 +124,7 @@ class _Worker:
         environment |= {"PYTHONPATH": os.pathsep.join(filter(None, [_package_root(), os.environ.get("PYTHONPATH")]))}
         command = [sys.executable, "-m", MODULE, folder, str(rank), str(self._out)]
         with self._errors.open("w") as errors:
-            pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": errors}
+            pipes: Any = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": errors}
             self._process: Any = subprocess.Popen(command, text=True, env=environment, **pipes)
         self.say(json.dumps(asked | {"answers": None if answers is None else str(answers)}))
 

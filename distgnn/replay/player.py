@@ -261,7 +261,7 @@ class Player:
         if halves and halves[0].ends[end] is None:
             message = halves.pop(0)
         else:
-            message = _Message(*pair, num_bytes)
+            message = _Message(pair[0], pair[1], num_bytes)
             halves.append(message)
         started = message.ends[end] = _Started(call)
         rank.started[-1].append(started)

@@ -7,7 +7,7 @@ rank's numbers as they are.
 
 import time
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from mpi4py import MPI
@@ -66,7 +66,7 @@ class StandInRequest(MPI.Request):
         return request
 
     @classmethod
-    def Waitall(cls, requests: Sequence[Any], statuses: Any = None) -> bool:
+    def Waitall(cls, requests: Sequence[Any], statuses: Any = None) -> Literal[True]:
         """Note which were waited for, and fill their buffers."""
         entered = time.perf_counter()
         waiting = [one for one in requests if not one.done]

@@ -61,7 +61,7 @@ def plan(
     assumed = [f"rows sent: {sizes.basis}"]
     if prices is None:
         assumed.append(
-            f"prices: a Zen 4 core of our benchmarks, {threads} of them; epochs may take half or twice as long"
+            f"prices: a Zen 4 core of our benchmarks, {rank.threads} of them; epochs may take half or twice as long"
         )
     report = {
         "graph": {"name": sizes.name, "num_nodes": sizes.num_nodes, "num_arcs": sizes.num_arcs}

@@ -70,8 +70,8 @@ def replay(
             raise InputError(f"cannot write {name} {path}: its folder does not exist")
     speak = not quiet and not as_json
     found = _recordings(parts, manifest, settings, measuring, recordings, speak)
-    report = _played(found, networks, network, trace)
-    report = {"graph": manifest["name"], "parts": parts, "settings": asdict(settings), "replays": report}
+    report = {"graph": manifest["name"], "parts": parts, "settings": asdict(settings)}
+    report["replays"] = _played(found, networks, network, trace)
     if out is not None:
         write_report(out, report)
     if figures is not None:
