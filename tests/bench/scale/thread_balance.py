@@ -8,7 +8,7 @@ the largest chunk over a thread's share (above 1: one chunk alone holds up the r
 
 | kernels | chunks | blocks of arcs |
 |---|---|---|
-| sum, max and min, attention (scores, softmax, weighted sum), messages on arcs | edge_chunks: equal arcs and rows | each |
+| sum, max and min, attention (scores, softmax, sum), on arcs | edge_chunks: equal arcs and rows | each |
 | sum by blocks of sources, where rows are dense | edge_chunks of each block | owned_owned |
 | sum of the eight pieces between which MPI makes progress | edge_chunks of each piece | owned_owned |
 | transposing, in which every thread reads all arcs | own_ranges: equal arcs | each |
