@@ -8,6 +8,7 @@ import numpy as np
 from mpi4py import MPI
 
 from distgnn.comm.counters import Counters
+from distgnn.comm.sums import wait_for_all
 from distgnn.errors import RunError
 
 LARGEST_MESSAGE = 2**30  # bytes; MPI counts in 32-bit integers, and some networks do so whatever the library offers
@@ -109,7 +110,7 @@ class Transport:
         """Wait until all requests are complete; the time counts as waiting, for the exchange with this tag."""
         if requests:
             with self.waiting(tag):
-                MPI.Request.Waitall(requests)
+                wait_for_all(requests)
 
     @contextmanager
     def waiting(self, tag: int | None = None) -> Iterator[None]:
