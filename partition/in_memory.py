@@ -15,10 +15,12 @@ from distgnn.partition.folder.manifest import describe_graph
 from distgnn.partition.folder.writer import owned_values
 
 
-def local_part(graph: GraphData, edge_list: EdgeList, cut: VertexCut, part_id: int) -> LocalGraph:
+def local_part(
+    graph: GraphData, edge_list: EdgeList, cut: VertexCut, part_id: int, places: np.ndarray | None = None
+) -> LocalGraph:
     """One part with its features, labels and masks, as `load_part` gives it.
 
-    Args: edge_list: made from the graph; cut: of that edge list.
+    Args: edge_list: made from the graph; cut: of that edge list; places: [N], of `cluster_places`, or None.
     Raises: InputError where the cut does not fit.
     """
     cut.check(edge_list)
@@ -33,6 +35,7 @@ def local_part(graph: GraphData, edge_list: EdgeList, cut: VertexCut, part_id: i
     local.node_types = None if graph.node_types is None else graph.node_types[ids].astype(np.int32)
     for name, values in owned_values(graph, ids).items():
         setattr(local, name, values)
+    local.cluster_places = None if places is None else places[ids]
     local.edge_splits = part_edge_splits(graph, ids)
     for split, mask in graph.split_masks().items():
         setattr(local, f"{split}_mask", mask[ids])

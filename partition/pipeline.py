@@ -8,12 +8,15 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from distgnn.config.cut import CutConfig, make_config
 from distgnn.datasets import GraphData, load_graph
 from distgnn.datasets.edge_list import EdgeList
 from distgnn.datasets.links.check import check_held_out
 from distgnn.datasets.links.split_links import parse_shares
 from distgnn.kernels.runtime.compile_line import compile_line
+from distgnn.partition.cmr.cluster_order import cluster_places
 from distgnn.partition.core.book import PartitionBook
 from distgnn.partition.core.local_graph import build_local
 from distgnn.partition.core.shares import part_shares
@@ -82,8 +85,9 @@ def partition_graph(
             check_size(edge_list, num_parts, graph.name)
             clock.start("cut", 1)
             cut = cut_edges(edge_list, num_parts, config)
+            places = cluster_places(edge_list) if config.clusters else None
             clock.start("write", num_parts)
-            manifest, parts = _write_parts(folder, graph, edge_list, cut, clock)
+            manifest, parts = _write_parts(folder, graph, edge_list, cut, clock, places)
         return _finish(folder, manifest | config.manifest(), parts, prices)
 
 
@@ -133,18 +137,25 @@ def write_cut(
     how: dict[str, Any],
     overwrite: bool,
     progress: Progress | None,
+    places: np.ndarray | None = None,
 ) -> dict[str, Any]:
-    """As `write_partition`; how: what the manifest says of the method, as `CutConfig.manifest` gives it."""
+    """As `write_partition`; how: what the manifest says of the method, as `CutConfig.manifest` gives it; places: [N],
+    of `cluster_places`."""
     cut.check(edge_list)
     clock = Clock(progress)
     with new_folder(out, partition_files, overwrite) as folder:
         clock.start("write", cut.num_parts)
-        manifest, parts = _write_parts(folder, graph, edge_list, cut, clock)
+        manifest, parts = _write_parts(folder, graph, edge_list, cut, clock, places)
         return _finish(folder, manifest | how, parts)
 
 
 def _write_parts(
-    folder: Path, graph: GraphData, edge_list: EdgeList, cut: VertexCut, clock: Clock
+    folder: Path,
+    graph: GraphData,
+    edge_list: EdgeList,
+    cut: VertexCut,
+    clock: Clock,
+    places: np.ndarray | None,
 ) -> tuple[dict[str, Any], list[dict[str, Any]]]:
     """Write all part folders; returns what the manifest says of the cut, and its sections of the parts."""
     book = PartitionBook(edge_list, cut)
@@ -152,11 +163,13 @@ def _write_parts(
     parts = []
     for part_id in range(cut.num_parts):
         # One part at a time in memory.
-        parts.append(write_part(folder, build_local(book, part_id), graph, edge_list, masks))
+        local = build_local(book, part_id)
+        local.cluster_places = None if places is None else places[local.global_ids[: local.num_owned]]
+        parts.append(write_part(folder, local, graph, edge_list, masks))
         clock.step(part_id + 1)
     seconds = clock.seconds()
     times = {"seconds": round(sum(seconds.values()), 3), "phase_seconds": seconds}
-    return describe_cut(graph, edge_list, book) | times, parts
+    return describe_cut(graph, edge_list, book, places is not None) | times, parts
 
 
 def _finish(

@@ -21,6 +21,7 @@ from distgnn.datasets import GraphData
 from distgnn.datasets.edge_list import EdgeList
 from distgnn.datasets.links.part_edges import whole_edge_splits
 from distgnn.errors import PartitionFormatError
+from distgnn.partition.cmr.cluster_order import cluster_places
 from distgnn.partition.core.local_graph import LocalGraph
 from distgnn.partition.folder.manifest import Progress, check_size
 from distgnn.partition.folder.reader import load_part, partition_files, read_manifest
@@ -89,12 +90,13 @@ def repartition(
     tell("cut", 0, 1)
     cut = cut_edges(edge_list, num_parts, config)
     tell("cut", 1, 1)
-    return write_cut(graph, edge_list, cut, out, config.manifest(), overwrite, progress)
+    places = cluster_places(edge_list) if config.clusters else None
+    return write_cut(graph, edge_list, cut, out, config.manifest(), overwrite, progress, places)
 
 
 def config_of(manifest: dict[str, Any]) -> CutConfig:
     """How an old cut was made; defaults where it was made by something else."""
-    found: dict[str, Any] = {"seed": int(manifest["seed"])}
+    found: dict[str, Any] = {"seed": int(manifest["seed"]), "clusters": manifest["graph"].get("clusters", False)}
     for name, choices in (("method", METHODS), ("order", ORDERS), ("update", UPDATES)):
         if manifest.get(name) in choices:
             found[name] = manifest[name]

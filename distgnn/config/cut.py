@@ -44,6 +44,7 @@ class CutConfig:
         memory: bytes, or text as "8GB", that the process may have resident; where `cmr` needs more, `cmr-stream` works
             on disk instead. None: no limit.
         link_split: "valid,test", see `GraphData.split_links` (its seed is `seed`). None: the splits the graph has.
+        clusters: also keep an order of the vertices by clusters, for cluster batches in training.
         groups: cut between so many groups of consecutive parts first (the machines), then inside each.
     """
 
@@ -70,6 +71,7 @@ class CutConfig:
     link_split: str | None = _setting(
         None, "Hold out these shares of the edges for validation and test of link prediction, such as 0.05,0.1."
     )
+    clusters: bool = _setting(False, "Keep clusters of vertices too, for train --batch cluster:M.")
     groups: int = _setting(1, "Groups of parts (machines) that the graph is cut between first.")
 
     @property
@@ -91,6 +93,8 @@ class CutConfig:
                 "a link split is made in memory, without a limit: split the graph first "
                 "(GraphData.split_links(…).save(folder)) and cut that folder with memory"
             )
+        if self.clusters and self.memory is not None:
+            raise InputError("clusters of vertices are found in memory, without a limit: leave memory out")
         return self
 
     def check_parts(self, num_parts: int) -> CutConfig:

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from distgnn.config.algorithm import Algorithm
+from distgnn.config.batch import check_batches_beside
 from distgnn.config.choices import did_you_mean
 from distgnn.config.exchange import ExchangeConfig
 from distgnn.config.file import SECTIONS, check_types, read_sections
@@ -55,6 +56,8 @@ class Settings:
         if self.train.task != "node" and self.model.label_reuse:
             raise InputError(f"label_reuse needs classes of vertices: leave it out of task {self.train.task}")
         decoder_for(self.train.task, self.model.decoder)
+        if self.train.num_batches:
+            check_batches_beside(self.model, algorithm.exact and self.schedule.exact, update)
         schedule = replace(self.schedule, wire_backward=self.schedule.wires[1])
         return replace(self, run=replace(self.run, update=update), schedule=schedule)
 

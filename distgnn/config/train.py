@@ -1,9 +1,11 @@
 """How to train: epochs, learning rate, evaluation, the run folder."""
 
+from contextlib import suppress
 from dataclasses import dataclass, fields
 from functools import partial
 from importlib.util import find_spec
 
+from distgnn.config.batch import BatchConfig
 from distgnn.config.choices import check_choice
 from distgnn.config.option import check_choices, documented, option
 from distgnn.config.task import LOSSES, METRICS, NEGATIVES, TASKS, check_task
@@ -24,7 +26,7 @@ _training, _run_folder, _system, _output = (
 
 @documented
 @dataclass
-class TrainConfig:
+class TrainConfig(BatchConfig):
     """How to train. Everything is checked when the trainer is made."""
 
     task: str = _training(
@@ -88,6 +90,11 @@ class TrainConfig:
         "folder.",
     )
 
+    def __post_init__(self) -> None:
+        if self.stages is not None:
+            with suppress(InputError):  # `check` says it
+                self.epochs = sum(stage.epochs for stage in self.stage_list(0))
+
     @property
     def loggers(self) -> tuple[str, ...]:
         """The names in `log`."""
@@ -105,6 +112,7 @@ class TrainConfig:
             raise InputError(f"lr is {self.lr}: expected a positive number, at most 1e30")
         check_choices(self)
         check_task(self)
+        self.check_batch()
         for name in self.loggers:
             check_choice("log", name, LOGGERS)
         if "tensorboard" in self.loggers and find_spec("tensorboard") is None:

@@ -49,11 +49,11 @@ def training_subgraph(graph: DistGraph) -> DistGraph:
 
 def _kept_rows(graph: DistGraph, kept_owned: np.ndarray) -> np.ndarray:
     """Which local rows stay, bool [V]. Collective: yes."""
-    halos = _to_copies(graph, graph.local, kept_owned[:, None].astype(np.float32))
+    halos = to_copies(graph, graph.local, kept_owned[:, None].astype(np.float32))
     return np.concatenate([kept_owned, halos[:, 0] > 0])
 
 
-def _to_copies(graph: DistGraph, local: LocalGraph, owned: np.ndarray) -> np.ndarray:
+def to_copies(graph: DistGraph, local: LocalGraph, owned: np.ndarray) -> np.ndarray:
     """Owned rows [O, D] at all halo copies, [H, D], in the order of local rows. Collective: yes."""
     exchange = Exchange(plan_to_all_copies(local.plan, local.halo_counts), graph.transport)
     exchange.start_broadcast(owned)
@@ -157,5 +157,5 @@ def _with_degrees(graph: DistGraph, local: LocalGraph) -> LocalGraph:
         exchange.drain()
         totals.append(owned)
     owned = np.concatenate(totals, axis=1)
-    degrees = np.concatenate([owned, _to_copies(graph, local, owned)]).astype(local.in_degrees.dtype)
+    degrees = np.concatenate([owned, to_copies(graph, local, owned)]).astype(local.in_degrees.dtype)
     return replace(local, in_degrees=degrees[:, 0].copy(), out_degrees=degrees[:, 1].copy())

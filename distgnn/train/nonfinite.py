@@ -9,13 +9,13 @@ from distgnn.errors import RunError, on_all_ranks
 from distgnn.ops import SparseRows
 
 
-def explain(model: nn.Module, graph: Any, epoch: int, loss: float) -> RunError:
-    """The error for a step whose loss or gradient is not finite: epoch, rank, and the layer it began in.
+def explain(model: nn.Module, graph: Any, name: str, loss: float) -> RunError:
+    """The error for a step whose loss or gradient is not finite: its name, rank, and the layer it began in.
 
     Collective: yes; one more forward pass, exact, with the masks of the step. Parameters stay as they were before
     the step; buffers (running statistics) are put back.
     """
-    graph.step = epoch
+    graph.step = graph.step  # masks are numbered from 0 again
     kept = {name: buffer.clone() for name, buffer in model.named_buffers()}
     outputs: list[tuple[str, bool]] = []
     hooks = [module.register_forward_hook(_note(name, outputs)) for name, module in model.named_modules() if name]
@@ -32,7 +32,7 @@ def explain(model: nn.Module, graph: Any, epoch: int, loss: float) -> RunError:
     places = graph.comm.allgather((bad, outputs[bad][0] if bad < len(outputs) else ""))
     rows = graph.feats.values if isinstance(graph.feats, SparseRows) else graph.feats
     feats = graph.comm.allgather(rows is not None and not bool(torch.isfinite(torch.as_tensor(rows)).all()))
-    error = RunError(f"the loss is {loss} in epoch {epoch}: {_where(places, feats, model)}")
+    error = RunError(f"the loss is {loss} in {name}: {_where(places, feats, model)}")
     on_all_ranks(error)
     return error
 

@@ -38,6 +38,7 @@ from distgnn.train.lr_schedule import EarlyStopping, LearningRate, Schedules
 from distgnn.train.metrics import OwnMetric, check_own, own_metrics, task_metrics
 from distgnn.train.nonfinite import explain
 from distgnn.train.optimizers import TorchOptimizer, make_optimizer
+from distgnn.train.passes import Passes
 from distgnn.train.run.callbacks import Callbacks
 from distgnn.train.run.interrupt import Interrupts
 from distgnn.train.run.machine import where_this_rank_runs
@@ -109,6 +110,8 @@ class Trainer:
         self.on_epoch, self._say = on_epoch, say
         self.graph = graph = training_subgraph(graph) if self.config.inductive else graph
         graph.seed = self.config.seed
+        with raise_together(graph.comm):
+            self.passes = Passes(self.config, model, self.whole, graph)
         self.gradients = GradientBuffer(model, graph.comm, graph.transport.counters)
         self.trace = Trace(graph.transport.counters, graph.rank) if self.config.trace else None
         config = self.config
@@ -256,14 +259,11 @@ class Trainer:
 
     def _on(self, graph: Any) -> Any:
         """The same graph, after telling it to the modules that `distgnn.nn.distribute` gave one."""
-        if self.config.inductive:
-            for module in self.model.modules():
-                if getattr(module, "graph", None) in (self.whole, self.graph):
-                    module.graph = graph
+        self.passes.tell(self.model, graph)
         return graph
 
     def train_epoch(self, epoch: int) -> dict:
-        """One pass over the whole graph and one optimiser step; returns its record. Collective: yes.
+        """One pass over the whole graph, in one optimiser step or in batches; returns its record. Collective: yes.
 
         Notes: `stop_signal` is then a signal that some rank had received, or 0.
 
@@ -273,36 +273,45 @@ class Trainer:
         graph, watch = self._on(self.graph), self.watchdog
         exact = self._exact_step(epoch)
         before, started = graph.transport.counters.copy(), time.perf_counter()
-        graph.step = epoch
         graph.transport.start_step()
-        self.model.train()
-        self.gradients.zero()
-        self.optimizer.begin()
-        watch.phase = f"epoch {epoch}, forward"
-        logits = self.model(graph, graph.feats)
-        loss, share = share_of_loss(self.model, graph, logits, self.own_loss or self.task.loss)
-        watch.phase = f"epoch {epoch}, backward"
-        loss.backward()
-        watch.phase = f"epoch {epoch}, sum of gradients"
-        self.gradients.sum()
-        if not self.gradients.finite():
-            raise explain(self.model, graph, epoch, math.fsum(graph.comm.allgather(share)))
-        norm = self.gradients.clip(self.config.clip_grad) if self.config.clip_grad else None
-        watch.phase = f"epoch {epoch}, optimiser"
-        self.optimizer.step()
+        shares, norms = [], []
+        for name, batch in self.passes.graphs(epoch):
+            logits, share, norm = self._step(self._on(batch), name)
+            shares.append(share)
+            norms.append(norm)
         ended = time.perf_counter()
         if self.trace:
             self.trace.add_step(epoch, started, ended)
         spent = graph.transport.counters.since(before) | {"waits": graph.transport.waits}
         self.sent_to.append(graph.transport.sent_to)
         watch.phase = f"epoch {epoch}, gathering numbers"
-        mine = {"loss": share, "seconds": ended - started, "signal": self.interrupts.received} | spent
-        record, self.stop_signal = over_ranks(graph.comm, epoch, mine)
-        record |= {} if norm is None else {"grad_norm": norm}
+        mine = {"loss": math.fsum(shares) / len(shares), "seconds": ended - started}
+        record, self.stop_signal = over_ranks(graph.comm, epoch, mine | {"signal": self.interrupts.received} | spent)
+        record |= {"grad_norm": max(norms)} if self.config.clip_grad else {}
         self.optimizer.follow(self.schedules.learning_rate.after(epoch, record["loss"]), record["loss"])
         if exact:
             record |= exact.errors_of(logits, self.gradients, graph)
         return record
+
+    def _step(self, graph: Any, name: str) -> tuple[torch.Tensor, float, float]:
+        """One optimiser step: the logits, this rank's share of the loss, the norm of the gradient. Collective: yes."""
+        watch = self.watchdog
+        self.model.train()
+        self.gradients.zero()
+        self.optimizer.begin()
+        watch.phase = f"{name}, forward"
+        logits = self.model(graph, graph.feats)
+        loss, share = share_of_loss(self.model, graph, logits, self.own_loss or self.task.loss)
+        watch.phase = f"{name}, backward"
+        loss.backward()
+        watch.phase = f"{name}, sum of gradients"
+        self.gradients.sum()
+        if not self.gradients.finite():
+            raise explain(self.model, graph, name, math.fsum(graph.comm.allgather(share)))
+        norm = self.gradients.clip(self.config.clip_grad) if self.config.clip_grad else 0.0
+        watch.phase = f"{name}, optimiser"
+        self.optimizer.step()
+        return logits, share, norm
 
     def _exact_step(self, epoch: int) -> ExactStep | None:
         """The step of this epoch with exact exchanges, where it is to be compared."""

@@ -14,12 +14,14 @@
             labels.npy            int64 [O] or 0/1 [O, C]; train_mask, valid_mask, test_mask bool [O]
             node_types.npy        int32 [O]     if vertices have types
             node_values.npy       float32 [O, T]; graph_ids.npy int64 [O]                      if there are any
+            cluster_places.npy    int64 [O]     place of each vertex in an order of all that keeps clusters together
             train_edges.npy       int64 [m, 2]  global ids of pairs whose source is owned; train_edge_ids.npy int64 [m]:
                                   rows in the whole split; train_edge_labels; valid_…, test_…; valid_negatives and
                                   valid_negative_ids, valid_negative_targets (datasets/links/part_edges.py)
         part-1/ …
 
-Format version 2 is 1 with any of the last two lines: folders without them say 1, and are the same to the byte.
+Format version 2 is 1 with any of node_values, graph_ids and train_edges, version 3 has cluster_places: folders without
+them say the version before, and are the same to the byte.
 
 Shapes: V local rows, O owned, S and T source and target halos, A arcs, P parts, D feature width, C classes,
 De width of edge features.
@@ -32,7 +34,7 @@ from pathlib import Path
 from distgnn.datasets.links.part_edges import expected_edge_files
 from distgnn.partition.core.local_graph import BLOCKS
 
-FORMAT_VERSION = 2
+FORMAT_VERSION = 3
 SINCE_2 = ("edge_splits", "num_values", "num_graphs")  # of the manifest's graph section
 MANIFEST = "partition.json"
 ANY = None  # a length the file itself decides
@@ -44,6 +46,8 @@ INTS = ("int32", "int64")
 
 def format_version(graph: dict) -> int:
     """The version that a folder with this `graph` section needs to be read."""
+    if graph.get("clusters"):
+        return 3
     return 2 if any(graph.get(name) for name in SINCE_2) else 1
 
 
@@ -102,4 +106,6 @@ def _expected_vertex_files(owned: int, graph: dict) -> Files:
         files["node_values"] = ((owned, graph["num_values"]), ("float32",))
     if graph.get("num_graphs"):
         files["graph_ids"] = ((owned,), ("int64",))
+    if graph.get("clusters"):
+        files["cluster_places"] = ((owned,), ("int64",))
     return files

@@ -68,8 +68,8 @@ class Clock:
         return {phase: round(times[i + 1] - times[i], 3) for i, phase in enumerate(self._began)}
 
 
-def describe_cut(graph: GraphData, edge_list: EdgeList, book: PartitionBook) -> dict:
-    section = describe_graph(graph, edge_list)
+def describe_cut(graph: GraphData, edge_list: EdgeList, book: PartitionBook, clusters: bool = False) -> dict:
+    section = describe_graph(graph, edge_list) | ({"clusters": True} if clusters else {})
     measures = ("replication_factor", "edge_balance", "owned_balance", "copies_balance")
     return {
         "format_version": format_version(section),

@@ -33,6 +33,7 @@ PREDICTED = ("seconds", "rank", "mean_seconds", "aggregate_seconds", "dense_seco
 GRAPH_COUNTS = ("num_feats", "num_classes", "train", "valid", "test")
 OPTIONAL_COUNTS = ("num_edge_feats", "num_relations", "num_node_types")  # 0 where an older program wrote
 RARE_COUNTS = ("num_values", "num_graphs", "num_edge_classes")  # written where there are any
+OPTIONAL_ARRAYS = ("edge_feats", "edge_types", "node_types", "node_values", "graph_ids", "cluster_places")
 GRAPH_FLAGS = ("labels", "multilabel", "sparse_feats", "edge_weight", "directed")
 
 
@@ -135,6 +136,7 @@ def _check_fields(path: Path, manifest: dict) -> None:
         need(_is_count(graph.get(name, 0)), f"graph.{name}")
     for name in GRAPH_FLAGS:
         need(isinstance(graph.get(name), bool), f"graph.{name}")
+    need(isinstance(graph.get("clusters", False), bool), "graph.clusters")
     need(_are_edge_splits(graph.get("edge_splits", {})), "graph.edge_splits")
     need(graph.get("edge_labels", "int64") in ("int64", "float32"), "graph.edge_labels")
     need(isinstance(parts, list) and len(parts) == manifest["num_parts"] > 0, "parts")
@@ -265,7 +267,7 @@ def _assemble(manifest: dict, part_id: int, arrays: dict[str, np.ndarray]) -> Lo
         arrays["valid_mask"],
         arrays["test_mask"],
         manifest["graph"],
-        **{name: arrays.get(name) for name in ("edge_feats", "edge_types", "node_types", "node_values", "graph_ids")},
+        **{name: arrays.get(name) for name in OPTIONAL_ARRAYS},
         edge_splits=_edge_splits(manifest["graph"], arrays),
     )
 

@@ -36,6 +36,9 @@ def check_contents(place: Path, manifest: dict, part_id: int, local: LocalGraph,
     if graph.get("num_graphs"):
         ids = local.graph_ids
         need(ids is not None and _within(ids, 0, graph["num_graphs"]), "graph_ids", "ids out of range")
+    if graph.get("clusters"):
+        places = local.cluster_places
+        need(places is not None and _within(places, 0, local.num_nodes), "cluster_places", "places out of range")
     problem = problem_of(local.edge_splits, graph, local.global_ids[: local.num_owned], local.num_nodes)
     if problem is not None:
         need(False, *problem)

@@ -66,6 +66,8 @@ def write_part(
         files["node_types"] = write_array(place / "node_types.npy", graph.node_types[ids].astype(np.int32))
     more = owned_values(graph, ids) | part_edge_splits(graph, ids)
     files |= {name: write_array(place / f"{name}.npy", array) for name, array in more.items()}
+    if local.cluster_places is not None:
+        files["cluster_places"] = write_array(place / "cluster_places.npy", local.cluster_places)
     files |= _write_arc_data(place, local.arc_ids, graph, edge_list)
     return {
         "owned": local.num_owned,

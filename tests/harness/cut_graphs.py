@@ -65,10 +65,11 @@ def random_cut(edges, num_parts: int, seed: int = 1, split_arcs: bool = False) -
 
 
 def dist_graph(graph: GraphData, comm: MPI.Comm, cut: VertexCut | None = None, **options) -> DistGraph:
-    """This rank's DistGraph of a graph that is cut at random, or as told."""
+    """This rank's DistGraph of a graph that is cut at random, or as told; clusters: with some order of its vertices."""
     edges = graph.edge_list(options.pop("direction", "stored"), options.pop("self_loops", "keep"))
     cut = cut or random_cut(edges, comm.size)
-    local = local_part(graph, edges, cut, comm.rank)
+    places = np.random.default_rng(5).permutation(graph.num_nodes) if options.pop("clusters", False) else None
+    local = local_part(graph, edges, cut, comm.rank, places)
     kind = CopyGraph if options.pop("update", "owners") == "copies" else DistGraph
     return kind(local, comm, **{"dtype": "float64"} | options)
 

@@ -23,7 +23,7 @@ def register(app: typer.Typer) -> None:
 
 OPTIONS = Only(
     "method", "refine", "seed", "direction", "self_loops", "order", "update", "capacities", "normalize_feats", "memory",
-    "link_split",
+    "link_split", "clusters",
 )  # fmt: skip
 
 

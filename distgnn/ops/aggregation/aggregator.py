@@ -48,6 +48,11 @@ class Block:
     def num_arcs(self) -> int:
         return len(self.indices)
 
+    @property
+    def weights(self) -> slice:
+        """The range of local arcs that `positions` counts in."""
+        return slice(self.first_arc, self.first_arc + self.num_arcs)
+
     @cached_property
     def _blocked(self) -> dict[int, kernels.BlockedCsr]:
         """By rows of a block; a model has one or two widths where blocks pay."""
@@ -236,8 +241,7 @@ class Aggregator:
         ):
             source = source_rows if source_scale is None else source_rows * getattr(source_scale, source_kind)[:, None]
             target = target_rows if target_scale is None else target_rows * getattr(target_scale, target_kind)[:, None]
-            place = slice(block.first_arc, block.first_arc + block.num_arcs)
-            out[place] = kernels.sddmm(block.indptr, block.indices, source, target)
+            out[block.weights] = kernels.sddmm(block.indptr, block.indices, source, target)
         return out
 
 
@@ -261,7 +265,6 @@ def run_block(
     if accumulate and block.num_arcs == 0:
         return
     edge_weight, source_scale, target_scale = factors
-    arcs = slice(block.first_arc, block.first_arc + block.num_arcs)
     piece = piece or slice(0, len(out))
     blocked = block.blocked(rows) if edge_weight is None and out.dtype == rows.dtype != np.uint16 else None
     with counters.timing("aggregate_seconds"):
@@ -275,7 +278,7 @@ def run_block(
             block.indices,
             rows,
             "sum",
-            None if edge_weight is None else edge_weight[arcs],
+            None if edge_weight is None else edge_weight[block.weights],
             out[piece],
             edge_ids=None if edge_weight is None else block.positions,
             source_scale=source_scale,

@@ -30,6 +30,7 @@ from torch.nn import functional as F
 
 from distgnn import kernels
 from distgnn.ops.aggregation.halo import as_array
+from distgnn.ops.csr_rows import rows_of_csr
 
 DENSE_ABOVE = 0.1  # share of non-zeros up to which the sparse product is surely cheaper: docs/internals/epoch.md
 
@@ -149,6 +150,12 @@ class SparseRows(torch.Tensor):
         scaled = SparseRows(SimpleNamespace(shape=tuple(self.shape), **arrays), self.dtype)
         scaled.shift_row = self.shift_row  # its columns are there already, scaled
         return scaled
+
+    def rows_at(self, rows: np.ndarray) -> "SparseRows":
+        """Some of the rows, in the order of `rows` (places)."""
+        indptr, places = rows_of_csr(self.indptr, rows)
+        arrays = {"indptr": indptr, "indices": self.indices[places], "data": self.values[places]}
+        return SparseRows(SimpleNamespace(shape=(len(rows), self.shape[1]), **arrays), self.dtype)
 
     @classmethod
     def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:

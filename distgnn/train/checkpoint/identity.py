@@ -28,6 +28,7 @@ def run_settings(config: TrainConfig, metric: str, describe: dict, graph: Any) -
     unused["optimizer"] = config.optimizer == "adam"
     unused |= dict.fromkeys(("kfac_every", "kfac_damping"), config.optimizer != "kfac")
     unused |= dict.fromkeys(("negatives", "num_negatives"), config.task != "link")
+    unused |= dict.fromkeys(("batch", "history", "strata"), not config.num_batches)
     train = {name: value for name, value in train.items() if not unused.get(name)}  # checkpoints of before have none
     if config.lr_schedule in OVER_ALL_EPOCHS:
         train["epochs"] = config.epochs

@@ -19,6 +19,7 @@ from distgnn.train.checkpoint import files as files
 from distgnn.train.checkpoint.identity import check_identity
 from distgnn.train.checkpoint.objects import flatten, unflatten
 from distgnn.train.checkpoint.weights import pack
+from distgnn.train.passes import HELD
 from distgnn.train.steps.own_optimizer import OwnOptimizer
 
 DELAYED = "rank-{rank}"
@@ -32,7 +33,11 @@ def save_checkpoint(run: Path, trainer: Any, epochs_done: int) -> None:
     Raises: RunError on every rank where something cannot be written; older checkpoints are kept.
     """
     comm, graph = trainer.graph.comm, trainer.graph
-    delayed, identity, cut = graph.schedule_state(), trainer.fingerprint, cut_digests(graph)
+    delayed, identity, cut = (
+        graph.schedule_state() | trainer.passes.state_dict(),
+        trainer.fingerprint,
+        cut_digests(graph),
+    )
     random = np.stack(comm.allgather(torch.get_rng_state().numpy()))
     partial = None
     with raise_together(comm), _writing(run):
@@ -181,7 +186,9 @@ def _restore(trainer: Any, state: dict, tensors: dict) -> None:
     if "delayed" in tensors:
         with raise_together(comm):
             try:
-                graph.load_schedule_state({name: tensor.numpy() for name, tensor in tensors["delayed"].items()})
+                held = {name: tensor.numpy() for name, tensor in tensors["delayed"].items()}
+                graph.load_schedule_state({name: rows for name, rows in held.items() if not name.startswith(HELD)})
+                trainer.passes.load_state_dict(held, epochs_done)
             except (ValueError, IndexError, KeyError) as error:
                 raise RunError(f"the checkpoint's held rows do not fit: {error}") from error
         return

@@ -1,0 +1,78 @@
+"""BatchExchange: the exchange of a plan for some of the vertices, others in every step.
+
+Legend: O owned rows, B those of the batch, S source halos, T target halos, D width.
+
+    broadcast  held[O, D] -> pack rows of the batch -> send       receive -> held halos[S, D], at the batch's rows
+    reduce     receive -> add to out[B, D]                        targets of the batch -> send
+
+Both ends leave out the same vertices and keep the order of the plan, so no ids travel.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from distgnn.comm.exchange import Exchange
+from distgnn.partition import ExchangePlan
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """Which vertices are in a batch, wherever an exchange meets them: bool [O], [S] and [T]."""
+
+    owned: np.ndarray
+    sources: np.ndarray
+    targets: np.ndarray
+
+    def transposed(self) -> "Chosen":
+        """For the transposed plan: sources and targets change places."""
+        return Chosen(self.owned, self.targets, self.sources)
+
+
+class BatchExchange(Exchange):
+    """The synchronous exchange of the vertices of a batch, which `choose` names anew for each step.
+
+    Collective: as `Exchange`. Args: plan: of all vertices.
+
+    Notes: what a broadcast packs are rows of the table [O, D] of all owned rows; what arrives is written to the table
+        of halo rows that `arrive_in` was given. A reduce adds to the compact rows [B, D] of the batch. Buffers are made
+        once, for all vertices.
+    """
+
+    def choose(self, whole: ExchangePlan, chosen: Chosen) -> None:
+        """From now on only the vertices of a batch; the plan is the part of `whole` that is about them."""
+        numbers = np.cumsum(chosen.owned) - 1
+        sent, added = chosen.owned[whole.broadcast_rows], chosen.owned[whole.reduce_rows]
+        self.whole = whole
+        self.plan = ExchangePlan(
+            whole.num_parts,
+            whole.part_id,
+            whole.num_owned,
+            broadcast_indptr=_ranges(sent, whole.broadcast_indptr),
+            broadcast_rows=whole.broadcast_rows[sent],
+            source_indptr=_ranges(chosen.sources, whole.source_indptr),
+            reduce_indptr=_ranges(added, whole.reduce_indptr),
+            reduce_rows=numbers[whole.reduce_rows[added]].astype(np.int32),
+            target_indptr=_ranges(chosen.targets, whole.target_indptr),
+        )
+        self._source_rows = np.flatnonzero(chosen.sources)
+
+    def arrive_in(self, halos: np.ndarray) -> None:
+        """Where the next broadcast leaves rows: a table [S, D] of all source halos."""
+        self._halos = halos
+
+    def finish_broadcast(self) -> np.ndarray:
+        """The table of all source halos, the batch's rows new in it."""
+        self._halos[self._source_rows] = super().finish_broadcast()
+        return self._halos
+
+    def _buffer(self, role: str, num_rows: int, like: np.ndarray) -> np.ndarray:
+        whole = self.whole
+        ends = {"sources": whole.source_indptr, "packed": whole.broadcast_indptr}
+        ends |= {"partials": whole.reduce_indptr, "targets": whole.target_indptr}
+        return super()._buffer(role, ends[role][-1], like)[: int(num_rows)]
+
+
+def _ranges(kept: np.ndarray, indptr: np.ndarray) -> np.ndarray:
+    """The ranges of `indptr` when only the `kept` entries are left."""
+    return np.concatenate([[0], np.cumsum(kept)]).astype(np.int64)[indptr]

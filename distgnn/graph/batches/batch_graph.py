@@ -1,0 +1,219 @@
+"""BatchGraph: what a model sees of a graph in a step on some of its vertices.
+
+Its rows are the batch's owned vertices. Layers that add up rows of neighbours run on it unchanged; what they meet is a
+sum over fresh and held rows (`batch_aggregator.py`), or without history over the batch's own arcs.
+
+Legend: B rows of the batch that this rank owns, O owned rows, A local arcs.
+"""
+
+from collections.abc import Callable
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+
+from distgnn.comm.batch_exchange import Chosen
+from distgnn.graph.batches.batch_aggregator import BatchAggregator, BatchScale
+from distgnn.graph.batches.batch_arcs import arcs_into
+from distgnn.graph.batches.batch_degrees import BatchDegrees
+from distgnn.graph.global_values import global_mean
+from distgnn.ops.aggregation.aggregator import Arcs, RowScale, Site
+from distgnn.ops.aggregation.spmm import spmm
+from distgnn.ops.dense.sparse_rows import SparseRows
+
+if TYPE_CHECKING:
+    from distgnn.graph.batches.batches import Batches
+
+SHARED = (
+    "buffers", "comm", "dtype", "edge_weight", "info", "keys", "multilabel", "num_classes", "num_feats", "num_ranks",
+    "num_relations", "num_values", "rank", "transform_first", "transport", "tuning", "weight_dtype",
+)  # fmt: skip
+
+
+class BatchGraph:
+    """One step's share of a graph: a `GraphView` (`distgnn/ops/protocol.py`) of the batch's owned rows.
+
+    Collective: the constructor, and every aggregation forward and backward.
+
+    Args:
+        batches: what all batches of the graph share. chosen: the vertices of this one.
+        num_global_nodes: of the batch, over all ranks. share: of the training vertices that a batch has on average.
+
+    Notes: a batch may be used until the next one of the same `Batches` is made. `SHARED` names what is the whole
+        graph's; degrees too are those of the whole graph, but without history those of the batch alone.
+    """
+
+    def __init__(self, batches: "Batches", chosen: Chosen, num_global_nodes: int, share: float):
+        whole = batches.graph
+        self._batches, self._whole, self._chosen = batches, whole, chosen
+        for name in SHARED:
+            setattr(self, name, getattr(whole, name))
+        self.rows = np.flatnonzero(chosen.owned)
+        self._index = torch.from_numpy(self.rows)
+        self.num_owned = self.num_rows = len(self.rows)
+        self.num_global_nodes, self._share = num_global_nodes, share
+        self.row_ids = self.owned_ids = np.ascontiguousarray(whole.owned_ids[self.rows])
+        self.labels = whole.labels[self._index]
+        self.train_mask = whole.train_mask[self._index]
+        self.feats = self._take(whole.feats)
+        self._scales: dict[tuple[str, float, int], BatchScale] = {}
+        self._backward: dict[bool, BatchAggregator] = {}
+        self.constants = _BatchConstants(self)
+        self.waits_for_rows: bool = whole.waits_for_rows
+        self.exchanges_exactly, self.aggregates_exactly = True, not batches.history
+        batches.choose(chosen)
+        self.forward_arcs = self._aggregator(whole.forward_arcs.arcs, backward=False)
+
+    def __repr__(self) -> str:
+        return f"BatchGraph({self.num_rows} of {self._whole.num_owned} owned rows of {self._whole!r})"
+
+    def __getattr__(self, name: str) -> Any:
+        raise AttributeError(
+            f"a cluster batch has no {name!r}: it runs layers of distgnn.nn that add up rows of neighbours; choose "
+            "--batch full for others"
+        )
+
+    def _take(self, rows: Any) -> Any:
+        if isinstance(rows, SparseRows):
+            return rows.rows_at(self.rows)
+        out = self.buffers.empty(self.num_rows, rows.shape[1], rows.dtype)
+        return torch.index_select(rows, 0, self._index, out=out)
+
+    # --- arcs ------------------------------------------------------------------------------------------------
+
+    def _aggregator(self, arcs: Arcs, backward: bool) -> BatchAggregator:
+        batches = self._batches
+        chosen = self._chosen.transposed() if backward else self._chosen
+        halos = np.flatnonzero(chosen.targets)
+        columns = None if batches.history else (chosen.owned, chosen.sources)
+        into = arcs_into(arcs, self.rows, halos, columns)
+        direction = int(backward)
+        return BatchAggregator(
+            arcs=into,
+            exchange=batches.exchanges[direction],
+            held=batches.held[direction],
+            rows=self.rows,
+            halos=halos,
+        )
+
+    def backward_arcs(self, weighted: bool) -> BatchAggregator:
+        """The aggregator over transposed arcs, made when first needed."""
+        if weighted not in self._backward:
+            arcs = self._whole.backward_arcs(weighted).arcs
+            self._backward[weighted] = self._aggregator(arcs, backward=True)
+        return self._backward[weighted]
+
+    @cached_property
+    def _degrees(self) -> BatchDegrees:
+        local = self._whole.local
+        arcs = self.forward_arcs.arcs, self.backward_arcs(False).arcs
+        halos = local.num_source_halos, local.num_target_halos
+        return BatchDegrees(arcs, self._batches.exchanges, self.rows, local.num_owned, halos)
+
+    def degree_scale(self, kind: str, power: float, offset: int = 0) -> RowScale:
+        """Factors max(degree + offset, 1) ** power; `owned` [B]. Collective: without history, the first time."""
+        key = (kind, power, offset)
+        if key not in self._scales:
+            if self._batches.history:
+                factors = self._whole.degree_scale(*key)
+            else:
+                factors = self._degrees.scale(*key, np.float64 if self.dtype == torch.float64 else np.float32)
+            self._scales[key] = BatchScale.of(factors, self.rows)
+        return self._scales[key]
+
+    def in_degrees(self) -> torch.Tensor:
+        """In-degrees, int64 [B]. Collective: without history, the first time."""
+        if self._batches.history:
+            return self._whole.in_degrees()[self._index]
+        return torch.from_numpy(self._degrees.owned[self.rows, 0].astype(np.int64))
+
+    def has_zero_in_degree(self) -> bool:
+        """Is there a vertex without in-arcs in the whole graph? Collective: the first time."""
+        return self._whole.has_zero_in_degree()
+
+    def num_nodes(self) -> int:
+        """B."""
+        return self.num_rows
+
+    def num_edges(self) -> int:
+        """A: weights of arcs are those of all local arcs."""
+        return self._whole.num_edges()
+
+    def narrows(self, in_feats: int, out_feats: int) -> bool:
+        """Does a layer of these widths multiply before it aggregates? Not with history: held products would be those
+        of earlier weights."""
+        return not self._batches.history and self._whole.narrows(in_feats, out_feats)
+
+    def is_input(self, rows: torch.Tensor) -> bool:
+        """Are these rows of the graph's features, whose aggregation is kept? Collective: yes."""
+        mine = rows is self.feats and self._batches.history
+        return mine and self._whole.is_input(self._whole.feats)
+
+    # --- random masks and exchanges --------------------------------------------------------------------------
+
+    @property
+    def seed(self) -> int:
+        """Of random masks."""
+        return self._whole.seed
+
+    @property
+    def step(self) -> int:
+        """The training step, counted over all batches."""
+        return self._whole.step
+
+    @step.setter
+    def step(self, step: int) -> None:
+        self._whole.step = step
+
+    def next_call(self, site: int) -> int:
+        """How often this dropout site drew in this step before."""
+        return self._whole.next_call(site)
+
+    def draws(self) -> tuple[int, dict[int, int]]:
+        """How far this step's masks and exchanges have been numbered."""
+        return self._whole.draws()
+
+    def set_draws(self, draws: tuple[int, dict[int, int]]) -> None:
+        """Number on from what `draws` gave."""
+        self._whole.set_draws(draws)
+
+    def next_site(self) -> Site:
+        """The number of the next exchange of this step: whose held rows it reads and writes."""
+        return Site(self._whole.keys.next_site(), self.step, self.seed)
+
+    # --- losses and rows -------------------------------------------------------------------------------------
+
+    def num_labelled(self, split: str) -> float:
+        """Labelled rows of a split in a batch on average: a sum over the batch divided by it has the right mean."""
+        return self._whole.num_labelled(split) * self._share
+
+    def global_mean(self, values: torch.Tensor) -> torch.Tensor:
+        """The mean over the values of all ranks in this batch. Collective: as `DistGraph.global_mean`."""
+        return global_mean(self, values)
+
+    def rows_from_owned(self, rows: torch.Tensor) -> torch.Tensor:
+        """The same: a model sees owned rows."""
+        return rows
+
+
+class _BatchConstants:
+    """Aggregations that are kept of all rows: a batch takes its own of them. Described by `KeptAggregations`."""
+
+    def __init__(self, batch: BatchGraph):
+        self._batch = batch
+
+    def get(
+        self,
+        rows: torch.Tensor,
+        edge_weight: torch.Tensor | None,
+        scales: tuple,
+        compute: Callable[[bool], torch.Tensor],
+    ) -> torch.Tensor:
+        """The kept aggregation of the graph's features at the batch's rows, or what `compute` gives."""
+        batch = self._batch
+        whole = batch._whole
+        if not (rows is batch.feats and batch._batches.history and whole.constants.enabled):
+            return compute(False)
+        of_all = (None if scale is None else getattr(scale, "whole", scale) for scale in scales)
+        return batch._take(spmm(whole, whole.feats, edge_weight, *of_all))

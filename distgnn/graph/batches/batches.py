@@ -1,0 +1,84 @@
+"""Batches: the passes over a graph in batches of micro-parts, and what all batches share.
+
+Legend: N vertices, O owned rows, S / T source and target halos; G micro-parts (of all strata).
+"""
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from distgnn.comm import sum_over_ranks
+from distgnn.comm.batch_exchange import BatchExchange, Chosen
+from distgnn.graph.batches.batch_graph import BatchGraph
+from distgnn.graph.batches.held_rows import HeldRows
+from distgnn.graph.batches.strata import chosen_micro_parts, micro_parts, orders
+from distgnn.graph.dist_graph import DistGraph
+from distgnn.graph.induced import to_copies
+
+
+class Batches:
+    """A graph in batches: each takes one micro-part of every stratum.
+
+    Collective: the constructor, and each step of `of_pass`.
+
+    Args:
+        graph: exact, with update on owners, of parts with vertex clusters.
+        num_micro: micro-parts of a stratum, which is the steps of a pass. num_strata: strata; with one micro-part they
+            are all the same batch.
+        history: hold rows of vertices outside a batch; else arcs from them are left out.
+
+    Notes: the same batches for any cut and number of ranks. Memory with history: a row of each owned vertex and each
+        halo copy for every aggregation of the model but the kept one, forward and backward.
+    """
+
+    def __init__(self, graph: DistGraph, num_micro: int, num_strata: int, history: bool = True):
+        self.graph, self.num_micro, self.history = graph, num_micro, history
+        self.num_strata = num_strata if num_micro > 1 else 1
+        local = graph.local
+        mine = micro_parts(np.asarray(local.cluster_places), local.num_nodes, self.num_strata, num_micro)
+        counts = np.bincount(mine, minlength=self.num_strata * num_micro)
+        self._sizes = sum_over_ranks(graph.comm, counts)
+        every = np.concatenate([mine, to_copies(graph, local, mine[:, None].astype(np.float64))[:, 0].astype(np.int64)])
+        self._micro_parts = Chosen(mine, every[local.source_halo_rows], every[local.target_halo_rows])
+        plans = graph.plan, graph.plan.transposed()
+        self._plans = plans
+        self.exchanges = BatchExchange(plans[0], graph.transport), BatchExchange(plans[1], graph.transport)
+        halos = local.num_source_halos, local.num_target_halos
+        self.held = HeldRows(local.num_owned, halos[0], history), HeldRows(local.num_owned, halos[1], history)
+
+    def of_pass(self, number: int) -> Iterator[BatchGraph]:
+        """The batches of a pass, one after the other: every vertex is in one of them."""
+        order = orders(self.graph.seed, number, self.num_strata, self.num_micro)
+        for step in range(self.num_micro):
+            yield self._batch(chosen_micro_parts(order, step), 1 / self.num_micro)
+
+    def _batch(self, taken: np.ndarray, share: float) -> BatchGraph:
+        parts = self._micro_parts
+        chosen = Chosen(taken[parts.owned], taken[parts.sources], taken[parts.targets])
+        return BatchGraph(self, chosen, int(self._sizes[taken].sum()), share)
+
+    def choose(self, chosen: Chosen) -> None:
+        """Set both exchanges to the vertices of a batch."""
+        forward, backward = self.exchanges
+        forward.choose(self._plans[0], chosen)
+        backward.choose(self._plans[1], chosen.transposed())
+
+    def drain(self) -> None:
+        """Wait until no message of this rank is in flight. Collective: yes."""
+        for exchange in self.exchanges:
+            exchange.drain()
+
+    def held_bytes(self) -> int:
+        """Memory of held rows and messages."""
+        return sum(one.num_bytes() for one in self.held) + sum(one.buffer_bytes() for one in self.exchanges)
+
+    def state_dict(self) -> dict[str, np.ndarray]:
+        """Held rows of this rank, for a checkpoint between passes."""
+        pairs = zip(("forward", "backward"), self.held, strict=True)
+        return {f"{name}.{key}": array for name, held in pairs for key, array in held.state_dict().items()}
+
+    def load_state_dict(self, state: dict[str, np.ndarray]) -> None:
+        """Take up what `state_dict` gave on this rank. Raises: ValueError where it is of another partition."""
+        for name, held in zip(("forward", "backward"), self.held, strict=True):
+            mine = {key.split(".", 1)[1]: array for key, array in state.items() if key.startswith(f"{name}.")}
+            held.load_state_dict(mine)

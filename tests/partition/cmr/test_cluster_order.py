@@ -1,0 +1,68 @@
+"""The order of vertices that keeps clusters together: of the graph alone, and kept in the partition folder."""
+
+import json
+
+import numpy as np
+import pytest
+
+from distgnn.datasets import load_graph
+from distgnn.errors import InputError, PartitionFormatError
+from distgnn.partition import load_part, partition_graph, read_manifest
+from distgnn.partition.cmr.cluster_order import cluster_places
+from distgnn.partition.repartition import repartition
+
+SOURCE = "communities:nodes=600,communities=6,avg_degree=8,classes=4,feats=3"
+
+
+def test_neighbours_stand_together():
+    edges = load_graph(SOURCE).edge_list()
+    places = cluster_places(edges)
+    np.testing.assert_array_equal(np.sort(places), np.arange(600))
+    shuffled = np.random.default_rng(0).permutation(600)
+    near, any_two = (np.mean(p[edges.src] // 25 == p[edges.dst] // 25) for p in (places, shuffled))
+    assert near > 3 * any_two
+
+
+@pytest.fixture(scope="module")
+def folders(tmp_path_factory):
+    place = tmp_path_factory.mktemp("clusters")
+    for parts in (1, 3):
+        partition_graph(SOURCE, parts, place / str(parts), clusters=True)
+    repartition(place / "3", 2, place / "2")
+    partition_graph(SOURCE, 2, place / "none")
+    return place
+
+
+def whole(folder) -> np.ndarray:
+    places = np.full(600, -1)
+    for part in range(read_manifest(folder)["num_parts"]):
+        local = load_part(folder, part)
+        places[local.global_ids[: local.num_owned]] = local.cluster_places
+    return places
+
+
+def test_it_is_the_same_for_any_number_of_parts_and_absent_unless_asked_for(folders):
+    expected = cluster_places(load_graph(SOURCE).edge_list())
+    for name in ("1", "2", "3"):
+        np.testing.assert_array_equal(whole(folders / name), expected)
+        assert read_manifest(folders / name)["format_version"] == 3
+    assert load_part(folders / "none", 0).cluster_places is None
+    assert read_manifest(folders / "none")["format_version"] == 1
+
+
+def test_places_out_of_range_are_named(folders):
+    from distgnn.partition.folder.writer import manifest_digest, write_array
+
+    manifest = json.loads((folders / "1" / "partition.json").read_text())
+    file = folders / "1" / "part-0" / "cluster_places.npy"
+    places = np.load(file)
+    manifest["parts"][0]["files"]["cluster_places"] = write_array(file, places + 1)
+    manifest["sha256"] = manifest_digest(manifest)
+    (folders / "1" / "partition.json").write_text(json.dumps(manifest))
+    with pytest.raises(PartitionFormatError, match="cluster_places.npy: places out of range"):
+        load_part(folders / "1", 0)
+
+
+def test_a_memory_limit_is_refused(tmp_path):
+    with pytest.raises(InputError, match="leave memory out"):
+        partition_graph(SOURCE, 2, tmp_path / "parts", clusters=True, memory="1GB")
