@@ -13,9 +13,9 @@ from typing import Any, NoReturn
 import numpy as np
 import scipy.sparse
 
+from distgnn.config.task import SPLITS as SPLITS
 from distgnn.errors import GraphFormatError, InputError
 
-SPLITS = ("train", "valid", "test")
 HELD_OUT = ("valid", "test")
 EDGE_SPLITS = (
     *(f"{split}_edges" for split in SPLITS),

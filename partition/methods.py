@@ -11,6 +11,7 @@ import numpy as np
 from distgnn.config.cut import CUT_OPTIONS, CutConfig, make_config
 from distgnn.datasets.edge_list import EdgeList
 from distgnn.partition.baselines import streaming
+from distgnn.partition.baselines.kahypar import kahypar_parts
 from distgnn.partition.baselines.metis import metis_owners
 from distgnn.partition.baselines.vertex_cover import cover_arcs
 from distgnn.partition.cmr.improve import refine_cut
@@ -71,12 +72,17 @@ def _metis(edge_list: Edges, shares: np.ndarray, seed: int, order: str) -> Draft
     return Draft(cover_arcs(edge_list, owner, shares), owner=owner)
 
 
+def _kahypar(edge_list: Edges, shares: np.ndarray, seed: int, order: str) -> Draft:
+    return Draft(kahypar_parts(edge_list, shares, seed))
+
+
 METHODS = {
     "cmr": Method(_cmr, "cluster, merge, refine: fewest copies at balanced parts"),
     "cmr-stream": Method(_cmr_stream, "the same from sorted edges without an adjacency, for graphs larger than memory"),
     "libra": Method(_libra, "DistGNN's rule over a shuffled stream with a balance guard"),
     "hdrf": Method(_hdrf, "highest degree replicated first, over a shuffled stream"),
     "metis": Method(_metis, "METIS's owners, crossing edges placed by minimum vertex covers; arcs not balanced"),
+    "kahypar": Method(_kahypar, "Mt-KaHyPar on the hypergraph of edges (pip install mtkahypar); rows not balanced"),
     "dbh": Method(_dbh, "hash of the lower-degree end"),
     "random": Method(_random, "edges dealt at random"),
 }

@@ -83,7 +83,7 @@ def repartition(
     old = read_manifest(folder)
     # None means: as in the old cut.
     given = {name: value for name, value in options.items() if value is not None}
-    config = replace(_config_of(old), **given).check_parts(num_parts)
+    config = replace(config_of(old), **given).check_parts(num_parts)
     check_target(out, partition_files, overwrite)
     graph, edge_list = load_whole(folder, progress)
     check_size(edge_list, num_parts, graph.name)
@@ -94,7 +94,7 @@ def repartition(
     return write_cut(graph, edge_list, cut, out, config.manifest(), overwrite, progress, places)
 
 
-def _config_of(manifest: dict[str, Any]) -> CutConfig:
+def config_of(manifest: dict[str, Any]) -> CutConfig:
     """How an old cut was made; defaults where it was made by something else."""
     found: dict[str, Any] = {"seed": int(manifest["seed"]), "clusters": manifest["graph"].get("clusters", False)}
     for name, choices in (("method", METHODS), ("order", ORDERS), ("update", UPDATES)):
@@ -108,12 +108,22 @@ def load_whole(folder: str | Path, progress: Progress | None = None) -> tuple[Gr
 
     Raises: PartitionFormatError where parts do not make up the graph.
     """
+    return whole_of(folder, *load_parts(folder, progress))
+
+
+def load_parts(folder: str | Path, progress: Progress | None = None) -> tuple[dict[str, Any], list[LocalGraph]]:
+    """Manifest and all parts of a partition folder, mapped."""
     manifest, tell = read_manifest(folder), progress or (lambda phase, done, total: None)
     parts = []
     for part_id in range(manifest["num_parts"]):
         parts.append(load_part(folder, part_id))
         tell("load", part_id + 1, manifest["num_parts"])
-    places = _find_edges(folder, manifest, parts)
+    return manifest, parts
+
+
+def whole_of(folder: str | Path, manifest: dict[str, Any], parts: list[LocalGraph]) -> tuple[GraphData, EdgeList]:
+    """As `load_whole`, of parts that are loaded already."""
+    places = find_edges(folder, manifest, parts)
     graph = _vertices(folder, manifest, parts)
     edge_list = _edges(manifest, parts, graph.num_nodes)
     section = manifest["graph"]
@@ -128,7 +138,7 @@ def load_whole(folder: str | Path, progress: Progress | None = None) -> tuple[Gr
     return graph, edge_list
 
 
-def _find_edges(folder: str | Path, manifest: dict, parts: list[LocalGraph]) -> tuple[np.ndarray, np.ndarray]:
+def find_edges(folder: str | Path, manifest: dict, parts: list[LocalGraph]) -> tuple[np.ndarray, np.ndarray]:
     """Where the forward arc of each edge lies: part int32 [M] and place among its arcs int64 [M]."""
     num_rows = manifest["num_rows"]
     part_of, place = np.full(num_rows, -1, dtype=np.int32), np.zeros(num_rows, dtype=np.int64)

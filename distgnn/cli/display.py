@@ -1,4 +1,4 @@
-"""What the user sees: progress on standard error, tables on standard output, and numbers with units."""
+"""What the user sees: progress on standard error, and tables on standard output."""
 
 import os
 import sys

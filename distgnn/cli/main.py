@@ -29,6 +29,7 @@ from distgnn.cli.commands import (
     train,
     warmup,
 )
+from distgnn.cli.commands.scaling import plan, replay
 from distgnn.cli.commands.show import info, models, report
 from distgnn.errors import DistGNNError, RunStopped
 from distgnn.system.launch import RANK_VARIABLES, torch_environment, under_mpi
@@ -59,6 +60,8 @@ for command in (
     download,
     report,
     warmup,
+    replay,
+    plan,
 ):
     command.register(app)
 

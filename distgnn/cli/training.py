@@ -35,8 +35,11 @@ def train_on_this_rank(
     from distgnn.graph.loader import load
 
     run, config = settings.run, replace(settings.train)
-    options = {name: getattr(run, name) for name in ("update", "dtype", "cache_first", "transform_first")}
-    options |= asdict(settings.schedule) | {"sparse_feats": settings.model.takes_sparse_feats}
+    options = {name: getattr(run, name) for name in ("update", "dtype", "cache_first", "transform_first", "feat_norm")}
+    options |= (
+        asdict(settings.schedule) | asdict(settings.exchange) | {"sparse_feats": settings.model.takes_sparse_feats}
+    )
+    options |= {"inductive": config.inductive}
     with compiling(speak):
         graph = load(parts, run.algorithm, **options, seed=config.seed, debug=debug, say=None)
     if config.run_dir is None:
@@ -57,7 +60,7 @@ def _one_run(graph: Any, settings: Settings, sections: dict[str, Any], speak: bo
     torch.manual_seed(config.seed)
     network = model_for(settings.model, graph, config.task)
     trainer = Trainer(network, graph, config, describe=sections, say=None if speak else lambda text: None)
-    for line in (*describe_binding(graph.comm), graph.schedule.caution(graph.algorithm)):
+    for line in (*describe_binding(graph.comm), graph.schedule.caution(graph.algorithm), graph.exchange_note):
         if line:
             trainer.say(line)
     bar = speak and graph.rank == 0 and "console" in config.loggers

@@ -15,6 +15,7 @@ class Counters:
     """
 
     sent_bytes: int = 0
+    bytes_between_nodes: int = 0
     wait_seconds: float = 0.0
     pack_seconds: float = 0.0
     aggregate_seconds: float = 0.0

@@ -17,7 +17,7 @@ Buffers are made once per (width, dtype) and belong to the exchange. Who may use
 With `into=` the caller's array takes the place of `sources` or `partials` and stays the caller's.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 from mpi4py import MPI
@@ -36,20 +36,22 @@ class Exchange:
     Args:
         plan: who sends which rows to whom, of this rank.
         transport: shared by all exchanges of the graph.
+        order: of the ranks when partial sums are added; None: by number.
 
     Notes:
         Received partial sums are added in the order of ranks: the result does not depend on arrival.
         One broadcast and one reduce may be in flight: starting a second before the first is finished loses the first.
     """
 
-    def __init__(self, plan: ExchangePlan, transport: Transport):
+    def __init__(self, plan: ExchangePlan, transport: Transport, order: Sequence[int] | None = None):
         self.plan = plan
+        self.order = range(plan.num_parts) if order is None else order
         self.transport = transport
         self._buffers: dict[tuple, np.ndarray] = {}
         self._receiving: list[MPI.Request] = []
         self._sending: dict[str, list[MPI.Request]] = {"broadcast": [], "reduce": []}
         self._arriving = np.empty((0, 0))
-        self._tag = 0
+        self.tag = 0
 
     def start_broadcast(self, rows: np.ndarray, into: np.ndarray | None = None) -> None:
         """Start sending owned `rows` [O, D] to the ranks that hold them as source halos. Collective: yes.
@@ -59,7 +61,7 @@ class Exchange:
             into: [S, D], where this rank's source halos arrive; the caller leaves it alone until `finish_broadcast`.
         """
         plan, width = self.plan, rows.shape[1]
-        tag = self._tag = self.transport.begin("broadcast", width)
+        tag = self.tag = self.transport.begin("broadcast", width)
         sources = self._buffer("sources", plan.source_indptr[-1], rows) if into is None else into
         self._receiving = self._post_receives(sources, plan.source_indptr, tag)
         packed = self._buffer("packed", plan.broadcast_indptr[-1], rows)
@@ -89,12 +91,19 @@ class Exchange:
             targets: left alone until the next `target_rows`, or until `drain`.
             into: [R, D], where those for this rank arrive; the caller leaves it alone until `finish_reduce`.
         """
-        plan = self.plan
-        tag = self._tag = self.transport.begin("reduce", targets.shape[1])
-        partials = self._buffer("partials", plan.reduce_indptr[-1], targets) if into is None else into
-        self._receiving = self._post_receives(partials, plan.reduce_indptr, tag)
-        self._sending["reduce"] = self._post_sends(targets, plan.target_indptr, tag)
+        self.expect_partials(targets, into)
+        self.send_partials(targets)
+
+    def expect_partials(self, like: np.ndarray, into: np.ndarray | None = None) -> None:
+        """The first half of `start_reduce`: number the exchange and wait for nobody. Collective: yes."""
+        tag = self.tag = self.transport.begin("reduce", like.shape[1])
+        partials = self._buffer("partials", self.plan.reduce_indptr[-1], like) if into is None else into
+        self._receiving = self._post_receives(partials, self.plan.reduce_indptr, tag)
         self._arriving = partials
+
+    def send_partials(self, targets: np.ndarray) -> None:
+        """The second half of `start_reduce`, when the partial sums are there."""
+        self._sending["reduce"] = self._post_sends(targets, self.plan.target_indptr, self.tag)
 
     def target_pieces(self) -> list[slice]:
         """The target halos whose partial sums are sent: all."""
@@ -109,9 +118,11 @@ class Exchange:
 
     def add_partials(self, out: np.ndarray, partials: np.ndarray) -> None:
         """Add `partials` (in the order of the plan's reduce rows) to `out` [O, D], one rank after the other."""
+        indptr = self.plan.reduce_indptr
         with self.transport.counters.timing("pack_seconds"):
-            for rank, partial in _by_rank(partials, self.plan.reduce_indptr):
-                kernels.add_rows(out, self.reduced_rows(rank), partial)
+            for rank in self.order:
+                if indptr[rank + 1] > indptr[rank]:
+                    kernels.add_rows(out, self.reduced_rows(rank), partials[indptr[rank] : indptr[rank + 1]])
 
     def reduced_rows(self, rank: int) -> np.ndarray:
         """The owned rows of which a rank sends partial sums."""
@@ -132,10 +143,12 @@ class Exchange:
         for rank, partial in _by_rank(received, self.plan.reduce_indptr):
             yield self.reduced_rows(rank), partial
 
-    def progress(self) -> None:
-        """Let MPI move what is in flight: called between kernels, so that messages travel while they run."""
-        if self._receiving:
-            MPI.Request.Testall(self._receiving)
+    def progress(self) -> bool:
+        """Let MPI move what is in flight: called between kernels, so that messages travel while they run.
+
+        Returns: has everything arrived that the last start asked for?
+        """
+        return not self._receiving or MPI.Request.Testall(self._receiving)
 
     def drain(self) -> None:
         """Wait until nothing of this exchange is in flight."""
@@ -158,7 +171,7 @@ class Exchange:
 
     def _arrived(self) -> np.ndarray:
         """What the last start asked for, complete."""
-        self.transport.wait(self._receiving, self._tag)
+        self.transport.wait(self._receiving, self.tag)
         return self._arriving
 
     def _buffer(self, role: str, num_rows: int, like: np.ndarray) -> np.ndarray:

@@ -1,9 +1,14 @@
 """The transport: non-blocking messages with a call number as tag, counted and timed. It only moves bytes."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from weakref import WeakSet
+
 import numpy as np
 from mpi4py import MPI
 
 from distgnn.comm.counters import Counters
+from distgnn.comm.sums import wait_for_all
 from distgnn.errors import RunError
 
 LARGEST_MESSAGE = 2**30  # bytes; MPI counts in 32-bit integers, and some networks do so whatever the library offers
@@ -23,8 +28,10 @@ class Transport:
     Attributes:
         waits: seconds waited for each exchange since `start_step`, by "number operation width".
         sent_to: int64 [ranks], bytes sent to each rank since `start_step`.
+        is_far: bool [ranks], on another node; what is sent there is counted apart.
         largest_message: bytes; longer rows travel in pieces of this size.
         suppressed: nothing is sent or received, and what would have been received keeps its bytes (`distgnn bench`).
+        num_sums: sums of gradients over ranks, in a loop of the user's own.
         has_global_loss: a loss was made a number of the whole graph, or a rank's share of one (`graph.own_loop`).
     """
 
@@ -33,14 +40,16 @@ class Transport:
         self.comm = comm.Dup()
         self.rank, self.num_ranks = comm.rank, comm.size
         self.debug = debug
-        self.num_calls = 0
+        self.num_calls = self.num_sums = 0
         self.counters = Counters()
         self.largest_message = LARGEST_MESSAGE
         self.suppressed = self.has_global_loss = False
         self.waits: dict[str, float] = {}
         self.sent_to = np.zeros(comm.size, np.int64)
+        self.is_far = np.zeros(comm.size, bool)
         self._names: dict[int, str] = {}
         self._num_tags = int(MPI.COMM_WORLD.Get_attr(MPI.TAG_UB) or 0) + 1
+        _living.add(self)
 
     def start_step(self) -> None:
         """A training step begins: count waiting and bytes anew, and number its exchanges from 0."""
@@ -75,6 +84,8 @@ class Transport:
         num_bytes = sum(len(piece) for piece in pieces)
         self.counters.sent_bytes += num_bytes
         self.sent_to[rank] += num_bytes
+        if self.is_far[rank]:
+            self.counters.bytes_between_nodes += num_bytes
         requests = [self.comm.Isend([piece, MPI.BYTE], rank, tag) for piece in pieces]
         self._sending += requests
         return requests
@@ -97,11 +108,16 @@ class Transport:
 
     def wait(self, requests: list[MPI.Request], tag: int | None = None) -> None:
         """Wait until all requests are complete; the time counts as waiting, for the exchange with this tag."""
-        if not requests:
-            return
+        if requests:
+            with self.waiting(tag):
+                wait_for_all(requests)
+
+    @contextmanager
+    def waiting(self, tag: int | None = None) -> Iterator[None]:
+        """The time of a block counts as waiting, for the exchange with this tag."""
         before = self.counters.wait_seconds
         with self.counters.timing("wait_seconds"):
-            MPI.Request.Waitall(requests)
+            yield
         name = None if tag is None else self._names.get(tag)
         if name is not None:
             self.waits[name] = self.waits.get(name, 0.0) + self.counters.wait_seconds - before
@@ -110,3 +126,12 @@ class Transport:
         """Receivers read the rows of a sender until its request is complete: they must not be freed before."""
         if self._sending and not MPI.Is_finalized():
             MPI.Request.Waitall(self._sending)
+
+
+_living: WeakSet[Transport] = WeakSet()  # of this process
+
+
+def all_moves() -> tuple[int, int]:
+    """Exchanges and sums of gradients of this process so far, over all its graphs; less once a graph is gone."""
+    transports = list(_living)
+    return sum(one.num_calls for one in transports), sum(one.num_sums for one in transports)

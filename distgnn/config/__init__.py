@@ -3,6 +3,7 @@
 from distgnn.config.algorithm import UPDATES, Algorithm
 from distgnn.config.choices import DTYPES, check_choice, did_you_mean
 from distgnn.config.cut import CutConfig
+from distgnn.config.exchange import ExchangeConfig
 from distgnn.config.file import check_types, parse_sections, read_sections
 from distgnn.config.launch import CHECKPOINT_EVERY, LaunchConfig
 from distgnn.config.model import (
@@ -43,6 +44,7 @@ __all__ = [
     "WIRES",
     "Algorithm",
     "CutConfig",
+    "ExchangeConfig",
     "LaunchConfig",
     "ModelConfig",
     "RunConfig",

@@ -95,6 +95,7 @@ class BatchConfig:
             f"task {config.task}": config.task != "node",
             "--inductive": config.inductive,
             "--verify-every": config.verify_every,
+            "--optimizer kfac": config.optimizer == "kfac",
         }
         for name, given in refused.items():
             if given:

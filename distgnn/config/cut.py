@@ -13,7 +13,7 @@ from distgnn.config.algorithm import UPDATES
 from distgnn.config.option import check_choices, option
 from distgnn.errors import InputError
 
-METHODS = ("cmr", "cmr-stream", "libra", "hdrf", "metis", "dbh", "random")
+METHODS = ("cmr", "cmr-stream", "libra", "hdrf", "metis", "kahypar", "dbh", "random")
 ORDERS = ("shuffled", "stored")
 DIRECTIONS = ("stored", "both", "reversed")
 SELF_LOOPS = ("keep", "add", "remove")

@@ -4,7 +4,7 @@
 |---|---|
 | [train] | TrainConfig |
 | [model] | ModelConfig |
-| [run] | RunConfig and Schedule |
+| [run] | RunConfig, Schedule and ExchangeConfig |
 | [data] | none: facts about the graph and the partition, which are compared |
 """
 
@@ -16,6 +16,7 @@ from typing import Any
 from distgnn.config.algorithm import Algorithm
 from distgnn.config.batch import check_batches_beside
 from distgnn.config.choices import did_you_mean
+from distgnn.config.exchange import ExchangeConfig
 from distgnn.config.file import SECTIONS, check_types, read_sections
 from distgnn.config.model import ModelConfig, check_graph_has
 from distgnn.config.option import option_name
@@ -25,7 +26,7 @@ from distgnn.config.task import check_graph_for, decoder_for
 from distgnn.config.train import TrainConfig
 from distgnn.errors import InputError
 
-SECTION_OF = {"train": "train", "model": "model", "run": "run", "schedule": "run"}
+SECTION_OF = {"train": "train", "model": "model", "run": "run", "schedule": "run", "exchange": "run"}
 OF_ONE_RUN = ("run_dir", "overwrite", "resume")  # never taken from another run
 
 
@@ -37,6 +38,7 @@ class Settings:
     model: ModelConfig = field(default_factory=ModelConfig)
     run: RunConfig = field(default_factory=RunConfig)
     schedule: Schedule = field(default_factory=Schedule)
+    exchange: ExchangeConfig = field(default_factory=ExchangeConfig)
 
     def checked(self) -> "Settings":
         """The same settings, with `update` and `wire_backward` filled in.
@@ -46,6 +48,7 @@ class Settings:
         self.train.check()
         algorithm, update = self.run.check()
         self.schedule.check(algorithm, update)
+        self.exchange.check()
         self.model.check()
         self.model.check_dtype(self.run.dtype)
         if self.model.remat and not (algorithm.exact and self.schedule.exact):
@@ -73,7 +76,9 @@ class Settings:
     def sections(self) -> dict[str, dict[str, Any]]:
         """[model] and [run] of config.toml ([train] is written by the trainer)."""
         model = {name: value for name, value in asdict(self.model).items() if value is not None}
-        return {"model": model, "run": asdict(self.run) | asdict(self.schedule)}
+        # Only what was asked for: runs of before this setting can be resumed
+        exchange = asdict(self.exchange).items() - asdict(ExchangeConfig()).items()
+        return {"model": model, "run": asdict(self.run) | asdict(self.schedule) | dict(sorted(exchange))}
 
     def with_saved(
         self, saved: dict[str, dict[str, Any]], file: str | Path, given: Set[str] = frozenset()

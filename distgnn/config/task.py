@@ -14,6 +14,7 @@ from typing import Any
 from distgnn.errors import InputError
 
 TASKS = ("node", "regression", "edge", "edge-regression", "link")
+SPLITS = ("train", "valid", "test")  # of vertices or of pairs
 PAIR_TASKS = ("edge", "edge-regression", "link")
 LOSSES = ("mse", "mae")
 DECODERS = ("dot", "mlp", "concat")

@@ -11,7 +11,9 @@ from distgnn.config.option import check_choices, documented, option
 from distgnn.config.task import LOSSES, METRICS, NEGATIVES, TASKS, check_task
 from distgnn.errors import InputError
 
-LR_SCHEDULES = ("constant", "cosine", "plateau")
+OPTIMIZERS = ("adam", "adamw", "sgd", "kfac")
+LR_SCHEDULES = ("constant", "cosine", "one-cycle", "wsd", "plateau")
+OVER_ALL_EPOCHS = ("cosine", "one-cycle", "wsd")  # schedules whose rates depend on the number of epochs
 
 
 LOGGERS = ("console", "csv", "tensorboard")
@@ -31,12 +33,21 @@ class TrainConfig(BatchConfig):
         "node", "What is predicted: classes or values, of vertices or of edges, or links.", choices=TASKS
     )
     epochs: int = _training(200, "Passes over the whole graph, one optimizer step each.")
-    lr: float = _training(0.01, "Learning rate of Adam.")
-    weight_decay: float = _training(0.0, "L2 penalty of Adam.")
+    optimizer: str = _training(
+        "adam",
+        "What makes a step of a gradient; adamw: Adam with decoupled weight decay; sgd: with momentum 0.9; kfac: "
+        "natural gradient with Kronecker factors.",
+        choices=OPTIMIZERS,
+    )
+    lr: float = _training(0.01, "Learning rate of the optimizer; kfac moves matrices with three times this.")
+    weight_decay: float = _training(0.0, "L2 penalty of the weights (of adamw their decay).")
+    kfac_every: int = _training(10, "Steps between new factors of kfac; the first ones come closer together.")
+    kfac_damping: float = _training(0.003, "Least damping of kfac's factors; a rising loss raises it.")
     lr_schedule: str = _training(
         "constant",
-        "Learning rate over epochs; cosine: to zero at the last epoch; plateau: halved when the training loss has not "
-        "fallen for 10 epochs.",
+        "Learning rate over epochs; cosine: to zero at the last epoch; one-cycle: up in 30 % of the epochs, then down "
+        "to zero; wsd: warm-up in 10 %, then stable, decay in the last 20 %; plateau: halved when the training loss "
+        "has not fallen for 10 epochs.",
         choices=LR_SCHEDULES,
     )
     eval_every: int = _training(5, "Epochs between evaluations; the last epoch is always evaluated.")
@@ -93,6 +104,7 @@ class TrainConfig(BatchConfig):
         """Raise InputError for the first setting that makes no sense."""
         least_values = {"epochs": 1, "eval_every": 1, "patience": 0, "seed": 0, "weight_decay": 0.0}
         least_values |= {"checkpoint_every": 0, "timeout": 0.0, "verify_every": 0, "clip_grad": 0.0}
+        least_values |= {"kfac_every": 1, "kfac_damping": 1e-12}
         for name, least in least_values.items():
             if not getattr(self, name) >= least:
                 raise InputError(f"{name} is {getattr(self, name)}: expected at least {least}")

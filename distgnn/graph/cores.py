@@ -12,7 +12,7 @@ from mpi4py import MPI
 
 from distgnn import kernels
 from distgnn.config import num_threads
-from distgnn.system.launch import core_quota
+from distgnn.system.cores import core_quota
 
 USER_VARIABLES = ("DISTGNN_NUM_THREADS", "OMP_NUM_THREADS")
 

@@ -20,10 +20,13 @@ import torch
 from mpi4py import MPI
 
 from distgnn.comm import Transport
+from distgnn.comm.nodes import choose_nodes
 from distgnn.comm.row_requests import VertexOwners
 from distgnn.config import Algorithm, check_choice
+from distgnn.config.exchange import ExchangeConfig
 from distgnn.config.schedule import Schedule
 from distgnn.graph.degrees import Degrees
+from distgnn.graph.features.feat_norm import FeatNorm, fitted
 from distgnn.graph.frame import Frame, Frames
 from distgnn.graph.global_values import gather_rows, global_mean
 from distgnn.graph.links.edge_pairs import EdgePairs, edge_pairs
@@ -41,6 +44,7 @@ from distgnn.ops.aggregation.constant_rows import ConstantRows
 from distgnn.ops.buffers import Buffers
 from distgnn.ops.dense.sparse_rows import SparseRows
 from distgnn.ops.edges.local_arcs import LocalArcs
+from distgnn.ops.protocol import FactorRecorder
 from distgnn.ops.remote_rows import RowLookup
 from distgnn.partition import LocalGraph
 
@@ -72,15 +76,19 @@ class DistGraph(DGLInterface, PyGInterface):
         transform_first: where a layer narrows, multiply before aggregating, forward and backward.
         sparse_feats: keep features that are stored sparse as `ops.SparseRows`, where that is cheaper. Layers of
             `distgnn.nn`, `torch.nn.Linear` and `@` multiply them as they are; what else needs them gets dense rows.
+        feat_norm: what is done to features: "none", "center", "standardize", "row-l2", or steps such as
+            "row-l2,center"; or the `feat_norm` of another graph, with its statistics.
+        inductive: take the statistics for `feat_norm` of training vertices only, for inductive training.
         debug: agree on every exchange before it starts.
         tuning: what `load` measured for this part; None: the defaults.
+        exchange, ranks_per_node: the fields of `ExchangeConfig`: do rows travel once per rank or once per node.
         schedule: the fields of `Schedule` (warmup_epochs, wire, wire_backward, remote_rule, smooth). They are about
             training steps: evaluation is always synchronous and sends whole rows.
 
     Attributes:
         feats [O, D], labels [O] int64 or [O, C], train_mask / valid_mask / test_mask [O] bool, owned_ids [O]
         (numpy int64, global vertex ids), node_types [O], node_values [O, T] and graph_ids [O] int64 or None, seed and
-        step (the trainer moves it).
+        step (the trainer moves it), feat_norm (`FeatNorm` or None).
     """
 
     rows_type: type[ModelRows] = OwnedRows
@@ -97,12 +105,19 @@ class DistGraph(DGLInterface, PyGInterface):
         transform_first: bool = True,
         debug: bool = False,
         sparse_feats: bool = True,
+        feat_norm: str | FeatNorm = "none",
+        inductive: bool = False,
         tuning: Tuning | None = None,
+        exchange: str = "auto",
+        ranks_per_node: int | None = None,
         **schedule: Any,
     ):
         dtype = dtype_name(dtype)
         settings = {"algorithm": algorithm, "dtype": dtype, "seed": seed, "cache_first": cache_first, "debug": debug}
         settings |= {"transform_first": transform_first, "sparse_feats": sparse_feats, "tuning": tuning}
+        settings |= {"exchange": exchange, "ranks_per_node": ranks_per_node}
+        self.feat_norm = fitted(feat_norm, local, comm, inductive)
+        settings |= {"feat_norm": self.feat_norm or "none", "inductive": inductive}
         self._settings: dict[str, Any] = settings | schedule
         self.local, self.info, self.transform_first = local, local.graph, transform_first
         self.dtype = DTYPES[dtype]
@@ -110,14 +125,17 @@ class DistGraph(DGLInterface, PyGInterface):
         self.algorithm, self.schedule = Algorithm.parse(algorithm), Schedule(**schedule)
         self.schedule.check(self.algorithm, self.rows_type.update)
         self.keys = RandomKeys(seed)
+        ways = ExchangeConfig(exchange, ranks_per_node)
+        ways.check()
         self.transport = Transport(comm, debug)
         self.comm, self.rank = self.transport.comm, self.transport.rank
         kind = self.rows_type
         wire = partial(wire_of, local, self.rank, self.dtype, kind.reduced_halos)
         self.plan = kind.plan(local)
-        self.exchanges = TrainingExchanges(
-            self.algorithm, self.schedule, self.plan, self.transport, wire, self.keys, overlaps=kind.overlaps
-        )
+        paper = "--remote-rule paper asks which rank's rows arrived" if self.schedule.remote_rule == "paper" else None
+        nodes, self.transport.is_far, self.exchange_note = choose_nodes(self.comm, exchange, ranks_per_node, paper)
+        exchanges = partial(TrainingExchanges, overlaps=kind.overlaps, nodes=nodes)
+        self.exchanges = exchanges(self.algorithm, self.schedule, self.plan, self.transport, wire, self.keys)
         self.exchange, self.transposed_exchange = self.exchanges.exact
         self.model_rows = kind(local, self.exchanges, self.tuning)
         self.num_owned, self.num_rows = local.num_owned, kind.num_rows(local)
@@ -129,11 +147,13 @@ class DistGraph(DGLInterface, PyGInterface):
             guard_steps(DistGraph)
         register(self)
         self._degrees = Degrees(local, self.model_rows, self.dtype)
-        feats = input_rows(self.transport, local.feats, self.dtype, sparse=sparse_feats and kind.keeps_sparse)
+        keep_sparse = sparse_feats and kind.keeps_sparse
+        feats = input_rows(self.transport, local.feats, self.dtype, sparse=keep_sparse, norm=self.feat_norm)
         self.feats = self.model_rows.from_owned(feats) if isinstance(feats, torch.Tensor) else feats
         self._attach_data()
         self.buffers = Buffers()
         self.constants = ConstantRows(self.comm, cache_first)
+        self.factor_recorder: FactorRecorder | None = None
         if isinstance(self.feats, SparseRows):
             self.feats.on_dense = self.constants.expect
         elif self.feats is not None:

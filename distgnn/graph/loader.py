@@ -11,6 +11,7 @@ from mpi4py import MPI
 import distgnn
 from distgnn import kernels
 from distgnn.comm import abort_on_uncaught, check_same, raise_together
+from distgnn.comm.loop_watch import watch_to_the_end
 from distgnn.config import Algorithm
 from distgnn.errors import RunError
 from distgnn.graph.copy_graph import CopyGraph
@@ -49,11 +50,13 @@ def load(
         options: further arguments of `DistGraph`: dtype, seed, cache_first, debug, and the fields of `Schedule`.
 
     Raises:
+        InputError: on every rank, for a DISTGNN_TIMEOUT that is no number of seconds.
         RunError: on every rank, where the rank count is not the number of parts or ranks see different partitions.
         PartitionFormatError: on every rank, where a file is missing or damaged.
     """
     comm = comm or MPI.COMM_WORLD
     abort_on_uncaught(comm)
+    watch_to_the_end(comm)
     update = Algorithm.parse(algorithm).check_update(update)
     use_threads(choose_threads(comm))
     with raise_together(comm):
@@ -70,8 +73,8 @@ def load(
     leave_on_disk(local.arc_ids)  # read while the part was checked; needed by layers that work arc by arc only
     kernels.give_back_freed_memory()
     if say:
-        for line in [*describe_binding(comm), *late_settings()]:
-            if comm.rank == 0:
+        for line in [*describe_binding(comm), *late_settings(), graph.exchange_note]:
+            if line and comm.rank == 0:
                 say(line)
     return graph
 

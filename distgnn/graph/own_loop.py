@@ -151,6 +151,7 @@ def _sum_checked(parameters: list[nn.Parameter], graph: Any, again: bool) -> Non
     Args: again: also those that `sum_gradients` has met on every rank since the last step.
     """
     comm = graph.comm
+    graph.transport.num_sums += 1
     if comm.size > 1:
         _warn_of_own_mean(graph.transport)
         met = [not again and getattr(parameter, UNSUMMED, 0) == SUMMED for parameter in parameters]

@@ -8,6 +8,7 @@ import torch
 
 from distgnn.comm import DelayedExchange, Exchange, Transport, Wire, make_bins
 from distgnn.comm.bins import Bin
+from distgnn.comm.nodes import NodeDelayed, NodeExchange, NodePlan, Nodes, make_node_plan
 from distgnn.config import Algorithm
 from distgnn.config.schedule import Schedule
 from distgnn.errors import InputError
@@ -27,6 +28,7 @@ class TrainingExchanges:
         wire: makes the wire of a width and a direction (0 forward, 1 backward); see `wire_of`.
         keys: numbers the sites of a step.
         overlaps: does the aggregation do other work while it waits?
+        nodes: exchange by these nodes; None: by plain messages between all ranks.
 
     Attributes:
         exact: forward and backward, of evaluation and, under cd-0 with whole rows, of training.
@@ -43,21 +45,35 @@ class TrainingExchanges:
         keys: RandomKeys,
         *,
         overlaps: bool,
+        nodes: Nodes | None = None,
     ):
         self.algorithm, self.schedule, self.transport = algorithm, schedule, transport
         self.wire, self.keys, self.overlaps = wire, keys, overlaps
         self._exact_now = False  # within `all_exact`
-        self.exact = Exchange(plan, transport), Exchange(plan.transposed(), transport)
+        self.exact: tuple[Exchange, Exchange]
+        self._node_plans: tuple[NodePlan, NodePlan] | None = None
+        if nodes is None:
+            self.exact = Exchange(plan, transport), Exchange(plan.transposed(), transport)
+        else:
+            node_plan = make_node_plan(plan, transport, nodes)
+            self._node_plans = node_plan, node_plan.transposed()
+            self.exact = NodeExchange(self._node_plans[0], transport), NodeExchange(self._node_plans[1], transport)
         self.delayed: tuple[DelayedExchange | None, DelayedExchange | None] = (None, None)
         if not (algorithm.no_exchange or (algorithm.delay is None and schedule.exact)):
             bins = make_bins(plan, algorithm.delay or 1, transport.comm)
-            backward = [one.transposed() for one in bins]
-            self.delayed = self._delayed(0, bins), self._delayed(1, backward)
+            wide = bins
+            if self._node_plans:
+                wide = make_bins(self._node_plans[0].with_near, algorithm.delay or 1, transport.comm, like=plan)
+            self.delayed = self._delayed(0, bins, wide), self._delayed(1, _transposed(bins), _transposed(wide))
 
-    def _delayed(self, direction: int, bins: list[Bin]) -> DelayedExchange:
+    def _delayed(self, direction: int, bins: list[Bin], wide: list[Bin]) -> DelayedExchange:
+        """`wide`: the bins of the messages by nodes."""
         delay, schedule = self.algorithm.delay or 0, self.schedule
         warmup = schedule.warmup_epochs if delay else 0
         wire = self.wire(schedule.wires[direction], direction)
+        if self._node_plans:
+            plan, settings = self._node_plans[direction], {"smooth": schedule.smooth}
+            return NodeDelayed(plan, self.transport, bins, wide, delay, warmup, wire, **settings)
         held = schedule.remote_rule == "held"
         return DelayedExchange(self.exact[direction], bins, delay, warmup, wire, smooth=schedule.smooth, held=held)
 
@@ -139,6 +155,10 @@ class TrainingExchanges:
         for exchange in self.delayed:
             if exchange is not None:
                 exchange.refill(epoch)
+
+
+def _transposed(bins: list[Bin]) -> list[Bin]:
+    return [one.transposed() for one in bins]
 
 
 def wire_of(

@@ -6,7 +6,7 @@ import torch
 
 from distgnn.config import ModelConfig
 from distgnn.errors import RunError
-from distgnn.train.run.run_folder import model_config, read_config, run_dtype
+from distgnn.train.run.run_folder import model_config, read_config, run_dtype, run_task
 
 
 @dataclass(frozen=True)
@@ -27,7 +27,7 @@ def read_run(run: str) -> tuple[ModelConfig, GraphSizes, torch.dtype]:
     """
     settings = read_config(run)
     config = model_config(run, settings)
-    task = settings.get("train", {}).get("task", "node")
+    task = run_task(settings)
     if task != "node":
         raise RunError(f"{run} is of task {task}: only models of task node become another library's")
     found = settings.get("data", {}).get("graph")

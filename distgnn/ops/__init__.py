@@ -11,6 +11,7 @@ from distgnn.ops.attention.heads import pair_dots, spmm_heads
 from distgnn.ops.buffers import Buffers
 from distgnn.ops.dense.activation import Epilogue, activate, relu_dropout
 from distgnn.ops.dense.dropout import dropout, dropout_of
+from distgnn.ops.dense.products import plain_product
 from distgnn.ops.dense.sparse_rows import SparseRows
 from distgnn.ops.edges.messages import gsddmm, gspmm
 from distgnn.ops.edges.on_arcs import from_arcs, to_arcs
@@ -52,6 +53,7 @@ __all__ = [
     "halo_reduce",
     "pair_dots",
     "pair_scores",
+    "plain_product",
     "readout",
     "recompute",
     "relu_dropout",

@@ -9,8 +9,8 @@ Layers that read labels, features or types of a graph take `distgnn.nn.protocol.
 Legend: O owned rows, V the model's rows (O, or with update on copies owned and halo rows), A local arcs.
 """
 
-from collections.abc import Callable
-from typing import Protocol
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol
 
 import numpy as np
 import torch
@@ -98,6 +98,14 @@ class KeptAggregations(Protocol):
         """The kept result, or what `compute(will it be kept)` gives. Collective: yes."""
 
 
+class FactorRecorder(Protocol):
+    """Takes the rows around weights in a backward pass, for second-order optimisers."""
+
+    def add(self, factors: Sequence[tuple[torch.Tensor, Any, torch.Tensor]], constant: bool = False) -> None:
+        """(weight [I, D], rows that it multiplies, gradient of the rows it makes) of each weight, before anything is
+        written over them; constant: the rows it multiplies need no gradient."""
+
+
 class GraphView(MaskKeys, Exchanges, Protocol):
     """One rank's share of a graph, as operators see it."""
 
@@ -162,6 +170,10 @@ class GraphView(MaskKeys, Exchanges, Protocol):
     @property
     def constants(self) -> KeptAggregations:
         """Aggregations that are kept."""
+
+    @property
+    def factor_recorder(self) -> FactorRecorder | None:
+        """What a backward pass tells its rows; None where nobody asks."""
 
     @property
     def buffers(self) -> Buffers:

@@ -40,7 +40,10 @@ class Run:
     @property
     def metric(self) -> str:
         """Name of the metric, as far as the run says it."""
-        return text(self.summary or {}, "metric") or text(self.config, "train", "metric") or "metric"
+        named = text(self.summary or {}, "metric") or text(self.config, "train", "metric")
+        if (text(self.config, "train", "task") or "").endswith("regression"):
+            return named or text(self.config, "train", "loss") or "mse"
+        return named or "metric"
 
     @property
     def peak_bytes(self) -> list[float]:

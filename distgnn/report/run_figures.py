@@ -7,7 +7,8 @@ from collections.abc import Iterable
 from itertools import accumulate
 from typing import Any
 
-from distgnn.report.axes import BYTES, SECONDS, SHARES, Axis
+from distgnn.config.task import LOWER_IS_BETTER
+from distgnn.report.axes import BYTES, PLAIN, SECONDS, SHARES, Axis
 from distgnn.report.bars import REST, Phases, bars, columns, matrix, stacked
 from distgnn.report.charts import Series, lines
 from distgnn.report.html import figure, folded, shown, side_by_side, table
@@ -30,14 +31,17 @@ def learning(runs: list[Run]) -> str:
     loss = figure(
         "Training loss",
         lines(_curves(runs, "loss"), EPOCH, Axis("loss", from_zero=True)),
-        "Mean loss over all training vertices, before the step of that epoch; lower is better.",
+        "Mean loss over the whole training split, before the step of that epoch; lower is better.",
     )
     metric = " / ".join(dict.fromkeys(run.metric for run in runs))
+    errors = any(run.metric in LOWER_IS_BETTER for run in runs)
+    axis = Axis(metric, PLAIN, from_zero=True) if errors else Axis(metric, SHARES)
+    better = "; lower is better." if errors else "."
     scores = [
         figure(
             f"{title} {metric}",
-            lines(_curves(runs, f"{split}_metric"), EPOCH, Axis(metric, SHARES)),
-            f"Of the {title.lower()} vertices, measured exactly (with all exchanges) at evaluated epochs.",
+            lines(_curves(runs, f"{split}_metric"), EPOCH, axis),
+            f"Of the {title.lower()} split, measured exactly (with all exchanges) at evaluated epochs{better}",
         )
         for split, title in SPLITS
     ]
@@ -46,7 +50,7 @@ def learning(runs: list[Run]) -> str:
         lines(
             [Series(run.name, _against_time(run)) for run in runs],
             Axis("seconds of training", from_zero=True),
-            Axis(metric, SHARES),
+            axis,
         ),
         f"The same over the seconds that training took since the first epoch, without evaluation; an epoch of more "
         f"than {SLOW} times the median, as compiling makes them, counts as the median.",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import statistics
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from distgnn.report.html import facts, folded, part, plain, section, shown, table
@@ -98,8 +99,8 @@ def _over_seeds(seeds: list[tuple[str, dict[str, Any]]]) -> str:
         [
             name,
             ", ".join(map(str, summary["seeds"])) if isinstance(summary.get("seeds"), list) else None,
-            cell(summary, "test_metric", human_share),
-            cell(summary, "valid_metric", human_share),
+            cell(summary, "test_metric", partial(human_metric, text(summary, "metric") or "")),
+            cell(summary, "valid_metric", partial(human_metric, text(summary, "metric") or "")),
             cell(summary, "epoch_seconds_median", human_seconds),
             cell(summary, "final_loss", _decimals),
         ]

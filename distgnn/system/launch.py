@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from distgnn.errors import InputError, RunError
+from distgnn.system.cores import available_cores, threads_per_rank
 from distgnn.system.hosts import host_options
 from distgnn.system.jobs import local_mpiexec
 from distgnn.system.jobs.supervise import guarded, supervise
@@ -35,6 +36,7 @@ BATCH_VARIABLES = (
     *("SLURM_JOB_ID", "PBS_NODEFILE", "LSB_MCPU_HOSTS", "LSB_HOSTS", "PE_HOSTFILE", "COBALT_NODEFILE"),
     *("LOADL_HOSTFILE", "HYDRA_HOST_FILE", "HYDRA_LAUNCHER", "HYDRA_RMK"),
 )
+TIMEOUT_VARIABLE = "DISTGNN_TIMEOUT"  # seconds after which ranks that exchange nothing are ended (comm/loop_watch.py)
 INSTALL_HINT = "install one with `pip install 'distgnn[mpich]'`, or load your site's MPI module"
 WAIT_ASLEEP = {
     "mpich": {"MPIR_CVAR_ENABLE_HEAVY_YIELD": "1"},
@@ -107,17 +109,6 @@ def mpi_flavor(mpiexec: str) -> str:
     if "Open MPI" in text or "OpenRTE" in text or "PRRTE" in text:
         return "openmpi"
     return "intel" if "Intel" in text else "mpich"
-
-
-def available_cores() -> int:
-    """Return the cores this process may use: its affinity mask, cut by the control group's quota where there is one."""
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    return max(1, min(cores, int(core_quota())))
-
-
-def threads_per_rank(num_ranks: int) -> int:
-    """Return how many threads each of `num_ranks` ranks on this machine gets: equal shares, at least one."""
-    return max(1, available_cores() // num_ranks)
 
 
 def mpiexec_command(mpiexec: str, flavor: str, num_ranks: int) -> list[str]:
@@ -203,17 +194,32 @@ def run_under_mpi(argv: list[str], num_ranks: int, threads: int | None = None, *
     return supervise([*command, *_program(argv)], environment, graceful, proxies=flavor != "openmpi")
 
 
-def run_program(program: list[str], num_ranks: int, threads: int | None = None) -> int:
+def run_program(program: list[str], num_ranks: int, threads: int | None = None, timeout: float | None = None) -> int:
     """Run a program of the user's on `num_ranks` ranks of this machine and return the exit code.
 
-    Args: program: command and arguments, as ["python", "script.py"]; threads: as of `run_under_mpi`.
+    Args:
+        program: command and arguments, as ["python", "script.py"]; threads: as of `run_under_mpi`.
+        timeout: seconds after which ranks that exchange nothing are ended; None: as DISTGNN_TIMEOUT says.
 
     Raises: as `run_under_mpi`. Notes: signals stop the ranks, none stays behind.
     """
     command, flavor = _mpiexec_for(num_ranks, threads)
     variables = rank_environment(num_ranks, threads or threads_per_rank(num_ranks), flavor)
+    if timeout is not None:
+        variables[TIMEOUT_VARIABLE] = str(check_timeout("timeout", timeout))
     environment = os.environ | variables | loopback_variables(flavor) | _terminal_variables()
     return supervise([*command, *guarded(program)], environment, proxies=flavor != "openmpi")
+
+
+def check_timeout(name: str, value: float | str) -> float:
+    """The seconds. Raises: InputError unless they are a number above 0."""
+    try:
+        seconds = float(value)
+    except ValueError:
+        seconds = 0.0
+    if not 0 < seconds < float("inf"):
+        raise InputError(f"{name} is {value}: expected seconds above 0")
+    return seconds
 
 
 def _mpiexec_for(num_ranks: int, threads: int | None) -> tuple[list[str], str]:
@@ -253,7 +259,8 @@ def run_on_hosts(argv: list[str], hosts: list[tuple[str, int]], threads: int | N
     options = host_options(hosts, flavor, ours | {"DISTGNN_LAUNCHED": "1"})
     command = [*mpiexec_command(mpiexec, flavor, num_ranks), *options, *_program(argv)]
     try:
-        return supervise(command, os.environ | ours | _terminal_variables(), graceful, proxies=flavor != "openmpi")
+        variables, machines = os.environ | ours | _terminal_variables(), len({name for name, _ in hosts})
+        return supervise(command, variables, graceful, proxies=flavor != "openmpi", machines=machines)
     finally:
         if flavor != "openmpi":
             Path(options[1]).unlink(missing_ok=True)
@@ -281,22 +288,3 @@ def _terminal_variables() -> dict[str, str]:
     except (OSError, ValueError):
         return variables
     return variables | {"DISTGNN_TERMINAL": f"{columns or 80}x{lines or 24}"}  # a bare pseudo-terminal has no size
-
-
-def core_quota() -> float:
-    """Return the smallest CPU quota, in cores, of the control groups (version 2) around this process."""
-    try:
-        group = Path("/proc/self/cgroup").read_text().strip().splitlines()[-1].split("::", 1)[1].lstrip("/")
-    except (OSError, IndexError):
-        return float(sys.maxsize)
-    quota = float(sys.maxsize)
-    folder = Path("/sys/fs/cgroup")
-    for name in ("", *Path(group).parts):
-        folder = folder / name
-        try:
-            limit, period = (folder / "cpu.max").read_text().split()
-        except (OSError, ValueError):
-            continue
-        if limit != "max":
-            quota = min(quota, int(limit) / int(period))
-    return quota

@@ -88,22 +88,40 @@ class Relay(threading.Thread):
     """Passes on what another process writes into a pipe; once its target cannot be written, the rest is dropped.
 
     mpiexec ends its ranks with an error where its standard output is closed or full. Behind this pipe it never is.
+
+    Attributes: last: what follows these bytes, and they, are dropped too; empty: nothing.
     """
 
     def __init__(self, source: int, target: int):
         super().__init__(daemon=True)
         self.source, self.target, self.error = source, target, 0
+        self.last = b""
         self.start()
 
     def run(self) -> None:
         """Until the other end is closed."""
+        held = b""
         while chunk := os.read(self.source, 1 << 16):
-            try:
-                while chunk and not self.error:
-                    chunk = chunk[os.write(self.target, chunk) :]
-            except OSError as error:
-                self.error = error.errno or errno.EIO
+            held = self._pass_on(held + chunk)
+        self._write(held)
         os.close(self.source)
+
+    def _pass_on(self, text: bytes) -> bytes:
+        """Write what is not the beginning of `last`; returns the rest."""
+        if self.last in text and self.last:
+            self._write(text[: text.index(self.last)])
+            self.error = self.error or errno.EPIPE
+            return b""
+        begun = next((size for size in range(len(self.last), 0, -1) if text.endswith(self.last[:size])), 0)
+        self._write(text[: len(text) - begun])
+        return text[len(text) - begun :]
+
+    def _write(self, text: bytes) -> None:
+        try:
+            while text and not self.error:
+                text = text[os.write(self.target, text) :]
+        except OSError as error:
+            self.error = error.errno or errno.EIO
 
     def finish(self, seconds: float) -> None:
         """Wait for the last lines, and say what was lost."""

@@ -8,6 +8,7 @@ without where there is no room.
 import os
 
 from distgnn.errors import RunError, on_all_ranks
+from distgnn.system.units import human_bytes
 
 FOLDER = "/dev/shm"
 BYTES_PER_RANK, BYTES = 1_100_000, 100_000
@@ -22,12 +23,12 @@ def check_room(num_ranks: int, free: int | None = None) -> None:
     Raises: RunError with both numbers and what to do.
     """
     needed = BYTES + num_ranks * BYTES_PER_RANK
-    free = _free() if free is None else free
+    free = _room("f_bavail") if free is None else free
     if free is not None and free < needed:
         raise RunError(
-            f"{FOLDER} has room for {_text(free)}, and {num_ranks} ranks of MPICH on a machine need {_text(needed)}: "
-            "give the container more (docker run --shm-size=1g; in Kubernetes an emptyDir of medium Memory mounted "
-            "there), or remove mpich_shm_* files that no job uses any more"
+            f"{FOLDER} has room for {human_bytes(free)}, and {num_ranks} ranks of MPICH on a machine need "
+            f"{human_bytes(needed)}: give the container more (docker run --shm-size=1g; in Kubernetes an emptyDir of "
+            "medium Memory mounted there), or remove mpich_shm_* files that no job uses any more"
         )
 
 
@@ -47,26 +48,15 @@ def check_room_here(alone: bool) -> None:
     number = os.environ.get(LOCAL_RANKS, "")
     if number.isdigit() and number == os.environ.get(ALL_RANKS):
         try:
-            check_room(int(number), _size())
+            check_room(int(number), _room("f_blocks"))
         except RunError as error:
             raise on_all_ranks(error) from None
 
 
-def _free() -> int | None:
+def _room(blocks: str) -> int | None:
+    """Bytes of the file system: free ones ("f_bavail") or all ("f_blocks"); None where there is no such folder."""
     try:
         found = os.statvfs(FOLDER)
     except OSError:
         return None
-    return found.f_bavail * found.f_frsize
-
-
-def _size() -> int | None:
-    try:
-        found = os.statvfs(FOLDER)
-    except OSError:
-        return None
-    return found.f_blocks * found.f_frsize
-
-
-def _text(count: int) -> str:
-    return f"{count / 1e6:.1f} MB" if count >= 1_000_000 else f"{count / 1000:.0f} kB"
+    return int(getattr(found, blocks)) * found.f_frsize

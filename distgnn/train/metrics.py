@@ -13,12 +13,11 @@ import torch
 
 from distgnn.comm import sum_over_ranks
 from distgnn.config import TrainConfig
-from distgnn.config.task import LINK_METRICS, METRICS_OF, VALUE_METRICS
+from distgnn.config.task import LINK_METRICS, METRICS_OF, SPLITS, VALUE_METRICS
 from distgnn.errors import InputError, RunError, on_all_ranks
 
-SPLITS = ("train", "valid", "test")
 RECORD_NAMES = {"epoch", "loss", "seconds", "grad_norm", "sent_bytes", "exchange_waits", "wait_seconds"}
-RECORD_NAMES |= {"metric", "best_epoch", "epochs", "versions", "ranks", "threads", "seed"}
+RECORD_NAMES |= {"bytes_between_nodes", "metric", "best_epoch", "epochs", "versions", "ranks", "threads", "seed"}
 OF_TASKS = tuple(f"{split}_{name}" for split in ("valid", "test") for name in (*VALUE_METRICS, *LINK_METRICS))
 
 

@@ -1,4 +1,4 @@
-"""Optimisers and schedulers of `torch.optim` in the place of the program's own Adam.
+"""Optimisers and schedulers of `torch.optim` in the place of the program's own.
 
 Trainer(..., optimizer=torch.optim.AdamW)                          lr and weight decay of TrainConfig
 Trainer(..., optimizer=lambda params: torch.optim.SGD(params, 0.1, momentum=0.9),
@@ -14,7 +14,12 @@ from torch import nn
 
 from distgnn.config import TrainConfig
 from distgnn.errors import InputError
-from distgnn.train.adam import Adam
+from distgnn.train.kfac.optimizer import KFAC
+from distgnn.train.steps.adam import Adam, AdamW
+from distgnn.train.steps.own_optimizer import OwnOptimizer
+from distgnn.train.steps.sgd import SGD
+
+OWN: dict[str, type[OwnOptimizer]] = {one.name: one for one in (Adam, AdamW, SGD)}
 
 
 class TorchOptimizer:
@@ -41,6 +46,12 @@ class TorchOptimizer:
     def lr(self) -> float:
         """Learning rate of the first group."""
         return float(self.optimizer.param_groups[0]["lr"])
+
+    def watch(self, model: nn.Module, graph: Any, say: Callable[[str], None]) -> None:
+        """Nothing: torch's optimisers look at gradients only."""
+
+    def begin(self) -> None:
+        """Nothing."""
 
     def step(self) -> None:
         """Move every parameter along its gradient."""
@@ -73,8 +84,8 @@ class TorchOptimizer:
 
 def make_optimizer(
     config: TrainConfig, parameters: list[nn.Parameter], optimizer: Any, make_scheduler: Any
-) -> Adam | TorchOptimizer:
-    """The trainer's optimiser: the program's own Adam where `optimizer` is None.
+) -> OwnOptimizer | TorchOptimizer:
+    """The trainer's optimiser: the program's own that `config` names where `optimizer` is None.
 
     Raises: InputError for what is no optimiser or scheduler, or cannot be used by the trainer.
     """
@@ -88,7 +99,11 @@ def make_optimizer(
                 f"scheduler is a {type(make_scheduler).__name__}: expected a function that makes one of an optimiser"
             )
     if optimizer is None:
-        return Adam(parameters, config.lr, config.weight_decay)
+        if config.optimizer == KFAC.name:
+            return KFAC(parameters, config.lr, config.weight_decay, config.kfac_every, config.kfac_damping)
+        return OWN[config.optimizer](parameters, config.lr, config.weight_decay)
+    if config.optimizer != "adam":
+        raise InputError(f"optimizer {config.optimizer} of the settings and a torch optimiser: choose one")
     made = _made(optimizer, parameters, config)
     _check(made, parameters)
     return TorchOptimizer(made, make_scheduler, config)

@@ -10,6 +10,7 @@ import torch
 
 from distgnn.comm import raise_together
 from distgnn.errors import InputError
+from distgnn.train.tasks.task import of_vertices
 
 ROWS_TAG = 1
 
@@ -26,8 +27,8 @@ def write_predictions(graph: Any, logits: torch.Tensor, out: str, classes: bool 
     Raises:
         InputError: on every rank, where the file cannot be written; nothing is left behind.
     """
-    rows = _rows(graph, logits[: graph.num_owned], classes)
-    write_rows(graph, graph.owned_ids, rows, graph.num_global_nodes, out)
+    ids, found, count = of_vertices(graph, logits)
+    write_rows(graph, ids, rows_to_write(found, classes, graph.multilabel), count, out)
 
 
 def write_rows(graph: Any, ids: np.ndarray, rows: np.ndarray, num_rows: int, out: str) -> None:
@@ -55,10 +56,11 @@ def write_rows(graph: Any, ids: np.ndarray, rows: np.ndarray, num_rows: int, out
     os.replace(partial, target)
 
 
-def _rows(graph: Any, logits: torch.Tensor, classes: bool) -> np.ndarray:
+def rows_to_write(found: torch.Tensor, classes: bool, multilabel: bool) -> np.ndarray:
+    """Predictions as they are written: float32, or int64 classes (0/1 of each for multi-label graphs)."""
     if not classes:
-        return logits.float().numpy()
-    chosen = (logits > 0).to(torch.int64) if graph.multilabel else logits.argmax(1)
+        return found.float().numpy()
+    chosen = (found > 0).to(torch.int64) if multilabel else found.argmax(1)
     return chosen.numpy()
 
 

@@ -24,6 +24,8 @@ from distgnn.config import TrainConfig
 from distgnn.config.task import LOWER_IS_BETTER
 from distgnn.errors import RunStopped, on_all_ranks
 from distgnn.graph.induced import training_subgraph
+from distgnn.system.jobs.rank_log import RankLog
+from distgnn.system.jobs.watchdog import Watchdog
 from distgnn.system.output import plain
 from distgnn.train.checkpoint.fingerprint import fingerprint
 from distgnn.train.checkpoint.identity import name_of, run_settings
@@ -40,10 +42,8 @@ from distgnn.train.run.callbacks import Callbacks
 from distgnn.train.run.interrupt import Interrupts
 from distgnn.train.run.machine import where_this_rank_runs
 from distgnn.train.run.outputs import Outputs
-from distgnn.train.run.rank_log import RankLog
 from distgnn.train.run.records import TrainResult, over_ranks, summarize
 from distgnn.train.run.trace import Trace
-from distgnn.train.run.watchdog import Watchdog
 from distgnn.train.steps.passes import Passes
 from distgnn.train.tasks.choose import task_for
 from distgnn.train.trainable import check_forward, check_trainable, warn_of_modules_per_rank
@@ -119,7 +119,9 @@ class Trainer:
             self.optimizer = make_optimizer(config, self.gradients.parameters, optimizer, scheduler)
             if config.run_dir is not None:  # say now what a checkpoint could not hold
                 flatten(self.objects(), "state", {})
+        self.optimizer.watch(model, graph, self.say)
         self.schedules = Schedules(LearningRate(config), EarlyStopping(config.patience))
+        self.optimizer.follow(self.schedules.learning_rate.value, None)
         self.settings = run_settings(config, config.metric or self.metric, describe or {}, graph) | self._own_settings()
         self.best_state: dict[str, torch.Tensor] = {}
         self.best_record: dict | None = None
@@ -296,6 +298,7 @@ class Trainer:
         watch = self.watchdog
         self.model.train()
         self.gradients.zero()
+        self.optimizer.begin()
         watch.phase = f"{name}, forward"
         logits = self.model(graph, graph.feats)
         loss, share = share_of_loss(self.model, graph, logits, self.own_loss or self.task.loss)

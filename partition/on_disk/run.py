@@ -27,7 +27,8 @@ from distgnn.partition.on_disk.memory_guard import MemoryGuard, resident
 from distgnn.partition.on_disk.phases import ARC_BYTES, FILLED, DiskCut, check_fits, own_bytes
 from distgnn.partition.on_disk.workspace import Workspace
 
-EDGE_BYTES = {"cmr": 80, "libra": 40, "hdrf": 40, "metis": 120, "dbh": 40, "random": 40}  # generous, edge list included
+# Generous, edge list included.
+EDGE_BYTES = {"cmr": 80, "libra": 40, "hdrf": 40, "metis": 120, "kahypar": 400, "dbh": 40, "random": 40}
 REFINE_EDGE_BYTES = 60
 BORDER_BYTES = 120, 200  # more for each edge and vertex, where borders are moved by flows
 NODE_BYTES = 160

@@ -43,9 +43,7 @@ def test_models_that_no_contestant_knows_are_refused(refused, parts):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("model", "contestants"), [("sage", "dgl,distgnn,bound"), ("gcn", "dgl,distgnn"), ("gat", "dgl,distgnn")]
-)
+@pytest.mark.parametrize(("model", "contestants"), [("sage", "dgl,distgnn,bound"), ("gat", "dgl,distgnn")])
 def test_all_contestants_train_the_same_model(parts, tmp_path, model, contestants):
     out = tmp_path / "bench.json"
     words = ["--against-dgl", "--contestants", contestants, "--model", model, "--rounds", 1]

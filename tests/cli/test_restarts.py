@@ -20,7 +20,10 @@ from distgnn.train.checkpoint import files as files
 def ranks_below(pid: int) -> list[int]:
     found = []
     for below in descendants(pid):
-        words = Path(f"/proc/{below}/environ").read_bytes().split(b"\0")
+        try:
+            words = Path(f"/proc/{below}/environ").read_bytes().split(b"\0")
+        except OSError:
+            continue
         found += [below] if any(word.startswith((b"PMI_RANK=", b"OMPI_COMM_WORLD_RANK=")) for word in words) else []
     return found
 
@@ -43,6 +46,41 @@ def test_a_killed_rank_costs_no_bit(two_parts, tmp_path, algorithm):
     assert job.returncode == 0, err
     assert "restart 1 of 2 in 1 s from checkpoint/epoch-" in err
     assert results(folder) == results(tmp_path / "whole")
+
+
+@pytest.mark.slow
+def test_ranks_that_die_twice_are_gone_on_without(run, graph_folder, tmp_path):
+    code, _, err = run("partition", graph_folder, "--parts", 3, "--out", tmp_path / "parts-3", "--quiet")
+    assert code == 0, err
+    words = ["train", tmp_path / "parts-3", "--hidden-feats", 4, "--epochs", 60, "--restarts", 3, "--dtype", "float64"]
+    words += ["--dropout", "0.5", "--checkpoint-every", 20]  # masks belong to vertices, not to ranks
+    command = [sys.executable, "-m", "distgnn.cli", *map(str, words), "--quiet", "--run-dir"]
+    environment = os.environ | {"OMP_NUM_THREADS": "1"}
+    subprocess.run([*command, str(tmp_path / "whole")], check=True, timeout=200, env=environment)
+    folder = tmp_path / "run"
+    command += [str(folder), "--min-ranks", "2"]
+    job = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=environment)
+    first = wait_for_ranks(job, 3, set(), lambda: bool(files.find_checkpoints(folder)))
+    os.kill(first[-1], signal.SIGKILL)
+    second = wait_for_ranks(job, 3, set(first), lambda: True)
+    os.kill(second[0], signal.SIGKILL)
+    _, err = job.communicate(timeout=200)
+    assert job.returncode == 0, err
+    assert f"going on with 2 ranks in place of 3, on {folder / 'merged' / 'parts-2'}" in err
+    assert json.loads((folder / "summary.json").read_text())["ranks"] == 2
+    (one, *_), (other, *_) = results(folder), results(tmp_path / "whole")
+    assert [epoch for epoch, _ in one] == [epoch for epoch, _ in other] == list(range(60))
+    # Sums of 40 vertices in another order, over 60 epochs.
+    assert max(abs(a - b) for (_, a), (_, b) in zip(one, other, strict=True)) < 1e-10
+
+
+def wait_for_ranks(job: subprocess.Popen, count: int, known: set[int], ready) -> list[int]:
+    """So many ranks that are not those known, once `ready` is so."""
+    deadline = time.monotonic() + 100
+    while not ready() or len(found := [pid for pid in ranks_below(job.pid) if pid not in known]) < count:
+        assert time.monotonic() < deadline and job.poll() is None
+        time.sleep(0.02)
+    return found
 
 
 def results(folder: Path) -> tuple:

@@ -1,7 +1,13 @@
 """`distgnn run`: a user's script on several ranks, with its own arguments, imports and exit code."""
 
+import signal
+import subprocess
+import sys
+
 import pytest
-from command import distgnn
+from command import distgnn, without_rank_variables
+
+from distgnn.system.launch import find_mpiexec
 
 SCRIPT = """
 import os, sys
@@ -81,3 +87,25 @@ def test_it_refuses_to_run_on_a_rank(script):
     done = distgnn("run", "-n", 2, script, under=1)
     assert done.returncode == 2
     assert "starts ranks itself" in done.stderr
+
+
+WAITS = """
+import time
+from mpi4py import MPI
+MPI.COMM_WORLD.Barrier()
+if MPI.COMM_WORLD.rank == 0:
+    print("ready", flush=True)
+time.sleep(60)
+"""
+
+
+def test_ctrl_c_is_one_line_without_the_banner_of_mpiexec(tmp_path):
+    (tmp_path / "script.py").write_text(WAITS)
+    environment = without_rank_variables() | {"DISTGNN_MPIEXEC": find_mpiexec()}  # a named one is always used
+    command = [sys.executable, "-m", "distgnn.cli", "run", "-n", "2", str(tmp_path / "script.py")]
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    with subprocess.Popen(command, env=environment, **pipes) as process:
+        assert process.stdout.readline() == "ready\n"
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=60)
+    assert (process.returncode, out, err) == (130, "", "distgnn: error: interrupted\n")

@@ -12,7 +12,8 @@ from distgnn.graph import cores
 from distgnn.graph.cores import core_share, ranges
 from distgnn.graph.loader import load
 from distgnn.partition import partition_graph
-from distgnn.system.launch import available_cores, find_mpiexec, mpi_flavor, mpiexec_command
+from distgnn.system.cores import available_cores
+from distgnn.system.launch import find_mpiexec, mpi_flavor, mpiexec_command
 
 ALL, NO_QUOTA = list(range(8)), float("inf")
 

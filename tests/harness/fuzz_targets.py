@@ -117,7 +117,7 @@ def _single_files(root: Path) -> list[Target]:
     from distgnn.graph import tuning
     from distgnn.partition.epoch.epoch_price import EpochPrices, Loads, read_prices
     from distgnn.system.hosts import read_hosts
-    from distgnn.train.run.watchdog import _fault
+    from distgnn.system.jobs.watchdog import _fault
 
     loads = Loads(*np.ones((3, 2)))
 

@@ -80,7 +80,7 @@ def test_a_model_equals_the_same_of_dgls_layers(comm, config):
 
 
 @pytest.mark.slow
-@pytest.mark.mpi(2, 4)
+@pytest.mark.mpi(3)
 @pytest.mark.parametrize("graph_name", ["hubs", pytest.param("cora", marks=pytest.mark.real)])
 @pytest.mark.parametrize("name", MODELS)
 def test_on_a_larger_graph(comm, graph_named, name, graph_name):

@@ -133,6 +133,27 @@ def test_seeds_are_shown_one_by_one_and_together(page, tmp_path):
     assert found.row("run")[:2] == ["3, 4", "76.54 % ± 1.23 %"]
 
 
+def of_values(run):
+    """A run of task regression."""
+    config = (run / "config.toml").read_text().replace('metric = "accuracy"', 'task = "regression"')
+    (run / "config.toml").write_text(config)
+    return run
+
+
+def test_errors_of_values_are_no_percentages(page, tmp_path):
+    found = page(of_values(write_run(tmp_path / "run", finished=False)))
+    assert found.row("test metric") == ["0.76 (epoch 7)"]
+    assert "Test mse" in found.text and "lower is better" in found.text and "mse (%)" not in found.text
+
+
+def test_nor_are_they_over_seeds(page, tmp_path):
+    run = of_values(write_run(tmp_path / "run"))
+    summary = json.loads((run / "summary.json").read_text()) | {"metric": "mse", "seeds": [3], "test_metric_std": 0.5}
+    (run / "summary.json").write_text(json.dumps(summary))
+    write_run(run / "seed-3")
+    assert page(run).row("run")[1] == "0.7654 ± 0.5"
+
+
 @pytest.mark.parametrize("finished", [True, False])
 def test_an_unfinished_run_is_shown_as_such(page, tmp_path, finished):
     found = page(write_run(tmp_path / "run", epochs=5, finished=finished))

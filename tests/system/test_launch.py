@@ -174,16 +174,6 @@ def test_mpiexec_of_another_make_is_noticed():
 # threads
 
 
-def test_threads_share_the_cores_this_process_may_use(monkeypatch):
-    monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(7)))
-    monkeypatch.setattr(launch, "core_quota", lambda: 1000.0)
-    assert [launch.threads_per_rank(ranks) for ranks in (1, 2, 4, 7, 8)] == [7, 3, 1, 1, 1]
-    monkeypatch.setattr(launch, "core_quota", lambda: 2.5)
-    assert launch.available_cores() == 2
-    monkeypatch.setattr(launch, "core_quota", lambda: 0.5)
-    assert launch.available_cores() == 1
-
-
 def test_ranks_sleep_while_waiting_only_where_cores_are_short(monkeypatch):
     monkeypatch.setattr(launch, "available_cores", lambda: 4)
     assert "MPIR_CVAR_ENABLE_HEAVY_YIELD" not in launch.rank_environment(4, 1, "mpich")

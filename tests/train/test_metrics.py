@@ -5,7 +5,8 @@ import pytest
 import torch
 from cut_graphs import dist_graph, random_graph
 
-from distgnn.train.metrics import SPLITS, evaluate
+from distgnn.config.task import SPLITS
+from distgnn.train.metrics import evaluate
 
 
 def plain_rocauc(scores: np.ndarray, truth: np.ndarray) -> float:

@@ -23,6 +23,8 @@ SCHEDULERS = torch.optim.lr_scheduler
 
 def make(graph, optimizer=None, scheduler=None, on_epoch=None, loss=None, metrics=None, callbacks=(), **config):
     torch.manual_seed(0)
+    if "train_optimizer" in config:  # of the settings; `optimizer` is the trainer's
+        config["optimizer"] = config.pop("train_optimizer")
     model = build_model(ModelConfig("sage", 8), graph.num_feats, graph.num_classes)
     settings = TrainConfig(**{"epochs": 8, "eval_every": 2, "lr": 0.05, "log": None} | config)
     own = {"optimizer": optimizer, "scheduler": scheduler, "loss": loss, "metrics": metrics, "callbacks": callbacks}
@@ -56,6 +58,8 @@ RUNS = {
         "lr_schedule": "cosine",
     },
     "our own adam, clipped": {"clip_grad": 0.05},
+    "our own adamw": {"train_optimizer": "adamw", "weight_decay": 0.1},
+    "our own sgd": {"train_optimizer": "sgd", "weight_decay": 1e-3},
 }
 
 
@@ -167,6 +171,11 @@ def frozen(params):
             "lr_schedule cosine and scheduler contradict each other",
         ),
         ({"optimizer": torch.optim.Adam, "scheduler": 3}, "scheduler is a int: expected a function"),
+        (
+            {"optimizer": torch.optim.SGD, "train_optimizer": "sgd"},
+            "optimizer sgd of the settings and a torch optimiser: choose one",
+        ),
+        ({"train_optimizer": "adan"}, r"unknown optimizer 'adan': .* \(did you mean adam\?\)"),
         ({"metrics": {"loss": share}}, "metrics: 'loss' is a name of our own"),
         ({"metrics": {"mine": 3}}, "metrics: 'mine' is no function"),
         ({"metric": "mine"}, "unknown metric 'mine'"),
@@ -180,6 +189,15 @@ def frozen(params):
 def test_what_cannot_be_used_is_one_line(own, says):
     with pytest.raises(InputError, match=says):
         make(whole_graph(random_graph(1)), **own).fit()
+
+
+def test_another_optimizer_of_ours_is_refused_by_a_resumed_run(tmp_path):
+    graph, run = whole_graph(random_graph(1)), {"run_dir": str(tmp_path / "run")}
+    make(graph, epochs=2, train_optimizer="adamw", **run).fit()
+    with pytest.raises(InputError, match="optimizer is adamw there, sgd here"):
+        make(graph, resume=True, train_optimizer="sgd", **run).fit()
+    with pytest.raises(InputError, match="optimizer is adamw there, not set here"):
+        make(graph, resume=True, **run).fit()
 
 
 def test_a_distributed_optimizer_is_not_summed_twice():
@@ -199,6 +217,7 @@ def test_a_distributed_optimizer_is_not_summed_twice():
         ({"scheduler": lambda one: SCHEDULERS.StepLR(one, 3)}, r"scheduler is not set there, StepLR\(step_size=3"),
         ({"clip_grad": 1.0}, "clip_grad is not set there, 1.0 here"),
         ({"loss": share}, "loss is not set there, share here"),
+        ({"optimizer": None, "train_optimizer": "sgd"}, "optimizer is SGD.* there, sgd here"),
     ],
 )
 def test_a_run_is_resumed_with_the_same_parts_only(tmp_path, change, says):

@@ -89,6 +89,7 @@ def test_a_resumed_run_is_bit_identical(comm, shared_tmp_path, last):
         (BATCHES | {"task": "link"}, "do not go with task link"),
         (BATCHES | {"inductive": True}, "do not go with --inductive"),
         (BATCHES | {"verify_every": 2}, "do not go with --verify-every"),
+        (BATCHES | {"optimizer": "kfac"}, "do not go with --optimizer kfac"),
     ],
     ids=lambda value: "" if isinstance(value, str) else "-".join(value),
 )

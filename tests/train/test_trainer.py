@@ -1,6 +1,7 @@
 """The training loop: optimiser, schedules, stopping, best weights, warnings and refusals."""
 
 import json
+from functools import partial
 
 import numpy as np
 import pytest
@@ -12,9 +13,10 @@ from distgnn.datasets import GraphData
 from distgnn.errors import InputError, RunError
 from distgnn.nn import build_model
 from distgnn.train import Trainer, load_best
-from distgnn.train.adam import Adam
 from distgnn.train.checkpoint.files import restore_schedules
 from distgnn.train.lr_schedule import EarlyStopping, LearningRate, Schedules
+from distgnn.train.steps.adam import Adam, AdamW
+from distgnn.train.steps.sgd import SGD
 from distgnn.train.trainable import check_forward
 
 
@@ -24,16 +26,24 @@ def make(graph, **config) -> Trainer:
     return Trainer(model, graph, TrainConfig(**{"epochs": 6, "eval_every": 2} | config))
 
 
-def test_adam_is_torchs():
+@pytest.mark.parametrize(
+    ("own", "torchs"),
+    [
+        (Adam, torch.optim.Adam),
+        (AdamW, torch.optim.AdamW),
+        (SGD, partial(torch.optim.SGD, momentum=0.9)),
+    ],
+)
+def test_an_optimizer_is_torchs(own, torchs):
     torch.manual_seed(0)
     mine = [torch.nn.Parameter(torch.randn(3, 4)), torch.nn.Parameter(torch.randn(5))]
     theirs = [torch.nn.Parameter(parameter.detach().clone()) for parameter in mine]
-    adam, reference = Adam(mine, 0.01, 0.1), torch.optim.Adam(theirs, 0.01, weight_decay=0.1, foreach=False)
+    ours, reference = own(mine, 0.01, 0.1), torchs(theirs, lr=0.01, weight_decay=0.1, foreach=False)
     for _ in range(5):
         for one, other in zip(mine, theirs, strict=True):
             one.grad = torch.randn_like(one)
             other.grad = one.grad.clone()
-        adam.step()
+        ours.step()
         reference.step()
     for one, other in zip(mine, theirs, strict=True):
         assert torch.equal(one, other)

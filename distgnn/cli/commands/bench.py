@@ -75,11 +75,10 @@ def bench(
 ) -> None:
     """Measure what each algorithm costs and buys, side by side in one run; writes bench.json."""
     from distgnn.bench.contenders import parse_contenders
-    from distgnn.bench.scaling import describe_cut, with_scaling
-    from distgnn.cli.ranks import checked_together, run_on_ranks
+    from distgnn.bench.scaling import with_scaling
+    from distgnn.cli.ranks import checked_together
     from distgnn.errors import InputError
     from distgnn.partition import read_manifest
-    from distgnn.system.atomic import replace_file
 
     with checked_together():
         config.check()
@@ -88,26 +87,17 @@ def bench(
             raise InputError(f"rounds is {rounds}: expected at least 1")
         contenders = parse_contenders(algorithms)
         manifests = [read_manifest(folder) for folder in parts]
-        if not Path(out).resolve().parent.is_dir():
-            raise InputError(f"cannot write {out}: its folder does not exist")
-        if figures is not None and Path(figures).exists() and not Path(figures).is_dir():
-            raise InputError(f"cannot write figures: {figures} is a file")
+        _check_outputs(out, figures)
     if against_dgl:
         _against_dgl(parts, manifests, contestants, sizes, config.seed, rounds, threads, out)
         return
     if len(parts) > 1:
         rows = with_scaling(_one_job_per_folder(parts, sys.argv[1:], out))
     else:
-        code = run_on_ranks(sys.argv[1:], manifests[0]["num_parts"], threads)
-        if code is not None:
-            raise typer.Exit(code)
-        from distgnn.bench.training import run
-
-        rows = [describe_cut(row, manifests[0]) for row in run(parts[0], contenders, sizes, config, rounds, accuracy)]
+        rows = _on_ranks(parts[0], manifests[0], threads, (contenders, sizes, config, rounds, accuracy))
         if _rank() != 0:
             return
-    report = {"machine": _machine(), "graph": manifests[0]["name"], "command": sys.argv[1:], "rows": rows}
-    replace_file(Path(out), json.dumps(report, indent=1).encode())
+    report = _write(rows, manifests[0]["name"], out)
     if figures is not None:
         from distgnn.bench.figures import draw
 
@@ -118,6 +108,38 @@ def bench(
         print_columns("Scaling, against the first folder", SCALING_COLUMNS, [_scaling_cells(row) for row in rows])
 
 
+def _check_outputs(out: str, figures: str | None) -> None:
+    """Raise InputError where the file or the figures cannot be written."""
+    from distgnn.errors import InputError
+
+    if not Path(out).resolve().parent.is_dir():
+        raise InputError(f"cannot write {out}: its folder does not exist")
+    if figures is not None and Path(figures).exists() and not Path(figures).is_dir():
+        raise InputError(f"cannot write figures: {figures} is a file")
+
+
+def _on_ranks(folder: str, manifest: dict, threads: int | None, what: tuple[Any, ...]) -> list[dict]:
+    """Rows of one folder: on a rank; elsewhere run this command on ranks, and exit as they did."""
+    from distgnn.bench.scaling import describe_cut
+    from distgnn.cli.ranks import run_on_ranks
+
+    code = run_on_ranks(sys.argv[1:], manifest["num_parts"], threads)
+    if code is not None:
+        raise typer.Exit(code)
+    from distgnn.bench.training import run
+
+    return [describe_cut(row, manifest) for row in run(folder, *what)]
+
+
+def _write(rows: list[dict], graph: str, out: str) -> dict:
+    """Write bench.json; returns what it holds."""
+    from distgnn.system.atomic import replace_file
+
+    report = {"machine": _machine(), "graph": graph, "command": sys.argv[1:], "rows": rows}
+    replace_file(Path(out), json.dumps(report, indent=1).encode())
+    return report
+
+
 def _against_dgl(
     parts: Any, manifests: Any, contestants: Any, model: Any, seed: Any, rounds: Any, threads: Any, out: Any
 ) -> None:
@@ -126,7 +148,6 @@ def _against_dgl(
     from distgnn.cli.ranks import checked_together
     from distgnn.config import num_threads
     from distgnn.errors import InputError
-    from distgnn.system.atomic import replace_file
 
     with checked_together():
         names = parse_contestants(contestants)
@@ -135,8 +156,7 @@ def _against_dgl(
         if len(parts) != 1 or manifests[0]["num_parts"] != 1:
             raise InputError("--against-dgl compares single processes: give one folder made with --parts 1")
     rows = run(parts[0], names, model, seed, rounds, threads or num_threads())
-    report = {"machine": _machine(), "graph": manifests[0]["name"], "command": sys.argv[1:], "rows": rows}
-    replace_file(Path(out), json.dumps(report, indent=1).encode())
+    _write(rows, manifests[0]["name"], out)
     title = f"{manifests[0]['name']}, {model.name} {model.num_layers} × {model.hidden_feats}, norm {model.norm}"
     print_columns(title, CONTESTANT_COLUMNS, [_contestant_cells(row) for row in rows])
 

@@ -19,7 +19,9 @@ def calibrate(
     ranks: int = typer.Option(1, help="Ranks to start where none were started."),
     seconds: float = typer.Option(3.0, help="How long each rank works."),
     threads: Threads = None,
-    prices: str | None = typer.Option(None, help="Train small epochs too and write prices for partition here (JSON)."),
+    prices: str | None = typer.Option(
+        None, help="Train small epochs and send messages too; write prices for partition, replay and plan here (JSON)."
+    ),
     hidden_feats: int = typer.Option(256, help="Of the model whose epochs the prices are for."),
     num_layers: int = typer.Option(3, help="Of that model, at least 2."),
     as_json: AsJson = False,
@@ -44,9 +46,10 @@ def calibrate(
     rows = measure_speeds(comm, seconds)
     measured = None
     if prices is not None:
+        from distgnn.bench.network_prices import measure_network
         from distgnn.bench.prices import measure_prices
 
-        measured = measure_prices(comm, seconds, hidden_feats, num_layers)
+        measured = measure_prices(comm, seconds, hidden_feats, num_layers) | {"network": measure_network(comm)}
         with checked_together():
             if comm.rank == 0:
                 _write(prices, measured)
@@ -73,6 +76,9 @@ def calibrate(
         names = {"arc_value": "arc and feature", "dense_row": "dense row", "exchanged_row": "exchanged row"}
         told = (f"{1e9 * measured[f'seconds_per_{key}']:.3g} ns for each {name}" for key, name in names.items())
         print(f"one layer, forward and backward: {', '.join(told)}; written to {plain(prices)}")
+        network = measured["network"]
+        speed = f"{8e-9 * network['rank_bandwidth']:.3g} Gbit/s, {1e6 * network['latency']:.3g} µs"
+        print(f"messages: {speed}; while ranks compute {8e-9 * network['overlap_bandwidth']:.3g} Gbit/s")
 
 
 def _write(path: str, measured: dict) -> None:

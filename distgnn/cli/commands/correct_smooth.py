@@ -7,9 +7,8 @@ import typer
 
 from distgnn.cli.display import compiling, print_table
 from distgnn.cli.options import AsJson, Threads
+from distgnn.config.task import SPLITS
 from distgnn.system.units import human_share
-
-SPLITS = ("train", "valid", "test")
 
 
 def register(app: typer.Typer) -> None:
@@ -38,13 +37,14 @@ def correct_smooth(
     from distgnn.train import write_predictions
     from distgnn.train.correct_smooth import CorrectSmoothConfig, correct_and_smooth
     from distgnn.train.metrics import measure
+    from distgnn.train.run.run_folder import run_task
 
     config = CorrectSmoothConfig(correction_steps, correction_alpha, smoothing_steps, smoothing_alpha, scale)
     settings, manifest = check_request(run, parts, out, overwrite)
     with checked_together():
         config.check()
-        if settings.get("train", {}).get("task", "node") != "node":
-            raise InputError(f"{run} is of task {settings['train']['task']}: Correct and Smooth is for task node")
+        if (task := run_task(settings)) != "node":
+            raise InputError(f"{run} is of task {task}: Correct and Smooth is for task node")
         if manifest["graph"]["multilabel"] or not manifest["graph"]["train"]:
             raise InputError(f"{parts}: Correct and Smooth needs training vertices with one label each; there are none")
     code = run_on_ranks(sys.argv[1:], manifest["num_parts"], threads)

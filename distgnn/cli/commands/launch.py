@@ -1,9 +1,11 @@
 """`distgnn launch`: another command on the ranks of several machines."""
 
-from typing import Annotated
+from collections.abc import Callable
+from typing import Annotated, Any
 
 import typer
 
+from distgnn.cli.commands import train
 from distgnn.cli.options import with_options
 from distgnn.config import LaunchConfig
 
@@ -22,7 +24,9 @@ def launch(
     """Start a distgnn command with mpiexec on several machines; paths must mean the same on all of them."""
     from functools import partial
 
+    from distgnn.cli.elastic import Elastic, Machines, argument_place
     from distgnn.errors import InputError
+    from distgnn.partition import read_manifest
     from distgnn.system.hosts import read_hosts
     from distgnn.system.jobs.restarts import Restarts, run_dir_in
     from distgnn.system.launch import run_on_hosts, under_mpi
@@ -37,5 +41,19 @@ def launch(
         raise typer.Exit(start(command))
     if command[0] != "train":
         raise InputError(f"--restarts is for train: {command[0]} has no checkpoints to go on from")
-    words = [command[0], "--restarts", str(launching.restarts), *command[1:]]
-    raise typer.Exit(Restarts(launching.restarts, run_dir_in(command)).run(words, start))
+    words, run_dir = [command[0], "--restarts", str(launching.restarts), *command[1:]], run_dir_in(command)
+    parse = _parser_of_train()
+    parts = parse(words).get("parts") or ""
+    elastic = Elastic(words, argument_place(words, parts, parse), read_manifest(parts)["num_parts"], launching, run_dir)
+    machines = Machines(hosts, threads)
+    first = elastic.first(machines)
+    restarts = Restarts(launching.restarts, run_dir, regroup=partial(elastic.team, machines))
+    raise typer.Exit(restarts.run(first.words, first.start))
+
+
+def _parser_of_train() -> Callable[[list[str]], dict[str, Any]]:
+    """What finds the parameters in the words of `train`."""
+    app = typer.Typer()
+    train.register(app)
+    command = typer.main.get_command(app)
+    return lambda words: command.make_context(words[0], words[1:], resilient_parsing=True).params

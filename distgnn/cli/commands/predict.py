@@ -45,8 +45,9 @@ def _check_task(settings: dict, manifest: dict, parts: str, classes: bool) -> st
     from distgnn.cli.ranks import checked_together
     from distgnn.config.task import check_graph_for
     from distgnn.errors import InputError
+    from distgnn.train.run.run_folder import run_task
 
-    task = str(settings.get("train", {}).get("task", "node"))
+    task = run_task(settings)
     with checked_together():
         check_graph_for(task, manifest["graph"])
         if classes and task not in ("node", "edge"):
@@ -61,15 +62,12 @@ def _write(graph: Any, network: Any, rows: Any, task: str, out: str, classes: bo
     import torch
 
     from distgnn.config import TrainConfig
-    from distgnn.train.predict import write_predictions, write_rows
+    from distgnn.train.predict import rows_to_write, write_rows
     from distgnn.train.tasks.choose import task_for
 
-    if task == "node":
-        write_predictions(graph, rows, out, classes)
-        return int(graph.num_global_nodes)
     with torch.no_grad():
         ids, found, count = task_for(TrainConfig(task=task), network, graph).predict(graph, rows)
-    write_rows(graph, ids, (found.argmax(1) if classes else found.float()).numpy(), count, out)
+    write_rows(graph, ids, rows_to_write(found, classes, task == "node" and graph.multilabel), count, out)
     return count
 
 
@@ -102,13 +100,15 @@ def best_rows(run: str, settings: dict, parts: str, speak: bool) -> Any:
     from distgnn.graph.loader import load, say_on_stderr
     from distgnn.nn import model_for
     from distgnn.train import load_best
-    from distgnn.train.run.run_folder import model_config, run_dtype
+    from distgnn.train.checkpoint.feat_norm import read_feat_norm
+    from distgnn.train.run.run_folder import model_config, run_dtype, run_task
 
     config = model_config(run, settings)
     say = say_on_stderr if speak else None
-    graph = load(parts, dtype=run_dtype(run, settings), sparse_feats=config.takes_sparse_feats, say=say)
+    options: dict[str, Any] = {"dtype": run_dtype(run, settings), "sparse_feats": config.takes_sparse_feats}
+    graph = load(parts, **options, feat_norm=read_feat_norm(run, settings) or "none", say=say)
     with raise_together(graph.comm):
-        network = model_for(config, graph, settings.get("train", {}).get("task", "node")).to(graph.weight_dtype)
+        network = model_for(config, graph, run_task(settings)).to(graph.weight_dtype)
         load_best(run, network)
     network.eval()
     with torch.no_grad():

@@ -15,6 +15,9 @@ def run(
     command: Annotated[list[str], typer.Argument(metavar="SCRIPT.py [ARGUMENTS …]", help="Or a module after -m.")],
     ranks: int = typer.Option(..., "-n", "--ranks", help="Ranks to start: one per part."),
     threads: int | None = typer.Option(None, help="Threads per rank [default: cores / ranks]."),
+    timeout: float | None = typer.Option(
+        None, help="End the job (exit code 124) when ranks exchange nothing for so many seconds [default: none]."
+    ),
     module: bool = typer.Option(False, "-m", help="The script is the name of a module, as in python -m."),
 ) -> None:
     """Run an own training script with mpiexec, each rank with its share of the cores, as torchrun does for torch.
@@ -28,4 +31,4 @@ def run(
         raise InputError("distgnn run starts ranks itself: under mpiexec or srun, run the script with python")
     if not module and not Path(command[0]).is_file():
         raise InputError(f"no script {command[0]}: give the path of a Python file, or -m and the name of a module")
-    raise typer.Exit(run_program([sys.executable, *(["-m"] if module else []), *command], ranks, threads))
+    raise typer.Exit(run_program([sys.executable, *(["-m"] if module else []), *command], ranks, threads, timeout))

@@ -14,6 +14,7 @@ from distgnn.cli.options import AsJson, Quiet, Threads, given_options, with_opti
 from distgnn.cli.train_report import closing_rows
 from distgnn.config import (
     CHECKPOINT_EVERY,
+    ExchangeConfig,
     LaunchConfig,
     ModelConfig,
     RunConfig,
@@ -42,6 +43,7 @@ def train(
     model: ModelConfig,
     run: RunConfig,
     schedule: Schedule,
+    exchange: ExchangeConfig,
     training: TrainConfig,
     launching: LaunchConfig,
     preset: Annotated[
@@ -70,12 +72,10 @@ def train(
     as_json: AsJson = False,
 ) -> None:
     """Train a model on a partition folder; starts mpiexec with one rank per part where none was started."""
-    from distgnn.cli.ranks import checked_together, run_on_ranks
-    from distgnn.cli.training import default_run_dir, train_on_this_rank
+    from distgnn.cli.ranks import checked_together
+    from distgnn.cli.training import train_on_this_rank
     from distgnn.partition import read_manifest
-    from distgnn.system.jobs.restarts import Restarts, with_run_dir
     from distgnn.system.sizes import parse_bytes
-    from distgnn.train.run.run_folder import check_free
 
     given = given_options(context)
     if preset is not None:
@@ -83,23 +83,10 @@ def train(
         run, given = replace(run, **PRESETS[preset]), given | PRESETS[preset].keys()
     with checked_together():
         manifest = read_manifest(parts)
-        settings = _with_saved(Settings(training, model, run, schedule), given, config, manifest).checked()
-        settings.check_graph(manifest["graph"])
-        launching.check()
-        if launching.restarts:
-            settings = _with_checkpoints(settings)
-        if settings.train.run_dir is not None:
-            check_free(Path(settings.train.run_dir), settings.train.overwrite, settings.train.resume)
+        settings = _with_saved(Settings(training, model, run, schedule, exchange), given, config, manifest).checked()
+        settings = _checked(settings, launching, manifest)
         limit = None if memory is None else parse_bytes(memory)
-    words, restarts = sys.argv[1:], None
-    if launching.restarts and not under_mpi():
-        if settings.train.run_dir is None:
-            settings.train.run_dir = default_run_dir(parts, settings.model.name)
-            words = with_run_dir(words, settings.train.run_dir)
-        restarts = Restarts(launching.restarts, Path(settings.train.run_dir))
-    code = run_on_ranks(words, manifest["num_parts"], threads, graceful=True, restarts=restarts)
-    if code is not None:
-        raise typer.Exit(code)
+    _start_ranks(context, parts, settings, launching, manifest["num_parts"], threads)
     speak = not quiet and not as_json
     sections = settings.sections() | {"data": _describe_data(parts, manifest)}
     _check_machines(manifest, sections, limit)
@@ -108,6 +95,49 @@ def train(
         print(json.dumps(summary, indent=1))
     elif rank == 0 and speak:
         print_table("Trained", closing_rows(summary, manifest))
+
+
+def _checked(settings: Settings, launching: LaunchConfig, manifest: dict[str, Any]) -> Settings:
+    """The settings of this run; raises what can be refused before ranks are started."""
+    from distgnn.train.run.run_folder import check_free
+
+    settings.check_graph(manifest["graph"])
+    launching.check()
+    if launching.restarts:
+        settings = _with_checkpoints(settings)
+    if settings.train.run_dir is not None:
+        check_free(Path(settings.train.run_dir), settings.train.overwrite, settings.train.resume)
+    return settings
+
+
+def _start_ranks(
+    context: typer.Context, parts: str, settings: Settings, launching: LaunchConfig, num_ranks: int, threads: int | None
+) -> None:
+    """On a rank return; elsewhere run this command on ranks, started again as often as asked, and exit as they did."""
+    from functools import partial
+
+    from distgnn.cli.elastic import Elastic, ThisMachine, argument_place
+    from distgnn.cli.ranks import run_on_ranks
+    from distgnn.cli.training import default_run_dir
+    from distgnn.system.jobs.restarts import Restarts, with_run_dir
+
+    words, restarts = sys.argv[1:], None
+    if launching.restarts and not under_mpi():
+        if settings.train.run_dir is None:
+            settings.train.run_dir = default_run_dir(parts, settings.model.name)
+            words = with_run_dir(words, settings.train.run_dir)
+        run_dir, place = Path(settings.train.run_dir), argument_place(words, parts, partial(_parsed, context))
+        elastic = Elastic(words, place, num_ranks, launching, run_dir)
+        here = ThisMachine(num_ranks, threads)
+        restarts = Restarts(launching.restarts, run_dir, regroup=partial(elastic.team, here))
+    code = run_on_ranks(words, num_ranks, threads, graceful=True, restarts=restarts)
+    if code is not None:
+        raise typer.Exit(code)
+
+
+def _parsed(context: typer.Context, words: list[str]) -> dict[str, Any]:
+    """The parameters in the words of this command."""
+    return context.command.make_context(words[0], words[1:], resilient_parsing=True).params
 
 
 def _with_checkpoints(settings: Settings) -> Settings:

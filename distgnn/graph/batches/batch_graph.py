@@ -73,6 +73,7 @@ class BatchGraph:
         self._backward: dict[bool, BatchAggregator] = {}
         self.constants = _BatchConstants(self)
         self.waits_for_rows: bool = whole.waits_for_rows
+        self.factor_recorder = None  # K-FAC is refused: it takes x' t of exact t
         self.exchanges_exactly, self.aggregates_exactly = True, not shared.history
         self.forward_arcs = self._aggregator(whole.forward_arcs, backward=False)
 

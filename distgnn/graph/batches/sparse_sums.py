@@ -7,9 +7,6 @@ columns at a time, by the dense aggregation.
 Legend: O owned rows, I columns.
 """
 
-from types import SimpleNamespace
-from typing import Any
-
 import numpy as np
 import torch
 
@@ -39,18 +36,18 @@ class SparseSums:
         return self._kept[key]
 
     def _aggregate(self, edge_weight: torch.Tensor | None, scales: Scales) -> SparseRows:
-        shape = tuple(self._feats.shape)
-        found: list[tuple[np.ndarray, ...]] = [(np.empty(0, np.int64), np.empty(0, np.int64), self._feats.values[:0])]
-        for first in range(0, shape[1], COLUMNS):
-            block = torch.from_numpy(self._block(first, min(first + COLUMNS, shape[1])))
+        feats = self._feats
+        num_columns = feats.shape[1] + feats.num_more  # a shift is aggregated as a column: sums of -q
+        found: list[tuple[np.ndarray, ...]] = [(np.empty(0, np.int64), np.empty(0, np.int64), feats.values[:0])]
+        for first in range(0, num_columns, COLUMNS):
+            block = torch.from_numpy(self._block(first, min(first + COLUMNS, num_columns)))
             sums = aggregate(self._graph, block, edge_weight, scales, None)[0].numpy()
             rows, columns = np.nonzero(sums)
             found.append((rows, columns + first, sums[rows, columns]))
         rows, columns, values = (np.concatenate(pieces) for pieces in zip(*found, strict=True))
         order = np.argsort(rows, kind="stable")
-        indptr = np.concatenate([[0], np.cumsum(np.bincount(rows, minlength=shape[0]))])
-        arrays: dict[str, Any] = {"indptr": indptr, "indices": columns[order], "data": values[order]}
-        return SparseRows(SimpleNamespace(shape=shape, **arrays), self._feats.dtype)
+        indptr = np.concatenate([[0], np.cumsum(np.bincount(rows, minlength=len(feats)))])
+        return feats.of_columns(indptr, columns[order], values[order])
 
     def _block(self, first: int, last: int) -> np.ndarray:
         """Some columns of the features as dense rows."""

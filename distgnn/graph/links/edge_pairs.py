@@ -9,10 +9,9 @@ from typing import Any
 import numpy as np
 import torch
 
+from distgnn.config.task import SPLITS
 from distgnn.errors import InputError
 from distgnn.partition import LocalGraph
-
-SPLITS = ("train", "valid", "test")
 
 
 @dataclass(frozen=True, repr=False)

@@ -10,7 +10,6 @@ the names of ours, so weights move both ways:
 """
 
 from dataclasses import replace
-from itertools import pairwise
 from typing import Any
 
 import torch
@@ -19,8 +18,24 @@ from torch import nn
 from distgnn.config import ATTENTION_MODELS, ModelConfig, check_graph_has
 from distgnn.interop.dgl.import_dgl import import_dgl
 from distgnn.interop.dgl.norms import GraphNorm, PairNorm
+from distgnn.interop.feat_norm import with_feat_norm
+from distgnn.interop.plain_stack import (
+    TypedInputs,
+    conv_widths,
+    make_linears,
+    make_norms,
+    make_reader,
+    num_hidden,
+    run_hidden,
+    run_linears,
+    run_stack,
+    two_layers,
+    with_labels,
+)
 from distgnn.interop.run_model import GraphSizes, read_run
+from distgnn.train.checkpoint.feat_norm import read_feat_norm
 from distgnn.train.checkpoint.weights import load_best
+from distgnn.train.run.run_folder import read_config
 
 
 def to_dgl(run: str) -> nn.Module:
@@ -38,11 +53,12 @@ def to_dgl(run: str) -> nn.Module:
     Notes:
         The graph must be prepared as the partition was: direction, self-loops and feature scaling are noted under
         [data.graph] in the run's config.toml; `distgnn.load_graph(SOURCE)` and `GraphData.to_dgl(edge_list)` make it.
+        Rows are raw features: of a run with feat_norm the model does to them what was done in training.
     """
     config, sizes, dtype = read_run(run)
     model = plain_model(config, sizes).to(dtype)
     load_best(run, model)
-    return model.eval()
+    return with_feat_norm(model.eval(), read_feat_norm(run, read_config(run)), 1, "feats")
 
 
 def plain_model(config: ModelConfig, sizes: GraphSizes) -> nn.Module:
@@ -64,12 +80,8 @@ class PlainLabelReuse(nn.Module):
         self.model, self.num_classes = model, num_classes
 
     def forward(self, graph: Any, feats: torch.Tensor) -> torch.Tensor:
-        labels, mask = graph.ndata["label"], graph.ndata["train_mask"]
-        columns = feats.new_zeros(len(feats), self.num_classes)
-        chosen = labels[mask]
-        hot = chosen if labels.dim() == 2 else nn.functional.one_hot(chosen, self.num_classes)
-        columns[mask] = hot.to(feats)
-        return self.model(graph, torch.cat([feats, columns], 1))
+        rows = with_labels(feats, graph.ndata["label"], graph.ndata["train_mask"], self.num_classes)
+        return self.model(graph, rows)
 
 
 class PlainStack(nn.Module):
@@ -78,15 +90,10 @@ class PlainStack(nn.Module):
     def __init__(self, config: ModelConfig, sizes: GraphSizes, in_feats: int | None = None):
         super().__init__()
         self.config, self.sizes = config, sizes
-        jumps = config.jump != "none"
-        hidden = config.num_layers - (not jumps)
-        widths = [in_feats or sizes.num_feats] + [config.hidden_feats] * hidden + [sizes.num_classes] * (not jumps)
-        last = len(widths) - 2 if not jumps else -1
-        self.convs = nn.ModuleList(self.make_conv(*pair, layer == last) for layer, pair in enumerate(pairwise(widths)))
-        self.norms = _norms(config, hidden)
-        self.drop = nn.Dropout(config.dropout)
-        if jumps:
-            self.read = nn.Linear(config.hidden_feats * (hidden if config.jump == "cat" else 1), sizes.num_classes)
+        widths = conv_widths(config, sizes, in_feats or sizes.num_feats)
+        self.convs = nn.ModuleList(self.make_conv(*of_layer) for of_layer in widths)
+        self.norms, self.drop = _norms(config, num_hidden(config)), nn.Dropout(config.dropout)
+        self.read = make_reader(config, sizes)
 
     def make_conv(self, in_feats: int, out_feats: int, last: bool) -> nn.Module:
         """One convolution of DGL."""
@@ -98,7 +105,7 @@ class PlainStack(nn.Module):
         if name == "gcn":
             return layers.GraphConv(in_feats, out_feats, allow_zero_in_degree=True)
         if name == "gin":
-            return layers.GINConv(_two_layers(in_feats, out_feats), "sum", learn_eps=True)
+            return layers.GINConv(two_layers(in_feats, out_feats), "sum", learn_eps=True)
         if name == "gat":
             return layers.GATConv(in_feats, width, heads, allow_zero_in_degree=True)
         if name == "gatv2":
@@ -108,7 +115,7 @@ class PlainStack(nn.Module):
             return layers.EdgeGATConv(in_feats, self.sizes.num_edge_feats, width, heads, **options)
         conv = nn.Module()
         conv.encoder = nn.Linear(self.sizes.num_edge_feats, in_feats)
-        conv.conv = layers.GINEConv(_two_layers(in_feats, out_feats), learn_eps=True)
+        conv.conv = layers.GINEConv(two_layers(in_feats, out_feats), learn_eps=True)
         return conv
 
     def convolve(self, graph: Any, conv: Any, feats: torch.Tensor, last: bool) -> torch.Tensor:
@@ -127,15 +134,7 @@ class PlainStack(nn.Module):
         return out.mean(1) if last else out.flatten(1)
 
     def forward(self, graph: Any, feats: torch.Tensor) -> torch.Tensor:
-        hidden = []
-        for layer, conv in enumerate(self.convs):
-            if self.config.jump == "none" and layer == len(self.convs) - 1:
-                return self.convolve(graph, conv, feats, last=True)
-            out = self.convolve(graph, conv, feats, last=False)
-            out = self.drop(torch.relu(out if self.norms is None else self.norms[layer](out)))
-            feats = out + feats if self.config.residual and out.shape == feats.shape else out
-            hidden.append(feats)
-        return self.read(torch.cat(hidden, 1) if self.config.jump == "cat" else torch.stack(hidden).amax(0))
+        return run_stack(self, feats, lambda conv, rows, last: self.convolve(graph, conv, rows, last))
 
 
 class PlainRGCN(PlainStack):
@@ -143,9 +142,7 @@ class PlainRGCN(PlainStack):
 
     def __init__(self, config: ModelConfig, sizes: GraphSizes):
         super().__init__(config, sizes, config.hidden_feats)
-        self.inputs: Any = nn.Module()
-        count = max(sizes.num_node_types, 1)
-        self.inputs.types = nn.ModuleList(nn.Linear(sizes.num_feats, config.hidden_feats) for _ in range(count))
+        self.inputs = TypedInputs(sizes, config.hidden_feats)
 
     def make_conv(self, in_feats: int, out_feats: int, last: bool) -> nn.Module:
         bases = self.config.num_bases
@@ -159,12 +156,7 @@ class PlainRGCN(PlainStack):
         return conv(graph, feats, relations, norm=(1 / counts[group].to(feats))[:, None])
 
     def forward(self, graph: Any, feats: torch.Tensor) -> torch.Tensor:
-        layers = self.inputs.types
-        rows = layers[0](feats)
-        for number in range(1, len(layers)):
-            chosen = torch.nonzero(graph.ndata["ntype"] == number).view(-1)
-            rows = rows.index_copy(0, chosen, layers[number](feats[chosen]))
-        return super().forward(graph, torch.relu(rows))
+        return super().forward(graph, self.inputs(feats, lambda: graph.ndata["ntype"]))
 
 
 class PlainGCN2(nn.Module):
@@ -185,7 +177,7 @@ class PlainGCN2(nn.Module):
         rows = initial = self.drop(torch.relu(self.first(feats)))
         for layer, conv in enumerate(self.convs):
             rows = conv(graph, rows, initial, edge_weight=weight)
-            rows = self.drop(torch.relu(rows if self.norms is None else self.norms[layer](rows)))
+            rows = run_hidden(self, layer, rows)
         return self.last(rows)
 
 
@@ -195,17 +187,14 @@ class PlainAPPNP(nn.Module):
     def __init__(self, config: ModelConfig, sizes: GraphSizes):
         super().__init__()
         self.config = config
-        widths = [sizes.num_feats] + [config.hidden_feats] * (config.num_layers - 1) + [sizes.num_classes]
-        self.linears = nn.ModuleList(nn.Linear(*pair) for pair in pairwise(widths))
+        self.linears = make_linears(config, sizes)
         self.norms = _norms(config, config.num_layers - 1)
         self.drop = nn.Dropout(config.dropout)
         self.conv = _dgl_layers().APPNPConv(k=10, alpha=0.1)
 
     def forward(self, graph: Any, feats: torch.Tensor) -> torch.Tensor:
-        for layer, linear in enumerate(self.linears[:-1]):
-            feats = linear(feats)
-            feats = self.drop(torch.relu(feats if self.norms is None else self.norms[layer](feats)))
-        feats, weight = self.linears[-1](feats), _weight(self.config, graph, feats.dtype)
+        feats = run_linears(self, self.linears, feats)
+        weight = _weight(self.config, graph, feats.dtype)
         if weight is None and feats.dtype != torch.float32:  # DGL makes weights of float32, whatever the rows are
             weight = torch.ones(graph.num_edges(), dtype=feats.dtype)
         return self.conv(graph, feats, edge_weight=weight)
@@ -218,17 +207,8 @@ def _dgl_layers() -> Any:
     return dgl.nn
 
 
-def _two_layers(in_feats: int, out_feats: int) -> nn.Sequential:
-    return nn.Sequential(nn.Linear(in_feats, out_feats), nn.ReLU(), nn.Linear(out_feats, out_feats))
-
-
 def _norms(config: ModelConfig, count: int) -> nn.ModuleList | None:
-    if config.norm == "none":
-        return None
-    if config.norm == "pair":
-        return nn.ModuleList(PairNorm() for _ in range(count))
-    makers = {"layer": nn.LayerNorm, "batch": nn.BatchNorm1d, "graph": GraphNorm}
-    return nn.ModuleList(makers[config.norm](config.hidden_feats) for _ in range(count))
+    return make_norms(config, count, GraphNorm, PairNorm)
 
 
 def _weight(config: ModelConfig, graph: Any, dtype: torch.dtype) -> torch.Tensor | None:

@@ -12,7 +12,6 @@ Legend: N vertices, E arcs.
 """
 
 from dataclasses import dataclass, replace
-from itertools import pairwise
 from typing import Any
 
 import torch
@@ -20,10 +19,26 @@ from torch import nn
 
 from distgnn.config import ModelConfig, check_graph_has
 from distgnn.errors import InputError
+from distgnn.interop.feat_norm import with_feat_norm
+from distgnn.interop.plain_stack import (
+    TypedInputs,
+    conv_widths,
+    make_linears,
+    make_norms,
+    make_reader,
+    num_hidden,
+    run_hidden,
+    run_linears,
+    run_stack,
+    two_layers,
+    with_labels,
+)
 from distgnn.interop.pyg.import_pyg import import_pyg
 from distgnn.interop.pyg.parameters import load
 from distgnn.interop.run_model import GraphSizes, read_run
+from distgnn.train.checkpoint.feat_norm import read_feat_norm
 from distgnn.train.checkpoint.weights import read_best
+from distgnn.train.run.run_folder import read_config
 
 NO_WEIGHTS = ("gin", "gat", "gcn2", "appnp")
 
@@ -45,11 +60,12 @@ def to_pyg(run: str) -> nn.Module:
     Notes:
         The graph must be prepared as the partition was: direction, self-loops and feature scaling are noted under
         [data.graph] in the run's config.toml; `distgnn.load_graph(SOURCE)` and `GraphData.to_pyg(edge_list)` make it.
+        Rows are raw features: of a run with feat_norm the model does to them what was done in training.
     """
     config, sizes, dtype = read_run(run)
     model = plain_model(config, sizes).to(dtype)
     load(model, read_best(run))
-    return model.eval()
+    return with_feat_norm(model.eval(), read_feat_norm(run, read_config(run)), 0, "x")
 
 
 def plain_model(config: ModelConfig, sizes: GraphSizes) -> nn.Module:
@@ -128,10 +144,7 @@ class PlainLabelReuse(nn.Module):
         self.kind, self.prefix = model.kind, "model."
 
     def forward(self, x: torch.Tensor, edge_index: torch.Tensor, *, y: Any, train_mask: Any, **columns: Any) -> Any:
-        more = x.new_zeros(len(x), self.num_classes)
-        chosen = y[train_mask]
-        more[train_mask] = (chosen if y.dim() == 2 else nn.functional.one_hot(chosen, self.num_classes)).to(x)
-        return self.model(torch.cat([x, more], 1), edge_index, **columns)
+        return self.model(with_labels(x, y, train_mask, self.num_classes), edge_index, **columns)
 
 
 class PlainStack(PlainModel):
@@ -139,20 +152,11 @@ class PlainStack(PlainModel):
 
     def __init__(self, config: ModelConfig, sizes: GraphSizes):
         super().__init__(config, sizes)
-        typed, jumps = config.name == "rgcn", config.jump != "none"
-        if typed:
-            self.inputs: Any = nn.Module()
-            count = max(sizes.num_node_types, 1)
-            self.inputs.types = nn.ModuleList(nn.Linear(sizes.num_feats, config.hidden_feats) for _ in range(count))
-        hidden = config.num_layers - (not jumps)
-        first = config.hidden_feats if typed else sizes.num_feats
-        widths = [first] + [config.hidden_feats] * hidden + [sizes.num_classes] * (not jumps)
-        last = len(widths) - 2 if not jumps else -1
-        self.convs = nn.ModuleList(self.make_conv(*pair, layer == last) for layer, pair in enumerate(pairwise(widths)))
-        self.norms = _norms(config, hidden)
-        self.drop = nn.Dropout(config.dropout)
-        if jumps:
-            self.read = nn.Linear(config.hidden_feats * (hidden if config.jump == "cat" else 1), sizes.num_classes)
+        self.inputs = TypedInputs(sizes, config.hidden_feats) if config.name == "rgcn" else None
+        widths = conv_widths(config, sizes, sizes.num_feats if self.inputs is None else config.hidden_feats)
+        self.convs = nn.ModuleList(self.make_conv(*of_layer) for of_layer in widths)
+        self.norms, self.drop = _norms(config, num_hidden(config)), nn.Dropout(config.dropout)
+        self.read = make_reader(config, sizes)
 
     def make_conv(self, in_feats: int, out_feats: int, last: bool) -> nn.Module:
         """One convolution of PyG."""
@@ -162,9 +166,9 @@ class PlainStack(PlainModel):
         if name == "gcn":
             return gnn.GCNConv(in_feats, out_feats, normalize=False)
         if name == "gin":
-            return gnn.GINConv(_two_layers(in_feats, out_feats), train_eps=True)
+            return gnn.GINConv(two_layers(in_feats, out_feats), train_eps=True)
         if name == "gine":
-            func = _two_layers(in_feats, out_feats)
+            func = two_layers(in_feats, out_feats)
             return gnn.GINEConv(func, train_eps=True, edge_dim=self.sizes.num_edge_feats)
         if name == "rgcn":
             return gnn.RGCNConv(in_feats, out_feats, self.sizes.num_relations, self.config.num_bases or None)
@@ -187,24 +191,8 @@ class PlainStack(PlainModel):
         return conv(x, arcs.edge_index, *([] if arcs.weight is None else [arcs.weight]))
 
     def run(self, x: torch.Tensor, arcs: Arcs, node_type: Any) -> torch.Tensor:
-        x = self._typed(x, node_type) if self.config.name == "rgcn" else x
-        hidden = []
-        for layer, conv in enumerate(self.convs):
-            out = self.convolve(conv, x, arcs)
-            if self.config.jump == "none" and layer == len(self.convs) - 1:
-                return out
-            out = self.drop(torch.relu(out if self.norms is None else self.norms[layer](out)))
-            x = out + x if self.config.residual and out.shape == x.shape else out
-            hidden.append(x)
-        return self.read(torch.cat(hidden, 1) if self.config.jump == "cat" else torch.stack(hidden).amax(0))
-
-    def _typed(self, x: torch.Tensor, node_type: Any) -> torch.Tensor:
-        layers = self.inputs.types
-        rows = layers[0](x)
-        for number in range(1, len(layers)):
-            chosen = torch.nonzero(node_type == number).view(-1)
-            rows = rows.index_copy(0, chosen, layers[number](x[chosen]))
-        return torch.relu(rows)
+        rows = x if self.inputs is None else self.inputs(x, lambda: node_type)
+        return run_stack(self, rows, lambda conv, rows, last: self.convolve(conv, rows, arcs))
 
 
 class WithBias(nn.Module):
@@ -233,7 +221,7 @@ class PlainGCN2(PlainModel):
         convs: Any = self.convs
         for layer, conv in enumerate(convs):
             rows = conv.conv(rows, initial, arcs.edge_index, weight) + conv.bias
-            rows = self.drop(torch.relu(rows if self.norms is None else self.norms[layer](rows)))
+            rows = run_hidden(self, layer, rows)
         return self.last(rows)
 
 
@@ -242,31 +230,19 @@ class PlainAPPNP(PlainModel):
 
     def __init__(self, config: ModelConfig, sizes: GraphSizes):
         super().__init__(config, sizes)
-        widths = [sizes.num_feats] + [config.hidden_feats] * (config.num_layers - 1) + [sizes.num_classes]
-        self.linears = nn.ModuleList(nn.Linear(*pair) for pair in pairwise(widths))
+        self.linears = make_linears(config, sizes)
         self.norms = _norms(config, config.num_layers - 1)
         self.drop = nn.Dropout(config.dropout)
         self.conv = _layers().APPNP(10, 0.1, normalize=False)
 
     def run(self, x: torch.Tensor, arcs: Arcs, node_type: Any) -> torch.Tensor:
-        for layer, linear in enumerate(self.linears[:-1]):
-            x = linear(x)
-            x = self.drop(torch.relu(x if self.norms is None else self.norms[layer](x)))
-        return self.conv(self.linears[-1](x), arcs.edge_index, arcs.norm(len(x), ("out", "in"), x.dtype))
+        rows = run_linears(self, self.linears, x)
+        return self.conv(rows, arcs.edge_index, arcs.norm(len(x), ("out", "in"), x.dtype))
 
 
 def _layers() -> Any:
     return import_pyg().nn
 
 
-def _two_layers(in_feats: int, out_feats: int) -> nn.Sequential:
-    return nn.Sequential(nn.Linear(in_feats, out_feats), nn.ReLU(), nn.Linear(out_feats, out_feats))
-
-
 def _norms(config: ModelConfig, count: int) -> nn.ModuleList | None:
-    if config.norm == "none":
-        return None
-    if config.norm == "pair":
-        return nn.ModuleList(_layers().PairNorm() for _ in range(count))
-    makers = {"layer": nn.LayerNorm, "batch": nn.BatchNorm1d, "graph": _layers().GraphNorm}
-    return nn.ModuleList(makers[config.norm](config.hidden_feats) for _ in range(count))
+    return make_norms(config, count, lambda width: _layers().GraphNorm(width), lambda: _layers().PairNorm())

@@ -6,6 +6,7 @@ from collections.abc import Callable
 import torch
 from torch import nn
 
+from distgnn import ops
 from distgnn.errors import InputError
 from distgnn.nn.edge_weight_norm import normalized_weight, propagate
 from distgnn.nn.protocol import DataGraph
@@ -66,7 +67,9 @@ class GCN2Conv(nn.Module):
         feat = (1 - self.alpha) * propagate(graph, feat, weight, "in")
         feat_0 = self.alpha * feat_0
         total = feat + feat_0
-        projected = total @ self.weight1 if self.weight2 is None else feat @ self.weight1 + feat_0 @ self.weight2
+        projected = ops.plain_product(graph, total if self.weight2 is None else feat, self.weight1)
+        if self.weight2 is not None:
+            projected = projected + ops.plain_product(graph, feat_0, self.weight2)
         out = (1 - self.beta) * total + self.beta * projected
         out = out if self.bias is None else out + self.bias
         return out if self.activation is None else self.activation(out)

@@ -74,10 +74,10 @@ class GraphConv(nn.Module):
             out = self._convolve(graph, feat, weight, edge_weight, NOT_FUSED)
             return out if self.activation is None else self.activation(out)
         if weight is not None and graph.narrows(self.in_feats, self.out_feats) and not graph.is_input(feat):
-            out = self._aggregate(graph, feat @ weight, edge_weight)
+            out = self._aggregate(graph, ops.plain_product(graph, feat, weight), edge_weight)
         else:
             out = self._aggregate(graph, feat, edge_weight)
-            out = out if weight is None else out @ weight
+            out = out if weight is None else ops.plain_product(graph, out, weight)
         out = out if self.bias is None else out + self.bias
         return out if self.activation is None else self.activation(out)
 

@@ -298,9 +298,9 @@ class _WeightGradients:
         self.neigh = weight_gradient(self.graph, cast(torch.Tensor, self.saved.aggregated), self.grads)
 
 
-def _backward_constant(call: _Call, saved: _Saved, grads: torch.Tensor, _needs_grad: bool) -> tuple:
+def _backward_constant(call: _Call, saved: _Saved, grads: torch.Tensor, needs_grad: bool) -> tuple:
     found = _WeightGradients(call.graph, saved, grads)
-    _do([*found.own_work, found.make_neigh])
+    _do([*found.own_work, found.make_neigh, *_recording(call, saved, saved.aggregated, grads, grads, needs_grad)])
     return None, found.neigh, found.own
 
 
@@ -308,7 +308,8 @@ def _backward_from_aggregate(call: _Call, saved: _Saved, grads: torch.Tensor, ne
     """dWn = (A x)' g and dx = g Ws' + A' (g Wn')."""
     graph, (neigh, own) = call.graph, saved.weights
     found = _WeightGradients(graph, saved, grads)
-    work: Work = [*found.own_work, found.make_neigh]
+    recording = _recording(call, saved, saved.aggregated, grads, grads, needs_grad)
+    work: Work = [*found.own_work, found.make_neigh, *recording]
     grad_feats = None
     if not (needs_grad and graph.waits_for_rows):
         work = _do(work)
@@ -333,6 +334,7 @@ def _backward_from_rows(call: _Call, saved: _Saved, grads: torch.Tensor, needs_g
         work = _do(found.own_work)
     turned = _aggregate(call, grads, work, backward=True)
     grad_neigh = weight_gradient(graph, saved.feats, turned)
+    _do(_recording(call, saved, saved.feats, turned, grads, needs_grad))
     if grad_feats is not None:
         add_product(graph, turned, neigh.T, grad_feats)
     elif needs_grad:
@@ -341,6 +343,17 @@ def _backward_from_rows(call: _Call, saved: _Saved, grads: torch.Tensor, needs_g
         pairs = [(turned, neigh.T), *([] if own is None else [(grads, own.T)])]
         grad_feats = sum_of_products(graph, pairs, over=grads if is_ours else None)
     return grad_feats, grad_neigh, found.own
+
+
+def _recording(
+    call: _Call, saved: _Saved, inputs: Any, of_neigh: torch.Tensor, of_own: torch.Tensor, needs_grad: bool
+) -> Work:
+    """Tell the recorder, where there is one: Wn multiplies `inputs` with gradient `of_neigh`, Ws multiplies x."""
+    recorder, (neigh, own) = call.graph.factor_recorder, saved.weights
+    if recorder is None:
+        return []
+    factors = [(neigh, inputs, of_neigh), *([] if own is None else [(own, saved.feats, of_own)])]
+    return [lambda: recorder.add(factors, constant=not needs_grad)]
 
 
 def _do(work: Work) -> list[Callable[[], object]]:

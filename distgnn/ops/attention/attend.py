@@ -136,6 +136,8 @@ class _Attend(torch.autograd.Function):
         grad_attn = torch.from_numpy(kernels.head_outer(*outer))
         del rows, outer
         grad_weight = weight_gradient(graph, saved.feats, grad_rows)
+        if graph.factor_recorder is not None:
+            graph.factor_recorder.add([(weight, saved.feats, grad_rows)], constant=not ctx.needs_input_grad[0])
         grad_feats = None
         if ctx.needs_input_grad[0]:
             over = grad_rows if grad_rows.shape == saved.feats.shape else None

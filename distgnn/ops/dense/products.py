@@ -26,6 +26,16 @@ def product(graph: GraphView, rows: torch.Tensor, weight: torch.Tensor) -> torch
     return sum_of_products(graph, [(rows, weight)])
 
 
+def plain_product(graph: GraphView, rows: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
+    """Rows [..., A] times weight [A, B] by torch, with torch's gradient; `graph.factor_recorder` is told its rows."""
+    out, recorder = rows @ weight, graph.factor_recorder
+    if recorder is not None and out.requires_grad:
+        given = rows if isinstance(rows, SparseRows) else rows.detach().flatten(0, -2)
+        fixed, constant = weight.detach(), not rows.requires_grad
+        out.register_hook(lambda grad: recorder.add([(fixed, given, grad.detach().flatten(0, -2))], constant))
+    return out
+
+
 def add_product(graph: GraphView, rows: torch.Tensor, weight: torch.Tensor, out: torch.Tensor) -> None:
     """Add rows [O, A] times weight [A, B] to `out` [O, B], which may be wider numbers than the rows."""
     if isinstance(rows, SparseRows):

@@ -6,6 +6,9 @@ nothing moves (a stopped rank)           124                               yes
 a traceback of ours                      1                                 until it comes twice at the same checkpoint
 bad input, NaN, no memory, full disk     2                                 no: it would come again
 a signal asked the run to stop           128 + SIGHUP, INT, USR1, TERM     no
+
+Who is started next time is for a `Regroup` to say: the same ranks, or as many as there is a machine for
+(cli/elastic.py).
 """
 
 import os
@@ -15,12 +18,24 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from distgnn.errors import InputError
 
 LONGEST_PAUSE = 60.0
 OWN_FAILURE = 1
 ASKED_TO_STOP = tuple(128 + number for number in (signal.SIGHUP, signal.SIGINT, signal.SIGUSR1, signal.SIGTERM))
+
+
+class Team(NamedTuple):
+    """What is started: the arguments of `train`, and the function that runs ranks with them until they end."""
+
+    words: list[str]
+    start: Callable[[list[str]], int]
+
+
+# Who is started next, told how many failures came in a row without a new checkpoint.
+Regroup = Callable[[int], Team]
 
 
 @dataclass
@@ -30,6 +45,7 @@ class Restarts:
     limit: int
     run_dir: Path
     sleep: Callable[[float], None] = time.sleep
+    regroup: Regroup | None = None
 
     def run(self, words: list[str], start: Callable[[list[str]], int]) -> int:
         """Start `train WORDS`, again after each fault, and return the last exit code.
@@ -38,27 +54,30 @@ class Restarts:
 
         Notes: pauses of 1, 2, 4 … seconds, at most 60, while no new checkpoint comes; then from 1 again.
         """
-        before, first, pause = _identity(self.run_dir), words, 1.0
+        before, team, pause, fruitless = _identity(self.run_dir), Team(words, start), 1.0, 0
+        begun = False
         last: tuple[int, str] | None = None
         for count in range(1, self.limit + 1):
             began = time.monotonic()
-            code = start(words)
+            code = team.start(resumed(team.words) if begun else team.words)
             newest = newest_checkpoint(self.run_dir)
             if code in (0, 2, *ASKED_TO_STOP) or (code == OWN_FAILURE and (code, newest) == last):
                 return code
-            pause = min(2 * pause, LONGEST_PAUSE) if last is not None and last[1] == newest else 1.0
+            again = last is not None and last[1] == newest
+            pause, fruitless = (min(2 * pause, LONGEST_PAUSE), fruitless + 1) if again else (1.0, 1)
             last = (code, newest)
             # Ranks that died before they made the run folder have not replaced an old one yet.
-            begun = "--resume" in first or _identity(self.run_dir) != before
-            words = resumed(first) if begun else first
-            _say(
+            begun = begun or "--resume" in words or _identity(self.run_dir) != before
+            say(
                 f"the ranks ended with exit code {code} after {time.monotonic() - began:.0f} s; "
                 f"restart {count} of {self.limit} in {pause:.0f} s from {newest or 'the beginning'}"
             )
             self.sleep(pause)
-        code = start(words)
+            if self.regroup is not None:
+                team = self.regroup(fruitless)
+        code = team.start(resumed(team.words) if begun else team.words)
         if code not in (0, 2, *ASKED_TO_STOP):
-            _say(f"the ranks ended with exit code {code}: all {self.limit} restarts (--restarts) are used up")
+            say(f"the ranks ended with exit code {code}: all {self.limit} restarts (--restarts) are used up")
         return code
 
 
@@ -102,5 +121,6 @@ def _identity(run_dir: Path) -> tuple[int, int] | None:
     return found.st_ino, found.st_mtime_ns
 
 
-def _say(text: str) -> None:
+def say(text: str) -> None:
+    """A line of the launcher."""
     print(f"distgnn: {text}", file=sys.stderr, flush=True)

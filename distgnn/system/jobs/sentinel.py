@@ -6,8 +6,9 @@
     done                 the launcher has ended the job itself: nothing is left to do
 
 Every process of a job on this machine (mpiexec, its proxies, ranks, what they start) has DISTGNN_JOB=JOB in its
-environment, so it is found whoever its parent is by then. On other machines the proxies of mpiexec notice that it is
-gone, and ranks die with them (guard.py).
+environment, so it is found whoever its parent is by then. Shared memory that the launcher had not told of yet is known
+by its age: made since this process began, and mapped by nobody any more. On other machines the proxies of mpiexec
+notice that it is gone, and ranks die with them (guard.py).
 
 Nothing of ours is imported: a start takes some 20 ms.
 """
@@ -20,6 +21,8 @@ from pathlib import Path
 
 VARIABLE = "DISTGNN_JOB"
 SECONDS = 10.0
+SEGMENTS = "/dev/shm/mpich_shm_"
+LOOKS, LOOK_SECONDS = 3, 0.2  # before a segment counts as nobody's: it is made a moment before it is mapped
 
 
 def processes_of(job: str) -> list[int]:
@@ -54,9 +57,42 @@ def end_job(job: str, seconds: float = SECONDS) -> None:
         time.sleep(0.02)
 
 
+def remove_strays(since: float) -> None:
+    """Remove segments of MPICH that this user has made since then, and that no process has mapped any more."""
+    found = _segments(since)
+    for look in range(LOOKS if found else 0):
+        time.sleep(LOOK_SECONDS if look else 0.0)
+        found -= _mapped()
+    for segment in found:
+        Path(segment).unlink(missing_ok=True)
+
+
+def _segments(since: float) -> set[str]:
+    found = set()
+    for path in Path(SEGMENTS).parent.glob(f"{Path(SEGMENTS).name}*"):
+        try:
+            made = path.stat()
+        except OSError:
+            continue
+        if made.st_ctime >= since and made.st_uid == os.geteuid():
+            found.add(str(path))
+    return found
+
+
+def _mapped() -> set[str]:
+    found = set()
+    for maps in Path("/proc").glob("[0-9]*/maps"):
+        try:
+            lines = maps.read_text().splitlines()
+        except OSError:
+            continue
+        found |= {line[line.index(SEGMENTS) :] for line in lines if SEGMENTS in line}
+    return found
+
+
 def main() -> None:
     """Wait for the launcher's end."""
-    segments = []
+    segments, began = [], time.time()
     for line in sys.stdin:
         if line == "done\n":
             return
@@ -64,6 +100,7 @@ def main() -> None:
     end_job(sys.argv[1])
     for segment in segments:
         Path(segment).unlink(missing_ok=True)
+    remove_strays(began)
 
 
 if __name__ == "__main__":

@@ -28,7 +28,9 @@ NOTE_LOOKS = 10  # between two notes of the ranks' shared memory, after the firs
 RESEND_SECONDS = 10.0
 STOP_SECONDS = 5.0
 LOST_LOOKS = 3
+CUT_OFF_LOOKS = 20  # after some proxies have ended: the others' machines cannot be reached, or their ranks hang
 LOST = 255  # exit code, as mpiexec's own when a machine dies
+BANNER = b"\n" + b"=" * 83 + b"\n=   BAD TERMINATION"  # how Hydra begins to say that a rank did not end well
 
 
 def guarded(program: list[str]) -> list[str]:
@@ -36,21 +38,30 @@ def guarded(program: list[str]) -> list[str]:
     return [sys.executable, "-I", "-S", guard.__file__, *program] if sys.platform == "linux" else program
 
 
-def supervise(command: list[str], environment: dict[str, str], graceful: bool = False, *, proxies: bool = False) -> int:
+def supervise(
+    command: list[str],
+    environment: dict[str, str],
+    graceful: bool = False,
+    *,
+    proxies: bool = False,
+    machines: int = 1,
+) -> int:
     """Wait for `command` and return its exit code; on a signal or an error stop it with everything it started.
 
     Args:
         graceful: the first signal is passed on to the ranks as SIGUSR1, the second ends them.
         proxies: `command` has children as long as ranks run (Hydra's proxies): without any the job is lost.
+        machines: so many children, all of whose ranks end together: where some have ended for a while, the others'
+            machines cannot be told.
     """
-    return _Job(command, environment, graceful, proxies).run()
+    return _Job(command, environment, graceful, proxies, machines).run()
 
 
 class _Job:
     """A command, what it started, and the signals that came meanwhile."""
 
-    def __init__(self, command: list[str], environment: dict[str, str], graceful: bool, proxies: bool):
-        self.command, self.graceful, self.proxies = command, graceful, proxies
+    def __init__(self, command: list[str], environment: dict[str, str], graceful: bool, proxies: bool, machines: int):
+        self.command, self.graceful, self.proxies, self.machines = command, graceful, proxies, machines
         self.name = os.urandom(16).hex()
         self.environment = environment | {"DISTGNN_LAUNCHED": "1", sentinel.VARIABLE: self.name}
         self.process: subprocess.Popen | None = None
@@ -58,9 +69,10 @@ class _Job:
         self.sentinel: subprocess.Popen | None = None
         self.received: list[int] = []
         self.segments: set[str] = set()
-        self.looks = self.lonely = 0
-        self.had_children = False
+        self.looks = self.lonely = self.fewer = 0
+        self.most = 0  # children at a time
         self.resend_at = 0.0
+        self.began = time.time()
 
     def run(self) -> int:
         """Until the command ends, or a signal asks for it."""
@@ -83,6 +95,8 @@ class _Job:
 
     def _remember(self, number: Any, _frame: Any) -> None:
         self.received.append(number)
+        if self.relay is not None:
+            self.relay.last = BANNER  # the user knows
         if not self.graceful or len(self.received) > 1 or self.process is None:
             raise _Stopped
         self.process.send_signal(signal.SIGUSR1)
@@ -94,7 +108,8 @@ class _Job:
             self.sentinel = subprocess.Popen(
                 command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, cwd="/", start_new_session=True
             )
-        reader, writer = (None, None) if os.isatty(1) else os.pipe()
+        ours = self.command[0] == sys.executable  # it gives its ranks the terminal itself, and has no banner
+        reader, writer = (None, None) if os.isatty(1) and (ours or not self.proxies) else os.pipe()
         try:
             self.process = subprocess.Popen(
                 self.command,
@@ -122,19 +137,25 @@ class _Job:
                     self.resend_at = time.monotonic() + RESEND_SECONDS
                 if self.looks <= 3 or self.looks % NOTE_LOOKS == 0:
                     self._note_segments()
-                if self.proxies and self._lost():
-                    text = "mpiexec has lost its proxy, and with it all ranks (was it killed, or out of memory?)"
+                text = self._lost() if self.proxies else None
+                if text is not None:
                     print(f"distgnn: error: {text}", file=sys.stderr, flush=True)
                     self.process.kill()
                     return LOST
 
-    def _lost(self) -> bool:
-        """Whether mpiexec has had no children for some looks, after it had some."""
+    def _lost(self) -> str | None:
+        """What to say where mpiexec waits for ranks that are gone."""
         found = children(self.process.pid) if self.process is not None else None
-        running = found is None or any(map(sentinel.runs, found))  # None: the system does not say
-        self.had_children = self.had_children or running
-        self.lonely = 0 if running else self.lonely + 1
-        return self.had_children and self.lonely >= LOST_LOOKS
+        running = self.most if found is None else sum(map(sentinel.runs, found))  # None: the system does not say
+        self.most = max(self.most, running)
+        self.lonely = 0 if running or not self.most else self.lonely + 1
+        self.fewer = self.fewer + 1 if running < self.machines <= self.most else 0
+        if self.lonely >= LOST_LOOKS:
+            return "mpiexec has lost its proxy, and with it all ranks (was it killed, or out of memory?)"
+        if self.fewer >= CUT_OFF_LOOKS:
+            gone = self.machines - running
+            return f"ranks have ended on {gone} of {self.machines} machines, and nothing is heard of the others"
+        return None
 
     def _note_segments(self) -> None:
         """Remember the ranks' shared memory, here and at the sentinel: of dead ranks nothing tells whose it was."""
@@ -160,6 +181,8 @@ class _Job:
             sentinel.end_job(self.name)
         for segment in self.segments:
             Path(segment).unlink(missing_ok=True)
+        if not self.looks and sys.platform == "linux":
+            sentinel.remove_strays(self.began)  # they ended before their shared memory was noted
         if self.relay is not None:
             self.relay.finish(STOP_SECONDS)
         self._tell("done\n")

@@ -5,9 +5,9 @@
         epoch-00000050/              complete as soon as it has this name: written as .epoch-00000050.partial, renamed
             checkpoint.json          epochs done, settings, graph, schedules; size and SHA-256 of each file, and its own
             model.safetensors        weights and buffers after the last of these epochs
-            adam.safetensors         the optimiser's means, squares and step counts
+            adam.safetensors         the optimiser's means, squares and step counts; the file has the optimiser's name
             objects.safetensors      tensors of a torch optimiser, its scheduler and of callbacks; their numbers are in
-                                     checkpoint.json. With a torch optimiser there is no adam.safetensors
+                                     checkpoint.json. A torch optimiser has no file of its own
             best.safetensors         weights at the best evaluation so far (absent before the first evaluation)
             random.safetensors       torch's random state of each rank, uint8 [P, bytes]
             rank-0.safetensors …     held and pending rows of a delayed schedule, one file per rank (absent under cd-0)
@@ -23,13 +23,14 @@ import shutil
 from pathlib import Path
 from typing import Any
 
+from distgnn.config.train import OPTIMIZERS
 from distgnn.errors import RunError
 from distgnn.system.atomic import sync_folder
 from distgnn.system.regular_file import open_regular, read_text
 
 FORMAT_VERSION = 1
 STATE = "checkpoint.json"
-COMMON_FILES = ("model", "adam", "objects", "best", "random")
+COMMON_FILES = ("model", *OPTIMIZERS, "objects", "best", "random")
 KEPT = 2
 MOST_STATE_BYTES = 1 << 24
 NAME = re.compile(r"epoch-(\d{8,12})")
@@ -95,10 +96,11 @@ def commit(run: Path, partial: Path, epochs_done: int, state: dict) -> Path:
 
 
 def remove(path: Path) -> None:
-    """Remove a checkpoint: it loses its name first, so that no half of one is ever found."""
+    """Remove a checkpoint: it loses its name first, on the disk too, so that no half of one is ever found."""
     gone = path.with_name(f".{path.name}.removed")
     shutil.rmtree(gone, ignore_errors=True)
     path.rename(gone)
+    sync_folder(path.parent)
     shutil.rmtree(gone, ignore_errors=True)
 
 
@@ -127,7 +129,7 @@ def read_state(path: Path) -> dict:
         raise RunError(f"{file} is damaged: a field is missing or wrong")
     if state["epochs_done"] != epochs_of(path):
         raise RunError(f"{file} is damaged: it says {state['epochs_done']} epochs")
-    if "model" not in files or not ("adam" in files or "objects" in state):
+    if "model" not in files or not (files.keys() & set(OPTIMIZERS) or "objects" in state):
         raise RunError(f"{file} is damaged: it names no weights")
     return state
 

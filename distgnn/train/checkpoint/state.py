@@ -15,11 +15,11 @@ from safetensors.torch import load
 
 from distgnn.comm import agree, raise_together
 from distgnn.errors import DistGNNError, RunError
-from distgnn.train.adam import Adam
 from distgnn.train.checkpoint import files as files
 from distgnn.train.checkpoint.identity import check_identity
 from distgnn.train.checkpoint.objects import flatten, unflatten
 from distgnn.train.checkpoint.weights import pack
+from distgnn.train.steps.own_optimizer import OwnOptimizer
 from distgnn.train.steps.passes import HELD
 
 DELAYED = "rank-{rank}"
@@ -71,8 +71,8 @@ def save_checkpoint(run: Path, trainer: Any, epochs_done: int) -> None:
 def _common_contents(trainer: Any, random: np.ndarray) -> tuple[dict, dict[str, bytes]]:
     """What goes into checkpoint.json of optimisers and callbacks, and the files of all ranks."""
     contents = {"model": pack(trainer.model.state_dict()), "random": pack({"torch": torch.from_numpy(random)})}
-    if isinstance(trainer.optimizer, Adam):
-        contents["adam"] = pack(trainer.optimizer.state())
+    if isinstance(trainer.optimizer, OwnOptimizer):
+        contents[trainer.optimizer.name] = pack(trainer.optimizer.state())
     if trainer.best_state:
         contents["best"] = pack(trainer.best_state)
     objects = trainer.objects()
@@ -153,8 +153,8 @@ def unpack(path: Path, name: str, content: bytes) -> dict[str, torch.Tensor]:
 def check_tensors(path: Path, tensors: dict[str, dict], trainer: Any) -> None:
     """Raise RunError unless names, shapes and dtypes are those of the trainer's model and optimiser."""
     expected = {"model": trainer.model.state_dict()}
-    if isinstance(trainer.optimizer, Adam):
-        expected["adam"] = trainer.optimizer.state()
+    if isinstance(trainer.optimizer, OwnOptimizer):
+        expected[trainer.optimizer.name] = trainer.optimizer.state_like(tensors.get(trainer.optimizer.name, {}))
     if "best" in tensors:
         expected["best"] = expected["model"]
     for name, wanted in expected.items():
@@ -173,8 +173,8 @@ def _restore(trainer: Any, state: dict, tensors: dict) -> None:
     comm, graph = trainer.graph.comm, trainer.graph
     with raise_together(comm):
         trainer.model.load_state_dict(tensors["model"])
-        if isinstance(trainer.optimizer, Adam):
-            trainer.optimizer.load_state(tensors["adam"])
+        if isinstance(trainer.optimizer, OwnOptimizer):
+            trainer.optimizer.load_state(tensors[trainer.optimizer.name])
         _restore_objects(trainer, state.get("objects"), tensors.get("objects", {}))
         trainer.best_state = dict(tensors.get("best", {}))
         trainer.best_record, trainer.last_record = state.get("best"), state.get("last")

@@ -8,8 +8,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TextIO
 
+from distgnn.config.task import SPLITS
 from distgnn.system.output import plain
-from distgnn.train.metrics import SPLITS
 from distgnn.train.run.callbacks import Callback, Callbacks
 from distgnn.train.run.epoch_text import EpochText
 

@@ -56,6 +56,7 @@ def over_ranks(comm: Any, epoch: int, mine: dict) -> tuple[dict, int]:
         "wait_seconds_min": min(every["wait_seconds"]),
         "all_reduce_seconds": max(every["all_reduce_seconds"]),
         "sent_bytes": sum(every["sent_bytes"]),
+        "bytes_between_nodes": sum(every["bytes_between_nodes"]),
         "exchange_waits": _waits_over_ranks(every["waits"]),
     }
     return record, max(every["signal"])
@@ -87,6 +88,7 @@ def summarize(
         "epoch_seconds_median": statistics.median(record["seconds"] for record in timed),
         "wait_share": sum(r["wait_seconds_mean"] for r in timed) / sum(r["seconds"] for r in timed),
         "sent_bytes_per_epoch": int(statistics.median(record["sent_bytes"] for record in timed)),
+        "bytes_between_nodes_per_epoch": int(statistics.median(record["bytes_between_nodes"] for record in timed)),
         "pair_bytes_per_epoch": comm.allgather(_median_epoch(sent_to, comm.size)),
         "peak_rss_bytes": comm.allgather(peak_rss_bytes()),
         "final_loss": records[-1]["loss"],

@@ -6,9 +6,11 @@
         summary.json         written last: a run without it did not finish
         metrics.csv          the same numbers as a table, tensorboard/ as event files, where `log` says so
         logs/rank-0.log …    what each rank met (rank_log)
+        feat_norm.safetensors means and factors of --feat-norm (distgnn/train/checkpoint/feat_norm.py)
         checkpoint/
             best.safetensors weights at the best validation epoch, replaced whole
             epoch-00000050/  all that a run needs to go on (distgnn/train/checkpoint/files.py)
+        merged/parts-3/ …    partition folders that the launcher made to go on with fewer ranks (system/jobs/)
         .lock                held while a run writes here
 
 Only rank 0 writes, but for logs. Files are replaced, never rewritten in place: a crash leaves the old or the new one.
@@ -121,11 +123,11 @@ class RunFolder:
 
 
 def exists(path: str | Path) -> bool:
-    """Is there something at `path` that a user might miss? (An empty or only locked folder is nothing.)"""
+    """Is there something at `path` that a user might miss? (Not in an empty or only locked folder, or merged parts.)"""
     path = Path(path)
     if not path.is_dir():
         return os.path.lexists(path)
-    return not {entry.name for entry in path.iterdir()} <= {LOCK, "config.toml.partial"}
+    return not {entry.name for entry in path.iterdir()} <= {LOCK, "config.toml.partial", "merged"}
 
 
 def check_free(path: Path, overwrite: bool, resume: bool = False) -> None:
@@ -153,9 +155,10 @@ def _is_ours(text: str) -> bool:
 RUN_FOLDER = FolderKind(
     "config.toml",
     r"(seed-\d+/)?("
-    r"(config\.toml|summary\.json|metrics\.jsonl|metrics\.csv|checkpoint/best\.safetensors)(\.partial)?|\.lock"
+    r"(config\.toml|summary\.json|metrics\.jsonl|metrics\.csv|feat_norm\.safetensors|checkpoint/best\.safetensors)(\.partial)?|\.lock"
     r"|tensorboard/events\.[^/]+"
     r"|logs/rank-\d+\.(log|status|partial)|trace/(rank-\d+|trace)\.json(\.partial)?"
+    r"|merged/(parts-\d+|\.parts-\d+[^/]*)/(partition\.json|part-\d+/([\w-]+\.npy|\.?tuning\.json[^/]*))"
     r"|checkpoint/\.?epoch-\d+(\.partial|\.removed)?/[\w-]+\.(safetensors|json))",
     _is_ours,
 )
@@ -252,6 +255,11 @@ def run_dtype(path: str, config: dict) -> str:
     if dtype not in DTYPES:
         raise RunError(f"{path}/config.toml is damaged: [run] dtype is {str(dtype)[:40]!r}")
     return dtype
+
+
+def run_task(settings: dict) -> str:
+    """The task of a run, node where its config.toml says none."""
+    return str(settings.get("train", {}).get("task", "node"))
 
 
 def read_config(path: str) -> dict:

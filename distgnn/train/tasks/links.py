@@ -15,9 +15,9 @@ from distgnn.config import TrainConfig
 from distgnn.config.task import HITS, check_graph_for
 from distgnn.graph.links.negatives import negative_edges
 from distgnn.train.loss import OwnLoss
-from distgnn.train.tasks.edges import SplitPairs
 from distgnn.train.tasks.ranking import link_metrics
-from distgnn.train.tasks.task import Metrics
+from distgnn.train.tasks.split_pairs import SplitPairs
+from distgnn.train.tasks.task import Metrics, Predicted
 
 NAMED = ("mrr", "rocauc", *HITS)
 
@@ -45,14 +45,12 @@ class LinkTask:
             found |= {f"{split}_{name}": values[name] for name in NAMED if name in values}
         return found
 
-    def predict(self, graph: Any, rows: torch.Tensor) -> tuple[Any, torch.Tensor, int]:
-        scores = self.pairs.scores(graph, rows, "test")
-        pairs = graph.edge_pairs("test")
-        return pairs.ids, scores, pairs.num_pairs
+    def predict(self, graph: Any, rows: torch.Tensor) -> Predicted:
+        return self.pairs.predict(graph, rows)
 
     def _loss(self, graph: Any, rows: torch.Tensor) -> torch.Tensor:
         positive = self.pairs.scores(graph, rows, "train")
-        pairs = graph.edge_pairs("train")
+        pairs, _ = self.pairs.need(graph, "train")
         drawn = graph.look_up(negative_edges(graph, pairs, self.num_negatives, self.kind))
         negative = self.model.scores(drawn, rows)
         count = max(pairs.num_pairs, 1)

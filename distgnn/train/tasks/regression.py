@@ -5,16 +5,16 @@ Legend: O owned rows, T values.
 
 from typing import Any
 
+import numpy as np
 import torch
 
+from distgnn.comm import sum_over_ranks
 from distgnn.config import TrainConfig
-from distgnn.config.task import VALUE_METRICS, check_graph_for
+from distgnn.config.task import SPLITS, check_graph_for
 from distgnn.errors import InputError
 from distgnn.train.loss import OwnLoss
-from distgnn.train.tasks.task import Metrics
-from distgnn.train.tasks.values import error_of_values, loss_of_values
-
-SPLITS = ("train", "valid", "test")
+from distgnn.train.tasks.task import Metrics, Predicted, of_vertices
+from distgnn.train.tasks.values import loss_of_values, metrics_of_values
 
 
 class RegressionTask:
@@ -35,17 +35,17 @@ class RegressionTask:
         for split in SPLITS:
             chosen = _known(graph, split)
             guess, truth = rows[: graph.num_owned][chosen], graph.node_values[chosen]
-            errors = {name: error_of_values(graph, guess, truth, name) for name in VALUE_METRICS}
-            found[f"{split}_metric"] = errors[metric]
-            found |= {f"{split}_{name}": error for name, error in errors.items()}
+            found |= metrics_of_values(graph, guess, truth, metric, split)
         return found
 
-    def predict(self, graph: Any, rows: torch.Tensor) -> tuple[Any, torch.Tensor, int]:
-        return graph.owned_ids, rows[: graph.num_owned], graph.num_global_nodes
+    def predict(self, graph: Any, rows: torch.Tensor) -> Predicted:
+        return of_vertices(graph, rows)
 
     def _loss(self, graph: Any, rows: torch.Tensor) -> torch.Tensor:
         chosen = _known(graph, "train")
-        return loss_of_values(graph, rows[: graph.num_owned][chosen], graph.node_values[chosen], self.metric)
+        guess, truth = rows[: graph.num_owned][chosen], graph.node_values[chosen]
+        (count,) = sum_over_ranks(graph.comm, np.array([truth.numel()]))
+        return loss_of_values(guess, truth, self.metric, int(count))
 
 
 def _known(graph: Any, split: str) -> torch.Tensor:

@@ -13,6 +13,7 @@ from distgnn.train.loss import OwnLoss
 from distgnn.train.metrics import evaluate
 
 Metrics = dict[str, float | None]
+Predicted = tuple[Any, torch.Tensor, int]  # ids of this rank's rows, the rows, rows over all ranks
 
 
 class Task(Protocol):
@@ -32,8 +33,8 @@ class Task(Protocol):
     def evaluate(self, graph: Any, rows: torch.Tensor, metric: str) -> Metrics:
         """`train_metric`, `valid_metric`, `test_metric`, and further ones by their names. Collective: yes."""
 
-    def predict(self, graph: Any, rows: torch.Tensor) -> tuple[Any, torch.Tensor, int]:
-        """What `distgnn predict` writes: (ids of this rank's rows, the rows, rows over all ranks). Collective: yes."""
+    def predict(self, graph: Any, rows: torch.Tensor) -> Predicted:
+        """What `distgnn predict` writes. Collective: yes."""
 
 
 class NodeTask:
@@ -57,5 +58,10 @@ class NodeTask:
     def evaluate(self, graph: Any, rows: torch.Tensor, metric: str) -> Metrics:
         return evaluate(graph, rows, metric)
 
-    def predict(self, graph: Any, rows: torch.Tensor) -> tuple[Any, torch.Tensor, int]:
-        return graph.owned_ids, rows[: graph.num_owned], graph.num_global_nodes
+    def predict(self, graph: Any, rows: torch.Tensor) -> Predicted:
+        return of_vertices(graph, rows)
+
+
+def of_vertices(graph: Any, rows: torch.Tensor) -> Predicted:
+    """The rows of all vertices as predictions."""
+    return graph.owned_ids, rows[: graph.num_owned], graph.num_global_nodes

@@ -9,7 +9,8 @@ import sys
 from importlib import metadata
 from pathlib import Path
 
-from distgnn.system.launch import find_mpiexec, mpi_flavor, mpiexec_command, rank_environment, threads_per_rank
+from distgnn.system.cores import threads_per_rank
+from distgnn.system.launch import find_mpiexec, mpi_flavor, mpiexec_command, rank_environment
 
 CHECKOUT = Path(__file__).resolve().parents[3]
 DATA_ROOT = os.environ.get("DISTGNN_DATA") or str(CHECKOUT.parent / "shared" / "data")

@@ -1,222 +1,304 @@
 """Random faults in training runs that are told to heal: what was noticed when, and what it cost.
 
-    python tests/bench/faults/soak.py WORK [--minutes 30] [--seed 0] [--ranks 2] [--algorithm cd-0] [--mpiexec]
+    python tests/bench/faults/soak.py WORK [--minutes 60] [--seed 0] [--algorithms cd-0,cd-2,0c] [--quiet-file FILE]
 
-`distgnn train --restarts` runs again and again; at random times a fault is put into it (KINDS). After each run its
-losses and its last weights are compared, bit for bit, with those of a run that nothing disturbed. `--mpiexec` starts
-ranks by the MPI library's own mpiexec, so that there are proxies to kill. Faults are appended to WORK/soak.jsonl; the
-table has
+`distgnn train --restarts --min-ranks 1` runs again and again on two ranks, one algorithm after the other, every third
+run by the MPI library's own mpiexec (which has proxies to kill). At random times a fault is put into it (KINDS). After
+each run its losses and last weights are compared with those of a run that nothing disturbed: bit for bit; where the
+number of ranks changed on the way, to rounding under cd-0 (float64), and under cd-r, whose late rows are filled again,
+by the last loss. No process, no shared memory and no unknown file may be left; memory may not grow.
+
+Exit code 1 where anything of this is not so. As root it works in a /dev/shm of its own. Rows are appended to
+WORK/soak.jsonl; the table has
 
     detected    from the fault to the launcher's word of it (a rank that was only paused is to be noticed by nobody)
     healed      from the fault to the first epoch that had not been done before it
     lost        epochs that were done twice
+
+Where FILE exists, everything is stopped until it is gone; times of a fault that this falls into do not count.
 """
 
 import argparse
 import json
-import os
 import random
-import re
+import shutil
 import signal
 import statistics
-import subprocess
 import sys
-import threading
 import time
 from pathlib import Path
 
-MARK = "DISTGNN_SOAK"
-TIMEOUT = 5.0  # of the watchdog
-KINDS = ("rank killed", "starter killed", "proxy killed", "rank paused", "rank stopped", "launcher killed")
-WEIGHTS = (6, 3, 3, 4, 1, 1)
-NOTICED = re.compile(r"the ranks ended with exit code .* from (?:checkpoint/epoch-(\d+)|the beginning)")
+from job import (
+    NOTICED,
+    REGROUPED,
+    Job,
+    end_all,
+    processes,
+    resident_bytes,
+    rest_while,
+    results,
+    send,
+    what_is_left,
+    with_own_shared_memory,
+)
+
+EVERY = 10  # epochs between checkpoints
+HEAL_SECONDS = 600.0
+KINDS = {
+    "rank killed": 6,
+    "rank killed twice": 3,  # the second time before a checkpoint was gained: one rank goes on
+    "starter killed": 3,
+    "proxy killed": 3,
+    "rank paused": 3,
+    "rank stopped": 1,
+    "launcher killed": 1,
+    "launcher killed at its start": 1,
+}
+ROUNDING = 1e-6  # of a loss in float64: sums in another order, over some thousand steps of Adam
+LATE_ROWS = 0.1  # of the last loss under cd-r
+GROWTH = 1.2  # of memory, last quarter of the faults over the first
 
 
-class Run:
-    """One training run, its launcher's words with their times, and its epochs."""
+class Soak:
+    """The runs of one call."""
 
-    def __init__(self, work: Path, run: Path, args: argparse.Namespace, restarts: int, resume: bool = False):
-        self.folder = run
-        words = ["train", work / "parts", "--run-dir", run, "--algorithm", args.algorithm, "--epochs", args.epochs]
-        words += ["--hidden-feats", 32, "--checkpoint-every", 20, "--timeout", TIMEOUT, "--threads", 1, "--quiet"]
-        words += ["--restarts", restarts, *(["--resume"] if resume else [])]
-        environment = os.environ | {MARK: str(os.getpid())}
-        if args.mpiexec:
-            from distgnn.system.launch import find_mpiexec
+    def __init__(self, args: argparse.Namespace):
+        self.args, self.work, self.quiet = args, args.work, args.quiet_file
+        self.rng = random.Random(args.seed)
+        self.until = time.monotonic() + 60 * args.minutes
+        self.algorithm, self.mpiexec = "", False
 
-            environment["DISTGNN_MPIEXEC"] = find_mpiexec()
-        command = [sys.executable, "-m", "distgnn.cli", *map(str, words)]
-        self.launcher = subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, text=True)
-        self.said: list[tuple[float, str]] = []
-        self._reader = threading.Thread(target=self._read, daemon=True)
-        self._reader.start()
+    def job(self, folder: Path, resume: bool = False, restarts: int = 1000) -> Job:
+        words = ["train", self.work / "parts", "--run-dir", folder, "--algorithm", self.algorithm]
+        words += [
+            "--epochs",
+            self.args.epochs,
+            "--eval-every",
+            50,
+            "--dtype",
+            "float64",
+            "--hidden-feats",
+            16,
+            "--quiet",
+            "--threads",
+            1,
+        ]
+        words += ["--checkpoint-every", EVERY, "--timeout", self.args.timeout, "--restarts", restarts]
+        words += ["--min-ranks", 1] if self.algorithm != "0c" else []  # there the cut decides what is computed
+        return Job([*words, *(["--resume"] if resume else [])], folder, self.mpiexec)
 
-    def _read(self) -> None:
-        for line in self.launcher.stderr:
-            self.said.append((time.monotonic(), line.rstrip()))
+    def rest(self) -> float:
+        seconds = rest_while(self.quiet)
+        self.until += seconds
+        return seconds
 
-    def epochs(self) -> int:
-        try:
-            return (self.folder / "metrics.jsonl").read_bytes().count(b"\n")
-        except OSError:
-            return 0
+    def whole(self, algorithm: str) -> Path:
+        """The run that nothing disturbs."""
+        self.algorithm, folder = algorithm, self.work / f"whole-{algorithm}"
+        if not (folder / "summary.json").exists():
+            shutil.rmtree(folder, ignore_errors=True)
+            job = self.job(folder)
+            while not job.over():
+                self.rest()
+                time.sleep(0.1)
+            assert job.launcher.returncode == 0, job.said
+        return folder
 
-    def file(self) -> int:
-        """What changes when metrics.jsonl is replaced."""
-        try:
-            return (self.folder / "metrics.jsonl").stat().st_ino
-        except OSError:
-            return 0
+    def run(self, number: int, algorithm: str) -> list[dict]:
+        """One run from its beginning to its end; its faults and findings."""
+        whole = self.whole(algorithm)
+        self.mpiexec = number % 3 == 0
+        folder, rows, changed = self.work / f"run-{number}", [], False
+        shutil.rmtree(folder, ignore_errors=True)
+        job = self.job(folder)
+        while not job.over():
+            pause = time.monotonic() + self.rng.expovariate(1 / self.args.every)
+            while time.monotonic() < pause and not job.over():
+                pause += self.rest()
+                time.sleep(0.05)
+            if job.over() or time.monotonic() > self.until:
+                break
+            kind = self.rng.choices(list(KINDS), list(KINDS.values()))[0]
+            if kind.startswith("launcher"):
+                changed |= bool(job.told(0, lambda line: REGROUPED in line))
+                rows.append(self._launcher(kind, job, folder))
+                job = self.job(folder, resume=folder.exists())
+            elif row := self._fault(kind, job):
+                rows.append(row | memory(job))
+        while not job.over():
+            self.rest()
+            time.sleep(0.1)
+        changed |= bool(job.told(0, lambda line: REGROUPED in line))
+        rows += self._findings(job, folder, whole, changed)
+        rows.append({"run": number, "changed ranks": changed})
+        return [row | {"run": number, "algorithm": algorithm} for row in rows]
 
-    def over(self) -> bool:
-        return self.launcher.poll() is not None
+    def _findings(self, job: Job, folder: Path, whole: Path, changed: bool) -> list[dict]:
+        from distgnn.train.run.run_folder import RUN_FOLDER
 
+        found = []
+        if job.launcher.returncode != 0:
+            found.append(f"exit {job.launcher.returncode}: {[line for _, line in job.said[-5:]]}")
+        elif different := difference(folder, whole, changed, self.algorithm):
+            found.append(f"{folder}: {different}")
+        found += [f"left behind: {what}" for what in what_is_left()]
+        foreign = RUN_FOLDER.foreign(folder)
+        hidden = [path.name for path in (folder / "checkpoint").glob(".*")]
+        found += [f"{folder}: {what}" for what in (foreign, hidden) if what]
+        if not found:
+            shutil.rmtree(folder)
+        return [{"finding": text} for text in found]
 
-def processes() -> dict[str, list[int]]:
-    """Processes of the job by what they are."""
-    mark, found = f"{MARK}={os.getpid()}".encode(), {"rank": [], "starter": [], "proxy": [], "other": []}
-    for folder in Path("/proc").glob("[0-9]*"):
-        try:
-            words = (folder / "environ").read_bytes().split(b"\0")
-            state = (folder / "stat").read_text().rpartition(")")[2].split()[0]
-            command = (folder / "cmdline").read_bytes()
-        except OSError:
-            continue
-        if mark not in words or state in "ZX":
-            continue
-        is_rank = any(word.startswith((b"PMI_RANK=", b"OMPI_COMM_WORLD_RANK=")) for word in words)
-        starter = not is_rank and (b"local_mpiexec" in command or b"/mpiexec" in command or b"/mpirun" in command)
-        kind = "proxy" if b"hydra_pmi_proxy" in command else "rank" if is_rank else "starter" if starter else "other"
-        found[kind].append(int(folder.name))
-    return found
-
-
-def send(pid: int, number: int) -> bool:
-    try:
-        os.kill(pid, number)
-    except ProcessLookupError:
-        return False
-    return True
-
-
-def fault(kind: str, run: Run, rng: random.Random) -> bool:
-    """Put a fault into the run; False where there was nothing to hit."""
-    if kind == "launcher killed":
-        return send(run.launcher.pid, signal.SIGKILL)
-    targets = processes()[kind.split()[0]]
-    if not targets:
-        return False
-    pid = rng.choice(targets)
-    if kind == "rank paused":
-        done = send(pid, signal.SIGSTOP)
-        time.sleep(rng.uniform(0.2, 1.3 * TIMEOUT))
-        return send(pid, signal.SIGCONT) and done
-    return send(pid, signal.SIGSTOP if kind == "rank stopped" else signal.SIGKILL)
-
-
-def one_fault(run: Run, kind: str, rng: random.Random) -> dict | None:
-    """Put it in, wait until the run has gone beyond where it was, and tell what happened."""
-    before, words, began = run.epochs(), len(run.said), time.monotonic()
-    if not fault(kind, run, rng):
-        return None
-    row = {"fault": kind, "epoch": before, "detected": None, "healed": None, "lost": 0}
-    if kind == "launcher killed":
+    def _launcher(self, kind: str, job: Job, folder: Path) -> dict:
+        row, began = {"fault": kind, "epoch": job.epochs(), "lost": job.epochs() % EVERY}, time.monotonic()
+        send(job.launcher.pid, signal.SIGKILL)
+        if kind == "launcher killed at its start":
+            job.launcher.wait()
+            job = self.job(folder, resume=folder.exists())
+            time.sleep(self.rng.uniform(0.1, 4))
+            began = time.monotonic()
+            send(job.launcher.pid, signal.SIGKILL)
+        job.launcher.wait()
         while any(processes().values()) and time.monotonic() < began + 30:
             time.sleep(0.02)
-        row |= {"detected": time.monotonic() - began, "left": sum(map(len, processes().values()))}
+        row |= {"detected": time.monotonic() - began, "healed": None}
+        left = what_is_left()
+        return row | ({"finding": f"left behind by {kind}: {left}"} if left else {})
+
+    def _fault(self, kind: str, job: Job) -> dict | None:
+        """Put it in, wait until the run has gone beyond where it was, and tell what happened; None: nothing to hit."""
+        before, words, began = job.epochs(), len(job.said), time.monotonic()
+        file, most = job.file(), before
+        if not self._hit(kind, job, words):
+            return None
+        row = {"fault": kind, "epoch": before, "detected": None, "healed": None, "lost": 0}
+        rested, deadline = 0.0, began + HEAL_SECONDS
+        while not job.over() and time.monotonic() < deadline + rested:
+            rested += self.rest()
+            epochs, again = job.epochs(), job.file() != file  # a resumed run replaces its metrics.jsonl
+            if not again:
+                most = max(most, epochs)
+            noticed = job.told(words, NOTICED.search)
+            if noticed and row["detected"] is None:
+                at, found = noticed[0]
+                row |= {"detected": at - began, "lost": max(most - int(found[1] or 0), 0)}
+            if (again and noticed and epochs > most) or (kind == "rank paused" and not noticed and epochs > before + 1):
+                row["healed"] = time.monotonic() - began
+                break
+            time.sleep(0.02)
+        if row["healed"] is None and not job.over():
+            row["finding"] = f"{kind}: not healed after {HEAL_SECONDS:.0f} s: {[line for _, line in job.said[-5:]]}"
+            end_all()
+        if rested:
+            row |= {"detected": None, "healed": None}
         return row
-    file, most = run.file(), before
-    while not run.over() and time.monotonic() < began + 300:
-        noticed = [(at, found) for at, line in run.said[words:] if (found := NOTICED.search(line))]
-        epochs, again = run.epochs(), run.file() != file  # a resumed run replaces its metrics.jsonl
-        if not again:
-            most = max(most, epochs)
-        if noticed and row["detected"] is None:
-            at, found = noticed[0]
-            row |= {"detected": at - began, "lost": most - int(found[1] or 0)}
-        if (again and noticed and epochs > most) or (kind == "rank paused" and not noticed and epochs > before + 1):
-            row["healed"] = time.monotonic() - began
-            break
-        time.sleep(0.02)
-    return row
+
+    def _hit(self, kind: str, job: Job, words: int) -> bool:
+        targets = processes()[kind.split()[0]]
+        if not targets:
+            return False
+        pid = self.rng.choice(targets)
+        if kind == "rank paused":
+            done = send(pid, signal.SIGSTOP)
+            time.sleep(self.rng.uniform(0.2, 1.3 * self.args.timeout))
+            return send(pid, signal.SIGCONT) and done
+        done = send(pid, signal.SIGSTOP if kind == "rank stopped" else signal.SIGKILL)
+        if done and kind == "rank killed twice":
+            while not job.over():
+                self.rest()
+                newer = set(processes()["rank"]) - set(targets)
+                if newer and job.told(words, NOTICED.search):
+                    send(self.rng.choice(sorted(newer)), signal.SIGKILL)
+                    break
+                time.sleep(0.02)
+        return done
 
 
-def results(run: Path) -> tuple[list, bytes]:
-    """Losses of all epochs, and the last weights."""
-    from distgnn.train.checkpoint.files import find_checkpoints
-
-    records = [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
-    losses = [(record["epoch"], record["loss"]) for record in records]
-    return losses, (find_checkpoints(run)[0] / "model.safetensors").read_bytes()
-
-
-def one_run(work: Path, number: int, args: argparse.Namespace, rng: random.Random, until: float) -> list[dict]:
-    run, rows = Run(work, work / f"run-{number}", args, restarts=1000), []
-    while not run.over():
-        pause = time.monotonic() + rng.expovariate(1 / args.every)
-        while time.monotonic() < pause and not run.over():
-            time.sleep(0.05)
-        if run.over() or time.monotonic() > until:
-            break
-        row = one_fault(run, rng.choices(KINDS, WEIGHTS)[0], rng)
-        if row is None:
-            continue
-        rows.append(row)
-        if row["fault"] == "launcher killed":
-            run = Run(work, run.folder, args, restarts=1000, resume=True)
-    if run.launcher.wait(1200) != 0:
-        rows.append({"finding": f"exit {run.launcher.returncode}: {[line for _, line in run.said[-5:]]}"})
-    elif results(run.folder) != results(work / "whole"):
-        rows.append({"finding": f"{run.folder} is not bit-identical to the undisturbed run"})
-    left = processes()
-    if any(left.values()):
-        rows.append({"finding": f"processes left behind: {left}"})
-    return [row | {"run": number} for row in rows]
+def memory(job: Job) -> dict:
+    ranks = processes()["rank"]
+    return {
+        "rank MB": max((resident_bytes(pid) for pid in ranks), default=0) / 1e6,
+        "launcher MB": resident_bytes(job.launcher.pid) / 1e6,
+    }
 
 
-def main() -> None:
+def difference(run: Path, whole: Path, changed: bool, algorithm: str) -> str:
+    """What is different from the undisturbed run and should not be; empty where nothing is."""
+    (losses, weights), (expected, expected_weights) = results(run), results(whole)
+    if [epoch for epoch, _ in losses] != [epoch for epoch, _ in expected]:
+        return f"{len(losses)} epochs in metrics.jsonl, not {len(expected)}, each once"
+    if not changed:
+        return "" if (losses, weights) == (expected, expected_weights) else "not bit-identical"
+    apart = [abs(loss - other) for (_, loss), (_, other) in zip(losses, expected, strict=True)]
+    if algorithm == "cd-0":
+        return "" if max(apart) < ROUNDING else f"losses differ by {max(apart):.2e} after a change of ranks"
+    limit = LATE_ROWS * abs(expected[-1][1])
+    return "" if apart[-1] < limit else f"the last loss differs by {apart[-1]:.2e} after a change of ranks"
+
+
+def main() -> int:
     parser = argparse.ArgumentParser()
     parser.add_argument("work", type=Path)
-    parser.add_argument("--minutes", type=float, default=30)
+    parser.add_argument("--minutes", type=float, default=60)
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--ranks", type=int, default=2)
-    parser.add_argument("--algorithm", default="cd-0")
+    parser.add_argument("--algorithms", default="cd-0,cd-2,0c")
     parser.add_argument("--epochs", type=int, default=600)
-    parser.add_argument("--every", type=float, default=6.0, help="seconds between faults, on average")
-    parser.add_argument("--mpiexec", action="store_true")
+    parser.add_argument("--every", type=float, default=4.0, help="seconds between faults, on average")
+    parser.add_argument("--timeout", type=float, default=10, help="of the watchdog; more on a machine with other work")
+    parser.add_argument("--quiet-file", type=Path)
     args = parser.parse_args()
+    with_own_shared_memory()
     from distgnn.partition import partition_graph
 
     args.work.mkdir(parents=True, exist_ok=True)
     if not (args.work / "parts").exists():
-        partition_graph("communities:nodes=3000,feats=16", args.ranks, args.work / "parts", method="libra")
-    if not (args.work / "whole" / "summary.json").exists():
-        whole = Run(args.work, args.work / "whole", args, restarts=1)
-        assert whole.launcher.wait() == 0, whole.said
-    log = args.work / "soak.jsonl"
-    rows = [json.loads(line) for line in log.read_text().splitlines()] if log.exists() else []
-    until, number = time.monotonic() + 60 * args.minutes, max((row["run"] for row in rows), default=0)
-    while time.monotonic() < until:
-        number += 1
-        found = one_run(args.work, number, args, random.Random(f"{args.seed}-{number}"), until)
-        rows += found
-        with open(log, "a", encoding="utf-8") as stream:
-            stream.writelines(json.dumps(row) + "\n" for row in found)
+        partition_graph("communities:nodes=600,feats=16", 2, args.work / "parts", method="libra")
+    soak, rows, number, algorithms = Soak(args), [], 0, args.algorithms.split(",")
+    try:
+        for name in algorithms:
+            soak.whole(name)
+        soak.until = time.monotonic() + 60 * args.minutes
+        while time.monotonic() < soak.until:
+            number += 1
+            found = soak.run(number, algorithms[(number - 1) % len(algorithms)])
+            rows += found
+            with open(args.work / "soak.jsonl", "a", encoding="utf-8") as stream:
+                stream.writelines(json.dumps(row) + "\n" for row in found)
+            report(rows, number)
+    finally:
+        end_all()
+    rows += grown(rows)
     report(rows, number)
+    return 1 if any("finding" in row for row in rows) else 0
+
+
+def grown(rows: list[dict]) -> list[dict]:
+    """Findings of memory that grew."""
+    found = []
+    for name in ("rank MB", "launcher MB"):
+        values = [row[name] for row in rows if row.get(name)]
+        quarter = len(values) // 4
+        if quarter >= 3:
+            first, last = statistics.median(values[:quarter]), statistics.median(values[-quarter:])
+            print(f"{name}: {first:.0f} in the first quarter of the faults, {last:.0f} in the last (medians)")
+            if last > GROWTH * first:
+                found.append({"finding": f"memory grew: {name} {first:.0f} to {last:.0f}"})
+    return found
 
 
 def report(rows: list[dict], num_runs: int) -> None:
-    findings = [row for row in rows if "finding" in row]
-    print(f"{num_runs} runs, {len(rows) - len(findings)} faults, {len(findings)} findings")
-    print(f"{'fault':16} {'count':>5} {'detected after':>22} {'healed after':>22} {'epochs lost':>14}")
+    faults, findings = [row for row in rows if "fault" in row], [row for row in rows if "finding" in row]
+    changed = sum(row.get("changed ranks", False) for row in rows)
+    print(f"{num_runs} runs ({changed} changed ranks), {len(faults)} faults, {len(findings)} findings", flush=True)
+    print(f"{'fault':29} {'count':>5} {'detected after':>20} {'healed after':>20} {'epochs lost':>12}  (median, most)")
     for kind in KINDS:
-        here = [row for row in rows if row.get("fault") == kind]
+        here = [row for row in faults if row["fault"] == kind]
         columns = [_spread([row[name] for row in here if row[name] is not None]) for name in ("detected", "healed")]
         lost = [row["lost"] for row in here]
         lost_text = f"{statistics.median(lost):.0f}, {max(lost)}" if lost else "–"
-        print(f"{kind:16} {len(here):5d} {columns[0]:>22} {columns[1]:>22} {lost_text:>14}")
+        print(f"{kind:29} {len(here):5d} {columns[0]:>20} {columns[1]:>20} {lost_text:>12}")
     for row in findings:
-        print(json.dumps(row))
+        print("FINDING", json.dumps(row), flush=True)
 
 
 def _spread(seconds: list[float]) -> str:
@@ -224,4 +306,4 @@ def _spread(seconds: list[float]) -> str:
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -35,8 +35,10 @@ class NetworkError(RuntimeError):
 
 
 @contextmanager
-def hosts(count: int, rate: str):
+def hosts(count: int, rate: str, per_host: int = 1):
     """Make `count` hosts with links of `rate` (as tc writes it: "1gbit"); yields the function that runs MPI on them.
+
+    Args: per_host: ranks on each; they talk through memory, as on a machine of their own.
 
     Raises:
         NetworkError: where a program or a right is missing.
@@ -53,7 +55,7 @@ def hosts(count: int, rate: str):
         script = folder / "launch"
         script.write_text(LAUNCHER.replace("PREFIX", PREFIX))
         script.chmod(0o755)
-        yield lambda *words: _run(script, count, words)
+        yield lambda *words: _run(script, count, per_host, words)
     finally:
         _remove(count)
         shutil.rmtree(folder, ignore_errors=True)
@@ -96,22 +98,24 @@ def _remove(count: int) -> None:
         subprocess.run(["ip", "netns", "del", f"{PREFIX}-{name}"], capture_output=True, check=False)
 
 
-def _run(script: Path, count: int, words: tuple) -> None:
-    """Run `python WORDS` with one rank per host, one thread each."""
+def _run(script: Path, count: int, per_host: int, words: tuple) -> None:
+    """Run `python WORDS` with ranks of one thread each."""
     from distgnn.system.launch import THREAD_VARIABLES, find_mpiexec, torch_environment
 
     environment = os.environ | torch_environment() | dict.fromkeys(THREAD_VARIABLES, "1")
     environment |= {
         "DISTGNN_NUM_THREADS": "1",
         "MPICH_CH4_NETMOD": "ofi",
-        "MPIR_CVAR_NOLOCAL": "1",
         "MPIR_CVAR_ENABLE_HEAVY_YIELD": "1",
         "FI_PROVIDER": "tcp",
         "FI_TCP_IFACE": "eth0",
     }
+    if per_host == 1:
+        environment["MPIR_CVAR_NOLOCAL"] = "1"
     addresses = ",".join(f"10.77.0.{number + 1}" for number in range(count))
     command = ["ip", "netns", "exec", f"{PREFIX}-0", find_mpiexec(), "-launcher", "ssh", "-launcher-exec", str(script)]
-    command += ["-localhost", "10.77.0.1", "-hosts", addresses, "-n", str(count), "-ppn", "1", sys.executable]
+    command += ["-localhost", "10.77.0.1", "-hosts", addresses]
+    command += ["-n", str(count * per_host), "-ppn", str(per_host), sys.executable]
     process = subprocess.Popen([*command, *map(str, words)], env=environment)
     try:
         if process.wait():

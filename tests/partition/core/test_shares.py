@@ -20,7 +20,7 @@ def planted():
     return load_graph("communities:nodes=3000,seed=1").edge_list()
 
 
-@pytest.mark.parametrize("method", sorted(METHODS))
+@pytest.mark.parametrize("method", sorted(set(METHODS) - {"kahypar"}))
 def test_loads_follow_the_speeds(method, planted):
     """Hashing whole vertices, and METIS's owners, promise nothing about arcs."""
     book = PartitionBook(planted, cut_edges(planted, 4, method, capacities=SPEEDS))
@@ -29,7 +29,7 @@ def test_loads_follow_the_speeds(method, planted):
     np.testing.assert_allclose(book.num_owned / book.num_nodes, np.array(SPEEDS) / 8, atol=0.02)
 
 
-@pytest.mark.parametrize("method", sorted(set(METHODS) - {"metis"}))
+@pytest.mark.parametrize("method", sorted(set(METHODS) - {"metis", "kahypar"}))
 @pytest.mark.parametrize("name", sorted(set(NAMES) - {"all isolated", "no vertices"}))
 def test_any_graph(name, method):
     edges = edge_list(*awkward(name))

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from distgnn.system.jobs import watchdog
 from distgnn.system.launch import find_mpiexec, mpi_flavor, mpiexec_command, rank_environment
-from distgnn.train.run import watchdog
 
 SCRIPT = """
 import os, signal, sys, time

@@ -1,8 +1,9 @@
 """The watchdog: a thread per rank that ends a job in which nothing moves any more, and says which rank is to blame.
 
 Each rank's thread writes now and then what its rank is doing (phase, where in the program, whether it waits for
-others) into the run folder. When a phase lasts longer than the limit, it reads what all others wrote, twice: the one
-that does not wait, or does not answer, is the one that everybody waits for. A job that moved in between goes on.
+others) into a folder, that of the run. When a phase lasts longer than the limit, it reads what all others wrote, twice:
+the one that does not wait, or does not answer, is the one that everybody waits for. A job that moved in between goes
+on. Of a training loop that is not the trainer's nobody tells the phase: `distgnn/comm/loop_watch.py`.
 """
 
 import json
@@ -16,8 +17,8 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
+from distgnn.system.jobs.rank_log import RankLog
 from distgnn.system.output import plain
-from distgnn.train.run.rank_log import RankLog
 
 HUNG = 124  # exit code, as of timeout(1)
 # Files in whose functions a rank stands only while it waits for others.
@@ -25,8 +26,9 @@ WAITING_IN = tuple(
     os.path.join("distgnn", *place)
     for place in (("comm", ""), ("ops", "sums.py"), ("train", "run", "records.py"), ("train", "checkpoint", "state.py"))
 )
-# Files in whose functions a rank stands only while a kernel is compiled, by itself or by a process it waits for.
-COMPILING_IN = (os.path.join("kernels", "runtime", "jit.py"), os.path.join("numba", "core", ""))
+# Files in whose functions a rank stands only while a kernel is compiled, by itself or by a process it waits for, or
+# while a module is imported, which takes its time on a shared disk.
+COMPILING_IN = (os.path.join("kernels", "runtime", "jit.py"), os.path.join("numba", "core", ""), "<frozen importlib")
 COMPILE_SECONDS = 900.0  # of a phase at most
 ABORT_SECONDS = 5.0
 
@@ -41,6 +43,8 @@ class Watchdog:
         which this process did not run (stopped, a sleeping machine) does not count, nor does compiling; without a run
         folder a rank knows both of itself only. On one rank nothing is watched: there is nobody who waits.
     """
+
+    option = "--timeout"  # who sets the limit: said with it
 
     def __init__(self, comm: Any, log: RankLog, seconds: float):
         self.comm, self.log, self.seconds = comm, log, seconds
@@ -76,19 +80,27 @@ class Watchdog:
             if self._thread is not None:
                 self._thread.join()
                 self._thread = None
-                self.log.close()
+                self._leave()
 
     def _watch(self) -> None:
         # Lower ranks speak first: one line, not one per rank.
         self._tell()
         patience = self.seconds + min(self.rank, 10) * 3 * self.beat_seconds
         while not self._pause(self.beat_seconds):
+            self._look()
             self._tell()
             if self._age() > patience:
                 text = self._hang()
                 if text is not None:
                     self._end_the_job(text)
                     return
+
+    def _look(self) -> None:
+        """See whether the rank has gone on, where nobody sets the phase."""
+
+    def _leave(self) -> None:
+        """The watch is over."""
+        self.log.close()
 
     def _pause(self, seconds: float) -> bool:
         """Wait, and see how much of the time does not count; whether the watch is over."""
@@ -130,11 +142,12 @@ class Watchdog:
         self._tell()
         if self._pause(2.5 * self.beat_seconds):
             return None
+        self._look()
         self._tell()
         after = self._statuses()
         if self._since != since or self._age() < self.seconds or self._goes_on(before, after):
             return None
-        return f"nothing moved for {self.seconds:g} s (--timeout): {self._blame(before, after)}"
+        return f"nothing moved for {self.seconds:g} s ({self.option}): {self._blame(before, after)}"
 
     def _statuses(self) -> list[str | None]:
         return [self.log.status_of(rank) for rank in range(self.num_ranks)]
@@ -154,7 +167,7 @@ class Watchdog:
 
     def _blame(self, before: list[str | None], after: list[str | None]) -> str:
         if self.log.folder is None:
-            return f"rank {self.rank} is in {self._phase} (with a run folder all ranks would be named)"
+            return f"rank {self.rank} is in {self._phase} (with a folder of the run all ranks would be named)"
         found = [f"rank {rank} {what}" for rank in range(self.num_ranks) if (what := _fault(before[rank], after[rank]))]
         if found:
             return "; ".join(found[:8]) + "; the others wait"
@@ -163,7 +176,7 @@ class Watchdog:
 
 
 def _compiles() -> bool:
-    """Whether a thread of this process compiles a kernel, or waits for one that does."""
+    """Whether a thread of this process compiles a kernel, waits for one that does, or imports a module."""
     for top in list(sys._current_frames().values()):
         frame: FrameType | None = top
         while frame is not None:
@@ -185,11 +198,13 @@ def _fault(before: str | None, after: str | None) -> str | None:
     """What is wrong with a rank, from two of its statuses; None where it just waits."""
     try:
         status = json.loads(after or "null")
+        if status.get("ended"):
+            return "has ended"
         doing = _doing(status)
         if before == after:
             return f"does not answer (stopped, or its machine is gone); it was last {doing}"
         return None if status["waits"] else f"is {doing}"
-    except (TypeError, ValueError, KeyError, RecursionError):
+    except (AttributeError, TypeError, ValueError, KeyError, RecursionError):
         return "wrote no status"
 
 

@@ -9,8 +9,8 @@ import numba
 import pytest
 
 from distgnn.kernels.runtime import jit
-from distgnn.train.run import watchdog
-from distgnn.train.run.rank_log import RankLog
+from distgnn.system.jobs import watchdog
+from distgnn.system.jobs.rank_log import RankLog
 
 
 class Clock:

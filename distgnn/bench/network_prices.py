@@ -1,0 +1,137 @@
+"""What messages between two ranks cost: the network of `distgnn replay`, measured by `distgnn calibrate --prices`.
+
+Ranks 0 and the last exchange rows both ways at once, as an aggregation does; the others wait.
+
+    latency, overhead     an 8-byte message there and back; a burst of them
+    rank_bandwidth        large messages both ways
+    overlap_bandwidth     the same while both compute, calling the library every few milliseconds
+    byte_seconds          how much longer that computation takes, for each byte that moves
+"""
+
+import statistics
+import time
+from typing import Any
+
+import numpy as np
+
+ROUNDS = 7
+BURST = 64
+SMALL, LARGE = 8, 8 << 20
+PIECE_SECONDS = 0.004  # of computation between two calls of the library
+LEAST_SECONDS, MOST_BYTES = 0.2, 256 << 20
+
+
+def measure_network(comm: Any) -> dict[str, float]:
+    """The section "network" of a file of prices. Collective: yes, 2 ranks or more.
+
+    Notes: `bandwidth` is what these two ranks reach, processors included: where several ranks share a node's link, or
+        the link is faster than one rank, give its own bandwidth behind the file: prices.json,bandwidth=100gbit.
+    """
+    pair = comm.Split(0 if comm.rank in (0, comm.size - 1) else 1, comm.rank)
+    found = _measure(pair) if comm.rank in (0, comm.size - 1) else None
+    pair.Free()
+    return comm.bcast(found, root=0)
+
+
+def _measure(pair: Any) -> dict[str, float]:
+    round_trip = min(_round_trip(pair) for _ in range(ROUNDS))
+    overhead = min(_burst(pair) for _ in range(ROUNDS)) / (2 * BURST)
+    num_bytes = _size_for(pair)
+    alone = statistics.median(_exchange(pair, num_bytes, None)[0] for _ in range(ROUNDS))
+    rate = num_bytes / alone
+    work = _Work(alone)
+    bare = statistics.median(work.run(None) for _ in range(ROUNDS))
+    both = [_exchange(pair, num_bytes, work) for _ in range(ROUNDS)]
+    total, computing = (statistics.median(times) for times in zip(*both, strict=True))
+    moved = min(max(num_bytes - (total - computing) * rate, 0.02 * num_bytes), num_bytes)
+    mine = {
+        "latency": max(round_trip / 2 - 2 * overhead, 0.0),
+        "overhead": overhead,
+        "bandwidth": rate,
+        "rank_bandwidth": rate,
+        "overlap_bandwidth": min(moved / computing, rate),
+        "byte_seconds": max(computing - bare, 0.0) / (2 * moved),
+    }
+    other = pair.sendrecv(mine, 1 - pair.rank, source=1 - pair.rank)
+    return {name: (value + other[name]) / 2 for name, value in mine.items()}
+
+
+def _round_trip(pair: Any) -> float:
+    """Seconds of a small message there and back."""
+    message, other = np.zeros(SMALL, np.uint8), 1 - pair.rank
+    pair.Barrier()
+    started = time.perf_counter()
+    for _ in range(BURST):
+        if pair.rank == 0:
+            pair.Send(message, other)
+            pair.Recv(message, other)
+        else:
+            pair.Recv(message, other)
+            pair.Send(message, other)
+    return (time.perf_counter() - started) / BURST
+
+
+def _burst(pair: Any) -> float:
+    """Seconds to start so many small messages both ways."""
+    from mpi4py import MPI
+
+    messages = np.zeros((2, BURST, SMALL), np.uint8)
+    other = 1 - pair.rank
+    pair.Barrier()
+    started = time.perf_counter()
+    requests = [pair.Irecv(row, other) for row in messages[0]]
+    requests += [pair.Isend(row, other) for row in messages[1]]
+    seconds = time.perf_counter() - started
+    MPI.Request.Waitall(requests)
+    return seconds
+
+
+def _size_for(pair: Any) -> int:
+    """Bytes of a message that takes long enough to be timed."""
+    num_bytes = LARGE
+    seconds = _exchange(pair, num_bytes, None)[0]
+    while seconds < LEAST_SECONDS and num_bytes < MOST_BYTES:
+        num_bytes *= 2
+        seconds = _exchange(pair, num_bytes, None)[0]
+    return num_bytes
+
+
+def _exchange(pair: Any, num_bytes: int, work: Any) -> tuple[float, float]:
+    """Send and receive so many bytes; returns the longer rank's seconds, and those of the work meanwhile."""
+    from mpi4py import MPI
+
+    sent, received = np.ones(num_bytes, np.uint8), np.ones(num_bytes, np.uint8)
+    other = 1 - pair.rank
+    pair.Barrier()
+    started = time.perf_counter()
+    requests = [pair.Irecv(received, other), pair.Isend(sent, other)]
+    computing = 0.0 if work is None else work.run(lambda: MPI.Request.Testall(requests))
+    MPI.Request.Waitall(requests)
+    seconds = time.perf_counter() - started
+    return pair.allreduce(seconds, op=MPI.MAX), computing
+
+
+class _Work:
+    """Matrix products that take about so many seconds, in pieces of a few milliseconds."""
+
+    def __init__(self, seconds: float):
+        self._rows = np.ones((256, 256), np.float32)
+        self._each = 1
+        while self._piece() < PIECE_SECONDS:
+            self._each *= 2
+        self._pieces = max(1, round(seconds / min(self._piece() for _ in range(3))))
+
+    def _piece(self) -> float:
+        started = time.perf_counter()
+        for _ in range(self._each):
+            self._rows @ self._rows
+        return time.perf_counter() - started
+
+    def run(self, between: Any) -> float:
+        """Do it, calling `between` after each piece; returns the seconds."""
+        started = time.perf_counter()
+        for _ in range(self._pieces):
+            self._piece()
+            if between is not None:
+                between()
+        return time.perf_counter() - started

@@ -1,0 +1,162 @@
+"""Who goes on after a fault: as many ranks as there is a machine for, on a partition folder for so many.
+
+| then | ranks | folder |
+|---|---|---|
+| all machines answer | one per part of the command's folder; more where a folder for more is prepared | that |
+| machines stay away, at least `--min-ranks` are left | as many as are left | a prepared one, or parts merged |
+| ranks died twice without a new checkpoint | one less | the same |
+| fewer than `--min-ranks` are left | none: it looks again after the next pause | |
+
+Hosts are read from their file and asked anew before each restart, so that machines come back, and others join.
+"""
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any, Protocol
+
+from distgnn.config import LaunchConfig
+from distgnn.config.launch import RANKS
+from distgnn.errors import DistGNNError, InputError
+from distgnn.system.hosts import read_hosts
+from distgnn.system.jobs.reach import Hosts, answering, first_ranks, ranks_on
+from distgnn.system.jobs.restarts import Team, say
+from distgnn.system.jobs.supervise import LOST
+from distgnn.system.launch import run_on_hosts, run_under_mpi
+from distgnn.system.processes import die_with_parent
+
+TRIES = 2  # with the same ranks, from the same checkpoint
+Start = Callable[[list[str]], int]
+
+
+class Places(Protocol):
+    """Where ranks can run."""
+
+    def room(self) -> int:
+        """For how many ranks there is a machine now."""
+
+    def start(self, num_ranks: int) -> Start:
+        """What runs so many ranks there."""
+
+
+class ThisMachine:
+    """Ranks of this machine: there is room for one per part at any time."""
+
+    def __init__(self, num_parts: int, threads: int | None):
+        self.num_parts, self.threads = num_parts, threads
+
+    def room(self) -> int:
+        return self.num_parts
+
+    def start(self, num_ranks: int) -> Start:
+        return partial(run_under_mpi, num_ranks=num_ranks, threads=self.threads, graceful=True)
+
+
+class Machines:
+    """The machines of a file of hosts; those beyond what is needed are spare."""
+
+    def __init__(self, file: str, threads: int | None):
+        self.file, self.threads = file, threads
+        self.hosts = read_hosts(file)
+        self.used: Hosts = []
+
+    def room(self) -> int:
+        try:
+            self.hosts = read_hosts(self.file)
+        except InputError as error:
+            say(f"{error}; the hosts of before are used")
+        found = answering(self.hosts)
+        for name, ranks in ranks_on(self.used).items():
+            if name not in dict(found):
+                say(f"{'ranks' if len(ranks) > 1 else 'rank'} {_numbers(ranks)} on host {name} does not answer")
+        self.hosts = found
+        return sum(ranks for _, ranks in found)
+
+    def start(self, num_ranks: int) -> Start:
+        self.used = first_ranks(self.hosts, num_ranks)
+        return partial(run_on_hosts, hosts=self.used, threads=self.threads, graceful=True)
+
+
+class Elastic:
+    """Chooses ranks and folder of each restart.
+
+    Args:
+        words: the arguments of `train`; place: index of the partition folder among them; num_parts: of that folder.
+    """
+
+    def __init__(self, words: list[str], place: int, num_parts: int, launching: LaunchConfig, run_dir: Path):
+        self.words, self.place, self.num_parts = words, place, num_parts
+        self.pattern = launching.parts_for or str(run_dir / "merged" / f"parts-{RANKS}")
+        self.fewest = min(launching.min_ranks or num_parts, num_parts)
+        self.ranks, self.changed = num_parts, 0
+
+    def first(self, places: Places) -> Team:
+        """Who is started first: the command as it stands, on as many ranks as its folder has parts."""
+        return Team(self.words, places.start(self.num_parts))
+
+    def team(self, places: Places, fruitless: int) -> Team:
+        """Who is started next, after so many failures in a row without a new checkpoint."""
+        if fruitless <= 1:  # a checkpoint was gained: whoever died may be back
+            self.changed, most = 0, sys.maxsize
+        else:
+            most = self.ranks - (fruitless - self.changed >= TRIES)
+        room = places.room()
+        ranks = self._ranks(min(room, max(most, self.fewest)))
+        if ranks < self.fewest:
+            return Team(self.words, partial(_nobody, room=room, fewest=self.fewest))
+        try:
+            words = [*self.words[: self.place], self._folder(ranks), *self.words[self.place + 1 :]]
+        except DistGNNError as error:
+            say(f"cannot go on with {ranks} ranks: {error}")
+            return Team(self.words, partial(_nobody, room=room, fewest=self.fewest))
+        if ranks != self.ranks:
+            say(f"going on with {ranks} ranks in place of {self.ranks}, on {words[self.place]}")
+            self.ranks, self.changed = ranks, fruitless
+        return Team(words, places.start(ranks))
+
+    def _ranks(self, room: int) -> int:
+        """The most ranks, of at most `room`, that there is a folder for, or can be made one."""
+        prepared = (ranks for ranks in range(room, self.num_parts, -1) if self._prepared(ranks))
+        return next(prepared, min(room, self.num_parts))
+
+    def _path(self, ranks: int) -> Path:
+        return Path(self.pattern.replace(RANKS, str(ranks)))
+
+    def _prepared(self, ranks: int) -> bool:
+        return (self._path(ranks) / "partition.json").is_file()
+
+    def _folder(self, ranks: int) -> str:
+        """The partition folder of so many parts, made by merging where there is none yet."""
+        if ranks == self.num_parts:
+            return self.words[self.place]
+        path = str(self._path(ranks))
+        if not self._prepared(ranks):
+            # A process of its own: its memory is free again when ranks start.
+            options = ("--parts", str(ranks), "--out", path, "--merge", "--quiet")
+            command = [sys.executable, "-m", "distgnn.cli", "repartition", self.words[self.place], *options]
+            safe = {} if sys.path[0] in ("", os.getcwd()) else {"PYTHONSAFEPATH": "1"}
+            done = subprocess.run(command, env=os.environ | safe, preexec_fn=die_with_parent(), check=False)
+            if done.returncode:
+                raise InputError(f"merging parts ended with exit code {done.returncode}")
+        return path
+
+
+def argument_place(words: list[str], value: str, parse: Callable[[list[str]], dict[str, Any]]) -> int:
+    """Index of the argument PARTS among the words of `train`: an option's value may be the same text."""
+    for place, word in enumerate(words):
+        changed = [*words[:place], f"{value}?", *words[place + 1 :]]
+        if word == value and parse(changed).get("parts") == f"{value}?":
+            return place
+    raise InputError(f"cannot find the partition folder {value} among the arguments of train")
+
+
+def _nobody(words: list[str], room: int, fewest: int) -> int:
+    say(f"there are machines for {room} ranks, and {fewest} are needed (--min-ranks): waiting")
+    return LOST
+
+
+def _numbers(ranks: list[int]) -> str:
+    return str(ranks[0]) if len(ranks) == 1 else f"{ranks[0]}-{ranks[-1]}"

@@ -1,0 +1,96 @@
+"""Which ranks stand on which node, and who of a node receives and sends for the others.
+
+Legend: P ranks. Nodes are numbered in the order of their lowest ranks.
+"""
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from mpi4py import MPI
+
+from distgnn.errors import RunError
+
+
+@dataclass(frozen=True)
+class Nodes:
+    """The nodes of a communicator's ranks.
+
+    Args:
+        of_rank: int64 [P], the node of each rank.
+        rank: this rank.
+        comm: the ranks of this rank's node, which share memory; in the order of ranks.
+        shift: turns the choice of leaders, which changes no bit of a result.
+    """
+
+    of_rank: np.ndarray
+    rank: int
+    comm: MPI.Intracomm
+    shift: int = 0
+
+    @property
+    def here(self) -> int:
+        """The node of this rank."""
+        return int(self.of_rank[self.rank])
+
+    @property
+    def num_nodes(self) -> int:
+        return int(self.of_rank.max()) + 1
+
+    @property
+    def near(self) -> list[int]:
+        """The ranks of this node, ascending, this one among them; `comm` numbers them in this order."""
+        return self.members(self.here)
+
+    @property
+    def place(self) -> int:
+        """The number of this rank in `comm`."""
+        return self.comm.rank
+
+    def is_far(self, rank: int) -> bool:
+        """Is a rank on another node?"""
+        return bool(self.of_rank[rank] != self.of_rank[self.rank])
+
+    def members(self, node: int) -> list[int]:
+        """The ranks of a node, ascending."""
+        return [int(rank) for rank in np.flatnonzero(self.of_rank == node)]
+
+    def leader(self, owner: int, node: int) -> int:
+        """The rank of a node that receives an owner's rows for all of it, and sends the node's sums to that owner.
+
+        In turn, so that the ranks of a node share the work.
+        """
+        members = self.members(node)
+        return members[(owner + self.shift) % len(members)]
+
+    def by_node(self) -> list[int]:
+        """All ranks in the order in which partial sums are added: by node, inside a node by rank."""
+        return [int(rank) for rank in np.argsort(self.of_rank, kind="stable")]
+
+    def shifted(self, shift: int) -> "Nodes":
+        """The same nodes with other leaders."""
+        return replace(self, shift=shift)
+
+
+def find_nodes(comm: MPI.Comm, ranks_per_node: int | None = None) -> Nodes:
+    """The nodes of a communicator: the ranks that share memory.
+
+    Collective: yes.
+
+    Args: ranks_per_node: this many consecutive ranks are taken for a node, also where more of them share memory.
+    Raises: RunError on every rank where such a group does not share memory.
+    """
+    machine = comm.Split_type(MPI.COMM_TYPE_SHARED, comm.rank)
+    first = machine.allreduce(comm.rank, op=MPI.MIN)
+    group = first if ranks_per_node is None else comm.rank // ranks_per_node
+    everyone = np.empty((comm.size, 2), np.int64)
+    comm.Allgather(np.array([first, group], np.int64), everyone)
+    for one in np.unique(everyone[:, 1]):
+        ranks = np.flatnonzero(everyone[:, 1] == one)
+        if len(np.unique(everyone[ranks, 0])) > 1:
+            raise RunError(f"ranks {ranks[0]} to {ranks[-1]} do not share memory: they are no node")
+    _, lowest, number = np.unique(everyone[:, 1], return_index=True, return_inverse=True)
+    of_rank = np.argsort(np.argsort(lowest))[number]
+    near: Any = machine.Split(int(of_rank[comm.rank]), comm.rank)
+    machine.Free()
+    return Nodes(of_rank.astype(np.int64), comm.rank, near)

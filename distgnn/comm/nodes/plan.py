@@ -1,0 +1,215 @@
+"""NodePlan: what an ExchangePlan becomes when ranks of a node receive, add and send for each other.
+
+Legend: P ranks, R ranks of this node, S / T source and target halos of this rank, U rows of a union.
+
+    union            of an owner and a node: the owner's rows that any rank of the node has as source (or target) halo,
+                     each once, in the order of the owner's rows
+    leader           of an owner and a node: the rank there that receives the union, or sends the sums of its rows
+    place            of a halo: its number in the union of its owner and its node
+
+    between          the plan of the messages between nodes: owners and leaders; a union is one range of it
+    with_near        the same, and beside it the messages inside a node as in the flat plan: for late rows
+"""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from distgnn.comm.nodes.groups import Nodes
+from distgnn.comm.transport import Transport
+from distgnn.partition import ExchangePlan
+
+
+@dataclass(frozen=True)
+class Neighbour:
+    """What this rank knows of a rank of its node (also of itself).
+
+    Args:
+        source_indptr, target_indptr: int64 [P + 1], its halos by owner, in the flat plan.
+        source_union, target_union: int64 [P + 1], the unions that it leads, by owner: ranges of `between`.
+        source_places, target_places: of its halos of an owner for which *this* rank leads, int32, by owner.
+    """
+
+    source_indptr: np.ndarray
+    target_indptr: np.ndarray
+    source_union: np.ndarray
+    target_union: np.ndarray
+    source_places: dict[int, np.ndarray]
+    target_places: dict[int, np.ndarray]
+
+    def transposed(self) -> "Neighbour":
+        """Sources and targets change places."""
+        return Neighbour(
+            self.target_indptr,
+            self.source_indptr,
+            self.target_union,
+            self.source_union,
+            self.target_places,
+            self.source_places,
+        )
+
+
+@dataclass(frozen=True)
+class NodePlan:
+    """One rank's side of every node-aware exchange.
+
+    Args:
+        flat: who sends which rows to whom without nodes.
+        nodes: which ranks stand where.
+        between: owners and leaders.
+        with_near: owners and leaders, and the pairs inside the node.
+        source_places, target_places: int32 [S] and [T], places of this rank's halos; 0 where the owner is near.
+        neighbours: the ranks of this node, in the order of ranks.
+    """
+
+    flat: ExchangePlan
+    nodes: Nodes
+    between: ExchangePlan
+    with_near: ExchangePlan
+    source_places: np.ndarray
+    target_places: np.ndarray
+    neighbours: list[Neighbour]
+
+    def transposed(self) -> "NodePlan":
+        """The plan of the backward pass: sources and targets change places."""
+        return replace(
+            self,
+            flat=self.flat.transposed(),
+            between=self.between.transposed(),
+            with_near=self.with_near.transposed(),
+            source_places=self.target_places,
+            target_places=self.source_places,
+            neighbours=[one.transposed() for one in self.neighbours],
+        )
+
+    @property
+    def far_owners(self) -> list[int]:
+        """Owners on other nodes of which this rank has source halos."""
+        owners = np.flatnonzero(np.diff(self.flat.source_indptr))
+        return [int(owner) for owner in owners if self.nodes.is_far(int(owner))]
+
+    @property
+    def led_owners(self) -> list[int]:
+        """Owners on other nodes to which this rank sends its node's sums."""
+        return [int(owner) for owner in np.flatnonzero(np.diff(self.between.target_indptr))]
+
+    def rows_between_nodes(self) -> int:
+        """Rows that this rank sends to other nodes in one broadcast and one reduce."""
+        return len(self.between.broadcast_rows) + self.between.num_target_halos
+
+
+@dataclass(frozen=True)
+class _Half:
+    """One verb, of this rank: unions that it sends as owner, by node; sizes of those for its node, by owner; places."""
+
+    unions: dict[int, np.ndarray]
+    sizes: np.ndarray
+    places: np.ndarray
+
+
+def make_node_plan(flat: ExchangePlan, transport: Transport, nodes: Nodes) -> NodePlan:
+    """The node-aware form of a plan.
+
+    Collective: yes; each owner tells each rank of other nodes the places of its halos, once (4 bytes each).
+    """
+    sources = _exchange_places(flat.broadcast_rows, flat.broadcast_indptr, flat.source_indptr, transport, nodes)
+    targets = _exchange_places(flat.reduce_rows, flat.reduce_indptr, flat.target_indptr, transport, nodes)
+    between = _plan(flat, nodes, sources, targets, near=False)
+    return NodePlan(
+        flat,
+        nodes,
+        between,
+        _plan(flat, nodes, sources, targets, near=True),
+        sources.places,
+        targets.places,
+        _neighbours(flat, between, nodes, sources.places, targets.places),
+    )
+
+
+def _exchange_places(
+    rows: np.ndarray, owner_indptr: np.ndarray, halo_indptr: np.ndarray, transport: Transport, nodes: Nodes
+) -> _Half:
+    """Make the unions of this owner, and tell the halos their places. Collective: yes."""
+    unions: dict[int, np.ndarray] = {}
+    leaving = np.zeros(len(rows), np.int32)
+    for node in range(nodes.num_nodes):
+        if node == nodes.here:
+            continue
+        ranges = [slice(int(owner_indptr[rank]), int(owner_indptr[rank + 1])) for rank in nodes.members(node)]
+        unions[node] = np.unique(np.concatenate([rows[one] for one in ranges]))
+        for one in ranges:
+            leaving[one] = np.searchsorted(unions[node], rows[one])
+    mine = np.array([len(unions.get(int(node), ())) for node in nodes.of_rank], np.int64)
+    sizes = np.empty_like(mine)
+    transport.comm.Alltoall(mine, sizes)
+    arriving = np.zeros(int(halo_indptr[-1]), np.int32)
+    tag = transport.begin("places", 1)
+    requests = []
+    for rank in filter(nodes.is_far, range(transport.num_ranks)):
+        requests += transport.receive(arriving[halo_indptr[rank] : halo_indptr[rank + 1]], rank, tag)
+    for rank in filter(nodes.is_far, range(transport.num_ranks)):
+        requests += transport.send(leaving[owner_indptr[rank] : owner_indptr[rank + 1]], rank, tag)
+    transport.wait(requests, tag)
+    return _Half(unions, sizes, arriving)
+
+
+def _plan(flat: ExchangePlan, nodes: Nodes, sources: _Half, targets: _Half, near: bool) -> ExchangePlan:
+    """Messages between owners and leaders; `near`: also those inside the node."""
+    broadcast = _rows_by_rank(flat.broadcast_rows, flat.broadcast_indptr, nodes, sources.unions, near)
+    reduce = _rows_by_rank(flat.reduce_rows, flat.reduce_indptr, nodes, targets.unions, near)
+    return ExchangePlan(
+        flat.num_parts,
+        flat.part_id,
+        flat.num_owned,
+        broadcast_indptr=_indptr([len(rows) for rows in broadcast]),
+        broadcast_rows=np.concatenate(broadcast),
+        source_indptr=_indptr(_received(flat.source_indptr, nodes, sources.sizes, near)),
+        reduce_indptr=_indptr([len(rows) for rows in reduce]),
+        reduce_rows=np.concatenate(reduce),
+        target_indptr=_indptr(_received(flat.target_indptr, nodes, targets.sizes, near)),
+    )
+
+
+def _rows_by_rank(
+    rows: np.ndarray, indptr: np.ndarray, nodes: Nodes, unions: dict[int, np.ndarray], near: bool
+) -> list[np.ndarray]:
+    """The owner's rows that travel to each rank: to leaders unions."""
+    found = [rows[:0] for _ in nodes.of_rank]
+    for node, union in unions.items():
+        found[nodes.leader(nodes.rank, node)] = union
+    for rank in nodes.near if near else ():
+        found[rank] = rows[indptr[rank] : indptr[rank + 1]]
+    return found
+
+
+def _received(indptr: np.ndarray, nodes: Nodes, sizes: np.ndarray, near: bool) -> np.ndarray:
+    """Rows that this rank receives of each owner: of far ones the union, if it leads for them."""
+    counts = np.zeros(len(nodes.of_rank), np.int64)
+    for owner in range(len(counts)):
+        if nodes.is_far(owner):
+            counts[owner] = sizes[owner] if nodes.leader(owner, nodes.here) == nodes.rank else 0
+        elif near:
+            counts[owner] = indptr[owner + 1] - indptr[owner]
+    return counts
+
+
+def _neighbours(
+    flat: ExchangePlan, between: ExchangePlan, nodes: Nodes, source_places: np.ndarray, target_places: np.ndarray
+) -> list[Neighbour]:
+    """Tell each rank of the node what it must know of this one. Collective over the node."""
+    tables = (flat.source_indptr, flat.target_indptr, between.source_indptr, between.target_indptr)
+    everyone = nodes.comm.allgather(tables)
+    leaving: list[tuple[dict, dict]] = [({}, {}) for _ in nodes.near]
+    for owner in filter(nodes.is_far, range(flat.num_parts)):
+        leader = nodes.near.index(nodes.leader(owner, nodes.here))
+        for places, indptr, told in (
+            (source_places, flat.source_indptr, leaving[leader][0]),
+            (target_places, flat.target_indptr, leaving[leader][1]),
+        ):
+            if indptr[owner + 1] > indptr[owner]:
+                told[owner] = places[indptr[owner] : indptr[owner + 1]]
+    return [Neighbour(*one, *places) for one, places in zip(everyone, nodes.comm.alltoall(leaving), strict=True)]
+
+
+def _indptr(counts: np.typing.ArrayLike) -> np.ndarray:
+    return np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)

@@ -1,0 +1,148 @@
+"""The epoch and the memory of one choice (ranks, algorithm, wire, dtype) in closed form: prices times loads.
+
+Legend: V vertices, A arcs, X rows sent by all ranks in one layer and direction, P ranks, L layers, W hidden width,
+item: bytes of a number on the wire.
+
+    arcs      A / P · balance, aggregated in L - 1 layers (the first is kept), forward and backward
+    dense     V / P rows (with update on copies, halo copies too): in_l · out_l products of every layer
+    bytes     X · (widths of the exchanged layers) · item · 2, over P; of cd-R the R-th part
+    epoch     from max(compute, network), all messages hidden, to 1.1 compute + network, none hidden
+
+With few nodes the sum of gradients and its latencies count as well.
+"""
+
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+from distgnn.config import Settings
+from distgnn.partition.epoch.epoch_price import EpochPrices
+from distgnn.plan.graph_sizes import GraphSizes
+from distgnn.replay.network import Network, sum_seconds
+from distgnn.train.run.estimate import estimate_bytes
+
+BALANCE = 1.05  # of the largest rank: what cuts promise (arcs 1.03, rows 1.05)
+ROWS_BALANCE = 1.3  # of rows sent by the largest rank: measured 1.0 to 2.8, mostly below this
+PACK_BYTES = 4e9  # per second, read and write of a core that copies rows
+WIRE_BYTES = {"float32": 4.0, "bfloat16": 2.0, "int8": 1.05, "int4": 0.55}
+# Seconds of a Zen 4 core (docs/benchmarks/epoch-2026-11-22.md): for whom has measured nothing.
+ASSUMED = EpochPrices(1.6e-10, 4e-6, 9e-7)
+MEMORY_BOUND_THREADS = 6  # after so many, more threads of a socket aggregate no faster
+
+
+@dataclass(frozen=True)
+class Choice:
+    """What is chosen: ranks, and settings of `distgnn train`."""
+
+    ranks: int
+    algorithm: str = "cd-0"
+    wire: str = "float32"
+    dtype: str = "float32"
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """Of a choice: the expected epoch between its least and its most, and what a rank needs."""
+
+    choice: Choice
+    epoch_seconds: float
+    least_seconds: float
+    most_seconds: float
+    compute_seconds: float
+    network_seconds: float
+    sent_bytes: float
+    memory_bytes: int
+
+    @property
+    def efficiency(self) -> float:
+        """Share of the epoch that a rank computes."""
+        return self.compute_seconds / self.epoch_seconds
+
+    def as_dict(self) -> dict[str, Any]:
+        """For JSON."""
+        found = asdict(self)
+        return found.pop("choice") | found | {"efficiency": self.efficiency}
+
+
+def assumed_prices(threads: int) -> EpochPrices:
+    """Prices of a rank with so many threads, where none were measured."""
+    shared = min(threads, MEMORY_BOUND_THREADS)
+    arcs, dense = ASSUMED.seconds_per_arc_value / shared, ASSUMED.seconds_per_dense_row / max(1.0, 0.8 * threads)
+    return replace(ASSUMED, seconds_per_arc_value=arcs, seconds_per_dense_row=dense)
+
+
+def layer_widths(sizes: GraphSizes, settings: Settings) -> list[tuple[int, int]]:
+    """(in, out) of each layer."""
+    model = settings.model
+    inner = [model.hidden_feats] * (model.num_layers - 1)
+    return list(zip([sizes.num_feats or model.hidden_feats, *inner], [*inner, sizes.num_classes], strict=True))
+
+
+@dataclass(frozen=True)
+class Rank:
+    """What a rank computes with: prices, its threads, and how wrong prices may be as a factor (1: measured)."""
+
+    prices: EpochPrices
+    threads: int = 1
+    spread: float = 1.0
+
+
+def estimate(sizes: GraphSizes, choice: Choice, settings: Settings, rank: Rank, network: Network) -> Estimate:
+    """The estimate of one choice."""
+    prices, spread = rank.prices, rank.spread
+    settings = settled(settings, choice)
+    widths = layer_widths(sizes, settings)
+    exchanged = [min(pair) if settings.run.transform_first else pair[0] for pair in widths]
+    if settings.run.cache_first:
+        exchanged = exchanged[1:]
+    rows = sizes.exchange_rows(choice.ranks) if settings.algorithm.exact or settings.algorithm.delay else 0.0
+    copies = settings.run.update == "copies"
+    halos = sizes.exchange_rows(choice.ranks) / 2 if copies else 0.0
+    narrow = 0.75 if choice.dtype == "bfloat16" else 1.0
+    arcs = BALANCE * sizes.num_arcs / choice.ranks * prices.seconds_per_arc_value * sum(exchanged) * narrow
+    each = prices.seconds_per_dense_row / prices.width**2
+    dense = BALANCE * (sizes.num_nodes + halos) / choice.ranks * each * sum(i * o for i, o in widths) * narrow
+    item = min(WIRE_BYTES[choice.wire], 2.0 if choice.dtype == "bfloat16" else 4.0)
+    sent = 2 * rows * sum(exchanged) * item / (settings.algorithm.delay or 1)
+    of_rank = ROWS_BALANCE * sent / choice.ranks
+    pack = 2 * of_rank * (4 / item) / (PACK_BYTES * min(rank.threads, MEMORY_BOUND_THREADS))
+    compute = arcs + dense + pack
+    travel = _network_seconds(network, choice.ranks, of_rank, 4 * sum(2 * i * o for i, o in widths))
+    least, most = max(compute / spread, travel), 1.1 * compute * spread + travel
+    if settings.algorithm.delay or not rows:
+        most = max(1.1 * compute * spread, travel) + 0.1 * travel
+    likely = max(compute, travel) + (0.5 * min(compute, travel) if settings.algorithm.exact else 0.0)
+    likely = min(max(likely, least), most)
+    memory = memory_bytes(sizes, choice, settings)
+    return Estimate(choice, likely, least, most, compute, travel, sent, memory)
+
+
+def settled(settings: Settings, choice: Choice) -> Settings:
+    """The settings with what is chosen."""
+    run = replace(settings.run, algorithm=choice.algorithm, dtype=choice.dtype, update=None)
+    return replace(settings, run=run, schedule=replace(settings.schedule, wire=choice.wire)).checked()
+
+
+def _network_seconds(network: Network, ranks: int, sent_bytes: float, gradient_bytes: int) -> float:
+    """Seconds of a rank's messages and of the sum of gradients, when nothing else happens."""
+    if ranks == 1:
+        return 0.0
+    nodes = -(-ranks // network.ranks_per_node)
+    crossing = (ranks - network.ranks_per_node) / max(ranks - 1, 1) if nodes > 1 else 0.0
+    rate = min(network.bandwidth / network.ranks_per_node, network.rank_bandwidth)
+    if network.nodes_per_switch and nodes > network.nodes_per_switch:
+        rate /= network.oversubscription
+    inside = (1 - crossing) * sent_bytes * network.ranks_per_node / network.memory_bandwidth
+    latencies = 8 * (network.latency + min(ranks - 1, 64) * network.overhead)
+    return crossing * sent_bytes / rate + inside + latencies + sum_seconds(network, nodes, gradient_bytes)
+
+
+def memory_bytes(sizes: GraphSizes, choice: Choice, settings: Settings) -> int:
+    """Memory of the largest rank: what `distgnn train` would say of such a part."""
+    owned = int(BALANCE * sizes.num_nodes / choice.ranks)
+    sent = int(ROWS_BALANCE * sizes.exchange_rows(choice.ranks) / choice.ranks)
+    arcs = int(BALANCE * sizes.num_arcs / choice.ranks)
+    # Indices and ids of arcs; ids, degrees, offsets and masks of rows: as written by `distgnn partition`.
+    files = {"structure": {"bytes": 12 * arcs + 40 * owned}, "feats": {"bytes": 4 * owned * sizes.num_feats}}
+    part = {"owned": owned, "rows": owned + sent // 2, "arcs": arcs, "files": files, "symmetric": True}
+    graph = {"num_feats": sizes.num_feats, "num_classes": sizes.num_classes}
+    return estimate_bytes({"parts": [part], "graph": graph, "pair_rows": [[sent]]}, 0, settings.sections())

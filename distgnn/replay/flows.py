@@ -1,0 +1,160 @@
+"""Messages on their way: each moves at the rate that its links leave it. A fluid model, advanced from event to event.
+
+Legend: F messages on their way, L links of a message, R links.
+
+Rates are max-min fair: the link with the least bandwidth per message gives each of its messages that much; these are
+taken out, with their share of every other link, and so on. With many messages the last rounds are left out: a message
+then gets the least equal share of its links, which no link exceeds.
+"""
+
+import math
+
+import numpy as np
+
+from distgnn.replay.network import Network
+
+MOST_ROUNDS = 6  # of fair shares, where there are more than FEW messages
+FEW = 64
+DONE, INSTANT = 1e-9, 1e-11  # share of a message, and seconds, that may be left when it counts as arrived
+NEVER = math.inf
+
+
+class Links:
+    """The links of all ranks: numbers of those that a message takes, and their bandwidths.
+
+    A link that no message shares with another is there all the same: it limits that one message. Link 0 is unlimited.
+    """
+
+    PER_MESSAGE = 6
+
+    def __init__(self, network: Network, num_ranks: int):
+        self.network, self.num_ranks = network, num_ranks
+        num_nodes = network.node_of(num_ranks - 1) + 1
+        num_switches = network.switch_of(num_ranks - 1) + 1
+        self._out, self._in = 1, 1 + num_ranks
+        self._node_out = 1 + 2 * num_ranks
+        self._node_in, self._memory = self._node_out + num_nodes, self._node_out + 2 * num_nodes
+        self._up, self._down = self._node_out + 3 * num_nodes, self._node_out + 3 * num_nodes + num_switches
+        self.bandwidth = np.full(self._down + num_switches, math.inf)
+        self.bandwidth[self._out : self._node_out] = network.rank_bandwidth
+        self.bandwidth[self._node_out : self._memory] = network.bandwidth
+        self.bandwidth[self._memory : self._up] = network.memory_bandwidth
+        if network.nodes_per_switch:
+            up = network.nodes_per_switch * network.bandwidth / network.oversubscription
+            self.bandwidth[self._up :] = up
+
+    def between(self, source: int, target: int) -> tuple[int, ...]:
+        """The links that a message takes."""
+        network = self.network
+        ends = self._out + source, self._in + target
+        one, other = network.node_of(source), network.node_of(target)
+        if one == other:
+            return *ends, self._memory + one, 0, 0, 0
+        switches = network.switch_of(source), network.switch_of(target)
+        tree = (self._up + switches[0], self._down + switches[1]) if switches[0] != switches[1] else (0, 0)
+        return *ends, self._node_out + one, self._node_in + other, *tree
+
+    def set_computing(self, rank: int, computing: bool) -> None:
+        """A rank that computes moves less than one that waits."""
+        most = self.network.rank_bandwidth
+        if computing:
+            most = min(most, self.network.overlap_bandwidth)
+        self.bandwidth[[self._out + rank, self._in + rank]] = most
+
+
+def fair_rates(links: np.ndarray, bandwidth: np.ndarray) -> np.ndarray:
+    """Max-min fair rates of messages, [F]; `links` [F, L] into `bandwidth` [R]. Nothing is faster than 1e300."""
+    rates, left = np.zeros(len(links)), np.minimum(bandwidth, 1e300)
+    waiting = np.arange(len(links))
+    few = len(links) <= FEW
+    rounds = 0
+    while len(waiting):
+        taken = links[waiting]
+        counts = np.bincount(taken.ravel(), minlength=len(left))
+        shares = np.divide(left, counts, out=np.full(len(left), np.inf), where=counts > 0)
+        shares[0] = 1e300
+        each = shares[taken].min(axis=1)
+        rounds += 1
+        if not few and rounds == MOST_ROUNDS:
+            rates[waiting] = each
+            break
+        fixed = each <= each.min() * (1 + 1e-9 if few else 1.02)
+        rates[waiting[fixed]] = each[fixed]
+        used = np.bincount(taken[fixed].ravel(), np.repeat(each[fixed], taken.shape[1]), len(left))
+        left = np.maximum(left - used, 0.0)
+        waiting = waiting[~fixed]
+    return np.maximum(rates, 1e-300)
+
+
+class Flows:
+    """The messages that are on their way.
+
+    Args:
+        resolution: seconds within which events count as one; 0 is exact.
+        moved: float64 [ranks], told of the bytes that each rank sends and receives; None: nobody asks.
+    """
+
+    def __init__(self, links: Links, resolution: float = 0.0, moved: np.ndarray | None = None):
+        self.links, self.resolution, self.moved = links, resolution, moved
+        self.now = 0.0
+        self._taken = np.empty((0, Links.PER_MESSAGE), np.int64)
+        self._left, self._rates, self._sizes = np.empty(0), np.empty(0), np.empty(0)
+        self._ends = np.empty((0, 2), np.int64)
+        self._names: list[int] = []
+        self._new: list[tuple[int, int, int, float]] = []
+        self._stale = False
+
+    def __len__(self) -> int:
+        return len(self._names) + len(self._new)
+
+    def start(self, name: int, source: int, target: int, num_bytes: float) -> None:
+        """A message begins to move now."""
+        self._new.append((name, source, target, num_bytes))
+
+    def links_changed(self) -> None:
+        """Some bandwidth is another than before."""
+        self._stale = True
+
+    def next_arrival(self) -> float:
+        """When the next message has arrived, if nothing else happens."""
+        self._refresh()
+        return self.now + float((self._left / self._rates).min()) if len(self._names) else NEVER
+
+    def advance(self, time: float) -> None:
+        """Let everything move until `time`."""
+        seconds = time - self.now
+        if seconds <= 0:
+            return
+        self._refresh()
+        if len(self._names):
+            moved = np.minimum(self._rates * seconds, self._left)
+            self._left -= moved
+            if self.moved is not None:
+                np.add.at(self.moved, self._ends.ravel(), np.repeat(moved, 2))
+        self.now = time
+
+    def take_arrived(self) -> list[int]:
+        """Names of the messages that have arrived; they are on their way no more."""
+        self._refresh()
+        done = self._left <= np.maximum(self._sizes * DONE, self._rates * max(self.resolution, INSTANT))
+        if not done.any():
+            return []
+        found = [self._names[place] for place in np.flatnonzero(done)]
+        keep = np.flatnonzero(~done)
+        self._taken, self._left, self._sizes = self._taken[keep], self._left[keep], self._sizes[keep]
+        self._ends, self._names = self._ends[keep], [self._names[place] for place in keep]
+        self._rates, self._stale = self._rates[keep], True
+        return found
+
+    def _refresh(self) -> None:
+        if self._new:
+            between = [self.links.between(source, target) for _, source, target, _ in self._new]
+            sizes = np.array([max(size, 1e-9) for *_, size in self._new])
+            self._taken = np.concatenate([self._taken, np.array(between, np.int64)])
+            self._ends = np.concatenate([self._ends, np.array([new[1:3] for new in self._new], np.int64)])
+            self._left, self._sizes = np.concatenate([self._left, sizes]), np.concatenate([self._sizes, sizes])
+            self._names += [new[0] for new in self._new]
+            self._new, self._stale = [], True
+        if self._stale:
+            self._rates = fair_rates(self._taken, self.links.bandwidth)
+            self._stale = False

@@ -1,0 +1,345 @@
+"""Plays the recorded epochs of all ranks through a network: a simulation from event to event.
+
+    rank       runs its events one after the other; "wait" stops it until what it waits for is complete
+    message    posted -> (its receiver asked for it, where it is large) -> latency -> moves at a fair rate -> arrived
+    sum        all ranks joined -> the messages of the library's algorithm, one step after the other -> complete
+    epoch      all ranks start it together (numbers are gathered after each) and it ends with the last of them
+
+A send is complete when its message has arrived, or, where it is small, at once. While a rank computes, its messages
+move at `overlap_bandwidth` at most, and each byte that moves takes `byte_seconds` from it.
+"""
+
+import heapq
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from distgnn.replay.flows import NEVER, Flows, Links
+from distgnn.replay.network import SMALL_SUM, Network, sum_seconds, sum_steps
+from distgnn.replay.recording import Event, Recording
+
+GATHER_BYTES = 512  # of a rank's numbers after an epoch
+
+
+class Span(NamedTuple):
+    """What a rank did from `start` to `end`; of a wait: which rank was last, since when it was on its way, and where
+    in the epoch (the number of the exchange, -1 for a sum)."""
+
+    rank: int
+    name: str
+    start: float
+    end: float
+    cause: int = -1
+    cause_time: float = 0.0
+    call: int = -1
+
+
+@dataclass
+class PlayedEpoch:
+    """One epoch: when it began and when each rank ended, and the spans of all ranks in order."""
+
+    start: float
+    ends: list[float]
+    spans: list[list[Span]]
+
+    @property
+    def seconds(self) -> float:
+        """As a run reports it."""
+        return max(self.ends) - self.start
+
+
+@dataclass(eq=False)
+class _Started:
+    """Something that can be waited for. `ready`: since when all that was needed for it was there, `by` whom."""
+
+    call: int
+    done: bool = False
+    ready: float = 0.0
+    by: int = -1
+    waiting: set[int] = field(default_factory=set)
+
+
+@dataclass(eq=False)
+class _Message:
+    """`ends`: what the sender and the receiver wait for; None until that one has posted it."""
+
+    source: int
+    target: int
+    num_bytes: int
+    ends: list[_Started | None] = field(default_factory=lambda: [None, None])
+    begun: bool = False
+    arrived: bool = False
+
+
+@dataclass(eq=False)
+class _Sum:
+    """A sum over ranks: who has joined, the steps that are left, and the messages of the present one."""
+
+    num_bytes: int
+    joined: list[_Started] = field(default_factory=list)
+    steps: list[tuple[int, float]] = field(default_factory=list)
+    moving: int = 0
+
+
+@dataclass(eq=False)
+class _Rank:
+    number: int
+    epochs: list[list[Event]]
+    epoch: int = 0
+    place: int = 0
+    time: float = 0.0
+    computing: bool = False
+    blocked_since: float = -1.0
+    pending: list[_Started] = field(default_factory=list)
+    started: list[list[_Started]] = field(default_factory=list)
+    moved_before: float = 0.0
+    spans: list[Span] = field(default_factory=list)
+    num_sums: dict[int, int] = field(default_factory=dict)
+
+
+class Player:
+    """One replay.
+
+    Args:
+        recordings: of all ranks, in order; with the same number of epochs.
+        network: what messages cost.
+        resolution: seconds within which arrivals count as one; None: exact for few ranks, else 1/5000 of an epoch.
+    """
+
+    def __init__(self, recordings: list[Recording], network: Network, resolution: float | None = None):
+        self.network, self.num_ranks = network, len(recordings)
+        if resolution is None:
+            longest = max(recording.compute_seconds() for recording in recordings)
+            resolution = 0.0 if self.num_ranks <= 8 else longest / 5000
+        self._resolution = resolution
+        self._links = Links(network, self.num_ranks)
+        self._moved = np.zeros(self.num_ranks)
+        self._flows = Flows(self._links, resolution, self._moved if network.byte_seconds else None)
+        self._ranks = [_Rank(recording.rank, recording.epochs) for recording in recordings]
+        self._cycle = len(recordings[0].epochs)
+        self._agenda: list[tuple[float, int, Any]] = []
+        self._order = 0
+        self._messages: dict[tuple, list[_Message]] = {}
+        self._sums: dict[tuple[int, int], _Sum] = {}
+        self._moving: dict[int, _Message | _Sum] = {}
+        self._running = 0
+
+    def play(self) -> list[PlayedEpoch]:
+        """The epochs of one cycle, after one cycle that fills the network."""
+        played: list[PlayedEpoch] = []
+        start = 0.0
+        for number in range(2 * self._cycle):
+            for rank in self._ranks:
+                rank.epoch, rank.place, rank.spans, rank.time = number, 0, [], start
+                rank.started.append([])
+                self._later(start, rank)
+            self._running = self.num_ranks
+            self._run()
+            played.append(PlayedEpoch(start, [rank.time for rank in self._ranks], [r.spans for r in self._ranks]))
+            start = max(played[-1].ends) + sum_seconds(self.network, self.num_ranks, GATHER_BYTES)
+        return played[self._cycle :]
+
+    def _later(self, time: float, what: Any) -> None:
+        self._order += 1
+        heapq.heappush(self._agenda, (time, self._order, what))
+
+    def _run(self) -> None:
+        """Until every rank has ended its epoch."""
+        while self._running:
+            arrival = self._flows.next_arrival()
+            planned = self._agenda[0][0] if self._agenda else NEVER
+            if arrival == NEVER and planned == NEVER:
+                raise RuntimeError(f"the replay stands still: {self._who_waits()}")
+            if arrival < planned:
+                self._flows.advance(arrival)
+                self._arrivals()
+                continue
+            if planned > self._flows.now + self._resolution:
+                self._flows.advance(planned)
+                self._arrivals()
+            time, _, what = heapq.heappop(self._agenda)
+            self._do(time, what)
+
+    def _who_waits(self) -> str:
+        return ", ".join(f"rank {rank.number} at event {rank.place}" for rank in self._ranks if rank.pending)
+
+    def _events(self, rank: _Rank) -> list[Event]:
+        return rank.epochs[rank.epoch % self._cycle]
+
+    def _do(self, time: float, what: Any) -> None:
+        if isinstance(what, _Rank):
+            self._go_on(what, time)
+        elif isinstance(what, _Message):
+            self._move(what, what.source, what.target, what.num_bytes)
+        else:
+            self._move_step(what, time)
+
+    # A rank
+
+    def _go_on(self, rank: _Rank, time: float) -> None:
+        """Run a rank's events until it computes, waits, or has ended the epoch."""
+        rank.time = max(rank.time, time)
+        if rank.computing and self._takes_longer(rank):
+            return
+        events = self._events(rank)
+        while rank.place < len(events):
+            event = events[rank.place]
+            rank.place += 1
+            if event[0] == "compute":
+                self._compute(rank, event)
+                return
+            if event[0] == "wait":
+                if self._wait(rank, event[1]):
+                    return
+            elif event[0] == "sum":
+                self._join(rank, event)
+            else:
+                self._post(rank, event)
+        self._running -= 1
+
+    def _compute(self, rank: _Rank, event: Event) -> None:
+        _, name, seconds = event
+        end = rank.time + seconds
+        rank.spans.append(Span(rank.number, name, rank.time, end))
+        self._set_computing(rank, True)
+        rank.moved_before = self._moved[rank.number]
+        self._later(end, rank)
+
+    def _takes_longer(self, rank: _Rank) -> bool:
+        """What moved while the rank computed took some of its time; then it computes on, else it is done."""
+        taken = (self._moved[rank.number] - rank.moved_before) * self.network.byte_seconds
+        rank.moved_before = self._moved[rank.number]
+        if taken > 1e-7:
+            last = rank.spans[-1]
+            rank.spans[-1] = last._replace(end=rank.time + taken)
+            self._later(rank.time + taken, rank)
+            return True
+        self._set_computing(rank, False)
+        return False
+
+    def _set_computing(self, rank: _Rank, computing: bool) -> None:
+        if rank.computing != computing:
+            rank.computing = computing
+            if self.network.overlap_bandwidth < self.network.rank_bandwidth:
+                self._links.set_computing(rank.number, computing)
+                self._flows.links_changed()
+
+    def _wait(self, rank: _Rank, wanted: list) -> bool:
+        """Stop the rank unless all is complete; does it stop?"""
+        found = [self._found(rank, age, number) for age, number in wanted if 0 <= age <= rank.epoch]
+        rank.pending = [one for one in found if not one.done]
+        for one in rank.pending:
+            one.waiting.add(rank.number)
+        rank.blocked_since = rank.time if rank.pending else -1.0
+        return bool(rank.pending)
+
+    def _found(self, rank: _Rank, age: int, number: int) -> _Started:
+        return rank.started[rank.epoch - age][number]
+
+    def _complete(self, one: _Started, time: float) -> None:
+        """Something is complete; ranks for which it was the last go on."""
+        one.done = True
+        for number in one.waiting:
+            rank = self._ranks[number]
+            rank.pending = [other for other in rank.pending if other is not one]
+            if not rank.pending:
+                end = max(time, rank.time)
+                rank.spans.append(Span(number, "wait", rank.blocked_since, end, one.by, one.ready, one.call))
+                self._later(end, rank)
+        one.waiting = set()
+
+    # Messages
+
+    def _post(self, rank: _Rank, event: Event) -> None:
+        """A rank's end of a message: the other end may be there already."""
+        kind, call, other, num_bytes = event
+        rank.time += self.network.overhead
+        end = 0 if kind == "send" else 1
+        pair = (rank.number, other) if end == 0 else (other, rank.number)
+        halves = self._messages.setdefault((rank.epoch, call, *pair), [])
+        if halves and halves[0].ends[end] is None:
+            message = halves.pop(0)
+        else:
+            message = _Message(pair[0], pair[1], num_bytes)
+            halves.append(message)
+        started = message.ends[end] = _Started(call)
+        rank.started[-1].append(started)
+        self._begin(message, rank)
+
+    def _begin(self, message: _Message, rank: _Rank) -> None:
+        """Let a message go once its sender is there and, where it is large, its receiver."""
+        sent, received = message.ends
+        small = message.num_bytes <= self.network.eager_bytes
+        if message.begun and sent is not None and received is not None:
+            received.ready, received.by, received.done = sent.ready, sent.by, message.arrived
+        elif sent is not None and (small or received is not None):
+            message.begun = True
+            for one in filter(None, message.ends):
+                one.ready, one.by = rank.time, rank.number
+            sent.done = small
+            self._later(rank.time + self.network.latency_between(message.source, message.target), message)
+
+    def _arrived(self, message: _Message, time: float) -> None:
+        message.arrived = True
+        for one in message.ends:
+            if one is not None and not one.done:
+                self._complete(one, time)
+
+    def _move(self, what: Any, source: int, target: int, num_bytes: float) -> None:
+        self._order += 1
+        self._moving[self._order] = what
+        self._flows.start(self._order, source, target, num_bytes)
+
+    def _arrivals(self) -> None:
+        time = self._flows.now
+        for name in self._flows.take_arrived():
+            what = self._moving.pop(name)
+            if isinstance(what, _Message):
+                self._arrived(what, time)
+            else:
+                what.moving -= 1
+                if not what.moving:
+                    self._next_step(what, time)
+
+    # Sums over ranks
+
+    def _join(self, rank: _Rank, event: Event) -> None:
+        _, channel, num_bytes = event
+        rank.time += self.network.overhead
+        number = rank.num_sums[channel] = rank.num_sums.get(channel, -1) + 1
+        one = self._sums.setdefault((channel, number), _Sum(num_bytes))
+        started = _Started(-1)
+        rank.started[-1].append(started)
+        one.joined.append(started)
+        if len(one.joined) < self.num_ranks:
+            return
+        del self._sums[channel, number]
+        for joined in one.joined:
+            joined.ready, joined.by = rank.time, rank.number
+        if num_bytes <= SMALL_SUM:  # its latencies are all: no messages of its own
+            self._later(rank.time + sum_seconds(self.network, self.num_ranks, num_bytes), one)
+        else:
+            one.steps = sum_steps(self.network, self.num_ranks, num_bytes)
+            self._next_step(one, rank.time)
+
+    def _next_step(self, one: _Sum, time: float) -> None:
+        """The next step's messages start, after their latency; after the last step everybody has the sum."""
+        if one.steps:
+            self._later(time + self._step_latency + 2 * self.network.overhead, one)
+        else:
+            self._move_step(one, time)
+
+    def _move_step(self, one: _Sum, time: float) -> None:
+        if not one.steps:
+            for joined in one.joined:
+                self._complete(joined, time)
+            return
+        distance, num_bytes = one.steps.pop(0)
+        one.moving = self.num_ranks
+        for rank in range(self.num_ranks):
+            self._move(one, rank, (rank + distance) % self.num_ranks, num_bytes)
+
+    @property
+    def _step_latency(self) -> float:
+        return self.network.latency_between(0, self.num_ranks - 1)

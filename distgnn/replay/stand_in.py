@@ -1,0 +1,189 @@
+"""A communicator of P ranks of which one is there: it answers every call at once, and notes the call and its time.
+
+What other ranks would send is generated: the bytes that this rank itself sends in the same exchange, repeated. They
+have the right width, wire format and magnitude, so kernels do the work that they would do. Sums over ranks leave this
+rank's numbers as they are.
+"""
+
+import time
+from collections.abc import Sequence
+from typing import Any, Literal
+
+import numpy as np
+from mpi4py import MPI
+
+SMALL_BYTES = 64  # of an object that ranks agree on
+MOST_TAGS = 512  # exchanges whose rows are remembered
+
+
+class Log:
+    """Calls in the order they were made: (kind, details, entered, left), seconds of `time.perf_counter`."""
+
+    def __init__(self) -> None:
+        self.calls: list[tuple[str, tuple, float, float]] = []
+        self.num_started = 0
+        self.on = False
+        self.sent: dict[int, np.ndarray] = {}  # what this rank sent last, by tag
+        self._channels = 0
+
+    def new_channel(self) -> int:
+        """The number of the next communicator."""
+        self._channels += 1
+        return self._channels - 1
+
+    def keep_sent(self, tag: int, rows: np.ndarray) -> None:
+        """Remember what was sent, for a while: messages of a delayed schedule are taken epochs later."""
+        self.sent.pop(tag, None)
+        self.sent[tag] = rows
+        while len(self.sent) > MOST_TAGS:
+            self.sent.pop(next(iter(self.sent)))
+
+    def note(self, kind: str, details: tuple, entered: float) -> None:
+        """One call; it ends now."""
+        if self.on:
+            self.calls.append((kind, details, entered, time.perf_counter()))
+
+    def start(self) -> int:
+        """The number of a thing that is started."""
+        self.num_started += 1
+        return self.num_started - 1
+
+
+class StandInRequest(MPI.Request):
+    """A request that is complete; waiting for it is noted, and fills what it receives."""
+
+    log: Log
+    number: int
+    done: bool
+    receives: tuple[int, np.ndarray] | None
+
+    @classmethod
+    def of(cls, log: Log, receives: tuple[int, np.ndarray] | None = None) -> "StandInRequest":
+        """A request of something started now; `receives`: tag and buffer of a receive."""
+        request = cls()
+        request.log, request.number = log, log.start()
+        request.receives, request.done = receives, False
+        return request
+
+    @classmethod
+    def Waitall(cls, requests: Sequence[Any], statuses: Any = None) -> Literal[True]:
+        """Note which were waited for, and fill their buffers."""
+        entered = time.perf_counter()
+        waiting = [one for one in requests if not one.done]
+        for one in waiting:
+            one.done = True
+            if one.receives is not None:
+                _fill(one.receives[1], one.log.sent.get(one.receives[0]))
+        if waiting:
+            waiting[0].log.note("wait", tuple(one.number for one in waiting), entered)
+        return True
+
+
+def _fill(buffer: np.ndarray, like: np.ndarray | None) -> None:
+    """Write the bytes of `like` over and over; nothing where there are none."""
+    if like is None or not len(like):
+        return
+    whole = len(buffer) // len(like) * len(like)
+    if whole:
+        buffer[:whole].reshape(-1, len(like))[:] = like
+    buffer[whole:] = like[: len(buffer) - whole]
+
+
+class StandIn:
+    """In place of an `MPI.Comm`: what training calls of one.
+
+    Args:
+        rank, size: which rank this is, of how many.
+        answers: what `Alltoall` gives, one array for each call (bins of a delayed schedule).
+    """
+
+    def __init__(self, rank: int, size: int, answers: Sequence[np.ndarray] = (), log: Log | None = None):
+        self.rank, self.size = rank, size
+        self.log = log or Log()
+        self._answers = list(answers)
+        self._channel = self.log.new_channel()
+
+    def Dup(self) -> "StandIn":
+        """Another of the same ranks."""
+        copy = StandIn(self.rank, self.size, log=self.log)
+        copy._answers = self._answers
+        return copy
+
+    def Split_type(self, kind: int, *_: Any) -> MPI.Intracomm:
+        """The ranks of this machine: this one alone."""
+        return MPI.COMM_SELF.Dup()
+
+    def Free(self) -> None:
+        """Nothing is held."""
+
+    def Isend(self, message: Any, dest: int, tag: int = 0) -> StandInRequest:
+        """Start sending bytes."""
+        entered = time.perf_counter()
+        rows = message[0]
+        self.log.keep_sent(tag, rows)
+        request = StandInRequest.of(self.log)
+        self.log.note("send", (tag, dest, rows.nbytes), entered)
+        return request
+
+    def Irecv(self, message: Any, source: int, tag: int = 0) -> StandInRequest:
+        """Start receiving bytes."""
+        entered = time.perf_counter()
+        request = StandInRequest.of(self.log, (tag, message[0]))
+        self.log.note("receive", (tag, source, message[0].nbytes), entered)
+        return request
+
+    def Iprobe(self, *_: Any) -> bool:
+        """Nothing waits to be received."""
+        return False
+
+    def Iallreduce(self, _: Any, values: np.ndarray, op: Any = None) -> StandInRequest:
+        """Start a sum in place."""
+        entered = time.perf_counter()
+        request = StandInRequest.of(self.log)
+        self.log.note("sum", (self._channel, values.nbytes), entered)
+        return request
+
+    def Allreduce(self, values: Any, total: np.ndarray, op: Any = None) -> None:
+        """A sum that is waited for."""
+        if isinstance(values, np.ndarray):
+            np.copyto(total, values)
+        self._agree(total.nbytes)
+
+    def allreduce(self, value: Any, op: Any = MPI.SUM) -> Any:
+        """The sum, as if every rank had the same; the extreme, as if no other rank had one."""
+        self._agree(SMALL_BYTES)
+        return value * self.size if op == MPI.SUM else value
+
+    def allgather(self, value: Any) -> list:
+        """As if every rank had the same."""
+        self._agree(SMALL_BYTES)
+        return [value] * self.size
+
+    def gather(self, value: Any, root: int = 0) -> list | None:
+        """As if every rank had the same; on the root."""
+        self._agree(SMALL_BYTES)
+        return [value] * self.size if self.rank == root else None
+
+    def bcast(self, value: Any, root: int = 0) -> Any:
+        """This rank's own."""
+        self._agree(SMALL_BYTES)
+        return value
+
+    def Bcast(self, values: Any, root: int = 0) -> None:
+        """This rank's own."""
+        self._agree(SMALL_BYTES)
+
+    def Barrier(self) -> None:
+        """All are there."""
+        self._agree(SMALL_BYTES)
+
+    def Alltoall(self, _: np.ndarray, theirs: np.ndarray) -> None:
+        """The next of `answers`."""
+        theirs[:] = self._answers.pop(0)
+
+    def _agree(self, num_bytes: int) -> None:
+        """A collective that is waited for."""
+        entered = time.perf_counter()
+        number = self.log.start()
+        self.log.note("sum", (self._channel, num_bytes), entered)
+        self.log.note("wait", (number,), entered)

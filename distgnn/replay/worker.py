@@ -1,0 +1,117 @@
+"""One part trained by itself: `python -m distgnn.replay.worker FOLDER RANK OUT`, with its settings on standard input.
+
+    input     a line of JSON: settings, repeats, then a line "go" when others are ready, and its end when all are done
+    output    a line "ready" after the first epochs, a line "done" when OUT is written
+
+Between "done" and the end of its input it goes on training, so that parts that are measured at the same time see each
+other's use of the memory throughout.
+"""
+
+import json
+import select
+import sys
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from distgnn.config import ModelConfig, RunConfig, Schedule, Settings, TrainConfig
+from distgnn.errors import DistGNNError
+
+UNCOUNTED_EPOCHS = 2
+# What a rank among others has besides: MPICH's buffers (16 MB through shared memory, 27 MB over TCP, measured on two
+# ranks beside one that is alone) and the command line (4 MB).
+BESIDES_BYTES = 24_000_000
+
+
+def main(folder: str, rank: int, out: str) -> int:
+    """Measure one part; an error is one line on standard error."""
+    try:
+        _measure(folder, rank, Path(out))
+    except DistGNNError as error:
+        print(error, file=sys.stderr)
+        return 2
+    return 0
+
+
+def _measure(folder: str, rank: int, out: Path) -> None:
+    import numpy as np
+
+    asked = json.loads(sys.stdin.readline())
+    settings = settings_of(asked["settings"])
+    answers = []
+    if asked["answers"]:
+        with np.load(asked["answers"]) as stored:
+            answers = [stored[name] for name in stored.files]
+    trainer, recorder, log = make_trainer(folder, rank, asked["num_ranks"], settings, answers)
+    cycle = settings.algorithm.delay or 1
+    epoch, first = 0, UNCOUNTED_EPOCHS + _epochs_before(settings)
+    for epoch in range(first):
+        trainer.train_epoch(epoch)
+    print("ready", flush=True)
+    sys.stdin.readline()
+    log.on = True
+    for epoch in range(first, first + cycle * (asked["repeats"] + 1)):
+        recorder.begin()
+        trainer.train_epoch(epoch)
+    log.on = False
+    if asked["evaluate"]:
+        trainer.predict()
+    out.write_text(json.dumps(_recording(recorder, trainer, cycle)))
+    print("done", flush=True)
+    while not select.select([sys.stdin], [], [], 0)[0]:
+        epoch += 1
+        recorder.begin()
+        trainer.train_epoch(epoch)
+
+
+def settings_of(found: dict[str, dict[str, Any]]) -> Settings:
+    """Settings from their fields."""
+    return Settings(
+        TrainConfig(**found["train"]), ModelConfig(**found["model"]), RunConfig(**found["run"]),
+        Schedule(**found["schedule"]),
+    )  # fmt: skip
+
+
+def make_trainer(folder: str, rank: int, num_ranks: int, settings: Settings, answers: list) -> tuple[Any, Any, Any]:
+    """The trainer of one part among stand-ins, its recorder and the log of calls."""
+    import torch
+
+    from distgnn.graph.loader import load
+    from distgnn.nn import model_for
+    from distgnn.replay.recorder import Recorder
+    from distgnn.replay.stand_in import StandIn
+    from distgnn.train.trainer import Trainer
+
+    comm: Any = StandIn(rank, num_ranks, answers)
+    run, config = settings.run, settings.train
+    options = {name: getattr(run, name) for name in ("update", "dtype", "cache_first", "transform_first")}
+    options |= asdict(settings.schedule) | {"sparse_feats": settings.model.takes_sparse_feats}
+    graph = load(folder, run.algorithm, comm, say=None, seed=config.seed, **options)
+    torch.manual_seed(config.seed)
+    trainer = Trainer(model_for(settings.model, graph, config.task), graph, config, say=lambda text: None)
+    recorder = Recorder(graph.transport, comm.log)
+    trainer.trace = recorder
+    return trainer, recorder, comm.log
+
+
+def _epochs_before(settings: Settings) -> int:
+    """Epochs until a schedule does the same in every cycle."""
+    delay = settings.algorithm.delay or 0
+    return settings.schedule.warmup_epochs + delay if delay else 0
+
+
+def _recording(recorder: Any, trainer: Any, cycle: int) -> dict[str, Any]:
+    """The typical epochs of a cycle; the first cycle waits for what was sent before the recording: it is left out."""
+    from distgnn.config import num_threads
+    from distgnn.replay.recording import Recording, typical
+    from distgnn.system.sizes import peak_rss_bytes
+
+    epochs = [typical(recorder.epochs[cycle + place :: cycle]) for place in range(cycle)]
+    graph, sent_to = trainer.graph, recorder.sent_to[-cycle:]
+    return Recording(
+        graph.rank, graph.num_ranks, epochs, sent_to, peak_rss_bytes() + BESIDES_BYTES, threads=num_threads()
+    ).to_json()
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1], int(sys.argv[2]), sys.argv[3]))

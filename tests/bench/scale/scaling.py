@@ -1,0 +1,219 @@
+"""Strong and weak scaling to 128 ranks on generated graphs: cuts really made, parts really measured, messages replayed.
+
+    python tests/bench/scale/scaling.py WORK --scale 0.01 [--ranks 1,2,4,…,128] [--networks 10gbit,25gbit,100gbit]
+        [--graphs reddit,products,proteins,papers] [--algorithms cd-0,cd-5,0c] [--weak]
+
+`--scale` is the share of the published graph's vertices and arcs (1: all). Graphs are RMAT with the published average
+degree, features and classes: their replication is that of RMAT and is printed beside the published one of Libra on
+the real graph. Densities differ where the scale is not 1. Speed-ups are over our own single rank of as many threads.
+This is a replay: a rank's computation is measured alone on this machine, its network is a model. `--weak` scales the
+graph with the ranks: `--scale` is then of the largest.
+
+WORK/scaling.json and WORK/scaling.png, .svg; what stands in the file is not run again.
+"""
+
+import argparse
+import json
+import math
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+from distgnn.plan.choose import parse_ranks
+
+# vertices, undirected edges, features, classes, Libra's copies per vertex in the paper by parts
+SHAPES = {
+    "reddit": (232_965, 57_307_946, 602, 41, {2: 1.75, 4: 2.94, 8: 4.66, 16: 6.93}),
+    "products": (2_449_029, 61_859_140, 100, 47, {2: 1.49, 4: 2.16, 8: 2.98, 16: 3.90, 32: 4.85, 64: 5.74}),
+    "proteins": (132_534, 39_561_252, 128, 112, {}),
+    "papers": (111_059_956, 1_615_685_872, 128, 172, {32: 4.63, 64: 5.63, 128: 6.62}),
+}
+# Published speed-ups over the same program on its own one socket: (ranks, cd-0, cd-5, 0c)
+DISTGNN = {
+    "papers": (128, 27, 83, 123),
+    "products": (64, 6.3, 9.9, 16.1),
+    "reddit": (16, 0.98, 2.08, 2.91),
+    "proteins": (64, 37.9, 59.8, 75.4),
+}
+SAR_SECONDS = {32: 7.4, 64: 5.1, 128: 3.8}  # papers100M, seconds of an epoch on so many nodes
+DIFFERENCES = (
+    "DistGNN: sockets of 28 cores and the real graphs; speed-ups over its own one socket (papers: a larger machine)",
+    "SAR: another model on other nodes; only its ratios from 32 nodes on are drawn",
+    "SuperGCN: hierarchical aggregation on thousands of processors; no table of speed-ups that could stand here",
+    "ours: RMAT in place of the graphs, a replay, ranks of as many threads as were asked for",
+)
+
+
+def main() -> None:
+    """Every graph, number of ranks and algorithm; then tables and the figure."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("work", type=Path)
+    parser.add_argument("--scale", type=float, default=0.01)
+    parser.add_argument("--ranks", default="1,2,4,…,128")
+    parser.add_argument("--networks", default="10gbit,25gbit,100gbit")
+    parser.add_argument("--graphs", default="reddit,products,proteins,papers")
+    parser.add_argument("--algorithms", default="cd-0,cd-5,0c")
+    parser.add_argument("--hidden-feats", type=int, default=256)
+    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--at-once", type=int, default=1)
+    parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--weak", action="store_true")
+    parser.add_argument("--keep-parts", action="store_true", help="partition folders are removed after their use")
+    options = parser.parse_args()
+    options.work.mkdir(parents=True, exist_ok=True)
+    out = options.work / ("weak.json" if options.weak else "scaling.json")
+    rows = json.loads(out.read_text())["rows"] if out.exists() else []
+    counts = parse_ranks(options.ranks)
+    for graph in options.graphs.split(","):
+        for ranks in counts:
+            todo = [name for name in options.algorithms.split(",") if not is_done(rows, graph, ranks, name, options)]
+            if todo:
+                rows += measure(options, graph, ranks, max(counts), todo)
+                out.write_text(json.dumps({"command": sys.argv, "differences": DIFFERENCES, "rows": rows}, indent=1))
+    rows = with_speedups(rows)
+    out.write_text(json.dumps({"command": sys.argv, "differences": DIFFERENCES, "rows": rows}, indent=1))
+    table(rows)
+    draw(rows, out.with_suffix(""))
+
+
+def is_done(rows: list[dict], graph: str, ranks: int, algorithm: str, options: argparse.Namespace) -> bool:
+    wanted = {"graph": graph, "ranks": ranks, "algorithm": algorithm, "scale": options.scale}
+    return any(wanted.items() <= row.items() for row in rows)
+
+
+def source_of(graph: str, scale: float) -> str:
+    """An RMAT graph of the share `scale` of a published one: a power of two of vertices, the same average degree."""
+    nodes, edges, feats, classes, _ = SHAPES[graph]
+    exponent = max(10, round(math.log2(nodes * scale)))
+    factor = max(1, round(edges * scale / 2**exponent))
+    return f"rmat:scale={exponent},edge_factor={factor},feats={feats},classes={classes},seed=1"
+
+
+def program(*words) -> str:
+    """Run the program; its standard output."""
+    command = [sys.executable, "-m", "distgnn.cli", *map(str, words)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise SystemExit(f"{' '.join(command)}: {done.stderr}")
+    return done.stdout
+
+
+def measure(options: argparse.Namespace, graph: str, ranks: int, most: int, algorithms: list[str]) -> list[dict]:
+    """Cut, measure and replay; a row for each algorithm and network."""
+    scale = options.scale * ranks / most if options.weak else options.scale
+    source = source_of(graph, scale)
+    parts = options.work / f"parts-{graph}-{ranks}"
+    program("partition", source, "--parts", ranks, "--out", parts, "--overwrite", "--quiet")
+    manifest = json.loads((parts / "partition.json").read_text())
+    common = {"graph": graph, "ranks": ranks, "scale": options.scale, "weak": options.weak, "source": source}
+    common |= {name: manifest[name] for name in ("num_nodes", "num_arcs", "replication_factor", "exchange_rows")}
+    common["libra_on_the_real_graph"] = SHAPES[graph][-1].get(ranks)
+    rows = []
+    for name in algorithms:
+        found = one_rank(options, parts) if ranks == 1 else many_ranks(options, parts, name)
+        rows += [common | {"algorithm": name} | row for row in found]
+        print(f"{graph}, {ranks} ranks, {name}: {[round(row['epoch_seconds'], 4) for row in found]}", flush=True)
+    if not options.keep_parts:
+        shutil.rmtree(parts)
+    return rows
+
+
+def one_rank(options: argparse.Namespace, parts: Path) -> list[dict]:
+    """Measured: a single rank sends nothing. The same for every network."""
+    words = ["--epochs", 2 + options.repeats, "--hidden-feats", options.hidden_feats, "--threads", options.threads]
+    words += ["--run-dir", options.work / "run", "--overwrite", "--quiet", "--eval-every", 2 + options.repeats]
+    program("train", parts, *words)
+    summary = json.loads((options.work / "run" / "summary.json").read_text())
+    row = {"epoch_seconds": summary["epoch_seconds_median"], "sent_bytes": 0, "efficiency": 1.0}
+    row["peak_rss_bytes"] = max(summary["peak_rss_bytes"])
+    return [{"network": network} | row for network in options.networks.split(",")]
+
+
+def many_ranks(options: argparse.Namespace, parts: Path, algorithm: str) -> list[dict]:
+    """Replayed over every network."""
+    networks = options.networks.split(",")
+    words = ["--algorithm", algorithm, "--hidden-feats", options.hidden_feats, "--repeats", options.repeats]
+    words += ["--threads", options.threads, "--at-once", options.at_once]
+    words += [word for network in networks for word in ("--network", network)]
+    replays = json.loads(program("replay", parts, *words, "--json"))["replays"]
+    return [
+        {
+            "network": network,
+            "epoch_seconds": found["epoch_seconds"],
+            "compute_seconds": found["compute_seconds"],
+            "sent_bytes": found["sent_bytes_per_epoch"],
+            "efficiency": found["efficiency"],
+            "critical_path": found["critical_path"],
+            "peak_rss_bytes": max(found["peak_rss_bytes"]),
+        }
+        for network, found in zip(networks, replays, strict=True)
+    ]
+
+
+def with_speedups(rows: list[dict]) -> list[dict]:
+    """Rows with `speedup` over one rank; for weak scaling arcs a second over those of one rank."""
+    base = {(row["graph"], row["network"]): row for row in rows if row["ranks"] == 1}
+    for row in rows:
+        one = base.get((row["graph"], row["network"]))
+        if one:
+            rate, first = (each["num_arcs"] / each["epoch_seconds"] for each in (row, one))
+            row["speedup"] = rate / first
+    return rows
+
+
+def table(rows: list[dict]) -> None:
+    """Speed-ups of the most ranks beside the published ones, and all epochs."""
+    print("\n| graph | ranks | algorithm | network | epoch s | speed-up | efficiency | copies | Libra, real graph |")
+    print("|---|---|---|---|---|---|---|---|---|")
+    for row in rows:
+        cells = [row["graph"], row["ranks"], row["algorithm"], row["network"], f"{row['epoch_seconds']:.4f}"]
+        cells += [f"{row.get('speedup', 0):.2f}", f"{row['efficiency']:.2f}", f"{row['replication_factor']:.2f}"]
+        print("| " + " | ".join(map(str, [*cells, row["libra_on_the_real_graph"] or "–"])) + " |")
+    print("\nPublished: DistGNN over its own socket (cd-0, cd-5, 0c): ", end="")
+    print("; ".join(f"{graph}@{ranks} {a} / {b} / {c}" for graph, (ranks, a, b, c) in DISTGNN.items()))
+    print("SAR, papers100M: " + ", ".join(f"{s} s on {n} nodes" for n, s in SAR_SECONDS.items()))
+    print("What differs: " + "; ".join(DIFFERENCES))
+
+
+def draw(rows: list[dict], path: Path) -> None:
+    """A panel for each graph: speed-up against ranks, a line for each algorithm and network, published points."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    from matplotlib import pyplot
+
+    from distgnn.bench.figures import line_styles
+
+    graphs = list(dict.fromkeys(row["graph"] for row in rows))
+    size = (5 * len(graphs) + 2.5, 4.5)
+    figure, panels = pyplot.subplots(1, len(graphs), figsize=size, squeeze=False, layout="constrained")
+    for panel, graph in zip(panels[0], graphs, strict=True):
+        mine = [row for row in rows if row["graph"] == graph and "speedup" in row]
+        names = list(dict.fromkeys((row["algorithm"], row["network"]) for row in mine))
+        for name, style in zip(names, line_styles(), strict=False):
+            points = [(row["ranks"], row["speedup"]) for row in mine if (row["algorithm"], row["network"]) == name]
+            panel.plot(*zip(*sorted(points), strict=True), label=", ".join(name), **style)
+        ranks, *published = DISTGNN[graph]
+        for speedup, algorithm in zip(published, ("cd-0", "cd-5", "0c"), strict=True):
+            panel.plot([ranks], [speedup], "k*", markersize=11)
+            panel.annotate(f"DistGNN {algorithm}", (ranks, speedup), fontsize=7)
+        if graph == "papers":
+            base = next((row["speedup"] for row in mine if row["ranks"] == 32), None)
+            if base:
+                points = [(nodes, base * SAR_SECONDS[32] / seconds) for nodes, seconds in SAR_SECONDS.items()]
+                panel.plot(*zip(*points, strict=True), "k:^", label="SAR, from our 32 ranks on")
+        counts = sorted({row["ranks"] for row in mine})
+        panel.plot(counts, counts, color="grey", linewidth=0.8)
+        panel.set_xscale("log", base=2)
+        panel.set_yscale("log", base=2)
+        panel.set_title(f"{graph} (RMAT, share {rows[0]['scale']:g}), replayed")
+        panel.set_xlabel("ranks")
+    panels[0][0].set_ylabel("speed-up over one rank")
+    figure.legend(*panels[0][0].get_legend_handles_labels(), loc="outside right center", fontsize=8)
+    for ending in ("png", "svg"):
+        figure.savefig(path.with_suffix(f".{ending}"), dpi=150)
+
+
+if __name__ == "__main__":
+    main()

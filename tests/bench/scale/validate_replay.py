@@ -1,0 +1,156 @@
+"""Is the replay right? Epochs of two hosts over links of a given rate, beside what `distgnn replay` predicts of them.
+
+    python tests/bench/scale/validate_replay.py WORK [--rates 10gbit,1gbit,100mbit] [--algorithms cd-0,cd-5,0c]
+        [--graphs ogb/ogbn_arxiv,web-notredame,rmat:scale=17,edge_factor=8,feats=128,classes=40,seed=1]
+
+Needs root and iproute2 (tests/bench/network/hosts.py), two cores and nothing else running. For each rate the network
+is measured once, by `distgnn calibrate` on the hosts; for each graph and algorithm parts are measured here, both at
+the same time on a core each, as the hosts run. Graphs are separated by semicolons or, without generators, commas.
+
+Printed, and written to WORK/validation.json: predicted and real median epoch, error; memory of the largest rank; the
+median and the worst error. Cases that stand in the file are not run again.
+"""
+
+import argparse
+import json
+import re
+import statistics
+import subprocess
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "network"))
+
+GRAPHS = "ogb/ogbn_arxiv;web-notredame;rmat:scale=17,edge_factor=8,feats=128,classes=40,seed=1"
+
+
+def main() -> None:
+    """Every case; then the table."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("work", type=Path)
+    parser.add_argument("--rates", default="10gbit,1gbit,100mbit")
+    parser.add_argument("--graphs", default=GRAPHS)
+    parser.add_argument("--algorithms", default="cd-0,cd-5,0c", help="with words: cd-5/int8, cd-0/copies")
+    parser.add_argument("--hidden-feats", type=int, default=128)
+    parser.add_argument("--epochs", type=int, default=25)
+    parser.add_argument("--repeats", type=int, default=5)
+    options = parser.parse_args()
+    options.work = options.work.resolve()
+    options.work.mkdir(parents=True, exist_ok=True)
+    out = options.work / "validation.json"
+    rows = json.loads(out.read_text()) if out.exists() else []
+    for rate in options.rates.split(","):
+        prices = measure_link(options.work, rate)
+        for graph in re.split(r";" if ";" in options.graphs or ":" in options.graphs else r",", options.graphs):
+            parts = cut(options.work, graph)
+            for algorithm in options.algorithms.split(","):
+                key = {"rate": rate, "graph": graph, "algorithm": algorithm, "hidden_feats": options.hidden_feats}
+                if any(key.items() <= row.items() for row in rows):
+                    continue
+                predicted = replayed(options, parts, algorithm, prices)
+                rows.append(key | compared(predicted, trained(options, rate, parts, algorithm)))
+                out.write_text(json.dumps(rows, indent=1))
+                print(line(rows[-1]), flush=True)
+    table(rows)
+
+
+def distgnn(*words) -> str:
+    """Run the program; its standard output."""
+    command = [sys.executable, "-m", "distgnn.cli", *map(str, words)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise SystemExit(f"{' '.join(command)}: {done.stderr}")
+    return done.stdout
+
+
+def cut(work: Path, graph: str) -> Path:
+    """The folder of two parts."""
+    parts = work / f"parts-{re.sub('[^a-z0-9]+', '-', graph.lower())}"
+    if not (parts / "partition.json").exists():
+        distgnn("partition", graph, "--parts", 2, "--out", parts, "--quiet")
+    return parts
+
+
+def measure_link(work: Path, rate: str) -> Path:
+    """The network as the library sees it."""
+    from hosts import hosts
+
+    prices = work / f"prices-{rate}.json"
+    if not prices.exists():
+        with hosts(2, rate) as run:
+            run("-m", "distgnn.cli", "calibrate", "--seconds", "1", "--threads", "1", "--prices", prices, "--json")
+    return prices
+
+
+def words_of(options: argparse.Namespace, algorithm: str) -> list:
+    """The options that say what is trained."""
+    name, *more = algorithm.split("/")
+    words = ["--algorithm", name, "--hidden-feats", options.hidden_feats]
+    for word in more:
+        words += ["--update", word] if word in ("owners", "copies") else ["--wire", word]
+    return words
+
+
+def replayed(options: argparse.Namespace, parts: Path, algorithm: str, prices: Path) -> dict:
+    """What is predicted; parts are measured once for all rates."""
+    kept = options.work / f"recordings-{parts.name}-{algorithm.replace('/', '-')}-{options.hidden_feats}"
+    words = ["--threads", 1, "--at-once", 2, "--repeats", options.repeats, "--recordings", kept]
+    text = distgnn("replay", parts, *words_of(options, algorithm), *words, "--network", prices, "--json")
+    return json.loads(text)["replays"][0]
+
+
+def trained(options: argparse.Namespace, rate: str, parts: Path, algorithm: str) -> dict:
+    """The summary of a real run on two hosts."""
+    from hosts import hosts
+
+    folder = options.work / "run"
+    words = ["train", parts, *words_of(options, algorithm), "--epochs", options.epochs, "--eval-every", options.epochs]
+    words += ["--threads", 1, "--run-dir", folder, "--overwrite", "--quiet"]
+    with hosts(2, rate) as run:
+        run("-m", "distgnn.cli", *words)
+    return json.loads((folder / "summary.json").read_text())
+
+
+def compared(predicted: dict, real: dict) -> dict:
+    """A row of the table."""
+    seconds, memory = real["epoch_seconds_median"], max(real["peak_rss_bytes"])
+    found = {"predicted_seconds": predicted["epoch_seconds"], "real_seconds": seconds}
+    found["error"] = predicted["epoch_seconds"] / seconds - 1
+    found |= {"predicted_memory": max(predicted["peak_rss_bytes"]), "real_memory": memory}
+    found["memory_error"] = found["predicted_memory"] / memory - 1
+    found["bytes_equal"] = predicted["pair_bytes_per_epoch"] == real["pair_bytes_per_epoch"]
+    return found | {"compute_seconds": predicted["compute_seconds"]["max"]}
+
+
+def line(row: dict) -> str:
+    """A Markdown row."""
+    cells = [
+        row["rate"],
+        row["graph"],
+        row["algorithm"],
+        f"{row['predicted_seconds']:.4f}",
+        f"{row['real_seconds']:.4f}",
+    ]
+    cells += [
+        f"{100 * row['error']:+.1f} %",
+        f"{1e-6 * row['predicted_memory']:.0f}",
+        f"{1e-6 * row['real_memory']:.0f}",
+    ]
+    return "| " + " | ".join([*cells, f"{100 * row['memory_error']:+.1f} %", str(row["bytes_equal"])]) + " |"
+
+
+def table(rows: list[dict]) -> None:
+    """All rows, the median and the worst."""
+    print(
+        "\n| link | graph | algorithm | predicted s | real s | error | predicted MB | real MB | error | bytes equal |"
+    )
+    print("|---|---|---|---|---|---|---|---|---|---|")
+    for row in rows:
+        print(line(row))
+    for name, what in (("error", "epoch"), ("memory_error", "memory")):
+        errors = [abs(row[name]) for row in rows]
+        print(f"\n{what}: median error {100 * statistics.median(errors):.1f} %, worst {100 * max(errors):.1f} %")
+
+
+if __name__ == "__main__":
+    main()

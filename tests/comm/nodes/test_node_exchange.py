@@ -1,0 +1,70 @@
+"""The node-aware exchange brings the flat one's rows and sums, once per node, whoever leads."""
+
+import numpy as np
+import pytest
+from cut_graphs import broadcast_and_reduce, dist_graph, random_cut, random_graph
+
+from distgnn.comm.nodes import NodeExchange, find_nodes, make_node_plan
+from distgnn.partition import PartitionBook, VertexCut
+
+NODES = {"exchange": "node", "ranks_per_node": 2}
+
+
+def inputs(graph, width: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+    random = np.random.default_rng([graph.rank, seed])
+    shapes = (graph.num_owned, width), (graph.plan.num_target_halos, width)
+    return random.standard_normal(shapes[0]), random.standard_normal(shapes[1])
+
+
+@pytest.mark.mpi(2, 3, 4)
+def test_rows_are_those_of_plain_messages_and_sums_equal_to_rounding(comm):
+    data = random_graph(3)
+    graph, by_node = dist_graph(data, comm, exchange="flat"), dist_graph(data, comm, **NODES)
+    assert isinstance(by_node.exchange, NodeExchange)
+    pairs = (graph.exchange, by_node.exchange), (graph.transposed_exchange, by_node.transposed_exchange)
+    for flat, exchange in pairs:
+        for width in (1, 5, 5, 5, 1):  # slots in turn
+            rows, _ = inputs(graph, width, width)
+            targets = np.random.default_rng(comm.rank).standard_normal((flat.plan.num_target_halos, width))
+            one, other = broadcast_and_reduce(flat, rows, targets), broadcast_and_reduce(exchange, rows, targets)
+            np.testing.assert_array_equal(other[0], one[0])
+            np.testing.assert_allclose(other[1], one[1], rtol=1e-12, atol=1e-12)  # float64 sums in another order
+
+
+@pytest.mark.mpi(4)
+def test_the_bits_do_not_depend_on_who_leads(comm):
+    graph = dist_graph(random_graph(3), comm, exchange="flat")
+    nodes, inputs_of = find_nodes(comm, 3), inputs(graph, 4)  # sums of two numbers have one order only
+    found = []
+    for shift in (0, 0, 1, 2):
+        plan = make_node_plan(graph.plan, graph.transport, nodes.shifted(shift))
+        found.append(broadcast_and_reduce(NodeExchange(plan, graph.transport), *inputs_of))
+    for again in found[1:]:
+        np.testing.assert_array_equal(again[0], found[0][0])
+        np.testing.assert_array_equal(again[1], found[0][1])
+
+
+@pytest.mark.mpi(4)
+@pytest.mark.parametrize("split_arcs", [False, True])
+def test_a_row_crosses_once_per_node(comm, split_arcs):
+    """As many rows as the same cut exchanges where each node is one part."""
+    data = random_graph(3)
+    edges = data.edge_list()
+    cut = random_cut(edges, 4, split_arcs=split_arcs)
+    graph = dist_graph(data, comm, cut, **NODES)
+    back = None if cut.reverse_part is None else cut.reverse_part // 2
+    whole = PartitionBook(edges, VertexCut(2, cut.edge_part // 2, cut.owner // 2, back))
+    rows = comm.allreduce(graph.exchange.stage.plan.rows_between_nodes())
+    assert rows == whole.exchange_rows
+    before = graph.transport.counters.copy()
+    broadcast_and_reduce(graph.exchange, *inputs(graph, 3))
+    sent = graph.transport.counters.since(before)
+    assert comm.allreduce(sent["bytes_between_nodes"]) == comm.allreduce(sent["sent_bytes"]) == 3 * 8 * rows
+
+
+@pytest.mark.mpi(4)
+def test_without_shared_memory_messages_are_plain_and_one_line_says_so(comm, monkeypatch):
+    monkeypatch.setattr("distgnn.comm.nodes.choose._no_windows", lambda *_: "none here")
+    graph = dist_graph(random_graph(3), comm, **NODES)
+    assert graph.exchange_note == "exchange: plain messages: none here"
+    assert not isinstance(graph.exchange, NodeExchange)

@@ -1,0 +1,66 @@
+"""A plan: ranks as text, estimates that move the right way, what is advised and what is refused."""
+
+import pytest
+
+from distgnn.config import RunConfig, Schedule, Settings, TrainConfig
+from distgnn.config.model import ModelConfig
+from distgnn.errors import InputError, RunError
+from distgnn.plan.choose import all_estimates, choose, commands, parse_ranks
+from distgnn.plan.epoch_estimate import Choice, Rank, assumed_prices, estimate
+from distgnn.plan.graph_sizes import PUBLISHED, GraphSizes
+from distgnn.replay.network import parse_network
+
+SETTINGS = Settings(TrainConfig(), ModelConfig("sage", 256, 3), RunConfig(), Schedule()).checked()
+RANK = Rank(assumed_prices(28), 28)
+PAPERS = PUBLISHED["ogbn-papers100M"]
+
+
+def test_ranks_as_text():
+    assert parse_ranks("1,2,…,16") == [1, 2, 4, 8, 16]
+    assert parse_ranks("4,8,12,...,20") == [4, 8, 12, 16, 20]
+    assert parse_ranks("8,2,2") == [2, 8]
+
+
+@pytest.mark.parametrize("text", ["", "two", "0", "1,…", "1,…,8", "4,2,…,16", "1,2,…,x"])
+def test_ranks_that_are_none(text):
+    with pytest.raises(InputError, match="ranks"):
+        parse_ranks(text)
+
+
+def test_rows_between_known_cuts():
+    sizes = GraphSizes("g", 1000, 10000, 8, 4, {4: 1.0, 16: 3.0})
+    assert [sizes.exchange_rows(parts) for parts in (1, 2, 4, 8, 16, 64)] == pytest.approx(
+        [0, 500, 1000, 2000, 3000, 5000]
+    )
+
+
+def test_bytes_are_rows_times_widths():
+    """Layers 2 and 3 exchange 256 and 172 numbers of 4 bytes, forward and backward; a fifth of them under cd-5."""
+    network = parse_network("25gbit")
+    rows = PAPERS.exchange_rows(64)
+    one = estimate(PAPERS, Choice(64), SETTINGS, RANK, network)
+    assert one.sent_bytes == pytest.approx(2 * rows * (256 + 172) * 4)
+    late = estimate(PAPERS, Choice(64, "cd-5", "bfloat16"), SETTINGS, RANK, network)
+    assert late.sent_bytes == pytest.approx(one.sent_bytes / 10)
+    assert one.least_seconds <= one.epoch_seconds <= one.most_seconds
+    faster = estimate(PAPERS, Choice(64), SETTINGS, RANK, parse_network("100gbit"))
+    assert faster.epoch_seconds < one.epoch_seconds
+
+
+def test_advice_fits_and_reaches_the_target():
+    network = parse_network("100gbit")
+    found = all_estimates(PAPERS, parse_ranks("1,2,…,128"), SETTINGS, RANK, network)
+    one = choose(found, 128 * 10**9, None)
+    assert one.memory_bytes <= 128 * 10**9 and one.choice.algorithm == "cd-0"
+    quick = choose(found, None, 2 * one.epoch_seconds)
+    assert quick.epoch_seconds <= 2 * one.epoch_seconds and quick.choice.ranks <= one.choice.ranks
+    cut, train = commands(one, "ogbn-papers100M", SETTINGS, network, False)
+    assert cut.startswith("distgnn partition ogbn-papers100M --parts") and "--algorithm cd-0" in train
+
+
+def test_what_nothing_does_is_refused():
+    found = all_estimates(PAPERS, [1, 2], SETTINGS, RANK, parse_network("10gbit"))
+    with pytest.raises(RunError, match="nothing fits"):
+        choose(found, 10**9, None)
+    with pytest.raises(RunError, match="no choice reaches"):
+        choose(found, None, 1e-6)

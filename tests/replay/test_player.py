@@ -1,0 +1,102 @@
+"""Played epochs of few events beside what is computed by hand."""
+
+import pytest
+
+from distgnn.replay.critical_path import critical_path
+from distgnn.replay.network import Network
+from distgnn.replay.outcome import replay
+from distgnn.replay.player import Player
+from distgnn.replay.recording import Recording, typical
+
+LINK = Network(bandwidth=1e8, latency=1e-3, overhead=0.0, sums="ring")
+
+
+def rank_of(other: int, before: float, behind: float, num_bytes: int = 10**8) -> list:
+    """Compute, exchange rows with another rank, compute while they travel, wait."""
+    start = [("receive", 0, other, num_bytes), ("send", 0, other, num_bytes)]
+    return [("compute", "dense", before), *start, ("compute", "aggregate", behind), ("wait", [[0, 0], [0, 1]])]
+
+
+def play(*ranks: list, network: Network = LINK, cycle: int = 1):
+    recordings = [
+        Recording(rank, len(ranks), events if cycle > 1 else [events], [[0] * len(ranks)] * cycle)
+        for rank, events in enumerate(ranks)
+    ]
+    return Player(recordings, network).play()
+
+
+def test_messages_travel_behind_computation():
+    """The last rank is ready after 2 s; its message takes 1.001 s, of which 0.5 s are behind its computation."""
+    (epoch,) = play(rank_of(1, 1.0, 0.5), rank_of(0, 2.0, 0.5))
+    assert epoch.seconds == pytest.approx(3.001)
+    waits = [sum(span.end - span.start for span in spans if span.name == "wait") for spans in epoch.spans]
+    assert waits == pytest.approx([1.501, 0.501])
+    (hidden,) = play(rank_of(1, 1.0, 1.5), rank_of(0, 2.0, 1.5))
+    assert hidden.seconds == pytest.approx(3.5)
+
+
+def test_small_messages_do_not_wait_for_their_receiver():
+    """Rank 1 asks late: a small message is there by then; a large one begins only now."""
+    late = [("compute", "dense", 1.0), ("receive", 0, 0, 8), ("wait", [[0, 0]])]
+    (epoch,) = play([("send", 0, 1, 8)], late)
+    assert epoch.seconds == pytest.approx(1.0)
+    late[1] = ("receive", 0, 0, 10**8)
+    (epoch,) = play([("send", 0, 1, 10**8), ("wait", [[0, 0]])], late)
+    assert epoch.seconds == pytest.approx(2.001)
+
+
+def test_a_rank_that_computes_moves_less():
+    network = Network(**{**LINK.as_dict(), "overlap_bandwidth": 0.5e8, "rank_bandwidth": 1e8})
+    (epoch,) = play(rank_of(1, 0.0, 1.0), rank_of(0, 0.0, 1.0), network=network)
+    assert epoch.seconds == pytest.approx(1 + (1e8 - 0.999 * 0.5e8) / 1e8)
+
+
+def test_bytes_take_time_from_a_rank_that_computes():
+    network = Network(**{**LINK.as_dict(), "byte_seconds": 1e-9})
+    (epoch,) = play(rank_of(1, 0.0, 3.0), rank_of(0, 0.0, 3.0), network=network)
+    assert epoch.seconds == pytest.approx(3.2)  # 1e8 bytes out and as many in
+
+
+def test_sums_begin_with_the_last_rank():
+    early = [("sum", 0, 10**8), ("compute", "dense", 0.2), ("wait", [[0, 0]])]
+    (epoch,) = play(early, [("compute", "dense", 0.5), *early])
+    assert epoch.seconds == pytest.approx(0.5 + 2 * (1e-3 + 0.5))
+
+
+def test_rows_of_earlier_epochs_are_waited_for_later():
+    """Two bins: what was sent in the epoch before last is waited for; 1.001 s pass behind epochs of 0.6 s."""
+    events = [("wait", [[2, 0], [2, 1]]), *rank_of(1, 0.0, 0.6)[1:4]]
+    other = [("wait", [[2, 0], [2, 1]]), *rank_of(0, 0.0, 0.6)[1:4]]
+    for epoch in play([events] * 2, [other] * 2, cycle=2):
+        # The link carries 1 s of bytes an epoch: that is what the epoch takes, not 0.6 s.
+        assert epoch.seconds == pytest.approx(1.0, abs=0.41)
+    narrow = [[("wait", [[2, 0], [2, 1]]), *rank_of(1 - rank, 0.0, 0.6, 10**7)[1:4]] for rank in (0, 1)]
+    for epoch in play([narrow[0]] * 2, [narrow[1]] * 2, cycle=2):
+        assert epoch.seconds == pytest.approx(0.6)
+
+
+def test_the_critical_path_fills_the_epoch():
+    (epoch,) = play(rank_of(1, 1.0, 0.5), rank_of(0, 2.0, 0.5))
+    chain = critical_path(epoch)
+    assert sum(link.seconds for link in chain) == pytest.approx(epoch.seconds)
+    assert [(link.rank, link.name) for link in chain] == [(1, "dense"), (chain[-1].rank, "network")]
+    assert chain[-1].cause == 1
+
+
+def test_the_outcome_counts_bytes_and_waiting():
+    recordings = [
+        Recording(0, 2, [rank_of(1, 1.0, 0.5)], [[0, 7]], 100),
+        Recording(1, 2, [rank_of(0, 2.0, 0.5)], [[8, 0]], 200),
+    ]
+    found, _ = replay(recordings, LINK)
+    assert found["pair_bytes_per_epoch"] == [[0, 7], [8, 0]] and found["sent_bytes_per_epoch"] == 15
+    assert found["efficiency"] == pytest.approx(2.0 / 3.001)
+    assert found["critical_path"] == pytest.approx({"dense": 2.0, "network": 1.001})
+    assert found["waits"][0]["max_seconds"] == pytest.approx(1.501)
+
+
+def test_the_typical_epoch_takes_each_piece_from_the_median():
+    repeats = [
+        [("compute", "dense", a), ("send", 0, 1, 8), ("compute", "pack", b)] for a, b in ((1, 6), (2, 5), (9, 4))
+    ]
+    assert typical(repeats) == [("compute", "dense", 2), ("send", 0, 1, 8), ("compute", "pack", 5)]

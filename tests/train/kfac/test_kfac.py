@@ -1,0 +1,248 @@
+"""K-FAC: equal to a dense reference, the same on any number of ranks, resumed to the same bits; what it cannot see."""
+
+import os
+import signal
+
+import numpy as np
+import pytest
+import scipy.sparse
+import torch
+from cut_graphs import dist_graph, random_graph, whole_graph
+from torch.nn import functional as F
+
+from distgnn import ops
+from distgnn.config import ModelConfig, TrainConfig
+from distgnn.errors import RunStopped
+from distgnn.nn import build_model
+from distgnn.train import Trainer
+from distgnn.train.kfac.damping import DECAY, GROWTH, NOISE, RISE, Damping
+from distgnn.train.kfac.inverses import spread
+from distgnn.train.kfac.optimizer import MOMENTUM, STEP_PER_RATE, TRUST
+
+
+def make(graph, model="sage", *, say=None, on_epoch=None, settings=None, **config) -> Trainer:
+    torch.manual_seed(0)
+    settings = {"hidden_feats": 8, "num_layers": 3, "num_heads": 2} | (settings or {})
+    network = build_model(ModelConfig(model, **settings), graph.num_feats, graph.num_classes)
+    options = {"optimizer": "kfac", "epochs": 10, "eval_every": 5, "log": None, "kfac_every": 3} | config
+    return Trainer(network, graph, TrainConfig(**options), on_epoch=on_epoch, say=say or (lambda text: None))
+
+
+def losses(trainer: Trainer) -> list[float]:
+    return trainer.fit().losses
+
+
+# --- mathematics ----------------------------------------------------------------------------------------------------
+
+
+class Dense:
+    """Two layers of GraphSAGE with dense matrices: (weight, rows that it multiplies, rows that it makes) of each."""
+
+    def __init__(self, data, trainer: Trainer):
+        graph = whole_graph(data)
+        self.mean = ops.spmm(graph, torch.eye(graph.num_owned).double(), None, None, graph.degree_scale("in", -1))
+        self.feats = torch.from_numpy(np.asarray(data.feats, np.float64))
+        self.labels, self.rows = torch.from_numpy(np.asarray(data.labels)), torch.from_numpy(np.asarray(data.train))
+        self.rows = self.rows[self.labels[self.rows] >= 0]
+        state = {name: tensor.clone() for name, tensor in trainer.model.state_dict().items()}
+        self.biases = [state[f"convs.{layer}.fc_self.bias"].requires_grad_() for layer in (0, 1)]
+        names = [f"convs.{layer}.fc_{which}.weight" for layer in (0, 1) for which in ("self", "neigh")]
+        self.weights = {name: state[name].T.clone().requires_grad_() for name in names}
+        self.adam = torch.optim.Adam(self.biases, trainer.config.lr)
+        self.velocities = {name: torch.zeros_like(weight) for name, weight in self.weights.items()}
+
+    def products(self) -> dict:
+        """Of each weight, (x, z): the plans are CONSTANT in the first layer and PRODUCT_FIRST in the second."""
+        weights, found = self.weights, {}
+        found["convs.0.fc_self.weight"] = self.feats, self.feats @ weights["convs.0.fc_self.weight"]
+        around = self.mean @ self.feats
+        found["convs.0.fc_neigh.weight"] = around, around @ weights["convs.0.fc_neigh.weight"]
+        self.hidden = torch.relu(sum(z for _, z in found.values()) + self.biases[0])
+        for which in ("self", "neigh"):
+            name = f"convs.1.fc_{which}.weight"
+            found[name] = self.hidden, self.hidden @ weights[name]
+        return found
+
+    def step(self, lr: float, damping: float, memory: dict, kept: float) -> float:
+        found = self.products()
+        for _, z in found.values():
+            z.retain_grad()
+        z = found["convs.1.fc_self.weight"][1] + self.mean @ found["convs.1.fc_neigh.weight"][1] + self.biases[1]
+        loss = F.cross_entropy(z[self.rows], self.labels[self.rows])
+        self.adam.zero_grad()
+        loss.backward()
+        directions = {}
+        for name, (x, made) in found.items():
+            x = x.detach()
+            pair = x.T @ x / len(x), len(self.rows) * made.grad.T @ made.grad
+            old = memory.get(name, pair)
+            memory[name] = tuple(kept * one + (1 - kept) * new for one, new in zip(old, pair, strict=True))
+            directions[name] = self.direction(memory[name], self.weights[name].grad, damping)
+        eta = STEP_PER_RATE * lr
+        gain = sum(float((directions[name] * weight.grad).sum()) for name, weight in self.weights.items())
+        trust = min(1.0, (TRUST / (eta**2 * gain)) ** 0.5)
+        assert trust < 1
+        with torch.no_grad():
+            for name, weight in self.weights.items():
+                self.velocities[name] = MOMENTUM * self.velocities[name] + trust * directions[name]
+                weight -= eta * self.velocities[name]
+                weight.grad = None
+        self.adam.step()
+        return loss.item()
+
+    @staticmethod
+    def direction(pair, gradient, damping):
+        a, g = pair
+        ratio = (torch.linalg.eigvalsh(a).mean() / torch.linalg.eigvalsh(g).mean()).sqrt()
+        left = torch.linalg.inv(a + ratio * damping**0.5 * torch.eye(len(a), dtype=a.dtype))
+        right = torch.linalg.inv(g + damping**0.5 / ratio * torch.eye(len(g), dtype=g.dtype))
+        return left @ gradient @ right
+
+
+@pytest.mark.mpi(1, 2)
+def test_steps_are_those_of_dense_matrices(comm):
+    data = random_graph(1)
+    trainer = make(
+        dist_graph(data, comm), settings={"num_layers": 2, "norm": "none", "dropout": 0.0}, lr=0.1, kfac_every=1
+    )
+    dense, memory = Dense(data, trainer), {}
+    for epoch in range(4):
+        expected = dense.step(0.1, 0.003, memory, epoch / (epoch + 1))
+        assert trainer.train_epoch(epoch)["loss"] == pytest.approx(expected, rel=1e-9)
+    parameters = dict(trainer.model.named_parameters())
+    for name, weight in dense.weights.items():
+        np.testing.assert_allclose(parameters[name].detach().T, weight.detach(), rtol=1e-8, atol=1e-10)
+
+
+def test_a_rising_loss_raises_the_damping_and_it_decays_to_where_it_began():
+    damping = Damping(0.01)
+    first = 2.0
+    assert not any(damping.follow(loss) for loss in (first, 1.0, 1 + 0.99 * (RISE + NOISE * first)))
+    assert damping.value == 0.01
+    assert damping.follow(1.01 + RISE + NOISE * first)
+    assert damping.value == 0.01 * GROWTH
+    assert not damping.follow(1.02 + RISE + NOISE * first)  # the rise has counted
+    assert damping.value == 0.01 * GROWTH * DECAY
+    for _ in range(20):
+        damping.follow(1.0)
+    assert damping.value == 0.01
+    assert not any(damping.follow(loss) for loss in (0.001, 0.01, 0.002))  # masks alone
+
+
+@pytest.mark.mpi(2)
+def test_inverses_are_made_anew_when_the_damping_is_raised(comm):
+    trainer = make(dist_graph(random_graph(1), comm), kfac_every=50)
+    kept = []
+    for epoch in range(6):  # 0, 1 and 3 record, the next is 6
+        if epoch == 5:
+            trainer.optimizer.follow(0.01, 100.0)
+        trainer.train_epoch(epoch)
+        kept.append([inverse.clone() for inverse in trainer.optimizer.weights[1].inverses])
+    assert trainer.optimizer.next_record == 6
+    assert all(map(torch.equal, kept[3], kept[4]))
+    assert all(float(new.trace()) < float(old.trace()) for new, old in zip(kept[5], kept[4], strict=True))
+
+
+def test_matrices_are_spread_over_ranks_by_their_work():
+    makers = spread([4, 64, 32, 32, 0], 2)
+    assert makers[1] != makers[2] == makers[3]
+    assert spread([8, 8], 1) == [0, 0]
+
+
+# --- ranks ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.mpi(2, 4)
+@pytest.mark.parametrize("model", ["sage", "gcn", "gin", "gat", "gcn2"])
+def test_many_ranks_make_the_steps_of_one(comm, model):
+    data = random_graph(2)
+    many, one = (losses(make(graph, model)) for graph in (dist_graph(data, comm), whole_graph(data)))
+    np.testing.assert_allclose(many, one, rtol=1e-8)  # 10 steps of inverses on sums that differ in their last bits
+
+
+@pytest.mark.mpi(2)
+def test_sparse_rows_and_plans_that_aggregate_first(comm):
+    data = random_graph(3, num_feats=40)
+    values = np.array(data.feats)
+    values[np.random.default_rng(0).random(values.shape) < 0.95] = 0
+    data.feats = scipy.sparse.csr_matrix(values)
+    for options in ({}, {"sparse_feats": False}, {"transform_first": False, "sparse_feats": False}):
+        many, one = make(dist_graph(data, comm, **options)), make(whole_graph(data, **options))
+        np.testing.assert_allclose(losses(many), losses(one), rtol=1e-8)
+        first = many.optimizer.weights[0]
+        assert many.optimizer.factors[first.use.input].dim() == (1 if not options else 2)
+        assert first.use.input != many.optimizer.weights[1].use.input or not options
+
+
+@pytest.mark.mpi(1, 2)
+def test_recomputed_layers_make_the_same_steps(comm):
+    data = random_graph(4)
+    kept, again = (losses(make(dist_graph(data, comm), settings={"remat": remat})) for remat in (False, True))
+    assert kept == again
+
+
+# --- checkpoints ----------------------------------------------------------------------------------------------------
+
+
+RUNS = {
+    "owners": {"dtype": "float32"},
+    "late": {"algorithm": "cd-2", "dtype": "float32"},
+    "bfloat16": {"dtype": "bfloat16"},
+    "no exchange": {"algorithm": "0c", "update": "copies"},
+}
+
+
+@pytest.mark.mpi(1, 2)
+@pytest.mark.parametrize("options", RUNS.values(), ids=RUNS.keys())
+def test_a_resumed_run_is_bit_identical(comm, shared_tmp_path, options):
+    data = random_graph(1)
+    whole = make(dist_graph(data, comm, **options), run_dir=str(shared_tmp_path / "whole"))
+    expected = losses(whole)
+
+    def stop(record: dict) -> None:
+        if record["epoch"] == 4:
+            os.kill(os.getpid(), signal.SIGUSR1)
+
+    run = {"run_dir": str(shared_tmp_path / "run")}
+    with pytest.raises(RunStopped):
+        make(dist_graph(data, comm, **options), on_epoch=stop, **run).fit()
+    resumed = make(dist_graph(data, comm, **options), resume=True, **run)
+    assert losses(resumed) == expected
+    bits = [
+        {name: tensor.numpy().tobytes() for name, tensor in trainer.optimizer.state().items()}
+        for trainer in (whole, resumed)
+    ]
+    assert bits[0] == bits[1]
+    assert comm.allgather(bits[0]) == [bits[0]] * comm.size
+
+
+# --- what is seen ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.mpi(1, 2)
+def test_what_is_not_seen_is_said_once(comm):
+    said: list[str] = []
+    trainer = make(dist_graph(random_graph(1), comm), "gat", say=said.append)
+    trainer.fit()
+    names = [f"convs.{layer}.attn_{end}" for layer in range(3) for end in "lr"]
+    expected = [f"kfac: Adam moves {', '.join(names[:4])} and 2 more: their products are not seen"]
+    assert said == (expected if comm.rank == 0 else [])
+    seen = {trainer.optimizer._names[weight.number] for weight in trainer.optimizer.weights}
+    assert seen == {f"convs.{layer}.fc.weight" for layer in range(3)}
+
+
+def test_the_moment_of_constant_rows_is_made_once_and_anew_when_they_change(monkeypatch):
+    made = []
+    from distgnn.train.kfac import recorder
+
+    real = recorder.second_moment
+    monkeypatch.setattr(recorder, "second_moment", lambda graph, rows: made.append(rows.shape) or real(graph, rows))
+    trainer = make(whole_graph(random_graph(1)), kfac_every=1)
+    counts = []
+    for epoch in range(3):
+        if epoch == 2:
+            trainer.graph.feats.mul_(2)
+        made.clear()
+        trainer.train_epoch(epoch)
+        counts.append(len(made))
+    assert counts == [9, 7, 9]
