@@ -20,8 +20,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from distgnn.comm.batch_exchange import BatchExchange
 from distgnn.errors import InputError, on_all_ranks
+from distgnn.graph.batches.batch_exchange import BatchExchange
 from distgnn.graph.batches.held_rows import HeldRows
 from distgnn.ops.aggregation.aggregator import Aggregator, RowScale, Site
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from distgnn.comm.batch_exchange import BatchExchange
+from distgnn.graph.batches.batch_exchange import BatchExchange
 from distgnn.ops.aggregation.aggregator import Arcs, RowScale
 
 COLUMNS = {"in": 0, "out": 1}

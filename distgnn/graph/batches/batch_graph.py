@@ -14,10 +14,10 @@ from typing import Any
 import numpy as np
 import torch
 
-from distgnn.comm.batch_exchange import BatchExchange, Chosen
 from distgnn.graph.batches.batch_aggregator import BatchAggregator, BatchScale, whole_scale
 from distgnn.graph.batches.batch_arcs import arcs_into
 from distgnn.graph.batches.batch_degrees import BatchDegrees
+from distgnn.graph.batches.batch_exchange import BatchExchange, Chosen
 from distgnn.graph.batches.held_rows import HeldRows
 from distgnn.graph.batches.sparse_sums import SparseSums
 from distgnn.graph.dist_graph import DistGraph

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from distgnn.comm import sum_over_ranks
-from distgnn.comm.batch_exchange import BatchExchange, Chosen
+from distgnn.graph.batches.batch_exchange import BatchExchange, Chosen
 from distgnn.graph.batches.batch_graph import BatchGraph, Shared
 from distgnn.graph.batches.held_rows import HeldRows
 from distgnn.graph.batches.sparse_sums import SparseSums

@@ -58,15 +58,17 @@ class DenseSteps:
 
 
 @pytest.mark.mpi(1, 2, 4)
-@pytest.mark.parametrize("kind", ["undirected", "directed", "sparse"])
+@pytest.mark.parametrize("kind", ["undirected", "directed", "sparse, centred"])
 def test_gradients_are_those_of_the_formula(comm, kind):
     data = random_graph(3)
     if kind == "directed":  # both arcs of each edge, cut apart
         ordinary = data.edges[:, 0] != data.edges[:, 1]
         data.edges, data.directed = np.concatenate([data.edges, data.edges[ordinary, ::-1]]), True
     graph = dist_graph(data, comm, clusters=True)
-    if kind == "sparse":
-        graph.feats = SparseRows(csr_matrix(graph.feats.numpy()), torch.float64)
+    if "sparse" in kind:
+        mean = np.arange(7) / 3
+        shift = np.ones(graph.num_owned), mean
+        graph.feats = SparseRows(csr_matrix(graph.feats.numpy() + mean), torch.float64, shift=shift)
     torch.manual_seed(0)
     model = build_model(ModelConfig(hidden_feats=8, norm="none", dropout=0.0), 7, 4).double()
     dense, batches = DenseSteps(random_graph(3), 3), Batches(graph, num_micro=3, num_strata=4)
