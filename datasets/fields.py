@@ -13,10 +13,10 @@ from typing import Any, NoReturn
 import numpy as np
 import scipy.sparse
 
+from distgnn.config.task import HELD_OUT as HELD_OUT
 from distgnn.config.task import SPLITS as SPLITS
 from distgnn.errors import GraphFormatError, InputError
 
-HELD_OUT = ("valid", "test")
 EDGE_SPLITS = (
     *(f"{split}_edges" for split in SPLITS),
     *(f"{split}_edge_labels" for split in SPLITS),

@@ -15,6 +15,7 @@ from distgnn.errors import InputError
 
 TASKS = ("node", "regression", "edge", "edge-regression", "link")
 SPLITS = ("train", "valid", "test")  # of vertices or of pairs
+HELD_OUT = SPLITS[1:]
 PAIR_TASKS = ("edge", "edge-regression", "link")
 LOSSES = ("mse", "mae")
 DECODERS = ("dot", "mlp", "concat")

@@ -3,13 +3,17 @@
 import ast
 import json
 import os
+import re
 import shlex
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+import typer
 from command import without_rank_variables
+
+from distgnn.cli.main import app
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 DGL = ("dgl_model.py", "export.py")
@@ -31,6 +35,23 @@ def test_every_example_is_in_the_table_and_here():
     assert {name for name in files if f"| `{name}` |" in table} == files
     source = Path(__file__).read_text()
     assert {name for name in files if f'"{name}"' in source} == files
+
+
+def test_the_image_installs_what_there_is_and_runs_commands_that_exist():
+    """No container is built: every command is parsed as the program would parse it."""
+    text = (EXAMPLES / "Dockerfile").read_text()
+    project = (EXAMPLES.parent / "pyproject.toml").read_text()
+    torch, extra = re.search(r'"(torch[^"]+)"', text)[1], re.search(r'"/opt/distgnn\[(\w+)\]"', text)[1]
+    assert f'    "{torch}",\n' in project and f"\n{extra} = [" in project
+    steps = [line.split()[0] for line in text.splitlines() if line[:1].isupper()]
+    assert steps == ["FROM", "ARG", "RUN", "COPY", "RUN", "ENV", "WORKDIR", "RUN", "ENTRYPOINT"]
+    commands = [shlex.split(words) for words in re.findall(r"(?:^RUN| -v \S+) distgnn (.+)$", text, re.MULTILINE)]
+    assert [words[0] for words in commands] == ["partition", "train", "warmup"]
+    program = typer.main.get_command(app)
+    for name, *words in commands:
+        program.commands[name].make_context(name, words)
+    made = program.commands["warmup"].make_context("warmup", commands[-1][1:]).params
+    assert f"ENV NUMBA_CACHE_DIR={made['cache']}\n" in text and made["hidden_feats"] == 256
 
 
 @pytest.mark.slow

@@ -16,22 +16,10 @@ import torch
 from torch import nn
 
 from distgnn.config import ATTENTION_MODELS, ModelConfig, check_graph_has
+from distgnn.interop import plain_stack
 from distgnn.interop.dgl.import_dgl import import_dgl
 from distgnn.interop.dgl.norms import GraphNorm, PairNorm
 from distgnn.interop.feat_norm import with_feat_norm
-from distgnn.interop.plain_stack import (
-    TypedInputs,
-    conv_widths,
-    make_linears,
-    make_norms,
-    make_reader,
-    num_hidden,
-    run_hidden,
-    run_linears,
-    run_stack,
-    two_layers,
-    with_labels,
-)
 from distgnn.interop.run_model import GraphSizes, read_run
 from distgnn.train.checkpoint.feat_norm import read_feat_norm
 from distgnn.train.checkpoint.weights import load_best
@@ -80,7 +68,7 @@ class PlainLabelReuse(nn.Module):
         self.model, self.num_classes = model, num_classes
 
     def forward(self, graph: Any, feats: torch.Tensor) -> torch.Tensor:
-        rows = with_labels(feats, graph.ndata["label"], graph.ndata["train_mask"], self.num_classes)
+        rows = plain_stack.with_labels(feats, graph.ndata["label"], graph.ndata["train_mask"], self.num_classes)
         return self.model(graph, rows)
 
 
@@ -90,10 +78,10 @@ class PlainStack(nn.Module):
     def __init__(self, config: ModelConfig, sizes: GraphSizes, in_feats: int | None = None):
         super().__init__()
         self.config, self.sizes = config, sizes
-        widths = conv_widths(config, sizes, in_feats or sizes.num_feats)
+        widths = plain_stack.conv_widths(config, sizes, in_feats or sizes.num_feats)
         self.convs = nn.ModuleList(self.make_conv(*of_layer) for of_layer in widths)
-        self.norms, self.drop = _norms(config, num_hidden(config)), nn.Dropout(config.dropout)
-        self.read = make_reader(config, sizes)
+        self.norms, self.drop = _norms(config, plain_stack.num_hidden(config)), nn.Dropout(config.dropout)
+        self.read = plain_stack.make_reader(config, sizes)
 
     def make_conv(self, in_feats: int, out_feats: int, last: bool) -> nn.Module:
         """One convolution of DGL."""
@@ -105,7 +93,7 @@ class PlainStack(nn.Module):
         if name == "gcn":
             return layers.GraphConv(in_feats, out_feats, allow_zero_in_degree=True)
         if name == "gin":
-            return layers.GINConv(two_layers(in_feats, out_feats), "sum", learn_eps=True)
+            return layers.GINConv(plain_stack.two_layers(in_feats, out_feats), "sum", learn_eps=True)
         if name == "gat":
             return layers.GATConv(in_feats, width, heads, allow_zero_in_degree=True)
         if name == "gatv2":
@@ -115,7 +103,7 @@ class PlainStack(nn.Module):
             return layers.EdgeGATConv(in_feats, self.sizes.num_edge_feats, width, heads, **options)
         conv = nn.Module()
         conv.encoder = nn.Linear(self.sizes.num_edge_feats, in_feats)
-        conv.conv = layers.GINEConv(two_layers(in_feats, out_feats), learn_eps=True)
+        conv.conv = layers.GINEConv(plain_stack.two_layers(in_feats, out_feats), learn_eps=True)
         return conv
 
     def convolve(self, graph: Any, conv: Any, feats: torch.Tensor, last: bool) -> torch.Tensor:
@@ -134,7 +122,7 @@ class PlainStack(nn.Module):
         return out.mean(1) if last else out.flatten(1)
 
     def forward(self, graph: Any, feats: torch.Tensor) -> torch.Tensor:
-        return run_stack(self, feats, lambda conv, rows, last: self.convolve(graph, conv, rows, last))
+        return plain_stack.run_stack(self, feats, lambda conv, rows, last: self.convolve(graph, conv, rows, last))
 
 
 class PlainRGCN(PlainStack):
@@ -142,7 +130,7 @@ class PlainRGCN(PlainStack):
 
     def __init__(self, config: ModelConfig, sizes: GraphSizes):
         super().__init__(config, sizes, config.hidden_feats)
-        self.inputs = TypedInputs(sizes, config.hidden_feats)
+        self.inputs = plain_stack.TypedInputs(sizes, config.hidden_feats)
 
     def make_conv(self, in_feats: int, out_feats: int, last: bool) -> nn.Module:
         bases = self.config.num_bases
@@ -177,7 +165,7 @@ class PlainGCN2(nn.Module):
         rows = initial = self.drop(torch.relu(self.first(feats)))
         for layer, conv in enumerate(self.convs):
             rows = conv(graph, rows, initial, edge_weight=weight)
-            rows = run_hidden(self, layer, rows)
+            rows = plain_stack.run_hidden(self, layer, rows)
         return self.last(rows)
 
 
@@ -187,13 +175,13 @@ class PlainAPPNP(nn.Module):
     def __init__(self, config: ModelConfig, sizes: GraphSizes):
         super().__init__()
         self.config = config
-        self.linears = make_linears(config, sizes)
+        self.linears = plain_stack.make_linears(config, sizes)
         self.norms = _norms(config, config.num_layers - 1)
         self.drop = nn.Dropout(config.dropout)
         self.conv = _dgl_layers().APPNPConv(k=10, alpha=0.1)
 
     def forward(self, graph: Any, feats: torch.Tensor) -> torch.Tensor:
-        feats = run_linears(self, self.linears, feats)
+        feats = plain_stack.run_linears(self, self.linears, feats)
         weight = _weight(self.config, graph, feats.dtype)
         if weight is None and feats.dtype != torch.float32:  # DGL makes weights of float32, whatever the rows are
             weight = torch.ones(graph.num_edges(), dtype=feats.dtype)
@@ -208,7 +196,7 @@ def _dgl_layers() -> Any:
 
 
 def _norms(config: ModelConfig, count: int) -> nn.ModuleList | None:
-    return make_norms(config, count, GraphNorm, PairNorm)
+    return plain_stack.make_norms(config, count, GraphNorm, PairNorm)
 
 
 def _weight(config: ModelConfig, graph: Any, dtype: torch.dtype) -> torch.Tensor | None:

@@ -19,20 +19,8 @@ from torch import nn
 
 from distgnn.config import ModelConfig, check_graph_has
 from distgnn.errors import InputError
+from distgnn.interop import plain_stack
 from distgnn.interop.feat_norm import with_feat_norm
-from distgnn.interop.plain_stack import (
-    TypedInputs,
-    conv_widths,
-    make_linears,
-    make_norms,
-    make_reader,
-    num_hidden,
-    run_hidden,
-    run_linears,
-    run_stack,
-    two_layers,
-    with_labels,
-)
 from distgnn.interop.pyg.import_pyg import import_pyg
 from distgnn.interop.pyg.parameters import load
 from distgnn.interop.run_model import GraphSizes, read_run
@@ -144,7 +132,7 @@ class PlainLabelReuse(nn.Module):
         self.kind, self.prefix = model.kind, "model."
 
     def forward(self, x: torch.Tensor, edge_index: torch.Tensor, *, y: Any, train_mask: Any, **columns: Any) -> Any:
-        return self.model(with_labels(x, y, train_mask, self.num_classes), edge_index, **columns)
+        return self.model(plain_stack.with_labels(x, y, train_mask, self.num_classes), edge_index, **columns)
 
 
 class PlainStack(PlainModel):
@@ -152,11 +140,11 @@ class PlainStack(PlainModel):
 
     def __init__(self, config: ModelConfig, sizes: GraphSizes):
         super().__init__(config, sizes)
-        self.inputs = TypedInputs(sizes, config.hidden_feats) if config.name == "rgcn" else None
-        widths = conv_widths(config, sizes, sizes.num_feats if self.inputs is None else config.hidden_feats)
+        self.inputs = plain_stack.TypedInputs(sizes, config.hidden_feats) if config.name == "rgcn" else None
+        widths = plain_stack.conv_widths(config, sizes, sizes.num_feats if self.inputs is None else config.hidden_feats)
         self.convs = nn.ModuleList(self.make_conv(*of_layer) for of_layer in widths)
-        self.norms, self.drop = _norms(config, num_hidden(config)), nn.Dropout(config.dropout)
-        self.read = make_reader(config, sizes)
+        self.norms, self.drop = _norms(config, plain_stack.num_hidden(config)), nn.Dropout(config.dropout)
+        self.read = plain_stack.make_reader(config, sizes)
 
     def make_conv(self, in_feats: int, out_feats: int, last: bool) -> nn.Module:
         """One convolution of PyG."""
@@ -166,9 +154,9 @@ class PlainStack(PlainModel):
         if name == "gcn":
             return gnn.GCNConv(in_feats, out_feats, normalize=False)
         if name == "gin":
-            return gnn.GINConv(two_layers(in_feats, out_feats), train_eps=True)
+            return gnn.GINConv(plain_stack.two_layers(in_feats, out_feats), train_eps=True)
         if name == "gine":
-            func = two_layers(in_feats, out_feats)
+            func = plain_stack.two_layers(in_feats, out_feats)
             return gnn.GINEConv(func, train_eps=True, edge_dim=self.sizes.num_edge_feats)
         if name == "rgcn":
             return gnn.RGCNConv(in_feats, out_feats, self.sizes.num_relations, self.config.num_bases or None)
@@ -192,7 +180,7 @@ class PlainStack(PlainModel):
 
     def run(self, x: torch.Tensor, arcs: Arcs, node_type: Any) -> torch.Tensor:
         rows = x if self.inputs is None else self.inputs(x, lambda: node_type)
-        return run_stack(self, rows, lambda conv, rows, last: self.convolve(conv, rows, arcs))
+        return plain_stack.run_stack(self, rows, lambda conv, rows, last: self.convolve(conv, rows, arcs))
 
 
 class WithBias(nn.Module):
@@ -221,7 +209,7 @@ class PlainGCN2(PlainModel):
         convs: Any = self.convs
         for layer, conv in enumerate(convs):
             rows = conv.conv(rows, initial, arcs.edge_index, weight) + conv.bias
-            rows = run_hidden(self, layer, rows)
+            rows = plain_stack.run_hidden(self, layer, rows)
         return self.last(rows)
 
 
@@ -230,13 +218,13 @@ class PlainAPPNP(PlainModel):
 
     def __init__(self, config: ModelConfig, sizes: GraphSizes):
         super().__init__(config, sizes)
-        self.linears = make_linears(config, sizes)
+        self.linears = plain_stack.make_linears(config, sizes)
         self.norms = _norms(config, config.num_layers - 1)
         self.drop = nn.Dropout(config.dropout)
         self.conv = _layers().APPNP(10, 0.1, normalize=False)
 
     def run(self, x: torch.Tensor, arcs: Arcs, node_type: Any) -> torch.Tensor:
-        rows = run_linears(self, self.linears, x)
+        rows = plain_stack.run_linears(self, self.linears, x)
         return self.conv(rows, arcs.edge_index, arcs.norm(len(x), ("out", "in"), x.dtype))
 
 
@@ -245,4 +233,4 @@ def _layers() -> Any:
 
 
 def _norms(config: ModelConfig, count: int) -> nn.ModuleList | None:
-    return make_norms(config, count, lambda width: _layers().GraphNorm(width), lambda: _layers().PairNorm())
+    return plain_stack.make_norms(config, count, lambda width: _layers().GraphNorm(width), lambda: _layers().PairNorm())

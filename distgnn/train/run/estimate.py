@@ -1,6 +1,7 @@
 """How much memory a rank will need, from partition.json alone: said before anything is loaded.
 
-Legend: O owned rows, H halo rows, A local arcs, D feature width, W hidden width, L layers.
+Legend: O owned rows, H halo rows, A local arcs, D feature width, W hidden width, L layers. Of tasks on pairs: m
+training pairs, k negatives drawn for them, e negatives of an evaluation, B borrowed rows (ends that others own).
 
 | what | bytes |
 |---|---|
@@ -10,14 +11,20 @@ Legend: O owned rows, H halo rows, A local arcs, D feature width, W hidden width
 | structure | the part's files without features; arcs of the backward pass again where a part is not symmetric |
 | one hidden layer, forward and backward | ROWS_PER_LAYER · O · W · item |
 | halo rows and messages | HALO_ROWS · (H + sent) · W · item; cd-R: 8 · L · (H + sent) · W · item more |
+| scores of pairs: both ends' rows | TABLES · (O + B) · W · item on several ranks |
+| scores of pairs: ids, places, scores | BYTES_PER_PAIR · m, BYTES_PER_NEGATIVE · (k + e) |
+| scores of pairs: one block in the decoder | ROWS_PER_PAIR · BLOCK_PAIRS · W · item |
 
 The constants are fitted to peaks on two ranks of two graphs (ratios 1.01 to 1.40, tests/bench/faults/memory.py); those
-of gine, edgegat and rgcn are guesses from what their layers keep. Of a rank of a tiny graph 231 MB are its own and
-180 MB are pages of libraries that all ranks map (/proc/PID/smaps_rollup); one that compiles kernels has 100 MB more.
+of gine, edgegat and rgcn are guesses from what their layers keep, those of pairs too: beside a peak on two ranks of
+60,000 vertices (sage 3 × 128, one negative a pair) the estimate was 1.2 times as much, and 0.7 without them. Of a rank
+of a tiny graph 231 MB are its own and 180 MB are pages of libraries that all ranks map (/proc/PID/smaps_rollup); one
+that compiles kernels has 100 MB more.
 """
 
 from typing import Any
 
+from distgnn.config.task import HELD_OUT, PAIR_TASKS
 from distgnn.errors import RunError
 from distgnn.system.free_memory import available_bytes
 
@@ -27,13 +34,16 @@ ITEM_BYTES = {"float32": 4, "float64": 8, "bfloat16": 3}
 ROWS_PER_LAYER = {"sage": 3.5, "gcn": 3.5, "gin": 18.0, "gat": 9.0, "gatv2": 16.0, "gcn2": 10.0, "appnp": 11.0}
 ROWS_PER_LAYER |= {"gine": 18.0, "edgegat": 16.0, "rgcn": 10.0}
 HALO_ROWS = 2.5
+TABLES, BYTES_PER_PAIR, BYTES_PER_NEGATIVE = 4, 100, 200
+ID_BYTES, PAIR_BYTES = 8, 16  # in a part's files
+ROWS_PER_PAIR, BLOCK_PAIRS = 12, 1 << 15  # the block is that of distgnn/nn/pair_predictor.py
 
 
 def estimate_bytes(manifest: dict, part_id: int, settings: dict) -> int:
     """Peak memory of the rank that has part `part_id`, with the libraries that it shares with other ranks.
 
     Args:
-        manifest: of the partition; settings: sections [model] and [run] of config.toml.
+        manifest: of the partition; settings: sections [model] and [run] of config.toml, [train] for tasks on pairs.
     """
     part, graph, model, run = manifest["parts"][part_id], manifest["graph"], settings["model"], settings["run"]
     item = ITEM_BYTES[run["dtype"]]
@@ -53,8 +63,31 @@ def estimate_bytes(manifest: dict, part_id: int, settings: dict) -> int:
         messages += (
             8 * layers * (halos + sum(manifest["pair_rows"][part_id])) * width
         )  # held rows, forward and backward
-    numbers = 2 * rows * graph["num_feats"] + kept * rows * width + 4 * rows * graph["num_classes"] + messages
+    outputs = graph["num_classes"]
+    if settings.get("train", {}).get("task") in PAIR_TASKS:
+        outputs = width
+        structure += _bytes_of_pairs(manifest, part_id, settings["train"], width * item)
+    numbers = 2 * rows * graph["num_feats"] + kept * rows * width + 4 * rows * outputs + messages
     return int(PRIVATE_BYTES + SHARED_BYTES + structure + item * numbers)
+
+
+def _bytes_of_pairs(manifest: dict, part_id: int, train: dict, row_bytes: int) -> int:
+    """What the scores of pairs need beside the model: the table above."""
+    part = manifest["parts"][part_id]
+
+    def count(name: str, bytes_each: int) -> int:
+        return int(part["files"].get(name, {"bytes": 0})["bytes"] // bytes_each)
+
+    pairs = count("train_edges", PAIR_BYTES)
+    drawn = pairs * train.get("num_negatives", 1) if train["task"] == "link" else 0
+    evaluated = sum(
+        count(f"{split}_negatives", PAIR_BYTES) + count(f"{split}_negative_targets", ID_BYTES) for split in HELD_OUT
+    )
+    elsewhere = manifest["num_nodes"] - part["owned"]
+    borrowed = min(elsewhere, pairs) + min(elsewhere, 2 * drawn)
+    tables = TABLES * (part["owned"] + borrowed) * row_bytes if manifest["num_parts"] > 1 else 0
+    block = ROWS_PER_PAIR * min(BLOCK_PAIRS, max(pairs, drawn, evaluated)) * row_bytes
+    return tables + block + BYTES_PER_PAIR * pairs + BYTES_PER_NEGATIVE * (drawn + evaluated)
 
 
 def together_bytes(needed: list[int]) -> int:

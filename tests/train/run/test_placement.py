@@ -1,11 +1,13 @@
 """What ranks agree on before anything is loaded: the program, memory, cores, the partition folder."""
 
+import numpy as np
 import pytest
 from cut_graphs import random_graph
 
 import distgnn
 from distgnn.errors import RunError
 from distgnn.graph.loader import load
+from distgnn.nn import pair_predictor
 from distgnn.partition import partition_graph, read_manifest
 from distgnn.system import free_memory
 from distgnn.train.run import estimate, placement
@@ -66,6 +68,29 @@ def test_the_estimate_grows_with_what_costs_memory(tmp_path):
     assert base < estimate.estimate_bytes(small, 0, SETTINGS | {"run": RUN | {"dtype": "float64"}})
     assert base > estimate.estimate_bytes(small, 0, SETTINGS | {"model": MODEL | {"remat": True}})
     assert free_memory.available_bytes() > 0
+
+
+def test_scores_of_pairs_cost_memory(tmp_path):
+    """Rows of both ends, and negatives: those of a step, and those of the metrics."""
+    data = random_graph(9, num_nodes=400, num_edges=4000, directed=False).split_links(0.1, 0.2, seed=2)
+    parts = [partition_graph(data, count, tmp_path / str(count), method="libra") for count in (1, 2)]
+    task = SETTINGS | {"train": {"task": "link", "num_negatives": 1}}
+    base, of_links = (estimate.estimate_bytes(parts[0], 0, settings) for settings in (SETTINGS, task))
+    pairs = parts[0]["graph"]["edge_splits"]["train_edges"][0]
+    block = estimate.ROWS_PER_PAIR * 4 * MODEL["hidden_feats"] * pairs
+    assert base + block < of_links
+    more = estimate.estimate_bytes(parts[0], 0, SETTINGS | {"train": {"task": "link", "num_negatives": 9}})
+    assert more > of_links + 8 * estimate.BYTES_PER_NEGATIVE * pairs
+    data.test_negatives = np.repeat(data.test_negatives, 50, axis=0)
+    many = partition_graph(data, 1, tmp_path / "many", method="libra")
+    assert estimate.estimate_bytes(many, 0, task) > of_links + 40 * estimate.BYTES_PER_NEGATIVE * len(data.test_edges)
+    without = estimate.estimate_bytes(parts[1], 0, SETTINGS)
+    tables = estimate.TABLES * 4 * MODEL["hidden_feats"] * parts[1]["parts"][0]["owned"]
+    assert estimate.estimate_bytes(parts[1], 0, task) > without + tables
+
+
+def test_the_block_of_pairs_is_that_of_the_decoder():
+    assert estimate.BLOCK_PAIRS == pair_predictor.BLOCK_PAIRS
 
 
 @pytest.mark.parametrize(
