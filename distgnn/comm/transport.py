@@ -122,10 +122,14 @@ class Transport:
         if name is not None:
             self.waits[name] = self.waits.get(name, 0.0) + self.counters.wait_seconds - before
 
-    def __del__(self) -> None:
-        """Receivers read the rows of a sender until its request is complete: they must not be freed before."""
+    def finish_sending(self) -> None:
+        """Wait until every message of this rank was read: receivers read the rows of a sender until then."""
         if self._sending and not MPI.Is_finalized():
             MPI.Request.Waitall(self._sending)
+
+    def __del__(self) -> None:
+        """The rows must not be freed before."""
+        self.finish_sending()
 
 
 _living: WeakSet[Transport] = WeakSet()  # of this process

@@ -11,6 +11,7 @@ from mpi4py import MPI
 import distgnn
 from distgnn import kernels
 from distgnn.comm import abort_on_uncaught, check_same, raise_together
+from distgnn.comm.ending import end_quickly
 from distgnn.comm.loop_watch import watch_to_the_end
 from distgnn.config import Algorithm
 from distgnn.errors import RunError
@@ -70,6 +71,7 @@ def load(
             tuning = part_tuning(part_folder(Path(folder), comm.rank), local)
         kind = CopyGraph if update == "copies" else DistGraph
         graph = kind(local, comm, algorithm=algorithm, tuning=tuning, **options)
+    end_quickly(graph.transport)
     leave_on_disk(local.arc_ids)  # read while the part was checked; needed by layers that work arc by arc only
     kernels.give_back_freed_memory()
     if say:

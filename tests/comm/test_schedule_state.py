@@ -15,6 +15,7 @@ OPTIONS = {
     "cd-0 int4": {"algorithm": "cd-0", "wire": "int4"},
     "copies": {"algorithm": "cd-2", "update": "copies"},
     "paper": {"algorithm": "cd-2", "update": "copies", "remote_rule": "paper"},
+    "nodes": {"algorithm": "cd-3", "wire": "int8", "exchange": "node", "ranks_per_node": 2},
     "cd-0": {"algorithm": "cd-0"},
 }
 
