@@ -125,7 +125,7 @@ class Transport:
     def finish_sending(self) -> None:
         """Wait until every message of this rank was read: receivers read the rows of a sender until then."""
         if self._sending and not MPI.Is_finalized():
-            MPI.Request.Waitall(self._sending)
+            wait_for_all(self._sending)
 
     def __del__(self) -> None:
         """The rows must not be freed before."""

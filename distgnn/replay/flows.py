@@ -13,7 +13,7 @@ import numpy as np
 
 from distgnn.replay.network import Network
 
-MOST_ROUNDS = 6  # of fair shares, where there are more than FEW messages
+MOST_ROUNDS = 4  # of fair shares, where there are more than FEW messages
 FEW = 64
 DONE, INSTANT = 1e-9, 1e-11  # share of a message, and seconds, that may be left when it counts as arrived
 NEVER = math.inf
@@ -53,6 +53,13 @@ class Links:
         switches = network.switch_of(source), network.switch_of(target)
         tree = (self._up + switches[0], self._down + switches[1]) if switches[0] != switches[1] else (0, 0)
         return *ends, self._node_out + one, self._node_in + other, *tree
+
+    def limited(self) -> list[int]:
+        """Which of a message's links may limit it at all, by their place in `between`; at least one."""
+        network, tree = self.network, bool(self.network.nodes_per_switch)
+        ends = min(network.rank_bandwidth, network.overlap_bandwidth) < math.inf
+        both = (ends, ends, True, True, tree, tree)
+        return [place for place, one in enumerate(both) if one]
 
     def set_computing(self, rank: int, computing: bool) -> None:
         """A rank that computes moves less than one that waits."""
@@ -97,10 +104,11 @@ class Flows:
     def __init__(self, links: Links, resolution: float = 0.0, moved: np.ndarray | None = None):
         self.links, self.resolution, self.moved = links, resolution, moved
         self.now = 0.0
-        self._taken = np.empty((0, Links.PER_MESSAGE), np.int64)
+        self._shared = links.limited()
+        self._taken = np.empty((0, len(self._shared)), np.int64)
         self._left, self._rates, self._sizes = np.empty(0), np.empty(0), np.empty(0)
         self._ends = np.empty((0, 2), np.int64)
-        self._names: list[int] = []
+        self._names = np.empty(0, np.int64)
         self._new: list[tuple[int, int, int, float]] = []
         self._stale = False
 
@@ -139,10 +147,9 @@ class Flows:
         done = self._left <= np.maximum(self._sizes * DONE, self._rates * max(self.resolution, INSTANT))
         if not done.any():
             return []
-        found = [self._names[place] for place in np.flatnonzero(done)]
-        keep = np.flatnonzero(~done)
+        found, keep = self._names[done].tolist(), ~done
         self._taken, self._left, self._sizes = self._taken[keep], self._left[keep], self._sizes[keep]
-        self._ends, self._names = self._ends[keep], [self._names[place] for place in keep]
+        self._ends, self._names = self._ends[keep], self._names[keep]
         self._rates, self._stale = self._rates[keep], True
         return found
 
@@ -150,10 +157,10 @@ class Flows:
         if self._new:
             between = [self.links.between(source, target) for _, source, target, _ in self._new]
             sizes = np.array([max(size, 1e-9) for *_, size in self._new])
-            self._taken = np.concatenate([self._taken, np.array(between, np.int64)])
+            self._taken = np.concatenate([self._taken, np.array(between, np.int64)[:, self._shared]])
             self._ends = np.concatenate([self._ends, np.array([new[1:3] for new in self._new], np.int64)])
             self._left, self._sizes = np.concatenate([self._left, sizes]), np.concatenate([self._sizes, sizes])
-            self._names += [new[0] for new in self._new]
+            self._names = np.concatenate([self._names, np.array([new[0] for new in self._new], np.int64)])
             self._new, self._stale = [], True
         if self._stale:
             self._rates = fair_rates(self._taken, self.links.bandwidth)

@@ -24,6 +24,7 @@ from distgnn.replay.recording import Recording
 from distgnn.system.launch import RANK_VARIABLES, THREAD_VARIABLES, torch_environment
 from distgnn.train.run.estimate import estimate_bytes
 
+TASKS = ("node", "regression")
 MODULE = "distgnn.replay.worker"
 
 
@@ -93,8 +94,8 @@ def measure_parts(
 
 def check_replayable(settings: Settings, num_parts: int) -> None:
     """Raise InputError for what a part cannot do by itself."""
-    if settings.train.task != "node":
-        raise InputError(f"replay is of task node: pairs of {settings.train.task} need the rows of other ranks by id")
+    if settings.train.task not in TASKS:
+        raise InputError(f"replay is of {' and '.join(TASKS)}: pairs of task {settings.train.task} ask for rows by id")
     if settings.train.verify_every or settings.train.inductive:
         raise InputError("replay takes neither --verify-every nor --inductive: leave them out")
     if num_parts < 2:

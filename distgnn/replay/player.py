@@ -104,14 +104,14 @@ class Player:
     Args:
         recordings: of all ranks, in order; with the same number of epochs.
         network: what messages cost.
-        resolution: seconds within which arrivals count as one; None: exact for few ranks, else 1/5000 of an epoch.
+        resolution: seconds within which arrivals count as one; None: exact for few ranks, else 1/2000 of an epoch.
     """
 
     def __init__(self, recordings: list[Recording], network: Network, resolution: float | None = None):
         self.network, self.num_ranks = network, len(recordings)
         if resolution is None:
             longest = max(recording.compute_seconds() for recording in recordings)
-            resolution = 0.0 if self.num_ranks <= 8 else longest / 5000
+            resolution = 0.0 if self.num_ranks <= 8 else longest / 2000
         self._resolution = resolution
         self._links = Links(network, self.num_ranks)
         self._moved = np.zeros(self.num_ranks)
@@ -126,10 +126,10 @@ class Player:
         self._running = 0
 
     def play(self) -> list[PlayedEpoch]:
-        """The epochs of one cycle, after one cycle that fills the network."""
+        """The epochs of one cycle; of a delayed schedule after a cycle that fills the network."""
         played: list[PlayedEpoch] = []
         start = 0.0
-        for number in range(2 * self._cycle):
+        for number in range(self._cycle if self._cycle == 1 else 2 * self._cycle):
             for rank in self._ranks:
                 rank.epoch, rank.place, rank.spans, rank.time = number, 0, [], start
                 rank.started.append([])
@@ -138,7 +138,7 @@ class Player:
             self._run()
             played.append(PlayedEpoch(start, [rank.time for rank in self._ranks], [r.spans for r in self._ranks]))
             start = max(played[-1].ends) + sum_seconds(self.network, self.num_ranks, GATHER_BYTES)
-        return played[self._cycle :]
+        return played[-self._cycle :]
 
     def _later(self, time: float, what: Any) -> None:
         self._order += 1
@@ -147,19 +147,16 @@ class Player:
     def _run(self) -> None:
         """Until every rank has ended its epoch."""
         while self._running:
-            arrival = self._flows.next_arrival()
             planned = self._agenda[0][0] if self._agenda else NEVER
-            if arrival == NEVER and planned == NEVER:
-                raise RuntimeError(f"the replay stands still: {self._who_waits()}")
-            if arrival < planned:
-                self._flows.advance(arrival)
-                self._arrivals()
+            if planned <= self._flows.now + self._resolution:  # rates do not matter within one instant
+                time, _, what = heapq.heappop(self._agenda)
+                self._do(time, what)
                 continue
-            if planned > self._flows.now + self._resolution:
-                self._flows.advance(planned)
-                self._arrivals()
-            time, _, what = heapq.heappop(self._agenda)
-            self._do(time, what)
+            time = min(self._flows.next_arrival(), planned)
+            if time == NEVER:
+                raise RuntimeError(f"the replay stands still: {self._who_waits()}")
+            self._flows.advance(time)
+            self._arrivals()
 
     def _who_waits(self) -> str:
         return ", ".join(f"rank {rank.number} at event {rank.place}" for rank in self._ranks if rank.pending)
@@ -257,9 +254,12 @@ class Player:
         rank.time += self.network.overhead
         end = 0 if kind == "send" else 1
         pair = (rank.number, other) if end == 0 else (other, rank.number)
-        halves = self._messages.setdefault((rank.epoch, call, *pair), [])
+        key = (rank.epoch, call, *pair)
+        halves = self._messages.setdefault(key, [])
         if halves and halves[0].ends[end] is None:
             message = halves.pop(0)
+            if not halves:
+                del self._messages[key]
         else:
             message = _Message(pair[0], pair[1], num_bytes)
             halves.append(message)

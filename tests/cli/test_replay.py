@@ -5,8 +5,9 @@ import json
 import pytest
 
 
-def test_replay_measures_once_and_plays_again(run, parts, tmp_path):
-    words = ["replay", parts, "--hidden-feats", 8, "--threads", 1, "--at-once", 2, "--repeats", 1, "--json"]
+@pytest.mark.slow
+def test_replay_measures_once_and_plays_again(run, two_parts, tmp_path):
+    words = ["replay", two_parts, "--hidden-feats", 8, "--threads", 1, "--at-once", 2, "--repeats", 1, "--json"]
     words += ["--recordings", tmp_path / "kept", "--network", "1gbit"]
     code, out, err = run(*words, "--out", tmp_path / "replay.json", "--trace", tmp_path / "trace.json")
     assert code == 0, err
@@ -26,12 +27,11 @@ def test_replay_measures_once_and_plays_again(run, parts, tmp_path):
     [
         (["--network", "quick"], "network 'quick': expected a rate"),
         (["--at-once", 0], "at_once is 0"),
-        (["--task", "link"], "replay is of task node"),
         (["--out", "/nowhere/replay.json"], "/nowhere/replay.json"),
     ],
 )
-def test_replay_refuses(refused, parts, words, says):
-    refused("replay", parts, *words, says=says)
+def test_replay_refuses(refused, two_parts, words, says):
+    refused("replay", two_parts, *words, says=says)
 
 
 def test_plan_needs_no_data(run, tmp_path):
