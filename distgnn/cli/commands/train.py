@@ -72,11 +72,12 @@ def train(
     """Train a model on a partition folder; starts mpiexec with one rank per part where none was started."""
     from functools import partial
 
-    from distgnn.cli.elastic import Elastic, ThisMachine, argument_place
+    from distgnn.cli.elastic import Elastic, ThisMachine, argument_place, parsed
     from distgnn.cli.ranks import checked_together, run_on_ranks
     from distgnn.cli.training import default_run_dir, train_on_this_rank
     from distgnn.partition import read_manifest
     from distgnn.system.jobs.restarts import Restarts, with_run_dir
+    from distgnn.system.jobs.start_limit import start_limit
     from distgnn.system.sizes import parse_bytes
     from distgnn.train.run.run_folder import check_free
 
@@ -84,7 +85,8 @@ def train(
     if preset is not None:
         check_choice("preset", preset, tuple(PRESETS))
         run, given = replace(run, **PRESETS[preset]), given | PRESETS[preset].keys()
-    with checked_together():
+    starting = training.timeout if launching.restarts and under_mpi() else 0
+    with start_limit(starting), checked_together():
         manifest = read_manifest(parts)
         settings = _with_saved(Settings(training, model, run, schedule), given, config, manifest).checked()
         settings.check_graph(manifest["graph"])
@@ -99,7 +101,7 @@ def train(
         if settings.train.run_dir is None:
             settings.train.run_dir = default_run_dir(parts, settings.model.name)
             words = with_run_dir(words, settings.train.run_dir)
-        run_dir, place = Path(settings.train.run_dir), argument_place(words, parts, partial(_parsed, context))
+        run_dir, place = Path(settings.train.run_dir), argument_place(words, parts, partial(parsed, context.command))
         elastic = Elastic(words, place, manifest["num_parts"], launching, run_dir)
         here = ThisMachine(manifest["num_parts"], threads)
         restarts = Restarts(launching.restarts, run_dir, regroup=partial(elastic.team, here))
@@ -108,17 +110,13 @@ def train(
         raise typer.Exit(code)
     speak = not quiet and not as_json
     sections = settings.sections() | {"data": _describe_data(parts, manifest)}
-    _check_machines(manifest, sections, limit)
+    with start_limit(starting):
+        _check_machines(manifest, sections, limit)
     summary, rank = train_on_this_rank(parts, settings, sections, debug, speak)
     if rank == 0 and as_json:
         print(json.dumps(summary, indent=1))
     elif rank == 0 and speak:
         print_table("Trained", closing_rows(summary, manifest))
-
-
-def _parsed(context: typer.Context, words: list[str]) -> dict[str, Any]:
-    """The parameters in the words of this command."""
-    return context.command.make_context(words[0], words[1:], resilient_parsing=True).params
 
 
 def _with_checkpoints(settings: Settings) -> Settings:
