@@ -95,7 +95,7 @@ class RunFolder:
         return records
 
     def sync_metrics(self) -> None:
-        """Make the lines so far durable, and the file's name: a checkpoint never knows more epochs than metrics.jsonl."""
+        """Make the lines so far durable, and the name: a checkpoint never knows more epochs than metrics.jsonl."""
         self._metrics.flush()
         os.fsync(self._metrics.fileno())
         sync_folder(self.path)
