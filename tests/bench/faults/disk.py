@@ -9,6 +9,7 @@ Exit code 1 where anything of this is not so.
 """
 
 import argparse
+import contextlib
 import os
 import shutil
 import subprocess
@@ -16,7 +17,7 @@ import sys
 import time
 from pathlib import Path
 
-from job import Job, results
+from job import Job, end_all, results
 
 SLOW = """
 import os, time
@@ -46,11 +47,8 @@ def full(work: Path, disk: Path) -> list[str]:
     job = Job(words(work, run, 60, 1), run)
     while job.epochs() < 10 and not job.over():
         time.sleep(0.01)
-    with open(disk / "ballast", "wb") as ballast:
-        try:
-            while ballast.write(bytes(1 << 12)):
-                ballast.flush()
-        except OSError:
+    with open(disk / "ballast", "wb", buffering=0) as ballast, contextlib.suppress(OSError):
+        while ballast.write(bytes(1 << 12)):
             pass
     code, said = finish(job), [line for _, line in job.said]
     print(f"full disk: exit {code} after {job.epochs()} epochs: {said[-1] if said else ''}")
@@ -98,6 +96,7 @@ def main() -> int:
     try:
         found = full(work, disk)
     finally:
+        end_all()
         subprocess.run(["umount", str(disk)], check=True)
     found += slow(work)
     for text in found:
