@@ -17,7 +17,7 @@ import sys
 import time
 from pathlib import Path
 
-from job import Job, end_all, results
+from job import Job, end_all, end_on_signals, results
 
 SLOW = """
 import os, time
@@ -86,6 +86,7 @@ def main() -> int:
     parser = argparse.ArgumentParser()
     parser.add_argument("work", type=Path)
     work = parser.parse_args().work.resolve()
+    end_on_signals()
     from distgnn.partition import partition_graph
 
     shutil.rmtree(work, ignore_errors=True)
