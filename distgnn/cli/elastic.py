@@ -144,6 +144,11 @@ class Elastic:
         return path
 
 
+def parsed(command: Any, words: list[str]) -> dict[str, Any]:
+    """The parameters that click's command `train` finds in its words."""
+    return command.make_context(words[0], words[1:], resilient_parsing=True).params
+
+
 def argument_place(words: list[str], value: str, parse: Callable[[list[str]], dict[str, Any]]) -> int:
     """Index of the argument PARTS among the words of `train`: an option's value may be the same text."""
     for place, word in enumerate(words):

@@ -191,7 +191,8 @@ class Recorder:
         later = [content for step, content in node.synced if step > count]
         content = sure[-1] if sure else b""
         if later and rng.random() < 0.7:
-            content = later[0][: rng.randint(0, len(later[0]))] if len(later[0]) >= len(content) else content
+            fewest = len(content) if later[0].startswith(content) else 0  # what was synced stays where it is added to
+            content = later[0][: rng.randint(fewest, len(later[0]))]
         return content
 
 

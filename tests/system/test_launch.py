@@ -237,7 +237,8 @@ def test_a_file_of_hosts(tmp_path):
 def test_hosts_become_options_of_mpiexec(fake_mpiexec, monkeypatch, text, flavor):
     program, seen = fake_mpiexec(text), []
 
-    def run(command, environment, graceful, proxies):
+    def run(command, environment, graceful, proxies, machines):
+        assert machines == 2
         assert proxies == (flavor == "mpich")
         listed = Path(command[command.index("-f") + 1]).read_text() if "-f" in command else ""
         seen.append((command, environment, listed))

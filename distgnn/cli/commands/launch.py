@@ -1,6 +1,5 @@
 """`distgnn launch`: another command on the ranks of several machines."""
 
-from collections.abc import Callable
 from typing import Annotated, Any
 
 import typer
@@ -24,7 +23,7 @@ def launch(
     """Start a distgnn command with mpiexec on several machines; paths must mean the same on all of them."""
     from functools import partial
 
-    from distgnn.cli.elastic import Elastic, Machines, argument_place
+    from distgnn.cli.elastic import Elastic, Machines, argument_place, parsed
     from distgnn.errors import InputError
     from distgnn.partition import read_manifest
     from distgnn.system.hosts import read_hosts
@@ -42,7 +41,7 @@ def launch(
     if command[0] != "train":
         raise InputError(f"--restarts is for train: {command[0]} has no checkpoints to go on from")
     words, run_dir = [command[0], "--restarts", str(launching.restarts), *command[1:]], run_dir_in(command)
-    parse = _parser_of_train()
+    parse = partial(parsed, _train_command())
     parts = parse(words).get("parts") or ""
     elastic = Elastic(words, argument_place(words, parts, parse), read_manifest(parts)["num_parts"], launching, run_dir)
     machines = Machines(hosts, threads)
@@ -51,9 +50,8 @@ def launch(
     raise typer.Exit(restarts.run(first.words, first.start))
 
 
-def _parser_of_train() -> Callable[[list[str]], dict[str, Any]]:
-    """What finds the parameters in the words of `train`."""
+def _train_command() -> Any:
+    """The command `train`, which knows what its words mean."""
     app = typer.Typer()
     train.register(app)
-    command = typer.main.get_command(app)
-    return lambda words: command.make_context(words[0], words[1:], resilient_parsing=True).params
+    return typer.main.get_command(app)

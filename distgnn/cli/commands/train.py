@@ -75,13 +75,15 @@ def train(
     from distgnn.cli.ranks import checked_together
     from distgnn.cli.training import train_on_this_rank
     from distgnn.partition import read_manifest
+    from distgnn.system.jobs.start_limit import start_limit
     from distgnn.system.sizes import parse_bytes
 
     given = given_options(context)
     if preset is not None:
         check_choice("preset", preset, tuple(PRESETS))
         run, given = replace(run, **PRESETS[preset]), given | PRESETS[preset].keys()
-    with checked_together():
+    starting = training.timeout if launching.restarts and under_mpi() else 0
+    with start_limit(starting), checked_together():
         manifest = read_manifest(parts)
         settings = _with_saved(Settings(training, model, run, schedule, exchange), given, config, manifest).checked()
         settings = _checked(settings, launching, manifest)
@@ -89,7 +91,8 @@ def train(
     _start_ranks(context, parts, settings, launching, manifest["num_parts"], threads)
     speak = not quiet and not as_json
     sections = settings.sections() | {"data": _describe_data(parts, manifest)}
-    _check_machines(manifest, sections, limit)
+    with start_limit(starting):
+        _check_machines(manifest, sections, limit)
     summary, rank = train_on_this_rank(parts, settings, sections, debug, speak)
     if rank == 0 and as_json:
         print(json.dumps(summary, indent=1))
@@ -116,7 +119,7 @@ def _start_ranks(
     """On a rank return; elsewhere run this command on ranks, started again as often as asked, and exit as they did."""
     from functools import partial
 
-    from distgnn.cli.elastic import Elastic, ThisMachine, argument_place
+    from distgnn.cli.elastic import Elastic, ThisMachine, argument_place, parsed
     from distgnn.cli.ranks import run_on_ranks
     from distgnn.cli.training import default_run_dir
     from distgnn.system.jobs.restarts import Restarts, with_run_dir
@@ -126,18 +129,13 @@ def _start_ranks(
         if settings.train.run_dir is None:
             settings.train.run_dir = default_run_dir(parts, settings.model.name)
             words = with_run_dir(words, settings.train.run_dir)
-        run_dir, place = Path(settings.train.run_dir), argument_place(words, parts, partial(_parsed, context))
+        run_dir, place = Path(settings.train.run_dir), argument_place(words, parts, partial(parsed, context.command))
         elastic = Elastic(words, place, num_ranks, launching, run_dir)
         here = ThisMachine(num_ranks, threads)
         restarts = Restarts(launching.restarts, run_dir, regroup=partial(elastic.team, here))
     code = run_on_ranks(words, num_ranks, threads, graceful=True, restarts=restarts)
     if code is not None:
         raise typer.Exit(code)
-
-
-def _parsed(context: typer.Context, words: list[str]) -> dict[str, Any]:
-    """The parameters in the words of this command."""
-    return context.command.make_context(words[0], words[1:], resilient_parsing=True).params
 
 
 def _with_checkpoints(settings: Settings) -> Settings:

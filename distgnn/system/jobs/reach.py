@@ -1,6 +1,7 @@
 """Which machines answer: each is asked by `mpiexec`, the way that ranks are started, to do nothing.
 
-Machines that do not answer within `SECONDS` are left out of the next start; ranks that ran there are named.
+Machines that do not answer within `SECONDS`, nor soon after the others, are left out of the next start; ranks that ran
+there are named.
 """
 
 import signal
@@ -14,6 +15,7 @@ from distgnn.system.launch import find_mpiexec, mpi_flavor, mpiexec_command
 from distgnn.system.processes import die_with_parent, stop_tree
 
 SECONDS = 15.0
+AFTER_OTHERS = 5.0  # at least, and five times as long as the last that answered took
 STOP_SECONDS = 0.5
 Hosts = list[tuple[str, int]]  # (name, ranks)
 
@@ -36,9 +38,13 @@ def answering(hosts: Hosts, seconds: float = SECONDS) -> Hosts:
         )
         asked.append((process, options))
     try:
-        deadline = time.monotonic() + seconds
+        began, answered = time.monotonic(), 0
+        deadline = began + seconds
         while time.monotonic() < deadline and any(process.poll() is None for process, _ in asked):
             time.sleep(0.02)
+            now, count = time.monotonic(), sum(process.poll() == 0 for process, _ in asked)
+            if count > answered:
+                answered, deadline = count, min(began + seconds, max(now + AFTER_OTHERS, began + 5 * (now - began)))
         good = [process.poll() == 0 for process, _ in asked]
     finally:
         for process, options in asked:

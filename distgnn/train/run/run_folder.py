@@ -27,7 +27,7 @@ import tomli_w
 
 from distgnn.config import DTYPES, ModelConfig, check_types, parse_sections, read_sections
 from distgnn.errors import InputError, RunError
-from distgnn.system.atomic import FolderKind, lock_file, new_folder, replace_file
+from distgnn.system.atomic import FolderKind, lock_file, new_folder, replace_file, sync_folder
 from distgnn.system.regular_file import read_text
 
 LOCK = ".lock"
@@ -96,9 +96,10 @@ class RunFolder:
         return records
 
     def sync_metrics(self) -> None:
-        """Make the lines so far durable: a checkpoint never knows more epochs than metrics.jsonl."""
+        """Make the lines so far durable, and the name: a checkpoint never knows more epochs than metrics.jsonl."""
         self._metrics.flush()
         os.fsync(self._metrics.fileno())
+        sync_folder(self.path)
 
     def add_epoch(self, record: dict) -> None:
         """Append one epoch to metrics.jsonl."""
@@ -123,7 +124,7 @@ class RunFolder:
 
 
 def exists(path: str | Path) -> bool:
-    """Is there something at `path` that a user might miss? (Not in an empty or only locked folder, or merged parts.)"""
+    """Is there something at `path` that a user might miss? (Not locks, nor merged parts.)"""
     path = Path(path)
     if not path.is_dir():
         return os.path.lexists(path)

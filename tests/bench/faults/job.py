@@ -95,6 +95,12 @@ def send(pid: int, number: int) -> bool:
     return True
 
 
+def end_on_signals() -> None:
+    """SIGTERM and SIGHUP end this script by way of its `finally`."""
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, lambda number, _: sys.exit(128 + number))
+
+
 def end_all() -> None:
     """SIGKILL for everything of this script's jobs."""
     while pids := all_processes():

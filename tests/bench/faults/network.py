@@ -23,7 +23,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from job import NOTICED, Job, all_processes, end_all, results, send
+from job import NOTICED, Job, all_processes, end_all, end_on_signals, results, send
 from machines import Machines, machines, wait_for
 
 EVERY = 20
@@ -170,6 +170,7 @@ def main() -> int:
     args = parser.parse_args()
     args.work = args.work.resolve()
     args.work.mkdir(parents=True, exist_ok=True)
+    end_on_signals()
     from distgnn.partition import partition_graph
 
     partition_graph("communities:nodes=1500,feats=16", 3, args.work / "parts", method="libra", overwrite=True)

@@ -33,6 +33,7 @@ from job import (
     REGROUPED,
     Job,
     end_all,
+    end_on_signals,
     processes,
     resident_bytes,
     rest_while,
@@ -248,6 +249,7 @@ def main() -> int:
     parser.add_argument("--quiet-file", type=Path)
     args = parser.parse_args()
     with_own_shared_memory()
+    end_on_signals()
     from distgnn.partition import partition_graph
 
     args.work.mkdir(parents=True, exist_ok=True)

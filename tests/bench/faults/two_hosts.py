@@ -13,7 +13,7 @@ import sys
 import time
 from pathlib import Path
 
-from job import Job, all_processes
+from job import Job, all_processes, end_on_signals
 from machines import Machines, machines, wait_for
 
 
@@ -34,6 +34,7 @@ def main() -> int:
     parser.add_argument("work", type=Path)
     work = parser.parse_args().work.resolve()
     work.mkdir(parents=True, exist_ok=True)
+    end_on_signals()
     from distgnn.partition import partition_graph
 
     partition_graph("communities:nodes=3000,feats=16", 2, work / "parts", method="libra", overwrite=True)
