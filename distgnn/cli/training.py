@@ -35,8 +35,9 @@ def train_on_this_rank(
     from distgnn.graph.loader import load
 
     run, config = settings.run, replace(settings.train)
-    options = {name: getattr(run, name) for name in ("update", "dtype", "cache_first", "transform_first")}
+    options = {name: getattr(run, name) for name in ("update", "dtype", "cache_first", "transform_first", "feat_norm")}
     options |= asdict(settings.schedule) | {"sparse_feats": settings.model.takes_sparse_feats}
+    options |= {"inductive": config.inductive}
     with compiling(speak):
         graph = load(parts, run.algorithm, **options, seed=config.seed, debug=debug, say=None)
     if config.run_dir is None:

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 from distgnn.config.algorithm import UPDATES, Algorithm
 from distgnn.config.choices import DTYPES
+from distgnn.config.feat_norm import FEAT_NORMS, parse_feat_norm
 from distgnn.config.option import check_choices, documented, option
 from distgnn.errors import InputError
 
@@ -33,6 +34,12 @@ class RunConfig:
     transform_first: bool = option(
         True, "Multiply by the weights before aggregating where a layer narrows.", panel=COMPUTATION
     )
+    feat_norm: str = option(
+        "none",
+        "What is done to features, with commas between steps: center and standardize columns, scale rows to norm 1 "
+        f"({', '.join(FEAT_NORMS)}); sparse features stay sparse.",
+        panel=COMPUTATION,
+    )
     runs: int = option(
         1, "Number of seeds to train with; the report has mean and standard deviation.", panel="Training"
     )
@@ -45,6 +52,7 @@ class RunConfig:
         algorithm = Algorithm.parse(self.algorithm)
         update = algorithm.check_update(self.update)
         check_choices(self)
+        parse_feat_norm(self.feat_norm)
         if self.runs < 1:
             raise InputError(f"runs is {self.runs}: expected at least 1")
         return algorithm, update

@@ -10,7 +10,8 @@ from distgnn.config.task import LOSSES, METRICS, NEGATIVES, TASKS, check_task
 from distgnn.errors import InputError
 
 OPTIMIZERS = ("adam", "adamw", "sgd", "kfac")
-LR_SCHEDULES = ("constant", "cosine", "plateau")
+LR_SCHEDULES = ("constant", "cosine", "one-cycle", "wsd", "plateau")
+OVER_ALL_EPOCHS = ("cosine", "one-cycle", "wsd")  # schedules whose rates depend on the number of epochs
 
 
 LOGGERS = ("console", "csv", "tensorboard")
@@ -42,8 +43,9 @@ class TrainConfig:
     kfac_damping: float = _training(0.003, "Least damping of kfac's factors; a rising loss raises it.")
     lr_schedule: str = _training(
         "constant",
-        "Learning rate over epochs; cosine: to zero at the last epoch; plateau: halved when the training loss has not "
-        "fallen for 10 epochs.",
+        "Learning rate over epochs; cosine: to zero at the last epoch; one-cycle: up in 30 % of the epochs, then down "
+        "to zero; wsd: warm-up in 10 %, then stable, decay in the last 20 %; plateau: halved when the training loss "
+        "has not fallen for 10 epochs.",
         choices=LR_SCHEDULES,
     )
     eval_every: int = _training(5, "Epochs between evaluations; the last epoch is always evaluated.")

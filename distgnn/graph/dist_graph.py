@@ -24,6 +24,7 @@ from distgnn.comm.row_requests import VertexOwners
 from distgnn.config import Algorithm, check_choice
 from distgnn.config.schedule import Schedule
 from distgnn.graph.degrees import Degrees
+from distgnn.graph.features.feat_norm import FeatNorm, fitted
 from distgnn.graph.frame import Frame, Frames
 from distgnn.graph.global_values import gather_rows, global_mean
 from distgnn.graph.links.edge_pairs import EdgePairs, edge_pairs
@@ -73,6 +74,9 @@ class DistGraph(DGLInterface, PyGInterface):
         transform_first: where a layer narrows, multiply before aggregating, forward and backward.
         sparse_feats: keep features that are stored sparse as `ops.SparseRows`, where that is cheaper. Layers of
             `distgnn.nn`, `torch.nn.Linear` and `@` multiply them as they are; what else needs them gets dense rows.
+        feat_norm: what is done to features: "none", "center", "standardize", "row-l2", or steps such as
+            "row-l2,center"; or the `feat_norm` of another graph, with its statistics.
+        inductive: take the statistics for `feat_norm` of training vertices only, for inductive training.
         debug: agree on every exchange before it starts.
         tuning: what `load` measured for this part; None: the defaults.
         schedule: the fields of `Schedule` (warmup_epochs, wire, wire_backward, remote_rule, smooth). They are about
@@ -81,7 +85,7 @@ class DistGraph(DGLInterface, PyGInterface):
     Attributes:
         feats [O, D], labels [O] int64 or [O, C], train_mask / valid_mask / test_mask [O] bool, owned_ids [O]
         (numpy int64, global vertex ids), node_types [O], node_values [O, T] and graph_ids [O] int64 or None, seed and
-        step (the trainer moves it).
+        step (the trainer moves it), feat_norm (`FeatNorm` or None).
     """
 
     rows_type: type[ModelRows] = OwnedRows
@@ -98,12 +102,16 @@ class DistGraph(DGLInterface, PyGInterface):
         transform_first: bool = True,
         debug: bool = False,
         sparse_feats: bool = True,
+        feat_norm: str | FeatNorm = "none",
+        inductive: bool = False,
         tuning: Tuning | None = None,
         **schedule: Any,
     ):
         dtype = dtype_name(dtype)
         settings = {"algorithm": algorithm, "dtype": dtype, "seed": seed, "cache_first": cache_first, "debug": debug}
         settings |= {"transform_first": transform_first, "sparse_feats": sparse_feats, "tuning": tuning}
+        self.feat_norm = fitted(feat_norm, local, comm, inductive)
+        settings |= {"feat_norm": self.feat_norm or "none", "inductive": inductive}
         self._settings: dict[str, Any] = settings | schedule
         self.local, self.info, self.transform_first = local, local.graph, transform_first
         self.dtype = DTYPES[dtype]
@@ -130,7 +138,8 @@ class DistGraph(DGLInterface, PyGInterface):
             guard_steps(DistGraph)
         register(self)
         self._degrees = Degrees(local, self.model_rows, self.dtype)
-        feats = input_rows(self.transport, local.feats, self.dtype, sparse=sparse_feats and kind.keeps_sparse)
+        keep_sparse = sparse_feats and kind.keeps_sparse
+        feats = input_rows(self.transport, local.feats, self.dtype, sparse=keep_sparse, norm=self.feat_norm)
         self.feats = self.model_rows.from_owned(feats) if isinstance(feats, torch.Tensor) else feats
         self._attach_data()
         self.buffers = Buffers()

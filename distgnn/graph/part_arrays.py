@@ -8,6 +8,7 @@ import numpy as np
 import torch
 
 from distgnn.comm import Transport
+from distgnn.graph.features.feat_norm import FeatNorm
 from distgnn.ops.dense.sparse_rows import SparseRows, worth_sparse
 from distgnn.partition import LocalGraph
 
@@ -19,7 +20,7 @@ def as_tensor(array: Any, dtype: torch.dtype) -> torch.Tensor | None:
     return None if array is None else torch.from_numpy(np.array(array)).to(dtype)
 
 
-def dense_rows(feats: Any, dtype: torch.dtype) -> torch.Tensor | None:
+def dense_rows(feats: Any, dtype: torch.dtype, norm: FeatNorm | None = None) -> torch.Tensor | None:
     """Features [O, D], mapped or scipy CSR, as one dense tensor; None for None. A second copy is never there."""
     if feats is None:
         return None
@@ -27,20 +28,23 @@ def dense_rows(feats: Any, dtype: torch.dtype) -> torch.Tensor | None:
     for first in range(0, len(rows), BLOCK_ROWS):
         block = feats[first : first + BLOCK_ROWS]
         dense = block.toarray() if hasattr(block, "toarray") else block
-        rows[first : first + BLOCK_ROWS] = torch.from_numpy(np.array(dense)).to(dtype)
+        raw = torch.from_numpy(np.array(dense))
+        rows[first : first + BLOCK_ROWS] = (raw if norm is None else norm(raw)).to(dtype)
     return rows
 
 
 def input_rows(
-    transport: Transport, feats: Any, dtype: torch.dtype, *, sparse: bool
+    transport: Transport, feats: Any, dtype: torch.dtype, *, sparse: bool, norm: FeatNorm | None = None
 ) -> torch.Tensor | SparseRows | None:
     """Features of owned rows in memory: dense, or stored sparse where `sparse` allows it and it multiplies faster.
 
     Collective: yes, where `sparse` is set and features are stored sparse.
+
+    Args: norm: what is done to them.
     """
     if sparse and hasattr(feats, "toarray") and worth_sparse(transport.comm, feats):
-        return SparseRows(feats, dtype)
-    rows = dense_rows(feats, dtype)
+        return SparseRows(feats, dtype) if norm is None else norm.sparse(feats, dtype)
+    rows = dense_rows(feats, dtype, norm)
     leave_on_disk(feats)
     return rows
 

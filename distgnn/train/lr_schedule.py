@@ -8,6 +8,38 @@ from distgnn.config import TrainConfig
 
 PLATEAU_EPOCHS = 10  # without a fall of the training loss, then the rate is halved
 LEAST_FALL = 1e-4  # relative
+WARMUP_SHARE, DECAY_SHARE = 0.1, 0.2  # of the epochs: wsd (warm-up, stable, decay)
+UP_SHARE, LOWEST_START, LOWEST_END = 0.3, 1 / 25, 1 / 25e4  # one-cycle, as torch's OneCycleLR
+
+
+def cosine(epoch: int, epochs: int) -> float:
+    """Half a cosine, from 1 to 0 after the last epoch."""
+    return 0.5 * (1 + math.cos(math.pi * min(epoch / epochs, 1)))
+
+
+def one_cycle(epoch: int, epochs: int) -> float:
+    """Half a cosine up to 1, then half a cosine down to almost nothing.
+
+    Source: Smith and Topin, Super-Convergence, 2018; as `torch.optim.lr_scheduler.OneCycleLR`.
+    """
+    top = UP_SHARE * epochs - 1
+    if epoch <= top:
+        start, end, share = LOWEST_START, 1.0, epoch / top if top else 1.0
+    else:
+        start, end, share = 1.0, LOWEST_END, min((epoch - top) / (max(epochs - 1, 1) - top), 1)
+    return end + (start - end) / 2 * (1 + math.cos(math.pi * share))
+
+
+def warmup_stable_decay(epoch: int, epochs: int) -> float:
+    """Linearly up to 1, there for most epochs, and linearly down.
+
+    Source: Hu et al., MiniCPM, 2024.
+    """
+    warmup, decay = (max(1, math.ceil(share * epochs)) for share in (WARMUP_SHARE, DECAY_SHARE))
+    return max(0.0, min(1.0, (epoch + 1) / warmup, (epochs - epoch) / decay))
+
+
+SHAPES = {"cosine": cosine, "one-cycle": one_cycle, "wsd": warmup_stable_decay}  # of the rate, from epoch and epochs
 
 
 class LearningRate:
@@ -15,14 +47,13 @@ class LearningRate:
 
     def __init__(self, config: TrainConfig):
         self.config = config
-        self.value = config.lr
+        self.value = self._shaped(0)
         self._best_loss, self._epochs_since = math.inf, 0
 
     def after(self, epoch: int, loss: float) -> float:
         """The rate for epoch + 1, after an epoch with this training loss (of the whole graph)."""
-        if self.config.lr_schedule == "cosine":
-            done = min((epoch + 1) / self.config.epochs, 1)
-            self.value = self.config.lr * 0.5 * (1 + math.cos(math.pi * done))
+        if self.config.lr_schedule in SHAPES:
+            self.value = self._shaped(epoch + 1)
         elif self.config.lr_schedule == "plateau":
             self._halve_on_plateau(loss)
         return self.value
@@ -37,6 +68,11 @@ class LearningRate:
         self.value = _number(state["value"])
         self._best_loss = math.inf if state["best_loss"] is None else _number(state["best_loss"])
         self._epochs_since = int(_number(state["epochs_since"]))
+
+    def _shaped(self, epoch: int) -> float:
+        """The rate of an epoch that follows from its number alone."""
+        shape = SHAPES.get(self.config.lr_schedule)
+        return self.config.lr if shape is None else self.config.lr * shape(epoch, self.config.epochs)
 
     def _halve_on_plateau(self, loss: float) -> None:
         if loss < self._best_loss * (1 - LEAST_FALL):

@@ -18,6 +18,12 @@ def check_trainable(graph: Any, config: TrainConfig, task: Task) -> None:
     """Raise InputError for a graph without features or what the task needs, or an impossible metric."""
     if graph.feats is None:
         raise InputError("the graph has no features: training needs at least one feature per vertex")
+    norm = graph.feat_norm
+    if config.inductive and norm is not None and norm.mean is not None and not norm.inductive:
+        raise InputError(
+            f"inductive training, and the statistics of feat_norm {norm.name} are of all vertices: load the graph with "
+            "inductive=True"
+        )
     task.check(graph, config)
 
 

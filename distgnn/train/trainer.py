@@ -118,6 +118,7 @@ class Trainer:
                 flatten(self.objects(), "state", {})
         self.optimizer.watch(model, graph, self.say)
         self.schedules = Schedules(LearningRate(config), EarlyStopping(config.patience))
+        self.optimizer.follow(self.schedules.learning_rate.value, None)
         self.settings = run_settings(config, config.metric or self.metric, describe or {}, graph) | self._own_settings()
         self.best_state: dict[str, torch.Tensor] = {}
         self.best_record: dict | None = None

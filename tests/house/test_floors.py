@@ -44,7 +44,14 @@ FLOORS = (
     ),
     Floor(("nn",), ours=(0, 5), foreign=("torch", "numpy")),
     Floor(
-        ("train", "interop.dgl.export", "interop.dgl.norms", "interop.pyg.export", "interop.run_model"),
+        (
+            "train",
+            "interop.dgl.export",
+            "interop.dgl.norms",
+            "interop.feat_norm",
+            "interop.pyg.export",
+            "interop.run_model",
+        ),
         ours=(0, 3, 4, 5),
         foreign=("torch", "numpy", "scipy", "safetensors", "tomli", "tomli_w"),
         inside=("numba", "mpi4py", "dgl", "torch_geometric"),

@@ -102,11 +102,13 @@ def best_rows(run: str, settings: dict, parts: str, speak: bool) -> Any:
     from distgnn.graph.loader import load, say_on_stderr
     from distgnn.nn import model_for
     from distgnn.train import load_best
+    from distgnn.train.checkpoint.feat_norm import read_feat_norm
     from distgnn.train.run.run_folder import model_config, run_dtype
 
     config = model_config(run, settings)
     say = say_on_stderr if speak else None
-    graph = load(parts, dtype=run_dtype(run, settings), sparse_feats=config.takes_sparse_feats, say=say)
+    options: dict[str, Any] = {"dtype": run_dtype(run, settings), "sparse_feats": config.takes_sparse_feats}
+    graph = load(parts, **options, feat_norm=read_feat_norm(run, settings) or "none", say=say)
     with raise_together(graph.comm):
         network = model_for(config, graph, settings.get("train", {}).get("task", "node")).to(graph.weight_dtype)
         load_best(run, network)

@@ -19,8 +19,11 @@ from torch import nn
 from distgnn.config import ATTENTION_MODELS, ModelConfig, check_graph_has
 from distgnn.interop.dgl.import_dgl import import_dgl
 from distgnn.interop.dgl.norms import GraphNorm, PairNorm
+from distgnn.interop.feat_norm import with_feat_norm
 from distgnn.interop.run_model import GraphSizes, read_run
+from distgnn.train.checkpoint.feat_norm import read_feat_norm
 from distgnn.train.checkpoint.weights import load_best
+from distgnn.train.run.run_folder import read_config
 
 
 def to_dgl(run: str) -> nn.Module:
@@ -38,11 +41,12 @@ def to_dgl(run: str) -> nn.Module:
     Notes:
         The graph must be prepared as the partition was: direction, self-loops and feature scaling are noted under
         [data.graph] in the run's config.toml; `distgnn.load_graph(SOURCE)` and `GraphData.to_dgl(edge_list)` make it.
+        Rows are raw features: of a run with feat_norm the model does to them what was done in training.
     """
     config, sizes, dtype = read_run(run)
     model = plain_model(config, sizes).to(dtype)
     load_best(run, model)
-    return model.eval()
+    return with_feat_norm(model.eval(), read_feat_norm(run, read_config(run)), 1, "feats")
 
 
 def plain_model(config: ModelConfig, sizes: GraphSizes) -> nn.Module:

@@ -20,10 +20,13 @@ from torch import nn
 
 from distgnn.config import ModelConfig, check_graph_has
 from distgnn.errors import InputError
+from distgnn.interop.feat_norm import with_feat_norm
 from distgnn.interop.pyg.import_pyg import import_pyg
 from distgnn.interop.pyg.parameters import load
 from distgnn.interop.run_model import GraphSizes, read_run
+from distgnn.train.checkpoint.feat_norm import read_feat_norm
 from distgnn.train.checkpoint.weights import read_best
+from distgnn.train.run.run_folder import read_config
 
 NO_WEIGHTS = ("gin", "gat", "gcn2", "appnp")
 
@@ -45,11 +48,12 @@ def to_pyg(run: str) -> nn.Module:
     Notes:
         The graph must be prepared as the partition was: direction, self-loops and feature scaling are noted under
         [data.graph] in the run's config.toml; `distgnn.load_graph(SOURCE)` and `GraphData.to_pyg(edge_list)` make it.
+        Rows are raw features: of a run with feat_norm the model does to them what was done in training.
     """
     config, sizes, dtype = read_run(run)
     model = plain_model(config, sizes).to(dtype)
     load(model, read_best(run))
-    return model.eval()
+    return with_feat_norm(model.eval(), read_feat_norm(run, read_config(run)), 0, "x")
 
 
 def plain_model(config: ModelConfig, sizes: GraphSizes) -> nn.Module:

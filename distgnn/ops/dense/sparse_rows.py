@@ -8,6 +8,13 @@ Both are aggregations, run by the kernel that aggregates neighbours: non-zeros a
 factors per row and dropout that drops nothing keep it sparse, and every other torch function gets the dense rows. Those
 are made once, kept, and told to `on_dense`.
 
+Rows may be shifted: they stand for X - q m', with a factor q of each row and one row m (the means of columns). No dense
+row is made for that: X has one column more with -q, and W one row more with m' W.
+
+    (X - q m') W = [X, -q] [W; m' W]        (X - q m')' G = X' G + m (-q' G): the last row of [X, -q]' G is -q' G
+
+The rows of bfloat16 weights have two such rows, since m' W rounded to 8 bits would shift all rows.
+
 Legend: O rows, I columns in, D columns out.
 """
 
@@ -33,40 +40,94 @@ class SparseRows(torch.Tensor):
     Args:
         matrix: scipy CSR [O, I]; dtype: of the rows it is multiplied into (values are float64 or float32).
         on_dense: called once with the dense rows, where some function needs them.
+        shift: q [O] and m [I], where q m' is to be taken away.
+
+    Notes: `indices` and `values` have the columns of the shift, I and following, at the end of each row.
     """
 
     indptr: np.ndarray
     indices: Any  # [nnz] and values [nnz], in place of the methods of sparse tensors of that name
     values: Any
     on_dense: Callable[[torch.Tensor], None] | None
+    shift_row: torch.Tensor | None  # m
 
     @staticmethod
-    def __new__(cls, matrix: Any, dtype: torch.dtype, on_dense: Callable[[torch.Tensor], None] | None = None) -> Any:
+    def __new__(
+        cls,
+        matrix: Any,
+        dtype: torch.dtype,
+        on_dense: Callable[[torch.Tensor], None] | None = None,
+        shift: tuple[np.ndarray, np.ndarray] | None = None,
+    ) -> Any:
         rows = torch.Tensor._make_wrapper_subclass(cls, tuple(matrix.shape), dtype=dtype)
         rows.indptr, rows.indices = matrix.indptr.astype(np.int64), matrix.indices.astype(np.int32)
         rows.values = matrix.data.astype(np.float64 if dtype == torch.float64 else np.float32)
-        rows.on_dense = on_dense
+        rows.on_dense, rows.shift_row = on_dense, None
+        if shift is not None:
+            rows._append_columns(*shift)
         return rows
+
+    def _append_columns(self, factors: np.ndarray, mean: np.ndarray) -> None:
+        """One column of -factors; two where weights are bfloat16."""
+        count, width, ends = 2 if self.dtype == torch.bfloat16 else 1, self.shape[1], self.indptr[1:]
+        places = np.repeat(ends, count)
+        columns = np.tile(np.arange(width, width + count), len(self)).astype(np.int32)
+        self.indices = np.insert(self.indices, places, columns)
+        self.values = np.insert(self.values, places, np.repeat(-factors, count).astype(self.values.dtype))
+        self.indptr = self.indptr + count * np.arange(len(self.indptr))
+        self.shift_row = torch.from_numpy(np.asarray(mean, dtype=np.float64))
+
+    @property
+    def num_more(self) -> int:
+        """Columns that the shift adds: 0, 1 or 2."""
+        return 0 if self.shift_row is None else 2 if self.dtype == torch.bfloat16 else 1
 
     def __init__(self, *args: Any, **options: Any):
         pass
 
     def __repr__(self, *, tensor_contents: Any = None) -> str:  # type: ignore[override]
-        return f"SparseRows({len(self)} x {self.shape[1]}, {len(self.indices)} non-zeros, {self.dtype})"
+        count = len(self.indices) - self.num_more * len(self)
+        return f"SparseRows({len(self)} x {self.shape[1]}, {count} non-zeros, {self.dtype})"
 
     def detach(self) -> "SparseRows":
         return self
 
     def times(self, weight: torch.Tensor, out: torch.Tensor, add: bool = False) -> torch.Tensor:
         """out [O, D] becomes, or is increased by, these rows times weight [I, D]."""
-        arrays = self.indptr, self.indices, as_array(weight), "sum", self.values, as_array(out)
+        arrays = self.indptr, self.indices, as_array(self._with_shift(weight)), "sum", self.values, as_array(out)
         kernels.spmm(*arrays, accumulate=add)
         return out
 
     def turned_times(self, grads: torch.Tensor) -> torch.Tensor:
         """These rows transposed times grads [O, D]: [I, D], float32 for bfloat16."""
         indptr, indices, values = self._transposed
-        return torch.from_numpy(kernels.spmm(indptr, indices, as_array(grads), "sum", values))
+        turned = torch.from_numpy(kernels.spmm(indptr, indices, as_array(grads), "sum", values))
+        if self.shift_row is None:
+            return turned
+        width = self.shape[1]
+        return turned[:width].addr_(self.shift_row.to(turned.dtype), turned[width])
+
+    def square_sums(self) -> np.ndarray:
+        """The sum of squares of each column, [I], float64."""
+        width, there = self.shape[1], self.indices < self.shape[1]
+        columns, values = self.indices[there], self.values[there].astype(np.float64)
+        total = np.bincount(columns, values**2, minlength=width)
+        if self.shift_row is None:
+            return total
+        factors, mean = -self.values[self.indices == width].astype(np.float64), self.shift_row.numpy()
+        of_row = np.repeat(np.arange(len(self)), np.diff(self.indptr))[there]
+        both = np.bincount(columns, values * factors[of_row], minlength=width)
+        return total - 2 * mean * both + mean**2 * (factors**2).sum()
+
+    def _with_shift(self, weight: torch.Tensor) -> torch.Tensor:
+        """The weight, and below it what rows of the shift multiply."""
+        if self.shift_row is None:
+            return weight
+        if weight.dtype != torch.bfloat16:
+            return torch.cat([weight, (self.shift_row.to(weight.dtype) @ weight)[None]])
+        exact = self.shift_row.float() @ weight.float()
+        rounded = exact.to(weight.dtype)
+        return torch.cat([weight, rounded[None], (exact - rounded.float()).to(weight.dtype)[None]])
 
     def dense(self) -> torch.Tensor:
         """The rows as an ordinary tensor, made at the first call and kept."""
@@ -74,24 +135,32 @@ class SparseRows(torch.Tensor):
 
     @cached_property
     def _dense(self) -> torch.Tensor:
-        rows = torch.zeros(tuple(self.shape), dtype=self.dtype)
-        where = torch.from_numpy(np.repeat(np.arange(len(self)), np.diff(self.indptr)))
-        columns = torch.from_numpy(self.indices.astype(np.int64))
-        rows.index_put_((where, columns), torch.from_numpy(self.values).to(self.dtype), accumulate=True)
+        there = self.indices < self.shape[1]
+        where = torch.from_numpy(np.repeat(np.arange(len(self)), np.diff(self.indptr))[there])
+        columns, values = torch.from_numpy(self.indices[there].astype(np.int64)), torch.from_numpy(self.values[there])
+        wide = self.dtype if self.shift_row is None else values.dtype
+        rows = torch.zeros(tuple(self.shape), dtype=wide)
+        rows.index_put_((where, columns), values.to(wide), accumulate=True)
+        if self.shift_row is not None:
+            factors = torch.from_numpy(self.values[self.indices == self.shape[1]])
+            rows = rows.addr_(factors, self.shift_row.to(wide)).to(self.dtype)
         if self.on_dense:
             self.on_dense(rows)
         return rows
 
     @cached_property
     def _transposed(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        indptr, indices, positions = kernels.transpose_csr(self.indptr, self.indices, self.shape[1])
+        columns = self.shape[1] + self.num_more
+        indptr, indices, positions = kernels.transpose_csr(self.indptr, self.indices, columns)
         return indptr, indices, self.values[positions]
 
     def _scaled(self, factors: np.ndarray) -> "SparseRows":
         """Each row times a factor of its own, [O]."""
         values = self.values * np.repeat(factors.astype(self.values.dtype), np.diff(self.indptr))
         arrays = {"indptr": self.indptr, "indices": self.indices, "data": values}
-        return SparseRows(SimpleNamespace(shape=tuple(self.shape), **arrays), self.dtype)
+        scaled = SparseRows(SimpleNamespace(shape=tuple(self.shape), **arrays), self.dtype)
+        scaled.shift_row = self.shift_row  # its columns are there already, scaled
+        return scaled
 
     @classmethod
     def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:

@@ -16,6 +16,7 @@ import numpy as np
 import torch
 
 from distgnn.comm import sum_over_ranks
+from distgnn.ops import SparseRows
 from distgnn.partition import LocalGraph
 
 BLOCK_ROWS = 1 << 16
@@ -89,13 +90,20 @@ def _feats(graph: Any) -> int:
     feats, ids = graph.feats, graph.owned_ids
     if feats is None:
         return 0
-    if not isinstance(feats, torch.Tensor):  # sparse rows; zeros add nothing to a row's sum
-        factors = _factors(feats.shape[1])
-        entries = _bits(feats.values) * factors[feats.indices]
-        sums = np.concatenate([np.zeros(1, np.uint64), np.cumsum(entries, dtype=np.uint64)])
-        return _total(_mix(sums[feats.indptr[1:]] - sums[feats.indptr[:-1]] + _unsigned(ids) * MIX[0]))
+    if graph.feat_norm is not None:  # the raw ones: means over ranks are equal up to rounding only
+        raw = graph.local.feats
+        return _sparse(ids, raw, raw.data) if hasattr(raw, "toarray") else _column(ids, raw)
+    if isinstance(feats, SparseRows):
+        return _sparse(ids, feats, feats.values)
     owned = feats.detach()[: len(ids)]
     return _column(ids, (owned if owned.dtype == torch.float32 else owned.float()).numpy())
+
+
+def _sparse(ids: np.ndarray, rows: Any, values: np.ndarray) -> int:
+    """Of rows as CSR; zeros add nothing to a row's sum."""
+    entries = _bits(values) * _factors(rows.shape[1])[rows.indices]
+    sums = np.concatenate([np.zeros(1, np.uint64), np.cumsum(entries, dtype=np.uint64)])
+    return _total(_mix(sums[rows.indptr[1:]] - sums[rows.indptr[:-1]] + _unsigned(ids) * MIX[0]))
 
 
 def _labels(local: LocalGraph) -> int:

@@ -9,6 +9,7 @@ from typing import Any
 
 from distgnn.config import TrainConfig
 from distgnn.config.schedule import drop_removed
+from distgnn.config.train import OVER_ALL_EPOCHS
 from distgnn.errors import InputError
 from distgnn.graph.copy_graph import CopyGraph
 from distgnn.train.checkpoint.fingerprint import difference
@@ -28,11 +29,13 @@ def run_settings(config: TrainConfig, metric: str, describe: dict, graph: Any) -
     unused |= dict.fromkeys(("kfac_every", "kfac_damping"), config.optimizer != "kfac")
     unused |= dict.fromkeys(("negatives", "num_negatives"), config.task != "link")
     train = {name: value for name, value in train.items() if not unused.get(name)}  # checkpoints of before have none
-    if config.lr_schedule == "cosine":
+    if config.lr_schedule in OVER_ALL_EPOCHS:
         train["epochs"] = config.epochs
     sections = {"train": train | {"metric": metric}}
     sections |= {name: values for name, values in describe.items() if name in ("model", "run")}
+    sections["run"] = {name: value for name, value in sections.get("run", {}).items() if name != "feat_norm"}
     made = {"algorithm": graph.algorithm.name, "dtype": str(graph.dtype).removeprefix("torch.")}
+    made |= {"feat_norm": graph.feat_norm.name} if graph.feat_norm else {}
     sections["graph"] = made | {"update": "copies" if isinstance(graph, CopyGraph) else "owners"}
     return {f"{section}.{name}": value for section, values in sections.items() for name, value in values.items()}
 

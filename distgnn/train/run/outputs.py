@@ -6,6 +6,8 @@ from typing import Any
 
 from distgnn.comm import raise_together
 from distgnn.errors import InputError, on_all_ranks
+from distgnn.system.atomic import replace_file
+from distgnn.train.checkpoint.feat_norm import feat_norm_file, pack_feat_norm
 from distgnn.train.run.callbacks import Callbacks
 from distgnn.train.run.loggers import make_loggers
 from distgnn.train.run.run_folder import RunFolder, writing
@@ -45,6 +47,9 @@ class Outputs:
 
     def start(self, record: dict) -> None:
         """Before the first epoch; `record` is the last one of a resumed run."""
+        norm = self._trainer.graph.feat_norm
+        if norm is not None:
+            self.write(lambda folder: replace_file(feat_norm_file(folder.path), pack_feat_norm(norm)))
         self._loggers = make_loggers(self._trainer)
         self._log("on_start", record)
         self.callbacks.call("on_start", self._trainer, record)

@@ -6,6 +6,7 @@
         summary.json         written last: a run without it did not finish
         metrics.csv          the same numbers as a table, tensorboard/ as event files, where `log` says so
         logs/rank-0.log …    what each rank met (rank_log)
+        feat_norm.safetensors means and factors of --feat-norm (distgnn/train/checkpoint/feat_norm.py)
         checkpoint/
             best.safetensors weights at the best validation epoch, replaced whole
             epoch-00000050/  all that a run needs to go on (distgnn/train/checkpoint/files.py)
@@ -153,7 +154,7 @@ def _is_ours(text: str) -> bool:
 RUN_FOLDER = FolderKind(
     "config.toml",
     r"(seed-\d+/)?("
-    r"(config\.toml|summary\.json|metrics\.jsonl|metrics\.csv|checkpoint/best\.safetensors)(\.partial)?|\.lock"
+    r"(config\.toml|summary\.json|metrics\.jsonl|metrics\.csv|feat_norm\.safetensors|checkpoint/best\.safetensors)(\.partial)?|\.lock"
     r"|tensorboard/events\.[^/]+"
     r"|logs/rank-\d+\.(log|status|partial)|trace/(rank-\d+|trace)\.json(\.partial)?"
     r"|checkpoint/\.?epoch-\d+(\.partial|\.removed)?/[\w-]+\.(safetensors|json))",

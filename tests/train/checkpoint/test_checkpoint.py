@@ -87,8 +87,9 @@ def test_a_resumed_run_is_bit_identical(comm, shared_tmp_path, options):
 
 
 @pytest.mark.mpi(1, 2)
-def test_the_learning_rate_of_the_checkpoint_is_that_of_the_next_step(comm, shared_tmp_path):
-    data, cosine = random_graph(1), {"lr_schedule": "cosine"}
+@pytest.mark.parametrize("schedule", ["cosine", "one-cycle", "wsd"])
+def test_the_learning_rate_of_the_checkpoint_is_that_of_the_next_step(comm, shared_tmp_path, schedule):
+    data, cosine = random_graph(1), {"lr_schedule": schedule}
     expected = make(dist_graph(data, comm), shared_tmp_path / "whole", **cosine).fit()
     with pytest.raises(RunStopped):
         make(dist_graph(data, comm), shared_tmp_path / "run", on_epoch=stop_after(5), **cosine).fit()

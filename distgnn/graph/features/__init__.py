@@ -1,0 +1,1 @@
+"""Input features as a model sees them."""
