@@ -112,6 +112,18 @@ class SparseRows(torch.Tensor):
         width = self.shape[1]
         return turned[:width].addr_(self.shift_row.to(turned.dtype), turned[width])
 
+    def square_sums(self) -> np.ndarray:
+        """The sum of squares of each column, [I], float64."""
+        width, there = self.shape[1], self.indices < self.shape[1]
+        columns, values = self.indices[there], self.values[there].astype(np.float64)
+        total = np.bincount(columns, values**2, minlength=width)
+        if self.shift_row is None:
+            return total
+        factors, mean = -self.values[self.indices == width].astype(np.float64), self.shift_row.numpy()
+        of_row = np.repeat(np.arange(len(self)), np.diff(self.indptr))[there]
+        both = np.bincount(columns, values * factors[of_row], minlength=width)
+        return total - 2 * mean * both + mean**2 * (factors**2).sum()
+
     def _with_shift(self, weight: torch.Tensor) -> torch.Tensor:
         """The weight, and below it what rows of the shift multiply."""
         if self.shift_row is None:

@@ -6,6 +6,7 @@
             checkpoint.json          epochs done, settings, graph, schedules; size and SHA-256 of each file, and its own
             model.safetensors        weights and buffers after the last of these epochs
             adam.safetensors         the optimiser's means, squares and step counts; the file has the optimiser's name
+                                     (kfac: velocities, factors, inverses, damping, and Adam's)
             objects.safetensors      tensors of a torch optimiser, its scheduler and of callbacks; their numbers are in
                                      checkpoint.json. A torch optimiser has no file of its own
             best.safetensors         weights at the best evaluation so far (absent before the first evaluation)

@@ -23,7 +23,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from distgnn import kernels
+from distgnn.ops.dense.products import product
 from distgnn.train.kfac.damping import Damping
 from distgnn.train.kfac.inverses import damped_inverses
 from distgnn.train.kfac.recorder import INPUT, OUTPUT, Key, Moment, Recorder, Use
@@ -47,12 +47,12 @@ class _Weight:
     velocity: torch.Tensor
     inverses: list[torch.Tensor]
 
-    def direction(self, gradient: torch.Tensor) -> torch.Tensor:
+    def direction(self, graph: Any, gradient: torch.Tensor) -> torch.Tensor:
         """The gradient with both inverses applied."""
         of_input, of_output = self.inverses
         left, right = (of_output, of_input) if self.use.turned else (of_input, of_output)
-        rows = gradient * left[:, None] if left.dim() == 1 else _product(left, gradient)
-        return rows * right if right.dim() == 1 else _product(rows, right)
+        rows = gradient * left[:, None] if left.dim() == 1 else product(graph, left, gradient)
+        return rows * right if right.dim() == 1 else product(graph, rows, right)
 
 
 class KFAC(OwnOptimizer):
@@ -185,7 +185,7 @@ class KFAC(OwnOptimizer):
         directions, gain = [], 0.0
         for weight in self.weights:
             gradient = self._gradient(weight.parameter)
-            directions.append(weight.direction(gradient))
+            directions.append(weight.direction(self.recorder.graph, gradient))
             gain += float((directions[-1] * gradient).sum(dtype=torch.float64))
         trust = min(1.0, math.sqrt(TRUST / (eta * eta * gain))) if gain > 0 else 1.0
         for weight, direction in zip(self.weights, directions, strict=True):
@@ -248,8 +248,3 @@ def terms_of_loss(graph: Any) -> int:
 
 def _mean_eigenvalue(factor: torch.Tensor) -> float:
     return float((factor if factor.dim() == 1 else factor.diagonal()).mean(dtype=torch.float64))
-
-
-def _product(left: torch.Tensor, right: torch.Tensor) -> torch.Tensor:
-    """left [A, B] times right [B, C], the same bits for any number of threads."""
-    return torch.from_numpy(kernels.product(left.contiguous().numpy(), right.contiguous().numpy()))

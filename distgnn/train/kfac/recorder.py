@@ -179,8 +179,7 @@ class Recorder:
 def second_moment(graph: Any, rows: Any) -> torch.Tensor:
     """x'x of rows [O, I], or its diagonal [I] of sparse and of very wide rows."""
     if isinstance(rows, SparseRows):
-        squares = np.bincount(rows.indices, rows.values.astype(np.float64) ** 2, minlength=rows.shape[1])
-        return torch.from_numpy(squares).to(graph.weight_dtype)
+        return torch.from_numpy(rows.square_sums()).to(graph.weight_dtype)
     if rows.shape[1] <= WIDEST:
         rows = rows.contiguous()
         return weight_gradient(graph, rows, rows)

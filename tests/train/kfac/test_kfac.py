@@ -18,6 +18,7 @@ from distgnn.train import Trainer
 from distgnn.train.kfac.damping import DECAY, GROWTH, NOISE, RISE, Damping
 from distgnn.train.kfac.inverses import spread
 from distgnn.train.kfac.optimizer import MOMENTUM, STEP_PER_RATE, TRUST
+from distgnn.train.kfac.recorder import second_moment
 
 
 def make(graph, model="sage", *, say=None, on_epoch=None, settings=None, **config) -> Trainer:
@@ -160,18 +161,32 @@ def test_many_ranks_make_the_steps_of_one(comm, model):
     np.testing.assert_allclose(many, one, rtol=1e-8)  # 10 steps of inverses on sums that differ in their last bits
 
 
-@pytest.mark.mpi(2)
-def test_sparse_rows_and_plans_that_aggregate_first(comm):
+def sparse_graph():
     data = random_graph(3, num_feats=40)
     values = np.array(data.feats)
     values[np.random.default_rng(0).random(values.shape) < 0.95] = 0
     data.feats = scipy.sparse.csr_matrix(values)
-    for options in ({}, {"sparse_feats": False}, {"transform_first": False, "sparse_feats": False}):
-        many, one = make(dist_graph(data, comm, **options)), make(whole_graph(data, **options))
-        np.testing.assert_allclose(losses(many), losses(one), rtol=1e-8)
-        first = many.optimizer.weights[0]
-        assert many.optimizer.factors[first.use.input].dim() == (1 if not options else 2)
-        assert first.use.input != many.optimizer.weights[1].use.input or not options
+    return data
+
+
+@pytest.mark.mpi(2)
+@pytest.mark.parametrize("options", [{"feat_norm": "center"}, {"sparse_feats": False, "transform_first": False}])
+def test_sparse_rows_and_plans_that_aggregate_first(comm, options):
+    data = sparse_graph()
+    many, one = make(dist_graph(data, comm, **options)), make(whole_graph(data, **options))
+    np.testing.assert_allclose(losses(many), losses(one), rtol=1e-8)
+    neigh, own = many.optimizer.weights[:2]
+    shares_input = "feat_norm" in options  # multiplies first: x is the input of both, diagonal where it is sparse
+    assert (neigh.use.input == own.use.input) == shares_input
+    assert (neigh.use.output == own.use.output) != shares_input
+    assert many.optimizer.factors[neigh.use.input].dim() == (1 if shares_input else 2)
+
+
+@pytest.mark.parametrize("feat_norm", ["none", "row-l2,center"])
+def test_squares_of_sparse_rows_are_those_of_dense_rows(feat_norm):
+    graph = whole_graph(sparse_graph(), feat_norm=feat_norm)
+    expected = graph.feats.dense().square().sum(0)
+    torch.testing.assert_close(second_moment(graph, graph.feats), expected)
 
 
 @pytest.mark.mpi(1, 2)
