@@ -12,6 +12,7 @@ import typer
 
 from distgnn.cli.display import print_columns
 from distgnn.cli.options import Only, Threads, with_options
+from distgnn.cli.time_to_accuracy import Race, time_to_accuracy
 from distgnn.config import ONE_PASS_MODELS, ModelConfig, TrainConfig, check_choice
 from distgnn.system.units import human_bytes, human_seconds, human_share
 
@@ -68,6 +69,18 @@ def bench(
     contestants: Annotated[
         str, typer.Option(help="With --against-dgl; also dgl/kept, pyg, distgnn/remat.")
     ] = "dgl,distgnn,distgnn/bfloat16,bound",
+    target: Annotated[
+        float | None,
+        typer.Option(
+            "--time-to-accuracy", help="Seconds and passes to this validation accuracy: a race of the contestants."
+        ),
+    ] = None,
+    contestant: Annotated[
+        list[str] | None,
+        typer.Option(help="With --time-to-accuracy: options of train, or dgl-sampling and its own; may be repeated."),
+    ] = None,
+    limit: Annotated[float, typer.Option(help="With --time-to-accuracy: seconds of training of each run.")] = 60.0,
+    seeds: Annotated[int, typer.Option(help="With --time-to-accuracy: how many, from --seed on.")] = 3,
     out: Annotated[str, typer.Option(help="File to write.")] = "bench.json",
     figures: Annotated[
         str | None, typer.Option(help="Folder for figures (PNG, SVG): time by phase, accuracy curves.")
@@ -92,6 +105,13 @@ def bench(
             raise InputError(f"cannot write {out}: its folder does not exist")
         if figures is not None and Path(figures).exists() and not Path(figures).is_dir():
             raise InputError(f"cannot write figures: {figures} is a file")
+    if target is not None:
+        race = Race(target, contestant or [], limit, config.seed, seeds, threads)
+        with checked_together():
+            race.check(parts)
+        about = {"machine": _machine(), "graph": manifests[0]["name"], "command": sys.argv[1:]}
+        time_to_accuracy(race, parts[0], about, out, figures)
+        return
     if against_dgl:
         _against_dgl(parts, manifests, contestants, sizes, config.seed, rounds, threads, out)
         return
