@@ -1,6 +1,7 @@
 """`distgnn bench --time-to-accuracy`: checks, the race, bench.json, figures and the table."""
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -20,7 +21,7 @@ class Race:
     """
 
     target: float
-    contestants: list[str]
+    contestants: Sequence[str]
     limit: float
     first_seed: int
     seeds: int
@@ -28,10 +29,14 @@ class Race:
 
     def check(self, parts: list[str]) -> None:
         """Raise InputError for what cannot be run."""
-        from distgnn.bench.steps.contestants import Contestant
+        from distgnn.bench.steps.contestants import SAMPLING, Contestant
+        from distgnn.partition import read_manifest
 
         if len(parts) != 1:
             raise InputError("--time-to-accuracy is for one partition folder")
+        samples = any(Contestant(text).samples for text in self.contestants)
+        if samples and read_manifest(parts[0])["num_parts"] != 1:
+            raise InputError(f"contestant {SAMPLING} is one process: give a folder made with --parts 1")
         if not 0 < self.share < 1:
             raise InputError(f"time_to_accuracy is {self.target}: expected an accuracy, such as 0.9 or 90")
         if not (self.limit > 0 and self.seeds >= 1):
@@ -52,7 +57,7 @@ def time_to_accuracy(race: Race, parts: str, about: dict[str, Any], out: str, fi
     from distgnn.bench.steps.figures import draw
     from distgnn.system.atomic import replace_file
 
-    contestants = [Contestant(text) for text in race.contestants or bench.DEFAULT]
+    contestants = [Contestant(text) for text in race.contestants]
     seeds = list(range(race.first_seed, race.first_seed + race.seeds))
     runs = bench.race(parts, contestants, race.share, race.limit, seeds, race.threads)
     rows = bench.medians(runs)

@@ -89,6 +89,7 @@ def bench(
     """Measure what each algorithm costs and buys, side by side in one run; writes bench.json."""
     from distgnn.bench.contenders import parse_contenders
     from distgnn.bench.scaling import describe_cut, with_scaling
+    from distgnn.bench.steps.time_to_accuracy import DEFAULT
     from distgnn.cli.ranks import checked_together, run_on_ranks
     from distgnn.errors import InputError
     from distgnn.partition import read_manifest
@@ -106,7 +107,7 @@ def bench(
         if figures is not None and Path(figures).exists() and not Path(figures).is_dir():
             raise InputError(f"cannot write figures: {figures} is a file")
     if target is not None:
-        race = Race(target, contestant or [], limit, config.seed, seeds, threads)
+        race = Race(target, contestant or DEFAULT, limit, config.seed, seeds, threads)
         with checked_together():
             race.check(parts)
         about = {"machine": _machine(), "graph": manifests[0]["name"], "command": sys.argv[1:]}

@@ -102,6 +102,8 @@ def test_bfloat16_rows_are_centred_as_well_as_float32_rows():
     exact = (torch.from_numpy(matrix.toarray()).double() - torch.from_numpy(mean)) @ weight.double()
     found = rows @ weight
     assert (found.double() - exact).abs().max() < exact.abs().max() / 100
+    wanted = (torch.from_numpy(matrix.toarray()).double() - torch.from_numpy(mean)).T @ found.double()
+    torch.testing.assert_close(rows.turned_times(found).double(), wanted, rtol=0, atol=wanted.abs().max().item() / 1e4)
     torch.testing.assert_close(rows.dense().double(), torch.from_numpy(matrix.toarray() - mean), rtol=1e-2, atol=1e-2)
 
 
