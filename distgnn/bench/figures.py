@@ -34,11 +34,11 @@ def draw(report: dict, folder: Path) -> list[Path]:
 
     matplotlib.use("Agg")
     folder.mkdir(parents=True, exist_ok=True)
-    found = _save(_time_by_phase(report), folder, "time")
+    found = save(_time_by_phase(report), folder, "time")
     if any(row.get("curve") for row in report["rows"]):
-        found += _save(_accuracy(report), folder, "accuracy")
+        found += save(_accuracy(report), folder, "accuracy")
     if any("speedup_vs_first" in row for row in report["rows"]):
-        found += _save(_scaling(report), folder, "scaling")
+        found += save(_scaling(report), folder, "scaling")
     return found
 
 
@@ -51,6 +51,15 @@ def line_styles() -> Any:
         width = 2.8 - 0.4 * (place % 5)
         style = {"color": colour, "marker": marker, "linestyle": DASHES[place % len(DASHES)]}
         yield style | {"linewidth": width, "markersize": 3 * width}
+
+
+def style_panels(figure: Any, panels: Any) -> None:
+    """Curves from 0 on, with a grid and one legend; the first panel counts in whole numbers."""
+    _whole_numbers(panels[0])
+    for panel in panels:
+        panel.set_xlim(left=0)
+        panel.grid(alpha=0.3)
+    _legend_beside(figure, panels[0])
 
 
 def _time_by_phase(report: dict) -> Any:
@@ -88,11 +97,7 @@ def _accuracy(report: dict) -> Any:
     panels[1].set_xlabel("seconds of training")
     panels[0].set_ylabel("test metric (%)")
     figure.suptitle(report["graph"])
-    _whole_numbers(panels[0])
-    for panel in panels:
-        panel.set_xlim(left=0)
-        panel.grid(alpha=0.3)
-    _legend_beside(figure, panels[0])
+    style_panels(figure, panels)
     return figure
 
 
@@ -140,7 +145,8 @@ def _by_ranks(rows: list[dict]) -> dict[int, list[dict]]:
     return found
 
 
-def _save(figure: Any, folder: Path, name: str) -> list[Path]:
+def save(figure: Any, folder: Path, name: str) -> list[Path]:
+    """Write a figure as PNG and SVG, and close it; returns the files."""
     from matplotlib import pyplot
 
     paths = [folder / f"{name}.{kind}" for kind in ("png", "svg")]

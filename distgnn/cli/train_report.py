@@ -12,6 +12,15 @@ def _verified(summary: dict) -> list[tuple[str, str]]:
     return [("off the exact step", f"{errors} (relative, last verified epoch)")]
 
 
+def _smoothed(summary: dict) -> list[tuple[str, str]]:
+    """What Correct and Smooth gave, and whether that is what counts."""
+    if "smoothed" not in summary:
+        return []
+    values = (human_metric(summary["metric"], summary[f"smoothed_{split}_metric"]) for split in ("test", "valid"))
+    chosen = "better on validation: predict smooths" if summary["smoothed"] else "no better on validation: left out"
+    return [("corrected and smoothed", f"test {', valid '.join(values)} ({chosen})")]
+
+
 def closing_rows(summary: dict, manifest: dict) -> list[tuple[str, str]]:
     """The closing table; epochs count from 1, as the progress does, where files count from 0."""
 
@@ -26,6 +35,7 @@ def closing_rows(summary: dict, manifest: dict) -> list[tuple[str, str]]:
     return [
         (f"test {summary['metric']}", f"{metric('test')} (at the best validation epoch, {summary['best_epoch'] + 1})"),
         (f"valid {summary['metric']}", metric("valid")),
+        *_smoothed(summary),
         ("epoch", f"{human_seconds(summary['epoch_seconds_median'])} (median of {summary['epochs']})"),
         ("waiting", f"{human_share(summary['wait_share'])} of the time"),
         ("exchanged", f"{human_bytes(summary['sent_bytes_per_epoch'])} per epoch, all ranks together"),

@@ -14,6 +14,8 @@ AVERAGED = (
     "valid_metric",
     "test_accuracy",
     "valid_accuracy",
+    "smoothed_test_metric",
+    "smoothed_valid_metric",
     "final_loss",
     "epoch_seconds_median",
 )

@@ -44,6 +44,8 @@ def check_task(config: Any) -> None:
         raise InputError(f"num_negatives is {config.num_negatives}: expected at least 1")
     if task != "link" and (config.num_negatives != 1 or config.negatives != "uniform"):
         raise InputError(f"negatives are drawn for task link, not for task {task}")
+    if task != "node" and config.smooth_labels:
+        raise InputError(f"smooth_labels spreads classes of vertices: leave it out of task {task}")
     if task in PAIR_TASKS and config.inductive:
         raise InputError(f"inductive is for vertices: task {task} holds edges out by their split")
 

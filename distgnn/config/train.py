@@ -65,6 +65,9 @@ class TrainConfig(BatchConfig):
         choices=NEGATIVES,
     )
     num_negatives: int = _training(1, "Negative edges for each training edge and step.")
+    smooth_labels: bool = _training(
+        False, "Correct and Smooth at each evaluation too; where it is better on validation, it is what counts."
+    )
     seed: int = _training(0, "Seed of weights and dropout masks.")
     run_dir: str | None = _run_folder(
         None, "Run folder to write.", default_text="on the command line runs/PARTS-MODEL-TIME, in Python none"

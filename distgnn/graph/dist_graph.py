@@ -26,7 +26,8 @@ from distgnn.config import Algorithm, check_choice
 from distgnn.config.exchange import ExchangeConfig
 from distgnn.config.schedule import Schedule
 from distgnn.graph.degrees import Degrees
-from distgnn.graph.features.feat_norm import FeatNorm, fitted
+from distgnn.graph.features.feat_norm import FeatNorm
+from distgnn.graph.features.statistics import fitted
 from distgnn.graph.frame import Frame, Frames
 from distgnn.graph.global_values import gather_rows, global_mean
 from distgnn.graph.links.edge_pairs import EdgePairs, edge_pairs

@@ -48,7 +48,8 @@ def load(
         algorithm: "cd-0", "cd-r" or "0c".
         update: who updates a vertex: "owners" (default) or "copies" (the DistGNN paper's form; 0c needs it).
         say: called on rank 0 with one line on ranks, threads and cores, and with warnings; None: silent.
-        options: further arguments of `DistGraph`: dtype, seed, cache_first, debug, and the fields of `Schedule`.
+        options: further arguments of `DistGraph`: dtype, seed, feat_norm, inductive, cache_first, debug; the fields of
+            `Schedule`.
 
     Raises:
         InputError: on every rank, for a DISTGNN_TIMEOUT that is no number of seconds.

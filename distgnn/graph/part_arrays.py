@@ -9,6 +9,7 @@ import torch
 
 from distgnn.comm import Transport
 from distgnn.graph.features.feat_norm import FeatNorm
+from distgnn.graph.features.sparse import normalized
 from distgnn.ops.dense.sparse_rows import SparseRows, worth_sparse
 from distgnn.partition import LocalGraph
 
@@ -43,7 +44,7 @@ def input_rows(
     Args: norm: what is done to them.
     """
     if sparse and hasattr(feats, "toarray") and worth_sparse(transport.comm, feats):
-        return SparseRows(feats, dtype) if norm is None else norm.sparse(feats, dtype)
+        return SparseRows(feats, dtype) if norm is None else normalized(norm, feats, dtype)
     rows = dense_rows(feats, dtype, norm)
     leave_on_disk(feats)
     return rows

@@ -21,7 +21,6 @@ from torch import nn
 
 from distgnn.comm import check_same, raise_together
 from distgnn.config import TrainConfig
-from distgnn.config.task import LOWER_IS_BETTER
 from distgnn.errors import RunStopped, on_all_ranks
 from distgnn.graph.induced import training_subgraph
 from distgnn.system.jobs.rank_log import RankLog
@@ -32,6 +31,7 @@ from distgnn.train.checkpoint.identity import name_of, run_settings
 from distgnn.train.checkpoint.objects import flatten
 from distgnn.train.checkpoint.state import load_checkpoint, save_checkpoint
 from distgnn.train.checkpoint.weights import pack
+from distgnn.train.correct_smooth import smoothed_metrics, value_of
 from distgnn.train.gradients import GradientBuffer
 from distgnn.train.loss import OwnLoss, share_of_loss
 from distgnn.train.lr_schedule import EarlyStopping, LearningRate, Schedules
@@ -43,6 +43,7 @@ from distgnn.train.run.interrupt import Interrupts
 from distgnn.train.run.machine import where_this_rank_runs
 from distgnn.train.run.outputs import Outputs
 from distgnn.train.run.records import TrainResult, over_ranks, summarize
+from distgnn.train.run.run_folder import RunFolder
 from distgnn.train.run.trace import Trace
 from distgnn.train.steps.passes import Passes
 from distgnn.train.tasks.choose import task_for
@@ -190,7 +191,9 @@ class Trainer:
             record = self.train_epoch(epoch)
             if done == config.epochs or done % config.eval_every == 0:
                 self.watchdog.phase = f"epoch {epoch}, evaluation"
+                started = time.perf_counter()
                 record |= self.evaluate()
+                record["evaluation_seconds"] = max(self.graph.comm.allgather(time.perf_counter() - started))
                 self._keep_if_best(epoch, record)
                 self.callbacks.call("on_evaluation", self, record)
             result.records.append(record)
@@ -225,7 +228,7 @@ class Trainer:
             self.optimizer.follow(self.schedules.learning_rate.value, None)
         self.outputs.write(lambda folder: result.records.extend(folder.keep_epochs(done)))
         if self.best_state:
-            self.outputs.write(lambda folder: folder.keep_best(pack(self.best_state)))
+            self.outputs.write(self._write_best)
         result.records[:] = self.graph.comm.bcast(result.records, root=0)
         if done and not result.records and self.last_record is not None:  # metrics.jsonl is gone; the weights are not
             result.records.append(self.last_record)
@@ -249,6 +252,8 @@ class Trainer:
         logits = self.predict()
         with torch.no_grad():
             found = self.task.evaluate(self.whole, logits, self.metric)
+            if self.config.smooth_labels:
+                found |= smoothed_metrics(self.whole, logits, self.metric, found)
         return found | own_metrics(self.whole, logits, self.own_metrics) if self.own_metrics else found
 
     def predict(self) -> torch.Tensor:
@@ -323,10 +328,10 @@ class Trainer:
 
     def _keep_if_best(self, epoch: int, record: dict) -> None:
         """Keep weights that are the best so far."""
-        value = record[self.best_by]
-        if value is not None and self.best_by == "valid_metric" and self.metric in LOWER_IS_BETTER:
-            value = -value
-        if self.schedules.stopping.is_best(epoch, value):
+        if self.schedules.stopping.is_best(epoch, value_of(record, self.best_by, self.metric)):
             self.best_state = {name: tensor.detach().clone() for name, tensor in self.model.state_dict().items()}
             self.best_record = record
-            self.outputs.write(lambda folder: folder.keep_best(pack(self.best_state)))
+            self.outputs.write(self._write_best)
+
+    def _write_best(self, folder: RunFolder) -> None:
+        folder.keep_best(pack(self.best_state, smoothed=bool((self.best_record or {}).get("smoothed"))))

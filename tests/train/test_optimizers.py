@@ -17,7 +17,7 @@ from distgnn.nn import build_model
 from distgnn.train import Trainer
 
 TIMES = {"seconds", "aggregate_seconds", "aggregate_seconds_mean", "wait_seconds", "wait_seconds_mean", "sent_bytes"}
-TIMES |= {"wait_seconds_min", "all_reduce_seconds", "exchange_waits"}
+TIMES |= {"wait_seconds_min", "all_reduce_seconds", "exchange_waits", "evaluation_seconds"}
 SCHEDULERS = torch.optim.lr_scheduler
 
 

@@ -12,6 +12,7 @@ import typer
 
 from distgnn.cli.display import print_columns
 from distgnn.cli.options import Only, Threads, with_options
+from distgnn.cli.time_to_accuracy import Race, time_to_accuracy
 from distgnn.config import ONE_PASS_MODELS, ModelConfig, TrainConfig, check_choice
 from distgnn.system.units import human_bytes, human_seconds, human_share
 
@@ -68,6 +69,18 @@ def bench(
     contestants: Annotated[
         str, typer.Option(help="With --against-dgl; also dgl/kept, pyg, distgnn/remat.")
     ] = "dgl,distgnn,distgnn/bfloat16,bound",
+    target: Annotated[
+        float | None,
+        typer.Option(
+            "--time-to-accuracy", help="Seconds and passes to this validation accuracy: a race of the contestants."
+        ),
+    ] = None,
+    contestant: Annotated[
+        list[str] | None,
+        typer.Option(help="With --time-to-accuracy: options of train, or dgl-sampling and its own; may be repeated."),
+    ] = None,
+    limit: Annotated[float, typer.Option(help="With --time-to-accuracy: seconds of training of each run.")] = 60.0,
+    seeds: Annotated[int, typer.Option(help="With --time-to-accuracy: how many, from --seed on.")] = 3,
     out: Annotated[str, typer.Option(help="File to write.")] = "bench.json",
     figures: Annotated[
         str | None, typer.Option(help="Folder for figures (PNG, SVG): time by phase, accuracy curves.")
@@ -76,6 +89,7 @@ def bench(
     """Measure what each algorithm costs and buys, side by side in one run; writes bench.json."""
     from distgnn.bench.contenders import parse_contenders
     from distgnn.bench.scaling import with_scaling
+    from distgnn.bench.steps.time_to_accuracy import DEFAULT
     from distgnn.cli.ranks import checked_together
     from distgnn.errors import InputError
     from distgnn.partition import read_manifest
@@ -88,6 +102,13 @@ def bench(
         contenders = parse_contenders(algorithms)
         manifests = [read_manifest(folder) for folder in parts]
         _check_outputs(out, figures)
+    if target is not None:
+        race = Race(target, contestant or DEFAULT, limit, config.seed, seeds, threads)
+        with checked_together():
+            race.check(parts)
+        about = {"machine": _machine(), "graph": manifests[0]["name"], "command": sys.argv[1:]}
+        time_to_accuracy(race, parts[0], about, out, figures)
+        return
     if against_dgl:
         _against_dgl(parts, manifests, contestants, sizes, config.seed, rounds, threads, out)
         return

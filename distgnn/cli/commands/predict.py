@@ -34,10 +34,21 @@ def predict(
         raise typer.Exit(code)
     with compiling(not quiet):
         graph, network, rows = best_rows(run, settings, parts, not quiet and manifest["num_parts"] > 1)
+        rows, smoothed = _smoothed(run, graph, rows)
     count = _write(graph, network, rows, task, out, classes)
     if graph.rank == 0 and not quiet:
-        kind = "classes" if classes else {"node": "logits", "edge": "logits", "link": "scores"}.get(task, "values")
+        kinds = {"node": "smoothed scores" if smoothed else "logits", "edge": "logits", "link": "scores"}
+        kind = "classes" if classes else kinds.get(task, "values")
         print_table("Predicted", [(kind, out), ("vertices" if task in ON_VERTICES else "edges", f"{count:,}")])
+
+
+def _smoothed(run: str, graph: Any, rows: Any) -> tuple[Any, bool]:
+    """The rows, corrected and smoothed where the run found that better; is it so? Collective: yes."""
+    from distgnn.train.checkpoint.weights import best_is_smoothed
+    from distgnn.train.correct_smooth import correct_and_smooth
+
+    smoothed = best_is_smoothed(run)
+    return (correct_and_smooth(graph, rows) if smoothed else rows), smoothed
 
 
 def _check_task(settings: dict, manifest: dict, parts: str, classes: bool) -> str:

@@ -3,7 +3,7 @@
 import json
 import os
 import sys
-from dataclasses import replace
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -26,8 +26,9 @@ from distgnn.config import (
     check_same_graph,
     read_sections,
 )
+from distgnn.config.recipes import pick
 from distgnn.errors import InputError
-from distgnn.system.launch import under_mpi
+from distgnn.system.launch import import_mpi, under_mpi
 
 PRESETS: dict[str, dict[str, Any]] = {"distgnn": {"update": "copies", "cache_first": False, "transform_first": False}}
 
@@ -50,6 +51,13 @@ def train(
         str | None,
         typer.Option(
             help="distgnn: the paper's form (update on copies, nothing kept).", rich_help_panel="Algorithm and exchange"
+        ),
+    ] = None,
+    recipe: Annotated[
+        str | None,
+        typer.Option(
+            help="fast: feature norm, optimizer and learning rate for this graph, as far as they are not given.",
+            rich_help_panel="Training",
         ),
     ] = None,
     config: Annotated[
@@ -85,11 +93,14 @@ def train(
     starting = training.timeout if launching.restarts and under_mpi() else 0
     with start_limit(starting), checked_together():
         manifest = read_manifest(parts)
-        settings = _with_saved(Settings(training, model, run, schedule, exchange), given, config, manifest).checked()
-        settings = _checked(settings, launching, manifest)
+        settings = _with_saved(Settings(training, model, run, schedule, exchange), given, config, manifest)
+        settings, picked = _with_recipe(settings, given, recipe, manifest)
+        settings = _checked(settings.checked(), launching, manifest)
         limit = None if memory is None else parse_bytes(memory)
     _start_ranks(context, parts, settings, launching, manifest["num_parts"], threads)
     speak = not quiet and not as_json
+    if picked and speak and import_mpi().COMM_WORLD.rank == 0:
+        print(picked, file=sys.stderr, flush=True)
     sections = settings.sections() | {"data": _describe_data(parts, manifest)}
     with start_limit(starting):
         _check_machines(manifest, sections, limit)
@@ -136,6 +147,25 @@ def _start_ranks(
     code = run_on_ranks(words, num_ranks, threads, graceful=True, restarts=restarts)
     if code is not None:
         raise typer.Exit(code)
+
+
+def _with_recipe(
+    settings: Settings, given: set[str], recipe: str | None, manifest: dict[str, Any]
+) -> tuple[Settings, str]:
+    """The settings with what a recipe picks, and the line that says so; a resumed run has its own settings."""
+    if recipe is None:
+        return settings, ""
+    graph, task = manifest["graph"] | {"num_nodes": manifest["num_nodes"]}, settings.train.task
+    options, line = pick(recipe, graph, task, given)
+    if settings.train.resume and (Path(str(settings.train.run_dir)) / "config.toml").is_file():
+        return settings, ""
+    groups = {name: getattr(settings, name) for name in ("train", "model", "run", "schedule")}
+    known = {name: {field.name for field in fields(group)} for name, group in groups.items()}
+    changed = {
+        name: replace(group, **{key: value for key, value in options.items() if key in known[name]})
+        for name, group in groups.items()
+    }
+    return replace(settings, **changed), line
 
 
 def _with_checkpoints(settings: Settings) -> Settings:

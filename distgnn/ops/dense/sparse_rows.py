@@ -11,7 +11,7 @@ are made once, kept, and told to `on_dense`.
 Rows may be shifted: they stand for X - q m', with a factor q of each row and one row m (the means of columns). No dense
 row is made for that: X has one column more with -q, and W one row more with m' W.
 
-    (X - q m') W = [X, -q] [W; m' W]        (X - q m')' G = X' G + m (-q' G): the last row of [X, -q]' G is -q' G
+    (X - q m') W = [X, -q] [W; m' W]        (X - q m')' G = X' G - m (q' G)
 
 The rows of bfloat16 weights have two such rows, since m' W rounded to 8 bits would shift all rows.
 
@@ -32,6 +32,7 @@ from distgnn import kernels
 from distgnn.ops.aggregation.halo import as_array
 from distgnn.ops.csr_rows import rows_of_csr
 
+BLOCK_ROWS = 1 << 15  # of gradients whose dtype is changed for a product
 DENSE_ABOVE = 0.1  # share of non-zeros up to which the sparse product is surely cheaper: docs/internals/epoch.md
 
 
@@ -109,8 +110,16 @@ class SparseRows(torch.Tensor):
         turned = torch.from_numpy(kernels.spmm(indptr, indices, as_array(grads), "sum", values))
         if self.shift_row is None:
             return turned
-        width = self.shape[1]
-        return turned[:width].addr_(self.shift_row.to(turned.dtype), turned[width])
+        return turned.addr_(self.shift_row.to(turned.dtype), self._factors_times(grads))
+
+    def _factors_times(self, grads: torch.Tensor) -> torch.Tensor:
+        """-q' grads, [D]: as a row of the transposed matrix it would be one thread's work."""
+        factors = torch.from_numpy(self.values[self.indices == self.shape[1]])
+        total = torch.zeros(grads.shape[1], dtype=factors.dtype)
+        for first in range(0, len(factors), BLOCK_ROWS):
+            block = slice(first, first + BLOCK_ROWS)
+            total += factors[block] @ grads[block].to(factors.dtype)
+        return total
 
     def square_sums(self) -> np.ndarray:
         """The sum of squares of each column, [I], float64."""
@@ -155,9 +164,10 @@ class SparseRows(torch.Tensor):
 
     @cached_property
     def _transposed(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        columns = self.shape[1] + self.num_more
-        indptr, indices, positions = kernels.transpose_csr(self.indptr, self.indices, columns)
-        return indptr, indices, self.values[positions]
+        there = self.indices < self.shape[1]  # without the columns of the shift
+        indptr, indices = self.indptr - self.num_more * np.arange(len(self.indptr)), self.indices[there]
+        indptr, indices, positions = kernels.transpose_csr(indptr, indices, self.shape[1])
+        return indptr, indices, self.values[there][positions]
 
     def _scaled(self, factors: np.ndarray) -> "SparseRows":
         """Each row times a factor of its own, [O]."""

@@ -25,7 +25,7 @@ def run_settings(config: TrainConfig, metric: str, describe: dict, graph: Any) -
     """Settings that a resumed run must have, flat: {"train.lr": 0.01, "model.hidden_feats": 256, …}."""
     train = {name: value for name, value in config.as_dict().items() if name not in FREE_TRAIN}
     unused = {"clip_grad": not config.clip_grad, "task": config.task == "node"}
-    unused["optimizer"] = config.optimizer == "adam"
+    unused |= {"optimizer": config.optimizer == "adam", "smooth_labels": not config.smooth_labels}
     unused |= dict.fromkeys(("kfac_every", "kfac_damping"), config.optimizer != "kfac")
     unused |= dict.fromkeys(("negatives", "num_negatives"), config.task != "link")
     unused |= dict.fromkeys(("batch", "history", "strata"), not config.num_batches)

@@ -1,16 +1,30 @@
 """Weights as safetensors: nothing in a file is executed when it is loaded."""
 
 import torch
-from safetensors import SafetensorError
+from safetensors import SafetensorError, safe_open
 from safetensors.torch import load_file, save
 
 from distgnn.errors import RunError
 from distgnn.train.run.run_folder import best_weights
 
 
-def pack(state: dict[str, torch.Tensor]) -> bytes:
-    """A state dict as the bytes of a safetensors file; tied weights are written one by one."""
-    return save({name: tensor.detach().clone().contiguous() for name, tensor in state.items()})
+def pack(state: dict[str, torch.Tensor], smoothed: bool = False) -> bytes:
+    """A state dict as the bytes of a safetensors file; tied weights are written one by one.
+
+    Args: smoothed: note that the scores of these weights are to be corrected and smoothed.
+    """
+    about = {"smoothed": "true"} if smoothed else None
+    return save({name: tensor.detach().clone().contiguous() for name, tensor in state.items()}, about)
+
+
+def best_is_smoothed(path: str) -> bool:
+    """Were the best scores of a run corrected and smoothed ones? Raises: RunError when the file is damaged."""
+    file = best_weights(path)
+    try:
+        with safe_open(file, "pt") as stream:
+            return (stream.metadata() or {}).get("smoothed") == "true"
+    except (SafetensorError, OSError) as error:
+        raise RunError(f"{file} is damaged: {error}") from error
 
 
 def read_best(path: str) -> dict[str, torch.Tensor]:

@@ -49,9 +49,11 @@ def test_a_model_equals_the_same_of_pygs_layers(config, directed):
 
 
 @pytest.mark.mpi(2)
-def test_a_trained_run_in_three_lines(comm, tmp_path):
+@pytest.mark.parametrize("feat_norm", ["none", "standardize,row-l2"])
+def test_a_trained_run_in_three_lines(comm, tmp_path, feat_norm):
+    """Of raw features, whatever the run did to them."""
     data = random_graph(8, weighted=True)
-    graph = dist_graph(data, comm, dtype="float32")
+    graph = dist_graph(data, comm, dtype="float32", feat_norm=feat_norm)
     config = ModelConfig("gcn", 8, norm="batch", weighted=True)
     run = comm.bcast(str(tmp_path / "run"))
     described = {"model": vars(config), "data": {"graph": graph.info}}

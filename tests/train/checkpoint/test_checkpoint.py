@@ -18,7 +18,7 @@ from distgnn.train import Trainer
 from distgnn.train.checkpoint import files as files
 
 TIMES = {"seconds", "aggregate_seconds", "aggregate_seconds_mean", "wait_seconds", "wait_seconds_mean", "sent_bytes"}
-TIMES |= {"wait_seconds_min", "all_reduce_seconds", "exchange_waits"}
+TIMES |= {"wait_seconds_min", "all_reduce_seconds", "exchange_waits", "evaluation_seconds"}
 
 
 def make(graph, run_dir, model="sage", norm="batch", on_epoch=None, **config) -> Trainer:

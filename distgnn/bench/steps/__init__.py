@@ -1,0 +1,1 @@
+"""Ways to take a step, measured: time to a target accuracy."""

@@ -1,0 +1,115 @@
+"""Contestants of a race to a target accuracy: each is a process that appends its epochs to a metrics.jsonl.
+
+"--optimizer adam --lr 0.003"      `distgnn train` with these options, one rank per part
+"dgl-sampling --lr 0.003"          DGL's neighbour sampling (sampling.py), one process; options: its parser's
+"""
+
+import json
+import shlex
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import typer
+
+from distgnn.errors import InputError, RunError
+
+SAMPLING = "dgl-sampling"
+POLL_SECONDS, STOP_SECONDS = 0.1, 120.0
+
+
+@dataclass(frozen=True)
+class Contestant:
+    """One line of the table: its text, and the words of it."""
+
+    text: str
+
+    @property
+    def words(self) -> list[str]:
+        """The options, without the name."""
+        words = shlex.split(self.text)
+        return words[1:] if self.samples else words
+
+    @property
+    def samples(self) -> bool:
+        """Is it DGL's sampling?"""
+        return self.text.split()[:1] == [SAMPLING]
+
+    def check(self, parts: str) -> None:
+        """Raise InputError for options that there are not."""
+        from distgnn.cli.main import app
+
+        if self.samples:
+            from distgnn.bench.steps.sampling import parse_options
+
+            parse_options(self.words)
+            return
+        commands: Any = typer.main.get_command(app)
+        try:
+            commands.commands["train"].make_context("train", [parts, *self.words])
+        except Exception as error:  # typer's class for a wrong option depends on its version
+            raise InputError(f"contestant {self.text!r}: {getattr(error, 'message', error)}") from error
+
+    def command(self, parts: str, folder: Path, seed: int, threads: int | None) -> list[str]:
+        """What starts it; it writes folder/metrics.jsonl."""
+        shared = ["--seed", str(seed), *([] if threads is None else ["--threads", str(threads)])]
+        if self.samples:
+            module = "distgnn.bench.steps.sampling"
+            return [sys.executable, "-m", module, parts, "--out", str(folder), *shared, *self.words]
+        own = [] if "--eval-every" in self.words else ["--eval-every", "1"]
+        return [
+            *(sys.executable, "-m", "distgnn.cli", "train", parts, *self.words, *own, *shared),
+            *("--run-dir", str(folder), "--quiet"),
+        ]
+
+
+def run_one(contestant: Contestant, parts: str, folder: Path, seed: int, limit: float, threads: int | None) -> dict:
+    """One contestant with one seed, until `limit` seconds of training; returns {contestant, seed, curve, stopped}.
+
+    Raises: RunError where it fails.
+    """
+    process = subprocess.Popen(contestant.command(parts, folder, seed, threads), stdout=subprocess.DEVNULL)
+    metrics, stopped = folder / "metrics.jsonl", "finished"
+    try:
+        while process.poll() is None:
+            time.sleep(POLL_SECONDS)
+            if stopped == "finished" and sum(record["seconds"] for record in read_records(metrics)) > limit:
+                process.send_signal(signal.SIGTERM)
+                stopped, waits_until = "limit", time.monotonic() + STOP_SECONDS
+            if stopped == "limit" and time.monotonic() > waits_until:
+                process.kill()
+    finally:
+        if process.poll() is None:
+            process.kill()
+        process.wait()
+    if stopped == "finished" and process.returncode:
+        raise RunError(f"contestant {contestant.text!r} failed with exit code {process.returncode}: see above")
+    found = curve(read_records(metrics), limit)
+    return {"contestant": contestant.text, "seed": seed, "stopped": stopped, "curve": found}
+
+
+def read_records(file: Path) -> list[dict]:
+    """Whole lines of a metrics.jsonl that is being written."""
+    if not file.exists():
+        return []
+    return [json.loads(line) for line in file.read_text().splitlines(keepends=True) if line.endswith("\n")]
+
+
+def curve(records: list[dict], limit: float) -> list[dict]:
+    """A point for each evaluation up to `limit` seconds of training: passes, seconds of training and of evaluation."""
+    points, seconds, evaluation = [], 0.0, 0.0
+    for record in records:
+        seconds += record["seconds"]
+        if seconds > limit:
+            break
+        if record.get("valid_metric") is None:
+            continue
+        evaluation += record["evaluation_seconds"]
+        names = ("valid_metric", "test_metric", "smoothed_valid_metric", "smoothed_test_metric", "loss")
+        point = {"passes": record["epoch"] + 1, "seconds": seconds, "evaluation_seconds": evaluation}
+        points.append(point | {name: record[name] for name in names if name in record})
+    return points

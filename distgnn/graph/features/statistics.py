@@ -1,0 +1,81 @@
+"""Statistics of features over all ranks, each vertex once, of the rows as the steps before left them.
+
+Legend: O owned rows, I columns.
+"""
+
+from typing import Any
+
+import numpy as np
+import torch
+
+from distgnn.comm import sum_over_ranks
+from distgnn.config.feat_norm import OF_COLUMNS, parse_feat_norm
+from distgnn.errors import InputError, on_all_ranks
+from distgnn.graph.features.feat_norm import ROUNDING, FeatNorm
+from distgnn.graph.features.sparse import normalized
+
+BLOCK_ROWS = 1 << 14
+
+
+def fitted(wanted: str | FeatNorm, local: Any, comm: Any, inductive: bool) -> FeatNorm | None:
+    """What `wanted` names with the statistics of the graph whose parts the ranks hold; None for "none".
+
+    Collective: yes, where there is a step on columns.
+
+    Args: inductive: statistics over training vertices only.
+
+    Raises: InputError, on every rank, for unknown steps and for a graph without features.
+    """
+    if isinstance(wanted, FeatNorm):
+        return wanted
+    steps = parse_feat_norm(wanted)
+    if not steps:
+        return None
+    if local.feats is None:
+        raise on_all_ranks(InputError(f"feat_norm {wanted} needs features: the graph has none"))
+    place = next((number for number, step in enumerate(steps) if step in OF_COLUMNS), None)
+    if place is None:
+        return FeatNorm(steps)
+    chosen = np.ones(local.num_owned, dtype=bool)
+    if inductive and local.train_mask is not None:
+        chosen = np.array(local.train_mask, dtype=bool)
+    columns = _Columns(local.feats, FeatNorm(steps[:place]), chosen, comm)
+    mean = columns.sums(np.zeros(columns.width), 1) / max(columns.num_rows, 1)
+    factor = np.ones_like(mean)
+    if steps[place] == "standardize":
+        sizes = columns.sums(np.zeros_like(mean), 2)
+        squares = columns.sums(mean, 2)
+        varies = squares > ROUNDING * sizes
+        factor = np.where(varies, np.sqrt(max(columns.num_rows, 1) / np.where(varies, squares, 1.0)), 0.0)
+    return FeatNorm(steps, torch.from_numpy(mean), torch.from_numpy(factor), inductive)
+
+
+class _Columns:
+    """Sums over columns of all ranks' chosen rows, after the steps that come first. Collective: everything."""
+
+    def __init__(self, feats: Any, before: FeatNorm, chosen: np.ndarray, comm: Any):
+        self._feats, self._before, self._chosen, self._comm = feats, before, chosen, comm
+        self.width = feats.shape[1]
+        self.num_rows = int(sum_over_ranks(comm, np.array([chosen.sum()]))[0])
+
+    def sums(self, mean: np.ndarray, power: int) -> np.ndarray:
+        """The sum of (x - mean) ** power, float64 [I]."""
+        mine = self._sparse if hasattr(self._feats, "toarray") else self._dense
+        return sum_over_ranks(self._comm, mine(mean, power))
+
+    def _dense(self, mean: np.ndarray, power: int) -> np.ndarray:
+        total = np.zeros(self.width)
+        for first in range(0, len(self._chosen), BLOCK_ROWS):
+            block = slice(first, first + BLOCK_ROWS)
+            rows = self._before(torch.from_numpy(np.array(self._feats[block][self._chosen[block]]))).numpy()
+            total += ((rows - mean) ** power).sum(0)
+        return total
+
+    def _sparse(self, mean: np.ndarray, power: int) -> np.ndarray:
+        """Of entries that are there; all others are (-mean) ** power each."""
+        rows = normalized(self._before, self._feats, torch.float64)
+        taken = np.repeat(self._chosen, np.diff(rows.indptr))
+        indices, values = rows.indices[taken], rows.values[taken]
+        total = np.bincount(indices, (values - mean[indices]) ** power, self.width)
+        others = int(self._chosen.sum()) - np.bincount(indices, minlength=self.width)
+        return total + others * (-mean) ** power

@@ -1,0 +1,35 @@
+"""Recipes: each row names options that there are, given options stay, and what was picked is said as flags."""
+
+from dataclasses import fields
+
+import pytest
+
+from distgnn.config import Settings
+from distgnn.config.recipes import RECIPES, TABLES, pick
+from distgnn.errors import InputError
+
+
+def test_rows_name_options_with_values_that_they_may_have():
+    for recipe in RECIPES:
+        for row in TABLES[recipe]:
+            settings, left = Settings(), dict(row.options)
+            for name in ("train", "model", "run", "schedule"):
+                group = getattr(settings, name)
+                for field in fields(group):
+                    if field.name in left:
+                        object.__setattr__(group, field.name, left.pop(field.name))
+            assert left == {}
+            settings.checked()
+
+
+@pytest.mark.parametrize(("sparse", "feat_norm"), [(True, "row-l2,center"), (False, "standardize")])
+def test_features_choose_the_row_and_given_options_stay(sparse, feat_norm):
+    options, line = pick("fast", {"sparse_feats": sparse}, "node", {"lr"})
+    assert options["feat_norm"] == feat_norm
+    assert "lr" not in options and "--lr" not in line
+    assert f"--feat-norm {feat_norm}" in line
+
+
+def test_an_unknown_recipe_is_refused():
+    with pytest.raises(InputError, match=r"unknown recipe 'fats'.*did you mean fast"):
+        pick("fats", {}, "node", set())
