@@ -20,7 +20,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from distgnn.plan.choose import parse_ranks
+from distgnn.planning.choose import parse_ranks
 
 # vertices, undirected edges, features, classes, Libra's copies per vertex in the paper by parts
 SHAPES = {
