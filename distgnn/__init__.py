@@ -40,7 +40,7 @@ _PLACES = {
     "negative_edges": "distgnn.graph.links.negatives",
     "broadcast_parameters": "distgnn.graph.own_loop",
     "sum_gradients": "distgnn.graph.own_loop",
-    "watchdog": "distgnn.comm.loop_watch",
+    "watchdog": "distgnn.comm.ending.loop_watch",
     "ModelConfig": "distgnn.config",
     "CutConfig": "distgnn.config",
     "to_dgl": "distgnn.interop.dgl.export",

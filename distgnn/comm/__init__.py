@@ -1,10 +1,10 @@
 """Floor 4: moving rows between ranks. Plans come from `distgnn.partition`; here they are run over MPI."""
 
-from distgnn.comm.abort import abort_on_uncaught
 from distgnn.comm.agree import agree, check_same, raise_together
 from distgnn.comm.bins import make_bins
 from distgnn.comm.counters import Counters
 from distgnn.comm.delayed import DelayedExchange, Turn
+from distgnn.comm.ending.abort import abort_on_uncaught
 from distgnn.comm.exchange import Exchange
 from distgnn.comm.sums import extreme_over_ranks, start_sum_over_ranks, sum_over_ranks, wait_for_all
 from distgnn.comm.transport import Transport

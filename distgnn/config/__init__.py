@@ -1,10 +1,8 @@
 """Settings of a run as dataclasses, checked before anything starts. Needs neither torch nor MPI."""
 
 from distgnn.config.algorithm import UPDATES, Algorithm
-from distgnn.config.choices import DTYPES, check_choice, did_you_mean
 from distgnn.config.cut import CutConfig
 from distgnn.config.exchange import ExchangeConfig
-from distgnn.config.file import check_types, parse_sections, read_sections
 from distgnn.config.launch import CHECKPOINT_EVERY, LaunchConfig
 from distgnn.config.model import (
     ATTENTION_MODELS,
@@ -18,6 +16,8 @@ from distgnn.config.model import (
     ModelConfig,
     check_graph_has,
 )
+from distgnn.config.options.choices import DTYPES, check_choice, did_you_mean
+from distgnn.config.options.file import check_types, parse_sections, read_sections
 from distgnn.config.run import RunConfig
 from distgnn.config.schedule import REMOTE_RULES, WIRES, Schedule
 from distgnn.config.settings import Settings, check_names, check_same_graph, read_settings

@@ -3,7 +3,7 @@
 import re
 from dataclasses import dataclass
 
-from distgnn.config.choices import check_choice
+from distgnn.config.options.choices import check_choice
 from distgnn.errors import InputError
 
 UPDATES = ("owners", "copies")

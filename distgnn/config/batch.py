@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple
 
-from distgnn.config.option import documented, option
+from distgnn.config.options.option import documented, option
 from distgnn.errors import InputError
 
 NUM_STRATA = 64

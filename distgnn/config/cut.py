@@ -10,7 +10,7 @@ from numbers import Integral
 from typing import Any
 
 from distgnn.config.algorithm import UPDATES
-from distgnn.config.option import check_choices, option
+from distgnn.config.options.option import check_choices, option
 from distgnn.errors import InputError
 
 METHODS = ("cmr", "cmr-stream", "libra", "hdrf", "metis", "kahypar", "dbh", "random")

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from functools import partial
 
-from distgnn.config.option import check_choices, documented, option
+from distgnn.config.options.option import check_choices, documented, option
 from distgnn.errors import InputError
 
 EXCHANGES = ("auto", "flat", "node")

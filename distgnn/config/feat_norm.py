@@ -1,6 +1,6 @@
 """What is done to input features when they are loaded: names of its steps."""
 
-from distgnn.config.choices import check_choice
+from distgnn.config.options.choices import check_choice
 from distgnn.errors import InputError
 
 FEAT_NORMS = ("none", "center", "standardize", "row-l2")

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from distgnn.config.option import documented, option
+from distgnn.config.options.option import documented, option
 from distgnn.errors import InputError
 
 CHECKPOINT_EVERY = 10  # epochs, where ranks may be started again and nothing else is said

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from distgnn.config.choices import check_choice
+from distgnn.config.options.choices import check_choice
 
 RECIPES = ("fast",)
 

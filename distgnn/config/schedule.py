@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from distgnn.config.algorithm import Algorithm
-from distgnn.config.option import check_choices, documented, option
+from distgnn.config.options.option import check_choices, documented, option
 from distgnn.errors import InputError
 
 WIRES = ("float32", "bfloat16", "int8", "int4")

@@ -15,11 +15,11 @@ from typing import Any
 
 from distgnn.config.algorithm import Algorithm
 from distgnn.config.batch import check_batches_beside
-from distgnn.config.choices import did_you_mean
 from distgnn.config.exchange import ExchangeConfig
-from distgnn.config.file import SECTIONS, check_types, read_sections
 from distgnn.config.model import ModelConfig, check_graph_has
-from distgnn.config.option import option_name
+from distgnn.config.options.choices import did_you_mean
+from distgnn.config.options.file import SECTIONS, check_types, read_sections
+from distgnn.config.options.option import option_name
 from distgnn.config.run import RunConfig
 from distgnn.config.schedule import Schedule, drop_removed
 from distgnn.config.task import check_graph_for, decoder_for

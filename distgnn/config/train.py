@@ -6,8 +6,8 @@ from functools import partial
 from importlib.util import find_spec
 
 from distgnn.config.batch import BatchConfig
-from distgnn.config.choices import check_choice
-from distgnn.config.option import check_choices, documented, option
+from distgnn.config.options.choices import check_choice
+from distgnn.config.options.option import check_choices, documented, option
 from distgnn.config.task import LOSSES, METRICS, NEGATIVES, TASKS, check_task
 from distgnn.errors import InputError
 

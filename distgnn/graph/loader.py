@@ -11,8 +11,8 @@ from mpi4py import MPI
 import distgnn
 from distgnn import kernels
 from distgnn.comm import abort_on_uncaught, check_same, raise_together
-from distgnn.comm.ending import end_quickly
-from distgnn.comm.loop_watch import watch_to_the_end
+from distgnn.comm.ending.loop_watch import watch_to_the_end
+from distgnn.comm.ending.quick_exit import end_quickly
 from distgnn.config import Algorithm
 from distgnn.errors import RunError
 from distgnn.graph.copy_graph import CopyGraph

@@ -11,7 +11,7 @@ import typer
 from distgnn.cli.main import app
 from distgnn.cli.options import with_options
 from distgnn.config import TrainConfig
-from distgnn.config.option import option
+from distgnn.config.options.option import option
 
 FROZEN = Path(__file__).with_name("frozen_options.txt")
 KINDS = {"text": "str", "integer": "int", "float": "float", "boolean": "bool"}  # names of typer < 0.20

@@ -14,8 +14,8 @@ import typer
 from distgnn.cli.display import phases, print_table
 from distgnn.cli.options import Quiet
 from distgnn.config import EDGE_MODELS, check_choice
-from distgnn.config.choices import DTYPES
 from distgnn.config.model import MODELS
+from distgnn.config.options.choices import DTYPES
 from distgnn.errors import InputError, RunError
 from distgnn.system.units import human_seconds
 

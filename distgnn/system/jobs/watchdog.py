@@ -3,7 +3,7 @@
 Each rank's thread writes now and then what its rank is doing (phase, where in the program, whether it waits for
 others) into a folder, that of the run. When a phase lasts longer than the limit, it reads what all others wrote, twice:
 the one that does not wait, or does not answer, is the one that everybody waits for. A job that moved in between goes
-on. Of a training loop that is not the trainer's nobody tells the phase: `distgnn/comm/loop_watch.py`.
+on. Of a training loop that is not the trainer's nobody tells the phase: `distgnn/comm/ending/loop_watch.py`.
 """
 
 import json

@@ -6,7 +6,7 @@ import gc
 from mpi4py import MPI
 
 from distgnn.comm import Transport
-from distgnn.comm.ending import end_quickly
+from distgnn.comm.ending.quick_exit import end_quickly
 
 
 def test_messages_are_completed_and_objects_left_alone(monkeypatch):

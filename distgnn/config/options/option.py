@@ -7,7 +7,7 @@ new setting is one new field.
 import dataclasses
 from typing import Any, TypeVar
 
-from distgnn.config.choices import check_choice
+from distgnn.config.options.choices import check_choice
 
 Config = TypeVar("Config", bound=type)
 

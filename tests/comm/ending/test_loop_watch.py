@@ -9,7 +9,7 @@ from command import distgnn
 from cut_graphs import random_graph
 
 from distgnn.comm import loop_watch
-from distgnn.comm.loop_watch import LoopWatch, watchdog
+from distgnn.comm.ending.loop_watch import LoopWatch, watchdog
 from distgnn.errors import InputError
 from distgnn.partition import partition_graph
 
