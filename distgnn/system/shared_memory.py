@@ -32,6 +32,22 @@ def check_room(num_ranks: int, free: int | None = None) -> None:
         )
 
 
+def check_window_room(num_bytes: int, free: int | None = None) -> None:
+    """Refuse to share so many bytes between ranks of this machine where there is no room: writing them would end in a
+    bus error.
+
+    Args: free: bytes; None asks the file system.
+
+    Raises: RunError with both numbers and what to do.
+    """
+    free = _free() if free is None else free
+    if free is not None and free < num_bytes:
+        raise RunError(
+            f"{FOLDER} has room for {_text(free)}, and the ranks of this machine would share {_text(num_bytes)} more: "
+            "give the container more (docker run --shm-size=…), or add --exchange flat"
+        )
+
+
 def check_room_here(alone: bool) -> None:
     """The same on a rank, before MPI starts, where all ranks are here.
 

@@ -37,9 +37,11 @@ def choose_nodes(
     far = nodes.of_rank != nodes.here
     sizes = np.bincount(nodes.of_rank)
     if exchange == "flat" or (exchange == "auto" and (len(sizes) < 2 or sizes.min() < 2)):
+        nodes.comm.Free()
         return None, far, None
     reason = refused or ("no node has two ranks" if sizes.max() < 2 else None) or _no_windows(comm, nodes)
     if reason:
+        nodes.comm.Free()
         return None, far, f"exchange: plain messages: {reason}"
     ranks = str(sizes[0]) if sizes.min() == sizes.max() else f"{sizes.min()} to {sizes.max()}"
     return nodes, far, f"exchange: by {len(sizes)} node{'s' if len(sizes) > 1 else ''} of {ranks} ranks"

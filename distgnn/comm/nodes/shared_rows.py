@@ -17,6 +17,7 @@ import numpy as np
 from mpi4py import MPI
 
 from distgnn.comm.transport import Transport
+from distgnn.system.shared_memory import check_window_room
 
 PAGE, LINE = 4096, 64
 BEGUN, WRITTEN, PASSED_ON = range(3)  # the rank began the use; its rows are there; what it received for others is there
@@ -32,6 +33,7 @@ class SharedRows:
 
     Args: comm: of the node; transport: moved while this rank waits; num_rows: n of this rank; like: [*, D] of the
         width and dtype.
+    Raises: RunError on the ranks of the node, where there is no room for it.
     Notes: the memory is given back at the end of the program, before MPI ends (some networks refuse to end before):
         freeing a window is collective, and a rank drops a graph when it likes.
     """
@@ -40,8 +42,9 @@ class SharedRows:
         self.transport, self.place, self.use = transport, comm.rank, 0
         counts = comm.allgather(num_rows)
         width, size = like.shape[1], like.shape[1] * like.itemsize
-        num_bytes = COUNTERS * LINE + 2 * num_rows * size
-        self.num_bytes = -(-num_bytes // PAGE) * PAGE
+        blocks = [-(-(COUNTERS * LINE + 2 * count * size) // PAGE) * PAGE for count in counts]
+        self.num_bytes = blocks[comm.rank]
+        check_window_room(sum(blocks))
         self._window = MPI.Win.Allocate_shared(self.num_bytes, 1, comm=comm)
         self._window.Lock_all(MPI.MODE_NOCHECK)
         atexit.register(_free, self._window)  # last made, first freed: in the same order on every rank

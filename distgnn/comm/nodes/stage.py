@@ -25,8 +25,8 @@ class NodeStage:
         self.plan, self.transport = plan, transport
         nodes, flat = plan.nodes, plan.flat
         self.everyone = range(len(nodes.near))
-        leaders = {nodes.leader(owner, nodes.here) for owner in plan.far_owners}
-        self.leaders = sorted(nodes.near.index(rank) for rank in leaders)
+        self._led_by = {owner: nodes.near.index(nodes.leader(owner, nodes.here)) for owner in plan.far_owners}
+        self.leaders = sorted(set(self._led_by.values()))
         num_sources, num_targets = np.diff(flat.source_indptr), np.diff(flat.reduce_indptr)
         self.near_owners = [place for place, rank in enumerate(nodes.near) if num_sources[rank]]
         self.near_targets = [place for place, rank in enumerate(nodes.near) if num_targets[rank]]
@@ -62,10 +62,9 @@ class NodeStage:
 
     def collect(self, shared: SharedRows, use: int, role: str, out: np.ndarray) -> None:
         """Source halos of far owners in `out` [S, D], out of what the leaders received."""
-        plan, nodes = self.plan, self.plan.nodes
+        plan = self.plan
         with self.transport.counters.timing("pack_seconds"):
-            for owner in plan.far_owners:
-                place = nodes.near.index(nodes.leader(owner, nodes.here))
+            for owner, place in self._led_by.items():
                 mine = slice(int(plan.flat.source_indptr[owner]), int(plan.flat.source_indptr[owner + 1]))
                 union = plan.neighbours[place].source_union
                 received = self.inbox(shared.rows(place, use), place, role)[union[owner] : union[owner + 1]]

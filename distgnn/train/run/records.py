@@ -79,6 +79,7 @@ def summarize(
         sent_to: bytes that this rank sent to each rank, int64 [ranks], for each epoch of this process.
     """
     timed = records[1:] or records
+    between = [record.get("bytes_between_nodes", 0) for record in timed]  # runs of earlier versions have none
     verified: dict = next((record for record in reversed(records) if "gradient_error" in record), {})
     return {
         "metric": metric,
@@ -89,7 +90,7 @@ def summarize(
         "epoch_seconds_median": statistics.median(record["seconds"] for record in timed),
         "wait_share": sum(r["wait_seconds_mean"] for r in timed) / sum(r["seconds"] for r in timed),
         "sent_bytes_per_epoch": int(statistics.median(record["sent_bytes"] for record in timed)),
-        "bytes_between_nodes_per_epoch": int(statistics.median(record["bytes_between_nodes"] for record in timed)),
+        "bytes_between_nodes_per_epoch": int(statistics.median(between)),
         "pair_bytes_per_epoch": comm.allgather(_median_epoch(sent_to, comm.size)),
         "peak_rss_bytes": comm.allgather(peak_rss_bytes()),
         "final_loss": records[-1]["loss"],
