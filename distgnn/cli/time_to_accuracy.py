@@ -27,8 +27,8 @@ class Race:
     seeds: int
     threads: int | None
 
-    def check(self, parts: list[str]) -> None:
-        """Raise InputError for what cannot be run."""
+    def check(self, parts: list[str], train: Any) -> None:
+        """Raise InputError for what cannot be run. `train`: the program's command of that name."""
         from distgnn.bench.steps.contestants import SAMPLING, Contestant
         from distgnn.partition import read_manifest
 
@@ -42,7 +42,7 @@ class Race:
         if not (self.limit > 0 and self.seeds >= 1):
             raise InputError(f"limit is {self.limit} s, seeds is {self.seeds}: expected positive numbers")
         for text in self.contestants:
-            Contestant(text).check(parts[0])
+            Contestant(text).check(parts[0], train)
 
     @property
     def share(self) -> float:

@@ -3,9 +3,9 @@
 from dataclasses import dataclass
 
 from distgnn.config.algorithm import UPDATES, Algorithm
-from distgnn.config.feat_norm import FEAT_NORMS, parse_feat_norm
 from distgnn.config.options.choices import DTYPES
 from distgnn.config.options.option import check_choices, documented, option
+from distgnn.config.steps.feat_norm import FEAT_NORMS, parse_feat_norm
 from distgnn.errors import InputError
 
 EXCHANGE, COMPUTATION = "Algorithm and exchange", "Computation"

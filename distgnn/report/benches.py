@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from distgnn.report import races
 from distgnn.report.axes import BYTES, SECONDS, SHARES, Axis
 from distgnn.report.bars import Phases, bars, stacked
 from distgnn.report.charts import Series, lines
@@ -44,9 +45,13 @@ def bench_section(bench: Bench, place: int) -> str:
             ("command", " ".join(["distgnn", *map(str, command)]) if isinstance(command, list) else None),
         ]
     )
-    content = _against_dgl(bench.rows) if bench.against_dgl else _training(bench.rows)
-    title, sentence = f"Benchmark: {bench.name}", DGL_SENTENCE if bench.against_dgl else SENTENCE
-    return section(f"bench-{place}", title, sentence, about, content)
+    if bench.race:
+        sentence, content = races.SENTENCE, races.race(bench)
+    elif bench.against_dgl:
+        sentence, content = DGL_SENTENCE, _against_dgl(bench.rows)
+    else:
+        sentence, content = SENTENCE, _training(bench.rows)
+    return section(f"bench-{place}", f"Benchmark: {bench.name}", sentence, about, content)
 
 
 def label_of(row: Row, rows: list[Row]) -> str:

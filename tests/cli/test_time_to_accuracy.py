@@ -3,10 +3,12 @@
 import json
 
 import pytest
+import typer
 from command import distgnn
 
 from distgnn.bench.steps.contestants import Contestant, curve
 from distgnn.bench.steps.time_to_accuracy import medians, reached
+from distgnn.cli.main import app
 from distgnn.errors import InputError
 
 
@@ -54,10 +56,11 @@ def test_a_seed_that_does_not_reach_the_target_is_the_latest():
     "text", ["--optimiser adam", "--epochs many", "dgl-sampling --lr fast", "dgl-sampling --stages 3"]
 )
 def test_wrong_options_are_refused_before_the_first_run(text):
+    train = typer.main.get_command(app).commands["train"]
     with pytest.raises(InputError):
-        Contestant(text).check("parts")
-    Contestant("--optimizer sgd --lr 0.1 --smooth-labels").check("parts")
-    Contestant("dgl-sampling --lr 0.003 --fanout 5,5").check("parts")
+        Contestant(text).check("parts", train)
+    Contestant("--optimizer sgd --lr 0.1 --smooth-labels").check("parts", train)
+    Contestant("dgl-sampling --lr 0.003 --fanout 5,5").check("parts", train)
 
 
 @pytest.mark.slow

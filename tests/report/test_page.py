@@ -271,3 +271,15 @@ def test_a_long_line_keeps_its_ends_and_its_peaks():
     kept = thin(Series("x", points).points)
     assert len(kept) <= MOST_POINTS and kept[0] == points[0] and kept[-1] == points[-1]
     assert (7_777.0, 9.0) in kept and kept == sorted(kept)
+
+
+def test_a_race_has_its_table_and_curves(page, tmp_path):
+    row = {"contestant": "--lr 0.01", "seeds": 3, "reached": 2, "passes_to_target": 4, "seconds_to_target": 2.0}
+    row |= {"evaluation_seconds_to_target": 0.5, "best_valid": 0.92, "test_at_best": 0.9}
+    row |= {"smoothed_best_valid": 0.95, "smoothed_test_at_best": 0.94, "smoothed_passes_to_target": None}
+    curve = [{"passes": 2, "seconds": 1.0, "valid_metric": 0.5}, {"passes": 4, "seconds": 2.0, "valid_metric": 0.92}]
+    runs = [{"contestant": "--lr 0.01", "seed": 0, "curve": curve}, {"contestant": 3, "curve": "none"}, 7]
+    seen = page(write_bench(tmp_path / "race.json", [row], target=0.9, runs=runs))
+    assert seen.row("--lr 0.01") == ["2 of 3", "4", "2 s", "500 ms", "92.00 %", "90.00 %"]
+    assert seen.row("--lr 0.01, corrected and smoothed")[-2:] == ["95.00 %", "94.00 %"]
+    assert any("Accuracy against seconds" in text for text in seen.figures)

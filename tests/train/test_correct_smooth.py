@@ -152,7 +152,7 @@ def trainer_of(graph, **config) -> Trainer:
 def test_an_evaluation_measures_raw_and_smoothed_scores(comm, shared_tmp_path):
     """The better one on validation picks the best epoch and is noted beside its weights."""
     data = make_communities("communities:nodes=300,communities=8,classes=4,feats=16,mixing=0.05,train=0.3")
-    result = trainer_of(dist_graph(data, comm), run_dir=str(shared_tmp_path / "run")).fit()
+    result = trainer_of(dist_graph(data, comm), run_dir=str(shared_tmp_path / "run"), log="csv").fit()
     one = trainer_of(whole_graph(data)).fit()
     evaluated = [record for record in result.records if "valid_metric" in record]
     for record, other in zip(evaluated, [record for record in one.records if "valid_metric" in record], strict=True):
@@ -164,6 +164,7 @@ def test_an_evaluation_measures_raw_and_smoothed_scores(comm, shared_tmp_path):
     assert result.summary["smoothed"] and result.summary["smoothed_valid_metric"] == max(chosen)
     comm.Barrier()
     assert best_is_smoothed(str(shared_tmp_path / "run"))
+    assert "smoothed_valid_metric" in (shared_tmp_path / "run" / "metrics.csv").read_text()
 
 
 @pytest.mark.parametrize(

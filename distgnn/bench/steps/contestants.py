@@ -14,8 +14,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import typer
-
 from distgnn.errors import InputError, RunError
 
 SAMPLING = "dgl-sampling"
@@ -39,18 +37,15 @@ class Contestant:
         """Is it DGL's sampling?"""
         return self.text.split()[:1] == [SAMPLING]
 
-    def check(self, parts: str) -> None:
-        """Raise InputError for options that there are not."""
-        from distgnn.cli.main import app
-
+    def check(self, parts: str, train: Any) -> None:
+        """Raise InputError for options that there are not. `train`: the program's command of that name."""
         if self.samples:
             from distgnn.bench.steps.sampling import parse_options
 
             parse_options(self.words)
             return
-        commands: Any = typer.main.get_command(app)
         try:
-            commands.commands["train"].make_context("train", [parts, *self.words])
+            train.make_context("train", [parts, *self.words])
         except Exception as error:  # typer's class for a wrong option depends on its version
             raise InputError(f"contestant {self.text!r}: {getattr(error, 'message', error)}") from error
 

@@ -53,6 +53,7 @@ def register(app: typer.Typer) -> None:
 
 @with_options
 def bench(
+    context: typer.Context,
     parts: Annotated[list[str], typer.Argument(help="Partition folders; several of one graph show scaling.")],
     sizes: Annotated[ModelConfig, Only("name", "num_layers", "hidden_feats", "norm")],
     config: Annotated[TrainConfig, Only("epochs", "lr", "seed", eval_every=10)],
@@ -104,8 +105,9 @@ def bench(
         _check_outputs(out, figures)
     if target is not None:
         race = Race(target, contestant or DEFAULT, limit, config.seed, seeds, threads)
+        commands: Any = context.find_root().command
         with checked_together():
-            race.check(parts)
+            race.check(parts, commands.commands["train"])
         about = {"machine": _machine(), "graph": manifests[0]["name"], "command": sys.argv[1:]}
         time_to_accuracy(race, parts[0], about, out, figures)
         return
