@@ -3,6 +3,9 @@
 import pytest
 from command import distgnn
 
+from distgnn.cli.commands.warmup import small_graph
+from distgnn.datasets import load_graph
+
 
 @pytest.mark.slow
 def test_after_warmup_nothing_is_compiled(tmp_path, monkeypatch):
@@ -29,3 +32,9 @@ def test_refused_before_anything_is_compiled(refused, tmp_path):
     refused("warmup", "--cache", tmp_path / "cache", "--model", "sagee", says="did you mean sage?")
     refused("warmup", "--cache", tmp_path / "cache", "--dtype", "float16", says="unknown dtype")
     refused("warmup", "--cache", tmp_path / "cache", "--model", "rgcn", says="train one epoch")
+
+
+@pytest.mark.parametrize("classes", [1, 12, 40, 349])
+def test_any_number_of_classes(classes):
+    """There are graphs of as many as the guide's recipe names, and as OGB's."""
+    assert load_graph(small_graph(5, classes)).num_classes == classes

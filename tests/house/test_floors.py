@@ -58,7 +58,7 @@ FLOORS = (
         inside=("numba", "mpi4py", "dgl", "torch_geometric"),
     ),
     Floor(
-        ("bench", "replay", "plan", "report", "cli", "__main__"),
+        ("bench", "replay", "planning", "report", "cli", "__main__"),
         ours=(0, 1, 2, 3, 4, 5, 6, 7),
         foreign=("rich", "typer", "numpy", "torch"),
         inside=("matplotlib", "mpi4py", "numba", "dgl", "ogb", "torch_geometric"),

@@ -107,6 +107,7 @@ def names_in(wheel: Path) -> set[str]:
     return set(zipfile.ZipFile(wheel).namelist())
 
 
+@pytest.mark.slow
 def test_the_wheel_holds_every_module_and_nothing_at_the_top_but_distgnn(wheel):
     names = names_in(wheel)
     assert {name.split("/")[0] for name in names} == {"distgnn", f"distgnn-{PROJECT['project']['version']}.dist-info"}
@@ -116,6 +117,7 @@ def test_the_wheel_holds_every_module_and_nothing_at_the_top_but_distgnn(wheel):
     assert "distgnn/py.typed" in names
 
 
+@pytest.mark.slow
 def test_the_wheel_says_what_it_needs(wheel):
     archive = zipfile.ZipFile(wheel)
     read = {Path(name).name: archive.read(name).decode() for name in archive.namelist() if ".dist-info/" in name}
@@ -125,6 +127,7 @@ def test_the_wheel_says_what_it_needs(wheel):
     assert 'Requires-Dist: mpich>=4.2; extra == "mpich"' in read["METADATA"]
 
 
+@pytest.mark.slow
 def test_the_installed_package_finds_its_own_parts(wheel, tmp_path):
     site = tmp_path / "site"
     site.mkdir()

@@ -39,7 +39,12 @@ def bins_told(comm, plan, delay: int) -> list[np.ndarray]:
 @pytest.mark.mpi(2, 3)
 @pytest.mark.parametrize(
     "name, options",
-    [("cd-0", {}), ("cd-0", {"update": "copies"}), ("cd-2", {"wire": "int8"}), ("0c", {"update": "copies"})],
+    [
+        ("cd-0", {}),
+        ("cd-0", {"update": "copies"}),
+        ("cd-2", {"wire": "int8", "dtype": "float32"}),
+        ("0c", {"update": "copies"}),
+    ],
 )
 def test_bytes_are_those_of_a_real_run(comm, name, options):
     real = trainer_of(comm, name, **options)

@@ -49,8 +49,7 @@ def warmup(
     runs = [["--model", one, "--dtype", other] for one in dict.fromkeys(model) for other in dict.fromkeys(dtype)]
     with tempfile.TemporaryDirectory() as folder, phases(not quiet) as advance:
         parts = f"{folder}/parts"
-        graph = f"communities:nodes=600,communities=12,avg_degree=10,feats={feats},classes={classes},seed=1"
-        _distgnn(["partition", graph, "--parts", "2", "--out", parts, "--quiet"], environment)
+        _distgnn(["partition", small_graph(feats, classes), "--parts", "2", "--out", parts, "--quiet"], environment)
         advance("cut", 1, 1)
 
         def train(number: int) -> None:
@@ -66,6 +65,12 @@ def warmup(
         rows = [("compiled", f"{len(found - before)} kernels in {human_seconds(time.perf_counter() - start)}")]
         rows += [("cache", f"{len(found)} kernels in {_cache(environment)[0]}")]
         print_table("Warmed up", rows)
+
+
+def small_graph(feats: int, classes: int) -> str:
+    """A graph of these widths to compile with; every class has some vertices."""
+    nodes, communities = max(600, 10 * classes), max(12, classes)
+    return f"communities:nodes={nodes},communities={communities},avg_degree=10,feats={feats},classes={classes},seed=1"
 
 
 def _distgnn(words: list[str], environment: dict[str, str]) -> None:

@@ -132,6 +132,7 @@ class KFAC(OwnOptimizer):
     def _take(self, moments: dict[Key, Moment]) -> None:
         """The running means, with what this step recorded."""
         first = self.records == 0
+        self.factors = {} if first else self.factors
         kept = min(MEMORY, self.records / (self.records + 1))
         for key, moment in moments.items():
             scale = self._terms if key[1] == OUTPUT else 1 / max(moment.num_rows, 1.0)
@@ -218,7 +219,7 @@ class KFAC(OwnOptimizer):
         uses = {}
         for number, parameter in enumerate(self.parameters):
             stored = found.get(f"use.{number}")
-            if parameter.dim() == 2 and stored is not None and stored.shape == (3,):
+            if parameter.dim() == 2 and stored is not None and _is_use(stored):
                 of_input, of_output, turned = (int(one) for one in stored)
                 uses[number] = Use((of_input, INPUT), (of_output, OUTPUT), bool(turned))
         self.factors = {}
@@ -244,6 +245,10 @@ def terms_of_loss(graph: Any) -> int:
     """Rows that the loss is a mean over: labelled training vertices, or training edges; else all vertices."""
     edges = graph.info.get("edge_splits", {}).get("train_edges", [0])[0]
     return edges or graph.info.get("train", 0) or graph.num_global_nodes
+
+
+def _is_use(stored: torch.Tensor) -> bool:
+    return stored.shape == (3,) and stored.dtype == torch.int64
 
 
 def _mean_eigenvalue(factor: torch.Tensor) -> float:

@@ -71,7 +71,7 @@ class Recorder:
             if parameter.dim() == 2:
                 parameter.register_post_accumulate_grad_hook(self._gradient_is_there(number))
         for module in model.modules():
-            if isinstance(module, nn.Linear) or type(module).__module__ == "torch_geometric.nn.dense.linear":
+            if isinstance(module, nn.Linear) or _is_linear_of_pyg(module):
                 module.register_forward_hook(self._linear)
 
     def begin(self) -> None:
@@ -174,6 +174,11 @@ class Recorder:
         if key not in self._sums:  # this rank has no such rows in this step
             self._sums[key] = np.zeros(size, torch.zeros(0, dtype=self.graph.weight_dtype).numpy().dtype)
         self._requests.append(start_sum_over_ranks(self.comm, self._sums[key]))
+
+
+def _is_linear_of_pyg(module: nn.Module) -> bool:
+    kind = type(module)
+    return kind.__module__ == "torch_geometric.nn.dense.linear" and kind.__name__ == "Linear"
 
 
 def second_moment(graph: Any, rows: Any) -> torch.Tensor:

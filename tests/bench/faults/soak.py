@@ -60,6 +60,19 @@ LATE_ROWS = 0.1  # of the last loss under cd-r
 GROWTH = 1.2  # of memory, last quarter of the faults over the first
 
 
+class Rows(list):
+    """Rows of one run, written as they come."""
+
+    def __init__(self, file: Path, tags: dict):
+        super().__init__()
+        self.file, self.tags = file, tags
+
+    def append(self, row: dict) -> None:
+        super().append(row | self.tags)
+        with open(self.file, "a", encoding="utf-8") as stream:
+            stream.write(json.dumps(self[-1]) + "\n")
+
+
 class Soak:
     """The runs of one call."""
 
@@ -109,7 +122,8 @@ class Soak:
         """One run from its beginning to its end; its faults and findings."""
         whole = self.whole(algorithm)
         self.mpiexec = number % 3 == 0
-        folder, rows, changed = self.work / f"run-{number}", [], False
+        folder, changed = self.work / f"run-{number}", False
+        rows = Rows(self.work / "soak.jsonl", {"run": number, "algorithm": algorithm})
         shutil.rmtree(folder, ignore_errors=True)
         job = self.job(folder)
         while not job.over():
@@ -130,9 +144,10 @@ class Soak:
             self.rest()
             time.sleep(0.1)
         changed |= bool(job.told(0, lambda line: REGROUPED in line))
-        rows += self._findings(job, folder, whole, changed)
-        rows.append({"run": number, "changed ranks": changed})
-        return [row | {"run": number, "algorithm": algorithm} for row in rows]
+        for row in self._findings(job, folder, whole, changed):
+            rows.append(row)
+        rows.append({"changed ranks": changed})
+        return rows
 
     def _findings(self, job: Job, folder: Path, whole: Path, changed: bool) -> list[dict]:
         from distgnn.train.run.run_folder import RUN_FOLDER
@@ -264,8 +279,6 @@ def main() -> int:
             number += 1
             found = soak.run(number, algorithms[(number - 1) % len(algorithms)])
             rows += found
-            with open(args.work / "soak.jsonl", "a", encoding="utf-8") as stream:
-                stream.writelines(json.dumps(row) + "\n" for row in found)
             report(rows, number)
     finally:
         end_all()

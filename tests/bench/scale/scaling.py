@@ -20,7 +20,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from distgnn.plan.choose import parse_ranks
+from distgnn.planning.choose import parse_ranks
 
 # vertices, undirected edges, features, classes, Libra's copies per vertex in the paper by parts
 SHAPES = {
@@ -38,7 +38,7 @@ DISTGNN = {
 }
 SAR_SECONDS = {32: 7.4, 64: 5.1, 128: 3.8}  # papers100M, seconds of an epoch on so many nodes
 DIFFERENCES = (
-    "DistGNN: sockets of 28 cores and the real graphs; speed-ups over its own one socket (papers: a larger machine)",
+    "DistGNN: sockets of 28 cores and the real graphs; speed-ups over its own one socket",
     "SAR: another model on other nodes; only its ratios from 32 nodes on are drawn",
     "SuperGCN: hierarchical aggregation on thousands of processors; no table of speed-ups that could stand here",
     "ours: RMAT in place of the graphs, a replay, ranks of as many threads as were asked for",

@@ -19,8 +19,11 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
+
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "network"))
 
+NUM_FEATS, NUM_CLASSES = 128, 40  # of a graph that has none
 GRAPHS = "ogb/ogbn_arxiv;web-notredame;rmat:scale=17,edge_factor=8,feats=128,classes=40,seed=1"
 
 
@@ -65,10 +68,30 @@ def distgnn(*words) -> str:
 
 def cut(work: Path, graph: str) -> Path:
     """The folder of two parts."""
-    parts = work / f"parts-{re.sub('[^a-z0-9]+', '-', graph.lower())}"
+    name = re.sub("[^a-z0-9]+", "-", graph.lower())
+    parts = work / f"parts-{name}"
     if not (parts / "partition.json").exists():
-        distgnn("partition", graph, "--parts", 2, "--out", parts, "--quiet")
+        distgnn("partition", with_rows(graph, work / f"graph-{name}"), "--parts", 2, "--out", parts, "--quiet")
     return parts
+
+
+def with_rows(graph: str, folder: Path) -> str:
+    """The graph, or a folder of it with drawn features and labels where it has none."""
+    from distgnn.datasets import load_graph
+
+    data = load_graph(graph)
+    if data.labels is not None and data.feats is not None:
+        return graph
+    folder.mkdir(exist_ok=True)
+    random, nodes = np.random.default_rng(0), data.num_nodes
+    np.save(folder / "edges.npy", data.edges)
+    np.save(folder / "feats.npy", random.standard_normal((nodes, NUM_FEATS), np.float32))
+    np.save(folder / "labels.npy", random.integers(0, NUM_CLASSES, nodes))
+    for name, rows in zip(("train", "valid", "test"), np.array_split(random.permutation(nodes), 3), strict=True):
+        np.save(folder / f"{name}.npy", rows)
+    described = {"name": folder.name, "num_nodes": nodes, "directed": data.directed}
+    (folder / "graph.json").write_text(json.dumps(described))
+    return str(folder)
 
 
 def measure_link(work: Path, rate: str) -> Path:

@@ -42,8 +42,8 @@ def plan(
     """Say which cuts fit, what epochs take, and what to type. The graph need not be there."""
     from distgnn.errors import InputError
     from distgnn.partition import read_manifest
-    from distgnn.plan.choose import all_estimates, choose, commands, parse_ranks
-    from distgnn.plan.graph_sizes import sizes_of_parts, sizes_of_source
+    from distgnn.planning.choose import all_estimates, choose, commands, parse_ranks
+    from distgnn.planning.graph_sizes import sizes_of_parts, sizes_of_source
     from distgnn.replay.network import parse_network
     from distgnn.system.sizes import parse_bytes
 
@@ -85,7 +85,7 @@ def plan(
 def _rank(prices: str | None, threads: int | None) -> Any:
     """What a rank computes with."""
     from distgnn.partition.epoch.epoch_price import read_prices
-    from distgnn.plan.epoch_estimate import Rank, assumed_prices
+    from distgnn.planning.epoch_estimate import Rank, assumed_prices
 
     if prices is None:
         return Rank(assumed_prices(threads or THREADS), threads or THREADS, UNMEASURED)

@@ -16,7 +16,7 @@ from typing import Any
 
 from distgnn.config import Settings
 from distgnn.partition.epoch.epoch_price import EpochPrices
-from distgnn.plan.graph_sizes import GraphSizes
+from distgnn.planning.graph_sizes import GraphSizes
 from distgnn.replay.network import Network, sum_seconds
 from distgnn.train.run.estimate import estimate_bytes
 

@@ -5,9 +5,9 @@ import pytest
 from distgnn.config import RunConfig, Schedule, Settings, TrainConfig
 from distgnn.config.model import ModelConfig
 from distgnn.errors import InputError, RunError
-from distgnn.plan.choose import all_estimates, choose, commands, parse_ranks
-from distgnn.plan.epoch_estimate import Choice, Rank, assumed_prices, estimate
-from distgnn.plan.graph_sizes import PUBLISHED, GraphSizes
+from distgnn.planning.choose import all_estimates, choose, commands, parse_ranks
+from distgnn.planning.epoch_estimate import Choice, Rank, assumed_prices, estimate
+from distgnn.planning.graph_sizes import PUBLISHED, GraphSizes
 from distgnn.replay.network import parse_network
 
 SETTINGS = Settings(TrainConfig(), ModelConfig("sage", 256, 3), RunConfig(), Schedule()).checked()

@@ -4,8 +4,8 @@ from typing import Any
 
 from distgnn.config import Settings
 from distgnn.errors import InputError, RunError
-from distgnn.plan.epoch_estimate import Choice, Estimate, Rank, estimate
-from distgnn.plan.graph_sizes import GraphSizes
+from distgnn.planning.epoch_estimate import Choice, Estimate, Rank, estimate
+from distgnn.planning.graph_sizes import GraphSizes
 from distgnn.replay.network import Network
 from distgnn.system.units import human_bytes, human_seconds
 
