@@ -126,3 +126,13 @@ def test_a_run_that_batches_do_not_go_with_is_refused_before_it_starts(settings,
 def test_a_graph_or_model_that_batches_do_not_go_with_is_refused(options, model, says):
     with pytest.raises(InputError, match=says):
         make(whole_graph(random_graph(1), **{"clusters": True} | options), model, **BATCHES)
+
+
+@pytest.mark.mpi(2)
+def test_a_pass_sends_the_rows_of_an_epoch(comm):
+    data = random_graph(2)
+    of_pass = [
+        make(dist_graph(data, comm, clusters=True), batch=batch, strata=4).fit().records[1]["sent_bytes"]
+        for batch in ("cluster:1", "cluster:3")
+    ]
+    assert of_pass[0] == of_pass[1] > 0
