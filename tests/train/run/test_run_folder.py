@@ -7,7 +7,7 @@ import pytest
 
 from distgnn.config import TrainConfig
 from distgnn.errors import InputError
-from distgnn.train.run.run_folder import RunFolder, check_free
+from distgnn.train.run.run_folder import RUN_FOLDER, RunFolder, check_free
 
 CONFIG = {"train": TrainConfig().as_dict()}
 
@@ -107,3 +107,15 @@ def test_of_two_that_overwrite_at_once_one_gets_the_folder(tmp_path):
             racer.stdin.close()
             racer.stdout.close()
             racer.wait(30)
+
+
+def test_merged_parts_belong_to_a_run(tmp_path):
+    """The launcher may have made them before there was a run folder, and they go with it."""
+    part = tmp_path / "run" / "merged" / "parts-2" / "part-0"
+    part.mkdir(parents=True)
+    for file in (part / "global_ids.npy", part.parent / "partition.json"):
+        file.touch()
+    RunFolder(str(tmp_path / "run"), CONFIG).close()
+    assert RUN_FOLDER.foreign(tmp_path / "run") is None
+    (part / "notes.txt").touch()
+    assert "notes.txt in it is not one of ours" in RUN_FOLDER.foreign(tmp_path / "run")
