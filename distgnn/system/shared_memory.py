@@ -43,8 +43,8 @@ def check_window_room(num_bytes: int, free: int | None = None) -> None:
     free = _room("f_bavail") if free is None else free
     if free is not None and free < num_bytes:
         raise RunError(
-            f"{FOLDER} has room for {human_bytes(free)}, and the ranks of this machine would share {human_bytes(num_bytes)} more: "
-            "give the container more (docker run --shm-size=…), or add --exchange flat"
+            f"{FOLDER} has room for {human_bytes(free)}, and the ranks of this machine would share "
+            f"{human_bytes(num_bytes)} more: give the container more (docker run --shm-size=…), or add --exchange flat"
         )
 
 
