@@ -42,7 +42,9 @@ class SparseSums:
         for first in range(0, num_columns, COLUMNS):
             block = torch.from_numpy(self._block(first, min(first + COLUMNS, num_columns)))
             sums = aggregate(self._graph, block, edge_weight, scales, None)[0].numpy()
-            rows, columns = np.nonzero(sums)
+            kept = sums != 0
+            kept[:, max(feats.shape[1] - first, 0) :] = True  # columns of the shift stand in every row
+            rows, columns = np.nonzero(kept)
             found.append((rows, columns + first, sums[rows, columns]))
         rows, columns, values = (np.concatenate(pieces) for pieces in zip(*found, strict=True))
         order = np.argsort(rows, kind="stable")
