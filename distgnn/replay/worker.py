@@ -86,7 +86,7 @@ def make_trainer(folder: str, rank: int, num_ranks: int, settings: Settings, ans
     run, config = settings.run, settings.train
     options = {name: getattr(run, name) for name in ("update", "dtype", "cache_first", "transform_first")}
     options |= asdict(settings.schedule) | {"sparse_feats": settings.model.takes_sparse_feats}
-    graph = load(folder, run.algorithm, comm, say=None, seed=config.seed, **options)
+    graph = load(folder, run.algorithm, comm, say=None, seed=config.seed, exchange="flat", **options)
     torch.manual_seed(config.seed)
     trainer = Trainer(model_for(settings.model, graph, config.task), graph, config, say=lambda text: None)
     recorder = Recorder(graph.transport, comm.log)

@@ -6,6 +6,7 @@ the one that does not wait, or does not answer, is the one that everybody waits 
 on. Of a training loop that is not the trainer's nobody tells the phase: `distgnn/comm/ending/loop_watch.py`.
 """
 
+import gc
 import json
 import os
 import sys
@@ -127,11 +128,10 @@ class Watchdog:
 
     def _place(self) -> tuple[str, bool]:
         """Innermost line of the rank's program, and whether it waits for others there."""
-        frame = sys._current_frames().get(self._main)
+        frame = _frames().get(self._main)
         if frame is None:
             return "nowhere", False
-        code = frame.f_code
-        waits = any(part in code.co_filename for part in WAITING_IN)
+        waits = any(part in frame.f_code.co_filename for part in WAITING_IN)
         while waits and frame.f_back and any(part in frame.f_code.co_filename for part in WAITING_IN):
             frame = frame.f_back
         return f"{Path(frame.f_code.co_filename).name}:{frame.f_lineno} in {frame.f_code.co_name}", waits
@@ -175,9 +175,25 @@ class Watchdog:
         return f"all ranks wait for one another: {'; '.join(told)}"
 
 
+def _frames() -> dict[int, FrameType]:
+    """What each thread runs.
+
+    Frame objects are made here, while other threads stand still. A cycle collection that this sets off may let them go
+    on, and CPython 3.11 then gives an object that has taken the frame's place: no collection meanwhile, and no such.
+    """
+    collects = gc.isenabled()
+    gc.disable()
+    try:
+        found = sys._current_frames()
+    finally:
+        if collects:
+            gc.enable()
+    return {thread: frame for thread, frame in found.items() if isinstance(frame, FrameType)}
+
+
 def _compiles() -> bool:
     """Whether a thread of this process compiles a kernel, waits for one that does, or imports a module."""
-    for top in list(sys._current_frames().values()):
+    for top in list(_frames().values()):
         frame: FrameType | None = top
         while frame is not None:
             if any(part in frame.f_code.co_filename for part in COMPILING_IN):

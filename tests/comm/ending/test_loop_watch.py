@@ -8,8 +8,8 @@ import pytest
 from command import distgnn
 from cut_graphs import random_graph
 
+from distgnn.comm.ending import loop_watch
 from distgnn.comm.ending.loop_watch import LoopWatch, watchdog
-from distgnn.comm.ending.quick_exit import loop_watch
 from distgnn.errors import InputError
 from distgnn.partition import partition_graph
 

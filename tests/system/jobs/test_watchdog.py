@@ -1,6 +1,8 @@
 """What the watchdog takes for a hang, and what not: a second look, pauses and compilation."""
 
+import gc
 import json
+import sys
 import threading
 from pathlib import Path
 from types import SimpleNamespace
@@ -103,3 +105,11 @@ def test_a_thread_that_compiles_is_seen():
         over.set()
         thread.join()
     assert any(part in str(Path(numba.core.__file__).parent / "dispatcher.py") for part in watchdog.COMPILING_IN)
+
+
+def test_frames_are_taken_without_a_collection_and_nothing_else_is(monkeypatch):
+    """CPython 3.11 was seen to give a Trainer where the frame of the thread that trains had been."""
+    real, collects = sys._current_frames(), []
+    monkeypatch.setattr(sys, "_current_frames", lambda: collects.append(gc.isenabled()) or real | {-1: "a Trainer"})
+    assert watchdog._frames().keys() == real.keys()
+    assert collects == [False] and gc.isenabled()
