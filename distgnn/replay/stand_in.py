@@ -159,6 +159,11 @@ class StandIn:
         self._agree(SMALL_BYTES)
         return [value] * self.size
 
+    def Allgather(self, mine: np.ndarray, everyone: np.ndarray) -> None:
+        """As if every rank had the same: all are on one node."""
+        everyone[:] = mine
+        self._agree(everyone.nbytes)
+
     def gather(self, value: Any, root: int = 0) -> list | None:
         """As if every rank had the same; on the root."""
         self._agree(SMALL_BYTES)
