@@ -1,7 +1,7 @@
 """`distgnn train --recipe fast`: options that reach an accuracy soon, picked from what partition.json says of a graph.
 
-The table below is all there is: the first row that fits a graph gives its options. Evidence: docs/LOG.md, for sparse
-features; for dense ones standardize is what is usual.
+The table below is all there is: the first row that fits a graph gives its options. Evidence:
+docs/benchmarks/time-to-accuracy-2026-11-22.md, for sparse features; for dense ones standardize is what is usual.
 """
 
 from collections.abc import Callable, Mapping
@@ -30,15 +30,16 @@ FAST = (
     Row(
         "sparse features",
         lambda graph, task: bool(graph.get("sparse_feats")),
-        {"feat_norm": "row-l2,center", "optimizer": "adam", "lr": 0.003},
+        {"feat_norm": "row-l2,center", "optimizer": "kfac"},
     ),
     Row(
         "dense features",
         lambda graph, task: True,
-        {"feat_norm": "standardize", "optimizer": "adam", "lr": 0.003},
+        {"feat_norm": "standardize", "optimizer": "kfac"},
     ),
 )
 TABLES = {"fast": FAST}
+BATCHES, FOR_BATCHES = {"batch", "stages"}, {"optimizer": "adam", "lr": 0.001}  # which K-FAC does not take
 
 
 def pick(recipe: str, graph: Mapping[str, Any], task: str, given: set[str]) -> tuple[dict[str, Any], str]:
@@ -48,6 +49,7 @@ def pick(recipe: str, graph: Mapping[str, Any], task: str, given: set[str]) -> t
     """
     check_choice("recipe", recipe, RECIPES)
     row = next(row for row in TABLES[recipe] if row.fits(graph, task))
-    options = {name: value for name, value in row.options.items() if name not in given}
+    picked = {**row.options, **(FOR_BATCHES if given & BATCHES else {})}
+    options = {name: value for name, value in picked.items() if name not in given}
     flags = " ".join(f"--{name.replace('_', '-')} {value}" for name, value in options.items())
     return options, f"recipe {recipe} ({row.graphs}): {flags or 'every option of it is given'}"

@@ -6,6 +6,8 @@ a row arcs are sorted by the column's global id, then by global arc id.
 
 Shapes: V local rows, O owned, H halo, S source halos, T target halos, A local arcs, D feature width, C classes,
 P parts.
+
+Over 300 lines: what a part holds, and the one function that makes it.
 """
 
 from __future__ import annotations

@@ -29,7 +29,7 @@ def ranks_below(pid: int) -> list[int]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("algorithm", ["cd-0", "cd-2"])
+@pytest.mark.parametrize("algorithm", ["cd-2"])  # late rows are the harder case; cd-0 is below, with fewer ranks
 def test_a_killed_rank_costs_no_bit(two_parts, tmp_path, algorithm):
     words = ["train", two_parts, "--algorithm", algorithm, "--hidden-feats", 4, "--epochs", 120, "--restarts", 2]
     command = [sys.executable, "-m", "distgnn.cli", *map(str, words), "--quiet", "--run-dir"]

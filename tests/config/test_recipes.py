@@ -30,6 +30,12 @@ def test_features_choose_the_row_and_given_options_stay(sparse, feat_norm):
     assert f"--feat-norm {feat_norm}" in line
 
 
+def test_batches_are_not_given_to_kfac():
+    options, _ = pick("fast", {"sparse_feats": True}, "node", {"batch"})
+    assert options == {"feat_norm": "row-l2,center", "optimizer": "adam", "lr": 0.001}
+    assert pick("fast", {"sparse_feats": True}, "node", set())[0]["optimizer"] == "kfac"
+
+
 def test_an_unknown_recipe_is_refused():
     with pytest.raises(InputError, match=r"unknown recipe 'fats'.*did you mean fast"):
         pick("fats", {}, "node", set())

@@ -9,12 +9,14 @@ import shlex
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from distgnn.errors import InputError, RunError
+from distgnn.system.output import plain
 
 SAMPLING = "dgl-sampling"
 POLL_SECONDS, STOP_SECONDS = 0.1, 120.0
@@ -67,7 +69,8 @@ def run_one(contestant: Contestant, parts: str, folder: Path, seed: int, limit: 
 
     Raises: RunError where it fails.
     """
-    process = subprocess.Popen(contestant.command(parts, folder, seed, threads), stdout=subprocess.DEVNULL)
+    words, errors = contestant.command(parts, folder, seed, threads), tempfile.TemporaryFile()
+    process = subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=errors)
     metrics, stopped = folder / "metrics.jsonl", "finished"
     try:
         while process.poll() is None:
@@ -81,8 +84,12 @@ def run_one(contestant: Contestant, parts: str, folder: Path, seed: int, limit: 
         if process.poll() is None:
             process.kill()
         process.wait()
+    with errors:  # a contestant that is stopped says so: nobody needs to read it
+        errors.seek(0)
+        said = errors.read().decode(errors="replace").strip().splitlines()
     if stopped == "finished" and process.returncode:
-        raise RunError(f"contestant {contestant.text!r} failed with exit code {process.returncode}: see above")
+        last = f": {plain(said[-1])}" if said else ""
+        raise RunError(f"contestant {contestant.text!r} failed with exit code {process.returncode}{last}")
     found = curve(read_records(metrics), limit)
     return {"contestant": contestant.text, "seed": seed, "stopped": stopped, "curve": found}
 

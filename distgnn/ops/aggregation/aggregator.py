@@ -13,6 +13,8 @@ Legend: O owned rows, S source halos, T target halos, D width, A local arcs.
     y <-------------- finish reduce, added in the order of ranks
 
 The transposed aggregation (backward) is the same function on transposed arcs: sources and targets swap.
+
+Over 300 lines: blocks of arcs, their scales, and the run over them, which is the only one that reads both.
 """
 
 from collections.abc import Callable, Sequence
