@@ -49,6 +49,7 @@ if sys.argv[1] == "shared":
         raise InputError("wrong here")
 if sys.argv[1] == "stopped":
     raise on_all_ranks(RunStopped(15))
+MPI.COMM_WORLD.Barrier()  # who speaks first is a matter of milliseconds, not of who started first
 raise InputError("wrong here") if sys.argv[1] == "alike" else ZeroDivisionError("ours")
 """
 

@@ -24,6 +24,7 @@ import pytest
 from mpi_job import Job, JobFailure, OutOfTime
 
 RANK_PLUGIN = "mpi_rank"
+MOST_TESTS = 500  # of a job: each graph keeps a communicator to the end, and MPICH has 2,048 for a process
 
 
 def pytest_addoption(parser):
@@ -150,9 +151,9 @@ class Session:
             return [mpi_report.broken(self.config, item, failure, time.monotonic() - began)]
 
     def _left_with(self, item) -> list[str]:
-        """Return the ids from `item` on that have its rank count."""
+        """Return the ids from `item` on that have its rank count, as many as one job may run."""
         left = self.items[self.items.index(item) :]
-        return [other.nodeid for other in left if _num_ranks(other) == _num_ranks(item)]
+        return [other.nodeid for other in left if _num_ranks(other) == _num_ranks(item)][:MOST_TESTS]
 
     def _stop(self):
         if self.job is not None:
