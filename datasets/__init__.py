@@ -1,7 +1,7 @@
 """Where graphs come from: folders on disk, OGB and DGL downloads, generators, arrays in memory.
 
-`load_graph(source)` gives a `GraphData`; `GraphData.edge_list()` gives the `EdgeList` that is cut into parts. Names are imported when
-they are first used.
+`load_graph(source)` gives a `GraphData`; `GraphData.edge_list()` gives the `EdgeList` that is cut into parts.
+Names are imported when they are first used.
 """
 
 if __name__ != "distgnn.datasets":

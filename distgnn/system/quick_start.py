@@ -53,8 +53,8 @@ def import_for_good(*modules: str) -> None:
 def end_process(code: int) -> NoReturn:
     """End this process as the interpreter does, but without taking a million objects apart.
 
-    Threads that are no daemons are waited for, functions of `atexit` are called, MPI is finalised (which mpi4py leaves to
-    the interpreter's very end), and what was printed is written.
+    Threads that are no daemons are waited for, functions of `atexit` are called, MPI is finalised (which mpi4py leaves
+    to the interpreter's very end), and what was printed is written.
     """
     threading._shutdown()  # type: ignore[attr-defined]
     atexit._run_exitfuncs()

@@ -136,8 +136,8 @@ class PackageCache(FunctionCache):
 
     def load_overload(self, sig, target_context):
         """Machine code of a signature, or None: then numba compiles next, and the listeners are told."""
-        # As numba's own, without `target_context.refresh()`: making the tables of all types and functions it knows takes
-        # a fifth of a second of a rank's start. Compiling needs them, and makes them itself; machine code does not.
+        # As numba's own, without `target_context.refresh()`: the tables of all types and functions it knows are a fifth
+        # of a second of a rank's start. Compiling needs them, and makes them itself; machine code does not.
         rtsys.initialize(target_context)  # what counts references: part of the refresh, and called by machine code
         with self._guard_against_spurious_io_errors():
             found = self._load_overload(sig, target_context)
