@@ -11,18 +11,12 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 import numpy as np
-import scipy.sparse
 
+from distgnn.config.task import EDGE_SPLITS as EDGE_SPLITS
 from distgnn.config.task import HELD_OUT as HELD_OUT
 from distgnn.config.task import SPLITS as SPLITS
 from distgnn.errors import GraphFormatError, InputError
 
-EDGE_SPLITS = (
-    *(f"{split}_edges" for split in SPLITS),
-    *(f"{split}_edge_labels" for split in SPLITS),
-    *(f"{split}_negatives" for split in HELD_OUT),
-    *(f"{split}_negative_targets" for split in HELD_OUT),
-)
 ARRAYS = ("edge_weight", "edge_feats", "edge_types", "node_types", "node_values", "graph_ids", *EDGE_SPLITS)
 TYPE_NAMES = ("edge_type_names", "node_type_names")
 
@@ -96,7 +90,7 @@ class GraphFields:
         kind = "directed" if self.directed else "undirected"
         words = [f"num_nodes={self.num_nodes}", f"num_edges={self.num_edges}", kind]
         if self.feats is not None:
-            stored = "sparse " if scipy.sparse.issparse(self.feats) else ""
+            stored = "sparse " if hasattr(self.feats, "toarray") else ""
             words.append(f"feats={stored}{'x'.join(map(str, self.feats.shape))} {self.feats.dtype}")
         if self.labels is not None:
             words.append(f"num_classes={self.num_classes}")

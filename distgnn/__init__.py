@@ -58,10 +58,14 @@ __all__ = [*_PLACES, *_MODULES, "__version__"]
 
 
 def __getattr__(name: str) -> object:
+    from distgnn.system.quick_start import resting_collector
+
     if name in _PLACES:
-        return getattr(importlib.import_module(_PLACES[name]), name)
+        with resting_collector():
+            return getattr(importlib.import_module(_PLACES[name]), name)
     if name in _MODULES:
-        return importlib.import_module(f"distgnn.{name}")
+        with resting_collector():
+            return importlib.import_module(f"distgnn.{name}")
     raise AttributeError(f"module 'distgnn' has no attribute {name!r}")
 
 

@@ -1,8 +1,6 @@
 """`python -m distgnn` is the program `distgnn`, also where its script is not on the PATH."""
 
-import sys
-
-from distgnn.cli import main
+from distgnn.cli import program
 
 if __name__ == "__main__":
-    sys.exit(main())
+    program()

@@ -2,23 +2,49 @@
 
 Read in this order: `vertex_cut` (what a cut is), `methods` (how one is found), `book` (which part has which copy),
 `local_graph` (one rank's rows and arcs), `plan` (who sends what to whom), `folder` (the files), `pipeline` (all of it).
+Names are imported when they are first used: reading a manifest needs no method of cutting and no kernel.
 """
 
 if __name__ != "distgnn.partition":
     raise ImportError("this folder is the package distgnn.partition: import that name")
 
-from distgnn.partition.baselines.vertex_cover import hybrid_cut
-from distgnn.partition.compare_libra import against_libra
-from distgnn.partition.copies_by_degree import copies_by_degree
-from distgnn.partition.core.book import PartitionBook
-from distgnn.partition.core.local_graph import Csr, LocalGraph, build_local
-from distgnn.partition.core.plan import ExchangePlan
-from distgnn.partition.core.vertex_cut import VertexCut
-from distgnn.partition.folder.describe import describe
-from distgnn.partition.folder.reader import load_part, read_manifest
-from distgnn.partition.in_memory import local_part
-from distgnn.partition.methods import METHODS, cut_edges
-from distgnn.partition.pipeline import partition_graph, write_partition
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from distgnn.partition.baselines.vertex_cover import hybrid_cut
+    from distgnn.partition.compare_libra import against_libra
+    from distgnn.partition.copies_by_degree import copies_by_degree
+    from distgnn.partition.core.book import PartitionBook
+    from distgnn.partition.core.local_graph import Csr, LocalGraph, build_local
+    from distgnn.partition.core.plan import ExchangePlan
+    from distgnn.partition.core.vertex_cut import VertexCut
+    from distgnn.partition.folder.describe import describe
+    from distgnn.partition.folder.manifest_file import read_manifest
+    from distgnn.partition.folder.reader import load_part
+    from distgnn.partition.in_memory import local_part
+    from distgnn.partition.methods import METHODS, cut_edges
+    from distgnn.partition.pipeline import partition_graph, write_partition
+
+_PLACES = {
+    "hybrid_cut": "distgnn.partition.baselines.vertex_cover",
+    "against_libra": "distgnn.partition.compare_libra",
+    "copies_by_degree": "distgnn.partition.copies_by_degree",
+    "PartitionBook": "distgnn.partition.core.book",
+    "Csr": "distgnn.partition.core.local_graph",
+    "LocalGraph": "distgnn.partition.core.local_graph",
+    "build_local": "distgnn.partition.core.local_graph",
+    "ExchangePlan": "distgnn.partition.core.plan",
+    "VertexCut": "distgnn.partition.core.vertex_cut",
+    "describe": "distgnn.partition.folder.describe",
+    "load_part": "distgnn.partition.folder.reader",
+    "read_manifest": "distgnn.partition.folder.manifest_file",
+    "local_part": "distgnn.partition.in_memory",
+    "METHODS": "distgnn.partition.methods",
+    "cut_edges": "distgnn.partition.methods",
+    "partition_graph": "distgnn.partition.pipeline",
+    "write_partition": "distgnn.partition.pipeline",
+}
 
 __all__ = [
     "METHODS",
@@ -39,3 +65,9 @@ __all__ = [
     "read_manifest",
     "write_partition",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _PLACES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(importlib.import_module(_PLACES[name]), name)

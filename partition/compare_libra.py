@@ -9,7 +9,7 @@ from pathlib import Path
 
 from distgnn.partition.core.book import PartitionBook, balance
 from distgnn.partition.folder.manifest import Progress
-from distgnn.partition.folder.reader import read_manifest
+from distgnn.partition.folder.manifest_file import read_manifest
 from distgnn.partition.methods import cut_edges
 from distgnn.partition.repartition import load_whole
 

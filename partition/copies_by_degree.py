@@ -10,7 +10,8 @@ from pathlib import Path
 import numpy as np
 
 from distgnn.partition.core.local_graph import LocalGraph
-from distgnn.partition.folder.reader import load_part, read_manifest
+from distgnn.partition.folder.manifest_file import read_manifest
+from distgnn.partition.folder.reader import load_part
 
 
 def copies_by_degree(folder: str | Path) -> dict[str, np.ndarray]:

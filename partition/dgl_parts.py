@@ -30,7 +30,8 @@ from distgnn.partition.baselines.vertex_cover import hybrid_cut
 from distgnn.partition.core.owners import balanced_owners
 from distgnn.partition.core.shares import part_shares
 from distgnn.partition.core.vertex_cut import VertexCut, part_dtype
-from distgnn.partition.folder.reader import load_part, read_manifest
+from distgnn.partition.folder.manifest_file import read_manifest
+from distgnn.partition.folder.reader import load_part
 from distgnn.partition.repartition import load_whole
 from distgnn.system.atomic import new_folder
 from distgnn.system.names import path_name

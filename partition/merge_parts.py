@@ -21,7 +21,8 @@ from distgnn.partition.core.owners import balanced_owners
 from distgnn.partition.core.shares import part_shares
 from distgnn.partition.core.vertex_cut import VertexCut, part_dtype
 from distgnn.partition.folder.manifest import Progress
-from distgnn.partition.folder.reader import partition_files, read_manifest
+from distgnn.partition.folder.manifest_file import read_manifest
+from distgnn.partition.folder.reader import partition_files
 from distgnn.partition.moves.cut_state import arc_limit, rebalance, start_state
 from distgnn.partition.pipeline import write_cut
 from distgnn.partition.repartition import config_of, find_edges, load_parts, whole_of

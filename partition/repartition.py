@@ -24,7 +24,8 @@ from distgnn.errors import PartitionFormatError
 from distgnn.partition.cmr.cluster_order import cluster_places
 from distgnn.partition.core.local_graph import LocalGraph
 from distgnn.partition.folder.manifest import Progress, check_size
-from distgnn.partition.folder.reader import load_part, partition_files, read_manifest
+from distgnn.partition.folder.manifest_file import read_manifest
+from distgnn.partition.folder.reader import load_part, partition_files
 from distgnn.partition.methods import cut_edges
 from distgnn.partition.pipeline import write_cut
 from distgnn.system.atomic import check_target

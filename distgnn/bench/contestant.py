@@ -63,6 +63,8 @@ class TorchContestant:
     make_graph: Callable[[torch.Tensor, torch.Tensor, int], Any]
     convolve: Callable[[nn.Module, torch.Tensor], torch.Tensor]
 
+    autocast = False  # as torch.amp: parameters stay float32
+
     def __init__(self, order: dict):
         torch.set_num_threads(num_threads())
         local = load_part(order["parts"], 0)
@@ -93,7 +95,9 @@ class TorchContestant:
         return out.mean(1) if out.dim() == 3 else out
 
     def loss(self) -> torch.Tensor:
-        return functional.cross_entropy(self.forward()[self.train], self.labels[self.train])
+        with torch.autocast("cpu", torch.bfloat16, self.autocast):
+            logits = self.forward()
+        return functional.cross_entropy(logits.float()[self.train], self.labels[self.train])
 
     def train_epoch(self) -> float:
         self.drop.train()
@@ -110,9 +114,12 @@ class TorchContestant:
 
 
 class Dgl(TorchContestant):
-    """Stock DGL; `kept` gives it the malloc setting that distgnn makes for itself (`kernels.keep_freed_memory`)."""
+    """Stock DGL; `kept` gives it the malloc setting that distgnn makes for itself (`kernels.keep_freed_memory`).
 
-    def __init__(self, order: dict, kept: bool = False):
+    In another `dtype` rows and weights are in it, as DGL describes: its GATConv does not run under autocast.
+    """
+
+    def __init__(self, order: dict, kept: bool = False, dtype: torch.dtype = torch.float32):
         from distgnn.interop.dgl.import_dgl import import_dgl
 
         if kept:
@@ -122,6 +129,10 @@ class Dgl(TorchContestant):
         self.dgl = import_dgl()
         __import__("dgl.nn")
         super().__init__(order)
+        if dtype is not torch.float32:
+            self.feats = self.feats.to(dtype)
+            for modules in (self.convs, self.norms):
+                modules.to(dtype)
 
     def make_convs(self) -> Iterator[Any]:
         layers, heads = self.dgl.nn, self.config.num_heads
@@ -147,12 +158,12 @@ class Dgl(TorchContestant):
 
 
 class Pyg(TorchContestant):
-    """PyTorch Geometric on a torch.sparse CSR adjacency (attention: on an edge list, as it needs one)."""
+    """PyTorch Geometric on a torch.sparse CSR adjacency, or with `edges` on an edge list (attention always)."""
 
-    def __init__(self, order: dict):
+    def __init__(self, order: dict, edges: bool = False, autocast: bool = False):
         import torch_geometric.nn as layers
 
-        self.layers = layers
+        self.layers, self.edges, self.autocast = layers, edges, autocast
         super().__init__(order)
 
     def make_convs(self) -> Iterator[Any]:
@@ -178,7 +189,7 @@ class Pyg(TorchContestant):
         conv.load_state_dict({theirs: turned[ours] for ours, theirs in names.items()})
 
     def make_graph(self, indptr: Any, indices: Any, num_nodes: Any) -> Any:
-        if self.config.name == "gat":
+        if self.config.name == "gat" or self.edges:
             targets = torch.repeat_interleave(torch.arange(num_nodes), indptr.diff())
             return torch.stack([indices.long(), targets])
         ones = torch.ones(len(indices))
@@ -199,7 +210,10 @@ def _our_model(order: dict, in_feats: int, num_classes: int, **options: Any) -> 
 CONTESTANTS: dict[str, Callable[[dict], Any]] = {
     "dgl": Dgl,
     "dgl/kept": lambda order: Dgl(order, kept=True),
+    "dgl/bfloat16": lambda order: Dgl(order, dtype=torch.bfloat16),
     "pyg": Pyg,
+    "pyg/edges": lambda order: Pyg(order, edges=True),
+    "pyg/edges/bfloat16": lambda order: Pyg(order, edges=True, autocast=True),
     "distgnn": Ours,
     "distgnn/bfloat16": lambda order: Ours(order, "bfloat16"),
     "distgnn/remat": lambda order: Ours(order, remat=True),

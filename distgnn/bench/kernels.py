@@ -8,7 +8,6 @@ gather bound: the time to read the same rows in the same order and write nothing
 """
 
 import os
-import platform
 from typing import Any
 
 import numpy as np
@@ -18,6 +17,7 @@ from distgnn.bench.kernel_cases import GRAPHS, WIDTHS, interleaved, make_case
 from distgnn.bench.kernel_measures import MEASURE, one_thread
 from distgnn.errors import InputError
 from distgnn.system.output import plain
+from distgnn.system.processor import processor
 
 OPERATIONS = tuple(MEASURE)
 RATIOS = {  # column of the summary: (operation, theirs, ours, target of the geometric mean)
@@ -80,15 +80,7 @@ def machine() -> Any:
     from distgnn.interop.dgl.import_dgl import import_dgl
 
     versions = {"numpy": np.__version__, "torch": torch.__version__, "dgl": import_dgl().__version__}
-    return {"cpu": _cpu_name(), "cores": os.cpu_count(), "threads": kernels.get_num_threads(), **versions}
-
-
-def _cpu_name() -> Any:
-    try:
-        with open("/proc/cpuinfo") as lines:
-            return next(line.split(":")[1].strip() for line in lines if line.startswith("model name"))
-    except (OSError, StopIteration):
-        return platform.processor() or platform.machine()
+    return {"cpu": processor(), "cores": os.cpu_count(), "threads": kernels.get_num_threads(), **versions}
 
 
 COPY_BYTES = 1 << 28

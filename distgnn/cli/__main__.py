@@ -1,7 +1,5 @@
 """`python -m distgnn.cli`: how launched ranks start."""
 
-import sys
+from distgnn.cli import program
 
-from distgnn.cli import main
-
-sys.exit(main())
+program()

@@ -4,66 +4,44 @@ Exit codes: 0 done; 2 bad input, or a run that cannot go on (one line on standar
 with the rank), or a check that failed; 124 nothing moved for --timeout seconds; 128 + n stopped by signal n.
 """
 
+import importlib
 import os
 import signal
 import sys
 import traceback
+from collections.abc import Sequence
 from typing import Any
 
 import typer
 
 from distgnn import __version__
-from distgnn.cli.commands import (
-    bench,
-    bench_kernels,
-    calibrate,
-    check,
-    correct_smooth,
-    dgl_parts,
-    download,
-    launch,
-    partition,
-    predict,
-    repartition,
-    run,
-    train,
-    warmup,
-)
-from distgnn.cli.commands.scaling import plan, replay
-from distgnn.cli.commands.show import info, models, report
 from distgnn.errors import DistGNNError, RunStopped
 from distgnn.system.launch import RANK_VARIABLES, torch_environment, under_mpi
 from distgnn.system.output import lenient_output, plain
 
 INTERRUPTED = 130
-
-app = typer.Typer(
-    help="Full-batch training of graph neural networks on clusters of CPU sockets.",
-    pretty_exceptions_enable=False,
-    no_args_is_help=True,
-)
-for command in (
-    partition,
-    repartition,
-    dgl_parts,
-    train,
-    predict,
-    correct_smooth,
-    info,
-    models,
-    bench,
-    bench_kernels,
-    calibrate,
-    check,
-    launch,
-    run,
-    download,
-    report,
-    warmup,
-    replay,
-    plan,
-):
-    command.register(app)
+COMMANDS = {  # what is typed -> the module below distgnn.cli.commands that registers it, in the order of --help
+    "partition": "partition",
+    "repartition": "repartition",
+    "import-dgl": "dgl_parts",
+    "export-dgl": "dgl_parts",
+    "train": "train",
+    "predict": "predict",
+    "correct-smooth": "correct_smooth",
+    "info": "show.info",
+    "models": "show.models",
+    "bench": "bench",
+    "bench-kernels": "bench_kernels",
+    "calibrate": "calibrate",
+    "check": "check",
+    "launch": "launch",
+    "run": "run",
+    "download": "download",
+    "report": "show.report",
+    "warmup": "warmup",
+    "replay": "scaling.replay",
+    "plan": "scaling.plan",
+}
 
 
 def _print_version(wanted: bool) -> None:
@@ -72,11 +50,27 @@ def _print_version(wanted: bool) -> None:
         raise typer.Exit()
 
 
-@app.callback()
 def options(
     version: bool = typer.Option(False, "--version", callback=_print_version, is_eager=True, help="Print the version."),
 ) -> None:
     """Full-batch training of graph neural networks on clusters of CPU sockets."""
+
+
+def make_app(words: Sequence[str] = ()) -> typer.Typer:
+    """The program for a command line: with the one command that it names, else with all.
+
+    Notes: every rank of a run starts with this; the modules of all commands are a tenth of a second.
+    """
+    app = typer.Typer(
+        help="Full-batch training of graph neural networks on clusters of CPU sockets.",
+        pretty_exceptions_enable=False,
+        no_args_is_help=True,
+    )
+    app.callback()(options)
+    named = [COMMANDS[words[0]]] if words and words[0] in COMMANDS else dict.fromkeys(COMMANDS.values())
+    for module in named:
+        importlib.import_module(f"distgnn.cli.commands.{module}").register(app)
+    return app
 
 
 def main() -> int:
@@ -88,7 +82,7 @@ def main() -> int:
 def _main() -> int:
     os.environ.update(torch_environment())
     try:
-        code = app(standalone_mode=False)
+        code = make_app(sys.argv[1:])(standalone_mode=False)
         if code == INTERRUPTED:  # caught by typer, or the exit code of launched ranks
             raise KeyboardInterrupt
         return code if isinstance(code, int) else 0

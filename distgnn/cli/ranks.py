@@ -8,6 +8,7 @@ from functools import partial
 from distgnn.errors import InputError, on_all_ranks
 from distgnn.system.jobs.restarts import Restarts
 from distgnn.system.launch import import_mpi, run_under_mpi, under_mpi
+from distgnn.system.quick_start import import_for_good
 
 
 def run_on_ranks(
@@ -28,6 +29,7 @@ def run_on_ranks(
     if threads is not None:
         os.environ["DISTGNN_NUM_THREADS"] = str(threads)
     import_mpi()
+    import_for_good("distgnn.graph.loader", "distgnn.nn", "distgnn.train.trainer")  # with torch and numba
     return None
 
 
@@ -38,6 +40,7 @@ def checked_together() -> Iterator[None]:
         yield
         return
     comm = import_mpi().COMM_WORLD
+    import_for_good("distgnn.comm")
     from distgnn.comm import raise_together
 
     with raise_together(comm):

@@ -16,6 +16,12 @@ from distgnn.errors import InputError
 TASKS = ("node", "regression", "edge", "edge-regression", "link")
 SPLITS = ("train", "valid", "test")  # of vertices or of pairs
 HELD_OUT = SPLITS[1:]
+EDGE_SPLITS = (  # arrays of splits of edges
+    *(f"{split}_edges" for split in SPLITS),
+    *(f"{split}_edge_labels" for split in SPLITS),
+    *(f"{split}_negatives" for split in HELD_OUT),
+    *(f"{split}_negative_targets" for split in HELD_OUT),
+)
 PAIR_TASKS = ("edge", "edge-regression", "link")
 LOSSES = ("mse", "mae")
 DECODERS = ("dot", "mlp", "concat")

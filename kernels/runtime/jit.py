@@ -33,6 +33,7 @@ from numba.core import config
 from numba.core.caching import FunctionCache, IndexDataCacheFile, NullCache, UserProvidedCacheLocator
 from numba.core.compiler_lock import global_compiler_lock
 from numba.core.registry import CPUDispatcher
+from numba.core.runtime import rtsys
 
 from distgnn.kernels.runtime.trust import doubt
 
@@ -61,7 +62,7 @@ def kernel(function=None, **options):
     dispatcher = njit(nogil=True, error_model="numpy", no_cfunc_wrapper=True, **options)(function)
     if not getattr(config, "DISABLE_JIT", 0):
         # numba's `cache=True` would stamp one file; the dispatcher takes any cache with this interface.
-        dispatcher._cache = _cache_of(function)
+        dispatcher._cache = _OnFirstUse(function)
         dispatcher.compile = _under_lock(dispatcher.compile, dispatcher)
     return dispatcher
 
@@ -135,7 +136,11 @@ class PackageCache(FunctionCache):
 
     def load_overload(self, sig, target_context):
         """Machine code of a signature, or None: then numba compiles next, and the listeners are told."""
-        found = super().load_overload(sig, target_context)
+        # As numba's own, without `target_context.refresh()`: the tables of all types and functions it knows are a fifth
+        # of a second of a rank's start. Compiling needs them, and makes them itself; machine code does not.
+        rtsys.initialize(target_context)  # what counts references: part of the refresh, and called by machine code
+        with self._guard_against_spurious_io_errors():
+            found = self._load_overload(sig, target_context)
         if found is None:
             _tell(0.0)
         return found
@@ -160,6 +165,20 @@ class NoCache(NullCache):
             _said.append(True)
             print(f"distgnn: {self.reason}", file=sys.stderr, flush=True)
         _tell(0.0)
+
+
+class _OnFirstUse:
+    """The cache of a kernel, looked for when the kernel is first called: a process calls few of all kernels."""
+
+    def __init__(self, function):
+        self._function = function
+
+    @functools.cached_property
+    def _found(self):
+        return _cache_of(self._function)
+
+    def __getattr__(self, name):
+        return getattr(self._found, name)
 
 
 def _cache_of(function):

@@ -9,7 +9,7 @@ import numpy as np
 from distgnn.partition.core.book import balance
 from distgnn.partition.core.shares import part_shares
 from distgnn.partition.epoch.epoch_price import predict_epoch, read_prices
-from distgnn.partition.folder.reader import read_manifest
+from distgnn.partition.folder.manifest_file import read_manifest
 from distgnn.partition.hierarchical import rows_between_groups
 
 SUMMARY = (

@@ -31,9 +31,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from distgnn.datasets.links.part_edges import expected_edge_files
-from distgnn.partition.core.local_graph import BLOCKS
-
 FORMAT_VERSION = 3
 SINCE_2 = ("edge_splits", "num_values", "num_graphs")  # of the manifest's graph section
 MANIFEST = "partition.json"
@@ -58,6 +55,10 @@ def part_folder(folder: Path, part_id: int) -> Path:
 
 def expected_files(part: dict, graph: dict, num_parts: int) -> Files:
     """Array name -> (shape, allowed dtypes) of one part, from its sizes in the manifest."""
+    # Here, as who only starts ranks reads a manifest and needs neither arrays nor kernels.
+    from distgnn.datasets.links.part_edges import expected_edge_files
+    from distgnn.partition.core.local_graph import BLOCKS
+
     owned, targets, arcs = part["owned"], part["target_halos"], part["arcs"]
     rows = (part["rows"],)
     files: Files = {

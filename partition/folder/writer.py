@@ -22,6 +22,7 @@ from distgnn.datasets.links.part_edges import part_edge_splits
 from distgnn.partition.core.local_graph import LocalGraph
 from distgnn.partition.folder.layout import MANIFEST, part_folder
 from distgnn.partition.folder.manifest import Manifest
+from distgnn.partition.folder.manifest_file import manifest_digest
 
 BLOCK_BYTES = 1 << 24
 
@@ -34,13 +35,6 @@ def write_manifest(folder: Path, manifest: dict) -> Manifest:
         file.write("\n")
         _sync(file)
     return Manifest(manifest)
-
-
-def manifest_digest(manifest: dict) -> str:
-    """SHA-256 of everything in the manifest but this digest itself."""
-    # Keys are sorted: the digest does not depend on the order in which they were put in.
-    content = {key: value for key, value in manifest.items() if key != "sha256"}
-    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 
 
 def write_part(

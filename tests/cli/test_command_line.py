@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import typer
 
-from distgnn.cli.main import app
+from distgnn.cli.main import make_app
 from distgnn.cli.options import with_options
 from distgnn.config import TrainConfig
 from distgnn.config.options.option import option
@@ -24,7 +24,7 @@ def kind_of(parameter) -> str:
 
 
 def options_of(command: str) -> list[str]:
-    parameters = typer.main.get_command(app).commands[command].params
+    parameters = typer.main.get_command(make_app()).commands[command].params
     return sorted(
         f"{command} {'/'.join(one.opts + one.secondary_opts)}: {kind_of(one)} = {one.default!r}"
         for one in parameters
@@ -77,7 +77,7 @@ def test_the_shell_completes_commands_options_and_choices(words, offered, monkey
     monkeypatch.setenv("COMP_WORDS", " ".join(("distgnn", *words)))
     monkeypatch.setenv("COMP_CWORD", str(len(words)))
     with pytest.raises(SystemExit):
-        app(prog_name="distgnn")
+        make_app()(prog_name="distgnn")
     assert capsys.readouterr().out.split() == offered
 
 

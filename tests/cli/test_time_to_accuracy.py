@@ -8,7 +8,7 @@ from command import distgnn
 
 from distgnn.bench.steps.contestants import Contestant, curve
 from distgnn.bench.steps.time_to_accuracy import medians, reached
-from distgnn.cli.main import app
+from distgnn.cli.main import make_app
 from distgnn.errors import InputError
 
 
@@ -56,7 +56,7 @@ def test_a_seed_that_does_not_reach_the_target_is_the_latest():
     "text", ["--optimiser adam", "--epochs many", "dgl-sampling --lr fast", "dgl-sampling --stages 3"]
 )
 def test_wrong_options_are_refused_before_the_first_run(text):
-    train = typer.main.get_command(app).commands["train"]
+    train = typer.main.get_command(make_app()).commands["train"]
     with pytest.raises(InputError):
         Contestant(text).check("parts", train)
     Contestant("--optimizer sgd --lr 0.1 --smooth-labels").check("parts", train)

@@ -13,7 +13,7 @@ import pytest
 import typer
 from command import without_rank_variables
 
-from distgnn.cli.main import app
+from distgnn.cli.main import make_app
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 DGL = ("dgl_model.py", "export.py")
@@ -47,7 +47,7 @@ def test_the_image_installs_what_there_is_and_runs_commands_that_exist():
     assert steps == ["FROM", "ARG", "RUN", "COPY", "RUN", "ENV", "WORKDIR", "RUN", "ENTRYPOINT"]
     commands = [shlex.split(words) for words in re.findall(r"(?:^RUN| -v \S+) distgnn (.+)$", text, re.MULTILINE)]
     assert [words[0] for words in commands] == ["partition", "train", "warmup"]
-    program = typer.main.get_command(app)
+    program = typer.main.get_command(make_app())
     for name, *words in commands:
         program.commands[name].make_context(name, words)
     made = program.commands["warmup"].make_context("warmup", commands[-1][1:]).params

@@ -37,9 +37,9 @@ def page() -> str:
     sys.path.insert(0, str(ROOT))
     import typer
 
-    from distgnn.cli.main import app
+    from distgnn.cli.main import make_app
 
-    group = typer.main.get_command(app)
+    group = typer.main.get_command(make_app())
     lines = [HEAD]
     for name in sorted(group.commands):
         lines += _command(name, group.commands[name])

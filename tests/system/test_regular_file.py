@@ -7,7 +7,7 @@ from fuzzing import no_hang
 
 from distgnn.errors import DistGNNError
 from distgnn.partition.epoch.epoch_price import read_prices
-from distgnn.partition.folder.reader import read_manifest
+from distgnn.partition.folder.manifest_file import read_manifest
 from distgnn.report import read_inputs
 from distgnn.system.hosts import read_hosts
 from distgnn.system.regular_file import read_text

@@ -91,8 +91,8 @@ def compare(scratch: Path, name: str, ranks: int, rounds: int, epochs: int) -> N
         print(f"{name}, {ranks} ranks, {way}: {1000 * median:.1f} ms an epoch, {share:.2f}", flush=True)
 
 
-def trained(parts: Path, run_dir: Path, epochs: int) -> list[float]:
-    words = ["--epochs", epochs, "--eval-every", 1000, "--run-dir", run_dir, "--overwrite", "--quiet"]
+def trained(parts: Path, run_dir: Path, epochs: int, *options: str) -> list[float]:
+    words = ["--epochs", epochs, "--eval-every", 1000, "--run-dir", run_dir, "--overwrite", "--quiet", *options]
     run([sys.executable, "-m", "distgnn.cli", "train", parts, *words])
     return [json.loads(line)["seconds"] for line in (run_dir / "metrics.jsonl").read_text().splitlines()]
 

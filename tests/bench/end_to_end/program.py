@@ -11,6 +11,7 @@ from pathlib import Path
 
 from distgnn.system.cores import threads_per_rank
 from distgnn.system.launch import find_mpiexec, mpi_flavor, mpiexec_command, rank_environment
+from distgnn.system.processor import processor
 
 CHECKOUT = Path(__file__).resolve().parents[3]
 DATA_ROOT = os.environ.get("DISTGNN_DATA") or str(CHECKOUT.parent / "shared" / "data")
@@ -58,20 +59,12 @@ def machine() -> dict[str, str]:
     commit = subprocess.run(git, capture_output=True, text=True, check=False).stdout.strip()
     packages = ("torch", "numba", "numpy", "mpi4py", "mpich", "dgl")
     return {
-        "processor": f"{_processor()}, {os.cpu_count()} cores",
+        "processor": f"{processor()}, {os.cpu_count()} cores",
         "memory": f"{os.sysconf('SC_PAGE_SIZE') * os.sysconf('SC_PHYS_PAGES') / 2**30:.0f} GiB",
         "python": platform.python_version(),
         **{name: metadata.version(name) for name in packages},
         "commit": commit,
     }
-
-
-def _processor() -> str:
-    try:
-        lines = Path("/proc/cpuinfo").read_text().splitlines()
-    except OSError:
-        return platform.processor()
-    return next((line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")), "unknown")
 
 
 def print_machine() -> None:

@@ -6,7 +6,7 @@ import pytest
 from distgnn.errors import InputError
 from distgnn.partition import load_part, partition_graph
 from distgnn.partition.core.local_graph import BLOCKS
-from distgnn.partition.folder.reader import OPTIONAL_COUNTS
+from distgnn.partition.folder.manifest_file import OPTIONAL_COUNTS
 
 from ..folders import make_graph, resign
 

@@ -1,0 +1,114 @@
+"""Starting and ending a process sooner: a rank's start was 3 CPU seconds, most of them imports.
+
+- Python's collector of garbage rests while modules are imported. torch and numba make a million objects that stay;
+  looking for garbage among them, again and again, was a quarter of the import, and taking them apart at the end more.
+- torch imports what only its compiler and its exporter need (how every operation changes shapes, written in Python):
+  that is deferred in the program's own processes until somebody asks for it.
+"""
+
+import atexit
+import contextlib
+import ctypes
+import gc
+import importlib
+import importlib.machinery
+import sys
+import threading
+from collections.abc import Iterator, Sequence
+from importlib import metadata
+from types import ModuleType
+from typing import Any, NoReturn
+
+TRIED_TORCH = ("2.13.",)  # another may need at its import what is deferred: there nothing is
+SHAPES, EXPORT = "torch._meta_registrations", "torch.export"
+NEED_SHAPES = ("torch._dynamo", "torch._inductor")  # they compile operations, and ask for none of its names
+
+
+@contextlib.contextmanager
+def resting_collector() -> Iterator[None]:
+    """A block in which nothing is collected; what is not collected in it is found later."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
+
+
+def import_for_good(*modules: str) -> None:
+    """Import modules without what is seldom needed, and take all that is there by then out of the collector's sight.
+
+    Notes: for a program's own process: nothing made before is garbage there, and no code of a user's runs in it. In a
+        user's, `resting_collector` alone.
+    """
+    if "torch" not in sys.modules and metadata.version("torch").startswith(TRIED_TORCH):
+        sys.meta_path.insert(0, _Deferring())
+    with resting_collector():
+        for module in modules:
+            importlib.import_module(module)
+    gc.freeze()
+
+
+def end_process(code: int) -> NoReturn:
+    """End this process as the interpreter does, but without taking a million objects apart.
+
+    Threads that are no daemons are waited for, functions of `atexit` are called, MPI is finalised (which mpi4py leaves
+    to the interpreter's very end), and what was printed is written.
+    """
+    threading._shutdown()  # type: ignore[attr-defined]
+    atexit._run_exitfuncs()
+    mpi = sys.modules.get("mpi4py.MPI")
+    if mpi is not None and mpi.Is_initialized() and not mpi.Is_finalized():
+        mpi.Finalize()
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(OSError, ValueError):  # closed by whoever read it
+            stream.flush()
+    # C's exit, not os._exit: MPICH tells its launcher in a function of C's atexit that this rank has ended well.
+    ctypes.PyDLL(None).exit(code)
+    raise AssertionError("exit returned")
+
+
+class _Deferring:
+    """Finds the modules that are deferred, and loads them before modules that need them unnamed."""
+
+    def find_spec(self, name: str, path: Sequence[str] | None, _: Any = None) -> importlib.machinery.ModuleSpec | None:
+        if name in NEED_SHAPES and isinstance(sys.modules.get(SHAPES), _Deferred):
+            sys.modules[SHAPES].load()
+        if name not in (SHAPES, EXPORT):
+            return None
+        spec = importlib.machinery.PathFinder.find_spec(name, path)
+        if spec is not None and spec.loader is not None:
+            spec.loader = _Later(spec.loader)
+        return spec
+
+
+class _Later:
+    """A loader that makes a module and runs its code when a name in it is asked for."""
+
+    def __init__(self, loader: Any):
+        self.loader = loader
+
+    def create_module(self, spec: importlib.machinery.ModuleSpec) -> ModuleType:
+        return _Deferred(spec.name)
+
+    def exec_module(self, module: ModuleType) -> None:
+        """Nothing yet."""
+
+
+class _Deferred(ModuleType):
+    """A module whose code has not run."""
+
+    def load(self) -> None:
+        """Run it."""
+        assert self.__spec__ is not None and isinstance(self.__spec__.loader, _Later)
+        self.__class__, loader = ModuleType, self.__spec__.loader.loader  # type: ignore[assignment]
+        self.__spec__.loader = loader
+        with resting_collector():
+            loader.exec_module(self)
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        self.load()
+        return getattr(self, name)
