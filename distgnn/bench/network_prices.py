@@ -4,6 +4,7 @@ Ranks 0 and the last exchange rows both ways at once, as an aggregation does; th
 
     latency, overhead     an 8-byte message there and back; a burst of them
     rank_bandwidth        large messages both ways
+    buffer_bytes          the same while both compute and do not call the library: what moved, unless all did
     overlap_bandwidth     the same while both compute, calling the library every few milliseconds
     byte_seconds          how much longer that computation takes, for each byte that moves
 """
@@ -18,6 +19,7 @@ ROUNDS = 7
 BURST = 64
 SMALL, LARGE = 8, 8 << 20
 PIECE_SECONDS = 0.004  # of computation between two calls of the library
+ALL = 0.8  # share of what could move that counts as all of it
 LEAST_SECONDS, MOST_BYTES = 0.2, 256 << 20
 
 
@@ -41,19 +43,31 @@ def _measure(pair: Any) -> dict[str, float]:
     rate = num_bytes / alone
     work = _Work(alone)
     bare = statistics.median(work.run(None) for _ in range(ROUNDS))
-    both = [_exchange(pair, num_bytes, work) for _ in range(ROUNDS)]
-    total, computing = (statistics.median(times) for times in zip(*both, strict=True))
-    moved = min(max(num_bytes - (total - computing) * rate, 0.02 * num_bytes), num_bytes)
-    mine = {
+    moved, computing = _moved_meanwhile(pair, num_bytes, rate, work)
+    silent = _moved_meanwhile(pair, num_bytes, rate, work, calls=False)[0]
+    most = num_bytes
+    buffers = {}
+    if silent < ALL * num_bytes:
+        buffers["buffer_bytes"] = silent
+        most = min(num_bytes, silent * computing / work.piece_seconds)  # that so many calls can move
+    mine = buffers | {
         "latency": max(round_trip / 2 - 2 * overhead, 0.0),
         "overhead": overhead,
         "bandwidth": rate,
         "rank_bandwidth": rate,
-        "overlap_bandwidth": min(moved / computing, rate),
+        "overlap_bandwidth": rate if moved > ALL * most else min(moved / computing, rate),
         "byte_seconds": max(computing - bare, 0.0) / (2 * moved),
     }
     other = pair.sendrecv(mine, 1 - pair.rank, source=1 - pair.rank)
-    return {name: (value + other[name]) / 2 for name, value in mine.items()}
+    return {name: (value + other[name]) / 2 for name, value in mine.items() if name in other}
+
+
+def _moved_meanwhile(pair: Any, num_bytes: int, rate: float, work: "_Work", calls: bool = True) -> tuple[float, float]:
+    """Bytes of a message that move while both compute, and the seconds of that."""
+    times = [_exchange(pair, num_bytes, work, calls) for _ in range(ROUNDS)]
+    rest = statistics.median(total - computing for total, computing in times)
+    computing = statistics.median(computing for _, computing in times)
+    return min(max(num_bytes - rest * rate, 0.02 * num_bytes), num_bytes), computing
 
 
 def _round_trip(pair: Any) -> float:
@@ -96,8 +110,11 @@ def _size_for(pair: Any) -> int:
     return num_bytes
 
 
-def _exchange(pair: Any, num_bytes: int, work: Any) -> tuple[float, float]:
-    """Send and receive so many bytes; returns the longer rank's seconds, and those of the work meanwhile."""
+def _exchange(pair: Any, num_bytes: int, work: Any, calls: bool = True) -> tuple[float, float]:
+    """Send and receive so many bytes; returns the longer rank's seconds, and those of the work meanwhile.
+
+    Args: calls: call the library between pieces of the work.
+    """
     from mpi4py import MPI
 
     sent, received = np.ones(num_bytes, np.uint8), np.ones(num_bytes, np.uint8)
@@ -105,7 +122,7 @@ def _exchange(pair: Any, num_bytes: int, work: Any) -> tuple[float, float]:
     pair.Barrier()
     started = time.perf_counter()
     requests = [pair.Irecv(received, other), pair.Isend(sent, other)]
-    computing = 0.0 if work is None else work.run(lambda: MPI.Request.Testall(requests))
+    computing = 0.0 if work is None else work.run((lambda: MPI.Request.Testall(requests)) if calls else None)
     MPI.Request.Waitall(requests)
     seconds = time.perf_counter() - started
     return pair.allreduce(seconds, op=MPI.MAX), computing
@@ -119,7 +136,8 @@ class _Work:
         self._each = 1
         while self._piece() < PIECE_SECONDS:
             self._each *= 2
-        self._pieces = max(1, round(seconds / min(self._piece() for _ in range(3))))
+        self.piece_seconds = min(self._piece() for _ in range(3))
+        self._pieces = max(1, round(seconds / self.piece_seconds))
 
     def _piece(self) -> float:
         started = time.perf_counter()

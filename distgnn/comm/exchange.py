@@ -24,6 +24,7 @@ from mpi4py import MPI
 
 from distgnn import kernels
 from distgnn.comm.page_memory import page_aligned_zeros
+from distgnn.comm.sums import are_complete
 from distgnn.comm.transport import Transport
 from distgnn.partition import ExchangePlan
 
@@ -148,7 +149,10 @@ class Exchange:
 
         Returns: has everything arrived that the last start asked for?
         """
-        return not self._receiving or MPI.Request.Testall(self._receiving)
+        arrived = are_complete(self._receiving)
+        if arrived:  # asking for what is complete moves nothing, and this rank's rows may still be on their way
+            self.transport.progress()
+        return arrived
 
     def drain(self) -> None:
         """Wait until nothing of this exchange is in flight."""

@@ -30,3 +30,8 @@ def wait_for_all(requests: list[MPI.Request]) -> None:
     """Wait until all requests are complete, in the way of their kind (`distgnn replay` has its own)."""
     if requests:
         requests[0].Waitall(requests)
+
+
+def are_complete(requests: list[MPI.Request]) -> bool:
+    """Are all requests complete? Asked in the way of their kind; the library moves messages meanwhile."""
+    return not requests or requests[0].Testall(requests)

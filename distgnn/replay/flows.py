@@ -5,9 +5,13 @@ Legend: F messages on their way, L links of a message, R links.
 Rates are max-min fair: the link with the least bandwidth per message gives each of its messages that much; these are
 taken out, with their share of every other link, and so on. With many messages the last rounds are left out: a message
 then gets the least equal share of its links, which no link exceeds.
+
+Messages from one rank to another are one flow: the first moves, the others stand in line behind it. Where buffers are
+limited, a flow stops when so many bytes have moved since the sender, or the receiver, last called the library.
 """
 
 import math
+from collections import deque
 
 import numpy as np
 
@@ -16,6 +20,8 @@ from distgnn.replay.network import Network
 MOST_ROUNDS = 4  # of fair shares, where there are more than FEW messages
 FEW = 64
 DONE, INSTANT = 1e-9, 1e-11  # share of a message, and seconds, that may be left when it counts as arrived
+SLOWEST = 1e-300  # bytes a second
+STOPPED = 1.0  # bytes of room at which a message stands still
 NEVER = math.inf
 
 
@@ -90,7 +96,7 @@ def fair_rates(links: np.ndarray, bandwidth: np.ndarray) -> np.ndarray:
         used = np.bincount(taken[fixed].ravel(), np.repeat(each[fixed], taken.shape[1]), len(left))
         left = np.maximum(left - used, 0.0)
         waiting = waiting[~fixed]
-    return np.maximum(rates, 1e-300)
+    return np.maximum(rates, SLOWEST)
 
 
 class Flows:
@@ -110,14 +116,30 @@ class Flows:
         self._ends = np.empty((0, 2), np.int64)
         self._names = np.empty(0, np.int64)
         self._new: list[tuple[int, int, int, float]] = []
+        self._lines: dict[tuple[int, int], deque] = {}  # by ends of a message that moves: those behind it
         self._stale = False
+        self._buffer = links.network.buffer_bytes
+        ranks = links.num_ranks if self._buffer < NEVER else 0
+        self._room = np.full((2, ranks, ranks), NEVER)  # [sender, receiver]: what may move before its next call
 
     def __len__(self) -> int:
-        return len(self._names) + len(self._new)
+        return len(self._names) + len(self._new) + sum(map(len, self._lines.values()))
 
     def start(self, name: int, source: int, target: int, num_bytes: float) -> None:
-        """A message begins to move now."""
-        self._new.append((name, source, target, num_bytes))
+        """A message begins to move now, or stands in line behind those of the same ranks."""
+        line = self._lines.get((source, target))
+        if line is None:
+            self._lines[source, target] = deque()
+            self._new.append((name, source, target, num_bytes))
+        else:
+            line.append((name, source, target, num_bytes))
+
+    def calls(self, rank: int, stays: bool) -> None:
+        """A rank called the library, and computes on or, where it `stays`, waits there."""
+        if self._buffer < NEVER:
+            room = NEVER if stays else self._buffer
+            self._room[0, rank], self._room[1, :, rank] = room, room
+            self._stale = True
 
     def links_changed(self) -> None:
         """Some bandwidth is another than before."""
@@ -126,7 +148,17 @@ class Flows:
     def next_arrival(self) -> float:
         """When the next message has arrived, if nothing else happens."""
         self._refresh()
-        return self.now + float((self._left / self._rates).min()) if len(self._names) else NEVER
+        if not len(self._names):
+            return NEVER
+        left = self._left
+        if self._buffer < NEVER:
+            room = self._room_left()
+            left = np.where(room > STOPPED, np.minimum(left, room), NEVER)
+        return self.now + float((left / self._rates).min())
+
+    def _room_left(self) -> np.ndarray:
+        """Bytes that each message may move before one of its ranks calls the library."""
+        return self._room[:, self._ends[:, 0], self._ends[:, 1]].min(axis=0)
 
     def advance(self, time: float) -> None:
         """Let everything move until `time`."""
@@ -139,6 +171,9 @@ class Flows:
             self._left -= moved
             if self.moved is not None:
                 np.add.at(self.moved, self._ends.ravel(), np.repeat(moved, 2))
+            if self._buffer < NEVER:
+                self._room[:, self._ends[:, 0], self._ends[:, 1]] -= moved  # one message a pair: no entry comes twice
+                self._stale |= bool(((self._room_left() <= STOPPED) & (self._rates > SLOWEST)).any())
         self.now = time
 
     def take_arrived(self) -> list[int]:
@@ -148,6 +183,12 @@ class Flows:
         if not done.any():
             return []
         found, keep = self._names[done].tolist(), ~done
+        for source, target in self._ends[done].tolist():
+            line = self._lines[source, target]
+            if line:
+                self._new.append(line.popleft())
+            else:
+                del self._lines[source, target]
         self._taken, self._left, self._sizes = self._taken[keep], self._left[keep], self._sizes[keep]
         self._ends, self._names = self._ends[keep], self._names[keep]
         self._rates, self._stale = self._rates[keep], True
@@ -163,5 +204,7 @@ class Flows:
             self._names = np.concatenate([self._names, np.array([new[0] for new in self._new], np.int64)])
             self._new, self._stale = [], True
         if self._stale:
-            self._rates = fair_rates(self._taken, self.links.bandwidth)
+            self._rates = np.full(len(self._names), SLOWEST)
+            goes = self._room_left() > STOPPED if self._buffer < NEVER else slice(None)
+            self._rates[goes] = fair_rates(self._taken[goes], self.links.bandwidth)
             self._stale = False

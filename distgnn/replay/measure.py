@@ -73,7 +73,7 @@ def measure_parts(
     ranks = list(range(manifest["num_parts"])) if ranks is None else ranks
     found: list[Recording] = []
     with tempfile.TemporaryDirectory() as work:
-        answers = _bin_answers(folder, settings, manifest["num_parts"], Path(work))
+        answers = bin_answers(folder, settings, manifest["num_parts"], Path(work))
         for first in range(0, len(ranks), measuring.at_once):
             group = ranks[first : first + measuring.at_once]
             asked = {"settings": asdict(settings), "repeats": measuring.repeats, "evaluate": measuring.evaluate}
@@ -182,8 +182,8 @@ class _Asking:
         theirs[:] = 0
 
 
-def _bin_answers(folder: str, settings: Settings, num_parts: int, work: Path) -> dict[int, Path]:
-    """For each rank the file of what others tell it of their bins; nothing where a schedule has no bins.
+def bin_answers(folder: str, settings: Settings, num_parts: int, work: Path) -> dict[int, Path]:
+    """For each rank the file (in `work`) of what others tell it of their bins; nothing where a schedule has no bins.
 
     Notes: owners cut the bins of a schedule and tell the ranks with halos; here all parts are on one machine.
     """

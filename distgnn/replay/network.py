@@ -6,6 +6,7 @@
 
 A message of n bytes costs `overhead` seconds of the processor at each end, arrives no sooner than `latency` after it
 was sent, and moves at the rate that its links give it: each link's bandwidth is shared equally by the messages on it.
+Messages from one rank to another move one behind the other, in the order in which they were sent.
 """
 
 import json
@@ -35,6 +36,8 @@ class Network:
         ranks_per_node: ranks that share a node's link; rank r is on node r // ranks_per_node.
         rank_bandwidth: what one rank can send, and receive, at most.
         overlap_bandwidth: the same while the rank computes (a library without a thread of its own moves little then).
+        buffer_bytes: between two ranks, in each direction, move at most so many between two calls of the library at
+            either end while that computes: what its buffers hold.
         overhead: seconds of a rank's processor for each message that it sends or receives.
         byte_seconds: seconds of its processor for each byte that moves while it computes.
         eager_bytes: larger messages move only once their receiver has asked for them.
@@ -49,6 +52,7 @@ class Network:
     ranks_per_node: int = 1
     rank_bandwidth: float = math.inf
     overlap_bandwidth: float = math.inf
+    buffer_bytes: float = math.inf
     overhead: float = 1e-6
     byte_seconds: float = 0.0
     eager_bytes: int = 16384
@@ -60,7 +64,7 @@ class Network:
 
     def check(self) -> "Network":
         """Return self; raise InputError for numbers that no network has."""
-        for name in ("bandwidth", "rank_bandwidth", "overlap_bandwidth", "memory_bandwidth"):
+        for name in ("bandwidth", "rank_bandwidth", "overlap_bandwidth", "memory_bandwidth", "buffer_bytes"):
             if not getattr(self, name) > 0:
                 raise InputError(f"network: {name} is {getattr(self, name)}: expected more than 0")
         for name in ("latency", "overhead", "byte_seconds", "memory_latency"):
@@ -164,7 +168,7 @@ def _known(name: str) -> str:
 def _value(name: str, text: str) -> Any:
     if name == "sums":
         return text
-    if name.endswith("bandwidth"):
+    if name.endswith(("bandwidth", "buffer_bytes")):
         return _rate(text)
     kind = next(field.type for field in fields(Network) if field.name == name)
     match = re.fullmatch(rf"({NUMBER})\s*(s|ms|us|ns)?", text.lower())

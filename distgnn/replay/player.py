@@ -2,11 +2,12 @@
 
     rank       runs its events one after the other; "wait" stops it until what it waits for is complete
     message    posted -> (its receiver asked for it, where it is large) -> latency -> moves at a fair rate -> arrived
-    sum        all ranks joined -> the messages of the library's algorithm, one step after the other -> complete
+    sum        joined -> the messages of the library's algorithm, one step after the other -> complete (played_sum.py)
     epoch      all ranks start it together (numbers are gathered after each) and it ends with the last of them
 
 A send is complete when its message has arrived, or, where it is small, at once. While a rank computes, its messages
-move at `overlap_bandwidth` at most, and each byte that moves takes `byte_seconds` from it.
+move at `overlap_bandwidth` at most, `buffer_bytes` of them between two calls of the library, and each byte that moves
+takes `byte_seconds` from it.
 
 Over 300 lines: events of ranks, messages and sums change one state, and are read together.
 """
@@ -18,10 +19,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from distgnn.replay.flows import NEVER, Flows, Links
-from distgnn.replay.network import SMALL_SUM, Network, sum_seconds, sum_steps
+from distgnn.replay.network import Network, sum_steps
+from distgnn.replay.played_sum import PlayedSum
 from distgnn.replay.recording import Event, Recording
 
-GATHER_BYTES = 512  # of a rank's numbers after an epoch
+GATHER_BYTES, GATHER_CHANNEL = 512, -1  # of a rank's numbers after an epoch
 
 
 class Span(NamedTuple):
@@ -74,14 +76,14 @@ class _Message:
     arrived: bool = False
 
 
-@dataclass(eq=False)
-class _Sum:
-    """A sum over ranks: who has joined, the steps that are left, and the messages of the present one."""
+class _SumMessage(NamedTuple):
+    """One message of a sum over ranks."""
 
-    num_bytes: int
-    joined: list[_Started] = field(default_factory=list)
-    steps: list[tuple[int, float]] = field(default_factory=list)
-    moving: int = 0
+    of: PlayedSum
+    step: int
+    source: int
+    target: int
+    num_bytes: float
 
 
 @dataclass(eq=False)
@@ -98,6 +100,11 @@ class _Rank:
     moved_before: float = 0.0
     spans: list[Span] = field(default_factory=list)
     num_sums: dict[int, int] = field(default_factory=dict)
+    sums: list[PlayedSum] = field(default_factory=list)  # that it takes part in
+    inside: bool = False  # the library, waiting
+    called: bool = True  # since it last computed
+    end: float = 0.0  # of the epoch
+    ended: bool = False  # what is left is to gather the numbers of the epoch
 
 
 class Player:
@@ -123,8 +130,8 @@ class Player:
         self._agenda: list[tuple[float, int, Any]] = []
         self._order = 0
         self._messages: dict[tuple, list[_Message]] = {}
-        self._sums: dict[tuple[int, int], _Sum] = {}
-        self._moving: dict[int, _Message | _Sum] = {}
+        self._sums: dict[tuple[int, int], PlayedSum] = {}
+        self._moving: dict[int, _Message | _SumMessage] = {}
         self._running = 0
 
     def play(self) -> list[PlayedEpoch]:
@@ -133,13 +140,13 @@ class Player:
         start = 0.0
         for number in range(self._cycle if self._cycle == 1 else 2 * self._cycle):
             for rank in self._ranks:
-                rank.epoch, rank.place, rank.spans, rank.time = number, 0, [], start
+                rank.epoch, rank.place, rank.spans, rank.time, rank.ended = number, 0, [], start, False
                 rank.started.append([])
                 self._later(start, rank)
             self._running = self.num_ranks
             self._run()
-            played.append(PlayedEpoch(start, [rank.time for rank in self._ranks], [r.spans for r in self._ranks]))
-            start = max(played[-1].ends) + sum_seconds(self.network, self.num_ranks, GATHER_BYTES)
+            played.append(PlayedEpoch(start, [rank.end for rank in self._ranks], [r.spans for r in self._ranks]))
+            start = max(rank.time for rank in self._ranks)
         return played[-self._cycle :]
 
     def _later(self, time: float, what: Any) -> None:
@@ -147,7 +154,7 @@ class Player:
         heapq.heappush(self._agenda, (time, self._order, what))
 
     def _run(self) -> None:
-        """Until every rank has ended its epoch."""
+        """Until every rank has ended its epoch and has the numbers of all."""
         while self._running:
             planned = self._agenda[0][0] if self._agenda else NEVER
             if planned <= self._flows.now + self._resolution:  # rates do not matter within one instant
@@ -169,10 +176,8 @@ class Player:
     def _do(self, time: float, what: Any) -> None:
         if isinstance(what, _Rank):
             self._go_on(what, time)
-        elif isinstance(what, _Message):
-            self._move(what, what.source, what.target, what.num_bytes)
         else:
-            self._move_step(what, time)
+            self._move(what, what.source, what.target, what.num_bytes)
 
     # A rank
 
@@ -180,6 +185,9 @@ class Player:
         """Run a rank's events until it computes, waits, or has ended the epoch."""
         rank.time = max(rank.time, time)
         if rank.computing and self._takes_longer(rank):
+            return
+        if rank.ended:
+            self._running -= 1
             return
         events = self._events(rank)
         while rank.place < len(events):
@@ -192,10 +200,19 @@ class Player:
                 if self._wait(rank, event[1]):
                     return
             elif event[0] == "sum":
-                self._join(rank, event)
-            else:
+                rank.started[-1].append(self._join(rank, event[1], event[2]))
+            elif event[0] != "progress":
                 self._post(rank, event)
-        self._running -= 1
+            self._call(rank)
+        rank.end, rank.ended = rank.time, True
+        if not self._stop(rank, [self._join(rank, GATHER_CHANNEL, GATHER_BYTES)]):
+            self._running -= 1
+
+    def _call(self, rank: _Rank) -> None:
+        """A rank calls the library between computations."""
+        if not rank.called:
+            rank.called = True
+            self._go_on_with_sums(rank, rank.time)
 
     def _compute(self, rank: _Rank, event: Event) -> None:
         _, name, seconds = event
@@ -203,6 +220,9 @@ class Player:
         rank.spans.append(Span(rank.number, name, rank.time, end))
         self._set_computing(rank, True)
         rank.moved_before = self._moved[rank.number]
+        if rank.called:
+            rank.called = False
+            self._flows.calls(rank.number, stays=False)
         self._later(end, rank)
 
     def _takes_longer(self, rank: _Rank) -> bool:
@@ -226,11 +246,17 @@ class Player:
 
     def _wait(self, rank: _Rank, wanted: list) -> bool:
         """Stop the rank unless all is complete; does it stop?"""
-        found = [self._found(rank, age, number) for age, number in wanted if 0 <= age <= rank.epoch]
-        rank.pending = [one for one in found if not one.done]
+        return self._stop(rank, [self._found(rank, age, number) for age, number in wanted if 0 <= age <= rank.epoch])
+
+    def _stop(self, rank: _Rank, wanted: list[_Started]) -> bool:
+        self._call(rank)
+        rank.pending = [one for one in wanted if not one.done]
         for one in rank.pending:
             one.waiting.add(rank.number)
         rank.blocked_since = rank.time if rank.pending else -1.0
+        if rank.pending:
+            rank.inside = True
+            self._flows.calls(rank.number, stays=True)
         return bool(rank.pending)
 
     def _found(self, rank: _Rank, age: int, number: int) -> _Started:
@@ -244,7 +270,10 @@ class Player:
             rank.pending = [other for other in rank.pending if other is not one]
             if not rank.pending:
                 end = max(time, rank.time)
-                rank.spans.append(Span(number, "wait", rank.blocked_since, end, one.by, one.ready, one.call))
+                rank.inside, rank.called = False, True
+                if not rank.ended:
+                    span = Span(number, "wait", rank.blocked_since, end, one.by, one.ready, one.call)
+                    rank.spans.append(span)
                 self._later(end, rank)
         one.waiting = set()
 
@@ -300,48 +329,39 @@ class Player:
             if isinstance(what, _Message):
                 self._arrived(what, time)
             else:
-                what.moving -= 1
-                if not what.moving:
-                    self._next_step(what, time)
+                self._sum_arrived(what, time)
 
     # Sums over ranks
 
-    def _join(self, rank: _Rank, event: Event) -> None:
-        _, channel, num_bytes = event
+    def _join(self, rank: _Rank, channel: int, num_bytes: int) -> _Started:
         rank.time += self.network.overhead
         number = rank.num_sums[channel] = rank.num_sums.get(channel, -1) + 1
-        one = self._sums.setdefault((channel, number), _Sum(num_bytes))
+        if (channel, number) not in self._sums:
+            steps = sum_steps(self.network, self.num_ranks, num_bytes)
+            self._sums[channel, number] = PlayedSum(steps, self.num_ranks)
+        one = self._sums[channel, number]
         started = _Started(-1)
-        rank.started[-1].append(started)
-        one.joined.append(started)
-        if len(one.joined) < self.num_ranks:
-            return
-        del self._sums[channel, number]
-        for joined in one.joined:
-            joined.ready, joined.by = rank.time, rank.number
-        if num_bytes <= SMALL_SUM:  # its latencies are all: no messages of its own
-            self._later(rank.time + sum_seconds(self.network, self.num_ranks, num_bytes), one)
-        else:
-            one.steps = sum_steps(self.network, self.num_ranks, num_bytes)
-            self._next_step(one, rank.time)
-
-    def _next_step(self, one: _Sum, time: float) -> None:
-        """The next step's messages start, after their latency; after the last step everybody has the sum."""
-        if one.steps:
-            self._later(time + self._step_latency + 2 * self.network.overhead, one)
-        else:
-            self._move_step(one, time)
-
-    def _move_step(self, one: _Sum, time: float) -> None:
-        if not one.steps:
+        one.join(rank.number, started)
+        rank.sums.append(one)
+        if len(one.joined) == self.num_ranks:
+            del self._sums[channel, number]
             for joined in one.joined:
-                self._complete(joined, time)
-            return
-        distance, num_bytes = one.steps.pop(0)
-        one.moving = self.num_ranks
-        for rank in range(self.num_ranks):
-            self._move(one, rank, (rank + distance) % self.num_ranks, num_bytes)
+                joined.ready, joined.by = rank.time, rank.number
+        self._go_on_with_sums(rank, rank.time)
+        return started
 
-    @property
-    def _step_latency(self) -> float:
-        return self.network.latency_between(0, self.num_ranks - 1)
+    def _go_on_with_sums(self, rank: _Rank, time: float) -> None:
+        """A rank is in the library: its sums take the steps that are open to them."""
+        for one in list(rank.sums):
+            for step, target, num_bytes in one.sends(rank.number):
+                latency = self.network.latency_between(rank.number, target) + 2 * self.network.overhead
+                self._later(time + latency, _SumMessage(one, step, rank.number, target, num_bytes))
+            if one.is_done(rank.number):
+                rank.sums.remove(one)
+                self._complete(one.of_rank.pop(rank.number), time)
+
+    def _sum_arrived(self, message: _SumMessage, time: float) -> None:
+        message.of.arrived(message.target, message.step)
+        rank = self._ranks[message.target]
+        if rank.inside:
+            self._go_on_with_sums(rank, time)

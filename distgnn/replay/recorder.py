@@ -57,6 +57,8 @@ class Recorder(Trace):
         if kind in ("send", "receive"):
             tag, rank, num_bytes = details
             return (kind, tag - self._first_call, rank, num_bytes)
+        if kind == "progress":
+            return (kind,)
         if kind == "wait":
             return (kind, [self._age(number) for number in details])
         return (kind, *details)

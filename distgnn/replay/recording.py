@@ -6,6 +6,7 @@
 ("sum", channel, bytes)           joins a sum over all ranks; those of one channel run in one order on every rank
 ("wait", [(age, number), …])      until started things are complete: `number` counts what was started (sends,
                                   receives, sums) in the epoch `age` epochs ago
+("progress",)                     calls the library, so that messages move
 """
 
 import json
@@ -18,7 +19,7 @@ from distgnn.errors import InputError
 from distgnn.system.regular_file import read_text
 
 Event = tuple[Any, ...]
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
 KEY_FILE = "recordings.json"
 
 

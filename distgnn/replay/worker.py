@@ -11,10 +11,13 @@ import json
 import select
 import sys
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from distgnn.config import ModelConfig, RunConfig, Schedule, Settings, TrainConfig
 from distgnn.errors import DistGNNError
+
+if TYPE_CHECKING:
+    from distgnn.replay.recording import Recording
 
 UNCOUNTED_EPOCHS = 2
 # What a rank among others has besides: MPICH's buffers (16 MB through shared memory, 27 MB over TCP, measured on two
@@ -41,26 +44,54 @@ def _measure(folder: str, rank: int, out: Path) -> None:
     if asked["answers"]:
         with np.load(asked["answers"]) as stored:
             answers = [stored[name] for name in stored.files]
-    trainer, recorder, log = make_trainer(folder, rank, asked["num_ranks"], settings, answers)
-    cycle = settings.algorithm.delay or 1
-    epoch, first = 0, UNCOUNTED_EPOCHS + _epochs_before(settings)
-    for epoch in range(first):
-        trainer.train_epoch(epoch)
+    part = MeasuredPart(folder, rank, asked["num_ranks"], settings, answers)
     print("ready", flush=True)
     sys.stdin.readline()
-    log.on = True
-    for epoch in range(first, first + cycle * (asked["repeats"] + 1)):
-        recorder.begin()
-        trainer.train_epoch(epoch)
-    log.on = False
+    part.measure(asked["repeats"])
     if asked["evaluate"]:
-        trainer.predict()
-    out.write_text(json.dumps(_recording(recorder, trainer, cycle)))
+        part.trainer.predict()
+    out.write_text(json.dumps(part.recording().to_json()))
     print("done", flush=True)
     while not select.select([sys.stdin], [], [], 0)[0]:
-        epoch += 1
-        recorder.begin()
-        trainer.train_epoch(epoch)
+        part.go_on()
+
+
+class MeasuredPart:
+    """A part among stand-ins that has trained until its epochs repeat themselves.
+
+    Args: answers: what others tell it of their bins.
+    """
+
+    def __init__(self, folder: str, rank: int, num_ranks: int, settings: Settings, answers: list):
+        self.trainer, self._recorder, self._log = make_trainer(folder, rank, num_ranks, settings, answers)
+        self._cycle, self._epoch = settings.algorithm.delay or 1, 0
+        for _ in range(UNCOUNTED_EPOCHS + _epochs_before(settings)):
+            self.go_on()
+
+    def go_on(self) -> None:
+        """One epoch more."""
+        self._recorder.begin()
+        self.trainer.train_epoch(self._epoch)
+        self._epoch += 1
+
+    def measure(self, repeats: int) -> None:
+        """Record so many cycles, and one before them."""
+        self._log.on = True
+        for _ in range(self._cycle * (repeats + 1)):
+            self.go_on()
+        self._log.on = False
+
+    def recording(self) -> "Recording":
+        """The typical epochs of a cycle; the first cycle waits for what was sent before the recording: it is left
+        out."""
+        from distgnn.config import num_threads
+        from distgnn.replay.recording import Recording, typical
+        from distgnn.system.sizes import peak_rss_bytes
+
+        recorder, cycle, graph = self._recorder, self._cycle, self.trainer.graph
+        epochs = [typical(recorder.epochs[cycle + place :: cycle]) for place in range(cycle)]
+        memory = peak_rss_bytes() + BESIDES_BYTES
+        return Recording(graph.rank, graph.num_ranks, epochs, recorder.sent_to[-cycle:], memory, threads=num_threads())
 
 
 def settings_of(found: dict[str, dict[str, Any]]) -> Settings:
@@ -96,19 +127,6 @@ def _epochs_before(settings: Settings) -> int:
     """Epochs until a schedule does the same in every cycle."""
     delay = settings.algorithm.delay or 0
     return settings.schedule.warmup_epochs + delay if delay else 0
-
-
-def _recording(recorder: Any, trainer: Any, cycle: int) -> dict[str, Any]:
-    """The typical epochs of a cycle; the first cycle waits for what was sent before the recording: it is left out."""
-    from distgnn.config import num_threads
-    from distgnn.replay.recording import Recording, typical
-    from distgnn.system.sizes import peak_rss_bytes
-
-    epochs = [typical(recorder.epochs[cycle + place :: cycle]) for place in range(cycle)]
-    graph, sent_to = trainer.graph, recorder.sent_to[-cycle:]
-    return Recording(
-        graph.rank, graph.num_ranks, epochs, sent_to, peak_rss_bytes() + BESIDES_BYTES, threads=num_threads()
-    ).to_json()
 
 
 if __name__ == "__main__":

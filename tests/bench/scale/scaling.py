@@ -15,12 +15,24 @@ WORK/scaling.json and WORK/scaling.png, .svg; what stands in the file is not run
 import argparse
 import json
 import math
+import os
 import shutil
 import subprocess
 import sys
+import tempfile
+import traceback
 from pathlib import Path
+from typing import NoReturn
 
-from distgnn.planning.choose import parse_ranks
+import mpi4py
+import numpy as np
+
+mpi4py.rc.initialize = False  # each forked process starts MPI for itself
+
+import torch  # noqa: E402
+
+from distgnn import kernels  # noqa: E402
+from distgnn.planning.choose import parse_ranks  # noqa: E402
 
 # vertices, undirected edges, features, classes, Libra's copies per vertex in the paper by parts
 SHAPES = {
@@ -56,12 +68,13 @@ def main() -> None:
     parser.add_argument("--algorithms", default="cd-0,cd-5,0c")
     parser.add_argument("--hidden-feats", type=int, default=256)
     parser.add_argument("--threads", type=int, default=1)
-    parser.add_argument("--at-once", type=int, default=1)
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--weak", action="store_true")
     parser.add_argument("--keep-parts", action="store_true", help="partition folders are removed after their use")
     options = parser.parse_args()
     options.work.mkdir(parents=True, exist_ok=True)
+    kernels.set_num_threads(options.threads)
+    torch.set_num_threads(options.threads)
     out = options.work / ("weak.json" if options.weak else "scaling.json")
     rows = json.loads(out.read_text())["rows"] if out.exists() else []
     counts = parse_ranks(options.ranks)
@@ -110,10 +123,12 @@ def measure(options: argparse.Namespace, graph: str, ranks: int, most: int, algo
     common |= {name: manifest[name] for name in ("num_nodes", "num_arcs", "replication_factor", "exchange_rows")}
     common["libra_on_the_real_graph"] = SHAPES[graph][-1].get(ranks)
     rows = []
-    for name in algorithms:
-        found = one_rank(options, parts) if ranks == 1 else many_ranks(options, parts, name)
-        rows += [common | {"algorithm": name} | row for row in found]
-        print(f"{graph}, {ranks} ranks, {name}: {[round(row['epoch_seconds'], 4) for row in found]}", flush=True)
+    found = (
+        dict.fromkeys(algorithms, one_rank(options, parts)) if ranks == 1 else many_ranks(options, parts, algorithms)
+    )
+    for name, of_name in found.items():
+        rows += [common | {"algorithm": name} | row for row in of_name]
+        print(f"{graph}, {ranks} ranks, {name}: {[round(row['epoch_seconds'], 4) for row in of_name]}", flush=True)
     if not options.keep_parts:
         shutil.rmtree(parts)
     return rows
@@ -130,25 +145,86 @@ def one_rank(options: argparse.Namespace, parts: Path) -> list[dict]:
     return [{"network": network} | row for network in options.networks.split(",")]
 
 
-def many_ranks(options: argparse.Namespace, parts: Path, algorithm: str) -> list[dict]:
-    """Replayed over every network."""
-    networks = options.networks.split(",")
-    words = ["--algorithm", algorithm, "--hidden-feats", options.hidden_feats, "--repeats", options.repeats]
-    words += ["--threads", options.threads, "--at-once", options.at_once]
-    words += [word for network in networks for word in ("--network", network)]
-    replays = json.loads(program("replay", parts, *words, "--json"))["replays"]
-    return [
-        {
-            "network": network,
-            "epoch_seconds": found["epoch_seconds"],
-            "compute_seconds": found["compute_seconds"],
-            "sent_bytes": found["sent_bytes_per_epoch"],
-            "efficiency": found["efficiency"],
-            "critical_path": found["critical_path"],
-            "peak_rss_bytes": max(found["peak_rss_bytes"]),
-        }
-        for network, found in zip(networks, replays, strict=True)
-    ]
+def many_ranks(options: argparse.Namespace, parts: Path, names: list[str]) -> dict[str, list[dict]]:
+    """By algorithm: replayed over every network. Every part is measured in a process of its own."""
+    from distgnn.replay.network import parse_network
+    from distgnn.replay.outcome import replay
+
+    manifest = json.loads((parts / "partition.json").read_text())
+    wanted = {name: settings_of(options, name) for name in names}
+    recordings = measure_forked(options, parts, manifest["num_parts"], wanted)
+    found: dict[str, list[dict]] = {}
+    for name in names:
+        for network in options.networks.split(","):
+            numbers, _ = replay(recordings[name], parse_network(network))
+            kept = ("epoch_seconds", "compute_seconds", "efficiency", "critical_path")
+            row = {"network": network} | {key: numbers[key] for key in kept}
+            row |= {"sent_bytes": numbers["sent_bytes_per_epoch"], "max_sent_bytes": numbers["max_rank_sent_bytes"]}
+            found.setdefault(name, []).append(row)
+    return found
+
+
+def settings_of(options: argparse.Namespace, algorithm: str):
+    """As the command line makes them."""
+    from distgnn.config import ModelConfig, RunConfig, Schedule, Settings, TrainConfig
+
+    model = ModelConfig("sage", options.hidden_feats, 3)
+    return Settings(TrainConfig(), model, RunConfig(algorithm=algorithm), Schedule()).checked()
+
+
+def measure_forked(options: argparse.Namespace, parts: Path, num_parts: int, wanted: dict) -> dict[str, list]:
+    """By algorithm, a recording of each part. Processes are forked: imports are paid for once, not for every part.
+
+    What `distgnn replay` does, but for peaks of memory, which are those of all algorithms together.
+    """
+    from distgnn.replay.measure import bin_answers
+    from distgnn.replay.recording import Recording
+
+    found: dict[str, list] = {name: [] for name in wanted}
+    with tempfile.TemporaryDirectory() as work:
+        answers = {name: bin_answers(str(parts), one, num_parts, _folder(work, name)) for name, one in wanted.items()}
+        for rank in range(num_parts):
+            child = os.fork()
+            if not child:
+                record_part(parts, rank, num_parts, wanted, answers, options.repeats, work)
+            if os.waitpid(child, 0)[1]:
+                raise SystemExit(f"part {rank} of {parts} could not be measured")
+            for name in wanted:
+                text = Path(work, f"{name}-{rank}.json").read_text()
+                found[name].append(Recording.from_json(json.loads(text)))
+    return found
+
+
+def _folder(work: str, name: str) -> Path:
+    folder = Path(work, f"bins-{name}")
+    folder.mkdir()
+    return folder
+
+
+def record_part(
+    parts: Path, rank: int, num_ranks: int, wanted: dict, answers: dict, repeats: int, work: str
+) -> NoReturn:
+    """In a forked process: write the recordings of a part, and end."""
+    code = 1
+    try:
+        from mpi4py import MPI
+
+        from distgnn.replay.worker import MeasuredPart
+
+        MPI.Init()
+        for name, settings in wanted.items():
+            told = []
+            if rank in answers[name]:
+                with np.load(answers[name][rank]) as stored:
+                    told = [stored[one] for one in stored.files]
+            part = MeasuredPart(str(parts), rank, num_ranks, settings, told)
+            part.measure(repeats)
+            Path(work, f"{name}-{rank}.json").write_text(json.dumps(part.recording().to_json()))
+        code = 0
+    except BaseException:
+        traceback.print_exc()
+    finally:
+        os._exit(code)
 
 
 def with_speedups(rows: list[dict]) -> list[dict]:

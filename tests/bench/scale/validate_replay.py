@@ -35,17 +35,19 @@ def main() -> None:
     parser.add_argument("--graphs", default=GRAPHS)
     parser.add_argument("--algorithms", default="cd-0,cd-5,0c", help="with words: cd-5/int8, cd-0/copies")
     parser.add_argument("--hidden-feats", type=int, default=128)
-    parser.add_argument("--epochs", type=int, default=25)
-    parser.add_argument("--repeats", type=int, default=5)
+    parser.add_argument("--epochs", type=int, default=16)
+    parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--cut", action="store_true", help="only cut the graphs: the rest then runs on a quiet machine")
     options = parser.parse_args()
     options.work = options.work.resolve()
     options.work.mkdir(parents=True, exist_ok=True)
     out = options.work / "validation.json"
     rows = json.loads(out.read_text()) if out.exists() else []
-    for rate in options.rates.split(","):
+    graphs = re.split(r";" if ";" in options.graphs or ":" in options.graphs else r",", options.graphs.strip(";"))
+    folders = {graph: cut(options.work, graph) for graph in graphs}
+    for rate in () if options.cut else options.rates.split(","):
         prices = measure_link(options.work, rate)
-        for graph in re.split(r";" if ";" in options.graphs or ":" in options.graphs else r",", options.graphs):
-            parts = cut(options.work, graph)
+        for graph, parts in folders.items():
             for algorithm in options.algorithms.split(","):
                 key = {"rate": rate, "graph": graph, "algorithm": algorithm, "hidden_feats": options.hidden_feats}
                 if any(key.items() <= row.items() for row in rows):
@@ -54,7 +56,8 @@ def main() -> None:
                 rows.append(key | compared(predicted, trained(options, rate, parts, algorithm)))
                 out.write_text(json.dumps(rows, indent=1))
                 print(line(rows[-1]), flush=True)
-    table(rows)
+    if not options.cut:
+        table(rows)
 
 
 def distgnn(*words) -> str:
@@ -131,7 +134,9 @@ def trained(options: argparse.Namespace, rate: str, parts: Path, algorithm: str)
     words += ["--threads", 1, "--run-dir", folder, "--overwrite", "--quiet"]
     with hosts(2, rate) as run:
         run("-m", "distgnn.cli", *words)
-    return json.loads((folder / "summary.json").read_text())
+    records = [json.loads(text) for text in (folder / "metrics.jsonl").read_text().splitlines()[1:]]
+    waiting = statistics.median(one["wait_seconds_mean"] + one["all_reduce_seconds"] for one in records)
+    return json.loads((folder / "summary.json").read_text()) | {"waiting": waiting}
 
 
 def compared(predicted: dict, real: dict) -> dict:
@@ -142,6 +147,8 @@ def compared(predicted: dict, real: dict) -> dict:
     found |= {"predicted_memory": max(predicted["peak_rss_bytes"]), "real_memory": memory}
     found["memory_error"] = found["predicted_memory"] / memory - 1
     found["bytes_equal"] = predicted["pair_bytes_per_epoch"] == real["pair_bytes_per_epoch"]
+    waits = statistics.fmean(rank["wait_seconds"] for rank in predicted["of_rank"])
+    found |= {"predicted_wait": waits, "real_wait": real["waiting"]}
     return found | {"compute_seconds": predicted["compute_seconds"]["max"]}
 
 
@@ -156,6 +163,8 @@ def line(row: dict) -> str:
     ]
     cells += [
         f"{100 * row['error']:+.1f} %",
+        f"{row['predicted_wait']:.4f}",
+        f"{row['real_wait']:.4f}",
         f"{1e-6 * row['predicted_memory']:.0f}",
         f"{1e-6 * row['real_memory']:.0f}",
     ]
@@ -164,10 +173,10 @@ def line(row: dict) -> str:
 
 def table(rows: list[dict]) -> None:
     """All rows, the median and the worst."""
-    print(
-        "\n| link | graph | algorithm | predicted s | real s | error | predicted MB | real MB | error | bytes equal |"
+    titles = (
+        "link | graph | algorithm | replayed s | real s | error | waits: predicted | real | MB | real MB"
     )
-    print("|---|---|---|---|---|---|---|---|---|---|")
+    print(f"\n| {titles} | error | bytes equal |\n|{12 * '---|'}")
     for row in rows:
         print(line(row))
     for name, what in (("error", "epoch"), ("memory_error", "memory")):
