@@ -24,6 +24,7 @@ from distgnn.errors import DistGNNError, InputError
 from distgnn.system.hosts import read_hosts
 from distgnn.system.jobs.reach import Hosts, answering, first_ranks, ranks_on
 from distgnn.system.jobs.restarts import Team, say
+from distgnn.system.jobs.silence import Silence, silent
 from distgnn.system.jobs.supervise import LOST
 from distgnn.system.launch import run_on_hosts, run_under_mpi
 from distgnn.system.processes import die_with_parent
@@ -58,8 +59,8 @@ class ThisMachine:
 class Machines:
     """The machines of a file of hosts; those beyond what is needed are spare."""
 
-    def __init__(self, file: str, threads: int | None):
-        self.file, self.threads = file, threads
+    def __init__(self, file: str, threads: int | None, run_dir: Path):
+        self.file, self.threads, self.run_dir = file, threads, run_dir
         self.hosts = read_hosts(file)
         self.used: Hosts = []
 
@@ -71,13 +72,17 @@ class Machines:
         found = answering(self.hosts)
         for name, ranks in ranks_on(self.used).items():
             if name not in dict(found):
-                say(f"{'ranks' if len(ranks) > 1 else 'rank'} {_numbers(ranks)} on host {name} does not answer")
+                say(silent(name, ranks))
         self.hosts = found
         return sum(ranks for _, ranks in found)
 
     def start(self, num_ranks: int) -> Start:
         self.used = first_ranks(self.hosts, num_ranks)
-        return partial(run_on_hosts, hosts=self.used, threads=self.threads, graceful=True)
+        return partial(self._run, hosts=self.used)
+
+    def _run(self, words: list[str], hosts: Hosts) -> int:
+        with Silence(self.run_dir, hosts, say).watched():
+            return run_on_hosts(words, hosts=hosts, threads=self.threads, graceful=True)
 
 
 class Elastic:
@@ -161,7 +166,3 @@ def argument_place(words: list[str], value: str, parse: Callable[[list[str]], di
 def _nobody(words: list[str], room: int, fewest: int) -> int:
     say(f"there are machines for {room} ranks, and {fewest} are needed (--min-ranks): waiting")
     return LOST
-
-
-def _numbers(ranks: list[int]) -> str:
-    return str(ranks[0]) if len(ranks) == 1 else f"{ranks[0]}-{ranks[-1]}"
