@@ -181,8 +181,8 @@ class _Job:
             sentinel.end_job(self.name)
         for segment in self.segments:
             Path(segment).unlink(missing_ok=True)
-        if not self.looks and sys.platform == "linux":
-            sentinel.remove_strays(self.began)  # they ended before their shared memory was noted
+        if self.process is not None and self.process.returncode != 0 and sys.platform == "linux":
+            sentinel.remove_strays(self.began)  # made since the last look
         if self.relay is not None:
             self.relay.finish(STOP_SECONDS)
         self._tell("done\n")
