@@ -22,6 +22,7 @@ from distgnn.config import LaunchConfig
 from distgnn.config.launch import RANKS
 from distgnn.errors import DistGNNError, InputError
 from distgnn.system.hosts import read_hosts
+from distgnn.system.jobs.pulse import Pulse
 from distgnn.system.jobs.reach import Hosts, answering, first_ranks, ranks_on
 from distgnn.system.jobs.restarts import Team, say
 from distgnn.system.jobs.silence import Silence, silent
@@ -46,14 +47,15 @@ class Places(Protocol):
 class ThisMachine:
     """Ranks of this machine: there is room for one per part at any time."""
 
-    def __init__(self, num_parts: int, threads: int | None):
-        self.num_parts, self.threads = num_parts, threads
+    def __init__(self, num_parts: int, threads: int | None, run_dir: Path):
+        self.num_parts, self.threads, self.run_dir = num_parts, threads, run_dir
 
     def room(self) -> int:
         return self.num_parts
 
     def start(self, num_ranks: int) -> Start:
-        return partial(run_under_mpi, num_ranks=num_ranks, threads=self.threads, graceful=True)
+        pulse = partial(Pulse, self.run_dir)
+        return partial(run_under_mpi, num_ranks=num_ranks, threads=self.threads, graceful=True, pulse=pulse)
 
 
 class Machines:
@@ -82,7 +84,8 @@ class Machines:
 
     def _run(self, words: list[str], hosts: Hosts) -> int:
         with Silence(self.run_dir, hosts, say).watched():
-            return run_on_hosts(words, hosts=hosts, threads=self.threads, graceful=True)
+            pulse = partial(Pulse, self.run_dir)
+            return run_on_hosts(words, hosts=hosts, threads=self.threads, graceful=True, pulse=pulse)
 
 
 class Elastic:

@@ -5,20 +5,15 @@ off from the others may still reach the disk on which ranks tell: then all seem 
 asks the machines, once a phase has used up a quarter of the limit.
 """
 
-import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from distgnn.system.jobs.pulse import limit_of, status_files
 from distgnn.system.jobs.reach import SECONDS, Hosts, answering, ranks_on
 from distgnn.system.jobs.statuses import phase_seconds
-
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
 
 ASK_AT = 0.25  # of the limit
 LOOKS = 16  # in the time of the limit
@@ -48,12 +43,12 @@ class Silence:
             thread.join()
 
     def _watch(self) -> None:
-        while not self._over.wait(min(max(self._limit() / LOOKS, 1.0), 15.0)):
+        while not self._over.wait(min(max(limit_of(self.run_dir) / LOOKS, 1.0), 15.0)):
             self.look()
 
     def look(self) -> None:
         """Ask, if nothing has moved for long; name those that do not answer, each once."""
-        limit, now = self._limit(), time.monotonic()
+        limit, now = limit_of(self.run_dir), time.monotonic()
         if not limit or self._lasting(limit) < ASK_AT * limit:
             self._said.clear()
             return
@@ -66,24 +61,16 @@ class Silence:
                 self._said.add(name)
                 self.say(silent(name, ranks))
 
-    def _limit(self) -> float:
-        """--timeout of the run; 0 where there is none, or no run yet."""
-        try:
-            return float(tomllib.loads((self.run_dir / "config.toml").read_text(encoding="utf-8"))["train"]["timeout"])
-        except (OSError, ValueError, KeyError, TypeError):
-            return 0.0
-
     def _lasting(self, limit: float) -> float:
         """How long a phase has lasted, of the ranks that tell."""
         longest = 0.0
-        for pattern in ("logs", "seed-*/logs"):
-            for path in self.run_dir.glob(f"{pattern}/rank-*.status"):
-                try:
-                    told = time.time() - path.stat().st_mtime < limit / 2  # what dead ranks told stays there
-                    seconds = phase_seconds(path.read_text(encoding="utf-8")) if told else 0.0
-                except (OSError, ValueError):
-                    continue
-                longest = max(longest, seconds if seconds < float("inf") else 0.0)
+        for path in status_files(self.run_dir):
+            try:
+                told = time.time() - path.stat().st_mtime < limit / 2  # what dead ranks told stays there
+                seconds = phase_seconds(path.read_text(encoding="utf-8")) if told else 0.0
+            except (OSError, ValueError):
+                continue
+            longest = max(longest, seconds if seconds < float("inf") else 0.0)
         return longest
 
 

@@ -46,7 +46,7 @@ class Watchdog:
 
     Notes: a rank that hangs inside the interpreter's lock, or is stopped, cannot answer; the others say so. Time in
         which this process did not run (stopped, a sleeping machine) does not count, nor does compiling; without a run
-        folder a rank knows both of itself only. On one rank nothing is watched: there is nobody who waits.
+        folder a rank knows both of itself only. A single rank only tells: there is nobody who waits.
     """
 
     option = "--timeout"  # who sets the limit: said with it
@@ -55,7 +55,7 @@ class Watchdog:
         self.comm, self.log, self.seconds = comm, log, seconds
         self.rank, self.num_ranks = comm.rank, comm.size
         self.beat_seconds = min(max(seconds / 16, 0.2), 15.0)
-        self.patience = seconds - min(seconds / 10, ENDING_SECONDS)  # what a phase may last
+        self.patience = patience(seconds)
         if log.folder is None:
             self.patience += min(comm.rank, 10) * 6 * self.beat_seconds  # lower ranks speak first: one line, not many
         self._statuses = Statuses(log, comm.size, 3 * self.beat_seconds)
@@ -78,7 +78,8 @@ class Watchdog:
     def running(self) -> Iterator[Any]:
         """Watch while entered."""
         self._main, self.phase = threading.get_ident(), self._phase
-        if self.seconds > 0 and self.num_ranks > 1 and self._thread is None:
+        someone_listens = self.num_ranks > 1 or self.log.folder is not None  # of one rank the launcher (pulse.py)
+        if self.seconds > 0 and someone_listens and self._thread is None:
             self._over.clear()
             self._thread = threading.Thread(target=self._watch, name="watchdog", daemon=True)
             self._thread.start()
@@ -152,7 +153,7 @@ class Watchdog:
 
     def _hang(self) -> str | None:
         """What to say of a job in which nothing moves; None where something does, or another rank is to say it."""
-        if self._age() <= self.patience / 2:
+        if self._age() <= self.patience / 2 or self.num_ranks == 1:
             self._statuses.forget()
             return None
         if self.log.folder is not None and not self._statuses.speaks_first(self.rank):
@@ -179,6 +180,11 @@ class Watchdog:
         if self.log.folder is None:
             return f"rank {self.rank} is in {self._phase} (with a folder of the run all ranks would be named)"
         return self._statuses.blame()
+
+
+def patience(seconds: float) -> float:
+    """What a phase may last, of a limit."""
+    return seconds - min(seconds / 10, ENDING_SECONDS)
 
 
 def _frames() -> dict[int, FrameType]:

@@ -6,7 +6,8 @@
 run by the MPI library's own mpiexec (which has proxies to kill). At random times a fault is put into it (KINDS). After
 each run its losses and last weights are compared with those of a run that nothing disturbed: bit for bit; where the
 number of ranks changed on the way, to rounding under cd-0 (float64), and under cd-r, where another cut has other late
-rows and its noise another size, by the mean loss of the last 200 epochs: not half as high again. No process, no shared memory and no unknown file may be left; memory may not grow.
+rows and its noise another size, by the mean loss of the last 200 epochs: not half as high again. No process, no shared
+memory and no unknown file may be left; memory may not grow.
 
 Exit code 1 where anything of this is not so. As root it works in a /dev/shm of its own. Rows are appended to
 WORK/soak.jsonl; the table has
