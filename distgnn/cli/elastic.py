@@ -22,8 +22,10 @@ from distgnn.config import LaunchConfig
 from distgnn.config.launch import RANKS
 from distgnn.errors import DistGNNError, InputError
 from distgnn.system.hosts import read_hosts
+from distgnn.system.jobs.pulse import Pulse
 from distgnn.system.jobs.reach import Hosts, answering, first_ranks, ranks_on
 from distgnn.system.jobs.restarts import Team, say
+from distgnn.system.jobs.silence import Silence, silent
 from distgnn.system.jobs.supervise import LOST
 from distgnn.system.launch import run_on_hosts, run_under_mpi
 from distgnn.system.processes import die_with_parent
@@ -45,21 +47,22 @@ class Places(Protocol):
 class ThisMachine:
     """Ranks of this machine: there is room for one per part at any time."""
 
-    def __init__(self, num_parts: int, threads: int | None):
-        self.num_parts, self.threads = num_parts, threads
+    def __init__(self, num_parts: int, threads: int | None, run_dir: Path):
+        self.num_parts, self.threads, self.run_dir = num_parts, threads, run_dir
 
     def room(self) -> int:
         return self.num_parts
 
     def start(self, num_ranks: int) -> Start:
-        return partial(run_under_mpi, num_ranks=num_ranks, threads=self.threads, graceful=True)
+        pulse = partial(Pulse, self.run_dir)
+        return partial(run_under_mpi, num_ranks=num_ranks, threads=self.threads, graceful=True, pulse=pulse)
 
 
 class Machines:
     """The machines of a file of hosts; those beyond what is needed are spare."""
 
-    def __init__(self, file: str, threads: int | None):
-        self.file, self.threads = file, threads
+    def __init__(self, file: str, threads: int | None, run_dir: Path):
+        self.file, self.threads, self.run_dir = file, threads, run_dir
         self.hosts = read_hosts(file)
         self.used: Hosts = []
 
@@ -71,13 +74,18 @@ class Machines:
         found = answering(self.hosts)
         for name, ranks in ranks_on(self.used).items():
             if name not in dict(found):
-                say(f"{'ranks' if len(ranks) > 1 else 'rank'} {_numbers(ranks)} on host {name} does not answer")
+                say(silent(name, ranks))
         self.hosts = found
         return sum(ranks for _, ranks in found)
 
     def start(self, num_ranks: int) -> Start:
         self.used = first_ranks(self.hosts, num_ranks)
-        return partial(run_on_hosts, hosts=self.used, threads=self.threads, graceful=True)
+        return partial(self._run, hosts=self.used)
+
+    def _run(self, words: list[str], hosts: Hosts) -> int:
+        with Silence(self.run_dir, hosts, say).watched():
+            pulse = partial(Pulse, self.run_dir)
+            return run_on_hosts(words, hosts=hosts, threads=self.threads, graceful=True, pulse=pulse)
 
 
 class Elastic:
@@ -161,7 +169,3 @@ def argument_place(words: list[str], value: str, parse: Callable[[list[str]], di
 def _nobody(words: list[str], room: int, fewest: int) -> int:
     say(f"there are machines for {room} ranks, and {fewest} are needed (--min-ranks): waiting")
     return LOST
-
-
-def _numbers(ranks: list[int]) -> str:
-    return str(ranks[0]) if len(ranks) == 1 else f"{ranks[0]}-{ranks[-1]}"

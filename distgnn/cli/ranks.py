@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from functools import partial
 
 from distgnn.errors import InputError, on_all_ranks
+from distgnn.system.jobs.pulse import Pulse
 from distgnn.system.jobs.restarts import Restarts
 from distgnn.system.launch import import_mpi, run_under_mpi, under_mpi
 from distgnn.system.quick_start import import_for_good
@@ -24,7 +25,8 @@ def run_on_ranks(
     if threads is not None and threads < 1:
         raise on_all_ranks(InputError(f"threads is {threads}: expected at least 1"))
     if not under_mpi() and (num_ranks > 1 or restarts is not None):
-        start = partial(run_under_mpi, num_ranks=num_ranks, threads=threads, graceful=graceful)
+        pulse = None if restarts is None else partial(Pulse, restarts.run_dir)
+        start = partial(run_under_mpi, num_ranks=num_ranks, threads=threads, graceful=graceful, pulse=pulse)
         return start(argv) if restarts is None else restarts.run(argv, start)
     if threads is not None:
         os.environ["DISTGNN_NUM_THREADS"] = str(threads)

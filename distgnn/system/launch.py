@@ -11,6 +11,7 @@ import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from distgnn.errors import InputError, RunError
 from distgnn.system.cores import available_cores, threads_per_rank
 from distgnn.system.hosts import host_options
 from distgnn.system.jobs import local_mpiexec
+from distgnn.system.jobs.pulse import Pulse
 from distgnn.system.jobs.supervise import guarded, supervise
 from distgnn.system.shared_memory import check_room, check_room_here
 
@@ -173,7 +175,14 @@ def torch_environment() -> dict[str, str]:
     return variables
 
 
-def run_under_mpi(argv: list[str], num_ranks: int, threads: int | None = None, *, graceful: bool = False) -> int:
+def run_under_mpi(
+    argv: list[str],
+    num_ranks: int,
+    threads: int | None = None,
+    *,
+    graceful: bool = False,
+    pulse: Callable[[], Pulse] | None = None,
+) -> int:
     """Run `distgnn ARGV` on `num_ranks` ranks of this machine and return the exit code.
 
     Args:
@@ -181,6 +190,7 @@ def run_under_mpi(argv: list[str], num_ranks: int, threads: int | None = None, *
         threads: per rank; None shares this process's cores out equally.
         graceful: at the first signal mpiexec is sent SIGUSR1, which it passes on to every rank, here and on other
             machines: a training run writes a checkpoint and ends. A second signal stops the ranks at once.
+        pulse: makes what sees that no rank moves any more.
 
     Raises: RunError where there is no `mpiexec`, or where srun started several tasks that know nothing of each other;
         InputError for counts below one.
@@ -191,7 +201,8 @@ def run_under_mpi(argv: list[str], num_ranks: int, threads: int | None = None, *
     """
     command, flavor = _mpiexec_for(num_ranks, threads)
     environment = _environment(num_ranks, threads, flavor)
-    return supervise([*command, *_program(argv)], environment, graceful, proxies=flavor != "openmpi")
+    proxies, watch = flavor != "openmpi", pulse and pulse()
+    return supervise([*command, *_program(argv)], environment, graceful, proxies=proxies, pulse=watch)
 
 
 def run_program(program: list[str], num_ranks: int, threads: int | None = None, timeout: float | None = None) -> int:
@@ -238,12 +249,19 @@ def _mpiexec_for(num_ranks: int, threads: int | None) -> tuple[list[str], str]:
     return mpiexec_command(mpiexec, flavor, num_ranks), flavor
 
 
-def run_on_hosts(argv: list[str], hosts: list[tuple[str, int]], threads: int | None, *, graceful: bool = False) -> int:
+def run_on_hosts(
+    argv: list[str],
+    hosts: list[tuple[str, int]],
+    threads: int | None,
+    *,
+    graceful: bool = False,
+    pulse: Callable[[], Pulse] | None = None,
+) -> int:
     """Run `distgnn ARGV` on the ranks of several machines and return the exit code.
 
     Args:
-        argv, threads, graceful: as of `run_under_mpi`; threads default to this machine's cores, shared by the ranks of
-            the host that has most.
+        argv, threads, graceful, pulse: as of `run_under_mpi`; threads default to this machine's cores, shared by the
+            ranks of the host that has most.
         hosts: (name, ranks) of each machine; the same Python and paths must be there.
     """
     if threads is not None and threads < 1:
@@ -260,7 +278,8 @@ def run_on_hosts(argv: list[str], hosts: list[tuple[str, int]], threads: int | N
     command = [*mpiexec_command(mpiexec, flavor, num_ranks), *options, *_program(argv)]
     try:
         variables, machines = os.environ | ours | _terminal_variables(), len({name for name, _ in hosts})
-        return supervise(command, variables, graceful, proxies=flavor != "openmpi", machines=machines)
+        proxies, watch = flavor != "openmpi", pulse and pulse()
+        return supervise(command, variables, graceful, proxies=proxies, machines=machines, pulse=watch)
     finally:
         if flavor != "openmpi":
             Path(options[1]).unlink(missing_ok=True)

@@ -88,7 +88,7 @@ def test_parts_that_cannot_be_merged_are_said(choose, monkeypatch, capsys):
 def test_machines_that_do_not_answer_are_named(tmp_path, monkeypatch, capsys):
     file = tmp_path / "hosts"
     file.write_text("a:2\nb\nspare\n")
-    machines = Machines(str(file), None)
+    machines = Machines(str(file), None, tmp_path)
     machines.start(3)
     monkeypatch.setattr(elastic, "answering", lambda hosts: [host for host in hosts if host[0] != "a"])
     assert machines.room() == 2

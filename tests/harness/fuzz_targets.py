@@ -117,7 +117,7 @@ def _single_files(root: Path) -> list[Target]:
     from distgnn.graph import tuning
     from distgnn.partition.epoch.epoch_price import EpochPrices, Loads, read_prices
     from distgnn.system.hosts import read_hosts
-    from distgnn.system.jobs.watchdog import _fault
+    from distgnn.system.jobs.statuses import fault
 
     loads = Loads(*np.ones((3, 2)))
 
@@ -130,7 +130,7 @@ def _single_files(root: Path) -> list[Target]:
     def read_status(folder: Path) -> None:
         path = folder / "rank-0.json"
         text = path.read_text(encoding="utf-8", errors="replace") if path.is_file() else None
-        _fault(None, text)
+        fault(text, answers=True)
 
     def read_archive(folder: Path) -> None:
         with tempfile.TemporaryDirectory(dir=root / "archive-run") as place:

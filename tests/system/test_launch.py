@@ -237,7 +237,7 @@ def test_a_file_of_hosts(tmp_path):
 def test_hosts_become_options_of_mpiexec(fake_mpiexec, monkeypatch, text, flavor):
     program, seen = fake_mpiexec(text), []
 
-    def run(command, environment, graceful, proxies, machines):
+    def run(command, environment, graceful, proxies, machines, **_):
         assert machines == 2
         assert proxies == (flavor == "mpich")
         listed = Path(command[command.index("-f") + 1]).read_text() if "-f" in command else ""

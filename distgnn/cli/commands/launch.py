@@ -44,7 +44,7 @@ def launch(
     parse = partial(parsed, _train_command())
     parts = parse(words).get("parts") or ""
     elastic = Elastic(words, argument_place(words, parts, parse), read_manifest(parts)["num_parts"], launching, run_dir)
-    machines = Machines(hosts, threads)
+    machines = Machines(hosts, threads, run_dir)
     first = elastic.first(machines)
     restarts = Restarts(launching.restarts, run_dir, regroup=partial(elastic.team, machines))
     raise typer.Exit(restarts.run(first.words, first.start))

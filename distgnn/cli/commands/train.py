@@ -140,7 +140,7 @@ def _start_ranks(
             words = with_run_dir(words, settings.train.run_dir)
         run_dir, place = Path(settings.train.run_dir), argument_place(words, parts, partial(parsed, context.command))
         elastic = Elastic(words, place, num_ranks, launching, run_dir)
-        here = ThisMachine(num_ranks, threads)
+        here = ThisMachine(num_ranks, threads, run_dir)
         restarts = Restarts(launching.restarts, run_dir, regroup=partial(elastic.team, here))
     code = run_on_ranks(words, num_ranks, threads, graceful=True, restarts=restarts)
     if code is not None:

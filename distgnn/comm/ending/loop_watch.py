@@ -91,17 +91,17 @@ class LoopWatch(Watchdog):
             self._moves = moves
             self.phase = f"the loop, after {moves[0]} exchanges,"
 
-    def _goes_on(self, before: list[str | None], after: list[str | None]) -> bool:
-        told = [json.loads(text or "null") or {} for text in after]
-        ended = [one.get("ended", False) for one in told]
-        if any(ended) and not any(one.get("waits") for one in told):
+    def _goes_on(self, told: list[str | None]) -> bool:
+        statuses = [json.loads(text or "null") or {} for text in told]
+        ended = [one.get("ended", False) for one in statuses]
+        if any(ended) and not any(one.get("waits") for one in statuses):
             return True  # the last ranks finish what is theirs alone
-        return super()._goes_on(before, after)
+        return super()._goes_on(told)
 
     def _leave(self) -> None:
         """What this rank did stays known until all have left."""
         self.log.set_status(json.dumps({"ended": True}))
-        if self.own_folder and all('"ended"' in (text or "") for text in self._statuses()):
+        if self.own_folder and all('"ended"' in (text or "") for text in self._statuses.hear()):
             self._remove_folder()
 
     def _end_the_job(self, text: str) -> None:

@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 from distgnn.system.hosts import host_options
@@ -20,8 +21,11 @@ STOP_SECONDS = 0.5
 Hosts = list[tuple[str, int]]  # (name, ranks)
 
 
-def answering(hosts: Hosts, seconds: float = SECONDS) -> Hosts:
-    """Those of the hosts that start a program within so many seconds, in their order; all are asked at once."""
+def answering(hosts: Hosts, seconds: float = SECONDS, over: Callable[[], bool] = lambda: False) -> Hosts:
+    """Those of the hosts that start a program within so many seconds, in their order; all are asked at once.
+
+    Args: over: nobody wants to know any more.
+    """
     mpiexec = find_mpiexec()
     flavor = mpi_flavor(mpiexec)
     nothing = [sys.executable, "-I", "-S", "-c", "pass"]
@@ -40,7 +44,7 @@ def answering(hosts: Hosts, seconds: float = SECONDS) -> Hosts:
     try:
         began, answered = time.monotonic(), 0
         deadline = began + seconds
-        while time.monotonic() < deadline and any(process.poll() is None for process, _ in asked):
+        while not over() and time.monotonic() < deadline and any(process.poll() is None for process, _ in asked):
             time.sleep(0.02)
             now, count = time.monotonic(), sum(process.poll() == 0 for process, _ in asked)
             if count > answered:

@@ -20,6 +20,7 @@ from typing import Any
 
 from distgnn.errors import RunError
 from distgnn.system.jobs import guard, sentinel
+from distgnn.system.jobs.pulse import Pulse
 from distgnn.system.output import Relay
 from distgnn.system.processes import children, descendants, die_with_parent, shared_memory, stop_tree
 
@@ -45,6 +46,7 @@ def supervise(
     *,
     proxies: bool = False,
     machines: int = 1,
+    pulse: Pulse | None = None,
 ) -> int:
     """Wait for `command` and return its exit code; on a signal or an error stop it with everything it started.
 
@@ -53,15 +55,25 @@ def supervise(
         proxies: `command` has children as long as ranks run (Hydra's proxies): without any the job is lost.
         machines: so many children, all of whose ranks end together: where some have ended for a while, the others'
             machines cannot be told.
+        pulse: tells when no rank moves any more.
     """
-    return _Job(command, environment, graceful, proxies, machines).run()
+    return _Job(command, environment, graceful, proxies, machines, pulse).run()
 
 
 class _Job:
     """A command, what it started, and the signals that came meanwhile."""
 
-    def __init__(self, command: list[str], environment: dict[str, str], graceful: bool, proxies: bool, machines: int):
+    def __init__(
+        self,
+        command: list[str],
+        environment: dict[str, str],
+        graceful: bool,
+        proxies: bool,
+        machines: int,
+        pulse: Pulse | None,
+    ):
         self.command, self.graceful, self.proxies, self.machines = command, graceful, proxies, machines
+        self.pulse = pulse
         self.name = os.urandom(16).hex()
         self.environment = environment | {"DISTGNN_LAUNCHED": "1", sentinel.VARIABLE: self.name}
         self.process: subprocess.Popen | None = None
@@ -137,11 +149,13 @@ class _Job:
                     self.resend_at = time.monotonic() + RESEND_SECONDS
                 if self.looks <= 3 or self.looks % NOTE_LOOKS == 0:
                     self._note_segments()
-                text = self._lost() if self.proxies else None
+                text, code = (self._lost() if self.proxies else None), LOST
+                if text is None and self.pulse is not None:
+                    text, code = self.pulse.look(), self.pulse.exit_code
                 if text is not None:
                     print(f"distgnn: error: {text}", file=sys.stderr, flush=True)
                     self.process.kill()
-                    return LOST
+                    return code
 
     def _lost(self) -> str | None:
         """What to say where mpiexec waits for ranks that are gone."""
@@ -181,8 +195,8 @@ class _Job:
             sentinel.end_job(self.name)
         for segment in self.segments:
             Path(segment).unlink(missing_ok=True)
-        if not self.looks and sys.platform == "linux":
-            sentinel.remove_strays(self.began)  # they ended before their shared memory was noted
+        if self.process is not None and self.process.returncode != 0 and sys.platform == "linux":
+            sentinel.remove_strays(self.began)  # made since the last look
         if self.relay is not None:
             self.relay.finish(STOP_SECONDS)
         self._tell("done\n")

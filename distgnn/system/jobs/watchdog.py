@@ -1,9 +1,10 @@
 """The watchdog: a thread per rank that ends a job in which nothing moves any more, and says which rank is to blame.
 
 Each rank's thread writes now and then what its rank is doing (phase, where in the program, whether it waits for
-others) into a folder, that of the run. When a phase lasts longer than the limit, it reads what all others wrote, twice:
-the one that does not wait, or does not answer, is the one that everybody waits for. A job that moved in between goes
-on. Of a training loop that is not the trainer's nobody tells the phase: `distgnn/comm/ending/loop_watch.py`.
+others) into a folder, that of the run. Once a phase has used up half of the limit, the lowest rank that answers listens
+to all others: the one that does not wait, or has told nothing new of late, is the one that everybody waits for. It ends
+the job within the limit, unless a rank has recovered by then. Of a training loop that is not the trainer's nobody tells
+the phase: `distgnn/comm/ending/loop_watch.py`.
 """
 
 import gc
@@ -19,6 +20,7 @@ from types import FrameType
 from typing import Any
 
 from distgnn.system.jobs.rank_log import RankLog
+from distgnn.system.jobs.statuses import Statuses, phase_seconds
 from distgnn.system.output import plain
 
 HUNG = 124  # exit code, as of timeout(1)
@@ -31,6 +33,7 @@ WAITING_IN = tuple(
 # while a module is imported, which takes its time on a shared disk.
 COMPILING_IN = (os.path.join("kernels", "runtime", "jit.py"), os.path.join("numba", "core", ""), "<frozen importlib")
 COMPILE_SECONDS = 900.0  # of a phase at most
+ENDING_SECONDS = 5.0  # of the limit: within it all has been said, and the job is over
 ABORT_SECONDS = 5.0
 
 
@@ -38,11 +41,12 @@ class Watchdog:
     """Watches the phases of one rank.
 
     Args:
-        comm: communicator of the run; log: of this rank; seconds: the longest a phase may last (0: no limit).
+        comm: communicator of the run; log: of this rank; seconds: after which a job that stands still has been ended
+            (0: no limit). A phase may last nine tenths of it, or 5 s less where that is more.
 
     Notes: a rank that hangs inside the interpreter's lock, or is stopped, cannot answer; the others say so. Time in
         which this process did not run (stopped, a sleeping machine) does not count, nor does compiling; without a run
-        folder a rank knows both of itself only. On one rank nothing is watched: there is nobody who waits.
+        folder a rank knows both of itself only. A single rank only tells: there is nobody who waits.
     """
 
     option = "--timeout"  # who sets the limit: said with it
@@ -50,7 +54,11 @@ class Watchdog:
     def __init__(self, comm: Any, log: RankLog, seconds: float):
         self.comm, self.log, self.seconds = comm, log, seconds
         self.rank, self.num_ranks = comm.rank, comm.size
-        self.beat_seconds = min(max(seconds / 8, 0.2), 15.0)
+        self.beat_seconds = min(max(seconds / 16, 0.2), 15.0)
+        self.patience = patience(seconds)
+        if log.folder is None:
+            self.patience += min(comm.rank, 10) * 6 * self.beat_seconds  # lower ranks speak first: one line, not many
+        self._statuses = Statuses(log, comm.size, 3 * self.beat_seconds)
         self._phase, self._since, self._beats = "start", time.monotonic(), 0
         self._excused = self._compiled = 0.0  # seconds of this phase that do not count; those of them for compiling
         self._main = threading.get_ident()
@@ -70,7 +78,8 @@ class Watchdog:
     def running(self) -> Iterator[Any]:
         """Watch while entered."""
         self._main, self.phase = threading.get_ident(), self._phase
-        if self.seconds > 0 and self.num_ranks > 1 and self._thread is None:
+        someone_listens = self.num_ranks > 1 or self.log.folder is not None  # of one rank the launcher (pulse.py)
+        if self.seconds > 0 and someone_listens and self._thread is None:
             self._over.clear()
             self._thread = threading.Thread(target=self._watch, name="watchdog", daemon=True)
             self._thread.start()
@@ -84,17 +93,22 @@ class Watchdog:
                 self._leave()
 
     def _watch(self) -> None:
-        # Lower ranks speak first: one line, not one per rank.
         self._tell()
-        patience = self.seconds + min(self.rank, 10) * 3 * self.beat_seconds
-        while not self._pause(self.beat_seconds):
-            self._look()
-            self._tell()
-            if self._age() > patience:
-                text = self._hang()
-                if text is not None:
-                    self._end_the_job(text)
-                    return
+        while not self._pause(self._rest()):
+            text = self._turn()
+            if text is not None:
+                self._end_the_job(text)
+                return
+
+    def _turn(self) -> str | None:
+        self._look()
+        self._tell()
+        return self._hang()
+
+    def _rest(self) -> float:
+        """Seconds to the next look: a beat, or what is left of the phase's time."""
+        left = self.patience - self._age()
+        return min(self.beat_seconds, left + 0.01) if left > 0 else self.beat_seconds
 
     def _look(self) -> None:
         """See whether the rank has gone on, where nobody sets the phase."""
@@ -110,6 +124,7 @@ class Watchdog:
         took = time.monotonic() - began
         if took > seconds + 2 * self.beat_seconds:  # this process was not running
             self._excused += took - seconds
+            self._statuses.forget()  # the others may have been stopped as well
         elif self._compiled < COMPILE_SECONDS and _compiles():
             self._excused += took
             self._compiled += took
@@ -137,25 +152,21 @@ class Watchdog:
         return f"{Path(frame.f_code.co_filename).name}:{frame.f_lineno} in {frame.f_code.co_name}", waits
 
     def _hang(self) -> str | None:
-        """What to say of a job in which nothing moves; None where a second look finds that it does."""
-        since, before = self._since, self._statuses()
-        self._tell()
-        if self._pause(2.5 * self.beat_seconds):
+        """What to say of a job in which nothing moves; None where something does, or another rank is to say it."""
+        if self._age() <= self.patience / 2 or self.num_ranks == 1:
+            self._statuses.forget()
             return None
-        self._look()
-        self._tell()
-        after = self._statuses()
-        if self._since != since or self._age() < self.seconds or self._goes_on(before, after):
+        if self.log.folder is not None and not self._statuses.speaks_first(self.rank):
             return None
-        return f"nothing moved for {self.seconds:g} s ({self.option}): {self._blame(before, after)}"
+        told = self._statuses.hear()
+        if self._age() < self.patience or self._goes_on(told):
+            return None
+        return f"nothing moved for {self._age():.3g} s ({self.option} {self.seconds:g}): {self._blame()}"
 
-    def _statuses(self) -> list[str | None]:
-        return [self.log.status_of(rank) for rank in range(self.num_ranks)]
-
-    def _goes_on(self, before: list[str | None], after: list[str | None]) -> bool:
+    def _goes_on(self, told: list[str | None]) -> bool:
         """Whether every rank answers, and one has not used up its time yet: it was stopped, or compiled."""
-        answered = all(text is not None and text != then for then, text in zip(before, after, strict=True))
-        return answered and min(map(_seconds, after)) < self.seconds
+        answered = all(text is not None and self._statuses.answers(rank) for rank, text in enumerate(told))
+        return answered and min(map(phase_seconds, told)) < self.patience - 2 * self.beat_seconds
 
     def _end_the_job(self, text: str) -> None:
         from mpi4py import MPI
@@ -165,14 +176,15 @@ class Watchdog:
         threading.Timer(ABORT_SECONDS, os._exit, (HUNG,)).start()  # MPI itself may be what hangs
         MPI.COMM_WORLD.Abort(HUNG)
 
-    def _blame(self, before: list[str | None], after: list[str | None]) -> str:
+    def _blame(self) -> str:
         if self.log.folder is None:
             return f"rank {self.rank} is in {self._phase} (with a folder of the run all ranks would be named)"
-        found = [f"rank {rank} {what}" for rank in range(self.num_ranks) if (what := _fault(before[rank], after[rank]))]
-        if found:
-            return "; ".join(found[:8]) + "; the others wait"
-        told = [f"rank {rank} {_doing(json.loads(text or 'null'))}" for rank, text in enumerate(after[:8])]
-        return f"all ranks wait for one another: {'; '.join(told)}"
+        return self._statuses.blame()
+
+
+def patience(seconds: float) -> float:
+    """What a phase may last, of a limit."""
+    return seconds - min(seconds / 10, ENDING_SECONDS)
 
 
 def _frames() -> dict[int, FrameType]:
@@ -200,29 +212,3 @@ def _compiles() -> bool:
                 return True
             frame = frame.f_back
     return False
-
-
-def _seconds(text: str | None) -> float:
-    """How long a rank says that its phase lasts; for ever where it says nothing that can be read."""
-    try:
-        return float(json.loads(text or "null")["seconds"])
-    except (TypeError, ValueError, KeyError, RecursionError, OverflowError):
-        return float("inf")
-
-
-def _fault(before: str | None, after: str | None) -> str | None:
-    """What is wrong with a rank, from two of its statuses; None where it just waits."""
-    try:
-        status = json.loads(after or "null")
-        if status.get("ended"):
-            return "has ended"
-        doing = _doing(status)
-        if before == after:
-            return f"does not answer (stopped, or its machine is gone); it was last {doing}"
-        return None if status["waits"] else f"is {doing}"
-    except (AttributeError, TypeError, ValueError, KeyError, RecursionError):
-        return "wrote no status"
-
-
-def _doing(status: dict) -> str:
-    return f"in {status['phase']} for {status['seconds']:.0f} s at {status['place']}"

@@ -106,7 +106,7 @@ def one_fault(work: Path, net: Machines, args: argparse.Namespace, name: str) ->
             if noticed and row["detected"] is None:
                 row |= {"detected": noticed[0][0] - began, "lost": most - int(noticed[0][1][1] or 0)}
             if named:
-                row |= {"named": named[-1][0] - began, "word": named[-1][1][0]}
+                row |= {"named": named[0][0] - began, "word": named[0][1][0]}
             if (again and epochs > most) or (name in UNNOTICED and epochs > settled + FAR):
                 row["healed"] = time.monotonic() - began
                 break

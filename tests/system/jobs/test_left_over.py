@@ -28,6 +28,17 @@ def test_segments_of_nobody_are_removed(tmp_path, monkeypatch):
     assert sorted(tmp_path.iterdir()) == sorted([old, mapped, other])
 
 
+@pytest.mark.skipif(not Path("/proc/self/maps").exists(), reason="no /proc")
+def test_segments_made_after_the_last_note_are_removed(tmp_path, monkeypatch):
+    """The launcher notes them at its first looks, then seldom; ranks that start slowly make theirs in between."""
+    monkeypatch.setattr(sentinel, "SEGMENTS", str(tmp_path / "mpich_shm_"))
+    monkeypatch.setattr(sentinel, "LOOK_SECONDS", 0.01)
+    monkeypatch.setattr(supervise, "LOOK_SECONDS", 0.02)
+    command = ["sh", "-c", f"sleep 0.3; echo x > {tmp_path}/mpich_shm_7; exit 9"]
+    assert supervise.supervise(command, dict(os.environ)) == 9
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_a_job_whose_other_machines_are_silent_is_over(monkeypatch, capfd):
     monkeypatch.setattr(supervise, "LOOK_SECONDS", 0.05)
     # One "proxy" ends; the other, and mpiexec with it, would wait for a minute.

@@ -1,4 +1,4 @@
-"""What the watchdog takes for a hang, and what not: a second look, pauses and compilation."""
+"""What the watchdog takes for a hang, and when; what it does not: ranks that recover, pauses and compilation."""
 
 import gc
 import json
@@ -11,12 +11,12 @@ import numba
 import pytest
 
 from distgnn.kernels.runtime import jit
-from distgnn.system.jobs import watchdog
+from distgnn.system.jobs import statuses, watchdog
 from distgnn.system.jobs.rank_log import RankLog
 
 
 class Clock:
-    """Time that passes when somebody waits; `meanwhile` happens during the next wait, `delay` makes it longer."""
+    """Time that passes when somebody waits; `meanwhile` happens during the wait, `delay` makes the next one longer."""
 
     def __init__(self):
         self.now, self.delay, self.meanwhile = 1000.0, 0.0, lambda: None
@@ -34,47 +34,116 @@ class Clock:
 @pytest.fixture
 def clock(monkeypatch):
     clock = Clock()
-    monkeypatch.setattr(watchdog, "time", SimpleNamespace(monotonic=clock.monotonic))
+    for module in (watchdog, statuses):
+        monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=clock.monotonic))
     return clock
 
 
 @pytest.fixture
-def dog(clock, tmp_path):
-    """Rank 0 of two with a limit of 8 s, which has been in a phase for 10 s."""
-    dog = watchdog.Watchdog(SimpleNamespace(rank=0, size=2), RankLog(str(tmp_path), 0), 8.0)
-    dog._over = clock
-    dog.phase = "epoch 3, forward"
-    clock.now += 10
-    tell(dog, 1, 0, 10)
-    return dog
+def make(clock, tmp_path):
+    """Make the watchdog of a rank of three with a limit of 16 s: a beat is 1 s, a phase may last 14.4 s."""
+
+    def make(rank: int) -> watchdog.Watchdog:
+        dog = watchdog.Watchdog(SimpleNamespace(rank=rank, size=3), RankLog(str(tmp_path), rank), 16.0)
+        dog._over = clock
+        dog._place = lambda: ("exchange.py:1 in finish", True)
+        dog.phase = "epoch 3, forward"
+        return dog
+
+    return make
 
 
-def tell(dog, rank: int, beat: int, seconds: float) -> None:
-    status = {"beat": beat, "phase": "epoch 3, forward", "seconds": seconds, "waits": False, "place": "here"}
+@pytest.fixture
+def dog(make):
+    return make(0)
+
+
+def turns(clock, dog, others, until: float) -> str | None:
+    """Let time pass until the phase of `dog` lasts so long, while `others(seconds)` happens at every look."""
+    began = clock.now
+    while clock.now < began + until:
+        dog._pause(dog._rest())
+        others(clock.now - began)
+        said = dog._turn()
+        if said is not None:
+            return said
+    return None
+
+
+def tell(dog, rank: int, beat: float, seconds: float, waits: bool = True) -> None:
+    status = {"beat": beat, "phase": "epoch 3, forward", "seconds": seconds, "waits": waits, "place": "here"}
     (dog.log.folder / f"rank-{rank}.status").write_text(json.dumps(status))
 
 
-def test_a_rank_that_stands_still_is_blamed(dog, clock):
-    clock.meanwhile = lambda: tell(dog, 1, 1, 12)
-    assert "rank 1 is in epoch 3, forward for 12 s at here; the others wait" in dog._hang()
-    clock.meanwhile = lambda: None
-    assert "rank 1 does not answer" in dog._hang()
+def test_a_rank_that_stands_still_is_named_within_the_limit(dog, clock):
+    def others(now):
+        tell(dog, 1, now, now, waits=False)
+        tell(dog, 2, now, now)
+
+    said, began = turns(clock, dog, others, 60), clock.now - 1000
+    assert said.startswith(
+        "nothing moved for 14.4 s (--timeout 16): rank 1 is in epoch 3, forward for 14 s at here; the"
+    )
+    assert began < 16
 
 
-def test_a_job_that_moves_again_at_the_second_look_goes_on(dog, clock):
-    def move():
-        dog.phase = "epoch 4, forward"
-
-    clock.meanwhile = move
-    assert dog._hang() is None
+def test_a_rank_that_does_not_answer_is_named_within_the_limit(dog, clock):
+    said = turns(clock, dog, lambda now: [tell(dog, 1, now, now), tell(dog, 2, 0, 2)], 60)
+    assert ": rank 2 does not answer (stopped, or its machine is gone); it was last in epoch 3" in said
+    assert clock.now - 1000 < 16
 
 
-def test_a_rank_that_answers_again_gets_the_time_it_was_stopped_for(dog, clock):
-    clock.meanwhile = lambda: tell(dog, 1, 1, 3)
-    assert dog._hang() is None
+def test_the_next_rank_speaks_where_the_first_does_not_answer(make, clock):
+    """Within the limit, too: the first machine may be the one that is gone."""
+    dog = make(1)
+    said = turns(clock, dog, lambda now: [tell(dog, 0, 0, 2), tell(dog, 2, now, now)], 60)
+    assert ": rank 0 does not answer" in said
+    assert clock.now - 1000 < 16
+
+
+def test_one_rank_speaks(make, clock):
+    dog = make(1)
+    assert turns(clock, dog, lambda now: [tell(dog, 0, now, now), tell(dog, 2, 0, 2)], 60) is None
+
+
+def test_a_job_whose_stopped_rank_has_recovered_goes_on(dog, clock):
+    """Stopped from second 2 to second 14: what it tells then is that its phase has lasted for 2 s."""
+
+    def others(now):
+        tell(dog, 1, now, now)
+        tell(dog, 2, max(now - 14, 0), 2 + max(now - 14, 0))
+
+    assert turns(clock, dog, others, 20) is None
+
+
+def test_a_rank_that_compiles_is_waited_for(dog, clock):
+    assert turns(clock, dog, lambda now: [tell(dog, rank, now, 1) for rank in (1, 2)], 60) is None
+
+
+def test_a_phase_that_ended_is_none_that_lasts(dog, clock):
+    def others(now):
+        tell(dog, 1, now, now)
+        tell(dog, 2, 0, 2)
+        if 13 < now < 14.3:
+            dog.phase = "epoch 4, forward"
+
+    assert turns(clock, dog, others, 26) is None
+
+
+def test_all_that_were_stopped_together_are_heard_anew(dog, clock):
+    """All processes of a machine stop for a minute, late in a phase: this rank wakes before the others."""
+
+    def others(now):
+        told = now if now < 13 else 13
+        for rank in (1, 2):
+            tell(dog, rank, told, told)
+        clock.delay = 60.0 if 13 <= now < 14 else 0.0
+
+    assert turns(clock, dog, others, 74) is None
 
 
 def test_time_in_which_the_process_did_not_run_does_not_count(dog, clock):
+    clock.now += 10
     clock.delay = 22.0
     dog._pause(1.0)
     assert dog._age() == 11
@@ -85,7 +154,7 @@ def test_compiling_does_not_count_up_to_a_limit(dog, clock, monkeypatch):
     monkeypatch.setattr(watchdog, "COMPILE_SECONDS", 2.5)
     for _ in range(5):
         dog._pause(1.0)
-    assert dog._age() == 12
+    assert dog._age() == 2
 
 
 def test_a_thread_that_compiles_is_seen():
