@@ -173,9 +173,7 @@ def line(row: dict) -> str:
 
 def table(rows: list[dict]) -> None:
     """All rows, the median and the worst."""
-    titles = (
-        "link | graph | algorithm | replayed s | real s | error | waits: predicted | real | MB | real MB"
-    )
+    titles = "link | graph | algorithm | replayed s | real s | error | waits: predicted | real | MB | real MB"
     print(f"\n| {titles} | error | bytes equal |\n|{12 * '---|'}")
     for row in rows:
         print(line(row))
