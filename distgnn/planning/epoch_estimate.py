@@ -119,7 +119,8 @@ def estimate(sizes: GraphSizes, choice: Choice, settings: Settings, rank: Rank, 
 def settled(settings: Settings, choice: Choice) -> Settings:
     """The settings with what is chosen."""
     run = replace(settings.run, algorithm=choice.algorithm, dtype=choice.dtype, update=None)
-    return replace(settings, run=run, schedule=replace(settings.schedule, wire=choice.wire)).checked()
+    schedule = replace(settings.schedule, wire=choice.wire, wire_backward=None)
+    return replace(settings, run=run, schedule=schedule).checked()
 
 
 def _network_seconds(network: Network, ranks: int, sent_bytes: float, gradient_bytes: int) -> float:

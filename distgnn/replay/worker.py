@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from distgnn.replay.recording import Recording
 
 UNCOUNTED_EPOCHS = 2
+SETTLED_EPOCHS, STILL = 20, 6  # at most so many epochs, and so many without growth, until memory counts as settled
 # What a rank among others has besides: MPICH's buffers (16 MB through shared memory, 27 MB over TCP, measured on two
 # ranks beside one that is alone) and the command line (4 MB).
 BESIDES_BYTES = 24_000_000
@@ -49,6 +50,7 @@ def _measure(folder: str, rank: int, out: Path) -> None:
     sys.stdin.readline()
     part.measure(asked["repeats"])
     if asked["evaluate"]:
+        part.settle()
         part.trainer.predict()
     out.write_text(json.dumps(part.recording().to_json()))
     print("done", flush=True)
@@ -80,6 +82,15 @@ class MeasuredPart:
         for _ in range(self._cycle * (repeats + 1)):
             self.go_on()
         self._log.on = False
+
+    def settle(self) -> None:
+        """Train until the peak of memory stands still: what is freed and taken anew leaves gaps, fewer in each epoch."""
+        from distgnn.system.sizes import peak_rss_bytes
+
+        peaks = [peak_rss_bytes()]
+        while self._epoch < SETTLED_EPOCHS and (len(peaks) <= STILL or peaks[-1] > 1.005 * peaks[-1 - STILL]):
+            self.go_on()
+            peaks.append(peak_rss_bytes())
 
     def recording(self) -> "Recording":
         """The typical epochs of a cycle; the first cycle waits for what was sent before the recording: it is left

@@ -57,6 +57,35 @@ def test_bytes_take_time_from_a_rank_that_computes():
     assert epoch.seconds == pytest.approx(3.2)  # 1e8 bytes out and as many in
 
 
+def test_messages_of_two_ranks_stand_in_line():
+    """A sum that is started behind rows of 1 s is complete after them, though its own 8 bytes take no time."""
+    rows = [("receive", 0, 1, 10**8), ("send", 0, 1, 10**8), ("sum", 0, 8), ("wait", [[0, 2]])]
+    back = [("receive", 0, 0, 10**8), ("send", 0, 0, 10**8), ("sum", 0, 8), ("wait", [[0, 2]])]
+    (epoch,) = play(rows, back)
+    assert epoch.seconds == pytest.approx(1.001, abs=0.01)
+
+
+def test_buffers_hold_so_much_between_two_calls():
+    """Of 1e8 bytes 2.5e7 move while both compute for 1 s, and twice as many where they call the library once."""
+    network = Network(**{**LINK.as_dict(), "buffer_bytes": 2.5e7})
+    (epoch,) = play(rank_of(1, 0.0, 1.0), rank_of(0, 0.0, 1.0), network=network)
+    assert epoch.seconds == pytest.approx(1.75)
+    called = [[*rank_of(1 - rank, 0.0, 0.5)[:-1], ("progress",), *rank_of(0, 0.0, 0.5)[3:]] for rank in (0, 1)]
+    (epoch,) = play(*called, network=network)
+    assert epoch.seconds == pytest.approx(1.5)
+    (epoch,) = play(rank_of(1, 0.0, 0.1), rank_of(0, 0.0, 0.1), network=network)  # who waits takes all that comes
+    assert epoch.seconds == pytest.approx(1.001)
+
+
+def test_a_sum_goes_on_where_its_rank_calls_the_library():
+    """Rank 0 computes for 1 s after it joined: the second step of its sum is taken then, or at its call after 0.5 s."""
+    wait = [("wait", [[0, 0]])]
+    (late,) = play([("sum", 0, 2 * 10**7), ("compute", "dense", 1.0), *wait], [("sum", 0, 2 * 10**7), *wait])
+    half = ("compute", "dense", 0.5)
+    (early,) = play([("sum", 0, 2 * 10**7), half, ("progress",), half, *wait], [("sum", 0, 2 * 10**7), *wait])
+    assert late.ends == pytest.approx([1.0, 1.101]) and early.ends == pytest.approx([1.0, 0.601])
+
+
 def test_sums_begin_with_the_last_rank():
     early = [("sum", 0, 10**8), ("compute", "dense", 0.2), ("wait", [[0, 0]])]
     (epoch,) = play(early, [("compute", "dense", 0.5), *early])

@@ -10,7 +10,8 @@ training pairs, k negatives drawn for them, e negatives of an evaluation, B borr
 | features, and the kept aggregation of them | 2 · O · D · item |
 | structure | the part's files without features; arcs of the backward pass again where a part is not symmetric |
 | one hidden layer, forward and backward | ROWS_PER_LAYER · O · W · item |
-| halo rows and messages | HALO_ROWS · (H + sent) · W · item; cd-R: 8 · L · (H + sent) · W · item more |
+| halo rows and messages | HALO_ROWS · (H + sent) · W · item |
+| late rows of cd-R, held and on their way | L · (2 · received + wires · (sent + received)) · W · item |
 | scores of pairs: both ends' rows | TABLES · (O + B) · W · item on several ranks |
 | scores of pairs: ids, places, scores | BYTES_PER_PAIR · m, BYTES_PER_NEGATIVE · (k + e) |
 | scores of pairs: one block in the decoder | ROWS_PER_PAIR · BLOCK_PAIRS · W · item |
@@ -34,6 +35,7 @@ ITEM_BYTES = {"float32": 4, "float64": 8, "bfloat16": 3}
 ROWS_PER_LAYER = {"sage": 3.5, "gcn": 3.5, "gin": 18.0, "gat": 9.0, "gatv2": 16.0, "gcn2": 10.0, "appnp": 11.0}
 ROWS_PER_LAYER |= {"gine": 18.0, "edgegat": 16.0, "rgcn": 10.0}
 HALO_ROWS = 2.5
+WIRE_ITEMS = {"float32": 1.0, "bfloat16": 0.5, "int8": 0.27, "int4": 0.14}  # of a number in memory
 TABLES, BYTES_PER_PAIR, BYTES_PER_NEGATIVE = 4, 100, 200
 ID_BYTES, PAIR_BYTES = 8, 16  # in a part's files
 ROWS_PER_PAIR, BLOCK_PAIRS = 12, 1 << 15  # the block is that of distgnn/nn/pair_predictor.py
@@ -60,15 +62,21 @@ def estimate_bytes(manifest: dict, part_id: int, settings: dict) -> int:
     exchanged = (halos + sum(manifest["pair_rows"][part_id])) * width
     messages = HALO_ROWS * exchanged
     if run["algorithm"] not in ("cd-0", "0c"):
-        messages += (
-            8 * layers * (halos + sum(manifest["pair_rows"][part_id])) * width
-        )  # held rows, forward and backward
+        messages += layers * width * _late_rows(manifest, part_id, run)
     outputs = graph["num_classes"]
     if settings.get("train", {}).get("task") in PAIR_TASKS:
         outputs = width
         structure += _bytes_of_pairs(manifest, part_id, settings["train"], width * item)
     numbers = 2 * rows * graph["num_feats"] + kept * rows * width + 4 * rows * outputs + messages
     return int(PRIVATE_BYTES + SHARED_BYTES + structure + item * numbers)
+
+
+def _late_rows(manifest: dict, part_id: int, run: dict) -> float:
+    """Rows of a layer that a delayed schedule keeps: held ones, and one set of messages each way; both directions."""
+    sent = sum(manifest["pair_rows"][part_id])
+    received = sum(row[part_id] for row in manifest["pair_rows"])
+    wires = [WIRE_ITEMS[run.get(name) or run.get("wire") or "float32"] for name in ("wire", "wire_backward")]
+    return sum(received + wire * (sent + received) for wire in wires)
 
 
 def _bytes_of_pairs(manifest: dict, part_id: int, train: dict, row_bytes: int) -> int:

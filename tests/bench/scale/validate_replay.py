@@ -37,6 +37,7 @@ def main() -> None:
     parser.add_argument("--hidden-feats", type=int, default=128)
     parser.add_argument("--epochs", type=int, default=16)
     parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--rotate", action="store_true", help="each algorithm over each link on one graph, in turn")
     parser.add_argument("--cut", action="store_true", help="only cut the graphs: the rest then runs on a quiet machine")
     options = parser.parse_args()
     options.work = options.work.resolve()
@@ -45,10 +46,12 @@ def main() -> None:
     rows = json.loads(out.read_text()) if out.exists() else []
     graphs = re.split(r";" if ";" in options.graphs or ":" in options.graphs else r",", options.graphs.strip(";"))
     folders = {graph: cut(options.work, graph) for graph in graphs}
-    for rate in () if options.cut else options.rates.split(","):
+    for turn, rate in enumerate(() if options.cut else options.rates.split(",")):
         prices = measure_link(options.work, rate)
-        for graph, parts in folders.items():
-            for algorithm in options.algorithms.split(","):
+        for place, (graph, parts) in enumerate(folders.items()):
+            for number, algorithm in enumerate(options.algorithms.split(",")):
+                if options.rotate and (turn + number) % len(folders) != place:
+                    continue
                 key = {"rate": rate, "graph": graph, "algorithm": algorithm, "hidden_feats": options.hidden_feats}
                 if any(key.items() <= row.items() for row in rows):
                     continue
@@ -173,9 +176,7 @@ def line(row: dict) -> str:
 
 def table(rows: list[dict]) -> None:
     """All rows, the median and the worst."""
-    titles = (
-        "link | graph | algorithm | replayed s | real s | error | waits: predicted | real | MB | real MB"
-    )
+    titles = "link | graph | algorithm | replayed s | real s | error | waits: predicted | real | MB | real MB"
     print(f"\n| {titles} | error | bytes equal |\n|{12 * '---|'}")
     for row in rows:
         print(line(row))

@@ -13,6 +13,10 @@ from distgnn.config import ModelConfig, RunConfig, Schedule, Settings, TrainConf
 from distgnn.system.units import human_bytes, human_seconds
 
 COLUMNS = ["ranks", "algorithm", "wire", "epoch", "from … to", "efficiency", "sent/epoch", "memory", "fits"]
+COLUMNS_MEAN = (
+    "efficiency: share of the epoch that ranks compute; sent/epoch: by all of them; memory: of the largest rank",
+    "from … to: all messages hidden behind computation, to none hidden, with prices as wrong as they may be",
+)
 THREADS = 28  # of a socket of the paper
 UNMEASURED = 2.0  # so wrong prices may be that were not measured
 
@@ -58,28 +62,31 @@ def plan(
     is_parts = (Path(source) / "partition.json").is_file()
     sizes = sizes_of_parts(read_manifest(source)) if is_parts else sizes_of_source(source, data_root)
     found = all_estimates(sizes, counts, settings, rank, links)
-    best = choose(found, memory, target_seconds)
-    typed = commands(best, source, settings, links, is_parts)
     assumed = [f"rows sent: {sizes.basis}"]
     if prices is None:
         assumed.append(
             f"prices: a Zen 4 core of our benchmarks, {rank.threads} of them; epochs may take half or twice as long"
         )
-    report = {
+    report: dict[str, Any] = {
         "graph": {"name": sizes.name, "num_nodes": sizes.num_nodes, "num_arcs": sizes.num_arcs}
         | {"num_feats": sizes.num_feats, "num_classes": sizes.num_classes},
         "network": links.as_dict(),
+        "threads": rank.threads,
+        "memory_per_rank": memory,
         "assumed": assumed,
         "rows": [one.as_dict() | {"fits": memory is None or one.memory_bytes <= memory} for one in found],
-        "advised": best.as_dict() | {"method": "cmr"},
-        "commands": typed,
     }
+    if not as_json:
+        _show_choices(report)
+    best = choose(found, memory, target_seconds)
+    report |= {"advised": best.as_dict() | {"method": "cmr"}}
+    report |= {"commands": commands(best, source, settings, links, is_parts)}
     if out is not None:
         write_json(out, report)
     if as_json:
         print(json.dumps(report, indent=1))
     else:
-        _show(report)
+        _show_advice(report)
 
 
 def _rank(prices: str | None, threads: int | None) -> Any:
@@ -93,16 +100,24 @@ def _rank(prices: str | None, threads: int | None) -> Any:
     return Rank(found, threads or int(json.loads(Path(prices).read_text()).get("threads", 1)))
 
 
-def _show(report: dict[str, Any]) -> None:
-    graph, best = report["graph"], report["advised"]
+def _show_choices(report: dict[str, Any]) -> None:
+    """The table; also where nothing in it is good enough, so that one sees how far off it is."""
+    graph, memory = report["graph"], report["memory_per_rank"]
     title = (
-        f"{graph['name']}: {graph['num_nodes']:,} vertices, {graph['num_arcs']:,} arcs, {graph['num_feats']} features"
+        f"{graph['name']}: {graph['num_nodes']:,} vertices, {graph['num_arcs']:,} arcs, {graph['num_feats']} features; "
+        f"{report['threads']} threads and {'any memory' if memory is None else human_bytes(memory)} a rank, "
+        f"{8e-9 * report['network']['bandwidth']:g} Gbit/s a node"
     )
     print_columns(title, COLUMNS, [_cells(row) for row in report["rows"]])
+
+
+def _show_advice(report: dict[str, Any]) -> None:
+    best = report["advised"]
     chosen = f"{best['ranks']} ranks, {best['algorithm']}, {best['wire']} on the wire, {best['dtype']}, cut by cmr"
     rows = [("advised", f"{chosen}: {human_seconds(best['epoch_seconds'])} an epoch")]
     rows += [("type" if place == 0 else "", line) for place, line in enumerate(report["commands"])]
     rows += [("assumed" if place == 0 else "", line) for place, line in enumerate(report["assumed"])]
+    rows += [("columns" if place == 0 else "", line) for place, line in enumerate(COLUMNS_MEAN)]
     print_table("", rows)
 
 
