@@ -124,7 +124,7 @@ class Watchdog:
         took = time.monotonic() - began
         if took > seconds + 2 * self.beat_seconds:  # this process was not running
             self._excused += took - seconds
-            pass  # the others may have been stopped as well
+            self._statuses.forget()  # the others may have been stopped as well
         elif self._compiled < COMPILE_SECONDS and _compiles():
             self._excused += took
             self._compiled += took
