@@ -30,6 +30,7 @@ from distgnn.system.jobs.supervise import LOST
 from distgnn.system.launch import run_on_hosts, run_under_mpi
 from distgnn.system.processes import die_with_parent
 
+FAR_SILENCE = 120.0  # seconds at least in which ranks of other machines tell nothing
 TRIES = 2  # with the same ranks, from the same checkpoint
 Start = Callable[[list[str]], int]
 
@@ -84,7 +85,7 @@ class Machines:
 
     def _run(self, words: list[str], hosts: Hosts) -> int:
         with Silence(self.run_dir, hosts, say).watched():
-            pulse = partial(Pulse, self.run_dir)
+            pulse = partial(Pulse, self.run_dir, FAR_SILENCE)
             return run_on_hosts(words, hosts=hosts, threads=self.threads, graceful=True, pulse=pulse)
 
 

@@ -78,9 +78,7 @@ class TrainConfig(BatchConfig):
         0, "Epochs between checkpoints; a run folder always gets one at the end and on signals."
     )
     resume: bool = _run_folder(False, "Go on from the newest checkpoint of the run folder, if there is one.")
-    timeout: float = _system(
-        600.0, "Seconds that one phase of an epoch may last before the job is ended (0: no limit)."
-    )
+    timeout: float = _system(600.0, "Seconds after which a job in which nothing moves has been ended (0: no limit).")
     verify_every: int = _training(0, "Epochs between comparisons of a training step with the exact one (0: never).")
     inductive: bool = _training(False, "Train on the subgraph of training vertices; evaluate on the whole graph.")
 

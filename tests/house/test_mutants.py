@@ -4,7 +4,7 @@ from collections import Counter
 
 from mutants import faults_of, importers, is_compiled, read_mutants
 
-AREAS = ("comm", "datasets", "graph", "kernels", "ops", "partition", "train")
+AREAS = ("comm", "datasets", "graph", "kernels", "ops", "partition", "system", "train")
 FEWEST = 120
 
 

@@ -21,13 +21,14 @@ LOOK_SECONDS = 2.0  # of the limit, a fifth at most: looks are a second apart
 class Pulse:
     """Looks at the ranks' statuses of one start.
 
-    Args: run_dir: the run folder, which may not exist yet.
+    Args: run_dir: the run folder, which may not exist yet; shortest: seconds of silence at least. Of ranks on other
+        machines this one may hear a minute late, as network file systems keep what they know of a folder.
     """
 
     exit_code = HUNG
 
-    def __init__(self, run_dir: Path):
-        self.run_dir = run_dir
+    def __init__(self, run_dir: Path, shortest: float = 0.0):
+        self.run_dir, self.shortest = run_dir, shortest
         self._old = self._told = _statuses(run_dir)  # of ranks that are gone
         self._since = self._looked = time.monotonic()
 
@@ -38,7 +39,7 @@ class Pulse:
         if alive or not limit:
             self._told, self._since = told, now
         self._looked = now
-        if not limit or now - self._since < patience(limit) - min(LOOK_SECONDS, limit / 5):
+        if not limit or now - self._since < max(patience(limit) - min(LOOK_SECONDS, limit / 5), self.shortest):
             return None
         return f"no rank has told what it does for {now - self._since:.3g} s (--timeout {limit:g}): all are stopped"
 

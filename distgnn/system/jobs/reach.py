@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from distgnn.system.hosts import host_options
@@ -51,8 +52,9 @@ def answering(hosts: Hosts, seconds: float = SECONDS, over: Callable[[], bool] =
                 answered, deadline = count, min(began + seconds, max(now + AFTER_OTHERS, began + 5 * (now - began)))
         good = [process.poll() == 0 for process, _ in asked]
     finally:
-        for process, options in asked:
-            stop_tree(process, STOP_SECONDS)
+        with ThreadPoolExecutor(max(min(len(asked), 32), 1)) as pool:  # each that is silent takes STOP_SECONDS
+            list(pool.map(lambda one: stop_tree(one[0], STOP_SECONDS), asked))
+        for _, options in asked:
             if flavor != "openmpi":
                 Path(options[1]).unlink(missing_ok=True)
     return [host for host, answers in zip(hosts, good, strict=True) if answers]

@@ -29,6 +29,7 @@ class Silence:
         self.run_dir, self.hosts, self.say = run_dir, hosts, say
         self._over = threading.Event()
         self._said: set[str] = set()
+        self._told: dict[Path, tuple[str, float]] = {}  # and since when, by this machine's clock
         self._ask_again_at = 0.0
 
     @contextmanager
@@ -63,14 +64,16 @@ class Silence:
 
     def _lasting(self, limit: float) -> float:
         """How long a phase has lasted, of the ranks that tell."""
-        longest = 0.0
+        longest, now = 0.0, time.monotonic()
         for path in status_files(self.run_dir):
             try:
-                told = time.time() - path.stat().st_mtime < limit / 2  # what dead ranks told stays there
-                seconds = phase_seconds(path.read_text(encoding="utf-8")) if told else 0.0
+                text = path.read_text(encoding="utf-8")
             except (OSError, ValueError):
                 continue
-            longest = max(longest, seconds if seconds < float("inf") else 0.0)
+            if self._told.get(path, (None, 0.0))[0] != text:
+                self._told[path] = text, now if path in self._told else -limit  # dead ranks' last words stay there
+            if now - self._told[path][1] < limit / 2 and phase_seconds(text) < float("inf"):
+                longest = max(longest, phase_seconds(text))
         return longest
 
 

@@ -58,7 +58,7 @@ class Watchdog:
         self.patience = patience(seconds)
         if log.folder is None:
             self.patience += min(comm.rank, 10) * 6 * self.beat_seconds  # lower ranks speak first: one line, not many
-        self._statuses = Statuses(log, comm.size, 3 * self.beat_seconds)
+        self._statuses = Statuses(log, comm.size, max(3 * self.beat_seconds, self.patience / 5))
         self._phase, self._since, self._beats = "start", time.monotonic(), 0
         self._excused = self._compiled = 0.0  # seconds of this phase that do not count; those of them for compiling
         self._main = threading.get_ident()

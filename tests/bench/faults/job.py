@@ -141,11 +141,16 @@ def results(run: Path) -> tuple[list, bytes]:
 
 
 def what_is_left(seconds: float = 10.0) -> list[str]:
-    """Processes and shared memory segments that are still there after so many seconds."""
+    """Processes and shared memory segments that are still there after so many seconds; told once: they are removed."""
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline and (all_processes() or _segments()):
         time.sleep(0.1)
-    return [f"process {pid} ({_name(pid)})" for pid in all_processes()] + _segments()
+    segments = _segments()
+    left = [f"process {pid} ({_name(pid)})" for pid in all_processes()] + segments
+    end_all()
+    for segment in segments:
+        Path(segment).unlink(missing_ok=True)
+    return left
 
 
 def _segments() -> list[str]:

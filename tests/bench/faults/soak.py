@@ -10,11 +10,7 @@ rows and its noise another size, by the mean loss of the last 200 epochs: not ha
 memory and no unknown file may be left; memory may not grow.
 
 Exit code 1 where anything of this is not so. As root it works in a /dev/shm of its own. Rows are appended to
-WORK/soak.jsonl; the table has
-
-    detected    from the fault to the launcher's word of it (a rank that was only paused is to be noticed by nobody)
-    healed      from the fault to the first epoch that had not been done before it
-    lost        epochs that were done twice
+WORK/soak.jsonl; soak_table.py says what the table has.
 
 Where FILE exists, everything is stopped until it is gone; times of a fault that this falls into do not count.
 """
@@ -43,22 +39,12 @@ from job import (
     what_is_left,
     with_own_shared_memory,
 )
+from soak_table import KINDS, grown, report
 
 EVERY = 10  # epochs between checkpoints
 HEAL_SECONDS = 600.0
-KINDS = {
-    "rank killed": 6,
-    "rank killed twice": 3,  # the second time before a checkpoint was gained: one rank goes on
-    "starter killed": 3,
-    "proxy killed": 3,
-    "rank paused": 3,
-    "rank stopped": 1,
-    "launcher killed": 1,
-    "launcher killed at its start": 1,
-}
 ROUNDING = 1e-6  # of a loss in float64: sums in another order, over some thousand steps of Adam
 LAST, LATE_ROWS = 200, 0.5  # epochs under cd-r whose mean loss is compared (single ones scatter by a third)
-GROWTH = 1.2  # of memory, last quarter of the faults over the first
 
 
 class Rows(list):
@@ -212,7 +198,7 @@ class Soak:
 
     def _hit(self, kind: str, job: Job, words: int) -> bool:
         targets = processes()[kind.split()[0]]
-        if not targets or (kind == "rank stopped" and len(targets) < 2):
+        if not targets:
             return False
         pid = self.rng.choice(targets)
         if kind == "rank paused":
@@ -290,39 +276,6 @@ def main() -> int:
     rows += grown(rows)
     report(rows, number)
     return 1 if any("finding" in row for row in rows) else 0
-
-
-def grown(rows: list[dict]) -> list[dict]:
-    """Findings of memory that grew."""
-    found = []
-    for name in ("rank MB", "launcher MB"):
-        values = [row[name] for row in rows if row.get(name)]
-        quarter = len(values) // 4
-        if quarter >= 3:
-            first, last = statistics.median(values[:quarter]), statistics.median(values[-quarter:])
-            print(f"{name}: {first:.0f} in the first quarter of the faults, {last:.0f} in the last (medians)")
-            if last > GROWTH * first:
-                found.append({"finding": f"memory grew: {name} {first:.0f} to {last:.0f}"})
-    return found
-
-
-def report(rows: list[dict], num_runs: int) -> None:
-    faults, findings = [row for row in rows if "fault" in row], [row for row in rows if "finding" in row]
-    changed = sum(row.get("changed ranks", False) for row in rows)
-    print(f"{num_runs} runs ({changed} changed ranks), {len(faults)} faults, {len(findings)} findings", flush=True)
-    print(f"{'fault':29} {'count':>5} {'detected after':>20} {'healed after':>20} {'epochs lost':>12}  (median, most)")
-    for kind in KINDS:
-        here = [row for row in faults if row["fault"] == kind]
-        columns = [_spread([row[name] for row in here if row[name] is not None]) for name in ("detected", "healed")]
-        lost = [row["lost"] for row in here]
-        lost_text = f"{statistics.median(lost):.0f}, {max(lost)}" if lost else "–"
-        print(f"{kind:29} {len(here):5d} {columns[0]:>20} {columns[1]:>20} {lost_text:>12}")
-    for row in findings:
-        print("FINDING", json.dumps(row), flush=True)
-
-
-def _spread(seconds: list[float]) -> str:
-    return f"{statistics.median(seconds):.2f} s, {max(seconds):.2f} s" if seconds else "–"
 
 
 if __name__ == "__main__":

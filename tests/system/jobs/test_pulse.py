@@ -29,13 +29,20 @@ def run(tmp_path, monkeypatch):
             said.append(found.look())
         return [text for text in said if text]
 
-    return SimpleNamespace(looks=looks, log=RankLog(str(tmp_path), 0), clock=clock, folder=tmp_path)
+    return SimpleNamespace(pulse=found, looks=looks, log=RankLog(str(tmp_path), 0), clock=clock, folder=tmp_path)
 
 
 def test_ranks_that_all_fell_silent_are_noticed_within_the_limit(run):
     run.log.set_status("beat 1")
     assert run.looks(7) == []
     assert run.looks(2)[0] == "no rank has told what it does for 7 s (--timeout 10): all are stopped"
+
+
+def test_ranks_of_other_machines_are_heard_late(run):
+    run.pulse.shortest = 120.0
+    run.log.set_status("beat 1")
+    assert run.looks(118) == []
+    assert run.looks(4)
 
 
 def test_one_that_tells_is_enough(run):

@@ -134,12 +134,11 @@ def test_all_that_were_stopped_together_are_heard_anew(dog, clock):
     """All processes of a machine stop for a minute, late in a phase: this rank wakes before the others."""
 
     def others(now):
-        told = now if now < 13 else 13
         for rank in (1, 2):
-            tell(dog, rank, told, told)
+            tell(dog, rank, min(now, 13.0), min(now, 13.0) - 3)
         clock.delay = 60.0 if 13 <= now < 14 else 0.0
 
-    assert turns(clock, dog, others, 74) is None
+    assert turns(clock, dog, others, 76) is None
 
 
 def test_time_in_which_the_process_did_not_run_does_not_count(dog, clock):
