@@ -289,7 +289,11 @@ class _WeightGradients:
         self.graph, self.saved, self.grads = graph, saved, grads
         self.own: torch.Tensor | None = None
         self.neigh: torch.Tensor | None = None
-        self.own_work: Work = [] if saved.weights[1] is None else [self.make_own]
+
+    @property
+    def own_work(self) -> Work:
+        """The work for dWs. Not an attribute: in a cycle of references, rows would live on to the next collection."""
+        return [] if self.saved.weights[1] is None else [self.make_own]
 
     def make_own(self) -> None:
         self.own = weight_gradient(self.graph, self.saved.feats, self.grads)
