@@ -19,7 +19,7 @@ def test_what_starts_ranks_imports_no_arrays_and_no_kernels():
     program = (
         "import sys; from distgnn.cli.main import make_app; from distgnn.partition import read_manifest; "
         "make_app(['train', 'parts']); import distgnn.cli.ranks, distgnn.cli.elastic, distgnn.train.run.run_folder; "
-        "print(*{'numpy', 'scipy', 'numba', 'torch', 'matplotlib', 'mpi4py'} & set(sys.modules))"
+        "print(*{'numpy', 'scipy', 'numba', 'torch', 'matplotlib', 'mpi4py', 'rich'} & set(sys.modules))"
     )
     assert lines_of(program) == [""]
 
