@@ -1,6 +1,8 @@
 """`python -m distgnn` is the program `distgnn`, also where its script is not on the PATH."""
 
-from distgnn.cli import program
+import sys
+
+from distgnn.cli import main
 
 if __name__ == "__main__":
-    program()
+    sys.exit(main())

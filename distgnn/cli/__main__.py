@@ -1,5 +1,7 @@
 """`python -m distgnn.cli`: how launched ranks start."""
 
-from distgnn.cli import program
+import sys
 
-program()
+from distgnn.cli import main
+
+sys.exit(main())

@@ -20,6 +20,7 @@ from rich.progress import (
 from rich.table import Table
 from rich.text import Text
 
+from distgnn.cli.compiling import compiling
 from distgnn.system.output import plain
 from distgnn.system.units import human_count, human_seconds
 
@@ -87,23 +88,6 @@ def phases(visible: bool) -> Iterator[Any]:
 
         with compiling(True, bars):
             yield advance
-
-
-@contextmanager
-def compiling(visible: bool, bars: Any = None) -> Iterator[None]:
-    """Say while the block runs that kernels are compiled: on a line among the bars, or on one of standard error."""
-    from distgnn.kernels.runtime.compile_line import TITLE, compile_line
-
-    lines: list[Any] = []
-
-    def show(compiled: int, ended: bool) -> None:
-        if not lines:
-            lines.append(bars.add_task("", total=None, text=""))
-        done = {"total": compiled, "completed": compiled} if ended else {}
-        bars.update(lines[0], description=f"{TITLE} {compiled}", **done)
-
-    with compile_line(None if bars is None else show, visible=visible):
-        yield
 
 
 class _RateColumn(ProgressColumn):

@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from distgnn.cli.display import compiling, progress_bar
+from distgnn.cli.compiling import compiling, silent_progress
 from distgnn.config import Settings, TrainConfig
 
 AVERAGED = (
@@ -65,9 +65,15 @@ def _one_run(graph: Any, settings: Settings, sections: dict[str, Any], speak: bo
         "epoch" if settings.run.runs == 1 else f"seed {config.seed}, epoch",
         EpochText(trainer.best_by, trainer.metric),
     )
-    with progress_bar(title, config.epochs, bar) as advance:
+    with _progress(title, config.epochs) if bar else silent_progress() as advance:
         trainer.on_epoch = lambda record: advance(words.of(record), record["epoch"] + 1)
         return trainer.fit().summary
+
+
+def _progress(title: str, epochs: int) -> Any:
+    from distgnn.cli.display import progress_bar
+
+    return progress_bar(title, epochs, True)
 
 
 def _averaged(summary: dict[str, Any]) -> list[str]:

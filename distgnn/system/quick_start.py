@@ -1,23 +1,20 @@
-"""Starting and ending a process sooner: a rank's start was 3 CPU seconds, most of them imports.
+"""Starting a process sooner: most of a rank's start is imports, torch's more than half of it.
 
 - Python's collector of garbage rests while modules are imported. torch and numba make a million objects that stay;
-  looking for garbage among them, again and again, was a quarter of the import, and taking them apart at the end more.
+  looking for garbage among them, again and again, was a fifth of the import.
 - torch imports what only its compiler and its exporter need (how every operation changes shapes, written in Python):
   that is deferred in the program's own processes until somebody asks for it.
 """
 
-import atexit
 import contextlib
-import ctypes
 import gc
 import importlib
 import importlib.machinery
 import sys
-import threading
 from collections.abc import Iterator, Sequence
 from importlib import metadata
 from types import ModuleType
-from typing import Any, NoReturn
+from typing import Any
 
 TRIED_TORCH = ("2.13.",)  # another may need at its import what is deferred: there nothing is
 SHAPES, EXPORT = "torch._meta_registrations", "torch.export"
@@ -48,25 +45,6 @@ def import_for_good(*modules: str) -> None:
         for module in modules:
             importlib.import_module(module)
     gc.freeze()
-
-
-def end_process(code: int) -> NoReturn:
-    """End this process as the interpreter does, but without taking a million objects apart.
-
-    Threads that are no daemons are waited for, functions of `atexit` are called, MPI is finalised (which mpi4py leaves
-    to the interpreter's very end), and what was printed is written.
-    """
-    threading._shutdown()  # type: ignore[attr-defined]
-    atexit._run_exitfuncs()
-    mpi = sys.modules.get("mpi4py.MPI")
-    if mpi is not None and mpi.Is_initialized() and not mpi.Is_finalized():
-        mpi.Finalize()
-    for stream in (sys.stdout, sys.stderr):
-        with contextlib.suppress(OSError, ValueError):  # closed by whoever read it
-            stream.flush()
-    # C's exit, not os._exit: MPICH tells its launcher in a function of C's atexit that this rank has ended well.
-    ctypes.PyDLL(None).exit(code)
-    raise AssertionError("exit returned")
 
 
 class _Deferring:

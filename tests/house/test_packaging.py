@@ -121,7 +121,7 @@ def test_the_wheel_holds_every_module_and_nothing_at_the_top_but_distgnn(wheel):
 def test_the_wheel_says_what_it_needs(wheel):
     archive = zipfile.ZipFile(wheel)
     read = {Path(name).name: archive.read(name).decode() for name in archive.namelist() if ".dist-info/" in name}
-    assert "distgnn = distgnn.cli:program" in read["entry_points.txt"]
+    assert "distgnn = distgnn.cli:main" in read["entry_points.txt"]
     for extra in PROJECT["project"]["optional-dependencies"]:
         assert f"Provides-Extra: {extra}" in read["METADATA"]
     assert 'Requires-Dist: mpich>=4.2; extra == "mpich"' in read["METADATA"]

@@ -5,7 +5,8 @@ from typing import Any
 
 import typer
 
-from distgnn.cli.display import compiling, print_table
+from distgnn.cli.compiling import compiling
+from distgnn.cli.display import print_table
 from distgnn.cli.options import Threads
 
 ON_VERTICES = ("node", "regression")

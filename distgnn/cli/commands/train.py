@@ -9,7 +9,6 @@ from typing import Annotated, Any
 
 import typer
 
-from distgnn.cli.display import print_table
 from distgnn.cli.options import AsJson, Quiet, Threads, given_options, with_options
 from distgnn.cli.train_report import closing_rows
 from distgnn.config import (
@@ -106,6 +105,8 @@ def train(
     if rank == 0 and as_json:
         print(json.dumps(summary, indent=1))
     elif rank == 0 and speak:
+        from distgnn.cli.display import print_table
+
         print_table("Trained", closing_rows(summary, manifest))
 
 

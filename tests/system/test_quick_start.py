@@ -1,0 +1,52 @@
+"""What a process imports, and when: each in a process of its own."""
+
+import subprocess
+import sys
+
+import pytest
+
+from distgnn.system.processor import describe
+
+
+def lines_of(program: str) -> list[str]:
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout.splitlines()
+
+
+def test_what_starts_ranks_imports_no_arrays_and_no_kernels():
+    """It waits while they train: half a second and 200 MB that nobody needs."""
+    program = (
+        "import sys; from distgnn.cli.main import make_app; from distgnn.partition import read_manifest; "
+        "make_app(['train', 'parts']); import distgnn.cli.ranks, distgnn.cli.elastic, distgnn.train.run.run_folder; "
+        "print(*{'numpy', 'scipy', 'numba', 'torch', 'matplotlib', 'mpi4py', 'rich'} & set(sys.modules))"
+    )
+    assert lines_of(program) == [""]
+
+
+@pytest.mark.slow
+def test_what_torch_needs_to_compile_is_there_when_it_is_asked_for():
+    program = (
+        "import sys, importlib.util; from distgnn.system.quick_start import import_for_good; import_for_good('torch'); "
+        "import torch; print('torch._refs' in sys.modules, 'torch._export' in sys.modules); "
+        "torch.nn.Linear(2, 3)(torch.ones(4, 2)).sum().backward(); print('torch._refs' in sys.modules); "
+        "importlib.util.find_spec('torch._dynamo'); print('torch._refs' in sys.modules); "
+        "print(torch.export.Dim.__name__, torch._meta_registrations.__spec__.loader.__class__.__name__)"
+    )
+    assert lines_of(program) == ["False False", "False", "True", "Dim SourceFileLoader"]
+
+
+@pytest.mark.parametrize(
+    "vendor, family, model, name",
+    [
+        ("AuthenticAMD", 25, 17, "A (Zen 4)"),
+        ("AuthenticAMD", 25, 1, "A (Zen 3)"),
+        ("AuthenticAMD", 23, 49, "A (Zen 2)"),
+        ("AuthenticAMD", 26, 2, "A (Zen 5)"),
+        ("AuthenticAMD", 99, 2, "A"),
+        ("GenuineIntel", 6, 143, "A"),
+    ],
+)
+def test_the_generation_of_a_processor_is_named(vendor, family, model, name):
+    facts = f"processor\t: 0\nvendor_id\t: {vendor}\ncpu family\t: {family}\nmodel\t\t: {model}\nmodel name\t: A\n"
+    assert describe(f"{facts}\n{facts.replace(': A', ': B')}") == name
