@@ -82,6 +82,8 @@ def measure(options: argparse.Namespace) -> None:
         rows[way] |= {"epoch": spread([one["seconds"] for one in timed])}
         rows[way]["bytes_between_nodes"] = statistics.median(one["bytes_between_nodes"] for one in timed)
         rows[way]["sent_bytes"] = statistics.median(one["sent_bytes"] for one in timed)
+        names = [name for name in timed[0] if name.endswith("_seconds")]
+        rows[way]["phases"] = {name: statistics.median(one[name] for one in timed) for name in names}
     if graph.rank == 0:
         options.out.write_text(json.dumps({"parts": options.parts, "ranks": graph.num_ranks, "rows": rows}, indent=1))
 
