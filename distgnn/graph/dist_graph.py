@@ -134,7 +134,9 @@ class DistGraph(DGLInterface, PyGInterface):
         wire = partial(wire_of, local, self.rank, self.dtype, kind.reduced_halos)
         self.plan = kind.plan(local)
         paper = "--remote-rule paper asks which rank's rows arrived" if self.schedule.remote_rule == "paper" else None
-        nodes, self.transport.is_far, self.exchange_note = choose_nodes(self.comm, exchange, ranks_per_node, paper)
+        halos = self.plan.num_source_halos + self.plan.num_target_halos
+        chosen = choose_nodes(self.comm, exchange, ranks_per_node, paper, halos)
+        nodes, self.transport.is_far, self.exchange_note = chosen
         exchanges = partial(TrainingExchanges, overlaps=kind.overlaps, nodes=nodes)
         self.exchanges = exchanges(self.algorithm, self.schedule, self.plan, self.transport, wire, self.keys)
         self.exchange, self.transposed_exchange = self.exchanges.exact

@@ -41,11 +41,17 @@ def check_window_room(num_bytes: int, free: int | None = None) -> None:
     Raises: RunError with both numbers and what to do.
     """
     free = _room("f_bavail") if free is None else free
-    if free is not None and free < num_bytes:
+    if not has_window_room(num_bytes, free):
         raise RunError(
-            f"{FOLDER} has room for {human_bytes(free)}, and the ranks of this machine would share "
+            f"{FOLDER} has room for {human_bytes(free or 0)}, and the ranks of this machine would share "
             f"{human_bytes(num_bytes)} more: give the container more (docker run --shm-size=…), or add --exchange flat"
         )
+
+
+def has_window_room(num_bytes: int, free: int | None = None) -> bool:
+    """Can ranks of this machine share so many bytes? Yes, where nobody knows. Args: free: as in `check_window_room`."""
+    free = _room("f_bavail") if free is None else free
+    return free is None or free >= num_bytes
 
 
 def check_room_here(alone: bool) -> None:

@@ -6,9 +6,9 @@
 With --hosts 2 or more, ranks run on network namespaces (hosts.py), equally many on each, one thread each: through
 memory on a host, over the link between hosts. With --hosts 1 all ranks run on this machine. Columns:
 
-    exchange      median of one broadcast and one reduce of rows of --width float32, and the quartiles' distance
+    exchange      median of one broadcast and one reduce of rows of --width float32, quartiles' distance, and the least
     interface     what all hosts' eth0 sent in those, over bytes of the rows that had to cross: headers make it 1.01
-    epoch         median of a training epoch (GraphSAGE), and the quartiles' distance
+    epoch         the same of a training epoch (GraphSAGE); the least is what other load on the machine disturbs least
     between       bytes between hosts in an epoch, by our counter
 
 Rows that had to cross: flat, the pairs' rows between groups (`rows_between_groups`); node, each row once per host.
@@ -79,9 +79,12 @@ def measure(options: argparse.Namespace) -> None:
     for way, graph in graphs.items():
         graph.drain()
         timed = records[way][UNCOUNTED:]
-        rows[way] |= {"epoch": spread([one["seconds"] for one in timed])}
+        seconds = [one["seconds"] for one in timed]
+        rows[way] |= {"epoch": spread(seconds), "epoch_least": min(seconds), "epochs": seconds}
         rows[way]["bytes_between_nodes"] = statistics.median(one["bytes_between_nodes"] for one in timed)
         rows[way]["sent_bytes"] = statistics.median(one["sent_bytes"] for one in timed)
+        names = [name for name in timed[0] if name.endswith("_seconds")]
+        rows[way]["phases"] = {name: statistics.median(one[name] for one in timed) for name in names}
     if graph.rank == 0:
         options.out.write_text(json.dumps({"parts": options.parts, "ranks": graph.num_ranks, "rows": rows}, indent=1))
 
@@ -118,6 +121,7 @@ def exchanges(graph, options: argparse.Namespace) -> dict:
     return {
         "note": graph.exchange_note,
         "exchange": spread(seconds),
+        "exchange_least": min(seconds),
         "rows_between": graph.comm.allreduce(rows_between(graph)),
         "interface_bytes": graph.comm.allreduce(crossed) / options.exchanges,
         "row_bytes": 4 * options.width,
@@ -149,13 +153,14 @@ def spread(seconds: list[float]) -> list[float]:
 def print_table(report: dict) -> None:
     """A Markdown table."""
     print(f"\n{report['parts']}, {report['ranks']} ranks × 1 thread\n")
-    print("| way | exchange ms | ± iqr | rows between | interface | epoch s | ± iqr | between MB | sent MB | |")
-    print("|---|---|---|---|---|---|---|---|---|---|")
+    titles = "exchange ms | ± iqr | least | rows between | interface | epoch s | ± iqr | least | between MB | sent MB"
+    print(f"| way | {titles} | |\n|{12 * '---|'}")
     for way, row in report["rows"].items():
         needed = row["rows_between"] * row["row_bytes"]
-        cells = [way, *(f"{1000 * value:.2f}" for value in row["exchange"]), f"{row['rows_between']:,}"]
+        exchange, epoch = (*row["exchange"], row["exchange_least"]), (*row["epoch"], row["epoch_least"])
+        cells = [way, *(f"{1000 * value:.2f}" for value in exchange), f"{row['rows_between']:,}"]
         cells += [f"{row['interface_bytes'] / needed:.4f}" if needed else "–"]
-        cells += [*(f"{value:.4f}" for value in row["epoch"]), f"{row['bytes_between_nodes'] / 1e6:.2f}"]
+        cells += [*(f"{value:.4f}" for value in epoch), f"{row['bytes_between_nodes'] / 1e6:.2f}"]
         print("| " + " | ".join([*cells, f"{row['sent_bytes'] / 1e6:.2f}", row["note"] or ""]) + " |", flush=True)
 
 

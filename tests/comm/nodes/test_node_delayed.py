@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from cut_graphs import broadcast_and_reduce, dist_graph, random_graph
 
+from distgnn.comm import make_bins
 from distgnn.comm.nodes import NodeDelayed, find_nodes, make_node_plan
 
 NODES = {"exchange": "node", "ranks_per_node": 2}
@@ -38,14 +39,15 @@ def test_rows_count_in_the_epochs_of_the_flat_schedule(comm, name):
 
 
 @pytest.mark.mpi(4)
-@pytest.mark.parametrize("wire", ["bfloat16", "int4"])
-def test_narrow_rows_are_those_of_plain_messages_whoever_leads(comm, wire):
-    data, options = random_graph(3), {"algorithm": "cd-2", "wire": wire, "dtype": "float32"}
+@pytest.mark.parametrize(("algorithm", "wire"), [("cd-2", "bfloat16"), ("cd-2", "int4"), ("cd-0", "int8")])
+def test_narrow_rows_are_those_of_plain_messages_whoever_leads(comm, algorithm, wire):
+    data, options = random_graph(3), {"algorithm": algorithm, "wire": wire, "dtype": "float32"}
     flat = dist_graph(data, comm, exchange="flat", **options).exchanges
     by_node = dist_graph(data, comm, **NODES, **options).exchanges
     late, one = by_node.delayed[0], flat.delayed[0]
     plan = make_node_plan(flat.exact[0].plan, flat.transport, find_nodes(comm, 2).shifted(1))
-    shifted = NodeDelayed(plan, flat.transport, late.flat_bins, _bins(plan, comm), 2, 1, flat.wire(wire, 0))
+    bins = make_bins(plan.with_near, late.delay or 1, comm, like=plan.flat)
+    shifted = NodeDelayed(plan, flat.transport, late.flat_bins, bins, late.delay, late.warmup, flat.wire(wire, 0))
     for epoch in range(6):
         found = broadcast_and_reduce(late.at(0, epoch, 7), *inputs(late, np.float32, epoch))
         again = broadcast_and_reduce(shifted.at(0, epoch, 7), *inputs(late, np.float32, epoch))
@@ -55,9 +57,3 @@ def test_narrow_rows_are_those_of_plain_messages_whoever_leads(comm, wire):
         np.testing.assert_array_equal(again[1], found[1])
     for exchange in (flat, by_node, shifted):
         exchange.drain()
-
-
-def _bins(plan, comm):
-    from distgnn.comm import make_bins
-
-    return make_bins(plan.with_near, 2, comm, like=plan.flat)

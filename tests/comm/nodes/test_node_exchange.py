@@ -68,3 +68,14 @@ def test_without_shared_memory_messages_are_plain_and_one_line_says_so(comm, mon
     graph = dist_graph(random_graph(3), comm, **NODES)
     assert graph.exchange_note == "exchange: plain messages: none here"
     assert not isinstance(graph.exchange, NodeExchange)
+
+
+@pytest.mark.mpi(4)
+def test_without_room_messages_are_plain_unless_nodes_were_asked_for(comm, monkeypatch):
+    data, auto = random_graph(3), NODES | {"exchange": "auto"}
+    assert isinstance(dist_graph(data, comm, **auto).exchange, NodeExchange)
+    monkeypatch.setattr("distgnn.system.shared_memory._room", lambda _: 10_000 + 100_000_000 * (comm.rank < 2))
+    graph = dist_graph(data, comm, **auto)
+    assert not isinstance(graph.exchange, NodeExchange)
+    assert "exchange: plain messages: /dev/shm has no room for" in graph.exchange_note
+    assert isinstance(dist_graph(data, comm, **NODES).exchange, NodeExchange)
