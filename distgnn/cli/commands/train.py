@@ -3,6 +3,7 @@
 import json
 import os
 import sys
+from collections.abc import Mapping
 from dataclasses import fields, replace
 from pathlib import Path
 from typing import Annotated, Any
@@ -156,16 +157,28 @@ def _with_recipe(
     if recipe is None:
         return settings, ""
     graph, task = manifest["graph"] | {"num_nodes": manifest["num_nodes"]}, settings.train.task
-    options, line = pick(recipe, graph, task, given)
+
+    def allows(options: Mapping[str, Any]) -> bool:
+        try:
+            _with_options(settings, options).checked()
+        except InputError:
+            return False
+        return True
+
+    options, line = pick(recipe, graph, task, given, allows)
     if settings.train.resume and (Path(str(settings.train.run_dir)) / "config.toml").is_file():
         return settings, ""
+    return _with_options(settings, options), line
+
+
+def _with_options(settings: Settings, options: Mapping[str, Any]) -> Settings:
     groups = {name: getattr(settings, name) for name in ("train", "model", "run", "schedule")}
     known = {name: {field.name for field in fields(group)} for name, group in groups.items()}
     changed = {
         name: replace(group, **{key: value for key, value in options.items() if key in known[name]})
         for name, group in groups.items()
     }
-    return replace(settings, **changed), line
+    return replace(settings, **changed)
 
 
 def _with_checkpoints(settings: Settings) -> Settings:
