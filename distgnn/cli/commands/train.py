@@ -4,7 +4,7 @@ import json
 import os
 import sys
 from collections.abc import Mapping
-from dataclasses import fields, replace
+from dataclasses import asdict, fields, replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -104,7 +104,7 @@ def train(
         print(picked, file=sys.stderr, flush=True)
     sections = settings.sections() | {"data": _describe_data(parts, manifest)}
     with start_limit(starting):
-        _check_machines(manifest, sections, limit)
+        _check_machines(manifest, sections | {"train": asdict(settings.train)}, limit)
     summary, rank = train_on_this_rank(parts, settings, sections, debug, speak)
     if rank == 0 and as_json:
         print(json.dumps(summary, indent=1))
