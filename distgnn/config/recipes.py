@@ -32,12 +32,12 @@ FAST = (
     Row(
         "vertex clusters, sparse features",
         lambda graph, task: bool(graph.get("clusters") and graph.get("sparse_feats")),
-        {"batch": "cluster:16", "lr": 0.001, "feat_norm": "row-l2,center"},
+        {"batch": "cluster:16", "lr": 0.002, "feat_norm": "row-l2,center"},
     ),
     Row(
         "vertex clusters, dense features",
         lambda graph, task: bool(graph.get("clusters")),
-        {"batch": "cluster:16", "lr": 0.001, "feat_norm": "standardize"},
+        {"batch": "cluster:16", "lr": 0.002, "feat_norm": "standardize"},
     ),
     Row(
         "sparse features",
