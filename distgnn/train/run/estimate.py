@@ -25,7 +25,7 @@ that compiles kernels has 100 MB more.
 
 from typing import Any
 
-from distgnn.config.batch import FULL
+from distgnn.config.steps.batch import FULL
 from distgnn.config.task import HELD_OUT, PAIR_TASKS
 from distgnn.errors import RunError
 from distgnn.system.free_memory import available_bytes
