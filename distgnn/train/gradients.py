@@ -19,8 +19,8 @@ BUCKET_NUMBERS = 2**16  # a bucket is closed when it has so many: a message wort
 class GradientBuffer:
     """All gradients of a model in flat buffers, summed over ranks bucket by bucket.
 
-    On several ranks every parameter's `.grad` is a view of the buffer after `sum`; the backward pass leaves gradients of
-    its own, which are copied there once complete. On one rank these are used as they are, and the buffer is not touched.
+    The backward pass leaves gradients of its own. On several ranks they are copied to the buffer once complete, and
+    every parameter's `.grad` is a view of it after `sum`; on one rank they stay, and the buffer is not touched.
 
     Collective: the constructor (broadcasts the parameters of rank 0), `sum`.
 

@@ -66,7 +66,7 @@ class Contestant:
 
 @dataclass(frozen=True)
 class End:
-    """When a run ends: after `limit` seconds of training, or after `past` times those to the `target` (0: not sooner)."""
+    """When a run ends: after `limit` seconds of training, or `past` times those to the `target` (0: not sooner)."""
 
     limit: float
     target: float

@@ -1,8 +1,8 @@
 """`distgnn bench PARTS --time-to-accuracy TARGET`: seconds and passes over the graph until a validation accuracy.
 
-Contestants run one after the other, seed by seed, each in processes of its own and until the limit, past the target (or
-until a multiple of the seconds to it): so the table also has the best validation accuracy, and the test accuracy there. Seconds are those of training; evaluation
-is apart. A run that does not reach the target counts as later than all that do.
+Contestants run one after the other, seed by seed, each in processes of its own and until the limit, past the target,
+or until a multiple of the seconds to it: so the table also has the best validation accuracy, and the test accuracy
+there. Seconds are those of training; evaluation is apart. A run that does not reach the target counts as later than all that do.
 """
 
 import math
@@ -16,9 +16,7 @@ from distgnn.bench.steps.contestants import Contestant, End, run_one
 DEFAULT = ("--optimizer adam --lr 0.01", "--optimizer adam --lr 0.003", "--recipe fast", "dgl-sampling")
 
 
-def race(
-    parts: str, contestants: list[Contestant], end: End, seeds: list[int], threads: int | None
-) -> list[dict]:
+def race(parts: str, contestants: list[Contestant], end: End, seeds: list[int], threads: int | None) -> list[dict]:
     """Each contestant with each seed: {contestant, seed, stopped, curve, …} with what `reached` gives."""
     runs = []
     for seed in seeds:

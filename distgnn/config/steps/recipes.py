@@ -26,18 +26,32 @@ class Row:
 
 
 FEWEST_LABELS = 1000  # of training: a cluster batch of fewer than some 60 has too few to learn from
+
+
+def _has_few_labels(graph: Mapping[str, Any]) -> bool:
+    return graph.get("train", FEWEST_LABELS) < FEWEST_LABELS
+
+
+def _takes_batches(graph: Mapping[str, Any]) -> bool:
+    return bool(graph.get("clusters")) and not _has_few_labels(graph)
+
+
 FAST = (
     Row("tasks on pairs or values", lambda graph, task: task != "node", {"lr": 0.003}),
-    Row("few labels", lambda graph, task: graph.get("train", FEWEST_LABELS) < FEWEST_LABELS, {"lr": 0.01}),
     Row(
         "vertex clusters, sparse features",
-        lambda graph, task: bool(graph.get("clusters") and graph.get("sparse_feats")),
+        lambda graph, task: _takes_batches(graph) and bool(graph.get("sparse_feats")),
         {"batch": "cluster:16", "lr": 0.002, "feat_norm": "row-l2,center"},
     ),
     Row(
         "vertex clusters, dense features",
-        lambda graph, task: bool(graph.get("clusters")),
+        lambda graph, task: _takes_batches(graph),
         {"batch": "cluster:16", "lr": 0.002, "feat_norm": "standardize"},
+    ),
+    Row(
+        "few labels, sparse features",
+        lambda graph, task: _has_few_labels(graph) and bool(graph.get("sparse_feats")),
+        {"feat_norm": "row-l2,center", "optimizer": "kfac", "lr": 0.02},
     ),
     Row(
         "sparse features",

@@ -40,11 +40,18 @@ class BegunPass:
         """What a checkpoint keeps; empty where no step is done. Collective: yes."""
         if not self.steps:
             return {}
-        return {"shares": comm.allgather(self.shares), "norms": self.norms, "seconds": max(comm.allgather(self.elapsed()))}
+        return {
+            "shares": comm.allgather(self.shares),
+            "norms": self.norms,
+            "seconds": max(comm.allgather(self.elapsed())),
+        }
 
     @classmethod
     def of(cls, state: dict[str, Any], comm: Any) -> "BegunPass":
-        """From what `state` gave, on as many ranks or others. Raises: KeyError, TypeError, ValueError: it is damaged."""
+        """From what `state` gave, on as many ranks or others.
+
+        Raises: KeyError, TypeError, ValueError where it is damaged.
+        """
         if not state:
             return cls()
         shares = [[float(share) for share in rank] for rank in state["shares"]]

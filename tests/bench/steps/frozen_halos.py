@@ -19,7 +19,7 @@ from distgnn.comm import sum_over_ranks
 
 
 class Frozen:
-    """In place of a delayed exchange: exact in every `every`-th step; between, what arrived last, or (backward) nothing."""
+    """In place of a delayed exchange: exact in every `every`-th step; between, what arrived last, or nothing."""
 
     def __init__(self, exact, every: int, keeps: bool):
         self.exact, self.every, self.keeps = exact, every, keeps

@@ -3,10 +3,10 @@
     python tests/bench/steps/time_to_accuracy.py --data DATA --work /tmp/race [--graphs cora,tolokers --ranks 1,2,4]
     python tests/bench/steps/time_to_accuracy.py --data DATA --work /tmp/race --sampling
 
-Partition folders are made where they are missing; for each graph and number of ranks `distgnn bench --time-to-accuracy`
-writes WORK/GRAPH-RANKS.json, and figures beside it. What is there already is left out, so that a run which was cut short
-goes on with the next graph. `--prefix` goes before each of
-these commands. Threads are 2 over all ranks. Not run by pytest.
+Partition folders are made where they are missing; for each graph and number of ranks `distgnn bench
+--time-to-accuracy` writes WORK/GRAPH-RANKS.json, and figures beside it. What is there already is left out: a run that
+was cut short goes on with the next graph. `--prefix` goes before each of these commands. Threads are 2 over all ranks.
+Not run by pytest.
 """
 
 import argparse
