@@ -2,7 +2,8 @@
 
 Contestants run one after the other, seed by seed, each in processes of its own and until the limit, past the target,
 or until a multiple of the seconds to it: so the table also has the best validation accuracy, and the test accuracy
-there. Seconds are those of training; evaluation is apart. A run that does not reach the target counts as later than all that do.
+there. Seconds are those of training; evaluation is apart. A run that does not reach the target counts as later than all
+that do.
 """
 
 import math
