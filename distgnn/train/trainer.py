@@ -285,6 +285,7 @@ class Trainer:
         before, started = graph.transport.counters.copy(), time.perf_counter()
         graph.transport.start_step()
         self.begun.started = started
+        self.model.train()
         for name, batch in self.passes.graphs(epoch, self.begun.steps):
             logits, share, norm = self._step(self._on(batch), name)
             self.begun.add(share, norm)
@@ -315,7 +316,6 @@ class Trainer:
     def _step(self, graph: Any, name: str) -> tuple[torch.Tensor, float, float]:
         """One optimiser step: the logits, this rank's share of the loss, the norm of the gradient. Collective: yes."""
         watch = self.watchdog
-        self.model.train()
         self.gradients.zero()
         self.optimizer.begin()
         watch.phase = f"{name}, forward"
