@@ -18,6 +18,10 @@ class RowsOfBlock(Block):
     Args: whole: the block; rows: places, ascending; columns: which of its columns count, bool; None: all.
     """
 
+    _whole: Block
+    _entries: Entries
+    _kept: np.ndarray | None
+
     def __init__(self, whole: Block, rows: np.ndarray, columns: np.ndarray | None):
         entries = Entries(whole.indptr, rows)
         indptr, indices, kept = entries.indptr, entries.of(whole.indices), None
@@ -28,7 +32,7 @@ class RowsOfBlock(Block):
         self.__dict__.update(mine, _whole=whole, _entries=entries, _kept=kept)
 
     @cached_property
-    def positions(self) -> np.ndarray:  # type: ignore[override]
+    def positions(self) -> np.ndarray:
         places = self._entries.places() if self._kept is None else self._entries.places()[self._kept]
         return places if self._whole.positions is None else self._whole.positions[places]
 
