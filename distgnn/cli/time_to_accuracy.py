@@ -17,7 +17,8 @@ COLUMNS = ["contestant", "reached", "passes", "seconds", "evaluation", "best val
 class Race:
     """What is asked for.
 
-    Args: target: validation accuracy, a share or in percent; limit: seconds of training of each run; seeds: how many.
+    Args: target: validation accuracy, a share or in percent; limit: seconds of training of each run; past: end a run
+        after this many times the seconds to the target (0: at the limit); seeds: how many.
     """
 
     target: float
@@ -26,6 +27,7 @@ class Race:
     first_seed: int
     seeds: int
     threads: int | None
+    past: float = 0.0
 
     def check(self, parts: list[str], train: Any) -> None:
         """Raise InputError for what cannot be run. `train`: the program's command of that name."""
@@ -41,6 +43,8 @@ class Race:
             raise InputError(f"time_to_accuracy is {self.target}: expected an accuracy, such as 0.9 or 90")
         if not (self.limit > 0 and self.seeds >= 1):
             raise InputError(f"limit is {self.limit} s, seeds is {self.seeds}: expected positive numbers")
+        if not (self.past == 0 or self.past >= 1):
+            raise InputError(f"past_target is {self.past}: expected 0 (run until the limit), or at least 1")
         for text in self.contestants:
             Contestant(text).check(parts[0], train)
 
@@ -53,15 +57,16 @@ class Race:
 def time_to_accuracy(race: Race, parts: str, about: dict[str, Any], out: str, figures: str | None) -> None:
     """Run it; `about`: what bench.json says of machine, graph and command."""
     from distgnn.bench.steps import time_to_accuracy as bench
-    from distgnn.bench.steps.contestants import Contestant
+    from distgnn.bench.steps.contestants import Contestant, End
     from distgnn.bench.steps.figures import draw
 
     contestants = [Contestant(text) for text in race.contestants]
     seeds = list(range(race.first_seed, race.first_seed + race.seeds))
-    runs = bench.race(parts, contestants, race.share, race.limit, seeds, race.threads)
+    end = End(race.limit, race.share, race.past)
+    runs = bench.race(parts, contestants, end, seeds, race.threads)
     rows = bench.medians(runs)
-    report = about | {"target": race.share, "limit_seconds": race.limit, "rows": rows, "runs": runs}
-    write_json(out, report)
+    report = about | {"target": race.share, "limit_seconds": race.limit, "past_target": race.past}
+    write_json(out, report | {"rows": rows, "runs": runs})
     if figures is not None:
         draw(report, Path(figures))
     title = f"{about['graph']}, to {human_share(race.share)} validation accuracy, median of {race.seeds} seeds"

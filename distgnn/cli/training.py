@@ -1,5 +1,6 @@
 """What `distgnn train` does on each rank: one run, or several with different seeds."""
 
+import gc
 import statistics
 import time
 from dataclasses import replace
@@ -39,6 +40,7 @@ def train_on_this_rank(
     run, config = settings.run, replace(settings.train)
     with compiling(speak):
         graph = load(parts, run.algorithm, **settings.graph_options(), debug=debug, say=None)
+    gc.freeze()  # what was imported and loaded stays: collections within training steps need not look at it
     if config.run_dir is None:
         config.run_dir = graph.comm.bcast(default_run_dir(parts, settings.model.name), root=0)
     train = _one_run if run.runs == 1 else _many_runs

@@ -19,7 +19,8 @@ BUCKET_NUMBERS = 2**16  # a bucket is closed when it has so many: a message wort
 class GradientBuffer:
     """All gradients of a model in flat buffers, summed over ranks bucket by bucket.
 
-    Every parameter's `.grad` is a view of the buffer, so nothing is packed or unpacked.
+    The backward pass leaves gradients of its own. On several ranks they are copied to the buffer once complete, and
+    every parameter's `.grad` is a view of it after `sum`; on one rank they stay, and the buffer is not touched.
 
     Collective: the constructor (broadcasts the parameters of rank 0), `sum`.
 
@@ -50,7 +51,7 @@ class GradientBuffer:
             parameter.register_post_accumulate_grad_hook(self._gradient_is_there)
 
     def zero(self) -> None:
-        """Before the backward pass: gradients to zero, in place."""
+        """Before the backward pass: there are no gradients."""
         for bucket in self._buckets:
             bucket.reset()
         self._armed, self.scale = self.overlap, 1.0
@@ -58,6 +59,8 @@ class GradientBuffer:
     def sum(self) -> None:
         """After the backward pass: each gradient becomes its sum over ranks, the same bits on each."""
         if self.comm.size == 1:
+            for bucket in self._buckets:
+                bucket.fill_missing()
             return
         with self.counters.timing("all_reduce_seconds"):
             while self._started < len(self._buckets):
@@ -91,7 +94,9 @@ class GradientBuffer:
 
     def finite(self) -> bool:
         """Is every gradient a finite number? After `sum` the answer is the same on every rank."""
-        return all(p.grad is None or bool(torch.isfinite(p.grad).all()) for p in self.parameters)
+        grads = [p.grad for p in self.parameters if p.grad is not None]
+        # A sum is finite only where all numbers are. It may overflow where they are, so that they are looked at then.
+        return all(bool(torch.isfinite(grad.sum())) or bool(torch.isfinite(grad).all()) for grad in grads)
 
 
 class _Bucket:
@@ -101,17 +106,22 @@ class _Bucket:
         self.parameters, self.flat = parameters, flat
         ends = np.cumsum([p.numel() for p in parameters])
         views = zip(parameters, np.split(flat, ends[:-1]), strict=True)
-        self.views = [torch.from_numpy(part).view(p.shape) for p, part in views]
+        self.views = [torch.from_numpy(part).as_strided(p.shape, p.stride()) for p, part in views]
         self.reset()
 
     def reset(self) -> None:
         self.num_missing = len(self.parameters)
-        self.flat[:] = 0
+        for parameter in self.parameters:
+            parameter.grad = None
+
+    def fill_missing(self) -> None:
+        """Zeros for parameters that the backward pass did not reach."""
         for parameter, view in zip(self.parameters, self.views, strict=True):
-            parameter.grad = view
+            if parameter.grad is None:
+                parameter.grad = view.zero_()
 
     def gather_strays(self) -> None:
-        """Copy back gradients that something replaced instead of adding to."""
+        """Copy gradients of the backward pass to the buffer; zeros where there are none."""
         for parameter, view in zip(self.parameters, self.views, strict=True):
             if parameter.grad is not view:
                 view.zero_() if parameter.grad is None else view.copy_(parameter.grad)

@@ -45,10 +45,12 @@ from distgnn.train.run.outputs import Outputs
 from distgnn.train.run.records import TrainResult, over_ranks, summarize
 from distgnn.train.run.run_folder import RunFolder
 from distgnn.train.run.trace import Trace
+from distgnn.train.steps.begun_pass import BegunPass
 from distgnn.train.steps.passes import Passes
 from distgnn.train.tasks.choose import task_for
 from distgnn.train.trainable import check_forward, check_trainable, warn_of_modules_per_rank
 from distgnn.train.verify import ExactStep
+from distgnn.train.weight_layout import lay_out
 
 
 class Trainer:
@@ -113,6 +115,7 @@ class Trainer:
         graph.seed = self.config.seed
         with raise_together(graph.comm):
             self.passes = Passes(self.config, model, self.whole, graph)
+        lay_out(model)
         self.gradients = GradientBuffer(model, graph.comm, graph.transport.counters)
         self.trace = Trace(graph.transport.counters, graph.rank) if self.config.trace else None
         config = self.config
@@ -129,6 +132,7 @@ class Trainer:
         self.last_record: dict | None = None
         self.records: list[dict] = []
         self.sent_to: list[np.ndarray] = []  # of each epoch, bytes to each rank
+        self.begun = BegunPass()
         self.outputs = Outputs(self, self.callbacks, describe or {})
         self.log = RankLog(config.run_dir, graph.rank)
         self.interrupts, self.stop_signal = Interrupts(wanted=config.run_dir is not None), 0
@@ -232,13 +236,14 @@ class Trainer:
         result.records[:] = self.graph.comm.bcast(result.records, root=0)
         if done and not result.records and self.last_record is not None:  # metrics.jsonl is gone; the weights are not
             result.records.append(self.last_record)
-        if done:
-            self.say(f"resuming after {done} epochs")
+        if done or self.begun.steps:
+            within = f" and {self.begun.steps} steps" if self.begun.steps else ""
+            self.say(f"resuming after {done} epochs{within}")
         return done
 
     def _save(self, epochs_done: int) -> int:
         if self.config.run_dir is not None:
-            self.watchdog.phase = f"epoch {epochs_done - 1}, writing a checkpoint"
+            self.watchdog.phase = f"after {epochs_done} epochs, writing a checkpoint"
             save_checkpoint(Path(self.config.run_dir), self, epochs_done)
         return epochs_done
 
@@ -279,29 +284,38 @@ class Trainer:
         exact = self._exact_step(epoch)
         before, started = graph.transport.counters.copy(), time.perf_counter()
         graph.transport.start_step()
-        shares, norms = [], []
-        for name, batch in self.passes.graphs(epoch):
+        self.begun.started = started
+        self.model.train()
+        for name, batch in self.passes.graphs(epoch, self.begun.steps):
             logits, share, norm = self._step(self._on(batch), name)
-            shares.append(share)
-            norms.append(norm)
-        ended = time.perf_counter()
+            self.begun.add(share, norm)
+            self._stop_within(epoch)
+        ended, begun, self.begun = time.perf_counter(), self.begun, BegunPass()
         if self.trace:
             self.trace.add_step(epoch, started, ended)
         spent = graph.transport.counters.since(before) | {"waits": graph.transport.waits}
         self.sent_to.append(graph.transport.sent_to)
         watch.phase = f"epoch {epoch}, gathering numbers"
-        mine = {"loss": math.fsum(shares) / len(shares), "seconds": ended - started}
+        mine = {"loss": begun.loss(), "seconds": begun.seconds + ended - started}
         record, self.stop_signal = over_ranks(graph.comm, epoch, mine | {"signal": self.interrupts.received} | spent)
-        record |= {"grad_norm": max(norms)} if self.config.clip_grad else {}
+        record |= {"grad_norm": max(begun.norms)} if self.config.clip_grad else {}
         self.optimizer.follow(self.schedules.learning_rate.after(epoch, record["loss"]), record["loss"])
         if exact:
             record |= exact.errors_of(logits, self.gradients, graph)
         return record
 
+    def _stop_within(self, epoch: int) -> None:
+        """Obey a signal between two steps of a pass, with a checkpoint. Collective: where a pass has several steps."""
+        if self.config.run_dir is None or self.begun.steps >= self.passes.num_steps(epoch):
+            return
+        received = max(self.graph.comm.allgather(self.interrupts.received))
+        if received:
+            self._save(epoch)
+            raise on_all_ranks(RunStopped(received, epoch, self.config.run_dir))
+
     def _step(self, graph: Any, name: str) -> tuple[torch.Tensor, float, float]:
         """One optimiser step: the logits, this rank's share of the loss, the norm of the gradient. Collective: yes."""
         watch = self.watchdog
-        self.model.train()
         self.gradients.zero()
         self.optimizer.begin()
         watch.phase = f"{name}, forward"

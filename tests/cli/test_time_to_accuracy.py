@@ -6,7 +6,7 @@ import pytest
 import typer
 from command import distgnn
 
-from distgnn.bench.steps.contestants import Contestant, curve
+from distgnn.bench.steps.contestants import Contestant, End, curve
 from distgnn.bench.steps.time_to_accuracy import medians, reached
 from distgnn.cli.main import make_app
 from distgnn.errors import InputError
@@ -50,6 +50,15 @@ def test_a_seed_that_does_not_reach_the_target_is_the_latest():
     assert (row["seeds"], row["reached"], row["passes_to_target"]) == (3, 2, 3)
     (row,) = medians(runs[1:])
     assert (row["reached"], row["passes_to_target"]) == (1, None)
+
+
+def test_a_run_ends_past_its_target_or_at_the_limit():
+    """0.6 is reached after 6 s, 0.9 after 8 s, 0.99 never."""
+    ends = [
+        End(10.0, target, past).seconds(RECORDS) for target, past in ((0.6, 0.0), (0.6, 1.5), (0.9, 1.5), (0.99, 2))
+    ]
+    assert ends == [10.0, 9.0, 10.0, 10.0]
+    assert End(10.0, 0.65, 2.0).seconds([record(0, 0.3, 0.7)]) == 4.0
 
 
 @pytest.mark.parametrize(

@@ -64,8 +64,26 @@ class Contestant:
         ]
 
 
-def run_one(contestant: Contestant, parts: str, folder: Path, seed: int, limit: float, threads: int | None) -> dict:
-    """One contestant with one seed, until `limit` seconds of training; returns {contestant, seed, curve, stopped}.
+@dataclass(frozen=True)
+class End:
+    """When a run ends: after `limit` seconds of training, or `past` times those to the `target` (0: not sooner)."""
+
+    limit: float
+    target: float
+    past: float = 0.0
+
+    def seconds(self, records: list[dict]) -> float:
+        """Seconds of training at which a run with these records ends."""
+        spent = 0.0
+        for record in records if self.past else ():
+            spent += record["seconds"]
+            if max(record.get("valid_metric") or 0, record.get("smoothed_valid_metric") or 0) >= self.target:
+                return min(self.limit, self.past * spent)
+        return self.limit
+
+
+def run_one(contestant: Contestant, parts: str, folder: Path, seed: int, end: End, threads: int | None) -> dict:
+    """One contestant with one seed, until `end`; returns {contestant, seed, curve, stopped}.
 
     Raises: RunError where it fails.
     """
@@ -75,7 +93,8 @@ def run_one(contestant: Contestant, parts: str, folder: Path, seed: int, limit: 
     try:
         while process.poll() is None:
             time.sleep(POLL_SECONDS)
-            if stopped == "finished" and sum(record["seconds"] for record in read_records(metrics)) > limit:
+            records = read_records(metrics) if stopped == "finished" else []
+            if records and sum(record["seconds"] for record in records) > end.seconds(records):
                 process.send_signal(signal.SIGTERM)
                 stopped, waits_until = "limit", time.monotonic() + STOP_SECONDS
             if stopped == "limit" and time.monotonic() > waits_until:
@@ -90,7 +109,8 @@ def run_one(contestant: Contestant, parts: str, folder: Path, seed: int, limit: 
     if stopped == "finished" and process.returncode:
         last = f": {plain(said[-1])}" if said else ""
         raise RunError(f"contestant {contestant.text!r} failed with exit code {process.returncode}{last}")
-    found = curve(read_records(metrics), limit)
+    records = read_records(metrics)
+    found = curve(records, end.seconds(records))
     return {"contestant": contestant.text, "seed": seed, "stopped": stopped, "curve": found}
 
 

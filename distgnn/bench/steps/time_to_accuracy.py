@@ -1,8 +1,9 @@
 """`distgnn bench PARTS --time-to-accuracy TARGET`: seconds and passes over the graph until a validation accuracy.
 
-Contestants run one after the other, seed by seed, each in processes of its own and until the limit, past the target: so
-the table also has the best validation accuracy, and the test accuracy there. Seconds are those of training; evaluation
-is apart. A run that does not reach the target counts as later than all that do.
+Contestants run one after the other, seed by seed, each in processes of its own and until the limit, past the target,
+or until a multiple of the seconds to it: so the table also has the best validation accuracy, and the test accuracy
+there. Seconds are those of training; evaluation is apart. A run that does not reach the target counts as later than all
+that do.
 """
 
 import math
@@ -11,21 +12,19 @@ import sys
 import tempfile
 from pathlib import Path
 
-from distgnn.bench.steps.contestants import Contestant, run_one
+from distgnn.bench.steps.contestants import Contestant, End, run_one
 
 DEFAULT = ("--optimizer adam --lr 0.01", "--optimizer adam --lr 0.003", "--recipe fast", "dgl-sampling")
 
 
-def race(
-    parts: str, contestants: list[Contestant], target: float, limit: float, seeds: list[int], threads: int | None
-) -> list[dict]:
+def race(parts: str, contestants: list[Contestant], end: End, seeds: list[int], threads: int | None) -> list[dict]:
     """Each contestant with each seed: {contestant, seed, stopped, curve, …} with what `reached` gives."""
     runs = []
     for seed in seeds:
         for number, contestant in enumerate(contestants):
             with tempfile.TemporaryDirectory() as folder:
-                one = run_one(contestant, parts, Path(folder) / f"{number}-{seed}", seed, limit, threads)
-            runs.append(one | reached(one["curve"], target))
+                one = run_one(contestant, parts, Path(folder) / f"{number}-{seed}", seed, end, threads)
+            runs.append(one | reached(one["curve"], end.target))
             passes, seconds = runs[-1]["passes_to_target"], runs[-1]["seconds_to_target"]
             when = "not reached" if passes is None else f"pass {passes}, {seconds:.2f} s"
             print(f"seed {seed}, {contestant.text}: {when}", file=sys.stderr, flush=True)

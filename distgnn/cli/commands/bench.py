@@ -80,6 +80,12 @@ def bench(
         typer.Option(help="With --time-to-accuracy: options of train, or dgl-sampling and its own; may be repeated."),
     ] = None,
     limit: Annotated[float, typer.Option(help="With --time-to-accuracy: seconds of training of each run.")] = 60.0,
+    past_target: Annotated[
+        float,
+        typer.Option(
+            help="With --time-to-accuracy: end a run after this many times the seconds to the target (0: at the limit)."
+        ),
+    ] = 0.0,
     seeds: Annotated[int, typer.Option(help="With --time-to-accuracy: how many, from --seed on.")] = 3,
     out: Annotated[str, typer.Option(help="File to write.")] = "bench.json",
     figures: Annotated[
@@ -103,7 +109,7 @@ def bench(
         manifests = [read_manifest(folder) for folder in parts]
         _check_outputs(out, figures)
     if target is not None:
-        race = Race(target, contestant or DEFAULT, limit, config.seed, seeds, threads)
+        race = Race(target, contestant or DEFAULT, limit, config.seed, seeds, threads, past_target)
         with checked_together():
             race.check(parts, _command("train"))
         about = {"machine": _machine(), "graph": manifests[0]["name"], "command": sys.argv[1:]}

@@ -3,7 +3,8 @@
 import json
 import os
 import sys
-from dataclasses import fields, replace
+from collections.abc import Mapping
+from dataclasses import asdict, fields, replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -100,7 +101,7 @@ def train(
         print(picked, file=sys.stderr, flush=True)
     sections = settings.sections() | {"data": _describe_data(parts, manifest)}
     with start_limit(starting):
-        _check_machines(manifest, sections, limit)
+        _check_machines(manifest, sections | {"train": asdict(settings.train)}, limit)
     summary, rank = train_on_this_rank(parts, settings, sections, debug, speak)
     if rank == 0 and as_json:
         print(json.dumps(summary, indent=1))
@@ -155,16 +156,28 @@ def _with_recipe(
     if recipe is None:
         return settings, ""
     graph, task = manifest["graph"] | {"num_nodes": manifest["num_nodes"]}, settings.train.task
-    options, line = pick(recipe, graph, task, given)
+
+    def allows(options: Mapping[str, Any]) -> bool:
+        try:
+            _with_options(settings, options).checked()
+        except InputError:
+            return False
+        return True
+
+    options, line = pick(recipe, graph, task, given, allows)
     if settings.train.resume and (Path(str(settings.train.run_dir)) / "config.toml").is_file():
         return settings, ""
+    return _with_options(settings, options), line
+
+
+def _with_options(settings: Settings, options: Mapping[str, Any]) -> Settings:
     groups = {name: getattr(settings, name) for name in ("train", "model", "run", "schedule")}
     known = {name: {field.name for field in fields(group)} for name, group in groups.items()}
     changed = {
         name: replace(group, **{key: value for key, value in options.items() if key in known[name]})
         for name, group in groups.items()
     }
-    return replace(settings, **changed), line
+    return replace(settings, **changed)
 
 
 def _with_checkpoints(settings: Settings) -> Settings:

@@ -25,8 +25,34 @@ class Row:
     options: Mapping[str, Any]
 
 
+FEWEST_LABELS = 1000  # of training: a cluster batch of fewer than some 60 has too few to learn from
+
+
+def _has_few_labels(graph: Mapping[str, Any]) -> bool:
+    return graph.get("train", FEWEST_LABELS) < FEWEST_LABELS
+
+
+def _takes_batches(graph: Mapping[str, Any]) -> bool:
+    return bool(graph.get("clusters")) and not _has_few_labels(graph)
+
+
 FAST = (
     Row("tasks on pairs or values", lambda graph, task: task != "node", {"lr": 0.003}),
+    Row(
+        "vertex clusters, sparse features",
+        lambda graph, task: _takes_batches(graph) and bool(graph.get("sparse_feats")),
+        {"batch": "cluster:16", "lr": 0.002, "feat_norm": "row-l2,center"},
+    ),
+    Row(
+        "vertex clusters, dense features",
+        lambda graph, task: _takes_batches(graph),
+        {"batch": "cluster:16", "lr": 0.002, "feat_norm": "standardize"},
+    ),
+    Row(
+        "few labels, sparse features",
+        lambda graph, task: _has_few_labels(graph) and bool(graph.get("sparse_feats")),
+        {"feat_norm": "row-l2,center", "optimizer": "kfac", "lr": 0.02},
+    ),
     Row(
         "sparse features",
         lambda graph, task: bool(graph.get("sparse_feats")),
@@ -42,14 +68,26 @@ TABLES = {"fast": FAST}
 BATCHES, FOR_BATCHES = {"batch", "stages"}, {"optimizer": "adam", "lr": 0.001}  # which K-FAC does not take
 
 
-def pick(recipe: str, graph: Mapping[str, Any], task: str, given: set[str]) -> tuple[dict[str, Any], str]:
+def pick(
+    recipe: str,
+    graph: Mapping[str, Any],
+    task: str,
+    given: set[str],
+    allows: Callable[[Mapping[str, Any]], bool] = lambda options: True,
+) -> tuple[dict[str, Any], str]:
     """The options of a recipe for a graph, but those that were `given`, and one line that says what was picked.
+
+    Args: allows: do these options go with what was given? Rows of which they do not are left out, but for the last.
 
     Raises: InputError for an unknown recipe.
     """
     check_choice("recipe", recipe, RECIPES)
-    row = next(row for row in TABLES[recipe] if row.fits(graph, task))
-    picked = {**row.options, **(FOR_BATCHES if given & BATCHES else {})}
-    options = {name: value for name, value in picked.items() if name not in given}
+    for row in TABLES[recipe]:
+        if not row.fits(graph, task):
+            continue
+        picked = {**row.options, **(FOR_BATCHES if given & BATCHES else {})}
+        options = {name: value for name, value in picked.items() if name not in given}
+        if allows(options):
+            break
     flags = " ".join(f"--{name.replace('_', '-')} {value}" for name, value in options.items())
     return options, f"recipe {recipe} ({row.graphs}): {flags or 'every option of it is given'}"

@@ -3,24 +3,42 @@
 A column is a row of a table of all vertices, so that a batch reads held rows where they lie.
 """
 
-from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
 from distgnn.kernels import Tuning
 from distgnn.ops.aggregation.aggregator import Arcs, Block
-from distgnn.ops.csr_rows import rows_of_csr
+from distgnn.ops.csr_rows import Entries
 
 
-@dataclass(frozen=True)
 class RowsOfBlock(Block):
-    """Some rows of a block; `positions` are places in the whole block, of `num_weights` arcs."""
+    """Some rows of a block; `positions` are places in the whole block, found where arcs have weights.
 
-    num_weights: int = 0
+    Args: whole: the block; rows: places, ascending; columns: which of its columns count, bool; None: all.
+    """
+
+    _whole: Block
+    _entries: Entries
+    _kept: np.ndarray | None
+
+    def __init__(self, whole: Block, rows: np.ndarray, columns: np.ndarray | None):
+        entries = Entries(whole.indptr, rows)
+        indptr, indices, kept = entries.indptr, entries.of(whole.indices), None
+        if columns is not None:
+            kept = columns[indices]
+            indptr, indices = np.concatenate([[0], np.cumsum(kept)]).astype(np.int64)[indptr], indices[kept]
+        mine = {"indptr": indptr, "indices": indices, "first_arc": whole.first_arc, "tuning": Tuning()}
+        self.__dict__.update(mine, _whole=whole, _entries=entries, _kept=kept)
+
+    @cached_property
+    def positions(self) -> np.ndarray:
+        places = self._entries.places() if self._kept is None else self._entries.places()[self._kept]
+        return places if self._whole.positions is None else self._whole.positions[places]
 
     @property
     def weights(self) -> slice:
-        return slice(self.first_arc, self.first_arc + self.num_weights)
+        return self._whole.weights
 
 
 def arcs_into(
@@ -32,18 +50,8 @@ def arcs_into(
     """
     of_owned, of_halos = columns or (None, None)
     return Arcs(
-        _rows_of(arcs.owned_owned, owned, of_owned),
-        _rows_of(arcs.owned_halo, owned, of_halos),
-        _rows_of(arcs.halo_owned, halos, of_owned),
-        _rows_of(arcs.halo_halo, halos, of_halos),
+        RowsOfBlock(arcs.owned_owned, owned, of_owned),
+        RowsOfBlock(arcs.owned_halo, owned, of_halos),
+        RowsOfBlock(arcs.halo_owned, halos, of_owned),
+        RowsOfBlock(arcs.halo_halo, halos, of_halos),
     )
-
-
-def _rows_of(block: Block, rows: np.ndarray, columns: np.ndarray | None) -> RowsOfBlock:
-    indptr, places = rows_of_csr(block.indptr, rows)
-    if columns is not None:
-        kept = columns[block.indices[places]]
-        indptr = np.concatenate([[0], np.cumsum(kept)]).astype(np.int64)[indptr]
-        places = places[kept]
-    positions = places if block.positions is None else block.positions[places]
-    return RowsOfBlock(indptr, block.indices[places], block.first_arc, positions, Tuning(), block.num_arcs)

@@ -50,10 +50,10 @@ class Batches:
         held = HeldRows(local.num_owned, halos[0], history), HeldRows(local.num_owned, halos[1], history)
         self._shared = Shared(graph, history, exchanges, held, sparse_sums)
 
-    def of_pass(self, number: int) -> Iterator[BatchGraph]:
-        """The batches of a pass, one after the other: every vertex is in one of them."""
+    def of_pass(self, number: int, first: int = 0) -> Iterator[BatchGraph]:
+        """The batches of a pass from the `first` on, one after the other: every vertex is in one of them."""
         order = orders(self.graph.seed, number, self.num_strata, self.num_micro)
-        for step in range(self.num_micro):
+        for step in range(first, self.num_micro):
             yield self._batch(chosen_micro_parts(order, step), 1 / self.num_micro)
 
     def _batch(self, taken: np.ndarray, share: float) -> BatchGraph:
@@ -76,7 +76,7 @@ class Batches:
         )
 
     def state_dict(self) -> dict[str, np.ndarray]:
-        """Held rows of this rank, for a checkpoint between passes."""
+        """Held rows of this rank, for a checkpoint between steps."""
         pairs = zip(("forward", "backward"), self._shared.held, strict=True)
         return {f"{name}.{key}": array for name, held in pairs for key, array in held.state_dict().items()}
 

@@ -30,7 +30,7 @@ from torch.nn import functional as F
 
 from distgnn import kernels
 from distgnn.ops.aggregation.halo import as_array
-from distgnn.ops.csr_rows import rows_of_csr
+from distgnn.ops.csr_rows import Entries
 
 BLOCK_ROWS = 1 << 15  # of gradients whose dtype is changed for a product
 DENSE_ABOVE = 0.1  # share of non-zeros up to which the sparse product is surely cheaper: docs/internals/epoch.md
@@ -100,9 +100,19 @@ class SparseRows(torch.Tensor):
 
     def times(self, weight: torch.Tensor, out: torch.Tensor, add: bool = False) -> torch.Tensor:
         """out [O, D] becomes, or is increased by, these rows times weight [I, D]."""
+        if self.shift_row is not None and len(self) < self.shape[1] and weight.dtype != torch.bfloat16:
+            return self._times_apart(weight, out, add)
         arrays = self.indptr, self.indices, as_array(self._with_shift(weight)), "sum", self.values, as_array(out)
         kernels.spmm(*arrays, accumulate=add)
         return out
+
+    def _times_apart(self, weight: torch.Tensor, out: torch.Tensor, add: bool) -> torch.Tensor:
+        """`times` where `out` is smaller than the weight: X W without a copy of W, then - q (m' W)."""
+        indptr, indices, values = self._without_shift
+        kernels.spmm(indptr, indices, as_array(weight.contiguous()), "sum", values, as_array(out), accumulate=add)
+        factors = torch.from_numpy(self.values[self.indptr[1:] - 1])
+        assert self.shift_row is not None
+        return out.addr_(factors, self.shift_row.to(weight.dtype) @ weight)
 
     def turned_times(self, grads: torch.Tensor) -> torch.Tensor:
         """These rows transposed times grads [O, D]: [I, D], float32 for bfloat16."""
@@ -163,11 +173,18 @@ class SparseRows(torch.Tensor):
         return rows
 
     @cached_property
+    def _without_shift(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """indptr, indices and values without the columns of the shift."""
+        if self.shift_row is None:
+            return self.indptr, self.indices, self.values
+        there = self.indices < self.shape[1]
+        return self.indptr - self.num_more * np.arange(len(self.indptr)), self.indices[there], self.values[there]
+
+    @cached_property
     def _transposed(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        there = self.indices < self.shape[1]  # without the columns of the shift
-        indptr, indices = self.indptr - self.num_more * np.arange(len(self.indptr)), self.indices[there]
+        indptr, indices, values = self._without_shift
         indptr, indices, positions = kernels.transpose_csr(indptr, indices, self.shape[1])
-        return indptr, indices, self.values[there][positions]
+        return indptr, indices, values[positions]
 
     def _scaled(self, factors: np.ndarray) -> "SparseRows":
         """Each row times a factor of its own, [O]."""
@@ -176,8 +193,8 @@ class SparseRows(torch.Tensor):
 
     def rows_at(self, rows: np.ndarray) -> "SparseRows":
         """Some of the rows, in the order of `rows` (places)."""
-        indptr, places = rows_of_csr(self.indptr, rows)
-        return self.of_columns(indptr, self.indices[places], self.values[places])
+        entries = Entries(self.indptr, rows)
+        return self.of_columns(entries.indptr, entries.of(self.indices), entries.of(self.values))
 
     def of_columns(self, indptr: np.ndarray, indices: np.ndarray, values: np.ndarray) -> "SparseRows":
         """Other rows over the same columns, those of the shift among them."""

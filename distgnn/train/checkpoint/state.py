@@ -19,6 +19,7 @@ from distgnn.train.checkpoint import files as files
 from distgnn.train.checkpoint.identity import check_identity
 from distgnn.train.checkpoint.objects import flatten, unflatten
 from distgnn.train.checkpoint.weights import pack
+from distgnn.train.steps.begun_pass import BegunPass
 from distgnn.train.steps.own_optimizer import OwnOptimizer
 from distgnn.train.steps.passes import HELD
 
@@ -38,6 +39,7 @@ def save_checkpoint(run: Path, trainer: Any, epochs_done: int) -> None:
         trainer.fingerprint,
         cut_digests(graph),
     )
+    begun = trainer.begun.state(comm)
     random = np.stack(comm.allgather(torch.get_rng_state().numpy()))
     partial = None
     with raise_together(comm), _writing(run):
@@ -59,7 +61,7 @@ def save_checkpoint(run: Path, trainer: Any, epochs_done: int) -> None:
                     everything[name] = files.write_file(partial, name, content)
                 state = {"ranks": comm.size, "cut": cut, "settings": trainer.settings, "graph": identity}
                 state |= {"files": everything, "schedules": trainer.schedules.state(), "best": trainer.best_record}
-                state |= {"last": trainer.last_record} | objects
+                state |= {"last": trainer.last_record} | objects | ({"begun": begun} if begun else {})
                 trainer.outputs.folder.sync_metrics()
                 files.commit(run, partial, epochs_done, state)
     except DistGNNError:
@@ -179,6 +181,7 @@ def _restore(trainer: Any, state: dict, tensors: dict) -> None:
         trainer.best_state = dict(tensors.get("best", {}))
         trainer.best_record, trainer.last_record = state.get("best"), state.get("last")
         files.restore_schedules(trainer.schedules, state)
+        trainer.begun = _begun(state.get("begun", {}), comm)
         random = tensors.get("random", {}).get("torch")
         if state["ranks"] == comm.size and random is not None and len(random) == comm.size:
             torch.set_rng_state(random[comm.rank].clone())
@@ -195,6 +198,13 @@ def _restore(trainer: Any, state: dict, tensors: dict) -> None:
     graph.refill_schedule(epochs_done)
     again = "" if graph.algorithm.exact else "; its delayed rows are dropped, synchronous epochs fill them again"
     trainer.say(f"resuming a run of {state['ranks']} ranks on another cut, {comm.size} ranks{again}")
+
+
+def _begun(state: Any, comm: Any) -> BegunPass:
+    try:
+        return BegunPass.of(state, comm)
+    except (KeyError, TypeError, ValueError) as error:
+        raise RunError(f"the checkpoint's steps of a pass are damaged: {error}") from error
 
 
 def _restore_objects(trainer: Any, stored: Any, tensors: dict[str, torch.Tensor]) -> None:

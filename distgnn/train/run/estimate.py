@@ -12,6 +12,7 @@ training pairs, k negatives drawn for them, e negatives of an evaluation, B borr
 | one hidden layer, forward and backward | ROWS_PER_LAYER · O · W · item |
 | halo rows and messages | HALO_ROWS · (H + sent) · W · item |
 | late rows of cd-R, held and on their way | L · (2 · received + wires · (sent + received)) · W · item |
+| cluster batches with history: held rows, forward and backward | 2 · (L − 1) · (O + H) · W · item |
 | scores of pairs: both ends' rows | TABLES · (O + B) · W · item on several ranks |
 | scores of pairs: ids, places, scores | BYTES_PER_PAIR · m, BYTES_PER_NEGATIVE · (k + e) |
 | scores of pairs: one block in the decoder | ROWS_PER_PAIR · BLOCK_PAIRS · W · item |
@@ -25,6 +26,7 @@ that compiles kernels has 100 MB more.
 
 from typing import Any
 
+from distgnn.config.steps.batch import FULL
 from distgnn.config.task import HELD_OUT, PAIR_TASKS
 from distgnn.errors import RunError
 from distgnn.system.free_memory import available_bytes
@@ -45,7 +47,8 @@ def estimate_bytes(manifest: dict, part_id: int, settings: dict) -> int:
     """Peak memory of the rank that has part `part_id`, with the libraries that it shares with other ranks.
 
     Args:
-        manifest: of the partition; settings: sections [model] and [run] of config.toml, [train] for tasks on pairs.
+        manifest: of the partition; settings: sections [model] and [run] of config.toml, [train] for tasks on pairs and
+            cluster batches.
     """
     part, graph, model, run = manifest["parts"][part_id], manifest["graph"], settings["model"], settings["run"]
     item = ITEM_BYTES[run["dtype"]]
@@ -63,10 +66,12 @@ def estimate_bytes(manifest: dict, part_id: int, settings: dict) -> int:
     messages = HALO_ROWS * exchanged
     if run["algorithm"] not in ("cd-0", "0c"):
         messages += layers * width * _late_rows(manifest, part_id, run)
-    outputs = graph["num_classes"]
-    if settings.get("train", {}).get("task") in PAIR_TASKS:
+    outputs, train = graph["num_classes"], settings.get("train", {})
+    if train.get("batch", FULL) != FULL and train.get("history", True):
+        messages += 2 * layers * (part["owned"] + halos) * width
+    if train.get("task") in PAIR_TASKS:
         outputs = width
-        structure += _bytes_of_pairs(manifest, part_id, settings["train"], width * item)
+        structure += _bytes_of_pairs(manifest, part_id, train, width * item)
     numbers = 2 * rows * graph["num_feats"] + kept * rows * width + 4 * rows * outputs + messages
     return int(PRIVATE_BYTES + SHARED_BYTES + structure + item * numbers)
 

@@ -1,7 +1,7 @@
-"""Signals that ask a run to stop: remembered, and obeyed by all ranks together after the epoch.
+"""Signals that ask a run to stop: remembered, and obeyed by all ranks together after the step.
 
 Slurm warns with `--signal=USR1@120` before the time limit, `scancel` sends SIGTERM, a terminal SIGINT. Where one rank
-is asked, all stop after the same epoch, with a checkpoint.
+is asked, all stop after the same step, with a checkpoint.
 """
 
 import os

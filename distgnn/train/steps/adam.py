@@ -1,6 +1,8 @@
 """Adam and AdamW through torch's functional forms.
 
 `torch.optim.Adam` does the same arithmetic, but making one imports torch's compiler: 1.4 s at the start of every rank.
+Fused: one pass over memory for all parameters, where torch's other forms take seven. A step of a cluster batch is short
+beside that of a first layer of thousands of columns.
 """
 
 from collections.abc import Callable, Sequence
@@ -40,6 +42,7 @@ class Adam(OwnOptimizer):
             [],
             self.steps,
             foreach=False,
+            fused=True,
             amsgrad=False,
             beta1=0.9,
             beta2=0.999,

@@ -53,15 +53,22 @@ class Passes:
             epoch = max(epoch - stage.epochs, 0)
         return steps + epoch * max(self.stages[-1].num_batches, 1)
 
-    def graphs(self, epoch: int) -> Iterator[tuple[str, Any]]:
-        """What each step of an epoch is on, and its name in a phase; `graph.step` is set. Collective: yes."""
+    def num_steps(self, epoch: int) -> int:
+        """Steps of an epoch."""
+        return max(self.stage(epoch).num_batches, 1)
+
+    def graphs(self, epoch: int, done: int = 0) -> Iterator[tuple[str, Any]]:
+        """What each step of an epoch is on, after the `done` first ones, and its name in a phase; `graph.step` is set.
+
+        Collective: yes.
+        """
         stage, first = self.stage(epoch), self.first_step(epoch)
         if not stage.num_batches:
             self._batches = None
             self.graph.step = first
             yield f"epoch {epoch}", self.graph
             return
-        for number, batch in enumerate(self._batches_of(stage).of_pass(epoch)):
+        for number, batch in enumerate(self._batches_of(stage).of_pass(epoch, done), done):
             self.graph.step = first + number
             yield f"epoch {epoch}, batch {number + 1} of {stage.num_batches}", batch
 
@@ -80,7 +87,7 @@ class Passes:
                 module.graph = graph
 
     def state_dict(self) -> dict[str, np.ndarray]:
-        """Held rows of this rank, for a checkpoint between epochs."""
+        """Held rows of this rank, for a checkpoint between steps."""
         found = {} if self._batches is None else self._batches.state_dict()
         return {HELD + name: array for name, array in found.items()}
 

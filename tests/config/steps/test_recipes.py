@@ -30,6 +30,15 @@ def test_features_choose_the_row_and_given_options_stay(sparse, feat_norm):
     assert f"--feat-norm {feat_norm}" in line
 
 
+def test_the_graph_and_what_goes_with_the_options_choose_the_row():
+    graph = {"sparse_feats": True, "clusters": True, "train": 5000}
+    assert pick("fast", graph, "node", set())[0]["batch"].startswith("cluster:")
+    assert pick("fast", graph | {"clusters": False}, "node", set())[0]["optimizer"] == "kfac"
+    options, line = pick("fast", graph, "node", set(), lambda options: "batch" not in options)
+    assert options["optimizer"] == "kfac" and "--batch" not in line
+    assert pick("fast", graph | {"train": 140}, "node", set())[0]["optimizer"] == "kfac"
+
+
 def test_batches_are_not_given_to_kfac():
     options, _ = pick("fast", {"sparse_feats": True}, "node", {"batch"})
     assert options == {"feat_norm": "row-l2,center", "optimizer": "adam", "lr": 0.001}
