@@ -93,6 +93,7 @@ def from_dgl(graph: Any, directed: bool, fields: Fields) -> Fields:
         if column in graph.ndata:
             values = as_array(graph.ndata[column])
             found[key] = values.astype(bool) if column.endswith("_mask") else values
+    _rename_values(found)
     found |= _types_and_edge_data(graph, directed)
     num_nodes = graph.num_nodes()
     kept = slice(None) if directed else halve_symmetric(sources, targets, num_nodes)
@@ -119,7 +120,10 @@ def from_pyg(data: Any, directed: bool, fields: Fields) -> Fields:
         data = _one_vertex_set(data)
     if getattr(data, "edge_index", None) is None or hasattr(data, "node_types"):
         raise InputError("this PyG graph has no edge_index (a transform may have made it an adj_t: give that to scipy)")
-    sources, targets = as_array(data.edge_index)
+    index = as_array(data.edge_index)
+    if index.ndim != 2 or len(index) != 2:
+        raise InputError(f"edge_index has shape {list(index.shape)}: expected [2, M], sources and targets")
+    sources, targets = index
     columns = dict(PYG_COLUMNS)
     if directed:
         columns |= {"edge_types": "edge_type", "edge_weight": "edge_weight", "edge_feats": "edge_attr"}
@@ -128,6 +132,7 @@ def from_pyg(data: Any, directed: bool, fields: Fields) -> Fields:
         values = getattr(data, column, None)
         if values is not None:
             found[key] = as_array(values)
+    _rename_values(found)
     if "edge_feats" in found and found["edge_feats"].ndim == 1:  # PyG's one number per edge: a weight
         found.setdefault("edge_weight", found["edge_feats"])
         del found["edge_feats"]
@@ -136,17 +141,45 @@ def from_pyg(data: Any, directed: bool, fields: Fields) -> Fields:
     return from_arrays((sources[kept], targets[kept]), num_nodes, directed, {"name": "pyg", **found, **fields})
 
 
+def _rename_values(found: Fields) -> None:
+    """Labels with fractions are `node_values`."""
+    if "labels" in found and not _are_classes(found["labels"]):
+        found["node_values"] = found.pop("labels")
+
+
+def _are_classes(labels: np.ndarray) -> bool:
+    """Are these whole numbers, or NaN for none? Other floats are values of a regression."""
+    return labels.dtype.kind != "f" or not np.any(np.isfinite(labels) & (labels != np.rint(labels)))
+
+
 def _one_vertex_set(data: Any) -> Any:
-    """A HeteroData as one vertex set with types: zeros where a type has no features, -1 where it has no label."""
+    """A HeteroData as one vertex set with types: zeros where a type has no features, no label where it has none."""
+    _check_relations(data)
     widths = sorted({store.x.shape[1] for store in data.node_stores if getattr(store, "x", None) is not None})
     if len(widths) > 1:
         raise InputError(f"this HeteroData has features of widths {widths}: bring its vertex types to one width first")
     merged = data.to_homogeneous()
     if getattr(merged, "x", None) is not None:
         merged.x = merged.x.nan_to_num(nan=0.0)
-    if getattr(merged, "y", None) is not None and merged.y.is_floating_point():
+    if getattr(merged, "y", None) is not None and merged.y.is_floating_point() and _are_classes(as_array(merged.y)):
         merged.y = merged.y.nan_to_num(nan=-1.0).long()
     return merged
+
+
+def _check_relations(data: Any) -> None:
+    """Raise InputError where a relation ends at a vertex type that is not there, or has not what others have."""
+    for relation in data.edge_types:
+        for name in {relation[0], relation[2]} - set(data.node_types):
+            raise InputError(
+                f"relation {relation} of this HeteroData ends at {name!r}, of which nothing is known: set "
+                f"data[{name!r}].num_nodes, or give it features"
+            )
+    for column in ("edge_weight", "edge_attr"):
+        without = [relation for relation in data.edge_types if getattr(data[relation], column, None) is None]
+        if without and len(without) < len(data.edge_types):
+            raise InputError(
+                f"relation {without[0]} of this HeteroData has no {column} and others have: give it to all or to none"
+            )
 
 
 def from_networkx(graph: Any, weighted: bool | None, fields: Fields) -> Fields:
@@ -222,5 +255,7 @@ def _columns(graph: GraphFields, edge_list: EdgeList | None) -> tuple[tuple, dic
         of_vertices["feats"] = torch.tensor(np.asarray(dense, dtype=np.float32))
     if graph.labels is not None:
         of_vertices["labels"] = torch.tensor(np.asarray(graph.labels, dtype=np.int64))
+    elif graph.node_values is not None:
+        of_vertices["labels"] = torch.tensor(np.asarray(graph.node_values, dtype=np.float32))
     of_vertices |= {name: torch.from_numpy(mask) for name, mask in graph.split_masks().items()}
     return (torch.tensor(sources), torch.tensor(targets)), of_vertices, of_arcs

@@ -120,6 +120,7 @@ class GraphData(GraphFields):
     def from_dgl(cls, graph: Any, directed: bool = True, **fields: Any) -> "GraphData":
         """A graph from a homogeneous DGLGraph: its arcs in order, and `feat`, `label`, `*_mask`, `ntype` of its ndata.
 
+        `label` with fractions is what a regression predicts: `node_values`; whole numbers are classes.
         A directed one also gets `feat`, `weight` and `etype` of its edata. A graph of several types comes through
         `dgl.to_homogeneous`, whose type columns are understood.
 
@@ -133,6 +134,7 @@ class GraphData(GraphFields):
     def from_pyg(cls, data: Any, directed: bool = True, **fields: Any) -> "GraphData":
         """A graph from a PyG `Data`: `edge_index`, `x`, `y`, `*_mask`, `node_type`.
 
+        `y` with fractions is what a regression predicts: `node_values`; whole numbers are classes.
         A directed one also gets `edge_weight`, `edge_type` and `edge_attr` (one number per edge is its weight). A
         `HeteroData` becomes one vertex set with types, in the order of `data.node_types`; a type without features has
         zeros.

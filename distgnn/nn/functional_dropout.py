@@ -1,7 +1,8 @@
 """`torch.nn.functional.dropout` inside a model: masks keyed by vertex or arc, as `distgnn.nn.Dropout` has them.
 
 PyG's attention layers and most scripts for PyG drop with the function, which no swapped module would reach.
-`distribute` watches torch's functions while the model's forward pass runs.
+`distribute` watches torch's functions while the model's forward pass runs. ReLU of hidden rows is ours there, too
+(`ops.relu`): it and a dropout that follows are then one pass, with one result to keep.
 """
 
 from typing import Any
@@ -18,6 +19,8 @@ from distgnn.nn.dropout import SITES_PER_CALL
 from distgnn.nn.protocol import DataGraph
 
 SITE = SITES_PER_CALL - 1  # the last number of a site: modules are numbered from 0
+RELU = (functional.relu, torch.relu, torch.Tensor.relu)
+FLOATS = (torch.float32, torch.float64)
 
 
 class KeyedDropout(TorchFunctionMode):
@@ -31,7 +34,14 @@ class KeyedDropout(TorchFunctionMode):
         kwargs = kwargs or {}
         if func is functional.dropout:
             return self._dropout(*args, **kwargs)
+        if func in RELU and len(args) == 1 and not kwargs.get("inplace") and self._is_hidden(args[0]):
+            return ops.relu(self.graph, args[0])
         return func(*args, **kwargs)
+
+    def _is_hidden(self, rows: Any) -> bool:
+        """Are these rows of vertices [O, D] on the way to a loss?"""
+        is_rows = type(rows) is torch.Tensor and rows.dim() == 2 and len(rows) == self.graph.num_nodes()
+        return is_rows and rows.dtype in FLOATS and rows.requires_grad and torch.is_grad_enabled()
 
     def _dropout(self, rows: Any, p: float = 0.5, training: bool = True, inplace: bool = False) -> torch.Tensor:
         if not training or p == 0:
@@ -39,6 +49,8 @@ class KeyedDropout(TorchFunctionMode):
         rows = rows.plain("dropout") if isinstance(rows, ArcTensor) else rows
         dim, ids = self._ids(rows)
         site = SITE + SITES_PER_CALL * self.graph.next_call(SITE)
+        if not inplace and rows.dim() == 2 and ids is self.graph.row_ids:
+            return ops.dropout(self.graph, rows, p, site)
         front = rows.movedim(dim, 0)
         out = ops.dropout_of(self.graph, front, ids, p, site).movedim(0, dim)
         return rows.copy_(out) if inplace else out

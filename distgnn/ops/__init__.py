@@ -4,12 +4,12 @@ from distgnn.ops.aggregation.aggregator import RowScale
 from distgnn.ops.aggregation.convolve import ConvSpec, convolve
 from distgnn.ops.aggregation.extreme import arc_extreme, extreme
 from distgnn.ops.aggregation.halo import halo_broadcast, halo_reduce
-from distgnn.ops.aggregation.spmm import spmm
+from distgnn.ops.aggregation.spmm import SelfLoops, spmm
 from distgnn.ops.attention.attend import Heads, attend
 from distgnn.ops.attention.gatv2_scores import pair_scores
 from distgnn.ops.attention.heads import pair_dots, spmm_heads
 from distgnn.ops.buffers import Buffers
-from distgnn.ops.dense.activation import Epilogue, activate, relu_dropout
+from distgnn.ops.dense.activation import Epilogue, activate, relu, relu_dropout
 from distgnn.ops.dense.dropout import dropout, dropout_of
 from distgnn.ops.dense.products import plain_product
 from distgnn.ops.dense.sparse_rows import SparseRows
@@ -34,6 +34,7 @@ __all__ = [
     "RelationArcs",
     "RowLookup",
     "RowScale",
+    "SelfLoops",
     "SparseRows",
     "activate",
     "all_max",
@@ -56,6 +57,7 @@ __all__ = [
     "plain_product",
     "readout",
     "recompute",
+    "relu",
     "relu_dropout",
     "spmm",
     "spmm_heads",

@@ -94,8 +94,9 @@ class KeptAggregations(Protocol):
         edge_weight: torch.Tensor | None,
         scales: tuple,
         compute: Callable[[bool], torch.Tensor],
+        loops: object = None,
     ) -> torch.Tensor:
-        """The kept result, or what `compute(will it be kept)` gives. Collective: yes."""
+        """The kept result, or what `compute(will it be kept)` gives; loops: a `SelfLoops`. Collective: yes."""
 
 
 class FactorRecorder(Protocol):

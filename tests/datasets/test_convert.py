@@ -148,6 +148,40 @@ def test_pyg_gets_both_arcs_of_an_undirected_edge(small_graph):
     assert GraphData.from_pyg(data, directed=False).num_edges == edges.num_rows
 
 
+def test_labels_with_fractions_are_values_of_a_regression():
+    torch = pytest.importorskip("torch")
+    pyg = pytest.importorskip("torch_geometric").data
+    index = torch.tensor([[0, 1], [1, 2]])
+    data = pyg.Data(edge_index=index, num_nodes=3, y=torch.tensor([0.5, float("nan"), 2.0]))
+    graph = GraphData.from_pyg(data)
+    assert graph.labels is None
+    np.testing.assert_array_equal(graph.node_values, np.float32([0.5, np.nan, 2]))
+    np.testing.assert_array_equal(graph.to_pyg().y, np.float32([0.5, np.nan, 2]))
+    whole = GraphData.from_pyg(pyg.Data(edge_index=index, num_nodes=3, y=torch.tensor([1.0, float("nan"), 2.0])))
+    assert whole.node_values is None and whole.labels.tolist() == [1, -1, 2]
+    hetero = pyg.HeteroData()
+    hetero["a"].num_nodes, hetero["b"].num_nodes, hetero["b"].y = 1, 2, torch.tensor([0.25, 1.5])
+    hetero["a", "to", "b"].edge_index = torch.tensor([[0], [1]])
+    np.testing.assert_array_equal(GraphData.from_pyg(hetero).node_values, np.float32([np.nan, 0.25, 1.5]))
+
+
+def test_a_pyg_graph_that_does_not_fit_is_one_line():
+    torch = pytest.importorskip("torch")
+    pyg = pytest.importorskip("torch_geometric").data
+    with pytest.raises(InputError, match=r"edge_index has shape \[3, 4\]: expected \[2, M\]"):
+        GraphData.from_pyg(pyg.Data(edge_index=torch.zeros(3, 4).long(), num_nodes=5))
+    data = pyg.HeteroData()
+    data["paper"].x = torch.ones(3, 4)
+    data["paper", "cites", "paper"].edge_index = torch.tensor([[0, 1], [1, 0]])
+    data["author", "writes", "paper"].edge_index = torch.tensor([[0, 1], [0, 2]])
+    with pytest.raises(InputError, match=r"ends at 'author', .* set data\['author'\].num_nodes"):
+        GraphData.from_pyg(data)
+    data["author"].num_nodes = 2
+    data["author", "writes", "paper"].edge_weight = torch.ones(2)
+    with pytest.raises(InputError, match=r"\('paper', 'cites', 'paper'\) .* has no edge_weight and others have"):
+        GraphData.from_pyg(data)
+
+
 def test_a_hetero_data_is_one_vertex_set_with_types():
     torch = pytest.importorskip("torch")
     HeteroData = pytest.importorskip("torch_geometric").data.HeteroData

@@ -229,10 +229,12 @@ class _BatchConstants:
         edge_weight: torch.Tensor | None,
         scales: tuple,
         compute: Callable[[bool], torch.Tensor],
+        loops: object = None,
     ) -> torch.Tensor:
         """The kept aggregation of the graph's features at the batch's rows, or what `compute` gives."""
         batch = self._batch
         whole = batch._whole
-        if not (rows is batch.feats and batch._shared.history and whole.constants.enabled):
+        if loops is not None or not (rows is batch.feats and batch._shared.history and whole.constants.enabled):
             return compute(False)
-        return batch._take(spmm(whole, whole.feats, edge_weight, *map(whole_scale, scales)))
+        source_scale, target_scale = map(whole_scale, scales)
+        return batch._take(spmm(whole, whole.feats, edge_weight, source_scale, target_scale))

@@ -42,12 +42,14 @@ def register(graph: Any) -> None:
 class PyGInterface:
     """The columns of `torch_geometric.data.Data` under PyG's names, as a base class of DistGraph.
 
-    x [O, D], y [O] or [O, C], train_mask, val_mask, test_mask [O], edge_weight [A], edge_attr [A, De], edge_type [A]
-    and node_type [O] are this rank's share; `edge_index` stands for the arcs of all ranks.
+    x [O, D], y [O] or [O, C] (labels, or values of a regression), train_mask, val_mask, test_mask [O], edge_weight [A],
+    edge_attr [A, De], edge_type [A] and node_type [O] are this rank's share; `edge_index` stands for the arcs of all
+    ranks.
     """
 
     feats: Any
     labels: Any
+    node_values: Any
     valid_mask: Any
     edata: Any
     node_types: Any
@@ -75,9 +77,9 @@ class PyGInterface:
         return self.feats
 
     @property
-    def y(self) -> torch.Tensor:
-        """Labels of owned vertices."""
-        return self.labels
+    def y(self) -> Any:
+        """Labels of owned vertices; without any, the values that a regression predicts."""
+        return self.node_values if self.labels is None else self.labels
 
     @property
     def val_mask(self) -> torch.Tensor:

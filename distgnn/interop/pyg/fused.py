@@ -93,21 +93,18 @@ def sage_conv(self: Any, x: torch.Tensor, edge_index: ArcIndex, size: Any = None
 
 
 def gcn_conv(self: Any, x: torch.Tensor, edge_index: ArcIndex, edge_weight: Any = None) -> Any:
-    """GCNConv without edge weights: factors per vertex, and input features aggregated once."""
+    """GCNConv without edge weights: one `ops.convolve` with factors per vertex; self-loops are not stored."""
     if edge_weight is not None or not self.normalize or self.aggr not in ("sum", "add"):
         return NotImplemented
     arcs = edge_index.arcs
     graph = arcs.graph
     check_size(arcs, len(x))
     found = norm.norm_of_all(arcs, self.add_self_loops, "target", x.dtype)
-    if found.own is None:
-        spec = ops.ConvSpec((found.scale, found.scale))
-        return ops.convolve(graph, x, self.lin.weight.T, None, self.bias, spec)
-    narrows = graph.narrows(self.in_channels, self.out_channels) and not graph.is_input(x)
-    if narrows or isinstance(x, ops.SparseRows):
+    if isinstance(x, ops.SparseRows):
         out = found.sum_sources(self.lin(x))
         return out if self.bias is None else out + self.bias
-    return functional.linear(found.sum_sources(x), self.lin.weight, self.bias)
+    spec = ops.ConvSpec((found.scale, found.scale), loops=found.loops)
+    return ops.convolve(graph, x, self.lin.weight.T, None, self.bias, spec)
 
 
 def gat_conv(

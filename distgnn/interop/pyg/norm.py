@@ -19,8 +19,6 @@ import torch
 from distgnn import ops
 from distgnn.interop.pyg.arc_set import ArcSet
 from distgnn.ops.aggregation.halo import with_halos
-from distgnn.ops.aggregation.spmm import aggregate
-from distgnn.ops.dense.sparse_rows import dense
 from distgnn.ops.sums import min_over_ranks
 
 
@@ -28,32 +26,21 @@ from distgnn.ops.sums import min_over_ranks
 class GcnNorm:
     """Factors of one normalisation, and the arcs that PyG would have made.
 
-    Args: arcs: what `edge_index` becomes; scale: d, wherever a vertex is met; factors: d [O]; own: factor of a
-        vertex's own row beside the arcs of the graph [O], None without self-loops.
+    Args: arcs: what `edge_index` becomes; scale: d, wherever a vertex is met; factors: d [O]; loops: factors of a
+        vertex's own row beside the arcs of the graph, None without self-loops.
     """
 
     arcs: ArcSet
     scale: ops.RowScale
     factors: torch.Tensor
-    own: torch.Tensor | None
+    loops: ops.SelfLoops | None
 
     def sum_sources(self, rows: torch.Tensor) -> torch.Tensor:
         """The normalised sum over in-arcs of rows [O, D], kept as a whole for rows that never change.
 
         Collective: yes, and again in the backward pass.
         """
-        graph: Any = self.arcs.graph
-        if rows.requires_grad and torch.is_grad_enabled():
-            return self._with_own(ops.spmm(graph, rows, source_scale=self.scale, target_scale=self.scale), rows)
-        rows, site, scales = dense(rows), graph.next_site(), (self.scale, self.scale)
-
-        def compute(keep: bool) -> torch.Tensor:
-            return self._with_own(aggregate(graph, rows, None, scales, None if keep else site)[0], rows)
-
-        return graph.constants.get(rows, None, (self,), compute)
-
-    def _with_own(self, total: torch.Tensor, rows: torch.Tensor) -> torch.Tensor:
-        return total if self.own is None else torch.addcmul(total, self.own[:, None], rows)
+        return ops.spmm(self.arcs.graph, rows, None, self.scale, self.scale, self.loops)
 
     def weights(self) -> torch.Tensor:
         """The weight of every arc, [M], as PyG has it. Collective: yes."""
@@ -82,7 +69,8 @@ def gcn_norm(arcs: ArcSet, self_loops: bool, role: str, dtype: torch.dtype) -> G
     own = None if loops is None else (1 - loops).to(dtype) * factors.square()
     column = np.ascontiguousarray(factors.numpy()[:, None])
     halos = (with_halos(graph, column, end)[graph.num_owned :, 0].copy() for end in ("source", "target"))
-    return GcnNorm(arcs, ops.RowScale(factors.numpy(), *halos), factors, own)
+    scale = ops.RowScale(factors.numpy(), *halos)
+    return GcnNorm(arcs, scale, factors, None if own is None else ops.SelfLoops(own))
 
 
 def without_self_loops(arcs: ArcSet) -> ArcSet:

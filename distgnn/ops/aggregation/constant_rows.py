@@ -85,11 +85,13 @@ class ConstantRows:
         edge_weight: torch.Tensor | None,
         scales: tuple,
         compute: Callable[[bool], torch.Tensor],
+        loops: object = None,
     ) -> torch.Tensor:
         """The kept result for these rows, or what `compute(will it be kept)` gives."""
         if not self.enabled:
             return compute(False)
         self._forget_the_dead()
+        scales = *scales, loops
         entry = self._find(rows, edge_weight, scales)
         met = any(key.is_now(rows) for key in self._expected + self._met)
         state = min_over_ranks(self.comm, KEPT if entry else MET_BEFORE if met else UNKNOWN)

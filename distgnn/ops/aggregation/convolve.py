@@ -1,6 +1,6 @@
 """A linear convolution and what follows it as one differentiable function, with as little stored as its gradient needs.
 
-    z = x Ws + (A x) Wn        y = dropout(relu(norm(z + bias)))        A: spmm with its scales and edge weights
+    z = x Ws + (A x) Wn        y = dropout(relu(norm(z + bias)))        A: spmm with scales, edge weights, loops
 
 Legend: O rows, I columns in, D columns out, g = dL/dz, t = A' g (the transposed aggregation).
 
@@ -18,8 +18,8 @@ The plan decides where the aggregation runs and what is saved; the first row tha
 The narrower row is the one that travels. Late rows (a delayed algorithm) make A x a sum of rows of several epochs, and
 its gradient is that of what was used: x' t would be another one. With `transform_first` off, the paper's form, products
 of dense rows are never first. x and y are kept in any case: the layers around hold them, and y says what ReLU and
-dropout let through. With a norm z is kept too. Constant rows are aggregated by `spmm`, which keeps the result over
-epochs.
+dropout let through; where nothing follows, y is not kept here. With a norm z is kept too. Constant rows are aggregated
+by `spmm`, which keeps the result over epochs.
 
 x Ws, x' g and g Ws' need no remote data: where an aggregation waits for messages they overlap it (`ops/overlap.py`).
 
@@ -36,7 +36,7 @@ import torch
 from torch.autograd.function import once_differentiable
 
 from distgnn.ops.aggregation.aggregator import Site
-from distgnn.ops.aggregation.spmm import Scales, aggregate, spmm
+from distgnn.ops.aggregation.spmm import Scales, SelfLoops, aggregate, spmm
 from distgnn.ops.dense.activation import NO_EPILOGUE, Epilogue, Norm, SavedEpilogue, activated, activated_backward
 from distgnn.ops.dense.products import add_product, product, sum_of_products, weight_gradient
 from distgnn.ops.dense.sparse_rows import SparseRows
@@ -63,13 +63,15 @@ class ConvSpec:
     """How a convolution aggregates, and what follows it.
 
     Args: scales: (of sources, of targets) or None each; edge_weight: [A] without gradient, or None; epilogue: what
-        follows; may_overwrite_grad: only this function uses the gradient of its result, and may write over it.
+        follows; may_overwrite_grad: only this function uses the gradient of its result, and may write over it; loops:
+        factors of each vertex's own row, which the aggregation adds.
     """
 
     scales: Scales
     edge_weight: torch.Tensor | None = None
     epilogue: Epilogue = NO_EPILOGUE
     may_overwrite_grad: bool = False
+    loops: SelfLoops | None = None
 
 
 def convolve(
@@ -98,7 +100,9 @@ def convolve(
     aggregated = site = None
     if plan is Plan.CONSTANT:
         kept = feats.sums if isinstance(feats, SparseRows) else None
-        aggregated = (kept or partial(_sums, graph, feats))(spec.edge_weight, spec.scales)
+        if kept is not None and spec.loops is not None:
+            raise ValueError("sums that a batch keeps have no self-loops: multiply first, and add loops with spmm")
+        aggregated = (kept or partial(_sums, graph, feats, spec.loops))(spec.edge_weight, spec.scales)
     else:
         site = graph.next_site()
     gamma, beta = norm or (None, None)
@@ -106,8 +110,14 @@ def convolve(
     return _Convolve.apply(feats, aggregated, neigh, own, bias, gamma, beta, call)
 
 
-def _sums(graph: GraphView, feats: torch.Tensor, edge_weight: torch.Tensor | None, scales: Scales) -> torch.Tensor:
-    return spmm(graph, feats, edge_weight, *scales)
+def _sums(
+    graph: GraphView,
+    feats: torch.Tensor,
+    loops: SelfLoops | None,
+    edge_weight: torch.Tensor | None,
+    scales: Scales,
+) -> torch.Tensor:
+    return spmm(graph, feats, edge_weight, *scales, loops)
 
 
 def choose_plan(graph: GraphView, feats: torch.Tensor | SparseRows, in_feats: int, out_feats: int) -> Plan:
@@ -155,8 +165,8 @@ class _Convolve(torch.autograd.Function):
         dtype = torch.float32 if is_last else feats.dtype  # logits of bfloat16 rows
         z, aggregated = _FORWARD[call.plan](call, _Operands(feats, aggregated, neigh, own, dtype))
         norm = None if gamma is None else (gamma.detach(), beta.detach())
-        out, stats = z, None
-        if bias is not None or norm is not None or not epilogue.is_empty:
+        out, stats, follows = z, None, norm is not None or not epilogue.is_empty
+        if bias is not None or follows:
             out, stats = activated(graph, z, bias, norm, epilogue, in_place=norm is None)
         ctx.saved = _Saved(
             feats.detach(),
@@ -164,7 +174,7 @@ class _Convolve(torch.autograd.Function):
             (neigh.detach(), None if own is None else own.detach()),
             None if bias is None else bias.detach(),
             norm,
-            SavedEpilogue(out.detach(), z if norm is not None else None, stats),
+            SavedEpilogue(out.detach(), z if norm is not None else None, stats) if follows else None,
         )
         return out
 
@@ -263,7 +273,8 @@ def _aggregate(
     dtype: torch.dtype | None = None,
 ) -> torch.Tensor:
     spec = call.spec
-    return aggregate(call.graph, rows, spec.edge_weight, spec.scales, call.site, backward, dtype, overlap_work)[0]
+    how = backward, dtype, overlap_work, spec.loops
+    return aggregate(call.graph, rows, spec.edge_weight, spec.scales, call.site, *how)[0]
 
 
 # --- backward, a function per way to take dWn: gradients of (feats, neigh, own) --------------------------------
@@ -272,7 +283,7 @@ def _aggregate(
 def _through_epilogue(call: _Call, saved: _Saved, grad: torch.Tensor) -> tuple:
     """Gradients of z, bias, gamma, beta."""
     epilogue, before = call.spec.epilogue, saved.epilogue
-    if before is None or (epilogue.is_empty and saved.norm is None):
+    if before is None:
         bias = grad.sum(0) if saved.bias is not None else None
         return grad.to(saved.feats.dtype), bias, None, None
     may_overwrite = call.spec.may_overwrite_grad

@@ -1,11 +1,12 @@
 """spmm: aggregate source rows over all arcs of the whole graph, with its exact gradient.
 
-y[v] = target_scale[v] * sum over arcs (u -> v) of edge_weight[arc] * source_scale[u] * x[u]
+y[v] = target_scale[v] * sum over arcs (u -> v) of edge_weight[arc] * source_scale[u] * x[u]  +  loops[v] * x[v]
 
-dx = the same aggregation over the transposed arcs, scales swapped
+dx = the same aggregation over the transposed arcs, scales swapped, and the same loops
 d edge_weight[arc] = target_scale[v] * source_scale[u] * <dy[v], x[u]>
 """
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -22,12 +23,27 @@ Scales = tuple[RowScale | None, RowScale | None]  # of sources, of targets
 FLOATS = (torch.float32, torch.float64, torch.bfloat16)
 
 
+@dataclass(frozen=True, eq=False)
+class SelfLoops:
+    """Factors [O] of each vertex's own row: an arc from it to itself that is not stored.
+
+    Equal only to itself: kept aggregations are looked up by it.
+    """
+
+    factors: torch.Tensor
+
+    def add(self, total: torch.Tensor, rows: torch.Tensor) -> torch.Tensor:
+        """Add to `total` [O, D], in place, what comes over the loops."""
+        return total.addcmul_(self.factors[:, None].to(total.dtype), rows.to(total.dtype))
+
+
 def spmm(
     graph: GraphView,
     feats: torch.Tensor,
     edge_weight: torch.Tensor | None = None,
     source_scale: RowScale | None = None,
     target_scale: RowScale | None = None,
+    loops: SelfLoops | None = None,
 ) -> torch.Tensor:
     """Sum of source rows over the in-arcs of each vertex, over the whole graph.
 
@@ -39,6 +55,7 @@ def spmm(
             bfloat16 (summed in float32).
         edge_weight: one weight per local arc, [A], same dtype (float32 for bfloat16); may require gradients.
         source_scale, target_scale: factors per vertex (`graph.degree_scale`), applied inside the kernel.
+        loops: factors of each vertex's own row, which is added.
 
     Returns:
         The same rows, shape and dtype of `feats`.
@@ -59,12 +76,12 @@ def spmm(
     trainable = rows.requires_grad or (edge_weight is not None and edge_weight.requires_grad)
     scales, site = (source_scale, target_scale), graph.next_site()
     if trainable and torch.is_grad_enabled():
-        return _Spmm.apply(rows, edge_weight, graph, *scales, site).view(feats.shape)
+        return _Spmm.apply(rows, edge_weight, graph, *scales, loops, site).view(feats.shape)
 
     def compute(keep: bool) -> torch.Tensor:
-        return aggregate(graph, rows, edge_weight, scales, None if keep else site)[0]
+        return aggregate(graph, rows, edge_weight, scales, None if keep else site, loops=loops)[0]
 
-    return graph.constants.get(rows, edge_weight, scales, compute).view(feats.shape)
+    return graph.constants.get(rows, edge_weight, scales, compute, loops).view(feats.shape)
 
 
 def _check(graph: GraphView, feats: torch.Tensor, edge_weight: torch.Tensor | None) -> None:
@@ -89,6 +106,7 @@ def aggregate(
     backward: bool = False,
     dtype: torch.dtype | None = None,
     overlap_work: Work = (),
+    loops: SelfLoops | None = None,
 ) -> tuple[torch.Tensor, np.ndarray]:
     """The aggregation itself, without gradient: (rows like `rows` in a buffer of the graph, source halos' rows).
 
@@ -96,7 +114,7 @@ def aggregate(
 
     Args: scales: (of sources, of targets), of the forward pass; backward: over the transposed arcs, scales swapped;
         dtype: of the result, float32 or that of `rows`; overlap_work: work to do while messages travel, where
-        `graph.waits_for_rows` (`ops/overlap.py`).
+        `graph.waits_for_rows` (`ops/overlap.py`); loops: what is added of each vertex's own row, as in `spmm`.
 
     Notes: bfloat16 rows travel as they are, partial sums in float32. Delayed exchanges and update on copies hold
         float32 rows: bfloat16 is widened for them and rounded again.
@@ -113,6 +131,8 @@ def aggregate(
     out = graph.buffers.empty_like(rows, summed)
     arguments = as_array(rows), weight, *scales, site, as_array(out)
     _, sources = arcs(*arguments, overlap_work) if isinstance(arcs, Aggregator) else arcs(*arguments)
+    if loops is not None:
+        loops.add(out, rows)
     if summed != dtype:
         out = graph.buffers.empty_like(rows, dtype).copy_(out)
     return out, sources
@@ -127,10 +147,11 @@ class _Spmm(torch.autograd.Function):
         graph: GraphView,
         source_scale: RowScale | None,
         target_scale: RowScale | None,
+        loops: SelfLoops | None,
         site: Site | None,
     ) -> torch.Tensor:
-        ctx.graph, ctx.scales, ctx.site = graph, (source_scale, target_scale), site
-        out, sources = aggregate(graph, rows, edge_weight, ctx.scales, site)
+        ctx.graph, ctx.scales, ctx.loops, ctx.site = graph, (source_scale, target_scale), loops, site
+        out, sources = aggregate(graph, rows, edge_weight, ctx.scales, site, loops=loops)
         weighted = edge_weight is not None and edge_weight.requires_grad
         ctx.sources = sources.copy() if weighted else None
         ctx.save_for_backward(rows if weighted else None, edge_weight)
@@ -140,11 +161,12 @@ class _Spmm(torch.autograd.Function):
     @once_differentiable
     def backward(ctx: Any, grad_out: torch.Tensor) -> tuple:
         rows, edge_weight = ctx.saved_tensors
-        grad_rows, target_grads = aggregate(ctx.graph, grad_out, edge_weight, ctx.scales, ctx.site, backward=True)
+        arguments = ctx.graph, grad_out, edge_weight, ctx.scales, ctx.site
+        grad_rows, target_grads = aggregate(*arguments, backward=True, loops=ctx.loops)
         grad_weight = None
         if ctx.needs_input_grad[1]:
             arrays = as_array(rows), ctx.sources, as_array(grad_out), target_grads
             forward = ctx.graph.forward_arcs
             dots = forward.arc_dots(*arrays, *forward.scales_at(ctx.site, *ctx.scales))
             grad_weight = torch.from_numpy(dots).view(edge_weight.shape)
-        return grad_rows, grad_weight, None, None, None, None
+        return grad_rows, grad_weight, None, None, None, None, None

@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch.autograd.function import once_differentiable
 
 from distgnn import kernels
 from distgnn.ops.aggregation.halo import as_array
@@ -58,6 +57,22 @@ def activate(graph: GraphView, rows: torch.Tensor, epilogue: Epilogue) -> torch.
     return _Activate.apply(rows.contiguous(), graph, epilogue)
 
 
+def relu(graph: GraphView, rows: torch.Tensor) -> torch.Tensor:
+    """ReLU of rows [O, D]. A dropout of its result takes both in one pass: see `before_relu`."""
+    out = activate(graph, rows, Epilogue(relu=True))
+    out.relu_of = rows, rows._version, out._version  # type: ignore[attr-defined]
+    return out
+
+
+def before_relu(rows: torch.Tensor) -> torch.Tensor | None:
+    """The rows of which these are the `relu`, once, and if nobody wrote to either since; else None.
+
+    A dropout that starts from them needs no row that ReLU made, and nothing is saved for ReLU alone.
+    """
+    source, *versions = rows.__dict__.pop("relu_of", (None,))
+    return source if versions and versions == [source._version, rows._version] else None
+
+
 class _Activate(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, rows: torch.Tensor, graph: GraphView, epilogue: Epilogue) -> torch.Tensor:
@@ -67,13 +82,23 @@ class _Activate(torch.autograd.Function):
         return out
 
     @staticmethod
-    @once_differentiable
     def backward(ctx: Any, grad: torch.Tensor) -> tuple:
-        (out,) = ctx.saved_tensors
-        grads = ctx.graph.buffers.empty_like(grad)
-        key = ctx.epilogue.keywords()
-        kernels.activate_backward(as_array(grad), as_array(out), grad_feats=as_array(grads), **key)
-        return grads, None, None
+        return _LetThrough.apply(grad, ctx.saved_tensors[0].detach(), ctx.graph, ctx.epilogue), None, None
+
+
+class _LetThrough(torch.autograd.Function):
+    """What ReLU and mask let through of a gradient: linear, so it is its own derivative."""
+
+    @staticmethod
+    def forward(ctx: Any, grad: torch.Tensor, out: torch.Tensor, graph: GraphView, epilogue: Epilogue) -> torch.Tensor:
+        ctx.given = out, graph, epilogue
+        grads = graph.buffers.empty_like(grad)
+        kernels.activate_backward(as_array(grad), as_array(out), grad_feats=as_array(grads), **epilogue.keywords())
+        return grads
+
+    @staticmethod
+    def backward(ctx: Any, grad: torch.Tensor) -> tuple:
+        return _LetThrough.apply(grad, *ctx.given), None, None, None
 
 
 def activated(

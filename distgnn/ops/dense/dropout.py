@@ -7,6 +7,8 @@ import torch
 from torch.autograd.function import once_differentiable
 
 from distgnn import kernels
+from distgnn.ops.aggregation.halo import as_array
+from distgnn.ops.dense.activation import activate, before_relu, relu_dropout
 from distgnn.ops.protocol import GraphView
 
 
@@ -20,29 +22,36 @@ def dropout(graph: GraphView, rows: torch.Tensor, p: float, site: int, over: str
 
     Source: Philox 4x32-10, Salmon et al., SC'11.
     """
+    source = before_relu(rows) if over == "vertices" else None
+    if source is not None:
+        return activate(graph, source, relu_dropout(graph, p, site))
     ids = graph.row_ids if over == "vertices" else graph.local.arc_ids
     return dropout_of(graph, rows, ids, p, site)
 
 
 def dropout_of(graph: GraphView, rows: torch.Tensor, ids: np.ndarray, p: float, site: int) -> torch.Tensor:
     """The same for rows that have some other global ids, int64 [rows]."""
-    return _Dropout.apply(rows, ids, p, graph.seed, graph.step, site)
+    return _Dropout.apply(rows, graph, ids, p, graph.seed, graph.step, site)
 
 
 class _Dropout(torch.autograd.Function):
     @staticmethod
     def forward(
-        ctx: Any, rows: torch.Tensor, ids: np.ndarray, p: float, seed: int, step: int, site: int
+        ctx: Any, rows: torch.Tensor, graph: GraphView, ids: np.ndarray, p: float, seed: int, step: int, site: int
     ) -> torch.Tensor:
-        ctx.key = ids, p, seed, step, site
+        ctx.key = graph, ids, p, seed, step, site
         return _masked(rows, *ctx.key)
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, grad: torch.Tensor) -> tuple:
-        return _masked(grad, *ctx.key), None, None, None, None, None
+        return _masked(grad, *ctx.key), None, None, None, None, None, None
 
 
-def _masked(rows: torch.Tensor, ids: np.ndarray, p: float, seed: int, step: int, site: int) -> torch.Tensor:
-    flat = rows.detach().reshape(len(rows), rows.shape[1:].numel()).contiguous().numpy()
-    return torch.from_numpy(kernels.dropout(flat, ids, p, seed=seed, step=step, site=site)).view(rows.shape)
+def _masked(
+    rows: torch.Tensor, graph: GraphView, ids: np.ndarray, p: float, seed: int, step: int, site: int
+) -> torch.Tensor:
+    flat = rows.detach().reshape(len(rows), rows.shape[1:].numel())
+    out = graph.buffers.empty_like(flat)
+    kernels.dropout(as_array(flat), ids, p, seed=seed, step=step, site=site, out=as_array(out))
+    return out.view(rows.shape)

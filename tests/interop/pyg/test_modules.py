@@ -100,6 +100,45 @@ def test_functional_dropout_does_not_depend_on_the_number_of_ranks(comm):
         torch.testing.assert_close(torch.from_numpy(mine), torch.from_numpy(theirs), rtol=1e-9, atol=1e-10)
 
 
+class Hidden(nn.Module):
+    """ReLU in all its forms, between a convolution and dropout, a residual, a norm, and at the end."""
+
+    def __init__(self):
+        super().__init__()
+        self.convs = nn.ModuleList([gnn.GCNConv(7, 6), gnn.SAGEConv(6, 6), gnn.GCNConv(6, 6), gnn.SAGEConv(6, 6)])
+        self.norm, self.act, self.drop = nn.LayerNorm(6), nn.ReLU(), nn.Dropout(0.4)
+
+    def forward(self, x, edge_index):
+        first, second, third, last = self.convs
+        x = self.drop(first(x, edge_index).relu())
+        x = functional.dropout(functional.relu(second(x, edge_index)), 0.3, self.training)
+        kept = self.act(self.norm(third(x, edge_index)))
+        x = functional.relu(last(self.drop(kept), edge_index) + kept, inplace=True)
+        return torch.relu(x)
+
+
+@pytest.mark.mpi(1, 2, 3)
+def test_relu_and_dropout_in_one_pass_are_those_of_torch(comm, monkeypatch):
+    data = random_graph(4)
+    graph = dist_graph(data, comm)
+    torch.manual_seed(2)
+    model = dnn.distribute(Hidden().double(), graph)
+
+    def found():
+        graph.step = 5
+        rows = graph.x.clone().requires_grad_()
+        out = model(rows, graph)
+        out.pow(2).sum().backward()
+        grads = [rows.grad, *(parameter.grad for parameter in model.parameters())]
+        model.zero_grad()
+        return [out.detach(), *grads]
+
+    ours = found()
+    monkeypatch.setattr("distgnn.nn.functional_dropout.RELU", ())  # torch's own
+    for mine, theirs in zip(ours, found(), strict=True):
+        torch.testing.assert_close(mine, theirs, rtol=1e-10, atol=1e-12)
+
+
 def test_dropout_of_other_rows_is_refused():
     graph = whole_graph(random_graph(4))
 

@@ -34,6 +34,15 @@ def test_other_scales_are_other_results(graph):
 
 
 @pytest.mark.mpi(2)
+def test_self_loops_are_another_result(graph):
+    total = ops.spmm(graph, graph.feats).clone()
+    twice = ops.SelfLoops(torch.full((graph.num_owned,), 2.0, dtype=graph.feats.dtype))
+    with_loops = ops.spmm(graph, graph.feats, loops=twice)
+    torch.testing.assert_close(with_loops, total + 2 * graph.feats)
+    torch.testing.assert_close(ops.spmm(graph, graph.feats), total, rtol=0, atol=0)
+
+
+@pytest.mark.mpi(2)
 def test_written_features_are_aggregated_again(graph):
     first = ops.spmm(graph, graph.feats).clone()
     graph.feats.mul_(2)

@@ -54,6 +54,26 @@ def test_scales_are_global_degrees_on_every_copy(comm, directed):
     np.testing.assert_allclose(gather_rows(graph, rows.grad), scaled.T @ (2 * scaled @ x), **TOLERANCE)
 
 
+@pytest.mark.mpi(1, 2)
+@pytest.mark.parametrize("widths", [(4, 4), (4, 2), (2, 4)])
+def test_self_loops_are_a_diagonal_in_every_plan_of_a_convolution(comm, widths):
+    data = random_graph(6, directed=True)
+    graph = dist_graph(data, comm)
+    random = np.random.default_rng(3)
+    x, factors, w = (random.standard_normal(size) for size in ((data.num_nodes, widths[0]), data.num_nodes, widths))
+    matrix = torch.from_numpy(dense_adjacency(data) + np.diag(factors))
+    spec = ops.ConvSpec((None, None), loops=ops.SelfLoops(torch.from_numpy(factors[graph.owned_ids])))
+    mine = [torch.from_numpy(one).requires_grad_() for one in (x[graph.owned_ids], w.copy())]
+    whole = [torch.from_numpy(one).requires_grad_() for one in (x, w)]
+    out = ops.convolve(graph, *mine, None, None, spec)
+    expected = matrix @ whole[0] @ whole[1]
+    np.testing.assert_allclose(gather_rows(graph, out.detach()), expected.detach(), **TOLERANCE)
+    out.pow(2).sum().backward()
+    expected.pow(2).sum().backward()
+    np.testing.assert_allclose(gather_rows(graph, mine[0].grad), whole[0].grad, **TOLERANCE)
+    np.testing.assert_allclose(comm.allreduce(mine[1].grad.numpy()), whole[1].grad, **TOLERANCE)
+
+
 @pytest.mark.mpi(1, 2, 3)
 @pytest.mark.parametrize("directed", [DIRECTED, UNDIRECTED])
 def test_gradients_of_rows_and_of_edge_weights(comm, directed):
