@@ -90,6 +90,18 @@ def test_ranks_compute_what_one_process_computes(comm, own):
     np.testing.assert_allclose(found.losses, expected.losses, rtol=1e-9)
 
 
+def test_a_plateau_is_one_of_the_loss():
+    """A loss that falls in each epoch is none; its rates are those that torch would choose for these losses."""
+    plateau = partial(SCHEDULERS.ReduceLROnPlateau, factor=0.5, patience=0)
+    trainer = make(whole_graph(random_graph(1)), partial(torch.optim.SGD, lr=0.05), plateau)
+    losses = trainer.fit().losses
+    alone = torch.optim.SGD([torch.zeros(1, requires_grad=True)], lr=0.05)
+    scheduler = plateau(alone)
+    for loss in losses:
+        scheduler.step(loss)
+    assert trainer.optimizer.lr == alone.param_groups[0]["lr"] > 0.05 / 2**7  # that of a loss which stays
+
+
 @pytest.mark.mpi(1, 2)
 def test_a_class_takes_the_settings_and_torchs_adam_is_ours(comm):
     data = random_graph(1)

@@ -137,11 +137,12 @@ def test_mean_over_heads(comm):
 
 
 @pytest.mark.mpi(1)
-def test_a_gradient_that_others_see_is_not_written_over(comm):
+@pytest.mark.parametrize("activation", [True, False])  # nothing between the caller's gradient and the products
+def test_a_gradient_that_others_see_is_not_written_over(comm, activation):
     graph = dist_graph(random_graph(), comm)
     feats = torch.randn(graph.num_owned, 6, dtype=torch.float64, requires_grad=True)
     weight = torch.randn(6, 6, dtype=torch.float64, requires_grad=True)
-    spec = ops.ConvSpec((None, None), None, ops.relu_dropout(graph))
+    spec = ops.ConvSpec((None, None), None, *([ops.relu_dropout(graph)] if activation else []))
     out = ops.convolve(graph, feats, weight, None, None, spec)
     grad = torch.randn_like(out)
     kept = grad.clone()
