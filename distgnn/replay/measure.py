@@ -79,6 +79,9 @@ def measure_parts(
             asked = {"settings": asdict(settings), "repeats": measuring.repeats, "evaluate": measuring.evaluate}
             asked |= {"num_ranks": manifest["num_parts"]}
             workers = [_Worker(folder, rank, asked, answers.get(rank), Path(work), measuring.threads) for rank in group]
+            if len(workers) > 1:
+                for place, worker in enumerate(workers):
+                    worker.pin(place)
             try:
                 found += [Recording.from_json(one) for one in _run(workers)]
             finally:
@@ -117,7 +120,7 @@ class _Worker:
     """The process of one part."""
 
     def __init__(self, folder: str, rank: int, asked: dict[str, Any], answers: Path | None, work: Path, threads: int):
-        self.rank = rank
+        self.rank, self._threads = rank, threads
         self._out, self._errors = work / f"out-{rank}.json", work / f"errors-{rank}.txt"
         environment = {name: value for name, value in os.environ.items() if name not in RANK_VARIABLES}
         environment |= torch_environment() | dict.fromkeys(THREAD_VARIABLES, str(threads))
@@ -128,6 +131,13 @@ class _Worker:
             pipes: Any = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": errors}
             self._process: Any = subprocess.Popen(command, text=True, env=environment, **pipes)
         self.say(json.dumps(asked | {"answers": None if answers is None else str(answers)}))
+
+    def pin(self, place: int) -> None:
+        """Give it cores of its own among those of this process, if there are enough."""
+        cores = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_setaffinity") else []
+        mine = cores[place * self._threads : (place + 1) * self._threads]
+        if len(mine) == self._threads:
+            os.sched_setaffinity(self._process.pid, mine)
 
     def say(self, line: str) -> None:
         """Write a line to its input; a process that is gone says so when something is expected of it."""

@@ -84,7 +84,7 @@ class MeasuredPart:
         self._log.on = False
 
     def settle(self) -> None:
-        """Train until the peak of memory stands still: what is freed and taken anew leaves gaps, fewer in each epoch."""
+        """Train until the peak of memory stands still: what is freed and taken anew leaves gaps, ever fewer."""
         from distgnn.system.sizes import peak_rss_bytes
 
         peaks = [peak_rss_bytes()]

@@ -6,8 +6,9 @@
     port 0            port 1            …        in the switch's own namespace, on a bridge
                                                  tbf: what the host receives arrives at `rate`
 
-MPICH would talk through shared memory between processes of one kernel: its TCP provider is asked for, and every host
-has a name of its own. Needs root, iproute2 and the MPICH of `distgnn[mpich]`. The machine's own network is not touched;
+Where there are cores enough every host has one of its own. MPICH would talk through shared memory between processes of
+one kernel: its TCP provider is asked for, and every host has a name of its own. Needs root, iproute2 and the MPICH of
+`distgnn[mpich]`. The machine's own network is not touched;
 everything is removed at the end, also after an error or a signal.
 """
 
@@ -26,7 +27,8 @@ LAUNCHER = """#!/bin/sh
 # called as ssh would be: options, host, command
 while [ "${1#-}" != "$1" ]; do shift; done
 host=$1; shift
-exec ip netns exec PREFIX-$((${host##*.} - 1)) sh -c "$*"
+number=$((${host##*.} - 1))
+exec PIN ip netns exec PREFIX-$number sh -c "$*"
 """
 
 
@@ -53,7 +55,8 @@ def hosts(count: int, rate: str, per_host: int = 1):
     try:
         _make(count, rate)
         script = folder / "launch"
-        script.write_text(LAUNCHER.replace("PREFIX", PREFIX))
+        pin = "taskset -c $number" if count * per_host <= (os.cpu_count() or 1) and shutil.which("taskset") else ""
+        script.write_text(LAUNCHER.replace("PREFIX", PREFIX).replace("PIN", pin))
         script.chmod(0o755)
         yield lambda *words: _run(script, count, per_host, words)
     finally:

@@ -8,6 +8,7 @@ per rank.
 
     start         from the launch until Python runs on the last rank; imports: MPI_Init, torch, numba, ours; load: the
                   part, exchanges and agreements; model: the model and the trainer; first, epoch: of training
+    checkpoint    of all ranks, one write
     end           from the last epoch until the launcher has ended
     kernels       compiled + loaded by a rank, and the seconds that it took (mean)
     private       memory that only this rank maps; shared: its share of what several map (both: mean over ranks)
@@ -85,13 +86,16 @@ def measure(options: argparse.Namespace) -> None:
     from distgnn.graph.loader import load
     from distgnn.nn import model_for
     from distgnn.train import Trainer
+    from distgnn.train.checkpoint.state import save_checkpoint
 
     marks["imports"] = time.time()
     world = counted(MPI.COMM_WORLD)
     graph = load(options.on_rank, options.algorithm, comm=world, say=None, exchange=options.exchange)
     marks["load"], loading = time.time(), Counter(counts)
     torch.manual_seed(0)
-    trainer = Trainer(model_for(ModelConfig("sage", 32, 2), graph), graph, TrainConfig())
+    config = TrainConfig(run_dir=str(options.out.parent / "run"))
+    trainer = Trainer(model_for(ModelConfig("sage", 32, 2), graph), graph, config)
+    trainer.outputs.start({})
     marks["model"] = time.time()
     seconds = []
     for epoch in range(EPOCHS):
@@ -100,10 +104,14 @@ def measure(options: argparse.Namespace) -> None:
         seconds.append(time.time() - began)
     of_epoch = counts - before
     graph.drain()
+    before, began = Counter(counts), time.time()
+    save_checkpoint(options.out.parent / "run", trainer, EPOCHS)
+    saving = {"checkpoint": time.time() - began, "saving": sum((counts - before).values())}
     messages = of_epoch.pop("Isend", 0)
     made = kernels.compilation()
     kernel = {"compiled": made.compiled, "loaded": made.loaded, "kernel_seconds": made.seconds}
     own = kernel | {"marks": marks, "first": seconds[0], "epoch": statistics.median(seconds[1:]), "messages": messages}
+    own |= saving
     everyone = MPI.COMM_WORLD.gather(own | memory() | {"state": state_bytes(graph)})
     if everyone is not None:
         options.out.write_text(json.dumps(summary(everyone, loading, of_epoch), indent=1))
@@ -145,7 +153,7 @@ def summary(everyone: list[dict], loading: Counter, of_epoch: Counter) -> dict:
         end = max(one["marks"][stage] for one in everyone)
         stages[stage], before = end - before, end
     mean = {name: statistics.fmean(one[name] for one in everyone) for name in MEANS}
-    largest = {name: max(one[name] for one in everyone) for name in ("first", "epoch", "state")}
+    largest = {name: max(one[name] for one in everyone) for name in ("first", "epoch", "state", "checkpoint", "saving")}
     rest = {
         "max_messages": max(one["messages"] for one in everyone),
         "cores": len(os.sched_getaffinity(0)),
@@ -158,13 +166,13 @@ def summary(everyone: list[dict], loading: Counter, of_epoch: Counter) -> dict:
 
 def print_table(rows: dict[str, dict]) -> None:
     """Markdown."""
-    titles = (
-        "start | imports | load | model | first | epoch | end | wall | x cores / P | private MB | shared MB | kernels"
-    )
-    print(f"| P | {titles} |\n|{13 * '---|'}")
+    titles = "start | imports | load | model | first | epoch | checkpoint | end | wall | x cores / P | private MB"
+    titles += " | shared MB | kernels"
+    print(f"| P | {titles} |\n|{14 * '---|'}")
     for count, row in rows.items():
         started = sum(row[name] for name in ("start", "imports", "load", "model"))
-        cells = [row[name] for name in ("start", "imports", "load", "model", "first", "epoch", "end", "wall")]
+        cells = [row[name] for name in ("start", "imports", "load", "model", "first", "epoch")]
+        cells += [row[name] for name in ("checkpoint", "end", "wall")]
         cells.append(started * row["cores"] / int(count))
         rest = [f"{row[name] / 1e6:.0f}" for name in ("private", "shared")]
         rest.append(f"{row['compiled']:.1f} + {row['loaded']:.1f}, {row['kernel_seconds']:.2f} s")
