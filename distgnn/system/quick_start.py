@@ -57,7 +57,7 @@ class _Deferring:
             return None
         spec = importlib.machinery.PathFinder.find_spec(name, path)
         if spec is not None and spec.loader is not None:
-            spec.loader = _Later(spec.loader)
+            spec.loader = _Later(spec.loader)  # type: ignore[assignment]
         return spec
 
 
@@ -80,7 +80,7 @@ class _Deferred(ModuleType):
     def load(self) -> None:
         """Run it."""
         assert self.__spec__ is not None and isinstance(self.__spec__.loader, _Later)
-        self.__class__, loader = ModuleType, self.__spec__.loader.loader  # type: ignore[assignment]
+        self.__class__, loader = ModuleType, self.__spec__.loader.loader
         self.__spec__.loader = loader
         with resting_collector():
             loader.exec_module(self)

@@ -105,7 +105,8 @@ class BatchGraph:
         chosen = self._chosen.transposed() if backward else self._chosen
         halos = np.flatnonzero(chosen.targets)
         columns = None if shared.history else (chosen.owned, chosen.sources)
-        if backward and arcs is getattr(self._whole.forward_arcs, "arcs", None) and np.array_equal(halos, self.forward_arcs.halos):
+        symmetric = backward and arcs is getattr(self._whole.forward_arcs, "arcs", None)
+        if symmetric and np.array_equal(halos, self.forward_arcs.halos):
             into = self.forward_arcs.arcs  # a symmetric part is its own transpose, and so are its rows
         else:
             into = arcs_into(arcs, self.rows, halos, columns)
