@@ -1,12 +1,12 @@
 """`distgnn bench --time-to-accuracy`: checks, the race, bench.json, figures and the table."""
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from distgnn.cli.display import print_columns
+from distgnn.cli.output_files import write_json
 from distgnn.errors import InputError
 from distgnn.system.units import human_seconds, human_share
 
@@ -55,14 +55,13 @@ def time_to_accuracy(race: Race, parts: str, about: dict[str, Any], out: str, fi
     from distgnn.bench.steps import time_to_accuracy as bench
     from distgnn.bench.steps.contestants import Contestant
     from distgnn.bench.steps.figures import draw
-    from distgnn.system.atomic import replace_file
 
     contestants = [Contestant(text) for text in race.contestants]
     seeds = list(range(race.first_seed, race.first_seed + race.seeds))
     runs = bench.race(parts, contestants, race.share, race.limit, seeds, race.threads)
     rows = bench.medians(runs)
     report = about | {"target": race.share, "limit_seconds": race.limit, "rows": rows, "runs": runs}
-    replace_file(Path(out), json.dumps(report, indent=1).encode())
+    write_json(out, report)
     if figures is not None:
         draw(report, Path(figures))
     title = f"{about['graph']}, to {human_share(race.share)} validation accuracy, median of {race.seeds} seeds"

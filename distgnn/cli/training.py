@@ -2,7 +2,7 @@
 
 import statistics
 import time
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -37,13 +37,8 @@ def train_on_this_rank(
     from distgnn.graph.loader import load
 
     run, config = settings.run, replace(settings.train)
-    options = {name: getattr(run, name) for name in ("update", "dtype", "cache_first", "transform_first", "feat_norm")}
-    options |= (
-        asdict(settings.schedule) | asdict(settings.exchange) | {"sparse_feats": settings.model.takes_sparse_feats}
-    )
-    options |= {"inductive": config.inductive}
     with compiling(speak):
-        graph = load(parts, run.algorithm, **options, seed=config.seed, debug=debug, say=None)
+        graph = load(parts, run.algorithm, **settings.graph_options(), debug=debug, say=None)
     if config.run_dir is None:
         config.run_dir = graph.comm.bcast(default_run_dir(parts, settings.model.name), root=0)
     train = _one_run if run.runs == 1 else _many_runs

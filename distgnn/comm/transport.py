@@ -135,7 +135,11 @@ class Transport:
 _living: WeakSet[Transport] = WeakSet()  # of this process
 
 
+def living() -> list["Transport"]:
+    """The transports of this process whose graphs are still there."""
+    return list(_living)
+
+
 def all_moves() -> tuple[int, int]:
     """Exchanges and sums of gradients of this process so far, over all its graphs; less once a graph is gone."""
-    transports = list(_living)
-    return sum(one.num_calls for one in transports), sum(one.num_sums for one in transports)
+    return sum(one.num_calls for one in living()), sum(one.num_sums for one in living())

@@ -1,14 +1,16 @@
 """What a run is made of besides its model, its exchange schedule and its training: algorithm, dtype, number of runs."""
 
 from dataclasses import dataclass
+from typing import Any
 
 from distgnn.config.algorithm import UPDATES, Algorithm
-from distgnn.config.options.choices import DTYPES
+from distgnn.config.options.choices import DTYPES, check_choice
 from distgnn.config.options.option import check_choices, documented, option
 from distgnn.config.steps.feat_norm import FEAT_NORMS, parse_feat_norm
 from distgnn.errors import InputError
 
 EXCHANGE, COMPUTATION = "Algorithm and exchange", "Computation"
+PRESETS: dict[str, dict[str, Any]] = {"distgnn": {"update": "copies", "cache_first": False, "transform_first": False}}
 
 
 @documented
@@ -56,3 +58,9 @@ class RunConfig:
         if self.runs < 1:
             raise InputError(f"runs is {self.runs}: expected at least 1")
         return algorithm, update
+
+
+def preset_options(preset: str) -> dict[str, Any]:
+    """The fields of RunConfig that `--preset` fixes, by name. Raises: InputError for an unknown preset."""
+    check_choice("preset", preset, tuple(PRESETS))
+    return PRESETS[preset]

@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Any
 
 from distgnn.config.algorithm import Algorithm
-from distgnn.config.batch import check_batches_beside
 from distgnn.config.exchange import ExchangeConfig
 from distgnn.config.model import ModelConfig, check_graph_has
 from distgnn.config.options.choices import did_you_mean
@@ -22,11 +21,13 @@ from distgnn.config.options.file import SECTIONS, check_types, read_sections
 from distgnn.config.options.option import option_name
 from distgnn.config.run import RunConfig
 from distgnn.config.schedule import Schedule, drop_removed
+from distgnn.config.steps.batch import check_batches_beside
 from distgnn.config.task import check_graph_for, decoder_for
 from distgnn.config.train import TrainConfig
 from distgnn.errors import InputError
 
 SECTION_OF = {"train": "train", "model": "model", "run": "run", "schedule": "run", "exchange": "run"}
+OF_GRAPH = ("update", "dtype", "cache_first", "transform_first", "feat_norm")  # of RunConfig, beside the algorithm
 OF_ONE_RUN = ("run_dir", "overwrite", "resume")  # never taken from another run
 
 
@@ -67,6 +68,12 @@ class Settings:
             raise InputError("--weighted needs edge weights: this partition has none")
         check_graph_for(self.train.task, graph)
         check_graph_has(self.model.name, graph.get("num_edge_feats", 0), graph.get("num_relations", 0))
+
+    def graph_options(self) -> dict[str, Any]:
+        """Keyword arguments of `load` for a graph that is trained as these settings say."""
+        run = {name: getattr(self.run, name) for name in OF_GRAPH}
+        held = {"sparse_feats": self.model.takes_sparse_feats, "inductive": self.train.inductive}
+        return run | asdict(self.schedule) | asdict(self.exchange) | held | {"seed": self.train.seed}
 
     @property
     def algorithm(self) -> Algorithm:

@@ -5,9 +5,9 @@ from dataclasses import dataclass, fields
 from functools import partial
 from importlib.util import find_spec
 
-from distgnn.config.batch import BatchConfig
 from distgnn.config.options.choices import check_choice
 from distgnn.config.options.option import check_choices, documented, option
+from distgnn.config.steps.batch import BatchConfig
 from distgnn.config.task import LOSSES, METRICS, NEGATIVES, TASKS, check_task
 from distgnn.errors import InputError
 

@@ -72,7 +72,7 @@ def load(
             tuning = part_tuning(part_folder(Path(folder), comm.rank), local)
         kind = CopyGraph if update == "copies" else DistGraph
         graph = kind(local, comm, algorithm=algorithm, tuning=tuning, **options)
-    end_quickly(graph.transport)
+    end_quickly()
     leave_on_disk(local.arc_ids)  # read while the part was checked; needed by layers that work arc by arc only
     kernels.give_back_freed_memory()
     if say:

@@ -10,7 +10,6 @@ other's use of the memory throughout.
 import json
 import select
 import sys
-from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -126,9 +125,8 @@ def make_trainer(folder: str, rank: int, num_ranks: int, settings: Settings, ans
 
     comm: Any = StandIn(rank, num_ranks, answers)
     run, config = settings.run, settings.train
-    options = {name: getattr(run, name) for name in ("update", "dtype", "cache_first", "transform_first")}
-    options |= asdict(settings.schedule) | {"sparse_feats": settings.model.takes_sparse_feats}
-    graph = load(folder, run.algorithm, comm, say=None, seed=config.seed, exchange="flat", **options)
+    options = settings.graph_options() | {"exchange": "flat"}
+    graph = load(folder, run.algorithm, comm, say=None, **options)
     torch.manual_seed(config.seed)
     trainer = Trainer(model_for(settings.model, graph, config.task), graph, config, say=lambda text: None)
     recorder = Recorder(graph.transport, comm.log)

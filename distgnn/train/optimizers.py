@@ -19,7 +19,7 @@ from distgnn.train.steps.adam import Adam, AdamW
 from distgnn.train.steps.own_optimizer import OwnOptimizer
 from distgnn.train.steps.sgd import SGD
 
-OWN: dict[str, type[OwnOptimizer]] = {one.name: one for one in (Adam, AdamW, SGD)}
+OWN: dict[str, type[OwnOptimizer]] = {one.name: one for one in (Adam, AdamW, SGD, KFAC)}
 
 
 class TorchOptimizer:
@@ -99,9 +99,7 @@ def make_optimizer(
                 f"scheduler is a {type(make_scheduler).__name__}: expected a function that makes one of an optimiser"
             )
     if optimizer is None:
-        if config.optimizer == KFAC.name:
-            return KFAC(parameters, config.lr, config.weight_decay, config.kfac_every, config.kfac_damping)
-        return OWN[config.optimizer](parameters, config.lr, config.weight_decay)
+        return OWN[config.optimizer].of(parameters, config)
     if config.optimizer != "adam":
         raise InputError(f"optimizer {config.optimizer} of the settings and a torch optimiser: choose one")
     made = _made(optimizer, parameters, config)

@@ -133,10 +133,10 @@ def bench(
 
 def _check_outputs(out: str, figures: str | None) -> None:
     """Raise InputError where the file or the figures cannot be written."""
+    from distgnn.cli.output_files import check_place
     from distgnn.errors import InputError
 
-    if not Path(out).resolve().parent.is_dir():
-        raise InputError(f"cannot write {out}: its folder does not exist")
+    check_place(out)
     if figures is not None and Path(figures).exists() and not Path(figures).is_dir():
         raise InputError(f"cannot write figures: {figures} is a file")
 
@@ -156,10 +156,10 @@ def _on_ranks(folder: str, manifest: dict, threads: int | None, what: tuple[Any,
 
 def _write(rows: list[dict], graph: str, out: str) -> dict:
     """Write bench.json; returns what it holds."""
-    from distgnn.system.atomic import replace_file
+    from distgnn.cli.output_files import write_json
 
     report = {"machine": _machine(), "graph": graph, "command": sys.argv[1:], "rows": rows}
-    replace_file(Path(out), json.dumps(report, indent=1).encode())
+    write_json(out, report)
     return report
 
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import typer
 
+from distgnn.cli.output_files import write_json
 from distgnn.system.regular_file import read_text
 
 
@@ -67,7 +68,5 @@ def _read(out: str | None) -> dict:
 
 
 def _write(out: str | None, machine: dict, rows: dict) -> None:
-    from distgnn.system.atomic import replace_file
-
     if out is not None:
-        replace_file(Path(out), json.dumps({"machine": machine, "rows": list(rows.values())}, indent=1).encode())
+        write_json(out, {"machine": machine, "rows": list(rows.values())})

@@ -2,12 +2,12 @@
 
 import json
 import sys
-from pathlib import Path
 
 import typer
 
 from distgnn.cli.display import print_columns
 from distgnn.cli.options import AsJson, Threads
+from distgnn.cli.output_files import write_json
 from distgnn.system.output import plain
 
 
@@ -52,7 +52,7 @@ def calibrate(
         measured = measure_prices(comm, seconds, hidden_feats, num_layers) | {"network": measure_network(comm)}
         with checked_together():
             if comm.rank == 0:
-                _write(prices, measured)
+                write_json(prices, measured)
     if comm.rank:
         return
     capacities = ",".join(f"{row['capacity']:.2f}" for row in rows)
@@ -79,13 +79,3 @@ def calibrate(
         network = measured["network"]
         speed = f"{8e-9 * network['rank_bandwidth']:.3g} Gbit/s, {1e6 * network['latency']:.3g} µs"
         print(f"messages: {speed}; while ranks compute {8e-9 * network['overlap_bandwidth']:.3g} Gbit/s")
-
-
-def _write(path: str, measured: dict) -> None:
-    from distgnn.errors import InputError
-    from distgnn.system.atomic import replace_file
-
-    try:
-        replace_file(Path(path), (json.dumps(measured, indent=1) + "\n").encode())
-    except OSError as error:
-        raise InputError(f"cannot write {path}: {error.strerror}") from None

@@ -21,16 +21,14 @@ from distgnn.config import (
     Schedule,
     Settings,
     TrainConfig,
-    check_choice,
     check_names,
     check_same_graph,
     read_sections,
 )
-from distgnn.config.recipes import pick
+from distgnn.config.run import preset_options
+from distgnn.config.steps.recipes import pick
 from distgnn.errors import InputError
 from distgnn.system.launch import import_mpi, under_mpi
-
-PRESETS: dict[str, dict[str, Any]] = {"distgnn": {"update": "copies", "cache_first": False, "transform_first": False}}
 
 
 def register(app: typer.Typer) -> None:
@@ -88,8 +86,8 @@ def train(
 
     given = given_options(context)
     if preset is not None:
-        check_choice("preset", preset, tuple(PRESETS))
-        run, given = replace(run, **PRESETS[preset]), given | PRESETS[preset].keys()
+        fixed = preset_options(preset)
+        run, given = replace(run, **fixed), given | fixed.keys()
     starting = training.timeout if launching.restarts and under_mpi() else 0
     with start_limit(starting), checked_together():
         manifest = read_manifest(parts)

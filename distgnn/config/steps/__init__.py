@@ -1,1 +1,1 @@
-"""What a step is made of: settings of features, and of what else a step is."""
+"""What a training step is made of: features, cluster batches and their stages, and the recipes that pick them."""

@@ -23,6 +23,7 @@ from typing import Any
 import torch
 from torch import nn
 
+from distgnn.config import TrainConfig
 from distgnn.ops.dense.products import product
 from distgnn.train.kfac.damping import Damping
 from distgnn.train.kfac.inverses import damped_inverses
@@ -88,6 +89,10 @@ class KFAC(OwnOptimizer):
         self._say: Callable[[str], None] = print
         self._names: list[str] = []
         self._terms = 1.0
+
+    @classmethod
+    def of(cls, parameters: list[nn.Parameter], config: TrainConfig) -> "KFAC":
+        return cls(parameters, config.lr, config.weight_decay, config.kfac_every, config.kfac_damping)
 
     # --- the trainer's calls -------------------------------------------------------------------------------------
 

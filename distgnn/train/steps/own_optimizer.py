@@ -6,6 +6,8 @@ from typing import Any
 import torch
 from torch import nn
 
+from distgnn.config import TrainConfig
+
 
 class OwnOptimizer:
     """An optimiser whose state is tensors, a few for each parameter.
@@ -23,6 +25,11 @@ class OwnOptimizer:
     def __init__(self, parameters: list[nn.Parameter], lr: float, weight_decay: float = 0.0):
         self.lr, self.weight_decay = lr, weight_decay
         self.parameters = parameters
+
+    @classmethod
+    def of(cls, parameters: list[nn.Parameter], config: TrainConfig) -> "OwnOptimizer":
+        """The optimiser as the settings of a run say."""
+        return cls(parameters, config.lr, config.weight_decay)
 
     def watch(self, model: nn.Module, graph: Any, say: Callable[[str], None]) -> None:
         """Before the first step: the model, the graph it trains on, and how to tell the user something. Collective."""

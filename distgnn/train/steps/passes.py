@@ -11,7 +11,7 @@ import numpy as np
 from torch import nn
 
 from distgnn.config import TrainConfig
-from distgnn.config.batch import EXACT, OWNERS, SUMS, Stage
+from distgnn.config.steps.batch import EXACT, OWNERS, SUMS, Stage
 from distgnn.errors import InputError
 from distgnn.graph.batches import Batches, BatchGraph
 

@@ -8,6 +8,7 @@ import typer
 
 from distgnn.cli.display import print_columns, print_table
 from distgnn.cli.options import AsJson, Only, with_options
+from distgnn.cli.output_files import check_place, write_json
 from distgnn.config import ModelConfig, RunConfig, Schedule, Settings, TrainConfig
 from distgnn.system.units import human_bytes, human_seconds
 
@@ -51,6 +52,7 @@ def plan(
     from distgnn.replay.network import parse_network
     from distgnn.system.sizes import parse_bytes
 
+    check_place(out)
     counts, links = parse_ranks(ranks), parse_network(network)
     memory = None if memory_per_rank is None else parse_bytes(memory_per_rank)
     settings = Settings(TrainConfig(), model, run, Schedule()).checked()
@@ -80,9 +82,7 @@ def plan(
     report |= {"advised": best.as_dict() | {"method": "cmr"}}
     report |= {"commands": commands(best, source, settings, links, is_parts)}
     if out is not None:
-        from distgnn.cli.commands.scaling.replay import write_report
-
-        write_report(out, report)
+        write_json(out, report)
     if as_json:
         print(json.dumps(report, indent=1))
     else:

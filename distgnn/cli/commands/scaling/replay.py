@@ -9,7 +9,9 @@ import typer
 
 from distgnn.cli.display import print_columns, print_table, progress_bar
 from distgnn.cli.options import AsJson, Only, Quiet, with_options
-from distgnn.config import ModelConfig, RunConfig, Schedule, Settings, TrainConfig, check_choice
+from distgnn.cli.output_files import check_place, write_json
+from distgnn.config import ModelConfig, RunConfig, Schedule, Settings, TrainConfig
+from distgnn.config.run import preset_options
 from distgnn.system.units import human_bytes, human_seconds
 
 COLUMNS = ["network", "epoch", "compute mean / max", "waits mean / max", "efficiency", "sent/epoch"]
@@ -48,16 +50,13 @@ def replay(
     as_json: AsJson = False,
 ) -> None:
     """Predict the epoch of a cluster: each part trains alone here, its messages cross a network model."""
-    from distgnn.cli.commands.train import PRESETS
     from distgnn.config import num_threads
-    from distgnn.errors import InputError
     from distgnn.partition import read_manifest
     from distgnn.replay.measure import Measuring, check_replayable
     from distgnn.replay.network import parse_network
 
     if preset is not None:
-        check_choice("preset", preset, tuple(PRESETS))
-        run = replace(run, **PRESETS[preset])
+        run = replace(run, **preset_options(preset))
     manifest = read_manifest(parts)
     networks = [parse_network(text) for text in network]
     settings = Settings(training, model, run, schedule).checked()
@@ -65,15 +64,14 @@ def replay(
     check_replayable(settings, manifest["num_parts"])
     at_once = min(at_once, manifest["num_parts"])
     measuring = Measuring(threads or max(1, num_threads() // max(at_once, 1)), at_once, repeats).check()
-    for name, path in (("out", out), ("trace", trace)):
-        if path is not None and not Path(path).resolve().parent.is_dir():
-            raise InputError(f"cannot write {name} {path}: its folder does not exist")
+    check_place(out, "out")
+    check_place(trace, "trace")
     speak = not quiet and not as_json
     found = _recordings(parts, manifest, settings, measuring, recordings, speak)
     report = {"graph": manifest["name"], "parts": parts, "settings": asdict(settings)}
     report["replays"] = _played(found, networks, network, trace)
     if out is not None:
-        write_report(out, report)
+        write_json(out, report)
     if figures is not None:
         from distgnn.replay.figure import draw
 
@@ -112,17 +110,6 @@ def _played(found: list[Any], networks: list[Any], titles: list[str], trace: str
         if trace is not None and len(outcomes) == 1:
             write_trace(epochs, Path(trace))
     return outcomes
-
-
-def write_report(path: str, report: dict[str, Any]) -> None:
-    """Write JSON. Raises: InputError where that cannot be."""
-    from distgnn.errors import InputError
-    from distgnn.system.atomic import replace_file
-
-    try:
-        replace_file(Path(path), (json.dumps(report, indent=1) + "\n").encode())
-    except OSError as error:
-        raise InputError(f"cannot write {path}: {error.strerror}") from None
 
 
 def _show(report: dict[str, Any], manifest: dict[str, Any], settings: Settings) -> None:

@@ -17,9 +17,9 @@ def report(
     quiet: bool = typer.Option(False, help="Print nothing."),
 ) -> None:
     """Write one HTML page about runs, benchmarks and partitions; it needs no network, and prints well."""
+    from distgnn.cli.output_files import check_place, write_text
     from distgnn.errors import InputError
     from distgnn.report import make_page, read_inputs
-    from distgnn.system.atomic import replace_file
     from distgnn.system.output import plain
 
     check_place(out)
@@ -27,20 +27,6 @@ def report(
     if Path(out).exists() and not overwrite:
         raise InputError(f"{out} exists: choose another --out, or add --overwrite to replace it")
     page = make_page(found)
-    try:
-        replace_file(Path(out), page.encode())
-    except OSError as error:
-        raise InputError(f"cannot write {out}: {error.strerror or error}") from error
+    write_text(out, page)
     if not quiet:
         print(f"report: {plain(out)}")
-
-
-def check_place(out: str) -> None:
-    """Raise InputError where no page can be written to `out`."""
-    from distgnn.errors import InputError
-
-    target = Path(out)
-    if target.is_dir():
-        raise InputError(f"cannot write {out}: it is a folder")
-    if not target.absolute().parent.is_dir():
-        raise InputError(f"cannot write {out}: its folder does not exist")

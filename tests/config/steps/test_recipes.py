@@ -5,7 +5,7 @@ from dataclasses import fields
 import pytest
 
 from distgnn.config import Settings
-from distgnn.config.recipes import RECIPES, TABLES, pick
+from distgnn.config.steps.recipes import RECIPES, TABLES, pick
 from distgnn.errors import InputError
 
 
