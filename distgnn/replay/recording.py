@@ -114,6 +114,8 @@ def read_recordings(folder: Path, key: dict[str, Any]) -> list[Recording] | None
         raise InputError(f"cannot read {folder / KEY_FILE}: {error}") from None
     if not isinstance(found, dict) or found.get("of") != json.loads(json.dumps(key)):
         raise InputError(f"{folder} has recordings of another partition or other settings: name another folder")
+    if found.get("format_version") != FORMAT_VERSION:
+        raise InputError(f"{folder} has recordings of another version of this program: remove it and measure again")
     try:
         texts = [read_text(folder / f"rank-{rank}.json") for rank in range(found["ranks"])]
         return [Recording.from_json(json.loads(text)) for text in texts]

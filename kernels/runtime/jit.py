@@ -10,7 +10,9 @@
 - A file lock for each kernel around look-up, compilation and writing. numba numbers its cache files by reading the
   index first: two processes that compile different signatures at the same time can leave an index that points at the
   other one's machine code. With the lock, four ranks that start together compile each kernel once: three wait and
-  load. A kernel that calls another is locked before it, always in this order, so nobody waits in a circle.
+  load. It is shared while machine code is only loaded, so that the ranks of a node load at the same time; who finds
+  nothing asks for it alone and looks again. A kernel that calls another is locked before it, always in this order, so
+  nobody waits in a circle.
 
 A kernel made inside a function (one per tile) may capture tiles, numbers and strings, but no compiled function: numba
 could not tell its cached code from another's and would compile it in every process. What kernels share stands at the
@@ -139,11 +141,16 @@ class PackageCache(FunctionCache):
         # As numba's own, without `target_context.refresh()`: the tables of all types and functions it knows are a fifth
         # of a second of a rank's start. Compiling needs them, and makes them itself; machine code does not.
         rtsys.initialize(target_context)  # what counts references: part of the refresh, and called by machine code
-        with self._guard_against_spurious_io_errors():
-            found = self._load_overload(sig, target_context)
+        found = self._find(sig, target_context)
+        if found is None and _lock_alone(self.lock_path):  # another process may have made it before we had the lock
+            found = self._find(sig, target_context)
         if found is None:
             _tell(0.0)
         return found
+
+    def _find(self, sig, target_context):
+        with self._guard_against_spurious_io_errors():
+            return self._load_overload(sig, target_context)
 
     def save_overload(self, sig, data):
         """Keep machine code, if the folder can be written and has room."""
@@ -277,7 +284,7 @@ def _rare_collection():
 
 @contextlib.contextmanager
 def _file_lock(path):
-    """Exclusive lock between processes; the same lock again, by the same thread, passes."""
+    """Lock between processes, shared until `_lock_alone`; the same lock again, by the same thread, passes."""
     if fcntl is None or path is None or path in _held:
         yield
         return
@@ -288,14 +295,26 @@ def _file_lock(path):
         yield
         return
     # A kernel that calls itself through another signature comes here again: flock on a second handle would wait for us.
-    _held.add(path)
+    _held[path] = handle
     try:
         with contextlib.suppress(OSError):  # file systems without locks
-            fcntl.flock(handle, fcntl.LOCK_EX)
+            fcntl.flock(handle, fcntl.LOCK_SH)
         yield
     finally:
-        _held.discard(path)
+        del _held[path]
         os.close(handle)
+
+
+def _lock_alone(path) -> bool:
+    """Make a lock that this process holds exclusive; is there one?
+
+    Notes: flock gives the shared lock back first, so two processes that ask for this do not wait for each other.
+    """
+    if path not in _held:
+        return False
+    with contextlib.suppress(OSError):
+        fcntl.flock(_held[path], fcntl.LOCK_EX)
+    return True
 
 
 # Called under the compiler lock before a kernel is compiled (with 0) and after it (with its seconds), not when one is
@@ -303,4 +322,4 @@ def _file_lock(path):
 listeners: list[Callable[[float], None]] = []
 _said: list = []  # that nothing can be kept: once a process is enough
 _made: list = []  # (compiled, seconds) of each signature; a look-up of one that is there costs nothing and is not in it
-_held: set = set()  # the locks this process holds; guarded by numba's compiler lock
+_held: dict[Path, int] = {}  # the locks this process holds; guarded by numba's compiler lock

@@ -47,6 +47,16 @@ def test_bytes_are_rows_times_widths():
     assert faster.epoch_seconds < one.epoch_seconds
 
 
+def test_late_rows_take_the_width_of_the_wire():
+    """Held rows are whole; both sets of messages are as narrow as what travels, gradients too."""
+    network = parse_network("25gbit")
+    exact, late, narrow = (
+        estimate(PAPERS, Choice(64, *choice), SETTINGS, RANK, network).memory_bytes
+        for choice in (("cd-0", "float32"), ("cd-5", "float32"), ("cd-5", "int8"))
+    )
+    assert (narrow - exact) / (late - exact) == pytest.approx((1 + 2 * 0.27) / 3, rel=0.01)
+
+
 def test_advice_fits_and_reaches_the_target():
     network = parse_network("100gbit")
     found = all_estimates(PAPERS, parse_ranks("1,2,…,128"), SETTINGS, RANK, network)

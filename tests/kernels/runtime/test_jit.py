@@ -39,6 +39,20 @@ def test_three_cold_processes_compile_once(tmp_path):
     assert sorted(int(output) for output in outputs) == [0, 0, 1]
 
 
+@pytest.mark.skipif(jit.fcntl is None, reason="no locks on files")
+def test_who_loads_lets_others_load_and_who_compiles_is_alone(tmp_path):
+    path = tmp_path / "cache" / "sum.lock"
+    with jit._file_lock(path):
+        other = os.open(path, os.O_RDWR)  # as another process has it
+        jit.fcntl.flock(other, jit.fcntl.LOCK_SH | jit.fcntl.LOCK_NB)
+        jit.fcntl.flock(other, jit.fcntl.LOCK_UN)
+        assert jit._lock_alone(path) and not jit._lock_alone(tmp_path / "another.lock")
+        with pytest.raises(BlockingIOError):
+            jit.fcntl.flock(other, jit.fcntl.LOCK_SH | jit.fcntl.LOCK_NB)
+    jit.fcntl.flock(other, jit.fcntl.LOCK_EX | jit.fcntl.LOCK_NB)
+    os.close(other)
+
+
 @pytest.mark.slow
 def test_a_second_process_compiles_nothing():
     """A kernel that captures a compiled function would be compiled anew in every process: numba cannot name it."""
