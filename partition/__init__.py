@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from distgnn.partition.baselines.vertex_cover import hybrid_cut
     from distgnn.partition.compare_libra import against_libra
-    from distgnn.partition.copies_by_degree import copies_by_degree
+    from distgnn.partition.copy_degrees import copies_by_degree
     from distgnn.partition.core.book import PartitionBook
     from distgnn.partition.core.local_graph import Csr, LocalGraph, build_local
     from distgnn.partition.core.plan import ExchangePlan
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 _PLACES = {
     "hybrid_cut": "distgnn.partition.baselines.vertex_cover",
     "against_libra": "distgnn.partition.compare_libra",
-    "copies_by_degree": "distgnn.partition.copies_by_degree",
+    "copies_by_degree": "distgnn.partition.copy_degrees",
     "PartitionBook": "distgnn.partition.core.book",
     "Csr": "distgnn.partition.core.local_graph",
     "LocalGraph": "distgnn.partition.core.local_graph",

@@ -66,7 +66,8 @@ def time_to_accuracy(race: Race, parts: str, about: dict[str, Any], out: str, fi
     runs = bench.race(parts, contestants, end, seeds, race.threads)
     rows = bench.medians(runs)
     report = about | {"target": race.share, "limit_seconds": race.limit, "past_target": race.past}
-    write_json(out, report | {"rows": rows, "runs": runs})
+    report |= {"rows": rows, "runs": runs}
+    write_json(out, report)
     if figures is not None:
         draw(report, Path(figures))
     title = f"{about['graph']}, to {human_share(race.share)} validation accuracy, median of {race.seeds} seeds"
