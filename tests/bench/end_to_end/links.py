@@ -33,10 +33,10 @@ Found = dict[str, list[float]]
 METRICS = ("test_mrr", "test_rocauc")
 
 
-def on_ranks(parts: Path, run_dir: Path, seeds: int, epochs: int) -> Found:
+def on_ranks(parts: Path, run_dir: Path, seeds: range, epochs: int) -> Found:
     """Metrics of each seed through `distgnn train --task link --runs`."""
-    train(parts, run_dir, *RECIPE, "--epochs", epochs, "--runs", seeds, "--threads", 1)
-    folders = [run_dir / f"seed-{seed}" for seed in range(seeds)] if seeds > 1 else [run_dir]
+    train(parts, run_dir, *RECIPE, "--epochs", epochs, "--runs", len(seeds), "--seed", seeds[0], "--threads", 1)
+    folders = [run_dir / f"seed-{seed}" for seed in seeds] if len(seeds) > 1 else [run_dir]
     summaries = [json.loads((folder / "summary.json").read_text()) for folder in folders]
     return {name: [summary[name] for summary in summaries] for name in METRICS}
 
@@ -139,10 +139,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("names", nargs="+", help="graphs with sparse features: facebook-pages, dblp")
     parser.add_argument("--seeds", type=int, default=5)
+    parser.add_argument("--first-seed", type=int, default=0)
     parser.add_argument("--epochs", type=int, default=200)
     parser.add_argument("--sides", default="1,2,torch", help="rank counts and torch, with commas")
     options = parser.parse_args()
     print_machine()
+    seeds = range(options.first_seed, options.first_seed + options.seeds)
     for name in options.names:
         print(f"\n{name}: {' '.join(map(str, RECIPE))}; {options.epochs} epochs, {options.seeds} seeds", flush=True)
         with tempfile.TemporaryDirectory() as scratch:
@@ -152,10 +154,10 @@ def main() -> None:
                 partition(name, 1 if side == "torch" else int(side), parts, "--link-split", "0.05,0.1")
                 if side == "torch":
                     graph = load_whole(parts)[0]
-                    each = [in_torch(graph, seed, options.epochs) for seed in range(options.seeds)]
+                    each = [in_torch(graph, seed, options.epochs) for seed in seeds]
                     found = {metric: [one[metric] for one in each] for metric in METRICS}
                 else:
-                    found = on_ranks(parts, folder / f"run-{side}", options.seeds, options.epochs)
+                    found = on_ranks(parts, folder / f"run-{side}", seeds, options.epochs)
                 _print_rows("PyTorch" if side == "torch" else f"{side} rank{'s' * (side != '1')}", found)
 
 
