@@ -5,6 +5,8 @@ distgnn train parts/            one process, not under MPI: rank count from the 
   └─ mpiexec -n P python -m distgnn.cli train parts/      one thread team per rank, signals passed on
 ```
 Nothing here imports MPI until `import_mpi` is called: the launcher itself is no rank. supervise.py waits for the ranks.
+
+Over 300 lines: what is asked of each MPI library's starter stands side by side.
 """
 
 import os

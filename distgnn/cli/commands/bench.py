@@ -5,6 +5,7 @@ import os
 import platform
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -95,7 +96,6 @@ def bench(
     """Measure what each algorithm costs and buys, side by side in one run; writes bench.json."""
     from distgnn.bench.contenders import parse_contenders
     from distgnn.bench.scaling import with_scaling
-    from distgnn.bench.steps.time_to_accuracy import DEFAULT
     from distgnn.cli.ranks import checked_together
     from distgnn.errors import InputError
     from distgnn.partition import read_manifest
@@ -109,11 +109,13 @@ def bench(
         manifests = [read_manifest(folder) for folder in parts]
         _check_outputs(out, figures)
     if target is not None:
-        race = Race(target, contestant or DEFAULT, limit, config.seed, seeds, threads, past_target)
-        with checked_together():
-            race.check(parts, _command("train"))
-        about = {"machine": _machine(), "graph": manifests[0]["name"], "command": sys.argv[1:]}
-        time_to_accuracy(race, parts[0], about, out, figures)
+        _race(
+            Race(target, contestant or (), limit, config.seed, seeds, threads, past_target),
+            parts,
+            manifests,
+            out,
+            figures,
+        )
         return
     if against_dgl:
         _against_dgl(parts, manifests, contestants, sizes, config.seed, rounds, threads, out)
@@ -133,6 +135,18 @@ def bench(
     print_columns(title, COLUMNS, [_cells(row) for row in rows])
     if len(parts) > 1:
         print_columns("Scaling, against the first folder", SCALING_COLUMNS, [_scaling_cells(row) for row in rows])
+
+
+def _race(race: Race, parts: list[str], manifests: list[dict], out: str, figures: str | None) -> None:
+    """The race to an accuracy, of the default contestants where none are given."""
+    from distgnn.bench.steps.time_to_accuracy import DEFAULT
+    from distgnn.cli.ranks import checked_together
+
+    race = replace(race, contestants=race.contestants or DEFAULT)
+    with checked_together():
+        race.check(parts, _command("train"))
+    about = {"machine": _machine(), "graph": manifests[0]["name"], "command": sys.argv[1:]}
+    time_to_accuracy(race, parts[0], about, out, figures)
 
 
 def _command(name: str) -> Any:

@@ -16,6 +16,8 @@ row is made for that: X has one column more with -q, and W one row more with m' 
 The rows of bfloat16 weights have two such rows, since m' W rounded to 8 bits would shift all rows.
 
 Legend: O rows, I columns in, D columns out.
+
+Over 300 lines: the tensor and the products that it stands for.
 """
 
 from collections.abc import Callable
