@@ -13,9 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from distgnn.system.jobs.guard import PR_SET_PDEATHSIG
-from distgnn.system.jobs.sentinel import runs
-
-SHARED_MEMORY = "/dev/shm/"
+from distgnn.system.jobs.sentinel import mapped_segments, runs
 
 
 def die_with_parent(number: int = signal.SIGTERM) -> Callable[[], None] | None:
@@ -75,10 +73,6 @@ def _signal(pid: int, number: int, running: bool) -> None:
             pass
 
 
-def shared_memory(pid: int) -> list[str]:
-    """Return the named shared memory segments that the process has mapped."""
-    try:
-        lines = Path(f"/proc/{pid}/maps").read_text().splitlines()
-    except OSError:
-        return []
-    return [line[line.index(SHARED_MEMORY) :] for line in lines if SHARED_MEMORY in line and "(deleted)" not in line]
+def shared_memory(pid: int) -> set[str]:
+    """Return the shared memory segments of the MPI library that the process has mapped."""
+    return mapped_segments(Path(f"/proc/{pid}/maps"))

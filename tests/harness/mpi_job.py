@@ -57,7 +57,7 @@ class RankFile:
     def __init__(self, path: Path):
         self.path = path
         self.pid: int | None = None
-        self.segments: list[str] = []
+        self.segments: set[str] = set()
         self.log_begin: dict[str, int] = {}
         self.log_end: dict[str, int] = {}
         self.reports: dict[str, list[dict]] = defaultdict(list)

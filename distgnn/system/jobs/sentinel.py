@@ -22,6 +22,7 @@ from pathlib import Path
 VARIABLE = "DISTGNN_JOB"
 SECONDS = 10.0
 SEGMENTS = "/dev/shm/mpich_shm_"
+OTHER_LIBRARIES = ("vader_segment.", "sm_segment.", "osc_rdma.", "Intel_MPI_")  # Open MPI 4 and 5, Intel MPI
 LOOKS, LOOK_SECONDS = 3, 0.2  # before a segment counts as nobody's: it is made a moment before it is mapped
 
 
@@ -80,14 +81,20 @@ def _segments(since: float) -> set[str]:
 
 
 def _mapped() -> set[str]:
-    found = set()
-    for maps in Path("/proc").glob("[0-9]*/maps"):
-        try:
-            lines = maps.read_text().splitlines()
-        except OSError:
-            continue
-        found |= {line[line.index(SEGMENTS) :] for line in lines if SEGMENTS in line}
-    return found
+    return {path for maps in Path("/proc").glob("[0-9]*/maps") for path in mapped_segments(maps)}
+
+
+def mapped_segments(maps: Path) -> set[str]:
+    """Segments of an MPI library among the files of a /proc/PID/maps; a user's own files in /dev/shm are not."""
+    try:
+        lines = maps.read_text().splitlines()
+    except OSError:
+        return set()
+    folder, _, ours = SEGMENTS.rpartition("/")
+    names = (ours, *OTHER_LIBRARIES)
+    paths = {line[line.index(f" {folder}/") + 1 :] for line in lines if f" {folder}/" in line}
+    found = {path for path in paths if not path.endswith(" (deleted)")}
+    return {path for path in found if path.removeprefix(f"{folder}/").startswith(names)}
 
 
 def main() -> None:

@@ -2,6 +2,8 @@
 
 import mmap
 import os
+import sys
+import tempfile
 import time
 from pathlib import Path
 
@@ -37,6 +39,32 @@ def test_segments_made_after_the_last_note_are_removed(tmp_path, monkeypatch):
     command = ["sh", "-c", f"sleep 0.3; echo x > {tmp_path}/mpich_shm_7; exit 9"]
     assert supervise.supervise(command, dict(os.environ)) == 9
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.skipif(not os.access("/dev/shm", os.W_OK), reason="no /dev/shm")
+def test_files_of_a_user_in_shared_memory_stay(monkeypatch):
+    """Parts are often kept in /dev/shm, and every rank maps their arrays."""
+    monkeypatch.setattr(supervise, "LOOK_SECONDS", 0.02)
+    with tempfile.TemporaryDirectory(dir="/dev/shm", prefix="distgnn-test-") as folder:
+        name = Path(folder).name
+        feats, beside = Path(folder) / "feats.npy", Path("/dev/shm") / f"{name}.npy"
+        segment = Path("/dev/shm") / f"mpich_shm_{name}"
+        map_all = (
+            "import mmap, os, sys, time\n"
+            "for path in sys.argv[1:]:\n"
+            "    open(path, 'wb').write(bytes(mmap.PAGESIZE))\n"
+            "kept = [mmap.mmap(os.open(path, os.O_RDWR), 0) for path in sys.argv[1:]]\n"
+            "time.sleep(1)\n"
+        )
+        try:
+            command = [sys.executable, "-c", map_all, *map(str, (feats, beside, segment))]
+            script = ["sh", "-c", '"$@" & wait', "sh", *command]  # descendants of the process are looked at
+            assert supervise.supervise(script, dict(os.environ)) == 0
+            assert feats.exists() and beside.exists()
+            assert not segment.exists()
+        finally:
+            for path in (beside, segment):
+                path.unlink(missing_ok=True)
 
 
 def test_a_job_whose_other_machines_are_silent_is_over(monkeypatch, capfd):
