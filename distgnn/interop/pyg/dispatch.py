@@ -49,14 +49,15 @@ def dispatch_in_pyg() -> None:
     call: Any = MessagePassing.__call__
     setattr(MessagePassing, "__call__", _calls(call))  # noqa: B010 - mypy refuses to assign a method
     fused.put_in_front()
+    found: dict[int, Callable] = {}
     for name, module in FUNCTIONS.items():
         theirs = getattr(sys.modules.get(module), name, None)
-        if theirs is None:  # another version of PyG: its function runs on our tensors as it is
-            continue
-        ours = _dispatcher(OURS.get(name, _refuses_a_part), theirs)
-        for place in list(sys.modules.values()):
-            if getattr(place, "__name__", "").startswith("torch_geometric") and vars(place).get(name) is theirs:
-                setattr(place, name, ours)
+        if theirs is not None:  # None: another version of PyG: its function runs on our tensors as it is
+            found[id(theirs)] = _dispatcher(OURS.get(name, _refuses_a_part), theirs)
+    for place in list(sys.modules.values()):  # scripts too: `from torch_geometric.nn import global_mean_pool`
+        names = getattr(place, "__dict__", None) or {}
+        for name, ours in [(name, found[id(value)]) for name, value in names.items() if id(value) in found]:
+            setattr(place, name, ours)
 
 
 def _dispatcher(ours: Callable, theirs: Callable) -> Callable:
@@ -120,7 +121,9 @@ def _softmax(
 
 
 def _scatter(src: Any, index: Any, dim: int = 0, dim_size: int | None = None, reduce: str = "sum") -> Any:
-    if not isinstance(index, ArcEnds) or index.dim() != 1 or reduce not in reductions.REDUCES:
+    if not isinstance(index, ArcEnds):
+        return _refuses_a_part(src, index)
+    if index.dim() != 1 or reduce not in reductions.REDUCES:
         return NotImplemented
     functions.check_size(index.arcs, dim_size)
     return reductions.reduce_at(index, src, dim % src.dim(), reductions.REDUCES[reduce])
@@ -162,12 +165,15 @@ def _gcn_norm(
     return ArcIndex.of(found.arcs), ArcNorm.of(found)
 
 
-def _refuses_a_part(x: Any, batch: Any, size: int | None = None) -> Any:
-    """A pool over all vertices would be one of this rank's."""
-    if batch is None and is_part(x):
+def _refuses_a_part(x: Any, batch: Any = None, *_args: Any, **_kwargs: Any) -> Any:
+    """A pool of vertices' rows would be one of this rank's."""
+    if isinstance(x, torch.Tensor) and not isinstance(x, ArcTensor) and is_part(x):
         raise InputError(
             "a pool over all vertices has one rank's rows only: add up the ranks' rows with distgnn.ops.all_sum(graph, "
             "x.sum(0)), and divide by graph.num_global_nodes for a mean"
+            if batch is None
+            else "a pool by graph has one rank's rows only: save the graph with graph_ids and call distgnn.ops.readout("
+            'graph, x, "sum|mean|max")'
         )
     return NotImplemented
 

@@ -8,6 +8,7 @@ from distgnn.interop.table import PYG
 
 pytest.importorskip("torch_geometric")
 from torch_geometric import nn as gnn
+from torch_geometric.nn import global_add_pool
 
 WIDTH = 7
 
@@ -54,6 +55,18 @@ USES = {
     "global_mean_pool": (
         lambda graph: gnn.global_mean_pool(graph.x, None),
         "a pool over all vertices .* distgnn.ops.all_sum",
+    ),
+    "a pool that the script imported by its name": (
+        lambda graph: global_add_pool(graph.x, None),
+        "a pool over all vertices .* distgnn.ops.all_sum",
+    ),
+    "a pool by graph": (
+        lambda graph: global_add_pool(graph.x, torch.zeros(graph.num_owned, dtype=torch.long)),
+        "a pool by graph has one rank's rows only: .* distgnn.ops.readout",
+    ),
+    "an aggregation as a pool": (
+        lambda graph: gnn.MeanAggregation()(graph.x, torch.zeros(graph.num_owned, dtype=torch.long)),
+        "a pool by graph has one rank's rows only: .* distgnn.ops.readout",
     ),
 }
 
