@@ -66,11 +66,13 @@ def gcn_norm(arcs: ArcSet, self_loops: bool, role: str, dtype: torch.dtype) -> G
         degrees, arcs = degrees - loops + 1, without_self_loops(arcs).with_loops()
     factors = degrees.double().pow(-0.5)
     factors = factors.masked_fill(torch.isinf(factors), 0).to(dtype)
-    own = None if loops is None else (1 - loops).to(dtype) * factors.square()
+    own = None
+    if loops is not None:
+        own = ops.SelfLoops((1 - loops).to(dtype) * factors.square(), (loops == 0).numpy())
     column = np.ascontiguousarray(factors.numpy()[:, None])
     halos = (with_halos(graph, column, end)[graph.num_owned :, 0].copy() for end in ("source", "target"))
     scale = ops.RowScale(factors.numpy(), *halos)
-    return GcnNorm(arcs, scale, factors, None if own is None else ops.SelfLoops(own))
+    return GcnNorm(arcs, scale, factors, own)
 
 
 def without_self_loops(arcs: ArcSet) -> ArcSet:

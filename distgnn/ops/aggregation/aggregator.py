@@ -70,6 +70,13 @@ class Block:
             self._blocked[size] = kernels.block_csr(self.indptr, self.indices, len(rows), size)
         return self._blocked.get(size)
 
+    def with_loops(self, missing: np.ndarray) -> "Block":
+        """This square block with an arc from each of some rows [O] to itself; for sums without weights per arc."""
+        rows = np.flatnonzero(missing)
+        indices = np.insert(self.indices, self.indptr[rows], rows.astype(self.indices.dtype))
+        before = np.concatenate([[0], np.cumsum(missing)]).astype(self.indptr.dtype)
+        return Block(self.indptr + before, indices, self.first_arc, None, self.tuning)
+
     def transposed(self, num_columns: int) -> "Block":
         indptr, indices, positions = kernels.transpose_csr(self.indptr, self.indices, num_columns)
         return Block(indptr, indices, self.first_arc, positions, self.tuning)
@@ -100,6 +107,7 @@ class Arcs:
         self.owned_halo = owned_halo
         self.halo_owned = halo_owned
         self.halo_halo = halo_halo
+        self._looped: tuple[np.ndarray, Arcs] | None = None
 
     @classmethod
     def of(cls, local: LocalGraph, tuning: kernels.Tuning) -> "Arcs":
@@ -110,6 +118,13 @@ class Arcs:
             blocks[name] = Block(csr.indptr, csr.indices, first_arc, None, tuning)
             first_arc += len(csr.indices)
         return cls(**blocks)
+
+    def with_loops(self, missing: np.ndarray) -> "Arcs":
+        """These and an arc from each of some owned vertices (bool [O]) to itself; kept for the same array."""
+        if self._looped is None or self._looped[0] is not missing:
+            first = self.owned_owned.with_loops(missing)
+            self._looped = missing, Arcs(first, self.owned_halo, self.halo_owned, self.halo_halo)
+        return self._looped[1]
 
     def transposed(self, num_owned: int, num_sources: int, symmetric: bool, weighted: bool) -> "Arcs":
         """The arcs turned round. A symmetric part without weights is its own transpose: no memory is spent."""
@@ -164,10 +179,12 @@ class Aggregator:
         site: Site | None = None,
         out: np.ndarray | None = None,
         overlap_work: Sequence[Callable] = (),
+        loops: np.ndarray | None = None,
     ) -> tuple[np.ndarray, np.ndarray]:
         """Aggregate owned `rows` [O, D] over all arcs of the graph.
 
         Args:
+            loops: owned vertices (bool [O]) with one more arc, to themselves; not with edge weights.
             site: where in the training step a delayed exchange stands; None: exact.
             out: where to write, [O, D]; on several ranks sums travel in its dtype.
             overlap_work: other work, in pieces, to do while messages travel.
@@ -175,7 +192,7 @@ class Aggregator:
         Returns:
             The owned result [O, D], and the source halos' rows [S, D] (valid until the exchange's next broadcast).
         """
-        arcs = self.arcs
+        arcs = self.arcs if loops is None else self.arcs.with_loops(loops)
         exchange = self.exchange if site is None or self.delayed is None else self.delayed.at(*site)
         factors = Factors(edge_weight, source_scale, target_scale)
         out = np.empty_like(rows) if out is None else out

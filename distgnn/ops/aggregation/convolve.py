@@ -37,7 +37,15 @@ from torch.autograd.function import once_differentiable
 
 from distgnn.ops.aggregation.aggregator import Site
 from distgnn.ops.aggregation.spmm import Scales, SelfLoops, aggregate, spmm
-from distgnn.ops.dense.activation import NO_EPILOGUE, Epilogue, Norm, SavedEpilogue, activated, activated_backward
+from distgnn.ops.dense.activation import (
+    NO_EPILOGUE,
+    Epilogue,
+    Norm,
+    SavedEpilogue,
+    activated,
+    activated_backward,
+    column_sums,
+)
 from distgnn.ops.dense.products import add_product, product, sum_of_products, weight_gradient
 from distgnn.ops.dense.sparse_rows import SparseRows
 from distgnn.ops.overlap import Work, product_pieces
@@ -284,7 +292,7 @@ def _through_epilogue(call: _Call, saved: _Saved, grad: torch.Tensor) -> tuple:
     """Gradients of z, bias, gamma, beta."""
     epilogue, before = call.spec.epilogue, saved.epilogue
     if before is None:
-        bias = grad.sum(0) if saved.bias is not None else None
+        bias = column_sums(grad) if saved.bias is not None else None
         return grad.to(saved.feats.dtype), bias, None, None
     may_overwrite = call.spec.may_overwrite_grad
     grads, bias, gamma, beta = activated_backward(

@@ -7,6 +7,7 @@ d edge_weight[arc] = target_scale[v] * source_scale[u] * <dy[v], x[u]>
 """
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -27,14 +28,27 @@ FLOATS = (torch.float32, torch.float64, torch.bfloat16)
 class SelfLoops:
     """Factors [O] of each vertex's own row: an arc from it to itself that is not stored.
 
-    Equal only to itself: kept aggregations are looked up by it.
+    Equal only to itself: kept aggregations are looked up by it. `as_arcs`: owned vertices (bool [O]) whose factor is
+    the product of both scales, as that of an arc: arcs are made of them, so that no pass over the rows is spent.
     """
 
     factors: torch.Tensor
+    as_arcs: np.ndarray | None = None
+
+    @cached_property
+    def _others(self) -> torch.Tensor:
+        """Vertices with a factor that no arc is made of, int64."""
+        return torch.from_numpy(np.flatnonzero((self.factors.numpy() != 0) & ~np.asarray(self.as_arcs)))
 
     def add(self, total: torch.Tensor, rows: torch.Tensor) -> torch.Tensor:
         """Add to `total` [O, D], in place, what comes over the loops."""
         return total.addcmul_(self.factors[:, None].to(total.dtype), rows.to(total.dtype))
+
+    def add_others(self, total: torch.Tensor, rows: torch.Tensor) -> None:
+        """The same beside `as_arcs`."""
+        if len(self._others):
+            more = self.factors[self._others, None].to(total.dtype) * rows[self._others].to(total.dtype)
+            total.index_add_(0, self._others, more)
 
 
 def spmm(
@@ -130,9 +144,13 @@ def aggregate(
     summed = torch.float32 if half and (graph.num_ranks > 1 or rows.dtype != torch.bfloat16) else dtype
     out = graph.buffers.empty_like(rows, summed)
     arguments = as_array(rows), weight, *scales, site, as_array(out)
-    _, sources = arcs(*arguments, overlap_work) if isinstance(arcs, Aggregator) else arcs(*arguments)
-    if loops is not None:
-        loops.add(out, rows)
+    if loops is not None and loops.as_arcs is not None and weight is None and type(arcs) is Aggregator:
+        _, sources = arcs(*arguments, overlap_work, loops.as_arcs)
+        loops.add_others(out, rows)
+    else:
+        _, sources = arcs(*arguments, overlap_work) if isinstance(arcs, Aggregator) else arcs(*arguments)
+        if loops is not None:
+            loops.add(out, rows)
     if summed != dtype:
         out = graph.buffers.empty_like(rows, dtype).copy_(out)
     return out, sources

@@ -73,6 +73,12 @@ def before_relu(rows: torch.Tensor) -> torch.Tensor | None:
     return source if versions and versions == [source._version, rows._version] else None
 
 
+def column_sums(grad: torch.Tensor) -> torch.Tensor:
+    """Sums [D] over the rows of a gradient [O, D]; those of `_LetThrough` are known where nobody wrote to it since."""
+    sums, version = grad.__dict__.get("column_sums", (None, None))
+    return sums if sums is not None and version == grad._version else grad.sum(0)
+
+
 class _Activate(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, rows: torch.Tensor, graph: GraphView, epilogue: Epilogue) -> torch.Tensor:
@@ -93,7 +99,9 @@ class _LetThrough(torch.autograd.Function):
     def forward(ctx: Any, grad: torch.Tensor, out: torch.Tensor, graph: GraphView, epilogue: Epilogue) -> torch.Tensor:
         ctx.given = out, graph, epilogue
         grads = graph.buffers.empty_like(grad)
-        kernels.activate_backward(as_array(grad), as_array(out), grad_feats=as_array(grads), **epilogue.keywords())
+        arrays = as_array(grad), as_array(out)
+        _, sums, *_ = kernels.activate_backward(*arrays, grad_feats=as_array(grads), **epilogue.keywords())
+        grads.column_sums = torch.from_numpy(sums), grads._version  # type: ignore[attr-defined]
         return grads
 
     @staticmethod
