@@ -179,12 +179,10 @@ class Aggregator:
         site: Site | None = None,
         out: np.ndarray | None = None,
         overlap_work: Sequence[Callable] = (),
-        loops: np.ndarray | None = None,
     ) -> tuple[np.ndarray, np.ndarray]:
         """Aggregate owned `rows` [O, D] over all arcs of the graph.
 
         Args:
-            loops: owned vertices (bool [O]) with one more arc, to themselves; not with edge weights.
             site: where in the training step a delayed exchange stands; None: exact.
             out: where to write, [O, D]; on several ranks sums travel in its dtype.
             overlap_work: other work, in pieces, to do while messages travel.
@@ -192,7 +190,7 @@ class Aggregator:
         Returns:
             The owned result [O, D], and the source halos' rows [S, D] (valid until the exchange's next broadcast).
         """
-        arcs = self.arcs if loops is None else self.arcs.with_loops(loops)
+        arcs = self.arcs
         exchange = self.exchange if site is None or self.delayed is None else self.delayed.at(*site)
         factors = Factors(edge_weight, source_scale, target_scale)
         out = np.empty_like(rows) if out is None else out
@@ -217,6 +215,10 @@ class Aggregator:
         _do(overlap_work[half:], exchange)
         exchange.finish_reduce(out)
         return out, sources
+
+    def with_loops(self, missing: np.ndarray) -> "Aggregator":
+        """The same over one more arc from each of some owned vertices (bool [O]) to itself; not for edge weights."""
+        return Aggregator(self.arcs.with_loops(missing), self.exchange, self.delayed)
 
     def _run(
         self,

@@ -40,9 +40,9 @@ class SelfLoops:
         """Vertices with a factor that no arc is made of, int64."""
         return torch.from_numpy(np.flatnonzero((self.factors.numpy() != 0) & ~np.asarray(self.as_arcs)))
 
-    def add(self, total: torch.Tensor, rows: torch.Tensor) -> torch.Tensor:
+    def add(self, total: torch.Tensor, rows: torch.Tensor) -> None:
         """Add to `total` [O, D], in place, what comes over the loops."""
-        return total.addcmul_(self.factors[:, None].to(total.dtype), rows.to(total.dtype))
+        total.addcmul_(self.factors[:, None].to(total.dtype), rows.to(total.dtype))
 
     def add_others(self, total: torch.Tensor, rows: torch.Tensor) -> None:
         """The same beside `as_arcs`."""
@@ -144,13 +144,12 @@ def aggregate(
     summed = torch.float32 if half and (graph.num_ranks > 1 or rows.dtype != torch.bfloat16) else dtype
     out = graph.buffers.empty_like(rows, summed)
     arguments = as_array(rows), weight, *scales, site, as_array(out)
+    add_loops = None if loops is None else loops.add
     if loops is not None and loops.as_arcs is not None and weight is None and type(arcs) is Aggregator:
-        _, sources = arcs(*arguments, overlap_work, loops.as_arcs)
-        loops.add_others(out, rows)
-    else:
-        _, sources = arcs(*arguments, overlap_work) if isinstance(arcs, Aggregator) else arcs(*arguments)
-        if loops is not None:
-            loops.add(out, rows)
+        arcs, add_loops = arcs.with_loops(loops.as_arcs), loops.add_others
+    _, sources = arcs(*arguments, overlap_work) if isinstance(arcs, Aggregator) else arcs(*arguments)
+    if add_loops is not None:
+        add_loops(out, rows)
     if summed != dtype:
         out = graph.buffers.empty_like(rows, dtype).copy_(out)
     return out, sources
