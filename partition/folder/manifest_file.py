@@ -34,7 +34,9 @@ def read_manifest(folder: str | Path) -> dict:
     """
     path = Path(folder) / MANIFEST
     if not Path(folder).is_dir():
-        raise PartitionFormatError(f"{folder}: no such folder (expected a partition folder)")
+        raise PartitionFormatError(
+            f"{folder}: no such folder (expected a partition folder; distgnn partition makes one of a graph)"
+        )
     try:
         manifest = json.loads(read_text(path))
     except FileNotFoundError:

@@ -146,7 +146,12 @@ def _benches(root: Path) -> list[Target]:
     row = {"graph": "rmat", "operation": "sum", "width": 16, "seconds": seconds, "fastest": seconds, "ratio": 2.0}
     row |= {"gigabytes_per_second": 9.0, "share_of_copy": 0.5, "share_of_gather": 0.5, "scaling": 2.0}
     (folder / "rows" / "rows.json").write_text(json.dumps({"machine": {}, "rows": [row]}))
+
+    def read_case(folder: Path) -> object:
+        # Without the file the graph is made, which is not reading and takes the memory of a graph.
+        return make_case("rmat", cache=str(folder)) if (folder / "rmat.npz").exists() else None
+
     return [
-        Target("kernel graph", folder / "graphs", lambda folder: make_case("rmat", cache=str(folder))),
+        Target("kernel graph", folder / "graphs", read_case),
         Target("kernel rows", folder / "rows", lambda folder: _read(str(folder / "rows.json"))),
     ]

@@ -62,13 +62,14 @@ def gcn_norm(arcs: ArcSet, self_loops: bool, role: str, dtype: torch.dtype) -> G
     degrees = graph.in_degrees() if role == "target" else graph.out_degrees()
     loops = None
     if self_loops:
-        loops = num_self_loops(arcs)
-        degrees, arcs = degrees - loops + 1, without_self_loops(arcs).with_loops()
+        loops = self_loops_of_all(arcs)
+        degrees, arcs = degrees - loops + 1, without_self_loops_of_all(arcs).with_loops()
     factors = degrees.double().pow(-0.5)
     factors = factors.masked_fill(torch.isinf(factors), 0).to(dtype)
     own = None
     if loops is not None:
-        own = ops.SelfLoops((1 - loops).to(dtype) * factors.square(), (loops == 0).numpy())
+        missing = _kept(arcs, "missing", lambda: (loops == 0).numpy())  # one array: arcs with loops are kept by it
+        own = ops.SelfLoops((1 - loops).to(dtype) * factors.square(), missing)
     column = np.ascontiguousarray(factors.numpy()[:, None])
     halos = (with_halos(graph, column, end)[graph.num_owned :, 0].copy() for end in ("source", "target"))
     scale = ops.RowScale(factors.numpy(), *halos)

@@ -145,6 +145,7 @@ def aggregate(
     out = graph.buffers.empty_like(rows, summed)
     arguments = as_array(rows), weight, *scales, site, as_array(out)
     add_loops = None if loops is None else loops.add
+    # Not in batches, nor with update on copies: their rows are not the owned vertices that `as_arcs` counts.
     if loops is not None and loops.as_arcs is not None and weight is None and type(arcs) is Aggregator:
         arcs, add_loops = arcs.with_loops(loops.as_arcs), loops.add_others
     _, sources = arcs(*arguments, overlap_work) if isinstance(arcs, Aggregator) else arcs(*arguments)
