@@ -103,7 +103,10 @@ class Settings:
             own = getattr(self, name)
             check_types(file, section, saved[section], asdict(own))
             known = {one.name for one in fields(own) if option_name(one) not in given and one.name not in OF_ONE_RUN}
-            taken[name] = replace(own, **{key: value for key, value in saved[section].items() if key in known})
+            values = {key: value for key, value in saved[section].items() if key in known}
+            if "optimizer" in values and "lr" in known - set(values):
+                values["lr"] = None  # that optimizer's own
+            taken[name] = replace(own, **values)
         return Settings(**taken)
 
 

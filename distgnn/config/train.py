@@ -11,7 +11,8 @@ from distgnn.config.steps.batch import BatchConfig
 from distgnn.config.task import LOSSES, METRICS, NEGATIVES, TASKS, check_task
 from distgnn.errors import InputError
 
-OPTIMIZERS = ("adam", "adamw", "sgd", "kfac")
+RATES = {"adam": 0.003, "adamw": 0.003, "sgd": 0.01, "kfac": 0.01}  # where none is given; see docs/LOG.md
+OPTIMIZERS = tuple(RATES)
 LR_SCHEDULES = ("constant", "cosine", "one-cycle", "wsd", "plateau")
 OVER_ALL_EPOCHS = ("cosine", "one-cycle", "wsd")  # schedules whose rates depend on the number of epochs
 
@@ -39,7 +40,11 @@ class TrainConfig(BatchConfig):
         "natural gradient with Kronecker factors.",
         choices=OPTIMIZERS,
     )
-    lr: float = _training(0.01, "Learning rate of the optimizer; kfac moves matrices with three times this.")
+    lr: float = _training(
+        None,
+        "Learning rate of the optimizer; kfac moves matrices with three times this.",
+        default_text="0.003 of adam and adamw, 0.01 of sgd and kfac",
+    )
     weight_decay: float = _training(0.0, "L2 penalty of the weights (of adamw their decay).")
     kfac_every: int = _training(10, "Steps between new factors of kfac; the first ones come closer together.")
     kfac_damping: float = _training(0.003, "Least damping of kfac's factors; a rising loss raises it.")
@@ -92,6 +97,8 @@ class TrainConfig(BatchConfig):
     )
 
     def __post_init__(self) -> None:
+        if self.lr is None:
+            self.lr = RATES.get(self.optimizer, RATES["adam"])  # of an unknown optimizer `check` speaks
         if self.stages is not None:
             with suppress(InputError):  # `check` says it
                 self.epochs = sum(stage.epochs for stage in self.stage_list(0))

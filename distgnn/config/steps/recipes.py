@@ -1,7 +1,7 @@
 """`distgnn train --recipe fast`: options that reach an accuracy soon, picked from what partition.json says of a graph.
 
 The table below is all there is: the first row that fits a graph gives its options. Evidence:
-docs/benchmarks/time-to-accuracy-2026-11-22.md, for sparse features; for dense ones standardize is what is usual.
+docs/benchmarks/time-to-accuracy-2026-11-23.md, for sparse features; for dense ones standardize is what is usual.
 """
 
 from collections.abc import Callable, Mapping
@@ -51,17 +51,17 @@ FAST = (
     Row(
         "few labels, sparse features",
         lambda graph, task: _has_few_labels(graph) and bool(graph.get("sparse_feats")),
-        {"feat_norm": "row-l2,center", "optimizer": "kfac", "lr": 0.02},
+        {"feat_norm": "row-l2,center", "norm": "none", "lr": 0.005, "weight_decay": 5e-4},
     ),
     Row(
         "sparse features",
         lambda graph, task: bool(graph.get("sparse_feats")),
-        {"feat_norm": "row-l2,center", "optimizer": "kfac"},
+        {"feat_norm": "row-l2,center", "optimizer": "kfac", "lr": 0.01},
     ),
     Row(
         "dense features",
         lambda graph, task: True,
-        {"feat_norm": "standardize", "optimizer": "kfac"},
+        {"feat_norm": "standardize", "optimizer": "kfac", "lr": 0.01},
     ),
 )
 TABLES = {"fast": FAST}

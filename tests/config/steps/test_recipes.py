@@ -36,7 +36,9 @@ def test_the_graph_and_what_goes_with_the_options_choose_the_row():
     assert pick("fast", graph | {"clusters": False}, "node", set())[0]["optimizer"] == "kfac"
     options, line = pick("fast", graph, "node", set(), lambda options: "batch" not in options)
     assert options["optimizer"] == "kfac" and "--batch" not in line
-    assert pick("fast", graph | {"train": 140}, "node", set())[0]["optimizer"] == "kfac"
+    options, line = pick("fast", graph | {"train": 140}, "node", set())
+    assert options["norm"] == "none" and not {"batch", "optimizer"} & set(options)
+    assert "few labels" in line and "--norm none" in line
 
 
 def test_batches_are_not_given_to_kfac():
