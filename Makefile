@@ -10,7 +10,7 @@ ARGS ?=
 
 demo: $(INSTALLED)
 	$(VENV)/bin/distgnn partition $(DEMO) --parts 2 --out demo/parts --overwrite
-	$(VENV)/bin/distgnn train demo/parts --epochs 60 --hidden-feats 128 --run-dir demo/run --overwrite
+	$(VENV)/bin/distgnn train demo/parts --epochs 60 --hidden-feats 128 --lr 0.01 --run-dir demo/run --overwrite
 
 # Unit tests: one process, generated graphs, seconds each. What is left out is said at the end; tests/README.md has the tiers.
 quick: $(INSTALLED)

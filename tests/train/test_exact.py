@@ -19,7 +19,7 @@ def train(graph, model: str = "sage", epochs: int = 30, hidden: int = 32, **conf
     torch.manual_seed(0)
     config_of_model = ModelConfig(model, hidden, weighted=graph.edge_weight is not None)
     network = build_model(config_of_model, graph.num_feats, graph.num_classes)
-    trainer = Trainer(network, graph, TrainConfig(epochs=epochs, eval_every=10, **config))
+    trainer = Trainer(network, graph, TrainConfig(**{"epochs": epochs, "eval_every": 10, "lr": 0.01} | config))
     result = trainer.fit()
     return result, gather_rows(graph, trainer.predict())
 

@@ -52,7 +52,7 @@ def test_losses_of_link_prediction(comm):
     graph = dist_graph(data, comm)
     torch.manual_seed(0)
     config = ModelConfig(hidden_feats=8, num_layers=2, dropout=0.5)
-    trainer = Trainer(model_for(config, graph, "link"), graph, TrainConfig(task="link", epochs=EPOCHS))
+    trainer = Trainer(model_for(config, graph, "link"), graph, TrainConfig(task="link", epochs=EPOCHS, lr=0.01))
     weights = {name: tensor.detach().clone() for name, tensor in trainer.model.state_dict().items()}
     negatives, pairs = [], graph.edge_pairs("train")
     for graph.step in range(EPOCHS):

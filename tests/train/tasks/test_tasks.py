@@ -53,7 +53,7 @@ def trainer_for(graph, case: str, **config) -> Trainer:
     task = case.partition(",")[0]
     decoder = "mlp" if case == "link, mlp" else None
     network = model_for(ModelConfig(hidden_feats=8, num_layers=2, decoder=decoder), graph, task)
-    settings = TrainConfig(**{"task": task, "epochs": 6, "eval_every": 2} | CASES[case] | config)
+    settings = TrainConfig(**{"task": task, "epochs": 6, "lr": 0.01, "eval_every": 2} | CASES[case] | config)
     return Trainer(network, graph, settings, on_epoch=lambda record: None, say=lambda text: None)
 
 
