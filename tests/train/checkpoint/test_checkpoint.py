@@ -170,6 +170,15 @@ def test_a_checkpoint_of_something_else_is_refused_by_name(comm, shared_tmp_path
     assert len(metrics(shared_tmp_path / "run")) == 2  # nothing was lost
 
 
+@pytest.mark.mpi(1, 2)
+def test_other_edge_weights_are_another_graph(comm, shared_tmp_path):
+    make(dist_graph(random_graph(4, weighted=True), comm), shared_tmp_path / "run", epochs=2).fit()
+    data = random_graph(4, weighted=True)
+    data.edge_weight[5] *= 2
+    with pytest.raises(InputError, match="of another graph: its edge weights are different"):
+        make(dist_graph(data, comm), shared_tmp_path / "run", epochs=4, resume=True).fit()
+
+
 @pytest.mark.mpi(2)
 def test_a_late_run_on_another_cut_begins_with_a_synchronous_epoch(comm, shared_tmp_path):
     data, late = random_graph(3), {"algorithm": "cd-2"}
