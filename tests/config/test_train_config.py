@@ -1,9 +1,9 @@
-"""Learning rates that are not given: those of the optimiser, also where a file or a recipe names it."""
+"""Learning rates that are not given: those of the optimizer, also where a file names it."""
 
 import pytest
 
 from distgnn.config import Settings, TrainConfig, read_sections
-from distgnn.config.train import OPTIMIZERS
+from distgnn.errors import InputError
 
 
 @pytest.mark.parametrize(("optimizer", "rate"), [("adam", 0.003), ("adamw", 0.003), ("sgd", 0.01), ("kfac", 0.01)])
@@ -13,9 +13,8 @@ def test_each_optimizer_has_a_rate_of_its_own(optimizer, rate):
 
 
 def test_an_unknown_optimizer_is_refused_by_name_not_by_its_rate():
-    with pytest.raises(Exception, match="unknown optimizer 'kfak'"):
+    with pytest.raises(InputError, match="unknown optimizer 'kfak'"):
         TrainConfig(optimizer="kfak").check()
-    assert {"adam", "kfac"} < set(OPTIMIZERS)
 
 
 @pytest.mark.parametrize(

@@ -59,6 +59,11 @@ def calibrate(
     if as_json:
         print(json.dumps({"capacities": capacities, "ranks": rows, "prices": measured}, indent=1))
         return
+    _tell(rows, capacities, measured, prices)
+
+
+def _tell(rows: list[dict], capacities: str, measured: dict | None, prices: str | None) -> None:
+    """Print the speeds of ranks, and of prices a line each."""
     columns = ["rank", "host", "threads", "rounds/s", "speed"]
     cells = [
         [

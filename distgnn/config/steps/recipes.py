@@ -86,6 +86,8 @@ def pick(
         if not row.fits(graph, task):
             continue
         picked = {**row.options, **(FOR_BATCHES if given & BATCHES else {})}
+        if "optimizer" in given & picked.keys():
+            picked.pop("lr", None)  # it was that of the optimizer which is not taken
         options = {name: value for name, value in picked.items() if name not in given}
         if allows(options):
             break

@@ -48,16 +48,7 @@ class GcnNorm:
         return next(ends) * next(ends)
 
 
-def num_self_loops(arcs: ArcSet) -> torch.Tensor:
-    """Arcs of each vertex to itself, int64 [O]. Collective: yes."""
-    return arcs.sum((arcs.ids("source") == arcs.ids("target")).double()).long()
-
-
-def gcn_norm(arcs: ArcSet, self_loops: bool, role: str, dtype: torch.dtype) -> GcnNorm:
-    """The factors for all arcs of a graph. Collective: yes.
-
-    Args: role: degrees count the arcs at their "target" (PyG's default flow) or "source".
-    """
+def _gcn_norm(arcs: ArcSet, self_loops: bool, role: str, dtype: torch.dtype) -> GcnNorm:
     graph: Any = arcs.graph
     degrees = graph.in_degrees() if role == "target" else graph.out_degrees()
     loops = None
@@ -76,8 +67,7 @@ def gcn_norm(arcs: ArcSet, self_loops: bool, role: str, dtype: torch.dtype) -> G
     return GcnNorm(arcs, scale, factors, own)
 
 
-def without_self_loops(arcs: ArcSet) -> ArcSet:
-    """The arcs between two vertices: the same set where no rank has others. Collective: yes."""
+def _without_self_loops(arcs: ArcSet) -> ArcSet:
     graph: Any = arcs.graph
     others = arcs.ids("source") != arcs.ids("target")
     none_anywhere = min_over_ranks(graph.transport.comm, int(others.all()))
@@ -88,18 +78,21 @@ def without_self_loops(arcs: ArcSet) -> ArcSet:
 
 
 def without_self_loops_of_all(arcs: ArcSet) -> ArcSet:
-    """`without_self_loops`."""
-    return _kept(arcs, "without", lambda: without_self_loops(arcs))
+    """The arcs between two vertices: the same set where no rank has others."""
+    return _kept(arcs, "without", lambda: _without_self_loops(arcs))
 
 
 def self_loops_of_all(arcs: ArcSet) -> torch.Tensor:
-    """`num_self_loops`."""
-    return _kept(arcs, "loops", lambda: num_self_loops(arcs))
+    """Arcs of each vertex to itself, int64 [O]."""
+    return _kept(arcs, "loops", lambda: arcs.sum((arcs.ids("source") == arcs.ids("target")).double()).long())
 
 
 def norm_of_all(arcs: ArcSet, self_loops: bool, role: str, dtype: torch.dtype) -> GcnNorm:
-    """`gcn_norm`."""
-    return _kept(arcs, (self_loops, role, dtype), lambda: gcn_norm(arcs, self_loops, role, dtype))
+    """The factors of GCN.
+
+    Args: role: degrees count the arcs at their "target" (PyG's default flow) or "source".
+    """
+    return _kept(arcs, (self_loops, role, dtype), lambda: _gcn_norm(arcs, self_loops, role, dtype))
 
 
 def relations_of_all(

@@ -41,6 +41,11 @@ def test_the_graph_and_what_goes_with_the_options_choose_the_row():
     assert "few labels" in line and "--norm none" in line
 
 
+def test_a_rate_goes_with_its_optimizer():
+    assert pick("fast", {}, "node", set())[0]["lr"] == 0.01
+    assert "lr" not in pick("fast", {}, "node", {"optimizer"})[0]
+
+
 def test_batches_are_not_given_to_kfac():
     options, _ = pick("fast", {"sparse_feats": True}, "node", {"batch"})
     assert options == {"feat_norm": "row-l2,center", "optimizer": "adam", "lr": 0.001}
