@@ -68,7 +68,11 @@ class Pool:
 
 
 class _Call:
-    """One request to a worker: taken at most once, by the worker or, if none came in time, cancelled by the caller."""
+    """One request to a worker: taken at most once, by the worker or, if none came in time, cancelled by the caller.
+
+    Notes: the caller lets go of a task last, arrays and all. A worker that freed them while Python ends would wait for
+        the GIL inside torch's destructor of a tensor, and CPython 3.11 ends a waiting thread there: the process aborts.
+    """
 
     def __init__(self, task):
         self.task = task
@@ -81,20 +85,27 @@ class _Call:
     def work(self):
         if not self._claim.acquire(blocking=False):
             return
+        task, self.task = self.task, None
         try:
-            self.task()
+            task()
         except BaseException as error:
             self.error = error
+        del task
         self._done.release()
 
     def join(self):
         # Nobody has begun: the caller takes its request back instead of waiting for a thread to wake and find no work
         # left. So a short call costs 4 µs beside a busy pool, not a thread's wake-up.
         if self._claim.acquire(blocking=False):
+            self.task = None
             return  # nobody began: the chunks are all done by others
         self._done.acquire()
-        if self.error is not None:
-            raise self.error
+        error, self.error = self.error, None
+        try:
+            if error is not None:
+                raise error
+        finally:
+            del error  # its traceback holds this frame
 
 
 def _work(queue):

@@ -1,6 +1,7 @@
 """The pool: any thread may call, errors come back, small work stays where it is."""
 
 import threading
+import weakref
 
 import numpy as np
 import pytest
@@ -35,6 +36,30 @@ def test_an_error_in_a_worker_reaches_the_caller(num_threads):
 
     with pytest.raises(ArithmeticError):
         threads.run(fail, [0, 1, 2, 3])
+
+
+@pytest.mark.parametrize("end", ["worked", "failed", "cancelled"])
+def test_the_caller_lets_go_of_a_task_last(end):
+    """A worker that frees a tensor while Python ends aborts the process, so its request keeps nothing alive."""
+
+    class Task:
+        def __call__(self):
+            if end == "failed":
+                raise ArithmeticError
+
+    task = Task()
+    call, held = threads._Call(task), weakref.ref(task)
+    if end != "cancelled":
+        worker = threading.Thread(target=call.work)
+        worker.start()
+        worker.join()
+    if end == "failed":
+        with pytest.raises(ArithmeticError):
+            call.join()
+    else:
+        call.join()
+    del task
+    assert held() is None
 
 
 def test_every_chunk_runs_once(num_threads):
