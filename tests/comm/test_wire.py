@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from cut_graphs import dist_graph, random_graph
+from cut_graphs import DIRECTED, broadcast_and_reduce, dist_graph, random_graph
 
 from distgnn import config
 from distgnn.errors import InputError
@@ -100,11 +100,26 @@ def test_partial_sums_of_several_ranks_share_no_rounding(comm):
     targets[:] = row
     turn.start_reduce(targets)
     turn.finish_reduce(np.zeros((graph.num_owned, WIDTH), np.float32))
-    partials, owned = late.channel("reduce", 0, targets).held, graph.plan.reduce_rows
+    partials, owned = late.channel("reduce", 0, targets).held, late.plan.reduce_rows
     pairs = [np.flatnonzero(owned == vertex) for vertex in np.unique(owned)]
     pairs = [pair for pair in pairs if len(pair) == 2]
     assert len(pairs) > 3
     assert not any(np.array_equal(*partials[pair]) for pair in pairs)
+
+
+@pytest.mark.mpi(3)
+@pytest.mark.parametrize("direction", [0, 1])
+def test_partial_sums_are_rounded_with_the_ids_of_their_vertices(comm, direction):
+    """The ids themselves are reduced: each owner gets its vertex's, once from every rank that rounds with it."""
+    graph = dist_graph(random_graph(3, directed=DIRECTED), comm, dtype="float32", wire="int4")
+    ids = graph.exchanges.delayed[direction].wire.halo_ids - (comm.rank + 1) * graph.num_global_nodes
+    exchange = graph.exchanges.exact[direction]
+    _, sums = broadcast_and_reduce(
+        exchange, np.zeros((graph.num_owned, 1), np.float32), ids[:, None].astype(np.float32)
+    )
+    senders = np.bincount(exchange.plan.reduce_rows, minlength=graph.num_owned)
+    assert senders.any()
+    np.testing.assert_array_equal(sums[:, 0], senders * graph.owned_ids)
 
 
 def test_settings_and_kernels_know_the_same_formats():

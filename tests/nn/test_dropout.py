@@ -48,6 +48,17 @@ def test_steps_seeds_sites_and_calls_differ(comm):
     assert set(np.unique(first)) == {0.0, 2.0}
 
 
+@pytest.mark.mpi(1)
+def test_masks_of_a_module_do_not_depend_on_what_ran_before_it(comm):
+    graph = dist_graph(random_graph(), comm)
+    model = dnn.distribute(torch.nn.Sequential(torch.nn.Dropout(0.5), torch.nn.Dropout(0.5)), graph)
+    forward = [mask(graph, module) for module in model]
+    graph.step = 0  # masks from the beginning of the step
+    backward = [mask(graph, module) for module in reversed(model)]
+    np.testing.assert_array_equal(forward, backward[::-1])
+    assert (forward[0] != forward[1]).any()
+
+
 @pytest.mark.mpi(2)
 def test_the_gradient_has_the_same_mask(comm):
     graph = dist_graph(random_graph(), comm)

@@ -30,12 +30,19 @@ def test_calls_from_many_threads_at_once(num_threads):
         np.testing.assert_array_equal(result, expected)
 
 
-def test_an_error_in_a_worker_reaches_the_caller(num_threads):
-    def fail(start, stop):
-        raise ArithmeticError(start)
+def test_an_error_in_a_worker_reaches_the_caller(monkeypatch):
+    monkeypatch.setattr(threads._pool, "num_threads", 2)
+    caller, failed = threading.current_thread(), threading.Event()
+
+    def fail_elsewhere(start, stop):
+        if threading.current_thread() is caller:
+            assert failed.wait(60)  # a worker has taken a chunk
+        else:
+            failed.set()
+            raise ArithmeticError(start)
 
     with pytest.raises(ArithmeticError):
-        threads.run(fail, [0, 1, 2, 3])
+        threads.run(fail_elsewhere, [0, 1, 2, 3])
 
 
 @pytest.mark.parametrize("end", ["worked", "failed", "cancelled"])
@@ -72,13 +79,14 @@ def test_every_chunk_runs_once(num_threads):
     assert (seen == 1).all()
 
 
-def test_edge_chunks_cover_rows_and_balance_edges(monkeypatch):
+@pytest.mark.parametrize("first", [0, 10**5])  # of the whole, and of a slice of rows
+def test_edge_chunks_cover_rows_and_balance_edges(monkeypatch, first):
     monkeypatch.setattr(threads, "SERIAL_WORK", 0)
     monkeypatch.setattr(threads._pool, "num_threads", 4)
-    indptr = np.concatenate([[0], np.cumsum(np.random.default_rng(0).integers(0, 9, 5000))])
+    indptr = np.concatenate([[0], np.cumsum(np.random.default_rng(0).integers(0, 9, 5000))]) + first
     bounds = threads.edge_chunks(indptr, 1)
     assert bounds[0] == 0 and bounds[-1] == 5000 and bounds == sorted(bounds)
-    share = np.diff(indptr[bounds]) / indptr[-1] * (len(bounds) - 1)
+    share = np.diff(indptr[bounds]) / (indptr[-1] - first) * (len(bounds) - 1)
     assert abs(share - 1).max() < 0.1
 
 

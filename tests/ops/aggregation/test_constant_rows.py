@@ -34,6 +34,18 @@ def test_other_scales_are_other_results(graph):
 
 
 @pytest.mark.mpi(2)
+@pytest.mark.parametrize(("algorithm", "update"), [("cd-2", "owners"), ("cd-2", "copies"), ("0c", "copies")])
+def test_what_is_kept_in_a_training_step_is_exact_under_every_algorithm(comm, algorithm, update):
+    graph = dist_graph(random_graph(), comm, algorithm=algorithm, update=update)
+    with torch.no_grad():
+        exact = ops.spmm(graph, graph.feats + 0)
+    for graph.step in range(6):
+        late = ops.spmm(graph, graph.feats + graph.step)  # rows that are met for the first time
+    assert not torch.allclose(late, exact + 5 * ops.spmm(graph, torch.ones_like(graph.feats)))
+    torch.testing.assert_close(ops.spmm(graph, graph.feats), exact)
+
+
+@pytest.mark.mpi(2)
 def test_self_loops_are_another_result(graph):
     total = ops.spmm(graph, graph.feats).clone()
     twice = ops.SelfLoops(torch.full((graph.num_owned,), 2.0, dtype=graph.feats.dtype))

@@ -82,18 +82,20 @@ def test_gradients_of_rows_and_of_edge_weights(comm, directed):
     edges = data.edge_list()
     num_ids = edges.num_rows * (2 if edges.two_way else 1)
     weights = np.random.default_rng(2).random(num_ids)
-    matrix = dense_adjacency(data, weights) / np.maximum(dense_adjacency(data).sum(1), 1)[:, None]
+    out_of, into = (np.maximum(dense_adjacency(data).sum(axis), 1) for axis in (0, 1))
+    matrix = dense_adjacency(data, weights) / np.sqrt(out_of)[None, :] / into[:, None]
     x = np.random.default_rng(0).standard_normal((data.num_nodes, 2))
     rows = torch.from_numpy(x[graph.owned_ids]).requires_grad_()
     local = torch.from_numpy(weights[graph.local.arc_ids]).requires_grad_()
-    out = ops.spmm(graph, rows, local, target_scale=graph.degree_scale("in", -1))
+    out = ops.spmm(graph, rows, local, graph.degree_scale("out", -0.5), graph.degree_scale("in", -1))
+    ops.spmm(graph, rows.detach() + 1)  # other rows in the same halos, before the backward pass
     out.square().sum().backward()
     y = matrix @ x
     np.testing.assert_allclose(gather_rows(graph, out.detach()), y, **TOLERANCE)
     np.testing.assert_allclose(gather_rows(graph, rows.grad), matrix.T @ (2 * y), **TOLERANCE)
     sources, targets, ids = edges.arcs()
     expected = np.zeros(num_ids)
-    expected[ids] = (2 * y[targets] * x[sources]).sum(1) / dense_adjacency(data).sum(1)[targets]
+    expected[ids] = (2 * y[targets] * x[sources]).sum(1) / into[targets] / np.sqrt(out_of)[sources]
     np.testing.assert_allclose(local.grad.numpy(), expected[graph.local.arc_ids], **TOLERANCE)
 
 
