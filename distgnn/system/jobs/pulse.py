@@ -48,7 +48,7 @@ def limit_of(run_dir: Path) -> float:
     """--timeout of the run; 0 where there is none, or no run yet."""
     try:
         return float(tomllib.loads((run_dir / "config.toml").read_text(encoding="utf-8"))["train"]["timeout"])
-    except (OSError, ValueError, KeyError, TypeError):
+    except (OSError, ValueError, KeyError, TypeError, OverflowError):
         return 0.0
 
 

@@ -63,7 +63,7 @@ def fault(text: str | None, answers: bool) -> str | None:
         if not answers:
             return f"does not answer (stopped, or its machine is gone); it was last {doing}"
         return None if status["waits"] else f"is {doing}"
-    except (AttributeError, TypeError, ValueError, KeyError, RecursionError):
+    except (AttributeError, TypeError, ValueError, KeyError, RecursionError, OverflowError):
         return "wrote no status"
 
 
