@@ -168,7 +168,8 @@ def test_the_source_archive_builds_the_same_wheel(copy, wheel, tmp_path):
     source = f"from setuptools.build_meta import build_sdist; build_sdist({str(tmp_path)!r})"
     run(sys.executable, "-c", source, cwd=copy)
     with tarfile.open(next(tmp_path.glob("*.tar.gz"))) as archive:
-        archive.extractall(tmp_path, filter="data")
+        filters = {"filter": "data"} if hasattr(tarfile, "data_filter") else {}  # from Python 3.11.4 on
+        archive.extractall(tmp_path, **filters)
     unpacked = next(path for path in tmp_path.iterdir() if path.is_dir())
     assert {"Makefile", "CHANGELOG.md", "tests", *MAPPED} <= {path.name for path in unpacked.iterdir()}
     assert (unpacked / "tests" / "harness" / "mpi_job.py").is_file()
