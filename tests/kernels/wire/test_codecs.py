@@ -3,12 +3,8 @@
 import numpy as np
 import pytest
 
-from distgnn.graph.batches.strata import STRATA_TAG
-from distgnn.graph.links.negatives import NEGATIVE_TAG
 from distgnn.kernels import decode_rows, encode_rows, row_bytes
 from distgnn.kernels.check import reference
-from distgnn.kernels.runtime.formats import ROUNDING_TAG
-from distgnn.kernels.simd.philox import DROPOUT_TAG, derive_key
 
 from ..graphs import close, rows_of
 
@@ -51,11 +47,6 @@ def test_rounding_has_no_bias(wire):
 def test_bits_follow_the_row():
     feats, order = rows_of(300, 70), np.random.default_rng(0).permutation(300)
     np.testing.assert_array_equal(_coded(feats, order, "int8"), _coded(feats, np.arange(300), "int8")[order])
-
-
-def test_each_use_of_random_numbers_has_draws_of_its_own():
-    tags = DROPOUT_TAG, ROUNDING_TAG, NEGATIVE_TAG, STRATA_TAG
-    assert len({derive_key(1, 2, 3, tag) for tag in tags}) == len(tags)
 
 
 @pytest.mark.parametrize("wire", ["int8", "int4"])
