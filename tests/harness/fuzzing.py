@@ -132,6 +132,7 @@ def mutate_folder(target: Target, rng: random.Random, touched: set[Path]) -> str
         kind = rng.choice(MUTATIONS.get(path.suffix, (flip_bytes,)))
         path.write_bytes(kind(content, rng))
         done.append(f"{path.name} {kind.__name__}")
+    # What repairs reads files as they are, and would wait for a pipe.
     if target.repair and all(path.is_file() for path in touched if path.exists()) and rng.random() < 0.8:
         try:
             target.repair(target.folder, touched)

@@ -5,6 +5,9 @@ import time
 
 from distgnn.system.jobs.rank_log import RankLog
 
+# What reading a status that is not whole, or not ours, may raise.
+UNREADABLE = (AttributeError, TypeError, ValueError, KeyError, RecursionError, OverflowError)
+
 
 class Statuses:
     """The ranks' statuses, and since when each has told nothing new.
@@ -63,7 +66,7 @@ def fault(text: str | None, answers: bool) -> str | None:
         if not answers:
             return f"does not answer (stopped, or its machine is gone); it was last {doing}"
         return None if status["waits"] else f"is {doing}"
-    except (AttributeError, TypeError, ValueError, KeyError, RecursionError, OverflowError):
+    except UNREADABLE:
         return "wrote no status"
 
 
@@ -71,7 +74,7 @@ def phase_seconds(text: str | None) -> float:
     """How long a rank says that its phase lasts; for ever where it says nothing that can be read."""
     try:
         return float(json.loads(text or "null")["seconds"])
-    except (TypeError, ValueError, KeyError, RecursionError, OverflowError):
+    except UNREADABLE:
         return float("inf")
 
 
