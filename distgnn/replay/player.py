@@ -22,6 +22,7 @@ from distgnn.replay.flows import NEVER, Flows, Links
 from distgnn.replay.network import Network, sum_steps
 from distgnn.replay.played_sum import PlayedSum
 from distgnn.replay.recording import Event, Recording
+from distgnn.system.quick_start import resting_collector
 
 GATHER_BYTES, GATHER_CHANNEL = 512, -1  # of a rank's numbers after an epoch
 
@@ -53,18 +54,19 @@ class PlayedEpoch:
         return max(self.ends) - self.start
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, slots=True)
 class _Started:
-    """Something that can be waited for. `ready`: since when all that was needed for it was there, `by` whom."""
+    """Something that can be waited for. `ready`: since when all that was needed for it was there, `by` whom; `waiting`:
+    the ranks that stand still for it. Of many ranks there are millions."""
 
     call: int
     done: bool = False
     ready: float = 0.0
     by: int = -1
-    waiting: set[int] = field(default_factory=set)
+    waiting: tuple[int, ...] = ()
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, slots=True)
 class _Message:
     """`ends`: what the sender and the receiver wait for; None until that one has posted it."""
 
@@ -144,7 +146,8 @@ class Player:
                 rank.started.append([])
                 self._later(start, rank)
             self._running = self.num_ranks
-            self._run()
+            with resting_collector():  # which would look at all messages so far, over and over
+                self._run()
             played.append(PlayedEpoch(start, [rank.end for rank in self._ranks], [r.spans for r in self._ranks]))
             start = max(rank.time for rank in self._ranks)
         return played[-self._cycle :]
@@ -252,7 +255,8 @@ class Player:
         self._call(rank)
         rank.pending = [one for one in wanted if not one.done]
         for one in rank.pending:
-            one.waiting.add(rank.number)
+            if rank.number not in one.waiting:
+                one.waiting += (rank.number,)
         rank.blocked_since = rank.time if rank.pending else -1.0
         if rank.pending:
             rank.inside = True
@@ -275,7 +279,7 @@ class Player:
                     span = Span(number, "wait", rank.blocked_since, end, one.by, one.ready, one.call)
                     rank.spans.append(span)
                 self._later(end, rank)
-        one.waiting = set()
+        one.waiting = ()
 
     # Messages
 

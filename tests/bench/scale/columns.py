@@ -26,11 +26,11 @@ import json
 import statistics
 import subprocess
 import sys
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 from column_epochs import AGGREGATIONS, HIDDEN, by_node, read_cut, recordings
+from faster import faster
 
 GRAPH = "rmat:scale=14,edge_factor=246,feats=64,classes=40,seed=1"
 LAYERS = 3
@@ -139,8 +139,7 @@ def play(case: dict, ways: dict[str, tuple]) -> list[dict]:
     network = parse_network(f"{case['network']},ranks_per_node={case['per_node']}")
     rows: list[dict] = []
     for way, (ranks, messages) in ways.items():
-        faster = [replace(one, epochs=[[_faster(event, case["speed"]) for event in one.epochs[0]]]) for one in ranks]
-        seconds = Player(faster, network).play()[0].seconds
+        seconds = Player(faster(ranks, case["speed"]), network).play()[0].seconds
         between = sum(
             event[3]
             for one in ranks
@@ -156,10 +155,6 @@ def play(case: dict, ways: dict[str, tuple]) -> list[dict]:
         cells.append(f"{seconds / base['node']:.3f}" if "node" in base else "–")
         print("| " + " | ".join(map(str, cells)) + " |", flush=True)
     return rows
-
-
-def _faster(event: tuple, speed: int) -> tuple:
-    return (*event[:2], event[2] / speed) if event[0] == "compute" else event
 
 
 if __name__ == "__main__":

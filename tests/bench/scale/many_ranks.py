@@ -20,6 +20,7 @@ per rank.
 import argparse
 import json
 import os
+import shutil
 import statistics
 import subprocess
 import sys
@@ -63,6 +64,7 @@ def run(options: argparse.Namespace, count: int, parts: Path) -> dict:
     """One start of `count` ranks."""
     words = ["--exchange", options.exchange, "--algorithm", options.algorithm, "--out", options.work / "row.json"]
     launch = [sys.executable, "-m", "distgnn.cli", "run", "-n", str(count), "--threads", "1", os.path.abspath(__file__)]
+    shutil.rmtree(options.work / "run", ignore_errors=True)
     started = time.time()
     environment = os.environ | {STARTED: str(started)}
     subprocess.run([*launch, *map(str, words), "--on-rank", str(parts)], check=True, env=environment)

@@ -1,13 +1,15 @@
 """Strong and weak scaling to 128 ranks on generated graphs: cuts really made, parts really measured, messages replayed.
 
     python tests/bench/scale/scaling.py WORK --scale 0.01 [--ranks 1,2,4,…,128] [--networks 10gbit,25gbit,100gbit]
-        [--graphs reddit,products,proteins,papers] [--algorithms cd-0,cd-5,0c] [--weak]
+        [--graphs reddit,products,proteins,papers] [--algorithms cd-0,cd-5,0c] [--speeds 1,16] [--weak]
 
 `--scale` is the share of the published graph's vertices and arcs (1: all). Graphs are RMAT with the published average
 degree, features and classes: their replication is that of RMAT and is printed beside the published one of Libra on
 the real graph. Densities differ where the scale is not 1. Speed-ups are over our own single rank of as many threads.
 This is a replay: a rank's computation is measured alone on this machine, in seconds of the processor (one thread), its
-network is a model. `--weak` scales the graph with the ranks: `--scale` is then of the largest.
+network is a model. `--speeds 1,16`: as measured, and as if every rank were a socket that computes 16 times as fast as
+that thread, without which the network is too fast beside one thread. `--weak` scales the graph with the ranks:
+`--scale` is then of the largest.
 
 WORK/scaling.json and WORK/scaling.png, .svg; what stands in the file is not run again.
 """
@@ -33,6 +35,7 @@ import numpy as np
 mpi4py.rc.initialize = False  # each forked process starts MPI for itself
 
 import torch  # noqa: E402
+from faster import faster  # noqa: E402
 
 from distgnn import kernels  # noqa: E402
 from distgnn.planning.choose import parse_ranks  # noqa: E402
@@ -72,6 +75,7 @@ def main() -> None:
     parser.add_argument("--algorithms", default="cd-0,cd-5,0c")
     parser.add_argument("--hidden-feats", type=int, default=256)
     parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--speeds", default="1,16")
     parser.add_argument("--weak", action="store_true")
     parser.add_argument("--keep-parts", action="store_true", help="partition folders are removed after their use")
     options = parser.parse_args()
@@ -145,8 +149,16 @@ def one_rank(options: argparse.Namespace, graph: str, parts: Path) -> list[dict]
             lambda: time_alone(parts, settings_of(options, graph, "cd-0"), options.repeats, Path(work, "alone.json"))
         )
         seconds = json.loads(Path(work, "alone.json").read_text())
-    row = {"epoch_seconds": statistics.median(seconds), "sent_bytes": 0, "efficiency": 1.0}
-    return [{"network": network} | row for network in options.networks.split(",")]
+    return [
+        case | {"epoch_seconds": statistics.median(seconds) / case["speed"], "sent_bytes": 0, "efficiency": 1.0}
+        for case in cases(options)
+    ]
+
+
+def cases(options: argparse.Namespace) -> list[dict]:
+    """Every network with every speed of computation."""
+    speeds = [float(speed) for speed in options.speeds.split(",")]
+    return [{"network": network, "speed": speed} for speed, network in product(speeds, options.networks.split(","))]
 
 
 def time_alone(parts: Path, settings, repeats: int, out: Path) -> None:
@@ -172,10 +184,10 @@ def many_ranks(options: argparse.Namespace, graph: str, parts: Path, names: list
     recordings = measure_forked(options, parts, manifest["num_parts"], wanted)
     found: dict[str, list[dict]] = {}
     for name in names:
-        for network in options.networks.split(","):
-            numbers, _ = replay(recordings[name], parse_network(network))
+        for case in cases(options):
+            numbers, _ = replay(faster(recordings[name], case["speed"]), parse_network(case["network"]))
             kept = ("epoch_seconds", "compute_seconds", "efficiency", "critical_path")
-            row = {"network": network} | {key: numbers[key] for key in kept}
+            row = case | {key: numbers[key] for key in kept}
             row |= {"sent_bytes": numbers["sent_bytes_per_epoch"], "max_sent_bytes": numbers["max_rank_sent_bytes"]}
             found.setdefault(name, []).append(row)
     return found
@@ -256,9 +268,9 @@ def record_parts(
 
 def with_speedups(rows: list[dict]) -> list[dict]:
     """Rows with `speedup` over one rank; for weak scaling arcs a second over those of one rank."""
-    base = {(row["graph"], row["network"]): row for row in rows if row["ranks"] == 1}
+    base = {(row["graph"], row["speed"]): row for row in rows if row["ranks"] == 1}
     for row in rows:
-        one = base.get((row["graph"], row["network"]))
+        one = base.get((row["graph"], row["speed"]))
         if one:
             rate, first = (each["num_arcs"] / each["epoch_seconds"] for each in (row, one))
             row["speedup"] = rate / first
@@ -267,10 +279,13 @@ def with_speedups(rows: list[dict]) -> list[dict]:
 
 def table(rows: list[dict]) -> None:
     """Speed-ups of the most ranks beside the published ones, and all epochs."""
-    print("\n| graph | ranks | algorithm | network | epoch s | speed-up | efficiency | copies | Libra, real graph |")
-    print("|---|---|---|---|---|---|---|---|---|")
+    titles = (
+        "graph | ranks | algorithm | network | speed | epoch s | speed-up | efficiency | copies | Libra, real graph"
+    )
+    print(f"\n| {titles} |\n|{10 * '---|'}")
     for row in rows:
-        cells = [row["graph"], row["ranks"], row["algorithm"], row["network"], f"{row['epoch_seconds']:.4f}"]
+        cells = [row["graph"], row["ranks"], row["algorithm"], row["network"], f"{row['speed']:g}"]
+        cells.append(f"{row['epoch_seconds']:.4f}")
         cells += [f"{row.get('speedup', 0):.2f}", f"{row['efficiency']:.2f}", f"{row['replication_factor']:.2f}"]
         print("| " + " | ".join(map(str, [*cells, row["libra_on_the_real_graph"] or "–"])) + " |")
     print("\nPublished: DistGNN over its own socket (cd-0, cd-5, 0c): ", end="")
@@ -280,42 +295,49 @@ def table(rows: list[dict]) -> None:
 
 
 def draw(rows: list[dict], path: Path) -> None:
-    """A panel for each graph: speed-up against ranks, a line for each algorithm and network, published points."""
+    """A panel for each graph and speed: speed-up against ranks, lines for algorithms and networks; published points."""
     import matplotlib
 
     matplotlib.use("Agg")
     from matplotlib import pyplot
 
-    from distgnn.bench.figures import line_styles
-
-    graphs = list(dict.fromkeys(row["graph"] for row in rows))
-    size = (5 * len(graphs) + 2.5, 4.5)
-    figure, panels = pyplot.subplots(1, len(graphs), figsize=size, squeeze=False, layout="constrained")
-    for panel, graph in zip(panels[0], graphs, strict=True):
-        mine = [row for row in rows if row["graph"] == graph and "speedup" in row]
-        names = list(dict.fromkeys((row["algorithm"], row["network"]) for row in mine))
-        for name, style in zip(names, line_styles(), strict=False):
-            points = [(row["ranks"], row["speedup"]) for row in mine if (row["algorithm"], row["network"]) == name]
-            panel.plot(*zip(*sorted(points), strict=True), label=", ".join(name), **style)
-        ranks, *published = DISTGNN[graph]
-        for speedup, algorithm in zip(published, ("cd-0", "cd-5", "0c"), strict=True):
-            panel.plot([ranks], [speedup], "k*", markersize=11)
-            panel.annotate(f"DistGNN {algorithm}", (ranks, speedup), fontsize=7)
-        if graph == "papers":
-            base = next((row["speedup"] for row in mine if row["ranks"] == 32), None)
-            if base:
-                points = [(nodes, base * SAR_SECONDS[32] / seconds) for nodes, seconds in SAR_SECONDS.items()]
-                panel.plot(*zip(*points, strict=True), "k:^", label="SAR, from our 32 ranks on")
-        counts = sorted({row["ranks"] for row in mine})
-        panel.plot(counts, counts, color="grey", linewidth=0.8)
-        panel.set_xscale("log", base=2)
-        panel.set_yscale("log", base=2)
-        panel.set_title(f"{graph} (RMAT, share {rows[0]['scale']:g}), replayed")
+    graphs, speeds = (list(dict.fromkeys(row[name] for row in rows)) for name in ("graph", "speed"))
+    size = (4.5 * len(graphs) + 2.5, 4 * len(speeds))
+    figure, panels = pyplot.subplots(len(speeds), len(graphs), figsize=size, squeeze=False, layout="constrained")
+    for (line, speed), (place, graph) in product(enumerate(speeds), enumerate(graphs)):
+        mine = [row for row in rows if row["graph"] == graph and row["speed"] == speed and "speedup" in row]
+        panel = panels[line][place]
+        draw_panel(panel, graph, mine)
+        thread, scale = "one thread" if speed == 1 else f"{speed:g} times one thread", mine[0]["scale"]
+        panel.set_title(f"{graph} (RMAT, share {scale:g}), replayed\nranks of {thread}", fontsize=9)
         panel.set_xlabel("ranks")
-    panels[0][0].set_ylabel("speed-up over one rank")
+    for line in panels:
+        line[0].set_ylabel("speed-up over one rank")
     figure.legend(*panels[0][0].get_legend_handles_labels(), loc="outside right center", fontsize=8)
     for ending in ("png", "svg"):
         figure.savefig(path.with_suffix(f".{ending}"), dpi=150)
+
+
+def draw_panel(panel, graph: str, mine: list[dict]) -> None:
+    """Lines of ours, stars of DistGNN, triangles of SAR, the ideal."""
+    from distgnn.bench.figures import line_styles
+
+    names = list(dict.fromkeys((row["algorithm"], row["network"]) for row in mine))
+    for name, style in zip(names, line_styles(), strict=False):
+        points = [(row["ranks"], row["speedup"]) for row in mine if (row["algorithm"], row["network"]) == name]
+        panel.plot(*zip(*sorted(points), strict=True), label=", ".join(name), **style)
+    ranks, *published = DISTGNN[graph]
+    for speedup, algorithm in zip(published, ("cd-0", "cd-5", "0c"), strict=True):
+        panel.plot([ranks], [speedup], "k*", markersize=11)
+        panel.annotate(f"DistGNN {algorithm}", (ranks, speedup), fontsize=7, ha="right")
+    base = next((row["speedup"] for row in mine if row["ranks"] == 32), None)
+    if graph == "papers" and base:
+        points = [(nodes, base * SAR_SECONDS[32] / seconds) for nodes, seconds in SAR_SECONDS.items()]
+        panel.plot(*zip(*points, strict=True), "k:^", label="SAR, from our 32 ranks on")
+    counts = sorted({row["ranks"] for row in mine})
+    panel.plot(counts, counts, color="grey", linewidth=0.8)
+    panel.set_xscale("log", base=2)
+    panel.set_yscale("log", base=2)
 
 
 if __name__ == "__main__":
