@@ -1,7 +1,7 @@
-"""The last steps of a cut of a graph that is not large: borders between two parts at a time, then vertices and edges.
+"""The last steps of a cut of a graph that is not large: borders between two parts at a time, then clusters and edges.
 
-Flows find the best border near the present one; moves of vertices and edges, at prices that favour concentration first,
-lead to another border from where flows go on.
+Flows find the best border near the present one; moves of clusters, vertices and edges, at prices that favour
+concentration first, lead to another border from where flows go on.
 
 Shapes: M edges, N vertices, P parts.
 Source: ours.
@@ -14,14 +14,16 @@ from typing import TypeVar
 
 import numpy as np
 
+from distgnn.partition.cmr.levels import Levels, find_levels, finest_level, v_cycle
 from distgnn.partition.core.edges import SMALL, EdgeArrays, Edges, endpoint_degrees
 from distgnn.partition.core.owners import owned_limit
 from distgnn.partition.flow.pair_rounds import Limits, cut_pairs
 from distgnn.partition.moves.cut_state import arc_limit, start_state
 from distgnn.partition.moves.edge_moves import refine
-from distgnn.partition.moves.vertex_moves import move_vertices
+from distgnn.partition.moves.inner import even_inner, num_too_many
 from distgnn.partition.sorting.renumber import ordered_edges
 
+V_CYCLES = 4  # before the first flows
 CYCLES = 4
 SCHEDULE_BETWEEN = (0.5, 0.1, 0.0, 0.0)  # values of s in the sweeps between two rounds of flows
 MOST_ARCS = 1.03  # of a part over its share
@@ -32,21 +34,32 @@ Parts = TypeVar("Parts")
 
 
 def refine_cut(edge_list: Edges, edge_part: np.ndarray, shares: np.ndarray) -> np.ndarray:
-    """Part [M] int16 of each edge of a cut by any method, with single edges moved and, up to `SMALL` edges, borders."""
+    """Part [M] int16 of each edge of a cut by any method: single edges moved, up to `SMALL` edges also the rest."""
     edge_part = refine(edge_list, edge_part, shares)
     if len(shares) == 1 or not 0 < len(edge_part) <= SMALL:
         return edge_part
     degrees = endpoint_degrees(edge_list)
-    rows, order, vertices = ordered_edges(edge_list, degrees, np.arange(len(degrees)))
-    edge_part[order] = refine_borders(rows, edge_part[order], degrees[vertices], shares)
+    labels = finest_level(edge_list, degrees, len(shares))
+    rows, order, vertices = ordered_edges(edge_list, degrees, labels)
+    levels = find_levels(edge_list, labels, degrees, len(shares)).of(vertices)
+    edge_part[order] = improve(rows, edge_part[order], levels, degrees[vertices], shares)
     return edge_part
 
 
-def refine_borders(edges: EdgeArrays, parts: np.ndarray, degrees: np.ndarray, shares: np.ndarray) -> np.ndarray:
+def improve(rows: EdgeArrays, parts: np.ndarray, levels: Levels, degrees: np.ndarray, shares: np.ndarray) -> np.ndarray:
+    """V-cycles, then borders: part [M] int16 with fewer copies. Args: as of `refine_borders`."""
+    for _ in range(V_CYCLES):
+        parts = v_cycle(rows, parts, levels, degrees, shares)
+    return refine_borders(rows, parts, levels, degrees, shares)
+
+
+def refine_borders(
+    edges: EdgeArrays, parts: np.ndarray, levels: Levels, degrees: np.ndarray, shares: np.ndarray
+) -> np.ndarray:
     """Part [M] int16 with fewer copies.
 
-    Args: edges: sorted by source; parts: int16 [M]; degrees: [N], see `endpoint_degrees`; shares: [P], of
-        `part_shares`.
+    Args: edges: sorted by source; parts: int16 [M]; levels: of vertices as `edges` number them; degrees: [N], see
+        `endpoint_degrees`; shares: [P], of `part_shares`.
     Notes: the same for any number of threads; memory: see `BORDER_BYTES` in on_disk/run.py.
     """
     num_parts = len(shares)
@@ -62,10 +75,14 @@ def refine_borders(edges: EdgeArrays, parts: np.ndarray, degrees: np.ndarray, sh
         return cut_pairs(edges, found, Limits(weights, max_weight, max_copies))
 
     def sweeps(found: np.ndarray) -> np.ndarray:
-        found = move_vertices(edges, found, degrees, shares)
-        return refine(edges, found, shares, degrees=degrees, schedule=SCHEDULE_BETWEEN)
+        found = v_cycle(edges, found, levels, degrees, shares, SCHEDULE_BETWEEN)
+        return even_inner(edges, found, degrees, shares, max_owned, max_weight[:, 0])
 
-    return in_cycles(parts, flows, sweeps, lambda found: num_copies(edges, found, degrees, num_parts))
+    def count(found: np.ndarray) -> int:
+        return num_copies(edges, found, degrees, num_parts) + num_too_many(edges, found, degrees, max_owned)
+
+    parts = even_inner(edges, parts, degrees, shares, max_owned, max_weight[:, 0])
+    return in_cycles(parts, flows, sweeps, count)
 
 
 def in_cycles(

@@ -17,6 +17,7 @@ from distgnn.partition.core.part_masks import count_copies, count_parts, empty_m
 
 LIMIT = 1.04  # owned vertices of the largest part over the mean, where it costs rows to be below
 SWEEPS = 20
+NO_LIMIT = np.iinfo(np.int64).max
 
 
 def balanced_owners(
@@ -92,7 +93,9 @@ def _even_out(
     over = np.maximum(owned - limit, 0)
     # What still does not fit is given to parts without a copy: each such vertex costs a row, so fewest copies first.
     if over.any():
-        newcomers = _fill_up(owned - over, int(over.sum()), shares)
+        # Where fewest local rows are, so that rows stay even: nobody beyond the limit of owned ones.
+        rows, room = count_parts(sources, targets, len(shares)), limit - np.minimum(owned, limit)
+        newcomers = _fill_up(rows, int(over.sum()), shares, room)
         _hand_over(choosing, over, newcomers, owned, owner)
 
 
@@ -103,28 +106,31 @@ def owned_limit(num_nodes: int, shares: np.ndarray) -> np.ndarray:
     return np.maximum((LIMIT * fair).astype(np.int64), np.ceil(fair).astype(np.int64) + 1)
 
 
-def _fill_up(owned: np.ndarray, extra: int, shares: np.ndarray) -> np.ndarray:
-    """Parts [extra] for `extra` more vertices, always to a part that owns least of its share; ascending."""
-    room = _room(owned, shares, _water_level(owned, extra, shares))
+def _fill_up(load: np.ndarray, extra: int, shares: np.ndarray, most: np.ndarray | int = NO_LIMIT) -> np.ndarray:
+    """Parts [extra] for `extra` more vertices, always to a part with the least load of its share; ascending.
+
+    Args: load: [P]; most: how many each part takes, together no fewer than `extra`.
+    """
+    room = _room(load, shares, _water_level(load, extra, shares, most), most)
     over = int(room.sum()) - extra  # whole numbers: the level may take in some too many
     topped = np.flatnonzero(room > 0)[-over:] if over else np.empty(0, dtype=np.int64)
     # the parts that were given one too many are the last ones: any fixed rule keeps the result reproducible
     room[topped] -= 1
-    return np.repeat(np.arange(len(owned), dtype=np.int32), room)
+    return np.repeat(np.arange(len(load), dtype=np.int32), room)
 
 
-def _room(owned: np.ndarray, shares: np.ndarray, level: int) -> np.ndarray:
-    """Vertices [P] that each part takes in until all own their share of `level` vertices; none gives any away."""
-    return np.maximum(np.ceil(level * shares - 1e-6).astype(np.int64) - owned, 0)
+def _room(load: np.ndarray, shares: np.ndarray, level: int, most: np.ndarray | int) -> np.ndarray:
+    """Vertices [P] that each part takes in until all have their share of `level`; none gives any away."""
+    return np.clip(np.ceil(level * shares - 1e-6).astype(np.int64) - load, 0, most)
 
 
-def _water_level(owned: np.ndarray, extra: int, shares: np.ndarray) -> int:
+def _water_level(load: np.ndarray, extra: int, shares: np.ndarray, most: np.ndarray | int) -> int:
     """The lowest number of vertices whose shares, filled up everywhere, take in at least `extra`."""
     # By bisection: what fits below a level only grows with the level.
-    low, high = 0, int(((owned + extra + 1) / shares).max()) + 1
+    low, high = 0, int(((load + extra + 1) / shares).max()) + 1
     while low < high:
         middle = (low + high) // 2
-        if int(_room(owned, shares, middle).sum()) >= extra:
+        if int(_room(load, shares, middle, most).sum()) >= extra:
             high = middle
         else:
             low = middle + 1

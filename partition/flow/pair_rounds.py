@@ -93,13 +93,12 @@ def _pairs(shared: np.ndarray, changed: np.ndarray) -> np.ndarray:
 
 def _incidence(edges: Edges, edge_part: np.ndarray, num_parts: int) -> sparse.csr_matrix:
     """int64 [N, P], 1 where a vertex has an edge in a part."""
-    # One number for each (vertex, part): sorted and without repetitions, they are the matrix in CSR order.
-    keys = np.concatenate([edges.src, edges.dst]).astype(np.int64) * num_parts
-    keys += np.concatenate([edge_part, edge_part])
-    keys = np.unique(keys)
-    indptr = np.searchsorted(keys, np.arange(edges.num_nodes + 1, dtype=np.int64) * num_parts)
-    ones = np.ones(len(keys), dtype=np.int64)
-    return sparse.csr_matrix((ones, keys % num_parts, indptr), (edges.num_nodes, num_parts))
+    ends = np.concatenate([edges.src, edges.dst])
+    parts = np.concatenate([edge_part, edge_part])
+    # Converting to CSR adds up what is in the same place.
+    where = sparse.coo_matrix((np.ones(len(ends), dtype=np.int32), (ends, parts)), (edges.num_nodes, num_parts)).tocsr()
+    where.data = np.ones(where.nnz, dtype=np.int64)
+    return where
 
 
 def _disjoint(pairs: np.ndarray) -> np.ndarray:

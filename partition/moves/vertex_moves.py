@@ -1,8 +1,8 @@
-"""Moves of all edges that a vertex has in one part, as the end of lower degree: between clusters and single edges.
+"""Moves of all edges that a vertex, or a cluster of vertices, has in one part, as ends of lower degree.
 
 A single edge that leaves its neighbours costs copies until the last of them has followed; together they may go.
 
-Shapes: M edges, N vertices, P parts.
+Shapes: M edges, N vertices, P parts, K groups.
 Source: ours.
 """
 
@@ -17,6 +17,7 @@ from distgnn.partition.moves.groups import Groups, groups_of
 from distgnn.partition.moves.replica_table import CopyTable, add_edge, count_copies, empty_table
 
 SWEEPS = 8
+MOST_MARKED = 8  # keys for each edge up to which they are marked in a table rather than sorted
 
 
 def move_vertices(
@@ -32,9 +33,45 @@ def move_vertices(
         rows: edges sorted by source; edge_part: int16 [M]; degrees: [N]; shares: [P], see `part_shares`.
         fixed: edges and their parts that stay where they are, and are no load.
     """
+    group_ids = np.empty(len(edge_part), dtype=np.int32)
+    num_groups = _number_groups(rows.src, edge_part, np.full((len(shares), 2), -1, dtype=np.int64), group_ids)
+    return _move(rows, edge_part, group_ids, num_groups, degrees, shares, fixed)
+
+
+def move_clusters(
+    rows: EdgeArrays, edge_part: np.ndarray, clusters: np.ndarray, degrees: np.ndarray, shares: np.ndarray
+) -> np.ndarray:
+    """Part [M] int16 after moves of all edges of a cluster that are in one part.
+
+    Args: rows: edges; clusters: [M], numbers from 0 on; the others as of `move_vertices`.
+    """
+    keys = clusters.astype(np.int64) * len(shares) + edge_part
+    group_ids, num_groups = _without_gaps(keys)
+    return _move(rows, edge_part, group_ids, num_groups, degrees, shares)
+
+
+def _without_gaps(keys: np.ndarray) -> tuple[np.ndarray, int]:
+    """int32 [M], equal where keys are, in their order and without gaps; and how many there are."""
+    if len(keys) and keys.max() < MOST_MARKED * len(keys):
+        present = np.zeros(keys.max() + 1, dtype=bool)
+        present[keys] = True
+        numbers = np.cumsum(present, dtype=np.int32) - np.int32(1)
+        return numbers[keys], int(numbers[-1]) + 1
+    values, numbers = np.unique(keys, return_inverse=True)
+    return numbers.astype(np.int32), len(values)
+
+
+def _move(
+    rows: EdgeArrays,
+    edge_part: np.ndarray,
+    group_ids: np.ndarray,
+    num_groups: int,
+    degrees: np.ndarray,
+    shares: np.ndarray,
+    fixed: tuple[EdgeArrays, np.ndarray] | None = None,
+) -> np.ndarray:
+    """Part [M] int16 after moves of the groups with these ids [M], each of which is in one part."""
     num_parts, size = len(shares), len(edge_part)
-    group_ids = np.empty(size, dtype=np.int32)
-    num_groups = _number_groups(rows.src, edge_part, np.full((num_parts, 2), -1, dtype=np.int64), group_ids)
     ids, ends, parts = group_ids, rows, edge_part
     if fixed is not None:
         # Each fixed edge is a group of size 0, which `move_groups` never visits: it only says which copies stay.

@@ -6,6 +6,7 @@ import pytest
 from distgnn.datasets import load_graph
 from distgnn.partition.cmr.improve import refine_borders
 from distgnn.partition.cmr.label_propagation import adjacency, cluster_vertices
+from distgnn.partition.cmr.levels import Levels
 from distgnn.partition.cmr.roles import refine_roles
 from distgnn.partition.core.edges import endpoint_degrees
 from distgnn.partition.core.shares import part_shares
@@ -63,7 +64,7 @@ def test_limits_of_flows(method, sorted_edges, monkeypatch):
     rows, degrees, _ = sorted_edges
     parts = np.zeros(len(rows.src), dtype=np.int16)
     if method == "cmr.improve":
-        refine_borders(rows, parts, degrees, SHARES)
+        refine_borders(rows, parts, Levels([]), degrees, SHARES)
     else:
         refine_roles(rows._replace(two_way=False), parts, np.zeros(rows.num_nodes, dtype=np.int16), SHARES)
     assert len(given) == 1

@@ -1,0 +1,73 @@
+"""Clusters at every scale, and moves of them from the coarsest to the finest: the multilevel part of a cut.
+
+What a level moves is all edges that a cluster has in one part. So levels need not follow the border that a cut has by
+now, and the same levels serve again after everything else has moved: each *V-cycle* begins with what is left to gain at
+the coarsest scale.
+
+Shapes: N vertices, M edges, P parts.
+Source: ours; multilevel partitioning with V-cycles: Karypis and Kumar 1998; Sanders and Schulz, ESA'11, section 5.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from distgnn.partition.cmr.coarsen import coarser_clusters
+from distgnn.partition.cmr.label_propagation import adjacency, cluster_vertices
+from distgnn.partition.core.edges import EdgeArrays, Edges
+from distgnn.partition.moves.edge_moves import refine
+from distgnn.partition.moves.vertex_moves import move_clusters, move_vertices
+
+CLUSTERS_PER_PART = 32  # that are small enough to balance parts with: the cap of the finest level
+PER_PART = (1024, 256, 64, 32, 16, 8, 4)  # clusters of the coarser levels, if all were full
+MERGED = 3  # of the levels: the one whose clusters are merged into the first parts
+SCHEDULE_OF_CYCLE = (2.0, 0.5, 0.1, 0.0, 0.0)
+
+
+class Levels(NamedTuple):
+    """labels: int32 [N] of each level, finest first, the numbers of clusters from 0 on."""
+
+    labels: list[np.ndarray]
+
+    def of(self, vertices: np.ndarray) -> Levels:
+        """Labels of vertices [N] that are numbered anew."""
+        return Levels([labels[vertices] for labels in self.labels])
+
+
+def find_levels(edge_list: Edges, labels: np.ndarray, degrees: np.ndarray, num_parts: int) -> Levels:
+    """Clusters of clusters.
+
+    Args: labels: [N], those of the finest level (vertex ids); degrees: [N], see `endpoint_degrees`.
+    """
+    found = [labels]
+    for per_part in PER_PART:
+        cap = 2 * len(edge_list.src) / (per_part * num_parts)
+        found.append(coarser_clusters(edge_list, found[-1], degrees, cap))
+    return Levels([np.unique(each, return_inverse=True)[1].astype(np.int32) for each in found])
+
+
+def finest_level(edge_list: Edges, degrees: np.ndarray, num_parts: int) -> np.ndarray:
+    """Labels [N] int32, vertex ids, of clusters that are small enough to balance parts with."""
+    cap = 2 * len(edge_list.src) / (CLUSTERS_PER_PART * num_parts)  # so many edge ends
+    return cluster_vertices(*adjacency(edge_list, degrees), cap)
+
+
+def v_cycle(
+    rows: EdgeArrays,
+    parts: np.ndarray,
+    levels: Levels,
+    degrees: np.ndarray,
+    shares: np.ndarray,
+    schedule: tuple[float, ...] = SCHEDULE_OF_CYCLE,
+) -> np.ndarray:
+    """Move clusters, coarsest first, then vertices, then single edges: part [M] int16.
+
+    Args: rows: edges sorted by source, numbered as the levels are; parts: int16 [M]; degrees: [N]; shares: [P], see
+        `part_shares`; schedule: of `refine`.
+    """
+    for labels in reversed(levels.labels):
+        parts = move_clusters(rows, parts, labels[rows.src], degrees, shares)
+    parts = move_vertices(rows, parts, degrees, shares)
+    return refine(rows, parts, shares, degrees=degrees, schedule=schedule)

@@ -1,0 +1,71 @@
+"""Clusters at every scale: nested, below their caps, and moved where neither a vertex nor an edge would go alone."""
+
+import numpy as np
+import pytest
+
+from distgnn.datasets import load_graph
+from distgnn.partition import PartitionBook, cut_edges
+from distgnn.partition.cmr import improve
+from distgnn.partition.cmr.levels import PER_PART, Levels, find_levels, finest_level, v_cycle
+from distgnn.partition.core.edges import EdgeArrays, endpoint_degrees
+from distgnn.partition.moves.vertex_moves import move_clusters
+
+from ..graphs import NAMES, awkward, edge_list
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_levels_are_nested_and_below_their_caps(name):
+    edges = edge_list(*awkward(name))
+    degrees = endpoint_degrees(edges)
+    labels = finest_level(edges, degrees, 2)
+    levels = find_levels(edges, labels, degrees, 2).labels
+    assert len(levels) == 1 + len(PER_PART)
+    for finer, coarser, per_part in zip(levels[:-1], levels[1:], PER_PART, strict=True):
+        assert set(coarser.tolist()) == set(range(coarser.max(initial=-1) + 1))
+        inside = {}
+        for one, other in zip(finer.tolist(), coarser.tolist(), strict=True):
+            assert inside.setdefault(one, other) == other
+        grown = np.bincount(list(inside.values())) > 1
+        volumes = np.bincount(coarser, weights=degrees)
+        assert (volumes[grown] <= 2 * edges.num_rows / (per_part * 2)).all()
+
+
+def clique_in_the_wrong_part():
+    """Three cliques of 6; the first is in part 0 with the third, and has an edge to the second, which is in part 1."""
+    size = 6
+    pairs = [(c * size + i, c * size + j) for c in range(3) for i in range(size) for j in range(i + 1, size)]
+    src, dst = np.array(sorted([*pairs, (0, size)]), dtype=np.int32).T.copy()
+    rows = EdgeArrays(src, dst, 3 * size, True, 2 * len(src))
+    cliques = np.repeat(np.arange(3, dtype=np.int32), size)
+    return rows, np.array([0, 1, 0], dtype=np.int16)[cliques[src]], cliques
+
+
+def test_a_cluster_moves_as_a_whole():
+    """The first clique joins the second, which saves the copy of the vertex between them; nobody is left behind."""
+    rows, parts, cliques = clique_in_the_wrong_part()
+    degrees, shares = endpoint_degrees(rows), np.array([1 / 3, 2 / 3])
+    moved = move_clusters(rows, parts, cliques[rows.src], degrees, shares)
+    np.testing.assert_array_equal(moved, np.array([1, 1, 0], dtype=np.int16)[cliques[rows.src]])
+    assert improve.num_copies(rows, parts, degrees, 2) == 19 and improve.num_copies(rows, moved, degrees, 2) == 18
+    levels = Levels([np.arange(18, dtype=np.int32), cliques])
+    np.testing.assert_array_equal(v_cycle(rows, parts, levels, degrees, shares), moved)
+
+
+def test_cluster_numbers_may_be_far_apart():
+    """Keys in a table where that is small, sorted where it is not: the same groups."""
+    rows, parts, cliques = clique_in_the_wrong_part()
+    degrees, shares = endpoint_degrees(rows), np.array([1 / 3, 2 / 3])
+    near = move_clusters(rows, parts, cliques[rows.src], degrees, shares)
+    far = move_clusters(rows, parts, cliques[rows.src] * 10**6, degrees, shares)
+    np.testing.assert_array_equal(near, far)
+
+
+def test_levels_make_copies_fewer(monkeypatch, data_root):
+    """Beside the same cut with vertices and edges moved, but no clusters."""
+    num_parts = 8
+    edges = load_graph("facebook-pages", data_root).edge_list("both")
+    with_levels = PartitionBook(edges, cut_edges(edges, num_parts, "cmr"))
+    monkeypatch.setattr("distgnn.partition.cmr.levels.move_clusters", lambda rows, parts, *others: parts)
+    without = PartitionBook(edges, cut_edges(edges, num_parts, "cmr"))
+    assert with_levels.replication_factor - 1 < 0.95 * (without.replication_factor - 1)
+    assert with_levels.edge_balance <= 1.03 and with_levels.copies_balance <= 1.05

@@ -1,0 +1,27 @@
+"""Who owns what: vertices that a part must give away go where local rows are few."""
+
+import numpy as np
+
+from distgnn.partition.core.edges import EdgeArrays
+from distgnn.partition.core.owners import balanced_owners, owned_limit
+
+
+def path(first, count):
+    """Edges of a path of so many vertices, from this one on."""
+    return [(v, v + 1) for v in range(first, first + count - 1)]
+
+
+def test_vertices_are_given_to_parts_of_few_local_rows():
+    """Part 0 has 40 vertices alone, part 1 ten, part 2 two, and parts 1 and 2 share 16: 26 and 18 local rows.
+
+    They own 14 each, part 0 may own 24. By what they own, each would take eight.
+    """
+    in_parts = [path(0, 40), path(40, 10) + path(50, 16), path(50, 16) + path(66, 2)]
+    src, dst = np.array([edge for edges in in_parts for edge in edges], dtype=np.int32).T.copy()
+    edge_part = np.repeat(np.arange(3, dtype=np.int16), [len(edges) for edges in in_parts])
+    shares = np.full(3, 1 / 3)
+    owner = balanced_owners(EdgeArrays(src, dst, 68, True, 2 * len(src)), edge_part, shares)
+    assert owned_limit(68, shares).tolist() == [24, 24, 24]
+    assert np.bincount(owner).tolist() == [24, 20, 24]
+    given = owner[:40][owner[:40] > 0]
+    assert np.bincount(given).tolist() == [0, 6, 10]

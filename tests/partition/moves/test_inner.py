@@ -1,0 +1,48 @@
+"""A part has no more vertices of its own than it may own, where others take them without a copy more."""
+
+import numpy as np
+
+from distgnn.partition.cmr.improve import num_copies
+from distgnn.partition.core.edges import EdgeArrays, endpoint_degrees
+from distgnn.partition.moves.inner import even_inner, num_too_many
+
+SHARES = np.array([0.5, 0.5])
+NO_LIMIT = np.array([100.0, 100.0])
+
+
+def stars():
+    """Vertex 20 has ten leaves in part 0 and one in part 1; vertex 21 has eight leaves, all in part 1."""
+    src = np.arange(19, dtype=np.int32)
+    dst = np.where(src < 11, 20, 21).astype(np.int32)
+    parts = np.where(src < 10, 0, 1).astype(np.int16)
+    return EdgeArrays(src, dst, 22, True, 38), parts
+
+
+def even(max_owned, max_arcs=NO_LIMIT):
+    rows, parts = stars()
+    return even_inner(rows, parts, endpoint_degrees(rows), SHARES, np.array(max_owned), max_arcs)
+
+
+def test_leaves_move_to_the_other_part_of_their_hub(monkeypatch):
+    monkeypatch.setattr("distgnn.partition.moves.inner.MOST_COPIES", 2.0)  # one of eleven is more than 3 %
+    rows, parts = stars()
+    degrees, limit = endpoint_degrees(rows), np.array([8, 14])
+    assert num_too_many(rows, parts, degrees, limit) == 2
+    moved = even(limit, np.array([40.0, 40.0]))
+    assert num_too_many(rows, moved, degrees, limit) == 0
+    assert num_copies(rows, moved, degrees, 2) == num_copies(rows, parts, degrees, 2)
+    assert np.count_nonzero(moved != parts) == 2 and (moved[10:] == 1).all()
+
+
+def test_nothing_moves_without_need_or_room(monkeypatch):
+    _, parts = stars()
+    np.testing.assert_array_equal(even([8, 14]), parts)  # the other part has its share of copies
+    monkeypatch.setattr("distgnn.partition.moves.inner.MOST_COPIES", 2.0)
+    np.testing.assert_array_equal(even([10, 10]), parts)  # nobody has too many
+    np.testing.assert_array_equal(even([8, 10]), parts)  # the other part has all that it may own
+    np.testing.assert_array_equal(even([8, 14], np.array([40.0, 18.0])), parts)  # or all its arcs
+
+
+def test_a_hub_is_not_followed_to_a_new_part():
+    """The leaves of vertex 21, in one part with it: each that left would take a copy of it along."""
+    np.testing.assert_array_equal(even([100, 5]), stars()[1])
