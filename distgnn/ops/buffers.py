@@ -2,10 +2,12 @@
 
 A fresh large tensor is faulted in page by page, which costs as much as a product that fills it, and on small pages
 every gather from it misses the TLB. Blocks here are numpy's, which asks the kernel for huge pages. Nobody gives a
-buffer back: a tensor on a block holds a reference to it, and a block that only this pool refers to is free.
+buffer back: a tensor on a piece of a block holds a reference to it, and a piece that only this pool refers to is free.
+A result takes the smallest gap that it fits in, so a free block of a wide layer holds narrower rows meanwhile.
 """
 
 import sys
+from collections.abc import Iterator
 
 import numpy as np
 import torch
@@ -13,40 +15,84 @@ import torch
 from distgnn.kernels import empty_rows, give_back_freed_memory
 
 SMALL = 1 << 20  # bytes; smaller results are left to malloc
-SLACK = 1.4  # a block may be so many times larger than what it is used for
+LINE = 64  # bytes: a piece begins with a cache line, as a block does
+SHARE = 2  # a whole block is broken for what fills at least half of it: it may soon be needed whole
+
+
+class _Block:
+    """Memory, and the pieces of it that tensors look at, from its first byte on."""
+
+    def __init__(self, num_bytes: int):
+        self.memory = empty_rows((num_bytes,), np.uint8)
+        self._pieces: list[np.ndarray] = []
+        self._bounds: list[tuple[int, int]] = []
+        self._unused = _references([np.empty(1)], 0)  # of a piece that only a list refers to
+
+    def forget_free_pieces(self) -> None:
+        """Pieces that nothing looks at become gaps."""
+        used = [place for place in range(len(self._pieces)) if _references(self._pieces, place) != self._unused]
+        self._pieces = [self._pieces[place] for place in used]
+        self._bounds = [self._bounds[place] for place in used]
+
+    def gaps(self) -> Iterator[tuple[int, int, int]]:
+        """(bytes, first byte, number of pieces before it) of each gap."""
+        ends, firsts = [0, *(end for _, end in self._bounds)], [*(first for first, _ in self._bounds), self.num_bytes]
+        for place, (end, first) in enumerate(zip(ends, firsts, strict=True)):
+            yield first - end, end, place
+
+    def take(self, num_bytes: int, first: int, place: int) -> np.ndarray:
+        """A piece from `first` on, in the gap behind `place` other pieces."""
+        piece = self.memory[first : first + num_bytes]
+        self._pieces.insert(place, piece)
+        self._bounds.insert(place, (first, first + num_bytes))
+        return piece
+
+    @property
+    def num_bytes(self) -> int:
+        return self.memory.nbytes
+
+    @property
+    def used_bytes(self) -> int:
+        """As far as is known since free pieces were forgotten."""
+        return sum(end - first for first, end in self._bounds)
 
 
 class Buffers:
     """The large results of one rank's model."""
 
     def __init__(self) -> None:
-        self._blocks: list[np.ndarray] = []
-        self._unused = _references([np.empty(1)], 0)  # of a block that only a list refers to
+        self._blocks: list[_Block] = []
 
     def empty(self, num_rows: int, width: int, dtype: torch.dtype) -> torch.Tensor:
-        """A tensor [num_rows, width] with any content, on a block that was used before if one is free."""
+        """A tensor [num_rows, width] with any content, on memory that was used before if there is a gap for it."""
         num_bytes = num_rows * width * dtype.itemsize
         if num_bytes < SMALL:
             return torch.empty(num_rows, width, dtype=dtype)
-        block = self._free_block(num_bytes)
-        if block is None:
-            self._drop_free_blocks_below(num_bytes)
-            block = empty_rows((num_bytes,), np.uint8)
-            self._blocks.append(block)
-        return torch.from_numpy(block)[:num_bytes].view(dtype).view(num_rows, width)
+        piece = self._piece(-(-num_bytes // LINE) * LINE)
+        return torch.from_numpy(piece)[:num_bytes].view(dtype).view(num_rows, width)
 
     def empty_like(self, rows: torch.Tensor, dtype: torch.dtype | None = None) -> torch.Tensor:
         """A tensor of the shape of `rows` [num_rows, width], and of its dtype or the one given."""
         return self.empty(rows.shape[0], rows.shape[1], dtype or rows.dtype)
 
-    def _free_block(self, num_bytes: int) -> np.ndarray | None:
-        """The smallest free block that is not much too large."""
-        fitting = [
-            place
-            for place in range(len(self._blocks))
-            if num_bytes <= self._blocks[place].nbytes <= num_bytes * SLACK and self._is_free(place)
-        ]
-        return self._blocks[min(fitting, key=lambda place: self._blocks[place].nbytes)] if fitting else None
+    def _piece(self, num_bytes: int) -> np.ndarray:
+        """The beginning of the smallest gap that is large enough, or a new block."""
+        self._forget_free_pieces()
+        gaps = [(gap, number) for number, block in enumerate(self._blocks) for gap in block.gaps()]
+        fitting = [(gap, n) for gap, n in gaps if num_bytes <= gap[0] and self._may_break(n, gap[0], num_bytes)]
+        if fitting:
+            (_, first, place), number = min(fitting)
+            return self._blocks[number].take(num_bytes, first, place)
+        self._drop_free_blocks_below(num_bytes)
+        self._blocks.append(_Block(num_bytes))
+        return self._blocks[-1].take(num_bytes, 0, 0)
+
+    def _may_break(self, number: int, gap: int, num_bytes: int) -> bool:
+        return gap < self._blocks[number].num_bytes or num_bytes * SHARE >= gap
+
+    def _forget_free_pieces(self) -> None:
+        for block in self._blocks:
+            block.forget_free_pieces()
 
     def _drop_free_blocks_below(self, num_bytes: int) -> None:
         """Give free smaller blocks back to the system: the larger new one can stand for some of them later.
@@ -54,20 +100,22 @@ class Buffers:
         The number of blocks of the largest size only grows, then that of the next, so after some steps nothing is
         dropped any more.
         """
-        places = range(len(self._blocks))
-        kept = [p for p in places if self._blocks[p].nbytes > num_bytes or not self._is_free(p)]
+        kept = [block for block in self._blocks if block.num_bytes > num_bytes or block.used_bytes]
         if len(kept) < len(self._blocks):
-            self._blocks = [self._blocks[place] for place in kept]
+            self._blocks = kept
             give_back_freed_memory()
-
-    def _is_free(self, place: int) -> bool:
-        return _references(self._blocks, place) == self._unused
 
     @property
     def num_bytes(self) -> int:
         """Memory of all blocks, in use or free."""
-        return sum(block.nbytes for block in self._blocks)
+        return sum(block.num_bytes for block in self._blocks)
+
+    @property
+    def used_bytes(self) -> int:
+        """Memory that tensors look at."""
+        self._forget_free_pieces()
+        return sum(block.used_bytes for block in self._blocks)
 
 
-def _references(blocks: list[np.ndarray], place: int) -> int:
-    return sys.getrefcount(blocks[place])
+def _references(pieces: list[np.ndarray], place: int) -> int:
+    return sys.getrefcount(pieces[place])
