@@ -119,6 +119,8 @@ def backward_kernel(tile, heads_tile, wide):
         #     grad_feats[j] += alpha * grad[i];  change = alpha * slope(s) * (⟨grad[i], feats[j]⟩ - dots[i])
         # By source: grad[i] is the one row that is gathered, and its dot product with feats[j] is taken while it is in
         # registers. What is needed of target i beside it lies in `state`, side by side: one cache line, not four.
+        # grad_feats may be feats: row j is read by nobody but its own turn, before it is written. Of columns that an
+        # earlier tile has written, which only a vector that was moved back has, `own_columns` keeps none.
         width, heads, num = feats.shape[1], grad_source.shape[1], grad_target.shape[1]
         arguments = np.zeros(CHUNK * heads + lanes, grad_source.dtype)
         alpha = np.zeros(CHUNK * heads + lanes, grad_source.dtype)

@@ -2,7 +2,6 @@
 
 head_dots    out[i, h] = Σ_k left[i, h, k] * right[i, h, k]                    right may be one row for all
 head_outer   feats[i, h, k] += Σ_s factors[s][i, h] * rows[s, h, k]            in place, for S rows
-             sums[s, h, k] = Σ_i factors[s][i, h] * others[i, h, k]            in the same pass
 """
 
 import functools
@@ -16,8 +15,6 @@ from distgnn.kernels.runtime.threads import even_chunks, run
 from distgnn.kernels.runtime.tiles import Tile, head_tiles, registers
 from distgnn.kernels.simd.vector_math import add_by_head
 from distgnn.kernels.simd.vectors import fma_heads, load, mul, store
-
-BLOCK_ROWS = 256  # rows that are summed together: fixed, so that threads do not change bits
 
 
 @checked_once
@@ -46,30 +43,25 @@ def head_dots(left: np.ndarray, right: np.ndarray, heads: int, out: np.ndarray |
 
 
 @checked_once
-def head_outer(feats: np.ndarray, rows: np.ndarray, factors: np.ndarray, others: np.ndarray) -> np.ndarray:
-    """Add to rows of `feats`, in place, other rows times one number per row and head; and sum `others` so weighted.
+def head_outer(feats: np.ndarray, rows: np.ndarray, factors: np.ndarray) -> np.ndarray:
+    """Add to rows of `feats`, in place, other rows times one number per row and head.
 
-    Args: feats, others float32, float64 or bfloat16 (uint16) [N, H * F]; rows [S, H * F] and factors [S, N, H] in the
-        dtype they are summed in.
-    Returns: sums [S, H * F].
+    Args: feats float32, float64 or bfloat16 (uint16) [N, H * F]; rows [S, H * F] and factors [S, N, H] in the dtype
+        they are summed in.
+    Returns: feats.
     Raises: ValueError on shapes and dtypes.
-    Notes: sums are taken over fixed blocks of 256 rows and then over blocks: same bits for any number of threads.
     """
-    feats, others = output(feats, np.shape(others), feats.dtype, "feats"), row_array(others, "others", ROWS)
-    dtype = sums_dtype(others)
+    feats = output(feats, np.shape(feats), feats.dtype, "feats")
     rows, factors = row_array(rows, "rows"), np.ascontiguousarray(factors)
     heads = factors.shape[2] if factors.ndim == 3 else 0
     fits = factors.shape == (len(rows), len(feats), heads) and rows.shape[1] == feats.shape[1] and heads > 0
-    if not fits or feats.shape[1] % heads or {rows.dtype, factors.dtype, sums_dtype(feats)} != {dtype}:
+    if not fits or feats.shape[1] % heads or {rows.dtype, factors.dtype} != {np.dtype(sums_dtype(feats))}:
         raise ValueError(
             f"rows {rows.dtype} {rows.shape} and factors {factors.dtype} {factors.shape} do not fit feats {feats.shape}"
         )
-    blocks = -(-len(feats) // BLOCK_ROWS)
-    sums = np.zeros((blocks, *rows.shape), dtype)
-    chunks = even_chunks(blocks, BLOCK_ROWS * feats.shape[1] * len(rows))
-    for tile in tiles_of_whole_heads(heads, feats.shape[1] // heads, np.dtype(dtype)):
-        run(_outer_kernel(tile), chunks, feats, rows, factors, others, sums)
-    return sums.sum(axis=0)
+    for tile in tiles_of_whole_heads(heads, feats.shape[1] // heads, rows.dtype):
+        run(_outer_kernel(tile), even_chunks(*feats.shape), feats, rows, factors)
+    return feats
 
 
 def tiles_of_whole_heads(heads, width, dtype):
@@ -101,17 +93,13 @@ def _dot_kernel(tile):
 @functools.cache
 def _outer_kernel(tile):
     @kernel
-    def outer_rows(start, stop, feats, rows, factors, others, sums):
-        """Writes the tile's columns of feats and sums, for row blocks [start, stop)."""
+    def outer_rows(start, stop, feats, rows, factors):
+        """Writes the tile's columns of feats[start:stop]."""
         width, heads, count, num = feats.shape[1], factors.shape[2], rows.shape[0], feats.shape[0]
-        for i in range(start * BLOCK_ROWS, min(stop * BLOCK_ROWS, num)):
-            row, other = load(tile, feats, i * width), load(tile, others, i * width)
-            # Both sides of one pass: feats[i] += Σ_s factors[s, i] * rows[s] and sums[s] += factors[s, i] * others[i].
-            # Rows are read once for all s.
+        for i in range(start, stop):
+            row = load(tile, feats, i * width)
             for s in range(count):
-                place, factor = ((i // BLOCK_ROWS) * count + s) * width, (s * num + i) * heads
-                row = fma_heads(tile, load(tile, rows, s * width), factors, factor, row)
-                store(tile, sums, place, fma_heads(tile, other, factors, factor, load(tile, sums, place)))
+                row = fma_heads(tile, load(tile, rows, s * width), factors, (s * num + i) * heads, row)
             store(tile, feats, i * width, row)
 
     return outer_rows

@@ -117,7 +117,7 @@ def _attentions(heads: np.ndarray) -> Iterator[tuple[str, dict[str, Any]]]:
     yield "pair_scores", {**pairs, "heads": HEADS}
     yield "pair_scores_backward", {**pairs, "grad": scores, "slope": 0.1}
     yield "head_dots", {"left": flat, "right": flat, "heads": HEADS}
-    yield "head_outer", {"feats": flat, "rows": flat[:2], "factors": np.stack([scores, scores]), "others": flat}
+    yield "head_outer", {"feats": flat, "rows": flat[:2], "factors": np.stack([scores, scores])}
 
 
 def _dense(feats: np.ndarray) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -153,8 +153,7 @@ def _narrow(feats: np.ndarray, heads: np.ndarray) -> Iterator[tuple[str, dict[st
     state = {"maximum": scores, "sums": scores}
     yield "attention_backward", {**rows, "grad": short, **state, "grad_feats": short}
     yield "head_dots of one row", {"left": flat, "right": heads.reshape(4, -1)[:1], "heads": HEADS}
-    factors = np.stack([scores, scores])
-    yield "head_outer", {"feats": flat, "rows": heads.reshape(4, -1)[:2], "factors": factors, "others": flat}
+    yield "head_outer", {"feats": flat, "rows": heads.reshape(4, -1)[:2], "factors": np.stack([scores, scores])}
     yield "activate", {"feats": bits, "norm": (feats[0], feats[0]), "activation": "none"}
     yield "activate to", {"feats": feats, "out": bits}
     yield "pack_rows to", {"feats": feats, "rows": PLACES, "out": bits}

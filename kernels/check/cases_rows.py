@@ -24,11 +24,10 @@ def head_dots_case(function: Callable, given: dict, graph: Graph) -> Pairs:
 
 def head_outer_case(function: Callable, given: dict, graph: Graph) -> Pairs:
     num = graph.num_targets
-    feats, others = like(given["feats"], num), like(given["others"], num, 1)
-    rows = like(given["rows"], len(given["rows"]), 2)
+    feats, rows = like(given["feats"], num), like(given["rows"], len(given["rows"]), 2)
     factors = np.stack([like(given["factors"][0], num, 3 + s) for s in range(len(rows))])
-    sums, after = reference_fused.head_outer(feats, rows, factors, others)
-    return [(function(feats, rows, factors, others), sums), (feats, after)]
+    after = reference_fused.head_outer(feats, rows, factors)
+    return [(function(feats, rows, factors), after)]
 
 
 def _mask(given, rows):

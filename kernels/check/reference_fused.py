@@ -106,13 +106,10 @@ def head_dots(left, right, heads):
     return (left * right).sum(axis=2)
 
 
-def head_outer(feats, rows, factors, others):
-    """(sums, feats after), not in place."""
-    feats_, rows, others = (
-        widened(a).reshape(len(a), factors.shape[2], -1).astype(np.float64) for a in (feats, rows, others)
-    )
-    sums = np.einsum("sih,ihk->shk", factors, others)
-    return sums.reshape(len(rows), -1), (feats_ + np.einsum("sih,shk->ihk", factors, rows)).reshape(feats.shape)
+def head_outer(feats, rows, factors):
+    """feats after it, not in place."""
+    split = [widened(a).reshape(len(a), factors.shape[2], -1).astype(np.float64) for a in (feats, rows)]
+    return (split[0] + np.einsum("sih,shk->ihk", factors, split[1])).reshape(feats.shape)
 
 
 def inner_product(rows, grads):

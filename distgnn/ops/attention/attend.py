@@ -12,11 +12,13 @@ With `loops` [O] every vertex has so many arcs to itself beside those of the gra
 rank's partial result. A negative number takes arcs away that the graph has.
 
 <dz, z> is taken from the result, since dy y = dz (z + bias) wherever ReLU and mask let through: z itself is not saved.
-Nor is r, a product that is made again from x.
+Nor is r, a product that is made again from x; its gradient is written over it, row by row. The gradient of `attn` is
+made without r, beside the weight's: sum over v of ds[v, h] r[v, h] = (ds' x)[h] W[:, h].
 
 Legend: O owned rows, S / T source and target halos, H heads, F features per head, I columns in.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -99,10 +101,8 @@ class _Attend(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, feats, weight, attn, bias, gamma, beta, graph: GraphView, heads: Heads) -> torch.Tensor:  # type: ignore[no-untyped-def]
         ctx.graph, ctx.heads = graph, heads
-        rows = product(graph, feats, weight)
         last = heads.epilogue.is_empty and gamma is None
-        z, maximum, sums, halos, ends = _attention(graph, rows, attn, heads, narrow=not last)
-        del rows
+        z, maximum, sums, halos, ends = _attention(graph, feats, weight, attn, heads, narrow=not last)
         dtype = z.dtype if last else feats.dtype
         norm = None if gamma is None else (gamma.detach(), beta.detach())
         out, stats = z, None
@@ -129,12 +129,10 @@ class _Attend(torch.autograd.Function):
         grads, dots, *more = through(ctx, saved, before, grad)
         del before
         del grad
-        rows = product(graph, saved.feats, weight)
-        grad_rows, grad_scores = _through_attention(graph, saved, rows, grads, dots, heads)
+        grad_rows, grad_scores = _through_attention(graph, saved, grads, dots, heads)
         del grads
-        outer = as_array(grad_rows), as_array(attn), grad_scores, as_array(rows)
-        grad_attn = torch.from_numpy(kernels.head_outer(*outer))
-        del rows, outer
+        kernels.head_outer(as_array(grad_rows), as_array(attn), grad_scores)
+        grad_attn = _through_scores(graph, saved, grad_scores)
         grad_weight = weight_gradient(graph, saved.feats, grad_rows)
         if graph.factor_recorder is not None:
             graph.factor_recorder.add([(weight, saved.feats, grad_rows)], constant=not ctx.needs_input_grad[0])
@@ -155,19 +153,23 @@ def _arcs(graph: GraphView) -> tuple:
     return tuple((groups[role].indptr, groups[role].others) for role in ("target", "source"))
 
 
-def _attention(graph: GraphView, rows: torch.Tensor, attn: torch.Tensor, heads: Heads, narrow: bool) -> tuple:
+def _attention(
+    graph: GraphView, feats: Any, weight: torch.Tensor, attn: torch.Tensor, heads: Heads, narrow: bool
+) -> tuple:
     """(z [O, H * F], maximum, sums [O, H], rows of source halos [S, H, F], scores of copies at both ends).
 
     Args: narrow: z may have the dtype of rows; what is merged has not.
     """
-    count, owned = heads.num_heads, graph.num_owned
+    count, owned, width = heads.num_heads, graph.num_owned, weight.shape[1]
+    rows = product(graph, feats, weight)
     left, right = (kernels.head_dots(as_array(rows), as_array(attn[end : end + 1]), count) for end in (0, 1))
     sources = with_halos(graph, as_array(rows), "source")
-    sources = sources.reshape(len(sources), count, rows.shape[1] // count)
+    sources = sources.reshape(len(sources), count, width // count)
+    del rows  # with halos behind them, rows are another array
     ends = with_halos(graph, left, "source"), with_halos(graph, right, "target")
     one_rank = graph.num_ranks == 1 and heads.loops is None
-    z = graph.buffers.empty(len(ends[1]), rows.shape[1], rows.dtype if narrow and one_rank else attn.dtype)
-    out = as_array(z).reshape(len(z), count, rows.shape[1] // count)
+    z = graph.buffers.empty(len(ends[1]), width, feats.dtype if narrow and one_rank else attn.dtype)
+    out = as_array(z).reshape(len(z), count, width // count)
     attention: Any = kernels.attention if one_rank else kernels.attention_partial
     with graph.transport.counters.timing("aggregate_seconds"):
         _, maximum, sums = attention(*_arcs(graph)[0], sources, *ends, slope=heads.slope, out=out)
@@ -214,11 +216,10 @@ def _mean(graph: GraphView, z: torch.Tensor, bias: torch.Tensor | None, count: i
 def _through_mean(ctx: Any, saved: _Saved, before: SavedEpilogue, grad: torch.Tensor) -> tuple:
     """(dz [O, H * F] in the dtype of feats, <dz, z> [O, H], gradients of bias, gamma, beta)."""
     graph, count = ctx.graph, ctx.heads.num_heads
-    share = torch.div(grad, count, out=graph.buffers.empty_like(grad))
     grads = graph.buffers.empty(len(grad), count * grad.shape[1], saved.feats.dtype)
-    grads.view(len(grad), count, grad.shape[1]).copy_(share[:, None])
+    torch.div(grad[:, None].expand(-1, count, -1), count, out=grads.view(len(grad), count, grad.shape[1]))
     dots = kernels.head_dots(as_array(grads), as_array(before.out), count)
-    return grads, dots, None if saved.bias is None else share.sum(0).repeat(count), None, None
+    return grads, dots, None if saved.bias is None else grad.sum(0).div_(count).repeat(count), None, None
 
 
 def _through_activation(ctx: Any, saved: _Saved, before: SavedEpilogue, grad: torch.Tensor) -> tuple:
@@ -241,31 +242,53 @@ def _through_activation(ctx: Any, saved: _Saved, before: SavedEpilogue, grad: to
 
 
 def _through_attention(
-    graph: GraphView, saved: _Saved, rows: torch.Tensor, grads: torch.Tensor, dots: np.ndarray, heads: Heads
-) -> tuple:
+    graph: GraphView, saved: _Saved, grads: torch.Tensor, dots: np.ndarray, heads: Heads
+) -> tuple[torch.Tensor, np.ndarray]:
     """(gradient of rows r [O, H * F] in the dtype of feats, gradients of scores [2, O, H])."""
     shape = saved.halos.shape[1:]
-    sources = as_array(rows).reshape(len(rows), *shape)
-    sources = np.concatenate([sources, saved.halos]) if len(saved.halos) else sources
-    together = np.concatenate([saved.maximum, saved.sums, dots], axis=1)
-    state = [np.ascontiguousarray(part) for part in np.split(with_halos(graph, together, "target"), 3, axis=1)]
+    rows = product(graph, saved.feats, saved.weights[0])
+    of_loops = None if heads.loops is None else _through_loops(saved, rows, grads, dots, heads)
+    if len(saved.halos):
+        rows = _with_rows_behind(rows, saved.halos)
+    state = _at_targets(graph, saved.maximum, saved.sums, dots)
     targets = with_halos(graph, as_array(grads), "target")
-    targets = targets.reshape(len(targets), *shape)
     wide = torch.from_numpy(dots).dtype if graph.num_ranks > 1 else grads.dtype
-    out = graph.buffers.empty(len(sources), shape[0] * shape[1], wide)
+    # r is needed no more, and the kernel may write a row's gradient over it; partial sums of bfloat16 rows are wider.
+    out = rows if rows.dtype == wide else graph.buffers.empty_like(rows, wide)
+    sources, targets, places = (one.reshape(len(one), *shape) for one in (as_array(rows), targets, as_array(out)))
     arguments = sources, *saved.scores, targets, *state
     with graph.transport.counters.timing("aggregate_seconds"):
-        _, left, right = kernels.attention_backward(
-            *_arcs(graph)[1], *arguments, slope=heads.slope, grad_feats=as_array(out).reshape(len(out), *shape)
-        )
+        _, left, right = kernels.attention_backward(*_arcs(graph)[1], *arguments, slope=heads.slope, grad_feats=places)
     if graph.num_ranks > 1:
         out = torch.from_numpy(onto_owners(graph, as_array(out), "source")).to(grads.dtype)
         left, right = onto_owners(graph, left, "source"), onto_owners(graph, right, "target")
-    if heads.loops is not None:
-        of_loops = _through_loops(saved, rows, grads, dots, heads)
+    if of_loops is not None:
         out.view(len(out), *shape).addcmul_(grads.view(len(out), *shape), torch.from_numpy(of_loops[0])[:, :, None])
         left, right = left + of_loops[1], right + of_loops[1]
     return out, np.stack([left, right])
+
+
+def _at_targets(graph: GraphView, *columns: np.ndarray) -> Sequence[np.ndarray]:
+    """Columns [O, H] of owned vertices with those of target halos behind them, in one exchange."""
+    if graph.num_ranks == 1:
+        return columns
+    together = with_halos(graph, np.concatenate(columns, axis=1), "target")
+    return [np.ascontiguousarray(part) for part in np.split(together, len(columns), axis=1)]
+
+
+def _with_rows_behind(rows: torch.Tensor, halos: np.ndarray) -> torch.Tensor:
+    """Rows [O, H * F] and rows of source halos [S, H, F] as one array, [O + S, H * F]."""
+    together = torch.from_numpy(np.concatenate([as_array(rows), halos.reshape(len(halos), rows.shape[1])]))
+    return together.view(rows.dtype)
+
+
+def _through_scores(graph: GraphView, saved: _Saved, grad_scores: np.ndarray) -> torch.Tensor:
+    """Gradient of the attention vectors [2, H * F] from those of scores [2, O, H]."""
+    weight, (ends, num, count) = saved.weights[0], grad_scores.shape
+    factors = torch.from_numpy(grad_scores).permute(1, 0, 2).reshape(num, ends * count)
+    sums = weight_gradient(graph, saved.feats, factors.to(saved.feats.dtype)).view(-1, ends, count)
+    rounded = weight.to(saved.feats.dtype).to(weight.dtype).reshape(len(weight), count, -1)
+    return torch.einsum("ieh,ihf->ehf", sums, rounded).reshape(ends, -1)
 
 
 def _through_loops(saved: _Saved, rows: torch.Tensor, grads: torch.Tensor, dots: np.ndarray, heads: Heads) -> tuple:

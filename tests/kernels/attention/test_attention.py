@@ -1,5 +1,7 @@
 """Fused attention against torch's autograd over explicit arcs."""
 
+import tracemalloc
+
 import numpy as np
 import pytest
 import torch
@@ -10,7 +12,9 @@ from distgnn.kernels import (
     attention_partial,
     csr_from_edges,
     finish_attention,
+    get_num_threads,
     merge_attention,
+    set_num_threads,
     transpose_csr,
 )
 from distgnn.kernels.check import reference  # fmt: skip
@@ -64,6 +68,42 @@ def test_several_passes_over_wide_rows():
     got = attention_backward(*backward, feats, source, target, grad, top, sums, dots)
     for a, b in zip((out, *got), expected, strict=True):
         close(a, b)
+
+
+@pytest.mark.parametrize(
+    "heads, width, dtype", [(4, 64, np.float32), (3, 112, np.float32), (2, 500, np.float64), (3, 5, np.float64)]
+)
+def test_a_gradient_may_be_written_over_the_rows(heads, width, dtype, num_threads):
+    """Also where several passes share columns."""
+    indptr, indices, feats, source, target, grad = _inputs("hub", heads, width, dtype)
+    out, top, sums = attention(indptr, indices, feats, source, target)
+    backward = transpose_csr(indptr, indices, len(feats))[:2]
+    state = grad, top, sums, (grad * out).sum(axis=2)
+    expected = attention_backward(*backward, feats, source, target, *state)
+    got = attention_backward(*backward, feats, source, target, *state, grad_feats=feats)
+    assert got[0] is feats
+    for a, b in zip(got, expected, strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
+def test_memory_backward_does_not_grow_with_parts():
+    """As many parts of the sources as there are threads are summed apart, not all of them."""
+    num, heads = 20000, 4
+    ring = csr_from_edges(np.arange(num), np.roll(np.arange(num), 1), num)[:2]
+    feats, source, target = rows_of(num, heads).reshape(num, heads, 1), rows_of(num, heads), rows_of(num, heads)
+    out, top, sums = attention(*ring, feats, source, target)
+    arguments = *transpose_csr(*ring, num)[:2], feats, source, target, out, top, sums, (out * out).sum(axis=2)
+    threads = get_num_threads()
+    set_num_threads(1)
+    try:
+        attention_backward(*arguments, grad_feats=np.empty_like(feats))
+        tracemalloc.start()
+        attention_backward(*arguments, grad_feats=np.empty_like(feats))
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+        set_num_threads(threads)
+    assert peak < 10 * source.nbytes
 
 
 def test_partial_results_merge():

@@ -42,7 +42,6 @@ def test_sums_over_all_rows():
     """Gradients of biases and norms and weighted sums of rows: many rows go into one number."""
     generator = np.random.default_rng(0)
     feats, others = generator.standard_normal((2, 3000, 12), np.float32)
-    rows, factors = generator.standard_normal((1, 12), np.float32), generator.standard_normal((1, 3000, 3), np.float32)
     ids, out = np.arange(3000), np.maximum(feats, 0)
     stats = generator.random((3000, 2), np.float32)
     norm = feats[0], feats[1]
@@ -50,7 +49,6 @@ def test_sums_over_all_rows():
     calls = (
         lambda: kernels.activate_backward(others, out, **options),
         lambda: kernels.activate_backward(others, out, feats, None, norm, stats, **options),
-        lambda: kernels.head_outer(feats.copy(), rows, factors, others),
     )
     for call in calls:
         assert on_threads(1, call) == on_threads(2, call) == on_threads(5, call)

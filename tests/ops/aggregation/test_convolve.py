@@ -137,6 +137,22 @@ def test_mean_over_heads(comm):
 
 
 @pytest.mark.mpi(1)
+@pytest.mark.parametrize("mean", [True, False])
+def test_attention_backward_has_one_array_of_rows_of_its_own(comm, mean, monkeypatch):
+    """The gradient of projected rows is written over them, that of equally wide input over it."""
+    graph, made = dist_graph(random_graph(), comm), []
+    torch.manual_seed(0)
+    leaves = [torch.randn(shape, dtype=torch.float64) for shape in ((graph.num_owned, 6), (6, 6), (2, 6), (6,))]
+    out = ops.attend(graph, *(leaf.requires_grad_() for leaf in leaves), ops.Heads(HEADS, mean=mean))
+    grad = torch.randn_like(out)
+    empty = graph.buffers.empty
+    monkeypatch.setattr(graph.buffers, "empty", lambda *arguments: made.append(arguments) or empty(*arguments))
+    out.backward(grad)
+    rows = graph.num_owned, 6, torch.float64
+    assert made == [rows] * (2 if mean else 1)  # with the mean also its gradient, spread over heads
+
+
+@pytest.mark.mpi(1)
 @pytest.mark.parametrize("activation", [True, False])  # nothing between the caller's gradient and the products
 def test_a_gradient_that_others_see_is_not_written_over(comm, activation):
     graph = dist_graph(random_graph(), comm)
