@@ -218,10 +218,10 @@ class Turn:
         return self.late.exact.target_rows(like)
 
     def target_pieces(self) -> list[slice]:
-        """The target halos whose partial sums are sent in this epoch."""
+        """The target halos whose partial sums are sent in this epoch, and perhaps a few between them."""
         if self.synchronous:
             return self.late.exact.target_pieces()
-        return [piece for pieces in self.bin.targets_halo for piece in pieces]
+        return self.bin.targets_computed
 
     def start_reduce(self, targets: np.ndarray) -> None:
         """Send this epoch's bin of partial sums `targets` [T, D]; as in `Exchange` they stay untouched until the next

@@ -5,6 +5,7 @@ import pytest
 from cut_graphs import dist_graph, random_cut, random_graph
 
 from distgnn.comm import make_bins
+from distgnn.comm.bins import Bin
 
 
 def rows_in(pieces) -> np.ndarray:
@@ -51,3 +52,11 @@ def test_bins_carry_about_equally_many_rows(comm):
     plan = dist_graph(data, comm).local.plan
     counts = [len(rows_in(one.sources_owner)) + len(rows_in(one.targets_owner)) for one in make_bins(plan, 5, comm)]
     assert max(counts) < 1.05 * np.mean(counts)
+
+
+def test_small_gaps_between_pieces_are_computed_too(monkeypatch):
+    """One call for pieces that lie close, in any order and of any rank; empty ones are nothing."""
+    monkeypatch.setattr("distgnn.comm.bins.FEW_ROWS", 10)
+    halos = [[slice(0, 4), slice(40, 50)], [slice(30, 30)], [slice(61, 70), slice(14, 20)]]
+    assert Bin([], [], [], halos).targets_computed == [slice(0, 20), slice(40, 50), slice(61, 70)]
+    assert Bin([], [], [], [[], []]).targets_computed == []
