@@ -1,7 +1,8 @@
 """Cluster - merge - refine: the method that keeps copies few at balanced parts.
 
-Clusters of vertices are merged into parts and single edges moved. Graphs of up to `SMALL` edges have clusters at every
-scale: those of one level are merged, then those of all levels move, and at the end the borders are moved by flows.
+Clusters of vertices are merged into parts; single edges move, then all edges of a vertex, then single edges again.
+Graphs of up to `SMALL` edges have clusters at every scale: those of one level are merged, those of all levels move,
+and at the end the borders are moved by flows.
 
 Shapes: N vertices, M edges, P parts.
 Source: ours; see docs/internals/cmr.md.
@@ -19,6 +20,7 @@ from distgnn.partition.core.edges import SMALL, EdgeArrays, Edges, endpoint_degr
 from distgnn.partition.moves.edge_moves import refine
 from distgnn.partition.moves.merge import edge_clusters, gather, merge_clusters
 from distgnn.partition.moves.replica_table import CopyTable
+from distgnn.partition.moves.vertex_moves import move_vertices
 from distgnn.partition.sorting.renumber import ordered_edges
 
 
@@ -47,6 +49,9 @@ def cmr(edge_list: Edges, shares: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     else:
         parts, table = _merge(rows, labels[vertices], of_vertex, shares)
         parts = refine(rows, parts, shares, degrees=of_vertex, table=table)
+        del table
+        parts = move_vertices(rows, parts, of_vertex, shares)
+        parts = refine(rows, parts, shares, degrees=of_vertex)
     edge_part = np.empty(size, dtype=np.int16)
     run(_scatter, even_chunks(size, 8), order, parts, edge_part)
     return edge_part, labels

@@ -102,10 +102,13 @@ def test_the_best_cut_that_was_met_is_kept():
 
 
 @pytest.mark.parametrize("in_turn", [0, 10**6])
+@pytest.mark.parametrize("large", [False, True])
 @pytest.mark.parametrize("graph", ["rmat:scale=10,feats=0,classes=0,seed=1", "communities:nodes=1500,seed=1"])
-def test_the_same_bytes_for_any_number_of_threads(graph, in_turn, monkeypatch, set_num_threads):
+def test_the_same_bytes_for_any_number_of_threads(graph, large, in_turn, monkeypatch, set_num_threads):
     """Clusters merged in blocks, judged in parallel, as in large graphs; and one after the other."""
     edges = load_graph(graph).edge_list()
+    if large:
+        as_large(monkeypatch)
     monkeypatch.setattr(threads, "SERIAL_WORK", 0)
     monkeypatch.setattr("distgnn.partition.cmr.label_propagation.SMALL", 0)
     monkeypatch.setattr("distgnn.partition.moves.merge.IN_TURN", in_turn)
@@ -125,6 +128,21 @@ def test_the_same_bytes_for_any_number_of_threads(graph, in_turn, monkeypatch, s
     np.testing.assert_array_equal(many.edge_part, one.edge_part)
     np.testing.assert_array_equal(many.owner, one.owner)
     np.testing.assert_array_equal(many.order, one.order)
+
+
+def as_large(monkeypatch):
+    for module in ("cmr.method", "moves.vertex_moves"):
+        monkeypatch.setattr(f"distgnn.partition.{module}.SMALL", 0)
+
+
+def test_vertices_of_large_graphs_move(power_law, monkeypatch):
+    """After single edges all edges of a vertex: fewer copies than with edges alone, arcs within their limit."""
+    as_large(monkeypatch)
+    moved = PartitionBook(power_law, cut_edges(power_law, 8, "cmr"))
+    monkeypatch.setattr("distgnn.partition.cmr.method.move_vertices", lambda rows, parts, *others: parts)
+    stayed = PartitionBook(power_law, cut_edges(power_law, 8, "cmr"))
+    assert moved.replication_factor < stayed.replication_factor
+    assert moved.edge_balance <= 1.03
 
 
 FAST = [("cora", 2), ("cora", 8), ("citeseer", 8), ("facebook-pages", 8)]
