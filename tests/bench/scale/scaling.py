@@ -308,7 +308,8 @@ def draw(rows: list[dict], path: Path) -> None:
         mine = [row for row in rows if row["graph"] == graph and row["speed"] == speed and "speedup" in row]
         panel = panels[line][place]
         draw_panel(panel, graph, mine)
-        thread, scale = "one thread" if speed == 1 else f"{speed:g} times one thread", mine[0]["scale"]
+        scale = next(row["scale"] for row in rows if row["graph"] == graph)
+        thread = "one thread" if speed == 1 else f"{speed:g} times one thread"
         panel.set_title(f"{graph} (RMAT, share {scale:g}), replayed\nranks of {thread}", fontsize=9)
         panel.set_xlabel("ranks")
     for line in panels:
@@ -329,7 +330,8 @@ def draw_panel(panel, graph: str, mine: list[dict]) -> None:
     ranks, *published = DISTGNN[graph]
     for speedup, algorithm in zip(published, ("cd-0", "cd-5", "0c"), strict=True):
         panel.plot([ranks], [speedup], "k*", markersize=11)
-        panel.annotate(f"DistGNN {algorithm}", (ranks, speedup), fontsize=7, ha="right")
+        place = {"xytext": (-7, -2), "textcoords": "offset points", "ha": "right"}
+        panel.annotate(f"DistGNN {algorithm}", (ranks, speedup), fontsize=7, **place)
     base = next((row["speedup"] for row in mine if row["ranks"] == 32), None)
     if graph == "papers" and base:
         points = [(nodes, base * SAR_SECONDS[32] / seconds) for nodes, seconds in SAR_SECONDS.items()]
