@@ -15,8 +15,7 @@ merged. Backward the scores are computed again. With g the gradient of out and d
     grad_target[i, h] = Σ change                over arcs to i
 
 so rows are gathered once forward and once backward. The backward pass goes by source; grad_target is summed by `PARTS`
-ranges of sources apart, as many at a time as there are threads, and those are added in order: same bits for any number
-of threads. All are linear in partial arcs.
+ranges of sources apart, and those are added: same bits for any number of threads. All are linear in partial arcs.
 """
 
 import numpy as np
@@ -31,10 +30,10 @@ from distgnn.kernels.attention.attention_kernels import (
 )
 from distgnn.kernels.check.checked import checked_once
 from distgnn.kernels.runtime.arrays import ROWS, empty_rows, index_array, indptr_array, output, row_array, sums_dtype
-from distgnn.kernels.runtime.threads import edge_chunks, edge_parts, even_chunks, get_num_threads, run
+from distgnn.kernels.runtime.threads import edge_chunks, edge_parts, even_chunks, run
 from distgnn.kernels.runtime.tiles import arcs_ahead, head_tiles, row_tiles
 
-PARTS = 16  # so many threads use the bandwidth of most sockets; each has R · H numbers of its own
+PARTS = 16  # each has R · H numbers of its own; so many threads use the bandwidth of most sockets
 
 
 @checked_once
@@ -145,7 +144,7 @@ def attention_backward(
         [R, H]: ⟨grad, out⟩ of each head; grad_feats [N, H, F]: where to write, may be bfloat16 if grad is, and may be
         feats itself.
     Returns: (grad_feats [N, H, F], grad_source_scores [N, H], grad_target_scores [R, H]): this rank's arcs' share.
-    Notes: memory R · H · (5 + threads, at most PARTS).
+    Notes: memory R · H · (4 + PARTS).
     """
     graph = _Graph(indptr, indices, grad, target_scores, source_scores, slope)
     feats = np.asarray(feats)  # reshaped by width, not -1: there may be no rows
@@ -161,26 +160,16 @@ def attention_backward(
     for place, column in enumerate((graph.scores[0], maximum, sums, dots)):
         state[:, place] = row_array(column, "scores, maximum, sums, dots")
     np.divide(1, sums, out=state[:, 2], where=sums > 0)
-    grad_source, grad_target = np.zeros((graph.rows, heads), graph.dtype), np.zeros((num, heads), graph.dtype)
-    flat = grad_feats.reshape(graph.rows, graph.feats.shape[1])
-    arrays = graph.indptr, graph.indices, graph.feats, graph.scores[1], state, graph.slope, feats, flat
-    tiles = [
-        (backward_kernel(tile, graph.score_tile, wide_tile(graph.dtype)), graph.ahead(tile))
-        for tile in head_tiles(heads, graph.tail[1], graph.dtype)
-    ]
     # A constant, not the number of threads: the parts' sums are added in order, so threads do not change bits.
     parts = min(PARTS, max(1, graph.rows))
-    bounds, together = edge_parts(graph.indptr, parts), min(parts, get_num_threads())
-    of_parts = empty_rows((together, num, heads), graph.dtype)
-    for first in range(0, parts, together):
-        now = bounds[first : first + together + 1]
-        of_parts[:] = 0
-        for number, (rows_of_tile, ahead) in enumerate(tiles):
-            work = now, ahead, *arrays, grad_source, of_parts, number == 0
-            run(rows_of_tile, list(range(len(now))), *work)
-        for sums_of_part in of_parts[: len(now) - 1]:
-            grad_target += sums_of_part
-    return grad_feats, grad_source, grad_target
+    bounds = edge_parts(graph.indptr, parts)
+    grad_source, grad_target = np.zeros((graph.rows, heads), graph.dtype), np.zeros((parts, num, heads), graph.dtype)
+    flat = grad_feats.reshape(graph.rows, graph.feats.shape[1])
+    arrays = graph.indptr, graph.indices, graph.feats, graph.scores[1], state, graph.slope, feats, flat
+    for number, tile in enumerate(head_tiles(heads, graph.tail[1], graph.dtype)):
+        work = bounds, graph.ahead(tile), *arrays, grad_source, grad_target, number == 0
+        run(backward_kernel(tile, graph.score_tile, wide_tile(graph.dtype)), list(range(parts + 1)), *work)
+    return grad_feats, grad_source, grad_target.sum(axis=0)
 
 
 class _Graph:
