@@ -135,6 +135,8 @@ class _Rank:
                     seen.add(event[2])
                     self._all_to_all(INTO + event[2], event[2])
                 self._start((event[1], event[2]), self._messages(event[1], event[2]))
+            elif event[0] == "progress":
+                self.events.append(event)
             else:
                 self._wait([tuple(one) for one in event[1]])
                 reduced = [call for kind, call in event[1] if kind == "receive" and call % 2]

@@ -86,26 +86,6 @@ def test_a_gradient_may_be_written_over_the_rows(heads, width, dtype, num_thread
         np.testing.assert_array_equal(a, b)
 
 
-def test_memory_backward_does_not_grow_with_parts():
-    """As many parts of the sources as there are threads are summed apart, not all of them."""
-    num, heads = 20000, 4
-    ring = csr_from_edges(np.arange(num), np.roll(np.arange(num), 1), num)[:2]
-    feats, source, target = rows_of(num, heads).reshape(num, heads, 1), rows_of(num, heads), rows_of(num, heads)
-    out, top, sums = attention(*ring, feats, source, target)
-    arguments = *transpose_csr(*ring, num)[:2], feats, source, target, out, top, sums, (out * out).sum(axis=2)
-    threads = get_num_threads()
-    set_num_threads(1)
-    try:
-        attention_backward(*arguments, grad_feats=np.empty_like(feats))
-        tracemalloc.start()
-        attention_backward(*arguments, grad_feats=np.empty_like(feats))
-        peak = tracemalloc.get_traced_memory()[1]
-    finally:
-        tracemalloc.stop()
-        set_num_threads(threads)
-    assert peak < 10 * source.nbytes
-
-
 def test_partial_results_merge():
     """Arcs dealt to two ranks, the second's partial rows merged into the first's: as one rank."""
     generator = np.random.default_rng(3)
