@@ -1,6 +1,5 @@
 """Fused attention against torch's autograd over explicit arcs."""
 
-import tracemalloc
 
 import numpy as np
 import pytest
@@ -12,9 +11,7 @@ from distgnn.kernels import (
     attention_partial,
     csr_from_edges,
     finish_attention,
-    get_num_threads,
     merge_attention,
-    set_num_threads,
     transpose_csr,
 )
 from distgnn.kernels.check import reference  # fmt: skip
