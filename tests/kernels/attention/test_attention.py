@@ -1,6 +1,5 @@
 """Fused attention against torch's autograd over explicit arcs."""
 
-
 import numpy as np
 import pytest
 import torch
