@@ -51,6 +51,15 @@ def test_a_cluster_moves_as_a_whole():
     np.testing.assert_array_equal(v_cycle(rows, parts, levels, degrees, shares), moved)
 
 
+def test_what_a_cluster_has_in_two_parts_are_two_groups():
+    """Two far cliques under one number, one in each part: nothing is to be gained, and nothing moves."""
+    rows, parts, cliques = clique_in_the_wrong_part()
+    far = cliques[rows.src] > 0
+    rows, parts, cliques = rows._replace(src=rows.src[far], dst=rows.dst[far]), parts[far], cliques[rows.src[far]]
+    moved = move_clusters(rows, parts, np.zeros_like(cliques), endpoint_degrees(rows), np.array([0.5, 0.5]))
+    np.testing.assert_array_equal(moved, parts)
+
+
 def test_cluster_numbers_may_be_far_apart():
     """Keys in a table where that is small, sorted where it is not: the same groups."""
     rows, parts, cliques = clique_in_the_wrong_part()

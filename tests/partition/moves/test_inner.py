@@ -43,6 +43,9 @@ def test_nothing_moves_without_need_or_room(monkeypatch):
     np.testing.assert_array_equal(even([8, 14], np.array([40.0, 18.0])), parts)  # or all its arcs
 
 
-def test_a_hub_is_not_followed_to_a_new_part():
-    """The leaves of vertex 21, in one part with it: each that left would take a copy of it along."""
-    np.testing.assert_array_equal(even([100, 5]), stars()[1])
+def test_a_hub_is_not_followed_to_a_new_part(monkeypatch):
+    """The leaf of vertex 20 joins the others of its hub. Those of vertex 21 would each take a copy of it along."""
+    monkeypatch.setattr("distgnn.partition.moves.inner.MOST_COPIES", 2.0)
+    _, parts = stars()
+    parts[10] = 0
+    np.testing.assert_array_equal(even([100, 5]), parts)
