@@ -20,7 +20,7 @@ from distgnn.partition.core.owners import owned_limit
 from distgnn.partition.flow.pair_rounds import Limits, cut_pairs
 from distgnn.partition.moves.cut_state import arc_limit, start_state
 from distgnn.partition.moves.edge_moves import refine
-from distgnn.partition.moves.inner import even_inner, num_too_many
+from distgnn.partition.moves.inner import copies_with_owners, even_inner
 from distgnn.partition.sorting.renumber import ordered_edges
 
 V_CYCLES = 4  # before the first flows
@@ -78,11 +78,8 @@ def refine_borders(
         found = v_cycle(edges, found, levels, degrees, shares, SCHEDULE_BETWEEN)
         return even_inner(edges, found, degrees, shares, max_owned, max_weight[:, 0])
 
-    def count(found: np.ndarray) -> int:
-        return num_copies(edges, found, degrees, num_parts) + num_too_many(edges, found, degrees, max_owned)
-
     parts = even_inner(edges, parts, degrees, shares, max_owned, max_weight[:, 0])
-    return in_cycles(parts, flows, sweeps, count)
+    return in_cycles(parts, flows, sweeps, lambda found: copies_with_owners(edges, found, degrees, max_owned))
 
 
 def in_cycles(

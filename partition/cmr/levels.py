@@ -17,13 +17,12 @@ import numpy as np
 from distgnn.partition.cmr.coarsen import coarser_clusters
 from distgnn.partition.cmr.label_propagation import adjacency, cluster_vertices
 from distgnn.partition.core.edges import EdgeArrays, Edges
-from distgnn.partition.moves.edge_moves import refine
+from distgnn.partition.moves.edge_moves import SCHEDULE, refine
 from distgnn.partition.moves.vertex_moves import move_clusters, move_vertices
 
 CLUSTERS_PER_PART = 32  # that are small enough to balance parts with: the cap of the finest level
 PER_PART = (1024, 256, 64, 32, 16, 8, 4)  # clusters of the coarser levels, if all were full
 MERGED = 3  # of the levels: the one whose clusters are merged into the first parts
-SCHEDULE_OF_CYCLE = (2.0, 0.5, 0.1, 0.0, 0.0)
 
 
 class Levels(NamedTuple):
@@ -60,7 +59,7 @@ def v_cycle(
     levels: Levels,
     degrees: np.ndarray,
     shares: np.ndarray,
-    schedule: tuple[float, ...] = SCHEDULE_OF_CYCLE,
+    schedule: tuple[float, ...] = SCHEDULE,
 ) -> np.ndarray:
     """Move clusters, coarsest first, then vertices, then single edges: part [M] int16.
 

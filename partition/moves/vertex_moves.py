@@ -2,7 +2,7 @@
 
 A single edge that leaves its neighbours costs copies until the last of them has followed; together they may go.
 
-Shapes: M edges, N vertices, P parts, K groups.
+Shapes: M edges, N vertices, P parts.
 Source: ours.
 """
 

@@ -141,10 +141,10 @@ class NodeTurn(Turn):
         return self.late.stage.next_targets(like)
 
     def target_pieces(self) -> list[slice]:
-        """The target halos whose partial sums are sent in this epoch."""
+        """The target halos whose partial sums are sent in this epoch, and perhaps a few between them."""
         if self.synchronous:
             return [slice(0, self.late.node_plan.flat.num_target_halos)]
-        return [piece for pieces in self.late.flat_bins[self._number].targets_halo for piece in pieces]
+        return self.late.flat_bins[self._number].targets_computed
 
     def start_reduce(self, targets: np.ndarray) -> None:
         """Show partial sums `targets` [T, D] of this epoch's bin to the node."""

@@ -249,7 +249,8 @@ def _through_attention(
     rows = product(graph, saved.feats, saved.weights[0])
     of_loops = None if heads.loops is None else _through_loops(saved, rows, grads, dots, heads)
     if len(saved.halos):
-        rows = _with_rows_behind(rows, saved.halos)
+        behind = saved.halos.reshape(len(saved.halos), rows.shape[1])
+        rows = torch.from_numpy(np.concatenate([as_array(rows), behind])).view(rows.dtype)
     state = _at_targets(graph, saved.maximum, saved.sums, dots)
     targets = with_halos(graph, as_array(grads), "target")
     wide = torch.from_numpy(dots).dtype if graph.num_ranks > 1 else grads.dtype
@@ -274,12 +275,6 @@ def _at_targets(graph: GraphView, *columns: np.ndarray) -> Sequence[np.ndarray]:
         return columns
     together = with_halos(graph, np.concatenate(columns, axis=1), "target")
     return [np.ascontiguousarray(part) for part in np.split(together, len(columns), axis=1)]
-
-
-def _with_rows_behind(rows: torch.Tensor, halos: np.ndarray) -> torch.Tensor:
-    """Rows [O, H * F] and rows of source halos [S, H, F] as one array, [O + S, H * F]."""
-    together = torch.from_numpy(np.concatenate([as_array(rows), halos.reshape(len(halos), rows.shape[1])]))
-    return together.view(rows.dtype)
 
 
 def _through_scores(graph: GraphView, saved: _Saved, grad_scores: np.ndarray) -> torch.Tensor:
