@@ -32,7 +32,7 @@ from distgnn.kernels.runtime.jit import compilation
 from distgnn.kernels.runtime.memory import give_back_freed_memory, keep_freed_memory
 from distgnn.kernels.runtime.threads import get_num_threads, set_num_threads
 from distgnn.kernels.wire.codecs import decode_rows, encode_rows
-from distgnn.kernels.wire.gather import add_rows, pack_rows
+from distgnn.kernels.wire.gather import add_rows, copy_columns, pack_rows
 
 __all__ = [
     "BlockedCsr",
@@ -46,6 +46,7 @@ __all__ = [
     "block_csr",
     "block_rows",
     "compilation",
+    "copy_columns",
     "csr_from_edges",
     "decode_rows",
     "dropout",

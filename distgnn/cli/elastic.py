@@ -93,18 +93,19 @@ class Elastic:
     """Chooses ranks and folder of each restart.
 
     Args:
-        words: the arguments of `train`; place: index of the partition folder among them; num_parts: of that folder.
+        words: the arguments of `train`; place: index of the partition folder among them; num_ranks: that the
+            command needs, one per part and range of columns.
     """
 
-    def __init__(self, words: list[str], place: int, num_parts: int, launching: LaunchConfig, run_dir: Path):
-        self.words, self.place, self.num_parts = words, place, num_parts
+    def __init__(self, words: list[str], place: int, num_ranks: int, launching: LaunchConfig, run_dir: Path):
+        self.words, self.place, self.num_ranks = words, place, num_ranks
         self.pattern = launching.parts_for or str(run_dir / "merged" / f"parts-{RANKS}")
-        self.fewest = min(launching.min_ranks or num_parts, num_parts)
-        self.ranks, self.changed = num_parts, 0
+        self.fewest = min(launching.min_ranks or num_ranks, num_ranks)
+        self.ranks, self.changed = num_ranks, 0
 
     def first(self, places: Places) -> Team:
         """Who is started first: the command as it stands, on as many ranks as its folder has parts."""
-        return Team(self.words, places.start(self.num_parts))
+        return Team(self.words, places.start(self.num_ranks))
 
     def team(self, places: Places, fruitless: int) -> Team:
         """Who is started next, after so many failures in a row without a new checkpoint."""
@@ -128,8 +129,8 @@ class Elastic:
 
     def _ranks(self, room: int) -> int:
         """The most ranks, of at most `room`, that there is a folder for, or can be made one."""
-        prepared = (ranks for ranks in range(room, self.num_parts, -1) if self._prepared(ranks))
-        return next(prepared, min(room, self.num_parts))
+        prepared = (ranks for ranks in range(room, self.num_ranks, -1) if self._prepared(ranks))
+        return next(prepared, min(room, self.num_ranks))
 
     def _path(self, ranks: int) -> Path:
         return Path(self.pattern.replace(RANKS, str(ranks)))
@@ -139,7 +140,7 @@ class Elastic:
 
     def _folder(self, ranks: int) -> str:
         """The partition folder of so many parts, made by merging where there is none yet."""
-        if ranks == self.num_parts:
+        if ranks == self.num_ranks:
             return self.words[self.place]
         path = str(self._path(ranks))
         if not self._prepared(ranks):

@@ -34,8 +34,8 @@ class LaunchConfig:
         default_text=f"merged/parts-{RANKS} in the run folder",
     )
 
-    def check(self) -> None:
-        """Raise InputError for a setting that makes no sense."""
+    def check(self, columns: int = 1) -> None:
+        """Raise InputError for a setting that makes no sense, alone or beside several ranks a part."""
         if self.restarts < 0:
             raise InputError(f"restarts is {self.restarts}: expected at least 0")
         if self.min_ranks is not None and self.min_ranks < 1:
@@ -44,3 +44,7 @@ class LaunchConfig:
             raise InputError(f"parts_for is {self.parts_for!r}: expected a path with {RANKS}, such as parts-{RANKS}")
         if not self.restarts and (self.min_ranks is not None or self.parts_for is not None):
             raise InputError("--min-ranks and --parts-for say how ranks are started again: they need --restarts")
+        if columns > 1 and (self.min_ranks is not None or self.parts_for is not None):
+            raise InputError(
+                "with --columns ranks are started again as many as before: leave --min-ranks and --parts-for out"
+            )

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from distgnn.config.algorithm import Algorithm
-from distgnn.config.exchange import ExchangeConfig
+from distgnn.config.exchange import ExchangeConfig, check_beside_columns, check_columns
 from distgnn.config.model import ModelConfig, check_graph_has
 from distgnn.config.options.choices import did_you_mean
 from distgnn.config.options.file import SECTIONS, check_types, read_sections
@@ -50,6 +50,7 @@ class Settings:
         algorithm, update = self.run.check()
         self.schedule.check(algorithm, update)
         self.exchange.check()
+        check_columns(self.exchange.columns, update)
         self.model.check()
         self.model.check_dtype(self.run.dtype)
         if self.model.remat and not (algorithm.exact and self.schedule.exact):
@@ -57,6 +58,8 @@ class Settings:
         if self.train.task != "node" and self.model.label_reuse:
             raise InputError(f"label_reuse needs classes of vertices: leave it out of task {self.train.task}")
         decoder_for(self.train.task, self.model.decoder)
+        if self.exchange.columns > 1:
+            check_beside_columns(self.model.name, self.train)
         if self.train.num_batches:
             check_batches_beside(self.model, algorithm.exact and self.schedule.exact, update)
         schedule = replace(self.schedule, wire_backward=self.schedule.wires[1])

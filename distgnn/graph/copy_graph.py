@@ -18,8 +18,9 @@ from distgnn.graph.dist_graph import DistGraph
 from distgnn.graph.training_exchanges import TrainingExchanges
 from distgnn.kernels import Tuning
 from distgnn.ops.aggregation.aggregate_copies import CopyAggregator, arcs_of_all_rows, transposed_all_rows
-from distgnn.ops.aggregation.aggregator import Block, RowScale
+from distgnn.ops.aggregation.aggregator import Block
 from distgnn.ops.aggregation.halo import as_array
+from distgnn.ops.aggregation.row_scale import RowScale
 from distgnn.partition import ExchangePlan, LocalGraph
 
 
@@ -42,6 +43,10 @@ class CopyRows:
     @staticmethod
     def plan(local: LocalGraph) -> ExchangePlan:
         return plan_to_all_copies(local.plan, local.halo_counts)
+
+    @staticmethod
+    def part_of(local: LocalGraph) -> LocalGraph:
+        return local
 
     @staticmethod
     def reduced_halos(local: LocalGraph, direction: int) -> np.ndarray:

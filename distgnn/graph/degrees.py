@@ -5,7 +5,7 @@ import torch
 
 from distgnn.comm import Transport
 from distgnn.graph.model_rows import ModelRows
-from distgnn.ops.aggregation.aggregator import RowScale
+from distgnn.ops.aggregation.row_scale import RowScale
 from distgnn.ops.sums import min_over_ranks
 from distgnn.partition import LocalGraph
 

@@ -19,7 +19,7 @@ import numpy as np
 import torch
 from mpi4py import MPI
 
-from distgnn.comm import Transport
+from distgnn.comm import Exchange, Transport
 from distgnn.comm.nodes import choose_nodes
 from distgnn.comm.row_requests import VertexOwners
 from distgnn.config import Algorithm, check_choice
@@ -40,8 +40,9 @@ from distgnn.interop.dgl.api import DGLInterface
 from distgnn.interop.pyg.api import PyGInterface, register
 from distgnn.kernels import Tuning
 from distgnn.ops.aggregation.aggregate_copies import CopyAggregator
-from distgnn.ops.aggregation.aggregator import Aggregator, RowScale, Site
+from distgnn.ops.aggregation.aggregator import Aggregator, Site
 from distgnn.ops.aggregation.constant_rows import ConstantRows
+from distgnn.ops.aggregation.row_scale import RowScale
 from distgnn.ops.buffers import Buffers
 from distgnn.ops.dense.sparse_rows import SparseRows
 from distgnn.ops.edges.local_arcs import LocalArcs
@@ -131,7 +132,7 @@ class DistGraph(DGLInterface, PyGInterface):
         self.transport = Transport(comm, debug)
         self.comm, self.rank = self.transport.comm, self.transport.rank
         kind = self.rows_type
-        wire = partial(wire_of, local, self.rank, self.dtype, kind.reduced_halos)
+        wire = partial(wire_of, self.part, self.rank, self.columns, self.dtype, kind.reduced_halos)
         self.plan = kind.plan(local)
         paper = "--remote-rule paper asks which rank's rows arrived" if self.schedule.remote_rule == "paper" else None
         halos = self.plan.num_source_halos + self.plan.num_target_halos
@@ -139,7 +140,6 @@ class DistGraph(DGLInterface, PyGInterface):
         nodes, self.transport.is_far, self.exchange_note = chosen
         exchanges = partial(TrainingExchanges, overlaps=kind.overlaps, nodes=nodes)
         self.exchanges = exchanges(self.algorithm, self.schedule, self.plan, self.transport, wire, self.keys)
-        self.exchange, self.transposed_exchange = self.exchanges.exact
         self.model_rows = kind(local, self.exchanges, self.tuning)
         self.num_owned, self.num_rows = local.num_owned, kind.num_rows(local)
         self.row_ids = np.ascontiguousarray(local.global_ids[: self.num_rows])
@@ -164,7 +164,11 @@ class DistGraph(DGLInterface, PyGInterface):
 
     def __repr__(self) -> str:
         """One line: which part of what, its sizes, and how its rows are exchanged."""
-        words = [f"part {self.rank} of {self.num_ranks}", f"num_nodes={self.num_owned} of {self.num_global_nodes}"]
+        shared = f", shared by {self.columns} ranks" if self.columns > 1 else ""
+        words = [
+            f"part {self.part.part_id} of {self.part.num_parts}{shared}",
+            f"num_nodes={self.num_owned} of {self.num_global_nodes}",
+        ]
         words += [f"num_feats={self.num_feats}", f"num_classes={self.num_classes}", f"dtype={self.dtype}"]
         return f"{type(self).__name__}({', '.join(words)}, algorithm={self.algorithm.name!r}, update={self.update!r})"
 
@@ -184,7 +188,7 @@ class DistGraph(DGLInterface, PyGInterface):
         if isinstance(self.feats, torch.Tensor):
             self.ndata["feat"] = self.feats
         self.ndata.update(columns)
-        self.edata.update(arc_columns(self.local, self.weight_dtype))
+        self.edata.update(arc_columns(self.part, self.weight_dtype))
         self.edge_weight = self.edata.get("weight")
 
     def rows_from_owned(self, rows: torch.Tensor) -> torch.Tensor:
@@ -229,6 +233,16 @@ class DistGraph(DGLInterface, PyGInterface):
     def update(self) -> str:
         """Who updates a vertex: "owners" or "copies"."""
         return self.rows_type.update
+
+    @property
+    def exchange(self) -> Exchange:
+        """The exact exchange of halo rows, forward."""
+        return self.exchanges.exact[0]
+
+    @property
+    def transposed_exchange(self) -> Exchange:
+        """The exact exchange of halo rows, backward."""
+        return self.exchanges.exact[1]
 
     @property
     def exchanges_exactly(self) -> bool:
@@ -318,6 +332,21 @@ class DistGraph(DGLInterface, PyGInterface):
     def num_graphs(self) -> int:
         """Small graphs that `graph_ids` tells apart (0 without them)."""
         return self.info.get("num_graphs", 0)
+
+    @property
+    def columns(self) -> int:
+        """Ranks that share a part and split its columns."""
+        return 1
+
+    @property
+    def part(self) -> LocalGraph:
+        """The part whose arcs are local ones, those of `edata`: `local`, or what several ranks share."""
+        return self.rows_type.part_of(self.local)
+
+    @property
+    def arcs_counted(self) -> LocalGraph:
+        """The part whose arcs are counted on this rank when they are counted over all ranks."""
+        return self.local
 
     @property
     def num_global_nodes(self) -> int:

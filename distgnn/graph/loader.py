@@ -14,7 +14,9 @@ from distgnn.comm import abort_on_uncaught, check_same, raise_together
 from distgnn.comm.ending.loop_watch import watch_to_the_end
 from distgnn.comm.ending.quick_exit import end_quickly
 from distgnn.config import Algorithm
+from distgnn.config.exchange import check_columns
 from distgnn.errors import RunError
+from distgnn.graph.columns import ColumnGraph, row_share
 from distgnn.graph.copy_graph import CopyGraph
 from distgnn.graph.cores import choose_threads, describe_binding
 from distgnn.graph.dist_graph import DistGraph
@@ -37,6 +39,7 @@ def load(
     algorithm: str = "cd-0",
     comm: MPI.Comm | None = None,
     update: str | None = None,
+    columns: int = 1,
     say: Callable[[str], None] | None = say_on_stderr,
     **options: Any,
 ) -> DistGraph:
@@ -47,6 +50,8 @@ def load(
     Args:
         algorithm: "cd-0", "cd-r" or "0c".
         update: who updates a vertex: "owners" (default) or "copies" (the DistGNN paper's form; 0c needs it).
+        columns: so many consecutive ranks share a part, split its rows, and aggregate its columns (for sums and means,
+            update on owners); the folder has as many parts as there are such groups.
         say: called on rank 0 with one line on ranks, threads and cores, and with warnings; None: silent.
         options: further arguments of `DistGraph`: dtype, seed, feat_norm, inductive, cache_first, debug; the fields of
             `Schedule`.
@@ -63,17 +68,20 @@ def load(
     use_threads(choose_threads(comm))
     with raise_together(comm):
         manifest = read_manifest(folder)
-        check_rank_count(folder, manifest["num_parts"], comm.size)
+        check_columns(columns, update)
+        check_rank_count(folder, manifest["num_parts"], comm.size, columns)
     check_same(comm, {"partition": manifest["sha256"]}, "give every rank the same partition folder")
     compile_line_from_now_on(visible=comm.rank == 0)
     with compile_line(visible=comm.rank == 0):
         with raise_together(comm):
-            local = load_part(folder, comm.rank)
-            tuning = part_tuning(part_folder(Path(folder), comm.rank), local)
-        kind = CopyGraph if update == "copies" else DistGraph
+            part_id, column = divmod(comm.rank, columns)
+            part = load_part(folder, part_id)
+            tuning = part_tuning(part_folder(Path(folder), part_id), part)
+        kind = ColumnGraph if columns > 1 else CopyGraph if update == "copies" else DistGraph
+        local = row_share(part, columns, column) if columns > 1 else part
         graph = kind(local, comm, algorithm=algorithm, tuning=tuning, **options)
     end_quickly()
-    leave_on_disk(local.arc_ids)  # read while the part was checked; needed by layers that work arc by arc only
+    leave_on_disk(part.arc_ids)  # read while the part was checked; needed by layers that work arc by arc only
     kernels.give_back_freed_memory()
     if say:
         for line in [*describe_binding(comm), *late_settings(), graph.exchange_note]:
@@ -92,17 +100,20 @@ def late_settings() -> list[str]:
     ]
 
 
-def check_rank_count(folder: str | Path, num_parts: int, num_ranks: int) -> None:
-    """One rank per part, or a RunError that says what to start."""
-    if num_parts != num_ranks:
+def check_rank_count(folder: str | Path, num_parts: int, num_ranks: int, columns: int = 1) -> None:
+    """One rank per part (and per range of columns), or a RunError that says what to start."""
+    wanted = num_parts * columns
+    if wanted != num_ranks:
+        shared = f", each for {columns} ranks (columns)," if columns > 1 else ""
         if num_ranks == 1 and not under_mpi():
             raise RunError(
-                f"{folder} has {num_parts} parts, and this is one process without ranks: start a script with `distgnn "
-                f"run -n {num_parts} SCRIPT.py`; in a notebook, load a folder of one part (distgnn partition --parts 1)"
+                f"{folder} has {num_parts} parts{shared or ','} and this is one process without ranks: start a script "
+                f"with `distgnn run -n {wanted} SCRIPT.py`; in a notebook, load a folder of one part (distgnn "
+                "partition --parts 1)"
             )
+        again = "" if num_ranks % columns else f", or partition again with --parts {num_ranks // columns}"
         raise RunError(
-            f"{folder} has {num_parts} parts but {num_ranks} ranks are running: "
-            f"start {num_parts} ranks, or partition again with --parts {num_ranks}"
+            f"{folder} has {num_parts} parts{shared} but {num_ranks} ranks are running: start {wanted} ranks{again}"
         )
 
 

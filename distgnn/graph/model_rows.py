@@ -12,7 +12,8 @@ import torch
 from distgnn.graph.training_exchanges import TrainingExchanges
 from distgnn.kernels import Tuning
 from distgnn.ops.aggregation.aggregate_copies import CopyAggregator
-from distgnn.ops.aggregation.aggregator import Aggregator, Arcs, RowScale
+from distgnn.ops.aggregation.aggregator import Aggregator, Arcs
+from distgnn.ops.aggregation.row_scale import RowScale
 from distgnn.partition import ExchangePlan, LocalGraph
 
 
@@ -40,8 +41,12 @@ class ModelRows(Protocol):
         """Who sends which rows to whom in a forward aggregation."""
 
     @staticmethod
+    def part_of(local: LocalGraph) -> LocalGraph:
+        """The part whose arcs an aggregation goes over."""
+
+    @staticmethod
     def reduced_halos(local: LocalGraph, direction: int) -> np.ndarray:
-        """Local rows of the halos whose partial sums a reduce sends, forward (0) or backward (1)."""
+        """Local rows of the halos of that part whose partial sums a reduce sends, forward (0) or backward (1)."""
 
     @property
     def forward(self) -> Aggregator | CopyAggregator:
@@ -69,7 +74,7 @@ class OwnedRows:
 
     def __init__(self, local: LocalGraph, exchanges: TrainingExchanges, tuning: Tuning):
         self._local, self._exchanges = local, exchanges
-        self.forward = Aggregator(Arcs.of(local, tuning), exchanges.exact[0], exchanges.delayed[0])
+        self.forward = self._aggregator(Arcs.of(local, tuning), 0)
         self._backward: dict[bool, Aggregator] = {}
 
     @staticmethod
@@ -81,6 +86,10 @@ class OwnedRows:
         return local.plan
 
     @staticmethod
+    def part_of(local: LocalGraph) -> LocalGraph:
+        return local
+
+    @staticmethod
     def reduced_halos(local: LocalGraph, direction: int) -> np.ndarray:
         return local.source_halo_rows if direction else local.target_halo_rows
 
@@ -88,8 +97,11 @@ class OwnedRows:
         if weighted not in self._backward:
             local = self._local
             arcs = self.forward.arcs.transposed(local.num_owned, local.num_source_halos, local.symmetric, weighted)
-            self._backward[weighted] = Aggregator(arcs, self._exchanges.exact[1], self._exchanges.delayed[1])
+            self._backward[weighted] = self._aggregator(arcs, 1)
         return self._backward[weighted]
+
+    def _aggregator(self, arcs: Arcs, direction: int) -> Aggregator:
+        return Aggregator(arcs, self._exchanges.exact[direction], self._exchanges.delayed[direction])
 
     def fill(self, column: torch.Tensor, value: int | bool) -> torch.Tensor:
         return column

@@ -164,6 +164,7 @@ def _transposed(bins: list[Bin]) -> list[Bin]:
 def wire_of(
     local: LocalGraph,
     rank: int,
+    columns: int,
     dtype: torch.dtype,
     reduced_halos: Callable[[LocalGraph, int], np.ndarray],
     name: str,
@@ -179,4 +180,6 @@ def wire_of(
     # Partial sums of one vertex come from several ranks and are added: with ids of their own on each rank, and none of
     # an owned row, their rounding errors are independent and partly cancel
     halo_ids = local.global_ids[reduced_halos(local, direction)] + (rank + 1) * local.num_nodes
-    return Wire(name, np.ascontiguousarray(local.global_ids[: local.num_owned]), halo_ids, direction)
+    column = rank - local.part_id * columns  # ranks of other columns round other numbers of the same vertices
+    owned_ids = local.global_ids[: local.num_owned] - column * local.num_nodes
+    return Wire(name, np.ascontiguousarray(owned_ids), halo_ids, direction)

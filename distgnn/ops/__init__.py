@@ -1,9 +1,9 @@
 """Floor 5: differentiable operations over the whole graph. Forward and backward are mirrored exchanges."""
 
-from distgnn.ops.aggregation.aggregator import RowScale
 from distgnn.ops.aggregation.convolve import ConvSpec, convolve
 from distgnn.ops.aggregation.extreme import arc_extreme, extreme
 from distgnn.ops.aggregation.halo import halo_broadcast, halo_reduce
+from distgnn.ops.aggregation.row_scale import RowScale
 from distgnn.ops.aggregation.spmm import SelfLoops, spmm
 from distgnn.ops.attention.attend import Heads, attend
 from distgnn.ops.attention.gatv2_scores import pair_scores

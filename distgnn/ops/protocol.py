@@ -19,7 +19,8 @@ from distgnn.comm import Exchange, Transport
 from distgnn.comm.row_requests import VertexOwners
 from distgnn.kernels import Tuning
 from distgnn.ops.aggregation.aggregate_copies import CopyAggregator
-from distgnn.ops.aggregation.aggregator import Aggregator, RowScale, Site
+from distgnn.ops.aggregation.aggregator import Aggregator, Site
+from distgnn.ops.aggregation.row_scale import RowScale
 from distgnn.ops.buffers import Buffers
 from distgnn.ops.edges.local_arcs import LocalArcs
 from distgnn.partition import LocalGraph

@@ -37,6 +37,12 @@ class Choice:
     algorithm: str = "cd-0"
     wire: str = "float32"
     dtype: str = "float32"
+    columns: int = 1
+
+    @property
+    def parts(self) -> int:
+        """Parts of the cut."""
+        return self.ranks // self.columns
 
 
 @dataclass(frozen=True)
@@ -94,7 +100,7 @@ def estimate(sizes: GraphSizes, choice: Choice, settings: Settings, rank: Rank, 
     exchanged = [min(pair) if settings.run.transform_first else pair[0] for pair in widths]
     if settings.run.cache_first:
         exchanged = exchanged[1:]
-    rows = sizes.exchange_rows(choice.ranks) if settings.algorithm.exact or settings.algorithm.delay else 0.0
+    rows = sizes.exchange_rows(choice.parts) if settings.algorithm.exact or settings.algorithm.delay else 0.0
     copies = settings.run.update == "copies"
     halos = sizes.exchange_rows(choice.ranks) / 2 if copies else 0.0
     narrow = 0.75 if choice.dtype == "bfloat16" else 1.0
@@ -104,23 +110,29 @@ def estimate(sizes: GraphSizes, choice: Choice, settings: Settings, rank: Rank, 
     item = min(WIRE_BYTES[choice.wire], 2.0 if choice.dtype == "bfloat16" else 4.0)
     sent = 2 * rows * sum(exchanged) * item / (settings.algorithm.delay or 1)
     of_rank = ROWS_BALANCE * sent / choice.ranks
-    pack = 2 * of_rank * (4 / item) / (PACK_BYTES * min(rank.threads, MEMORY_BOUND_THREADS))
+    # Between ranks of a group, there and back: little is left to compute meanwhile
+    within = 4 * (choice.columns - 1) / choice.columns * sizes.num_nodes * sum(exchanged)
+    within *= 3.0 if choice.dtype == "bfloat16" else 4.0
+    packed = of_rank * 4 / item + BALANCE * within / choice.ranks
+    pack = 2 * packed / (PACK_BYTES * min(rank.threads, MEMORY_BOUND_THREADS))
     compute = arcs + dense + pack
+    waited = _network_seconds(network, choice.ranks, BALANCE * within / choice.ranks, 0) if within else 0.0
     travel = _network_seconds(network, choice.ranks, of_rank, 4 * sum(2 * i * o for i, o in widths))
-    least, most = max(compute / spread, travel), 1.1 * compute * spread + travel
-    if settings.algorithm.delay or not rows:
+    least, most = max(compute / spread, travel + waited), 1.1 * compute * spread + travel + waited
+    if settings.algorithm.delay or not (rows or within):
         most = max(1.1 * compute * spread, travel) + 0.1 * travel
     likely = max(compute, travel) + (0.5 * min(compute, travel) if settings.algorithm.exact else 0.0)
-    likely = min(max(likely, least), most)
+    likely = min(max(likely + waited, least), most)
     memory = memory_bytes(sizes, choice, settings)
-    return Estimate(choice, likely, least, most, compute, travel, sent, memory)
+    return Estimate(choice, likely, least, most, compute, travel + waited, sent + within, memory)
 
 
 def settled(settings: Settings, choice: Choice) -> Settings:
     """The settings with what is chosen."""
     run = replace(settings.run, algorithm=choice.algorithm, dtype=choice.dtype, update=None)
     schedule = replace(settings.schedule, wire=choice.wire, wire_backward=None)
-    return replace(settings, run=run, schedule=schedule).checked()
+    exchange = replace(settings.exchange, columns=choice.columns)
+    return replace(settings, run=run, schedule=schedule, exchange=exchange).checked()
 
 
 def _network_seconds(network: Network, ranks: int, sent_bytes: float, gradient_bytes: int) -> float:
@@ -139,9 +151,9 @@ def _network_seconds(network: Network, ranks: int, sent_bytes: float, gradient_b
 
 def memory_bytes(sizes: GraphSizes, choice: Choice, settings: Settings) -> int:
     """Memory of the largest rank: what `distgnn train` would say of such a part."""
-    owned = int(BALANCE * sizes.num_nodes / choice.ranks)
-    sent = int(ROWS_BALANCE * sizes.exchange_rows(choice.ranks) / choice.ranks)
-    arcs = int(BALANCE * sizes.num_arcs / choice.ranks)
+    owned = int(BALANCE * sizes.num_nodes / choice.parts)
+    sent = int(ROWS_BALANCE * sizes.exchange_rows(choice.parts) / choice.parts)
+    arcs = int(BALANCE * sizes.num_arcs / choice.parts)
     # Indices and ids of arcs; ids, degrees, offsets and masks of rows: as written by `distgnn partition`.
     files = {"structure": {"bytes": 12 * arcs + 40 * owned}, "feats": {"bytes": 4 * owned * sizes.num_feats}}
     part = {"owned": owned, "rows": owned + sent // 2, "arcs": arcs, "files": files, "symmetric": True}

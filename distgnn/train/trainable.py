@@ -7,6 +7,7 @@ from typing import Any
 from torch import nn
 
 from distgnn.config import TrainConfig
+from distgnn.config.exchange import check_beside_columns
 from distgnn.errors import InputError
 from distgnn.interop.pyg.api import works_per_rank
 from distgnn.train.tasks.task import Task
@@ -18,6 +19,8 @@ def check_trainable(graph: Any, config: TrainConfig, task: Task) -> None:
     """Raise InputError for a graph without features or what the task needs, or an impossible metric."""
     if graph.feats is None:
         raise InputError("the graph has no features: training needs at least one feature per vertex")
+    if graph.columns > 1:
+        check_beside_columns(None, config)
     norm = graph.feat_norm
     if config.inductive and norm is not None and norm.mean is not None and not norm.inductive:
         raise InputError(

@@ -39,6 +39,7 @@ CASES: dict[str, Callable[[Callable, dict, Graph], Pairs]] = {
     "inner_product": cases_rows.inner_product_case,
     "pack_rows": cases_rows.pack_case,
     "add_rows": cases_rows.add_case,
+    "copy_columns": cases_rows.copy_case,
     "encode_rows": cases_rows.encode_case,
     "decode_rows": cases_rows.decode_case,
     "csr_from_edges": cases_graph.csr_case,
@@ -139,6 +140,7 @@ def _dense(feats: np.ndarray) -> Iterator[tuple[str, dict[str, Any]]]:
     )
     yield "pack_rows", {"feats": feats, "rows": PLACES}
     yield "add_rows", {"out": feats, "rows": PLACES, "packed": feats}
+    yield "copy_columns", {"rows": feats, "out": feats, "count": 17, "first": 2, "into": 5}
 
 
 def _narrow(feats: np.ndarray, heads: np.ndarray) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -157,4 +159,5 @@ def _narrow(feats: np.ndarray, heads: np.ndarray) -> Iterator[tuple[str, dict[st
     yield "activate", {"feats": bits, "norm": (feats[0], feats[0]), "activation": "none"}
     yield "activate to", {"feats": feats, "out": bits}
     yield "pack_rows to", {"feats": feats, "rows": PLACES, "out": bits}
+    yield "copy_columns", {"rows": bits, "out": bits, "count": 17, "first": 2, "into": 5}
     yield "add_rows of", {"out": feats, "rows": PLACES, "packed": bits}

@@ -10,6 +10,15 @@ import pytest
         (["--remat", "--wire-backward", "bfloat16"], "--remat repeats exchanges"),
         (["--remat", "--algorithm", "cd-2"], "--remat repeats exchanges"),
         (["--model", "gin", "--dtype", "bfloat16"], "bfloat16 is for sage, gcn, gat"),
+        (["--columns", "0"], "columns is 0: expected a whole number"),
+        (["--columns", "2", "--model", "gat"], "--columns is for models of sums and means: gat"),
+        (["--columns", "2", "--update", "copies"], "columns are for update on owners"),
+        (["--columns", "2", "--batch", "cluster:2"], "cluster batches are for one rank a part"),
+        (["--columns", "2", "--inductive"], "inductive training is for one rank a part"),
+        (
+            ["--columns", "2", "--restarts", "1", "--min-ranks", "1"],
+            "with --columns ranks are started again as many as before",
+        ),
         (["--norm", "batch", "--dtype", "bfloat16"], "bfloat16 is for sage, gcn, gat"),
     ],
 )

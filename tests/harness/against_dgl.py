@@ -74,7 +74,7 @@ def run_whole(data, model, inputs: Inputs, call: Callable, edges=None, library: 
 def run_ranks(graph, model, inputs: Inputs, call: Callable) -> Outcome:
     """On the ranks of a DistGraph, gathered: the same on every rank."""
     model.zero_grad()
-    arc_ids = graph.local.arc_ids
+    arc_ids = graph.part.arc_ids
     mine = inputs.rows(graph.owned_ids, arc_ids).trainable()
     out = gather_rows(graph, _backward(graph, model, mine, call))
     size = len(inputs.edge_weight)

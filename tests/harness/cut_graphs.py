@@ -4,6 +4,7 @@ import numpy as np
 from mpi4py import MPI
 
 from distgnn.datasets import GraphData
+from distgnn.graph.columns import ColumnGraph, row_share
 from distgnn.graph.copy_graph import CopyGraph
 from distgnn.graph.dist_graph import DistGraph
 from distgnn.partition import VertexCut, local_part
@@ -65,11 +66,15 @@ def random_cut(edges, num_parts: int, seed: int = 1, split_arcs: bool = False) -
 
 
 def dist_graph(graph: GraphData, comm: MPI.Comm, cut: VertexCut | None = None, **options) -> DistGraph:
-    """This rank's DistGraph of a graph that is cut at random, or as told; clusters: with some order of its vertices."""
+    """This rank's DistGraph of a graph that is cut at random, or as told; clusters: with some order of its vertices;
+    columns: so many ranks share a part."""
     edges = graph.edge_list(options.pop("direction", "stored"), options.pop("self_loops", "keep"))
-    cut = cut or random_cut(edges, comm.size)
+    columns = options.pop("columns", 1)
+    cut = cut or random_cut(edges, comm.size // columns)
     places = np.random.default_rng(5).permutation(graph.num_nodes) if options.pop("clusters", False) else None
-    local = local_part(graph, edges, cut, comm.rank, places)
+    local = local_part(graph, edges, cut, comm.rank // columns, places)
+    if columns > 1:
+        return ColumnGraph(row_share(local, columns, comm.rank % columns), comm, **{"dtype": "float64"} | options)
     kind = CopyGraph if options.pop("update", "owners") == "copies" else DistGraph
     return kind(local, comm, **{"dtype": "float64"} | options)
 

@@ -42,8 +42,11 @@ def launch(
         raise InputError(f"--restarts is for train: {command[0]} has no checkpoints to go on from")
     words, run_dir = [command[0], "--restarts", str(launching.restarts), *command[1:]], run_dir_in(command)
     parse = partial(parsed, _train_command())
-    parts = parse(words).get("parts") or ""
-    elastic = Elastic(words, argument_place(words, parts, parse), read_manifest(parts)["num_parts"], launching, run_dir)
+    said = parse(words)
+    parts, columns = said.get("parts") or "", said.get("columns") or 1
+    launching.check(columns)
+    num_ranks = read_manifest(parts)["num_parts"] * columns
+    elastic = Elastic(words, argument_place(words, parts, parse), num_ranks, launching, run_dir)
     machines = Machines(hosts, threads, run_dir)
     first = elastic.first(machines)
     restarts = Restarts(launching.restarts, run_dir, regroup=partial(elastic.team, machines))

@@ -95,7 +95,7 @@ def train(
         settings, picked = _with_recipe(settings, given, recipe, manifest)
         settings = _checked(settings.checked(), launching, manifest)
         limit = None if memory is None else parse_bytes(memory)
-    _start_ranks(context, parts, settings, launching, manifest["num_parts"], threads)
+    _start_ranks(context, parts, settings, launching, manifest["num_parts"] * settings.exchange.columns, threads)
     speak = not quiet and not as_json
     if picked and speak and import_mpi().COMM_WORLD.rank == 0:
         print(picked, file=sys.stderr, flush=True)
@@ -116,7 +116,7 @@ def _checked(settings: Settings, launching: LaunchConfig, manifest: dict[str, An
     from distgnn.train.run.run_folder import check_free
 
     settings.check_graph(manifest["graph"])
-    launching.check()
+    launching.check(settings.exchange.columns)
     if launching.restarts:
         settings = _with_checkpoints(settings)
     if settings.train.run_dir is not None:
@@ -230,5 +230,6 @@ def _check_machines(manifest: dict[str, Any], settings: dict[str, dict[str, Any]
     comm = import_mpi().COMM_WORLD
     check_program(comm)
     with raise_together(comm):
-        check_rank_count(settings["data"]["parts"], manifest["num_parts"], comm.size)
+        columns = settings["run"].get("columns", 1)
+        check_rank_count(settings["data"]["parts"], manifest["num_parts"], comm.size, columns)
     check_memory(comm, manifest, settings, limit)

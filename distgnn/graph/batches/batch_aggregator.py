@@ -16,28 +16,15 @@ ICML'21).
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 
 from distgnn.errors import InputError, on_all_ranks
 from distgnn.graph.batches.batch_exchange import BatchExchange
 from distgnn.graph.batches.held_rows import HeldRows
-from distgnn.ops.aggregation.aggregator import Aggregator, RowScale, Site
-
-
-@dataclass(frozen=True, eq=False)
-class BatchScale(RowScale):
-    """Factors of a batch's rows in `owned` [B]; `whole`: those of all vertices."""
-
-    whole: RowScale = field(kw_only=True)
-
-    @classmethod
-    def of(cls, whole: RowScale, rows: np.ndarray) -> "BatchScale":
-        return cls(whole.owned[rows], whole.sources, whole.targets, whole=whole)
-
-    def transposed(self) -> "BatchScale":
-        return BatchScale(self.owned, self.targets, self.sources, whole=self.whole.transposed())
+from distgnn.ops.aggregation.aggregator import Aggregator, Site
+from distgnn.ops.aggregation.row_scale import RowScale, whole_scale
 
 
 @dataclass(kw_only=True)
@@ -79,8 +66,3 @@ class BatchAggregator(Aggregator):
 
     def arc_dots(self, *args: object) -> np.ndarray:
         raise on_all_ranks(InputError("cluster batches take edge weights that are not trained: choose --batch full"))
-
-
-def whole_scale(scale: RowScale | None) -> RowScale | None:
-    """The factors of all vertices behind those of a batch."""
-    return scale.whole if isinstance(scale, BatchScale) else scale

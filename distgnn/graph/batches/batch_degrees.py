@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from distgnn.graph.batches.batch_exchange import BatchExchange
-from distgnn.ops.aggregation.aggregator import Arcs, RowScale
+from distgnn.ops.aggregation.aggregator import Arcs
+from distgnn.ops.aggregation.row_scale import RowScale
 
 COLUMNS = {"in": 0, "out": 1}
 

@@ -19,7 +19,8 @@ import numpy as np
 
 from distgnn import kernels
 from distgnn.comm import DelayedExchange, Exchange, Turn
-from distgnn.ops.aggregation.aggregator import Block, Factors, RowScale, Site, run_block
+from distgnn.ops.aggregation.aggregator import Block, Factors, Site, run_block
+from distgnn.ops.aggregation.row_scale import RowScale
 from distgnn.partition import LocalGraph
 
 

@@ -27,6 +27,7 @@ import numpy as np
 
 from distgnn import kernels
 from distgnn.comm import Counters, DelayedExchange, Exchange, Turn
+from distgnn.ops.aggregation.row_scale import RowScale
 from distgnn.partition import LocalGraph
 
 NUM_PIECES = 8  # of the largest block: between pieces MPI makes progress
@@ -80,23 +81,6 @@ class Block:
     def transposed(self, num_columns: int) -> "Block":
         indptr, indices, positions = kernels.transpose_csr(self.indptr, self.indices, num_columns)
         return Block(indptr, indices, self.first_arc, positions, self.tuning)
-
-
-@dataclass(frozen=True, eq=False)
-class RowScale:
-    """One factor per vertex, wherever a rank meets the vertex: owned [O], source halos [S], target halos [T].
-
-    Equal only to itself: graphs keep theirs, and kept aggregations are looked up by it.
-    """
-
-    owned: np.ndarray
-    sources: np.ndarray
-    targets: np.ndarray
-    local: "RowScale | None" = None  # the factors where only a rank's own arcs take part (0c)
-
-    def transposed(self) -> "RowScale":
-        """For the transposed arcs: sources and targets change places."""
-        return RowScale(self.owned, self.targets, self.sources, self.local)
 
 
 class Arcs:
@@ -196,7 +180,7 @@ class Aggregator:
         out = np.empty_like(rows) if out is None else out
         if exchange.transport.num_ranks == 1:
             self._run(arcs.owned_owned, rows, out, factors.of("owned", "owned"))
-            _do(overlap_work, exchange)
+            do_work(overlap_work, exchange)
             return out, rows[:0]
         half = len(overlap_work) // 2
         targets = exchange.target_rows(out)
@@ -206,13 +190,13 @@ class Aggregator:
         for piece in arcs.pieces:
             self._run(arcs.owned_owned, rows, out, factors.of("owned", "owned"), piece)
             exchange.progress()
-        _do(overlap_work[:half], exchange)
+        do_work(overlap_work[:half], exchange)
         sources = exchange.finish_broadcast()
         for piece in exchange.target_pieces():
             self._run(arcs.halo_halo, sources, targets, factors.of("sources", "targets"), piece, accumulate=True)
         exchange.start_reduce(targets)
         self._run(arcs.owned_halo, sources, out, factors.of("sources", "owned"), accumulate=True)
-        _do(overlap_work[half:], exchange)
+        do_work(overlap_work[half:], exchange)
         exchange.finish_reduce(out)
         return out, sources
 
@@ -266,7 +250,7 @@ class Aggregator:
         return out
 
 
-def _do(work: Sequence[Callable], exchange: Exchange | Turn) -> None:
+def do_work(work: Sequence[Callable], exchange: Exchange | Turn) -> None:
     """Pieces of other work, MPI called after each."""
     for piece in work:
         piece()

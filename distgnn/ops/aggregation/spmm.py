@@ -14,8 +14,9 @@ import numpy as np
 import torch
 from torch.autograd.function import once_differentiable
 
-from distgnn.ops.aggregation.aggregator import Aggregator, RowScale, Site
+from distgnn.ops.aggregation.aggregator import Aggregator, Site
 from distgnn.ops.aggregation.halo import as_array
+from distgnn.ops.aggregation.row_scale import RowScale
 from distgnn.ops.dense.sparse_rows import dense
 from distgnn.ops.overlap import Work
 from distgnn.ops.protocol import GraphView

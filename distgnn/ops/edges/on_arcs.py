@@ -15,6 +15,7 @@ from torch.autograd.function import once_differentiable
 
 from distgnn import kernels
 from distgnn.errors import InputError, on_all_ranks
+from distgnn.ops.aggregation.aggregate_columns import BY_COLUMNS, ColumnAggregator
 from distgnn.ops.aggregation.aggregate_copies import CopyAggregator
 from distgnn.ops.aggregation.halo import as_array, onto_owners, with_halos
 from distgnn.ops.protocol import GraphView
@@ -52,7 +53,9 @@ def check_rows(graph: GraphView, rows: torch.Tensor) -> None:
 
 
 def check_update(graph: GraphView) -> None:
-    """Raise InputError for a graph whose rows are copies too."""
+    """Raise InputError for a graph whose rows are copies too, or where a rank sees some of its part's rows."""
+    if isinstance(graph.forward_arcs, ColumnAggregator):
+        raise on_all_ranks(InputError(BY_COLUMNS))
     if isinstance(graph.forward_arcs, CopyAggregator):
         raise on_all_ranks(
             InputError(

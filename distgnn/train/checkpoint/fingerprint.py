@@ -33,13 +33,13 @@ def fingerprint(graph: Any) -> dict[str, object]:
 
     Collective: yes. One pass over this rank's arcs and features; the same for dense and for sparse features.
     """
-    local, comm = graph.local, graph.comm
-    mine = [_arcs(local), _weights(local), _feats(graph), _labels(local), _splits(local)]
-    mine += [_column(local.arc_ids, local.edge_feats), _column(local.arc_ids, local.edge_types)]
+    local, arcs, comm = graph.local, graph.arcs_counted, graph.comm
+    mine = [_arcs(arcs), _weights(arcs), _feats(graph), _labels(local), _splits(local)]
+    mine += [_column(arcs.arc_ids, arcs.edge_feats), _column(arcs.arc_ids, arcs.edge_types)]
     mine.append(_column(local.global_ids, local.node_types))
     mine += [_column(local.global_ids, local.node_values), _column(local.global_ids, local.graph_ids)]
     mine.append(_edge_splits(local))
-    counts = np.array([local.num_owned, local.num_arcs], dtype=np.uint64)
+    counts = np.array([local.num_owned, arcs.num_arcs], dtype=np.uint64)
     every = sum_over_ranks(comm, np.concatenate([np.array(mine, dtype=np.uint64), counts]))
     hashes: dict[str, object] = {name: f"{int(value):016x}" for name, value in zip(PARTS, every, strict=False)}
     return {"vertices": int(every[-2]), "arc count": int(every[-1]), **hashes}

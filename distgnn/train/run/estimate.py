@@ -11,6 +11,7 @@ training pairs, k negatives drawn for them, e negatives of an evaluation, B borr
 | structure | the part's files without features; arcs of the backward pass again where a part is not symmetric |
 | one hidden layer, forward and backward | ROWS_PER_LAYER · O · W · item |
 | halo rows and messages | HALO_ROWS · (H + sent) · W · item |
+| columns of a part that t ranks share, and what comes and goes between them | COLUMN_ROWS · O · W / t · item |
 | late rows of cd-R, held and on their way | L · (2 · received + wires · (sent + received)) · W · item |
 | cluster batches with history: held rows, forward and backward | 2 · (L − 1) · (O + H) · W · item |
 | scores of pairs: both ends' rows | TABLES · (O + B) · W · item on several ranks |
@@ -37,6 +38,7 @@ ITEM_BYTES = {"float32": 4, "float64": 8, "bfloat16": 3}
 ROWS_PER_LAYER = {"sage": 3.5, "gcn": 3.5, "gin": 18.0, "gat": 9.0, "gatv2": 16.0, "gcn2": 10.0, "appnp": 11.0}
 ROWS_PER_LAYER |= {"gine": 18.0, "edgegat": 16.0, "rgcn": 10.0}
 HALO_ROWS = 2.5
+COLUMN_ROWS = 4.0  # of columns both ways [O, W / t], and messages both ways [O / t, W]
 WIRE_ITEMS = {"float32": 1.0, "bfloat16": 0.5, "int8": 0.27, "int4": 0.14}  # of a number in memory
 TABLES, BYTES_PER_PAIR, BYTES_PER_NEGATIVE = 4, 100, 200
 ID_BYTES, PAIR_BYTES = 8, 16  # in a part's files
@@ -44,16 +46,17 @@ ROWS_PER_PAIR, BLOCK_PAIRS = 12, 1 << 15  # the block is that of distgnn/nn/pair
 
 
 def estimate_bytes(manifest: dict, part_id: int, settings: dict) -> int:
-    """Peak memory of the rank that has part `part_id`, with the libraries that it shares with other ranks.
+    """Peak memory of a rank that has part `part_id`, or its share of it, with the libraries that ranks share.
 
     Args:
         manifest: of the partition; settings: sections [model] and [run] of config.toml, [train] for tasks on pairs and
             cluster batches.
     """
     part, graph, model, run = manifest["parts"][part_id], manifest["graph"], settings["model"], settings["run"]
-    item = ITEM_BYTES[run["dtype"]]
+    item, columns = ITEM_BYTES[run["dtype"]], run.get("columns", 1)
     halos = part["rows"] - part["owned"]
     rows = part["rows"] if run["update"] == "copies" else part["owned"]  # on copies the model sees halo rows too
+    rows = -(-rows // columns)
     width, layers = model["hidden_feats"], max(model["num_layers"] - 1, 1)
     feature_files = [name for name in part["files"] if name.startswith("feats")]
     structure = sum(entry["bytes"] for name, entry in part["files"].items() if name not in feature_files)
@@ -62,10 +65,12 @@ def estimate_bytes(manifest: dict, part_id: int, settings: dict) -> int:
         layers + 1 if model.get("remat") else 0
     )
     kept += 7 * layers * (model.get("jump", "none") != "none")
-    exchanged = (halos + sum(manifest["pair_rows"][part_id])) * width
+    exchanged = (halos + sum(manifest["pair_rows"][part_id])) * width / columns
     messages = HALO_ROWS * exchanged
     if run["algorithm"] not in ("cd-0", "0c"):
-        messages += layers * width * _late_rows(manifest, part_id, run)
+        messages += layers * width / columns * _late_rows(manifest, part_id, run)
+    if columns > 1:
+        messages += COLUMN_ROWS * part["owned"] * width / columns
     outputs, train = graph["num_classes"], settings.get("train", {})
     if train.get("batch", FULL) != FULL and train.get("history", True):
         messages += 2 * layers * (part["owned"] + halos) * width
@@ -123,7 +128,7 @@ def check_memory(comm: Any, manifest: dict, settings: dict, limit: int | None) -
     from distgnn.comm import raise_together
 
     here = comm.Split_type(MPI.COMM_TYPE_SHARED)
-    needed = estimate_bytes(manifest, comm.rank, settings)
+    needed = estimate_bytes(manifest, comm.rank // settings["run"].get("columns", 1), settings)
     together = needed if limit is not None else together_bytes(here.allgather(needed))
     free = limit if limit is not None else min(here.allgather(available_bytes()))
     num_here, few = here.size, manifest["num_parts"]

@@ -69,6 +69,7 @@ def test_the_estimate_grows_with_what_costs_memory(tmp_path):
         assert base < estimate.estimate_bytes(small, 0, SETTINGS | {"model": MODEL | more})
     assert base < estimate.estimate_bytes(small, 0, SETTINGS | {"run": RUN | {"dtype": "float64"}})
     assert base > estimate.estimate_bytes(small, 0, SETTINGS | {"model": MODEL | {"remat": True}})
+    assert base > estimate.estimate_bytes(small, 0, SETTINGS | {"run": RUN | {"columns": 2}})
     assert free_memory.available_bytes() > 0
 
 

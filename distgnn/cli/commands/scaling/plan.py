@@ -12,9 +12,10 @@ from distgnn.cli.output_files import check_place, write_json
 from distgnn.config import ModelConfig, RunConfig, Schedule, Settings, TrainConfig
 from distgnn.system.units import human_bytes, human_seconds
 
-COLUMNS = ["ranks", "algorithm", "wire", "epoch", "from … to", "efficiency", "sent/epoch", "memory", "fits"]
+COLUMNS = ["ranks", "algorithm", "wire", "columns", "epoch", "from … to", "efficiency", "sent/epoch", "memory", "fits"]
 COLUMNS_MEAN = (
     "efficiency: share of the epoch that ranks compute; sent/epoch: by all of them; memory: of the largest rank",
+    "columns: ranks that share a part (train --columns), where that is quicker than one rank a part",
     "from … to: all messages hidden behind computation, to none hidden, with prices as wrong as they may be",
 )
 THREADS = 28  # of a socket of the paper
@@ -113,7 +114,10 @@ def _show_choices(report: dict[str, Any]) -> None:
 
 def _show_advice(report: dict[str, Any]) -> None:
     best = report["advised"]
-    chosen = f"{best['ranks']} ranks, {best['algorithm']}, {best['wire']} on the wire, {best['dtype']}, cut by cmr"
+    shared = f", {best['columns']} of which share a part," if best["columns"] > 1 else ","
+    chosen = (
+        f"{best['ranks']} ranks{shared} {best['algorithm']}, {best['wire']} on the wire, {best['dtype']}, cut by cmr"
+    )
     rows = [("advised", f"{chosen}: {human_seconds(best['epoch_seconds'])} an epoch")]
     rows += [("type" if place == 0 else "", line) for place, line in enumerate(report["commands"])]
     rows += [("assumed" if place == 0 else "", line) for place, line in enumerate(report["assumed"])]
@@ -126,6 +130,7 @@ def _cells(row: dict[str, Any]) -> list[str]:
         str(row["ranks"]),
         row["algorithm"],
         row["wire"],
+        str(row["columns"]),
         human_seconds(row["epoch_seconds"]),
         f"{human_seconds(row['least_seconds'])} … {human_seconds(row['most_seconds'])}",
         f"{100 * row['efficiency']:.0f} %",

@@ -1,0 +1,82 @@
+"""Aggregation in groups of ranks that share a part and split its columns (`distgnn.comm.columns`).
+
+Legend: n rows of this rank, O owned rows of the part, D width, w columns of this rank, A local arcs of the part.
+
+    rows [n, D] -- all-to-all --> columns [O, w] -- aggregation among ranks of these columns --> [O, w] --> rows [n, D]
+
+A column's sums do not depend on other columns, and are added in the order of the parts: what P parts give, P parts of
+t ranks each give. The transposed aggregation is the same on transposed arcs, so that gradients are exact.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from distgnn.comm.columns import ColumnGroup
+from distgnn.ops.aggregation.aggregator import Aggregator, Site, do_work
+from distgnn.ops.aggregation.row_scale import RowScale, whole_scale
+
+BY_COLUMNS = (
+    "messages on arcs, max, min and attention need whole rows at both ends: load the graph with columns=1, or "
+    "aggregate with sum or mean"
+)
+
+
+@dataclass(kw_only=True)
+class ColumnAggregator(Aggregator):
+    """One direction of aggregation; `arcs` and `exchange` are those of the part, of this rank's columns.
+
+    Collective: `__call__`, which takes rows [n, D] and gives rows [n, D], and `arc_dots`.
+    """
+
+    group: ColumnGroup
+
+    def __call__(
+        self,
+        rows: np.ndarray,
+        edge_weight: np.ndarray | None = None,
+        source_scale: RowScale | None = None,
+        target_scale: RowScale | None = None,
+        site: Site | None = None,
+        out: np.ndarray | None = None,
+        overlap_work: Sequence[Callable] = (),
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """As `Aggregator`; the source halos' rows are those of this rank's columns, [S, w]."""
+        group, out = self.group, np.empty_like(rows) if out is None else out
+        first, second, third = _thirds(overlap_work)
+        group.start_columns(rows)
+        do_work(first, self.exchange)
+        columns, made = group.finish_columns(rows), group.empty_columns(out)
+        _, sources = super().__call__(
+            columns, edge_weight, whole_scale(source_scale), whole_scale(target_scale), site, made, second
+        )
+        group.start_rows(out)
+        do_work(third, self.exchange)
+        group.finish_rows(out)
+        return out, sources
+
+    def arc_dots(
+        self,
+        rows: np.ndarray,
+        sources: np.ndarray,
+        grads: np.ndarray,
+        target_grads: np.ndarray,
+        source_scale: RowScale | None,
+        target_scale: RowScale | None,
+    ) -> np.ndarray:
+        """As `Aggregator`, but of this rank's columns: its share of each arc's number, whose sum over the group is it.
+
+        Collective: yes.
+        """
+        group, ends = self.group, []
+        for role, own in (("dots of rows", rows), ("dots of grads", grads)):
+            group.start_columns(own, role)
+            ends.append(group.finish_columns(own, role))
+        scales = whole_scale(source_scale), whole_scale(target_scale)
+        return super().arc_dots(ends[0], sources, ends[1], target_grads, *scales)
+
+
+def _thirds(work: Sequence[Callable]) -> tuple[Sequence[Callable], ...]:
+    cuts = len(work) // 3, 2 * len(work) // 3
+    return work[: cuts[0]], work[cuts[0] : cuts[1]], work[cuts[1] :]

@@ -1,0 +1,142 @@
+"""Ranks that share a part and split its columns compute what DGL computes on the whole graph."""
+
+import numpy as np
+import pytest
+import torch
+from against_dgl import Inputs, num_arc_ids, run_ranks, run_whole, same
+from cut_graphs import DIRECTED, UNDIRECTED, dist_graph, gather_rows, random_graph, whole_graph
+
+from distgnn import nn as dnn
+from distgnn import ops
+from distgnn.datasets import GraphData
+from distgnn.errors import InputError
+from distgnn.graph.columns import row_share
+from distgnn.interop.dgl.import_dgl import import_dgl
+from distgnn.train.checkpoint.fingerprint import fingerprint
+
+CASES = {2: (2,), 3: (3,), 4: (2, 4)}  # ranks -> columns
+
+
+def layers(dgl):
+    """Pairs of our layer and DGL's, of 7 features: 4 and 9 columns out, which no number of ranks divides."""
+    from dgl.nn import GraphConv, SAGEConv
+
+    torch.manual_seed(4)
+    loose = {"allow_zero_in_degree": True}
+    return [
+        (dnn.SAGEConv(7, 4, "mean"), SAGEConv(7, 4, "mean")),
+        (dnn.SAGEConv(7, 9, "mean"), SAGEConv(7, 9, "mean")),
+        (dnn.SAGEConv(7, 9, "gcn"), SAGEConv(7, 9, "gcn")),
+        (dnn.GraphConv(7, 4, "both", **loose), GraphConv(7, 4, "both", **loose)),
+        (dnn.GraphConv(7, 9, "both", **loose), GraphConv(7, 9, "both", **loose)),
+    ]
+
+
+@pytest.mark.mpi(2, 3, 4)
+@pytest.mark.parametrize("directed", [DIRECTED, UNDIRECTED])
+def test_layers_equal_dgls(comm, directed):
+    dgl = import_dgl()
+    for columns in CASES[comm.size]:
+        data = random_graph(9, directed=directed)
+        inputs = Inputs.random(data.num_nodes, num_arc_ids(data.edge_list()))
+        for ours, theirs in layers(dgl):
+            ours, theirs = ours.double(), theirs.double()
+            ours.load_state_dict(theirs.state_dict())
+            call = lambda layer, graph, given: layer(graph, given.feats)  # noqa: E731
+            expected = run_whole(data, theirs, inputs, call)
+            same(run_ranks(dist_graph(data, comm, columns=columns), ours, inputs, call), expected)
+
+
+@pytest.mark.mpi(2, 4)
+@pytest.mark.parametrize("directed", [DIRECTED, UNDIRECTED])
+def test_edge_weights_and_their_gradients_equal_dgls(comm, directed):
+    dgl = import_dgl()
+    data = random_graph(10, directed=directed)
+    inputs = Inputs.random(data.num_nodes, num_arc_ids(data.edge_list()))
+    for ours, theirs in layers(dgl)[1:4:2]:
+        ours, theirs = ours.double(), theirs.double()
+        ours.load_state_dict(theirs.state_dict())
+        call = lambda layer, graph, given: layer(graph, given.feats, edge_weight=given.edge_weight)  # noqa: E731
+        expected = run_whole(data, theirs, inputs, call)
+        same(run_ranks(dist_graph(data, comm, columns=2), ours, inputs, call), expected)
+
+
+@pytest.mark.mpi(4)
+@pytest.mark.parametrize("width", [1, 3, 16])
+@pytest.mark.parametrize("dtype", ["float64", "bfloat16"])
+def test_sums_are_those_of_as_many_parts_to_the_bit(comm, dtype, width):
+    data = random_graph(5, num_feats=width)
+    pairs = comm.Split(comm.rank % 2, comm.rank)
+    shared, plain = dist_graph(data, comm, columns=2, dtype=dtype), dist_graph(data, pairs, dtype=dtype)
+    for graph in (shared, plain):
+        rows = graph.feats.clone().requires_grad_()
+        out = ops.spmm(graph, rows, target_scale=graph.degree_scale("in", -1))
+        out.float().square().sum().backward()
+        graph.found = [gather_rows(graph, found.detach().float()) for found in (out, rows.grad)]
+    for here, there in zip(shared.found, plain.found, strict=True):
+        np.testing.assert_array_equal(here, there)
+
+
+@pytest.mark.mpi(4)
+def test_through_nodes_the_same_bits(comm):
+    data = random_graph(6)
+    rows = {}
+    for exchange in ("flat", "node"):
+        graph = dist_graph(data, comm, columns=2, exchange=exchange, ranks_per_node=2)
+        rows[exchange] = gather_rows(graph, ops.spmm(graph, graph.feats))
+    np.testing.assert_array_equal(rows["flat"], rows["node"])
+
+
+@pytest.mark.mpi(2, 4)
+def test_what_travels_is_the_halos_of_the_parts_and_two_all_to_alls(comm):
+    data = random_graph(7, num_feats=8)
+    graph = dist_graph(data, comm, columns=2)
+    before = graph.transport.counters.sent_bytes
+    ops.spmm(graph, graph.feats.clone().requires_grad_())
+    plan, own = graph.part.plan, graph.num_owned
+    halos = len(plan.broadcast_rows) + plan.num_target_halos
+    others = graph.part.num_owned - own
+    assert graph.transport.counters.sent_bytes - before == 8 * 4 * (halos + own + others)
+
+
+@pytest.mark.mpi(4)
+def test_more_ranks_than_rows(comm):
+    edges = np.array([[0, 1], [1, 2], [2, 0], [2, 0]])
+    feats, nobody = np.arange(9, dtype=np.float32).reshape(3, 3), np.zeros(0, np.int64)
+    data = GraphData.from_arrays(
+        edges, num_nodes=3, feats=feats, labels=np.zeros(3, np.int64), train=np.arange(3), valid=nobody, test=nobody
+    )
+    graph = dist_graph(data, comm, columns=4)
+    matrix = np.zeros((3, 3))
+    sources, targets, _ = data.edge_list().arcs()
+    np.add.at(matrix, (targets, sources), 1)
+    np.testing.assert_allclose(gather_rows(graph, ops.spmm(graph, graph.feats)), matrix @ data.feats, rtol=1e-12)
+
+
+@pytest.mark.mpi(2, 4)
+def test_is_the_same_graph_to_a_checkpoint(comm):
+    data = random_graph(4, weighted=True, typed=True)
+    assert fingerprint(dist_graph(data, comm, columns=2)) == fingerprint(whole_graph(data))
+
+
+@pytest.mark.mpi(2)
+def test_what_needs_whole_rows_is_refused(comm):
+    graph = dist_graph(random_graph(), comm, columns=2, self_loops="add")
+    for use in (
+        lambda: dnn.GATConv(7, 4, 2).double()(graph, graph.feats),
+        lambda: dnn.SAGEConv(7, 4, "pool").double()(graph, graph.feats),
+        lambda: ops.halo_broadcast(graph, graph.feats),
+        lambda: graph.local_arcs,
+    ):
+        with pytest.raises(InputError, match="load the graph with columns=1"):
+            use()
+
+
+def test_shares_are_the_part():
+    data = random_graph(2, typed=True)
+    part = whole_graph(data).local
+    shares = [row_share(part, 3, column) for column in range(3)]
+    assert [share.num_owned for share in shares] == [20, 20, 20]
+    for name in ("feats", "labels", "train_mask", "global_ids", "in_degrees", "node_types"):
+        together = np.concatenate([getattr(share, name) for share in shares])
+        np.testing.assert_array_equal(together, getattr(part, name)[: part.num_owned])

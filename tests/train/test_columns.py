@@ -1,0 +1,103 @@
+"""Training on ranks that share parts: one rank's losses; late and narrow rows as on as many parts; checkpoints."""
+
+import numpy as np
+import pytest
+import torch
+from cut_graphs import dist_graph, random_graph, whole_graph
+
+from distgnn.config import ModelConfig, TrainConfig
+from distgnn.errors import InputError
+from distgnn.nn import model_for
+from distgnn.train import Trainer
+
+MODELS = {
+    "sage": ModelConfig("sage", 6, 3),
+    "gcn, batch norm, weights": ModelConfig("gcn", 6, 3, norm="batch", weighted=True),
+    "gin, pair norm": ModelConfig("gin", 6, 2, norm="pair"),
+    "appnp": ModelConfig("appnp", 6, 2),
+    "gcn2, graph norm": ModelConfig("gcn2", 6, 3, norm="graph"),
+    "recomputed": ModelConfig("sage", 6, 3, remat=True),
+    "labels as input": ModelConfig("sage", 6, 2, label_reuse=0.5),
+}
+AS_ON_TWO_PARTS = {
+    "cd-2": {"algorithm": "cd-2"},
+    "bfloat16 wire": {"wire": "bfloat16", "dtype": "float32"},
+    "bfloat16 rows": {"dtype": "bfloat16"},
+    "late and narrow": {"algorithm": "cd-2", "dtype": "float32", "wire": "bfloat16", "smooth": 0.5},
+}
+
+
+def fit(graph, config: ModelConfig, task: str = "node", **options):
+    torch.manual_seed(0)
+    model = model_for(config, graph, task)
+    return Trainer(model, graph, TrainConfig(**{"epochs": 6, "lr": 0.02, "task": task} | options)).fit()
+
+
+@pytest.mark.mpi(2, 4)
+@pytest.mark.parametrize("name", MODELS)
+def test_losses_are_those_of_one_rank(comm, name):
+    data = random_graph(3, weighted=True)
+    shared = fit(dist_graph(data, comm, columns=2), MODELS[name])
+    alone = fit(whole_graph(data), MODELS[name])
+    np.testing.assert_allclose(shared.losses, alone.losses, rtol=1e-9)
+    assert shared.summary["test_metric"] == pytest.approx(alone.summary["test_metric"], abs=1e-9)
+
+
+@pytest.mark.mpi(2, 4)
+def test_links(comm):
+    data = random_graph(9).split_links(0.1, 0.2)
+    config = ModelConfig(hidden_feats=6, num_layers=2)
+    shared, alone = (fit(graph, config, "link") for graph in (dist_graph(data, comm, columns=2), whole_graph(data)))
+    np.testing.assert_allclose(shared.losses, alone.losses, rtol=1e-9)
+    assert shared.summary["test_metric"] == pytest.approx(alone.summary["test_metric"], abs=1e-9)
+
+
+@pytest.mark.mpi(4)
+@pytest.mark.parametrize("name", AS_ON_TWO_PARTS)
+def test_late_and_narrow_rows_are_those_of_two_parts(comm, name):
+    data, options = random_graph(3), AS_ON_TWO_PARTS[name]
+    pairs = comm.Split(comm.rank % 2, comm.rank)
+    shared = fit(dist_graph(data, comm, columns=2, **options), MODELS["sage"])
+    plain = fit(dist_graph(data, pairs, **options), MODELS["sage"])
+    np.testing.assert_allclose(shared.losses, plain.losses, rtol=1e-9 if "dtype" not in options else 3e-3)
+
+
+@pytest.mark.mpi(4)
+def test_rounding_at_random_differs_between_columns(comm):
+    graph = dist_graph(random_graph(3), comm, columns=2, wire="int8", dtype="float32")
+    ids = comm.allgather([graph.exchanges.wire("int8", 0).ids(verb) for verb in ("broadcast", "reduce")])
+    for verb in range(2):
+        assert not set(ids[0][verb]) & set(ids[1][verb])
+
+
+@pytest.mark.mpi(2, 4)
+@pytest.mark.parametrize("algorithm", ["cd-0", "cd-3"])
+def test_a_resumed_run_is_bit_identical(comm, shared_tmp_path, algorithm):
+    data = random_graph(1)
+
+    def graph():
+        return dist_graph(data, comm, columns=2, algorithm=algorithm)
+
+    expected = fit(graph(), MODELS["sage"], run_dir=str(shared_tmp_path / "whole"), epochs=8)
+    run = {"run_dir": str(shared_tmp_path / "run")}
+    fit(graph(), MODELS["sage"], **run, epochs=5)
+    resumed = fit(graph(), MODELS["sage"], **run, epochs=8, resume=True)
+    assert resumed.losses == expected.losses
+
+
+@pytest.mark.mpi(4)
+def test_a_run_resumes_on_one_rank_a_part(comm, shared_tmp_path):
+    data, run = random_graph(1), {"run_dir": str(shared_tmp_path / "run")}
+    fit(dist_graph(data, comm, columns=2), MODELS["sage"], **run, epochs=5)
+    resumed = fit(dist_graph(data, comm), MODELS["sage"], **run, epochs=8, resume=True)
+    np.testing.assert_allclose(resumed.losses, fit(whole_graph(data), MODELS["sage"], epochs=8).losses, rtol=1e-9)
+
+
+@pytest.mark.mpi(2)
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [({"batch": "cluster:2"}, "cluster batches are for one rank a part"), ({"inductive": True}, "inductive training")],
+)
+def test_what_is_for_one_rank_a_part_is_refused(comm, options, says):
+    with pytest.raises(InputError, match=says):
+        fit(dist_graph(random_graph(), comm, columns=2, clusters=True), MODELS["sage"], **options)
