@@ -21,6 +21,7 @@ from distgnn.config import Settings
 from distgnn.errors import InputError, RunError
 from distgnn.partition import load_part, read_manifest
 from distgnn.replay.recording import Recording
+from distgnn.replay.worker import COMPILED, DONE, READY
 from distgnn.system.launch import RANK_VARIABLES, THREAD_VARIABLES, torch_environment
 from distgnn.train.run.estimate import estimate_bytes
 
@@ -108,11 +109,13 @@ def check_replayable(settings: Settings, num_parts: int) -> None:
 def _run(workers: list["_Worker"]) -> list[dict[str, Any]]:
     """Let a group of parts measure at the same time."""
     for worker in workers:
-        worker.expect("ready")
+        if worker.expect(READY, COMPILED) == COMPILED:
+            worker.start_again()
+            worker.expect(READY)
     for worker in workers:
         worker.say("go")
     for worker in workers:
-        worker.expect("done")
+        worker.expect(DONE)
     return [worker.result() for worker in workers]
 
 
@@ -126,14 +129,27 @@ class _Worker:
         environment |= torch_environment() | dict.fromkeys(THREAD_VARIABLES, str(threads))
         environment |= {"DISTGNN_NUM_THREADS": str(threads), "PYTHONSAFEPATH": "1"}
         environment |= {"PYTHONPATH": os.pathsep.join(filter(None, [_package_root(), os.environ.get("PYTHONPATH")]))}
-        command = [sys.executable, "-m", MODULE, folder, str(rank), str(self._out)]
+        self._environment, self._asked = environment, asked | {"answers": None if answers is None else str(answers)}
+        self._command = [sys.executable, "-m", MODULE, folder, str(rank), str(self._out)]
+        self._place: int | None = None
+        self._start()
+
+    def _start(self) -> None:
         with self._errors.open("w") as errors:
             pipes: Any = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": errors}
-            self._process: Any = subprocess.Popen(command, text=True, env=environment, **pipes)
-        self.say(json.dumps(asked | {"answers": None if answers is None else str(answers)}))
+            self._process: Any = subprocess.Popen(self._command, text=True, env=self._environment, **pipes)
+        self.say(json.dumps(self._asked))
+
+    def start_again(self) -> None:
+        """In a new process, on the same cores."""
+        self.end()
+        self._start()
+        if self._place is not None:
+            self.pin(self._place)
 
     def pin(self, place: int) -> None:
         """Give it cores of its own among those of this process, if there are enough."""
+        self._place = place
         cores = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_setaffinity") else []
         mine = cores[place * self._threads : (place + 1) * self._threads]
         if len(mine) == self._threads:
@@ -147,11 +163,11 @@ class _Worker:
         except BrokenPipeError:
             pass
 
-    def expect(self, word: str) -> None:
-        """Wait for a line."""
+    def expect(self, *words: str) -> str:
+        """Wait for one of some lines, and return it."""
         for line in self._process.stdout:
-            if line.strip() == word:
-                return
+            if line.strip() in words:
+                return str(line.strip())
         lines = self._errors.read_text().strip().splitlines() or [f"exit code {self._process.wait()}"]
         raise RunError(f"part {self.rank} could not be measured: {lines[-1]}")
 

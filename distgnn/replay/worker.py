@@ -1,7 +1,8 @@
 """One part trained by itself: `python -m distgnn.replay.worker FOLDER RANK OUT`, with its settings on standard input.
 
     input     a line of JSON: settings, repeats, then a line "go" when others are ready, and its end when all are done
-    output    a line "ready" after the first epochs, a line "done" when OUT is written
+    output    a line "ready" after the first epochs, a line "done" when OUT is written; in place of "ready" a line
+              "compiled", and nothing more: compiling takes memory that ranks which load kernels never take
 
 Between "done" and the end of its input it goes on training, so that parts that are measured at the same time see each
 other's use of the memory throughout.
@@ -26,6 +27,9 @@ SETTLED_EPOCHS, STILL = 20, 6  # at most so many epochs, and so many without gro
 BESIDES_BYTES = 24_000_000
 
 
+READY, COMPILED, DONE = "ready", "compiled", "done"
+
+
 def main(folder: str, rank: int, out: str) -> int:
     """Measure one part; an error is one line on standard error."""
     try:
@@ -39,6 +43,8 @@ def main(folder: str, rank: int, out: str) -> int:
 def _measure(folder: str, rank: int, out: Path) -> None:
     import numpy as np
 
+    from distgnn import kernels
+
     asked = json.loads(sys.stdin.readline())
     settings = settings_of(asked["settings"])
     answers = []
@@ -46,14 +52,19 @@ def _measure(folder: str, rank: int, out: Path) -> None:
         with np.load(asked["answers"]) as stored:
             answers = [stored[name] for name in stored.files]
     part = MeasuredPart(folder, rank, asked["num_ranks"], settings, answers)
-    print("ready", flush=True)
+    if asked["evaluate"]:
+        part.trainer.predict()
+    if kernels.compilation().compiled:
+        print(COMPILED, flush=True)
+        return
+    print(READY, flush=True)
     sys.stdin.readline()
     part.measure(asked["repeats"])
     if asked["evaluate"]:
         part.settle()
         part.trainer.predict()
     out.write_text(json.dumps(part.recording().to_json()))
-    print("done", flush=True)
+    print(DONE, flush=True)
     while not select.select([sys.stdin], [], [], 0)[0]:
         part.go_on()
 

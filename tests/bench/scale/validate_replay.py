@@ -7,8 +7,11 @@ Needs root and iproute2 (tests/bench/network/hosts.py), two cores and nothing el
 is measured once, by `distgnn calibrate` on the hosts; for each graph and algorithm parts are measured here, both at
 the same time on a core each, as the hosts run. Graphs are separated by semicolons or, without generators, commas.
 
+`--rounds N`: parts and real runs are measured in turn, N times over; medians of both are compared. One measurement each
+would compare a machine of now with one of some minutes ago, which differ by up to a quarter.
+
 Printed, and written to WORK/validation.json: predicted and real median epoch, error; memory of the largest rank; the
-median and the worst error. Cases that stand in the file are not run again.
+median and the worst error. Rounds of a case that stand in the file are not run again.
 """
 
 import argparse
@@ -17,6 +20,7 @@ import re
 import statistics
 import subprocess
 import sys
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -37,6 +41,7 @@ def main() -> None:
     parser.add_argument("--hidden-feats", type=int, default=128)
     parser.add_argument("--epochs", type=int, default=16)
     parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--rounds", type=int, default=1)
     parser.add_argument("--rotate", action="store_true", help="each algorithm over each link on one graph, in turn")
     parser.add_argument("--cut", action="store_true", help="only cut the graphs: the rest then runs on a quiet machine")
     options = parser.parse_args()
@@ -46,21 +51,51 @@ def main() -> None:
     rows = json.loads(out.read_text()) if out.exists() else []
     graphs = re.split(r";" if ";" in options.graphs or ":" in options.graphs else r",", options.graphs.strip(";"))
     folders = {graph: cut(options.work, graph) for graph in graphs}
-    for turn, rate in enumerate(() if options.cut else options.rates.split(",")):
-        prices = measure_link(options.work, rate)
-        for place, (graph, parts) in enumerate(folders.items()):
-            for number, algorithm in enumerate(options.algorithms.split(",")):
-                if options.rotate and (turn + number) % len(folders) != place:
-                    continue
-                key = {"rate": rate, "graph": graph, "algorithm": algorithm, "hidden_feats": options.hidden_feats}
-                if any(key.items() <= row.items() for row in rows):
-                    continue
-                predicted = replayed(options, parts, algorithm, prices)
-                rows.append(key | compared(predicted, trained(options, rate, parts, algorithm)))
-                out.write_text(json.dumps(rows, indent=1))
-                print(line(rows[-1]), flush=True)
+    rates = [] if options.cut else options.rates.split(",")
+    prices = {rate: measure_link(options.work, rate) for rate in rates}
+    for number, rate, case in product(range(options.rounds), rates, cases(options, folders)):
+        place, graph, algorithm = case
+        if options.rotate and (rates.index(rate) + place) % len(folders) != list(folders).index(graph):
+            continue
+        key = {"rate": rate, "graph": graph, "algorithm": algorithm, "hidden_feats": options.hidden_feats}
+        if any((key | {"round": number}).items() <= row.items() for row in rows):
+            continue
+        predicted = replayed(options, folders[graph], algorithm, prices[rate], number)
+        real = trained(options, rate, folders[graph], algorithm)
+        rows.append(key | {"round": number} | compared(predicted, real))
+        out.write_text(json.dumps(rows, indent=1))
+        print(line(rows[-1]), flush=True)
     if not options.cut:
-        table(rows)
+        table(over_rounds(rows))
+
+
+def cases(options: argparse.Namespace, folders: dict[str, Path]) -> list[tuple[int, str, str]]:
+    """(place of the algorithm, graph, algorithm)."""
+    return [(place, graph, name) for graph in folders for place, name in enumerate(options.algorithms.split(","))]
+
+
+def over_rounds(rows: list[dict]) -> list[dict]:
+    """A row of medians for each case."""
+    names = ("rate", "graph", "algorithm", "hidden_feats")
+    found: dict[tuple, list[dict]] = {}
+    for row in rows:
+        found.setdefault(tuple(row[name] for name in names), []).append(row)
+    medians = []
+    for key, same in found.items():
+        row = dict(zip(names, key, strict=True)) | {"bytes_equal": all(one["bytes_equal"] for one in same)}
+        for name in (
+            "predicted_seconds",
+            "real_seconds",
+            "predicted_memory",
+            "real_memory",
+            "predicted_wait",
+            "real_wait",
+        ):
+            row[name] = statistics.median(one[name] for one in same)
+        row["error"] = row["predicted_seconds"] / row["real_seconds"] - 1
+        row["memory_error"] = row["predicted_memory"] / row["real_memory"] - 1
+        medians.append(row)
+    return medians
 
 
 def distgnn(*words) -> str:
@@ -120,9 +155,11 @@ def words_of(options: argparse.Namespace, algorithm: str) -> list:
     return words
 
 
-def replayed(options: argparse.Namespace, parts: Path, algorithm: str, prices: Path) -> dict:
-    """What is predicted; parts are measured once for all rates."""
+def replayed(options: argparse.Namespace, parts: Path, algorithm: str, prices: Path, number: int) -> dict:
+    """What is predicted; in more than one round parts are measured anew beside each real run."""
     kept = options.work / f"recordings-{parts.name}-{algorithm.replace('/', '-')}-{options.hidden_feats}"
+    if options.rounds > 1:
+        kept = kept.with_name(f"{kept.name}-{prices.stem}-{number}")
     words = ["--threads", 1, "--at-once", 2, "--repeats", options.repeats, "--recordings", kept]
     text = distgnn("replay", parts, *words_of(options, algorithm), *words, "--network", prices, "--json")
     return json.loads(text)["replays"][0]
