@@ -33,7 +33,7 @@ def fit(graph, config: ModelConfig, task: str = "node", **options):
     return Trainer(model, graph, TrainConfig(**{"epochs": 6, "lr": 0.02, "task": task} | options)).fit()
 
 
-@pytest.mark.mpi(2, 4)
+@pytest.mark.mpi(4)
 @pytest.mark.parametrize("name", MODELS)
 def test_losses_are_those_of_one_rank(comm, name):
     data = random_graph(3, weighted=True)
@@ -43,7 +43,7 @@ def test_losses_are_those_of_one_rank(comm, name):
     assert shared.summary["test_metric"] == pytest.approx(alone.summary["test_metric"], abs=1e-9)
 
 
-@pytest.mark.mpi(2, 4)
+@pytest.mark.mpi(4)
 def test_links(comm):
     data = random_graph(9).split_links(0.1, 0.2)
     config = ModelConfig(hidden_feats=6, num_layers=2)
@@ -70,7 +70,7 @@ def test_rounding_at_random_differs_between_columns(comm):
         assert not set(ids[0][verb]) & set(ids[1][verb])
 
 
-@pytest.mark.mpi(2, 4)
+@pytest.mark.mpi(4)
 @pytest.mark.parametrize("algorithm", ["cd-0", "cd-3"])
 def test_a_resumed_run_is_bit_identical(comm, shared_tmp_path, algorithm):
     data = random_graph(1)

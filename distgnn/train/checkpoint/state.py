@@ -34,11 +34,7 @@ def save_checkpoint(run: Path, trainer: Any, epochs_done: int) -> None:
     Raises: RunError on every rank where something cannot be written; older checkpoints are kept.
     """
     comm, graph = trainer.graph.comm, trainer.graph
-    delayed, identity, cut = (
-        graph.schedule_state() | trainer.passes.state_dict(),
-        trainer.fingerprint,
-        cut_digests(graph),
-    )
+    delayed, identity, cut = held_rows(trainer), trainer.fingerprint, cut_digests(graph)
     begun = trainer.begun.state(comm)
     random = comm.gather(torch.get_rng_state().numpy(), root=0)  # 5 kB of each rank: only rank 0 writes them
     partial = None
@@ -51,7 +47,7 @@ def save_checkpoint(run: Path, trainer: Any, epochs_done: int) -> None:
         with raise_together(comm), _writing(run):
             if delayed:
                 name = DELAYED.format(rank=comm.rank)
-                entries[name] = files.write_file(partial, name, _pack_arrays(delayed))
+                entries[name] = files.write_file(partial, name, pack_arrays(delayed))
         gathered = comm.gather(entries, root=0)
         with raise_together(comm), _writing(run):
             if comm.rank == 0:
@@ -227,7 +223,13 @@ def cut_digests(graph: Any) -> list[str]:
     return graph.comm.allgather(mine.hexdigest()[:16])
 
 
-def _pack_arrays(arrays: dict[str, np.ndarray]) -> bytes:
+def held_rows(trainer: Any) -> dict[str, np.ndarray]:
+    """What this rank writes of rows that are late or of earlier batches; empty where none are. Collective: yes."""
+    return trainer.graph.schedule_state() | trainer.passes.state_dict()
+
+
+def pack_arrays(arrays: dict[str, np.ndarray]) -> bytes:
+    """The file of `held_rows`."""
     return pack({name: torch.from_numpy(np.ascontiguousarray(array)) for name, array in arrays.items()})
 
 
