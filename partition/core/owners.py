@@ -16,6 +16,7 @@ from distgnn.partition.core.edges import Edges
 from distgnn.partition.core.part_masks import count_copies, count_parts, empty_mask, has_bit, lowest_bit, mark_arcs
 
 LIMIT = 1.04  # owned vertices of the largest part over the mean, where it costs rows to be below
+ROWS_LIMIT = 1.1  # exchanged rows of a part over the mean, up to which it takes vertices of many copies
 SWEEPS = 20
 NO_LIMIT = np.iinfo(np.int64).max
 
@@ -33,7 +34,8 @@ def balanced_owners(
     first, each to the part that exchanges least so far. One of two copies exchanges as much as the other: so such
     vertices go to the part that owns least, and isolated ones fill up the parts that own least; then owners move
     between copies while that evens out. Only where a part is still beyond `LIMIT` is a vertex given away at the cost of
-    more rows, in the end to a part that holds none of its arcs.
+    more rows, first to a copy whose part then exchanges no more than the one that exchanges most, in the end to a part
+    that holds none of its arcs.
 
     With update on "copies", isolated vertices fill up the parts that hold fewest copies: all of them are computed.
     """
@@ -62,14 +64,14 @@ def owners_among(sources: np.ndarray, targets: np.ndarray, shares: np.ndarray, u
     _count_roles(copies, sources, targets, exchanged)
     # Most copies first: they weigh most, and what comes later can even out what they leave.
     _choose_exchanging(choosing[many:][::-1], sources, targets, shares, exchanged, owned, owner)
-    _choose(choosing[isolated:many], sources, targets, shares, owned, owner)
+    _choose(choosing[isolated:many], sources, targets, shares, exchanged, owned, owner)
     # An isolated vertex exchanges nothing, it is only computed: with owned rows, or, with update on copies, with all
     # local rows.
     load = owned if update == "owners" else count_parts(sources, targets, num_parts)
     owner[choosing[:isolated]] = _fill_up(load, isolated, shares)
     if num_nodes:
         owned = np.bincount(owner, minlength=num_parts)
-        _even_out(choosing, copies, sources, targets, shares, owned, owner)
+        _even_out(choosing, copies, sources, targets, shares, exchanged, owned, owner)
     return owner
 
 
@@ -79,16 +81,19 @@ def _even_out(
     sources: np.ndarray,
     targets: np.ndarray,
     shares: np.ndarray,
+    exchanged: np.ndarray,
     owned: np.ndarray,
     owner: np.ndarray,
 ) -> None:
+    # What each part may exchange: as much of its share as the worst one does by now, or `ROWS_LIMIT` times the mean.
+    most = (max((exchanged / shares).max(), ROWS_LIMIT * exchanged.sum()) * shares).astype(np.int64)
     limit = owned_limit(len(owner), shares)
     first, many = np.searchsorted(copies[choosing], [2, 3])
     # Moves that cost no rows first, among vertices with two copies; then, from parts beyond the limit, those that do.
     for movable, losing in ((choosing[first:many], False), (choosing[first:], True)):
         # A move changes what the next vertex sees: swept until nothing moves.
         for _ in range(SWEEPS):
-            if _shift(movable, sources, targets, losing, limit, shares, owned, owner) == 0:
+            if _shift(movable, sources, targets, losing, limit, most, shares, exchanged, owned, owner) == 0:
                 break
     over = np.maximum(owned - limit, 0)
     # What still does not fit is given to parts without a copy: each such vertex costs a row, so fewest copies first.
@@ -138,10 +143,39 @@ def _water_level(load: np.ndarray, extra: int, shares: np.ndarray, most: np.ndar
 
 
 @inline
+def _roles(sources: np.ndarray, targets: np.ndarray, v: int, p: int) -> int:
+    return np.int64(has_bit(sources, v, p)) + np.int64(has_bit(targets, v, p))
+
+
+@inline
+def _all_roles(sources: np.ndarray, targets: np.ndarray, v: int) -> int:
+    """Roles of all copies of v."""
+    total = 0
+    for mask in (sources, targets):
+        for w in range(mask.shape[1]):
+            word = mask[v, w]
+            while word != uint64(0):
+                total += 1
+                word &= word - uint64(1)
+    return total
+
+
+@inline
 def _least_owning(
-    sources: np.ndarray, targets: np.ndarray, v: int, owned: np.ndarray, shares: np.ndarray, min_roles: int, home: int
+    sources: np.ndarray,
+    targets: np.ndarray,
+    v: int,
+    owned: np.ndarray,
+    shares: np.ndarray,
+    min_roles: int,
+    home: int,
+    room: np.ndarray,
+    total: int,
 ) -> int:
-    """The part but `home`, of those where v has at least this many roles, that owns least of its share; -1 if none."""
+    """The part but `home`, of those where v has at least this many roles, that owns least of its share; -1 if none.
+
+    Args: room: roles that each part may exchange more; total: those of all copies, 0: whatever there is room for.
+    """
     best = -1
     for w in range(sources.shape[1]):
         # Parts with any role, or only those with both.
@@ -151,7 +185,10 @@ def _least_owning(
             word &= word - uint64(1)
             # owned[p] / shares[p] < owned[best] / shares[best], without a division
             if p != home and (best < 0 or owned[p] * shares[best] < owned[best] * shares[p]):
-                best = p
+                # As owner it exchanges the roles of all other copies in place of its own.
+                more = total - 2 * _roles(sources, targets, v, p)
+                if total == 0 or more <= max(room[p], 0):
+                    best = p
     return best
 
 
@@ -189,7 +226,7 @@ def _choose_exchanging(
             while word != uint64(0):
                 p = (w << 6) + lowest_bit(word)
                 word &= word - uint64(1)
-                roles = np.int64(has_bit(sources, v, p)) + np.int64(has_bit(targets, v, p))
+                roles = _roles(sources, targets, v, p)
                 total += roles
                 if roles > most or (roles == most and exchanged[p] * shares[best] < exchanged[best] * shares[p]):
                     best, most = p, roles
@@ -205,18 +242,22 @@ def _choose(
     sources: np.ndarray,
     targets: np.ndarray,
     shares: np.ndarray,
+    exchanged: np.ndarray,
     owned: np.ndarray,
     owner: np.ndarray,
 ) -> None:
     """owner[v] for each v of `choosing`, in order: a part with both roles if there is one."""
     for i in range(choosing.shape[0]):
         v = choosing[i]
-        best = _least_owning(sources, targets, v, owned, shares, 2, -1)
+        best = _least_owning(sources, targets, v, owned, shares, 2, -1, exchanged, 0)
         # No part has both roles: any copy will do.
         if best < 0:
-            best = _least_owning(sources, targets, v, owned, shares, 1, -1)
+            best = _least_owning(sources, targets, v, owned, shares, 1, -1, exchanged, 0)
         owner[v] = best
         owned[best] += 1
+        total, roles = _all_roles(sources, targets, v), _roles(sources, targets, v, best)
+        if total > roles:  # a single copy was never counted
+            exchanged[best] += total - 2 * roles
 
 
 @kernel
@@ -226,19 +267,24 @@ def _shift(
     targets: np.ndarray,
     losing: bool,
     limit: np.ndarray,
+    most: np.ndarray,
     shares: np.ndarray,
+    exchanged: np.ndarray,
     owned: np.ndarray,
     owner: np.ndarray,
 ) -> int:
-    """Owners move to a copy on a part that owns less; `losing` roles only if their part is beyond the limit."""
-    moves = 0
+    """Owners move to a copy on a part that owns less, and may exchange so much more.
+
+    `losing` roles only if their part is beyond the limit.
+    """
+    moves, room = 0, most - exchanged
     for i in range(movable.shape[0]):
         v = movable[i]
         p = np.int64(owner[v])
         if losing and owned[p] <= limit[p]:
             continue
-        roles = 2 if has_bit(sources, v, p) and has_bit(targets, v, p) else 1
-        q = _least_owning(sources, targets, v, owned, shares, 1 if losing else roles, p)
+        total, roles = _all_roles(sources, targets, v), _roles(sources, targets, v, p)
+        q = _least_owning(sources, targets, v, owned, shares, 1 if losing else max(roles, 1), p, room, total)
         # Only if q, with one vertex more, still owns less of its share than p does now: the sum of excesses falls, so
         # this ends.
         if q >= 0 and (owned[q] + 1) * shares[p] < owned[p] * shares[q]:
@@ -246,6 +292,10 @@ def _shift(
             owned[p] -= 1
             owned[q] += 1
             moves += 1
+            there = _roles(sources, targets, v, q)
+            room[p] += total - 2 * roles
+            room[q] -= total - 2 * there
+    exchanged[:] = most - room
     return moves
 
 

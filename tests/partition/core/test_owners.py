@@ -2,8 +2,10 @@
 
 import numpy as np
 
+from distgnn.partition.core.book import PartitionBook
 from distgnn.partition.core.edges import EdgeArrays
 from distgnn.partition.core.owners import balanced_owners, owned_limit
+from distgnn.partition.core.vertex_cut import VertexCut
 
 
 def path(first, count):
@@ -25,3 +27,24 @@ def test_vertices_are_given_to_parts_of_few_local_rows():
     assert np.bincount(owner).tolist() == [24, 20, 24]
     given = owner[:40][owner[:40] > 0]
     assert np.bincount(given).tolist() == [0, 6, 10]
+
+
+def test_hubs_stay_where_little_is_exchanged():
+    """Seven parts of 100 vertices alone are beyond the limit, the eighth has two; all share 200 hubs.
+
+    Whoever has too many gives to whom has few: not hubs, whose owner would exchange 14 rows of each.
+    """
+    edges, edge_part = [], []
+    for part in range(8):
+        first, size = 200 + 100 * part, 100 if part < 7 else 2
+        mine = path(first, size) + [(hub, first + hub % size) for hub in range(200)]
+        edges += mine
+        edge_part += [part] * len(mine)
+    src, dst = np.array(edges, dtype=np.int32).T.copy()
+    edge_list = EdgeArrays(src, dst, 902, True, 2 * len(src))
+    cut = np.array(edge_part, dtype=np.int16)
+    owner = balanced_owners(edge_list, cut, np.full(8, 1 / 8))
+    book = PartitionBook(edge_list, VertexCut(8, cut, owner))
+    rows = book.pair_rows.sum(axis=0) + book.pair_rows.sum(axis=1)
+    assert rows.max() <= 1.3 * rows.mean()
+    assert book.num_owned.max() <= 118
