@@ -20,6 +20,9 @@ FREE_TRAIN = (
     "log",
 )  # fmt: skip
 
+# Of [run]: said by the graph itself, or how many ranks share a part, which changes as the number of ranks may.
+OF_RANKS = ("feat_norm", "columns")
+
 
 def run_settings(config: TrainConfig, metric: str, describe: dict, graph: Any) -> dict[str, object]:
     """Settings that a resumed run must have, flat: {"train.lr": 0.01, "model.hidden_feats": 256, …}."""
@@ -34,7 +37,7 @@ def run_settings(config: TrainConfig, metric: str, describe: dict, graph: Any) -
         train["epochs"] = config.epochs
     sections = {"train": train | {"metric": metric}}
     sections |= {name: values for name, values in describe.items() if name in ("model", "run")}
-    sections["run"] = {name: value for name, value in sections.get("run", {}).items() if name != "feat_norm"}
+    sections["run"] = {name: value for name, value in sections.get("run", {}).items() if name not in OF_RANKS}
     made = {"algorithm": graph.algorithm.name, "dtype": str(graph.dtype).removeprefix("torch.")}
     made |= {"feat_norm": graph.feat_norm.name} if graph.feat_norm else {}
     sections["graph"] = made | {"update": "copies" if isinstance(graph, CopyGraph) else "owners"}

@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 from cut_graphs import dist_graph, random_cut, random_graph, whole_graph
 
+from distgnn.config import TrainConfig
 from distgnn.errors import InputError
 from distgnn.train.checkpoint.fingerprint import PARTS, fingerprint
-from distgnn.train.checkpoint.identity import check_identity, name_of
+from distgnn.train.checkpoint.identity import check_identity, name_of, run_settings
 
 GRAPH = {"vertices": 5, "arc count": 8} | dict.fromkeys(PARTS, "0")
 NOW = {"run.smooth": 0.0, "train.lr": 0.01}
@@ -57,3 +58,12 @@ def test_a_rank_without_vertices_has_a_fingerprint(comm):
     cut = replace(random_cut(edges, 1, 1), num_parts=2)
     assert np.array_equal(np.unique(cut.owner), [0])
     assert fingerprint(dist_graph(data, comm, cut)) == fingerprint(whole_graph(data))
+
+
+def test_how_many_ranks_share_a_part_is_no_setting_of_a_run():
+    """As the number of ranks is none: `distgnn train --resume` goes on with others."""
+    graph = whole_graph(random_graph(1))
+    saved = [
+        run_settings(TrainConfig(), "accuracy", {"run": {"smooth": 0.0} | more}, graph) for more in ({}, {"columns": 2})
+    ]
+    assert saved[0] == saved[1]
