@@ -132,6 +132,10 @@ class GraphView(MaskKeys, Exchanges, Protocol):
         """The part: plan of the exchange, global ids of vertices and arcs."""
 
     @property
+    def part(self) -> LocalGraph:
+        """The part whose arcs are local ones: `local`, or what several ranks share."""
+
+    @property
     def num_owned(self) -> int:
         """O."""
 

@@ -140,3 +140,16 @@ def test_shares_are_the_part():
     for name in ("feats", "labels", "train_mask", "global_ids", "in_degrees", "node_types"):
         together = np.concatenate([getattr(share, name) for share in shares])
         np.testing.assert_array_equal(together, getattr(part, name)[: part.num_owned])
+
+
+@pytest.mark.mpi(4)
+def test_arcs_are_dropped_as_on_one_rank(comm):
+    data = random_graph(3)
+    found = []
+    for graph in (dist_graph(data, comm, columns=2), whole_graph(data)):
+        rows = graph.feats.clone().requires_grad_()
+        out = dnn.APPNPConv(2, 0.1, edge_drop=0.5).double()(graph, rows)
+        out.square().sum().backward()
+        found.append([gather_rows(graph, one.detach()) for one in (out, rows.grad)])
+    for here, there in zip(*found, strict=True):
+        np.testing.assert_allclose(here, there, rtol=1e-9, atol=1e-10)
