@@ -104,7 +104,7 @@ class Elastic:
         self.ranks, self.changed = num_ranks, 0
 
     def first(self, places: Places) -> Team:
-        """Who is started first: the command as it stands, on as many ranks as its folder has parts."""
+        """Who is started first: the command as it stands, on as many ranks as it needs."""
         return Team(self.words, places.start(self.num_ranks))
 
     def team(self, places: Places, fruitless: int) -> Team:

@@ -84,7 +84,8 @@ class ColumnGroup:
             self._receive(columns[self._rows_of(peer)], peer)
         with self.transport.counters.timing("pack_seconds"):
             for peer in range(self.num_columns):
-                into, place = columns[self._rows_of(peer)] if peer == self.me else packed[peer], self._place(peer, rows)
+                place = self._place(peer, rows)
+                into = columns[self._rows_of(peer)] if peer == self.me else packed[peer]
                 kernels.copy_columns(rows, into, place.stop - place.start, first=place.start)
         for peer in self._peers():
             self._send("to_columns", packed[peer], peer)
@@ -114,10 +115,8 @@ class ColumnGroup:
         columns, arriving = self._columns("made", out), self._packed("arriving", out)
         with self.transport.counters.timing("pack_seconds"):
             for peer in range(self.num_columns):
-                piece, place = (
-                    columns[self._rows_of(peer)] if peer == self.me else arriving[peer],
-                    self._place(peer, out),
-                )
+                place = self._place(peer, out)
+                piece = columns[self._rows_of(peer)] if peer == self.me else arriving[peer]
                 kernels.copy_columns(piece, out, place.stop - place.start, into=place.start)
 
     def drain(self) -> None:

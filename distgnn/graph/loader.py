@@ -39,8 +39,8 @@ def load(
     algorithm: str = "cd-0",
     comm: MPI.Comm | None = None,
     update: str | None = None,
-    columns: int = 1,
     say: Callable[[str], None] | None = say_on_stderr,
+    columns: int = 1,
     **options: Any,
 ) -> DistGraph:
     """Load this rank's part of a partition folder.
@@ -50,9 +50,9 @@ def load(
     Args:
         algorithm: "cd-0", "cd-r" or "0c".
         update: who updates a vertex: "owners" (default) or "copies" (the DistGNN paper's form; 0c needs it).
+        say: called on rank 0 with one line on ranks, threads and cores, and with warnings; None: silent.
         columns: so many consecutive ranks share a part, split its rows, and aggregate its columns (for sums and means,
             update on owners); the folder has as many parts as there are such groups.
-        say: called on rank 0 with one line on ranks, threads and cores, and with warnings; None: silent.
         options: further arguments of `DistGraph`: dtype, seed, feat_norm, inductive, cache_first, debug; the fields of
             `Schedule`.
 

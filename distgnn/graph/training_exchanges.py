@@ -172,7 +172,8 @@ def wire_of(
 ) -> Wire:
     """The wire of a width, with the ids that key random rounding.
 
-    Args: reduced_halos: local rows of the halos whose partial sums a reduce of a direction sends.
+    Args: columns: ranks that share the part; reduced_halos: local rows of the halos whose partial sums a reduce of a
+        direction sends.
     Raises: InputError where rows of `dtype` cannot be narrowed.
     """
     if name != "float32" and dtype == torch.float64:

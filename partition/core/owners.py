@@ -13,12 +13,12 @@ from numba import uint64
 
 from distgnn.kernels.runtime.jit import inline, kernel
 from distgnn.partition.core.edges import Edges
+from distgnn.partition.core.fill_up import fill_up
 from distgnn.partition.core.part_masks import count_copies, count_parts, empty_mask, has_bit, lowest_bit, mark_arcs
 
 LIMIT = 1.04  # owned vertices of the largest part over the mean, where it costs rows to be below
 ROWS_LIMIT = 1.1  # exchanged rows of a part over the mean, up to which it takes vertices of many copies
 SWEEPS = 20
-NO_LIMIT = np.iinfo(np.int64).max
 
 
 def balanced_owners(
@@ -68,7 +68,7 @@ def owners_among(sources: np.ndarray, targets: np.ndarray, shares: np.ndarray, u
     # An isolated vertex exchanges nothing, it is only computed: with owned rows, or, with update on copies, with all
     # local rows.
     load = owned if update == "owners" else count_parts(sources, targets, num_parts)
-    owner[choosing[:isolated]] = _fill_up(load, isolated, shares)
+    owner[choosing[:isolated]] = fill_up(load, isolated, shares)
     if num_nodes:
         owned = np.bincount(owner, minlength=num_parts)
         _even_out(choosing, copies, sources, targets, shares, exchanged, owned, owner)
@@ -100,7 +100,7 @@ def _even_out(
     if over.any():
         # Where fewest local rows are, so that rows stay even: nobody beyond the limit of owned ones.
         rows, room = count_parts(sources, targets, len(shares)), limit - np.minimum(owned, limit)
-        newcomers = _fill_up(rows, int(over.sum()), shares, room)
+        newcomers = fill_up(rows, int(over.sum()), shares, room)
         _hand_over(choosing, over, newcomers, owned, owner)
 
 
@@ -109,37 +109,6 @@ def owned_limit(num_nodes: int, shares: np.ndarray) -> np.ndarray:
     fair = num_nodes * shares
     # At least one more than a fair share: in small graphs 4 % is less than a vertex.
     return np.maximum((LIMIT * fair).astype(np.int64), np.ceil(fair).astype(np.int64) + 1)
-
-
-def _fill_up(load: np.ndarray, extra: int, shares: np.ndarray, most: np.ndarray | int = NO_LIMIT) -> np.ndarray:
-    """Parts [extra] for `extra` more vertices, always to a part with the least load of its share; ascending.
-
-    Args: load: [P]; most: how many each part takes, together no fewer than `extra`.
-    """
-    room = _room(load, shares, _water_level(load, extra, shares, most), most)
-    over = int(room.sum()) - extra  # whole numbers: the level may take in some too many
-    topped = np.flatnonzero(room > 0)[-over:] if over else np.empty(0, dtype=np.int64)
-    # the parts that were given one too many are the last ones: any fixed rule keeps the result reproducible
-    room[topped] -= 1
-    return np.repeat(np.arange(len(load), dtype=np.int32), room)
-
-
-def _room(load: np.ndarray, shares: np.ndarray, level: int, most: np.ndarray | int) -> np.ndarray:
-    """Vertices [P] that each part takes in until all have their share of `level`; none gives any away."""
-    return np.clip(np.ceil(level * shares - 1e-6).astype(np.int64) - load, 0, most)
-
-
-def _water_level(load: np.ndarray, extra: int, shares: np.ndarray, most: np.ndarray | int) -> int:
-    """The lowest number of vertices whose shares, filled up everywhere, take in at least `extra`."""
-    # By bisection: what fits below a level only grows with the level.
-    low, high = 0, int(((load + extra + 1) / shares).max()) + 1
-    while low < high:
-        middle = (low + high) // 2
-        if int(_room(load, shares, middle, most).sum()) >= extra:
-            high = middle
-        else:
-            low = middle + 1
-    return low
 
 
 @inline

@@ -14,7 +14,7 @@ Legend: O owned rows, S source halos, T target halos, D width, A local arcs.
 
 The transposed aggregation (backward) is the same function on transposed arcs: sources and targets swap.
 
-Over 300 lines: blocks of arcs, their scales, and the run over them, which is the only one that reads both.
+Over 300 lines: blocks of arcs, and the run over them, which is the only one that reads them.
 """
 
 from collections.abc import Callable, Sequence
