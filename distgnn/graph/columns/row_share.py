@@ -58,7 +58,7 @@ def row_share(part: LocalGraph, num_columns: int, column: int) -> RowShare:
         "blocks": empty,
         "arc_ids": np.empty(0, np.int64),
         "plan": plan_of_column(part.plan, num_columns, column),
-        "edge_splits": _splits_of(part, part.global_ids[rows]),
+        "edge_splits": part.edge_splits_from(part.global_ids[rows]),
     }
     own |= {name: None if of_part[name] is None else of_part[name][rows] for name in OF_VERTICES}
     return RowShare(**of_part | own | dict.fromkeys(OF_ARCS), part=part, num_columns=num_columns)
@@ -67,13 +67,3 @@ def row_share(part: LocalGraph, num_columns: int, column: int) -> RowShare:
 def whole_plan(share: RowShare) -> LocalGraph:
     """The part with the plan of the rank's columns: what an aggregation of the rank is made of."""
     return replace(share.part, plan=share.plan)
-
-
-def _splits_of(part: LocalGraph, ids: np.ndarray) -> dict[str, np.ndarray]:
-    """The pairs of vertices whose source is one of `ids`, with what is beside them."""
-    found = {}
-    for name, array in part.edge_splits.items():
-        split, _, rest = name.partition("_")
-        pairs = f"{split}_negatives" if rest in ("negatives", "negative_ids") else f"{split}_edges"
-        found[name] = array[np.isin(part.edge_splits[pairs][:, 0], ids)]
-    return found
