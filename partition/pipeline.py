@@ -24,6 +24,7 @@ from distgnn.partition.core.vertex_cut import VertexCut
 from distgnn.partition.epoch.epoch_price import EpochPrices, predict_epoch, read_prices
 from distgnn.partition.folder.manifest import Clock, Progress, check_size, describe_cut
 from distgnn.partition.folder.reader import partition_files
+from distgnn.partition.folder.write_parts import write_parts
 from distgnn.partition.folder.writer import write_manifest, write_part
 from distgnn.partition.methods import cut_edges
 from distgnn.partition.on_disk.memory_guard import MemoryGuard
@@ -160,13 +161,14 @@ def _write_parts(
     """Write all part folders; returns what the manifest says of the cut, and its sections of the parts."""
     book = PartitionBook(edge_list, cut)
     masks = graph.split_masks()
-    parts = []
-    for part_id in range(cut.num_parts):
-        # One part at a time in memory.
+    book.prepare()
+
+    def write(part_id: int) -> dict[str, Any]:
         local = build_local(book, part_id)
         local.cluster_places = None if places is None else places[local.global_ids[: local.num_owned]]
-        parts.append(write_part(folder, local, graph, edge_list, masks))
-        clock.step(part_id + 1)
+        return write_part(folder, local, graph, edge_list, masks)
+
+    parts = write_parts(cut.num_parts, write, clock.step)
     seconds = clock.seconds()
     times = {"seconds": round(sum(seconds.values()), 3), "phase_seconds": seconds}
     return describe_cut(graph, edge_list, book, places is not None) | times, parts

@@ -101,6 +101,20 @@ class PartitionBook:
     def _reverse_edges_by_part(self) -> tuple[np.ndarray, np.ndarray]:
         return self._edges_by_part if self.cut.reverse_part is None else group(self.reverse_part, self.num_parts)
 
+    @cached_property
+    def in_degrees(self) -> np.ndarray:
+        """[N] arcs that arrive at each vertex, of the whole graph."""
+        return self.edge_list.in_degrees()
+
+    @cached_property
+    def out_degrees(self) -> np.ndarray:
+        """[N] arcs that leave each vertex, of the whole graph."""
+        return self.edge_list.out_degrees()
+
+    def prepare(self) -> None:
+        """Compute what all parts need, before several threads ask for it at once."""
+        _ = self.in_degrees, self.out_degrees, self._edges_by_part, self._reverse_edges_by_part
+
     def part_edges(self, part_id: int) -> tuple[np.ndarray, np.ndarray]:
         """Edges whose forward arc, and those whose reverse arc, is in a part; each ascending."""
         by_part, starts = self._edges_by_part

@@ -159,8 +159,8 @@ def build_local(book: PartitionBook, part_id: int) -> LocalGraph:
         num_owned,
         int(book.num_interior[part_id]),
         ids,
-        _narrow(_degrees(book, "in_degrees")[ids]),
-        _narrow(_degrees(book, "out_degrees")[ids]),
+        _narrow(book.in_degrees[ids]),
+        _narrow(book.out_degrees[ids]),
         halo_counts.copy(),
         blocks,
         arc_ids,
@@ -168,14 +168,6 @@ def build_local(book: PartitionBook, part_id: int) -> LocalGraph:
         plan,
         weight,
     )
-
-
-def _degrees(book: PartitionBook, which: str) -> np.ndarray:
-    """Global degrees, counted once for all parts."""
-    # The book lives as long as the parts are built, so it holds them.
-    if which not in book.__dict__:
-        setattr(book, which, getattr(book.edge_list, which)())
-    return book.__dict__[which]
 
 
 def _narrow(values: np.ndarray) -> np.ndarray:

@@ -11,13 +11,16 @@ import numpy as np
 from numba import uint64
 
 from distgnn.kernels.runtime.jit import kernel
+from distgnn.kernels.runtime.threads import get_num_threads, run
+from distgnn.kernels.simd.vectors import prefetch
 from distgnn.partition.core.book import PartitionBook
-from distgnn.partition.core.part_masks import set_bit
+from distgnn.partition.core.part_masks import AHEAD, WORD, empty_mask, set_bit
 from distgnn.partition.core.vertex_cut import VertexCut
 from distgnn.partition.on_disk.edge_spool import SpooledEdges
 from distgnn.partition.sorting.bucket_sort import Empty, SortedEdges, Step
 
 PIECE = 1 << 23
+MOST_THREADS = 2  # that deal, each with masks of its own: no more memory than putting masks in order takes
 DIGIT_BITS = 11
 
 
@@ -39,35 +42,76 @@ def deal_edges(
     Returns: DealtEdges; masks uint64 [N, W] of the parts where arcs leave from and arrive at each vertex (one and the
         same array if edges are two-way).
     """
-    size, num_nodes = len(parts), len(number)
-    vertices = np.empty(num_nodes, dtype=np.int32)
-    vertices[number] = np.arange(num_nodes, dtype=np.int32)
-    counts = np.zeros(num_parts, dtype=np.int64)
-    # In pieces: the mapped arrays pass through memory once, and progress is reported.
-    for begin in range(0, size, PIECE):
-        counts += np.bincount(parts[begin : begin + PIECE], minlength=num_parts)
-    begins = np.concatenate([[0], np.cumsum(counts)])
+    size = len(parts)
+    threads = min(get_num_threads(), MOST_THREADS)
+    # In pieces: the mapped arrays pass through memory once, and progress is reported. Of each piece every thread has a
+    # stretch; the counts of all stretches say where each begins in every part.
+    stretches = -(-size // PIECE) * threads
+    bounds = np.array([size * i // stretches for i in range(stretches + 1)])
+    counts = np.zeros((len(bounds) - 1, num_parts), dtype=np.int64)
+    run(_count_parts, range(len(bounds)), bounds, parts, counts)
+    begins = np.concatenate([[0], np.cumsum(counts.sum(axis=0))])
+    places = begins[:-1] + np.cumsum(counts, axis=0) - counts
     dealt = DealtEdges(
         empty("part_src", size, np.int32),
         empty("part_dst", size, np.int32),
         empty("part_row", size, np.int32 if size < 2**31 else np.int64),
         begins,
     )
-    sources = np.zeros((num_nodes, (num_parts + 63) // 64), dtype=np.uint64)
-    targets = sources if two_way else np.zeros_like(sources)
-    places = begins[:-1].copy()
-    for begin in range(0, size, PIECE):
-        piece = SortedEdges(*(column[begin : begin + PIECE] for column in rows))
-        _deal(piece, parts[begin : begin + PIECE], vertices, places, dealt, sources, targets)
-        step(min(begin + PIECE, size), size)
-    del vertices
+    sources, targets = _deal_stretches(rows, parts, number, bounds, places, num_parts, two_way, dealt, step)
     # Masks were marked under the new numbers, in which neighbours in the sorted edges are neighbours in memory; the
     # book needs the old ones.
     sources = sources[number]
     return dealt, sources, sources if two_way else targets[number]
 
 
-@kernel
+def _deal_stretches(
+    rows: SortedEdges,
+    parts: np.ndarray,
+    number: np.ndarray,
+    bounds: np.ndarray,
+    places: np.ndarray,
+    num_parts: int,
+    two_way: bool,
+    dealt: DealtEdges,
+    step: Step,
+) -> tuple[np.ndarray, np.ndarray]:
+    """Fill `dealt`; the masks of both ends, under the new numbers. places: [stretches, P], the first of each."""
+    threads = min(get_num_threads(), MOST_THREADS)
+    vertices = np.empty(len(number), dtype=np.int32)
+    vertices[number] = np.arange(len(number), dtype=np.int32)
+    # Two threads must not write one word: each marks masks of its own.
+    masks = []
+    for _ in range(threads):
+        sources = empty_mask(len(number), num_parts)
+        masks.append((sources, sources if two_way else np.zeros_like(sources)))
+
+    def deal(first: int, last: int) -> None:
+        for stretch in range(first, last):
+            begin, end = bounds[stretch : stretch + 2]
+            edges = SortedEdges(*(column[begin:end] for column in rows))
+            _deal(edges, parts[begin:end], vertices, places[stretch], dealt, *masks[stretch % threads])
+
+    for first in range(0, len(bounds) - 1, threads):
+        run(deal, range(first, first + threads + 1))
+        step(int(bounds[first + threads]), len(parts))
+    # Sets are joined by OR, which has no order. Where sources and targets are one array, twice is as good as once.
+    for more in masks[1:]:
+        for mask, added in zip(masks[0], more, strict=True):
+            np.bitwise_or(mask, added, out=mask)
+    return masks[0]
+
+
+@kernel(_nrt=False)
+def _count_parts(first: int, last: int, bounds: np.ndarray, parts: np.ndarray, counts: np.ndarray) -> None:
+    """counts[stretch, p] = edges of each stretch in part p."""
+    for stretch in range(first, last):
+        for e in range(bounds[stretch], bounds[stretch + 1]):
+            counts[stretch, parts[e]] += 1
+
+
+# The ends are looked up in no order, so what is known of them is asked for `AHEAD` edges earlier.
+@kernel(_nrt=False)
 def _deal(
     rows: SortedEdges,
     parts: np.ndarray,
@@ -77,7 +121,12 @@ def _deal(
     sources: np.ndarray,
     targets: np.ndarray,
 ) -> None:
+    words = np.int64(sources.shape[1])
     for e in range(parts.shape[0]):
+        soon = rows.high[min(e + AHEAD, parts.shape[0] - 1)]
+        prefetch(WORD, vertices, soon)
+        prefetch(WORD, sources, words * np.int64(soon))
+        prefetch(WORD, targets, words * np.int64(soon))
         p = np.int64(parts[e])
         u, v = rows.low[e], rows.high[e]
         if uint64(rows.tag[e]) & uint64(1):  # the lower end is the target
@@ -138,6 +187,10 @@ class DiskBook(PartitionBook):
             # Every edge is two arcs in its part, but a self-loop one.
             loops = [np.count_nonzero(np.equal(*self._columns(p)[:2])) for p in range(cut.num_parts)]
             self.num_arcs = 2 * self.num_arcs - np.array(loops, dtype=np.int64)
+
+    def prepare(self) -> None:
+        """See `PartitionBook.prepare`; edges are dealt out already."""
+        _ = self.in_degrees, self.out_degrees
 
     def _columns(self, part_id: int) -> list[np.ndarray]:
         span = slice(*self._dealt.begins[part_id : part_id + 2])

@@ -17,12 +17,15 @@ from distgnn.datasets.edge_list import EdgeList, check_choices
 from distgnn.datasets.pairs import repeated_edges
 from distgnn.errors import InputError
 from distgnn.kernels.runtime.jit import inline, kernel
-from distgnn.partition.core.part_masks import mix
+from distgnn.kernels.runtime.threads import get_num_threads, run
+from distgnn.kernels.simd.vectors import prefetch
+from distgnn.partition.core.part_masks import AHEAD, WORD, mix
 from distgnn.partition.on_disk.workspace import Workspace
 from distgnn.partition.sorting.bucket_sort import Step
 
 BLOCK_ROWS = 1 << 22
 BUCKET_ROWS = 1 << 22
+MOST_THREADS = 2  # that count, each with counts of its own
 
 
 class SpooledEdges(EdgeList):
@@ -62,7 +65,7 @@ def spool_edges(graph: GraphData, direction: str, self_loops: str, space: Worksp
     Args: graph: `GraphData`; direction, self_loops: see `GraphData.edge_list`; space: `Workspace`;
         step: `step(done, total)` is told of progress, in rows of the input.
     Raises: InputError, as `GraphData.edge_list`, and for more than 2**31 vertices.
-    Notes: memory 12 bytes for each vertex; disk 8 for each edge, and 12 while edges are merged.
+    Notes: memory 12 bytes for each vertex and thread; disk 8 for each edge, and 12 while edges are merged.
     """
     facts = space.facts("edges")
     if facts is None:
@@ -95,7 +98,7 @@ def _spool(graph: GraphData, direction: str, self_loops: str, space: Workspace, 
         names.append("edge_ids")
     dtypes = {"edge_weight": np.float32, "edge_ids": np.int64}
     columns = {name: space.empty(f"all_{name}", size + extra, dtypes.get(name, np.int32)) for name in names}
-    counts = np.zeros((3, num_nodes), dtype=np.int32)
+    counts = np.zeros((min(get_num_threads(), MOST_THREADS), num_nodes, 3), dtype=np.int32)
     # An undirected edge is the same in both directions.
     swap = direction == "reversed" and graph.directed
     place = removed = 0
@@ -120,8 +123,8 @@ def _spool(graph: GraphData, direction: str, self_loops: str, space: Workspace, 
     report = {"input_rows": size, "merged_rows": merged, "removed_self_loops": removed, "added_self_loops": extra}
     for name in names:
         space.shorten(f"all_{name}", name, place)
-    for name, values in zip(("ends", "outs", "loops"), counts, strict=True):
-        space.empty(name, num_nodes, np.int32)[:] = values
+    for number, name in enumerate(("ends", "outs", "loops")):
+        np.sum(counts[:, :, number], axis=0, out=space.empty(name, num_nodes, np.int32))
     arrays = [*names, "ends", "outs", "loops"]
     facts = {"rows": place, "report": report, "arrays": arrays}
     space.finish("edges", facts, tuple(arrays), drop=("again", "keys", "rows"))
@@ -134,19 +137,31 @@ def _append(columns: dict, block: dict, kept: np.ndarray | None, place: int, cou
     if kept is not None and not kept.all():
         block = {name: values[kept] for name, values in block.items()}
     end = place + len(block["src"])
-    for name, column in columns.items():
-        column[place:end] = block[name]
-    _count(columns["src"][place:end], columns["dst"][place:end], counts)
+    threads = len(counts)
+
+    def put(share: int, _: int) -> None:
+        begin, stop = ((end - place) * (share + i) // threads for i in range(2))
+        for name, column in columns.items():
+            column[place + begin : place + stop] = block[name][begin:stop]
+        _count(
+            columns["src"][place + begin : place + stop], columns["dst"][place + begin : place + stop], counts[share]
+        )
+
+    run(put, range(threads + 1))
     return end
 
 
-@kernel
+@kernel(_nrt=False)
 def _count(src: np.ndarray, dst: np.ndarray, counts: np.ndarray) -> None:
+    """counts[v] += edges at v, edges that leave v, self-loops: side by side, since they are in no order."""
     for e in range(src.shape[0]):
-        counts[0, src[e]] += 1
-        counts[0, dst[e]] += 1
-        counts[1, src[e]] += 1
-        counts[2, src[e]] += src[e] == dst[e]
+        soon = min(e + AHEAD, src.shape[0] - 1)
+        prefetch(WORD, counts, 3 * np.int64(src[soon]))
+        prefetch(WORD, counts, 3 * np.int64(dst[soon]))
+        counts[src[e], 0] += 1
+        counts[dst[e], 0] += 1
+        counts[src[e], 1] += 1
+        counts[src[e], 2] += src[e] == dst[e]
 
 
 def _repeated(graph: GraphData, space: Workspace, step: Step) -> np.ndarray:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import dataclasses
 import shutil
+import threading
 import time
 from collections.abc import Sequence
 from typing import Any
@@ -24,11 +25,12 @@ from distgnn.partition.core.owners import owners_among
 from distgnn.partition.core.vertex_cut import VertexCut, part_dtype
 from distgnn.partition.folder.layout import part_folder
 from distgnn.partition.folder.manifest import Clock
+from distgnn.partition.folder.write_parts import MOST_WRITERS, write_parts
 from distgnn.partition.folder.writer import write_part
 from distgnn.partition.on_disk.disk_book import DealtEdges, DiskBook, deal_edges
-from distgnn.partition.on_disk.edge_spool import SpooledEdges, spool_edges
+from distgnn.partition.on_disk.edge_spool import MOST_THREADS, SpooledEdges, spool_edges
 from distgnn.partition.on_disk.features import OwnedRows, deal_feats
-from distgnn.partition.on_disk.memory_guard import MemoryGuard
+from distgnn.partition.on_disk.memory_guard import MemoryGuard, resident
 from distgnn.partition.on_disk.workspace import Workspace
 from distgnn.partition.sorting.bucket_sort import NAMES, SortedEdges, renumber_edges, sort_edges
 from distgnn.partition.sorting.numbering import Numbering, number_by_cluster, number_by_degree
@@ -41,10 +43,12 @@ BUFFERS = 400_000_000  # blocks of edges in passing
 ARC_BYTES = 64  # of a part that is written
 
 
-def own_bytes(num_nodes: int, num_rows: int, num_parts: int, two_way: bool, table: int | None = None) -> dict:
+def own_bytes(
+    num_nodes: int, num_rows: int, num_parts: int, two_way: bool, table: int | None = None, writers: int = 1
+) -> dict:
     """What each phase needs in memory of its own, in bytes, beside the graph and the interpreter.
 
-    Args: table: bytes of the table of counts, where degrees are known; else its bound.
+    Args: table: bytes of the table of counts, where degrees are known; else its bound; writers: parts written at once.
     """
     words = (num_parts + 63) // 64
     # One mask where every copy has both roles, else one for each role.
@@ -53,16 +57,17 @@ def own_bytes(num_nodes: int, num_rows: int, num_parts: int, two_way: bool, tabl
         # A bound: whichever layout a vertex has, it takes at most a byte for each part, and at most 4 for each of its
         # edges' ends, 2 M in all.
         table = 16 * num_nodes + min(num_parts * num_nodes, 8 * num_rows)
-    # Of the largest part: one is written at a time.
+    # Of the largest part.
     arcs = 1.03 * num_rows * (2 if two_way else 1) / num_parts
     return {
-        "edges": 12 * num_nodes,
+        "edges": 12 * MOST_THREADS * num_nodes,
         "sort": 16 * num_nodes,
         "cluster": 40 * num_nodes,
         "place and refine": table + 24 * num_nodes,
         "deal": (2 * masks + 8) * num_nodes,
         "owners": (masks + 32) * num_nodes,
-        "write": int((masks + 60) * num_nodes + ARC_BYTES * arcs),
+        # Each writer has a number for every vertex, beside its part.
+        "write": int((masks + 60 + 8 * (writers - 1)) * num_nodes + writers * ARC_BYTES * arcs),
     }
 
 
@@ -89,7 +94,7 @@ class DiskCut:
         self, graph: GraphData, shares: np.ndarray, space: Workspace, guard: MemoryGuard, clock: Clock
     ) -> None:
         self.graph, self.shares, self.space, self.guard, self.clock = graph, shares, space, guard, clock
-        self.num_parts = len(shares)
+        self.num_parts, self.own = len(shares), resident()[1]
         self.measured: dict[str, dict] = space.notes("measured")
 
     def edges(self, direction: str, self_loops: str) -> SpooledEdges:
@@ -216,9 +221,11 @@ class DiskCut:
         masks = self.graph.split_masks()
         folder = self.space.folder / "parts"
         folder.mkdir(exist_ok=True)
-        sections = []
         self._begin("write", self.num_parts)
-        for part_id in range(self.num_parts):
+        book.prepare()
+        lock = threading.Lock()
+
+        def write(part_id: int) -> dict:
             section, place = self.space.facts(f"part_{part_id}"), part_folder(folder, part_id)
             if section is None or not place.is_dir():  # one that was on its way to its place is written again
                 # A part without its record was not whole when the run was killed.
@@ -226,11 +233,20 @@ class DiskCut:
                 # Features were dealt out by owner in one pass: each part then reads its own, in a row.
                 graph = self.graph if feats is None else self._with_feats(feats, book, part_id)
                 section = write_part(folder, build_local(book, part_id), graph, edge_list, masks)
-                self.space.finish(f"part_{part_id}", section)
-            sections.append(section)
-            self._step(part_id + 1)
+                # Records are numbered.
+                with lock:
+                    self.space.finish(f"part_{part_id}", section)
+            return section
+
+        sections = write_parts(self.num_parts, write, self._step, self._writers(edge_list))
         self._end("write")
         return sections
+
+    def _writers(self, edge_list: SpooledEdges) -> int:
+        """How many parts at once the limit has room for."""
+        sizes = edge_list.num_nodes, edge_list.num_rows, self.num_parts, edge_list.two_way
+        room = FILLED * self.guard.limit - BUFFERS - self.own
+        return sum(own_bytes(*sizes, writers=number)["write"] <= room for number in range(2, MOST_WRITERS + 1)) + 1
 
     def _deal_feats(self, book: DiskBook) -> np.ndarray | None:
         """Features on disk by owner; None where they are in memory, or there are none."""

@@ -22,6 +22,7 @@ from distgnn.partition.core.edges import SMALL
 from distgnn.partition.core.shares import part_shares
 from distgnn.partition.folder.layout import part_folder
 from distgnn.partition.folder.manifest import Clock, check_size, describe_cut
+from distgnn.partition.folder.write_parts import num_writers
 from distgnn.partition.moves.replica_table import table_bytes
 from distgnn.partition.on_disk.memory_guard import MemoryGuard, resident
 from distgnn.partition.on_disk.phases import ARC_BYTES, FILLED, DiskCut, check_fits, own_bytes
@@ -45,7 +46,7 @@ def in_memory_bytes(graph: GraphData, num_parts: int, config: CutConfig) -> int:
     more = BORDER_BYTES if refined and len(graph.edges) <= SMALL else (0, 0)
     edges = len(graph.edges) * (edge + merges + more[0])
     vertices = graph.num_nodes * (NODE_BYTES + num_parts // 4 + more[1])
-    return edges + vertices + int(ARC_BYTES * arcs / num_parts)
+    return edges + vertices + int(ARC_BYTES * arcs * num_writers(num_parts) / num_parts)
 
 
 def check_loading(source: str | Path, data_root: str | Path | None, limit: int) -> None:
@@ -123,7 +124,10 @@ def partition_on_disk(
     check_fits(needs, own, guard.limit, graph.name)
     with Workspace(out.absolute().with_name(f".{out.absolute().name}.work"), settings) as space:
         if space.resumed and say is not None:
-            say(f"going on after {space.resumed[-1].replace('_', ' ')}, which an earlier run had finished")
+            # Parts are written several at a time: none is the last one.
+            written = sum(name.startswith("part_") for name in space.resumed)
+            last = f"{written} written part{'s'[: written > 1]}" if written else space.resumed[-1].replace("_", " ")
+            say(f"going on after {last}, which an earlier run had finished")
         work = DiskCut(graph, shares, space, guard, clock)
         edge_list = work.edges(config.direction, config.self_loops)
         check_size(edge_list, num_parts, graph.name)

@@ -1,5 +1,6 @@
 """`--memory`: a cut made on disk has the same files as one made in memory, goes on after a stop, keeps the limit."""
 
+import re
 import shutil
 
 import numpy as np
@@ -95,7 +96,8 @@ def test_goes_on_after_a_stop_in_any_phase(tmp_path):
         source, 3, tmp_path / "parts", progress=lambda name, *_: seen.add(name), say=lines.append, **choices
     )
     assert seen == {"load", "edges", "write"}  # the edges are only opened
-    assert lines[-1] == "going on after part 1, which an earlier run had finished"
+    # The third may have been on its way when the report of the second was interrupted.
+    assert re.fullmatch("going on after [23] written parts, which an earlier run had finished", lines[-1])
     assert contents(tmp_path / "parts") == contents(tmp_path / "whole")
     assert not (tmp_path / ".parts.work").exists()
 
