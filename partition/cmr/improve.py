@@ -23,11 +23,11 @@ from distgnn.partition.moves.edge_moves import refine
 from distgnn.partition.moves.inner import copies_with_owners, even_inner
 from distgnn.partition.sorting.renumber import ordered_edges
 
-V_CYCLES = 4  # before the first flows
+EXTRA_PRICES = (1.0, 1.0, 2.0, 4.0)  # of imbalance, in the V-cycles before the first flows; then the last of them
 CYCLES = 4
 SCHEDULE_BETWEEN = (0.5, 0.1, 0.0, 0.0)  # values of s in the sweeps between two rounds of flows
 MOST_ARCS = 1.03  # of a part over its share
-MOST_COPIES = 1.015  # of a part over its share: vertices, copies included
+MOST_COPIES = 1.03  # of a part over its share: vertices, copies included
 
 # One array of parts, or one for each kind of edges: `in_cycles` only hands them on.
 Parts = TypeVar("Parts")
@@ -48,8 +48,8 @@ def refine_cut(edge_list: Edges, edge_part: np.ndarray, shares: np.ndarray) -> n
 
 def improve(rows: EdgeArrays, parts: np.ndarray, levels: Levels, degrees: np.ndarray, shares: np.ndarray) -> np.ndarray:
     """V-cycles, then borders: part [M] int16 with fewer copies. Args: as of `refine_borders`."""
-    for _ in range(V_CYCLES):
-        parts = v_cycle(rows, parts, levels, degrees, shares)
+    for extra_price in EXTRA_PRICES:
+        parts = v_cycle(rows, parts, levels, degrees, shares, extra_price=extra_price)
     return refine_borders(rows, parts, levels, degrees, shares)
 
 
@@ -74,12 +74,15 @@ def refine_borders(
         max_copies = np.stack([MOST_COPIES * copies * shares, max_owned], axis=1)
         return cut_pairs(edges, found, Limits(weights, max_weight, max_copies))
 
-    def sweeps(found: np.ndarray) -> np.ndarray:
-        found = v_cycle(edges, found, levels, degrees, shares, SCHEDULE_BETWEEN)
+    def even(found: np.ndarray) -> np.ndarray:
         return even_inner(edges, found, degrees, shares, max_owned, max_weight[:, 0])
 
-    parts = even_inner(edges, parts, degrees, shares, max_owned, max_weight[:, 0])
-    return in_cycles(parts, flows, sweeps, lambda found: copies_with_owners(edges, found, degrees, max_owned))
+    def sweeps(found: np.ndarray) -> np.ndarray:
+        return even(v_cycle(edges, found, levels, degrees, shares, SCHEDULE_BETWEEN, EXTRA_PRICES[-1]))
+
+    return even(
+        in_cycles(even(parts), flows, sweeps, lambda found: copies_with_owners(edges, found, degrees, max_owned))
+    )
 
 
 def in_cycles(

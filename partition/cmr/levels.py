@@ -18,6 +18,7 @@ from distgnn.partition.cmr.coarsen import coarser_clusters
 from distgnn.partition.cmr.label_propagation import adjacency, cluster_vertices
 from distgnn.partition.core.edges import EdgeArrays, Edges
 from distgnn.partition.moves.edge_moves import SCHEDULE, refine
+from distgnn.partition.moves.group_moves import EXTRA_PRICE
 from distgnn.partition.moves.vertex_moves import move_clusters, move_vertices
 
 CLUSTERS_PER_PART = 32  # that are small enough to balance parts with: the cap of the finest level
@@ -60,13 +61,14 @@ def v_cycle(
     degrees: np.ndarray,
     shares: np.ndarray,
     schedule: tuple[float, ...] = SCHEDULE,
+    extra_price: float = EXTRA_PRICE,
 ) -> np.ndarray:
     """Move clusters, coarsest first, then vertices, then single edges: part [M] int16.
 
     Args: rows: edges sorted by source, numbered as the levels are; parts: int16 [M]; degrees: [N]; shares: [P], see
-        `part_shares`; schedule: of `refine`.
+        `part_shares`; schedule: of `refine`; extra_price: of imbalance, of `move_groups`.
     """
     for labels in reversed(levels.labels):
-        parts = move_clusters(rows, parts, labels[rows.src], degrees, shares)
-    parts = move_vertices(rows, parts, degrees, shares)
+        parts = move_clusters(rows, parts, labels[rows.src], degrees, shares, extra_price)
+    parts = move_vertices(rows, parts, degrees, shares, extra_price=extra_price)
     return refine(rows, parts, shares, degrees=degrees, schedule=schedule)

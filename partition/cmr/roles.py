@@ -33,8 +33,8 @@ from distgnn.partition.moves.replica_table import count_copies, count_edges, emp
 from distgnn.partition.moves.vertex_moves import move_vertices
 
 BALANCE = 1.03
-BETA = 0.3  # copies may differ more between parts here than arcs and owned vertices
-MOST_COPIES = 1.15  # of a part over its share, while flows move its borders
+BETA = 1.0  # copies may differ a little more between parts here than arcs and owned vertices
+MOST_COPIES = 1.04  # of a part over its share, while flows move its borders
 ROUNDS = 3
 
 Pair = tuple[np.ndarray, np.ndarray]  # one array for arcs and one for joints

@@ -16,7 +16,7 @@ from distgnn.partition.core.edges import Edges
 from distgnn.partition.core.fill_up import fill_up
 from distgnn.partition.core.part_masks import count_copies, count_parts, empty_mask, has_bit, lowest_bit, mark_arcs
 
-LIMIT = 1.04  # owned vertices of the largest part over the mean, where it costs rows to be below
+LIMIT = 1.04  # owned vertices of the largest part over the mean, where it costs rows to be below; and its local rows
 ROWS_LIMIT = 1.1  # exchanged rows of a part over the mean, up to which it takes vertices of many copies
 SWEEPS = 20
 
@@ -32,10 +32,10 @@ def balanced_owners(
 
     The owner of a vertex with three copies or more sends and receives more than the others: these go first, most copies
     first, each to the part that exchanges least so far. One of two copies exchanges as much as the other: so such
-    vertices go to the part that owns least, and isolated ones fill up the parts that own least; then owners move
-    between copies while that evens out. Only where a part is still beyond `LIMIT` is a vertex given away at the cost of
-    more rows, first to a copy whose part then exchanges no more than the one that exchanges most, in the end to a part
-    that holds none of its arcs.
+    vertices go to the part that owns least, and isolated ones fill up the parts that own least, none beyond `LIMIT` of
+    the mean of local rows; then owners move between copies while that evens out. Only where a part is still beyond
+    `LIMIT` is a vertex given away at the cost of more rows, first to a copy whose part then exchanges no more than the
+    one that exchanges most, in the end to a part that holds none of its arcs.
 
     With update on "copies", isolated vertices fill up the parts that hold fewest copies: all of them are computed.
     """
@@ -66,9 +66,10 @@ def owners_among(sources: np.ndarray, targets: np.ndarray, shares: np.ndarray, u
     _choose_exchanging(choosing[many:][::-1], sources, targets, shares, exchanged, owned, owner)
     _choose(choosing[isolated:many], sources, targets, shares, exchanged, owned, owner)
     # An isolated vertex exchanges nothing, it is only computed: with owned rows, or, with update on copies, with all
-    # local rows.
-    load = owned if update == "owners" else count_parts(sources, targets, num_parts)
-    owner[choosing[:isolated]] = fill_up(load, isolated, shares)
+    # local rows. Owned rows are evened out by parts that are not beyond the limit of local ones.
+    rows = count_parts(sources, targets, num_parts)
+    room = np.maximum(_limit(int(rows.sum()) + isolated, shares) - rows, 0)
+    owner[choosing[:isolated]] = fill_up(owned if update == "owners" else rows, isolated, shares, room)
     if num_nodes:
         owned = np.bincount(owner, minlength=num_parts)
         _even_out(choosing, copies, sources, targets, shares, exchanged, owned, owner)
@@ -106,7 +107,11 @@ def _even_out(
 
 def owned_limit(num_nodes: int, shares: np.ndarray) -> np.ndarray:
     """Most vertices [P] int64 that a part should own."""
-    fair = num_nodes * shares
+    return _limit(num_nodes, shares)
+
+
+def _limit(total: int, shares: np.ndarray) -> np.ndarray:
+    fair = total * shares
     # At least one more than a fair share: in small graphs 4 % is less than a vertex.
     return np.maximum((LIMIT * fair).astype(np.int64), np.ceil(fair).astype(np.int64) + 1)
 

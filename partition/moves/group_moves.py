@@ -1,7 +1,7 @@
 """Moves of groups of edges between parts: a group goes where it adds least.
 
-What a group costs in a part: the copies it needs there that no other group needs, plus a steep price (the eighth power)
-on the part's arcs and copies over its share. Groups are visited largest first.
+What a group costs in a part: the copies it needs there that no other group needs, plus a price on the part's arcs and
+copies, see `_price_of`. Groups are visited largest first.
 
 Two ways to visit them. *In turn*: evaluate one group, move it, go on to the next. *In blocks*, for large graphs: a
 block of groups is evaluated against frozen parts by all threads, then moves are made in order. One block of three
@@ -32,7 +32,11 @@ from distgnn.partition.core.edges import group
 from distgnn.partition.moves.groups import Groups
 from distgnn.partition.moves.replica_table import AHEAD, CopyTable, add_edge, add_parts_of, prefetch_copies, remove_edge
 
-LOAD_PRICE = 0.3
+# A price of imbalance that suits a graph of two copies a vertex would, where one vertex in a hundred has a second one,
+# outweigh all that moves could save: so it is a multiple of the copies beyond the first, up to a limit.
+EXTRA_PRICE = 2.0  # of a mean part's copies, for each copy beyond the first that a vertex has on average
+LOAD_PRICE = 3.0  # at most
+WALL, FREE = 30.0, 1.03  # times the price, for the square of the load beyond so much of a part's share
 BLOCK_GROUPS = 32  # groups evaluated against the same frozen parts: the fewer, the less they miss of others' moves
 MOST_BLOCKS = 4096
 FEW_MOVES = 0.003  # of the groups: another sweep would not pay
@@ -40,15 +44,16 @@ HUB = 16  # groups around a vertex: with more, one of them that moves hardly cha
 
 
 class Loads(NamedTuple):
-    """Edges and copies of each part, and what it is meant to have: float64 [P] each.
+    """Edges and copies of each part, and what it is meant to have: float64 [P] each; price of imbalance: float64 [1].
 
-    `goal_copies` follows the copies there are: their sum is known only once all groups are placed.
+    `goal_copies` and `price` follow the copies there are: their sum is known only once all groups are placed.
     """
 
     edges: np.ndarray
     copies: np.ndarray
     goal_edges: np.ndarray
     goal_copies: np.ndarray
+    price: np.ndarray
 
 
 class Placement(NamedTuple):
@@ -60,23 +65,29 @@ class Placement(NamedTuple):
 
 
 def move_groups(
-    groups: Groups, placement: Placement, shares: np.ndarray, num_nodes: int, sweeps: int, how: str
+    groups: Groups,
+    placement: Placement,
+    shares: np.ndarray,
+    degrees: np.ndarray,
+    sweeps: int,
+    how: str,
+    extra_price: float = EXTRA_PRICE,
 ) -> None:
     """Move groups while that pays, at most so many sweeps.
 
-    Args: how: "in blocks", evaluated in parallel; "in turn", each with all moves before it; after the first sweep both
-        only visit groups that share a vertex with one that moved. "all in turn": every sweep visits all, because the
-        loads of the parts have changed too.
+    Args: degrees: [N]; how: "in blocks", evaluated in parallel; "in turn", each with all moves before it; after the
+        first sweep both only visit groups that share a vertex with one that moved. "all in turn": every sweep visits
+        all, because the loads of the parts have changed too. extra_price: of imbalance, see `EXTRA_PRICE`.
     """
     in_turn = how != "in blocks"
     indptr, members, sizes, _ = groups
-    around = _transposed(indptr, members, num_nodes) if sweeps > 1 else (indptr[:0], members[:0])
+    around = _transposed(indptr, members, len(degrees)) if sweeps > 1 else (indptr[:0], members[:0])
     # Groups of size 0 come last and are cut off: they stay where they are.
     largest_first = np.argsort(-sizes, kind="stable").astype(np.int32)[: np.count_nonzero(sizes)]
     stale = np.ones(len(sizes), dtype=np.bool_)
     wanted = np.empty(len(sizes), dtype=np.int16)
     num_present = np.empty(len(shares), dtype=np.int32)
-    loads = placement.loads
+    loads, num_vertices = placement.loads, np.count_nonzero(degrees)
     for _ in range(sweeps):
         waiting = largest_first[stale[largest_first]]
         stale[:] = how == "all in turn"
@@ -87,6 +98,7 @@ def move_groups(
             chosen = waiting[block::blocks]
             # Written in place: `placement` holds the same array, which the kernels read.
             loads.goal_copies[:] = loads.copies.sum() * shares
+            loads.price[:] = min(LOAD_PRICE, extra_price * (loads.copies.sum() / num_vertices - 1))
             if in_turn:
                 moved += _move_in_turn(chosen, groups, placement, wanted, num_present, *around, stale)
             else:
@@ -106,10 +118,11 @@ def _transposed(indptr: np.ndarray, members: np.ndarray, num_nodes: int) -> tupl
 
 
 @inline(_nrt=False)
-def _eighth_power(x: float) -> float:
-    x2 = x * x
-    x4 = x2 * x2
-    return x4 * x4
+def _price_of(load: float, price: float) -> float:
+    """What a part costs at a load in units of its share: the fourth power of it, steeper beyond `FREE`."""
+    square = load * load
+    over = max(load - FREE, 0.0)
+    return price * (square * square + WALL * over * over)
 
 
 @inline(_nrt=False)
@@ -117,9 +130,9 @@ def cost_of_adding(p: int, edges: float, new_copies: int, loads: Loads, mean_cop
     """What part p would cost more with so many more edges and copies."""
     cost = new_copies / mean_copies
     load, goal = loads.edges[p], loads.goal_edges[p]
-    cost += LOAD_PRICE * (_eighth_power((load + edges) / goal) - _eighth_power(load / goal))
+    cost += _price_of((load + edges) / goal, loads.price[0]) - _price_of(load / goal, loads.price[0])
     load, goal = loads.copies[p], loads.goal_copies[p]
-    return cost + LOAD_PRICE * (_eighth_power((load + new_copies) / goal) - _eighth_power(load / goal))
+    return cost + _price_of((load + new_copies) / goal, loads.price[0]) - _price_of(load / goal, loads.price[0])
 
 
 @inline(_nrt=False)
@@ -127,9 +140,9 @@ def _cost_of_keeping(p: int, edges: float, own_copies: int, loads: Loads, mean_c
     """What part p would cost less without these edges and copies, which it has."""
     cost = own_copies / mean_copies
     load, goal = loads.edges[p], loads.goal_edges[p]
-    cost += LOAD_PRICE * (_eighth_power(load / goal) - _eighth_power((load - edges) / goal))
+    cost += _price_of(load / goal, loads.price[0]) - _price_of((load - edges) / goal, loads.price[0])
     load, goal = loads.copies[p], loads.goal_copies[p]
-    return cost + LOAD_PRICE * (_eighth_power(load / goal) - _eighth_power((load - own_copies) / goal))
+    return cost + _price_of(load / goal, loads.price[0]) - _price_of((load - own_copies) / goal, loads.price[0])
 
 
 @inline(_nrt=False)

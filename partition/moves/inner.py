@@ -1,7 +1,7 @@
 """Vertices in one part only, of which a part may not have more than it may own.
 
-Nobody else can own such a vertex without a further copy. Where a part has too many of them, some move with all their
-edges to a part where that makes no more copies: ends of edges whose other ends are in both parts.
+Nobody else can own such a vertex without a further copy. Where a part has too many of them, or too many copies, some
+move with all their edges to a part where that makes no more copies: ends of edges whose other ends are in both parts.
 
 Shapes: M edges, N vertices, P parts.
 Source: ours.
@@ -16,7 +16,7 @@ from distgnn.partition.core.edges import EdgeArrays
 from distgnn.partition.moves.cut_state import State, move_edge, start_state
 from distgnn.partition.moves.replica_table import COPIES, DEGREE, PART_SHIFT, CopyTable, is_dense, num_edges_in
 
-MOST_COPIES = 1.03  # of a part over its share, where it takes a vertex
+MOST_COPIES = 1.03  # of a part over its share: beyond it gives vertices away, below it takes them
 MOST_EDGES = 16  # of a vertex that moves
 
 
@@ -28,7 +28,7 @@ def even_inner(
     max_owned: np.ndarray,
     max_arcs: np.ndarray,
 ) -> np.ndarray:
-    """Part [M] int16 with fewer vertices above what a part may own, and no more copies.
+    """Part [M] int16 with fewer vertices above what a part may own, fewer copies above its share, and no more copies.
 
     Args: rows: edges sorted by source; parts: int16 [M]; degrees: [N]; shares: [P]; max_owned, max_arcs: [P], of
         `owned_limit` and `arc_limit`.
@@ -36,8 +36,8 @@ def even_inner(
     state = start_state(rows, parts.copy(), len(shares), degrees)
     inner = np.zeros(len(shares), dtype=np.int64)
     _count_inner(state.table, inner)
-    if (inner > max_owned).any():
-        max_copies = MOST_COPIES * state.num_copies.sum() * shares
+    max_copies = MOST_COPIES * state.num_copies.sum() * shares
+    if (inner > max_owned).any() or (state.num_copies > max_copies).any():
         starts = np.searchsorted(rows.src, np.arange(rows.num_nodes + 1))
         arcs = 2.0 if rows.two_way else 1.0
         _shed(rows.src, rows.dst, starts, state, arcs, inner, max_owned, max_arcs, max_copies)
@@ -86,14 +86,14 @@ def _shed(
     max_arcs: np.ndarray,
     max_copies: np.ndarray,
 ) -> None:
-    """Move vertices of few edges, all of which begin at them, out of parts with too many."""
+    """Move vertices of few edges, all of which begin at them, out of parts with too many of them or of copies."""
     table = state.table
     for v in range(table.vertex.shape[0]):
         begin, end = starts[v], starts[v + 1]
         if end - begin != table.vertex[v, DEGREE] or not 0 < end - begin <= MOST_EDGES:
             continue
         p = _only_part(table, v)
-        if p < 0 or inner[p] <= max_owned[p]:
+        if p < 0 or (inner[p] <= max_owned[p] and state.num_copies[p] <= max_copies[p]):
             continue
         best, fewest = -1, 1
         for q in range(table.num_parts):

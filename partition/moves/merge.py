@@ -1,7 +1,7 @@
 """Merge clusters of edges into parts, balancing arcs and copies at once.
 
-Clusters go, largest first, where they add least: new copies, plus a steep price on the part's arcs and copies over
-its share. Then single clusters move while that pays.
+Clusters go, largest first, where they add least: new copies, plus a price on the part's arcs and copies over its
+share. Then single clusters move while that pays.
 
 Shapes: K clusters, N vertices, M edges, P parts.
 Source: ours.
@@ -17,6 +17,7 @@ from distgnn.kernels.runtime.jit import kernel
 from distgnn.kernels.runtime.threads import even_chunks, run
 from distgnn.partition.core.edges import Edges
 from distgnn.partition.moves.group_moves import (
+    LOAD_PRICE,
     Loads,
     Placement,
     change_load,
@@ -31,13 +32,15 @@ IN_TURN = 10**6  # incidences up to which clusters are moved one after the other
 
 
 class MergeOptions(NamedTuple):
-    """sweeps: most sweeps of moves in graphs of few incidences; first_guess: copies per vertex before any are known."""
+    """sweeps: most sweeps of moves in graphs of few incidences; first_guess: copies per vertex before any are known;
+    extra_price: of imbalance, of `move_groups`, when groups have their first parts."""
 
     sweeps: int
     first_guess: float
+    extra_price: float
 
 
-DEFAULTS = MergeOptions(32, 1.2)
+DEFAULTS = MergeOptions(32, 1.2, 1.0)
 
 
 def merge_clusters(
@@ -48,26 +51,26 @@ def merge_clusters(
     Args: clusters: [M] int32 from `edge_clusters`; degrees: [N]; shares: [P], see `part_shares`.
     """
     groups = groups_of(edge_list, clusters, num_clusters)
-    return merge_groups(groups, degrees, shares, (edge_list.num_nodes, len(clusters)))
+    return merge_groups(groups, degrees, shares, len(clusters))
 
 
 def merge_groups(
-    groups: Groups, degrees: np.ndarray, shares: np.ndarray, sizes: tuple[int, int], options: MergeOptions = DEFAULTS
+    groups: Groups, degrees: np.ndarray, shares: np.ndarray, num_edges: int, options: MergeOptions = DEFAULTS
 ) -> tuple[np.ndarray, CopyTable]:
     """Part [K] int16 of each group of edges, and the table of the cut.
 
-    Args: degrees: [N]; shares: [P]; sizes: N and M.
+    Args: degrees: [N]; shares: [P]; num_edges: M.
     """
-    num_parts, (num_nodes, num_edges) = len(shares), sizes
+    num_parts = len(shares)
     # What parts are meant to have in copies, until `move_groups` can count them: a guess for each vertex with an edge.
     guess = options.first_guess * np.count_nonzero(degrees) * shares
-    loads = Loads(np.zeros(num_parts), np.zeros(num_parts), num_edges * shares, guess)
+    loads = Loads(np.zeros(num_parts), np.zeros(num_parts), num_edges * shares, guess, np.array([LOAD_PRICE]))
     parts = np.full(len(groups.sizes), -1, dtype=np.int16)
     placement = Placement(parts, empty_table(degrees, num_parts), loads)
     largest_first = np.argsort(-groups.sizes, kind="stable").astype(np.int32)
     _place(largest_first, groups, placement, np.empty(num_parts, dtype=np.int32))
     sweeps, how = (options.sweeps, "all in turn") if len(groups.members) <= IN_TURN else (1, "in blocks")
-    move_groups(groups, placement, shares, num_nodes, sweeps, how)
+    move_groups(groups, placement, shares, degrees, sweeps, how, options.extra_price)
     # The table so far counts groups; what refinement needs counts edges. There is memory for one of them at a time.
     del placement
     table = empty_table(degrees, num_parts)

@@ -12,6 +12,7 @@ from distgnn.kernels.runtime.jit import inline, kernel
 from distgnn.kernels.runtime.threads import FEW_EDGES, get_num_threads, run
 from distgnn.kernels.simd.vectors import prefetch
 from distgnn.partition.core.edges import Edges
+from distgnn.partition.moves.group_moves import EXTRA_PRICE
 from distgnn.partition.moves.groups import Groups, add_member, close_gaps
 from distgnn.partition.moves.merge import MergeOptions, merge_groups
 from distgnn.partition.moves.own_ends import WORD
@@ -19,7 +20,7 @@ from distgnn.partition.moves.replica_table import CopyTable
 from distgnn.partition.sorting.bucket_sort import Empty, Step
 
 AHEAD = 32  # edges between asking for a vertex's last slot and reading it
-OPTIONS = MergeOptions(sweeps=8, first_guess=1.0)
+OPTIONS = MergeOptions(sweeps=8, first_guess=1.0, extra_price=EXTRA_PRICE)
 MOST_THREADS = 2  # each has a last slot of 8 bytes for every vertex
 
 
@@ -33,7 +34,7 @@ def place_clusters(
     """
     groups = cluster_groups(edges, begins, empty)
     step(1, 4)
-    return merge_groups(groups, degrees, shares, (edges.num_nodes, len(edges.src)), OPTIONS)
+    return merge_groups(groups, degrees, shares, len(edges.src), OPTIONS)
 
 
 def cluster_groups(edges: Edges, begins: np.ndarray, empty: Empty) -> Groups:

@@ -60,6 +60,22 @@ def test_what_a_cluster_has_in_two_parts_are_two_groups():
     np.testing.assert_array_equal(moved, parts)
 
 
+def test_imbalance_weighs_as_much_as_there_are_copies_to_save():
+    """A path: ten of its edges are in part 0 amid part 1, which has 520. Part 1 takes them: they cost two copies.
+
+    Where that would be one of many copies beyond the first, nothing would be gained by parts less equal than they are.
+    """
+    src = np.arange(1000, dtype=np.int32)
+    rows = EdgeArrays(src, src + 1, 1001, True, 2000)
+    stray = (src >= 600) & (src < 610)
+    parts = np.where((src < 470) | stray, 0, 1).astype(np.int16)
+    cluster = np.where(stray, 2, np.where(src < 600, parts, 1)).astype(np.int32)
+    degrees, shares = endpoint_degrees(rows), np.array([0.5, 0.5])
+    moved = move_clusters(rows, parts, cluster, degrees, shares)
+    np.testing.assert_array_equal(moved, np.where(src < 470, 0, 1))
+    np.testing.assert_array_equal(move_clusters(rows, parts, cluster, degrees, shares, extra_price=1000.0), parts)
+
+
 def test_cluster_numbers_may_be_far_apart():
     """Keys in a table where that is small, sorted where it is not: the same groups."""
     rows, parts, cliques = clique_in_the_wrong_part()
@@ -76,5 +92,5 @@ def test_levels_make_copies_fewer(monkeypatch, data_root):
     with_levels = PartitionBook(edges, cut_edges(edges, num_parts, "cmr"))
     monkeypatch.setattr("distgnn.partition.cmr.levels.move_clusters", lambda rows, parts, *others: parts)
     without = PartitionBook(edges, cut_edges(edges, num_parts, "cmr"))
-    assert with_levels.replication_factor - 1 < 0.95 * (without.replication_factor - 1)
+    assert with_levels.replication_factor - 1 < 0.97 * (without.replication_factor - 1)
     assert with_levels.edge_balance <= 1.03 and with_levels.copies_balance <= 1.05

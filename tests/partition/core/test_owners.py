@@ -48,3 +48,17 @@ def test_hubs_stay_where_little_is_exchanged():
     rows = book.pair_rows.sum(axis=0) + book.pair_rows.sum(axis=1)
     assert rows.max() <= 1.3 * rows.mean()
     assert book.num_owned.max() <= 118
+
+
+def test_isolated_vertices_fill_parts_up_to_the_limit_of_local_rows():
+    """Parts 0 and 1 share 50 vertices and have 100 alone, part 2 has 125 alone, 60 are isolated.
+
+    All would own 145 if nothing else counted, with 170, 170 and 145 local rows: 1.05 times the mean.
+    """
+    in_parts = [path(50 + 100 * p, 100) + [(v, 50 + 100 * p) for v in range(50)] for p in range(2)] + [path(250, 125)]
+    src, dst = np.array([edge for edges in in_parts for edge in edges], dtype=np.int32).T.copy()
+    edge_part = np.repeat(np.arange(3, dtype=np.int16), [len(edges) for edges in in_parts])
+    edge_list, shares = EdgeArrays(src, dst, 435, True, 2 * len(src)), np.full(3, 1 / 3)
+    book = PartitionBook(edge_list, VertexCut(3, edge_part, balanced_owners(edge_list, edge_part, shares)))
+    assert book.num_rows.tolist() == [168, 168, 149]
+    assert book.num_owned.tolist() == [143, 143, 149]

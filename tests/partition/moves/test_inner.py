@@ -49,3 +49,13 @@ def test_a_hub_is_not_followed_to_a_new_part(monkeypatch):
     _, parts = stars()
     parts[10] = 0
     np.testing.assert_array_equal(even([100, 5]), parts)
+
+
+def test_a_part_of_too_many_copies_gives_leaves_away():
+    """Part 0 has 15 leaves of vertex 20, part 1 one of them, and another star of three: 16 and 6 copies."""
+    src = np.arange(19, dtype=np.int32)
+    rows = EdgeArrays(src, np.where(src < 16, 20, 21).astype(np.int32), 22, True, 38)
+    parts = np.where(src < 15, 0, 1).astype(np.int16)
+    moved = even_inner(rows, parts, endpoint_degrees(rows), SHARES, np.array([22, 22]), NO_LIMIT)
+    assert np.count_nonzero(moved == 0) == 10 and (moved[15:] == 1).all()  # 11 copies each
+    assert num_copies(rows, moved, endpoint_degrees(rows), 2) == num_copies(rows, parts, endpoint_degrees(rows), 2)
