@@ -17,6 +17,7 @@ import torch
 from distgnn import kernels
 from distgnn.config import ModelConfig, num_threads
 from distgnn.graph.loader import use_threads
+from distgnn.ops.dense.products import turned_product
 from distgnn.partition import load_part
 
 PRODUCTS_PER_LAYER = {"sage": 2, "gcn": 1, "gat": 1, "gatv2": 2}
@@ -67,7 +68,7 @@ class Products:
         if self.ours:
             kernels.inner_product(rows.numpy(), grads.numpy())
         else:
-            torch.mm(rows.T, grads, out=out)
+            out.copy_(turned_product(rows, grads))
 
     def facts(self) -> dict:
         """Bytes of all aggregations, the copy bandwidth, and the products' arithmetic."""

@@ -25,6 +25,7 @@ def measure() -> None:
     from distgnn.config import num_threads
     from distgnn.graph.loader import use_threads
     from distgnn.kernels.runtime.tiles import registers
+    from distgnn.ops.dense.products import turned_product
 
     use_threads(num_threads())
     print(f"{ROWS:,} rows, {num_threads()} threads, registers of {registers()[0]} bytes", flush=True)
@@ -44,7 +45,7 @@ def measure() -> None:
             if os.environ.get("NUMBA_CPU_NAME")
             else {
                 "bfloat16": lambda o=narrow, s=short: torch.mm(s[0], s[1], out=o),
-                "turned, bfloat16": lambda s=short: s[0].T @ s[2],
+                "turned, bfloat16": lambda s=short: turned_product(s[0], s[2]),
             }
         )
         spent = {name: [] for name in calls}
