@@ -68,7 +68,7 @@ def owners_among(sources: np.ndarray, targets: np.ndarray, shares: np.ndarray, u
     # An isolated vertex exchanges nothing, it is only computed: with owned rows, or, with update on copies, with all
     # local rows. Owned rows are evened out by parts that are not beyond the limit of local ones.
     rows = count_parts(sources, targets, num_parts)
-    room = np.maximum(_limit(int(rows.sum()) + isolated, shares) - rows, 0)
+    room = np.maximum(owned_limit(int(rows.sum()) + isolated, shares) - rows, 0)
     owner[choosing[:isolated]] = fill_up(owned if update == "owners" else rows, isolated, shares, room)
     if num_nodes:
         owned = np.bincount(owner, minlength=num_parts)
@@ -105,12 +105,8 @@ def _even_out(
         _hand_over(choosing, over, newcomers, owned, owner)
 
 
-def owned_limit(num_nodes: int, shares: np.ndarray) -> np.ndarray:
-    """Most vertices [P] int64 that a part should own."""
-    return _limit(num_nodes, shares)
-
-
-def _limit(total: int, shares: np.ndarray) -> np.ndarray:
+def owned_limit(total: int, shares: np.ndarray) -> np.ndarray:
+    """Most vertices [P] int64 of so many in all that a part should own; or, of so many local rows, should hold."""
     fair = total * shares
     # At least one more than a fair share: in small graphs 4 % is less than a vertex.
     return np.maximum((LIMIT * fair).astype(np.int64), np.ceil(fair).astype(np.int64) + 1)
