@@ -2,14 +2,18 @@
 
 - Python's collector of garbage rests while modules are imported. torch and numba make a million objects that stay;
   looking for garbage among them, again and again, was a fifth of the import.
-- torch imports what only its compiler and its exporter need (how every operation changes shapes, written in Python):
-  that is deferred in the program's own processes until somebody asks for it.
+- torch imports what only its compiler and its exporter need (how every operation changes shapes, written in Python),
+  downloads and distributions, and scipy numpy's Fortran reader: all that is deferred in the program's own processes
+  until somebody asks for it.
+- torch asks `inspect` where some of its operations are defined, and that compares the files of all modules: the module
+  of a line is known by its name.
 """
 
 import contextlib
 import gc
 import importlib
 import importlib.machinery
+import inspect
 import sys
 from collections.abc import Iterator, Sequence
 from importlib import metadata
@@ -17,7 +21,8 @@ from types import ModuleType
 from typing import Any
 
 TRIED_TORCH = ("2.13.",)  # another may need at its import what is deferred: there nothing is
-SHAPES, EXPORT = "torch._meta_registrations", "torch.export"
+SHAPES = "torch._meta_registrations"
+DEFERRED = (SHAPES, "torch.export", "torch.distributions", "torch.hub", "torch.masked", "numpy.f2py")
 NEED_SHAPES = ("torch._dynamo", "torch._inductor")  # they compile operations, and ask for none of its names
 
 
@@ -41,10 +46,25 @@ def import_for_good(*modules: str) -> None:
     """
     if "torch" not in sys.modules and metadata.version("torch").startswith(TRIED_TORCH):
         sys.meta_path.insert(0, _Deferring())
-    with resting_collector():
+    with resting_collector(), modules_by_name():
         for module in modules:
             importlib.import_module(module)
     gc.freeze()
+
+
+@contextlib.contextmanager
+def modules_by_name() -> Iterator[None]:
+    """A block in which `inspect` finds the module of a frame by its name, not by comparing files."""
+    by_file = inspect.getmodule
+
+    def getmodule(thing: Any, *file: Any) -> ModuleType | None:
+        return sys.modules.get(thing.f_globals.get("__name__", "")) if inspect.isframe(thing) else by_file(thing, *file)
+
+    inspect.getmodule = getmodule  # type: ignore[assignment]
+    try:
+        yield
+    finally:
+        inspect.getmodule = by_file
 
 
 class _Deferring:
@@ -53,7 +73,7 @@ class _Deferring:
     def find_spec(self, name: str, path: Sequence[str] | None, _: Any = None) -> importlib.machinery.ModuleSpec | None:
         if name in NEED_SHAPES and isinstance(sys.modules.get(SHAPES), _Deferred):
             sys.modules[SHAPES].load()
-        if name not in (SHAPES, EXPORT):
+        if name not in DEFERRED:
             return None
         spec = importlib.machinery.PathFinder.find_spec(name, path)
         if spec is not None and spec.loader is not None:

@@ -1,11 +1,13 @@
 """What a process imports, and when: each in a process of its own."""
 
+import inspect
 import subprocess
 import sys
 
 import pytest
 
 from distgnn.system.processor import describe
+from distgnn.system.quick_start import modules_by_name
 
 
 def lines_of(program: str) -> list[str]:
@@ -31,9 +33,24 @@ def test_what_torch_needs_to_compile_is_there_when_it_is_asked_for():
         "import torch; print('torch._refs' in sys.modules, 'torch._export' in sys.modules); "
         "torch.nn.Linear(2, 3)(torch.ones(4, 2)).sum().backward(); print('torch._refs' in sys.modules); "
         "importlib.util.find_spec('torch._dynamo'); print('torch._refs' in sys.modules); "
-        "print(torch.export.Dim.__name__, torch._meta_registrations.__spec__.loader.__class__.__name__)"
+        "print(torch.export.Dim.__name__, torch._meta_registrations.__spec__.loader.__class__.__name__); "
+        "print('torch.distributions.normal' in sys.modules, 'numpy.f2py.crackfortran' in sys.modules); "
+        "print(torch.distributions.Normal(0, 1).mean.item(), torch.masked.sum(torch.ones(2)).item()); "
+        "import scipy.sparse, numpy; print('numpy.f2py.crackfortran' in sys.modules, bool(numpy.f2py.get_include()))"
     )
-    assert lines_of(program) == ["False False", "False", "True", "Dim SourceFileLoader"]
+    late = ["False False", "0.0 2.0", "False True"]
+    assert lines_of(program) == ["False False", "False", "True", "Dim SourceFileLoader", *late]
+
+
+def test_the_module_of_a_line_is_found_by_its_name_in_the_block_alone(monkeypatch):
+    before, frame, files = inspect.getmodule, inspect.currentframe(), []
+    monkeypatch.setattr(inspect, "getmodule", lambda *args: files.append(args) or before(*args))
+    looking_at_files = inspect.getmodule
+    with modules_by_name():
+        assert inspect.getmodule(frame, __file__) is sys.modules[__name__]
+        assert not files
+        assert inspect.getmodule(describe) is sys.modules["distgnn.system.processor"]
+    assert inspect.getmodule is looking_at_files
 
 
 @pytest.mark.parametrize(
