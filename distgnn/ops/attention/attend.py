@@ -12,10 +12,13 @@ With `loops` [O] every vertex has so many arcs to itself beside those of the gra
 rank's partial result. A negative number takes arcs away that the graph has.
 
 <dz, z> is taken from the result, since dy y = dz (z + bias) wherever ReLU and mask let through: z itself is not saved.
-Nor is r, a product that is made again from x; its gradient is written over it, row by row. The gradient of `attn` is
-made without r, beside the weight's: sum over v of ds[v, h] r[v, h] = (ds' x)[h] W[:, h].
+Nor is r, a product that is made again from x, but for the mean over heads: a last layer's backward pass comes first and
+would need r at once. The gradient of r is written over it, row by row. The gradient of `attn` is made without r, beside
+the weight's: sum over v of ds[v, h] r[v, h] = (ds' x)[h] W[:, h].
 
 Legend: O owned rows, S / T source and target halos, H heads, F features per head, I columns in.
+
+Over 300 lines: one function and its gradient.
 """
 
 from collections.abc import Sequence
@@ -73,7 +76,8 @@ def attend(
     Returns: [O, H * F], or [O, F] as the mean over heads, in the dtype of `feats`; float32 for bfloat16 rows that
         nothing follows. Vertices without in-arcs have z = 0.
 
-    Notes: memory O * H * (2 F + 4) and as much for halos, whatever the number of arcs. The backward pass can run once.
+    Notes: memory O * H * (2 F + 4), of a mean F more, and as much for halos, whatever the number of arcs. The backward
+        pass can run once.
     """
     check_update(graph)
     gamma, beta = norm or (None, None)
@@ -84,14 +88,14 @@ def attend(
 
 @dataclass
 class _Saved:
-    """What the backward pass needs; `halos` [S, H, F] are r there, the scores at both ends of arcs are with halos."""
+    """What the backward pass needs; `rows` are r of source halos [S, H, F], of the mean over heads r of all copies."""
 
     feats: torch.Tensor
     weights: tuple[torch.Tensor, torch.Tensor]
     bias: torch.Tensor | None
     norm: Norm | None
     epilogue: SavedEpilogue | None
-    halos: np.ndarray
+    rows: np.ndarray
     scores: tuple[np.ndarray, np.ndarray]
     maximum: np.ndarray
     sums: np.ndarray
@@ -102,7 +106,7 @@ class _Attend(torch.autograd.Function):
     def forward(ctx: Any, feats, weight, attn, bias, gamma, beta, graph: GraphView, heads: Heads) -> torch.Tensor:  # type: ignore[no-untyped-def]
         ctx.graph, ctx.heads = graph, heads
         last = heads.epilogue.is_empty and gamma is None
-        z, maximum, sums, halos, ends = _attention(graph, feats, weight, attn, heads, narrow=not last)
+        z, maximum, sums, rows, ends = _attention(graph, feats, weight, attn, heads, narrow=not last)
         dtype = z.dtype if last else feats.dtype
         norm = None if gamma is None else (gamma.detach(), beta.detach())
         out, stats = z, None
@@ -114,7 +118,7 @@ class _Attend(torch.autograd.Function):
         bias = None if bias is None else bias.detach()
         epilogue = SavedEpilogue(z if heads.mean else out.detach(), z if norm is not None else None, stats)
         weights = weight.detach(), attn.detach()
-        ctx.saved = _Saved(feats.detach(), weights, bias, norm, epilogue, halos, ends, maximum, sums)
+        ctx.saved = _Saved(feats.detach(), weights, bias, norm, epilogue, rows, ends, maximum, sums)
         return out
 
     @staticmethod
@@ -156,7 +160,7 @@ def _arcs(graph: GraphView) -> tuple:
 def _attention(
     graph: GraphView, feats: Any, weight: torch.Tensor, attn: torch.Tensor, heads: Heads, narrow: bool
 ) -> tuple:
-    """(z [O, H * F], maximum, sums [O, H], rows of source halos [S, H, F], scores of copies at both ends).
+    """(z [O, H * F], maximum, sums [O, H], r to keep: see `_Saved`, scores of copies at both ends).
 
     Args: narrow: z may have the dtype of rows; what is merged has not.
     """
@@ -178,7 +182,7 @@ def _attention(
         if heads.loops is not None:
             _merge_loops(heads, sources[:owned], left, right, (out[:owned], maximum[:owned], sums[:owned]))
         kernels.finish_attention(out[:owned], sums[:owned])
-    return z[:owned], maximum[:owned], sums[:owned], sources[owned:].copy(), ends
+    return z[:owned], maximum[:owned], sums[:owned], sources if heads.mean else sources[owned:].copy(), ends
 
 
 def _merge(graph: GraphView, out: np.ndarray, maximum: np.ndarray, sums: np.ndarray) -> None:
@@ -245,12 +249,9 @@ def _through_attention(
     graph: GraphView, saved: _Saved, grads: torch.Tensor, dots: np.ndarray, heads: Heads
 ) -> tuple[torch.Tensor, np.ndarray]:
     """(gradient of rows r [O, H * F] in the dtype of feats, gradients of scores [2, O, H])."""
-    shape = saved.halos.shape[1:]
-    rows = product(graph, saved.feats, saved.weights[0])
-    of_loops = None if heads.loops is None else _through_loops(saved, rows, grads, dots, heads)
-    if len(saved.halos):
-        behind = saved.halos.reshape(len(saved.halos), rows.shape[1])
-        rows = torch.from_numpy(np.concatenate([as_array(rows), behind])).view(rows.dtype)
+    shape = saved.rows.shape[1:]
+    rows = _rows_again(graph, saved, heads)
+    of_loops = None if heads.loops is None else _through_loops(saved, rows[: len(dots)], grads, dots, heads)
     state = _at_targets(graph, saved.maximum, saved.sums, dots)
     targets = with_halos(graph, as_array(grads), "target")
     wide = torch.from_numpy(dots).dtype if graph.num_ranks > 1 else grads.dtype
@@ -267,6 +268,16 @@ def _through_attention(
         out.view(len(out), *shape).addcmul_(grads.view(len(out), *shape), torch.from_numpy(of_loops[0])[:, :, None])
         left, right = left + of_loops[1], right + of_loops[1]
     return out, np.stack([left, right])
+
+
+def _rows_again(graph: GraphView, saved: _Saved, heads: Heads) -> torch.Tensor:
+    """r of owned vertices and source halos, [O + S, H * F], in the dtype of feats, to be written over."""
+    weight = saved.weights[0]
+    kept = saved.rows.reshape(len(saved.rows), weight.shape[1])
+    if heads.mean:
+        return torch.from_numpy(kept).view(saved.feats.dtype)
+    rows = product(graph, saved.feats, weight)
+    return torch.from_numpy(np.concatenate([as_array(rows), kept])).view(rows.dtype) if len(kept) else rows
 
 
 def _at_targets(graph: GraphView, *columns: np.ndarray) -> Sequence[np.ndarray]:

@@ -12,9 +12,10 @@ import pstats
 import statistics
 from pathlib import Path
 
-import torch
+from distgnn import kernels  # before torch, whose idle threads else keep the cores busy
 
-from distgnn import kernels
+import torch  # isort: skip
+
 from distgnn.config import ModelConfig, TrainConfig, num_threads
 from distgnn.graph.loader import load, use_threads
 from distgnn.nn import build_model
