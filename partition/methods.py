@@ -18,6 +18,7 @@ from distgnn.partition.cmr.improve import refine_cut
 from distgnn.partition.cmr.method import cmr
 from distgnn.partition.cmr.roles import refine_roles
 from distgnn.partition.core.edges import Edges
+from distgnn.partition.core.effort import EFFORTS, Effort
 from distgnn.partition.core.owners import balanced_owners, owners_among
 from distgnn.partition.core.shares import part_shares
 from distgnn.partition.core.vertex_cut import VertexCut
@@ -36,43 +37,43 @@ class Draft(NamedTuple):
 
 
 class Method(NamedTuple):
-    """A cutting method: `draft(edge_list, shares, seed, order) -> Draft`, and one line about it."""
+    """A cutting method: `draft(edge_list, shares, seed, order, effort) -> Draft`, and one line about it."""
 
     draft: Callable[..., Draft]
     about: str
 
 
-def _libra(edge_list: Edges, shares: np.ndarray, seed: int, order: str) -> Draft:
+def _libra(edge_list: Edges, shares: np.ndarray, seed: int, order: str, effort: Effort) -> Draft:
     return Draft(streaming.libra(edge_list, shares, seed, order))
 
 
-def _hdrf(edge_list: Edges, shares: np.ndarray, seed: int, order: str) -> Draft:
+def _hdrf(edge_list: Edges, shares: np.ndarray, seed: int, order: str, effort: Effort) -> Draft:
     return Draft(streaming.hdrf(edge_list, shares, seed, order))
 
 
-def _dbh(edge_list: Edges, shares: np.ndarray, seed: int, order: str) -> Draft:
+def _dbh(edge_list: Edges, shares: np.ndarray, seed: int, order: str, effort: Effort) -> Draft:
     return Draft(streaming.dbh(edge_list, shares, seed))
 
 
-def _random(edge_list: Edges, shares: np.ndarray, seed: int, order: str) -> Draft:
+def _random(edge_list: Edges, shares: np.ndarray, seed: int, order: str, effort: Effort) -> Draft:
     return Draft(streaming.deal(edge_list, shares, seed))
 
 
-def _cmr(edge_list: Edges, shares: np.ndarray, seed: int, order: str) -> Draft:
-    return Draft(*cmr(edge_list, shares))
+def _cmr(edge_list: Edges, shares: np.ndarray, seed: int, order: str, effort: Effort) -> Draft:
+    return Draft(*cmr(edge_list, shares, effort))
 
 
-def _cmr_stream(edge_list: Edges, shares: np.ndarray, seed: int, order: str) -> Draft:
+def _cmr_stream(edge_list: Edges, shares: np.ndarray, seed: int, order: str, effort: Effort) -> Draft:
     edge_part, number, masks = cmr_stream(edge_list, shares)
     return Draft(edge_part, number, masks=masks)
 
 
-def _metis(edge_list: Edges, shares: np.ndarray, seed: int, order: str) -> Draft:
+def _metis(edge_list: Edges, shares: np.ndarray, seed: int, order: str, effort: Effort) -> Draft:
     owner = metis_owners(edge_list, shares, seed)
     return Draft(cover_arcs(edge_list, owner, shares), owner=owner)
 
 
-def _kahypar(edge_list: Edges, shares: np.ndarray, seed: int, order: str) -> Draft:
+def _kahypar(edge_list: Edges, shares: np.ndarray, seed: int, order: str, effort: Effort) -> Draft:
     return Draft(kahypar_parts(edge_list, shares, seed))
 
 
@@ -94,20 +95,21 @@ def cut_edges(edge_list: EdgeList, num_parts: int, method: str | CutConfig = "cm
     Args:
         num_parts: number of parts, at least 1. Parts may stay empty where there are fewer edges than parts.
         method: the name of a method, or a `CutConfig` with everything.
-        options: fields of `CutConfig` in `CUT_OPTIONS`: seed, order, refine, capacities, groups, update.
+        options: fields of `CutConfig` in `CUT_OPTIONS`: seed, order, refine, capacities, groups, update, effort.
     Returns: a `VertexCut`; both arcs of a two-way edge are in one part; owners are among the copies, except
         METIS's, and where owned vertices could not be balanced otherwise.
     Raises: InputError.
     """
     config = make_config(method, options, CUT_OPTIONS).check_parts(num_parts)
     shares = part_shares(num_parts, config.capacities)
-    draft = functools.partial(METHODS[config.method].draft, seed=config.seed, order=config.order)
+    effort = EFFORTS[config.effort]
+    draft = functools.partial(METHODS[config.method].draft, seed=config.seed, order=config.order, effort=effort)
     # A copy exchanges a row for each of its roles. Where edges are one-way it may have one role only, which the methods
     # do not count: edges and owners are moved once more, with the roles charged alone.
     roles = config.update == "owners" and not edge_list.two_way
     if config.groups > 1:
         # `cut_twice` keeps the parts and the order only: masks and owners of a level are of its own parts, not of all.
-        level = functools.partial(_with_roles, draft) if roles and config.method == "cmr" else draft
+        level = functools.partial(_with_roles, draft, effort) if roles and config.method == "cmr" else draft
         found = Draft(*cut_twice(edge_list, shares, config.groups, level))
     else:
         found = draft(edge_list, shares)
@@ -115,22 +117,22 @@ def cut_edges(edge_list: EdgeList, num_parts: int, method: str | CutConfig = "cm
     edge_part, vertex_order, owner, masks = found
     if config.refine and not config.method.startswith("cmr"):
         # METIS gave owners for its own edges: after moves they are chosen anew.
-        edge_part, owner = refine_cut(edge_list, edge_part, shares), None
+        edge_part, owner = refine_cut(edge_list, edge_part, shares, effort), None
     if owner is None and masks is not None:
         owner = owners_among(*masks, shares, config.update)
     elif owner is None:
         owner = balanced_owners(edge_list, edge_part, shares, update=config.update)
     # Not after two levels: moving arcs between all parts could undo what the first level kept inside a machine.
     if (config.refine or config.method == "cmr") and roles and config.groups == 1 and num_parts > 1:
-        edge_part, owner = refine_roles(edge_list, edge_part, owner, shares)
+        edge_part, owner = refine_roles(edge_list, edge_part, owner, shares, effort=effort)
     given = None if config.capacities is None else np.array(config.capacities, dtype=np.float64)
     return VertexCut(num_parts, edge_part, owner, order=vertex_order, capacities=given)
 
 
-def _with_roles(draft: Callable[..., Draft], edge_list: Edges, shares: np.ndarray) -> Draft:
+def _with_roles(draft: Callable[..., Draft], effort: Effort, edge_list: Edges, shares: np.ndarray) -> Draft:
     """One level of a cut in two, its arcs moved for update on owners; who owns what is decided at the end."""
     found = draft(edge_list, shares)
     if len(shares) == 1:
         return found
     owner = balanced_owners(edge_list, found.edge_part, shares)
-    return found._replace(edge_part=refine_roles(edge_list, found.edge_part, owner, shares)[0])
+    return found._replace(edge_part=refine_roles(edge_list, found.edge_part, owner, shares, effort=effort)[0])

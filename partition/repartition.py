@@ -16,7 +16,7 @@ import numpy as np
 from scipy import sparse
 
 from distgnn.config.algorithm import UPDATES
-from distgnn.config.cut import METHODS, ORDERS, CutConfig, check_names
+from distgnn.config.cut import EFFORTS, METHODS, ORDERS, CutConfig, check_names
 from distgnn.datasets import GraphData
 from distgnn.datasets.edge_list import EdgeList
 from distgnn.datasets.links.part_edges import whole_edge_splits
@@ -30,7 +30,7 @@ from distgnn.partition.methods import cut_edges
 from distgnn.partition.pipeline import write_cut
 from distgnn.system.atomic import check_target
 
-OPTIONS = ("method", "seed", "order", "refine", "capacities")
+OPTIONS = ("method", "seed", "order", "refine", "effort", "capacities")
 
 
 class ScatteredRows:
@@ -72,8 +72,8 @@ def repartition(
 ) -> dict[str, Any]:
     """Cut the graph of a partition folder into another number of parts and write them to `out`.
 
-    Args: as of `partition_graph`; options: method, seed and order, by default (None) those of the old cut; refine,
-        capacities; `update` is always that of the old cut.
+    Args: as of `partition_graph`; options: method, effort, seed and order, by default (None) those of the old cut;
+        refine, capacities; `update` is always that of the old cut.
     Returns: the manifest.
     Raises: PartitionFormatError where the old folder is damaged, InputError; nothing is left behind then.
     Notes: gives the same files as `partition_graph` from the source. Memory: 20 bytes per edge of the edge list, 8 per
@@ -84,7 +84,10 @@ def repartition(
     old = read_manifest(folder)
     # None means: as in the old cut.
     given = {name: value for name, value in options.items() if value is not None}
-    config = replace(config_of(old), **given).check_parts(num_parts)
+    before = config_of(old)
+    if given.get("method", before.method) != before.method:
+        before = replace(before, effort="normal")  # the effort of another method
+    config = replace(before, **given).check_parts(num_parts)
     check_target(out, partition_files, overwrite)
     graph, edge_list = load_whole(folder, progress)
     check_size(edge_list, num_parts, graph.name)
@@ -98,7 +101,7 @@ def repartition(
 def config_of(manifest: dict[str, Any]) -> CutConfig:
     """How an old cut was made; defaults where it was made by something else."""
     found: dict[str, Any] = {"seed": int(manifest["seed"]), "clusters": manifest["graph"].get("clusters", False)}
-    for name, choices in (("method", METHODS), ("order", ORDERS), ("update", UPDATES)):
+    for name, choices in (("method", METHODS), ("effort", EFFORTS), ("order", ORDERS), ("update", UPDATES)):
         if manifest.get(name) in choices:
             found[name] = manifest[name]
     return CutConfig(**found)

@@ -16,6 +16,7 @@ import numpy as np
 
 from distgnn.partition.cmr.levels import Levels, find_levels, finest_level, v_cycle
 from distgnn.partition.core.edges import SMALL, EdgeArrays, Edges, endpoint_degrees
+from distgnn.partition.core.effort import NORMAL, Effort
 from distgnn.partition.core.owners import owned_limit
 from distgnn.partition.flow.pair_rounds import Limits, cut_pairs
 from distgnn.partition.moves.cut_state import arc_limit, start_state
@@ -24,7 +25,6 @@ from distgnn.partition.moves.inner import copies_with_owners, even_inner
 from distgnn.partition.sorting.renumber import ordered_edges
 
 EXTRA_PRICES = (1.0, 1.0, 2.0, 4.0)  # of imbalance, in the V-cycles before the first flows; then the last of them
-CYCLES = 4
 SCHEDULE_BETWEEN = (0.5, 0.1, 0.0, 0.0)  # values of s in the sweeps between two rounds of flows
 MOST_ARCS = 1.03  # of a part over its share
 MOST_COPIES = 1.03  # of a part over its share: vertices, copies included
@@ -33,7 +33,7 @@ MOST_COPIES = 1.03  # of a part over its share: vertices, copies included
 Parts = TypeVar("Parts")
 
 
-def refine_cut(edge_list: Edges, edge_part: np.ndarray, shares: np.ndarray) -> np.ndarray:
+def refine_cut(edge_list: Edges, edge_part: np.ndarray, shares: np.ndarray, effort: Effort = NORMAL) -> np.ndarray:
     """Part [M] int16 of each edge of a cut by any method: single edges moved, up to `SMALL` edges also the rest."""
     edge_part = refine(edge_list, edge_part, shares)
     if len(shares) == 1 or not 0 < len(edge_part) <= SMALL:
@@ -42,19 +42,31 @@ def refine_cut(edge_list: Edges, edge_part: np.ndarray, shares: np.ndarray) -> n
     labels = finest_level(edge_list, degrees, len(shares))
     rows, order, vertices = ordered_edges(edge_list, degrees, labels)
     levels = find_levels(edge_list, labels, degrees, len(shares)).of(vertices)
-    edge_part[order] = improve(rows, edge_part[order], levels, degrees[vertices], shares)
+    edge_part[order] = improve(rows, edge_part[order], levels, degrees[vertices], shares, effort)
     return edge_part
 
 
-def improve(rows: EdgeArrays, parts: np.ndarray, levels: Levels, degrees: np.ndarray, shares: np.ndarray) -> np.ndarray:
+def improve(
+    rows: EdgeArrays,
+    parts: np.ndarray,
+    levels: Levels,
+    degrees: np.ndarray,
+    shares: np.ndarray,
+    effort: Effort = NORMAL,
+) -> np.ndarray:
     """V-cycles, then borders: part [M] int16 with fewer copies. Args: as of `refine_borders`."""
     for extra_price in EXTRA_PRICES:
         parts = v_cycle(rows, parts, levels, degrees, shares, extra_price=extra_price)
-    return refine_borders(rows, parts, levels, degrees, shares)
+    return refine_borders(rows, parts, levels, degrees, shares, effort)
 
 
 def refine_borders(
-    edges: EdgeArrays, parts: np.ndarray, levels: Levels, degrees: np.ndarray, shares: np.ndarray
+    edges: EdgeArrays,
+    parts: np.ndarray,
+    levels: Levels,
+    degrees: np.ndarray,
+    shares: np.ndarray,
+    effort: Effort = NORMAL,
 ) -> np.ndarray:
     """Part [M] int16 with fewer copies.
 
@@ -72,7 +84,7 @@ def refine_borders(
 
     def flows(found: np.ndarray, copies: int) -> tuple[np.ndarray, bool]:
         max_copies = np.stack([MOST_COPIES * copies * shares, max_owned], axis=1)
-        return cut_pairs(edges, found, Limits(weights, max_weight, max_copies))
+        return cut_pairs(edges, found, Limits(weights, max_weight, max_copies), effort)
 
     def even(found: np.ndarray) -> np.ndarray:
         return even_inner(edges, found, degrees, shares, max_owned, max_weight[:, 0])
@@ -80,9 +92,10 @@ def refine_borders(
     def sweeps(found: np.ndarray) -> np.ndarray:
         return even(v_cycle(edges, found, levels, degrees, shares, SCHEDULE_BETWEEN, EXTRA_PRICES[-1]))
 
-    return even(
-        in_cycles(even(parts), flows, sweeps, lambda found: copies_with_owners(edges, found, degrees, max_owned))
-    )
+    def count(found: np.ndarray) -> int:
+        return copies_with_owners(edges, found, degrees, max_owned)
+
+    return even(in_cycles(even(parts), flows, sweeps, count, effort.cycles))
 
 
 def in_cycles(
@@ -90,15 +103,17 @@ def in_cycles(
     flows: Callable[[Parts, int], tuple[Parts, bool]],
     sweeps: Callable[[Parts], Parts],
     count: Callable[[Parts], int],
+    cycles: int,
 ) -> Parts:
     """The parts with fewest copies that were met.
 
-    Args: flows: flows(parts, their copies) -> (parts, whether to go on); then sweeps(parts) -> parts; count: copies.
+    Args: flows: flows(parts, their copies) -> (parts, whether to go on); then sweeps(parts) -> parts; count: copies;
+        cycles: most turns.
     """
     copies = count(parts)
     best, fewest = parts, copies
     # The last turn ends with flows: sweeps without flows after them would only be another start.
-    for left in reversed(range(CYCLES)):
+    for left in reversed(range(cycles)):
         parts, worth_while = flows(parts, copies)
         copies = count(parts)
         if copies < fewest:

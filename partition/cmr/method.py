@@ -17,6 +17,7 @@ from distgnn.kernels.runtime.threads import even_chunks, run
 from distgnn.partition.cmr.improve import improve
 from distgnn.partition.cmr.levels import MERGED, find_levels, finest_level
 from distgnn.partition.core.edges import SMALL, EdgeArrays, Edges, endpoint_degrees
+from distgnn.partition.core.effort import NORMAL, Effort
 from distgnn.partition.moves.edge_moves import refine
 from distgnn.partition.moves.merge import edge_clusters, gather, merge_clusters
 from distgnn.partition.moves.replica_table import CopyTable
@@ -24,7 +25,7 @@ from distgnn.partition.moves.vertex_moves import move_vertices
 from distgnn.partition.sorting.renumber import ordered_edges
 
 
-def cmr(edge_list: Edges, shares: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def cmr(edge_list: Edges, shares: np.ndarray, effort: Effort = NORMAL) -> tuple[np.ndarray, np.ndarray]:
     """Cluster vertices, merge their edges into parts, refine.
 
     Args:
@@ -45,13 +46,14 @@ def cmr(edge_list: Edges, shares: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     if size <= SMALL:
         levels = find_levels(edge_list, labels, degrees, num_parts).of(vertices)
         parts, _ = _merge(rows, levels.labels[MERGED], of_vertex, shares)
-        parts = improve(rows, parts, levels, of_vertex, shares)
+        parts = improve(rows, parts, levels, of_vertex, shares, effort)
     else:
         parts, table = _merge(rows, labels[vertices], of_vertex, shares)
         parts = refine(rows, parts, shares, degrees=of_vertex, table=table)
         del table
-        parts = move_vertices(rows, parts, of_vertex, shares)
-        parts = refine(rows, parts, shares, degrees=of_vertex)
+        for _ in range(effort.vertex_turns):
+            parts = move_vertices(rows, parts, of_vertex, shares)
+            parts = refine(rows, parts, shares, degrees=of_vertex)
     edge_part = np.empty(size, dtype=np.int16)
     run(_scatter, even_chunks(size, 8), order, parts, edge_part)
     return edge_part, labels

@@ -10,7 +10,8 @@ Less one each, copies are exactly the rows that a vertex exchanges in a layer (h
 part 0 and gets a partial sum from part 2), and moving the joint is moving the owner.
 
 Arcs and joints move in turn, as edges do in edge_moves.py, under a limit of arcs and one of owned vertices; where the
-graph is not large, both then move together with the borders between two parts (pair_rounds.py).
+graph is not large, both then move together with the borders between two parts (pair_rounds.py). A part may have more
+copies than others where vertices have both roles in it: what is balanced is local rows.
 
 Two-way graphs have no use for it: a copy there has both roles, unless the two arcs of an edge part, and the fewest rows
 that each direction can have alone they can have together.
@@ -25,7 +26,9 @@ import numpy as np
 
 from distgnn.partition.cmr.improve import SCHEDULE_BETWEEN, in_cycles, num_copies
 from distgnn.partition.core.edges import SMALL, EdgeArrays, Edges, group
+from distgnn.partition.core.effort import NORMAL, Effort
 from distgnn.partition.core.owners import owned_limit
+from distgnn.partition.core.part_masks import count_parts, empty_mask, mark_arcs
 from distgnn.partition.flow.pair_rounds import Limits, cut_pairs
 from distgnn.partition.moves.cut_state import State, arc_limit, rebalance
 from distgnn.partition.moves.edge_moves import SCHEDULE, sweep
@@ -33,8 +36,8 @@ from distgnn.partition.moves.replica_table import count_copies, count_edges, emp
 from distgnn.partition.moves.vertex_moves import move_vertices
 
 BALANCE = 1.03
-BETA = 1.0  # copies may differ a little more between parts here than arcs and owned vertices
-MOST_COPIES = 1.04  # of a part over its share, while flows move its borders
+BETA = 1.0  # local rows may differ a little more between parts here than arcs and owned vertices
+MOST_COPIES = 1.04  # local rows of a part over its share, while flows move its borders
 ROUNDS = 3
 
 Pair = tuple[np.ndarray, np.ndarray]  # one array for arcs and one for joints
@@ -47,6 +50,7 @@ def refine_roles(
     owner: np.ndarray,
     shares: np.ndarray,
     schedule: tuple[float, ...] = SCHEDULE,
+    effort: Effort = NORMAL,
 ) -> Pair:
     """Fewer exchange rows: part [M] int16 of each arc and owner [N] int32.
 
@@ -75,11 +79,13 @@ def refine_roles(
                 rows = arcs._replace(src=by[order], dst=other[order])
                 parts[0][order] = move_vertices(rows, parts[0][order], degrees, shares, (joints, parts[1]))
     if len(edge_part) <= SMALL:
-        parts = _refine_borders((arcs, joints), parts, limits, degrees, shares)
+        parts = _refine_borders((arcs, joints), parts, limits, degrees, shares, effort)
     return parts[0], parts[1].astype(np.int32)
 
 
-def _refine_borders(sets: Sets, parts: Pair, limits: Pair, degrees: np.ndarray, shares: np.ndarray) -> Pair:
+def _refine_borders(
+    sets: Sets, parts: Pair, limits: Pair, degrees: np.ndarray, shares: np.ndarray, effort: Effort
+) -> Pair:
     """Flows and sweeps in turn; a joint is no arc but an owned vertex."""
     arcs, joints = sets
     num_arcs, num_parts = len(arcs.src), len(shares)
@@ -88,15 +94,32 @@ def _refine_borders(sets: Sets, parts: Pair, limits: Pair, degrees: np.ndarray, 
     weights[:num_arcs, 0] = weights[num_arcs:, 1] = 1
 
     def flows(found: Pair, copies: int) -> tuple[Pair, bool]:
-        max_copies = np.stack([MOST_COPIES * copies * shares, np.full(num_parts, np.inf)], axis=1)
+        max_copies = np.stack([_room(sets, found, shares, MOST_COPIES), np.full(num_parts, np.inf)], axis=1)
         limits_of_both = Limits(weights, np.stack(limits, axis=1), max_copies)
-        both, worth_while = cut_pairs(rows, np.concatenate(found), limits_of_both)
+        both, worth_while = cut_pairs(rows, np.concatenate(found), limits_of_both, effort)
         return (both[:num_arcs], both[num_arcs:]), worth_while
 
     def sweeps(found: Pair) -> Pair:
         return _refine_both(sets, found, limits, degrees, shares, SCHEDULE_BETWEEN)
 
-    return in_cycles(parts, flows, sweeps, lambda found: num_copies(rows, np.concatenate(found), degrees, num_parts))
+    def count(found: Pair) -> int:
+        return num_copies(rows, np.concatenate(found), degrees, num_parts)
+
+    return in_cycles(parts, flows, sweeps, count, effort.cycles)
+
+
+def _room(sets: Sets, parts: Pair, shares: np.ndarray, most: float) -> np.ndarray:
+    """Copies [P] that parts have with `most` times their shares of local rows, as many of them in both roles as now.
+
+    What training holds is local rows: a vertex that has both roles in a part is one there, and two copies here.
+    """
+    arcs, joints = sets
+    sources, targets = (empty_mask(len(joints.src), len(shares)) for _ in range(2))
+    mark_arcs(arcs.src, arcs.dst - arcs.dst.dtype.type(len(joints.src)), parts[0], False, sources, targets)
+    mark_arcs(joints.src, joints.src, parts[1], False, sources, targets)
+    local = count_parts(sources, targets, len(shares))
+    both = count_parts(sources, sources, len(shares)) + count_parts(targets, targets, len(shares)) - local
+    return both + most * local.sum() * shares
 
 
 def _refine_both(
@@ -111,10 +134,12 @@ def _refine_both(
         states.append(State(part.copy(), table, np.bincount(part, minlength=len(shares)).astype(float), copies))
         count_edges(rows, part, table)
     count_copies(table, copies)
+    room = _room(sets, parts, shares, 1.0)
+    room /= room.sum()
     for s in schedule:
         for rows, state, limit in zip(sets, states, limits, strict=True):
             # Each set has its own parts and loads; the table and the copies are those of both, so each sees the other's
             # moves.
-            sweep(rows, state, limit, BETA, s, shares)
+            sweep(rows, state, limit, BETA, s, room)
     rebalance(sets[0], states[0], limits[0])
     return states[0].edge_part, states[1].edge_part

@@ -1,11 +1,11 @@
 """Refinement by flows: parts that share vertices are cut anew, two by two.
 
-Pairs go through in rounds of disjoint pairs, those that share most first, so that the pairs of a round are cut in
-parallel. Pairs do not depend on each other: a vertex in both parts costs the pair one copy, whatever other parts it is
-in. So the result does not depend on the number of threads.
+Those that share most come first, and disjoint pairs are cut in parallel. Pairs do not depend on each other: a vertex in
+both parts costs the pair one copy, whatever other parts it is in. So the result does not depend on the number of
+threads.
 
 Shapes: M edges, N vertices, P parts, X pairs; of one pair, E edges.
-Source: ours; rounds of active pairs: Sanders and Schulz 2011, section 5.
+Source: ours; pairs of parts cut anew: Sanders and Schulz 2011, section 5.
 """
 
 from __future__ import annotations
@@ -18,12 +18,11 @@ from scipy import sparse
 from distgnn.kernels.runtime.jit import kernel
 from distgnn.kernels.runtime.threads import run
 from distgnn.partition.core.edges import Edges, group
+from distgnn.partition.core.effort import NORMAL, Effort
 from distgnn.partition.flow.pair_cut import cut_pair
 from distgnn.partition.flow.region import Pair
 
-ROUNDS = 3
 PAIRS_PER_PART = 8  # those that share most
-LEAST_SAVED = 0.005  # of the copies beyond the first: a round that saves less is the last
 
 Grouped = tuple[np.ndarray, np.ndarray]  # edges by part, and where each part begins: of `group`
 
@@ -48,45 +47,34 @@ class _Recut(NamedTuple):
     more: np.ndarray
 
 
-def cut_pairs(edges: Edges, edge_part: np.ndarray, limits: Limits) -> tuple[np.ndarray, bool]:
+def cut_pairs(edges: Edges, edge_part: np.ndarray, limits: Limits, effort: Effort = NORMAL) -> tuple[np.ndarray, bool]:
     """Fewer copies, within the limits or no farther beyond them than before.
 
     Args: edge_part: int16 [M].
     Returns: part [M] int16, and whether enough was saved to go on from other parts.
     """
-    num_parts = len(limits.max_weight)
-    edge_part = edge_part.copy()
-    # In the first round every pair is new; later ones cut a pair again only if one of its parts has changed.
-    changed = np.ones(num_parts, dtype=bool)
-    worth_while = False
-    for _ in range(ROUNDS):
-        where = _incidence(edges, edge_part, num_parts)
-        copies = np.diff(where.indptr)
-        # where.T @ where: in how many vertices each two parts meet.
-        pairs = _pairs((where.T @ where).toarray(), changed)
-        changed[:] = False
-        saved = 0
-        # Disjoint pairs have no edge in common. The others wait: each has a part in common with one that is cut now.
-        while len(pairs):
-            chosen = _disjoint(pairs)
-            for pair, new in zip(pairs[chosen], _cut_all(pairs[chosen], edges, edge_part, copies, limits), strict=True):
-                edge_part[new.edge_ids] = new.parts
-                # Later pairs ask which vertices are in no third part: counts must follow what this pair moved.
-                copies[new.vertices] += new.more
-                changed[pair] |= new.saved > 0
-                saved += new.saved
-            pairs = pairs[~chosen]
-        # where.nnz: all copies when the round began. Less one for each vertex with an edge, these are beyond the first.
-        if saved < LEAST_SAVED * (where.nnz - np.count_nonzero(copies)):
-            break
-        worth_while = True
-    return edge_part, worth_while
+    edge_part, saved = edge_part.copy(), 0
+    where = _incidence(edges, edge_part, len(limits.max_weight))
+    copies = np.diff(where.indptr)
+    # where.T @ where: in how many vertices each two parts meet.
+    pairs = _pairs((where.T @ where).toarray())
+    # Disjoint pairs have no edge in common. The others wait: each has a part in common with one that is cut now.
+    while len(pairs):
+        chosen = _disjoint(pairs)
+        for new in _cut_all(pairs[chosen], edges, edge_part, copies, limits):
+            edge_part[new.edge_ids] = new.parts
+            # Later pairs ask which vertices are in no third part: counts must follow what this pair moved.
+            copies[new.vertices] += new.more
+            saved += new.saved
+        pairs = pairs[~chosen]
+    # where.nnz: all copies at first. Less one for each vertex with an edge, these are beyond the first.
+    return edge_part, saved > effort.least_saved * (where.nnz - np.count_nonzero(copies))
 
 
-def _pairs(shared: np.ndarray, changed: np.ndarray) -> np.ndarray:
-    """Pairs of parts [X, 2], one of them changed, that share vertices; most first. shared: int [P, P]."""
+def _pairs(shared: np.ndarray) -> np.ndarray:
+    """Pairs of parts [X, 2] that share vertices, most first. shared: int [P, P]."""
     # Above the diagonal: each pair once. The diagonal itself is how many vertices each part has.
-    pairs = np.argwhere(np.triu(shared, 1) * (changed[:, None] | changed))
+    pairs = np.argwhere(np.triu(shared, 1))
     most_first = np.argsort(-shared[pairs[:, 0], pairs[:, 1]], kind="stable")
     return pairs[most_first[: PAIRS_PER_PART * len(shared)]]
 

@@ -22,8 +22,8 @@ def register(app: typer.Typer) -> None:
 
 
 OPTIONS = Only(
-    "method", "refine", "seed", "direction", "self_loops", "order", "update", "capacities", "normalize_feats", "memory",
-    "link_split", "clusters",
+    "method", "refine", "effort", "seed", "direction", "self_loops", "order", "update", "capacities", "normalize_feats",
+    "memory", "link_split", "clusters",
 )  # fmt: skip
 
 

@@ -23,6 +23,7 @@ def repartition(
     method: str | None = typer.Option(
         None, help="cmr, libra, hdrf, metis, kahypar, dbh or random (default: as the old cut)."
     ),
+    effort: str | None = typer.Option(None, help="fast, normal or best (default: as the old cut)."),
     seed: int | None = typer.Option(None, help="Of the shuffled stream (default: as the old cut)."),
     order: str | None = typer.Option(None, help="shuffled or stored (default: as the old cut)."),
     merge: bool = typer.Option(
@@ -40,7 +41,8 @@ def repartition(
     from distgnn.partition.repartition import repartition as cut_anew
 
     kernels.set_num_threads(threads or num_threads())
-    options: dict[str, Any] = {"method": method, "seed": seed, "order": order, "refine": config.refine}
+    options: dict[str, Any] = {"method": method, "effort": effort, "seed": seed, "order": order}
+    options["refine"] = config.refine
     options["capacities"] = split_speeds(config.capacities)
     if merge and any(value is not None and value is not False for value in options.values()):
         raise InputError("--merge takes the old cut as it is: leave --method, --seed, --order and the like out")

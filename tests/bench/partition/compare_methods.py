@@ -3,8 +3,9 @@
     python tests/bench/partition/compare_methods.py ogb/ogbn_arxiv,dblp-2010 --methods libra,cmr --parts 8,32 \
         --direction both --data-root DATA
 
-`METHOD+refine`: with `--refine`. Edges': copies by edges alone, before owners, which may need more. Local: rows of a
-part, copies included; top rank: rows that the rank exchanges; both of the largest over the mean.
+`METHOD+refine`: with `--refine`; `METHOD+fast`, `METHOD+best`: with `--effort`. Edges': copies by edges alone, before
+owners, which may need more. Local: rows of a part, copies included; top rank: rows that the rank exchanges; both of the
+largest over the mean.
 
 Seconds are wall-clock of cutting alone, in this process; the first line of a method includes compilation.
 """
@@ -14,6 +15,7 @@ import time
 
 import numpy as np
 
+from distgnn.config.cut import EFFORTS
 from distgnn.datasets import load_graph
 from distgnn.kernels import get_num_threads
 from distgnn.partition import PartitionBook, cut_edges
@@ -40,8 +42,9 @@ def main():
 
 def measure(name, edges, num_parts, method, seed):
     began = time.perf_counter()
-    name_of_method, refined, _ = method.partition("+refine")
-    cut = cut_edges(edges, num_parts, name_of_method, seed=seed, refine=bool(refined))
+    name_of_method, *more = method.split("+")
+    effort = next((each for each in more if each in EFFORTS), "normal")
+    cut = cut_edges(edges, num_parts, name_of_method, seed=seed, refine="refine" in more, effort=effort)
     seconds = time.perf_counter() - began
     book = PartitionBook(edges, cut)
     active = np.count_nonzero(edges.in_degrees() + edges.out_degrees())

@@ -96,19 +96,19 @@ def test_overfull_parts_are_emptied(planted):
 def test_the_best_cut_that_was_met_is_kept():
     """Cuts stand for their own number of copies: the second round of flows and all sweeps make more of them."""
     found = iter([7, 9, 8, 12])
-    best = in_cycles(10, lambda cut, _: (next(found), True), lambda cut: cut + 1, lambda cut: cut)
+    best = in_cycles(10, lambda cut, _: (next(found), True), lambda cut: cut + 1, lambda cut: cut, 4)
     assert best == 7
-    assert in_cycles(10, lambda cut, _: (11, True), lambda cut: cut, lambda cut: cut) == 10
+    assert in_cycles(10, lambda cut, _: (11, True), lambda cut: cut, lambda cut: cut, 4) == 10
 
 
 @pytest.mark.parametrize("in_turn", [0, 10**6])
 @pytest.mark.parametrize("large", [False, True])
 @pytest.mark.parametrize("graph", ["rmat:scale=10,feats=0,classes=0,seed=1", "communities:nodes=1500,seed=1"])
-def test_the_same_bytes_for_any_number_of_threads(graph, large, in_turn, monkeypatch, set_num_threads):
+def test_the_same_bytes_for_any_number_of_threads(graph, large, in_turn, as_large, monkeypatch, set_num_threads):
     """Clusters merged in blocks, judged in parallel, as in large graphs; and one after the other."""
     edges = load_graph(graph).edge_list()
     if large:
-        as_large(monkeypatch)
+        as_large()
     monkeypatch.setattr(threads, "SERIAL_WORK", 0)
     monkeypatch.setattr("distgnn.partition.cmr.label_propagation.SMALL", 0)
     monkeypatch.setattr("distgnn.partition.moves.merge.IN_TURN", in_turn)
@@ -130,14 +130,9 @@ def test_the_same_bytes_for_any_number_of_threads(graph, large, in_turn, monkeyp
     np.testing.assert_array_equal(many.order, one.order)
 
 
-def as_large(monkeypatch):
-    for module in ("cmr.method", "moves.vertex_moves"):
-        monkeypatch.setattr(f"distgnn.partition.{module}.SMALL", 0)
-
-
-def test_vertices_of_large_graphs_move(power_law, monkeypatch):
+def test_vertices_of_large_graphs_move(power_law, as_large, monkeypatch):
     """After single edges all edges of a vertex: fewer copies than with edges alone, arcs within their limit."""
-    as_large(monkeypatch)
+    as_large()
     moved = PartitionBook(power_law, cut_edges(power_law, 8, "cmr"))
     monkeypatch.setattr("distgnn.partition.cmr.method.move_vertices", lambda rows, parts, *others: parts)
     stayed = PartitionBook(power_law, cut_edges(power_law, 8, "cmr"))

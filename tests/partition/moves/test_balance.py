@@ -51,21 +51,35 @@ def test_refined_edges(sorted_edges):
     assert over_share(copies).max() < 1.5
 
 
-@pytest.mark.parametrize("method", ["cmr.improve", "cmr.roles"])
-def test_limits_of_flows(method, sorted_edges, monkeypatch):
-    """Copies of a part are limited by its share of all there are, in two-way graphs and where arcs are one-way."""
+@pytest.fixture
+def given_to_flows(monkeypatch):
+    """(edges, parts, limits) that flows were called with; they change nothing."""
     given = []
 
-    def record(edges, edge_part, limits):
-        given.append(limits.max_copies[:, 0])
+    def record(edges, edge_part, limits, effort):
+        given.append((edges, edge_part, limits))
         return edge_part, False
 
-    monkeypatch.setattr(f"distgnn.partition.{method}.cut_pairs", record)
+    for method in ("cmr.improve", "cmr.roles"):
+        monkeypatch.setattr(f"distgnn.partition.{method}.cut_pairs", record)
+    return given
+
+
+def test_limits_of_flows(sorted_edges, given_to_flows):
+    """Copies of a part are limited by its share of all there are."""
     rows, degrees, _ = sorted_edges
-    parts = np.zeros(len(rows.src), dtype=np.int16)
-    if method == "cmr.improve":
-        refine_borders(rows, parts, Levels([]), degrees, SHARES)
-    else:
-        refine_roles(rows._replace(two_way=False), parts, np.zeros(rows.num_nodes, dtype=np.int16), SHARES)
-    assert len(given) == 1
-    np.testing.assert_allclose(given[0] / given[0].sum(), SHARES)
+    refine_borders(rows, np.zeros(len(rows.src), dtype=np.int16), Levels([]), degrees, SHARES)
+    [(_, _, limits)] = given_to_flows
+    np.testing.assert_allclose(limits.max_copies[:, 0] / limits.max_copies[:, 0].sum(), SHARES)
+
+
+def test_limits_of_flows_where_arcs_are_one_way(sorted_edges, given_to_flows):
+    """Local rows are limited by their share; a vertex that has both roles in a part is two copies there."""
+    rows, _, _ = sorted_edges
+    zeros = [np.zeros(num, dtype=np.int16) for num in (len(rows.src), rows.num_nodes)]
+    refine_roles(rows._replace(two_way=False), *zeros, SHARES)
+    [(both, parts, limits)] = given_to_flows
+    held = np.zeros((2, rows.num_nodes, len(SHARES)), dtype=bool)  # in which parts a vertex is source, target
+    held[0, both.src, parts] = held[1, both.dst - rows.num_nodes, parts] = True
+    local, twice = held.any(axis=0).sum(), held.all(axis=0).sum(axis=0)
+    np.testing.assert_allclose(limits.max_copies[:, 0] - twice, 1.04 * local * SHARES)

@@ -1,0 +1,29 @@
+"""How much a cut is improved: `--effort`, as numbers.
+
+Each round of flows and V-cycles brings less than the one before it. A higher effort goes the same way, only further, so
+it never has more copies. What the efforts give and take: docs/internals/cmr.md.
+
+Source: ours.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class Effort(NamedTuple):
+    """cycles: rounds of flows, with a V-cycle between two; least_saved: of the copies beyond the first, flows that save
+    less are the last; vertex_turns: on graphs that are too large for flows, how often all edges of a vertex move, and
+    single edges after them."""
+
+    cycles: int
+    least_saved: float
+    vertex_turns: int
+
+
+EFFORTS = {
+    "fast": Effort(cycles=1, least_saved=0.005, vertex_turns=0),
+    "normal": Effort(cycles=6, least_saved=0.001, vertex_turns=1),
+    "best": Effort(cycles=24, least_saved=0.0005, vertex_turns=4),
+}
+NORMAL = EFFORTS["normal"]
