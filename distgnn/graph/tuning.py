@@ -12,7 +12,6 @@ import contextlib
 import json
 import math
 import os
-import platform
 import time
 from pathlib import Path
 
@@ -21,6 +20,7 @@ import torch
 from distgnn import kernels
 from distgnn.kernels.runtime.tiles import registers
 from distgnn.partition import LocalGraph
+from distgnn.system.processor import processor
 from distgnn.system.regular_file import read_text
 
 TUNING = "tuning.json"
@@ -62,10 +62,7 @@ def own_products_pay() -> bool:
 
 def machine() -> str:
     """What a choice depends on: processor, vector registers, threads."""
-    name = platform.processor() or platform.machine()
-    with contextlib.suppress(OSError), open("/proc/cpuinfo") as lines:
-        name = next((line.split(":")[1].strip() for line in lines if line.startswith("model name")), name)
-    return f"{name}, registers of {registers()[0]} bytes, {kernels.get_num_threads()} threads"
+    return f"{processor()}, registers of {registers()[0]} bytes, {kernels.get_num_threads()} threads"
 
 
 def _read(path: Path) -> kernels.Tuning | None:

@@ -7,23 +7,33 @@ from pathlib import Path
 GENERATIONS = {23: "Zen 2", 25: "Zen 3", 26: "Zen 5"}
 OTHERS = {23: (range(0x30), "Zen"), 25: ((*range(0x10, 0x20), *range(0x60, 0x80), *range(0xA0, 0xB0)), "Zen 4")}
 
+# Linux on Arm gives no name, but numbers of the maker (0x41: Arm itself) and of the design.
+ARM = {"0xd0c": "Neoverse N1", "0xd40": "Neoverse V1", "0xd49": "Neoverse N2", "0xd4f": "Neoverse V2"}
+
 
 def processor() -> str:
-    """As "AMD EPYC (Zen 4)"; the system's name alone where nothing more is known."""
+    """As "AMD EPYC (Zen 4)" or "Neoverse V1"; the system's name alone where nothing more is known."""
     try:
-        text = Path("/proc/cpuinfo").read_text()
+        found = describe(Path("/proc/cpuinfo").read_text())
     except OSError:
-        return platform.processor()
-    return describe(text) or platform.processor()
+        found = ""
+    return found or platform.processor() or platform.machine()
 
 
 def describe(cpuinfo: str) -> str:
     """The first processor of Linux's /proc/cpuinfo; empty where it has no name."""
     lines = [line.split(":", 1) for line in cpuinfo.split("\n\n")[0].splitlines() if ":" in line]
     facts = {name.strip(): value.strip() for name, value in lines}
-    name = facts.get("model name", "")
+    name = facts.get("model name") or _arm(facts)
     generation = _generation(facts) if facts.get("vendor_id") == "AuthenticAMD" else None
     return name if generation is None else f"{name} ({generation})"
+
+
+def _arm(facts: dict[str, str]) -> str:
+    maker, part = facts.get("CPU implementer"), facts.get("CPU part")
+    if maker is None or part is None:
+        return ""
+    return ARM[part] if maker == "0x41" and part in ARM else f"Arm, maker {maker}, part {part}"
 
 
 def _generation(facts: dict[str, str]) -> str | None:

@@ -10,6 +10,18 @@ its libraries (`dpkg --add-architecture arm64`, `apt-get download python3.11:arm
 folder with numpy, numba and llvmlite for aarch64 (`pip download --platform manylinux_2_28_aarch64
 --only-binary=:all:`) and this project (`pip install --no-deps --target`). torch and MPI are not needed. 5 to 12
 minutes; exits 1 where a kernel is wrong.
+
+To train and to run the tests on Arm, in the same ROOT:
+
+- torch 2.6.0, 2.7.1 or 2.8.0, whose wheels there are for CPUs (the newest needs CUDA), with `--no-deps`, then what it
+  asks for, by name: pip takes markers (`platform_machine`) from the machine on which it runs. DGL, mpi4py and MPICH
+  have wheels.
+- MPICH's wheel keeps `libmpi.so.12` in its `data/lib`: MPI4PY_LIBMPI names it, and its folder joins LD_LIBRARY_PATH.
+- ROOT must have no `proc`, `sys`, `dev`, `run` and `tmp` (Debian's base-files makes empty ones): QEMU would list those.
+- The emulator does not start other emulated programs. `sys.executable` must name a shell script that calls it (set in a
+  `sitecustomize.py` beside torch), which adds to PYTHONPATH instead of replacing it; a script `mpiexec` beside it calls
+  MPICH's for this machine.
+- MPIR_CVAR_CH4_CMA_ENABLE=0: QEMU has no process_vm_readv, with which MPICH copies long messages between ranks.
 """
 
 import argparse
