@@ -79,7 +79,7 @@ def partition_graph(
         graph = _load(source, data_root, config, guard)
         if guard is not None and works_on_disk(graph, num_parts, config, guard.limit, say):
             # The manifest says what was done, not what was asked for.
-            config = replace(config, method="cmr-stream")
+            config = replace(config, method="cmr-stream", effort="normal")
             manifest, parts = partition_on_disk(graph, num_parts, config, Path(out), folder, guard, clock, say)
         else:
             edge_list = graph.edge_list(config.direction, config.self_loops)

@@ -84,10 +84,10 @@ def repartition(
     old = read_manifest(folder)
     # None means: as in the old cut.
     given = {name: value for name, value in options.items() if value is not None}
-    before = config_of(old)
-    if given.get("method", before.method) != before.method:
-        before = replace(before, effort="normal")  # the effort of another method
-    config = replace(before, **given).check_parts(num_parts)
+    config = replace(config_of(old), **given)
+    if "effort" not in given and not config.uses_effort:
+        config = replace(config, effort="normal")  # the old cut's, of another method or refinement
+    config.check_parts(num_parts)
     check_target(out, partition_files, overwrite)
     graph, edge_list = load_whole(folder, progress)
     check_size(edge_list, num_parts, graph.name)

@@ -1,6 +1,6 @@
 """Cluster - merge - refine: the method that keeps copies few at balanced parts.
 
-Clusters of vertices are merged into parts; single edges move, then all edges of a vertex, then single edges again.
+Clusters of vertices are merged into parts; single edges move, then all edges of a vertex and single edges again.
 Graphs of up to `SMALL` edges have clusters at every scale: those of one level are merged, those of all levels move,
 and at the end the borders are moved by flows.
 

@@ -1,7 +1,8 @@
 """How much a cut is improved: `--effort`, as numbers.
 
-Each round of flows and V-cycles brings less than the one before it. A higher effort goes the same way, only further, so
-it never has more copies. What the efforts give and take: docs/internals/cmr.md.
+Each round of flows and V-cycles brings less than the one before it. A higher effort goes the same way, only further: it
+has fewer copies, if not always of one-way graphs, of several groups, or where the last evening-out takes some back.
+What the efforts give and take: docs/internals/cmr.md.
 
 Source: ours.
 """

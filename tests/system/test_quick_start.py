@@ -42,6 +42,25 @@ def test_what_torch_needs_to_compile_is_there_when_it_is_asked_for():
     assert lines_of(program) == ["False False", "False", "True", "Dim SourceFileLoader", *late]
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "asked",
+    [
+        "from torch.distributions.normal import Normal; import torch; print(torch.distributions.Normal is Normal)",
+        "import pickle; normal = pickle.loads(b'ctorch.distributions.normal\\nNormal\\n.'); "
+        "import torch; print(torch.distributions.Normal is normal)",
+        "import numpy.f2py.crackfortran as there; import sys; print(sys.modules[there.__name__] is there)",
+        "from torch.masked._ops import sum as total; import torch; print(torch.masked.sum is total)",
+        "from torch.distributions import *; import torch; print(torch.distributions.Normal is Normal)",
+        "import torch.export.graph_signature as there; print(there.__spec__.name == there.__name__)",
+    ],
+)
+def test_a_module_in_a_package_that_was_deferred_can_be_asked_for_first(asked):
+    start = "from distgnn.system.quick_start import import_for_good; import_for_good('torch'); "
+    again = "import torch.distributions.normal as one; print(one.__spec__.loader.__class__.__name__)"
+    assert lines_of(f"{start}{asked}; {again}") == ["True", "SourceFileLoader"]
+
+
 def test_the_module_of_a_line_is_found_by_its_name_in_the_block_alone(monkeypatch):
     before, frame, files = inspect.getmodule, inspect.currentframe(), []
     monkeypatch.setattr(inspect, "getmodule", lambda *args: files.append(args) or before(*args))

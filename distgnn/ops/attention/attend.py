@@ -274,6 +274,7 @@ def _rows_again(graph: GraphView, saved: _Saved, heads: Heads) -> torch.Tensor:
     """r of owned vertices and source halos, [O + S, H * F], in the dtype of feats, to be written over."""
     weight = saved.weights[0]
     kept = saved.rows.reshape(len(saved.rows), weight.shape[1])
+    saved.rows = saved.rows[:0].copy()  # nobody else holds on to them
     if heads.mean:
         return torch.from_numpy(kept).view(saved.feats.dtype)
     rows = product(graph, saved.feats, weight)

@@ -58,6 +58,18 @@ def test_a_folder_says_its_effort_and_is_cut_again_with_it(tmp_path):
     assert repartition(tmp_path / "best", 3, tmp_path / "libra", method="libra")["method"] == "libra"
 
 
+def test_a_folder_whose_cut_has_no_effort_is_cut_again(tmp_path, monkeypatch):
+    """On disk, and of a refined cut whose refinement the manifest does not ask for again."""
+    source = "communities:nodes=3000,seed=1"
+    monkeypatch.setattr("distgnn.partition.pipeline.works_on_disk", lambda *_: True)
+    partition_graph(source, 2, tmp_path / "disk", effort="best", memory="8GB")
+    partition_graph(source, 2, tmp_path / "refined", method="libra", refine=True, effort="best")
+    manifest = read_manifest(tmp_path / "disk")
+    assert manifest["method"] == "cmr-stream" and "effort" not in manifest
+    for name in ("disk", "refined"):
+        assert "effort" not in repartition(tmp_path / name, 3, tmp_path / f"{name}-3")
+
+
 def test_an_effort_that_there_is_not():
     graph = GraphData.from_arrays(np.array([[0, 1]]), 2)
     with pytest.raises(InputError, match=r"'high'.*fast, normal"):
