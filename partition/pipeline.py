@@ -78,6 +78,8 @@ def partition_graph(
         clock.start("load", 1)
         graph = _load(source, data_root, config, guard)
         if guard is not None and works_on_disk(graph, num_parts, config, guard.limit, say):
+            if say is not None and config.effort != "normal":
+                say(f"effort {config.effort} makes no difference on disk: leave memory out, or raise it")
             # The manifest says what was done, not what was asked for.
             config = replace(config, method="cmr-stream", effort="normal")
             manifest, parts = partition_on_disk(graph, num_parts, config, Path(out), folder, guard, clock, say)

@@ -62,7 +62,9 @@ def test_a_folder_whose_cut_has_no_effort_is_cut_again(tmp_path, monkeypatch):
     """On disk, and of a refined cut whose refinement the manifest does not ask for again."""
     source = "communities:nodes=3000,seed=1"
     monkeypatch.setattr("distgnn.partition.pipeline.works_on_disk", lambda *_: True)
-    partition_graph(source, 2, tmp_path / "disk", effort="best", memory="8GB")
+    said = []
+    partition_graph(source, 2, tmp_path / "disk", effort="best", memory="8GB", say=said.append)
+    assert "effort best makes no difference on disk: leave memory out, or raise it" in said
     partition_graph(source, 2, tmp_path / "refined", method="libra", refine=True, effort="best")
     manifest = read_manifest(tmp_path / "disk")
     assert manifest["method"] == "cmr-stream" and "effort" not in manifest
