@@ -84,7 +84,7 @@ def refine_borders(
 
     def flows(found: np.ndarray, copies: int) -> tuple[np.ndarray, bool]:
         max_copies = np.stack([MOST_COPIES * copies * shares, max_owned], axis=1)
-        return cut_pairs(edges, found, Limits(weights, max_weight, max_copies), effort)
+        return cut_pairs(edges, found, Limits(weights, max_weight, max_copies), effort.least_saved)
 
     def even(found: np.ndarray) -> np.ndarray:
         return even_inner(edges, found, degrees, shares, max_owned, max_weight[:, 0])

@@ -55,8 +55,8 @@ def refine_roles(
     """Fewer exchange rows: part [M] int16 of each arc and owner [N] int32.
 
     Args: edge_list: one arc per edge; edge_part: [M] and owner: [N], where to start; shares: [P], see `part_shares`.
-    Notes: memory about 20 bytes for each arc and 30 for each vertex; up to `SMALL` arcs what flows need
-        (`BORDER_BYTES` in on_disk/run.py).
+    Notes: memory about 20 bytes for each arc, 30 and two sets of parts for each vertex; up to `SMALL` arcs what flows
+        need (`BORDER_BYTES` in on_disk/run.py).
     """
     if len(edge_part) == 0:
         return np.asarray(edge_part, dtype=np.int16), np.asarray(owner, dtype=np.int32)
@@ -96,7 +96,7 @@ def _refine_borders(
     def flows(found: Pair, copies: int) -> tuple[Pair, bool]:
         max_copies = np.stack([_room(sets, found, shares, MOST_COPIES), np.full(num_parts, np.inf)], axis=1)
         limits_of_both = Limits(weights, np.stack(limits, axis=1), max_copies)
-        both, worth_while = cut_pairs(rows, np.concatenate(found), limits_of_both, effort)
+        both, worth_while = cut_pairs(rows, np.concatenate(found), limits_of_both, effort.least_saved)
         return (both[:num_arcs], both[num_arcs:]), worth_while
 
     def sweeps(found: Pair) -> Pair:

@@ -18,7 +18,6 @@ from scipy import sparse
 from distgnn.kernels.runtime.jit import kernel
 from distgnn.kernels.runtime.threads import run
 from distgnn.partition.core.edges import Edges, group
-from distgnn.partition.core.effort import NORMAL, Effort
 from distgnn.partition.flow.pair_cut import cut_pair
 from distgnn.partition.flow.region import Pair
 
@@ -47,11 +46,11 @@ class _Recut(NamedTuple):
     more: np.ndarray
 
 
-def cut_pairs(edges: Edges, edge_part: np.ndarray, limits: Limits, effort: Effort = NORMAL) -> tuple[np.ndarray, bool]:
+def cut_pairs(edges: Edges, edge_part: np.ndarray, limits: Limits, least_saved: float = 0.0) -> tuple[np.ndarray, bool]:
     """Fewer copies, within the limits or no farther beyond them than before.
 
-    Args: edge_part: int16 [M].
-    Returns: part [M] int16, and whether enough was saved to go on from other parts.
+    Args: edge_part: int16 [M]; least_saved: of the copies beyond the first.
+    Returns: part [M] int16, and whether more than that was saved, to go on from other parts.
     """
     edge_part, saved = edge_part.copy(), 0
     where = _incidence(edges, edge_part, len(limits.max_weight))
@@ -68,7 +67,7 @@ def cut_pairs(edges: Edges, edge_part: np.ndarray, limits: Limits, effort: Effor
             saved += new.saved
         pairs = pairs[~chosen]
     # where.nnz: all copies at first. Less one for each vertex with an edge, these are beyond the first.
-    return edge_part, saved > effort.least_saved * (where.nnz - np.count_nonzero(copies))
+    return edge_part, saved > least_saved * (where.nnz - np.count_nonzero(copies))
 
 
 def _pairs(shared: np.ndarray) -> np.ndarray:

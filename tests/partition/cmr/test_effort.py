@@ -46,11 +46,11 @@ def test_more_effort_exchanges_fewer_rows_where_arcs_are_one_way():
 
 
 def test_a_folder_says_its_effort_and_is_cut_again_with_it(tmp_path):
-    edges = load_graph("communities:nodes=3000,seed=1")
+    graph = load_graph("communities:nodes=3000,seed=1")
     for effort in NAMES:
-        partition_graph(edges, 2, tmp_path / effort, effort=effort)
+        partition_graph(graph, 2, tmp_path / effort, effort=effort)
         assert read_manifest(tmp_path / effort).get("effort", "normal") == effort
-    expected = partition_graph(edges, 6, tmp_path / "expected", effort="best")
+    expected = partition_graph(graph, 6, tmp_path / "expected", effort="best")
     assert repartition(tmp_path / "best", 6, tmp_path / "again")["parts"] == expected["parts"]
     assert repartition(tmp_path / "fast", 6, tmp_path / "other", effort="best")["parts"] == expected["parts"]
     assert repartition(tmp_path / "fast", 6, tmp_path / "fast-6")["parts"] != expected["parts"]
