@@ -12,9 +12,9 @@ With `loops` [O] every vertex has so many arcs to itself beside those of the gra
 rank's partial result. A negative number takes arcs away that the graph has.
 
 <dz, z> is taken from the result, since dy y = dz (z + bias) wherever ReLU and mask let through: z itself is not saved.
-Nor is r, a product that is made again from x, but for the mean over heads: a last layer's backward pass comes first and
-would need r at once. The gradient of r is written over it, row by row. The gradient of `attn` is made without r, beside
-the weight's: sum over v of ds[v, h] r[v, h] = (ds' x)[h] W[:, h].
+r is saved where making it again from x would take long (`KEPT_COLUMNS`), and of the mean over heads: a last layer's
+backward pass comes first and would need r at once. The gradient of r is written over it, row by row. The gradient of
+`attn` is made without r, beside the weight's: sum over v of ds[v, h] r[v, h] = (ds' x)[h] W[:, h].
 
 Legend: O owned rows, S / T source and target halos, H heads, F features per head, I columns in.
 
@@ -37,6 +37,8 @@ from distgnn.ops.dense.activation import NO_EPILOGUE, Epilogue, Norm, SavedEpilo
 from distgnn.ops.dense.products import product, sum_of_products, weight_gradient
 from distgnn.ops.edges.on_arcs import check_update
 from distgnn.ops.protocol import GraphView
+
+KEPT_COLUMNS = 256  # of x, from which on r is saved: a product's time for each number of r grows with them
 
 
 @dataclass(frozen=True)
@@ -76,8 +78,8 @@ def attend(
     Returns: [O, H * F], or [O, F] as the mean over heads, in the dtype of `feats`; float32 for bfloat16 rows that
         nothing follows. Vertices without in-arcs have z = 0.
 
-    Notes: memory O * H * (2 F + 4), of a mean F more, and as much for halos, whatever the number of arcs. The backward
-        pass can run once.
+    Notes: memory O * H * (2 F + 4), of a mean and where r is kept F more, and as much for halos, whatever the number of
+        arcs. The backward pass can run once.
     """
     check_update(graph)
     gamma, beta = norm or (None, None)
@@ -88,7 +90,7 @@ def attend(
 
 @dataclass
 class _Saved:
-    """What the backward pass needs; `rows` are r of source halos [S, H, F], of the mean over heads r of all copies."""
+    """What the backward pass needs; `rows` are r of all copies [O + S, H, F] if `all_rows`, else of source halos."""
 
     feats: torch.Tensor
     weights: tuple[torch.Tensor, torch.Tensor]
@@ -96,6 +98,7 @@ class _Saved:
     norm: Norm | None
     epilogue: SavedEpilogue | None
     rows: np.ndarray
+    all_rows: bool
     scores: tuple[np.ndarray, np.ndarray]
     maximum: np.ndarray
     sums: np.ndarray
@@ -106,7 +109,8 @@ class _Attend(torch.autograd.Function):
     def forward(ctx: Any, feats, weight, attn, bias, gamma, beta, graph: GraphView, heads: Heads) -> torch.Tensor:  # type: ignore[no-untyped-def]
         ctx.graph, ctx.heads = graph, heads
         last = heads.epilogue.is_empty and gamma is None
-        z, maximum, sums, rows, ends = _attention(graph, feats, weight, attn, heads, narrow=not last)
+        all_rows = heads.mean or feats.shape[1] >= KEPT_COLUMNS
+        z, maximum, sums, rows, ends = _attention(graph, feats, weight, attn, heads, not last, all_rows)
         dtype = z.dtype if last else feats.dtype
         norm = None if gamma is None else (gamma.detach(), beta.detach())
         out, stats = z, None
@@ -118,7 +122,7 @@ class _Attend(torch.autograd.Function):
         bias = None if bias is None else bias.detach()
         epilogue = SavedEpilogue(z if heads.mean else out.detach(), z if norm is not None else None, stats)
         weights = weight.detach(), attn.detach()
-        ctx.saved = _Saved(feats.detach(), weights, bias, norm, epilogue, rows, ends, maximum, sums)
+        ctx.saved = _Saved(feats.detach(), weights, bias, norm, epilogue, rows, all_rows, ends, maximum, sums)
         return out
 
     @staticmethod
@@ -158,11 +162,11 @@ def _arcs(graph: GraphView) -> tuple:
 
 
 def _attention(
-    graph: GraphView, feats: Any, weight: torch.Tensor, attn: torch.Tensor, heads: Heads, narrow: bool
+    graph: GraphView, feats: Any, weight: torch.Tensor, attn: torch.Tensor, heads: Heads, narrow: bool, all_rows: bool
 ) -> tuple:
     """(z [O, H * F], maximum, sums [O, H], r to keep: see `_Saved`, scores of copies at both ends).
 
-    Args: narrow: z may have the dtype of rows; what is merged has not.
+    Args: narrow: z may have the dtype of rows; what is merged has not. all_rows: keep r of owned vertices too.
     """
     count, owned, width = heads.num_heads, graph.num_owned, weight.shape[1]
     rows = product(graph, feats, weight)
@@ -182,7 +186,7 @@ def _attention(
         if heads.loops is not None:
             _merge_loops(heads, sources[:owned], left, right, (out[:owned], maximum[:owned], sums[:owned]))
         kernels.finish_attention(out[:owned], sums[:owned])
-    return z[:owned], maximum[:owned], sums[:owned], sources if heads.mean else sources[owned:].copy(), ends
+    return z[:owned], maximum[:owned], sums[:owned], sources if all_rows else sources[owned:].copy(), ends
 
 
 def _merge(graph: GraphView, out: np.ndarray, maximum: np.ndarray, sums: np.ndarray) -> None:
@@ -250,7 +254,7 @@ def _through_attention(
 ) -> tuple[torch.Tensor, np.ndarray]:
     """(gradient of rows r [O, H * F] in the dtype of feats, gradients of scores [2, O, H])."""
     shape = saved.rows.shape[1:]
-    rows = _rows_again(graph, saved, heads)
+    rows = _rows_again(graph, saved)
     of_loops = None if heads.loops is None else _through_loops(saved, rows[: len(dots)], grads, dots, heads)
     state = _at_targets(graph, saved.maximum, saved.sums, dots)
     targets = with_halos(graph, as_array(grads), "target")
@@ -270,12 +274,12 @@ def _through_attention(
     return out, np.stack([left, right])
 
 
-def _rows_again(graph: GraphView, saved: _Saved, heads: Heads) -> torch.Tensor:
+def _rows_again(graph: GraphView, saved: _Saved) -> torch.Tensor:
     """r of owned vertices and source halos, [O + S, H * F], in the dtype of feats, to be written over."""
     weight = saved.weights[0]
     kept = saved.rows.reshape(len(saved.rows), weight.shape[1])
     saved.rows = saved.rows[:0].copy()  # nobody else holds on to them
-    if heads.mean:
+    if saved.all_rows:
         return torch.from_numpy(kept).view(saved.feats.dtype)
     rows = product(graph, saved.feats, weight)
     return torch.from_numpy(np.concatenate([as_array(rows), kept])).view(rows.dtype) if len(kept) else rows

@@ -10,6 +10,7 @@ from cut_graphs import dist_graph, gather_rows, random_graph
 from distgnn import ops
 from distgnn.comm import sum_over_ranks
 from distgnn.ops.aggregation.convolve import Plan, choose_plan
+from distgnn.ops.attention.attend import KEPT_COLUMNS
 
 CLOSE = {"float64": {"rtol": 1e-9, "atol": 1e-10}, "float32": {"rtol": 1e-3, "atol": 1e-4}}  # sums in another order
 HEADS = 3
@@ -122,6 +123,15 @@ def test_attention_against_dense_torch(comm, norm, constant):
 
 
 @pytest.mark.mpi(1, 2)
+def test_attention_that_keeps_its_rows(comm):
+    def run(graph, values, epilogue, parameters):
+        heads = ops.Heads(HEADS, 0.2, epilogue, may_overwrite_grad=True)
+        return ops.attend(graph, values["feats"], values["neigh"], values["attn"], values["bias"], heads, parameters)
+
+    compare(comm, run, dense_attention, (KEPT_COLUMNS, 6), False, False)
+
+
+@pytest.mark.mpi(1, 2)
 def test_mean_over_heads(comm):
     """The same function of the heads' own results, forward and backward."""
     graph, found = dist_graph(random_graph(), comm), []
@@ -137,19 +147,25 @@ def test_mean_over_heads(comm):
 
 
 @pytest.mark.mpi(1)
-@pytest.mark.parametrize("mean", [True, False])
-def test_attention_backward_has_one_array_of_rows_of_its_own(comm, mean, monkeypatch):
+@pytest.mark.parametrize(
+    ("mean", "columns", "widths"),
+    [(False, 6, [6]), (True, 6, [6]), (False, KEPT_COLUMNS, [KEPT_COLUMNS])],
+    ids=["again", "mean", "kept"],
+)
+def test_attention_backward_has_one_array_of_rows_of_its_own(comm, mean, columns, widths, monkeypatch):
     """The gradient of projected rows is written over them, that of equally wide input over it. Projected rows are made
-    again, but of a mean over heads kept: there the gradient, spread over heads, is what is made."""
+    again, but of a mean over heads kept: there the gradient, spread over heads, is what is made. Those of wide input
+    are kept too: there the input's gradient is what is made."""
     graph, made = dist_graph(random_graph(), comm), []
     torch.manual_seed(0)
-    leaves = [torch.randn(shape, dtype=torch.float64) for shape in ((graph.num_owned, 6), (6, 6), (2, 6), (6,))]
+    shapes = (graph.num_owned, columns), (columns, 6), (2, 6), (6,)
+    leaves = [torch.randn(shape, dtype=torch.float64) for shape in shapes]
     out = ops.attend(graph, *(leaf.requires_grad_() for leaf in leaves), ops.Heads(HEADS, mean=mean))
     grad = torch.randn_like(out)
     empty = graph.buffers.empty
     monkeypatch.setattr(graph.buffers, "empty", lambda *arguments: made.append(arguments) or empty(*arguments))
     out.backward(grad)
-    assert made == [(graph.num_owned, 6, torch.float64)]
+    assert made == [(graph.num_owned, width, torch.float64) for width in widths]
 
 
 @pytest.mark.mpi(1)
