@@ -55,7 +55,7 @@ def owners_among(sources: np.ndarray, targets: np.ndarray, shares: np.ndarray, u
     copies = count_copies(sources, targets)
     owner = np.empty(num_nodes, dtype=np.int32)
     # By number of copies: [isolated | one or two | three and more].
-    choosing = np.argsort(copies, kind="stable")
+    choosing = np.argsort(copies.astype(np.int16), kind="stable")  # a radix sort, of 16 bits only
     isolated = int(np.count_nonzero(copies == 0))
     owned = np.zeros(num_parts, dtype=np.int64)
     many = int(np.searchsorted(copies[choosing], 3))

@@ -29,8 +29,9 @@ import numpy as np
 from distgnn.kernels.runtime.jit import inline, kernel
 from distgnn.kernels.runtime.threads import get_num_threads, run, thread_chunks
 from distgnn.partition.core.edges import group
+from distgnn.partition.moves.block_counts import count_block, count_present
 from distgnn.partition.moves.groups import Groups
-from distgnn.partition.moves.replica_table import AHEAD, CopyTable, add_edge, add_parts_of, prefetch_copies, remove_edge
+from distgnn.partition.moves.replica_table import CopyTable, add_edge, remove_edge
 
 # A price of imbalance that suits a graph of two copies a vertex would, where one vertex in a hundred has a second one,
 # outweigh all that moves could save: so it is a multiple of the copies beyond the first, up to a limit.
@@ -102,9 +103,7 @@ def move_groups(
             if in_turn:
                 moved += _move_in_turn(chosen, groups, placement, wanted, num_present, *around, stale)
             else:
-                threads = get_num_threads()
-                dealt = np.concatenate([chosen[i::threads] for i in range(threads)])  # large and small ones to each
-                run(_evaluate, thread_chunks(len(chosen)), dealt, groups, placement, wanted)
+                _evaluate(chosen, groups, placement, wanted)
                 moved += _commit(chosen, groups, placement, wanted, num_present, *around, stale)
         if moved < FEW_MOVES * len(sizes):
             break
@@ -126,7 +125,7 @@ def _price_of(load: float, price: float) -> float:
 
 
 @inline(_nrt=False)
-def cost_of_adding(p: int, edges: float, new_copies: int, loads: Loads, mean_copies: float) -> float:
+def _cost_of_adding(p: int, edges: float, new_copies: int, loads: Loads, mean_copies: float) -> float:
     """What part p would cost more with so many more edges and copies."""
     cost = new_copies / mean_copies
     load, goal = loads.edges[p], loads.goal_edges[p]
@@ -152,39 +151,57 @@ def change_load(c: int, p: int, sign: int, size: int, groups: Groups, num_presen
     loads.copies[p] += sign * (size - num_present[p])
 
 
+def _evaluate(chosen: np.ndarray, groups: Groups, placement: Placement, wanted: np.ndarray) -> None:
+    """wanted[c] = the part where group c would cost least, for each chosen one."""
+    threads = get_num_threads()
+    sizes = groups.indptr[chosen + 1] - groups.indptr[chosen]
+    if threads * sizes.max(initial=0) <= sizes.sum() or threads == 1:
+        dealt = np.concatenate([chosen[i::threads] for i in range(threads)])  # large and small ones to each
+        run(_evaluate_groups, thread_chunks(len(chosen)), dealt, groups, placement, wanted)
+    else:  # one group would keep a thread when the others are done
+        _choose_parts(chosen, groups, placement, count_block(chosen, groups, placement.part, placement.table), wanted)
+
+
 @kernel
-def _evaluate(
+def _evaluate_groups(
     start: int, stop: int, chosen: np.ndarray, groups: Groups, placement: Placement, wanted: np.ndarray
 ) -> None:
-    """wanted[c] = the part where group c would cost least, its own on a tie."""
     num_present = np.empty(placement.loads.edges.shape[0], dtype=np.int32)
-    _evaluate_each(start, stop, chosen, groups, placement, wanted, num_present)
+    for i in range(start, stop):
+        _evaluate_group(chosen[i], groups, placement, wanted, num_present)
 
 
 @inline(_nrt=False)
-def _evaluate_each(
-    start: int,
-    stop: int,
-    chosen: np.ndarray,
-    groups: Groups,
-    placement: Placement,
-    wanted: np.ndarray,
-    num_present: np.ndarray,
+def _evaluate_group(c: int, groups: Groups, placement: Placement, wanted: np.ndarray, num_present: np.ndarray) -> None:
+    count_present(c, placement.part[c], groups, placement.table, num_present)
+    wanted[c] = cheapest_part(c, groups, placement, num_present)
+
+
+@kernel(_nrt=False)
+def _choose_parts(
+    chosen: np.ndarray, groups: Groups, placement: Placement, present: np.ndarray, wanted: np.ndarray
 ) -> None:
+    for i in range(chosen.shape[0]):
+        wanted[chosen[i]] = cheapest_part(chosen[i], groups, placement, present[i])
+
+
+@inline(_nrt=False)
+def cheapest_part(c: int, groups: Groups, placement: Placement, num_present: np.ndarray) -> int:
+    """The part where group c would cost least: its own on a tie, the lowest if it has none."""
+    edges, home, size = groups.sizes[c], placement.part[c], groups.indptr[c + 1] - groups.indptr[c]
     loads = placement.loads
     num_parts = loads.edges.shape[0]
     mean_copies = loads.goal_copies.sum() / num_parts
-    for i in range(start, stop):
-        c = chosen[i]
-        edges, home = groups.sizes[c], placement.part[c]
-        size = count_present(c, home, groups, placement.table, num_present)
-        best, lowest = home, _cost_of_keeping(home, edges, size - num_present[home], loads, mean_copies)
-        for p in range(num_parts):
-            if p != home:
-                cost = cost_of_adding(p, edges, size - num_present[p], loads, mean_copies)
-                if cost < lowest:
-                    best, lowest = p, cost
-        wanted[c] = best
+    # Costs are finite, so some part is always found.
+    best, lowest = home, np.inf
+    if home >= 0:
+        lowest = _cost_of_keeping(home, edges, size - num_present[home], loads, mean_copies)
+    for p in range(num_parts):
+        if p != home:
+            cost = _cost_of_adding(p, edges, size - num_present[p], loads, mean_copies)
+            if cost < lowest:
+                best, lowest = p, cost
+    return best
 
 
 @kernel(_nrt=False)
@@ -210,7 +227,7 @@ def _commit(
         edges = groups.sizes[c]
         size = count_present(c, old, groups, table, num_present)
         here = _cost_of_keeping(old, edges, size - num_present[old], loads, mean_copies)
-        if cost_of_adding(new, edges, size - num_present[new], loads, mean_copies) >= here:
+        if _cost_of_adding(new, edges, size - num_present[new], loads, mean_copies) >= here:
             stale[c] = True
             continue
         moved += 1
@@ -242,25 +259,11 @@ def _move_in_turn(
     """Evaluate and move one group after the other; returns how many moved."""
     moved = 0
     for i in range(chosen.shape[0]):
-        _evaluate_each(i, i + 1, chosen, groups, placement, wanted, num_present)
-        if wanted[chosen[i]] != placement.part[chosen[i]]:
+        c = chosen[i]
+        _evaluate_group(c, groups, placement, wanted, num_present)
+        if wanted[c] != placement.part[c]:
             # Priced once more there, against the same loads, so it always moves: what is needed is the rest of a
             # commit.
             one = chosen[i : i + 1]
             moved += _commit(one, groups, placement, wanted, num_present, starts, around, stale)
     return moved
-
-
-@inline(_nrt=False)
-def count_present(c: int, home: int, groups: Groups, table: CopyTable, num_present: np.ndarray) -> int:
-    """num_present[p] = members of group c that part p has even without the group, which is in `home` (-1: in none).
-
-    Returns: the number of members; so the group needs (members - num_present[p]) copies of its own in part p.
-    """
-    begin, end = groups.indptr[c], groups.indptr[c + 1]
-    num_present[:] = 0
-    for j in range(begin, end):
-        ahead, far_ahead = groups.members[min(j + AHEAD, end - 1)], groups.members[min(j + 2 * AHEAD, end - 1)]
-        prefetch_copies(table, ahead, far_ahead)
-        add_parts_of(table, groups.members[j], home, num_present)
-    return end - begin

@@ -13,22 +13,17 @@ from typing import NamedTuple
 
 import numpy as np
 
-from distgnn.kernels.runtime.jit import kernel
-from distgnn.kernels.runtime.threads import even_chunks, run
+from distgnn.kernels.runtime.jit import inline, kernel
+from distgnn.kernels.runtime.threads import even_chunks, own_ranges, run
 from distgnn.partition.core.edges import Edges
-from distgnn.partition.moves.group_moves import (
-    LOAD_PRICE,
-    Loads,
-    Placement,
-    change_load,
-    cost_of_adding,
-    count_present,
-    move_groups,
-)
+from distgnn.partition.moves.block_counts import add_block, count_block, count_present
+from distgnn.partition.moves.group_moves import LOAD_PRICE, Loads, Placement, change_load, cheapest_part, move_groups
 from distgnn.partition.moves.groups import Groups, count_groups, groups_of
-from distgnn.partition.moves.replica_table import CopyTable, add_edge, empty_table
+from distgnn.partition.moves.replica_table import DEGREE, CopyTable, add_edge, empty_table
 
-IN_TURN = 10**6  # incidences up to which clusters are moved one after the other; beyond, one sweep in blocks
+IN_TURN = 10**6  # incidences up to which clusters are placed and moved one after the other; beyond, in blocks
+BLOCKS, MOST_GROUPS = 256, 32  # a block of groups is so small a fraction of those before it
+LARGE = 256  # edges of a group; smaller ones are placed one after the other: they cost little but their prices
 
 
 class MergeOptions(NamedTuple):
@@ -68,8 +63,12 @@ def merge_groups(
     parts = np.full(len(groups.sizes), -1, dtype=np.int16)
     placement = Placement(parts, empty_table(degrees, num_parts), loads)
     largest_first = np.argsort(-groups.sizes, kind="stable").astype(np.int32)
-    _place(largest_first, groups, placement, np.empty(num_parts, dtype=np.int32))
-    sweeps, how = (options.sweeps, "all in turn") if len(groups.members) <= IN_TURN else (1, "in blocks")
+    if len(groups.members) <= IN_TURN:
+        large, sweeps, how = 0, options.sweeps, "all in turn"
+    else:
+        large, sweeps, how = int(np.count_nonzero(groups.sizes >= LARGE)), 1, "in blocks"
+    _place_in_blocks(largest_first[:large], groups, placement)
+    _place_in_turn(largest_first[large:], groups, placement, np.empty(num_parts, dtype=np.int32))
     move_groups(groups, placement, shares, degrees, sweeps, how, options.extra_price)
     # The table so far counts groups; what refinement needs counts edges. There is memory for one of them at a time.
     del placement
@@ -106,23 +105,40 @@ def gather(start: int, stop: int, keys: np.ndarray, values: np.ndarray, found: n
         found[i] = values[keys[i]]
 
 
+def _place_in_blocks(order: np.ndarray, groups: Groups, placement: Placement) -> None:
+    """Put each group, in order, where it costs least, as if no member were in another group of the same block."""
+    part, table, _ = placement
+    indptr = np.zeros(len(table.vertex) + 1, dtype=np.int64)
+    np.cumsum(table.vertex[:, DEGREE], out=indptr[1:])
+    own, first = own_ranges(indptr), 0
+    while first < len(order):
+        block = order[first : first + min(first // BLOCKS + 1, MOST_GROUPS)]
+        _choose(block, groups, placement, count_block(block, groups, part, table))
+        run(add_block, own, block, groups, part, table)
+        first += len(block)
+
+
 @kernel(_nrt=False)
-def _place(order: np.ndarray, groups: Groups, placement: Placement, num_present: np.ndarray) -> None:
+def _choose(block: np.ndarray, groups: Groups, placement: Placement, present: np.ndarray) -> None:
+    for i in range(block.shape[0]):
+        _put(block[i], groups, placement, present[i])
+
+
+@kernel(_nrt=False)
+def _place_in_turn(order: np.ndarray, groups: Groups, placement: Placement, num_present: np.ndarray) -> None:
     """Put each group, in order, where it costs least."""
-    part, table, loads = placement
-    num_parts = loads.edges.shape[0]
-    mean_copies = loads.goal_copies.sum() / num_parts
     for i in range(order.shape[0]):
         c = order[i]
-        size = count_present(c, -1, groups, table, num_present)
-        # Costs are finite, so some part is always found; on a tie the lowest.
-        best, lowest = -1, np.inf
-        for p in range(num_parts):
-            cost = cost_of_adding(p, groups.sizes[c], size - num_present[p], loads, mean_copies)
-            if cost < lowest:
-                best, lowest = p, cost
-        change_load(c, best, 1, size, groups, num_present, loads)
-        part[c] = best
+        count_present(c, -1, groups, placement.table, num_present)
+        _put(c, groups, placement, num_present)
         # One count for each group, not for each edge: a member's copy vanishes when its last group leaves.
         for j in range(groups.indptr[c], groups.indptr[c + 1]):
-            add_edge(table, groups.members[j], best)
+            add_edge(placement.table, groups.members[j], placement.part[c])
+
+
+@inline(_nrt=False)
+def _put(c: int, groups: Groups, placement: Placement, num_present: np.ndarray) -> None:
+    """Group c to the part where it costs least; it is not yet counted at its members."""
+    best = cheapest_part(c, groups, placement, num_present)
+    change_load(c, best, 1, groups.indptr[c + 1] - groups.indptr[c], groups, num_present, placement.loads)
+    placement.part[c] = best

@@ -62,7 +62,7 @@ def own_bytes(
     return {
         "edges": 12 * MOST_THREADS * num_nodes,
         "sort": 16 * num_nodes,
-        "cluster": 40 * num_nodes,
+        "cluster": 56 * num_nodes,
         "place and refine": table + 24 * num_nodes,
         "deal": (2 * masks + 8) * num_nodes,
         "owners": (masks + 32) * num_nodes,

@@ -46,8 +46,23 @@ def _number(labels: np.ndarray, next_number: np.ndarray, number: np.ndarray) -> 
 
 
 def number_by_degree(degrees: np.ndarray) -> np.ndarray:
-    """Number int32 [N] of each vertex, largest degree first; ties: lower id."""
+    """Number int32 [N] of each vertex, largest degree first; ties: lower id.
+
+    Notes: memory 8 bytes for each of the degrees that there could be, up to the largest.
+    """
     number = np.empty(len(degrees), dtype=np.int32)
-    # argsort gives the vertex of each number; wanted is its inverse, the number of each vertex.
-    number[np.argsort(-degrees, kind="stable")] = np.arange(len(degrees), dtype=np.int32)
+    # As argsort would give, in two passes: how many have each degree says where each begins.
+    _number_by_degree(degrees, np.zeros(int(degrees.max(initial=0)) + 2, dtype=np.int64), number)
     return number
+
+
+@kernel
+def _number_by_degree(degrees: np.ndarray, next_number: np.ndarray, number: np.ndarray) -> None:
+    largest = next_number.shape[0] - 2
+    for v in range(degrees.shape[0]):
+        next_number[largest - degrees[v] + 1] += 1
+    for place in range(largest + 1):
+        next_number[place + 1] += next_number[place]
+    for v in range(degrees.shape[0]):
+        number[v] = next_number[largest - degrees[v]]
+        next_number[largest - degrees[v]] += 1

@@ -1,21 +1,30 @@
 """Clusters for `cmr-stream`: label propagation along sorted edges, which are half of an adjacency.
 
+Blocks of vertices vote in parallel against frozen labels, then move in order; who has a neighbour in the same block
+votes in its turn. So labels are those of one vertex after the other, and the number of threads makes no difference.
+
 Shapes: N vertices, M edges.
 Source: ours; label propagation: Raghavan et al. 2007.
 """
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
-from distgnn.kernels.runtime.jit import kernel
+from distgnn.kernels.runtime.jit import inline, kernel
+from distgnn.kernels.runtime.threads import get_num_threads, run
 from distgnn.kernels.simd.vectors import prefetch
 from distgnn.partition.cmr.label_propagation import heaviest_label
 from distgnn.partition.moves.own_ends import WORD
 from distgnn.partition.sorting.bucket_sort import SortedEdges, Step
 
 CLUSTER_PASSES = 3
-STEP_EDGES = 10_000_000  # between two reports of progress
+# A block is a fraction of the edges before it: among vertices of high degree, many are each other's neighbours.
+BLOCKS, SMALLEST_BLOCK, LARGEST_BLOCK = 32, 1 << 15, 10_000_000
+MOST_THREADS = 4  # each has a vote of 4 bytes for every label
+NOWHERE = np.iinfo(np.int32).min  # in place of a label that is wanted
 AHEAD = 32  # edges between asking for a label and reading it
 
 
@@ -29,8 +38,9 @@ def cluster_rows(rows: SortedEdges, degrees: np.ndarray, cap: float, step: Step)
 
     Args: rows: edges, of `sort_edges`; degrees: [N], descending; cap: most edge ends of a cluster of several vertices;
         step: told of progress as step(done, total).
-    Notes: one thread; memory 16 bytes for each vertex beside the results.
+    Notes: memory 20 bytes for each vertex beside the results, and 4 for each further thread.
     """
+    size = len(rows.low)
     # Label (int32) and voting weight (float32) of a vertex side by side: they are always read together.
     voters = np.empty((len(degrees), 2), dtype=np.int32)
     labels = voters[:, 0]
@@ -38,51 +48,104 @@ def cluster_rows(rows: SortedEdges, degrees: np.ndarray, cap: float, step: Step)
     weights = voters.view(np.float32)
     weights[:, 1] = 1 / np.sqrt(np.maximum(degrees, 1))
     volumes = degrees.astype(np.int64)
-    votes = np.zeros(len(degrees), dtype=np.float32)
-    around = np.empty(int(degrees.max(initial=0)), dtype=np.int32)
+    wanted = np.full(len(degrees), NOWHERE, dtype=np.int32)
+    threads = min(get_num_threads(), MOST_THREADS)
+    votes = np.zeros((threads, len(degrees)), dtype=np.float32)
+    around = np.empty((threads, int(degrees.max(initial=0))), dtype=np.int32)
+    ballot = Ballot(rows.low, rows.high, degrees, float(cap), voters, weights, volumes, wanted)
     for number in range(CLUSTER_PASSES):
         done = 0
-        while done < len(rows.low):
-            done = _join(rows.low, rows.high, done, degrees, float(cap), voters, weights, volumes, votes, around)
-            step(number * len(rows.low) + done, CLUSTER_PASSES * len(rows.low))
+        while done < size:
+            bounds = _block(rows.low, done, threads)
+            run(_vote, range(len(bounds)), bounds, ballot, votes, around)
+            _move(done, int(bounds[-1]), ballot, votes[0], around[0])
+            done = int(bounds[-1])
+            step(number * size + done, CLUSTER_PASSES * size)
     return labels.copy(), volumes
 
 
-# Plain, for each vertex v:
+class Ballot(NamedTuple):
+    """low, high: [M]; degrees: [N]; cap; voters: int32 [N, 2], weights: the same as float32; volumes: int64 [N];
+    wanted: int32 [N]."""
+
+    low: np.ndarray
+    high: np.ndarray
+    degrees: np.ndarray
+    cap: float
+    voters: np.ndarray
+    weights: np.ndarray
+    volumes: np.ndarray
+    wanted: np.ndarray
+
+
+def _block(low: np.ndarray, begin: int, threads: int) -> np.ndarray:
+    """Bounds of the threads' shares of the block of edges that begins here: int64, each where a vertex begins."""
+    wanted = min(max(begin // BLOCKS, SMALLEST_BLOCK), LARGEST_BLOCK)
+    end = int(np.searchsorted(low, low[min(begin + wanted, len(low)) - 1], side="right"))
+    inner = np.searchsorted(low, low[[begin + (end - begin) * i // threads for i in range(1, threads)]])
+    return np.array([begin, *inner, end])
+
+
+# Plain, for each vertex v of the share:
 #
-#     votes = sums of weights[u] of the neighbours u, by label of u
-#     label = the one with most votes that has room for v; move v there if that is not its own
-#
+#     wanted[v] = in turn if a neighbour before it is in the same block, else the label with most votes
+@kernel(_nrt=False)
+def _vote(share: int, _: int, bounds: np.ndarray, ballot: Ballot, votes: np.ndarray, around: np.ndarray) -> None:
+    """wanted[v] of the vertices in one share; votes, around: scratch of each."""
+    begin, end, low = bounds[share], bounds[share + 1], ballot.low
+    first = low[bounds[0]]
+    while begin < end:
+        v = low[begin]
+        last, highest = _look_around(begin, end, ballot, votes[share], around[share])
+        ballot.wanted[v] = bounds[0] - 1 - begin
+        if highest < first:
+            ballot.wanted[v] = _label_of(v, begin, last, ballot, votes[share], around[share])
+        begin = last
+
+
 # Labels of neighbours are listed before they are counted, as in label_propagation.py: with that, and with labels asked
 # for ahead, clusters took 1.8 s instead of 3.3 (52 M edges, docs/internals/cmr.md).
+@inline(_nrt=False)
+def _look_around(begin: int, end: int, ballot: Ballot, votes: np.ndarray, around: np.ndarray) -> tuple[int, int]:
+    """around = labels of the neighbours of the vertex whose edges begin here.
+
+    Returns: where its edges end; its last neighbour before it.
+    """
+    low, high, voters = ballot.low, ballot.high, ballot.voters
+    v, last, highest = low[begin], begin, 0
+    while last < end and low[last] == v:
+        prefetch(WORD, voters, 2 * np.int64(high[min(last + AHEAD, end - 1)]))
+        around[last - begin] = voters[high[last], 0]
+        prefetch(WORD, votes, around[last - begin])
+        highest = max(highest, high[last] if high[last] < v else 0)
+        last += 1
+    return last, highest
+
+
+@inline(_nrt=False)
+def _label_of(v: int, begin: int, last: int, ballot: Ballot, votes: np.ndarray, around: np.ndarray) -> int:
+    """The label with most votes that has room for v, its own on a tie; v's edges are those from begin to last."""
+    _, high, degrees, cap, voters, weights, volumes, _ = ballot
+    return heaviest_label(v, begin, last - begin, degrees[v], high, around, voters, weights, volumes, cap, votes)
+
+
 @kernel(_nrt=False)
-def _join(
-    low: np.ndarray,
-    high: np.ndarray,
-    begin: int,
-    degrees: np.ndarray,
-    cap: float,
-    voters: np.ndarray,
-    weights: np.ndarray,
-    volumes: np.ndarray,
-    votes: np.ndarray,
-    around: np.ndarray,
-) -> int:
-    """Vertices from edge `begin` on, until `STEP_EDGES` edges are done; returns the next edge. around: scratch."""
-    size = low.shape[0]
-    until = min(size, begin + STEP_EDGES)
-    while begin < until:
-        v, count = low[begin], 0
-        while begin + count < size and low[begin + count] == v:
-            prefetch(WORD, voters, 2 * np.int64(high[min(begin + count + AHEAD, size - 1)]))
-            around[count] = voters[high[begin + count], 0]
-            prefetch(WORD, votes, around[count])
-            count += 1
-        own = voters[v, 0]
-        best = heaviest_label(v, begin, count, degrees[v], high, around, voters, weights, volumes, cap, votes)
-        if best != own:
+def _move(begin: int, end: int, ballot: Ballot, votes: np.ndarray, around: np.ndarray) -> None:
+    """Move the vertices of edges from begin to end, in order, to the labels that they want; then none wants one.
+
+    Who was to vote in turn, or finds no room any more where it wants to go, votes now.
+    """
+    low, degrees, voters, volumes, wanted = ballot.low, ballot.degrees, ballot.voters, ballot.volumes, ballot.wanted
+    for v in range(low[begin], low[end - 1] + 1):
+        label, own = np.int64(wanted[v]), voters[v, 0]
+        wanted[v] = NOWHERE
+        if label == NOWHERE or label == own:
+            continue
+        if label < 0 or volumes[label] + degrees[v] > ballot.cap:
+            first = begin - 1 - label if label < 0 else begin + np.searchsorted(low[begin:end], v)
+            last, _ = _look_around(first, end, ballot, votes, around)
+            label = _label_of(v, first, last, ballot, votes, around)
+        if label != own:
             volumes[own] -= degrees[v]
-            volumes[best] += degrees[v]
-            voters[v, 0] = best
-        begin += count
-    return begin
+            volumes[label] += degrees[v]
+            voters[v, 0] = label

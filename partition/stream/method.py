@@ -113,7 +113,7 @@ class Assignment:
     def place(self, begins: np.ndarray, empty: Empty, step: Step) -> None:
         """Put every cluster where it adds least; begins, empty, step: see `place_clusters`."""
         of_cluster, table = place_clusters(self.edges, begins, self.degrees, self.shares, empty, step)
-        _spread(self.edges.src, begins, of_cluster, self.parts)
+        run(_spread, even_chunks(len(self.parts), 2), self.edges.src, begins, of_cluster, self.parts)
         self.state = start_state(self.edges, self.parts, len(self.shares), table=table)
         step(4, 4)
 
@@ -186,10 +186,14 @@ def _mark(
 
 
 @kernel(_nrt=False)
-def _spread(low: np.ndarray, begins: np.ndarray, of_cluster: np.ndarray, parts: np.ndarray) -> None:
+def _spread(
+    first: int, last: int, low: np.ndarray, begins: np.ndarray, of_cluster: np.ndarray, parts: np.ndarray
+) -> None:
     """parts[e] = part of the cluster of the edge's lower end; both ascend."""
-    c = 0
-    for e in range(low.shape[0]):
+    if first == last:
+        return  # of no edges at all
+    c = np.searchsorted(begins, low[first], side="right") - 1
+    for e in range(first, last):
         while low[e] >= begins[c + 1]:
             c += 1
         parts[e] = of_cluster[c]

@@ -38,6 +38,8 @@ def small_pieces(request, monkeypatch):
         monkeypatch.setattr(sorting, name, value)
     monkeypatch.setattr(threads, "SERIAL_WORK", 0)
     monkeypatch.setattr("distgnn.partition.moves.edge_moves.FEW_EDGES", 1)
+    monkeypatch.setattr("distgnn.partition.moves.block_counts.ALONE", 0)
+    monkeypatch.setattr("distgnn.partition.stream.cluster.SMALLEST_BLOCK", 64)
     monkeypatch.setattr(threads._pool, "num_threads", request.param)
     return request.param
 
@@ -111,6 +113,7 @@ def test_a_pass_goes_on_from_what_the_last_one_left(hubs):
 @pytest.mark.parametrize("direction", ["both", "stored"])
 def test_the_same_cut_for_any_number_of_threads(hubs, direction, monkeypatch, small_pieces):
     monkeypatch.setattr("distgnn.partition.moves.merge.IN_TURN", 0)
+    monkeypatch.setattr("distgnn.partition.moves.merge.LARGE", 4)
     edges, shares = hubs.edge_list(direction), part_shares(70, None)
     cut = cut_edges(edges, 70, "cmr-stream")
     np.testing.assert_array_equal(cut.owner, balanced_owners(edges, cut.edge_part, shares))

@@ -1,0 +1,55 @@
+"""What parts have of a block's members, counted by several threads that share large groups."""
+
+import numpy as np
+import pytest
+
+from distgnn.kernels.runtime.threads import own_ranges, run
+from distgnn.partition.moves import block_counts
+from distgnn.partition.moves.groups import Groups
+from distgnn.partition.moves.replica_table import empty_table, num_edges_in
+
+VERTICES, PARTS = 300, 9
+
+
+@pytest.fixture(params=[1, 2, 5])
+def threads(request, set_num_threads, monkeypatch):
+    monkeypatch.setattr(block_counts, "ALONE", 0)
+    set_num_threads(request.param)
+    return request.param
+
+
+@pytest.fixture
+def made():
+    """Groups of 0 to 250 members, those with an even number in a part; how often a vertex is in a part."""
+    rng = np.random.default_rng(1)
+    sizes = [250, 0, 1, 3, 120, 0, 2, 17, 90, 1, 1]
+    members = np.concatenate([rng.choice(VERTICES, size, replace=False) for size in sizes]).astype(np.int32)
+    indptr = np.concatenate([[0], np.cumsum(sizes)])
+    groups = Groups(indptr, members, np.array(sizes, dtype=float), np.ones(len(members), dtype=np.uint16))
+    part = np.where(np.arange(len(sizes)) % 2 == 0, rng.integers(0, PARTS, len(sizes)), -1).astype(np.int16)
+    inside = np.zeros((VERTICES, PARTS), dtype=np.int64)
+    for c in range(0, len(sizes), 2):
+        inside[members[indptr[c] : indptr[c + 1]], part[c]] += 1
+    degrees = np.bincount(members, minlength=VERTICES).astype(np.int32)
+    return groups, part, inside, degrees
+
+
+def add(chosen, groups, part, table, degrees):
+    own = own_ranges(np.concatenate([[0], np.cumsum(degrees)]))
+    run(block_counts.add_block, own, np.array(chosen, dtype=np.int32), groups, part, table)
+
+
+def test_a_block_is_counted_as_group_after_group(made, threads, monkeypatch):
+    monkeypatch.setattr("distgnn.kernels.runtime.threads.FEW_EDGES", 0)
+    groups, part, inside, degrees = made
+    table = empty_table(degrees, PARTS)
+    add([4, 0, 2, 6, 8, 10], groups, part, table, degrees)
+    assert [[num_edges_in(table, v, p) for p in range(PARTS)] for v in range(VERTICES)] == inside.tolist()
+    chosen = np.array([5, 3, 0, 4, 1, 7, 9], dtype=np.int32)
+    expected = []
+    for c in chosen:
+        without = inside[groups.members[groups.indptr[c] : groups.indptr[c + 1]]].copy()
+        if part[c] >= 0:
+            without[:, part[c]] -= 1
+        expected.append((without > 0).sum(axis=0).tolist())
+    assert block_counts.count_block(chosen, groups, part, table).tolist() == expected
