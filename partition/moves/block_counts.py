@@ -26,8 +26,7 @@ PICKED = 1 << 11  # members of which a thread first picks its own
 def count_block(chosen: np.ndarray, groups: Groups, part: np.ndarray, table: CopyTable) -> np.ndarray:
     """int32 [B, P]: members of each chosen group that a part has even without the group, see `count_present`.
 
-    Args: chosen: int32 [B], part: int16 [K], -1: in none; table: in how many groups of each part a
-        vertex is.
+    Args: chosen: int32 [B]; part: int16 [K], -1: in none; table: in how many groups of each part a vertex is.
     """
     starts = np.zeros(len(chosen) + 1, dtype=np.int64)
     np.cumsum(groups.indptr[chosen + 1] - groups.indptr[chosen], out=starts[1:])
@@ -67,7 +66,7 @@ def _count(
 
 @kernel(_nrt=False)
 def _join(cuts: np.ndarray, starts: np.ndarray, present: np.ndarray) -> None:
-    """Add what shares have of groups that began in an earlier one."""
+    """Add to the rows of groups what later shares have of them."""
     for share in range(1, len(cuts) - 1):
         i = np.searchsorted(starts, cuts[share], side="right") - 1
         for p in range(present.shape[1]):

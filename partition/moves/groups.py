@@ -15,7 +15,7 @@ from numba import uint64
 from distgnn.kernels.runtime.jit import inline, kernel
 from distgnn.kernels.runtime.threads import own_ranges, run
 from distgnn.partition.core.edges import Edges, group
-from distgnn.partition.moves.replica_table import AHEAD, CopyTable, add_edges, prefetch_copies
+from distgnn.partition.moves.replica_table import AHEAD, CopyTable, add_edges, prefetch_copies, vertex_ranges
 
 BLOCK_MEMBERS = 1 << 11  # of which a thread first picks its own vertices
 BLOCK_MOVED = 1 << 20
@@ -123,11 +123,9 @@ def add_member(v: int, first: int, free: int, last_slot: np.ndarray, members: np
     return free
 
 
-def count_groups(groups: Groups, parts: np.ndarray, degrees: np.ndarray, table: CopyTable) -> None:
-    """Count the edges of all groups, which are in these parts [K]; degrees: [N]. Each thread at its own vertices."""
-    indptr = np.zeros(len(degrees) + 1, dtype=np.int64)
-    np.cumsum(degrees, out=indptr[1:])
-    run(_count_groups, own_ranges(indptr), groups, parts, table)
+def count_groups(groups: Groups, parts: np.ndarray, table: CopyTable) -> None:
+    """Count the edges of all groups, which are in these parts [K]. Each thread at its own vertices."""
+    run(_count_groups, vertex_ranges(table), groups, parts, table)
 
 
 @kernel

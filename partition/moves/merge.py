@@ -14,12 +14,12 @@ from typing import NamedTuple
 import numpy as np
 
 from distgnn.kernels.runtime.jit import inline, kernel
-from distgnn.kernels.runtime.threads import even_chunks, own_ranges, run
+from distgnn.kernels.runtime.threads import even_chunks, run
 from distgnn.partition.core.edges import Edges
 from distgnn.partition.moves.block_counts import add_block, count_block, count_present
 from distgnn.partition.moves.group_moves import LOAD_PRICE, Loads, Placement, change_load, cheapest_part, move_groups
 from distgnn.partition.moves.groups import Groups, count_groups, groups_of
-from distgnn.partition.moves.replica_table import DEGREE, CopyTable, add_edge, empty_table
+from distgnn.partition.moves.replica_table import CopyTable, add_edge, empty_table, vertex_ranges
 
 IN_TURN = 10**6  # incidences up to which clusters are placed and moved one after the other; beyond, in blocks
 BLOCKS, MOST_GROUPS = 256, 32  # a block of groups is so small a fraction of those before it
@@ -73,7 +73,7 @@ def merge_groups(
     # The table so far counts groups; what refinement needs counts edges. There is memory for one of them at a time.
     del placement
     table = empty_table(degrees, num_parts)
-    count_groups(groups, parts, degrees, table)
+    count_groups(groups, parts, table)
     return parts, table
 
 
@@ -108,9 +108,7 @@ def gather(start: int, stop: int, keys: np.ndarray, values: np.ndarray, found: n
 def _place_in_blocks(order: np.ndarray, groups: Groups, placement: Placement) -> None:
     """Put each group, in order, where it costs least, as if no member were in another group of the same block."""
     part, table, _ = placement
-    indptr = np.zeros(len(table.vertex) + 1, dtype=np.int64)
-    np.cumsum(table.vertex[:, DEGREE], out=indptr[1:])
-    own, first = own_ranges(indptr), 0
+    own, first = vertex_ranges(table), 0
     while first < len(order):
         block = order[first : first + min(first // BLOCKS + 1, MOST_GROUPS)]
         _choose(block, groups, placement, count_block(block, groups, part, table))

@@ -105,9 +105,14 @@ def table_of(edge_list: Edges, edge_part: np.ndarray, degrees: np.ndarray, num_p
 
 def count_edges(edge_list: Edges, edge_part: np.ndarray, table: CopyTable) -> None:
     """Count all edges of an edge list at both ends, a self-loop once. Each thread counts at its own vertices."""
+    run(_count_edges, vertex_ranges(table), edge_list.src, edge_list.dst, edge_part, table)
+
+
+def vertex_ranges(table: CopyTable) -> list[int]:
+    """Bounds of the vertices at which each thread counts, see `own_ranges`."""
     indptr = np.zeros(len(table.vertex) + 1, dtype=np.int64)
     np.cumsum(table.vertex[:, DEGREE], out=indptr[1:])
-    run(_count_edges, own_ranges(indptr), edge_list.src, edge_list.dst, edge_part, table)
+    return own_ranges(indptr)
 
 
 @kernel

@@ -1,7 +1,8 @@
 """Clusters for `cmr-stream`: label propagation along sorted edges, which are half of an adjacency.
 
-Blocks of vertices vote in parallel against frozen labels, then move in order; who has a neighbour in the same block
-votes in its turn. So labels are those of one vertex after the other, and the number of threads makes no difference.
+Blocks of vertices vote in parallel against frozen labels, then move in order; who has a neighbour before it in the
+block votes in its turn. So labels are those of one vertex after the other, but where a cluster had no room when the
+block began and has some later. The number of threads makes no difference.
 
 Shapes: N vertices, M edges.
 Source: ours; label propagation: Raghavan et al. 2007.
@@ -24,7 +25,7 @@ CLUSTER_PASSES = 3
 # A block is a fraction of the edges before it: among vertices of high degree, many are each other's neighbours.
 BLOCKS, SMALLEST_BLOCK, LARGEST_BLOCK = 32, 1 << 15, 10_000_000
 MOST_THREADS = 4  # each has a vote of 4 bytes for every label
-NOWHERE = np.iinfo(np.int32).min  # in place of a label that is wanted
+NOWHERE = np.iinfo(np.int32).min  # what a vertex wants that is not in the block
 AHEAD = 32  # edges between asking for a label and reading it
 
 
@@ -65,8 +66,9 @@ def cluster_rows(rows: SortedEdges, degrees: np.ndarray, cap: float, step: Step)
 
 
 class Ballot(NamedTuple):
-    """low, high: [M]; degrees: [N]; cap; voters: int32 [N, 2], weights: the same as float32; volumes: int64 [N];
-    wanted: int32 [N]."""
+    """What votes and moves look at. low, high: [M]; degrees: [N]; cap, see `cluster_rows`; volumes: int64 [N];
+    voters: int32 [N, 2], label and weight, weights: the same as float32; wanted: int32 [N], the label that a vertex
+    wants, or, if it votes in its turn, -1 less the place of its first edge in the block, or `NOWHERE`."""
 
     low: np.ndarray
     high: np.ndarray

@@ -1,4 +1,4 @@
-"""Graph attention with what follows it as one differentiable function: nothing is stored per arc, and no r.
+"""Graph attention with what follows it as one differentiable function: nothing is stored per arc.
 
     r = x W      s[v, h] = <r[v, h], left[h]>      t[v, h] = <r[v, h], right[h]>
     z[v, h] = sum over arcs (u -> v) of a(u, v, h) r[u, h],    a = softmax over u of leaky_relu(s[u, h] + t[v, h])
@@ -90,7 +90,7 @@ def attend(
 
 @dataclass
 class _Saved:
-    """What the backward pass needs; `rows` are r of all copies [O + S, H, F] if `all_rows`, else of source halos."""
+    """What the backward pass needs; `rows` are r of all copies [O + S, H, F] if `_keeps_rows`, else of source halos."""
 
     feats: torch.Tensor
     weights: tuple[torch.Tensor, torch.Tensor]
@@ -98,7 +98,6 @@ class _Saved:
     norm: Norm | None
     epilogue: SavedEpilogue | None
     rows: np.ndarray
-    all_rows: bool
     scores: tuple[np.ndarray, np.ndarray]
     maximum: np.ndarray
     sums: np.ndarray
@@ -109,8 +108,7 @@ class _Attend(torch.autograd.Function):
     def forward(ctx: Any, feats, weight, attn, bias, gamma, beta, graph: GraphView, heads: Heads) -> torch.Tensor:  # type: ignore[no-untyped-def]
         ctx.graph, ctx.heads = graph, heads
         last = heads.epilogue.is_empty and gamma is None
-        all_rows = heads.mean or feats.shape[1] >= KEPT_COLUMNS
-        z, maximum, sums, rows, ends = _attention(graph, feats, weight, attn, heads, not last, all_rows)
+        z, maximum, sums, rows, ends = _attention(graph, feats, weight, attn, heads, narrow=not last)
         dtype = z.dtype if last else feats.dtype
         norm = None if gamma is None else (gamma.detach(), beta.detach())
         out, stats = z, None
@@ -122,7 +120,7 @@ class _Attend(torch.autograd.Function):
         bias = None if bias is None else bias.detach()
         epilogue = SavedEpilogue(z if heads.mean else out.detach(), z if norm is not None else None, stats)
         weights = weight.detach(), attn.detach()
-        ctx.saved = _Saved(feats.detach(), weights, bias, norm, epilogue, rows, all_rows, ends, maximum, sums)
+        ctx.saved = _Saved(feats.detach(), weights, bias, norm, epilogue, rows, ends, maximum, sums)
         return out
 
     @staticmethod
@@ -162,11 +160,11 @@ def _arcs(graph: GraphView) -> tuple:
 
 
 def _attention(
-    graph: GraphView, feats: Any, weight: torch.Tensor, attn: torch.Tensor, heads: Heads, narrow: bool, all_rows: bool
+    graph: GraphView, feats: Any, weight: torch.Tensor, attn: torch.Tensor, heads: Heads, narrow: bool
 ) -> tuple:
     """(z [O, H * F], maximum, sums [O, H], r to keep: see `_Saved`, scores of copies at both ends).
 
-    Args: narrow: z may have the dtype of rows; what is merged has not. all_rows: keep r of owned vertices too.
+    Args: narrow: z may have the dtype of rows; what is merged has not.
     """
     count, owned, width = heads.num_heads, graph.num_owned, weight.shape[1]
     rows = product(graph, feats, weight)
@@ -186,7 +184,13 @@ def _attention(
         if heads.loops is not None:
             _merge_loops(heads, sources[:owned], left, right, (out[:owned], maximum[:owned], sums[:owned]))
         kernels.finish_attention(out[:owned], sums[:owned])
-    return z[:owned], maximum[:owned], sums[:owned], sources if all_rows else sources[owned:].copy(), ends
+    kept = sources if _keeps_rows(feats, heads) else sources[owned:].copy()
+    return z[:owned], maximum[:owned], sums[:owned], kept, ends
+
+
+def _keeps_rows(feats: Any, heads: Heads) -> bool:
+    """Whether r of owned vertices is saved for the backward pass; that of source halos always is."""
+    return heads.mean or feats.shape[1] >= KEPT_COLUMNS
 
 
 def _merge(graph: GraphView, out: np.ndarray, maximum: np.ndarray, sums: np.ndarray) -> None:
@@ -254,7 +258,7 @@ def _through_attention(
 ) -> tuple[torch.Tensor, np.ndarray]:
     """(gradient of rows r [O, H * F] in the dtype of feats, gradients of scores [2, O, H])."""
     shape = saved.rows.shape[1:]
-    rows = _rows_again(graph, saved)
+    rows = _rows_again(graph, saved, heads)
     of_loops = None if heads.loops is None else _through_loops(saved, rows[: len(dots)], grads, dots, heads)
     state = _at_targets(graph, saved.maximum, saved.sums, dots)
     targets = with_halos(graph, as_array(grads), "target")
@@ -274,12 +278,12 @@ def _through_attention(
     return out, np.stack([left, right])
 
 
-def _rows_again(graph: GraphView, saved: _Saved) -> torch.Tensor:
+def _rows_again(graph: GraphView, saved: _Saved, heads: Heads) -> torch.Tensor:
     """r of owned vertices and source halos, [O + S, H * F], in the dtype of feats, to be written over."""
     weight = saved.weights[0]
     kept = saved.rows.reshape(len(saved.rows), weight.shape[1])
     saved.rows = saved.rows[:0].copy()  # nobody else holds on to them
-    if saved.all_rows:
+    if _keeps_rows(saved.feats, heads):
         return torch.from_numpy(kept).view(saved.feats.dtype)
     rows = product(graph, saved.feats, weight)
     return torch.from_numpy(np.concatenate([as_array(rows), kept])).view(rows.dtype) if len(kept) else rows

@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from distgnn.kernels.runtime.threads import own_ranges, run
+from distgnn.kernels.runtime.threads import run
 from distgnn.partition.moves import block_counts
 from distgnn.partition.moves.groups import Groups
-from distgnn.partition.moves.replica_table import empty_table, num_edges_in
+from distgnn.partition.moves.replica_table import empty_table, num_edges_in, vertex_ranges
 
 VERTICES, PARTS = 300, 9
 
@@ -34,16 +34,15 @@ def made():
     return groups, part, inside, degrees
 
 
-def add(chosen, groups, part, table, degrees):
-    own = own_ranges(np.concatenate([[0], np.cumsum(degrees)]))
-    run(block_counts.add_block, own, np.array(chosen, dtype=np.int32), groups, part, table)
+def add(chosen, groups, part, table):
+    run(block_counts.add_block, vertex_ranges(table), np.array(chosen, dtype=np.int32), groups, part, table)
 
 
 def test_a_block_is_counted_as_group_after_group(made, threads, monkeypatch):
     monkeypatch.setattr("distgnn.kernels.runtime.threads.FEW_EDGES", 0)
     groups, part, inside, degrees = made
     table = empty_table(degrees, PARTS)
-    add([4, 0, 2, 6, 8, 10], groups, part, table, degrees)
+    add([4, 0, 2, 6, 8, 10], groups, part, table)
     assert [[num_edges_in(table, v, p) for p in range(PARTS)] for v in range(VERTICES)] == inside.tolist()
     chosen = np.array([5, 3, 0, 4, 1, 7, 9], dtype=np.int32)
     expected = []
