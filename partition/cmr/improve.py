@@ -22,6 +22,7 @@ from distgnn.partition.flow.pair_rounds import Limits, cut_pairs
 from distgnn.partition.moves.cut_state import arc_limit, start_state
 from distgnn.partition.moves.edge_moves import refine
 from distgnn.partition.moves.inner import copies_with_owners, even_inner
+from distgnn.partition.moves.row_load import row_excess, row_goal
 from distgnn.partition.sorting.renumber import ordered_edges
 
 EXTRA_PRICES = (1.0, 1.0, 2.0, 4.0)  # of imbalance, in the V-cycles before the first flows; then the last of them
@@ -80,11 +81,13 @@ def refine_borders(
     weights[:, 0] = np.where(edges.src == edges.dst, 1, 2) if edges.two_way else 1
     max_weight = np.stack([arc_limit(edges, shares, MOST_ARCS), np.full(num_parts, np.inf)], axis=1)
     # A vertex in one part only must be owned there: so many a part may have.
-    max_owned = owned_limit(int(np.count_nonzero(degrees)), shares)
+    num_vertices = int(np.count_nonzero(degrees))
+    max_owned = owned_limit(num_vertices, shares)
 
-    def flows(found: np.ndarray, copies: int) -> tuple[np.ndarray, bool]:
-        max_copies = np.stack([MOST_COPIES * copies * shares, max_owned], axis=1)
-        return cut_pairs(edges, found, Limits(weights, max_weight, max_copies), effort.least_saved)
+    def flows(found: np.ndarray) -> tuple[np.ndarray, bool]:
+        copies = num_copies(edges, found, degrees, num_parts)
+        most = MOST_COPIES * copies * shares, max_owned, row_goal(copies, num_vertices, shares)
+        return cut_pairs(edges, found, Limits(weights, max_weight, np.stack(most, axis=1)), effort.least_saved)
 
     def even(found: np.ndarray) -> np.ndarray:
         return even_inner(edges, found, degrees, shares, max_owned, max_weight[:, 0])
@@ -92,29 +95,29 @@ def refine_borders(
     def sweeps(found: np.ndarray) -> np.ndarray:
         return even(v_cycle(edges, found, levels, degrees, shares, SCHEDULE_BETWEEN, EXTRA_PRICES[-1]))
 
-    def count(found: np.ndarray) -> int:
-        return copies_with_owners(edges, found, degrees, max_owned)
+    def count(found: np.ndarray) -> float:
+        table = start_state(edges, found, num_parts, degrees).table
+        return copies_with_owners(table, max_owned) + row_excess(table, num_vertices, shares)
 
     return even(in_cycles(even(parts), flows, sweeps, count, effort.cycles))
 
 
 def in_cycles(
     parts: Parts,
-    flows: Callable[[Parts, int], tuple[Parts, bool]],
+    flows: Callable[[Parts], tuple[Parts, bool]],
     sweeps: Callable[[Parts], Parts],
-    count: Callable[[Parts], int],
+    count: Callable[[Parts], float],
     cycles: int,
 ) -> Parts:
     """The parts with fewest copies that were met.
 
-    Args: flows: flows(parts, their copies) -> (parts, whether to go on); then sweeps(parts) -> parts; count: copies;
-        cycles: most turns.
+    Args: flows: flows(parts) -> (parts, whether to go on); then sweeps(parts) -> parts; count: copies, and what
+        imbalance counts in copies; cycles: most turns.
     """
-    copies = count(parts)
-    best, fewest = parts, copies
+    best, fewest = parts, count(parts)
     # The last turn ends with flows: sweeps without flows after them would only be another start.
     for left in reversed(range(cycles)):
-        parts, worth_while = flows(parts, copies)
+        parts, worth_while = flows(parts)
         copies = count(parts)
         if copies < fewest:
             best, fewest = parts, copies
@@ -122,7 +125,6 @@ def in_cycles(
             break
         # Sweeps may add copies: their prices ask for concentration first. The best cut so far is kept.
         parts = sweeps(parts)
-        copies = count(parts)
     return best
 
 

@@ -19,6 +19,7 @@ from distgnn.partition.cmr.label_propagation import adjacency, cluster_vertices
 from distgnn.partition.core.edges import EdgeArrays, Edges
 from distgnn.partition.moves.edge_moves import SCHEDULE, refine
 from distgnn.partition.moves.group_moves import EXTRA_PRICE
+from distgnn.partition.moves.row_load import row_price
 from distgnn.partition.moves.vertex_moves import move_clusters, move_vertices
 
 CLUSTERS_PER_PART = 32  # that are small enough to balance parts with: the cap of the finest level
@@ -68,7 +69,8 @@ def v_cycle(
     Args: rows: edges sorted by source, numbered as the levels are; parts: int16 [M]; degrees: [N]; shares: [P], see
         `part_shares`; schedule: of `refine`; extra_price: of imbalance, of `move_groups`.
     """
+    prices = {"extra_price": extra_price, "row_price": row_price(len(shares))}
     for labels in reversed(levels.labels):
-        parts = move_clusters(rows, parts, labels[rows.src], degrees, shares, extra_price)
-    parts = move_vertices(rows, parts, degrees, shares, extra_price=extra_price)
+        parts = move_clusters(rows, parts, labels[rows.src], degrees, shares, **prices)
+    parts = move_vertices(rows, parts, degrees, shares, **prices)
     return refine(rows, parts, shares, degrees=degrees, schedule=schedule)

@@ -93,8 +93,9 @@ def _refine_borders(
     weights = np.zeros((len(rows.src), 2), dtype=np.float32)
     weights[:num_arcs, 0] = weights[num_arcs:, 1] = 1
 
-    def flows(found: Pair, copies: int) -> tuple[Pair, bool]:
-        max_copies = np.stack([_room(sets, found, shares, MOST_COPIES), np.full(num_parts, np.inf)], axis=1)
+    def flows(found: Pair) -> tuple[Pair, bool]:
+        max_copies = np.full((num_parts, 3), np.inf)
+        max_copies[:, 0] = _room(sets, found, shares, MOST_COPIES)
         limits_of_both = Limits(weights, np.stack(limits, axis=1), max_copies)
         both, worth_while = cut_pairs(rows, np.concatenate(found), limits_of_both, effort.least_saved)
         return (both[:num_arcs], both[num_arcs:]), worth_while
@@ -102,7 +103,7 @@ def _refine_borders(
     def sweeps(found: Pair) -> Pair:
         return _refine_both(sets, found, limits, degrees, shares, SCHEDULE_BETWEEN)
 
-    def count(found: Pair) -> int:
+    def count(found: Pair) -> float:
         return num_copies(rows, np.concatenate(found), degrees, num_parts)
 
     return in_cycles(parts, flows, sweeps, count, effort.cycles)

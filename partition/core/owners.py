@@ -35,7 +35,7 @@ def balanced_owners(
     vertices go to the part that owns least, and isolated ones fill up the parts that own least, none beyond `LIMIT` of
     the mean of local rows; then owners move between copies while that evens out. Only where a part is still beyond
     `LIMIT` is a vertex given away at the cost of more rows, first to a copy whose part then exchanges no more than the
-    one that exchanges most, in the end to a part that holds none of its arcs.
+    one that exchanges most, in the end to a part that holds none of its arcs, one that exchanges little.
 
     With update on "copies", isolated vertices fill up the parts that hold fewest copies: all of them are computed.
     """
@@ -99,10 +99,21 @@ def _even_out(
     over = np.maximum(owned - limit, 0)
     # What still does not fit is given to parts without a copy: each such vertex costs a row, so fewest copies first.
     if over.any():
-        # Where fewest local rows are, so that rows stay even: nobody beyond the limit of owned ones.
-        rows, room = count_parts(sources, targets, len(shares)), limit - np.minimum(owned, limit)
-        newcomers = fill_up(rows, int(over.sum()), shares, room)
+        rows = count_parts(sources, targets, len(shares))
+        newcomers = _newcomers(int(over.sum()), rows, exchanged, limit - np.minimum(owned, limit), shares)
         _hand_over(choosing, over, newcomers, owned, owner)
+
+
+def _newcomers(given: int, rows: np.ndarray, exchanged: np.ndarray, room: np.ndarray, shares: np.ndarray) -> np.ndarray:
+    """Parts [given] int32 that take a vertex, which is one more local row and one more to exchange.
+
+    Args: rows: [P], local ones; exchanged: [P], roles; room: [P], vertices that a part may own besides.
+    """
+    below = np.minimum(room, np.maximum(owned_limit(int(rows.sum()) + given, shares) - rows, 0))
+    if below.sum() >= given:
+        return fill_up(exchanged // 2, given, shares, below)
+    # There is not enough room below the limit of local rows: beyond it these count.
+    return fill_up(rows, given, shares, room)
 
 
 def owned_limit(total: int, shares: np.ndarray) -> np.ndarray:

@@ -30,6 +30,7 @@ from distgnn.partition.flow.reach import (
 )
 from distgnn.partition.flow.region import (
     COPIES,
+    ELSEWHERE,
     MEMBERS,
     OWNED,
     SHARED,
@@ -231,9 +232,21 @@ def _check_copies(pair: Pair, region: Region, members: np.ndarray, forward: Reac
         if pair.only_here[v]:
             own_p += np.int64(in_p and not in_q) - np.int64(was_p and not was_q)
             own_q += np.int64(in_q and not in_p) - np.int64(was_q and not was_p)
-    most = pair.max_copies
-    if all_p > max(most[P, COPIES], now[P, COPIES]) or own_p > max(most[P, OWNED], now[P, OWNED]):
+    if _is_beyond(pair, region, P, all_p, own_p):
         return TOO_MUCH_P
-    if all_q > max(most[Q, COPIES], now[Q, COPIES]) or own_q > max(most[Q, OWNED], now[Q, OWNED]):
+    if _is_beyond(pair, region, Q, all_q, own_q):
         return TOO_MUCH_Q
     return BALANCED
+
+
+@inline(_nrt=False)
+def _is_beyond(pair: Pair, region: Region, side: int, copies: int, owned: int) -> bool:
+    """Whether a part with so many copies, so many of them of vertices in no other, is beyond a limit and farther than
+    now."""
+    most, now = pair.max_copies[side], region.num_copies[side]
+    elsewhere = copies - owned
+    return (
+        copies > max(most[COPIES], now[COPIES])
+        or owned > max(most[OWNED], now[OWNED])
+        or elsewhere > max(most[ELSEWHERE], now[COPIES] - now[OWNED])
+    )

@@ -28,7 +28,7 @@ Grouped = tuple[np.ndarray, np.ndarray]  # edges by part, and where each part be
 
 class Limits(NamedTuple):
     """weights: float32 [M, 2], arcs and owned vertices of each edge; max_weight: float64 [P, 2], of each in a part;
-    max_copies: float64 [P, 2], vertices in a part, and vertices that are in no other."""
+    max_copies: float64 [P, 3], vertices in a part, vertices that are in no other, and vertices that are."""
 
     weights: np.ndarray
     max_weight: np.ndarray

@@ -28,7 +28,7 @@ from distgnn.partition.flow.max_flow import NO_VERTEX, Flow, Net
 FREE = 0.6  # of a part's edges, at first
 SHRINK = 0.7
 SHARED, MEMBERS = 0, 1  # places of Region.sizes
-COPIES, OWNED = 0, 1  # columns of Region.num_copies and Pair.max_copies
+COPIES, OWNED, ELSEWHERE = 0, 1, 2  # columns of Region.num_copies (first two) and Pair.max_copies
 P, Q = 0, 1  # sides
 BOTH = 1 << P | 1 << Q  # sides of a vertex in both parts, as bits
 
@@ -36,7 +36,7 @@ BOTH = 1 << P | 1 << Q  # sides of a vertex in both parts, as bits
 class Pair(NamedTuple):
     """Two parts: ends int32 [E, 2], sides uint8 [E], weights float32 [E, 2] (arcs, owned vertices) of the edges;
     only_here: bool [N], vertices in no third part; of p and of q: max_weight float64 [2, 2], most of each weight;
-    max_copies float64 [2, 2], most vertices, and most vertices that are in no other part."""
+    max_copies float64 [2, 3], most vertices, most that are in no other part, and most that are."""
 
     ends: np.ndarray
     sides: np.ndarray
@@ -51,8 +51,8 @@ class Region(NamedTuple):
 
     depth: int32 [N], 0 where shared, N + 1: never free; orders: int32 [2, N], the own vertices of each part by depth;
     free_weight: float64 [2, N + 2, 2], weight of the edges that are free with so many of the order; loads: float64
-    [2, 2], weight of all edges; num_copies: int64 [2, 2], as `max_copies`; depths: int64 [2], how many of each order
-    are free; sizes: int64 [2], shared vertices, members.
+    [2, 2], weight of all edges; num_copies: int64 [2, 2], as the first of `max_copies`; depths: int64 [2], how many of
+    each order are free; sizes: int64 [2], shared vertices, members.
     """
 
     members: np.ndarray

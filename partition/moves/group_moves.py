@@ -1,7 +1,7 @@
 """Moves of groups of edges between parts: a group goes where it adds least.
 
 What a group costs in a part: the copies it needs there that no other group needs, plus a price on the part's arcs and
-copies, see `_price_of`. Groups are visited largest first.
+copies, see `_price_of`, and one on what parts exchange, see row_load.py. Groups are visited largest first.
 
 Two ways to visit them. *In turn*: evaluate one group, move it, go on to the next. *In blocks*, for large graphs: a
 block of groups is evaluated against frozen parts by all threads, then moves are made in order. One block of three
@@ -32,6 +32,7 @@ from distgnn.partition.core.edges import group
 from distgnn.partition.moves.block_counts import count_block, count_present
 from distgnn.partition.moves.groups import Groups
 from distgnn.partition.moves.replica_table import CopyTable, add_edge, remove_edge
+from distgnn.partition.moves.row_load import RowLoads, price_rows, set_goal, shared_copies, shift_rows
 
 # A price of imbalance that suits a graph of two copies a vertex would, where one vertex in a hundred has a second one,
 # outweigh all that moves could save: so it is a multiple of the copies beyond the first, up to a limit.
@@ -45,9 +46,10 @@ HUB = 16  # groups around a vertex: with more, one of them that moves hardly cha
 
 
 class Loads(NamedTuple):
-    """Edges and copies of each part, and what it is meant to have: float64 [P] each; price of imbalance: float64 [1].
+    """Edges and copies of each part, and what it is meant to have: float64 [P] each; price of imbalance: float64 [1];
+    rows: what parts exchange.
 
-    `goal_copies` and `price` follow the copies there are: their sum is known only once all groups are placed.
+    Goals and `price` follow the copies there are: their sum is known only once all groups are placed.
     """
 
     edges: np.ndarray
@@ -55,6 +57,7 @@ class Loads(NamedTuple):
     goal_edges: np.ndarray
     goal_copies: np.ndarray
     price: np.ndarray
+    rows: RowLoads
 
 
 class Placement(NamedTuple):
@@ -73,12 +76,14 @@ def move_groups(
     sweeps: int,
     how: str,
     extra_price: float = EXTRA_PRICE,
+    row_price: float = 0.0,
 ) -> None:
     """Move groups while that pays, at most so many sweeps.
 
     Args: degrees: [N]; how: "in blocks", evaluated in parallel; "in turn", each with all moves before it; after the
         first sweep both only visit groups that share a vertex with one that moved. "all in turn": every sweep visits
-        all, because the loads of the parts have changed too. extra_price: of imbalance, see `EXTRA_PRICE`.
+        all, because the loads of the parts have changed too. extra_price: of imbalance, see `EXTRA_PRICE`; row_price:
+        of exchanging more than others, see row_load.py; 0 "in blocks".
     """
     in_turn = how != "in blocks"
     indptr, members, sizes, _ = groups
@@ -89,6 +94,8 @@ def move_groups(
     wanted = np.empty(len(sizes), dtype=np.int16)
     num_present = np.empty(len(shares), dtype=np.int32)
     loads, num_vertices = placement.loads, np.count_nonzero(degrees)
+    if row_price:
+        loads.rows.shared[:] = shared_copies(placement.table)
     for _ in range(sweeps):
         waiting = largest_first[stale[largest_first]]
         stale[:] = how == "all in turn"
@@ -100,6 +107,7 @@ def move_groups(
             # Written in place: `placement` holds the same array, which the kernels read.
             loads.goal_copies[:] = loads.copies.sum() * shares
             loads.price[:] = min(LOAD_PRICE, extra_price * (loads.copies.sum() / num_vertices - 1))
+            set_goal(loads.rows, row_price, loads.copies.sum(), num_vertices, shares)
             if in_turn:
                 moved += _move_in_turn(chosen, groups, placement, wanted, num_present, *around, stale)
             else:
@@ -195,10 +203,10 @@ def cheapest_part(c: int, groups: Groups, placement: Placement, num_present: np.
     # Costs are finite, so some part is always found.
     best, lowest = home, np.inf
     if home >= 0:
-        lowest = _cost_of_keeping(home, edges, size - num_present[home], loads, mean_copies)
+        lowest = _cost_of_keeping(home, edges, size - num_present[home], loads, mean_copies) + loads.rows.cost[home]
     for p in range(num_parts):
         if p != home:
-            cost = _cost_of_adding(p, edges, size - num_present[p], loads, mean_copies)
+            cost = _cost_of_adding(p, edges, size - num_present[p], loads, mean_copies) + loads.rows.cost[p]
             if cost < lowest:
                 best, lowest = p, cost
     return best
@@ -226,13 +234,16 @@ def _commit(
             continue
         edges = groups.sizes[c]
         size = count_present(c, old, groups, table, num_present)
-        here = _cost_of_keeping(old, edges, size - num_present[old], loads, mean_copies)
-        if _cost_of_adding(new, edges, size - num_present[new], loads, mean_copies) >= here:
+        here = _cost_of_keeping(old, edges, size - num_present[old], loads, mean_copies) + loads.rows.cost[old]
+        there = _cost_of_adding(new, edges, size - num_present[new], loads, mean_copies) + loads.rows.cost[new]
+        if there >= here:
             stale[c] = True
             continue
         moved += 1
         change_load(c, old, -1, size, groups, num_present, loads)
         change_load(c, new, 1, size, groups, num_present, loads)
+        if loads.rows.price[0] > 0:
+            shift_rows(old, new, num_present, loads.rows)
         part[c] = new
         for j in range(groups.indptr[c], groups.indptr[c + 1]):
             v = groups.members[j]
@@ -257,10 +268,14 @@ def _move_in_turn(
     stale: np.ndarray,
 ) -> int:
     """Evaluate and move one group after the other; returns how many moved."""
-    moved = 0
+    loads, moved = placement.loads, 0
     for i in range(chosen.shape[0]):
         c = chosen[i]
-        _evaluate_group(c, groups, placement, wanted, num_present)
+        count_present(c, placement.part[c], groups, placement.table, num_present)
+        if loads.rows.price[0] > 0:
+            mean_copies = loads.goal_copies.sum() / loads.edges.shape[0]
+            price_rows(c, placement.part[c], groups, placement.table, num_present, mean_copies, loads.rows)
+        wanted[c] = cheapest_part(c, groups, placement, num_present)
         if wanted[c] != placement.part[c]:
             # Priced once more there, against the same loads, so it always moves: what is needed is the rest of a
             # commit.

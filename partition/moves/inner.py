@@ -44,12 +44,11 @@ def even_inner(
     return state.edge_part
 
 
-def copies_with_owners(rows: EdgeArrays, parts: np.ndarray, degrees: np.ndarray, max_owned: np.ndarray) -> int:
+def copies_with_owners(table: CopyTable, max_owned: np.ndarray) -> int:
     """Copies of all vertices, and one more for each in one part only that is beyond what that part may own."""
-    state = start_state(rows, parts, len(max_owned), degrees)
     inner = np.zeros(len(max_owned), dtype=np.int64)
-    _count_inner(state.table, inner)
-    return int(state.num_copies.sum() + np.maximum(inner - max_owned, 0).sum())
+    _count_inner(table, inner)
+    return int(table.vertex[:, COPIES].sum() + np.maximum(inner - max_owned, 0).sum())
 
 
 @inline(_nrt=False)

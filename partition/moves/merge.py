@@ -20,6 +20,7 @@ from distgnn.partition.moves.block_counts import add_block, count_block, count_p
 from distgnn.partition.moves.group_moves import LOAD_PRICE, Loads, Placement, change_load, cheapest_part, move_groups
 from distgnn.partition.moves.groups import Groups, count_groups, groups_of
 from distgnn.partition.moves.replica_table import CopyTable, add_edge, empty_table, vertex_ranges
+from distgnn.partition.moves.row_load import no_row_loads
 
 IN_TURN = 10**6  # incidences up to which clusters are placed and moved one after the other; beyond, in blocks
 BLOCKS, MOST_GROUPS = 256, 32  # a block of groups is so small a fraction of those before it
@@ -59,7 +60,8 @@ def merge_groups(
     num_parts = len(shares)
     # What parts are meant to have in copies, until `move_groups` can count them: a guess for each vertex with an edge.
     guess = options.first_guess * np.count_nonzero(degrees) * shares
-    loads = Loads(np.zeros(num_parts), np.zeros(num_parts), num_edges * shares, guess, np.array([LOAD_PRICE]))
+    no_loads = np.zeros(num_parts), np.zeros(num_parts)
+    loads = Loads(*no_loads, num_edges * shares, guess, np.array([LOAD_PRICE]), no_row_loads(num_parts))
     parts = np.full(len(groups.sizes), -1, dtype=np.int16)
     placement = Placement(parts, empty_table(degrees, num_parts), loads)
     largest_first = np.argsort(-groups.sizes, kind="stable").astype(np.int32)

@@ -15,6 +15,7 @@ from distgnn.partition.core.edges import SMALL, EdgeArrays
 from distgnn.partition.moves.group_moves import EXTRA_PRICE, Loads, Placement, move_groups
 from distgnn.partition.moves.groups import Groups, groups_of
 from distgnn.partition.moves.replica_table import CopyTable, add_edge, count_copies, empty_table
+from distgnn.partition.moves.row_load import no_row_loads
 
 SWEEPS = 8
 MOST_MARKED = 8  # keys for each edge up to which they are marked in a table rather than sorted
@@ -27,17 +28,18 @@ def move_vertices(
     shares: np.ndarray,
     fixed: tuple[EdgeArrays, np.ndarray] | None = None,
     extra_price: float = EXTRA_PRICE,
+    row_price: float = 0.0,
 ) -> np.ndarray:
     """Part [M] int16 after the moves.
 
     Args:
         rows: edges sorted by source; edge_part: int16 [M]; degrees: [N]; shares: [P], see `part_shares`.
         fixed: edges and their parts that stay where they are, and are no load.
-        extra_price: of imbalance, see `EXTRA_PRICE`.
+        extra_price, row_price: of imbalance, see `move_groups`; rows have none in large graphs.
     """
     group_ids = np.empty(len(edge_part), dtype=np.int32)
     num_groups = _number_groups(rows.src, edge_part, np.full((len(shares), 2), -1, dtype=np.int64), group_ids)
-    return _move(rows, edge_part, group_ids, num_groups, degrees, shares, fixed, extra_price)
+    return _move(rows, edge_part, group_ids, num_groups, degrees, shares, fixed, extra_price, row_price)
 
 
 def move_clusters(
@@ -47,6 +49,7 @@ def move_clusters(
     degrees: np.ndarray,
     shares: np.ndarray,
     extra_price: float = EXTRA_PRICE,
+    row_price: float = 0.0,
 ) -> np.ndarray:
     """Part [M] int16 after moves of all edges of a cluster that are in one part.
 
@@ -54,7 +57,7 @@ def move_clusters(
     """
     keys = clusters.astype(np.int64) * len(shares) + edge_part
     group_ids, num_groups = _without_gaps(keys)
-    return _move(rows, edge_part, group_ids, num_groups, degrees, shares, extra_price=extra_price)
+    return _move(rows, edge_part, group_ids, num_groups, degrees, shares, extra_price=extra_price, row_price=row_price)
 
 
 def _without_gaps(keys: np.ndarray) -> tuple[np.ndarray, int]:
@@ -77,6 +80,7 @@ def _move(
     shares: np.ndarray,
     fixed: tuple[EdgeArrays, np.ndarray] | None = None,
     extra_price: float = EXTRA_PRICE,
+    row_price: float = 0.0,
 ) -> np.ndarray:
     """Part [M] int16 after moves of the groups with these ids [M], each of which is in one part."""
     num_parts, size = len(shares), len(edge_part)
@@ -97,10 +101,13 @@ def _move(
     count_copies(table, copies)
     # Fixed edges are groups of size 0: their vertices count as copies, they themselves as no load.
     edges = np.bincount(part_of_group, weights=groups.sizes, minlength=num_parts)
-    loads = Loads(edges, copies.astype(np.float64), size * shares, copies.sum() * shares, np.empty(1))
+    loads = Loads(
+        edges, copies.astype(np.float64), size * shares, copies.sum() * shares, np.empty(1), no_row_loads(num_parts)
+    )
     # Of large graphs one sweep, judged by all threads: further ones find a tenth of what the first does.
     how = (SWEEPS, "in turn") if size <= SMALL else (1, "in blocks")
-    move_groups(groups, Placement(part_of_group, table, loads), shares, degrees, *how, extra_price)
+    row_price = row_price if size <= SMALL else 0.0
+    move_groups(groups, Placement(part_of_group, table, loads), shares, degrees, *how, extra_price, row_price)
     return part_of_group[group_ids]
 
 

@@ -96,9 +96,9 @@ def test_overfull_parts_are_emptied(planted):
 def test_the_best_cut_that_was_met_is_kept():
     """Cuts stand for their own number of copies: the second round of flows and all sweeps make more of them."""
     found = iter([7, 9, 8, 12])
-    best = in_cycles(10, lambda cut, _: (next(found), True), lambda cut: cut + 1, lambda cut: cut, 4)
+    best = in_cycles(10, lambda cut: (next(found), True), lambda cut: cut + 1, lambda cut: cut, 4)
     assert best == 7
-    assert in_cycles(10, lambda cut, _: (11, True), lambda cut: cut, lambda cut: cut, 4) == 10
+    assert in_cycles(10, lambda cut: (11, True), lambda cut: cut, lambda cut: cut, 4) == 10
 
 
 @pytest.mark.parametrize("in_turn", [0, 10**6])

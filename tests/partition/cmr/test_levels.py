@@ -90,7 +90,7 @@ def test_levels_make_copies_fewer(monkeypatch, data_root):
     num_parts = 8
     edges = load_graph("facebook-pages", data_root).edge_list("both")
     with_levels = PartitionBook(edges, cut_edges(edges, num_parts, "cmr"))
-    monkeypatch.setattr("distgnn.partition.cmr.levels.move_clusters", lambda rows, parts, *others: parts)
+    monkeypatch.setattr("distgnn.partition.cmr.levels.move_clusters", lambda rows, parts, *others, **prices: parts)
     without = PartitionBook(edges, cut_edges(edges, num_parts, "cmr"))
     assert with_levels.replication_factor - 1 < 0.97 * (without.replication_factor - 1)
     assert with_levels.edge_balance <= 1.03 and with_levels.copies_balance <= 1.05

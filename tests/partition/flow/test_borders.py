@@ -106,20 +106,24 @@ def test_a_pair_saves_what_it_says_within_its_limits():
     assert saved_in_all > 100
 
 
+def counts_of(held, only_here):
+    """[2, 3]: vertices of each part, those that are in no other part, those that are."""
+    alone = held & ~held[:, ::-1] & only_here[:, None]
+    return np.stack([held.sum(axis=0), alone.sum(axis=0), (held & ~alone).sum(axis=0)], axis=1)
+
+
 def test_vertices_a_part_may_hold_are_limited():
     checked = 0
     for seed in range(1000):
         pair, num_vertices = random_pair(seed)
         held = np.zeros((num_vertices, 2), dtype=bool)
         held[pair.ends[:, 0], pair.sides] = held[pair.ends[:, 1], pair.sides] = True
-        alone = held & ~held[:, ::-1] & pair.only_here[:, None]
-        most = 1.1 * np.stack([held.sum(axis=0), alone.sum(axis=0)], axis=1) + 1
+        most = 1.1 * counts_of(held, pair.only_here) + 1
         tight = pair._replace(max_copies=most)
         if cut_pair(tight, num_vertices):
             now = np.zeros((num_vertices, 2), dtype=bool)
             now[tight.ends[:, 0], tight.sides] = now[tight.ends[:, 1], tight.sides] = True
-            alone = now & ~now[:, ::-1] & pair.only_here[:, None]
-            assert (now.sum(axis=0) <= most[:, 0]).all() and (alone.sum(axis=0) <= most[:, 1]).all()
+            assert (counts_of(now, pair.only_here) <= most).all()
             checked += 1
     assert checked > 20
 
@@ -148,7 +152,7 @@ def test_rounds_of_pairs_never_add_copies(planted):
         parts = cut_edges(planted, num_parts, "libra").edge_part.astype(np.int16)
         weights = np.stack([np.full(rows, 2), generator.random(rows) < 0.1], axis=1).astype(np.float32)
         loads = [np.bincount(parts, weights[:, kind], minlength=num_parts) for kind in range(2)]
-        limits = Limits(weights, np.stack(loads, axis=1) * 1.05, np.full((num_parts, 2), np.inf))
+        limits = Limits(weights, np.stack(loads, axis=1) * 1.05, np.full((num_parts, 3), np.inf))
         before = start_state(planted, parts, num_parts).num_copies.sum()
         after, _ = cut_pairs(planted, parts, limits)
         assert start_state(planted, after, num_parts).num_copies.sum() < before
@@ -176,7 +180,8 @@ def test_pairs_see_how_many_parts_the_pairs_before_them_have_left_each_vertex_in
     for num_parts in (3, 5, 9):
         parts = cut_edges(planted, num_parts, "libra").edge_part.astype(np.int16)
         weights = np.zeros((len(parts), 2), dtype=np.float32)
-        limits = np.stack([np.full(num_parts, np.inf), 1.1 * in_one_part(planted, parts, num_parts)], axis=1)
+        limits = np.full((num_parts, 3), np.inf)
+        limits[:, 1] = 1.1 * in_one_part(planted, parts, num_parts)
         after, _ = cut_pairs(planted, parts, Limits(weights, np.full((num_parts, 2), np.inf), limits))
         assert (after != parts).any()
         assert (in_one_part(planted, after, num_parts) <= limits[:, 1]).all()

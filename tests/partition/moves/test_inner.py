@@ -4,6 +4,7 @@ import numpy as np
 
 from distgnn.partition.cmr.improve import num_copies
 from distgnn.partition.core.edges import EdgeArrays, endpoint_degrees
+from distgnn.partition.moves.cut_state import start_state
 from distgnn.partition.moves.inner import copies_with_owners, even_inner
 
 SHARES = np.array([0.5, 0.5])
@@ -23,14 +24,18 @@ def even(max_owned, max_arcs=NO_LIMIT):
     return even_inner(rows, parts, endpoint_degrees(rows), SHARES, np.array(max_owned), max_arcs)
 
 
+def with_owners(rows, parts, max_owned):
+    return copies_with_owners(start_state(rows, parts, 2).table, max_owned)
+
+
 def test_leaves_move_to_the_other_part_of_their_hub(monkeypatch):
     monkeypatch.setattr("distgnn.partition.moves.inner.MOST_COPIES", 2.0)  # one of eleven is more than 3 %
     rows, parts = stars()
     degrees, limit = endpoint_degrees(rows), np.array([8, 14])
     copies = num_copies(rows, parts, degrees, 2)
-    assert copies_with_owners(rows, parts, degrees, limit) == copies + 2
+    assert with_owners(rows, parts, limit) == copies + 2
     moved = even(limit, np.array([40.0, 40.0]))
-    assert copies_with_owners(rows, moved, degrees, limit) == num_copies(rows, moved, degrees, 2) == copies
+    assert with_owners(rows, moved, limit) == num_copies(rows, moved, degrees, 2) == copies
     assert np.count_nonzero(moved != parts) == 2 and (moved[10:] == 1).all()
 
 

@@ -1,0 +1,149 @@
+"""What parts exchange, as a load while groups of edges move: no part should exchange much more than the others.
+
+A copy is *shared* where other parts have the vertex too. A part exchanges a row, there and back, for each of its shared
+copies, and more where it owns a vertex of three copies and more: of c copies the owner exchanges c - 1 rows, each other
+part one, 2 (c - 1) together. So the mean over parts is known whoever owns what:
+
+    goal = 2 * (copies - vertices) * share        excess = sum over parts of goal * max(shared / goal - 1, 0)^2
+
+Moving a group changes the shared copies of more than two parts. Vertex v of the group is elsewhere in part 2 only. With
+the group in part 2, v is not shared; anywhere else it is, in that part and in part 2 as well.
+
+Shapes: K groups, N vertices, P parts.
+Source: ours.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from distgnn.kernels.runtime.jit import inline, kernel
+from distgnn.partition.moves.groups import Groups
+from distgnn.partition.moves.replica_table import COPIES, PART_SHIFT, CopyTable, add_parts_of, is_dense, num_edges_in
+
+MOST_PRICE = (
+    8.0  # copies for each one of the excess; with few parts fewer, because a copy more raises the mean by 2 / P
+)
+LEAST_GOAL = 16.0  # so few shared copies are no load, whatever other parts have
+
+
+class RowLoads(NamedTuple):
+    """shared, goal: float64 [P], see above; price: float64 [1], of the excess, 0: rows are no load.
+
+    Of the group that was priced last: single: int32 [P], members that only this part has without the group; outside:
+    int64 [1], members that any part has; cost: float64 [P], see `price_rows`.
+    """
+
+    shared: np.ndarray
+    goal: np.ndarray
+    price: np.ndarray
+    single: np.ndarray
+    outside: np.ndarray
+    cost: np.ndarray
+
+
+def no_row_loads(num_parts: int) -> RowLoads:
+    """Rows that are no load, until `set_goal` gives them a price."""
+    shared, goal, cost = np.zeros((3, num_parts))
+    return RowLoads(shared, goal, np.zeros(1), np.zeros(num_parts, np.int32), np.zeros(1, np.int64), cost)
+
+
+def set_goal(rows: RowLoads, price: float, copies: float, num_vertices: int, shares: np.ndarray) -> None:
+    """Price and goal of rows, of so many copies of so many vertices."""
+    rows.price[0], rows.goal[:] = price, row_goal(copies, num_vertices, shares)
+
+
+def row_price(num_parts: int) -> float:
+    """Copies for each one of the excess."""
+    return min(MOST_PRICE, float(num_parts))
+
+
+def row_goal(copies: float, num_vertices: int, shares: np.ndarray) -> np.ndarray:
+    """Shared copies float64 [P] that parts have where all exchange their shares of the rows."""
+    return np.maximum(2.0 * (copies - num_vertices) * shares, LEAST_GOAL)
+
+
+def row_excess(table: CopyTable, num_vertices: int, shares: np.ndarray) -> float:
+    """What parts exchange too much, in copies."""
+    goal = row_goal(float(table.vertex[:, COPIES].sum()), num_vertices, shares)
+    over = np.maximum(shared_copies(table) / goal - 1.0, 0.0)
+    return float(row_price(len(shares)) * (goal * over**2).sum())
+
+
+def shared_copies(table: CopyTable) -> np.ndarray:
+    """Copies float64 [P] of each part of vertices that other parts have too."""
+    shared = np.zeros(table.num_parts, dtype=np.int64)
+    _count_shared(table, shared)
+    return shared.astype(np.float64)
+
+
+@kernel(_nrt=False)
+def _count_shared(table: CopyTable, shared: np.ndarray) -> None:
+    for v in range(table.vertex.shape[0]):
+        if table.vertex[v, COPIES] > 1:
+            add_parts_of(table, v, -1, shared)
+
+
+@inline(_nrt=False)
+def price_rows(
+    c: int, home: int, groups: Groups, table: CopyTable, num_present: np.ndarray, mean_copies: float, rows: RowLoads
+) -> None:
+    """rows.cost[p] = the excess with group c, which is in `home`, in part p, in units of `mean_copies` copies.
+
+    What is the same for all parts is left out. Args: num_present: of `count_present`.
+    """
+    outside = _count_outside(c, home, groups, table, rows.single)
+    rows.outside[0] = outside
+    price = rows.price[0] / mean_copies
+    for p in range(rows.cost.shape[0]):
+        # Without the group: at home its members are not shared by it; elsewhere single ones were shared because of it.
+        without = rows.shared[p] - (outside - num_present[p] if p == home else rows.single[p])
+        # With it in p, against with it in another part: there, single members of p are shared.
+        rows.cost[p] = price * (
+            _excess(without + (outside - num_present[p]), rows.goal[p])
+            - _excess(without + rows.single[p], rows.goal[p])
+        )
+
+
+@inline(_nrt=False)
+def _excess(shared: float, goal: float) -> float:
+    over = max(shared / goal - 1.0, 0.0)
+    return goal * over * over
+
+
+@inline(_nrt=False)
+def shift_rows(old: int, new: int, num_present: np.ndarray, rows: RowLoads) -> None:
+    """Move the group that was priced last from part `old` to part `new`."""
+    rows.shared[old] += rows.single[old] - (rows.outside[0] - num_present[old])
+    rows.shared[new] += (rows.outside[0] - num_present[new]) - rows.single[new]
+
+
+@inline(_nrt=False)
+def _count_outside(c: int, home: int, groups: Groups, table: CopyTable, single: np.ndarray) -> int:
+    """single[p] = members that only part p has without the group; returns the members that any part has."""
+    single[:] = 0
+    outside = 0
+    for j in range(groups.indptr[c], groups.indptr[c + 1]):
+        v = groups.members[j]
+        # One group at home: this one, so without it v has no copy there.
+        alone = num_edges_in(table, v, home) == 1
+        others = table.vertex[v, COPIES] - np.int64(alone)
+        outside += others > 0
+        if others == 1:
+            single[_other_part(table, v, home) if alone else home] += 1
+    return outside
+
+
+@inline(_nrt=False)
+def _other_part(table: CopyTable, v: int, home: int) -> int:
+    """The part that has v, which has two copies, one of them at home."""
+    begin = table.first[v]
+    if not is_dense(table, v):
+        p = table.slots[begin] >> PART_SHIFT
+        return p if p != home else table.slots[begin + 1] >> PART_SHIFT
+    for p in range(table.num_parts):
+        if p != home and table.counts[begin + p] > 0:
+            return p
+    return home

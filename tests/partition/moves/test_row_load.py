@@ -1,0 +1,167 @@
+"""What a group's move changes in the shared copies of all parts, against counting all of them again."""
+
+import numpy as np
+import pytest
+
+from distgnn.kernels.runtime.jit import kernel
+from distgnn.partition.core.book import PartitionBook
+from distgnn.partition.core.edges import EdgeArrays
+from distgnn.partition.methods import cut_edges
+from distgnn.partition.moves import row_load
+from distgnn.partition.moves.block_counts import count_present
+from distgnn.partition.moves.group_moves import Loads, Placement, move_groups
+from distgnn.partition.moves.groups import Groups
+from distgnn.partition.moves.replica_table import add_edge, count_copies, empty_table
+from distgnn.partition.moves.row_load import (
+    no_row_loads,
+    price_rows,
+    row_excess,
+    row_goal,
+    set_goal,
+    shared_copies,
+    shift_rows,
+)
+
+VERTICES, PARTS, GROUPS = 60, 7, 40
+SHARES = np.arange(1, PARTS + 1) / np.arange(1, PARTS + 1).sum()
+
+
+@kernel(_nrt=False)
+def price(c, home, groups, table, num_present, rows):
+    count_present(c, home, groups, table, num_present)
+    price_rows(c, home, groups, table, num_present, 1.0, rows)
+
+
+@kernel(_nrt=False)
+def shift(old, new, num_present, rows):
+    shift_rows(old, new, num_present, rows)
+
+
+@kernel(_nrt=False)
+def count_all(groups, part, table):
+    for c in range(part.shape[0]):
+        for j in range(groups.indptr[c], groups.indptr[c + 1]):
+            add_edge(table, groups.members[j], part[c])
+
+
+@pytest.fixture(params=[0, 1, 2])
+def made(request, monkeypatch):
+    """Groups of 1 to 12 members, in parts of unequal shares: vertices in one group and in many, sparse and dense."""
+    monkeypatch.setattr(row_load, "LEAST_GOAL", 1e-9)
+    rng = np.random.default_rng(request.param)
+    sizes = rng.integers(1, 13, GROUPS)
+    members = np.concatenate([rng.choice(VERTICES, size, replace=False) for size in sizes]).astype(np.int32)
+    indptr = np.concatenate([[0], np.cumsum(sizes)])
+    groups = Groups(indptr, members, rng.integers(1, 9, GROUPS).astype(float), np.ones(len(members), dtype=np.uint16))
+    return groups, rng.integers(0, PARTS, GROUPS).astype(np.int16)
+
+
+def held_in(groups, part):
+    """bool [N, P]: which parts have a vertex."""
+    held = np.zeros((VERTICES, PARTS), dtype=bool)
+    held[groups.members, np.repeat(part, np.diff(groups.indptr))] = True
+    return held
+
+
+def shared_in(groups, part):
+    held = held_in(groups, part)
+    return held[held.sum(axis=1) > 1].sum(axis=0).astype(float)
+
+
+def tables(groups, part):
+    table = empty_table(np.bincount(groups.members, minlength=VERTICES).astype(np.int32), PARTS)
+    count_all(groups, part, table)
+    return table
+
+
+def test_costs_of_all_parts_are_what_a_recount_finds(made):
+    groups, part = made
+    table = tables(groups, part)
+    assert shared_copies(table).tolist() == shared_in(groups, part).tolist()
+    rows, num_present = no_row_loads(PARTS), np.empty(PARTS, dtype=np.int32)
+    rows.shared[:] = shared_in(groups, part)
+    active = len(np.unique(groups.members))
+    set_goal(rows, 3.0, float(table.vertex[:, 0].sum()), active, SHARES)
+    differ = 0
+    for c in range(GROUPS):
+        price(c, part[c], groups, table, num_present, rows)
+        excess = []
+        for p in range(PARTS):
+            moved = part.copy()
+            moved[c] = p
+            over = np.maximum(shared_in(groups, moved) / rows.goal - 1, 0)
+            excess.append(3.0 * (rows.goal * over**2).sum())
+        np.testing.assert_allclose(rows.cost - rows.cost[0], np.array(excess) - excess[0], atol=1e-9)
+        differ += np.ptp(excess) > 0
+    assert differ > GROUPS // 2
+
+
+def test_a_move_is_followed_in_every_part(made):
+    groups, part = made
+    for c in range(GROUPS):
+        table, rows, num_present = tables(groups, part), no_row_loads(PARTS), np.empty(PARTS, dtype=np.int32)
+        rows.shared[:] = shared_in(groups, part)
+        set_goal(rows, 3.0, float(table.vertex[:, 0].sum()), VERTICES, SHARES)
+        price(c, part[c], groups, table, num_present, rows)
+        new, moved = (part[c] + 1 + c) % PARTS, part.copy()
+        moved[c] = new
+        if new != part[c]:
+            shift(part[c], new, num_present, rows)
+        assert rows.shared.tolist() == shared_in(groups, moved).tolist()
+
+
+def test_loads_stay_those_of_a_recount_while_groups_move(made):
+    groups, part = made
+    table = tables(groups, part)
+    copies = np.zeros(PARTS, dtype=np.int64)
+    count_copies(table, copies)
+    edges = np.bincount(part, groups.sizes, minlength=PARTS)
+    loads = Loads(
+        edges, copies.astype(float), edges.sum() * SHARES, copies.sum() * SHARES, np.empty(1), no_row_loads(PARTS)
+    )
+    degrees, before = np.bincount(groups.members, minlength=VERTICES), part.copy()
+    move_groups(groups, Placement(part, table, loads), SHARES, degrees, 8, "in turn", row_price=8.0)
+    assert (part != before).any()
+    assert loads.rows.shared.tolist() == shared_in(groups, part).tolist()
+    assert loads.copies.tolist() == held_in(groups, part).sum(axis=0).tolist()
+
+
+def test_the_goal_is_the_mean_of_what_parts_exchange(made):
+    """Whoever owns what: 2 (c - 1) rows for a vertex of c copies."""
+    groups, part = made
+    held = held_in(groups, part)
+    copies = held.sum(axis=1)
+    exchanged = shared_in(groups, part)
+    owners = held.argmax(axis=1)
+    np.add.at(exchanged, owners[copies > 1], copies[copies > 1] - 2.0)
+    active = int((copies > 0).sum())
+    np.testing.assert_allclose(row_goal(float(copies.sum()), active, SHARES), exchanged.sum() * SHARES)
+    over = np.maximum(shared_in(groups, part) / (exchanged.sum() * SHARES) - 1, 0)
+    excess = row_load.row_price(PARTS) * (exchanged.sum() * SHARES * over**2).sum()
+    np.testing.assert_allclose(row_excess(tables(groups, part), active, SHARES), excess)
+
+
+def core_and_islands():
+    """50 communities that know each other, two vertices in five, and as many that hardly know anybody."""
+    rng, size, num = np.random.default_rng(5), 100, 100
+    edges = []
+    for community in range(num):
+        strangers, others = (40, size * num // 2) if community < num // 2 else (2, size * num)
+        inside = size * community + rng.integers(0, size, (400 + strangers, 2))
+        inside[400:, 1] = rng.integers(0, others, strangers)
+        edges.append(inside)
+    src, dst = np.concatenate(edges).astype(np.int32).T
+    loops = src == dst
+    return EdgeArrays(src[~loops].copy(), dst[~loops].copy(), num * size, True, 2 * int(np.count_nonzero(~loops)))
+
+
+def test_parts_of_a_clustered_graph_exchange_about_the_same(monkeypatch):
+    """Without a price on rows, a part of the core has 1.4 times the mean, and those of islands next to nothing."""
+    edges = core_and_islands()
+    priced = PartitionBook(edges, cut_edges(edges, 8))
+    assert priced.edge_balance <= 1.031 and priced.owned_balance <= 1.05 and priced.copies_balance <= 1.05
+    monkeypatch.setattr(row_load, "MOST_PRICE", 0.0)
+    free = PartitionBook(edges, cut_edges(edges, 8))
+    ratios = [book.max_rank_rows * 8 / (2 * book.exchange_rows) for book in (priced, free)]
+    assert ratios[0] < 1.3 and ratios[1] > 1.35
+    assert priced.max_rank_rows < 0.9 * free.max_rank_rows
