@@ -41,7 +41,7 @@ def random_pair(seed):
     limits = np.full((2, 2), np.inf)
     limits[:, 0] = 2 * generator.integers(len(ends) // 2, len(ends))
     alone = generator.random(len(used)) < 0.8
-    return Pair(ends[order], sides[order], weights, alone, limits, np.full((2, 2), np.inf)), len(used)
+    return Pair(ends[order], sides[order], weights, alone, limits, np.full((2, 3), np.inf)), len(used)
 
 
 def smallest_separator(net):
@@ -86,9 +86,7 @@ def test_flows_are_largest_before_and_after_regions_shrink():
 
 
 def in_both(pair, num_vertices):
-    held = np.zeros((num_vertices, 2), dtype=bool)
-    held[pair.ends[:, 0], pair.sides] = held[pair.ends[:, 1], pair.sides] = True
-    return int(held.all(axis=1).sum())
+    return int(held_by(pair, num_vertices).all(axis=1).sum())
 
 
 def test_a_pair_saves_what_it_says_within_its_limits():
@@ -116,16 +114,38 @@ def test_vertices_a_part_may_hold_are_limited():
     checked = 0
     for seed in range(1000):
         pair, num_vertices = random_pair(seed)
-        held = np.zeros((num_vertices, 2), dtype=bool)
-        held[pair.ends[:, 0], pair.sides] = held[pair.ends[:, 1], pair.sides] = True
-        most = 1.1 * counts_of(held, pair.only_here) + 1
+        most = 1.1 * counts_of(held_by(pair, num_vertices), pair.only_here) + 1
         tight = pair._replace(max_copies=most)
         if cut_pair(tight, num_vertices):
-            now = np.zeros((num_vertices, 2), dtype=bool)
-            now[tight.ends[:, 0], tight.sides] = now[tight.ends[:, 1], tight.sides] = True
-            assert (counts_of(now, pair.only_here) <= most).all()
+            assert (counts_of(held_by(tight, num_vertices), pair.only_here) <= most).all()
             checked += 1
     assert checked > 20
+
+
+def test_a_part_shares_no_more_vertices_with_others_where_that_is_limited():
+    """Without the limit a part may get more vertices that third parts have than the pair saves."""
+    larger = checked = 0
+    for seed in range(600):
+        for limited in (False, True):
+            pair, num_vertices = random_pair(seed)
+            few_alone = np.arange(num_vertices) % 4 == 0
+            before = counts_of(held_by(pair, num_vertices), few_alone)
+            most = np.full((2, 3), np.inf)
+            if limited:
+                most[:, 2] = before[:, 2]
+            saved = cut_pair(pair._replace(max_copies=most, only_here=few_alone), num_vertices)
+            more = counts_of(held_by(pair, num_vertices), few_alone)[:, 2] > before[:, 2]
+            assert not (limited and more.any())
+            checked += limited and saved > 0
+            larger += more.any()
+    assert larger > 10 and checked > 20
+
+
+def held_by(pair, num_vertices):
+    """bool [N, 2]: which of the two parts have a vertex."""
+    held = np.zeros((num_vertices, 2), dtype=bool)
+    held[pair.ends[:, 0], pair.sides] = held[pair.ends[:, 1], pair.sides] = True
+    return held
 
 
 def test_fewer_copies_at_the_same_balances_for_any_number_of_threads(planted, set_num_threads):
