@@ -17,7 +17,7 @@ import numpy as np
 from distgnn.partition.cmr.levels import Levels, find_levels, finest_level, v_cycle
 from distgnn.partition.core.edges import SMALL, EdgeArrays, Edges, endpoint_degrees
 from distgnn.partition.core.effort import NORMAL, Effort
-from distgnn.partition.core.owners import owned_limit
+from distgnn.partition.core.shares import owned_limit
 from distgnn.partition.flow.pair_rounds import Limits, cut_pairs
 from distgnn.partition.moves.cut_state import arc_limit, start_state
 from distgnn.partition.moves.edge_moves import refine

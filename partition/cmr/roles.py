@@ -27,12 +27,14 @@ import numpy as np
 from distgnn.partition.cmr.improve import SCHEDULE_BETWEEN, in_cycles, num_copies
 from distgnn.partition.core.edges import SMALL, EdgeArrays, Edges, group
 from distgnn.partition.core.effort import NORMAL, Effort
-from distgnn.partition.core.owners import owned_limit
+from distgnn.partition.core.owner_moves import even_exchange
 from distgnn.partition.core.part_masks import count_parts, empty_mask, mark_arcs
+from distgnn.partition.core.shares import owned_limit
 from distgnn.partition.flow.pair_rounds import Limits, cut_pairs
 from distgnn.partition.moves.cut_state import State, arc_limit, rebalance
 from distgnn.partition.moves.edge_moves import SCHEDULE, sweep
 from distgnn.partition.moves.replica_table import count_copies, count_edges, empty_table
+from distgnn.partition.moves.row_load import row_goal, row_price
 from distgnn.partition.moves.vertex_moves import move_vertices
 
 BALANCE = 1.03
@@ -77,10 +79,16 @@ def refine_roles(
             for by, other in ((arcs.src, arcs.dst), (arcs.dst, arcs.src)):
                 order, _ = group(by, 2 * num_nodes)
                 rows = arcs._replace(src=by[order], dst=other[order])
-                parts[0][order] = move_vertices(rows, parts[0][order], degrees, shares, (joints, parts[1]))
+                parts[0][order] = move_vertices(
+                    rows, parts[0][order], degrees, shares, (joints, parts[1]), row_price=row_price(len(shares))
+                )
     if len(edge_part) <= SMALL:
         parts = _refine_borders((arcs, joints), parts, limits, degrees, shares, effort)
-    return parts[0], parts[1].astype(np.int32)
+    owners = parts[1].astype(np.int32)
+    sources, targets = (empty_mask(num_nodes, len(shares)) for _ in range(2))
+    mark_arcs(edge_list.src, edge_list.dst, parts[0], False, sources, targets)
+    even_exchange(sources, targets, owners, shares)
+    return parts[0], owners
 
 
 def _refine_borders(
@@ -94,10 +102,11 @@ def _refine_borders(
     weights[:num_arcs, 0] = weights[num_arcs:, 1] = 1
 
     def flows(found: Pair) -> tuple[Pair, bool]:
-        max_copies = np.full((num_parts, 3), np.inf)
-        max_copies[:, 0] = _room(sets, found, shares, MOST_COPIES)
-        limits_of_both = Limits(weights, np.stack(limits, axis=1), max_copies)
-        both, worth_while = cut_pairs(rows, np.concatenate(found), limits_of_both, effort.least_saved)
+        both = np.concatenate(found)
+        goal = row_goal(num_copies(rows, both, degrees, num_parts), len(degrees), shares)
+        most = _room(sets, found, shares, MOST_COPIES), np.full(num_parts, np.inf), goal
+        limits_of_both = Limits(weights, np.stack(limits, axis=1), np.stack(most, axis=1))
+        both, worth_while = cut_pairs(rows, both, limits_of_both, effort.least_saved)
         return (both[:num_arcs], both[num_arcs:]), worth_while
 
     def sweeps(found: Pair) -> Pair:

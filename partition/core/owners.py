@@ -11,14 +11,12 @@ from __future__ import annotations
 import numpy as np
 from numba import uint64
 
-from distgnn.kernels.runtime.jit import inline, kernel
+from distgnn.kernels.runtime.jit import kernel
 from distgnn.partition.core.edges import Edges
 from distgnn.partition.core.fill_up import fill_up
-from distgnn.partition.core.part_masks import count_copies, count_parts, empty_mask, has_bit, lowest_bit, mark_arcs
-
-LIMIT = 1.04  # owned vertices of the largest part over the mean, where it costs rows to be below; and its local rows
-ROWS_LIMIT = 1.1  # exchanged rows of a part over the mean, up to which it takes vertices of many copies
-SWEEPS = 20
+from distgnn.partition.core.owner_moves import all_roles, even_out, exchanged_roles, least_owning, roles_in
+from distgnn.partition.core.part_masks import count_copies, count_parts, empty_mask, lowest_bit, mark_arcs
+from distgnn.partition.core.shares import owned_limit
 
 
 def balanced_owners(
@@ -32,7 +30,7 @@ def balanced_owners(
 
     The owner of a vertex with three copies or more sends and receives more than the others: these go first, most copies
     first, each to the part that exchanges least so far. One of two copies exchanges as much as the other: so such
-    vertices go to the part that owns least, and isolated ones fill up the parts that own least, none beyond `LIMIT` of
+    vertices go to the part that owns least, and isolated ones fill up the parts that own least, none beyond 1.04 times
     the mean of local rows; then owners move between copies while that evens out. Only where a part is still beyond
     `LIMIT` is a vertex given away at the cost of more rows, first to a copy whose part then exchanges no more than the
     one that exchanges most, in the end to a part that holds none of its arcs, one that exchanges little.
@@ -60,8 +58,7 @@ def owners_among(sources: np.ndarray, targets: np.ndarray, shares: np.ndarray, u
     owned = np.zeros(num_parts, dtype=np.int64)
     many = int(np.searchsorted(copies[choosing], 3))
     # Each part as if it owned none of its shared vertices; choosing an owner takes its roles off again.
-    exchanged = np.zeros(num_parts, dtype=np.int64)
-    _count_roles(copies, sources, targets, exchanged)
+    exchanged = exchanged_roles(copies, sources, targets, num_parts)
     # Most copies first: they weigh most, and what comes later can even out what they leave.
     _choose_exchanging(choosing[many:][::-1], sources, targets, shares, exchanged, owned, owner)
     _choose(choosing[isolated:many], sources, targets, shares, exchanged, owned, owner)
@@ -72,120 +69,8 @@ def owners_among(sources: np.ndarray, targets: np.ndarray, shares: np.ndarray, u
     owner[choosing[:isolated]] = fill_up(owned if update == "owners" else rows, isolated, shares, room)
     if num_nodes:
         owned = np.bincount(owner, minlength=num_parts)
-        _even_out(choosing, copies, sources, targets, shares, exchanged, owned, owner)
+        even_out(choosing, copies, sources, targets, shares, exchanged, owned, owner)
     return owner
-
-
-def _even_out(
-    choosing: np.ndarray,
-    copies: np.ndarray,
-    sources: np.ndarray,
-    targets: np.ndarray,
-    shares: np.ndarray,
-    exchanged: np.ndarray,
-    owned: np.ndarray,
-    owner: np.ndarray,
-) -> None:
-    # What each part may exchange: as much of its share as the worst one does by now, or `ROWS_LIMIT` times the mean.
-    most = (max((exchanged / shares).max(), ROWS_LIMIT * exchanged.sum()) * shares).astype(np.int64)
-    limit = owned_limit(len(owner), shares)
-    first, many = np.searchsorted(copies[choosing], [2, 3])
-    # Moves that cost no rows first, among vertices with two copies; then, from parts beyond the limit, those that do.
-    for movable, losing in ((choosing[first:many], False), (choosing[first:], True)):
-        # A move changes what the next vertex sees: swept until nothing moves.
-        for _ in range(SWEEPS):
-            if _shift(movable, sources, targets, losing, limit, most, shares, exchanged, owned, owner) == 0:
-                break
-    over = np.maximum(owned - limit, 0)
-    # What still does not fit is given to parts without a copy: each such vertex costs a row, so fewest copies first.
-    if over.any():
-        rows = count_parts(sources, targets, len(shares))
-        newcomers = _newcomers(int(over.sum()), rows, exchanged, limit - np.minimum(owned, limit), shares)
-        _hand_over(choosing, over, newcomers, owned, owner)
-
-
-def _newcomers(given: int, rows: np.ndarray, exchanged: np.ndarray, room: np.ndarray, shares: np.ndarray) -> np.ndarray:
-    """Parts [given] int32 that take a vertex, which is one more local row and one more to exchange.
-
-    Args: rows: [P], local ones; exchanged: [P], roles; room: [P], vertices that a part may own besides.
-    """
-    below = np.minimum(room, np.maximum(owned_limit(int(rows.sum()) + given, shares) - rows, 0))
-    if below.sum() >= given:
-        return fill_up(exchanged // 2, given, shares, below)
-    # There is not enough room below the limit of local rows: beyond it these count.
-    return fill_up(rows, given, shares, room)
-
-
-def owned_limit(total: int, shares: np.ndarray) -> np.ndarray:
-    """Most vertices [P] int64 of so many in all that a part should own; or, of so many local rows, should hold."""
-    fair = total * shares
-    # At least one more than a fair share: in small graphs 4 % is less than a vertex.
-    return np.maximum((LIMIT * fair).astype(np.int64), np.ceil(fair).astype(np.int64) + 1)
-
-
-@inline
-def _roles(sources: np.ndarray, targets: np.ndarray, v: int, p: int) -> int:
-    return np.int64(has_bit(sources, v, p)) + np.int64(has_bit(targets, v, p))
-
-
-@inline
-def _all_roles(sources: np.ndarray, targets: np.ndarray, v: int) -> int:
-    """Roles of all copies of v."""
-    total = 0
-    for mask in (sources, targets):
-        for w in range(mask.shape[1]):
-            word = mask[v, w]
-            while word != uint64(0):
-                total += 1
-                word &= word - uint64(1)
-    return total
-
-
-@inline
-def _least_owning(
-    sources: np.ndarray,
-    targets: np.ndarray,
-    v: int,
-    owned: np.ndarray,
-    shares: np.ndarray,
-    min_roles: int,
-    home: int,
-    room: np.ndarray,
-    total: int,
-) -> int:
-    """The part but `home`, of those where v has at least this many roles, that owns least of its share; -1 if none.
-
-    Args: room: roles that each part may exchange more; total: those of all copies, 0: whatever there is room for.
-    """
-    best = -1
-    for w in range(sources.shape[1]):
-        # Parts with any role, or only those with both.
-        word = sources[v, w] | targets[v, w] if min_roles < 2 else sources[v, w] & targets[v, w]
-        while word != uint64(0):
-            p = (w << 6) + lowest_bit(word)
-            word &= word - uint64(1)
-            # owned[p] / shares[p] < owned[best] / shares[best], without a division
-            if p != home and (best < 0 or owned[p] * shares[best] < owned[best] * shares[p]):
-                # As owner it exchanges the roles of all other copies in place of its own.
-                more = total - 2 * _roles(sources, targets, v, p)
-                if total == 0 or more <= max(room[p], 0):
-                    best = p
-    return best
-
-
-@kernel
-def _count_roles(copies: np.ndarray, sources: np.ndarray, targets: np.ndarray, exchanged: np.ndarray) -> None:
-    """exchanged[p] += roles that p would exchange with an owner elsewhere, over all vertices with several copies."""
-    for v in range(copies.shape[0]):
-        # One copy is its own owner and exchanges nothing.
-        if copies[v] < 2:
-            continue
-        for mask in (sources, targets):
-            for w in range(mask.shape[1]):
-                word = mask[v, w]
-                while word != uint64(0):
-                    exchanged[(w << 6) + lowest_bit(word)] += 1
-                    word &= word - uint64(1)
 
 
 @kernel
@@ -207,7 +92,7 @@ def _choose_exchanging(
             while word != uint64(0):
                 p = (w << 6) + lowest_bit(word)
                 word &= word - uint64(1)
-                roles = _roles(sources, targets, v, p)
+                roles = roles_in(sources, targets, v, p)
                 total += roles
                 if roles > most or (roles == most and exchanged[p] * shares[best] < exchanged[best] * shares[p]):
                     best, most = p, roles
@@ -230,68 +115,12 @@ def _choose(
     """owner[v] for each v of `choosing`, in order: a part with both roles if there is one."""
     for i in range(choosing.shape[0]):
         v = choosing[i]
-        best = _least_owning(sources, targets, v, owned, shares, 2, -1, exchanged, 0)
+        best = least_owning(sources, targets, v, owned, shares, 2, -1, exchanged, 0)
         # No part has both roles: any copy will do.
         if best < 0:
-            best = _least_owning(sources, targets, v, owned, shares, 1, -1, exchanged, 0)
+            best = least_owning(sources, targets, v, owned, shares, 1, -1, exchanged, 0)
         owner[v] = best
         owned[best] += 1
-        total, roles = _all_roles(sources, targets, v), _roles(sources, targets, v, best)
+        total, roles = all_roles(sources, targets, v), roles_in(sources, targets, v, best)
         if total > roles:  # a single copy was never counted
             exchanged[best] += total - 2 * roles
-
-
-@kernel
-def _shift(
-    movable: np.ndarray,
-    sources: np.ndarray,
-    targets: np.ndarray,
-    losing: bool,
-    limit: np.ndarray,
-    most: np.ndarray,
-    shares: np.ndarray,
-    exchanged: np.ndarray,
-    owned: np.ndarray,
-    owner: np.ndarray,
-) -> int:
-    """Owners move to a copy on a part that owns less, and may exchange so much more.
-
-    `losing` roles only if their part is beyond the limit.
-    """
-    moves, room = 0, most - exchanged
-    for i in range(movable.shape[0]):
-        v = movable[i]
-        p = np.int64(owner[v])
-        if losing and owned[p] <= limit[p]:
-            continue
-        total, roles = _all_roles(sources, targets, v), _roles(sources, targets, v, p)
-        q = _least_owning(sources, targets, v, owned, shares, 1 if losing else max(roles, 1), p, room, total)
-        # Only if q, with one vertex more, still owns less of its share than p does now: the sum of excesses falls, so
-        # this ends.
-        if q >= 0 and (owned[q] + 1) * shares[p] < owned[p] * shares[q]:
-            owner[v] = q
-            owned[p] -= 1
-            owned[q] += 1
-            moves += 1
-            there = _roles(sources, targets, v, q)
-            room[p] += total - 2 * roles
-            room[q] -= total - 2 * there
-    exchanged[:] = most - room
-    return moves
-
-
-@kernel
-def _hand_over(
-    choosing: np.ndarray, over: np.ndarray, newcomers: np.ndarray, owned: np.ndarray, owner: np.ndarray
-) -> None:
-    """The first vertices (fewest copies) of each overfull part go to the parts in `newcomers`."""
-    given = 0
-    for i in range(choosing.shape[0]):
-        v = choosing[i]
-        p = owner[v]
-        if over[p] > 0:
-            over[p] -= 1
-            owned[p] -= 1
-            owner[v] = newcomers[given]
-            owned[newcomers[given]] += 1
-            given += 1

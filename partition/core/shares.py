@@ -12,6 +12,7 @@ import numpy as np
 from distgnn.errors import InputError
 
 LEAST = 1e-3  # of the mean: below this a part is not worth its rank
+LIMIT = 1.04  # owned vertices of the largest part over the mean, where it costs rows to be below; and its local rows
 
 
 def part_shares(num_parts: int, capacities: Sequence[float] | np.ndarray | None = None) -> np.ndarray:
@@ -43,3 +44,10 @@ def fair_counts(total: int, shares: np.ndarray) -> np.ndarray:
     # Rounding must not lose any: the last bound is exact.
     bounds[-1] = total
     return np.diff(bounds, prepend=0)
+
+
+def owned_limit(total: int, shares: np.ndarray) -> np.ndarray:
+    """Most vertices [P] int64 of so many in all that a part should own; or, of so many local rows, should hold."""
+    fair = total * shares
+    # At least one more than a fair share: in small graphs 4 % is less than a vertex.
+    return np.maximum((LIMIT * fair).astype(np.int64), np.ceil(fair).astype(np.int64) + 1)

@@ -8,8 +8,7 @@ from distgnn.errors import InputError
 from distgnn.kernels.runtime import threads
 from distgnn.partition import PartitionBook, cut_edges
 from distgnn.partition.cmr.roles import refine_roles
-from distgnn.partition.core.owners import owned_limit
-from distgnn.partition.core.shares import part_shares
+from distgnn.partition.core.shares import owned_limit, part_shares
 from distgnn.partition.hierarchical import rows_between_groups
 
 from ..graphs import NAMES, awkward, edge_list

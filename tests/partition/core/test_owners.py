@@ -5,7 +5,9 @@ import pytest
 
 from distgnn.partition.core.book import PartitionBook
 from distgnn.partition.core.edges import EdgeArrays
-from distgnn.partition.core.owners import balanced_owners, owned_limit
+from distgnn.partition.core.owner_moves import even_exchange
+from distgnn.partition.core.owners import balanced_owners
+from distgnn.partition.core.shares import owned_limit
 from distgnn.partition.core.vertex_cut import VertexCut
 
 
@@ -64,3 +66,27 @@ def test_isolated_vertices_fill_parts_up_to_the_limit_of_local_rows():
     book = PartitionBook(edge_list, VertexCut(3, edge_part, balanced_owners(edge_list, edge_part, shares)))
     assert book.num_rows.tolist() == [168, 168, 149]
     assert book.num_owned.tolist() == [143, 143, 149]
+
+
+@pytest.mark.parametrize("two_way", [True, False])
+@pytest.mark.parametrize("seed", range(4))
+def test_evening_out_what_is_exchanged_adds_no_rows(two_way, seed):
+    """Random cuts of a graph with hubs, all owned by the lowest part that has most of their roles."""
+    rng = np.random.default_rng(seed)
+    src, dst = (600 * rng.random((2, 3000)) ** 2).astype(np.int32)
+    cut = rng.integers(0, 9, len(src)).astype(np.int16)
+    edges = EdgeArrays(src, dst, 600, two_way, 2 * len(src) if two_way else len(src))
+    held = np.zeros((2, 600, 9), dtype=bool)  # by role
+    held[0, src, cut] = held[1, dst, cut] = True
+    if two_way:
+        held[:] = held.any(axis=0)
+    before = held.sum(axis=0).argmax(axis=1).astype(np.int32)
+    sources, targets = (np.packbits(each, axis=1, bitorder="little") for each in held)
+    masks = [np.pad(each, ((0, 0), (0, 8 - each.shape[1]))).view(np.uint64) for each in (sources, targets)]
+    shares, after = np.full(9, 1 / 9), before.copy()
+    even_exchange(*masks, after, shares)
+    books = [PartitionBook(edges, VertexCut(9, cut, owner)) for owner in (before, after)]
+    assert books[1].exchange_rows <= books[0].exchange_rows
+    assert books[1].max_rank_rows * 9 <= 1.1 * 2 * books[1].exchange_rows < books[0].max_rank_rows * 9
+    assert (books[1].num_owned <= np.maximum(owned_limit(600, shares), books[0].num_owned)).all()
+    assert held.any(axis=0)[np.arange(600), after][held.any(axis=(0, 2))].all()

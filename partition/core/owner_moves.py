@@ -1,0 +1,259 @@
+"""Owners that move between copies, to even out what parts own and what they exchange.
+
+With c copies of a vertex the owner exchanges c - 1 rows and every other part one. So a vertex of two copies costs both
+the same, whoever owns it: these even out owned vertices; vertices of many copies even out rows.
+
+Shapes: N vertices, P parts, W words of a part mask; as in owners.py.
+Source: ours.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import uint64
+
+from distgnn.kernels.runtime.jit import inline, kernel
+from distgnn.partition.core.fill_up import fill_up
+from distgnn.partition.core.part_masks import count_copies, count_parts, has_bit, lowest_bit
+from distgnn.partition.core.shares import owned_limit
+
+ROWS_LIMIT = 1.1  # exchanged rows of a part over the mean, up to which it takes vertices of many copies
+SWEEPS = 20
+
+
+def even_out(
+    choosing: np.ndarray,
+    copies: np.ndarray,
+    sources: np.ndarray,
+    targets: np.ndarray,
+    shares: np.ndarray,
+    exchanged: np.ndarray,
+    owned: np.ndarray,
+    owner: np.ndarray,
+) -> None:
+    # What each part may exchange: as much of its share as the worst one does by now, or `ROWS_LIMIT` times the mean.
+    most = (max((exchanged / shares).max(), ROWS_LIMIT * exchanged.sum()) * shares).astype(np.int64)
+    limit = owned_limit(len(owner), shares)
+    first, many = np.searchsorted(copies[choosing], [2, 3])
+    # Moves that cost no rows first, among vertices with two copies; then, from parts beyond the limit, those that do.
+    for movable, losing in ((choosing[first:many], False), (choosing[first:], True)):
+        # A move changes what the next vertex sees: swept until nothing moves.
+        for _ in range(SWEEPS):
+            if _shift(movable, sources, targets, losing, limit, most, shares, exchanged, owned, owner) == 0:
+                break
+    over = np.maximum(owned - limit, 0)
+    # What still does not fit is given to parts without a copy: each such vertex costs a row, so fewest copies first.
+    if over.any():
+        rows = count_parts(sources, targets, len(shares))
+        newcomers = _newcomers(int(over.sum()), rows, exchanged, limit - np.minimum(owned, limit), shares)
+        _hand_over(choosing, over, newcomers, owned, owner)
+
+
+def _newcomers(given: int, rows: np.ndarray, exchanged: np.ndarray, room: np.ndarray, shares: np.ndarray) -> np.ndarray:
+    """Parts [given] int32 that take a vertex, which is one more local row and one more to exchange.
+
+    Args: rows: [P], local ones; exchanged: [P], roles; room: [P], vertices that a part may own besides.
+    """
+    below = np.minimum(room, np.maximum(owned_limit(int(rows.sum()) + given, shares) - rows, 0))
+    if below.sum() >= given:
+        return fill_up(exchanged // 2, given, shares, below)
+    # There is not enough room below the limit of local rows: beyond it these count.
+    return fill_up(rows, given, shares, room)
+
+
+def even_exchange(sources: np.ndarray, targets: np.ndarray, owner: np.ndarray, shares: np.ndarray) -> None:
+    """Owners [N] int32 move to where less is exchanged, in place: no more rows in all, nobody beyond what it may own.
+
+    Args: masks uint64 [N, W] of the parts where arcs leave and arrive; owner: with a copy or not.
+    """
+    copies = count_copies(sources, targets)
+    choosing = np.argsort(copies.astype(np.int16), kind="stable")
+    first, many = np.searchsorted(copies[choosing], [2, 3])
+    exchanged = exchanged_roles(copies, sources, targets, len(shares))
+    _own_roles(copies, sources, targets, owner, exchanged)
+    owned, limit = np.bincount(owner, minlength=len(shares)), owned_limit(len(owner), shares)
+    no_limit = np.full(len(shares), np.iinfo(np.int64).max // 2)
+    for _ in range(SWEEPS):
+        # Vertices of two copies first: they make room for those of many, where parts own all that they may.
+        _shift(choosing[first:many], sources, targets, False, limit, no_limit, shares, exchanged, owned, owner)
+        if _relieve(choosing[many:][::-1], sources, targets, limit, shares, exchanged, owned, owner) == 0:
+            break
+
+
+def exchanged_roles(copies: np.ndarray, sources: np.ndarray, targets: np.ndarray, num_parts: int) -> np.ndarray:
+    """Roles int64 [P] that each part would exchange if it owned none of the vertices that others have too."""
+    exchanged = np.zeros(num_parts, dtype=np.int64)
+    _count_roles(copies, sources, targets, exchanged)
+    return exchanged
+
+
+@inline
+def roles_in(sources: np.ndarray, targets: np.ndarray, v: int, p: int) -> int:
+    return np.int64(has_bit(sources, v, p)) + np.int64(has_bit(targets, v, p))
+
+
+@inline
+def all_roles(sources: np.ndarray, targets: np.ndarray, v: int) -> int:
+    """Roles of all copies of v."""
+    total = 0
+    for mask in (sources, targets):
+        for w in range(mask.shape[1]):
+            word = mask[v, w]
+            while word != uint64(0):
+                total += 1
+                word &= word - uint64(1)
+    return total
+
+
+@inline
+def least_owning(
+    sources: np.ndarray,
+    targets: np.ndarray,
+    v: int,
+    owned: np.ndarray,
+    shares: np.ndarray,
+    min_roles: int,
+    home: int,
+    room: np.ndarray,
+    total: int,
+) -> int:
+    """The part but `home`, of those where v has at least this many roles, that owns least of its share; -1 if none.
+
+    Args: room: roles that each part may exchange more; total: those of all copies, 0: whatever there is room for.
+    """
+    best = -1
+    for w in range(sources.shape[1]):
+        # Parts with any role, or only those with both.
+        word = sources[v, w] | targets[v, w] if min_roles < 2 else sources[v, w] & targets[v, w]
+        while word != uint64(0):
+            p = (w << 6) + lowest_bit(word)
+            word &= word - uint64(1)
+            # owned[p] / shares[p] < owned[best] / shares[best], without a division
+            if p != home and (best < 0 or owned[p] * shares[best] < owned[best] * shares[p]):
+                # As owner it exchanges the roles of all other copies in place of its own.
+                more = total - 2 * roles_in(sources, targets, v, p)
+                if total == 0 or more <= max(room[p], 0):
+                    best = p
+    return best
+
+
+@kernel
+def _count_roles(copies: np.ndarray, sources: np.ndarray, targets: np.ndarray, exchanged: np.ndarray) -> None:
+    """exchanged[p] += roles that p would exchange with an owner elsewhere, over all vertices with several copies."""
+    for v in range(copies.shape[0]):
+        # One copy is its own owner and exchanges nothing.
+        if copies[v] < 2:
+            continue
+        for mask in (sources, targets):
+            for w in range(mask.shape[1]):
+                word = mask[v, w]
+                while word != uint64(0):
+                    exchanged[(w << 6) + lowest_bit(word)] += 1
+                    word &= word - uint64(1)
+
+
+@kernel
+def _own_roles(
+    copies: np.ndarray, sources: np.ndarray, targets: np.ndarray, owner: np.ndarray, exchanged: np.ndarray
+) -> None:
+    """exchanged[p] += what p exchanges more because it owns vertices that others have too."""
+    for v in range(copies.shape[0]):
+        if copies[v] > 1:
+            exchanged[owner[v]] += all_roles(sources, targets, v) - 2 * roles_in(sources, targets, v, owner[v])
+
+
+@kernel
+def _shift(
+    movable: np.ndarray,
+    sources: np.ndarray,
+    targets: np.ndarray,
+    losing: bool,
+    limit: np.ndarray,
+    most: np.ndarray,
+    shares: np.ndarray,
+    exchanged: np.ndarray,
+    owned: np.ndarray,
+    owner: np.ndarray,
+) -> int:
+    """Owners move to a copy on a part that owns less, and may exchange so much more.
+
+    `losing` roles only if their part is beyond the limit.
+    """
+    moves, room = 0, most - exchanged
+    for i in range(movable.shape[0]):
+        v = movable[i]
+        p = np.int64(owner[v])
+        if losing and owned[p] <= limit[p]:
+            continue
+        total, roles = all_roles(sources, targets, v), roles_in(sources, targets, v, p)
+        q = least_owning(sources, targets, v, owned, shares, 1 if losing else max(roles, 1), p, room, total)
+        # Only if q, with one vertex more, still owns less of its share than p does now: the sum of excesses falls, so
+        # this ends.
+        if q >= 0 and (owned[q] + 1) * shares[p] < owned[p] * shares[q]:
+            owner[v] = q
+            owned[p] -= 1
+            owned[q] += 1
+            moves += 1
+            there = roles_in(sources, targets, v, q)
+            room[p] += total - 2 * roles
+            room[q] -= total - 2 * there
+    exchanged[:] = most - room
+    return moves
+
+
+@kernel
+def _relieve(
+    movable: np.ndarray,
+    sources: np.ndarray,
+    targets: np.ndarray,
+    limit: np.ndarray,
+    shares: np.ndarray,
+    exchanged: np.ndarray,
+    owned: np.ndarray,
+    owner: np.ndarray,
+) -> int:
+    """Owners move to a copy of as many roles whose part then exchanges less of its share than theirs does now."""
+    moves = 0
+    for i in range(movable.shape[0]):
+        v = movable[i]
+        p = np.int64(owner[v])
+        total, roles = all_roles(sources, targets, v), roles_in(sources, targets, v, p)
+        best = -1
+        for w in range(sources.shape[1]):
+            word = sources[v, w] | targets[v, w]
+            while word != uint64(0):
+                q = (w << 6) + lowest_bit(word)
+                word &= word - uint64(1)
+                there = roles_in(sources, targets, v, q)
+                # Fewer roles at its owner are more rows in all.
+                if q == p or there < roles or owned[q] >= limit[q]:
+                    continue
+                if (exchanged[q] + total - 2 * there) * shares[p] >= exchanged[p] * shares[q]:
+                    continue
+                if best < 0 or exchanged[q] * shares[best] < exchanged[best] * shares[q]:
+                    best = q
+        if best >= 0:
+            exchanged[p] -= total - 2 * roles
+            exchanged[best] += total - 2 * roles_in(sources, targets, v, best)
+            owned[p] -= 1
+            owned[best] += 1
+            owner[v] = best
+            moves += 1
+    return moves
+
+
+@kernel
+def _hand_over(
+    choosing: np.ndarray, over: np.ndarray, newcomers: np.ndarray, owned: np.ndarray, owner: np.ndarray
+) -> None:
+    """The first vertices (fewest copies) of each overfull part go to the parts in `newcomers`."""
+    given = 0
+    for i in range(choosing.shape[0]):
+        v = choosing[i]
+        p = owner[v]
+        if over[p] > 0:
+            over[p] -= 1
+            owned[p] -= 1
+            owner[v] = newcomers[given]
+            owned[newcomers[given]] += 1
+            given += 1
