@@ -43,3 +43,14 @@ def test_shapes_that_do_not_fit_are_refused():
         product(rows, weight[[0, 0, 1]].astype(np.float64))
     with pytest.raises(ValueError, match="do not fit"):
         inner_product(rows, weight)
+
+
+@pytest.mark.parametrize("depth", range(1, 20))
+@pytest.mark.parametrize("width", [8, 40])
+def test_columns_that_are_no_sixes(depth, width):
+    """Each column is summed once, in the same order whatever is beside it, and so it is turned."""
+    rows, grads = rows_of(700, depth, np.float32), rows_of(700, width, np.float32, 1)
+    got = inner_product(rows, grads)
+    close(got, rows.T.astype(np.float64) @ grads)
+    assert np.array_equal(got, inner_product(grads, rows).T)
+    assert np.array_equal(got[-1:], inner_product(np.ascontiguousarray(rows[:, -1:]), grads))
