@@ -15,7 +15,8 @@ from distgnn.kernels.attention.attention import (
     merge_attention,
 )
 from distgnn.kernels.attention.gatv2_scores import pair_scores, pair_scores_backward
-from distgnn.kernels.attention.head_dots import head_dots, head_outer
+from distgnn.kernels.attention.head_dots import head_dots, head_outer, head_scores
+from distgnn.kernels.attention.relu_dots import relu_backward_dots
 from distgnn.kernels.attention.sddmm_softmax import edge_softmax, edge_softmax_backward, sddmm
 from distgnn.kernels.check import reference, reference_fused
 from distgnn.kernels.check.self_check import self_check, warm
@@ -59,6 +60,7 @@ __all__ = [
     "give_back_freed_memory",
     "head_dots",
     "head_outer",
+    "head_scores",
     "inner_product",
     "keep_freed_memory",
     "merge_attention",
@@ -68,6 +70,7 @@ __all__ = [
     "product",
     "reference",
     "reference_fused",
+    "relu_backward_dots",
     "row_bytes",
     "sddmm",
     "self_check",

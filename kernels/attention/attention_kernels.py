@@ -104,7 +104,7 @@ def forward_kernel(tile, heads_tile, wide):
 
 
 @functools.cache
-def backward_kernel(tile, heads_tile, wide):
+def backward_kernel(tile, gathered, heads_tile, wide):
     lanes, columns = wide.lanes, tile.lanes * tile.vectors
 
     @kernel
@@ -121,7 +121,8 @@ def backward_kernel(tile, heads_tile, wide):
         # registers. What is needed of target i beside it lies in `state`, side by side: one cache line, not four.
         # grad_feats may be feats: row j is read by nobody but its own turn, before it is written. Of columns that an
         # earlier tile has written, which only a vector that was moved back has, `own_columns` keeps none.
-        width, heads, num = feats.shape[1], grad_source.shape[1], grad_target.shape[1]
+        # `gathered` is the tile's place in a row of grad, which may stand for all heads.
+        width, heads, num, grad_width = feats.shape[1], grad_source.shape[1], grad_target.shape[1], grad.shape[1]
         arguments = np.zeros(CHUNK * heads + lanes, grad_source.dtype)
         alpha = np.zeros(CHUNK * heads + lanes, grad_source.dtype)
         beta = np.zeros(CHUNK * heads + lanes, grad_source.dtype)
@@ -152,8 +153,9 @@ def backward_kernel(tile, heads_tile, wide):
                         store(wide, beta, place, mul(power, load(wide, beta, place)))
                     for a in range(count):
                         i = at(indices, chunk + a)
-                        prefetch(tile, grad, at(indices, min(chunk + a + ahead, last)) * width)
-                        rows, dots = add_and_dot(tile, heads_tile, grad, i * width, alpha, a * heads, mine, rows)
+                        prefetch(gathered, grad, at(indices, min(chunk + a + ahead, last)) * grad_width)
+                        row = i * grad_width
+                        rows, dots = add_and_dot(gathered, heads_tile, grad, row, alpha, a * heads, mine, rows)
                         # With several tiles ⟨grad, feats⟩ comes in shares; dots[i] is taken off once.
                         if first_tile:
                             dots = sub(dots, load(heads_tile, state, (i * STATE + 3) * heads))

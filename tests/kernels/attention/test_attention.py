@@ -82,6 +82,22 @@ def test_a_gradient_may_be_written_over_the_rows(heads, width, dtype, num_thread
         np.testing.assert_array_equal(a, b)
 
 
+@pytest.mark.parametrize(
+    "heads, width, dtype", [(4, 64, np.float32), (3, 112, np.float32), (4, 47, np.float32), (3, 5, np.float64)]
+)
+def test_a_gradient_for_all_heads(heads, width, dtype, num_threads):
+    """Of a mean over heads: one row in place of as many equal ones."""
+    indptr, indices, feats, source, target, grad = _inputs("hub", heads, width, dtype)
+    grad = grad[:, :1].copy()
+    out, top, sums = attention(indptr, indices, feats, source, target)
+    backward = transpose_csr(indptr, indices, len(feats))[:2]
+    state = top, sums, (grad * out).sum(axis=2)
+    expected = attention_backward(*backward, feats, source, target, np.repeat(grad, heads, axis=1), *state)
+    got = attention_backward(*backward, feats, source, target, grad, *state)
+    for a, b in zip(got, expected, strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
 def test_partial_results_merge():
     """Arcs dealt to two ranks, the second's partial rows merged into the first's: as one rank."""
     generator = np.random.default_rng(3)

@@ -149,12 +149,12 @@ def test_mean_over_heads(comm):
 @pytest.mark.mpi(1)
 @pytest.mark.parametrize(
     ("mean", "columns", "widths"),
-    [(False, 6, [6]), (True, 6, [6]), (False, KEPT_COLUMNS, [KEPT_COLUMNS])],
+    [(False, 6, [6]), (True, 6, [6 // HEADS]), (False, KEPT_COLUMNS, [KEPT_COLUMNS])],
     ids=["again", "mean", "kept"],
 )
 def test_attention_backward_has_one_array_of_rows_of_its_own(comm, mean, columns, widths, monkeypatch):
     """The gradient of projected rows is written over them, that of equally wide input over it. Projected rows are made
-    again, but of a mean over heads kept: there the gradient, spread over heads, is what is made. Those of wide input
+    again, but of a mean over heads kept: there the gradient, one row for all heads, is made. Those of wide input
     are kept too: there the input's gradient is what is made."""
     graph, made = dist_graph(random_graph(), comm), []
     torch.manual_seed(0)
