@@ -32,6 +32,7 @@ from distgnn.kernels.simd.vectors import (
 )
 
 CHUNK = 32  # arcs
+ROWS_AHEAD = 4  # own rows that the backward pass asks for before it reads them
 STATE = 4  # numbers per target and head that the backward pass gathers: score, maximum, 1 / sum, dot
 
 
@@ -132,6 +133,8 @@ def backward_kernel(tile, gathered, heads_tile, wide):
         for part in range(start, stop):
             last = indptr[bounds[part + 1]] - 1
             for j in range(bounds[part], bounds[part + 1]):
+                # Its own row is waited for as well: it is read once, and no arc of this source asks for it before.
+                prefetch(tile, feats, (j + ROWS_AHEAD) * width)
                 source = load(heads_tile, source_scores, j * heads)
                 own_columns(tile, load(tile, feats, j * width), mine)
                 score_sums, rows = zeros(heads_tile, grad_source), zeros(tile, grad_feats)
