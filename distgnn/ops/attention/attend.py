@@ -39,6 +39,7 @@ from distgnn.ops.edges.on_arcs import check_update
 from distgnn.ops.protocol import GraphView
 
 KEPT_COLUMNS = 256  # of x, from which on r is saved: a product's time for each number of r grows with them
+KEPT_NARROW = 64  # the same of bfloat16 rows, whose memory is half
 
 
 @dataclass(frozen=True)
@@ -184,7 +185,7 @@ def _attention(
 
 def _keeps_rows(feats: Any, heads: Heads) -> bool:
     """Whether r of owned vertices is saved for the backward pass; that of source halos always is."""
-    return heads.mean or feats.shape[1] >= KEPT_COLUMNS
+    return heads.mean or feats.shape[1] >= (KEPT_NARROW if feats.dtype == torch.bfloat16 else KEPT_COLUMNS)
 
 
 def _merge(graph: GraphView, out: np.ndarray, maximum: np.ndarray, sums: np.ndarray) -> None:
