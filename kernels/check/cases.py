@@ -39,6 +39,7 @@ CASES: dict[str, Callable[[Callable, dict, Graph], Pairs]] = {
     "activate_backward": cases_rows.activate_backward_case,
     "product": cases_rows.product_case,
     "inner_product": cases_rows.inner_product_case,
+    "narrow_product": cases_rows.narrow_product_case,
     "pack_rows": cases_rows.pack_case,
     "add_rows": cases_rows.add_case,
     "copy_columns": cases_rows.copy_case,
@@ -134,6 +135,7 @@ def _dense(feats: np.ndarray) -> Iterator[tuple[str, dict[str, Any]]]:
     yield "product", {"rows": feats, "weight": square, "more": feats, "more_weight": square}
     yield "product added", {"rows": feats, "weight": square, "out": feats, "accumulate": True}
     yield "inner_product", {"rows": feats, "grads": feats}
+    yield "narrow_product", {"rows": feats[:, :3].copy(), "grads": feats}
     yield "dropout", {"feats": feats, **mask}
     yield "activate", {"feats": feats, "bias": feats[0], **mask}
     yield "activate norm", {"feats": feats, "bias": feats[0], **norm, **mask}
@@ -166,6 +168,7 @@ def _narrow(feats: np.ndarray, heads: np.ndarray) -> Iterator[tuple[str, dict[st
     yield "head_scores", {"feats": flat, "rows": heads.reshape(4, -1)[:2], "heads": HEADS}
     yield "relu_backward_dots", {"grad": flat, "out": flat, "bias": feats[0, :36], "heads": HEADS, "p": 0.3}
     yield "head_outer", {"feats": flat, "rows": heads.reshape(4, -1)[:2], "factors": np.stack([scores, scores])}
+    yield "narrow_product", {"rows": feats[:, :3].copy(), "grads": bits}
     yield "activate", {"feats": bits, "norm": (feats[0], feats[0]), "activation": "none"}
     yield "activate to", {"feats": feats, "out": bits}
     yield "pack_rows to", {"feats": feats, "rows": PLACES, "out": bits}

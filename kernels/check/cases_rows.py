@@ -106,6 +106,11 @@ def inner_product_case(function: Callable, given: dict, graph: Graph) -> Pairs:
     return [(function(rows, grads), reference_fused.inner_product(rows, grads))]
 
 
+def narrow_product_case(function: Callable, given: dict, graph: Graph) -> Pairs:
+    rows, grads = like(given["rows"], graph.num_sources), like(given["grads"], graph.num_sources, 1)
+    return [(function(rows, grads), reference_fused.inner_product(rows, reference.widened(grads)))]
+
+
 def pack_case(function: Callable, given: dict, graph: Graph) -> Pairs:
     feats, rows = like(given["feats"], graph.num_sources), _half(given["rows"], graph)
     return [(function(feats, rows, like(given.get("out"), len(rows))), reference.widened(feats)[rows])]

@@ -34,7 +34,7 @@ from distgnn.ops.aggregation.convolve import ONCE
 from distgnn.ops.aggregation.halo import as_array, onto_owners, with_halos
 from distgnn.ops.aggregation.partials import received_by_rank
 from distgnn.ops.dense.activation import NO_EPILOGUE, Epilogue, Norm, SavedEpilogue, activated, activated_backward
-from distgnn.ops.dense.products import product, sum_of_products, weight_gradient
+from distgnn.ops.dense.products import narrow_gradient, product, sum_of_products, weight_gradient
 from distgnn.ops.edges.on_arcs import check_update
 from distgnn.ops.protocol import GraphView
 
@@ -263,7 +263,7 @@ def _through_relu(ctx: Any, saved: _Saved, before: SavedEpilogue, grad: torch.Te
 def _through_attention(
     graph: GraphView, saved: _Saved, grads: torch.Tensor, dots: np.ndarray, heads: Heads
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """Gradients in the dtype of feats: of rows r, but for what scores add, [O, H * F], and of both scores, [O, 2 H]."""
+    """Gradients of rows r, but for what scores add, [O, H * F] in the dtype of feats, and of both scores [O, 2 H]."""
     shape = saved.rows.shape[1:]
     rows = _rows_again(graph, saved, heads)
     of_loops = None if heads.loops is None else _through_loops(saved, rows[: len(dots)], grads, dots, heads)
@@ -284,7 +284,7 @@ def _through_attention(
         weighted = grads.view(len(out), -1, shape[1]), torch.from_numpy(of_loops[0])[:, :, None]
         out.view(len(out), *shape).addcmul_(*weighted)
         left, right = left + of_loops[1], right + of_loops[1]
-    return out, torch.from_numpy(np.concatenate([left, right], axis=1)).to(out.dtype)
+    return out, torch.from_numpy(np.concatenate([left, right], axis=1))
 
 
 def _rows_again(graph: GraphView, saved: _Saved, heads: Heads) -> torch.Tensor:
@@ -312,7 +312,7 @@ def _of_parameters(
     """Gradients of weight and attn from those of rows [O, H * F], without what scores add, and scores [O, 2 H]."""
     (weight, attn), feats = saved.weights, saved.feats
     count = grad_scores.shape[1] // 2
-    sums = weight_gradient(graph, feats, grad_scores).view(-1, 2, count)
+    sums = narrow_gradient(feats, grad_scores).reshape(-1, 2, count)
     grad_weight = weight_gradient(graph, feats, grad_rows).contiguous()
     for end in (0, 1):
         grad_weight.view(-1, count, attn.shape[1] // count).addcmul_(
@@ -328,14 +328,14 @@ def _of_feats(graph: GraphView, saved: _Saved, grad_rows: torch.Tensor, grad_sco
     of_scores = kernels.head_scores(as_array(weight.contiguous()), as_array(attn), grad_scores.shape[1] // 2)
     narrow = torch.from_numpy(of_scores).permute(0, 2, 1).reshape(-1, len(weight))  # [2 H, I]: attn W'
     over = grad_rows if grad_rows.shape == saved.feats.shape else None
-    return sum_of_products(graph, [(grad_rows, weight.T), (grad_scores, narrow)], over)
+    return sum_of_products(graph, [(grad_rows, weight.T), (grad_scores.to(grad_rows.dtype), narrow)], over)
 
 
 def _record(ctx: Any, saved: _Saved, grad_rows: torch.Tensor, grad_scores: torch.Tensor) -> None:
     """Tell who collects factors the gradient of rows with what scores add to it."""
     recorder, (weight, attn) = ctx.graph.factor_recorder, saved.weights
     if recorder is not None:
-        factors = grad_scores.to(attn.dtype).view(len(grad_scores), 2, -1).transpose(0, 1)
+        factors = grad_scores.view(len(grad_scores), 2, -1).transpose(0, 1)
         whole = grad_rows.clone()
         kernels.head_outer(as_array(whole), as_array(attn), factors.contiguous().numpy())
         recorder.add([(weight, saved.feats, whole)], constant=not ctx.needs_input_grad[0])
