@@ -22,7 +22,8 @@ from distgnn.kernels.check import reference, reference_fused
 from distgnn.kernels.check.self_check import self_check, warm
 from distgnn.kernels.dense.activation import activate, activate_backward
 from distgnn.kernels.dense.dropout import dropout
-from distgnn.kernels.dense.matmul import inner_product, narrow_product, product
+from distgnn.kernels.dense.matmul import inner_product, product
+from distgnn.kernels.dense.narrow_product import narrow_product
 from distgnn.kernels.graph.aggregate import spmm
 from distgnn.kernels.graph.blocks import block_csr, block_rows, spmm_blocked
 from distgnn.kernels.graph.csr import csr_from_edges, transpose_csr

@@ -2,7 +2,6 @@
 
 product          out[i, j] = Σ_k rows[i, k] weight[k, j] + Σ_k more[i, k] more_weight[k, j]
 inner_product    out[k, j] = Σ_i rows[i, k] grads[i, j]
-narrow_product   the same of a few columns of rows, whose sums are read and written for every four rows
 
 Six rows times four registers of columns are summed at once, so each number that is read is used four or six times.
 262,144 x 256 times 256 x 256 in float32, 2 cores of an AMD EPYC with AVX-512: 375 GFLOP/s (two such products summed:
@@ -16,7 +15,8 @@ import functools
 import numpy as np
 
 from distgnn.kernels.check.checked import checked_once
-from distgnn.kernels.runtime.arrays import ROWS, empty_rows, output, row_array, sums_dtype
+from distgnn.kernels.dense.narrow_product import PARTS, most_vectors, narrow_product, separate_tiles
+from distgnn.kernels.runtime.arrays import empty_rows, output, row_array
 from distgnn.kernels.runtime.jit import inline, kernel
 from distgnn.kernels.runtime.threads import even_chunks, run
 from distgnn.kernels.runtime.tiles import Tile, registers, row_tiles
@@ -25,7 +25,6 @@ from distgnn.kernels.simd.vectors import add, fma, load, store, zeros
 TOGETHER = 6  # rows (or columns of `rows`) whose sums are in registers at once
 PRODUCT_ROWS = 96  # rows whose result is made beside them before it is written: they stay in the second cache
 INNER_ROWS = 256  # rows whose sums stay in registers: fixed, as is what follows, so that threads do not change bits
-PARTS = 32  # partial sums of `inner_product`, fewer where they would fill more than PART_BYTES
 PART_BYTES = 1 << 26
 SIX = Tile(8, (0,), (0,), TOGETHER)  # so many columns, in two pieces
 
@@ -90,30 +89,9 @@ def inner_product(rows: np.ndarray, grads: np.ndarray) -> np.ndarray:
     sums = np.zeros((parts, rows.shape[1], grads.shape[1]), rows.dtype)
     bounds = np.array([blocks * part // parts * INNER_ROWS for part in range(parts)] + [len(rows)])
     if sums.size:
-        for tile, columns in _separate_tiles(grads.shape[1], rows.dtype):
+        for tile, columns in separate_tiles(grads.shape[1], rows.dtype):
             chunks = even_chunks(parts, INNER_ROWS * rows.shape[1])
             run(_inner_kernel(tile), chunks, bounds, rows, grads, columns, sums)
-    return sums.sum(axis=0)
-
-
-@checked_once
-def narrow_product(rows: np.ndarray, grads: np.ndarray) -> np.ndarray:
-    """A few columns transposed times other rows, in the time it takes to read those.
-
-    Args: rows float32 or float64 [N, K]; grads [N, J] of the same dtype, or bfloat16 (uint16) for float32.
-    Returns: [K, J].
-    Raises: ValueError on shapes and dtypes.
-    Notes: as `inner_product`.
-    """
-    rows, grads = row_array(rows, "rows"), row_array(grads, "grads", ROWS)
-    if len(rows) != len(grads) or rows.dtype != sums_dtype(grads):
-        raise ValueError(f"rows {rows.dtype} {rows.shape} and grads {grads.dtype} {grads.shape} do not fit")
-    parts = max(1, min(PARTS, len(rows) // INNER_ROWS))
-    sums = np.zeros((parts, rows.shape[1], grads.shape[1]), rows.dtype)
-    bounds = np.arange(parts + 1) * len(rows) // parts
-    if sums.size:
-        for tile, columns in _separate_tiles(grads.shape[1], rows.dtype):
-            run(_narrow_kernel(tile), list(range(parts + 1)), bounds, rows, grads, columns, sums)
     return sums.sum(axis=0)
 
 
@@ -121,15 +99,11 @@ def _dtype(array):
     return array.dtype
 
 
-def _most_vectors():
-    return 4 if registers()[1] >= 16 else 2
-
-
 def _equal_tiles(width, dtype):
     """(tile, first columns): tiles of one shape that cover a row; the last may overlap its neighbour."""
     # One shape of tile for all columns, the last one moved back: products that are written twice are the same. It needs
     # one compiled kernel and one layout of panels.
-    tile = row_tiles(width, dtype, _most_vectors())[-1][1]
+    tile = row_tiles(width, dtype, most_vectors())[-1][1]
     span = tile.offsets[-1] + tile.lanes
     return tile, np.array([*range(0, width - span, span), width - span])
 
@@ -143,26 +117,6 @@ def _panels(weight, columns, tile):
     for panel, column in zip(panels, columns, strict=True):
         panel[:] = weight[:, column : column + span]
     return panels
-
-
-def _separate_tiles(width, dtype):
-    """(tile, first columns), where no column is in two tiles: the last vector of all may be cut."""
-    lanes = row_tiles(width, dtype)[0][1].lanes
-    most, vectors = _most_vectors(), -(-width // lanes)
-    # No column twice: these tiles are added to, so the last one is cut instead of moved back.
-    tiles = []
-    whole = width // (lanes * most)
-    if whole:
-        tiles.append((_tile(lanes, most), np.arange(whole) * lanes * most))
-    if vectors > whole * most:
-        first = whole * most * lanes
-        rest = vectors - whole * most
-        tiles.append((_tile(lanes, rest, width - first - (rest - 1) * lanes), np.array([first])))
-    return tiles
-
-
-def _tile(lanes, vectors, last=0):
-    return Tile(lanes, tuple(lanes * v for v in range(vectors)), (0,) * vectors, last)
 
 
 @inline
@@ -269,36 +223,6 @@ def _inner_kernel(tile):
                         _add_to(tile, sums, (part * depth + k) * width + columns[t], one)
 
     return inner_rows
-
-
-@functools.cache
-def _narrow_kernel(tile):
-    @kernel
-    def narrow_rows(start, stop, bounds, rows, grads, columns, sums):
-        """Adds the tiles' columns of sums[start:stop], each over its range of rows."""
-        # Plainly: sums[k, j] += rows[i, k] * grads[i, j] over i. Four rows of grads are read once, in order, and all
-        # sums, which stay in the first cache, once for them.
-        depth, width = rows.shape[1], grads.shape[1]
-        for part in range(start, stop):
-            whole = bounds[part] + (bounds[part + 1] - bounds[part]) // 4 * 4
-            for i in range(bounds[part], whole, 4):
-                for column in columns:
-                    a = load(tile, grads, i * width + column)
-                    b = load(tile, grads, (i + 1) * width + column)
-                    c = load(tile, grads, (i + 2) * width + column)
-                    d = load(tile, grads, (i + 3) * width + column)
-                    for k in range(depth):
-                        place = (part * depth + k) * width + column
-                        one = fma(b, rows[i + 1, k], fma(a, rows[i, k], load(tile, sums, place)))
-                        store(tile, sums, place, fma(d, rows[i + 3, k], fma(c, rows[i + 2, k], one)))
-            for i in range(whole, bounds[part + 1]):
-                for column in columns:
-                    a = load(tile, grads, i * width + column)
-                    for k in range(depth):
-                        place = (part * depth + k) * width + column
-                        store(tile, sums, place, fma(a, rows[i, k], load(tile, sums, place)))
-
-    return narrow_rows
 
 
 @inline

@@ -13,8 +13,8 @@ rank's partial result. A negative number takes arcs away that the graph has.
 
 <dz, z> is taken from the result, since dy y = dz (z + bias) wherever ReLU and mask let through: z itself is not saved.
 r is saved where making it again from x would take long (`KEPT_COLUMNS`), and of the mean over heads: a last layer's
-backward pass comes first and would need r at once. The gradient of r is written over it, row by row. The gradient of
-`attn` is made without r, beside the weight's: sum over v of ds[v, h] r[v, h] = (ds' x)[h] W[:, h].
+backward pass comes first and would need r at once. The gradient of r is written over it, row by row; what scores add to
+it is never written: see through_scores.py.
 
 Legend: O owned rows, S / T source and target halos, H heads, F features per head, I columns in.
 
@@ -33,8 +33,9 @@ from distgnn import kernels
 from distgnn.ops.aggregation.convolve import ONCE
 from distgnn.ops.aggregation.halo import as_array, onto_owners, with_halos
 from distgnn.ops.aggregation.partials import received_by_rank
+from distgnn.ops.attention.through_scores import ThroughScores
 from distgnn.ops.dense.activation import NO_EPILOGUE, Epilogue, Norm, SavedEpilogue, activated, activated_backward
-from distgnn.ops.dense.products import narrow_gradient, product, sum_of_products, weight_gradient
+from distgnn.ops.dense.products import product
 from distgnn.ops.edges.on_arcs import check_update
 from distgnn.ops.protocol import GraphView
 
@@ -131,16 +132,17 @@ class _Attend(torch.autograd.Function):
         if saved is None:
             raise RuntimeError(ONCE)
         graph, heads = ctx.graph, ctx.heads
-        through = _through_mean if heads.mean else _through_activation
+        before_heads = _through_mean if heads.mean else _through_activation
         before, saved.epilogue = saved.epilogue, None
-        grads, dots, *more = through(ctx, saved, before, grad)
+        grads, dots, *more = before_heads(ctx, saved, before, grad)
         del before
         del grad
         grad_rows, grad_scores = _through_attention(graph, saved, grads, dots, heads)
         del grads
-        _record(ctx, saved, grad_rows, grad_scores)
-        grad_weight, grad_attn = _of_parameters(graph, saved, grad_rows, grad_scores)
-        grad_feats = _of_feats(graph, saved, grad_rows, grad_scores) if ctx.needs_input_grad[0] else None
+        through = ThroughScores(graph, saved.feats, *saved.weights)
+        through.record(grad_rows, grad_scores, constant=not ctx.needs_input_grad[0])
+        grad_weight, grad_attn = through.of_parameters(grad_rows, grad_scores)
+        grad_feats = through.of_feats(grad_rows, grad_scores) if ctx.needs_input_grad[0] else None
         return grad_feats, grad_weight, grad_attn, *more, None, None
 
 
@@ -304,41 +306,6 @@ def _at_targets(graph: GraphView, *columns: np.ndarray) -> Sequence[np.ndarray]:
         return columns
     together = with_halos(graph, np.concatenate(columns, axis=1), "target")
     return [np.ascontiguousarray(part) for part in np.split(together, len(columns), axis=1)]
-
-
-def _of_parameters(
-    graph: GraphView, saved: _Saved, grad_rows: torch.Tensor, grad_scores: torch.Tensor
-) -> tuple[torch.Tensor, torch.Tensor]:
-    """Gradients of weight and attn from those of rows [O, H * F], without what scores add, and scores [O, 2 H]."""
-    (weight, attn), feats = saved.weights, saved.feats
-    count = grad_scores.shape[1] // 2
-    sums = narrow_gradient(feats, grad_scores).reshape(-1, 2, count)
-    grad_weight = weight_gradient(graph, feats, grad_rows).contiguous()
-    for end in (0, 1):
-        grad_weight.view(-1, count, attn.shape[1] // count).addcmul_(
-            sums[:, end, :, None], attn[end].view(count, attn.shape[1] // count)
-        )
-    rounded = weight.to(feats.dtype).to(weight.dtype).reshape(len(weight), count, -1)
-    return grad_weight, torch.einsum("ieh,ihf->ehf", sums, rounded).reshape(2, -1)
-
-
-def _of_feats(graph: GraphView, saved: _Saved, grad_rows: torch.Tensor, grad_scores: torch.Tensor) -> torch.Tensor:
-    """Gradient of feats [O, I], of the same."""
-    weight, attn = saved.weights
-    of_scores = kernels.head_scores(as_array(weight.contiguous()), as_array(attn), grad_scores.shape[1] // 2)
-    narrow = torch.from_numpy(of_scores).permute(0, 2, 1).reshape(-1, len(weight))  # [2 H, I]: attn W'
-    over = grad_rows if grad_rows.shape == saved.feats.shape else None
-    return sum_of_products(graph, [(grad_rows, weight.T), (grad_scores.to(grad_rows.dtype), narrow)], over)
-
-
-def _record(ctx: Any, saved: _Saved, grad_rows: torch.Tensor, grad_scores: torch.Tensor) -> None:
-    """Tell who collects factors the gradient of rows with what scores add to it."""
-    recorder, (weight, attn) = ctx.graph.factor_recorder, saved.weights
-    if recorder is not None:
-        factors = grad_scores.view(len(grad_scores), 2, -1).transpose(0, 1)
-        whole = grad_rows.clone()
-        kernels.head_outer(as_array(whole), as_array(attn), factors.contiguous().numpy())
-        recorder.add([(weight, saved.feats, whole)], constant=not ctx.needs_input_grad[0])
 
 
 def _through_loops(saved: _Saved, rows: torch.Tensor, grads: torch.Tensor, dots: np.ndarray, heads: Heads) -> tuple:
