@@ -283,7 +283,7 @@ def _through_attention(
         out = torch.from_numpy(onto_owners(graph, as_array(out), "source")).to(grads.dtype)
         left, right = onto_owners(graph, left, "source"), onto_owners(graph, right, "target")
     if of_loops is not None:
-        weighted = grads.view(len(out), -1, shape[1]), torch.from_numpy(of_loops[0])[:, :, None]
+        weighted = grads.view(len(out), grads.shape[1] // shape[1], shape[1]), torch.from_numpy(of_loops[0])[:, :, None]
         out.view(len(out), *shape).addcmul_(*weighted)
         left, right = left + of_loops[1], right + of_loops[1]
     return out, torch.from_numpy(np.concatenate([left, right], axis=1))
@@ -316,5 +316,6 @@ def _through_loops(saved: _Saved, rows: torch.Tensor, grads: torch.Tensor, dots:
     # sums are 0 only where there is neither an arc nor a loop
     weights = loops[:, None] * np.exp(_leaky(pre, heads.slope) - saved.maximum) / np.maximum(saved.sums, 1e-30)
     width = rows.shape[1] // heads.num_heads
-    toward = (rows.view(owned, -1, width) * grads.view(owned, -1, width)).sum(-1).numpy()
+    shared = grads.view(owned, grads.shape[1] // width, width)  # one row for all heads, of a mean
+    toward = (rows.view(owned, heads.num_heads, width) * shared).sum(-1).numpy()
     return weights, weights * (toward - dots) * np.where(pre > 0, 1, heads.slope).astype(pre.dtype)

@@ -59,7 +59,7 @@ class ThroughScores:
         """Tell who collects factors (K-FAC) the whole dr; `constant`: feats need no gradient."""
         recorder = self.graph.factor_recorder
         if recorder is not None:
-            factors = grad_scores.view(len(grad_scores), 2, -1).transpose(0, 1).contiguous()
+            factors = grad_scores.view(len(grad_scores), 2, grad_scores.shape[1] // 2).transpose(0, 1).contiguous()
             whole = grad_rows.clone()
             kernels.head_outer(as_array(whole), as_array(self.attn), as_array(factors))
             recorder.add([(self.weight, self.feats, whole)], constant=constant)
