@@ -15,13 +15,15 @@ from distgnn.kernels.attention.attention import (
     merge_attention,
 )
 from distgnn.kernels.attention.gatv2_scores import pair_scores, pair_scores_backward
-from distgnn.kernels.attention.head_dots import head_dots, head_outer
+from distgnn.kernels.attention.head_dots import head_dots, head_outer, head_scores
+from distgnn.kernels.attention.relu_dots import relu_backward_dots
 from distgnn.kernels.attention.sddmm_softmax import edge_softmax, edge_softmax_backward, sddmm
 from distgnn.kernels.check import reference, reference_fused
 from distgnn.kernels.check.self_check import self_check, warm
 from distgnn.kernels.dense.activation import activate, activate_backward
 from distgnn.kernels.dense.dropout import dropout
 from distgnn.kernels.dense.matmul import inner_product, product
+from distgnn.kernels.dense.narrow_product import narrow_product
 from distgnn.kernels.graph.aggregate import spmm
 from distgnn.kernels.graph.blocks import block_csr, block_rows, spmm_blocked
 from distgnn.kernels.graph.csr import csr_from_edges, transpose_csr
@@ -59,15 +61,18 @@ __all__ = [
     "give_back_freed_memory",
     "head_dots",
     "head_outer",
+    "head_scores",
     "inner_product",
     "keep_freed_memory",
     "merge_attention",
+    "narrow_product",
     "pack_rows",
     "pair_scores",
     "pair_scores_backward",
     "product",
     "reference",
     "reference_fused",
+    "relu_backward_dots",
     "row_bytes",
     "sddmm",
     "self_check",

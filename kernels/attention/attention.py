@@ -28,6 +28,7 @@ from distgnn.kernels.attention.attention_kernels import (
     merge_rows,
     wide_tile,
 )
+from distgnn.kernels.attention.head_dots import for_all_heads
 from distgnn.kernels.check.checked import checked_once
 from distgnn.kernels.runtime.arrays import ROWS, empty_rows, index_array, indptr_array, output, row_array, sums_dtype
 from distgnn.kernels.runtime.threads import edge_chunks, edge_parts, even_chunks, run
@@ -54,8 +55,7 @@ def attention(
     Returns: (out, maximum [R, H], sums [R, H]); rows without arcs are 0, with maximum -inf and sum 0.
     Notes: memory R · H · (F + 2), whatever the number of arcs. Same bits for any number of threads.
     """
-    graph = _Graph(indptr, indices, feats, source_scores, target_scores, slope)
-    return _attend(graph, out, divide=True)
+    return _attend(_Graph(indptr, indices, feats, source_scores, target_scores, slope), out, divide=True)
 
 
 @checked_once
@@ -74,6 +74,8 @@ def attention_partial(
 
 
 def _attend(graph, out, divide):
+    if graph.shared:
+        raise ValueError(f"feats must have {graph.heads} heads, as scores have: there is one")
     narrow = divide and out is not None and out.dtype == graph.feats.dtype
     out = output(out, (graph.rows, *graph.tail), graph.feats.dtype if narrow else graph.dtype)
     top, sums = np.empty((2, graph.rows, graph.heads), graph.dtype)
@@ -140,21 +142,21 @@ def attention_backward(
     """Gradients of `attention`.
 
     Args: indptr int [N + 1], indices int [E]: targets by source (transpose_csr); feats, source_scores, target_scores,
-        slope, maximum, sums: as in the forward pass (merged over ranks); grad [R, H, F], float32 or bfloat16; dots
-        [R, H]: ⟨grad, out⟩ of each head; grad_feats [N, H, F]: where to write, may be bfloat16 if grad is, and may be
-        feats itself.
+        slope, maximum, sums: as in the forward pass (merged over ranks); grad [R, H, F], float32 or bfloat16, or
+        [R, 1, F] that stands for all heads; dots [R, H]: ⟨grad, out⟩ of each head; grad_feats [N, H, F]: where to
+        write, may be bfloat16 if grad is, and may be feats itself.
     Returns: (grad_feats [N, H, F], grad_source_scores [N, H], grad_target_scores [R, H]): this rank's arcs' share.
     Notes: memory R · H · (4 + PARTS).
     """
     graph = _Graph(indptr, indices, grad, target_scores, source_scores, slope)
+    num, heads = graph.scores[0].shape
     feats = np.asarray(feats)  # reshaped by width, not -1: there may be no rows
     feats = row_array(feats.reshape(len(feats), int(np.prod(feats.shape[1:]))), "feats", ROWS)
-    if feats.shape != (graph.rows, graph.feats.shape[1]) or sums_dtype(feats) != graph.dtype:
+    if feats.shape != (graph.rows, heads * graph.tail[1]) or sums_dtype(feats) != graph.dtype:
         raise ValueError(f"feats {feats.dtype} {feats.shape} do not fit grad {graph.feats.dtype} {graph.feats.shape}")
     narrow = grad_feats is not None and grad_feats.dtype == graph.feats.dtype
     dtype = graph.feats.dtype if narrow else graph.dtype
     grad_feats = output(grad_feats, (graph.rows, *graph.tail), dtype, "grad_feats")
-    num, heads = graph.scores[0].shape
     # Score, maximum, 1 / sum and dot of a target side by side: the backward pass reads them in one place.
     state = empty_rows((num, STATE, heads), graph.dtype)
     for place, column in enumerate((graph.scores[0], maximum, sums, dots)):
@@ -164,11 +166,12 @@ def attention_backward(
     parts = min(PARTS, max(1, graph.rows))
     bounds = edge_parts(graph.indptr, parts)
     grad_source, grad_target = np.zeros((graph.rows, heads), graph.dtype), np.zeros((parts, num, heads), graph.dtype)
-    flat = grad_feats.reshape(graph.rows, graph.feats.shape[1])
+    flat = grad_feats.reshape(feats.shape)
     arrays = graph.indptr, graph.indices, graph.feats, graph.scores[1], state, graph.slope, feats, flat
     for number, tile in enumerate(head_tiles(heads, graph.tail[1], graph.dtype)):
-        work = bounds, graph.ahead(tile), *arrays, grad_source, grad_target, number == 0
-        run(backward_kernel(tile, graph.score_tile, wide_tile(graph.dtype)), list(range(parts + 1)), *work)
+        gathered = for_all_heads(tile, graph.tail[1]) if graph.shared else tile
+        work = bounds, graph.ahead(gathered), *arrays, grad_source, grad_target, number == 0
+        run(backward_kernel(tile, gathered, graph.score_tile, wide_tile(graph.dtype)), list(range(parts + 1)), *work)
     return grad_feats, grad_source, grad_target.sum(axis=0)
 
 
@@ -180,12 +183,14 @@ class _Graph:
         if feats.ndim != 3:
             raise ValueError(f"feats must have shape [rows, heads, width], got {feats.shape}")
         self.indptr, self.indices = indptr_array(indptr), index_array(indices)
-        self.rows, self.tail, self.heads = len(self.indptr) - 1, feats.shape[1:], feats.shape[1]
-        self.feats = row_array(feats.reshape(len(feats), int(np.prod(self.tail))), dtypes=ROWS)
+        self.rows, self.heads = len(self.indptr) - 1, np.shape(row_scores)[-1]
+        self.shared = feats.shape[1] == 1 < self.heads
+        self.tail = self.heads, feats.shape[2]
+        self.feats = row_array(feats.reshape(len(feats), feats.shape[1] * feats.shape[2]), dtypes=ROWS)
         self.dtype = sums_dtype(self.feats)
         shapes = (len(feats), self.heads), (self.rows, self.heads)
         self.scores = [row_array(np.asarray(a, self.dtype), "scores") for a in (gathered_scores, row_scores)]
-        if tuple(a.shape for a in self.scores) != shapes:
+        if tuple(a.shape for a in self.scores) != shapes or feats.shape[1] not in (1, self.heads):
             raise ValueError(f"scores must have shapes {shapes}, got {tuple(a.shape for a in self.scores)}")
         if not 0 <= slope <= 1:
             raise ValueError(f"slope must be in [0, 1], got {slope}")

@@ -32,6 +32,9 @@ from distgnn.kernels.simd.vectors import (
 )
 
 CHUNK = 32  # arcs
+ROWS_AHEAD = 4  # own rows that the backward pass asks for before it reads them
+WINDOW = 512  # weights of arcs that the backward pass makes at a time
+ALPHA, BETA = 1, 2  # the rows of them
 STATE = 4  # numbers per target and head that the backward pass gathers: score, maximum, 1 / sum, dot
 
 
@@ -103,8 +106,40 @@ def forward_kernel(tile, heads_tile, wide):
     return attend_rows
 
 
+@inline
+def _fill(
+    heads_tile, wide, lanes, j, begin, filled, last, indptr, indices, source_scores, state, slope, first_target,
+    grad_target, weights,
+):  # fmt: skip
+    """For arcs [begin, filled), of sources from j on: alpha and its product with the slope, to the window's weights."""
+    # Plainly, for an arc and all heads: alpha = exp(leaky(s) - top) * inverse, beta = alpha * slope(s).
+    # For the arcs of many sources at a time: for those of one the exponentials, which are read in full registers, would
+    # wait for its few scores to be written, and a loop more would end at a place that cannot be guessed.
+    arguments, alpha, beta, heads = weights[0], weights[ALPHA], weights[BETA], source_scores.shape[1]
+    first = begin
+    while first < filled:
+        source = load(heads_tile, source_scores, j * heads)
+        end = min(indptr[j + 1], filled)
+        for e in range(first, end):
+            i = at(indices, e)
+            # A window ahead: state and grad_target are small, but at random places.
+            prefetch(heads_tile, state, at(indices, min(e + (filled - begin), last)) * STATE * heads)
+            prefetch(heads_tile, grad_target, (first_target + i) * heads)
+            place, a = i * STATE * heads, (e - begin) * heads
+            score = add(load(heads_tile, state, place), source)
+            below = sub(leaky(score, slope), load(heads_tile, state, place + heads))
+            store(heads_tile, arguments, a, below)
+            store(heads_tile, alpha, a, load(heads_tile, state, place + 2 * heads))
+            store(heads_tile, beta, a, slopes(heads_tile, state, score, slope))
+        first, j = end, j + 1
+    for place in range(0, (filled - begin) * heads, lanes):
+        power = mul(exp(load(wide, arguments, place)), load(wide, alpha, place))
+        store(wide, alpha, place, power)
+        store(wide, beta, place, mul(power, load(wide, beta, place)))
+
+
 @functools.cache
-def backward_kernel(tile, heads_tile, wide):
+def backward_kernel(tile, gathered, heads_tile, wide):
     lanes, columns = wide.lanes, tile.lanes * tile.vectors
 
     @kernel
@@ -121,46 +156,43 @@ def backward_kernel(tile, heads_tile, wide):
         # registers. What is needed of target i beside it lies in `state`, side by side: one cache line, not four.
         # grad_feats may be feats: row j is read by nobody but its own turn, before it is written. Of columns that an
         # earlier tile has written, which only a vector that was moved back has, `own_columns` keeps none.
-        width, heads, num = feats.shape[1], grad_source.shape[1], grad_target.shape[1]
-        arguments = np.zeros(CHUNK * heads + lanes, grad_source.dtype)
-        alpha = np.zeros(CHUNK * heads + lanes, grad_source.dtype)
-        beta = np.zeros(CHUNK * heads + lanes, grad_source.dtype)
+        # `gathered` is the tile's place in a row of grad, which may stand for all heads.
+        width, heads, num, grad_width = feats.shape[1], grad_source.shape[1], grad_target.shape[1], grad.shape[1]
+        window = max(CHUNK, WINDOW // heads)
+        weights = np.zeros((3, window * heads + lanes), grad_source.dtype)
+        alpha, beta = weights[ALPHA], weights[BETA]
         mine = np.zeros(columns, grad_source.dtype)
         # grad_target would be written by the threads of all sources of i. So each part of the sources adds to one of
         # its own; parts are fixed, and so is the order in which they are added up: no atomics, the same bits.
         for part in range(start, stop):
+            begin = filled = indptr[bounds[part]]
             last = indptr[bounds[part + 1]] - 1
             for j in range(bounds[part], bounds[part + 1]):
-                source = load(heads_tile, source_scores, j * heads)
+                # Its own row is waited for as well: it is read once, and no arc of this source asks for it before.
+                prefetch(tile, feats, (j + ROWS_AHEAD) * width)
                 own_columns(tile, load(tile, feats, j * width), mine)
                 score_sums, rows = zeros(heads_tile, grad_source), zeros(tile, grad_feats)
                 for chunk in range(indptr[j], indptr[j + 1], CHUNK):
                     count = min(CHUNK, indptr[j + 1] - chunk)
-                    for a in range(count):
-                        # A chunk ahead: state and grad_target are small, but at random places.
-                        prefetch(heads_tile, state, at(indices, min(chunk + a + CHUNK, last)) * STATE * heads)
-                        prefetch(heads_tile, grad_target, (part * num + at(indices, chunk + a)) * heads)
-                        place = at(indices, chunk + a) * STATE * heads
-                        score = add(load(heads_tile, state, place), source)
-                        below = sub(leaky(score, slope), load(heads_tile, state, place + heads))
-                        store(heads_tile, arguments, a * heads, below)
-                        store(heads_tile, alpha, a * heads, load(heads_tile, state, place + 2 * heads))
-                        store(heads_tile, beta, a * heads, slopes(heads_tile, state, score, slope))
-                    for place in range(0, count * heads, lanes):
-                        power = mul(exp(load(wide, arguments, place)), load(wide, alpha, place))
-                        store(wide, alpha, place, power)
-                        store(wide, beta, place, mul(power, load(wide, beta, place)))
+                    if chunk + count > filled:
+                        begin, filled = chunk, min(chunk + window, last + 1)
+                        _fill(
+                            heads_tile, wide, lanes, j, begin, filled, last, indptr, indices, source_scores, state,
+                            slope, part * num, grad_target, weights,
+                        )  # fmt: skip
+                    place = (chunk - begin) * heads
                     for a in range(count):
                         i = at(indices, chunk + a)
-                        prefetch(tile, grad, at(indices, min(chunk + a + ahead, last)) * width)
-                        rows, dots = add_and_dot(tile, heads_tile, grad, i * width, alpha, a * heads, mine, rows)
+                        prefetch(gathered, grad, at(indices, min(chunk + a + ahead, last)) * grad_width)
+                        row, weight = i * grad_width, place + a * heads
+                        rows, dots = add_and_dot(gathered, heads_tile, grad, row, alpha, weight, mine, rows)
                         # With several tiles ⟨grad, feats⟩ comes in shares; dots[i] is taken off once.
                         if first_tile:
                             dots = sub(dots, load(heads_tile, state, (i * STATE + 3) * heads))
-                        dots = mul(dots, load(heads_tile, beta, a * heads))
+                        dots = mul(dots, load(heads_tile, beta, weight))
                         score_sums = add(score_sums, dots)
-                        place = (part * num + i) * heads
-                        store(heads_tile, grad_target, place, add(load(heads_tile, grad_target, place), dots))
+                        target = (part * num + i) * heads
+                        store(heads_tile, grad_target, target, add(load(heads_tile, grad_target, target), dots))
                 store(heads_tile, grad_source, j * heads, add(load(heads_tile, grad_source, j * heads), score_sums))
                 store(tile, grad_feats, j * width, rows)
 

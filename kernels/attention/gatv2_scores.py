@@ -21,7 +21,7 @@ from distgnn.kernels.runtime.arrays import index_array, indptr_array, row_array
 from distgnn.kernels.runtime.jit import kernel
 from distgnn.kernels.runtime.threads import edge_chunks, run
 from distgnn.kernels.runtime.tiles import head_tiles
-from distgnn.kernels.simd.vector_math import add_by_head
+from distgnn.kernels.simd.head_sums import add_by_head
 from distgnn.kernels.simd.vectors import add, fma_heads, load, mul, prefetch, store, zeros
 
 AHEAD = 16

@@ -1,6 +1,7 @@
 """Rows and one number per head: what attention does to rows beside gathering them.
 
-head_dots    out[i, h] = Σ_k left[i, h, k] * right[i, h, k]                    right may be one row for all
+head_dots    out[i, h] = Σ_k left[i, h, k] * right[i, h, k]         right may be one row for all, or one for all heads
+head_scores  out[s, i, h] = Σ_k feats[i, h, k] * rows[s, h, k]                 for S rows, in one pass
 head_outer   feats[i, h, k] += Σ_s factors[s][i, h] * rows[s, h, k]            in place, for S rows
 """
 
@@ -13,7 +14,7 @@ from distgnn.kernels.runtime.arrays import ROWS, output, row_array, sums_dtype
 from distgnn.kernels.runtime.jit import kernel
 from distgnn.kernels.runtime.threads import even_chunks, run
 from distgnn.kernels.runtime.tiles import Tile, head_tiles, registers
-from distgnn.kernels.simd.vector_math import add_by_head
+from distgnn.kernels.simd.head_sums import add_by_head
 from distgnn.kernels.simd.vectors import fma_heads, load, mul, store
 
 
@@ -21,13 +22,15 @@ from distgnn.kernels.simd.vectors import fma_heads, load, mul, store
 def head_dots(left: np.ndarray, right: np.ndarray, heads: int, out: np.ndarray | None = None) -> np.ndarray:
     """Dot products of the rows of two arrays, head by head.
 
-    Args: left float32, float64 or bfloat16 (uint16) [N, H * F]; right the same, or one row [1, H * F] for all, in any
-        pairing that is summed alike; heads: H; out [N, H].
+    Args: left float32, float64 or bfloat16 (uint16) [N, H * F]; right the same, or one row [1, H * F] for all, or one
+        [N, F] for all heads, in any pairing that is summed alike; heads: H; out [N, H].
     Returns: out, float32 for bfloat16.
     Raises: ValueError on shapes and dtypes.
     """
     left, right = row_array(left, "left", ROWS), row_array(right, "right", ROWS)
-    if right.shape not in (left.shape, (1, left.shape[1])) or heads < 1 or left.shape[1] % heads:
+    shared = heads > 1 and right.shape == (len(left), left.shape[1] // heads)
+    fits = shared or right.shape in (left.shape, (1, left.shape[1]))
+    if not fits or heads < 1 or left.shape[1] % heads:
         raise ValueError(f"left and right must be rows of {heads} heads each, got {left.shape} and {right.shape}")
     dtype = sums_dtype(left)
     if sums_dtype(right) != dtype:
@@ -35,10 +38,30 @@ def head_dots(left: np.ndarray, right: np.ndarray, heads: int, out: np.ndarray |
     out = output(out, (len(left), heads), dtype)
     out[:] = 0
     # One row for all: the same loop with a step of 0.
-    step = left.shape[1] if right.shape == left.shape else 0
+    step = right.shape[1] if len(right) == len(left) else 0
     if left.shape[1]:
-        for tile in head_tiles(heads, left.shape[1] // heads, np.dtype(dtype)):
-            run(_dot_kernel(tile), even_chunks(*left.shape), left, right, step, out)
+        width = left.shape[1] // heads
+        for tile in head_tiles(heads, width, np.dtype(dtype)):
+            other = for_all_heads(tile, width) if shared else tile
+            run(_dot_kernel(tile, other), even_chunks(*left.shape), left, right, step, out)
+    return out
+
+
+@checked_once
+def head_scores(feats: np.ndarray, rows: np.ndarray, heads: int) -> np.ndarray:
+    """Dot products of rows with a few others, head by head: what `head_dots` gives for each, in one pass.
+
+    Args: feats float32, float64 or bfloat16 (uint16) [N, H * F]; rows [S, H * F] in the dtype they are summed in.
+    Returns: [S, N, H].
+    Raises: ValueError on shapes and dtypes.
+    """
+    feats, rows = row_array(feats, "feats", ROWS), row_array(rows, "rows")
+    if rows.shape[1] != feats.shape[1] or heads < 1 or feats.shape[1] % heads or rows.dtype != sums_dtype(feats):
+        raise ValueError(f"rows {rows.dtype} {rows.shape} do not fit {heads} heads of {feats.dtype} {feats.shape}")
+    out = np.zeros((len(rows), len(feats), heads), rows.dtype)
+    if feats.shape[1]:
+        for tile in head_tiles(heads, feats.shape[1] // heads, rows.dtype):
+            run(_score_kernel(tile), even_chunks(*feats.shape), feats, rows, out)
     return out
 
 
@@ -64,6 +87,12 @@ def head_outer(feats: np.ndarray, rows: np.ndarray, factors: np.ndarray) -> np.n
     return feats
 
 
+def for_all_heads(tile, width):
+    """The tile's vectors in a row [F] that stands for all heads."""
+    offsets = tuple(offset - head * width for offset, head in zip(tile.offsets, tile.heads, strict=True))
+    return Tile(tile.lanes, offsets, tile.heads, skip=tile.skip)
+
+
 def tiles_of_whole_heads(heads, width, dtype):
     """Tiles that share no column, half of the registers each: what is added in place must not be added twice."""
     # Tiles of `head_tiles` may share columns where a head's width is no multiple of the lanes: right for a result that
@@ -79,15 +108,29 @@ def tiles_of_whole_heads(heads, width, dtype):
 
 
 @functools.cache
-def _dot_kernel(tile):
+def _dot_kernel(tile, other):
     @kernel
     def dot_rows(start, stop, left, right, step, out):
         """Adds the tile's share to out[start:stop]."""
         width, heads = left.shape[1], out.shape[1]
         for i in range(start, stop):
-            add_by_head(tile, mul(load(tile, left, i * width), load(tile, right, i * step)), out, i * heads)
+            add_by_head(tile, mul(load(tile, left, i * width), load(other, right, i * step)), out, i * heads)
 
     return dot_rows
+
+
+@functools.cache
+def _score_kernel(tile):
+    @kernel
+    def score_rows(start, stop, feats, rows, out):
+        """Adds the tile's share to out[:, start:stop]."""
+        width, heads, count, num = feats.shape[1], out.shape[2], rows.shape[0], feats.shape[0]
+        for i in range(start, stop):
+            row = load(tile, feats, i * width)
+            for s in range(count):
+                add_by_head(tile, mul(row, load(tile, rows, s * width)), out, (s * num + i) * heads)
+
+    return score_rows
 
 
 @functools.cache

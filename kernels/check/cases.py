@@ -30,6 +30,8 @@ CASES: dict[str, Callable[[Callable, dict, Graph], Pairs]] = {
     "finish_attention": cases_graph.finish_attention_case,
     "head_dots": cases_rows.head_dots_case,
     "head_outer": cases_rows.head_outer_case,
+    "head_scores": cases_rows.head_scores_case,
+    "relu_backward_dots": cases_rows.relu_backward_dots_case,
     "pair_scores": cases_graph.pair_scores_case,
     "pair_scores_backward": cases_graph.pair_scores_case,
     "dropout": cases_rows.dropout_case,
@@ -37,6 +39,7 @@ CASES: dict[str, Callable[[Callable, dict, Graph], Pairs]] = {
     "activate_backward": cases_rows.activate_backward_case,
     "product": cases_rows.product_case,
     "inner_product": cases_rows.inner_product_case,
+    "narrow_product": cases_rows.narrow_product_case,
     "pack_rows": cases_rows.pack_case,
     "add_rows": cases_rows.add_case,
     "copy_columns": cases_rows.copy_case,
@@ -113,12 +116,16 @@ def _attentions(heads: np.ndarray) -> Iterator[tuple[str, dict[str, Any]]]:
     yield "attention", rows
     yield "attention_partial", rows
     yield "attention_backward", {**rows, "grad": heads, **state}
+    yield "attention_backward of a mean", {**rows, "grad": heads[:, :1].copy(), **state}
     yield "merge_attention", {"out": heads, **state, "rows": PLACES, **other}
     yield "finish_attention", {"out": heads, "sums": scores}
     yield "pair_scores", {**pairs, "heads": HEADS}
     yield "pair_scores_backward", {**pairs, "grad": scores, "slope": 0.1}
     yield "head_dots", {"left": flat, "right": flat, "heads": HEADS}
+    yield "head_dots for all heads", {"left": flat, "right": flat[:, :9].copy(), "heads": HEADS}
     yield "head_outer", {"feats": flat, "rows": flat[:2], "factors": np.stack([scores, scores])}
+    yield "head_scores", {"feats": flat, "rows": flat[:2], "heads": HEADS}
+    yield "relu_backward_dots", {"grad": flat, "out": flat, "bias": flat[0], "heads": HEADS, "p": 0.3}
 
 
 def _dense(feats: np.ndarray) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -128,6 +135,7 @@ def _dense(feats: np.ndarray) -> Iterator[tuple[str, dict[str, Any]]]:
     yield "product", {"rows": feats, "weight": square, "more": feats, "more_weight": square}
     yield "product added", {"rows": feats, "weight": square, "out": feats, "accumulate": True}
     yield "inner_product", {"rows": feats, "grads": feats}
+    yield "narrow_product", {"rows": feats[:, :3].copy(), "grads": feats}
     yield "dropout", {"feats": feats, **mask}
     yield "activate", {"feats": feats, "bias": feats[0], **mask}
     yield "activate norm", {"feats": feats, "bias": feats[0], **norm, **mask}
@@ -154,8 +162,13 @@ def _narrow(feats: np.ndarray, heads: np.ndarray) -> Iterator[tuple[str, dict[st
     yield "attention", {**rows, "out": short}
     state = {"maximum": scores, "sums": scores}
     yield "attention_backward", {**rows, "grad": short, **state, "grad_feats": short}
+    yield "attention_backward of a mean", {**rows, "grad": short[:, :1].copy(), **state, "grad_feats": short}
     yield "head_dots of one row", {"left": flat, "right": heads.reshape(4, -1)[:1], "heads": HEADS}
+    yield "head_dots for all heads", {"left": flat, "right": flat[:, :9].copy(), "heads": HEADS}
+    yield "head_scores", {"feats": flat, "rows": heads.reshape(4, -1)[:2], "heads": HEADS}
+    yield "relu_backward_dots", {"grad": flat, "out": flat, "bias": feats[0, :36], "heads": HEADS, "p": 0.3}
     yield "head_outer", {"feats": flat, "rows": heads.reshape(4, -1)[:2], "factors": np.stack([scores, scores])}
+    yield "narrow_product", {"rows": feats[:, :3].copy(), "grads": bits}
     yield "activate", {"feats": bits, "norm": (feats[0], feats[0]), "activation": "none"}
     yield "activate to", {"feats": feats, "out": bits}
     yield "pack_rows to", {"feats": feats, "rows": PLACES, "out": bits}

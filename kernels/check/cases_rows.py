@@ -22,6 +22,21 @@ def head_dots_case(function: Callable, given: dict, graph: Graph) -> Pairs:
     return [(function(left, right, heads, like(given.get("out"), num)), reference_fused.head_dots(left, right, heads))]
 
 
+def head_scores_case(function: Callable, given: dict, graph: Graph) -> Pairs:
+    heads, feats = given["heads"], like(given["feats"], graph.num_targets)
+    rows = like(given["rows"], len(given["rows"]), 1)
+    expected = np.stack([reference_fused.head_dots(feats, rows[s : s + 1], heads) for s in range(len(rows))])
+    return [(function(feats, rows, heads), expected)]
+
+
+def relu_backward_dots_case(function: Callable, given: dict, graph: Graph) -> Pairs:
+    num, heads, p = graph.num_targets, given["heads"], given.get("p", 0.0)
+    grad, out = like(given["grad"], num), like(given["out"], num, 1)
+    bias = None if given.get("bias") is None else like(given["bias"], len(given["bias"]), 2)
+    expected = reference_fused.relu_backward_dots(grad, out, bias, heads, p)
+    return zip(function(grad, out, bias, heads, p=p), expected, strict=True)
+
+
 def head_outer_case(function: Callable, given: dict, graph: Graph) -> Pairs:
     num = graph.num_targets
     feats, rows = like(given["feats"], num), like(given["rows"], len(given["rows"]), 2)
@@ -89,6 +104,11 @@ def product_case(function: Callable, given: dict, graph: Graph) -> Pairs:
 def inner_product_case(function: Callable, given: dict, graph: Graph) -> Pairs:
     rows, grads = like(given["rows"], graph.num_sources), like(given["grads"], graph.num_sources, 1)
     return [(function(rows, grads), reference_fused.inner_product(rows, grads))]
+
+
+def narrow_product_case(function: Callable, given: dict, graph: Graph) -> Pairs:
+    rows, grads = like(given["rows"], graph.num_sources), like(given["grads"], graph.num_sources, 1)
+    return [(function(rows, grads), reference_fused.inner_product(rows, reference.widened(grads)))]
 
 
 def pack_case(function: Callable, given: dict, graph: Graph) -> Pairs:

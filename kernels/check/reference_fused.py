@@ -102,8 +102,17 @@ def pair_scores_backward(indptr, others, arcs, sources, targets, attn, grad, slo
 
 def head_dots(left, right, heads):
     """[N, H]."""
-    left, right = (widened(a).reshape(len(a), heads, -1).astype(np.float64) for a in (left, right))
+    width = left.shape[1] // heads
+    left, right = (widened(a).reshape(len(a), -1, width).astype(np.float64) for a in (left, right))
     return (left * right).sum(axis=2)
+
+
+def relu_backward_dots(grad, out, bias, heads, p):
+    """(grad_feats, grad_bias, dots)."""
+    grad, out = widened(grad).astype(np.float64), widened(out).astype(np.float64)
+    row = np.where(out > 0, grad / (1 - p), 0)
+    rest = 0 if bias is None else row * bias
+    return row, row.sum(axis=0), (grad * out - rest).reshape(len(grad), heads, -1).sum(axis=2)
 
 
 def head_outer(feats, rows, factors):

@@ -15,6 +15,7 @@ import functools
 import numpy as np
 
 from distgnn.kernels.check.checked import checked_once
+from distgnn.kernels.dense.narrow_product import PARTS, most_vectors, narrow_product, separate_tiles
 from distgnn.kernels.runtime.arrays import empty_rows, output, row_array
 from distgnn.kernels.runtime.jit import inline, kernel
 from distgnn.kernels.runtime.threads import even_chunks, run
@@ -24,8 +25,8 @@ from distgnn.kernels.simd.vectors import add, fma, load, store, zeros
 TOGETHER = 6  # rows (or columns of `rows`) whose sums are in registers at once
 PRODUCT_ROWS = 96  # rows whose result is made beside them before it is written: they stay in the second cache
 INNER_ROWS = 256  # rows whose sums stay in registers: fixed, as is what follows, so that threads do not change bits
-PARTS = 32  # partial sums of `inner_product`, fewer where they would fill more than PART_BYTES
 PART_BYTES = 1 << 26
+SIX = Tile(8, (0,), (0,), TOGETHER)  # so many columns, in two pieces
 
 
 @checked_once
@@ -79,6 +80,8 @@ def inner_product(rows: np.ndarray, grads: np.ndarray) -> np.ndarray:
     rows, grads = row_array(rows, "rows"), row_array(grads, "grads")
     if len(rows) != len(grads) or rows.dtype != grads.dtype:
         raise ValueError(f"rows {rows.dtype} {rows.shape} and grads {grads.dtype} {grads.shape} do not fit")
+    if grads.shape[1] < min(rows.shape[1], registers()[0] // rows.itemsize):
+        return np.ascontiguousarray(narrow_product(grads, rows).T)  # vectors run along the wider of the two
     one = rows.shape[1] * grads.shape[1] * rows.itemsize
     blocks = -(-len(rows) // INNER_ROWS)
     # Fixed parts of the rows, each with a result of its own, added in order: the same bits for any number of threads.
@@ -86,7 +89,7 @@ def inner_product(rows: np.ndarray, grads: np.ndarray) -> np.ndarray:
     sums = np.zeros((parts, rows.shape[1], grads.shape[1]), rows.dtype)
     bounds = np.array([blocks * part // parts * INNER_ROWS for part in range(parts)] + [len(rows)])
     if sums.size:
-        for tile, columns in _separate_tiles(grads.shape[1], rows.dtype):
+        for tile, columns in separate_tiles(grads.shape[1], rows.dtype):
             chunks = even_chunks(parts, INNER_ROWS * rows.shape[1])
             run(_inner_kernel(tile), chunks, bounds, rows, grads, columns, sums)
     return sums.sum(axis=0)
@@ -96,15 +99,11 @@ def _dtype(array):
     return array.dtype
 
 
-def _most_vectors():
-    return 4 if registers()[1] >= 16 else 2
-
-
 def _equal_tiles(width, dtype):
     """(tile, first columns): tiles of one shape that cover a row; the last may overlap its neighbour."""
     # One shape of tile for all columns, the last one moved back: products that are written twice are the same. It needs
     # one compiled kernel and one layout of panels.
-    tile = row_tiles(width, dtype, _most_vectors())[-1][1]
+    tile = row_tiles(width, dtype, most_vectors())[-1][1]
     span = tile.offsets[-1] + tile.lanes
     return tile, np.array([*range(0, width - span, span), width - span])
 
@@ -118,26 +117,6 @@ def _panels(weight, columns, tile):
     for panel, column in zip(panels, columns, strict=True):
         panel[:] = weight[:, column : column + span]
     return panels
-
-
-def _separate_tiles(width, dtype):
-    """(tile, first columns), where no column is in two tiles: the last vector of all may be cut."""
-    lanes = row_tiles(width, dtype)[0][1].lanes
-    most, vectors = _most_vectors(), -(-width // lanes)
-    # No column twice: these tiles are added to, so the last one is cut instead of moved back.
-    tiles = []
-    whole = width // (lanes * most)
-    if whole:
-        tiles.append((_tile(lanes, most), np.arange(whole) * lanes * most))
-    if vectors > whole * most:
-        first = whole * most * lanes
-        rest = vectors - whole * most
-        tiles.append((_tile(lanes, rest, width - first - (rest - 1) * lanes), np.array([first])))
-    return tiles
-
-
-def _tile(lanes, vectors, last=0):
-    return Tile(lanes, tuple(lanes * v for v in range(vectors)), (0,) * vectors, last)
 
 
 @inline
@@ -216,7 +195,6 @@ def _inner_kernel(tile):
     def inner_rows(start, stop, bounds, rows, grads, columns, sums):
         """Adds the tiles' columns of sums[start:stop], each over its range of rows."""
         depth, width, count = rows.shape[1], grads.shape[1], len(columns)
-        whole = depth // TOGETHER * TOGETHER
         # Plainly: sums[k, j] += rows[i, k] * grads[i, j] over i. Down a column of `rows` numbers are K apart, so 256
         # rows are copied first: gradients tile by tile, and six columns of `rows` side by side. Then six sums run over
         # i in registers.
@@ -228,14 +206,16 @@ def _inner_kernel(tile):
                     for i in range(num):
                         row = load(tile, grads, (first + i) * width + columns[t])
                         store(tile, packed, (t * INNER_ROWS + i) * span, row)
-                for k in range(0, whole, TOGETHER):
+                for k in range(0, depth if depth >= TOGETHER else 0, TOGETHER):
+                    # The last six are moved back until they end with the row; those that are done are not added again.
+                    # One by one the last four of 256 columns would take as long as twenty others.
+                    start_k = min(k, depth - TOGETHER)
                     for i in range(num):
-                        for n in range(TOGETHER):
-                            six[i, n] = rows[first + i, k + n]
+                        store(SIX, six, i * TOGETHER, load(SIX, rows, (first + i) * depth + start_k))
                     for t in range(count):
-                        place = (part * depth + k) * width + columns[t]
-                        _add_six(tile, six, packed, t * INNER_ROWS, num, sums, place)
-                for k in range(whole, depth):
+                        place = (part * depth + start_k) * width + columns[t]
+                        _add_six(tile, six, packed, t * INNER_ROWS, num, sums, place, k - start_k)
+                for k in range(0 if depth < TOGETHER else depth, depth):
                     for t in range(count):
                         one = zeros(tile, sums)
                         for i in range(num):
@@ -246,19 +226,24 @@ def _inner_kernel(tile):
 
 
 @inline
-def _add_six(tile, six, packed, first, num, sums, place):
-    """Adds to six rows of sums the products of six columns with packed rows from `first`."""
+def _add_six(tile, six, packed, first, num, sums, place, skip):
+    """Adds to six rows of sums, but not to the first `skip`, the products of six columns with packed rows."""
     a = b = c = d = e = f = zeros(tile, sums)
     span, width = packed.shape[1], sums.shape[2]
     for i in range(num):
         factor = load(tile, packed, (first + i) * span)
         a, b, c = fma(factor, six[i, 0], a), fma(factor, six[i, 1], b), fma(factor, six[i, 2], c)
         d, e, f = fma(factor, six[i, 3], d), fma(factor, six[i, 4], e), fma(factor, six[i, 5], f)
-    _add_to(tile, sums, place, a)
-    _add_to(tile, sums, place + width, b)
-    _add_to(tile, sums, place + 2 * width, c)
-    _add_to(tile, sums, place + 3 * width, d)
-    _add_to(tile, sums, place + 4 * width, e)
+    if skip < 1:
+        _add_to(tile, sums, place, a)
+    if skip < 2:
+        _add_to(tile, sums, place + width, b)
+    if skip < 3:
+        _add_to(tile, sums, place + 2 * width, c)
+    if skip < 4:
+        _add_to(tile, sums, place + 3 * width, d)
+    if skip < 5:
+        _add_to(tile, sums, place + 4 * width, e)
     _add_to(tile, sums, place + 5 * width, f)
 
 

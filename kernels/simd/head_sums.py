@@ -1,5 +1,6 @@
 """A weighted row added to sums and, while it is in registers, its dot product with another row, head by head.
 
+add_by_head(tile, r, array, first)    array.flat[first + h] += sum of the columns of head h
 own_columns(tile, r, array)    registers, one after the other, to array.flat; lanes that a neighbour has too become 0
 add_and_dot(tile, heads_tile, array, first, weights, place, mine, sums)
     (sums + w[head of the vector] * row, dots): row is array.flat[first + …], w is weights.flat[place + …], and dots are
@@ -44,6 +45,22 @@ def own_columns(typingctx, tile, registers, array):
         return context.get_dummy_value()
 
     return types.void(tile, registers, array), generate
+
+
+@intrinsic
+def add_by_head(typingctx, tile, registers, array, first):
+    def generate(context, builder, signature, args):
+        row, sums = element_pointer(context, builder, array, args[2], args[3]), {}
+        for v, vector in enumerate(unpack(builder, args[1], registers.vectors)):
+            vector = own_lanes(builder, vector, tile.tile.skip[v] if tile.tile.skip else 0)
+            head = tile.tile.heads[v]
+            sums[head] = builder.fadd(sums[head], vector) if head in sums else vector
+        for head, value in zip(sums, _totals(builder, list(sums.values())), strict=True):
+            place = pointer_to(builder, row, head, row.type.pointee)
+            builder.store(builder.fadd(builder.load(place), value), place)
+        return context.get_dummy_value()
+
+    return types.void(tile, registers, array, types.int64), generate
 
 
 @intrinsic

@@ -2,7 +2,6 @@
 
 total(r)             sum of all lanes of all vectors
 inside(tile, r)      lanes beyond the end of a cut tile become 0
-add_by_head(tile, r, array, first)   array.flat[first + h] += sum of the columns of head h
 reciprocal(r)        1 / x, and 0 for 0
 exp(r)               e^x to within 2 units in the last place; 0 below the smallest normal number
 """
@@ -17,10 +16,8 @@ from numba.extending import intrinsic
 from distgnn.kernels.simd.llvm import (
     INT32,
     call_llvm,
-    element_pointer,
     elementwise,
     pack,
-    pointer_to,
     select_lanes,
     unpack,
 )
@@ -62,21 +59,6 @@ def _total(builder, vectors):
         lower = select_lanes(builder, vector, vector, range(lanes))
         vector = builder.fadd(lower, select_lanes(builder, vector, vector, range(lanes, 2 * lanes)))
     return builder.extract_element(vector, INT32(0))
-
-
-@intrinsic
-def add_by_head(typingctx, tile, registers, array, first):
-    def generate(context, builder, signature, args):
-        vectors = unpack(builder, args[1], registers.vectors)
-        row = element_pointer(context, builder, array, args[2], args[3])
-        heads = tile.tile.heads
-        for head in sorted(set(heads)):
-            mine = [own_lanes(builder, vectors[v], tile.tile.skip[v]) for v in range(len(vectors)) if heads[v] == head]
-            place = pointer_to(builder, row, head, row.type.pointee)
-            builder.store(builder.fadd(builder.load(place), _total(builder, mine)), place)
-        return context.get_dummy_value()
-
-    return types.void(tile, registers, array, types.int64), generate
 
 
 def own_lanes(builder, vector, skip):

@@ -13,8 +13,8 @@ rank's partial result. A negative number takes arcs away that the graph has.
 
 <dz, z> is taken from the result, since dy y = dz (z + bias) wherever ReLU and mask let through: z itself is not saved.
 r is saved where making it again from x would take long (`KEPT_COLUMNS`), and of the mean over heads: a last layer's
-backward pass comes first and would need r at once. The gradient of r is written over it, row by row. The gradient of
-`attn` is made without r, beside the weight's: sum over v of ds[v, h] r[v, h] = (ds' x)[h] W[:, h].
+backward pass comes first and would need r at once. The gradient of r is written over it, row by row; what scores add to
+it is never written: see through_scores.py.
 
 Legend: O owned rows, S / T source and target halos, H heads, F features per head, I columns in.
 
@@ -33,12 +33,14 @@ from distgnn import kernels
 from distgnn.ops.aggregation.convolve import ONCE
 from distgnn.ops.aggregation.halo import as_array, onto_owners, with_halos
 from distgnn.ops.aggregation.partials import received_by_rank
+from distgnn.ops.attention.through_scores import ThroughScores
 from distgnn.ops.dense.activation import NO_EPILOGUE, Epilogue, Norm, SavedEpilogue, activated, activated_backward
-from distgnn.ops.dense.products import product, sum_of_products, weight_gradient
+from distgnn.ops.dense.products import product
 from distgnn.ops.edges.on_arcs import check_update
 from distgnn.ops.protocol import GraphView
 
 KEPT_COLUMNS = 256  # of x, from which on r is saved: a product's time for each number of r grows with them
+KEPT_NARROW = 64  # the same of bfloat16 rows, whose memory is half
 
 
 @dataclass(frozen=True)
@@ -129,23 +131,18 @@ class _Attend(torch.autograd.Function):
         saved, ctx.saved = ctx.saved, None
         if saved is None:
             raise RuntimeError(ONCE)
-        graph, heads, (weight, attn) = ctx.graph, ctx.heads, saved.weights
-        through = _through_mean if heads.mean else _through_activation
+        graph, heads = ctx.graph, ctx.heads
+        before_heads = _through_mean if heads.mean else _through_activation
         before, saved.epilogue = saved.epilogue, None
-        grads, dots, *more = through(ctx, saved, before, grad)
+        grads, dots, *more = before_heads(ctx, saved, before, grad)
         del before
         del grad
         grad_rows, grad_scores = _through_attention(graph, saved, grads, dots, heads)
         del grads
-        kernels.head_outer(as_array(grad_rows), as_array(attn), grad_scores)
-        grad_attn = _through_scores(graph, saved, grad_scores)
-        grad_weight = weight_gradient(graph, saved.feats, grad_rows)
-        if graph.factor_recorder is not None:
-            graph.factor_recorder.add([(weight, saved.feats, grad_rows)], constant=not ctx.needs_input_grad[0])
-        grad_feats = None
-        if ctx.needs_input_grad[0]:
-            over = grad_rows if grad_rows.shape == saved.feats.shape else None
-            grad_feats = sum_of_products(graph, [(grad_rows, weight.T)], over)
+        through = ThroughScores(graph, saved.feats, *saved.weights)
+        through.record(grad_rows, grad_scores, constant=not ctx.needs_input_grad[0])
+        grad_weight, grad_attn = through.of_parameters(grad_rows, grad_scores)
+        grad_feats = through.of_feats(grad_rows, grad_scores) if ctx.needs_input_grad[0] else None
         return grad_feats, grad_weight, grad_attn, *more, None, None
 
 
@@ -168,7 +165,7 @@ def _attention(
     """
     count, owned, width = heads.num_heads, graph.num_owned, weight.shape[1]
     rows = product(graph, feats, weight)
-    left, right = (kernels.head_dots(as_array(rows), as_array(attn[end : end + 1]), count) for end in (0, 1))
+    left, right = kernels.head_scores(as_array(rows), as_array(attn), count)
     sources = with_halos(graph, as_array(rows), "source")
     sources = sources.reshape(len(sources), count, width // count)
     del rows  # with halos behind them, rows are another array
@@ -190,7 +187,7 @@ def _attention(
 
 def _keeps_rows(feats: Any, heads: Heads) -> bool:
     """Whether r of owned vertices is saved for the backward pass; that of source halos always is."""
-    return heads.mean or feats.shape[1] >= KEPT_COLUMNS
+    return heads.mean or feats.shape[1] >= (KEPT_NARROW if feats.dtype == torch.bfloat16 else KEPT_COLUMNS)
 
 
 def _merge(graph: GraphView, out: np.ndarray, maximum: np.ndarray, sums: np.ndarray) -> None:
@@ -226,11 +223,11 @@ def _mean(graph: GraphView, z: torch.Tensor, bias: torch.Tensor | None, count: i
 
 
 def _through_mean(ctx: Any, saved: _Saved, before: SavedEpilogue, grad: torch.Tensor) -> tuple:
-    """(dz [O, H * F] in the dtype of feats, <dz, z> [O, H], gradients of bias, gamma, beta)."""
+    """(dz [O, F], the same for all heads, in the dtype of feats, <dz, z> [O, H], gradients of bias, gamma, beta)."""
     graph, count = ctx.graph, ctx.heads.num_heads
-    grads = graph.buffers.empty(len(grad), count * grad.shape[1], saved.feats.dtype)
-    torch.div(grad[:, None].expand(-1, count, -1), count, out=grads.view(len(grad), count, grad.shape[1]))
-    dots = kernels.head_dots(as_array(grads), as_array(before.out), count)
+    grads = graph.buffers.empty_like(grad, saved.feats.dtype)
+    torch.div(grad, count, out=grads)
+    dots = kernels.head_dots(as_array(before.out), as_array(grads), count)
     return grads, dots, None if saved.bias is None else grad.sum(0).div_(count).repeat(count), None, None
 
 
@@ -238,6 +235,8 @@ def _through_activation(ctx: Any, saved: _Saved, before: SavedEpilogue, grad: to
     """As `_through_mean`, through bias, norm, ReLU and dropout."""
     graph, heads, count = ctx.graph, ctx.heads, ctx.heads.num_heads
     grad = grad.contiguous()
+    if saved.norm is None and heads.epilogue.relu:
+        return _through_relu(ctx, saved, before, grad)
     last = heads.epilogue.is_empty and saved.norm is None
     # Without a norm <dz, z + bias> = <dy, y>, to be taken before the gradient is written over.
     dots = None if saved.norm is not None else kernels.head_dots(as_array(grad), as_array(before.out), count)
@@ -253,10 +252,20 @@ def _through_activation(ctx: Any, saved: _Saved, before: SavedEpilogue, grad: to
     return grads.to(saved.feats.dtype), dots, None if saved.bias is None else grad_bias, gamma, beta
 
 
+def _through_relu(ctx: Any, saved: _Saved, before: SavedEpilogue, grad: torch.Tensor) -> tuple:
+    """As `_through_activation` with a ReLU and no norm: <dz, z> in the pass that makes dz."""
+    graph, heads = ctx.graph, ctx.heads
+    grads = grad if heads.may_overwrite_grad else graph.buffers.empty_like(grad)
+    bias = None if saved.bias is None else as_array(saved.bias)
+    arguments = as_array(grad), as_array(before.out), bias, heads.num_heads
+    _, sums, dots = kernels.relu_backward_dots(*arguments, p=heads.epilogue.p, grad_feats=as_array(grads))
+    return grads, dots, None if bias is None else torch.from_numpy(sums), None, None
+
+
 def _through_attention(
     graph: GraphView, saved: _Saved, grads: torch.Tensor, dots: np.ndarray, heads: Heads
-) -> tuple[torch.Tensor, np.ndarray]:
-    """(gradient of rows r [O, H * F] in the dtype of feats, gradients of scores [2, O, H])."""
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Gradients of rows r, but for what scores add, [O, H * F] in the dtype of feats, and of both scores [O, 2 H]."""
     shape = saved.rows.shape[1:]
     rows = _rows_again(graph, saved, heads)
     of_loops = None if heads.loops is None else _through_loops(saved, rows[: len(dots)], grads, dots, heads)
@@ -265,7 +274,8 @@ def _through_attention(
     wide = torch.from_numpy(dots).dtype if graph.num_ranks > 1 else grads.dtype
     # r is needed no more, and the kernel may write a row's gradient over it; partial sums of bfloat16 rows are wider.
     out = rows if rows.dtype == wide else graph.buffers.empty_like(rows, wide)
-    sources, targets, places = (one.reshape(len(one), *shape) for one in (as_array(rows), targets, as_array(out)))
+    sources, places = (as_array(one).reshape(len(one), *shape) for one in (rows, out))
+    targets = targets.reshape(len(targets), 1 if heads.mean else shape[0], shape[1])
     arguments = sources, *saved.scores, targets, *state
     with graph.transport.counters.timing("aggregate_seconds"):
         _, left, right = kernels.attention_backward(*_arcs(graph)[1], *arguments, slope=heads.slope, grad_feats=places)
@@ -273,9 +283,10 @@ def _through_attention(
         out = torch.from_numpy(onto_owners(graph, as_array(out), "source")).to(grads.dtype)
         left, right = onto_owners(graph, left, "source"), onto_owners(graph, right, "target")
     if of_loops is not None:
-        out.view(len(out), *shape).addcmul_(grads.view(len(out), *shape), torch.from_numpy(of_loops[0])[:, :, None])
+        weighted = grads.view(len(out), grads.shape[1] // shape[1], shape[1]), torch.from_numpy(of_loops[0])[:, :, None]
+        out.view(len(out), *shape).addcmul_(*weighted)
         left, right = left + of_loops[1], right + of_loops[1]
-    return out, np.stack([left, right])
+    return out, torch.from_numpy(np.concatenate([left, right], axis=1))
 
 
 def _rows_again(graph: GraphView, saved: _Saved, heads: Heads) -> torch.Tensor:
@@ -297,15 +308,6 @@ def _at_targets(graph: GraphView, *columns: np.ndarray) -> Sequence[np.ndarray]:
     return [np.ascontiguousarray(part) for part in np.split(together, len(columns), axis=1)]
 
 
-def _through_scores(graph: GraphView, saved: _Saved, grad_scores: np.ndarray) -> torch.Tensor:
-    """Gradient of the attention vectors [2, H * F] from those of scores [2, O, H]."""
-    weight, (ends, num, count) = saved.weights[0], grad_scores.shape
-    factors = torch.from_numpy(grad_scores).permute(1, 0, 2).reshape(num, ends * count)
-    sums = weight_gradient(graph, saved.feats, factors.to(saved.feats.dtype)).view(-1, ends, count)
-    rounded = weight.to(saved.feats.dtype).to(weight.dtype).reshape(len(weight), count, -1)
-    return torch.einsum("ieh,ihf->ehf", sums, rounded).reshape(ends, -1)
-
-
 def _through_loops(saved: _Saved, rows: torch.Tensor, grads: torch.Tensor, dots: np.ndarray, heads: Heads) -> tuple:
     """Of arcs of vertices to themselves: (weight times number, gradient of the sum of both scores), [O, H] each."""
     owned = len(rows)
@@ -313,5 +315,7 @@ def _through_loops(saved: _Saved, rows: torch.Tensor, grads: torch.Tensor, dots:
     loops: Any = heads.loops
     # sums are 0 only where there is neither an arc nor a loop
     weights = loops[:, None] * np.exp(_leaky(pre, heads.slope) - saved.maximum) / np.maximum(saved.sums, 1e-30)
-    toward = (rows * grads).view(owned, heads.num_heads, rows.shape[1] // heads.num_heads).sum(-1).numpy()
+    width = rows.shape[1] // heads.num_heads
+    shared = grads.view(owned, grads.shape[1] // width, width)  # one row for all heads, of a mean
+    toward = (rows.view(owned, heads.num_heads, width) * shared).sum(-1).numpy()
     return weights, weights * (toward - dots) * np.where(pre > 0, 1, heads.slope).astype(pre.dtype)

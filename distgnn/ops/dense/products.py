@@ -100,6 +100,13 @@ def weight_gradient(graph: GraphView, rows: torch.Tensor, grads: torch.Tensor) -
     return total
 
 
+def narrow_gradient(rows: torch.Tensor, grads: torch.Tensor) -> torch.Tensor:
+    """`weight_gradient` for a few columns of gradients [O, B], float32 for bfloat16 rows: [A, B]."""
+    if isinstance(rows, SparseRows):
+        return rows.turned_times(grads.to(rows.dtype))
+    return torch.from_numpy(kernels.narrow_product(as_array(grads), as_array(rows))).T
+
+
 def turned_product(rows: torch.Tensor, grads: torch.Tensor) -> torch.Tensor:
     """Transposed rows [O, A] times gradients [O, B] by torch: [A, B].
 

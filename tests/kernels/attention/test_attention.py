@@ -13,6 +13,7 @@ from distgnn.kernels import (
     merge_attention,
     transpose_csr,
 )
+from distgnn.kernels.attention.attention_kernels import CHUNK, WINDOW
 from distgnn.kernels.check import reference  # fmt: skip
 
 from ..graphs import awkward, close, rows_of
@@ -82,6 +83,22 @@ def test_a_gradient_may_be_written_over_the_rows(heads, width, dtype, num_thread
         np.testing.assert_array_equal(a, b)
 
 
+@pytest.mark.parametrize(
+    "heads, width, dtype", [(4, 64, np.float32), (3, 112, np.float32), (4, 47, np.float32), (3, 5, np.float64)]
+)
+def test_a_gradient_for_all_heads(heads, width, dtype, num_threads):
+    """Of a mean over heads: one row in place of as many equal ones."""
+    indptr, indices, feats, source, target, grad = _inputs("hub", heads, width, dtype)
+    grad = grad[:, :1].copy()
+    out, top, sums = attention(indptr, indices, feats, source, target)
+    backward = transpose_csr(indptr, indices, len(feats))[:2]
+    state = top, sums, (grad * out).sum(axis=2)
+    expected = attention_backward(*backward, feats, source, target, np.repeat(grad, heads, axis=1), *state)
+    got = attention_backward(*backward, feats, source, target, grad, *state)
+    for a, b in zip(got, expected, strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
 def test_partial_results_merge():
     """Arcs dealt to two ranks, the second's partial rows merged into the first's: as one rank."""
     generator = np.random.default_rng(3)
@@ -111,3 +128,22 @@ def test_bad_arguments():
             attention(indptr, indices, *bad)
     with pytest.raises(ValueError, match="slope"):
         attention(indptr, indices, feats, source, target, slope=2)
+
+
+@pytest.mark.parametrize("heads", [1, 4, 20])
+def test_backward_over_windows_of_weights(heads, num_threads):
+    """Weights are made for many arcs at a time: of sources with more than a window has, with few, with none."""
+    window = max(CHUNK, WINDOW // heads)
+    degrees = np.array([3, 0, 2 * window + 5, window, 1, 0, 0, window - 1, *[7] * window, CHUNK + 1, 0])
+    targets = np.random.default_rng(0).integers(0, 50, degrees.sum())
+    src = np.repeat(np.arange(len(degrees)), degrees)
+    indptr, indices, _ = csr_from_edges(src, targets, 50)
+    feats = rows_of(len(degrees), heads * 8, np.float64).reshape(-1, heads, 8)
+    grad = rows_of(50, heads * 8, np.float64, 1).reshape(50, heads, 8)
+    source, target = rows_of(len(degrees), heads, np.float64, 2), rows_of(50, heads, np.float64, 3)
+    expected = _torch(indptr, indices, feats, source, target, grad)
+    out, top, sums = attention(indptr, indices, feats, source, target)
+    backward = transpose_csr(indptr, indices, len(feats))[:2]
+    got = attention_backward(*backward, feats, source, target, grad, top, sums, (grad * out).sum(axis=2))
+    for a, b in zip(got, expected[1:], strict=True):
+        close(a, b)

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from distgnn.kernels import head_dots, head_outer
+from distgnn.kernels import head_dots, head_outer, head_scores
 from distgnn.kernels.check import reference
 
 from ..graphs import close, rows_of
@@ -47,3 +47,17 @@ def test_rows_that_do_not_fit_are_refused():
         head_dots(np.zeros((2, 8)), np.zeros((2, 8)), 3)
     with pytest.raises(ValueError, match="summed alike"):
         head_dots(np.zeros((2, 8)), np.zeros((2, 8), np.float32), 2)
+
+
+@pytest.mark.parametrize("heads, width, dtype", [(4, 64, np.float32), (3, 5, np.float64), (7, 41, np.float32)])
+def test_rows_for_all_heads(heads, width, dtype, num_threads):
+    left, right = rows_of(300, heads * width, dtype), rows_of(300, width, dtype, 1)
+    close(head_dots(left, right, heads), (left.reshape(300, heads, width) * right[:, None]).sum(axis=2))
+
+
+@pytest.mark.parametrize("heads, width, dtype", [(4, 64, np.float32), (3, 5, np.float64), (2, 300, np.float32)])
+def test_scores_of_several_rows(heads, width, dtype, num_threads):
+    feats, rows = rows_of(300, heads * width, dtype), rows_of(2, heads * width, dtype, 1)
+    got = head_scores(feats, rows, heads)
+    for row, scores in zip(rows, got, strict=True):
+        close(scores, (feats * row).reshape(300, heads, width).sum(axis=2))

@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from distgnn.kernels import inner_product, product
+from distgnn.kernels import inner_product, narrow_product, product
+from distgnn.kernels.check import reference
 
 from ..graphs import close, rows_of
 
@@ -43,3 +44,28 @@ def test_shapes_that_do_not_fit_are_refused():
         product(rows, weight[[0, 0, 1]].astype(np.float64))
     with pytest.raises(ValueError, match="do not fit"):
         inner_product(rows, weight)
+
+
+@pytest.mark.parametrize("depth", range(1, 20))
+@pytest.mark.parametrize("width", [8, 40])
+def test_columns_that_are_no_sixes(depth, width):
+    """Each column is summed once, in the same order whatever is beside it."""
+    rows, grads = rows_of(700, depth, np.float32), rows_of(700, width, np.float32, 1)
+    got = inner_product(rows, grads)
+    close(got, rows.T.astype(np.float64) @ grads)
+    if width > 16:  # a narrower one is turned where rows are wider
+        assert np.array_equal(got[-1:], inner_product(np.ascontiguousarray(rows[:, -1:]), grads))
+
+
+@pytest.mark.parametrize("num", [0, 1, 3, 259, 700, 9001])
+@pytest.mark.parametrize("depth, width, dtype", [(8, 256, np.float32), (3, 47, np.float64), (1, 5, np.float32)])
+def test_narrow_product_against_numpy(num, depth, width, dtype, num_threads):
+    rows, grads = rows_of(num, depth, dtype), rows_of(num, width, dtype, 1)
+    close(narrow_product(rows, grads), rows.T.astype(np.float64) @ grads)
+
+
+def test_narrow_product_of_bfloat16_is_summed_in_float32():
+    rows, bits = rows_of(500, 8, np.float32), reference.to_bfloat16(rows_of(500, 70, np.float32, 1))
+    close(narrow_product(rows, bits), rows.T.astype(np.float64) @ reference.widened(bits))
+    with pytest.raises(ValueError, match="do not fit"):
+        narrow_product(rows, bits[:499])

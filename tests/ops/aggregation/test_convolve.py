@@ -10,7 +10,7 @@ from cut_graphs import dist_graph, gather_rows, random_graph
 from distgnn import ops
 from distgnn.comm import sum_over_ranks
 from distgnn.ops.aggregation.convolve import Plan, choose_plan
-from distgnn.ops.attention.attend import KEPT_COLUMNS
+from distgnn.ops.attention.attend import KEPT_COLUMNS, KEPT_NARROW
 
 CLOSE = {"float64": {"rtol": 1e-9, "atol": 1e-10}, "float32": {"rtol": 1e-3, "atol": 1e-4}}  # sums in another order
 HEADS = 3
@@ -148,24 +148,30 @@ def test_mean_over_heads(comm):
 
 @pytest.mark.mpi(1)
 @pytest.mark.parametrize(
-    ("mean", "columns", "widths"),
-    [(False, 6, [6]), (True, 6, [6]), (False, KEPT_COLUMNS, [KEPT_COLUMNS])],
-    ids=["again", "mean", "kept"],
+    ("mean", "columns", "widths", "dtype"),
+    [
+        (False, 6, [6], torch.float64),
+        (True, 6, [6 // HEADS], torch.float64),
+        (False, KEPT_COLUMNS, [KEPT_COLUMNS], torch.float64),
+        (False, KEPT_NARROW, [KEPT_NARROW], torch.bfloat16),
+    ],
+    ids=["again", "mean", "kept", "kept narrow"],
 )
-def test_attention_backward_has_one_array_of_rows_of_its_own(comm, mean, columns, widths, monkeypatch):
+def test_attention_backward_has_one_array_of_rows_of_its_own(comm, mean, columns, widths, dtype, monkeypatch):
     """The gradient of projected rows is written over them, that of equally wide input over it. Projected rows are made
-    again, but of a mean over heads kept: there the gradient, spread over heads, is what is made. Those of wide input
+    again, but of a mean over heads kept: there the gradient, one row for all heads, is made. Those of wide input
     are kept too: there the input's gradient is what is made."""
     graph, made = dist_graph(random_graph(), comm), []
     torch.manual_seed(0)
     shapes = (graph.num_owned, columns), (columns, 6), (2, 6), (6,)
-    leaves = [torch.randn(shape, dtype=torch.float64) for shape in shapes]
+    leaves = [torch.randn(shape, dtype=torch.promote_types(dtype, torch.float32)) for shape in shapes]
+    leaves[0] = leaves[0].to(dtype)
     out = ops.attend(graph, *(leaf.requires_grad_() for leaf in leaves), ops.Heads(HEADS, mean=mean))
     grad = torch.randn_like(out)
     empty = graph.buffers.empty
     monkeypatch.setattr(graph.buffers, "empty", lambda *arguments: made.append(arguments) or empty(*arguments))
     out.backward(grad)
-    assert made == [(graph.num_owned, width, torch.float64) for width in widths]
+    assert made == [(graph.num_owned, width, dtype) for width in widths]
 
 
 @pytest.mark.mpi(1)

@@ -1,0 +1,97 @@
+"""Products of two tall arrays of which one has a few columns: the gradient of a weight of that width.
+
+    narrow_product   out[k, j] = Σ_i rows[i, k] grads[i, j]
+
+The wider one is read once, in order; all sums lie in the first cache, and are read and written once for four rows.
+
+Legend: N rows, K columns (a few), J columns.
+"""
+
+import functools
+
+import numpy as np
+
+from distgnn.kernels.check.checked import checked_once
+from distgnn.kernels.runtime.arrays import ROWS, row_array, sums_dtype
+from distgnn.kernels.runtime.jit import kernel
+from distgnn.kernels.runtime.threads import run
+from distgnn.kernels.runtime.tiles import Tile, registers, row_tiles
+from distgnn.kernels.simd.vectors import fma, load, store
+
+PARTS = 32  # partial sums: fixed, so that threads do not change bits
+PART_ROWS = 256  # rows of a part at the least
+
+
+@checked_once
+def narrow_product(rows: np.ndarray, grads: np.ndarray) -> np.ndarray:
+    """A few columns transposed times other rows, in the time it takes to read those.
+
+    Args: rows float32 or float64 [N, K]; grads [N, J] of the same dtype, or bfloat16 (uint16) for float32.
+    Returns: [K, J].
+    Raises: ValueError on shapes and dtypes.
+    Notes: as `inner_product`.
+    """
+    rows, grads = row_array(rows, "rows"), row_array(grads, "grads", ROWS)
+    if len(rows) != len(grads) or rows.dtype != sums_dtype(grads):
+        raise ValueError(f"rows {rows.dtype} {rows.shape} and grads {grads.dtype} {grads.shape} do not fit")
+    parts = max(1, min(PARTS, len(rows) // PART_ROWS))
+    sums = np.zeros((parts, rows.shape[1], grads.shape[1]), rows.dtype)
+    bounds = np.arange(parts + 1) * len(rows) // parts
+    if sums.size:
+        for tile, columns in separate_tiles(grads.shape[1], rows.dtype):
+            run(_narrow_kernel(tile), list(range(parts + 1)), bounds, rows, grads, columns, sums)
+    return sums.sum(axis=0)
+
+
+def most_vectors():
+    return 4 if registers()[1] >= 16 else 2
+
+
+def separate_tiles(width, dtype):
+    """(tile, first columns), where no column is in two tiles: the last vector of all may be cut."""
+    lanes = row_tiles(width, dtype)[0][1].lanes
+    most, vectors = most_vectors(), -(-width // lanes)
+    # No column twice: these tiles are added to, so the last one is cut instead of moved back.
+    tiles = []
+    whole = width // (lanes * most)
+    if whole:
+        tiles.append((_tile(lanes, most), np.arange(whole) * lanes * most))
+    if vectors > whole * most:
+        first = whole * most * lanes
+        rest = vectors - whole * most
+        tiles.append((_tile(lanes, rest, width - first - (rest - 1) * lanes), np.array([first])))
+    return tiles
+
+
+def _tile(lanes, vectors, last=0):
+    return Tile(lanes, tuple(lanes * v for v in range(vectors)), (0,) * vectors, last)
+
+
+@functools.cache
+def _narrow_kernel(tile):
+    @kernel
+    def narrow_rows(start, stop, bounds, rows, grads, columns, sums):
+        """Adds the tiles' columns of sums[start:stop], each over its range of rows."""
+        # Plainly: sums[k, j] += rows[i, k] * grads[i, j] over i. Four rows of grads are read once, in order, and all
+        # sums, which stay in the first cache, once for them.
+        depth, width = rows.shape[1], grads.shape[1]
+        for part in range(start, stop):
+            whole = bounds[part] + (bounds[part + 1] - bounds[part]) // 4 * 4
+            for i in range(bounds[part], whole, 4):
+                for column in columns:
+                    a = load(tile, grads, i * width + column)
+                    b = load(tile, grads, (i + 1) * width + column)
+                    c = load(tile, grads, (i + 2) * width + column)
+                    d = load(tile, grads, (i + 3) * width + column)
+                    for k in range(depth):
+                        place = (part * depth + k) * width + column
+                        one = fma(b, rows[i + 1, k], fma(a, rows[i, k], load(tile, sums, place)))
+                        store(tile, sums, place, fma(d, rows[i + 3, k], fma(c, rows[i + 2, k], one)))
+            for i in range(whole, bounds[part + 1]):
+                for column in columns:
+                    a = load(tile, grads, i * width + column)
+                    for k in range(depth):
+                        place = (part * depth + k) * width + column
+                        store(tile, sums, place, fma(a, rows[i, k], load(tile, sums, place)))
+
+    return narrow_rows
