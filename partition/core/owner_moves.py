@@ -31,6 +31,11 @@ def even_out(
     owned: np.ndarray,
     owner: np.ndarray,
 ) -> None:
+    """Owners [N] int32 move, in place, until no part owns more than it may; as few rows more as that takes.
+
+    Args: choosing: int [N], vertices by copies; copies: [N]; sources, targets: masks; exchanged: [P], roles of each
+        part; owned: [P], vertices.
+    """
     # What each part may exchange: as much of its share as the worst one does by now, or `ROWS_LIMIT` times the mean.
     most = (max((exchanged / shares).max(), ROWS_LIMIT * exchanged.sum()) * shares).astype(np.int64)
     limit = owned_limit(len(owner), shares)
