@@ -69,8 +69,8 @@ def v_cycle(
     Args: rows: edges sorted by source, numbered as the levels are; parts: int16 [M]; degrees: [N]; shares: [P], see
         `part_shares`; schedule: of `refine`; extra_price: of imbalance, of `move_groups`.
     """
-    prices = {"extra_price": extra_price, "row_price": row_price(len(shares))}
+    of_rows = row_price(len(shares))
     for labels in reversed(levels.labels):
-        parts = move_clusters(rows, parts, labels[rows.src], degrees, shares, **prices)
-    parts = move_vertices(rows, parts, degrees, shares, **prices)
+        parts = move_clusters(rows, parts, labels[rows.src], degrees, shares, extra_price, of_rows)
+    parts = move_vertices(rows, parts, degrees, shares, extra_price=extra_price, row_price=of_rows)
     return refine(rows, parts, shares, degrees=degrees, schedule=schedule)

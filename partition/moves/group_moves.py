@@ -93,7 +93,7 @@ def move_groups(
     stale = np.ones(len(sizes), dtype=np.bool_)
     wanted = np.empty(len(sizes), dtype=np.int16)
     num_present = np.empty(len(shares), dtype=np.int32)
-    loads, num_vertices = placement.loads, np.count_nonzero(degrees)
+    loads, num_vertices = placement.loads, int(np.count_nonzero(degrees))
     if row_price:
         loads.rows.shared[:] = shared_copies(placement.table)
     for _ in range(sweeps):
