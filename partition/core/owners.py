@@ -32,7 +32,7 @@ def balanced_owners(
     first, each to the part that exchanges least so far. One of two copies exchanges as much as the other: so such
     vertices go to the part that owns least, and isolated ones fill up the parts that own least, none beyond 1.04 times
     the mean of local rows; then owners move between copies while that evens out. Only where a part is still beyond
-    `LIMIT` is a vertex given away at the cost of more rows, first to a copy whose part then exchanges no more than the
+    it is a vertex given away at the cost of more rows, first to a copy whose part then exchanges no more than the
     one that exchanges most, in the end to a part that holds none of its arcs, one that exchanges little.
 
     With update on "copies", isolated vertices fill up the parts that hold fewest copies: all of them are computed.
