@@ -102,21 +102,19 @@ def _balance(
     that is too much for either already, no other separator helps. Between the two, p's side grows vertex by vertex.
     """
     forget(forward)
+    forget(backward)
     for i in range(members.shape[0]):
         if net.from_source[members[i]]:
             add_node(in_node(members[i]), forward)
-    spread(net, flow, pair.weights, 0, forward, FORWARD)
-    if _exceeds(pair, region, P, forward):
+        if net.to_sink[members[i]]:
+            add_node(out_node(members[i]), backward)
+    # What the sources reach and what reaches a sink have no node in common: that would be one more path.
+    if not spread(net, flow, pair.weights, 0, forward, FORWARD, backward.reached, _room(pair, region, P)):
         return TOO_MUCH_P
     if not _leaves_too_much(pair, region, forward) or _even_out(pair, net, region, members, forward):
         return BALANCED
     # q has too much with the smallest side of p. The other extreme: what a sink can be reached from is q's in any case.
-    forget(backward)
-    for i in range(members.shape[0]):
-        if net.to_sink[members[i]]:
-            add_node(out_node(members[i]), backward)
-    spread(net, flow, pair.weights, 0, backward, BACKWARD)
-    if _exceeds(pair, region, Q, backward):
+    if not spread(net, flow, pair.weights, 0, backward, BACKWARD, forward.reached, _room(pair, region, Q)):
         return TOO_MUCH_Q
     if _grow(pair, net, region, members, flow, forward, backward):
         return BALANCED
@@ -133,7 +131,7 @@ def _grow(
 ) -> bool:
     """Give p one vertex after the other, with all that must follow it for a minimum separator, until q has not too
     much; returns whether that is reached. What would be too much for p is taken back."""
-    misses, own, shared = 0, region.depths[P], region.sizes[SHARED]
+    misses, own, shared, room = 0, region.depths[P], region.sizes[SHARED], _room(pair, region, P)
     for i in range(members.shape[0]):
         # p's own vertices, farthest first, then shared ones, then q's, nearest first: from p's side to q's.
         if i < own:
@@ -147,10 +145,11 @@ def _grow(
             continue
         queue_length, claims_length = forward.lengths[QUEUE], forward.lengths[CLAIMS]
         add_node(out_node(v), forward)
-        spread(net, flow, pair.weights, queue_length, forward, FORWARD)
-        if _exceeds(pair, region, P, forward):
-            # What v drags along comes as a whole, so a vertex that brings too much does not rule out the next one.
+        if not spread(net, flow, pair.weights, queue_length, forward, FORWARD, backward.reached, room):
+            # What v drags along comes as a whole, so a vertex that brings too much does not rule out the next one. But
+            # whatever drags v along brings as much: from now on that ends at v.
             take_back(queue_length, claims_length, pair.weights, forward)
+            backward.reached[out_node(v)] = True
             misses += 1
             if misses == MISSES:
                 return False
@@ -192,6 +191,14 @@ def _load(region: Region, side: int, kind: int, reach: Reach) -> float:
     """Weight of what is fixed to this part, and of what it claims."""
     free = region.free_weight[side, region.depths[side], kind]
     return region.loads[side, kind] - free + reach.weight[kind]
+
+
+@inline(_nrt=False)
+def _room(pair: Pair, region: Region, side: int) -> tuple[float, float]:
+    """How much of each weight this part may claim."""
+    of_first = pair.max_weight[side, 0] - region.loads[side, 0] + region.free_weight[side, region.depths[side], 0]
+    of_second = pair.max_weight[side, 1] - region.loads[side, 1] + region.free_weight[side, region.depths[side], 1]
+    return of_first, of_second
 
 
 @inline(_nrt=False)

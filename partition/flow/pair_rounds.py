@@ -10,6 +10,7 @@ Source: ours; pairs of parts cut anew: Sanders and Schulz 2011, section 5.
 
 from __future__ import annotations
 
+import itertools
 from typing import NamedTuple
 
 import numpy as np
@@ -23,8 +24,6 @@ from distgnn.partition.flow.region import Pair
 
 PAIRS_PER_PART = 8  # those that share most
 
-Grouped = tuple[np.ndarray, np.ndarray]  # edges by part, and where each part begins: of `group`
-
 
 class Limits(NamedTuple):
     """weights: float32 [M, 2], arcs and owned vertices of each edge; max_weight: float64 [P, 2], of each in a part;
@@ -36,12 +35,12 @@ class Limits(NamedTuple):
 
 
 class _Recut(NamedTuple):
-    """What came of a pair: copies saved; its edges [E] and their parts int16 [E]; its vertices [N of the pair], and in
-    how many more parts they are."""
+    """What came of a pair: copies saved; its parts [2]; the edges of each; its vertices [N of the pair], and in how
+    many more parts they are."""
 
     saved: int
-    edge_ids: np.ndarray
-    parts: np.ndarray
+    both: np.ndarray
+    edge_ids: tuple[np.ndarray, np.ndarray]
     vertices: np.ndarray
     more: np.ndarray
 
@@ -57,11 +56,14 @@ def cut_pairs(edges: Edges, edge_part: np.ndarray, limits: Limits, least_saved: 
     copies = np.diff(where.indptr)
     # where.T @ where: in how many vertices each two parts meet.
     pairs = _pairs((where.T @ where).toarray())
+    edges_of = _edges_of_parts(edge_part, len(limits.max_weight))
     # Disjoint pairs have no edge in common. The others wait: each has a part in common with one that is cut now.
     while len(pairs):
         chosen = _disjoint(pairs)
-        for new in _cut_all(pairs[chosen], edges, edge_part, copies, limits):
-            edge_part[new.edge_ids] = new.parts
+        for new in _cut_all(pairs[chosen], edges, edges_of, copies, limits):
+            for p, edge_ids in zip(new.both, new.edge_ids, strict=True):
+                edges_of[p] = edge_ids
+                edge_part[edge_ids] = p
             # Later pairs ask which vertices are in no third part: counts must follow what this pair moved.
             copies[new.vertices] += new.more
             saved += new.saved
@@ -99,57 +101,69 @@ def _disjoint(pairs: np.ndarray) -> np.ndarray:
     return chosen
 
 
+def _edges_of_parts(edge_part: np.ndarray, num_parts: int) -> list[np.ndarray]:
+    """The edges of each part, ascending."""
+    order, starts = group(edge_part, num_parts)
+    return [order[begin:end] for begin, end in itertools.pairwise(starts)]
+
+
 def _cut_all(
-    pairs: np.ndarray, edges: Edges, edge_part: np.ndarray, copies: np.ndarray, limits: Limits
+    pairs: np.ndarray, edges: Edges, edges_of: list[np.ndarray], copies: np.ndarray, limits: Limits
 ) -> list[_Recut]:
-    """Cut disjoint pairs [X, 2] anew; copies: [N], in how many parts each vertex is."""
-    by_part = group(edge_part, len(limits.max_weight))
+    """Cut disjoint pairs [X, 2] anew, and return those that save something; copies: [N], of each vertex."""
     # By the number of the pair: threads finish in any order, and results are used in that of the pairs.
-    found: dict[int, _Recut] = {}
+    found: dict[int, _Recut | None] = {}
+    # A table over all vertices for each thread that is at work.
+    tables: list[np.ndarray] = []
 
     def cut_some(start: int, stop: int) -> None:
+        number = tables.pop() if tables else np.full(edges.num_nodes, -1, dtype=np.int32)
         for i in range(start, stop):
-            found[i] = _cut(pairs[i], edges, by_part, copies, limits)
+            found[i] = _cut(pairs[i], edges, edges_of, copies, limits, number)
+        tables.append(number)
 
     run(cut_some, range(len(pairs) + 1))
-    return [found[i] for i in range(len(pairs))]
+    recuts = (found[i] for i in range(len(pairs)))
+    return [recut for recut in recuts if recut is not None]
 
 
-def _cut(both: np.ndarray, edges: Edges, by_part: Grouped, copies: np.ndarray, limits: Limits) -> _Recut:
-    """Cut the parts `both` [2] anew."""
-    order, starts = by_part
-    chosen = np.concatenate([order[starts[p] : starts[p + 1]] for p in both])
-    vertices, ends = _own_numbers(edges, chosen)
-    sides = np.zeros(len(chosen), dtype=np.uint8)
+def _cut(
+    both: np.ndarray,
+    edges: Edges,
+    edges_of: list[np.ndarray],
+    copies: np.ndarray,
+    limits: Limits,
+    number: np.ndarray,
+) -> _Recut | None:
+    """Cut the parts `both` [2] anew. number: int32 [N], all -1."""
+    chosen = np.concatenate([edges_of[p] for p in both])
+    ends, sides = np.empty((len(chosen), 2), dtype=np.int32), np.zeros(len(chosen), dtype=np.uint8)
     # `chosen` holds all edges of the first part, then all of the second.
-    sides[starts[both[0] + 1] - starts[both[0]] :] = 1
+    sides[len(edges_of[both[0]]) :] = 1
+    # Room for two new vertices of each edge.
+    vertices = np.empty(2 * len(chosen), dtype=edges.src.dtype)
+    vertices = vertices[: _number(edges.src, edges.dst, chosen, number, vertices, ends)]
     before = _parts_of(ends, sides, len(vertices))
     # In as many parts as in these two: in no third one.
     only_here = copies[vertices] == before
     pair = Pair(ends, sides, limits.weights[chosen], only_here, limits.max_weight[both], limits.max_copies[both])
     saved = cut_pair(pair, len(vertices))
     if not saved:
-        nothing = np.empty(0, dtype=np.int64)
-        return _Recut(0, nothing, nothing, nothing, nothing)
+        return None
     # Signed before it is subtracted: a vertex that left one of the two parts has -1, which uint8 would make 255.
     more = _parts_of(ends, sides, len(vertices)).astype(copies.dtype) - before
-    return _Recut(saved, chosen, both.astype(np.int16)[sides], vertices, more)
-
-
-def _own_numbers(edges: Edges, chosen: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The vertices of these edges, and the edges' ends int32 [E, 2] as places among them."""
-    # Room for two new vertices of each edge; a table over all N vertices says which have their number already.
-    vertices = np.empty(2 * len(chosen), dtype=edges.src.dtype)
-    ends = np.empty((len(chosen), 2), dtype=np.int32)
-    count = _number(edges.src, edges.dst, chosen, np.full(edges.num_nodes, -1, dtype=np.int32), vertices, ends)
-    return vertices[:count].copy(), ends
+    of_first, of_second = (np.sort(chosen[sides == side]) for side in range(2))
+    return _Recut(saved, both, (of_first, of_second), vertices, more)
 
 
 @kernel(_nrt=False)
 def _number(
     src: np.ndarray, dst: np.ndarray, chosen: np.ndarray, number: np.ndarray, vertices: np.ndarray, ends: np.ndarray
 ) -> int:
-    """Number the vertices in the order in which they come; returns how many. number: int32 [N], -1 at first."""
+    """The vertices of these edges, numbered as they come, and the edges' ends int32 [E, 2] as places among them.
+
+    Args: number: int32 [N], -1 before and after. Returns: how many vertices there are.
+    """
     found = 0
     for i in range(chosen.shape[0]):
         for k in range(2):
@@ -159,11 +173,20 @@ def _number(
                 vertices[found] = v
                 found += 1
             ends[i, k] = number[v]
+    for i in range(found):
+        number[vertices[i]] = -1
     return found
 
 
 def _parts_of(ends: np.ndarray, sides: np.ndarray, num_vertices: int) -> np.ndarray:
     """In how many of the two parts each vertex is: uint8 [N of the pair]."""
     present = np.zeros((num_vertices, 2), dtype=np.uint8)
-    present[ends[:, 0], sides] = present[ends[:, 1], sides] = 1
+    _mark_parts(ends, sides, present)
     return present[:, 0] + present[:, 1]
+
+
+@kernel(_nrt=False)
+def _mark_parts(ends: np.ndarray, sides: np.ndarray, present: np.ndarray) -> None:
+    """present[v, s] = 1 for the ends of each edge on side s."""
+    for e in range(ends.shape[0]):
+        present[ends[e, 0], sides[e]] = present[ends[e, 1], sides[e]] = 1

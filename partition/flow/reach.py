@@ -70,15 +70,29 @@ def claim(e: int, weights: np.ndarray, reach: Reach) -> None:
 
 
 @kernel(_nrt=False)
-def spread(net: Net, flow: Flow, weights: np.ndarray, head: int, reach: Reach, direction: int) -> None:
+def spread(
+    net: Net,
+    flow: Flow,
+    weights: np.ndarray,
+    head: int,
+    reach: Reach,
+    direction: int,
+    barred: np.ndarray,
+    room: tuple[float, float],
+) -> bool:
     """Spread from the nodes queue[head:] along residual steps (backward: against them).
 
     Backward is forward in the mirror: in and out, pred and succ change places. `wide` nodes, out-nodes forward and
     in-nodes backward, have a step to every neighbour, and the edges of their vertices are claimed.
+
+    Args: barred: bool [2 N], nodes that must not be reached; room: most of each weight.
+    Returns: False as soon as a barred node or more weight than there is room for is met: the rest is not looked at.
     """
     while head < reach.lengths[QUEUE]:
         node = reach.queue[head]
         head += 1
+        if barred[node]:
+            return False
         v = vertex_of(node)
         # direction is 0 or 1, and so is is_out: an out-node going forward, an in-node going backward.
         wide = is_out(node) != direction
@@ -93,6 +107,8 @@ def spread(net: Net, flow: Flow, weights: np.ndarray, head: int, reach: Reach, d
                     if not reach.claimed[net.edges[j]]:
                         claim(net.edges[j], weights, reach)
                     add_node(out_node(w) if direction == BACKWARD else in_node(w), reach)
+            if reach.weight[0] > room[0] or reach.weight[1] > room[1]:
+                return False
         elif not flow.carries[v]:
             # node ^ 1 is the other node of v: the link between them is free, and can be used.
             add_node(node ^ 1, reach)
@@ -100,6 +116,7 @@ def spread(net: Net, flow: Flow, weights: np.ndarray, head: int, reach: Reach, d
             add_node(out_node(flow.pred[v]), reach)
         elif direction == BACKWARD and flow.succ[v] >= 0:
             add_node(in_node(flow.succ[v]), reach)
+    return True
 
 
 @kernel(_nrt=False)

@@ -10,9 +10,10 @@ from distgnn.partition import PartitionBook, cut_edges
 from distgnn.partition.cmr.improve import MOST_ARCS, refine_cut
 from distgnn.partition.core.shares import part_shares
 from distgnn.partition.flow.max_flow import augment, no_flow
-from distgnn.partition.flow.pair_cut import cut_pair
+from distgnn.partition.flow.pair_cut import _grow, _leaves_too_much, _room, cut_pair
 from distgnn.partition.flow.pair_rounds import Limits, cut_pairs
-from distgnn.partition.flow.region import Pair, open_region, shrink
+from distgnn.partition.flow.reach import BACKWARD, FORWARD, add_node, nothing_reached, spread, take_back
+from distgnn.partition.flow.region import Pair, list_members, open_region, shrink
 from distgnn.partition.moves.cut_state import arc_limit, start_state
 from distgnn.partition.moves.edge_moves import refine
 
@@ -102,6 +103,54 @@ def test_a_pair_saves_what_it_says_within_its_limits():
             np.testing.assert_array_equal(pair.sides, sides)
         saved_in_all += saved
     assert saved_in_all > 100
+
+
+def grow_by_trying(pair, net, region, members, flow, forward, backward):
+    """`_grow`, every vertex with all that must follow it."""
+    sized = region.sizes[0] + region.depths[0]
+    for v in [*members[region.sizes[0] : sized][::-1], *members[: region.sizes[0]], *members[sized:]]:
+        if forward.reached[2 * v + 1] or backward.reached[2 * v + 1]:
+            continue
+        queue_length, claims_length = forward.lengths
+        add_node(2 * v + 1, forward)
+        nothing, anything = np.zeros(len(forward.reached), dtype=bool), (np.inf, np.inf)
+        assert spread(net, flow, pair.weights, queue_length, forward, FORWARD, nothing, anything)
+        room = _room(pair, region, 0)
+        if forward.weight[0] > room[0]:
+            take_back(queue_length, claims_length, pair.weights, forward)
+        elif not _leaves_too_much(pair, region, forward):
+            return True
+    return False
+
+
+def test_what_is_passed_over_would_have_been_too_much():
+    """Vertices that drag along one that brought too much are not tried: sides are those of trying each."""
+    grown = missed = 0
+    for seed in range(1, 600, 2):
+        pair, num_vertices = random_pair(seed)
+        found = []
+        for grow in (_grow, grow_by_trying):
+            net, region = open_region(pair, num_vertices)
+            flow, scratch = no_flow(num_vertices)
+            list_members(region)
+            members = region.members[: region.sizes[1]]
+            augment(net, flow, scratch, members, num_vertices)
+            forward, backward = (nothing_reached(num_vertices, len(pair.ends)) for _ in range(2))
+            for v in members[net.from_source[members]]:
+                add_node(2 * v, forward)
+            for v in members[net.to_sink[members]]:
+                add_node(2 * v + 1, backward)
+            anything = (np.inf, np.inf)
+            # Neither meets the other.
+            assert spread(net, flow, pair.weights, 0, forward, FORWARD, backward.reached, anything)
+            assert spread(net, flow, pair.weights, 0, backward, BACKWARD, forward.reached, anything)
+            barred = backward.reached.sum()
+            done = grow(pair, net, region, members, flow, forward, backward)
+            found.append([done, forward.reached.tolist(), forward.claimed.tolist(), forward.weight.tolist()])
+            missed += backward.reached.sum() - barred
+            grown += done
+        assert found[0] == found[1]
+    assert grown > 20 and missed > 100
 
 
 def counts_of(held, only_here):
