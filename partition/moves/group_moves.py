@@ -1,9 +1,9 @@
 """Moves of groups of edges between parts: a group goes where it adds least.
 
-What a group costs in a part: the copies it needs there that no other group needs, plus a price on the part's arcs and
-copies, see `_price_of`, and one on what parts exchange, see row_load.py. Groups are visited largest first.
+What a group costs in a part: copies, and a price on the part's arcs and copies, see group_loads.py; and one on what
+parts exchange, see row_load.py. Groups are visited largest first.
 
-Two ways to visit them. *In turn*: evaluate one group, move it, go on to the next. *In blocks*, for large graphs: a
+Two ways to visit them. *In turn*: a group that wants to move sees all moves before it. *In blocks*, for large graphs: a
 block of groups is evaluated against frozen parts by all threads, then moves are made in order. One block of three
 groups: A = {x, y, z} and B = {x, w} are in part 0, C in part 2; of these vertices, part 1 has y, z and w for other
 groups, part 0 none.
@@ -30,34 +30,36 @@ from distgnn.kernels.runtime.jit import inline, kernel
 from distgnn.kernels.runtime.threads import get_num_threads, run, thread_chunks
 from distgnn.partition.core.edges import group
 from distgnn.partition.moves.block_counts import count_block, count_present
+from distgnn.partition.moves.group_loads import (
+    LOAD_PRICE,
+    Loads,
+    change_load,
+    cost_of_adding,
+    cost_of_keeping,
+    least_cost,
+    num_cheaper,
+    set_slopes,
+    with_rows,
+)
 from distgnn.partition.moves.groups import Groups
 from distgnn.partition.moves.replica_table import CopyTable, add_edge, remove_edge
-from distgnn.partition.moves.row_load import RowLoads, price_rows, set_goal, shared_copies, shift_rows
+from distgnn.partition.moves.row_load import (
+    count_outside,
+    row_cost,
+    set_goal,
+    shared_copies,
+    shift_rows,
+    with_own_counts,
+)
 
 # A price of imbalance that suits a graph of two copies a vertex would, where one vertex in a hundred has a second one,
 # outweigh all that moves could save: so it is a multiple of the copies beyond the first, up to a limit.
 EXTRA_PRICE = 2.0  # of a mean part's copies, for each copy beyond the first that a vertex has on average
-LOAD_PRICE = 3.0  # at most
-WALL, FREE = 30.0, 1.03  # times the price, for the square of the load beyond so much of a part's share
 BLOCK_GROUPS = 32  # groups evaluated against the same frozen parts: the fewer, the less they miss of others' moves
 MOST_BLOCKS = 4096
+FEWEST_IN_TURN, MOST_TURNS = 1024, 32  # groups that are asked at once
 FEW_MOVES = 0.003  # of the groups: another sweep would not pay
 HUB = 16  # groups around a vertex: with more, one of them that moves hardly changes what the others cost
-
-
-class Loads(NamedTuple):
-    """Edges and copies of each part, and what it is meant to have: float64 [P] each; price of imbalance: float64 [1];
-    rows: what parts exchange.
-
-    Goals and `price` follow the copies there are: their sum is known only once all groups are placed.
-    """
-
-    edges: np.ndarray
-    copies: np.ndarray
-    goal_edges: np.ndarray
-    goal_copies: np.ndarray
-    price: np.ndarray
-    rows: RowLoads
 
 
 class Placement(NamedTuple):
@@ -97,8 +99,9 @@ def move_groups(
     if row_price:
         loads.rows.shared[:] = shared_copies(placement.table)
     for _ in range(sweeps):
-        waiting = largest_first[stale[largest_first]]
-        stale[:] = how == "all in turn"
+        waiting = largest_first if how == "all in turn" else largest_first[stale[largest_first]]
+        if not in_turn:
+            stale[:] = False
         moved = 0
         blocks = 1 if in_turn else min(len(waiting) // BLOCK_GROUPS + 1, MOST_BLOCKS)
         for block in range(blocks):
@@ -108,6 +111,7 @@ def move_groups(
             loads.goal_copies[:] = loads.copies.sum() * shares
             loads.price[:] = min(LOAD_PRICE, extra_price * (loads.copies.sum() / num_vertices - 1))
             set_goal(loads.rows, row_price, loads.copies.sum(), num_vertices, shares)
+            set_slopes(loads)
             if in_turn:
                 moved += _move_in_turn(chosen, groups, placement, wanted, num_present, *around, stale)
             else:
@@ -122,41 +126,6 @@ def _transposed(indptr: np.ndarray, members: np.ndarray, num_nodes: int) -> tupl
     group_ids = np.repeat(np.arange(len(indptr) - 1, dtype=np.int32), np.diff(indptr))
     order, starts = group(members, num_nodes)
     return starts, group_ids[order]
-
-
-@inline(_nrt=False)
-def _price_of(load: float, price: float) -> float:
-    """What a part costs at a load in units of its share: the fourth power of it, steeper beyond `FREE`."""
-    square = load * load
-    over = max(load - FREE, 0.0)
-    return price * (square * square + WALL * over * over)
-
-
-@inline(_nrt=False)
-def _cost_of_adding(p: int, edges: float, new_copies: int, loads: Loads, mean_copies: float) -> float:
-    """What part p would cost more with so many more edges and copies."""
-    cost = new_copies / mean_copies
-    load, goal = loads.edges[p], loads.goal_edges[p]
-    cost += _price_of((load + edges) / goal, loads.price[0]) - _price_of(load / goal, loads.price[0])
-    load, goal = loads.copies[p], loads.goal_copies[p]
-    return cost + _price_of((load + new_copies) / goal, loads.price[0]) - _price_of(load / goal, loads.price[0])
-
-
-@inline(_nrt=False)
-def _cost_of_keeping(p: int, edges: float, own_copies: int, loads: Loads, mean_copies: float) -> float:
-    """What part p would cost less without these edges and copies, which it has."""
-    cost = own_copies / mean_copies
-    load, goal = loads.edges[p], loads.goal_edges[p]
-    cost += _price_of(load / goal, loads.price[0]) - _price_of((load - edges) / goal, loads.price[0])
-    load, goal = loads.copies[p], loads.goal_copies[p]
-    return cost + _price_of(load / goal, loads.price[0]) - _price_of((load - own_copies) / goal, loads.price[0])
-
-
-@inline(_nrt=False)
-def change_load(c: int, p: int, sign: int, size: int, groups: Groups, num_present: np.ndarray, loads: Loads) -> None:
-    """Take group c, of `size` members, out of part p (sign -1), or put it in (1)."""
-    loads.edges[p] += sign * groups.sizes[c]
-    loads.copies[p] += sign * (size - num_present[p])
 
 
 def _evaluate(chosen: np.ndarray, groups: Groups, placement: Placement, wanted: np.ndarray) -> None:
@@ -174,14 +143,20 @@ def _evaluate(chosen: np.ndarray, groups: Groups, placement: Placement, wanted: 
 def _evaluate_groups(
     start: int, stop: int, chosen: np.ndarray, groups: Groups, placement: Placement, wanted: np.ndarray
 ) -> None:
-    num_present = np.empty(placement.loads.edges.shape[0], dtype=np.int32)
+    part, table, loads = placement
+    num_present = np.empty(loads.edges.shape[0], dtype=np.int32)
+    # What a group has elsewhere is written down where no other thread does.
+    rows = with_own_counts(loads.rows)
+    own = Placement(part, table, with_rows(loads, rows))
     for i in range(start, stop):
-        _evaluate_group(chosen[i], groups, placement, wanted, num_present)
+        _evaluate_group(chosen[i], groups, own, wanted, num_present)
 
 
 @inline(_nrt=False)
 def _evaluate_group(c: int, groups: Groups, placement: Placement, wanted: np.ndarray, num_present: np.ndarray) -> None:
     count_present(c, placement.part[c], groups, placement.table, num_present)
+    if placement.loads.rows.price[0] > 0:
+        count_outside(c, placement.part[c], groups, placement.table, placement.loads.rows)
     wanted[c] = cheapest_part(c, groups, placement, num_present)
 
 
@@ -200,13 +175,23 @@ def cheapest_part(c: int, groups: Groups, placement: Placement, num_present: np.
     loads = placement.loads
     num_parts = loads.edges.shape[0]
     mean_copies = loads.goal_copies.sum() / num_parts
-    # Costs are finite, so some part is always found.
     best, lowest = home, np.inf
     if home >= 0:
-        lowest = _cost_of_keeping(home, edges, size - num_present[home], loads, mean_copies) + loads.rows.cost[home]
+        lowest = cost_of_keeping(home, edges, size - num_present[home], loads, mean_copies)
+        lowest += row_cost(home, home, num_present, mean_copies, loads.rows)
+    # Parts that have a member first, in most cases one to three. Costs are finite, so some part is always found.
     for p in range(num_parts):
-        if p != home:
-            cost = _cost_of_adding(p, edges, size - num_present[p], loads, mean_copies) + loads.rows.cost[p]
+        if num_present[p] > 0 and p != home:
+            cost = cost_of_adding(p, edges, size - num_present[p], loads, mean_copies)
+            cost += row_cost(p, home, num_present, mean_copies, loads.rows)
+            if cost < lowest:
+                best, lowest = p, cost
+    if num_cheaper(lowest, edges, size, num_present, loads, mean_copies) == 0:
+        return best
+    for p in range(num_parts):
+        if num_present[p] == 0 and p != home and least_cost(p, edges, size, loads, mean_copies) < lowest:
+            cost = cost_of_adding(p, edges, size, loads, mean_copies)
+            cost += row_cost(p, home, num_present, mean_copies, loads.rows)
             if cost < lowest:
                 best, lowest = p, cost
     return best
@@ -234,14 +219,16 @@ def _commit(
             continue
         edges = groups.sizes[c]
         size = count_present(c, old, groups, table, num_present)
-        here = _cost_of_keeping(old, edges, size - num_present[old], loads, mean_copies) + loads.rows.cost[old]
-        there = _cost_of_adding(new, edges, size - num_present[new], loads, mean_copies) + loads.rows.cost[new]
+        here = cost_of_keeping(old, edges, size - num_present[old], loads, mean_copies)
+        here += row_cost(old, old, num_present, mean_copies, loads.rows)
+        there = cost_of_adding(new, edges, size - num_present[new], loads, mean_copies)
+        there += row_cost(new, old, num_present, mean_copies, loads.rows)
         if there >= here:
             stale[c] = True
             continue
         moved += 1
-        change_load(c, old, -1, size, groups, num_present, loads)
-        change_load(c, new, 1, size, groups, num_present, loads)
+        change_load(old, -1, edges, size - num_present[old], loads)
+        change_load(new, 1, edges, size - num_present[new], loads)
         if loads.rows.price[0] > 0:
             shift_rows(old, new, num_present, loads.rows)
         part[c] = new
@@ -256,7 +243,6 @@ def _commit(
     return moved
 
 
-@kernel(_nrt=False)
 def _move_in_turn(
     chosen: np.ndarray,
     groups: Groups,
@@ -267,15 +253,39 @@ def _move_in_turn(
     around: np.ndarray,
     stale: np.ndarray,
 ) -> int:
-    """Evaluate and move one group after the other; returns how many moved."""
-    loads, moved = placement.loads, 0
+    """Move one group after the other; returns how many moved.
+
+    All threads ask the groups of a block first. Of those that want to stay, only who shares a vertex with one that has
+    moved since is asked again: on loads alone little changes within a block.
+    """
+    moved, size = 0, max(FEWEST_IN_TURN, len(chosen) // MOST_TURNS)
+    for first in range(0, len(chosen), size):
+        block = chosen[first : first + size]
+        stale[block] = False
+        run(_evaluate_groups, thread_chunks(len(block), 4), block, groups, placement, wanted)
+        moved += _commit_in_turn(block, groups, placement, wanted, num_present, starts, around, stale)
+    return moved
+
+
+@kernel(_nrt=False)
+def _commit_in_turn(
+    chosen: np.ndarray,
+    groups: Groups,
+    placement: Placement,
+    wanted: np.ndarray,
+    num_present: np.ndarray,
+    starts: np.ndarray,
+    around: np.ndarray,
+    stale: np.ndarray,
+) -> int:
+    """Evaluate once more and move, one after the other, the groups that wanted to; returns how many moved."""
+    moved = 0
     for i in range(chosen.shape[0]):
         c = chosen[i]
-        count_present(c, placement.part[c], groups, placement.table, num_present)
-        if loads.rows.price[0] > 0:
-            mean_copies = loads.goal_copies.sum() / loads.edges.shape[0]
-            price_rows(c, placement.part[c], groups, placement.table, num_present, mean_copies, loads.rows)
-        wanted[c] = cheapest_part(c, groups, placement, num_present)
+        if wanted[c] == placement.part[c] and not stale[c]:
+            continue
+        stale[c] = False
+        _evaluate_group(c, groups, placement, wanted, num_present)
         if wanted[c] != placement.part[c]:
             # Priced once more there, against the same loads, so it always moves: what is needed is the rest of a
             # commit.

@@ -17,10 +17,10 @@ from distgnn.kernels.runtime.jit import inline, kernel
 from distgnn.kernels.runtime.threads import even_chunks, run
 from distgnn.partition.core.edges import Edges
 from distgnn.partition.moves.block_counts import add_block, count_block, count_present
-from distgnn.partition.moves.group_moves import LOAD_PRICE, Loads, Placement, change_load, cheapest_part, move_groups
+from distgnn.partition.moves.group_loads import change_load, start_loads
+from distgnn.partition.moves.group_moves import Placement, cheapest_part, move_groups
 from distgnn.partition.moves.groups import Groups, count_groups, groups_of
 from distgnn.partition.moves.replica_table import CopyTable, add_edge, empty_table, vertex_ranges
-from distgnn.partition.moves.row_load import no_row_loads
 
 IN_TURN = 10**6  # incidences up to which clusters are placed and moved one after the other; beyond, in blocks
 BLOCKS, MOST_GROUPS = 256, 32  # a block of groups is so small a fraction of those before it
@@ -61,7 +61,7 @@ def merge_groups(
     # What parts are meant to have in copies, until `move_groups` can count them: a guess for each vertex with an edge.
     guess = options.first_guess * np.count_nonzero(degrees) * shares
     no_loads = np.zeros(num_parts), np.zeros(num_parts)
-    loads = Loads(*no_loads, num_edges * shares, guess, np.array([LOAD_PRICE]), no_row_loads(num_parts))
+    loads = start_loads(*no_loads, num_edges * shares, guess)
     parts = np.full(len(groups.sizes), -1, dtype=np.int16)
     placement = Placement(parts, empty_table(degrees, num_parts), loads)
     largest_first = np.argsort(-groups.sizes, kind="stable").astype(np.int32)
@@ -140,5 +140,6 @@ def _place_in_turn(order: np.ndarray, groups: Groups, placement: Placement, num_
 def _put(c: int, groups: Groups, placement: Placement, num_present: np.ndarray) -> None:
     """Group c to the part where it costs least; it is not yet counted at its members."""
     best = cheapest_part(c, groups, placement, num_present)
-    change_load(c, best, 1, groups.indptr[c + 1] - groups.indptr[c], groups, num_present, placement.loads)
+    size = groups.indptr[c + 1] - groups.indptr[c]
+    change_load(best, 1, groups.sizes[c], size - num_present[best], placement.loads)
     placement.part[c] = best

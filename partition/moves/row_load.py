@@ -32,8 +32,8 @@ LEAST_GOAL = 16.0  # so few shared copies are no load, whatever other parts have
 class RowLoads(NamedTuple):
     """shared, goal: float64 [P], see above; price: float64 [1], of the excess, 0: rows are no load.
 
-    Of the group that was priced last: single: int32 [P], members that only this part has without the group; outside:
-    int64 [1], members that any part has; cost: float64 [P], see `price_rows`.
+    Of the group that was counted last: single: int32 [P], members that only this part has without the group; outside:
+    int64 [1], members that any part has.
     """
 
     shared: np.ndarray
@@ -41,13 +41,19 @@ class RowLoads(NamedTuple):
     price: np.ndarray
     single: np.ndarray
     outside: np.ndarray
-    cost: np.ndarray
 
 
 def no_row_loads(num_parts: int) -> RowLoads:
     """Rows that are no load, until `set_goal` gives them a price."""
-    shared, goal, cost = np.zeros((3, num_parts))
-    return RowLoads(shared, goal, np.zeros(1), np.zeros(num_parts, np.int32), np.zeros(1, np.int64), cost)
+    shared, goal = np.zeros((2, num_parts))
+    return RowLoads(shared, goal, np.zeros(1), np.zeros(num_parts, np.int32), np.zeros(1, np.int64))
+
+
+@inline
+def with_own_counts(rows: RowLoads) -> RowLoads:
+    """The same loads, with room of its own for what is counted of a group."""
+    single, outside = np.empty(rows.single.shape[0], dtype=np.int32), np.empty(1, dtype=np.int64)
+    return RowLoads(rows.shared, rows.goal, rows.price, single, outside)
 
 
 def set_goal(rows: RowLoads, price: float, copies: float, num_vertices: int, shares: np.ndarray) -> None:
@@ -87,24 +93,20 @@ def _count_shared(table: CopyTable, shared: np.ndarray) -> None:
 
 
 @inline(_nrt=False)
-def price_rows(
-    c: int, home: int, groups: Groups, table: CopyTable, num_present: np.ndarray, mean_copies: float, rows: RowLoads
-) -> None:
-    """rows.cost[p] = the excess with group c, which is in `home`, in part p, in units of `mean_copies` copies.
+def row_cost(p: int, home: int, num_present: np.ndarray, mean_copies: float, rows: RowLoads) -> float:
+    """The excess with the group that was counted last, which is in `home`, in part p, in units of `mean_copies` copies.
 
-    What is the same for all parts is left out. Args: num_present: of `count_present`.
+    What is the same for all parts is left out; of a part that has no member it is at least 0. Args: num_present: of
+    `count_present`.
     """
-    outside = _count_outside(c, home, groups, table, rows.single)
-    rows.outside[0] = outside
-    price = rows.price[0] / mean_copies
-    for p in range(rows.cost.shape[0]):
-        # Without the group: at home its members are not shared by it; elsewhere single ones were shared because of it.
-        without = rows.shared[p] - (outside - num_present[p] if p == home else rows.single[p])
-        # With it in p, against with it in another part: there, single members of p are shared.
-        rows.cost[p] = price * (
-            _excess(without + (outside - num_present[p]), rows.goal[p])
-            - _excess(without + rows.single[p], rows.goal[p])
-        )
+    if rows.price[0] == 0:
+        return 0.0
+    outside = rows.outside[0]
+    # Without the group: at home its members are not shared by it; elsewhere single ones were shared because of it.
+    without = rows.shared[p] - (outside - num_present[p] if p == home else rows.single[p])
+    # With it in p, against with it in another part: there, single members of p are shared.
+    more = _excess(without + (outside - num_present[p]), rows.goal[p]) - _excess(without + rows.single[p], rows.goal[p])
+    return rows.price[0] / mean_copies * more
 
 
 @inline(_nrt=False)
@@ -115,15 +117,15 @@ def _excess(shared: float, goal: float) -> float:
 
 @inline(_nrt=False)
 def shift_rows(old: int, new: int, num_present: np.ndarray, rows: RowLoads) -> None:
-    """Move the group that was priced last from part `old` to part `new`."""
+    """Move the group that was counted last from part `old` to part `new`."""
     rows.shared[old] += rows.single[old] - (rows.outside[0] - num_present[old])
     rows.shared[new] += (rows.outside[0] - num_present[new]) - rows.single[new]
 
 
 @inline(_nrt=False)
-def _count_outside(c: int, home: int, groups: Groups, table: CopyTable, single: np.ndarray) -> int:
-    """single[p] = members that only part p has without the group; returns the members that any part has."""
-    single[:] = 0
+def count_outside(c: int, home: int, groups: Groups, table: CopyTable, rows: RowLoads) -> None:
+    """Set rows.single and rows.outside to those of group c, which is in `home`."""
+    rows.single[:] = 0
     outside = 0
     for j in range(groups.indptr[c], groups.indptr[c + 1]):
         v = groups.members[j]
@@ -132,8 +134,8 @@ def _count_outside(c: int, home: int, groups: Groups, table: CopyTable, single: 
         others = table.vertex[v, COPIES] - np.int64(alone)
         outside += others > 0
         if others == 1:
-            single[_other_part(table, v, home) if alone else home] += 1
-    return outside
+            rows.single[_other_part(table, v, home) if alone else home] += 1
+    rows.outside[0] = outside
 
 
 @inline(_nrt=False)

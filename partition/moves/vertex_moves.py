@@ -9,16 +9,17 @@ Source: ours.
 from __future__ import annotations
 
 import numpy as np
+from numba import uint64
 
-from distgnn.kernels.runtime.jit import kernel
+from distgnn.kernels.runtime.jit import inline, kernel
 from distgnn.partition.core.edges import SMALL, EdgeArrays
-from distgnn.partition.moves.group_moves import EXTRA_PRICE, Loads, Placement, move_groups
+from distgnn.partition.moves.group_loads import start_loads
+from distgnn.partition.moves.group_moves import EXTRA_PRICE, Placement, move_groups
 from distgnn.partition.moves.groups import Groups, groups_of
 from distgnn.partition.moves.replica_table import CopyTable, add_edge, count_copies, empty_table
-from distgnn.partition.moves.row_load import no_row_loads
 
 SWEEPS = 8
-MOST_MARKED = 8  # keys for each edge up to which they are marked in a table rather than sorted
+MOST_MARKED = 64  # keys for each edge up to which they are marked, a bit each, rather than sorted
 
 
 def move_vertices(
@@ -55,20 +56,46 @@ def move_clusters(
 
     Args: rows: edges; clusters: [M], numbers from 0 on; the others as of `move_vertices`.
     """
-    keys = clusters.astype(np.int64) * len(shares) + edge_part
-    group_ids, num_groups = _without_gaps(keys)
+    group_ids, num_groups = _without_gaps(clusters.astype(np.int64) * len(shares) + edge_part)
     return _move(rows, edge_part, group_ids, num_groups, degrees, shares, extra_price=extra_price, row_price=row_price)
 
 
 def _without_gaps(keys: np.ndarray) -> tuple[np.ndarray, int]:
     """int32 [M], equal where keys are, in their order and without gaps; and how many there are."""
-    if len(keys) and keys.max() < MOST_MARKED * len(keys):
-        present = np.zeros(keys.max() + 1, dtype=bool)
-        present[keys] = True
-        numbers = np.cumsum(present, dtype=np.int32) - np.int32(1)
-        return numbers[keys], int(numbers[-1]) + 1
+    last = int(keys.max(initial=0))
+    if last < MOST_MARKED * len(keys):
+        numbers, words = np.empty(len(keys), dtype=np.int32), np.zeros(last // 64 + 1, dtype=np.uint64)
+        return numbers, _number_keys(keys, words, np.empty(len(words), dtype=np.int32), numbers)
     values, numbers = np.unique(keys, return_inverse=True)
     return numbers.astype(np.int32), len(values)
+
+
+@kernel(_nrt=False)
+def _number_keys(keys: np.ndarray, words: np.ndarray, before: np.ndarray, numbers: np.ndarray) -> int:
+    """numbers[i] = how many different keys are lower than keys[i]; returns how many there are.
+
+    Args: words: uint64 [W], all 0, a bit for each key; before: int32 [W], the keys of all words before each.
+    """
+    for key in keys:
+        words[key >> 6] |= uint64(1) << uint64(key & 63)
+    found = 0
+    for w in range(words.shape[0]):
+        before[w] = found
+        found += count_bits(words[w])
+    for i in range(keys.shape[0]):
+        lower = words[keys[i] >> 6] & ((uint64(1) << uint64(keys[i] & 63)) - uint64(1))
+        numbers[i] = before[keys[i] >> 6] + count_bits(lower)
+    return found
+
+
+# Compilers know this text: it becomes one instruction.
+@inline(_nrt=False)
+def count_bits(word: int) -> int:
+    """How many bits of a uint64 are set."""
+    word -= (word >> uint64(1)) & uint64(0x5555555555555555)
+    word = (word & uint64(0x3333333333333333)) + ((word >> uint64(2)) & uint64(0x3333333333333333))
+    word = (word + (word >> uint64(4))) & uint64(0x0F0F0F0F0F0F0F0F)
+    return np.int64((word * uint64(0x0101010101010101)) >> uint64(56))
 
 
 def _move(
@@ -101,9 +128,7 @@ def _move(
     count_copies(table, copies)
     # Fixed edges are groups of size 0: their vertices count as copies, they themselves as no load.
     edges = np.bincount(part_of_group, weights=groups.sizes, minlength=num_parts)
-    loads = Loads(
-        edges, copies.astype(np.float64), size * shares, copies.sum() * shares, np.empty(1), no_row_loads(num_parts)
-    )
+    loads = start_loads(edges, copies.astype(np.float64), size * shares, copies.sum() * shares)
     # Of large graphs one sweep, judged by all threads: further ones find a tenth of what the first does.
     how = (SWEEPS, "in turn") if size <= SMALL else (1, "in blocks")
     row_price = row_price if size <= SMALL else 0.0

@@ -8,12 +8,14 @@ from distgnn.partition.core.edges import EdgeArrays
 from distgnn.partition.methods import cut_edges
 from distgnn.partition.moves import row_load
 from distgnn.partition.moves.block_counts import count_present
-from distgnn.partition.moves.group_moves import Loads, Placement, move_groups
+from distgnn.partition.moves.group_loads import start_loads
+from distgnn.partition.moves.group_moves import Placement, move_groups
 from distgnn.partition.moves.groups import Groups
 from distgnn.partition.moves.replica_table import add_edge, count_copies, empty_table
 from distgnn.partition.moves.row_load import (
+    count_outside,
     no_row_loads,
-    price_rows,
+    row_cost,
     row_excess,
     row_goal,
     set_goal,
@@ -28,7 +30,8 @@ SHARES = np.arange(1, PARTS + 1) / np.arange(1, PARTS + 1).sum()
 # Helpers are called from Python, not from a kernel of this file: its cache would not see that a helper has changed.
 def price(c, home, groups, table, num_present, rows):
     count_present(c, home, groups, table, num_present)
-    price_rows(c, home, groups, table, num_present, 1.0, rows)
+    count_outside(c, home, groups, table, rows)
+    return np.array([row_cost(p, home, num_present, 1.0, rows) for p in range(PARTS)])
 
 
 @pytest.fixture(params=[0, 1, 2])
@@ -72,14 +75,14 @@ def test_costs_of_all_parts_are_what_a_recount_finds(made):
     set_goal(rows, 3.0, float(table.vertex[:, 0].sum()), active, SHARES)
     differ = 0
     for c in range(GROUPS):
-        price(c, part[c], groups, table, num_present, rows)
+        cost = price(c, part[c], groups, table, num_present, rows)
         excess = []
         for p in range(PARTS):
             moved = part.copy()
             moved[c] = p
             over = np.maximum(shared_in(groups, moved) / rows.goal - 1, 0)
             excess.append(3.0 * (rows.goal * over**2).sum())
-        np.testing.assert_allclose(rows.cost - rows.cost[0], np.array(excess) - excess[0], atol=1e-9)
+        np.testing.assert_allclose(cost - cost[0], np.array(excess) - excess[0], atol=1e-9)
         differ += np.ptp(excess) > 0
     assert differ > GROUPS // 2
 
@@ -104,9 +107,7 @@ def test_loads_stay_those_of_a_recount_while_groups_move(made):
     copies = np.zeros(PARTS, dtype=np.int64)
     count_copies(table, copies)
     edges = np.bincount(part, groups.sizes, minlength=PARTS)
-    loads = Loads(
-        edges, copies.astype(float), edges.sum() * SHARES, copies.sum() * SHARES, np.empty(1), no_row_loads(PARTS)
-    )
+    loads = start_loads(edges, copies.astype(float), edges.sum() * SHARES, copies.sum() * SHARES)
     degrees, before = np.bincount(groups.members, minlength=VERTICES), part.copy()
     move_groups(groups, Placement(part, table, loads), SHARES, degrees, 8, "in turn", row_price=8.0)
     assert (part != before).any()
