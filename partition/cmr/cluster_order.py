@@ -8,11 +8,9 @@ Shapes: N vertices, M edges.
 
 from __future__ import annotations
 
-from itertools import pairwise
-
 import numpy as np
 
-from distgnn.partition.cmr.coarsen import coarser_clusters
+from distgnn.partition.cmr.coarsen import coarser, contract
 from distgnn.partition.cmr.label_propagation import adjacency, cluster_vertices
 from distgnn.partition.core.edges import Edges, endpoint_degrees
 
@@ -26,11 +24,13 @@ def cluster_places(edge_list: Edges) -> np.ndarray:
     """
     degrees = endpoint_degrees(edge_list)
     ends = 2 * len(edge_list.src)
-    labels = [cluster_vertices(*adjacency(edge_list, degrees), ends / CLUSTERS[0])]
-    for _, fewer in pairwise(CLUSTERS):
-        labels.append(coarser_clusters(edge_list, labels[-1], degrees, ends / fewer))
+    most, *fewer = CLUSTERS
+    labels = cluster_vertices(*adjacency(edge_list, degrees), ends / most)
+    levels = [contract(edge_list, labels, degrees)]
+    for at_least in fewer:
+        levels.append(coarser(levels[-1], ends / at_least))
     # The coarsest decides first, the vertex's id last.
-    order = np.lexsort((np.arange(edge_list.num_nodes), *labels))
+    order = np.lexsort((np.arange(edge_list.num_nodes), *(clusters.numbers for clusters in levels)))
     places = np.empty(edge_list.num_nodes, dtype=np.int64)
     places[order] = np.arange(edge_list.num_nodes)
     return places

@@ -10,6 +10,8 @@ label_propagation.py.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 from scipy import sparse
 
@@ -21,31 +23,48 @@ SWEEPS = 5
 FEW_MOVES = 100  # a sweep in which fewer than one in so many clusters moves is the last of its level
 
 
-def coarser_clusters(edge_list: Edges, labels: np.ndarray, degrees: np.ndarray, cap: float) -> np.ndarray:
-    """Cluster label [N] int32 of each vertex (a vertex id), from finer ones; volumes up to `cap` where they grow.
+class Clusters(NamedTuple):
+    """numbers: int32 [N], the cluster of each vertex, from 0 on; between: float32 [K, K], edges between two clusters,
+    from both ends (the diagonal is not used); volumes: float64 [K], edge ends."""
 
-    Args: labels: [N], the finer clusters; degrees: [N], see `endpoint_degrees`.
-    Notes: sequential; memory about 60 bytes for each edge.
+    numbers: np.ndarray
+    between: sparse.csr_matrix
+    volumes: np.ndarray
+
+
+def contract(edge_list: Edges, labels: np.ndarray, degrees: np.ndarray) -> Clusters:
+    """The graph of the clusters with these labels [N], in the order of labels; degrees: [N], see `endpoint_degrees`.
+
+    Notes: memory about 40 bytes for each edge.
     """
+    heads, numbers = np.unique(labels, return_inverse=True)
+    numbers = numbers.astype(np.int32)
+    ends = numbers[edge_list.src], numbers[edge_list.dst]
+    # Converting to CSR adds up the edges between the same two clusters: weights are numbers of edges.
+    shape = (len(heads), len(heads))
+    between = sparse.coo_matrix((np.ones(len(ends[0]), dtype=np.float32), ends), shape=shape).tocsr()
+    # Both ways, so that a cluster finds all its neighbours in its own line.
+    between = (between + between.T).tocsr()
+    return Clusters(numbers, between, np.bincount(numbers, weights=degrees, minlength=len(heads)))
+
+
+def coarser(clusters: Clusters, cap: float) -> Clusters:
+    """Clusters of clusters; volumes up to `cap` where they grow. Notes: sequential."""
     for _ in range(LEVELS):
-        heads, numbers = np.unique(labels, return_inverse=True)
-        ends = numbers[edge_list.src], numbers[edge_list.dst]
-        shape = (len(heads), len(heads))
-        # Converting to CSR adds up the edges between the same two clusters: weights are numbers of edges.
-        between = sparse.coo_matrix((np.ones(len(ends[0]), dtype=np.float32), ends), shape=shape).tocsr()
-        # Both ways, so that a cluster finds all its neighbours in its own line; the diagonal is left out in the vote.
-        between = (between + between.T).tocsr()
-        volumes = np.bincount(numbers, weights=degrees, minlength=len(heads))
-        found = np.arange(len(heads), dtype=np.int32)
-        votes = np.zeros(len(heads))
+        size, between, volumes = len(clusters.volumes), clusters.between, clusters.volumes
         # Every cluster begins alone under its own label.
-        loads = volumes.copy()
+        found, loads, votes = np.arange(size, dtype=np.int32), volumes.copy(), np.zeros(size)
         for _ in range(SWEEPS):
             graph = between.indptr, between.indices, between.data
-            if _vote_and_move(*graph, volumes, float(cap), votes, loads, found) < len(heads) // FEW_MOVES:
+            if _vote_and_move(*graph, volumes, float(cap), votes, loads, found) < size // FEW_MOVES:
                 break
-        labels = heads[found[numbers]].astype(np.int32)
-    return labels
+        heads, found = np.unique(found, return_inverse=True)
+        lines = between.tocoo()
+        ends, shape = (found[lines.row], found[lines.col]), (len(heads), len(heads))
+        between = sparse.coo_matrix((lines.data, ends), shape=shape).tocsr()
+        volumes = np.bincount(found, weights=volumes, minlength=len(heads))
+        clusters = Clusters(found.astype(np.int32)[clusters.numbers], between, volumes)
+    return clusters
 
 
 @kernel

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from distgnn.partition.cmr.coarsen import coarser_clusters
+from distgnn.partition.cmr.coarsen import coarser, contract
 from distgnn.partition.cmr.label_propagation import adjacency, cluster_vertices
 from distgnn.partition.core.edges import EdgeArrays, Edges
 from distgnn.partition.moves.edge_moves import SCHEDULE, refine
@@ -42,11 +42,10 @@ def find_levels(edge_list: Edges, labels: np.ndarray, degrees: np.ndarray, num_p
 
     Args: labels: [N], those of the finest level (vertex ids); degrees: [N], see `endpoint_degrees`.
     """
-    found = [labels]
+    levels = [contract(edge_list, labels, degrees)]
     for per_part in PER_PART:
-        cap = 2 * len(edge_list.src) / (per_part * num_parts)
-        found.append(coarser_clusters(edge_list, found[-1], degrees, cap))
-    return Levels([np.unique(each, return_inverse=True)[1].astype(np.int32) for each in found])
+        levels.append(coarser(levels[-1], 2 * len(edge_list.src) / (per_part * num_parts)))
+    return Levels([clusters.numbers for clusters in levels])
 
 
 def finest_level(edge_list: Edges, degrees: np.ndarray, num_parts: int) -> np.ndarray:
