@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from distgnn.kernels.runtime.threads import even_chunks, run
 from distgnn.partition.cmr.coarsen import coarser, contract
 from distgnn.partition.cmr.label_propagation import adjacency, cluster_vertices
 from distgnn.partition.core.edges import EdgeArrays, Edges
@@ -52,6 +53,18 @@ def finest_level(edge_list: Edges, degrees: np.ndarray, num_parts: int) -> np.nd
     """Labels [N] int32, vertex ids, of clusters that are small enough to balance parts with."""
     cap = 2 * len(edge_list.src) / (CLUSTERS_PER_PART * num_parts)  # so many edge ends
     return cluster_vertices(*adjacency(edge_list, degrees), cap)
+
+
+def share_inside(edge_list: Edges, labels: np.ndarray) -> float:
+    """Of all edges, those inside a cluster; labels: [N]."""
+    counts = [0]
+
+    def count(start: int, stop: int) -> None:
+        inside = labels[edge_list.src[start:stop]] == labels[edge_list.dst[start:stop]]
+        counts.append(int(np.count_nonzero(inside)))
+
+    run(count, even_chunks(len(edge_list.src), 4))
+    return sum(counts) / max(len(edge_list.src), 1)
 
 
 def v_cycle(

@@ -14,17 +14,17 @@ from typing import NamedTuple
 
 class Effort(NamedTuple):
     """cycles: rounds of flows, with a V-cycle between two; least_saved: of the copies beyond the first, flows that save
-    less are the last; vertex_turns: on graphs that are too large for flows, how often all edges of a vertex move, and
-    single edges after them."""
+    less are the last; turns: on graphs that are too large for flows, how often clusters of all levels move, or, where
+    there are none, all edges of a vertex, and single edges after them."""
 
     cycles: int
     least_saved: float
-    vertex_turns: int
+    turns: int
 
 
 EFFORTS = {
-    "fast": Effort(cycles=1, least_saved=0.005, vertex_turns=0),
-    "normal": Effort(cycles=6, least_saved=0.001, vertex_turns=1),
-    "best": Effort(cycles=24, least_saved=0.0005, vertex_turns=4),
+    "fast": Effort(cycles=1, least_saved=0.005, turns=0),
+    "normal": Effort(cycles=6, least_saved=0.001, turns=1),
+    "best": Effort(cycles=24, least_saved=0.0005, turns=4),
 }
 NORMAL = EFFORTS["normal"]

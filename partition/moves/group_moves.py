@@ -57,7 +57,7 @@ from distgnn.partition.moves.row_load import (
 EXTRA_PRICE = 2.0  # of a mean part's copies, for each copy beyond the first that a vertex has on average
 BLOCK_GROUPS = 32  # groups evaluated against the same frozen parts: the fewer, the less they miss of others' moves
 MOST_BLOCKS = 4096
-FEWEST_IN_TURN, MOST_TURNS = 1024, 32  # groups that are asked at once
+FEWEST_IN_TURN, MOST_TURNS = 128, 256  # groups that are asked at once
 FEW_MOVES = 0.003  # of the groups: another sweep would not pay
 HUB = 16  # groups around a vertex: with more, one of them that moves hardly changes what the others cost
 
@@ -133,10 +133,15 @@ def _evaluate(chosen: np.ndarray, groups: Groups, placement: Placement, wanted: 
     threads = get_num_threads()
     sizes = groups.indptr[chosen + 1] - groups.indptr[chosen]
     if threads * sizes.max(initial=0) <= sizes.sum() or threads == 1:
-        dealt = np.concatenate([chosen[i::threads] for i in range(threads)])  # large and small ones to each
-        run(_evaluate_groups, thread_chunks(len(chosen)), dealt, groups, placement, wanted)
+        run(_evaluate_groups, thread_chunks(len(chosen)), _dealt(chosen), groups, placement, wanted)
     else:  # one group would keep a thread when the others are done
         _choose_parts(chosen, groups, placement, count_block(chosen, groups, placement.part, placement.table), wanted)
+
+
+def _dealt(chosen: np.ndarray) -> np.ndarray:
+    """The same groups, large and small ones for each thread."""
+    threads = get_num_threads()
+    return chosen if threads == 1 else np.concatenate([chosen[i::threads] for i in range(threads)])
 
 
 @kernel
@@ -262,7 +267,7 @@ def _move_in_turn(
     for first in range(0, len(chosen), size):
         block = chosen[first : first + size]
         stale[block] = False
-        run(_evaluate_groups, thread_chunks(len(block), 4), block, groups, placement, wanted)
+        run(_evaluate_groups, thread_chunks(len(block)), _dealt(block), groups, placement, wanted)
         moved += _commit_in_turn(block, groups, placement, wanted, num_present, starts, around, stale)
     return moved
 

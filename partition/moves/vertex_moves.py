@@ -36,7 +36,7 @@ def move_vertices(
     Args:
         rows: edges sorted by source; edge_part: int16 [M]; degrees: [N]; shares: [P], see `part_shares`.
         fixed: edges and their parts that stay where they are, and are no load.
-        extra_price, row_price: of imbalance, see `move_groups`; rows have none in large graphs.
+        extra_price, row_price: of imbalance, see `move_groups`.
     """
     group_ids = np.empty(len(edge_part), dtype=np.int32)
     num_groups = _number_groups(rows.src, edge_part, np.full((len(shares), 2), -1, dtype=np.int64), group_ids)
@@ -129,9 +129,9 @@ def _move(
     # Fixed edges are groups of size 0: their vertices count as copies, they themselves as no load.
     edges = np.bincount(part_of_group, weights=groups.sizes, minlength=num_parts)
     loads = start_loads(edges, copies.astype(np.float64), size * shares, copies.sum() * shares)
-    # Of large graphs one sweep, judged by all threads: further ones find a tenth of what the first does.
-    how = (SWEEPS, "in turn") if size <= SMALL else (1, "in blocks")
-    row_price = row_price if size <= SMALL else 0.0
+    # Of large graphs one sweep, judged by all threads: further ones find a tenth of what the first does. Not so in
+    # V-cycles, where rows have a price: most of their groups are clusters, and these are few.
+    how = (SWEEPS, "in turn") if size <= SMALL or row_price else (1, "in blocks")
     move_groups(groups, Placement(part_of_group, table, loads), shares, degrees, *how, extra_price, row_price)
     return part_of_group[group_ids]
 

@@ -5,6 +5,7 @@ from hypothesis import strategies as st
 
 from distgnn.datasets import GraphData
 from distgnn.partition import VertexCut
+from distgnn.partition.core.edges import EdgeArrays
 
 
 def edge_list(edges, num_nodes, directed=False, weights=None, direction="stored", self_loops="keep"):
@@ -68,3 +69,17 @@ def arc_parts(edges, cut):
     ids = edges.arcs()[2]
     reverse = cut.edge_part if cut.reverse_part is None else cut.reverse_part
     return np.concatenate([cut.edge_part, reverse])[ids]
+
+
+def core_and_islands():
+    """50 communities that know each other, two vertices in five, and as many that hardly know anybody."""
+    rng, size, num = np.random.default_rng(5), 100, 100
+    edges = []
+    for community in range(num):
+        strangers, others = (40, size * num // 2) if community < num // 2 else (2, size * num)
+        inside = size * community + rng.integers(0, size, (400 + strangers, 2))
+        inside[400:, 1] = rng.integers(0, others, strangers)
+        edges.append(inside)
+    src, dst = np.concatenate(edges).astype(np.int32).T
+    loops = src == dst
+    return EdgeArrays(src[~loops].copy(), dst[~loops].copy(), num * size, True, 2 * int(np.count_nonzero(~loops)))

@@ -8,6 +8,8 @@ from distgnn.kernels.runtime import threads
 from distgnn.partition import PartitionBook, cut_edges
 from distgnn.partition.cmr.improve import in_cycles
 from distgnn.partition.cmr.label_propagation import adjacency, cluster_vertices
+from distgnn.partition.cmr.levels import finest_level, share_inside
+from distgnn.partition.cmr.method import CLUSTERED
 from distgnn.partition.core.edges import endpoint_degrees
 from distgnn.partition.core.shares import part_shares
 from distgnn.partition.moves.cut_state import arc_limit, rebalance, start_state
@@ -17,7 +19,7 @@ from distgnn.partition.moves.merge import edge_clusters
 from distgnn.partition.moves.replica_table import COPIES, SATURATED, num_edges_in
 from distgnn.partition.sorting.renumber import ordered_edges
 
-from ..graphs import NAMES, awkward, edge_list
+from ..graphs import NAMES, awkward, core_and_islands, edge_list
 
 
 @pytest.fixture(scope="module")
@@ -138,6 +140,25 @@ def test_vertices_of_large_graphs_move(power_law, as_large, monkeypatch):
     stayed = PartitionBook(power_law, cut_edges(power_law, 8, "cmr"))
     assert moved.replication_factor < stayed.replication_factor
     assert moved.edge_balance <= 1.03
+
+
+def test_clusters_of_large_graphs_move_where_there_are_some(power_law, as_large, monkeypatch):
+    """Fewer copies at the same balances; what has no clusters is cut flat."""
+    clustered = core_and_islands()
+    assert share_inside(power_law, finest_level(power_law, endpoint_degrees(power_law), 8)) < CLUSTERED
+    monkeypatch.setattr("distgnn.partition.cmr.levels.even_chunks", lambda size, _: [0, size // 3, size])
+    labels = finest_level(clustered, endpoint_degrees(clustered), 8)
+    assert CLUSTERED < share_inside(clustered, labels) == np.mean(labels[clustered.src] == labels[clustered.dst])
+    as_large()
+    found = {}
+    for share in (0.0, CLUSTERED, 1.1):
+        monkeypatch.setattr("distgnn.partition.cmr.method.CLUSTERED", share)
+        found[share] = [PartitionBook(edges, cut_edges(edges, 8, "cmr")) for edges in (clustered, power_law)]
+    copies = {share: [book.replication_factor for book in books] for share, books in found.items()}
+    assert copies[CLUSTERED] == [copies[0.0][0], copies[1.1][1]] and copies[0.0][1] != copies[1.1][1]
+    assert copies[0.0][0] - 1 < 0.85 * (copies[1.1][0] - 1)
+    book = found[0.0][0]
+    assert book.edge_balance <= 1.031 and book.owned_balance <= 1.05 and book.copies_balance <= 1.05
 
 
 FAST = [("cora", 2), ("cora", 8), ("citeseer", 8), ("facebook-pages", 8)]

@@ -6,11 +6,12 @@ import pytest
 from distgnn.datasets import load_graph
 from distgnn.partition import PartitionBook, cut_edges
 from distgnn.partition.cmr import improve
+from distgnn.partition.cmr.coarsen import coarser, contract
 from distgnn.partition.cmr.levels import PER_PART, Levels, find_levels, finest_level, v_cycle
 from distgnn.partition.core.edges import EdgeArrays, endpoint_degrees
 from distgnn.partition.moves.vertex_moves import move_clusters
 
-from ..graphs import NAMES, awkward, edge_list
+from ..graphs import NAMES, awkward, core_and_islands, edge_list
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -20,13 +21,13 @@ def test_levels_are_nested_and_below_their_caps(name):
     labels = finest_level(edges, degrees, 2)
     levels = find_levels(edges, labels, degrees, 2).labels
     assert len(levels) == 1 + len(PER_PART)
-    for finer, coarser, per_part in zip(levels[:-1], levels[1:], PER_PART, strict=True):
-        assert set(coarser.tolist()) == set(range(coarser.max(initial=-1) + 1))
+    for finer, fewer, per_part in zip(levels[:-1], levels[1:], PER_PART, strict=True):
+        assert set(fewer.tolist()) == set(range(fewer.max(initial=-1) + 1))
         inside = {}
-        for one, other in zip(finer.tolist(), coarser.tolist(), strict=True):
+        for one, other in zip(finer.tolist(), fewer.tolist(), strict=True):
             assert inside.setdefault(one, other) == other
         grown = np.bincount(list(inside.values())) > 1
-        volumes = np.bincount(coarser, weights=degrees)
+        volumes = np.bincount(fewer, weights=degrees)
         assert (volumes[grown] <= 2 * edges.num_rows / (per_part * 2)).all()
 
 
@@ -94,3 +95,19 @@ def test_levels_make_copies_fewer(monkeypatch, data_root):
     without = PartitionBook(edges, cut_edges(edges, num_parts, "cmr"))
     assert with_levels.replication_factor - 1 < 0.97 * (without.replication_factor - 1)
     assert with_levels.edge_balance <= 1.03 and with_levels.copies_balance <= 1.05
+
+
+def test_levels_are_those_of_contracting_the_edges_each_time():
+    """What is contracted from the level below has the weights and volumes of the edges themselves."""
+    edges = core_and_islands()
+    degrees = endpoint_degrees(edges)
+    clusters = contract(edges, finest_level(edges, degrees, 4), degrees)
+    fewer = 0
+    for cap in (100.0, 1000.0, 10000.0):
+        clusters = coarser(clusters, cap)
+        again = contract(edges, clusters.numbers, degrees)
+        np.testing.assert_array_equal(again.numbers, clusters.numbers)
+        np.testing.assert_array_equal(again.volumes, clusters.volumes)
+        assert (again.between != clusters.between).nnz == 0
+        fewer += len(clusters.volumes) < len(degrees) / 20
+    assert fewer

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 from distgnn.partition.core.book import PartitionBook
-from distgnn.partition.core.edges import EdgeArrays
 from distgnn.partition.methods import cut_edges
 from distgnn.partition.moves import row_load
 from distgnn.partition.moves.block_counts import count_present
@@ -22,6 +21,8 @@ from distgnn.partition.moves.row_load import (
     shared_copies,
     shift_rows,
 )
+
+from ..graphs import core_and_islands
 
 VERTICES, PARTS, GROUPS = 60, 7, 40
 SHARES = np.arange(1, PARTS + 1) / np.arange(1, PARTS + 1).sum()
@@ -128,20 +129,6 @@ def test_the_goal_is_the_mean_of_what_parts_exchange(made):
     over = np.maximum(shared_in(groups, part) / (exchanged.sum() * SHARES) - 1, 0)
     excess = row_load.row_price(PARTS) * (exchanged.sum() * SHARES * over**2).sum()
     np.testing.assert_allclose(row_excess(tables(groups, part), active, SHARES), excess)
-
-
-def core_and_islands():
-    """50 communities that know each other, two vertices in five, and as many that hardly know anybody."""
-    rng, size, num = np.random.default_rng(5), 100, 100
-    edges = []
-    for community in range(num):
-        strangers, others = (40, size * num // 2) if community < num // 2 else (2, size * num)
-        inside = size * community + rng.integers(0, size, (400 + strangers, 2))
-        inside[400:, 1] = rng.integers(0, others, strangers)
-        edges.append(inside)
-    src, dst = np.concatenate(edges).astype(np.int32).T
-    loops = src == dst
-    return EdgeArrays(src[~loops].copy(), dst[~loops].copy(), num * size, True, 2 * int(np.count_nonzero(~loops)))
 
 
 def test_parts_of_a_clustered_graph_exchange_about_the_same(monkeypatch):
