@@ -170,8 +170,12 @@ def attention_backward(
     arrays = graph.indptr, graph.indices, graph.feats, graph.scores[1], state, graph.slope, feats, flat
     for number, tile in enumerate(head_tiles(heads, graph.tail[1], graph.dtype)):
         gathered = for_all_heads(tile, graph.tail[1]) if graph.shared else tile
-        work = bounds, graph.ahead(gathered), *arrays, grad_source, grad_target, number == 0
-        run(backward_kernel(tile, gathered, graph.score_tile, wide_tile(graph.dtype)), list(range(parts + 1)), *work)
+        work = bounds, graph.ahead(gathered), *arrays, grad_source, grad_target
+        run(
+            backward_kernel(tile, gathered, graph.score_tile, wide_tile(graph.dtype), number == 0),
+            list(range(parts + 1)),
+            *work,
+        )
     return grad_feats, grad_source, grad_target.sum(axis=0)
 
 

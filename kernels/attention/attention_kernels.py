@@ -139,13 +139,13 @@ def _fill(
 
 
 @functools.cache
-def backward_kernel(tile, gathered, heads_tile, wide):
+def backward_kernel(tile, gathered, heads_tile, wide, first_tile):
     lanes, columns = wide.lanes, tile.lanes * tile.vectors
 
     @kernel
     def source_rows(
         start, stop, bounds, ahead, indptr, indices, grad, source_scores, state, slope, feats, grad_feats, grad_source,
-        grad_target, first_tile,
+        grad_target,
     ):  # fmt: skip
         """For parts [start, stop) of the sources: writes the tile's columns of grad_feats, adds its share to
         grad_source and to the parts' own grad_target."""
