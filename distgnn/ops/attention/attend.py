@@ -277,16 +277,19 @@ def _through_attention(
     sources, places = (as_array(one).reshape(len(one), *shape) for one in (rows, out))
     targets = targets.reshape(len(targets), 1 if heads.mean else shape[0], shape[1])
     arguments = sources, *saved.scores, targets, *state
+    beside = np.empty((len(out), 2 * shape[0]), dots.dtype) if graph.num_ranks == 1 else None
+    where = {"grad_feats": places, "grad_scores": beside}
     with graph.transport.counters.timing("aggregate_seconds"):
-        _, left, right = kernels.attention_backward(*_arcs(graph)[1], *arguments, slope=heads.slope, grad_feats=places)
+        _, left, right = kernels.attention_backward(*_arcs(graph)[1], *arguments, slope=heads.slope, **where)
     if graph.num_ranks > 1:
         out = torch.from_numpy(onto_owners(graph, as_array(out), "source")).to(grads.dtype)
         left, right = onto_owners(graph, left, "source"), onto_owners(graph, right, "target")
     if of_loops is not None:
         weighted = grads.view(len(out), grads.shape[1] // shape[1], shape[1]), torch.from_numpy(of_loops[0])[:, :, None]
         out.view(len(out), *shape).addcmul_(*weighted)
-        left, right = left + of_loops[1], right + of_loops[1]
-    return out, torch.from_numpy(np.concatenate([left, right], axis=1))
+        left += of_loops[1]
+        right += of_loops[1]
+    return out, torch.from_numpy(np.concatenate([left, right], axis=1) if beside is None else beside)
 
 
 def _rows_again(graph: GraphView, saved: _Saved, heads: Heads) -> torch.Tensor:
