@@ -21,6 +21,7 @@ from distgnn.kernels.attention.sddmm_softmax import edge_softmax, edge_softmax_b
 from distgnn.kernels.check import reference, reference_fused
 from distgnn.kernels.check.self_check import self_check, warm
 from distgnn.kernels.dense.activation import activate, activate_backward
+from distgnn.kernels.dense.cross_entropy import cross_entropy, cross_entropy_backward
 from distgnn.kernels.dense.dropout import dropout
 from distgnn.kernels.dense.matmul import inner_product, product
 from distgnn.kernels.dense.narrow_product import narrow_product
@@ -49,6 +50,8 @@ __all__ = [
     "block_rows",
     "compilation",
     "copy_columns",
+    "cross_entropy",
+    "cross_entropy_backward",
     "csr_from_edges",
     "decode_rows",
     "dropout",

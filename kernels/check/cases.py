@@ -37,6 +37,8 @@ CASES: dict[str, Callable[[Callable, dict, Graph], Pairs]] = {
     "dropout": cases_rows.dropout_case,
     "activate": cases_rows.activate_case,
     "activate_backward": cases_rows.activate_backward_case,
+    "cross_entropy": cases_rows.cross_entropy_case,
+    "cross_entropy_backward": cases_rows.cross_entropy_case,
     "product": cases_rows.product_case,
     "inner_product": cases_rows.inner_product_case,
     "narrow_product": cases_rows.narrow_product_case,
@@ -141,6 +143,8 @@ def _dense(feats: np.ndarray) -> Iterator[tuple[str, dict[str, Any]]]:
     yield "activate norm", {"feats": feats, "bias": feats[0], **norm, **mask}
     yield "activate norm only", {"feats": feats, **norm, "activation": "none"}
     yield "activate_backward", {"grad": feats, "out": feats, **mask}
+    yield "cross_entropy", {"logits": feats}
+    yield "cross_entropy_backward", {"logits": feats, "factor": 0.1}
     yield "activate_backward norm", {"grad": feats, "out": feats, "feats": feats, **stats, **mask}
     yield (
         "activate_backward norm, no relu",
