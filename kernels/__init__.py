@@ -16,6 +16,7 @@ from distgnn.kernels.attention.attention import (
 )
 from distgnn.kernels.attention.gatv2_scores import pair_scores, pair_scores_backward
 from distgnn.kernels.attention.head_dots import head_dots, head_outer, head_scores
+from distgnn.kernels.attention.head_mean import head_mean
 from distgnn.kernels.attention.relu_dots import relu_backward_dots
 from distgnn.kernels.attention.sddmm_softmax import edge_softmax, edge_softmax_backward, sddmm
 from distgnn.kernels.check import reference, reference_fused
@@ -63,6 +64,7 @@ __all__ = [
     "get_num_threads",
     "give_back_freed_memory",
     "head_dots",
+    "head_mean",
     "head_outer",
     "head_scores",
     "inner_product",

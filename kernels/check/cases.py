@@ -29,6 +29,7 @@ CASES: dict[str, Callable[[Callable, dict, Graph], Pairs]] = {
     "merge_attention": cases_graph.merge_attention_case,
     "finish_attention": cases_graph.finish_attention_case,
     "head_dots": cases_rows.head_dots_case,
+    "head_mean": cases_rows.head_mean_case,
     "head_outer": cases_rows.head_outer_case,
     "head_scores": cases_rows.head_scores_case,
     "relu_backward_dots": cases_rows.relu_backward_dots_case,
@@ -127,6 +128,7 @@ def _attentions(heads: np.ndarray) -> Iterator[tuple[str, dict[str, Any]]]:
     yield "head_dots for all heads", {"left": flat, "right": flat[:, :9].copy(), "heads": HEADS}
     yield "head_outer", {"feats": flat, "rows": flat[:2], "factors": np.stack([scores, scores])}
     yield "head_scores", {"feats": flat, "rows": flat[:2], "heads": HEADS}
+    yield "head_mean", {"feats": flat, "heads": HEADS, "bias": flat[0, :9]}
     yield "relu_backward_dots", {"grad": flat, "out": flat, "bias": flat[0], "heads": HEADS, "p": 0.3}
 
 
@@ -172,6 +174,7 @@ def _narrow(feats: np.ndarray, heads: np.ndarray) -> Iterator[tuple[str, dict[st
     yield "head_scores", {"feats": flat, "rows": heads.reshape(4, -1)[:2], "heads": HEADS}
     yield "relu_backward_dots", {"grad": flat, "out": flat, "bias": feats[0, :36], "heads": HEADS, "p": 0.3}
     yield "head_outer", {"feats": flat, "rows": heads.reshape(4, -1)[:2], "factors": np.stack([scores, scores])}
+    yield "head_mean", {"feats": feats[:, :36].copy(), "heads": HEADS, "short": flat}
     yield "narrow_product", {"rows": feats[:, :3].copy(), "grads": bits}
     yield "activate", {"feats": bits, "norm": (feats[0], feats[0]), "activation": "none"}
     yield "activate to", {"feats": feats, "out": bits}

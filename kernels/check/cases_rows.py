@@ -29,6 +29,15 @@ def head_scores_case(function: Callable, given: dict, graph: Graph) -> Pairs:
     return [(function(feats, rows, heads), expected)]
 
 
+def head_mean_case(function: Callable, given: dict, graph: Graph) -> Pairs:
+    heads, feats, short = given["heads"], like(given["feats"], graph.num_targets), given.get("short")
+    bias = None if given.get("bias") is None else like(given["bias"], len(given["bias"]), 1)
+    if short is not None:
+        short = np.zeros(feats.shape, np.uint16)
+    pairs = [(function(feats, heads, bias, short=short), reference_fused.head_mean(feats, heads, bias))]
+    return pairs if short is None else [*pairs, (short, reference.to_bfloat16(feats))]
+
+
 def relu_backward_dots_case(function: Callable, given: dict, graph: Graph) -> Pairs:
     num, heads, p = graph.num_targets, given["heads"], given.get("p", 0.0)
     grad, out = like(given["grad"], num), like(given["out"], num, 1)

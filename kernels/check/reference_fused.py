@@ -107,6 +107,11 @@ def head_dots(left, right, heads):
     return (left * right).sum(axis=2)
 
 
+def head_mean(feats, heads, bias):
+    """[N, F] in float64."""
+    return feats.astype(np.float64).reshape(len(feats), heads, -1).mean(axis=1) + (0 if bias is None else bias)
+
+
 def relu_backward_dots(grad, out, bias, heads, p):
     """(grad_feats, grad_bias, dots)."""
     grad, out = widened(grad).astype(np.float64), widened(out).astype(np.float64)

@@ -115,8 +115,7 @@ class _Attend(torch.autograd.Function):
         norm = None if gamma is None else (gamma.detach(), beta.detach())
         out, stats = z, None
         if heads.mean:
-            out = _mean(graph, z, bias, heads.num_heads)
-            z = z if z.dtype == feats.dtype else graph.buffers.empty_like(z, feats.dtype).copy_(z)
+            out, z = _mean(graph, z, bias, heads.num_heads, feats.dtype)
         elif bias is not None or not last:
             out, stats = activated(graph, z, bias, norm, heads.epilogue, in_place=norm is None, dtype=dtype)
         bias = None if bias is None else bias.detach()
@@ -214,12 +213,16 @@ def _leaky(scores: np.ndarray, slope: float) -> np.ndarray:
     return np.where(scores > 0, scores, slope * scores)
 
 
-def _mean(graph: GraphView, z: torch.Tensor, bias: torch.Tensor | None, count: int) -> torch.Tensor:
-    """The mean over heads of z [O, H * F] + bias, [O, F]."""
+def _mean(
+    graph: GraphView, z: torch.Tensor, bias: torch.Tensor | None, count: int, dtype: torch.dtype
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """The mean over heads of z [O, H * F] + bias, [O, F], and z in `dtype`."""
     width = z.shape[1] // count
     out = graph.buffers.empty(len(z), width, z.dtype)
-    torch.mean(z.view(len(z), count, width), 1, out=out)
-    return out if bias is None else out.add_(bias.view(count, width).mean(0))
+    short = z if z.dtype == dtype else graph.buffers.empty_like(z, dtype)
+    offset = None if bias is None else as_array(bias.view(count, width).mean(0))
+    kernels.head_mean(as_array(z), count, offset, out=as_array(out), short=None if short is z else as_array(short))
+    return out, short
 
 
 def _through_mean(ctx: Any, saved: _Saved, before: SavedEpilogue, grad: torch.Tensor) -> tuple:
@@ -278,7 +281,7 @@ def _through_attention(
     targets = targets.reshape(len(targets), 1 if heads.mean else shape[0], shape[1])
     arguments = sources, *saved.scores, targets, *state
     beside = np.empty((len(out), 2 * shape[0]), dots.dtype) if graph.num_ranks == 1 else None
-    where = {"grad_feats": places, "grad_scores": beside}
+    where: Any = {"grad_feats": places, "grad_scores": beside}
     with graph.transport.counters.timing("aggregate_seconds"):
         _, left, right = kernels.attention_backward(*_arcs(graph)[1], *arguments, slope=heads.slope, **where)
     if graph.num_ranks > 1:

@@ -34,7 +34,8 @@ class _CrossEntropy(torch.autograd.Function):
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, grad: Any) -> Any:
-        arrays = [as_array(one) for one in ctx.saved_tensors]
-        out = ctx.graph.buffers.empty(*ctx.saved_tensors[0].shape, grad.dtype)
-        kernels.cross_entropy_backward(*arrays, ctx.state, grad.item(), out=as_array(out))
+        logits, labels, rows = ctx.saved_tensors
+        out = ctx.graph.buffers.empty(*logits.shape, logits.dtype)
+        given = as_array(logits), as_array(labels), as_array(rows), ctx.state
+        kernels.cross_entropy_backward(*given, grad.item(), out=as_array(out))
         return out, None, None, None

@@ -45,6 +45,18 @@ def test_far_from_zero(shift):
     np.testing.assert_allclose(cross_entropy_backward(logits + shift, labels, rows, state, 1), gradient, atol=1e-9)
 
 
+@pytest.mark.parametrize("classes", [2, 40, 100])
+def test_logits_far_apart(classes):
+    """The highest logit may stand in any column."""
+    logits = np.zeros((classes, classes))
+    np.fill_diagonal(logits, 2000)
+    labels, rows = np.zeros(classes, np.int64), np.ones(classes, bool)
+    loss, state = cross_entropy(logits, labels, rows)
+    assert loss == 2000 * (classes - 1)
+    expected = np.eye(classes) - np.eye(classes)[labels]
+    np.testing.assert_array_equal(cross_entropy_backward(logits, labels, rows, state, 1), expected)
+
+
 def test_same_bits_for_any_number_of_threads(num_threads):
     logits, labels, rows = _inputs(5 * BLOCK_ROWS, 40, np.float32)
     loss, state = cross_entropy(logits, labels, rows)
