@@ -141,6 +141,7 @@ def attention_backward(
     slope: float = 0.2,
     grad_feats: np.ndarray | None = None,
     grad_scores: np.ndarray | None = None,
+    room: np.ndarray | None = None,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Gradients of `attention`.
 
@@ -148,7 +149,8 @@ def attention_backward(
         slope, maximum, sums: as in the forward pass (merged over ranks); grad [R, H, F], float32 or bfloat16, or
         [R, 1, F] that stands for all heads; dots [R, H]: ⟨grad, out⟩ of each head; grad_feats [N, H, F]: where to
         write, may be bfloat16 if grad is, and may be feats itself; grad_scores [N, 2 H]: where to
-        write both gradients of scores, side by side, if sources and targets are as many.
+        write both gradients of scores, side by side, if sources and targets are as many; room
+        [PARTS * R, H], in the dtype of sums: memory to work in.
     Returns: (grad_feats [N, H, F], grad_source_scores [N, H], grad_target_scores [R, H]): this rank's arcs' share.
     Notes: memory R · H · (4 + PARTS).
     """
@@ -165,10 +167,11 @@ def attention_backward(
     # A constant, not the number of threads: the parts' sums are added in order, so threads do not change bits.
     parts = min(PARTS, max(1, graph.rows))
     bounds = edge_parts(graph.indptr, parts)
-    grad_source, grad_target = (
-        np.zeros((1, graph.rows, heads), graph.dtype),
-        empty_rows((parts, num, heads), graph.dtype),
-    )
+    grad_source = np.zeros((1, graph.rows, heads), graph.dtype)
+    room = empty_rows((PARTS * num, heads), graph.dtype) if room is None else row_array(room, "room", (graph.dtype,))
+    if len(room) < parts * num or room.shape[1] != heads:
+        raise ValueError(f"room must be at least {(parts * num, heads)}, got {room.shape}")
+    grad_target = room[: parts * num].reshape(parts, num, heads)
     flat = grad_feats.reshape(feats.shape)
     arrays = graph.indptr, graph.indices, graph.feats, graph.scores[1], state, graph.slope, feats, flat
     for number, tile in enumerate(head_tiles(heads, graph.tail[1], graph.dtype)):

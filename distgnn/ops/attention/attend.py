@@ -30,6 +30,7 @@ import torch
 from torch.autograd.function import once_differentiable
 
 from distgnn import kernels
+from distgnn.kernels.attention.attention import PARTS
 from distgnn.ops.aggregation.convolve import ONCE
 from distgnn.ops.aggregation.halo import as_array, onto_owners, with_halos
 from distgnn.ops.aggregation.partials import received_by_rank
@@ -281,7 +282,8 @@ def _through_attention(
     targets = targets.reshape(len(targets), 1 if heads.mean else shape[0], shape[1])
     arguments = sources, *saved.scores, targets, *state
     beside = np.empty((len(out), 2 * shape[0]), dots.dtype) if graph.num_ranks == 1 else None
-    where: Any = {"grad_feats": places, "grad_scores": beside}
+    room = graph.buffers.empty(PARTS * len(targets), shape[0], torch.from_numpy(dots).dtype)
+    where: Any = {"grad_feats": places, "grad_scores": beside, "room": as_array(room)}
     with graph.transport.counters.timing("aggregate_seconds"):
         _, left, right = kernels.attention_backward(*_arcs(graph)[1], *arguments, slope=heads.slope, **where)
     if graph.num_ranks > 1:
