@@ -16,11 +16,13 @@ from distgnn.kernels.attention.attention import (
 )
 from distgnn.kernels.attention.gatv2_scores import pair_scores, pair_scores_backward
 from distgnn.kernels.attention.head_dots import head_dots, head_outer, head_scores
+from distgnn.kernels.attention.head_mean import head_mean
 from distgnn.kernels.attention.relu_dots import relu_backward_dots
 from distgnn.kernels.attention.sddmm_softmax import edge_softmax, edge_softmax_backward, sddmm
 from distgnn.kernels.check import reference, reference_fused
 from distgnn.kernels.check.self_check import self_check, warm
 from distgnn.kernels.dense.activation import activate, activate_backward
+from distgnn.kernels.dense.cross_entropy import cross_entropy, cross_entropy_backward
 from distgnn.kernels.dense.dropout import dropout
 from distgnn.kernels.dense.matmul import inner_product, product
 from distgnn.kernels.dense.narrow_product import narrow_product
@@ -49,6 +51,8 @@ __all__ = [
     "block_rows",
     "compilation",
     "copy_columns",
+    "cross_entropy",
+    "cross_entropy_backward",
     "csr_from_edges",
     "decode_rows",
     "dropout",
@@ -60,6 +64,7 @@ __all__ = [
     "get_num_threads",
     "give_back_freed_memory",
     "head_dots",
+    "head_mean",
     "head_outer",
     "head_scores",
     "inner_product",

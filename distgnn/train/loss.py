@@ -11,7 +11,7 @@ from torch.nn import functional as F
 from distgnn.comm import sum_over_ranks
 from distgnn.errors import InputError
 from distgnn.graph.global_values import is_global_mean
-from distgnn.train.cross_entropy import summed_cross_entropy
+from distgnn.ops.dense.cross_entropy import summed_cross_entropy
 
 OwnLoss = Callable[[Any, torch.Tensor], torch.Tensor]  # (graph, logits of owned rows) -> this rank's share, or a mean
 

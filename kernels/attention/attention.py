@@ -26,6 +26,8 @@ from distgnn.kernels.attention.attention_kernels import (
     divide_rows,
     forward_kernel,
     merge_rows,
+    parts_kernel,
+    state_kernel,
     wide_tile,
 )
 from distgnn.kernels.attention.head_dots import for_all_heads
@@ -138,13 +140,17 @@ def attention_backward(
     *,
     slope: float = 0.2,
     grad_feats: np.ndarray | None = None,
+    grad_scores: np.ndarray | None = None,
+    room: np.ndarray | None = None,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Gradients of `attention`.
 
     Args: indptr int [N + 1], indices int [E]: targets by source (transpose_csr); feats, source_scores, target_scores,
         slope, maximum, sums: as in the forward pass (merged over ranks); grad [R, H, F], float32 or bfloat16, or
         [R, 1, F] that stands for all heads; dots [R, H]: ⟨grad, out⟩ of each head; grad_feats [N, H, F]: where to
-        write, may be bfloat16 if grad is, and may be feats itself.
+        write, may be bfloat16 if grad is, and may be feats itself; grad_scores [N, 2 H]: where to
+        write both gradients of scores, side by side, if sources and targets are as many; room
+        [PARTS * R, H], in the dtype of sums: memory to work in.
     Returns: (grad_feats [N, H, F], grad_source_scores [N, H], grad_target_scores [R, H]): this rank's arcs' share.
     Notes: memory R · H · (4 + PARTS).
     """
@@ -157,22 +163,45 @@ def attention_backward(
     narrow = grad_feats is not None and grad_feats.dtype == graph.feats.dtype
     dtype = graph.feats.dtype if narrow else graph.dtype
     grad_feats = output(grad_feats, (graph.rows, *graph.tail), dtype, "grad_feats")
-    # Score, maximum, 1 / sum and dot of a target side by side: the backward pass reads them in one place.
-    state = empty_rows((num, STATE, heads), graph.dtype)
-    for place, column in enumerate((graph.scores[0], maximum, sums, dots)):
-        state[:, place] = row_array(column, "scores, maximum, sums, dots")
-    np.divide(1, sums, out=state[:, 2], where=sums > 0)
+    state = _state(graph, maximum, sums, dots)
     # A constant, not the number of threads: the parts' sums are added in order, so threads do not change bits.
     parts = min(PARTS, max(1, graph.rows))
     bounds = edge_parts(graph.indptr, parts)
-    grad_source, grad_target = np.zeros((graph.rows, heads), graph.dtype), np.zeros((parts, num, heads), graph.dtype)
+    grad_source = np.zeros((1, graph.rows, heads), graph.dtype)
+    room = empty_rows((PARTS * num, heads), graph.dtype) if room is None else row_array(room, "room", (graph.dtype,))
+    if len(room) < parts * num or room.shape[1] != heads:
+        raise ValueError(f"room must be at least {(parts * num, heads)}, got {room.shape}")
+    grad_target = room[: parts * num].reshape(parts, num, heads)
     flat = grad_feats.reshape(feats.shape)
     arrays = graph.indptr, graph.indices, graph.feats, graph.scores[1], state, graph.slope, feats, flat
     for number, tile in enumerate(head_tiles(heads, graph.tail[1], graph.dtype)):
         gathered = for_all_heads(tile, graph.tail[1]) if graph.shared else tile
-        work = bounds, graph.ahead(gathered), *arrays, grad_source, grad_target, number == 0
-        run(backward_kernel(tile, gathered, graph.score_tile, wide_tile(graph.dtype)), list(range(parts + 1)), *work)
-    return grad_feats, grad_source, grad_target.sum(axis=0)
+        work = bounds, graph.ahead(gathered), *arrays, grad_source[0], grad_target
+        one = backward_kernel(tile, gathered, graph.score_tile, wide_tile(graph.dtype), number == 0)
+        run(one, list(range(parts + 1)), *work)
+    if grad_scores is None:
+        return grad_feats, grad_source[0], _added(graph, grad_target, empty_rows((num, heads), graph.dtype), 0)
+    grad_scores = output(grad_scores, (graph.rows, 2 * heads), graph.dtype, "grad_scores")
+    for first, of_parts in ((0, grad_source), (heads, grad_target)):
+        _added(graph, of_parts, grad_scores, first)
+    return grad_feats, grad_scores[:, :heads], grad_scores[:, heads:]
+
+
+def _state(graph, maximum, sums, dots):
+    """Score, maximum, 1 / sum and dot of a target side by side, [R, STATE, H]: the backward pass reads one place."""
+    columns = [row_array(np.asarray(column, graph.dtype), "state") for column in (maximum, sums, dots)]
+    shape = graph.scores[0].shape
+    if any(column.shape != shape for column in columns):
+        raise ValueError(f"maximum, sums and dots must be {shape}, got {[column.shape for column in columns]}")
+    state = empty_rows((shape[0], STATE, shape[1]), graph.dtype)
+    run(state_kernel(graph.score_tile), even_chunks(shape[0], STATE * shape[1]), graph.scores[0], *columns, state)
+    return state
+
+
+def _added(graph, parts, out, column):
+    """The sums of parts, in the H columns of `out` from `column` on."""
+    run(parts_kernel(graph.score_tile), even_chunks(parts.shape[1], len(parts) * parts.shape[2]), parts, out, column)
+    return out
 
 
 class _Graph:

@@ -139,16 +139,16 @@ def _fill(
 
 
 @functools.cache
-def backward_kernel(tile, gathered, heads_tile, wide):
+def backward_kernel(tile, gathered, heads_tile, wide, first_tile):
     lanes, columns = wide.lanes, tile.lanes * tile.vectors
 
     @kernel
     def source_rows(
         start, stop, bounds, ahead, indptr, indices, grad, source_scores, state, slope, feats, grad_feats, grad_source,
-        grad_target, first_tile,
+        grad_target,
     ):  # fmt: skip
         """For parts [start, stop) of the sources: writes the tile's columns of grad_feats, adds its share to
-        grad_source and to the parts' own grad_target."""
+        grad_source and to the parts' own grad_target, which the first tile's call begins at 0."""
         # Plainly, for an arc from j to i and one head:
         #     alpha = exp(leaky(s) - top[i]) * inverse[i]       s = source_scores[j] + target_scores[i]
         #     grad_feats[j] += alpha * grad[i];  change = alpha * slope(s) * (⟨grad[i], feats[j]⟩ - dots[i])
@@ -165,6 +165,8 @@ def backward_kernel(tile, gathered, heads_tile, wide):
         # grad_target would be written by the threads of all sources of i. So each part of the sources adds to one of
         # its own; parts are fixed, and so is the order in which they are added up: no atomics, the same bits.
         for part in range(start, stop):
+            if first_tile:
+                grad_target[part, :, :] = 0
             begin = filled = indptr[bounds[part]]
             last = indptr[bounds[part + 1]] - 1
             for j in range(bounds[part], bounds[part + 1]):
@@ -197,6 +199,37 @@ def backward_kernel(tile, gathered, heads_tile, wide):
                 store(tile, grad_feats, j * width, rows)
 
     return source_rows
+
+
+@functools.cache
+def state_kernel(heads_tile):
+    @kernel
+    def gather_state(start, stop, scores, top, sums, dots, state):
+        """Writes state[start:stop]."""
+        heads = scores.shape[1]
+        for i in range(start, stop):
+            place = i * STATE * heads
+            store(heads_tile, state, place, load(heads_tile, scores, i * heads))
+            store(heads_tile, state, place + heads, load(heads_tile, top, i * heads))
+            store(heads_tile, state, place + 2 * heads, reciprocal(load(heads_tile, sums, i * heads)))
+            store(heads_tile, state, place + 3 * heads, load(heads_tile, dots, i * heads))
+
+    return gather_state
+
+
+@functools.cache
+def parts_kernel(heads_tile):
+    @kernel
+    def add_parts(start, stop, parts, out, column):
+        """Writes the columns from `column` on of out[start:stop]: the sums of parts, in their order."""
+        num, heads, width = parts.shape[1], parts.shape[2], out.shape[1]
+        for i in range(start, stop):
+            sums = load(heads_tile, parts, i * heads)
+            for part in range(1, parts.shape[0]):
+                sums = add(sums, load(heads_tile, parts, (part * num + i) * heads))
+            store(heads_tile, out, i * width + column, sums)
+
+    return add_parts
 
 
 @kernel

@@ -29,6 +29,7 @@ CASES: dict[str, Callable[[Callable, dict, Graph], Pairs]] = {
     "merge_attention": cases_graph.merge_attention_case,
     "finish_attention": cases_graph.finish_attention_case,
     "head_dots": cases_rows.head_dots_case,
+    "head_mean": cases_rows.head_mean_case,
     "head_outer": cases_rows.head_outer_case,
     "head_scores": cases_rows.head_scores_case,
     "relu_backward_dots": cases_rows.relu_backward_dots_case,
@@ -37,6 +38,8 @@ CASES: dict[str, Callable[[Callable, dict, Graph], Pairs]] = {
     "dropout": cases_rows.dropout_case,
     "activate": cases_rows.activate_case,
     "activate_backward": cases_rows.activate_backward_case,
+    "cross_entropy": cases_rows.cross_entropy_case,
+    "cross_entropy_backward": cases_rows.cross_entropy_case,
     "product": cases_rows.product_case,
     "inner_product": cases_rows.inner_product_case,
     "narrow_product": cases_rows.narrow_product_case,
@@ -125,6 +128,7 @@ def _attentions(heads: np.ndarray) -> Iterator[tuple[str, dict[str, Any]]]:
     yield "head_dots for all heads", {"left": flat, "right": flat[:, :9].copy(), "heads": HEADS}
     yield "head_outer", {"feats": flat, "rows": flat[:2], "factors": np.stack([scores, scores])}
     yield "head_scores", {"feats": flat, "rows": flat[:2], "heads": HEADS}
+    yield "head_mean", {"feats": flat, "heads": HEADS, "bias": flat[0, :9]}
     yield "relu_backward_dots", {"grad": flat, "out": flat, "bias": flat[0], "heads": HEADS, "p": 0.3}
 
 
@@ -141,6 +145,8 @@ def _dense(feats: np.ndarray) -> Iterator[tuple[str, dict[str, Any]]]:
     yield "activate norm", {"feats": feats, "bias": feats[0], **norm, **mask}
     yield "activate norm only", {"feats": feats, **norm, "activation": "none"}
     yield "activate_backward", {"grad": feats, "out": feats, **mask}
+    yield "cross_entropy", {"logits": feats}
+    yield "cross_entropy_backward", {"logits": feats, "factor": 0.1}
     yield "activate_backward norm", {"grad": feats, "out": feats, "feats": feats, **stats, **mask}
     yield (
         "activate_backward norm, no relu",
@@ -168,6 +174,7 @@ def _narrow(feats: np.ndarray, heads: np.ndarray) -> Iterator[tuple[str, dict[st
     yield "head_scores", {"feats": flat, "rows": heads.reshape(4, -1)[:2], "heads": HEADS}
     yield "relu_backward_dots", {"grad": flat, "out": flat, "bias": feats[0, :36], "heads": HEADS, "p": 0.3}
     yield "head_outer", {"feats": flat, "rows": heads.reshape(4, -1)[:2], "factors": np.stack([scores, scores])}
+    yield "head_mean", {"feats": feats[:, :36].copy(), "heads": HEADS, "short": flat}
     yield "narrow_product", {"rows": feats[:, :3].copy(), "grads": bits}
     yield "activate", {"feats": bits, "norm": (feats[0], feats[0]), "activation": "none"}
     yield "activate to", {"feats": feats, "out": bits}

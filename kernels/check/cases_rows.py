@@ -29,12 +29,33 @@ def head_scores_case(function: Callable, given: dict, graph: Graph) -> Pairs:
     return [(function(feats, rows, heads), expected)]
 
 
+def head_mean_case(function: Callable, given: dict, graph: Graph) -> Pairs:
+    heads, feats, short = given["heads"], like(given["feats"], graph.num_targets), given.get("short")
+    bias = None if given.get("bias") is None else like(given["bias"], len(given["bias"]), 1)
+    if short is not None:
+        short = np.zeros(feats.shape, np.uint16)
+    pairs = [(function(feats, heads, bias, short=short), reference_fused.head_mean(feats, heads, bias))]
+    return pairs if short is None else [*pairs, (short, reference.to_bfloat16(feats))]
+
+
 def relu_backward_dots_case(function: Callable, given: dict, graph: Graph) -> Pairs:
     num, heads, p = graph.num_targets, given["heads"], given.get("p", 0.0)
     grad, out = like(given["grad"], num), like(given["out"], num, 1)
     bias = None if given.get("bias") is None else like(given["bias"], len(given["bias"]), 2)
     expected = reference_fused.relu_backward_dots(grad, out, bias, heads, p)
     return zip(function(grad, out, bias, heads, p=p), expected, strict=True)
+
+
+def cross_entropy_case(function: Callable, given: dict, graph: Graph) -> Pairs:
+    num, classes = graph.num_targets, given["logits"].shape[1]
+    logits, labels = like(given["logits"], num), np.arange(num) % max(1, classes)
+    rows = (np.arange(num) % 3 > 0) & (classes > 0)
+    loss, state, grad = reference_fused.cross_entropy(logits, labels, rows)
+    if function.__name__ == "cross_entropy_backward":
+        state = state.astype(logits.dtype)
+        return [(function(logits, labels, rows, state, given["factor"]), grad * given["factor"])]
+    got, got_state = function(logits, labels, rows)
+    return [(np.array([got], logits.dtype), np.array([loss])), (got_state[rows], state[rows])]
 
 
 def head_outer_case(function: Callable, given: dict, graph: Graph) -> Pairs:

@@ -107,12 +107,28 @@ def head_dots(left, right, heads):
     return (left * right).sum(axis=2)
 
 
+def head_mean(feats, heads, bias):
+    """[N, F] in float64."""
+    return feats.astype(np.float64).reshape(len(feats), heads, -1).mean(axis=1) + (0 if bias is None else bias)
+
+
 def relu_backward_dots(grad, out, bias, heads, p):
     """(grad_feats, grad_bias, dots)."""
     grad, out = widened(grad).astype(np.float64), widened(out).astype(np.float64)
     row = np.where(out > 0, grad / (1 - p), 0)
     rest = 0 if bias is None else row * bias
     return row, row.sum(axis=0), (grad * out - rest).reshape(len(grad), heads, -1).sum(axis=2)
+
+
+def cross_entropy(logits, labels, rows):
+    """(sum of losses, highest logit and 1 / sum of powers of each row, gradient)."""
+    logits = logits.astype(np.float64)
+    top = logits.max(axis=1, initial=-np.inf)[:, None]
+    powers = np.exp(logits - top)
+    sums, truth = powers.sum(axis=1, keepdims=True), np.zeros(logits.shape)
+    truth[np.flatnonzero(rows), labels[rows]] = 1
+    losses = np.log(sums) + top - (logits * truth).sum(axis=1, keepdims=True)
+    return losses[rows].sum(), np.concatenate([top, 1 / sums], axis=1), rows[:, None] * (powers / sums - truth)
 
 
 def head_outer(feats, rows, factors):

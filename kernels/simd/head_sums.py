@@ -20,6 +20,7 @@ from distgnn.kernels.simd.llvm import (
     element_bytes,
     element_pointer,
     fused_multiply_add,
+    held,
     load_vector,
     pack,
     pieces,
@@ -32,6 +33,8 @@ from distgnn.kernels.simd.llvm import (
     widen_bfloat16,
 )
 from distgnn.kernels.simd.vector_math import own_lanes
+
+HELD = 4  # vectors of a row whose sums are finished before the next are read
 
 
 @intrinsic
@@ -90,6 +93,8 @@ def add_and_dot(typingctx, tile, heads_tile, array, first, weights, place, mine,
             dots[head] = (
                 fused_multiply_add(builder, value, beside, dots[head]) if head in dots else builder.fmul(value, beside)
             )
+            if v % HELD == HELD - 1:
+                added[v + 1 - HELD : v + 1] = held(builder, added[v + 1 - HELD : v + 1])
         # From one vector of partial sums per head to one number per head, in the lanes that `heads_tile` gives them.
         totals = _totals(builder, [dots[head] for head in sorted(dots)])
         nothing = Constant(totals[0].type, 0.0)

@@ -4,6 +4,8 @@
 values while numba generates code; vectors.py, vector_math.py and random_vectors.py build their intrinsics from them.
 """
 
+import platform
+
 import llvmlite.ir as ir
 from llvmlite.ir import Constant
 from numba.core import types
@@ -198,6 +200,21 @@ def comparison(sign):
 
 def fused_multiply_add(builder, a, b, c):
     return call_llvm(builder, "llvm.fmuladd", a.type, [a, b, c])
+
+
+def held(builder, vectors):
+    """The same vectors; what makes them stands before all that is read from memory later."""
+    # LLVM else reads and widens a whole row first, and has no registers left for the sums: of 16 vectors of sums in the
+    # backward pass of attention eight were read and written for every arc. An empty piece of assembly that takes the
+    # vectors and gives them back keeps the order. Of x86 alone, whose letter for a vector register this is.
+    kinds, count = [vector.type for vector in vectors], len(vectors)
+    whole = {kind.count * element_bytes(kind.element) for kind in kinds} <= {16, 32, 64}
+    if platform.machine() not in ("x86_64", "AMD64") or not whole:
+        return vectors
+    places = ",".join(["=v"] * count + [str(k) for k in range(count)] + ["~{memory}"])
+    nothing = ir.InlineAsm(ir.FunctionType(ir.LiteralStructType(kinds), kinds), "", places, side_effect=True)
+    same = builder.call(nothing, vectors)
+    return [builder.extract_value(same, k) for k in range(count)]
 
 
 def cache_lines(tile, size):

@@ -1,6 +1,7 @@
 """Sums over lanes and functions of registers, on top of vectors.py.
 
 total(r)             sum of all lanes of all vectors
+highest(tile, r)     the largest lane that is not beyond the end of a cut tile
 inside(tile, r)      lanes beyond the end of a cut tile become 0
 reciprocal(r)        1 / x, and 0 for 0
 exp(r)               e^x to within 2 units in the last place; 0 below the smallest normal number
@@ -28,14 +29,18 @@ def inside(typingctx, tile, registers):
     """Lanes beyond the end of a cut tile become 0."""
 
     def generate(context, builder, signature, args):
-        vectors = unpack(builder, args[1], registers.vectors)
-        end = tile.tile.last or tile.tile.lanes
-        mask = [int(lane < end) for lane in range(registers.lanes)]
-        mask = Constant(ir.VectorType(ir.IntType(1), registers.lanes), mask)
+        vectors, mask = unpack(builder, args[1], registers.vectors), _inside_mask(tile, registers)
         vectors[-1] = builder.select(mask, vectors[-1], Constant(vectors[-1].type, None))
         return pack(context, builder, registers, vectors)
 
     return registers(tile, registers), generate
+
+
+def _inside_mask(tile, registers):
+    """Which lanes of the last vector are inside."""
+    end = tile.tile.last or tile.tile.lanes
+    mask = [int(lane < end) for lane in range(registers.lanes)]
+    return Constant(ir.VectorType(ir.IntType(1), registers.lanes), mask)
 
 
 @intrinsic
@@ -125,17 +130,32 @@ def floor(typingctx, registers):
 @intrinsic
 def largest(typingctx, registers):
     def generate(context, builder, signature, args):
-        vectors = [call_llvm(builder, "llvm.fabs", x.type, [x]) for x in unpack(builder, args[0], registers.vectors)]
-        vector, lanes = vectors[0], registers.lanes
-        for other in vectors[1:]:
-            vector = _larger(builder, vector, other)
-        while lanes > 1:
-            lanes //= 2
-            lower = select_lanes(builder, vector, vector, range(lanes))
-            vector = _larger(builder, lower, select_lanes(builder, vector, vector, range(lanes, 2 * lanes)))
-        return builder.extract_element(vector, INT32(0))
+        vectors = unpack(builder, args[0], registers.vectors)
+        return _largest(builder, [call_llvm(builder, "llvm.fabs", x.type, [x]) for x in vectors])
 
     return registers.dtype(registers), generate
+
+
+@intrinsic
+def highest(typingctx, tile, registers):
+    def generate(context, builder, signature, args):
+        vectors = unpack(builder, args[1], registers.vectors)
+        mask, kind = _inside_mask(tile, registers), vectors[-1].type
+        vectors[-1] = builder.select(mask, vectors[-1], Constant(kind, [-math.inf] * registers.lanes))
+        return _largest(builder, vectors)
+
+    return registers.dtype(tile, registers), generate
+
+
+def _largest(builder, vectors):
+    vector, lanes = vectors[0], vectors[0].type.count
+    for other in vectors[1:]:
+        vector = _larger(builder, vector, other)
+    while lanes > 1:
+        lanes //= 2
+        lower = select_lanes(builder, vector, vector, range(lanes))
+        vector = _larger(builder, lower, select_lanes(builder, vector, vector, range(lanes, 2 * lanes)))
+    return builder.extract_element(vector, INT32(0))
 
 
 def _larger(builder, a, b):

@@ -30,6 +30,7 @@ import torch
 from torch.autograd.function import once_differentiable
 
 from distgnn import kernels
+from distgnn.kernels.attention.attention import PARTS
 from distgnn.ops.aggregation.convolve import ONCE
 from distgnn.ops.aggregation.halo import as_array, onto_owners, with_halos
 from distgnn.ops.aggregation.partials import received_by_rank
@@ -115,8 +116,7 @@ class _Attend(torch.autograd.Function):
         norm = None if gamma is None else (gamma.detach(), beta.detach())
         out, stats = z, None
         if heads.mean:
-            out = _mean(graph, z, bias, heads.num_heads)
-            z = z if z.dtype == feats.dtype else graph.buffers.empty_like(z, feats.dtype).copy_(z)
+            out, z = _mean(graph, z, bias, heads.num_heads, feats.dtype)
         elif bias is not None or not last:
             out, stats = activated(graph, z, bias, norm, heads.epilogue, in_place=norm is None, dtype=dtype)
         bias = None if bias is None else bias.detach()
@@ -214,12 +214,16 @@ def _leaky(scores: np.ndarray, slope: float) -> np.ndarray:
     return np.where(scores > 0, scores, slope * scores)
 
 
-def _mean(graph: GraphView, z: torch.Tensor, bias: torch.Tensor | None, count: int) -> torch.Tensor:
-    """The mean over heads of z [O, H * F] + bias, [O, F]."""
+def _mean(
+    graph: GraphView, z: torch.Tensor, bias: torch.Tensor | None, count: int, dtype: torch.dtype
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """The mean over heads of z [O, H * F] + bias, [O, F], and z in `dtype`."""
     width = z.shape[1] // count
     out = graph.buffers.empty(len(z), width, z.dtype)
-    torch.mean(z.view(len(z), count, width), 1, out=out)
-    return out if bias is None else out.add_(bias.view(count, width).mean(0))
+    short = z if z.dtype == dtype else graph.buffers.empty_like(z, dtype)
+    offset = None if bias is None else as_array(bias.view(count, width).mean(0))
+    kernels.head_mean(as_array(z), count, offset, out=as_array(out), short=None if short is z else as_array(short))
+    return out, short
 
 
 def _through_mean(ctx: Any, saved: _Saved, before: SavedEpilogue, grad: torch.Tensor) -> tuple:
@@ -277,16 +281,20 @@ def _through_attention(
     sources, places = (as_array(one).reshape(len(one), *shape) for one in (rows, out))
     targets = targets.reshape(len(targets), 1 if heads.mean else shape[0], shape[1])
     arguments = sources, *saved.scores, targets, *state
+    beside = np.empty((len(out), 2 * shape[0]), dots.dtype) if graph.num_ranks == 1 else None
+    room = graph.buffers.empty(PARTS * len(targets), shape[0], torch.from_numpy(dots).dtype)
+    where: Any = {"grad_feats": places, "grad_scores": beside, "room": as_array(room)}
     with graph.transport.counters.timing("aggregate_seconds"):
-        _, left, right = kernels.attention_backward(*_arcs(graph)[1], *arguments, slope=heads.slope, grad_feats=places)
+        _, left, right = kernels.attention_backward(*_arcs(graph)[1], *arguments, slope=heads.slope, **where)
     if graph.num_ranks > 1:
         out = torch.from_numpy(onto_owners(graph, as_array(out), "source")).to(grads.dtype)
         left, right = onto_owners(graph, left, "source"), onto_owners(graph, right, "target")
     if of_loops is not None:
         weighted = grads.view(len(out), grads.shape[1] // shape[1], shape[1]), torch.from_numpy(of_loops[0])[:, :, None]
         out.view(len(out), *shape).addcmul_(*weighted)
-        left, right = left + of_loops[1], right + of_loops[1]
-    return out, torch.from_numpy(np.concatenate([left, right], axis=1))
+        left += of_loops[1]
+        right += of_loops[1]
+    return out, torch.from_numpy(np.concatenate([left, right], axis=1) if beside is None else beside)
 
 
 def _rows_again(graph: GraphView, saved: _Saved, heads: Heads) -> torch.Tensor:

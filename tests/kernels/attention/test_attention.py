@@ -99,6 +99,23 @@ def test_a_gradient_for_all_heads(heads, width, dtype, num_threads):
         np.testing.assert_array_equal(a, b)
 
 
+@pytest.mark.parametrize("heads, width, dtype", [(4, 64, np.float32), (3, 112, np.float32), (3, 5, np.float64)])
+def test_gradients_of_scores_side_by_side(heads, width, dtype, num_threads):
+    """In one array where sources and targets are as many: the same bits."""
+    indptr, indices, feats, source, target, grad = _inputs("hub", heads, width, dtype)
+    rows = min(len(feats), len(grad))
+    indptr, indices, _ = csr_from_edges(indices % rows, np.repeat(np.arange(len(grad)), np.diff(indptr)) % rows, rows)
+    feats, source, target, grad = (array[:rows].copy() for array in (feats, source, target, grad))
+    out, top, sums = attention(indptr, indices, feats, source, target)
+    backward = transpose_csr(indptr, indices, rows)[:2]
+    arguments = *backward, feats, source, target, grad, top, sums, (grad * out).sum(axis=2)
+    expected, beside = attention_backward(*arguments), np.full((rows, 2 * heads), np.nan, dtype)
+    got = attention_backward(*arguments, grad_scores=beside)
+    for a, b in zip(got, expected, strict=True):
+        np.testing.assert_array_equal(a, b)
+    np.testing.assert_array_equal(beside, np.concatenate(expected[1:], axis=1))
+
+
 def test_partial_results_merge():
     """Arcs dealt to two ranks, the second's partial rows merged into the first's: as one rank."""
     generator = np.random.default_rng(3)

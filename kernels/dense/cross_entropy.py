@@ -1,0 +1,152 @@
+"""Cross entropy of some rows in one pass over them, and its gradient in another.
+
+    loss          = Σ over chosen rows of log(Σ_c exp(x[c] - top)) + top - x[label]          top = max over c of x[c]
+    grad_logits   = factor * (exp(x[c] - top) / Σ_c exp(x[c] - top) - [c = label]), and 0 in rows that are not chosen
+
+Legend: O rows, C classes.
+"""
+
+import functools
+
+import numpy as np
+
+from distgnn.kernels.check.checked import checked_once
+from distgnn.kernels.runtime.arrays import empty_rows, index_array, output, row_array
+from distgnn.kernels.runtime.jit import inline, kernel
+from distgnn.kernels.runtime.threads import even_chunks, run
+from distgnn.kernels.runtime.tiles import Tile, registers
+from distgnn.kernels.simd.vector_math import exp, highest, inside, total
+from distgnn.kernels.simd.vectors import full, load, scale, store, sub, zeros
+
+BLOCK_ROWS = 256  # rows whose losses are summed together: fixed, so that threads do not change bits
+VECTORS = 4  # of a row, in registers at once
+TOP, INVERSE = 0, 1  # what of a row the gradient needs
+
+
+@checked_once
+def cross_entropy(logits: np.ndarray, labels: np.ndarray, rows: np.ndarray) -> tuple[np.float64, np.ndarray]:
+    """The sum over chosen rows of the cross entropy of logits with labels.
+
+    Args: logits float32 or float64 [O, C]; labels int [O]; rows bool [O]: the chosen ones, whose labels are from 0 to
+        C - 1.
+    Returns: (sum, state [O, 2] for the gradient, of chosen rows only).
+    Raises: ValueError on shapes and labels.
+    Notes: losses in the dtype of logits, their sum in float64: same bits for any number of threads.
+    """
+    logits, labels, rows = _checked(logits, labels, rows)
+    blocks = -(-len(logits) // BLOCK_ROWS)
+    sums, outside = np.zeros(blocks), np.zeros(blocks, np.int64)
+    state = empty_rows((len(logits), 2), logits.dtype)
+    if logits.shape[1]:
+        arguments = logits, labels, rows, sums, outside, state
+        run(_sum_kernel(*_tiles(logits)), even_chunks(blocks, BLOCK_ROWS * logits.shape[1]), *arguments)
+    if outside.any() or (rows.any() and not logits.shape[1]):
+        raise ValueError(f"labels must be from 0 to {logits.shape[1] - 1}: {outside.sum()} of chosen rows are not")
+    return sums.sum(), state
+
+
+@checked_once
+def cross_entropy_backward(
+    logits: np.ndarray,
+    labels: np.ndarray,
+    rows: np.ndarray,
+    state: np.ndarray,
+    factor: float,
+    *,
+    out: np.ndarray | None = None,
+) -> np.ndarray:
+    """Gradient of `factor` times `cross_entropy`, [O, C].
+
+    Args: logits, labels, rows: as they were; state: its second result; out [O, C].
+    """
+    logits, labels, rows = _checked(logits, labels, rows)
+    out = output(out, logits.shape, logits.dtype)
+    if logits.shape[1]:
+        arguments = logits, labels, rows, row_array(state, "state"), logits.dtype.type(factor), out
+        run(_gradient_kernel(*_tiles(logits)), even_chunks(*logits.shape), *arguments)
+    return out
+
+
+def _checked(logits, labels, rows):
+    logits, labels, rows = row_array(logits, "logits"), index_array(labels, "labels"), np.ascontiguousarray(rows)
+    if rows.dtype != np.bool_ or not len(logits) == len(labels) == len(rows):
+        raise ValueError(
+            f"labels and rows (bool) must be {len(logits)}, got {len(labels)} and {rows.dtype} {len(rows)}"
+        )
+    return logits, labels, rows
+
+
+def _tiles(logits):
+    """(tile of a group of columns, tile of those behind the last whole group, how many these are)."""
+    lanes = registers()[0] // logits.dtype.itemsize
+    rest = logits.shape[1] % (lanes * VECTORS)
+    return _tile(lanes, lanes * VECTORS), _tile(lanes, rest or lanes * VECTORS), rest
+
+
+def _tile(lanes, columns):
+    offsets = tuple(range(0, columns, lanes))
+    return Tile(lanes, offsets, (0,) * len(offsets), columns - offsets[-1])
+
+
+@inline
+def _power(tile, logits, first, top):
+    """exp(x - top), and 0 beyond the row."""
+    return inside(tile, exp(sub(load(tile, logits, first), full(tile, logits, top))))
+
+
+@functools.cache
+def _sum_kernel(whole, part, rest):
+    group = whole.lanes * VECTORS
+
+    @kernel
+    def sum_rows(start, stop, logits, labels, rows, sums, outside, state):
+        """Writes sums and outside of row blocks [start, stop), and state of their chosen rows."""
+        (num, width), zero = logits.shape, logits.dtype.type(0)
+        end = width - rest
+        for block in range(start, stop):
+            for i in range(block * BLOCK_ROWS, min((block + 1) * BLOCK_ROWS, num)):
+                if not rows[i]:
+                    continue
+                if labels[i] < 0 or labels[i] >= width:
+                    outside[block] += 1
+                    continue
+                top, power = logits[i, 0], zero
+                for column in range(0, end, group):
+                    top = max(top, highest(whole, load(whole, logits, i * width + column)))
+                if rest > 0:
+                    top = max(top, highest(part, load(part, logits, i * width + end)))
+                for column in range(0, end, group):
+                    power += total(_power(whole, logits, i * width + column, top))
+                if rest > 0:
+                    power += total(_power(part, logits, i * width + end, top))
+                state[i, TOP], state[i, INVERSE] = top, logits.dtype.type(1) / power
+                sums[block] += np.float64(np.log(power) + (top - logits[i, labels[i]]))
+
+    return sum_rows
+
+
+@functools.cache
+def _gradient_kernel(whole, part, rest):
+    group = whole.lanes * VECTORS
+
+    @kernel
+    def gradient_rows(start, stop, logits, labels, rows, state, factor, out):
+        """Writes out[start:stop]."""
+        width = logits.shape[1]
+        end = width - rest
+        for i in range(start, stop):
+            first = i * width
+            if rows[i]:
+                top, times = state[i, TOP], state[i, INVERSE] * factor
+                for column in range(0, end, group):
+                    store(whole, out, first + column, scale(_power(whole, logits, first + column, top), times))
+                if rest > 0:
+                    store(part, out, first + end, scale(_power(part, logits, first + end, top), times))
+                out[i, labels[i]] -= factor
+            else:
+                for column in range(0, end, group):
+                    store(whole, out, first + column, zeros(whole, out))
+                if rest > 0:
+                    store(part, out, first + end, zeros(part, out))
+
+    return gradient_rows
