@@ -58,12 +58,12 @@ def coarser(clusters: Clusters, cap: float) -> Clusters:
             graph = between.indptr, between.indices, between.data
             if _vote_and_move(*graph, volumes, float(cap), votes, loads, found) < size // FEW_MOVES:
                 break
-        heads, found = np.unique(found, return_inverse=True)
+        heads, numbers = np.unique(found, return_inverse=True)
         lines = between.tocoo()
-        ends, shape = (found[lines.row], found[lines.col]), (len(heads), len(heads))
+        ends, shape = (numbers[lines.row], numbers[lines.col]), (len(heads), len(heads))
         between = sparse.coo_matrix((lines.data, ends), shape=shape).tocsr()
-        volumes = np.bincount(found, weights=volumes, minlength=len(heads))
-        clusters = Clusters(found.astype(np.int32)[clusters.numbers], between, volumes)
+        volumes = np.bincount(numbers, weights=volumes, minlength=len(heads))
+        clusters = Clusters(numbers.astype(np.int32)[clusters.numbers], between, volumes)
     return clusters
 
 

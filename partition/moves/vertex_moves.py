@@ -64,8 +64,8 @@ def _without_gaps(keys: np.ndarray) -> tuple[np.ndarray, int]:
     """int32 [M], equal where keys are, in their order and without gaps; and how many there are."""
     last = int(keys.max(initial=0))
     if last < MOST_MARKED * len(keys):
-        numbers, words = np.empty(len(keys), dtype=np.int32), np.zeros(last // 64 + 1, dtype=np.uint64)
-        return numbers, _number_keys(keys, words, np.empty(len(words), dtype=np.int32), numbers)
+        marked, words = np.empty(len(keys), dtype=np.int32), np.zeros(last // 64 + 1, dtype=np.uint64)
+        return marked, _number_keys(keys, words, np.empty(len(words), dtype=np.int32), marked)
     values, numbers = np.unique(keys, return_inverse=True)
     return numbers.astype(np.int32), len(values)
 
