@@ -7,6 +7,9 @@
 owners, which may need more. Local: rows of a part, copies included; top rank: rows that the rank exchanges; both of the
 largest over the mean.
 
+`--linked 12`: of twelve copies of each graph, one end of every fiftieth edge being the same vertex in another copy: a
+large graph with the structure of a real one, vertices in random order.
+
 Seconds are wall-clock of cutting alone, in this process; the first line of a method includes compilation.
 """
 
@@ -17,6 +20,7 @@ import numpy as np
 
 from distgnn.config.cut import EFFORTS
 from distgnn.datasets import load_graph
+from distgnn.datasets.edge_list import EdgeList
 from distgnn.kernels import get_num_threads
 from distgnn.partition import PartitionBook, cut_edges
 
@@ -29,15 +33,32 @@ def main():
     parser.add_argument("--direction", default="both")
     parser.add_argument("--data-root")
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--linked", type=int, default=1, help="so many copies of each graph, linked")
     args = parser.parse_args()
     print(f"{get_num_threads()} threads, direction {args.direction}, seed {args.seed}")
     loads = "arcs  owned  local  top rank"
     print(f"graph                method          parts edges'  copies  rows/n   {loads}  seconds  M edges/s")
     for name in args.graphs.split(","):
         edges = load_graph(name.replace(";", ","), args.data_root).edge_list(args.direction)
+        if args.linked > 1:
+            edges = linked(edges, args.linked)
+            print(f"{args.linked} linked copies of {name}: {edges.num_nodes:,} vertices, {edges.num_rows:,} edges")
         for num_parts in map(int, args.parts.split(",")):
             for method in args.methods.split(","):
                 print(measure(name, edges, num_parts, method, args.seed), flush=True)
+
+
+def linked(edges, times, share=0.02, seed=0):
+    """An EdgeList of so many copies of a graph."""
+    rng, num_nodes = np.random.default_rng(seed), edges.num_nodes * times
+    firsts = edges.num_nodes * np.arange(times, dtype=np.int64)[:, None]
+    src, dst = ((firsts + ends).ravel() for ends in (edges.src, edges.dst))
+    leads_away = rng.random(len(src)) < share
+    dst[leads_away] += edges.num_nodes * rng.integers(1, times, np.count_nonzero(leads_away))
+    ends = np.sort(np.stack([src, dst % num_nodes]), axis=0)
+    src, dst = np.divmod(np.unique(ends[0] * num_nodes + ends[1]), num_nodes)
+    order, other = rng.permutation(num_nodes).astype(np.int32), src != dst
+    return EdgeList(num_nodes, order[src[other]], order[dst[other]], edges.two_way, direction=edges.direction)
 
 
 def measure(name, edges, num_parts, method, seed):
