@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from distgnn.partition.cmr.coarsen import coarser, contract
+from distgnn.partition.cmr.coarsen import nested_clusters
 from distgnn.partition.cmr.label_propagation import adjacency, cluster_vertices
 from distgnn.partition.core.edges import Edges, endpoint_degrees
 
@@ -26,11 +26,9 @@ def cluster_places(edge_list: Edges) -> np.ndarray:
     ends = 2 * len(edge_list.src)
     most, *fewer = CLUSTERS
     labels = cluster_vertices(*adjacency(edge_list, degrees), ends / most)
-    levels = [contract(edge_list, labels, degrees)]
-    for at_least in fewer:
-        levels.append(coarser(levels[-1], ends / at_least))
+    levels = nested_clusters(edge_list, labels, degrees, [ends / at_least for at_least in fewer])
     # The coarsest decides first, the vertex's id last.
-    order = np.lexsort((np.arange(edge_list.num_nodes), *(clusters.numbers for clusters in levels)))
+    order = np.lexsort((np.arange(edge_list.num_nodes), *levels))
     places = np.empty(edge_list.num_nodes, dtype=np.int64)
     places[order] = np.arange(edge_list.num_nodes)
     return places

@@ -32,6 +32,19 @@ class Clusters(NamedTuple):
     volumes: np.ndarray
 
 
+def nested_clusters(edge_list: Edges, labels: np.ndarray, degrees: np.ndarray, caps: list[float]) -> list[np.ndarray]:
+    """Numbers [N] int32, from 0 on, of the clusters with these labels [N], and of coarser ones up to each cap.
+
+    Args: degrees: [N], see `endpoint_degrees`; caps: edge ends of a cluster, of each level from the second on.
+    """
+    clusters = contract(edge_list, labels, degrees)
+    numbers = [clusters.numbers]
+    for cap in caps:
+        clusters = coarser(clusters, cap)
+        numbers.append(clusters.numbers)
+    return numbers
+
+
 def contract(edge_list: Edges, labels: np.ndarray, degrees: np.ndarray) -> Clusters:
     """The graph of the clusters with these labels [N], in the order of labels; degrees: [N], see `endpoint_degrees`.
 

@@ -14,8 +14,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from distgnn.kernels.runtime.threads import even_chunks, run
-from distgnn.partition.cmr.coarsen import coarser, contract
+from distgnn.kernels.runtime.jit import kernel
+from distgnn.partition.cmr.coarsen import nested_clusters
 from distgnn.partition.cmr.label_propagation import adjacency, cluster_vertices
 from distgnn.partition.core.edges import EdgeArrays, Edges
 from distgnn.partition.moves.edge_moves import SCHEDULE, refine
@@ -43,10 +43,8 @@ def find_levels(edge_list: Edges, labels: np.ndarray, degrees: np.ndarray, num_p
 
     Args: labels: [N], those of the finest level (vertex ids); degrees: [N], see `endpoint_degrees`.
     """
-    levels = [contract(edge_list, labels, degrees)]
-    for per_part in PER_PART:
-        levels.append(coarser(levels[-1], 2 * len(edge_list.src) / (per_part * num_parts)))
-    return Levels([clusters.numbers for clusters in levels])
+    caps = [2 * len(edge_list.src) / (per_part * num_parts) for per_part in PER_PART]
+    return Levels(nested_clusters(edge_list, labels, degrees, caps))
 
 
 def finest_level(edge_list: Edges, degrees: np.ndarray, num_parts: int) -> np.ndarray:
@@ -57,14 +55,15 @@ def finest_level(edge_list: Edges, degrees: np.ndarray, num_parts: int) -> np.nd
 
 def share_inside(edge_list: Edges, labels: np.ndarray) -> float:
     """Of all edges, those inside a cluster; labels: [N]."""
-    counts = [0]
+    return _count_inside(edge_list.src, edge_list.dst, labels) / max(len(edge_list.src), 1)
 
-    def count(start: int, stop: int) -> None:
-        inside = labels[edge_list.src[start:stop]] == labels[edge_list.dst[start:stop]]
-        counts.append(int(np.count_nonzero(inside)))
 
-    run(count, even_chunks(len(edge_list.src), 4))
-    return sum(counts) / max(len(edge_list.src), 1)
+@kernel(_nrt=False)
+def _count_inside(src: np.ndarray, dst: np.ndarray, labels: np.ndarray) -> int:
+    inside = 0
+    for e in range(src.shape[0]):
+        inside += labels[src[e]] == labels[dst[e]]
+    return inside
 
 
 def v_cycle(

@@ -189,16 +189,19 @@ def _even_out(pair: Pair, net: Net, region: Region, members: np.ndarray, forward
 @inline(_nrt=False)
 def _load(region: Region, side: int, kind: int, reach: Reach) -> float:
     """Weight of what is fixed to this part, and of what it claims."""
-    free = region.free_weight[side, region.depths[side], kind]
-    return region.loads[side, kind] - free + reach.weight[kind]
+    return _fixed(region, side, kind) + reach.weight[kind]
+
+
+@inline(_nrt=False)
+def _fixed(region: Region, side: int, kind: int) -> float:
+    """Weight of this part's edges that are not free."""
+    return region.loads[side, kind] - region.free_weight[side, region.depths[side], kind]
 
 
 @inline(_nrt=False)
 def _room(pair: Pair, region: Region, side: int) -> tuple[float, float]:
     """How much of each weight this part may claim."""
-    of_first = pair.max_weight[side, 0] - region.loads[side, 0] + region.free_weight[side, region.depths[side], 0]
-    of_second = pair.max_weight[side, 1] - region.loads[side, 1] + region.free_weight[side, region.depths[side], 1]
-    return of_first, of_second
+    return pair.max_weight[side, 0] - _fixed(region, side, 0), pair.max_weight[side, 1] - _fixed(region, side, 1)
 
 
 @inline(_nrt=False)

@@ -57,7 +57,7 @@ from distgnn.partition.moves.row_load import (
 EXTRA_PRICE = 2.0  # of a mean part's copies, for each copy beyond the first that a vertex has on average
 BLOCK_GROUPS = 32  # groups evaluated against the same frozen parts: the fewer, the less they miss of others' moves
 MOST_BLOCKS = 4096
-FEWEST_IN_TURN, MOST_TURNS = 128, 256  # groups that are asked at once
+FEWEST_IN_TURN, MOST_TURNS = 128, 256  # in turn, groups asked at once: at least so many, else a share
 FEW_MOVES = 0.003  # of the groups: another sweep would not pay
 HUB = 16  # groups around a vertex: with more, one of them that moves hardly changes what the others cost
 
@@ -82,7 +82,8 @@ def move_groups(
 ) -> None:
     """Move groups while that pays, at most so many sweeps.
 
-    Args: degrees: [N]; how: "in blocks", evaluated in parallel; "in turn", each with all moves before it; after the
+    Args: degrees: [N]; how: "in blocks", evaluated in parallel; "in turn", each that wants to move after
+        all moves before it; after the
         first sweep both only visit groups that share a vertex with one that moved. "all in turn": every sweep visits
         all, because the loads of the parts have changed too. extra_price: of imbalance, see `EXTRA_PRICE`; row_price:
         of exchanging more than others, see row_load.py; 0 "in blocks".

@@ -146,7 +146,6 @@ def test_clusters_of_large_graphs_move_where_there_are_some(power_law, as_large,
     """Fewer copies at the same balances; what has no clusters is cut flat."""
     clustered = core_and_islands()
     assert share_inside(power_law, finest_level(power_law, endpoint_degrees(power_law), 8)) < CLUSTERED
-    monkeypatch.setattr("distgnn.partition.cmr.levels.even_chunks", lambda size, _: [0, size // 3, size])
     labels = finest_level(clustered, endpoint_degrees(clustered), 8)
     assert CLUSTERED < share_inside(clustered, labels) == np.mean(labels[clustered.src] == labels[clustered.dst])
     as_large()
