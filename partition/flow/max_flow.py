@@ -35,7 +35,7 @@ import numpy as np
 
 from distgnn.kernels.runtime.jit import inline, kernel
 
-NOT_REACHED, DEAD_END = -1, -2  # levels of nodes; others are distances from the sources
+NOT_REACHED, DEAD_END = -1, -2  # levels of nodes; others are distances to the sinks
 NO_VERTEX = -1
 
 
@@ -60,7 +60,8 @@ class Flow(NamedTuple):
 
 
 class Scratch(NamedTuple):
-    """Of nodes, int32 [2 N + 1] each: level, its distance; queue; cursor, its next step; path, the steps taken."""
+    """Of nodes, int32 [2 N + 1] each: level, its distance to the sinks; queue; cursor, its next step; path, the steps
+    taken."""
 
     level: np.ndarray
     queue: np.ndarray
@@ -71,7 +72,9 @@ class Scratch(NamedTuple):
 def no_flow(num_vertices: int) -> tuple[Flow, Scratch]:
     """A flow without any path, and what `augment` works with."""
     flow = Flow(np.zeros(num_vertices, dtype=np.bool_), *np.full((2, num_vertices), NO_VERTEX, dtype=np.int32))
-    return flow, Scratch(*np.empty((4, 2 * num_vertices + 1), dtype=np.int32))
+    scratch = Scratch(*np.empty((4, 2 * num_vertices + 1), dtype=np.int32))
+    scratch.level[:] = NOT_REACHED
+    return flow, scratch
 
 
 @inline(_nrt=False)
@@ -104,6 +107,7 @@ def _enqueue(node: int, node_level: int, tail: int, scratch: Scratch) -> int:
     if scratch.level[node] >= 0:
         return tail
     scratch.level[node] = node_level
+    scratch.cursor[node] = 0
     scratch.queue[tail] = node
     return tail + 1
 
@@ -112,61 +116,62 @@ def _enqueue(node: int, node_level: int, tail: int, scratch: Scratch) -> int:
 def augment(net: Net, flow: Flow, scratch: Scratch, members: np.ndarray, limit: int) -> int:
     """Add paths until there are no more, or `limit` of them; returns how many. members: the vertices inside.
 
-    Dinitz: levels by breadth first search, then as many paths along them as there are, then levels again.
+    Dinitz: levels by breadth first search, then as many paths along them as there are, then levels again. Levels are
+    distances to the sinks, so that every step to a lower one leads on until a path has taken it.
     """
     added = 0
     while added < limit:
         # A round adds disjoint shortest paths until no path of this length is left: the next round's are longer.
-        depth = _set_levels(net, flow, scratch, members)
+        depth, reached = _set_levels(net, flow, scratch, members)
+        if depth >= 0:
+            for i in range(members.shape[0]):
+                v = members[i]
+                # Each source is tried once, because at most one path passes a vertex.
+                nearest = net.from_source[v] and scratch.level[in_node(v)] == depth
+                if nearest and _add_path(v, net, flow, scratch):
+                    added += 1
+                    if added == limit:
+                        break
+        for i in range(reached):
+            scratch.level[scratch.queue[i]] = NOT_REACHED
         if depth < 0:
             break
-        for i in range(members.shape[0]):
-            v = members[i]
-            # Level 0: no dead end of this round. Each source is tried once, because at most one path passes a vertex.
-            if net.from_source[v] and scratch.level[in_node(v)] == 0 and _add_path(v, depth, net, flow, scratch):
-                added += 1
-                if added == limit:
-                    break
     return added
 
 
 @inline(_nrt=False)
-def _set_levels(net: Net, flow: Flow, scratch: Scratch, members: np.ndarray) -> int:
-    """Breadth first from the sources; returns the level of the nearest sink, or -1."""
+def _set_levels(net: Net, flow: Flow, scratch: Scratch, members: np.ndarray) -> tuple[int, int]:
+    """Breadth first from the sinks, against the steps; returns the level of the nearest source, or -1, and how many
+    nodes have a level. All levels are `NOT_REACHED` before."""
     level, queue = scratch.level, scratch.queue
     tail = 0
     for i in range(members.shape[0]):
-        v = members[i]
-        # Of members only: what nodes outside hold is left over from before, and no step leads to them.
-        level[in_node(v)] = level[out_node(v)] = NOT_REACHED
-        scratch.cursor[in_node(v)] = scratch.cursor[out_node(v)] = 0
-        if net.from_source[v]:  # also where v carries a path from elsewhere: a new one may take over its rest
-            level[in_node(v)] = 0
-            queue[tail] = in_node(v)
-            tail += 1
+        if net.to_sink[members[i]]:
+            tail = _enqueue(out_node(members[i]), 0, tail, scratch)
     head, depth = 0, -1
     while head < tail:
         node = queue[head]
         head += 1
         v, next_level = vertex_of(node), level[node] + 1
-        if depth >= 0 and level[node] >= depth:  # nothing beyond the nearest sink is on a shortest path
+        if depth >= 0 and level[node] >= depth:  # nothing beyond the nearest source is on a shortest path
             break
         if is_out(node):
-            if net.to_sink[v]:
-                # The level of the sink; others of this level may be sinks too, and are still looked at.
+            if not flow.carries[v]:
+                tail = _enqueue(in_node(v), next_level, tail, scratch)
+            elif flow.succ[v] >= 0:
+                tail = _enqueue(in_node(flow.succ[v]), next_level, tail, scratch)
+        else:
+            if net.from_source[v]:  # also where v carries a path from elsewhere: a new one may take over its rest
+                # The level of the source; others of this level may be sources too, and are still looked at.
                 depth = level[node]
                 continue
             if flow.carries[v]:
-                tail = _enqueue(in_node(v), next_level, tail, scratch)
+                tail = _enqueue(out_node(v), next_level, tail, scratch)
             for j in range(net.indptr[v], net.indptr[v + 1]):
                 w = net.neighbours[j]
                 if net.inside[w]:
-                    tail = _enqueue(in_node(w), next_level, tail, scratch)
-        else:
-            to = _step_from_in(v, flow)
-            if to >= 0:
-                tail = _enqueue(to, next_level, tail, scratch)
-    return depth
+                    tail = _enqueue(out_node(w), next_level, tail, scratch)
+    return depth, tail
 
 
 @inline(_nrt=False)
@@ -178,18 +183,18 @@ def _step_from_in(v: int, flow: Flow) -> int:
 
 
 @inline(_nrt=False)
-def _add_path(start: int, depth: int, net: Net, flow: Flow, scratch: Scratch) -> bool:
-    """Look for a path along the levels, depth first, and add it; returns whether there is one."""
+def _add_path(start: int, net: Net, flow: Flow, scratch: Scratch) -> bool:
+    """Look for a path down the levels, depth first, and add it; returns whether there is one."""
     level, path = scratch.level, scratch.path
     # Not recursive: paths are as long as the region is deep. path[: top + 1] is the stack.
     top = 0
     path[0] = in_node(start)
     while top >= 0:
         node = path[top]
-        if is_out(node) and net.to_sink[vertex_of(node)]:
+        if level[node] == 0:
             _apply(path, top, flow)
             return True
-        to = _next_node(node, depth, net, flow, scratch)
+        to = _next_node(node, net, flow, scratch)
         if to >= 0:
             top += 1
             path[top] = to
@@ -202,12 +207,10 @@ def _add_path(start: int, depth: int, net: Net, flow: Flow, scratch: Scratch) ->
 # cursor[node] counts the steps of a node that were tried in this round, over all paths: those of an out-node are its
 # neighbours, then undoing (step number `degree`); an in-node has one. So a round looks at each step once.
 @inline(_nrt=False)
-def _next_node(node: int, depth: int, net: Net, flow: Flow, scratch: Scratch) -> int:
-    """The next node one level deeper, by a step of `node` that was not tried yet; -1 if there is none."""
+def _next_node(node: int, net: Net, flow: Flow, scratch: Scratch) -> int:
+    """The next node one level lower, by a step of `node` that was not tried yet; -1 if there is none."""
     level, cursor = scratch.level, scratch.cursor
-    v, next_level = vertex_of(node), level[node] + 1
-    if next_level > depth:
-        return -1
+    v, next_level = vertex_of(node), level[node] - 1
     if not is_out(node):
         if cursor[node] == 0:
             cursor[node] = 1
