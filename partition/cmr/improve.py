@@ -18,14 +18,14 @@ from distgnn.partition.cmr.levels import Levels, find_levels, finest_level, v_cy
 from distgnn.partition.core.edges import SMALL, EdgeArrays, Edges, endpoint_degrees
 from distgnn.partition.core.effort import NORMAL, Effort
 from distgnn.partition.core.shares import owned_limit
-from distgnn.partition.flow.pair_rounds import Limits, cut_pairs
+from distgnn.partition.flow.pair_rounds import Limits, cut_pairs, no_memory
 from distgnn.partition.moves.cut_state import arc_limit, start_state
 from distgnn.partition.moves.edge_moves import refine
 from distgnn.partition.moves.inner import copies_with_owners, even_inner
 from distgnn.partition.moves.row_load import row_excess, row_goal
 from distgnn.partition.sorting.renumber import ordered_edges
 
-EXTRA_PRICES = (1.0, 1.0, 2.0, 4.0)  # of imbalance, in the V-cycles before the first flows; then the last of them
+EXTRA_PRICES = (1.0, 2.0, 4.0)  # of imbalance, in the V-cycles before the first flows; then the last of them
 SCHEDULE_BETWEEN = (0.5, 0.1, 0.0, 0.0)  # values of s in the sweeps between two rounds of flows
 MOST_ARCS = 1.03  # of a part over its share
 MOST_COPIES = 1.03  # of a part over its share: vertices, copies included
@@ -84,10 +84,12 @@ def refine_borders(
     num_vertices = int(np.count_nonzero(degrees))
     max_owned = owned_limit(num_vertices, shares)
 
+    memory = no_memory(num_parts)
+
     def flows(found: np.ndarray) -> tuple[np.ndarray, bool]:
         copies = num_copies(edges, found, degrees, num_parts)
         most = MOST_COPIES * copies * shares, max_owned, row_goal(copies, num_vertices, shares)
-        return cut_pairs(edges, found, Limits(weights, max_weight, np.stack(most, axis=1)), effort.least_saved)
+        return cut_pairs(edges, found, Limits(weights, max_weight, np.stack(most, axis=1)), memory, effort.least_saved)
 
     def even(found: np.ndarray) -> np.ndarray:
         return even_inner(edges, found, degrees, shares, max_owned, max_weight[:, 0])

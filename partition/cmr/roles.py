@@ -30,7 +30,7 @@ from distgnn.partition.core.effort import NORMAL, Effort
 from distgnn.partition.core.owner_moves import even_exchange
 from distgnn.partition.core.part_masks import count_parts, empty_mask, mark_arcs
 from distgnn.partition.core.shares import owned_limit
-from distgnn.partition.flow.pair_rounds import Limits, cut_pairs
+from distgnn.partition.flow.pair_rounds import Limits, cut_pairs, no_memory
 from distgnn.partition.moves.cut_state import State, arc_limit, rebalance
 from distgnn.partition.moves.edge_moves import SCHEDULE, sweep
 from distgnn.partition.moves.replica_table import count_copies, count_edges, empty_table
@@ -101,12 +101,14 @@ def _refine_borders(
     weights = np.zeros((len(rows.src), 2), dtype=np.float32)
     weights[:num_arcs, 0] = weights[num_arcs:, 1] = 1
 
+    memory = no_memory(num_parts)
+
     def flows(found: Pair) -> tuple[Pair, bool]:
         both = np.concatenate(found)
         goal = row_goal(num_copies(rows, both, degrees, num_parts), len(degrees), shares)
         most = _room(sets, found, shares, MOST_COPIES), np.full(num_parts, np.inf), goal
         limits_of_both = Limits(weights, np.stack(limits, axis=1), np.stack(most, axis=1))
-        both, worth_while = cut_pairs(rows, both, limits_of_both, effort.least_saved)
+        both, worth_while = cut_pairs(rows, both, limits_of_both, memory, effort.least_saved)
         return (both[:num_arcs], both[num_arcs:]), worth_while
 
     def sweeps(found: Pair) -> Pair:

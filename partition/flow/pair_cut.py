@@ -49,13 +49,19 @@ BALANCED, TOO_MUCH_P, TOO_MUCH_Q = range(3)
 
 
 def cut_pair(pair: Pair, num_vertices: int) -> int:
-    """Write a better border to `pair.sides`, if there is one; returns how many vertices fewer are in both parts."""
+    """Write a better border to `pair.sides`, if there is one; returns how many vertices fewer are in both parts.
+
+    `pair.free` becomes what was free in the last region.
+    """
     net, region = open_region(pair, num_vertices)
     if region.sizes[SHARED] == 0:  # nothing to save
         return 0
     flow, scratch = no_flow(num_vertices)
     reaches = [nothing_reached(num_vertices, len(pair.ends)) for _ in range(2)]
-    return _search(pair, net, region, flow, scratch, *reaches)
+    saved = _search(pair, net, region, flow, scratch, *reaches)
+    for side in range(2):
+        pair.free[side] = region.free_weight[side, region.depths[side], 0] / max(region.loads[side, 0], 1)
+    return saved
 
 
 @kernel(_nrt=False)

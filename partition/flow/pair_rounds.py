@@ -20,9 +20,13 @@ from distgnn.kernels.runtime.jit import kernel
 from distgnn.kernels.runtime.threads import run
 from distgnn.partition.core.edges import Edges, group
 from distgnn.partition.flow.pair_cut import cut_pair
-from distgnn.partition.flow.region import Pair
+from distgnn.partition.flow.region import FREE, Pair
 
 PAIRS_PER_PART = 8  # those that share most
+# Most first regions are too large for the balances, again and again: the next round begins so many times as wide as the
+# last one ended (1.4 times is one step of `shrink`).
+WIDER = 3.0
+LEAST_FREE = 0.02
 
 
 class Limits(NamedTuple):
@@ -32,6 +36,19 @@ class Limits(NamedTuple):
     weights: np.ndarray
     max_weight: np.ndarray
     max_copies: np.ndarray
+
+
+class Memory(NamedTuple):
+    """What a round of flows leaves to the next one. free: float64 [P, P], of p's edges, those that are free at first
+    with q; idle: bool [P, P], whether p and q, p < q, had nothing to save."""
+
+    free: np.ndarray
+    idle: np.ndarray
+
+
+def no_memory(num_parts: int) -> Memory:
+    """That of the first round."""
+    return Memory(np.full((num_parts, num_parts), FREE), np.zeros((num_parts, num_parts), dtype=bool))
 
 
 class _Recut(NamedTuple):
@@ -45,22 +62,25 @@ class _Recut(NamedTuple):
     more: np.ndarray
 
 
-def cut_pairs(edges: Edges, edge_part: np.ndarray, limits: Limits, least_saved: float = 0.0) -> tuple[np.ndarray, bool]:
+def cut_pairs(
+    edges: Edges, edge_part: np.ndarray, limits: Limits, memory: Memory, least_saved: float = 0.0
+) -> tuple[np.ndarray, bool]:
     """Fewer copies, within the limits or no farther beyond them than before.
 
-    Args: edge_part: int16 [M]; least_saved: of the copies beyond the first.
+    Args: edge_part: int16 [M]; memory: of the rounds before, which this one updates; least_saved: of the copies beyond
+        the first.
     Returns: part [M] int16, and whether more than that was saved, to go on from other parts.
     """
     edge_part, saved = edge_part.copy(), 0
     where = _incidence(edges, edge_part, len(limits.max_weight))
     copies = np.diff(where.indptr)
     # where.T @ where: in how many vertices each two parts meet.
-    pairs = _pairs((where.T @ where).toarray())
+    pairs = _awake(_pairs((where.T @ where).toarray()), memory)
     edges_of = _edges_of_parts(edge_part, len(limits.max_weight))
     # Disjoint pairs have no edge in common. The others wait: each has a part in common with one that is cut now.
     while len(pairs):
         chosen = _disjoint(pairs)
-        for new in _cut_all(pairs[chosen], edges, edges_of, copies, limits):
+        for new in _cut_all(pairs[chosen], edges, edges_of, copies, limits, memory):
             for p, edge_ids in zip(new.both, new.edge_ids, strict=True):
                 edges_of[p] = edge_ids
                 edge_part[edge_ids] = p
@@ -78,6 +98,13 @@ def _pairs(shared: np.ndarray) -> np.ndarray:
     pairs = np.argwhere(np.triu(shared, 1))
     most_first = np.argsort(-shared[pairs[:, 0], pairs[:, 1]], kind="stable")
     return pairs[most_first[: PAIRS_PER_PART * len(shared)]]
+
+
+def _awake(pairs: np.ndarray, memory: Memory) -> np.ndarray:
+    """The pairs [X, 2] but for those that had nothing to save in the round before: these rest for one."""
+    resting = memory.idle[pairs[:, 0], pairs[:, 1]]
+    memory.idle[pairs[:, 0], pairs[:, 1]] = False
+    return pairs[~resting]
 
 
 def _incidence(edges: Edges, edge_part: np.ndarray, num_parts: int) -> sparse.csr_matrix:
@@ -108,7 +135,7 @@ def _edges_of_parts(edge_part: np.ndarray, num_parts: int) -> list[np.ndarray]:
 
 
 def _cut_all(
-    pairs: np.ndarray, edges: Edges, edges_of: list[np.ndarray], copies: np.ndarray, limits: Limits
+    pairs: np.ndarray, edges: Edges, edges_of: list[np.ndarray], copies: np.ndarray, limits: Limits, memory: Memory
 ) -> list[_Recut]:
     """Cut disjoint pairs [X, 2] anew, and return those that save something; copies: [N], of each vertex."""
     # By the number of the pair: threads finish in any order, and results are used in that of the pairs.
@@ -119,7 +146,7 @@ def _cut_all(
     def cut_some(start: int, stop: int) -> None:
         number = tables.pop() if tables else np.full(edges.num_nodes, -1, dtype=np.int32)
         for i in range(start, stop):
-            found[i] = _cut(pairs[i], edges, edges_of, copies, limits, number)
+            found[i] = _cut(pairs[i], edges, edges_of, copies, limits, memory, number)
         tables.append(number)
 
     run(cut_some, range(len(pairs) + 1))
@@ -133,6 +160,7 @@ def _cut(
     edges_of: list[np.ndarray],
     copies: np.ndarray,
     limits: Limits,
+    memory: Memory,
     number: np.ndarray,
 ) -> _Recut | None:
     """Cut the parts `both` [2] anew. number: int32 [N], all -1."""
@@ -146,8 +174,12 @@ def _cut(
     before = _parts_of(ends, sides, len(vertices))
     # In as many parts as in these two: in no third one.
     only_here = copies[vertices] == before
-    pair = Pair(ends, sides, limits.weights[chosen], only_here, limits.max_weight[both], limits.max_copies[both])
+    p, q = both
+    free = np.array([memory.free[p, q], memory.free[q, p]])
+    pair = Pair(ends, sides, limits.weights[chosen], only_here, limits.max_weight[both], limits.max_copies[both], free)
     saved = cut_pair(pair, len(vertices))
+    memory.free[p, q], memory.free[q, p] = np.clip(WIDER * free, LEAST_FREE, FREE)
+    memory.idle[p, q] = not saved
     if not saved:
         return None
     # Signed before it is subtracted: a vertex that left one of the two parts has -1, which uint8 would make 255.

@@ -25,7 +25,7 @@ from distgnn.partition.flow.max_flow import NO_VERTEX, Flow, Net
 
 # With 0.3, 0.6 and 0.9, 9, 13 and 15 % fewer copies beyond the first, in 0.4, 1 and 3 times the seconds (of
 # docs/LOG.md).
-FREE = 0.6  # of a part's edges, at first
+FREE = 0.6  # of a part's edges, in the first region of a pair
 SHRINK = 0.7
 SHARED, MEMBERS = 0, 1  # places of Region.sizes
 COPIES, OWNED, ELSEWHERE = 0, 1, 2  # columns of Region.num_copies (first two) and Pair.max_copies
@@ -36,7 +36,8 @@ BOTH = 1 << P | 1 << Q  # sides of a vertex in both parts, as bits
 class Pair(NamedTuple):
     """Two parts: ends int32 [E, 2], sides uint8 [E], weights float32 [E, 2] (arcs, owned vertices) of the edges;
     only_here: bool [N], vertices in no third part; of p and of q: max_weight float64 [2, 2], most of each weight;
-    max_copies float64 [2, 3], most vertices, most that are in no other part, and most that are."""
+    max_copies float64 [2, 3], most vertices, most that are in no other part, and most that are; free float64 [2], of
+    the edges, those that are free at first."""
 
     ends: np.ndarray
     sides: np.ndarray
@@ -44,6 +45,7 @@ class Pair(NamedTuple):
     only_here: np.ndarray
     max_weight: np.ndarray
     max_copies: np.ndarray
+    free: np.ndarray
 
 
 class Region(NamedTuple):
@@ -66,7 +68,7 @@ class Region(NamedTuple):
 
 
 def open_region(pair: Pair, num_vertices: int) -> tuple[Net, Region]:
-    """The first region, FREE of each part's edges, and the net of its vertices."""
+    """The first region, `pair.free` of each part's edges, and the net of its vertices."""
     halves, shape = 2 * len(pair.ends), (2, num_vertices)
     indptr = np.zeros(num_vertices + 1, dtype=np.int32)
     net = Net(indptr, *np.empty((2, halves), dtype=np.int32), *np.zeros((3, num_vertices), dtype=np.bool_))
@@ -112,7 +114,7 @@ def _open(pair: Pair, net: Net, region: Region) -> None:
     for side in range(2):
         found = _order_by_distance(side, pair, net, region)
         _weigh_depths(side, pair, region)
-        _choose_depth(side, found, net, region)
+        _choose_depth(side, found, pair, net, region)
     for i in range(region.sizes[SHARED]):
         net.inside[region.members[i]] = True
     _set_terminals(pair, net)
@@ -185,11 +187,11 @@ def _weigh_depths(side: int, pair: Pair, region: Region) -> None:
 
 
 @inline(_nrt=False)
-def _choose_depth(side: int, found: int, net: Net, region: Region) -> None:
-    """Open the part until FREE of its edges are free."""
+def _choose_depth(side: int, found: int, pair: Pair, net: Net, region: Region) -> None:
+    """Open the part until `pair.free` of its edges are free."""
     d = 0
-    # By arcs, the first weight; the last vertex may take it beyond FREE.
-    while d < found and region.free_weight[side, d, 0] < FREE * region.loads[side, 0]:
+    # By arcs, the first weight; the last vertex may take it beyond that.
+    while d < found and region.free_weight[side, d, 0] < pair.free[side] * region.loads[side, 0]:
         net.inside[region.orders[side, d]] = True
         d += 1
     region.depths[side] = d

@@ -11,9 +11,9 @@ from distgnn.partition.cmr.improve import MOST_ARCS, refine_cut
 from distgnn.partition.core.shares import part_shares
 from distgnn.partition.flow.max_flow import augment, no_flow
 from distgnn.partition.flow.pair_cut import _grow, _leaves_too_much, _room, cut_pair
-from distgnn.partition.flow.pair_rounds import Limits, cut_pairs
+from distgnn.partition.flow.pair_rounds import Limits, cut_pairs, no_memory
 from distgnn.partition.flow.reach import BACKWARD, FORWARD, add_node, nothing_reached, spread, take_back
-from distgnn.partition.flow.region import Pair, list_members, open_region, shrink
+from distgnn.partition.flow.region import FREE, Pair, list_members, open_region, shrink
 from distgnn.partition.moves.cut_state import arc_limit, start_state
 from distgnn.partition.moves.edge_moves import refine
 
@@ -42,7 +42,7 @@ def random_pair(seed):
     limits = np.full((2, 2), np.inf)
     limits[:, 0] = 2 * generator.integers(len(ends) // 2, len(ends))
     alone = generator.random(len(used)) < 0.8
-    return Pair(ends[order], sides[order], weights, alone, limits, np.full((2, 3), np.inf)), len(used)
+    return Pair(ends[order], sides[order], weights, alone, limits, np.full((2, 3), np.inf), np.full(2, FREE)), len(used)
 
 
 def smallest_separator(net):
@@ -223,11 +223,54 @@ def test_rounds_of_pairs_never_add_copies(planted):
         loads = [np.bincount(parts, weights[:, kind], minlength=num_parts) for kind in range(2)]
         limits = Limits(weights, np.stack(loads, axis=1) * 1.05, np.full((num_parts, 3), np.inf))
         before = start_state(planted, parts, num_parts).num_copies.sum()
-        after, _ = cut_pairs(planted, parts, limits)
+        after, _ = cut_pairs(planted, parts, limits, no_memory(num_parts))
         assert start_state(planted, after, num_parts).num_copies.sum() < before
         for kind in range(2):
             now = np.bincount(after, weights[:, kind], minlength=num_parts)
             assert (now <= limits.max_weight[:, kind]).all()
+
+
+def test_a_region_has_as_many_free_edges_as_it_is_told_and_says_how_many_were_left():
+    for seed in range(40):
+        pair, num_vertices = random_pair(seed)
+        ended = pair._replace(sides=pair.sides.copy(), free=np.array([0.3, 0.05]))
+        _, region = open_region(ended, num_vertices)
+        for side, share in enumerate(ended.free):
+            depth = region.depths[side]
+            # One vertex less would not be enough; without any more of them, all are free that can be.
+            assert depth == 0 or region.free_weight[side, depth - 1, 0] < share * region.loads[side, 0]
+        first = region.free_weight[[0, 1], region.depths, 0] / np.maximum(region.loads[:, 0], 1)
+        cut_pair(ended, num_vertices)
+        # Regions only shrink.
+        assert (ended.free <= first).all()
+
+
+def test_pairs_with_nothing_to_save_rest_for_a_round(planted, monkeypatch):
+    monkeypatch.setattr("distgnn.partition.flow.pair_rounds.cut_pair", record := FreeOfFlow())
+    parts = cut_edges(planted, 4, "libra").edge_part.astype(np.int16)
+    weights = np.zeros((len(parts), 2), dtype=np.float32)
+    limits = Limits(weights, np.full((4, 2), np.inf), np.full((4, 3), np.inf))
+    memory, searched = no_memory(4), []
+    for _ in range(4):
+        record.free.clear()
+        cut_pairs(planted, parts, limits, memory)
+        searched.append(len(record.free))
+    assert searched == [6, 0, 6, 0]
+    # Of the region of the round before, three times as much; never more than in the first one.
+    assert all(free == [pytest.approx(0.3), FREE] for free in record.last)
+
+
+class FreeOfFlow:
+    """Stands for `cut_pair`: saves nothing, and ends with regions of 0.1 and 0.5 of the edges."""
+
+    def __init__(self):
+        self.free, self.last = [], []
+
+    def __call__(self, pair, _):
+        self.free.append(pair.free.tolist())
+        self.last = list(self.free)
+        pair.free[:] = 0.1, 0.5
+        return 0
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -251,7 +294,9 @@ def test_pairs_see_how_many_parts_the_pairs_before_them_have_left_each_vertex_in
         weights = np.zeros((len(parts), 2), dtype=np.float32)
         limits = np.full((num_parts, 3), np.inf)
         limits[:, 1] = 1.1 * in_one_part(planted, parts, num_parts)
-        after, _ = cut_pairs(planted, parts, Limits(weights, np.full((num_parts, 2), np.inf), limits))
+        after, _ = cut_pairs(
+            planted, parts, Limits(weights, np.full((num_parts, 2), np.inf), limits), no_memory(num_parts)
+        )
         assert (after != parts).any()
         assert (in_one_part(planted, after, num_parts) <= limits[:, 1]).all()
 

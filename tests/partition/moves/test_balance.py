@@ -56,7 +56,7 @@ def given_to_flows(monkeypatch):
     """(edges, parts, limits) that flows were called with; they change nothing."""
     given = []
 
-    def record(edges, edge_part, limits, least_saved):
+    def record(edges, edge_part, limits, memory, least_saved):
         given.append((edges, edge_part, limits))
         return edge_part, False
 
