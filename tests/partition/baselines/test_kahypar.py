@@ -39,9 +39,13 @@ def test_capacities_are_shares_of_arcs(kahypar, graph_named):
 
 def test_refined_it_has_fewer_copies(kahypar, data_root):
     edges = load_graph("cora", data_root).edge_list("both")
-    plain, refined = (PartitionBook(edges, cut_edges(edges, 8, "kahypar", refine=refine)) for refine in (False, True))
-    assert refined.replication_factor <= plain.replication_factor
-    assert refined.owned_balance <= 1.05
+    # Two runs of Mt-KaHyPar differ by up to a fourth of the copies beyond the first: the mean of several counts.
+    plain, refined = (
+        [PartitionBook(edges, cut_edges(edges, 8, "kahypar", refine=refine)) for _ in range(4)]
+        for refine in (False, True)
+    )
+    assert np.mean([book.replication_factor for book in refined]) < np.mean([book.replication_factor for book in plain])
+    assert all(book.owned_balance <= 1.05 for book in refined)
 
 
 def test_where_it_is_not_installed_or_fails_one_line_says_so(monkeypatch):
