@@ -83,7 +83,6 @@ def refine_borders(
     # A vertex in one part only must be owned there: so many a part may have.
     num_vertices = int(np.count_nonzero(degrees))
     max_owned = owned_limit(num_vertices, shares)
-
     memory = no_memory(num_parts)
 
     def flows(found: np.ndarray) -> tuple[np.ndarray, bool]:

@@ -100,7 +100,6 @@ def _refine_borders(
     rows = arcs._replace(src=np.concatenate([arcs.src, joints.src]), dst=np.concatenate([arcs.dst, joints.dst]))
     weights = np.zeros((len(rows.src), 2), dtype=np.float32)
     weights[:num_arcs, 0] = weights[num_arcs:, 1] = 1
-
     memory = no_memory(num_parts)
 
     def flows(found: Pair) -> tuple[Pair, bool]:

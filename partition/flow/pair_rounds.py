@@ -20,13 +20,15 @@ from distgnn.kernels.runtime.jit import kernel
 from distgnn.kernels.runtime.threads import run
 from distgnn.partition.core.edges import Edges, group
 from distgnn.partition.flow.pair_cut import cut_pair
-from distgnn.partition.flow.region import FREE, Pair
+from distgnn.partition.flow.region import Pair
 
 PAIRS_PER_PART = 8  # those that share most
-# Most first regions are too large for the balances, again and again: the next round begins so many times as wide as the
-# last one ended (1.4 times is one step of `shrink`).
-WIDER = 3.0
-LEAST_FREE = 0.02
+# Of a part's edges, those that are free in a pair's first region. With 0.3, 0.6 and 0.9, 9, 13 and 15 % fewer copies
+# beyond the first, in 0.4, 1 and 3 times the seconds (of docs/LOG.md).
+FREE = 0.6
+# Regions that were too large for the balances are so in the next round, too, more or less: it begins with so many times
+# the edges that were left (1.4 times is one step of `shrink`), at least with a few and at most as the first round did.
+WIDER, LEAST_FREE = 3.0, 0.02
 
 
 class Limits(NamedTuple):
@@ -40,7 +42,7 @@ class Limits(NamedTuple):
 
 class Memory(NamedTuple):
     """What a round of flows leaves to the next one. free: float64 [P, P], of p's edges, those that are free at first
-    with q; idle: bool [P, P], whether p and q, p < q, had nothing to save."""
+    with q; idle: bool [P, P], whether p and q, p < q, were searched for nothing in the last one."""
 
     free: np.ndarray
     idle: np.ndarray
@@ -71,25 +73,37 @@ def cut_pairs(
         the first.
     Returns: part [M] int16, and whether more than that was saved, to go on from other parts.
     """
-    edge_part, saved = edge_part.copy(), 0
+    edge_part = edge_part.copy()
     where = _incidence(edges, edge_part, len(limits.max_weight))
     copies = np.diff(where.indptr)
-    # where.T @ where: in how many vertices each two parts meet.
-    pairs = _awake(_pairs((where.T @ where).toarray()), memory)
-    edges_of = _edges_of_parts(edge_part, len(limits.max_weight))
-    # Disjoint pairs have no edge in common. The others wait: each has a part in common with one that is cut now.
-    while len(pairs):
-        chosen = _disjoint(pairs)
-        for new in _cut_all(pairs[chosen], edges, edges_of, copies, limits, memory):
-            for p, edge_ids in zip(new.both, new.edge_ids, strict=True):
-                edges_of[p] = edge_ids
-                edge_part[edge_ids] = p
-            # Later pairs ask which vertices are in no third part: counts must follow what this pair moved.
-            copies[new.vertices] += new.more
-            saved += new.saved
-        pairs = pairs[~chosen]
     # where.nnz: all copies at first. Less one for each vertex with an edge, these are beyond the first.
-    return edge_part, saved > least_saved * (where.nnz - np.count_nonzero(copies))
+    too_little = least_saved * (where.nnz - np.count_nonzero(copies))
+    edges_of = _edges_of_parts(edge_part, len(limits.max_weight))
+
+    def cut_in_turn(pairs: np.ndarray) -> int:
+        saved = 0
+        # Disjoint pairs have no edge in common. The others wait: each has a part in common with one that is cut now.
+        while len(pairs):
+            chosen = _disjoint(pairs)
+            for new in _cut_all(pairs[chosen], edges, edges_of, copies, limits, memory):
+                for p, edge_ids in zip(new.both, new.edge_ids, strict=True):
+                    edges_of[p] = edge_ids
+                    edge_part[edge_ids] = p
+                # Later pairs ask which vertices are in no third part: counts must follow what this pair moved.
+                copies[new.vertices] += new.more
+                saved += new.saved
+            pairs = pairs[~chosen]
+        return saved
+
+    # where.T @ where: in how many vertices each two parts meet.
+    pairs = _pairs((where.T @ where).toarray())
+    # Who had nothing to save rests for a round, unless that would be the last one.
+    resting = memory.idle[pairs[:, 0], pairs[:, 1]]
+    memory.idle[pairs[:, 0], pairs[:, 1]] = False
+    saved = cut_in_turn(pairs[~resting])
+    if saved <= too_little:
+        saved += cut_in_turn(pairs[resting])
+    return edge_part, saved > too_little
 
 
 def _pairs(shared: np.ndarray) -> np.ndarray:
@@ -98,13 +112,6 @@ def _pairs(shared: np.ndarray) -> np.ndarray:
     pairs = np.argwhere(np.triu(shared, 1))
     most_first = np.argsort(-shared[pairs[:, 0], pairs[:, 1]], kind="stable")
     return pairs[most_first[: PAIRS_PER_PART * len(shared)]]
-
-
-def _awake(pairs: np.ndarray, memory: Memory) -> np.ndarray:
-    """The pairs [X, 2] but for those that had nothing to save in the round before: these rest for one."""
-    resting = memory.idle[pairs[:, 0], pairs[:, 1]]
-    memory.idle[pairs[:, 0], pairs[:, 1]] = False
-    return pairs[~resting]
 
 
 def _incidence(edges: Edges, edge_part: np.ndarray, num_parts: int) -> sparse.csr_matrix:

@@ -23,9 +23,6 @@ import numpy as np
 from distgnn.kernels.runtime.jit import inline, kernel
 from distgnn.partition.flow.max_flow import NO_VERTEX, Flow, Net
 
-# With 0.3, 0.6 and 0.9, 9, 13 and 15 % fewer copies beyond the first, in 0.4, 1 and 3 times the seconds (of
-# docs/LOG.md).
-FREE = 0.6  # of a part's edges, in the first region of a pair
 SHRINK = 0.7
 SHARED, MEMBERS = 0, 1  # places of Region.sizes
 COPIES, OWNED, ELSEWHERE = 0, 1, 2  # columns of Region.num_copies (first two) and Pair.max_copies

@@ -82,11 +82,10 @@ def move_groups(
 ) -> None:
     """Move groups while that pays, at most so many sweeps.
 
-    Args: degrees: [N]; how: "in blocks", evaluated in parallel; "in turn", each that wants to move after
-        all moves before it; after the
-        first sweep both only visit groups that share a vertex with one that moved. "all in turn": every sweep visits
-        all, because the loads of the parts have changed too. extra_price: of imbalance, see `EXTRA_PRICE`; row_price:
-        of exchanging more than others, see row_load.py; 0 "in blocks".
+    Args: degrees: [N]; how: "in blocks", evaluated in parallel; "in turn", each that wants to move after all
+        moves before it; after the first sweep both only visit groups that share a vertex with one that moved. "all in
+        turn": every sweep visits all, because the loads of the parts have changed too. extra_price: of
+        imbalance, see `EXTRA_PRICE`; row_price: of exchanging more than others, see row_load.py; 0 "in blocks".
     """
     in_turn = how != "in blocks"
     indptr, members, sizes, _ = groups
