@@ -1,7 +1,8 @@
 """The kernels of attention.py, one for each direction and tile.
 
-A row's arcs are taken `CHUNK` at a time: first the scores of all of them, a few numbers per arc; then their
-exponentials, in full registers whatever the number of heads; then the rows, weighted. Chunks lie in the level 1 cache.
+Arcs of neighbouring rows are taken a window at a time: first the scores of all of them, a few numbers per arc; then
+their exponentials, in full registers whatever the number of heads; then the rows, weighted, of `CHUNK` arcs of a row at
+a time. Windows lie in the level 1 cache.
 
 Legend: H heads; a tile's columns are whole vectors of some heads.
 """
@@ -33,7 +34,8 @@ from distgnn.kernels.simd.vectors import (
 
 CHUNK = 32  # arcs
 ROWS_AHEAD = 4  # own rows that the backward pass asks for before it reads them
-WINDOW = 512  # weights of arcs that the backward pass makes at a time
+WINDOW = 512  # weights of arcs that are made at a time
+SCORES_AHEAD = 64  # arcs before the maximum of scores a source's are asked for
 ALPHA, BETA = 1, 2  # the rows of them
 STATE = 4  # numbers per target and head that the backward pass gathers: score, maximum, 1 / sum, dot
 
@@ -55,6 +57,35 @@ def wide_tile(dtype):
     return Tile(registers()[0] // np.dtype(dtype).itemsize, (0,), (0,))
 
 
+@inline
+def _weigh(
+    heads_tile, wide, lanes, i, begin, filled, last, indptr, indices, source_scores, target_scores, slope, top, scores,
+    powers,
+):  # fmt: skip
+    """For arcs [begin, filled), of targets from i on: their exponentials, to the window's powers; top of targets."""
+    # Plainly, for an arc and all heads: exp(leaky(source_scores[j] + target) - top).
+    # For the arcs of many targets at a time, as in `_fill`. A target's maximum is taken where its arcs begin.
+    heads, first = top.shape[1], begin
+    while first < filled:
+        target, end = load(heads_tile, target_scores, i * heads), min(indptr[i + 1], filled)
+        if first == indptr[i]:
+            highest = full(heads_tile, top, -np.inf)
+            for e in range(first, indptr[i + 1]):
+                # The leaky ReLU and adding the target's score both keep the order, so the maximum of the raw source
+                # scores is enough: one load per arc in this first pass.
+                prefetch(heads_tile, source_scores, at(indices, min(e + SCORES_AHEAD, last)) * heads)
+                highest = maximum(highest, load(heads_tile, source_scores, at(indices, e) * heads))
+            highest = leaky(add(highest, target), slope)
+            store(heads_tile, top, i * heads, highest)
+        highest = load(heads_tile, top, i * heads)
+        for e in range(first, end):
+            score = add(load(heads_tile, source_scores, at(indices, e) * heads), target)
+            store(heads_tile, scores, (e - begin) * heads, sub(leaky(score, slope), highest))
+        first, i = end, i + 1
+    for place in range(0, (filled - begin) * heads, lanes):
+        store(wide, powers, place, exp(load(wide, scores, place)))
+
+
 @functools.cache
 def forward_kernel(tile, heads_tile, wide):
     lanes = wide.lanes
@@ -67,40 +98,36 @@ def forward_kernel(tile, heads_tile, wide):
         # Plainly, for one head:
         #     top = max(leaky(source_scores[j] + target) for j in sources); sums = Σ exp(score - top); out = Σ
         #     exp(…) * feats[j]
-        # An exponential of H = 4 numbers would fill a quarter of a register, so a chunk's scores are written behind
-        # each other, and `exp` is taken of full registers across arcs and heads.
         width, heads, last = feats.shape[1], top.shape[1], indptr[stop] - 1
-        scores = np.zeros(CHUNK * heads + lanes, top.dtype)
-        powers = np.zeros(CHUNK * heads + lanes, top.dtype)
+        window = max(CHUNK, WINDOW // heads)
+        scores = np.zeros(window * heads + lanes, top.dtype)
+        powers = np.zeros(window * heads + lanes, top.dtype)
+        factors = np.zeros(heads + lanes, top.dtype)
+        begin = filled = indptr[start]
         for i in range(start, stop):
-            first, end = indptr[i], indptr[i + 1]
-            target = load(heads_tile, target_scores, i * heads)
-            highest = full(heads_tile, top, -np.inf)
-            for e in range(first, end):
-                # The leaky ReLU and adding the target's score both keep the order, so the maximum of the raw source
-                # scores is enough: one load per arc in this first pass.
-                highest = maximum(highest, load(heads_tile, source_scores, at(indices, e) * heads))
-            highest = leaky(add(highest, target), slope)
+            if indptr[i] == indptr[i + 1]:
+                store(heads_tile, top, i * heads, full(heads_tile, top, -np.inf))
             weight_sums, rows = zeros(heads_tile, top), zeros(tile, out)
-            for chunk in range(first, end, CHUNK):
-                count = min(CHUNK, end - chunk)
-                for a in range(count):
-                    score = add(load(heads_tile, source_scores, at(indices, chunk + a) * heads), target)
-                    store(heads_tile, scores, a * heads, sub(leaky(score, slope), highest))
-                for place in range(0, count * heads, lanes):
-                    store(wide, powers, place, exp(load(wide, scores, place)))
+            for chunk in range(indptr[i], indptr[i + 1], CHUNK):
+                count = min(CHUNK, indptr[i + 1] - chunk)
+                if chunk + count > filled:
+                    begin, filled = chunk, min(chunk + window, last + 1)
+                    _weigh(
+                        heads_tile, wide, lanes, i, begin, filled, last, indptr, indices, source_scores, target_scores,
+                        slope, top, scores, powers,
+                    )  # fmt: skip
+                place = (chunk - begin) * heads
                 for a in range(count):
                     # Weights are read back from the level 1 cache, one per head, and spread over the head's columns.
-                    e = chunk + a
+                    e, weight = chunk + a, place + a * heads
                     prefetch(tile, feats, at(indices, min(e + ahead, last)) * width)
-                    weight_sums = add(weight_sums, load(heads_tile, powers, a * heads))
-                    rows = fma_heads(tile, load(tile, feats, at(indices, e) * width), powers, a * heads, rows)
-            store(heads_tile, top, i * heads, highest)
+                    weight_sums = add(weight_sums, load(heads_tile, powers, weight))
+                    rows = fma_heads(tile, load(tile, feats, at(indices, e) * width), powers, weight, rows)
             store(heads_tile, sums, i * heads, weight_sums)
             if divide:
                 # One division per head, then multiplications; 0 for a row without arcs, whose sum is 0.
-                store(heads_tile, powers, 0, reciprocal(weight_sums))
-                rows = fma_heads(tile, rows, powers, 0, zeros(tile, out))
+                store(heads_tile, factors, 0, reciprocal(weight_sums))
+                rows = fma_heads(tile, rows, factors, 0, zeros(tile, out))
             store(tile, out, i * width, rows)
 
     return attend_rows

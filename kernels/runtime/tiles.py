@@ -48,19 +48,30 @@ class Tile:
 @functools.cache
 def registers() -> tuple[int, int]:
     """(bytes of a vector register, how many of them a tile may fill) on this machine."""
-    # What numba compiles for, not what the processor has: NUMBA_CPU_FEATURES may say less. Fewer registers than there
-    # are, because the row that is loaded, the factor and addresses need some too; sums that do not fit would be read
-    # and written for every arc.
-    features = getattr(config, "CPU_FEATURES", None)
-    if features is None:
-        generic = getattr(config, "CPU_NAME", None) == "generic"
-        features = "" if generic else llvm.get_host_cpu_features().flatten()
+    # Fewer registers than there are, because the row that is loaded, the factor and addresses need some too; sums that
+    # do not fit would be read and written for every arc.
+    features = _features()
     if re.search(r"\+avx512f\b", features):
         return 64, 16  # of 32: what is loaded, the factor and prefetch addresses need some too
     if re.search(r"\+avx2\b", features):
         return 32, 10  # of 16
     # Of 32 on 64-bit Arm, where they belong to every processor (LLVM does not always say so); of 16 with SSE2.
     return 16, 20 if platform.machine() in ("aarch64", "arm64") else 10
+
+
+@functools.cache
+def narrows_bfloat16() -> bool:
+    """Has this machine an instruction that rounds 16 float32 to bfloat16?"""
+    return re.search(r"\+avx512bf16\b", _features()) is not None
+
+
+def _features() -> str:
+    """What numba compiles for, not what the processor has: NUMBA_CPU_FEATURES may say less."""
+    features = getattr(config, "CPU_FEATURES", None)
+    if features is None:
+        generic = getattr(config, "CPU_NAME", None) == "generic"
+        features = "" if generic else llvm.get_host_cpu_features().flatten()
+    return features
 
 
 # The one rule for asking ahead, by bytes and not by arcs: rows under way fill a third of a level 1 cache of 48 KiB.

@@ -4,17 +4,20 @@
 values while numba generates code; vectors.py, vector_math.py and random_vectors.py build their intrinsics from them.
 """
 
+import functools
 import platform
 
+import llvmlite.binding as binding
 import llvmlite.ir as ir
 from llvmlite.ir import Constant
 from numba.core import types
 from numba.core.imputils import lower_constant
 from numba.extending import models, register_model, typeof_impl
 
-from distgnn.kernels.runtime.tiles import Tile
+from distgnn.kernels.runtime.tiles import Tile, narrows_bfloat16
 
 CACHE_LINE = 64
+SUBNORMAL = 0x90  # of either sign, as llvm.is.fpclass numbers what a number may be
 INT32 = ir.IntType(32)
 
 
@@ -159,11 +162,45 @@ def widen_bfloat16(builder, half, lanes):
     return builder.bitcast(bits, ir.VectorType(ir.FloatType(), lanes))
 
 
-def narrow_bfloat16(builder, vector, lanes):
-    """Round to nearest, ties to even: add 0x7FFF and the lowest kept bit, cut. A NaN stays one (its top bits do)."""
+def narrow_bfloat16(builder, vectors):
+    """Round to nearest, ties to even; a NaN stays one (its top bits do)."""
+    if not (narrows_bfloat16() and {str(vector.type) for vector in vectors} == {"<16 x float>"}):
+        return [_narrowed(builder, vector) for vector in vectors]
+    binding.initialize_native_asmparser()  # for the line of assembly; once is enough, more is harmless
+    # The processor has an instruction for it, which takes the smallest numbers, those below 2^-126, for 0. They are
+    # rare: where a row has one, the row is rounded as everywhere else, and bits do not depend on the machine.
+    tiny = [_is_tiny(builder, vector) for vector in vectors]
+    any_tiny = builder.bitcast(functools.reduce(builder.or_, tiny), ir.IntType(16))
+    with builder.if_else(builder.icmp_unsigned("!=", any_tiny, ir.IntType(16)(0)), likely=False) as (rare, usual):
+        with rare:
+            slow, end_of_slow = [_narrowed(builder, vector) for vector in vectors], builder.block
+        with usual:
+            half = ir.VectorType(ir.IntType(16), 16)
+            convert = ir.InlineAsm(ir.FunctionType(half, [vectors[0].type]), "vcvtneps2bf16 $1, $0", "=v,v")
+            fast, end_of_fast = [builder.call(convert, [vector]) for vector in vectors], builder.block
+    rounded = []
+    for one, other in zip(slow, fast, strict=True):
+        phi = builder.phi(one.type)
+        phi.add_incoming(one, end_of_slow)
+        phi.add_incoming(other, end_of_fast)
+        rounded.append(phi)
+    return rounded
+
+
+def _is_tiny(builder, vector):
+    """Lanes that are not 0 but below 2^-126."""
+    kind = ir.FunctionType(ir.VectorType(ir.IntType(1), 16), [vector.type, INT32])
+    name = "llvm.is.fpclass.v16f32"
+    function = builder.module.globals.get(name) or ir.Function(builder.module, kind, name)
+    return builder.call(function, [vector, INT32(SUBNORMAL)])
+
+
+def _narrowed(builder, vector):
+    """Add 0x7FFF and the lowest kept bit, cut."""
     # Plainly: keep the upper 16 bits, and add 1 if the lower ones are more than half, or half and the kept number is
     # odd. 0x7FFF + (lowest kept bit) carries into the kept bits in exactly these cases: no branch, the same for all
     # lanes.
+    lanes = vector.type.count
     bits = builder.bitcast(vector, ir.VectorType(INT32, lanes))
     kept = builder.lshr(bits, splat(builder, INT32(16), lanes))
     lowest = builder.and_(kept, splat(builder, INT32(1), lanes))

@@ -49,46 +49,62 @@ def words(typingctx, block, low, high, stream, k0, k1):
     kind = Registers(types.uint32, LANES, 4)
 
     def generate(context, builder, signature, args):
-        scalars = [splat(builder, x, LANES) for x in args]
         # Lane i has block + i; the other words of the counter are the same in all lanes.
-        counter = [builder.add(scalars[0], Constant(WORDS, list(range(LANES)))), *scalars[1:4]]
-        return pack(context, builder, kind, _rounds(builder, counter, scalars[4:]))
+        blocks = tuple(
+            builder.add(_spread(builder, args[0]), Constant(PAIRS, list(range(first, LANES, 2)))) for first in (0, 1)
+        )
+        return pack(context, builder, kind, _rounds(builder, (blocks, *args[1:4]), args[4:]))
 
     return kind(*[types.uint32] * 6), generate
 
 
+# A word of all 16 lanes is a pair of vectors of 64-bit lanes, the even lanes and the odd ones, whose upper halves hold
+# anything: products read the lower ones alone, and are 64 bits wide. A word that is the same in all lanes is a scalar.
+# So nothing is woven before the last round, and half of the first two rounds is done once for a row.
 def _rounds(builder, counter, key):
-    # The ten rounds of philox.philox on 16 lanes: block + 0 … block + 15, other counter words and the key the same.
+    """The ten rounds of philox.philox on 16 lanes: block + 0 … block + 15, other counter words and the key the same."""
     c0, c1, c2, c3 = counter
     k0, k1 = key
     for _ in range(10):
         h0, l0 = _high_low(builder, c0, int(MULTIPLIER_0))
         h1, l1 = _high_low(builder, c2, int(MULTIPLIER_1))
-        c0 = builder.xor(builder.xor(h1, c1), k0)
-        c2 = builder.xor(builder.xor(h0, c3), k1)
-        c1, c3 = l1, l0
-        k0 = builder.add(k0, Constant(WORDS, [int(WEYL_0)] * LANES))
-        k1 = builder.add(k1, Constant(WORDS, [int(WEYL_1)] * LANES))
-    return c0, c1, c2, c3
+        c0, c1, c2, c3 = _mix(builder, h1, c1, k0), l1, _mix(builder, h0, c3, k1), l0
+        k0, k1 = builder.add(k0, INT32(int(WEYL_0))), builder.add(k1, INT32(int(WEYL_1)))
+    return [_woven(builder, word) for word in (c0, c1, c2, c3)]
 
 
 def _high_low(builder, x, multiplier):
-    """Upper and lower words of the 64-bit products, from products of the even and of the odd lanes."""
-    # Plainly: product = uint64(x) * multiplier; high = product >> 32, low = product & 0xFFFFFFFF. Vectors of 64-bit
-    # lanes hold half as many numbers, so even and odd lanes are multiplied apart and their halves woven together again.
-    pairs = builder.bitcast(x, PAIRS)
-    factor, low_word = Constant(PAIRS, [multiplier] * (LANES // 2)), Constant(PAIRS, [0xFFFFFFFF] * (LANES // 2))
-    shift = Constant(PAIRS, [32] * (LANES // 2))
-    even = builder.bitcast(builder.mul(builder.and_(pairs, low_word), factor), WORDS)
-    odd = builder.bitcast(builder.mul(builder.lshr(pairs, shift), factor), WORDS)
-    both = range(0, LANES, 2)
-    high = [lane for i in both for lane in (i + 1, LANES + i + 1)]
-    low = [lane for i in both for lane in (i, LANES + i)]
-    kind = ir.VectorType(INT32, LANES)
-    return (
-        builder.shuffle_vector(even, odd, Constant(kind, high)),
-        builder.shuffle_vector(even, odd, Constant(kind, low)),
-    )
+    """Upper and lower words of the 64-bit products."""
+    # Plainly: product = uint64(x) * multiplier; high = product >> 32, low = product & 0xFFFFFFFF.
+    if not isinstance(x, tuple):
+        product = builder.mul(builder.zext(x, INT64), INT64(multiplier))
+        return builder.trunc(builder.lshr(product, INT64(32)), INT32), builder.trunc(product, INT32)
+    factor, low_word, shift = (Constant(PAIRS, [n] * (LANES // 2)) for n in (multiplier, 0xFFFFFFFF, 32))
+    products = tuple(builder.mul(builder.and_(half, low_word), factor) for half in x)
+    return tuple(builder.lshr(half, shift) for half in products), products
+
+
+def _mix(builder, a, b, key):
+    """a ^ b ^ key, the key a scalar."""
+    if isinstance(b, tuple) and not isinstance(a, tuple):
+        a, b = b, a
+    if not isinstance(b, tuple):
+        b = builder.xor(b, key)
+        if not isinstance(a, tuple):
+            return builder.xor(a, b)
+        return tuple(builder.xor(half, _spread(builder, b)) for half in a)
+    return tuple(builder.xor(builder.xor(half, other), _spread(builder, key)) for half, other in zip(a, b, strict=True))
+
+
+def _spread(builder, word):
+    return splat(builder, builder.zext(word, INT64), LANES // 2)
+
+
+def _woven(builder, halves):
+    """The 16 lanes of a word in order."""
+    even, odd = halves
+    low_word, shift = (Constant(PAIRS, [n] * (LANES // 2)) for n in (0xFFFFFFFF, 32))
+    return builder.bitcast(builder.or_(builder.and_(even, low_word), builder.shl(odd, shift)), WORDS)
 
 
 def _halves(builder, value, count):

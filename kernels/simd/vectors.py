@@ -100,10 +100,10 @@ def store(typingctx, tile, array, first, registers):
     def generate(context, builder, signature, args):
         row = element_pointer(context, builder, array, args[1], args[2])
         vectors = unpack(builder, args[3], registers.vectors)
+        if array.dtype == types.uint16:
+            vectors = narrow_bfloat16(builder, vectors)
         for v, (offset, value) in enumerate(zip(tile.tile.offsets, vectors, strict=True)):
-            if array.dtype == types.uint16:
-                value = narrow_bfloat16(builder, value, registers.lanes)
-            elif array.dtype == types.int8:
+            if array.dtype == types.int8:
                 value = builder.fptosi(value, ir.VectorType(INT32, registers.lanes))
                 value = builder.trunc(value, ir.VectorType(ir.IntType(8), registers.lanes))
             store_vector(builder, value, row, offset, pieces(tile.tile, v))

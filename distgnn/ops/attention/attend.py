@@ -36,11 +36,11 @@ from distgnn.ops.aggregation.halo import as_array, onto_owners, with_halos
 from distgnn.ops.aggregation.partials import received_by_rank
 from distgnn.ops.attention.through_scores import ThroughScores
 from distgnn.ops.dense.activation import NO_EPILOGUE, Epilogue, Norm, SavedEpilogue, activated, activated_backward
-from distgnn.ops.dense.products import product
+from distgnn.ops.dense.products import product, sum_of_products
 from distgnn.ops.edges.on_arcs import check_update
 from distgnn.ops.protocol import GraphView
 
-KEPT_COLUMNS = 256  # of x, from which on r is saved: a product's time for each number of r grows with them
+KEPT_COLUMNS = 128  # of x, from which on r is saved: a product's time for each number of r grows with them
 KEPT_NARROW = 64  # the same of bfloat16 rows, whose memory is half
 
 
@@ -93,7 +93,11 @@ def attend(
 
 @dataclass
 class _Saved:
-    """What the backward pass needs; `rows` are r of all copies [O + S, H, F] if `_keeps_rows`, else of source halos."""
+    """What the backward pass needs.
+
+    Args: rows: r of all copies [O + S, H, F] if `_keeps_rows`, else of source halos; together: memory of z and, behind
+        it, of r, [2 O, H * F], of a mean on one rank: the gradient of feats is written over both.
+    """
 
     feats: torch.Tensor
     weights: tuple[torch.Tensor, torch.Tensor]
@@ -104,6 +108,7 @@ class _Saved:
     scores: tuple[np.ndarray, np.ndarray]
     maximum: np.ndarray
     sums: np.ndarray
+    together: torch.Tensor | None
 
 
 class _Attend(torch.autograd.Function):
@@ -111,7 +116,7 @@ class _Attend(torch.autograd.Function):
     def forward(ctx: Any, feats, weight, attn, bias, gamma, beta, graph: GraphView, heads: Heads) -> torch.Tensor:  # type: ignore[no-untyped-def]
         ctx.graph, ctx.heads = graph, heads
         last = heads.epilogue.is_empty and gamma is None
-        z, maximum, sums, rows, ends = _attention(graph, feats, weight, attn, heads, narrow=not last)
+        z, *found = _attention(graph, feats, weight, attn, heads, narrow=not last)
         dtype = z.dtype if last else feats.dtype
         norm = None if gamma is None else (gamma.detach(), beta.detach())
         out, stats = z, None
@@ -122,7 +127,7 @@ class _Attend(torch.autograd.Function):
         bias = None if bias is None else bias.detach()
         epilogue = SavedEpilogue(z if heads.mean else out.detach(), z if norm is not None else None, stats)
         weights = weight.detach(), attn.detach()
-        ctx.saved = _Saved(feats.detach(), weights, bias, norm, epilogue, rows, ends, maximum, sums)
+        ctx.saved = _Saved(feats.detach(), weights, bias, norm, epilogue, *found)
         return out
 
     @staticmethod
@@ -142,8 +147,8 @@ class _Attend(torch.autograd.Function):
         through = ThroughScores(graph, saved.feats, *saved.weights)
         through.record(grad_rows, grad_scores, constant=not ctx.needs_input_grad[0])
         grad_weight, grad_attn = through.of_parameters(grad_rows, grad_scores)
-        grad_feats = through.of_feats(grad_rows, grad_scores) if ctx.needs_input_grad[0] else None
-        return grad_feats, grad_weight, grad_attn, *more, None, None
+        of_feats = through.of_feats(grad_rows, grad_scores, saved.together) if ctx.needs_input_grad[0] else None
+        return of_feats, grad_weight, grad_attn, *more, None, None
 
 
 def _arcs(graph: GraphView) -> tuple:
@@ -159,19 +164,22 @@ def _arcs(graph: GraphView) -> tuple:
 def _attention(
     graph: GraphView, feats: Any, weight: torch.Tensor, attn: torch.Tensor, heads: Heads, narrow: bool
 ) -> tuple:
-    """(z [O, H * F], maximum, sums [O, H], r to keep: see `_Saved`, scores of copies at both ends).
+    """(z [O, H * F], and of `_Saved`: rows, scores of copies at both ends, maximum, sums [O, H], together).
 
     Args: narrow: z may have the dtype of rows; what is merged has not.
     """
     count, owned, width = heads.num_heads, graph.num_owned, weight.shape[1]
-    rows = product(graph, feats, weight)
+    one_rank = graph.num_ranks == 1 and heads.loops is None
+    side_by_side = heads.mean and one_rank and feats.dtype == attn.dtype
+    together = graph.buffers.empty(2 * owned, width, feats.dtype) if side_by_side else None
+    rows = sum_of_products(graph, [(feats, weight)], None if together is None else together[owned:])
     left, right = kernels.head_scores(as_array(rows), as_array(attn), count)
     sources = with_halos(graph, as_array(rows), "source")
     sources = sources.reshape(len(sources), count, width // count)
     del rows  # with halos behind them, rows are another array
     ends = with_halos(graph, left, "source"), with_halos(graph, right, "target")
-    one_rank = graph.num_ranks == 1 and heads.loops is None
-    z = graph.buffers.empty(len(ends[1]), width, feats.dtype if narrow and one_rank else attn.dtype)
+    dtype = feats.dtype if narrow and one_rank else attn.dtype
+    z = graph.buffers.empty(len(ends[1]), width, dtype) if together is None else together[:owned]
     out = as_array(z).reshape(len(z), count, width // count)
     attention: Any = kernels.attention if one_rank else kernels.attention_partial
     with graph.transport.counters.timing("aggregate_seconds"):
@@ -182,7 +190,7 @@ def _attention(
             _merge_loops(heads, sources[:owned], left, right, (out[:owned], maximum[:owned], sums[:owned]))
         kernels.finish_attention(out[:owned], sums[:owned])
     kept = sources if _keeps_rows(feats, heads) else sources[owned:].copy()
-    return z[:owned], maximum[:owned], sums[:owned], kept, ends
+    return z[:owned], kept, ends, maximum[:owned], sums[:owned], together
 
 
 def _keeps_rows(feats: Any, heads: Heads) -> bool:
@@ -227,10 +235,15 @@ def _mean(
 
 
 def _through_mean(ctx: Any, saved: _Saved, before: SavedEpilogue, grad: torch.Tensor) -> tuple:
-    """(dz [O, F], the same for all heads, in the dtype of feats, <dz, z> [O, H], gradients of bias, gamma, beta)."""
-    graph, count = ctx.graph, ctx.heads.num_heads
-    grads = graph.buffers.empty_like(grad, saved.feats.dtype)
-    torch.div(grad, count, out=grads)
+    """(H dz [O, F], the same for all heads, in the dtype of feats, H <dz, z> [O, H], gradients of bias, gamma, beta).
+
+    What is missing, 1 / H, is in the sums from now on.
+    """
+    count, grad = ctx.heads.num_heads, grad.contiguous()
+    grads = grad
+    if grad.dtype != saved.feats.dtype:
+        grads = ctx.graph.buffers.empty_like(grad, saved.feats.dtype).copy_(grad)
+    saved.sums = saved.sums * saved.sums.dtype.type(count)
     dots = kernels.head_dots(as_array(before.out), as_array(grads), count)
     return grads, dots, None if saved.bias is None else grad.sum(0).div_(count).repeat(count), None, None
 
@@ -282,8 +295,7 @@ def _through_attention(
     targets = targets.reshape(len(targets), 1 if heads.mean else shape[0], shape[1])
     arguments = sources, *saved.scores, targets, *state
     beside = np.empty((len(out), 2 * shape[0]), dots.dtype) if graph.num_ranks == 1 else None
-    room = graph.buffers.empty(PARTS * len(targets), shape[0], torch.from_numpy(dots).dtype)
-    where: Any = {"grad_feats": places, "grad_scores": beside, "room": as_array(room)}
+    where: Any = {"grad_feats": places, "grad_scores": beside, "room": _room(graph, saved, len(targets), dots)}
     with graph.transport.counters.timing("aggregate_seconds"):
         _, left, right = kernels.attention_backward(*_arcs(graph)[1], *arguments, slope=heads.slope, **where)
     if graph.num_ranks > 1:
@@ -295,6 +307,14 @@ def _through_attention(
         left += of_loops[1]
         right += of_loops[1]
     return out, torch.from_numpy(np.concatenate([left, right], axis=1) if beside is None else beside)
+
+
+def _room(graph: GraphView, saved: _Saved, num_targets: int, dots: np.ndarray) -> np.ndarray:
+    """Memory for the parts of the targets' sums: where z was, if that is large enough."""
+    shape = PARTS * num_targets, dots.shape[1]
+    if saved.together is not None and PARTS * dots.shape[1] <= saved.together.shape[1]:
+        return as_array(saved.together).reshape(-1)[: shape[0] * shape[1]].reshape(shape)
+    return as_array(graph.buffers.empty(*shape, torch.from_numpy(dots).dtype))
 
 
 def _rows_again(graph: GraphView, saved: _Saved, heads: Heads) -> torch.Tensor:

@@ -46,14 +46,30 @@ class ThroughScores:
         rounded = weight.to(self.feats.dtype).to(weight.dtype).reshape(len(weight), heads, -1)
         return grad_weight, torch.einsum("ieh,ihf->ehf", sums, rounded).reshape(2, -1)
 
-    def of_feats(self, grad_rows: torch.Tensor, grad_scores: torch.Tensor) -> torch.Tensor:
-        """Gradient of feats [O, I], written over grad_rows if that is as wide."""
+    def of_feats(
+        self, grad_rows: torch.Tensor, grad_scores: torch.Tensor, together: torch.Tensor | None = None
+    ) -> torch.Tensor:
+        """Gradient of feats [O, I], written over grad_rows if that is as wide.
+
+        Args: together: memory [2 O, H * F] whose second half is grad_rows: it is written over that, if it fits.
+        """
         weight, heads = self.weight, grad_scores.shape[1] // 2
         scores = kernels.head_scores(as_array(weight.contiguous()), as_array(self.attn), heads)
         narrow = torch.from_numpy(scores).permute(0, 2, 1).reshape(2 * heads, len(weight))  # attn W'
-        over = grad_rows if grad_rows.shape == self.feats.shape else None
-        pairs = [(grad_rows, weight.T), (grad_scores.to(grad_rows.dtype), narrow)]
-        return sum_of_products(self.graph, pairs, over)
+        weights, grad_scores = (weight.T, narrow), grad_scores.to(grad_rows.dtype)
+        (num, width), columns = grad_rows.shape, self.feats.shape[1]
+        if together is None or columns == width or columns > 2 * width:
+            over = grad_rows if columns == width else None
+            return sum_of_products(self.graph, list(zip((grad_rows, grad_scores), weights, strict=True)), over)
+        out, first = together.view(-1)[: num * columns].view(num, columns), 0
+        # So many rows that what is written ends where they begin, or one, whose product is made beside it: no row that
+        # is still to be read is written over.
+        while first < num:
+            rows = slice(first, min(num, max(first + 1, (num + first) * width // columns)))
+            pairs = zip((grad_rows[rows], grad_scores[rows]), weights, strict=True)
+            sum_of_products(self.graph, list(pairs), out[rows])
+            first = rows.stop
+        return out
 
     def record(self, grad_rows: torch.Tensor, grad_scores: torch.Tensor, constant: bool) -> None:
         """Tell who collects factors (K-FAC) the whole dr; `constant`: feats need no gradient."""

@@ -55,8 +55,8 @@ def add_product(graph: GraphView, rows: torch.Tensor, weight: torch.Tensor, out:
 def sum_of_products(graph: GraphView, pairs: list[tuple], over: torch.Tensor | None = None) -> torch.Tensor:
     """The sum over (rows [O, A], weight [A, B]), one or two pairs (one of sparse rows), of their products, [O, B].
 
-    Args: over: one of the rows, with B = A columns, that nobody needs any more: the sum is written over it, block by
-        block, and no buffer is used.
+    Args: over: where to write, [O, B], in place of a buffer; it may be one of the rows, with B = A columns, that nobody
+        needs any more: it is written over block by block.
     """
     pairs = [(rows, weight.to(rows.dtype)) for rows, weight in pairs]
     rows, weight = pairs[0]

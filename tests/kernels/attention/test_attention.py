@@ -147,17 +147,38 @@ def test_bad_arguments():
         attention(indptr, indices, feats, source, target, slope=2)
 
 
+def _uneven(heads):
+    """Ends of arcs by row: rows with more arcs than a window of weights has, with few, with none; and their number."""
+    window = max(CHUNK, WINDOW // heads)
+    degrees = np.array([0, 3, 0, 2 * window + 5, window, 1, 0, 0, window - 1, *[7] * window, CHUNK + 1, 0])
+    others = np.random.default_rng(0).integers(0, 50, degrees.sum())
+    return np.repeat(np.arange(len(degrees)), degrees), others, len(degrees)
+
+
+@pytest.mark.parametrize("heads", [1, 4, 20])
+def test_forward_over_windows_of_weights(heads, num_threads):
+    """Weights are made for many arcs at a time: of targets with more than a window has, with few, with none."""
+    dst, src, rows = _uneven(heads)
+    indptr, indices, _ = csr_from_edges(src, dst, rows)
+    feats = rows_of(50, heads * 8, np.float64).reshape(50, heads, 8)
+    source, target = rows_of(50, heads, np.float64, 2), rows_of(rows, heads, np.float64, 3)
+    out, top, sums = attention(indptr, indices, feats, source, target)
+    close(out, _torch(indptr, indices, feats, source, target, np.zeros_like(out))[0])
+    scores = source[indices] + target[np.repeat(np.arange(rows), np.diff(indptr))]
+    scores = np.where(scores > 0, scores, 0.2 * scores)
+    for i, of_row in enumerate(np.split(scores, indptr[1:-1])):
+        close(top[i], of_row.max(axis=0, initial=-np.inf))
+        close(sums[i], np.exp(of_row - top[i]).sum(axis=0))
+
+
 @pytest.mark.parametrize("heads", [1, 4, 20])
 def test_backward_over_windows_of_weights(heads, num_threads):
-    """Weights are made for many arcs at a time: of sources with more than a window has, with few, with none."""
-    window = max(CHUNK, WINDOW // heads)
-    degrees = np.array([3, 0, 2 * window + 5, window, 1, 0, 0, window - 1, *[7] * window, CHUNK + 1, 0])
-    targets = np.random.default_rng(0).integers(0, 50, degrees.sum())
-    src = np.repeat(np.arange(len(degrees)), degrees)
+    """The same by source."""
+    src, targets, num = _uneven(heads)
     indptr, indices, _ = csr_from_edges(src, targets, 50)
-    feats = rows_of(len(degrees), heads * 8, np.float64).reshape(-1, heads, 8)
+    feats = rows_of(num, heads * 8, np.float64).reshape(-1, heads, 8)
     grad = rows_of(50, heads * 8, np.float64, 1).reshape(50, heads, 8)
-    source, target = rows_of(len(degrees), heads, np.float64, 2), rows_of(50, heads, np.float64, 3)
+    source, target = rows_of(num, heads, np.float64, 2), rows_of(50, heads, np.float64, 3)
     expected = _torch(indptr, indices, feats, source, target, grad)
     out, top, sums = attention(indptr, indices, feats, source, target)
     backward = transpose_csr(indptr, indices, len(feats))[:2]

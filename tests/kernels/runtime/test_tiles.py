@@ -23,3 +23,11 @@ def test_registers(monkeypatch, machine, features, expected):
     monkeypatch.setattr(platform, "machine", lambda: machine)
     monkeypatch.setattr(config, "CPU_FEATURES", features)
     assert tiles.registers.__wrapped__() == expected
+
+
+@pytest.mark.parametrize(
+    ("features", "expected"), [("+avx512f,+avx512bf16", True), ("+avx512f,-avx512bf16", False), ("", False)]
+)
+def test_which_machines_round_to_bfloat16(monkeypatch, features, expected):
+    monkeypatch.setattr(config, "CPU_FEATURES", features)
+    assert tiles.narrows_bfloat16.__wrapped__() is expected

@@ -133,47 +133,53 @@ def test_attention_that_keeps_its_rows(comm):
 
 
 @pytest.mark.mpi(1, 2)
-def test_mean_over_heads(comm):
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
+@pytest.mark.parametrize("columns", [3, 7, 11, 12, 13])  # the input's gradient fits where z and r were up to 12
+def test_mean_over_heads(comm, columns, dtype):
     """The same function of the heads' own results, forward and backward."""
     graph, found = dist_graph(random_graph(), comm), []
     torch.manual_seed(0)
-    weights = [torch.randn(7, 6), torch.randn(2, 6), torch.randn(6)]
-    start = [torch.randn(graph.num_owned, 7), *weights]
+    start = [torch.randn(shape) for shape in ((graph.num_owned, columns), (columns, 6), (2, 6), (6,))]
     for mean in (True, False):
-        leaves = [value.double().requires_grad_() for value in start]
+        leaves = [value.to(dtype, copy=True).requires_grad_() for value in start]
         out = ops.attend(graph, *leaves, ops.Heads(HEADS, mean=mean))
         out = out if mean else out.view(len(out), HEADS, -1).mean(1)
         found.append([out, *torch.autograd.grad(out.square().sum(), leaves)])
-    torch.testing.assert_close(*found)
+    torch.testing.assert_close(*found, **({} if dtype == torch.float64 else CLOSE["float32"]))
 
 
 @pytest.mark.mpi(1)
 @pytest.mark.parametrize(
-    ("mean", "columns", "widths", "dtype"),
+    ("mean", "columns", "width", "made", "room", "dtype"),
     [
-        (False, 6, [6], torch.float64),
-        (True, 6, [6 // HEADS], torch.float64),
-        (False, KEPT_COLUMNS, [KEPT_COLUMNS], torch.float64),
-        (False, KEPT_NARROW, [KEPT_NARROW], torch.bfloat16),
+        (False, 6, 6, [6], True, torch.float64),
+        (True, 6, 6, [], True, torch.float64),
+        (True, 90, 48, [], False, torch.float64),
+        (False, KEPT_COLUMNS, 6, [KEPT_COLUMNS], True, torch.float64),
+        (False, KEPT_NARROW, 6, [KEPT_NARROW], True, torch.bfloat16),
     ],
-    ids=["again", "mean", "kept", "kept narrow"],
+    ids=["again", "mean", "mean of wide", "kept", "kept narrow"],
 )
-def test_attention_backward_has_one_array_of_rows_of_its_own(comm, mean, columns, widths, dtype, monkeypatch):
+def test_attention_backward_has_one_array_of_rows_of_its_own(
+    comm, mean, columns, width, made, room, dtype, monkeypatch
+):
     """The gradient of projected rows is written over them, that of equally wide input over it. Projected rows are made
-    again, but of a mean over heads kept: there the gradient, one row for all heads, is made. Those of wide input
-    are kept too: there the input's gradient is what is made."""
-    graph, made = dist_graph(random_graph(), comm), []
+    again, but of a mean over heads kept: there nothing is made, as the input's gradient has the place of both. Those of
+    wide input are kept too: there the input's gradient is what is made."""
+    graph, found = dist_graph(random_graph(), comm), []
     torch.manual_seed(0)
-    shapes = (graph.num_owned, columns), (columns, 6), (2, 6), (6,)
+    shapes = (graph.num_owned, columns), (columns, width), (2, width), (width,)
     leaves = [torch.randn(shape, dtype=torch.promote_types(dtype, torch.float32)) for shape in shapes]
     leaves[0] = leaves[0].to(dtype)
     out = ops.attend(graph, *(leaf.requires_grad_() for leaf in leaves), ops.Heads(HEADS, mean=mean))
     grad = torch.randn_like(out)
-    empty = graph.buffers.empty
-    monkeypatch.setattr(graph.buffers, "empty", lambda *arguments: made.append(arguments) or empty(*arguments))
+    kept, empty = grad.clone(), graph.buffers.empty
+    monkeypatch.setattr(graph.buffers, "empty", lambda *arguments: found.append(arguments) or empty(*arguments))
     out.backward(grad)
-    room = PARTS * graph.num_owned, HEADS, torch.promote_types(dtype, torch.float32)  # for sums, of a few columns
-    assert sorted(made, key=str) == sorted([*((graph.num_owned, width, dtype) for width in widths), room], key=str)
+    sums = PARTS * graph.num_owned, HEADS, torch.promote_types(dtype, torch.float32)  # of a few columns
+    expected = [*((graph.num_owned, one, dtype) for one in made), *([sums] if room else [])]
+    assert sorted(found, key=str) == sorted(expected, key=str)
+    assert torch.equal(grad, kept)
 
 
 @pytest.mark.mpi(1)
