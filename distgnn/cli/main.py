@@ -16,6 +16,7 @@ import typer
 
 from distgnn import __version__
 from distgnn.errors import DistGNNError, RunStopped
+from distgnn.system.jobs.last_word import abort_job
 from distgnn.system.launch import RANK_VARIABLES, torch_environment, under_mpi
 from distgnn.system.output import lenient_output, plain
 
@@ -113,7 +114,7 @@ def _fail(message: str, code: int, everywhere: bool = False) -> int:
     if not everywhere or _rank() == 0:
         print(f"distgnn: error: {plain(message)}", file=sys.stderr, flush=True)
     if not everywhere and _num_ranks() > 1:
-        sys.modules["mpi4py.MPI"].COMM_WORLD.Abort(code)
+        abort_job(code)
     return code
 
 

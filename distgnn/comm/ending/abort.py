@@ -11,6 +11,7 @@ from types import TracebackType
 from mpi4py import MPI
 
 from distgnn.errors import DistGNNError, RunStopped
+from distgnn.system.jobs.last_word import abort_job
 from distgnn.system.output import plain
 
 SPEAK_SECONDS = 0.3  # between ranks that fail alike: the job ends when the first has spoken
@@ -34,7 +35,7 @@ def abort_on_uncaught(comm: MPI.Comm) -> None:
             print(f"distgnn: error: {plain(error)}", file=sys.stderr)
         sys.stderr.flush()
         if not shared:
-            MPI.COMM_WORLD.Abort(exit_code(error))
+            abort_job(exit_code(error))
         raise SystemExit(exit_code(error))
 
     report_and_abort.aborts = True  # type: ignore[attr-defined]

@@ -19,6 +19,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
+from distgnn.system.jobs.last_word import abort_job
 from distgnn.system.jobs.rank_log import RankLog
 from distgnn.system.jobs.statuses import Statuses, phase_seconds
 from distgnn.system.output import plain
@@ -169,12 +170,10 @@ class Watchdog:
         return answered and min(map(phase_seconds, told)) < self.patience - 2 * self.beat_seconds
 
     def _end_the_job(self, text: str) -> None:
-        from mpi4py import MPI
-
         self.log.write(text)
         print(f"distgnn: error: {plain(text)}", file=sys.stderr, flush=True)
         threading.Timer(ABORT_SECONDS, os._exit, (HUNG,)).start()  # MPI itself may be what hangs
-        MPI.COMM_WORLD.Abort(HUNG)
+        abort_job(HUNG)
 
     def _blame(self) -> str:
         if self.log.folder is None:
