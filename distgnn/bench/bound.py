@@ -1,7 +1,8 @@
 """What no epoch can undercut: its bare matrix products, and the bytes of its aggregations at copy bandwidth.
 
 Products run into results that are there already, one after the other, so nothing but arithmetic and the reading of
-operands is timed; float32 ones are the kernels' (twice as fast as torch's on this project's machine), others torch's.
+operands is timed; float32 ones are the kernels' (twice as fast as torch's on this project's machine), others torch's,
+unless torch has none for bfloat16 that is quick: then float32's are the bound.
 Aggregation bytes: each arc reads a row of its source and an index, each vertex writes a row; what the caches save is
 not taken off, so on small graphs the bound is no bound. Element-wise work, loss and optimiser count
 as nothing. The first aggregation of a convolution's input is constant and counts as nothing.
@@ -17,7 +18,7 @@ import torch
 from distgnn import kernels
 from distgnn.config import ModelConfig, num_threads
 from distgnn.graph.loader import use_threads
-from distgnn.ops.dense.products import turned_product
+from distgnn.ops.dense.products import has_bfloat16_products, turned_product
 from distgnn.partition import load_part
 
 PRODUCTS_PER_LAYER = {"sage": 2, "gcn": 1, "gat": 1, "gatv2": 2}
@@ -38,13 +39,16 @@ class Products:
         if config.name in ("gat", "gatv2"):
             a, b = self.layers[-1]
             self.layers[-1] = (a, b * config.num_heads)
-        self.rows = {width: torch.randn(local.num_nodes, width).to(dtype) for pair in self.layers for width in pair}
+        multiplied = torch.float32 if dtype == torch.bfloat16 and not has_bfloat16_products() else dtype
+        self.ours = multiplied == torch.float32
+        self.rows = {
+            width: torch.randn(local.num_nodes, width).to(multiplied) for pair in self.layers for width in pair
+        }
         self.out = {width: torch.empty_like(rows) for width, rows in self.rows.items()}
-        self.weights = [torch.randn(a, b).to(dtype) for a, b in self.layers]
+        self.weights = [torch.randn(a, b).to(multiplied) for a, b in self.layers]
         self.grads = [torch.empty_like(weight) for weight in self.weights]
         self.source, self.target = torch.ones(COPY_BYTES // 4), torch.empty(COPY_BYTES // 4)
         self.copy_seconds: list[float] = []
-        self.ours = dtype == torch.float32
 
     def start_loss(self) -> None:
         return None

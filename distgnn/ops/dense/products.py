@@ -3,8 +3,12 @@
 Legend: O rows, A columns in, B columns out. Weights and their gradients are float32 (or float64) always; bfloat16 rows
 are multiplied as bfloat16, with weights rounded for the product. Weight gradients are sums over all rows: of bfloat16
 rows they are taken block by block and added in float32. Products of float32 rows are `kernels.product`, unless torch's
-were found to be quicker for this graph on this machine (`graph.tuning`); others are torch's.
+were found to be quicker for this graph on this machine (`graph.tuning`); others are torch's. Where torch has none for
+bfloat16 that is quick, rows are widened block by block: the same numbers, multiplied and summed in float32.
 """
+
+import functools
+import platform
 
 import torch
 
@@ -14,11 +18,28 @@ from distgnn.ops.dense.sparse_rows import SparseRows
 from distgnn.ops.protocol import GraphView
 
 OVER_ROWS = 1 << 13  # rows of a block that is written over what it is made of: it stays in the caches
-BLOCK_ROWS = 1 << 15  # rows whose bfloat16 products are summed inside one product
+BLOCK_ROWS = 1 << 15  # rows whose bfloat16 products are summed inside one product that is rounded
 
 
 def _own(graph: GraphView, rows: torch.Tensor) -> bool:
     return graph.tuning.own_products and rows.dtype == torch.float32
+
+
+@functools.cache
+def has_bfloat16_products() -> bool:
+    """Has torch quick products of bfloat16 here? Not on x86 without AVX-512: there they take 6 to 26 times as long as
+    those of float32 (20,000 × 256 × 256, 2 cores of an EPYC with AVX2)."""
+    slow = platform.machine() in ("x86_64", "AMD64")
+    return not slow or torch.backends.cpu.get_cpu_capability() not in ("DEFAULT", "NO AVX", "AVX2")
+
+
+def _widens(rows: torch.Tensor) -> bool:
+    return rows.dtype == torch.bfloat16 and not has_bfloat16_products()
+
+
+def _wide(rows: torch.Tensor) -> torch.Tensor:
+    """What torch is to multiply in place of rows, or of weights."""
+    return rows.float() if _widens(rows) else rows
 
 
 def product(graph: GraphView, rows: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
@@ -28,12 +49,18 @@ def product(graph: GraphView, rows: torch.Tensor, weight: torch.Tensor) -> torch
 
 def plain_product(graph: GraphView, rows: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
     """Rows [..., A] times weight [A, B] by torch, with torch's gradient; `graph.factor_recorder` is told its rows."""
-    out, recorder = rows @ weight, graph.factor_recorder
+    out, recorder = _plainly(rows, weight), graph.factor_recorder
     if recorder is not None and out.requires_grad:
         given = rows if isinstance(rows, SparseRows) else rows.detach().flatten(0, -2)
         fixed, constant = weight.detach(), not rows.requires_grad
         out.register_hook(lambda grad: recorder.add([(fixed, given, grad.detach().flatten(0, -2))], constant))
     return out
+
+
+def _plainly(rows: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
+    if isinstance(rows, SparseRows) or not _widens(rows):
+        return rows @ weight
+    return (rows.float() @ weight.float()).to(rows.dtype)
 
 
 def add_product(graph: GraphView, rows: torch.Tensor, weight: torch.Tensor, out: torch.Tensor) -> None:
@@ -44,12 +71,13 @@ def add_product(graph: GraphView, rows: torch.Tensor, weight: torch.Tensor, out:
     weight = weight.to(rows.dtype)
     if _own(graph, rows):
         kernels.product(as_array(rows), as_array(weight), out=as_array(out), accumulate=True)
-    elif rows.dtype == out.dtype:
+    elif rows.dtype == out.dtype and not _widens(rows):
         out.addmm_(rows, weight)
     else:
+        weight = _wide(weight)
         for first in range(0, len(out), OVER_ROWS):
             block = slice(first, first + OVER_ROWS)
-            out[block] += rows[block] @ weight
+            out[block] += _wide(rows[block]) @ weight
 
 
 def sum_of_products(graph: GraphView, pairs: list[tuple], over: torch.Tensor | None = None) -> torch.Tensor:
@@ -65,7 +93,7 @@ def sum_of_products(graph: GraphView, pairs: list[tuple], over: torch.Tensor | N
         rows.times(weight, out)
     elif _own(graph, rows):
         kernels.product(*(as_array(array) for pair in pairs for array in pair), out=as_array(out))
-    elif over is None:
+    elif over is None and not _widens(rows):
         torch.mm(rows, weight, out=out)
         for more in pairs[1:]:
             out.addmm_(*more)
@@ -76,12 +104,13 @@ def sum_of_products(graph: GraphView, pairs: list[tuple], over: torch.Tensor | N
 
 def _in_blocks(pairs: list[tuple], out: torch.Tensor) -> None:
     """The sum of products written to `out` [O, B], which may be one of the rows."""
-    room = out.new_empty(min(len(out), OVER_ROWS), out.shape[1])
+    pairs = [(rows, _wide(weight)) for rows, weight in pairs]
+    room = pairs[0][1].new_empty(min(len(out), OVER_ROWS), out.shape[1])
     for first in range(0, len(out), OVER_ROWS):
         block = slice(first, first + OVER_ROWS)
         made = room[: len(out[block])]
         for number, (rows, weight) in enumerate(pairs):
-            torch.addmm(made, rows[block], weight, beta=int(number > 0), out=made)
+            torch.addmm(made, _wide(rows[block]), weight, beta=int(number > 0), out=made)
         out[block].copy_(made)
 
 
@@ -94,9 +123,10 @@ def weight_gradient(graph: GraphView, rows: torch.Tensor, grads: torch.Tensor) -
     if rows.dtype != torch.bfloat16:
         return rows.T @ grads
     total = torch.zeros(rows.shape[1], grads.shape[1])
-    for first in range(0, len(rows), BLOCK_ROWS):
-        block = slice(first, first + BLOCK_ROWS)
-        total += turned_product(rows[block], grads[block])
+    size = OVER_ROWS if _widens(rows) else BLOCK_ROWS
+    for first in range(0, len(rows), size):
+        block = slice(first, first + size)
+        total += turned_product(_wide(rows[block]), _wide(grads[block]))
     return total
 
 

@@ -1,11 +1,84 @@
-"""Weight gradients of bfloat16 rows: sums in float32 over blocks of rows, whichever of the two is turned."""
+"""Products of bfloat16 rows, by torch or in float32 where torch's are slow, and their weight gradients."""
 
 from types import SimpleNamespace
 
 import pytest
 import torch
+from torch.utils._python_dispatch import TorchDispatchMode
 
+from distgnn.ops.buffers import Buffers
 from distgnn.ops.dense import products
+
+PRODUCTS = (torch.ops.aten.mm.default, torch.ops.aten.mm.out, torch.ops.aten.addmm.out, torch.ops.aten.addmm_.default)
+
+
+class Seen(TorchDispatchMode):
+    """Notes the dtypes of what torch multiplies within."""
+
+    def __init__(self):
+        super().__init__()
+        self.dtypes = set()
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        if func in PRODUCTS:
+            self.dtypes |= {arg.dtype for arg in args if isinstance(arg, torch.Tensor)}
+        return func(*args, **(kwargs or {}))
+
+
+@pytest.fixture
+def graph():
+    return SimpleNamespace(tuning=SimpleNamespace(own_products=True), buffers=Buffers(), factor_recorder=None)
+
+
+@pytest.fixture
+def whole():
+    """whole(shape): bfloat16 numbers from -2 to 2. Sums of 8 of their products are exact in bfloat16."""
+    generator = torch.Generator().manual_seed(0)
+    return lambda *shape: torch.randint(-2, 3, shape, generator=generator).bfloat16()
+
+
+@pytest.fixture(params=[True, False], ids=["torch", "widened"])
+def multiplied(request, monkeypatch):
+    """Torch multiplies bfloat16, or, where that is slow, never does."""
+    monkeypatch.setattr(products, "has_bfloat16_products", lambda: request.param)
+    monkeypatch.setattr(products, "OVER_ROWS", 16)
+    seen = Seen()
+    with seen:
+        yield
+    assert (torch.bfloat16 in seen.dtypes) == request.param
+
+
+@pytest.mark.usefixtures("multiplied")
+class TestOfBfloat16:
+    def test_one_and_two_pairs_and_over_the_rows(self, graph, whole):
+        rows, weight, more = whole(37, 4), whole(4, 4).float(), whole(37, 4)
+        expected = rows.float() @ weight
+        assert products.product(graph, rows, weight).dtype == torch.bfloat16
+        assert torch.equal(products.product(graph, rows, weight).float(), expected)
+        expected = expected + more.float() @ weight.T
+        assert torch.equal(products.sum_of_products(graph, [(rows, weight), (more, weight.T)]).float(), expected)
+        found = products.sum_of_products(graph, [(rows, weight), (more, weight.T)], over=rows)
+        assert found is rows and torch.equal(rows.float(), expected)
+
+    @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float32])
+    def test_added_to_rows_and_to_wider_ones(self, graph, whole, dtype):
+        rows, weight, out = whole(37, 4), whole(4, 6), whole(37, 6).to(dtype)
+        expected = out.float() + rows.float() @ weight.float()
+        products.add_product(graph, rows, weight, out)
+        assert out.dtype == dtype and torch.equal(out.float(), expected)
+
+    def test_with_torchs_gradient(self, graph, whole):
+        rows, weight, grad = whole(8, 4).requires_grad_(), whole(4, 6).requires_grad_(), whole(8, 6)
+        out = products.plain_product(graph, rows, weight)
+        out.backward(grad)
+        assert out.dtype == rows.grad.dtype == weight.grad.dtype == torch.bfloat16
+        assert torch.equal(out.float(), rows.float() @ weight.float())
+        assert torch.equal(rows.grad.float(), grad.float() @ weight.float().T)
+        assert torch.equal(weight.grad.float(), rows.float().T @ grad.float())
+
+    def test_weight_gradients(self, graph, whole):
+        rows, grads = whole(8, 5), whole(8, 3)
+        assert torch.equal(products.weight_gradient(graph, rows, grads), rows.float().T @ grads.float())
 
 
 @pytest.mark.parametrize("widths", [(3, 7), (7, 3), (5, 5), (602, 8)])
