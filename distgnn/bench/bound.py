@@ -18,7 +18,7 @@ import torch
 from distgnn import kernels
 from distgnn.config import ModelConfig, num_threads
 from distgnn.graph.loader import use_threads
-from distgnn.ops.dense.products import has_bfloat16_products, turned_product
+from distgnn.ops.dense.products import product_dtype, turned_product
 from distgnn.partition import load_part
 
 PRODUCTS_PER_LAYER = {"sage": 2, "gcn": 1, "gat": 1, "gatv2": 2}
@@ -39,7 +39,7 @@ class Products:
         if config.name in ("gat", "gatv2"):
             a, b = self.layers[-1]
             self.layers[-1] = (a, b * config.num_heads)
-        multiplied = torch.float32 if dtype == torch.bfloat16 and not has_bfloat16_products() else dtype
+        multiplied = product_dtype(dtype)
         self.ours = multiplied == torch.float32
         self.rows = {
             width: torch.randn(local.num_nodes, width).to(multiplied) for pair in self.layers for width in pair

@@ -33,13 +33,18 @@ def has_bfloat16_products() -> bool:
     return not slow or torch.backends.cpu.get_cpu_capability() not in ("DEFAULT", "NO AVX", "AVX2")
 
 
+def product_dtype(dtype: torch.dtype) -> torch.dtype:
+    """What rows of this dtype are multiplied in."""
+    return torch.float32 if dtype == torch.bfloat16 and not has_bfloat16_products() else dtype
+
+
 def _widens(rows: torch.Tensor) -> bool:
-    return rows.dtype == torch.bfloat16 and not has_bfloat16_products()
+    return product_dtype(rows.dtype) != rows.dtype
 
 
 def _wide(rows: torch.Tensor) -> torch.Tensor:
     """What torch is to multiply in place of rows, or of weights."""
-    return rows.float() if _widens(rows) else rows
+    return rows.to(product_dtype(rows.dtype))
 
 
 def product(graph: GraphView, rows: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
@@ -58,9 +63,9 @@ def plain_product(graph: GraphView, rows: torch.Tensor, weight: torch.Tensor) ->
 
 
 def _plainly(rows: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
-    if isinstance(rows, SparseRows) or not _widens(rows):
+    if isinstance(rows, SparseRows):
         return rows @ weight
-    return (rows.float() @ weight.float()).to(rows.dtype)
+    return (_wide(rows) @ _wide(weight)).to(rows.dtype)
 
 
 def add_product(graph: GraphView, rows: torch.Tensor, weight: torch.Tensor, out: torch.Tensor) -> None:

@@ -32,7 +32,7 @@ def graph():
 
 @pytest.fixture
 def whole():
-    """whole(shape): bfloat16 numbers from -2 to 2. Sums of 8 of their products are exact in bfloat16."""
+    """whole(shape): bfloat16 numbers from -2 to 2. Sums of 16 of their products are exact in bfloat16."""
     generator = torch.Generator().manual_seed(0)
     return lambda *shape: torch.randint(-2, 3, shape, generator=generator).bfloat16()
 
@@ -41,7 +41,8 @@ def whole():
 def multiplied(request, monkeypatch):
     """Torch multiplies bfloat16, or, where that is slow, never does."""
     monkeypatch.setattr(products, "has_bfloat16_products", lambda: request.param)
-    monkeypatch.setattr(products, "OVER_ROWS", 16)
+    for name in ("OVER_ROWS", "BLOCK_ROWS"):
+        monkeypatch.setattr(products, name, 16)
     seen = Seen()
     with seen:
         yield
@@ -77,7 +78,7 @@ class TestOfBfloat16:
         assert torch.equal(weight.grad.float(), rows.float().T @ grad.float())
 
     def test_weight_gradients(self, graph, whole):
-        rows, grads = whole(8, 5), whole(8, 3)
+        rows, grads = whole(37, 5), whole(37, 3)
         assert torch.equal(products.weight_gradient(graph, rows, grads), rows.float().T @ grads.float())
 
 
