@@ -24,7 +24,7 @@ class Effort(NamedTuple):
 
 EFFORTS = {
     "fast": Effort(cycles=1, least_saved=0.005, turns=0),
-    "normal": Effort(cycles=4, least_saved=0.001, turns=1),
+    "normal": Effort(cycles=3, least_saved=0.001, turns=1),
     "best": Effort(cycles=24, least_saved=0.0005, turns=4),
 }
 NORMAL = EFFORTS["normal"]

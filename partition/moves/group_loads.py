@@ -23,9 +23,9 @@ SURELY = 1 - 1e-9  # of a bound: sums that are rounded otherwise are not farther
 
 
 class Loads(NamedTuple):
-    """Edges and copies of each part, and what it is meant to have: float64 [P] each; price of imbalance: float64 [1];
-    rows: what parts exchange; edges_slope, copies_slope: float64 [P], what the next edge and the next copy of each part
-    add to its price.
+    """Edges and copies of each part, and what it is meant to have: float64 [P] each; mean_copies, of `goal_copies`, and
+    price of imbalance: float64 [1]; rows: what parts exchange; edges_slope, copies_slope: float64 [P], what the next
+    edge and the next copy of each part add to its price.
 
     Goals and `price` follow the copies there are: their sum is known only once all groups are placed.
     """
@@ -34,6 +34,7 @@ class Loads(NamedTuple):
     copies: np.ndarray
     goal_edges: np.ndarray
     goal_copies: np.ndarray
+    mean_copies: np.ndarray
     price: np.ndarray
     rows: RowLoads
     edges_slope: np.ndarray
@@ -43,7 +44,7 @@ class Loads(NamedTuple):
 def start_loads(edges: np.ndarray, copies: np.ndarray, goal_edges: np.ndarray, goal_copies: np.ndarray) -> Loads:
     """Loads at the highest price, rows without any. Args: all float64 [P]."""
     price, slopes = np.array([LOAD_PRICE]), np.zeros((2, len(edges)))
-    loads = Loads(edges, copies, goal_edges, goal_copies, price, no_row_loads(len(edges)), *slopes)
+    loads = Loads(edges, copies, goal_edges, goal_copies, np.empty(1), price, no_row_loads(len(edges)), *slopes)
     set_slopes(loads)
     return loads
 
@@ -56,6 +57,7 @@ def with_rows(loads: Loads, rows: RowLoads) -> Loads:
         loads.copies,
         loads.goal_edges,
         loads.goal_copies,
+        loads.mean_copies,
         loads.price,
         rows,
         loads.edges_slope,
@@ -66,6 +68,7 @@ def with_rows(loads: Loads, rows: RowLoads) -> Loads:
 @kernel(_nrt=False)
 def set_slopes(loads: Loads) -> None:
     """After a change of goals, of the price or of loads otherwise than by `change_load`."""
+    loads.mean_copies[0] = loads.goal_copies.sum() / loads.goal_copies.shape[0]
     for p in range(loads.edges.shape[0]):
         _set_slopes(p, loads)
 

@@ -22,6 +22,7 @@ Source: ours.
 
 from __future__ import annotations
 
+import itertools
 from typing import NamedTuple
 
 import numpy as np
@@ -41,10 +42,10 @@ from distgnn.partition.moves.group_loads import (
     set_slopes,
     with_rows,
 )
-from distgnn.partition.moves.groups import Groups
+from distgnn.partition.moves.groups import Groups, cut_blocks
 from distgnn.partition.moves.replica_table import CopyTable, add_edge, remove_edge
 from distgnn.partition.moves.row_load import (
-    count_outside,
+    count_with_rows,
     row_cost,
     set_goal,
     shared_copies,
@@ -57,7 +58,6 @@ from distgnn.partition.moves.row_load import (
 EXTRA_PRICE = 2.0  # of a mean part's copies, for each copy beyond the first that a vertex has on average
 BLOCK_GROUPS = 32  # groups evaluated against the same frozen parts: the fewer, the less they miss of others' moves
 MOST_BLOCKS = 4096
-FEWEST_IN_TURN, MOST_TURNS = 128, 256  # in turn, groups asked at once: at least so many, else a share
 FEW_MOVES = 0.003  # of the groups: another sweep would not pay
 HUB = 16  # groups around a vertex: with more, one of them that moves hardly changes what the others cost
 
@@ -159,9 +159,10 @@ def _evaluate_groups(
 
 @inline(_nrt=False)
 def _evaluate_group(c: int, groups: Groups, placement: Placement, wanted: np.ndarray, num_present: np.ndarray) -> None:
-    count_present(c, placement.part[c], groups, placement.table, num_present)
     if placement.loads.rows.price[0] > 0:
-        count_outside(c, placement.part[c], groups, placement.table, placement.loads.rows)
+        count_with_rows(c, placement.part[c], groups, placement.table, num_present, placement.loads.rows)
+    else:
+        count_present(c, placement.part[c], groups, placement.table, num_present)
     wanted[c] = cheapest_part(c, groups, placement, num_present)
 
 
@@ -179,7 +180,7 @@ def cheapest_part(c: int, groups: Groups, placement: Placement, num_present: np.
     edges, home, size = groups.sizes[c], placement.part[c], groups.indptr[c + 1] - groups.indptr[c]
     loads = placement.loads
     num_parts = loads.edges.shape[0]
-    mean_copies = loads.goal_copies.sum() / num_parts
+    mean_copies = loads.mean_copies[0]
     best, lowest = home, np.inf
     if home >= 0:
         lowest = cost_of_keeping(home, edges, size - num_present[home], loads, mean_copies)
@@ -215,7 +216,7 @@ def _commit(
 ) -> int:
     """Make the moves that still pay, in order; returns how many. Groups that share a vertex become stale."""
     part, table, loads = placement
-    mean_copies = loads.goal_copies.sum() / loads.edges.shape[0]
+    mean_copies = loads.mean_copies[0]
     moved = 0
     for i in range(chosen.shape[0]):
         c = chosen[i]
@@ -263,9 +264,9 @@ def _move_in_turn(
     All threads ask the groups of a block first. Of those that want to stay, only who shares a vertex with one that has
     moved since is asked again: on loads alone little changes within a block.
     """
-    moved, size = 0, max(FEWEST_IN_TURN, len(chosen) // MOST_TURNS)
-    for first in range(0, len(chosen), size):
-        block = chosen[first : first + size]
+    moved = 0
+    for first, end in itertools.pairwise(cut_blocks(chosen, groups)):
+        block = chosen[first:end]
         stale[block] = False
         run(_evaluate_groups, thread_chunks(len(block)), _dealt(block), groups, placement, wanted)
         moved += _commit_in_turn(block, groups, placement, wanted, num_present, starts, around, stale)

@@ -19,6 +19,10 @@ from distgnn.partition.moves.replica_table import AHEAD, CopyTable, add_edges, p
 
 BLOCK_MEMBERS = 1 << 11  # of which a thread first picks its own vertices
 BLOCK_MOVED = 1 << 20
+# Of groups that are asked at once: at least so many, or a share of all; small ones more, since what a block costs by
+# itself is paid once, and they hardly change the loads that the others see.
+FEWEST_AT_ONCE, MOST_TURNS = 128, 256
+ENOUGH_MEMBERS, MOST_AT_ONCE = 1 << 12, 1 << 10
 MOST_COUNTED = 2**16 - 1  # a sparse vertex has fewer edges, and a dense one's counts saturate far below
 
 
@@ -155,3 +159,23 @@ def _pick_own(
         own[found, 0], own[found, 1], own[found, 2] = v, parts[group_id], groups.counts[i]
         found += uint64(v - low) < width
     return group_id, found
+
+
+def cut_blocks(chosen: np.ndarray, groups: Groups) -> list[int]:
+    """Bounds of blocks of the chosen groups [B], each to be asked at once: not too few, nor too large together."""
+    bounds, fewest = np.zeros(len(chosen) + 1, dtype=np.int64), max(FEWEST_AT_ONCE, len(chosen) // MOST_TURNS)
+    return bounds[: 1 + _cut_blocks(chosen, groups.indptr, fewest, bounds)].tolist()
+
+
+@kernel(_nrt=False)
+def _cut_blocks(chosen: np.ndarray, indptr: np.ndarray, fewest: int, bounds: np.ndarray) -> int:
+    """Write bounds [B + 1], which are 0; returns how many blocks there are."""
+    found = members = 0
+    for i in range(chosen.shape[0]):
+        members += indptr[chosen[i] + 1] - indptr[chosen[i]]
+        size = i + 1 - bounds[found]
+        full = size >= fewest and (members >= ENOUGH_MEMBERS or size >= MOST_AT_ONCE)
+        if full or i + 1 == chosen.shape[0]:
+            found += 1
+            bounds[found], members = i + 1, 0
+    return found

@@ -21,7 +21,17 @@ import numpy as np
 
 from distgnn.kernels.runtime.jit import inline, kernel
 from distgnn.partition.moves.groups import Groups
-from distgnn.partition.moves.replica_table import COPIES, PART_SHIFT, CopyTable, add_parts_of, is_dense, num_edges_in
+from distgnn.partition.moves.replica_table import (
+    AHEAD,
+    COPIES,
+    COUNT_MASK,
+    PART_SHIFT,
+    CopyTable,
+    add_parts_of,
+    is_dense,
+    num_edges_in,
+    prefetch_copies,
+)
 
 # Copies for each one of the excess; with few parts fewer, because a copy more raises the mean by 2 / P. With 8, one of
 # four orders of web-notredame's vertices had 1.48 times the mean in 128 parts; with 32, 1.41.
@@ -123,19 +133,30 @@ def shift_rows(old: int, new: int, num_present: np.ndarray, rows: RowLoads) -> N
 
 
 @inline(_nrt=False)
-def count_outside(c: int, home: int, groups: Groups, table: CopyTable, rows: RowLoads) -> None:
-    """Set rows.single and rows.outside to those of group c, which is in `home`."""
+def count_with_rows(
+    c: int, home: int, groups: Groups, table: CopyTable, num_present: np.ndarray, rows: RowLoads
+) -> None:
+    """As `count_present`, of group c, which is in `home`; rows.single and rows.outside become those of the group."""
+    num_present[:] = 0
     rows.single[:] = 0
-    outside = 0
-    for j in range(groups.indptr[c], groups.indptr[c + 1]):
+    outside, stay, end = 0, 0, groups.indptr[c + 1]
+    for j in range(groups.indptr[c], end):
+        prefetch_copies(table, groups.members[min(j + AHEAD, end - 1)], groups.members[min(j + 2 * AHEAD, end - 1)])
         v = groups.members[j]
+        copies, begin = table.vertex[v, COPIES], table.first[v]
+        if copies == 1:  # at home, like most vertices of a good cut
+            count = np.int32(table.counts[begin + home]) if is_dense(table, v) else table.slots[begin] & COUNT_MASK
+            stay += count > 1
+            continue
+        add_parts_of(table, v, home, num_present)
         # One group at home: this one, so without it v has no copy there.
-        alone = num_edges_in(table, v, home) == 1
-        others = table.vertex[v, COPIES] - np.int64(alone)
-        outside += others > 0
-        if others == 1:
+        alone = copies <= 2 and num_edges_in(table, v, home) == 1
+        if copies - np.int64(alone) == 1:
             rows.single[_other_part(table, v, home) if alone else home] += 1
-    rows.outside[0] = outside
+        outside += copies > np.int64(alone)
+    num_present[home] += stay
+    rows.single[home] += stay
+    rows.outside[0] = outside + stay
 
 
 @inline(_nrt=False)

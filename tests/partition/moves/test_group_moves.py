@@ -1,15 +1,16 @@
 """Groups of edges: the part where one costs least, and who is asked when others have moved."""
 
+import itertools
+
 import numpy as np
 import pytest
 
 from distgnn.partition.moves import group_moves
-from distgnn.partition.moves.block_counts import count_present
 from distgnn.partition.moves.group_loads import cost_of_adding, cost_of_keeping, least_cost, set_slopes, start_loads
 from distgnn.partition.moves.group_moves import Placement, cheapest_part, move_groups
-from distgnn.partition.moves.groups import Groups
+from distgnn.partition.moves.groups import ENOUGH_MEMBERS, FEWEST_AT_ONCE, MOST_AT_ONCE, Groups, cut_blocks
 from distgnn.partition.moves.replica_table import add_edge, empty_table
-from distgnn.partition.moves.row_load import count_outside, row_cost, set_goal, shared_copies
+from distgnn.partition.moves.row_load import count_with_rows, row_cost, set_goal, shared_copies
 from distgnn.partition.moves.vertex_moves import _without_gaps
 
 VERTICES, PARTS, GROUPS = 400, 9, 120
@@ -50,8 +51,7 @@ def test_no_part_costs_less_than_the_cheapest(load_price, row_price):
     mean, num_present, empty_ones = copies.sum() / PARTS, np.empty(PARTS, dtype=np.int32), 0
     for c in range(GROUPS):
         home, size = part[c], len(members[c])
-        count_present(c, home, groups, table, num_present)
-        count_outside(c, home, groups, table, loads.rows)
+        count_with_rows(c, home, groups, table, num_present, loads.rows)
         costs = np.empty(PARTS)
         for p in range(PARTS):
             cost = cost_of_keeping if p == home else cost_of_adding
@@ -103,3 +103,19 @@ def test_numbers_without_gaps_are_in_the_order_of_keys(most, size):
     assert num_keys == len(values) and numbers.dtype == np.int32
     np.testing.assert_array_equal(numbers, expected)
     assert _without_gaps(keys[:0])[1] == 0
+
+
+@pytest.mark.parametrize("size", [1, 12, 200, 10**4])
+@pytest.mark.parametrize("chosen", [0, 1, 700, 5000, 400_000])
+def test_blocks_of_groups_end_with_enough_of_them_or_of_their_members(chosen, size):
+    sizes = np.random.default_rng(size).integers(1, 2 * size, 5000)
+    indptr = np.concatenate([[0], np.cumsum(sizes)])
+    groups = Groups(indptr, np.empty(0, np.int32), sizes.astype(float), np.empty(0, np.uint16))
+    ids = np.random.default_rng(0).integers(0, 5000, chosen).astype(np.int32)
+    bounds = cut_blocks(ids, groups)
+    assert bounds[0] == 0 and bounds[-1] == chosen
+    fewest = max(FEWEST_AT_ONCE, chosen // 256)
+    for first, end in itertools.pairwise(bounds):
+        members = np.cumsum(sizes[ids[first:end]])
+        enough = max(fewest, min(int(np.searchsorted(members, ENOUGH_MEMBERS)) + 1, MOST_AT_ONCE))
+        assert end - first == min(enough, chosen - first)

