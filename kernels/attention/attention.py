@@ -20,21 +20,13 @@ ranges of sources apart, and those are added: same bits for any number of thread
 
 import numpy as np
 
-from distgnn.kernels.attention.attention_kernels import (
-    STATE,
-    backward_kernel,
-    divide_rows,
-    forward_kernel,
-    merge_rows,
-    parts_kernel,
-    state_kernel,
-    wide_tile,
-)
+from distgnn.kernels.attention.attention_kernels import STATE, backward_kernel, forward_kernel, wide_tile
+from distgnn.kernels.attention.attention_rows import divide_rows, merge_rows, parts_kernel, state_kernel
 from distgnn.kernels.attention.head_dots import for_all_heads
 from distgnn.kernels.check.checked import checked_once
 from distgnn.kernels.runtime.arrays import ROWS, empty_rows, index_array, indptr_array, output, row_array, sums_dtype
 from distgnn.kernels.runtime.threads import edge_chunks, edge_parts, even_chunks, run
-from distgnn.kernels.runtime.tiles import arcs_ahead, head_tiles, row_tiles
+from distgnn.kernels.runtime.tiles import RepeatedTile, arcs_ahead, head_tiles, repeated_tile, row_tiles
 
 PARTS = 16  # each has R · H numbers of its own; so many threads use the bandwidth of most sockets
 
@@ -81,7 +73,7 @@ def _attend(graph, out, divide):
     narrow = divide and out is not None and out.dtype == graph.feats.dtype
     out = output(out, (graph.rows, *graph.tail), graph.feats.dtype if narrow else graph.dtype)
     top, sums = np.empty((2, graph.rows, graph.heads), graph.dtype)
-    for tile in head_tiles(*graph.tail, graph.dtype):
+    for repeated in _tiles(graph):
         arrays = (
             graph.indptr,
             graph.indices,
@@ -90,8 +82,8 @@ def _attend(graph, out, divide):
             graph.slope,
             out.reshape(graph.rows, graph.feats.shape[1]),
         )
-        work = edge_chunks(graph.indptr, graph.feats.shape[1]), graph.ahead(tile), *arrays, top, sums, divide
-        run(forward_kernel(tile, graph.score_tile, wide_tile(graph.dtype)), *work)
+        work = edge_chunks(graph.indptr, graph.feats.shape[1]), graph.ahead(repeated), *arrays, top, sums, divide
+        run(forward_kernel(repeated, graph.score_tile, wide_tile(graph.dtype)), *work)
     return out, top, sums
 
 
@@ -174,10 +166,14 @@ def attention_backward(
     grad_target = room[: parts * num].reshape(parts, num, heads)
     flat = grad_feats.reshape(feats.shape)
     arrays = graph.indptr, graph.indices, graph.feats, graph.scores[1], state, graph.slope, feats, flat
-    for number, tile in enumerate(head_tiles(heads, graph.tail[1], graph.dtype)):
-        gathered = for_all_heads(tile, graph.tail[1]) if graph.shared else tile
+    for number, repeated in enumerate(_tiles(graph)):
+        # One gradient for all heads: its tile, and no step from heads to heads.
+        gathered = repeated
+        if graph.shared:
+            gathered = repeated._replace(tile=for_all_heads(repeated.tile, graph.tail[1]), columns=0)
         work = bounds, graph.ahead(gathered), *arrays, grad_source[0], grad_target
-        one = backward_kernel(tile, gathered, graph.score_tile, wide_tile(graph.dtype), number == 0)
+        tiles = repeated, gathered.tile, gathered.columns, graph.score_tile, wide_tile(graph.dtype)
+        one = backward_kernel(*tiles, number == 0)
         run(one, list(range(parts + 1)), *work)
     if grad_scores is None:
         return grad_feats, grad_source[0], _added(graph, grad_target, empty_rows((num, heads), graph.dtype), 0)
@@ -202,6 +198,14 @@ def _added(graph, parts, out, column):
     """The sums of parts, in the H columns of `out` from `column` on."""
     run(parts_kernel(graph.score_tile), even_chunks(parts.shape[1], len(parts) * parts.shape[2]), parts, out, column)
     return out
+
+
+def _tiles(graph):
+    """One for all columns, or where heads are wider than the registers several, each for a pass over all arcs."""
+    one = repeated_tile(*graph.tail, graph.dtype)
+    if one:
+        return [one]
+    return [RepeatedTile(tile, 1, 0, graph.score_tile, 0) for tile in head_tiles(*graph.tail, graph.dtype)]
 
 
 class _Graph:
@@ -229,6 +233,6 @@ class _Graph:
             raise ValueError(f"{self.heads} heads do not fit in registers")
         self.score_tile, self.slope = tiles[0][1], self.dtype.type(slope)
 
-    def ahead(self, tile):
+    def ahead(self, repeated):
         """How many arcs before its sum a row is asked for."""
-        return arcs_ahead(tile.width * self.feats.itemsize)
+        return arcs_ahead(repeated.times * repeated.tile.width * self.feats.itemsize)

@@ -1,8 +1,9 @@
-"""The kernels of attention.py, one for each direction and tile.
+"""The kernels of attention.py that go over arcs, one for each direction and tile.
 
 Arcs of neighbouring rows are taken a window at a time: first the scores of all of them, a few numbers per arc; then
 their exponentials, in full registers whatever the number of heads; then the rows, weighted, of `CHUNK` arcs of a row at
-a time. Windows lie in the level 1 cache.
+a time. Windows lie in the level 1 cache. Where registers hold some of the heads only, a chunk of arcs is gone over once
+for each so many, with the same weights, and the row's sums wait in memory.
 
 Legend: H heads; a tile's columns are whole vectors of some heads.
 """
@@ -87,7 +88,8 @@ def _weigh(
 
 
 @functools.cache
-def forward_kernel(tile, heads_tile, wide):
+def forward_kernel(repeated, heads_tile, wide):
+    tile, times, step, _, heads_step = repeated
     lanes = wide.lanes
 
     @kernel
@@ -102,7 +104,7 @@ def forward_kernel(tile, heads_tile, wide):
         window = max(CHUNK, WINDOW // heads)
         scores = np.zeros(window * heads + lanes, top.dtype)
         powers = np.zeros(window * heads + lanes, top.dtype)
-        factors = np.zeros(heads + lanes, top.dtype)
+        factors, row_sums = np.zeros(heads + lanes, top.dtype), np.zeros(times * step, top.dtype)
         begin = filled = indptr[start]
         for i in range(start, stop):
             if indptr[i] == indptr[i + 1]:
@@ -117,18 +119,30 @@ def forward_kernel(tile, heads_tile, wide):
                         slope, top, scores, powers,
                     )  # fmt: skip
                 place = (chunk - begin) * heads
-                for a in range(count):
-                    # Weights are read back from the level 1 cache, one per head, and spread over the head's columns.
-                    e, weight = chunk + a, place + a * heads
-                    prefetch(tile, feats, at(indices, min(e + ahead, last)) * width)
-                    weight_sums = add(weight_sums, load(heads_tile, powers, weight))
-                    rows = fma_heads(tile, load(tile, feats, at(indices, e) * width), powers, weight, rows)
+                for t in range(times):
+                    if times > 1:
+                        rows = zeros(tile, out) if chunk == indptr[i] else load(tile, row_sums, t * step)
+                    for a in range(count):
+                        # Weights are read back from the level 1 cache, one per head, and spread over the head's
+                        # columns.
+                        e, weight = chunk + a, place + a * heads
+                        prefetch(tile, feats, at(indices, min(e + ahead, last)) * width + t * step)
+                        if t == 0:
+                            weight_sums = add(weight_sums, load(heads_tile, powers, weight))
+                        row = load(tile, feats, at(indices, e) * width + t * step)
+                        rows = fma_heads(tile, row, powers, weight + t * heads_step, rows)
+                    if times > 1:
+                        store(tile, row_sums, t * step, rows)
             store(heads_tile, sums, i * heads, weight_sums)
+            # One division per head, then multiplications; 0 for a row without arcs, whose sum is 0.
             if divide:
-                # One division per head, then multiplications; 0 for a row without arcs, whose sum is 0.
                 store(heads_tile, factors, 0, reciprocal(weight_sums))
-                rows = fma_heads(tile, rows, factors, 0, zeros(tile, out))
-            store(tile, out, i * width, rows)
+            for t in range(times):
+                if times > 1:
+                    rows = zeros(tile, out) if indptr[i] == indptr[i + 1] else load(tile, row_sums, t * step)
+                if divide:
+                    rows = fma_heads(tile, rows, factors, t * heads_step, zeros(tile, out))
+                store(tile, out, i * width + t * step, rows)
 
     return attend_rows
 
@@ -166,7 +180,8 @@ def _fill(
 
 
 @functools.cache
-def backward_kernel(tile, gathered, heads_tile, wide, first_tile):
+def backward_kernel(repeated, gathered, grad_step, heads_tile, wide, first_tile):
+    tile, times, step, own_heads, heads_step = repeated
     lanes, columns = wide.lanes, tile.lanes * tile.vectors
 
     @kernel
@@ -188,7 +203,7 @@ def backward_kernel(tile, gathered, heads_tile, wide, first_tile):
         window = max(CHUNK, WINDOW // heads)
         weights = np.zeros((3, window * heads + lanes), grad_source.dtype)
         alpha, beta = weights[ALPHA], weights[BETA]
-        mine = np.zeros(columns, grad_source.dtype)
+        mine, row_sums = np.zeros((times, columns), grad_source.dtype), np.zeros(times * step, grad_source.dtype)
         # grad_target would be written by the threads of all sources of i. So each part of the sources adds to one of
         # its own; parts are fixed, and so is the order in which they are added up: no atomics, the same bits.
         for part in range(start, stop):
@@ -199,8 +214,9 @@ def backward_kernel(tile, gathered, heads_tile, wide, first_tile):
             for j in range(bounds[part], bounds[part + 1]):
                 # Its own row is waited for as well: it is read once, and no arc of this source asks for it before.
                 prefetch(tile, feats, (j + ROWS_AHEAD) * width)
-                own_columns(tile, load(tile, feats, j * width), mine)
-                score_sums, rows = zeros(heads_tile, grad_source), zeros(tile, grad_feats)
+                for t in range(times):
+                    own_columns(tile, load(tile, feats, j * width + t * step), mine[t])
+                score_sums, rows = zeros(own_heads, grad_source), zeros(tile, grad_feats)
                 for chunk in range(indptr[j], indptr[j + 1], CHUNK):
                     count = min(CHUNK, indptr[j + 1] - chunk)
                     if chunk + count > filled:
@@ -209,78 +225,32 @@ def backward_kernel(tile, gathered, heads_tile, wide, first_tile):
                             heads_tile, wide, lanes, j, begin, filled, last, indptr, indices, source_scores, state,
                             slope, part * num, grad_target, weights,
                         )  # fmt: skip
-                    place = (chunk - begin) * heads
-                    for a in range(count):
-                        i = at(indices, chunk + a)
-                        prefetch(gathered, grad, at(indices, min(chunk + a + ahead, last)) * grad_width)
-                        row, weight = i * grad_width, place + a * heads
-                        rows, dots = add_and_dot(gathered, heads_tile, grad, row, alpha, weight, mine, rows)
-                        # With several tiles ⟨grad, feats⟩ comes in shares; dots[i] is taken off once.
-                        if first_tile:
-                            dots = sub(dots, load(heads_tile, state, (i * STATE + 3) * heads))
-                        dots = mul(dots, load(heads_tile, beta, weight))
-                        score_sums = add(score_sums, dots)
-                        target = (part * num + i) * heads
-                        store(heads_tile, grad_target, target, add(load(heads_tile, grad_target, target), dots))
-                store(heads_tile, grad_source, j * heads, add(load(heads_tile, grad_source, j * heads), score_sums))
-                store(tile, grad_feats, j * width, rows)
+                    for t in range(times):
+                        if times > 1:
+                            score_sums = zeros(own_heads, grad_source)
+                            rows = zeros(tile, grad_feats) if chunk == indptr[j] else load(tile, row_sums, t * step)
+                        place, head = (chunk - begin) * heads + t * heads_step, t * heads_step
+                        for a in range(count):
+                            i, soon = at(indices, chunk + a), at(indices, min(chunk + a + ahead, last))
+                            prefetch(gathered, grad, soon * grad_width + t * grad_step)
+                            row, weight = i * grad_width + t * grad_step, place + a * heads
+                            rows, dots = add_and_dot(gathered, own_heads, grad, row, alpha, weight, mine[t], rows)
+                            # With several tiles ⟨grad, feats⟩ comes in shares; dots[i] is taken off once.
+                            if first_tile:
+                                dots = sub(dots, load(own_heads, state, (i * STATE + 3) * heads + head))
+                            dots = mul(dots, load(own_heads, beta, weight))
+                            score_sums = add(score_sums, dots)
+                            target = (part * num + i) * heads + head
+                            store(own_heads, grad_target, target, add(load(own_heads, grad_target, target), dots))
+                        if times > 1:
+                            store(tile, row_sums, t * step, rows)
+                            source = j * heads + head
+                            store(own_heads, grad_source, source, add(load(own_heads, grad_source, source), score_sums))
+                if times == 1:
+                    store(own_heads, grad_source, j * heads, add(load(own_heads, grad_source, j * heads), score_sums))
+                for t in range(times):
+                    if times > 1:
+                        rows = zeros(tile, grad_feats) if indptr[j] == indptr[j + 1] else load(tile, row_sums, t * step)
+                    store(tile, grad_feats, j * width + t * step, rows)
 
     return source_rows
-
-
-@functools.cache
-def state_kernel(heads_tile):
-    @kernel
-    def gather_state(start, stop, scores, top, sums, dots, state):
-        """Writes state[start:stop]."""
-        heads = scores.shape[1]
-        for i in range(start, stop):
-            place = i * STATE * heads
-            store(heads_tile, state, place, load(heads_tile, scores, i * heads))
-            store(heads_tile, state, place + heads, load(heads_tile, top, i * heads))
-            store(heads_tile, state, place + 2 * heads, reciprocal(load(heads_tile, sums, i * heads)))
-            store(heads_tile, state, place + 3 * heads, load(heads_tile, dots, i * heads))
-
-    return gather_state
-
-
-@functools.cache
-def parts_kernel(heads_tile):
-    @kernel
-    def add_parts(start, stop, parts, out, column):
-        """Writes the columns from `column` on of out[start:stop]: the sums of parts, in their order."""
-        num, heads, width = parts.shape[1], parts.shape[2], out.shape[1]
-        for i in range(start, stop):
-            sums = load(heads_tile, parts, i * heads)
-            for part in range(1, parts.shape[0]):
-                sums = add(sums, load(heads_tile, parts, (part * num + i) * heads))
-            store(heads_tile, out, i * width + column, sums)
-
-    return add_parts
-
-
-@kernel
-def merge_rows(start, stop, out, top, sums, rows, other_out, other_top, other_sums):
-    """Writes rows[start:stop] of out, top and sums."""
-    heads = top.shape[1]
-    width = out.shape[1] // heads
-    for m in range(start, stop):
-        i = rows[m]
-        for h in range(heads):
-            # exp(-inf - -inf) would be a NaN: a side without arcs has weight 0.
-            highest = max(top[i, h], other_top[m, h])
-            mine = np.exp(top[i, h] - highest) if top[i, h] > -np.inf else out.dtype.type(0)
-            theirs = np.exp(other_top[m, h] - highest) if other_top[m, h] > -np.inf else out.dtype.type(0)
-            top[i, h] = highest
-            sums[i, h] = sums[i, h] * mine + other_sums[m, h] * theirs
-            for k in range(h * width, (h + 1) * width):
-                out[i, k] = out[i, k] * mine + other_out[m, k] * theirs
-
-
-@kernel
-def divide_rows(start, stop, out, sums):
-    """Writes out[start:stop]."""
-    for i in range(start, stop):
-        factor = out.dtype.type(1) / sums[i] if sums[i] > 0 else out.dtype.type(0)
-        for k in range(out.shape[1]):
-            out[i, k] *= factor

@@ -14,6 +14,7 @@ import itertools
 import platform
 import re
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import llvmlite.binding as llvm
 import numpy as np
@@ -133,6 +134,27 @@ def head_tiles(heads: int, width: int, dtype: DTypeLike, half: bool = False) -> 
         offsets, of_heads, skip = zip(*vectors[first:end], strict=True)
         tiles.append(Tile(lanes, offsets, of_heads, skip=skip))
     return tiles
+
+
+class RepeatedTile(NamedTuple):
+    """A tile of some whole heads that covers a row of all when it is taken `times` times, each so many columns and
+    heads after the last; heads_tile: of one number for each of its heads."""
+
+    tile: Tile
+    times: int
+    columns: int
+    heads_tile: Tile
+    heads: int
+
+
+def repeated_tile(heads: int, width: int, dtype: DTypeLike) -> RepeatedTile | None:
+    """For rows of `heads` × `width` columns, as seldom repeated as registers allow; None where they hold no head."""
+    for times in range(1, heads + 1):
+        some = heads // times
+        tiles = head_tiles(some, width, dtype) if some * times == heads else []
+        if len(tiles) == 1:
+            return RepeatedTile(tiles[0], times, some * width, row_tiles(some, dtype)[0][1], some)
+    return None
 
 
 def _lanes(width: int, most: int) -> int:

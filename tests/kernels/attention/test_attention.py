@@ -56,8 +56,14 @@ def test_against_torch(name, heads, width, dtype, num_threads):
         close(a, b)
 
 
-def test_several_passes_over_wide_rows():
-    indptr, indices, feats, source, target, grad = _inputs("random", 3, 112)
+@pytest.mark.parametrize("name", ["random", "hub", "isolated"])
+@pytest.mark.parametrize(
+    "heads, width, dtype",
+    [(3, 112, np.float32), (8, 64, np.float32), (12, 47, np.float32), (4, 44, np.float64), (2, 500, np.float64)],
+)
+def test_rows_wider_than_the_registers(name, heads, width, dtype, num_threads):
+    """Heads by heads; and where none fits, pass by pass."""
+    indptr, indices, feats, source, target, grad = _inputs(name, heads, width, dtype)
     expected = _torch(indptr, indices, feats, source, target, grad)
     out, top, sums = attention(indptr, indices, feats, source, target)
     backward = transpose_csr(indptr, indices, len(feats))[:2]
@@ -155,12 +161,13 @@ def _uneven(heads):
     return np.repeat(np.arange(len(degrees)), degrees), others, len(degrees)
 
 
-@pytest.mark.parametrize("heads", [1, 4, 20])
-def test_forward_over_windows_of_weights(heads, num_threads):
-    """Weights are made for many arcs at a time: of targets with more than a window has, with few, with none."""
+@pytest.mark.parametrize("heads, width", [(1, 8), (4, 8), (20, 8), (20, 32)])
+def test_forward_over_windows_of_weights(heads, width, num_threads):
+    """Weights are made for many arcs at a time: of targets with more than a window has, with few, with none; of rows
+    that registers hold some heads of, too."""
     dst, src, rows = _uneven(heads)
     indptr, indices, _ = csr_from_edges(src, dst, rows)
-    feats = rows_of(50, heads * 8, np.float64).reshape(50, heads, 8)
+    feats = rows_of(50, heads * width, np.float64).reshape(50, heads, width)
     source, target = rows_of(50, heads, np.float64, 2), rows_of(rows, heads, np.float64, 3)
     out, top, sums = attention(indptr, indices, feats, source, target)
     close(out, _torch(indptr, indices, feats, source, target, np.zeros_like(out))[0])
@@ -171,13 +178,13 @@ def test_forward_over_windows_of_weights(heads, num_threads):
         close(sums[i], np.exp(of_row - top[i]).sum(axis=0))
 
 
-@pytest.mark.parametrize("heads", [1, 4, 20])
-def test_backward_over_windows_of_weights(heads, num_threads):
+@pytest.mark.parametrize("heads, width", [(1, 8), (4, 8), (20, 8), (20, 32)])
+def test_backward_over_windows_of_weights(heads, width, num_threads):
     """The same by source."""
     src, targets, num = _uneven(heads)
     indptr, indices, _ = csr_from_edges(src, targets, 50)
-    feats = rows_of(num, heads * 8, np.float64).reshape(-1, heads, 8)
-    grad = rows_of(50, heads * 8, np.float64, 1).reshape(50, heads, 8)
+    feats = rows_of(num, heads * width, np.float64).reshape(-1, heads, width)
+    grad = rows_of(50, heads * width, np.float64, 1).reshape(50, heads, width)
     source, target = rows_of(num, heads, np.float64, 2), rows_of(50, heads, np.float64, 3)
     expected = _torch(indptr, indices, feats, source, target, grad)
     out, top, sums = attention(indptr, indices, feats, source, target)
