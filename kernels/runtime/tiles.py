@@ -147,6 +147,7 @@ class RepeatedTile(NamedTuple):
     heads: int
 
 
+@functools.cache
 def repeated_tile(heads: int, width: int, dtype: DTypeLike) -> RepeatedTile | None:
     """For rows of `heads` × `width` columns, as seldom repeated as registers allow; None where they hold no head."""
     for times in range(1, heads + 1):

@@ -24,7 +24,6 @@ from distgnn.partition.moves.groups import Groups
 from distgnn.partition.moves.replica_table import (
     AHEAD,
     COPIES,
-    COUNT_MASK,
     PART_SHIFT,
     CopyTable,
     add_parts_of,
@@ -143,17 +142,14 @@ def count_with_rows(
     for j in range(groups.indptr[c], end):
         prefetch_copies(table, groups.members[min(j + AHEAD, end - 1)], groups.members[min(j + 2 * AHEAD, end - 1)])
         v = groups.members[j]
-        copies, begin = table.vertex[v, COPIES], table.first[v]
-        if copies == 1:  # at home, like most vertices of a good cut
-            count = np.int32(table.counts[begin + home]) if is_dense(table, v) else table.slots[begin] & COUNT_MASK
-            stay += count > 1
+        # One group at home is this one: without it v has no copy there.
+        if table.vertex[v, COPIES] == 1:  # at home, like most vertices of a good cut: no look at other parts
+            stay += num_edges_in(table, v, home) > 1
             continue
+        outside += 1
         add_parts_of(table, v, home, num_present)
-        # One group at home: this one, so without it v has no copy there.
-        alone = copies <= 2 and num_edges_in(table, v, home) == 1
-        if copies - np.int64(alone) == 1:
-            rows.single[_other_part(table, v, home) if alone else home] += 1
-        outside += copies > np.int64(alone)
+        if table.vertex[v, COPIES] == 2 and num_edges_in(table, v, home) == 1:
+            rows.single[_other_part(table, v, home)] += 1
     num_present[home] += stay
     rows.single[home] += stay
     rows.outside[0] = outside + stay
