@@ -40,7 +40,7 @@ class Ours:
         from distgnn.train import Trainer
 
         sparse = ModelConfig(**order["model"]).takes_sparse_feats
-        self.graph = load(order["parts"], dtype=dtype, seed=order["seed"], sparse_feats=sparse)
+        self.graph = load(order["parts"], dtype=dtype, seed=order["seed"], sparse_feats=sparse, plain_tensors=True)
         self.model = _our_model(order, self.graph.num_feats, self.graph.num_classes, remat=remat)
         self.trainer = Trainer(self.model, self.graph, TrainConfig(seed=order["seed"]))
         self.epoch = 0

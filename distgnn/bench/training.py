@@ -36,7 +36,7 @@ class Runner:
         options = {"seed": config.seed, "sparse_feats": model.takes_sparse_feats} | asdict(contender.schedule)
         if contender.papers_form:
             options |= {"cache_first": False, "transform_first": False}
-        self.graph = load(parts, contender.algorithm, update=contender.update, **options)
+        self.graph = load(parts, contender.algorithm, update=contender.update, plain_tensors=True, **options)
         torch.manual_seed(config.seed)
         network = model_for(model, self.graph)
         self.trainer = Trainer(network, self.graph, config)

@@ -39,7 +39,7 @@ def train_on_this_rank(
 
     run, config = settings.run, replace(settings.train)
     with compiling(speak):
-        graph = load(parts, run.algorithm, **settings.graph_options(), debug=debug, say=None)
+        graph = load(parts, run.algorithm, **settings.graph_options(), debug=debug, say=None, plain_tensors=True)
     gc.freeze()  # what was imported and loaded stays: collections within training steps need not look at it
     if config.run_dir is None:
         config.run_dir = graph.comm.bcast(default_run_dir(parts, settings.model.name), root=0)

@@ -121,6 +121,7 @@ class DistGraph(DGLInterface, PyGInterface):
         self.feat_norm = fitted(feat_norm, local, comm, inductive)
         settings |= {"feat_norm": self.feat_norm or "none", "inductive": inductive}
         self._settings: dict[str, Any] = settings | schedule
+        self.plain = self
         self.local, self.info, self.transform_first = local, local.graph, transform_first
         self.dtype = DTYPES[dtype]
         self.tuning = tuning or Tuning()

@@ -21,6 +21,7 @@ from distgnn.graph.copy_graph import CopyGraph
 from distgnn.graph.cores import choose_threads, describe_binding
 from distgnn.graph.dist_graph import DistGraph
 from distgnn.graph.part_arrays import leave_on_disk
+from distgnn.graph.row_graph import with_rows
 from distgnn.graph.tuning import part_tuning
 from distgnn.kernels.runtime.compile_line import compile_line, compile_line_from_now_on
 from distgnn.partition import load_part, read_manifest
@@ -41,6 +42,7 @@ def load(
     update: str | None = None,
     say: Callable[[str], None] | None = say_on_stderr,
     columns: int = 1,
+    plain_tensors: bool = False,
     **options: Any,
 ) -> DistGraph:
     """Load this rank's part of a partition folder.
@@ -53,6 +55,8 @@ def load(
         say: called on rank 0 with one line on ranks, threads and cores, and with warnings; None: silent.
         columns: so many consecutive ranks share a part, split its rows, and aggregate its columns (for sums and means,
             update on owners); the folder has as many parts as there are such groups.
+        plain_tensors: columns are ordinary tensors with this rank's rows, and what a script computes of them is this
+            rank's; else they are rows of all ranks (`distgnn.rows`).
         options: further arguments of `DistGraph`: dtype, seed, feat_norm, inductive, cache_first, debug; the fields of
             `Schedule`.
 
@@ -87,7 +91,7 @@ def load(
         for line in [*describe_binding(comm), *late_settings(), graph.exchange_note]:
             if line and comm.rank == 0:
                 say(line)
-    return graph
+    return graph if plain_tensors else with_rows(graph)
 
 
 def late_settings() -> list[str]:

@@ -141,7 +141,7 @@ def make_trainer(folder: str, rank: int, num_ranks: int, settings: Settings, ans
     comm: Any = StandIn(rank, num_ranks, answers)
     run, config = settings.run, settings.train
     options = settings.graph_options() | {"exchange": "flat"}
-    graph = load(folder, run.algorithm, comm, say=None, **options)
+    graph = load(folder, run.algorithm, comm, say=None, plain_tensors=True, **options)
     torch.manual_seed(config.seed)
     trainer = Trainer(model_for(settings.model, graph, config.task), graph, config, say=lambda text: None)
     recorder = Recorder(graph.transport, comm.log)

@@ -118,7 +118,7 @@ def best_rows(run: str, settings: dict, parts: str, speak: bool) -> Any:
     config = model_config(run, settings)
     say = say_on_stderr if speak else None
     options: dict[str, Any] = {"dtype": run_dtype(run, settings), "sparse_feats": config.takes_sparse_feats}
-    graph = load(parts, **options, feat_norm=read_feat_norm(run, settings) or "none", say=say)
+    graph = load(parts, **options, feat_norm=read_feat_norm(run, settings) or "none", say=say, plain_tensors=True)
     with raise_together(graph.comm):
         network = model_for(config, graph, run_task(settings)).to(graph.weight_dtype)
         load_best(run, network)

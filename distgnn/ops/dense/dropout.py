@@ -34,6 +34,11 @@ def dropout_of(graph: GraphView, rows: torch.Tensor, ids: np.ndarray, p: float, 
     return _Dropout.apply(rows, graph, ids, p, graph.seed, graph.step, site)
 
 
+def dropout_by_key(graph: GraphView, rows: torch.Tensor, ids: np.ndarray, p: float, key: int) -> torch.Tensor:
+    """The same with a key that stands for seed, step and site."""
+    return _Dropout.apply(rows, graph, ids, p, key, 0, 0)
+
+
 class _Dropout(torch.autograd.Function):
     @staticmethod
     def forward(

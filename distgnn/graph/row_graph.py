@@ -1,0 +1,267 @@
+"""RowGraph: a DistGraph whose columns know that they are rows of all ranks. `dg.load` gives one.
+
+A graph has two faces over the same state: `graph.plain` shows this rank's rows as ordinary tensors, for the program's own
+code; this one shows them as `RowTensor`s, for scripts. Operators take either.
+"""
+
+import functools
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import torch
+
+from distgnn.comm import sum_over_ranks
+from distgnn.errors import InputError
+from distgnn.graph.frame import Frame
+from distgnn.graph.global_values import gather_rows
+from distgnn.ops.sums import all_sum
+from distgnn.rows import RowTensor, Space, WholeTensor, local_of, rows_of
+from distgnn.rows.align import in_space, part_of
+from distgnn.rows.gradients import told
+from distgnn.rows.row_tensor import whole_of
+
+
+class Count(int):
+    """A number that may be called, as `dgl` has `num_nodes()` and PyG `num_nodes`."""
+
+    def __call__(self, *arguments: Any) -> int:
+        return int(self)
+
+
+class Arcs(Space):
+    """The arcs of a graph, in the order of their ids."""
+
+    def __init__(self, graph: Any):
+        self._ids = np.asarray(graph.part.arc_ids)
+        counted = len(self._ids) if graph.arcs_counted is graph.part else 0
+        (total,) = sum_over_ranks(graph.comm, np.array([counted]))
+        draw_ids = self._draw_ids
+        super().__init__(
+            graph, len(self._ids), int(total), self._places, num_counted=counted, draw_ids=draw_ids, kind="arcs"
+        )
+
+    def _draw_ids(self) -> np.ndarray:
+        return self._ids
+
+    def _places(self) -> np.ndarray:
+        """Ids count up to the number of arcs, but for loops of undirected graphs, which have one arc."""
+        mine = self._ids.astype(np.int64)
+        counted = mine[: self.num_counted]
+        top = self.comm.allreduce(int(counted.max(initial=-1)), op=_max())
+        if top + 1 == self.num_global:
+            return mine
+        every = np.sort(np.concatenate(self.comm.allgather(counted)))
+        return np.searchsorted(every, mine)
+
+    def local_part(self, whole: torch.Tensor, dim: int) -> torch.Tensor:
+        if not self.graph.info.get("directed", True) and len(whole) and not _is_constant(whole, dim):
+            raise InputError(
+                "an ordinary tensor of one number for each arc meets arcs of an undirected graph, whose order is not that "
+                "of the source: save it with the graph (edge_weight, edge_feats), or make it from graph.edge_attr or "
+                "graph.edge_index"
+            )
+        return super().local_part(whole, dim)
+
+
+def _is_constant(whole: torch.Tensor, dim: int) -> bool:
+    return bool((whole == whole.narrow(dim, 0, 1)).all())
+
+
+def _max() -> Any:
+    from mpi4py import MPI
+
+    return MPI.MAX
+
+
+def vertices(graph: Any) -> Space:
+    """The space of the model's rows."""
+    return Space(
+        graph, graph.num_rows, graph.num_global_nodes, lambda: graph.row_ids, num_counted=graph.num_owned, kind="vertices"
+    )
+
+
+class RowFrame(Frame):
+    """The columns of a frame as rows of all ranks."""
+
+    def __init__(self, frame: Frame, space: Space, kept: dict[str, RowTensor]):
+        self._frame, self._space, self._kept = frame, space, kept
+        self.kind, self.num_rows = frame.kind, space.num_global
+
+    def __getitem__(self, name: str) -> Any:
+        return as_rows(self._frame[name], self._space, self._kept, name)
+
+    def __setitem__(self, name: str, column: Any) -> None:
+        self._frame[name] = local_column(column, self._space, name)
+        self._kept.pop(name, None)
+
+    def __delitem__(self, name: str) -> None:
+        del self._frame[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._frame)
+
+    def __len__(self) -> int:
+        return len(self._frame)
+
+    def copy(self) -> Frame:
+        return self._frame.copy()
+
+
+def as_rows(column: Any, space: Space, kept: dict[str, RowTensor], name: str) -> Any:
+    """The same RowTensor for the same column, so that masks are known again."""
+    if column is None:
+        return None
+    known = kept.get(name)
+    if known is None or known.inner is not column:
+        known = kept[name] = rows_of(column, space)
+    return known
+
+
+def local_column(column: Any, space: Space, name: str) -> Any:
+    """This rank's rows of a column that is set: of rows, or of an ordinary tensor of all of them."""
+    if column is None:
+        return None
+    if isinstance(column, RowTensor):
+        return in_space(column, space).inner
+    column = torch.as_tensor(column)
+    if column.dim() == 0 or len(column) != space.num_global:
+        raise InputError(
+            f"{name!r} has {len(column) if column.dim() else 0} rows: the graph has {space.num_global} {space.kind}, give one "
+            "for each, in the order of the source"
+        )
+    return part_of(local_of(column), space, 0, name)
+
+
+def _column(name: str) -> Any:
+    def get(self: Any) -> Any:
+        return as_rows(self.__dict__.get(name), self.vertex_space, self._kept_rows, name)
+
+    def put(self: Any, column: Any) -> None:
+        self.__dict__[name] = local_column(column, self.vertex_space, name)
+
+    return property(get, put, doc=f"`{name}` of all vertices.")
+
+
+class RowGraph:
+    """What scripts see of a graph: put in front of DistGraph's classes by `with_rows`."""
+
+    knows_rows = True
+    feats, labels, node_values = _column("feats"), _column("labels"), _column("node_values")
+    train_mask, valid_mask, test_mask = _column("train_mask"), _column("valid_mask"), _column("test_mask")
+    node_types, graph_ids = _column("node_types"), _column("graph_ids")
+    plain: Any
+    vertex_space: Space
+    arc_space: Space
+
+    @property
+    def edge_weight(self) -> Any:
+        """Weights of all arcs."""
+        return self.edata.get("weight")
+
+    @edge_weight.setter
+    def edge_weight(self, column: Any) -> None:
+        if column is None:
+            self.edata.pop("weight", None)
+        else:
+            self.edata["weight"] = column
+        self.__dict__["edge_weight"] = self.plain.edata.get("weight")
+
+    @property
+    def ndata(self) -> RowFrame:
+        """Columns over all vertices."""
+        return RowFrame(self.plain.ndata, self.vertex_space, self.__dict__["_kept_ndata"])
+
+    srcdata = dstdata = ndata
+
+    @property
+    def edata(self) -> RowFrame:
+        """Columns over all arcs."""
+        return RowFrame(self.plain.edata, self.arc_space, self.__dict__["_kept_edata"])
+
+    @property
+    def num_nodes(self) -> Count:
+        """Vertices of the whole graph."""
+        return Count(self.vertex_space.num_global)
+
+    number_of_nodes = num_src_nodes = num_dst_nodes = num_nodes
+    number_of_src_nodes = number_of_dst_nodes = num_nodes
+
+    @property
+    def num_edges(self) -> Count:
+        """Arcs of the whole graph."""
+        return Count(self.arc_space.num_global)
+
+    number_of_edges = num_edges
+
+    def in_degrees(self) -> RowTensor:
+        """In-degrees of all vertices, int64 [N]."""
+        return rows_of(self.plain.in_degrees(), self.vertex_space)
+
+    def out_degrees(self) -> RowTensor:
+        """Out-degrees of all vertices, int64 [N]."""
+        return rows_of(self.plain.out_degrees(), self.vertex_space)
+
+    def global_mean(self, values: torch.Tensor) -> torch.Tensor:
+        """The mean over the values of all ranks. Collective: yes, and backward.
+
+        Args: values: rows; or an ordinary tensor of this rank's own numbers (what `dg.ops.gather_rows_at` gave).
+        """
+        if isinstance(values, RowTensor | WholeTensor):
+            return values.mean()
+        graph = self.plain
+        (count,) = sum_over_ranks(graph.comm, np.array([values.numel()]))
+        return whole_of(all_sum(graph, values.sum()) / max(int(count), 1))
+
+    def gather_rows(self, rows: Any, root: int | None = 0) -> np.ndarray | None:
+        """Rows of all ranks as a numpy array in the original order, on rank `root` (None: all). Collective: yes."""
+        if isinstance(rows, RowTensor):
+            rows = in_space(rows, self.vertex_space).inner
+        return gather_rows(self.plain, rows, root)
+
+    def rows_of(self, rows: torch.Tensor) -> RowTensor:
+        """This rank's rows of vertices, an ordinary tensor [O, ...], as rows of all ranks."""
+        return rows_of(rows, self.vertex_space)
+
+    def in_rows(self, run: Any, gives: str, args: tuple, kwargs: dict) -> Any:
+        """An operator on this rank's rows; what it gives, as rows again."""
+        plain = self.plain
+        args = tuple(plain if one is self else self._local(one) for one in args)
+        kwargs = {name: plain if one is self else self._local(one) for name, one in kwargs.items()}
+        return self._wrapped(run(*args, **kwargs), gives)
+
+    def _local(self, value: Any) -> Any:
+        if isinstance(value, RowTensor):
+            for space in (self.vertex_space, self.arc_space):
+                if value.row_space is space:
+                    return value.inner
+            return in_space(value, self.vertex_space).inner
+        if isinstance(value, torch.Tensor) and value.dim() and not isinstance(value, WholeTensor):
+            if len(value) == self.vertex_space.num_global != self.vertex_space.num_local:
+                return part_of(value, self.vertex_space, 0, "operator")
+        return local_of(value)
+
+    def _wrapped(self, result: Any, gives: str) -> Any:
+        if isinstance(result, tuple):
+            return tuple(self._wrapped(one, gives) for one in result)
+        if not isinstance(result, torch.Tensor) or gives == "own":
+            return result
+        if gives == "whole":
+            return whole_of(result)
+        return rows_of(result, self.arc_space if gives == "arcs" else self.vertex_space)
+
+
+@functools.cache
+def _class_of(kind: type) -> type:
+    return type(kind.__name__, (RowGraph, kind), {"__doc__": kind.__doc__, "__module__": kind.__module__})
+
+
+def with_rows(graph: Any) -> Any:
+    """The face of a graph that scripts see. Collective: yes."""
+    face: Any = object.__new__(_class_of(type(graph)))
+    face.__dict__ = graph.__dict__
+    state = graph.__dict__
+    state["plain"], state["vertex_space"], state["arc_space"] = graph, vertices(graph), Arcs(graph)
+    state["_kept_rows"], state["_kept_ndata"], state["_kept_edata"] = {}, {}, {}
+    told(graph)
+    return face

@@ -1,0 +1,18 @@
+"""Floor 5: rows that know that they are rows. What a script does with them it does with those of all ranks."""
+
+from distgnn.rows import (  # noqa: F401 - they fill the table of functions
+    draws,
+    export,
+    gradients,
+    indexing,
+    losses,
+    norms,
+    over_dims,
+    products,
+    row_by_row,
+    shapes,
+)
+from distgnn.rows.row_tensor import RowTensor, WholeTensor, is_rows, local_of, rows_of
+from distgnn.rows.space import Space
+
+__all__ = ["RowTensor", "Space", "WholeTensor", "is_rows", "local_of", "rows_of"]

@@ -1,0 +1,194 @@
+"""The backward pass of a loss that was made of all ranks' rows.
+
+Every rank computes the same loss. Rank 0 starts the backward pass with 1 and the others with 0: each rank then has a
+share of every gradient, and sums over ranks inside (`all_sum`) pass on whole gradients of rows. At the end the shares of
+ordinary parameters are added up. So `parameter.grad` is what a single process has, and the same bits on every rank:
+clipping, schedulers and any optimiser go on as they are.
+"""
+
+from typing import Any
+
+import numpy as np
+import torch
+
+from distgnn.comm import sum_over_ranks
+from distgnn.errors import InputError, RunError, on_all_ranks
+from distgnn.graph.own_loop import by_dtype, mark_summed
+from distgnn.rows.row_by_row import again
+from distgnn.rows.row_tensor import WHOLE, RowTensor, handles, local_of, refuse, rows_of
+
+OWN_ROWS = "_distgnn_own_rows"  # of a leaf whose rows are this rank's: its gradient is whole already
+_graphs: list[Any] = []  # of this process, newest last: whose ranks a loss is of
+
+
+def told(graph: Any) -> None:
+    """From now on losses are of the ranks of this graph."""
+    if not _graphs or _graphs[-1] is not graph:
+        _graphs[:] = [graph]
+
+
+def _graph() -> Any:
+    return _graphs[-1]
+
+
+def _leaves(*results: torch.Tensor) -> list[torch.Tensor]:
+    """Ordinary leaves that the results depend on, in an order that ranks share."""
+    found: list[torch.Tensor] = []
+    waiting, seen = [result.grad_fn for result in results], set()
+    while waiting:
+        node = waiting.pop()
+        if node is None or node in seen:
+            continue
+        seen.add(node)
+        leaf = getattr(node, "variable", None)
+        if leaf is not None and not hasattr(leaf, OWN_ROWS):
+            found.append(leaf)
+        waiting += [before for before, _ in node.next_functions]
+    return found
+
+
+def _check_weights(leaves: list[torch.Tensor], comm: Any) -> None:
+    """Raise RunError on every rank where ranks began with other weights; once for each parameter. Collective."""
+    new = [leaf for leaf in leaves if not hasattr(leaf, "_distgnn_same")]
+    if not new:
+        return
+    sums = np.array([len(leaves), *(float(leaf.detach().double().sum()) for leaf in new)])
+    if comm.allreduce(int(not np.array_equal(comm.bcast(sums, root=0), sums))):
+        raise on_all_ranks(
+            RunError(
+                "ranks have different weights: seed torch alike on all before the model is made, or call "
+                "dg.broadcast_parameters(model, graph)"
+            )
+        )
+    for leaf in new:
+        leaf._distgnn_same = True  # type: ignore[attr-defined]
+
+
+def _backward(loss: torch.Tensor, gradient: Any = None, *args: Any, **kwargs: Any) -> None:
+    """`loss.backward()`. Collective: yes."""
+    plain, graph = local_of(loss), _graph()
+    comm = graph.comm
+    start = torch.ones_like(plain) if gradient is None else local_of(gradient)
+    if plain.numel() != 1 and gradient is None:
+        raise RuntimeError("grad can be implicitly created only for scalar outputs")
+    graph.transport.has_global_loss = True
+    if comm.size == 1:
+        plain.backward(start, *args, **kwargs)
+        return
+    leaves = _leaves(plain)
+    _check_weights(leaves, comm)
+    before = [leaf.grad for leaf in leaves]
+    for leaf in leaves:
+        leaf.grad = None
+    plain.backward(start if comm.rank == 0 else torch.zeros_like(start), *args, **kwargs)
+    _sum(leaves, comm)
+    for leaf, old in zip(leaves, before, strict=True):
+        if old is not None:
+            leaf.grad = old if leaf.grad is None else old.add_(leaf.grad)
+    mark_summed(leaves)  # type: ignore[arg-type]
+
+
+def _sum(leaves: list[torch.Tensor], comm: Any) -> None:
+    """Gradients of all ranks added up, in one message for each dtype. Collective: yes."""
+    for same in by_dtype(leaves):  # type: ignore[arg-type]
+        shares = [torch.zeros_like(leaf) if leaf.grad is None else leaf.grad for leaf in same]
+        wide = torch.float32 if shares[0].dtype == torch.bfloat16 else shares[0].dtype
+        flat = torch.cat([share.reshape(-1).to(wide) for share in shares])
+        total = torch.from_numpy(sum_over_ranks(comm, np.ascontiguousarray(flat.numpy())))
+        for leaf, piece in zip(same, total.split([leaf.numel() for leaf in same]), strict=True):
+            leaf.grad = piece.view(leaf.shape).to(leaf.dtype)
+
+
+def _grad(outputs: Any, inputs: Any, grad_outputs: Any = None, *args: Any, **kwargs: Any) -> tuple:
+    """`torch.autograd.grad`: of parameters whole, of rows this rank's rows. Collective: yes."""
+    outputs = list(outputs) if isinstance(outputs, list | tuple) else [outputs]
+    inputs = list(inputs) if isinstance(inputs, list | tuple) else [inputs]
+    if kwargs.get("create_graph"):
+        refuse("autograd.grad", "a second derivative (create_graph=True) of rows is not there")
+    comm = _graph().comm
+    given = list(grad_outputs) if isinstance(grad_outputs, list | tuple) else [grad_outputs] * len(outputs)
+    starts = [torch.ones_like(local_of(one)) if start is None else local_of(start) for one, start in zip(outputs, given, strict=True)]
+    if comm.rank:
+        starts = [
+            start if isinstance(one, RowTensor) else torch.zeros_like(start)
+            for one, start in zip(outputs, starts, strict=True)
+        ]
+    found = torch.autograd.grad([local_of(one) for one in outputs], [local_of(one) for one in inputs], starts, *args, **kwargs)
+    out: list[Any] = []
+    for one, grad in zip(inputs, found, strict=True):
+        if isinstance(one, RowTensor):
+            out.append(None if grad is None else rows_of(grad, one.row_space, one.row_dim))
+        elif grad is None or comm.size == 1:
+            out.append(grad)
+        else:
+            out.append(torch.from_numpy(sum_over_ranks(comm, np.ascontiguousarray(grad.numpy()))))
+    return tuple(out)
+
+
+WHOLE["backward"], WHOLE["grad"] = _backward, _grad
+
+
+@handles("backward")
+def backward(func: Any, args: tuple, kwargs: dict) -> None:
+    """Of rows: with a gradient for each."""
+    rows, gradient = args[0], kwargs.get("gradient", args[1] if len(args) > 1 else None)
+    if not isinstance(gradient, RowTensor):
+        raise InputError("backward of rows of all ranks needs one gradient for each row: take .sum() or a loss first")
+    (rows * gradient).sum().backward()
+
+
+@handles("grad")
+def grad_of(func: Any, args: tuple, kwargs: dict) -> Any:
+    """The attribute `grad` of rows, or `torch.autograd.grad`."""
+    if getattr(func, "__name__", "") != "__get__":
+        return _grad(*args, **kwargs)
+    rows = args[0]
+    found = rows.inner.grad
+    return None if found is None else rows_of(found, rows.row_space, rows.row_dim)
+
+
+@handles("set grad")
+def set_grad(func: Any, args: tuple, kwargs: dict) -> None:
+    rows, value = args
+    rows.inner.grad = local_of(value)
+
+
+@handles("requires_grad_")
+def requires_grad_(func: Any, args: tuple, kwargs: dict) -> RowTensor:
+    rows = args[0]
+    rows.inner.requires_grad_(*args[1:], **kwargs)
+    if rows.inner.is_leaf and rows.inner.requires_grad:
+        setattr(rows.inner, OWN_ROWS, True)
+    return again(rows)
+
+
+@handles("set requires_grad")
+def set_requires_grad(func: Any, args: tuple, kwargs: dict) -> None:
+    args[0].requires_grad_(bool(args[1]))
+
+
+@handles("requires_grad", "is_leaf", "grad_fn", "_version", "_is_view", "retains_grad", "output_nr", "_backward_hooks")
+def of_inner(func: Any, args: tuple, kwargs: dict) -> Any:
+    """What autograd says of this rank's rows."""
+    return func(args[0].inner, *args[1:], **kwargs)
+
+
+@handles("detach_", "retain_grad")
+def on_inner(func: Any, args: tuple, kwargs: dict) -> RowTensor | None:
+    func(args[0].inner)
+    return again(args[0]) if func.__name__ == "detach_" else None
+
+
+@handles("data", "detach")
+def data(func: Any, args: tuple, kwargs: dict) -> RowTensor:
+    rows = args[0]
+    return rows_of(rows.inner.detach(), rows.row_space, rows.row_dim)
+
+
+@handles("register_hook", "register_post_accumulate_grad_hook")
+def register_hook(func: Any, args: tuple, kwargs: dict) -> Any:
+    """The hook gets rows, and may return rows."""
+    rows, hook = args[0], args[1]
+    return rows.inner.register_hook(lambda grad: local_of(hook(rows_of(grad, rows.row_space, rows.row_dim))))
+
+

@@ -1,0 +1,368 @@
+"""Rows by mask, by global id, by slice. Each rank gets its share of what a single process would get.
+
+    x[mask]          rows where a mask is true: those of this rank
+    x[ids]           rows by global id, in the order of `ids`: each rank has a block of the places, wherever the rows are
+    x[a:b], x[7]     the same for a range; one row is an ordinary tensor on every rank
+    x[:, 3]          columns: local
+    x[ids, columns]  a number of each row
+    x[mask] = v      written where this rank owns the row
+"""
+
+import weakref
+from typing import Any
+
+import numpy as np
+import torch
+
+from distgnn.errors import InputError
+from distgnn.ops.sums import all_sum
+from distgnn.rows.align import in_space, part_of
+from distgnn.rows.row_by_row import again
+from distgnn.rows.row_tensor import RowTensor, handles, local_of, refuse, rows_of, whole_of
+from distgnn.rows.shapes import flattened
+from distgnn.rows.space import Chosen, Share, Space, check_agreed, share_of
+
+EVERY = slice(None)
+KEPT_MASKS = 8
+
+
+@handles("__getitem__")
+def getitem(func: Any, args: tuple, kwargs: dict) -> Any:
+    rows, index = args
+    if not isinstance(rows, RowTensor):
+        return _ordinary_by_rows(rows, index)
+    index = _complete(index, rows)
+    at, place = _row_index(rows, index)
+    if _is_all(at):
+        found = rows.inner[tuple(map(local_of, index))]
+        return rows_of(found, rows.row_space, _new_dim(index, place))
+    if isinstance(at, torch.Tensor) and at.dtype in (torch.bool, torch.uint8) and at.dim() > 1:
+        if len(index) > 1 or at.dim() != rows.dim():
+            refuse("__getitem__", "a mask of more than one dimension stands alone and has the shape of the rows")
+        return by_mask(flattened(rows), flattened(at) if isinstance(at, RowTensor) else at.reshape(-1))
+    others = [one for number, one in enumerate(index) if number != place]
+    if any(isinstance(one, torch.Tensor | list | np.ndarray) for one in others):
+        return _numbers_of_rows(rows, at, index, place)
+    before, after = index[:place], index[place + 1 :]
+    front = rows_of(rows.inner.movedim(rows.row_dim, 0), rows.row_space)
+    chosen = _by(front, at)
+    dim = rows.row_dim
+    if isinstance(chosen, RowTensor):
+        out = rows_of(chosen.inner.movedim(chosen.row_dim, dim), chosen.row_space, dim) if chosen.dim() == rows.dim() else chosen
+        if all(map(_is_all, (*before, *after))):
+            return out
+        extra = out.dim() - rows.dim()
+        return out[(*before, *[EVERY] * (1 + extra), *after)]
+    return chosen if not (before or after) else chosen[tuple(map(local_of, (*before, *after)))]
+
+
+def _complete(index: Any, rows: RowTensor) -> tuple:
+    """The index as a tuple with one entry for each dimension, and None for new ones."""
+    index = index if isinstance(index, tuple) else (index,)
+    index = tuple(np.asarray(one) if isinstance(one, list | range) else one for one in index)
+    index = tuple(torch.from_numpy(one) if isinstance(one, np.ndarray) else one for one in index)
+    used = sum(_width(one) for one in index)
+    if used > rows.dim():
+        raise InputError(f"too many indices for rows of shape {list(rows.shape)}")
+    if not any(one is Ellipsis for one in index):
+        index = (*index, Ellipsis)
+    place = next(number for number, one in enumerate(index) if one is Ellipsis)
+    return (*index[:place], *[EVERY] * (rows.dim() - used), *index[place + 1 :])
+
+
+def _width(one: Any) -> int:
+    """Dimensions that an entry takes."""
+    if one is None or one is Ellipsis:
+        return 0
+    is_mask = isinstance(one, torch.Tensor) and one.dtype in (torch.bool, torch.uint8)
+    return one.dim() if is_mask else 1
+
+
+def _row_index(rows: RowTensor, index: tuple) -> tuple[Any, int]:
+    """(the entry that chooses rows, its place in the index)."""
+    dim = 0
+    for place, one in enumerate(index):
+        if one is None:
+            continue
+        if dim <= rows.row_dim < dim + _width(one):
+            return one, place
+        dim += _width(one)
+    raise InputError(f"rows of shape {list(rows.shape)} cannot be indexed so")
+
+
+def _is_all(one: Any) -> bool:
+    return isinstance(one, slice) and one == EVERY
+
+
+def _new_dim(index: tuple, place: int) -> int:
+    """The dimension of the result that counts rows, where other dimensions are indexed."""
+    many = [number for number, one in enumerate(index) if isinstance(one, torch.Tensor) and one.dim() > 0]
+    if len(many) > 1 or any(number < place and index[number].dim() > 1 for number in many):
+        refuse("__getitem__", "index the columns in one dimension: x[:, columns]")
+    return sum(not isinstance(one, int) and not (isinstance(one, torch.Tensor) and one.dim() == 0) for one in index[:place])
+
+
+def _by(rows: RowTensor, at: Any) -> Any:
+    """Rows [n, ...] in dimension 0 by one index."""
+    if isinstance(at, slice):
+        return by_ids(rows, torch.arange(rows.row_space.num_global)[at])
+    if isinstance(at, int | np.integer) and not isinstance(at, bool):
+        return one_row(rows, int(at))
+    if not isinstance(at, torch.Tensor):
+        refuse("__getitem__")
+    if at.dtype in (torch.bool, torch.uint8):
+        return by_mask(rows, at if isinstance(at, RowTensor) else local_of(at))
+    if at.dim() == 0:
+        return one_row(rows, int(at))
+    return by_ids(rows, at)
+
+
+# --- masks -------------------------------------------------------------------------------------------------------
+
+
+def by_mask(rows: RowTensor, mask: torch.Tensor) -> RowTensor:
+    """Rows where a mask of rows, or an ordinary one of all rows, is true. Collective: where the mask is new."""
+    space = chosen_by(rows.row_space, mask)
+    return rows_of(rows.inner.index_select(0, space.rows), space)
+
+
+def chosen_by(space: Space, mask: torch.Tensor) -> Chosen:
+    """The rows of a space where a mask is true; the same object for the same mask. Collective: where it is new."""
+    version = None if mask.is_inference() or local_of(mask).is_inference() else local_of(mask)._version
+    kept: list[tuple] = space.__dict__.setdefault("kept_masks", [])
+    for known, then, chosen in kept:
+        if version is not None and known() is mask and then == version:
+            return chosen
+    local = in_space(mask, space).inner if isinstance(mask, RowTensor) else part_of(mask, space, 0, "mask")
+    made = Chosen(space, local.bool())
+    if version is not None:
+        kept[:] = [*kept[1 - KEPT_MASKS :], (weakref.ref(mask), version, made)]
+    return made
+
+
+# --- ids ---------------------------------------------------------------------------------------------------------
+
+
+def by_ids(rows: RowTensor, ids: torch.Tensor) -> RowTensor:
+    """Rows by global id. Collective: yes, and backward.
+
+    Ids that all ranks have give a block of their places to each rank; ids that are rows give each rank's own.
+    """
+    if isinstance(ids, RowTensor):
+        return _by_rows_of_ids(rows, ids)
+    ids = ids.long()
+    if ids.dim() > 1:  # the longest dimension is shared out
+        dim = int(np.argmax(ids.shape))
+        share = Share(rows.row_space.graph, ids.shape[dim])
+        check_agreed(rows.row_space, ids.numpy())
+        return _by_rows_of_ids(rows, rows_of(share.local_part(ids, dim), share, dim))
+    wanted = _checked(ids.numpy(), rows.row_space.num_global)
+    space = share_of(rows.row_space, wanted)
+    found = rows.row_space.rows_at(rows.inner, wanted[space.places], agreed=True)
+    return rows_of(found, space)
+
+
+def _by_rows_of_ids(rows: RowTensor, ids: RowTensor) -> RowTensor:
+    wanted = _checked(ids.inner.reshape(-1).numpy(), rows.row_space.num_global)
+    found = rows.row_space.rows_at(rows.inner, wanted, agreed=False)
+    return rows_of(found.view(*ids.inner.shape, *rows.shape[1:]), ids.row_space, ids.row_dim)
+
+
+def _checked(ids: np.ndarray, count: int) -> np.ndarray:
+    """Ids from 0 to count - 1; negative ones count from the end. Raises: IndexError, as torch."""
+    if ids.size and (ids.min() < -count or ids.max() >= count):
+        bad = ids[(ids < -count) | (ids >= count)][0]
+        raise IndexError(f"index {bad} is out of bounds for {count} rows of all ranks")
+    return np.where(ids < 0, ids + count, ids).astype(np.int64)
+
+
+def one_row(rows: RowTensor, place: int) -> torch.Tensor:
+    """One row, an ordinary tensor on every rank. Collective: yes, and backward."""
+    space = rows.row_space
+    (wanted,) = _checked(np.array([place]), space.num_global)
+    here = np.flatnonzero(space.places[: space.num_counted] == wanted)
+    mine = rows.inner.index_select(0, torch.from_numpy(here)).sum(0, dtype=rows.dtype)
+    if rows.dtype == torch.bool:
+        mine = mine.long()
+    found = mine if space.comm.size == 1 else all_sum(space.graph, mine)
+    return whole_of(found.to(rows.dtype))
+
+
+def _numbers_of_rows(rows: RowTensor, at: Any, index: tuple, place: int) -> RowTensor:
+    """x[ids, columns]: a number of each row."""
+    if place != 0 or len(index) != 2 or not isinstance(index[1], torch.Tensor) or index[1].dim() != 1:
+        refuse("__getitem__", "give ids of rows and one column each: x[ids, columns]")
+    columns = index[1]
+    chosen = _by(rows, at)
+    local = in_space(columns, chosen.row_space).inner if isinstance(columns, RowTensor) else (
+        part_of(local_of(columns), chosen.row_space, 0, "__getitem__")
+    )
+    return rows_of(chosen.inner.gather(1, local[:, None])[:, 0], chosen.row_space)
+
+
+def _ordinary_by_rows(table: torch.Tensor, index: Any) -> Any:
+    """An ordinary tensor indexed by rows: each rank looks up its own. A mask takes this rank's part of the table."""
+    table = local_of(table)
+    parts = index if isinstance(index, tuple) else (index,)
+    rows = [one for one in parts if isinstance(one, RowTensor)]
+    if parts[0] is rows[0] and len(parts) == 1 and rows[0].dtype in (torch.bool, torch.uint8):
+        mask = rows[0]
+        return by_mask(rows_of(part_of(table, mask.row_space, 0, "mask"), mask.row_space), mask)
+    if any(one.dtype in (torch.bool, torch.uint8) for one in rows) or any(one is None for one in parts):
+        refuse("__getitem__", "index an ordinary tensor by rows in its first dimension only")
+    space, dim = rows[0].row_space, rows[0].row_dim
+    if len(parts) > 1 and any(one.dim() > 1 for one in rows):
+        refuse("__getitem__", "index an ordinary tensor by rows of one dimension each")
+    local = tuple(in_space(one, space).inner if isinstance(one, RowTensor) else local_of(one) for one in parts)
+    local = tuple(
+        part_of(one, space, 0, "__getitem__") if isinstance(one, torch.Tensor) and one.dim() == 1 and not isinstance(had, RowTensor) else one
+        for one, had in zip(local, parts, strict=True)
+    )
+    leading = sum(isinstance(one, slice) for one in parts[: [isinstance(p, RowTensor) for p in parts].index(True)])
+    return rows_of(table[local], space, leading + dim)
+
+
+@handles("index_select")
+def index_select(func: Any, args: tuple, kwargs: dict) -> Any:
+    given = dict(zip(("input", "dim", "index"), args, strict=False)) | kwargs
+    rows, dim, index = given.get("input", given.get("self")), given["dim"], given["index"]
+    dim = dim % rows.dim()
+    return rows[(EVERY,) * dim + (index,)]
+
+
+@handles("take_along_dim", "gather")
+def gather(func: Any, args: tuple, kwargs: dict) -> Any:
+    """Numbers of each row by column."""
+    names = ("input", "indices", "dim") if func.__name__ == "take_along_dim" else ("input", "dim", "index")
+    given = dict(zip(names, args, strict=False)) | kwargs
+    rows, dim = given["input"], given.get("dim")
+    index = given.get("index", given.get("indices"))
+    if not isinstance(rows, RowTensor) or dim is None or dim % rows.dim() == rows.row_dim:
+        refuse(func.__name__, "write x[ids] for rows by id; gather takes columns, dim=1")
+    if isinstance(index, RowTensor):
+        local = in_space(index, rows.row_space).inner
+    else:
+        local = part_of(local_of(index), rows.row_space, rows.row_dim, func.__name__)
+    return rows_of(rows.inner.gather(dim, local), rows.row_space, rows.row_dim)
+
+
+@handles("masked_select")
+def masked_select(func: Any, args: tuple, kwargs: dict) -> Any:
+    rows, mask = args[0], kwargs.get("mask", args[1] if len(args) > 1 else None)
+    wide = mask.expand(rows.shape) if isinstance(mask, RowTensor) else torch.ones_like(rows, dtype=torch.bool) & mask
+    return flattened(rows)[flattened(wide)]
+
+
+@handles("nonzero", "argwhere")
+def nonzero(func: Any, args: tuple, kwargs: dict) -> Any:
+    """The global places of rows that are not 0, an ordinary tensor on every rank. Collective: yes."""
+    rows = args[0]
+    if rows.dim() != 1:
+        refuse("nonzero", "ask for places of one column, x[:, 0].nonzero(), or keep the mask")
+    space = rows.row_space
+    here = space.places[: space.num_counted][rows.inner[: space.num_counted].bool().numpy()]
+    found = torch.from_numpy(np.sort(np.concatenate(space.comm.allgather(here))))
+    return (found,) if kwargs.get("as_tuple") else found[:, None]
+
+
+# --- writing -----------------------------------------------------------------------------------------------------
+
+
+@handles("__setitem__")
+def setitem(func: Any, args: tuple, kwargs: dict) -> None:
+    rows, index, values = args
+    if not isinstance(rows, RowTensor):
+        refuse("__setitem__", "an ordinary tensor cannot take the rows of one rank: make it from rows (torch.zeros_like)")
+    index = _complete(index, rows)
+    at, place = _row_index(rows, index)
+    if any(isinstance(one, torch.Tensor) and number != place for number, one in enumerate(index)):
+        refuse("__setitem__", "write columns one by one, x[mask, 3] = 1")
+    if isinstance(at, torch.Tensor) and at.dtype in (torch.bool, torch.uint8) and at.dim() > 1:
+        return _fill(rows, at, values)
+    dim, behind = rows.row_dim, rows.dim() - rows.row_dim - 1
+    if place != dim:
+        refuse("__setitem__", "write without new dimensions")
+    where, chosen = _writable(rows.row_space, at)
+    back = 1 + sum(isinstance(one, slice) for one in index[place + 1 :])
+    if isinstance(values, RowTensor):
+        if isinstance(chosen, np.ndarray):
+            refuse("__setitem__", "rows written by id must be an ordinary tensor, or choose them by a mask")
+        values = in_space(values, chosen).inner
+    elif isinstance(values, torch.Tensor):
+        values = local_of(values)
+        if values.dim() >= back and values.shape[-back] != 1:
+            if isinstance(chosen, np.ndarray):
+                values = values.index_select(values.dim() - back, torch.from_numpy(chosen))
+            else:
+                values = part_of(values, chosen, values.dim() - back, "__setitem__")
+    local = (*map(local_of, index[:place]), where, *map(local_of, index[place + 1 :]))
+    if behind >= 0:
+        rows.inner[local] = values
+    again(rows)
+    return None
+
+
+def _writable(space: Space, at: Any) -> tuple[Any, Any]:
+    """(local rows to be written, the space of the values, or the places in an ordinary list of values)."""
+    if _is_all(at):
+        return EVERY, space
+    if isinstance(at, torch.Tensor) and at.dtype in (torch.bool, torch.uint8):
+        chosen = chosen_by(space, at if isinstance(at, RowTensor) else local_of(at))
+        return chosen.rows, chosen
+    if isinstance(at, RowTensor):
+        refuse("__setitem__", "give ids that all ranks have, or a mask of rows")
+    if isinstance(at, slice):
+        ids = np.arange(space.num_global)[at]
+    else:
+        ids = np.atleast_1d(np.asarray(local_of(at)))
+    if ids.ndim > 1:
+        refuse("__setitem__", "give ids in one dimension")
+    ids = _checked(ids, space.num_global)
+    check_agreed(space, ids)
+    order = np.argsort(space.places, kind="stable")
+    spots = np.searchsorted(space.places[order], ids)
+    spots = np.minimum(spots, max(len(order) - 1, 0))
+    here = (space.places[order][spots] == ids) if len(order) else np.zeros(len(ids), bool)
+    return torch.from_numpy(order[spots[here]] if len(order) else np.zeros(0, np.int64)), np.flatnonzero(here)
+
+
+def _fill(rows: RowTensor, mask: torch.Tensor, values: Any) -> None:
+    """x[mask of the shape of x] = a number, or one number for each true entry."""
+    if not isinstance(mask, RowTensor):
+        mask = rows_of(part_of(local_of(mask), rows.row_space, rows.row_dim, "mask"), rows.row_space, rows.row_dim)
+    local = in_space(mask, rows.row_space).inner.bool()
+    if isinstance(values, RowTensor):
+        values = in_space(values, chosen_by(flattened(mask).row_space, flattened(mask))).inner
+    elif isinstance(values, torch.Tensor) and values.numel() != 1:
+        refuse("__setitem__", "give one number, or rows chosen by the same mask")
+    rows.inner[local] = values
+    again(rows)
+
+
+@handles("index_fill_", "index_fill", "index_copy_", "index_copy")
+def index_write(func: Any, args: tuple, kwargs: dict) -> Any:
+    rows, dim, index, values = args
+    out = rows if func.__name__.endswith("_") else rows.clone()
+    out[(EVERY,) * (dim % rows.dim()) + (index,)] = values
+    return out
+
+
+@handles("masked_scatter", "masked_scatter_", "put_", "index_put", "index_put_", "scatter", "scatter_")
+def scatter(func: Any, args: tuple, kwargs: dict) -> Any:
+    """Into columns, each rank its own rows: one-hot labels."""
+    name = func.__name__
+    if name not in ("scatter", "scatter_"):
+        refuse(name, "write x[mask] = values")
+    rows, dim, index, *rest = args
+    dim = dim % rows.dim()
+    if not isinstance(rows, RowTensor) or dim == rows.row_dim:
+        refuse(name, "write x[ids] = values; scatter takes columns, dim=1")
+    local: list[Any] = []
+    for one in (index, *rest):
+        if isinstance(one, RowTensor):
+            one = in_space(one, rows.row_space).inner
+        elif isinstance(one, torch.Tensor):
+            one = part_of(local_of(one), rows.row_space, rows.row_dim, name)
+        local.append(one)
+    found = func(rows.inner, dim, *local, **{key: local_of(value) for key, value in kwargs.items()})
+    return again(rows) if name.endswith("_") else rows_of(found, rows.row_space, rows.row_dim)

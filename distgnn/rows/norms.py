@@ -1,0 +1,72 @@
+"""Norms over rows: statistics of the rows of all ranks, however many of them a mask leaves."""
+
+from typing import Any
+
+import torch
+
+from distgnn.rows.over_dims import moments, number_of
+from distgnn.rows.row_tensor import RowTensor, handles, local_of, refuse, rows_of
+
+
+def _normalised(rows: RowTensor, mean: torch.Tensor, variance: torch.Tensor, given: dict) -> RowTensor:
+    shape = [1, -1] + [1] * (rows.dim() - 2)
+    out = (rows.inner - mean.view(shape)) * torch.rsqrt(variance.view(shape) + given.get("eps", 1e-5))
+    weight, bias = local_of(given.get("weight")), local_of(given.get("bias"))
+    out = out if weight is None else out * weight.view(shape)
+    out = out if bias is None else out + bias.view(shape)
+    return rows_of(out.to(rows.dtype), rows.row_space, rows.row_dim)
+
+
+@torch.no_grad()
+def _track(running: Any, value: torch.Tensor, share: float) -> None:
+    if running is not None:
+        running.lerp_(value.detach().to(running.dtype), share)
+
+
+@handles("batch_norm")
+def batch_norm(func: Any, args: tuple, kwargs: dict) -> Any:
+    """[N, C] or [N, C, L] over all but C; the running variance is the unbiased one."""
+    names = ("input", "running_mean", "running_var", "weight", "bias", "training", "momentum", "eps")
+    given = dict(zip(names, args, strict=False)) | kwargs
+    rows, mean, variance = given["input"], given.get("running_mean"), given.get("running_var")
+    if not isinstance(rows, RowTensor) or rows.row_dim == 1:
+        refuse("batch_norm", "the rows are the channels here: give it [N, C]")
+    if not given.get("training", False):
+        return _normalised(rows, mean, variance, given)
+    dims = tuple(dim for dim in range(rows.dim()) if dim != 1)
+    count = number_of(rows, dims)
+    if count < 2:
+        raise ValueError(f"Expected more than 1 value per channel when training, got input size {rows.shape}")
+    spread, middle = moments(rows, dims, False, 0)
+    share = given.get("momentum", 0.1)
+    _track(mean, middle, share)
+    _track(variance, spread * count / max(count - 1, 1), share)
+    return _normalised(rows, middle, spread, given)
+
+
+@handles("instance_norm")
+def instance_norm(func: Any, args: tuple, kwargs: dict) -> Any:
+    """[B, C, L] over L: local where rows are B, over all ranks where they are L."""
+    names = ("input", "running_mean", "running_var", "weight", "bias", "use_input_stats", "momentum", "eps")
+    given = dict(zip(names, args, strict=False)) | kwargs
+    rows = given["input"]
+    if rows.row_dim == 0:
+        if given.get("running_mean") is not None and given.get("use_input_stats", True):
+            refuse("instance_norm", "its running statistics would be of one rank: track_running_stats=False")
+        local = {name: local_of(value) for name, value in given.items()}
+        return rows_of(func(**local), rows.row_space)
+    if rows.row_dim == 1:
+        refuse("instance_norm", "the rows are the channels here")
+    if not given.get("use_input_stats", True):
+        return _normalised(rows, given["running_mean"], given["running_var"], given)
+    dims = tuple(range(2, rows.dim()))
+    spread, middle = moments(rows, dims, True, 0)
+    count, share = number_of(rows, dims), given.get("momentum", 0.1)
+    _track(given.get("running_mean"), middle.mean((0, *dims)), share)
+    _track(given.get("running_var"), (spread * count / max(count - 1, 1)).mean((0, *dims)), share)
+    out = (rows.inner - middle) * torch.rsqrt(spread + given.get("eps", 1e-5))
+    shape = [1, -1] + [1] * (rows.dim() - 2)
+    weight, bias = local_of(given.get("weight")), local_of(given.get("bias"))
+    out = out if weight is None else out * weight.view(shape)
+    out = out if bias is None else out + bias.view(shape)
+    return rows_of(out, rows.row_space, rows.row_dim)

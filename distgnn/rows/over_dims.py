@@ -1,0 +1,442 @@
+"""Functions over a dimension: within rows each rank its own, over the rows of all ranks with one exchange.
+
+    sum mean var std norm count_nonzero all any        sums over ranks
+    max min amax amin argmax argmin aminmax            extremes over ranks; argmax gives a global place
+    logsumexp softmax log_softmax                      of the extreme and the sum
+
+Gradients: what is made of all rows is the same on every rank, and each rank's backward pass has its share of its
+gradient. `all_sum` adds the shares, so the gradient of a rank's rows is whole.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import torch
+from torch.autograd.function import once_differentiable
+
+from distgnn.comm import extreme_over_ranks, sum_over_ranks
+from distgnn.ops.sums import all_sum
+from distgnn.rows.row_tensor import HANDLERS, RowTensor, handles, local_of, refuse, rows_of, whole_of
+
+Dims = tuple[int, ...]
+GLOBAL: dict[str, Callable[..., Any]] = {}  # name -> (rows, dims, keepdim, further arguments) to the result over all
+KEEPS = """
+softmax log_softmax softmin cumsum cumprod cummax cummin logcumsumexp sort argsort topk flip roll normalize diff
+""".split()  # the dimension stays, or another length takes its place
+GIVEN_AT = {"norm": 2, "topk": 2, "kthvalue": 2, "quantile": 2, "nanquantile": 2, "normalize": 2, "roll": 2, "renorm": 2}
+GIVEN_AT |= {"vector_norm": 2, "linalg_vector_norm": 2, "cosine_similarity": 2, "diff": 2}
+ONE_DIM = ("argmax", "argmin", "glu", "cosine_similarity")
+OVER_DIMS = """
+sum mean std var std_mean var_mean norm vector_norm linalg_vector_norm max min amax amin aminmax argmax argmin all any
+logsumexp prod count_nonzero nansum nanmean median nanmedian mode quantile nanquantile kthvalue glu
+""".split()
+DEFAULT = {"normalize": 1, "cosine_similarity": 1, "glu": -1, "topk": -1, "sort": -1, "argsort": -1, "kthvalue": -1}
+DEFAULT |= {"diff": -1}
+NAMES = {"dim", "axis", "dims"}
+
+
+def over_dims(func: Any, args: tuple, kwargs: dict) -> Any:
+    """A function over some dimensions of rows."""
+    name = func.__name__
+    rows = kwargs["input"] if not args else args[0]
+    if not isinstance(rows, RowTensor):
+        refuse(name)
+    args, kwargs = args[1:], {key: value for key, value in kwargs.items() if key != "input"}
+    place, given = GIVEN_AT.get(name, 1) - 1, None
+    others = list(args)
+    for key in NAMES & set(kwargs):
+        given = kwargs.pop(key)
+    if given is None and len(others) > place and _is_dim(others[place]):
+        given = others.pop(place)
+    elif given is None and name in ("max", "min") and others and isinstance(others[0], torch.Tensor):
+        return HANDLERS["maximum"](getattr(torch, f"{name}imum"), (rows, others[0]), {})
+    if kwargs.pop("out", None) is not None:
+        refuse(name, "leave out= out")
+    kwargs.pop("_stacklevel", None)
+    given = DEFAULT.get(name) if given is None else given
+    dims = _dims(given, rows.dim(), name)
+    keepdim = kwargs.pop("keepdim", False)
+    if place < len(others) and isinstance(others[place], bool) and name not in KEEPS and name not in ("std", "var"):
+        keepdim = others.pop(place)
+    if rows.row_dim in dims:
+        if name not in GLOBAL:
+            refuse(name)
+        return GLOBAL[name](rows, dims, keepdim, given, *others, **kwargs)
+    if name in KEEPS or name == "glu":
+        call = {"normalize": "dim", "roll": "dims", "flip": "dims"}.get(name, "dim")
+        return _rows_like(func(rows.inner, *map(local_of, others), **{call: given}, **kwargs), rows, rows.row_dim)
+    kwargs |= {"keepdim": keepdim} if keepdim else {}
+    found = func(rows.inner, *others, dim=given, **kwargs)
+    return _rows_like(found, rows, rows.row_dim if keepdim else rows.row_dim - sum(dim < rows.row_dim for dim in dims))
+
+
+for _name in (*OVER_DIMS, *KEEPS):
+    HANDLERS[_name] = over_dims
+
+
+def _is_dim(value: Any) -> bool:
+    if value is None or isinstance(value, int) and not isinstance(value, bool):
+        return True
+    return isinstance(value, list | tuple) and all(isinstance(one, int) for one in value)
+
+
+def _dims(given: Any, num_dims: int, name: str) -> Dims:
+    if given is None or given == () or given == []:
+        return tuple(range(num_dims))
+    return tuple(dim % num_dims for dim in ([given] if isinstance(given, int) else given))
+
+
+def _rows_like(found: Any, rows: RowTensor, dim: int) -> Any:
+    if isinstance(found, torch.Tensor):
+        return rows_of(found, rows.row_space, dim)
+    return type(found)(*(rows_of(one, rows.row_space, dim) for one in found)) if hasattr(found, "_fields") else tuple(
+        rows_of(one, rows.row_space, dim) for one in found
+    )
+
+
+def counted(rows: RowTensor) -> torch.Tensor:
+    """The local rows that count."""
+    space = rows.row_space
+    return rows.inner if space.num_counted == space.num_local else rows.inner.narrow(rows.row_dim, 0, space.num_counted)
+
+
+def number_of(rows: RowTensor, dims: Dims) -> int:
+    """Numbers of all ranks that a reduction over `dims` takes together."""
+    return int(np.prod([rows.shape[dim] for dim in dims], dtype=np.int64))
+
+
+def summed(rows: RowTensor, values: torch.Tensor, dims: Dims, keepdim: bool) -> torch.Tensor:
+    """`values`, of local rows that count, added up over `dims` and over ranks. Collective: yes, and backward."""
+    here = values.sum(dims, keepdim=keepdim)
+    return here if rows.row_space.comm.size == 1 else all_sum(rows.row_space.graph, here)
+
+
+def over_all(*names: str) -> Callable:
+    """Put a function into the table of those over all rows."""
+
+    def register(function: Callable[..., Any]) -> Callable[..., Any]:
+        GLOBAL.update(dict.fromkeys(names, function))
+        return function
+
+    return register
+
+
+@over_all("sum")
+def _sum(rows: RowTensor, dims: Dims, keepdim: bool, given: Any, dtype: torch.dtype | None = None) -> torch.Tensor:
+    values = counted(rows)
+    if dtype is not None:
+        values = values.to(dtype)
+    return whole_of(summed(rows, values, dims, keepdim))
+
+
+@over_all("mean")
+def _mean(rows: RowTensor, dims: Dims, keepdim: bool, given: Any, dtype: torch.dtype | None = None) -> torch.Tensor:
+    return whole_of(_sum(rows, dims, keepdim, given, dtype) / number_of(rows, dims))
+
+
+@over_all("nansum")
+def _nansum(rows: RowTensor, dims: Dims, keepdim: bool, given: Any) -> torch.Tensor:
+    values = counted(rows)
+    return whole_of(summed(rows, torch.nan_to_num(values, nan=0.0), dims, keepdim))
+
+
+@over_all("nanmean")
+def _nanmean(rows: RowTensor, dims: Dims, keepdim: bool, given: Any) -> torch.Tensor:
+    known = summed(rows, (~torch.isnan(counted(rows))).long(), dims, keepdim)
+    return whole_of(_nansum(rows, dims, keepdim, given) / known)
+
+
+@over_all("count_nonzero")
+def _count_nonzero(rows: RowTensor, dims: Dims, keepdim: bool, given: Any) -> torch.Tensor:
+    return summed(rows, (counted(rows) != 0).long(), dims, False)
+
+
+def moments(
+    rows: RowTensor, dims: Dims, keepdim: bool, correction: float
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """(variance, mean) over `dims`. Collective: yes, and backward."""
+    values, count = counted(rows), number_of(rows, dims)
+    mean = summed(rows, values, dims, True) / count
+    variance = summed(rows, (values - mean).square(), dims, keepdim) / max(count - correction, 0)
+    return variance, mean if keepdim else mean.reshape(variance.shape)
+
+
+def _correction(unbiased: Any, correction: Any) -> float:
+    return (0 if unbiased is False else 1) if correction is None else correction
+
+
+@over_all("var")
+def _var(
+    rows: RowTensor, dims: Dims, keepdim: bool, given: Any, unbiased: Any = None, *, correction: Any = None
+) -> torch.Tensor:
+    return whole_of(moments(rows, dims, keepdim, _correction(unbiased, correction))[0])
+
+
+@over_all("std")
+def _std(
+    rows: RowTensor, dims: Dims, keepdim: bool, given: Any, unbiased: Any = None, *, correction: Any = None
+) -> torch.Tensor:
+    return whole_of(moments(rows, dims, keepdim, _correction(unbiased, correction))[0].sqrt())
+
+
+@over_all("var_mean")
+def _var_mean(
+    rows: RowTensor, dims: Dims, keepdim: bool, given: Any, unbiased: Any = None, *, correction: Any = None
+) -> tuple:
+    return tuple(map(whole_of, moments(rows, dims, keepdim, _correction(unbiased, correction))))
+
+
+@over_all("std_mean")
+def _std_mean(
+    rows: RowTensor, dims: Dims, keepdim: bool, given: Any, unbiased: Any = None, *, correction: Any = None
+) -> tuple:
+    variance, mean = moments(rows, dims, keepdim, _correction(unbiased, correction))
+    return whole_of(variance.sqrt()), whole_of(mean)
+
+
+@over_all("norm", "vector_norm", "linalg_vector_norm")
+def _norm(rows: RowTensor, dims: Dims, keepdim: bool, given: Any, p: Any = 2, **options: Any) -> torch.Tensor:
+    p = options.pop("ord", p)
+    p = 2 if p in ("fro", None) else p
+    if isinstance(p, str) or options.get("dtype") is not None:
+        refuse("norm", "take the norm of numbers: x.norm(), x.norm(2, dim)")
+    values = counted(rows).abs()
+    if p in (float("inf"), float("-inf")):
+        return whole_of(extreme(rows, values, dims, keepdim, "max" if p > 0 else "min"))
+    if p == 0:
+        return summed(rows, (values != 0).to(values.dtype), dims, keepdim)
+    if p == 2:
+        return whole_of(_Root.apply(summed(rows, values.square(), dims, keepdim)))
+    return whole_of(summed(rows, values**p, dims, keepdim) ** (1 / p))
+
+
+class _Root(torch.autograd.Function):
+    """A square root whose gradient at 0 is 0, as that of a norm is."""
+
+    @staticmethod
+    def forward(ctx: Any, values: torch.Tensor) -> torch.Tensor:
+        out = values.sqrt()
+        ctx.save_for_backward(out)
+        return out
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, grad: torch.Tensor) -> torch.Tensor:
+        (out,) = ctx.saved_tensors
+        return torch.where(out == 0, torch.zeros_like(grad), grad / (2 * out))
+
+
+@over_all("all")
+def _all(rows: RowTensor, dims: Dims, keepdim: bool, given: Any) -> torch.Tensor:
+    missing = summed(rows, (~counted(rows).bool()).long(), dims, keepdim)
+    return missing == 0
+
+
+@over_all("any")
+def _any(rows: RowTensor, dims: Dims, keepdim: bool, given: Any) -> torch.Tensor:
+    return summed(rows, counted(rows).bool().long(), dims, keepdim) > 0
+
+
+# --- extremes ----------------------------------------------------------------------------------------------------
+
+
+def extreme(rows: RowTensor, values: torch.Tensor, dims: Dims, keepdim: bool, which: str) -> torch.Tensor:
+    """The largest or smallest of `values` over `dims` and ranks; equal ones share the gradient.
+
+    Collective: yes, and backward.
+    """
+    with torch.no_grad():
+        top = _extreme_of_all(rows, values.detach(), dims, which)
+        best = values.detach() == top
+    if not values.requires_grad or not torch.is_grad_enabled():
+        return top if keepdim else _without(top, dims)
+    count = summed(rows, best.to(values.dtype), dims, True)
+    chosen = torch.where(best, values, torch.zeros_like(values))
+    out = summed(rows, chosen, dims, True) / count
+    out = out + (top - out.detach())  # the value itself, not its mean over equal ones
+    return out if keepdim else _without(out, dims)
+
+
+def _without(values: torch.Tensor, dims: Dims) -> torch.Tensor:
+    return values.reshape([size for dim, size in enumerate(values.shape) if dim not in dims])
+
+
+def _extreme_of_all(rows: RowTensor, values: torch.Tensor, dims: Dims, which: str) -> torch.Tensor:
+    """With the dimensions kept. Raises: as torch, where there is no row anywhere."""
+    if number_of(rows, dims) == 0:
+        refuse(which, "there is no row on any rank")
+    worst = _worst(values.dtype, which)
+    wide = values.to(torch.uint8) if values.dtype == torch.bool else values
+    if wide.numel():
+        here = wide.amax(dims, keepdim=True) if which == "max" else wide.amin(dims, keepdim=True)
+    else:
+        here = wide.new_full([1 if dim in dims else size for dim, size in enumerate(values.shape)], worst)
+    half = here.dtype == torch.bfloat16
+    comm = rows.row_space.comm
+    if comm.size > 1:
+        array = np.ascontiguousarray((here.float() if half else here).numpy())
+        here = torch.from_numpy(extreme_over_ranks(comm, array, which)).to(here.dtype)
+    return here.to(values.dtype)
+
+
+def _worst(dtype: torch.dtype, which: str) -> Any:
+    if dtype.is_floating_point:
+        return float("-inf" if which == "max" else "inf")
+    info = torch.iinfo(torch.uint8 if dtype == torch.bool else dtype)
+    return info.min if which == "max" else info.max
+
+
+def places_of_extreme(rows: RowTensor, dim: int, top: torch.Tensor) -> torch.Tensor:
+    """The smallest global place of a row that has the extreme `top` (dimension kept), int64. Collective: yes."""
+    values, space = counted(rows).detach(), rows.row_space
+    none = np.iinfo(np.int64).max
+    places = torch.from_numpy(space.places[: space.num_counted]).view(-1, *[1] * (values.dim() - dim - 1))
+    found = torch.where(values == top, places, none)
+    here = found.amin(dim, keepdim=True) if found.shape[dim] else found.new_full(top.shape, none)
+    if space.comm.size == 1:
+        return here
+    return torch.from_numpy(extreme_over_ranks(space.comm, np.ascontiguousarray(here.numpy()), "min"))
+
+
+def _max_or_min(which: str) -> Callable[..., Any]:
+    def function(rows: RowTensor, dims: Dims, keepdim: bool, given: Any) -> Any:
+        values = counted(rows)
+        if given is None:
+            return whole_of(extreme(rows, values, dims, keepdim, which))
+        (dim,) = dims
+        top = _extreme_of_all(rows, values.detach(), dims, which)
+        places = places_of_extreme(rows, dim, top)
+        if values.requires_grad:
+            mine = torch.from_numpy(rows.row_space.places[: values.shape[dim]])
+            mine = mine.view(-1, *[1] * (values.dim() - dim - 1))
+            chosen = torch.where(mine == places, values, torch.zeros_like(values))
+            top = summed(rows, chosen, dims, True)
+        kind = getattr(torch.return_types, which)
+        pair = (top, places) if keepdim else (top.squeeze(dim), places.squeeze(dim))
+        return kind((whole_of(pair[0]), pair[1]))
+
+    return function
+
+
+def _arg(which: str) -> Callable[..., Any]:
+    def function(rows: RowTensor, dims: Dims, keepdim: bool, given: Any) -> torch.Tensor:
+        if given is None and rows.dim() > 1:
+            from distgnn.rows.shapes import flattened
+
+            return function(flattened(rows), (0,), keepdim, 0)
+        (dim,) = dims
+        places = places_of_extreme(rows, dim, _extreme_of_all(rows, counted(rows).detach(), dims, which))
+        return places if keepdim else places.squeeze(dim)
+
+    return function
+
+
+GLOBAL |= {"max": _max_or_min("max"), "min": _max_or_min("min"), "argmax": _arg("max"), "argmin": _arg("min")}
+
+
+@over_all("amax")
+def _amax(rows: RowTensor, dims: Dims, keepdim: bool, given: Any) -> torch.Tensor:
+    return whole_of(extreme(rows, counted(rows), dims, keepdim, "max"))
+
+
+@over_all("amin")
+def _amin(rows: RowTensor, dims: Dims, keepdim: bool, given: Any) -> torch.Tensor:
+    return whole_of(extreme(rows, counted(rows), dims, keepdim, "min"))
+
+
+@over_all("aminmax")
+def _aminmax(rows: RowTensor, dims: Dims, keepdim: bool, given: Any) -> Any:
+    found = [extreme(rows, counted(rows), dims, keepdim, which) for which in ("min", "max")]
+    return torch.return_types.aminmax(tuple(map(whole_of, found)))
+
+
+# --- exponentials ------------------------------------------------------------------------------------------------
+
+
+def _log_sum(rows: RowTensor, dims: Dims) -> torch.Tensor:
+    """With the dimensions kept. Collective: yes, and backward."""
+    values = counted(rows)
+    top = _extreme_of_all(rows, values.detach(), dims, "max")
+    top = torch.where(torch.isfinite(top), top, torch.zeros_like(top))
+    return summed(rows, (values - top).exp(), dims, True).log() + top
+
+
+@over_all("logsumexp")
+def _logsumexp(rows: RowTensor, dims: Dims, keepdim: bool, given: Any) -> torch.Tensor:
+    found = _log_sum(rows, dims)
+    return whole_of(found if keepdim else _without(found, dims))
+
+
+@over_all("log_softmax")
+def _log_softmax(
+    rows: RowTensor, dims: Dims, keepdim: bool, given: Any, *_: Any, dtype: Any = None, **options: Any
+) -> RowTensor:
+    rows = rows if dtype is None else rows.to(dtype)
+    return rows_of(rows.inner - _log_sum(rows, dims), rows.row_space, rows.row_dim)
+
+
+@over_all("softmax")
+def _softmax(
+    rows: RowTensor, dims: Dims, keepdim: bool, given: Any, *_: Any, dtype: Any = None, **options: Any
+) -> RowTensor:
+    rows = rows if dtype is None else rows.to(dtype)
+    return rows_of((rows.inner - _log_sum(rows, dims)).exp(), rows.row_space, rows.row_dim)
+
+
+@over_all("normalize")
+def _normalize(rows: RowTensor, dims: Dims, keepdim: bool, given: Any, p: float = 2.0, *, eps: float = 1e-12) -> RowTensor:
+    length = _norm(rows, dims, True, given, p)
+    return rows_of(rows.inner / local_of(length).clamp_min(eps), rows.row_space, rows.row_dim)
+
+
+# --- what is counted ---------------------------------------------------------------------------------------------
+
+
+@handles("bincount")
+def bincount(func: Any, args: tuple, kwargs: dict) -> torch.Tensor:
+    """How often each number stands in the rows of all ranks."""
+    rows = args[0]
+    weights = kwargs.get("weights", args[1] if len(args) > 1 else None)
+    least = kwargs.get("minlength", args[2] if len(args) > 2 else 0)
+    top = int(rows.max()) + 1 if rows.shape[0] else 0
+    found = torch.bincount(counted(rows), local_of(weights), minlength=max(top, least))
+    return found if rows.row_space.comm.size == 1 else torch.from_numpy(sum_over_ranks(rows.row_space.comm, found.numpy()))
+
+
+@handles("unique")
+def unique(func: Any, args: tuple, kwargs: dict) -> Any:
+    """The different numbers of all ranks' rows, sorted; `return_inverse` gives rows, `return_counts` all counts."""
+    names = ("sorted", "return_inverse", "return_counts", "dim")
+    given = dict(zip(names, args[1:], strict=False)) | kwargs
+    rows = args[0]
+    if given.get("dim") is not None:
+        refuse("unique", "leave dim out: the different numbers of all ranks' rows come, not the different rows")
+    comm = rows.row_space.comm
+    mine = np.unique(counted(rows).detach().numpy())
+    values = np.unique(np.concatenate(comm.allgather(mine)))
+    found: list[Any] = [torch.from_numpy(values)]
+    places = torch.from_numpy(np.searchsorted(values, rows.inner.detach().numpy()))
+    if given.get("return_inverse"):
+        found.append(rows_of(places, rows.row_space, rows.row_dim))
+    if given.get("return_counts"):
+        counts = np.bincount(places.reshape(-1)[: counted(rows).numel()].numpy(), minlength=len(values))
+        found.append(torch.from_numpy(sum_over_ranks(comm, counts) if comm.size > 1 else counts))
+    return found[0] if len(found) == 1 else tuple(found)
+
+
+@handles("equal")
+def equal(func: Any, args: tuple, kwargs: dict) -> bool:
+    """Are all numbers equal?"""
+    left, right = args
+    if left.shape != right.shape:
+        return False
+    return bool((left == right).all())
+
+
+@handles("allclose")
+def allclose(func: Any, args: tuple, kwargs: dict) -> bool:
+    """Are all numbers close?"""
+    return bool(torch.isclose(*args, **kwargs).all())
+
+

@@ -1,0 +1,205 @@
+"""Functions that work number by number, or within a row: every rank does its own."""
+
+from typing import Any
+
+import torch
+
+from distgnn.ops.dense.activation import relu as ops_relu
+from distgnn.rows.align import Aligned
+from distgnn.rows.row_tensor import HANDLERS, RowTensor, handles, local_of, refuse, rows_of
+
+ELEMENTWISE = """
+abs absolute acos acosh add addcdiv addcmul angle arccos arccosh arcsin arcsinh arctan arctan2 arctanh asin asinh atan
+atan2 atanh bitwise_and bitwise_left_shift bitwise_not bitwise_or bitwise_right_shift bitwise_xor ceil celu clamp
+clamp_max clamp_min clip conj conj_physical copysign cos cosh deg2rad digamma div divide elu eq erf erfc erfinv exp exp2
+expm1 fix float_power floor floor_divide fmax fmin fmod frac gcd ge gelu greater greater_equal gt hardshrink hardsigmoid
+hardswish hardtanh heaviside hypot i0 igamma igammac isclose isfinite isinf isnan isneginf isposinf isreal lcm ldexp le
+leaky_relu lerp less less_equal lgamma log log10 log1p log2 logaddexp logaddexp2 logical_and logical_not logical_or
+logical_xor logit logsigmoid lt masked_fill maximum minimum mish mul multiply mvlgamma nan_to_num ne neg negative
+nextafter not_equal polygamma positive pow rad2deg reciprocal relu6 remainder round rsqrt rsub selu sgn sigmoid sign
+signbit silu sin sinc sinh softplus softshrink softsign sqrt square sub subtract tan tanh tanhshrink threshold
+true_divide trunc xlogy resolve_conj resolve_neg real imag special_expit special_xlogy
+__add__ __radd__ __sub__ __rsub__ __mul__ __rmul__ __truediv__ __rtruediv__ __div__ __rdiv__ __floordiv__ __rfloordiv__
+__mod__ __rmod__ __pow__ __rpow__ __and__ __rand__ __or__ __ror__ __xor__ __rxor__ __neg__ __pos__ __abs__ __invert__
+__eq__ __ne__ __lt__ __le__ __gt__ __ge__ __lshift__ __rlshift__ __rshift__ __rrshift__
+""".split()
+IN_PLACE_OPERATORS = [f"__i{name}__" for name in "add sub mul truediv floordiv mod pow and or xor lshift rshift".split()]
+SAME = """
+float double half bfloat16 long int short bool char byte to type type_as cpu contiguous clone detach alias detach_copy
+float32 view_as_real requires_grad_copy
+""".split()
+FLOATS = (torch.float32, torch.float64)
+MADE_LIKE = ("zeros_like", "ones_like", "full_like", "empty_like")
+MADE_NEW = ("new_zeros", "new_ones", "new_full", "new_empty")
+
+
+def elementwise(func: Any, args: tuple, kwargs: dict) -> Any:
+    """A function of broadcast arguments, number by number."""
+    if kwargs.pop("inplace", False):
+        return in_place(func, args, {**kwargs, "inplace": True})
+    if kwargs.get("out") is not None:
+        refuse(func.__name__, "leave out= out")
+    kwargs.pop("out", None)
+    together = Aligned(func.__name__, (*args, *kwargs.values()))
+    found = func(*map(together.local, args), **{name: together.local(value) for name, value in kwargs.items()})
+    return together.rows(found)
+
+
+def in_place(func: Any, args: tuple, kwargs: dict) -> Any:
+    """The same, written into the first argument."""
+    rows = args[0]
+    if not isinstance(rows, RowTensor):
+        refuse(func.__name__, "an ordinary tensor cannot take the rows of one rank: make it from rows (torch.zeros_like)")
+    together = Aligned(func.__name__, (*args, *kwargs.values()))
+    func(*map(together.local, args), **{name: together.local(value) for name, value in kwargs.items()})
+    return again(rows)
+
+
+def again(rows: RowTensor) -> RowTensor:
+    """Rows that were written into: what autograd says of them may be new."""
+    if rows.inner.requires_grad != _requires_grad(rows):
+        with torch._C.DisableTorchFunctionSubclass():
+            rows.requires_grad_(rows.inner.requires_grad)
+    return rows
+
+
+def _requires_grad(rows: RowTensor) -> bool:
+    with torch._C.DisableTorchFunctionSubclass():
+        return bool(rows.requires_grad)
+
+
+for _name in ELEMENTWISE:
+    HANDLERS[_name] = elementwise
+    if not _name.startswith("__"):
+        HANDLERS[_name + "_"] = in_place
+for _name in (*IN_PLACE_OPERATORS, "copy_", "relu_", "where_", "squeeze_copy_", "zero_", "fill_", "masked_fill_"):
+    HANDLERS[_name] = in_place
+
+
+@handles("relu")
+def relu(func: Any, args: tuple, kwargs: dict) -> Any:
+    """Of hidden rows of vertices in one pass with a dropout that follows."""
+    rows = args[0] if args else kwargs["input"]
+    if kwargs.get("inplace") or (len(args) > 1 and args[1]):
+        return in_place(torch.relu_, (rows,), {})
+    space, inner = rows.row_space, rows.inner
+    hidden = space is space.graph.vertex_space and rows.row_dim == 0 and inner.dim() == 2 and inner.dtype in FLOATS
+    if hidden and inner.requires_grad and torch.is_grad_enabled():
+        return rows_of(ops_relu(space.graph, inner), space)
+    return rows_of(torch.relu(inner), space, rows.row_dim)
+
+
+@handles("where")
+def where(func: Any, args: tuple, kwargs: dict) -> Any:
+    """With three arguments, elementwise; with one, `nonzero`."""
+    if len(args) + len(kwargs) == 1:
+        return HANDLERS["nonzero"](torch.nonzero, args, {**kwargs, "as_tuple": True})
+    return elementwise(func, args, kwargs)
+
+
+@handles(*SAME)
+def same(func: Any, args: tuple, kwargs: dict) -> Any:
+    """Another dtype, a copy: the same rows."""
+    rows, rest = args[0], args[1:]
+    if not isinstance(rows, RowTensor):  # plain.to(rows), plain.type_as(rows): only the dtype is meant
+        return func(rows, *(local_of(one) for one in rest), **kwargs)
+    found = func(rows.inner, *map(local_of, rest), **kwargs)
+    if found is rows.inner:
+        return rows
+    return rows_of(found, rows.row_space, rows.row_dim) if isinstance(found, torch.Tensor) else found
+
+
+@handles(*MADE_LIKE)
+def made_like(func: Any, args: tuple, kwargs: dict) -> Any:
+    """Rows of the same space."""
+    rows = args[0]
+    return rows_of(func(rows.inner, *args[1:], **kwargs), rows.row_space, rows.row_dim)
+
+
+@handles(*MADE_NEW)
+def made_new(func: Any, args: tuple, kwargs: dict) -> Any:
+    """Rows where the size begins with the number of all rows; else an ordinary tensor."""
+    rows, size, rest = args[0], kwargs.pop("size", None), args[1:]
+    if size is None:
+        many = rest and isinstance(rest[0], list | tuple)
+        size, rest = (tuple(rest[0]), rest[1:]) if many else (rest, ())
+    size, space = [int(number) for number in size], rows.row_space
+    if rows.row_dim != 0 or not size or size[0] != space.num_global:
+        return func(local_of(rows), tuple(size), *rest, **kwargs)
+    return rows_of(func(rows.inner, (space.num_local, *size[1:]), *rest, **kwargs), space)
+
+
+@handles("new_tensor")
+def new_tensor(func: Any, args: tuple, kwargs: dict) -> Any:
+    """An ordinary tensor of the same dtype."""
+    return func(args[0].inner, *args[1:], **kwargs)
+
+
+# --- within a row ------------------------------------------------------------------------------------------------
+
+
+@handles("prelu")
+def prelu(func: Any, args: tuple, kwargs: dict) -> Any:
+    """A weight per column."""
+    return _first_only(func, args, kwargs)
+
+
+def _first_only(func: Any, args: tuple, kwargs: dict) -> Any:
+    """The first argument has the rows, in dimension 0; the others are ordinary and as they are."""
+    rows = args[0]
+    if not isinstance(rows, RowTensor) or rows.row_dim != 0 or any(isinstance(one, RowTensor) for one in args[1:]):
+        refuse(func.__name__)
+    return rows_of(func(rows.inner, *map(local_of, args[1:]), **kwargs), rows.row_space)
+
+
+@handles("group_norm", "max_pool1d", "avg_pool1d", "conv1d", "adaptive_avg_pool1d", "adaptive_max_pool1d", "pad")
+def of_each_row(func: Any, args: tuple, kwargs: dict) -> Any:
+    """Functions that treat dimension 0 as a batch."""
+    if isinstance(args[0], RowTensor) and args[0].dim() < 3 and func.__name__ not in ("group_norm", "pad"):
+        refuse(func.__name__, "it would run over the rows: give it [rows, channels, length]")
+    if func.__name__ == "pad" and len(kwargs.get("pad", args[1] if len(args) > 1 else ())) >= 2 * args[0].dim():
+        refuse("pad", "rows of all ranks cannot be padded: add vertices before the graph is cut")
+    return _first_only(func, args, kwargs)
+
+
+@handles("layer_norm", "rms_norm")
+def layer_norm(func: Any, args: tuple, kwargs: dict) -> Any:
+    """Over the last dimensions, none of which may count rows."""
+    rows, shape = args[0], kwargs.get("normalized_shape", args[1] if len(args) > 1 else ())
+    if not isinstance(rows, RowTensor) or rows.dim() - rows.row_dim <= len(shape):
+        refuse(func.__name__, "write x.mean() and x.var(), which are over the rows of all ranks")
+    return rows_of(func(rows.inner, *map(local_of, args[1:]), **kwargs), rows.row_space, rows.row_dim)
+
+
+@handles("embedding")
+def embedding(func: Any, args: tuple, kwargs: dict) -> Any:
+    """Rows of a table by ids: of an ordinary table each rank its own; of a table of rows, by global id."""
+    names = ("input", "weight")
+    given = dict(zip(names, args, strict=False)) | kwargs
+    ids, table = given["input"], given["weight"]
+    if isinstance(table, RowTensor):
+        return table[ids]
+    found = func(ids.inner, local_of(table), *args[2:], **{name: one for name, one in kwargs.items() if name not in names})
+    return rows_of(found, ids.row_space, ids.row_dim)
+
+
+@handles("isin")
+def isin(func: Any, args: tuple, kwargs: dict) -> Any:
+    """Is each number among those of an ordinary tensor?"""
+    return _first_only(func, args, kwargs)
+
+
+@handles("bucketize")
+def bucketize(func: Any, args: tuple, kwargs: dict) -> Any:
+    """Places among ordinary boundaries."""
+    return _first_only(func, args, kwargs)
+
+
+@handles("one_hot")
+def one_hot(func: Any, args: tuple, kwargs: dict) -> Any:
+    """Classes as columns; without a number of classes, as many as all ranks' rows have."""
+    rows = args[0]
+    count = kwargs.get("num_classes", args[1] if len(args) > 1 else -1)
+    if count == -1:
+        count = int(rows.max()) + 1
+    return rows_of(func(rows.inner, count), rows.row_space, rows.row_dim)

@@ -1,0 +1,212 @@
+"""RowTensor: rows of all ranks, of which this rank holds some. WholeTensor: what was made of all rows, alike on all.
+
+    x = graph.x            RowTensor [N, D]: shape and results are those of one process, the numbers here are [n, D]
+    x - x.mean(0)          the mean is over all rows
+    x[train_ids]           ids are global ones
+    loss.backward()        of a WholeTensor: every rank's share of the gradient, then their sum
+
+Torch asks a RowTensor before it runs a function on it. The function is then one of three, and nothing else:
+
+    local     row by row: elementwise functions, products with weights, what stays within a row
+    global    over all rows: sums, means, extremes, losses, batch norms, rows by id; one exchange, with its gradient
+    refused   in one line that says what to write
+
+What this rank holds is an ordinary tensor, `x.to_local()`; autograd sees that tensor only. `HANDLERS` has a function for
+each name: the other files of this folder fill it.
+"""
+
+from collections.abc import Callable
+from typing import Any, NoReturn
+
+import torch
+
+from distgnn.errors import InputError
+from distgnn.rows.space import Space
+
+Handler = Callable[..., Any]
+HANDLERS: dict[str, Handler] = {}  # name of torch's function -> (func, args, kwargs) to the result
+INSTEAD: dict[str, str] = {}  # name of a refused function -> what to write
+_FOUND: dict[Any, Handler] = {}  # the handlers of functions that were met
+METADATA = frozenset(
+    (
+        *("size", "shape", "dim", "ndim", "ndimension", "dtype", "device", "layout", "numel", "nelement", "is_cuda"),
+        *("is_sparse", "is_floating_point", "is_complex", "is_quantized", "is_meta", "is_nested", "is_sparse_csr"),
+        *("is_mkldnn", "is_xpu", "is_mps", "is_mtia", "is_ipu", "is_vulkan", "is_maia", "itemsize", "element_size"),
+        *("get_device", "names", "nbytes", "is_signed", "is_inference", "is_conj", "is_neg", "is_same_size"),
+        *("__hash__", "is_tensor", "broadcast_tensors_shape", "result_type", "can_cast", "__dir__", "is_storage"),
+        *("is_contiguous", "is_shared", "is_pinned", "has_names", "stride", "storage_offset", "dim_order"),
+    )
+)
+ANYWHERE = "use x.to_local() for this rank's rows, or graph.gather_rows(x) for all of them"
+
+
+class RowTensor(torch.Tensor):
+    """Rows of all ranks. Its shape is that of one process; `rows_of` makes it.
+
+    Attributes:
+        inner: this rank's rows, an ordinary tensor; row_space: which they are; row_dim: the dimension that counts them.
+    """
+
+    inner: torch.Tensor
+    row_space: Space
+    row_dim: int
+
+    @classmethod
+    def __torch_function__(cls, func: Any, types: Any, args: tuple = (), kwargs: dict | None = None) -> Any:
+        handler = _FOUND.get(func)
+        if handler is None:
+            handler = _FOUND[func] = _handler_of(func)
+        return handler(func, args, kwargs or {})
+
+    @classmethod
+    def __torch_dispatch__(cls, func: Any, types: Any, args: tuple = (), kwargs: Any = None) -> Any:
+        refuse(str(func.overloadpacket.__name__))
+
+    def to_local(self) -> torch.Tensor:
+        """This rank's rows as an ordinary tensor; what is computed from it is this rank's."""
+        return self.inner
+
+    def whole(self) -> torch.Tensor:
+        """All rows in the order of a single process, on every rank, without gradient. Collective: yes."""
+        return gathered(self)
+
+    def __len__(self) -> int:
+        return int(self.shape[0])
+
+    def __iter__(self) -> Any:
+        if self.row_dim == 0:
+            raise InputError(f"rows of all ranks cannot be iterated over one by one: {ANYWHERE}")
+        return iter(self.unbind(0))
+
+    def __bool__(self) -> bool:
+        raise InputError("the truth value of rows of all ranks is ambiguous: use .any() or .all()")
+
+    def __repr__(self, **options: Any) -> str:  # type: ignore[override]
+        space = self.row_space
+        held = f"{space.num_local} of {space.num_global} {space.kind}"
+        return f"RowTensor({list(self.shape)}, {self.dtype}, {held} here, dimension {self.row_dim})"
+
+    def __format__(self, spec: str) -> str:
+        return repr(self)
+
+    def __deepcopy__(self, memo: dict) -> "RowTensor":
+        return rows_of(self.inner.clone().detach().requires_grad_(self.inner.requires_grad), self.row_space, self.row_dim)
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        """Saved as an ordinary tensor of all rows. Collective: yes."""
+        return gathered(self).__reduce_ex__(protocol)
+
+    def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
+        found = gathered(self).numpy()
+        return found if dtype is None else found.astype(dtype)
+
+
+class WholeTensor(torch.Tensor):
+    """An ordinary tensor with a gradient that was made of all ranks' rows: the same numbers on every rank."""
+
+    @classmethod
+    def __torch_function__(cls, func: Any, types: Any, args: tuple = (), kwargs: dict | None = None) -> Any:
+        if RowTensor in types:
+            return RowTensor.__torch_function__(func, types, args, kwargs)
+        if getattr(func, "__name__", "") in WHOLE:
+            return WHOLE[func.__name__](*args, **(kwargs or {}))
+        return super().__torch_function__(func, types, args, kwargs)
+
+
+WHOLE: dict[str, Handler] = {}  # functions of a WholeTensor that ranks do together: `backward`, `grad`
+
+
+def rows_of(inner: torch.Tensor, space: Space, dim: int = 0) -> RowTensor:
+    """The rows of all ranks of which this rank has `inner`, whose dimension `dim` counts them."""
+    size = list(inner.shape)
+    dim = dim % len(size)
+    if size[dim] != space.num_local:
+        raise InputError(f"{size[dim]} rows where this rank has {space.num_local} {space.kind}")
+    size[dim] = space.num_global
+    made: Any = torch.Tensor._make_wrapper_subclass(
+        RowTensor, size, dtype=inner.dtype, requires_grad=inner.requires_grad
+    )
+    made.inner, made.row_space, made.row_dim = inner, space, dim
+    return made
+
+
+def is_rows(value: Any) -> bool:
+    """Is this a RowTensor?"""
+    return isinstance(value, RowTensor)
+
+
+def local_of(value: Any) -> Any:
+    """This rank's rows of a RowTensor; the ordinary tensor of a WholeTensor; anything else is itself."""
+    if isinstance(value, RowTensor):
+        return value.inner
+    return value.as_subclass(torch.Tensor) if isinstance(value, WholeTensor) else value
+
+
+def whole_of(value: torch.Tensor) -> torch.Tensor:
+    """Mark what is the same on all ranks, where it has a gradient."""
+    return value.as_subclass(WholeTensor) if value.requires_grad else value
+
+
+def gathered(rows: RowTensor) -> torch.Tensor:
+    """All rows in the order of a single process, on every rank. Collective: yes."""
+    space, dim = rows.row_space, rows.row_dim
+    mine = rows.inner.detach().movedim(dim, 0)[: space.num_counted].contiguous()
+    if space.comm.size == 1 and space.is_whole:
+        return mine.movedim(0, dim).clone()
+    as_bytes = mine.view(torch.int16) if mine.dtype == torch.bfloat16 else mine
+    out = as_bytes.new_empty((space.num_global, *mine.shape[1:]))
+    sizes = space.comm.allgather(len(mine))
+    places = space.places[: space.num_counted]
+    for rank, size in enumerate(sizes):  # one rank's rows at a time: nobody holds all of them twice
+        theirs, where = (as_bytes, places) if rank == space.comm.rank else (as_bytes.new_empty((size, *mine.shape[1:])), None)
+        where = space.comm.bcast(where, root=rank)
+        _bcast(space.comm, theirs, rank)
+        out[torch.from_numpy(where)] = theirs
+    return (out.view(torch.bfloat16) if mine.dtype == torch.bfloat16 else out).movedim(0, dim)
+
+
+def _bcast(comm: Any, values: torch.Tensor, root: int) -> None:
+    """In pieces of at most 2**30 bytes, in place."""
+    flat = values.reshape(-1).numpy().view("u1")
+    for start in range(0, len(flat), 1 << 30):
+        comm.Bcast(flat[start : start + (1 << 30)], root=root)
+
+
+def handles(*names: str) -> Callable[[Handler], Handler]:
+    """Put a handler into the table under some names."""
+
+    def register(handler: Handler) -> Handler:
+        HANDLERS.update(dict.fromkeys(names, handler))
+        return handler
+
+    return register
+
+
+def name_of(func: Any) -> str:
+    """The name of a function of torch, of a property for its getter."""
+    name = getattr(func, "__name__", str(func))
+    return str(func.__self__.__name__) if name in ("__get__", "__set__", "__delete__") else name
+
+
+def _handler_of(func: Any) -> Handler:
+    name = name_of(func)
+    if getattr(func, "__name__", "") == "__set__":
+        name = f"set {name}"
+    if name in METADATA:
+        return _metadata
+    return HANDLERS.get(name, _refused)
+
+
+def _metadata(func: Any, args: tuple, kwargs: dict) -> Any:
+    with torch._C.DisableTorchFunctionSubclass():
+        return func(*args, **kwargs)
+
+
+def _refused(func: Any, args: tuple, kwargs: dict) -> NoReturn:
+    refuse(name_of(func))
+
+
+def refuse(name: str, instead: str | None = None) -> NoReturn:
+    """Raise InputError for torch's function `name`."""
+    advice = instead or INSTEAD.get(name.rstrip("_"), ANYWHERE)
+    raise InputError(f"torch's {name} over the rows of all ranks cannot run distributed: {advice}")

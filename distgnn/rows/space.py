@@ -1,0 +1,250 @@
+"""Space: which rows of the whole a rank has.
+
+A row tensor's first dimension (or another one) counts rows of all ranks. Its space says how many there are, which of
+them are here, and in which order a single process would have them.
+
+    Space        n local rows at the global places `places`; Vertices and Arcs are made by the graph
+    Chosen       the rows of a space where a mask is true
+    Share        K places, of which each rank has a block: what `rows[ids]` gives
+    Flat         [n, width] as n * width rows
+    Joined       several spaces one after the other: what `torch.cat` gives
+
+Legend: n local rows, N rows of all ranks, P ranks.
+"""
+
+import zlib
+from collections.abc import Callable, Sequence
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import torch
+
+from distgnn.comm import sum_over_ranks
+from distgnn.comm.row_requests import VertexOwners
+from distgnn.errors import InputError, on_all_ranks
+from distgnn.ops.remote_rows import RowLookup
+from distgnn.ops.sums import min_over_ranks
+
+KEPT_LOOKUPS = 8  # of rows by ids that were asked for last
+
+
+class Space:
+    """Rows of all ranks.
+
+    Args:
+        graph: the DistGraph (plain tensors).
+        num_local, num_global: n, N.
+        places: gives the global place of each local row, int64 [n]; called once, when first needed.
+        num_counted: local rows that count, the first ones; copies of other ranks' rows stand behind them.
+        draw_ids: gives what keys random numbers of each local row, int64 [n]; None: the places.
+        kind: a name for errors.
+    """
+
+    def __init__(
+        self,
+        graph: Any,
+        num_local: int,
+        num_global: int,
+        places: Callable[[], np.ndarray],
+        *,
+        num_counted: int | None = None,
+        draw_ids: Callable[[], np.ndarray] | None = None,
+        kind: str = "rows",
+    ):
+        self.graph, self.num_local, self.num_global, self.kind = graph, num_local, num_global, kind
+        self.num_counted = num_local if num_counted is None else num_counted
+        self._make_places, self._make_draw_ids = places, draw_ids or (lambda: self.places)
+        self._lookups: list[tuple[np.ndarray, RowLookup]] = []
+
+    @property
+    def transport(self) -> Any:
+        """Of the graph."""
+        return self.graph.transport
+
+    @property
+    def comm(self) -> Any:
+        """The communicator with one rank per part."""
+        return self.graph.comm
+
+    @property
+    def num_owned(self) -> int:
+        """Rows that other ranks may ask for, as `RowLookup` has it."""
+        return self.num_counted
+
+    @cached_property
+    def places(self) -> np.ndarray:
+        """The global place of each local row, int64 [n]."""
+        return np.ascontiguousarray(self._make_places(), dtype=np.int64)
+
+    @cached_property
+    def draw_ids(self) -> np.ndarray:
+        """What keys the random numbers of each local row, int64 [n]: the same on any number of ranks."""
+        return np.ascontiguousarray(self._make_draw_ids(), dtype=np.int64)
+
+    @cached_property
+    def index(self) -> torch.Tensor:
+        """`places` as a tensor."""
+        return torch.from_numpy(self.places)
+
+    @cached_property
+    def is_whole(self) -> bool:
+        """Are all rows here, in their order?"""
+        if not self.num_local == self.num_global == self.num_counted:
+            return False
+        return bool((self.places == np.arange(self.num_global)).all())
+
+    @cached_property
+    def owners(self) -> VertexOwners:
+        """Which rank has which row. Collective: the first time."""
+        return VertexOwners(self.comm, self.places[: self.num_counted])
+
+    def same(self, other: "Space") -> bool:
+        """Are the local rows of both at the same places, on every rank? Collective where masks are compared."""
+        return self is other or (self.num_global == other.num_global and self._matches(other))
+
+    def _matches(self, other: "Space") -> bool:
+        return False
+
+    def local_part(self, whole: torch.Tensor, dim: int) -> torch.Tensor:
+        """This rank's rows of a tensor that every rank has as a whole."""
+        return whole if self.is_whole else whole.index_select(dim, self.index)
+
+    def rows_at(self, rows: torch.Tensor, wanted: np.ndarray, agreed: bool) -> torch.Tensor:
+        """The rows at some places, wherever they are: [n, ...] to [len(wanted), ...].
+
+        Collective: yes, and again in the backward pass.
+
+        Args: agreed: every rank asks for its share of the same ids, so that one that is kept here is kept everywhere.
+        """
+        lookup = self._lookup(np.ascontiguousarray(wanted, dtype=np.int64), agreed)
+        return lookup.table(rows).index_select(0, lookup.places)
+
+    def _lookup(self, wanted: np.ndarray, agreed: bool) -> RowLookup:
+        for number, (ids, lookup) in enumerate(self._lookups if agreed else ()):
+            if np.array_equal(ids, wanted):
+                self._lookups.append(self._lookups.pop(number))
+                return lookup
+        lookup = RowLookup(self, wanted)  # type: ignore[arg-type]  # it asks for owners, transport and num_owned
+        if agreed:
+            self._lookups = [*self._lookups[1 - KEPT_LOOKUPS :], (wanted.copy(), lookup)]
+        return lookup
+
+
+class Chosen(Space):
+    """The rows of `base` where a mask is true, in the order of a single process.
+
+    Collective: the constructor.
+
+    Args: mask: bool [n] of local rows.
+    """
+
+    def __init__(self, base: Space, mask: torch.Tensor):
+        self.base, self.rows = base, mask[: base.num_counted].nonzero().view(-1)
+        (total,) = sum_over_ranks(base.comm, np.array([len(self.rows)]))
+        super().__init__(
+            base.graph,
+            len(self.rows),
+            int(total),
+            self._places,
+            draw_ids=lambda: base.draw_ids[self.rows.numpy()],
+            kind=f"chosen {base.kind}",
+        )
+
+    def _places(self) -> np.ndarray:
+        """Collective: every rank's chosen places come here."""
+        mine = self.base.places[self.rows.numpy()]
+        every = np.sort(np.concatenate(self.comm.allgather(mine)))
+        return np.searchsorted(every, mine)
+
+    def _matches(self, other: Space) -> bool:
+        if not isinstance(other, Chosen) or not self.base.same(other.base):
+            return False
+        return bool(min_over_ranks(self.comm, int(torch.equal(self.rows, other.rows))))
+
+
+class Share(Space):
+    """K places in blocks: rank p has K p / P to K (p + 1) / P."""
+
+    def __init__(self, graph: Any, count: int):
+        rank, ranks = graph.comm.rank, graph.comm.size
+        first, last = count * rank // ranks, count * (rank + 1) // ranks
+        super().__init__(graph, last - first, count, lambda: np.arange(first, last), kind="rows by id")
+
+    def _matches(self, other: Space) -> bool:
+        return isinstance(other, Share)
+
+
+class Flat(Space):
+    """Rows [n, width] as n * width rows."""
+
+    def __init__(self, base: Space, width: int):
+        self.base, self.width = base, width
+        super().__init__(
+            base.graph,
+            base.num_local * width,
+            base.num_global * width,
+            lambda: (base.places[:, None] * width + np.arange(width)).reshape(-1),
+            num_counted=base.num_counted * width,
+            draw_ids=lambda: (base.draw_ids[:, None] * width + np.arange(width)).reshape(-1),
+            kind=f"flattened {base.kind}",
+        )
+
+    def _matches(self, other: Space) -> bool:
+        return isinstance(other, Flat) and self.width == other.width and self.base.same(other.base)
+
+
+class Joined(Space):
+    """Several spaces one after the other."""
+
+    def __init__(self, parts: Sequence[Space]):
+        self.parts = tuple(parts)
+        if any(part.num_counted != part.num_local for part in parts):
+            raise InputError("rows cannot be joined with update on copies: take update='owners'")
+        starts = np.concatenate([[0], np.cumsum([part.num_global for part in parts])])
+        super().__init__(
+            parts[0].graph,
+            sum(part.num_local for part in parts),
+            int(starts[-1]),
+            lambda: np.concatenate([part.places + start for part, start in zip(self.parts, starts, strict=False)]),
+            kind="joined rows",
+        )
+
+    def _matches(self, other: Space) -> bool:
+        if not isinstance(other, Joined) or len(self.parts) != len(other.parts):
+            return False
+        return all(one.same(two) for one, two in zip(self.parts, other.parts, strict=True))
+
+
+def share_of(base: Space, ids: np.ndarray) -> Space:
+    """The space of `rows[ids]` for ids that all ranks have. Collective: where they were not met before.
+
+    As many ids as `base` has rows give rows in its own space, so that permuted vertices stay rows of vertices.
+
+    Raises: InputError, on every rank, where ranks have different ids.
+    """
+    check_agreed(base, ids)
+    return base if len(ids) == base.num_global and base.num_counted == base.num_local else Share(base.graph, len(ids))
+
+
+def check_agreed(space: Space, ids: np.ndarray) -> None:
+    """Raise InputError on every rank where the ids of ranks differ. Collective: yes."""
+    if space.comm.size == 1:
+        return
+    mine = np.array([len(ids), zlib.crc32(np.ascontiguousarray(ids))], np.int64)
+    total, largest = np.empty_like(mine), np.empty_like(mine)
+    space.comm.Allreduce(mine, total)
+    space.comm.Allreduce(mine, largest, op=_max())
+    if not np.array_equal(total, largest * space.comm.size):
+        raise on_all_ranks(
+            InputError(
+                "rows[ids] was given other ids on other ranks: give the same global ids on all, or rows of ids "
+                "(dg.ops.gather_rows_at takes each rank's own)"
+            )
+        )
+
+
+def _max() -> Any:
+    from mpi4py import MPI
+
+    return MPI.MAX
