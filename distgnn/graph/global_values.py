@@ -7,10 +7,12 @@ import torch
 from torch.autograd.function import once_differentiable
 
 from distgnn.comm import sum_over_ranks
+from distgnn.ops.entry import operator
 
 ROWS_TAG = 1
 
 
+@operator
 def global_mean(graph: Any, values: torch.Tensor) -> torch.Tensor:
     """The mean over the values of all ranks, for losses and metrics.
 

@@ -10,6 +10,7 @@ import torch
 from torch.autograd.function import once_differentiable
 
 from distgnn.comm import extreme_over_ranks, sum_over_ranks
+from distgnn.ops.entry import operator
 from distgnn.ops.protocol import GraphView
 from distgnn.ops.sums import all_sum
 
@@ -17,6 +18,7 @@ READOUTS = ("sum", "mean", "max")
 NOBODY = np.iinfo(np.int64).max
 
 
+@operator
 def readout(graph: GraphView, rows: torch.Tensor, reduce: str = "mean") -> torch.Tensor:
     """The rows of each graph's vertices as one row, by `graph.graph_ids`.
 

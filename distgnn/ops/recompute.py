@@ -12,11 +12,13 @@ from typing import Any
 import torch
 from torch.autograd.function import once_differentiable
 
+from distgnn.ops.entry import operator
 from distgnn.ops.protocol import GraphView
 
 Run = Callable[[torch.Tensor], torch.Tensor]
 
 
+@operator
 def recompute(
     graph: GraphView,
     run: Callable[[torch.Tensor], torch.Tensor],

@@ -20,6 +20,7 @@ from distgnn.comm import Exchange, raise_together
 from distgnn.comm.row_requests import request_plan
 from distgnn.errors import InputError
 from distgnn.ops.aggregation.halo import as_array
+from distgnn.ops.entry import operator
 from distgnn.ops.protocol import GraphView
 
 
@@ -56,12 +57,14 @@ class RowLookup:
         places[~here] = graph.num_owned + arrival[numbers.reshape(-1)]
         self.places = torch.from_numpy(places.reshape(ids.shape))
 
+    @operator
     def table(self, rows: torch.Tensor) -> torch.Tensor:
         """[O + B, D]: owned rows, then borrowed ones, from the model's rows [O, D]. Collective: yes, and backward."""
         owned = rows[: self.num_owned]
         return owned if self.exchange.transport.num_ranks == 1 else _Table.apply(owned, self)
 
 
+@operator
 def gather_rows_at(graph: GraphView, rows: torch.Tensor, global_ids: np.ndarray | torch.Tensor) -> torch.Tensor:
     """The rows of any vertices of the whole graph, by global id.
 

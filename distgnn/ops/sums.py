@@ -8,9 +8,11 @@ from mpi4py import MPI
 from torch.autograd.function import once_differentiable
 
 from distgnn.comm import Transport, sum_over_ranks
+from distgnn.ops.entry import operator
 from distgnn.ops.protocol import Exchanges
 
 
+@operator
 def all_sum(graph: Exchanges, values: torch.Tensor) -> torch.Tensor:
     """Sum of `values` over all ranks, with gradient (statistics of norm layers, pooled losses).
 
@@ -19,6 +21,7 @@ def all_sum(graph: Exchanges, values: torch.Tensor) -> torch.Tensor:
     return _AllSum.apply(values, graph.transport)
 
 
+@operator
 def all_max(graph: Exchanges, values: torch.Tensor) -> torch.Tensor:
     """The largest of all values of all ranks, with gradient: equal ones share it, as in `torch.max`.
 

@@ -48,6 +48,7 @@ from distgnn.ops.dense.activation import (
 )
 from distgnn.ops.dense.products import add_product, product, sum_of_products, weight_gradient
 from distgnn.ops.dense.sparse_rows import SparseRows
+from distgnn.ops.entry import operator
 from distgnn.ops.overlap import Work, product_pieces
 from distgnn.ops.protocol import GraphView
 
@@ -82,6 +83,7 @@ class ConvSpec:
     loops: SelfLoops | None = None
 
 
+@operator
 def convolve(
     graph: GraphView,
     feats: torch.Tensor | SparseRows,

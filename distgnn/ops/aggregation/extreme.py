@@ -19,11 +19,13 @@ from distgnn import kernels
 from distgnn.ops.aggregation.halo import as_array, onto_owners, with_halos
 from distgnn.ops.aggregation.partials import merge_at_owners
 from distgnn.ops.edges.on_arcs import FLOATS, check_arc_rows, check_rows, flat
+from distgnn.ops.entry import operator
 from distgnn.ops.protocol import GraphView
 
 NO_ARC = float(2**53)  # the id of "no arc": arc ids travel beside values, as float64
 
 
+@operator
 def extreme(graph: GraphView, rows: torch.Tensor, reduce: str = "max") -> torch.Tensor:
     """The largest (or smallest) source row over the in-arcs of each vertex, column by column.
 
@@ -41,6 +43,7 @@ def extreme(graph: GraphView, rows: torch.Tensor, reduce: str = "max") -> torch.
     return _Extreme.apply(flat(rows), graph, reduce).view(rows.shape)
 
 
+@operator
 def arc_extreme(graph: GraphView, arc_rows: torch.Tensor, reduce: str = "max") -> torch.Tensor:
     """The same over rows on arcs: [A, ...] to [O, ...]. Collective: yes, and again in the backward pass."""
     check_arc_rows(graph, arc_rows)

@@ -12,9 +12,11 @@ import numpy as np
 import torch
 from torch.autograd.function import once_differentiable
 
+from distgnn.ops.entry import operator
 from distgnn.ops.protocol import GraphView
 
 
+@operator
 def halo_broadcast(graph: GraphView, rows: torch.Tensor, role: str = "source") -> torch.Tensor:
     """Owned rows [O, D] travel to the halos of a role: returns [S, D] for "source", [T, D] for "target".
 
@@ -23,6 +25,7 @@ def halo_broadcast(graph: GraphView, rows: torch.Tensor, role: str = "source") -
     return _Broadcast.apply(rows, graph, role)
 
 
+@operator
 def halo_reduce(graph: GraphView, partials: torch.Tensor, role: str = "target") -> torch.Tensor:
     """Partial sums of the halos of a role travel to their owners and are added: returns [O, D].
 

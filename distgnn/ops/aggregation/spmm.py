@@ -18,6 +18,7 @@ from distgnn.ops.aggregation.aggregator import Aggregator, Site
 from distgnn.ops.aggregation.halo import as_array
 from distgnn.ops.aggregation.row_scale import RowScale
 from distgnn.ops.dense.sparse_rows import dense
+from distgnn.ops.entry import operator
 from distgnn.ops.overlap import Work
 from distgnn.ops.protocol import GraphView
 
@@ -52,6 +53,7 @@ class SelfLoops:
             total.index_add_(0, self._others, more)
 
 
+@operator
 def spmm(
     graph: GraphView,
     feats: torch.Tensor,

@@ -20,12 +20,14 @@ from distgnn import kernels
 from distgnn.ops.aggregation.halo import as_array, onto_owners, with_halos
 from distgnn.ops.aggregation.partials import merge_at_owners
 from distgnn.ops.edges.on_arcs import check_arc_rows, check_rows, flat
+from distgnn.ops.entry import operator
 from distgnn.ops.protocol import GraphView
 
 COLUMNS = 16  # compared at a time: rows of arcs are never whole in memory
 BETTER = {"max": np.maximum, "min": np.minimum}
 
 
+@operator
 def tied_extreme(graph: GraphView, rows: torch.Tensor, reduce: str = "max") -> torch.Tensor:
     """The largest (or smallest) source row over the in-arcs of each vertex, column by column: [O, ...] to [O, ...].
 
@@ -35,6 +37,7 @@ def tied_extreme(graph: GraphView, rows: torch.Tensor, reduce: str = "max") -> t
     return _TiedExtreme.apply(flat(rows), None, graph, reduce, False).view(rows.shape)
 
 
+@operator
 def tied_arc_extreme(
     graph: GraphView, arc_rows: torch.Tensor, reduce: str = "max", own: torch.Tensor | None = None
 ) -> torch.Tensor:

@@ -38,6 +38,7 @@ from distgnn.ops.attention.through_scores import ThroughScores
 from distgnn.ops.dense.activation import NO_EPILOGUE, Epilogue, Norm, SavedEpilogue, activated, activated_backward
 from distgnn.ops.dense.products import product, sum_of_products
 from distgnn.ops.edges.on_arcs import check_update
+from distgnn.ops.entry import operator
 from distgnn.ops.protocol import GraphView
 
 KEPT_COLUMNS = 128  # of x, from which on r is saved: a product's time for each number of r grows with them
@@ -60,6 +61,7 @@ class Heads:
     loops: np.ndarray | None = None
 
 
+@operator
 def attend(
     graph: GraphView,
     feats: torch.Tensor,

@@ -16,9 +16,11 @@ from torch.autograd.function import once_differentiable
 from distgnn import kernels
 from distgnn.ops.aggregation.halo import as_array, onto_owners, with_halos
 from distgnn.ops.edges.on_arcs import check_rows
+from distgnn.ops.entry import operator
 from distgnn.ops.protocol import GraphView
 
 
+@operator
 def pair_scores(
     graph: GraphView, sources: torch.Tensor, targets: torch.Tensor, attn: torch.Tensor, slope: float
 ) -> torch.Tensor:

@@ -16,9 +16,11 @@ from torch.autograd.function import once_differentiable
 from distgnn import kernels
 from distgnn.ops.aggregation.halo import as_array, with_halos
 from distgnn.ops.edges.on_arcs import FLOATS, check_arc_rows, check_rows
+from distgnn.ops.entry import operator
 from distgnn.ops.protocol import GraphView
 
 
+@operator
 def spmm_heads(graph: GraphView, feats: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
     """Weighted sum of source rows over the in-arcs of each vertex, head by head.
 
@@ -58,6 +60,7 @@ class _SpmmHeads(torch.autograd.Function):
         return grad_feats, grad_weight, None
 
 
+@operator
 def pair_dots(graph: GraphView, sources: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
     """<source row, target row> of every local arc, head by head: the transpose of `spmm_heads` in both rows.
 

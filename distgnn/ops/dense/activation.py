@@ -14,6 +14,7 @@ import torch
 
 from distgnn import kernels
 from distgnn.ops.aggregation.halo import as_array
+from distgnn.ops.entry import operator
 from distgnn.ops.protocol import GraphView
 
 Norm = tuple[torch.Tensor, torch.Tensor]  # gamma and beta of a layer norm, [D] each
@@ -52,11 +53,13 @@ def relu_dropout(graph: GraphView, p: float = 0.0, site: int = 0, eps: float = 1
     return Epilogue(True, p, graph.row_ids, graph.seed, graph.step, site, eps)
 
 
+@operator
 def activate(graph: GraphView, rows: torch.Tensor, epilogue: Epilogue) -> torch.Tensor:
     """ReLU and dropout of rows [O, D], as a differentiable function."""
     return _Activate.apply(rows.contiguous(), graph, epilogue)
 
 
+@operator
 def relu(graph: GraphView, rows: torch.Tensor) -> torch.Tensor:
     """ReLU of rows [O, D]. A dropout of its result takes both in one pass: see `before_relu`."""
     out = activate(graph, rows, Epilogue(relu=True))

@@ -12,8 +12,10 @@ from torch.autograd.function import once_differentiable
 
 from distgnn import kernels
 from distgnn.ops.aggregation.halo import as_array
+from distgnn.ops.entry import operator
 
 
+@operator
 def summed_cross_entropy(graph: Any, logits: torch.Tensor, labels: torch.Tensor, rows: torch.Tensor) -> torch.Tensor:
     """The sum over `rows` (bool [O]) of the cross entropy of logits [O, C] with labels int64 [O]: a scalar.
 

@@ -9,9 +9,11 @@ from torch.autograd.function import once_differentiable
 from distgnn import kernels
 from distgnn.ops.aggregation.halo import as_array
 from distgnn.ops.dense.activation import activate, before_relu, relu_dropout
+from distgnn.ops.entry import operator
 from distgnn.ops.protocol import GraphView
 
 
+@operator
 def dropout(graph: GraphView, rows: torch.Tensor, p: float, site: int, over: str = "vertices") -> torch.Tensor:
     """Zero entries with probability `p` and scale the rest by 1 / (1 - p).
 
@@ -29,6 +31,7 @@ def dropout(graph: GraphView, rows: torch.Tensor, p: float, site: int, over: str
     return dropout_of(graph, rows, ids, p, site)
 
 
+@operator
 def dropout_of(graph: GraphView, rows: torch.Tensor, ids: np.ndarray, p: float, site: int) -> torch.Tensor:
     """The same for rows that have some other global ids, int64 [rows]."""
     return _Dropout.apply(rows, graph, ids, p, graph.seed, graph.step, site)

@@ -18,11 +18,13 @@ from distgnn.errors import InputError, on_all_ranks
 from distgnn.ops.aggregation.aggregate_columns import BY_COLUMNS, ColumnAggregator
 from distgnn.ops.aggregation.aggregate_copies import CopyAggregator
 from distgnn.ops.aggregation.halo import as_array, onto_owners, with_halos
+from distgnn.ops.entry import operator
 from distgnn.ops.protocol import GraphView
 
 FLOATS = (torch.float32, torch.float64)
 
 
+@operator
 def to_arcs(graph: GraphView, rows: torch.Tensor, role: str) -> torch.Tensor:
     """The row at one end of every local arc: [O, ...] to [A, ...].
 
@@ -36,6 +38,7 @@ def to_arcs(graph: GraphView, rows: torch.Tensor, role: str) -> torch.Tensor:
     return _ToArcs.apply(flat(rows), graph, role).view(graph.num_edges(), *rows.shape[1:])
 
 
+@operator
 def from_arcs(graph: GraphView, arc_rows: torch.Tensor, role: str = "target") -> torch.Tensor:
     """Sum of arc rows at the owner of one end: [A, ...] to [O, ...].
 

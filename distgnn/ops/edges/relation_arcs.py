@@ -19,6 +19,7 @@ from torch.autograd.function import once_differentiable
 from distgnn import kernels
 from distgnn.ops.aggregation.halo import as_array, halo_broadcast, halo_reduce
 from distgnn.ops.edges.on_arcs import check_update
+from distgnn.ops.entry import operator
 from distgnn.ops.protocol import GraphView
 
 
@@ -49,11 +50,13 @@ class RelationArcs:
         targets = groups % max(num_targets, 1)
         self._scatter = _Matrix.of(np.arange(len(groups), dtype=np.int32), targets, num_targets, len(groups), None)
 
+    @operator
     def sums(self, rows: torch.Tensor) -> torch.Tensor:
         """Weighted sums of owned rows [O, D] over the arcs of each group, [G, D]. Collective: yes, and backward."""
         halos = halo_broadcast(self.graph, rows.contiguous(), "source")
         return _Product.apply(torch.cat([rows, halos]), self._gather)
 
+    @operator
     def at_owners(self, group_rows: torch.Tensor) -> torch.Tensor:
         """Rows of groups [G, D], added at their targets' owners: [O, D]. Collective: yes, and backward."""
         copies = _Product.apply(group_rows, self._scatter)

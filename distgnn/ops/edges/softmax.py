@@ -19,9 +19,11 @@ from distgnn import kernels
 from distgnn.ops.aggregation.halo import as_array, with_halos
 from distgnn.ops.aggregation.partials import merge_at_owners
 from distgnn.ops.edges.on_arcs import check_arc_rows, flat, gathered, partial_sums, summed
+from distgnn.ops.entry import operator
 from distgnn.ops.protocol import GraphView
 
 
+@operator
 def edge_softmax(graph: GraphView, logits: torch.Tensor, norm_by: str = "dst") -> torch.Tensor:
     """Softmax of arc logits over the in-arcs of each vertex ("dst") or its out-arcs ("src").
 
@@ -39,6 +41,7 @@ def edge_softmax(graph: GraphView, logits: torch.Tensor, norm_by: str = "dst") -
     return _EdgeSoftmax.apply(flat(logits), None, graph, role)[0].view(logits.shape)
 
 
+@operator
 def edge_softmax_with_own(
     graph: GraphView, logits: torch.Tensor, own: torch.Tensor, role: str = "target"
 ) -> tuple[torch.Tensor, torch.Tensor]:

@@ -1,0 +1,63 @@
+"""The entry of every public operator: what all of them owe to torch's modes, in one place.
+
+torch.compile      the operator is an opaque call: the graph of operations breaks before it and goes on behind it
+torch.autocast     off inside; half-precision arguments are widened, unless the graph's own rows are that narrow
+results            tensors of their own, not views: they may be written to, in any mode
+"""
+
+import functools
+from collections.abc import Callable
+from typing import Any, ParamSpec, TypeVar
+
+import torch
+
+Parameters = ParamSpec("Parameters")
+Result = TypeVar("Result")
+NARROW = (torch.bfloat16, torch.float16)
+
+
+def operator(run: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
+    """Decorate a public operator; its first argument is the graph, or the object that it is a method of."""
+
+    @functools.wraps(run)
+    def entry(*args: Parameters.args, **kwargs: Parameters.kwargs) -> Result:
+        if torch.compiler.is_compiling():
+            return torch.compiler.disable(entry)(*args, **kwargs)
+        if not torch.is_autocast_enabled("cpu"):
+            return _own(run(*args, **kwargs))
+        with torch.autocast("cpu", enabled=False):
+            narrow = getattr(args[0], "dtype", None) in NARROW
+            widened: Any = (args, kwargs) if narrow else (tuple(map(_wide, args)), _wide_values(kwargs))
+            return _own(run(*widened[0], **widened[1]))
+
+    return entry
+
+
+def opaque(run: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
+    """Decorate the forward pass of a layer: `torch.compile` calls it and does not look into it."""
+
+    @functools.wraps(run)
+    def entry(*args: Parameters.args, **kwargs: Parameters.kwargs) -> Result:
+        if torch.compiler.is_compiling():
+            return torch.compiler.disable(entry)(*args, **kwargs)
+        return run(*args, **kwargs)
+
+    return entry
+
+
+def _wide(argument: Any) -> Any:
+    is_narrow = isinstance(argument, torch.Tensor) and argument.dtype in NARROW
+    return argument.float() if is_narrow else argument
+
+
+def _wide_values(arguments: dict) -> dict:
+    return {name: _wide(one) for name, one in arguments.items()}
+
+
+def _own(result: Any) -> Any:
+    """The same result; a view that no gradient flows through is detached from what it is a view of."""
+    if isinstance(result, tuple) and type(result) is tuple:
+        return tuple(map(_own, result))
+    if isinstance(result, torch.Tensor) and not result.requires_grad and result._is_view():
+        return result.detach()
+    return result
