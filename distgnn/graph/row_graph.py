@@ -22,6 +22,16 @@ from distgnn.rows.gradients import told
 from distgnn.rows.row_tensor import whole_of
 
 
+GIVES = {  # what an operator gives where that is not a row of each vertex
+    **dict.fromkeys(("to_arcs", "on_arcs", "gsddmm", "edge_softmax", "pair_scores", "pair_dots"), "arcs"),
+    **dict.fromkeys(("all_sum", "all_max", "readout"), "whole"),
+    **dict.fromkeys(("gather_rows_at", "table", "halo_broadcast", "sums", "summed_cross_entropy"), "own"),
+    **dict.fromkeys(("dropout", "dropout_of"), "like"),
+}
+OF_OWN = ("all_sum", "all_max", "halo_reduce", "at_owners")  # operators of numbers that are this rank's
+ANY_ROWS = ("dropout_of",)
+
+
 class Count(int):
     """A number that may be called, as `dgl` has `num_nodes()` and PyG `num_nodes`."""
 
@@ -147,6 +157,7 @@ class RowGraph:
     """What scripts see of a graph: put in front of DistGraph's classes by `with_rows`."""
 
     knows_rows = True
+    face: Any
     feats, labels, node_values = _column("feats"), _column("labels"), _column("node_values")
     train_mask, valid_mask, test_mask = _column("train_mask"), _column("valid_mask"), _column("test_mask")
     node_types, graph_ids = _column("node_types"), _column("graph_ids")
@@ -223,27 +234,41 @@ class RowGraph:
         """This rank's rows of vertices, an ordinary tensor [O, ...], as rows of all ranks."""
         return rows_of(rows, self.vertex_space)
 
-    def in_rows(self, run: Any, gives: str, args: tuple, kwargs: dict) -> Any:
-        """An operator on this rank's rows; what it gives, as rows again."""
-        plain = self.plain
-        args = tuple(plain if one is self else self._local(one) for one in args)
-        kwargs = {name: plain if one is self else self._local(one) for name, one in kwargs.items()}
-        return self._wrapped(run(*args, **kwargs), gives)
+    def in_rows(self, run: Any, args: tuple, kwargs: dict) -> Any:
+        """An operator or a layer on this rank's rows; what it gives, as rows again."""
+        plain, gives = self.plain, GIVES.get(run.__name__, "vertices")
+        rows = next((one for one in (*args, *kwargs.values()) if isinstance(one, RowTensor)), None)
+        local = [plain if one is self else self._local(one, run.__name__) for one in args]
+        first = 1 if len(local) > 1 and args[0] is self else 0
+        if first and gives != "whole" and run.__name__ not in OF_OWN:
+            local[first] = self._of_all(local[first], args[first], run.__name__)
+        named = {name: plain if one is self else self._local(one, run.__name__) for name, one in kwargs.items()}
+        found = run(*local, **named)
+        if gives == "like":
+            return found if rows is None else rows_of(found, rows.row_space, rows.row_dim)
+        return self._wrapped(found, gives)
 
-    def _local(self, value: Any) -> Any:
-        if isinstance(value, RowTensor):
-            for space in (self.vertex_space, self.arc_space):
-                if value.row_space is space:
-                    return value.inner
-            return in_space(value, self.vertex_space).inner
-        if isinstance(value, torch.Tensor) and value.dim() and not isinstance(value, WholeTensor):
-            if len(value) == self.vertex_space.num_global != self.vertex_space.num_local:
-                return part_of(value, self.vertex_space, 0, "operator")
-        return local_of(value)
+    def _local(self, value: Any, name: str) -> Any:
+        if not isinstance(value, RowTensor):
+            return local_of(value)
+        if value.row_dim != 0:
+            raise InputError(f"{name} takes rows [N, ...]: dimension {value.row_dim} of {list(value.shape)} counts them")
+        if value.row_space is self.vertex_space or value.row_space is self.arc_space or name in OF_OWN:
+            return value.inner
+        if name in ANY_ROWS:
+            return value.inner
+        space = self.arc_space if value.row_space.same(self.arc_space) else self.vertex_space
+        return in_space(value, space).inner
+
+    def _of_all(self, local: Any, given: Any, name: str) -> Any:
+        """An ordinary tensor of all vertices in place of rows: this rank's."""
+        if not isinstance(given, torch.Tensor) or isinstance(given, RowTensor) or not given.dim():
+            return local
+        return part_of(local, self.vertex_space, 0, name) if len(given) == self.vertex_space.num_global else local
 
     def _wrapped(self, result: Any, gives: str) -> Any:
         if isinstance(result, tuple):
-            return tuple(self._wrapped(one, gives) for one in result)
+            return tuple(self._wrapped(one, "arcs" if number else gives) for number, one in enumerate(result))
         if not isinstance(result, torch.Tensor) or gives == "own":
             return result
         if gives == "whole":
@@ -257,11 +282,15 @@ def _class_of(kind: type) -> type:
 
 
 def with_rows(graph: Any) -> Any:
-    """The face of a graph that scripts see. Collective: yes."""
+    """The face of a graph that scripts see. Collective: yes.
+
+    Ranks take the state of rank 0's generator: what a script draws with torch is then the same on all.
+    """
     face: Any = object.__new__(_class_of(type(graph)))
     face.__dict__ = graph.__dict__
     state = graph.__dict__
-    state["plain"], state["vertex_space"], state["arc_space"] = graph, vertices(graph), Arcs(graph)
+    state["face"], state["vertex_space"], state["arc_space"] = face, vertices(graph), Arcs(graph)
     state["_kept_rows"], state["_kept_ndata"], state["_kept_edata"] = {}, {}, {}
     told(graph)
+    torch.set_rng_state(torch.from_numpy(graph.comm.bcast(torch.get_rng_state().numpy(), root=0)))
     return face

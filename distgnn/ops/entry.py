@@ -3,6 +3,7 @@
 torch.compile      the operator is an opaque call: the graph of operations breaks before it and goes on behind it
 torch.autocast     off inside; half-precision arguments are widened, unless the graph's own rows are that narrow
 results            tensors of their own, not views: they may be written to, in any mode
+rows of all ranks  (`distgnn.rows`) the operator gets this rank's rows, and what it gives are rows again
 """
 
 import functools
@@ -23,6 +24,9 @@ def operator(run: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
     def entry(*args: Parameters.args, **kwargs: Parameters.kwargs) -> Result:
         if torch.compiler.is_compiling():
             return torch.compiler.disable(entry)(*args, **kwargs)
+        for one in args[:4]:
+            if getattr(type(one), "knows_rows", False):
+                return one.face.in_rows(entry, args, kwargs)  # type: ignore[attr-defined]
         if not torch.is_autocast_enabled("cpu"):
             return _own(run(*args, **kwargs))
         with torch.autocast("cpu", enabled=False):
@@ -40,6 +44,9 @@ def opaque(run: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
     def entry(*args: Parameters.args, **kwargs: Parameters.kwargs) -> Result:
         if torch.compiler.is_compiling():
             return torch.compiler.disable(entry)(*args, **kwargs)
+        for one in args[1:4]:
+            if getattr(type(one), "knows_rows", False):
+                return one.face.in_rows(entry, args, kwargs)  # type: ignore[attr-defined]
         return run(*args, **kwargs)
 
     return entry

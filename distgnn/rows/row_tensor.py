@@ -50,6 +50,12 @@ class RowTensor(torch.Tensor):
     inner: torch.Tensor
     row_space: Space
     row_dim: int
+    knows_rows = True
+
+    @property
+    def face(self) -> Any:
+        """The graph that these are rows of, as scripts see it."""
+        return self.row_space.graph.face
 
     @classmethod
     def __torch_function__(cls, func: Any, types: Any, args: tuple = (), kwargs: dict | None = None) -> Any:

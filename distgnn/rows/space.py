@@ -118,7 +118,10 @@ class Space:
         Args: agreed: every rank asks for its share of the same ids, so that one that is kept here is kept everywhere.
         """
         lookup = self._lookup(np.ascontiguousarray(wanted, dtype=np.int64), agreed)
-        return lookup.table(rows).index_select(0, lookup.places)
+        if rows.dtype.is_floating_point:
+            return lookup.table(rows).index_select(0, lookup.places)
+        found = lookup.table(rows.to(torch.int64).view(torch.float64)).index_select(0, lookup.places)
+        return found.view(torch.int64).to(rows.dtype)  # integers travel as the bits of floats
 
     def _lookup(self, wanted: np.ndarray, agreed: bool) -> RowLookup:
         for number, (ids, lookup) in enumerate(self._lookups if agreed else ()):
