@@ -77,5 +77,5 @@ def in_space(rows: RowTensor, space: Space) -> RowTensor:
             "choose both with the same mask or the same number of ids"
         )
     front = rows.inner.movedim(rows.row_dim, 0)
-    found = rows.row_space.rows_at(front, space.places, agreed=False)
+    found = rows.row_space.rows_at(front, space.places)
     return rows_of(found.movedim(0, rows.row_dim), space, rows.row_dim)
