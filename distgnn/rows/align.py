@@ -47,7 +47,7 @@ class Aligned:
         """A result, or each of several, as rows."""
         if isinstance(result, torch.Tensor):
             return rows_of(result, self.space, result.dim() - self.back)
-        return type(result)(*map(self.rows, result)) if hasattr(result, "_fields") else type(result)(map(self.rows, result))
+        return type(result)(tuple(map(self.rows, result)))
 
 
 def part_of(whole: torch.Tensor, space: Space, dim: int, name: str) -> torch.Tensor:
