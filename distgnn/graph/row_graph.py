@@ -15,6 +15,7 @@ from distgnn.comm import sum_over_ranks
 from distgnn.errors import InputError
 from distgnn.graph.frame import Frame
 from distgnn.graph.global_values import gather_rows
+from distgnn.interop.dgl.row_interface import DGLRows
 from distgnn.ops.sums import all_sum
 from distgnn.rows import RowTensor, Space, WholeTensor, local_of, rows_of
 from distgnn.rows.align import in_space, part_of
@@ -157,7 +158,7 @@ def _column(name: str) -> Any:
     return property(get, put, doc=f"`{name}` of all vertices.")
 
 
-class RowGraph:
+class RowGraph(DGLRows):
     """What scripts see of a graph: put in front of DistGraph's classes by `with_rows`."""
 
     knows_rows = True
@@ -209,13 +210,15 @@ class RowGraph:
 
     number_of_edges = num_edges
 
-    def in_degrees(self) -> RowTensor:
-        """In-degrees of all vertices, int64 [N]."""
-        return rows_of(self.plain.in_degrees(), self.vertex_space)
+    def in_degrees(self, v: Any = "__ALL__", etype: Any = None) -> Any:
+        """In-degrees of all vertices, int64 [N], or of those with some ids."""
+        degrees = rows_of(self.plain.in_degrees(), self.vertex_space)
+        return degrees if isinstance(v, str) else degrees[v]
 
-    def out_degrees(self) -> RowTensor:
-        """Out-degrees of all vertices, int64 [N]."""
-        return rows_of(self.plain.out_degrees(), self.vertex_space)
+    def out_degrees(self, v: Any = "__ALL__", etype: Any = None) -> Any:
+        """Out-degrees of all vertices, int64 [N], or of those with some ids."""
+        degrees = rows_of(self.plain.out_degrees(), self.vertex_space)
+        return degrees if isinstance(v, str) else degrees[v]
 
     def global_mean(self, values: torch.Tensor) -> torch.Tensor:
         """The mean over the values of all ranks. Collective: yes, and backward.
