@@ -13,6 +13,7 @@ import torch
 
 from distgnn.comm import sum_over_ranks
 from distgnn.errors import InputError
+from distgnn.graph.data_access import DataAccess
 from distgnn.graph.frame import Frame
 from distgnn.graph.global_values import gather_rows
 from distgnn.ops.sums import all_sum
@@ -278,7 +279,7 @@ class RowGraph:
 
 @functools.cache
 def _class_of(kind: type) -> type:
-    return type(kind.__name__, (RowGraph, kind), {"__doc__": kind.__doc__, "__module__": kind.__module__})
+    return type(kind.__name__, (DataAccess, RowGraph, kind), {"__doc__": kind.__doc__, "__module__": kind.__module__})
 
 
 def with_rows(graph: Any) -> Any:

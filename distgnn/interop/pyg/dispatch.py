@@ -19,7 +19,7 @@ from typing import Any
 import torch
 
 from distgnn.errors import InputError
-from distgnn.interop.pyg import functions, fused, norm, reductions
+from distgnn.interop.pyg import functions, fused, norm, reductions, refused
 from distgnn.interop.pyg.tensors import ArcEnds, ArcIndex, ArcNorm, ArcTensor
 
 POOLS = ("global_add_pool", "global_mean_pool", "global_max_pool")
@@ -30,6 +30,7 @@ FUNCTIONS: dict[str, str] = {  # name -> the module of PyG that has it
     "remove_self_loops": "torch_geometric.utils.loop",
     "gcn_norm": "torch_geometric.nn.conv.gcn_conv",
     **dict.fromkeys(POOLS, "torch_geometric.nn.pool.glob"),
+    **dict.fromkeys(refused.UTILS, "torch_geometric.utils"),
 }
 _spread: "weakref.WeakSet[Any]" = weakref.WeakSet()  # graphs that are spread over ranks
 
@@ -49,6 +50,7 @@ def dispatch_in_pyg() -> None:
     call: Any = MessagePassing.__call__
     setattr(MessagePassing, "__call__", _calls(call))  # noqa: B010 - mypy refuses to assign a method
     fused.put_in_front()
+    refused.put_in_front()
     found: dict[int, Callable] = {}
     for name, module in FUNCTIONS.items():
         theirs = getattr(sys.modules.get(module), name, None)
@@ -184,4 +186,5 @@ OURS: dict[str, Callable] = {
     "degree": _degree,
     "remove_self_loops": _remove_self_loops,
     "gcn_norm": _gcn_norm,
+    **{name: refused.refuses(name) for name in refused.UTILS},
 }
