@@ -13,6 +13,7 @@ import torch
 
 from distgnn.comm import sum_over_ranks
 from distgnn.errors import InputError
+from distgnn.graph.data_access import DataAccess
 from distgnn.graph.frame import Frame
 from distgnn.graph.global_values import gather_rows
 from distgnn.interop.dgl.row_interface import DGLRows
@@ -292,7 +293,7 @@ class RowGraph(DGLRows):
 
 @functools.cache
 def _class_of(kind: type) -> type:
-    return type(kind.__name__, (RowGraph, kind), {"__doc__": kind.__doc__, "__module__": kind.__module__})
+    return type(kind.__name__, (DataAccess, RowGraph, kind), {"__doc__": kind.__doc__, "__module__": kind.__module__})
 
 
 def with_rows(graph: Any) -> Any:

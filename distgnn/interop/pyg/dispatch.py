@@ -20,7 +20,7 @@ import torch
 from torch.utils._pytree import tree_leaves
 
 from distgnn.errors import InputError
-from distgnn.interop.pyg import functions, fused, norm, reductions
+from distgnn.interop.pyg import functions, fused, norm, reductions, refused
 from distgnn.interop.pyg.tensors import ArcEnds, ArcIndex, ArcNorm, ArcTensor, local_in
 from distgnn.rows.row_tensor import RowTensor, rows_of
 
@@ -32,6 +32,7 @@ FUNCTIONS: dict[str, str] = {  # name -> the module of PyG that has it
     "remove_self_loops": "torch_geometric.utils.loop",
     "gcn_norm": "torch_geometric.nn.conv.gcn_conv",
     **dict.fromkeys(POOLS, "torch_geometric.nn.pool.glob"),
+    **dict.fromkeys(refused.UTILS, "torch_geometric.utils"),
 }
 _spread: "weakref.WeakSet[Any]" = weakref.WeakSet()  # graphs that are spread over ranks
 
@@ -51,6 +52,7 @@ def dispatch_in_pyg() -> None:
     call: Any = MessagePassing.__call__
     setattr(MessagePassing, "__call__", _calls(call))  # noqa: B010 - mypy refuses to assign a method
     fused.put_in_front()
+    refused.put_in_front()
     found: dict[int, Callable] = {}
     for name, module in FUNCTIONS.items():
         theirs = getattr(sys.modules.get(module), name, None)
@@ -200,4 +202,5 @@ OURS: dict[str, Callable] = {
     "degree": _degree,
     "remove_self_loops": _remove_self_loops,
     "gcn_norm": _gcn_norm,
+    **{name: refused.refuses(name) for name in refused.UTILS},
 }
