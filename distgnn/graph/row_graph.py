@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from torch import nn
 
 from distgnn.comm import sum_over_ranks
 from distgnn.errors import InputError
@@ -21,7 +22,7 @@ from distgnn.ops.sums import all_sum
 from distgnn.rows import RowTensor, Space, WholeTensor, local_of, rows_of
 from distgnn.rows.align import in_space, part_of
 from distgnn.rows.gradients import told
-from distgnn.rows.row_tensor import whole_of
+from distgnn.rows.row_tensor import keep_from_compiler, whole_of
 
 
 GIVES = {  # what an operator gives where that is not a row of each vertex
@@ -93,7 +94,12 @@ def _max() -> Any:
 def vertices(graph: Any) -> Space:
     """The space of the model's rows."""
     return Space(
-        graph, graph.num_rows, graph.num_global_nodes, lambda: graph.row_ids, num_counted=graph.num_owned, kind="vertices"
+        graph,
+        graph.num_rows,
+        graph.num_global_nodes,
+        lambda: graph.row_ids,
+        num_counted=graph.num_owned,
+        kind="vertices",
     )
 
 
@@ -267,7 +273,9 @@ class RowGraph(DGLRows):
         if not isinstance(value, RowTensor):
             return local_of(value)
         if value.row_dim != 0:
-            raise InputError(f"{name} takes rows [N, ...]: dimension {value.row_dim} of {list(value.shape)} counts them")
+            raise InputError(
+                f"{name} takes rows [N, ...]: dimension {value.row_dim} of {list(value.shape)} counts them"
+            )
         if value.row_space is self.vertex_space or value.row_space is self.arc_space or name in OF_OWN:
             return value.inner
         if name in ANY_ROWS:
@@ -292,6 +300,13 @@ class RowGraph(DGLRows):
 
 
 @functools.cache
+def watch_compiler() -> None:
+    """Before a module runs, see whether `torch.compile` is there."""
+    keep_from_compiler()
+    nn.modules.module.register_module_forward_pre_hook(lambda module, inputs: keep_from_compiler())
+
+
+@functools.cache
 def _class_of(kind: type) -> type:
     return type(kind.__name__, (DataAccess, RowGraph, kind), {"__doc__": kind.__doc__, "__module__": kind.__module__})
 
@@ -307,5 +322,6 @@ def with_rows(graph: Any) -> Any:
     state["face"], state["vertex_space"], state["arc_space"] = face, vertices(graph), Arcs(graph)
     state["_kept_rows"], state["_kept_ndata"], state["_kept_edata"] = {}, {}, {}
     told(graph)
+    watch_compiler()
     torch.set_rng_state(torch.from_numpy(graph.comm.bcast(torch.get_rng_state().numpy(), root=0)))
     return face

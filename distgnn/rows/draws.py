@@ -130,7 +130,12 @@ def _fills(name: str) -> Callable[..., RowTensor]:
     def fill(func: Any, args: tuple, kwargs: dict) -> RowTensor:
         rows = args[0]
         given = dict(zip(names, args[1:], strict=False)) | kwargs
-        values = make(rows, draw_key(given.pop("generator", None)), _float_of(rows), *[given[one] for one in names if one in given])
+        values = make(
+            rows,
+            draw_key(given.pop("generator", None)),
+            _float_of(rows),
+            *[given[one] for one in names if one in given],
+        )
         rows.inner.copy_(values)
         return again(rows)
 
@@ -149,7 +154,9 @@ def bernoulli_(func: Any, args: tuple, kwargs: dict) -> RowTensor:
     return rows
 
 
-@handles("random_", "geometric_", "cauchy_", "poisson", "multinomial", "binomial", "alpha_dropout", "feature_alpha_dropout")
+@handles(
+    "random_", "geometric_", "cauchy_", "poisson", "multinomial", "binomial", "alpha_dropout", "feature_alpha_dropout"
+)
 def refused(func: Any, args: tuple, kwargs: dict) -> Any:
     refuse(func.__name__, "draw with torch.rand_like, randn_like, randint_like, bernoulli or F.dropout")
 

@@ -15,7 +15,7 @@ from distgnn.comm import sum_over_ranks
 from distgnn.errors import InputError, RunError, on_all_ranks
 from distgnn.graph.own_loop import by_dtype, mark_summed, watch_whole
 from distgnn.rows.row_by_row import again
-from distgnn.rows.row_tensor import WHOLE, RowTensor, handles, local_of, refuse, rows_of
+from distgnn.rows.row_tensor import OWN_FUNCTION, WHOLE, RowTensor, handles, local_of, refuse, rows_of
 
 OWN_ROWS = "_distgnn_own_rows"  # of a leaf whose rows are this rank's: its gradient is whole already
 _graphs: list[Any] = []  # of this process, newest last: whose ranks a loss is of
@@ -108,13 +108,18 @@ def _grad(outputs: Any, inputs: Any, grad_outputs: Any = None, *args: Any, **kwa
         refuse("autograd.grad", "a second derivative (create_graph=True) of rows is not there")
     comm = _graph().comm
     given = list(grad_outputs) if isinstance(grad_outputs, list | tuple) else [grad_outputs] * len(outputs)
-    starts = [torch.ones_like(local_of(one)) if start is None else local_of(start) for one, start in zip(outputs, given, strict=True)]
+    starts = [
+        torch.ones_like(local_of(one)) if start is None else local_of(start)
+        for one, start in zip(outputs, given, strict=True)
+    ]
     if comm.rank:
         starts = [
             start if isinstance(one, RowTensor) else torch.zeros_like(start)
             for one, start in zip(outputs, starts, strict=True)
         ]
-    found = torch.autograd.grad([local_of(one) for one in outputs], [local_of(one) for one in inputs], starts, *args, **kwargs)
+    found = torch.autograd.grad(
+        [local_of(one) for one in outputs], [local_of(one) for one in inputs], starts, *args, **kwargs
+    )
     out: list[Any] = []
     for one, grad in zip(inputs, found, strict=True):
         if isinstance(one, RowTensor):
@@ -168,7 +173,17 @@ def set_requires_grad(func: Any, args: tuple, kwargs: dict) -> None:
     args[0].requires_grad_(bool(args[1]))
 
 
-@handles("requires_grad", "is_leaf", "grad_fn", "_version", "_is_view", "retains_grad", "output_nr", "_backward_hooks")
+@handles("grad_fn")
+def grad_fn(func: Any, args: tuple, kwargs: dict) -> Any:
+    """Of this rank's rows."""
+    with torch._C.DisableTorchFunctionSubclass():
+        outer = args[0].grad_fn
+    if outer is not None:
+        raise InputError(OWN_FUNCTION)
+    return args[0].inner.grad_fn
+
+
+@handles("requires_grad", "is_leaf", "_version", "_is_view", "retains_grad", "output_nr", "_backward_hooks")
 def of_inner(func: Any, args: tuple, kwargs: dict) -> Any:
     """What autograd says of this rank's rows."""
     return func(args[0].inner, *args[1:], **kwargs)
@@ -191,5 +206,3 @@ def register_hook(func: Any, args: tuple, kwargs: dict) -> Any:
     """The hook gets rows, and may return rows."""
     rows, hook = args[0], args[1]
     return rows.inner.register_hook(lambda grad: local_of(hook(rows_of(grad, rows.row_space, rows.row_dim))))
-
-

@@ -1,11 +1,11 @@
 """Rows by mask, by global id, by slice. Each rank gets its share of what a single process would get.
 
-    x[mask]          rows where a mask is true: those of this rank
-    x[ids]           rows by global id, in the order of `ids`: each rank has a block of the places, wherever the rows are
-    x[a:b], x[7]     the same for a range; one row is an ordinary tensor on every rank
-    x[:, 3]          columns: local
-    x[ids, columns]  a number of each row
-    x[mask] = v      written where this rank owns the row
+x[mask]          rows where a mask is true: those of this rank
+x[ids]           rows by global id, in the order of `ids`: each rank has a block of the places, wherever the rows are
+x[a:b], x[7]     the same for a range; one row is an ordinary tensor on every rank
+x[:, 3]          columns: local
+x[ids, columns]  a number of each row
+x[mask] = v      written where this rank owns the row
 """
 
 import weakref
@@ -48,7 +48,11 @@ def getitem(func: Any, args: tuple, kwargs: dict) -> Any:
     chosen = _by(front, at)
     dim = rows.row_dim
     if isinstance(chosen, RowTensor):
-        out = rows_of(chosen.inner.movedim(chosen.row_dim, dim), chosen.row_space, dim) if chosen.dim() == rows.dim() else chosen
+        out = (
+            rows_of(chosen.inner.movedim(chosen.row_dim, dim), chosen.row_space, dim)
+            if chosen.dim() == rows.dim()
+            else chosen
+        )
         if all(map(_is_all, (*before, *after))):
             return out
         extra = out.dim() - rows.dim()
@@ -99,7 +103,9 @@ def _new_dim(index: tuple, place: int) -> int:
     many = [number for number, one in enumerate(index) if isinstance(one, torch.Tensor) and one.dim() > 0]
     if len(many) > 1 or any(number < place and index[number].dim() > 1 for number in many):
         refuse("__getitem__", "index the columns in one dimension: x[:, columns]")
-    return sum(not isinstance(one, int) and not (isinstance(one, torch.Tensor) and one.dim() == 0) for one in index[:place])
+    return sum(
+        not isinstance(one, int) and not (isinstance(one, torch.Tensor) and one.dim() == 0) for one in index[:place]
+    )
 
 
 def _by(rows: RowTensor, at: Any) -> Any:
@@ -194,8 +200,10 @@ def _numbers_of_rows(rows: RowTensor, at: Any, index: tuple, place: int) -> RowT
         refuse("__getitem__", "give ids of rows and one column each: x[ids, columns]")
     columns = index[1]
     chosen = _by(rows, at)
-    local = in_space(columns, chosen.row_space).inner if isinstance(columns, RowTensor) else (
-        part_of(local_of(columns), chosen.row_space, 0, "__getitem__")
+    local = (
+        in_space(columns, chosen.row_space).inner
+        if isinstance(columns, RowTensor)
+        else (part_of(local_of(columns), chosen.row_space, 0, "__getitem__"))
     )
     return rows_of(chosen.inner.gather(1, local[:, None])[:, 0], chosen.row_space)
 
@@ -215,7 +223,9 @@ def _ordinary_by_rows(table: torch.Tensor, index: Any) -> Any:
         refuse("__getitem__", "index an ordinary tensor by rows of one dimension each")
     local = tuple(in_space(one, space).inner if isinstance(one, RowTensor) else local_of(one) for one in parts)
     local = tuple(
-        part_of(one, space, 0, "__getitem__") if isinstance(one, torch.Tensor) and one.dim() == 1 and not isinstance(had, RowTensor) else one
+        part_of(one, space, 0, "__getitem__")
+        if isinstance(one, torch.Tensor) and one.dim() == 1 and not isinstance(had, RowTensor)
+        else one
         for one, had in zip(local, parts, strict=True)
     )
     leading = sum(isinstance(one, slice) for one in parts[: [isinstance(p, RowTensor) for p in parts].index(True)])
@@ -272,7 +282,9 @@ def nonzero(func: Any, args: tuple, kwargs: dict) -> Any:
 def setitem(func: Any, args: tuple, kwargs: dict) -> None:
     rows, index, values = args
     if not isinstance(rows, RowTensor):
-        refuse("__setitem__", "an ordinary tensor cannot take the rows of one rank: make it from rows (torch.zeros_like)")
+        refuse(
+            "__setitem__", "an ordinary tensor cannot take the rows of one rank: make it from rows (torch.zeros_like)"
+        )
     index = _complete(index, rows)
     at, place = _row_index(rows, index)
     if any(isinstance(one, torch.Tensor) and number != place for number, one in enumerate(index)):
@@ -284,7 +296,9 @@ def setitem(func: Any, args: tuple, kwargs: dict) -> None:
         refuse("__setitem__", "write without new dimensions")
     where, chosen = _writable(rows.row_space, at)
     back = 1 + sum(isinstance(one, slice) for one in index[place + 1 :])
-    if isinstance(values, RowTensor) and isinstance(chosen, np.ndarray):  # the rows of these places travel to their owners
+    if isinstance(values, RowTensor) and isinstance(
+        chosen, np.ndarray
+    ):  # the rows of these places travel to their owners
         front = values.inner.movedim(values.row_dim, 0)
         values = values.row_space.rows_at(front, chosen).movedim(0, values.row_dim)
     elif isinstance(values, RowTensor):

@@ -18,7 +18,9 @@ PAIRS = (
 @handles("matmul", "__matmul__", "__rmatmul__", "mm", "bmm", "mv", "dot", "inner", "vdot")
 def matmul(func: Any, args: tuple, kwargs: dict) -> Any:
     """A product of matrices: which of the dimensions counts rows decides."""
-    left, right = args[:2] if len(args) > 1 else (args[0], kwargs.get("other", kwargs.get("mat2", kwargs.get("tensor"))))
+    left, right = (
+        args[:2] if len(args) > 1 else (args[0], kwargs.get("other", kwargs.get("mat2", kwargs.get("tensor"))))
+    )
     name = func.__name__
     if name == "__rmatmul__":
         left, right = right, left

@@ -68,7 +68,7 @@ class ArcTensor(torch.Tensor):
                 return func(*args, **kwargs)
         if name in HANDLERS:
             given: Any = (args, kwargs)
-            arcs = next((one.arcs for one in _tensors(given) if isinstance(one, ArcTensor)), None)
+            arcs: Any = next((one.arcs for one in _tensors(given) if isinstance(one, ArcTensor)), None)
             rows = arcs is not None and arcs.rows
             if rows:
                 given = tree_map_only(torch.Tensor, lambda one: local_in(one, arcs, name), given)
