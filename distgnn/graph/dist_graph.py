@@ -2,7 +2,7 @@
 
 Legend: O owned rows, A local arcs, D width.
 
-    keys         RandomKeys           seed, step, and how often a step has drawn: the key of every random mask
+    random_keys  RandomKeys           seed, step, and how often a step has drawn: the key of every random mask
     exchanges    TrainingExchanges    exact and delayed exchanges, and what a checkpoint needs of them
     model_rows   ModelRows            which rows the model sees (owned; with update on copies all), and aggregation
     DGLInterface (base class)         columns by name and DGL's message passing
@@ -127,7 +127,7 @@ class DistGraph(DGLInterface, PyGInterface):
         self.tuning = tuning or Tuning()
         self.algorithm, self.schedule = Algorithm.parse(algorithm), Schedule(**schedule)
         self.schedule.check(self.algorithm, self.rows_type.update)
-        self.keys = RandomKeys(seed)
+        self.random_keys = RandomKeys(seed)
         ways = ExchangeConfig(exchange, ranks_per_node)
         ways.check()
         self.transport = Transport(comm, debug)
@@ -140,7 +140,7 @@ class DistGraph(DGLInterface, PyGInterface):
         chosen = choose_nodes(self.comm, exchange, ranks_per_node, paper, halos)
         nodes, self.transport.is_far, self.exchange_note = chosen
         exchanges = partial(TrainingExchanges, overlaps=kind.overlaps, nodes=nodes)
-        self.exchanges = exchanges(self.algorithm, self.schedule, self.plan, self.transport, wire, self.keys)
+        self.exchanges = exchanges(self.algorithm, self.schedule, self.plan, self.transport, wire, self.random_keys)
         self.model_rows = kind(local, self.exchanges, self.tuning)
         self.num_owned, self.num_rows = local.num_owned, kind.num_rows(local)
         self.row_ids = np.ascontiguousarray(local.global_ids[: self.num_rows])
@@ -201,32 +201,32 @@ class DistGraph(DGLInterface, PyGInterface):
     @property
     def seed(self) -> int:
         """Of random masks and rounding."""
-        return self.keys.seed
+        return self.random_keys.seed
 
     @seed.setter
     def seed(self, seed: int) -> None:
-        self.keys.seed = seed
+        self.random_keys.seed = seed
 
     @property
     def step(self) -> int:
         """The training step, part of the key of every random mask. The trainer moves it."""
-        return self.keys.step
+        return self.random_keys.step
 
     @step.setter
     def step(self, step: int) -> None:
-        self.keys.step = step
+        self.random_keys.step = step
 
     def next_call(self, site: int) -> int:
         """How often this dropout site drew in this step before."""
-        return self.keys.next_call(site)
+        return self.random_keys.next_call(site)
 
     def draws(self) -> tuple[int, dict[int, int]]:
         """How far this step's masks and exchanges have been numbered; `set_draws` goes back to it."""
-        return self.keys.draws()
+        return self.random_keys.draws()
 
     def set_draws(self, draws: tuple[int, dict[int, int]]) -> None:
         """Number on from what `draws` gave."""
-        self.keys.set_draws(draws)
+        self.random_keys.set_draws(draws)
 
     # --- exchanges: see TrainingExchanges --------------------------------------------------------------------
 

@@ -13,6 +13,7 @@ import torch
 
 from distgnn.comm import sum_over_ranks
 from distgnn.errors import InputError
+from distgnn.graph.data_access import DataAccess
 from distgnn.graph.frame import Frame
 from distgnn.graph.global_values import gather_rows
 from distgnn.interop.dgl.row_interface import DGLRows
@@ -66,13 +67,17 @@ class Arcs(Space):
         return np.searchsorted(every, mine)
 
     def local_part(self, whole: torch.Tensor, dim: int) -> torch.Tensor:
+        self.check_order(whole, dim)
+        return super().local_part(whole, dim)
+
+    def check_order(self, whole: torch.Tensor, dim: int) -> None:
+        """Raise InputError for an ordinary tensor of numbers of arcs that differ, where arcs have another order."""
         if not self.graph.info.get("directed", True) and len(whole) and not _is_constant(whole, dim):
             raise InputError(
                 "an ordinary tensor of one number for each arc meets arcs of an undirected graph, whose order is not that "
                 "of the source: save it with the graph (edge_weight, edge_feats), or make it from graph.edge_attr or "
                 "graph.edge_index"
             )
-        return super().local_part(whole, dim)
 
 
 def _is_constant(whole: torch.Tensor, dim: int) -> bool:
@@ -237,6 +242,13 @@ class RowGraph(DGLRows):
         """This rank's rows of vertices, an ordinary tensor [O, ...], as rows of all ranks."""
         return rows_of(rows, self.vertex_space)
 
+    @property
+    def edge_index(self) -> Any:
+        """What PyG's layers and models take for `edge_index`; its rows are those of all ranks."""
+        from distgnn.interop.pyg.api import arc_index
+
+        return arc_index(self.plain, rows=True)
+
     def in_rows(self, run: Any, args: tuple, kwargs: dict) -> Any:
         """An operator or a layer on this rank's rows; what it gives, as rows again."""
         plain, gives = self.plain, GIVES.get(run.__name__, "vertices")
@@ -281,7 +293,7 @@ class RowGraph(DGLRows):
 
 @functools.cache
 def _class_of(kind: type) -> type:
-    return type(kind.__name__, (RowGraph, kind), {"__doc__": kind.__doc__, "__module__": kind.__module__})
+    return type(kind.__name__, (DataAccess, RowGraph, kind), {"__doc__": kind.__doc__, "__module__": kind.__module__})
 
 
 def with_rows(graph: Any) -> Any:

@@ -202,7 +202,7 @@ class BatchGraph:
 
     def next_site(self) -> Site:
         """The number of the next exchange of this step: whose held rows it reads and writes."""
-        return Site(self._whole.keys.next_site(), self.step, self.seed)
+        return Site(self._whole.random_keys.next_site(), self.step, self.seed)
 
     # --- losses and rows -------------------------------------------------------------------------------------
 

@@ -1,0 +1,386 @@
+"""DataAccess: what scripts do with a `torch_geometric.data.Data`, on the face of a graph.
+
+    data["x"], "x" in data, data.keys(), data("train_mask", "val_mask")     columns by name
+    data.x = column, data.score = column                                     one row for each vertex, or for each arc
+    copy.copy(data), data.clone()                                            the same graph with columns of its own
+    data.is_undirected(), data.has_isolated_nodes(), …                       questions about the arcs of all ranks
+
+A tensor with a row for each vertex becomes a column of vertices, one with a row for each arc a column of arcs; anything
+else is kept as it is. So transforms of columns (`T.NormalizeFeatures`) run; those of arcs are refused.
+"""
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import torch
+
+from distgnn.comm import sum_over_ranks
+from distgnn.errors import InputError
+from distgnn.ops.edges.local_arcs import SIDES
+from distgnn.partition import LocalGraph
+from distgnn.rows import RowTensor
+
+BEFORE_THE_CUT = "transform the graph before it is cut: dg.GraphData.from_pyg(transform(data)), then partition it"
+PLACES = {  # names of PyG -> (frame or None for an attribute, name there)
+    "x": (None, "feats"),
+    "val_mask": (None, "valid_mask"),
+    "edge_attr": ("edata", "feat"),
+    "edge_type": ("edata", "etype"),
+    "node_type": (None, "node_types"),
+    "batch": (None, "graph_ids"),
+}
+IN_FRAME = {  # attribute -> its column of `ndata`
+    **{"feats": "feat", "labels": "label", "valid_mask": "val_mask"},
+    **{name: name for name in ("train_mask", "test_mask")},
+}
+OF_VERTICES = ("x", "y", "node_type", "batch", "train_mask", "val_mask", "test_mask")
+OF_ARCS = ("edge_attr", "edge_weight", "edge_type")
+ALIASES = {"feat", "label", "weight", "etype", "ntype", *OF_VERTICES, *OF_ARCS}  # columns that have a name above
+MIX = tuple(np.uint64(factor) for factor in (0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB))
+
+
+class DataAccess:
+    """In front of `RowGraph`, whose columns are rows of all ranks."""
+
+    plain: Any
+    face: Any
+    vertex_space: Any
+    arc_space: Any
+    ndata: Any
+    edata: Any
+    feats: Any
+    labels: Any
+    node_values: Any
+
+    # --- sizes -----------------------------------------------------------------------------------------------------
+
+    @property
+    def num_node_features(self) -> int:
+        """Width of x."""
+        return _width(self.feats)
+
+    num_features = num_node_features
+
+    @property
+    def num_edge_features(self) -> int:
+        """Width of edge_attr."""
+        return _width(self.edata.get("feat"))
+
+    def size(self, dim: int | None = None) -> Any:
+        """(vertices, vertices), as of an adjacency matrix."""
+        size = (self.vertex_space.num_global, self.vertex_space.num_global)
+        return size if dim is None else size[dim]
+
+    # --- by name ---------------------------------------------------------------------------------------------------
+
+    def keys(self) -> list[str]:
+        """Names of what there is, but None."""
+        named = [name for name in (*OF_VERTICES[:1], "edge_index", *OF_ARCS, *OF_VERTICES[1:]) if self._has(name)]
+        columns = [name for name in (*self.ndata, *self.edata) if name not in ALIASES]
+        return [*named, *dict.fromkeys([*columns, *self.__dict__.get("_given", ())])]
+
+    def _has(self, name: str) -> bool:
+        return getattr(self, name, None) is not None
+
+    def __contains__(self, name: str) -> bool:
+        return name in self.keys()
+
+    def __len__(self) -> int:
+        return len(self.keys())
+
+    def __bool__(self) -> bool:
+        return True
+
+    def __getitem__(self, name: str) -> Any:
+        if not isinstance(name, str) or not hasattr(self, name):
+            raise KeyError(f"the graph has no column {name!r}; there are {self.keys()}")
+        return getattr(self, name)
+
+    def __setitem__(self, name: str, value: Any) -> None:
+        setattr(self, name, value)
+
+    def __delitem__(self, name: str) -> None:
+        delattr(self, name)
+
+    def __iter__(self) -> Iterator[tuple[str, Any]]:
+        return self()
+
+    def __call__(self, *names: str) -> Iterator[tuple[str, Any]]:
+        """(name, value) of the columns named, or of all."""
+        return iter(self.items(*names))
+
+    def items(self, *names: str) -> list[tuple[str, Any]]:
+        """(name, value) of the columns named, or of all."""
+        return [(name, getattr(self, name)) for name in self.keys() if not names or name in names]
+
+    def values(self, *names: str) -> list[Any]:
+        """Of the columns named, or of all."""
+        return [value for _, value in self.items(*names)]
+
+    def to_dict(self) -> dict[str, Any]:
+        """All columns by name."""
+        return dict(self.items())
+
+    def node_attrs(self) -> list[str]:
+        """Names of columns of vertices."""
+        return [name for name in self.keys() if self.is_node_attr(name)]
+
+    def edge_attrs(self) -> list[str]:
+        """Names of columns of arcs, `edge_index` among them."""
+        return [name for name in self.keys() if self.is_edge_attr(name)]
+
+    def is_node_attr(self, name: str) -> bool:
+        """Has it a row for each vertex?"""
+        return name in OF_VERTICES or (name in self.ndata and name not in ALIASES)
+
+    def is_edge_attr(self, name: str) -> bool:
+        """Has it a row for each arc?"""
+        return name == "edge_index" or name in OF_ARCS or (name in self.edata and name not in ALIASES)
+
+    @property
+    def stores(self) -> list[Any]:
+        """This graph, for transforms of columns."""
+        return [self]
+
+    node_stores = stores
+
+    @property
+    def edge_stores(self) -> list[Any]:
+        """Raises: InputError: transforms that ask for it change arcs."""
+        raise InputError(
+            f"a transform of arcs cannot run on a graph that is cut: {BEFORE_THE_CUT} (ToUndirected: direction='both' "
+            "of `distgnn partition`; ToSparseTensor: give layers data.edge_index)"
+        )
+
+    # --- columns that are set ----------------------------------------------------------------------------------------
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name == "edge_index":
+            raise InputError(
+                "the arcs of a graph that is cut cannot be set: keep another edge_index in a variable and give it to "
+                f"layers, or {BEFORE_THE_CUT}"
+            )
+        if name == "y":
+            is_value = self.labels is None and isinstance(value, torch.Tensor) and value.is_floating_point()
+            name = "node_values" if is_value else "labels"
+        frame, place = PLACES.get(name, (None, name))
+        if frame is not None:
+            self._put(getattr(self, frame), place, value)
+        elif self._is_own(place):
+            self._set_own(place, value)
+        elif isinstance(value, torch.Tensor) and not name.startswith("_") and (to := self._frame_of(name, value)) is not None:
+            self._forget(name)
+            self._put(to, name, value)
+        else:
+            self._forget(name)
+            self.__dict__[name] = value
+            self.__dict__.setdefault("_given", {})[name] = None
+
+    def __delattr__(self, name: str) -> None:
+        if name in OF_VERTICES or name in OF_ARCS:
+            setattr(self, name, None)
+        elif not self._forget(name):
+            raise AttributeError(f"{name!r} is no column of the graph: there are {self.keys()}")
+
+    def __getattr__(self, name: str) -> Any:
+        frames = self.__dict__.get("_frames")
+        if frames is not None and name not in ALIASES:
+            for columns, shown in ((frames.vertices, "ndata"), (frames.arcs, "edata")):
+                if name in columns:
+                    return getattr(self, shown)[name]
+        return super().__getattr__(name)  # type: ignore[misc]  # of DGLInterface, which refuses by name
+
+    def _is_own(self, name: str) -> bool:
+        """Is it an attribute of graphs, not a column of a script?"""
+        given = self.__dict__.get("_given", ())
+        return hasattr(type(self), name) or (name in self.__dict__ and name not in given)
+
+    def _set_own(self, name: str, value: Any) -> None:
+        found = getattr(type(self), name, None)
+        if not isinstance(found, property) or found.fset is not None:
+            object.__setattr__(self, name, value)
+        elif getattr(self, name) != value:
+            raise InputError(f"graph.{name} is {getattr(self, name)}, from the partition folder: it cannot be {value}")
+        if name in IN_FRAME:
+            self._show_in_frame(name)
+
+    def _show_in_frame(self, name: str) -> None:
+        """The frame shows what the attribute has."""
+        column = self.__dict__[name]
+        self._put(self.plain.ndata, IN_FRAME[name], column)
+        if name == "feats" and isinstance(column, torch.Tensor):
+            self.plain.constants.expect(column)
+
+    def _frame_of(self, name: str, value: torch.Tensor) -> Any:
+        """The frame that a tensor is a column of; None: of neither."""
+        if value.dim() == 0 or (isinstance(value, RowTensor) and value.row_dim != 0):
+            return None
+        fits = {
+            "ndata": len(value) == self.vertex_space.num_global,
+            "edata": len(value) == self.arc_space.num_global,
+        }
+        order = ("edata", "ndata") if "edge" in name or "adj" in name else ("ndata", "edata")
+        return next((getattr(self, frame) for frame in order if fits[frame]), None)
+
+    def _put(self, columns: Any, name: str, value: Any) -> None:
+        if value is None:
+            columns.pop(name, None)
+        else:
+            columns[name] = value
+
+    def _forget(self, name: str) -> bool:
+        """Remove a column of a script; was there one?"""
+        known = False
+        for columns in (self.ndata, self.edata):
+            if name in columns and name not in ALIASES:
+                del columns[name]
+                known = True
+        if name in self.__dict__.get("_given", ()):
+            del self.__dict__["_given"][name], self.__dict__[name]
+            known = True
+        return known
+
+    # --- copies ------------------------------------------------------------------------------------------------------
+
+    def __copy__(self) -> Any:
+        """The same graph with columns of its own: what is set on one is not seen on the other."""
+        plain: Any = object.__new__(type(self.plain))
+        face: Any = object.__new__(type(self))
+        state = dict(self.__dict__)
+        state |= {"plain": plain, "face": face, "_frames": state["_frames"].copy()}
+        state |= {name: {} for name in ("_kept_rows", "_kept_ndata", "_kept_edata")}
+        state["_given"] = dict(state.get("_given", {}))
+        object.__setattr__(plain, "__dict__", state)
+        object.__setattr__(face, "__dict__", state)
+        return face
+
+    def clone(self) -> Any:
+        """A copy whose columns are copies too; the arcs are shared."""
+        made = self.__copy__()
+        for frame in (made.plain.ndata, made.plain.edata):
+            for name in frame:
+                frame[name] = frame[name].clone()
+        state = made.__dict__
+        for name in ("feats", "labels", "node_values", "node_types", "graph_ids", "train_mask", "valid_mask", "test_mask"):
+            if isinstance(state.get(name), torch.Tensor):
+                state[name] = state[name].clone()
+        state["edge_weight"] = made.plain.edata.get("weight")
+        for name in state["_given"]:
+            state[name] = state[name].clone() if isinstance(state[name], torch.Tensor) else state[name]
+        return made
+
+    def __deepcopy__(self, memo: dict) -> Any:
+        return self.clone()
+
+    def to(self, device: Any = "cpu", *_: Any, **__: Any) -> Any:
+        """This graph. Raises: InputError for another device than the CPU."""
+        if torch.device(device).type != "cpu":
+            raise InputError(f"a graph that is cut lives on the CPU: it cannot go to {device}")
+        return self
+
+    def cpu(self, *names: str) -> Any:
+        """This graph."""
+        return self
+
+    def cuda(self, *_: Any, **__: Any) -> Any:
+        """Raises: InputError."""
+        return self.to("cuda")
+
+    def contiguous(self, *names: str) -> Any:
+        """This graph."""
+        return self
+
+    # --- questions about arcs ----------------------------------------------------------------------------------------
+
+    def validate(self, raise_on_error: bool = True) -> bool:
+        """True: the parts were checked when they were loaded."""
+        return True
+
+    def is_directed(self) -> bool:
+        """Is there an arc without one back? Collective: yes."""
+        return not self.is_undirected()
+
+    def is_undirected(self) -> bool:
+        """Has each arc one back, with the same edge_attr? Collective: yes.
+
+        Notes: sums of 64-bit hashes of arcs and of arcs turned around are compared.
+        """
+        sources, targets = arc_ends(self.plain)
+        there, back = _hash(sources, targets), _hash(targets, sources)
+        rows = self.plain.edata.get("feat")
+        if rows is not None:
+            bits = np.ascontiguousarray(rows.detach().double().numpy()[: len(sources)]).view(np.uint64)
+            factors = _mix(np.arange(1, bits.shape[1] + 1, dtype=np.uint64) * MIX[0])
+            of_rows = _mix((bits.reshape(len(sources), -1) * factors).sum(axis=1, dtype=np.uint64))
+            there, back = _mix(there ^ of_rows), _mix(back ^ of_rows)
+        mine = np.array([there.sum(dtype=np.uint64) - back.sum(dtype=np.uint64)])
+        return int(sum_over_ranks(self.plain.comm, mine)[0]) == 0
+
+    def has_self_loops(self) -> bool:
+        """Does an arc end where it begins? Collective: yes."""
+        sources, targets = arc_ends(self.plain)
+        return self._any((sources == targets).any())
+
+    contains_self_loops = has_self_loops
+
+    def has_isolated_nodes(self) -> bool:
+        """Is there a vertex without an arc from or to another one? Collective: yes."""
+        graph = self.plain
+        sources, targets = arc_ends(graph)
+        met = np.zeros(graph.num_global_nodes, np.int64)
+        apart = sources != targets
+        met[sources[apart]] = 1
+        met[targets[apart]] = 1
+        return bool((sum_over_ranks(graph.comm, met) == 0).any())
+
+    contains_isolated_nodes = has_isolated_nodes
+
+    def is_coalesced(self) -> bool:
+        """Is no arc there twice? Collective: yes. Their order, which PyG asks of too, is not kept in a cut."""
+        graph = self.plain
+        comm = graph.comm
+        sources, targets = arc_ends(graph)
+        keys = sources * graph.num_global_nodes + targets
+        to = _mix(keys.view(np.uint64).copy()) % np.uint64(comm.size)
+        keys = np.concatenate(comm.alltoall([keys[to == rank] for rank in range(comm.size)]))
+        return not self._any(len(np.unique(keys)) < len(keys))
+
+    def coalesce(self) -> Any:
+        """This graph, if no arc is there twice. Raises: InputError."""
+        if not self.is_coalesced():
+            raise InputError(f"arcs that are there twice cannot be merged in a graph that is cut: {BEFORE_THE_CUT}")
+        return self
+
+    def _any(self, here: Any) -> bool:
+        return int(sum_over_ranks(self.plain.comm, np.array([int(here)]))[0]) > 0
+
+
+def _width(rows: Any) -> int:
+    if rows is None:
+        return 0
+    return int(rows.shape[1]) if len(rows.shape) > 1 else 1
+
+
+def arc_ends(graph: Any) -> tuple[np.ndarray, np.ndarray]:
+    """Global ids of the sources and targets of the arcs that this rank counts, int64 each."""
+    part: LocalGraph = graph.arcs_counted
+    ids = np.asarray(part.global_ids).astype(np.int64)
+    own, sources, targets = ids[: part.num_owned], [], []
+    for name, (halo_targets, halo_sources) in SIDES.items():
+        block = part.blocks[name]
+        at_targets = ids[part.target_halo_rows] if halo_targets else own
+        at_sources = ids[part.source_halo_rows] if halo_sources else own
+        targets.append(np.repeat(at_targets, np.diff(block.indptr)))
+        sources.append(at_sources[block.indices])
+    return np.concatenate(sources), np.concatenate(targets)
+
+
+def _mix(values: np.ndarray) -> np.ndarray:
+    values = (values ^ (values >> np.uint64(30))) * MIX[1]
+    values = (values ^ (values >> np.uint64(27))) * MIX[2]
+    return values ^ (values >> np.uint64(31))
+
+
+def _hash(first: np.ndarray, second: np.ndarray) -> np.ndarray:
+    return _mix(_mix(first.view(np.uint64) + MIX[0]) * MIX[0] + second.view(np.uint64))

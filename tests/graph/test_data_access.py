@@ -1,0 +1,192 @@
+"""The face of a graph answers as PyG's Data of the whole graph does, on any number of ranks, or refuses in one line."""
+
+import copy
+
+import numpy as np
+import pytest
+import torch
+from cut_graphs import DIRECTED, UNDIRECTED, dist_graph, random_graph
+from torch_geometric import transforms, utils
+from torch_geometric.data import Data
+
+from distgnn.errors import InputError
+from distgnn.graph.row_graph import with_rows
+from distgnn.interop.pyg.api import register
+
+
+def both(comm, directed: bool = UNDIRECTED, typed: bool = False, **sizes):
+    """(a graph on ranks, PyG's Data of the whole)."""
+    source = random_graph(3, directed=directed, typed=typed, **sizes)
+    edges = source.edge_list()
+    ends = np.stack([edges.src, edges.dst])
+    if edges.two_way:
+        apart = ends[0] != ends[1]
+        ends = np.concatenate([ends, ends[::-1, apart]], axis=1)
+    data = Data(
+        x=torch.from_numpy(np.asarray(source.feats)).double(),
+        edge_index=torch.from_numpy(ends.astype(np.int64)),
+        y=torch.from_numpy(np.asarray(source.labels)).long(),
+    )
+    graph = dist_graph(source, comm)
+    register(graph)
+    face = with_rows(graph)
+    for name in ("train_mask", "val_mask", "test_mask"):
+        data[name] = getattr(face, name).whole()
+    return face, data
+
+
+def whole(value):
+    return value.whole() if hasattr(value, "whole") else value
+
+
+@pytest.mark.mpi(1, 2, 3)
+def test_sizes_and_columns_by_name(comm):
+    ours, theirs = both(comm)
+    for name in ("num_nodes", "num_features", "num_node_features", "num_edge_features", "num_edges"):
+        assert getattr(ours, name) == getattr(theirs, name), name
+    assert ours.size() == theirs.size() and ours.num_nodes() == ours.num_nodes
+    assert sorted(ours.keys()) == sorted(theirs.keys())
+    assert [name for name in ("x", "pos", "y") if name in ours] == ["x", "y"]
+    assert len(ours) == len(theirs) and ours["x"] is ours.x
+    masks = dict(ours("train_mask", "val_mask"))
+    assert {name: whole(mask).tolist() for name, mask in masks.items()} == {
+        name: mask.tolist() for name, mask in theirs("train_mask", "val_mask")
+    }
+    assert set(ours.node_attrs()) == set(theirs.node_attrs()) and ours.edge_attrs() == theirs.edge_attrs()
+    with pytest.raises(KeyError, match="no column 'pos'"):
+        ours["pos"]
+    with pytest.raises(AttributeError, match="trian_mask"):
+        ours.trian_mask
+
+
+@pytest.mark.mpi(1, 2, 3)
+def test_columns_that_are_set(comm):
+    ours, theirs = both(comm, directed=DIRECTED)
+    scores = torch.arange(ours.num_edges, dtype=torch.float64)
+    for data in (ours, theirs):
+        data.x = data.x * 2
+        data["train_mask"] = ~data.train_mask
+        data.rank = torch.arange(60)
+        data.score = scores
+        data.edge_attr = scores[:, None]
+        data.note = "text"
+        data.ids = torch.tensor([1, 2])
+    assert torch.equal(whole(ours.x), theirs.x) and torch.equal(whole(ours.train_mask), theirs.train_mask)
+    assert torch.equal(whole(ours.ndata["feat"]), theirs.x)
+    assert torch.equal(whole(ours.rank), theirs.rank) and torch.equal(whole(ours.score), scores)
+    assert ours.num_edge_features == theirs.num_edge_features == 1
+    assert ours.note == "text" and torch.equal(ours.ids, theirs.ids)
+    assert sorted(ours.keys()) == sorted(theirs.keys())
+    del ours.rank, ours["note"]
+    ours.edge_attr = None
+    assert not {"rank", "note", "edge_attr"} & set(ours.keys()) and not hasattr(ours, "rank_")
+
+
+@pytest.mark.mpi(1, 3)
+def test_sizes_and_arcs_stay(comm):
+    ours, _ = both(comm)
+    ours.num_nodes = 60
+    with pytest.raises(InputError, match="it cannot be 61"):
+        ours.num_nodes = 61
+    with pytest.raises(InputError, match="keep another edge_index in a variable"):
+        ours.edge_index = ours.edge_index
+    with pytest.raises(InputError, match="59 rows: the graph has 60"):
+        ours.x = torch.zeros(59, 3)
+    with pytest.raises(InputError, match="lives on the CPU"):
+        ours.to("cuda")
+    assert ours.to("cpu") is ours.cpu() is ours.contiguous() is ours and ours.validate()
+
+
+@pytest.mark.mpi(1, 2, 3)
+@pytest.mark.parametrize("copied", [copy.copy, copy.deepcopy, lambda data: data.clone()], ids=["copy", "deep", "clone"])
+def test_copies_have_columns_of_their_own(comm, copied):
+    ours, theirs = both(comm)
+    other = copied(ours)
+    other.x = other.x + 1
+    other.extra = torch.ones(60)
+    assert torch.equal(whole(ours.x), theirs.x) and torch.equal(whole(other.x), theirs.x + 1)
+    assert "extra" not in ours and other.plain is not ours.plain
+    if copied is not copy.copy:
+        other.y[:] = 0
+        assert torch.equal(whole(ours.y), theirs.y)
+
+
+@pytest.mark.mpi(1, 2, 3)
+@pytest.mark.parametrize("directed", [DIRECTED, UNDIRECTED], ids=["directed", "undirected"])
+@pytest.mark.parametrize("edges", [300, 0, 1])
+def test_questions_about_arcs(comm, directed, edges):
+    ours, theirs = both(comm, directed, num_edges=max(edges, 10))
+    if edges == 0:  # no loops, no duplicates
+        ends = np.array([[0, 1], [1, 2], [3, 4]])
+        from distgnn.datasets import GraphData
+
+        graph = dist_graph(GraphData.from_arrays(ends, num_nodes=5 + edges, directed=directed), comm)
+        ours, theirs = with_rows(graph), Data(edge_index=torch.from_numpy(ends.T.copy()), num_nodes=5)
+        if not directed:
+            theirs.edge_index = utils.to_undirected(theirs.edge_index)
+    for name in ("is_undirected", "is_directed", "has_self_loops", "has_isolated_nodes"):
+        assert getattr(ours, name)() == getattr(theirs, name)(), name
+    assert ours.is_coalesced() == theirs.coalesce().is_coalesced() * (theirs.coalesce().num_edges == theirs.num_edges)
+
+
+@pytest.mark.mpi(1, 2, 3)
+def test_arcs_with_other_features_back_are_directed(comm):
+    from distgnn.datasets import GraphData
+
+    ends = np.array([[0, 1], [1, 0], [2, 3], [3, 2]])
+    for last, undirected in ((2, True), (3, False)):
+        feats = np.array([[1], [1], [2], [last]], np.float32)
+        graph = dist_graph(GraphData.from_arrays(ends, num_nodes=4, directed=True, edge_feats=feats), comm)
+        assert with_rows(graph).is_undirected() == undirected
+
+
+@pytest.mark.mpi(1, 2, 3)
+@pytest.mark.parametrize(
+    "transform",
+    [
+        transforms.NormalizeFeatures(),
+        transforms.Constant(),
+        transforms.Compose([transforms.RandomNodeSplit(num_val=5, num_test=6), transforms.MaskToIndex()]),
+        transforms.RandomNodeSplit(num_splits=2, num_val=5, num_test=6),
+        transforms.RandomNodeSplit("random", num_train_per_class=3, num_val=5, num_test=6),
+        transforms.RemoveTrainingClasses([0, 2]),
+    ],
+    ids=lambda transform: type(transform).__name__,
+)
+def test_transforms_of_columns(comm, transform):
+    found = []
+    for data in both(comm):
+        torch.manual_seed(7)
+        found.append(transform(data))
+    ours, theirs = found
+    assert sorted(ours.keys()) == sorted(theirs.keys())
+    for name, value in theirs:
+        if name != "edge_index":
+            torch.testing.assert_close(whole(ours[name]), value, rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.mpi(1, 2)
+def test_what_changes_arcs_is_refused_by_name(comm):
+    ours, _ = both(comm)
+    edge_index = ours.edge_index
+    for transform, advice in (
+        (transforms.ToUndirected(), "direction='both'"),
+        (transforms.ToSparseTensor(), "give layers data.edge_index"),
+        (transforms.AddSelfLoops(), "self_loops='add'"),
+        (transforms.RandomLinkSplit(), "--link-split"),
+        (transforms.LocalDegreeProfile(), "before it is cut"),
+    ):
+        with pytest.raises(InputError, match=f"T.{type(transform).__name__} cannot run .*{advice}"):
+            transform(ours)
+    for call, advice in (
+        (lambda: utils.negative_sampling(edge_index), "dg.negative_edges"),
+        (lambda: utils.to_undirected(edge_index), "direction='both'"),
+        (lambda: utils.subgraph(torch.tensor([1]), edge_index), "mask rows"),
+        (lambda: utils.k_hop_subgraph(3, 2, edge_index), "mask rows"),
+        (lambda: utils.to_dense_adj(edge_index), "dg.ops.spmm"),
+        (lambda: utils.assortativity(edge_index), "before the graph is cut"),
+        (lambda: utils.to_networkx(ours), "before the graph is cut"),
+        (lambda: utils.is_undirected(edge_index), r"data.is_undirected\(\)"),
+    ):
+        with pytest.raises(InputError, match=advice):
+            call()
