@@ -39,7 +39,8 @@ def distribute(model: nn.Module, graph: DataGraph, arc_dropout: Collection[str] 
     """
     if any(map(_is_of_pyg, model.modules())):
         register(graph)
-        watch(model, graph)
+        if not getattr(graph, "knows_rows", False):
+            watch(model, graph)
     on_arcs = {*ARC_DROPOUT, *arc_dropout}
     for module in list(model.modules()):
         for name, child in module.named_children():
@@ -57,7 +58,7 @@ def distribute(model: nn.Module, graph: DataGraph, arc_dropout: Collection[str] 
     number_sites(model)
     for module in model.modules():
         if isinstance(module, GraphModule):
-            module.graph = graph
+            module.graph = getattr(graph, "plain", graph)
     return model
 
 
