@@ -90,9 +90,7 @@ def _dims(given: Any, num_dims: int, name: str) -> Dims:
 def _rows_like(found: Any, rows: RowTensor, dim: int) -> Any:
     if isinstance(found, torch.Tensor):
         return rows_of(found, rows.row_space, dim)
-    return type(found)(*(rows_of(one, rows.row_space, dim) for one in found)) if hasattr(found, "_fields") else tuple(
-        rows_of(one, rows.row_space, dim) for one in found
-    )
+    return type(found)(tuple(rows_of(one, rows.row_space, dim) for one in found))  # named as torch names them
 
 
 def counted(rows: RowTensor) -> torch.Tensor:
@@ -193,6 +191,16 @@ def _std_mean(
 ) -> tuple:
     variance, mean = moments(rows, dims, keepdim, _correction(unbiased, correction))
     return whole_of(variance.sqrt()), whole_of(mean)
+
+
+@handles("linalg_norm")
+def linalg_norm(func: Any, args: tuple, kwargs: dict) -> Any:
+    """Of all numbers, or of vectors; a norm of matrices is refused."""
+    given = dict(zip(("A", "ord", "dim", "keepdim"), args, strict=False)) | kwargs
+    rows, order, dim = given.pop("A", given.pop("input", None)), given.pop("ord", None), given.pop("dim", None)
+    if (dim is None and order is not None and rows.dim() > 1) or (isinstance(dim, list | tuple) and order is not None):
+        refuse("linalg.norm", "a norm of the whole matrix is not there: x.norm() is that of its numbers")
+    return torch.linalg.vector_norm(rows, 2 if order is None else order, dim, **given)
 
 
 @over_all("norm", "vector_norm", "linalg_vector_norm")
