@@ -33,6 +33,8 @@ from distgnn.errors import InputError, RunError, on_all_ranks
 
 UNSUMMED = "_distgnn_unsummed"  # of a parameter: ranks whose gradients are to be summed, 0 where no backward pass was
 SUMMED = -1  # the same, once they have been
+WHOLE = -2  # the same, where the backward pass of a loss of all ranks did (`distgnn.rows.gradients`)
+MIXED = -3  # the same, where a gradient of an ordinary loss was added to that
 ARRIVED = "_distgnn_arrived"  # of a parameter: the gradient that the last backward pass left, as `_identity` has it
 ADVICE = (
     "this optimiser steps on gradients that were not summed over the {ranks} ranks of the graph: every rank would take "
@@ -119,6 +121,7 @@ def _summing_step(kind: Any) -> Callable:
         def sum_all() -> None:
             parameters = _parameters_of(self)
             wanted = [parameter for parameter in parameters if parameter.requires_grad]
+            _refuse_mixed(wanted)
             _sum_checked(wanted, self._distgnn_graph, again=False)
             if self._distgnn_clip is not None:
                 clip_gradients(wanted, self._distgnn_clip)
@@ -154,7 +157,8 @@ def _sum_checked(parameters: list[nn.Parameter], graph: Any, again: bool) -> Non
     graph.transport.num_sums += 1
     if comm.size > 1:
         _warn_of_own_mean(graph.transport)
-        met = [not again and getattr(parameter, UNSUMMED, 0) == SUMMED for parameter in parameters]
+        marks = [getattr(parameter, UNSUMMED, 0) for parameter in parameters]
+        met = [mark == WHOLE or (not again and mark == SUMMED) for mark in marks]
         told = np.array([*met, any(_changed(parameter) for parameter in parameters)], np.int64)
         *ranks_met, changed = sum_over_ranks(comm, told)
         if changed:
@@ -256,7 +260,7 @@ def _watch(parameter: nn.Parameter, ranks: int) -> None:
     setattr(parameter, UNSUMMED, 0)
 
     def arrived(one: nn.Parameter) -> None:
-        setattr(one, UNSUMMED, ranks)
+        setattr(one, UNSUMMED, MIXED if getattr(one, UNSUMMED) in (WHOLE, MIXED) else ranks)
         setattr(one, ARRIVED, _identity(one.grad))
 
     parameter.register_post_accumulate_grad_hook(arrived)
@@ -265,10 +269,27 @@ def _watch(parameter: nn.Parameter, ranks: int) -> None:
 def _refuse_unsummed(optimizer: torch.optim.Optimizer, _args: Any, _kwargs: Any) -> None:
     if hasattr(optimizer, "_distgnn_graph"):  # it sums itself; with a closure, inside the step
         return
-    marks = (getattr(one, UNSUMMED, 0) for group in optimizer.param_groups for one in group["params"])
-    ranks = max(marks, default=0)
+    parameters = _parameters_of(optimizer)
+    ranks = max((getattr(one, UNSUMMED, 0) for one in parameters), default=0)
     if ranks > 0:
         raise RunError(ADVICE.format(ranks=ranks))
+    _refuse_mixed(parameters)
+    mark_summed(parameters, 0)
+
+
+def _refuse_mixed(parameters: list[nn.Parameter]) -> None:
+    if any(getattr(one, UNSUMMED, 0) == MIXED for one in parameters):
+        raise RunError(
+            "gradients of an ordinary loss were added to those of a loss of all ranks: add the losses, then call "
+            "`backward()` once"
+        )
+
+
+def watch_whole(parameters: Iterable[nn.Parameter], ranks: int) -> None:
+    """Mark gradients that are whole on every rank, and watch what is added to them."""
+    for parameter in parameters:
+        _watch(parameter, ranks)
+        setattr(parameter, UNSUMMED, WHOLE)
 
 
 def broadcast_tensors(tensors: Iterable[torch.Tensor], comm: Any) -> None:

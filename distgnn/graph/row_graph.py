@@ -16,6 +16,7 @@ from distgnn.errors import InputError
 from distgnn.graph.data_access import DataAccess
 from distgnn.graph.frame import Frame
 from distgnn.graph.global_values import gather_rows
+from distgnn.interop.dgl.row_interface import DGLRows
 from distgnn.ops.sums import all_sum
 from distgnn.rows import RowTensor, Space, WholeTensor, local_of, rows_of
 from distgnn.rows.align import in_space, part_of
@@ -66,13 +67,17 @@ class Arcs(Space):
         return np.searchsorted(every, mine)
 
     def local_part(self, whole: torch.Tensor, dim: int) -> torch.Tensor:
+        self.check_order(whole, dim)
+        return super().local_part(whole, dim)
+
+    def check_order(self, whole: torch.Tensor, dim: int) -> None:
+        """Raise InputError for an ordinary tensor of numbers of arcs that differ, where arcs have another order."""
         if not self.graph.info.get("directed", True) and len(whole) and not _is_constant(whole, dim):
             raise InputError(
                 "an ordinary tensor of one number for each arc meets arcs of an undirected graph, whose order is not that "
                 "of the source: save it with the graph (edge_weight, edge_feats), or make it from graph.edge_attr or "
                 "graph.edge_index"
             )
-        return super().local_part(whole, dim)
 
 
 def _is_constant(whole: torch.Tensor, dim: int) -> bool:
@@ -154,7 +159,7 @@ def _column(name: str) -> Any:
     return property(get, put, doc=f"`{name}` of all vertices.")
 
 
-class RowGraph:
+class RowGraph(DGLRows):
     """What scripts see of a graph: put in front of DistGraph's classes by `with_rows`."""
 
     knows_rows = True
@@ -206,13 +211,15 @@ class RowGraph:
 
     number_of_edges = num_edges
 
-    def in_degrees(self) -> RowTensor:
-        """In-degrees of all vertices, int64 [N]."""
-        return rows_of(self.plain.in_degrees(), self.vertex_space)
+    def in_degrees(self, v: Any = "__ALL__", etype: Any = None) -> Any:
+        """In-degrees of all vertices, int64 [N], or of those with some ids."""
+        degrees = rows_of(self.plain.in_degrees(), self.vertex_space)
+        return degrees if isinstance(v, str) else degrees[v]
 
-    def out_degrees(self) -> RowTensor:
-        """Out-degrees of all vertices, int64 [N]."""
-        return rows_of(self.plain.out_degrees(), self.vertex_space)
+    def out_degrees(self, v: Any = "__ALL__", etype: Any = None) -> Any:
+        """Out-degrees of all vertices, int64 [N], or of those with some ids."""
+        degrees = rows_of(self.plain.out_degrees(), self.vertex_space)
+        return degrees if isinstance(v, str) else degrees[v]
 
     def global_mean(self, values: torch.Tensor) -> torch.Tensor:
         """The mean over the values of all ranks. Collective: yes, and backward.
@@ -234,6 +241,13 @@ class RowGraph:
     def rows_of(self, rows: torch.Tensor) -> RowTensor:
         """This rank's rows of vertices, an ordinary tensor [O, ...], as rows of all ranks."""
         return rows_of(rows, self.vertex_space)
+
+    @property
+    def edge_index(self) -> Any:
+        """What PyG's layers and models take for `edge_index`; its rows are those of all ranks."""
+        from distgnn.interop.pyg.api import arc_index
+
+        return arc_index(self.plain, rows=True)
 
     def in_rows(self, run: Any, args: tuple, kwargs: dict) -> Any:
         """An operator or a layer on this rank's rows; what it gives, as rows again."""

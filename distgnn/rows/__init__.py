@@ -4,6 +4,7 @@ from distgnn.rows import (  # noqa: F401 - they fill the table of functions
     draws,
     export,
     gradients,
+    groups,
     indexing,
     losses,
     norms,

@@ -47,7 +47,7 @@ class Aligned:
         """A result, or each of several, as rows."""
         if isinstance(result, torch.Tensor):
             return rows_of(result, self.space, result.dim() - self.back)
-        return type(result)(*map(self.rows, result)) if hasattr(result, "_fields") else type(result)(map(self.rows, result))
+        return type(result)(tuple(map(self.rows, result)))
 
 
 def part_of(whole: torch.Tensor, space: Space, dim: int, name: str) -> torch.Tensor:
@@ -77,5 +77,5 @@ def in_space(rows: RowTensor, space: Space) -> RowTensor:
             "choose both with the same mask or the same number of ids"
         )
     front = rows.inner.movedim(rows.row_dim, 0)
-    found = rows.row_space.rows_at(front, space.places, agreed=False)
+    found = rows.row_space.rows_at(front, space.places)
     return rows_of(found.movedim(0, rows.row_dim), space, rows.row_dim)

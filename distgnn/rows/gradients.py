@@ -13,7 +13,7 @@ import torch
 
 from distgnn.comm import sum_over_ranks
 from distgnn.errors import InputError, RunError, on_all_ranks
-from distgnn.graph.own_loop import by_dtype, mark_summed
+from distgnn.graph.own_loop import by_dtype, mark_summed, watch_whole
 from distgnn.rows.row_by_row import again
 from distgnn.rows.row_tensor import WHOLE, RowTensor, handles, local_of, refuse, rows_of
 
@@ -78,6 +78,7 @@ def _backward(loss: torch.Tensor, gradient: Any = None, *args: Any, **kwargs: An
         return
     leaves = _leaves(plain)
     _check_weights(leaves, comm)
+    mark_summed(leaves, 0)  # type: ignore[arg-type]  # what arrives now is not added to a whole gradient
     before = [leaf.grad for leaf in leaves]
     for leaf in leaves:
         leaf.grad = None
@@ -86,7 +87,7 @@ def _backward(loss: torch.Tensor, gradient: Any = None, *args: Any, **kwargs: An
     for leaf, old in zip(leaves, before, strict=True):
         if old is not None:
             leaf.grad = old if leaf.grad is None else old.add_(leaf.grad)
-    mark_summed(leaves)  # type: ignore[arg-type]
+    watch_whole(leaves, comm.size)  # type: ignore[arg-type]
 
 
 def _sum(leaves: list[torch.Tensor], comm: Any) -> None:

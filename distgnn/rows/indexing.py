@@ -20,7 +20,7 @@ from distgnn.rows.align import in_space, part_of
 from distgnn.rows.row_by_row import again
 from distgnn.rows.row_tensor import RowTensor, handles, local_of, refuse, rows_of, whole_of
 from distgnn.rows.shapes import flattened
-from distgnn.rows.space import Chosen, Share, Space, check_agreed, share_of
+from distgnn.rows.space import Chosen, Share, Space, digest_of, share_of
 
 EVERY = slice(None)
 KEPT_MASKS = 8
@@ -154,17 +154,17 @@ def by_ids(rows: RowTensor, ids: torch.Tensor) -> RowTensor:
     if ids.dim() > 1:  # the longest dimension is shared out
         dim = int(np.argmax(ids.shape))
         share = Share(rows.row_space.graph, ids.shape[dim])
-        check_agreed(rows.row_space, ids.numpy())
+        digest_of(rows.row_space, ids.numpy())
         return _by_rows_of_ids(rows, rows_of(share.local_part(ids, dim), share, dim))
     wanted = _checked(ids.numpy(), rows.row_space.num_global)
-    space = share_of(rows.row_space, wanted)
-    found = rows.row_space.rows_at(rows.inner, wanted[space.places], agreed=True)
+    agreed, space = digest_of(rows.row_space, wanted), share_of(rows.row_space, len(wanted))
+    found = rows.row_space.rows_at(rows.inner, wanted[space.places], agreed)
     return rows_of(found, space)
 
 
 def _by_rows_of_ids(rows: RowTensor, ids: RowTensor) -> RowTensor:
     wanted = _checked(ids.inner.reshape(-1).numpy(), rows.row_space.num_global)
-    found = rows.row_space.rows_at(rows.inner, wanted, agreed=False)
+    found = rows.row_space.rows_at(rows.inner, wanted)
     return rows_of(found.view(*ids.inner.shape, *rows.shape[1:]), ids.row_space, ids.row_dim)
 
 
@@ -284,9 +284,10 @@ def setitem(func: Any, args: tuple, kwargs: dict) -> None:
         refuse("__setitem__", "write without new dimensions")
     where, chosen = _writable(rows.row_space, at)
     back = 1 + sum(isinstance(one, slice) for one in index[place + 1 :])
-    if isinstance(values, RowTensor):
-        if isinstance(chosen, np.ndarray):
-            refuse("__setitem__", "rows written by id must be an ordinary tensor, or choose them by a mask")
+    if isinstance(values, RowTensor) and isinstance(chosen, np.ndarray):  # the rows of these places travel to their owners
+        front = values.inner.movedim(values.row_dim, 0)
+        values = values.row_space.rows_at(front, chosen).movedim(0, values.row_dim)
+    elif isinstance(values, RowTensor):
         values = in_space(values, chosen).inner
     elif isinstance(values, torch.Tensor):
         values = local_of(values)
@@ -318,7 +319,7 @@ def _writable(space: Space, at: Any) -> tuple[Any, Any]:
     if ids.ndim > 1:
         refuse("__setitem__", "give ids in one dimension")
     ids = _checked(ids, space.num_global)
-    check_agreed(space, ids)
+    digest_of(space, ids)
     order = np.argsort(space.places, kind="stable")
     spots = np.searchsorted(space.places[order], ids)
     spots = np.minimum(spots, max(len(order) - 1, 0))
@@ -347,12 +348,15 @@ def index_write(func: Any, args: tuple, kwargs: dict) -> Any:
     return out
 
 
-@handles("masked_scatter", "masked_scatter_", "put_", "index_put", "index_put_", "scatter", "scatter_")
+@handles("masked_scatter", "masked_scatter_", "put_", "index_put", "index_put_")
+def refused(func: Any, args: tuple, kwargs: dict) -> Any:
+    refuse(func.__name__, "write x[mask] = values")
+
+
+@handles("scatter", "scatter_")
 def scatter(func: Any, args: tuple, kwargs: dict) -> Any:
     """Into columns, each rank its own rows: one-hot labels."""
     name = func.__name__
-    if name not in ("scatter", "scatter_"):
-        refuse(name, "write x[mask] = values")
     rows, dim, index, *rest = args
     dim = dim % rows.dim()
     if not isinstance(rows, RowTensor) or dim == rows.row_dim:

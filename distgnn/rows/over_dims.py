@@ -90,7 +90,7 @@ def _dims(given: Any, num_dims: int, name: str) -> Dims:
 def _rows_like(found: Any, rows: RowTensor, dim: int) -> Any:
     if isinstance(found, torch.Tensor):
         return rows_of(found, rows.row_space, dim)
-    return type(found)(tuple(rows_of(one, rows.row_space, dim) for one in found))  # named as torch names them
+    return type(found)(tuple(rows_of(one, rows.row_space, dim) for one in found))
 
 
 def counted(rows: RowTensor) -> torch.Tensor:

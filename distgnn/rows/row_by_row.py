@@ -5,7 +5,7 @@ from typing import Any
 import torch
 
 from distgnn.ops.dense.activation import relu as ops_relu
-from distgnn.rows.align import Aligned
+from distgnn.rows.align import Aligned, part_of
 from distgnn.rows.row_tensor import HANDLERS, RowTensor, handles, local_of, refuse, rows_of
 
 ELEMENTWISE = """
@@ -126,9 +126,11 @@ def made_new(func: Any, args: tuple, kwargs: dict) -> Any:
         many = rest and isinstance(rest[0], list | tuple)
         size, rest = (tuple(rest[0]), rest[1:]) if many else (rest, ())
     size, space = [int(number) for number in size], rows.row_space
-    if rows.row_dim != 0 or not size or size[0] != space.num_global:
-        return func(local_of(rows), tuple(size), *rest, **kwargs)
-    return rows_of(func(rows.inner, (space.num_local, *size[1:]), *rest, **kwargs), space)
+    graph = space.graph
+    for wanted in (space, graph.vertex_space, graph.arc_space):
+        if rows.row_dim == 0 and size and size[0] == wanted.num_global:
+            return rows_of(func(rows.inner, (wanted.num_local, *size[1:]), *rest, **kwargs), wanted)
+    return func(local_of(rows), tuple(size), *rest, **kwargs)
 
 
 @handles("new_tensor")
@@ -205,3 +207,27 @@ def one_hot(func: Any, args: tuple, kwargs: dict) -> Any:
     if count == -1:
         count = int(rows.max()) + 1
     return rows_of(func(rows.inner, count), rows.row_space, rows.row_dim)
+
+
+@handles("gru_cell", "lstm_cell", "rnn_tanh_cell", "rnn_relu_cell")
+def recurrent_cell(func: Any, args: tuple, kwargs: dict) -> Any:
+    """One step for each row."""
+    rows, state, *weights = args
+    many = isinstance(state, list | tuple)
+    together = Aligned(func.__name__, (rows, *(state if many else [state])))
+    local = [together.local(one) for one in (state if many else [state])]
+    found = func(together.local(rows), type(state)(local) if many else local[0], *map(local_of, weights), **kwargs)
+    return together.rows(found)
+
+
+@handles("lstm", "gru", "rnn_tanh", "rnn_relu")
+def recurrent(func: Any, args: tuple, kwargs: dict) -> Any:
+    """A sequence for each row: rows [N, L, D] with batch_first."""
+    rows, state, weights, bias, layers, dropout, training, two_ways, batch_first = args
+    if not isinstance(rows, RowTensor) or not batch_first or rows.row_dim != 0 or (dropout and training):
+        refuse(func.__name__, "give it rows [N, L, D] with batch_first=True and without dropout between layers")
+    space, many = rows.row_space, isinstance(state, list | tuple)
+    states = [one.inner if isinstance(one, RowTensor) else part_of(local_of(one), space, 1, func.__name__) for one in (state if many else [state])]
+    rest = (list(map(local_of, weights)), bias, layers, dropout, training, two_ways, batch_first)
+    out, *last = func(rows.inner, tuple(states) if many else states[0], *rest)
+    return (rows_of(out, space), *(rows_of(one, space, 1) for one in last))

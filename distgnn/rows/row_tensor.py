@@ -59,6 +59,10 @@ class RowTensor(torch.Tensor):
 
     @classmethod
     def __torch_function__(cls, func: Any, types: Any, args: tuple = (), kwargs: dict | None = None) -> Any:
+        if len(types) > 1:
+            for kind in types:
+                if getattr(kind, "stands_for_arcs", False):
+                    return kind.__torch_function__(func, types, args, kwargs)
         handler = _FOUND.get(func)
         if handler is None:
             handler = _FOUND[func] = _handler_of(func)

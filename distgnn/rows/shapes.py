@@ -88,6 +88,10 @@ def reshaped(rows: RowTensor, size: list[int]) -> RowTensor:
     if before == 1 and size and _count(size[:-1]) == 1 and size[-1] == space.num_global * width:
         flat = Flat(space, width)
         return rows_of(rows.inner.reshape([*size[:-1], flat.num_local]), flat, len(size) - 1)
+    times = size[0] // space.num_global if size and space.num_global and before == 1 else 0
+    if times > 1 and times * space.num_global == size[0] and width % times == 0:  # each row as several shorter ones
+        flat = Flat(space, times)
+        return rows_of(rows.inner.reshape([flat.num_local, *size[1:]]), flat)
     if isinstance(space, Flat):  # back to rows
         for place, number in enumerate(size):
             if number == space.base.num_global and _count(size[:place]) == before == 1:

@@ -12,7 +12,7 @@ them are here, and in which order a single process would have them.
 Legend: n local rows, N rows of all ranks, P ranks.
 """
 
-import zlib
+import hashlib
 from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import Any
@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from distgnn.comm import sum_over_ranks
+from distgnn.comm import extreme_over_ranks, sum_over_ranks
 from distgnn.comm.row_requests import VertexOwners
 from distgnn.errors import InputError, on_all_ranks
 from distgnn.ops.remote_rows import RowLookup
@@ -55,7 +55,7 @@ class Space:
         self.graph, self.num_local, self.num_global, self.kind = graph, num_local, num_global, kind
         self.num_counted = num_local if num_counted is None else num_counted
         self._make_places, self._make_draw_ids = places, draw_ids or (lambda: self.places)
-        self._lookups: list[tuple[np.ndarray, RowLookup]] = []
+        self._lookups: dict[bytes, RowLookup] = {}
 
     @property
     def transport(self) -> Any:
@@ -101,7 +101,9 @@ class Space:
 
     def same(self, other: "Space") -> bool:
         """Are the local rows of both at the same places, on every rank? Collective where masks are compared."""
-        return self is other or (self.num_global == other.num_global and self._matches(other))
+        if self is other or self.num_global != other.num_global:
+            return self is other
+        return self._matches(other) or other._matches(self)
 
     def _matches(self, other: "Space") -> bool:
         return False
@@ -110,28 +112,26 @@ class Space:
         """This rank's rows of a tensor that every rank has as a whole."""
         return whole if self.is_whole else whole.index_select(dim, self.index)
 
-    def rows_at(self, rows: torch.Tensor, wanted: np.ndarray, agreed: bool) -> torch.Tensor:
+    def rows_at(self, rows: torch.Tensor, wanted: np.ndarray, agreed: bytes | None = None) -> torch.Tensor:
         """The rows at some places, wherever they are: [n, ...] to [len(wanted), ...].
 
         Collective: yes, and again in the backward pass.
 
-        Args: agreed: every rank asks for its share of the same ids, so that one that is kept here is kept everywhere.
+        Args: agreed: what `digest_of` gave for the ids that all ranks asked for; where it was met before, nobody asks
+            again where the rows are.
         """
-        lookup = self._lookup(np.ascontiguousarray(wanted, dtype=np.int64), agreed)
+        lookup = self._lookups.get(agreed) if agreed is not None else None
+        if lookup is None:
+            lookup = RowLookup(self, np.ascontiguousarray(wanted, dtype=np.int64))  # type: ignore[arg-type]
+        if agreed is not None:
+            self._lookups.pop(agreed, None)
+            self._lookups[agreed] = lookup
+            if len(self._lookups) > KEPT_LOOKUPS:
+                del self._lookups[next(iter(self._lookups))]
         if rows.dtype.is_floating_point:
             return lookup.table(rows).index_select(0, lookup.places)
         found = lookup.table(rows.to(torch.int64).view(torch.float64)).index_select(0, lookup.places)
         return found.view(torch.int64).to(rows.dtype)  # integers travel as the bits of floats
-
-    def _lookup(self, wanted: np.ndarray, agreed: bool) -> RowLookup:
-        for number, (ids, lookup) in enumerate(self._lookups if agreed else ()):
-            if np.array_equal(ids, wanted):
-                self._lookups.append(self._lookups.pop(number))
-                return lookup
-        lookup = RowLookup(self, wanted)  # type: ignore[arg-type]  # it asks for owners, transport and num_owned
-        if agreed:
-            self._lookups = [*self._lookups[1 - KEPT_LOOKUPS :], (wanted.copy(), lookup)]
-        return lookup
 
 
 class Chosen(Space):
@@ -219,35 +219,28 @@ class Joined(Space):
         return all(one.same(two) for one, two in zip(self.parts, other.parts, strict=True))
 
 
-def share_of(base: Space, ids: np.ndarray) -> Space:
-    """The space of `rows[ids]` for ids that all ranks have. Collective: where they were not met before.
+def share_of(base: Space, count: int) -> Space:
+    """The space of `rows[ids]` for `count` ids that all ranks have.
 
     As many ids as `base` has rows give rows in its own space, so that permuted vertices stay rows of vertices.
+    """
+    return base if count == base.num_global and base.num_counted == base.num_local else Share(base.graph, count)
+
+
+def digest_of(space: Space, ids: np.ndarray) -> bytes:
+    """What stands for ids that all ranks have. Collective: yes.
 
     Raises: InputError, on every rank, where ranks have different ids.
     """
-    check_agreed(base, ids)
-    return base if len(ids) == base.num_global and base.num_counted == base.num_local else Share(base.graph, len(ids))
-
-
-def check_agreed(space: Space, ids: np.ndarray) -> None:
-    """Raise InputError on every rank where the ids of ranks differ. Collective: yes."""
-    if space.comm.size == 1:
-        return
-    mine = np.array([len(ids), zlib.crc32(np.ascontiguousarray(ids))], np.int64)
-    total, largest = np.empty_like(mine), np.empty_like(mine)
-    space.comm.Allreduce(mine, total)
-    space.comm.Allreduce(mine, largest, op=_max())
-    if not np.array_equal(total, largest * space.comm.size):
-        raise on_all_ranks(
-            InputError(
-                "rows[ids] was given other ids on other ranks: give the same global ids on all, or rows of ids "
-                "(dg.ops.gather_rows_at takes each rank's own)"
+    digest = hashlib.blake2b(np.ascontiguousarray(ids), digest_size=16).digest()
+    if space.comm.size > 1:
+        mine = np.frombuffer(digest, np.int64)
+        low, high = (extreme_over_ranks(space.comm, mine, which) for which in ("min", "max"))
+        if not np.array_equal(low, high):
+            raise on_all_ranks(
+                InputError(
+                    "rows[ids] was given other ids on other ranks: give the same global ids on all, or rows of ids "
+                    "(dg.ops.gather_rows_at takes each rank's own)"
+                )
             )
-        )
-
-
-def _max() -> Any:
-    from mpi4py import MPI
-
-    return MPI.MAX
+    return digest

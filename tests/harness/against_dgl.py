@@ -8,6 +8,7 @@ import torch
 from cut_graphs import gather_rows
 
 from distgnn.comm import sum_over_ranks
+from distgnn.rows import rows_of
 
 TOLERANCE = {"rtol": 1e-9, "atol": 1e-10}  # float64 sums in another order, through two products
 
@@ -81,6 +82,20 @@ def run_ranks(graph, model, inputs: Inputs, call: Callable) -> Outcome:
     arcs = [sum_over_ranks(graph.comm, _by_id(arc_ids, rows, size)) for rows in (mine.edge_weight, mine.edge_feats)]
     parameters = {name: sum_over_ranks(graph.comm, grad) for name, grad in _parameters(model).items()}
     return Outcome(out, parameters, gather_rows(graph, _grad(mine.feats)), *arcs)
+
+
+def run_rows(graph, model, inputs: Inputs, call: Callable) -> Outcome:
+    """With rows of all ranks, on a graph as `dg.load` gives it: nothing is summed or gathered here."""
+    model.zero_grad()
+    arc_ids, ends = graph.part.arc_ids, (graph.vertex_space, graph.arc_space)
+    mine = inputs.rows(graph.owned_ids, arc_ids)
+    columns = zip(vars(mine).values(), (ends[0], ends[1], ends[1], ends[1], ends[0]), strict=True)
+    rows = Inputs(*(rows_of(column, space) for column, space in columns)).trainable()
+    out = _backward(graph, model, rows, call)
+    size = len(inputs.edge_weight)
+    arcs = [sum_over_ranks(graph.comm, _by_id(arc_ids, one.inner, size)) for one in (rows.edge_weight, rows.edge_feats)]
+    feats = torch.zeros_like(rows.feats) if rows.feats.grad is None else rows.feats.grad
+    return Outcome(out, _parameters(model), feats.numpy(), *arcs)
 
 
 def same(left: Outcome, right: Outcome, **tolerance) -> None:

@@ -36,6 +36,7 @@ INSTEAD = {  # what a DGLGraph (or a PyG Data) has and a DistGraph cannot have, 
     **dict.fromkeys(("has_edges_between", "predecessors", "successors", "subgraph", "in_subgraph"), OF_STRUCTURE),
     **PYG_INSTEAD,
     **dict.fromkeys(("add_edges", "remove_edges", "add_nodes", "remove_nodes", "add_self_loop"), OF_STRUCTURE),
+    **dict.fromkeys(("remove_self_loop", "reverse", "line_graph", "sample_neighbors", "reorder_graph"), OF_STRUCTURE),
 }
 
 
@@ -117,6 +118,7 @@ class DGLInterface:
     @property
     def nodes(self) -> "OneType":
         """`nodes[type].data`, for code that names the one type."""
+        dispatch.tell_dgl()
         return OneType(self.ndata)
 
     srcnodes = dstnodes = nodes
@@ -124,11 +126,13 @@ class DGLInterface:
     @property
     def edges(self) -> "OneType":
         """`edges[type].data`, for code that names the one type."""
+        dispatch.tell_dgl()
         return OneType(self.edata)
 
     @contextmanager
     def local_scope(self) -> Iterator[None]:
         """Columns set inside are gone outside, as in DGL."""
+        dispatch.tell_dgl()
         outside = self._frames
         self._frames = outside.copy()
         try:
@@ -153,9 +157,11 @@ class DGLInterface:
             )
         return torch.tensor([self.num_nodes()])
 
-    def to(self: Self, device: Any, **options: Any) -> Self:
-        """This graph: it lives on the CPU."""
+    def to(self: Self, *device: Any, **options: Any) -> Self:
+        """This graph: it lives on the CPU, in the formats that it has."""
         return self
+
+    cpu = int = long = formats = create_formats_ = to
 
     # --- message passing -------------------------------------------------------------------------------------
 

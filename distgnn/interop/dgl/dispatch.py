@@ -2,21 +2,26 @@
 
 Most of DGL asks the graph and needs no change. The operators of `dgl.ops`, `edge_softmax` among them, hand
 `graph._graph` to C code instead. A DistGraph's `_graph` is an `Index` without C data; asked for the first time, it puts
-a dispatcher in front of three names inside DGL, which sends an `Index` to us and everything else on to DGL. A process
-that never gives a DistGraph to DGL has DGL as it was.
+a dispatcher in front of the names below, which sends an `Index` to us and everything else on to DGL. So do readouts
+and products by type, which hand rows to C code. A process that never gives a DistGraph to DGL has DGL as it was.
 """
 
 import functools
 import importlib
+import inspect
+import sys
 from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any, NoReturn
 
 import torch
 
+from distgnn.comm import Transport
 from distgnn.errors import InputError
 from distgnn.ops.edges import messages
 from distgnn.ops.edges.softmax import edge_softmax
+from distgnn.rows.row_tensor import RowTensor, local_of, rows_of
+from distgnn.rows.shapes import local_rows_of
 
 
 def index_of(graph: Any) -> Any:
@@ -47,27 +52,125 @@ def _softmax(index: Any, logits: torch.Tensor, eids: Any = "__ALL__", norm_by: s
     return edge_softmax(index.graph, logits, norm_by)
 
 
-OURS: dict[tuple[str, str], Callable] = {
+OVER_ROWS: dict[str, Callable] = {"sum": torch.sum, "mean": torch.mean, "max": torch.amax, "min": torch.amin}
+
+
+def _segment_reduce(lengths: torch.Tensor, rows: RowTensor, reducer: str = "sum") -> torch.Tensor:
+    """A readout of the one graph."""
+    _check_one_segment(lengths)
+    found: torch.Tensor = OVER_ROWS[reducer](rows, 0, keepdim=True)
+    return found
+
+
+def _segment_softmax(lengths: torch.Tensor, rows: RowTensor) -> torch.Tensor:
+    _check_one_segment(lengths)
+    return rows.softmax(0)
+
+
+def _check_one_segment(lengths: torch.Tensor) -> None:
+    if len(lengths) != 1:
+        raise InputError(
+            f"rows of all ranks in {len(lengths)} segments cannot run distributed: use dg.ops.readout, or one graph"
+        )
+
+
+def _gather_mm(theirs: Callable, rows: RowTensor, matrices: torch.Tensor, *, idx_b: torch.Tensor) -> RowTensor:
+    """Each row times the matrix of its type: row by row."""
+    types = local_rows_of(idx_b, rows.row_space, "gather_mm")
+    return rows_of(theirs(rows.inner, local_of(matrices), idx_b=types), rows.row_space)
+
+
+def _segment_mm(*arguments: Any, **options: Any) -> NoReturn:
+    raise InputError("rows of all ranks are not sorted by type: leave presorted (segment_mm) out, or use gather_mm")
+
+
+OF_INDEX: dict[tuple[str, str], Callable] = {
     ("dgl.ops.spmm", "gspmm_internal"): _gspmm,
     ("dgl.ops.sddmm", "gsddmm_internal"): _gsddmm,
     ("dgl.ops.edge_softmax", "edge_softmax_internal"): _softmax,
 }
+OF_ROWS: dict[tuple[str, str], Callable] = {
+    ("dgl.ops.segment", "segment_reduce"): _segment_reduce,
+    ("dgl.ops.segment", "segment_softmax"): _segment_softmax,
+    ("dgl.ops.segment", "segment_mm"): _segment_mm,
+    ("dgl.nn.pytorch.linear", "segment_mm"): _segment_mm,
+}
+EXACT = ("reverse", "batch_graphs")  # functions of a graph that ask it for what it has
+READOUTS = ("readout", "sum", "mean", "max", "softmax", "broadcast")  # of nodes and edges: `sum_nodes`, …
+BEFORE = {  # what a graph is made with, before it is cut
+    "add_self_loop": "distgnn partition --self-loops add",
+    "remove_self_loop": "distgnn partition --self-loops remove",
+    **dict.fromkeys(("to_bidirected", "add_reverse_edges"), "distgnn partition --direction both"),
+}
+GATHER_MM = (("dgl.ops", "gather_mm"), ("dgl.nn.pytorch.linear", "gather_mm"))
+
+
+def tell_dgl() -> None:
+    """Put our functions in front of DGL's, once, where DGL is loaded."""
+    if "dgl" in sys.modules:
+        _dispatch_in_dgl()
 
 
 @functools.cache
 def _dispatch_in_dgl() -> None:
-    for (module_name, name), ours in OURS.items():
-        module = importlib.import_module(module_name)
-        setattr(module, name, _dispatcher(ours, getattr(module, name)))
+    for place, ours in OF_INDEX.items():
+        _put_before(place, ours, _is_index)
+    for place, ours in OF_ROWS.items():
+        _put_before(place, ours, _has_rows)
+    for place in GATHER_MM:
+        theirs = getattr(importlib.import_module(place[0]), place[1])
+        _put_before(place, functools.partial(_gather_mm, theirs), _has_rows)
+    for name, theirs in _functions_of_graphs():
+        for module in [one for key, one in sys.modules.items() if key == "dgl" or key.startswith("dgl.")]:
+            if vars(module).get(name) is theirs:
+                _put_before((module.__name__, name), _refused(name), _has_graph)
 
 
-def _dispatcher(ours: Callable, theirs: Callable) -> Callable:
+def _functions_of_graphs() -> list[tuple[str, Callable]]:
+    """Functions of `dgl` and `dgl.sampling` that need the structure of a real graph."""
+    found = {}
+    for module in ("dgl", "dgl.sampling"):
+        for name, one in vars(importlib.import_module(module)).items():
+            made_for = getattr(one, "__module__", "")
+            allowed = name in EXACT or name.split("_")[0] in READOUTS or made_for.startswith(("dgl.ops", "dgl.backend"))
+            if inspect.isfunction(one) and made_for.startswith("dgl.") and not name.startswith("_") and not allowed:
+                found[name] = one
+    return list(found.items())
+
+
+def _refused(name: str) -> Callable:
+    advice = BEFORE.get(name, "prepare it before it is cut (GraphData.from_dgl, distgnn partition)")
+
+    def refuse(*arguments: Any, **options: Any) -> NoReturn:
+        raise InputError(f"dgl.{name} needs a whole graph, and a rank has its own arcs only: {advice}")
+
+    return refuse
+
+
+def _has_graph(arguments: tuple) -> bool:
+    graphs = arguments[0] if arguments else None
+    graphs = graphs if isinstance(graphs, list | tuple) else [graphs]
+    return any(isinstance(getattr(one, "transport", None), Transport) for one in graphs)
+
+
+def _is_index(arguments: tuple) -> bool:
+    return isinstance(arguments[0], _index_class())
+
+
+def _has_rows(arguments: tuple) -> bool:
+    return any(isinstance(one, RowTensor) for one in arguments[:2])
+
+
+def _put_before(place: tuple[str, str], ours: Callable, is_ours: Callable[[tuple], bool]) -> None:
+    """Send calls whose arguments are ours to `ours`, all others to what stands there."""
+    module, name = importlib.import_module(place[0]), place[1]
+    theirs = getattr(module, name)
+
     @functools.wraps(theirs)
-    def dispatch(index: Any, *arguments: Any, **options: Any) -> Any:
-        function = ours if isinstance(index, _index_class()) else theirs
-        return function(index, *arguments, **options)
+    def dispatch(*arguments: Any, **options: Any) -> Any:
+        return (ours if is_ours(arguments) else theirs)(*arguments, **options)
 
-    return dispatch
+    setattr(module, name, dispatch)
 
 
 @functools.cache

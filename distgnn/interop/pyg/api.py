@@ -39,6 +39,20 @@ def register(graph: Any) -> None:
         dispatch.register(graph)
 
 
+def arc_index(graph: Any, rows: bool) -> "ArcIndex":
+    """The `edge_index` of all arcs of a graph, kept; rows: its rows are those of all ranks (`distgnn.rows`)."""
+    from distgnn.interop.pyg import reductions  # noqa: F401 - fills the table of functions
+    from distgnn.interop.pyg.arc_set import ArcSet
+    from distgnn.interop.pyg.dispatch import register
+    from distgnn.interop.pyg.tensors import ArcIndex
+
+    key = "edge_index", rows
+    if key not in graph.kept_arcs:
+        register(graph)
+        graph.kept_arcs[key] = ArcIndex.of(ArcSet(graph, rows=rows))
+    return graph.kept_arcs[key]
+
+
 class PyGInterface:
     """The columns of `torch_geometric.data.Data` under PyG's names, as a base class of DistGraph.
 
@@ -54,17 +68,10 @@ class PyGInterface:
     edata: Any
     node_types: Any
 
-    @cached_property
+    @property
     def edge_index(self) -> "ArcIndex":
         """What PyG's layers and models take for `edge_index`: see `interop/pyg/tensors.py`."""
-        from distgnn.interop.pyg import reductions  # noqa: F401 - fills the table of functions
-        from distgnn.interop.pyg.arc_set import ArcSet
-        from distgnn.interop.pyg.dispatch import register
-        from distgnn.interop.pyg.tensors import ArcIndex
-
-        graph: Any = self
-        register(graph)
-        return ArcIndex.of(ArcSet(graph))
+        return arc_index(self, rows=False)
 
     @cached_property
     def kept_arcs(self) -> dict[Any, Any]:

@@ -17,10 +17,13 @@ import numpy as np
 import torch
 
 from distgnn import ops
+from distgnn.comm import sum_over_ranks
 from distgnn.errors import InputError
 from distgnn.ops.aggregation.tied_extreme import tied_arc_extreme, tied_extreme
 from distgnn.ops.edges.on_arcs import check_rows, check_update
 from distgnn.ops.edges.softmax import edge_softmax_with_own
+from distgnn.ops.sums import min_over_ranks
+from distgnn.rows.space import Chosen, Joined, Space
 
 LOOP_IDS = 1 << 48
 
@@ -32,11 +35,14 @@ class ArcSet:
         graph: the DistGraph.
         positions: places in [local arcs | loops], each at most once, int64 [M]; None: all of them.
         loops: are there loops?
+        rows: are the rows of vertices and arcs those of all ranks (`distgnn.rows`)?
     """
 
-    def __init__(self, graph: ops.GraphView, positions: torch.Tensor | None = None, loops: bool = False):
+    def __init__(
+        self, graph: ops.GraphView, positions: torch.Tensor | None = None, loops: bool = False, rows: bool = False
+    ):
         check_update(graph)
-        self.graph, self.positions, self.loops = graph, positions, loops
+        self.graph, self.positions, self.loops, self.rows = graph, positions, loops, rows
         self._degrees: dict[str, torch.Tensor] = {}
 
     @property
@@ -48,6 +54,23 @@ class ArcSet:
     def num_arcs(self) -> int:
         """M."""
         return self.base_size if self.positions is None else len(self.positions)
+
+    @cached_property
+    def space(self) -> Space:
+        """The arcs as rows of all ranks."""
+        graph: Any = self.graph
+        return graph.arc_space if self.is_whole else ArcSpace(self)
+
+    @property
+    def num_all(self) -> int:
+        """Arcs of all ranks where rows are, else M. Collective: the first time."""
+        return self.space.num_global if self.rows else self.num_arcs
+
+    @property
+    def num_vertices(self) -> int:
+        """Vertices of all ranks where rows are, else O."""
+        graph: Any = self.graph
+        return graph.num_global_nodes if self.rows else graph.num_owned
 
     @property
     def is_whole(self) -> bool:
@@ -64,16 +87,16 @@ class ArcSet:
             index = index.nonzero().view(-1)
         elif len(index.unique()) != len(index):
             raise InputError("arcs cannot be selected twice: give each place once, or a mask")
-        return ArcSet(self.graph, index if self.positions is None else self.positions[index], self.loops)
+        return ArcSet(self.graph, index if self.positions is None else self.positions[index], self.loops, self.rows)
 
     def with_loops(self) -> "ArcSet":
         """The same arcs and behind them a loop at every vertex."""
         if self.loops:
             raise InputError("self-loops were added twice: remove them in between (remove_self_loops)")
         if self.positions is None:
-            return ArcSet(self.graph, None, True)
+            return ArcSet(self.graph, None, True, self.rows)
         loops = torch.arange(self.graph.num_owned) + self.graph.num_edges()
-        return ArcSet(self.graph, torch.cat([self.positions, loops]), True)
+        return ArcSet(self.graph, torch.cat([self.positions, loops]), True, self.rows)
 
     # --- rows at arcs ----------------------------------------------------------------------------------------
 
@@ -200,3 +223,58 @@ class ArcSet:
         if self.is_whole:
             return tied_extreme(self.graph, rows, reduce)
         return self.extreme(self.spread(rows, "source"), reduce)
+
+
+class ArcSpace(Space):
+    """Some arcs as rows of all ranks: first arcs of the graph in the order of their ids, then loops in that of vertices.
+
+    Collective: the constructor, where arcs were selected.
+    """
+
+    def __init__(self, arcs: ArcSet):
+        graph: Any = arcs.graph
+        self.arcs, every = arcs, graph.arc_space.num_global + (graph.num_global_nodes if arcs.loops else 0)
+        total = every if arcs.positions is None else int(sum_over_ranks(graph.comm, np.array([arcs.num_arcs]))[0])
+        super().__init__(graph, arcs.num_arcs, total, self._places, draw_ids=arcs.mask_ids, kind="arcs")
+
+    def _places(self) -> np.ndarray:
+        """Collective where arcs were selected."""
+        arcs, graph = self.arcs, self.graph
+        places = graph.arc_space.places
+        if arcs.loops:
+            places = np.concatenate([places, graph.owned_ids + graph.arc_space.num_global])
+        if arcs.positions is None:
+            return places
+        mine = places[arcs.positions.numpy()]
+        return np.searchsorted(np.sort(np.concatenate(self.comm.allgather(mine))), mine)
+
+    def local_part(self, whole: torch.Tensor, dim: int) -> torch.Tensor:
+        self.graph.arc_space.check_order(whole, dim)
+        return super().local_part(whole, dim)
+
+    def _matches(self, other: Space) -> bool:
+        arcs, mine = self.arcs, self.arcs.positions
+        if isinstance(other, ArcSpace):
+            theirs = other.arcs.positions
+            return arcs.loops == other.arcs.loops and self._agree(mine, theirs)
+        if isinstance(other, Joined) and arcs.loops and len(other.parts) == 2:  # what `add_self_loops` does to weights
+            first, second = other.parts
+            if second is not self.graph.vertex_space:
+                return False
+            mine = None if mine is None else mine[: len(mine) - self.graph.num_owned]
+        elif not arcs.loops:
+            first = other
+        else:
+            return False
+        if first is self.graph.arc_space:
+            return mine is None
+        if isinstance(first, ArcSpace):
+            return not first.arcs.loops and self._agree(mine, first.arcs.positions)
+        is_chosen = isinstance(first, Chosen) and first.base is self.graph.arc_space
+        return is_chosen and self._agree(mine, first.rows)  # type: ignore[union-attr]
+
+    def _agree(self, mine: torch.Tensor | None, theirs: torch.Tensor | None) -> bool:
+        """The same positions on every rank? Collective where both are lists."""
+        if mine is None or theirs is None or mine is theirs:
+            return mine is theirs
+        return bool(min_over_ranks(self.comm, int(torch.equal(mine, theirs))))

@@ -17,10 +17,12 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
+from torch.utils._pytree import tree_leaves
 
 from distgnn.errors import InputError
 from distgnn.interop.pyg import functions, fused, norm, reductions, refused
-from distgnn.interop.pyg.tensors import ArcEnds, ArcIndex, ArcNorm, ArcTensor
+from distgnn.interop.pyg.tensors import ArcEnds, ArcIndex, ArcNorm, ArcTensor, local_in
+from distgnn.rows.row_tensor import RowTensor, rows_of
 
 POOLS = ("global_add_pool", "global_mean_pool", "global_max_pool")
 FUNCTIONS: dict[str, str] = {  # name -> the module of PyG that has it
@@ -93,7 +95,7 @@ def _edge_index(argument: Any) -> Any:
 
 def _check_part(arguments: tuple) -> None:
     """Raise InputError where one rank's rows meet an edge_index of one process."""
-    tensors = [one for one in arguments if isinstance(one, torch.Tensor)]
+    tensors = [one for one in tree_leaves(arguments) if isinstance(one, torch.Tensor)]
     if any(isinstance(one, ArcTensor) for one in tensors):
         return
     of_arcs = any(one.dim() == 2 and len(one) == 2 and one.dtype == torch.int64 for one in tensors)
@@ -106,7 +108,7 @@ def _check_part(arguments: tuple) -> None:
 
 def is_part(rows: torch.Tensor) -> bool:
     """Has this as many rows as this rank owns vertices of a graph that is spread over ranks?"""
-    return rows.dim() > 0 and any(len(rows) == graph.num_owned != graph.num_global_nodes for graph in _spread)
+    return isinstance(rows, RowTensor) or rows.dim() > 0 and any(len(rows) == graph.num_owned != graph.num_global_nodes for graph in _spread)
 
 
 # --- functions of PyG: each has the arguments of its namesake ----------------------------------------------------
@@ -118,8 +120,9 @@ def _softmax(
     if not isinstance(index, ArcEnds) or index.dim() != 1:
         return NotImplemented
     functions.check_size(index.arcs, num_nodes)
-    rows = src.plain("softmax") if isinstance(src, ArcTensor) else src
-    return index.arcs.softmax(rows.movedim(dim, 0), index.role).movedim(0, dim)
+    rows = src.plain("softmax") if isinstance(src, ArcTensor) else _local(src, index)
+    out = index.arcs.softmax(rows.movedim(dim, 0), index.role).movedim(0, dim)
+    return rows_of(out, index.arcs.space, dim) if index.arcs.rows else out
 
 
 def _scatter(src: Any, index: Any, dim: int = 0, dim_size: int | None = None, reduce: str = "sum") -> Any:
@@ -128,14 +131,24 @@ def _scatter(src: Any, index: Any, dim: int = 0, dim_size: int | None = None, re
     if index.dim() != 1 or reduce not in reductions.REDUCES:
         return NotImplemented
     functions.check_size(index.arcs, dim_size)
-    return reductions.reduce_at(index, src, dim % src.dim(), reductions.REDUCES[reduce])
+    out = reductions.reduce_at(index, _local(src, index), dim % src.dim(), reductions.REDUCES[reduce])
+    return _of_vertices(out, index.arcs, dim)
+
+
+def _local(rows: Any, index: Any) -> Any:
+    """This rank's rows, where they are those of all ranks."""
+    return local_in(rows, index.arcs) if index.arcs.rows and not isinstance(rows, ArcTensor) else rows
+
+
+def _of_vertices(rows: torch.Tensor, arcs: Any, dim: int = 0) -> torch.Tensor:
+    return rows_of(rows, arcs.graph.vertex_space, dim) if arcs.rows else rows
 
 
 def _degree(index: Any, num_nodes: int | None = None, dtype: torch.dtype | None = None) -> Any:
     if not isinstance(index, ArcEnds):
         return NotImplemented
     functions.check_size(index.arcs, num_nodes)
-    return index.arcs.degree(index.role).to(dtype or torch.get_default_dtype())
+    return _of_vertices(index.arcs.degree(index.role).to(dtype or torch.get_default_dtype()), index.arcs)
 
 
 def _remove_self_loops(edge_index: Any, edge_attr: Any = None) -> Any:
@@ -143,7 +156,8 @@ def _remove_self_loops(edge_index: Any, edge_attr: Any = None) -> Any:
         return NotImplemented
     without = norm.without_self_loops_of_all(edge_index.arcs)
     if edge_attr is not None and without.positions is not None:
-        edge_attr = edge_attr[without.positions]
+        edge_attr = _local(edge_attr, edge_index)[without.positions]
+        edge_attr = rows_of(edge_attr, without.space) if without.rows else edge_attr
     return ArcIndex.of(without, edge_index.roles), edge_attr
 
 
@@ -168,7 +182,9 @@ def _gcn_norm(
 
 
 def _refuses_a_part(x: Any, batch: Any = None, *_args: Any, **_kwargs: Any) -> Any:
-    """A pool of vertices' rows would be one of this rank's."""
+    """A pool of vertices' rows would be one of this rank's; rows of all ranks are pooled by torch's functions."""
+    if isinstance(x, RowTensor):
+        return NotImplemented
     if isinstance(x, torch.Tensor) and not isinstance(x, ArcTensor) and is_part(x):
         raise InputError(
             "a pool over all vertices has one rank's rows only: add up the ranks' rows with distgnn.ops.all_sum(graph, "

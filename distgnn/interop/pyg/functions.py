@@ -116,7 +116,9 @@ def cat(tensors: Any, dim: int = 0) -> Any:
     if len(tensors) != 2 or not isinstance(tensors[0], ArcIndex) or dim not in (1, -1):
         return NotImplemented
     index, loops = tensors
-    every = torch.arange(index.arcs.graph.num_owned).expand(2, -1)
+    graph: Any = index.arcs.graph
+    every = torch.from_numpy(graph.owned_ids) if index.arcs.rows else torch.arange(graph.num_owned)
+    every = every.expand(2, -1)
     if isinstance(loops, ArcTensor) or loops.shape != every.shape or not torch.equal(loops, every):
         raise InputError(
             "arcs cannot be added to the edge_index of a DistGraph, but for one self-loop at each of its vertices "
@@ -127,10 +129,10 @@ def cat(tensors: Any, dim: int = 0) -> Any:
 
 @handles("max", "amax")
 def largest(tensor: Any, *args: Any, **kwargs: Any) -> Any:
-    """For `int(index.max()) + 1`, PyG's number of vertices: that of owned ones."""
+    """For `int(index.max()) + 1`, PyG's number of vertices."""
     if not isinstance(tensor, ArcIndex | ArcEnds) or args or kwargs:
         return NotImplemented
-    return torch.tensor(tensor.arcs.graph.num_owned - 1)
+    return torch.tensor(tensor.arcs.num_vertices - 1)
 
 
 @handles("min", "amin")
@@ -159,7 +161,7 @@ for _name in ("eq", "ne", "lt", "le", "gt", "ge"):
 def view(tensor: Any, *size: Any) -> Any:
     """Dimensions of 1 around the arcs."""
     shape = size[0] if len(size) == 1 and isinstance(size[0], tuple | list) else size
-    if isinstance(tensor, ArcNorm) and tuple(shape) in ((-1,), (-1, 1), (len(tensor), 1)):
+    if isinstance(tensor, ArcNorm) and tuple(shape) in ((-1,), (-1, 1), (tensor.arcs.num_all, 1)):
         return ArcNorm.of(tensor.factors, len(shape))
     if not isinstance(tensor, ArcEnds) or tensor.dim() != 1 or any(isinstance(one, torch.dtype) for one in shape):
         return NotImplemented
@@ -167,7 +169,7 @@ def view(tensor: Any, *size: Any) -> Any:
     arc_dim = shape.index(-1) if -1 in shape else (places or [0])[0]
     if any(place != arc_dim for place in places):
         return NotImplemented
-    full = tuple(len(tensor) if place == arc_dim else 1 for place in range(len(shape)))
+    full = tuple(tensor.arcs.num_all if place == arc_dim else 1 for place in range(len(shape)))
     return ArcEnds.of(tensor.arcs, tensor.role, full, arc_dim)
 
 
@@ -205,8 +207,9 @@ def _expanded(tensor: Any, shape: tuple) -> Any:
     arc_dim = tensor.arc_dim + len(shape) - tensor.dim()
     own = (1,) * (len(shape) - tensor.dim()) + tuple(tensor.size())
     shape = tuple(own[place] if number == -1 else number for place, number in enumerate(shape))
-    if shape[arc_dim] != tensor.arcs.num_arcs:
+    if shape[arc_dim] not in (tensor.arcs.num_arcs, tensor.arcs.num_all):
         return NotImplemented
+    shape = (*shape[:arc_dim], tensor.arcs.num_all, *shape[arc_dim + 1 :])
     return ArcEnds.of(tensor.arcs, tensor.role, shape, arc_dim)
 
 
@@ -216,7 +219,8 @@ def _makes_new(name: str) -> Handler:
 
 def _makes_like(name: str) -> Handler:
     def make(tensor: Any, *args: Any, **kwargs: Any) -> Any:
-        stand_in = torch.empty(1, dtype=tensor.dtype).expand(tuple(tensor.size()))
+        size = [tensor.arcs.num_arcs if number == tensor.arcs.num_all else number for number in tensor.size()]
+        stand_in = torch.empty(1, dtype=tensor.dtype).expand(size)
         return getattr(torch, name)(stand_in, *args, memory_format=torch.contiguous_format, **kwargs)
 
     return make
@@ -257,7 +261,7 @@ def gather(rows: Any, dim: int, index: Any) -> Any:
 
 def check_size(arcs: ArcSet, size: int | None) -> None:
     """Raise InputError where rows are not those of a part's vertices."""
-    if size is not None and size != arcs.graph.num_owned:
+    if size is not None and size not in (arcs.graph.num_owned, arcs.num_vertices):
         raise InputError(
             f"{size} rows for a part of {arcs.graph.num_owned} owned vertices: give one row per vertex that this rank "
             "owns (graph.x has them)"

@@ -20,12 +20,14 @@ from typing import Any
 import torch
 from torch.nn import functional
 from torch.nn.parameter import is_lazy
+from torch.utils._pytree import tree_map_only
 
 from distgnn import ops
 from distgnn.interop.pyg import norm
 from distgnn.interop.pyg.arc_set import ArcSet
 from distgnn.interop.pyg.functions import FLOATS, check_size
-from distgnn.interop.pyg.tensors import ArcIndex
+from distgnn.interop.pyg.tensors import ArcIndex, local_in
+from distgnn.rows.row_tensor import local_of, rows_of
 
 OVERRIDES = ("message", "aggregate", "update", "message_and_aggregate", "edge_update", "propagate_type", "edge_updater")
 HOOKS = ("propagate", "message", "aggregate", "message_and_aggregate", "edge_update")
@@ -45,7 +47,7 @@ def _with_lambda_of_all(theirs: Callable) -> Callable:
     def forward(
         self: Any, x: Any, edge_index: Any, edge_weight: Any = None, batch: Any = None, lambda_max: Any = None
     ) -> Any:
-        if isinstance(edge_index, ArcIndex) and lambda_max is None:
+        if isinstance(edge_index, ArcIndex) and lambda_max is None and not edge_index.arcs.rows:
             laplacian = sys.modules["torch_geometric.utils"].get_laplacian
             weights = laplacian(edge_index, edge_weight, self.normalization, x.dtype, x.size(self.node_dim))[1]
             lambda_max = 2.0 * ops.all_max(edge_index.arcs.graph, weights)
@@ -58,12 +60,23 @@ def _dispatcher(layer: type, ours: Callable, theirs: Callable) -> Callable:
     @functools.wraps(theirs)
     def forward(self: Any, x: Any, edge_index: Any, *args: Any, **kwargs: Any) -> Any:
         if isinstance(edge_index, ArcIndex) and _is_plain(self, layer) and _fits(x, edge_index):
-            found = ours(self, x, edge_index, *args, **kwargs)
+            found = _of_rows(ours, self, x, edge_index, *args, **kwargs)
             if found is not NotImplemented:
                 return found
         return theirs(self, x, edge_index, *args, **kwargs)
 
     return forward
+
+
+def _of_rows(ours: Callable, self: Any, x: Any, edge_index: ArcIndex, *args: Any, **kwargs: Any) -> Any:
+    """The layer on this rank's rows, where they are those of all ranks."""
+    arcs = edge_index.arcs
+    if not arcs.rows:
+        return ours(self, x, edge_index, *args, **kwargs)
+    local = tree_map_only(torch.Tensor, lambda one: local_in(one, arcs), (x, args, kwargs))
+    found = ours(self, local[0], edge_index, *local[1], **local[2])
+    graph: Any = arcs.graph
+    return found if found is NotImplemented else rows_of(found, graph.vertex_space)
 
 
 def _is_plain(conv: Any, layer: type) -> bool:
@@ -160,7 +173,9 @@ def _weighted(self: Any, arcs: ArcSet, values: torch.Tensor, scores: torch.Tenso
     """Values [O, H, F] of sources summed by the softmax of scores [M, H], heads side by side or averaged."""
     kept: Any = arcs.graph
     kept.kept_arcs["last"] = arcs  # whose rows the dropout drops
-    attention = functional.dropout(arcs.softmax(scores), self.dropout, self.training)
+    attention = arcs.softmax(scores)
+    attention = rows_of(attention, arcs.space) if arcs.rows else attention
+    attention = local_of(functional.dropout(attention, self.dropout, self.training))
     out = arcs.sum_heads(values, attention)
     return out.flatten(1) if self.concat else out.mean(1)
 

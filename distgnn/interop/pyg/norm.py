@@ -120,6 +120,7 @@ def relations_of_all(
 
 def _kept(arcs: ArcSet, key: Any, make: Callable[[], Any]) -> Any:
     graph: Any = arcs.graph
+    key = key, arcs.rows
     if key not in graph.kept_arcs:
         graph.kept_arcs[key] = make()
     return graph.kept_arcs[key]

@@ -21,11 +21,14 @@ from collections.abc import Callable
 from typing import Any, NoReturn, TypeVar
 
 import torch
-from torch.utils._pytree import tree_map_only
+from torch.utils._pytree import tree_leaves, tree_map_only
 
 from distgnn.errors import InputError
 from distgnn.interop.pyg.arc_set import ArcSet
 from distgnn.interop.pyg.norm import GcnNorm
+from distgnn.rows.align import in_space
+from distgnn.rows.row_by_row import again
+from distgnn.rows.row_tensor import RowTensor, local_of, rows_of
 
 Handler = Callable[..., Any]
 HANDLERS: dict[str, Handler] = {}  # name of torch's function -> ours; filled by functions.py, reductions.py
@@ -48,6 +51,8 @@ class ArcTensor(torch.Tensor):
     """Base: a tensor without data whose functions are looked up in `HANDLERS`."""
 
     arcs: ArcSet
+    arc_dim: int
+    stands_for_arcs = True
 
     @classmethod
     def wrap(cls: type[ArcTensorType], size: tuple, dtype: torch.dtype) -> ArcTensorType:
@@ -61,11 +66,18 @@ class ArcTensor(torch.Tensor):
         if name in METADATA:
             with torch._C.DisableTorchFunctionSubclass():
                 return func(*args, **kwargs)
-        if name in HANDLERS and _takes(name, args, kwargs):
-            result = HANDLERS[name](*args, **kwargs)
-            if result is not NotImplemented:
-                return result
-        args, kwargs = tree_map_only(ArcTensor, lambda tensor: tensor.plain(name), (args, kwargs))
+        if name in HANDLERS:
+            given: Any = (args, kwargs)
+            arcs = next((one.arcs for one in _tensors(given) if isinstance(one, ArcTensor)), None)
+            rows = arcs is not None and arcs.rows
+            if rows:
+                given = tree_map_only(torch.Tensor, lambda one: local_in(one, arcs, name), given)
+                _check_written(name, args)
+            if _takes(name, *given):
+                result = HANDLERS[name](*given[0], **given[1])
+                if result is not NotImplemented:
+                    return _as_rows(result, name, arcs, args) if rows else result
+        args, kwargs = tree_map_only(ArcTensor, lambda tensor: tensor.rows_or_plain(name), (args, kwargs))
         return func(*args, **kwargs)
 
     @classmethod
@@ -80,6 +92,11 @@ class ArcTensor(torch.Tensor):
     def plain(self, name: str) -> torch.Tensor:
         """The same as a real tensor, for torch's function `name`. Collective: yes."""
         refuse(name)
+
+    def rows_or_plain(self, name: str) -> torch.Tensor:
+        """The same as rows of all ranks where the others are. Collective: yes."""
+        found = self.plain(name)
+        return rows_of(found, self.arcs.space, self.arc_dim) if self.arcs.rows else found
 
     def __repr__(self, **options: Any) -> str:  # type: ignore[override]
         return f"{type(self).__name__}({list(self.size())}, {self.arcs.graph.num_ranks} ranks)"
@@ -98,7 +115,7 @@ class ArcIndex(ArcTensor):
 
     @classmethod
     def of(cls, arcs: ArcSet, roles: tuple[str, str] = ("source", "target")) -> "ArcIndex":
-        made = cls.wrap((2, arcs.num_arcs), torch.int64)
+        made = cls.wrap((2, arcs.num_all), torch.int64)
         made.arcs, made.roles = arcs, roles
         return made
 
@@ -117,7 +134,7 @@ class ArcEnds(ArcTensor):
 
     @classmethod
     def of(cls, arcs: ArcSet, role: str, size: tuple | None = None, arc_dim: int = 0) -> "ArcEnds":
-        made = cls.wrap((arcs.num_arcs,) if size is None else size, torch.int64)
+        made = cls.wrap((arcs.num_all,) if size is None else size, torch.int64)
         made.arcs, made.role, made.arc_dim = arcs, role, arc_dim
         return made
 
@@ -166,12 +183,12 @@ class ArcNorm(ArcTensor):
     def of(cls, norm: GcnNorm, dims: int = 1) -> "ArcNorm":
         kept: Any = norm.arcs.graph
         kept.kept_arcs["last"] = norm.arcs
-        made = cls.wrap((norm.arcs.num_arcs, *[1] * (dims - 1)), norm.factors.dtype)
-        made.arcs, made.factors = norm.arcs, norm
+        made = cls.wrap((norm.arcs.num_all, *[1] * (dims - 1)), norm.factors.dtype)
+        made.arcs, made.factors, made.arc_dim = norm.arcs, norm, 0
         return made
 
     def plain(self, name: str) -> torch.Tensor:
-        return self.factors.weights().view(self.size())
+        return self.factors.weights().view(-1, *[1] * (self.dim() - 1))
 
 
 class _Unwritten(torch.autograd.Function):
@@ -183,7 +200,7 @@ class _Unwritten(torch.autograd.Function):
     ) -> ArcRows:
         ctx.inputs = rows, weight, given
         size = list(rows.shape)
-        size[arc_dim] = ends.arcs.num_arcs
+        size[arc_dim] = ends.arcs.num_all
         made = ArcRows.wrap(tuple(size), rows.dtype)
         made.arcs, made.role, made.arc_dim = ends.arcs, ends.role, arc_dim
         made.rows, made.weight, made.written = rows, given, None
@@ -200,6 +217,61 @@ class _Unwritten(torch.autograd.Function):
             wanted = [one for one in leaves if one is not None]
             found = list(torch.autograd.grad(made.plain("backward"), wanted, grad))
         return found.pop(0), found.pop(0) if weight is not None else None, None, None, None
+
+
+VERTICES = frozenset(
+    ("scatter_add", "scatter_add_", "index_add", "index_add_", "scatter_reduce", "scatter_reduce_", "bincount")
+)  # functions that give a row of each vertex
+
+
+def _tensors(given: Any) -> list[Any]:
+    return [one for one in tree_leaves(given) if isinstance(one, torch.Tensor)]
+
+
+def local_in(one: Any, arcs: ArcSet, name: str = "") -> Any:
+    """This rank's part of an argument; an ordinary tensor of all vertices or arcs gives its part."""
+    if isinstance(one, ArcTensor):
+        return one
+    graph: Any = arcs.graph
+    if isinstance(one, RowTensor):
+        space = one.row_space
+        if space is graph.vertex_space or space is arcs.space or space.same(arcs.space):
+            return one.inner
+        if space.num_global == graph.num_global_nodes:
+            return in_space(one, graph.vertex_space).inner
+        return in_space(one, arcs.space).inner
+    one = local_of(one)
+    for space in (arcs.space,) if name == "mul" else (graph.vertex_space, arcs.space):
+        for dim in range(min(one.dim(), 2)):
+            if one.shape[dim] == space.num_global:
+                return space.local_part(one, dim)
+    return one
+
+
+def _check_written(name: str, args: tuple) -> None:
+    """Raise InputError where a function would write into an ordinary tensor, of which this rank has a part only."""
+    writes = name == "__setitem__" or (name.endswith("_") and not name.endswith("__"))
+    if writes and name != "requires_grad_" and not isinstance(args[0], RowTensor | ArcTensor):
+        raise InputError(
+            f"torch's {name} into an ordinary tensor of all vertices cannot run distributed: make it from rows "
+            "(x.new_zeros, torch.zeros_like)"
+        )
+
+
+def _as_rows(result: Any, name: str, arcs: ArcSet, args: tuple) -> Any:
+    """What a handler gave as rows of all ranks."""
+    ordinary = not isinstance(result, torch.Tensor) or isinstance(result, ArcTensor) or result.dim() == 0
+    if ordinary or name.startswith("new_"):
+        return result
+    out = args[0]
+    if isinstance(out, RowTensor) and out.inner is result:
+        return again(out)
+    graph: Any = arcs.graph
+    space = graph.vertex_space if name in VERTICES else arcs.space
+    dim = next((dim for dim in range(result.dim()) if result.shape[dim] == space.num_local), 0)
+    if name in ("index_select", "gather", "scatter_add", "index_add", "scatter_reduce") and isinstance(args[1], int):
+        dim = args[1] % result.dim()
+    return rows_of(result, space, dim)
 
 
 def _takes(name: str, args: tuple, kwargs: dict) -> bool:

@@ -1,0 +1,100 @@
+"""Rows added up by a group of each: `scatter_add`, `index_add`, `scatter_reduce` into an ordinary tensor [groups, ...].
+
+    out[index[v]] += src[v]      over the rows v of all ranks: the result is the same on every rank
+"""
+
+from typing import Any
+
+import numpy as np
+import torch
+
+from distgnn.comm import extreme_over_ranks
+from distgnn.ops.sums import all_sum
+from distgnn.rows.align import in_space, part_of
+from distgnn.rows.row_tensor import RowTensor, handles, local_of, refuse, whole_of
+
+REDUCES = {"sum": "sum", "mean": "mean", "amax": "max", "amin": "min"}
+BY_OWN = (
+    "into rows of vertices: along arcs give graph.edge_index, by id write x[ids] = values; into groups give an ordinary "
+    "tensor of one row for each group"
+)
+
+
+def _local(out: Any, dim: int, index: Any, src: Any, name: str) -> tuple[torch.Tensor, torch.Tensor, Any]:
+    """(index and source of this rank's counted rows, the space)."""
+    if isinstance(out, RowTensor):
+        refuse(name, BY_OWN)
+    rows = src if isinstance(src, RowTensor) else index
+    if rows.row_dim != dim:
+        refuse(name, "give the dimension that counts rows")
+    space = rows.row_space
+    found = []
+    for one in (index, src):
+        at = one.row_dim if isinstance(one, RowTensor) else (dim if one.dim() > dim else 0)
+        one = in_space(one, space).inner if isinstance(one, RowTensor) else part_of(local_of(one), space, at, name)
+        found.append(one.narrow(at, 0, space.num_counted))
+    return found[0], found[1], space
+
+
+def _spread(index: torch.Tensor, like: torch.Tensor, dim: int) -> torch.Tensor:
+    return index if index.dim() == like.dim() else index.view([-1 if at == dim else 1 for at in range(like.dim())]).expand_as(like)
+
+
+def _summed(out: torch.Tensor, dim: int, index: torch.Tensor, src: torch.Tensor, space: Any) -> torch.Tensor:
+    here = torch.zeros(out.shape, dtype=src.dtype).scatter_add(dim, _spread(index, src, dim), src)
+    return here if space.comm.size == 1 else all_sum(space.graph, here)
+
+
+def _written(func: Any, out: torch.Tensor, found: torch.Tensor) -> torch.Tensor:
+    """The result of the function, or of the one that writes into `out`."""
+    return whole_of(local_of(out).copy_(found) if func.__name__.endswith("_") else found)
+
+
+@handles("scatter_add", "scatter_add_", "index_add", "index_add_")
+def scatter_add(func: Any, args: tuple, kwargs: dict) -> torch.Tensor:
+    out, dim, index, src = _four(args, kwargs)
+    dim = dim % out.dim()
+    local_index, local_src, space = _local(out, dim, index, src, func.__name__)
+    total = _summed(out, dim, local_index, local_src, space)
+    return _written(func, out, local_of(out) + total * kwargs.get("alpha", 1))
+
+
+def _four(args: tuple, kwargs: dict) -> tuple:
+    names = ("self", "dim", "index", "src")
+    given = dict(zip(names, args, strict=False)) | kwargs
+    return given["self"], given["dim"], given["index"], given.get("src", given.get("source"))
+
+
+@handles("scatter_reduce", "scatter_reduce_")
+def scatter_reduce(func: Any, args: tuple, kwargs: dict) -> torch.Tensor:
+    out, dim, index, src = _four(args[:4], kwargs)
+    reduce = REDUCES.get(kwargs.get("reduce", args[4] if len(args) > 4 else None))
+    if reduce is None or (kwargs.get("include_self", True) and reduce != "sum"):
+        refuse(func.__name__, "take sum, mean, amax or amin, with include_self=False")
+    dim = dim % out.dim()
+    local_index, local_src, space = _local(out, dim, index, src, func.__name__)
+    count = _summed(out, dim, local_index, torch.ones_like(local_src), space)
+    if reduce in ("max", "min"):
+        found = _extreme(out, dim, local_index, local_src, space, reduce)
+    else:
+        found = _summed(out, dim, local_index, local_src, space)
+        found = found / count.clamp(min=1) if reduce == "mean" else found
+    if kwargs.get("include_self", True):
+        return _written(func, out, local_of(out) + found)
+    return _written(func, out, torch.where(count > 0, found, local_of(out)))
+
+
+def _extreme(
+    out: torch.Tensor, dim: int, index: torch.Tensor, src: torch.Tensor, space: Any, which: str
+) -> torch.Tensor:
+    """Of each group; equal ones share the gradient. Collective: yes, and backward."""
+    worst = float("-inf" if which == "max" else "inf")
+    where = _spread(index, src, dim)
+    values = src.detach() if src.is_floating_point() else src.detach().double()
+    top = torch.full(out.shape, worst, dtype=values.dtype).scatter_reduce(dim, where, values, f"a{which}")
+    if space.comm.size > 1:
+        top = torch.from_numpy(extreme_over_ranks(space.comm, np.ascontiguousarray(top.numpy()), which))
+    best = values == top.gather(dim, where)
+    chosen = torch.where(best, src, torch.zeros_like(src))
+    count = _summed(out, dim, index, best.to(values.dtype), space)
+    return _summed(out, dim, index, chosen, space) / count.clamp(min=1)
