@@ -202,6 +202,8 @@ class DataAccess:
 
     def _set_own(self, name: str, value: Any) -> None:
         found = getattr(type(self), name, None)
+        if isinstance(value, torch.Tensor) and not isinstance(found, property):
+            raise InputError(f"graph.{name} is the graph's own: give the column another name")
         if not isinstance(found, property) or found.fset is not None:
             object.__setattr__(self, name, value)
         elif getattr(self, name) != value:

@@ -155,7 +155,7 @@ def _sum_checked(parameters: list[nn.Parameter], graph: Any, again: bool) -> Non
 
     Args: again: also those that `sum_gradients` has met on every rank since the last step.
     """
-    comm = graph.comm
+    comm, parameters = graph.comm, [one for one in parameters if not _is_rows(one)]
     graph.transport.num_sums += 1
     if comm.size > 1:
         _warn_of_own_mean(graph.transport)
@@ -198,13 +198,23 @@ def clip_gradients(parameters: Iterable[nn.Parameter], most: float) -> tuple[flo
     Returns: the norm before, and the factor. After the sum over ranks both are the same bits on every rank: numpy adds
         in one order for any number of threads.
     """
-    grads = [parameter.grad.numpy() for parameter in parameters if parameter.grad is not None]
-    norm = math.sqrt(math.fsum(float(np.square(grad, dtype=np.float64).sum()) for grad in grads))
+    given = [parameter.grad for parameter in parameters if parameter.grad is not None]
+    grads = [grad if _is_rows(grad) else grad.numpy() for grad in given]
+    norm = math.sqrt(math.fsum(_sum_of_squares(grad) for grad in grads))
     if not norm > most:
         return norm, 1.0
     for grad in grads:
         grad *= most / norm
     return norm, most / norm
+
+
+def _sum_of_squares(grad: Any) -> float:
+    return float(grad.double().square().sum() if _is_rows(grad) else np.square(grad, dtype=np.float64).sum())
+
+
+def _is_rows(parameter: Any) -> bool:
+    """Is this a table of rows, whose gradient lies with them and is not summed over ranks?"""
+    return getattr(parameter, "knows_rows", False)
 
 
 def mark_summed(parameters: Iterable[nn.Parameter], mark: int = SUMMED) -> None:
@@ -249,7 +259,7 @@ def _watch_module(module: nn.Module, inputs: tuple[Any, ...]) -> None:
 
 def _watch(parameter: nn.Parameter, ranks: int) -> None:
     """Let every gradient that arrives mark its parameter."""
-    if not parameter.requires_grad or hasattr(parameter, UNSUMMED):
+    if not parameter.requires_grad or hasattr(parameter, UNSUMMED) or _is_rows(parameter):
         return
     setattr(parameter, UNSUMMED, 0)
 
@@ -294,6 +304,8 @@ def broadcast_tensors(tensors: Iterable[torch.Tensor], comm: Any) -> None:
     if comm.size == 1:
         return
     for tensor in tensors:
+        if _is_rows(tensor):
+            continue
         values = tensor.detach().contiguous().numpy().copy()
         comm.Bcast(values, root=0)
         with torch.no_grad():

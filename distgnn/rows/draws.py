@@ -128,6 +128,10 @@ def _fills(name: str) -> Callable[..., RowTensor]:
     names, make = FILLED[name]
 
     def fill(func: Any, args: tuple, kwargs: dict) -> RowTensor:
+        if getattr(func, "__module__", None) == "torch.nn.init":  # it hands over by name
+            kwargs = {{"a": "from", "b": "to"}.get(one, one): value for one, value in kwargs.items() if value is not None}
+            with torch.no_grad():
+                return fill(None, (kwargs.pop("tensor"),), kwargs)
         rows = args[0]
         given = dict(zip(names, args[1:], strict=False)) | kwargs
         values = make(
@@ -144,6 +148,19 @@ def _fills(name: str) -> Callable[..., RowTensor]:
 
 for _name in FILLED:
     HANDLERS[_name] = _fills(_name)
+
+
+@handles("constant_", "kaiming_uniform_")
+def initialised(func: Any, args: tuple, kwargs: dict) -> RowTensor:
+    """Of `torch.nn.init`, which hands over by name."""
+    rows = kwargs["tensor"]
+    with torch.no_grad():
+        if func.__name__ == "constant_":
+            return rows.fill_(kwargs["val"])
+        mode, slope = kwargs.get("mode", "fan_in"), kwargs.get("a", 0)
+        fan = rows.shape[1 if mode == "fan_in" else 0] * math.prod(rows.shape[2:])
+        bound = math.sqrt(3.0 / fan) * torch.nn.init.calculate_gain(kwargs.get("nonlinearity", "leaky_relu"), slope)
+        return rows.uniform_(-bound, bound)
 
 
 @handles("bernoulli_")

@@ -18,6 +18,7 @@ from distgnn.rows.row_by_row import again
 from distgnn.rows.row_tensor import OWN_FUNCTION, WHOLE, RowTensor, handles, local_of, refuse, rows_of
 
 OWN_ROWS = "_distgnn_own_rows"  # of a leaf whose rows are this rank's: its gradient is whole already
+REPLACED = "_distgnn_replaced"  # of a parameter in whose place another one is: an optimiser that has it is refused
 _graphs: list[Any] = []  # of this process, newest last: whose ranks a loss is of
 
 
@@ -206,3 +207,21 @@ def register_hook(func: Any, args: tuple, kwargs: dict) -> Any:
     """The hook gets rows, and may return rows."""
     rows, hook = args[0], args[1]
     return rows.inner.register_hook(lambda grad: local_of(hook(rows_of(grad, rows.row_space, rows.row_dim))))
+
+
+@handles("set data")
+def set_data(func: Any, args: tuple, kwargs: dict) -> None:
+    """Other numbers for a parameter of rows."""
+    rows, value = args
+    with torch.no_grad():
+        rows.copy_(value)
+
+
+@handles("_has_compatible_shallow_copy_type")
+def keeps_its_place(func: Any, args: tuple, kwargs: dict) -> bool:
+    """Can `model.double()` give a parameter other numbers? With another dtype it becomes another parameter."""
+    old, new = args
+    if old.dtype == new.dtype:
+        return True
+    setattr(old, REPLACED, True)
+    return False

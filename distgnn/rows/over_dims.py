@@ -200,6 +200,16 @@ def _std_mean(
     return whole_of(variance.sqrt()), whole_of(mean)
 
 
+@handles("linalg_norm")
+def linalg_norm(func: Any, args: tuple, kwargs: dict) -> Any:
+    """Of all numbers, or of vectors; a norm of matrices is refused."""
+    given = dict(zip(("A", "ord", "dim", "keepdim"), args, strict=False)) | kwargs
+    rows, order, dim = given.pop("A", given.pop("input", None)), given.pop("ord", None), given.pop("dim", None)
+    if (dim is None and order is not None and rows.dim() > 1) or (isinstance(dim, list | tuple) and order is not None):
+        refuse("linalg.norm", "a norm of the whole matrix is not there: x.norm() is that of its numbers")
+    return torch.linalg.vector_norm(rows, 2 if order is None else order, dim, **given)
+
+
 @over_all("norm", "vector_norm", "linalg_vector_norm")
 def _norm(rows: RowTensor, dims: Dims, keepdim: bool, given: Any, p: Any = 2, **options: Any) -> torch.Tensor:
     p = options.pop("ord", p)

@@ -39,9 +39,11 @@ def elementwise(func: Any, args: tuple, kwargs: dict) -> Any:
     """A function of broadcast arguments, number by number."""
     if kwargs.pop("inplace", False):
         return in_place(func, args, {**kwargs, "inplace": True})
-    if kwargs.get("out") is not None:
+    out = kwargs.pop("out", None)
+    if isinstance(out, RowTensor):
+        return out.copy_(elementwise(func, args, kwargs))
+    if out is not None:
         refuse(func.__name__, "leave out= out")
-    kwargs.pop("out", None)
     together = Aligned(func.__name__, (*args, *kwargs.values()))
     found = func(*map(together.local, args), **{name: together.local(value) for name, value in kwargs.items()})
     return together.rows(found)

@@ -115,9 +115,12 @@ class RowTensor(torch.Tensor):
         return repr(self)
 
     def __deepcopy__(self, memo: dict) -> "RowTensor":
-        return rows_of(
-            self.inner.clone().detach().requires_grad_(self.inner.requires_grad), self.row_space, self.row_dim
-        )
+        made: Any = rows_of(self.inner.clone().detach(), self.row_space, self.row_dim)
+        if self.inner.requires_grad:
+            made.requires_grad_()
+        if isinstance(self, torch.nn.Parameter):
+            made._is_param = True
+        return made
 
     def __reduce_ex__(self, protocol: Any) -> Any:
         """Saved as an ordinary tensor of all rows. Collective: yes."""
