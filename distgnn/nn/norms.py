@@ -12,6 +12,7 @@ from torch import nn
 from distgnn import ops
 from distgnn.nn.conv.graph_module import GraphModule
 from distgnn.nn.protocol import DataGraph
+from distgnn.ops.entry import opaque
 
 
 def graph_mean(graph: DataGraph, rows: torch.Tensor) -> torch.Tensor:
@@ -31,6 +32,7 @@ class BatchNorm1d(GraphModule, nn.modules.batchnorm._NormBase):
     Notes: running statistics are the same on every rank; the running variance is the unbiased one, as in torch.
     """
 
+    @opaque
     def forward(self, rows: torch.Tensor, graph: DataGraph | None = None) -> torch.Tensor:
         """`graph` may be left out after `distgnn.nn.distribute(model, graph)`."""
         if rows.dim() != 2 or rows.shape[1] != self.num_features:
@@ -79,6 +81,7 @@ class GraphNorm(GraphModule):
         self.bias = nn.Parameter(torch.zeros(in_channels))
         self.mean_scale = nn.Parameter(torch.ones(in_channels))
 
+    @opaque
     def forward(self, rows: torch.Tensor, graph: DataGraph | None = None) -> torch.Tensor:
         """`graph` may be left out after `distgnn.nn.distribute(model, graph)`."""
         graph = self.graph_of(graph)
@@ -102,6 +105,7 @@ class PairNorm(GraphModule):
         super().__init__()
         self.scale, self.scale_individually, self.eps = scale, scale_individually, eps
 
+    @opaque
     def forward(self, rows: torch.Tensor, graph: DataGraph | None = None) -> torch.Tensor:
         """`graph` may be left out after `distgnn.nn.distribute(model, graph)`."""
         graph = self.graph_of(graph)

@@ -17,6 +17,7 @@ import torch
 from distgnn.errors import InputError
 from distgnn.ops.edges import messages
 from distgnn.ops.edges.softmax import edge_softmax
+from distgnn.ops.entry import opaque
 
 
 def index_of(graph: Any) -> Any:
@@ -62,6 +63,7 @@ def _dispatch_in_dgl() -> None:
 
 
 def _dispatcher(ours: Callable, theirs: Callable) -> Callable:
+    @opaque
     @functools.wraps(theirs)
     def dispatch(index: Any, *arguments: Any, **options: Any) -> Any:
         function = ours if isinstance(index, _index_class()) else theirs

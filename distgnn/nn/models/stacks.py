@@ -19,6 +19,7 @@ from distgnn.nn.conv.sage_conv import SAGEConv
 from distgnn.nn.dropout import Dropout, number_sites
 from distgnn.nn.norms import BatchNorm1d, GraphNorm, PairNorm
 from distgnn.nn.protocol import DataGraph, FusesEpilogue, Fusion
+from distgnn.ops.entry import opaque
 
 
 class Stack(nn.Module):
@@ -79,6 +80,7 @@ class Stack(nn.Module):
         """One convolution; `last` where its output is the logits."""
         return conv(graph, feats, edge_weight=self.edge_weight_of(graph))
 
+    @opaque
     def forward(self, graph: DataGraph, feats: torch.Tensor) -> torch.Tensor:
         hidden = []
         for layer in range(len(self.drops)):
