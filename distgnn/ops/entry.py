@@ -11,9 +11,16 @@ from typing import Any, ParamSpec, TypeVar
 
 import torch
 
+from distgnn.errors import RunError, on_all_ranks
+
 Parameters = ParamSpec("Parameters")
 Result = TypeVar("Result")
 NARROW = (torch.bfloat16, torch.float16)
+OF_TRANSFORMS = ("functorch", "that doesn't have storage", "vmap")  # torch's words: an argument has no numbers
+TRANSFORMED = (
+    "the transforms of torch.func (grad, vmap, jacrev) cannot pass an exchange of rows: take gradients with backward() "
+    "or torch.autograd.grad; functional_call needs no transform and works"
+)
 
 
 def operator(run: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
@@ -23,12 +30,17 @@ def operator(run: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
     def entry(*args: Parameters.args, **kwargs: Parameters.kwargs) -> Result:
         if torch.compiler.is_compiling():
             return torch.compiler.disable(entry)(*args, **kwargs)
-        if not torch.is_autocast_enabled("cpu"):
-            return _own(run(*args, **kwargs))
-        with torch.autocast("cpu", enabled=False):
-            narrow = getattr(args[0], "dtype", None) in NARROW
-            widened: Any = (args, kwargs) if narrow else (tuple(map(_wide, args)), _wide_values(kwargs))
-            return _own(run(*widened[0], **widened[1]))
+        try:
+            if not torch.is_autocast_enabled("cpu"):
+                return _own(run(*args, **kwargs))
+            with torch.autocast("cpu", enabled=False):
+                narrow = getattr(args[0], "dtype", None) in NARROW
+                widened: Any = (args, kwargs) if narrow else (tuple(map(_wide, args)), _wide_values(kwargs))
+                return _own(run(*widened[0], **widened[1]))
+        except RuntimeError as error:
+            if any(words in str(error) for words in OF_TRANSFORMS):
+                raise on_all_ranks(RunError(TRANSFORMED)) from None
+            raise
 
     return entry
 

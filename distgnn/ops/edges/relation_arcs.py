@@ -35,6 +35,7 @@ class RelationArcs:
     Attributes: counts: groups of each relation, a list of R; groups stand in the order of relations.
     """
 
+    @operator
     def __init__(
         self, graph: GraphView, relations: torch.Tensor, num_relations: int, weight: torch.Tensor | None = None
     ):
