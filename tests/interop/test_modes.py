@@ -52,6 +52,10 @@ def out_of_place(call):
     return lambda *arguments: (call(*arguments) * 2).relu()
 
 
+def again(call):
+    return lambda *arguments: checkpoint(call, *arguments, use_reentrant=False)
+
+
 def once_in_inference(call):
     """What a layer keeps from an evaluation in inference mode serves the training after it."""
 

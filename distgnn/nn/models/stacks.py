@@ -108,7 +108,7 @@ class Stack(nn.Module):
             epilogue = drop.epilogue(graph, 1e-5 if norm is None else norm.eps)
             parameters = None if norm is None else (norm.weight, norm.bias)
             # The next convolution makes the gradient; only this layer reads it, or a residual, a jump or a hook too.
-            alone = not self.residual and self.jump == "none" and not is_watched(conv)
+            alone = not self.residual and self.jump == "none" and not is_watched(self.convs[layer])
             fusion = Fusion(epilogue, parameters, alone)
             out = conv(graph, feats, edge_weight=self.edge_weight_of(graph), fusion=fusion)
         else:

@@ -196,7 +196,8 @@ class _Convolve(Remade):
     @staticmethod
     def backward(ctx: Any, grad: torch.Tensor) -> tuple:
         (feats, aggregated, *parameters), kept = _Convolve.inputs_and_kept(ctx)
-        neigh, own, bias, gamma, beta = (None if one is None else one.detach() for one in parameters)
+        plain: Any = [None if one is None else one.detach() for one in parameters]
+        neigh, own, bias, gamma, beta = plain
         norm = None if gamma is None else (gamma, beta)
         of_neigh = kept.aggregated if aggregated is None else aggregated
         saved = _Saved(feats.detach(), of_neigh, (neigh, own), bias, norm, kept.epilogue)

@@ -154,13 +154,15 @@ class _Attend(Remade):
     @staticmethod
     def backward(ctx: Any, grad: torch.Tensor) -> tuple:
         (feats, *parameters), kept = _Attend.inputs_and_kept(ctx)
-        weight, attn, bias, gamma, beta = (None if one is None else one.detach() for one in parameters)
+        plain: Any = [None if one is None else one.detach() for one in parameters]
+        weight, attn, bias, gamma, beta = plain
         norm = None if gamma is None else (gamma, beta)
         saved = _Saved(**vars(kept), feats=feats.detach(), weights=(weight, attn), bias=bias, norm=norm)
         del kept
         graph, heads, _ = ctx.call
         before_heads = _through_mean if heads.mean else _through_activation
-        before, saved.epilogue = saved.epilogue, None
+        before: Any = saved.epilogue
+        saved.epilogue = None
         grads, dots, *more = before_heads(ctx.call, saved, before, grad)
         del before
         del grad
