@@ -22,6 +22,7 @@ from distgnn.errors import InputError
 from distgnn.ops.aggregation.tied_extreme import tied_arc_extreme, tied_extreme
 from distgnn.ops.edges.on_arcs import check_rows, check_update
 from distgnn.ops.edges.softmax import edge_softmax_with_own
+from distgnn.ops.function import constants
 from distgnn.ops.sums import min_over_ranks
 from distgnn.rows.space import Chosen, Joined, Space
 
@@ -140,7 +141,8 @@ class ArcSet:
     def degree(self, role: str) -> torch.Tensor:
         """Arcs of the set at each vertex, int64 [O]."""
         if role not in self._degrees:
-            self._degrees[role] = self._count(role)
+            with constants():
+                self._degrees[role] = self._count(role)
         return self._degrees[role]
 
     def _count(self, role: str) -> torch.Tensor:
