@@ -1,7 +1,7 @@
 """RowGraph: a DistGraph whose columns know that they are rows of all ranks. `dg.load` gives one.
 
-A graph has two faces over the same state: `graph.plain` shows this rank's rows as ordinary tensors, for the program's own
-code; this one shows them as `RowTensor`s, for scripts. Operators take either.
+A graph has two faces over the same state. `graph.plain` shows this rank's rows as ordinary tensors, for the program's
+own code. This one shows them as `RowTensor`s, for scripts. Operators take either.
 """
 
 import functools
@@ -23,7 +23,6 @@ from distgnn.rows import RowTensor, Space, WholeTensor, local_of, rows_of
 from distgnn.rows.align import in_space, part_of
 from distgnn.rows.gradients import told
 from distgnn.rows.row_tensor import keep_from_compiler, whole_of
-
 
 GIVES = {  # what an operator gives where that is not a row of each vertex
     **dict.fromkeys(("to_arcs", "on_arcs", "gsddmm", "edge_softmax", "pair_scores", "pair_dots"), "arcs"),
@@ -75,8 +74,8 @@ class Arcs(Space):
         """Raise InputError for an ordinary tensor of numbers of arcs that differ, where arcs have another order."""
         if not self.graph.info.get("directed", True) and len(whole) and not _is_constant(whole, dim):
             raise InputError(
-                "an ordinary tensor of one number for each arc meets arcs of an undirected graph, whose order is not that "
-                "of the source: save it with the graph (edge_weight, edge_feats), or make it from graph.edge_attr or "
+                "an ordinary tensor of one number for each arc meets arcs of an undirected graph, whose order is not "
+                "the source's: save it with the graph (edge_weight, edge_feats), or make it from graph.edge_attr or "
                 "graph.edge_index"
             )
 
@@ -149,8 +148,8 @@ def local_column(column: Any, space: Space, name: str) -> Any:
     column = torch.as_tensor(column)
     if column.dim() == 0 or len(column) != space.num_global:
         raise InputError(
-            f"{name!r} has {len(column) if column.dim() else 0} rows: the graph has {space.num_global} {space.kind}, give one "
-            "for each, in the order of the source"
+            f"{name!r} has {len(column) if column.dim() else 0} rows: the graph has {space.num_global} {space.kind}, give "
+            "one for each, in the order of the source"
         )
     return part_of(local_of(column), space, 0, name)
 
@@ -316,7 +315,8 @@ def with_rows(graph: Any) -> Any:
 
     Ranks take the state of rank 0's generator: what a script draws with torch is then the same on all.
     """
-    face: Any = object.__new__(_class_of(type(graph)))
+    kind: Any = type(graph)
+    face: Any = object.__new__(_class_of(kind))
     face.__dict__ = graph.__dict__
     state = graph.__dict__
     state["face"], state["vertex_space"], state["arc_space"] = face, vertices(graph), Arcs(graph)

@@ -54,7 +54,7 @@ def distribute(model: nn.Module, graph: DataGraph, arc_dropout: Collection[str] 
                 if hasattr(module, "allow_single_element"):  # PyG's BatchNorm: a rank with one row is not one row
                     setattr(module, "allow_single_element", False)  # noqa: B010 - a module's attributes have types
                 setattr(module, name, _over_all_ranks(name, child))
-            elif replaces(child, graph) and _is_alone(child, model):
+            elif isinstance(child, nn.Embedding) and replaces(child, graph) and _is_alone(child, model):
                 setattr(module, name, replacement(child, graph))
             if isinstance(child, nn.Dropout):
                 over = "arcs" if name in on_arcs else "vertices"

@@ -65,7 +65,7 @@ def _float_of(rows: RowTensor) -> torch.dtype:
 
 
 def _made(rows: RowTensor, values: torch.Tensor, kwargs: dict) -> RowTensor:
-    made = rows_of(values.to(kwargs.get("dtype") or rows.dtype), rows.row_space, rows.row_dim)
+    made: Any = rows_of(values.to(kwargs.get("dtype") or rows.dtype), rows.row_space, rows.row_dim)
     return made.requires_grad_() if kwargs.get("requires_grad") else made
 
 
@@ -129,7 +129,9 @@ def _fills(name: str) -> Callable[..., RowTensor]:
 
     def fill(func: Any, args: tuple, kwargs: dict) -> RowTensor:
         if getattr(func, "__module__", None) == "torch.nn.init":  # it hands over by name
-            kwargs = {{"a": "from", "b": "to"}.get(one, one): value for one, value in kwargs.items() if value is not None}
+            kwargs = {
+                {"a": "from", "b": "to"}.get(one, one): value for one, value in kwargs.items() if value is not None
+            }
             with torch.no_grad():
                 return fill(None, (kwargs.pop("tensor"),), kwargs)
         rows = args[0]
@@ -216,7 +218,7 @@ def feature_dropout(func: Any, args: tuple, kwargs: dict) -> RowTensor:
 
 
 @handles("rrelu")
-def rrelu(func: Any, args: tuple, kwargs: dict) -> RowTensor:
+def rrelu(func: Any, args: tuple, kwargs: dict) -> torch.Tensor:
     given = dict(zip(("input", "lower", "upper", "training"), args, strict=False)) | kwargs
     rows, low, high = given["input"], given.get("lower", 1 / 8), given.get("upper", 1 / 3)
     if not given.get("training", False):

@@ -1,8 +1,8 @@
 """The backward pass of a loss that was made of all ranks' rows.
 
 Every rank computes the same loss. Rank 0 starts the backward pass with 1 and the others with 0: each rank then has a
-share of every gradient, and sums over ranks inside (`all_sum`) pass on whole gradients of rows. At the end the shares of
-ordinary parameters are added up. So `parameter.grad` is what a single process has, and the same bits on every rank:
+share of every gradient, and sums over ranks inside (`all_sum`) pass on whole gradients of rows. At the end the shares
+of ordinary parameters are added up. So `parameter.grad` is what a single process has, and the same bits on every rank:
 clipping, schedulers and any optimiser go on as they are.
 """
 

@@ -15,8 +15,8 @@ from distgnn.rows.row_tensor import RowTensor, handles, local_of, refuse, whole_
 
 REDUCES = {"sum": "sum", "mean": "mean", "amax": "max", "amin": "min"}
 BY_OWN = (
-    "into rows of vertices: along arcs give graph.edge_index, by id write x[ids] = values; into groups give an ordinary "
-    "tensor of one row for each group"
+    "into rows of vertices: along arcs give graph.edge_index, by id write x[ids] = values; into groups give an "
+    "ordinary tensor of one row for each group"
 )
 
 

@@ -56,7 +56,8 @@ def getitem(func: Any, args: tuple, kwargs: dict) -> Any:
         if all(map(_is_all, (*before, *after))):
             return out
         extra = out.dim() - rows.dim()
-        return out[(*before, *[EVERY] * (1 + extra), *after)]
+        full = (*before, *[EVERY] * (1 + extra), *after)
+        return out[full]
     return chosen if not (before or after) else chosen[tuple(map(local_of, (*before, *after)))]
 
 
@@ -246,7 +247,7 @@ def gather(func: Any, args: tuple, kwargs: dict) -> Any:
     names = ("input", "indices", "dim") if func.__name__ == "take_along_dim" else ("input", "dim", "index")
     given = dict(zip(names, args, strict=False)) | kwargs
     rows, dim = given["input"], given.get("dim")
-    index = given.get("index", given.get("indices"))
+    index: Any = given.get("index", given.get("indices"))
     if not isinstance(rows, RowTensor) or dim is None or dim % rows.dim() == rows.row_dim:
         refuse(func.__name__, "write x[ids] for rows by id; gather takes columns, dim=1")
     if isinstance(index, RowTensor):
@@ -258,8 +259,10 @@ def gather(func: Any, args: tuple, kwargs: dict) -> Any:
 
 @handles("masked_select")
 def masked_select(func: Any, args: tuple, kwargs: dict) -> Any:
-    rows, mask = args[0], kwargs.get("mask", args[1] if len(args) > 1 else None)
-    wide = mask.expand(rows.shape) if isinstance(mask, RowTensor) else torch.ones_like(rows, dtype=torch.bool) & mask
+    rows, mask = args[0], kwargs["mask"] if "mask" in kwargs else args[1]
+    wide: Any = (
+        mask.expand(rows.shape) if isinstance(mask, RowTensor) else torch.ones_like(rows, dtype=torch.bool) & mask
+    )
     return flattened(rows)[flattened(wide)]
 
 

@@ -85,7 +85,7 @@ for _name in (*OVER_DIMS, *KEEPS):
 
 
 def _is_dim(value: Any) -> bool:
-    if value is None or isinstance(value, int) and not isinstance(value, bool):
+    if value is None or (isinstance(value, int) and not isinstance(value, bool)):
         return True
     return isinstance(value, list | tuple) and all(isinstance(one, int) for one in value)
 
@@ -362,8 +362,8 @@ def _amin(rows: RowTensor, dims: Dims, keepdim: bool, given: Any) -> torch.Tenso
 
 @over_all("aminmax")
 def _aminmax(rows: RowTensor, dims: Dims, keepdim: bool, given: Any) -> Any:
-    found = [extreme(rows, counted(rows), dims, keepdim, which) for which in ("min", "max")]
-    return torch.return_types.aminmax(tuple(map(whole_of, found)))
+    low, high = (extreme(rows, counted(rows), dims, keepdim, which) for which in ("min", "max"))
+    return torch.return_types.aminmax((whole_of(low), whole_of(high)))
 
 
 # --- exponentials ------------------------------------------------------------------------------------------------
@@ -387,7 +387,7 @@ def _logsumexp(rows: RowTensor, dims: Dims, keepdim: bool, given: Any) -> torch.
 def _log_softmax(
     rows: RowTensor, dims: Dims, keepdim: bool, given: Any, *_: Any, dtype: Any = None, **options: Any
 ) -> RowTensor:
-    rows = rows if dtype is None else rows.to(dtype)
+    rows = rows if dtype is None else rows_of(rows.inner.to(dtype), rows.row_space, rows.row_dim)
     return rows_of(rows.inner - _log_sum(rows, dims), rows.row_space, rows.row_dim)
 
 
@@ -395,7 +395,7 @@ def _log_softmax(
 def _softmax(
     rows: RowTensor, dims: Dims, keepdim: bool, given: Any, *_: Any, dtype: Any = None, **options: Any
 ) -> RowTensor:
-    rows = rows if dtype is None else rows.to(dtype)
+    rows = rows if dtype is None else rows_of(rows.inner.to(dtype), rows.row_space, rows.row_dim)
     return rows_of((rows.inner - _log_sum(rows, dims)).exp(), rows.row_space, rows.row_dim)
 
 

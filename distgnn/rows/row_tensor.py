@@ -11,8 +11,8 @@ Torch asks a RowTensor before it runs a function on it. The function is then one
     global    over all rows: sums, means, extremes, losses, batch norms, rows by id; one exchange, with its gradient
     refused   in one line that says what to write
 
-What this rank holds is an ordinary tensor, `x.to_local()`; autograd sees that tensor only. `HANDLERS` has a function for
-each name: the other files of this folder fill it.
+What this rank holds is an ordinary tensor, `x.to_local()`; autograd sees that tensor only. `HANDLERS` has a function
+for each name: the other files of this folder fill it.
 """
 
 import sys
@@ -39,11 +39,13 @@ METADATA = frozenset(
     )
 )
 OWN_FUNCTION = (
-    "a torch.autograd.Function of one's own, checkpoint(use_reentrant=True) or a backward hook of a module has made these "
-    "rows, and their gradient would be lost: give the function x.to_local() and take graph.rows_of(result), or write "
+    "a torch.autograd.Function of one's own, checkpoint(use_reentrant=True) or a backward hook of a module has made "
+    "these rows, and their gradient would be lost: give the function x.to_local() and take graph.rows_of(result), or write "
     "use_reentrant=False"
 )
-COMPILED = "rows of all ranks are not compiled: load the graph with plain_tensors=True, or compile functions of x.to_local()"
+COMPILED = (
+    "rows of all ranks are not compiled: load the graph with plain_tensors=True, or compile functions of x.to_local()"
+)
 ANYWHERE = "use x.to_local() for this rank's rows, or graph.gather_rows(x) for all of them"
 
 

@@ -228,7 +228,7 @@ class ArcSet:
 
 
 class ArcSpace(Space):
-    """Some arcs as rows of all ranks: first arcs of the graph in the order of their ids, then loops in that of vertices.
+    """Some arcs as rows of all ranks: arcs of the graph in the order of their ids, then loops in the order of vertices.
 
     Collective: the constructor, where arcs were selected.
     """
@@ -272,8 +272,7 @@ class ArcSpace(Space):
             return mine is None
         if isinstance(first, ArcSpace):
             return not first.arcs.loops and self._agree(mine, first.arcs.positions)
-        is_chosen = isinstance(first, Chosen) and first.base is self.graph.arc_space
-        return is_chosen and self._agree(mine, first.rows)  # type: ignore[union-attr]
+        return isinstance(first, Chosen) and first.base is self.graph.arc_space and self._agree(mine, first.rows)
 
     def _agree(self, mine: torch.Tensor | None, theirs: torch.Tensor | None) -> bool:
         """The same positions on every rank? Collective where both are lists."""
