@@ -169,7 +169,11 @@ class DataAccess:
             self._put(getattr(self, frame), place, value)
         elif self._is_own(place):
             self._set_own(place, value)
-        elif isinstance(value, torch.Tensor) and not name.startswith("_") and (to := self._frame_of(name, value)) is not None:
+        elif (
+            isinstance(value, torch.Tensor)
+            and not name.startswith("_")
+            and (to := self._frame_of(name, value)) is not None
+        ):
             self._forget(name)
             self._put(to, name, value)
         else:
@@ -198,6 +202,8 @@ class DataAccess:
 
     def _set_own(self, name: str, value: Any) -> None:
         found = getattr(type(self), name, None)
+        if isinstance(value, torch.Tensor) and not isinstance(found, property):
+            raise InputError(f"graph.{name} is the graph's own: give the column another name")
         if not isinstance(found, property) or found.fset is not None:
             object.__setattr__(self, name, value)
         elif getattr(self, name) != value:
@@ -262,7 +268,16 @@ class DataAccess:
             for name in frame:
                 frame[name] = frame[name].clone()
         state = made.__dict__
-        for name in ("feats", "labels", "node_values", "node_types", "graph_ids", "train_mask", "valid_mask", "test_mask"):
+        for name in (
+            "feats",
+            "labels",
+            "node_values",
+            "node_types",
+            "graph_ids",
+            "train_mask",
+            "valid_mask",
+            "test_mask",
+        ):
             if isinstance(state.get(name), torch.Tensor):
                 state[name] = state[name].clone()
         state["edge_weight"] = made.plain.edata.get("weight")

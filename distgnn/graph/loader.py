@@ -1,5 +1,6 @@
 """Loading one rank's part of a partition folder as the graph a model sees."""
 
+import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -26,7 +27,7 @@ from distgnn.graph.tuning import part_tuning
 from distgnn.kernels.runtime.compile_line import compile_line, compile_line_from_now_on
 from distgnn.partition import load_part, read_manifest
 from distgnn.partition.folder.layout import part_folder
-from distgnn.system.launch import under_mpi
+from distgnn.system.launch import PRINT_VARIABLE, under_mpi
 from distgnn.system.output import plain
 
 
@@ -91,7 +92,11 @@ def load(
         for line in [*describe_binding(comm), *late_settings(), graph.exchange_note]:
             if line and comm.rank == 0:
                 say(line)
-    return graph if plain_tensors else with_rows(graph)
+    if plain_tensors:
+        return graph
+    if comm.rank and os.environ.get(PRINT_VARIABLE) == "once":  # numbers of rows are the same on all ranks
+        sys.stdout = open(os.devnull, "w")
+    return with_rows(graph)
 
 
 def late_settings() -> list[str]:

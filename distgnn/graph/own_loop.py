@@ -19,6 +19,7 @@ graph is warned of.
 
 import math
 import warnings
+import weakref
 from collections.abc import Callable, Iterable
 from typing import Any
 from weakref import WeakSet
@@ -35,6 +36,7 @@ UNSUMMED = "_distgnn_unsummed"  # of a parameter: ranks whose gradients are to b
 SUMMED = -1  # the same, once they have been
 WHOLE = -2  # the same, where the backward pass of a loss of all ranks did (`distgnn.rows.gradients`)
 MIXED = -3  # the same, where a gradient of an ordinary loss was added to that
+WHOLE_GRAD = "_distgnn_whole_grad"  # of a parameter: the gradient that is whole
 ARRIVED = "_distgnn_arrived"  # of a parameter: the gradient that the last backward pass left, as `_identity` has it
 ADVICE = (
     "this optimiser steps on gradients that were not summed over the {ranks} ranks of the graph: every rank would take "
@@ -153,7 +155,7 @@ def _sum_checked(parameters: list[nn.Parameter], graph: Any, again: bool) -> Non
 
     Args: again: also those that `sum_gradients` has met on every rank since the last step.
     """
-    comm = graph.comm
+    comm, parameters = graph.comm, [one for one in parameters if not _is_rows(one)]
     graph.transport.num_sums += 1
     if comm.size > 1:
         _warn_of_own_mean(graph.transport)
@@ -196,13 +198,23 @@ def clip_gradients(parameters: Iterable[nn.Parameter], most: float) -> tuple[flo
     Returns: the norm before, and the factor. After the sum over ranks both are the same bits on every rank: numpy adds
         in one order for any number of threads.
     """
-    grads = [parameter.grad.numpy() for parameter in parameters if parameter.grad is not None]
-    norm = math.sqrt(math.fsum(float(np.square(grad, dtype=np.float64).sum()) for grad in grads))
+    given = [parameter.grad for parameter in parameters if parameter.grad is not None]
+    grads = [grad if _is_rows(grad) else grad.numpy() for grad in given]
+    norm = math.sqrt(math.fsum(_sum_of_squares(grad) for grad in grads))
     if not norm > most:
         return norm, 1.0
     for grad in grads:
         grad *= most / norm
     return norm, most / norm
+
+
+def _sum_of_squares(grad: Any) -> float:
+    return float(grad.double().square().sum() if _is_rows(grad) else np.square(grad, dtype=np.float64).sum())
+
+
+def _is_rows(parameter: Any) -> bool:
+    """Is this a table of rows, whose gradient lies with them and is not summed over ranks?"""
+    return getattr(parameter, "knows_rows", False)
 
 
 def mark_summed(parameters: Iterable[nn.Parameter], mark: int = SUMMED) -> None:
@@ -235,6 +247,8 @@ _watched: WeakSet[nn.Module] = WeakSet()
 def _watch_module(module: nn.Module, inputs: tuple[Any, ...]) -> None:
     if module in _watched or not torch.is_grad_enabled():
         return
+    if torch.compiler.is_compiling():
+        return
     graphs: list[Any] = [one for one in inputs if isinstance(one, _guarded[0])]
     ranks = max((graph.num_ranks for graph in graphs), default=1)
     if ranks > 1:
@@ -245,12 +259,14 @@ def _watch_module(module: nn.Module, inputs: tuple[Any, ...]) -> None:
 
 def _watch(parameter: nn.Parameter, ranks: int) -> None:
     """Let every gradient that arrives mark its parameter."""
-    if not parameter.requires_grad or hasattr(parameter, UNSUMMED):
+    if not parameter.requires_grad or hasattr(parameter, UNSUMMED) or _is_rows(parameter):
         return
     setattr(parameter, UNSUMMED, 0)
 
     def arrived(one: nn.Parameter) -> None:
-        setattr(one, UNSUMMED, MIXED if getattr(one, UNSUMMED) in (WHOLE, MIXED) else ranks)
+        whole = getattr(one, WHOLE_GRAD, None)
+        added = whole is not None and whole() is one.grad and getattr(one, UNSUMMED) in (WHOLE, MIXED)
+        setattr(one, UNSUMMED, MIXED if added else ranks)
         setattr(one, ARRIVED, _identity(one.grad))
 
     parameter.register_post_accumulate_grad_hook(arrived)
@@ -280,6 +296,7 @@ def watch_whole(parameters: Iterable[nn.Parameter], ranks: int) -> None:
     for parameter in parameters:
         _watch(parameter, ranks)
         setattr(parameter, UNSUMMED, WHOLE)
+        setattr(parameter, WHOLE_GRAD, None if parameter.grad is None else weakref.ref(parameter.grad))
 
 
 def broadcast_tensors(tensors: Iterable[torch.Tensor], comm: Any) -> None:
@@ -287,6 +304,8 @@ def broadcast_tensors(tensors: Iterable[torch.Tensor], comm: Any) -> None:
     if comm.size == 1:
         return
     for tensor in tensors:
+        if _is_rows(tensor):
+            continue
         values = tensor.detach().contiguous().numpy().copy()
         comm.Bcast(values, root=0)
         with torch.no_grad():

@@ -19,6 +19,7 @@ from distgnn.nn.models.label_reuse import LabelReuse
 from distgnn.nn.models.relational_stack import RGCN
 from distgnn.nn.models.stacks import GAT, GCN, GIN, GATv2, GraphSAGE
 from distgnn.nn.models.typed_input import TypedInput
+from distgnn.nn.node_embedding import NodeEmbedding
 from distgnn.nn.norms import BatchNorm1d, GraphNorm, PairNorm
 from distgnn.nn.pair_predictor import PairDecoder, PairPredictor
 
@@ -45,6 +46,7 @@ __all__ = [
     "GraphNorm",
     "GraphSAGE",
     "LabelReuse",
+    "NodeEmbedding",
     "PairDecoder",
     "PairNorm",
     "PairPredictor",

@@ -10,6 +10,7 @@ from distgnn.interop.pyg.api import register, works_per_rank
 from distgnn.nn.conv.graph_module import GraphModule
 from distgnn.nn.dropout import Dropout, number_sites
 from distgnn.nn.functional_dropout import watch
+from distgnn.nn.node_embedding import replacement, replaces
 from distgnn.nn.norms import BatchNorm1d
 from distgnn.nn.protocol import DataGraph
 
@@ -22,7 +23,8 @@ def distribute(model: nn.Module, graph: DataGraph, arc_dropout: Collection[str] 
 
     `torch.nn.Dropout` (DGL's `feat_drop` and `attn_drop` too) gets masks that belong to vertices or arcs,
     `torch.nn.BatchNorm1d` the statistics of all ranks. `torch.nn.LayerNorm` needs no change. Parameters and buffers are
-    kept: they may already be in an optimiser. PyG's norms over all vertices (BatchNorm, GraphNorm, PairNorm,
+    kept: they may already be in an optimiser. An `nn.Embedding` with a row for each vertex becomes a `NodeEmbedding` with
+    its values: make the optimiser afterwards. PyG's norms over all vertices (BatchNorm, GraphNorm, PairNorm,
     InstanceNorm, LayerNorm with mode="graph", …) are swapped too, and in a model with layers of PyG
     `torch.nn.functional.dropout` draws such masks while the model runs.
 
@@ -52,6 +54,8 @@ def distribute(model: nn.Module, graph: DataGraph, arc_dropout: Collection[str] 
                 if hasattr(module, "allow_single_element"):  # PyG's BatchNorm: a rank with one row is not one row
                     setattr(module, "allow_single_element", False)  # noqa: B010 - a module's attributes have types
                 setattr(module, name, _over_all_ranks(name, child))
+            elif isinstance(child, nn.Embedding) and replaces(child, graph) and _is_alone(child, model):
+                setattr(module, name, replacement(child, graph))
             if isinstance(child, nn.Dropout):
                 over = "arcs" if name in on_arcs else "vertices"
                 setattr(module, name, Dropout(child.p, over=over).train(child.training))
@@ -60,6 +64,12 @@ def distribute(model: nn.Module, graph: DataGraph, arc_dropout: Collection[str] 
         if isinstance(module, GraphModule):
             module.graph = getattr(graph, "plain", graph)
     return model
+
+
+def _is_alone(table: nn.Module, model: nn.Module) -> bool:
+    """Is its weight in no other module?"""
+    owners = [one for one in model.modules() for weight in one._parameters.values() if weight is table.weight]
+    return len(owners) == 1
 
 
 def _is_of_pyg(module: Any) -> bool:

@@ -7,6 +7,7 @@ from distgnn import ops
 from distgnn.config import check_choice
 from distgnn.nn.conv.graph_module import GraphModule
 from distgnn.nn.protocol import DataGraph
+from distgnn.ops.entry import opaque
 from distgnn.rows import RowTensor
 
 SITES_PER_CALL = 1 << 16
@@ -34,6 +35,7 @@ class Dropout(GraphModule):
         check_choice("over", over, OVER)
         self.p, self.site, self.over = p, site, over
 
+    @opaque
     def forward(self, rows: torch.Tensor, graph: DataGraph | None = None) -> torch.Tensor:
         """`graph` may be left out after `distgnn.nn.distribute(model, graph)`."""
         if not self.training or self.p == 0:

@@ -13,6 +13,7 @@ from distgnn import ops
 from distgnn.errors import InputError
 from distgnn.nn.conv.graph_module import GraphModule
 from distgnn.nn.protocol import DataGraph
+from distgnn.ops.entry import opaque
 from distgnn.rows import RowTensor, local_of
 
 
@@ -45,6 +46,7 @@ class BatchNorm1d(GraphModule, nn.modules.batchnorm._NormBase):
     Notes: running statistics are the same on every rank; the running variance is the unbiased one, as in torch.
     """
 
+    @opaque
     def forward(self, rows: torch.Tensor, graph: DataGraph | None = None) -> torch.Tensor:
         """`graph` may be left out after `distgnn.nn.distribute(model, graph)`."""
         if rows.dim() != 2 or rows.shape[1] != self.num_features:
@@ -94,6 +96,7 @@ class GraphNorm(GraphModule):
         self.bias = nn.Parameter(torch.zeros(in_channels))
         self.mean_scale = nn.Parameter(torch.ones(in_channels))
 
+    @opaque
     def forward(self, rows: torch.Tensor, graph: DataGraph | None = None) -> torch.Tensor:
         """`graph` may be left out after `distgnn.nn.distribute(model, graph)`."""
         graph = self.graph_of(graph)
@@ -117,6 +120,7 @@ class PairNorm(GraphModule):
         super().__init__()
         self.scale, self.scale_individually, self.eps = scale, scale_individually, eps
 
+    @opaque
     def forward(self, rows: torch.Tensor, graph: DataGraph | None = None) -> torch.Tensor:
         """`graph` may be left out after `distgnn.nn.distribute(model, graph)`."""
         graph = self.graph_of(graph)

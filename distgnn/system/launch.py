@@ -40,6 +40,7 @@ BATCH_VARIABLES = (
     *("SLURM_JOB_ID", "PBS_NODEFILE", "LSB_MCPU_HOSTS", "LSB_HOSTS", "PE_HOSTFILE", "COBALT_NODEFILE"),
     *("LOADL_HOSTFILE", "HYDRA_HOST_FILE", "HYDRA_LAUNCHER", "HYDRA_RMK"),
 )
+PRINT_VARIABLE = "DISTGNN_PRINT"  # "once": after `dg.load`, ranks but the first print nothing on standard output
 TIMEOUT_VARIABLE = "DISTGNN_TIMEOUT"  # seconds after which ranks that exchange nothing are ended (comm/loop_watch.py)
 INSTALL_HINT = "install one with `pip install 'distgnn[mpich]'`, or load your site's MPI module"
 WAIT_ASLEEP = {
@@ -214,13 +215,14 @@ def run_program(program: list[str], num_ranks: int, threads: int | None = None, 
         program: command and arguments, as ["python", "script.py"]; threads: as of `run_under_mpi`.
         timeout: seconds after which ranks that exchange nothing are ended; None: as DISTGNN_TIMEOUT says.
 
-    Raises: as `run_under_mpi`. Notes: signals stop the ranks, none stays behind.
+    Raises: as `run_under_mpi`. Notes: signals stop the ranks, none stays behind. What a script computes of a graph is the
+        same on all ranks, so the first one prints it, unless DISTGNN_PRINT is "all".
     """
     command, flavor = _mpiexec_for(num_ranks, threads)
     variables = rank_environment(num_ranks, threads or threads_per_rank(num_ranks), flavor)
     if timeout is not None:
         variables[TIMEOUT_VARIABLE] = str(check_timeout("timeout", timeout))
-    environment = os.environ | variables | loopback_variables(flavor) | _terminal_variables()
+    environment = {PRINT_VARIABLE: "once"} | os.environ | variables | loopback_variables(flavor) | _terminal_variables()
     return supervise([*command, *guarded(program)], environment, proxies=flavor != "openmpi")
 
 

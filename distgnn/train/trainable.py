@@ -46,6 +46,16 @@ def check_forward(model: nn.Module) -> None:
         )
 
 
+def check_tables(model: nn.Module) -> None:
+    """Raise InputError for a parameter whose rows lie at the owners of vertices."""
+    names = [name for name, one in model.named_parameters() if getattr(one, "knows_rows", False)]
+    if names:
+        raise InputError(
+            f"{names[0]} has a row for each vertex (dg.nn.NodeEmbedding), which the Trainer and its checkpoints do not "
+            "know: train it in a loop of your own, with torch.save(model.state_dict(), ...) on all ranks"
+        )
+
+
 def warn_of_modules_per_rank(model: nn.Module, graph: Any) -> None:
     """Warn, on rank 0 of several, of torch's own modules that work on one rank's rows only."""
     if sees_rows(model, graph):

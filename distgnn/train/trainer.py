@@ -49,7 +49,7 @@ from distgnn.train.run.trace import Trace
 from distgnn.train.steps.begun_pass import BegunPass
 from distgnn.train.steps.passes import Passes
 from distgnn.train.tasks.choose import task_for
-from distgnn.train.trainable import check_forward, check_trainable, warn_of_modules_per_rank
+from distgnn.train.trainable import check_forward, check_tables, check_trainable, warn_of_modules_per_rank
 from distgnn.train.users_model import drawing, face_of, run_model, seen_by_users
 from distgnn.train.verify import ExactStep
 from distgnn.train.weight_layout import lay_out
@@ -110,6 +110,7 @@ class Trainer:
             self.task = task_for(self.config, model, graph)
             check_trainable(graph, self.config, self.task)
             check_forward(model)
+            check_tables(model)
         check_same(graph.comm, self.config.as_dict(), "start every rank with the same settings")
         warn_of_modules_per_rank(model, graph)
         own = self.config.metric in self.own_metrics

@@ -64,6 +64,27 @@ def test_a_mistake_in_a_script_is_said_once_with_the_programs_exit_code(tmp_path
     assert "rank 1 failed" not in done.stderr
 
 
+PRINTS = """
+import sys
+import distgnn as dg
+data = dg.load(sys.argv[1], plain_tensors=len(sys.argv) > 2)
+print("accuracy", float(data.train_mask.double().mean()))
+"""
+
+
+@pytest.mark.slow
+def test_numbers_of_the_whole_graph_are_printed_once(tmp_path, monkeypatch):
+    folder = tmp_path / "parts"
+    graph = "communities:nodes=60,communities=3,feats=4,classes=3,seed=1"
+    assert distgnn("partition", graph, "--parts", 2, "--out", folder).returncode == 0
+    (tmp_path / "script.py").write_text(PRINTS)
+    run = ("run", "-n", 2, tmp_path / "script.py", folder)
+    once, of_ranks = distgnn(*run).stdout, distgnn(*run, "plain").stdout
+    assert once.count("accuracy") == 1 and of_ranks.count("accuracy") == 2
+    monkeypatch.setenv("DISTGNN_PRINT", "all")
+    assert distgnn(*run).stdout.splitlines() == once.splitlines() * 2
+
+
 def test_a_module(script, monkeypatch):
     monkeypatch.chdir(script.parent)
     assert distgnn("run", "-n", 2, "-m", "script", "a").stdout.split()[-1] == "a"

@@ -6,12 +6,16 @@ import numpy as np
 import pytest
 import torch
 from cut_graphs import DIRECTED, UNDIRECTED, dist_graph, random_graph
-from torch_geometric import transforms, utils
-from torch_geometric.data import Data
 
+from distgnn.datasets import GraphData
 from distgnn.errors import InputError
 from distgnn.graph.row_graph import with_rows
 from distgnn.interop.pyg.api import register
+
+Data = pytest.importorskip("torch_geometric.data").Data
+transforms = pytest.importorskip("torch_geometric.transforms")
+utils = pytest.importorskip("torch_geometric.utils")
+pytest.importorskip("torch_geometric.nn")
 
 
 def both(comm, directed: bool = UNDIRECTED, typed: bool = False, **sizes):
@@ -66,7 +70,7 @@ def test_columns_that_are_set(comm):
     for data in (ours, theirs):
         data.x = data.x * 2
         data["train_mask"] = ~data.train_mask
-        data.rank = torch.arange(60)
+        data.order = torch.arange(60)
         data.score = scores
         data.edge_attr = scores[:, None]
         data.note = "text"
@@ -77,9 +81,9 @@ def test_columns_that_are_set(comm):
     assert ours.num_edge_features == theirs.num_edge_features == 1
     assert ours.note == "text" and torch.equal(ours.ids, theirs.ids)
     assert sorted(ours.keys()) == sorted(theirs.keys())
-    del ours.rank, ours["note"]
+    del ours.order, ours["note"]
     ours.edge_attr = None
-    assert not {"rank", "note", "edge_attr"} & set(ours.keys()) and not hasattr(ours, "rank_")
+    assert not {"order", "note", "edge_attr"} & set(ours.keys()) and not hasattr(ours, "order")
 
 
 @pytest.mark.mpi(1, 3)
@@ -90,6 +94,8 @@ def test_sizes_and_arcs_stay(comm):
         ours.num_nodes = 61
     with pytest.raises(InputError, match="keep another edge_index in a variable"):
         ours.edge_index = ours.edge_index
+    with pytest.raises(InputError, match="the graph's own: give the column another name"):
+        ours.rank = torch.zeros(60)
     with pytest.raises(InputError, match="59 rows: the graph has 60"):
         ours.x = torch.zeros(59, 3)
     with pytest.raises(InputError, match="lives on the CPU"):
@@ -118,8 +124,6 @@ def test_questions_about_arcs(comm, directed, edges):
     ours, theirs = both(comm, directed, num_edges=max(edges, 10))
     if edges == 0:  # no loops, no duplicates
         ends = np.array([[0, 1], [1, 2], [3, 4]])
-        from distgnn.datasets import GraphData
-
         graph = dist_graph(GraphData.from_arrays(ends, num_nodes=5 + edges, directed=directed), comm)
         ours, theirs = with_rows(graph), Data(edge_index=torch.from_numpy(ends.T.copy()), num_nodes=5)
         if not directed:
@@ -131,8 +135,6 @@ def test_questions_about_arcs(comm, directed, edges):
 
 @pytest.mark.mpi(1, 2, 3)
 def test_arcs_with_other_features_back_are_directed(comm):
-    from distgnn.datasets import GraphData
-
     ends = np.array([[0, 1], [1, 0], [2, 3], [3, 2]])
     for last, undirected in ((2, True), (3, False)):
         feats = np.array([[1], [1], [2], [last]], np.float32)

@@ -20,6 +20,7 @@ from distgnn.comm import Transport
 from distgnn.errors import InputError
 from distgnn.ops.edges import messages
 from distgnn.ops.edges.softmax import edge_softmax
+from distgnn.ops.entry import opaque
 from distgnn.rows.row_tensor import RowTensor, local_of, rows_of
 from distgnn.rows.shapes import local_rows_of
 
@@ -173,6 +174,7 @@ def _put_before(place: tuple[str, str], ours: Callable, is_ours: Callable[[tuple
     module, name = importlib.import_module(place[0]), place[1]
     theirs = getattr(module, name)
 
+    @opaque
     @functools.wraps(theirs)
     def dispatch(*arguments: Any, **options: Any) -> Any:
         return (ours if is_ours(arguments) else theirs)(*arguments, **options)

@@ -1,0 +1,442 @@
+"""Functions of torch on rows of P ranks give what they give on whole tensors: value and every gradient, or one line."""
+
+import numpy as np
+import pytest
+import torch
+import torch.nn.functional as F
+from cut_graphs import dist_graph, random_graph
+from torch.utils.checkpoint import checkpoint
+
+from distgnn.errors import InputError
+from distgnn.graph.row_graph import with_rows
+from distgnn.rows import RowTensor, WholeTensor
+
+N, D, CLASSES = 41, 6, 4
+_draw = torch.Generator().manual_seed(1)
+
+
+def _random(*shape):
+    return torch.randn(*shape, dtype=torch.float64, generator=_draw)
+
+
+W, T, ALL_MASK = _random(D, 5), _random(N, D), torch.arange(N) < 20
+IDS, PAIRS, PERM = (
+    torch.tensor([3, 40, 7, 7, 0, 12]),
+    torch.randint(0, N, (2, 30), generator=_draw),
+    torch.randperm(N, generator=_draw),
+)
+CLASS_WEIGHT = torch.rand(CLASSES, dtype=torch.float64, generator=_draw)
+
+
+def modules():
+    """A linear layer and a batch norm, the same at each call."""
+    torch.manual_seed(2)
+    return torch.nn.Linear(D, CLASSES).double(), torch.nn.BatchNorm1d(D).double()
+
+
+def _set(*writes):
+    def write(s, x):
+        x = x.clone()
+        for one in writes:
+            one(s, x)
+        return x
+
+    return write
+
+
+def _in_place(s, x):
+    x = x * 1
+    x += 1
+    x.sub_(T)
+    return x.relu_()
+
+
+def _pair_norm(s, x):
+    centred = x - x.mean(0, keepdim=True)
+    return centred / (1e-5 + centred.pow(2).sum(-1).mean()).sqrt()
+
+
+# s.y labels, s.m a mask, s.lin and s.bn modules; x rows [N, D]
+GROUPS = {
+    "statistics": [
+        lambda s, x: x.mean(0),
+        lambda s, x: x.mean(),
+        lambda s, x: x.std(0),
+        lambda s, x: x.var(),
+        lambda s, x: torch.std(x, 0, False),
+        lambda s, x: torch.var_mean(x, 0)[0],
+        lambda s, x: x - x.mean(0),
+        lambda s, x: x.mean(-1, keepdim=True),
+        lambda s, x: x.sum() / x.size(0) + x.sum() / len(x),
+        lambda s, x: x.prod(1),
+        lambda s, x: x.norm(),
+        lambda s, x: x.norm(dim=1),
+        lambda s, x: x.norm(1, 0),
+        lambda s, x: x.norm(float("inf")),
+        lambda s, x: torch.linalg.norm(x),
+        lambda s, x: torch.linalg.vector_norm(x, dim=0),
+        lambda s, x: F.normalize(x),
+        lambda s, x: F.normalize(x, dim=0),
+        lambda s, x: (x > 0).any(0),
+        lambda s, x: (x > -9).all(),
+        lambda s, x: (x > 0).count_nonzero(),
+        _pair_norm,
+    ],
+    "extremes": [
+        lambda s, x: x.max(),
+        lambda s, x: x.max(0).values,
+        lambda s, x: x.max(0).indices,
+        lambda s, x: x.argmax(0),
+        lambda s, x: x.argmax(dim=1),
+        lambda s, x: x.argmax(),
+        lambda s, x: x.amax(0),
+        lambda s, x: x.min(1)[0],
+        lambda s, x: x.aminmax(dim=0).min,
+        lambda s, x: torch.maximum(x, T),
+        lambda s, x: x.softmax(0),
+        lambda s, x: x.softmax(1),
+        lambda s, x: F.log_softmax(x, -1),
+        lambda s, x: x.logsumexp(0),
+        lambda s, x: torch.logsumexp(x, (0, 1)),
+        lambda s, x: x.sort(1).values,
+        lambda s, x: x.topk(2, 1).values,
+        lambda s, x: x.cumsum(1),
+    ],
+    "products": [
+        lambda s, x: x.t() @ x,
+        lambda s, x: x @ W,
+        lambda s, x: x.T @ T,
+        lambda s, x: T.t() @ x,
+        lambda s, x: torch.einsum("nd,ne->de", x, x),
+        lambda s, x: torch.einsum("nd,de->ne", x, W),
+        lambda s, x: s.lin(x),
+        lambda s, x: x @ W[:, 0],
+        lambda s, x: torch.addmm(W[0], x, W),
+        lambda s, x: torch.bmm(x.view(N, 1, D), x.view(N, D, 1)),
+        lambda s, x: x.view(-1, 2, 3) @ W[:3, :2],
+        lambda s, x: torch.matmul(x, W @ torch.sigmoid(x.mean(0)[:5])),
+        lambda s, x: x[:, :1] * x.mean(0),
+        lambda s, x: F.cosine_similarity(x, T),
+        lambda s, x: torch.cdist(x, T[:3]),
+        lambda s, x: F.one_hot(s.y).double() @ W[:CLASSES],
+    ],
+    "norms": [
+        lambda s, x: s.bn(x),
+        lambda s, x: s.bn(x[s.m]),
+        lambda s, x: s.bn(x[:17]),
+        lambda s, x: F.layer_norm(x, (D,)),
+        lambda s, x: F.instance_norm(x.t()[None])[0].t(),
+        lambda s, x: F.group_norm(x, 2),
+    ],
+    "by mask and id": [
+        lambda s, x: x[s.m],
+        lambda s, x: x[~s.m],
+        lambda s, x: x[ALL_MASK],
+        lambda s, x: x[IDS],
+        lambda s, x: x[[1, 2, 5]],
+        lambda s, x: x[IDS.numpy()],
+        lambda s, x: x[-IDS - 1],
+        lambda s, x: x[5:17],
+        lambda s, x: x[-3:],
+        lambda s, x: x[::2],
+        lambda s, x: x[3],
+        lambda s, x: x[-1],
+        lambda s, x: x[:, 2],
+        lambda s, x: x[:, [0, 3]],
+        lambda s, x: x[3, 2],
+        lambda s, x: x[..., None],
+        lambda s, x: x[None],
+        lambda s, x: x[PERM] - x,
+        lambda s, x: (x[PAIRS[0]] * x[PAIRS[1]]).sum(-1),
+        lambda s, x: x[PAIRS].prod(0),
+        lambda s, x: x[PAIRS.t()],
+        lambda s, x: x[IDS, torch.arange(D)],
+        lambda s, x: x[torch.arange(N), s.y],
+        lambda s, x: x[s.m].gather(1, s.y[s.m][:, None]),
+        lambda s, x: x.index_select(0, IDS),
+        lambda s, x: torch.index_select(x, 1, torch.tensor([1, 4])),
+        lambda s, x: x[s.y],
+        lambda s, x: F.embedding(IDS, x),
+        lambda s, x: F.embedding(s.y, W),
+        lambda s, x: CLASS_WEIGHT[s.y] * x[:, 0],
+        lambda s, x: x[s.m] * T[:20],
+        lambda s, x: T[s.m] * x[s.m],
+        lambda s, x: x[s.m & (s.y == 1)],
+        lambda s, x: x[s.m.nonzero().view(-1)],
+        lambda s, x: x[s.m.nonzero(as_tuple=True)[0]],
+        lambda s, x: torch.masked_select(x, s.m[:, None]),
+    ],
+    "written into": [
+        _set(lambda s, x: x.__setitem__(s.m, 0.0)),
+        _set(lambda s, x: x.__setitem__(IDS, T[IDS])),
+        _set(lambda s, x: x.__setitem__((slice(None), 1), T[:, 1]), lambda s, x: x.__setitem__((s.m, 2), 5.0)),
+        _set(lambda s, x: x.__setitem__(3, 1.0)),
+        _set(lambda s, x: x.__setitem__(s.m, T[:20]), lambda s, x: x.__setitem__(~s.m, x[~s.m] * 2)),
+        _set(lambda s, x: x.__setitem__(x < 0, 0.0)),
+        _set(lambda s, x: x.masked_fill_(s.m[:, None], 2.0)),
+        _in_place,
+    ],
+    "losses": [
+        lambda s, x: F.cross_entropy(x[s.m][:, :CLASSES], s.y[s.m]),
+        lambda s, x: F.cross_entropy(x[:, :CLASSES], s.y, weight=CLASS_WEIGHT),
+        lambda s, x: F.cross_entropy(x[:, :CLASSES], s.y, weight=CLASS_WEIGHT, label_smoothing=0.1),
+        lambda s, x: F.cross_entropy(x[:, :CLASSES], s.y, ignore_index=2),
+        lambda s, x: F.cross_entropy(x[IDS][:, :CLASSES], s.y[IDS]),
+        lambda s, x: F.cross_entropy(x[:, :CLASSES], s.y, reduction="sum"),
+        lambda s, x: F.cross_entropy(x[:, :CLASSES], s.y, reduction="none"),
+        lambda s, x: F.cross_entropy(x, T.softmax(1)),
+        lambda s, x: F.nll_loss(F.log_softmax(x[:, :CLASSES], 1)[s.m], s.y[s.m]),
+        lambda s, x: F.mse_loss(x, T),
+        lambda s, x: F.mse_loss(x[s.m], T[:20]),
+        lambda s, x: F.binary_cross_entropy_with_logits(x[PAIRS[0]].sum(1), torch.ones(30, dtype=torch.float64)),
+        lambda s, x: F.binary_cross_entropy_with_logits(
+            x[:, :CLASSES], F.one_hot(s.y, CLASSES).double(), pos_weight=CLASS_WEIGHT
+        ),
+        lambda s, x: F.binary_cross_entropy(x.sigmoid(), T.sigmoid()),
+        lambda s, x: F.l1_loss(x, T, reduction="sum"),
+        lambda s, x: F.kl_div(F.log_softmax(x, 1), F.softmax(T, 1), reduction="batchmean"),
+        lambda s, x: F.smooth_l1_loss(x, T),
+        lambda s, x: F.huber_loss(x, T),
+        lambda s, x: F.margin_ranking_loss(x[:, 0], x[:, 1], torch.ones(N, dtype=torch.float64)),
+        lambda s, x: F.cosine_embedding_loss(x, T, torch.ones(N)),
+        lambda s, x: F.triplet_margin_loss(x, T, x[PERM]),
+        lambda s, x: F.gaussian_nll_loss(x, T, T.exp()),
+        lambda s, x: F.multi_margin_loss(x[:, :CLASSES], s.y),
+        lambda s, x: -0.5 * torch.mean(torch.sum(1 + 2 * x - x**2 - (2 * x).exp(), dim=1)),
+        lambda s, x: (x.argmax(1) == s.y)[s.m].sum() / s.m.sum(),
+        lambda s, x: int((x.argmax(1)[s.m] == s.y[s.m]).sum()) / int(s.m.sum()),
+        lambda s, x: x.argmax(1).eq(s.y).sum().item(),
+    ],
+    "shapes": [
+        lambda s, x: torch.cat([x, x * 2], 1),
+        lambda s, x: torch.cat([x, x * 2]),
+        lambda s, x: torch.cat([x[PAIRS[0]], T[:5]]),
+        lambda s, x: torch.stack([x, x], 1),
+        lambda s, x: torch.stack([x, T], -1),
+        lambda s, x: x.view(-1, 2, 3).transpose(1, 2).reshape(N, -1),
+        lambda s, x: x.flatten(),
+        lambda s, x: x[:, :1].view(-1),
+        lambda s, x: x.view(-1, 2, 3).permute(2, 0, 1),
+        lambda s, x: x.unsqueeze(0).squeeze(0),
+        lambda s, x: x.chunk(2, -1)[1],
+        lambda s, x: x.chunk(2)[1],
+        lambda s, x: x.split([2, 4], 1)[1],
+        lambda s, x: x.repeat(1, 2),
+        lambda s, x: x[:, :1].expand(-1, 4),
+        lambda s, x: x.unbind(1)[2],
+        lambda s, x: torch.zeros(x.size(0), D, dtype=torch.float64) + x,
+        lambda s, x: torch.tensor(x.shape),
+        lambda s, x: x.numel(),
+    ],
+    "number by number": [
+        lambda s, x: torch.where(x > 0, x, T),
+        lambda s, x: torch.where(s.m[:, None], x, torch.zeros(1, dtype=torch.float64)),
+        lambda s, x: x.masked_fill(s.m[:, None], 0.0),
+        lambda s, x: x.clamp(min=0),
+        lambda s, x: 1 - x**2,
+        lambda s, x: 1 / (x.abs() + 1),
+        lambda s, x: F.elu(x) + F.gelu(x) + F.leaky_relu(x, 0.2) + F.silu(x),
+        lambda s, x: F.prelu(x, torch.tensor([0.2], dtype=torch.float64)),
+        lambda s, x: F.glu(x),
+        lambda s, x: T - x + T * x,
+        lambda s, x: torch.sigmoid(x).log(),
+        lambda s, x: checkpoint(lambda a: a.relu() @ W, x, use_reentrant=False),
+    ],
+    "counts and copies": [
+        lambda s, x: s.y.unique(),
+        lambda s, x: s.y.unique(return_counts=True)[1],
+        lambda s, x: torch.bincount(s.y),
+        lambda s, x: int(s.y.max()) + 1,
+        lambda s, x: s.m.nonzero().view(-1),
+        lambda s, x: (s.m & (s.y == 1)).sum(),
+        lambda s, x: (~s.m).sum(),
+        lambda s, x: torch.from_numpy(x.detach().numpy()),
+        lambda s, x: torch.from_numpy(np.asarray(x.detach())),
+        lambda s, x: torch.tensor(s.y.tolist()),
+        lambda s, x: torch.equal(x, T),
+        lambda s, x: torch.allclose(x, x + 0),
+    ],
+}
+
+
+class Scene:
+    """Labels, a mask and modules beside the rows."""
+
+    def __init__(self, x, y, m):
+        self.x, self.y, self.m = x, y, m
+        self.lin, self.bn = modules()
+
+
+def scenes(comm) -> tuple[Scene, Scene]:
+    """(of whole tensors, of rows)."""
+    source = random_graph(2, num_nodes=N, num_feats=D, num_edges=120)
+    labels = torch.from_numpy(np.asarray(source.labels)).long().clamp_min(0)
+    x = torch.from_numpy(np.asarray(source.feats)).double()
+    face = with_rows(dist_graph(source, comm))
+    face.y, face.train_mask = labels, ALL_MASK
+    return Scene(x, labels, ALL_MASK), Scene(face.x, face.y, face.train_mask)
+
+
+def run(scene: Scene, function) -> dict[str, torch.Tensor]:
+    """The value, the gradient of the rows and of each parameter, and running statistics."""
+    scene.lin, scene.bn = modules()
+    x = scene.x.detach().clone().requires_grad_()
+    value = function(scene, x)
+    found = {"value": value}
+    if isinstance(value, torch.Tensor) and value.requires_grad:
+        value.sin().sum().backward()
+        found |= {"rows": x.grad, "running": scene.bn.running_var.clone()}
+        parameters = [*scene.lin.named_parameters(), *scene.bn.named_parameters()]
+        found |= {f"parameter {name}": one.grad for name, one in parameters if one.grad is not None}
+    whole = {name: one.whole() if isinstance(one, RowTensor) else one for name, one in found.items()}
+    return {name: torch.as_tensor(one).detach() for name, one in whole.items()}
+
+
+@pytest.mark.mpi(1, 2, 3)
+@pytest.mark.parametrize("group", GROUPS)
+def test_value_and_gradients(comm, group):
+    plain, rows = scenes(comm)
+    for number, function in enumerate(GROUPS[group]):
+        expected, found = run(plain, function), run(rows, function)
+        where = f"{group}, {number}"
+        assert expected.keys() == found.keys(), where
+        for name, value in expected.items():
+            torch.testing.assert_close(
+                found[name], value, rtol=1e-10, atol=1e-10, msg=lambda text, at=f"{where}, {name}: ": at + text
+            )
+
+
+REFUSED = {
+    "sort": (lambda s, x: x.sort(0), "torch's sort over the rows of all ranks cannot run distributed"),
+    "topk": (lambda s, x: x[:, 0].topk(3), "torch's topk over the rows"),
+    "median": (lambda s, x: x.median(), "torch's median over the rows"),
+    "quantile": (lambda s, x: x.quantile(0.5, 0), "torch's quantile over the rows"),
+    "rows @ rows.t()": (lambda s, x: x @ x.t(), "a number for each pair of rows"),
+    "rows @ rows": (lambda s, x: torch.einsum("nd,md->nm", x, x), "a number for each pair of rows"),
+    "cdist": (lambda s, x: torch.cdist(x, x), "a number for each pair of rows"),
+    "broadcast": (lambda s, x: x[:, None] - x[None], "a row for each pair"),
+    "reshape": (lambda s, x: x.reshape(3, -1), "keep the first dimension as it is"),
+    "cumsum": (lambda s, x: x.cumsum(0), "torch's cumsum over the rows"),
+    "scatter": (
+        lambda s, x: torch.zeros(3, D, dtype=torch.float64).index_add_(0, s.y, x),
+        "torch's index_add_? over the rows",
+    ),
+    "iteration": (lambda s, x: list(x), "cannot be iterated over"),
+    "bool": (lambda s, x: bool(x[:, 0] > 0), "truth value of rows of all ranks is ambiguous"),
+    "svd": (lambda s, x: torch.linalg.svd(x), "svd over the rows"),
+    "other number of rows": (
+        lambda s, x: x + torch.zeros(N - 1, D),
+        "give one row for each, in the order of the source",
+    ),
+    "two masks": (lambda s, x: x[s.m] + x[~s.m], "do not go together"),
+    "into ordinary": (lambda s, x: torch.zeros(N, D, dtype=torch.float64).add_(x), "make it from rows"),
+    "out": (lambda s, x: torch.add(x, x, out=torch.empty(N, D)), "leave out= out"),
+    "second derivative": (
+        lambda s, x: torch.autograd.grad(x.requires_grad_().pow(3).sum(), x, create_graph=True),
+        "second derivative",
+    ),
+}
+
+
+@pytest.mark.mpi(1, 2, 3)
+def test_what_cannot_run_is_one_line(comm):
+    _, rows = scenes(comm)
+    for name, (function, says) in REFUSED.items():
+        with pytest.raises(InputError, match=says) as error:
+            function(rows, rows.x.detach().clone())
+        assert "\n" not in str(error.value), name
+    with pytest.raises(IndexError, match="index 41 is out of bounds for 41 rows"):
+        rows.x[torch.tensor([41])]
+
+
+DRAWS = {
+    "rand_like": torch.rand_like,
+    "randn_like": torch.randn_like,
+    "randint_like": lambda x: torch.randint_like(x, 0, 9),
+    "bernoulli": lambda x: torch.bernoulli(torch.full_like(x, 0.3)),
+    "uniform_": lambda x: x.clone().uniform_(-1, 2),
+    "normal_": lambda x: x.clone().normal_(1, 2),
+    "dropout": lambda x: F.dropout(torch.ones_like(x), 0.4),
+    "dropout of a mask": lambda x: F.dropout(torch.ones_like(x[::2]), 0.4),
+    "gumbel": lambda x: F.gumbel_softmax(x.detach(), dim=1),
+}
+
+
+@pytest.mark.mpi(1, 2, 3)
+def test_random_numbers_are_those_of_one_rank(comm):
+    from mpi4py import MPI
+
+    (_, alone), (_, rows) = scenes(MPI.COMM_SELF), scenes(comm)
+    for name, draw in DRAWS.items():
+        found = []
+        for x in (alone.x, rows.x):
+            torch.manual_seed(5)
+            found.append((draw(x).whole(), draw(x).whole()))
+        (one, other), (mine, mine_again) = found
+        torch.testing.assert_close(mine, one, rtol=1e-12, atol=1e-12, msg=name)
+        torch.testing.assert_close(mine_again, other, rtol=1e-12, atol=1e-12, msg=name)
+        assert not torch.equal(mine, mine_again), name  # each draw is another
+    torch.manual_seed(5)
+    assert abs(float(torch.randn_like(rows.x).mean())) < 0.3 and 0.8 < float(torch.randn_like(rows.x).std()) < 1.2
+
+
+@pytest.mark.mpi(1, 2, 3)
+def test_steps_with_accumulation_and_clipping(comm):
+    """Two backward passes, then a clipped step, by any optimiser: weights as those of plain torch, on every rank."""
+    losses = []
+    for scene in scenes(comm):
+        model = torch.nn.Sequential(*modules(), torch.nn.ReLU())[:1]
+        optimizer = torch.optim.AdamW(model.parameters(), lr=0.1)
+        for _ in range(5):
+            optimizer.zero_grad()
+            for mask in (scene.m, ~scene.m):
+                loss = F.cross_entropy(model(scene.x[mask]), scene.y[mask])
+                (loss / 2).backward()
+            norm = torch.nn.utils.clip_grad_norm_(model.parameters(), 0.1)
+            optimizer.step()
+            losses += [loss.item(), norm.item()]
+        losses += [one.sum().item() for one in model.parameters()]
+    plain, ours = np.split(np.array(losses), 2)
+    np.testing.assert_allclose(ours, plain, rtol=1e-9)
+
+
+@pytest.mark.mpi(2, 3)
+def test_ranks_with_other_weights_are_refused(comm):
+    from distgnn.errors import RunError
+
+    _, rows = scenes(comm)
+    torch.manual_seed(comm.rank)
+    model = torch.nn.Linear(D, CLASSES).double()
+    with pytest.raises(RunError, match="ranks have different weights: seed torch alike"):
+        F.cross_entropy(model(rows.x), rows.y).backward()
+
+
+@pytest.mark.mpi(1, 2, 3)
+def test_results_of_all_rows_are_told_apart(comm):
+    _, rows = scenes(comm)
+    x = rows.x.detach().clone().requires_grad_()
+    assert isinstance(x.relu(), RowTensor) and isinstance(x.mean(0), WholeTensor)
+    assert tuple(x.shape) == (N, D) and tuple(x[rows.m].shape) == (20, D) and len(x.to_local()) == len(x.inner)
+    assert "of 41 vertices here" in repr(x)
+
+
+@pytest.mark.mpi(3)
+def test_ranks_without_rows(comm):
+    """A mask that one rank's rows are none of: losses, norms, statistics and ids."""
+    plain, rows = scenes(comm)
+    place = int(np.argmin(rows.x.row_space.places)) if comm.rank == 0 else None
+    only = comm.bcast(int(rows.x.row_space.places[place]) if comm.rank == 0 else None)
+    few = torch.zeros(N, dtype=torch.bool)
+    few[only] = True
+    for function in (
+        lambda s, x: F.cross_entropy(x[few][:, :CLASSES], s.y[few]),
+        lambda s, x: x[few].mean(0),
+        lambda s, x: x[few].max(0).values,
+        lambda s, x: x[few].softmax(0),
+        lambda s, x: x[torch.tensor([only])],
+        lambda s, x: s.lin(x[few]),
+        lambda s, x: s.bn(torch.cat([x[few], x[few] * 2])),
+    ):
+        expected, found = run(plain, function), run(rows, function)
+        for name, value in expected.items():
+            torch.testing.assert_close(found[name], value, rtol=1e-10, atol=1e-10)
