@@ -37,7 +37,10 @@ FLOORS = (
     Floor(("partition",), ours=(0, 1, 2), foreign=("numpy", "scipy", "numba"), inside=("pymetis", "mtkahypar")),
     Floor(("comm",), ours=(0, 1, 3), foreign=("mpi4py", "numpy")),
     Floor(
-        ("graph", "ops", "interop.dgl.api", "interop.dgl.dispatch", "interop.dgl.messages", "interop.pyg"),
+        (
+            *("graph", "ops", "rows", "interop.dgl.api", "interop.dgl.dispatch", "interop.dgl.messages"),
+            *("interop.dgl.row_interface", "interop.pyg"),
+        ),
         ours=(0, 1, 3, 4),
         foreign=("torch", "numpy"),
         inside=("dgl", "torch_geometric"),
