@@ -52,7 +52,9 @@ class NodeEmbedding(nn.Module):
         if not getattr(graph, "knows_rows", False):
             raise InputError("NodeEmbedding needs the graph of dg.load(folder), not one with plain_tensors=True")
         if graph.vertex_space.num_counted != graph.vertex_space.num_local:
-            raise InputError("NodeEmbedding needs update='owners': with update on copies, rows would be on several ranks")
+            raise InputError(
+                "NodeEmbedding needs update='owners': with update on copies, rows would be on several ranks"
+            )
         self.num_embeddings, self.embedding_dim = int(graph.num_nodes), embedding_dim
         size, dtype = (self.num_embeddings, embedding_dim), dtype or torch.get_default_dtype()
         if whole is not None and tuple(whole.shape) != size:

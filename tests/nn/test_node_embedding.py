@@ -198,7 +198,13 @@ def test_tables_of_other_things_stay(comm):
     graph = face_of(comm)
     tied = nn.Linear(D, N, bias=False)
     model = nn.ModuleList(
-        [nn.Embedding(N - 1, D), nn.Embedding(N, D, padding_idx=0), nn.Embedding(N, D, sparse=True), nn.Embedding(N, D), tied]
+        [
+            nn.Embedding(N - 1, D),
+            nn.Embedding(N, D, padding_idx=0),
+            nn.Embedding(N, D, sparse=True),
+            nn.Embedding(N, D),
+            tied,
+        ]
     )
     tied.weight = model[3].weight
     dnn.distribute(model, graph)

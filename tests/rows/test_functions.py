@@ -324,7 +324,10 @@ REFUSED = {
     "iteration": (lambda s, x: list(x), "cannot be iterated over"),
     "bool": (lambda s, x: bool(x[:, 0] > 0), "truth value of rows of all ranks is ambiguous"),
     "svd": (lambda s, x: torch.linalg.svd(x), "svd over the rows"),
-    "other number of rows": (lambda s, x: x + torch.zeros(N - 1, D), "give one row for each, in the order of the source"),
+    "other number of rows": (
+        lambda s, x: x + torch.zeros(N - 1, D),
+        "give one row for each, in the order of the source",
+    ),
     "two masks": (lambda s, x: x[s.m] + x[~s.m], "do not go together"),
     "into ordinary": (lambda s, x: torch.zeros(N, D, dtype=torch.float64).add_(x), "make it from rows"),
     "out": (lambda s, x: torch.add(x, x, out=torch.empty(N, D)), "leave out= out"),
