@@ -169,7 +169,11 @@ class DataAccess:
             self._put(getattr(self, frame), place, value)
         elif self._is_own(place):
             self._set_own(place, value)
-        elif isinstance(value, torch.Tensor) and not name.startswith("_") and (to := self._frame_of(name, value)) is not None:
+        elif (
+            isinstance(value, torch.Tensor)
+            and not name.startswith("_")
+            and (to := self._frame_of(name, value)) is not None
+        ):
             self._forget(name)
             self._put(to, name, value)
         else:
@@ -264,7 +268,16 @@ class DataAccess:
             for name in frame:
                 frame[name] = frame[name].clone()
         state = made.__dict__
-        for name in ("feats", "labels", "node_values", "node_types", "graph_ids", "train_mask", "valid_mask", "test_mask"):
+        for name in (
+            "feats",
+            "labels",
+            "node_values",
+            "node_types",
+            "graph_ids",
+            "train_mask",
+            "valid_mask",
+            "test_mask",
+        ):
             if isinstance(state.get(name), torch.Tensor):
                 state[name] = state[name].clone()
         state["edge_weight"] = made.plain.edata.get("weight")

@@ -173,6 +173,10 @@ class DistGraph(DGLInterface, PyGInterface):
         words += [f"num_feats={self.num_feats}", f"num_classes={self.num_classes}", f"dtype={self.dtype}"]
         return f"{type(self).__name__}({', '.join(words)}, algorithm={self.algorithm.name!r}, update={self.update!r})"
 
+    def __deepcopy__(self, memo: dict) -> "DistGraph":
+        """Itself: a copy of a model runs on the graph of the model."""
+        return self
+
     def with_part(self, local: LocalGraph) -> "DistGraph":
         """A graph of the same kind and settings over another part. Collective: yes."""
         return type(self)(local, self.comm, **self._settings)

@@ -4,10 +4,10 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch.autograd.function import once_differentiable
 
 from distgnn.comm import sum_over_ranks
 from distgnn.ops.entry import operator
+from distgnn.ops.function import Function
 
 ROWS_TAG = 1
 
@@ -29,7 +29,7 @@ def global_mean(graph: Any, values: torch.Tensor) -> torch.Tensor:
     return _GlobalMean.apply(values, graph.transport)
 
 
-class _GlobalMean(torch.autograd.Function):
+class _GlobalMean(Function):
     @staticmethod
     def forward(ctx: Any, values: torch.Tensor, transport: Any) -> torch.Tensor:
         comm, ctx.transport = transport.comm, transport
@@ -39,7 +39,6 @@ class _GlobalMean(torch.autograd.Function):
         return torch.tensor(total / ctx.count, dtype=values.dtype)
 
     @staticmethod
-    @once_differentiable
     def backward(ctx: Any, grad: torch.Tensor) -> tuple[torch.Tensor, None]:
         ctx.transport.has_global_loss = True
         return (grad / ctx.count).expand(ctx.shape), None

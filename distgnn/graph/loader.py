@@ -95,7 +95,7 @@ def load(
     if plain_tensors:
         return graph
     if comm.rank and os.environ.get(PRINT_VARIABLE) == "once":  # numbers of rows are the same on all ranks
-        sys.stdout = open(os.devnull, "w")  # noqa: SIM115 - to the end of the process
+        sys.stdout = open(os.devnull, "w")
     return with_rows(graph)
 
 

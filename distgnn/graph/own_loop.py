@@ -19,6 +19,7 @@ graph is warned of.
 
 import math
 import warnings
+import weakref
 from collections.abc import Callable, Iterable
 from typing import Any
 from weakref import WeakSet
@@ -35,6 +36,7 @@ UNSUMMED = "_distgnn_unsummed"  # of a parameter: ranks whose gradients are to b
 SUMMED = -1  # the same, once they have been
 WHOLE = -2  # the same, where the backward pass of a loss of all ranks did (`distgnn.rows.gradients`)
 MIXED = -3  # the same, where a gradient of an ordinary loss was added to that
+WHOLE_GRAD = "_distgnn_whole_grad"  # of a parameter: the gradient that is whole
 ARRIVED = "_distgnn_arrived"  # of a parameter: the gradient that the last backward pass left, as `_identity` has it
 ADVICE = (
     "this optimiser steps on gradients that were not summed over the {ranks} ranks of the graph: every rank would take "
@@ -245,6 +247,8 @@ _watched: WeakSet[nn.Module] = WeakSet()
 def _watch_module(module: nn.Module, inputs: tuple[Any, ...]) -> None:
     if module in _watched or not torch.is_grad_enabled():
         return
+    if torch.compiler.is_compiling():
+        return
     graphs: list[Any] = [one for one in inputs if isinstance(one, _guarded[0])]
     ranks = max((graph.num_ranks for graph in graphs), default=1)
     if ranks > 1:
@@ -260,7 +264,9 @@ def _watch(parameter: nn.Parameter, ranks: int) -> None:
     setattr(parameter, UNSUMMED, 0)
 
     def arrived(one: nn.Parameter) -> None:
-        setattr(one, UNSUMMED, MIXED if getattr(one, UNSUMMED) in (WHOLE, MIXED) else ranks)
+        whole = getattr(one, WHOLE_GRAD, None)
+        added = whole is not None and whole() is one.grad and getattr(one, UNSUMMED) in (WHOLE, MIXED)
+        setattr(one, UNSUMMED, MIXED if added else ranks)
         setattr(one, ARRIVED, _identity(one.grad))
 
     parameter.register_post_accumulate_grad_hook(arrived)
@@ -290,6 +296,7 @@ def watch_whole(parameters: Iterable[nn.Parameter], ranks: int) -> None:
     for parameter in parameters:
         _watch(parameter, ranks)
         setattr(parameter, UNSUMMED, WHOLE)
+        setattr(parameter, WHOLE_GRAD, None if parameter.grad is None else weakref.ref(parameter.grad))
 
 
 def broadcast_tensors(tensors: Iterable[torch.Tensor], comm: Any) -> None:

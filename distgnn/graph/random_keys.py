@@ -1,4 +1,18 @@
-"""RandomKeys: what keys the random masks and the rounding of a training step, whatever the number of ranks."""
+"""RandomKeys: what keys the random masks and the rounding of a training step, whatever the number of ranks.
+
+`torch.utils.checkpoint` runs a layer a second time, after it set torch's generator back. So each draw here takes one
+number of that generator, as torch's dropout would: a number that was met before in this step is the draw made again.
+"""
+
+import torch
+
+from distgnn.errors import RunError, on_all_ranks
+
+REPEATED = (
+    "torch.utils.checkpoint repeats exchanges of rows, and those of a delayed or narrow schedule cannot be repeated: "
+    "train with cd-0 and float32 on the wire, or without checkpoint"
+)
+MOST_MET = 1 << 14  # draws that are remembered, of a loop that never moves the step
 
 
 class RandomKeys:
@@ -25,6 +39,7 @@ class RandomKeys:
         self._step = step
         self._num_sites = 0
         self._calls_of_site: dict[int, int] = {}
+        self._met: dict[tuple[int | None, int], int] = {}  # (dropout site or None, number of torch's) -> draw
 
     def next_call(self, site: int) -> int:
         """How often this dropout site drew in this step before.
@@ -32,8 +47,27 @@ class RandomKeys:
         A layer that is run twice in a step draws two masks, and so does a loop that never moves the step.
         """
         call = self._calls_of_site.get(site, 0)
+        before = self._meet(site, call)
+        if before is not None:
+            return before
         self._calls_of_site[site] = call + 1
         return call
+
+    def _meet(self, site: int | None, draw: int) -> int | None:
+        """The draw that this one repeats; None: it is new, and is remembered."""
+        key = site, int(torch.randint(1 << 62, (), device="cpu"))
+        if key in self._met:
+            return self._met[key]
+        if len(self._met) == MOST_MET:
+            del self._met[next(iter(self._met))]
+        self._met[key] = draw
+        return None
+
+    def check_exchange(self) -> None:
+        """Raise RunError for an exchange of a training step that is made again. Also called where nothing is trained:
+        a first run without gradients may be repeated with them."""
+        if self._meet(None, self._num_sites) is not None and torch.is_grad_enabled():
+            raise on_all_ranks(RunError(REPEATED))
 
     def next_site(self) -> int:
         """The number of the next exchange site in this step."""

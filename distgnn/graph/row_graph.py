@@ -1,7 +1,7 @@
 """RowGraph: a DistGraph whose columns know that they are rows of all ranks. `dg.load` gives one.
 
-A graph has two faces over the same state: `graph.plain` shows this rank's rows as ordinary tensors, for the program's own
-code; this one shows them as `RowTensor`s, for scripts. Operators take either.
+A graph has two faces over the same state. `graph.plain` shows this rank's rows as ordinary tensors, for the program's
+own code. This one shows them as `RowTensor`s, for scripts. Operators take either.
 """
 
 import functools
@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from torch import nn
 
 from distgnn.comm import sum_over_ranks
 from distgnn.errors import InputError
@@ -21,8 +22,7 @@ from distgnn.ops.sums import all_sum
 from distgnn.rows import RowTensor, Space, WholeTensor, local_of, rows_of
 from distgnn.rows.align import in_space, part_of
 from distgnn.rows.gradients import told
-from distgnn.rows.row_tensor import whole_of
-
+from distgnn.rows.row_tensor import keep_from_compiler, whole_of
 
 GIVES = {  # what an operator gives where that is not a row of each vertex
     **dict.fromkeys(("to_arcs", "on_arcs", "gsddmm", "edge_softmax", "pair_scores", "pair_dots"), "arcs"),
@@ -74,8 +74,8 @@ class Arcs(Space):
         """Raise InputError for an ordinary tensor of numbers of arcs that differ, where arcs have another order."""
         if not self.graph.info.get("directed", True) and len(whole) and not _is_constant(whole, dim):
             raise InputError(
-                "an ordinary tensor of one number for each arc meets arcs of an undirected graph, whose order is not that "
-                "of the source: save it with the graph (edge_weight, edge_feats), or make it from graph.edge_attr or "
+                "an ordinary tensor of one number for each arc meets arcs of an undirected graph, whose order is not "
+                "the source's: save it with the graph (edge_weight, edge_feats), or make it from graph.edge_attr or "
                 "graph.edge_index"
             )
 
@@ -93,7 +93,12 @@ def _max() -> Any:
 def vertices(graph: Any) -> Space:
     """The space of the model's rows."""
     return Space(
-        graph, graph.num_rows, graph.num_global_nodes, lambda: graph.row_ids, num_counted=graph.num_owned, kind="vertices"
+        graph,
+        graph.num_rows,
+        graph.num_global_nodes,
+        lambda: graph.row_ids,
+        num_counted=graph.num_owned,
+        kind="vertices",
     )
 
 
@@ -143,8 +148,8 @@ def local_column(column: Any, space: Space, name: str) -> Any:
     column = torch.as_tensor(column)
     if column.dim() == 0 or len(column) != space.num_global:
         raise InputError(
-            f"{name!r} has {len(column) if column.dim() else 0} rows: the graph has {space.num_global} {space.kind}, give one "
-            "for each, in the order of the source"
+            f"{name!r} has {len(column) if column.dim() else 0} rows: the graph has {space.num_global} {space.kind}, give "
+            "one for each, in the order of the source"
         )
     return part_of(local_of(column), space, 0, name)
 
@@ -267,7 +272,9 @@ class RowGraph(DGLRows):
         if not isinstance(value, RowTensor):
             return local_of(value)
         if value.row_dim != 0:
-            raise InputError(f"{name} takes rows [N, ...]: dimension {value.row_dim} of {list(value.shape)} counts them")
+            raise InputError(
+                f"{name} takes rows [N, ...]: dimension {value.row_dim} of {list(value.shape)} counts them"
+            )
         if value.row_space is self.vertex_space or value.row_space is self.arc_space or name in OF_OWN:
             return value.inner
         if name in ANY_ROWS:
@@ -292,6 +299,13 @@ class RowGraph(DGLRows):
 
 
 @functools.cache
+def watch_compiler() -> None:
+    """Before a module runs, see whether `torch.compile` is there."""
+    keep_from_compiler()
+    nn.modules.module.register_module_forward_pre_hook(lambda module, inputs: keep_from_compiler())
+
+
+@functools.cache
 def _class_of(kind: type) -> type:
     return type(kind.__name__, (DataAccess, RowGraph, kind), {"__doc__": kind.__doc__, "__module__": kind.__module__})
 
@@ -301,11 +315,13 @@ def with_rows(graph: Any) -> Any:
 
     Ranks take the state of rank 0's generator: what a script draws with torch is then the same on all.
     """
-    face: Any = object.__new__(_class_of(type(graph)))
+    kind: Any = type(graph)
+    face: Any = object.__new__(_class_of(kind))
     face.__dict__ = graph.__dict__
     state = graph.__dict__
     state["face"], state["vertex_space"], state["arc_space"] = face, vertices(graph), Arcs(graph)
     state["_kept_rows"], state["_kept_ndata"], state["_kept_edata"] = {}, {}, {}
     told(graph)
+    watch_compiler()
     torch.set_rng_state(torch.from_numpy(graph.comm.bcast(torch.get_rng_state().numpy(), root=0)))
     return face

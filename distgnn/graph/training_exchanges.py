@@ -104,7 +104,10 @@ class TrainingExchanges:
 
     def next_site(self) -> Site | None:
         """Where in the training step the next exchange stands, under a delayed algorithm; None: exact."""
-        if self._exact_now or self.exchanges_exactly or not torch.is_grad_enabled():
+        if self._exact_now or self.exchanges_exactly:
+            return None
+        self.keys.check_exchange()
+        if not torch.is_grad_enabled():
             return None
         return Site(self.keys.next_site(), self.keys.step, self.keys.seed)
 

@@ -41,7 +41,8 @@ def distribute(model: nn.Module, graph: DataGraph, arc_dropout: Collection[str] 
     """
     if any(map(_is_of_pyg, model.modules())):
         register(graph)
-        watch(model, graph)
+        if not getattr(graph, "knows_rows", False):
+            watch(model, graph)
     on_arcs = {*ARC_DROPOUT, *arc_dropout}
     for module in list(model.modules()):
         for name, child in module.named_children():
@@ -53,7 +54,7 @@ def distribute(model: nn.Module, graph: DataGraph, arc_dropout: Collection[str] 
                 if hasattr(module, "allow_single_element"):  # PyG's BatchNorm: a rank with one row is not one row
                     setattr(module, "allow_single_element", False)  # noqa: B010 - a module's attributes have types
                 setattr(module, name, _over_all_ranks(name, child))
-            elif replaces(child, graph) and _is_alone(child, model):
+            elif isinstance(child, nn.Embedding) and replaces(child, graph) and _is_alone(child, model):
                 setattr(module, name, replacement(child, graph))
             if isinstance(child, nn.Dropout):
                 over = "arcs" if name in on_arcs else "vertices"
@@ -61,7 +62,7 @@ def distribute(model: nn.Module, graph: DataGraph, arc_dropout: Collection[str] 
     number_sites(model)
     for module in model.modules():
         if isinstance(module, GraphModule):
-            module.graph = graph
+            module.graph = getattr(graph, "plain", graph)
     return model
 
 

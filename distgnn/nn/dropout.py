@@ -7,6 +7,8 @@ from distgnn import ops
 from distgnn.config import check_choice
 from distgnn.nn.conv.graph_module import GraphModule
 from distgnn.nn.protocol import DataGraph
+from distgnn.ops.entry import opaque
+from distgnn.rows import RowTensor
 
 SITES_PER_CALL = 1 << 16
 OVER = ("vertices", "arcs")
@@ -33,11 +35,14 @@ class Dropout(GraphModule):
         check_choice("over", over, OVER)
         self.p, self.site, self.over = p, site, over
 
+    @opaque
     def forward(self, rows: torch.Tensor, graph: DataGraph | None = None) -> torch.Tensor:
         """`graph` may be left out after `distgnn.nn.distribute(model, graph)`."""
         if not self.training or self.p == 0:
             return rows
         graph = self.graph_of(graph)
+        if isinstance(rows, RowTensor):
+            return ops.dropout_of(graph, rows, rows.row_space.draw_ids, self.p, self._draw(graph))
         self._check(rows, graph)
         return ops.dropout(graph, rows, self.p, self._draw(graph), self.over)
 

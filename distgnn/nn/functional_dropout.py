@@ -77,13 +77,13 @@ def watch(model: nn.Module, graph: DataGraph) -> None:
     if mode is not None:
         mode.graph = graph
         return
-    mode = model.__dict__["_keyed_dropout"] = KeyedDropout(graph)
+    model.__dict__["_keyed_dropout"] = KeyedDropout(graph)
 
     def enter(module: nn.Module, args: Any) -> None:
-        mode.__enter__()
+        module.__dict__["_keyed_dropout"].__enter__()  # a copy of the model has its own
 
     def leave(module: nn.Module, args: Any, result: Any) -> None:
-        mode.__exit__(None, None, None)
+        module.__dict__["_keyed_dropout"].__exit__(None, None, None)
 
     model.register_forward_pre_hook(enter)
     model.register_forward_hook(leave, always_call=True)

@@ -10,12 +10,27 @@ import torch
 from torch import nn
 
 from distgnn import ops
+from distgnn.errors import InputError
 from distgnn.nn.conv.graph_module import GraphModule
 from distgnn.nn.protocol import DataGraph
+from distgnn.ops.entry import opaque
+from distgnn.rows import RowTensor, local_of
 
 
 def graph_mean(graph: DataGraph, rows: torch.Tensor) -> torch.Tensor:
-    """Mean over all vertices of the whole graph of `rows` [O, D]: [D]. Collective: yes, and again backward."""
+    """Mean over all vertices of the whole graph of `rows` [O, D]: [D]. Collective: yes, and again backward.
+
+    Of rows of all ranks (`distgnn.rows`) the mean over those that they are, a masked part of vertices for example.
+
+    Raises: InputError for an ordinary tensor that has no row of each vertex of this rank.
+    """
+    if isinstance(rows, RowTensor):
+        return local_of(rows.mean(0))
+    if len(rows) != graph.num_rows:
+        raise InputError(
+            f"a norm over all vertices got {len(rows)} rows, and this rank has {graph.num_rows}: give it a row of each "
+            "vertex, or load the graph without plain_tensors"
+        )
     return ops.all_sum(graph, rows[: graph.num_owned].sum(0)) / graph.num_global_nodes
 
 
@@ -31,6 +46,7 @@ class BatchNorm1d(GraphModule, nn.modules.batchnorm._NormBase):
     Notes: running statistics are the same on every rank; the running variance is the unbiased one, as in torch.
     """
 
+    @opaque
     def forward(self, rows: torch.Tensor, graph: DataGraph | None = None) -> torch.Tensor:
         """`graph` may be left out after `distgnn.nn.distribute(model, graph)`."""
         if rows.dim() != 2 or rows.shape[1] != self.num_features:
@@ -46,7 +62,8 @@ class BatchNorm1d(GraphModule, nn.modules.batchnorm._NormBase):
         mean = graph_mean(graph, rows)
         variance = graph_mean(graph, (rows - mean).square())
         if self.training and self.track_running_stats:
-            self._track(mean.detach(), variance.detach(), graph.num_global_nodes)
+            count = len(rows) if isinstance(rows, RowTensor) else graph.num_global_nodes
+            self._track(mean.detach(), variance.detach(), count)
         return mean, variance
 
     @torch.no_grad()
@@ -79,6 +96,7 @@ class GraphNorm(GraphModule):
         self.bias = nn.Parameter(torch.zeros(in_channels))
         self.mean_scale = nn.Parameter(torch.ones(in_channels))
 
+    @opaque
     def forward(self, rows: torch.Tensor, graph: DataGraph | None = None) -> torch.Tensor:
         """`graph` may be left out after `distgnn.nn.distribute(model, graph)`."""
         graph = self.graph_of(graph)
@@ -102,6 +120,7 @@ class PairNorm(GraphModule):
         super().__init__()
         self.scale, self.scale_individually, self.eps = scale, scale_individually, eps
 
+    @opaque
     def forward(self, rows: torch.Tensor, graph: DataGraph | None = None) -> torch.Tensor:
         """`graph` may be left out after `distgnn.nn.distribute(model, graph)`."""
         graph = self.graph_of(graph)

@@ -13,12 +13,13 @@ from typing import Any
 
 import torch
 from torch import nn
-from torch.autograd.function import once_differentiable
 
 from distgnn import ops
 from distgnn.config import check_choice
 from distgnn.config.task import DECODERS
 from distgnn.nn.protocol import DataGraph
+from distgnn.ops.entry import opaque
+from distgnn.ops.function import Function
 
 BLOCK_PAIRS = 1 << 15
 
@@ -44,6 +45,7 @@ class PairDecoder(nn.Module):
             width = in_feats * (2 if kind == "concat" else 1)
             self.layers = nn.Sequential(nn.Linear(width, in_feats), nn.ReLU(), nn.Linear(in_feats, num_outputs or 1))
 
+    @opaque
     def forward(self, sources: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
         if self.kind == "dot":
             return (sources * targets).sum(1)
@@ -66,6 +68,7 @@ class PairPredictor(nn.Module):
         super().__init__()
         self.encoder, self.decoder = encoder, decoder
 
+    @opaque
     def forward(self, graph: DataGraph, feats: torch.Tensor) -> torch.Tensor:
         rows: torch.Tensor = self.encoder(graph, feats)
         return rows
@@ -95,7 +98,7 @@ def _forward(decoder: nn.Module, table: torch.Tensor, places: torch.Tensor) -> t
     return torch.cat([decoder(table[pairs[:, 0]], table[pairs[:, 1]]) for pairs in ends])
 
 
-class _Scores(torch.autograd.Function):
+class _Scores(Function):
     @staticmethod
     def forward(ctx: Any, table: Any, places: Any, decoder: nn.Module, *parameters: Any) -> Any:
         ctx.decoder, ctx.parameters = decoder, parameters
@@ -103,7 +106,6 @@ class _Scores(torch.autograd.Function):
         return _forward(decoder, table, places)
 
     @staticmethod
-    @once_differentiable
     def backward(ctx: Any, grad: Any) -> tuple:
         table, places = ctx.saved_tensors
         of_table = torch.zeros_like(table)

@@ -12,9 +12,16 @@ from typing import Any, ParamSpec, TypeVar
 
 import torch
 
+from distgnn.errors import RunError, on_all_ranks
+
 Parameters = ParamSpec("Parameters")
 Result = TypeVar("Result")
 NARROW = (torch.bfloat16, torch.float16)
+OF_TRANSFORMS = ("functorch", "that doesn't have storage", "vmap")  # torch's words: an argument has no numbers
+TRANSFORMED = (
+    "the transforms of torch.func (grad, vmap, jacrev) cannot pass an exchange of rows: take gradients with backward() "
+    "or torch.autograd.grad; functional_call needs no transform and works"
+)
 
 
 def operator(run: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
@@ -27,12 +34,17 @@ def operator(run: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
         for one in args[:4]:
             if getattr(type(one), "knows_rows", False):
                 return one.face.in_rows(entry, args, kwargs)  # type: ignore[attr-defined]
-        if not torch.is_autocast_enabled("cpu"):
-            return _own(run(*args, **kwargs))
-        with torch.autocast("cpu", enabled=False):
-            narrow = getattr(args[0], "dtype", None) in NARROW
-            widened: Any = (args, kwargs) if narrow else (tuple(map(_wide, args)), _wide_values(kwargs))
-            return _own(run(*widened[0], **widened[1]))
+        try:
+            if not torch.is_autocast_enabled("cpu"):
+                return _own(run(*args, **kwargs))
+            with torch.autocast("cpu", enabled=False):
+                narrow = getattr(args[0], "dtype", None) in NARROW
+                widened: Any = (args, kwargs) if narrow else (tuple(map(_wide, args)), _wide_values(kwargs))
+                return _own(run(*widened[0], **widened[1]))
+        except RuntimeError as error:
+            if any(words in str(error) for words in OF_TRANSFORMS):
+                raise on_all_ranks(RunError(TRANSFORMED)) from None
+            raise
 
     return entry
 
@@ -44,9 +56,8 @@ def opaque(run: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
     def entry(*args: Parameters.args, **kwargs: Parameters.kwargs) -> Result:
         if torch.compiler.is_compiling():
             return torch.compiler.disable(entry)(*args, **kwargs)
-        for one in args[1:4]:
-            if getattr(type(one), "knows_rows", False):
-                return one.face.in_rows(entry, args, kwargs)  # type: ignore[attr-defined]
+        if len(args) > 1 and getattr(type(args[1]), "knows_rows", False) and not isinstance(args[1], torch.Tensor):
+            return args[1].in_rows(entry, args, kwargs)  # type: ignore[attr-defined]  # (layer, graph, rows)
         return run(*args, **kwargs)
 
     return entry

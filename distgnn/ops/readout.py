@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch.autograd.function import once_differentiable
 
 from distgnn.comm import extreme_over_ranks, sum_over_ranks
 from distgnn.ops.entry import operator
+from distgnn.ops.function import Function
 from distgnn.ops.protocol import GraphView
 from distgnn.ops.sums import all_sum
 
@@ -52,7 +52,7 @@ def readout(graph: GraphView, rows: torch.Tensor, reduce: str = "mean") -> torch
     return total / sizes.to(total.dtype).view(-1, *[1] * (total.dim() - 1))
 
 
-class _Max(torch.autograd.Function):
+class _Max(Function):
     @staticmethod
     def forward(ctx: Any, rows: torch.Tensor, graph: Any) -> torch.Tensor:
         comm, ids = graph.transport.comm, graph.graph_ids
@@ -68,7 +68,6 @@ class _Max(torch.autograd.Function):
         return torch.where(winners == NOBODY, 0, greatest)
 
     @staticmethod
-    @once_differentiable
     def backward(ctx: Any, grad: torch.Tensor) -> tuple:
         total = _over_ranks(ctx.comm, grad, "sum")
         return torch.where(ctx.won, total[ctx.ids], 0), None

@@ -10,11 +10,16 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
-from torch.autograd.function import once_differentiable
 
+from distgnn.errors import RunError, on_all_ranks
 from distgnn.ops.entry import operator
+from distgnn.ops.function import Function, is_same, version_of
 from distgnn.ops.protocol import GraphView
 
+ONCE = (
+    "a layer with remat runs its backward pass once, and on the rows that it had: add the losses up and call backward "
+    "once, write to its input out of place, or leave remat out"
+)
 Run = Callable[[torch.Tensor], torch.Tensor]
 
 
@@ -36,17 +41,19 @@ def recompute(
     return _Recompute.apply(feats, graph, run, *parameters)
 
 
-class _Recompute(torch.autograd.Function):
+class _Recompute(Function):
     @staticmethod
     def forward(ctx: Any, feats: torch.Tensor, graph: GraphView, run: Run, *parameters: torch.Tensor) -> torch.Tensor:
         ctx.graph, ctx.run, ctx.parameters = graph, run, parameters
         ctx.draws, ctx.feats = graph.draws(), feats.detach() if feats.requires_grad else feats
+        ctx.version = version_of(feats)
         with torch.enable_grad():  # the same branches as the second time
             return run(_leaf(ctx)).detach()
 
     @staticmethod
-    @once_differentiable
     def backward(ctx: Any, grad: torch.Tensor) -> tuple:
+        if ctx.feats is None or not is_same(ctx.feats, ctx.version):
+            raise on_all_ranks(RunError(ONCE))
         feats, now = _leaf(ctx), ctx.graph.draws()
         ctx.feats = None
         ctx.graph.set_draws(ctx.draws)

@@ -14,13 +14,13 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch.autograd.function import once_differentiable
 
 from distgnn.comm import Exchange, raise_together
 from distgnn.comm.row_requests import request_plan
 from distgnn.errors import InputError
 from distgnn.ops.aggregation.halo import as_array
 from distgnn.ops.entry import operator
+from distgnn.ops.function import Function
 from distgnn.ops.protocol import GraphView
 
 
@@ -86,7 +86,7 @@ def gather_rows_at(graph: GraphView, rows: torch.Tensor, global_ids: np.ndarray 
     return found.view(*lookup.places.shape, *rows.shape[1:])
 
 
-class _Table(torch.autograd.Function):
+class _Table(Function):
     @staticmethod
     def forward(ctx: Any, owned: torch.Tensor, lookup: RowLookup) -> torch.Tensor:
         ctx.lookup, ctx.shape = lookup, owned.shape[1:]
@@ -98,7 +98,6 @@ class _Table(torch.autograd.Function):
         return out
 
     @staticmethod
-    @once_differentiable
     def backward(ctx: Any, grad: torch.Tensor) -> tuple:
         exchange, num_owned = ctx.lookup.exchange, ctx.lookup.num_owned
         everything = _flat(grad)

@@ -5,10 +5,10 @@ from typing import Any
 import numpy as np
 import torch
 from mpi4py import MPI
-from torch.autograd.function import once_differentiable
 
 from distgnn.comm import Transport, sum_over_ranks
 from distgnn.ops.entry import operator
+from distgnn.ops.function import Function
 from distgnn.ops.protocol import Exchanges
 
 
@@ -35,14 +35,13 @@ def all_max(graph: Exchanges, values: torch.Tensor) -> torch.Tensor:
     return all_sum(graph, torch.where(best, values, torch.zeros_like(values)).sum() / count)
 
 
-class _AllSum(torch.autograd.Function):
+class _AllSum(Function):
     @staticmethod
     def forward(ctx: Any, values: torch.Tensor, transport: Transport) -> torch.Tensor:
         ctx.transport = transport
         return _sum(transport.comm, values)
 
     @staticmethod
-    @once_differentiable
     def backward(ctx: Any, grad: torch.Tensor) -> tuple:
         ctx.transport.has_global_loss |= grad.numel() == 1  # a norm layer's statistics are no loss
         return _sum(ctx.transport.comm, grad), None

@@ -29,8 +29,8 @@ class Aligned:
                     first, self.space, self.back = one, one.row_space, back
                 elif back != self.back:
                     raise InputError(
-                        f"torch's {name} of rows with rows, {list(first.shape)} and {list(one.shape)}, would make a row "
-                        "for each pair: take the pairs that are needed, rows[ids], or use dg.ops along arcs"
+                        f"torch's {name} of rows with rows, {list(first.shape)} and {list(one.shape)}, would make a "
+                        "row for each pair: take the pairs that are needed, rows[ids], or use dg.ops along arcs"
                     )
 
     def local(self, value: Any) -> Any:
@@ -73,8 +73,8 @@ def in_space(rows: RowTensor, space: Space) -> RowTensor:
         return rows
     if rows.row_space.num_global != space.num_global:
         raise InputError(
-            f"{rows.row_space.num_global} {rows.row_space.kind} and {space.num_global} {space.kind} do not go together: "
-            "choose both with the same mask or the same number of ids"
+            f"{rows.row_space.num_global} {rows.row_space.kind} and {space.num_global} {space.kind} do not go "
+            "together: choose both with the same mask or the same number of ids"
         )
     front = rows.inner.movedim(rows.row_dim, 0)
     found = rows.row_space.rows_at(front, space.places)

@@ -65,7 +65,7 @@ def _float_of(rows: RowTensor) -> torch.dtype:
 
 
 def _made(rows: RowTensor, values: torch.Tensor, kwargs: dict) -> RowTensor:
-    made = rows_of(values.to(kwargs.get("dtype") or rows.dtype), rows.row_space, rows.row_dim)
+    made: Any = rows_of(values.to(kwargs.get("dtype") or rows.dtype), rows.row_space, rows.row_dim)
     return made.requires_grad_() if kwargs.get("requires_grad") else made
 
 
@@ -129,12 +129,19 @@ def _fills(name: str) -> Callable[..., RowTensor]:
 
     def fill(func: Any, args: tuple, kwargs: dict) -> RowTensor:
         if getattr(func, "__module__", None) == "torch.nn.init":  # it hands over by name
-            kwargs = {{"a": "from", "b": "to"}.get(one, one): value for one, value in kwargs.items() if value is not None}
+            kwargs = {
+                {"a": "from", "b": "to"}.get(one, one): value for one, value in kwargs.items() if value is not None
+            }
             with torch.no_grad():
                 return fill(None, (kwargs.pop("tensor"),), kwargs)
         rows = args[0]
         given = dict(zip(names, args[1:], strict=False)) | kwargs
-        values = make(rows, draw_key(given.pop("generator", None)), _float_of(rows), *[given[one] for one in names if one in given])
+        values = make(
+            rows,
+            draw_key(given.pop("generator", None)),
+            _float_of(rows),
+            *[given[one] for one in names if one in given],
+        )
         rows.inner.copy_(values)
         return again(rows)
 
@@ -166,7 +173,9 @@ def bernoulli_(func: Any, args: tuple, kwargs: dict) -> RowTensor:
     return rows
 
 
-@handles("random_", "geometric_", "cauchy_", "poisson", "multinomial", "binomial", "alpha_dropout", "feature_alpha_dropout")
+@handles(
+    "random_", "geometric_", "cauchy_", "poisson", "multinomial", "binomial", "alpha_dropout", "feature_alpha_dropout"
+)
 def refused(func: Any, args: tuple, kwargs: dict) -> Any:
     refuse(func.__name__, "draw with torch.rand_like, randn_like, randint_like, bernoulli or F.dropout")
 
@@ -209,7 +218,7 @@ def feature_dropout(func: Any, args: tuple, kwargs: dict) -> RowTensor:
 
 
 @handles("rrelu")
-def rrelu(func: Any, args: tuple, kwargs: dict) -> RowTensor:
+def rrelu(func: Any, args: tuple, kwargs: dict) -> torch.Tensor:
     given = dict(zip(("input", "lower", "upper", "training"), args, strict=False)) | kwargs
     rows, low, high = given["input"], given.get("lower", 1 / 8), given.get("upper", 1 / 3)
     if not given.get("training", False):

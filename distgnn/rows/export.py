@@ -1,4 +1,4 @@
-"""Rows on their way out of torch: numpy, lists and files get all rows, in the order of a single process, on every rank."""
+"""Rows on their way out of torch: numpy, lists and files get all rows in the source's order, on every rank."""
 
 from typing import Any
 

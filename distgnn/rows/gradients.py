@@ -1,8 +1,8 @@
 """The backward pass of a loss that was made of all ranks' rows.
 
 Every rank computes the same loss. Rank 0 starts the backward pass with 1 and the others with 0: each rank then has a
-share of every gradient, and sums over ranks inside (`all_sum`) pass on whole gradients of rows. At the end the shares of
-ordinary parameters are added up. So `parameter.grad` is what a single process has, and the same bits on every rank:
+share of every gradient, and sums over ranks inside (`all_sum`) pass on whole gradients of rows. At the end the shares
+of ordinary parameters are added up. So `parameter.grad` is what a single process has, and the same bits on every rank:
 clipping, schedulers and any optimiser go on as they are.
 """
 
@@ -15,7 +15,7 @@ from distgnn.comm import sum_over_ranks
 from distgnn.errors import InputError, RunError, on_all_ranks
 from distgnn.graph.own_loop import by_dtype, mark_summed, watch_whole
 from distgnn.rows.row_by_row import again
-from distgnn.rows.row_tensor import WHOLE, RowTensor, handles, local_of, refuse, rows_of
+from distgnn.rows.row_tensor import OWN_FUNCTION, WHOLE, RowTensor, handles, local_of, refuse, rows_of
 
 OWN_ROWS = "_distgnn_own_rows"  # of a leaf whose rows are this rank's: its gradient is whole already
 REPLACED = "_distgnn_replaced"  # of a parameter in whose place another one is: an optimiser that has it is refused
@@ -109,13 +109,18 @@ def _grad(outputs: Any, inputs: Any, grad_outputs: Any = None, *args: Any, **kwa
         refuse("autograd.grad", "a second derivative (create_graph=True) of rows is not there")
     comm = _graph().comm
     given = list(grad_outputs) if isinstance(grad_outputs, list | tuple) else [grad_outputs] * len(outputs)
-    starts = [torch.ones_like(local_of(one)) if start is None else local_of(start) for one, start in zip(outputs, given, strict=True)]
+    starts = [
+        torch.ones_like(local_of(one)) if start is None else local_of(start)
+        for one, start in zip(outputs, given, strict=True)
+    ]
     if comm.rank:
         starts = [
             start if isinstance(one, RowTensor) else torch.zeros_like(start)
             for one, start in zip(outputs, starts, strict=True)
         ]
-    found = torch.autograd.grad([local_of(one) for one in outputs], [local_of(one) for one in inputs], starts, *args, **kwargs)
+    found = torch.autograd.grad(
+        [local_of(one) for one in outputs], [local_of(one) for one in inputs], starts, *args, **kwargs
+    )
     out: list[Any] = []
     for one, grad in zip(inputs, found, strict=True):
         if isinstance(one, RowTensor):
@@ -169,7 +174,17 @@ def set_requires_grad(func: Any, args: tuple, kwargs: dict) -> None:
     args[0].requires_grad_(bool(args[1]))
 
 
-@handles("requires_grad", "is_leaf", "grad_fn", "_version", "_is_view", "retains_grad", "output_nr", "_backward_hooks")
+@handles("grad_fn")
+def grad_fn(func: Any, args: tuple, kwargs: dict) -> Any:
+    """Of this rank's rows."""
+    with torch._C.DisableTorchFunctionSubclass():
+        outer = args[0].grad_fn
+    if outer is not None:
+        raise InputError(OWN_FUNCTION)
+    return args[0].inner.grad_fn
+
+
+@handles("requires_grad", "is_leaf", "_version", "_is_view", "retains_grad", "output_nr", "_backward_hooks")
 def of_inner(func: Any, args: tuple, kwargs: dict) -> Any:
     """What autograd says of this rank's rows."""
     return func(args[0].inner, *args[1:], **kwargs)

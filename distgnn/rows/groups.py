@@ -1,6 +1,6 @@
 """Rows added up by a group of each: `scatter_add`, `index_add`, `scatter_reduce` into an ordinary tensor [groups, ...].
 
-    out[index[v]] += src[v]      over the rows v of all ranks: the result is the same on every rank
+out[index[v]] += src[v]      over the rows v of all ranks: the result is the same on every rank
 """
 
 from typing import Any
@@ -15,8 +15,8 @@ from distgnn.rows.row_tensor import RowTensor, handles, local_of, refuse, whole_
 
 REDUCES = {"sum": "sum", "mean": "mean", "amax": "max", "amin": "min"}
 BY_OWN = (
-    "into rows of vertices: along arcs give graph.edge_index, by id write x[ids] = values; into groups give an ordinary "
-    "tensor of one row for each group"
+    "into rows of vertices: along arcs give graph.edge_index, by id write x[ids] = values; into groups give an "
+    "ordinary tensor of one row for each group"
 )
 
 
@@ -37,7 +37,11 @@ def _local(out: Any, dim: int, index: Any, src: Any, name: str) -> tuple[torch.T
 
 
 def _spread(index: torch.Tensor, like: torch.Tensor, dim: int) -> torch.Tensor:
-    return index if index.dim() == like.dim() else index.view([-1 if at == dim else 1 for at in range(like.dim())]).expand_as(like)
+    return (
+        index
+        if index.dim() == like.dim()
+        else index.view([-1 if at == dim else 1 for at in range(like.dim())]).expand_as(like)
+    )
 
 
 def _summed(out: torch.Tensor, dim: int, index: torch.Tensor, src: torch.Tensor, space: Any) -> torch.Tensor:
@@ -68,7 +72,7 @@ def _four(args: tuple, kwargs: dict) -> tuple:
 @handles("scatter_reduce", "scatter_reduce_")
 def scatter_reduce(func: Any, args: tuple, kwargs: dict) -> torch.Tensor:
     out, dim, index, src = _four(args[:4], kwargs)
-    reduce = REDUCES.get(kwargs.get("reduce", args[4] if len(args) > 4 else None))
+    reduce = REDUCES.get(str(kwargs.get("reduce", args[4] if len(args) > 4 else None)))
     if reduce is None or (kwargs.get("include_self", True) and reduce != "sum"):
         refuse(func.__name__, "take sum, mean, amax or amin, with include_self=False")
     dim = dim % out.dim()

@@ -1,11 +1,11 @@
 """Rows by mask, by global id, by slice. Each rank gets its share of what a single process would get.
 
-    x[mask]          rows where a mask is true: those of this rank
-    x[ids]           rows by global id, in the order of `ids`: each rank has a block of the places, wherever the rows are
-    x[a:b], x[7]     the same for a range; one row is an ordinary tensor on every rank
-    x[:, 3]          columns: local
-    x[ids, columns]  a number of each row
-    x[mask] = v      written where this rank owns the row
+x[mask]          rows where a mask is true: those of this rank
+x[ids]           rows by global id, in the order of `ids`: each rank has a block of the places, wherever the rows are
+x[a:b], x[7]     the same for a range; one row is an ordinary tensor on every rank
+x[:, 3]          columns: local
+x[ids, columns]  a number of each row
+x[mask] = v      written where this rank owns the row
 """
 
 import weakref
@@ -48,11 +48,16 @@ def getitem(func: Any, args: tuple, kwargs: dict) -> Any:
     chosen = _by(front, at)
     dim = rows.row_dim
     if isinstance(chosen, RowTensor):
-        out = rows_of(chosen.inner.movedim(chosen.row_dim, dim), chosen.row_space, dim) if chosen.dim() == rows.dim() else chosen
+        out = (
+            rows_of(chosen.inner.movedim(chosen.row_dim, dim), chosen.row_space, dim)
+            if chosen.dim() == rows.dim()
+            else chosen
+        )
         if all(map(_is_all, (*before, *after))):
             return out
         extra = out.dim() - rows.dim()
-        return out[(*before, *[EVERY] * (1 + extra), *after)]
+        full = (*before, *[EVERY] * (1 + extra), *after)
+        return out[full]
     return chosen if not (before or after) else chosen[tuple(map(local_of, (*before, *after)))]
 
 
@@ -99,7 +104,9 @@ def _new_dim(index: tuple, place: int) -> int:
     many = [number for number, one in enumerate(index) if isinstance(one, torch.Tensor) and one.dim() > 0]
     if len(many) > 1 or any(number < place and index[number].dim() > 1 for number in many):
         refuse("__getitem__", "index the columns in one dimension: x[:, columns]")
-    return sum(not isinstance(one, int) and not (isinstance(one, torch.Tensor) and one.dim() == 0) for one in index[:place])
+    return sum(
+        not isinstance(one, int) and not (isinstance(one, torch.Tensor) and one.dim() == 0) for one in index[:place]
+    )
 
 
 def _by(rows: RowTensor, at: Any) -> Any:
@@ -194,8 +201,10 @@ def _numbers_of_rows(rows: RowTensor, at: Any, index: tuple, place: int) -> RowT
         refuse("__getitem__", "give ids of rows and one column each: x[ids, columns]")
     columns = index[1]
     chosen = _by(rows, at)
-    local = in_space(columns, chosen.row_space).inner if isinstance(columns, RowTensor) else (
-        part_of(local_of(columns), chosen.row_space, 0, "__getitem__")
+    local = (
+        in_space(columns, chosen.row_space).inner
+        if isinstance(columns, RowTensor)
+        else (part_of(local_of(columns), chosen.row_space, 0, "__getitem__"))
     )
     return rows_of(chosen.inner.gather(1, local[:, None])[:, 0], chosen.row_space)
 
@@ -215,7 +224,9 @@ def _ordinary_by_rows(table: torch.Tensor, index: Any) -> Any:
         refuse("__getitem__", "index an ordinary tensor by rows of one dimension each")
     local = tuple(in_space(one, space).inner if isinstance(one, RowTensor) else local_of(one) for one in parts)
     local = tuple(
-        part_of(one, space, 0, "__getitem__") if isinstance(one, torch.Tensor) and one.dim() == 1 and not isinstance(had, RowTensor) else one
+        part_of(one, space, 0, "__getitem__")
+        if isinstance(one, torch.Tensor) and one.dim() == 1 and not isinstance(had, RowTensor)
+        else one
         for one, had in zip(local, parts, strict=True)
     )
     leading = sum(isinstance(one, slice) for one in parts[: [isinstance(p, RowTensor) for p in parts].index(True)])
@@ -236,7 +247,7 @@ def gather(func: Any, args: tuple, kwargs: dict) -> Any:
     names = ("input", "indices", "dim") if func.__name__ == "take_along_dim" else ("input", "dim", "index")
     given = dict(zip(names, args, strict=False)) | kwargs
     rows, dim = given["input"], given.get("dim")
-    index = given.get("index", given.get("indices"))
+    index: Any = given.get("index", given.get("indices"))
     if not isinstance(rows, RowTensor) or dim is None or dim % rows.dim() == rows.row_dim:
         refuse(func.__name__, "write x[ids] for rows by id; gather takes columns, dim=1")
     if isinstance(index, RowTensor):
@@ -248,8 +259,10 @@ def gather(func: Any, args: tuple, kwargs: dict) -> Any:
 
 @handles("masked_select")
 def masked_select(func: Any, args: tuple, kwargs: dict) -> Any:
-    rows, mask = args[0], kwargs.get("mask", args[1] if len(args) > 1 else None)
-    wide = mask.expand(rows.shape) if isinstance(mask, RowTensor) else torch.ones_like(rows, dtype=torch.bool) & mask
+    rows, mask = args[0], kwargs["mask"] if "mask" in kwargs else args[1]
+    wide: Any = (
+        mask.expand(rows.shape) if isinstance(mask, RowTensor) else torch.ones_like(rows, dtype=torch.bool) & mask
+    )
     return flattened(rows)[flattened(wide)]
 
 
@@ -272,7 +285,9 @@ def nonzero(func: Any, args: tuple, kwargs: dict) -> Any:
 def setitem(func: Any, args: tuple, kwargs: dict) -> None:
     rows, index, values = args
     if not isinstance(rows, RowTensor):
-        refuse("__setitem__", "an ordinary tensor cannot take the rows of one rank: make it from rows (torch.zeros_like)")
+        refuse(
+            "__setitem__", "an ordinary tensor cannot take the rows of one rank: make it from rows (torch.zeros_like)"
+        )
     index = _complete(index, rows)
     at, place = _row_index(rows, index)
     if any(isinstance(one, torch.Tensor) and number != place for number, one in enumerate(index)):
@@ -284,7 +299,9 @@ def setitem(func: Any, args: tuple, kwargs: dict) -> None:
         refuse("__setitem__", "write without new dimensions")
     where, chosen = _writable(rows.row_space, at)
     back = 1 + sum(isinstance(one, slice) for one in index[place + 1 :])
-    if isinstance(values, RowTensor) and isinstance(chosen, np.ndarray):  # the rows of these places travel to their owners
+    if isinstance(values, RowTensor) and isinstance(
+        chosen, np.ndarray
+    ):  # the rows of these places travel to their owners
         front = values.inner.movedim(values.row_dim, 0)
         values = values.row_space.rows_at(front, chosen).movedim(0, values.row_dim)
     elif isinstance(values, RowTensor):

@@ -20,7 +20,15 @@ NAMES: dict[str, tuple[str, ...]] = {
     "cross_entropy": ("input", "target", "weight", "size_average", "ignore_index", "reduce", "reduction"),
     "nll_loss": ("input", "target", "weight", "size_average", "ignore_index", "reduce", "reduction"),
     "binary_cross_entropy": ("input", "target", "weight", "size_average", "reduce", "reduction"),
-    "binary_cross_entropy_with_logits": ("input", "target", "weight", "size_average", "reduce", "reduction", "pos_weight"),
+    "binary_cross_entropy_with_logits": (
+        "input",
+        "target",
+        "weight",
+        "size_average",
+        "reduce",
+        "reduction",
+        "pos_weight",
+    ),
     "kl_div": ("input", "target", "size_average", "reduce", "reduction", "log_target"),
     "huber_loss": ("input", "target", "reduction", "delta", "weight"),
     "smooth_l1_loss": ("input", "target", "size_average", "reduce", "reduction", "beta"),
@@ -106,8 +114,10 @@ def cross_entropy(func: Any, args: tuple, kwargs: dict) -> Any:
     if target.is_floating_point():
         return each.mean()
     weight, ignored = given.get("weight"), given.get("ignore_index", -100)
-    classes = in_space(target, each.row_space).inner if isinstance(target, RowTensor) else (
-        part_of(local_of(target), each.row_space, 0, func.__name__)
+    classes = (
+        in_space(target, each.row_space).inner
+        if isinstance(target, RowTensor)
+        else (part_of(local_of(target), each.row_space, 0, func.__name__))
     )
     counts = (classes != ignored).double()
     if weight is not None:
@@ -125,7 +135,9 @@ def refused(func: Any, args: tuple, kwargs: dict) -> Any:
 def dot_attention(func: Any, args: tuple, kwargs: dict) -> Any:
     """Within each row (dimension 0 counts rows): local. Among rows: refused."""
     rows = [one for one in args if isinstance(one, torch.Tensor)]
-    if any(not isinstance(one, RowTensor) or one.row_dim != 0 or one.dim() < 3 for one in rows) or kwargs.get("dropout_p"):
+    if any(not isinstance(one, RowTensor) or one.row_dim != 0 or one.dim() < 3 for one in rows) or kwargs.get(
+        "dropout_p"
+    ):
         refused(func, args, kwargs)
     together = Aligned(func.__name__, rows)
     return together.rows(func(*map(together.local, args), **kwargs))
@@ -136,5 +148,3 @@ def mean_of(values: RowTensor) -> torch.Tensor:
     if number_of(values, tuple(range(values.dim()))) == 0:
         return whole_of(local_of(values.sum()))
     return values.mean()
-
-

@@ -8,7 +8,7 @@ from distgnn.rows.over_dims import moments, number_of
 from distgnn.rows.row_tensor import RowTensor, handles, local_of, refuse, rows_of
 
 
-def _normalised(rows: RowTensor, mean: torch.Tensor, variance: torch.Tensor, given: dict) -> RowTensor:
+def _normalised(rows: RowTensor, mean: Any, variance: Any, given: dict) -> RowTensor:
     shape = [1, -1] + [1] * (rows.dim() - 2)
     out = (rows.inner - mean.view(shape)) * torch.rsqrt(variance.view(shape) + given.get("eps", 1e-5))
     weight, bias = local_of(given.get("weight")), local_of(given.get("bias"))

@@ -24,7 +24,16 @@ GLOBAL: dict[str, Callable[..., Any]] = {}  # name -> (rows, dims, keepdim, furt
 KEEPS = """
 softmax log_softmax softmin cumsum cumprod cummax cummin logcumsumexp sort argsort topk flip roll normalize diff
 """.split()  # the dimension stays, or another length takes its place
-GIVEN_AT = {"norm": 2, "topk": 2, "kthvalue": 2, "quantile": 2, "nanquantile": 2, "normalize": 2, "roll": 2, "renorm": 2}
+GIVEN_AT = {
+    "norm": 2,
+    "topk": 2,
+    "kthvalue": 2,
+    "quantile": 2,
+    "nanquantile": 2,
+    "normalize": 2,
+    "roll": 2,
+    "renorm": 2,
+}
 GIVEN_AT |= {"vector_norm": 2, "linalg_vector_norm": 2, "cosine_similarity": 2, "diff": 2}
 ONE_DIM = ("argmax", "argmin", "glu", "cosine_similarity")
 OVER_DIMS = """
@@ -76,7 +85,7 @@ for _name in (*OVER_DIMS, *KEEPS):
 
 
 def _is_dim(value: Any) -> bool:
-    if value is None or isinstance(value, int) and not isinstance(value, bool):
+    if value is None or (isinstance(value, int) and not isinstance(value, bool)):
         return True
     return isinstance(value, list | tuple) and all(isinstance(one, int) for one in value)
 
@@ -150,9 +159,7 @@ def _count_nonzero(rows: RowTensor, dims: Dims, keepdim: bool, given: Any) -> to
     return summed(rows, (counted(rows) != 0).long(), dims, False)
 
 
-def moments(
-    rows: RowTensor, dims: Dims, keepdim: bool, correction: float
-) -> tuple[torch.Tensor, torch.Tensor]:
+def moments(rows: RowTensor, dims: Dims, keepdim: bool, correction: float) -> tuple[torch.Tensor, torch.Tensor]:
     """(variance, mean) over `dims`. Collective: yes, and backward."""
     values, count = counted(rows), number_of(rows, dims)
     mean = summed(rows, values, dims, True) / count
@@ -355,8 +362,8 @@ def _amin(rows: RowTensor, dims: Dims, keepdim: bool, given: Any) -> torch.Tenso
 
 @over_all("aminmax")
 def _aminmax(rows: RowTensor, dims: Dims, keepdim: bool, given: Any) -> Any:
-    found = [extreme(rows, counted(rows), dims, keepdim, which) for which in ("min", "max")]
-    return torch.return_types.aminmax(tuple(map(whole_of, found)))
+    low, high = (extreme(rows, counted(rows), dims, keepdim, which) for which in ("min", "max"))
+    return torch.return_types.aminmax((whole_of(low), whole_of(high)))
 
 
 # --- exponentials ------------------------------------------------------------------------------------------------
@@ -380,7 +387,7 @@ def _logsumexp(rows: RowTensor, dims: Dims, keepdim: bool, given: Any) -> torch.
 def _log_softmax(
     rows: RowTensor, dims: Dims, keepdim: bool, given: Any, *_: Any, dtype: Any = None, **options: Any
 ) -> RowTensor:
-    rows = rows if dtype is None else rows.to(dtype)
+    rows = rows if dtype is None else rows_of(rows.inner.to(dtype), rows.row_space, rows.row_dim)
     return rows_of(rows.inner - _log_sum(rows, dims), rows.row_space, rows.row_dim)
 
 
@@ -388,12 +395,14 @@ def _log_softmax(
 def _softmax(
     rows: RowTensor, dims: Dims, keepdim: bool, given: Any, *_: Any, dtype: Any = None, **options: Any
 ) -> RowTensor:
-    rows = rows if dtype is None else rows.to(dtype)
+    rows = rows if dtype is None else rows_of(rows.inner.to(dtype), rows.row_space, rows.row_dim)
     return rows_of((rows.inner - _log_sum(rows, dims)).exp(), rows.row_space, rows.row_dim)
 
 
 @over_all("normalize")
-def _normalize(rows: RowTensor, dims: Dims, keepdim: bool, given: Any, p: float = 2.0, *, eps: float = 1e-12) -> RowTensor:
+def _normalize(
+    rows: RowTensor, dims: Dims, keepdim: bool, given: Any, p: float = 2.0, *, eps: float = 1e-12
+) -> RowTensor:
     length = _norm(rows, dims, True, given, p)
     return rows_of(rows.inner / local_of(length).clamp_min(eps), rows.row_space, rows.row_dim)
 
@@ -409,7 +418,9 @@ def bincount(func: Any, args: tuple, kwargs: dict) -> torch.Tensor:
     least = kwargs.get("minlength", args[2] if len(args) > 2 else 0)
     top = int(rows.max()) + 1 if rows.shape[0] else 0
     found = torch.bincount(counted(rows), local_of(weights), minlength=max(top, least))
-    return found if rows.row_space.comm.size == 1 else torch.from_numpy(sum_over_ranks(rows.row_space.comm, found.numpy()))
+    return (
+        found if rows.row_space.comm.size == 1 else torch.from_numpy(sum_over_ranks(rows.row_space.comm, found.numpy()))
+    )
 
 
 @handles("unique")
@@ -446,5 +457,3 @@ def equal(func: Any, args: tuple, kwargs: dict) -> bool:
 def allclose(func: Any, args: tuple, kwargs: dict) -> bool:
     """Are all numbers close?"""
     return bool(torch.isclose(*args, **kwargs).all())
-
-

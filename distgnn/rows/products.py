@@ -10,15 +10,17 @@ from distgnn.rows.over_dims import counted
 from distgnn.rows.row_tensor import RowTensor, handles, local_of, refuse, rows_of, whole_of
 
 PAIRS = (
-    "it makes a number for each pair of rows of all ranks: score the pairs that are needed, (z[ids_a] * z[ids_b]).sum(-1), "
-    "take negatives from dg.negative_edges, or run on a folder of one part"
+    "it makes a number for each pair of rows of all ranks: score the pairs that are needed, (z[ids_a] * z[ids_b]).sum(-1)"
+    ", take negatives from dg.negative_edges, or run on a folder of one part"
 )
 
 
 @handles("matmul", "__matmul__", "__rmatmul__", "mm", "bmm", "mv", "dot", "inner", "vdot")
 def matmul(func: Any, args: tuple, kwargs: dict) -> Any:
     """A product of matrices: which of the dimensions counts rows decides."""
-    left, right = args[:2] if len(args) > 1 else (args[0], kwargs.get("other", kwargs.get("mat2", kwargs.get("tensor"))))
+    left, right = (
+        args[:2] if len(args) > 1 else (args[0], kwargs.get("other", kwargs.get("mat2", kwargs.get("tensor"))))
+    )
     name = func.__name__
     if name == "__rmatmul__":
         left, right = right, left

@@ -23,7 +23,9 @@ __add__ __radd__ __sub__ __rsub__ __mul__ __rmul__ __truediv__ __rtruediv__ __di
 __mod__ __rmod__ __pow__ __rpow__ __and__ __rand__ __or__ __ror__ __xor__ __rxor__ __neg__ __pos__ __abs__ __invert__
 __eq__ __ne__ __lt__ __le__ __gt__ __ge__ __lshift__ __rlshift__ __rshift__ __rrshift__
 """.split()
-IN_PLACE_OPERATORS = [f"__i{name}__" for name in "add sub mul truediv floordiv mod pow and or xor lshift rshift".split()]
+IN_PLACE_OPERATORS = [
+    f"__i{name}__" for name in "add sub mul truediv floordiv mod pow and or xor lshift rshift".split()
+]
 SAME = """
 float double half bfloat16 long int short bool char byte to type type_as cpu contiguous clone detach alias detach_copy
 float32 view_as_real requires_grad_copy
@@ -51,7 +53,9 @@ def in_place(func: Any, args: tuple, kwargs: dict) -> Any:
     """The same, written into the first argument."""
     rows = args[0]
     if not isinstance(rows, RowTensor):
-        refuse(func.__name__, "an ordinary tensor cannot take the rows of one rank: make it from rows (torch.zeros_like)")
+        refuse(
+            func.__name__, "an ordinary tensor cannot take the rows of one rank: make it from rows (torch.zeros_like)"
+        )
     together = Aligned(func.__name__, (*args, *kwargs.values()))
     func(*map(together.local, args), **{name: together.local(value) for name, value in kwargs.items()})
     return again(rows)
@@ -183,7 +187,9 @@ def embedding(func: Any, args: tuple, kwargs: dict) -> Any:
     ids, table = given["input"], given["weight"]
     if isinstance(table, RowTensor):
         return table[ids]
-    found = func(ids.inner, local_of(table), *args[2:], **{name: one for name, one in kwargs.items() if name not in names})
+    found = func(
+        ids.inner, local_of(table), *args[2:], **{name: one for name, one in kwargs.items() if name not in names}
+    )
     return rows_of(found, ids.row_space, ids.row_dim)
 
 
@@ -227,7 +233,10 @@ def recurrent(func: Any, args: tuple, kwargs: dict) -> Any:
     if not isinstance(rows, RowTensor) or not batch_first or rows.row_dim != 0 or (dropout and training):
         refuse(func.__name__, "give it rows [N, L, D] with batch_first=True and without dropout between layers")
     space, many = rows.row_space, isinstance(state, list | tuple)
-    states = [one.inner if isinstance(one, RowTensor) else part_of(local_of(one), space, 1, func.__name__) for one in (state if many else [state])]
+    states = [
+        one.inner if isinstance(one, RowTensor) else part_of(local_of(one), space, 1, func.__name__)
+        for one in (state if many else [state])
+    ]
     rest = (list(map(local_of, weights)), bias, layers, dropout, training, two_ways, batch_first)
     out, *last = func(rows.inner, tuple(states) if many else states[0], *rest)
     return (rows_of(out, space), *(rows_of(one, space, 1) for one in last))

@@ -11,10 +11,11 @@ Torch asks a RowTensor before it runs a function on it. The function is then one
     global    over all rows: sums, means, extremes, losses, batch norms, rows by id; one exchange, with its gradient
     refused   in one line that says what to write
 
-What this rank holds is an ordinary tensor, `x.to_local()`; autograd sees that tensor only. `HANDLERS` has a function for
-each name: the other files of this folder fill it.
+What this rank holds is an ordinary tensor, `x.to_local()`; autograd sees that tensor only. `HANDLERS` has a function
+for each name: the other files of this folder fill it.
 """
 
+import sys
 from collections.abc import Callable
 from typing import Any, NoReturn
 
@@ -37,6 +38,14 @@ METADATA = frozenset(
         *("is_contiguous", "is_shared", "is_pinned", "has_names", "stride", "storage_offset", "dim_order"),
     )
 )
+OWN_FUNCTION = (
+    "a torch.autograd.Function of one's own, checkpoint(use_reentrant=True) or a backward hook of a module has made "
+    "these rows, and their gradient would be lost: give the function x.to_local() and take graph.rows_of(result), or write "
+    "use_reentrant=False"
+)
+COMPILED = (
+    "rows of all ranks are not compiled: load the graph with plain_tensors=True, or compile functions of x.to_local()"
+)
 ANYWHERE = "use x.to_local() for this rank's rows, or graph.gather_rows(x) for all of them"
 
 
@@ -47,7 +56,7 @@ class RowTensor(torch.Tensor):
         inner: this rank's rows, an ordinary tensor; row_space: which they are; row_dim: the dimension that counts them.
     """
 
-    inner: torch.Tensor
+    inner: torch.Tensor  # type: ignore[assignment]  # in place of the product of that name
     row_space: Space
     row_dim: int
     knows_rows = True
@@ -63,13 +72,21 @@ class RowTensor(torch.Tensor):
             for kind in types:
                 if getattr(kind, "stands_for_arcs", False):
                     return kind.__torch_function__(func, types, args, kwargs)
+        if torch.compiler.is_compiling() and not _opaque:
+            raise InputError(COMPILED)  # while torch.compile looks: it then runs this as it is
+        if torch.is_grad_enabled():
+            for one in args:
+                if type(one) is RowTensor and not one.inner.requires_grad and outer_requires_grad(one):
+                    raise InputError(OWN_FUNCTION)
         handler = _FOUND.get(func)
         if handler is None:
             handler = _FOUND[func] = _handler_of(func)
         return handler(func, args, kwargs or {})
 
     @classmethod
-    def __torch_dispatch__(cls, func: Any, types: Any, args: tuple = (), kwargs: Any = None) -> Any:
+    def __torch_dispatch__(  # type: ignore[override]
+        cls, func: Any, types: Any, args: tuple = (), kwargs: Any = None
+    ) -> Any:
         refuse(str(func.overloadpacket.__name__))
 
     def to_local(self) -> torch.Tensor:
@@ -114,6 +131,18 @@ class RowTensor(torch.Tensor):
     def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
         found = gathered(self).numpy()
         return found if dtype is None else found.astype(dtype)
+
+
+def keep_from_compiler() -> None:
+    """Let `torch.compile` call functions on rows without looking into them, once it is loaded."""
+    if "torch._dynamo" in sys.modules and not _opaque:
+        _opaque.append(True)
+        for kind in (RowTensor, WholeTensor):
+            plain: Any = kind.__torch_function__
+            setattr(kind, "__torch_function__", classmethod(torch.compiler.disable(plain.__func__)))  # noqa: B010
+
+
+_opaque: list[bool] = []
 
 
 class WholeTensor(torch.Tensor):
@@ -173,7 +202,9 @@ def gathered(rows: RowTensor) -> torch.Tensor:
     sizes = space.comm.allgather(len(mine))
     places = space.places[: space.num_counted]
     for rank, size in enumerate(sizes):  # one rank's rows at a time: nobody holds all of them twice
-        theirs, where = (as_bytes, places) if rank == space.comm.rank else (as_bytes.new_empty((size, *mine.shape[1:])), None)
+        theirs, where = (
+            (as_bytes, places) if rank == space.comm.rank else (as_bytes.new_empty((size, *mine.shape[1:])), None)
+        )
         where = space.comm.bcast(where, root=rank)
         _bcast(space.comm, theirs, rank)
         out[torch.from_numpy(where)] = theirs
@@ -210,6 +241,12 @@ def _handler_of(func: Any) -> Handler:
     if name in METADATA:
         return _metadata
     return HANDLERS.get(name, _refused)
+
+
+def outer_requires_grad(rows: RowTensor) -> bool:
+    """Does torch say so of the tensor without data? Then a function of the user's own has made it."""
+    with torch._C.DisableTorchFunctionSubclass():
+        return bool(rows.requires_grad)
 
 
 def _metadata(func: Any, args: tuple, kwargs: dict) -> Any:

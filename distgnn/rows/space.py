@@ -232,7 +232,7 @@ def digest_of(space: Space, ids: np.ndarray) -> bytes:
 
     Raises: InputError, on every rank, where ranks have different ids.
     """
-    digest = hashlib.blake2b(np.ascontiguousarray(ids), digest_size=16).digest()
+    digest = hashlib.blake2b(np.ascontiguousarray(ids).tobytes(), digest_size=16).digest()
     if space.comm.size > 1:
         mine = np.frombuffer(digest, np.int64)
         low, high = (extreme_over_ranks(space.comm, mine, which) for which in ("min", "max"))

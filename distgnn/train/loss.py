@@ -12,26 +12,35 @@ from distgnn.comm import sum_over_ranks
 from distgnn.errors import InputError
 from distgnn.graph.global_values import is_global_mean
 from distgnn.ops.dense.cross_entropy import summed_cross_entropy
+from distgnn.rows import RowTensor, WholeTensor
+from distgnn.train.users_model import seen_by_users, share_of_whole
 
-OwnLoss = Callable[[Any, torch.Tensor], torch.Tensor]  # (graph, logits of owned rows) -> this rank's share, or a mean
+OwnLoss = Callable[[Any, torch.Tensor], torch.Tensor]  # (graph, logits) -> the loss of the whole graph, or a share
 
 
 def share_of_loss(
-    model: nn.Module, graph: Any, logits: torch.Tensor, own: OwnLoss | None
+    model: nn.Module, graph: Any, logits: torch.Tensor, own: OwnLoss | None, users: bool = False
 ) -> tuple[torch.Tensor, float]:
     """The scalar whose backward pass gives this rank's share of the gradient, and this rank's share of the loss.
 
     Collective: as `rank_loss`, or as `own` is.
 
+    Args: users: `own` is a user's, who sees rows of all ranks where the graph has them.
+
     Notes: what `own` made with `graph.global_mean` is the loss of the whole graph on every rank, and its backward pass
-        already gives this rank's share: the loss counts once, not once per rank.
+        already gives this rank's share: the loss counts once, not once per rank. So does what it made of rows of all
+        ranks.
     """
     if own is None:
         loss = rank_loss(graph, logits, rows_of_loss(model, graph))
         return loss, loss.item()
-    loss = own(graph, logits)
+    loss = own(*(seen_by_users(graph, logits) if users else (graph, logits)))
+    if isinstance(loss, RowTensor):
+        raise InputError("the loss function gave rows of all ranks: take their .mean() or .sum()")
     if not isinstance(loss, torch.Tensor) or loss.numel() != 1 or not loss.requires_grad:
         raise InputError("the loss function gave no scalar with a gradient: it is to return one tensor of one number")
+    if isinstance(loss, WholeTensor):
+        return share_of_whole(graph, loss)
     return loss, loss.item() / (graph.num_ranks if is_global_mean(loss, logits) else 1)
 
 

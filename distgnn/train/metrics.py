@@ -15,13 +15,14 @@ from distgnn.comm import sum_over_ranks
 from distgnn.config import TrainConfig
 from distgnn.config.task import LINK_METRICS, METRICS_OF, SPLITS, VALUE_METRICS
 from distgnn.errors import InputError, RunError, on_all_ranks
+from distgnn.train.users_model import seen_by_users
 
 RECORD_NAMES = {"epoch", "loss", "seconds", "grad_norm", "sent_bytes", "exchange_waits", "wait_seconds"}
 RECORD_NAMES |= {"bytes_between_nodes", "metric", "best_epoch", "epochs", "versions", "ranks", "threads", "seed"}
 OF_TASKS = tuple(f"{split}_{name}" for split in ("valid", "test") for name in (*VALUE_METRICS, *LINK_METRICS))
 
 
-OwnMetric = Callable[[Any, torch.Tensor], float]  # (graph, logits of owned rows) -> a number of the whole graph
+OwnMetric = Callable[[Any, torch.Tensor], float]  # (graph, logits) -> a number of the whole graph
 
 
 def check_own(config: TrainConfig, own: Mapping[str, OwnMetric]) -> None:
@@ -40,7 +41,8 @@ def own_metrics(graph: Any, logits: torch.Tensor, own: Mapping[str, OwnMetric]) 
     Raises: RunError on every rank for a value that is no finite number.
     """
     with torch.no_grad():
-        mine = {name: float(function(graph, logits)) for name, function in own.items()}
+        seen = seen_by_users(graph, logits)
+        mine = {name: float(function(*seen)) for name, function in own.items()}
     values: dict[str, float | None] = graph.comm.bcast(mine, root=0)
     for name, value in values.items():
         if value is None or not math.isfinite(value):

@@ -7,6 +7,8 @@ from torch import nn
 
 from distgnn.errors import RunError, on_all_ranks
 from distgnn.ops import SparseRows
+from distgnn.rows import local_of
+from distgnn.train.users_model import drawing, run_model
 
 
 def explain(model: nn.Module, graph: Any, name: str, loss: float) -> RunError:
@@ -20,9 +22,9 @@ def explain(model: nn.Module, graph: Any, name: str, loss: float) -> RunError:
     outputs: list[tuple[str, bool]] = []
     hooks = [module.register_forward_hook(_note(name, outputs)) for name, module in model.named_modules() if name]
     try:
-        with torch.no_grad():
+        with torch.no_grad(), drawing(model, graph):
             model.train()
-            model(graph, graph.feats)
+            run_model(model, graph)
     finally:
         for hook in hooks:
             hook.remove()
@@ -52,7 +54,7 @@ def _where(places: list[tuple[int, str]], feats: list[bool], model: nn.Module) -
 def _note(name: str, outputs: list) -> Any:
     def hook(_module: Any, _inputs: Any, output: Any) -> None:
         tensors = output if isinstance(output, tuple | list) else (output,)
-        finite = all(bool(torch.isfinite(tensor).all()) for tensor in tensors if torch.is_tensor(tensor))
+        finite = all(bool(torch.isfinite(local_of(tensor)).all()) for tensor in tensors if torch.is_tensor(tensor))
         outputs.append((name, finite))
 
     return hook

@@ -11,6 +11,7 @@ from distgnn.config.exchange import check_beside_columns
 from distgnn.errors import InputError
 from distgnn.interop.pyg.api import works_per_rank
 from distgnn.train.tasks.task import Task
+from distgnn.train.users_model import sees_rows
 
 GRAPH_NAMES = ("graph", "g", "dist_graph")
 
@@ -57,6 +58,8 @@ def check_tables(model: nn.Module) -> None:
 
 def warn_of_modules_per_rank(model: nn.Module, graph: Any) -> None:
     """Warn, on rank 0 of several, of torch's own modules that work on one rank's rows only."""
+    if sees_rows(model, graph):
+        return
     kinds = (nn.modules.batchnorm._BatchNorm, nn.Dropout)
     names = [
         name

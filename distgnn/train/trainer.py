@@ -23,6 +23,7 @@ from distgnn.comm import check_same, raise_together
 from distgnn.config import TrainConfig
 from distgnn.errors import RunStopped, on_all_ranks
 from distgnn.graph.induced import training_subgraph
+from distgnn.graph.row_graph import with_rows
 from distgnn.system.jobs.rank_log import RankLog
 from distgnn.system.jobs.watchdog import Watchdog
 from distgnn.system.output import plain
@@ -49,6 +50,7 @@ from distgnn.train.steps.begun_pass import BegunPass
 from distgnn.train.steps.passes import Passes
 from distgnn.train.tasks.choose import task_for
 from distgnn.train.trainable import check_forward, check_tables, check_trainable, warn_of_modules_per_rank
+from distgnn.train.users_model import drawing, face_of, run_model, seen_by_users
 from distgnn.train.verify import ExactStep
 from distgnn.train.weight_layout import lay_out
 
@@ -59,15 +61,17 @@ class Trainer:
     Collective: the constructor, `fit`.
 
     Args:
-        model: any torch module that takes (graph, feats) and gives logits [O, C] for owned rows; for tasks on pairs of
-            vertices a `dg.nn.PairPredictor`. Parameters of rank 0 are copied to all ranks.
+        model: any torch module that takes (graph, feats) and gives logits, a row of each vertex; for tasks on pairs of
+            vertices a `dg.nn.PairPredictor`. Parameters of rank 0 are copied to all ranks. A user's model, `loss` and
+            `metrics` get rows of all ranks, unless the graph was loaded with plain_tensors=True.
         graph: DistGraph with features, labels and training rows.
         config: how to train.
         optimizer: a torch.optim class (gets lr and weight decay of `config`), a function of the parameters that makes
             an optimiser, or one that is made; None: the program's own Adam, which starts faster.
         scheduler: makes a torch scheduler of `optimizer`; stepped per epoch, ReduceLROnPlateau with the epoch's loss.
-        loss: of (graph, logits [O, C]): this rank's share (their sum is the loss), or a `graph.global_mean`.
-        metrics: further metrics by name, of (graph, logits [O, C]) to a number of the whole graph; higher is better for
+        loss: of (graph, logits) to the loss of the whole graph. With plain tensors this rank's share (their sum is the
+            loss), or a `graph.global_mean`.
+        metrics: further metrics by name, of (graph, logits) to a number of the whole graph; higher is better for
             the one that `config.metric` names, which then picks the best epoch.
         callbacks: see `Callback`.
         on_epoch: called on rank 0 with the record of each epoch, in place of the console's report.
@@ -97,6 +101,7 @@ class Trainer:
         describe: dict | None = None,
         say: Callable[[str], None] | None = None,
     ):
+        self._gives_rows, graph = getattr(graph, "knows_rows", False), graph.plain
         self.model, self.whole, self.config = model.to(graph.weight_dtype), graph, config or TrainConfig()
         self.own_metrics, self.own_loss = dict(metrics or {}), loss
         with raise_together(graph.comm):
@@ -112,7 +117,10 @@ class Trainer:
         self.metric = (None if own else self.config.metric) or self.task.metric
         self.best_by = str(self.config.metric) if own else "valid_metric"
         self.on_epoch, self._say = on_epoch, say
-        self.graph = graph = training_subgraph(graph) if self.config.inductive else graph
+        if self.config.inductive:
+            subgraph = training_subgraph(graph)
+            graph = with_rows(subgraph).plain if face_of(graph) is not None else subgraph
+        self.graph = graph
         graph.seed = self.config.seed
         with raise_together(graph.comm):
             self.passes = Passes(self.config, model, self.whole, graph)
@@ -255,7 +263,7 @@ class Trainer:
 
     def evaluate(self) -> dict[str, float | None]:
         """Exact metrics of the model as it is now. Collective: yes."""
-        logits = self.predict()
+        logits = self._logits()
         with torch.no_grad():
             found = self.task.evaluate(self.whole, logits, self.metric)
             if self.config.smooth_labels:
@@ -263,10 +271,15 @@ class Trainer:
         return found | own_metrics(self.whole, logits, self.own_metrics) if self.own_metrics else found
 
     def predict(self) -> torch.Tensor:
-        """Logits of owned rows, [O, C], with the model as it is now, in evaluation mode. Collective: yes."""
+        """Logits of all vertices with the model as it is now, in evaluation mode: rows, or of a graph with plain
+        tensors this rank's rows [O, C]. Collective: yes."""
+        logits = self._logits()
+        return seen_by_users(self.whole, logits)[1] if self._gives_rows else logits
+
+    def _logits(self) -> torch.Tensor:
         self.model.eval()
         with torch.no_grad():
-            return self.model(self._on(self.whole), self.whole.feats)
+            return run_model(self.model, self._on(self.whole))
 
     def _on(self, graph: Any) -> Any:
         """The same graph, after telling it to the modules that `distgnn.nn.distribute` gave one."""
@@ -320,10 +333,12 @@ class Trainer:
         self.gradients.zero()
         self.optimizer.begin()
         watch.phase = f"{name}, forward"
-        logits = self.model(graph, graph.feats)
-        loss, share = share_of_loss(self.model, graph, logits, self.own_loss or self.task.loss)
-        watch.phase = f"{name}, backward"
-        loss.backward()
+        with drawing(self.model, graph):
+            logits = run_model(self.model, graph)
+            users = self.own_loss is not None
+            loss, share = share_of_loss(self.model, graph, logits, self.own_loss or self.task.loss, users)
+            watch.phase = f"{name}, backward"
+            loss.backward()
         watch.phase = f"{name}, sum of gradients"
         self.gradients.sum()
         if not self.gradients.finite():
@@ -339,7 +354,8 @@ class Trainer:
         if not every or (epoch + 1) % every:
             return None
         self.watchdog.phase = f"epoch {epoch}, the exact step to compare with"
-        return ExactStep.of(self.model, self.graph, self.gradients, epoch, self.own_loss or self.task.loss)
+        users = self.own_loss is not None
+        return ExactStep.of(self.model, self.graph, self.gradients, epoch, self.own_loss or self.task.loss, users)
 
     def _keep_if_best(self, epoch: int, record: dict) -> None:
         """Keep weights that are the best so far."""

@@ -12,6 +12,7 @@ from torch import nn
 from distgnn.comm import sum_over_ranks
 from distgnn.train.gradients import GradientBuffer
 from distgnn.train.loss import OwnLoss, share_of_loss
+from distgnn.train.users_model import drawing, run_model
 
 
 @dataclass
@@ -23,7 +24,13 @@ class ExactStep:
 
     @classmethod
     def of(
-        cls, model: nn.Module, graph: Any, gradients: GradientBuffer, epoch: int, loss: OwnLoss | None = None
+        cls,
+        model: nn.Module,
+        graph: Any,
+        gradients: GradientBuffer,
+        epoch: int,
+        loss: OwnLoss | None = None,
+        users: bool = False,
     ) -> "ExactStep":
         """Make the step of `epoch`, masks and all, without moving anything: weights, buffers and torch's random state
         stay as they are. Collective: yes; costs a forward and a backward pass.
@@ -33,8 +40,9 @@ class ExactStep:
             graph.transport.start_step()
             model.train()
             gradients.zero()
-            logits = model(graph, graph.feats)
-            share_of_loss(model, graph, logits, loss)[0].backward()
+            with drawing(model, graph):
+                logits = run_model(model, graph)
+                share_of_loss(model, graph, logits, loss, users)[0].backward()
             gradients.sum()
         return cls(logits.detach(), [_gradient(parameter).clone() for parameter in gradients.parameters])
 

@@ -12,6 +12,7 @@ import torch
 
 from distgnn.ops.aggregation.spmm import Scales, aggregate
 from distgnn.ops.dense.sparse_rows import SparseRows
+from distgnn.ops.function import version_of
 from distgnn.ops.protocol import GraphView
 
 COLUMNS = 256  # of a block
@@ -29,7 +30,7 @@ class SparseSums:
 
     def of(self, edge_weight: torch.Tensor | None, scales: Scales) -> SparseRows:
         """The aggregation of all owned rows, [O, I]. Collective: the first time."""
-        weight = None if edge_weight is None else (id(edge_weight), edge_weight._version)
+        weight = None if edge_weight is None else (id(edge_weight), version_of(edge_weight))
         key = (weight, *scales)
         if key not in self._kept:
             self._kept[key] = self._aggregate(edge_weight, scales)

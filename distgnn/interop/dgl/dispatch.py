@@ -20,6 +20,7 @@ from distgnn.comm import Transport
 from distgnn.errors import InputError
 from distgnn.ops.edges import messages
 from distgnn.ops.edges.softmax import edge_softmax
+from distgnn.ops.entry import opaque
 from distgnn.rows.row_tensor import RowTensor, local_of, rows_of
 from distgnn.rows.shapes import local_rows_of
 
@@ -32,11 +33,18 @@ def index_of(graph: Any) -> Any:
 
 def _gspmm(index: Any, op: str, reduce: str, lhs: Any, rhs: Any) -> torch.Tensor:
     if not index.reversed:
-        return messages.gspmm(index.graph, op, reduce, lhs, rhs)
+        found = messages.gspmm(index.graph, op, reduce, lhs, rhs)
+        return found if reduce == "sum" else _without_arcs(index.graph, found, reduce)
     if reduce != "sum":
         raise InputError(f"{reduce} over a reversed graph cannot run distributed: only sums can")
     arc_rows = messages.gsddmm(index.graph, op, lhs, rhs, "v", "e")
     return messages.reduce_arcs(index.graph, arc_rows, reduce, "source")
+
+
+def _without_arcs(graph: Any, rows: torch.Tensor, reduce: str) -> torch.Tensor:
+    """Extremes as `dgl.ops` has them where there is no in-arc: infinite (`update_all` has 0 there)."""
+    alone = (graph.in_degrees() == 0).view(-1, *[1] * (rows.dim() - 1))
+    return rows.masked_fill(alone, -torch.inf if reduce == "max" else torch.inf)
 
 
 def _gsddmm(index: Any, op: str, lhs: Any, rhs: Any, lhs_target: str, rhs_target: str) -> torch.Tensor:
@@ -166,6 +174,7 @@ def _put_before(place: tuple[str, str], ours: Callable, is_ours: Callable[[tuple
     module, name = importlib.import_module(place[0]), place[1]
     theirs = getattr(module, name)
 
+    @opaque
     @functools.wraps(theirs)
     def dispatch(*arguments: Any, **options: Any) -> Any:
         return (ours if is_ours(arguments) else theirs)(*arguments, **options)

@@ -22,6 +22,7 @@ from distgnn.errors import InputError
 from distgnn.ops.aggregation.tied_extreme import tied_arc_extreme, tied_extreme
 from distgnn.ops.edges.on_arcs import check_rows, check_update
 from distgnn.ops.edges.softmax import edge_softmax_with_own
+from distgnn.ops.function import constants
 from distgnn.ops.sums import min_over_ranks
 from distgnn.rows.space import Chosen, Joined, Space
 
@@ -140,7 +141,8 @@ class ArcSet:
     def degree(self, role: str) -> torch.Tensor:
         """Arcs of the set at each vertex, int64 [O]."""
         if role not in self._degrees:
-            self._degrees[role] = self._count(role)
+            with constants():
+                self._degrees[role] = self._count(role)
         return self._degrees[role]
 
     def _count(self, role: str) -> torch.Tensor:
@@ -226,7 +228,7 @@ class ArcSet:
 
 
 class ArcSpace(Space):
-    """Some arcs as rows of all ranks: first arcs of the graph in the order of their ids, then loops in that of vertices.
+    """Some arcs as rows of all ranks: arcs of the graph in the order of their ids, then loops in the order of vertices.
 
     Collective: the constructor, where arcs were selected.
     """
@@ -270,8 +272,7 @@ class ArcSpace(Space):
             return mine is None
         if isinstance(first, ArcSpace):
             return not first.arcs.loops and self._agree(mine, first.arcs.positions)
-        is_chosen = isinstance(first, Chosen) and first.base is self.graph.arc_space
-        return is_chosen and self._agree(mine, first.rows)  # type: ignore[union-attr]
+        return isinstance(first, Chosen) and first.base is self.graph.arc_space and self._agree(mine, first.rows)
 
     def _agree(self, mine: torch.Tensor | None, theirs: torch.Tensor | None) -> bool:
         """The same positions on every rank? Collective where both are lists."""

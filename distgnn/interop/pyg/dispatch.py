@@ -78,6 +78,8 @@ def _calls(call: Callable) -> Callable:
 
     @functools.wraps(call)
     def of_graph(self: Any, *args: Any, **kwargs: Any) -> Any:
+        if torch.compiler.is_compiling() and any(map(_is_ours, (*args, *kwargs.values()))):
+            return torch.compiler.disable(of_graph)(self, *args, **kwargs)
         args = tuple(_edge_index(one) for one in args)
         kwargs = {name: _edge_index(one) for name, one in kwargs.items()}
         if _spread:
@@ -89,8 +91,14 @@ def _calls(call: Callable) -> Callable:
 
 def _edge_index(argument: Any) -> Any:
     """The edge_index of a DistGraph; anything else is itself."""
-    found = None if isinstance(argument, torch.Tensor) else getattr(type(argument), "edge_index", None)
-    return argument.edge_index if found is not None and hasattr(argument, "forward_arcs") else argument
+    return argument if isinstance(argument, torch.Tensor) or not _is_ours(argument) else argument.edge_index
+
+
+def _is_ours(argument: Any) -> bool:
+    """Is this a DistGraph, or of its edge_index?"""
+    if isinstance(argument, torch.Tensor):
+        return isinstance(argument, ArcTensor)
+    return getattr(type(argument), "edge_index", None) is not None and hasattr(argument, "forward_arcs")
 
 
 def _check_part(arguments: tuple) -> None:
@@ -108,7 +116,9 @@ def _check_part(arguments: tuple) -> None:
 
 def is_part(rows: torch.Tensor) -> bool:
     """Has this as many rows as this rank owns vertices of a graph that is spread over ranks?"""
-    return isinstance(rows, RowTensor) or rows.dim() > 0 and any(len(rows) == graph.num_owned != graph.num_global_nodes for graph in _spread)
+    return isinstance(rows, RowTensor) or (
+        rows.dim() > 0 and any(len(rows) == graph.num_owned != graph.num_global_nodes for graph in _spread)
+    )
 
 
 # --- functions of PyG: each has the arguments of its namesake ----------------------------------------------------

@@ -19,6 +19,7 @@ import torch
 from distgnn import ops
 from distgnn.interop.pyg.arc_set import ArcSet
 from distgnn.ops.aggregation.halo import with_halos
+from distgnn.ops.function import constants, is_same, version_of
 from distgnn.ops.sums import min_over_ranks
 
 
@@ -105,22 +106,30 @@ def relations_of_all(
     graph: Any = arcs.graph
     key = "relations", num_relations, mean, dtype
     known = graph.kept_arcs.get(key)
-    same = known is not None and known[0]() is relations and known[1] == relations._version
+    same = known is not None and known[0]() is relations and is_same(relations, known[1]) and known[1] is not None
     if min_over_ranks(graph.transport.comm, int(same)):
         return known[2]
+    with constants():
+        made = _relation_arcs(arcs, relations, num_relations, mean, dtype)
+    graph.kept_arcs[key] = weakref.ref(relations), version_of(relations), made
+    return made
+
+
+def _relation_arcs(
+    arcs: ArcSet, relations: torch.Tensor, num_relations: int, mean: bool, dtype: torch.dtype
+) -> ops.RelationArcs:
     weight = None
     if mean:
         ones = torch.nn.functional.one_hot(relations.long(), num_relations).double()
         counts = arcs.spread(arcs.sum(ones), "target").gather(1, relations.long()[:, None])
         weight = counts.reciprocal().to(dtype)
-    made = ops.RelationArcs(graph, relations.long(), num_relations, weight)
-    graph.kept_arcs[key] = weakref.ref(relations), relations._version, made
-    return made
+    return ops.RelationArcs(arcs.graph, relations.long(), num_relations, weight)
 
 
 def _kept(arcs: ArcSet, key: Any, make: Callable[[], Any]) -> Any:
     graph: Any = arcs.graph
     key = key, arcs.rows
     if key not in graph.kept_arcs:
-        graph.kept_arcs[key] = make()
+        with constants():
+            graph.kept_arcs[key] = make()
     return graph.kept_arcs[key]

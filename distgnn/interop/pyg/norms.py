@@ -13,6 +13,7 @@ from torch import nn
 from distgnn.errors import InputError
 from distgnn.nn.conv.graph_module import GraphModule
 from distgnn.nn.norms import BatchNorm1d, GraphNorm, PairNorm, graph_mean
+from distgnn.rows import RowTensor
 
 
 class OfOneGraph(GraphModule):
@@ -61,7 +62,8 @@ class GraphSize(OfOneGraph):
     """GraphSizeNorm: rows over the square root of the number of vertices."""
 
     def normalised(self, x: torch.Tensor) -> torch.Tensor:
-        return x * self.graph_of(None).num_global_nodes ** -0.5
+        count = len(x) if isinstance(x, RowTensor) else self.graph_of(None).num_global_nodes
+        return x * count**-0.5
 
 
 class Wrapped(OfOneGraph):

@@ -23,9 +23,10 @@ from typing import Any, NoReturn, TypeVar
 import torch
 from torch.utils._pytree import tree_leaves, tree_map_only
 
-from distgnn.errors import InputError
+from distgnn.errors import InputError, on_all_ranks
 from distgnn.interop.pyg.arc_set import ArcSet
 from distgnn.interop.pyg.norm import GcnNorm
+from distgnn.ops.function import Function, is_same, version_of
 from distgnn.rows.align import in_space
 from distgnn.rows.row_by_row import again
 from distgnn.rows.row_tensor import RowTensor, local_of, rows_of
@@ -43,6 +44,10 @@ METADATA = frozenset(
 INSTEAD = (
     "the arcs of a vertex lie on several ranks: aggregate with sum, mean, max, min, softmax, std or var over "
     "edge_index, or use the layers of distgnn.nn"
+)
+WRITTEN = (
+    "rows of vertices were written to in place after they were taken to the arcs, x[row], and before they were used "
+    "there: write out of place, or take x.clone()[row]"
 )
 ArcTensorType = TypeVar("ArcTensorType", bound="ArcTensor")
 
@@ -68,7 +73,7 @@ class ArcTensor(torch.Tensor):
                 return func(*args, **kwargs)
         if name in HANDLERS:
             given: Any = (args, kwargs)
-            arcs = next((one.arcs for one in _tensors(given) if isinstance(one, ArcTensor)), None)
+            arcs: Any = next((one.arcs for one in _tensors(given) if isinstance(one, ArcTensor)), None)
             rows = arcs is not None and arcs.rows
             if rows:
                 given = tree_map_only(torch.Tensor, lambda one: local_in(one, arcs, name), given)
@@ -147,11 +152,18 @@ class ArcRows(ArcTensor):
         weight: [M] or [M, H] (then the next dimension of rows counts H heads), or a GcnNorm, or None.
     """
 
-    rows: torch.Tensor
     role: str
     arc_dim: int
     weight: Any
     written: torch.Tensor | None
+    _rows: torch.Tensor
+    _made_at: int | None  # the version of rows
+
+    @property
+    def rows(self) -> torch.Tensor:
+        if not is_same(self._rows, self._made_at):
+            raise on_all_ranks(InputError(WRITTEN))
+        return self._rows
 
     @classmethod
     def of(cls, rows: torch.Tensor, arc_dim: int, ends: ArcEnds, weight: Any = None) -> "ArcRows":
@@ -191,25 +203,30 @@ class ArcNorm(ArcTensor):
         return self.factors.weights().view(-1, *[1] * (self.dim() - 1))
 
 
-class _Unwritten(torch.autograd.Function):
+class _Unwritten(Function):
     """Makes ArcRows; backward, for code that takes them as a tensor, is that of the written rows."""
+
+    is_twice = True
 
     @staticmethod
     def forward(
         ctx: Any, rows: torch.Tensor, weight: torch.Tensor | None, arc_dim: int, ends: ArcEnds, given: Any
     ) -> ArcRows:
-        ctx.inputs = rows, weight, given
+        ctx.inputs, ctx.versions = (rows, weight, given), (version_of(rows), version_of(weight))
         size = list(rows.shape)
         size[arc_dim] = ends.arcs.num_all
         made = ArcRows.wrap(tuple(size), rows.dtype)
         made.arcs, made.role, made.arc_dim = ends.arcs, ends.role, arc_dim
-        made.rows, made.weight, made.written = rows, given, None
+        made._rows, made._made_at = rows, version_of(rows)
+        made.weight, made.written = given, None
         ctx.made = made.arcs, made.role, arc_dim
         return made
 
     @staticmethod
     def backward(ctx: Any, grad: torch.Tensor) -> tuple:
         (rows, weight, given), (arcs, role, arc_dim) = ctx.inputs, ctx.made
+        if not all(map(is_same, (rows, weight), ctx.versions)):
+            raise on_all_ranks(InputError(WRITTEN))
         with torch.enable_grad():
             leaves: list[Any] = [None if one is None else one.detach().requires_grad_() for one in (rows, weight)]
             ends = ArcEnds.of(arcs, role)

@@ -6,6 +6,7 @@ from torch import nn
 from distgnn import ops
 from distgnn.nn.dropout import Dropout
 from distgnn.nn.edge_weight_norm import normalized_weight, propagate
+from distgnn.ops.entry import opaque
 
 
 class APPNPConv(nn.Module):
@@ -26,6 +27,7 @@ class APPNPConv(nn.Module):
         self.k, self.alpha = k, alpha
         self.edge_drop = Dropout(edge_drop, over="arcs")
 
+    @opaque
     def forward(
         self, graph: ops.GraphView, feat: torch.Tensor, edge_weight: torch.Tensor | None = None
     ) -> torch.Tensor:

@@ -11,6 +11,7 @@ from torch import nn
 from distgnn import ops
 from distgnn.nn.conv.attention import AttentionConv
 from distgnn.nn.protocol import DataGraph
+from distgnn.ops.entry import opaque
 
 
 class EdgeGATConv(AttentionConv):
@@ -53,6 +54,7 @@ class EdgeGATConv(AttentionConv):
         if self.bias is not None:
             nn.init.zeros_(self.bias)
 
+    @opaque
     def forward(
         self, graph: DataGraph, feat: torch.Tensor, edge_feat: torch.Tensor, get_attention: bool = False
     ) -> Any:

@@ -8,6 +8,7 @@ from torch import nn
 from distgnn import ops
 from distgnn.nn.conv.attention import AttentionConv
 from distgnn.nn.protocol import NOT_FUSED, DataGraph, Fusion
+from distgnn.ops.entry import opaque
 
 
 class GATConv(AttentionConv):
@@ -60,6 +61,7 @@ class GATConv(AttentionConv):
         heads = ops.Heads(self.num_heads, slope, fusion.epilogue, fusion.may_overwrite_grad, mean)
         return ops.attend(graph, feat, self.fc.weight.T, attn, bias, heads, fusion.norm)
 
+    @opaque
     def forward(
         self,
         graph: DataGraph,

@@ -8,6 +8,7 @@ from torch import nn
 from distgnn import ops
 from distgnn.nn.conv.attention import AttentionConv
 from distgnn.nn.protocol import DataGraph
+from distgnn.ops.entry import opaque
 
 
 class GATv2Conv(AttentionConv):
@@ -35,6 +36,7 @@ class GATv2Conv(AttentionConv):
         self.reset_linear(self.fc_src, self.fc_dst)
         nn.init.xavier_normal_(self.attn, gain=nn.init.calculate_gain("relu"))
 
+    @opaque
     def forward(self, graph: DataGraph, feat: torch.Tensor, get_attention: bool = False) -> Any:
         """With `get_attention` also the attention of local arcs, [A, H, 1]."""
         self.check(graph)

@@ -10,6 +10,7 @@ from distgnn import ops
 from distgnn.errors import InputError
 from distgnn.nn.edge_weight_norm import normalized_weight, propagate
 from distgnn.nn.protocol import DataGraph
+from distgnn.ops.entry import opaque
 
 
 class GCN2Conv(nn.Module):
@@ -56,6 +57,7 @@ class GCN2Conv(nn.Module):
         if self.bias is not None:
             nn.init.zeros_(self.bias)
 
+    @opaque
     def forward(
         self, graph: DataGraph, feat: torch.Tensor, feat_0: torch.Tensor, edge_weight: torch.Tensor | None = None
     ) -> torch.Tensor:

@@ -7,6 +7,7 @@ from torch import nn
 
 from distgnn import ops
 from distgnn.config import check_choice
+from distgnn.ops.entry import opaque
 
 AGGREGATORS = ("sum", "mean", "max")
 
@@ -42,6 +43,7 @@ class GINConv(nn.Module):
         else:
             self.register_buffer("eps", eps)
 
+    @opaque
     def forward(
         self, graph: ops.GraphView, feat: torch.Tensor, edge_weight: torch.Tensor | None = None
     ) -> torch.Tensor:

@@ -4,6 +4,7 @@ import torch
 from torch import nn
 
 from distgnn import ops
+from distgnn.ops.entry import opaque
 
 
 class GINEConv(nn.Module):
@@ -27,6 +28,7 @@ class GINEConv(nn.Module):
         else:
             self.register_buffer("eps", eps)
 
+    @opaque
     def forward(self, graph: ops.GraphView, node_feat: torch.Tensor, edge_feat: torch.Tensor) -> torch.Tensor:
         messages = torch.relu(ops.to_arcs(graph, node_feat, "source") + edge_feat)
         out = (1 + self.eps) * node_feat + ops.from_arcs(graph, messages)

@@ -9,6 +9,7 @@ from distgnn import ops
 from distgnn.errors import InputError
 from distgnn.nn.edge_weight_norm import constant
 from distgnn.nn.protocol import NOT_FUSED, DataGraph, Fusion
+from distgnn.ops.entry import opaque
 
 NORMS = ("both", "right", "left", "none")
 
@@ -57,6 +58,7 @@ class GraphConv(nn.Module):
         if self.bias is not None:
             nn.init.zeros_(self.bias)
 
+    @opaque
     def forward(
         self,
         graph: DataGraph,

@@ -12,6 +12,7 @@ from torch import nn
 from distgnn import ops
 from distgnn.config import check_choice
 from distgnn.nn.dropout import Dropout
+from distgnn.ops.entry import opaque
 
 REGULARIZERS = ("none", "basis", "bdd")
 
@@ -62,6 +63,7 @@ class TypedLinear(nn.Module):
         blocks = self.num_bases if self.regularizer == "bdd" else 1
         return self.W.view(self.num_types, blocks, self.in_size // blocks, self.out_size // blocks)
 
+    @opaque
     def forward(self, rows: torch.Tensor, types: torch.Tensor) -> torch.Tensor:
         """[A, in_size] and types int64 [A] to [A, out_size]."""
         order = torch.argsort(types, stable=True)
@@ -121,6 +123,7 @@ class RelGraphConv(nn.Module):
             nn.init.xavier_uniform_(self.loop_weight, gain=nn.init.calculate_gain("relu"))
         self.dropout = Dropout(dropout)
 
+    @opaque
     def forward(
         self,
         graph: ops.GraphView,

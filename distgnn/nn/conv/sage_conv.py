@@ -10,6 +10,7 @@ from distgnn.config import check_choice
 from distgnn.nn.dropout import Dropout
 from distgnn.nn.edge_weight_norm import constant
 from distgnn.nn.protocol import NOT_FUSED, DataGraph, Fusion
+from distgnn.ops.entry import opaque
 
 AGGREGATORS = ("mean", "gcn", "pool")
 
@@ -65,6 +66,7 @@ class SAGEConv(nn.Module):
             if layer is not None:
                 nn.init.xavier_uniform_(layer.weight, gain=gain)
 
+    @opaque
     def forward(
         self,
         graph: DataGraph,

@@ -12,6 +12,7 @@ from distgnn.nn.conv.gcn2_conv import GCN2Conv
 from distgnn.nn.dropout import Dropout, number_sites
 from distgnn.nn.models.stacks import make_norms, normalize
 from distgnn.nn.protocol import DataGraph
+from distgnn.ops.entry import opaque
 
 
 class DeepStack(nn.Module):
@@ -75,6 +76,7 @@ class GCN2(DeepStack):
         self.convs = nn.ModuleList(convs)
         return num_layers, num_layers + 1
 
+    @opaque
     def forward(self, graph: DataGraph, feats: torch.Tensor) -> torch.Tensor:
         edge_weight = self.edge_weight_of(graph)
         rows = initial = self.finish(graph, self.first(feats), None, 0)
@@ -109,6 +111,7 @@ class APPNP(DeepStack):
         self.linears = nn.ModuleList(nn.Linear(*pair) for pair in pairwise(widths))
         return num_layers - 1, num_layers - 1
 
+    @opaque
     def forward(self, graph: DataGraph, feats: torch.Tensor) -> torch.Tensor:
         for layer in range(len(self.drops)):
             feats = self.finish(graph, self.linears[layer](feats), layer, layer)

@@ -9,6 +9,7 @@ from distgnn.nn.conv.edge_gat_conv import EdgeGATConv
 from distgnn.nn.conv.gine_conv import GINEConv
 from distgnn.nn.models.stacks import GAT, Stack
 from distgnn.nn.protocol import DataGraph
+from distgnn.ops.entry import opaque
 
 
 class EncodedGINE(nn.Module):
@@ -23,6 +24,7 @@ class EncodedGINE(nn.Module):
         func = nn.Sequential(nn.Linear(in_feats, out_feats), nn.ReLU(), nn.Linear(out_feats, out_feats))
         self.conv = GINEConv(func, learn_eps=True)
 
+    @opaque
     def forward(self, graph: DataGraph, rows: torch.Tensor, edge_feats: torch.Tensor) -> torch.Tensor:
         return self.conv(graph, rows, self.encoder(edge_feats))
 

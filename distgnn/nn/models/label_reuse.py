@@ -9,6 +9,7 @@ from torch.nn import functional
 
 from distgnn import ops
 from distgnn.nn.protocol import DataGraph
+from distgnn.ops.entry import opaque
 
 COLUMN = "training_labels"
 SITE = (1 << 16) - 1  # the last of the dropout sites of a call: no model has so many
@@ -37,6 +38,7 @@ class LabelReuse(nn.Module):
         super().__init__()
         self.model, self.rate = model, rate
 
+    @opaque
     def forward(self, graph: DataGraph, feats: torch.Tensor) -> torch.Tensor:
         labels = training_labels(graph)
         shown = labels * self.shown(graph).to(labels.dtype) if self.training else labels

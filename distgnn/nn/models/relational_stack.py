@@ -12,6 +12,7 @@ from distgnn.nn.models.stacks import Stack
 from distgnn.nn.models.typed_input import TypedInput
 from distgnn.nn.protocol import DataGraph
 from distgnn.nn.relation_norm import relation_norm
+from distgnn.ops.entry import opaque
 
 
 class RGCN(Stack):
@@ -49,5 +50,6 @@ class RGCN(Stack):
             self._arcs_of[graph] = ops.RelationArcs(graph, graph.edata["etype"], self.num_relations, norm)
         return conv(graph, feats, self._arcs_of[graph])
 
+    @opaque
     def forward(self, graph: DataGraph, feats: torch.Tensor) -> torch.Tensor:
         return super().forward(graph, torch.relu(self.inputs(feats, graph.node_types)))

@@ -19,6 +19,9 @@ from distgnn.nn.conv.sage_conv import SAGEConv
 from distgnn.nn.dropout import Dropout, number_sites
 from distgnn.nn.norms import BatchNorm1d, GraphNorm, PairNorm
 from distgnn.nn.protocol import DataGraph, FusesEpilogue, Fusion
+from distgnn.ops.entry import opaque
+
+HOOKS = ("_forward", "_backward", "_backward_pre")  # as torch calls its tables of them
 
 
 class Stack(nn.Module):
@@ -79,6 +82,7 @@ class Stack(nn.Module):
         """One convolution; `last` where its output is the logits."""
         return conv(graph, feats, edge_weight=self.edge_weight_of(graph))
 
+    @opaque
     def forward(self, graph: DataGraph, feats: torch.Tensor) -> torch.Tensor:
         hidden = []
         for layer in range(len(self.drops)):
@@ -103,8 +107,9 @@ class Stack(nn.Module):
         if self.fuses(conv) and (norm is None or isinstance(norm, nn.LayerNorm)):
             epilogue = drop.epilogue(graph, 1e-5 if norm is None else norm.eps)
             parameters = None if norm is None else (norm.weight, norm.bias)
-            # The next convolution makes the gradient; only this layer reads it, unless a residual or a jump does too.
-            fusion = Fusion(epilogue, parameters, not self.residual and self.jump == "none")
+            # The next convolution makes the gradient; only this layer reads it, or a residual, a jump or a hook too.
+            alone = not self.residual and self.jump == "none" and not is_watched(self.convs[layer])
+            fusion = Fusion(epilogue, parameters, alone)
             out = conv(graph, feats, edge_weight=self.edge_weight_of(graph), fusion=fusion)
         else:
             out = self.convolve(graph, conv, feats, last=False)
@@ -119,6 +124,12 @@ class Stack(nn.Module):
     def fuses(self, conv: nn.Module) -> TypeGuard[FusesEpilogue]:
         """Can norm, ReLU and dropout run with the convolution?"""
         return isinstance(conv, FusesEpilogue)
+
+
+def is_watched(module: nn.Module) -> bool:
+    """Has a user hooks on a module (or on all modules), which may keep its result or the gradient of it?"""
+    everywhere = vars(nn.modules.module)
+    return any(getattr(module, f"{kind}_hooks") or everywhere[f"_global{kind}_hooks"] for kind in HOOKS)
 
 
 def make_norms(norm: str, width: int, count: int) -> nn.ModuleList | None:

@@ -3,6 +3,8 @@
 import torch
 from torch import nn
 
+from distgnn.ops.entry import opaque
+
 
 class TypedInput(nn.Module):
     """y[v] = W_t x[v] + b_t, with t the type of v; a type without features (rows of zeros) has its bias alone.
@@ -20,6 +22,7 @@ class TypedInput(nn.Module):
             nn.init.normal_(layer.bias)  # all that tells vertices without features apart
         self.types = nn.ModuleList(layers)
 
+    @opaque
     def forward(self, rows: torch.Tensor, types: torch.Tensor | None) -> torch.Tensor:
         if types is None or len(self.types) == 1:
             return self.types[0](rows)

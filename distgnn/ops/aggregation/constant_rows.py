@@ -16,6 +16,7 @@ from typing import Any
 
 import torch
 
+from distgnn.ops.function import constants, is_same, version_of
 from distgnn.ops.sums import min_over_ranks
 
 UNKNOWN, MET_BEFORE, KEPT = 0, 1, 2
@@ -23,20 +24,23 @@ UNKNOWN, MET_BEFORE, KEPT = 0, 1, 2
 
 @dataclass(frozen=True)
 class _Key:
-    """A tensor in one state: dead once the tensor is gone, different once it is written to."""
+    """A tensor in one state: dead once the tensor is gone, different once it is written to.
+
+    One that was made in inference mode has no state that could be known: it is never the one that was met.
+    """
 
     tensor: weakref.ref | None  # None: no tensor
-    version: int
+    version: int | None
 
     @classmethod
     def of(cls, tensor: torch.Tensor | None) -> "_Key":
-        return cls(None, 0) if tensor is None else cls(weakref.ref(tensor), tensor._version)
+        return cls(None if tensor is None else weakref.ref(tensor), version_of(tensor))
 
     def is_now(self, tensor: torch.Tensor | None) -> bool:
         if tensor is None or self.tensor is None:
             return tensor is None and self.tensor is None
         seen: Any = self.tensor()
-        return seen is tensor and self.version == tensor._version
+        return seen is tensor and self.version is not None and self.version == version_of(tensor)
 
     @property
     def is_dead(self) -> bool:
@@ -50,7 +54,7 @@ class _Entry:
     edge_weight: _Key
     scales: tuple
     result: torch.Tensor
-    result_version: int
+    result_version: int | None
 
 
 class ConstantRows:
@@ -97,22 +101,26 @@ class ConstantRows:
         state = min_over_ranks(self.comm, KEPT if entry else MET_BEFORE if met else UNKNOWN)
         if state == KEPT and entry:
             return entry.result
-        result = compute(state == MET_BEFORE)
         if state == MET_BEFORE:
+            with constants():
+                result = compute(True)
             self._keep(rows, edge_weight, scales, result)
-        elif not met:
-            self._met.append(_Key.of(rows))
+            return result
+        result = compute(False)
+        if met:
+            return result
+        self._met.append(_Key.of(rows))
         return result
 
     def _keep(self, rows: torch.Tensor, edge_weight: torch.Tensor | None, scales: tuple, result: torch.Tensor) -> None:
         known = self._find(rows, edge_weight, scales)
         if known:
             self._entries.remove(known)
-        self._entries.append(_Entry(_Key.of(rows), _Key.of(edge_weight), scales, result, result._version))
+        self._entries.append(_Entry(_Key.of(rows), _Key.of(edge_weight), scales, result, version_of(result)))
 
     def _find(self, rows: torch.Tensor, edge_weight: torch.Tensor | None, scales: tuple) -> _Entry | None:
         for entry in self._entries:
-            untouched = entry.result._version == entry.result_version
+            untouched = is_same(entry.result, entry.result_version)
             if untouched and entry.scales == scales and entry.rows.is_now(rows):
                 if entry.edge_weight.is_now(edge_weight):
                     return entry

@@ -33,7 +33,6 @@ from functools import partial
 from typing import Any, NamedTuple, cast
 
 import torch
-from torch.autograd.function import once_differentiable
 
 from distgnn.ops.aggregation.aggregator import Site
 from distgnn.ops.aggregation.spmm import Scales, SelfLoops, aggregate, spmm
@@ -49,13 +48,9 @@ from distgnn.ops.dense.activation import (
 from distgnn.ops.dense.products import add_product, product, sum_of_products, weight_gradient
 from distgnn.ops.dense.sparse_rows import SparseRows
 from distgnn.ops.entry import operator
+from distgnn.ops.function import Remade
 from distgnn.ops.overlap import Work, product_pieces
 from distgnn.ops.protocol import GraphView
-
-ONCE = (
-    "the backward pass of a layer can run once, and retain_graph changes nothing: memory is given up on the way. Run "
-    "the forward pass again, or add the losses up and call backward once"
-)
 
 
 class Plan(Enum):
@@ -104,7 +99,8 @@ def convolve(
 
     Returns: [O, D] in the dtype of `feats`; float32 for bfloat16 rows that nothing follows (logits).
 
-    Notes: the backward pass can run once; it gives up what it no longer needs on its way.
+    Notes: the backward pass gives up what it no longer needs on its way. Run a second time, or after its result was
+        written to in place, it makes that again, exchanges included.
     """
     plan = choose_plan(graph, feats, *neigh.shape)
     aggregated = site = None
@@ -166,34 +162,46 @@ class _Saved:
     epilogue: SavedEpilogue | None
 
 
-class _Convolve(torch.autograd.Function):
+@dataclass
+class _Kept:
+    """Of `_Saved`, what is no input."""
+
+    aggregated: torch.Tensor | None
+    epilogue: SavedEpilogue | None
+
+    @property
+    def is_intact(self) -> bool:
+        """Was the result not written to, where it is needed?"""
+        return self.epilogue is None or self.epilogue.is_intact
+
+
+class _Convolve(Remade):
     @staticmethod
-    def forward(ctx: Any, feats, aggregated, neigh, own, bias, gamma, beta, call: _Call) -> torch.Tensor:  # type: ignore[no-untyped-def]
-        ctx.call = call
+    def run(feats, aggregated, neigh, own, bias, gamma, beta, call: _Call) -> tuple[torch.Tensor, _Kept]:  # type: ignore[no-untyped-def]
         graph, epilogue = call.graph, call.spec.epilogue
         is_last = epilogue.is_empty and gamma is None and feats.dtype == torch.bfloat16
         dtype = torch.float32 if is_last else feats.dtype  # logits of bfloat16 rows
-        z, aggregated = _FORWARD[call.plan](call, _Operands(feats, aggregated, neigh, own, dtype))
+        z, made = _FORWARD[call.plan](call, _Operands(feats, aggregated, neigh, own, dtype))
         norm = None if gamma is None else (gamma.detach(), beta.detach())
         out, stats, follows = z, None, norm is not None or not epilogue.is_empty
         if bias is not None or follows:
             out, stats = activated(graph, z, bias, norm, epilogue, in_place=norm is None)
-        ctx.saved = _Saved(
-            feats.detach(),
-            aggregated,
-            (neigh.detach(), None if own is None else own.detach()),
-            None if bias is None else bias.detach(),
-            norm,
-            SavedEpilogue(out.detach(), z if norm is not None else None, stats) if follows else None,
-        )
-        return out
+        before = SavedEpilogue(out.detach(), z if norm is not None else None, stats) if follows else None
+        return out, _Kept(None if aggregated is not None else made, before)
 
     @staticmethod
-    @once_differentiable
+    def forward(ctx: Any, *inputs: Any) -> torch.Tensor:
+        return _Convolve.forward_of(ctx, inputs[:-1], inputs[-1])
+
+    @staticmethod
     def backward(ctx: Any, grad: torch.Tensor) -> tuple:
-        saved, ctx.saved = ctx.saved, None
-        if saved is None:
-            raise RuntimeError(ONCE)
+        (feats, aggregated, *parameters), kept = _Convolve.inputs_and_kept(ctx)
+        plain: Any = [None if one is None else one.detach() for one in parameters]
+        neigh, own, bias, gamma, beta = plain
+        norm = None if gamma is None else (gamma, beta)
+        of_neigh = kept.aggregated if aggregated is None else aggregated
+        saved = _Saved(feats.detach(), of_neigh, (neigh, own), bias, norm, kept.epilogue)
+        del kept, aggregated, of_neigh
         call, needs_grad = ctx.call, ctx.needs_input_grad[0]
         grads, *more = _through_epilogue(call, saved, grad.contiguous())
         del grad

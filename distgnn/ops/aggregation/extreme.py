@@ -13,13 +13,13 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch.autograd.function import once_differentiable
 
 from distgnn import kernels
 from distgnn.ops.aggregation.halo import as_array, onto_owners, with_halos
 from distgnn.ops.aggregation.partials import merge_at_owners
 from distgnn.ops.edges.on_arcs import FLOATS, check_arc_rows, check_rows, flat
 from distgnn.ops.entry import operator
+from distgnn.ops.function import Function
 from distgnn.ops.protocol import GraphView
 
 NO_ARC = float(2**53)  # the id of "no arc": arc ids travel beside values, as float64
@@ -50,7 +50,7 @@ def arc_extreme(graph: GraphView, arc_rows: torch.Tensor, reduce: str = "max") -
     return _ArcExtreme.apply(flat(arc_rows), graph, reduce).view(graph.num_owned, *arc_rows.shape[1:])
 
 
-class _Extreme(torch.autograd.Function):
+class _Extreme(Function):
     @staticmethod
     def forward(ctx: Any, rows: torch.Tensor, graph: GraphView, reduce: str) -> torch.Tensor:
         ctx.graph, copies = graph, with_halos(graph, as_array(rows), "source")
@@ -58,7 +58,6 @@ class _Extreme(torch.autograd.Function):
         return torch.from_numpy(out)
 
     @staticmethod
-    @once_differentiable
     def backward(ctx: Any, grad: torch.Tensor) -> tuple:
         graph = ctx.graph
         group = graph.local_arcs.grouped["target"]
@@ -67,7 +66,7 @@ class _Extreme(torch.autograd.Function):
         return torch.from_numpy(onto_owners(graph, copies, "source")), None, None
 
 
-class _ArcExtreme(torch.autograd.Function):
+class _ArcExtreme(Function):
     @staticmethod
     def forward(ctx: Any, arc_rows: torch.Tensor, graph: GraphView, reduce: str) -> torch.Tensor:
         ctx.graph = graph
@@ -75,7 +74,6 @@ class _ArcExtreme(torch.autograd.Function):
         return torch.from_numpy(out)
 
     @staticmethod
-    @once_differentiable
     def backward(ctx: Any, grad: torch.Tensor) -> tuple:
         graph = ctx.graph
         arcs = graph.local_arcs.grouped["target"].arcs

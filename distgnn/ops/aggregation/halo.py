@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch.autograd.function import once_differentiable
 
 from distgnn.ops.entry import operator
+from distgnn.ops.function import Function
 from distgnn.ops.protocol import GraphView
 
 
@@ -34,20 +34,19 @@ def halo_reduce(graph: GraphView, partials: torch.Tensor, role: str = "target") 
     return _Reduce.apply(partials, graph, role)
 
 
-class _Broadcast(torch.autograd.Function):
+class _Broadcast(Function):
     @staticmethod
     def forward(ctx: Any, rows: torch.Tensor, graph: GraphView, role: str) -> torch.Tensor:
         ctx.graph, ctx.role = graph, role
         return torch.from_numpy(_broadcast(graph, as_array(rows), role).copy())
 
     @staticmethod
-    @once_differentiable
     def backward(ctx: Any, grad: torch.Tensor) -> tuple:
         out = np.zeros((ctx.graph.num_owned, grad.shape[1]), as_array(grad).dtype)
         return torch.from_numpy(_reduce(ctx.graph, as_array(grad), out, ctx.role)), None, None
 
 
-class _Reduce(torch.autograd.Function):
+class _Reduce(Function):
     @staticmethod
     def forward(ctx: Any, partials: torch.Tensor, graph: GraphView, role: str) -> torch.Tensor:
         ctx.graph, ctx.role = graph, role
@@ -55,7 +54,6 @@ class _Reduce(torch.autograd.Function):
         return torch.from_numpy(_reduce(graph, rows, np.zeros((graph.num_owned, rows.shape[1]), rows.dtype), role))
 
     @staticmethod
-    @once_differentiable
     def backward(ctx: Any, grad: torch.Tensor) -> tuple:
         return torch.from_numpy(_broadcast(ctx.graph, as_array(grad), ctx.role).copy()), None, None
 

@@ -12,13 +12,13 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch.autograd.function import once_differentiable
 
 from distgnn.ops.aggregation.aggregator import Aggregator, Site
 from distgnn.ops.aggregation.halo import as_array
 from distgnn.ops.aggregation.row_scale import RowScale
 from distgnn.ops.dense.sparse_rows import dense
 from distgnn.ops.entry import operator
+from distgnn.ops.function import Function
 from distgnn.ops.overlap import Work
 from distgnn.ops.protocol import GraphView
 
@@ -159,7 +159,7 @@ def aggregate(
     return out, sources
 
 
-class _Spmm(torch.autograd.Function):
+class _Spmm(Function):
     @staticmethod
     def forward(
         ctx: Any,
@@ -179,7 +179,6 @@ class _Spmm(torch.autograd.Function):
         return out
 
     @staticmethod
-    @once_differentiable
     def backward(ctx: Any, grad_out: torch.Tensor) -> tuple:
         rows, edge_weight = ctx.saved_tensors
         arguments = ctx.graph, grad_out, edge_weight, ctx.scales, ctx.site

@@ -14,13 +14,13 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch.autograd.function import once_differentiable
 
 from distgnn import kernels
 from distgnn.ops.aggregation.halo import as_array, onto_owners, with_halos
 from distgnn.ops.aggregation.partials import merge_at_owners
 from distgnn.ops.edges.on_arcs import check_arc_rows, check_rows, flat
 from distgnn.ops.entry import operator
+from distgnn.ops.function import Function
 from distgnn.ops.protocol import GraphView
 
 COLUMNS = 16  # compared at a time: rows of arcs are never whole in memory
@@ -52,7 +52,7 @@ def tied_arc_extreme(
     return _TiedExtreme.apply(flat(arc_rows), own, graph, reduce, True).view(graph.num_owned, *arc_rows.shape[1:])
 
 
-class _TiedExtreme(torch.autograd.Function):
+class _TiedExtreme(Function):
     @staticmethod
     def forward(
         ctx: Any, rows: torch.Tensor, own: torch.Tensor | None, graph: GraphView, reduce: str, on_arcs: bool
@@ -68,7 +68,6 @@ class _TiedExtreme(torch.autograd.Function):
         return torch.from_numpy(np.where(np.isinf(best), 0, best).astype(table.dtype, copy=False))
 
     @staticmethod
-    @once_differentiable
     def backward(ctx: Any, grad: torch.Tensor) -> tuple:
         graph, table = ctx.graph, ctx.table
         group = graph.local_arcs.grouped["target"]

@@ -23,15 +23,13 @@ Over 300 lines: one function and its gradient.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
-from torch.autograd.function import once_differentiable
 
 from distgnn import kernels
 from distgnn.kernels.attention.attention import PARTS
-from distgnn.ops.aggregation.convolve import ONCE
 from distgnn.ops.aggregation.halo import as_array, onto_owners, with_halos
 from distgnn.ops.aggregation.partials import received_by_rank
 from distgnn.ops.attention.through_scores import ThroughScores
@@ -39,6 +37,7 @@ from distgnn.ops.dense.activation import NO_EPILOGUE, Epilogue, Norm, SavedEpilo
 from distgnn.ops.dense.products import product, sum_of_products
 from distgnn.ops.edges.on_arcs import check_update
 from distgnn.ops.entry import operator
+from distgnn.ops.function import Remade
 from distgnn.ops.protocol import GraphView
 
 KEPT_COLUMNS = 128  # of x, from which on r is saved: a product's time for each number of r grows with them
@@ -84,27 +83,23 @@ def attend(
         nothing follows. Vertices without in-arcs have z = 0.
 
     Notes: memory O * H * (2 F + 4), of a mean and where r is kept F more, and as much for halos, whatever the number of
-        arcs. The backward pass can run once.
+        arcs. The backward pass can run again, as that of `convolve`.
     """
     check_update(graph)
     gamma, beta = norm or (None, None)
     if heads.mean and not (norm is None and heads.epilogue.is_empty):
         raise ValueError("the mean over heads is the last step: leave out the norm and what follows")
-    return _Attend.apply(feats, weight, attn, bias, gamma, beta, graph, heads)
+    return _Attend.apply(feats, weight, attn, bias, gamma, beta, _Call(graph, heads))
 
 
 @dataclass
-class _Saved:
-    """What the backward pass needs.
+class _Kept:
+    """What the backward pass needs beside the inputs.
 
     Args: rows: r of all copies [O + S, H, F] if `_keeps_rows`, else of source halos; together: memory of z and, behind
         it, of r, [2 O, H * F], of a mean on one rank: the gradient of feats is written over both.
     """
 
-    feats: torch.Tensor
-    weights: tuple[torch.Tensor, torch.Tensor]
-    bias: torch.Tensor | None
-    norm: Norm | None
     epilogue: SavedEpilogue | None
     rows: np.ndarray
     scores: tuple[np.ndarray, np.ndarray]
@@ -112,11 +107,34 @@ class _Saved:
     sums: np.ndarray
     together: torch.Tensor | None
 
+    @property
+    def is_intact(self) -> bool:
+        """Was the result not written to, where it is needed?"""
+        return self.epilogue is None or self.epilogue.is_intact
 
-class _Attend(torch.autograd.Function):
+
+@dataclass
+class _Saved(_Kept):
+    """All that the backward pass needs."""
+
+    feats: torch.Tensor
+    weights: tuple[torch.Tensor, torch.Tensor]
+    bias: torch.Tensor | None
+    norm: Norm | None
+
+
+class _Call(NamedTuple):
+    """What one call of `attend` hands to both passes; its exchanges are exact."""
+
+    graph: GraphView
+    heads: Heads
+    site: None = None
+
+
+class _Attend(Remade):
     @staticmethod
-    def forward(ctx: Any, feats, weight, attn, bias, gamma, beta, graph: GraphView, heads: Heads) -> torch.Tensor:  # type: ignore[no-untyped-def]
-        ctx.graph, ctx.heads = graph, heads
+    def run(feats, weight, attn, bias, gamma, beta, call: _Call) -> tuple[torch.Tensor, _Kept]:  # type: ignore[no-untyped-def]
+        graph, heads, _ = call
         last = heads.epilogue.is_empty and gamma is None
         z, *found = _attention(graph, feats, weight, attn, heads, narrow=not last)
         dtype = z.dtype if last else feats.dtype
@@ -126,22 +144,26 @@ class _Attend(torch.autograd.Function):
             out, z = _mean(graph, z, bias, heads.num_heads, feats.dtype)
         elif bias is not None or not last:
             out, stats = activated(graph, z, bias, norm, heads.epilogue, in_place=norm is None, dtype=dtype)
-        bias = None if bias is None else bias.detach()
         epilogue = SavedEpilogue(z if heads.mean else out.detach(), z if norm is not None else None, stats)
-        weights = weight.detach(), attn.detach()
-        ctx.saved = _Saved(feats.detach(), weights, bias, norm, epilogue, *found)
-        return out
+        return out, _Kept(epilogue, *found)
 
     @staticmethod
-    @once_differentiable
+    def forward(ctx: Any, *inputs: Any) -> torch.Tensor:
+        return _Attend.forward_of(ctx, inputs[:-1], inputs[-1])
+
+    @staticmethod
     def backward(ctx: Any, grad: torch.Tensor) -> tuple:
-        saved, ctx.saved = ctx.saved, None
-        if saved is None:
-            raise RuntimeError(ONCE)
-        graph, heads = ctx.graph, ctx.heads
+        (feats, *parameters), kept = _Attend.inputs_and_kept(ctx)
+        plain: Any = [None if one is None else one.detach() for one in parameters]
+        weight, attn, bias, gamma, beta = plain
+        norm = None if gamma is None else (gamma, beta)
+        saved = _Saved(**vars(kept), feats=feats.detach(), weights=(weight, attn), bias=bias, norm=norm)
+        del kept
+        graph, heads, _ = ctx.call
         before_heads = _through_mean if heads.mean else _through_activation
-        before, saved.epilogue = saved.epilogue, None
-        grads, dots, *more = before_heads(ctx, saved, before, grad)
+        before: Any = saved.epilogue
+        saved.epilogue = None
+        grads, dots, *more = before_heads(ctx.call, saved, before, grad)
         del before
         del grad
         grad_rows, grad_scores = _through_attention(graph, saved, grads, dots, heads)
@@ -150,7 +172,7 @@ class _Attend(torch.autograd.Function):
         through.record(grad_rows, grad_scores, constant=not ctx.needs_input_grad[0])
         grad_weight, grad_attn = through.of_parameters(grad_rows, grad_scores)
         of_feats = through.of_feats(grad_rows, grad_scores, saved.together) if ctx.needs_input_grad[0] else None
-        return of_feats, grad_weight, grad_attn, *more, None, None
+        return of_feats, grad_weight, grad_attn, *more, None
 
 
 def _arcs(graph: GraphView) -> tuple:
@@ -236,26 +258,26 @@ def _mean(
     return out, short
 
 
-def _through_mean(ctx: Any, saved: _Saved, before: SavedEpilogue, grad: torch.Tensor) -> tuple:
+def _through_mean(call: _Call, saved: _Saved, before: SavedEpilogue, grad: torch.Tensor) -> tuple:
     """(H dz [O, F], the same for all heads, in the dtype of feats, H <dz, z> [O, H], gradients of bias, gamma, beta).
 
     What is missing, 1 / H, is in the sums from now on.
     """
-    count, grad = ctx.heads.num_heads, grad.contiguous()
+    count, grad = call.heads.num_heads, grad.contiguous()
     grads = grad
     if grad.dtype != saved.feats.dtype:
-        grads = ctx.graph.buffers.empty_like(grad, saved.feats.dtype).copy_(grad)
+        grads = call.graph.buffers.empty_like(grad, saved.feats.dtype).copy_(grad)
     saved.sums = saved.sums * saved.sums.dtype.type(count)
     dots = kernels.head_dots(as_array(before.out), as_array(grads), count)
     return grads, dots, None if saved.bias is None else grad.sum(0).div_(count).repeat(count), None, None
 
 
-def _through_activation(ctx: Any, saved: _Saved, before: SavedEpilogue, grad: torch.Tensor) -> tuple:
+def _through_activation(call: _Call, saved: _Saved, before: SavedEpilogue, grad: torch.Tensor) -> tuple:
     """As `_through_mean`, through bias, norm, ReLU and dropout."""
-    graph, heads, count = ctx.graph, ctx.heads, ctx.heads.num_heads
+    graph, heads, count = call.graph, call.heads, call.heads.num_heads
     grad = grad.contiguous()
     if saved.norm is None and heads.epilogue.relu:
-        return _through_relu(ctx, saved, before, grad)
+        return _through_relu(call, saved, before, grad)
     last = heads.epilogue.is_empty and saved.norm is None
     # Without a norm <dz, z + bias> = <dy, y>, to be taken before the gradient is written over.
     dots = None if saved.norm is not None else kernels.head_dots(as_array(grad), as_array(before.out), count)
@@ -271,9 +293,9 @@ def _through_activation(ctx: Any, saved: _Saved, before: SavedEpilogue, grad: to
     return grads.to(saved.feats.dtype), dots, None if saved.bias is None else grad_bias, gamma, beta
 
 
-def _through_relu(ctx: Any, saved: _Saved, before: SavedEpilogue, grad: torch.Tensor) -> tuple:
+def _through_relu(call: _Call, saved: _Saved, before: SavedEpilogue, grad: torch.Tensor) -> tuple:
     """As `_through_activation` with a ReLU and no norm: <dz, z> in the pass that makes dz."""
-    graph, heads = ctx.graph, ctx.heads
+    graph, heads = call.graph, call.heads
     grads = grad if heads.may_overwrite_grad else graph.buffers.empty_like(grad)
     bias = None if saved.bias is None else as_array(saved.bias)
     arguments = as_array(grad), as_array(before.out), bias, heads.num_heads

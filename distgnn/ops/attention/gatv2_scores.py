@@ -11,12 +11,12 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch.autograd.function import once_differentiable
 
 from distgnn import kernels
 from distgnn.ops.aggregation.halo import as_array, onto_owners, with_halos
 from distgnn.ops.edges.on_arcs import check_rows
 from distgnn.ops.entry import operator
+from distgnn.ops.function import Function
 from distgnn.ops.protocol import GraphView
 
 
@@ -36,7 +36,7 @@ def pair_scores(
     return _PairScores.apply(*flat, graph, attn.shape[1], slope)
 
 
-class _PairScores(torch.autograd.Function):
+class _PairScores(Function):
     @staticmethod
     def forward(
         ctx: Any,
@@ -55,7 +55,6 @@ class _PairScores(torch.autograd.Function):
         )
 
     @staticmethod
-    @once_differentiable
     def backward(ctx: Any, grad: torch.Tensor) -> tuple:
         graph, grads = ctx.graph, as_array(grad)
         sources, targets, attn = map(as_array, ctx.saved_tensors)

@@ -11,12 +11,12 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch.autograd.function import once_differentiable
 
 from distgnn import kernels
 from distgnn.ops.aggregation.halo import as_array, with_halos
 from distgnn.ops.edges.on_arcs import FLOATS, check_arc_rows, check_rows
 from distgnn.ops.entry import operator
+from distgnn.ops.function import Function
 from distgnn.ops.protocol import GraphView
 
 
@@ -38,7 +38,7 @@ def spmm_heads(graph: GraphView, feats: torch.Tensor, weight: torch.Tensor) -> t
     return _SpmmHeads.apply(feats, weight, graph)
 
 
-class _SpmmHeads(torch.autograd.Function):
+class _SpmmHeads(Function):
     @staticmethod
     def forward(ctx: Any, feats: torch.Tensor, weight: torch.Tensor, graph: GraphView) -> torch.Tensor:
         ctx.graph = graph
@@ -47,7 +47,6 @@ class _SpmmHeads(torch.autograd.Function):
         return torch.from_numpy(out).view(feats.shape)
 
     @staticmethod
-    @once_differentiable
     def backward(ctx: Any, grad: torch.Tensor) -> tuple:
         feats, weight = ctx.saved_tensors
         grads = _rows(grad)
@@ -75,7 +74,7 @@ def pair_dots(graph: GraphView, sources: torch.Tensor, targets: torch.Tensor) ->
     return _PairDots.apply(sources, targets, graph)
 
 
-class _PairDots(torch.autograd.Function):
+class _PairDots(Function):
     @staticmethod
     def forward(ctx: Any, sources: torch.Tensor, targets: torch.Tensor, graph: GraphView) -> torch.Tensor:
         ctx.graph = graph
@@ -83,7 +82,6 @@ class _PairDots(torch.autograd.Function):
         return torch.from_numpy(arc_dots(graph, _rows(sources), _rows(targets), sources.shape[1]))
 
     @staticmethod
-    @once_differentiable
     def backward(ctx: Any, grad: torch.Tensor) -> tuple:
         sources, targets = ctx.saved_tensors
         weight = as_array(grad)

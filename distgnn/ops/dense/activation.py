@@ -15,6 +15,7 @@ import torch
 from distgnn import kernels
 from distgnn.ops.aggregation.halo import as_array
 from distgnn.ops.entry import operator
+from distgnn.ops.function import Function, is_same, version_of
 from distgnn.ops.protocol import GraphView
 
 Norm = tuple[torch.Tensor, torch.Tensor]  # gamma and beta of a layer norm, [D] each
@@ -63,7 +64,7 @@ def activate(graph: GraphView, rows: torch.Tensor, epilogue: Epilogue) -> torch.
 def relu(graph: GraphView, rows: torch.Tensor) -> torch.Tensor:
     """ReLU of rows [O, D]. A dropout of its result takes both in one pass: see `before_relu`."""
     out = activate(graph, rows, Epilogue(relu=True))
-    out.relu_of = rows, rows._version, out._version  # type: ignore[attr-defined]
+    out.relu_of = rows, version_of(rows), version_of(out)  # type: ignore[attr-defined]
     return out
 
 
@@ -73,7 +74,7 @@ def before_relu(rows: torch.Tensor) -> torch.Tensor | None:
     A dropout that starts from them needs no row that ReLU made, and nothing is saved for ReLU alone.
     """
     source, *versions = rows.__dict__.pop("relu_of", (None,))
-    return source if versions and versions == [source._version, rows._version] else None
+    return source if versions and versions == [version_of(source), version_of(rows)] else None
 
 
 def column_sums(grad: torch.Tensor) -> torch.Tensor:
@@ -82,7 +83,9 @@ def column_sums(grad: torch.Tensor) -> torch.Tensor:
     return sums if sums is not None and version == grad._version else grad.sum(0)
 
 
-class _Activate(torch.autograd.Function):
+class _Activate(Function):
+    is_twice = True
+
     @staticmethod
     def forward(ctx: Any, rows: torch.Tensor, graph: GraphView, epilogue: Epilogue) -> torch.Tensor:
         ctx.graph, ctx.epilogue = graph, epilogue
@@ -95,8 +98,10 @@ class _Activate(torch.autograd.Function):
         return _LetThrough.apply(grad, ctx.saved_tensors[0].detach(), ctx.graph, ctx.epilogue), None, None
 
 
-class _LetThrough(torch.autograd.Function):
+class _LetThrough(Function):
     """What ReLU and mask let through of a gradient: linear, so it is its own derivative."""
+
+    is_twice = True
 
     @staticmethod
     def forward(ctx: Any, grad: torch.Tensor, out: torch.Tensor, graph: GraphView, epilogue: Epilogue) -> torch.Tensor:
@@ -143,6 +148,14 @@ class SavedEpilogue:
     out: torch.Tensor
     rows: torch.Tensor | None = None
     stats: np.ndarray | None = None
+
+    def __post_init__(self) -> None:
+        self._version = version_of(self.out)
+
+    @property
+    def is_intact(self) -> bool:
+        """Was the result not written to since?"""
+        return is_same(self.out, self._version)
 
 
 def activated_backward(

@@ -8,11 +8,11 @@ Legend: O rows, C classes.
 from typing import Any
 
 import torch
-from torch.autograd.function import once_differentiable
 
 from distgnn import kernels
 from distgnn.ops.aggregation.halo import as_array
 from distgnn.ops.entry import operator
+from distgnn.ops.function import Function
 
 
 @operator
@@ -25,7 +25,7 @@ def summed_cross_entropy(graph: Any, logits: torch.Tensor, labels: torch.Tensor,
     return _CrossEntropy.apply(logits, labels, rows, graph)
 
 
-class _CrossEntropy(torch.autograd.Function):
+class _CrossEntropy(Function):
     @staticmethod
     def forward(ctx: Any, logits: Any, labels: Any, rows: Any, graph: Any) -> Any:
         ctx.graph = graph
@@ -34,7 +34,6 @@ class _CrossEntropy(torch.autograd.Function):
         return logits.new_tensor(total)
 
     @staticmethod
-    @once_differentiable
     def backward(ctx: Any, grad: Any) -> Any:
         logits, labels, rows = ctx.saved_tensors
         out = ctx.graph.buffers.empty(*logits.shape, logits.dtype)

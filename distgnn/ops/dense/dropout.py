@@ -4,12 +4,12 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch.autograd.function import once_differentiable
 
 from distgnn import kernels
 from distgnn.ops.aggregation.halo import as_array
 from distgnn.ops.dense.activation import activate, before_relu, relu_dropout
 from distgnn.ops.entry import operator
+from distgnn.ops.function import Function
 from distgnn.ops.protocol import GraphView
 
 
@@ -42,7 +42,7 @@ def dropout_by_key(graph: GraphView, rows: torch.Tensor, ids: np.ndarray, p: flo
     return _Dropout.apply(rows, graph, ids, p, key, 0, 0)
 
 
-class _Dropout(torch.autograd.Function):
+class _Dropout(Function):
     @staticmethod
     def forward(
         ctx: Any, rows: torch.Tensor, graph: GraphView, ids: np.ndarray, p: float, seed: int, step: int, site: int
@@ -51,7 +51,6 @@ class _Dropout(torch.autograd.Function):
         return _masked(rows, *ctx.key)
 
     @staticmethod
-    @once_differentiable
     def backward(ctx: Any, grad: torch.Tensor) -> tuple:
         return _masked(grad, *ctx.key), None, None, None, None, None, None
 

@@ -27,12 +27,12 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch.autograd.function import once_differentiable
 from torch.nn import functional as F
 
 from distgnn import kernels
 from distgnn.ops.aggregation.halo import as_array
 from distgnn.ops.csr_rows import Entries
+from distgnn.ops.function import Function, constants
 
 BLOCK_ROWS = 1 << 15  # of gradients whose dtype is changed for a product
 DENSE_ABOVE = 0.1  # share of non-zeros up to which the sparse product is surely cheaper: docs/internals/epoch.md
@@ -157,7 +157,8 @@ class SparseRows(torch.Tensor):
 
     def dense(self) -> torch.Tensor:
         """The rows as an ordinary tensor, made at the first call and kept."""
-        return self._dense
+        with constants():
+            return self._dense
 
     @cached_property
     def _dense(self) -> torch.Tensor:
@@ -230,7 +231,7 @@ def dense(rows: Any) -> Any:
     return type(rows)(map(dense, rows)) if type(rows) in (list, tuple) else rows
 
 
-class _Product(torch.autograd.Function):
+class _Product(Function):
     """Sparse rows [O, I] times weight [I, D]; the gradient of the weight is the transposed product."""
 
     @staticmethod
@@ -240,7 +241,6 @@ class _Product(torch.autograd.Function):
         return rows.times(weight.to(rows.dtype), out)
 
     @staticmethod
-    @once_differentiable
     def backward(ctx: Any, grad: torch.Tensor) -> tuple[None, torch.Tensor]:
         return None, ctx.rows.turned_times(grad).to(ctx.dtype)
 
@@ -293,6 +293,8 @@ PLAIN = {  # what asks for no numbers
     _TENSOR.numel,
     _TENSOR.__len__,
     _TENSOR.is_floating_point,
+    _TENSOR.is_inference,
+    _TENSOR._is_view,
 }
 KEPT_SPARSE: dict[Any, Callable[..., Any]] = {
     torch.matmul: _matmul,

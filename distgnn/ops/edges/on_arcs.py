@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch.autograd.function import once_differentiable
 
 from distgnn import kernels
 from distgnn.errors import InputError, on_all_ranks
@@ -19,6 +18,7 @@ from distgnn.ops.aggregation.aggregate_columns import BY_COLUMNS, ColumnAggregat
 from distgnn.ops.aggregation.aggregate_copies import CopyAggregator
 from distgnn.ops.aggregation.halo import as_array, onto_owners, with_halos
 from distgnn.ops.entry import operator
+from distgnn.ops.function import Function
 from distgnn.ops.protocol import GraphView
 
 FLOATS = (torch.float32, torch.float64)
@@ -82,26 +82,24 @@ def flat(rows: torch.Tensor) -> torch.Tensor:
     return rows.reshape(len(rows), rows.shape[1:].numel()).contiguous()
 
 
-class _ToArcs(torch.autograd.Function):
+class _ToArcs(Function):
     @staticmethod
     def forward(ctx: Any, rows: torch.Tensor, graph: GraphView, role: str) -> torch.Tensor:
         ctx.graph, ctx.role = graph, role
         return torch.from_numpy(gathered(graph, as_array(rows), role))
 
     @staticmethod
-    @once_differentiable
     def backward(ctx: Any, grad: torch.Tensor) -> tuple:
         return torch.from_numpy(summed(ctx.graph, as_array(grad), ctx.role)), None, None
 
 
-class _FromArcs(torch.autograd.Function):
+class _FromArcs(Function):
     @staticmethod
     def forward(ctx: Any, arc_rows: torch.Tensor, graph: GraphView, role: str) -> torch.Tensor:
         ctx.graph, ctx.role = graph, role
         return torch.from_numpy(summed(graph, as_array(arc_rows), role))
 
     @staticmethod
-    @once_differentiable
     def backward(ctx: Any, grad: torch.Tensor) -> tuple:
         return torch.from_numpy(gathered(ctx.graph, as_array(grad), ctx.role)), None, None
 

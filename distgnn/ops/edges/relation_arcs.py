@@ -14,12 +14,12 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch.autograd.function import once_differentiable
 
 from distgnn import kernels
 from distgnn.ops.aggregation.halo import as_array, halo_broadcast, halo_reduce
 from distgnn.ops.edges.on_arcs import check_update
 from distgnn.ops.entry import operator
+from distgnn.ops.function import Function
 from distgnn.ops.protocol import GraphView
 
 
@@ -35,6 +35,7 @@ class RelationArcs:
     Attributes: counts: groups of each relation, a list of R; groups stand in the order of relations.
     """
 
+    @operator
     def __init__(
         self, graph: GraphView, relations: torch.Tensor, num_relations: int, weight: torch.Tensor | None = None
     ):
@@ -86,13 +87,12 @@ class _Matrix:
         return torch.from_numpy(kernels.spmm(self.indptr, self.indices, as_array(rows), edge_weight=self.weight))
 
 
-class _Product(torch.autograd.Function):
+class _Product(Function):
     @staticmethod
     def forward(ctx: Any, rows: torch.Tensor, matrix: _Matrix) -> torch.Tensor:
         ctx.matrix = matrix
         return matrix.times(rows)
 
     @staticmethod
-    @once_differentiable
     def backward(ctx: Any, grad: torch.Tensor) -> tuple:
         return ctx.matrix.transposed.times(grad), None

@@ -13,13 +13,13 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch.autograd.function import once_differentiable
 
 from distgnn import kernels
 from distgnn.ops.aggregation.halo import as_array, with_halos
 from distgnn.ops.aggregation.partials import merge_at_owners
 from distgnn.ops.edges.on_arcs import check_arc_rows, flat, gathered, partial_sums, summed
 from distgnn.ops.entry import operator
+from distgnn.ops.function import Function
 from distgnn.ops.protocol import GraphView
 
 
@@ -58,7 +58,7 @@ def edge_softmax_with_own(
     return of_arcs.view(logits.shape), of_own.view(own.shape)
 
 
-class _EdgeSoftmax(torch.autograd.Function):
+class _EdgeSoftmax(Function):
     @staticmethod
     def forward(ctx: Any, logits: torch.Tensor, own: torch.Tensor | None, graph: GraphView, role: str) -> tuple:
         ctx.graph, ctx.role = graph, role
@@ -68,7 +68,6 @@ class _EdgeSoftmax(torch.autograd.Function):
         return outs
 
     @staticmethod
-    @once_differentiable
     def backward(ctx: Any, grad: torch.Tensor, grad_own: torch.Tensor | None) -> tuple:
         out, own = ctx.saved_tensors
         products = as_array(out * grad)

@@ -18,8 +18,10 @@ import torch
 from torch import nn
 
 from distgnn.comm import start_sum_over_ranks, wait_for_all
+from distgnn.errors import InputError
 from distgnn.ops import SparseRows
 from distgnn.ops.dense.products import BLOCK_ROWS, weight_gradient
+from distgnn.rows import WholeTensor, local_of
 
 WIDEST = 2048  # columns of a factor that is a matrix
 INPUT, OUTPUT = 0, 1
@@ -122,8 +124,13 @@ class Recorder:
         """Hook of a linear layer's forward pass: its rows are added when the gradient of its output is there."""
         if not (self._recording and output.requires_grad and module.weight.requires_grad):
             return
-        weight, constant = module.weight.detach().T, not inputs[0].requires_grad
-        rows = inputs[0] if isinstance(inputs[0], SparseRows) else inputs[0].detach().flatten(0, -2)
+        if isinstance(inputs[0], WholeTensor):
+            raise InputError(
+                "K-FAC counts rows, and a linear layer gets numbers of the whole graph, alike on all ranks: take Adam"
+            )
+        given, output = local_of(inputs[0]), local_of(output)
+        weight, constant = module.weight.detach().T, not given.requires_grad
+        rows = given if isinstance(given, SparseRows) else given.detach().flatten(0, -2)
         output.register_hook(lambda grad: self.add([(weight, rows, grad.detach().flatten(0, -2))], constant))
 
     def _add_up(self, key: Key, rows: Any, constant: bool) -> None:

@@ -14,10 +14,15 @@ from distgnn.config import TrainConfig
 from distgnn.config.steps.batch import EXACT, OWNERS, SUMS, Stage
 from distgnn.errors import InputError
 from distgnn.graph.batches import Batches, BatchGraph
+from distgnn.train.users_model import sees_rows
 
 BY_ARC = {"AttentionConv", "GINEConv", "RelGraphConv"}  # of distgnn.nn
 EXTREMES = ("pool", "max", "min")
 OTHERS = ("dgl.", "torch_geometric.")
+ROWS = (
+    "cluster batches have no rows of all ranks, which {} gets: take a model of distgnn.nn, or load the graph with "
+    "plain_tensors=True"
+)
 HELD = "batch."  # before the names of held rows in a checkpoint
 
 
@@ -36,6 +41,8 @@ class Passes:
         self._changes = has_batches or whole is not graph
         if has_batches:
             check_batches(model, graph)
+            if sees_rows(model, graph):
+                raise InputError(ROWS.format(type(model).__name__))
 
     def stage(self, epoch: int) -> Stage:
         """The stage that an epoch is in; after the last epoch the last one."""

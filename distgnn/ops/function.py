@@ -1,0 +1,140 @@
+"""Function: the base of every autograd function of ours, for what torch's modes ask of all of them.
+
+A result that is a view (of a buffer, or of numpy's memory) is handed on as a tensor of its own: torch allows no writing
+to views that a custom function made. A second derivative is refused, even where the first gradient that arrives is
+constant: torch would take it for zero there.
+"""
+
+import contextlib
+import functools
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import torch
+
+from distgnn.errors import RunError, on_all_ranks
+
+TWICE = (
+    "the gradient of an exchange of rows has no gradient of its own: take first derivatives only (no create_graph), or "
+    "compute this penalty with plain torch in one process"
+)
+
+WRITTEN = (
+    "a result of this layer was written to in place before its backward pass, which needs it, and rows of a delayed "
+    "exchange cannot be made again: write out of place (relu, x + y), or train with cd-0"
+)
+AGAIN = (
+    "this backward pass runs for the second time, and the rows of a delayed exchange cannot be made again: add the "
+    "losses up and call backward once, or train with cd-0"
+)
+
+PLAIN = (torch.Tensor, torch.nn.Parameter)
+
+
+class Function(torch.autograd.Function):
+    """As torch's. Attributes of a subclass: `is_twice`: its backward pass is differentiable itself."""
+
+    is_twice = False
+
+    def __init_subclass__(cls, **keywords: Any):
+        super().__init_subclass__(**keywords)
+        own = vars(cls)
+        if "forward" in own:
+            setattr(cls, "forward", staticmethod(_with_own_results(cls.forward)))  # noqa: B010 - typed methods
+        if "backward" in own and not cls.is_twice:
+            setattr(cls, "backward", staticmethod(_once(cls.backward)))  # noqa: B010
+
+
+def own_tensor(result: Any) -> Any:
+    """The same result; a view is detached from what it is a view of. Its memory and version stay shared."""
+    return result.detach() if isinstance(result, torch.Tensor) and result._is_view() else result
+
+
+def version_of(tensor: torch.Tensor | None) -> int | None:
+    """How often a tensor was written to in place; None for none, and for those that torch does not count for: made in
+    inference mode."""
+    return None if tensor is None or tensor.is_inference() else tensor._version
+
+
+def is_same(tensor: torch.Tensor, version: int | None) -> bool:
+    """Was a tensor not written to since it had this version?"""
+    return version_of(tensor) == version
+
+
+@contextlib.contextmanager
+def constants() -> Iterator[None]:
+    """A block that makes tensors to keep: without gradients, and not bound to inference mode where that is on."""
+    with torch.inference_mode(False), torch.no_grad():
+        yield
+
+
+def _with_own_results(forward: Callable) -> Callable:
+    @functools.wraps(forward)
+    def run(ctx: Any, *args: Any) -> Any:
+        result = forward(ctx, *args)
+        return tuple(map(own_tensor, result)) if isinstance(result, tuple) else own_tensor(result)
+
+    return run
+
+
+def _once(backward: Callable) -> Callable:
+    @functools.wraps(backward)
+    def run(ctx: Any, *grads: Any) -> Any:
+        if not torch.is_grad_enabled():
+            return backward(ctx, *grads)
+        with torch.no_grad():
+            found = backward(ctx, *grads)
+        found = found if isinstance(found, tuple) else (found,)
+        link = torch.zeros((), requires_grad=True)
+        return tuple(one if one is None else _Refused.apply(one, link) for one in found)
+
+    return run
+
+
+class Remade(Function):
+    """A function whose backward pass needs more than its inputs, gives that up on its way, and can make it again.
+
+    A subclass has `run(*inputs, call) -> (result, kept)`: `call` is what is no tensor, with the exchange's `site`; kept
+    has `is_intact`, false where the result was written to. Its backward pass asks `inputs_and_kept`.
+
+    Notes: inputs are saved by torch, which refuses those that were written to, and a second backward pass without
+        retain_graph.
+    """
+
+    @staticmethod
+    def run(*arguments: Any) -> tuple[torch.Tensor, Any]:
+        raise NotImplementedError
+
+    @classmethod
+    def inputs_and_kept(cls, ctx: Any) -> tuple[list, Any]:
+        """The inputs and what `run` kept, or makes again. Collective: where it makes it again."""
+        tensors = ctx.saved_tensors
+        inputs = [tensor if other is None else other for tensor, other in zip(tensors, ctx.others, strict=True)]
+        kept, ctx.kept = ctx.kept, None
+        if kept is not None and kept.is_intact:
+            return inputs, kept
+        if ctx.call.site is not None:
+            raise on_all_ranks(RunError(AGAIN if kept is None else WRITTEN))
+        return inputs, cls.run(*inputs, ctx.call)[1]
+
+    @classmethod
+    def forward_of(cls, ctx: Any, inputs: tuple, call: Any) -> torch.Tensor:
+        """The forward pass."""
+        plain = [one if one is None or type(one) in PLAIN else None for one in inputs]
+        ctx.others = [None if one is there else one for one, there in zip(inputs, plain, strict=True)]
+        ctx.save_for_backward(*plain)
+        result, ctx.kept = cls.run(*inputs, call)
+        ctx.call = call
+        return result
+
+
+class _Refused(torch.autograd.Function):
+    """A first derivative whose own derivative is refused."""
+
+    @staticmethod
+    def forward(ctx: Any, grad: torch.Tensor, link: torch.Tensor) -> torch.Tensor:
+        return grad.view_as(grad).detach()
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Any) -> Any:
+        raise on_all_ranks(RunError(TWICE))
