@@ -325,8 +325,9 @@ class DataAccess:
         there, back = _hash(sources, targets), _hash(targets, sources)
         rows = self.plain.edata.get("feat")
         if rows is not None:
-            counted = rows.detach().double()[: len(sources)].flatten(1) if rows.dim() > 1 else rows[: len(sources), None]
-            bits = np.ascontiguousarray(counted.double().numpy()).view(np.uint64)
+            counted = rows.detach()[: len(sources)].double()
+            counted = counted.flatten(1) if counted.dim() > 1 else counted[:, None]
+            bits = np.ascontiguousarray(counted.numpy()).view(np.uint64)
             factors = _mix(np.arange(1, bits.shape[1] + 1, dtype=np.uint64) * MIX[0])
             of_rows = _mix((bits * factors).sum(axis=1, dtype=np.uint64))
             there, back = _mix(there ^ of_rows), _mix(back ^ of_rows)

@@ -183,12 +183,12 @@ def test_what_is_refused(comm):
         dnn.NodeEmbedding(graph.plain, D)
     with pytest.raises(InputError, match=r"the table is \[40, 6\]: a graph of 41 vertices needs \[41, 6\]"):
         dnn.NodeEmbedding(graph, D, whole=torch.zeros(40, D))
-    with pytest.raises(InputError, match="has a row for each vertex .*train it in a loop of your own"):
+    with pytest.raises(InputError, match=r"has a row for each vertex .*train it in a loop of your own"):
         Trainer(our_model(graph, "made"), graph, TrainConfig(epochs=1))
     model = plain_model()
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
     dnn.distribute(model, graph)
-    with pytest.raises(InputError, match="make the optimiser after dg.nn.distribute"):
+    with pytest.raises(InputError, match=r"make the optimiser after dg\.nn.distribute"):
         optimizer.step()
 
 
