@@ -325,11 +325,13 @@ class DataAccess:
         there, back = _hash(sources, targets), _hash(targets, sources)
         rows = self.plain.edata.get("feat")
         if rows is not None:
-            bits = np.ascontiguousarray(rows.detach().double().numpy()[: len(sources)]).view(np.uint64)
+            counted = rows.detach()[: len(sources)].double()
+            counted = counted.flatten(1) if counted.dim() > 1 else counted[:, None]
+            bits = np.ascontiguousarray(counted.numpy()).view(np.uint64)
             factors = _mix(np.arange(1, bits.shape[1] + 1, dtype=np.uint64) * MIX[0])
-            of_rows = _mix((bits.reshape(len(sources), -1) * factors).sum(axis=1, dtype=np.uint64))
+            of_rows = _mix((bits * factors).sum(axis=1, dtype=np.uint64))
             there, back = _mix(there ^ of_rows), _mix(back ^ of_rows)
-        mine = np.array([there.sum(dtype=np.uint64) - back.sum(dtype=np.uint64)])
+        mine = np.array([(there - back).sum(dtype=np.uint64)])
         return int(sum_over_ranks(self.plain.comm, mine)[0]) == 0
 
     def has_self_loops(self) -> bool:

@@ -23,8 +23,8 @@ def distribute(model: nn.Module, graph: DataGraph, arc_dropout: Collection[str] 
 
     `torch.nn.Dropout` (DGL's `feat_drop` and `attn_drop` too) gets masks that belong to vertices or arcs,
     `torch.nn.BatchNorm1d` the statistics of all ranks. `torch.nn.LayerNorm` needs no change. Parameters and buffers are
-    kept: they may already be in an optimiser. An `nn.Embedding` with a row for each vertex becomes a `NodeEmbedding` with
-    its values: make the optimiser afterwards. PyG's norms over all vertices (BatchNorm, GraphNorm, PairNorm,
+    kept: they may already be in an optimiser. An `nn.Embedding` with a row for each vertex becomes a `NodeEmbedding`
+    with its values: make the optimiser afterwards. PyG's norms over all vertices (BatchNorm, GraphNorm, PairNorm,
     InstanceNorm, LayerNorm with mode="graph", …) are swapped too, and in a model with layers of PyG
     `torch.nn.functional.dropout` draws such masks while the model runs.
 

@@ -133,8 +133,8 @@ def _before_step(optimizer: torch.optim.Optimizer, _args: Any, _kwargs: Any) -> 
         for one in group["params"]:
             if hasattr(one, REPLACED):
                 raise InputError(
-                    "this optimiser has a table that was replaced: make the optimiser after dg.nn.distribute(model, graph) "
-                    "and model.double()"
+                    "this optimiser has a table that was replaced: make the optimiser after dg.nn.distribute(model, "
+                    "graph) and model.double()"
                 )
             if isinstance(one, RowTensor):
                 state = optimizer.state.get(one, {})

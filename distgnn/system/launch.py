@@ -215,8 +215,8 @@ def run_program(program: list[str], num_ranks: int, threads: int | None = None, 
         program: command and arguments, as ["python", "script.py"]; threads: as of `run_under_mpi`.
         timeout: seconds after which ranks that exchange nothing are ended; None: as DISTGNN_TIMEOUT says.
 
-    Raises: as `run_under_mpi`. Notes: signals stop the ranks, none stays behind. What a script computes of a graph is the
-        same on all ranks, so the first one prints it, unless DISTGNN_PRINT is "all".
+    Raises: as `run_under_mpi`. Notes: signals stop the ranks, none stays behind. What a script computes of a graph is
+        the same on all ranks, so the first one prints it, unless DISTGNN_PRINT is "all".
     """
     command, flavor = _mpiexec_for(num_ranks, threads)
     variables = rank_environment(num_ranks, threads or threads_per_rank(num_ranks), flavor)

@@ -58,9 +58,9 @@ def test_sizes_and_columns_by_name(comm):
     }
     assert set(ours.node_attrs()) == set(theirs.node_attrs()) and ours.edge_attrs() == theirs.edge_attrs()
     with pytest.raises(KeyError, match="no column 'pos'"):
-        ours["pos"]
+        _ = ours["pos"]
     with pytest.raises(AttributeError, match="trian_mask"):
-        ours.trian_mask
+        _ = ours.trian_mask
 
 
 @pytest.mark.mpi(1, 2, 3)

@@ -22,8 +22,8 @@ def run(
 ) -> None:
     """Run an own training script with mpiexec, each rank with its share of the cores, as torchrun does for torch.
 
-    The script calls distgnn.load(parts): every rank gets its part. Options of the script follow its name. What it prints
-    afterwards is the same on all ranks and comes from the first one; DISTGNN_PRINT=all shows every rank's.
+    The script calls distgnn.load(parts): every rank gets its part. Options of the script follow its name. What
+    it prints afterwards is the same on all ranks and comes from the first one; DISTGNN_PRINT=all shows every rank's.
     """
     from distgnn.errors import InputError
     from distgnn.system.launch import run_program, under_mpi

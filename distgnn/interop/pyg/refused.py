@@ -24,7 +24,7 @@ TRANSFORMS = {
     "AddSelfLoops": "leave it out: layers add their own; or cut it with self_loops='add'",
     "RemoveSelfLoops": "cut it with self_loops='remove' (distgnn partition --self-loops remove)",
     "GCNNorm": "leave it out: GCNConv normalises by itself",
-    "RandomLinkSplit": "cut it with link_split (distgnn partition --link-split 0.05,0.1) and take graph.edge_pairs('train')",
+    "RandomLinkSplit": "cut it with link_split (distgnn partition --link-split 0.05,0.1) and take graph.edge_pairs",
 }
 BY_PAIRS = "take pairs from dg.negative_edges(graph, count)"
 PART_ONLY = "take it before the graph is cut, on the Data that dg.GraphData.from_pyg reads"
