@@ -75,6 +75,15 @@ class ModelConfig:
         """Can its first layer multiply sparse rows?"""
         return self.name in ONE_PASS_MODELS and not (self.label_reuse or self.residual or self.weighted)
 
+    def check_copies(self) -> None:
+        """Raise InputError for a model whose messages are made arc by arc, at owners: not for update on copies."""
+        weighted = self.weighted and self.name in DEEP_MODELS  # normalized by the weights of all in-arcs
+        if self.name in (*ATTENTION_MODELS, "gine", "rgcn") or weighted:
+            raise InputError(
+                f"{self.name}{' with --weighted' if weighted else ''} works arc by arc, which update on copies (0c and "
+                "preset distgnn have it) does not: choose update owners, or model sage, gcn or gin"
+            )
+
     def check_dtype(self, dtype: str) -> None:
         """Raise InputError for a model that does not take rows of this dtype."""
         one_pass = self.name in ONE_PASS_MODELS and self.norm in ("layer", "none") and self.jump == "none"
