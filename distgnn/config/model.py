@@ -75,13 +75,18 @@ class ModelConfig:
         """Can its first layer multiply sparse rows?"""
         return self.name in ONE_PASS_MODELS and not (self.label_reuse or self.residual or self.weighted)
 
-    def check_copies(self) -> None:
-        """Raise InputError for a model whose messages are made arc by arc, at owners: not for update on copies."""
+    @property
+    def by_arc(self) -> bool:
+        """Does it make messages arc by arc, at owners?"""
         weighted = self.weighted and self.name in DEEP_MODELS  # normalized by the weights of all in-arcs
-        if self.name in (*ATTENTION_MODELS, "gine", "rgcn") or weighted:
+        return weighted or self.name in (*ATTENTION_MODELS, "gine", "rgcn")
+
+    def check_copies(self) -> None:
+        """Raise InputError for a model that does not go with update on copies."""
+        if self.by_arc:
             raise InputError(
-                f"{self.name}{' with --weighted' if weighted else ''} works arc by arc, which update on copies (0c and "
-                "preset distgnn have it) does not: choose update owners, or model sage, gcn or gin"
+                f"{self.name}{' with --weighted' if self.weighted else ''} works arc by arc, which update on copies "
+                "(also of 0c and preset distgnn) does not: choose update owners, or model sage, gcn or gin"
             )
 
     def check_dtype(self, dtype: str) -> None:

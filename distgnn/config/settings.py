@@ -23,7 +23,7 @@ from distgnn.config.run import RunConfig
 from distgnn.config.schedule import Schedule, drop_removed
 from distgnn.config.steps.batch import check_batches_beside
 from distgnn.config.task import check_graph_for, check_training_graph, decoder_for
-from distgnn.config.train import TrainConfig
+from distgnn.config.train import TrainConfig, check_optimizer_beside
 from distgnn.errors import InputError
 
 SECTION_OF = {"train": "train", "model": "model", "run": "run", "schedule": "run", "exchange": "run"}
@@ -62,6 +62,7 @@ class Settings:
         decoder_for(self.train.task, self.model.decoder)
         if update == "copies":
             self.model.check_copies()
+            check_optimizer_beside(self.train.optimizer, update)
             if self.train.smooth_labels:
                 raise InputError("smooth_labels needs update on owners: leave smooth_labels or update copies out")
         if self.exchange.columns > 1:

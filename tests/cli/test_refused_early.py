@@ -16,6 +16,8 @@ CLASSES, PAIRS = np.arange(30) % 3, np.arange(18).reshape(9, 2)
         (["--remat", "--wire-backward", "bfloat16"], "--remat repeats exchanges"),
         (["--remat", "--algorithm", "cd-2"], "--remat repeats exchanges"),
         (["--model", "gin", "--dtype", "bfloat16"], "bfloat16 is for sage, gcn, gat"),
+        (["--optimizer", "kfac", "--update", "copies"], "kfac is for update on owners"),
+        (["--optimizer", "kfac", "--algorithm", "0c"], "kfac is for update on owners"),
         (["--columns", "0"], "columns is 0: expected a whole number"),
         (["--columns", "2", "--model", "gat"], "--columns is for models of sums and means: gat"),
         (["--columns", "2", "--update", "copies"], "columns are for update on owners"),
