@@ -5,6 +5,7 @@
     softmax, scatter, degree,     answered in one exchange; without it they run as PyG wrote them, on the tensors of
     gcn_norm, remove_self_loops   `tensors.py`: the same numbers, more passes
     global_…_pool                 refuse the rows of one rank
+    assortativity, subgraph, …    exact over all ranks or refused: `whole_graph.py`
 
 A dispatcher is put in front of these names once, when a process with PyG loads a DistGraph or hands one to PyG. Every
 call without a DistGraph goes on to PyG.
@@ -19,7 +20,7 @@ from typing import Any
 import torch
 
 from distgnn.errors import InputError
-from distgnn.interop.pyg import functions, fused, norm, reductions
+from distgnn.interop.pyg import functions, fused, norm, reductions, whole_graph
 from distgnn.interop.pyg.tensors import ArcEnds, ArcIndex, ArcNorm, ArcTensor
 
 POOLS = ("global_add_pool", "global_mean_pool", "global_max_pool")
@@ -30,6 +31,7 @@ FUNCTIONS: dict[str, str] = {  # name -> the module of PyG that has it
     "remove_self_loops": "torch_geometric.utils.loop",
     "gcn_norm": "torch_geometric.nn.conv.gcn_conv",
     **dict.fromkeys(POOLS, "torch_geometric.nn.pool.glob"),
+    **whole_graph.WHOLE,
 }
 _spread: "weakref.WeakSet[Any]" = weakref.WeakSet()  # graphs that are spread over ranks
 
@@ -184,4 +186,5 @@ OURS: dict[str, Callable] = {
     "degree": _degree,
     "remove_self_loops": _remove_self_loops,
     "gcn_norm": _gcn_norm,
+    **whole_graph.OURS,
 }
