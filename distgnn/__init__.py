@@ -58,14 +58,10 @@ __all__ = [*_PLACES, *_MODULES, "__version__"]
 
 
 def __getattr__(name: str) -> object:
-    from distgnn.system.quick_start import resting_collector
-
     if name in _PLACES:
-        with resting_collector():
-            return getattr(importlib.import_module(_PLACES[name]), name)
+        return getattr(importlib.import_module(_PLACES[name]), name)
     if name in _MODULES:
-        with resting_collector():
-            return importlib.import_module(f"distgnn.{name}")
+        return importlib.import_module(f"distgnn.{name}")
     raise AttributeError(f"module 'distgnn' has no attribute {name!r}")
 
 

@@ -9,7 +9,6 @@ from distgnn.errors import InputError, on_all_ranks
 from distgnn.system.jobs.pulse import Pulse
 from distgnn.system.jobs.restarts import Restarts
 from distgnn.system.launch import import_mpi, run_under_mpi, under_mpi
-from distgnn.system.quick_start import import_for_good
 
 
 def run_on_ranks(
@@ -31,7 +30,6 @@ def run_on_ranks(
     if threads is not None:
         os.environ["DISTGNN_NUM_THREADS"] = str(threads)
     import_mpi()
-    import_for_good("distgnn.graph.loader", "distgnn.nn", "distgnn.train.trainer")  # with torch and numba
     return None
 
 
@@ -42,7 +40,6 @@ def checked_together() -> Iterator[None]:
         yield
         return
     comm = import_mpi().COMM_WORLD
-    import_for_good("distgnn.comm")
     from distgnn.comm import raise_together
 
     with raise_together(comm):
