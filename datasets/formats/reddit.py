@@ -5,6 +5,7 @@ from pathlib import Path
 import numpy as np
 
 from distgnn.datasets.array_files import is_present, read_npz
+from distgnn.datasets.findings.findings import Findings
 from distgnn.datasets.formats.folder import read_csr
 from distgnn.datasets.graph_data import GraphData
 from distgnn.datasets.pairs import halve_symmetric
@@ -20,7 +21,7 @@ def is_reddit_folder(folder: Path) -> bool:
     return is_present(folder / "reddit_data.npz") or is_present(folder / "reddit_graph.npz")
 
 
-def read_reddit(folder: Path) -> GraphData:
+def read_reddit(folder: Path, findings: Findings | None = None) -> GraphData:
     """Read and check Reddit as an undirected graph: the file holds both arcs of each edge, one is kept.
 
     Raises: InputError for a missing file, GraphFormatError for a damaged one or one that is not symmetric.
@@ -43,6 +44,7 @@ def read_reddit(folder: Path) -> GraphData:
     graph = GraphData("reddit", num_nodes, edges, False, data["feature"], tidy_labels(data["label"], data_path))
     graph.train, graph.valid, graph.test = split
     graph.num_label_classes = 41
+    graph.findings = Findings() if findings is None else findings
     graph.files = {"edges": graph_path, "feats": data_path, "labels": data_path}
     graph.notes["source"] = "DGL's Reddit files"
     return graph.check()
