@@ -55,7 +55,11 @@ def load_graph(
     Raises: InputError if there is no such graph, GraphFormatError if it is damaged.
     """
     if not isinstance(source, str | Path):
-        return as_graph_data(source, findings)
+        found = Findings() if findings is None else findings
+        graph = as_graph_data(source, None if isinstance(source, GraphData) and findings is None else found)
+        if findings is None:
+            found.warn(graph.name, stacklevel=2)
+        return graph
     source = str(source)
     kind, colon, _ = source.partition(":")
     if colon and kind in GENERATORS:

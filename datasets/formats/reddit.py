@@ -4,7 +4,7 @@ from pathlib import Path
 
 import numpy as np
 
-from distgnn.datasets.array_files import is_present, read_npz
+from distgnn.datasets.array_files import is_present, npz_shapes, read_npz
 from distgnn.datasets.findings.findings import Findings
 from distgnn.datasets.formats.folder import read_csr
 from distgnn.datasets.graph_data import GraphData
@@ -19,6 +19,16 @@ TRAIN, VALID, TEST = 1, 2, 3
 def is_reddit_folder(folder: Path) -> bool:
     """Whether a folder holds DGL's Reddit files."""
     return is_present(folder / "reddit_data.npz") or is_present(folder / "reddit_graph.npz")
+
+
+def check_reddit(folder: Path) -> None:
+    """Raise GraphFormatError where a download lacks an array, or its arrays are not of one graph (nothing is unpacked)."""
+    sizes = {}
+    for file, names in (("reddit_data.npz", ("feature", "label", "node_types")), ("reddit_graph.npz", ("row", "col", "shape"))):
+        sizes |= {name: shape for name, shape in npz_shapes(folder / file, names).items()}
+    rows = {name: sizes[name][:1] for name in ("feature", "label", "node_types")}
+    if len(set(rows.values())) > 1 or len(sizes["feature"]) != 2 or sizes["row"] != sizes["col"]:
+        raise GraphFormatError(f"{folder.name}: the arrays of reddit are not of one graph ({sizes}); download it again")
 
 
 def read_reddit(folder: Path, findings: Findings | None = None) -> GraphData:

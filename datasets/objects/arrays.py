@@ -19,6 +19,7 @@ from distgnn.datasets.objects.values import (
     as_numbers,
     as_rows,
     as_split,
+    name_list,
     rows_of,
     sparse_matrix,
 )
@@ -63,7 +64,7 @@ def read_field(key: str, value: Any, num_nodes: int, findings: Findings, num_cla
     if key in ("edge_types", "node_types", "graph_ids"):
         codes, names = as_codes(key, value)
         if names and key in NAMES_OF:
-            findings.add("renamed", key, f"{key} {', '.join(names[:6])} ← 0 to {len(names) - 1} ({NAMES_OF[key]})")
+            findings.add("renamed", key, f"{key} 0 to {len(names) - 1} ← {name_list(names)} ({NAMES_OF[key]})")
         return {key: codes} | ({NAMES_OF[key]: names} if names and key in NAMES_OF else {})
     if key in EDGE_SPLITS:
         if not key.endswith("_labels"):

@@ -35,8 +35,11 @@ def as_graph_data(graph: Any, findings: Findings | None = None, **fields: Any) -
         if fields:
             raise InputError("a GraphData is taken as it is: set its fields instead of giving them here")
         return (graph if findings is None else replace(graph, findings=findings)).check()
-    found = {"findings": findings} | fields if findings is not None else fields
-    return _reader(graph)(graph, **found)
+    found = Findings() if findings is None else findings
+    made = _reader(graph)(graph, findings=found, **fields)
+    if findings is None:
+        found.warn(made.name, stacklevel=2)
+    return made
 
 
 def _reader(graph: Any) -> Callable[..., GraphData]:

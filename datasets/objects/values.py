@@ -355,7 +355,7 @@ def close_gaps(labels: np.ndarray, findings: Findings) -> dict[str, Any]:
     findings.add(
         "renamed",
         "labels",
-        f"labels {name_list(classes)} ← classes 0 to {len(classes) - 1} (class_names)",
+        f"classes 0 to {len(classes) - 1} ← labels {name_list(classes)} (class_names)",
         len(classes),
     )
     return {
@@ -373,6 +373,6 @@ def _named_labels(array: np.ndarray, findings: Findings) -> dict[str, Any]:
     labels = np.full(len(array), -1, np.int64)
     labels[~none] = codes
     findings.add(
-        "renamed", "labels", f"labels {name_list(names)} ← classes 0 to {len(names) - 1} (class_names)", len(names)
+        "renamed", "labels", f"classes 0 to {len(names) - 1} ← labels {name_list(names)} (class_names)", len(names)
     )
     return {"labels": labels, "class_names": tuple(names.tolist())}
