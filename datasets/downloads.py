@@ -30,8 +30,8 @@ def download(name: str, data_root: str | Path | None = None, say: Say | None = N
         say: called with a line now and then while a large file arrives.
     Returns: the folder.
     Raises: InputError for an unknown name or without a network, GraphFormatError for a damaged download.
-    Notes: nothing is left behind when it fails. What arrives, and what it unpacks to, has limits. Planetoid's pickles are read by an unpickler that makes arrays only
-        and are kept as a plain graph folder.
+    Notes: nothing is left behind when it fails. What arrives, and what it unpacks to, has limits. Planetoid's pickles
+        are read by an unpickler that makes arrays only and are kept as a plain graph folder.
     """
     if name not in NAMED:
         raise InputError(f"no download for {name!r}{did_you_mean(name, NAMED)}; known are {', '.join(NAMED)}")

@@ -1,4 +1,4 @@
-"""The one way in which files come from the network: with limits of time, bytes and unpacked bytes, and one-line errors."""
+"""The one way in which files come from the network: limits of time, bytes and unpacked bytes, and one-line errors."""
 
 import errno
 import http.client
@@ -114,4 +114,6 @@ def _check(archive: Path, folder: Path, members: list[zipfile.ZipInfo]) -> None:
         raise ValueError(f"it says that it unpacks to {human_bytes(total)}, more than {UNPACKED} times its size")
     free = shutil.disk_usage(folder.parent if not folder.exists() else folder).free
     if total > free:
-        raise InputError(f"{archive.name} unpacks to {human_bytes(total)}, and {folder.parent} has {human_bytes(free)} free")
+        raise InputError(
+            f"{archive.name} unpacks to {human_bytes(total)}, and {folder.parent} has {human_bytes(free)} free"
+        )

@@ -171,8 +171,8 @@ class GraphData(GraphFields):
 
     @classmethod
     def from_pyg(cls, data: Any, directed: bool = True, findings: Findings | None = None, **fields: Any) -> "GraphData":
-        """A graph from a PyG `Data`: `edge_index` (or `adj_t`, whose rows are targets), `x`, `y`, `*_mask`, `node_type`,
-        `edge_weight`, `edge_type` and `edge_attr` (one number per edge is its weight).
+        """A graph from a PyG `Data`: `edge_index` (or `adj_t`, whose rows are targets), `x`, `y`, `*_mask`,
+        `node_type`, `edge_weight`, `edge_type` and `edge_attr` (one number per edge is its weight).
 
         `y` with fractions is what a regression predicts: `node_values`; whole numbers are classes. A `HeteroData`
         becomes one vertex set with types, in the order of `data.node_types`; a type without features has zeros. The

@@ -147,8 +147,8 @@ def _read_old_ids(config: Path, num_parts: int) -> tuple[Path, np.ndarray]:
     if in_parts[0].exists():
         return in_parts[0], np.concatenate([_only(path, read_dgl_tensors(path)) for path in in_parts])
     raise InputError(
-        f"{saved}: no such file, nor node_mapping.pt (GraphStorm) or part0/orig_nids.dgl; DGL does not keep the old ids: "
-        "save there, as an array, the first result of dgl.distributed.partition_graph(..., return_mapping=True)"
+        f"{saved}: no such file, nor node_mapping.pt (GraphStorm) or part0/orig_nids.dgl; DGL does not keep the old "
+        "ids: save there, as an array, the first result of dgl.distributed.partition_graph(..., return_mapping=True)"
     )
 
 

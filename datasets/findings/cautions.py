@@ -59,7 +59,7 @@ def _of_labels(graph: GraphFields) -> None:
         and np.array_equal(np.unique(known), np.arange(1, top + 1))
     ):
         graph.findings.add(
-            "caution", "labels", f"labels seem to start at 1: class 0 is empty and {top + 1} are counted; give labels - 1 "
+            "caution", "labels", f"labels seem to start at 1: class 0 of {top + 1} is empty; give labels - 1 "
             "if they do (-1 is no label)", len(known),
         )  # fmt: skip
     elif graph.num_label_classes is None and top >= MANY_CLASSES and top + 1 > MOST_IDS * known.size:
@@ -84,7 +84,7 @@ def _of_values(graph: GraphFields) -> None:
         if values is not None and values.dtype.kind in "iu" and values.dtype.itemsize > 2 and values.size:
             most = max(abs(int(values.min())), abs(int(values.max())))
             if most > WHOLE_FLOAT32:
-                text = f"{name}: whole numbers up to {most} are rounded to float32 (24 bits); scale them, or take differences"
+                text = f"{name}: whole numbers up to {most} are rounded to float32 (24 bits); scale them"
                 graph.findings.add("caution", name, text)
 
 

@@ -44,9 +44,7 @@ def find_all(
     return findings
 
 
-def check_graph(
-    source: Any, data_root: str | Path | None = None, direction: str = "stored", **fields: Any
-) -> Findings:
+def check_graph(source: Any, data_root: str | Path | None = None, direction: str = "stored", **fields: Any) -> Findings:
     """Print everything that is found in a graph, as a table with counts, and return it.
 
     Args:

@@ -1,7 +1,7 @@
 """Read the tensors of a file that `dgl.data.utils.save_tensors` wrote, without DGL.
 
-    u64 magic, u64 count, then for each tensor: u64 length of its name, name,
-    u64 magic, u64 0, i32 device, i32 device id, i32 D, u8 kind, u8 bits, u16 lanes, i64 [D] shape, i64 bytes, content
+u64 magic, u64 count, then for each tensor: u64 length of its name, name,
+u64 magic, u64 0, i32 device, i32 device id, i32 D, u8 kind, u8 bits, u16 lanes, i64 [D] shape, i64 bytes, content
 """
 
 import struct

@@ -22,9 +22,12 @@ def is_reddit_folder(folder: Path) -> bool:
 
 
 def check_reddit(folder: Path) -> None:
-    """Raise GraphFormatError where a download lacks an array, or its arrays are not of one graph (nothing is unpacked)."""
+    """Raise GraphFormatError where a download lacks an array, or its arrays are not of one graph."""
     sizes = {}
-    for file, names in (("reddit_data.npz", ("feature", "label", "node_types")), ("reddit_graph.npz", ("row", "col", "shape"))):
+    for file, names in (
+        ("reddit_data.npz", ("feature", "label", "node_types")),
+        ("reddit_graph.npz", ("row", "col", "shape")),
+    ):
         sizes |= {name: shape for name, shape in npz_shapes(folder / file, names).items()}
     rows = {name: sizes[name][:1] for name in ("feature", "label", "node_types")}
     if len(set(rows.values())) > 1 or len(sizes["feature"]) != 2 or sizes["row"] != sizes["col"]:

@@ -1,4 +1,4 @@
-"""Files in a graph folder that look like arrays of the graph and would not be read: refused or named, never passed over."""
+"""Files in a graph folder that look like arrays of it and would not be read: refused or named, never passed over."""
 
 import re
 from collections.abc import Mapping

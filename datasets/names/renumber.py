@@ -30,7 +30,8 @@ def renumber(edges: Any, ids: Any = None) -> tuple[np.ndarray, np.ndarray]:
     pairs = _comparable("edges", edge_pairs(edges))
     if pairs.dtype.kind == "U" and np.isin(pairs, NO_NAMES).any():
         place = np.argwhere(np.isin(pairs, NO_NAMES))[0]
-        text = f"edges: row {place[0]} holds a vertex called {str(pairs[tuple(place)])!r}: was it no value before astype(str)?"
+        called = str(pairs[tuple(place)])
+        text = f"edges: row {place[0]} holds a vertex called {called!r}: was it no value before astype(str)?"
         warnings.warn(text, GraphWarning, stacklevel=2)
     if ids is None:
         known, places = np.unique(pairs, return_inverse=True)

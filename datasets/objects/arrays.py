@@ -1,7 +1,7 @@
 """The fields of a graph from arrays: all readers of objects end here.
 
-Legend: N vertices, E edges. Each reader returns field name -> value, and writes down in `findings` what it took, renamed
-and left out; `GraphData.from_fields` makes and checks the graph.
+Legend: N vertices, E edges. Each reader returns field name -> value, and writes down in `findings` what it took,
+renamed and left out; `GraphData.from_fields` makes and checks the graph.
 """
 
 from typing import Any
@@ -120,8 +120,8 @@ def edge_pairs(edges: Any) -> np.ndarray:
     if edges.ndim == 2 and 2 not in edges.shape and 3 in edges.shape:
         third = "edges[:, 2]" if edges.shape[1] == 3 else "edges[2]"
         raise InputError(
-            f"edges: expected shape [E, 2], found {list(edges.shape)}: a third column is no part of an edge; give it as "
-            f"edge_weight={third}, or edge_types, or leave it out"
+            f"edges: expected shape [E, 2], found {list(edges.shape)}: a third column is no part of an edge; give it "
+            f"as edge_weight={third}, or edge_types, or leave it out"
         )
     is_edge_index = edges.ndim == 2 and edges.shape[0] == 2 and edges.shape[1] != 2
     return edges.T if is_edge_index else edges

@@ -1,4 +1,4 @@
-"""A graph from a table of edges as pandas and polars have it: two columns are the ends, others become fields by name."""
+"""A graph from a table of edges as pandas and polars have it: two columns are the ends, others are fields."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""A graph from a square sparse matrix of scipy, torch, `torch_sparse` or `dgl.sparse`: entry [u, v] is the arc u -> v."""
+"""A graph from a square sparse matrix of scipy, torch, `torch_sparse` or `dgl.sparse`: [u, v] is the arc u -> v."""
 
 from typing import Any
 

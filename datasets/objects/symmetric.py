@@ -33,9 +33,10 @@ def halve(sources: Any, targets: Any, num_nodes: int, columns: dict[str, Any]) -
         same = _equal(first, second).reshape(len(up), -1).all(axis=1)
         if not same.all():
             arc = int(up[_order(keys[0], column[up])][int(np.argmin(same))])
+            what = "the weights" if name == "edge_weight" else name
             raise InputError(
-                f"{name.replace('edge_weight', 'the weights')} are not symmetric: the arcs {sources[arc]} -> {targets[arc]} and back "
-                f"differ ({np.count_nonzero(~same)} pairs do): load the graph with directed=True"
+                f"{what} are not symmetric: the arcs {sources[arc]} -> {targets[arc]} "
+                f"and back differ ({np.count_nonzero(~same)} pairs do): load the graph with directed=True"
             )
         halved[name] = column[kept]
     return kept, halved

@@ -261,8 +261,8 @@ def as_split(name: str, values: Any, num_nodes: int, is_mask: bool = False) -> n
     if len(array) != num_nodes and array.dtype != bool:
         again = np.setdiff1d(np.arange(len(array)), np.unique(array, return_index=True)[1])[0]
         raise InputError(
-            f"{name}: row {again} repeats vertex {array[again]:g}; name each vertex once (a mask would have {num_nodes} "
-            f"rows, this has {len(array)})"
+            f"{name}: row {again} repeats vertex {array[again]:g}; name each vertex once (a mask would have "
+            f"{num_nodes} rows, this has {len(array)})"
         )
     if len(array) != num_nodes:
         raise InputError(f"{name}: a mask must have shape [{num_nodes}], found {list(array.shape)}")

@@ -72,8 +72,8 @@ class Settings:
         bad = graph.get("nonpositive_weights", 0)
         if self.model.weighted and bad and self.model.name in DEEP_MODELS:
             raise InputError(
-                f"--weighted of {self.model.name} divides by the root of sums of edge weights: {bad} weights of this graph "
-                "are 0 or negative as float32; choose another model, leave --weighted out, or take these edges out"
+                f"--weighted of {self.model.name} divides by the root of sums of edge weights: {bad} weights of this "
+                "graph are 0 or negative as float32; choose another model, or leave --weighted out"
             )
         check_graph_for(self.train.task, graph)
         check_graph_has(self.model.name, graph.get("num_edge_feats", 0), graph.get("num_relations", 0))

@@ -99,7 +99,7 @@ CASES = {
     "text-word": (text_edges("edges.csv", b"0,1\n2,b\n"), r"line 2: expected 2 whole numbers, found '2,b'; .*renumber"),
     "text-three-columns": (
         text_edges("edges.txt", b"0 1\n1 2 3\n"),
-        r"edges\.txt: line 2: expected 2 .* found '1 2 3'; a third column is no part of an edge: write it to edge_weight\.npy",
+        r"edges\.txt: line 2: expected 2 .* found '1 2 3'; a third column is no part of an edge: write it",
     ),
     "text-real": (text_edges("edges.csv", b"0,1.5\n"), r"edges\.csv: line 1: expected 2 whole numbers"),
     "text-out-of-range": (

@@ -99,7 +99,7 @@ HOSTILE = {
 @pytest.mark.parametrize("content", HOSTILE.values(), ids=HOSTILE)
 def test_a_damaged_archive_leaves_nothing(content, tmp_path, monkeypatch):
     monkeypatch.setattr(downloads, "fetch", lambda name, url, path, *_: path.write_bytes(content))
-    with pytest.raises(GraphFormatError, match="download is damaged|damaged or not the expected|not of one graph"):
+    with pytest.raises(GraphFormatError, match=r"download is damaged|damaged or not the expected|not of one graph"):
         download("reddit", tmp_path / "root")
     assert not (tmp_path / "root").exists()
 

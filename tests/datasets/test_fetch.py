@@ -39,7 +39,10 @@ ANSWERS = {
     "a chunk cut": (OK + b"Transfer-Encoding: chunked\r\n\r\n10\r\nabc", "cut short"),
     "cut short": (OK + b"Content-Length: 10\r\n\r\nabc", "cut short"),
     "empty": (OK + b"Content-Length: 0\r\n\r\n", "answer was empty"),
-    "promised too long": (OK + b"Content-Length: 1000\r\n\r\nabc", "at most 100 bytes are taken|at most 100 B are taken"),
+    "promised too long": (
+        OK + b"Content-Length: 1000\r\n\r\nabc",
+        "at most 100 bytes are taken|at most 100 B are taken",
+    ),
     "too long": (OK + b"\r\n" + b"a" * 1000, "longer than"),
     "not found": (b"HTTP/1.1 404 No\r\n\r\n", "404|No"),
     "another protocol": (b"HTTP/1.1 302 Go\r\nLocation: file:///etc/passwd\r\n\r\n", "could not be fetched"),

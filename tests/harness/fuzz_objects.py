@@ -39,6 +39,7 @@ class Truth:
     columns: dict[str, np.ndarray] = field(default_factory=dict)
     left: set[str] = field(default_factory=set)
     spoilt: str = ""  # what is wrong; then it must be refused
+    seen_in: set[str] = field(default_factory=set)  # the fields without which it is not wrong
     fields: dict[str, Any] = field(default_factory=dict)
     shuffled: bool = False  # the library has no order of edges
 
@@ -64,7 +65,7 @@ def _columns(truth: Truth, rng: np.random.Generator, chooser: random.Random) -> 
         for number, split in enumerate(("train", "valid", "test")):
             truth.columns[split] = np.flatnonzero(place == number)
     if chooser.random() < 0.5:
-        truth.columns["edge_weight"] = rng.integers(2, 9, len(truth.edges)).astype(np.float32) / 4
+        truth.columns["edge_weight"] = rng.integers(2, 9, len(truth.edges)).astype(np.float32) / 16
 
 
 def _form(field_name: str, values: np.ndarray, count: int, chooser: random.Random) -> np.ndarray:
@@ -81,7 +82,8 @@ def _form(field_name: str, values: np.ndarray, count: int, chooser: random.Rando
     return values[:, None] if chooser.random() < 0.2 else values
 
 
-SPOILS: dict[str, Callable[[Truth, dict[str, np.ndarray], np.random.Generator], bool]] = {}
+# What a user may have done to a column; each returns the fields in which it is seen, none if it was not done.
+SPOILS: dict[str, Callable[[Truth, dict[str, np.ndarray]], set[str]]] = {}
 
 
 def _spoil(function: Callable) -> Callable:
@@ -90,58 +92,58 @@ def _spoil(function: Callable) -> Callable:
 
 
 @_spoil
-def _overflow(truth: Truth, columns: dict[str, np.ndarray], rng: np.random.Generator) -> bool:
+def _overflow(truth: Truth, columns: dict[str, np.ndarray]) -> set[str]:
     return _put(columns, ("feats", "edge_weight"), 1e39)
 
 
 @_spoil
-def _not_a_number(truth: Truth, columns: dict[str, np.ndarray], rng: np.random.Generator) -> bool:
+def _not_a_number(truth: Truth, columns: dict[str, np.ndarray]) -> set[str]:
     return _put(columns, ("feats", "edge_weight"), np.nan)
 
 
 @_spoil
-def _infinite_label(truth: Truth, columns: dict[str, np.ndarray], rng: np.random.Generator) -> bool:
+def _infinite_label(truth: Truth, columns: dict[str, np.ndarray]) -> set[str]:
     return _put(columns, ("labels",), np.inf)
 
 
 @_spoil
-def _no_mask(truth: Truth, columns: dict[str, np.ndarray], rng: np.random.Generator) -> bool:
+def _no_mask(truth: Truth, columns: dict[str, np.ndarray]) -> set[str]:
     if "train" not in columns:
-        return False
+        return set()
     columns["train"] = columns["train"].astype(np.int64)
     columns["train"].reshape(-1)[0] = 7
-    return True
+    return {"train"}
 
 
 @_spoil
-def _negative_label(truth: Truth, columns: dict[str, np.ndarray], rng: np.random.Generator) -> bool:
+def _negative_label(truth: Truth, columns: dict[str, np.ndarray]) -> set[str]:
     return _put(columns, ("labels",), -5)
 
 
 @_spoil
-def _two_masks(truth: Truth, columns: dict[str, np.ndarray], rng: np.random.Generator) -> bool:
+def _two_masks(truth: Truth, columns: dict[str, np.ndarray]) -> set[str]:
     if "train" not in columns:
-        return False
+        return set()
     columns["train"] = np.concatenate([columns["train"].reshape(-1, 1)] * 2, axis=1)
-    return True
+    return {"train"}
 
 
 @_spoil
-def _overlap(truth: Truth, columns: dict[str, np.ndarray], rng: np.random.Generator) -> bool:
+def _overlap(truth: Truth, columns: dict[str, np.ndarray]) -> set[str]:
     if "train" not in columns or not len(truth.columns["train"]):
-        return False
+        return set()
     columns["test"] = columns["train"]
-    return True
+    return {"train", "test"}
 
 
-def _put(columns: dict[str, np.ndarray], names: tuple[str, ...], value: float) -> bool:
+def _put(columns: dict[str, np.ndarray], names: tuple[str, ...], value: float) -> set[str]:
     present = [name for name in names if name in columns]
     if not present:
-        return False
+        return set()
     column = columns[present[0]].astype(np.float64)
     column.reshape(-1)[-1] = value
     columns[present[0]] = column
-    return True
+    return {present[0]}
 
 
 def make(number: int, kinds: tuple[str, ...] = ()) -> tuple[str, Any, Truth]:
@@ -158,8 +160,8 @@ def _formed(truth: Truth, rng: np.random.Generator, chooser: random.Random) -> d
     columns = {name: _form(name, values, truth.num_nodes, chooser) for name, values in truth.columns.items()}
     if chooser.random() < 0.3:
         name = chooser.choice(sorted(SPOILS))
-        if SPOILS[name](truth, columns, rng):
-            truth.spoilt = name
+        truth.seen_in = SPOILS[name](truth, columns)
+        truth.spoilt = name if truth.seen_in else ""
     return columns
 
 
@@ -258,20 +260,20 @@ def _networkx(truth: Truth, rng: np.random.Generator, chooser: random.Random) ->
                 graph.nodes[node][name] = value.tolist() if value.ndim else value.item()
     weights = columns.get("edge_weight")
     for row, (u, v) in enumerate(truth.edges.tolist()):
-        graph.add_edge(names[u], names[v], **({} if weights is None else {"weight": weights[row].reshape(-1)[0].item()}))
+        graph.add_edge(
+            names[u], names[v], **({} if weights is None else {"weight": weights[row].reshape(-1)[0].item()})
+        )
     if weights is not None:
         truth.fields["weighted"] = True
     for key in [key for key in truth.columns if key != "edge_weight" and key not in truth.fields]:
         del truth.columns[key]
-    if truth.spoilt and not (set(truth.columns) & _about(truth.spoilt)):
+    if (
+        truth.spoilt == "overlap" and "test" in truth.columns
+    ):  # the test mask is that of training, by itself a valid one
+        truth.columns["test"] = np.flatnonzero(columns["test"].reshape(-1))
+    if not truth.seen_in <= truth.columns.keys():
         truth.spoilt = ""
     return graph
-
-
-def _about(spoil: str) -> set[str]:
-    if spoil in ("overflow", "not_a_number"):
-        return {"feats"}
-    return {"labels"} if "label" in spoil else {"train"}
 
 
 def _scipy(truth: Truth, rng: np.random.Generator, chooser: random.Random) -> Any:
