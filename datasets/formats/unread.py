@@ -10,7 +10,10 @@ from distgnn.datasets.names.field_names import KEYWORDS
 from distgnn.errors import GraphFormatError
 
 # File name without suffix -> field; the usual slips besides PyG's names.
-STEMS = {name: name for name in ("feats", "labels", *ARRAYS, *SPLITS)} | KEYWORDS
+SLIPS = (
+    "x", "y", "feat", "features", "label", "train_mask", "val_mask", "valid_mask", "test_mask", "val", "edge_weights",
+)  # fmt: skip
+STEMS = {name: name for name in ("feats", "labels", *ARRAYS, *SPLITS)} | {name: KEYWORDS[name] for name in SLIPS}
 ARRAY_FILE = re.compile(r"(\w+)\.(npy|npz|csv|tsv|txt|pt|pkl|parquet|mtx|json)(\.gz)?")
 
 

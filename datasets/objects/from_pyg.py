@@ -15,7 +15,7 @@ from distgnn.datasets.objects.values import as_array, as_ids, rows_of, sparse_ma
 from distgnn.errors import InputError
 
 # Read otherwise, or PyG's own: nothing of the graph is lost with them.
-BOOKKEEPING = ("edge_index", "adj_t", "adj", "num_nodes", "ptr", "batch")
+BOOKKEEPING = ("edge_index", "adj_t", "adj", "num_nodes", "ptr")
 NODES = {field: names for field, names in OF_NODES.items() if field != "node_values"}
 EDGES = OF_EDGES | {"edge_weight": (*OF_EDGES["edge_weight"], "value")}
 

@@ -1,6 +1,10 @@
 """Settings that no rank could run are refused by the launcher, before any rank starts."""
 
+import numpy as np
 import pytest
+
+from distgnn.datasets import GraphData
+from distgnn.partition import partition_graph
 
 
 @pytest.mark.parametrize(
@@ -24,3 +28,17 @@ import pytest
 )
 def test_settings_are_refused_before_ranks_start(refused, parts, tmp_path, words, says):
     refused("train", parts, "--run-dir", tmp_path / "run", *words, says=says)
+
+
+@pytest.mark.parametrize("model", ["gcn2", "appnp"])
+@pytest.mark.parametrize("weight", [0.0, -1.0, 1e-46])
+def test_weights_that_a_model_divides_by(refused, tmp_path, model, weight):
+    weights = np.ones(60)
+    weights[5] = weight
+    edges = np.random.default_rng(0).integers(0, 20, (60, 2))
+    graph = GraphData.from_arrays(edges, 20, feats=np.ones((20, 2)), labels=np.arange(20) % 3, edge_weight=weights)
+    place = tmp_path / "parts"
+    manifest = partition_graph(graph, 2, place, "libra", direction="stored", split="0.6,0.2,0.2", say=lambda line: None)
+    assert manifest["graph"]["nonpositive_weights"] == 1
+    says = f"--weighted of {model} divides by the root of sums of edge weights: 1 weights"
+    refused("train", place, "--model", model, "--weighted", "--run-dir", tmp_path / "run", says=says)

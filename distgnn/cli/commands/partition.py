@@ -11,6 +11,7 @@ import typer
 from distgnn.cli.display import epoch_line, phases, print_table
 from distgnn.cli.options import AsJson, Only, Quiet, with_options
 from distgnn.config import CutConfig, num_threads
+from distgnn.errors import InputError
 from distgnn.system.output import plain
 from distgnn.system.units import human_bytes, human_seconds
 
@@ -52,7 +53,7 @@ def partition(
         _validate(source, data_root, config, as_json)
         return
     if parts is None or out is None:
-        raise typer.BadParameter("Missing option.", param_hint="--parts" if parts is None else "--out")
+        raise InputError(f"Missing option '{'--parts' if parts is None else '--out'}'.")
     num_parts, groups = _parts_and_groups(parts)
     config = replace(config, groups=groups, capacities=split_speeds(config.capacities))
     kernels.set_num_threads(threads or num_threads())
