@@ -22,5 +22,5 @@ def test_labelled_vertices_are_dealt_out_by_the_seed():
 
 @pytest.mark.parametrize("shares", [(0, 0.5, 0.5), (0.9, 0.2, 0.1), (-0.1, 0.5, 0.5), (0.1, 0.1, 0.1)])
 def test_shares_that_are_none_are_refused(shares):
-    with pytest.raises(InputError, match="expected three shares|too few for this split"):
+    with pytest.raises(InputError, match=r"expected three shares|too few for this split"):
         GraphData.from_arrays(EDGES, labels=[0, 1, 0]).split_nodes(*shares)

@@ -352,9 +352,71 @@ def _pandas(truth: Truth, rng: np.random.Generator, chooser: random.Random) -> A
     return table
 
 
+def _batch(truth: Truth, rng: np.random.Generator, chooser: random.Random) -> Any:
+    """Many small graphs as one: PyG's Batch, whose labels may be of graphs, or dgl.batch."""
+    import torch
+    from torch_geometric.data import Batch, Data
+
+    from distgnn.interop.dgl.import_dgl import import_dgl
+
+    sizes = rng.integers(1, 5, int(rng.integers(2, 5)))
+    firsts = np.cumsum(sizes) - sizes
+    pieces = [rng.integers(0, size, (int(rng.integers(0, 6)), 2)) for size in sizes]
+    pieces[0] = np.zeros((1, 2), np.int64)
+    truth.num_nodes = int(sizes.sum())
+    truth.edges = np.concatenate([piece + first for piece, first in zip(pieces, firsts, strict=True)])
+    feats = rng.standard_normal((truth.num_nodes, 2)).astype(np.float32)
+    truth.columns = {"feats": feats, "graph_ids": np.repeat(np.arange(len(sizes)), sizes)}
+    rows = [torch.from_numpy(feats[first : first + size]) for first, size in zip(firsts, sizes, strict=True)]
+    ends = [torch.from_numpy(piece.T.copy()) for piece in pieces]
+    if chooser.random() < 0.5:
+        dgl = import_dgl()
+        graphs = [dgl.graph(tuple(pair), num_nodes=int(size)) for pair, size in zip(ends, sizes, strict=True)]
+        for graph, row in zip(graphs, rows, strict=True):
+            graph.ndata["feat"] = row
+        return dgl.batch(graphs)
+    of_graphs = chooser.random() < 0.5 and truth.num_nodes != len(sizes)
+    more = {"y": torch.tensor([1])} if of_graphs else {}
+    truth.left |= more.keys()
+    data = [Data(x=row, edge_index=pair, num_nodes=len(row), **more) for row, pair in zip(rows, ends, strict=True)]
+    if chooser.random() < 0.3:
+        data[-1].edge_index = data[-1].edge_index + 9
+        truth.spoilt = "an edge that leaves the graph"
+        if not data[-1].num_edges:
+            truth.spoilt = ""
+    return Batch.from_data_list(data)
+
+
+def _both_ways(truth: Truth, rng: np.random.Generator, chooser: random.Random) -> Any:
+    """An undirected graph as DGL and PyG have it: both arcs of each edge, with what both carry."""
+    import torch
+    from torch_geometric.data import Data
+
+    from distgnn.interop.dgl.import_dgl import import_dgl
+
+    pairs = np.unique(np.sort(truth.edges[truth.edges[:, 0] != truth.edges[:, 1]], axis=1), axis=0)
+    truth.edges, truth.shuffled = pairs, True
+    truth.columns = {"edge_weight": (rng.random(len(pairs)) + 0.5).astype(np.float32)} if len(pairs) else {}
+    arcs = np.concatenate([pairs, pairs[:, ::-1]])
+    weight = np.concatenate([truth.columns.get("edge_weight", np.zeros(0))] * 2).astype(np.float64)
+    weight[len(pairs) :] *= 1 + 1e-9  # as sums in another order give
+    if len(pairs) and chooser.random() < 0.3:
+        weight[0] += 0.01
+        truth.spoilt = "weights that differ"
+    order = rng.permutation(len(arcs))
+    ends, values = torch.from_numpy(arcs[order]), torch.from_numpy(weight[order])
+    truth.fields["directed"] = False
+    if chooser.random() < 0.5:
+        graph = import_dgl().graph((ends[:, 0], ends[:, 1]), num_nodes=truth.num_nodes)
+        graph.edata[chooser.choice(WEIGHTS)] = values
+        return graph
+    return Data(edge_index=ends.T, num_nodes=truth.num_nodes, **{chooser.choice(WEIGHTS): values})
+
+
 KINDS: dict[str, Callable[[Truth, np.random.Generator, random.Random], Any]] = {
     "pyg": _pyg, "pyg adj_t": _pyg_adj_t, "dgl": _dgl, "networkx": _networkx, "scipy": _scipy,
     "torch sparse": _torch_sparse, "arrays": _arrays, "pandas": _pandas,
+    "batch": _batch, "both ways": _both_ways,
 }  # fmt: skip
 
 
@@ -391,11 +453,13 @@ def difference(graph: GraphData, truth: Truth, findings: Findings) -> str:
         expected, weight = expected[theirs], None if weight is None else weight[theirs]
     if not np.array_equal(np.asarray(graph.edges)[order], expected):
         return f"edges {graph.edges.tolist()}, not {truth.edges.tolist()}"
-    for name in ("feats", "labels", "train", "valid", "test", "edge_weight"):
+    for name in ("feats", "labels", "train", "valid", "test", "graph_ids", "edge_weight"):
         found, wanted = getattr(graph, name), truth.columns.get(name)
         if name == "edge_weight":
             found, wanted = (None if found is None else found[order]), weight
-        if (found is None) != (wanted is None) or (found is not None and not np.array_equal(found, wanted)):
+        if (found is None) != (wanted is None):
+            return f"{name}: {found}, not {wanted}"
+        if found is not None and not (found.shape == wanted.shape and np.allclose(found, wanted, rtol=2e-7, atol=0)):
             return f"{name}: {found}, not {wanted}"
     said = " ".join(one.text for one in findings if one.severity == "left out")
     silent = [name for name in truth.left if name not in said]

@@ -5,6 +5,7 @@ from fuzz_objects import KINDS, try_one
 
 CASES = 60
 MODULES = {"pyg": "torch_geometric", "pyg adj_t": "torch_geometric", "pandas": "pandas"}
+MODULES |= dict.fromkeys(("batch", "both ways"), "torch_geometric")
 
 
 @pytest.mark.filterwarnings("ignore")  # of torch, on sparse tensors that the cases are made of
