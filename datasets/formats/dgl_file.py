@@ -1,6 +1,6 @@
 """Read the tensors of a file that `dgl.data.utils.save_tensors` wrote, without DGL.
 
-u64 magic, u64 count, then for each tensor: u64 length of its name, name,
+u64 magic, u64 count, u64 count, then for each tensor: u64 length of its name, name,
 u64 magic, u64 0, i32 device, i32 device id, i32 D, u8 kind, u8 bits, u16 lanes, i64 [D] shape, i64 bytes, content
 """
 
@@ -26,10 +26,10 @@ def read_dgl_tensors(path: Path) -> dict[str, np.ndarray]:
 
 
 def _read(content: bytes) -> dict[str, np.ndarray]:
-    magic, count = struct.unpack_from("<QQ", content)
-    if magic != FILE or count > MOST_TENSORS:
+    magic, count, again = struct.unpack_from("<QQQ", content)
+    if magic != FILE or count > MOST_TENSORS or again != count:
         raise ValueError("no file of DGL's tensors")
-    found, place = {}, 16
+    found, place = {}, 24
     for _ in range(count):
         (length,) = struct.unpack_from("<Q", content, place)
         if length > len(content):

@@ -169,7 +169,7 @@ def _read_binary(raw: Path, layout: OgbLayout) -> GraphData:
     graph = GraphData(layout.name, int(counts[0]), edges.T, layout.directed, files=files)
     graph.feats, graph.edge_feats = data.get("node_feat"), data.get("edge_feat")
     weight = data.get("edge_weight")
-    graph.edge_weight = None if weight is None else weight.reshape(len(weight))
+    graph.edge_weight = weight if weight is None or weight.shape[1:] != (1,) else weight[:, 0]
     graph.labels = tidy_labels(read_npz(label_path, ("node_label",))["node_label"], label_path)
     return graph
 

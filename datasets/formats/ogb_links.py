@@ -54,7 +54,8 @@ def is_link_folder(folder: Path) -> bool:
 
 def _is_link_split(path: Path) -> bool:
     """Whether a split_dict.pt holds dictionaries of edges, not ids of vertices."""
-    return is_present(path) and not (path.parents[2] / "raw" / "node-label.npz").exists()
+    raw = path.parents[2] / "raw"
+    return is_present(path) and not any((raw / f"node-label.{kind}").exists() for kind in ("npz", "csv.gz"))
 
 
 def find_link_layout(folder: Path) -> LinkLayout:
@@ -125,7 +126,7 @@ def _read_binary(raw: Path, layout: LinkLayout) -> GraphData:
     graph = GraphData(layout.name, int(counts[0]), edges.T, layout.directed, files=files)
     graph.feats, graph.edge_feats = data.get("node_feat"), data.get("edge_feat")
     weight = data.get("edge_weight")
-    graph.edge_weight = None if weight is None else weight.reshape(len(weight))
+    graph.edge_weight = weight if weight is None or weight.shape[1:] != (1,) else weight[:, 0]
     return graph
 
 

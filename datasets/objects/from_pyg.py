@@ -33,9 +33,9 @@ def from_pyg(data: Any, directed: bool, fields: Fields, findings: Findings) -> F
         of_edges["edge_weight"] = weight
     found = vertex_columns(of_nodes, PYG_NAMES, num_nodes, fields, findings)
     found |= take_columns(of_edges, EDGES, PYG_NAMES, findings, fields)
-    if "edge_feats" in found and as_array(found["edge_feats"], "edge_attr").ndim == 1:
-        found.setdefault("edge_weight", found.pop("edge_feats"))  # PyG's one number per edge: a weight
-        found.pop("edge_feats", None)
+    one_number = "edge_feats" in found and as_array(found["edge_feats"], "edge_attr").ndim == 1
+    if one_number and "edge_weight" not in found and "edge_weight" not in fields:
+        found["edge_weight"] = found.pop("edge_feats")  # PyG's one number per edge: a weight
     name = frame.get("name")
     name = name if isinstance(name, str) and name else "pyg"
     return finish(name, sources, targets, num_nodes, directed, found, fields, findings)

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from distgnn.datasets.objects.values import as_array
+from distgnn.datasets.objects.values import as_array, in_rows
 from distgnn.datasets.pairs import halve_symmetric, pair_keys
 from distgnn.errors import InputError
 
@@ -30,7 +30,7 @@ def halve(sources: Any, targets: Any, num_nodes: int, columns: dict[str, Any]) -
         if column.ndim == 0 or len(column) != len(sources):
             raise InputError(f"{name}: expected {len(sources)} rows, one per arc, found shape {list(column.shape)}")
         first, second = (column[rows[_order(key, column[rows])]] for rows, key in zip((up, down), keys, strict=True))
-        same = _equal(first, second).reshape(len(up), -1).all(axis=1)
+        same = ~in_rows(~_equal(first, second))
         if not same.all():
             arc = int(up[_order(keys[0], column[up])][int(np.argmin(same))])
             what = "the weights" if name == "edge_weight" else name
@@ -46,7 +46,7 @@ def _order(keys: np.ndarray, values: np.ndarray) -> np.ndarray:
     """By pair, and by value where a pair has several arcs."""
     if values.dtype.kind not in "biuf":
         return np.argsort(keys, kind="stable")
-    return np.lexsort([*values.reshape(len(keys), -1).T[::-1], keys]) if len(keys) else np.zeros(0, np.int64)
+    return np.lexsort([*values.reshape(len(keys), -1).T[::-1], keys]) if values.size else np.zeros(len(keys), np.int64)
 
 
 def _equal(first: np.ndarray, second: np.ndarray) -> np.ndarray:

@@ -33,7 +33,7 @@ def as_array(values: Any, name: str = "values") -> np.ndarray:
     if np.ma.isMaskedArray(array):
         hidden = np.ma.getmaskarray(array)
         if hidden.any():
-            fail_at(name, hidden.reshape(len(hidden), -1).any(axis=1), "{} is masked out; fill it, as array.filled(0)")
+            fail_at(name, in_rows(hidden), "{} is masked out; fill it, as array.filled(0)")
         array = np.ma.getdata(array)
     return plain_objects(array, name) if array.dtype == object else array
 
@@ -67,7 +67,7 @@ def plain_objects(array: np.ndarray, name: str) -> np.ndarray:
             return array
         if all(_is_number(value) for value in known):
             return np.array([np.nan if is_missing(value) else float(value) for value in flat]).reshape(array.shape)
-        fail_at(name, missing.reshape(len(missing), -1).any(axis=1), "{} has no value (None or NaN)")
+        fail_at(name, in_rows(missing), "{} has no value (None or NaN)")
     if all(isinstance(value, str) for value in known):
         return array.astype(str)
     if all(_is_number(value) for value in known):
@@ -76,7 +76,7 @@ def plain_objects(array: np.ndarray, name: str) -> np.ndarray:
         whole = all(isinstance(value, int | np.integer | np.bool_) for value in known)
         if whole and any(abs(int(value)) >= 1 << 63 for value in known):
             bad = np.array([abs(int(value)) >= 1 << 63 for value in flat])
-            fail_at(name, bad.reshape(len(array), -1).any(axis=1), "{} holds a number of more than 63 bits")
+            fail_at(name, in_rows(bad), "{} holds a number of more than 63 bits")
         return np.array(flat, dtype=None if not whole else np.int64).reshape(array.shape)
     rows = [as_array(value, name) if not isinstance(value, str) else np.array(value) for value in flat]
     first = rows[0]
@@ -106,6 +106,11 @@ def is_missing(value: Any) -> bool:
     if value is None or type(value).__name__ in ("NAType", "NaTType"):
         return True
     return isinstance(value, float | np.floating) and bool(value != value)
+
+
+def in_rows(where: np.ndarray) -> np.ndarray:
+    """[n] bool: the rows that have any entry of [n, …] bool."""
+    return np.asarray(where.any(axis=tuple(range(1, where.ndim))) if where.ndim > 1 else where)
 
 
 def fail_at(name: str, bad: np.ndarray, text: str) -> None:
@@ -144,7 +149,7 @@ def as_float32(name: str, values: Any) -> np.ndarray:
             narrow = array.astype(np.float32)
         bad = np.isinf(narrow) & np.isfinite(array)
         if bad.any():
-            fail_at(name, bad.reshape(len(bad), -1).any(axis=1), "{} holds a number beyond float32's 3.4e38; scale it")
+            fail_at(name, in_rows(bad), "{} holds a number beyond float32's 3.4e38; scale it")
         return narrow
     return array
 
@@ -208,9 +213,7 @@ def as_ids(name: str, values: Any) -> np.ndarray:
     array = as_array(values, name)
     if array.dtype == object:
         missing = np.array([is_missing(value) for value in array.flat]).reshape(array.shape)
-        fail_at(
-            name, missing.reshape(len(missing), -1).any(axis=1), "{} has no vertex (None or NaN): take such rows out"
-        )
+        fail_at(name, in_rows(missing), "{} has no vertex (None or NaN): take such rows out")
     if array.dtype.kind == "f" and array.size:
         flat = array.reshape(len(array), -1)
         bad = np.isnan(flat).any(axis=1)
@@ -326,7 +329,7 @@ def as_labels(values: Any, findings: Findings, num_classes: int | None = None) -
         raise InputError(f"labels: expected integer labels, texts or numbers, found {array.dtype}")
     if array.dtype.kind == "f":
         known = array[~np.isnan(array)]
-        infinite = np.isinf(array).reshape(len(array), -1).any(axis=1) if array.ndim else np.zeros(0, bool)
+        infinite = in_rows(np.isinf(array)) if array.ndim else np.zeros(0, bool)
         if infinite.any():
             fail_at("labels", infinite, "{} is infinite; NaN or -1 says that there is no label")
         if (known != np.rint(known)).any():
