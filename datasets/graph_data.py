@@ -12,6 +12,8 @@ What happens to the unusual (`counts` reports every number):
 | isolated vertices | kept, owned by some part; their aggregation is 0 |
 | vertices without a label (-1) | kept; they count in no loss and no metric, also if a split names them |
 | vertices in no split | kept; they only pass messages |
+| labels that are texts, or numbers with gaps | counted from 0, `class_names` keeps them |
+| columns of other names | taken where they are synonyms; all others are named, in `findings` |
 | a wrong id, label, length or a value that is not finite | refused with the file and the row |
 """
 

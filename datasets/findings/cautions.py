@@ -7,7 +7,7 @@ import numpy as np
 
 from distgnn.datasets.fields import SPLITS, GraphFields
 from distgnn.datasets.links.check import has_edge_splits
-from distgnn.datasets.pairs import pair_keys
+from distgnn.datasets.pairs import are_edges, pair_keys
 
 FEW = 20  # vertices of a graph in which isolated ones are no surprise
 MOST_IDS = 0.5  # classes for each labelled vertex: more are ids
@@ -114,10 +114,5 @@ def _is_one_way(graph: GraphFields) -> bool:
     wanted = np.unique(pair_keys(sample[:, 1], sample[:, 0], graph.num_nodes))
     if len(wanted) < FEWEST_PAIRS:
         return False
-    there = np.zeros(len(wanted), dtype=bool)
-    for start in range(0, graph.num_edges, BLOCK):
-        edges = np.asarray(graph.edges[start : start + BLOCK])
-        keys = pair_keys(edges[:, 0], edges[:, 1], graph.num_nodes)
-        place = np.minimum(np.searchsorted(wanted, keys), len(wanted) - 1)
-        there[place[wanted[place] == keys]] = True
+    there = are_edges(wanted, graph.edges, graph.num_nodes)
     return bool(np.count_nonzero(there) < ONE_WAY * len(wanted))

@@ -396,9 +396,9 @@ def _both_ways(truth: Truth, rng: np.random.Generator, chooser: random.Random) -
 
     pairs = np.unique(np.sort(truth.edges[truth.edges[:, 0] != truth.edges[:, 1]], axis=1), axis=0)
     truth.edges, truth.shuffled = pairs, True
-    truth.columns = {"edge_weight": (rng.random(len(pairs)) + 0.5).astype(np.float32)} if len(pairs) else {}
+    truth.columns = {"edge_weight": (rng.random(len(pairs)) + 0.5).astype(np.float32)}
     arcs = np.concatenate([pairs, pairs[:, ::-1]])
-    weight = np.concatenate([truth.columns.get("edge_weight", np.zeros(0))] * 2).astype(np.float64)
+    weight = np.concatenate([truth.columns["edge_weight"]] * 2).astype(np.float64)
     weight[len(pairs) :] *= 1 + 1e-9  # as sums in another order give
     if len(pairs) and chooser.random() < 0.3:
         weight[0] += 0.01
