@@ -47,7 +47,8 @@ class Truth:
 def draw_truth(rng: np.random.Generator) -> Truth:
     """A small graph: some vertices without edges, also the last ones; parallel edges and loops."""
     num_nodes = int(rng.integers(3, 14))
-    edges = rng.integers(0, num_nodes, (int(rng.integers(1, 30)), 2))
+    touched = max(1, num_nodes - int(rng.integers(0, 4)))
+    edges = rng.integers(0, touched, (int(rng.integers(1, 30)), 2))
     return Truth(edges.astype(np.int64), num_nodes)
 
 
