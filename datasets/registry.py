@@ -69,12 +69,12 @@ def load_graph(
     for folder in places(source, root):
         if folder.is_dir():
             found = Findings() if findings is None else findings
-            graph = _read(folder, found)
-            if graph is not None:
-                add_cautions(graph)
+            read = _read(folder, found)
+            if read is not None:
+                add_cautions(read)
                 if findings is None:
-                    found.warn(graph.name, stacklevel=2)
-                return graph
+                    found.warn(read.name, stacklevel=2)
+                return read
         looked.append(str(folder))
     raise InputError(_not_found(source, root, looked))
 

@@ -6,10 +6,10 @@ from typing import TypeVar
 import numpy as np
 
 from distgnn.datasets.fields import SPLITS, GraphFields
+from distgnn.datasets.objects.values import in_rows
 from distgnn.errors import InputError
 
 Graph = TypeVar("Graph", bound=GraphFields)
-OPTION = "--split 0.6,0.2,0.2"  # what makes one on the command line; in Python: GraphData.split_nodes
 
 
 def parse_split(text: str) -> tuple[float, float, float]:
@@ -41,7 +41,7 @@ def split_nodes(graph: Graph, shares: tuple[float, float, float], seed: int) -> 
     if graph.labels is not None:
         chosen = graph.labelled
     elif graph.node_values is not None:
-        chosen = ~np.isnan(np.asarray(graph.node_values, np.float64).reshape(graph.num_nodes, -1)).any(axis=1)
+        chosen = ~in_rows(np.isnan(np.asarray(graph.node_values, np.float64)))
     ids = np.flatnonzero(chosen)
     order = np.random.default_rng([seed, 0x73706C69]).permutation(ids)
     ends = [round(float(end) * len(ids)) for end in np.cumsum(shares)]

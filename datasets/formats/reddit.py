@@ -23,7 +23,7 @@ def is_reddit_folder(folder: Path) -> bool:
 
 def check_reddit(folder: Path) -> None:
     """Raise GraphFormatError where a download lacks an array, or its arrays are not of one graph."""
-    sizes = {}
+    sizes: dict[str, tuple[int, ...]] = {}
     for file, names in (
         ("reddit_data.npz", ("feature", "label", "node_types")),
         ("reddit_graph.npz", ("row", "col", "shape")),

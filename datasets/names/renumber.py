@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from distgnn.datasets.objects.arrays import edge_pairs
-from distgnn.datasets.objects.values import as_array, fail_at, is_missing
+from distgnn.datasets.objects.values import as_array, fail_at, in_rows, is_missing
 from distgnn.errors import GraphWarning, InputError
 
 NO_NAMES = ("nan", "NaN", "None", "<NA>", "NaT")  # what astype(str) makes of missing values
@@ -50,8 +50,11 @@ def _comparable(name: str, values: np.ndarray) -> np.ndarray:
     if values.dtype == object:
         missing = np.array([is_missing(value) for value in values.flat], dtype=bool).reshape(values.shape)
         if missing.any():
-            rows = missing.reshape(len(missing), -1).any(axis=1)
-            fail_at(name, rows, "{} has no name (None or NaN): take such rows out, or give them a name of their own")
+            fail_at(
+                name,
+                in_rows(missing),
+                "{} has no name (None or NaN): take such rows out, or give them a name of their own",
+            )
         if all(isinstance(value, str) for value in values.flat):
             values = values.astype(str)
     if values.dtype.kind not in "Uiu":

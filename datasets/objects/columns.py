@@ -28,7 +28,7 @@ def take_columns(
     Notes: columns that nothing takes are named, with their shape; so is the second of two for one field.
     """
     found: dict[str, Any] = {}
-    used = set()
+    used: set[str] = set()
     for field, names in fields.items():
         present = [name for name in (usual.get(field), *names) if name is not None and name in frame]
         if not present:

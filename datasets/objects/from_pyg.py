@@ -80,12 +80,13 @@ def _count_nodes(
                 leave_out(findings, name, frame.pop(name), f"one row for each of {num_graphs} graphs, not per vertex")
     if data.to_dict().get("num_nodes") is not None:
         return num_nodes, frame
-    rows = set()
+    rows: set[int] = set()
     for field, names in NODES.items():
         for name in names:
             if name in frame and hasattr(frame[name], "shape"):
-                rows.add(rows_of(field, frame[name]))
-    rows.discard(None)
+                count = rows_of(field, frame[name])
+                if count is not None:
+                    rows.add(count)
     largest = int(max(sources.max(initial=-1), targets.max(initial=-1))) + 1
     adjacency = sparse_matrix(getattr(data, "adj_t", None))
     if adjacency is not None:

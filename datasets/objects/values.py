@@ -128,7 +128,7 @@ def as_numbers(name: str, values: Any) -> np.ndarray:
     if array.dtype == object:
         fail_at(
             name,
-            np.array([is_missing(value) for value in array.flat]).reshape(array.shape[0], -1).any(axis=1),
+            in_rows(np.array([is_missing(value) for value in array.flat]).reshape(array.shape)),
             "{} has no value (None or NaN)",
         )
     if array.dtype.kind not in "biuf":
