@@ -53,7 +53,7 @@ def _comparable(name: str, values: np.ndarray) -> np.ndarray:
             fail_at(
                 name,
                 in_rows(missing),
-                "{} has no name (None or NaN): take such rows out, or give them a name of their own",
+                "{} has no name (None or NaN): take such rows out, or name them",
             )
         if all(isinstance(value, str) for value in values.flat):
             values = values.astype(str)
