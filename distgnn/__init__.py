@@ -48,6 +48,7 @@ _PLACES = {
     "GraphData": "distgnn.datasets",
     "load_graph": "distgnn.datasets",
     "renumber": "distgnn.datasets",
+    "check_graph": "distgnn.datasets",
     "partition_graph": "distgnn.partition",
     "DistGNNError": "distgnn.errors",
     "import_dgl": "distgnn.interop.dgl.import_dgl",

@@ -15,7 +15,7 @@ from typing import Any
 
 from distgnn.config.algorithm import Algorithm
 from distgnn.config.exchange import ExchangeConfig, check_beside_columns, check_columns
-from distgnn.config.model import ModelConfig, check_graph_has
+from distgnn.config.model import DEEP_MODELS, ModelConfig, check_graph_has
 from distgnn.config.options.choices import did_you_mean
 from distgnn.config.options.file import SECTIONS, check_types, read_sections
 from distgnn.config.options.option import option_name
@@ -76,6 +76,12 @@ class Settings:
         """Raise InputError where the model needs what the graph (of a partition's manifest) does not have."""
         if self.model.weighted and not graph["edge_weight"]:
             raise InputError("--weighted needs edge weights: this partition has none")
+        bad = graph.get("nonpositive_weights", 0)
+        if self.model.weighted and bad and self.model.name in DEEP_MODELS:
+            raise InputError(
+                f"--weighted of {self.model.name} divides by the root of sums of edge weights: {bad} weights of this "
+                "graph are 0 or negative as float32; choose another model, or leave --weighted out"
+            )
         check_graph_for(self.train.task, graph)
         check_training_graph(self.train, graph)
         check_graph_has(self.model.name, graph.get("num_edge_feats", 0), graph.get("num_relations", 0))

@@ -67,3 +67,17 @@ def test_what_a_graph_has_not_is_refused_before_ranks_start(refused, tmp_path, m
     feats = np.ones((30, 2), np.float32)
     partition_graph(GraphData.from_arrays(PAIRS, 30, False, **({"feats": feats} | fields)), 1, tmp_path / "parts")
     refused("train", tmp_path / "parts", "--run-dir", tmp_path / "run", *words, says=says)
+
+
+@pytest.mark.parametrize("model", ["gcn2", "appnp"])
+@pytest.mark.parametrize("weight", [0.0, -1.0, 1e-46])
+def test_weights_that_a_model_divides_by(refused, tmp_path, model, weight):
+    weights = np.ones(60)
+    weights[5] = weight
+    edges = np.random.default_rng(0).integers(0, 20, (60, 2))
+    graph = GraphData.from_arrays(edges, 20, feats=np.ones((20, 2)), labels=np.arange(20) % 3, edge_weight=weights)
+    place = tmp_path / "parts"
+    manifest = partition_graph(graph, 2, place, "libra", direction="stored", split="0.6,0.2,0.2", say=lambda line: None)
+    assert manifest["graph"]["nonpositive_weights"] == 1
+    says = f"--weighted of {model} divides by the root of sums of edge weights: 1 weights"
+    refused("train", place, "--model", model, "--weighted", "--run-dir", tmp_path / "run", says=says)
