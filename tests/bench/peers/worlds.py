@@ -101,10 +101,10 @@ def plain_graph(data: GraphData, library: str) -> Any:
 
 
 def write_parts(folder: Path, ranks: int) -> None:
-    """A partition folder of each graph."""
+    """A partition folder of each graph: cut at random on several ranks; one rank gets its order of the vertices."""
     from distgnn.partition import partition_graph
 
     for name, make in WORLDS.items():
         out = folder / f"{name}-{ranks}"
         if not out.exists():
-            partition_graph(make(), ranks, out, method="random")
+            partition_graph(make(), ranks, out, method="random" if ranks > 1 else "cmr")
