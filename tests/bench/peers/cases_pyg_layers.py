@@ -106,13 +106,13 @@ CONVS = {
     "RGCNConv blocks": (lambda: gnn.RGCNConv(WIDTH, OUT, RELATIONS, num_blocks=2, aggr="sum"), with_type),
     "RGCNConv max": (lambda: gnn.RGCNConv(WIDTH, OUT, RELATIONS, aggr="max"), with_type),
     "FastRGCNConv": (lambda: gnn.FastRGCNConv(WIDTH, OUT, RELATIONS), with_type),
-    "RGATConv": (lambda: gnn.RGATConv(WIDTH, OUT, RELATIONS), with_type),
+    "RGATConv": (lambda: _rgat(WIDTH, OUT, RELATIONS), with_type),
     "RGATConv edges": (
-        lambda: gnn.RGATConv(WIDTH, 3, RELATIONS, num_bases=2, heads=2, edge_dim=EDGE_WIDTH),
+        lambda: _rgat(WIDTH, 3, RELATIONS, num_bases=2, heads=2, edge_dim=EDGE_WIDTH),
         lambda l, s, x: l(x, s.g.edge_index, s.g.edge_type, s.g.edge_attr),
     ),
     "RGATConv within relations": (
-        lambda: gnn.RGATConv(WIDTH, OUT, RELATIONS, attention_mechanism="within-relation"),
+        lambda: _rgat(WIDTH, OUT, RELATIONS, attention_mechanism="within-relation"),
         with_type,
     ),
     "SignedConv": (
@@ -218,6 +218,13 @@ NORMS = {
 }
 
 
+def _rgat(*widths, **options):
+    """RGATConv, whose parameter l2 PyG leaves as it finds the memory."""
+    layer = gnn.RGATConv(*widths, **options)
+    nn.init.constant_(layer.l2, 0.3)
+    return layer
+
+
 class _Wrapped(nn.Module):
     def __init__(self, norm):
         super().__init__()
@@ -285,7 +292,7 @@ def _aggregations():
         "GraphMultisetTransformer": lambda: aggregations.GraphMultisetTransformer(WIDTH, 4, heads=2),
         "MultiAggregation": lambda: aggregations.MultiAggregation(["mean", "max", "std"]),
         "DegreeScalerAggregation": lambda: aggregations.DegreeScalerAggregation(
-            "mean", ["identity", "linear"], DEGREES
+            ["mean"], ["identity", "linear"], DEGREES
         ),
         "LCMAggregation": lambda: aggregations.LCMAggregation(WIDTH, WIDTH),
         "EquilibriumAggregation": lambda: aggregations.EquilibriumAggregation(WIDTH, WIDTH, [4], 1, 0.1),
@@ -389,7 +396,7 @@ MODELS = {
     "LightGCN ranking": (lambda: gnn.LightGCN(61, 8, 2), lambda l, s, x: l(s.g.edge_index, s.ids.pos).view(-1, 1)),
     "MaskLabel": (lambda: gnn.MaskLabel(NUM_CLASSES, WIDTH), lambda l, s, x: l(x, s.y, s.train_mask)),
     "MaskLabel concat": (lambda: gnn.MaskLabel(NUM_CLASSES, 4, "concat"), lambda l, s, x: l(x, s.y, s.train_mask)),
-    "GroupAddRev": (lambda: gnn.GroupAddRev(gnn.GCNConv(4, 4), num_groups=2), plain),
+    "GroupAddRev": (lambda: gnn.GroupAddRev(gnn.GCNConv(4, 4), num_groups=2), lambda l, s, x: l(x * 1, s.g.edge_index)),
     "PMLP": (lambda: gnn.PMLP(WIDTH, 8, OUT, 2), plain),
     "PMLP evaluated": (lambda: gnn.PMLP(WIDTH, 8, OUT, 2).eval(), plain),
     "NeuralFingerprint": (lambda: gnn.NeuralFingerprint(WIDTH, 8, OUT, 2), plain),
@@ -405,7 +412,6 @@ MODELS = {
         lambda: gnn.SignedGCN(WIDTH, 8, 2),
         lambda l, s, x: l(x, s.g.edge_index[:, s.g.edge_type == 0], s.g.edge_index[:, s.g.edge_type == 1]),
     ),
-    "Node2Vec": (lambda: None, lambda l, s, x: gnn.Node2Vec(s.g.edge_index, 8, 4, 2, num_nodes=s.num_nodes)()),
     "Linear": (lambda: gnn.Linear(WIDTH, OUT), alone),
     "Linear lazy": (lambda: _lazy(), plain),
     "HeteroLinear": (lambda: gnn.HeteroLinear(WIDTH, OUT, 2), lambda l, s, x: l(x, s.g.node_type)),
