@@ -55,18 +55,12 @@ class Peer:
         """The line that a script has for its optimiser."""
         return self.dg.DistributedOptimizer(optimizer, self.g) if self.dg else optimizer
 
-    def gradients(self, model: nn.Module) -> dict[str, Any]:
-        """Gradients of the whole graph's loss by parameter; those of tables with a row per vertex are left out."""
-        if self.dg:
-            self.dg.sum_gradients(model, self.g)
-        return {name: one.grad for name, one in model.named_parameters() if one.grad is not None and self._small(one)}
-
     def weights(self, model: nn.Module) -> dict[str, Any]:
         """Parameters and buffers without a row per vertex."""
         return {name: one for name, one in model.state_dict().items() if self._small(one)}
 
     def train(self, model: nn.Module, loss: Callable[[nn.Module], torch.Tensor], make: Any = None) -> dict[str, Any]:
-        """Three steps: losses, the first gradients, the last weights."""
+        """Three steps: losses, and the weights after the first step and the last."""
         model = self.distribute(model)
         make = make or (lambda parameters: torch.optim.SGD(parameters, RATE))
         optimizer = self.optimizer(make(list(model.parameters()))) if list(model.parameters()) else None
@@ -79,9 +73,9 @@ class Peer:
                 value.backward()
             found["losses"].append(float(value))
             if optimizer:
-                if step == 0:
-                    found["gradients"] = {name: grad.clone() for name, grad in self.gradients(model).items()}
                 optimizer.step()
+                if step == 0:
+                    found["first weights"] = {name: one.detach().clone() for name, one in self.weights(model).items()}
         return found | {"weights": self.weights(model)}
 
     def _small(self, tensor: torch.Tensor) -> bool:
