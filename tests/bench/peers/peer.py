@@ -20,11 +20,11 @@ class Peer:
     """One process with the plain library, or one rank with a DistGraph.
 
     Args: library: "pyg" or "dgl"; graph: what that library calls a graph, or a DistGraph; ids: plain tensors of global
-        ids and of pairs of them, the same on every rank; dg: the package `distgnn`, or None in the plain library.
+        ids and of pairs of them, the same on every rank; dg: the package `distgnn`, or None in the plain library; folder: the graph's parts.
     """
 
-    def __init__(self, library: str, graph: Any, ids: SimpleNamespace, dg: Any = None):
-        self.library, self.g, self.ids, self.dg = library, graph, ids, dg
+    def __init__(self, library: str, graph: Any, ids: SimpleNamespace, dg: Any = None, folder: str = ""):
+        self.library, self.g, self.ids, self.dg, self.folder = library, graph, ids, dg, folder
 
     @property
     def x(self) -> torch.Tensor:

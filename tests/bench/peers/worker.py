@@ -71,7 +71,8 @@ class Worker:
         for seed in (torch.manual_seed, np.random.seed, random.seed):
             seed(0)
         try:
-            peer = Peer(case.library, self.graph(case), ids_of(self.data[case.world]), self.job["ranks"] and dg)
+            folder = str(self.folder / f"{case.world}-{self.job['ranks']}")
+            peer = Peer(case.library, self.graph(case), ids_of(self.data[case.world]), self.job["ranks"] and dg, folder)
             arrays = peer.arrays(case.run(peer))
         except BaseException as error:  # noqa: BLE001 - that is what is found out
             return _failure(error)
