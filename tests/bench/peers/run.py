@@ -90,7 +90,8 @@ def run_cases(cases: list, folder: Path, ranks: list[int], seconds: int) -> dict
 
 def run_plain(names: list[str], folder: Path, seconds: int) -> dict[str, dict[str, Any]]:
     """What the plain library gives; of a folder that is kept, what it gave to these same scripts before."""
-    key = hashlib.sha256(b"".join(path.read_bytes() for path in sorted(HERE.glob("*.py") if path.name != "run.py")).hexdigest()
+    sources = [path for path in sorted(HERE.rglob("*.py")) if path.name != "run.py"]
+    key = hashlib.sha256(b"".join(path.read_bytes() for path in sources)).hexdigest()
     path = folder / "plain.json"
     before = json.loads(path.read_text()) if path.exists() else {}
     if before.get("key") != key:

@@ -8,7 +8,9 @@ import torch.nn.functional as F
 g = given()  # dg: g = dg.load(parts, dtype="float64")
 mlp = torch.nn.Sequential(torch.nn.Linear(8, 16), torch.nn.ReLU(inplace=True), torch.nn.Linear(16, 4))
 propagate = dglnn.APPNPConv(5, 0.1)
-optimizer = torch.optim.Adam(mlp.parameters(), lr=0.01)  # dg: optimizer = dg.DistributedOptimizer(torch.optim.Adam(mlp.parameters(), lr=0.01), g)
+optimizer = torch.optim.Adam(
+    mlp.parameters(), lr=0.01
+)  # dg: optimizer = dg.DistributedOptimizer(torch.optim.Adam(mlp.parameters(), lr=0.01), g)
 mask, labels = g.ndata["train_mask"], g.ndata["label"]
 losses = []
 for epoch in range(4):

@@ -24,7 +24,9 @@ class GAT(torch.nn.Module):
 
 
 model = GAT(feat.shape[1], 4, 4, 2)  # dg: model = dg.nn.distribute(GAT(feat.shape[1], 4, 4, 2), g)
-optimizer = torch.optim.Adam(model.parameters(), lr=0.005)  # dg: optimizer = dg.DistributedOptimizer(torch.optim.Adam(model.parameters(), lr=0.005), g)
+optimizer = torch.optim.Adam(
+    model.parameters(), lr=0.005
+)  # dg: optimizer = dg.DistributedOptimizer(torch.optim.Adam(model.parameters(), lr=0.005), g)
 losses = []
 for epoch in range(4):
     model.train()

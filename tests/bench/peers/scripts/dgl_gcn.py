@@ -34,7 +34,9 @@ def evaluate(g, features, labels, mask, model):
 
 
 model = GCN(features.shape[1], 16, 4)  # dg: model = dg.nn.distribute(GCN(features.shape[1], 16, 4), g)
-optimizer = torch.optim.Adam(model.parameters(), lr=1e-2)  # dg: optimizer = dg.DistributedOptimizer(torch.optim.Adam(model.parameters(), lr=1e-2), g)
+optimizer = torch.optim.Adam(
+    model.parameters(), lr=1e-2
+)  # dg: optimizer = dg.DistributedOptimizer(torch.optim.Adam(model.parameters(), lr=1e-2), g)
 loss_fcn = torch.nn.CrossEntropyLoss()
 losses = []
 for epoch in range(4):

@@ -22,7 +22,9 @@ def predict(h, edges):
 
 
 model = Model(g.ndata["feat"].shape[1], 16)  # dg: model = dg.nn.distribute(Model(g.ndata["feat"].shape[1], 16), g)
-optimizer = torch.optim.Adam(model.parameters(), lr=0.01)  # dg: optimizer = dg.DistributedOptimizer(torch.optim.Adam(model.parameters(), lr=0.01), g)
+optimizer = torch.optim.Adam(
+    model.parameters(), lr=0.01
+)  # dg: optimizer = dg.DistributedOptimizer(torch.optim.Adam(model.parameters(), lr=0.01), g)
 losses = []
 for epoch in range(4):
     h = model(g, g.ndata["feat"])

@@ -7,7 +7,9 @@ import torch.nn.functional as F
 # dg+ import distgnn as dg
 g = given()  # dg: g = dg.load(parts, dtype="float64")
 layers = torch.nn.ModuleList([dglnn.SAGEConv(8, 16, "mean", norm=F.normalize), dglnn.SAGEConv(16, 4, "pool")])
-optimizer = torch.optim.Adam(layers.parameters(), lr=0.02)  # dg: optimizer = dg.DistributedOptimizer(torch.optim.Adam(dg.nn.distribute(layers, g).parameters(), lr=0.02), g)
+optimizer = torch.optim.Adam(
+    layers.parameters(), lr=0.02
+)  # dg: optimizer = dg.DistributedOptimizer(torch.optim.Adam(dg.nn.distribute(layers, g).parameters(), lr=0.02), g)
 scheduler = torch.optim.lr_scheduler.ReduceLROnPlateau(optimizer, factor=0.5, patience=1)
 train_nid = g.ndata["train_mask"].nonzero().squeeze()
 losses = []

@@ -8,8 +8,12 @@ from torch_geometric.nn import MLP, CorrectAndSmooth
 data, split_idx = given(), splits()  # dg: data, split_idx = dg.load(parts, dtype="float64"), splits()
 train_idx = split_idx["train"]
 x_train, y_train = data.x[train_idx], data.y[train_idx]
-model = MLP([data.x.size(-1), 16, 4], norm="batch_norm", act="relu")  # dg: model = dg.nn.distribute(MLP([data.x.size(-1), 16, 4], norm="batch_norm", act="relu"), data)
-optimizer = torch.optim.Adam(model.parameters(), lr=0.01)  # dg: optimizer = dg.DistributedOptimizer(torch.optim.Adam(model.parameters(), lr=0.01), data)
+model = MLP(
+    [data.x.size(-1), 16, 4], norm="batch_norm", act="relu"
+)  # dg: model = dg.nn.distribute(MLP([data.x.size(-1), 16, 4], norm="batch_norm", act="relu"), data)
+optimizer = torch.optim.Adam(
+    model.parameters(), lr=0.01
+)  # dg: optimizer = dg.DistributedOptimizer(torch.optim.Adam(model.parameters(), lr=0.01), data)
 losses = []
 for epoch in range(4):
     model.train()

@@ -22,7 +22,9 @@ model = DeepGraphInfomax(
     summary=lambda z, *args, **kwargs: z.mean(dim=0).sigmoid(),
     corruption=lambda x, edge_index: (x[order], edge_index),
 )
-optimizer = torch.optim.Adam(model.parameters(), lr=0.01)  # dg: optimizer = dg.DistributedOptimizer(torch.optim.Adam(dg.nn.distribute(model, data).parameters(), lr=0.01), data)
+optimizer = torch.optim.Adam(
+    model.parameters(), lr=0.01
+)  # dg: optimizer = dg.DistributedOptimizer(torch.optim.Adam(dg.nn.distribute(model, data).parameters(), lr=0.01), data)
 losses = []
 for epoch in range(4):
     model.train()

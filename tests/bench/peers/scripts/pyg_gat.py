@@ -22,7 +22,9 @@ class GAT(torch.nn.Module):
 
 
 model = GAT(data.num_features, 4, 4, 2)  # dg: model = dg.nn.distribute(GAT(data.num_features, 4, 4, 2), data)
-optimizer = torch.optim.Adam(model.parameters(), lr=0.005)  # dg: optimizer = dg.DistributedOptimizer(torch.optim.Adam(model.parameters(), lr=0.005), data)
+optimizer = torch.optim.Adam(
+    model.parameters(), lr=0.005
+)  # dg: optimizer = dg.DistributedOptimizer(torch.optim.Adam(model.parameters(), lr=0.005), data)
 losses = []
 for epoch in range(4):
     model.train()

@@ -19,8 +19,12 @@ class GCN(torch.nn.Module):
         return self.conv2(x, edge_index)
 
 
-model = GCN(data.num_features, 16, int(data.y.max()) + 1)  # dg: model = dg.nn.distribute(GCN(data.num_features, 16, int(data.y.max()) + 1), data)
-optimizer = torch.optim.Adam(model.parameters(), lr=0.01, weight_decay=5e-4)  # dg: optimizer = dg.DistributedOptimizer(torch.optim.Adam(model.parameters(), lr=0.01, weight_decay=5e-4), data)
+model = GCN(
+    data.num_features, 16, int(data.y.max()) + 1
+)  # dg: model = dg.nn.distribute(GCN(data.num_features, 16, int(data.y.max()) + 1), data)
+optimizer = torch.optim.Adam(
+    model.parameters(), lr=0.01, weight_decay=5e-4
+)  # dg: optimizer = dg.DistributedOptimizer(torch.optim.Adam(model.parameters(), lr=0.01, weight_decay=5e-4), data)
 
 
 def train():

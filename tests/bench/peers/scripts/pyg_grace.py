@@ -27,7 +27,9 @@ def contrast(one, two, tau=0.5):
 
 
 model = Model(data.num_features, 16)  # dg: model = dg.nn.distribute(Model(data.num_features, 16), data)
-optimizer = torch.optim.Adam(model.parameters(), lr=0.01)  # dg: optimizer = dg.DistributedOptimizer(torch.optim.Adam(model.parameters(), lr=0.01), data)
+optimizer = torch.optim.Adam(
+    model.parameters(), lr=0.01
+)  # dg: optimizer = dg.DistributedOptimizer(torch.optim.Adam(model.parameters(), lr=0.01), data)
 losses = []
 for epoch in range(3):
     optimizer.zero_grad()

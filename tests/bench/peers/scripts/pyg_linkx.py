@@ -6,8 +6,12 @@ from torch_geometric.nn import LINKX
 
 # dg+ import distgnn as dg
 data = given()  # dg: data = dg.load(parts, dtype="float64")
-model = LINKX(data.num_nodes, data.num_features, 16, 4, num_layers=2)  # dg: model = dg.nn.distribute(LINKX(data.num_nodes, data.num_features, 16, 4, num_layers=2), data)
-optimizer = torch.optim.AdamW(model.parameters(), lr=0.01, weight_decay=1e-3)  # dg: optimizer = dg.DistributedOptimizer(torch.optim.AdamW(model.parameters(), lr=0.01, weight_decay=1e-3), data)
+model = LINKX(
+    data.num_nodes, data.num_features, 16, 4, num_layers=2
+)  # dg: model = dg.nn.distribute(LINKX(data.num_nodes, data.num_features, 16, 4, num_layers=2), data)
+optimizer = torch.optim.AdamW(
+    model.parameters(), lr=0.01, weight_decay=1e-3
+)  # dg: optimizer = dg.DistributedOptimizer(torch.optim.AdamW(model.parameters(), lr=0.01, weight_decay=1e-3), data)
 losses = []
 for epoch in range(4):
     model.train()

@@ -20,7 +20,9 @@ class RGCN(torch.nn.Module):
 
 
 model = RGCN()  # dg: model = dg.nn.distribute(RGCN(), data)
-optimizer = torch.optim.Adam(model.parameters(), lr=0.01, weight_decay=0.0005)  # dg: optimizer = dg.DistributedOptimizer(torch.optim.Adam(model.parameters(), lr=0.01, weight_decay=0.0005), data)
+optimizer = torch.optim.Adam(
+    model.parameters(), lr=0.01, weight_decay=0.0005
+)  # dg: optimizer = dg.DistributedOptimizer(torch.optim.Adam(model.parameters(), lr=0.01, weight_decay=0.0005), data)
 losses = []
 for epoch in range(4):
     model.train()

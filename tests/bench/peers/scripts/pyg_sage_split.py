@@ -23,7 +23,9 @@ class SAGE(torch.nn.Module):
 
 train_idx = split_idx["train"]
 model = SAGE(data.num_features, 16, 4, 3)  # dg: model = dg.nn.distribute(SAGE(data.num_features, 16, 4, 3), data)
-optimizer = torch.optim.Adam(model.parameters(), lr=0.01)  # dg: optimizer = dg.DistributedOptimizer(torch.optim.Adam(model.parameters(), lr=0.01), data)
+optimizer = torch.optim.Adam(
+    model.parameters(), lr=0.01
+)  # dg: optimizer = dg.DistributedOptimizer(torch.optim.Adam(model.parameters(), lr=0.01), data)
 labels = data.y.view(-1, 1)
 losses = []
 for epoch in range(5):
@@ -38,4 +40,6 @@ for epoch in range(5):
     with torch.no_grad():
         y_pred = model(data.x, data.edge_index).argmax(dim=-1, keepdim=True)
         accs = {name: float((y_pred[idx] == labels[idx]).double().mean()) for name, idx in split_idx.items()}
-    print(f"Epoch: {epoch:02d}, Loss: {loss:.4f}, " + ", ".join(f"{name}: {100 * acc:.2f}%" for name, acc in accs.items()))
+    print(
+        f"Epoch: {epoch:02d}, Loss: {loss:.4f}, " + ", ".join(f"{name}: {100 * acc:.2f}%" for name, acc in accs.items())
+    )

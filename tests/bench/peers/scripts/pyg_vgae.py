@@ -19,7 +19,9 @@ class Encoder(torch.nn.Module):
 
 
 model = VGAE(Encoder(data.num_features, 8))  # dg: model = dg.nn.distribute(VGAE(Encoder(data.num_features, 8)), data)
-optimizer = torch.optim.Adam(model.parameters(), lr=0.01)  # dg: optimizer = dg.DistributedOptimizer(torch.optim.Adam(model.parameters(), lr=0.01), data)
+optimizer = torch.optim.Adam(
+    model.parameters(), lr=0.01
+)  # dg: optimizer = dg.DistributedOptimizer(torch.optim.Adam(model.parameters(), lr=0.01), data)
 losses = []
 for epoch in range(4):
     model.train()
