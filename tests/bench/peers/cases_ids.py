@@ -1,4 +1,4 @@
-"""Global ids as an index, tables of vertices, own random draws, changes in place, torch's modes, and a Data's habits."""
+"""Global ids as an index, tables of vertices, own random draws, changes in place, torch's modes, habits of Data."""
 
 import copy
 import io

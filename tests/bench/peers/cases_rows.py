@@ -1,4 +1,4 @@
-"""Numbers made of rows: statistics, norms on some of the rows, products of rows, and what needs an order of the rows."""
+"""Numbers made of rows: statistics, norms on some of the rows, products of rows, and what needs an order of them."""
 
 import torch
 import torch.nn.functional as F

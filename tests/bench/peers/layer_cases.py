@@ -30,7 +30,7 @@ def add_layer(library: str, name: str, make: Make, call: Call, modes: str = "", 
 def rows_of(out: Any) -> torch.Tensor:
     """The rows among what a layer gives."""
     while not isinstance(out, torch.Tensor):
-        out = list(out.values())[0] if isinstance(out, dict) else out[0]
+        out = next(iter(out.values())) if isinstance(out, dict) else out[0]
     return out
 
 

@@ -20,7 +20,8 @@ class Peer:
     """One process with the plain library, or one rank with a DistGraph.
 
     Args: library: "pyg" or "dgl"; graph: what that library calls a graph, or a DistGraph; ids: plain tensors of global
-        ids and of pairs of them, the same on every rank; dg: the package `distgnn`, or None in the plain library; folder: the graph's parts.
+        ids and of pairs of them, the same on every rank; dg: the package `distgnn`, or None in the plain
+        library; folder: the graph's parts.
     """
 
     def __init__(self, library: str, graph: Any, ids: SimpleNamespace, dg: Any = None, folder: str = ""):
@@ -138,7 +139,7 @@ def _most(left: np.ndarray, right: np.ndarray) -> float:
 
 
 def looks_alike(found: dict[str, np.ndarray], plain: dict[str, np.ndarray]) -> str:
-    """Random results on one rank beside the plain library's, whose numbers are others: shapes, and the share of zeros."""
+    """Random results on one rank beside the plain library's, whose numbers are others: shapes and zeros."""
     for name, right in plain.items():
         if name not in found or found[name].shape != right.shape:
             return f"{name}: shape {found.get(name, np.empty(0)).shape} in place of {right.shape}"

@@ -2,8 +2,8 @@
 
     python worker.py JOB.json
 
-The job: {"ranks": 0 for the plain library, "cases": [names], "folder": where parts and results are, "seconds": limit of
-one case, "log": file of rank 0's lines}. A line of the log is {"start": name}, {"name", "verdict", "line", "seconds"} or
+The job: {"ranks": 0 for the plain library, "cases": [names], "folder": where parts and results are, "seconds": limit of a
+case, "log": file of rank 0's lines}. A line of the log is {"start": name}, {"name", "verdict", "line", "seconds"} or
 {"end": true}. A case that hangs ends the process; the runner starts another for the cases that are left.
 """
 
@@ -20,13 +20,13 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-import distgnn as dg  # before torch, as its users do
-
 import numpy as np
 import torch
 from cases import Case, load_cases
 from peer import Peer, difference, looks_alike
 from worlds import WORLDS, ids_of, plain_graph
+
+import distgnn as dg  # before torch, as its users do
 
 FIRST_SECONDS = 900  # kernels compile while the first layer runs
 
@@ -47,7 +47,7 @@ class Worker:
 
             self.comm = MPI.COMM_WORLD.Dup()
             self.rank = self.comm.rank
-        self.log = open(job["log"], "a") if self.rank == 0 else None  # noqa: SIM115 - open to the end
+        self.log = open(job["log"], "a") if self.rank == 0 else None
         self.kept: dict[str, Any] = {}
 
     def say(self, line: dict[str, Any]) -> None:
@@ -74,7 +74,7 @@ class Worker:
             folder = str(self.folder / f"{case.world}-{self.job['ranks']}")
             peer = Peer(case.library, self.graph(case), ids_of(self.data[case.world]), self.job["ranks"] and dg, folder)
             arrays = peer.arrays(case.run(peer))
-        except BaseException as error:  # noqa: BLE001 - that is what is found out
+        except BaseException as error:
             return _failure(error)
         self.kept[case.name] = arrays
         if not self.job["ranks"]:
@@ -107,7 +107,7 @@ class Worker:
     def run_all(self) -> None:
         """Every case of the job."""
         cases = load_cases()
-        limit = open(self.folder / f"hung-{self.rank}.txt", "w")  # noqa: SIM115 - faulthandler keeps it
+        limit = open(self.folder / f"hung-{self.rank}.txt", "w")
         for number, name in enumerate(self.job["cases"]):
             self.say({"start": name})
             started = time.perf_counter()

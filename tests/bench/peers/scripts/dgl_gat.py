@@ -1,4 +1,5 @@
 """DGL's GATConv with a residual, and activations in place."""
+# ruff: noqa: F821 - given and its like: what the script has beside its graph (cases_scripts.py)
 
 import dgl.nn as dglnn
 import torch
@@ -23,12 +24,12 @@ class GAT(torch.nn.Module):
         return self.last(g, h).mean(1).add_(0.1)
 
 
-model = GAT(feat.shape[1], 4, 4, 2)  # dg: model = dg.nn.distribute(GAT(feat.shape[1], 4, 4, 2), g)
-optimizer = torch.optim.Adam(
-    model.parameters(), lr=0.005
-)  # dg: optimizer = dg.DistributedOptimizer(torch.optim.Adam(model.parameters(), lr=0.005), g)
+model = GAT(feat.shape[1], 4, 4, 2)
+# dg+ model = dg.nn.distribute(model, g)
+optimizer = torch.optim.Adam(model.parameters(), lr=0.005)
+# dg+ optimizer = dg.DistributedOptimizer(optimizer, g)
 losses = []
-for epoch in range(4):
+for _ in range(4):
     model.train()
     optimizer.zero_grad()
     logits = model(g, feat)

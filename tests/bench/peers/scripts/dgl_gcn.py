@@ -1,4 +1,5 @@
 """Node classification with DGL's GraphConv."""
+# ruff: noqa: F821 - given and its like: what the script has beside its graph (cases_scripts.py)
 
 import dgl.nn as dglnn
 import torch
@@ -33,10 +34,10 @@ def evaluate(g, features, labels, mask, model):
         return correct.item() * 1.0 / len(labels[mask])
 
 
-model = GCN(features.shape[1], 16, 4)  # dg: model = dg.nn.distribute(GCN(features.shape[1], 16, 4), g)
-optimizer = torch.optim.Adam(
-    model.parameters(), lr=1e-2
-)  # dg: optimizer = dg.DistributedOptimizer(torch.optim.Adam(model.parameters(), lr=1e-2), g)
+model = GCN(features.shape[1], 16, 4)
+# dg+ model = dg.nn.distribute(model, g)
+optimizer = torch.optim.Adam(model.parameters(), lr=1e-2)
+# dg+ optimizer = dg.DistributedOptimizer(optimizer, g)
 loss_fcn = torch.nn.CrossEntropyLoss()
 losses = []
 for epoch in range(4):

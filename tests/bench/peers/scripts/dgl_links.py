@@ -1,4 +1,5 @@
 """Link prediction with DGL: dot products of pairs of ids against drawn ones."""
+# ruff: noqa: F821 - given and its like: what the script has beside its graph (cases_scripts.py)
 
 import dgl.nn as dglnn
 import torch
@@ -21,12 +22,12 @@ def predict(h, edges):
     return (h[edges[0]] * h[edges[1]]).sum(-1)
 
 
-model = Model(g.ndata["feat"].shape[1], 16)  # dg: model = dg.nn.distribute(Model(g.ndata["feat"].shape[1], 16), g)
-optimizer = torch.optim.Adam(
-    model.parameters(), lr=0.01
-)  # dg: optimizer = dg.DistributedOptimizer(torch.optim.Adam(model.parameters(), lr=0.01), g)
+model = Model(g.ndata["feat"].shape[1], 16)
+# dg+ model = dg.nn.distribute(model, g)
+optimizer = torch.optim.Adam(model.parameters(), lr=0.01)
+# dg+ optimizer = dg.DistributedOptimizer(optimizer, g)
 losses = []
-for epoch in range(4):
+for _ in range(4):
     h = model(g, g.ndata["feat"])
     scores = torch.cat([predict(h, pos), predict(h, neg)])
     wanted = torch.cat([torch.ones(pos.shape[1]), torch.zeros(neg.shape[1])])

@@ -1,4 +1,5 @@
 """A perceptron whose predictions are corrected and smoothed over the graph afterwards."""
+# ruff: noqa: F821 - given and its like: what the script has beside its graph (cases_scripts.py)
 
 import torch
 import torch.nn.functional as F
@@ -8,14 +9,12 @@ from torch_geometric.nn import MLP, CorrectAndSmooth
 data, split_idx = given(), splits()  # dg: data, split_idx = dg.load(parts, dtype="float64"), splits()
 train_idx = split_idx["train"]
 x_train, y_train = data.x[train_idx], data.y[train_idx]
-model = MLP(
-    [data.x.size(-1), 16, 4], norm="batch_norm", act="relu"
-)  # dg: model = dg.nn.distribute(MLP([data.x.size(-1), 16, 4], norm="batch_norm", act="relu"), data)
-optimizer = torch.optim.Adam(
-    model.parameters(), lr=0.01
-)  # dg: optimizer = dg.DistributedOptimizer(torch.optim.Adam(model.parameters(), lr=0.01), data)
+model = MLP([data.x.size(-1), 16, 4], norm="batch_norm", act="relu")
+# dg+ model = dg.nn.distribute(model, data)
+optimizer = torch.optim.Adam(model.parameters(), lr=0.01)
+# dg+ optimizer = dg.DistributedOptimizer(optimizer, data)
 losses = []
-for epoch in range(4):
+for _ in range(4):
     model.train()
     optimizer.zero_grad()
     loss = F.cross_entropy(model(x_train), y_train)

@@ -1,4 +1,5 @@
 """Deep Graph Infomax: a summary of all vertices, and rows in another order as the corruption."""
+# ruff: noqa: F821 - given and its like: what the script has beside its graph (cases_scripts.py)
 
 import torch
 from torch_geometric.nn import DeepGraphInfomax, GCNConv
@@ -22,11 +23,11 @@ model = DeepGraphInfomax(
     summary=lambda z, *args, **kwargs: z.mean(dim=0).sigmoid(),
     corruption=lambda x, edge_index: (x[order], edge_index),
 )
-optimizer = torch.optim.Adam(
-    model.parameters(), lr=0.01
-)  # dg: optimizer = dg.DistributedOptimizer(torch.optim.Adam(dg.nn.distribute(model, data).parameters(), lr=0.01), data)
+# dg+ model = dg.nn.distribute(model, data)
+optimizer = torch.optim.Adam(model.parameters(), lr=0.01)
+# dg+ optimizer = dg.DistributedOptimizer(optimizer, data)
 losses = []
-for epoch in range(4):
+for _ in range(4):
     model.train()
     optimizer.zero_grad()
     pos_z, neg_z, summary = model(data.x, data.edge_index)

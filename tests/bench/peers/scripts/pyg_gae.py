@@ -1,4 +1,5 @@
 """Link prediction with a graph auto-encoder: pairs of ids, scores of their rows."""
+# ruff: noqa: F821 - given and its like: what the script has beside its graph (cases_scripts.py)
 
 import torch
 from torch_geometric.nn import GAE, GCNConv
@@ -17,12 +18,12 @@ class Encoder(torch.nn.Module):
         return self.conv2(self.conv1(x, edge_index).relu(), edge_index)
 
 
-model = GAE(Encoder(data.num_features, 8))  # dg: model = dg.nn.distribute(GAE(Encoder(data.num_features, 8)), data)
-optimizer = torch.optim.Adam(
-    model.parameters(), lr=0.01
-)  # dg: optimizer = dg.DistributedOptimizer(torch.optim.Adam(model.parameters(), lr=0.01), data)
+model = GAE(Encoder(data.num_features, 8))
+# dg+ model = dg.nn.distribute(model, data)
+optimizer = torch.optim.Adam(model.parameters(), lr=0.01)
+# dg+ optimizer = dg.DistributedOptimizer(optimizer, data)
 losses = []
-for epoch in range(4):
+for _ in range(4):
     model.train()
     optimizer.zero_grad()
     z = model.encode(data.x, data.edge_index)

@@ -1,4 +1,5 @@
 """GAT with dropped features and attention."""
+# ruff: noqa: F821 - given and its like: what the script has beside its graph (cases_scripts.py)
 
 import torch
 import torch.nn.functional as F
@@ -21,12 +22,12 @@ class GAT(torch.nn.Module):
         return self.conv2(x, edge_index)
 
 
-model = GAT(data.num_features, 4, 4, 2)  # dg: model = dg.nn.distribute(GAT(data.num_features, 4, 4, 2), data)
-optimizer = torch.optim.Adam(
-    model.parameters(), lr=0.005
-)  # dg: optimizer = dg.DistributedOptimizer(torch.optim.Adam(model.parameters(), lr=0.005), data)
+model = GAT(data.num_features, 4, 4, 2)
+# dg+ model = dg.nn.distribute(model, data)
+optimizer = torch.optim.Adam(model.parameters(), lr=0.005)
+# dg+ optimizer = dg.DistributedOptimizer(optimizer, data)
 losses = []
-for epoch in range(4):
+for _ in range(4):
     model.train()
     optimizer.zero_grad()
     out = model(data.x, data.edge_index)

@@ -1,4 +1,5 @@
 """Node classification with two GCN layers, as most first scripts have it."""
+# ruff: noqa: F821 - given and its like: what the script has beside its graph (cases_scripts.py)
 
 import torch
 import torch.nn.functional as F
@@ -19,12 +20,10 @@ class GCN(torch.nn.Module):
         return self.conv2(x, edge_index)
 
 
-model = GCN(
-    data.num_features, 16, int(data.y.max()) + 1
-)  # dg: model = dg.nn.distribute(GCN(data.num_features, 16, int(data.y.max()) + 1), data)
-optimizer = torch.optim.Adam(
-    model.parameters(), lr=0.01, weight_decay=5e-4
-)  # dg: optimizer = dg.DistributedOptimizer(torch.optim.Adam(model.parameters(), lr=0.01, weight_decay=5e-4), data)
+model = GCN(data.num_features, 16, int(data.y.max()) + 1)
+# dg+ model = dg.nn.distribute(model, data)
+optimizer = torch.optim.Adam(model.parameters(), lr=0.01, weight_decay=5e-4)
+# dg+ optimizer = dg.DistributedOptimizer(optimizer, data)
 
 
 def train():

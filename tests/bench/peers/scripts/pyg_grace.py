@@ -1,4 +1,5 @@
-"""Contrast of two views of some vertices: features masked by column, each vertex against the others of a batch of ids."""
+"""Contrast of two views of some vertices: features masked by column, each against the others of a batch of ids."""
+# ruff: noqa: F821 - given and its like: what the script has beside its graph (cases_scripts.py)
 
 import torch
 import torch.nn.functional as F
@@ -26,12 +27,12 @@ def contrast(one, two, tau=0.5):
     return -torch.log(between.diag() / (within.sum(1) + between.sum(1) - within.diag())).mean()
 
 
-model = Model(data.num_features, 16)  # dg: model = dg.nn.distribute(Model(data.num_features, 16), data)
-optimizer = torch.optim.Adam(
-    model.parameters(), lr=0.01
-)  # dg: optimizer = dg.DistributedOptimizer(torch.optim.Adam(model.parameters(), lr=0.01), data)
+model = Model(data.num_features, 16)
+# dg+ model = dg.nn.distribute(model, data)
+optimizer = torch.optim.Adam(model.parameters(), lr=0.01)
+# dg+ optimizer = dg.DistributedOptimizer(optimizer, data)
 losses = []
-for epoch in range(3):
+for _ in range(3):
     optimizer.zero_grad()
     views = []
     for keep in (0, 1):

@@ -1,4 +1,5 @@
 """RGCN on a graph without features: the first layer's weights are a table of vertices per relation."""
+# ruff: noqa: F821 - given and its like: what the script has beside its graph (cases_scripts.py)
 
 import torch
 import torch.nn.functional as F
@@ -19,12 +20,12 @@ class RGCN(torch.nn.Module):
         return F.log_softmax(self.conv2(x, edge_index, edge_type), dim=1)
 
 
-model = RGCN()  # dg: model = dg.nn.distribute(RGCN(), data)
-optimizer = torch.optim.Adam(
-    model.parameters(), lr=0.01, weight_decay=0.0005
-)  # dg: optimizer = dg.DistributedOptimizer(torch.optim.Adam(model.parameters(), lr=0.01, weight_decay=0.0005), data)
+model = RGCN()
+# dg+ model = dg.nn.distribute(model, data)
+optimizer = torch.optim.Adam(model.parameters(), lr=0.01, weight_decay=0.0005)
+# dg+ optimizer = dg.DistributedOptimizer(optimizer, data)
 losses = []
-for epoch in range(4):
+for _ in range(4):
     model.train()
     optimizer.zero_grad()
     out = model(data.edge_index, data.edge_type)

@@ -1,4 +1,5 @@
 """A variational graph auto-encoder: noise shaped like rows, and a divergence that is a mean over vertices."""
+# ruff: noqa: F821 - given and its like: what the script has beside its graph (cases_scripts.py)
 
 import torch
 from torch_geometric.nn import VGAE, GCNConv
@@ -18,12 +19,12 @@ class Encoder(torch.nn.Module):
         return self.mu(x, edge_index), self.logstd(x, edge_index)
 
 
-model = VGAE(Encoder(data.num_features, 8))  # dg: model = dg.nn.distribute(VGAE(Encoder(data.num_features, 8)), data)
-optimizer = torch.optim.Adam(
-    model.parameters(), lr=0.01
-)  # dg: optimizer = dg.DistributedOptimizer(torch.optim.Adam(model.parameters(), lr=0.01), data)
+model = VGAE(Encoder(data.num_features, 8))
+# dg+ model = dg.nn.distribute(model, data)
+optimizer = torch.optim.Adam(model.parameters(), lr=0.01)
+# dg+ optimizer = dg.DistributedOptimizer(optimizer, data)
 losses = []
-for epoch in range(4):
+for _ in range(4):
     model.train()
     optimizer.zero_grad()
     z = model.encode(data.x, data.edge_index)
