@@ -1,4 +1,4 @@
-"""Scripts of one process on ranks: a share of tests/bench/peers, which has thousands of them beside the plain library."""
+"""Scripts of one process on ranks: a share of tests/bench/peers, which runs all of them beside the plain library."""
 
 import random
 import sys

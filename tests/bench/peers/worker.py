@@ -2,8 +2,8 @@
 
     python worker.py JOB.json
 
-The job: {"ranks": 0 for the plain library, "cases": [names], "folder": where parts and results are, "seconds": limit of a
-case, "log": file of rank 0's lines}. A line of the log is {"start": name}, {"name", "verdict", "line", "seconds"} or
+The job: {"ranks": 0 for the plain library, "cases": [names], "folder": where parts and results are, "seconds": limit of
+a case, "log": file of rank 0's lines}. A line of the log is {"start": name}, {"name", "verdict", "line", "seconds"} or
 {"end": true}. A case that hangs ends the process; the runner starts another for the cases that are left.
 """
 
