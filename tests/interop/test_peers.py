@@ -84,3 +84,14 @@ def test_what_needs_all_rows_in_one_place_is_refused_in_one_line(comm, parts, na
 @pytest.mark.parametrize("name", [name for name, case in CASES.items() if case.changed is not None])
 def test_a_script_changes_at_most_five_lines(name):
     assert 0 < CASES[name].changed <= 5
+
+
+NEED_A_GPU = {"CuGraphSAGEConv", "CuGraphGATConv", "CuGraphRGCNConv", "FusedGATConv"}
+
+
+def test_every_convolution_and_norm_of_pyg_is_among_the_cases():
+    from torch_geometric.nn import conv, norm
+
+    layers = {f"pyg: {name}" for name in {*conv.__all__} - NEED_A_GPU - {"MessagePassing"}}
+    layers |= {f"pyg: norm {name}" for name in norm.__all__}
+    assert {name for name in layers if not any(case.startswith(name) for case in CASES)} == set()
