@@ -11,8 +11,8 @@ from mpi4py import MPI
 import distgnn
 from distgnn import kernels
 from distgnn.comm import abort_on_uncaught, check_same, raise_together
+from distgnn.comm.ending.leaving import end_quickly, watched
 from distgnn.comm.ending.loop_watch import watch_to_the_end
-from distgnn.comm.ending.quick_exit import end_quickly
 from distgnn.config import Algorithm
 from distgnn.config.exchange import check_columns
 from distgnn.errors import RunError
@@ -63,6 +63,7 @@ def load(
     """
     comm = comm or MPI.COMM_WORLD
     abort_on_uncaught(comm)
+    comm = watched(comm)
     watch_to_the_end(comm)
     update = Algorithm.parse(algorithm).check_update(update)
     use_threads(choose_threads(comm))

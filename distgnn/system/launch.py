@@ -21,19 +21,11 @@ from distgnn.errors import InputError, RunError
 from distgnn.system.cores import available_cores, threads_per_rank
 from distgnn.system.hosts import host_options
 from distgnn.system.jobs import local_mpiexec
+from distgnn.system.jobs.own_rank import under_mpi
 from distgnn.system.jobs.pulse import Pulse
 from distgnn.system.jobs.supervise import guarded, supervise
 from distgnn.system.shared_memory import check_room, check_room_here
 
-# One variable per way of starting a rank. SLURM_PROCID is not among them: sbatch sets it for plain scripts too.
-RANK_VARIABLES = (
-    "PMI_RANK",
-    "PMIX_RANK",
-    "OMPI_COMM_WORLD_RANK",
-    "MPI_LOCALRANKID",
-    "MV2_COMM_WORLD_RANK",
-    "PALS_RANKID",
-)
 THREAD_VARIABLES = ("NUMBA_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 # Where one of them is set, mpiexec of MPICH asks a batch system, or a file, which machines there are.
 BATCH_VARIABLES = (
@@ -53,11 +45,6 @@ LOOPBACK = {
     "openmpi": {"OMPI_MCA_btl": "^tcp", "UCX_NET_DEVICES": "lo"},  # mpirun itself refuses to do without a network
     "intel": {"FI_TCP_IFACE": "lo"},
 }
-
-
-def under_mpi() -> bool:
-    """Whether this process was started as a rank by `mpiexec`, `srun --mpi=…` or their like."""
-    return any(name in os.environ for name in RANK_VARIABLES)
 
 
 def import_mpi() -> Any:

@@ -12,6 +12,7 @@ from command import without_rank_variables
 from distgnn.errors import InputError, RunError
 from distgnn.system import launch
 from distgnn.system.hosts import read_hosts
+from distgnn.system.jobs.own_rank import RANK_VARIABLES
 
 
 @pytest.fixture
@@ -118,9 +119,9 @@ def test_ranks_of_one_machine_keep_off_its_networks(monkeypatch):
 # being a rank
 
 
-@pytest.mark.parametrize("variable", launch.RANK_VARIABLES)
+@pytest.mark.parametrize("variable", RANK_VARIABLES)
 def test_each_launcher_is_recognised(monkeypatch, variable):
-    for name in launch.RANK_VARIABLES:
+    for name in RANK_VARIABLES:
         monkeypatch.delenv(name, raising=False)
     assert not launch.under_mpi()
     monkeypatch.setenv(variable, "0")
@@ -128,7 +129,7 @@ def test_each_launcher_is_recognised(monkeypatch, variable):
 
 
 def test_a_plain_batch_script_is_no_rank(monkeypatch):
-    for name in launch.RANK_VARIABLES:
+    for name in RANK_VARIABLES:
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("SLURM_PROCID", "0")
     monkeypatch.setenv("SLURM_NTASKS", "8")
