@@ -100,7 +100,7 @@ def test_mpich_of_this_python_needs_no_mpiexec_on_one_machine(monkeypatch, tmp_p
     assert not launch.starts_ranks_itself(ours, "openmpi") and not launch.starts_ranks_itself(
         "/usr/bin/mpiexec", "mpich"
     )
-    for name in ("SLURM_JOB_ID", "HYDRA_HOST_FILE", "DISTGNN_MPIEXEC"):
+    for name in ("HYDRA_LAUNCHER", "DISTGNN_MPIEXEC"):
         with monkeypatch.context() as patch:
             patch.setenv(name, "1")
             assert not launch.starts_ranks_itself(ours, "mpich")
@@ -112,7 +112,7 @@ def test_ranks_of_one_machine_keep_off_its_networks(monkeypatch):
     assert launch.loopback_variables("mpich") == launch.LOOPBACK["mpich"]
     monkeypatch.setenv("UCX_NET_DEVICES", "mlx5_0:1")
     assert "UCX_NET_DEVICES" not in launch.loopback_variables("mpich")
-    monkeypatch.setenv("SLURM_JOB_ID", "7")
+    monkeypatch.setenv("HYDRA_LAUNCHER", "ssh")
     assert launch.loopback_variables("mpich") == {}
 
 

@@ -18,12 +18,14 @@ from distgnn.system.jobs.own_rank import is_child, may_end_alone
 from distgnn.system.output import plain
 
 
-def abort_on_uncaught(comm: MPI.Comm) -> None:
+def abort_on_uncaught(comm: MPI.Comm, alone: bool = True) -> None:
     """Let an uncaught exception print its rank and abort all ranks. Errors that all ranks share are printed once.
+
+    Args: alone: a single rank is one process; else one of several without MPI between them, which speak in one line.
 
     Notes: where all ranks make the same mistake, the lowest speaks, and the job is over before the others do.
     """
-    if comm.size == 1 or getattr(sys.excepthook, "aborts", False):
+    if (comm.size == 1 and alone) or getattr(sys.excepthook, "aborts", False):
         return
 
     def report_and_abort(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
@@ -34,7 +36,7 @@ def abort_on_uncaught(comm: MPI.Comm) -> None:
             time.sleep(DEATH_SECONDS)  # another rank may have died: who started the ranks then says so, and ends them
         shortage = no_memory(error, comm.rank)
         code = 2 if shortage is not None else exit_code(error)
-        shared = isinstance(error, DistGNNError) and error.agreed
+        shared = isinstance(error, DistGNNError) and (error.agreed or comm.size == 1)
         if not shared:
             time.sleep(SPEAK_SECONDS * min(comm.rank, 10))
             if shortage is not None:

@@ -31,7 +31,6 @@ class RankLog:
         if self.folder is not None:
             try:
                 self.folder.mkdir(parents=True, exist_ok=True)
-                note.set(log=str(self.folder / f"rank-{rank}.log"))
             except OSError:
                 self.folder = None
 
@@ -39,6 +38,7 @@ class RankLog:
         """Append a line with the time."""
         if self.folder is None:
             return
+        note.set(log=str(self.folder / f"rank-{self.rank}.log"))
         stamp = time.strftime("%Y-%m-%d %H:%M:%S")
         try:
             with open(
