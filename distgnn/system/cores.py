@@ -28,9 +28,8 @@ def core_quota(proc: str = "/proc/self/cgroup", root: str = "/sys/fs/cgroup") ->
     quotas = []
     for _, controllers, path in (line for line in lines if len(line) == 3):
         if not controllers or "cpu" in controllers.split(","):
-            mounts = (
-                ("", "unified") if not controllers else (controllers, "cpu", ",".join(controllers.split(",")[::-1]))
-            )
+            backwards = ",".join(reversed(controllers.split(",")))
+            mounts = (controllers, backwards, "cpu") if controllers else ("", "unified")
             for mount in dict.fromkeys(mounts):
                 folder = Path(root) / mount
                 quotas += [_quota(folder)]
