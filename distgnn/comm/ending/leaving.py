@@ -33,8 +33,8 @@ from distgnn.system.output import plain
 
 LOOK_SECONDS = 0.5
 STILL_SECONDS = 1.5  # a message that has left its sender arrives within that time
-SPEAK_SECONDS = 15.0  # for the rank that has left to end the job with its exit code
-FORK_SECONDS = 10.0  # Python needs half a second to end, with torch in it
+SPEAK_SECONDS = 25.0  # for the rank that has left to end the job with its exit code
+FORK_SECONDS = 20.0  # Python needs half a second to end, with torch in it; ten on a machine with much other work
 LEFT, STUCK = 1, 2  # tags
 OURS = tuple(str(Path(__file__).parents[up] / name) for up, name in ((2, ""), (3, "kernels"), (3, "partition")))
 COUNTED = ("Barrier", "Bcast", "Gather", "Gatherv", "Scatter", "Scatterv", "Allgather", "Allgatherv", "Alltoall")
@@ -243,6 +243,7 @@ def _exit_code() -> int:
     """
     if not own_rank.may_end_alone() or not hasattr(os, "fork"):
         return 0
+    gc.freeze()
     for stream in (sys.stdout, sys.stderr):
         with suppress(OSError, ValueError, AttributeError):
             stream.flush()
