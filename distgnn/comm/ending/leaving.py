@@ -36,7 +36,7 @@ STILL_SECONDS = 1.5  # a message that has left its sender arrives within that ti
 SPEAK_SECONDS = 25.0  # for the rank that has left to end the job with its exit code
 FORK_SECONDS = 20.0  # Python needs half a second to end, with torch in it; ten on a machine with much other work
 LEFT, STUCK = 1, 2  # tags
-OURS = tuple(str(Path(__file__).parents[up] / name) for up, name in ((2, ""), (3, "kernels"), (3, "partition")))
+OURS = tuple(f"{Path(__file__).parents[up] / name}{os.sep}" for up, name in ((2, ""), (3, "kernels"), (3, "partition")))
 COUNTED = ("Barrier", "Bcast", "Gather", "Gatherv", "Scatter", "Scatterv", "Allgather", "Allgatherv", "Alltoall")
 COUNTED += ("Alltoallv", "Reduce", "Allreduce", "Scan", "Exscan", "Split", "Split_type", "barrier", "bcast", "gather")
 COUNTED += ("scatter", "allgather", "alltoall", "reduce", "allreduce", "scan", "exscan")
@@ -110,7 +110,9 @@ class Crew:
         self.channel: MPI.Comm | None = None
         self._left: dict[int, tuple[int, str]] = {}  # calls that a rank has made in all, and where it left
         self._sending: list[MPI.Request] = []
+        self._members = comm.group.Translate_ranks(None, MPI.COMM_WORLD.group)  # in the world
         self._over = threading.Event()
+        self.place = ""  # where this rank has left
         self._main = threading.main_thread().ident or 0
         self._thread = threading.Thread(target=self._watch, name="leaving", daemon=True)
         if MPI.Query_thread() == MPI.THREAD_MULTIPLE:
@@ -126,9 +128,10 @@ class Crew:
             if not note.phase:
                 note.set(doing=f"{self._calls()} at {_own_line(self._main) or 'an unknown place'}")
             if self.channel is None:
-                alone = _probed(MPI.COMM_WORLD, own_rank.UNJOINED)
-                if alone is not None and self._stands_still():
-                    self._end(alone, f"{Path(sys.argv[0]).name}, before it loaded a graph,")
+                said = (_probed(MPI.COMM_WORLD, own_rank.UNJOINED, rank) for rank in self._members)
+                alone = [rank for rank in said if rank is not None]
+                if alone and self._stands_still():
+                    self._end(alone[0], f"{Path(sys.argv[0]).name}, before it loaded a graph,")
                 continue
             self._hear()
             behind = [rank for rank, (calls, _) in self._left.items() if calls < self.num_calls]
@@ -163,28 +166,31 @@ class Crew:
 
     # When it ends
 
-    def leave(self, others: Callable[[], bool]) -> bool:
-        """Wait until all ranks have left, and `others` is true; False where one waits for this rank."""
+    def announce(self) -> None:
+        """Tell all others that this rank leaves."""
         self._over.set()
-        if self.channel is None:
-            return False
         if self._thread.ident is not None:
             self._thread.join()
-        place = note.phase or self._calls()
-        everyone = [rank for rank in range(self.channel.size) if rank != self.channel.rank]
-        self._send(LEFT, everyone, (self.num_calls, place))
-        pause = 0.0002
-        while len(self._left) < len(everyone) or not others() or not MPI.Request.Testall(self._sending):
-            self._hear()
-            stuck = _probed(self.channel, STUCK)
-            if stuck is not None:
-                where = self.channel.recv(source=stuck, tag=STUCK)
-                say(self.channel.rank, place, where)
-                abort_job(_exit_code() or OWN_CODE)
-                return False
-            time.sleep(pause)
-            pause = min(2 * pause, 0.02)
-        return True
+        if self.channel is not None:
+            self.place = note.phase or self._calls()
+            everyone = [rank for rank in range(self.channel.size) if rank != self.channel.rank]
+            self._send(LEFT, everyone, (self.num_calls, self.place))
+
+    def all_have_left(self) -> bool:
+        """Whether nobody is left; where one waits for this rank, the job ends here."""
+        if self.channel is None:
+            return True
+        self._hear()
+        stuck = _probed(self.channel, STUCK)
+        if stuck is not None:
+            say(self.channel.rank, self.place, self.channel.recv(source=stuck, tag=STUCK))
+            abort_job(_exit_code() or OWN_CODE)
+            raise _ForkEnds
+        return len(self._left) == self.channel.size - 1 and MPI.Request.Testall(self._sending)
+
+
+class _ForkEnds(Exception):
+    """This process is the fork that gives an exit code."""
 
 
 _crews: list[Crew] = []  # of this process
@@ -219,9 +225,19 @@ def _finalized(_comm: MPI.Comm, _keyval: int, pid: int) -> None:
 
 
 def _leave() -> bool:
+    """Leave, and wait until all have; False where MPI_Finalize must not be called."""
     from distgnn.comm.transport import living
 
-    return all([crew.leave(lambda: all(one.has_sent() for one in living())) for crew in _crews])
+    for crew in _crews:
+        crew.announce()
+    pause = 0.0002
+    try:
+        while not all([crew.all_have_left() for crew in _crews]) or not all(one.has_sent() for one in living()):
+            time.sleep(pause)
+            pause = min(2 * pause, 0.02)
+    except _ForkEnds:
+        return False
+    return True
 
 
 @cache
@@ -270,10 +286,10 @@ def say(rank: int, place: str, where: str) -> None:
     print(f"distgnn: error: {plain(text)}", file=sys.stderr, flush=True)
 
 
-def _probed(comm: MPI.Comm, tag: int) -> int | None:
+def _probed(comm: MPI.Comm, tag: int, rank: int = MPI.ANY_SOURCE) -> int | None:
     """The rank that has sent a message of this kind."""
     status = MPI.Status()
-    return status.Get_source() if comm.Iprobe(MPI.ANY_SOURCE, tag, status) else None
+    return status.Get_source() if comm.Iprobe(rank, tag, status) else None
 
 
 def _own_line(thread: int) -> str:

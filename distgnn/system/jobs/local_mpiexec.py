@@ -85,7 +85,7 @@ class Rank:
         with suppress(OSError):
             text = os.pread(self.note_file, NOTE_BYTES, 0)
         words = text.split(b"\0")[0].decode(errors="replace")
-        return [*("".join(filter(str.isprintable, line)) for line in words.split("\n")), "", ""]
+        return [*("".join(filter(str.isprintable, line)).rstrip(",") for line in words.split("\n")), "", ""]
 
     def place(self) -> str:
         """Where it was, as it is said after "in"."""

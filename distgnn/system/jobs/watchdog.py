@@ -93,6 +93,7 @@ class Watchdog:
                 self._thread.join()
                 self._thread = None
                 self._leave()
+            note.set(phase="")
 
     def _watch(self) -> None:
         self._tell()
