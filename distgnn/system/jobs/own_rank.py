@@ -47,6 +47,7 @@ def forget_parent() -> None:
             os.environ.pop(name, None)
         return
     os.environ[OWNER] = f"{os.getpid()} {_rank()}"
+    os.environ.setdefault("UCX_LOG_FILE", "stderr")  # its warnings would stand among what --json prints
     _finalize_here()
 
 

@@ -65,6 +65,12 @@ def rank(monkeypatch):
     return monkeypatch
 
 
+def test_warnings_of_the_network_do_not_go_to_standard_output(rank):
+    rank.delenv("UCX_LOG_FILE", raising=False)
+    own_rank.forget_parent()
+    assert os.environ["UCX_LOG_FILE"] == "stderr"
+
+
 def test_a_rank_stays_one_however_often_distgnn_is_imported(rank):
     for _ in range(2):
         own_rank.forget_parent()
