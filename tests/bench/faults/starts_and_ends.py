@@ -1,6 +1,6 @@
 """Tables of how jobs end and start: seconds, exit code and the line, for each way a rank leaves and each launcher.
 
-    python tests/bench/faults/starts_and_ends.py WORK [--ends NAME …] [--starts NAME …] [--launchers run mpiexec …]
+    python tests/bench/faults/starts_and_ends.py WORK [--ends [NAME …]] [--starts [NAME …]] [--launchers run mpiexec …]
 
 WORK gets a graph in one and in two parts. Launchers: `run` is `distgnn run`, `mpiexec` MPICH's own beside this Python,
 `PATH` any other mpiexec (Open MPI's needs an mpi4py for it). A job that is not over after --limit seconds is ended, and
@@ -8,7 +8,9 @@ counts as a fault, as does one with no line. Exits 1 where there was a fault.
 """
 
 import argparse
+import os
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -102,10 +104,59 @@ def ends(work: Path, args: argparse.Namespace) -> bool:
     return good
 
 
+HERE = socket.gethostname()
+# Schedulers: variables of a job (a text that ends in a newline becomes a file), exit code, and what the line must say.
+STARTS = {
+    "none": ({}, 0, ""),
+    "slurm, this node": ({"SLURM_JOB_ID": "7", "SLURM_JOB_NODELIST": HERE, "SLURM_NNODES": "1"}, 0, ""),
+    "slurm, two nodes": ({"SLURM_JOB_ID": "7", "SLURM_JOB_NODELIST": "n[1-2]", "SLURM_NNODES": "2"}, 2, "srun, which"),
+    "srun without MPI": ({"SLURM_JOB_ID": "7", "SLURM_STEP_NUM_TASKS": "2"}, 2, "srun started 2 tasks"),
+    "torchrun": ({"WORLD_SIZE": "2", "RANK": "0", "TORCHELASTIC_RUN_ID": "none"}, 2, "torchrun started 2"),
+    "pbs": ({"PBS_NODEFILE": f"{HERE}\n"}, 0, ""),
+    "lsf": ({"LSB_MCPU_HOSTS": f"{HERE} 2"}, 0, ""),
+    "sge": ({"PE_HOSTFILE": f"{HERE} 2 all.q UNDEFINED\n"}, 0, ""),
+    "sge, two nodes": ({"PE_HOSTFILE": "n1 1 q U\nn2 1 q U\n"}, 2, "qrsh, which"),
+    "flux": ({"FLUX_JOB_ID": "1", "FLUX_URI": "local:///run/flux"}, 0, ""),
+    "kubernetes": (
+        {"HYDRA_HOST_FILE": "localhost:2\n", "OMPI_MCA_orte_default_hostfile": "localhost slots=2\n"},
+        0,
+        "",
+    ),
+}
+
+
+def starts(work: Path, args: argparse.Namespace) -> bool:
+    """`distgnn train` on one and on two ranks in the job of each scheduler, by our starter and by mpiexec."""
+    good = True
+    for starter in ("ours", "mpiexec"):
+        for name in args.starts or STARTS:
+            variables, expected, says = STARTS[name]
+            environment = dict(os.environ)
+            if starter == "mpiexec":
+                environment["DISTGNN_MPIEXEC"] = str(Path(sys.executable).parent / "mpiexec")
+            for key, value in variables.items():
+                if value.endswith("\n"):
+                    (work / key).write_text(value)
+                    value = str(work / key)
+                environment[key] = value
+            for ranks in (1, 2):
+                words = ["train", str(work / f"p{ranks}"), "--epochs", "2", "--quiet", "--overwrite"]
+                full = [sys.executable, "-m", "distgnn.cli", *words, "--run-dir", str(work / "run")]
+                seconds, code, text = timed(full, args.limit, environment)
+                line = next((one for one in text.splitlines() if "error" in one), "")
+                wanted = 0 if ranks == 1 and "which" in says else expected  # one rank starts nothing
+                fine = code == wanted and (says in line or wanted == 0)
+                good &= fine
+                mark = "" if fine else "  <-- FAULT"
+                print(f"| {name} | {starter} | {ranks} | {seconds:.1f} | {code} | {line[:150]} |{mark}", flush=True)
+    return good
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("work", type=Path)
-    parser.add_argument("--ends", nargs="*")
+    parser.add_argument("--ends", nargs="*", help="Only these; no names: all.")
+    parser.add_argument("--starts", nargs="*", help="Only these; no names: all.")
     parser.add_argument("--launchers", nargs="+", default=["run", "mpiexec"])
     parser.add_argument("--limit", type=float, default=40)
     parser.add_argument("--mpi-first", action="store_true", help="Also with mpi4py.MPI imported before distgnn.")
@@ -116,8 +167,14 @@ def main() -> int:
         if not (args.work / f"p{parts}").exists():
             words = ["partition", "communities:nodes=200", "--parts", str(parts), "--out", str(args.work / f"p{parts}")]
             subprocess.run([sys.executable, "-m", "distgnn.cli", *words], check=True, capture_output=True)
-    print("| launcher | end | seconds | exit code | line |\n|---|---|---|---|---|")
-    return 0 if ends(args.work, args) else 1
+    good, both = True, args.ends is None and args.starts is None
+    if both or args.starts is not None:
+        print("| scheduler | starter | ranks | seconds | exit code | line |\n|---|---|---|---|---|---|")
+        good &= starts(args.work, args)
+    if both or args.ends is not None:
+        print("| launcher | end | seconds | exit code | line |\n|---|---|---|---|---|")
+        good &= ends(args.work, args)
+    return 0 if good else 1
 
 
 if __name__ == "__main__":
