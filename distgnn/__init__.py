@@ -13,6 +13,8 @@ import os
 import sys
 from pathlib import Path
 
+from distgnn.system.jobs.own_rank import forget_parent
+
 __version__ = "0.1.0"
 
 # In a checkout, `partition`, `kernels` and `datasets` stand beside this folder: let `distgnn.kernels` find them.
@@ -27,6 +29,9 @@ if "torch" not in sys.modules:
     if "OMP_WAIT_POLICY" not in os.environ:
         os.environ.setdefault("GOMP_SPINCOUNT", "1000")
     os.environ.setdefault("THP_MEM_ALLOC_ENABLE", "1")
+
+# A process that a rank has started is no rank; a rank has its end seen to from its first import on.
+forget_parent()
 
 _PLACES = {
     "DistGraph": "distgnn.graph.dist_graph",

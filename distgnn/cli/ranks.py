@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from functools import partial
 
 from distgnn.errors import InputError, on_all_ranks
+from distgnn.system.hosts import check_tasks
 from distgnn.system.jobs.pulse import Pulse
 from distgnn.system.jobs.restarts import Restarts
 from distgnn.system.launch import import_mpi, run_under_mpi, under_mpi
@@ -23,6 +24,8 @@ def run_on_ranks(
     """
     if threads is not None and threads < 1:
         raise on_all_ranks(InputError(f"threads is {threads}: expected at least 1"))
+    if not under_mpi():
+        check_tasks()
     if not under_mpi() and (num_ranks > 1 or restarts is not None):
         pulse = None if restarts is None else partial(Pulse, restarts.run_dir)
         start = partial(run_under_mpi, num_ranks=num_ranks, threads=threads, graceful=graceful, pulse=pulse)
