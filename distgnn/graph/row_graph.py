@@ -146,10 +146,11 @@ def local_column(column: Any, space: Space, name: str) -> Any:
     if isinstance(column, RowTensor):
         return in_space(column, space).inner
     column = torch.as_tensor(column)
-    if column.dim() == 0 or len(column) != space.num_global:
+    count = len(column) if column.dim() else 0
+    if count != space.num_global:
         raise InputError(
-            f"{name!r} has {len(column) if column.dim() else 0} rows: the graph has {space.num_global} {space.kind}, give "
-            "one for each, in the order of the source"
+            f"{name!r} has {count} rows: the graph has {space.num_global} {space.kind}, give one for each, in the order of "
+            "the source"
         )
     return part_of(local_of(column), space, 0, name)
 

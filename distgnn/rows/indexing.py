@@ -212,7 +212,7 @@ def _numbers_of_rows(rows: RowTensor, at: Any, index: tuple, place: int) -> RowT
 def _ordinary_by_rows(table: torch.Tensor, index: Any) -> Any:
     """An ordinary tensor indexed by rows: each rank looks up its own. A mask takes this rank's part of the table."""
     table = local_of(table)
-    parts = index if isinstance(index, tuple) else (index,)
+    parts: Any = index if isinstance(index, tuple) else (index,)
     rows = [one for one in parts if isinstance(one, RowTensor)]
     if parts[0] is rows[0] and len(parts) == 1 and rows[0].dtype in (torch.bool, torch.uint8):
         mask = rows[0]

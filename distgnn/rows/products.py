@@ -10,8 +10,8 @@ from distgnn.rows.over_dims import counted
 from distgnn.rows.row_tensor import RowTensor, handles, local_of, refuse, rows_of, whole_of
 
 PAIRS = (
-    "it makes a number for each pair of rows of all ranks: score the pairs that are needed, (z[ids_a] * z[ids_b]).sum(-1)"
-    ", take negatives from dg.negative_edges, or run on a folder of one part"
+    "it makes a number for each pair of rows of all ranks: score the pairs that are needed, "
+    "(z[ids_a] * z[ids_b]).sum(-1), take negatives from dg.negative_edges, or run on a folder of one part"
 )
 
 

@@ -39,8 +39,8 @@ METADATA = frozenset(
 )
 OWN_FUNCTION = (
     "a torch.autograd.Function of one's own, checkpoint(use_reentrant=True) or a backward hook of a module has made "
-    "these rows, and their gradient would be lost: give the function x.to_local() and take graph.rows_of(result), or write "
-    "use_reentrant=False"
+    "these rows, and their gradient would be lost: give the function x.to_local() and take graph.rows_of(result), or "
+    "write use_reentrant=False"
 )
 COMPILED = (
     "rows of all ranks are not compiled: load the graph with plain_tensors=True, or compile functions of x.to_local()"

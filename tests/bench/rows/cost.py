@@ -1,4 +1,4 @@
-"""What rows of all ranks cost: an epoch of a PyG model in a loop of one's own, with rows and with plain tensors in turn.
+"""What rows of all ranks cost: an epoch of a PyG model in an own loop, with rows and with plain tensors in turn.
 
     mpiexec -n 2 python tests/bench/rows/cost.py PARTS [--epochs 60] [--hidden 256]
 
