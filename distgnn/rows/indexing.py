@@ -236,7 +236,8 @@ def _ordinary_by_rows(table: torch.Tensor, index: Any) -> Any:
 @handles("index_select")
 def index_select(func: Any, args: tuple, kwargs: dict) -> Any:
     given = dict(zip(("input", "dim", "index"), args, strict=False)) | kwargs
-    rows, dim, index = given.get("input", given.get("self")), given["dim"], given["index"]
+    rows: Any = given["input"] if "input" in given else given["self"]
+    dim, index = given["dim"], given["index"]
     dim = dim % rows.dim()
     return rows[(EVERY,) * dim + (index,)]
 
