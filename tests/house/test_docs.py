@@ -1,4 +1,4 @@
-"""The documentation is true where a program can tell: links, paths, tables, the command line, how long sentences are, and what pages load."""
+"""The documentation is true where a program can tell: links, paths, tables, the command line, and what pages load."""
 
 from pathlib import Path
 
