@@ -86,6 +86,14 @@ def test_what_leads_nowhere_is_named(text, problem, tmp_path):
     assert list(check_links.find_problems(tmp_path)) == ([] if problem is None else [problem])
 
 
+def test_an_option_that_no_command_has_is_named(tmp_path):
+    guide = tmp_path / "docs" / "guide"
+    guide.mkdir(parents=True)
+    (guide / "command-line.md").write_text("| `--lr`, `--no-lr` | number |\n")
+    (tmp_path / "README.md").write_text("`--lr 1 --no-lr`, srun --mpi=pmi2\n\n---\n`--rate`")
+    assert list(check_links.find_problems(tmp_path)) == ["README.md:4: no such option: --rate"]
+
+
 @pytest.mark.parametrize(
     ("text", "found"),
     [
