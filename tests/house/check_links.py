@@ -21,7 +21,7 @@ CODE = re.compile(r"`[^`\n]*`")
 OPTION = re.compile(r"(?<![\w-])--[a-z][a-z0-9-]+")
 OPTIONS = "docs/guide/command-line.md"
 OF_OTHERS = {
-    *("--install-completion", "--no-binary", "--shm-size"),  # typer, pip, docker
+    *("--install-completion", "--shm-size"),  # typer, docker
     *("--batch-size", "--fanout"),  # of the contestant dgl-sampling
     *(
         "--mpi",
