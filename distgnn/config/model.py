@@ -31,7 +31,7 @@ class ModelConfig:
     hidden_feats: int = _option(256, "Width of hidden layers.")
     num_layers: int = _option(3, "Number of convolutions (appnp: of linear layers).")
     dropout: float = _option(0.5, "Dropout after each hidden layer; masks belong to vertices, not to ranks.")
-    norm: str = _option("layer", "Normalization after each hidden layer.", choices=NORMS)
+    norm: str = _option("layer", "Normalisation after each hidden layer.", choices=NORMS)
     weighted: bool = _option(
         False, "Multiply messages by the graph's edge weights (not gatv2, gine, edgegat and rgcn)."
     )

@@ -40,7 +40,7 @@ class TrainConfig(BatchConfig):
     task: str = _training(
         "node", "What is predicted: classes or values, of vertices or of edges, or links.", choices=TASKS
     )
-    epochs: int = _training(200, "Passes over the whole graph, one optimizer step each.")
+    epochs: int = _training(200, "Passes over the whole graph, one step of the optimiser each.")
     optimizer: str = _training(
         "adam",
         "What makes a step of a gradient; adamw: Adam with decoupled weight decay; sgd: with momentum 0.9; kfac: "
@@ -49,7 +49,7 @@ class TrainConfig(BatchConfig):
     )
     lr: float = _training(
         None,
-        "Learning rate of the optimizer; kfac moves matrices with three times this.",
+        "Learning rate of the optimiser; kfac moves matrices with three times this.",
         default_text="0.003 of adam and adamw, 0.01 of sgd and kfac",
     )
     weight_decay: float = _training(0.0, "L2 penalty of the weights (of adamw their decay).")

@@ -24,7 +24,7 @@ BALANCE = 1.05  # of the largest rank: what cuts promise (arcs 1.03, rows 1.05)
 ROWS_BALANCE = 1.3  # of rows sent by the largest rank: measured 1.0 to 2.8, mostly below this
 PACK_BYTES = 4e9  # per second, read and write of a core that copies rows
 WIRE_BYTES = {"float32": 4.0, "bfloat16": 2.0, "int8": 1.05, "int4": 0.55}
-# Seconds of a Zen 4 core (docs/benchmarks/epoch-2026-11-22.md): for whom has measured nothing.
+# Seconds of a Zen 4 core (docs/benchmarks/epoch.md): for whom has measured nothing.
 ASSUMED = EpochPrices(1.6e-10, 4e-6, 9e-7)
 MEMORY_BOUND_THREADS = 6  # after so many, more threads of a socket aggregate no faster
 

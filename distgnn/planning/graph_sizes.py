@@ -15,7 +15,7 @@ from distgnn.partition import PartitionBook, cut_edges
 MOST_SAMPLE_ROWS = 30_000_000  # edges; a larger graph is not cut for a plan
 SAMPLE_PARTS = (2, 8)
 # Of the copies beyond the first that Libra makes, so many are left by cmr on RMAT, where it gains least
-# (docs/benchmarks/cuts-2026-11-22.md: 0.70, 0.74, 0.73 at 8, 32, 128 parts).
+# (measured on 2026-11-22: 0.70, 0.74, 0.73 at 8, 32, 128 parts).
 LEFT_BY_CMR = 0.73
 
 

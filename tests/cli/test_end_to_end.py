@@ -102,25 +102,27 @@ def test_check_passes_on_two_ranks():
     assert "training step  ok: 2 ranks against one process" in done.stdout
 
 
-README = (Path(__file__).parents[2] / "README.md").read_text()
+ROOT = Path(__file__).parents[2]
+README = (ROOT / "README.md").read_text()
+SCRIPTS = {"my_train.py": README, "own_loop.py": (ROOT / "docs" / "guide" / "own-loop.md").read_text()}
 
 
-def script_of_readme(name: str) -> str:
-    """The code block that begins with `# name`."""
-    return README.split(f"```python\n# {name}\n")[1].split("```")[0]
+def documented(name: str) -> str:
+    """The code block of README or guide that begins with `# name`."""
+    return SCRIPTS[name].split(f"```python\n# {name}\n")[1].split("```")[0]
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["my_train.py", "own_loop.py"])
-def test_the_scripts_of_the_readme(name, two_parts, tmp_path, monkeypatch):
-    """They are cut out of README.md, so that they stay true, and started as it says; only with fewer epochs."""
-    if "dgl" in script_of_readme(name):
+def test_the_scripts_of_readme_and_guide(name, two_parts, tmp_path, monkeypatch):
+    """They are cut out of the pages, so that they stay true, and started as these say; only with fewer epochs."""
+    if "dgl" in documented(name):
         pytest.importorskip("dgl")
     monkeypatch.chdir(tmp_path)
     two_parts.rename("parts")
-    script = script_of_readme(name).replace("epochs=100", "epochs=2").replace("range(100)", "range(2)")
+    script = documented(name).replace("epochs=100", "epochs=2").replace("range(100)", "range(2)")
     Path(name).write_text(script)
-    assert "```\ndistgnn run -n 2 my_train.py\n```" in README
+    assert f"```\ndistgnn run -n 2 {name}\n```" in SCRIPTS[name]
     done = distgnn("run", "-n", 2, name)
     assert done.returncode == 0, done.stderr
     if name == "my_train.py":
@@ -129,8 +131,8 @@ def test_the_scripts_of_the_readme(name, two_parts, tmp_path, monkeypatch):
         assert float(done.stdout) > 0
 
 
-def test_the_own_loop_of_the_readme_is_short():
-    assert sum(bool(line.strip()) for line in script_of_readme("own_loop.py").splitlines()) <= 16
+def test_the_own_loop_of_the_guide_is_short():
+    assert sum(bool(line.strip()) for line in documented("own_loop.py").splitlines()) <= 16
 
 
 @pytest.mark.slow

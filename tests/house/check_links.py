@@ -2,7 +2,8 @@
 
 Looked at: the Markdown files at the top and in docs/ (links with their anchors, and paths), and the Python files of the
 package (paths in comments and docstrings). A path is a word that begins with a folder of ours and ends with `/` or the
-suffix of a text file. Every report in docs/benchmarks has JSON beside it.
+suffix of a text file. Every page in docs/benchmarks but the index has JSON beside it. Options that README and guide
+name are in the generated page of the command line, or in the list of those of other programs.
 """
 
 import re
@@ -17,8 +18,24 @@ PATH = re.compile(rf"(?<![\w/.<-])(?:{FOLDERS})/(?:[\w.-]+/)*(?:[\w-]+\.(?:py|md
 LINK = re.compile(r"(?<!!)\[[^\]]*\]\(([^)\s]+)\)")
 FENCE = re.compile(r"^```.*?^```", re.DOTALL | re.MULTILINE)
 CODE = re.compile(r"`[^`\n]*`")
+OPTION = re.compile(r"(?<![\w-])--[a-z][a-z0-9-]+")
+OPTIONS = "docs/guide/command-line.md"
+OF_OTHERS = {
+    *("--install-completion", "--shm-size"),  # typer, docker
+    *("--batch-size", "--fanout"),  # of the contestant dgl-sampling
+    *(
+        "--mpi",
+        "--cpu-bind",
+        "--kill-on-bad-exit",
+        "--nodes",
+        "--ntasks-per-node",
+        "--cpus-per-task",
+        "--time",
+        "--signal",
+    ),
+    *("--requeue", "--open-mode", "--bind-to", "--map-by"),  # Slurm and Open MPI, as the line before
+}
 HEADING = re.compile(r"^#{1,6} (.+)$", re.MULTILINE)
-REPORT = re.compile(r".*-\d{4}-\d\d-\d\d\.md")
 
 
 def main() -> int:
@@ -32,11 +49,15 @@ def find_problems(root: Path) -> Iterator[str]:
     for file in [*sorted(root.glob("*.md")), *sorted((root / "docs").rglob("*.md"))]:
         yield from _broken_links(root, file)
         yield from _missing_paths(root, file)
-        if REPORT.fullmatch(file.name) and not file.with_suffix(".json").is_file():
+        if file.parent.name == "benchmarks" and file.stem != "index" and not file.with_suffix(".json").is_file():
             yield f"{file.relative_to(root)}:1: a report needs its data beside it: {file.stem}.json"
     for folder in SOURCES:
         for file in sorted((root / folder).rglob("*.py")):
             yield from _missing_paths(root, file)
+    if (root / OPTIONS).is_file():
+        known = set(OPTION.findall((root / OPTIONS).read_text())) | OF_OTHERS
+        for file in [root / "README.md", *sorted((root / "docs" / "guide").glob("*.md"))]:
+            yield from _unknown_options(root, file, known)
 
 
 def _missing_paths(root: Path, file: Path) -> Iterator[str]:
@@ -44,6 +65,13 @@ def _missing_paths(root: Path, file: Path) -> Iterator[str]:
     for match in PATH.finditer(text):
         if match[0] not in ("distgnn/", "docs/") and not (root / match[0]).exists():
             yield f"{_place(root, file, text, match.start())}: no such path: {match[0]}"
+
+
+def _unknown_options(root: Path, file: Path, known: set[str]) -> Iterator[str]:
+    text = file.read_text()
+    for match in OPTION.finditer(text):
+        if match[0] not in known:
+            yield f"{_place(root, file, text, match.start())}: no such option: {match[0]}"
 
 
 def _broken_links(root: Path, file: Path) -> Iterator[str]:

@@ -1,16 +1,16 @@
-"""The documentation is true where a program can tell: links, paths, the command line, and what pages load."""
+"""The documentation is true where a program can tell: links, paths, tables, the command line, and what pages load."""
 
-import json
 from pathlib import Path
 
 import check_links
+import check_prose
 import make_command_line
 import make_layers
+import make_reports
 import make_site
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-REPORTS = sorted((ROOT / "docs" / "benchmarks").glob("*-20*.md"))
 
 
 def test_links_and_paths_lead_somewhere():
@@ -25,14 +25,47 @@ def test_the_page_of_layers_is_what_the_program_says():
     assert make_layers.PAGE.read_text() == make_layers.page(), "python tests/house/make_layers.py"
 
 
-@pytest.mark.parametrize("report", REPORTS, ids=lambda report: report.stem)
-def test_a_reports_data_is_what_its_tables_say(report):
-    data = json.loads(report.with_suffix(".json").read_text())
-    lines = [line for line in report.read_text().splitlines() if line.startswith("|")]
-    rows = {tuple(cell.strip() for cell in line[1:-1].split("|")) for line in lines}
-    if "tables" in data:  # transcribed; else what a command wrote
-        assert data["report"] == report.name and data["commits"] and data["machine"]
-        assert {tuple(row) for table in data["tables"] for row in table["rows"]} <= rows
+@pytest.mark.parametrize("report", make_reports.pages(), ids=lambda report: report.stem)
+def test_a_pages_tables_are_what_its_data_give(report):
+    text = report.read_text()
+    assert text == make_reports.page(report), "python tests/house/make_reports.py"
+    assert make_reports.TABLE.search(text)
+
+
+def test_a_table_that_was_changed_by_hand_is_found(tmp_path):
+    (tmp_path / "a.json").write_text('{"tables": {"t": {"columns": ["x"], "rows": [["1"]]}}}')
+    (tmp_path / "a.md").write_text("<!-- table: t -->\n| x |\n|---|\n| 2 |\n\nend\n")
+    assert make_reports.page(tmp_path / "a.md") == "<!-- table: t -->\n| x |\n|---|\n| 1 |\n\nend\n"
+
+
+def test_prose_is_within_its_limits(capsys):
+    assert check_prose.main() == 0, capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("text", "lengths"),
+    [
+        ("One two three. Four `a b c` [five six](x.md).", [3, 4]),
+        ("One two\nthree\n\n- four\n  five\n- six", [3, 2, 1]),
+        ("# A heading\n\n```\nno. Prose here\n```\n| a | table. |\n\nHere, e.g. This one.", [4]),
+    ],
+)
+def test_sentences_are_counted_in_prose_alone(text, lengths):
+    assert [len(check_prose.words(one)) for one in check_prose.sentences(text)] == lengths
+
+
+def test_a_long_sentence_is_found_in_a_table_too():
+    long = "word " * 36
+    assert len(check_prose.long_sentences(f"{long}.\n\n| {long} | short |\n", "page")) == 2
+
+
+def test_numbers_are_those_outside_tables_and_code():
+    assert check_prose.numbers("It takes 3.5 of `7` [in 9](x8.md).\n\n| 4 |\n") == ["3.5", "9"]
+
+
+def test_an_american_spelling_is_named_by_its_line():
+    text = "the optimiser\n`optimizer=` and\nthe optimizer\n"
+    assert list(check_prose.american(text, "page")) == ["page:3: British spelling elsewhere: optimizer"]
 
 
 @pytest.mark.parametrize(
@@ -51,6 +84,14 @@ def test_what_leads_nowhere_is_named(text, problem, tmp_path):
     (tmp_path / "docs" / "index.md").write_text("# A heading: `2`\n")
     (tmp_path / "README.md").write_text(text)
     assert list(check_links.find_problems(tmp_path)) == ([] if problem is None else [problem])
+
+
+def test_an_option_that_no_command_has_is_named(tmp_path):
+    guide = tmp_path / "docs" / "guide"
+    guide.mkdir(parents=True)
+    (guide / "command-line.md").write_text("| `--lr`, `--no-lr` | number |\n")
+    (tmp_path / "README.md").write_text("`--lr 1 --no-lr`, srun --mpi=pmi2\n\n---\n`--rate`")
+    assert list(check_links.find_problems(tmp_path)) == ["README.md:4: no such option: --rate"]
 
 
 @pytest.mark.parametrize(

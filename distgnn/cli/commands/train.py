@@ -54,7 +54,7 @@ def train(
     recipe: Annotated[
         str | None,
         typer.Option(
-            help="fast: feature norm, optimizer and learning rate for this graph, as far as they are not given.",
+            help="fast: feature norm, optimiser and learning rate for this graph, as far as they are not given.",
             rich_help_panel="Training",
         ),
     ] = None,

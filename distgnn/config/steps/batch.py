@@ -47,7 +47,7 @@ class BatchConfig:
     strata: int = _training(NUM_STRATA, "Groups of vertex clusters; a cluster batch has a micro-part of each.")
     stages: str | None = _training(
         None,
-        "Epochs of each kind in turn, in place of --epochs, such as cluster:8,full:20; the optimizer goes on.",
+        "Epochs of each kind in turn, in place of --epochs, such as cluster:8,full:20; the optimiser goes on.",
         default_text="all epochs as --batch",
     )
 

@@ -1,7 +1,7 @@
 """`distgnn train --recipe fast`: options that reach an accuracy soon, picked from what partition.json says of a graph.
 
 The table below is all there is: the first row that fits a graph gives its options. Evidence:
-docs/benchmarks/time-to-accuracy-2026-11-23.md, for sparse features; for dense ones standardize is what is usual.
+docs/benchmarks/time-to-accuracy.md, for sparse features; for dense ones standardize is what is usual.
 """
 
 from collections.abc import Callable, Mapping
