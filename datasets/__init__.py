@@ -13,21 +13,23 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from distgnn.datasets.downloads import download
     from distgnn.datasets.edge_list import EdgeList
+    from distgnn.datasets.findings.check import check_graph
     from distgnn.datasets.graph_data import GraphData
     from distgnn.datasets.names.renumber import renumber
-    from distgnn.datasets.objects import as_graph_data
+    from distgnn.datasets.objects.recognise import as_graph_data
     from distgnn.datasets.registry import load_graph
 
 _PLACES = {
     "download": "distgnn.datasets.downloads",
+    "check_graph": "distgnn.datasets.findings.check",
     "EdgeList": "distgnn.datasets.edge_list",
     "GraphData": "distgnn.datasets.graph_data",
     "renumber": "distgnn.datasets.names.renumber",
-    "as_graph_data": "distgnn.datasets.objects",
+    "as_graph_data": "distgnn.datasets.objects.recognise",
     "load_graph": "distgnn.datasets.registry",
 }
 
-__all__ = ["EdgeList", "GraphData", "as_graph_data", "download", "load_graph", "renumber"]
+__all__ = ["EdgeList", "GraphData", "as_graph_data", "check_graph", "download", "load_graph", "renumber"]
 
 
 def __getattr__(name: str) -> Any:

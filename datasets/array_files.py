@@ -87,6 +87,23 @@ def read_npz(path: Path, required: tuple[str, ...] = ()) -> dict[str, np.ndarray
         raise damaged(path, error) from error
 
 
+def npz_shapes(path: Path, required: tuple[str, ...]) -> dict[str, tuple[int, ...]]:
+    """The shapes of some arrays of a .npz file, which are not read.
+
+    Raises: GraphFormatError if the file is damaged or lacks one of them.
+    """
+    check_file(path)
+    try:
+        with zipfile.ZipFile(path) as archive:
+            shapes = {}
+            for name in required:
+                with archive.open(f"{name}.npy") as stream:
+                    shapes[name] = _read_header(stream)[0][0]
+            return shapes
+    except Exception as error:  # as above
+        raise damaged(path, error) from error
+
+
 def _read_member(path: Path, archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> np.ndarray:
     if info.compress_type == zipfile.ZIP_STORED and info.file_size > 1 << 16:
         return _map_member(path, info)

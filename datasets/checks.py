@@ -18,6 +18,7 @@ BLOCK_BYTES = 1 << 25
 # A pair of vertices must fit one int64 (distgnn.datasets.pairs).
 MAX_NODES = 3_000_000_000
 MAX_TYPES = 1 << 15
+MOST_CLASSES = 1 << 20
 FREE_NODES, NODES_PER_ROW = 1 << 22, 1000
 RENUMBER = "; dg.renumber takes other ids"
 
@@ -30,8 +31,7 @@ def blocks(array: np.ndarray) -> Iterator[tuple[int, np.ndarray]]:
         yield start, array[start : start + step]
 
 
-def check_graph(graph: GraphFields) -> None:
-    """Raise through `graph.fail` at the first thing that is wrong."""
+def _check_counts(graph: GraphFields) -> None:
     if not isinstance(graph.num_nodes, int | np.integer) or isinstance(graph.num_nodes, bool):
         graph.fail("num_nodes", f"num_nodes must be a whole number, found {graph.num_nodes!r}")
     if graph.num_nodes < 1:
@@ -41,17 +41,24 @@ def check_graph(graph: GraphFields) -> None:
             "num_nodes", f"the graph has {graph.num_nodes} vertices; at most {MAX_NODES} can be handled{RENUMBER}"
         )
     check_size(graph.num_nodes, _known_rows(graph), lambda text: graph.fail("num_nodes", text + RENUMBER))
-    _check_edges(graph)
-    _check_feats(graph)
-    _check_labels(graph)
-    _check_edge_weight(graph)
-    _check_edge_feats(graph)
-    _check_types(graph, "edge_types", graph.num_edges, len(graph.edge_type_names))
-    _check_types(graph, "node_types", graph.num_nodes, len(graph.node_type_names))
-    _check_types(graph, "graph_ids", graph.num_nodes, graph.num_nodes)
-    _check_node_values(graph)
-    _check_splits(graph)
-    check_edge_splits(graph)
+
+
+def check_graph(graph: GraphFields) -> None:
+    """Raise through `graph.fail` at the first thing that is wrong; or write all down where `findings` collects errors.
+
+    Notes: a field that is wrong is checked for its first fault only.
+    """
+    reading = graph.findings.reading
+    with reading("num_nodes"):
+        _check_counts(graph)
+    if any(one.field == "num_nodes" for one in graph.findings.wrong):
+        return
+    for name, check in CHECKS.items():
+        with reading(name):
+            check(graph)
+    if not any(one.field in ("num_nodes", "edges") for one in graph.findings.wrong):
+        with reading("edge splits"):
+            check_edge_splits(graph)
 
 
 def check_size(num_nodes: int, known_rows: int, fail: Callable[[str], object]) -> None:
@@ -72,18 +79,37 @@ def _check_edges(graph: GraphFields) -> None:
     edges = graph.edges
     if edges.ndim != 2 or edges.shape[1] != 2:
         hint = "; transpose it" if edges.ndim == 2 and edges.shape[0] == 2 else ""
+        if edges.ndim == 2 and edges.shape[1] == 3:
+            hint = "; a third column is no part of an edge: edge_weight, or edge_types, is an array of its own"
         graph.fail("edges", f"expected shape [E, 2], found {list(edges.shape)}{hint}")
     if edges.dtype.kind not in "iu":
         graph.fail("edges", f"expected integer vertex ids, found {edges.dtype}; store them as int32 or int64")
-    for start, block in blocks(edges):
-        if block.min() < 0 or block.max() >= graph.num_nodes:
-            row, column = np.argwhere((block < 0) | (block >= graph.num_nodes))[0]
-            what = "a negative vertex id" if block[row, column] < 0 else "a vertex id outside the graph"
-            graph.fail(
-                "edges",
-                f"{_place(graph, 'edges', start + int(row))} holds {what}, {block[row, column]} "
-                f"(num_nodes is {graph.num_nodes}; ids run from 0 to {graph.num_nodes - 1}{RENUMBER})",
-            )
+    row, count = first_row(edges, lambda block: _outside(block, graph.num_nodes))
+    if row is not None:
+        ends = np.asarray(edges[row])
+        value = ends[(ends < 0) | (ends >= graph.num_nodes)][0]
+        what = "a negative vertex id" if value < 0 else "a vertex id outside the graph"
+        graph.fail(
+            "edges",
+            f"{_place(graph, 'edges', row)} holds {what}, {value} "
+            f"(num_nodes is {graph.num_nodes}; ids run from 0 to {graph.num_nodes - 1}"
+            f"{_from_one(edges, graph.num_nodes) or RENUMBER})",
+            count,
+        )
+
+
+def _outside(block: np.ndarray, num_nodes: int) -> np.ndarray:
+    """Which ids are no vertex."""
+    if block.min() < 0 or block.max() >= num_nodes:
+        return (block < 0) | (block >= num_nodes)
+    return np.zeros(len(block), dtype=bool)
+
+
+def _from_one(edges: np.ndarray, num_nodes: int) -> str:
+    """A hint where ids run from 1 to N."""
+    lowest = min(int(block.min()) for _, block in blocks(edges))
+    highest = max(int(block.max()) for _, block in blocks(edges))
+    return "; they seem to start at 1: give edges - 1" if (lowest, highest) == (1, num_nodes) else ""
 
 
 def _place(graph: GraphFields, name: str, row: int) -> str:
@@ -92,17 +118,40 @@ def _place(graph: GraphFields, name: str, row: int) -> str:
     return f"line {line_of_row(path, row)}" if path is not None and is_table(path) else f"row {row}"
 
 
-def first_not_finite(array: np.ndarray) -> int | None:
-    """Index of the first row (or entry) with a NaN or an infinity, or None."""
+def first_row(array: np.ndarray, is_bad: Callable[[np.ndarray], np.ndarray]) -> tuple[int | None, int]:
+    """(the first row with a bad entry, or None; how many such rows there are), block by block."""
+    first, count = None, 0
     for start, block in blocks(array):
+        bad = is_bad(block)
+        if bad.any():
+            rows = bad.reshape(len(block), -1).any(axis=1)
+            first = start + int(np.argmax(rows)) if first is None else first
+            count += int(np.count_nonzero(rows))
+    return first, count
+
+
+def no_float32(block: np.ndarray) -> np.ndarray:
+    """Which entries are NaN, infinite, or beyond what float32 holds."""
+    if block.dtype.kind != "f":
+        return np.zeros(block.shape, dtype=bool)
+    with np.errstate(over="ignore", invalid="ignore", under="ignore"):
         # One cheap pass: a NaN or an infinity anywhere shows in the sum; only then look closer.
-        with np.errstate(over="ignore", invalid="ignore"):
-            total = np.sum(block, dtype=np.float64)
-        if not np.isfinite(total):
-            bad = ~np.isfinite(block).reshape(len(block), -1).all(axis=1)
-            if bad.any():
-                return start + int(np.argmax(bad))
-    return None
+        if block.dtype.itemsize <= 4 and np.isfinite(np.sum(block, dtype=np.float64)):
+            return np.zeros(block.shape, dtype=bool)
+        return ~np.isfinite(block if block.dtype.itemsize <= 4 else block.astype(np.float32))
+
+
+def _check_finite(graph: GraphFields, name: str, array: np.ndarray, row_of: Callable[[int], int] = int) -> None:
+    row, count = first_row(array, no_float32)
+    if row is not None:
+        held = np.asarray(array[row]).reshape(-1)
+        wide = held[np.isfinite(held) & no_float32(held.astype(np.float64))]
+        what = (
+            f"holds {wide[0]:.4g}, beyond float32's 3.4e38; scale it"
+            if len(wide)
+            else "holds a value that is NaN or infinite"
+        )
+        graph.fail(name, f"row {row_of(row)} {what}" + ("" if len(wide) else "; replace it, for example by 0"), count)
 
 
 def _check_feats(graph: GraphFields) -> None:
@@ -116,12 +165,11 @@ def _check_feats(graph: GraphFields) -> None:
     if feats.dtype.kind not in "fiub":
         graph.fail("feats", f"expected numbers, found {feats.dtype}; store float32")
     if scipy.sparse.issparse(feats):
-        entry = first_not_finite(feats.data)
-        row = None if entry is None else int(np.searchsorted(feats.indptr, entry, side="right")) - 1
+        stored = feats if feats.format == "csr" else feats.tocsr()
+        rows = stored.indptr
+        _check_finite(graph, "feats", stored.data, lambda entry: int(np.searchsorted(rows, entry, side="right")) - 1)
     else:
-        row = first_not_finite(feats) if feats.dtype.kind == "f" else None
-    if row is not None:
-        graph.fail("feats", f"row {row} holds a value that is NaN or infinite; replace it, for example by 0")
+        _check_finite(graph, "feats", feats)
 
 
 def _check_labels(graph: GraphFields) -> None:
@@ -141,7 +189,14 @@ def _check_labels(graph: GraphFields) -> None:
     if bad.any():
         row = int(np.argmax(bad))
         allowed = f"0 to {classes - 1}" if classes is not None else "0 and up"
-        graph.fail("labels", f"row {row} holds label {labels[row]}; allowed are {allowed}, and -1 for no label")
+        text = f"row {row} holds label {labels[row]}; allowed are {allowed}, and -1 for no label"
+        graph.fail("labels", text, int(np.count_nonzero(bad)))
+    if graph.num_classes > max(MOST_CLASSES, graph.num_nodes):
+        row = int(np.argmax(labels))
+        text = (
+            f"row {row} holds label {labels[row]}: that makes {graph.num_classes} classes of {graph.num_nodes} vertices"
+        )
+        graph.fail("labels", text + "; number the classes from 0, as np.unique(labels, return_inverse=True)[1]")
 
 
 def _check_multilabels(graph: GraphFields, labels: np.ndarray) -> None:
@@ -164,9 +219,7 @@ def _check_edge_weight(graph: GraphFields) -> None:
         graph.fail("edge_weight", f"expected shape [{graph.num_edges}], one per edge, found {list(weight.shape)}")
     if weight.dtype.kind not in "fiu":
         graph.fail("edge_weight", f"expected numbers, found {weight.dtype}; store float32")
-    row = first_not_finite(weight)
-    if row is not None:
-        graph.fail("edge_weight", f"row {row} is NaN or infinite")
+    _check_finite(graph, "edge_weight", weight)
 
 
 def _check_edge_feats(graph: GraphFields) -> None:
@@ -179,9 +232,7 @@ def _check_edge_feats(graph: GraphFields) -> None:
         graph.fail("edge_feats", "rows are 0 wide; leave the edge features out instead")
     if feats.dtype.kind not in "fiub":
         graph.fail("edge_feats", f"expected numbers, found {feats.dtype}; store float32")
-    row = first_not_finite(feats) if feats.dtype.kind == "f" else None
-    if row is not None:
-        graph.fail("edge_feats", f"row {row} holds a value that is NaN or infinite")
+    _check_finite(graph, "edge_feats", feats)
 
 
 def _check_types(graph: GraphFields, name: str, count: int, num_names: int) -> None:
@@ -195,7 +246,8 @@ def _check_types(graph: GraphFields, name: str, count: int, num_names: int) -> N
     if bad.any():
         row = int(np.argmax(bad))
         what = "id" if name == "graph_ids" else "type"
-        graph.fail(name, f"row {row} holds {what} {types[row]}; {what}s run from 0 to {limit - 1}")
+        text = f"row {row} holds {what} {types[row]}; {what}s run from 0 to {limit - 1}"
+        graph.fail(name, text, int(np.count_nonzero(bad)))
 
 
 def _check_node_values(graph: GraphFields) -> None:
@@ -207,12 +259,17 @@ def _check_node_values(graph: GraphFields) -> None:
         graph.fail("node_values", f"expected shape {expected}, one row per vertex, found {list(values.shape)}")
     if values.dtype.kind not in "fiu":
         graph.fail("node_values", f"expected numbers, found {values.dtype}; store float32")
-    for start, block in blocks(values) if values.dtype.kind == "f" else ():
-        rows = block.reshape(len(block), -1)
-        bad = ~np.isfinite(rows).all(axis=1) & ~np.isnan(rows).all(axis=1)
-        if bad.any():
-            row = start + int(np.argmax(bad))
-            graph.fail("node_values", f"row {row} must be finite, or NaN as a whole for a vertex without values")
+    row, count = first_row(values, _partly_missing)
+    if row is not None:
+        text = f"row {row} must be finite, or NaN as a whole for a vertex without values"
+        graph.fail("node_values", text, count)
+
+
+def _partly_missing(block: np.ndarray) -> np.ndarray:
+    if block.dtype.kind != "f":
+        return np.zeros(len(block), dtype=bool)
+    rows = block.reshape(len(block), -1)
+    return no_float32(rows).any(axis=1) & ~np.isnan(rows).all(axis=1)
 
 
 def _check_splits(graph: GraphFields) -> None:
@@ -229,7 +286,8 @@ def _check_splits(graph: GraphFields) -> None:
         bad = (ids < 0) | (ids >= graph.num_nodes)
         if bad.any():
             row = int(np.argmax(bad))
-            graph.fail(name, f"row {row} holds vertex {ids[row]}; ids run from 0 to {graph.num_nodes - 1}")
+            text = f"row {row} holds vertex {ids[row]}; ids run from 0 to {graph.num_nodes - 1}"
+            graph.fail(name, text, int(np.count_nonzero(bad)))
         _check_split_members(graph, name, number, member)
 
 
@@ -245,6 +303,20 @@ def _check_split_members(graph: GraphFields, name: str, number: int, member: np.
         order = np.argsort(ids, kind="stable")
         again = order[1:][ids[order][1:] == ids[order][:-1]].min()
         graph.fail(name, f"row {again} repeats vertex {ids[again]}; name each vertex once")
+
+
+CHECKS: dict[str, Callable[[GraphFields], None]] = {
+    "edges": _check_edges,
+    "feats": _check_feats,
+    "labels": _check_labels,
+    "edge_weight": _check_edge_weight,
+    "edge_feats": _check_edge_feats,
+    "edge_types": lambda graph: _check_types(graph, "edge_types", graph.num_edges, len(graph.edge_type_names)),
+    "node_types": lambda graph: _check_types(graph, "node_types", graph.num_nodes, len(graph.node_type_names)),
+    "graph_ids": lambda graph: _check_types(graph, "graph_ids", graph.num_nodes, graph.num_nodes),
+    "node_values": _check_node_values,
+    "train, valid, test": _check_splits,
+}
 
 
 def count_graph(graph: GraphFields) -> dict[str, int]:

@@ -15,10 +15,11 @@ import numpy as np
 from distgnn.config.task import EDGE_SPLITS as EDGE_SPLITS
 from distgnn.config.task import HELD_OUT as HELD_OUT
 from distgnn.config.task import SPLITS as SPLITS
-from distgnn.errors import GraphFormatError, InputError
+from distgnn.datasets.findings.findings import Findings
+from distgnn.errors import DistGNNError, GraphFormatError, InputError
 
 ARRAYS = ("edge_weight", "edge_feats", "edge_types", "node_types", "node_values", "graph_ids", *EDGE_SPLITS)
-TYPE_NAMES = ("edge_type_names", "node_type_names")
+TYPE_NAMES = ("edge_type_names", "node_type_names", "class_names")
 
 
 @dataclass(repr=False)
@@ -49,6 +50,8 @@ class GraphFields:
             come again in time, as in ogbl-collab.
         num_label_classes: C where it is known; otherwise the largest label + 1.
         edge_type_names, node_type_names: names of the types 0, 1, …; otherwise there are as many as the largest + 1.
+        class_names: names of the classes 0, 1, …, where labels were texts or numbers with gaps.
+        findings: what was taken under other names, left out, or looks wrong (see `check_graph`).
         notes: where the graph came from, free text by key.
         files: field name -> file it was read from, for error messages.
     """
@@ -82,6 +85,8 @@ class GraphFields:
     num_label_classes: int | None = None
     edge_type_names: tuple[str, ...] = ()
     node_type_names: tuple[str, ...] = ()
+    class_names: tuple[str, ...] = ()
+    findings: Findings = field(default_factory=Findings)
     notes: dict[str, Any] = field(default_factory=dict)
     files: dict[str, Path] = field(default_factory=dict)
 
@@ -169,11 +174,14 @@ class GraphFields:
                 masks[name] &= self.labelled
         return masks
 
-    def fail(self, field_name: str, message: str) -> NoReturn:
-        """Raise the one-line error for a field, naming its file where there is one."""
+    def fail(self, field_name: str, message: str, count: int = 0) -> NoReturn:
+        """Raise the one-line error for a field, naming its file where there is one; count: rows that are wrong so."""
+        message += f" ({count} such rows)" if count > 1 else ""
+        error: DistGNNError = InputError(f"graph {self.name!r}, {field_name}: {message}")
         if field_name in self.files:
-            raise GraphFormatError(f"{self.files[field_name]}: {message}")
-        raise InputError(f"graph {self.name!r}, {field_name}: {message}")
+            error = GraphFormatError(f"{self.files[field_name]}: {message}")
+        error.count = count
+        raise error
 
 
 def _num_types(types: np.ndarray | None, names: tuple[str, ...]) -> int:

@@ -12,20 +12,34 @@ What happens to the unusual (`counts` reports every number):
 | isolated vertices | kept, owned by some part; their aggregation is 0 |
 | vertices without a label (-1) | kept; they count in no loss and no metric, also if a split names them |
 | vertices in no split | kept; they only pass messages |
+| labels that are texts, or numbers with gaps | counted from 0, `class_names` keeps them |
+| columns of other names | taken where they are synonyms; all others are named, in `findings` |
 | a wrong id, label, length or a value that is not finite | refused with the file and the row |
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
-from distgnn.datasets import checks, convert
+from distgnn.datasets import checks
 from distgnn.datasets.edge_list import EdgeList, make_edge_list
 from distgnn.datasets.fields import SPLITS, GraphFields
+from distgnn.datasets.findings.cautions import add_cautions
+from distgnn.datasets.findings.findings import Findings
 from distgnn.datasets.formats.folder_writer import write_folder
 from distgnn.datasets.links.split_links import split_links
 from distgnn.datasets.names.field_names import our_names, refuse_unknown
 from distgnn.datasets.normalize import normalize_feats
+from distgnn.datasets.objects.arrays import from_arrays
+from distgnn.datasets.objects.export import to_dgl, to_pyg
+from distgnn.datasets.objects.from_dgl import from_dgl
+from distgnn.datasets.objects.from_frame import from_frame, is_frame
+from distgnn.datasets.objects.from_matrix import from_matrix
+from distgnn.datasets.objects.from_networkx import from_networkx
+from distgnn.datasets.objects.from_pyg import from_pyg
+from distgnn.datasets.objects.values import sparse_matrix
+from distgnn.datasets.split_nodes import split_nodes
 
 __all__ = ["SPLITS", "GraphData"]
 
@@ -46,7 +60,7 @@ class GraphData(GraphFields):
     def check(self) -> "GraphData":
         """Check shapes, ranges, finiteness and splits.
 
-        Returns: the graph itself.
+        Returns: the graph itself; where `findings` collects errors, all of them are there, and nothing is raised.
         Raises: GraphFormatError (read from a file) or InputError (given as arrays), naming file and row.
         Notes: reads every array once, block by block; a mapped array stays mapped.
         """
@@ -97,77 +111,124 @@ class GraphData(GraphFields):
         """
         return split_links(self, valid, test, seed, either_way)
 
+    def split_nodes(self, train: float = 0.6, valid: float = 0.2, test: float = 0.2, seed: int = 0) -> "GraphData":
+        """A copy of this graph whose labelled vertices are dealt out at random to train, valid and test.
+
+        Args: train, valid, test: shares of the vertices with a label or a value (of all, without either).
+        Raises: InputError for shares that are none, or a graph that has a split already.
+        Notes: the same seed gives the same split; all arrays are shared.
+        """
+        return split_nodes(self, (train, valid, test), seed)
+
     def save(self, folder: str | Path, overwrite: bool = False) -> Path:
         """Write the plain graph folder (see `distgnn.datasets.formats.folder`), whole or not at all."""
         return write_folder(self, Path(folder), overwrite)
 
     @classmethod
-    def from_arrays(cls, edges: Any, num_nodes: int | None = None, directed: bool = True, **fields: Any) -> "GraphData":
+    def from_arrays(
+        cls,
+        edges: Any,
+        num_nodes: int | None = None,
+        directed: bool = True,
+        findings: Findings | None = None,
+        **fields: Any,
+    ) -> "GraphData":
         """A checked graph from arrays.
 
         Args:
-            edges: integers [E, 2], or [2, E] (`edge_index`), or a pair (sources, targets). An array of shape [2, 2] is
-                read as [E, 2]: two edges, one per line; give a pair if its lines are sources and targets.
-            num_nodes: N; the largest id + 1 if not given.
+            edges: integers [E, 2], or [2, E] (`edge_index`), or a pair (sources, targets), or a table of edges (pandas,
+                polars) with columns source and target. An array of shape [2, 2] is read as [E, 2]: two edges, one per
+                line; give a pair if its lines are sources and targets.
+            num_nodes: N; if not given, the rows of features, labels and masks, or the largest id + 1.
             directed: whether an edge is one arc; if not, each edge is given once.
-            fields: any other field of GraphData; splits may be ids or bool masks [N]. PyG's names x, y, train_mask,
-                val_mask and test_mask are taken for feats, labels, train, valid and test.
+            findings: where it is written down what was taken, renamed, left out or looks wrong; without it one Python
+                warning says it (`GraphNotice` where things were only renamed, else `GraphWarning`).
+            fields: any other field of GraphData, also by PyG's and DGL's names (x, y, train_mask, …) and synonyms.
+                Splits are ids, or masks [N] or [N, 1] of bools or 0 and 1. Labels may be texts, or numbers with gaps:
+                their classes are counted from 0, and `class_names` keeps what they were.
         Notes: numpy arrays, torch tensors and lists are taken alike; numpy arrays that fit are not copied.
         """
-        return cls.from_fields(convert.from_arrays(edges, num_nodes, directed, our_names(fields)))
+        if sparse_matrix(edges) is not None:
+            return cls.from_scipy(edges, directed, findings=findings, **fields)
+        reader = from_frame if is_frame(edges) else from_arrays
+        return cls._read(reader, (edges, num_nodes, directed), fields, findings)
 
     @classmethod
-    def from_dgl(cls, graph: Any, directed: bool = True, **fields: Any) -> "GraphData":
-        """A graph from a homogeneous DGLGraph: its arcs in order, and `feat`, `label`, `*_mask`, `ntype` of its ndata.
+    def from_dgl(
+        cls, graph: Any, directed: bool = True, findings: Findings | None = None, **fields: Any
+    ) -> "GraphData":
+        """A graph from a homogeneous DGLGraph: its arcs in order, `feat`, `label`, `*_mask`, `ntype` of its ndata, and
+        `feat`, `weight` and `etype` of its edata.
 
-        `label` with fractions is what a regression predicts: `node_values`; whole numbers are classes.
-        A directed one also gets `feat`, `weight` and `etype` of its edata. A graph of several types comes through
-        `dgl.to_homogeneous`, whose type columns are understood.
+        `label` with fractions is what a regression predicts: `node_values`; whole numbers are classes. A graph of
+        several types comes through `dgl.to_homogeneous`, whose type columns are understood. The graphs of `dgl.batch`
+        are `graph_ids`.
 
         Args:
-            directed: False keeps one edge per pair of opposite arcs, which must all be there.
-            fields: fields of GraphData that replace what ndata holds.
+            directed: False keeps one edge per pair of opposite arcs, which must all be there and carry the same.
+            findings: as of `from_arrays`; synonyms (`features`, `labels`, `w`, …) are taken, other columns are named.
+            fields: fields of GraphData that replace what ndata holds; None leaves a column out without a word.
         """
-        return cls.from_fields(convert.from_dgl(graph, directed, our_names(fields)))
+        return cls._read(from_dgl, (graph, directed), fields, findings)
 
     @classmethod
-    def from_pyg(cls, data: Any, directed: bool = True, **fields: Any) -> "GraphData":
-        """A graph from a PyG `Data`: `edge_index`, `x`, `y`, `*_mask`, `node_type`.
+    def from_pyg(cls, data: Any, directed: bool = True, findings: Findings | None = None, **fields: Any) -> "GraphData":
+        """A graph from a PyG `Data`: `edge_index` (or `adj_t`, whose rows are targets), `x`, `y`, `*_mask`,
+        `node_type`, `edge_weight`, `edge_type` and `edge_attr` (one number per edge is its weight).
 
-        `y` with fractions is what a regression predicts: `node_values`; whole numbers are classes.
-        A directed one also gets `edge_weight`, `edge_type` and `edge_attr` (one number per edge is its weight). A
-        `HeteroData` becomes one vertex set with types, in the order of `data.node_types`; a type without features has
-        zeros.
+        `y` with fractions is what a regression predicts: `node_values`; whole numbers are classes. A `HeteroData`
+        becomes one vertex set with types, in the order of `data.node_types`; a type without features has zeros. The
+        graphs of a `Batch` are `graph_ids`.
 
-        Args:
-            directed: False keeps one edge per pair of opposite arcs, which must all be there.
-            fields: fields of GraphData that replace what `data` holds.
+        Args: as of `from_dgl`.
         """
-        return cls.from_fields(convert.from_pyg(data, directed, our_names(fields)))
+        return cls._read(from_pyg, (data, directed), fields, findings)
 
     @classmethod
-    def from_networkx(cls, graph: Any, weighted: bool | None = None, **fields: Any) -> "GraphData":
+    def from_networkx(
+        cls, graph: Any, weighted: bool | None = None, findings: Findings | None = None, **fields: Any
+    ) -> "GraphData":
         """A graph from a NetworkX graph; vertex i is the i-th node of `list(graph)`.
 
         Args:
             weighted: whether the edges' `weight` attributes (1 where there is none) are edge weights; None: no, with
                 a warning where there are any.
+            findings: as of `from_arrays`; it names every attribute that is not taken.
             fields: fields of GraphData, as `feats` in the order of `list(graph)`; or the name of an attribute that all
-                have: `feats="x"`, `labels="y"`. A warning names usual ones that are not taken.
+                have: `feats="x"`, `labels="y"`.
         """
-        return cls.from_fields(convert.from_networkx(graph, weighted, our_names(fields)))
+        return cls._read(from_networkx, (graph, weighted), fields, findings)
 
     @classmethod
     def from_scipy(
-        cls, adjacency: Any, directed: bool = True, weighted: bool | None = None, **fields: Any
+        cls,
+        adjacency: Any,
+        directed: bool = True,
+        weighted: bool | None = None,
+        findings: Findings | None = None,
+        **fields: Any,
     ) -> "GraphData":
-        """A graph from a square scipy sparse matrix: entry [u, v] is the arc u -> v.
+        """A graph from a square sparse matrix of scipy or torch (COO, CSR, CSC): entry [u, v] is the arc u -> v.
 
         Args:
-            directed: False keeps one edge per pair of opposite entries, which must all be there.
+            directed: False keeps one edge per pair of opposite entries, which must all be there, with values that are
+                equal but for rounding.
             weighted: whether the entries are edge weights; None: no, with a warning where they are not all 1.
+            findings: as of `from_arrays`.
         """
-        return cls.from_fields(convert.from_scipy(adjacency, directed, weighted, our_names(fields)))
+        return cls._read(from_matrix, (adjacency, directed, weighted), fields, findings)
+
+    @classmethod
+    def _read(
+        cls, reader: Callable[..., dict[str, Any]], args: tuple, fields: dict[str, Any], findings: Findings | None
+    ) -> "GraphData":
+        """The graph that a reader makes; what was found is warned of at the caller's caller."""
+        found = Findings() if findings is None else findings
+        graph = cls.from_fields(reader(*args, our_names(fields, found), found))
+        add_cautions(graph)
+        if findings is None:
+            found.warn(graph.name, stacklevel=3)
+        return graph
 
     def to_dgl(self, edge_list: EdgeList | None = None) -> Any:
         """The whole graph as a DGLGraph with one edge per arc, in the order of `EdgeList.arcs`.
@@ -175,7 +236,7 @@ class GraphData(GraphFields):
         Returns: dgl.DGLGraph; ndata feat, label, train_mask, val_mask, test_mask, ntype and edata weight, feat,
             etype where given.
         """
-        return convert.to_dgl(self, edge_list)
+        return to_dgl(self, edge_list)
 
     def to_pyg(self, edge_list: EdgeList | None = None) -> Any:
         """The whole graph as a PyG `Data` with one column of `edge_index` per arc, in the order of `EdgeList.arcs`.
@@ -183,4 +244,4 @@ class GraphData(GraphFields):
         Returns: torch_geometric.data.Data; x, y, train_mask, val_mask, test_mask, node_type, edge_weight, edge_attr,
             edge_type where given.
         """
-        return convert.to_pyg(self, edge_list)
+        return to_pyg(self, edge_list)

@@ -4,6 +4,8 @@ Legend: N vertices, E edges. A key is source · N + target, int64 (N < 3e9). Sor
 sorting positions, so positions are looked at only where something repeats.
 """
 
+from collections.abc import Callable
+
 import numpy as np
 
 from distgnn.errors import InputError
@@ -26,6 +28,17 @@ def undirected_keys(sources: np.ndarray, targets: np.ndarray, num_nodes: int) ->
         ends = sources[start : start + BLOCK], targets[start : start + BLOCK]
         keys[start : start + BLOCK] = pair_keys(np.minimum(*ends), np.maximum(*ends), num_nodes)
     return keys
+
+
+def are_edges(ordered: np.ndarray, edges: np.ndarray, num_nodes: int, make: Callable = pair_keys) -> np.ndarray:
+    """[K] bool: which of some keys, sorted, are edges; edges [E, 2] may be mapped and are looked at block by block."""
+    found = np.zeros(len(ordered), dtype=bool)
+    for start in range(0, len(edges), BLOCK):
+        block = np.asarray(edges[start : start + BLOCK])
+        of_edges = make(block[:, 0], block[:, 1], num_nodes)
+        place = np.minimum(np.searchsorted(ordered, of_edges), len(ordered) - 1)
+        found[place[ordered[place] == of_edges]] = True
+    return found
 
 
 def count_pairs(sources: np.ndarray, targets: np.ndarray, num_nodes: int, directed: bool) -> tuple[int, int]:

@@ -5,8 +5,10 @@ from pathlib import Path
 from typing import Any
 
 from distgnn.config import did_you_mean
+from distgnn.datasets.findings.cautions import add_cautions
+from distgnn.datasets.findings.findings import Findings
 from distgnn.datasets.graph_data import GraphData
-from distgnn.datasets.objects import as_graph_data
+from distgnn.datasets.objects.recognise import as_graph_data
 from distgnn.errors import InputError
 
 GENERATORS = ("rmat", "communities")
@@ -34,7 +36,9 @@ def default_data_root() -> Path:
     return Path(os.environ.get("DISTGNN_DATA") or "data")
 
 
-def load_graph(source: Any, data_root: str | Path | None = None, seed: int = 0) -> GraphData:
+def load_graph(
+    source: Any, data_root: str | Path | None = None, seed: int = 0, findings: Findings | None = None
+) -> GraphData:
     """Load, or generate, and check a graph.
 
     Args:
@@ -45,11 +49,17 @@ def load_graph(source: Any, data_root: str | Path | None = None, seed: int = 0) 
             `rmat:key=value,...` or `communities:key=value,...`, or an object in memory that `as_graph_data` takes.
         data_root: where named graphs lie; the environment's DISTGNN_DATA, or `data`, if not given.
         seed: for generators whose text names no seed.
+        findings: where it is written down what was taken, renamed, left out or looks wrong; without it one Python
+            warning says it.
     Returns: GraphData; large arrays may be mapped from disk.
     Raises: InputError if there is no such graph, GraphFormatError if it is damaged.
     """
     if not isinstance(source, str | Path):
-        return as_graph_data(source)
+        found = Findings() if findings is None else findings
+        graph = as_graph_data(source, None if isinstance(source, GraphData) and findings is None else found)
+        if findings is None:
+            found.warn(graph.name, stacklevel=2)
+        return graph
     source = str(source)
     kind, colon, _ = source.partition(":")
     if colon and kind in GENERATORS:
@@ -58,9 +68,13 @@ def load_graph(source: Any, data_root: str | Path | None = None, seed: int = 0) 
     looked = []
     for folder in places(source, root):
         if folder.is_dir():
-            graph = _read(folder, source)
-            if graph is not None:
-                return graph
+            found = Findings() if findings is None else findings
+            read = _read(folder, found)
+            if read is not None:
+                add_cautions(read)
+                if findings is None:
+                    found.warn(read.name, stacklevel=2)
+                return read
         looked.append(str(folder))
     raise InputError(_not_found(source, root, looked))
 
@@ -84,7 +98,7 @@ def places(source: str, root: Path) -> list[Path]:
     return [Path(source), root / source, *below]
 
 
-def _read(folder: Path, source: str) -> GraphData | None:
+def _read(folder: Path, findings: Findings) -> GraphData | None:
     """Read a folder by the kind of its files; None if it is no graph folder."""
     from distgnn.datasets.formats.folder import is_graph_folder, read_folder
     from distgnn.datasets.formats.ogb import is_ogb_folder, read_ogb
@@ -93,13 +107,13 @@ def _read(folder: Path, source: str) -> GraphData | None:
     from distgnn.datasets.formats.reddit import is_reddit_folder, read_reddit
 
     if is_graph_folder(folder):
-        return read_folder(folder)
+        return read_folder(folder, findings)
     if is_ogb_folder(folder):
-        return read_ogb_links(folder) if is_link_folder(folder) else read_ogb(folder)
+        return read_ogb_links(folder, findings) if is_link_folder(folder) else read_ogb(folder, findings)
     if is_reddit_folder(folder):
-        return read_reddit(folder)
+        return read_reddit(folder, findings)
     if planetoid_name(folder):
-        return read_planetoid(folder)
+        return read_planetoid(folder, findings)
     return None
 
 

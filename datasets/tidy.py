@@ -1,4 +1,4 @@
-"""Labels and splits as users have them, in the one form that `GraphData` holds."""
+"""Labels of files in the one form that `GraphData` holds, and a hint where ids of a split are a mask."""
 
 from pathlib import Path
 
@@ -24,15 +24,6 @@ def tidy_labels(labels: np.ndarray, path: Path) -> np.ndarray:
         in_range = labels.size == 0 or (labels.min() >= -1 and labels.max() <= 1)
         return labels.astype(np.int8 if in_range else np.int64)
     return labels.astype(np.int64)
-
-
-def tidy_split(ids: np.ndarray) -> np.ndarray:
-    """Split ids in memory as int64 [n]; what is not a list of integers is left for the check to refuse."""
-    if ids.ndim == 2 and 1 in ids.shape:
-        ids = ids.reshape(-1)
-    if ids.size == 0:
-        return np.zeros(0, dtype=np.int64)
-    return ids.astype(np.int64) if ids.dtype.kind in "iu" else ids
 
 
 def mask_hint(ids: np.ndarray, num_nodes: int) -> str:

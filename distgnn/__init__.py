@@ -13,6 +13,8 @@ import os
 import sys
 from pathlib import Path
 
+from distgnn.system.jobs.own_rank import forget_parent
+
 __version__ = "0.1.0"
 
 # In a checkout, `partition`, `kernels` and `datasets` stand beside this folder: let `distgnn.kernels` find them.
@@ -27,6 +29,9 @@ if "torch" not in sys.modules:
     if "OMP_WAIT_POLICY" not in os.environ:
         os.environ.setdefault("GOMP_SPINCOUNT", "1000")
     os.environ.setdefault("THP_MEM_ALLOC_ENABLE", "1")
+
+# A process that a rank has started is no rank; a rank has its end seen to from its first import on.
+forget_parent()
 
 _PLACES = {
     "DistGraph": "distgnn.graph.dist_graph",
@@ -48,6 +53,7 @@ _PLACES = {
     "GraphData": "distgnn.datasets",
     "load_graph": "distgnn.datasets",
     "renumber": "distgnn.datasets",
+    "check_graph": "distgnn.datasets",
     "partition_graph": "distgnn.partition",
     "DistGNNError": "distgnn.errors",
     "import_dgl": "distgnn.interop.dgl.import_dgl",
@@ -58,14 +64,10 @@ __all__ = [*_PLACES, *_MODULES, "__version__"]
 
 
 def __getattr__(name: str) -> object:
-    from distgnn.system.quick_start import resting_collector
-
     if name in _PLACES:
-        with resting_collector():
-            return getattr(importlib.import_module(_PLACES[name]), name)
+        return getattr(importlib.import_module(_PLACES[name]), name)
     if name in _MODULES:
-        with resting_collector():
-            return importlib.import_module(f"distgnn.{name}")
+        return importlib.import_module(f"distgnn.{name}")
     raise AttributeError(f"module 'distgnn' has no attribute {name!r}")
 
 

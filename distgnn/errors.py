@@ -1,4 +1,4 @@
-"""The errors a user can cause. The command line prints them as one line and exits with code 2."""
+"""The errors a user can cause. The command line prints them as one line and exits with code 2. And two warnings."""
 
 import os
 
@@ -6,10 +6,12 @@ import os
 class DistGNNError(Exception):
     """Base of every error that is the input's fault: what was wrong, where, and what to do.
 
-    `agreed` tells that every rank raises it, so that it is printed once and nobody is left waiting.
+    `agreed` tells that every rank raises it, so that it is printed once and nobody is left waiting. `count`: how many
+    rows of the input are wrong in this way, 0 where they were not counted.
     """
 
     agreed = False
+    count = 0
 
 
 def on_all_ranks(error: DistGNNError) -> DistGNNError:
@@ -48,3 +50,11 @@ class RunStopped(RunError):
             f"stopped by {name} after {epochs_done} epochs; {run_dir} has a checkpoint: go on with --resume"
         )
         self.signal = signal
+
+
+class GraphWarning(UserWarning):
+    """Something of a graph was left out, or looks as if it meant something else; every such thing is named."""
+
+
+class GraphNotice(Warning):
+    """Columns of a graph were taken from names, or forms, that are not the usual ones; nothing was lost."""

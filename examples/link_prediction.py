@@ -16,7 +16,7 @@ epochs = int(sys.argv[2])
 torch.manual_seed(0)
 encoder = dg.nn.GraphSAGE(graph.num_feats, 64, 64, num_layers=2)
 model = dg.nn.PairPredictor(encoder, dg.nn.PairDecoder("dot", 64))
-optimizer = dg.DistributedOptimizer(torch.optim.Adam(model.parameters(), lr=0.01), graph)
+optimizer = torch.optim.Adam(model.parameters(), lr=0.01)
 
 train = graph.edge_pairs("train")  # pairs [m, 2], global ids: those whose source this rank owns
 positive = graph.look_up(train.pairs)  # where the rows of both ends are; other ranks' are fetched in each step
@@ -28,7 +28,7 @@ for graph.step in range(epochs):  # the step is part of the key of negatives and
     negative = graph.look_up(dg.negative_edges(graph, train, per_positive=1))
     joined = F.softplus(-model.scores(positive, rows))
     apart = F.softplus(model.scores(negative, rows))
-    loss = graph.global_mean(joined) + graph.global_mean(apart)
+    loss = graph.global_mean(joined) + graph.global_mean(apart)  # each rank has scores of its own pairs
     loss.backward()
     optimizer.step()
 

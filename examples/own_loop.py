@@ -20,37 +20,35 @@ class Model(nn.Module):
         super().__init__()
         self.first = dg.nn.SAGEConv(in_feats, hidden, "mean")
         self.second = dg.nn.SAGEConv(hidden, hidden, "mean")
-        self.drop = dg.nn.Dropout(0.3)  # masks belong to vertices: the same for any number of ranks
+        self.drop = nn.Dropout(0.3)
         self.read = nn.Linear(2 * hidden, classes)
 
     def forward(self, graph, feats):
         one = torch.relu(self.first(graph, feats))
-        two = torch.relu(self.second(graph, self.drop(one, graph)))
+        two = torch.relu(self.second(graph, self.drop(one)))
         return self.read(torch.cat([one, two], 1))
 
 
-graph = dg.load(sys.argv[1])  # this rank's part: feats [O, D], labels [O], masks [O] of the O vertices it owns
+graph = dg.load(sys.argv[1])  # feats [N, D], labels [N] and masks [N] are rows of all ranks
 epochs = int(sys.argv[2])
 torch.manual_seed(0)
 model = Model(graph.num_feats, 64, graph.num_classes)
-optimizer = dg.DistributedOptimizer(torch.optim.AdamW(model.parameters(), lr=0.01), graph)  # sums gradients over ranks
+optimizer = torch.optim.AdamW(model.parameters(), lr=0.01)
 scheduler = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, epochs)
 
-for graph.step in range(epochs):  # the step is part of the key of every dropout mask
+for _ in range(epochs):
     model.train()
     optimizer.zero_grad()
     logits = model(graph, graph.feats)
-    losses = F.cross_entropy(logits[graph.train_mask], graph.labels[graph.train_mask], reduction="none")
-    loss = graph.global_mean(losses)  # over all ranks' rows
-    loss.backward()
+    loss = F.cross_entropy(logits[graph.train_mask], graph.labels[graph.train_mask])  # the mean over all ranks' rows
+    loss.backward()  # gradients of parameters are summed over ranks
     optimizer.step()
     scheduler.step()
 
 model.eval()
 with torch.no_grad():
     logits = model(graph, graph.feats)
-right = (logits.argmax(1) == graph.labels)[graph.test_mask].double()
-accuracy = graph.global_mean(right).item()
+accuracy = (logits.argmax(1) == graph.labels)[graph.test_mask].double().mean()
 everything = graph.gather_rows(logits)  # [N, C] in the original vertex order on rank 0, None elsewhere
 if graph.rank == 0:
     print(f"loss {loss.item():.4f}  test accuracy {accuracy:.4f}  logits {list(everything.shape)}")

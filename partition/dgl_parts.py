@@ -7,6 +7,7 @@
     book/                          as `dgl.distributed.partition_graph` writes it
         NAME.json                  node_map and edge_map: ranges of new ids of each part
         node_orig_id.npy           the old id of each new one: what partition_graph(…, return_mapping=True) returns
+        node_mapping.pt            or the same from GraphStorm; or part0/orig_nids.dgl … from DGL's dispatch
         edge_orig_id.npy           likewise; written, not read
         distgnn-export.json        as above
 
@@ -24,6 +25,8 @@ import numpy as np
 
 from distgnn.datasets.array_files import check_file, read_json, read_npy
 from distgnn.datasets.edge_list import EdgeList
+from distgnn.datasets.formats.dgl_file import read_dgl_tensors
+from distgnn.datasets.formats.torch_file import read_torch_arrays
 from distgnn.datasets.text.table import read_table
 from distgnn.errors import GraphFormatError, InputError
 from distgnn.partition.baselines.vertex_cover import hybrid_cut
@@ -121,20 +124,39 @@ def _read_book(config: Path, edge_list: EdgeList, sides: str) -> VertexCut:
 
 def _old_ids(config: Path, book: dict, num_parts: int, num_nodes: int) -> list[np.ndarray]:
     """Vertices of each part: ranges of new ids, looked up."""
-    path = config.parent / "node_orig_id.npy"
-    if not path.exists():
-        raise InputError(
-            f"{path}: no such file; DGL does not keep the old ids: save there, as an array, the first result of "
-            "dgl.distributed.partition_graph(..., return_mapping=True)"
-        )
     ranges: Any = book.get("node_map")
-    ranges = ranges.get("_N") if isinstance(ranges, dict) else ranges
+    if isinstance(ranges, dict) and len(ranges) > 1:
+        raise InputError(f"{config}: a book of {len(ranges)} vertex types ({', '.join(ranges)}): one type can be read")
+    ranges = next(iter(ranges.values()), None) if isinstance(ranges, dict) else ranges
     if not _are_ranges(ranges, num_nodes) or len(ranges) != num_parts:
         raise GraphFormatError(f"{config}: node_map must be {num_parts} ranges of the vertices 0 to {num_nodes}")
-    ids = read_npy(path)
+    path, ids = _read_old_ids(config, num_parts)
     if ids.ndim != 1 or ids.dtype.kind not in "iu" or len(ids) != num_nodes:
         raise GraphFormatError(f"{path}: expected the old ids of {num_nodes} vertices, whole numbers")
     return [ids[begin:end] for begin, end in ranges]
+
+
+def _read_old_ids(config: Path, num_parts: int) -> tuple[Path, np.ndarray]:
+    """(file, old id of each new one), from whichever file there is: ours, GraphStorm's, or those in DGL's parts."""
+    saved, mapping = config.parent / "node_orig_id.npy", config.parent / "node_mapping.pt"
+    in_parts = [config.parent / f"part{part}" / "orig_nids.dgl" for part in range(num_parts)]
+    if saved.exists():
+        return saved, read_npy(saved)
+    if mapping.exists():
+        return mapping, _only(mapping, read_torch_arrays(mapping))
+    if in_parts[0].exists():
+        return in_parts[0], np.concatenate([_only(path, read_dgl_tensors(path)) for path in in_parts])
+    raise InputError(
+        f"{saved}: no such file, nor node_mapping.pt (GraphStorm) or part0/orig_nids.dgl; DGL does not keep the old "
+        "ids: save there, as an array, the first result of dgl.distributed.partition_graph(..., return_mapping=True)"
+    )
+
+
+def _only(path: Path, arrays: dict[str, np.ndarray]) -> np.ndarray:
+    """The array of the only vertex type."""
+    if len(arrays) != 1:
+        raise GraphFormatError(f"{path}: expected the ids of one vertex type, found {', '.join(arrays) or 'none'}")
+    return next(iter(arrays.values())).reshape(-1)
 
 
 def _are_ranges(found: Any, end: int) -> bool:

@@ -13,8 +13,12 @@ import numpy as np
 from distgnn.config.cut import CutConfig, make_config
 from distgnn.datasets import GraphData, load_graph
 from distgnn.datasets.edge_list import EdgeList
+from distgnn.datasets.fields import SPLITS
+from distgnn.datasets.findings.cautions import add_training_cautions
+from distgnn.datasets.findings.findings import Findings
 from distgnn.datasets.links.check import check_held_out
 from distgnn.datasets.links.split_links import parse_shares
+from distgnn.datasets.split_nodes import parse_split
 from distgnn.kernels.runtime.compile_line import compile_line
 from distgnn.partition.cmr.cluster_order import cluster_places
 from distgnn.partition.core.book import PartitionBook
@@ -59,7 +63,8 @@ def partition_graph(
             the epoch of the slowest rank.
         progress: called as progress(phase, done, total) with phases "load", "cut" and "write", or those of a cut on
             disk, see `on_disk/phases.py`.
-        say: called with a line where `memory` makes it work on disk, in a folder beside `out` that a run with the same
+        say: called with a line for what was renamed, left out or looks wrong in the graph (without `say`: one Python
+            warning); and where `memory` makes it work on disk, in a folder beside `out` that a run with the same
             arguments goes on from after a kill.
         options: fields of `CutConfig`: seed, direction, self_loops, order, refine, capacities, …
     Returns: the manifest (contents of `partition.json`): a dict that prints as one line.
@@ -76,7 +81,7 @@ def partition_graph(
     # there.
     with compile_line(), new_folder(out, partition_files, overwrite) as folder, guard or contextlib.nullcontext():
         clock.start("load", 1)
-        graph = _load(source, data_root, config, guard)
+        graph = _load(source, data_root, config, guard, say)
         if guard is not None and works_on_disk(graph, num_parts, config, guard.limit, say):
             if say is not None and config.effort != "normal":
                 say(f"effort {config.effort} makes no difference on disk: leave memory out, or raise it")
@@ -94,13 +99,27 @@ def partition_graph(
         return _finish(folder, manifest | config.manifest(), parts, prices)
 
 
-def _load(source: Any, data_root: str | Path | None, config: CutConfig, guard: MemoryGuard | None) -> GraphData:
-    """The graph, its features normalised and links held out."""
+def _load(
+    source: Any, data_root: str | Path | None, config: CutConfig, guard: MemoryGuard | None, say: Say | None
+) -> GraphData:
+    """The graph, its features normalised, its vertices split and links held out; what was found in it is said."""
     shares = None if config.link_split is None else parse_shares(config.link_split)
     both = config.direction == "both"
     if guard is not None and isinstance(source, str | Path):
         check_loading(source, data_root, guard.limit)
-    graph = load_graph(source, data_root, config.seed)
+    findings = Findings()
+    graph = load_graph(source, data_root, config.seed, findings)
+    if config.split is not None:
+        graph = graph.split_nodes(*parse_split(config.split), seed=config.seed)
+        if say is not None:
+            sizes = ", ".join(f"{name} {len(getattr(graph, name))}" for name in SPLITS)
+            say(f"random split by seed {config.seed}: {sizes}")
+    add_training_cautions(graph, config.direction)
+    if say is None:
+        findings.warn(graph.name, stacklevel=3)
+    else:
+        for line in findings.lines():
+            say(line)
     if shares is not None:
         graph = graph.split_links(*shares, seed=config.seed, either_way=both)
     elif both and graph.directed:

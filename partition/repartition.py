@@ -215,6 +215,7 @@ def _vertices(folder: str | Path, manifest: dict, parts: list[LocalGraph]) -> Gr
     graph = GraphData(manifest["name"], num_nodes, edges, section["directed"], labels=column("labels"))
     if section["labels"] and not section["multilabel"]:
         graph.num_label_classes = section["num_classes"]
+        graph.class_names = tuple(section.get("class_names", ()))
     if section["sparse_feats"]:
         stacked = sparse.vstack([part.feats for part in parts], format="csr")
         # scipy has no view of scattered rows: stacked, then taken in the order of ids.

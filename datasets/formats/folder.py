@@ -30,11 +30,12 @@ import scipy.sparse
 from distgnn.datasets.array_files import damaged, is_present, read_json, read_npy, read_npz
 from distgnn.datasets.checks import check_size
 from distgnn.datasets.fields import ARRAYS, SPLITS, TYPE_NAMES
+from distgnn.datasets.findings.findings import Findings
 from distgnn.datasets.formats.folder_writer import EDGE_FILES
 from distgnn.datasets.formats.unread import refuse_unread
 from distgnn.datasets.graph_data import GraphData
+from distgnn.datasets.objects.values import as_labels, as_split
 from distgnn.datasets.text.table import read_table
-from distgnn.datasets.tidy import tidy_labels, tidy_split
 from distgnn.errors import GraphFormatError, InputError
 
 
@@ -43,8 +44,8 @@ def is_graph_folder(folder: Path) -> bool:
     return (folder / "graph.json").is_file() or any((folder / name).is_file() for name in EDGE_FILES)
 
 
-def read_folder(folder: Path) -> GraphData:
-    """Read and check a plain graph folder.
+def read_folder(folder: Path, findings: Findings | None = None) -> GraphData:
+    """Read and check a plain graph folder; what was found is in the graph's `findings`.
 
     Raises: InputError for missing files, GraphFormatError for damaged or wrong ones.
     """
@@ -55,25 +56,58 @@ def read_folder(folder: Path) -> GraphData:
     num_nodes, directed, num_classes = _read_header(header_path, header)
     files = {"num_nodes": header_path}
     fields: dict[str, Any] = {key: _read_names(header_path, header, key) for key in TYPE_NAMES}
+    findings = Findings() if findings is None else findings
     for name in ("labels", *ARRAYS, *SPLITS):
         path = folder / f"{name}.npy"
         if is_present(path):
-            fields[name], files[name] = read_npy(path), path
-    fields["feats"] = _read_feats(folder, files)
-    edges = _read_edges(folder, files)
-    refuse_unread(folder, files)
-    if "labels" in fields:
-        fields["labels"] = tidy_labels(fields["labels"], files["labels"])
-    for name in SPLITS:
-        if name in fields:
-            fields[name] = tidy_split(fields[name])
+            files[name] = path
+            with findings.reading(name):
+                fields |= _as_field(name, read_npy(path), path, (num_nodes, num_classes), findings)
+    with findings.reading("feats"):
+        fields["feats"] = _read_feats(folder, files)
+    edges = np.zeros((0, 2), dtype=np.int64)
+    with findings.reading("edges"):
+        edges = _read_edges(folder, files)
+        _caution_of_metis(files["edges"], edges, findings)
+    with findings.reading("files"):
+        refuse_unread(folder, files, findings)
+    num_classes = fields.pop("num_label_classes", num_classes)
     known = ("name", "num_nodes", "directed", "num_classes", "held_out", *TYPE_NAMES)
     notes = {key: value for key, value in header.items() if key not in known}
     name = str(header.get("name") or folder.name)
     held_out = header.get("held_out", True) is not False
-    graph = GraphData(name, num_nodes, edges, directed, notes=notes, files=files, held_out=held_out, **fields)
+    more: dict[str, Any] = {"notes": notes, "files": files, "held_out": held_out, "findings": findings}
+    graph = GraphData(name, num_nodes, edges, directed, **more, **fields)
     graph.num_label_classes = num_classes
     return graph.check()
+
+
+def _as_field(name: str, array: np.ndarray, path: Path, sizes: tuple[int, int | None], findings: Findings) -> Any:
+    """Labels and splits in the form that `GraphData` holds, other arrays as they are (mapped); errors name the file."""
+    try:
+        if name == "labels" and array.dtype.kind in "biufUS":
+            found = as_labels(array, findings, sizes[1])
+            if "node_values" in found:
+                raise InputError(
+                    "labels must be whole numbers, or NaN for none; values of a regression are node_values.npy"
+                )
+            return found
+        if name in SPLITS and array.dtype.kind in "biuf":
+            return {name: as_split(name, array, sizes[0])}
+    except InputError as error:
+        wrong = GraphFormatError(f"{path}: {str(error).removeprefix(f'{name}: ')}")
+        wrong.count = error.count
+        raise wrong from None
+    return {name: array}
+
+
+def _caution_of_metis(path: Path, edges: np.ndarray, findings: Findings) -> None:
+    """METIS's first line holds N and M, and a line for each vertex follows: a table where each has two neighbours."""
+    if path.suffix != ".npy" and len(edges) > 3 and edges[0].tolist() == [len(edges) - 1, len(edges) - 1]:
+        findings.add(
+            "caution", "edges", f"{path.name} looks like a METIS file (its first line is N and M, then a line for each "
+            "vertex), and is read as one edge per line", len(edges),
+        )  # fmt: skip
 
 
 def _read_header(path: Path, header: dict[str, Any]) -> tuple[int, bool, int | None]:

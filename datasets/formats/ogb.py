@@ -4,6 +4,7 @@ ogbn_arxiv/
     raw/    edge.csv.gz  num-node-list.csv.gz  num-edge-list.csv.gz  node-label.csv.gz
             node-feat.csv.gz | edge-feat.csv.gz (proteins)             node_year.csv.gz and such are not needed
     split/time/  train.csv.gz  valid.csv.gz  test.csv.gz
+    split/NAME/  split_dict.pt               of OGB's DatasetSaver, which also writes raw/data.npz
 my-graph/             a graph of one's own in this layout, with one folder below split/
 ogbn_mag/             several types of vertices and edges: see ogb_hetero.py
 ogbn_papers100M/raw/  data.npz (edge_index, num_nodes_list, node_feat, …)  node-label.npz (node_label, NaN = none)
@@ -15,7 +16,9 @@ from pathlib import Path
 import numpy as np
 
 from distgnn.datasets.array_files import is_present, read_npz
+from distgnn.datasets.findings.findings import Findings
 from distgnn.datasets.formats.ogb_hetero import read_typed_splits, read_typed_text
+from distgnn.datasets.formats.torch_file import read_torch_arrays
 from distgnn.datasets.graph_data import SPLITS, GraphData
 from distgnn.datasets.text.table import read_table
 from distgnn.datasets.tidy import tidy_labels
@@ -66,7 +69,7 @@ def find_layout(folder: Path) -> OgbLayout:
     return OgbLayout(folder.resolve().name, directed, None, splits[0], typed=typed)
 
 
-def read_ogb(folder: Path) -> GraphData:
+def read_ogb(folder: Path, findings: Findings | None = None) -> GraphData:
     """Read and check an OGB folder.
 
     Returns: GraphData; node features of proteins are the mean of the features of the edges at each vertex.
@@ -78,6 +81,8 @@ def read_ogb(folder: Path) -> GraphData:
         graph = read_typed_text(raw, layout.name, layout.directed)
     else:
         graph = _read_binary(raw, layout) if is_present(raw / "data.npz") else _read_text(raw, layout)
+    graph.findings = Findings() if findings is None else findings
+    name_the_rest(folder, graph, layout.name in {known.name for known in LAYOUTS.values()})
     shape = () if graph.labels is None else graph.labels.shape
     if layout.multilabel and shape != (graph.num_nodes, layout.classes):
         graph.fail("labels", f"expected {layout.classes} labels per vertex, found shape {list(shape)}")
@@ -86,6 +91,24 @@ def read_ogb(folder: Path) -> GraphData:
     _read_splits(folder, layout, graph)
     graph.notes["source"] = "OGB raw layout"
     return graph.check()
+
+
+NOT_NEEDED = ("node_year", "edge_reltype", "node_species", "species", "edge_year")  # of OGB's own graphs
+READ = {"edge_index", "num_nodes_list", "num_edges_list", "node_feat", "edge_feat", "edge_weight", "node_label"}
+
+
+def name_the_rest(folder: Path, graph: GraphData, official: bool) -> None:
+    """Write down the arrays below `raw` that are not read."""
+    raw, names = folder / "raw", []
+    if is_present(raw / "data.npz"):
+        names = [name for name in read_npz(raw / "data.npz") if name not in READ]
+    tables = (path.name.removesuffix(".csv.gz") for path in raw.glob("*.csv.gz"))
+    names += [name for table in tables if (name := table.replace("-", "_")) not in READ | TABLES]
+    for name in sorted(set(names)):
+        graph.findings.add("not needed" if official and name in NOT_NEEDED else "left out", name, name)
+
+
+TABLES = {"edge", "num_node_list", "num_edge_list", "num_node_dict", "triplet_type_list", "nodetype_has_label"}
 
 
 def _read_text(raw: Path, layout: OgbLayout) -> GraphData:
@@ -133,15 +156,20 @@ def mean_edge_feats(graph: GraphData, edge_feats: np.ndarray) -> np.ndarray:
 
 def _read_binary(raw: Path, layout: OgbLayout) -> GraphData:
     data_path, label_path = raw / "data.npz", raw / "node-label.npz"
-    data = read_npz(data_path, ("edge_index", "num_nodes_list", "node_feat"))
-    files = {"num_nodes": data_path, "edges": data_path, "feats": data_path, "labels": label_path}
+    needed = ("node_feat",) if layout.classes is not None else ()  # OGB's DatasetSaver writes a graph without features
+    data = read_npz(data_path, ("edge_index", "num_nodes_list", *needed))
+    files = dict.fromkeys(("num_nodes", "edges", "feats", "edge_feats", "edge_weight"), data_path) | {
+        "labels": label_path
+    }
     counts, edges = np.asarray(data["num_nodes_list"]).reshape(-1), data["edge_index"]
     if len(counts) != 1 or counts.dtype.kind not in "iu":
         raise GraphFormatError(f"{data_path}: num_nodes_list must hold one number; only single graphs can be read")
     if edges.ndim != 2 or edges.shape[0] != 2:
         raise GraphFormatError(f"{data_path}: edge_index must have shape [2, E], found {list(edges.shape)}")
     graph = GraphData(layout.name, int(counts[0]), edges.T, layout.directed, files=files)
-    graph.feats = data["node_feat"]
+    graph.feats, graph.edge_feats = data.get("node_feat"), data.get("edge_feat")
+    weight = data.get("edge_weight")
+    graph.edge_weight = weight if weight is None or weight.shape[1:] != (1,) else weight[:, 0]
     graph.labels = tidy_labels(read_npz(label_path, ("node_label",))["node_label"], label_path)
     return graph
 
@@ -152,6 +180,18 @@ def _read_splits(folder: Path, layout: OgbLayout, graph: GraphData) -> None:
         raise InputError(f"{place}: no such folder; the download of {layout.name} is not complete")
     if layout.typed:
         read_typed_splits(place, folder / "raw", graph)
+        return
+    whole = place / "split_dict.pt"
+    if is_present(whole):  # OGB's DatasetSaver writes one file
+        ids = read_torch_arrays(whole)
+        missing = [name for name in SPLITS if name not in ids]
+        if missing:
+            raise GraphFormatError(
+                f"{whole}: lacks the ids {missing[0]!r}; it holds {', '.join(sorted(ids)) or 'none'}"
+            )
+        for name in SPLITS:
+            graph.files[name] = whole
+            setattr(graph, name, ids[name].reshape(-1))
         return
     for name in SPLITS:
         graph.files[name] = place / f"{name}.csv.gz"

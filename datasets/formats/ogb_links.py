@@ -17,6 +17,8 @@ import numpy as np
 
 from distgnn.datasets.array_files import is_present, read_npz
 from distgnn.datasets.fields import HELD_OUT, SPLITS
+from distgnn.datasets.findings.findings import Findings
+from distgnn.datasets.formats.ogb import name_the_rest
 from distgnn.datasets.formats.torch_file import read_torch_arrays
 from distgnn.datasets.graph_data import GraphData
 from distgnn.datasets.text.table import read_table
@@ -45,7 +47,15 @@ UNPACKED_AS = {"ppassoc": "ppa", "citation_v2": "citation2"}
 
 def is_link_folder(folder: Path) -> bool:
     """Whether an OGB download is one for link prediction."""
-    return any((folder / "split").glob("*/train.pt"))
+    return any((folder / "split").glob("*/train.pt")) or any(
+        map(_is_link_split, (folder / "split").glob("*/split_dict.pt"))
+    )
+
+
+def _is_link_split(path: Path) -> bool:
+    """Whether a split_dict.pt holds dictionaries of edges, not ids of vertices."""
+    raw = path.parents[2] / "raw"
+    return is_present(path) and not any((raw / f"node-label.{kind}").exists() for kind in ("npz", "csv.gz"))
 
 
 def find_link_layout(folder: Path) -> LinkLayout:
@@ -60,7 +70,7 @@ def find_link_layout(folder: Path) -> LinkLayout:
     return LinkLayout(folder.resolve().name, True, splits[0])
 
 
-def read_ogb_links(folder: Path) -> GraphData:
+def read_ogb_links(folder: Path, findings: Findings | None = None) -> GraphData:
     """Read and check an OGB folder for link prediction.
 
     Raises: InputError for a missing file, GraphFormatError for a damaged one.
@@ -68,11 +78,13 @@ def read_ogb_links(folder: Path) -> GraphData:
     layout, raw = find_link_layout(folder), folder / "raw"
     graph = _read_binary(raw, layout) if is_present(raw / "data.npz") else _read_text(raw, layout)
     graph.held_out = layout.held_out
+    graph.findings = Findings() if findings is None else findings
+    name_the_rest(folder, graph, layout.name in {known.name for known in LINK_LAYOUTS.values()})
     place = folder / "split" / layout.split
     if not place.is_dir():
         raise InputError(f"{place}: no such folder; the download of {layout.name} is not complete")
     for split in SPLITS:
-        _read_split(place / f"{split}.pt", split, graph)
+        _read_split(place, split, graph)
     graph.notes["source"] = "OGB raw layout"
     return graph.check()
 
@@ -113,11 +125,18 @@ def _read_binary(raw: Path, layout: LinkLayout) -> GraphData:
     files = dict.fromkeys(("num_nodes", "edges", "feats", "edge_feats"), path)
     graph = GraphData(layout.name, int(counts[0]), edges.T, layout.directed, files=files)
     graph.feats, graph.edge_feats = data.get("node_feat"), data.get("edge_feat")
+    weight = data.get("edge_weight")
+    graph.edge_weight = weight if weight is None or weight.shape[1:] != (1,) else weight[:, 0]
     return graph
 
 
-def _read_split(path: Path, split: str, graph: GraphData) -> None:
-    arrays = read_torch_arrays(path)
+def _read_split(place: Path, split: str, graph: GraphData) -> None:
+    path = place / f"{split}.pt"
+    if is_present(place / "split_dict.pt"):  # OGB's DatasetSaver writes one file
+        path = place / "split_dict.pt"
+        arrays = read_torch_arrays(path, split)
+    else:
+        arrays = read_torch_arrays(path)
     if "source_node" in arrays:
         pairs = [_need(path, arrays, name, 1) for name in ("source_node", "target_node")]
         if len(pairs[0]) != len(pairs[1]):

@@ -21,6 +21,7 @@ import numpy as np
 import scipy.sparse
 
 from distgnn.datasets.array_files import check_file, damaged, is_present
+from distgnn.datasets.findings.findings import Findings
 from distgnn.datasets.formats.pickled_arrays import NUMPY_NAMES, PickledArray, check_instructions
 from distgnn.datasets.graph_data import GraphData
 from distgnn.errors import GraphFormatError
@@ -96,7 +97,7 @@ def planetoid_name(folder: Path) -> str | None:
     return next((name for name in NAMES if is_present(folder / f"ind.{name}.graph")), None)
 
 
-def read_planetoid(folder: Path) -> GraphData:
+def read_planetoid(folder: Path, findings: Findings | None = None) -> GraphData:
     """Read and check Planetoid's files as an undirected graph with the published split.
 
     Returns: GraphData with sparse features as published (binary; pubmed: TF-IDF); duplicate edges and self-loops of the
@@ -121,6 +122,7 @@ def read_planetoid(folder: Path) -> GraphData:
     graph = GraphData(str(name), num_nodes, _read_edges(files["graph"], num_nodes), False, feats, labels)
     graph.train, graph.valid = np.arange(num_train), np.arange(num_train, min(num_train + NUM_VALID, known.shape[0]))
     graph.test = np.sort(test)
+    graph.findings = Findings() if findings is None else findings
     graph.files = {"edges": files["graph"], "feats": files["allx"], "labels": files["ally"]}
     graph.notes["source"] = "Planetoid's files, split as published"
     return graph.check()

@@ -4,7 +4,8 @@ from pathlib import Path
 
 import numpy as np
 
-from distgnn.datasets.array_files import is_present, read_npz
+from distgnn.datasets.array_files import is_present, npz_shapes, read_npz
+from distgnn.datasets.findings.findings import Findings
 from distgnn.datasets.formats.folder import read_csr
 from distgnn.datasets.graph_data import GraphData
 from distgnn.datasets.pairs import halve_symmetric
@@ -20,7 +21,20 @@ def is_reddit_folder(folder: Path) -> bool:
     return is_present(folder / "reddit_data.npz") or is_present(folder / "reddit_graph.npz")
 
 
-def read_reddit(folder: Path) -> GraphData:
+def check_reddit(folder: Path) -> None:
+    """Raise GraphFormatError where a download lacks an array, or its arrays are not of one graph."""
+    sizes: dict[str, tuple[int, ...]] = {}
+    for file, names in (
+        ("reddit_data.npz", ("feature", "label", "node_types")),
+        ("reddit_graph.npz", ("row", "col", "shape")),
+    ):
+        sizes |= {name: shape for name, shape in npz_shapes(folder / file, names).items()}
+    rows = {name: sizes[name][:1] for name in ("feature", "label", "node_types")}
+    if len(set(rows.values())) > 1 or len(sizes["feature"]) != 2 or sizes["row"] != sizes["col"]:
+        raise GraphFormatError(f"{folder.name}: the arrays of reddit are not of one graph ({sizes}); download it again")
+
+
+def read_reddit(folder: Path, findings: Findings | None = None) -> GraphData:
     """Read and check Reddit as an undirected graph: the file holds both arcs of each edge, one is kept.
 
     Raises: InputError for a missing file, GraphFormatError for a damaged one or one that is not symmetric.
@@ -43,6 +57,7 @@ def read_reddit(folder: Path) -> GraphData:
     graph = GraphData("reddit", num_nodes, edges, False, data["feature"], tidy_labels(data["label"], data_path))
     graph.train, graph.valid, graph.test = split
     graph.num_label_classes = 41
+    graph.findings = Findings() if findings is None else findings
     graph.files = {"edges": graph_path, "feats": data_path, "labels": data_path}
     graph.notes["source"] = "DGL's Reddit files"
     return graph.check()

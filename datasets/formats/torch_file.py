@@ -27,9 +27,10 @@ STORAGES = {
 }  # fmt: skip
 
 
-def read_torch_arrays(path: Path) -> dict[str, np.ndarray]:
+def read_torch_arrays(path: Path, key: str | None = None) -> dict[str, np.ndarray]:
     """The arrays and tensors of the dictionary that a file holds; what is no array is left out.
 
+    Args: key: read the dictionary that lies under this key of the file's; a single tensor is under "".
     Raises: InputError for a missing file; GraphFormatError for one that is damaged, or holds what is no data.
     """
     check_file(path)
@@ -41,6 +42,10 @@ def read_torch_arrays(path: Path) -> dict[str, np.ndarray]:
         raise
     except Exception as error:  # damaged pickles raise nearly anything
         raise damaged(path, error) from error
+    if isinstance(content, PickledArray | np.ndarray):
+        content = {"": content}
+    if key is not None and isinstance(content, dict):
+        content = content.get(key)
     if not isinstance(content, dict):
         raise GraphFormatError(f"{path}: expected a dictionary of arrays, found {type(content).__name__}")
     made = {name: value.array if isinstance(value, PickledArray) else value for name, value in content.items()}

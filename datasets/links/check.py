@@ -6,7 +6,7 @@ Legend: N vertices, E edges of the graph, M pairs of a split, K negatives.
 import numpy as np
 
 from distgnn.datasets.fields import EDGE_SPLITS, HELD_OUT, SPLITS, GraphFields
-from distgnn.datasets.pairs import BLOCK, pair_keys, undirected_keys
+from distgnn.datasets.pairs import BLOCK, are_edges, pair_keys, undirected_keys
 
 
 def has_edge_splits(graph: GraphFields) -> bool:
@@ -60,12 +60,7 @@ def _first_in_graph(graph: GraphFields, pairs: np.ndarray, either_way: bool) -> 
     make = undirected_keys if either_way else pair_keys
     keys = make(pairs[:, 0], pairs[:, 1], graph.num_nodes)
     ordered = np.unique(keys)
-    found = np.zeros(len(ordered), dtype=bool)
-    for start in range(0, graph.num_edges, BLOCK):
-        edges = np.asarray(graph.edges[start : start + BLOCK])
-        of_edges = make(edges[:, 0], edges[:, 1], graph.num_nodes)
-        place = np.minimum(np.searchsorted(ordered, of_edges), len(ordered) - 1)
-        found[place[ordered[place] == of_edges]] = True
+    found = are_edges(ordered, graph.edges, graph.num_nodes, make)
     return int(np.argmax(np.isin(keys, ordered[found]))) if found.any() else None
 
 

@@ -1,25 +1,67 @@
-"""What users call the fields of a graph: PyG's names are taken too, unknown ones are answered with the nearest."""
+"""What users call the columns of a graph: the usual names of DGL and PyG, the synonyms that are taken, and the rest."""
 
 from collections.abc import Iterable
 from typing import Any, NoReturn
 
 from distgnn.config import did_you_mean
+from distgnn.datasets.findings.findings import Findings
 from distgnn.errors import InputError
 
-# PyG's name -> ours.
-ALIASES = {"x": "feats", "y": "labels", "train_mask": "train", "val_mask": "valid", "test_mask": "test"}
+# Field -> names of its column, in the order in which they are taken where there are several.
+OF_NODES: dict[str, tuple[str, ...]] = {
+    "feats": (
+        "feats", "feat", "x", "features", "feature", "node_feat", "node_feats", "node_features", "attr", "attrs",
+        "node_attr", "node_attrs", "attributes",
+    ),
+    "labels": ("labels", "label", "y", "target", "targets", "node_label", "node_labels", "class_label"),
+    "train": ("train", "train_mask", "train_idx", "train_index", "train_ids", "train_nodes", "is_train", "train_id"),
+    "valid": (
+        "valid", "val_mask", "valid_mask", "validation_mask", "val", "val_idx", "valid_idx", "val_index", "valid_index",
+        "val_ids", "valid_ids", "val_nodes", "valid_nodes", "validation", "validation_idx", "dev_mask", "is_val",
+        "is_valid",
+    ),
+    "test": ("test", "test_mask", "test_idx", "test_index", "test_ids", "test_nodes", "is_test", "test_id"),
+    "node_types": ("node_types", "ntype", "node_type", "_TYPE"),
+    "graph_ids": ("graph_ids", "batch", "graph_id"),
+    "node_values": ("node_values",),
+}  # fmt: skip
+OF_EDGES: dict[str, tuple[str, ...]] = {
+    "edge_weight": ("edge_weight", "weight", "w", "weights", "edge_weights", "edata_weight"),
+    "edge_feats": ("edge_feats", "edge_attr", "feat", "edge_feat", "edge_features", "features", "feature", "attr"),
+    "edge_types": ("edge_types", "etype", "edge_type", "_TYPE", "rel_type", "relation"),
+}
+# Field -> what DGL and PyG themselves call it: taken without a word.
+DGL_NAMES = {
+    "feats": "feat", "labels": "label", "train": "train_mask", "valid": "val_mask", "test": "test_mask",
+    "node_types": "ntype", "edge_weight": "weight", "edge_feats": "feat", "edge_types": "etype",
+}  # fmt: skip
+PYG_NAMES = DGL_NAMES | {
+    "feats": "x", "labels": "y", "node_types": "node_type", "edge_weight": "edge_weight", "edge_feats": "edge_attr",
+    "edge_types": "edge_type", "graph_ids": "batch",
+}  # fmt: skip
+# Keyword argument -> field: names of columns of vertices, and those of edges that say so.
+KEYWORDS = {name: field for field, names in OF_NODES.items() for name in names}
+KEYWORDS |= {name: field for field, names in OF_EDGES.items() for name in names if name not in KEYWORDS}
+QUIET = set(PYG_NAMES.values())
 
 
-def our_names(given: dict[str, Any]) -> dict[str, Any]:
-    """Field name -> value, PyG's names replaced by ours. Raises: InputError where one field is given twice."""
-    twice = sorted(name for name, ours in ALIASES.items() if name in given and ours in given)
-    if twice:
-        raise InputError(f"{twice[0]} and {ALIASES[twice[0]]} are the same field: give one of them")
-    return {ALIASES.get(name, name): value for name, value in given.items()}
+def our_names(given: dict[str, Any], findings: Findings) -> dict[str, Any]:
+    """Field name -> value, other names replaced by ours. Raises: InputError where one field is given twice."""
+    found: dict[str, Any] = {}
+    by: dict[str, str] = {}
+    for name, value in given.items():
+        field = KEYWORDS.get(name, name)
+        if field in found:
+            twice = sorted((name, by[field]), key=lambda one: one == field)
+            raise InputError(f"{twice[0]} and {twice[1]} are the same field: give one of them")
+        found[field], by[field] = value, name
+        if field != name and name not in QUIET and value is not None:
+            findings.add("renamed", field, f"{field} ← {name}")
+    return found
 
 
 def refuse_unknown(name: str, known: Iterable[str]) -> NoReturn:
     """Raise InputError for a name that is no field."""
     names = list(known)
-    nearest = did_you_mean(name, [*names, *ALIASES])
+    nearest = did_you_mean(name, [*names, *KEYWORDS])
     raise InputError(f"unknown field of a graph: {name!r}{nearest}; known are {', '.join(names)}")

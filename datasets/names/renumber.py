@@ -3,12 +3,16 @@
 Legend: E edges, N vertices.
 """
 
+import warnings
 from typing import Any
 
 import numpy as np
 
-from distgnn.datasets.convert import as_array, edge_pairs
-from distgnn.errors import InputError
+from distgnn.datasets.objects.arrays import edge_pairs
+from distgnn.datasets.objects.values import as_array, fail_at, in_rows, is_missing
+from distgnn.errors import GraphWarning, InputError
+
+NO_NAMES = ("nan", "NaN", "None", "<NA>", "NaT")  # what astype(str) makes of missing values
 
 
 def renumber(edges: Any, ids: Any = None) -> tuple[np.ndarray, np.ndarray]:
@@ -20,9 +24,15 @@ def renumber(edges: Any, ids: Any = None) -> tuple[np.ndarray, np.ndarray]:
             Without it the ids that some edge holds, sorted.
     Returns: edges int64 [E, 2], ids [N]: row i of features and of predictions is the vertex `ids[i]`.
     Raises: InputError for ids that cannot be sorted or are given twice, and for an edge to an id that is not in `ids`.
-    Notes: one sort of the edges (or of the ids).
+    Notes: one sort of the edges (or of the ids). Texts that numpy and pandas make of no value ("nan", "None") are
+        warned of.
     """
     pairs = _comparable("edges", edge_pairs(edges))
+    if pairs.dtype.kind == "U" and np.isin(pairs, NO_NAMES).any():
+        place = np.argwhere(np.isin(pairs, NO_NAMES))[0]
+        called = str(pairs[tuple(place)])
+        text = f"edges: row {place[0]} holds a vertex called {called!r}: was it no value before astype(str)?"
+        warnings.warn(text, GraphWarning, stacklevel=2)
     if ids is None:
         known, places = np.unique(pairs, return_inverse=True)
         return places.reshape(pairs.shape).astype(np.int64, copy=False), known
@@ -37,8 +47,16 @@ def renumber(edges: Any, ids: Any = None) -> tuple[np.ndarray, np.ndarray]:
 
 def _comparable(name: str, values: np.ndarray) -> np.ndarray:
     """Texts as numpy's texts, numbers as they are; anything else cannot be told apart for sure."""
-    if values.dtype == object and all(isinstance(value, str) for value in values.flat):
-        values = values.astype(str)
+    if values.dtype == object:
+        missing = np.array([is_missing(value) for value in values.flat], dtype=bool).reshape(values.shape)
+        if missing.any():
+            fail_at(
+                name,
+                in_rows(missing),
+                "{} has no name (None or NaN): take such rows out, or name them",
+            )
+        if all(isinstance(value, str) for value in values.flat):
+            values = values.astype(str)
     if values.dtype.kind not in "Uiu":
         raise InputError(
             f"{name}: expected texts or whole numbers, found {values.dtype}; {name}.astype(str) makes texts"

@@ -147,5 +147,20 @@ def _scan(
         # A table of two columns of whole numbers holds edges, here with other ids.
         named = kind == "whole numbers" and columns == 2 and len(re.split(r"\s*[,;]\s*|\s+", line)) == 2
         hint = "; ids other than 0, 1, 2 …: dg.renumber" if named else ""
+        if kind == "whole numbers" and columns == 2 and not named:
+            hint = _edge_hint(text, line)
         raise GraphFormatError(f"{path}: line {lines_before + lines}: {problem}, found {line[:60]!r}{hint}")
     return out[:count], lines, found_columns
+
+
+def _edge_hint(text: np.ndarray, line: str) -> str:
+    """What a file of edges with other than two numbers in a line probably is."""
+    rows = [row.strip() for row in text[: 1 << 20].tobytes().decode("utf-8", "replace").splitlines()]
+    if rows[0].startswith("%%MatrixMarket"):
+        return "; this is a MatrixMarket file: dg.GraphData.from_scipy(scipy.io.mmread(file))"
+    rows = [row for row in rows if row[:1] not in ("#", "%")]
+    first = re.fullmatch(r"(\d+)\s+\d+(\s+\d+)*", rows[0])
+    if first and int(first[1]) in (len(rows) - 1, len(rows)):
+        return "; is this a METIS file (N and M first, then the neighbours of each vertex)? Write one edge per line"
+    third = "; a third column is no part of an edge: write it to edge_weight.npy or edge_types.npy, row by row"
+    return third if len(re.split(r"\s*[,;]\s*|\s+", line)) == 3 else ""

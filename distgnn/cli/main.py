@@ -8,6 +8,7 @@ import importlib
 import os
 import signal
 import sys
+import time
 import traceback
 from collections.abc import Sequence
 from typing import Any
@@ -16,8 +17,10 @@ import typer
 
 from distgnn import __version__
 from distgnn.errors import DistGNNError, RunStopped
-from distgnn.system.jobs.last_word import abort_job
-from distgnn.system.launch import RANK_VARIABLES, torch_environment, under_mpi
+from distgnn.system.free_memory import no_memory
+from distgnn.system.jobs.last_word import DEATH_SECONDS, SPEAK_SECONDS, abort_job
+from distgnn.system.jobs.own_rank import RANK_VARIABLES, under_mpi
+from distgnn.system.launch import torch_environment
 from distgnn.system.output import lenient_output, plain
 
 INTERRUPTED = 130
@@ -98,9 +101,21 @@ def _main() -> int:
     except Exception as error:
         if hasattr(error, "format_message"):  # the command line itself is wrong: every rank sees the same
             return _fail(_with_advice(error), 2, everywhere=True)
+        shortage = no_memory(error, _rank())
+        if shortage is not None:
+            time.sleep(SPEAK_SECONDS * min(_rank(), 10))
+            return _fail(shortage, 2)
+        _wait_for_the_first(error)
         traceback.print_exc()
         phase = f" in {error.phase}" if hasattr(error, "phase") else ""
         return _fail(f"internal error on rank {_rank()}{phase}: {type(error).__name__}: {error}", 1)
+
+
+def _wait_for_the_first(error: Exception) -> None:
+    """Where MPI itself fails, another rank may have died: leave some time to who started the ranks to end them all."""
+    mpi = sys.modules.get("mpi4py.MPI")
+    if mpi is not None and isinstance(error, mpi.Exception):
+        time.sleep(DEATH_SECONDS)
 
 
 def _with_advice(error: Any) -> str:

@@ -6,10 +6,10 @@ from contextlib import contextmanager
 from functools import partial
 
 from distgnn.errors import InputError, on_all_ranks
+from distgnn.system.hosts import check_tasks
 from distgnn.system.jobs.pulse import Pulse
 from distgnn.system.jobs.restarts import Restarts
 from distgnn.system.launch import import_mpi, run_under_mpi, under_mpi
-from distgnn.system.quick_start import import_for_good
 
 
 def run_on_ranks(
@@ -24,6 +24,8 @@ def run_on_ranks(
     """
     if threads is not None and threads < 1:
         raise on_all_ranks(InputError(f"threads is {threads}: expected at least 1"))
+    if not under_mpi():
+        check_tasks()
     if not under_mpi() and (num_ranks > 1 or restarts is not None):
         pulse = None if restarts is None else partial(Pulse, restarts.run_dir)
         start = partial(run_under_mpi, num_ranks=num_ranks, threads=threads, graceful=graceful, pulse=pulse)
@@ -31,7 +33,6 @@ def run_on_ranks(
     if threads is not None:
         os.environ["DISTGNN_NUM_THREADS"] = str(threads)
     import_mpi()
-    import_for_good("distgnn.graph.loader", "distgnn.nn", "distgnn.train.trainer")  # with torch and numba
     return None
 
 
@@ -42,7 +43,6 @@ def checked_together() -> Iterator[None]:
         yield
         return
     comm = import_mpi().COMM_WORLD
-    import_for_good("distgnn.comm")
     from distgnn.comm import raise_together
 
     with raise_together(comm):

@@ -6,6 +6,7 @@ from distgnn.comm.counters import Counters
 from distgnn.comm.delayed import DelayedExchange, Turn
 from distgnn.comm.ending.abort import abort_on_uncaught
 from distgnn.comm.exchange import Exchange
+from distgnn.comm.gather import gather_arrays
 from distgnn.comm.sums import extreme_over_ranks, start_sum_over_ranks, sum_over_ranks, wait_for_all
 from distgnn.comm.transport import Transport
 from distgnn.comm.wire import Wire
@@ -21,6 +22,7 @@ __all__ = [
     "agree",
     "check_same",
     "extreme_over_ranks",
+    "gather_arrays",
     "make_bins",
     "raise_together",
     "start_sum_over_ranks",

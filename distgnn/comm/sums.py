@@ -3,6 +3,8 @@
 import numpy as np
 from mpi4py import MPI
 
+from distgnn.comm.ending.leaving import waiting
+
 
 def sum_over_ranks(comm: MPI.Comm, values: np.ndarray) -> np.ndarray:
     """The sum of equally shaped arrays over all ranks, the same bits on each. Collective: yes."""
@@ -29,7 +31,8 @@ def start_sum_over_ranks(comm: MPI.Comm, values: np.ndarray) -> MPI.Request:
 def wait_for_all(requests: list[MPI.Request]) -> None:
     """Wait until all requests are complete, in the way of their kind (`distgnn replay` has its own)."""
     if requests:
-        requests[0].Waitall(requests)
+        with waiting("exchange"):
+            requests[0].Waitall(requests)
 
 
 def are_complete(requests: list[MPI.Request]) -> bool:

@@ -8,7 +8,7 @@ import numpy as np
 from mpi4py import MPI
 
 from distgnn.comm.counters import Counters
-from distgnn.comm.sums import wait_for_all
+from distgnn.comm.sums import are_complete, wait_for_all
 from distgnn.errors import RunError
 
 LARGEST_MESSAGE = 2**30  # bytes; MPI counts in 32-bit integers, and some networks do so whatever the library offers
@@ -39,6 +39,7 @@ class Transport:
         self._sending: list[MPI.Request] = []
         self.comm = comm.Dup()
         self.rank, self.num_ranks = comm.rank, comm.size
+        self.crew = getattr(self.comm, "crew", None)  # who notices a rank that leaves (ending/leaving.py)
         self.debug = debug
         self.num_calls = self.num_sums = 0
         self.counters = Counters()
@@ -61,6 +62,8 @@ class Transport:
         self._sending = [request for request in self._sending if request]
         number = self.num_calls
         self.num_calls += 1
+        if self.crew is not None:
+            self.crew.num_calls += 1
         if self.debug:
             self._agree_on_call(number, operation, width)
         tag = number % self._num_tags
@@ -121,6 +124,10 @@ class Transport:
         name = None if tag is None else self._names.get(tag)
         if name is not None:
             self.waits[name] = self.waits.get(name, 0.0) + self.counters.wait_seconds - before
+
+    def has_sent(self) -> bool:
+        """Has every message of this rank been read?"""
+        return MPI.Is_finalized() or are_complete(self._sending)
 
     def finish_sending(self) -> None:
         """Wait until every message of this rank was read: receivers read the rows of a sender until then."""

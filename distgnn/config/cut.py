@@ -34,7 +34,7 @@ class CutConfig:
         refine: move single edges, and on graphs that are not large borders, while that makes copies fewer (`cmr` always
             does, `cmr-stream` moves single edges).
         seed: the same seed gives the same cut (`cmr` and `cmr-stream` have no use for it); also of generated graphs
-            and of a link split.
+            and of a split of vertices or links.
         direction, self_loops: see `GraphData.edge_list`.
         order: "shuffled" or "stored": the order in which a streaming method reads the edges.
         update: where training will update vertices, which decides what `cmr` and refinement count. "copies": copies.
@@ -44,6 +44,7 @@ class CutConfig:
         normalize_feats: "none", or as `GraphData.normalize_feats` takes it.
         memory: bytes, or text as "8GB", that the process may have resident; where `cmr` needs more, `cmr-stream` works
             on disk instead. None: no limit.
+        split: "train,valid,test", see `GraphData.split_nodes` (its seed is `seed`). None: the split the graph has.
         link_split: "valid,test", see `GraphData.split_links` (its seed is `seed`). None: the splits the graph has.
         clusters: also keep an order of the vertices by clusters, for cluster batches in training.
         groups: cut between so many groups of consecutive parts first (the machines), then inside each.
@@ -71,6 +72,9 @@ class CutConfig:
     )
     memory: str | int | None = _setting(
         None, "Most memory, as 8GB: cmr works on disk where it needs more (text and generated graphs count)."
+    )
+    split: str | None = _setting(
+        None, "Deal out the labelled vertices at random: shares of train, valid and test, such as 0.6,0.2,0.2."
     )
     link_split: str | None = _setting(
         None, "Hold out these shares of the edges for validation and test of link prediction, such as 0.05,0.1."
@@ -125,6 +129,7 @@ class CutConfig:
         """What `partition.json` says of how the cut was found (`objective`: kept for readers of older folders)."""
         how: dict[str, Any] = {"method": self.method, "seed": int(self.seed), "order": self.order}
         how |= {} if self.link_split is None else {"link_split": str(self.link_split)}
+        how |= {} if self.split is None else {"split": str(self.split)}
         how |= {} if self.effort == "normal" else {"effort": self.effort}
         return how | {"refined": self.refined, "groups": int(self.groups), "update": self.update, "objective": "rows"}
 

@@ -75,6 +75,20 @@ class ModelConfig:
         """Can its first layer multiply sparse rows?"""
         return self.name in ONE_PASS_MODELS and not (self.label_reuse or self.residual or self.weighted)
 
+    @property
+    def by_arc(self) -> bool:
+        """Does it make messages arc by arc, at owners?"""
+        weighted = self.weighted and self.name in DEEP_MODELS  # normalized by the weights of all in-arcs
+        return weighted or self.name in (*ATTENTION_MODELS, "gine", "rgcn")
+
+    def check_copies(self) -> None:
+        """Raise InputError for a model that does not go with update on copies."""
+        if self.by_arc:
+            raise InputError(
+                f"{self.name}{' with --weighted' if self.weighted else ''} works arc by arc, which update on copies "
+                "(also of 0c and preset distgnn) does not: choose update owners, or model sage, gcn or gin"
+            )
+
     def check_dtype(self, dtype: str) -> None:
         """Raise InputError for a model that does not take rows of this dtype."""
         one_pass = self.name in ONE_PASS_MODELS and self.norm in ("layer", "none") and self.jump == "none"

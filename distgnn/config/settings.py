@@ -15,15 +15,15 @@ from typing import Any
 
 from distgnn.config.algorithm import Algorithm
 from distgnn.config.exchange import ExchangeConfig, check_beside_columns, check_columns
-from distgnn.config.model import ModelConfig, check_graph_has
+from distgnn.config.model import DEEP_MODELS, ModelConfig, check_graph_has
 from distgnn.config.options.choices import did_you_mean
 from distgnn.config.options.file import SECTIONS, check_types, read_sections
 from distgnn.config.options.option import option_name
 from distgnn.config.run import RunConfig
 from distgnn.config.schedule import Schedule, drop_removed
 from distgnn.config.steps.batch import check_batches_beside
-from distgnn.config.task import check_graph_for, decoder_for
-from distgnn.config.train import TrainConfig
+from distgnn.config.task import check_graph_for, check_training_graph, decoder_for
+from distgnn.config.train import TrainConfig, check_optimizer_beside
 from distgnn.errors import InputError
 
 SECTION_OF = {"train": "train", "model": "model", "run": "run", "schedule": "run", "exchange": "run"}
@@ -55,9 +55,16 @@ class Settings:
         self.model.check_dtype(self.run.dtype)
         if self.model.remat and not (algorithm.exact and self.schedule.exact):
             raise InputError("--remat repeats exchanges: it needs algorithm cd-0 and float32 on the wire")
+        if self.run.dtype == "float64" and not self.schedule.exact:
+            raise InputError("--wire and --wire-backward narrow float32 rows: leave them out, or choose dtype float32")
         if self.train.task != "node" and self.model.label_reuse:
             raise InputError(f"label_reuse needs classes of vertices: leave it out of task {self.train.task}")
         decoder_for(self.train.task, self.model.decoder)
+        if update == "copies":
+            self.model.check_copies()
+            check_optimizer_beside(self.train.optimizer, update)
+            if self.train.smooth_labels:
+                raise InputError("smooth_labels needs update on owners: leave smooth_labels or update copies out")
         if self.exchange.columns > 1:
             check_beside_columns(self.model.name, self.train)
         if self.train.num_batches:
@@ -69,7 +76,14 @@ class Settings:
         """Raise InputError where the model needs what the graph (of a partition's manifest) does not have."""
         if self.model.weighted and not graph["edge_weight"]:
             raise InputError("--weighted needs edge weights: this partition has none")
+        bad = graph.get("nonpositive_weights", 0)
+        if self.model.weighted and bad and self.model.name in DEEP_MODELS:
+            raise InputError(
+                f"--weighted of {self.model.name} divides by the root of sums of edge weights: {bad} weights of this "
+                "graph are 0 or negative as float32; choose another model, or leave --weighted out"
+            )
         check_graph_for(self.train.task, graph)
+        check_training_graph(self.train, graph)
         check_graph_has(self.model.name, graph.get("num_edge_feats", 0), graph.get("num_relations", 0))
 
     def graph_options(self) -> dict[str, Any]:

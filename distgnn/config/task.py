@@ -56,6 +56,27 @@ def check_task(config: Any) -> None:
         raise InputError(f"inductive is for vertices: task {task} holds edges out by their split")
 
 
+def check_training_graph(config: Any, graph: dict[str, Any]) -> None:
+    """Raise InputError where the graph (of a partition's manifest) has not what this TrainConfig trains on."""
+    task, classes = config.task, graph["num_classes"]
+    if not graph["num_feats"]:
+        raise InputError("the graph has no features: training needs at least one feature per vertex")
+    if task == "node" and not graph["labels"]:
+        raise InputError("the graph has no labels: training needs labels")
+    if task == "node" and not graph["train"]:
+        raise InputError("no training vertex has a label: give a train split with labelled vertices")
+    if task == "regression" and not graph["train"]:
+        raise InputError("there are no training vertices: give a train split")
+    if config.metric == "rocauc" and task == "node" and not graph["multilabel"] and classes != 2:
+        raise InputError(f"metric rocauc needs two classes or several tasks: this graph has {classes} classes")
+    if config.metric == "rocauc" and task == "edge" and graph["num_edge_classes"] != 2:
+        raise InputError(f"metric rocauc needs two classes: the edges of this graph have {graph['num_edge_classes']}")
+    if config.smooth_labels and graph["multilabel"]:
+        raise InputError("smooth_labels needs vertices with one label each: leave it out")
+    if config.num_batches and not graph.get("clusters"):
+        raise InputError("this partition has no vertex clusters for batches: make it with distgnn partition --clusters")
+
+
 def decoder_for(task: str, decoder: str | None) -> str | None:
     """The decoder of a task: the one asked for, or its own; None for tasks on vertices.
 

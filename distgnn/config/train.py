@@ -25,6 +25,13 @@ _training, _run_folder, _system, _output = (
 )
 
 
+def check_optimizer_beside(optimizer: str, update: str) -> None:
+    """Raise InputError for an optimizer whose steps would depend on the number of ranks."""
+    # Every copy of a vertex has a share of its gradient: sums of their squares are another matrix on more ranks.
+    if optimizer == "kfac" and update == "copies":
+        raise InputError("optimizer kfac is for update on owners: leave update copies out, or choose another optimizer")
+
+
 @documented
 @dataclass
 class TrainConfig(BatchConfig):

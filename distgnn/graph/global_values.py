@@ -5,11 +5,9 @@ from typing import Any
 import numpy as np
 import torch
 
-from distgnn.comm import sum_over_ranks
+from distgnn.comm import gather_arrays, sum_over_ranks
 from distgnn.ops.entry import operator
 from distgnn.ops.function import Function
-
-ROWS_TAG = 1
 
 
 @operator
@@ -71,17 +69,10 @@ def gather_rows(graph: Any, rows: torch.Tensor | np.ndarray, root: int | None = 
     """
     values = rows.detach() if isinstance(rows, torch.Tensor) else torch.from_numpy(np.asarray(rows))
     mine = (values.float() if values.dtype == torch.bfloat16 else values).numpy()[: graph.num_owned]
-    pieces = _pieces(graph, np.ascontiguousarray(mine), root)
-    if pieces is None:
+    ids, pieces = gather_arrays(graph.comm, graph.owned_ids, root), gather_arrays(graph.comm, mine, root)
+    if ids is None or pieces is None:
         return None
     everything = np.empty((graph.num_global_nodes, *mine.shape[1:]), mine.dtype)
-    for ids, theirs in pieces:
-        everything[ids] = theirs
+    for theirs, rows_of_theirs in zip(ids, pieces, strict=True):
+        everything[theirs] = rows_of_theirs
     return everything
-
-
-def _pieces(graph: Any, mine: np.ndarray, root: int | None) -> list[tuple[np.ndarray, np.ndarray]] | None:
-    """(global ids, rows) of each rank, where they are wanted."""
-    if root is None:
-        return graph.comm.allgather((graph.owned_ids, mine))
-    return graph.comm.gather((graph.owned_ids, mine), root=root)

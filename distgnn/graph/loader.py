@@ -12,8 +12,8 @@ from mpi4py import MPI
 import distgnn
 from distgnn import kernels
 from distgnn.comm import abort_on_uncaught, check_same, raise_together
+from distgnn.comm.ending.leaving import end_quickly, watched
 from distgnn.comm.ending.loop_watch import watch_to_the_end
-from distgnn.comm.ending.quick_exit import end_quickly
 from distgnn.config import Algorithm
 from distgnn.config.exchange import check_columns
 from distgnn.errors import RunError
@@ -27,7 +27,9 @@ from distgnn.graph.tuning import part_tuning
 from distgnn.kernels.runtime.compile_line import compile_line, compile_line_from_now_on
 from distgnn.partition import load_part, read_manifest
 from distgnn.partition.folder.layout import part_folder
-from distgnn.system.launch import PRINT_VARIABLE, under_mpi
+from distgnn.system.hosts import check_tasks, several_tasks
+from distgnn.system.jobs.own_rank import under_mpi
+from distgnn.system.launch import PRINT_VARIABLE
 from distgnn.system.output import plain
 
 
@@ -67,7 +69,8 @@ def load(
         PartitionFormatError: on every rank, where a file is missing or damaged.
     """
     comm = comm or MPI.COMM_WORLD
-    abort_on_uncaught(comm)
+    abort_on_uncaught(comm, alone=several_tasks() is None)
+    comm = watched(comm)
     watch_to_the_end(comm)
     update = Algorithm.parse(algorithm).check_update(update)
     use_threads(choose_threads(comm))
@@ -115,6 +118,7 @@ def check_rank_count(folder: str | Path, num_parts: int, num_ranks: int, columns
     if wanted != num_ranks:
         shared = f", each for {columns} ranks (columns)," if columns > 1 else ""
         if num_ranks == 1 and not under_mpi():
+            check_tasks()
             raise RunError(
                 f"{folder} has {num_parts} parts{shared or ','} and this is one process without ranks: start a script "
                 f"with `distgnn run -n {wanted} SCRIPT.py`; in a notebook, load a folder of one part (distgnn "

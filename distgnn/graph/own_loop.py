@@ -48,6 +48,10 @@ CHANGED = (
     "own share, so the result depends on the number of ranks. Write `dg.DistributedOptimizer(optimizer, graph, "
     "clip_grad=1.0)`, or call `dg.sum_gradients(model, graph)` first: the step then does not sum again"
 )
+OF_ONE_RANK = (
+    "the loss was made of this rank's rows (x.to_local(), dg.ops.gather_rows_at), so every rank has another gradient: "
+    "take graph.global_mean(losses), or make the loss of rows of all ranks"
+)
 OWN_MEAN = (
     "the loss is of this rank's rows only, so steps depend on the number of ranks: write `loss = graph.global_mean("
     "losses)` with one loss per row (reduction='none'), or divide their sum by `graph.num_labelled('train')`"
@@ -158,17 +162,34 @@ def _sum_checked(parameters: list[nn.Parameter], graph: Any, again: bool) -> Non
     comm, parameters = graph.comm, [one for one in parameters if not _is_rows(one)]
     graph.transport.num_sums += 1
     if comm.size > 1:
-        _warn_of_own_mean(graph.transport)
+        if not getattr(graph, "knows_rows", False):
+            _warn_of_own_mean(graph.transport)
         marks = [getattr(parameter, UNSUMMED, 0) for parameter in parameters]
         met = [mark == WHOLE or (not again and mark == SUMMED) for mark in marks]
-        told = np.array([*met, any(_changed(parameter) for parameter in parameters)], np.int64)
-        *ranks_met, changed = sum_over_ranks(comm, told)
+        if getattr(graph, "knows_rows", False):
+            _check_ordinary([one for one, mark in zip(parameters, marks, strict=True) if mark > 0], comm)
+            met = [True] * len(parameters)
+        *ranks_met, changed = sum_over_ranks(comm, np.array([*met, any(map(_changed, parameters))], np.int64))
         if changed:
             raise on_all_ranks(RunError(CHANGED))
         missing = [one for one, ranks in zip(parameters, ranks_met, strict=True) if ranks < comm.size]
         for same in by_dtype(missing):
             _sum_flat(same, comm)
     mark_summed(parameters)
+
+
+def _check_ordinary(parameters: list[nn.Parameter], comm: Any) -> None:
+    """Gradients of a loss of ordinary tensors are whole on every rank already: they are the same. Collective: yes.
+
+    Raises: RunError on every rank, where they differ: the loss was of one rank's rows.
+    """
+    differ = 0
+    for parameter in parameters:
+        if parameter.grad is not None:
+            mine = np.ascontiguousarray(parameter.grad.detach().to_dense().numpy())
+            differ |= not np.array_equal(comm.bcast(mine, root=0), mine, equal_nan=True)
+    if comm.allreduce(int(differ)):
+        raise on_all_ranks(RunError(OF_ONE_RANK))
 
 
 def _warn_of_own_mean(transport: Any) -> None:

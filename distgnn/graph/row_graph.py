@@ -300,9 +300,13 @@ class RowGraph(DGLRows):
 
 @functools.cache
 def watch_compiler() -> None:
-    """Before a module runs, see whether `torch.compile` is there."""
-    keep_from_compiler()
-    nn.modules.module.register_module_forward_pre_hook(lambda module, inputs: keep_from_compiler())
+    """Before a module that `torch.compile` made runs, keep it from looking into functions on rows."""
+
+    def see(module: nn.Module, inputs: Any) -> None:
+        if type(module).__name__ == "OptimizedModule":
+            keep_from_compiler()
+
+    nn.modules.module.register_module_forward_pre_hook(see)
 
 
 @functools.cache

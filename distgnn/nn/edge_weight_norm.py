@@ -3,6 +3,7 @@
 import torch
 
 from distgnn import ops
+from distgnn.errors import InputError
 
 
 def normalized_weight(graph: ops.GraphView, edge_weight: torch.Tensor) -> torch.Tensor:
@@ -10,13 +11,17 @@ def normalized_weight(graph: ops.GraphView, edge_weight: torch.Tensor) -> torch.
 
     Collective: yes, and again in the backward pass.
 
-    Raises: ValueError for a weight that is not positive.
+    Raises: InputError for a weight that is not positive.
 
     Source: `dgl.nn.EdgeWeightNorm("both")` 1.1.3.
     """
     weight = edge_weight.reshape(-1)
     if not bool((weight > 0).all()):
-        raise ValueError("edge weights must be positive to be divided by the root of their sums")
+        row = int((weight <= 0).long().argmax())
+        raise InputError(
+            f"edge weights must be positive to be divided by the root of their sums: that of arc {row} of this rank is "
+            f"{float(weight[row])}"
+        )
     ends = [ops.to_arcs(graph, ops.from_arcs(graph, weight, role).rsqrt(), role) for role in ("source", "target")]
     return weight * ends[0] * ends[1]
 

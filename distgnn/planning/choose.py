@@ -53,6 +53,8 @@ def all_estimates(
     found = []
     for count in ranks:
         for schedule in (*SCHEDULES, *SHOWN_ONLY) if count > 1 else SCHEDULES[:1]:
+            if schedule in SHOWN_ONLY and settings.model.by_arc:
+                continue  # 0c is update on copies
             found.append(estimate(sizes, Choice(count, *schedule, settings.run.dtype), settings, rank, network))
             if schedule == SCHEDULES[0]:
                 found += _with_columns(sizes, found[-1], settings, rank, network)

@@ -22,7 +22,8 @@ from distgnn.errors import InputError, RunError
 from distgnn.partition import load_part, read_manifest
 from distgnn.replay.recording import Recording
 from distgnn.replay.worker import COMPILED, DONE, READY
-from distgnn.system.launch import RANK_VARIABLES, THREAD_VARIABLES, torch_environment
+from distgnn.system.jobs.own_rank import RANK_VARIABLES
+from distgnn.system.launch import THREAD_VARIABLES, torch_environment
 from distgnn.train.run.estimate import estimate_bytes
 
 TASKS = ("node", "regression")

@@ -22,7 +22,6 @@ from distgnn.replay.flows import NEVER, Flows, Links
 from distgnn.replay.network import Network, sum_steps
 from distgnn.replay.played_sum import PlayedSum
 from distgnn.replay.recording import Event, Recording
-from distgnn.system.quick_start import resting_collector
 
 GATHER_BYTES, GATHER_CHANNEL = 512, -1  # of a rank's numbers after an epoch
 
@@ -146,8 +145,7 @@ class Player:
                 rank.started.append([])
                 self._later(start, rank)
             self._running = self.num_ranks
-            with resting_collector():  # which would look at all messages so far, over and over
-                self._run()
+            self._run()
             played.append(PlayedEpoch(start, [rank.end for rank in self._ranks], [r.spans for r in self._ranks]))
             start = max(rank.time for rank in self._ranks)
         return played[-self._cycle :]

@@ -18,6 +18,9 @@ from distgnn.rows.row_by_row import again
 from distgnn.rows.row_tensor import OWN_FUNCTION, WHOLE, RowTensor, handles, local_of, refuse, rows_of
 
 OWN_ROWS = "_distgnn_own_rows"  # of a leaf whose rows are this rank's: its gradient is whole already
+SPARSE = (
+    "sparse gradients of a table are not summed over ranks: make the table with sparse=False, or dg.nn.NodeEmbedding"
+)
 REPLACED = "_distgnn_replaced"  # of a parameter in whose place another one is: an optimiser that has it is refused
 _graphs: list[Any] = []  # of this process, newest last: whose ranks a loss is of
 
@@ -82,6 +85,8 @@ def _backward(loss: torch.Tensor, gradient: Any = None, *args: Any, **kwargs: An
     before = [leaf.grad for leaf in leaves]
     for leaf in leaves:
         leaf.grad = None
+    if any(one is not None and one.is_sparse for one in before):
+        raise InputError(SPARSE)
     plain.backward(start if comm.rank == 0 else torch.zeros_like(start), *args, **kwargs)
     _sum(leaves, comm)
     for leaf, old in zip(leaves, before, strict=True):
@@ -92,6 +97,8 @@ def _backward(loss: torch.Tensor, gradient: Any = None, *args: Any, **kwargs: An
 
 def _sum(leaves: list[torch.Tensor], comm: Any) -> None:
     """Gradients of all ranks added up, in one message for each dtype. Collective: yes."""
+    if any(leaf.grad is not None and leaf.grad.is_sparse for leaf in leaves):
+        raise on_all_ranks(InputError(SPARSE))
     for same in by_dtype(leaves):  # type: ignore[arg-type]
         shares = [torch.zeros_like(leaf) if leaf.grad is None else leaf.grad for leaf in same]
         wide = torch.float32 if shares[0].dtype == torch.bfloat16 else shares[0].dtype

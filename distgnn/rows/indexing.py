@@ -376,7 +376,9 @@ def scatter(func: Any, args: tuple, kwargs: dict) -> Any:
     name = func.__name__
     rows, dim, index, *rest = args
     dim = dim % rows.dim()
-    if not isinstance(rows, RowTensor) or dim == rows.row_dim:
+    if not isinstance(rows, RowTensor):
+        refuse(name, "an ordinary tensor cannot take the rows of one rank: make it from rows (y.new_zeros(N, C))")
+    if dim == rows.row_dim:
         refuse(name, "write x[ids] = values; scatter takes columns, dim=1")
     local: list[Any] = []
     for one in (index, *rest):

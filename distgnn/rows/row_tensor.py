@@ -15,7 +15,6 @@ What this rank holds is an ordinary tensor, `x.to_local()`; autograd sees that t
 for each name: the other files of this folder fill it.
 """
 
-import sys
 from collections.abc import Callable
 from typing import Any, NoReturn
 
@@ -134,8 +133,8 @@ class RowTensor(torch.Tensor):
 
 
 def keep_from_compiler() -> None:
-    """Let `torch.compile` call functions on rows without looking into them, once it is loaded."""
-    if "torch._dynamo" in sys.modules and not _opaque:
+    """Let `torch.compile` call functions on rows without looking into them, from now on."""
+    if not _opaque:
         _opaque.append(True)
         for kind in (RowTensor, WholeTensor):
             plain: Any = kind.__torch_function__

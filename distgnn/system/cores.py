@@ -16,20 +16,40 @@ def threads_per_rank(num_ranks: int) -> int:
     return max(1, available_cores() // num_ranks)
 
 
-def core_quota() -> float:
-    """Return the smallest CPU quota, in cores, of the control groups (version 2) around this process."""
+def core_quota(proc: str = "/proc/self/cgroup", root: str = "/sys/fs/cgroup") -> float:
+    """Return the smallest CPU quota, in cores, of the control groups (versions 1 and 2) around this process.
+
+    Args: proc: the process's groups; root: where groups are mounted. A container may see its own group as the root.
+    """
     try:
-        group = Path("/proc/self/cgroup").read_text().strip().splitlines()[-1].split("::", 1)[1].lstrip("/")
-    except (OSError, IndexError):
+        lines = [line.split(":", 2) for line in Path(proc).read_text().splitlines()]
+    except OSError:
         return float(sys.maxsize)
-    quota = float(sys.maxsize)
-    folder = Path("/sys/fs/cgroup")
-    for name in ("", *Path(group).parts):
-        folder = folder / name
+    quotas = []
+    for _, controllers, path in (line for line in lines if len(line) == 3):
+        if not controllers or "cpu" in controllers.split(","):
+            backwards = ",".join(reversed(controllers.split(",")))
+            mounts = (controllers, backwards, "cpu") if controllers else ("", "unified")
+            for mount in dict.fromkeys(mounts):
+                folder = Path(root) / mount
+                quotas += [_quota(folder)]
+                for name in Path(path.lstrip("/")).parts:
+                    folder = folder / name
+                    quotas += [_quota(folder)]
+    return min(quotas, default=float(sys.maxsize))
+
+
+def _quota(group: Path) -> float:
+    """Cores that one control group may use; many without a limit."""
+    try:
+        words = (group / "cpu.max").read_text().split()
+    except OSError:
         try:
-            limit, period = (folder / "cpu.max").read_text().split()
-        except (OSError, ValueError):
-            continue
-        if limit != "max":
-            quota = min(quota, int(limit) / int(period))
-    return quota
+            words = [(group / f"cpu.cfs_{name}_us").read_text().strip() for name in ("quota", "period")]
+        except OSError:
+            return float(sys.maxsize)
+    try:
+        limit, period = int(words[0]), int(words[1])
+    except (ValueError, IndexError):
+        return float(sys.maxsize)  # "max"
+    return limit / period if limit > 0 and period > 0 else float(sys.maxsize)

@@ -1,7 +1,21 @@
-"""How much memory this process may still take."""
+"""How much memory this process may still take, and which errors say that there was none left."""
 
+import errno
 import os
+import platform
+import re
+from collections.abc import Iterator
 from pathlib import Path
+
+from distgnn.system.units import human_bytes
+
+# How libraries say it whose errors have no kind of their own: torch; the dynamic linker; Python's threads; MPI.
+NO_MEMORY = re.compile(
+    r"can't allocate memory|cannot allocate memory|not enough memory|out of memory|failed to map segment|bad_alloc"
+    r"|can't start new thread|unable to allocate|insufficient memory|MPI_ERR_NO_MEM",
+    re.IGNORECASE,
+)
+LESS_MEMORY = "take more parts, --dtype bfloat16, --remat or fewer --hidden-feats"
 
 
 def available_bytes() -> int:
@@ -41,3 +55,47 @@ def _free_in_group(folder: Path) -> int:
         except (OSError, ValueError):
             continue
     return 1 << 62
+
+
+def no_memory(error: BaseException, rank: int) -> str | None:
+    """The line on an error that says that memory could not be had; None for other errors.
+
+    Notes: `error.phase`, where it is there, is what the rank was doing.
+    """
+    said = [str(one) for one in _chain(error) if _is_shortage(one)]
+    if not said:
+        return None
+    doing = f" in {error.phase}" if hasattr(error, "phase") else ""
+    reason = (said[-1].strip().splitlines() or [type(error).__name__])[0].strip()
+    limit = address_limit()
+    limited = f" with at most {human_bytes(limit)} of addresses (ulimit -v)" if limit is not None else ""
+    what = f"raise the limit, or {LESS_MEMORY}" if limited else LESS_MEMORY
+    return f"no memory for rank {rank} on host {platform.node()}{doing}{limited}: {reason}: {what}"
+
+
+def address_limit() -> int | None:
+    """Bytes of addresses that this process may have (`ulimit -v`); None where there is no limit."""
+    try:
+        import resource
+    except ImportError:
+        return None
+    limit = resource.getrlimit(resource.RLIMIT_AS)[0]
+    return None if limit == resource.RLIM_INFINITY else limit
+
+
+def _chain(error: BaseException | None) -> Iterator[BaseException]:
+    """An error, and those that it was raised from or after, the first last."""
+    seen: set[int] = set()
+    while error is not None and id(error) not in seen:
+        seen.add(id(error))
+        yield error
+        error = error.__cause__ or error.__context__
+
+
+def _is_shortage(error: BaseException) -> bool:
+    if isinstance(error, MemoryError) or (isinstance(error, OSError) and error.errno == errno.ENOMEM):
+        return True
+    if NO_MEMORY.search(str(error)) is not None:
+        return isinstance(error, (RuntimeError, OSError, ImportError))
+    # Under a limit libraries that cannot be mapped seem to be missing.
+    return address_limit() is not None and isinstance(error, OSError) and "shared object" in str(error)

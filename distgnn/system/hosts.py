@@ -1,17 +1,38 @@
-"""Several machines without a batch system: a file of hosts becomes the options of `mpiexec`.
+"""Several machines: a file of hosts becomes the options of `mpiexec`; hosts that a batch system gave are listed.
 
 node1            one rank
 node2:2          two ranks (also `node2 slots=2`, as Open MPI writes it)
 # a comment
 """
 
+import os
 import re
+import shutil
+import socket
 import tempfile
+from pathlib import Path
 
-from distgnn.errors import InputError
+from distgnn.errors import InputError, RunError
 from distgnn.system.regular_file import read_text
 
 RANKS = r"(?:\s*:\s*(?P<ranks>\d{1,5})|\s+slots\s*=\s*(?P<slots>\d{1,5}))?"
+# What tells which hosts a job has (MPI libraries look at it), and the program that starts ranks on other hosts then.
+ALLOCATIONS = {
+    "SLURM_JOB_ID": "srun",
+    "SLURM_JOBID": "srun",
+    "PBS_NODEFILE": "ssh",
+    "LSB_MCPU_HOSTS": "blaunch",
+    "LSB_HOSTS": "blaunch",
+    "PE_HOSTFILE": "qrsh",
+    "COBALT_NODEFILE": "ssh",
+    "LOADL_HOSTFILE": "ssh",
+    "HYDRA_HOST_FILE": "ssh",
+    "I_MPI_HYDRA_HOST_FILE": "ssh",
+    "OMPI_MCA_orte_default_hostfile": "ssh",
+}
+OWN_STARTERS = ("HYDRA_LAUNCHER", "HYDRA_LAUNCHER_EXEC", "HYDRA_RMK", "OMPI_MCA_plm_rsh_agent", "I_MPI_HYDRA_BOOTSTRAP")
+BATCH_VARIABLES = (*ALLOCATIONS, *OWN_STARTERS)
+MOST_NAMED = 4
 LINE = re.compile(r"(?P<name>[A-Za-z0-9][A-Za-z0-9._-]*)" + RANKS)
 
 
@@ -50,3 +71,107 @@ def host_options(hosts: list[tuple[str, int]], flavor: str, exported: dict[str, 
     with tempfile.NamedTemporaryFile("w", prefix="distgnn-hosts-", suffix=".txt", delete=False) as stream:
         stream.write("".join(f"{name}:{ranks}\n" for name, ranks in hosts))
     return ["-f", stream.name]
+
+
+def on_this_machine() -> bool:
+    """Whether ranks without a list of hosts all start here: no batch system has given other hosts.
+
+    Raises: RunError where one has, and nothing here can start ranks there.
+    """
+    variable = next((name for name in ALLOCATIONS if os.environ.get(name)), None)
+    if variable is None:
+        return not any(os.environ.get(name) for name in OWN_STARTERS)
+    hosts, starter = allocated_hosts(variable), ALLOCATIONS[variable]
+    if hosts and all(map(_is_here, hosts)):
+        return True
+    reachable = shutil.which(starter) is not None or any(os.environ.get(name) for name in OWN_STARTERS)
+    if reachable:
+        return False
+    nodes = os.environ.get("SLURM_JOB_NUM_NODES") or os.environ.get("SLURM_NNODES") or str(len(hosts) or 1)
+    if starter == "srun" and nodes == "1":
+        return True  # a container of that node has another name
+    named = ", ".join(hosts[:MOST_NAMED]) + (", …" if len(hosts) > MOST_NAMED else "")
+    has = f"has {len(hosts)} hosts ({named})" if hosts else "names hosts that cannot be read"
+    unset = " ".join(f"-u {name}" for name in ALLOCATIONS if name in os.environ)
+    raise RunError(
+        f"the job ({variable}) {has}, and {starter}, which starts ranks there, is not on this machine: start where it "
+        f"is, or use `distgnn launch --hosts FILE`; `env {unset} distgnn …` starts all ranks here"
+    )
+
+
+def allocated_hosts(variable: str) -> list[str]:
+    """The hosts of the job of a batch system, each once; empty where they cannot be read."""
+    text = os.environ[variable]
+    if variable.startswith("SLURM"):
+        names = expanded(os.environ.get("SLURM_JOB_NODELIST") or os.environ.get("SLURM_NODELIST") or "")
+    elif variable == "LSB_MCPU_HOSTS":
+        names = text.split()[::2]
+    elif variable == "LSB_HOSTS":
+        names = text.split()
+    else:
+        try:
+            lines = [line.split("#")[0].split() for line in Path(text).read_text(errors="replace").splitlines()]
+        except OSError:
+            return []
+        names = [words[0].split(":")[0] for words in lines if words]
+    return list(dict.fromkeys(names))
+
+
+def expanded(text: str) -> list[str]:
+    """Names of a list as Slurm writes it: "n[01-03,7],login" is n01, n02, n03, n7, login; empty where it is none."""
+    names: list[str] = []
+    for item in re.findall(r"(?:[^,\[]|\[[^\]]*\])+", text):
+        begun = [""]
+        for plain, ranges in re.findall(r"([^\[]+)|\[([^\]]*)\]", item):
+            begun = [name + end for name in begun for end in ([plain] if plain else _numbers(ranges))]
+        names += begun
+    return names
+
+
+def _numbers(ranges: str) -> list[str]:
+    found: list[str] = []
+    for one in ranges.split(","):
+        first, _, last = one.partition("-")
+        if first.isdigit() and (last.isdigit() or not last):
+            found += [str(number).zfill(len(first)) for number in range(int(first), int(last or first) + 1)][:100_000]
+    return found
+
+
+def _is_here(name: str) -> bool:
+    here = {socket.gethostname(), os.environ.get("SLURMD_NODENAME", ""), "localhost", "127.0.0.1"}
+    return name in here or name.split(".")[0] in {one.split(".")[0] for one in here}
+
+
+def check_tasks() -> None:
+    """Refuse to work in a process that was started several times, by what brings no MPI between them.
+
+    Raises: RunError on every one of them, with what to do.
+    """
+    text = several_tasks()
+    if text is not None:
+        raise RunError(text)
+
+
+def several_tasks() -> str | None:
+    """What to say where this process is one of several that know nothing of each other; None where it is alone."""
+    tasks = os.environ.get("SLURM_STEP_NUM_TASKS", "")
+    if _more_than_one(tasks):
+        return (
+            f"srun started {tasks} tasks without MPI between them: give it --mpi=pmi2 or --mpi=pmix, or, for runs that "
+            "have nothing to do with each other, unset SLURM_STEP_NUM_TASKS in each"
+        )
+    count = os.environ.get("WORLD_SIZE", "")
+    if (
+        _more_than_one(count)
+        and "RANK" in os.environ
+        and ("TORCHELASTIC_RUN_ID" in os.environ or "MASTER_ADDR" in os.environ)
+    ):
+        return f"torchrun started {count} processes without MPI between them: use `distgnn run -n {count} SCRIPT.py`"
+    count = os.environ.get("FLUX_JOB_SIZE", "")
+    if _more_than_one(count) and "FLUX_TASK_RANK" in os.environ:
+        return f"flux run started {count} tasks without MPI between them: do not give it -o mpi=none or -o pmi=off"
+    return None
+
+
+def _more_than_one(text: str) -> bool:
+    return text.isdigit() and int(text) > 1

@@ -19,27 +19,14 @@ from typing import Any
 
 from distgnn.errors import InputError, RunError
 from distgnn.system.cores import available_cores, threads_per_rank
-from distgnn.system.hosts import host_options
+from distgnn.system.hosts import BATCH_VARIABLES, check_tasks, host_options, on_this_machine
 from distgnn.system.jobs import local_mpiexec
+from distgnn.system.jobs.own_rank import under_mpi
 from distgnn.system.jobs.pulse import Pulse
 from distgnn.system.jobs.supervise import guarded, supervise
 from distgnn.system.shared_memory import check_room, check_room_here
 
-# One variable per way of starting a rank. SLURM_PROCID is not among them: sbatch sets it for plain scripts too.
-RANK_VARIABLES = (
-    "PMI_RANK",
-    "PMIX_RANK",
-    "OMPI_COMM_WORLD_RANK",
-    "MPI_LOCALRANKID",
-    "MV2_COMM_WORLD_RANK",
-    "PALS_RANKID",
-)
 THREAD_VARIABLES = ("NUMBA_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
-# Where one of them is set, mpiexec of MPICH asks a batch system, or a file, which machines there are.
-BATCH_VARIABLES = (
-    *("SLURM_JOB_ID", "PBS_NODEFILE", "LSB_MCPU_HOSTS", "LSB_HOSTS", "PE_HOSTFILE", "COBALT_NODEFILE"),
-    *("LOADL_HOSTFILE", "HYDRA_HOST_FILE", "HYDRA_LAUNCHER", "HYDRA_RMK"),
-)
 PRINT_VARIABLE = "DISTGNN_PRINT"  # "once": after `dg.load`, ranks but the first print nothing on standard output
 TIMEOUT_VARIABLE = "DISTGNN_TIMEOUT"  # seconds after which ranks that exchange nothing are ended (comm/loop_watch.py)
 INSTALL_HINT = "install one with `pip install 'distgnn[mpich]'`, or load your site's MPI module"
@@ -54,11 +41,6 @@ LOOPBACK = {
     "openmpi": {"OMPI_MCA_btl": "^tcp", "UCX_NET_DEVICES": "lo"},  # mpirun itself refuses to do without a network
     "intel": {"FI_TCP_IFACE": "lo"},
 }
-
-
-def under_mpi() -> bool:
-    """Whether this process was started as a rank by `mpiexec`, `srun --mpi=…` or their like."""
-    return any(name in os.environ for name in RANK_VARIABLES)
 
 
 def import_mpi() -> Any:
@@ -132,12 +114,7 @@ def starts_ranks_itself(mpiexec: str, flavor: str) -> bool:
         used in any case.
     """
     ours = Path(mpiexec).parent == Path(sys.executable).parent and not os.environ.get("DISTGNN_MPIEXEC")
-    return ours and flavor == "mpich" and on_this_machine()
-
-
-def on_this_machine() -> bool:
-    """Whether mpiexec, without a list of hosts, starts all ranks here: no batch system tells it of other machines."""
-    return sys.platform == "linux" and not any(os.environ.get(name) for name in BATCH_VARIABLES)
+    return ours and flavor == "mpich" and sys.platform == "linux" and on_this_machine()
 
 
 def loopback_variables(flavor: str) -> dict[str, str]:
@@ -222,7 +199,9 @@ def run_program(program: list[str], num_ranks: int, threads: int | None = None, 
     variables = rank_environment(num_ranks, threads or threads_per_rank(num_ranks), flavor)
     if timeout is not None:
         variables[TIMEOUT_VARIABLE] = str(check_timeout("timeout", timeout))
-    environment = {PRINT_VARIABLE: "once"} | os.environ | variables | loopback_variables(flavor) | _terminal_variables()
+    environment = (
+        {PRINT_VARIABLE: "once"} | _without_batch() | variables | loopback_variables(flavor) | _terminal_variables()
+    )
     return supervise([*command, *guarded(program)], environment, proxies=flavor != "openmpi")
 
 
@@ -241,9 +220,7 @@ def _mpiexec_for(num_ranks: int, threads: int | None) -> tuple[list[str], str]:
     """The command that starts so many ranks, and whose options it takes."""
     if num_ranks < 1 or (threads is not None and threads < 1):
         raise InputError(f"ranks and threads must be at least 1, got {num_ranks} ranks and {threads} threads")
-    tasks = os.environ.get("SLURM_STEP_NUM_TASKS", "1")
-    if tasks.isdigit() and int(tasks) > 1:
-        raise RunError(f"srun started {tasks} tasks without MPI between them: give it --mpi=pmi2 or --mpi=pmix")
+    check_tasks()
     mpiexec = find_mpiexec()
     flavor = mpi_flavor(mpiexec)
     if flavor == "mpich" and on_this_machine():
@@ -295,12 +272,18 @@ def _program(argv: list[str]) -> list[str]:
 
 def _environment(num_ranks: int, threads: int | None, flavor: str) -> dict[str, str]:
     """What ranks of this machine find in their environment."""
-    environment = {name: value for name, value in os.environ.items() if name != "DISTGNN_TERMINAL"}
+    environment = {name: value for name, value in _without_batch().items() if name != "DISTGNN_TERMINAL"}
     environment |= rank_environment(num_ranks, threads or threads_per_rank(num_ranks), flavor)
     environment |= loopback_variables(flavor) | _terminal_variables()
     if sys.path[0] not in ("", os.getcwd()):
         environment["PYTHONSAFEPATH"] = "1"  # `python -m` would import a folder `datasets` of the working directory
     return environment
+
+
+def _without_batch() -> dict[str, str]:
+    """This environment, for ranks of this machine without what makes mpiexec ask a batch system for hosts."""
+    left_out = BATCH_VARIABLES if on_this_machine() else ()
+    return {name: value for name, value in os.environ.items() if name not in left_out}
 
 
 def _terminal_variables() -> dict[str, str]:

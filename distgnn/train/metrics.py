@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from distgnn.comm import sum_over_ranks
+from distgnn.comm import gather_arrays, sum_over_ranks
 from distgnn.config import TrainConfig
 from distgnn.config.task import LINK_METRICS, METRICS_OF, SPLITS, VALUE_METRICS
 from distgnn.errors import InputError, RunError, on_all_ranks
@@ -105,10 +105,10 @@ def _rocauc(graph: Any, logits: torch.Tensor, labels: torch.Tensor) -> float | N
     """Mean over tasks of the area under the ROC curve; tasks with one kind of label only are left out, as in OGB."""
     scores = logits if graph.multilabel else logits[:, 1:2] - logits[:, 0:1]
     truth = labels if graph.multilabel else labels[:, None]
-    gathered = graph.comm.gather((scores.double().numpy(), truth.numpy() > 0), root=0)
+    gathered = [gather_arrays(graph.comm, one) for one in (scores.double().numpy(), truth.numpy() > 0)]
     areas = None
-    if gathered is not None:
-        every, right = (np.concatenate(columns) for columns in zip(*gathered, strict=True))
+    if gathered[0] is not None and gathered[1] is not None:
+        every, right = np.concatenate(gathered[0]), np.concatenate(gathered[1])
         each = (_area(every[:, task], right[:, task]) for task in range(right.shape[1]))
         areas = [area for area in each if area is not None]
     mean = float(np.mean(areas)) if areas else None

@@ -9,10 +9,9 @@ import numpy as np
 import torch
 
 from distgnn.comm import raise_together
+from distgnn.comm.gather import receive_array, send_array
 from distgnn.errors import InputError
 from distgnn.train.tasks.task import of_vertices
-
-ROWS_TAG = 1
 
 
 def write_predictions(graph: Any, logits: torch.Tensor, out: str, classes: bool = False) -> None:
@@ -45,12 +44,16 @@ def write_rows(graph: Any, ids: np.ndarray, rows: np.ndarray, num_rows: int, out
     with raise_together(graph.comm):
         if graph.rank == 0:
             everything = _allocate(target, partial, (num_rows, *rows.shape[1:]), rows.dtype)
+    lengths = graph.comm.allgather(len(rows))
     if everything is None:
-        graph.comm.send((ids, rows), dest=0, tag=ROWS_TAG)
+        send_array(graph.comm, np.ascontiguousarray(ids), 0)
+        send_array(graph.comm, np.ascontiguousarray(rows), 0)
         return
     everything[ids] = rows
     for rank in range(1, graph.num_ranks):
-        places, theirs = graph.comm.recv(source=rank, tag=ROWS_TAG)
+        places, theirs = np.empty(lengths[rank], ids.dtype), np.empty((lengths[rank], *rows.shape[1:]), rows.dtype)
+        receive_array(graph.comm, places, rank)
+        receive_array(graph.comm, theirs, rank)
         everything[places] = theirs
     everything.flush()
     os.replace(partial, target)

@@ -8,6 +8,7 @@ from torch import nn
 
 from distgnn.config import TrainConfig
 from distgnn.config.exchange import check_beside_columns
+from distgnn.config.train import check_optimizer_beside
 from distgnn.errors import InputError
 from distgnn.interop.pyg.api import works_per_rank
 from distgnn.train.tasks.task import Task
@@ -22,6 +23,7 @@ def check_trainable(graph: Any, config: TrainConfig, task: Task) -> None:
         raise InputError("the graph has no features: training needs at least one feature per vertex")
     if graph.columns > 1:
         check_beside_columns(None, config)
+    check_optimizer_beside(config.optimizer, graph.update)
     norm = graph.feat_norm
     if config.inductive and norm is not None and norm.mean is not None and not norm.inductive:
         raise InputError(

@@ -39,8 +39,8 @@ def run_model(model: nn.Module, graph: Any) -> torch.Tensor:
     if not isinstance(out, RowTensor) or out.shape[0] != face.num_nodes or out.row_dim:
         given = f"{list(out.shape)}" if isinstance(out, torch.Tensor) else type(out).__name__
         raise InputError(
-            f"{type(model).__name__} gave {given} for {int(face.num_nodes)} vertices: the Trainer takes one row of each, "
-            "made of graph.feats"
+            f"{type(model).__name__} gave {given} for {int(face.num_nodes)} vertices: the Trainer takes one row of "
+            "each, made of graph.feats"
         )
     return in_space(out, face.vertex_space).inner
 

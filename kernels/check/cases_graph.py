@@ -90,7 +90,7 @@ def merge_attention_case(function: Callable, given: dict, graph: Graph) -> Pairs
 
 def finish_attention_case(function: Callable, given: dict, graph: Graph) -> Pairs:
     out, sums = like(given["out"], graph.num_targets), abs(like(given["sums"], graph.num_targets, 1))
-    sums[1] = 0
+    sums[1:2] = 0
     divided = np.divide(out, sums[..., None], out=np.zeros_like(out), where=sums[..., None] > 0)
     return [(function(out, sums), divided)]
 
@@ -125,7 +125,8 @@ def block_csr_case(function: Callable, given: dict, graph: Graph) -> Pairs:
 def spmm_blocked_case(function: Callable, given: dict, graph: Graph) -> Pairs:
     feats, weight = like(given["feats"], graph.num_sources), like(given.get("edge_weight"), graph.num_arcs)
     indices = graph.indices.astype(given["graph"].indices.dtype)
-    piece = slice(0, graph.num_targets) if given.get("piece") is None else slice(1, graph.num_targets - 1)
+    last = graph.num_targets - 1
+    piece = slice(1, last) if given.get("piece") is not None and last > 1 else slice(0, last + 1)
     count = piece.stop - piece.start
     options = {
         **pick(given, "accumulate"),

@@ -18,7 +18,9 @@ def _masked_rows(width, graph):
 
 def head_dots_case(function: Callable, given: dict, graph: Graph) -> Pairs:
     num, heads = graph.num_targets, given["heads"]
-    left, right = like(given["left"], num), like(given["right"], 1 if len(given["right"]) == 1 else num, 1)
+    # A row of one head's width stands for all heads and goes with one row of `left`, also where that has one row only.
+    one = given["right"].shape == (1, given["left"].shape[1])
+    left, right = like(given["left"], num), like(given["right"], 1 if one else num, 1)
     return [(function(left, right, heads, like(given.get("out"), num)), reference_fused.head_dots(left, right, heads))]
 
 
@@ -158,7 +160,7 @@ def _half(value, graph):
 
 def encode_case(function: Callable, given: dict, graph: Graph) -> Pairs:
     num, wire = graph.num_sources, given["wire"]
-    feats, rows = like(given["feats"], num), permuted(given["rows"], num)[: num // 3]
+    feats, rows = like(given["feats"], num), permuted(given["rows"], num)[: -(-num // 3)]
     ids = np.arange(num) if given.get("row_ids") is None else distinct_ids(given["row_ids"], num)
     packed = function(feats, rows, wire, row_ids=ids, **DRAW)
     expected = reference_fused.encode_decode(feats, rows, wire, ids, DRAW)
@@ -187,5 +189,7 @@ def _decoded(packed, wire, width):
         return reference.widened(packed.view(np.float32 if wire == "float32" else np.uint16))
     codes = packed[:, :-4].view(np.int8).astype(np.int32)
     if wire == "int4":
-        codes = np.stack([codes << 28 >> 28, codes << 24 >> 28], axis=2).reshape(len(packed), -1)[:, :width]
+        codes = np.stack([codes << 28 >> 28, codes << 24 >> 28], axis=2).reshape(len(packed), 2 * codes.shape[1])[
+            :, :width
+        ]
     return codes.astype(np.float32) * np.ascontiguousarray(packed[:, -4:]).view(np.float32)

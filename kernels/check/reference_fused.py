@@ -103,13 +103,15 @@ def pair_scores_backward(indptr, others, arcs, sources, targets, attn, grad, slo
 def head_dots(left, right, heads):
     """[N, H]."""
     width = left.shape[1] // heads
-    left, right = (widened(a).reshape(len(a), -1, width).astype(np.float64) for a in (left, right))
+    left, right = (widened(a).reshape(len(a), a.shape[1] // width, width).astype(np.float64) for a in (left, right))
     return (left * right).sum(axis=2)
 
 
 def head_mean(feats, heads, bias):
     """[N, F] in float64."""
-    return feats.astype(np.float64).reshape(len(feats), heads, -1).mean(axis=1) + (0 if bias is None else bias)
+    return feats.astype(np.float64).reshape(len(feats), heads, feats.shape[1] // heads).mean(axis=1) + (
+        0 if bias is None else bias
+    )
 
 
 def relu_backward_dots(grad, out, bias, heads, p):
@@ -117,7 +119,7 @@ def relu_backward_dots(grad, out, bias, heads, p):
     grad, out = widened(grad).astype(np.float64), widened(out).astype(np.float64)
     row = np.where(out > 0, grad / (1 - p), 0)
     rest = 0 if bias is None else row * bias
-    return row, row.sum(axis=0), (grad * out - rest).reshape(len(grad), heads, -1).sum(axis=2)
+    return row, row.sum(axis=0), (grad * out - rest).reshape(len(grad), heads, grad.shape[1] // heads).sum(axis=2)
 
 
 def cross_entropy(logits, labels, rows):
@@ -133,7 +135,8 @@ def cross_entropy(logits, labels, rows):
 
 def head_outer(feats, rows, factors):
     """feats after it, not in place."""
-    split = [widened(a).reshape(len(a), factors.shape[2], -1).astype(np.float64) for a in (feats, rows)]
+    heads = factors.shape[2]
+    split = [widened(a).reshape(len(a), heads, a.shape[1] // heads).astype(np.float64) for a in (feats, rows)]
     return (split[0] + np.einsum("sih,shk->ihk", factors, split[1])).reshape(feats.shape)
 
 
@@ -154,4 +157,4 @@ def encode_decode(feats, rows, wire, row_ids, draw):
     factor = np.divide(levels, top, out=np.zeros_like(top), where=top > 0)
     # The same formula as the kernel's in float32, since a code is a floor: another rounding would be another code.
     chance = [[random_bits(row_ids[row], k, key) / 65536 for k in range(feats.shape[1])] for row in rows]
-    return np.floor(values * factor + np.float32(chance)) * (top / levels)
+    return np.floor(values * factor + np.float32(chance).reshape(values.shape)) * (top / levels)

@@ -1,18 +1,17 @@
 """How every kernel is compiled: without the GIL, cached on disk, once per machine.
 
-`kernel` is numba's `njit` with three things added.
+`kernel` is numba's `njit` with four things added.
 
 - `nogil=True`: a kernel works on a range of rows `[start, stop)` and `threads.run` calls it from several threads
   at once. Serial functions compile about six times faster than `parallel=True` ones (0.4 s against 2.5 s here)
   and need no OpenMP, TBB or workqueue layer.
 - The cache of *all* kernels of a package is stale as soon as *any* of its files changes, or any of this package. numba
   itself looks only at the file that defines the function, not at the helpers that were inlined into it.
-- A file lock for each kernel around look-up, compilation and writing. numba numbers its cache files by reading the
-  index first: two processes that compile different signatures at the same time can leave an index that points at the
-  other one's machine code. With the lock, four ranks that start together compile each kernel once: three wait and
-  load. It is shared while machine code is only loaded, so that the ranks of a node load at the same time; who finds
-  nothing asks for it alone and looks again. A kernel that calls another is locked before it, always in this order, so
-  nobody waits in a circle.
+- Files that are whole or not used (kept_code.py): a damaged one is named in one line, and its kernel compiled again.
+- A file lock for each kernel around look-up, compilation and writing: four ranks that start together compile each
+  kernel once, three wait and load. It is shared while machine code is only loaded, so that the ranks of a node load at
+  the same time; who finds nothing asks for it alone and looks again. A kernel that calls another is locked before it,
+  always in this order, so nobody waits in a circle.
 
 A kernel made inside a function (one per tile) may capture tiles, numbers and strings, but no compiled function: numba
 could not tell its cached code from another's and would compile it in every process. What kernels share stands at the
@@ -34,11 +33,12 @@ from typing import NamedTuple
 
 from numba import njit
 from numba.core import config
-from numba.core.caching import FunctionCache, IndexDataCacheFile, NullCache, UserProvidedCacheLocator
+from numba.core.caching import FunctionCache, NullCache, UserProvidedCacheLocator
 from numba.core.compiler_lock import global_compiler_lock
 from numba.core.registry import CPUDispatcher
 from numba.core.runtime import rtsys
 
+from distgnn.kernels.runtime.kept_code import DamagedError, KeptCode
 from distgnn.kernels.runtime.trust import doubt
 
 try:
@@ -52,10 +52,11 @@ NOWHERE = (
     "folder can be written; set NUMBA_CACHE_DIR to a folder that can"
 )
 DOUBTED = (
-    "compiled kernels in {folder} are not read, every process compiles its own: {reason}, and could have put anything "
-    "there to be executed; take the right to write from others (chmod -R go-w), or set NUMBA_CACHE_DIR to a folder of "
-    "your own"
+    "compiled kernels in {folder} are not read, {instead}: {reason}, and could have put anything there to be executed; "
+    "take the right to write from others (chmod -R go-w), or set NUMBA_CACHE_DIR to a folder of your own"
 )
+FULL = "compiled kernels cannot be kept in {folder} ({reason}): every process compiles its own"
+AGAIN = "{fault}: its kernel is compiled again"
 NOT_COMPILED = "check"  # the room of this package without a kernel: what is changed there needs no new machine code
 
 
@@ -124,19 +125,20 @@ class _Files(FunctionCache._impl_class):
 
 
 class PackageCache(FunctionCache):
-    """numba's cache, stamped with the files of the function's package and of this one instead of one file."""
+    """numba's cache, stamped with the files of the function's package and of this one instead of one file.
+
+    Args: folder: another one than numba's; note: a line to say when the first kernel is compiled.
+    """
 
     _impl_class = _Files
 
-    def __init__(self, function):
+    def __init__(self, function, folder: Path | None = None, note: str = ""):
         super().__init__(function)
-        # numba compares the stamp of an index file with this one and drops the file when they differ: one pair for all,
-        # so an upgrade of any helper leaves no old machine code behind.
-        stamp = _package_stamp(_package_folder(function))
-        self._cache_file = IndexDataCacheFile(
-            cache_path=self._cache_path, filename_base=self._impl.filename_base, source_stamp=stamp
-        )
-        self.lock_path: Path | None = Path(self._cache_path) / f"{self._impl.filename_base}.lock"
+        self._cache_path, self._note, self._fault = str(folder or self._cache_path), note, ""
+        # One stamp for all files of a package: an upgrade of any helper leaves no old machine code behind.
+        stamp, name = _package_stamp(_package_folder(function)), self._impl.filename_base
+        self._cache_file = KeptCode(Path(self._cache_path), name, stamp, function.__code__.co_filename)
+        self.lock_path: Path | None = Path(self._cache_path) / f"{name}.lock"
 
     def load_overload(self, sig, target_context):
         """Machine code of a signature, or None: then numba compiles next, and the listeners are told."""
@@ -147,17 +149,32 @@ class PackageCache(FunctionCache):
         if found is None and _lock_alone(self.lock_path):  # another process may have made it before we had the lock
             found = self._find(sig, target_context)
         if found is None:
+            if self._note:
+                _say(self._note)
+            if self._fault:  # of the process that has the lock alone: the others load what it makes
+                _say(AGAIN.format(fault=self._fault))
             _tell(0.0)
         return found
 
     def _find(self, sig, target_context):
-        with self._guard_against_spurious_io_errors():
+        self._fault = ""
+        try:
             return self._load_overload(sig, target_context)
+        except MemoryError:
+            raise
+        except DamagedError as fault:
+            self._fault = str(fault)
+        except Exception as error:  # of another release of numba, with the same number
+            file = self._cache_file.file_of(self._index_key(sig, target_context.codegen()))
+            self._fault = f"{file} is damaged ({type(error).__name__})"
+        return None
 
     def save_overload(self, sig, data):
-        """Keep machine code, if the folder can be written and has room."""
-        with contextlib.suppress(OSError):
+        """Keep machine code; says once where the folder cannot be written or has no room."""
+        try:
             super().save_overload(sig, data)
+        except OSError as error:
+            _say(FULL.format(folder=self._cache_path, reason=error.strerror))
 
 
 class NoCache(NullCache):
@@ -170,9 +187,7 @@ class NoCache(NullCache):
 
     def load_overload(self, sig, target_context):
         """None, as of a cache that has nothing yet; says once what this costs."""
-        if not _said:
-            _said.append(True)
-            print(f"distgnn: {self.reason}", file=sys.stderr, flush=True)
+        _say(self.reason)
         _tell(0.0)
 
 
@@ -191,15 +206,42 @@ class _OnFirstUse:
 
 
 def _cache_of(function):
-    """A cache in the first folder that can be written: NUMBA_CACHE_DIR, beside the source, the user's cache folder."""
+    """A cache in the first folder that can be written: NUMBA_CACHE_DIR, beside the source, the user's cache folder.
+
+    Where others can write there, one that is the user's own.
+    """
+    source = function.__code__.co_filename
     try:
         cache = PackageCache(function)
-        reason = doubt(str(cache.cache_path), function.__code__.co_filename)
-        return cache if reason is None else NoCache(DOUBTED.format(folder=cache.cache_path, reason=reason))
+        reason = doubt(str(cache.cache_path), source)
+        if reason is None:
+            return cache
+        own, facts = _own_folder(cache.cache_path), {"folder": cache.cache_path, "reason": reason}
+        if own is None or doubt(str(own), source) is not None:
+            return NoCache(DOUBTED.format(instead="every process compiles its own", **facts))
+        return PackageCache(function, own, DOUBTED.format(instead=f"they are kept in {own}", **facts))
     except RuntimeError as error:  # numba: "cannot cache function: no locator available"
         if "no locator" not in str(error):
             raise
         return NoCache()
+
+
+def _own_folder(beside: str) -> Path | None:
+    """A folder that this user alone can write, in place of another one; None where there is none."""
+    top = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache", "distgnn")
+    folder = top / f"kernels-{hashlib.sha256(beside.encode()).hexdigest()[:16]}"
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except OSError:
+        return None
+    return folder if os.access(folder, os.W_OK) else None
+
+
+def _say(line: str) -> None:
+    """A line on standard error, once for a process."""
+    if line not in _said:
+        _said.append(line)
+        print(f"distgnn: {line}", file=sys.stderr, flush=True)
 
 
 def cache_folder() -> Path | None:
@@ -322,6 +364,6 @@ def _lock_alone(path) -> bool:
 # Called under the compiler lock before a kernel is compiled (with 0) and after it (with its seconds), not when one is
 # loaded: see compile_line.py.
 listeners: list[Callable[[float], None]] = []
-_said: list = []  # that nothing can be kept: once a process is enough
+_said: list[str] = []  # lines: once a process is enough
 _made: list = []  # (compiled, seconds) of each signature; a look-up of one that is there costs nothing and is not in it
 _held: dict[Path, int] = {}  # the locks this process holds; guarded by numba's compiler lock

@@ -25,11 +25,17 @@ def doubt(folder: str, source: str) -> str | None:
     if grp is None:
         return None
     try:
-        found, owner = os.stat(folder), os.stat(source).st_uid
+        return doubt_of(os.stat(folder), source, "the folder")
     except OSError:
         return None
-    if found.st_uid not in (os.geteuid(), 0, owner):
-        return f"the folder belongs to {_user(found.st_uid)}"
+
+
+def doubt_of(found: os.stat_result, source: str, what: str) -> str | None:
+    """The same of a folder or an open file, which a reason calls `what`. Raises: OSError without the source."""
+    if grp is None:
+        return None
+    if found.st_uid not in (os.geteuid(), 0, os.stat(source).st_uid):
+        return f"{what} belongs to {_user(found.st_uid)}"
     if found.st_mode & stat.S_IWOTH:
         return "everybody can write there"
     if found.st_mode & stat.S_IWGRP and not _own_group(found.st_gid, found.st_uid):

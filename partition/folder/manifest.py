@@ -9,6 +9,8 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from distgnn.datasets import GraphData
 from distgnn.datasets.arc_data import num_relations
 from distgnn.datasets.edge_list import EdgeList
@@ -108,5 +110,13 @@ def describe_graph(graph: GraphData, edge_list: EdgeList) -> dict:
         "num_node_types": graph.num_node_types,
         **counts,
         **{name: count for name in ("num_values", "num_graphs") if (count := getattr(graph, name))},
+        **_rare(graph, edge_list),
         **describe_edge_splits(graph),
     }
+
+
+def _rare(graph: GraphData, edge_list: EdgeList) -> dict[str, Any]:
+    """What few graphs have: names of classes, and weights that some models cannot divide by."""
+    said: dict[str, Any] = {"class_names": list(graph.class_names)} if graph.class_names else {}
+    bad = 0 if edge_list.edge_weight is None else int(np.count_nonzero(edge_list.edge_weight <= 0))
+    return said | ({"nonpositive_weights": bad} if bad else {})

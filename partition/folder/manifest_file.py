@@ -23,7 +23,7 @@ MEASURES = (
 PREDICTED = ("seconds", "rank", "mean_seconds", "aggregate_seconds", "dense_seconds", "exchange_seconds")
 GRAPH_COUNTS = ("num_feats", "num_classes", "train", "valid", "test")
 OPTIONAL_COUNTS = ("num_edge_feats", "num_relations", "num_node_types")  # 0 where an older program wrote
-RARE_COUNTS = ("num_values", "num_graphs", "num_edge_classes")  # written where there are any
+RARE_COUNTS = ("num_values", "num_graphs", "num_edge_classes", "nonpositive_weights")  # written where there are any
 GRAPH_FLAGS = ("labels", "multilabel", "sparse_feats", "edge_weight", "directed")
 
 
@@ -120,6 +120,8 @@ def _check_fields(path: Path, manifest: dict) -> None:
     for name in GRAPH_FLAGS:
         need(isinstance(graph.get(name), bool), f"graph.{name}")
     need(isinstance(graph.get("clusters", False), bool), "graph.clusters")
+    names = graph.get("class_names", [])
+    need(isinstance(names, list) and all(isinstance(name, str) for name in names), "graph.class_names")
     need(_are_edge_splits(graph.get("edge_splits", {})), "graph.edge_splits")
     need(graph.get("edge_labels", "int64") in ("int64", "float32"), "graph.edge_labels")
     need(isinstance(parts, list) and len(parts) == manifest["num_parts"] > 0, "parts")

@@ -81,6 +81,17 @@ def test_the_shell_completes_commands_options_and_choices(words, offered, monkey
     assert capsys.readouterr().out.split() == offered
 
 
+def test_what_starts_ranks_imports_no_arrays_and_no_kernels():
+    """It waits while they train: half a second and 200 MB that nobody needs."""
+    program = (
+        "import sys; from distgnn.cli.main import make_app; from distgnn.partition import read_manifest; "
+        "make_app(['train', 'parts']); import distgnn.cli.ranks, distgnn.cli.elastic, distgnn.train.run.run_folder; "
+        "print(*{'numpy', 'scipy', 'numba', 'torch', 'matplotlib', 'mpi4py', 'rich'} & set(sys.modules))"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (0, "\n"), done.stderr
+
+
 def test_the_package_is_the_program():
     done = subprocess.run([sys.executable, "-m", "distgnn", "--version"], capture_output=True, text=True, check=True)
     assert done.stdout.startswith("distgnn 0")

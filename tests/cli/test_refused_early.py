@@ -1,6 +1,12 @@
 """Settings that no rank could run are refused by the launcher, before any rank starts."""
 
+import numpy as np
 import pytest
+
+from distgnn.datasets import GraphData
+from distgnn.partition import partition_graph
+
+CLASSES, PAIRS = np.arange(30) % 3, np.arange(18).reshape(9, 2)
 
 
 @pytest.mark.parametrize(
@@ -10,6 +16,8 @@ import pytest
         (["--remat", "--wire-backward", "bfloat16"], "--remat repeats exchanges"),
         (["--remat", "--algorithm", "cd-2"], "--remat repeats exchanges"),
         (["--model", "gin", "--dtype", "bfloat16"], "bfloat16 is for sage, gcn, gat"),
+        (["--optimizer", "kfac", "--update", "copies"], "kfac is for update on owners"),
+        (["--optimizer", "kfac", "--algorithm", "0c"], "kfac is for update on owners"),
         (["--columns", "0"], "columns is 0: expected a whole number"),
         (["--columns", "2", "--model", "gat"], "--columns is for models of sums and means: gat"),
         (["--columns", "2", "--update", "copies"], "columns are for update on owners"),
@@ -19,8 +27,57 @@ import pytest
             ["--columns", "2", "--restarts", "1", "--min-ranks", "1"],
             "with --columns ranks are started again as many as before",
         ),
+        (["--dtype", "float64", "--wire", "int8"], "narrow float32 rows"),
         (["--norm", "batch", "--dtype", "bfloat16"], "bfloat16 is for sage, gcn, gat"),
     ],
 )
 def test_settings_are_refused_before_ranks_start(refused, parts, tmp_path, words, says):
     refused("train", parts, "--run-dir", tmp_path / "run", *words, says=says)
+
+
+@pytest.mark.parametrize("words", [["--update", "copies"], ["--algorithm", "0c"], ["--preset", "distgnn"]])
+@pytest.mark.parametrize("model", ["gat", "gatv2", "edgegat", "gine", "rgcn", "gcn2 --weighted", "appnp --weighted"])
+def test_models_arc_by_arc_are_refused_on_copies(refused, parts, tmp_path, words, model):
+    name, *weighted = model.split()
+    said = f"error: {' with '.join([name, *weighted])} works arc by arc, which update on copies"
+    refused("train", parts, "--model", name, *weighted, "--run-dir", tmp_path / "run", *words, says=said)
+
+
+@pytest.mark.parametrize(
+    ("fields", "words", "says"),
+    [
+        ({}, [], "the graph has no labels"),
+        ({"labels": CLASSES}, [], "no training vertex has a label"),
+        ({"labels": CLASSES, "train": range(9), "feats": None}, [], "the graph has no features"),
+        ({"labels": CLASSES, "train": range(9)}, ["--metric", "rocauc"], "metric rocauc needs two classes or several"),
+        ({"labels": CLASSES, "train": range(9)}, ["--batch", "cluster:2"], "no vertex clusters for batches"),
+        ({"labels": np.eye(3)[CLASSES], "train": range(9)}, ["--smooth-labels"], "vertices with one label each"),
+        ({"node_values": CLASSES[:, None] / 3}, ["--task", "regression"], "there are no training vertices"),
+        (
+            {"train_edges": PAIRS, "train_edge_labels": np.arange(9) % 3, "held_out": False},
+            ["--task", "edge", "--metric", "rocauc"],
+            "the edges of this graph have 3",
+        ),
+    ],
+)
+def test_what_a_graph_has_not_is_refused_before_ranks_start(refused, tmp_path, monkeypatch, fields, words, says):
+    from distgnn.cli import ranks
+
+    monkeypatch.delattr(ranks, "run_on_ranks")  # nothing is started
+    feats = np.ones((30, 2), np.float32)
+    partition_graph(GraphData.from_arrays(PAIRS, 30, False, **({"feats": feats} | fields)), 1, tmp_path / "parts")
+    refused("train", tmp_path / "parts", "--run-dir", tmp_path / "run", *words, says=says)
+
+
+@pytest.mark.parametrize("model", ["gcn2", "appnp"])
+@pytest.mark.parametrize("weight", [0.0, -1.0, 1e-46])
+def test_weights_that_a_model_divides_by(refused, tmp_path, model, weight):
+    weights = np.ones(60)
+    weights[5] = weight
+    edges = np.random.default_rng(0).integers(0, 20, (60, 2))
+    graph = GraphData.from_arrays(edges, 20, feats=np.ones((20, 2)), labels=np.arange(20) % 3, edge_weight=weights)
+    place = tmp_path / "parts"
+    manifest = partition_graph(graph, 2, place, "libra", direction="stored", split="0.6,0.2,0.2", say=lambda line: None)
+    assert manifest["graph"]["nonpositive_weights"] == 1
+    says = f"--weighted of {model} divides by the root of sums of edge weights: 1 weights"
+    refused("train", place, "--model", model, "--weighted", "--run-dir", tmp_path / "run", says=says)

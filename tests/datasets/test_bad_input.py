@@ -8,7 +8,7 @@ import pytest
 import scipy.sparse
 
 from distgnn.datasets import load_graph
-from distgnn.errors import DistGNNError
+from distgnn.errors import DistGNNError, GraphWarning
 
 
 def put(name: str, array):
@@ -99,7 +99,7 @@ CASES = {
     "text-word": (text_edges("edges.csv", b"0,1\n2,b\n"), r"line 2: expected 2 whole numbers, found '2,b'; .*renumber"),
     "text-three-columns": (
         text_edges("edges.txt", b"0 1\n1 2 3\n"),
-        r"edges\.txt: line 2: expected 2 .* found '1 2 3'$",
+        r"edges\.txt: line 2: expected 2 .* found '1 2 3'; a third column is no part of an edge: write it",
     ),
     "text-real": (text_edges("edges.csv", b"0,1.5\n"), r"edges\.csv: line 1: expected 2 whole numbers"),
     "text-out-of-range": (
@@ -142,7 +142,11 @@ CASES = {
         r"labels\.npy: row 3 holds label -2; allowed are",
     ),
     "labels-half": (put("labels.npy", [0.5] * 6), r"labels\.npy: labels must be whole numbers"),
-    "labels-words": (put("labels.npy", ["a"] * 6), r"labels\.npy: expected integer labels"),
+    "labels-dates": (put("labels.npy", np.zeros(6, "M8[s]")), r"labels\.npy: expected integers, found datetime64"),
+    "labels-too-large": (
+        put("labels.npy", np.arange(6) + (1 << 20)),
+        r"labels\.npy: row 5 holds label 1048581: that makes 1048582 classes of 6 vertices; number the classes from 0",
+    ),
     "labels-cube": (put("labels.npy", np.zeros((6, 2, 2), dtype=int)), r"labels\.npy: expected shape"),
     "labels-mixed": (
         put("labels.npy", [[0, 1]] * 5 + [[0, -1]]),
@@ -150,7 +154,10 @@ CASES = {
     ),
     "labels-two": (put("labels.npy", [[0, 1]] * 5 + [[0, 2]]), r"labels\.npy: row 5: with several labels"),
     "weights-too-few": (put("edge_weight.npy", [1.0]), r"edge_weight\.npy: expected shape \[6\], one per edge, found"),
-    "weights-nan": (put("edge_weight.npy", [1.0] * 5 + [np.nan]), r"edge_weight\.npy: row 5 is NaN or infinite"),
+    "weights-nan": (
+        put("edge_weight.npy", [1.0] * 5 + [np.nan]),
+        r"edge_weight\.npy: row 5 holds a value that is NaN or inf",
+    ),
     "edge-feats-too-few": (put("edge_feats.npy", np.ones((2, 2))), r"edge_feats\.npy: expected shape \[6, D\]"),
     "edge-feats-nan": (put("edge_feats.npy", np.full((6, 2), np.nan)), r"edge_feats\.npy: row 0 holds a value"),
     "split-out-of-range": (put("train.npy", [0, 6]), r"train\.npy: row 1 holds vertex 6; ids run from 0 to 5"),
@@ -160,9 +167,21 @@ CASES = {
         r"test\.npy: row 1, vertex 1, is also in train; splits must not",
     ),
     "split-repeat": (put("train.npy", [0, 1, 0]), r"train\.npy: row 2 repeats vertex 0; name each vertex once"),
-    "split-real": (put("test.npy", [3.0]), r"test\.npy: expected a list of integer vertex ids, found float64"),
-    "split-mask": (put("test.npy", [True] * 6), r"test\.npy: .* integer vertex ids, found bool \[6\]; .*flatnonzero"),
-    "split-mask-of-bytes": (put("test.npy", np.array([0, 0, 0, 1, 1, 0], np.uint8)), r"found 6 numbers .* like a mask"),
+    "split-real": (
+        put("test.npy", [3.5]),
+        r"test\.npy: expected integer vertex ids, found float64: row 0 holds \[3\.5\]",
+    ),
+    "split-mask-too-short": (put("test.npy", [True] * 5), r"test\.npy: a mask must have shape \[6\], found \[5\]"),
+    "split-masks": (put("test.npy", np.ones((6, 3), bool)), r"test\.npy: .* of several masks choose one column"),
+    "feats-beyond-float32": (
+        put("feats.npy", np.array([[0.0]] * 4 + [[1e39]] * 2)),
+        r"feats\.npy: row 4 holds 1e\+39, beyond float32's 3\.4e38; scale it \(2 such rows\)",
+    ),
+    "weights-beyond-float32": (
+        put("edge_weight.npy", [1.0] * 5 + [-1e40]),
+        r"edge_weight\.npy: row 5 holds -1e\+40, bey",
+    ),
+    "ids-from-one": (put("edges.npy", np.array(GOOD) + 2), r"row 3 .* outside the graph, 6"),
     "split-cut-short": (cut("test.npy", 0.95), r"test\.npy: damaged"),
 }
 
@@ -200,7 +219,15 @@ def test_a_file_is_not_a_folder(graph_folder):
 def test_files_of_other_names_and_older_forms_are_left_alone(graph_folder):
     for name in ("README.md", "ids.npy", "labels.csv", "feats.npy.bak", "train.py"):
         (graph_folder / name).write_text("not ours\n")
-    assert load_graph(str(graph_folder)).num_feats == 2
+    with pytest.warns(GraphWarning, match=r"graph 'small': left out: ids\.npy, labels\.csv$"):
+        assert load_graph(str(graph_folder)).num_feats == 2
+
+
+@pytest.mark.parametrize("dtype", [bool, np.uint8, np.int64, np.float32])
+@pytest.mark.parametrize("shape", [6, (6, 1)])
+def test_a_mask_in_a_file_is_a_split(graph_folder, dtype, shape):
+    np.save(graph_folder / "test.npy", np.array([0, 0, 0, 1, 1, 0]).astype(dtype).reshape(shape))
+    assert load_graph(str(graph_folder)).test.tolist() == [3, 4]
 
 
 def test_the_row_is_named_also_deep_inside(small_graph, monkeypatch):

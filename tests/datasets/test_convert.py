@@ -29,17 +29,31 @@ def test_arrays_take_the_names_of_pyg():
         (([0, 1], [1]), {}, "must be two equal lists"),
         ([[0, 1]], {"train": np.array([True])}, r"a mask must have shape \[2\]"),
         ([[0, 1]], {"colour": 1}, "colour"),
-        ([[0, 1]], {"features": 1}, r"'features' \(did you mean feats\?\)"),
+        ([[0, 1]], {"featurez": 1}, r"'featurez' \(did you mean features\?\)"),
         ([[0, 1]], {"x": np.ones((2, 1)), "feats": np.ones((2, 1))}, "x and feats are the same field"),
         ([[0.5, 1.0]], {}, "expected integer vertex ids"),
         ([["a", "b"]], {}, r"expected integer vertex ids, found <U1; dg\.renumber"),
         ([[0, 10**15]], {}, r"dg\.renumber takes other ids"),
+        ([[0, 1], [1, 2], [2, 3]], {"train": np.array([0, 1, 1, 0, 0])}, r"row 2 repeats vertex 1; .* have 4 rows"),
+        ([[0, 1], [1, 2], [2, 3]], {"train": [0.5, 1]}, r"integer vertex ids, found float64: row 0 holds \[0\.5\]"),
         (
-            [[0, 1], [1, 2], [2, 3]],
-            {"train": np.array([0, 1, 0, 1], np.uint8)},
-            "it looks like a mask: give it as bool",
+            [[0, 1, 5]],
+            {},
+            r"found \[1, 3\]: a third column is no part of an edge; give it as edge_weight=edges\[:, 2\]",
         ),
-        ([[0, 1], [1, 2], [2, 3]], {"train": np.array([0.0, 1, 0, 1])}, "found float64 .* it looks like a mask"),
+        ([[0, 1], [1, 2.0**60]], {}, r"row 1 holds \[1\.0, 1\.15"),
+        ([[0, 1], [None, 2]], {}, "row 1 has no vertex"),
+        ([[0, 1], [float("nan"), 2]], {}, "row 1 has no vertex"),
+        ([[0, 1]], {"feats": [[1e39], [0]]}, "feats: row 0 holds a number beyond float32"),
+        ([[0, 1]], {"edge_weight": [1e39]}, "edge_weight: row 0 holds a number beyond float32"),
+        ([[0, 1]], {"feats": [["a"], ["b"]]}, "feats: expected numbers, found text, as 'a'"),
+        ([[0, 1]], {"feats": [1j, 2j]}, "feats: expected numbers, found complex128"),
+        ([[0, 1]], {"feats": np.ma.masked_equal([[1], [2]], 2)}, "feats: row 1 is masked out"),
+        (
+            [[1, 2], [2, 3]],
+            {"feats": np.ones((3, 1)), "num_nodes": 3},
+            "outside the graph, 3 .*they seem to start at 1",
+        ),
         ([[0, 1], [1, 2], [2, 3]], {"train": np.ones((4, 10), bool)}, r"choose one column: mask\[:, 0\]"),
         ([[0, 1], [1, 2], [2, 3]], {"train": np.ones((4, 10), np.uint8)}, r"choose one column: mask\[:, 0\]"),
         (np.zeros((0, 2)), {}, "the graph has 0 vertices"),
@@ -52,7 +66,7 @@ def test_wrong_arrays_are_refused(edges, fields, message):
 
 def test_scipy_both_ways():
     matrix = scipy.sparse.csr_matrix(np.array([[0, 2, 0], [2, 0, 3], [0, 3, 1]]))
-    with pytest.warns(UserWarning, match="not taken as edge weights; .*weighted=True"):
+    with pytest.warns(UserWarning, match="not taken as edge weights .*weighted=True"):
         assert GraphData.from_scipy(matrix).edge_weight is None
     assert GraphData.from_scipy(matrix, weighted=False).edge_weight is None  # a warning would be an error
     arcs = GraphData.from_scipy(matrix, weighted=True)

@@ -11,7 +11,7 @@ import pytest
 import scipy.sparse
 
 from distgnn.datasets import download, downloads, load_graph
-from distgnn.errors import GraphFormatError, InputError
+from distgnn.errors import GraphFormatError, GraphWarning, InputError
 
 
 def save(array) -> bytes:
@@ -36,7 +36,7 @@ def reddit_archive(tmp_path):
 
 
 def test_reddit_is_unpacked(reddit_archive, tmp_path, monkeypatch):
-    monkeypatch.setattr(downloads, "_fetch", lambda name, url, path: shutil.copy(reddit_archive, path))
+    monkeypatch.setattr(downloads, "fetch", lambda name, url, path, *_: shutil.copy(reddit_archive, path))
     folder = download("reddit", tmp_path / "root")
     assert sorted(path.name for path in folder.iterdir()) == ["reddit_data.npz", "reddit_graph.npz"]
     assert load_graph("reddit", tmp_path / "root").num_nodes == 3
@@ -47,17 +47,18 @@ def test_planetoid_is_kept_without_pickles(tmp_path, monkeypatch):
     feats, labels = scipy.sparse.csr_matrix(np.eye(600, 2, dtype=np.float32)), np.ones((600, 1), np.int32)
     objects = {"allx": feats, "x": feats[:2], "tx": feats[:1], "ally": labels, "y": labels[:2], "ty": labels[:1]}
 
-    def fetch(name, url, path):
+    def fetch(name, url, path, *_):
         import pickle
 
         kind = url.split("ind.cora.")[1]
         value = {0: [1], 1: [0]} if kind == "graph" else objects.get(kind)
         path.write_bytes(b"600\n" if kind == "test.index" else pickle.dumps(value, 2))
 
-    monkeypatch.setattr(downloads, "_fetch", fetch)
+    monkeypatch.setattr(downloads, "fetch", fetch)
     folder = download("cora", tmp_path)
     assert not list(folder.glob("ind.*"))
-    graph = load_graph("cora", tmp_path)
+    with pytest.warns(GraphWarning, match="599 of 601 vertices have no edge"):
+        graph = load_graph("cora", tmp_path)
     assert (graph.num_nodes, graph.num_edges, len(graph.valid)) == (601, 1, 500)
 
 
@@ -73,9 +74,32 @@ def test_no_network_is_one_line_and_leaves_nothing(name, tmp_path, monkeypatch):
     assert not (tmp_path / "root").exists()
 
 
-def test_a_damaged_archive_leaves_nothing(tmp_path, monkeypatch):
-    monkeypatch.setattr(downloads, "_fetch", lambda name, url, path: path.write_bytes(b"PK"))
-    with pytest.raises(GraphFormatError, match="download is damaged"):
+def packed(method=zipfile.ZIP_DEFLATED, **files) -> bytes:
+    stream = io.BytesIO()
+    with zipfile.ZipFile(stream, "w", method) as archive:
+        for name, content in files.items():
+            archive.writestr(f"{name}.npz", content)
+    return stream.getvalue()
+
+
+ONE = np.zeros(3)
+DATA = {"feature": np.zeros((3, 1)), "label": ONE, "node_types": ONE}
+HOSTILE = {
+    "cut": b"PK",
+    "a bomb": packed(reddit_data=bytes(1 << 26), reddit_graph=b"1"),
+    "an odd method": packed(zipfile.ZIP_LZMA, reddit_data=b"1", reddit_graph=b"1"),
+    "no graph": packed(reddit_data=save(DATA)),
+    "no arrays": packed(reddit_data=b"PK", reddit_graph=b"PK"),
+    "other rows": packed(
+        reddit_data=save(DATA | {"label": np.zeros(4)}), reddit_graph=save({"row": ONE, "col": ONE, "shape": ONE})
+    ),
+}
+
+
+@pytest.mark.parametrize("content", HOSTILE.values(), ids=HOSTILE)
+def test_a_damaged_archive_leaves_nothing(content, tmp_path, monkeypatch):
+    monkeypatch.setattr(downloads, "fetch", lambda name, url, path, *_: path.write_bytes(content))
+    with pytest.raises(GraphFormatError, match=r"download is damaged|damaged or not the expected|not of one graph"):
         download("reddit", tmp_path / "root")
     assert not (tmp_path / "root").exists()
 

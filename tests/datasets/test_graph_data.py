@@ -2,6 +2,7 @@ import numpy as np
 import scipy.sparse
 
 from distgnn.datasets import GraphData, load_graph
+from distgnn.datasets.findings.findings import Findings
 
 
 def test_counts_name_all_that_is_unusual(small_graph):
@@ -27,7 +28,7 @@ def test_counts_agree_with_a_slow_count():
     for _ in range(20):
         edges = rng.integers(0, 8, (rng.integers(0, 40), 2))
         rows = [tuple(row) for row in edges.tolist()]
-        graph = GraphData.from_arrays(edges, 8, directed=True)
+        graph = GraphData.from_arrays(edges, 8, directed=True, findings=Findings())
         counts = graph.counts()
         assert counts["duplicates"] == len(rows) - len(set(rows))
         assert counts["reciprocal"] == sum((v, u) in set(rows) for u, v in set(rows) if u < v)

@@ -9,7 +9,7 @@ import scipy.sparse
 import torch
 
 from distgnn.datasets import GraphData, as_graph_data, load_graph
-from distgnn.errors import InputError
+from distgnn.errors import GraphWarning, InputError
 from distgnn.partition import partition_graph, read_manifest
 
 SOURCES, TARGETS = [0, 1, 2, 2], [1, 2, 0, 3]
@@ -79,7 +79,7 @@ def test_networkx(kind):
     pairs = found.edges.tolist() if found.directed else np.sort(found.edges, axis=1).tolist()
     assert sorted(pairs) == sorted([[2, 0], [1, 3]] if found.directed else [[0, 2], [1, 3]])
     assert sorted(found.edge_weight.tolist()) == [1, 2.5] and found.num_nodes == 4
-    with pytest.warns(UserWarning, match=r"not taken; .*from_networkx\(graph, weighted=True\)"):
+    with pytest.warns(UserWarning, match=r"left out: edge attribute weight \(take it with weighted=True\)"):
         assert as_graph_data(graph).edge_weight is None
     assert as_graph_data(graph, weighted=False).edge_weight is None  # a warning would be an error
 
@@ -94,12 +94,16 @@ def attributed():
 
 def test_networkx_attributes_are_taken_by_name():
     graph = attributed()
-    found = as_graph_data(graph, feats="x", labels="y", train="train_mask", edge_weight="cost", name="mine")
+    with pytest.warns(GraphWarning, match=r"left out: attribute pair$"):
+        found = as_graph_data(graph, feats="x", labels="y", train="train_mask", edge_weight="cost", name="mine")
     assert (found.feats.tolist(), found.labels.tolist(), found.train.tolist()) == ([[1], [2]], [0, 1], [0])
     assert (found.edge_weight.tolist(), found.name) == ([3], "mine")
-    with pytest.warns(UserWarning, match=r"not taken; .*\(graph, labels='y', train='train_mask'\)"):
+    with pytest.warns(
+        UserWarning, match=r"left out: attribute x, attribute y \(take it with labels='y'\), attribute train_mask"
+    ):
         assert as_graph_data(graph, feats="pair").feats.tolist() == [[1, 0], [2, 0]]
-    assert as_graph_data(graph, feats=None, labels=None, train=None).feats is None  # a warning would be an error
+    with pytest.warns(GraphWarning, match=r"left out: attribute pair, edge attribute cost$"):
+        assert as_graph_data(graph, feats=None, labels=None, train=None).feats is None
 
 
 @pytest.mark.parametrize(

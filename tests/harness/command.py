@@ -4,7 +4,8 @@ import os
 import subprocess
 import sys
 
-from distgnn.system.launch import RANK_VARIABLES, find_mpiexec, mpi_flavor, mpiexec_command
+from distgnn.system.jobs.own_rank import RANK_VARIABLES
+from distgnn.system.launch import find_mpiexec, mpi_flavor, mpiexec_command
 
 
 def distgnn(*words, under: int = 0, timeout: float = 120) -> subprocess.CompletedProcess:

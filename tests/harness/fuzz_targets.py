@@ -113,7 +113,7 @@ def _partition_targets(root: Path) -> list[Target]:
 def _single_files(root: Path) -> list[Target]:
     """What is no folder of a format: a file of hosts, what a rank measured or does, an archive that was fetched."""
     from distgnn.cli.display import epoch_line
-    from distgnn.datasets.formats.ogb_download import unpack
+    from distgnn.datasets.formats.ogb_download import unpack_ogb
     from distgnn.graph import tuning
     from distgnn.partition.epoch.epoch_price import EpochPrices, Loads, read_prices
     from distgnn.system.hosts import read_hosts
@@ -136,7 +136,7 @@ def _single_files(root: Path) -> list[Target]:
         with tempfile.TemporaryDirectory(dir=root / "archive-run") as place:
             if (folder / "mag.zip").is_file():
                 shutil.copy(folder / "mag.zip", place)
-                unpack(Path(place))
+                unpack_ogb(Path(place))
 
     tuned = {"machine": tuning.machine(), "arcs_ahead": {"64": 8, "256": 4}, "blocked": [64], "own_products": True}
     contents = {

@@ -14,6 +14,7 @@ from cut_graphs import dist_graph, gather_rows, random_cut, random_graph, whole_
 from mpi4py import MPI
 
 from distgnn.config import EDGE_MODELS, MODELS, NORMS, UNWEIGHTED_MODELS, ModelConfig, TrainConfig
+from distgnn.config.train import OPTIMIZERS
 from distgnn.errors import InputError
 from distgnn.nn import model_for
 from distgnn.partition import VertexCut, cut_edges
@@ -34,8 +35,8 @@ SCHEDULES = {  # all of them exact in every epoch of the test
     },
     "aggregate first": {"transform_first": False},
     "no constant rows": {"cache_first": False},
+    "by nodes": {"exchange": "node", "ranks_per_node": 2},
 }  # fmt: skip
-ON_COPIES = ("sage", "gcn", "gin", "appnp")  # models that only sum and average
 
 
 @dataclass(frozen=True)
@@ -59,6 +60,8 @@ class Case:
     label_reuse: float = 0.0
     schedule: str = "cd-0"
     dtype: str = "float64"
+    optimizer: str = "adam"
+    feat_norm: str = "none"
 
     def __str__(self) -> str:
         default = Case()
@@ -83,8 +86,9 @@ class Case:
         return (
             self.num_edges >= 10
             and self.num_nodes >= 12
-            and (update == "owners" or (self.model in ON_COPIES and not self.label_reuse))
+            and (update == "owners" or (not self.config.by_arc and not self.label_reuse))
             and not (typed and self.self_loops == "add")  # an added self-loop has neither features nor a type
+            and not (update == "copies" and self.optimizer == "kfac")  # refused
             and not (self.remat and "cd-2" in SCHEDULES[self.schedule].get("algorithm", ""))
         )
 
@@ -165,6 +169,8 @@ CHOICES = {
     "label_reuse": (0.0, 0.0, 0.5),
     "schedule": tuple(SCHEDULES),
     "dtype": ("float64", "float64", "float32", "bfloat16"),
+    "optimizer": OPTIMIZERS,
+    "feat_norm": ("none", "none", "center", "standardize", "row-l2"),
 }
 
 
@@ -183,7 +189,11 @@ def draw(number: int) -> Case:
 def difference(case: Case, comm: MPI.Comm) -> str:
     """What differs between one rank and all ranks of `comm`, in words; "" for nothing. Collective: yes."""
     data = case.data()
-    options = SCHEDULES[case.schedule] | {"dtype": case.dtype, "self_loops": case.self_loops}
+    options = SCHEDULES[case.schedule] | {
+        "dtype": case.dtype,
+        "self_loops": case.self_loops,
+        "feat_norm": case.feat_norm,
+    }
     cut = CUTS[case.cut](data.edge_list("stored", case.self_loops), data, comm.size, case.seed)
     many = _train(case, dist_graph(data, comm, cut, **options))
     one = _train(case, whole_graph(data, **options))
@@ -200,7 +210,11 @@ def difference(case: Case, comm: MPI.Comm) -> str:
 def _train(case: Case, graph) -> tuple[np.ndarray, np.ndarray]:
     """(losses, logits of all vertices in the order of ids)."""
     torch.manual_seed(case.seed)
-    trainer = Trainer(model_for(case.config, graph), graph, TrainConfig(epochs=EPOCHS, eval_every=EPOCHS))
+    trainer = Trainer(
+        model_for(case.config, graph),
+        graph,
+        TrainConfig(epochs=EPOCHS, eval_every=EPOCHS, optimizer=case.optimizer, kfac_every=2),
+    )
     losses = trainer.fit().losses
     return np.array(losses), gather_rows(graph, trainer.predict().float().numpy())
 

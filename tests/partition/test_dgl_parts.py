@@ -67,6 +67,17 @@ def test_reads_a_book_that_dgl_wrote(graph, tmp_path):
     for part, (begin, end) in enumerate(ranges):
         assert set(np.flatnonzero(cut.owner == part)) == set(new_ids[begin:end].tolist())
     np.testing.assert_array_equal(cut.edge_part, cut.owner[edges.dst])
+    (tmp_path / "node_orig_id.npy").unlink()
+    for part, (begin, end) in enumerate(ranges):  # as DGL's dispatch of a graph in chunks writes them
+        dgl.data.utils.save_tensors(str(tmp_path / f"part{part}" / "orig_nids.dgl"), {"_N": new_ids[begin:end]})
+    np.testing.assert_array_equal(read_dgl_cut(tmp_path / "small.json", edges).owner, cut.owner)
+    torch = pytest.importorskip("torch")
+    for content in ({"_N": new_ids}, new_ids):  # as GraphStorm does
+        torch.save(content, tmp_path / "node_mapping.pt")
+        np.testing.assert_array_equal(read_dgl_cut(tmp_path / "small.json", edges).owner, cut.owner)
+    torch.save({"a": new_ids, "b": new_ids}, tmp_path / "node_mapping.pt")
+    with pytest.raises(DistGNNError, match=r"node_mapping\.pt: expected the ids of one vertex type, found a, b"):
+        read_dgl_cut(tmp_path / "small.json", edges)
 
 
 def test_dgl_reads_a_book_of_ours(graph, tmp_path):

@@ -7,9 +7,14 @@ import torch
 from against_dgl import Inputs, num_arc_ids, run_rows, run_whole, same
 from cut_graphs import DIRECTED, UNDIRECTED, dist_graph, random_graph
 from dgl_layers import cases
+from torch import nn
+from torch.nn import functional as F
 
+from distgnn.errors import InputError
 from distgnn.graph.row_graph import with_rows
+from distgnn.interop.dgl.import_dgl import import_dgl
 
+dgl = import_dgl()
 CASES = cases()
 
 
@@ -28,3 +33,149 @@ def test_module_runs_unchanged(comm, name):
     inputs = Inputs.random(data.num_nodes, num_arc_ids(data.edge_list()))
     expected = run_whole(data, model, inputs, call)
     same(run_rows(with_rows(dist_graph(data, comm, debug=True)), model, inputs, call), expected)
+
+
+# --- scripts: a model and a loop of one's own -----------------------------------------------------------------
+
+
+class Stack(nn.Module):
+    """Two layers of a kind, a norm over all vertices between them; heads are flattened; written to in place."""
+
+    def __init__(self, make, width=8):
+        super().__init__()
+        self.layers = nn.ModuleList([make(7), make(width)])
+        self.norm, self.read = nn.BatchNorm1d(width), nn.Linear(width, 4)
+
+    def forward(self, graph, feats):
+        rows = self.layers[0](graph, feats).flatten(1).relu_()
+        return self.read(self.layers[1](graph, self.norm(rows)).flatten(1))
+
+
+class Embedding(nn.Module):
+    """A table of vertices by id in place of features."""
+
+    def __init__(self):
+        super().__init__()
+        self.table, self.layer = nn.Embedding(60, 5), dgl.nn.GraphConv(5, 4, **FREE)
+
+    def forward(self, graph, feats):
+        return self.layer(graph, self.table(torch.arange(graph.num_nodes())))
+
+
+class OwnMessages(nn.Module):
+    """Functions of edges and nodes, and columns that are set inside a scope."""
+
+    def __init__(self):
+        super().__init__()
+        self.score, self.read = nn.Linear(14, 1), nn.Linear(7, 4)
+
+    def forward(self, graph, feats):
+        with graph.local_scope():
+            graph.ndata["h"] = feats
+            graph.apply_edges(lambda edges: {"s": self.score(torch.cat([edges.src["h"], edges.dst["h"]], 1))})
+            graph.edata["a"] = dgl.ops.edge_softmax(graph, graph.edata.pop("s"))
+            graph.update_all(dgl.function.u_mul_e("h", "a", "m"), dgl.function.sum("m", "h"))
+            graph.apply_nodes(lambda nodes: {"h": nodes.data["h"] - dgl.mean_nodes(graph, "h")})
+            return self.read(graph.ndata["h"])
+
+
+FREE = {"allow_zero_in_degree": True}
+SCRIPTS = {
+    "gcn": lambda: Stack(lambda width: dgl.nn.GraphConv(width, 8, **FREE)),
+    "gat": lambda: Stack(lambda width: dgl.nn.GATConv(width, 4, 2, **FREE)),
+    "sage": lambda: Stack(lambda width: dgl.nn.SAGEConv(width, 8, "pool")),
+    "gin": lambda: Stack(lambda width: dgl.nn.GINConv(nn.Sequential(nn.Linear(width, 8), nn.BatchNorm1d(8)), "max")),
+    "appnp": lambda: Stack(lambda width: Then(nn.Linear(width, 8), dgl.nn.APPNPConv(3, 0.1))),
+    "embedding": Embedding,
+    "own messages": OwnMessages,
+}
+
+
+class Then(nn.Module):
+    def __init__(self, first, layer):
+        super().__init__()
+        self.first, self.layer = first, layer
+
+    def forward(self, graph, feats):
+        return self.layer(graph, self.first(feats), edge_weight=graph.edata["w"])
+
+
+def classes(graph, out, columns):
+    """A loss of vertices by mask."""
+    mask = graph.ndata["train_mask"] if "train_mask" in graph.ndata else columns["mask"]
+    labels = graph.ndata["y"]
+    return F.cross_entropy(out[mask], labels[mask])
+
+
+def links(graph, out, columns):
+    """A dot product for pairs of ids."""
+    pairs, truth = columns["pairs"], columns["truth"]
+    return F.binary_cross_entropy_with_logits((out[pairs[0]] * out[pairs[1]]).sum(-1), truth)
+
+
+def losses_of(make, graph, loss, columns):
+    """Losses of three steps, gradients of the last, and the output afterwards."""
+    torch.manual_seed(3)
+    model = make().double()
+    graph.ndata["y"], graph.ndata["train_mask"] = columns["labels"], columns["mask"]
+    graph.edata["w"] = torch.ones(int(graph.num_edges()), dtype=torch.float64)
+    graph.ndata["h"] = columns["feats"]
+    optimizer, found = torch.optim.Adam(model.parameters(), lr=0.02), []
+    for _ in range(3):
+        optimizer.zero_grad()
+        value = loss(graph, model(graph, graph.ndata["h"]), columns)
+        value.backward()
+        optimizer.step()
+        found.append(value.item())
+    gradients = [parameter.grad for parameter in model.parameters() if parameter.grad is not None]
+    out = model(graph, graph.ndata["h"])
+    return torch.tensor(found), gradients, torch.from_numpy(out.detach().numpy())
+
+
+@pytest.mark.mpi(1, 2, 3)
+def test_a_script_runs_unchanged(comm):
+    """All in one job of ranks: starting one takes longer than a script."""
+    data = random_graph(12, directed=UNDIRECTED)
+    torch.manual_seed(0)
+    columns = {
+        "feats": torch.from_numpy(data.feats).double(),
+        "labels": torch.randint(0, 4, (60,)),
+        "mask": torch.rand(60) < 0.5,
+        "pairs": torch.randint(0, 60, (2, 41)),
+        "truth": torch.randint(0, 2, (41,)).double(),
+    }
+    graph, whole = with_rows(dist_graph(data, comm, debug=True)), data.to_dgl()
+    for name, make in SCRIPTS.items():
+        for loss in (classes, links):
+            expected, found = losses_of(make, whole, loss, columns), losses_of(make, graph, loss, columns)
+            for one, other in zip(found, expected, strict=True):
+                torch.testing.assert_close(one, other, rtol=1e-7, atol=1e-9, msg=lambda text: f"{name}: {text}")  # noqa: B023
+
+
+@pytest.mark.mpi(1, 2)
+def test_what_needs_a_whole_graph_is_refused_by_name_and_readouts_are_exact(comm):
+    data = random_graph(12, directed=UNDIRECTED)
+    graph, whole = with_rows(dist_graph(data, comm)), data.to_dgl()
+    feats = torch.from_numpy(data.feats).double()
+    graph.ndata["h"], whole.ndata["h"] = feats, feats
+    for name in ("sum_nodes", "mean_nodes", "max_nodes", "softmax_nodes"):
+        found = torch.from_numpy(getattr(dgl, name)(graph, "h").numpy())
+        torch.testing.assert_close(found, getattr(dgl, name)(whole, "h"))
+    for reduce in ("sum", "mean", "max", "min"):
+        found = getattr(dgl.ops, f"copy_u_{reduce}")(graph, graph.ndata["h"]).whole()
+        torch.testing.assert_close(found, getattr(dgl.ops, f"copy_u_{reduce}")(whole, feats))
+    other = graph.local_var()
+    other.ndata["z"] = feats
+    assert "z" in other.ndata and "z" not in graph.ndata
+    calls = {
+        "add_self_loop": "--self-loops add",
+        "to_bidirected": "--direction both",
+        "to_simple": "before it is cut",
+        "khop_graph": "before it is cut",
+        "topk_nodes": "before it is cut",
+    }
+    for name, advice in calls.items():
+        with pytest.raises(InputError, match=f"dgl.{name} needs a whole graph, .*{advice}"):
+            getattr(dgl, name)(graph, "h") if name == "topk_nodes" else getattr(dgl, name)(graph)
+    with pytest.raises(InputError, match=r"dgl.sample_neighbors needs a whole graph"):
+        dgl.sampling.sample_neighbors(graph, [0], 2)

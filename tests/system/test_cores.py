@@ -2,6 +2,8 @@
 
 import os
 
+import pytest
+
 from distgnn.system import cores
 
 
@@ -13,3 +15,32 @@ def test_threads_share_the_cores_this_process_may_use(monkeypatch):
     assert cores.available_cores() == 2
     monkeypatch.setattr(cores, "core_quota", lambda: 0.5)
     assert cores.available_cores() == 1
+
+
+V1 = ("cpu.cfs_quota_us", "cpu.cfs_period_us")
+QUOTAS = {
+    "version 2, fractional": ("0::/a/b\n", {"a/cpu.max": "250000 100000", "a/b/cpu.max": "max 100000"}, 2.5),
+    "version 2, half a core": ("0::/\n", {"cpu.max": "50000 100000"}, 0.5),
+    "version 1": (
+        "5:memory:/x\n4:cpu,cpuacct:/docker/1\n",
+        {f"cpu,cpuacct/docker/1/{name}": value for name, value in zip(V1, ("150000", "100000"), strict=True)},
+        1.5,
+    ),
+    "version 1 in a container, names the other way round": (
+        "4:cpuacct,cpu:/docker/1\n0::/\n",
+        {f"cpu,cpuacct/{name}": value for name, value in zip(V1, ("300000", "100000"), strict=True)},
+        3.0,
+    ),
+    "version 1 without a limit": ("4:cpu:/\n", {"cpu/cpu.cfs_quota_us": "-1", "cpu/cpu.cfs_period_us": "100000"}, None),
+    "damaged": ("no group\n0::/\n", {"cpu.max": "many"}, None),
+}
+
+
+@pytest.mark.parametrize(("groups", "files", "quota"), QUOTAS.values(), ids=QUOTAS)
+def test_quotas_of_both_versions_of_control_groups(tmp_path, groups, files, quota):
+    (tmp_path / "cgroup").write_text(groups)
+    for name, text in files.items():
+        (tmp_path / "fs" / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "fs" / name).write_text(f"{text}\n")
+    found = cores.core_quota(str(tmp_path / "cgroup"), str(tmp_path / "fs"))
+    assert found == quota if quota is not None else found > 10**6

@@ -12,6 +12,7 @@ from command import without_rank_variables
 from distgnn.errors import InputError, RunError
 from distgnn.system import launch
 from distgnn.system.hosts import read_hosts
+from distgnn.system.jobs.own_rank import RANK_VARIABLES
 
 
 @pytest.fixture
@@ -99,7 +100,7 @@ def test_mpich_of_this_python_needs_no_mpiexec_on_one_machine(monkeypatch, tmp_p
     assert not launch.starts_ranks_itself(ours, "openmpi") and not launch.starts_ranks_itself(
         "/usr/bin/mpiexec", "mpich"
     )
-    for name in ("SLURM_JOB_ID", "HYDRA_HOST_FILE", "DISTGNN_MPIEXEC"):
+    for name in ("HYDRA_LAUNCHER", "DISTGNN_MPIEXEC"):
         with monkeypatch.context() as patch:
             patch.setenv(name, "1")
             assert not launch.starts_ranks_itself(ours, "mpich")
@@ -111,16 +112,16 @@ def test_ranks_of_one_machine_keep_off_its_networks(monkeypatch):
     assert launch.loopback_variables("mpich") == launch.LOOPBACK["mpich"]
     monkeypatch.setenv("UCX_NET_DEVICES", "mlx5_0:1")
     assert "UCX_NET_DEVICES" not in launch.loopback_variables("mpich")
-    monkeypatch.setenv("SLURM_JOB_ID", "7")
+    monkeypatch.setenv("HYDRA_LAUNCHER", "ssh")
     assert launch.loopback_variables("mpich") == {}
 
 
 # being a rank
 
 
-@pytest.mark.parametrize("variable", launch.RANK_VARIABLES)
+@pytest.mark.parametrize("variable", RANK_VARIABLES)
 def test_each_launcher_is_recognised(monkeypatch, variable):
-    for name in launch.RANK_VARIABLES:
+    for name in RANK_VARIABLES:
         monkeypatch.delenv(name, raising=False)
     assert not launch.under_mpi()
     monkeypatch.setenv(variable, "0")
@@ -128,7 +129,7 @@ def test_each_launcher_is_recognised(monkeypatch, variable):
 
 
 def test_a_plain_batch_script_is_no_rank(monkeypatch):
-    for name in launch.RANK_VARIABLES:
+    for name in RANK_VARIABLES:
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("SLURM_PROCID", "0")
     monkeypatch.setenv("SLURM_NTASKS", "8")

@@ -1,5 +1,7 @@
 """`distgnn import-dgl` and `distgnn export-dgl`: cuts from DGL and for DGL."""
 
+import sys
+
 import typer
 
 from distgnn.cli.display import print_table
@@ -26,10 +28,14 @@ def import_dgl(
     """Write a partition folder from a cut that DGL made."""
     from distgnn.cli.commands.partition import rows_of_table
     from distgnn.datasets import load_graph
+    from distgnn.datasets.findings.findings import Findings
     from distgnn.partition import write_partition
     from distgnn.partition.dgl_parts import read_dgl_cut
 
-    graph = load_graph(source, data_root)
+    findings = Findings()
+    graph = load_graph(source, data_root, findings=findings)
+    for line in findings.lines():
+        print(f"distgnn: {plain(line)}", file=sys.stderr)
     edge_list = graph.edge_list(direction, self_loops)
     manifest = write_partition(graph, edge_list, read_dgl_cut(cut, edge_list, sides), out, "dgl", overwrite=overwrite)
     print_table("Imported", rows_of_table(manifest, out))

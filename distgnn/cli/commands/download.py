@@ -1,5 +1,7 @@
 """`distgnn download`: fetch a dataset where there is a network."""
 
+import sys
+
 import typer
 
 from distgnn.system.output import plain
@@ -16,4 +18,4 @@ def download(
     """Download a dataset; OGB's need the ogb extra."""
     from distgnn.datasets.downloads import download as fetch
 
-    print(plain(fetch(name, data_root)))
+    print(plain(fetch(name, data_root, lambda line: print(f"distgnn: {plain(line)}", file=sys.stderr))))

@@ -3,7 +3,7 @@
 import contextlib
 import json
 import sys
-from dataclasses import replace
+from dataclasses import asdict, replace
 from typing import Annotated, Any
 
 import typer
@@ -11,6 +11,7 @@ import typer
 from distgnn.cli.display import epoch_line, phases, print_table
 from distgnn.cli.options import AsJson, Only, Quiet, with_options
 from distgnn.config import CutConfig, num_threads
+from distgnn.errors import InputError
 from distgnn.system.output import plain
 from distgnn.system.units import human_bytes, human_seconds
 
@@ -23,7 +24,7 @@ def register(app: typer.Typer) -> None:
 
 OPTIONS = Only(
     "method", "refine", "effort", "seed", "direction", "self_loops", "order", "update", "capacities", "normalize_feats",
-    "memory", "link_split", "clusters",
+    "memory", "split", "link_split", "clusters",
 )  # fmt: skip
 
 
@@ -31,8 +32,11 @@ OPTIONS = Only(
 def partition(
     config: Annotated[CutConfig, OPTIONS],
     source: str = typer.Argument(help="Dataset name, generated graph (rmat:… or communities:…), or folder."),
-    parts: str = typer.Option(..., help="Parts, one per rank; 8x4: 8 machines of 4 ranks, cut between machines first."),
-    out: str = typer.Option(..., help="Partition folder to write."),
+    parts: str | None = typer.Option(
+        None, help="Parts, one per rank; 8x4: 8 machines of 4 ranks, cut between machines first.", show_default=False
+    ),
+    out: str | None = typer.Option(None, help="Partition folder to write.", show_default=False),
+    validate: bool = typer.Option(False, "--validate", help="Print all that is found in the graph, and cut nothing."),
     prices: str | None = typer.Option(None, help="File of distgnn calibrate --prices: predicts the epoch."),
     data_root: str | None = typer.Option(None, help="Folder of named datasets (default: DISTGNN_DATA or ./data)."),
     threads: int | None = typer.Option(None, help="Threads (default: all cores)."),
@@ -45,6 +49,11 @@ def partition(
     from distgnn.partition import partition_graph
     from distgnn.partition.compile_ahead import compile_ahead
 
+    if validate:
+        _validate(source, data_root, config, as_json)
+        return
+    if parts is None or out is None:
+        raise InputError(f"Missing option '{'--parts' if parts is None else '--out'}'.")
     num_parts, groups = _parts_and_groups(parts)
     config = replace(config, groups=groups, capacities=split_speeds(config.capacities))
     kernels.set_num_threads(threads or num_threads())
@@ -59,9 +68,22 @@ def partition(
             data_root=data_root,
             prices=prices,
             progress=advance,
-            say=None if quiet else lambda line: print(f"distgnn: {plain(line)}", file=sys.stderr),
+            say=lambda line: None if quiet else print(f"distgnn: {plain(line)}", file=sys.stderr),
         )
     show(manifest, out, quiet, as_json)
+
+
+def _validate(source: str, data_root: str | None, config: CutConfig, as_json: bool) -> None:
+    """Print every finding; the exit code is that of a wrong input where there is an error."""
+    from distgnn.datasets.findings.check import find_all
+
+    findings = find_all(source, data_root, config.direction, config.split is not None)
+    if as_json:
+        print(json.dumps([asdict(finding) for finding in findings], indent=1))
+    else:
+        print("\n".join(plain(line) for line in findings.table().splitlines()))
+    if findings.wrong:
+        raise typer.Exit(2)
 
 
 def split_speeds(text: Any) -> Any:

@@ -38,6 +38,7 @@ INSTEAD = {  # what a DGLGraph (or a PyG Data) has and a DistGraph cannot have, 
     **dict.fromkeys(("add_edges", "remove_edges", "add_nodes", "remove_nodes", "add_self_loop"), OF_STRUCTURE),
     **dict.fromkeys(("remove_self_loop", "reverse", "line_graph", "sample_neighbors", "reorder_graph"), OF_STRUCTURE),
 }
+AS_IT_IS = ("cpu", "int", "long", "formats", "create_formats_")  # methods that give the same graph
 
 
 class NotDistributed(InputError, AttributeError):
@@ -97,6 +98,8 @@ class DGLInterface:
     if not TYPE_CHECKING:  # to a type checker every name would exist
 
         def __getattr__(self, name: str):
+            if name in AS_IT_IS:
+                return self.to
             if name in INSTEAD:
                 raise NotDistributed(f"graph.{name} cannot run distributed: {INSTEAD[name]}")
             raise AttributeError(f"{type(self).__name__} has no attribute {name!r}")
@@ -160,8 +163,6 @@ class DGLInterface:
     def to(self: Self, *device: Any, **options: Any) -> Self:
         """This graph: it lives on the CPU, in the formats that it has."""
         return self
-
-    cpu = int = long = formats = create_formats_ = to
 
     # --- message passing -------------------------------------------------------------------------------------
 

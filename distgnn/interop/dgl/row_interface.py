@@ -1,5 +1,6 @@
 """DGLRows: the members of DGL's graph interface whose columns are rows of all ranks (`distgnn.rows`)."""
 
+import copy
 from typing import Any
 
 import torch
@@ -32,7 +33,4 @@ class DGLRows:
 
     def local_var(self) -> Any:
         """The same graph; columns set on it are not seen on this one, as in DGL."""
-        plain, face = object.__new__(type(self.plain)), object.__new__(type(self))
-        plain.__dict__ = face.__dict__ = self.__dict__ | {"_frames": self.plain._frames.copy()}
-        face.__dict__ |= {"plain": plain, "face": face, "_kept_ndata": {}, "_kept_edata": {}}
-        return face
+        return copy.copy(self)

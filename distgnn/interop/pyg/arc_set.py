@@ -17,7 +17,7 @@ import numpy as np
 import torch
 
 from distgnn import ops
-from distgnn.comm import sum_over_ranks
+from distgnn.comm import extreme_over_ranks, sum_over_ranks
 from distgnn.errors import InputError
 from distgnn.ops.aggregation.tied_extreme import tied_arc_extreme, tied_extreme
 from distgnn.ops.edges.on_arcs import check_rows, check_update
@@ -116,6 +116,19 @@ class ArcSet:
         ids = np.concatenate([owned, local.global_ids[halos]])[ends]
         every = torch.from_numpy(np.concatenate([ids, owned]) if self.loops else ids)
         return every if self.positions is None else every[self.positions]
+
+    def extreme_id(self, which: str) -> torch.Tensor:
+        """The largest or smallest id of a vertex with an arc; without rows of all ranks, those that a part has.
+
+        Collective: yes, where rows are those of all ranks.
+        """
+        if not self.rows:
+            return torch.tensor(self.num_vertices - 1 if which == "max" else 0)
+        graph: Any = self.graph
+        none = -1 if which == "max" else graph.num_global_nodes
+        ends = torch.cat([self.ids("source"), self.ids("target")]).numpy()
+        here = ends.max(initial=none) if which == "max" else ends.min(initial=none)
+        return torch.from_numpy(extreme_over_ranks(graph.comm, np.array([here]), which))[0]
 
     def mask_ids(self) -> np.ndarray:
         """What keys random masks of arcs, int64 [M]: global arc ids, for loops those of vertices far behind them."""

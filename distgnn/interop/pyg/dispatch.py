@@ -5,6 +5,7 @@
     softmax, scatter, degree,     answered in one exchange; without it they run as PyG wrote them, on the tensors of
     gcn_norm, remove_self_loops   `tensors.py`: the same numbers, more passes
     global_…_pool                 refuse the rows of one rank
+    assortativity, subgraph, …    exact over all ranks or refused: `whole_graph.py`
 
 A dispatcher is put in front of these names once, when a process with PyG loads a DistGraph or hands one to PyG. Every
 call without a DistGraph goes on to PyG.
@@ -20,7 +21,7 @@ import torch
 from torch.utils._pytree import tree_leaves
 
 from distgnn.errors import InputError
-from distgnn.interop.pyg import functions, fused, norm, reductions, refused
+from distgnn.interop.pyg import functions, fused, norm, reductions, refused, whole_graph
 from distgnn.interop.pyg.tensors import ArcEnds, ArcIndex, ArcNorm, ArcTensor, local_in
 from distgnn.rows.row_tensor import RowTensor, rows_of
 
@@ -33,6 +34,7 @@ FUNCTIONS: dict[str, str] = {  # name -> the module of PyG that has it
     "gcn_norm": "torch_geometric.nn.conv.gcn_conv",
     **dict.fromkeys(POOLS, "torch_geometric.nn.pool.glob"),
     **dict.fromkeys(refused.UTILS, "torch_geometric.utils"),
+    **whole_graph.WHOLE,
 }
 _spread: "weakref.WeakSet[Any]" = weakref.WeakSet()  # graphs that are spread over ranks
 
@@ -213,4 +215,5 @@ OURS: dict[str, Callable] = {
     "remove_self_loops": _remove_self_loops,
     "gcn_norm": _gcn_norm,
     **{name: refused.refuses(name) for name in refused.UTILS},
+    **whole_graph.OURS,
 }

@@ -132,12 +132,14 @@ def largest(tensor: Any, *args: Any, **kwargs: Any) -> Any:
     """For `int(index.max()) + 1`, PyG's number of vertices."""
     if not isinstance(tensor, ArcIndex | ArcEnds) or args or kwargs:
         return NotImplemented
-    return torch.tensor(tensor.arcs.num_vertices - 1)
+    return tensor.arcs.extreme_id("max")
 
 
 @handles("min", "amin")
 def smallest(tensor: Any, *args: Any, **kwargs: Any) -> Any:
-    return torch.tensor(0) if isinstance(tensor, ArcIndex | ArcEnds) and not (args or kwargs) else NotImplemented
+    if not isinstance(tensor, ArcIndex | ArcEnds) or args or kwargs:
+        return NotImplemented
+    return tensor.arcs.extreme_id("min")
 
 
 # --- comparisons, shapes -----------------------------------------------------------------------------------------

@@ -41,7 +41,6 @@ UTILS = {
     **dict.fromkeys(("to_networkx", "to_networkit", "to_dgl", "get_ppr", "assortativity"), PART_ONLY),
     "is_undirected": "write data.is_undirected()",
     "contains_isolated_nodes": "write data.has_isolated_nodes()",
-    "contains_self_loops": "write data.has_self_loops()",
     "train_test_split_edges": TRANSFORMS["RandomLinkSplit"],
 }
 

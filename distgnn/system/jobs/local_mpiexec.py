@@ -4,10 +4,11 @@
 
 MPICH's own `mpiexec` listens on all interfaces, whoever connects, and its proxy may die while its ranks go on. Here
 ranks are children, and each has a pair of sockets for what MPICH asks of the program that started it (PMI version 1:
-lines of `cmd=NAME key=value …`, which bring ranks together once, in MPI_Init).
+lines of `cmd=NAME key=value …`, which bring ranks together once, in MPI_Init), and a page of memory for what it does
+(`distgnn/system/jobs/rank_log.py`).
 
-A rank that is killed, or ends without MPI_Finalize, ends the others at once. Signals are passed on to all ranks. The
-exit code is that of the first rank that failed, 128 + n for a signal.
+A rank that is killed, or ends without MPI_Finalize, ends the others at once, and one line names it. Signals are passed
+on to all ranks. The exit code is that of the first rank that failed, 128 + n for a signal.
 
 Nothing of ours is imported: a start takes some 20 ms.
 """
@@ -18,15 +19,24 @@ import signal
 import socket
 import sys
 import time
+from contextlib import suppress
+from pathlib import Path
 
 PASSED_ON = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2)
 GRACE_SECONDS = 5.0  # for the others, when a rank fails before MPI_Init: they may be about to say the same
+DEATH_SECONDS = 0.2  # a rank that says it cannot reach another may do so before the other's death is told
+LONGEST_LINE = 1 << 16  # bytes; MPICH's longest is 1 kB
+NOTE_BYTES = 1024
+NOTE_VARIABLE = "DISTGNN_NOTE_FD"
+OWN_CODE = 1  # of a job whose first rank to leave had no exit code of its own
+SPOKEN = "left"  # how the note of a rank begins that has said itself that it leaves
 
 
 class Rank:
     """One rank: its process, its socket, and how far it is."""
 
     def __init__(self, number: int, size: int, program: list[str]):
+        self.number = number
         self.socket, theirs = socket.socketpair()
         self.received = b""
         self.begun = self.finalized = False
@@ -34,9 +44,15 @@ class Rank:
         number_here = {"MPI_LOCALRANKID": str(number), "MPI_LOCALNRANKS": str(size)}
         variables = {"PMI_FD": str(theirs.fileno()), "PMI_RANK": str(number), "PMI_SIZE": str(size)} | number_here
         theirs.set_inheritable(True)
+        self.note_file = os.memfd_create("distgnn-note") if hasattr(os, "memfd_create") else -1
+        if self.note_file >= 0:
+            os.ftruncate(self.note_file, NOTE_BYTES)
+            variables[NOTE_VARIABLE] = str(self.note_file)
         self.pid = os.fork()
         if self.pid == 0:
             try:
+                if self.note_file >= 0:
+                    os.set_inheritable(self.note_file, True)
                 os.execvpe(program[0], program, os.environ | variables)
             except OSError as error:
                 os.write(2, f"distgnn: error: {program[0]} could not be started: {error.strerror}\n".encode())
@@ -45,15 +61,16 @@ class Rank:
         theirs.close()
 
     def lines(self) -> list[dict[str, str]]:
-        """What the rank asked since the last call; its socket is closed when it is gone."""
+        """What the rank asked since the last call; its socket is closed when it is gone, or sends no lines."""
         try:
             chunk = self.socket.recv(1 << 16)
         except OSError:
             chunk = b""
-        if not chunk:
+        if not chunk or len(self.received) > LONGEST_LINE:
             self.socket.close()
         *whole, self.received = (self.received + chunk).split(b"\n")
-        return [dict(word.split("=", 1) for word in line.decode().split() if "=" in word) for line in whole]
+        texts = [line.decode(errors="replace") for line in whole]
+        return [dict(word.split("=", 1) for word in text.split() if "=" in word) for text in texts]
 
     def answer(self, text: str) -> None:
         """Send a line."""
@@ -61,6 +78,18 @@ class Rank:
             self.socket.sendall(f"{text}\n".encode())
         except OSError:
             pass  # it is gone: its end is noticed
+
+    def note(self) -> list[str]:
+        """What the rank does, and the path of its log: as far as it has said so, at least two texts."""
+        text = b""
+        with suppress(OSError):
+            text = os.pread(self.note_file, NOTE_BYTES, 0)
+        words = text.split(b"\0")[0].decode(errors="replace")
+        return [*("".join(filter(str.isprintable, line)).rstrip(",") for line in words.split("\n")), "", ""]
+
+    def place(self) -> str:
+        """Where it was, as it is said after "in"."""
+        return self.note()[0] or ("its start" if self.begun else "its start, before MPI")
 
 
 class Job:
@@ -72,6 +101,9 @@ class Job:
         self.waiting: dict[str, list[Rank]] = {}
         self.failed: int | None = None
         self.kill_at = float("inf")
+        self.passed: set[int] = set()  # signals that came from outside
+        self.kills = memory_kills()
+        self.early: Rank | None = None  # ended with 0 before it started MPI, and others have
         self.ranks = [Rank(number, size, program) for number in range(size)]
 
     def serve(self, woken: socket.socket) -> int:
@@ -88,8 +120,20 @@ class Job:
                     self._answer(rank, asked)
             self._collect()
             if time.monotonic() >= self.kill_at:
+                self._say_early()
                 self.send(signal.SIGKILL)
         return self.failed or 0
+
+    def _say_early(self) -> None:
+        """A rank has ended before MPI, and others wait for it in MPI_Init."""
+        if self.early is not None and self.early.number >= 0:
+            say(f"rank {self.early.number} left before it started MPI, the others wait for it in MPI_Init")
+            self.early.number = -1  # once
+
+    def pass_on(self, number: int) -> None:
+        """A signal that came from outside, to every rank."""
+        self.passed.add(number)
+        self.send(number)
 
     def send(self, number: int) -> None:
         """A signal to every rank that runs."""
@@ -102,10 +146,10 @@ class Job:
         if command == "init":
             rank.begun = True
             rank.answer("cmd=response_to_init pmi_version=1 pmi_subversion=1 rc=0")
-        elif command == "put":
+        elif command == "put" and {"key", "value"} <= asked.keys():
             self.values[asked["key"]] = asked["value"]
             rank.answer("cmd=put_result rc=0 msg=success")
-        elif command == "get":
+        elif command == "get" and "key" in asked:
             value = self.values.get(asked["key"])
             found = f"rc=0 msg=success value={value}" if value is not None else "rc=-1 msg=key_not_found value=unknown"
             rank.answer(f"cmd=get_result {found}")
@@ -115,13 +159,12 @@ class Job:
             rank.finalized = True
             rank.answer("cmd=finalize_ack rc=0")
         elif command == "abort":
-            self._fail(int(asked.get("exitcode", "1")) & 255 or 1, 0.0)
-        else:
-            rank.answer(
-                ANSWERS.get(command, f"cmd={command}_result rc=-1 msg=unknown").format(
-                    size=len(self.ranks), name=self.name
-                )
-            )
+            code = asked.get("exitcode", "")
+            self._see_deaths()
+            self._fail((int(code) & 255 if code.isascii() and code.isdigit() else 0) or OWN_CODE, 0.0)
+        elif command:
+            answer = ANSWERS.get(command, f"cmd={command}_result rc=-1 msg=unknown")
+            rank.answer(answer.replace("{size}", str(len(self.ranks))).replace("{name}", self.name))
 
     def _wait_for_others(self, rank: Rank, group: str) -> None:
         numbers = group.replace(",", "")
@@ -132,27 +175,129 @@ class Job:
             for one in self.waiting.pop(group):
                 one.answer("cmd=barrier_out rc=0")
 
+    def _see_deaths(self) -> None:
+        """Wait a moment for a rank that was killed: it is what others complain of."""
+        deadline = time.monotonic() + DEATH_SECONDS
+        while self.failed is None and time.monotonic() < deadline:
+            self._collect()
+            time.sleep(0.01)
+
     def _collect(self) -> None:
         """Note which ranks have ended, and how."""
+        ended = []
         for rank in self.ranks:
             if rank.code is None:
                 pid, status = os.waitpid(rank.pid, os.WNOHANG)
                 if pid:
                     code = os.waitstatus_to_exitcode(status)
                     rank.code = 128 - code if code < 0 else code
-                    self._judge(rank, killed=code < 0)
+                    ended.append((code, rank))
+        early = next((rank for rank in self.ranks if rank.code == 0 and not rank.begun), None)
+        if early is not None and self.early is None and any(one.begun and one.code is None for one in self.ranks):
+            self.early = early
+            self._fail(OWN_CODE, GRACE_SECONDS)
+        for code, rank in sorted(ended, key=lambda one: one[0]):  # killed ones first: others may have failed for them
+            self._judge(rank, -code if code < 0 else None)
 
-    def _judge(self, rank: Rank, killed: bool) -> None:
-        if killed or (rank.begun and not rank.finalized):
-            self._fail(rank.code or 1, 0.0)
-        elif rank.code and not rank.begun:
+    def _judge(self, rank: Rank, killed_by: int | None) -> None:
+        if killed_by is not None:
+            if self.failed is None and killed_by not in self.passed:
+                say(self._death(rank, killed_by))
+            self._fail(rank.code or OWN_CODE, 0.0)
+        elif rank.begun and not rank.finalized:
+            if self.failed is None and not rank.note()[0].startswith(SPOKEN):
+                how = f"ended with exit code {rank.code} and without MPI_Finalize"
+                say(f"rank {rank.number} on host {HOST} {how}: it left in {rank.place()}{self._others(rank)}")
+            self._fail(rank.code or OWN_CODE, 0.0)
+        elif not rank.begun and rank.code:
             self._fail(rank.code, GRACE_SECONDS)
         elif rank.code:
             self.failed = self.failed or rank.code
 
+    def _others(self, gone: Rank) -> str:
+        """Where the others are, as far as one of them has said so."""
+        places = [one.place() for one in self.ranks if one is not gone and one.code is None]
+        return f"; the others are in {places[0]}" if places else ""
+
+    def _death(self, rank: Rank, number: int) -> str:
+        phase, log = rank.note()[:2]
+        name = signal.Signals(number).name if number in set(signal.Signals) else f"signal {number}"
+        where = f"; its log is {log}" if log else ""
+        return (
+            f"rank {rank.number} on host {HOST} was killed by {name} in {phase or rank.place()}"
+            f"{why_killed(number, self.kills)}{where}"
+        )
+
     def _fail(self, code: int, grace: float) -> None:
         self.failed = self.failed or code
         self.kill_at = min(self.kill_at, time.monotonic() + grace)
+
+
+HOST = socket.gethostname()
+MEANINGS = {
+    signal.SIGSEGV: ": it read or wrote memory that is not its own (a fault of a compiled library, or of this program)",
+    signal.SIGBUS: ": memory behind a mapped file is gone (a full /dev/shm or disk, a file that was cut meanwhile)",
+    signal.SIGABRT: ": a library gave up, and may have said why above (no memory, a failed check)",
+    signal.SIGALRM: ": MPI did not start within the limit (--timeout, a minute at least)",
+}
+LESS_MEMORY = "take more parts, --dtype bfloat16, --remat or fewer --hidden-feats"
+
+
+def why_killed(number: int, before: tuple[int, int]) -> str:
+    """What is known of the reason for a signal. Args: before: `memory_kills()` when the job began."""
+    if number != signal.SIGKILL:
+        return MEANINGS.get(number, "")
+    group, machine = memory_kills()
+    if group > before[0]:
+        limits = [text for one in _groups() if (text := _limit(one))]
+        limit = f" (control group: {min(limits, key=int)} bytes at most)" if limits else ""
+        return f": the kernel ended it for memory{limit}: {LESS_MEMORY}, or give it more"
+    if machine > before[1]:
+        return f": the kernel ended processes of this machine for memory: {LESS_MEMORY}"
+    return ": not by the kernel for memory; another process sent it (a batch system at a limit, kill -9)"
+
+
+def memory_kills() -> tuple[int, int]:
+    """How many processes the kernel has ended for memory: of this process's control group, of the machine."""
+    own = [_oom_kill(group / name) for group in _groups()[:1] for name in ("memory.events", "memory.oom_control")]
+    return max(own, default=0), _oom_kill(Path("/proc/vmstat"))
+
+
+def _groups() -> list[Path]:
+    """Folders of this process's control group for memory, and of those around it (versions 1 and 2)."""
+    with suppress(OSError, ValueError):
+        for line in Path("/proc/self/cgroup").read_text().splitlines():
+            _, controllers, path = line.split(":", 2)
+            if not controllers or "memory" in controllers.split(","):
+                root = Path("/sys/fs/cgroup", "memory") if controllers else Path("/sys/fs/cgroup")
+                below = root / path.lstrip("/")
+                return [one for one in (below, *below.parents) if one.is_relative_to(root) and one.is_dir()]
+    return []
+
+
+def _limit(group: Path) -> str:
+    """Bytes that a control group may take; empty where there is no limit."""
+    for name in ("memory.max", "memory.limit_in_bytes"):
+        with suppress(OSError):
+            text = (group / name).read_text().strip()
+            return text if text.isdigit() and int(text) < 1 << 60 else ""
+    return ""
+
+
+def _oom_kill(path: Path) -> int:
+    """The number after "oom_kill" in a file; 0 where there is none."""
+    with suppress(OSError, ValueError):
+        for line in path.read_text().splitlines():
+            name, _, count = line.partition(" ")
+            if name == "oom_kill":
+                return int(count)
+    return 0
+
+
+def say(text: str) -> None:
+    """One line on standard error, whole."""
+    with suppress(OSError):
+        os.write(2, f"distgnn: error: {text}\n".encode(errors="backslashreplace"))
 
 
 ANSWERS = {
@@ -174,9 +319,9 @@ def main() -> int:
         signal.signal(handled, lambda number, _: came.append(number))
     job = Job(size, program)
     for handled in PASSED_ON:
-        signal.signal(handled, lambda number, _: job.send(number))
+        signal.signal(handled, lambda number, _: job.pass_on(number))
     for number in set(came) - {signal.SIGCHLD}:
-        job.send(number)
+        job.pass_on(number)
     return job.serve(woken)
 
 

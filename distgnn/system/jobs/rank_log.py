@@ -4,14 +4,19 @@
     run/logs/rank-0.status       what the rank is doing now, one JSON object, replaced (see watchdog)
 
 A rank that does not see the run folder of rank 0 makes one of its own on its machine.
+
+What a rank does, its starter can read after the rank has died, from a page of memory that both have mapped (`note`):
+`distgnn/system/jobs/local_mpiexec.py` makes the page and names it in DISTGNN_NOTE_FD. Other starters make none.
 """
 
+import mmap
 import os
 import time
 import traceback
 from pathlib import Path
 
 from distgnn.errors import DistGNNError
+from distgnn.system.jobs.local_mpiexec import NOTE_BYTES, NOTE_VARIABLE
 
 
 class RankLog:
@@ -33,6 +38,7 @@ class RankLog:
         """Append a line with the time."""
         if self.folder is None:
             return
+        note.set(log=str(self.folder / f"rank-{self.rank}.log"))
         stamp = time.strftime("%Y-%m-%d %H:%M:%S")
         try:
             with open(
@@ -73,3 +79,38 @@ class RankLog:
         """Remove the status file: this rank is done."""
         if self.folder is not None:
             (self.folder / f"rank-{self.rank}.status").unlink(missing_ok=True)
+
+
+class PhaseNote:
+    """The phase of this process, and the path of its log.
+
+    Attributes: phase: of a run that tells its phases; doing: where any other program was seen last.
+    """
+
+    def __init__(self) -> None:
+        self.phase = self.doing = self.log = ""
+        self._page: mmap.mmap | None = None
+        self._opened = False
+
+    def set(self, phase: str | None = None, doing: str | None = None, log: str | None = None) -> None:
+        """Note what the rank does from now on, and where its log is; None: as before."""
+        self.phase = self.phase if phase is None else phase
+        self.doing = self.doing if doing is None else doing
+        self.log = self.log if log is None else log
+        page = self._open()
+        if page is not None:
+            text = f"{self.phase or self.doing}\n{self.log}".encode(errors="backslashreplace")[: NOTE_BYTES - 1]
+            page[: len(text) + 1] = text + b"\0"
+
+    def _open(self) -> mmap.mmap | None:
+        number = os.environ.get(NOTE_VARIABLE, "")
+        if not self._opened and number.isdigit():
+            try:
+                self._page = mmap.mmap(int(number), NOTE_BYTES)
+            except (OSError, ValueError):
+                self._page = None  # closed: a process that a rank has started
+        self._opened = True
+        return self._page
+
+
+note = PhaseNote()

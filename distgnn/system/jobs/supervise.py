@@ -20,6 +20,7 @@ from typing import Any
 
 from distgnn.errors import RunError
 from distgnn.system.jobs import guard, sentinel
+from distgnn.system.jobs.local_mpiexec import HOST, memory_kills, say, why_killed
 from distgnn.system.jobs.pulse import Pulse
 from distgnn.system.output import Relay
 from distgnn.system.processes import children, descendants, die_with_parent, shared_memory, stop_tree
@@ -85,6 +86,7 @@ class _Job:
         self.most = 0  # children at a time
         self.resend_at = 0.0
         self.began = time.time()
+        self.kills = memory_kills()
 
     def run(self) -> int:
         """Until the command ends, or a signal asks for it."""
@@ -93,6 +95,9 @@ class _Job:
         try:
             self._start()
             code = self._wait()
+            if code < 0 and not self.received:
+                name = signal.Signals(-code).name
+                say(f"what started the ranks on host {HOST} was killed by {name}{why_killed(-code, self.kills)}")
             return 128 + self.received[0] if self.received else code if code >= 0 else 128 - code
         except OSError as error:
             raise RunError(f"{self.command[0]} could not be started: {error}") from error

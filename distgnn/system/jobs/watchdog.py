@@ -20,7 +20,7 @@ from types import FrameType
 from typing import Any
 
 from distgnn.system.jobs.last_word import abort_job
-from distgnn.system.jobs.rank_log import RankLog
+from distgnn.system.jobs.rank_log import RankLog, note
 from distgnn.system.jobs.statuses import Statuses, phase_seconds
 from distgnn.system.output import plain
 
@@ -74,6 +74,7 @@ class Watchdog:
     @phase.setter
     def phase(self, name: str) -> None:
         self._phase, self._since, self._excused, self._compiled = name, time.monotonic(), 0.0, 0.0
+        note.set(name)
 
     @contextmanager
     def running(self) -> Iterator[Any]:
@@ -92,6 +93,7 @@ class Watchdog:
                 self._thread.join()
                 self._thread = None
                 self._leave()
+            note.set(phase="")
 
     def _watch(self) -> None:
         self._tell()
@@ -144,7 +146,7 @@ class Watchdog:
 
     def _place(self) -> tuple[str, bool]:
         """Innermost line of the rank's program, and whether it waits for others there."""
-        frame = _frames().get(self._main)
+        frame = frames().get(self._main)
         if frame is None:
             return "nowhere", False
         waits = any(part in frame.f_code.co_filename for part in WAITING_IN)
@@ -186,7 +188,7 @@ def patience(seconds: float) -> float:
     return seconds - min(seconds / 10, ENDING_SECONDS)
 
 
-def _frames() -> dict[int, FrameType]:
+def frames() -> dict[int, FrameType]:
     """What each thread runs.
 
     Frame objects are made here, while other threads stand still. A cycle collection that this sets off may let them go
@@ -204,7 +206,7 @@ def _frames() -> dict[int, FrameType]:
 
 def _compiles() -> bool:
     """Whether a thread of this process compiles a kernel, waits for one that does, or imports a module."""
-    for top in list(_frames().values()):
+    for top in list(frames().values()):
         frame: FrameType | None = top
         while frame is not None:
             if any(part in frame.f_code.co_filename for part in COMPILING_IN):

@@ -5,6 +5,7 @@ schedule and torch's random state belong to a rank. All ranks must see the run f
 """
 
 import hashlib
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from safetensors.torch import load
 
 from distgnn.comm import agree, raise_together
 from distgnn.errors import DistGNNError, RunError
+from distgnn.system.output import plain
 from distgnn.train.checkpoint import files as files
 from distgnn.train.checkpoint.identity import check_identity
 from distgnn.train.checkpoint.objects import flatten, unflatten
@@ -99,9 +101,11 @@ def load_checkpoint(run: Path, trainer: Any) -> int:
             state, tensors = _read_together(path, trainer)
         except RunError as error:
             damage = damage or error
-            trainer.say(f"{error}; trying an older checkpoint")
             continue
         _restore(trainer, state, tensors)
+        if damage is not None and comm.rank == 0:  # also of a quiet run: epochs are lost
+            line = f"{damage}; going on from the older checkpoint, after {state['epochs_done']} epochs"
+            print(plain(line), file=sys.stderr, flush=True)
         return state["epochs_done"]
     if damage is not None:
         raise damage

@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from distgnn.comm import sum_over_ranks
+from distgnn.comm import gather_arrays, sum_over_ranks
 from distgnn.config.task import HITS
 
 Found = dict[str, float]
@@ -33,18 +33,23 @@ def link_metrics(comm: Any, positive: np.ndarray, negative: np.ndarray, beside: 
 
     Args: beside: the negatives [m * K] are those of each positive, one positive after the other; else for all.
     """
-    positives = np.concatenate(comm.allgather(positive))
+    positives = _from_all(comm, positive)
     (count,) = sum_over_ranks(comm, np.array([len(negative)]))
     if len(positives) == 0 or count == 0:
         return {}
     above = _twice_above(comm, positives, np.sort(negative)) / 2
     found = {"rocauc": float(1 - np.mean(above) / count)}
     if beside:
-        ranks = np.concatenate(comm.allgather(_ranks_beside(positive, negative)))
+        ranks = _from_all(comm, _ranks_beside(positive, negative))
         return found | {"mrr": float(np.mean(1 / ranks))} | {name: float(np.mean(ranks <= most)) for name, most in KS}
     best = np.sort(np.concatenate(comm.allgather(np.sort(negative)[-LARGEST:])))
     hits = {name: 1.0 if count < most else float(np.mean(positives > best[-most])) for name, most in KS}
     return found | {"mrr": float(np.mean(1 / (1 + above)))} | hits
+
+
+def _from_all(comm: Any, values: np.ndarray) -> np.ndarray:
+    """The values of all ranks, in the order of ranks. Collective: yes."""
+    return np.concatenate(gather_arrays(comm, values, root=None) or [])
 
 
 def _twice_above(comm: Any, positives: np.ndarray, ordered: np.ndarray) -> np.ndarray:

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from distgnn.datasets import load_graph
-from distgnn.errors import GraphFormatError, InputError
+from distgnn.errors import GraphFormatError, GraphWarning, InputError
 
 EDGES = [[0, 1], [1, 2], [0, 3], [3, 3]]
 
@@ -151,3 +151,28 @@ def test_arxiv_itself(data_root):
     assert (graph.num_nodes, graph.num_edges, graph.num_classes) == (169343, 1166243, 40)
     assert [len(graph.train), len(graph.valid), len(graph.test)] == [90941, 29799, 48603]
     assert graph.edge_list("both").num_arcs == 2 * (1166243 - 8444)
+
+
+@pytest.mark.parametrize("with_feats", [True, False])
+def test_a_folder_of_ogbs_dataset_saver_is_read(tmp_path, monkeypatch, with_feats, capfd):
+    saver = pytest.importorskip("ogb.io").DatasetSaver
+    monkeypatch.chdir(tmp_path)
+    graph = {"edge_index": np.array([[0, 1, 2], [1, 2, 3]]), "num_nodes": 5, "node_time": np.arange(5)}
+    graph |= {"node_feat": np.eye(5, 2, dtype=np.float32)} if with_feats else {}
+    made = saver("ogbn-mine", is_hetero=False, version=1, root="made")
+    made.save_graph_list([graph])
+    made.save_target_labels(np.array([[0], [1], [2], [0], [1]]))
+    made.save_split({"train": np.array([0, 4]), "valid": np.array([1]), "test": np.array([2, 3])}, "random")
+    with pytest.warns(GraphWarning, match="left out: node_time$"):
+        read = load_graph(str(tmp_path / "made_ogbn_mine" / "mine"))
+    assert (read.num_nodes, read.edges.tolist()) == (5, [[0, 1], [1, 2], [2, 3]])
+    assert (read.train.tolist(), read.valid.tolist(), read.test.tolist()) == ([0, 4], [1], [2, 3])
+    assert read.labels.tolist() == [0, 1, 2, 0, 1] and (read.feats is not None) == with_feats
+
+
+def test_a_split_file_that_lacks_ids_is_named(tmp_path, ogb_folder):
+    torch = pytest.importorskip("torch")
+    folder = ogb_folder("mine", "random", EDGES, 4, [0] * 4, node_feat=[[1]] * 4)
+    torch.save({"train": np.array([0])}, folder / "split" / "random" / "split_dict.pt")
+    with pytest.raises(GraphFormatError, match=r"split_dict\.pt: lacks the ids 'valid'; it holds train"):
+        load_graph(str(folder))

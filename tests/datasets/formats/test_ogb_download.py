@@ -15,7 +15,7 @@ def served(monkeypatch, ogb_folder, tmp_path):
     packed = shutil.make_archive(str(tmp_path / "packed"), "zip", tmp_path, "arxiv")
     shutil.rmtree(folder)
     monkeypatch.setattr(ogb_download, "_find_url", lambda name: "http://nowhere.invalid/arxiv.zip")
-    monkeypatch.setattr(ogb_download, "_fetch", lambda name, url, place: shutil.copy(packed, place / "arxiv.zip"))
+    monkeypatch.setattr(ogb_download, "fetch", lambda name, url, path, say: shutil.copy(packed, path))
     return tmp_path / "root"
 
 
@@ -30,18 +30,18 @@ def test_a_download_ends_in_a_folder_that_loads(served):
 
 
 def test_a_damaged_download_leaves_nothing(served, monkeypatch):
-    monkeypatch.setattr(ogb_download, "_fetch", lambda name, url, place: (place / "a.zip").write_bytes(b"PK"))
+    monkeypatch.setattr(ogb_download, "fetch", lambda name, url, path, say: path.write_bytes(b"PK"))
     with pytest.raises(GraphFormatError, match="download is damaged"):
         download("ogbn-arxiv", served)
     assert not served.exists()
 
 
 def test_no_network_leaves_nothing(served, monkeypatch):
-    def fail(name, url, place):
-        (place / "arxiv.zip").write_bytes(b"half")
+    def fail(name, url, path, say):
+        path.write_bytes(b"half")
         raise InputError("no network")
 
-    monkeypatch.setattr(ogb_download, "_fetch", fail)
+    monkeypatch.setattr(ogb_download, "fetch", fail)
     with pytest.raises(InputError, match="no network"):
         download("ogbn-arxiv", served)
     assert not served.exists()

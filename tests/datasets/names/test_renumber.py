@@ -40,8 +40,8 @@ def test_given_ids_keep_their_order_and_vertices_without_edges():
         (NAMED, [0, 1, 2], "give both as texts"),
         (np.array([[1, 2]]), np.array([1, 2], np.uint64), "give both as texts, or as int64"),
         (NAMED, [["ada", "bob", "eve"]], "one id per vertex"),
-        ([[0.5, np.nan]], None, "expected texts or whole numbers, found float64"),
-        (np.array([["ada", None]], object), None, "expected texts or whole numbers, found object"),
+        ([[0.5, np.nan]], None, "row 0 has no vertex .NaN.: take such rows out"),
+        (np.array([["ada", None]], object), None, "row 0 has no vertex .None or NaN.: take such rows out"),
     ],
 )
 def test_ids_that_cannot_be_told_apart_are_refused(edges, ids, message):

@@ -68,6 +68,16 @@ def test_a_wrong_kernel_raises_instead_of_returning(monkeypatch):
     kernels.spmm(indptr, indices, feats)
 
 
+def test_a_check_that_is_wrong_ends_no_run(monkeypatch, capsys):
+    """The kernel took the real rows; what it does not take are the check's own. It is said once."""
+    rows = np.ones((3, 34), np.float32)
+    monkeypatch.setitem(cases.CASES, "head_dots", lambda function, given, graph: [(function(rows, rows[:, :3], 2), 0)])
+    for _ in range(2):
+        assert kernels.head_dots(rows, rows, 2).tolist() == [[17, 17]] * 3
+    said = capsys.readouterr().err
+    assert said.count("\n") == 1 and "kernel head_dots is used unchecked for left=float32 [3, 34]" in said, said
+
+
 def test_it_can_be_turned_off(monkeypatch):
     indptr, indices, sources = awkward("random")
     monkeypatch.setattr(aggregate, "run", lambda *_: None)

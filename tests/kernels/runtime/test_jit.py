@@ -121,9 +121,11 @@ def test_without_any_folder_kernels_work_and_a_line_says_so(tmp_path):
 @pytest.mark.slow
 def test_a_folder_that_others_can_write_is_not_read(tmp_path):
     """Pickles that somebody else put there would be executed."""
-    environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)}
-    for mode, compiled, lines in ((0o755, "1\n", 0), (0o777, "1\n", 1), (0o755, "0\n", 0)):
-        for folder in tmp_path.iterdir():
+    environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path / "all"), "XDG_CACHE_HOME": str(tmp_path / "own")}
+    (tmp_path / "all").mkdir()
+    # What is compiled in its place is kept in a folder of the user's own: once for all processes.
+    for mode, compiled, lines in ((0o755, "1\n", 0), (0o777, "1\n", 1), (0o777, "0\n", 0), (0o755, "0\n", 0)):
+        for folder in (tmp_path / "all").iterdir():
             folder.chmod(mode)
         done = subprocess.run(
             [sys.executable, "-c", ONE_KERNEL], env=environment, capture_output=True, text=True, check=True

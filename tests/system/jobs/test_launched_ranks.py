@@ -1,6 +1,7 @@
 """Ranks that were started: their exit code, and that neither a signal nor the end of a proxy leaves one behind."""
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -11,6 +12,7 @@ import pytest
 from command import without_rank_variables
 
 from distgnn.system.jobs.sentinel import runs
+from distgnn.system.jobs.supervise import supervise
 from distgnn.system.processes import descendants
 
 LAUNCHER = """
@@ -55,6 +57,14 @@ def start(tmp_path):
         return launcher
 
     return start_launcher
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGSEGV])
+def test_what_starts_the_ranks_is_named_when_it_is_killed(capfd, number):
+    command = [sys.executable, "-S", "-c", f"import os; os.kill(os.getpid(), {int(number)})"]
+    assert supervise(command, dict(os.environ)) == 128 + number
+    line = f"distgnn: error: what started the ranks on host .* was killed by {number.name}: .*\n"
+    assert re.fullmatch(line, capfd.readouterr().err)
 
 
 def test_the_ranks_exit_code_is_the_launchers(start):

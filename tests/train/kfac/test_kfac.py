@@ -12,7 +12,7 @@ from torch.nn import functional as F
 
 from distgnn import ops
 from distgnn.config import ModelConfig, TrainConfig
-from distgnn.errors import RunStopped
+from distgnn.errors import InputError, RunStopped
 from distgnn.nn import build_model
 from distgnn.train import Trainer
 from distgnn.train.kfac.damping import DECAY, GROWTH, NOISE, RISE, Damping
@@ -196,6 +196,15 @@ def test_recomputed_layers_make_the_same_steps(comm):
     assert kept == again
 
 
+@pytest.mark.mpi(1, 2)
+@pytest.mark.parametrize("algorithm", ["cd-0", "cd-2", "0c"])
+def test_update_on_copies_is_refused(comm, algorithm):
+    """Later steps depended on the number of ranks: every copy has a share of the gradient."""
+    graph = dist_graph(random_graph(1), comm, algorithm=algorithm, update="copies")
+    with pytest.raises(InputError, match="kfac is for update on owners"):
+        make(graph)
+
+
 # --- checkpoints ----------------------------------------------------------------------------------------------------
 
 
@@ -203,7 +212,6 @@ RUNS = {
     "owners": {"dtype": "float32"},
     "late": {"algorithm": "cd-2", "dtype": "float32"},
     "bfloat16": {"dtype": "bfloat16"},
-    "no exchange": {"algorithm": "0c", "update": "copies"},
 }
 
 

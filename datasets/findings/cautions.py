@@ -1,0 +1,118 @@
+"""Cautions: what is taken as it stands, although it is probably not what was meant. Each comes once.
+
+Legend: N vertices, E edges.
+"""
+
+import numpy as np
+
+from distgnn.datasets.fields import SPLITS, GraphFields
+from distgnn.datasets.links.check import has_edge_splits
+from distgnn.datasets.pairs import are_edges, pair_keys
+
+FEW = 20  # vertices of a graph in which isolated ones are no surprise
+MOST_IDS = 0.5  # classes for each labelled vertex: more are ids
+MANY_CLASSES = 50
+ONE_WAY = 0.1  # of the edges have an opposite: fewer, and the graph is one-way
+SAMPLE, FEWEST_PAIRS = 1000, 10  # edges that are looked at; fewer say nothing
+WHOLE_FLOAT32 = 1 << 24
+BLOCK = 1 << 22
+
+
+def add_cautions(graph: GraphFields) -> None:
+    """Write down what is suspicious in a checked graph."""
+    if graph.findings.wrong:
+        return
+    _of_ids(graph)
+    _of_labels(graph)
+    _of_values(graph)
+
+
+def _of_ids(graph: GraphFields) -> None:
+    touched = np.zeros(graph.num_nodes, dtype=bool)
+    for start in range(0, graph.num_edges, BLOCK):
+        touched[graph.edges[start : start + BLOCK]] = True
+    isolated = graph.num_nodes - int(np.count_nonzero(touched))
+    if graph.num_edges == 0:
+        return
+    if not touched[0] and touched[1:].all() and graph.num_nodes > 3:
+        graph.findings.add(
+            "caution",
+            "edges",
+            "vertex ids seem to start at 1: vertex 0 alone has no edge; give edges - 1 if they do",
+            1,
+        )
+    elif graph.num_nodes >= FEW and 2 * isolated > graph.num_nodes:
+        text = f"{isolated} of {graph.num_nodes} vertices have no edge: are these the ids of the features' rows?"
+        graph.findings.add("caution", "edges", text + " dg.renumber closes gaps", isolated)
+
+
+def _of_labels(graph: GraphFields) -> None:
+    labels = graph.labels
+    if labels is None or labels.ndim != 1 or graph.class_names:
+        return
+    known = labels[labels >= 0]
+    top = int(known.max(initial=-1))
+    if (
+        graph.num_label_classes is None
+        and top >= 2
+        and known.size > top
+        and np.array_equal(np.unique(known), np.arange(1, top + 1))
+    ):
+        graph.findings.add(
+            "caution", "labels", f"labels seem to start at 1: class 0 of {top + 1} is empty; give labels - 1 "
+            "if they do (-1 is no label)", len(known),
+        )  # fmt: skip
+    elif graph.num_label_classes is None and top >= MANY_CLASSES and top + 1 > MOST_IDS * known.size:
+        text = f"{top + 1} classes for {known.size} labelled vertices: are these ids, or values (node_values)?"
+        graph.findings.add("caution", "labels", text, top + 1)
+
+
+def _of_values(graph: GraphFields) -> None:
+    weight = graph.edge_weight
+    if weight is not None and len(weight):
+        with np.errstate(under="ignore"):
+            bad = np.asarray(weight, dtype=np.float32) <= 0
+        if bad.any():
+            graph.findings.add(
+                "note", "edge_weight", f"row {int(np.argmax(bad))} holds "
+                f"{weight[int(np.argmax(bad))]}: models that divide by sums of weights refuse it under --weighted",
+                int(np.count_nonzero(bad)),
+            )  # fmt: skip
+    for name in ("feats", "edge_weight", "edge_feats"):
+        values = getattr(graph, name)
+        values = getattr(values, "data", values) if hasattr(values, "tocsr") else values
+        if values is not None and values.dtype.kind in "iu" and values.dtype.itemsize > 2 and values.size:
+            most = max(abs(int(values.min())), abs(int(values.max())))
+            if most > WHOLE_FLOAT32:
+                text = f"{name}: whole numbers up to {most} are rounded to float32 (24 bits); scale them"
+                graph.findings.add("caution", name, text)
+
+
+def add_training_cautions(graph: GraphFields, direction: str, split: bool = False) -> None:
+    """Write down what a training on this graph would not expect: one-way arcs, and no split (unless one is made)."""
+    if graph.findings.wrong:
+        return
+    carries = graph.feats is not None or graph.labels is not None or graph.node_values is not None
+    if carries and graph.directed and direction != "both" and graph.edge_types is None and _is_one_way(graph):
+        graph.findings.add(
+            "caution", "edges", "messages travel one way only: fewer than 1 in 10 edges has its opposite; "
+            "--direction both (direction='both') sends them back too", graph.num_edges,
+        )  # fmt: skip
+    targets = graph.labels is not None or graph.node_values is not None
+    if targets and not split and not has_edge_splits(graph) and all(getattr(graph, name) is None for name in SPLITS):
+        graph.findings.add(
+            "caution", "train", "no vertex is for training: --split 0.6,0.2,0.2 (split='0.6,0.2,0.2', or "
+            "GraphData.split_nodes) makes a random split", graph.num_nodes,
+        )  # fmt: skip
+
+
+def _is_one_way(graph: GraphFields) -> bool:
+    """Do fewer than a tenth of the edges, by a sample, have an edge the other way?"""
+    chosen = np.unique(np.linspace(0, max(graph.num_edges - 1, 0), SAMPLE).astype(np.int64))
+    sample = np.asarray(graph.edges[chosen[: graph.num_edges]]).astype(np.int64)
+    sample = sample[sample[:, 0] != sample[:, 1]]
+    wanted = np.unique(pair_keys(sample[:, 1], sample[:, 0], graph.num_nodes))
+    if len(wanted) < FEWEST_PAIRS:
+        return False
+    there = are_edges(wanted, graph.edges, graph.num_nodes)
+    return bool(np.count_nonzero(there) < ONE_WAY * len(wanted))

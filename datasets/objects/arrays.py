@@ -1,0 +1,141 @@
+"""The fields of a graph from arrays: all readers of objects end here.
+
+Legend: N vertices, E edges. Each reader returns field name -> value, and writes down in `findings` what it took,
+renamed and left out; `GraphData.from_fields` makes and checks the graph.
+"""
+
+from typing import Any
+
+import numpy as np
+
+from distgnn.datasets.fields import EDGE_SPLITS, SPLITS
+from distgnn.datasets.findings.findings import Findings
+from distgnn.datasets.objects.values import (
+    as_array,
+    as_codes,
+    as_float32,
+    as_ids,
+    as_labels,
+    as_numbers,
+    as_rows,
+    as_split,
+    name_list,
+    rows_of,
+    sparse_matrix,
+)
+from distgnn.errors import InputError
+
+Fields = dict[str, Any]
+PER_VERTEX = ("feats", "labels", "node_values", "node_types", "graph_ids", *SPLITS)
+NAMES_OF = {"edge_types": "edge_type_names", "node_types": "node_type_names"}
+
+
+def from_arrays(edges: Any, num_nodes: int | None, directed: bool, fields: Fields, findings: Findings) -> Fields:
+    """See `GraphData.from_arrays`."""
+    pairs = np.zeros((0, 2), np.int64)
+    with findings.reading("edges"):
+        pairs = edge_pairs(edges)
+        check_ids(pairs)
+    given = {key: value for key, value in fields.items() if value is not None}
+    if num_nodes is None:
+        num_nodes = _count_nodes(pairs, given, findings)
+    found: Fields = {"name": "graph", "num_nodes": num_nodes, "edges": pairs, "directed": directed}
+    for key, value in given.items():
+        with findings.reading(key):
+            _check_index(key, value, findings)
+            found |= read_field(key, value, num_nodes, findings, given.get("num_label_classes"))
+    return found | {"findings": findings}
+
+
+def read_field(key: str, value: Any, num_nodes: int, findings: Findings, num_classes: int | None = None) -> Fields:
+    """One field of arrays as `GraphData` holds it; labels may be several fields."""
+    if key == "labels":
+        return as_labels(value, findings, num_classes)
+    if key in SPLITS:
+        return {key: as_split(key, value, num_nodes)}
+    if key in ("feats", "edge_feats"):
+        rows = as_rows(key, value)
+        return {key: rows.toarray() if key == "edge_feats" and sparse_matrix(rows) is not None else rows}
+    if key == "edge_weight":
+        weight = as_float32(key, value)
+        return {key: weight[:, 0] if weight.ndim == 2 and weight.shape[1] == 1 else weight}
+    if key == "node_values":
+        return {key: as_float32(key, value)}
+    if key in ("edge_types", "node_types", "graph_ids"):
+        codes, names = as_codes(key, value)
+        if names and key in NAMES_OF:
+            findings.add("renamed", key, f"{key} 0 to {len(names) - 1} ← {name_list(names)} ({NAMES_OF[key]})")
+        return {key: codes} | ({NAMES_OF[key]: names} if names and key in NAMES_OF else {})
+    if key in EDGE_SPLITS:
+        if not key.endswith("_labels"):
+            ids = as_ids(key, value)
+            is_index = key.endswith(("_edges", "_negatives")) and ids.ndim == 2 and len(ids) == 2 and ids.shape[1] != 2
+            return {key: ids.T if is_index else ids}
+        return {key: as_numbers(key, value)}
+    return {key: value}
+
+
+def _count_nodes(pairs: np.ndarray, given: Fields, findings: Findings) -> int:
+    """N where it is not given: the rows of features, labels and masks where they agree, else the largest id + 1."""
+    named = int(pairs.max(initial=-1)) + 1
+    rows = {}
+    for key in PER_VERTEX:
+        if key in given:
+            with findings.reading(key):
+                rows[key] = rows_of(key, given[key])
+    counts = {count for count in rows.values() if count is not None}
+    return counts.pop() if len(counts) == 1 and max(counts) > named else named
+
+
+def _check_index(key: str, value: Any, findings: Findings) -> None:
+    """A frame's index is not used: rows are taken in their order."""
+    index = getattr(value, "index", None)
+    if index is None or not hasattr(value, "iloc"):
+        return
+    numbers = np.asarray(index)
+    if numbers.ndim != 1 or not np.array_equal(numbers, np.arange(len(numbers))):
+        findings.add(
+            "caution",
+            key,
+            f"{key}: rows are taken in the order of the frame, its index "
+            f"({str(numbers[:1].tolist())[1:-1]}, …) is not used: sort_index() or reindex first",
+        )
+
+
+def edge_pairs(edges: Any) -> np.ndarray:
+    """Edges as [E, 2]. [2, E] is turned, except [2, 2], which cannot be told from two edges and is left as it is.
+
+    Raises: InputError for ids that are no whole numbers.
+    """
+    if isinstance(edges, tuple) and len(edges) == 2:
+        sources, targets = (_ids_or_names(column) for column in edges)
+        if sources.shape != targets.shape or sources.ndim != 1:
+            raise InputError(
+                f"edges: sources {list(sources.shape)} and targets {list(targets.shape)} must be two equal lists"
+            )
+        edges = np.stack([sources, targets]).T
+    edges = _ids_or_names(edges)
+    if edges.size == 0:
+        return np.zeros((0, 2), dtype=np.int64)
+    if edges.ndim == 2 and 2 not in edges.shape and 3 in edges.shape:
+        third = "edges[:, 2]" if edges.shape[1] == 3 else "edges[2]"
+        raise InputError(
+            f"edges: expected shape [E, 2], found {list(edges.shape)}: a third column is no part of an edge; give it "
+            f"as edge_weight={third}, or edge_types, or leave it out"
+        )
+    is_edge_index = edges.ndim == 2 and edges.shape[0] == 2 and edges.shape[1] != 2
+    return edges.T if is_edge_index else edges
+
+
+def _ids_or_names(edges: Any) -> np.ndarray:
+    """Ids as whole numbers; texts stay, for `dg.renumber`."""
+    array = as_array(edges, "edges")
+    return array if array.dtype.kind in "USb" else as_ids("edges", array)
+
+
+def check_ids(pairs: np.ndarray) -> None:
+    """Raise InputError for what is no id: texts and bools."""
+    if pairs.dtype.kind not in "iu":
+        raise InputError(
+            f"edges: expected integer vertex ids, found {pairs.dtype}; dg.renumber(edges) makes them of any ids"
+        )

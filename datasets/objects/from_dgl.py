@@ -1,0 +1,71 @@
+"""A graph from a DGLGraph, whose columns are asked for by name: `dgl` is not imported."""
+
+from typing import Any
+
+import numpy as np
+
+from distgnn.datasets.findings.findings import Findings
+from distgnn.datasets.names.field_names import DGL_NAMES, OF_EDGES, OF_NODES
+from distgnn.datasets.objects.arrays import Fields, from_arrays
+from distgnn.datasets.objects.columns import is_mask_name, take_columns
+from distgnn.datasets.objects.symmetric import halve
+from distgnn.datasets.objects.values import as_split
+from distgnn.errors import InputError
+
+BOOKKEEPING = ("_ID",)  # ids inside a type or of the graph that this one was taken from: DGL's own
+
+
+def from_dgl(graph: Any, directed: bool, fields: Fields, findings: Findings) -> Fields:
+    """See `GraphData.from_dgl`."""
+    if not graph.is_homogeneous:
+        raise InputError("this DGL graph has several vertex or edge types; convert it with dgl.to_homogeneous first")
+    sources, targets = (column.numpy() for column in graph.edges(order="eid"))
+    num_nodes = graph.num_nodes()
+    found = vertex_columns(_frame(graph.ndata), DGL_NAMES, num_nodes, fields, findings)
+    if int(graph.batch_size) > 1 and "graph_ids" not in found:
+        sizes = graph.batch_num_nodes().numpy()
+        found["graph_ids"] = np.repeat(np.arange(len(sizes)), sizes)
+        findings.add("read", "graph_ids", "graph_ids ← the graphs of dgl.batch", len(sizes))
+    of_edges = take_columns(_frame(graph.edata), OF_EDGES, DGL_NAMES, findings, fields)
+    return finish("dgl", sources, targets, num_nodes, directed, found | of_edges, fields, findings)
+
+
+def _frame(columns: Any) -> dict[str, Any]:
+    """Name -> column, without DGL's own, and without types where there is only one."""
+    return {
+        name: column
+        for name, column in columns.items()
+        if name not in BOOKKEEPING and not (name == "_TYPE" and not bool((column > 0).any()))
+    }
+
+
+def vertex_columns(
+    frame: dict[str, Any], usual: dict[str, str], num_nodes: int, fields: Fields, findings: Findings
+) -> Fields:
+    """The fields that columns of vertices give; masks are ids by then."""
+    found = take_columns(frame, OF_NODES, usual, findings, fields)
+    for split in ("train", "valid", "test"):
+        if split in found:
+            name = next(name for name in (usual.get(split), *OF_NODES[split]) if name in frame)
+            values = found.pop(split)
+            with findings.reading(split):
+                found[split] = as_split(split, values, num_nodes, is_mask_name(str(name)))
+    return found
+
+
+def finish(
+    name: str,
+    sources: np.ndarray,
+    targets: np.ndarray,
+    num_nodes: int,
+    directed: bool,
+    found: Fields,
+    fields: Fields,
+    findings: Findings,
+) -> Fields:
+    """The fields of a graph whose arcs and columns are known: one edge of two opposite arcs, if it is undirected."""
+    if not directed:
+        carried = {key: found.pop(key) for key in OF_EDGES if key in found}
+        kept, halved = halve(sources, targets, num_nodes, carried)
+        sources, targets, found = sources[kept], targets[kept], found | halved
+    return from_arrays((sources, targets), num_nodes, directed, {"name": name, **found, **fields}, findings)

@@ -1,0 +1,180 @@
+"""A graph from a PyG `Data` or `HeteroData`, whose attributes are asked for by name: PyG is not imported."""
+
+import copy
+import warnings
+from typing import Any
+
+import numpy as np
+
+from distgnn.datasets.findings.findings import Findings
+from distgnn.datasets.names.field_names import OF_EDGES, OF_NODES, PYG_NAMES
+from distgnn.datasets.objects.arrays import Fields
+from distgnn.datasets.objects.columns import leave_out, take_columns
+from distgnn.datasets.objects.from_dgl import finish, vertex_columns
+from distgnn.datasets.objects.values import as_array, as_ids, rows_of, sparse_matrix
+from distgnn.errors import InputError
+
+# Read otherwise, or PyG's own: nothing of the graph is lost with them.
+BOOKKEEPING = ("edge_index", "adj_t", "adj", "num_nodes", "ptr")
+NODES = {field: names for field, names in OF_NODES.items() if field != "node_values"}
+EDGES = OF_EDGES | {"edge_weight": (*OF_EDGES["edge_weight"], "value")}
+
+
+def from_pyg(data: Any, directed: bool, fields: Fields, findings: Findings) -> Fields:
+    """See `GraphData.from_pyg`."""
+    if hasattr(data, "node_types") and data.edge_types:
+        fields = dict(fields)
+        data = _one_vertex_set(data, fields, findings)
+    sources, targets, weight = _arcs(data)
+    frame = {name: value for name, value in data.to_dict().items() if value is not None and name not in BOOKKEEPING}
+    num_nodes, frame = _count_nodes(data, sources, targets, frame, findings)
+    of_edges, of_nodes = _split_frame(frame, len(sources), num_nodes)
+    if weight is not None:
+        of_edges["edge_weight"] = weight
+    found = vertex_columns(of_nodes, PYG_NAMES, num_nodes, fields, findings)
+    found |= take_columns(of_edges, EDGES, PYG_NAMES, findings, fields)
+    one_number = "edge_feats" in found and as_array(found["edge_feats"], "edge_attr").ndim == 1
+    if one_number and "edge_weight" not in found and "edge_weight" not in fields:
+        found["edge_weight"] = found.pop("edge_feats")  # PyG's one number per edge: a weight
+    name = frame.get("name")
+    name = name if isinstance(name, str) and name else "pyg"
+    return finish(name, sources, targets, num_nodes, directed, found, fields, findings)
+
+
+def _arcs(data: Any) -> tuple[np.ndarray, np.ndarray, Any]:
+    """Sources, targets, and the values of an adjacency matrix where they are not all 1."""
+    index = getattr(data, "edge_index", None)
+    if index is None or hasattr(data, "node_types"):
+        return _adjacency(data)
+    matrix = sparse_matrix(index)
+    index = np.stack([matrix.tocoo().row, matrix.tocoo().col]) if matrix is not None else as_ids("edge_index", index)
+    if index.ndim != 2 or len(index) != 2:
+        raise InputError(f"edge_index has shape {list(index.shape)}: expected [2, M], sources and targets")
+    return index[0], index[1], None
+
+
+def _adjacency(data: Any) -> tuple[np.ndarray, np.ndarray, Any]:
+    """Of `adj_t`, whose rows are targets, or of `adj`."""
+    for name, turned in (("adj_t", True), ("adj", False)):
+        matrix = sparse_matrix(getattr(data, name, None)) if not hasattr(data, "node_types") else None
+        if matrix is not None:
+            entries = matrix.tocoo()
+            ends = (entries.col, entries.row) if turned else (entries.row, entries.col)
+            if matrix.shape[0] != matrix.shape[1]:
+                raise InputError(f"{name} has shape {list(matrix.shape)}: expected one row and column per vertex")
+            return *ends, (entries.data if (entries.data != 1).any() else None)
+    raise InputError("this PyG graph has no edge_index and no adj_t: no edges to read")
+
+
+def _count_nodes(
+    data: Any, sources: np.ndarray, targets: np.ndarray, frame: dict[str, Any], findings: Findings
+) -> tuple[int, dict[str, Any]]:
+    """N, and the columns without those that are about whole graphs of a batch."""
+    num_graphs = int(data.num_graphs) if hasattr(data, "ptr") and getattr(data, "ptr", None) is not None else 0
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # PyG guesses N where nothing says it: so do we, below
+        num_nodes = int(data.num_nodes or 0)
+    if num_graphs != num_nodes:
+        for name in [name for name in frame if name in OF_NODES["labels"]]:
+            if num_graphs and rows_of("labels", frame[name]) == num_graphs:
+                leave_out(findings, name, frame.pop(name), f"one row for each of {num_graphs} graphs, not per vertex")
+    if data.to_dict().get("num_nodes") is not None:
+        return num_nodes, frame
+    rows: set[int] = set()
+    for field, names in NODES.items():
+        for name in names:
+            if name in frame and hasattr(frame[name], "shape"):
+                count = rows_of(field, frame[name])
+                if count is not None:
+                    rows.add(count)
+    largest = int(max(sources.max(initial=-1), targets.max(initial=-1))) + 1
+    adjacency = sparse_matrix(getattr(data, "adj_t", None))
+    if adjacency is not None:
+        return int(adjacency.shape[0]), frame
+    return (next(iter(rows)) if len(rows) == 1 and max(rows) >= largest else max(num_nodes, largest)), frame
+
+
+def _split_frame(frame: dict[str, Any], num_edges: int, num_nodes: int) -> tuple[dict[str, Any], dict[str, Any]]:
+    """(columns of edges, columns of vertices and all others): by name, else by the number of rows."""
+    edge_names = {name for names in EDGES.values() for name in names}
+    node_names = {name for names in NODES.values() for name in names}
+    of_edges: dict[str, Any] = {}
+    for name, value in frame.items():
+        shape = getattr(value, "shape", None)
+        by_rows = shape is not None and len(shape) > 0 and shape[0] == num_edges != num_nodes
+        if name in edge_names and (name not in node_names or by_rows):
+            of_edges[name] = value
+    rest = {name: value for name, value in frame.items() if name not in of_edges}
+    return of_edges, {name: value for name, value in rest.items() if not (name == "name" and isinstance(value, str))}
+
+
+def _one_vertex_set(data: Any, fields: Fields, findings: Findings) -> Any:
+    """A HeteroData as one vertex set with types: zeros where a type has no features, no label where it has none."""
+    data = _with_usual_names(data, findings)
+    _check_relations(data)
+    for store in data.node_stores:
+        if getattr(store, "x", None) is not None and not store.x.is_floating_point():
+            store.x = store.x.float()  # what stands for a missing row is NaN then, which no feature is
+    widths = sorted({store.x.shape[1] for store in data.node_stores if getattr(store, "x", None) is not None})
+    if len(widths) > 1:
+        raise InputError(f"this HeteroData has features of widths {widths}: bring its vertex types to one width first")
+    merged = data.to_homogeneous()
+    for store in (*data.node_stores, *data.edge_stores):
+        for name, value in store.items():
+            if value is not None and getattr(merged, name, None) is None and name not in BOOKKEEPING:
+                leave_out(findings, f"{store._key}.{name}", value, "not of one kind in all types")
+    if getattr(merged, "x", None) is not None:
+        given = [getattr(store, "x", None) is not None for store in data.node_stores]
+        merged.x = merged.x.clone()
+        first = 0
+        for store, present in zip(data.node_stores, given, strict=True):
+            if not present:
+                merged.x[first : first + store.num_nodes] = 0
+            first += store.num_nodes
+    if getattr(merged, "y", None) is not None and merged.y.is_floating_point():
+        known = merged.y[~merged.y.isnan()]
+        if bool((known == known.round()).all()):
+            merged.y = merged.y.nan_to_num(nan=-1.0).long()
+    fields.setdefault("node_type_names", tuple(data.node_types))
+    fields.setdefault("edge_type_names", tuple("___".join(relation) for relation in data.edge_types))
+    return merged
+
+
+def _with_usual_names(data: Any, findings: Findings) -> Any:
+    """A shallow copy whose stores have PyG's own names, and `edge_index` for `adj_t`."""
+    data = copy.copy(data)
+    for stores, names in ((data.node_stores, NODES), (data.edge_stores, EDGES)):
+        for store in stores:
+            for field, synonyms in names.items():
+                usual = PYG_NAMES[field]
+                name = next((name for name in synonyms if name != usual and name in store), None)
+                if name is not None and usual not in store:
+                    store[usual] = store[name]
+                    del store[name]
+                    findings.add("renamed", field, f"{field} ← {store._key}.{name}")
+            matrix = sparse_matrix(store["adj_t"]) if "adj_t" in store and "edge_index" not in store else None
+            if matrix is not None:
+                import torch
+
+                entries = matrix.tocoo()
+                store["edge_index"] = torch.from_numpy(np.stack([entries.col, entries.row]).astype(np.int64))
+                if (entries.data != 1).any():
+                    store["edge_weight"] = torch.from_numpy(entries.data)
+                del store["adj_t"]
+    return data
+
+
+def _check_relations(data: Any) -> None:
+    """Raise InputError where a relation ends at a vertex type that is not there, or has not what others have."""
+    for relation in data.edge_types:
+        for name in {relation[0], relation[2]} - set(data.node_types):
+            raise InputError(
+                f"relation {relation} of this HeteroData ends at {name!r}, of which nothing is known: set "
+                f"data[{name!r}].num_nodes, or give it features"
+            )
+    for column in ("edge_weight", "edge_attr"):
+        without = [relation for relation in data.edge_types if getattr(data[relation], column, None) is None]
+        if without and len(without) < len(data.edge_types):
+            raise InputError(
+                f"relation {without[0]} of this HeteroData has no {column} and others have: give it to all or to none"
+            )

@@ -1,0 +1,51 @@
+"""A random split of the vertices of a graph that has none, for training, validation and test."""
+
+from dataclasses import replace
+from typing import TypeVar
+
+import numpy as np
+
+from distgnn.datasets.fields import SPLITS, GraphFields
+from distgnn.datasets.objects.values import in_rows
+from distgnn.errors import InputError
+
+Graph = TypeVar("Graph", bound=GraphFields)
+
+
+def parse_split(text: str) -> tuple[float, float, float]:
+    """Shares of train, valid and test from "0.6,0.2,0.2". Raises: InputError."""
+    try:
+        train, valid, test = (float(word) for word in str(text).split(","))
+    except ValueError:
+        raise InputError(f"the split is {text!r}: expected shares of train, valid and test, as 0.6,0.2,0.2") from None
+    return check_split((train, valid, test))
+
+
+def check_split(shares: tuple[float, float, float]) -> tuple[float, float, float]:
+    """These shares. Raises: InputError unless each is from 0 to 1, some train, and they are at most 1 together."""
+    if not all(0 <= share <= 1 for share in shares) or not 0 < shares[0] or not sum(shares) <= 1 + 1e-9:
+        shown = ", ".join(f"{share:g}" for share in shares)
+        raise InputError(
+            f"the split is {shown}: expected three shares from 0 on, for train more than 0, at most 1 in all"
+        )
+    return shares
+
+
+def split_nodes(graph: Graph, shares: tuple[float, float, float], seed: int) -> Graph:
+    """See `GraphData.split_nodes`."""
+    check_split(shares)
+    there = [name for name in SPLITS if getattr(graph, name) is not None]
+    if there:
+        raise InputError(f"graph {graph.name!r} has a split already ({', '.join(there)}): set these to None first")
+    chosen = np.ones(graph.num_nodes, dtype=bool)
+    if graph.labels is not None:
+        chosen = graph.labelled
+    elif graph.node_values is not None:
+        chosen = ~in_rows(np.isnan(np.asarray(graph.node_values, np.float64)))
+    ids = np.flatnonzero(chosen)
+    order = np.random.default_rng([seed, 0x73706C69]).permutation(ids)
+    ends = [round(float(end) * len(ids)) for end in np.cumsum(shares)]
+    parts = np.split(order, ends)[:3]
+    if len(parts[0]) == 0:
+        raise InputError(f"graph {graph.name!r} has {len(ids)} labelled vertices: too few for this split")
+    return replace(graph, **{name: np.sort(part) for name, part in zip(SPLITS, parts, strict=True)})  # type: ignore[arg-type]

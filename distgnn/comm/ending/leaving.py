@@ -1,0 +1,303 @@
+"""A rank that leaves: by `sys.exit`, `return` or the end of its script, while others wait for it or not.
+
+    graph.comm                  counts this rank's collective calls, and exchanges (`WatchedComm`)
+    a rank that ends            sends its count to all others, and waits until all have left
+    a rank that waits in MPI    once it is in a call that a rank which has left never made, it sends that rank a word
+    the rank that has left      says so in one line, and ends the job with its own exit code, or 1 in place of 0
+
+Nobody is counted as waiting who computes. A rank that works alone for hours after the others' end is waited for.
+"""
+
+import atexit
+import gc
+import os
+import signal
+import sys
+import threading
+import time
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from mpi4py import MPI
+
+from distgnn.system.jobs import own_rank
+from distgnn.system.jobs.last_word import abort_job
+from distgnn.system.jobs.local_mpiexec import OWN_CODE, SPOKEN
+from distgnn.system.jobs.rank_log import note
+from distgnn.system.jobs.watchdog import frames
+from distgnn.system.output import plain
+
+LOOK_SECONDS = 0.5
+STILL_SECONDS = 1.5  # a message that has left its sender arrives within that time
+SPEAK_SECONDS = 25.0  # for the rank that has left to end the job with its exit code
+FORK_SECONDS = 20.0  # Python needs half a second to end, with torch in it; ten on a machine with much other work
+LEFT, STUCK = 1, 2  # tags
+OURS = tuple(f"{Path(__file__).parents[up] / name}{os.sep}" for up, name in ((2, ""), (3, "kernels"), (3, "partition")))
+COUNTED = ("Barrier", "Bcast", "Gather", "Gatherv", "Scatter", "Scatterv", "Allgather", "Allgatherv", "Alltoall")
+COUNTED += ("Alltoallv", "Reduce", "Allreduce", "Scan", "Exscan", "Split", "Split_type", "barrier", "bcast", "gather")
+COUNTED += ("scatter", "allgather", "alltoall", "reduce", "allreduce", "scan", "exscan")
+STARTED = ("Ibarrier", "Ibcast", "Iallreduce", "Iallgather", "Igather", "Ireduce")  # they do not wait
+
+_waits: dict[int, tuple[str, float]] = {}  # by thread: what it waits for in MPI, and since when
+
+
+@contextmanager
+def waiting(name: str) -> Iterator[None]:
+    """The block waits for other ranks."""
+    me = threading.get_ident()
+    before = _waits.get(me)
+    _waits[me] = before or (name, time.monotonic())
+    try:
+        yield
+    finally:
+        if before is None:
+            del _waits[me]
+
+
+class WatchedComm(MPI.Intracomm):
+    """A communicator over all ranks of a graph that counts collective calls; its duplicates count together with it."""
+
+    crew: "Crew | None" = None
+
+    def Dup(self, info: Any = None) -> "WatchedComm":
+        """A communicator of the same ranks. Collective: yes."""
+        with self.calling("Dup"):
+            made = super().Dup() if info is None else super().Dup(info)
+        made.crew = self.crew
+        return made
+
+    @contextmanager
+    def calling(self, name: str, waits: bool = True) -> Iterator[None]:
+        """The block is a call that every rank makes."""
+        if self.crew is not None:
+            self.crew.num_calls += 1
+        if not waits:
+            yield
+            return
+        with waiting(name):
+            yield
+
+
+def _counted(name: str, waits: bool) -> Callable:
+    plain_call = getattr(MPI.Intracomm, name)
+
+    def call(self: WatchedComm, *args: Any, **kwargs: Any) -> Any:
+        with self.calling(name, waits):
+            return plain_call(self, *args, **kwargs)
+
+    call.__name__, call.__doc__ = name, plain_call.__doc__
+    return call
+
+
+for _name in (*COUNTED, *STARTED):
+    setattr(WatchedComm, _name, _counted(_name, _name in COUNTED))
+
+
+class Crew:
+    """The ranks that load graphs together, as one of them sees them.
+
+    Args: comm: over all of them. Collective: the constructor.
+
+    Attributes: num_calls: collective calls and exchanges that this rank has begun.
+    """
+
+    def __init__(self, comm: MPI.Comm):
+        self.num_calls = 0
+        self.channel: MPI.Comm | None = None
+        self._left: dict[int, tuple[int, str]] = {}  # calls that a rank has made in all, and where it left
+        self._sending: list[MPI.Request] = []
+        self._members = comm.group.Translate_ranks(None, MPI.COMM_WORLD.group)  # in the world
+        self._over = threading.Event()
+        self.place = ""  # where this rank has left
+        self._main = threading.main_thread().ident or 0
+        self._thread = threading.Thread(target=self._watch, name="leaving", daemon=True)
+        if MPI.Query_thread() == MPI.THREAD_MULTIPLE:
+            self._thread.start()
+        with waiting("load"):
+            channel = comm.Dup()
+        self.num_calls, self.channel = 1, channel
+
+    # While this rank works
+
+    def _watch(self) -> None:
+        while not self._over.wait(LOOK_SECONDS):
+            if not note.phase:
+                note.set(doing=f"{self._calls()} at {_own_line(self._main) or 'an unknown place'}")
+            if self.channel is None:
+                said = (_probed(MPI.COMM_WORLD, own_rank.UNJOINED, rank) for rank in self._members)
+                alone = [rank for rank in said if rank is not None]
+                if alone and self._stands_still():
+                    self._end(alone[0], f"{Path(sys.argv[0]).name}, before it loaded a graph,")
+                continue
+            self._hear()
+            behind = [rank for rank, (calls, _) in self._left.items() if calls < self.num_calls]
+            if behind and self._stands_still():
+                self._send(STUCK, [min(behind)], self._waits_in())
+                if not self._over.wait(SPEAK_SECONDS) and self._stands_still():
+                    self._end(min(behind), self._left[min(behind)][1])
+
+    def _calls(self) -> str:
+        return f"{Path(sys.argv[0]).name or 'a module'}, after {self.num_calls} collective calls,"
+
+    def _stands_still(self) -> bool:
+        _, since = _waits.get(self._main, ("", float("inf")))
+        return time.monotonic() - since > STILL_SECONDS
+
+    def _waits_in(self) -> str:
+        name = _waits.get(self._main, ("", 0.0))[0]
+        return f"{name} at {_own_line(self._main) or note.phase or 'the end'}"
+
+    def _end(self, rank: int, place: str) -> None:
+        say(rank, place, self._waits_in())
+        abort_job(OWN_CODE)
+
+    def _hear(self) -> None:
+        assert self.channel is not None
+        while (rank := _probed(self.channel, LEFT)) is not None:
+            self._left[rank] = self.channel.recv(source=rank, tag=LEFT)
+
+    def _send(self, tag: int, ranks: list[int], content: Any) -> None:
+        assert self.channel is not None
+        self._sending += [self.channel.isend(content, rank, tag) for rank in ranks]
+
+    # When it ends
+
+    def announce(self) -> None:
+        """Tell all others that this rank leaves."""
+        self._over.set()
+        if self._thread.ident is not None:
+            self._thread.join()
+        if self.channel is not None:
+            self.place = note.phase or self._calls()
+            everyone = [rank for rank in range(self.channel.size) if rank != self.channel.rank]
+            self._send(LEFT, everyone, (self.num_calls, self.place))
+
+    def all_have_left(self) -> bool:
+        """Whether nobody is left; where one waits for this rank, the job ends here."""
+        if self.channel is None:
+            return True
+        self._hear()
+        stuck = _probed(self.channel, STUCK)
+        if stuck is not None:
+            say(self.channel.rank, self.place, self.channel.recv(source=stuck, tag=STUCK))
+            abort_job(_exit_code() or OWN_CODE)
+            raise _ForkEnds
+        return len(self._left) == self.channel.size - 1 and MPI.Request.Testall(self._sending)
+
+
+class _ForkEnds(Exception):
+    """This process is the fork that gives an exit code."""
+
+
+_crews: list[Crew] = []  # of this process
+
+
+def watched(comm: MPI.Comm) -> MPI.Comm:
+    """A communicator of the same ranks whose calls are counted, so that a rank that leaves is noticed.
+
+    Collective: yes.
+    """
+    if comm.size == 1 or isinstance(comm, WatchedComm):
+        return comm
+    for crew in _crews:
+        if crew.channel is not None and MPI.Comm.Compare(crew.channel, comm) in (MPI.IDENT, MPI.CONGRUENT):
+            break
+    else:
+        if not _crews:
+            own_rank.last_acts.append(_leave)
+            keyval = MPI.Comm.Create_keyval(delete_fn=_finalized)
+            MPI.COMM_SELF.Set_attr(keyval, os.getpid())
+        crew = Crew(comm)
+        _crews.append(crew)
+    found = WatchedComm(comm)
+    found.crew = crew
+    return found
+
+
+def _finalized(_comm: MPI.Comm, _keyval: int, pid: int) -> None:
+    """The program calls MPI_Finalize itself."""
+    if os.getpid() == pid and not own_rank.over():
+        _leave()
+
+
+def _leave() -> bool:
+    """Leave, and wait until all have; False where MPI_Finalize must not be called."""
+    from distgnn.comm.transport import living
+
+    for crew in _crews:
+        crew.announce()
+    pause = 0.0002
+    try:
+        while not all([crew.all_have_left() for crew in _crews]) or not all(one.has_sent() for one in living()):
+            time.sleep(pause)
+            pause = min(2 * pause, 0.02)
+    except _ForkEnds:
+        return False
+    return True
+
+
+@cache
+def end_quickly() -> None:
+    """When Python ends, leave objects to the system.
+
+    Notes: Python would look for garbage among some 300,000 objects several times: 0.75 s of a core for each rank, of
+        3.7 s for all of a short run. Files that a program leaves open are still flushed and closed unless they are part
+        of a cycle.
+    """
+    atexit.register(gc.freeze)
+
+
+def _exit_code() -> int:
+    """What this process would end with: Python does not tell it before it is over, so that a fork ends in its place.
+
+    Notes: 0 as well where the fork does not end, and where it would call MPI_Finalize (mpi4py was imported before
+        distgnn).
+    """
+    if not own_rank.may_end_alone() or not hasattr(os, "fork"):
+        return 0
+    gc.freeze()
+    for stream in (sys.stdout, sys.stderr):
+        with suppress(OSError, ValueError, AttributeError):
+            stream.flush()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of threads that a fork does not have
+        child = os.fork()
+    if child == 0:
+        return 0
+    deadline = time.monotonic() + FORK_SECONDS
+    while time.monotonic() < deadline:
+        pid, status = os.waitpid(child, os.WNOHANG)
+        if pid:
+            return max(os.waitstatus_to_exitcode(status), 0)
+        time.sleep(0.005)
+    os.kill(child, signal.SIGKILL)
+    os.waitpid(child, 0)
+    return 0
+
+
+def say(rank: int, place: str, where: str) -> None:
+    """The line on a rank that has left."""
+    text = f"rank {rank} left in {place.rstrip(',')}, the others wait in {where}"
+    note.set(f"{SPOKEN} in {place}")
+    print(f"distgnn: error: {plain(text)}", file=sys.stderr, flush=True)
+
+
+def _probed(comm: MPI.Comm, tag: int, rank: int = MPI.ANY_SOURCE) -> int | None:
+    """The rank that has sent a message of this kind."""
+    status = MPI.Status()
+    return status.Get_source() if comm.Iprobe(rank, tag, status) else None
+
+
+def _own_line(thread: int) -> str:
+    """Where a thread is in the user's program: neither in this one nor in a library; empty where it is in these."""
+    frame = frames().get(thread)
+    while frame is not None:
+        file = frame.f_code.co_filename
+        if not file.startswith((*OURS, "<frozen")) and "site-packages" not in file:
+            return f"{Path(file).name}:{frame.f_lineno} in {frame.f_code.co_name}"
+        frame = frame.f_back
+    return ""

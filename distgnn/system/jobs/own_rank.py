@@ -1,0 +1,123 @@
+"""Whether this process is a rank, and how a rank ends.
+
+A rank has variables of its starter in its environment (`RANK_VARIABLES`). What it starts inherits them: a
+`subprocess`, workers of `multiprocessing`, a fork. Such a process is a plain one. The first import of distgnn in it
+takes the variables away, so that MPI is none of its business.
+
+Where a rank ends, MPI_Finalize is called here, not by mpi4py: a rank for which others wait must end without it
+(`distgnn/comm/ending/leaving.py`), and a fork of a rank as well.
+"""
+
+import atexit
+import os
+import stat
+import sys
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+
+# One variable per way of starting a rank. SLURM_PROCID is not among them: sbatch sets it for plain scripts too.
+RANK_VARIABLES = (
+    "PMI_RANK",
+    "PMIX_RANK",
+    "OMPI_COMM_WORLD_RANK",
+    "MPI_LOCALRANKID",
+    "MV2_COMM_WORLD_RANK",
+    "PALS_RANKID",
+)
+OWNER = "DISTGNN_RANK_PID"  # the process id of the rank, and the rank: in what it starts, too
+STARTERS = ("hydra_pmi_prox", "mpiexec", "mpirun", "orterun", "orted", "prterun", "prted", "slurmstepd", "flux-shell")
+PREFIXES = ("PMI_", "PMIX_", "OMPI_COMM_WORLD_", "OMPI_MCA_ess", "OMPI_MCA_orte", "OMPI_MCA_pmix", "OMPI_UNIVERSE_SIZE")
+PREFIXES += ("OMPI_FILE_LOCATION", "OMPI_APP_CTX", "MPI_LOCAL", "MV2_COMM_WORLD_", "PALS_", "HYDI_", "PRTE_")
+OURS = ("DISTGNN_RANKS", "DISTGNN_LAUNCHED", "DISTGNN_NOTE_FD", "DISTGNN_TIMEOUT", OWNER)
+UNJOINED = 32001  # tag on MPI.COMM_WORLD: a rank leaves that has loaded no graph
+
+
+def under_mpi() -> bool:
+    """Whether this process was started as a rank by `mpiexec`, `srun --mpi=…` or their like."""
+    return any(name in os.environ for name in RANK_VARIABLES)
+
+
+def forget_parent() -> None:
+    """Make this process a plain one where a rank has started it; else note that it is the rank."""
+    if not under_mpi():
+        return
+    if _is_child():
+        for name in [*OURS, *(name for name in os.environ if name.startswith(PREFIXES))]:
+            os.environ.pop(name, None)
+        return
+    os.environ[OWNER] = f"{os.getpid()} {_rank()}"
+    os.environ.setdefault("UCX_LOG_FILE", "stderr")  # its warnings would stand among what --json prints
+    _finalize_here()
+
+
+def is_child() -> bool:
+    """Whether this process is a fork of a rank: MPI is that rank's."""
+    owner = os.environ.get(OWNER, "").split()
+    return bool(owner) and owner[0] != str(os.getpid())
+
+
+def _is_child() -> bool:
+    number = os.environ.get("PMI_FD", "")
+    if number.isdigit() and not _is_socket(int(number)):
+        return True
+    owner = os.environ.get(OWNER, "").split(maxsplit=1)
+    if len(owner) < 2 or owner[0] == str(os.getpid()) or owner[1] != _rank():
+        return False  # no rank, or one that was started by what a rank has started
+    try:
+        return not Path(f"/proc/{os.getppid()}/comm").read_text().startswith(STARTERS)
+    except OSError:
+        return True
+
+
+def _is_socket(number: int) -> bool:
+    with suppress(OSError):
+        return stat.S_ISSOCK(os.fstat(number).st_mode)
+    return False
+
+
+def _rank() -> str:
+    """What only one rank of one job has."""
+    return " ".join(f"{name}={os.environ.get(name)}" for name in (*RANK_VARIABLES, "PMI_FD", "PMI_SIZE"))
+
+
+# How ranks end
+
+last_acts: list[Callable[[], bool]] = []  # what a rank does before MPI_Finalize; False: it must not be called
+
+
+def _finalize_here() -> None:
+    """Have MPI_Finalize called by this module, unless it is too late, or the user has chosen already."""
+    import mpi4py
+
+    if "mpi4py.MPI" not in sys.modules and mpi4py.rc.finalize is None:
+        mpi4py.rc.finalize = False
+    atexit.register(_end, os.getpid(), ours=mpi4py.rc.finalize is False)
+
+
+def may_end_alone() -> bool:
+    """Whether this rank can end without MPI_Finalize, and so with its own exit code."""
+    import mpi4py
+
+    return mpi4py.rc.finalize is False
+
+
+_ended: list[bool] = []
+
+
+def over() -> bool:
+    """Whether this rank has done its last acts."""
+    return bool(_ended)
+
+
+def _end(pid: int, ours: bool) -> None:
+    mpi = sys.modules.get("mpi4py.MPI")
+    if os.getpid() != pid or mpi is None or not mpi.Is_initialized() or mpi.Is_finalized():
+        return
+    _ended.append(True)
+    world = mpi.COMM_WORLD
+    if not last_acts:
+        for rank in set(range(world.size)) - {world.rank}:
+            world.Isend([b"", mpi.BYTE], rank, UNJOINED)
+    if all([act() for act in last_acts]) and ours:
+        mpi.Finalize()

@@ -1,0 +1,26 @@
+import numpy as np
+import pytest
+
+from distgnn.datasets import GraphData
+from distgnn.datasets.findings.findings import Findings
+from distgnn.errors import InputError
+
+EDGES = [[0, 1], [1, 2]]
+
+
+def test_labelled_vertices_are_dealt_out_by_the_seed():
+    labels = np.where(np.arange(100) < 90, np.arange(100) % 4, -1)
+    graph = GraphData.from_arrays(EDGES * 50 + [[98, 99]], 100, labels=labels, findings=Findings())
+    first, again, other = (graph.split_nodes(0.5, 0.2, 0.3, seed=seed) for seed in (1, 1, 2))
+    parts = [first.train, first.valid, first.test]
+    assert [len(part) for part in parts] == [45, 18, 27]
+    assert sorted(np.concatenate(parts).tolist()) == list(range(90))
+    assert np.array_equal(first.train, again.train) and not np.array_equal(first.train, other.train)
+    values = GraphData.from_arrays(EDGES, node_values=[1.0, np.nan, 2.0]).split_nodes(0.5, 0, 0.5)
+    assert sorted([*values.train, *values.test]) == [0, 2]
+
+
+@pytest.mark.parametrize("shares", [(0, 0.5, 0.5), (0.9, 0.2, 0.1), (-0.1, 0.5, 0.5), (0.1, 0.1, 0.1)])
+def test_shares_that_are_none_are_refused(shares):
+    with pytest.raises(InputError, match=r"expected three shares|too few for this split"):
+        GraphData.from_arrays(EDGES, labels=[0, 1, 0]).split_nodes(*shares)

@@ -1,0 +1,211 @@
+"""Modes of torch around a model of PyG on rows of P ranks: equal to plain PyG on one process, or one line."""
+
+import copy
+import io
+
+import numpy as np
+import pytest
+import torch
+import torch.nn.functional as F
+from cut_graphs import dist_graph, random_graph
+from torch import nn
+from torch.utils.checkpoint import checkpoint
+
+from distgnn.errors import InputError
+from distgnn.graph.row_graph import with_rows
+from distgnn.rows import RowTensor
+
+pytest.importorskip("torch_geometric")
+from torch_geometric.nn import GATConv, GCNConv
+
+N = 41
+
+
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.first, self.norm, self.second = GCNConv(6, 8), nn.BatchNorm1d(8), GATConv(8, 4)
+
+    def forward(self, x, edge_index):
+        return self.second(F.relu(self.norm(self.first(x, edge_index))), edge_index)
+
+
+class Doubled(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        return x * 2
+
+    @staticmethod
+    def backward(ctx, grad):
+        return grad * 2
+
+
+def backward(s, out):
+    F.cross_entropy(out[s.m], s.y[s.m]).backward()
+    return out
+
+
+def checkpointed(s, model):
+    hidden = checkpoint(lambda x: F.relu(model.norm(model.first(x, s.e))), s.x, use_reentrant=False)
+    return backward(s, model.second(hidden, s.e))
+
+
+def watched(s, model):
+    handle = model.first.register_forward_hook(lambda module, given, out: out * 2 + out.mean())
+    try:
+        return backward(s, model(s.x, s.e))
+    finally:
+        handle.remove()
+
+
+def copied(s, model):
+    other = copy.deepcopy(model)
+    out = backward(s, other(copy.deepcopy(s.x), s.e))
+    for mine, theirs in zip(model.parameters(), other.parameters(), strict=True):
+        mine.grad = theirs.grad
+    return out
+
+
+def looked_at(s, model):
+    with torch.autograd.set_detect_anomaly(True):
+        return backward(s, model(s.x, s.e))
+
+
+def evaluated(s, model, mode):
+    with mode():
+        return model.eval()(s.x, s.e)
+
+
+def saved(s, model):
+    with torch.no_grad(), io.BytesIO() as stream:
+        torch.save(model(s.x, s.e), stream)
+        stream.seek(0)
+        return torch.load(stream)
+
+
+def through_grad(s, model):
+    out = model(s.x, s.e)
+    found = torch.autograd.grad(F.cross_entropy(out[s.m], s.y[s.m]), list(model.parameters()))
+    for parameter, grad in zip(model.parameters(), found, strict=True):
+        parameter.grad = grad
+    return out
+
+
+def twice(s, model):
+    out = model(s.x, s.e)
+    loss = F.cross_entropy(out[s.m], s.y[s.m]) + 0.1 * sum(one.norm() for one in model.parameters())
+    loss.backward(retain_graph=True)
+    loss.backward()
+    return out
+
+
+def in_place(s, model):
+    hidden = model.first(s.x, s.e).relu_()
+    out = model.second(hidden, s.e)
+    out += 1
+    return backward(s, out)
+
+
+def functional(s, model):
+    return backward(s, torch.func.functional_call(model, dict(model.named_parameters()), (s.x, s.e)))
+
+
+MODES = {
+    "plain": lambda s, model: backward(s, model(s.x, s.e)),
+    "checkpoint": checkpointed,
+    "hook": watched,
+    "deepcopy": copied,
+    "anomaly": looked_at,
+    "no_grad": lambda s, model: evaluated(s, model, torch.no_grad),
+    "inference": lambda s, model: evaluated(s, model, torch.inference_mode),
+    "save": saved,
+    "autograd.grad": through_grad,
+    "a second pass and a penalty": twice,
+    "in place": in_place,
+    "functional_call": functional,
+}
+REFUSED = {
+    "reentrant checkpoint": (
+        lambda s, model: backward(s, checkpoint(F.relu, model(s.x, s.e), use_reentrant=True)),
+        "use_reentrant=False",
+    ),
+    "own function": (lambda s, model: backward(s, Doubled.apply(model(s.x, s.e))), "gradient would be lost"),
+    "second derivative": (
+        lambda s, model: torch.autograd.grad(model(s.x, s.e).sum(), list(model.parameters()), create_graph=True),
+        "second derivative",
+    ),
+    "module's backward hook": (
+        lambda s, model: model.norm.register_full_backward_hook(lambda *_: None) and model(s.x, s.e),
+        "gradient would be lost",
+    ),
+}
+
+
+class Scene:
+    def __init__(self, x, y, m, e):
+        self.x, self.y, self.m, self.e = x, y, m, e
+
+
+def scenes(comm):
+    """(whole tensors and edge_index of one process, rows)."""
+    source = random_graph(3, num_nodes=N, num_feats=6, num_edges=160)
+    labels, mask = torch.arange(N) % 4, torch.arange(N) < 20
+    face = with_rows(dist_graph(source, comm))
+    face.y, face.train_mask = labels, mask
+    x = torch.from_numpy(np.asarray(source.feats)).double()
+    whole = Scene(x, labels, mask, source.to_pyg().edge_index)
+    return whole, Scene(face.x, face.y, face.train_mask, face.edge_index)
+
+
+def model_of(seed=0):
+    torch.manual_seed(seed)
+    return Model().double()
+
+
+def run(scene, mode):
+    model = model_of()
+    out = mode(scene, model)
+    found = {"out": out.whole() if isinstance(out, RowTensor) else out}
+    found |= {name: one.grad for name, one in model.named_parameters() if one.grad is not None}
+    found |= dict(model.named_buffers())
+    return {name: one.detach() for name, one in found.items()}
+
+
+@pytest.mark.mpi(1, 2, 3)
+def test_modes_are_equal(comm):
+    whole, rows = scenes(comm)
+    for name, mode in MODES.items():
+        expected, found = run(whole, mode), run(rows, mode)
+        assert expected.keys() == found.keys(), name
+        for key, value in expected.items():
+            torch.testing.assert_close(
+                found[key], value, rtol=1e-9, atol=1e-9, msg=lambda text, at=f"{name}, {key}: ": at + text
+            )
+
+
+@pytest.mark.mpi(1, 2)
+def test_what_would_lose_a_gradient_is_one_line(comm):
+    _, rows = scenes(comm)
+    for name, (mode, says) in REFUSED.items():
+        with pytest.raises(InputError, match=says) as error:
+            mode(rows, model_of())
+        assert "\n" not in str(error.value), name
+
+
+@pytest.mark.mpi(2)
+def test_an_ordinary_loss_is_not_added_to_one_of_all_ranks(comm):
+    _, rows = scenes(comm)
+    model = model_of()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    backward(rows, model(rows.x, rows.e))
+    sum(one.norm() for one in model.parameters()).backward()
+    with pytest.raises(Exception, match="add the losses"):
+        optimizer.step()
+
+
+@pytest.mark.mpi(2)
+def test_ranks_with_other_weights_are_refused(comm):
+    _, rows = scenes(comm)
+    model = model_of(comm.rank)
+    with pytest.raises(Exception, match="ranks have different weights"):
+        backward(rows, model(rows.x, rows.e))

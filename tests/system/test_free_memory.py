@@ -1,0 +1,56 @@
+"""Errors that say that there was no memory are one line; others are not taken for such."""
+
+import errno
+
+import numpy as np
+import pytest
+import torch
+
+from distgnn.system import free_memory
+from distgnn.system.free_memory import no_memory
+
+
+def caught(act) -> BaseException:
+    with pytest.raises(BaseException) as found:
+        act()
+    return found.value
+
+
+def raised(error: BaseException, cause: BaseException | None = None):
+    def act():
+        raise error from cause
+
+    return act
+
+
+SHORTAGES = {
+    "numpy": lambda: np.empty(1 << 50),
+    "torch": lambda: torch.empty(1 << 50),
+    "python": lambda: bytearray(1 << 50),
+    "system": raised(OSError(errno.ENOMEM, "Cannot allocate memory")),
+    "linker": raised(ImportError("libtorch_cpu.so: failed to map segment from shared object")),
+    "linker, told by another": raised(OSError("no library"), OSError("x.so: failed to map segment from shared object")),
+    "threads": raised(RuntimeError("can't start new thread")),
+    "mpi": raised(RuntimeError("MPI_ERR_NO_MEM: out of memory")),
+}
+OTHERS = {
+    "shape": lambda: torch.zeros(2) @ torch.zeros(3),
+    "value": raised(ValueError("cannot allocate memory to a name")),
+    "file": raised(FileNotFoundError(errno.ENOENT, "no such file")),
+}
+
+
+@pytest.mark.parametrize("act", SHORTAGES.values(), ids=SHORTAGES)
+def test_a_shortage_is_one_line_with_rank_phase_and_advice(monkeypatch, act):
+    error = caught(act)
+    error.phase = "epoch 3, forward"
+    line = no_memory(error, 1)
+    assert line.startswith("no memory for rank 1 on host ") and " in epoch 3, forward" in line and "\n" not in line
+    assert "ulimit" not in line and "--remat" in line
+    monkeypatch.setattr(free_memory, "address_limit", lambda: 900_000 * 1024)
+    assert "with at most 922 MB of addresses (ulimit -v)" in no_memory(error, 1)
+
+
+@pytest.mark.parametrize("act", OTHERS.values(), ids=OTHERS)
+def test_other_errors_are_none(act):
+    assert no_memory(caught(act), 0) is None
