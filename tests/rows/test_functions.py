@@ -317,10 +317,6 @@ REFUSED = {
     "broadcast": (lambda s, x: x[:, None] - x[None], "a row for each pair"),
     "reshape": (lambda s, x: x.reshape(3, -1), "keep the first dimension as it is"),
     "cumsum": (lambda s, x: x.cumsum(0), "torch's cumsum over the rows"),
-    "scatter": (
-        lambda s, x: torch.zeros(3, D, dtype=torch.float64).index_add_(0, s.y, x),
-        "torch's index_add_? over the rows",
-    ),
     "iteration": (lambda s, x: list(x), "cannot be iterated over"),
     "bool": (lambda s, x: bool(x[:, 0] > 0), "truth value of rows of all ranks is ambiguous"),
     "svd": (lambda s, x: torch.linalg.svd(x), "svd over the rows"),
