@@ -74,13 +74,13 @@ def _name_the_rest(graph: Any, fields: Fields, weighted: bool | None, findings: 
         counts = Counter(name for item in items for name in item[-1])
         for name, count in counts.items():
             field = next((field for field, names in usual.items() if name in names and field in known), None)
-            if name in taken or (field is not None and field in fields):
+            if name in taken or (field in fields and not isinstance(fields[str(field)], str)):
                 continue
             if kind and name == "weight":
                 if weighted is None:
                     findings.add("left out", "weight", "edge attribute weight (take it with weighted=True)", count)
                 continue
-            how = f"{field}={name!r}" if field else ""
+            how = f"{field}={name!r}" if field and field not in fields else ""
             findings.add(
                 "left out", str(name), f"{kind}attribute {name}" + (f" (take it with {how})" if how else ""), count
             )

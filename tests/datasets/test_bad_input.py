@@ -143,9 +143,9 @@ CASES = {
     ),
     "labels-half": (put("labels.npy", [0.5] * 6), r"labels\.npy: labels must be whole numbers"),
     "labels-dates": (put("labels.npy", np.zeros(6, "M8[s]")), r"labels\.npy: expected integers, found datetime64"),
-    "labels-too-large": (
-        put("labels.npy", np.arange(6) + (1 << 20)),
-        r"labels\.npy: row 5 holds label 1048581: that makes 1048582 classes of 6 vertices; number the classes from 0",
+    "classes-too-many": (
+        header(num_classes=1 << 21),
+        r"labels\.npy: row 2 holds label 2: that makes 2097152 classes of 6",
     ),
     "labels-cube": (put("labels.npy", np.zeros((6, 2, 2), dtype=int)), r"labels\.npy: expected shape"),
     "labels-mixed": (

@@ -29,12 +29,16 @@ def test_arrays_take_the_names_of_pyg():
         (([0, 1], [1]), {}, "must be two equal lists"),
         ([[0, 1]], {"train": np.array([True])}, r"a mask must have shape \[2\]"),
         ([[0, 1]], {"colour": 1}, "colour"),
-        ([[0, 1]], {"featurez": 1}, r"'featurez' \(did you mean features\?\)"),
+        ([[0, 1]], {"featurez": 1}, r"'featurez' \(did you mean feature\?\)"),
         ([[0, 1]], {"x": np.ones((2, 1)), "feats": np.ones((2, 1))}, "x and feats are the same field"),
         ([[0.5, 1.0]], {}, "expected integer vertex ids"),
         ([["a", "b"]], {}, r"expected integer vertex ids, found <U1; dg\.renumber"),
         ([[0, 10**15]], {}, r"dg\.renumber takes other ids"),
-        ([[0, 1], [1, 2], [2, 3]], {"train": np.array([0, 1, 1, 0, 0])}, r"row 2 repeats vertex 1; .* have 4 rows"),
+        (
+            [[0, 1], [1, 2], [2, 3]],
+            {"train": np.array([0, 1, 1, 0, 0]), "num_nodes": 4},
+            r"row 2 repeats vertex 1; .* have 4 rows",
+        ),
         ([[0, 1], [1, 2], [2, 3]], {"train": [0.5, 1]}, r"integer vertex ids, found float64: row 0 holds \[0\.5\]"),
         (
             [[0, 1, 5]],
