@@ -37,7 +37,17 @@ SPEAK_SECONDS = 25.0  # for the rank that has left to end the job with its exit 
 FORK_SECONDS = 20.0  # Python needs half a second to end, with torch in it; ten on a machine with much other work
 LEFT, STUCK = 1, 2  # tags
 OURS = tuple(f"{Path(__file__).parents[up] / name}{os.sep}" for up, name in ((2, ""), (3, "kernels"), (3, "partition")))
-COUNTED = ("Barrier", "Bcast", "Gather", "Gatherv", "Scatter", "Scatterv", "Allgather", "Allgatherv", "Alltoall")
+COUNTED: tuple[str, ...] = (
+    "Barrier",
+    "Bcast",
+    "Gather",
+    "Gatherv",
+    "Scatter",
+    "Scatterv",
+    "Allgather",
+    "Allgatherv",
+    "Alltoall",
+)
 COUNTED += ("Alltoallv", "Reduce", "Allreduce", "Scan", "Exscan", "Split", "Split_type", "barrier", "bcast", "gather")
 COUNTED += ("scatter", "allgather", "alltoall", "reduce", "allreduce", "scan", "exscan")
 STARTED = ("Ibarrier", "Ibcast", "Iallreduce", "Iallgather", "Igather", "Ireduce")  # they do not wait

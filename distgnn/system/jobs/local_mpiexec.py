@@ -234,7 +234,7 @@ class Job:
 
 
 HOST = socket.gethostname()
-MEANINGS = {
+MEANINGS: dict[int, str] = {
     signal.SIGSEGV: ": it read or wrote memory that is not its own (a fault of a compiled library, or of this program)",
     signal.SIGBUS: ": memory behind a mapped file is gone (a full /dev/shm or disk, a file that was cut meanwhile)",
     signal.SIGABRT: ": a library gave up, and may have said why above (no memory, a failed check)",

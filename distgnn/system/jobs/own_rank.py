@@ -27,7 +27,15 @@ RANK_VARIABLES = (
 )
 OWNER = "DISTGNN_RANK_PID"  # the process id of the rank, and the rank: in what it starts, too
 STARTERS = ("hydra_pmi_prox", "mpiexec", "mpirun", "orterun", "orted", "prterun", "prted", "slurmstepd", "flux-shell")
-PREFIXES = ("PMI_", "PMIX_", "OMPI_COMM_WORLD_", "OMPI_MCA_ess", "OMPI_MCA_orte", "OMPI_MCA_pmix", "OMPI_UNIVERSE_SIZE")
+PREFIXES: tuple[str, ...] = (
+    "PMI_",
+    "PMIX_",
+    "OMPI_COMM_WORLD_",
+    "OMPI_MCA_ess",
+    "OMPI_MCA_orte",
+    "OMPI_MCA_pmix",
+    "OMPI_UNIVERSE_SIZE",
+)
 PREFIXES += ("OMPI_FILE_LOCATION", "OMPI_APP_CTX", "MPI_LOCAL", "MV2_COMM_WORLD_", "PALS_", "HYDI_", "PRTE_")
 OURS = ("DISTGNN_RANKS", "DISTGNN_LAUNCHED", "DISTGNN_NOTE_FD", "DISTGNN_TIMEOUT", OWNER)
 UNJOINED = 32001  # tag on MPI.COMM_WORLD: a rank leaves that has loaded no graph
