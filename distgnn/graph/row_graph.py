@@ -21,7 +21,6 @@ from distgnn.interop.dgl.row_interface import DGLRows
 from distgnn.ops.sums import all_sum
 from distgnn.rows import RowTensor, Space, WholeTensor, local_of, rows_of
 from distgnn.rows.align import in_space, part_of
-from distgnn.rows.gradients import told
 from distgnn.rows.row_tensor import keep_from_compiler, whole_of
 
 GIVES = {  # what an operator gives where that is not a row of each vertex
@@ -149,8 +148,8 @@ def local_column(column: Any, space: Space, name: str) -> Any:
     count = len(column) if column.dim() else 0
     if count != space.num_global:
         raise InputError(
-            f"{name!r} has {count} rows: the graph has {space.num_global} {space.kind}, give one for each, in the order "
-            "of the source"
+            f"{name!r} has {count} rows: the graph has {space.num_global} {space.kind}, give one for each, in the source's "
+            "order"
         )
     return part_of(local_of(column), space, 0, name)
 
@@ -326,7 +325,6 @@ def with_rows(graph: Any) -> Any:
     state = graph.__dict__
     state["face"], state["vertex_space"], state["arc_space"] = face, vertices(graph), Arcs(graph)
     state["_kept_rows"], state["_kept_ndata"], state["_kept_edata"] = {}, {}, {}
-    told(graph)
     watch_compiler()
     torch.set_rng_state(torch.from_numpy(graph.comm.bcast(torch.get_rng_state().numpy(), root=0)))
     return face

@@ -22,33 +22,34 @@ SPARSE = (
     "sparse gradients of a table are not summed over ranks: make the table with sparse=False, or dg.nn.NodeEmbedding"
 )
 REPLACED = "_distgnn_replaced"  # of a parameter in whose place another one is: an optimiser that has it is refused
-_graphs: list[Any] = []  # of this process, newest last: whose ranks a loss is of
 
 
-def told(graph: Any) -> None:
-    """From now on losses are of the ranks of this graph."""
-    if not _graphs or _graphs[-1] is not graph:
-        _graphs[:] = [graph]
+def _leaves(*results: torch.Tensor) -> tuple[list[torch.Tensor], Any]:
+    """(ordinary leaves that the results depend on, in an order that ranks share; the transport of their sums, None on one rank).
 
-
-def _graph() -> Any:
-    return _graphs[-1]
-
-
-def _leaves(*results: torch.Tensor) -> list[torch.Tensor]:
-    """Ordinary leaves that the results depend on, in an order that ranks share."""
+    Raises: InputError where sums are over the ranks of two graphs.
+    """
     found: list[torch.Tensor] = []
+    transports: list[Any] = []
     waiting, seen = [result.grad_fn for result in results], set()
     while waiting:
         node = waiting.pop()
         if node is None or node in seen:
             continue
         seen.add(node)
+        transport = getattr(node, "transport", None)
+        if transport is not None and not any(transport is one for one in transports):
+            transports.append(transport)
         leaf = getattr(node, "variable", None)
         if leaf is not None and not hasattr(leaf, OWN_ROWS):
             found.append(leaf)
         waiting += [before for before, _ in node.next_functions]
-    return found
+    sizes = {one.comm.size for one in transports}
+    if len(sizes) > 1:
+        raise InputError(
+            "a loss is made of rows of two graphs with other numbers of ranks: call backward for each graph"
+        )
+    return found, transports[0] if transports else None
 
 
 def _check_weights(leaves: list[torch.Tensor], comm: Any) -> None:
@@ -70,16 +71,15 @@ def _check_weights(leaves: list[torch.Tensor], comm: Any) -> None:
 
 def _backward(loss: torch.Tensor, gradient: Any = None, *args: Any, **kwargs: Any) -> None:
     """`loss.backward()`. Collective: yes."""
-    plain, graph = local_of(loss), _graph()
-    comm = graph.comm
+    plain = local_of(loss)
     start = torch.ones_like(plain) if gradient is None else local_of(gradient)
     if plain.numel() != 1 and gradient is None:
         raise RuntimeError("grad can be implicitly created only for scalar outputs")
-    graph.transport.has_global_loss = True
-    if comm.size == 1:
+    leaves, transport = _leaves(plain)
+    if transport is None:
         plain.backward(start, *args, **kwargs)
         return
-    leaves = _leaves(plain)
+    transport.has_global_loss, comm = True, transport.comm
     _check_weights(leaves, comm)
     mark_summed(leaves, 0)  # type: ignore[arg-type]  # what arrives now is not added to a whole gradient
     before = [leaf.grad for leaf in leaves]
@@ -114,13 +114,13 @@ def _grad(outputs: Any, inputs: Any, grad_outputs: Any = None, *args: Any, **kwa
     inputs = list(inputs) if isinstance(inputs, list | tuple) else [inputs]
     if kwargs.get("create_graph"):
         refuse("autograd.grad", "a second derivative (create_graph=True) of rows is not there")
-    comm = _graph().comm
+    transport = _leaves(*(local_of(one) for one in outputs))[1]
     given = list(grad_outputs) if isinstance(grad_outputs, list | tuple) else [grad_outputs] * len(outputs)
     starts = [
         torch.ones_like(local_of(one)) if start is None else local_of(start)
         for one, start in zip(outputs, given, strict=True)
     ]
-    if comm.rank:
+    if transport is not None and transport.comm.rank:
         starts = [
             start if isinstance(one, RowTensor) else torch.zeros_like(start)
             for one, start in zip(outputs, starts, strict=True)
@@ -132,10 +132,10 @@ def _grad(outputs: Any, inputs: Any, grad_outputs: Any = None, *args: Any, **kwa
     for one, grad in zip(inputs, found, strict=True):
         if isinstance(one, RowTensor):
             out.append(None if grad is None else rows_of(grad, one.row_space, one.row_dim))
-        elif grad is None or comm.size == 1:
+        elif grad is None or transport is None:
             out.append(grad)
         else:
-            out.append(torch.from_numpy(sum_over_ranks(comm, np.ascontiguousarray(grad.numpy()))))
+            out.append(torch.from_numpy(sum_over_ranks(transport.comm, np.ascontiguousarray(grad.numpy()))))
     return tuple(out)
 
 
