@@ -148,8 +148,8 @@ def local_column(column: Any, space: Space, name: str) -> Any:
     count = len(column) if column.dim() else 0
     if count != space.num_global:
         raise InputError(
-            f"{name!r} has {count} rows: the graph has {space.num_global} {space.kind}, give one for each, in the source's "
-            "order"
+            f"{name!r} has {count} rows: the graph has {space.num_global} {space.kind}, give one for each, in the "
+            "source's order"
         )
     return part_of(local_of(column), space, 0, name)
 
