@@ -243,6 +243,10 @@ class RowGraph(DGLRows):
             rows = in_space(rows, self.vertex_space).inner
         return gather_rows(self.plain, rows, root)
 
+    def with_part(self, local: Any) -> Any:
+        """A graph of the same kind and settings over another part. Collective: yes."""
+        return with_rows(self.plain.with_part(local))
+
     def rows_of(self, rows: torch.Tensor) -> RowTensor:
         """This rank's rows of vertices, an ordinary tensor [O, ...], as rows of all ranks."""
         return rows_of(rows, self.vertex_space)

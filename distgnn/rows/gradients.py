@@ -25,7 +25,7 @@ REPLACED = "_distgnn_replaced"  # of a parameter in whose place another one is: 
 
 
 def _leaves(*results: torch.Tensor) -> tuple[list[torch.Tensor], Any]:
-    """(ordinary leaves that the results depend on, in an order that ranks share; the transport of sums, None on one rank).
+    """(ordinary leaves that the results depend on, in an order that ranks share; the transport of sums or None).
 
     Raises: InputError where sums are over the ranks of two graphs.
     """

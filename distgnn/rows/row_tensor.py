@@ -156,7 +156,13 @@ class WholeTensor(torch.Tensor):
         return super().__torch_function__(func, types, args, kwargs)
 
 
-WHOLE: dict[str, Handler] = {}  # functions of a WholeTensor that ranks do together: `backward`, `grad`
+def _number(name: str) -> Handler:
+    """A conversion to a number of Python, without a word on gradients."""
+    return lambda value, *args: getattr(value.detach().as_subclass(torch.Tensor), name)(*args)
+
+
+WHOLE: dict[str, Handler] = {}  # functions of a WholeTensor that ranks do together: `backward`, `grad`; and conversions
+WHOLE.update({name: _number(name) for name in ("item", "__float__", "__int__", "__bool__", "__index__", "__format__")})
 
 
 def rows_of(inner: torch.Tensor, space: Space, dim: int = 0) -> RowTensor:

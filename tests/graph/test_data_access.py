@@ -77,7 +77,7 @@ def test_columns_that_are_set(comm):
         data.ids = torch.tensor([1, 2])
     assert torch.equal(whole(ours.x), theirs.x) and torch.equal(whole(ours.train_mask), theirs.train_mask)
     assert torch.equal(whole(ours.ndata["feat"]), theirs.x)
-    assert torch.equal(whole(ours.rank), theirs.rank) and torch.equal(whole(ours.score), scores)
+    assert torch.equal(whole(ours.order), theirs.order) and torch.equal(whole(ours.score), scores)
     assert ours.num_edge_features == theirs.num_edge_features == 1
     assert ours.note == "text" and torch.equal(ours.ids, theirs.ids)
     assert sorted(ours.keys()) == sorted(theirs.keys())
@@ -121,7 +121,7 @@ def test_copies_have_columns_of_their_own(comm, copied):
 @pytest.mark.parametrize("directed", [DIRECTED, UNDIRECTED], ids=["directed", "undirected"])
 @pytest.mark.parametrize("edges", [300, 0, 1])
 def test_questions_about_arcs(comm, directed, edges):
-    ours, theirs = both(comm, directed, num_edges=max(edges, 10))
+    ours, theirs = both(comm, directed, num_edges=max(edges, 100))
     if edges == 0:  # no loops, no duplicates
         ends = np.array([[0, 1], [1, 2], [3, 4]])
         graph = dist_graph(GraphData.from_arrays(ends, num_nodes=5 + edges, directed=directed), comm)

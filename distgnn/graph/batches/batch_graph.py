@@ -28,8 +28,8 @@ from distgnn.ops.aggregation.spmm import spmm
 from distgnn.ops.dense.sparse_rows import SparseRows
 
 SHARED = (
-    "buffers", "comm", "dtype", "edge_weight", "info", "keys", "multilabel", "num_classes", "num_feats", "num_ranks",
-    "num_relations", "num_values", "rank", "transform_first", "transport", "tuning", "weight_dtype",
+    "buffers", "comm", "dtype", "edge_weight", "info", "multilabel", "num_classes", "num_feats", "num_ranks",
+    "num_relations", "num_values", "random_keys", "rank", "transform_first", "transport", "tuning", "weight_dtype",
 )  # fmt: skip
 
 

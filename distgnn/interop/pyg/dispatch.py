@@ -119,7 +119,10 @@ def _check_part(arguments: tuple) -> None:
 def is_part(rows: torch.Tensor) -> bool:
     """Has this as many rows as this rank owns vertices of a graph that is spread over ranks?"""
     return isinstance(rows, RowTensor) or (
-        rows.dim() > 0 and any(len(rows) == graph.num_owned != graph.num_global_nodes for graph in _spread)
+        rows.dim() > 0
+        and any(
+            len(rows) == graph.num_owned != graph.num_global_nodes for graph in _spread if "face" not in vars(graph)
+        )
     )
 
 

@@ -72,7 +72,7 @@ class Peer:
             value = loss(model)
             if value.requires_grad:
                 value.backward()
-            found["losses"].append(float(value))
+            found["losses"].append(float(value.detach()))
             if optimizer:
                 optimizer.step()
                 if step == 0:
