@@ -134,11 +134,12 @@ class PackageCache(FunctionCache):
 
     def __init__(self, function, folder: Path | None = None, note: str = ""):
         super().__init__(function)
-        self._cache_path, self._note, self._fault = str(folder or self._cache_path), note, ""
+        place: Path = folder or Path(self._impl.locator.get_cache_path())
+        self._cache_path, self._note, self._fault = str(place), note, ""
         # One stamp for all files of a package: an upgrade of any helper leaves no old machine code behind.
         stamp, name = _package_stamp(_package_folder(function)), self._impl.filename_base
-        self._cache_file = KeptCode(Path(self._cache_path), name, stamp, function.__code__.co_filename)
-        self.lock_path: Path | None = Path(self._cache_path) / f"{name}.lock"
+        self._cache_file = KeptCode(place, name, stamp, function.__code__.co_filename)
+        self.lock_path: Path | None = place / f"{name}.lock"
 
     def load_overload(self, sig, target_context):
         """Machine code of a signature, or None: then numba compiles next, and the listeners are told."""

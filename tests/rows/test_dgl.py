@@ -11,7 +11,7 @@ from torch import nn
 from torch.nn import functional as F
 
 from distgnn.errors import InputError
-from distgnn.graph.row_graph import with_rows
+from distgnn.graph.face.row_graph import with_rows
 from distgnn.interop.dgl.import_dgl import import_dgl
 
 dgl = import_dgl()

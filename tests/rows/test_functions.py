@@ -8,7 +8,7 @@ from cut_graphs import dist_graph, random_graph
 from torch.utils.checkpoint import checkpoint
 
 from distgnn.errors import InputError
-from distgnn.graph.row_graph import with_rows
+from distgnn.graph.face.row_graph import with_rows
 from distgnn.rows import RowTensor, WholeTensor
 
 N, D, CLASSES = 41, 6, 4

@@ -12,7 +12,7 @@ from torch import nn
 from torch.utils.checkpoint import checkpoint
 
 from distgnn.errors import InputError
-from distgnn.graph.row_graph import with_rows
+from distgnn.graph.face.row_graph import with_rows
 from distgnn.rows import RowTensor
 
 pytest.importorskip("torch_geometric")

@@ -9,7 +9,7 @@ from torch.nn import functional as F
 
 import distgnn as dg
 from distgnn.errors import InputError
-from distgnn.graph.row_graph import with_rows
+from distgnn.graph.face.row_graph import with_rows
 
 
 class Own(nn.Module):

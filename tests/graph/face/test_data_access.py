@@ -9,7 +9,7 @@ from cut_graphs import DIRECTED, UNDIRECTED, dist_graph, random_graph
 
 from distgnn.datasets import GraphData
 from distgnn.errors import InputError
-from distgnn.graph.row_graph import with_rows
+from distgnn.graph.face.row_graph import with_rows
 from distgnn.interop.pyg.api import register
 
 Data = pytest.importorskip("torch_geometric.data").Data

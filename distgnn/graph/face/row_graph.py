@@ -14,7 +14,7 @@ from torch import nn
 
 from distgnn.comm import sum_over_ranks
 from distgnn.errors import InputError
-from distgnn.graph.data_access import DataAccess
+from distgnn.graph.face.data_access import DataAccess
 from distgnn.graph.frame import Frame
 from distgnn.graph.global_values import gather_rows
 from distgnn.interop.dgl.row_interface import DGLRows
