@@ -21,8 +21,8 @@ from distgnn.graph.columns import ColumnGraph, row_share
 from distgnn.graph.copy_graph import CopyGraph
 from distgnn.graph.cores import choose_threads, describe_binding
 from distgnn.graph.dist_graph import DistGraph
-from distgnn.graph.part_arrays import leave_on_disk
 from distgnn.graph.face.row_graph import with_rows
+from distgnn.graph.part_arrays import leave_on_disk
 from distgnn.graph.tuning import part_tuning
 from distgnn.kernels.runtime.compile_line import compile_line, compile_line_from_now_on
 from distgnn.partition import load_part, read_manifest

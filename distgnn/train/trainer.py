@@ -22,8 +22,8 @@ from torch import nn
 from distgnn.comm import check_same, raise_together
 from distgnn.config import TrainConfig
 from distgnn.errors import RunStopped, on_all_ranks
-from distgnn.graph.induced import training_subgraph
 from distgnn.graph.face.row_graph import with_rows
+from distgnn.graph.induced import training_subgraph
 from distgnn.system.jobs.rank_log import RankLog
 from distgnn.system.jobs.watchdog import Watchdog
 from distgnn.system.output import plain
