@@ -33,6 +33,13 @@ def getitem(func: Any, args: tuple, kwargs: dict) -> Any:
         return _ordinary_by_rows(rows, index)
     index = _complete(index, rows)
     at, place = _row_index(rows, index)
+    found = _indexed(rows, index, at, place)
+    if isinstance(at, slice | int) and not _is_all(at) and None not in index:
+        found.written_back = rows, index  # torch gives a view: what is written into it is written into the rows
+    return found
+
+
+def _indexed(rows: RowTensor, index: tuple, at: Any, place: int) -> Any:
     if _is_all(at):
         found = rows.inner[tuple(map(local_of, index))]
         return rows_of(found, rows.row_space, _new_dim(index, place))

@@ -62,7 +62,10 @@ def in_place(func: Any, args: tuple, kwargs: dict) -> Any:
 
 
 def again(rows: RowTensor) -> RowTensor:
-    """Rows that were written into: what autograd says of them may be new."""
+    """Rows that were written into: what autograd says of them may be new, and so may be what they are a part of."""
+    if rows.written_back is not None:
+        base, index = rows.written_back
+        base[index] = rows
     if rows.inner.requires_grad != _requires_grad(rows):
         with torch._C.DisableTorchFunctionSubclass():
             rows.requires_grad_(rows.inner.requires_grad)

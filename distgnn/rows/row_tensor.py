@@ -58,6 +58,7 @@ class RowTensor(torch.Tensor):
     inner: torch.Tensor  # type: ignore[assignment]  # in place of the product of that name
     row_space: Space
     row_dim: int
+    written_back: Any = None  # of a range of rows: (the rows, the index) that writing into it changes
     knows_rows = True
 
     @property
@@ -145,7 +146,9 @@ _opaque: list[bool] = []
 
 
 class WholeTensor(torch.Tensor):
-    """An ordinary tensor with a gradient that was made of all ranks' rows: the same numbers on every rank."""
+    """An ordinary tensor that was made of all ranks' rows: the same numbers on every rank."""
+
+    written_back: Any = None  # as that of RowTensor, of one row
 
     @classmethod
     def __torch_function__(cls, func: Any, types: Any, args: tuple = (), kwargs: dict | None = None) -> Any:
@@ -153,7 +156,11 @@ class WholeTensor(torch.Tensor):
             return RowTensor.__torch_function__(func, types, args, kwargs)
         if getattr(func, "__name__", "") in WHOLE:
             return WHOLE[func.__name__](*args, **(kwargs or {}))
-        return super().__torch_function__(func, types, args, kwargs)
+        found = super().__torch_function__(func, types, args, kwargs)
+        if found is (args[0] if args else None) and isinstance(found, WholeTensor) and found.written_back is not None:
+            base, index = found.written_back  # one row, written into
+            base[index] = found
+        return found
 
 
 def _number(name: str) -> Handler:
@@ -192,8 +199,8 @@ def local_of(value: Any) -> Any:
 
 
 def whole_of(value: torch.Tensor) -> torch.Tensor:
-    """Mark what is the same on all ranks, where it has a gradient."""
-    return value.as_subclass(WholeTensor) if value.requires_grad else value
+    """Mark what was made of the rows of all ranks and is the same on each."""
+    return value.as_subclass(WholeTensor)
 
 
 def gathered(rows: RowTensor) -> torch.Tensor:

@@ -174,6 +174,9 @@ GROUPS = {
         _set(lambda s, x: x.__setitem__(s.m, T[:20]), lambda s, x: x.__setitem__(~s.m, x[~s.m] * 2)),
         _set(lambda s, x: x.__setitem__(x < 0, 0.0)),
         _set(lambda s, x: x.masked_fill_(s.m[:, None], 2.0)),
+        _set(lambda s, x: x[5:10].zero_(), lambda s, x: x[2:30:3, 1:3].fill_(2.0)),  # ranges are views
+        _set(lambda s, x: x[3].mul_(5.0), lambda s, x: x[-1].add_(1)),
+        _set(lambda s, x: x.__setitem__(slice(5, 10), x[5:10].add_(T[5:10]))),  # what x[5:10] += t does
         _in_place,
     ],
     "losses": [

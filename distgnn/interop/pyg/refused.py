@@ -1,6 +1,6 @@
 """What of PyG asks for the arcs of the whole graph on one rank, and what to write instead.
 
-A transform that changes columns runs on a graph that is cut (`graph/face/data_access.py`); one that changes arcs is refused,
+A transform that changes columns runs on a cut graph (`graph/face/data_access.py`); one that changes arcs is refused,
 and so is every transform of PyG that is not known to be one of columns.
 """
 
