@@ -14,11 +14,12 @@ atan2 atanh bitwise_and bitwise_left_shift bitwise_not bitwise_or bitwise_right_
 clamp_max clamp_min clip conj conj_physical copysign cos cosh deg2rad digamma div divide elu eq erf erfc erfinv exp exp2
 expm1 fix float_power floor floor_divide fmax fmin fmod frac gcd ge gelu greater greater_equal gt hardshrink hardsigmoid
 hardswish hardtanh heaviside hypot i0 igamma igammac isclose isfinite isinf isnan isneginf isposinf isreal lcm ldexp le
-leaky_relu lerp less less_equal lgamma log log10 log1p log2 logaddexp logaddexp2 logical_and logical_not logical_or
+leaky_relu lerp less less_equal lgamma log log_sigmoid log10
+log1p log2 logaddexp logaddexp2 logical_and logical_not logical_or
 logical_xor logit logsigmoid lt masked_fill maximum minimum mish mul multiply mvlgamma nan_to_num ne neg negative
 nextafter not_equal polygamma positive pow rad2deg reciprocal relu6 remainder round rsqrt rsub selu sgn sigmoid sign
 signbit silu sin sinc sinh softplus softshrink softsign sqrt square sub subtract tan tanh tanhshrink threshold
-true_divide trunc xlogy resolve_conj resolve_neg real imag special_expit special_xlogy
+true_divide trunc xlogy resolve_conj resolve_neg real imag special_expit special_entr special_ndtr special_log_ndtr
 __add__ __radd__ __sub__ __rsub__ __mul__ __rmul__ __truediv__ __rtruediv__ __div__ __rdiv__ __floordiv__ __rfloordiv__
 __mod__ __rmod__ __pow__ __rpow__ __and__ __rand__ __or__ __ror__ __xor__ __rxor__ __neg__ __pos__ __abs__ __invert__
 __eq__ __ne__ __lt__ __le__ __gt__ __ge__ __lshift__ __rlshift__ __rshift__ __rrshift__
@@ -80,7 +81,7 @@ def _requires_grad(rows: RowTensor) -> bool:
 for _name in ELEMENTWISE:
     HANDLERS[_name] = elementwise
     if not _name.startswith("__"):
-        HANDLERS[_name + "_"] = in_place
+        HANDLERS[_name + "_"], HANDLERS[f"special_{_name}"] = in_place, elementwise
 for _name in (*IN_PLACE_OPERATORS, "copy_", "relu_", "where_", "squeeze_copy_", "zero_", "fill_", "masked_fill_"):
     HANDLERS[_name] = in_place
 
