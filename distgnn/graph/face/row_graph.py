@@ -262,7 +262,7 @@ class RowGraph(DGLRows):
         """An operator or a layer on this rank's rows; what it gives, as rows again."""
         plain, gives = self.plain, GIVES.get(run.__name__, "vertices")
         if run.__name__ in ("all_sum", "all_max") and any(isinstance(one, RowTensor | WholeTensor) for one in args[1:]):
-            raise InputError(f"{run.__name__} takes this rank's numbers, and these are of all ranks already: leave it out")
+            raise InputError(f"{run.__name__} takes this rank's numbers, these are of all ranks already: leave it out")
         rows = next((one for one in (*args, *kwargs.values()) if isinstance(one, RowTensor)), None)
         local = [plain if one is self else self._local(one, run.__name__) for one in args]
         first = 1 if len(local) > 1 and args[0] is self else 0
