@@ -5,7 +5,7 @@ from typing import Any
 import torch
 
 from distgnn.rows.align import Aligned, in_space, part_of
-from distgnn.rows.over_dims import number_of
+from distgnn.rows.reductions import number_of
 from distgnn.rows.row_tensor import RowTensor, handles, local_of, refuse, rows_of, whole_of
 
 ELEMENTWISE = (

@@ -4,7 +4,7 @@ from typing import Any
 
 import torch
 
-from distgnn.rows.over_dims import moments, number_of
+from distgnn.rows.reductions import moments, number_of
 from distgnn.rows.row_tensor import RowTensor, handles, local_of, refuse, rows_of
 
 

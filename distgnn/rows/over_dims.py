@@ -8,19 +8,17 @@ Gradients: what is made of all rows is the same on every rank, and each rank's b
 gradient. `all_sum` adds the shares, so the gradient of a rank's rows is whole.
 """
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import torch
 from torch.autograd.function import once_differentiable
 
-from distgnn.comm import extreme_over_ranks, sum_over_ranks
-from distgnn.ops.sums import all_sum
+from distgnn.comm import sum_over_ranks
+from distgnn.rows.extremes import extreme, extreme_of_all, without
+from distgnn.rows.reductions import GLOBAL, Dims, counted, moments, number_of, over_all, summed
 from distgnn.rows.row_tensor import HANDLERS, RowTensor, handles, local_of, refuse, rows_of, whole_of
 
-Dims = tuple[int, ...]
-GLOBAL: dict[str, Callable[..., Any]] = {}  # name -> (rows, dims, keepdim, further arguments) to the result over all
 KEEPS = """
 softmax log_softmax softmin cumsum cumprod cummax cummin logcumsumexp sort argsort topk flip roll normalize diff
 """.split()  # the dimension stays, or another length takes its place
@@ -102,33 +100,6 @@ def _rows_like(found: Any, rows: RowTensor, dim: int) -> Any:
     return type(found)(tuple(rows_of(one, rows.row_space, dim) for one in found))
 
 
-def counted(rows: RowTensor) -> torch.Tensor:
-    """The local rows that count."""
-    space = rows.row_space
-    return rows.inner if space.num_counted == space.num_local else rows.inner.narrow(rows.row_dim, 0, space.num_counted)
-
-
-def number_of(rows: RowTensor, dims: Dims) -> int:
-    """Numbers of all ranks that a reduction over `dims` takes together."""
-    return int(np.prod([rows.shape[dim] for dim in dims], dtype=np.int64))
-
-
-def summed(rows: RowTensor, values: torch.Tensor, dims: Dims, keepdim: bool) -> torch.Tensor:
-    """`values`, of local rows that count, added up over `dims` and over ranks. Collective: yes, and backward."""
-    here = values.sum(dims, keepdim=keepdim)
-    return here if rows.row_space.comm.size == 1 else all_sum(rows.row_space.graph, here)
-
-
-def over_all(*names: str) -> Callable:
-    """Put a function into the table of those over all rows."""
-
-    def register(function: Callable[..., Any]) -> Callable[..., Any]:
-        GLOBAL.update(dict.fromkeys(names, function))
-        return function
-
-    return register
-
-
 @over_all("sum")
 def _sum(rows: RowTensor, dims: Dims, keepdim: bool, given: Any, dtype: torch.dtype | None = None) -> torch.Tensor:
     values = counted(rows)
@@ -157,14 +128,6 @@ def _nanmean(rows: RowTensor, dims: Dims, keepdim: bool, given: Any) -> torch.Te
 @over_all("count_nonzero")
 def _count_nonzero(rows: RowTensor, dims: Dims, keepdim: bool, given: Any) -> torch.Tensor:
     return summed(rows, (counted(rows) != 0).long(), dims, False)
-
-
-def moments(rows: RowTensor, dims: Dims, keepdim: bool, correction: float) -> tuple[torch.Tensor, torch.Tensor]:
-    """(variance, mean) over `dims`. Collective: yes, and backward."""
-    values, count = counted(rows), number_of(rows, dims)
-    mean = summed(rows, values, dims, True) / count
-    variance = summed(rows, (values - mean).square(), dims, keepdim) / max(count - correction, 0)
-    return variance, mean if keepdim else mean.reshape(variance.shape)
 
 
 def _correction(unbiased: Any, correction: Any) -> float:
@@ -253,126 +216,13 @@ def _any(rows: RowTensor, dims: Dims, keepdim: bool, given: Any) -> torch.Tensor
     return summed(rows, counted(rows).bool().long(), dims, keepdim) > 0
 
 
-# --- extremes ----------------------------------------------------------------------------------------------------
-
-
-def extreme(rows: RowTensor, values: torch.Tensor, dims: Dims, keepdim: bool, which: str) -> torch.Tensor:
-    """The largest or smallest of `values` over `dims` and ranks; equal ones share the gradient.
-
-    Collective: yes, and backward.
-    """
-    with torch.no_grad():
-        top = _extreme_of_all(rows, values.detach(), dims, which)
-        best = values.detach() == top
-    if not values.requires_grad or not torch.is_grad_enabled():
-        return top if keepdim else _without(top, dims)
-    count = summed(rows, best.to(values.dtype), dims, True)
-    chosen = torch.where(best, values, torch.zeros_like(values))
-    out = summed(rows, chosen, dims, True) / count
-    out = out + (top - out.detach())  # the value itself, not its mean over equal ones
-    return out if keepdim else _without(out, dims)
-
-
-def _without(values: torch.Tensor, dims: Dims) -> torch.Tensor:
-    return values.reshape([size for dim, size in enumerate(values.shape) if dim not in dims])
-
-
-def _extreme_of_all(rows: RowTensor, values: torch.Tensor, dims: Dims, which: str) -> torch.Tensor:
-    """With the dimensions kept. Raises: as torch, where there is no row anywhere."""
-    if number_of(rows, dims) == 0:
-        refuse(which, "there is no row on any rank")
-    worst = _worst(values.dtype, which)
-    wide = values.to(torch.uint8) if values.dtype == torch.bool else values
-    if wide.numel():
-        here = wide.amax(dims, keepdim=True) if which == "max" else wide.amin(dims, keepdim=True)
-    else:
-        here = wide.new_full([1 if dim in dims else size for dim, size in enumerate(values.shape)], worst)
-    half = here.dtype == torch.bfloat16
-    comm = rows.row_space.comm
-    if comm.size > 1:
-        array = np.ascontiguousarray((here.float() if half else here).numpy())
-        here = torch.from_numpy(extreme_over_ranks(comm, array, which)).to(here.dtype)
-    return here.to(values.dtype)
-
-
-def _worst(dtype: torch.dtype, which: str) -> Any:
-    if dtype.is_floating_point:
-        return float("-inf" if which == "max" else "inf")
-    info = torch.iinfo(torch.uint8 if dtype == torch.bool else dtype)
-    return info.min if which == "max" else info.max
-
-
-def places_of_extreme(rows: RowTensor, dim: int, top: torch.Tensor) -> torch.Tensor:
-    """The smallest global place of a row that has the extreme `top` (dimension kept), int64. Collective: yes."""
-    values, space = counted(rows).detach(), rows.row_space
-    none = np.iinfo(np.int64).max
-    places = torch.from_numpy(space.places[: space.num_counted]).view(-1, *[1] * (values.dim() - dim - 1))
-    found = torch.where(values == top, places, none)
-    here = found.amin(dim, keepdim=True) if found.shape[dim] else found.new_full(top.shape, none)
-    if space.comm.size == 1:
-        return here
-    return torch.from_numpy(extreme_over_ranks(space.comm, np.ascontiguousarray(here.numpy()), "min"))
-
-
-def _max_or_min(which: str) -> Callable[..., Any]:
-    def function(rows: RowTensor, dims: Dims, keepdim: bool, given: Any) -> Any:
-        values = counted(rows)
-        if given is None:
-            return whole_of(extreme(rows, values, dims, keepdim, which))
-        (dim,) = dims
-        top = _extreme_of_all(rows, values.detach(), dims, which)
-        places = places_of_extreme(rows, dim, top)
-        if values.requires_grad:
-            mine = torch.from_numpy(rows.row_space.places[: values.shape[dim]])
-            mine = mine.view(-1, *[1] * (values.dim() - dim - 1))
-            chosen = torch.where(mine == places, values, torch.zeros_like(values))
-            top = summed(rows, chosen, dims, True)
-        kind = getattr(torch.return_types, which)
-        pair = (top, places) if keepdim else (top.squeeze(dim), places.squeeze(dim))
-        return kind((whole_of(pair[0]), pair[1]))
-
-    return function
-
-
-def _arg(which: str) -> Callable[..., Any]:
-    def function(rows: RowTensor, dims: Dims, keepdim: bool, given: Any) -> torch.Tensor:
-        if given is None and rows.dim() > 1:
-            from distgnn.rows.shapes import flattened
-
-            return function(flattened(rows), (0,), keepdim, 0)
-        (dim,) = dims
-        places = places_of_extreme(rows, dim, _extreme_of_all(rows, counted(rows).detach(), dims, which))
-        return places if keepdim else places.squeeze(dim)
-
-    return function
-
-
-GLOBAL |= {"max": _max_or_min("max"), "min": _max_or_min("min"), "argmax": _arg("max"), "argmin": _arg("min")}
-
-
-@over_all("amax")
-def _amax(rows: RowTensor, dims: Dims, keepdim: bool, given: Any) -> torch.Tensor:
-    return whole_of(extreme(rows, counted(rows), dims, keepdim, "max"))
-
-
-@over_all("amin")
-def _amin(rows: RowTensor, dims: Dims, keepdim: bool, given: Any) -> torch.Tensor:
-    return whole_of(extreme(rows, counted(rows), dims, keepdim, "min"))
-
-
-@over_all("aminmax")
-def _aminmax(rows: RowTensor, dims: Dims, keepdim: bool, given: Any) -> Any:
-    low, high = (extreme(rows, counted(rows), dims, keepdim, which) for which in ("min", "max"))
-    return torch.return_types.aminmax((whole_of(low), whole_of(high)))
-
-
 # --- exponentials ------------------------------------------------------------------------------------------------
 
 
 def _log_sum(rows: RowTensor, dims: Dims) -> torch.Tensor:
     """With the dimensions kept. Collective: yes, and backward."""
     values = counted(rows)
-    top = _extreme_of_all(rows, values.detach(), dims, "max")
+    top = extreme_of_all(rows, values.detach(), dims, "max")
     top = torch.where(torch.isfinite(top), top, torch.zeros_like(top))
     return summed(rows, (values - top).exp(), dims, True).log() + top
 
@@ -380,7 +230,7 @@ def _log_sum(rows: RowTensor, dims: Dims) -> torch.Tensor:
 @over_all("logsumexp")
 def _logsumexp(rows: RowTensor, dims: Dims, keepdim: bool, given: Any) -> torch.Tensor:
     found = _log_sum(rows, dims)
-    return whole_of(found if keepdim else _without(found, dims))
+    return whole_of(found if keepdim else without(found, dims))
 
 
 @over_all("log_softmax")

@@ -6,7 +6,7 @@ import torch
 
 from distgnn.ops.sums import all_sum
 from distgnn.rows.align import Aligned, in_space, part_of
-from distgnn.rows.over_dims import counted
+from distgnn.rows.reductions import counted
 from distgnn.rows.row_tensor import RowTensor, handles, local_of, refuse, rows_of, whole_of
 
 PAIRS = (
