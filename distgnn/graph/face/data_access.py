@@ -7,6 +7,8 @@
 
 A tensor with a row for each vertex becomes a column of vertices, one with a row for each arc a column of arcs; anything
 else is kept as it is. So transforms of columns (`T.NormalizeFeatures`) run; those of arcs are refused.
+
+Over 300 lines: each habit of a `Data` is a few lines of one interface.
 """
 
 from collections.abc import Iterator
@@ -82,6 +84,10 @@ class DataAccess:
 
     def _has(self, name: str) -> bool:
         return getattr(self, name, None) is not None
+
+    def get(self, name: str, default: Any = None) -> Any:
+        """A column by name, or `default`."""
+        return self[name] if name in self else default
 
     def __contains__(self, name: str) -> bool:
         return name in self.keys()
