@@ -22,9 +22,9 @@ from distgnn.system.cores import available_cores, threads_per_rank
 from distgnn.system.hosts import BATCH_VARIABLES, check_tasks, host_options, on_this_machine
 from distgnn.system.jobs import local_mpiexec
 from distgnn.system.jobs.own_rank import under_mpi
-from distgnn.system.mpi_start import start_mpi
 from distgnn.system.jobs.pulse import Pulse
 from distgnn.system.jobs.supervise import guarded, supervise
+from distgnn.system.mpi_start import start_mpi
 from distgnn.system.shared_memory import check_room, check_room_here
 
 THREAD_VARIABLES = ("NUMBA_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
@@ -49,8 +49,8 @@ def import_mpi() -> Any:
 
     Collective: yes, as `MPI_Init` is.
 
-    Raises: RunError also where MPI finds no way to send (`start_mpi`), or where `mpiexec` and the MPI library are of different makes: every process would then
-    be the only rank of a world of its own and train alone.
+    Raises: RunError also where MPI finds no way to send (`start_mpi`), or where `mpiexec` and the MPI library are of
+        different makes: every process would then be the only rank of a world of its own and train alone.
     """
     if "mpi4py.MPI" not in sys.modules:
         check_room_here(alone=not under_mpi())
