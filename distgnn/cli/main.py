@@ -135,11 +135,11 @@ def _fail(message: str, code: int, everywhere: bool = False) -> int:
 
 def _num_ranks() -> int:
     mpi = sys.modules.get("mpi4py.MPI")
-    return mpi.COMM_WORLD.size if mpi is not None and under_mpi() else 1
+    return mpi.COMM_WORLD.size if mpi is not None and mpi.Is_initialized() and under_mpi() else 1
 
 
 def _rank() -> int:
     mpi = sys.modules.get("mpi4py.MPI")
-    if mpi is not None:
+    if mpi is not None and mpi.Is_initialized():
         return mpi.COMM_WORLD.rank
     return next((int(os.environ[name]) for name in RANK_VARIABLES if os.environ.get(name, "").isdigit()), 0)

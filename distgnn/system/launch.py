@@ -24,6 +24,7 @@ from distgnn.system.jobs import local_mpiexec
 from distgnn.system.jobs.own_rank import under_mpi
 from distgnn.system.jobs.pulse import Pulse
 from distgnn.system.jobs.supervise import guarded, supervise
+from distgnn.system.mpi_start import start_mpi
 from distgnn.system.shared_memory import check_room, check_room_here
 
 THREAD_VARIABLES = ("NUMBA_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
@@ -48,13 +49,15 @@ def import_mpi() -> Any:
 
     Collective: yes, as `MPI_Init` is.
 
-    Raises: RunError also where `mpiexec` and the MPI library are of different makes: every process would then
-    be the only rank of a world of its own and train alone.
+    Raises: RunError also where MPI finds no way to send (`start_mpi`), or where `mpiexec` and the MPI library are of
+        different makes: every process would then be the only rank of a world of its own and train alone.
     """
     if "mpi4py.MPI" not in sys.modules:
         check_room_here(alone=not under_mpi())
     try:
-        from mpi4py import MPI
+        MPI = start_mpi()
+    except RunError:
+        raise
     except (ImportError, RuntimeError, OSError) as error:
         reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
         raise RunError(f"no MPI library could be loaded ({reason}): {INSTALL_HINT}") from error

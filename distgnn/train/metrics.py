@@ -19,6 +19,7 @@ from distgnn.train.users_model import seen_by_users
 
 RECORD_NAMES = {"epoch", "loss", "seconds", "grad_norm", "sent_bytes", "exchange_waits", "wait_seconds"}
 RECORD_NAMES |= {"bytes_between_nodes", "metric", "best_epoch", "epochs", "versions", "ranks", "threads", "seed"}
+ROUNDING = 2.0**-17  # 64 units in the last place of float32: what sums of some layers in another order differ by
 OF_TASKS = tuple(f"{split}_{name}" for split in ("valid", "test") for name in (*VALUE_METRICS, *LINK_METRICS))
 
 
@@ -115,12 +116,24 @@ def _rocauc(graph: Any, logits: torch.Tensor, labels: torch.Tensor) -> float | N
     return graph.comm.bcast(mean, root=0)
 
 
+def tie_width(scores: np.ndarray, size: float) -> np.ndarray:
+    """How far from each score others may be that count as equal to it: sums in another order differ by as much.
+
+    Args: size: root mean square of all scores; one near 0 may be a difference of large ones.
+    """
+    found: np.ndarray = ROUNDING * np.maximum(np.abs(np.nan_to_num(scores, posinf=0.0, neginf=0.0)), size)
+    return found
+
+
 def _area(scores: np.ndarray, truth: np.ndarray) -> float | None:
     """P(score of a positive > score of a negative), ties counting half."""
     negatives, positives = np.sort(scores[~truth]), scores[truth]
     if len(negatives) == 0 or len(positives) == 0:
         return None
-    below = np.searchsorted(negatives, positives, "left") + np.searchsorted(negatives, positives, "right")
+    finite = scores[np.isfinite(scores)]
+    width = tie_width(positives, float(np.sqrt(np.mean(finite**2))) if len(finite) else 0.0)
+    below = np.searchsorted(negatives, positives - width, "left")
+    below = below + np.searchsorted(negatives, positives + width, "right")
     return float(below.sum() / 2 / len(positives) / len(negatives))
 
 

@@ -39,6 +39,7 @@ from numba.core.registry import CPUDispatcher
 from numba.core.runtime import rtsys
 
 from distgnn.kernels.runtime.kept_code import DamagedError, KeptCode
+from distgnn.kernels.runtime.memory import check_room
 from distgnn.kernels.runtime.trust import doubt
 
 try:
@@ -150,6 +151,7 @@ class PackageCache(FunctionCache):
         if found is None and _lock_alone(self.lock_path):  # another process may have made it before we had the lock
             found = self._find(sig, target_context)
         if found is None:
+            check_room()
             if self._note:
                 _say(self._note)
             if self._fault:  # of the process that has the lock alone: the others load what it makes
@@ -188,6 +190,7 @@ class NoCache(NullCache):
 
     def load_overload(self, sig, target_context):
         """None, as of a cache that has nothing yet; says once what this costs."""
+        check_room()
         _say(self.reason)
         _tell(0.0)
 

@@ -18,7 +18,9 @@ rounds. GLIBC_TUNABLES=glibc.malloc.hugetlb=1 instead: 330 ms, all of a block's 
 """
 
 import ctypes
+import mmap
 
+COMPILING_BYTES = 256 << 20
 M_TRIM_THRESHOLD, M_TOP_PAD, M_MMAP_MAX = -1, -2, -4  # malloc.h
 
 
@@ -31,6 +33,18 @@ def give_back_freed_memory() -> bool:
         return ctypes.CDLL(None).malloc_trim(0) == 1
     except (OSError, AttributeError, TypeError):
         return False
+
+
+def check_room(count: int = COMPILING_BYTES) -> None:
+    """Raise MemoryError unless this process may map so many bytes more (`ulimit -v`).
+
+    Notes: numba loads scipy when it compiles. OpenBLAS in it asks for its buffers again and again, for ever, where it
+        gets none; LLVM ends the process.
+    """
+    try:
+        mmap.mmap(-1, count).close()
+    except OSError as error:
+        raise MemoryError(f"compiling a kernel needs {count >> 20} MiB of addresses") from error
 
 
 def keep_freed_memory() -> bool:

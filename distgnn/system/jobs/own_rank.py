@@ -48,6 +48,7 @@ def under_mpi() -> bool:
 
 def forget_parent() -> None:
     """Make this process a plain one where a rank has started it; else note that it is the rank."""
+    os.environ.setdefault("UCX_LOG_FILE", "stderr")  # its warnings would stand among what --json prints
     if not under_mpi():
         return
     if _is_child():
@@ -55,7 +56,6 @@ def forget_parent() -> None:
             os.environ.pop(name, None)
         return
     os.environ[OWNER] = f"{os.getpid()} {_rank()}"
-    os.environ.setdefault("UCX_LOG_FILE", "stderr")  # its warnings would stand among what --json prints
     _finalize_here()
 
 

@@ -30,10 +30,11 @@ from typing import Any
 from distgnn.config.steps.batch import FULL
 from distgnn.config.task import HELD_OUT, PAIR_TASKS
 from distgnn.errors import RunError
-from distgnn.system.free_memory import available_bytes
+from distgnn.system.free_memory import address_limit, available_bytes
 
 PRIVATE_BYTES = 400_000_000  # 231 MB with tiny graphs, and some for compiling and larger temporaries
 SHARED_BYTES = 180_000_000
+ADDRESS_BYTES = 1_500_000_000  # of a rank of a tiny graph that compiles; with 1.38 GB LLVM ended it, OpenBLAS hung
 ITEM_BYTES = {"float32": 4, "float64": 8, "bfloat16": 3}
 ROWS_PER_LAYER = {"sage": 3.5, "gcn": 3.5, "gin": 18.0, "gat": 9.0, "gatv2": 16.0, "gcn2": 10.0, "appnp": 11.0}
 ROWS_PER_LAYER |= {"gine": 18.0, "edgegat": 16.0, "rgcn": 10.0}
@@ -133,7 +134,13 @@ def check_memory(comm: Any, manifest: dict, settings: dict, limit: int | None) -
     free = limit if limit is not None else min(here.allgather(available_bytes()))
     num_here, few = here.size, manifest["num_parts"]
     here.Free()
+    most, addresses = address_limit(), ADDRESS_BYTES + needed - PRIVATE_BYTES - SHARED_BYTES
     with raise_together(comm):
+        if most is not None and most < addresses:
+            raise RunError(
+                f"no memory for rank {comm.rank}: it needs about {_gb(addresses)} of addresses, and may have "
+                f"{_gb(most)} (ulimit -v): raise the limit"
+            )
         if together > free:
             where = "rank" if limit is not None else f"machine, shared by {num_here} ranks"
             parts = few * max(2, -(-together // max(free, 1)))

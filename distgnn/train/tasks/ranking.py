@@ -10,6 +10,11 @@ Legend: m scores of this rank's positives, k of its negatives; K negatives for e
 | hits@K, negatives for all | share of positives above the K-th highest negative; 1 for fewer than K negatives |
 | rocauc | share of (positive, negative) in the right order, ties counting half |
 
+Scores within 2^-17 of their size count as equal: `tie_width` of distgnn/train/metrics.py. Ranks add in another order
+than one process does, so that scores which are equal in exact arithmetic differ in their last bits. Each positive has
+a band of its own, so no pair of equal scores falls to both sides of a border, as rounded scores would. OGB's values
+come out where no two scores are that close. In bfloat16 equal scores may differ by more than that.
+
 Source: ogb.linkproppred.Evaluator (Hu et al., Open Graph Benchmark, 2020). With negatives for all, mrr ranks a positive
 among all of them, as Li et al. do (Evaluating Graph Neural Networks for Link Prediction, 2023).
 """
@@ -20,6 +25,7 @@ import numpy as np
 
 from distgnn.comm import gather_arrays, sum_over_ranks
 from distgnn.config.task import HITS
+from distgnn.train.metrics import tie_width
 
 Found = dict[str, float]
 KS = [(name, int(name.partition("@")[2])) for name in HITS]
@@ -37,13 +43,16 @@ def link_metrics(comm: Any, positive: np.ndarray, negative: np.ndarray, beside: 
     (count,) = sum_over_ranks(comm, np.array([len(negative)]))
     if len(positives) == 0 or count == 0:
         return {}
-    above = _twice_above(comm, positives, np.sort(negative)) / 2
+    squares, numbers = sum_over_ranks(comm, _squares(np.concatenate([positive, negative])))
+    size = float(np.sqrt(squares / max(numbers, 1.0)))
+    above = _twice_above(comm, positives, np.sort(negative), tie_width(positives, size)) / 2
     found = {"rocauc": float(1 - np.mean(above) / count)}
     if beside:
-        ranks = _from_all(comm, _ranks_beside(positive, negative))
+        ranks = _from_all(comm, _ranks_beside(positive, negative, tie_width(positive, size)))
         return found | {"mrr": float(np.mean(1 / ranks))} | {name: float(np.mean(ranks <= most)) for name, most in KS}
     best = np.sort(np.concatenate(comm.allgather(np.sort(negative)[-LARGEST:])))
-    hits = {name: 1.0 if count < most else float(np.mean(positives > best[-most])) for name, most in KS}
+    above_it = best + tie_width(best, size)
+    hits = {name: 1.0 if count < most else float(np.mean(positives > above_it[-most])) for name, most in KS}
     return found | {"mrr": float(np.mean(1 / (1 + above)))} | hits
 
 
@@ -52,14 +61,22 @@ def _from_all(comm: Any, values: np.ndarray) -> np.ndarray:
     return np.concatenate(gather_arrays(comm, values, root=None) or [])
 
 
-def _twice_above(comm: Any, positives: np.ndarray, ordered: np.ndarray) -> np.ndarray:
+def _squares(scores: np.ndarray) -> np.ndarray:
+    """The sum of the squares of finite scores, and how many they are."""
+    finite = scores[np.isfinite(scores)]
+    return np.array([float(np.dot(finite, finite)), float(len(finite))])
+
+
+def _twice_above(comm: Any, positives: np.ndarray, ordered: np.ndarray, width: np.ndarray) -> np.ndarray:
     """For each positive the negatives of all ranks above it twice, and those equal to it once. Collective: yes."""
-    below, not_above = (np.searchsorted(ordered, positives, side) for side in ("left", "right"))
+    below = np.searchsorted(ordered, positives - width, "left")
+    not_above = np.searchsorted(ordered, positives + width, "right")
     return sum_over_ranks(comm, 2 * len(ordered) - below - not_above)
 
 
-def _ranks_beside(positive: np.ndarray, negative: np.ndarray) -> np.ndarray:
+def _ranks_beside(positive: np.ndarray, negative: np.ndarray, width: np.ndarray) -> np.ndarray:
     if len(positive) == 0:
         return np.zeros(0)
-    table, column = negative.reshape(len(positive), -1), positive[:, None]
-    return 1 + ((table > column).sum(1) + (table >= column).sum(1)) / 2
+    table = negative.reshape(len(positive), -1)
+    above, not_below = (table > (positive + width)[:, None]).sum(1), (table >= (positive - width)[:, None]).sum(1)
+    return 1 + (above + not_below) / 2

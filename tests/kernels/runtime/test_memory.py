@@ -38,3 +38,24 @@ def test_the_second_array_costs_no_page_faults():
     kept, given_back = page_faults("keep")
     assert kept < plain / 8  # without the function the two are the same
     assert given_back > plain / 2
+
+
+LIMITED = """
+import resource, sys, numba, numpy as np
+from distgnn.kernels.runtime.jit import kernel
+@kernel
+def twice(rows, out):
+    out[:] = 2 * rows
+used = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize()
+resource.setrlimit(resource.RLIMIT_AS, (used + int(sys.argv[1]), -1))
+twice(np.ones(3), np.ones(3))
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the limit is Linux's")
+def test_compiling_without_room_is_an_error_at_once(tmp_path):
+    (tmp_path / "limited.py").write_text(LIMITED)
+    environment = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path)}
+    command = [sys.executable, tmp_path / "limited.py", str(200 << 20)]
+    done = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=60)
+    assert "MemoryError: compiling a kernel needs 256 MiB of addresses" in done.stderr

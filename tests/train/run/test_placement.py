@@ -52,6 +52,23 @@ def test_too_little_memory_on_one_rank_is_refused_on_all(comm, shared_tmp_path):
     assert caught.value.agreed
 
 
+@pytest.mark.mpi(2)
+def test_too_few_addresses_on_one_rank_are_refused_on_all(comm, shared_tmp_path, monkeypatch):
+    """Where LLVM ended the process, and OpenBLAS asked for its buffer for ever."""
+    if comm.rank == 0:
+        partition_graph(random_graph(0), 2, shared_tmp_path / "parts", method="libra")
+    comm.Barrier()
+    manifest = read_manifest(shared_tmp_path / "parts")
+    monkeypatch.setattr(estimate, "address_limit", lambda: [None, 1_600_000_000][comm.rank])
+    estimate.check_memory(comm, manifest, SETTINGS, None)
+    monkeypatch.setattr(estimate, "address_limit", lambda: [None, 1_200_000 * 1024][comm.rank])
+    with pytest.raises(
+        RunError, match=r"no memory for rank 1: .* 1\.5\d* GB of addresses, .* 1\.23 GB \(ulimit -v\)"
+    ) as found:
+        estimate.check_memory(comm, manifest, SETTINGS, None)
+    assert found.value.agreed
+
+
 def test_ranks_of_a_machine_share_their_libraries(tmp_path):
     """32 ranks of a tiny graph have 231 MB each of their own and 180 MB together, 7.6 GB: they fit into 24 GB."""
     tiny = partition_graph(random_graph(0), 1, tmp_path / "a", method="libra")

@@ -38,6 +38,21 @@ def test_against_counting(comm, beside, width):
     assert link_metrics(comm, np.zeros(0), negatives[mine].reshape(-1), beside) == {}
 
 
+@pytest.mark.mpi(1, 2, 4)
+@pytest.mark.parametrize("beside", [True, False])
+@pytest.mark.parametrize("values", [[1.0], [-0.3, 0.0, 0.01, 0.1, 7.1]], ids=["one value", "some"])
+def test_scores_that_differ_by_rounding_are_equal(comm, beside, values):
+    random = np.random.default_rng(4)
+    positives, negatives = random.choice(values, 30), random.choice(values, (30, 8))
+    mine, size = slice(comm.rank, None, comm.size), max(map(abs, values))
+    noise = np.random.default_rng(comm.rank)
+    rounded = [one[mine].reshape(-1) for one in (positives, negatives)]
+    rounded = [one + size * 2.0**-23 * noise.integers(-2, 3, one.shape) for one in rounded]
+    found = link_metrics(comm, *rounded, beside)
+    for name, value in slow(positives, negatives, beside).items():
+        assert found[name] == pytest.approx(value, abs=1e-12), name
+
+
 @pytest.mark.mpi(1)
 def test_against_the_evaluators_of_ogb(comm):
     pytest.importorskip("ogb")

@@ -1,0 +1,49 @@
+"""A network that MPI cannot use is one line with what to set, exit code 2."""
+
+import pytest
+from command import distgnn
+from cut_graphs import random_graph
+
+from distgnn.partition import partition_graph
+from distgnn.system.mpi_start import no_transport
+
+MPICH = "Other MPI error, error stack:\ninternal_Session_init(103): failed\n{}\n"
+
+
+@pytest.mark.parametrize(
+    ("variables", "says"),
+    [
+        ({"UCX_TLS": "nonsense", "UCX_LOG_LEVEL": "fatal"}, "unset UCX_TLS=nonsense, or set UCX_TLS=tcp,sm,self"),
+        ({"MPIR_CVAR_CH4_NETMOD": "ofi", "FI_PROVIDER": "nonsense"}, "unset FI_PROVIDER=nonsense, or set FI_PROVIDER="),
+        ({"MPIR_CVAR_CH4_NETMOD": "nonsense"}, "no network module 'nonsense' (MPIR_CVAR_CH4_NETMOD): unset it"),
+    ],
+    ids=["ucx", "ofi", "module"],
+)
+def test_a_network_that_cannot_be_used(tmp_path, monkeypatch, variables, says):
+    from mpi4py import MPI
+
+    if "ch4:ucx ofi" not in MPI.Get_library_version():
+        pytest.skip("another MPI library, or MPICH with one network module")
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    partition_graph(random_graph(0), 1, tmp_path / "parts", method="libra")
+    done = distgnn("train", tmp_path / "parts", "--epochs", 1, "--run-dir", tmp_path / "run")
+    assert done.returncode == 2 and done.stdout == "", done.stderr
+    assert says in done.stderr and done.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("said", "line"),
+    [
+        ("MPIDI_UCX_init_local(240):  no device", "MPI found no network that it can use (no device): set UCX_TLS=tcp"),
+        (
+            "find_provider(132): OFI call failed",
+            "MPI found no network that it can use (OFI call failed): set FI_PROVIDER",
+        ),
+    ],
+    ids=["ucx", "ofi"],
+)
+def test_where_no_variable_is_set_the_line_says_which(monkeypatch, said, line):
+    for name in ("UCX_TLS", "FI_PROVIDER"):
+        monkeypatch.delenv(name, raising=False)
+    assert no_transport(MPICH.format(said)).startswith(line)
