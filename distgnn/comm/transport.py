@@ -2,12 +2,12 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from weakref import WeakSet
 
 import numpy as np
 from mpi4py import MPI
 
 from distgnn.comm.counters import Counters
+from distgnn.comm.ending.leaving import senders
 from distgnn.comm.sums import are_complete, wait_for_all
 from distgnn.errors import RunError
 
@@ -50,7 +50,7 @@ class Transport:
         self.is_far = np.zeros(comm.size, bool)
         self._names: dict[int, str] = {}
         self._num_tags = int(MPI.COMM_WORLD.Get_attr(MPI.TAG_UB) or 0) + 1
-        _living.add(self)
+        senders.add(self)
 
     def start_step(self) -> None:
         """A training step begins: count waiting and bytes anew, and number its exchanges from 0."""
@@ -139,12 +139,9 @@ class Transport:
         self.finish_sending()
 
 
-_living: WeakSet[Transport] = WeakSet()  # of this process
-
-
 def living() -> list["Transport"]:
     """The transports of this process whose graphs are still there."""
-    return list(_living)
+    return list(senders)
 
 
 def all_moves() -> tuple[int, int]:

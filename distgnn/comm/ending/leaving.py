@@ -21,6 +21,7 @@ from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
 from typing import Any
+from weakref import WeakSet
 
 from mpi4py import MPI
 
@@ -31,6 +32,7 @@ from distgnn.system.jobs.rank_log import note
 from distgnn.system.jobs.watchdog import frames
 from distgnn.system.output import plain
 
+senders: WeakSet[Any] = WeakSet()  # transports of this process: what they send must have left before it may
 LOOK_SECONDS = 0.5
 STILL_SECONDS = 1.5  # a message that has left its sender arrives within that time
 SPEAK_SECONDS = 25.0  # for the rank that has left to end the job with its exit code
@@ -211,7 +213,7 @@ def watched(comm: MPI.Comm) -> MPI.Comm:
 
     Collective: yes.
     """
-    if comm.size == 1 or isinstance(comm, WatchedComm):
+    if comm.size == 1 or isinstance(comm, WatchedComm) or not isinstance(comm, MPI.Comm):  # `replay` has stand-ins
         return comm
     for crew in _crews:
         if crew.channel is not None and MPI.Comm.Compare(crew.channel, comm) in (MPI.IDENT, MPI.CONGRUENT):
@@ -236,13 +238,11 @@ def _finalized(_comm: MPI.Comm, _keyval: int, pid: int) -> None:
 
 def _leave() -> bool:
     """Leave, and wait until all have; False where MPI_Finalize must not be called."""
-    from distgnn.comm.transport import living
-
     for crew in _crews:
         crew.announce()
     pause = 0.0002
     try:
-        while not all([crew.all_have_left() for crew in _crews]) or not all(one.has_sent() for one in living()):
+        while not all([crew.all_have_left() for crew in _crews]) or not all(one.has_sent() for one in list(senders)):
             time.sleep(pause)
             pause = min(2 * pause, 0.02)
     except _ForkEnds:

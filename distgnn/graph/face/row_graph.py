@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from torch import nn
 
-from distgnn.comm import sum_over_ranks
+from distgnn.comm import extreme_over_ranks, sum_over_ranks
 from distgnn.errors import InputError
 from distgnn.graph.face.data_access import DataAccess
 from distgnn.graph.frame import Frame
@@ -59,7 +59,7 @@ class Arcs(Space):
         """Ids count up to the number of arcs, but for loops of undirected graphs, which have one arc."""
         mine = self._ids.astype(np.int64)
         counted = mine[: self.num_counted]
-        top = self.comm.allreduce(int(counted.max(initial=-1)), op=_max())
+        (top,) = extreme_over_ranks(self.comm, np.array([counted.max(initial=-1)]), "max")
         if top + 1 == self.num_global:
             return mine
         every = np.sort(np.concatenate(self.comm.allgather(counted)))
@@ -81,12 +81,6 @@ class Arcs(Space):
 
 def _is_constant(whole: torch.Tensor, dim: int) -> bool:
     return bool((whole == whole.narrow(dim, 0, 1)).all())
-
-
-def _max() -> Any:
-    from mpi4py import MPI
-
-    return MPI.MAX
 
 
 def vertices(graph: Any) -> Space:

@@ -115,7 +115,7 @@ def test_other_settings_and_other_graphs_start_anew(tmp_path):
         lines = []
         partition_graph(source, parts, tmp_path / "parts", "cmr-stream", memory="8GB", say=lines.append)
         partition_graph(source, parts, tmp_path / "whole", "cmr-stream", overwrite=True)
-        assert lines == []
+        assert [line for line in lines if not line.startswith("caution")] == []
         assert contents(tmp_path / "parts") == contents(tmp_path / "whole")
         partition_graph(source, 2, tmp_path / "parts", "random", overwrite=True)
         (tmp_path / "parts").rename(tmp_path / f"done-{change}")

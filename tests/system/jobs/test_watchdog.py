@@ -179,5 +179,5 @@ def test_frames_are_taken_without_a_collection_and_nothing_else_is(monkeypatch):
     """CPython 3.11 was seen to give a Trainer where the frame of the thread that trains had been."""
     real, collects = sys._current_frames(), []
     monkeypatch.setattr(sys, "_current_frames", lambda: collects.append(gc.isenabled()) or real | {-1: "a Trainer"})
-    assert watchdog._frames().keys() == real.keys()
+    assert watchdog.frames().keys() == real.keys()
     assert collects == [False] and gc.isenabled()
