@@ -1,14 +1,25 @@
 """Whatever a server answers, a download is the file or one line."""
 
 import contextlib
+import gc
 import socket
 import threading
+import warnings
 
 import pytest
 
 from distgnn.datasets import fetch as module
 from distgnn.datasets.fetch import fetch
 from distgnn.errors import InputError
+
+
+@pytest.fixture(autouse=True)
+def sockets_of_broken_answers():
+    """urllib leaves the socket of an answer that it cannot read to the collector, which warns of it."""
+    yield
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ResourceWarning)
+        gc.collect()
 
 
 @contextlib.contextmanager
