@@ -2,7 +2,6 @@
 
 from distgnn.rows import (  # noqa: F401 - they fill the table of functions
     draws,
-    export,
     gradients,
     groups,
     indexing,

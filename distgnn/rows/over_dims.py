@@ -15,8 +15,18 @@ import torch
 from torch.autograd.function import once_differentiable
 
 from distgnn.comm import sum_over_ranks
-from distgnn.rows.extremes import extreme, extreme_of_all, without
-from distgnn.rows.reductions import GLOBAL, Dims, counted, moments, number_of, over_all, summed
+from distgnn.rows.reductions import (
+    GLOBAL,
+    Dims,
+    counted,
+    extreme,
+    extreme_of_all,
+    moments,
+    number_of,
+    over_all,
+    summed,
+    without,
+)
 from distgnn.rows.row_tensor import HANDLERS, RowTensor, handles, local_of, refuse, rows_of, whole_of
 
 KEEPS = """

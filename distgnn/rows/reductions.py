@@ -1,4 +1,7 @@
-"""What reductions over the rows of all ranks are made of: the rows that count, sums over ranks, and their table."""
+"""What reductions over the rows of all ranks are made of: rows that count, sums over ranks, extremes, and their table.
+
+Equal values share the gradient of an extreme without a place, as in `torch.amax`; with a place the first row has it.
+"""
 
 from collections.abc import Callable
 from typing import Any
@@ -6,8 +9,9 @@ from typing import Any
 import numpy as np
 import torch
 
+from distgnn.comm import extreme_over_ranks
 from distgnn.ops.sums import all_sum
-from distgnn.rows.row_tensor import RowTensor
+from distgnn.rows.row_tensor import RowTensor, refuse, whole_of
 
 Dims = tuple[int, ...]
 GLOBAL: dict[str, Callable[..., Any]] = {}  # name -> (rows, dims, keepdim, further arguments) to the result over all
@@ -46,3 +50,116 @@ def moments(rows: RowTensor, dims: Dims, keepdim: bool, correction: float) -> tu
     mean = summed(rows, values, dims, True) / count
     variance = summed(rows, (values - mean).square(), dims, keepdim) / max(count - correction, 0)
     return variance, mean if keepdim else mean.reshape(variance.shape)
+
+
+# --- extremes ----------------------------------------------------------------------------------------------------
+
+
+def extreme(rows: RowTensor, values: torch.Tensor, dims: Dims, keepdim: bool, which: str) -> torch.Tensor:
+    """The largest or smallest of `values` over `dims` and ranks; equal ones share the gradient.
+
+    Collective: yes, and backward.
+    """
+    with torch.no_grad():
+        top = extreme_of_all(rows, values.detach(), dims, which)
+        best = values.detach() == top
+    if not values.requires_grad or not torch.is_grad_enabled():
+        return top if keepdim else without(top, dims)
+    count = summed(rows, best.to(values.dtype), dims, True)
+    chosen = torch.where(best, values, torch.zeros_like(values))
+    out = summed(rows, chosen, dims, True) / count
+    out = out + (top - out.detach())  # the value itself, not its mean over equal ones
+    return out if keepdim else without(out, dims)
+
+
+def without(values: torch.Tensor, dims: Dims) -> torch.Tensor:
+    return values.reshape([size for dim, size in enumerate(values.shape) if dim not in dims])
+
+
+def extreme_of_all(rows: RowTensor, values: torch.Tensor, dims: Dims, which: str) -> torch.Tensor:
+    """With the dimensions kept. Raises: as torch, where there is no row anywhere."""
+    if number_of(rows, dims) == 0:
+        refuse(which, "there is no row on any rank")
+    worst = _worst(values.dtype, which)
+    wide = values.to(torch.uint8) if values.dtype == torch.bool else values
+    if wide.numel():
+        here = wide.amax(dims, keepdim=True) if which == "max" else wide.amin(dims, keepdim=True)
+    else:
+        here = wide.new_full([1 if dim in dims else size for dim, size in enumerate(values.shape)], worst)
+    half = here.dtype == torch.bfloat16
+    comm = rows.row_space.comm
+    if comm.size > 1:
+        array = np.ascontiguousarray((here.float() if half else here).numpy())
+        here = torch.from_numpy(extreme_over_ranks(comm, array, which)).to(here.dtype)
+    return here.to(values.dtype)
+
+
+def _worst(dtype: torch.dtype, which: str) -> Any:
+    if dtype.is_floating_point:
+        return float("-inf" if which == "max" else "inf")
+    info = torch.iinfo(torch.uint8 if dtype == torch.bool else dtype)
+    return info.min if which == "max" else info.max
+
+
+def places_of_extreme(rows: RowTensor, dim: int, top: torch.Tensor) -> torch.Tensor:
+    """The smallest global place of a row that has the extreme `top` (dimension kept), int64. Collective: yes."""
+    values, space = counted(rows).detach(), rows.row_space
+    none = np.iinfo(np.int64).max
+    places = torch.from_numpy(space.places[: space.num_counted]).view(-1, *[1] * (values.dim() - dim - 1))
+    found = torch.where(values == top, places, none)
+    here = found.amin(dim, keepdim=True) if found.shape[dim] else found.new_full(top.shape, none)
+    if space.comm.size == 1:
+        return here
+    return torch.from_numpy(extreme_over_ranks(space.comm, np.ascontiguousarray(here.numpy()), "min"))
+
+
+def _max_or_min(which: str) -> Callable[..., Any]:
+    def function(rows: RowTensor, dims: Dims, keepdim: bool, given: Any) -> Any:
+        values = counted(rows)
+        if given is None:
+            return whole_of(extreme(rows, values, dims, keepdim, which))
+        (dim,) = dims
+        top = extreme_of_all(rows, values.detach(), dims, which)
+        places = places_of_extreme(rows, dim, top)
+        if values.requires_grad:
+            mine = torch.from_numpy(rows.row_space.places[: values.shape[dim]])
+            mine = mine.view(-1, *[1] * (values.dim() - dim - 1))
+            chosen = torch.where(mine == places, values, torch.zeros_like(values))
+            top = summed(rows, chosen, dims, True)
+        kind = getattr(torch.return_types, which)
+        pair = (top, places) if keepdim else (top.squeeze(dim), places.squeeze(dim))
+        return kind((whole_of(pair[0]), pair[1]))
+
+    return function
+
+
+def _arg(which: str) -> Callable[..., Any]:
+    def function(rows: RowTensor, dims: Dims, keepdim: bool, given: Any) -> torch.Tensor:
+        if given is None and rows.dim() > 1:
+            from distgnn.rows.shapes import flattened
+
+            return function(flattened(rows), (0,), keepdim, 0)
+        (dim,) = dims
+        places = places_of_extreme(rows, dim, extreme_of_all(rows, counted(rows).detach(), dims, which))
+        return places if keepdim else places.squeeze(dim)
+
+    return function
+
+
+GLOBAL |= {"max": _max_or_min("max"), "min": _max_or_min("min"), "argmax": _arg("max"), "argmin": _arg("min")}
+
+
+@over_all("amax")
+def _amax(rows: RowTensor, dims: Dims, keepdim: bool, given: Any) -> torch.Tensor:
+    return whole_of(extreme(rows, counted(rows), dims, keepdim, "max"))
+
+
+@over_all("amin")
+def _amin(rows: RowTensor, dims: Dims, keepdim: bool, given: Any) -> torch.Tensor:
+    return whole_of(extreme(rows, counted(rows), dims, keepdim, "min"))
+
+
+@over_all("aminmax")
+def _aminmax(rows: RowTensor, dims: Dims, keepdim: bool, given: Any) -> Any:
+    low, high = (extreme(rows, counted(rows), dims, keepdim, which) for which in ("min", "max"))
+    return torch.return_types.aminmax((whole_of(low), whole_of(high)))

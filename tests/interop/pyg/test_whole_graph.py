@@ -48,7 +48,7 @@ REFUSED = {
 def test_what_one_rank_cannot_know_is_refused(comm, call):
     graph = dist_graph(random_graph(3), comm)
     register(graph)
-    with pytest.raises(InputError, match="cannot run on (the edge_index of a DistGraph|a graph that is cut)"):
+    with pytest.raises(InputError, match=r"cannot run on (the edge_index of a DistGraph|a graph that is cut)"):
         call(graph.edge_index, graph.labels)
     kept, _ = utils.dropout_edge(graph.edge_index, training=False)
     assert kept.arcs.num_arcs == graph.num_edges()

@@ -20,7 +20,7 @@ for _ in range(4):
     loss = F.cross_entropy(model(x_train), y_train)
     loss.backward()
     optimizer.step()
-    losses.append(float(loss))
+    losses.append(loss.item())
 model.eval()
 with torch.no_grad():
     y_soft = model(data.x).softmax(dim=-1)

@@ -30,7 +30,7 @@ for _ in range(4):
     loss = model.recon_loss(z, pos, neg)
     loss.backward()
     optimizer.step()
-    losses.append(float(loss))
+    losses.append(loss.item())
 with torch.no_grad():
     z = model.encode(data.x, data.edge_index)
     scores = torch.cat([model.decode(z, pos), model.decode(z, neg)]).tolist()

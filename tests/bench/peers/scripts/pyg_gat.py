@@ -34,7 +34,7 @@ for _ in range(4):
     loss = F.cross_entropy(out[data.train_mask], data.y[data.train_mask])
     loss.backward()
     optimizer.step()
-    losses.append(float(loss))
+    losses.append(loss.item())
 model.eval()
 pred = model(data.x, data.edge_index).argmax(-1)
 correct = (pred[data.test_mask] == data.y[data.test_mask]).sum()

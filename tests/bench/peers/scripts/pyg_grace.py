@@ -41,4 +41,4 @@ for _ in range(3):
     loss = (contrast(*views) + contrast(*reversed(views))) / 2
     loss.backward()
     optimizer.step()
-    losses.append(float(loss))
+    losses.append(loss.item())

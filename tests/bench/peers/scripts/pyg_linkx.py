@@ -19,7 +19,7 @@ for _ in range(4):
     loss = F.cross_entropy(out[data.train_mask], data.y[data.train_mask])
     loss.backward()
     optimizer.step()
-    losses.append(float(loss))
+    losses.append(loss.item())
 model.eval()
 pred = model(data.x, data.edge_index).argmax(dim=1)
 print(f"{int((pred == data.y)[data.val_mask].sum())} right")

@@ -32,6 +32,6 @@ for _ in range(4):
     loss = F.nll_loss(out[data.train_mask], data.y[data.train_mask])
     loss.backward()
     optimizer.step()
-    losses.append(float(loss))
+    losses.append(loss.item())
 pred = model(data.edge_index, data.edge_type).argmax(dim=-1)
 print(f"{float((pred[data.test_mask] == data.y[data.test_mask]).double().mean()):.4f}")

@@ -31,4 +31,4 @@ for _ in range(4):
     loss = model.recon_loss(z, pos, neg) + (1 / data.num_nodes) * model.kl_loss()
     loss.backward()
     optimizer.step()
-    losses.append(float(loss))
+    losses.append(loss.item())
