@@ -5,7 +5,6 @@ from typing import Any
 import torch
 
 from distgnn.rows.align import Aligned, in_space, part_of
-from distgnn.rows.reductions import number_of
 from distgnn.rows.row_tensor import RowTensor, handles, local_of, refuse, rows_of, whole_of
 
 ELEMENTWISE = (
@@ -141,10 +140,3 @@ def dot_attention(func: Any, args: tuple, kwargs: dict) -> Any:
         refused(func, args, kwargs)
     together = Aligned(func.__name__, rows)
     return together.rows(func(*map(together.local, args), **kwargs))
-
-
-def mean_of(values: RowTensor) -> torch.Tensor:
-    """The mean over all ranks; 0 where no rank has a row."""
-    if number_of(values, tuple(range(values.dim()))) == 0:
-        return whole_of(local_of(values.sum()))
-    return values.mean()
