@@ -1,5 +1,6 @@
 """Loading one rank's part of a partition folder as the graph a model sees."""
 
+import io
 import os
 import sys
 from collections.abc import Callable
@@ -95,6 +96,8 @@ def load(
         for line in [*describe_binding(comm), *late_settings(), graph.exchange_note]:
             if line and comm.rank == 0:
                 say(line)
+    if comm.size > 1 and isinstance(sys.stdout, io.TextIOWrapper) and not sys.stdout.isatty():
+        sys.stdout.reconfigure(line_buffering=True, write_through=False)  # ranks' lines do not mix within a line
     if plain_tensors:
         return graph
     if comm.rank and os.environ.get(PRINT_VARIABLE) == "once":  # numbers of rows are the same on all ranks

@@ -4,6 +4,7 @@ import numpy as np
 from mpi4py import MPI
 
 from distgnn.datasets import GraphData
+from distgnn.datasets.findings.findings import Findings
 from distgnn.graph.columns import ColumnGraph, row_share
 from distgnn.graph.copy_graph import CopyGraph
 from distgnn.graph.dist_graph import DistGraph
@@ -54,6 +55,7 @@ def random_graph(
         valid=valid,
         test=test,
         name="random",
+        findings=Findings(),  # sparse graphs are meant
     )
 
 
