@@ -5,7 +5,6 @@ from functools import partial
 from typing import Any
 
 from distgnn.config.options.option import check_choices, documented, option
-from distgnn.config.steps.batch import BY_ARC
 from distgnn.errors import InputError
 
 EXCHANGES = ("auto", "flat", "node")
@@ -48,10 +47,10 @@ def check_columns(columns: int, update: str) -> None:
         raise InputError("columns are for update on owners: leave columns out, or choose update owners")
 
 
-def check_beside_columns(model: str | None, train: Any) -> None:
-    """Raise InputError for what does not go with several ranks a part: a model, or settings (a TrainConfig)."""
-    if model in BY_ARC:
-        raise InputError(f"--columns is for models of sums and means: {model} works arc by arc; leave --columns out")
+def check_beside_columns(model: Any, train: Any) -> None:
+    """Raise InputError for what does not go with several ranks a part: a ModelConfig or None, and a TrainConfig."""
+    if model is not None and model.by_arc:
+        raise InputError(f"--columns is for models of sums and means: {model.by_arc}; leave --columns out")
     if train.num_batches:
         raise InputError("cluster batches are for one rank a part: leave --columns or --batch out")
     if train.inductive:

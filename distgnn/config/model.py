@@ -76,18 +76,25 @@ class ModelConfig:
         return self.name in ONE_PASS_MODELS and not (self.label_reuse or self.residual or self.weighted)
 
     @property
-    def by_arc(self) -> bool:
-        """Does it make messages arc by arc, at owners?"""
+    def by_arc(self) -> str:
+        """Which model makes messages arc by arc, at owners, in words; empty for models of sums and means."""
         weighted = self.weighted and self.name in DEEP_MODELS  # normalized by the weights of all in-arcs
-        return weighted or self.name in (*ATTENTION_MODELS, "gine", "rgcn")
+        if not weighted and self.name not in (*ATTENTION_MODELS, "gine", "rgcn"):
+            return ""
+        return f"{self.name}{' with --weighted' * self.weighted} works arc by arc"
 
     def check_copies(self) -> None:
         """Raise InputError for a model that does not go with update on copies."""
         if self.by_arc:
             raise InputError(
-                f"{self.name}{' with --weighted' if self.weighted else ''} works arc by arc, which update on copies "
-                "(also of 0c and preset distgnn) does not: choose update owners, or model sage, gcn or gin"
+                f"{self.by_arc}, which update on copies (also of 0c and preset distgnn) does not: choose update "
+                "owners, or model sage, gcn or gin"
             )
+
+    def check_task(self, task: str) -> None:
+        """Raise InputError for a model that does not predict what this task does."""
+        if task != "node" and self.label_reuse:
+            raise InputError(f"label_reuse needs classes of vertices: leave it out of task {task}")
 
     def check_dtype(self, dtype: str) -> None:
         """Raise InputError for a model that does not take rows of this dtype."""

@@ -57,8 +57,7 @@ class Settings:
             raise InputError("--remat repeats exchanges: it needs algorithm cd-0 and float32 on the wire")
         if self.run.dtype == "float64" and not self.schedule.exact:
             raise InputError("--wire and --wire-backward narrow float32 rows: leave them out, or choose dtype float32")
-        if self.train.task != "node" and self.model.label_reuse:
-            raise InputError(f"label_reuse needs classes of vertices: leave it out of task {self.train.task}")
+        self.model.check_task(self.train.task)
         decoder_for(self.train.task, self.model.decoder)
         if update == "copies":
             self.model.check_copies()
@@ -66,7 +65,7 @@ class Settings:
             if self.train.smooth_labels:
                 raise InputError("smooth_labels needs update on owners: leave smooth_labels or update copies out")
         if self.exchange.columns > 1:
-            check_beside_columns(self.model.name, self.train)
+            check_beside_columns(self.model, self.train)
         if self.train.num_batches:
             check_batches_beside(self.model, algorithm.exact and self.schedule.exact, update)
         schedule = replace(self.schedule, wire_backward=self.schedule.wires[1])

@@ -4,7 +4,6 @@ from dataclasses import replace
 from typing import Any
 
 from distgnn.config import Settings
-from distgnn.config.steps.batch import BY_ARC
 from distgnn.errors import InputError, RunError
 from distgnn.planning.epoch_estimate import Choice, Estimate, Rank, estimate
 from distgnn.planning.graph_sizes import GraphSizes
@@ -65,7 +64,7 @@ def _with_columns(
     sizes: GraphSizes, flat: Estimate, settings: Settings, rank: Rank, network: Network
 ) -> list[Estimate]:
     """The best with several ranks a part, if it is quicker; with several ranks a node they share memory instead."""
-    if settings.model.name in BY_ARC or network.ranks_per_node > 1:
+    if settings.model.by_arc or network.ranks_per_node > 1:
         return []
     choices = [replace(flat.choice, columns=columns) for columns in COLUMNS if flat.choice.ranks % columns == 0]
     found = [estimate(sizes, one, settings, rank, network) for one in choices]

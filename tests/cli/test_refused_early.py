@@ -20,6 +20,8 @@ CLASSES, PAIRS = np.arange(30) % 3, np.arange(18).reshape(9, 2)
         (["--optimizer", "kfac", "--algorithm", "0c"], "kfac is for update on owners"),
         (["--columns", "0"], "columns is 0: expected a whole number"),
         (["--columns", "2", "--model", "gat"], "--columns is for models of sums and means: gat"),
+        (["--columns", "2", "--model", "gcn2", "--weighted"], "gcn2 with --weighted works arc by arc; leave --columns"),
+        (["--batch", "cluster:2", "--model", "appnp", "--weighted"], "appnp with --weighted does not: choose --batch"),
         (["--columns", "2", "--update", "copies"], "columns are for update on owners"),
         (["--columns", "2", "--batch", "cluster:2"], "cluster batches are for one rank a part"),
         (["--columns", "2", "--inductive"], "inductive training is for one rank a part"),

@@ -1,4 +1,4 @@
-"""Random graph x cut x model x norm x schedule x dtype: the same training on one rank and on P ranks.
+"""Random graph x cut x model x norm x task x schedule x dtype: the same training on one rank and on P ranks.
 
 A case is drawn from a number, printed as the call that makes it again, and made smaller while it still fails. Used by
 a few dozen tests (tests/nn/test_random_cases.py) and by thousands in tests/bench/fuzz/ranks.py.
@@ -62,6 +62,9 @@ class Case:
     dtype: str = "float64"
     optimizer: str = "adam"
     feat_norm: str = "none"
+    task: str = "node"
+    batch: str = "full"
+    columns: int = 1  # of a number of ranks that it divides
 
     def __str__(self) -> str:
         default = Case()
@@ -74,11 +77,21 @@ class Case:
         names = ("num_layers", "norm", "dropout", "weighted", "residual", "jump", "remat", "label_reuse")
         return ModelConfig(self.model, 8, **{name: getattr(self, name) for name in names})
 
+    @property
+    def training(self) -> TrainConfig:
+        """The run's settings."""
+        task = "node" if self.task == "multilabel" else self.task
+        return TrainConfig(
+            epochs=EPOCHS, eval_every=EPOCHS, optimizer=self.optimizer, kfac_every=2, task=task, batch=self.batch
+        )
+
     def is_possible(self) -> bool:
         """Is this something that the program takes?"""
         try:
             self.config.check()
             self.config.check_dtype(self.dtype)
+            self.config.check_task(self.training.task)
+            self.training.check()
         except InputError:
             return False
         typed = self.model in (*EDGE_MODELS, "rgcn")
@@ -86,17 +99,29 @@ class Case:
         return (
             self.num_edges >= 10
             and self.num_nodes >= 12
+            and not (self.task == "link" and self.num_edges < 60)  # too few pairs to hold some out
             and (update == "owners" or (not self.config.by_arc and not self.label_reuse))
             and not (typed and self.self_loops == "add")  # an added self-loop has neither features nor a type
             and not (update == "copies" and self.optimizer == "kfac")  # refused
             and not (self.remat and "cd-2" in SCHEDULES[self.schedule].get("algorithm", ""))
+            and (self.batch == "full" or self._goes_in_batches())
+            and (self.columns == 1 or (not self.config.by_arc and update == "owners" and self.batch == "full"))
         )
+
+    def _goes_in_batches(self) -> bool:
+        return not self.config.by_arc and not self.label_reuse and SCHEDULES[self.schedule].keys() <= {"transform_first", "cache_first"}
 
     def data(self):
         """The graph, over all ranks the same."""
         typed = self.model in (*EDGE_MODELS, "rgcn")
         options = {"directed": self.directed, "weighted": self.weighted, "typed": typed}
-        return random_graph(self.seed, self.num_nodes, self.num_edges, **options)
+        multilabel = self.task == "multilabel"
+        data = random_graph(self.seed, self.num_nodes, self.num_edges, multilabel=multilabel, **options)
+        if self.task == "regression":
+            data.node_values = np.random.default_rng(self.seed).standard_normal((data.num_nodes, 2))
+            data.node_values[::7] = np.nan
+            return data.check()
+        return data.split_links(0.1, 0.2, seed=self.seed) if self.task == "link" else data
 
 
 def _random(edges, data, parts, seed):
@@ -171,6 +196,9 @@ CHOICES = {
     "dtype": ("float64", "float64", "float32", "bfloat16"),
     "optimizer": OPTIMIZERS,
     "feat_norm": ("none", "none", "center", "standardize", "row-l2"),
+    "task": ("node", "node", "node", "multilabel", "regression", "link"),
+    "batch": ("full", "full", "full", "cluster:1", "cluster:2"),
+    "columns": (1, 1, 2),
 }
 
 
@@ -193,9 +221,11 @@ def difference(case: Case, comm: MPI.Comm) -> str:
         "dtype": case.dtype,
         "self_loops": case.self_loops,
         "feat_norm": case.feat_norm,
+        "clusters": case.batch != "full",
     }
-    cut = CUTS[case.cut](data.edge_list("stored", case.self_loops), data, comm.size, case.seed)
-    many = _train(case, dist_graph(data, comm, cut, **options))
+    columns = 1 if comm.size % case.columns else case.columns
+    cut = CUTS[case.cut](data.edge_list("stored", case.self_loops), data, comm.size // columns, case.seed)
+    many = _train(case, dist_graph(data, comm, cut, columns=columns, **options))
     one = _train(case, whole_graph(data, **options))
     for name, found, expected, bound in zip(("losses", "logits"), many, one, BOUNDS[case.dtype], strict=True):
         if bound is None:
@@ -210,11 +240,7 @@ def difference(case: Case, comm: MPI.Comm) -> str:
 def _train(case: Case, graph) -> tuple[np.ndarray, np.ndarray]:
     """(losses, logits of all vertices in the order of ids)."""
     torch.manual_seed(case.seed)
-    trainer = Trainer(
-        model_for(case.config, graph),
-        graph,
-        TrainConfig(epochs=EPOCHS, eval_every=EPOCHS, optimizer=case.optimizer, kfac_every=2),
-    )
+    trainer = Trainer(model_for(case.config, graph, case.training.task), graph, case.training)
     losses = trainer.fit().losses
     return np.array(losses), gather_rows(graph, trainer.predict().float().numpy())
 

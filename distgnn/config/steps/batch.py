@@ -17,7 +17,6 @@ CLUSTER, FULL = "cluster", "full"
 EXACT = "cluster batches need algorithm cd-0 and float32 on the wire: which rows are late is theirs to say"
 OWNERS = "cluster batches need update on owners: leave --update out"
 SUMS = "cluster batches run layers of distgnn.nn that add up rows of neighbours, {} does not: choose --batch full"
-BY_ARC = ("gat", "gatv2", "edgegat", "gine", "rgcn")  # models
 
 _training = partial(option, panel="Training")
 
@@ -111,7 +110,7 @@ def check_batches_beside(model: Any, exact: bool, update: str) -> None:
         raise InputError(EXACT)
     if update != "owners":
         raise InputError(OWNERS)
-    if model.name in BY_ARC:
-        raise InputError(SUMS.format(model.name))
+    if model.by_arc:
+        raise InputError(SUMS.format(model.name + " with --weighted" * model.weighted))
     if model.label_reuse:
         raise InputError("cluster batches do not go with label reuse: choose --batch full")

@@ -25,6 +25,7 @@ def model_for(config: ModelConfig, graph: DataGraph, task: str = "node") -> nn.M
     Raises: InputError as `build_model`, or where the graph has not what the task predicts.
     """
     sizes = {name: getattr(graph, name) for name in ("num_edge_feats", "num_relations", "num_node_types")}
+    config.check_task(task)
     decoder = decoder_for(task, config.decoder)
     check_graph_for(task, graph.info)
     if decoder is None:

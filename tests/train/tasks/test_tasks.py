@@ -182,3 +182,8 @@ def test_a_model_without_scores_of_pairs(comm):
 def test_settings_that_contradict_each_other(options, says):
     with pytest.raises(InputError, match=says):
         TrainConfig(**options).check()
+
+
+def test_labels_as_input_are_for_classes():
+    with pytest.raises(InputError, match="label_reuse needs classes of vertices"):
+        model_for(ModelConfig(label_reuse=0.5), whole_graph(graph_for("regression")), "regression")
