@@ -109,7 +109,11 @@ class Case:
         )
 
     def _goes_in_batches(self) -> bool:
-        return not self.config.by_arc and not self.label_reuse and SCHEDULES[self.schedule].keys() <= {"transform_first", "cache_first"}
+        return (
+            not self.config.by_arc
+            and not self.label_reuse
+            and SCHEDULES[self.schedule].keys() <= {"transform_first", "cache_first"}
+        )
 
     def data(self):
         """The graph, over all ranks the same."""
