@@ -1,5 +1,6 @@
 """The transport: non-blocking messages with a call number as tag, counted and timed. It only moves bytes."""
 
+import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -11,6 +12,7 @@ from distgnn.comm.ending.leaving import senders
 from distgnn.comm.sums import are_complete, wait_for_all
 from distgnn.errors import RunError
 
+KINDS = 64  # an exchange of another kind, or of rows of another width, never takes a message for its own
 LARGEST_MESSAGE = 2**30  # bytes; MPI counts in 32-bit integers, and some networks do so whatever the library offers
 
 
@@ -63,10 +65,10 @@ class Transport:
         number = self.num_calls
         self.num_calls += 1
         if self.crew is not None:
-            self.crew.num_calls += 1
+            self.crew.calls.begin(f"an exchange of rows ({operation}, {width} columns)")
         if self.debug:
             self._agree_on_call(number, operation, width)
-        tag = number % self._num_tags
+        tag = number % (self._num_tags // KINDS) * KINDS + zlib.crc32(f"{operation} {width}".encode()) % KINDS
         self._names[tag] = f"{len(self._names)} {operation} {width}"
         return tag
 

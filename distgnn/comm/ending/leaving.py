@@ -25,6 +25,7 @@ from weakref import WeakSet
 
 from mpi4py import MPI
 
+from distgnn.comm.ending.in_step import Calls, check_kind, difference, is_users, line_of_rows
 from distgnn.system.jobs import own_rank
 from distgnn.system.jobs.last_word import abort_job
 from distgnn.system.jobs.local_mpiexec import OWN_CODE, SPOKEN
@@ -37,8 +38,7 @@ LOOK_SECONDS = 0.5
 STILL_SECONDS = 1.5  # a message that has left its sender arrives within that time
 SPEAK_SECONDS = 25.0  # for the rank that has left to end the job with its exit code
 FORK_SECONDS = 20.0  # Python needs half a second to end, with torch in it; ten on a machine with much other work
-LEFT, STUCK = 1, 2  # tags
-OURS = tuple(f"{Path(__file__).parents[up] / name}{os.sep}" for up, name in ((2, ""), (3, "kernels"), (3, "partition")))
+LEFT, STUCK, LATEST = 1, 2, 3  # tags
 COUNTED: tuple[str, ...] = (
     "Barrier",
     "Bcast",
@@ -85,12 +85,15 @@ class WatchedComm(MPI.Intracomm):
     @contextmanager
     def calling(self, name: str, waits: bool = True) -> Iterator[None]:
         """The block is a call that every rank makes."""
+        kind = name + line_of_rows()
         if self.crew is not None:
-            self.crew.num_calls += 1
+            self.crew.calls.begin(kind, waits)
         if not waits:
             yield
             return
         with waiting(name):
+            if self.crew is not None and self.crew.channel is not None and in_main_thread():
+                check_kind(self.crew.channel, kind)
             yield
 
 
@@ -114,12 +117,14 @@ class Crew:
 
     Args: comm: over all of them. Collective: the constructor.
 
-    Attributes: num_calls: collective calls and exchanges that this rank has begun.
+    Attributes: calls: collective calls and exchanges that this rank has begun.
     """
 
     def __init__(self, comm: MPI.Comm):
-        self.num_calls = 0
+        self.calls = Calls()
         self.channel: MPI.Comm | None = None
+        self._told = -1  # calls at which this rank told the first one that it waits
+        self._latest: dict[int, list[tuple[int, str]]] = {}  # calls of ranks that wait
         self._left: dict[int, tuple[int, str]] = {}  # calls that a rank has made in all, and where it left
         self._sending: list[MPI.Request] = []
         self._members = comm.group.Translate_ranks(None, MPI.COMM_WORLD.group)  # in the world
@@ -131,7 +136,8 @@ class Crew:
             self._thread.start()
         with waiting("load"):
             channel = comm.Dup()
-        self.num_calls, self.channel = 1, channel
+        self.calls.begin("load")
+        self.channel = channel
 
     # While this rank works
 
@@ -146,14 +152,31 @@ class Crew:
                     self._end(alone[0], f"{Path(sys.argv[0]).name}, before it loaded a graph,")
                 continue
             self._hear()
-            behind = [rank for rank, (calls, _) in self._left.items() if calls < self.num_calls]
+            behind = [rank for rank, (calls, _) in self._left.items() if calls < self.calls.number]
             if behind and self._stands_still():
                 self._send(STUCK, [min(behind)], self._waits_in())
                 if not self._over.wait(SPEAK_SECONDS) and self._stands_still():
                     self._end(min(behind), self._left[min(behind)][1])
+            self._compare_calls()
+
+    def _compare_calls(self) -> None:
+        """Where ranks wait for each other in calls of other kinds, end the job."""
+        assert self.channel is not None
+        if self._stands_still() and self._told != self.calls.number:
+            self._told = self.calls.number
+            if self.channel.rank:
+                self._send(LATEST, [0], self.calls.recent())
+        for rank, theirs in self._latest.items():
+            kinds = self.calls.other_than(theirs)
+            if kinds:
+                line = f"; rank 0 waits in {self._waits_in()}"
+                speak(difference({0: kinds[0], rank: kinds[1]}) + line, "different calls")
+                self._over.set()
+                abort_job(OWN_CODE)
+                return
 
     def _calls(self) -> str:
-        return f"{Path(sys.argv[0]).name or 'a module'}, after {self.num_calls} collective calls,"
+        return f"{Path(sys.argv[0]).name or 'a module'}, after {self.calls.number} collective calls,"
 
     def _stands_still(self) -> bool:
         _, since = _waits.get(self._main, ("", float("inf")))
@@ -171,6 +194,8 @@ class Crew:
         assert self.channel is not None
         while (rank := _probed(self.channel, LEFT)) is not None:
             self._left[rank] = self.channel.recv(source=rank, tag=LEFT)
+        while (rank := _probed(self.channel, LATEST)) is not None:
+            self._latest[rank] = self.channel.recv(source=rank, tag=LATEST)
 
     def _send(self, tag: int, ranks: list[int], content: Any) -> None:
         assert self.channel is not None
@@ -186,7 +211,7 @@ class Crew:
         if self.channel is not None:
             self.place = note.phase or self._calls()
             everyone = [rank for rank in range(self.channel.size) if rank != self.channel.rank]
-            self._send(LEFT, everyone, (self.num_calls, self.place))
+            self._send(LEFT, everyone, (self.calls.number, self.place))
 
     def all_have_left(self) -> bool:
         """Whether nobody is left; where one waits for this rank, the job ends here."""
@@ -203,6 +228,11 @@ class Crew:
 
 class _ForkEnds(Exception):
     """This process is the fork that gives an exit code."""
+
+
+def in_main_thread() -> bool:
+    """Calls of other threads have no order among those of this one."""
+    return threading.current_thread() is threading.main_thread()
 
 
 _crews: list[Crew] = []  # of this process
@@ -291,7 +321,11 @@ def _exit_code() -> int:
 
 def say(rank: int, place: str, where: str) -> None:
     """The line on a rank that has left."""
-    text = f"rank {rank} left in {place.rstrip(',')}, the others wait in {where}"
+    speak(f"rank {rank} left in {place.rstrip(',')}, the others wait in {where}", place)
+
+
+def speak(text: str, place: str) -> None:
+    """A line on standard error; the launcher need not say more of this rank."""
     note.set(f"{SPOKEN} in {place}")
     print(f"distgnn: error: {plain(text)}", file=sys.stderr, flush=True)
 
@@ -307,7 +341,7 @@ def _own_line(thread: int) -> str:
     frame = frames().get(thread)
     while frame is not None:
         file = frame.f_code.co_filename
-        if not file.startswith((*OURS, "<frozen")) and "site-packages" not in file:
+        if is_users(file):
             return f"{Path(file).name}:{frame.f_lineno} in {frame.f_code.co_name}"
         frame = frame.f_back
     return ""

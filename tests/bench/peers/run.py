@@ -6,7 +6,9 @@
     python tests/bench/peers/run.py --list
 
 Each case has one verdict per number of ranks: "equal"; "refused", with the line; "wrong", with what differs; "crashed";
-"hung". Nothing is fetched. `--json FILE` keeps all of it; the exit code is 1 where a case is wrong, crashed or hung.
+"hung". Nothing is fetched. `--json FILE` keeps all of it, added to what the file holds of other cases and ranks; the
+exit code is 1 where a case is wrong, crashed or hung. `--write` makes distgnn/interop/tried.py, which `distgnn models`
+prints, of what the file holds.
 """
 
 import argparse
@@ -43,13 +45,18 @@ def main() -> int:
     if options.list:
         print(*(one.name for one in cases), sep="\n")
         return 0
+    if options.write:
+        write_tried(cases, json.loads(Path(options.json).read_text()), Path(options.tree))
+        return 0
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(options.keep or temporary)
         folder.mkdir(parents=True, exist_ok=True)
         results = run_cases(cases, folder, options.ranks, options.seconds)
     show(cases, results, options.ranks, options.all)
     if options.json:
-        Path(options.json).write_text(json.dumps(results, indent=1))
+        kept = Path(options.json)
+        before = json.loads(kept.read_text()) if kept.exists() else {}
+        kept.write_text(json.dumps(before | {name: before.get(name, {}) | results[name] for name in results}, indent=1))
     return int(any(one["verdict"] in FAULTS for by_rank in results.values() for one in by_rank.values()))
 
 
@@ -60,7 +67,8 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--ranks", type=lambda text: [int(one) for one in text.split(",")], default=[1, 2, 3])
     parser.add_argument("--seconds", type=int, default=30, help="of one case")
     parser.add_argument("--keep", help="folder for parts and results, else a temporary one")
-    parser.add_argument("--json")
+    parser.add_argument("--json", metavar="FILE")
+    parser.add_argument("--write", action="store_true", help="the program's table of what --json FILE holds")
     parser.add_argument("--all", action="store_true", help="rows of equal cases, too")
     parser.add_argument("--list", action="store_true")
     parser.add_argument("--inside", help=argparse.SUPPRESS)
@@ -177,6 +185,36 @@ def show(cases: list, results: dict[str, dict[str, Any]], ranks: list[int], ever
     total = sum(counts.values(), Counter())
     print(f"{'all':28}" + "".join(f"{total[verdict]:9}" for verdict in VERDICTS))
 
+
+def write_tried(cases: list, results: dict[str, dict[str, Any]], tree: Path) -> None:
+    """distgnn/interop/tried.py: counts by kind, and the line of each refusal. Raises: SystemExit for a fault."""
+    equal, refused, lines = Counter(), Counter(), {}
+    for one in cases:
+        found = results.get(one.name, {})
+        if "plain" in found:  # the plain library cannot run it
+            continue
+        verdicts = {count: entry["verdict"] for count, entry in found.items()}
+        if set(verdicts) != {"1", "2", "3"} or set(verdicts.values()) & set(FAULTS):
+            raise SystemExit(f"{one.name}: {verdicts}: run it on 1, 2 and 3 ranks, and mend what is wrong")
+        if set(verdicts.values()) == {"equal"}:
+            equal[one.kind] += 1
+            continue
+        refused[one.kind] += 1
+        line = next(entry["line"] for entry in found.values() if entry["verdict"] == "refused")
+        lines.setdefault(one.name.rpartition(", ")[0] if one.kind.startswith("layers of ") else one.name, line)
+    kinds = dict.fromkeys(one.kind for one in cases if equal[one.kind] or refused[one.kind])
+    rows = [f"    ({kind!r}, {equal[kind]}, {refused[kind]})," for kind in kinds]
+    texts = [f"    ({name!r}, {line!r}),  # noqa: E501" for name, line in lines.items()]
+    path = tree / "distgnn" / "interop" / "tried.py"
+    path.write_text("\n".join([TRIED, "KINDS = [", *rows, "]", "REFUSED = [", *texts, "]", ""]))
+    subprocess.run([sys.executable, "-m", "ruff", "format", str(path)], check=True)
+
+
+TRIED = '''"""What was run beside the plain library on 1, 2 and 3 ranks: written by `tests/bench/peers/run.py --write`.
+
+KINDS: (kind, how many gave equal numbers, how many were refused in one line); REFUSED: (script or layer, the line).
+"""
+'''
 
 if __name__ == "__main__":
     sys.exit(main())

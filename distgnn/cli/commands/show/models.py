@@ -19,8 +19,10 @@ def models(
     library: str | None = typer.Argument(None, help="distgnn, dgl or pyg: these only."),
     as_json: bool = typer.Option(False, "--json", help="Print the rows as JSON."),
 ) -> None:
-    """List our models and the layers of DGL and PyG, and how each runs on ranks."""
+    """List our models and the layers of DGL and PyG, how each runs on ranks, and what was tried beside the plain
+    libraries."""
     from distgnn.interop.table import HOW, LAYERS
+    from distgnn.interop.tried import KINDS, REFUSED
 
     if library is not None:
         check_choice("library", library, LIBRARIES)
@@ -33,3 +35,8 @@ def models(
     print()
     for how, meaning in HOW.items():
         print(f"{how:8} {meaning}")
+    print()
+    columns = ["scripts on 1, 2 and 3 ranks", "equal", "refused"]
+    print_texts("Beside the plain library", columns, [[kind, str(equal), str(no)] for kind, equal, no in KINDS])
+    print()
+    print_texts("Refused", ["script or layer", "line"], [list(row) for row in REFUSED])

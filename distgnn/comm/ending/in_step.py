@@ -1,0 +1,96 @@
+"""Ranks that make different calls: one asks for a number of all rows where the others do not.
+
+    if graph.rank == 0:
+        print(x.mean())         # the others never call this: their next call would be taken for it
+
+Before a collective call, ranks compare what they are about to do; a call that moves rows carries its kind in its tag.
+Where calls of another kind meet, ranks wait for ever: a rank that waits tells rank 0 its last calls.
+"""
+
+import inspect
+import os
+import sysconfig
+import zlib
+from collections import deque
+from pathlib import Path
+from types import CodeType
+
+import numpy as np
+from mpi4py import MPI
+
+from distgnn.errors import RunError, on_all_ranks
+
+REMEMBERED = 64
+OTHERS = (  # than the user's own files: this program, Python's library
+    *(f"{Path(__file__).parents[up] / name}{os.sep}" for up, name in ((2, ""), (3, "kernels"), (3, "partition"))),
+    sysconfig.get_path("stdlib") + os.sep,
+    "<frozen",
+)
+EVERY_RANK = "every rank must make the same calls, also for a number that only one of them prints"
+ROWS = str(Path(__file__).parents[2] / "rows")
+
+_of_rows: dict[CodeType, bool | None] = {}  # code: of distgnn/rows, other than that, or None for the user's
+
+
+class Calls:
+    """The last calls of one rank.
+
+    Attributes: number: how many there were; started: those among them that do not wait.
+    """
+
+    def __init__(self) -> None:
+        self.number = self.started = 0
+        self._recent: deque[tuple[int, str]] = deque(maxlen=REMEMBERED)
+
+    def begin(self, kind: str, waits: bool = True) -> None:
+        """Count a call. Those that do not wait may have another place among the others on each rank."""
+        self.number += 1
+        self.started += not waits
+        if waits:
+            self._recent.append((self.number - self.started, kind))
+
+    def recent(self) -> list[tuple[int, str]]:
+        """(number among the calls that wait, kind), the latest last."""
+        return list(self._recent)
+
+    def other_than(self, theirs: list[tuple[int, str]]) -> list[str]:
+        """[this rank's call, theirs], the first that differ of those that both remember; empty where none do."""
+        mine = dict(self.recent())
+        pairs = ([mine.get(number, kind), kind] for number, kind in theirs)
+        return next((pair for pair in pairs if pair[0] != pair[1]), [])
+
+
+def check_kind(channel: MPI.Comm, kind: str) -> None:
+    """Compare the kind of a collective call that begins. Collective: yes. Raises: RunError on every rank."""
+    mine = zlib.crc32(kind.encode())
+    most = np.array([mine, -mine], np.int64)
+    channel.Allreduce(MPI.IN_PLACE, most, op=MPI.MAX)
+    if most[0] != mine or most[1] != -mine:
+        raise on_all_ranks(RunError(difference(dict(enumerate(channel.allgather(kind))))))
+
+
+def difference(kinds: dict[int, str]) -> str:
+    """The line on ranks that make different calls, by rank."""
+    (first, of_first), *others = kinds.items()
+    odd, of_odd = next(pair for pair in others if pair[1] != of_first)
+    return f"rank {first} calls {of_first}, rank {odd} {of_odd}: {EVERY_RANK}"
+
+
+def line_of_rows() -> str:
+    """Where the user calls a function of rows; empty for other calls: a script may make these on a line per rank."""
+    frame, found = inspect.currentframe(), False
+    while frame is not None:
+        code = frame.f_code
+        if code not in _of_rows:
+            _of_rows[code] = None if is_users(code.co_filename) else code.co_filename.startswith(ROWS)
+        of_rows = _of_rows[code]
+        if of_rows is None:
+            return f" at {Path(code.co_filename).name}:{frame.f_lineno}" if found else ""
+        found = found or of_rows
+        frame = frame.f_back
+    return ""
+
+
+def is_users(file: str) -> bool:
+    """Whether a file of Python code is the user's own: neither of this program nor of a library."""
+    return not file.startswith(OTHERS) and "site-packages" not in file
