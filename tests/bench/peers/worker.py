@@ -64,7 +64,7 @@ class Worker:
             self.graphs[case.world] = dg.load(
                 self.folder / f"{case.world}-{self.job['ranks']}", dtype="float64", say=None
             )
-        return self.graphs[case.world]
+        return self.graphs[case.world].clone()  # a case may set columns
 
     def run(self, case: Case) -> tuple[str, str]:
         """The verdict of this process, and a line on it."""
