@@ -74,7 +74,7 @@ DGL = [
         "dgl",
         "refused",
         ("SAGEConv lstm", "a vertex's arcs lie on several ranks: there is no sequence to read"),
-        ("SumPooling", "and other readouts: reduce the rank's rows, then dg.ops.all_sum"),
+        ("SumPooling", "and other readouts, with plain_tensors=True: all_sum of the rank's sum; with rows they run"),
     ),
 ]
 
@@ -113,7 +113,7 @@ PYG = [
         ("SAGEConv lstm", "aggregators that sort or read a sequence: sum, mean, max, min, std, var, softmax run"),
         ("SAGEConv median", ""),
         ("SAGEConv mul", ""),
-        ("global_mean_pool", "and other pools over all vertices: reduce the rank's rows, then dg.ops.all_sum"),
+        ("global_mean_pool", "and other pools, with plain_tensors=True: all_sum of the rank's sum; with rows they run"),
         ("to_hetero, HeteroConv", "bring the HeteroData into one vertex set, and use RGCNConv with edge_type"),
     ),
 ]

@@ -5,6 +5,7 @@ from typing import Any
 
 from torch import nn
 
+from distgnn.errors import InputError
 from distgnn.interop.pyg import norms as pyg_norms
 from distgnn.interop.pyg.api import register, works_per_rank
 from distgnn.nn.conv.graph_module import GraphModule
@@ -38,8 +39,11 @@ def distribute(model: nn.Module, graph: DataGraph, arc_dropout: Collection[str] 
 
     Raises:
         ValueError: for other BatchNorm modules and HeteroBatchNorm, whose statistics would be those of one rank.
+        InputError: for DGL's Sequential, which takes a DGLGraph and nothing like it.
     """
-    if any(map(_is_of_pyg, model.modules())):
+    if any(type(module).__name__ == "Sequential" and _is_of(module, "dgl.") for module in model.modules()):
+        raise InputError("dgl.nn.Sequential takes a DGLGraph only: keep its layers in a ModuleList, and call each one")
+    if any(_is_of(module, "torch_geometric.") for module in model.modules()):
         register(graph)
         if not getattr(graph, "knows_rows", False):
             watch(model, graph)
@@ -72,8 +76,8 @@ def _is_alone(table: nn.Module, model: nn.Module) -> bool:
     return len(owners) == 1
 
 
-def _is_of_pyg(module: Any) -> bool:
-    return any(kind.__module__.startswith("torch_geometric.") for kind in type(module).__mro__)
+def _is_of(module: Any, library: str) -> bool:
+    return any(kind.__module__.startswith(library) for kind in type(module).__mro__)
 
 
 def _over_all_ranks(name: str, norm: nn.Module) -> BatchNorm1d:

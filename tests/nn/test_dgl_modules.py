@@ -5,11 +5,13 @@ import warnings
 import pytest
 import torch
 from against_dgl import Inputs, num_arc_ids, run_ranks, run_whole, same
-from cut_graphs import DIRECTED, UNDIRECTED, dist_graph, random_cut, random_graph
+from cut_graphs import DIRECTED, UNDIRECTED, dist_graph, random_cut, random_graph, whole_graph
 from dgl_layers import cases
 
 from distgnn.datasets import load_graph
+from distgnn.errors import InputError
 from distgnn.interop.dgl.import_dgl import import_dgl
+from distgnn.nn import distribute
 
 CASES = cases()
 
@@ -91,3 +93,11 @@ def test_what_no_rank_can_do_alone_names_the_alternative(comm, use, message):
     with pytest.raises(ValueError, match=message):
         use(graph)
     assert not hasattr(graph, "adj") and not hasattr(graph.local_var(), "pull")
+
+
+def test_sequential_of_dgl_is_refused():
+    import dgl.nn.pytorch as dgn
+
+    model = torch.nn.ModuleList([dgn.Sequential(dgn.GraphConv(7, 3))])
+    with pytest.raises(InputError, match="dgl.nn.Sequential takes a DGLGraph only"):
+        distribute(model, whole_graph(random_graph(2)))

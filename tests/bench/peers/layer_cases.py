@@ -22,7 +22,7 @@ def add_layer(library: str, name: str, make: Make, call: Call, modes: str = "", 
     for mode in [one for one in MODES if not modes or one in modes]:
 
         def run(peer: Peer, mode: str = mode) -> Any:
-            return MODES[mode](peer, make(), call)
+            return MODES[mode](peer, make().double(), call)  # DGL makes some weights float32 whatever is set
 
         add(Case(f"{library}: {name}, {mode}", f"layers of {library}, {mode}", run, library=library, **options))
 
