@@ -33,14 +33,14 @@ def libra(
     Source: Xie et al., NeurIPS 2014, in the form of DGL 1.1.3's `libra_vertex_cut`: with a common part, the least
         loaded common one; otherwise the least loaded of the lower-degree endpoint's parts; ties at random.
     """
-    rows, num_parts = len(edge_list.src), len(shares)
-    stream = _stream(rows, seed, order)
+    num_edges, num_parts = len(edge_list.src), len(shares)
+    stream = _stream(num_edges, seed, order)
     if order == "shuffled" and balance is None:
         balance = GUARD
     # At least 2 arcs: in tiny graphs an edge must fit somewhere.
     limit = np.inf if balance is None else max(balance * edge_list.num_arcs / num_parts, 2.0)
     degrees = endpoint_degrees(edge_list)
-    parts: np.ndarray = np.empty(rows, dtype=part_dtype(num_parts))
+    parts: np.ndarray = np.empty(num_edges, dtype=part_dtype(num_parts))
     masks = empty_mask(edge_list.num_nodes, num_parts)
     # Arcs that an edge adds to its part.
     weight = 2 if edge_list.two_way else 1
@@ -71,9 +71,9 @@ def _scales(shares: np.ndarray) -> np.ndarray:
     return 1.0 / (shares * len(shares))
 
 
-def _stream(rows: int, seed: int, order: str) -> np.ndarray:
+def _stream(num_edges: int, seed: int, order: str) -> np.ndarray:
     """The edges in the order in which a streaming method sees them."""
-    stream = np.arange(rows, dtype=np.int32 if rows < 2**31 else np.int64)
+    stream = np.arange(num_edges, dtype=np.int32 if num_edges < 2**31 else np.int64)
     if order == "shuffled":
         np.random.default_rng(seed).shuffle(stream)
     return stream

@@ -1,6 +1,6 @@
 """Cutting within a memory limit: what fits, and the run on disk from the loaded graph to the folder.
 
-Shapes: N vertices, E rows of the input, P parts.
+Shapes: N vertices, E edges of the input, P parts.
 """
 
 from __future__ import annotations
@@ -132,7 +132,7 @@ def partition_on_disk(
         edge_list = work.edges(config.direction, config.self_loops)
         check_size(edge_list, num_parts, graph.name)
         table = table_bytes(edge_list.ends, num_parts)
-        needs = own_bytes(graph.num_nodes, edge_list.num_rows, num_parts, two_way, table)
+        needs = own_bytes(graph.num_nodes, edge_list.num_edges, num_parts, two_way, table)
         check_fits(needs, own, guard.limit, graph.name)
         book = work.book(edge_list, config.capacities)
         parts = work.write(edge_list, book)
