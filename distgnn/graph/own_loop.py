@@ -12,9 +12,9 @@
 
 A loss is a mean over all ranks' rows, and each rank's backward pass gives the part of its gradient that comes from this
 rank's rows. Without the sum, every rank takes a different step and the weights drift apart, silently. So once a graph
-has several ranks, `guard_steps` makes a step of any `torch.optim` optimiser on gradients that were not summed an error.
-An error too is a share that was changed before the sum, clipped for example; a loss that is no number of the whole
-graph is warned of.
+has several ranks, `refuse_unsummed_steps` makes a step of any `torch.optim` optimiser on gradients that were not summed
+an error. An error too is a share that was changed before the sum, clipped for example; a loss that is no number of the
+whole graph is warned of.
 """
 
 import math
@@ -239,13 +239,13 @@ def _is_rows(parameter: Any) -> bool:
 
 
 def mark_summed(parameters: Iterable[nn.Parameter], mark: int = SUMMED) -> None:
-    """Tell the guard that the gradients of these parameters have been summed over ranks, by whatever means."""
+    """Note that the gradients of these parameters have been summed over ranks, by whatever means."""
     for parameter in parameters:
         if hasattr(parameter, UNSUMMED):
             setattr(parameter, UNSUMMED, mark)
 
 
-def guard_steps(graph_type: type) -> None:
+def refuse_unsummed_steps(graph_type: type) -> None:
     """From now on refuse optimiser steps on unsummed gradients of models that were given a graph of several ranks.
 
     A module that is called with such a graph has its parameters watched: a gradient that arrives marks its parameter,

@@ -30,7 +30,7 @@ from distgnn.partition.folder.writer import write_part
 from distgnn.partition.on_disk.disk_book import DealtEdges, DiskBook, deal_edges
 from distgnn.partition.on_disk.edge_spool import MOST_THREADS, SpooledEdges, spool_edges
 from distgnn.partition.on_disk.features import OwnedRows, deal_feats
-from distgnn.partition.on_disk.memory_guard import MemoryGuard, resident
+from distgnn.partition.on_disk.memory_limit import MemoryLimit, resident
 from distgnn.partition.on_disk.workspace import Workspace
 from distgnn.partition.sorting.bucket_sort import NAMES, SortedEdges, renumber_edges, sort_edges
 from distgnn.partition.sorting.numbering import Numbering, number_by_cluster, number_by_degree
@@ -86,14 +86,14 @@ def check_fits(needs: dict, own: int, limit: int, name: str) -> None:
 class DiskCut:
     """One run: the graph, the settings and the workspace; every method is a phase and leaves its result there.
 
-    Args: graph: `GraphData`; shares: [P]; space: an entered `Workspace`; guard: an entered `MemoryGuard`;
+    Args: graph: `GraphData`; shares: [P]; space: an entered `Workspace`; memory: an entered `MemoryLimit`;
         clock: has `start(phase, total)` and `step(done)`.
     """
 
     def __init__(
-        self, graph: GraphData, shares: np.ndarray, space: Workspace, guard: MemoryGuard, clock: Clock
+        self, graph: GraphData, shares: np.ndarray, space: Workspace, memory: MemoryLimit, clock: Clock
     ) -> None:
-        self.graph, self.shares, self.space, self.guard, self.clock = graph, shares, space, guard, clock
+        self.graph, self.shares, self.space, self.memory, self.clock = graph, shares, space, memory, clock
         self.num_parts, self.own = len(shares), resident()[1]
         self.measured: dict[str, dict] = space.notes("measured")
 
@@ -247,7 +247,7 @@ class DiskCut:
     def _writers(self, edge_list: SpooledEdges) -> int:
         """How many parts at once the limit has room for."""
         sizes = edge_list.num_nodes, edge_list.num_edges, self.num_parts, edge_list.two_way
-        room = FILLED * self.guard.limit - BUFFERS - self.own
+        room = FILLED * self.memory.limit - BUFFERS - self.own
         return sum(own_bytes(*sizes, writers=number)["write"] <= room for number in range(2, MOST_WRITERS + 1)) + 1
 
     def _deal_feats(self, book: DiskBook) -> np.ndarray | None:
@@ -267,7 +267,7 @@ class DiskCut:
         return dataclasses.replace(self.graph, feats=OwnedRows(np.sort(book.owned_ids[span]), feats[span]))
 
     def _begin(self, phase: str, total: int) -> None:
-        self.guard.take_peaks()
+        self.memory.take_peaks()
         self._began = time.perf_counter(), time.process_time()
         self.clock.start(phase, total)
 
@@ -279,7 +279,7 @@ class DiskCut:
         self.space.finish(phase, facts, arrays, drop)
 
     def _end(self, phase: str) -> None:
-        peak, own = self.guard.take_peaks()
+        peak, own = self.memory.take_peaks()
         seconds, cpu = time.perf_counter() - self._began[0], time.process_time() - self._began[1]
         # A phase that was stopped and gone on with adds up.
         old = self.measured.get(phase, {"seconds": 0, "cpu_seconds": 0, "peak_rss_bytes": 0, "peak_own_bytes": 0})

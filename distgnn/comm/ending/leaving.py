@@ -26,7 +26,7 @@ from weakref import WeakSet
 from mpi4py import MPI
 
 from distgnn.system.jobs import own_rank
-from distgnn.system.jobs.last_word import abort_job
+from distgnn.system.jobs.job_abort import abort_job
 from distgnn.system.jobs.local_mpiexec import OWN_CODE, SPOKEN
 from distgnn.system.jobs.rank_log import note
 from distgnn.system.jobs.watchdog import frames
