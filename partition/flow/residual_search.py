@@ -17,11 +17,11 @@ import numpy as np
 from distgnn.kernels.runtime.jit import inline, kernel
 from distgnn.partition.flow.max_flow import Flow, Net, in_node, is_out, out_node, vertex_of
 
-QUEUE, CLAIMS = 0, 1  # places of ResidualSearch.lengths
+QUEUE, CLAIMS = 0, 1  # places of Search.lengths
 FORWARD, BACKWARD = 0, 1
 
 
-class ResidualSearch(NamedTuple):
+class Search(NamedTuple):
     """reached: bool [2 N], nodes; queue: int32 [2 N], those nodes as they came; claimed: bool [E], edges at a vertex
     that can be left (backward: arrived at); claims: int32 [E], those edges as they came; lengths: int64 [2], of queue
     and claims; weight: float64 [2], of the claimed edges."""
@@ -34,15 +34,15 @@ class ResidualSearch(NamedTuple):
     weight: np.ndarray
 
 
-def nothing_reached(num_vertices: int, num_edges: int) -> ResidualSearch:
-    """A `ResidualSearch` from which nothing has been spread."""
+def nothing_reached(num_vertices: int, num_edges: int) -> Search:
+    """A `Search` from which nothing has been spread."""
     reached, claimed = np.zeros(2 * num_vertices, dtype=np.bool_), np.zeros(num_edges, dtype=np.bool_)
     queue, claims = np.empty(2 * num_vertices, dtype=np.int32), np.empty(num_edges, dtype=np.int32)
-    return ResidualSearch(reached, queue, claimed, claims, np.zeros(2, dtype=np.int64), np.zeros(2))
+    return Search(reached, queue, claimed, claims, np.zeros(2, dtype=np.int64), np.zeros(2))
 
 
 @inline(_nrt=False)
-def forget(search: ResidualSearch) -> None:
+def forget(search: Search) -> None:
     """Begin again."""
     search.reached[:] = False
     search.claimed[:] = False
@@ -51,7 +51,7 @@ def forget(search: ResidualSearch) -> None:
 
 
 @inline(_nrt=False)
-def add_node(node: int, search: ResidualSearch) -> None:
+def add_node(node: int, search: Search) -> None:
     """Spread from this node too, next time."""
     if not search.reached[node]:
         search.reached[node] = True
@@ -60,7 +60,7 @@ def add_node(node: int, search: ResidualSearch) -> None:
 
 
 @inline(_nrt=False)
-def claim(e: int, weights: np.ndarray, search: ResidualSearch) -> None:
+def claim(e: int, weights: np.ndarray, search: Search) -> None:
     """Count edge e, which is not claimed yet, to this side."""
     search.claimed[e] = True
     search.claims[search.lengths[CLAIMS]] = e
@@ -75,7 +75,7 @@ def spread(
     flow: Flow,
     weights: np.ndarray,
     head: int,
-    search: ResidualSearch,
+    search: Search,
     direction: int,
     barred: np.ndarray,
     room: tuple[float, float],
@@ -120,7 +120,7 @@ def spread(
 
 
 @kernel(_nrt=False)
-def take_back(queue_length: int, claims_length: int, weights: np.ndarray, search: ResidualSearch) -> None:
+def take_back(queue_length: int, claims_length: int, weights: np.ndarray, search: Search) -> None:
     """Forget what was reached and claimed since the lengths were these."""
     # Only what came since: clearing everything for each vertex that is tried would be quadratic.
     for i in range(queue_length, search.lengths[QUEUE]):
