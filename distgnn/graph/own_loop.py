@@ -254,14 +254,14 @@ def refuse_unsummed_steps(graph_type: type) -> None:
     Notes: called once per process, when the first graph on several ranks is made. Parameters of modules that never see
         the graph are not watched.
     """
-    if _guarded:
+    if _refused_for:
         return
-    _guarded.append(graph_type)
+    _refused_for.append(graph_type)
     nn.modules.module.register_module_forward_pre_hook(_watch_module)
     register_optimizer_step_pre_hook(_refuse_unsummed)
 
 
-_guarded: list[type] = []
+_refused_for: list[type] = []
 _watched: WeakSet[nn.Module] = WeakSet()
 
 
@@ -270,7 +270,7 @@ def _watch_module(module: nn.Module, inputs: tuple[Any, ...]) -> None:
         return
     if torch.compiler.is_compiling():
         return
-    graphs: list[Any] = [one for one in inputs if isinstance(one, _guarded[0])]
+    graphs: list[Any] = [one for one in inputs if isinstance(one, _refused_for[0])]
     ranks = max((graph.num_ranks for graph in graphs), default=1)
     if ranks > 1:
         _watched.add(module)

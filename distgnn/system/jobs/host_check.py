@@ -71,7 +71,7 @@ class HostCheck:
             except (OSError, ValueError):
                 continue
             if self._told.get(path, (None, 0.0))[0] != text:
-                self._told[path] = text, now if path in self._told else -limit  # dead ranks' last words stay there
+                self._told[path] = text, now if path in self._told else -limit  # dead ranks' last statuses stay there
             if now - self._told[path][1] < limit / 2 and phase_seconds(text) < float("inf"):
                 longest = max(longest, phase_seconds(text))
         return longest

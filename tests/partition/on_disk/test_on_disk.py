@@ -204,7 +204,7 @@ def test_too_little_memory_is_refused(tmp_path):
         partition_graph(make_folder(tmp_path / "graph"), 2, tmp_path / "parts", memory="100MB")
 
 
-def test_guard_gives_mapped_pages_back(tmp_path):
+def test_mapped_pages_are_given_back(tmp_path):
     values = np.lib.format.open_memmap(tmp_path / "values.npy", mode="w+", dtype=np.int64, shape=(1 << 22,))
     values[:] = np.arange(len(values))
     before, own = resident()

@@ -80,7 +80,7 @@ def test_a_single_rank_tells(tmp_path):
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="no signals")
-def test_a_job_without_a_pulse_is_ended(monkeypatch, capfd):
+def test_a_job_without_new_statuses_is_ended(monkeypatch, capfd):
     monkeypatch.setattr(supervise, "LOOK_SECONDS", 0.05)
     watch = SimpleNamespace(look=lambda: "no rank has told", exit_code=HUNG)
     assert supervise.supervise(["sleep", "60"], dict(os.environ), status_check=watch) == HUNG
