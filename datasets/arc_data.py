@@ -27,7 +27,7 @@ def arc_relations(graph: GraphFields, edge_list: EdgeList, arc_ids: np.ndarray) 
         return None
     relations = np.asarray(graph.edge_types)[_input_edges(edge_list, arc_ids)].astype(np.int32)
     if _has_inverses(graph, edge_list):
-        relations[arc_ids >= edge_list.num_rows] += graph.num_edge_types
+        relations[arc_ids >= edge_list.num_edges] += graph.num_edge_types
     return relations
 
 
@@ -51,5 +51,5 @@ def _has_inverses(graph: GraphFields, edge_list: EdgeList) -> bool:
 
 def _input_edges(edge_list: EdgeList, arc_ids: np.ndarray) -> np.ndarray:
     """Edge of the input of each arc; -1 for an added self-loop."""
-    edges = arc_ids % max(edge_list.num_rows, 1)
-    return edges if edge_list.rows_are_input_rows else edge_list.edge_ids[edges]
+    edges = arc_ids % max(edge_list.num_edges, 1)
+    return edges if edge_list.edges_are_input_edges else edge_list.edge_ids[edges]

@@ -57,25 +57,25 @@ class EdgeList:
     def __repr__(self) -> str:
         """One line; a list of a few edges shows them, so that a failing property test can be read."""
         kind = "two-way" if self.two_way else "one-way"
-        words = [f"num_nodes={self.num_nodes}", f"num_rows={self.num_rows}", kind, f"self_loops={self.self_loops!r}"]
+        words = [f"num_nodes={self.num_nodes}", f"num_edges={self.num_edges}", kind, f"self_loops={self.self_loops!r}"]
         words += ["weighted"] if self.edge_weight is not None else []
-        if self.num_rows <= MOST_SHOWN:
+        if self.num_edges <= MOST_SHOWN:
             words.append(f"edges={list(zip(self.src.tolist(), self.dst.tolist(), strict=True))}")
             words += [f"edge_weight={self.edge_weight.tolist()}"] if self.edge_weight is not None else []
         return f"EdgeList({', '.join(words)})"
 
     @property
-    def num_rows(self) -> int:
+    def num_edges(self) -> int:
         """Edges of the list, M."""
         return len(self.src)
 
     @property
     def edge_ids(self) -> np.ndarray:
         """[M] int64: the place in GraphData.edges, -1 for an added self-loop; made at each call if none changed."""
-        return np.arange(self.num_rows, dtype=np.int64) if self._edge_ids is None else self._edge_ids
+        return np.arange(self.num_edges, dtype=np.int64) if self._edge_ids is None else self._edge_ids
 
     @property
-    def rows_are_input_rows(self) -> bool:
+    def edges_are_input_edges(self) -> bool:
         """Whether edge e of the list is edge e of GraphData.edges."""
         return self._edge_ids is None
 
@@ -87,20 +87,20 @@ class EdgeList:
     @property
     def num_arcs(self) -> int:
         """Directed messages: a two-way edge counts twice unless it is a self-loop."""
-        return 2 * self.num_rows - self.num_self_loops if self.two_way else self.num_rows
+        return 2 * self.num_edges - self.num_self_loops if self.two_way else self.num_edges
 
     def arcs(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """All arcs in the order of their ids.
 
         Returns: sources, targets (dtype of src) and global arc ids int64, each [num_arcs].
         """
-        forward = np.arange(self.num_rows, dtype=np.int64)
+        forward = np.arange(self.num_edges, dtype=np.int64)
         if not self.two_way:
             return self.src, self.dst, forward
-        rows = np.flatnonzero(self.src != self.dst)
-        sources = np.concatenate([self.src, self.dst[rows]])
-        targets = np.concatenate([self.dst, self.src[rows]])
-        return sources, targets, np.concatenate([forward, rows + self.num_rows])
+        back = np.flatnonzero(self.src != self.dst)
+        sources = np.concatenate([self.src, self.dst[back]])
+        targets = np.concatenate([self.dst, self.src[back]])
+        return sources, targets, np.concatenate([forward, back + self.num_edges])
 
     def in_degrees(self) -> np.ndarray:
         """[N] int64: arcs that arrive at each vertex."""
@@ -187,7 +187,7 @@ def _merge_pairs(edges: EdgeList, have_feats: bool) -> EdgeList:
             f"direction 'both' would merge {len(again)} parallel or reciprocal rows that carry {carried}; "
             "merge them yourself, or use direction 'stored'"
         )
-    kept = np.ones(edges.num_rows, dtype=bool)
+    kept = np.ones(edges.num_edges, dtype=bool)
     kept[again] = False
     return _take(edges, np.flatnonzero(kept))
 

@@ -17,7 +17,7 @@ MEASURES = ("replication_factor", "exchange_rows", "max_rank_rows", "edge_balanc
 
 
 def against_libra(folder: str | Path, seed: int = 0, progress: Progress | None = None) -> dict:
-    """Quality of a partition folder and of Libra's cut (shuffled, guarded) of its graph.
+    """Quality of a partition folder and of Libra's cut (shuffled, arcs limited) of its graph.
 
     Returns: {"this": …, "libra": …}, each with `replication_factor`, `exchange_rows`, `max_rank_rows`, the three
         balances, and `rows_balance`, the largest rank's exchanged rows over the mean.

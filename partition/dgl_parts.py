@@ -74,10 +74,10 @@ def _read_libra(place: Path, files: list[Path], edge_list: EdgeList) -> VertexCu
     used = [part for part, path in enumerate(files) if path.stat().st_size]
     tables = [_read_community(files[part], edge_list.num_nodes) for part in used]
     parts: np.ndarray = np.repeat(np.array(used, dtype=part_dtype(len(files))), [len(table) for table in tables])
-    rows = np.concatenate([np.zeros((0, 2), dtype=np.int64), *tables])
+    edges = np.concatenate([np.zeros((0, 2), dtype=np.int64), *tables])
     # DGL names the edges of a part by their ends: sorted by both, theirs and ours must be the same, parallel edges in
     # any order.
-    theirs = rows[:, 0] * edge_list.num_nodes + rows[:, 1]
+    theirs = edges[:, 0] * edge_list.num_nodes + edges[:, 1]
     ours = edge_list.src.astype(np.int64) * edge_list.num_nodes + edge_list.dst
     order, their_order = np.argsort(ours, kind="stable"), np.argsort(theirs, kind="stable")
     if not np.array_equal(ours[order], theirs[their_order]):
@@ -93,10 +93,10 @@ def _read_libra(place: Path, files: list[Path], edge_list: EdgeList) -> VertexCu
 
 def _read_community(path: Path, num_nodes: int) -> np.ndarray:
     """Sources and targets, int64 [edges of the part, 2]."""
-    rows = read_table(path, np.float64)[:, :2]
-    if rows.shape[1] != 2 or not np.all((rows >= 0) & (rows < num_nodes) & (rows == np.floor(rows))):
+    edges = read_table(path, np.float64)[:, :2]
+    if edges.shape[1] != 2 or not np.all((edges >= 0) & (edges < num_nodes) & (edges == np.floor(edges))):
         raise GraphFormatError(f"{path}: expected lines of source, target and weight, of vertices below {num_nodes}")
-    return rows.astype(np.int64)
+    return edges.astype(np.int64)
 
 
 def _read_book(config: Path, edge_list: EdgeList, sides: str) -> VertexCut:
@@ -207,9 +207,9 @@ def _write_libra(folder: str | Path, manifest: dict, place: Path) -> None:
     for part in range(manifest["num_parts"]):
         ids = np.sort(load_part(folder, part, check=False).arc_ids)
         # Forward arcs: DGL has each two-way edge once.
-        ids = ids[ids < edge_list.num_rows]
-        rows = np.stack([edge_list.src[ids], edge_list.dst[ids], np.ones(len(ids), dtype=np.int64)], axis=1)
-        np.savetxt(place / f"community{part}.txt", rows, fmt="%d", delimiter=",")
+        ids = ids[ids < edge_list.num_edges]
+        edges = np.stack([edge_list.src[ids], edge_list.dst[ids], np.ones(len(ids), dtype=np.int64)], axis=1)
+        np.savetxt(place / f"community{part}.txt", edges, fmt="%d", delimiter=",")
 
 
 def _write_book(folder: str | Path, manifest: dict[str, Any], place: Path, name: str) -> None:

@@ -26,7 +26,7 @@ from distgnn.partition.hierarchical import cut_twice
 from distgnn.partition.stream.method import cmr_stream
 
 
-class Draft(NamedTuple):
+class MethodResult(NamedTuple):
     """What a method finds: the part of each edge [M]; perhaps a key [N] to sort owned rows by, owners [N], or masks
     (sources, targets) as of `owners_among`."""
 
@@ -37,50 +37,50 @@ class Draft(NamedTuple):
 
 
 class Method(NamedTuple):
-    """A cutting method: `draft(edge_list, shares, seed, order, effort) -> Draft`, and one line about it."""
+    """A cutting method: `cut(edge_list, shares, seed, order, effort) -> MethodResult`, and one line about it."""
 
-    draft: Callable[..., Draft]
+    cut: Callable[..., MethodResult]
     about: str
 
 
-def _libra(edge_list: Edges, shares: np.ndarray, seed: int, order: str, effort: Effort) -> Draft:
-    return Draft(streaming.libra(edge_list, shares, seed, order))
+def _libra(edge_list: Edges, shares: np.ndarray, seed: int, order: str, effort: Effort) -> MethodResult:
+    return MethodResult(streaming.libra(edge_list, shares, seed, order))
 
 
-def _hdrf(edge_list: Edges, shares: np.ndarray, seed: int, order: str, effort: Effort) -> Draft:
-    return Draft(streaming.hdrf(edge_list, shares, seed, order))
+def _hdrf(edge_list: Edges, shares: np.ndarray, seed: int, order: str, effort: Effort) -> MethodResult:
+    return MethodResult(streaming.hdrf(edge_list, shares, seed, order))
 
 
-def _dbh(edge_list: Edges, shares: np.ndarray, seed: int, order: str, effort: Effort) -> Draft:
-    return Draft(streaming.dbh(edge_list, shares, seed))
+def _dbh(edge_list: Edges, shares: np.ndarray, seed: int, order: str, effort: Effort) -> MethodResult:
+    return MethodResult(streaming.dbh(edge_list, shares, seed))
 
 
-def _random(edge_list: Edges, shares: np.ndarray, seed: int, order: str, effort: Effort) -> Draft:
-    return Draft(streaming.deal(edge_list, shares, seed))
+def _random(edge_list: Edges, shares: np.ndarray, seed: int, order: str, effort: Effort) -> MethodResult:
+    return MethodResult(streaming.deal(edge_list, shares, seed))
 
 
-def _cmr(edge_list: Edges, shares: np.ndarray, seed: int, order: str, effort: Effort) -> Draft:
-    return Draft(*cmr(edge_list, shares, effort))
+def _cmr(edge_list: Edges, shares: np.ndarray, seed: int, order: str, effort: Effort) -> MethodResult:
+    return MethodResult(*cmr(edge_list, shares, effort))
 
 
-def _cmr_stream(edge_list: Edges, shares: np.ndarray, seed: int, order: str, effort: Effort) -> Draft:
+def _cmr_stream(edge_list: Edges, shares: np.ndarray, seed: int, order: str, effort: Effort) -> MethodResult:
     edge_part, number, masks = cmr_stream(edge_list, shares)
-    return Draft(edge_part, number, masks=masks)
+    return MethodResult(edge_part, number, masks=masks)
 
 
-def _metis(edge_list: Edges, shares: np.ndarray, seed: int, order: str, effort: Effort) -> Draft:
+def _metis(edge_list: Edges, shares: np.ndarray, seed: int, order: str, effort: Effort) -> MethodResult:
     owner = metis_owners(edge_list, shares, seed)
-    return Draft(cover_arcs(edge_list, owner, shares), owner=owner)
+    return MethodResult(cover_arcs(edge_list, owner, shares), owner=owner)
 
 
-def _kahypar(edge_list: Edges, shares: np.ndarray, seed: int, order: str, effort: Effort) -> Draft:
-    return Draft(kahypar_parts(edge_list, shares, seed))
+def _kahypar(edge_list: Edges, shares: np.ndarray, seed: int, order: str, effort: Effort) -> MethodResult:
+    return MethodResult(kahypar_parts(edge_list, shares, seed))
 
 
 METHODS = {
     "cmr": Method(_cmr, "cluster, merge, refine: fewest copies at balanced parts"),
     "cmr-stream": Method(_cmr_stream, "the same from sorted edges without an adjacency, for graphs larger than memory"),
-    "libra": Method(_libra, "DistGNN's rule over a shuffled stream with a balance guard"),
+    "libra": Method(_libra, "DistGNN's rule over a shuffled stream with a limit on arcs"),
     "hdrf": Method(_hdrf, "highest degree replicated first, over a shuffled stream"),
     "metis": Method(_metis, "METIS's owners, crossing edges placed by minimum vertex covers; arcs not balanced"),
     "kahypar": Method(_kahypar, "Mt-KaHyPar on the hypergraph of edges (pip install mtkahypar); rows not balanced"),
@@ -103,16 +103,16 @@ def cut_edges(edge_list: EdgeList, num_parts: int, method: str | CutConfig = "cm
     config = make_config(method, options, CUT_OPTIONS).check_parts(num_parts)
     shares = part_shares(num_parts, config.capacities)
     effort = EFFORTS[config.effort]
-    draft = functools.partial(METHODS[config.method].draft, seed=config.seed, order=config.order, effort=effort)
+    cut = functools.partial(METHODS[config.method].cut, seed=config.seed, order=config.order, effort=effort)
     # A copy exchanges a row for each of its roles. Where edges are one-way it may have one role only, which the methods
     # do not count: edges and owners are moved once more, with the roles charged alone.
     roles = config.update == "owners" and not edge_list.two_way
     if config.groups > 1:
         # `cut_twice` keeps the parts and the order only: masks and owners of a level are of its own parts, not of all.
-        level = functools.partial(_with_roles, draft, effort) if roles and config.method == "cmr" else draft
-        found = Draft(*cut_twice(edge_list, shares, config.groups, level))
+        level = functools.partial(_with_roles, cut, effort) if roles and config.method == "cmr" else cut
+        found = MethodResult(*cut_twice(edge_list, shares, config.groups, level))
     else:
-        found = draft(edge_list, shares)
+        found = cut(edge_list, shares)
     # Whatever a method does not find itself is derived from its edges.
     edge_part, vertex_order, owner, masks = found
     if config.refine and not config.method.startswith("cmr"):
@@ -129,9 +129,9 @@ def cut_edges(edge_list: EdgeList, num_parts: int, method: str | CutConfig = "cm
     return VertexCut(num_parts, edge_part, owner, order=vertex_order, capacities=given)
 
 
-def _with_roles(draft: Callable[..., Draft], effort: Effort, edge_list: Edges, shares: np.ndarray) -> Draft:
+def _with_roles(cut: Callable[..., MethodResult], effort: Effort, edge_list: Edges, shares: np.ndarray) -> MethodResult:
     """One level of a cut in two, its arcs moved for update on owners; who owns what is decided at the end."""
-    found = draft(edge_list, shares)
+    found = cut(edge_list, shares)
     if len(shares) == 1:
         return found
     owner = balanced_owners(edge_list, found.edge_part, shares)

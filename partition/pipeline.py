@@ -31,7 +31,7 @@ from distgnn.partition.folder.reader import partition_files
 from distgnn.partition.folder.write_parts import write_parts
 from distgnn.partition.folder.writer import write_manifest, write_part
 from distgnn.partition.methods import cut_edges
-from distgnn.partition.on_disk.memory_guard import MemoryGuard
+from distgnn.partition.on_disk.memory_limit import MemoryLimit
 from distgnn.partition.on_disk.run import check_loading, check_normalizing, partition_on_disk, works_on_disk
 from distgnn.system.atomic import new_folder
 from distgnn.system.sizes import parse_bytes, peak_rss_bytes
@@ -76,18 +76,18 @@ def partition_graph(
     if prices is not None and not isinstance(prices, EpochPrices):
         prices = read_prices(prices)
     clock = Clock(progress)
-    guard = None if config.memory is None else MemoryGuard(parse_bytes(config.memory))
+    memory = None if config.memory is None else MemoryLimit(parse_bytes(config.memory))
     # Everything is written to a temporary folder beside `out`, which takes its place at the end: it is whole or not
     # there.
-    with compile_line(), new_folder(out, partition_files, overwrite) as folder, guard or contextlib.nullcontext():
+    with compile_line(), new_folder(out, partition_files, overwrite) as folder, memory or contextlib.nullcontext():
         clock.start("load", 1)
-        graph = _load(source, data_root, config, guard, say)
-        if guard is not None and works_on_disk(graph, num_parts, config, guard.limit, say):
+        graph = _load(source, data_root, config, memory, say)
+        if memory is not None and works_on_disk(graph, num_parts, config, memory.limit, say):
             if say is not None and config.effort != "normal":
                 say(f"effort {config.effort} makes no difference on disk: leave memory out, or raise it")
             # The manifest says what was done, not what was asked for.
             config = replace(config, method="cmr-stream", effort="normal")
-            manifest, parts = partition_on_disk(graph, num_parts, config, Path(out), folder, guard, clock, say)
+            manifest, parts = partition_on_disk(graph, num_parts, config, Path(out), folder, memory, clock, say)
         else:
             edge_list = graph.edge_list(config.direction, config.self_loops)
             check_size(edge_list, num_parts, graph.name)
@@ -100,13 +100,13 @@ def partition_graph(
 
 
 def _load(
-    source: Any, data_root: str | Path | None, config: CutConfig, guard: MemoryGuard | None, say: Say | None
+    source: Any, data_root: str | Path | None, config: CutConfig, memory: MemoryLimit | None, say: Say | None
 ) -> GraphData:
     """The graph, its features normalised, its vertices split and links held out; what was found in it is said."""
     shares = None if config.link_split is None else parse_shares(config.link_split)
     both = config.direction == "both"
-    if guard is not None and isinstance(source, str | Path):
-        check_loading(source, data_root, guard.limit)
+    if memory is not None and isinstance(source, str | Path):
+        check_loading(source, data_root, memory.limit)
     findings = Findings()
     graph = load_graph(source, data_root, config.seed, findings)
     if config.split is not None:
@@ -126,8 +126,8 @@ def _load(
         check_held_out(graph, either_way=True)
     if config.normalize_feats == "none":
         return graph
-    if guard is not None:
-        check_normalizing(graph, guard.limit)
+    if memory is not None:
+        check_normalizing(graph, memory.limit)
     return graph.normalize_feats(config.normalize_feats)
 
 

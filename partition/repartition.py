@@ -144,11 +144,11 @@ def whole_of(folder: str | Path, manifest: dict[str, Any], parts: list[LocalGrap
 
 def find_edges(folder: str | Path, manifest: dict, parts: list[LocalGraph]) -> tuple[np.ndarray, np.ndarray]:
     """Where the forward arc of each edge lies: part int32 [M] and place among its arcs int64 [M]."""
-    num_rows = manifest["num_rows"]
-    part_of, place = np.full(num_rows, -1, dtype=np.int32), np.zeros(num_rows, dtype=np.int64)
+    num_edges = manifest["num_list_edges"]
+    part_of, place = np.full(num_edges, -1, dtype=np.int32), np.zeros(num_edges, dtype=np.int64)
     for part in parts:
         # Ids below the number of edges are forward arcs; each edge has one, and its reverse arc says nothing more.
-        forward = np.flatnonzero(part.arc_ids < num_rows)
+        forward = np.flatnonzero(part.arc_ids < num_edges)
         ids = part.arc_ids[forward]
         # In a part before this one, or twice in this one.
         if (part_of[ids] >= 0).any() or len(np.unique(ids)) != len(ids):
@@ -161,10 +161,10 @@ def find_edges(folder: str | Path, manifest: dict, parts: list[LocalGraph]) -> t
 
 def _edges(manifest: dict, parts: list[LocalGraph], num_nodes: int) -> EdgeList:
     dtype = np.int32 if num_nodes <= np.iinfo(np.int32).max else np.int64
-    src, dst = (np.empty(manifest["num_rows"], dtype=dtype) for _ in range(2))
-    weight = np.empty(manifest["num_rows"], dtype=np.float32) if manifest["graph"]["edge_weight"] else None
+    src, dst = (np.empty(manifest["num_list_edges"], dtype=dtype) for _ in range(2))
+    weight = np.empty(manifest["num_list_edges"], dtype=np.float32) if manifest["graph"]["edge_weight"] else None
     for part in parts:
-        forward = np.flatnonzero(part.arc_ids < manifest["num_rows"])
+        forward = np.flatnonzero(part.arc_ids < manifest["num_list_edges"])
         ids = part.arc_ids[forward]
         sources, targets = _ends(part)
         src[ids], dst[ids] = sources[forward], targets[forward]
@@ -210,7 +210,7 @@ def _vertices(folder: str | Path, manifest: dict, parts: list[LocalGraph]) -> Gr
     def column(name: str) -> Any:
         return None if getattr(parts[0], name) is None else _scattered(parts, name, part_of, row)[everyone]
 
-    # Only the number of input rows is known any more, and only it is needed.
+    # Only the number of input edges is known any more, and only it is needed.
     edges = np.broadcast_to(np.int64(0), (manifest["num_edges"], 2))
     graph = GraphData(manifest["name"], num_nodes, edges, section["directed"], labels=column("labels"))
     if section["labels"] and not section["multilabel"]:

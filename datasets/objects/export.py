@@ -43,7 +43,7 @@ def _columns(graph: GraphFields, edge_list: EdgeList | None) -> tuple[tuple, dic
     of_vertices: dict[str, Any] = {}
     of_arcs: dict[str, Any] = {}
     if edge_list.edge_weight is not None and len(arc_ids):
-        of_arcs["edge_weight"] = torch.tensor(edge_list.edge_weight[arc_ids % edge_list.num_rows])
+        of_arcs["edge_weight"] = torch.tensor(edge_list.edge_weight[arc_ids % edge_list.num_edges])
     if graph.edge_feats is not None:
         of_arcs["edge_feats"] = torch.from_numpy(arc_feats(graph, edge_list, arc_ids))
     if graph.edge_types is not None:

@@ -65,7 +65,7 @@ class Process:
         self.losses += answer["losses"]
 
     def finish(self) -> dict:
-        """Its last words: peak memory, and what the bound knows."""
+        """What it says at its end: peak memory, and what the bound knows."""
         self._say("quit")
         answer = self._answer()
         self._stdin.close()

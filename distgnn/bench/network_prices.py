@@ -45,12 +45,12 @@ def _measure(pair: Any) -> dict[str, float]:
     work = _Work(alone)
     bare = min(_processor_seconds(lambda: work.run(None)) for _ in range(ROUNDS))
     moved, computing, spent = _moved_meanwhile(pair, num_bytes, rate, work)
-    silent = _moved_meanwhile(pair, num_bytes, rate, work, calls=False)[0]
+    without_calls = _moved_meanwhile(pair, num_bytes, rate, work, calls=False)[0]
     most: float = num_bytes
     buffers = {}
-    if silent < ALL * num_bytes:
-        buffers["buffer_bytes"] = silent
-        most = min(most, silent * computing / work.piece_seconds)  # that so many calls can move
+    if without_calls < ALL * num_bytes:
+        buffers["buffer_bytes"] = without_calls
+        most = min(most, without_calls * computing / work.piece_seconds)  # that so many calls can move
     mine = buffers | {
         "latency": max(round_trip / 2 - 2 * overhead, 0.0),
         "overhead": overhead,

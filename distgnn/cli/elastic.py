@@ -22,15 +22,15 @@ from distgnn.config import LaunchConfig
 from distgnn.config.launch import RANKS
 from distgnn.errors import DistGNNError, InputError
 from distgnn.system.hosts import read_hosts
-from distgnn.system.jobs.pulse import Pulse
-from distgnn.system.jobs.reach import Hosts, answering, first_ranks, ranks_on
+from distgnn.system.jobs.answering_hosts import Hosts, answering, first_ranks, ranks_on
+from distgnn.system.jobs.host_check import HostCheck, no_answer
 from distgnn.system.jobs.restarts import Team, say
-from distgnn.system.jobs.silence import Silence, silent
+from distgnn.system.jobs.status_check import StatusCheck
 from distgnn.system.jobs.supervise import LOST
 from distgnn.system.launch import run_on_hosts, run_under_mpi
 from distgnn.system.processes import die_with_parent
 
-FAR_SILENCE = 120.0  # seconds at least in which ranks of other machines tell nothing
+FAR_STATUS_SECONDS = 120.0  # seconds at least without a new status of ranks on other machines
 TRIES = 2  # with the same ranks, from the same checkpoint
 Start = Callable[[list[str]], int]
 
@@ -55,8 +55,8 @@ class ThisMachine:
         return self.num_parts
 
     def start(self, num_ranks: int) -> Start:
-        pulse = partial(Pulse, self.run_dir)
-        return partial(run_under_mpi, num_ranks=num_ranks, threads=self.threads, graceful=True, pulse=pulse)
+        check = partial(StatusCheck, self.run_dir)
+        return partial(run_under_mpi, num_ranks=num_ranks, threads=self.threads, graceful=True, status_check=check)
 
 
 class Machines:
@@ -75,7 +75,7 @@ class Machines:
         found = answering(self.hosts)
         for name, ranks in ranks_on(self.used).items():
             if name not in dict(found):
-                say(silent(name, ranks))
+                say(no_answer(name, ranks))
         self.hosts = found
         return sum(ranks for _, ranks in found)
 
@@ -84,9 +84,9 @@ class Machines:
         return partial(self._run, hosts=self.used)
 
     def _run(self, words: list[str], hosts: Hosts) -> int:
-        with Silence(self.run_dir, hosts, say).watched():
-            pulse = partial(Pulse, self.run_dir, FAR_SILENCE)
-            return run_on_hosts(words, hosts=hosts, threads=self.threads, graceful=True, pulse=pulse)
+        with HostCheck(self.run_dir, hosts, say).watched():
+            check = partial(StatusCheck, self.run_dir, FAR_STATUS_SECONDS)
+            return run_on_hosts(words, hosts=hosts, threads=self.threads, graceful=True, status_check=check)
 
 
 class Elastic:

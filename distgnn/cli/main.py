@@ -18,7 +18,7 @@ import typer
 from distgnn import __version__
 from distgnn.errors import DistGNNError, RunStopped
 from distgnn.system.free_memory import no_memory
-from distgnn.system.jobs.last_word import DEATH_SECONDS, SPEAK_SECONDS, abort_job
+from distgnn.system.jobs.job_abort import DEATH_SECONDS, SPEAK_SECONDS, abort_job
 from distgnn.system.jobs.own_rank import RANK_VARIABLES, under_mpi
 from distgnn.system.launch import torch_environment
 from distgnn.system.output import lenient_output, plain

@@ -3,7 +3,7 @@
 from distgnn.comm.agree import agree, check_same, raise_together
 from distgnn.comm.bins import make_bins
 from distgnn.comm.counters import Counters
-from distgnn.comm.delayed import DelayedExchange, Turn
+from distgnn.comm.delayed import DelayedExchange, EpochExchange
 from distgnn.comm.ending.abort import abort_on_uncaught
 from distgnn.comm.exchange import Exchange
 from distgnn.comm.gather import gather_arrays
@@ -14,9 +14,9 @@ from distgnn.comm.wire import Wire
 __all__ = [
     "Counters",
     "DelayedExchange",
+    "EpochExchange",
     "Exchange",
     "Transport",
-    "Turn",
     "Wire",
     "abort_on_uncaught",
     "agree",

@@ -60,9 +60,9 @@ class DelayedExchange:
         self._first_late_epoch = warmup
         self._channels: dict[tuple[str, int], Channel] = {}
 
-    def at(self, site: int, epoch: int, seed: int = 0) -> "Turn":
+    def at(self, site: int, epoch: int, seed: int = 0) -> "EpochExchange":
         """The verbs for one exchange of the model in one epoch; `seed` is that of random rounding."""
-        return Turn(self, site, epoch, seed)
+        return EpochExchange(self, site, epoch, seed)
 
     def is_synchronous(self, epoch: int) -> bool:
         """Is this one of the warm-up epochs?"""
@@ -167,7 +167,7 @@ class DelayedExchange:
 
 
 @dataclass(frozen=True)
-class Turn:
+class EpochExchange:
     """A delayed exchange at one site of the model in one epoch: the verbs of `Exchange`.
 
     It holds no rows: they belong to the exchange's channels, or in warm-up epochs to the exact exchange.

@@ -32,7 +32,7 @@ from distgnn.graph.frame import Frame, Frames
 from distgnn.graph.global_values import gather_rows, global_mean
 from distgnn.graph.links.edge_pairs import EdgePairs, edge_pairs
 from distgnn.graph.model_rows import ModelRows, OwnedRows
-from distgnn.graph.own_loop import guard_steps
+from distgnn.graph.own_loop import refuse_unsummed_steps
 from distgnn.graph.part_arrays import arc_columns, as_tensor, input_rows, vertex_columns
 from distgnn.graph.random_keys import RandomKeys
 from distgnn.graph.training_exchanges import TrainingExchanges, wire_of
@@ -148,7 +148,7 @@ class DistGraph(DGLInterface, PyGInterface):
         frames = Frames(Frame(self.num_rows, "vertex"), Frame(self.forward_arcs.num_arcs, "arc"))
         super().__init__(frames, self.transport.num_ranks)
         if self.num_ranks > 1:
-            guard_steps(DistGraph)
+            refuse_unsummed_steps(DistGraph)
         register(self)
         self._degrees = Degrees(local, self.model_rows, self.dtype)
         keep_sparse = sparse_feats and kind.keeps_sparse

@@ -12,9 +12,9 @@
 
 A loss is a mean over all ranks' rows, and each rank's backward pass gives the part of its gradient that comes from this
 rank's rows. Without the sum, every rank takes a different step and the weights drift apart, silently. So once a graph
-has several ranks, `guard_steps` makes a step of any `torch.optim` optimiser on gradients that were not summed an error.
-An error too is a share that was changed before the sum, clipped for example; a loss that is no number of the whole
-graph is warned of.
+has several ranks, `refuse_unsummed_steps` makes a step of any `torch.optim` optimiser on gradients that were not summed
+an error. An error too is a share that was changed before the sum, clipped for example; a loss that is no number of the
+whole graph is warned of.
 """
 
 import math
@@ -239,13 +239,13 @@ def _is_rows(parameter: Any) -> bool:
 
 
 def mark_summed(parameters: Iterable[nn.Parameter], mark: int = SUMMED) -> None:
-    """Tell the guard that the gradients of these parameters have been summed over ranks, by whatever means."""
+    """Note that the gradients of these parameters have been summed over ranks, by whatever means."""
     for parameter in parameters:
         if hasattr(parameter, UNSUMMED):
             setattr(parameter, UNSUMMED, mark)
 
 
-def guard_steps(graph_type: type) -> None:
+def refuse_unsummed_steps(graph_type: type) -> None:
     """From now on refuse optimiser steps on unsummed gradients of models that were given a graph of several ranks.
 
     A module that is called with such a graph has its parameters watched: a gradient that arrives marks its parameter,
@@ -254,14 +254,14 @@ def guard_steps(graph_type: type) -> None:
     Notes: called once per process, when the first graph on several ranks is made. Parameters of modules that never see
         the graph are not watched.
     """
-    if _guarded:
+    if _refused_for:
         return
-    _guarded.append(graph_type)
+    _refused_for.append(graph_type)
     nn.modules.module.register_module_forward_pre_hook(_watch_module)
     register_optimizer_step_pre_hook(_refuse_unsummed)
 
 
-_guarded: list[type] = []
+_refused_for: list[type] = []
 _watched: WeakSet[nn.Module] = WeakSet()
 
 
@@ -270,7 +270,7 @@ def _watch_module(module: nn.Module, inputs: tuple[Any, ...]) -> None:
         return
     if torch.compiler.is_compiling():
         return
-    graphs: list[Any] = [one for one in inputs if isinstance(one, _guarded[0])]
+    graphs: list[Any] = [one for one in inputs if isinstance(one, _refused_for[0])]
     ranks = max((graph.num_ranks for graph in graphs), default=1)
     if ranks > 1:
         _watched.add(module)

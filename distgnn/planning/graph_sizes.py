@@ -12,7 +12,7 @@ from distgnn.datasets.registry import GENERATORS, NAMED, load_graph
 from distgnn.errors import InputError
 from distgnn.partition import PartitionBook, cut_edges
 
-MOST_SAMPLE_ROWS = 30_000_000  # edges; a larger graph is not cut for a plan
+MOST_SAMPLE_EDGES = 30_000_000  # edges; a larger graph is not cut for a plan
 SAMPLE_PARTS = (2, 8)
 # Of the copies beyond the first that Libra makes, so many are left by cmr on RMAT, where it gains least
 # (measured on 2026-11-22: 0.70, 0.74, 0.73 at 8, 32, 128 parts).
@@ -93,12 +93,12 @@ def sizes_of_source(source: str, data_root: str | None, direction: str = "both")
     edges = graph.edge_list(direction if source.partition(":")[0] not in GENERATORS else "stored")
     feats = 0 if graph.feats is None else graph.feats.shape[1]
     sizes = (graph.name, edges.num_nodes, edges.num_arcs, feats, graph.num_classes)
-    if edges.num_rows > MOST_SAMPLE_ROWS:
+    if edges.num_edges > MOST_SAMPLE_EDGES:
         if published is not None and source in NAMED:
             return published
         rows = {count: 2 * LEFT_BY_CMR * (copies - 1) for count, copies in RMAT_COPIES.items()}
         return GraphSizes(
-            *sizes, rows, f"assumed: rows per vertex as of RMAT ({edges.num_rows:,} edges: no sample cut)"
+            *sizes, rows, f"assumed: rows per vertex as of RMAT ({edges.num_edges:,} edges: no sample cut)"
         )
     rows = {}
     for parts in SAMPLE_PARTS:

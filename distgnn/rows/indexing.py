@@ -20,7 +20,7 @@ from distgnn.rows.align import in_space, part_of
 from distgnn.rows.row_by_row import again
 from distgnn.rows.row_tensor import RowTensor, handles, local_of, refuse, rows_of, whole_of
 from distgnn.rows.shapes import flattened
-from distgnn.rows.space import Chosen, Share, Space, digest_of, share_of
+from distgnn.rows.space import MaskedRows, Share, Space, digest_of, share_of
 
 EVERY = slice(None)
 KEPT_MASKS = 8
@@ -136,11 +136,11 @@ def _by(rows: RowTensor, at: Any) -> Any:
 
 def by_mask(rows: RowTensor, mask: torch.Tensor) -> RowTensor:
     """Rows where a mask of rows, or an ordinary one of all rows, is true. Collective: where the mask is new."""
-    space = chosen_by(rows.row_space, mask)
+    space = masked_by(rows.row_space, mask)
     return rows_of(rows.inner.index_select(0, space.rows), space)
 
 
-def chosen_by(space: Space, mask: torch.Tensor) -> Chosen:
+def masked_by(space: Space, mask: torch.Tensor) -> MaskedRows:
     """The rows of a space where a mask is true; the same object for the same mask. Collective: where it is new."""
     version = None if mask.is_inference() or local_of(mask).is_inference() else local_of(mask)._version
     kept: list[tuple] = space.__dict__.setdefault("kept_masks", [])
@@ -148,7 +148,7 @@ def chosen_by(space: Space, mask: torch.Tensor) -> Chosen:
         if version is not None and known() is mask and then == version:
             return chosen
     local = in_space(mask, space).inner if isinstance(mask, RowTensor) else part_of(mask, space, 0, "mask")
-    made = Chosen(space, local.bool())
+    made = MaskedRows(space, local.bool())
     if version is not None:
         kept[:] = [*kept[1 - KEPT_MASKS :], (weakref.ref(mask), version, made)]
     return made
@@ -333,7 +333,7 @@ def _writable(space: Space, at: Any) -> tuple[Any, Any]:
     if _is_all(at):
         return EVERY, space
     if isinstance(at, torch.Tensor) and at.dtype in (torch.bool, torch.uint8):
-        chosen = chosen_by(space, at if isinstance(at, RowTensor) else local_of(at))
+        chosen = masked_by(space, at if isinstance(at, RowTensor) else local_of(at))
         return chosen.rows, chosen
     if isinstance(at, RowTensor):
         refuse("__setitem__", "give ids that all ranks have, or a mask of rows")
@@ -358,7 +358,7 @@ def _fill(rows: RowTensor, mask: torch.Tensor, values: Any) -> None:
         mask = rows_of(part_of(local_of(mask), rows.row_space, rows.row_dim, "mask"), rows.row_space, rows.row_dim)
     local = in_space(mask, rows.row_space).inner.bool()
     if isinstance(values, RowTensor):
-        values = in_space(values, chosen_by(flattened(mask).row_space, flattened(mask))).inner
+        values = in_space(values, masked_by(flattened(mask).row_space, flattened(mask))).inner
     elif isinstance(values, torch.Tensor) and values.numel() != 1:
         refuse("__setitem__", "give one number, or rows chosen by the same mask")
     rows.inner[local] = values

@@ -4,7 +4,7 @@ A row tensor's first dimension (or another one) counts rows of all ranks. Its sp
 them are here, and in which order a single process would have them.
 
     Space        n local rows at the global places `places`; Vertices and Arcs are made by the graph
-    Chosen       the rows of a space where a mask is true
+    MaskedRows   the rows of a space where a mask is true
     Share        K places, of which each rank has a block: what `rows[ids]` gives
     Flat         [n, width] as n * width rows
     Joined       several spaces one after the other: what `torch.cat` gives
@@ -134,7 +134,7 @@ class Space:
         return found.view(torch.int64).to(rows.dtype)  # integers travel as the bits of floats
 
 
-class Chosen(Space):
+class MaskedRows(Space):
     """The rows of `base` where a mask is true, in the order of a single process.
 
     Collective: the constructor.
@@ -161,7 +161,7 @@ class Chosen(Space):
         return np.searchsorted(every, mine)
 
     def _matches(self, other: Space) -> bool:
-        if not isinstance(other, Chosen) or not self.base.same(other.base):
+        if not isinstance(other, MaskedRows) or not self.base.same(other.base):
             return False
         return bool(min_over_ranks(self.comm, int(torch.equal(self.rows, other.rows))))
 

@@ -22,8 +22,8 @@ from distgnn.system.cores import available_cores, threads_per_rank
 from distgnn.system.hosts import BATCH_VARIABLES, check_tasks, host_options, on_this_machine
 from distgnn.system.jobs import local_mpiexec
 from distgnn.system.jobs.own_rank import under_mpi
-from distgnn.system.jobs.pulse import Pulse
-from distgnn.system.jobs.supervise import guarded, supervise
+from distgnn.system.jobs.status_check import StatusCheck
+from distgnn.system.jobs.supervise import ended_with_parent, supervise
 from distgnn.system.mpi_start import start_mpi
 from distgnn.system.shared_memory import check_room, check_room_here
 
@@ -164,7 +164,7 @@ def run_under_mpi(
     threads: int | None = None,
     *,
     graceful: bool = False,
-    pulse: Callable[[], Pulse] | None = None,
+    status_check: Callable[[], StatusCheck] | None = None,
 ) -> int:
     """Run `distgnn ARGV` on `num_ranks` ranks of this machine and return the exit code.
 
@@ -173,7 +173,7 @@ def run_under_mpi(
         threads: per rank; None shares this process's cores out equally.
         graceful: at the first signal mpiexec is sent SIGUSR1, which it passes on to every rank, here and on other
             machines: a training run writes a checkpoint and ends. A second signal stops the ranks at once.
-        pulse: makes what sees that no rank moves any more.
+        status_check: makes what sees that no rank moves any more.
 
     Raises: RunError where there is no `mpiexec`, or where srun started several tasks that know nothing of each other;
         InputError for counts below one.
@@ -184,8 +184,8 @@ def run_under_mpi(
     """
     command, flavor = _mpiexec_for(num_ranks, threads)
     environment = _environment(num_ranks, threads, flavor)
-    proxies, watch = flavor != "openmpi", pulse and pulse()
-    return supervise([*command, *_program(argv)], environment, graceful, proxies=proxies, pulse=watch)
+    proxies, watch = flavor != "openmpi", status_check and status_check()
+    return supervise([*command, *_program(argv)], environment, graceful, proxies=proxies, status_check=watch)
 
 
 def run_program(program: list[str], num_ranks: int, threads: int | None = None, timeout: float | None = None) -> int:
@@ -205,7 +205,7 @@ def run_program(program: list[str], num_ranks: int, threads: int | None = None, 
     environment = (
         {PRINT_VARIABLE: "once"} | _without_batch() | variables | loopback_variables(flavor) | _terminal_variables()
     )
-    return supervise([*command, *guarded(program)], environment, proxies=flavor != "openmpi")
+    return supervise([*command, *ended_with_parent(program)], environment, proxies=flavor != "openmpi")
 
 
 def check_timeout(name: str, value: float | str) -> float:
@@ -239,13 +239,13 @@ def run_on_hosts(
     threads: int | None,
     *,
     graceful: bool = False,
-    pulse: Callable[[], Pulse] | None = None,
+    status_check: Callable[[], StatusCheck] | None = None,
 ) -> int:
     """Run `distgnn ARGV` on the ranks of several machines and return the exit code.
 
     Args:
-        argv, threads, graceful, pulse: as of `run_under_mpi`; threads default to this machine's cores, shared by the
-            ranks of the host that has most.
+        argv, threads, graceful, status_check: as of `run_under_mpi`; threads default to this machine's cores, shared by
+            the ranks of the host that has most.
         hosts: (name, ranks) of each machine; the same Python and paths must be there.
     """
     if threads is not None and threads < 1:
@@ -262,15 +262,15 @@ def run_on_hosts(
     command = [*mpiexec_command(mpiexec, flavor, num_ranks), *options, *_program(argv)]
     try:
         variables, machines = os.environ | ours | _terminal_variables(), len({name for name, _ in hosts})
-        proxies, watch = flavor != "openmpi", pulse and pulse()
-        return supervise(command, variables, graceful, proxies=proxies, machines=machines, pulse=watch)
+        proxies, watch = flavor != "openmpi", status_check and status_check()
+        return supervise(command, variables, graceful, proxies=proxies, machines=machines, status_check=watch)
     finally:
         if flavor != "openmpi":
             Path(options[1]).unlink(missing_ok=True)
 
 
 def _program(argv: list[str]) -> list[str]:
-    return guarded([sys.executable, "-m", "distgnn.cli", *argv])
+    return ended_with_parent([sys.executable, "-m", "distgnn.cli", *argv])
 
 
 def _environment(num_ranks: int, threads: int | None, flavor: str) -> dict[str, str]:

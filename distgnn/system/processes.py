@@ -12,8 +12,8 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from distgnn.system.jobs.guard import PR_SET_PDEATHSIG
-from distgnn.system.jobs.sentinel import mapped_segments, runs
+from distgnn.system.jobs.job_cleanup import mapped_segments, runs
+from distgnn.system.jobs.parent_death import PR_SET_PDEATHSIG
 
 
 def die_with_parent(number: int = signal.SIGTERM) -> Callable[[], None] | None:

@@ -14,7 +14,7 @@ from distgnn.partition.core.part_masks import empty_mask, has_bit, lowest_bit, m
 from distgnn.partition.core.shares import fair_counts
 from distgnn.partition.core.vertex_cut import part_dtype
 
-GUARD = 1.03  # arcs of the largest part over the mean, where a balance guard holds
+MOST_ARCS = 1.03  # arcs of the largest part over the mean, where arcs are limited
 BLOCK_EDGES = 512
 HDRF_BALANCE = 1.1
 
@@ -25,22 +25,22 @@ def libra(
     """Assign each edge to a part where its endpoints already are, the least loaded of them.
 
     Args:
-        order: "shuffled" (a seeded permutation of the edges, with a guard: no part beyond `balance` x its share) or
-            "stored" (the edges as they come and no guard: what DGL does).
+        order: "shuffled" (a seeded permutation of the edges, with a limit: no part beyond `balance` x its share) or
+            "stored" (the edges as they come and no limit: what DGL does).
         shares: [P], see `part_shares`; loads are compared relative to them.
-        balance: largest part's arcs over its share; None means 1.03 if shuffled and no guard if stored.
+        balance: largest part's arcs over its share; None means 1.03 if shuffled and no limit if stored.
     Returns: part [M].
     Source: Xie et al., NeurIPS 2014, in the form of DGL 1.1.3's `libra_vertex_cut`: with a common part, the least
         loaded common one; otherwise the least loaded of the lower-degree endpoint's parts; ties at random.
     """
-    rows, num_parts = len(edge_list.src), len(shares)
-    stream = _stream(rows, seed, order)
+    num_edges, num_parts = len(edge_list.src), len(shares)
+    stream = _stream(num_edges, seed, order)
     if order == "shuffled" and balance is None:
-        balance = GUARD
+        balance = MOST_ARCS
     # At least 2 arcs: in tiny graphs an edge must fit somewhere.
     limit = np.inf if balance is None else max(balance * edge_list.num_arcs / num_parts, 2.0)
     degrees = endpoint_degrees(edge_list)
-    parts: np.ndarray = np.empty(rows, dtype=part_dtype(num_parts))
+    parts: np.ndarray = np.empty(num_edges, dtype=part_dtype(num_parts))
     masks = empty_mask(edge_list.num_nodes, num_parts)
     # Arcs that an edge adds to its part.
     weight = 2 if edge_list.two_way else 1
@@ -52,10 +52,10 @@ def hdrf(edge_list: Edges, shares: np.ndarray, seed: int = 0, order: str = "shuf
     """Assign each edge to the part that scores best: its ends are there (the lower-degree one counts more), and room.
 
     Returns: part [M]. Notes: time M x P.
-    Source: Petroni et al., CIKM 2015 (HDRF, lambda 1.1), with full degrees and a guard as in `libra`.
+    Source: Petroni et al., CIKM 2015 (HDRF, lambda 1.1), with full degrees and a limit as in `libra`.
     """
     num_parts = len(shares)
-    limit = max(GUARD * edge_list.num_arcs / num_parts, 2.0)
+    limit = max(MOST_ARCS * edge_list.num_arcs / num_parts, 2.0)
     parts: np.ndarray = np.empty(len(edge_list.src), dtype=part_dtype(num_parts))
     masks = empty_mask(edge_list.num_nodes, num_parts)
     weight = 2 if edge_list.two_way else 1
@@ -71,9 +71,9 @@ def _scales(shares: np.ndarray) -> np.ndarray:
     return 1.0 / (shares * len(shares))
 
 
-def _stream(rows: int, seed: int, order: str) -> np.ndarray:
+def _stream(num_edges: int, seed: int, order: str) -> np.ndarray:
     """The edges in the order in which a streaming method sees them."""
-    stream = np.arange(rows, dtype=np.int32 if rows < 2**31 else np.int64)
+    stream = np.arange(num_edges, dtype=np.int32 if num_edges < 2**31 else np.int64)
     if order == "shuffled":
         np.random.default_rng(seed).shuffle(stream)
     return stream

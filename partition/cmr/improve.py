@@ -41,14 +41,14 @@ def refine_cut(edge_list: Edges, edge_part: np.ndarray, shares: np.ndarray, effo
         return edge_part
     degrees = endpoint_degrees(edge_list)
     labels = finest_level(edge_list, degrees, len(shares))
-    rows, order, vertices = ordered_edges(edge_list, degrees, labels)
+    edges, order, vertices = ordered_edges(edge_list, degrees, labels)
     levels = find_levels(edge_list, labels, degrees, len(shares)).of(vertices)
-    edge_part[order] = improve(rows, edge_part[order], levels, degrees[vertices], shares, effort)
+    edge_part[order] = improve(edges, edge_part[order], levels, degrees[vertices], shares, effort)
     return edge_part
 
 
 def improve(
-    rows: EdgeArrays,
+    edges: EdgeArrays,
     parts: np.ndarray,
     levels: Levels,
     degrees: np.ndarray,
@@ -57,8 +57,8 @@ def improve(
 ) -> np.ndarray:
     """V-cycles, then borders: part [M] int16 with fewer copies. Args: as of `refine_borders`."""
     for extra_price in EXTRA_PRICES:
-        parts = v_cycle(rows, parts, levels, degrees, shares, extra_price=extra_price)
-    return refine_borders(rows, parts, levels, degrees, shares, effort)
+        parts = v_cycle(edges, parts, levels, degrees, shares, extra_price=extra_price)
+    return refine_borders(edges, parts, levels, degrees, shares, effort)
 
 
 def refine_borders(

@@ -67,7 +67,7 @@ def _count_inside(src: np.ndarray, dst: np.ndarray, labels: np.ndarray) -> int:
 
 
 def v_cycle(
-    rows: EdgeArrays,
+    edges: EdgeArrays,
     parts: np.ndarray,
     levels: Levels,
     degrees: np.ndarray,
@@ -77,11 +77,11 @@ def v_cycle(
 ) -> np.ndarray:
     """Move clusters, coarsest first, then vertices, then single edges: part [M] int16.
 
-    Args: rows: edges sorted by source, numbered as the levels are; parts: int16 [M]; degrees: [N]; shares: [P], see
+    Args: edges: sorted by source, numbered as the levels are; parts: int16 [M]; degrees: [N]; shares: [P], see
         `part_shares`; schedule: of `refine`; extra_price: of imbalance, of `move_groups`.
     """
     of_rows = row_price(len(shares))
     for labels in reversed(levels.labels):
-        parts = move_clusters(rows, parts, labels[rows.src], degrees, shares, extra_price, of_rows)
-    parts = move_vertices(rows, parts, degrees, shares, extra_price=extra_price, row_price=of_rows)
-    return refine(rows, parts, shares, degrees=degrees, schedule=schedule)
+        parts = move_clusters(edges, parts, labels[edges.src], degrees, shares, extra_price, of_rows)
+    parts = move_vertices(edges, parts, degrees, shares, extra_price=extra_price, row_price=of_rows)
+    return refine(edges, parts, shares, degrees=degrees, schedule=schedule)

@@ -45,35 +45,35 @@ def cmr(edge_list: Edges, shares: np.ndarray, effort: Effort = NORMAL) -> tuple[
     if num_parts == 1 or size == 0:
         return np.zeros(size, dtype=np.int16), labels
     # From here on time goes into look-ups by vertex: edges are sorted so that most of them hit the cache.
-    rows, order, vertices = ordered_edges(edge_list, degrees, labels)
+    edges, order, vertices = ordered_edges(edge_list, degrees, labels)
     # degrees[vertices], labels[vertices]: what was known by id, in the order of the new numbers.
     of_vertex = degrees[vertices]
     if size <= SMALL or (effort.turns and share_inside(edge_list, labels) >= CLUSTERED):
         levels = find_levels(edge_list, labels, degrees, num_parts).of(vertices)
-        parts, _ = _merge(rows, levels.labels[MERGED], of_vertex, shares)
+        parts, _ = _merge(edges, levels.labels[MERGED], of_vertex, shares)
         if size <= SMALL:
-            parts = improve(rows, parts, levels, of_vertex, shares, effort)
+            parts = improve(edges, parts, levels, of_vertex, shares, effort)
         else:
             for _ in range(effort.turns):
-                parts = v_cycle(rows, parts, levels, of_vertex, shares)
+                parts = v_cycle(edges, parts, levels, of_vertex, shares)
     else:
-        parts, table = _merge(rows, labels[vertices], of_vertex, shares)
-        parts = refine(rows, parts, shares, degrees=of_vertex, table=table)
+        parts, table = _merge(edges, labels[vertices], of_vertex, shares)
+        parts = refine(edges, parts, shares, degrees=of_vertex, table=table)
         del table
         for _ in range(effort.turns):
-            parts = move_vertices(rows, parts, of_vertex, shares)
-            parts = refine(rows, parts, shares, degrees=of_vertex)
+            parts = move_vertices(edges, parts, of_vertex, shares)
+            parts = refine(edges, parts, shares, degrees=of_vertex)
     edge_part = np.empty(size, dtype=np.int16)
     run(_scatter, even_chunks(size, 8), order, parts, edge_part)
     return edge_part, labels
 
 
 def _merge(
-    rows: EdgeArrays, labels: np.ndarray, degrees: np.ndarray, shares: np.ndarray
+    edges: EdgeArrays, labels: np.ndarray, degrees: np.ndarray, shares: np.ndarray
 ) -> tuple[np.ndarray, CopyTable]:
     """Part [M] int16 of each edge, clusters [N] being merged, and the table of the cut."""
-    clusters, num_clusters = edge_clusters(rows, labels)
-    of_cluster, table = merge_clusters(rows, clusters, num_clusters, degrees, shares)
+    clusters, num_clusters = edge_clusters(edges, labels)
+    of_cluster, table = merge_clusters(edges, clusters, num_clusters, degrees, shares)
     parts = np.empty(len(clusters), dtype=np.int16)
     run(gather, even_chunks(len(parts), 8), clusters, of_cluster, parts)
     return parts, table

@@ -78,9 +78,9 @@ def refine_roles(
             # All arcs of a source in one part move together, then all of a target; joints stay.
             for by, other in ((arcs.src, arcs.dst), (arcs.dst, arcs.src)):
                 order, _ = group(by, 2 * num_nodes)
-                rows = arcs._replace(src=by[order], dst=other[order])
+                edges = arcs._replace(src=by[order], dst=other[order])
                 parts[0][order] = move_vertices(
-                    rows, parts[0][order], degrees, shares, (joints, parts[1]), row_price=row_price(len(shares))
+                    edges, parts[0][order], degrees, shares, (joints, parts[1]), row_price=row_price(len(shares))
                 )
     if len(edge_part) <= SMALL:
         parts = _refine_borders((arcs, joints), parts, limits, degrees, shares, effort)
@@ -97,24 +97,24 @@ def _refine_borders(
     """Flows and sweeps in turn; a joint is no arc but an owned vertex."""
     arcs, joints = sets
     num_arcs, num_parts = len(arcs.src), len(shares)
-    rows = arcs._replace(src=np.concatenate([arcs.src, joints.src]), dst=np.concatenate([arcs.dst, joints.dst]))
-    weights = np.zeros((len(rows.src), 2), dtype=np.float32)
+    edges = arcs._replace(src=np.concatenate([arcs.src, joints.src]), dst=np.concatenate([arcs.dst, joints.dst]))
+    weights = np.zeros((len(edges.src), 2), dtype=np.float32)
     weights[:num_arcs, 0] = weights[num_arcs:, 1] = 1
     memory = no_memory(num_parts)
 
     def flows(found: Pair) -> tuple[Pair, bool]:
         both = np.concatenate(found)
-        goal = row_goal(num_copies(rows, both, degrees, num_parts), len(degrees), shares)
+        goal = row_goal(num_copies(edges, both, degrees, num_parts), len(degrees), shares)
         most = _room(sets, found, shares, MOST_COPIES), np.full(num_parts, np.inf), goal
         limits_of_both = Limits(weights, np.stack(limits, axis=1), np.stack(most, axis=1))
-        both, worth_while = cut_pairs(rows, both, limits_of_both, memory, effort.least_saved)
+        both, worth_while = cut_pairs(edges, both, limits_of_both, memory, effort.least_saved)
         return (both[:num_arcs], both[num_arcs:]), worth_while
 
     def sweeps(found: Pair) -> Pair:
         return _refine_both(sets, found, limits, degrees, shares, SCHEDULE_BETWEEN)
 
     def count(found: Pair) -> float:
-        return num_copies(rows, np.concatenate(found), degrees, num_parts)
+        return num_copies(edges, np.concatenate(found), degrees, num_parts)
 
     return in_cycles(parts, flows, sweeps, count, effort.cycles)
 
@@ -140,17 +140,17 @@ def _refine_both(
     table = empty_table(degrees, len(shares))
     copies = np.zeros(len(shares), dtype=np.int64)
     states = []
-    for rows, part in zip(sets, parts, strict=True):
+    for edges, part in zip(sets, parts, strict=True):
         # The load of a set is its own edges: arcs of the arcs, owned vertices of the joints.
         states.append(State(part.copy(), table, np.bincount(part, minlength=len(shares)).astype(float), copies))
-        count_edges(rows, part, table)
+        count_edges(edges, part, table)
     count_copies(table, copies)
     room = _room(sets, parts, shares, 1.0)
     room /= room.sum()
     for s in schedule:
-        for rows, state, limit in zip(sets, states, limits, strict=True):
+        for edges, state, limit in zip(sets, states, limits, strict=True):
             # Each set has its own parts and loads; the table and the copies are those of both, so each sees the other's
             # moves.
-            sweep(rows, state, limit, BETA, s, room)
+            sweep(edges, state, limit, BETA, s, room)
     rebalance(sets[0], states[0], limits[0])
     return states[0].edge_part, states[1].edge_part

@@ -132,7 +132,7 @@ class PartitionBook:
         sources = np.concatenate([edges.src[forward], edges.dst[backward]])
         targets = np.concatenate([edges.dst[forward], edges.src[backward]])
         # The reverse arc of edge e has the id e + M.
-        return sources, targets, np.concatenate([forward.astype(np.int64), backward + np.int64(edges.num_rows)])
+        return sources, targets, np.concatenate([forward.astype(np.int64), backward + np.int64(edges.num_edges)])
 
     def _count_arcs(self) -> np.ndarray:
         edges = self.edge_list

@@ -15,19 +15,6 @@ import numpy as np
 
 from distgnn.kernels.runtime.jit import inline, kernel
 from distgnn.partition.flow.max_flow import Flow, Net, Scratch, augment, in_node, no_flow, out_node
-from distgnn.partition.flow.reach import (
-    BACKWARD,
-    CLAIMS,
-    FORWARD,
-    QUEUE,
-    Reach,
-    add_node,
-    claim,
-    forget,
-    nothing_reached,
-    spread,
-    take_back,
-)
 from distgnn.partition.flow.region import (
     COPIES,
     ELSEWHERE,
@@ -41,6 +28,19 @@ from distgnn.partition.flow.region import (
     list_members,
     open_region,
     shrink,
+)
+from distgnn.partition.flow.residual_search import (
+    BACKWARD,
+    CLAIMS,
+    FORWARD,
+    QUEUE,
+    Search,
+    add_node,
+    claim,
+    forget,
+    nothing_reached,
+    spread,
+    take_back,
 )
 
 TRIES = 24
@@ -65,7 +65,9 @@ def cut_pair(pair: Pair, num_vertices: int) -> int:
 
 
 @kernel(_nrt=False)
-def _search(pair: Pair, net: Net, region: Region, flow: Flow, scratch: Scratch, forward: Reach, backward: Reach) -> int:
+def _search(
+    pair: Pair, net: Net, region: Region, flow: Flow, scratch: Scratch, forward: Search, backward: Search
+) -> int:
     """Shrink the region until one of its minimum separators is within the limits; returns the vertices saved."""
     # The present border separates the terminals in every region, so no flow has more paths than it has vertices.
     at_most = region.sizes[SHARED]
@@ -100,7 +102,7 @@ def _search(pair: Pair, net: Net, region: Region, flow: Flow, scratch: Scratch, 
 
 @kernel(_nrt=False)
 def _balance(
-    pair: Pair, net: Net, region: Region, members: np.ndarray, flow: Flow, forward: Reach, backward: Reach
+    pair: Pair, net: Net, region: Region, members: np.ndarray, flow: Flow, forward: Search, backward: Search
 ) -> int:
     """Find a minimum separator within the limits: `forward` then has p's side. Else which part has too much.
 
@@ -133,7 +135,7 @@ def _balance(
 
 @kernel(_nrt=False)
 def _grow(
-    pair: Pair, net: Net, region: Region, members: np.ndarray, flow: Flow, forward: Reach, backward: Reach
+    pair: Pair, net: Net, region: Region, members: np.ndarray, flow: Flow, forward: Search, backward: Search
 ) -> bool:
     """Give p one vertex after the other, with all that must follow it for a minimum separator, until q has not too
     much; returns whether that is reached. What would be too much for p is taken back."""
@@ -165,13 +167,13 @@ def _grow(
 
 
 @inline(_nrt=False)
-def _on_separator(v: int, forward: Reach) -> bool:
+def _on_separator(v: int, forward: Search) -> bool:
     """Whether v can be arrived at from p's side, but not left: it is in both parts."""
     return forward.reached[in_node(v)] and not forward.reached[out_node(v)]
 
 
 @kernel(_nrt=False)
-def _even_out(pair: Pair, net: Net, region: Region, members: np.ndarray, forward: Reach) -> bool:
+def _even_out(pair: Pair, net: Net, region: Region, members: np.ndarray, forward: Search) -> bool:
     """Edges between vertices of the separator cost nothing on either side: give p as many as q has too many."""
     # Both ends of such an edge are in both parts whichever side it is on.
     claims_length = forward.lengths[CLAIMS]
@@ -193,9 +195,9 @@ def _even_out(pair: Pair, net: Net, region: Region, members: np.ndarray, forward
 
 
 @inline(_nrt=False)
-def _load(region: Region, side: int, kind: int, reach: Reach) -> float:
+def _load(region: Region, side: int, kind: int, search: Search) -> float:
     """Weight of what is fixed to this part, and of what it claims."""
-    return _fixed(region, side, kind) + reach.weight[kind]
+    return _fixed(region, side, kind) + search.weight[kind]
 
 
 @inline(_nrt=False)
@@ -211,14 +213,14 @@ def _room(pair: Pair, region: Region, side: int) -> tuple[float, float]:
 
 
 @inline(_nrt=False)
-def _exceeds(pair: Pair, region: Region, side: int, reach: Reach) -> bool:
+def _exceeds(pair: Pair, region: Region, side: int, search: Search) -> bool:
     """Whether this part has more than it may."""
-    first, second = _load(region, side, 0, reach), _load(region, side, 1, reach)
+    first, second = _load(region, side, 0, search), _load(region, side, 1, search)
     return first > pair.max_weight[side, 0] or second > pair.max_weight[side, 1]
 
 
 @inline(_nrt=False)
-def _leaves_too_much(pair: Pair, region: Region, forward: Reach) -> bool:
+def _leaves_too_much(pair: Pair, region: Region, forward: Search) -> bool:
     """Whether what p does not have is more than q may have."""
     for kind in range(2):
         # q has all that p has not: its fixed edges, and the free ones that p does not claim.
@@ -229,7 +231,7 @@ def _leaves_too_much(pair: Pair, region: Region, forward: Reach) -> bool:
 
 
 @kernel(_nrt=False)
-def _check_copies(pair: Pair, region: Region, members: np.ndarray, forward: Reach) -> int:
+def _check_copies(pair: Pair, region: Region, members: np.ndarray, forward: Search) -> int:
     """Whether both parts would be within their limits of copies, or no farther beyond than now; else which is not.
 
     What the limits are compared with is counted from now on: only members can change.

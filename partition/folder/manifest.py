@@ -78,9 +78,9 @@ def describe_cut(graph: GraphData, edge_list: EdgeList, book: PartitionBook, clu
         "name": graph.name,
         "num_parts": book.num_parts,
         "num_nodes": int(graph.num_nodes),
-        # num_edges: of the input; num_rows: of the edge list, after merging, with self-loops added or removed.
+        # num_edges: of the input; num_list_edges: of the edge list, after merging, with self-loops added or removed.
         "num_edges": len(graph.edges),
-        "num_rows": len(edge_list.src),
+        "num_list_edges": len(edge_list.src),
         "num_arcs": int(edge_list.num_arcs),
         "direction": edge_list.direction,
         "self_loops": edge_list.self_loops,

@@ -92,7 +92,9 @@ def _check_fields(path: Path, manifest: dict) -> None:
         if not good:
             raise PartitionFormatError(f"{path}: {what} is missing or wrong")
 
-    for name in ("num_parts", "num_nodes", "num_edges", "num_rows", "num_arcs"):
+    if "num_rows" in manifest:  # what num_list_edges was called
+        raise PartitionFormatError(f"{path}: written by an older distgnn: cut the graph again")
+    for name in ("num_parts", "num_nodes", "num_edges", "num_list_edges", "num_arcs"):
         need(is_count(manifest.get(name)), name)
     for name in ("name", "direction", "self_loops", "method", "order"):
         need(isinstance(manifest.get(name), str), name)

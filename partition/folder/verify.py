@@ -29,7 +29,7 @@ def check_contents(place: Path, manifest: dict, part_id: int, local: LocalGraph,
     _check_rows(need, part_id, part, local)
     _check_blocks(need, part, local)
     _check_plan(need, part_id, local)
-    arc_limit = 2 * manifest["num_rows"]
+    arc_limit = 2 * manifest["num_list_edges"]
     need(_within(local.arc_ids, 0, arc_limit), "arc_ids", f"ids must lie in 0 to {arc_limit - 1}")
     _check_vertex_data(need, part, graph, local, arrays)
     _check_types(need, graph, local)

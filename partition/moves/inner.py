@@ -21,7 +21,7 @@ MOST_EDGES = 16  # of a vertex that moves
 
 
 def even_inner(
-    rows: EdgeArrays,
+    edges: EdgeArrays,
     parts: np.ndarray,
     degrees: np.ndarray,
     shares: np.ndarray,
@@ -30,17 +30,17 @@ def even_inner(
 ) -> np.ndarray:
     """Part [M] int16 with fewer vertices above what a part may own, fewer copies above its share, and no more copies.
 
-    Args: rows: edges sorted by source; parts: int16 [M]; degrees: [N]; shares: [P]; max_owned, max_arcs: [P], of
+    Args: edges: sorted by source; parts: int16 [M]; degrees: [N]; shares: [P]; max_owned, max_arcs: [P], of
         `owned_limit` and `arc_limit`.
     """
-    state = start_state(rows, parts.copy(), len(shares), degrees)
+    state = start_state(edges, parts.copy(), len(shares), degrees)
     inner = np.zeros(len(shares), dtype=np.int64)
     _count_inner(state.table, inner)
     max_copies = MOST_COPIES * state.num_copies.sum() * shares
     if (inner > max_owned).any() or (state.num_copies > max_copies).any():
-        starts = np.searchsorted(rows.src, np.arange(rows.num_nodes + 1))
-        arcs = 2.0 if rows.two_way else 1.0
-        _shed(rows.src, rows.dst, starts, state, arcs, inner, max_owned, max_arcs, max_copies)
+        starts = np.searchsorted(edges.src, np.arange(edges.num_nodes + 1))
+        arcs = 2.0 if edges.two_way else 1.0
+        _shed(edges.src, edges.dst, starts, state, arcs, inner, max_owned, max_arcs, max_copies)
     return state.edge_part
 
 

@@ -23,7 +23,7 @@ MOST_MARKED = 64  # keys for each edge up to which they are marked, a bit each, 
 
 
 def move_vertices(
-    rows: EdgeArrays,
+    edges: EdgeArrays,
     edge_part: np.ndarray,
     degrees: np.ndarray,
     shares: np.ndarray,
@@ -34,17 +34,17 @@ def move_vertices(
     """Part [M] int16 after the moves.
 
     Args:
-        rows: edges sorted by source; edge_part: int16 [M]; degrees: [N]; shares: [P], see `part_shares`.
+        edges: sorted by source; edge_part: int16 [M]; degrees: [N]; shares: [P], see `part_shares`.
         fixed: edges and their parts that stay where they are, and are no load.
         extra_price, row_price: of imbalance, see `move_groups`.
     """
     group_ids = np.empty(len(edge_part), dtype=np.int32)
-    num_groups = _number_groups(rows.src, edge_part, np.full((len(shares), 2), -1, dtype=np.int64), group_ids)
-    return _move(rows, edge_part, group_ids, num_groups, degrees, shares, fixed, extra_price, row_price)
+    num_groups = _number_groups(edges.src, edge_part, np.full((len(shares), 2), -1, dtype=np.int64), group_ids)
+    return _move(edges, edge_part, group_ids, num_groups, degrees, shares, fixed, extra_price, row_price)
 
 
 def move_clusters(
-    rows: EdgeArrays,
+    edges: EdgeArrays,
     edge_part: np.ndarray,
     clusters: np.ndarray,
     degrees: np.ndarray,
@@ -54,10 +54,10 @@ def move_clusters(
 ) -> np.ndarray:
     """Part [M] int16 after moves of all edges of a cluster that are in one part.
 
-    Args: rows: edges; clusters: [M], numbers from 0 on; the others as of `move_vertices`.
+    Args: edges: in any order; clusters: [M], numbers from 0 on; the others as of `move_vertices`.
     """
     group_ids, num_groups = _without_gaps(clusters.astype(np.int64) * len(shares) + edge_part)
-    return _move(rows, edge_part, group_ids, num_groups, degrees, shares, extra_price=extra_price, row_price=row_price)
+    return _move(edges, edge_part, group_ids, num_groups, degrees, shares, extra_price=extra_price, row_price=row_price)
 
 
 def _without_gaps(keys: np.ndarray) -> tuple[np.ndarray, int]:
@@ -99,7 +99,7 @@ def count_bits(word: int) -> int:
 
 
 def _move(
-    rows: EdgeArrays,
+    edges: EdgeArrays,
     edge_part: np.ndarray,
     group_ids: np.ndarray,
     num_groups: int,
@@ -111,12 +111,12 @@ def _move(
 ) -> np.ndarray:
     """Part [M] int16 after moves of the groups with these ids [M], each of which is in one part."""
     num_parts, size = len(shares), len(edge_part)
-    ids, ends, parts = group_ids, rows, edge_part
+    ids, ends, parts = group_ids, edges, edge_part
     if fixed is not None:
         # Each fixed edge is a group of size 0, which `move_groups` never visits: it only says which copies stay.
         ids = np.concatenate([ids, np.arange(num_groups, num_groups + len(fixed[1]), dtype=np.int32)])
-        src, dst = np.concatenate([rows.src, fixed[0].src]), np.concatenate([rows.dst, fixed[0].dst])
-        ends, parts = rows._replace(src=src, dst=dst), np.concatenate([edge_part, fixed[1]])
+        src, dst = np.concatenate([edges.src, fixed[0].src]), np.concatenate([edges.dst, fixed[0].dst])
+        ends, parts = edges._replace(src=src, dst=dst), np.concatenate([edge_part, fixed[1]])
     groups = groups_of(ends, ids, num_groups + len(ids) - size)
     groups.sizes[num_groups:] = 0
     part_of_group = np.empty(len(groups.sizes), dtype=np.int16)
@@ -127,8 +127,8 @@ def _move(
     copies = np.zeros(num_parts, dtype=np.int64)
     count_copies(table, copies)
     # Fixed edges are groups of size 0: their vertices count as copies, they themselves as no load.
-    edges = np.bincount(part_of_group, weights=groups.sizes, minlength=num_parts)
-    loads = start_loads(edges, copies.astype(np.float64), size * shares, copies.sum() * shares)
+    num_edges = np.bincount(part_of_group, weights=groups.sizes, minlength=num_parts)
+    loads = start_loads(num_edges, copies.astype(np.float64), size * shares, copies.sum() * shares)
     # Of large graphs one sweep, judged by all threads: further ones find a tenth of what the first does. Not so in
     # V-cycles, where rows have a price: most of their groups are clusters, and these are few.
     how = (SWEEPS, "in turn") if size <= SMALL or row_price else (1, "in blocks")

@@ -25,16 +25,16 @@ DIGIT_BITS = 11
 
 
 class DealtEdges(NamedTuple):
-    """src, dst: int32 [M], row [M], the edge's number, all by part; begins: int64 [P + 1], where each part begins."""
+    """src, dst: int32 [M], edge_ids [M], all by part; begins: int64 [P + 1], where each part begins."""
 
     src: np.ndarray
     dst: np.ndarray
-    row: np.ndarray
+    edge_ids: np.ndarray
     begins: np.ndarray
 
 
 def deal_edges(
-    rows: SortedEdges, parts: np.ndarray, number: np.ndarray, num_parts: int, two_way: bool, empty: Empty, step: Step
+    edges: SortedEdges, parts: np.ndarray, number: np.ndarray, num_parts: int, two_way: bool, empty: Empty, step: Step
 ) -> tuple[DealtEdges, np.ndarray, np.ndarray]:
     """Deal sorted edges out to their parts, under the old numbers of vertices.
 
@@ -58,7 +58,7 @@ def deal_edges(
         empty("part_row", size, np.int32 if size < 2**31 else np.int64),
         begins,
     )
-    sources, targets = _deal_stretches(rows, parts, number, bounds, places, num_parts, two_way, dealt, step)
+    sources, targets = _deal_stretches(edges, parts, number, bounds, places, num_parts, two_way, dealt, step)
     # Masks were marked under the new numbers, in which neighbours in the sorted edges are neighbours in memory; the
     # book needs the old ones.
     sources = sources[number]
@@ -66,7 +66,7 @@ def deal_edges(
 
 
 def _deal_stretches(
-    rows: SortedEdges,
+    edges: SortedEdges,
     parts: np.ndarray,
     number: np.ndarray,
     bounds: np.ndarray,
@@ -89,8 +89,8 @@ def _deal_stretches(
     def deal(first: int, last: int) -> None:
         for stretch in range(first, last):
             begin, end = bounds[stretch : stretch + 2]
-            edges = SortedEdges(*(column[begin:end] for column in rows))
-            _deal(edges, parts[begin:end], vertices, places[stretch], dealt, *masks[stretch % threads])
+            stretch_edges = SortedEdges(*(column[begin:end] for column in edges))
+            _deal(stretch_edges, parts[begin:end], vertices, places[stretch], dealt, *masks[stretch % threads])
 
     for first in range(0, len(bounds) - 1, threads):
         run(deal, range(first, first + threads + 1))
@@ -113,7 +113,7 @@ def _count_parts(first: int, last: int, bounds: np.ndarray, parts: np.ndarray, c
 # The ends are looked up in no order, so what is known of them is asked for `AHEAD` edges earlier.
 @kernel(_nrt=False)
 def _deal(
-    rows: SortedEdges,
+    edges: SortedEdges,
     parts: np.ndarray,
     vertices: np.ndarray,
     places: np.ndarray,
@@ -123,19 +123,19 @@ def _deal(
 ) -> None:
     words = np.int64(sources.shape[1])
     for e in range(parts.shape[0]):
-        soon = rows.high[min(e + AHEAD, parts.shape[0] - 1)]
+        soon = edges.high[min(e + AHEAD, parts.shape[0] - 1)]
         prefetch(WORD, vertices, soon)
         prefetch(WORD, sources, words * np.int64(soon))
         prefetch(WORD, targets, words * np.int64(soon))
         p = np.int64(parts[e])
-        u, v = rows.low[e], rows.high[e]
-        if uint64(rows.tag[e]) & uint64(1):  # the lower end is the target
+        u, v = edges.low[e], edges.high[e]
+        if uint64(edges.tag[e]) & uint64(1):  # the lower end is the target
             u, v = v, u
         place = places[p]
         places[p] += 1
         dealt.src[place] = vertices[u]
         dealt.dst[place] = vertices[v]
-        dealt.row[place] = np.int64(uint64(rows.tag[e]) >> uint64(1))
+        dealt.edge_ids[place] = np.int64(uint64(edges.tag[e]) >> uint64(1))
         set_bit(sources, u, p)
         set_bit(targets, v, p)
 
@@ -198,14 +198,14 @@ class DiskBook(PartitionBook):
 
     def arcs(self, part_id: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """See `PartitionBook.arcs`."""
-        src, dst, row = self._columns(part_id)
+        src, dst, edge_ids = self._columns(part_id)
         # Dealt in the order of the sort: a part lists its arcs by edge, as in memory, so that its files have the same
         # bytes.
-        order = order_of(row, self.edge_list.num_rows)
-        src, dst, row = src[order], dst[order], row[order].astype(np.int64)
+        order = order_of(edge_ids, self.edge_list.num_edges)
+        src, dst, edge_ids = src[order], dst[order], edge_ids[order].astype(np.int64)
         if not self.edge_list.two_way:
-            return src, dst, row
+            return src, dst, edge_ids
         # A self-loop has no reverse arc.
         back = np.flatnonzero(src != dst)
-        ids = np.concatenate([row, row[back] + self.edge_list.num_rows])
+        ids = np.concatenate([edge_ids, edge_ids[back] + self.edge_list.num_edges])
         return np.concatenate([src, dst[back]]), np.concatenate([dst, src[back]]), ids

@@ -2,7 +2,7 @@
 
 The same edges, in the same order, as `GraphData.edge_list` makes in memory.
 
-Shapes: N vertices, E rows of the input, M edges of the edge list.
+Shapes: N vertices, E edges of the input, M edges of the edge list.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from distgnn.partition.core.part_masks import AHEAD, WORD, mix
 from distgnn.partition.on_disk.workspace import Workspace
 from distgnn.partition.sorting.bucket_sort import Step
 
-BLOCK_ROWS = 1 << 22
-BUCKET_ROWS = 1 << 22
+BLOCK_EDGES = 1 << 22
+BUCKET_EDGES = 1 << 22
 MOST_THREADS = 2  # that count, each with counts of its own
 
 
@@ -46,7 +46,7 @@ class SpooledEdges(EdgeList):
         """Edges that are self-loops."""
         return self._num_loops
 
-    def forget_rows(self) -> None:
+    def forget_edges(self) -> None:
         """Let go of the edges: only their number is known from now on."""
         self.src = self.dst = np.broadcast_to(np.int32(0), len(self.src))
 
@@ -63,7 +63,7 @@ def spool_edges(graph: GraphData, direction: str, self_loops: str, space: Worksp
     """Write the edge list of a graph to a workspace.
 
     Args: graph: `GraphData`; direction, self_loops: see `GraphData.edge_list`; space: `Workspace`;
-        step: `step(done, total)` is told of progress, in rows of the input.
+        step: `step(done, total)` is told of progress, in edges of the input.
     Raises: InputError, as `GraphData.edge_list`, and for more than 2**31 vertices.
     Notes: memory 12 bytes for each vertex and thread; disk 8 for each edge, and 12 while edges are merged.
     """
@@ -102,20 +102,20 @@ def _spool(graph: GraphData, direction: str, self_loops: str, space: Workspace, 
     # An undirected edge is the same in both directions.
     swap = direction == "reversed" and graph.directed
     place = removed = 0
-    for begin in range(0, size, BLOCK_ROWS):
-        rows = slice(begin, min(begin + BLOCK_ROWS, size))
-        src, dst = graph.edges[rows, 1 if swap else 0], graph.edges[rows, 0 if swap else 1]
-        kept = None if again is None else ~again[rows]
+    for begin in range(0, size, BLOCK_EDGES):
+        block_ids = slice(begin, min(begin + BLOCK_EDGES, size))
+        src, dst = graph.edges[block_ids, 1 if swap else 0], graph.edges[block_ids, 0 if swap else 1]
+        kept = None if again is None else ~again[block_ids]
         if self_loops != "keep":
             # "add" takes existing loops away too, so that every vertex has exactly one.
             loops = src == dst
             removed += int(np.count_nonzero(loops if kept is None else loops & kept))
             kept = ~loops if kept is None else kept & ~loops
-        block = {"src": src, "dst": dst, "edge_ids": np.arange(rows.start, rows.stop)}
+        block = {"src": src, "dst": dst, "edge_ids": np.arange(block_ids.start, block_ids.stop)}
         if graph.edge_weight is not None:
-            block["edge_weight"] = graph.edge_weight[rows]
+            block["edge_weight"] = graph.edge_weight[block_ids]
         place = _append(columns, block, kept, place, counts)
-        step(rows.stop, size)
+        step(block_ids.stop, size)
     if extra:
         ids = np.arange(num_nodes)
         block = {"src": ids, "dst": ids, "edge_ids": np.full(num_nodes, -1), "edge_weight": np.ones(num_nodes)}
@@ -170,15 +170,15 @@ def _repeated(graph: GraphData, space: Workspace, step: Step) -> np.ndarray:
     Pairs are dealt into buckets by a hash, with their edges; each bucket is looked at by itself.
     """
     size, num_nodes = len(graph.edges), int(graph.num_nodes)
-    buckets = max(1, -(-size // BUCKET_ROWS))
+    buckets = max(1, -(-size // BUCKET_EDGES))
     places = np.zeros(buckets + 1, dtype=np.int64)
     keys = space.empty("keys", size, np.int64)
-    rows = space.empty("rows", size, np.uint32 if size < 2**32 else np.int64)
+    edge_ids = space.empty("rows", size, np.uint32 if size < 2**32 else np.int64)
     # First every bucket is counted, then pairs are written where the counts say: equal pairs are in one bucket.
     for write in (False, True):
-        for begin in range(0, size, BLOCK_ROWS):
-            block = graph.edges[begin : begin + BLOCK_ROWS]
-            _deal_keys(block[:, 0], block[:, 1], begin, num_nodes, write, places, keys, rows)
+        for begin in range(0, size, BLOCK_EDGES):
+            block = graph.edges[begin : begin + BLOCK_EDGES]
+            _deal_keys(block[:, 0], block[:, 1], begin, num_nodes, write, places, keys, edge_ids)
             step((begin + len(block)) // 2, size) if not write else None
         if not write:
             # places[b + 1] was the count of bucket b. Now places[b] is where the bucket begins, and rises as it is
@@ -188,7 +188,7 @@ def _repeated(graph: GraphData, space: Workspace, step: Step) -> np.ndarray:
     again = space.empty("again", size, np.bool_)
     for bucket in range(buckets):
         begin, end = starts[bucket], starts[bucket + 1]
-        again[rows[begin:end][repeated_edges(keys[begin:end])]] = True
+        again[edge_ids[begin:end][repeated_edges(keys[begin:end])]] = True
     return again
 
 
@@ -202,12 +202,12 @@ def _pair(u: int, v: int, num_nodes: int) -> int:
 def _deal_keys(
     src: np.ndarray,
     dst: np.ndarray,
-    first_row: int,
+    first_edge: int,
     num_nodes: int,
     write: bool,
     places: np.ndarray,
     keys: np.ndarray,
-    rows: np.ndarray,
+    edge_ids: np.ndarray,
 ) -> None:
     """Count the pairs of each bucket into places[bucket + 1], or write them from places[bucket] on."""
     buckets = uint64(places.shape[0] - 1)
@@ -217,7 +217,7 @@ def _deal_keys(
         bucket = np.int64(mix(uint64(key)) % buckets)
         if write:
             keys[places[bucket]] = key
-            rows[places[bucket]] = first_row + e
+            edge_ids[places[bucket]] = first_edge + e
             places[bucket] += 1
         else:
             places[bucket + 1] += 1

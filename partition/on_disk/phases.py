@@ -30,11 +30,11 @@ from distgnn.partition.folder.writer import write_part
 from distgnn.partition.on_disk.disk_book import DealtEdges, DiskBook, deal_edges
 from distgnn.partition.on_disk.edge_spool import MOST_THREADS, SpooledEdges, spool_edges
 from distgnn.partition.on_disk.features import OwnedRows, deal_feats
-from distgnn.partition.on_disk.memory_guard import MemoryGuard, resident
+from distgnn.partition.on_disk.memory_limit import MemoryLimit, resident
 from distgnn.partition.on_disk.workspace import Workspace
 from distgnn.partition.sorting.bucket_sort import NAMES, SortedEdges, renumber_edges, sort_edges
 from distgnn.partition.sorting.numbering import Numbering, number_by_cluster, number_by_degree
-from distgnn.partition.stream.cluster import cluster_rows
+from distgnn.partition.stream.cluster import cluster_by_edges
 from distgnn.partition.stream.method import CLUSTERS_PER_PART, PASSES, Assignment
 
 DEALT = ("part_src", "part_dst", "part_row")
@@ -44,7 +44,7 @@ ARC_BYTES = 64  # of a part that is written
 
 
 def own_bytes(
-    num_nodes: int, num_rows: int, num_parts: int, two_way: bool, table: int | None = None, writers: int = 1
+    num_nodes: int, num_edges: int, num_parts: int, two_way: bool, table: int | None = None, writers: int = 1
 ) -> dict:
     """What each phase needs in memory of its own, in bytes, beside the graph and the interpreter.
 
@@ -56,9 +56,9 @@ def own_bytes(
     if table is None:
         # A bound: whichever layout a vertex has, it takes at most a byte for each part, and at most 4 for each of its
         # edges' ends, 2 M in all.
-        table = 16 * num_nodes + min(num_parts * num_nodes, 8 * num_rows)
+        table = 16 * num_nodes + min(num_parts * num_nodes, 8 * num_edges)
     # Of the largest part.
-    arcs = 1.03 * num_rows * (2 if two_way else 1) / num_parts
+    arcs = 1.03 * num_edges * (2 if two_way else 1) / num_parts
     return {
         "edges": 12 * MOST_THREADS * num_nodes,
         "sort": 16 * num_nodes,
@@ -86,14 +86,14 @@ def check_fits(needs: dict, own: int, limit: int, name: str) -> None:
 class DiskCut:
     """One run: the graph, the settings and the workspace; every method is a phase and leaves its result there.
 
-    Args: graph: `GraphData`; shares: [P]; space: an entered `Workspace`; guard: an entered `MemoryGuard`;
+    Args: graph: `GraphData`; shares: [P]; space: an entered `Workspace`; memory: an entered `MemoryLimit`;
         clock: has `start(phase, total)` and `step(done)`.
     """
 
     def __init__(
-        self, graph: GraphData, shares: np.ndarray, space: Workspace, guard: MemoryGuard, clock: Clock
+        self, graph: GraphData, shares: np.ndarray, space: Workspace, memory: MemoryLimit, clock: Clock
     ) -> None:
-        self.graph, self.shares, self.space, self.guard, self.clock = graph, shares, space, guard, clock
+        self.graph, self.shares, self.space, self.memory, self.clock = graph, shares, space, memory, clock
         self.num_parts, self.own = len(shares), resident()[1]
         self.measured: dict[str, dict] = space.notes("measured")
 
@@ -108,14 +108,14 @@ class DiskCut:
         """Edges by part; number [N] of each vertex by cluster; masks [N, W] where arcs leave and arrive."""
         if self.space.facts("deal") is None:
             numbering = self._cluster(edge_list)
-            rows = self._sort(edge_list)
-            parts = self._assign(edge_list, rows, numbering)
-            self._deal(edge_list, rows, parts, numbering.number)
-        edge_list.forget_rows()
+            edges = self._sort(edge_list)
+            parts = self._assign(edge_list, edges, numbering)
+            self._deal(edge_list, edges, parts, numbering.number)
+        edge_list.forget_edges()
         facts = self.space.facts("deal")
         begins = np.array(facts["begins"] if facts else [])
-        src, dst, row = (self.space.load(name) for name in DEALT)
-        dealt = DealtEdges(src, dst, row, begins)
+        src, dst, edge_ids = (self.space.load(name) for name in DEALT)
+        dealt = DealtEdges(src, dst, edge_ids, begins)
         sources = np.array(self.space.load("sources"))
         targets = sources if edge_list.two_way else np.array(self.space.load("targets"))
         return dealt, np.array(self.space.load("number")), sources, targets
@@ -126,18 +126,18 @@ class DiskCut:
             self._begin("sort_0", 1)
             # A copy in memory: they are looked up in no order.
             degrees = np.array(edge_list.ends)
-            rows = sort_edges(edge_list, degrees, number_by_degree(degrees), self.space.empty, self._step)
+            edges = sort_edges(edge_list, degrees, number_by_degree(degrees), self.space.empty, self._step)
             self._finish("sort_0", {}, names, drop=("src", "dst"))
-            return rows
+            return edges
         return SortedEdges(*(self.space.load(name) for name in names))
 
     def _cluster(self, edge_list: SpooledEdges) -> Numbering:
         if self.space.facts("cluster") is None:
-            rows = self._first_sort(edge_list)
+            edges = self._first_sort(edge_list)
             self._begin("cluster", 1)
             # As in cmr_stream: degrees sum to twice the edges.
-            cap = 2 * edge_list.num_rows / (CLUSTERS_PER_PART * self.num_parts)
-            labels, volumes = cluster_rows(rows, -np.sort(-edge_list.ends), cap, self._step)
+            cap = 2 * edge_list.num_edges / (CLUSTERS_PER_PART * self.num_parts)
+            labels, volumes = cluster_by_edges(edges, -np.sort(-edge_list.ends), cap, self._step)
             number, begins = number_by_cluster(labels, volumes)
             del labels, volumes
             # Two numberings: from the numbers by degree, for the second sort; from the numbers of the graph, for all
@@ -150,29 +150,29 @@ class DiskCut:
 
     def _sort(self, edge_list: SpooledEdges) -> SortedEdges:
         if self.space.facts("sort_1") is None:
-            rows = self._first_sort(edge_list)
+            edges = self._first_sort(edge_list)
             self._begin("sort_1", 1)
-            rows = renumber_edges(rows, np.array(self.space.load("second")), self.space.empty, self._step)
+            edges = renumber_edges(edges, np.array(self.space.load("second")), self.space.empty, self._step)
             self._finish("sort_1", {}, NAMES, drop=("second", *(f"first_{name}" for name in NAMES)))
-            return rows
+            return edges
         return SortedEdges(*(self.space.load(name) for name in NAMES))
 
-    def _assign(self, edge_list: SpooledEdges, rows: SortedEdges, numbering: Numbering) -> np.ndarray:
+    def _assign(self, edge_list: SpooledEdges, edges: SortedEdges, numbering: Numbering) -> np.ndarray:
         """Parts of sorted edges. A pass works on a copy of them, so that one that was killed has not begun."""
         names = [f"parts_{name}" for name in PASSES]
         # Passes are finished in order: so many are behind an earlier run.
         done = sum(self.space.facts(name) is not None for name in PASSES)
         work = None
         for number in range(done, len(PASSES)):
-            self._begin(PASSES[number], len(rows.low))
-            parts = self.space.empty(names[number], len(rows.low), part_dtype(self.num_parts))
+            self._begin(PASSES[number], len(edges.low))
+            parts = self.space.empty(names[number], len(edges.low), part_dtype(self.num_parts))
             if number:
                 parts[:] = self.space.load(names[number - 1])
             if work is None:
                 degrees = np.empty(len(numbering.number), dtype=np.int32)
                 degrees[numbering.number] = edge_list.ends
                 two_way, num_arcs = edge_list.two_way, edge_list.num_arcs
-                work = Assignment(rows, parts, degrees, two_way, num_arcs, self.shares)
+                work = Assignment(edges, parts, degrees, two_way, num_arcs, self.shares)
                 del degrees
             work.parts = parts
             if number == 0:
@@ -189,10 +189,12 @@ class DiskCut:
             self._finish(PASSES[number], {}, (names[number], f"full_{number}"), drop=drop)
         return self.space.load(names[-1])
 
-    def _deal(self, edge_list: SpooledEdges, rows: SortedEdges, parts: np.ndarray, number: np.ndarray) -> None:
+    def _deal(self, edge_list: SpooledEdges, edges: SortedEdges, parts: np.ndarray, number: np.ndarray) -> None:
         self._begin("deal", len(parts))
         two_way = edge_list.two_way
-        dealt, sources, targets = deal_edges(rows, parts, number, self.num_parts, two_way, self.space.empty, self._step)
+        dealt, sources, targets = deal_edges(
+            edges, parts, number, self.num_parts, two_way, self.space.empty, self._step
+        )
         names = ("sources",) if two_way else ("sources", "targets")
         for name, mask in zip(names, (sources, targets), strict=False):
             self.space.empty(name, mask.shape, np.uint64)[:] = mask
@@ -244,8 +246,8 @@ class DiskCut:
 
     def _writers(self, edge_list: SpooledEdges) -> int:
         """How many parts at once the limit has room for."""
-        sizes = edge_list.num_nodes, edge_list.num_rows, self.num_parts, edge_list.two_way
-        room = FILLED * self.guard.limit - BUFFERS - self.own
+        sizes = edge_list.num_nodes, edge_list.num_edges, self.num_parts, edge_list.two_way
+        room = FILLED * self.memory.limit - BUFFERS - self.own
         return sum(own_bytes(*sizes, writers=number)["write"] <= room for number in range(2, MOST_WRITERS + 1)) + 1
 
     def _deal_feats(self, book: DiskBook) -> np.ndarray | None:
@@ -265,7 +267,7 @@ class DiskCut:
         return dataclasses.replace(self.graph, feats=OwnedRows(np.sort(book.owned_ids[span]), feats[span]))
 
     def _begin(self, phase: str, total: int) -> None:
-        self.guard.take_peaks()
+        self.memory.take_peaks()
         self._began = time.perf_counter(), time.process_time()
         self.clock.start(phase, total)
 
@@ -277,7 +279,7 @@ class DiskCut:
         self.space.finish(phase, facts, arrays, drop)
 
     def _end(self, phase: str) -> None:
-        peak, own = self.guard.take_peaks()
+        peak, own = self.memory.take_peaks()
         seconds, cpu = time.perf_counter() - self._began[0], time.process_time() - self._began[1]
         # A phase that was stopped and gone on with adds up.
         old = self.measured.get(phase, {"seconds": 0, "cpu_seconds": 0, "peak_rss_bytes": 0, "peak_own_bytes": 0})

@@ -1,6 +1,6 @@
 """Cutting within a memory limit: what fits, and the run on disk from the loaded graph to the folder.
 
-Shapes: N vertices, E rows of the input, P parts.
+Shapes: N vertices, E edges of the input, P parts.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from distgnn.partition.folder.layout import part_folder
 from distgnn.partition.folder.manifest import Clock, check_size, describe_cut
 from distgnn.partition.folder.write_parts import num_writers
 from distgnn.partition.moves.replica_table import table_bytes
-from distgnn.partition.on_disk.memory_guard import MemoryGuard, resident
+from distgnn.partition.on_disk.memory_limit import MemoryLimit, resident
 from distgnn.partition.on_disk.phases import ARC_BYTES, FILLED, DiskCut, check_fits, own_bytes
 from distgnn.partition.on_disk.workspace import Workspace
 
@@ -102,14 +102,14 @@ def partition_on_disk(
     config: CutConfig,
     out: Path,
     folder: Path,
-    guard: MemoryGuard,
+    memory: MemoryLimit,
     clock: Clock,
     say: Callable[[str], None] | None = None,
 ) -> tuple[dict[str, Any], list[dict[str, Any]]]:
     """Cut a loaded graph by `cmr-stream` with all large arrays on disk and write the parts.
 
     Args: out: the place of the folder, beside which the work lies; folder: an empty one to be filled, on the same disk;
-        guard: entered.
+        memory: entered.
     Returns: what the manifest says of the cut, among it `phases`: seconds, CPU seconds and peaks of memory by phase;
         and its sections of the parts.
     """
@@ -121,19 +121,19 @@ def partition_on_disk(
     own, two_way = resident()[1], config.direction == "both" or not graph.directed
     # Before anything is written, with what is known by now; again below, when degrees are known.
     needs = own_bytes(graph.num_nodes, len(graph.edges), num_parts, two_way, table=0)
-    check_fits(needs, own, guard.limit, graph.name)
+    check_fits(needs, own, memory.limit, graph.name)
     with Workspace(out.absolute().with_name(f".{out.absolute().name}.work"), settings) as space:
         if space.resumed and say is not None:
             # Parts are written several at a time: none is the last one.
             written = sum(name.startswith("part_") for name in space.resumed)
             last = f"{written} written part{'s'[: written > 1]}" if written else space.resumed[-1].replace("_", " ")
             say(f"going on after {last}, which an earlier run had finished")
-        work = DiskCut(graph, shares, space, guard, clock)
+        work = DiskCut(graph, shares, space, memory, clock)
         edge_list = work.edges(config.direction, config.self_loops)
         check_size(edge_list, num_parts, graph.name)
         table = table_bytes(edge_list.ends, num_parts)
-        needs = own_bytes(graph.num_nodes, edge_list.num_rows, num_parts, two_way, table)
-        check_fits(needs, own, guard.limit, graph.name)
+        needs = own_bytes(graph.num_nodes, edge_list.num_edges, num_parts, two_way, table)
+        check_fits(needs, own, memory.limit, graph.name)
         book = work.book(edge_list, config.capacities)
         parts = work.write(edge_list, book)
         for part_id in range(num_parts):
@@ -142,7 +142,7 @@ def partition_on_disk(
         manifest = describe_cut(graph, edge_list, book) | {"phases": work.measured}
         manifest["phase_seconds"] = {phase: figures["seconds"] for phase, figures in work.measured.items()}
         manifest["seconds"] = round(sum(manifest["phase_seconds"].values()), 3)
-        manifest["memory_limit_bytes"] = guard.limit
+        manifest["memory_limit_bytes"] = memory.limit
         space.remove()
     return manifest, parts
 

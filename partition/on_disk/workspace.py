@@ -163,7 +163,7 @@ class Workspace:
         # An empty file cannot be mapped.
         if 0 in shape:
             return np.zeros(shape, dtype=dtype)
-        # "r+" maps for sharing: what is written is in the file, and the memory guard may give the pages back.
+        # "r+" maps for sharing: what is written is in the file, and `MemoryLimit` may give the pages back.
         return np.asarray(np.memmap(self.folder / f"{name}.bin", dtype=dtype, mode="r+", shape=tuple(shape)))
 
     def shorten(self, name: str, new_name: str, length: int) -> None:

@@ -29,7 +29,7 @@ NOWHERE = np.iinfo(np.int32).min  # what a vertex wants that is not in the block
 AHEAD = 32  # edges between asking for a label and reading it
 
 
-def cluster_rows(rows: SortedEdges, degrees: np.ndarray, cap: float, step: Step) -> tuple[np.ndarray, np.ndarray]:
+def cluster_by_edges(edges: SortedEdges, degrees: np.ndarray, cap: float, step: Step) -> tuple[np.ndarray, np.ndarray]:
     """Cluster label int32 [N] of each vertex (a vertex) and the clusters' volumes int64 [N].
 
     Label propagation over half of each edge: a vertex looks at its neighbours of higher degree, which weigh
@@ -37,11 +37,11 @@ def cluster_rows(rows: SortedEdges, degrees: np.ndarray, cap: float, step: Step)
     the reverse: few neighbours of a vertex that is not a hub have lower degree, so little is missed. Vertices look in
     order of falling degree.
 
-    Args: rows: edges, of `sort_edges`; degrees: [N], descending; cap: most edge ends of a cluster of several vertices;
+    Args: edges: of `sort_edges`; degrees: [N], descending; cap: most edge ends of a cluster of several vertices;
         step: told of progress as step(done, total).
     Notes: memory 20 bytes for each vertex beside the results, and 4 for each further thread.
     """
-    size = len(rows.low)
+    size = len(edges.low)
     # Label (int32) and voting weight (float32) of a vertex side by side: they are always read together.
     voters = np.empty((len(degrees), 2), dtype=np.int32)
     labels = voters[:, 0]
@@ -53,11 +53,11 @@ def cluster_rows(rows: SortedEdges, degrees: np.ndarray, cap: float, step: Step)
     threads = min(get_num_threads(), MOST_THREADS)
     votes = np.zeros((threads, len(degrees)), dtype=np.float32)
     around = np.empty((threads, int(degrees.max(initial=0))), dtype=np.int32)
-    ballot = Ballot(rows.low, rows.high, degrees, float(cap), voters, weights, volumes, wanted)
+    ballot = Ballot(edges.low, edges.high, degrees, float(cap), voters, weights, volumes, wanted)
     for number in range(CLUSTER_PASSES):
         done = 0
         while done < size:
-            bounds = _block(rows.low, done, threads)
+            bounds = _block(edges.low, done, threads)
             run(_vote, range(len(bounds)), bounds, ballot, votes, around)
             _move(done, int(bounds[-1]), ballot, votes[0], around[0])
             done = int(bounds[-1])
@@ -66,7 +66,7 @@ def cluster_rows(rows: SortedEdges, degrees: np.ndarray, cap: float, step: Step)
 
 
 class Ballot(NamedTuple):
-    """What votes and moves look at. low, high: [M]; degrees: [N]; cap, see `cluster_rows`; volumes: int64 [N];
+    """What votes and moves look at. low, high: [M]; degrees: [N]; cap, see `cluster_by_edges`; volumes: int64 [N];
     voters: int32 [N, 2], label and weight, weights: the same as float32; wanted: int32 [N], the label that a vertex
     wants, or, if it votes in its turn, -1 less the place of its first edge in the block, or `NOWHERE`."""
 

@@ -36,7 +36,7 @@ from distgnn.partition.sorting.bucket_sort import (
     sort_edges,
 )
 from distgnn.partition.sorting.numbering import number_by_cluster, number_by_degree
-from distgnn.partition.stream.cluster import cluster_rows
+from distgnn.partition.stream.cluster import cluster_by_edges
 from distgnn.partition.stream.place import place_clusters
 
 CLUSTERS_PER_PART = 32
@@ -63,23 +63,23 @@ def cmr_stream(edge_list: Edges, shares: np.ndarray) -> tuple[np.ndarray, np.nda
     edge_part: np.ndarray = np.zeros(size, dtype=part_dtype(num_parts))
     first = number_by_degree(degrees)
     room = sort_buffer(size)
-    rows = sort_edges(edge_list, degrees, first, in_memory, no_step, room)
+    edges = sort_edges(edge_list, degrees, first, in_memory, no_step, room)
     cap = 2 * size / (CLUSTERS_PER_PART * num_parts)
-    numbering = number_by_cluster(*cluster_rows(rows, -np.sort(-degrees), cap, no_step))
+    numbering = number_by_cluster(*cluster_by_edges(edges, -np.sort(-degrees), cap, no_step))
     number = numbering.number[first]
     if num_parts == 1 or size == 0:
         return edge_part, number, None
-    rows = gather_edges(rows, numbering.number, room)
+    edges = gather_edges(edges, numbering.number, room)
     parts = np.full(size, -1, dtype=edge_part.dtype)
     renumbered = np.empty_like(degrees)
     renumbered[number] = degrees
     two_way, num_arcs = edge_list.two_way, edge_list.num_arcs
-    work = Assignment(rows, parts, renumbered, two_way, num_arcs, shares)
+    work = Assignment(edges, parts, renumbered, two_way, num_arcs, shares)
     work.place(numbering.begins, in_memory, no_step)
     for sweep_number in range(len(SCHEDULE)):
         work.refine(sweep_number, no_step)
-    run(_in_first_order, even_chunks(size, 4), rows.tag, parts, edge_part)
-    return edge_part, number, work.masks(rows.tag, number)
+    run(_in_first_order, even_chunks(size, 4), edges.tag, parts, edge_part)
+    return edge_part, number, work.masks(edges.tag, number)
 
 
 @kernel(_nrt=False)

@@ -85,10 +85,10 @@ def test_still_rows(comm):
             np.testing.assert_allclose(found, np.where(arrived[:, None], whole, own), atol=1e-12)
         degrees = np.where(arrived, graph.local.in_degrees, matrix.sum(axis=1))
         np.testing.assert_allclose(gradient, matrix.T @ (grads / np.maximum(degrees, 1)[:, None]), atol=1e-12)
-        turn = graph.forward_arcs.delayed.at(0, epoch)
+        exchange = graph.forward_arcs.delayed.at(0, epoch)
         sent = sum(
             piece.stop - piece.start
-            for pieces in (turn.bin.sources_owner, turn.bin.targets_halo)
+            for pieces in (exchange.bin.sources_owner, exchange.bin.targets_halo)
             for of_rank in pieces
             for piece in of_rank
         )

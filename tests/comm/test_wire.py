@@ -95,11 +95,11 @@ def test_partial_sums_of_several_ranks_share_no_rounding(comm):
     graph = dist_graph(random_graph(3), comm, dtype="float32", wire="int4")
     late = graph.exchanges.delayed[0]
     row = np.random.default_rng(0).standard_normal(WIDTH).astype(np.float32)
-    turn = late.at(0, 0)
-    targets = turn.target_rows(np.empty((0, WIDTH), np.float32))
+    exchange = late.at(0, 0)
+    targets = exchange.target_rows(np.empty((0, WIDTH), np.float32))
     targets[:] = row
-    turn.start_reduce(targets)
-    turn.finish_reduce(np.zeros((graph.num_owned, WIDTH), np.float32))
+    exchange.start_reduce(targets)
+    exchange.finish_reduce(np.zeros((graph.num_owned, WIDTH), np.float32))
     partials, owned = late.channel("reduce", 0, targets).held, late.plan.reduce_rows
     pairs = [np.flatnonzero(owned == vertex) for vertex in np.unique(owned)]
     pairs = [pair for pair in pairs if len(pair) == 2]

@@ -112,7 +112,7 @@ def test_dgl_gets_both_arcs_in_order_of_their_ids(small_graph):
     assert theirs.in_degrees().tolist() == edges.in_degrees().tolist()
     assert theirs.edata["weight"].tolist() == [0, 1, 2, 4, 5, *[1] * 6, 0, 1, 2, 4, 5]
     halved = GraphData.from_dgl(theirs, directed=False)
-    assert halved.num_edges == edges.num_rows
+    assert halved.num_edges == edges.num_edges
 
 
 def test_dgl_refuses_several_types(small_graph):
@@ -163,7 +163,7 @@ def test_pyg_gets_both_arcs_of_an_undirected_edge(small_graph):
     edges = graph.edge_list("stored", "add")
     data = graph.to_pyg(edges)
     assert data.is_undirected() and data.num_edges == edges.num_arcs
-    assert GraphData.from_pyg(data, directed=False).num_edges == edges.num_rows
+    assert GraphData.from_pyg(data, directed=False).num_edges == edges.num_edges
 
 
 def test_labels_with_fractions_are_values_of_a_regression():

@@ -23,7 +23,7 @@ def test_stored_directed_edges_are_the_rows(small_graph):
     assert edges.src.tolist() == small_graph.edges[:, 0].tolist()
     assert edges.edge_ids.tolist() == list(range(6))
     assert edges.num_arcs == 6
-    assert edges.rows_are_input_rows
+    assert edges.edges_are_input_edges
 
 
 def test_reversed_swaps_the_ends(small_graph):
@@ -79,7 +79,7 @@ def test_every_row_is_accounted_for(small_graph):
 def test_undirected_keeps_duplicates(small_graph):
     graph = GraphData.from_arrays(small_graph.edges, 6, directed=False)
     edges = graph.edge_list("both")
-    assert edges.num_rows == 6
+    assert edges.num_edges == 6
     assert edges.num_arcs == 11
 
 

@@ -187,7 +187,7 @@ def test_a_loss_of_one_ranks_rows_is_warned_of_once(comm, form):
 
 
 @pytest.mark.mpi(2)
-def test_other_models_are_not_the_guards_business(comm):
+def test_other_models_may_step(comm):
     dist_graph(random_graph(7), comm)
     alone = torch.nn.Linear(3, 2)
     alone(torch.ones(4, 3)).sum().backward()

@@ -110,7 +110,7 @@ def same(left: Outcome, right: Outcome, **tolerance) -> None:
 
 def num_arc_ids(edges) -> int:
     """One more than the largest global arc id."""
-    return edges.num_rows * (2 if edges.two_way else 1)
+    return edges.num_edges * (2 if edges.two_way else 1)
 
 
 def _backward(graph, model, inputs: Inputs, call: Callable) -> np.ndarray:

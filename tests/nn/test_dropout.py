@@ -105,7 +105,7 @@ def test_distribute_makes_a_torch_model_independent_of_ranks(comm):
 def arc_mask(graph, data, module, heads: int = 3) -> np.ndarray:
     """Masks by global arc id, on every rank."""
     rows = module(torch.ones(graph.num_edges(), heads, 1, dtype=torch.float64), graph)
-    everything = np.zeros((2 * data.edge_list().num_rows, heads, 1))
+    everything = np.zeros((2 * data.edge_list().num_edges, heads, 1))
     everything[graph.local.arc_ids] = rows
     return sum_over_ranks(graph.comm, everything)
 

@@ -65,7 +65,7 @@ def test_libra_cuts_less_than_hashing_and_hashing_less_than_dealing(power_law):
     assert factors == sorted(factors)
 
 
-def test_the_guard_holds_where_stored_order_fails():
+def test_the_limit_on_arcs_holds_where_stored_order_fails():
     """Along a path in stored order every edge touches the part of the one before."""
     edges = edge_list([(i, i + 1) for i in range(999)], 1000)
     stored = cut_edges(edges, 4, "libra", order="stored")

@@ -24,7 +24,7 @@ def test_laws_hold_on_a_large_real_graph(data_root):
 
 @pytest.mark.parametrize("num_parts", [8, 32])
 def test_replication_factor_of_libra_on_arxiv(num_parts, data_root):
-    """2.16 / 3.02 are Libra's own over a shuffled stream (measured elsewhere); the guard may cost 1 %."""
+    """2.16 / 3.02 are Libra's own over a shuffled stream (measured elsewhere); the limit on arcs may cost 1 %."""
     edges = load_graph("ogb/ogbn_arxiv", data_root).edge_list("both")
     book = PartitionBook(edges, cut_edges(edges, num_parts, "libra"))
     held = np.zeros((edges.num_nodes, num_parts), dtype=bool)

@@ -13,7 +13,7 @@ from mpi4py import MPI
 
 from distgnn.errors import DistGNNError, RunStopped
 from distgnn.system.free_memory import no_memory
-from distgnn.system.jobs.last_word import DEATH_SECONDS, SPEAK_SECONDS, abort_job
+from distgnn.system.jobs.job_abort import DEATH_SECONDS, SPEAK_SECONDS, abort_job
 from distgnn.system.jobs.own_rank import is_child, may_end_alone
 from distgnn.system.output import plain
 

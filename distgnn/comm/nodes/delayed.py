@@ -6,8 +6,8 @@ The messages are those of a DelayedExchange over `NodePlan.with_near`: unions be
 inside the node as they are. Bins are cut at the same rows of the owner as without nodes, so a row travels, and counts,
 in the same epochs; inside the node nothing is late beyond that.
 
-    broadcast   take and send as in `Turn`; a leader shows its node what it holds; each rank reads its source halos
-    reduce      ranks show their partial sums of this epoch's bin; a leader adds them and sends the sums as in `Turn`
+    broadcast   take and send as in `EpochExchange`; a leader shows its node what it holds; each rank reads its halos
+    reduce      ranks show their partial sums of this epoch's bin; a leader adds them, and sends the sums likewise
 
 Rows on a narrow wire are rounded by their owner, so all ranks of a node read the same ones; sums of a node are rounded
 once, after they were added.
@@ -19,7 +19,7 @@ from itertools import pairwise
 import numpy as np
 
 from distgnn.comm.bins import Bin
-from distgnn.comm.delayed import DelayedExchange, Turn
+from distgnn.comm.delayed import DelayedExchange, EpochExchange
 from distgnn.comm.exchange import Exchange
 from distgnn.comm.nodes.plan import NodePlan
 from distgnn.comm.nodes.shared_rows import BEGUN, PASSED_ON, READ, WRITTEN
@@ -60,9 +60,9 @@ class NodeDelayed(DelayedExchange):
         self.node_plan, self.flat_bins, self.stage = plan, flat_bins, NodeStage(plan, transport)
         self._sources: dict[tuple, np.ndarray] = {}
 
-    def at(self, site: int, epoch: int, seed: int = 0) -> "NodeTurn":
+    def at(self, site: int, epoch: int, seed: int = 0) -> "NodeEpochExchange":
         """The verbs for one exchange of the model in one epoch; `seed` is that of random rounding."""
-        return NodeTurn(self, site, epoch, seed)
+        return NodeEpochExchange(self, site, epoch, seed)
 
     def sources(self, like: np.ndarray) -> np.ndarray:
         """This rank's own buffer for source halos [S, D]."""
@@ -107,8 +107,8 @@ def _far(plan: NodePlan) -> list[int]:
 
 
 @dataclass(frozen=True)
-class NodeTurn(Turn):
-    """A `Turn` of a `NodeDelayed`.
+class NodeEpochExchange(EpochExchange):
+    """An `EpochExchange` of a `NodeDelayed`.
 
     Collective: every verb.
     """

@@ -17,16 +17,16 @@ from distgnn.partition import ExchangePlan
 
 
 @dataclass(frozen=True)
-class Chosen:
-    """Which vertices are in a batch, wherever an exchange meets them: bool [O], [S] and [T]."""
+class OwnedAndHalos:
+    """One number for each owned row [O], source halo [S] and target halo [T]: is it in a batch, or its micro-part."""
 
     owned: np.ndarray
     sources: np.ndarray
     targets: np.ndarray
 
-    def transposed(self) -> "Chosen":
+    def transposed(self) -> "OwnedAndHalos":
         """For the transposed plan: sources and targets change places."""
-        return Chosen(self.owned, self.targets, self.sources)
+        return OwnedAndHalos(self.owned, self.targets, self.sources)
 
 
 class BatchExchange(Exchange):
@@ -39,7 +39,7 @@ class BatchExchange(Exchange):
         once, for all vertices.
     """
 
-    def choose(self, whole: ExchangePlan, chosen: Chosen) -> None:
+    def choose(self, whole: ExchangePlan, chosen: OwnedAndHalos) -> None:
         """From now on only the vertices of a batch; the plan is the part of `whole` that is about them."""
         numbers = np.cumsum(chosen.owned) - 1
         sent, added = chosen.owned[whole.broadcast_rows], chosen.owned[whole.reduce_rows]

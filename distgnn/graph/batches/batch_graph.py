@@ -17,13 +17,13 @@ import torch
 from distgnn.graph.batches.batch_aggregator import BatchAggregator
 from distgnn.graph.batches.batch_arcs import arcs_into
 from distgnn.graph.batches.batch_degrees import BatchDegrees
-from distgnn.graph.batches.batch_exchange import BatchExchange, Chosen
+from distgnn.graph.batches.batch_exchange import BatchExchange, OwnedAndHalos
 from distgnn.graph.batches.held_rows import HeldRows
 from distgnn.graph.batches.sparse_sums import SparseSums
 from distgnn.graph.dist_graph import DistGraph
 from distgnn.graph.global_values import global_mean
 from distgnn.ops.aggregation.aggregator import Site
-from distgnn.ops.aggregation.row_scale import ChosenScale, RowScale, whole_scale
+from distgnn.ops.aggregation.row_scale import RowScale, SubsetScale, whole_scale
 from distgnn.ops.aggregation.spmm import spmm
 from distgnn.ops.dense.sparse_rows import SparseRows
 
@@ -57,7 +57,7 @@ class BatchGraph:
         graph's; degrees too are those of the whole graph, but without history those of the batch alone.
     """
 
-    def __init__(self, shared: Shared, chosen: Chosen, num_global_nodes: int, share: float):
+    def __init__(self, shared: Shared, chosen: OwnedAndHalos, num_global_nodes: int, share: float):
         whole = shared.graph
         self._shared, self._whole, self._chosen = shared, whole, chosen
         for name in SHARED:
@@ -70,7 +70,7 @@ class BatchGraph:
         self.labels = whole.labels[self._index]
         self.train_mask = whole.train_mask[self._index]
         self.feats = self._take(whole.feats)
-        self._scales: dict[tuple[str, float, int], ChosenScale] = {}
+        self._scales: dict[tuple[str, float, int], SubsetScale] = {}
         self._backward: dict[bool, BatchAggregator] = {}
         self.constants = _BatchConstants(self)
         self.waits_for_rows: bool = whole.waits_for_rows
@@ -141,7 +141,7 @@ class BatchGraph:
                 factors = self._whole.degree_scale(*key)
             else:
                 factors = self._degrees.scale(*key, np.float64 if self.dtype == torch.float64 else np.float32)
-            self._scales[key] = ChosenScale.of(factors, self.rows)
+            self._scales[key] = SubsetScale.of(factors, self.rows)
         return self._scales[key]
 
     def in_degrees(self) -> torch.Tensor:

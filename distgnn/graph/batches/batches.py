@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from distgnn.comm import sum_over_ranks
-from distgnn.graph.batches.batch_exchange import BatchExchange, Chosen
+from distgnn.graph.batches.batch_exchange import BatchExchange, OwnedAndHalos
 from distgnn.graph.batches.batch_graph import BatchGraph, Shared
 from distgnn.graph.batches.held_rows import HeldRows
 from distgnn.graph.batches.sparse_sums import SparseSums
@@ -43,7 +43,7 @@ class Batches:
         counts = np.bincount(mine, minlength=self.num_strata * num_micro)
         self._sizes = sum_over_ranks(graph.comm, counts)
         every = np.concatenate([mine, to_copies(graph, local, mine[:, None].astype(np.float64))[:, 0].astype(np.int64)])
-        self._micro_parts = Chosen(mine, every[local.source_halo_rows], every[local.target_halo_rows])
+        self._micro_parts = OwnedAndHalos(mine, every[local.source_halo_rows], every[local.target_halo_rows])
         self._plans = graph.plan, graph.plan.transposed()
         exchanges = BatchExchange(self._plans[0], graph.transport), BatchExchange(self._plans[1], graph.transport)
         halos = local.num_source_halos, local.num_target_halos
@@ -58,7 +58,7 @@ class Batches:
 
     def _batch(self, taken: np.ndarray, share: float) -> BatchGraph:
         parts = self._micro_parts
-        chosen = Chosen(taken[parts.owned], taken[parts.sources], taken[parts.targets])
+        chosen = OwnedAndHalos(taken[parts.owned], taken[parts.sources], taken[parts.targets])
         forward, backward = self._shared.exchanges
         forward.choose(self._plans[0], chosen)
         backward.choose(self._plans[1], chosen.transposed())

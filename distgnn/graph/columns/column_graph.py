@@ -20,7 +20,7 @@ from distgnn.graph.training_exchanges import TrainingExchanges
 from distgnn.kernels import Tuning
 from distgnn.ops.aggregation.aggregate_columns import BY_COLUMNS, ColumnAggregator
 from distgnn.ops.aggregation.aggregator import Arcs
-from distgnn.ops.aggregation.row_scale import ChosenScale, RowScale
+from distgnn.ops.aggregation.row_scale import RowScale, SubsetScale
 from distgnn.partition import LocalGraph
 
 
@@ -40,7 +40,7 @@ class ColumnRows(OwnedRows):
         return ColumnAggregator(arcs, exchanges.exact[direction], exchanges.delayed[direction], group=self.group)
 
     def scale(self, kind: str, factors: Callable[[np.ndarray], np.ndarray]) -> RowScale:
-        return ChosenScale.of(super().scale(kind, factors), self.group.own_rows)
+        return SubsetScale.of(super().scale(kind, factors), self.group.own_rows)
 
 
 class ColumnGraph(DistGraph):

@@ -24,7 +24,7 @@ from distgnn.ops.edges.on_arcs import check_rows, check_update
 from distgnn.ops.edges.softmax import edge_softmax_with_own
 from distgnn.ops.function import constants
 from distgnn.ops.sums import min_over_ranks
-from distgnn.rows.space import Chosen, Joined, Space
+from distgnn.rows.space import Joined, MaskedRows, Space
 
 LOOP_IDS = 1 << 48
 
@@ -285,7 +285,7 @@ class ArcSpace(Space):
             return mine is None
         if isinstance(first, ArcSpace):
             return not first.arcs.loops and self._agree(mine, first.arcs.positions)
-        return isinstance(first, Chosen) and first.base is self.graph.arc_space and self._agree(mine, first.rows)
+        return isinstance(first, MaskedRows) and first.base is self.graph.arc_space and self._agree(mine, first.rows)
 
     def _agree(self, mine: torch.Tensor | None, theirs: torch.Tensor | None) -> bool:
         """The same positions on every rank? Collective where both are lists."""

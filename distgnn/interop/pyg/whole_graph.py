@@ -1,6 +1,6 @@
 """PyG's utilities that are about all arcs of a graph: exact over all ranks, or refused in one line.
 
-As PyG wrote them they would take one rank's arcs for the graph: other numbers in silence, or ranks that wait for each
+As PyG wrote them they would take one rank's arcs for the graph: wrong numbers, or ranks that wait for each
 other. Those that are not here run on the tensors of `tensors.py`, where what a rank cannot know is refused.
 
 Legend: O owned rows, M arcs of this rank.

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from distgnn import kernels
-from distgnn.comm import DelayedExchange, Exchange, Turn
+from distgnn.comm import DelayedExchange, EpochExchange, Exchange
 from distgnn.ops.aggregation.aggregator import Block, Factors, Site, run_block
 from distgnn.ops.aggregation.row_scale import RowScale
 from distgnn.partition import LocalGraph
@@ -152,7 +152,7 @@ class CopyAggregator:
         partial[self.target_rows] = exchange.finish_broadcast()
         return partial
 
-    def _exchange_at(self, site: Site | None) -> Exchange | Turn:
+    def _exchange_at(self, site: Site | None) -> Exchange | EpochExchange:
         return self.exchange if site is None or self.delayed is None else self.delayed.at(*site)
 
     def scales_at(self, site: Site | None, source_scale: RowScale | None, target_scale: RowScale | None) -> tuple:

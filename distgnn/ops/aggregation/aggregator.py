@@ -26,7 +26,7 @@ from typing import NamedTuple
 import numpy as np
 
 from distgnn import kernels
-from distgnn.comm import Counters, DelayedExchange, Exchange, Turn
+from distgnn.comm import Counters, DelayedExchange, EpochExchange, Exchange
 from distgnn.ops.aggregation.row_scale import RowScale
 from distgnn.partition import LocalGraph
 
@@ -250,7 +250,7 @@ class Aggregator:
         return out
 
 
-def do_work(work: Sequence[Callable], exchange: Exchange | Turn) -> None:
+def do_work(work: Sequence[Callable], exchange: Exchange | EpochExchange) -> None:
     """Pieces of other work, MPI called after each."""
     for piece in work:
         piece()

@@ -24,20 +24,20 @@ class RowScale:
 
 
 @dataclass(frozen=True, eq=False)
-class ChosenScale(RowScale):
+class SubsetScale(RowScale):
     """Factors for a model that sees some of a part's owned rows, in `owned`; `whole`: those of all of them."""
 
     whole: RowScale = field(kw_only=True)
 
     @classmethod
-    def of(cls, whole: RowScale, rows: Any) -> "ChosenScale":
+    def of(cls, whole: RowScale, rows: Any) -> "SubsetScale":
         """The factors of some owned rows, an index of numpy's."""
         return cls(whole.owned[rows], whole.sources, whole.targets, whole=whole)
 
-    def transposed(self) -> "ChosenScale":
-        return ChosenScale(self.owned, self.targets, self.sources, whole=self.whole.transposed())
+    def transposed(self) -> "SubsetScale":
+        return SubsetScale(self.owned, self.targets, self.sources, whole=self.whole.transposed())
 
 
 def whole_scale(scale: RowScale | None) -> RowScale | None:
     """The factors of all owned rows behind those of some."""
-    return scale.whole if isinstance(scale, ChosenScale) else scale
+    return scale.whole if isinstance(scale, SubsetScale) else scale

@@ -2,10 +2,10 @@
 
 ```
 launcher                     supervise()
-  ├─ sentinel                ends the job when the launcher is killed (sentinel.py)
+  ├─ clean-up process        ends the job when the launcher is killed (job_cleanup.py)
   └─ mpiexec                 the kernel kills it with the launcher
        └─ proxy, one per machine
-            └─ rank          the kernel kills it with the proxy (guard.py)
+            └─ rank          the kernel kills it with the proxy (parent_death.py)
 ```
 Every process of the job carries DISTGNN_JOB, so that none is missed, whoever is its parent by then.
 """
@@ -19,9 +19,9 @@ from pathlib import Path
 from typing import Any
 
 from distgnn.errors import RunError
-from distgnn.system.jobs import guard, sentinel
+from distgnn.system.jobs import job_cleanup, parent_death
 from distgnn.system.jobs.local_mpiexec import HOST, memory_kills, say, why_killed
-from distgnn.system.jobs.pulse import Pulse
+from distgnn.system.jobs.status_check import StatusCheck
 from distgnn.system.output import Relay
 from distgnn.system.processes import children, descendants, die_with_parent, shared_memory, stop_tree
 
@@ -35,9 +35,9 @@ LOST = 255  # exit code, as mpiexec's own when a machine dies
 BANNER = b"\n" + b"=" * 83 + b"\n=   BAD TERMINATION"  # how Hydra begins to say that a rank did not end well
 
 
-def guarded(program: list[str]) -> list[str]:
+def ended_with_parent(program: list[str]) -> list[str]:
     """The command of a rank that ends with the process that started it."""
-    return [sys.executable, "-I", "-S", guard.__file__, *program] if sys.platform == "linux" else program
+    return [sys.executable, "-I", "-S", parent_death.__file__, *program] if sys.platform == "linux" else program
 
 
 def supervise(
@@ -47,7 +47,7 @@ def supervise(
     *,
     proxies: bool = False,
     machines: int = 1,
-    pulse: Pulse | None = None,
+    status_check: StatusCheck | None = None,
 ) -> int:
     """Wait for `command` and return its exit code; on a signal or an error stop it with everything it started.
 
@@ -56,9 +56,9 @@ def supervise(
         proxies: `command` has children as long as ranks run (Hydra's proxies): without any the job is lost.
         machines: so many children, all of whose ranks end together: where some have ended for a while, the others'
             machines cannot be told.
-        pulse: tells when no rank moves any more.
+        status_check: tells when no rank moves any more.
     """
-    return _Job(command, environment, graceful, proxies, machines, pulse).run()
+    return _Job(command, environment, graceful, proxies, machines, status_check).run()
 
 
 class _Job:
@@ -71,15 +71,15 @@ class _Job:
         graceful: bool,
         proxies: bool,
         machines: int,
-        pulse: Pulse | None,
+        status_check: StatusCheck | None,
     ):
         self.command, self.graceful, self.proxies, self.machines = command, graceful, proxies, machines
-        self.pulse = pulse
+        self.status_check = status_check
         self.name = os.urandom(16).hex()
-        self.environment = environment | {"DISTGNN_LAUNCHED": "1", sentinel.VARIABLE: self.name}
+        self.environment = environment | {"DISTGNN_LAUNCHED": "1", job_cleanup.VARIABLE: self.name}
         self.process: subprocess.Popen | None = None
         self.relay: Relay | None = None
-        self.sentinel: subprocess.Popen | None = None
+        self.cleanup: subprocess.Popen | None = None
         self.received: list[int] = []
         self.segments: set[str] = set()
         self.looks = self.lonely = self.fewer = 0
@@ -121,8 +121,8 @@ class _Job:
 
     def _start(self) -> None:
         if sys.platform == "linux":
-            command = [sys.executable, "-I", "-S", sentinel.__file__, self.name]
-            self.sentinel = subprocess.Popen(
+            command = [sys.executable, "-I", "-S", job_cleanup.__file__, self.name]
+            self.cleanup = subprocess.Popen(
                 command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, cwd="/", start_new_session=True
             )
         ours = self.command[0] == sys.executable  # it gives its ranks the terminal itself, and has no banner
@@ -155,8 +155,8 @@ class _Job:
                 if self.looks <= 3 or self.looks % NOTE_LOOKS == 0:
                     self._note_segments()
                 text, code = (self._lost() if self.proxies else None), LOST
-                if text is None and self.pulse is not None:
-                    text, code = self.pulse.look(), self.pulse.exit_code
+                if text is None and self.status_check is not None:
+                    text, code = self.status_check.look(), self.status_check.exit_code
                 if text is not None:
                     print(f"distgnn: error: {text}", file=sys.stderr, flush=True)
                     self.process.kill()
@@ -165,7 +165,7 @@ class _Job:
     def _lost(self) -> str | None:
         """What to say where mpiexec waits for ranks that are gone."""
         found = children(self.process.pid) if self.process is not None else None
-        running = self.most if found is None else sum(map(sentinel.runs, found))  # None: the system does not say
+        running = self.most if found is None else sum(map(job_cleanup.runs, found))  # None: the system does not say
         self.most = max(self.most, running)
         self.lonely = 0 if running or not self.most else self.lonely + 1
         self.fewer = self.fewer + 1 if running < self.machines <= self.most else 0
@@ -177,7 +177,7 @@ class _Job:
         return None
 
     def _note_segments(self) -> None:
-        """Remember the ranks' shared memory, here and at the sentinel: of dead ranks nothing tells whose it was."""
+        """Note the ranks' shared memory, here and in the clean-up process: of dead ranks nothing tells whose it was."""
         if self.process is None:
             return
         found = {segment for pid in descendants(self.process.pid) for segment in shared_memory(pid)} - self.segments
@@ -185,29 +185,29 @@ class _Job:
         self._tell("".join(f"{segment}\n" for segment in found))
 
     def _tell(self, text: str) -> None:
-        if self.sentinel is not None and self.sentinel.stdin is not None and text:
+        if self.cleanup is not None and self.cleanup.stdin is not None and text:
             try:
-                self.sentinel.stdin.write(text.encode())
-                self.sentinel.stdin.flush()
+                self.cleanup.stdin.write(text.encode())
+                self.cleanup.stdin.flush()
             except OSError:
-                self.sentinel = None
+                self.cleanup = None
 
     def _end(self) -> None:
         """End what is left, whoever its parent is, and remove its shared memory."""
         if self.process is not None:
             stop_tree(self.process, STOP_SECONDS)
         if sys.platform == "linux":
-            sentinel.end_job(self.name)
+            job_cleanup.end_job(self.name)
         for segment in self.segments:
             Path(segment).unlink(missing_ok=True)
         if self.process is not None and self.process.returncode != 0 and sys.platform == "linux":
-            sentinel.remove_strays(self.began)  # made since the last look
+            job_cleanup.remove_strays(self.began)  # made since the last look
         if self.relay is not None:
             self.relay.finish(STOP_SECONDS)
         self._tell("done\n")
-        if self.sentinel is not None and self.sentinel.stdin is not None:
-            self.sentinel.stdin.close()
-            self.sentinel.wait()
+        if self.cleanup is not None and self.cleanup.stdin is not None:
+            self.cleanup.stdin.close()
+            self.cleanup.wait()
 
 
 class _Stopped(BaseException):

@@ -19,7 +19,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from distgnn.system.jobs.last_word import abort_job
+from distgnn.system.jobs.job_abort import abort_job
 from distgnn.system.jobs.rank_log import RankLog, note
 from distgnn.system.jobs.statuses import Statuses, phase_seconds
 from distgnn.system.output import plain
@@ -80,7 +80,8 @@ class Watchdog:
     def running(self) -> Iterator[Any]:
         """Watch while entered."""
         self._main, self.phase = threading.get_ident(), self._phase
-        someone_listens = self.num_ranks > 1 or self.log.folder is not None  # of one rank the launcher (pulse.py)
+        # Of one rank it is the launcher (status_check.py).
+        someone_listens = self.num_ranks > 1 or self.log.folder is not None
         if self.seconds > 0 and someone_listens and self._thread is None:
             self._over.clear()
             self._thread = threading.Thread(target=self._watch, name="watchdog", daemon=True)
@@ -98,12 +99,12 @@ class Watchdog:
     def _watch(self) -> None:
         self._tell()
         while not self._pause(self._rest()):
-            text = self._turn()
+            text = self._check()
             if text is not None:
                 self._end_the_job(text)
                 return
 
-    def _turn(self) -> str | None:
+    def _check(self) -> str | None:
         self._look()
         self._tell()
         return self._hang()

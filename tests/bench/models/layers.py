@@ -43,7 +43,7 @@ def make_graph(scale: int):
 
 def our_graph(data) -> DistGraph:
     edges = data.edge_list()
-    cut = VertexCut(1, np.zeros(edges.num_rows, np.int64), np.zeros(data.num_nodes, np.int64))
+    cut = VertexCut(1, np.zeros(edges.num_edges, np.int64), np.zeros(data.num_nodes, np.int64))
     return DistGraph(local_part(data, edges, cut, 0), MPI.COMM_SELF)
 
 

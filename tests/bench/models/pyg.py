@@ -73,7 +73,7 @@ class Stack(torch.nn.Module):
 
 def our_graph(data, self_loops: str) -> DistGraph:
     edges = data.edge_list("stored", self_loops)
-    cut = VertexCut(1, torch.zeros(edges.num_rows).long().numpy(), torch.zeros(data.num_nodes).long().numpy())
+    cut = VertexCut(1, torch.zeros(edges.num_edges).long().numpy(), torch.zeros(data.num_nodes).long().numpy())
     return DistGraph(local_part(data, edges, cut, 0), MPI.COMM_SELF)
 
 

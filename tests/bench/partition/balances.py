@@ -51,9 +51,9 @@ def measure(edges, num_parts, order, args):
 
 
 ORDERS = {
-    "stored": lambda edges: np.arange(edges.num_rows),
+    "stored": lambda edges: np.arange(edges.num_edges),
     "by source": lambda edges: np.lexsort((edges.dst, edges.src)),
-    "shuffled": lambda edges: np.random.default_rng(1).permutation(edges.num_rows),
+    "shuffled": lambda edges: np.random.default_rng(1).permutation(edges.num_edges),
 }
 
 if __name__ == "__main__":

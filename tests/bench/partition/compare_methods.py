@@ -42,7 +42,7 @@ def main():
         edges = load_graph(name.replace(";", ","), args.data_root).edge_list(args.direction)
         if args.linked > 1:
             edges = linked(edges, args.linked)
-            print(f"{args.linked} linked copies of {name}: {edges.num_nodes:,} vertices, {edges.num_rows:,} edges")
+            print(f"{args.linked} linked copies of {name}: {edges.num_nodes:,} vertices, {edges.num_edges:,} edges")
         for num_parts in map(int, args.parts.split(",")):
             for method in args.methods.split(","):
                 print(measure(name, edges, num_parts, method, args.seed), flush=True)

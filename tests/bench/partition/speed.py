@@ -29,7 +29,7 @@ def main():
         cut_edges(small, 4, method)
     edges = load_graph(args.graph, args.data_root).edge_list(args.direction)
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
-    size = f"{edges.num_rows:,} rows, {edges.num_nodes:,} vertices"
+    size = f"{edges.num_edges:,} edges, {edges.num_nodes:,} vertices"
     print(f"{args.graph}: {size}, {args.parts} parts; {peak:.1f} GB peak of loading", flush=True)
     for method in args.methods.split(","):
         measure(edges, method, args.parts, [int(count) for count in args.threads.split(",")])
@@ -44,9 +44,9 @@ def measure(edges, method, num_parts, thread_counts):
         seconds = time.perf_counter() - began
         first = first or seconds
         digests.add(hashlib.sha256(cut.edge_part.tobytes() + cut.owner.tobytes()).hexdigest())
-        rate = edges.num_rows / seconds / 1e6
+        rate = edges.num_edges / seconds / 1e6
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
-        speed = f"{seconds:7.1f} s {rate:6.2f} M rows/s, {first / seconds:.2f} x"
+        speed = f"{seconds:7.1f} s {rate:6.2f} M edges/s, {first / seconds:.2f} x"
         print(f"{method:10} {threads} threads {speed}; {peak:.1f} GB peak", flush=True)
     book = PartitionBook(edges, cut)
     balances = f"arcs {book.edge_balance:.3f}, owned {book.owned_balance:.3f}, local rows {book.copies_balance:.3f}"

@@ -52,13 +52,13 @@ def waits(watch, monkeypatch, whether: bool = True) -> None:
 def test_a_rank_that_left_the_loop_is_named_by_those_that_wait(watch, monkeypatch):
     waits(watch, monkeypatch)
     tell(watch, ended=True)
-    assert watch._turn() == "nothing moved for 10 s (dg.watchdog 8): rank 1 has ended; the others wait"
+    assert watch._check() == "nothing moved for 10 s (dg.watchdog 8): rank 1 has ended; the others wait"
 
 
 def test_the_last_rank_may_take_its_time(watch, monkeypatch):
     waits(watch, monkeypatch, False)
     tell(watch, ended=True)
-    assert watch._turn() is None
+    assert watch._check() is None
 
 
 def test_an_exchange_is_a_new_phase(watch):

@@ -25,7 +25,7 @@ def test_all_copies_get_the_sum_and_gradients_are_exact(comm, directed, split_ar
     data = random_graph(5, directed=directed)
     cut = random_cut(data.edge_list(), comm.size, split_arcs=split_arcs)
     graph = dist_graph(data, comm, cut, update="copies")
-    num_ids = data.edge_list().num_rows * (1 if directed else 2)
+    num_ids = data.edge_list().num_edges * (1 if directed else 2)
     weights = np.random.default_rng(2).random(num_ids)
     matrix = adjacency(data, weights) / np.maximum(adjacency(data).sum(1), 1)[:, None]
     x, factor = np.random.default_rng(0).standard_normal((2, data.num_nodes, 3))

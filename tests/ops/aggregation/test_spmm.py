@@ -80,7 +80,7 @@ def test_gradients_of_rows_and_of_edge_weights(comm, directed):
     data = random_graph(7, directed=directed)
     graph = dist_graph(data, comm)
     edges = data.edge_list()
-    num_ids = edges.num_rows * (2 if edges.two_way else 1)
+    num_ids = edges.num_edges * (2 if edges.two_way else 1)
     weights = np.random.default_rng(2).random(num_ids)
     out_of, into = (np.maximum(dense_adjacency(data).sum(axis), 1) for axis in (0, 1))
     matrix = dense_adjacency(data, weights) / np.sqrt(out_of)[None, :] / into[:, None]

@@ -35,7 +35,7 @@ class Case:
         self.graph = dist_graph(self.data, comm, cut, debug=True)
         self.whole = self.data.to_dgl(self.edges)
         self.arc_ids = self.edges.arcs()[2]
-        num_ids = self.edges.num_rows * (2 if self.edges.two_way else 1)
+        num_ids = self.edges.num_edges * (2 if self.edges.two_way else 1)
         random = np.random.default_rng(3)
         sizes = {
             "u": (self.data.num_nodes, *vertex_shape),

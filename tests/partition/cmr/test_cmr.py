@@ -41,7 +41,7 @@ def test_clusters_stay_below_their_cap(name):
     alone = np.bincount(labels, minlength=edges.num_nodes) <= 1
     assert (volumes[~alone] <= 9.0).all()
     rows, order, vertices = ordered_edges(edges, endpoint_degrees(edges), labels)
-    assert sorted(order.tolist()) == list(range(edges.num_rows)) and (np.diff(rows.src) >= 0).all()
+    assert sorted(order.tolist()) == list(range(edges.num_edges)) and (np.diff(rows.src) >= 0).all()
     given = np.sort(np.stack([edges.src, edges.dst])[:, order], axis=0)
     np.testing.assert_array_equal(np.sort(np.stack([vertices[rows.src], vertices[rows.dst]]), axis=0), given)
     clusters, count = edge_clusters(rows, labels[vertices])

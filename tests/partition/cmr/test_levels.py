@@ -28,7 +28,7 @@ def test_levels_are_nested_and_below_their_caps(name):
             assert inside.setdefault(one, other) == other
         grown = np.bincount(list(inside.values())) > 1
         volumes = np.bincount(fewer, weights=degrees)
-        assert (volumes[grown] <= 2 * edges.num_rows / (per_part * 2)).all()
+        assert (volumes[grown] <= 2 * edges.num_edges / (per_part * 2)).all()
 
 
 def clique_in_the_wrong_part():
@@ -36,28 +36,28 @@ def clique_in_the_wrong_part():
     size = 6
     pairs = [(c * size + i, c * size + j) for c in range(3) for i in range(size) for j in range(i + 1, size)]
     src, dst = np.array(sorted([*pairs, (0, size)]), dtype=np.int32).T.copy()
-    rows = EdgeArrays(src, dst, 3 * size, True, 2 * len(src))
+    edges = EdgeArrays(src, dst, 3 * size, True, 2 * len(src))
     cliques = np.repeat(np.arange(3, dtype=np.int32), size)
-    return rows, np.array([0, 1, 0], dtype=np.int16)[cliques[src]], cliques
+    return edges, np.array([0, 1, 0], dtype=np.int16)[cliques[src]], cliques
 
 
 def test_a_cluster_moves_as_a_whole():
     """The first clique joins the second, which saves the copy of the vertex between them; nobody is left behind."""
-    rows, parts, cliques = clique_in_the_wrong_part()
-    degrees, shares = endpoint_degrees(rows), np.array([1 / 3, 2 / 3])
-    moved = move_clusters(rows, parts, cliques[rows.src], degrees, shares)
-    np.testing.assert_array_equal(moved, np.array([1, 1, 0], dtype=np.int16)[cliques[rows.src]])
-    assert improve.num_copies(rows, parts, degrees, 2) == 19 and improve.num_copies(rows, moved, degrees, 2) == 18
+    edges, parts, cliques = clique_in_the_wrong_part()
+    degrees, shares = endpoint_degrees(edges), np.array([1 / 3, 2 / 3])
+    moved = move_clusters(edges, parts, cliques[edges.src], degrees, shares)
+    np.testing.assert_array_equal(moved, np.array([1, 1, 0], dtype=np.int16)[cliques[edges.src]])
+    assert improve.num_copies(edges, parts, degrees, 2) == 19 and improve.num_copies(edges, moved, degrees, 2) == 18
     levels = Levels([np.arange(18, dtype=np.int32), cliques])
-    np.testing.assert_array_equal(v_cycle(rows, parts, levels, degrees, shares), moved)
+    np.testing.assert_array_equal(v_cycle(edges, parts, levels, degrees, shares), moved)
 
 
 def test_what_a_cluster_has_in_two_parts_are_two_groups():
     """Two far cliques under one number, one in each part: nothing is to be gained, and nothing moves."""
-    rows, parts, cliques = clique_in_the_wrong_part()
-    far = cliques[rows.src] > 0
-    rows, parts, cliques = rows._replace(src=rows.src[far], dst=rows.dst[far]), parts[far], cliques[rows.src[far]]
-    moved = move_clusters(rows, parts, np.zeros_like(cliques), endpoint_degrees(rows), np.array([0.5, 0.5]))
+    edges, parts, cliques = clique_in_the_wrong_part()
+    far = cliques[edges.src] > 0
+    edges, parts, cliques = edges._replace(src=edges.src[far], dst=edges.dst[far]), parts[far], cliques[edges.src[far]]
+    moved = move_clusters(edges, parts, np.zeros_like(cliques), endpoint_degrees(edges), np.array([0.5, 0.5]))
     np.testing.assert_array_equal(moved, parts)
 
 
@@ -67,22 +67,22 @@ def test_imbalance_weighs_as_much_as_there_are_copies_to_save():
     Where that would be one of many copies beyond the first, nothing would be gained by parts less equal than they are.
     """
     src = np.arange(1000, dtype=np.int32)
-    rows = EdgeArrays(src, src + 1, 1001, True, 2000)
+    edges = EdgeArrays(src, src + 1, 1001, True, 2000)
     stray = (src >= 600) & (src < 610)
     parts = np.where((src < 470) | stray, 0, 1).astype(np.int16)
     cluster = np.where(stray, 2, np.where(src < 600, parts, 1)).astype(np.int32)
-    degrees, shares = endpoint_degrees(rows), np.array([0.5, 0.5])
-    moved = move_clusters(rows, parts, cluster, degrees, shares)
+    degrees, shares = endpoint_degrees(edges), np.array([0.5, 0.5])
+    moved = move_clusters(edges, parts, cluster, degrees, shares)
     np.testing.assert_array_equal(moved, np.where(src < 470, 0, 1))
-    np.testing.assert_array_equal(move_clusters(rows, parts, cluster, degrees, shares, extra_price=1000.0), parts)
+    np.testing.assert_array_equal(move_clusters(edges, parts, cluster, degrees, shares, extra_price=1000.0), parts)
 
 
 def test_cluster_numbers_may_be_far_apart():
     """Keys in a table where that is small, sorted where it is not: the same groups."""
-    rows, parts, cliques = clique_in_the_wrong_part()
-    degrees, shares = endpoint_degrees(rows), np.array([1 / 3, 2 / 3])
-    near = move_clusters(rows, parts, cliques[rows.src], degrees, shares)
-    far = move_clusters(rows, parts, cliques[rows.src] * 10**6, degrees, shares)
+    edges, parts, cliques = clique_in_the_wrong_part()
+    degrees, shares = endpoint_degrees(edges), np.array([1 / 3, 2 / 3])
+    near = move_clusters(edges, parts, cliques[edges.src], degrees, shares)
+    far = move_clusters(edges, parts, cliques[edges.src] * 10**6, degrees, shares)
     np.testing.assert_array_equal(near, far)
 
 
@@ -91,7 +91,7 @@ def test_levels_make_copies_fewer(monkeypatch, data_root):
     num_parts = 8
     edges = load_graph("facebook-pages", data_root).edge_list("both")
     with_levels = PartitionBook(edges, cut_edges(edges, num_parts, "cmr"))
-    monkeypatch.setattr("distgnn.partition.cmr.levels.move_clusters", lambda rows, parts, *others, **prices: parts)
+    monkeypatch.setattr("distgnn.partition.cmr.levels.move_clusters", lambda edges, parts, *others, **prices: parts)
     without = PartitionBook(edges, cut_edges(edges, num_parts, "cmr"))
     assert with_levels.replication_factor - 1 < 0.97 * (without.replication_factor - 1)
     assert with_levels.edge_balance <= 1.03 and with_levels.copies_balance <= 1.05

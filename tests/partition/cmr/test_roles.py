@@ -48,7 +48,7 @@ def test_roles_are_charged_between_groups_too(one_way):
 
 def test_capacities_hold_for_arcs_and_owned_vertices(one_way):
     cut = cut_edges(one_way, 3, capacities=[2, 1, 1])
-    arcs = np.bincount(cut.edge_part) / one_way.num_rows / cut.shares
+    arcs = np.bincount(cut.edge_part) / one_way.num_edges / cut.shares
     assert arcs.max() <= 1.03
     assert (np.bincount(cut.owner) <= owned_limit(one_way.num_nodes, cut.shares)).all()
 

@@ -106,6 +106,7 @@ def change_sizes(manifest):
         (lambda m: m["parts"][0]["files"]["labels"].update(shape=[1]), "shape"),
         (lambda m: m["graph"].update(num_classes=1), "labels must lie in"),
         (lambda m: m.update(edge_report=3), "edge_report is missing or wrong"),
+        (lambda m: m.update(num_rows=m.pop("num_list_edges")), "written by an older distgnn: cut the graph again"),
     ],
 )
 def test_a_manifest_that_does_not_fit_its_parts(change, message, folder):

@@ -23,7 +23,7 @@ SHARES = part_shares(4, [4, 2, 1, 1])
 def sorted_edges():
     edges = load_graph("communities:nodes=3000,seed=1").edge_list()
     degrees = endpoint_degrees(edges)
-    labels = cluster_vertices(*adjacency(edges, degrees), 2 * edges.num_rows / (32 * len(SHARES)))
+    labels = cluster_vertices(*adjacency(edges, degrees), 2 * edges.num_edges / (32 * len(SHARES)))
     rows, _, vertices = ordered_edges(edges, degrees, labels)
     return rows, degrees[vertices], labels[vertices]
 

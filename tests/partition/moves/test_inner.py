@@ -20,22 +20,22 @@ def stars():
 
 
 def even(max_owned, max_arcs=NO_LIMIT):
-    rows, parts = stars()
-    return even_inner(rows, parts, endpoint_degrees(rows), SHARES, np.array(max_owned), max_arcs)
+    edges, parts = stars()
+    return even_inner(edges, parts, endpoint_degrees(edges), SHARES, np.array(max_owned), max_arcs)
 
 
-def with_owners(rows, parts, max_owned):
-    return copies_with_owners(start_state(rows, parts, 2).table, max_owned)
+def with_owners(edges, parts, max_owned):
+    return copies_with_owners(start_state(edges, parts, 2).table, max_owned)
 
 
 def test_leaves_move_to_the_other_part_of_their_hub(monkeypatch):
     monkeypatch.setattr("distgnn.partition.moves.inner.MOST_COPIES", 2.0)  # one of eleven is more than 3 %
-    rows, parts = stars()
-    degrees, limit = endpoint_degrees(rows), np.array([8, 14])
-    copies = num_copies(rows, parts, degrees, 2)
-    assert with_owners(rows, parts, limit) == copies + 2
+    edges, parts = stars()
+    degrees, limit = endpoint_degrees(edges), np.array([8, 14])
+    copies = num_copies(edges, parts, degrees, 2)
+    assert with_owners(edges, parts, limit) == copies + 2
     moved = even(limit, np.array([40.0, 40.0]))
-    assert with_owners(rows, moved, limit) == num_copies(rows, moved, degrees, 2) == copies
+    assert with_owners(edges, moved, limit) == num_copies(edges, moved, degrees, 2) == copies
     assert np.count_nonzero(moved != parts) == 2 and (moved[10:] == 1).all()
 
 
@@ -59,8 +59,8 @@ def test_a_hub_is_not_followed_to_a_new_part(monkeypatch):
 def test_a_part_of_too_many_copies_gives_leaves_away():
     """Part 0 has 15 leaves of vertex 20, part 1 one of them, and another star of three: 16 and 6 copies."""
     src = np.arange(19, dtype=np.int32)
-    rows = EdgeArrays(src, np.where(src < 16, 20, 21).astype(np.int32), 22, True, 38)
+    edges = EdgeArrays(src, np.where(src < 16, 20, 21).astype(np.int32), 22, True, 38)
     parts = np.where(src < 15, 0, 1).astype(np.int16)
-    moved = even_inner(rows, parts, endpoint_degrees(rows), SHARES, np.array([22, 22]), NO_LIMIT)
+    moved = even_inner(edges, parts, endpoint_degrees(edges), SHARES, np.array([22, 22]), NO_LIMIT)
     assert np.count_nonzero(moved == 0) == 10 and (moved[15:] == 1).all()  # 11 copies each
-    assert num_copies(rows, moved, endpoint_degrees(rows), 2) == num_copies(rows, parts, endpoint_degrees(rows), 2)
+    assert num_copies(edges, moved, endpoint_degrees(edges), 2) == num_copies(edges, parts, endpoint_degrees(edges), 2)

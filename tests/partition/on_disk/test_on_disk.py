@@ -9,7 +9,7 @@ import pytest
 from distgnn.datasets import GraphData
 from distgnn.errors import InputError
 from distgnn.partition import partition_graph, read_manifest
-from distgnn.partition.on_disk.memory_guard import MemoryGuard, resident
+from distgnn.partition.on_disk.memory_limit import MemoryLimit, resident
 from distgnn.partition.on_disk.run import EDGE_BYTES
 
 PHASES = (
@@ -204,11 +204,11 @@ def test_too_little_memory_is_refused(tmp_path):
         partition_graph(make_folder(tmp_path / "graph"), 2, tmp_path / "parts", memory="100MB")
 
 
-def test_guard_gives_mapped_pages_back(tmp_path):
+def test_mapped_pages_are_given_back(tmp_path):
     values = np.lib.format.open_memmap(tmp_path / "values.npy", mode="w+", dtype=np.int64, shape=(1 << 22,))
     values[:] = np.arange(len(values))
     before, own = resident()
-    MemoryGuard(10**9).give_back()
+    MemoryLimit(10**9).give_back()
     assert resident()[0] < before - 24_000_000
     assert resident()[1] < own + 4_000_000
     assert int(values[12345]) == 12345

@@ -57,7 +57,7 @@ def test_labels_are_those_of_one_vertex_after_the_other(edges, threads, block, m
     rows, degrees = rows_of(edges)
     # With room for all: who finds none may see in a block that another one has left.
     for mine, plain in zip(
-        cluster.cluster_rows(rows, degrees, np.inf, sorting.no_step), in_turn(rows, degrees, np.inf), strict=True
+        cluster.cluster_by_edges(rows, degrees, np.inf, sorting.no_step), in_turn(rows, degrees, np.inf), strict=True
     ):
         np.testing.assert_array_equal(mine, plain)
 
@@ -68,7 +68,7 @@ def test_no_cluster_outgrows_its_room(edges, threads, monkeypatch, set_num_threa
     set_num_threads(threads)
     rows, degrees = rows_of(edges)
     cap = float(degrees.max() + 10)
-    labels, volumes = cluster.cluster_rows(rows, degrees, cap, sorting.no_step)
+    labels, volumes = cluster.cluster_by_edges(rows, degrees, cap, sorting.no_step)
     np.testing.assert_array_equal(volumes, np.bincount(labels, weights=degrees, minlength=len(degrees)))
     assert volumes.max() <= cap
     # As near to the cut of one after the other as to go by its size: clusters are as full.

@@ -56,7 +56,7 @@ def test_rows_are_sorted_by_their_lower_end_wherever_they_lie(name, hubs, small_
     low, high = np.where(swap, edges.dst, edges.src), np.where(swap, edges.src, edges.dst)
     order = np.argsort(number[low], kind="stable")
     expected = number[low][order], number[high][order], 2 * order + swap[order]
-    room = sorting.sort_buffer(edges.num_rows)
+    room = sorting.sort_buffer(edges.num_edges)
     for given in (room, None):
         rows = sorting.sort_edges(edges, degrees, number, IN_MEMORY, NO_STEP, given)
         for column, values in zip(rows, expected, strict=True):
@@ -73,7 +73,7 @@ def sorted_work(edges, num_parts, begins):
     """An Assignment of the rows sorted by degree."""
     degrees = endpoint_degrees(edges)
     rows = sorting.sort_edges(edges, degrees, number_by_degree(degrees), IN_MEMORY, NO_STEP)
-    parts = np.full(edges.num_rows, -1, dtype=np.int16)
+    parts = np.full(edges.num_edges, -1, dtype=np.int16)
     args = -np.sort(-degrees), edges.two_way, edges.num_arcs, part_shares(num_parts)
     work = Assignment(rows, parts, *args)
     work.place(begins, IN_MEMORY, NO_STEP)

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from command import without_rank_variables
 
-from distgnn.system.jobs.sentinel import runs
+from distgnn.system.jobs.job_cleanup import runs
 from distgnn.system.jobs.supervise import supervise
 from distgnn.system.processes import descendants
 
@@ -22,7 +22,7 @@ from distgnn.system.jobs import supervise
 mpiexec = launch.find_mpiexec()
 flavor = launch.mpi_flavor(mpiexec)
 command = launch.mpiexec_command(mpiexec, flavor, 2)
-rank = supervise.guarded([sys.executable, sys.argv[1], sys.argv[2]])
+rank = supervise.ended_with_parent([sys.executable, sys.argv[1], sys.argv[2]])
 sys.exit(supervise.supervise([*command, *rank], dict(os.environ), proxies=flavor != "openmpi"))
 """
 RANK = """

@@ -1,4 +1,4 @@
-"""What no process of a job tells of any more: shared memory of ranks that died early, machines that fell silent."""
+"""What no process of a job tells of any more: shared memory of ranks that died early, machines that do not answer."""
 
 import mmap
 import os
@@ -9,13 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from distgnn.system.jobs import sentinel, supervise
+from distgnn.system.jobs import job_cleanup, supervise
 
 
 @pytest.mark.skipif(not Path("/proc/self/maps").exists(), reason="no /proc")
 def test_segments_of_nobody_are_removed(tmp_path, monkeypatch):
-    monkeypatch.setattr(sentinel, "SEGMENTS", str(tmp_path / "mpich_shm_"))
-    monkeypatch.setattr(sentinel, "LOOK_SECONDS", 0.01)
+    monkeypatch.setattr(job_cleanup, "SEGMENTS", str(tmp_path / "mpich_shm_"))
+    monkeypatch.setattr(job_cleanup, "LOOK_SECONDS", 0.01)
     old, nobodys, mapped = (tmp_path / f"mpich_shm_{name}" for name in ("1", "2", "3"))
     old.write_bytes(b"x")
     time.sleep(0.02)
@@ -26,15 +26,15 @@ def test_segments_of_nobody_are_removed(tmp_path, monkeypatch):
     other = tmp_path / "ucx_5"
     other.touch()
     with open(mapped, "rb") as stream, mmap.mmap(stream.fileno(), 0, prot=mmap.PROT_READ):
-        sentinel.remove_strays(since)
+        job_cleanup.remove_strays(since)
     assert sorted(tmp_path.iterdir()) == sorted([old, mapped, other])
 
 
 @pytest.mark.skipif(not Path("/proc/self/maps").exists(), reason="no /proc")
 def test_segments_made_after_the_last_note_are_removed(tmp_path, monkeypatch):
     """The launcher notes them at its first looks, then seldom; ranks that start slowly make theirs in between."""
-    monkeypatch.setattr(sentinel, "SEGMENTS", str(tmp_path / "mpich_shm_"))
-    monkeypatch.setattr(sentinel, "LOOK_SECONDS", 0.01)
+    monkeypatch.setattr(job_cleanup, "SEGMENTS", str(tmp_path / "mpich_shm_"))
+    monkeypatch.setattr(job_cleanup, "LOOK_SECONDS", 0.01)
     monkeypatch.setattr(supervise, "LOOK_SECONDS", 0.02)
     command = ["sh", "-c", f"sleep 0.3; echo x > {tmp_path}/mpich_shm_7; exit 9"]
     assert supervise.supervise(command, dict(os.environ)) == 9

@@ -12,7 +12,7 @@ from command import without_rank_variables
 
 from distgnn.system import launch
 from distgnn.system.jobs import local_mpiexec
-from distgnn.system.jobs.supervise import guarded
+from distgnn.system.jobs.supervise import ended_with_parent
 
 PROGRAM = """
 import os, signal, sys, time
@@ -48,7 +48,7 @@ def test_two_ranks(tmp_path, what, code, says):
     command = [sys.executable, "-I", "-S", local_mpiexec.__file__, "-n", "2"]
     environment = without_rank_variables() | launch.LOOPBACK["mpich"] | launch.WAIT_ASLEEP["mpich"]
     done = subprocess.run(
-        [*command, *guarded([sys.executable, str(tmp_path / "program.py"), what])],
+        [*command, *ended_with_parent([sys.executable, str(tmp_path / "program.py"), what])],
         env=environment,
         capture_output=True,
         text=True,

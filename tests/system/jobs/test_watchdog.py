@@ -58,13 +58,13 @@ def dog(make):
     return make(0)
 
 
-def turns(clock, dog, others, until: float) -> str | None:
+def checks(clock, dog, others, until: float) -> str | None:
     """Let time pass until the phase of `dog` lasts so long, while `others(seconds)` happens at every look."""
     began = clock.now
     while clock.now < began + until:
         dog._pause(dog._rest())
         others(clock.now - began)
-        said = dog._turn()
+        said = dog._check()
         if said is not None:
             return said
     return None
@@ -80,7 +80,7 @@ def test_a_rank_that_stands_still_is_named_within_the_limit(dog, clock):
         tell(dog, 1, now, now, waits=False)
         tell(dog, 2, now, now)
 
-    said, began = turns(clock, dog, others, 60), clock.now - 1000
+    said, began = checks(clock, dog, others, 60), clock.now - 1000
     assert said.startswith(
         "nothing moved for 14.4 s (--timeout 16): rank 1 is in epoch 3, forward for 14 s at here; the"
     )
@@ -88,7 +88,7 @@ def test_a_rank_that_stands_still_is_named_within_the_limit(dog, clock):
 
 
 def test_a_rank_that_does_not_answer_is_named_within_the_limit(dog, clock):
-    said = turns(clock, dog, lambda now: [tell(dog, 1, now, now), tell(dog, 2, 0, 2)], 60)
+    said = checks(clock, dog, lambda now: [tell(dog, 1, now, now), tell(dog, 2, 0, 2)], 60)
     assert ": rank 2 does not answer (stopped, or its machine is gone); it was last in epoch 3" in said
     assert clock.now - 1000 < 16
 
@@ -96,14 +96,14 @@ def test_a_rank_that_does_not_answer_is_named_within_the_limit(dog, clock):
 def test_the_next_rank_speaks_where_the_first_does_not_answer(make, clock):
     """Within the limit, too: the first machine may be the one that is gone."""
     dog = make(1)
-    said = turns(clock, dog, lambda now: [tell(dog, 0, 0, 2), tell(dog, 2, now, now)], 60)
+    said = checks(clock, dog, lambda now: [tell(dog, 0, 0, 2), tell(dog, 2, now, now)], 60)
     assert ": rank 0 does not answer" in said
     assert clock.now - 1000 < 16
 
 
 def test_one_rank_speaks(make, clock):
     dog = make(1)
-    assert turns(clock, dog, lambda now: [tell(dog, 0, now, now), tell(dog, 2, 0, 2)], 60) is None
+    assert checks(clock, dog, lambda now: [tell(dog, 0, now, now), tell(dog, 2, 0, 2)], 60) is None
 
 
 def test_a_job_whose_stopped_rank_has_recovered_goes_on(dog, clock):
@@ -113,11 +113,11 @@ def test_a_job_whose_stopped_rank_has_recovered_goes_on(dog, clock):
         tell(dog, 1, now, now)
         tell(dog, 2, max(now - 14, 0), 2 + max(now - 14, 0))
 
-    assert turns(clock, dog, others, 20) is None
+    assert checks(clock, dog, others, 20) is None
 
 
 def test_a_rank_that_compiles_is_waited_for(dog, clock):
-    assert turns(clock, dog, lambda now: [tell(dog, rank, now, 1) for rank in (1, 2)], 60) is None
+    assert checks(clock, dog, lambda now: [tell(dog, rank, now, 1) for rank in (1, 2)], 60) is None
 
 
 def test_a_phase_that_ended_is_none_that_lasts(dog, clock):
@@ -127,7 +127,7 @@ def test_a_phase_that_ended_is_none_that_lasts(dog, clock):
         if 13 < now < 14.3:
             dog.phase = "epoch 4, forward"
 
-    assert turns(clock, dog, others, 26) is None
+    assert checks(clock, dog, others, 26) is None
 
 
 def test_all_that_were_stopped_together_are_heard_anew(dog, clock):
@@ -138,7 +138,7 @@ def test_all_that_were_stopped_together_are_heard_anew(dog, clock):
             tell(dog, rank, min(now, 13.0), min(now, 13.0) - 3)
         clock.delay = 60.0 if 13 <= now < 14 else 0.0
 
-    assert turns(clock, dog, others, 76) is None
+    assert checks(clock, dog, others, 76) is None
 
 
 def test_time_in_which_the_process_did_not_run_does_not_count(dog, clock):

@@ -11,18 +11,18 @@ import pytest
 
 SCRIPT = """
 import sys
-from distgnn.system.jobs import last_word
+from distgnn.system.jobs import job_abort
 
-last_word.READ_SECONDS = float(sys.argv[1])
-print("the last word", file=sys.stderr, flush=True)
+job_abort.READ_SECONDS = float(sys.argv[1])
+print("the last line", file=sys.stderr, flush=True)
 exec(sys.argv[2])
-last_word.abort_job(7)
+job_abort.abort_job(7)
 """
 
 
 @contextmanager
 def aborting(seconds, before=""):
-    """A process that has written its last word, and waits `seconds` at most until that was read."""
+    """A process that has written its last line, and waits `seconds` at most until that was read."""
     command = [sys.executable, "-c", SCRIPT, str(seconds), before]
     with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE) as child:
         try:
@@ -32,11 +32,11 @@ def aborting(seconds, before=""):
             child.kill()
 
 
-def test_the_job_does_not_end_before_its_last_word_was_read():
+def test_the_job_does_not_end_before_its_last_line_was_read():
     with aborting(60) as child:
         time.sleep(0.5)
         assert child.poll() is None
-        assert os.read(child.stderr.fileno(), 1000) == b"the last word\n"
+        assert os.read(child.stderr.fileno(), 1000) == b"the last line\n"
         assert child.wait(30) == 7
 
 

@@ -1,6 +1,6 @@
 """The first instant of a rank that the launcher started: the kernel is asked to end it when its parent dies.
 
-    python -I -S guard.py PROGRAM ARGUMENTS …
+    python -I -S parent_death.py PROGRAM ARGUMENTS …
 
 The parent is the proxy that `mpiexec` has on the rank's machine (of Open MPI: its daemon). Without a proxy nobody would
 end the rank: it trained on, unsupervised. The request outlives `execve`; it reaches a stopped process, and one that

@@ -3,7 +3,7 @@
 import stat
 import time
 
-from distgnn.system.jobs.reach import answering, first_ranks, ranks_on
+from distgnn.system.jobs.answering_hosts import answering, first_ranks, ranks_on
 
 HOSTS = [("a", 2), ("b", 1), ("c", 3)]
 MPIEXEC = """#!/bin/sh
@@ -22,7 +22,7 @@ def test_hosts_that_fail_or_are_silent_do_not_answer(tmp_path, monkeypatch):
     monkeypatch.setenv("DISTGNN_MPIEXEC", str(program))
     began = time.monotonic()
     assert answering(HOSTS, seconds=1.0) == [("a", 2)]
-    assert time.monotonic() - began < 20  # 60 if it waited for the silent one
+    assert time.monotonic() - began < 20  # 60 if it waited for the one that does not answer
 
 
 def test_ranks_fill_the_first_hosts():

@@ -1,4 +1,4 @@
-"""Which machine is silent, told while a run in which nothing moves is still waited for.
+"""Names machines that do not answer, while a run in which nothing moves is still waited for.
 
 The watchdog of the ranks (watchdog.py) ends such a run, and names ranks that tell nothing new. A machine that is cut
 off from the others may still reach the disk on which ranks tell: then all seem to wait for one another. So the launcher
@@ -11,15 +11,15 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from distgnn.system.jobs.pulse import limit_of, status_files
-from distgnn.system.jobs.reach import SECONDS, Hosts, answering, ranks_on
+from distgnn.system.jobs.answering_hosts import SECONDS, Hosts, answering, ranks_on
+from distgnn.system.jobs.status_check import limit_of, status_files
 from distgnn.system.jobs.statuses import phase_seconds
 
 ASK_AT = 0.25  # of the limit
 LOOKS = 16  # in the time of the limit
 
 
-class Silence:
+class HostCheck:
     """Asks machines in doubt; `say` gets a line on each that does not answer.
 
     Args: run_dir: the run folder; hosts: (name, ranks) in the order of ranks.
@@ -35,7 +35,7 @@ class Silence:
     @contextmanager
     def watched(self) -> Iterator[None]:
         """While entered, a thread looks."""
-        thread = threading.Thread(target=self._watch, name="silence", daemon=True)
+        thread = threading.Thread(target=self._watch, name="host-check", daemon=True)
         thread.start()
         try:
             yield
@@ -60,7 +60,7 @@ class Silence:
         for name, ranks in ranks_on(self.hosts).items():
             if name not in found and name not in self._said and not self._over.is_set():
                 self._said.add(name)
-                self.say(silent(name, ranks))
+                self.say(no_answer(name, ranks))
 
     def _lasting(self, limit: float) -> float:
         """How long a phase has lasted, of the ranks that tell."""
@@ -71,13 +71,13 @@ class Silence:
             except (OSError, ValueError):
                 continue
             if self._told.get(path, (None, 0.0))[0] != text:
-                self._told[path] = text, now if path in self._told else -limit  # dead ranks' last words stay there
+                self._told[path] = text, now if path in self._told else -limit  # dead ranks' last statuses stay there
             if now - self._told[path][1] < limit / 2 and phase_seconds(text) < float("inf"):
                 longest = max(longest, phase_seconds(text))
         return longest
 
 
-def silent(host: str, ranks: list[int]) -> str:
+def no_answer(host: str, ranks: list[int]) -> str:
     """The line on a host that does not answer."""
     numbers = str(ranks[0]) if len(ranks) == 1 else f"{ranks[0]}-{ranks[-1]}"
     return f"{'ranks' if len(ranks) > 1 else 'rank'} {numbers} on host {host} does not answer"

@@ -1,4 +1,4 @@
-"""The end of a job by one of its ranks, after what that rank has said."""
+"""The end of a job by one of its ranks, once the launcher has read what that rank wrote."""
 
 import array
 import fcntl

@@ -1,7 +1,7 @@
-"""A limit on this process's memory: what counts, and a guard that gives mapped file pages back.
+"""A limit on this process's memory: what counts, and a thread that gives mapped file pages back.
 
 What counts is the resident set, as the system counts it (VmRSS; its peak is VmHWM): memory of the process's own
-(anonymous) and pages of mapped files. Mapped pages can be given back at any time, the file keeps them; the guard does
+(anonymous) and pages of mapped files. Mapped pages can be given back at any time, the file keeps them; the thread does
 so whenever the resident set nears the limit, so the peak stays below it as long as the own memory does.
 """
 
@@ -29,7 +29,7 @@ def resident() -> tuple[int, int]:
     return pages * PAGE, (pages - mapped) * PAGE
 
 
-class MemoryGuard:
+class MemoryLimit:
     """While it is entered, gives mapped pages back when the resident set nears `limit` (bytes); keeps the peaks.
 
     Attributes: peak, peak_own: bytes resident at most since the last `take_peaks`, seen a hundred times a second.
@@ -47,7 +47,7 @@ class MemoryGuard:
         self._madvise = ctypes.CDLL(None).madvise
         self._madvise.argtypes = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int)
 
-    def __enter__(self) -> MemoryGuard:
+    def __enter__(self) -> MemoryLimit:
         self._thread.start()
         return self
 

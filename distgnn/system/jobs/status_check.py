@@ -1,4 +1,4 @@
-"""Whether any rank of a run still tells what it does, as the launcher sees it.
+"""Whether any rank of a run still writes its status, as the launcher sees it.
 
 Ranks watch each other (watchdog.py). Where all of them are stopped, or the only one, none is left to do so.
 """
@@ -18,10 +18,10 @@ PAUSE_SECONDS = 5.0  # between two looks: this process did not run itself
 LOOK_SECONDS = 2.0  # of the limit, a fifth at most: looks are a second apart
 
 
-class Pulse:
+class StatusCheck:
     """Looks at the ranks' statuses of one start.
 
-    Args: run_dir: the run folder, which may not exist yet; shortest: seconds of silence at least. Of ranks on other
+    Args: run_dir: the run folder, which may not exist yet; shortest: seconds without news at least. Of ranks on other
         machines this one may hear a minute late, as network file systems keep what they know of a folder.
     """
 

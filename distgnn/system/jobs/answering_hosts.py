@@ -52,7 +52,7 @@ def answering(hosts: Hosts, seconds: float = SECONDS, over: Callable[[], bool] =
                 answered, deadline = count, min(began + seconds, max(now + AFTER_OTHERS, began + 5 * (now - began)))
         good = [process.poll() == 0 for process, _ in asked]
     finally:
-        with ThreadPoolExecutor(max(min(len(asked), 32), 1)) as pool:  # each that is silent takes STOP_SECONDS
+        with ThreadPoolExecutor(max(min(len(asked), 32), 1)) as pool:  # each that does not answer takes STOP_SECONDS
             list(pool.map(lambda one: stop_tree(one[0], STOP_SECONDS), asked))
         for _, options in asked:
             if flavor != "openmpi":

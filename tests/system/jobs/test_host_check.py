@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from distgnn.system.jobs import silence
-from distgnn.system.jobs.silence import Silence
+from distgnn.system.jobs import host_check
+from distgnn.system.jobs.host_check import HostCheck
 
 HOSTS = [("a", 2), ("b", 1)]
 
@@ -15,14 +15,14 @@ def run(tmp_path, monkeypatch):
     """A run with a limit of 40 s on two machines; `run.up` are those that answer, `run.said` what was said."""
     (tmp_path / "logs").mkdir()
     (tmp_path / "config.toml").write_text("[train]\ntimeout = 40.0\n")
-    found = Silence(tmp_path, HOSTS, lambda text: found.said.append(text))
+    found = HostCheck(tmp_path, HOSTS, lambda text: found.said.append(text))
     found.said, found.up, found.asked = [], ["a"], []
 
     def answering(hosts, seconds, over):
         found.asked.append(seconds)
         return [host for host in hosts if host[0] in found.up]
 
-    monkeypatch.setattr(silence, "answering", answering)
+    monkeypatch.setattr(host_check, "answering", answering)
     return found
 
 

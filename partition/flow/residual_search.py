@@ -17,11 +17,11 @@ import numpy as np
 from distgnn.kernels.runtime.jit import inline, kernel
 from distgnn.partition.flow.max_flow import Flow, Net, in_node, is_out, out_node, vertex_of
 
-QUEUE, CLAIMS = 0, 1  # places of Reach.lengths
+QUEUE, CLAIMS = 0, 1  # places of Search.lengths
 FORWARD, BACKWARD = 0, 1
 
 
-class Reach(NamedTuple):
+class Search(NamedTuple):
     """reached: bool [2 N], nodes; queue: int32 [2 N], those nodes as they came; claimed: bool [E], edges at a vertex
     that can be left (backward: arrived at); claims: int32 [E], those edges as they came; lengths: int64 [2], of queue
     and claims; weight: float64 [2], of the claimed edges."""
@@ -34,39 +34,39 @@ class Reach(NamedTuple):
     weight: np.ndarray
 
 
-def nothing_reached(num_vertices: int, num_edges: int) -> Reach:
-    """A `Reach` from which nothing has been spread."""
+def nothing_reached(num_vertices: int, num_edges: int) -> Search:
+    """A `Search` from which nothing has been spread."""
     reached, claimed = np.zeros(2 * num_vertices, dtype=np.bool_), np.zeros(num_edges, dtype=np.bool_)
     queue, claims = np.empty(2 * num_vertices, dtype=np.int32), np.empty(num_edges, dtype=np.int32)
-    return Reach(reached, queue, claimed, claims, np.zeros(2, dtype=np.int64), np.zeros(2))
+    return Search(reached, queue, claimed, claims, np.zeros(2, dtype=np.int64), np.zeros(2))
 
 
 @inline(_nrt=False)
-def forget(reach: Reach) -> None:
+def forget(search: Search) -> None:
     """Begin again."""
-    reach.reached[:] = False
-    reach.claimed[:] = False
-    reach.lengths[:] = 0
-    reach.weight[:] = 0
+    search.reached[:] = False
+    search.claimed[:] = False
+    search.lengths[:] = 0
+    search.weight[:] = 0
 
 
 @inline(_nrt=False)
-def add_node(node: int, reach: Reach) -> None:
+def add_node(node: int, search: Search) -> None:
     """Spread from this node too, next time."""
-    if not reach.reached[node]:
-        reach.reached[node] = True
-        reach.queue[reach.lengths[QUEUE]] = node
-        reach.lengths[QUEUE] += 1
+    if not search.reached[node]:
+        search.reached[node] = True
+        search.queue[search.lengths[QUEUE]] = node
+        search.lengths[QUEUE] += 1
 
 
 @inline(_nrt=False)
-def claim(e: int, weights: np.ndarray, reach: Reach) -> None:
+def claim(e: int, weights: np.ndarray, search: Search) -> None:
     """Count edge e, which is not claimed yet, to this side."""
-    reach.claimed[e] = True
-    reach.claims[reach.lengths[CLAIMS]] = e
-    reach.lengths[CLAIMS] += 1
-    reach.weight[0] += weights[e, 0]
-    reach.weight[1] += weights[e, 1]
+    search.claimed[e] = True
+    search.claims[search.lengths[CLAIMS]] = e
+    search.lengths[CLAIMS] += 1
+    search.weight[0] += weights[e, 0]
+    search.weight[1] += weights[e, 1]
 
 
 @kernel(_nrt=False)
@@ -75,7 +75,7 @@ def spread(
     flow: Flow,
     weights: np.ndarray,
     head: int,
-    reach: Reach,
+    search: Search,
     direction: int,
     barred: np.ndarray,
     room: tuple[float, float],
@@ -88,8 +88,8 @@ def spread(
     Args: barred: bool [2 N], nodes that must not be reached; room: most of each weight.
     Returns: False as soon as a barred node or more weight than there is room for is met: the rest is not looked at.
     """
-    while head < reach.lengths[QUEUE]:
-        node = reach.queue[head]
+    while head < search.lengths[QUEUE]:
+        node = search.queue[head]
         head += 1
         if barred[node]:
             return False
@@ -99,36 +99,36 @@ def spread(
         if wide:
             # The link through v is full, so it can be undone.
             if flow.carries[v]:
-                add_node(node ^ 1, reach)
+                add_node(node ^ 1, search)
             for j in range(net.indptr[v], net.indptr[v + 1]):
                 w = net.neighbours[j]
                 if net.inside[w]:
                     # An edge at a vertex that can be left belongs to p, whatever its other end: that end is in both.
-                    if not reach.claimed[net.edges[j]]:
-                        claim(net.edges[j], weights, reach)
-                    add_node(out_node(w) if direction == BACKWARD else in_node(w), reach)
-            if reach.weight[0] > room[0] or reach.weight[1] > room[1]:
+                    if not search.claimed[net.edges[j]]:
+                        claim(net.edges[j], weights, search)
+                    add_node(out_node(w) if direction == BACKWARD else in_node(w), search)
+            if search.weight[0] > room[0] or search.weight[1] > room[1]:
                 return False
         elif not flow.carries[v]:
             # node ^ 1 is the other node of v: the link between them is free, and can be used.
-            add_node(node ^ 1, reach)
+            add_node(node ^ 1, search)
         elif direction == FORWARD and flow.pred[v] >= 0:
-            add_node(out_node(flow.pred[v]), reach)
+            add_node(out_node(flow.pred[v]), search)
         elif direction == BACKWARD and flow.succ[v] >= 0:
-            add_node(in_node(flow.succ[v]), reach)
+            add_node(in_node(flow.succ[v]), search)
     return True
 
 
 @kernel(_nrt=False)
-def take_back(queue_length: int, claims_length: int, weights: np.ndarray, reach: Reach) -> None:
+def take_back(queue_length: int, claims_length: int, weights: np.ndarray, search: Search) -> None:
     """Forget what was reached and claimed since the lengths were these."""
     # Only what came since: clearing everything for each vertex that is tried would be quadratic.
-    for i in range(queue_length, reach.lengths[QUEUE]):
-        reach.reached[reach.queue[i]] = False
-    for i in range(claims_length, reach.lengths[CLAIMS]):
-        e = reach.claims[i]
-        reach.claimed[e] = False
-        reach.weight[0] -= weights[e, 0]
-        reach.weight[1] -= weights[e, 1]
+    for i in range(queue_length, search.lengths[QUEUE]):
+        search.reached[search.queue[i]] = False
+    for i in range(claims_length, search.lengths[CLAIMS]):
+        e = search.claims[i]
+        search.claimed[e] = False
+        search.weight[0] -= weights[e, 0]
+        search.weight[1] -= weights[e, 1]
     # Shortened lists are enough: what stands behind their ends is written over.
-    reach.lengths[QUEUE], reach.lengths[CLAIMS] = queue_length, claims_length
+    search.lengths[QUEUE], search.lengths[CLAIMS] = queue_length, claims_length

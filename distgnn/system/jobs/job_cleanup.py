@@ -1,6 +1,6 @@
 """A small process beside the launcher that ends the launcher's job when the launcher is killed.
 
-    python -I -S sentinel.py JOB        reads lines from the launcher; the pipe's end is the launcher's
+    python -I -S job_cleanup.py JOB        reads lines from the launcher; the pipe's end is the launcher's
 
     /dev/shm/mpich_…     shared memory of a rank, to be removed when all is over
     done                 the launcher has ended the job itself: nothing is left to do
@@ -8,7 +8,7 @@
 Every process of a job on this machine (mpiexec, its proxies, ranks, what they start) has DISTGNN_JOB=JOB in its
 environment, so it is found whoever its parent is by then. Shared memory that the launcher had not told of yet is known
 by its age: made since this process began, and mapped by nobody any more. On other machines the proxies of mpiexec
-notice that it is gone, and ranks die with them (guard.py).
+notice that it is gone, and ranks die with them (parent_death.py).
 
 Nothing of ours is imported: a start takes some 20 ms.
 """

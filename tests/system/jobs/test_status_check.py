@@ -6,20 +6,20 @@ from types import SimpleNamespace
 
 import pytest
 
-from distgnn.system.jobs import pulse, supervise
-from distgnn.system.jobs.pulse import Pulse
+from distgnn.system.jobs import status_check, supervise
 from distgnn.system.jobs.rank_log import RankLog
+from distgnn.system.jobs.status_check import StatusCheck
 from distgnn.system.jobs.watchdog import HUNG, Watchdog
 
 
 @pytest.fixture
 def run(tmp_path, monkeypatch):
-    """A pulse of a run with a limit of 10 s; a second passes before each look."""
+    """A status check of a run with a limit of 10 s; a second passes before each look."""
     clock = SimpleNamespace(now=100.0)
-    monkeypatch.setattr(pulse, "time", SimpleNamespace(monotonic=lambda: clock.now))
+    monkeypatch.setattr(status_check, "time", SimpleNamespace(monotonic=lambda: clock.now))
     (tmp_path / "config.toml").write_text("[train]\ntimeout = 10.0\n")
     RankLog(str(tmp_path), 1).set_status("of a rank that is gone")
-    found = Pulse(tmp_path)
+    found = StatusCheck(tmp_path)
 
     def looks(count, meanwhile=lambda: None):
         said = []
@@ -29,7 +29,7 @@ def run(tmp_path, monkeypatch):
             said.append(found.look())
         return [text for text in said if text]
 
-    return SimpleNamespace(pulse=found, looks=looks, log=RankLog(str(tmp_path), 0), clock=clock, folder=tmp_path)
+    return SimpleNamespace(status_check=found, looks=looks, log=RankLog(str(tmp_path), 0), clock=clock, folder=tmp_path)
 
 
 def test_ranks_that_all_fell_silent_are_noticed_within_the_limit(run):
@@ -39,7 +39,7 @@ def test_ranks_that_all_fell_silent_are_noticed_within_the_limit(run):
 
 
 def test_ranks_of_other_machines_are_heard_late(run):
-    run.pulse.shortest = 120.0
+    run.status_check.shortest = 120.0
     run.log.set_status("beat 1")
     assert run.looks(118) == []
     assert run.looks(4)
@@ -80,8 +80,8 @@ def test_a_single_rank_tells(tmp_path):
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="no signals")
-def test_a_job_without_a_pulse_is_ended(monkeypatch, capfd):
+def test_a_job_without_new_statuses_is_ended(monkeypatch, capfd):
     monkeypatch.setattr(supervise, "LOOK_SECONDS", 0.05)
     watch = SimpleNamespace(look=lambda: "no rank has told", exit_code=HUNG)
-    assert supervise.supervise(["sleep", "60"], dict(os.environ), pulse=watch) == HUNG
+    assert supervise.supervise(["sleep", "60"], dict(os.environ), status_check=watch) == HUNG
     assert "distgnn: error: no rank has told" in capfd.readouterr().err
