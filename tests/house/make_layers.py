@@ -11,6 +11,11 @@ HEAD = """# Which layer runs how
 Generated from `distgnn/interop/table.py` by `tests/house/make_layers.py`; `distgnn models` prints the same. Every row
 is run by a test (`tests/interop/test_table.py`): layers that run give the output and every gradient of one process.
 """
+TRIED = """## Beside the plain libraries
+
+Scripts of a few lines, run with rows on 1, 2 and 3 ranks in float64: `python tests/bench/peers/run.py`. What is equal has
+the losses, gradients, weights and outputs of PyG or DGL on the whole graph.
+"""
 TITLES = {"distgnn": "Our models (`--model`)", "dgl": "Layers of DGL 1.1.3", "pyg": "Layers of PyG 2.8.1"}
 
 
@@ -18,11 +23,16 @@ def page() -> str:
     """The page as the table is now."""
     sys.path.insert(0, str(ROOT))
     from distgnn.interop.table import HOW, LAYERS
+    from distgnn.interop.tried import KINDS, REFUSED
 
     lines = [HEAD, *(f"- **{how}**: {meaning}" for how, meaning in HOW.items()), ""]
     for library, title in TITLES.items():
         lines += [f"## {title}", "", *_rows([layer for layer in LAYERS if layer.library == library]), ""]
-    return "\n".join(lines)
+    lines += [TRIED, "| scripts | equal | refused |", "|---|---|---|"]
+    lines += [f"| {kind} | {equal} | {refused} |" for kind, equal, refused in KINDS]
+    lines += ["", "| refused | line |", "|---|---|"]
+    lines += [f"| {name} | {line.replace('|', '/')} |" for name, line in REFUSED]
+    return "\n".join([*lines, ""])
 
 
 def _rows(layers: list) -> Iterator[str]:

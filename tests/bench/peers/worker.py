@@ -139,7 +139,7 @@ def _failure(error: BaseException) -> tuple[str, str]:
     frames = traceback.extract_tb(error.__traceback__)
     last = frames[-1]
     deliberate = isinstance(error, dg.DistGNNError) or (
-        isinstance(error, (ValueError, NotImplementedError))
+        isinstance(error, (ValueError, IndexError, NotImplementedError))
         and Path(last.filename).is_relative_to(Path(dg.__file__).parent)
         and (last.line or "").startswith("raise")
     )
