@@ -9,7 +9,7 @@ Torch asks a RowTensor before it runs a function on it. The function is then one
 
     local     row by row: elementwise functions, products with weights, what stays within a row
     global    over all rows: sums, means, extremes, losses, batch norms, rows by id; one exchange, with its gradient
-    refused   in one line that says what to write
+    refused   in one line that says what to write; on one rank it runs on an ordinary tensor of all rows
 
 What this rank holds is an ordinary tensor, `x.to_local()`; autograd sees that tensor only. `HANDLERS` has a function
 for each name: the other files of this folder fill it.
@@ -81,7 +81,16 @@ class RowTensor(torch.Tensor):
         handler = _FOUND.get(func)
         if handler is None:
             handler = _FOUND[func] = _handler_of(func)
-        return handler(func, args, kwargs or {})
+        try:
+            return handler(func, args, kwargs or {})
+        except InputError:
+            if not _runs_alone(func, handler, args, kwargs or {}):
+                raise
+            try:
+                return func(*_alone(args), **_alone(kwargs or {}))
+            except Exception:  # torch has no answer either, and the line says more
+                pass
+            raise
 
     @classmethod
     def __torch_dispatch__(  # type: ignore[override]
@@ -102,6 +111,8 @@ class RowTensor(torch.Tensor):
 
     def __iter__(self) -> Any:
         if self.row_dim == 0:
+            if _has_all(self.row_space):
+                return iter(_in_order(self))
             raise InputError(f"rows of all ranks cannot be iterated over one by one: {ANYWHERE}")
         return iter(self.unbind(0))
 
@@ -274,6 +285,48 @@ def refuse(name: str, instead: str | None = None) -> NoReturn:
     """Raise InputError for torch's function `name`."""
     advice = instead or INSTEAD.get(name.rstrip("_"), ANYWHERE)
     raise InputError(f"torch's {name} over the rows of all ranks cannot run distributed: {advice}")
+
+
+# --- one rank: what is refused on several is what one process does -----------------------------------------------------
+
+BOUND_TO_ROWS = frozenset(("grad", "backward", "requires_grad_", "retain_grad", "register_hook", "__torch_dispatch__"))
+
+
+def _runs_alone(func: Any, handler: Handler, args: tuple, kwargs: dict) -> bool:
+    """Are all rows here, and does the function make something new of them? One that changes rows is refused."""
+    name, target = name_of(func), args[0] if args else None
+    changes = name.endswith("_") or name in ("__setitem__", "__delitem__") or getattr(func, "__name__", "") == "__set__"
+    if handler is refused or name in BOUND_TO_ROWS or (changes and is_rows(target)) or is_rows(kwargs.get("out")):
+        return False
+    found = [*_rows_in(args), *_rows_in(kwargs)]
+    return bool(found) and all(_has_all(one.row_space) for one in found)
+
+
+def _has_all(space: Space) -> bool:
+    return space.comm.size == 1 and space.num_local == space.num_counted == space.num_global
+
+
+def _rows_in(values: Any) -> list[RowTensor]:
+    if is_rows(values):
+        return [values]
+    inside = values.values() if isinstance(values, dict) else values if isinstance(values, (list, tuple)) else ()
+    return [rows for one in inside for rows in _rows_in(one)]
+
+
+def _alone(values: Any) -> Any:
+    """With ordinary tensors in place of rows."""
+    if isinstance(values, dict):
+        return {name: _alone(one) for name, one in values.items()}
+    if isinstance(values, (list, tuple)) and not isinstance(values, torch.Size):
+        return type(values)(_alone(one) for one in values)
+    return _in_order(values) if is_rows(values) else local_of(values)
+
+
+def _in_order(rows: RowTensor) -> torch.Tensor:
+    """All rows, in the order of the source, with their gradient."""
+    if rows.row_space.is_whole:
+        return rows.inner
+    return rows.inner.index_select(rows.row_dim, torch.argsort(rows.row_space.index))
 
 
 # --- on the way out of torch: all rows in the source's order, on every rank ------------------------------------------
