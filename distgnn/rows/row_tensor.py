@@ -287,7 +287,7 @@ def refuse(name: str, instead: str | None = None) -> NoReturn:
     raise InputError(f"torch's {name} over the rows of all ranks cannot run distributed: {advice}")
 
 
-# --- one rank: what is refused on several is what one process does -----------------------------------------------------
+# --- one rank: what is refused on several is what one process does ---------------------------------------------------
 
 BOUND_TO_ROWS = frozenset(("grad", "backward", "requires_grad_", "retain_grad", "register_hook", "__torch_dispatch__"))
 

@@ -99,5 +99,5 @@ def test_sequential_of_dgl_is_refused():
     import dgl.nn.pytorch as dgn
 
     model = torch.nn.ModuleList([dgn.Sequential(dgn.GraphConv(7, 3))])
-    with pytest.raises(InputError, match="dgl.nn.Sequential takes a DGLGraph only"):
+    with pytest.raises(InputError, match=r"dgl\.nn\.Sequential takes a DGLGraph only"):
         distribute(model, whole_graph(random_graph(2)))

@@ -187,8 +187,8 @@ def show(cases: list, results: dict[str, dict[str, Any]], ranks: list[int], ever
 
 
 def write_tried(cases: list, results: dict[str, dict[str, Any]], tree: Path) -> None:
-    """distgnn/interop/tried.py: counts by kind, and the line of each refusal. Raises: SystemExit for a fault."""
-    equal, refused, lines = Counter(), Counter(), {}
+    """distgnn/interop/tried.py: counts by kind, and the lines of refusals. Raises: SystemExit for a fault."""
+    equal, refused, alone, lines = Counter(), Counter(), Counter(), {}
     for one in cases:
         found = results.get(one.name, {})
         if "plain" in found:  # the plain library cannot run it
@@ -196,15 +196,19 @@ def write_tried(cases: list, results: dict[str, dict[str, Any]], tree: Path) -> 
         verdicts = {count: entry["verdict"] for count, entry in found.items()}
         if set(verdicts) != {"1", "2", "3"} or set(verdicts.values()) & set(FAULTS):
             raise SystemExit(f"{one.name}: {verdicts}: run it on 1, 2 and 3 ranks, and mend what is wrong")
-        if set(verdicts.values()) == {"equal"}:
+        if {verdicts["2"], verdicts["3"]} == {"equal"}:
             equal[one.kind] += 1
             continue
-        refused[one.kind] += 1
+        refused[one.kind] += 1  # on several ranks; on one, most of these run
+        alone[one.kind] += verdicts["1"] == "equal"
         line = next(entry["line"] for entry in found.values() if entry["verdict"] == "refused")
         lines.setdefault(one.name.rpartition(", ")[0] if one.kind.startswith("layers of ") else one.name, line)
     kinds = dict.fromkeys(one.kind for one in cases if equal[one.kind] or refused[one.kind])
-    rows = [f"    ({kind!r}, {equal[kind]}, {refused[kind]})," for kind in kinds]
-    texts = [f"    ({name!r}, {line!r}),  # noqa: E501" for name, line in lines.items()]
+    rows = [f"    ({kind!r}, {equal[kind]}, {refused[kind]}, {alone[kind]})," for kind in kinds]
+    by_line: dict[str, list[str]] = {}
+    for name, line in lines.items():
+        by_line.setdefault(line, []).append(name)
+    texts = [f"    ({line!r}, {', '.join(names)!r})," for line, names in by_line.items()]
     path = tree / "distgnn" / "interop" / "tried.py"
     path.write_text("\n".join([TRIED, "KINDS = [", *rows, "]", "REFUSED = [", *texts, "]", ""]))
     subprocess.run([sys.executable, "-m", "ruff", "format", str(path)], check=True)
@@ -212,7 +216,8 @@ def write_tried(cases: list, results: dict[str, dict[str, Any]], tree: Path) -> 
 
 TRIED = '''"""What was run beside the plain library on 1, 2 and 3 ranks: written by `tests/bench/peers/run.py --write`.
 
-KINDS: (kind, how many gave equal numbers, how many were refused in one line); REFUSED: (script or layer, the line).
+KINDS: (kind, equal on 1, 2 and 3 ranks, refused in one line on several, of these equal on one); REFUSED: (the line, the
+scripts and layers).
 """
 '''
 

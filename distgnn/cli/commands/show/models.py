@@ -36,7 +36,16 @@ def models(
     for how, meaning in HOW.items():
         print(f"{how:8} {meaning}")
     print()
-    columns = ["scripts on 1, 2 and 3 ranks", "equal", "refused"]
-    print_texts("Beside the plain library", columns, [[kind, str(equal), str(no)] for kind, equal, no in KINDS])
+    columns = ["scripts", "equal on 1, 2 and 3 ranks", "refused on several", "of these equal on one"]
+    print_texts("Beside the plain library", columns, [[str(cell) for cell in row] for row in KINDS])
     print()
-    print_texts("Refused", ["script or layer", "line"], [list(row) for row in REFUSED])
+    print_texts(
+        "Refused on several ranks", ["scripts and layers", "line"], [[_short(row[1]), row[0]] for row in REFUSED]
+    )
+
+
+def _short(names: str) -> str:
+    """The first name; the guide's page on layers has all."""
+    some = names.split(", ")[:1]
+    more = names.count(", ") + 1 - len(some)
+    return ", ".join(some) + (f" and {more} more" if more else "")
