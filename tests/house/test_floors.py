@@ -28,7 +28,15 @@ class Floor:
 
 FLOORS = (
     Floor(
-        ("errors", "config", "system", "interop.dgl.import_dgl", "interop.pyg.import_pyg", "interop.table"),
+        (
+            "errors",
+            "config",
+            "system",
+            "interop.dgl.import_dgl",
+            "interop.pyg.import_pyg",
+            "interop.table",
+            "interop.tried",
+        ),
         foreign=("tomli",),
         inside=("mpi4py",),
     ),
