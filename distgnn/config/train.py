@@ -6,6 +6,7 @@ from functools import partial
 from importlib.util import find_spec
 
 from distgnn.config.options.choices import check_choice
+from distgnn.config.options.earlier import refuses_old_names
 from distgnn.config.options.option import check_choices, documented, option
 from distgnn.config.steps.batch import BatchConfig
 from distgnn.config.task import LOSSES, METRICS, NEGATIVES, TASKS, check_task
@@ -32,6 +33,7 @@ def check_optimizer_beside(optimizer: str, update: str) -> None:
         raise InputError("optimizer kfac is for update on owners: leave update copies out, or choose another optimizer")
 
 
+@refuses_old_names
 @documented
 @dataclass
 class TrainConfig(BatchConfig):
@@ -77,7 +79,7 @@ class TrainConfig(BatchConfig):
         choices=NEGATIVES,
     )
     num_negatives: int = _training(1, "Negative edges for each training edge and step.")
-    smooth_labels: bool = _training(
+    correct_and_smooth: bool = _training(
         False, "Correct and Smooth at each evaluation too; where it is better on validation, it is what counts."
     )
     seed: int = _training(0, "Seed of weights and dropout masks.")

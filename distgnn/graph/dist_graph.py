@@ -84,8 +84,8 @@ class DistGraph(DGLInterface, PyGInterface):
         debug: agree on every exchange before it starts.
         tuning: what `load` measured for this part; None: the defaults.
         exchange, ranks_per_node: the fields of `ExchangeConfig`: do rows travel once per rank or once per node.
-        schedule: the fields of `Schedule` (warmup_epochs, wire, wire_backward, remote_rule, smooth). They are about
-            training steps: evaluation is always synchronous and sends whole rows.
+        schedule: the fields of `Schedule` (warmup_epochs, wire, wire_backward, remote_rule, late_row_average). They
+            are about training steps: evaluation is always synchronous and sends whole rows.
 
     Attributes:
         feats [O, D], labels [O] int64 or [O, C], train_mask / valid_mask / test_mask [O] bool, owned_ids [O]

@@ -30,8 +30,8 @@ def check_trainable(graph: Any, config: TrainConfig, task: Task) -> None:
             f"inductive training, and the statistics of feat_norm {norm.name} are of all vertices: load the graph with "
             "inductive=True"
         )
-    if config.smooth_labels and (graph.multilabel or graph.update == "copies"):
-        raise InputError("smooth_labels needs vertices with one label each, and update on owners: leave it out")
+    if config.correct_and_smooth and (graph.multilabel or graph.update == "copies"):
+        raise InputError("correct_and_smooth needs vertices with one label each, and update on owners: leave it out")
     task.check(graph, config)
 
 

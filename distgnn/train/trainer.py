@@ -266,7 +266,7 @@ class Trainer:
         logits = self._logits()
         with torch.no_grad():
             found = self.task.evaluate(self.whole, logits, self.metric)
-            if self.config.smooth_labels:
+            if self.config.correct_and_smooth:
                 found |= smoothed_metrics(self.whole, logits, self.metric, found)
         return found | own_metrics(self.whole, logits, self.own_metrics) if self.own_metrics else found
 
