@@ -73,6 +73,9 @@ class TrainConfig(BatchConfig):
         default_text="rocauc for multi-label graphs, else accuracy; of values their loss, of links mrr",
     )
     loss: str | None = _training(None, "Of values.", choices=LOSSES, default_text="mse")
+    label_smoothing: float = _training(
+        0.0, "Share of each label that all classes get alike in the cross entropy, as in torch (0: none)."
+    )
     negatives: str = _training(
         "uniform",
         "Negative edges of task link: both ends at random, or the source of an edge with another target.",
@@ -127,6 +130,8 @@ class TrainConfig(BatchConfig):
                 raise InputError(f"{name} is {getattr(self, name)}: expected at least {least}")
         if not 0 < self.lr <= 1e30:  # beyond it a step is no float32
             raise InputError(f"lr is {self.lr}: expected a positive number, at most 1e30")
+        if not 0 <= self.label_smoothing <= 1:
+            raise InputError(f"label_smoothing is {self.label_smoothing}: expected a number from 0 to 1")
         check_choices(self)
         check_task(self)
         self.check_batch()

@@ -35,6 +35,14 @@ def check_trainable(graph: Any, config: TrainConfig, task: Task) -> None:
     task.check(graph, config)
 
 
+def check_own_loss(config: TrainConfig, loss: Any) -> None:
+    """Raise InputError for label smoothing beside a user's loss, which would not know of it."""
+    if loss is not None and config.label_smoothing:
+        raise InputError(
+            "label_smoothing is for the Trainer's own loss: leave it out, and smooth in your loss function"
+        )
+
+
 def check_forward(model: nn.Module) -> None:
     """Raise InputError for a `forward` that names the graph as its second argument: the trainer gives it first."""
     try:

@@ -39,7 +39,7 @@ def graph_for(task: str):
 CASES = {
     "regression": {},
     "regression, mae": {"loss": "mae", "metric": "mse"},
-    "edge": {},
+    "edge": {"label_smoothing": 0.2},
     "edge-regression": {},
     "link": {"metric": "hits@3"},
     "link, beside": {"num_negatives": 3, "negatives": "source"},
