@@ -37,7 +37,15 @@ def check_optimizer_beside(optimizer: str, update: str) -> None:
 @documented
 @dataclass
 class TrainConfig(BatchConfig):
-    """How to train. Everything is checked when the trainer is made."""
+    """How to train. Everything is checked when the trainer is made.
+
+    Example:
+        >>> dg.TrainConfig(optimizer="sgd").lr
+        0.01
+        >>> dg.TrainConfig(label_smoothing=2.0).check()
+        Traceback (most recent call last):
+        distgnn.errors.InputError: label_smoothing is 2.0: expected a number from 0 to 1
+    """
 
     task: str = _training(
         "node", "What is predicted: classes or values, of vertices or of edges, or links.", choices=TASKS

@@ -91,6 +91,15 @@ class DistGraph(DGLInterface, PyGInterface):
         feats [O, D], labels [O] int64 or [O, C], train_mask / valid_mask / test_mask [O] bool, owned_ids [O]
         (numpy int64, global vertex ids), node_types [O], node_values [O, T] and graph_ids [O] int64 or None, seed and
         step (the trainer moves it), feat_norm (`FeatNorm` or None).
+
+    Example:
+        >>> graph
+        DistGraph(part 0 of 1, num_nodes=60 of 60, num_feats=8, num_classes=4, dtype=torch.float32,
+        algorithm='cd-0', update='owners')
+        >>> graph.num_nodes(), graph.num_edges(), graph.feats.shape
+        (60, 290, torch.Size([60, 8]))
+        >>> graph.in_degrees().sum().item()
+        290
     """
 
     rows_type: type[ModelRows] = OwnedRows

@@ -68,6 +68,11 @@ def load(
         InputError: on every rank, for a DISTGNN_TIMEOUT that is no number of seconds.
         RunError: on every rank, where the rank count is not the number of parts or ranks see different partitions.
         PartitionFormatError: on every rank, where a file is missing or damaged.
+
+    Example:
+        >>> graph = dg.load("parts")
+        >>> graph.feats.shape, int(graph.train_mask.sum())
+        (torch.Size([60, 8]), 12)
     """
     comm = comm or MPI.COMM_WORLD
     abort_on_uncaught(comm, alone=several_tasks() is None)

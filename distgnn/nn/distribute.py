@@ -38,6 +38,15 @@ def distribute(model: nn.Module, graph: DataGraph, arc_dropout: Collection[str] 
 
     Raises:
         ValueError: for other BatchNorm modules and HeteroBatchNorm, whose statistics would be those of one rank.
+
+    Example:
+        >>> model = torch.nn.Sequential(torch.nn.Linear(8, 8), torch.nn.BatchNorm1d(8), torch.nn.Dropout(0.5))
+        >>> dg.nn.distribute(model, graph)
+        Sequential(
+          (0): Linear(in_features=8, out_features=8, bias=True)
+          (1): BatchNorm1d(8, eps=1e-05, momentum=0.1, affine=True, bias=True, track_running_stats=True)
+          (2): Dropout(p=0.5, site=0, over=vertices)
+        )
     """
     if any(map(_is_of_pyg, model.modules())):
         register(graph)

@@ -90,6 +90,15 @@ class Trainer:
 
     Raises:
         InputError: on every rank, where the graph or the settings do not allow training.
+
+    Example:
+        >>> model = dg.nn.GraphSAGE(graph.num_feats, 8, graph.num_classes, num_layers=2)
+        >>> trainer = dg.Trainer(model, graph, dg.TrainConfig(epochs=20, lr=0.01, log=None))
+        >>> result = trainer.fit()
+        >>> result.losses[-1] < result.losses[0]
+        True
+        >>> trainer.predict().shape
+        torch.Size([60, 4])
     """
 
     def __init__(
