@@ -55,13 +55,19 @@ def test_shares_of_cross_entropy_and_gradients_are_torchs(comm, dtype, smoothing
 def test_the_trainer_smooths_as_one_process_does(comm):
     data = random_graph(1)
 
-    def records(graph) -> list[dict]:
+    def model_for(graph) -> torch.nn.Module:
         torch.manual_seed(0)
-        model = build_model(ModelConfig(hidden_feats=8, dropout=0.0), graph.num_feats, graph.num_classes)
-        settings = TrainConfig(epochs=3, lr=0.01, label_smoothing=0.3, verify_every=1, log=None)
-        return Trainer(model, graph, settings).fit().records
+        return build_model(ModelConfig(hidden_feats=8, dropout=0.0), graph.num_feats, graph.num_classes).double()
 
-    many, one = records(dist_graph(data, comm, dtype="float64")), records(whole_graph(data, dtype="float64"))
+    def records(graph) -> list[dict]:
+        settings = TrainConfig(epochs=3, lr=0.01, label_smoothing=0.3, verify_every=1, log=None)
+        return Trainer(model_for(graph), graph, settings).fit().records
+
+    whole = whole_graph(data, dtype="float64")
+    many, one = records(dist_graph(data, comm, dtype="float64")), records(whole)
+    logits, mask = model_for(whole)(whole, whole.feats), whole.train_mask
+    expected = F.cross_entropy(logits[mask], whole.labels[mask], label_smoothing=0.3)
+    assert one[0]["loss"] == pytest.approx(expected.item(), rel=1e-10)
     np.testing.assert_allclose([one["loss"] for one in many], [one["loss"] for one in one], rtol=1e-10)
     assert max(record["gradient_error"] for record in many) < 1e-12  # the exact step smooths too
 
