@@ -1,6 +1,7 @@
 """Settings of earlier versions: those that have another name now, and those that are gone."""
 
 import functools
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,13 @@ def new_name(option: str | None) -> str | None:
     return None
 
 
+def check_names_now(names: Iterable[str]) -> None:
+    """Raise InputError for the first argument that has another name now."""
+    for name in names:
+        if name in RENAMED:
+            raise InputError(f"{name} is called {RENAMED[name]} now")
+
+
 def refuses_old_names(config: Config) -> Config:
     """Class decorator: an argument with a name of before raises InputError with the name of now."""
     kind: Any = config
@@ -27,8 +35,7 @@ def refuses_old_names(config: Config) -> Config:
 
     @functools.wraps(made)
     def checked(self: Any, *args: Any, **values: Any) -> None:
-        for name in values.keys() & RENAMED.keys():
-            raise InputError(f"{name} is called {RENAMED[name]} now")
+        check_names_now(values)
         made(self, *args, **values)
 
     kind.__init__ = checked
