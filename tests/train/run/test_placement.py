@@ -36,7 +36,7 @@ def test_another_partition_folder_on_one_rank_and_an_old_name_are_named_on_all(c
     with pytest.raises(RunError, match="ranks differ in partition") as caught:
         load(str(shared_tmp_path / f"parts-{comm.rank}"), comm=comm)
     assert caught.value.agreed
-    with pytest.raises(InputError, match="^smooth is called late_row_average now$") as caught:
+    with pytest.raises(InputError, match=r"^smooth is called late_row_average now$") as caught:
         load(str(shared_tmp_path / "parts-0"), comm=comm, smooth=0.5)
     assert caught.value.agreed
 
