@@ -66,7 +66,7 @@ def load(
             `Schedule`.
 
     Raises:
-        InputError: on every rank, for a DISTGNN_TIMEOUT that is no number of seconds.
+        InputError: on every rank, for a DISTGNN_TIMEOUT that is no number of seconds, or a setting's old name.
         RunError: on every rank, where the rank count is not the number of parts or ranks see different partitions.
         PartitionFormatError: on every rank, where a file is missing or damaged.
 
