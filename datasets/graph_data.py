@@ -46,7 +46,12 @@ __all__ = ["SPLITS", "GraphData"]
 
 @dataclass(repr=False)
 class GraphData(GraphFields):
-    """The fields of `GraphFields` (name, edges, feats, labels, splits, …), and what can be done with them."""
+    """The fields of `GraphFields` (name, edges, feats, labels, splits, …), and what can be done with them.
+
+    Example:
+        >>> dg.GraphData.from_arrays([[0, 1], [1, 2]], directed=False, labels=[0, 1, 0])
+        GraphData('graph', num_nodes=3, num_edges=2, undirected, num_classes=2)
+    """
 
     @classmethod
     def from_fields(cls, values: dict[str, Any]) -> "GraphData":

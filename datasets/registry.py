@@ -53,6 +53,11 @@ def load_graph(
             warning says it.
     Returns: GraphData; large arrays may be mapped from disk.
     Raises: InputError if there is no such graph, GraphFormatError if it is damaged.
+
+    Example:
+        >>> data = dg.load_graph("communities:nodes=60,classes=4,feats=8")
+        >>> data.num_nodes, data.feats.shape, data.num_classes
+        (60, (60, 8), 4)
     """
     if not isinstance(source, str | Path):
         found = Findings() if findings is None else findings

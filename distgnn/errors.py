@@ -8,6 +8,13 @@ class DistGNNError(Exception):
 
     `agreed` tells that every rank raises it, so that it is printed once and nobody is left waiting. `count`: how many
     rows of the input are wrong in this way, 0 where they were not counted.
+
+    Example:
+        >>> try:
+        ...     dg.TrainConfig(lr=-1.0).check()
+        ... except dg.DistGNNError as error:
+        ...     print(error)
+        lr is -1.0: expected a positive number, at most 1e30
     """
 
     agreed = False

@@ -69,6 +69,11 @@ def partition_graph(
         options: fields of `CutConfig`: seed, direction, self_loops, order, refine, capacities, …
     Returns: the manifest (contents of `partition.json`): a dict that prints as one line.
     Raises: InputError, GraphFormatError; nothing is left behind then.
+
+    Example:
+        >>> manifest = dg.partition_graph(data, 2, "halves")
+        >>> manifest["num_parts"], [part["owned"] for part in manifest["parts"]]
+        (2, [30, 30])
     """
     config = make_config(method, options).check_parts(num_parts)
     # For its errors: capacities that cannot be are refused before a large graph is loaded.

@@ -54,6 +54,12 @@ def check_graph(source: Any, data_root: str | Path | None = None, direction: str
         fields: as of `GraphData.from_…`, for an object.
     Returns: the findings, a list; `findings.wrong` are errors. Nothing is raised for a graph that is wrong.
     Notes: one sort of the edges (16 bytes per edge).
+
+    Example:
+        >>> graph = dg.GraphData.from_arrays([[0, 1], [1, 2]], num_nodes=9, directed=True)
+        >>> findings = dg.check_graph(graph)
+        finding  field     count  what, where, what to do
+        note     isolated      6  vertices without an edge: kept, their aggregation is 0
     """
     findings = find_all(source, data_root, direction, **fields)
     print(findings.table())

@@ -26,6 +26,14 @@ def renumber(edges: Any, ids: Any = None) -> tuple[np.ndarray, np.ndarray]:
     Raises: InputError for ids that cannot be sorted or are given twice, and for an edge to an id that is not in `ids`.
     Notes: one sort of the edges (or of the ids). Texts that numpy and pandas make of no value ("nan", "None") are
         warned of.
+
+    Example:
+        >>> edges, names = dg.renumber([["ann", "bob"], ["bob", "eve"]])
+        >>> edges
+        array([[0, 1],
+               [1, 2]])
+        >>> names
+        array(['ann', 'bob', 'eve'], dtype='<U3')
     """
     pairs = _comparable("edges", edge_pairs(edges))
     if pairs.dtype.kind == "U" and np.isin(pairs, NO_NAMES).any():

@@ -3,23 +3,24 @@
 from dataclasses import dataclass, replace
 
 from distgnn.config import UPDATES, WIRES, Algorithm
+from distgnn.config.options.earlier import new_name
 from distgnn.config.schedule import Schedule
 from distgnn.errors import InputError
 
 PAPER = "paper"
 EXACT = "cd-0"
 SWITCHES = ("paper-rule", "suppressed")
-VALUES = ("smooth", "backward", "warmup")
+VALUES = ("late-row-average", "backward", "warmup")
 
 
 @dataclass(frozen=True)
 class Contender:
-    """One row of the table: an algorithm, and words behind slashes: "cd-5/int8", "cd-0/copies", "cd-5/smooth=0.95".
+    """One row of the table: an algorithm, and words behind slashes: "cd-5/int8", "cd-0/copies", "cd-5/warmup=20".
 
-    Words: an update; a wire; backward=WIRE; paper-rule (`--remote-rule paper`, with update on copies); smooth=WEIGHT;
-    warmup=EPOCHS; suppressed (messages of training steps are packed and never sent: what the program would cost if the
-    network cost nothing). "paper" is the paper's whole form (update on copies, nothing kept, every layer aggregates
-    before it multiplies); it takes "/suppressed" and no other word.
+    Words: an update; a wire; backward=WIRE; late-row-average=WEIGHT; warmup=EPOCHS; paper-rule (`--remote-rule paper`,
+    with update on copies); suppressed (messages of training steps are packed and never sent: what the program would
+    cost if the network cost nothing). "paper" is the paper's whole form (update on copies, nothing kept, every layer
+    aggregates before it multiplies); it takes "/suppressed" and no other word.
     """
 
     name: str
@@ -57,7 +58,7 @@ class Contender:
             wire=found.get("wire", "float32"),
             wire_backward=found.get("backward"),
             remote_rule="paper" if paper_rule else "held",
-            smooth=_number(name, found, "smooth"),
+            late_row_average=_number(name, found, "late-row-average"),
         )
         if "warmup" in found:
             schedule = replace(schedule, warmup_epochs=int(_number(name, found, "warmup")))
@@ -76,6 +77,9 @@ def _kind_and_value(word: str) -> tuple[str, str]:
             return name, word
     if word in SWITCHES:
         return word, word
+    renamed = new_name(f"--{kind}")
+    if renamed is not None:
+        raise InputError(f"{word!r}: {renamed.replace('--', '')}")
     known = [*UPDATES, *WIRES, *SWITCHES, *(f"{name}=…" for name in VALUES)]
     raise InputError(f"unknown word {word!r}: choose from {', '.join(known)}")
 

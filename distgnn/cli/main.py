@@ -16,6 +16,7 @@ from typing import Any
 import typer
 
 from distgnn import __version__
+from distgnn.config.options.earlier import new_name
 from distgnn.errors import DistGNNError, RunStopped
 from distgnn.system.free_memory import no_memory
 from distgnn.system.jobs.job_abort import DEATH_SECONDS, SPEAK_SECONDS, abort_job
@@ -119,7 +120,8 @@ def _wait_for_the_first(error: Exception) -> None:
 
 
 def _with_advice(error: Any) -> str:
-    message = " ".join(error.format_message().split())
+    renamed = new_name(getattr(error, "option_name", None))
+    message = renamed or " ".join(error.format_message().split())
     context = getattr(error, "ctx", None)
     return message if context is None else f"{message.rstrip('.')}: see {context.command_path} --help"
 

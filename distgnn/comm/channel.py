@@ -3,7 +3,7 @@
 Legend: n rows of one message, R rows received over all bins, D width, b bytes of a row on the wire.
 
     sending      rows -> encoded at the width of the wire -> a message per rank, n b bytes
-    receiving    held = arrived, or held = smooth * held + (1 - smooth) * arrived
+    receiving    held = arrived, or held = weight * held + (1 - weight) * arrived
 
 Buffers, all owned by the channel and kept as long as the graph:
 
@@ -65,12 +65,13 @@ def buffer_for(messages: list[Message]) -> np.ndarray:
 class Channel:
     """Held rows, and for each bin the message in flight: `sent`, `received` and `requests` are by number of the bin.
 
-    `smooth` is the weight of the held row when a row arrives (0: it is replaced). `tag` is that of the last messages.
+    `late_row_average` is the weight of the held row when a row arrives (0: it is replaced). `tag` is the last messages'
+    tag.
     """
 
     verb: str
     wire: Wire
-    smooth: float
+    late_row_average: float
     held: np.ndarray
     tag: int = 0
     sent: dict[int, np.ndarray] = field(default_factory=dict)
@@ -103,13 +104,13 @@ class Channel:
             first = last
 
     def _hold(self, piece: slice, packed: np.ndarray) -> None:
-        if not self.smooth:
+        if not self.late_row_average:
             self.wire.decode(packed, self.held[piece])
             return
         arrived = np.empty((len(packed), self.held.shape[1]), self.held.dtype)
         self.wire.decode(packed, arrived)
-        arrived *= 1 - self.smooth
-        arrived += self.held[piece] * np.asarray(self.smooth, self.held.dtype)
+        arrived *= 1 - self.late_row_average
+        arrived += self.held[piece] * np.asarray(self.late_row_average, self.held.dtype)
         self.held[piece] = arrived
 
     def num_bytes(self) -> int:

@@ -39,7 +39,7 @@ class DelayedExchange:
         delay: epochs between sending a row and using it.
         warmup: epochs at the start that are exact: synchronous, and rows travel whole.
         wire: width of the messages.
-        smooth: weight of the held row when one arrives (0: it is replaced).
+        late_row_average: weight of the held row when one arrives (0: it is replaced).
         held: False counts remote rows only in the epoch in which they arrive (the paper's rule).
     """
 
@@ -51,11 +51,11 @@ class DelayedExchange:
         warmup: int,
         wire: Wire,
         *,
-        smooth: float = 0.0,
+        late_row_average: float = 0.0,
         held: bool = True,
     ):
         self.exact, self.bins, self.delay, self.warmup, self.wire = exact, bins, delay, warmup, wire
-        self.smooth, self.held = smooth, held
+        self.late_row_average, self.held = late_row_average, held
         self.plan, self.transport = exact.plan, exact.transport
         self._first_late_epoch = warmup
         self._channels: dict[tuple[str, int], Channel] = {}
@@ -82,7 +82,7 @@ class DelayedExchange:
         if (verb, site) not in self._channels:
             num_received = self.plan.num_source_halos if verb == "broadcast" else int(self.plan.reduce_indptr[-1])
             held = page_aligned_zeros((num_received, like.shape[1]), like.dtype)
-            self._channels[verb, site] = Channel(verb, self.wire, self.smooth, held)
+            self._channels[verb, site] = Channel(verb, self.wire, self.late_row_average, held)
         return self._channels[verb, site]
 
     def take(self, channel: Channel, number: int, receiving: list[list[slice]]) -> None:

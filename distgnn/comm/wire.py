@@ -46,8 +46,7 @@ class Wire:
 
     def row_bytes(self, like: np.ndarray) -> int:
         """Bytes of one row with the width and dtype of `like` [*, D]."""
-        width = like.shape[1]
-        return width * like.itemsize if self.whole else kernels.row_bytes(width, self.name)
+        return kernels.row_bytes(like.shape[1], self.name, like.itemsize)
 
     def rows(self, buffer: np.ndarray, like: np.ndarray) -> np.ndarray:
         """Bytes uint8 [M * row_bytes] as what `encode` writes and `decode` reads: one row each."""

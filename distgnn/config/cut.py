@@ -51,6 +51,11 @@ class CutConfig:
         effort: how long moves and borders go on (`cmr`, and with `refine`): "fast" in 0.3 to 0.8 times the seconds of
             "normal" for up to 11 % more copies beyond the first, "best" in 1.6 to 5 times its seconds for up to 6 %
             fewer (on five real graphs; on larger ones with clusters "fast" up to half more); none on disk (`memory`).
+
+    Example:
+        >>> manifest = dg.partition_graph(data, 2, "two", dg.CutConfig("libra", seed=1))
+        >>> manifest["num_parts"], manifest["num_nodes"]
+        (2, 60)
     """
 
     method: str = _setting("cmr", "How edges are given to parts.", choices=METHODS)

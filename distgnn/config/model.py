@@ -23,7 +23,13 @@ _option = partial(option, panel="Model")
 @documented
 @dataclass
 class ModelConfig:
-    """Which of our models, and its sizes."""
+    """Which of our models, and its sizes.
+
+    Example:
+        >>> config = dg.ModelConfig("gcn", hidden_feats=8, num_layers=2)
+        >>> dg.nn.model_for(config, graph)(graph, graph.feats).shape
+        torch.Size([60, 4])
+    """
 
     name: str = _option(
         "sage", "Layers; gine and edgegat use edge features, rgcn edge types.", choices=MODELS, name="model"

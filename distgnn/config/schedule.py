@@ -5,21 +5,20 @@
 
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
-from typing import Any
 
 from distgnn.config.algorithm import Algorithm
+from distgnn.config.options.earlier import refuses_old_names
 from distgnn.config.options.option import check_choices, documented, option
 from distgnn.errors import InputError
 
 WIRES = ("float32", "bfloat16", "int8", "int4")
 REMOTE_RULES = ("held", "paper")
-REMOVED = {"adaptive": "--adaptive", "error_feedback": "--error-feedback"}  # of earlier versions, off by default
 
 
 _option = partial(option, panel="Algorithm and exchange")
 
 
+@refuses_old_names
 @documented
 @dataclass(frozen=True)
 class Schedule:
@@ -36,7 +35,7 @@ class Schedule:
         "arrive, and gradients are not exchanged (the published cd-R).",
         choices=REMOTE_RULES,
     )
-    smooth: float = _option(
+    late_row_average: float = _option(
         0.0, "Weight of the held row in a moving average with the row that arrives (cd-R; 0: it is replaced)."
     )
 
@@ -52,8 +51,9 @@ class Schedule:
 
     def caution(self, algorithm: Algorithm) -> str | None:
         """A line for a schedule that was measured to harm training (docs/LOG.md); None for all others."""
-        if algorithm.delay == 1 and not self.smooth and self.remote_rule == "held":
-            return "cd-1 without smoothing makes the loss swing on some graphs: add --smooth 0.8, or take cd-5"
+        if algorithm.delay == 1 and not self.late_row_average and self.remote_rule == "held":
+            line = "cd-1 without smoothing makes the loss swing on some graphs: "
+            return f"{line}add --late-row-average 0.8, or take cd-5"
         return None
 
     def check(self, algorithm: Algorithm, update: str) -> None:
@@ -66,8 +66,9 @@ class Schedule:
         delayed = algorithm.delay is not None
         if algorithm.no_exchange:
             self._check_no_exchange()
-        if self.smooth and not delayed:
-            raise InputError(f"--smooth averages rows that are late: {algorithm.name} has none; choose cd-R, R >= 1")
+        if self.late_row_average and not delayed:
+            name = algorithm.name
+            raise InputError(f"--late-row-average averages rows that are late: {name} has none; choose cd-R, R >= 1")
         if self.remote_rule == "paper":
             self._check_paper(algorithm, update, delayed)
 
@@ -75,8 +76,9 @@ class Schedule:
         check_choices(self)
         if self.warmup_epochs < 1:
             raise InputError(f"warmup_epochs is {self.warmup_epochs}: expected at least 1")
-        if not 0 <= self.smooth < 1:
-            raise InputError(f"smooth is {self.smooth}: expected a weight from 0 up to, but not including, 1")
+        weight = self.late_row_average
+        if not 0 <= weight < 1:
+            raise InputError(f"late_row_average is {weight}: expected a weight from 0 up to, but not including, 1")
 
     def _check_no_exchange(self) -> None:
         ignored = {
@@ -92,20 +94,7 @@ class Schedule:
             raise InputError(f"--remote-rule paper is about late rows: {algorithm.name} has none; choose cd-R, R >= 1")
         if update != "copies":
             raise InputError("--remote-rule paper is a rule of update on copies: add --update copies")
-        if self.smooth:
-            raise InputError("--smooth is about held rows: --remote-rule paper holds none")
+        if self.late_row_average:
+            raise InputError("--late-row-average is about held rows: --remote-rule paper holds none")
         if self.wire_backward not in (None, self.wire):
             raise InputError("--remote-rule paper exchanges no gradients: leave --wire-backward out")
-
-
-def drop_removed(settings: dict[str, Any], where: str | Path) -> dict[str, Any]:
-    """Settings of an earlier version's run without those that no longer exist; names may have a section in front.
-
-    Raises:
-        InputError: where one was switched on: this version cannot train on as that one would have.
-    """
-    for name, value in settings.items():
-        option = REMOVED.get(name.rpartition(".")[2])
-        if option is not None and value:
-            raise InputError(f"{where} was trained with {option}, which this version does not have: train anew")
-    return {name: value for name, value in settings.items() if name.rpartition(".")[2] not in REMOVED}

@@ -22,6 +22,7 @@ EDGE_SPLITS = (  # arrays of splits of edges
     *(f"{split}_negatives" for split in HELD_OUT),
     *(f"{split}_negative_targets" for split in HELD_OUT),
 )
+CLASS_TASKS = ("node", "edge")
 PAIR_TASKS = ("edge", "edge-regression", "link")
 LOSSES = ("mse", "mae")
 DECODERS = ("dot", "mlp", "concat")
@@ -36,6 +37,7 @@ METRICS_OF = {
     "edge-regression": VALUE_METRICS,
     "link": LINK_METRICS,
 }
+ONE_LABEL_EACH = "label_smoothing is for one label each, and this graph is multi-label: leave it out"
 LOWER_IS_BETTER = VALUE_METRICS
 
 
@@ -50,8 +52,10 @@ def check_task(config: Any) -> None:
         raise InputError(f"num_negatives is {config.num_negatives}: expected at least 1")
     if task != "link" and (config.num_negatives != 1 or config.negatives != "uniform"):
         raise InputError(f"negatives are drawn for task link, not for task {task}")
-    if task != "node" and config.smooth_labels:
-        raise InputError(f"smooth_labels spreads classes of vertices: leave it out of task {task}")
+    if task != "node" and config.correct_and_smooth:
+        raise InputError(f"correct_and_smooth spreads classes of vertices: leave it out of task {task}")
+    if task not in CLASS_TASKS and config.label_smoothing:
+        raise InputError(f"label_smoothing is for classes: leave it out of task {task}")
     if task in PAIR_TASKS and config.inductive:
         raise InputError(f"inductive is for vertices: task {task} holds edges out by their split")
 
@@ -71,8 +75,10 @@ def check_training_graph(config: Any, graph: dict[str, Any]) -> None:
         raise InputError(f"metric rocauc needs two classes or several tasks: this graph has {classes} classes")
     if config.metric == "rocauc" and task == "edge" and graph["num_edge_classes"] != 2:
         raise InputError(f"metric rocauc needs two classes: the edges of this graph have {graph['num_edge_classes']}")
-    if config.smooth_labels and graph["multilabel"]:
-        raise InputError("smooth_labels needs vertices with one label each: leave it out")
+    if config.correct_and_smooth and graph["multilabel"]:
+        raise InputError("correct_and_smooth needs vertices with one label each: leave it out")
+    if config.label_smoothing and task == "node" and graph["multilabel"]:
+        raise InputError(ONE_LABEL_EACH)
     if config.num_batches and not graph.get("clusters"):
         raise InputError("this partition has no vertex clusters for batches: make it with distgnn partition --clusters")
 

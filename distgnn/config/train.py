@@ -6,6 +6,7 @@ from functools import partial
 from importlib.util import find_spec
 
 from distgnn.config.options.choices import check_choice
+from distgnn.config.options.earlier import refuses_old_names
 from distgnn.config.options.option import check_choices, documented, option
 from distgnn.config.steps.batch import BatchConfig
 from distgnn.config.task import LOSSES, METRICS, NEGATIVES, TASKS, check_task
@@ -32,10 +33,19 @@ def check_optimizer_beside(optimizer: str, update: str) -> None:
         raise InputError("optimizer kfac is for update on owners: leave update copies out, or choose another optimizer")
 
 
+@refuses_old_names
 @documented
 @dataclass
 class TrainConfig(BatchConfig):
-    """How to train. Everything is checked when the trainer is made."""
+    """How to train. Everything is checked when the trainer is made.
+
+    Example:
+        >>> dg.TrainConfig(optimizer="sgd").lr
+        0.01
+        >>> dg.TrainConfig(label_smoothing=2.0).check()
+        Traceback (most recent call last):
+        distgnn.errors.InputError: label_smoothing is 2.0: expected a number from 0 to 1
+    """
 
     task: str = _training(
         "node", "What is predicted: classes or values, of vertices or of edges, or links.", choices=TASKS
@@ -71,13 +81,16 @@ class TrainConfig(BatchConfig):
         default_text="rocauc for multi-label graphs, else accuracy; of values their loss, of links mrr",
     )
     loss: str | None = _training(None, "Of values.", choices=LOSSES, default_text="mse")
+    label_smoothing: float = _training(
+        0.0, "Share of each label that all classes get alike in the cross entropy, as in torch (0: none)."
+    )
     negatives: str = _training(
         "uniform",
         "Negative edges of task link: both ends at random, or the source of an edge with another target.",
         choices=NEGATIVES,
     )
     num_negatives: int = _training(1, "Negative edges for each training edge and step.")
-    smooth_labels: bool = _training(
+    correct_and_smooth: bool = _training(
         False, "Correct and Smooth at each evaluation too; where it is better on validation, it is what counts."
     )
     seed: int = _training(0, "Seed of weights and dropout masks.")
@@ -125,6 +138,8 @@ class TrainConfig(BatchConfig):
                 raise InputError(f"{name} is {getattr(self, name)}: expected at least {least}")
         if not 0 < self.lr <= 1e30:  # beyond it a step is no float32
             raise InputError(f"lr is {self.lr}: expected a positive number, at most 1e30")
+        if not 0 <= self.label_smoothing <= 1:
+            raise InputError(f"label_smoothing is {self.label_smoothing}: expected a number from 0 to 1")
         check_choices(self)
         check_task(self)
         self.check_batch()

@@ -84,13 +84,22 @@ class DistGraph(DGLInterface, PyGInterface):
         debug: agree on every exchange before it starts.
         tuning: what `load` measured for this part; None: the defaults.
         exchange, ranks_per_node: the fields of `ExchangeConfig`: do rows travel once per rank or once per node.
-        schedule: the fields of `Schedule` (warmup_epochs, wire, wire_backward, remote_rule, smooth). They are about
-            training steps: evaluation is always synchronous and sends whole rows.
+        schedule: the fields of `Schedule` (warmup_epochs, wire, wire_backward, remote_rule, late_row_average). They
+            are about training steps: evaluation is always synchronous and sends whole rows.
 
     Attributes:
         feats [O, D], labels [O] int64 or [O, C], train_mask / valid_mask / test_mask [O] bool, owned_ids [O]
         (numpy int64, global vertex ids), node_types [O], node_values [O, T] and graph_ids [O] int64 or None, seed and
         step (the trainer moves it), feat_norm (`FeatNorm` or None).
+
+    Example:
+        >>> graph
+        DistGraph(part 0 of 1, num_nodes=60 of 60, num_feats=8, num_classes=4, dtype=torch.float32,
+        algorithm='cd-0', update='owners')
+        >>> graph.num_nodes(), graph.num_edges(), graph.feats.shape
+        (60, 290, torch.Size([60, 8]))
+        >>> graph.in_degrees().sum().item()
+        290
     """
 
     rows_type: type[ModelRows] = OwnedRows

@@ -36,6 +36,11 @@ def training_subgraph(graph: DistGraph) -> DistGraph:
     Raises: InputError, on every rank, where no training vertices are connected.
 
     Notes: memory: features and arcs of the training vertices once more.
+
+    Example:
+        >>> sub = dg.training_subgraph(graph)
+        >>> sub.num_nodes() == int(graph.train_mask.sum())
+        True
     """
     local = graph.local
     kept_owned = np.array(local.train_mask, dtype=bool)

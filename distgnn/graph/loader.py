@@ -17,6 +17,7 @@ from distgnn.comm.ending.leaving import end_quickly, watched
 from distgnn.comm.ending.loop_watch import watch_to_the_end
 from distgnn.config import Algorithm
 from distgnn.config.exchange import check_columns
+from distgnn.config.options.earlier import check_names_now
 from distgnn.errors import RunError
 from distgnn.graph.columns import ColumnGraph, row_share
 from distgnn.graph.copy_graph import CopyGraph
@@ -65,9 +66,14 @@ def load(
             `Schedule`.
 
     Raises:
-        InputError: on every rank, for a DISTGNN_TIMEOUT that is no number of seconds.
+        InputError: on every rank, for a DISTGNN_TIMEOUT that is no number of seconds, or a setting's old name.
         RunError: on every rank, where the rank count is not the number of parts or ranks see different partitions.
         PartitionFormatError: on every rank, where a file is missing or damaged.
+
+    Example:
+        >>> graph = dg.load("parts")
+        >>> graph.feats.shape, int(graph.train_mask.sum())
+        (torch.Size([60, 8]), 12)
     """
     comm = comm or MPI.COMM_WORLD
     abort_on_uncaught(comm, alone=several_tasks() is None)
@@ -78,6 +84,7 @@ def load(
     with raise_together(comm):
         manifest = read_manifest(folder)
         check_columns(columns, update)
+        check_names_now(options)
         check_rank_count(folder, manifest["num_parts"], comm.size, columns)
     check_same(comm, {"partition": manifest["sha256"]}, "give every rank the same partition folder")
     compile_line_from_now_on(visible=comm.rank == 0)

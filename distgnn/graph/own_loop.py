@@ -62,6 +62,10 @@ def broadcast_parameters(model: nn.Module, graph: Any) -> None:
     """Copy parameters and buffers of rank 0 to all ranks, in place.
 
     Collective: yes. The model has the same parameters, in the same order, on every rank.
+
+    Example:
+        >>> model = dg.nn.GraphConv(graph.num_feats, graph.num_classes)
+        >>> dg.broadcast_parameters(model, graph)  # every rank has rank 0's weights
     """
     broadcast_tensors([*model.parameters(), *model.buffers()], graph.comm)
 
@@ -76,6 +80,11 @@ def sum_gradients(model: nn.Module | Iterable[nn.Parameter], graph: Any) -> None
             on this rank counts as zero.
 
     Raises: RunError on every rank, where gradients were changed since the backward pass.
+
+    Example:
+        >>> model = dg.nn.GraphConv(graph.num_feats, graph.num_classes)
+        >>> model(graph, graph.feats).pow(2).mean().backward()
+        >>> dg.sum_gradients(model, graph)  # before optimizer.step()
     """
     parameters = model.parameters() if isinstance(model, nn.Module) else model
     _sum_checked([parameter for parameter in parameters if parameter.requires_grad], graph, again=True)
@@ -99,6 +108,12 @@ class DistributedOptimizer:
     Raises: RunError on every rank from `step`, where gradients were changed (clipped, say) before their sum.
 
     Source: the interface of Horovod's DistributedOptimizer (Sergeev and Del Balso, 2018, section 3).
+
+    Example:
+        >>> model = dg.nn.GraphConv(graph.num_feats, graph.num_classes)
+        >>> optimizer = dg.DistributedOptimizer(torch.optim.Adam(model.parameters()), graph)
+        >>> model(graph, graph.feats).pow(2).mean().backward()
+        >>> optimizer.step()
     """
 
     def __new__(cls, optimizer: torch.optim.Optimizer, graph: Any, clip_grad: float | None = None) -> Any:

@@ -72,10 +72,11 @@ class TrainingExchanges:
         warmup = schedule.warmup_epochs if delay else 0
         wire = self.wire(schedule.wires[direction], direction)
         if self._node_plans:
-            plan, settings = self._node_plans[direction], {"smooth": schedule.smooth}
+            plan, settings = self._node_plans[direction], {"late_row_average": schedule.late_row_average}
             return NodeDelayed(plan, self.transport, bins, wide, delay, warmup, wire, **settings)
         held = schedule.remote_rule == "held"
-        return DelayedExchange(self.exact[direction], bins, delay, warmup, wire, smooth=schedule.smooth, held=held)
+        weight, exact = schedule.late_row_average, self.exact[direction]
+        return DelayedExchange(exact, bins, delay, warmup, wire, late_row_average=weight, held=held)
 
     @property
     def exchanges_exactly(self) -> bool:

@@ -40,6 +40,15 @@ def distribute(model: nn.Module, graph: DataGraph, arc_dropout: Collection[str] 
     Raises:
         ValueError: for other BatchNorm modules and HeteroBatchNorm, whose statistics would be those of one rank.
         InputError: for DGL's Sequential, which takes a DGLGraph and nothing like it.
+
+    Example:
+        >>> model = torch.nn.Sequential(torch.nn.Linear(8, 8), torch.nn.BatchNorm1d(8), torch.nn.Dropout(0.5))
+        >>> dg.nn.distribute(model, graph)
+        Sequential(
+          (0): Linear(in_features=8, out_features=8, bias=True)
+          (1): BatchNorm1d(8, eps=1e-05, momentum=0.1, affine=True, bias=True, track_running_stats=True)
+          (2): Dropout(p=0.5, site=0, over=vertices)
+        )
     """
     if any(type(module).__name__ == "Sequential" and _is_of(module, "dgl.") for module in model.modules()):
         raise InputError("dgl.nn.Sequential takes a DGLGraph only: keep its layers in a ModuleList, and call each one")

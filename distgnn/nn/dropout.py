@@ -26,6 +26,13 @@ class Dropout(GraphModule):
 
     Notes:
         A module used several times in one step draws a mask of its own each time.
+
+    Example:
+        >>> drop = dg.nn.distribute(dg.nn.Dropout(0.5), graph)
+        >>> bool((drop(graph.feats) == 0).any())
+        True
+        >>> bool((drop.eval()(graph.feats) == graph.feats).all())
+        True
     """
 
     def __init__(self, p: float = 0.5, site: int = 0, over: str = "vertices"):

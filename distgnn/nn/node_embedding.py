@@ -37,6 +37,11 @@ class NodeEmbedding(nn.Module):
             numbers, those of `nn.Embedding` under the same seed for a table of at most 1 GiB.
 
     Raises: InputError for a graph of plain tensors or with update on copies, or a table of another size.
+
+    Example:
+        >>> table = dg.nn.NodeEmbedding(graph, 4)
+        >>> table().shape
+        torch.Size([60, 4])
     """
 
     weight: Any

@@ -33,6 +33,11 @@ class PairDecoder(nn.Module):
         num_outputs: C scores for each pair; None: one, without a dimension of its own.
 
     Shapes: rows of sources and of targets [M, D] -> [M] or [M, C].
+
+    Example:
+        >>> decoder = dg.nn.PairDecoder("dot", 8)
+        >>> decoder(torch.ones(5, 8), torch.ones(5, 8))
+        tensor([8., 8., 8., 8., 8.])
     """
 
     def __init__(self, kind: str, in_feats: int, num_outputs: int | None = None):
@@ -62,6 +67,13 @@ class PairPredictor(nn.Module):
     Args:
         encoder: a module of (graph, feats), as any model of vertices.
         decoder: a module of (rows of sources, rows of targets), which works pair by pair.
+
+    Example:
+        >>> graph = dg.load("links")
+        >>> encoder = dg.nn.GraphSAGE(graph.num_feats, 8, 8, num_layers=2)
+        >>> model = dg.nn.PairPredictor(encoder, dg.nn.PairDecoder("dot", 8))
+        >>> dg.Trainer(model, graph, dg.TrainConfig(task="link", epochs=2, log=None)).fit().summary["metric"]
+        'mrr'
     """
 
     def __init__(self, encoder: nn.Module, decoder: nn.Module):

@@ -58,7 +58,13 @@ class _Block:
 
 
 class Buffers:
-    """The large results of one rank's model."""
+    """The large results of one rank's model.
+
+    Example:
+        >>> buffers = dg.ops.Buffers()
+        >>> buffers.empty(100, 8, torch.float32).shape
+        torch.Size([100, 8])
+    """
 
     def __init__(self) -> None:
         self._blocks: list[_Block] = []

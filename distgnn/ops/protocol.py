@@ -27,7 +27,12 @@ from distgnn.partition import LocalGraph
 
 
 class MaskKeys(Protocol):
-    """What keys a random mask: the same vertex draws the same mask on any rank and number of ranks."""
+    """What keys a random mask: the same vertex draws the same mask on any rank and number of ranks.
+
+    Example:
+        >>> graph.seed, len(graph.row_ids)
+        (0, 60)
+    """
 
     @property
     def seed(self) -> int:
@@ -52,7 +57,12 @@ class MaskKeys(Protocol):
 
 
 class Exchanges(Protocol):
-    """How messages travel, and whether those of a training step are exact."""
+    """How messages travel, and whether those of a training step are exact.
+
+    Example:
+        >>> graph.num_ranks, graph.exchanges_exactly
+        (1, True)
+    """
 
     @property
     def num_ranks(self) -> int:
@@ -109,7 +119,12 @@ class FactorRecorder(Protocol):
 
 
 class GraphView(MaskKeys, Exchanges, Protocol):
-    """One rank's share of a graph, as operators see it."""
+    """One rank's share of a graph, as operators see it.
+
+    Example:
+        >>> graph.num_nodes() == graph.num_owned
+        True
+    """
 
     @property
     def owners(self) -> VertexOwners:

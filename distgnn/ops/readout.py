@@ -35,6 +35,11 @@ def readout(graph: GraphView, rows: torch.Tensor, reduce: str = "mean") -> torch
     Notes: the backward pass adds the gradients of all ranks, as that of `all_sum`: let each rank's loss be its share
         (`graph.global_mean` of the losses of all graphs, or a loss divided by `graph.num_ranks`). A maximum's gradient
         goes to the vertex that has it, with the smallest global id of several.
+
+    Example:
+        >>> molecules = dg.load("molecules")
+        >>> dg.ops.readout(molecules, molecules.feats, "mean").shape
+        torch.Size([20, 8])
     """
     ids = graph.graph_ids
     if ids is None:

@@ -35,6 +35,14 @@ def recompute(
     Collective: as `run`, and once more in the backward pass.
 
     Args: run: a function of rows, and of `parameters` (a list of tensors); its exchanges must be exact.
+
+    Example:
+        >>> plain, layer = graph.plain, dg.nn.GraphConv(8, 8)
+        >>> rows = plain.feats.clone().requires_grad_()
+        >>> out = dg.ops.recompute(plain, lambda rows: layer(plain, rows), rows, list(layer.parameters()))
+        >>> out.sum().backward()
+        >>> rows.grad.shape
+        torch.Size([60, 8])
     """
     if not torch.is_grad_enabled():
         return run(feats)

@@ -35,6 +35,11 @@ class RowLookup:
         places: int64, the shape of `global_ids`: rows of `table`.
 
     Raises: InputError, on every rank, for an id that is no vertex.
+
+    Example:
+        >>> lookup = dg.ops.RowLookup(graph, np.array([7, 0, 7]))
+        >>> lookup.table(graph.feats)[lookup.places].shape
+        torch.Size([3, 8])
     """
 
     def __init__(self, graph: GraphView, global_ids: np.ndarray | torch.Tensor):
@@ -80,6 +85,10 @@ def gather_rows_at(graph: GraphView, rows: torch.Tensor, global_ids: np.ndarray 
 
     Notes: exact and deterministic: a row's gradients are added in the order of ranks. For ids that stay from step to
         step make a `RowLookup` once, which spares asking the owners.
+
+    Example:
+        >>> dg.ops.gather_rows_at(graph, graph.feats, np.array([[7, 0], [0, 7]])).shape
+        torch.Size([2, 2, 8])
     """
     lookup = RowLookup(graph, global_ids)
     found = lookup.table(rows).index_select(0, lookup.places.reshape(-1))

@@ -17,6 +17,10 @@ def all_sum(graph: Exchanges, values: torch.Tensor) -> torch.Tensor:
     """Sum of `values` over all ranks, with gradient (statistics of norm layers, pooled losses).
 
     Collective: yes, and again in the backward pass.
+
+    Example:
+        >>> dg.ops.all_sum(graph, torch.tensor([1.0, 2.0]))
+        WholeTensor([1., 2.])
     """
     return _AllSum.apply(values, graph.transport)
 
@@ -26,6 +30,10 @@ def all_max(graph: Exchanges, values: torch.Tensor) -> torch.Tensor:
     """The largest of all values of all ranks, with gradient: equal ones share it, as in `torch.max`.
 
     Collective: yes, and again in the backward pass.
+
+    Example:
+        >>> dg.ops.all_max(graph, torch.tensor([1.0, 2.0]))
+        WholeTensor(2.)
     """
     comm: Any = graph.transport.comm
     here = float(values.detach().max()) if values.numel() else float("-inf")

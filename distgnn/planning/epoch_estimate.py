@@ -1,11 +1,10 @@
 """The epoch and the memory of one choice (ranks, algorithm, wire, dtype) in closed form: prices times loads.
 
-Legend: V vertices, A arcs, X rows sent by all ranks in one layer and direction, P ranks, L layers, W hidden width,
-item: bytes of a number on the wire.
+Legend: V vertices, A arcs, X rows sent by all ranks in one layer and direction, P ranks, L layers, W hidden width.
 
     arcs      A / P · balance, aggregated in L - 1 layers (the first is kept), forward and backward
     dense     V / P rows (with update on copies, halo copies too): in_l · out_l products of every layer
-    bytes     X · (widths of the exchanged layers) · item · 2, over P; of cd-R the R-th part
+    bytes     X · (bytes of a row of each exchanged layer on the wire) · 2, over P; of cd-R the R-th part
     epoch     from max(compute, network), all messages hidden, to 1.1 compute + network, none hidden
 
 With few nodes the sum of gradients and its latencies count as well.
@@ -15,6 +14,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from distgnn.config import Settings
+from distgnn.kernels import row_bytes
 from distgnn.partition.epoch.epoch_price import EpochPrices
 from distgnn.planning.graph_sizes import GraphSizes
 from distgnn.replay.network import Network, sum_seconds
@@ -23,7 +23,6 @@ from distgnn.train.run.estimate import estimate_bytes
 BALANCE = 1.05  # of the largest rank: what cuts promise (arcs 1.03, rows 1.05)
 ROWS_BALANCE = 1.3  # of rows sent by the largest rank: measured 1.0 to 2.8, mostly below this
 PACK_BYTES = 4e9  # per second, read and write of a core that copies rows
-WIRE_BYTES = {"float32": 4.0, "bfloat16": 2.0, "int8": 1.05, "int4": 0.55}
 # Seconds of a Zen 4 core (docs/benchmarks/epoch.md): for whom has measured nothing.
 ASSUMED = EpochPrices(1.6e-10, 4e-6, 9e-7)
 MEMORY_BOUND_THREADS = 6  # after so many, more threads of a socket aggregate no faster
@@ -107,13 +106,14 @@ def estimate(sizes: GraphSizes, choice: Choice, settings: Settings, rank: Rank, 
     arcs = BALANCE * sizes.num_arcs / choice.ranks * prices.seconds_per_arc_value * sum(exchanged) * narrow
     each = prices.seconds_per_dense_row / prices.width**2
     dense = BALANCE * (sizes.num_nodes + halos) / choice.ranks * each * sum(i * o for i, o in widths) * narrow
-    item = min(WIRE_BYTES[choice.wire], 2.0 if choice.dtype == "bfloat16" else 4.0)
-    sent = 2 * rows * sum(exchanged) * item / (settings.algorithm.delay or 1)
+    crossing = 2 * rows / (settings.algorithm.delay or 1)
+    item = 8 if choice.dtype == "float64" else row_bytes(1, choice.dtype)
+    sent = crossing * sum(row_bytes(width, choice.wire, item) for width in exchanged)
     of_rank = ROWS_BALANCE * sent / choice.ranks
     # Between ranks of a group, there and back: little is left to compute meanwhile
     within = 4 * (choice.columns - 1) / choice.columns * sizes.num_nodes * sum(exchanged)
     within *= 3.0 if choice.dtype == "bfloat16" else 4.0
-    packed = of_rank * 4 / item + BALANCE * within / choice.ranks
+    packed = (ROWS_BALANCE * crossing * sum(exchanged) * 4 + BALANCE * within) / choice.ranks
     pack = 2 * packed / (PACK_BYTES * min(rank.threads, MEMORY_BOUND_THREADS))
     compute = arcs + dense + pack
     waited = _network_seconds(network, choice.ranks, BALANCE * within / choice.ranks, 0) if within else 0.0

@@ -19,20 +19,27 @@ OwnLoss = Callable[[Any, torch.Tensor], torch.Tensor]  # (graph, logits) -> the 
 
 
 def share_of_loss(
-    model: nn.Module, graph: Any, logits: torch.Tensor, own: OwnLoss | None, users: bool = False
+    model: nn.Module,
+    graph: Any,
+    logits: torch.Tensor,
+    own: OwnLoss | None,
+    *,
+    users: bool = False,
+    label_smoothing: float = 0.0,
 ) -> tuple[torch.Tensor, float]:
     """The scalar whose backward pass gives this rank's share of the gradient, and this rank's share of the loss.
 
     Collective: as `rank_loss`, or as `own` is.
 
-    Args: users: `own` is a user's, who sees rows of all ranks where the graph has them.
+    Args: users: `own` is a user's, who sees rows of all ranks where the graph has them; label_smoothing: of the cross
+        entropy, where there is no `own`.
 
     Notes: what `own` made with `graph.global_mean` is the loss of the whole graph on every rank, and its backward pass
         already gives this rank's share: the loss counts once, not once per rank. So does what it made of rows of all
         ranks.
     """
     if own is None:
-        loss = rank_loss(graph, logits, rows_of_loss(model, graph))
+        loss = rank_loss(graph, logits, rows_of_loss(model, graph), label_smoothing)
         return loss, loss.item()
     loss = own(*(seen_by_users(graph, logits) if users else (graph, logits)))
     if isinstance(loss, RowTensor):
@@ -44,7 +51,9 @@ def share_of_loss(
     return loss, loss.item() / (graph.num_ranks if is_global_mean(loss, logits) else 1)
 
 
-def rank_loss(graph: Any, logits: torch.Tensor, rows: torch.Tensor | None = None) -> torch.Tensor:
+def rank_loss(
+    graph: Any, logits: torch.Tensor, rows: torch.Tensor | None = None, label_smoothing: float = 0.0
+) -> torch.Tensor:
     """This rank's share of the loss; the sum over ranks is the loss of the whole graph.
 
     Collective: with `rows`, whose number is summed over ranks.
@@ -52,6 +61,7 @@ def rank_loss(graph: Any, logits: torch.Tensor, rows: torch.Tensor | None = None
     Args:
         logits: owned rows, [O, C].
         rows: which training rows count in this step, bool [O]; None: all.
+        label_smoothing: share of each label that goes to all classes alike, as in torch's cross entropy.
 
     Returns:
         Scalar. Cross entropy for classes, binary cross entropy (mean over rows and tasks) for multi-label graphs.
@@ -66,7 +76,7 @@ def rank_loss(graph: Any, logits: torch.Tensor, rows: torch.Tensor | None = None
         chosen, labels = logits[rows], graph.labels[rows]
         total = F.binary_cross_entropy_with_logits(chosen, labels.to(chosen.dtype), reduction="sum")
         return total / (count * graph.num_classes)
-    return summed_cross_entropy(graph, logits, graph.labels, rows) / count
+    return summed_cross_entropy(graph, logits, graph.labels, rows, label_smoothing) / count
 
 
 def rows_of_loss(model: nn.Module, graph: Any) -> torch.Tensor | None:

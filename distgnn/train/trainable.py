@@ -30,9 +30,17 @@ def check_trainable(graph: Any, config: TrainConfig, task: Task) -> None:
             f"inductive training, and the statistics of feat_norm {norm.name} are of all vertices: load the graph with "
             "inductive=True"
         )
-    if config.smooth_labels and (graph.multilabel or graph.update == "copies"):
-        raise InputError("smooth_labels needs vertices with one label each, and update on owners: leave it out")
+    if config.correct_and_smooth and (graph.multilabel or graph.update == "copies"):
+        raise InputError("correct_and_smooth needs vertices with one label each, and update on owners: leave it out")
     task.check(graph, config)
+
+
+def check_own_loss(config: TrainConfig, loss: Any) -> None:
+    """Raise InputError for label smoothing beside a user's loss, which would not know of it."""
+    if loss is not None and config.label_smoothing:
+        raise InputError(
+            "label_smoothing is for the Trainer's own loss: leave it out, and smooth in your loss function"
+        )
 
 
 def check_forward(model: nn.Module) -> None:

@@ -49,7 +49,13 @@ from distgnn.train.run.trace import Trace
 from distgnn.train.steps.begun_pass import BegunPass
 from distgnn.train.steps.passes import Passes
 from distgnn.train.tasks.choose import task_for
-from distgnn.train.trainable import check_forward, check_tables, check_trainable, warn_of_modules_per_rank
+from distgnn.train.trainable import (
+    check_forward,
+    check_own_loss,
+    check_tables,
+    check_trainable,
+    warn_of_modules_per_rank,
+)
 from distgnn.train.users_model import drawing, face_of, run_model, seen_by_users
 from distgnn.train.verify import ExactStep
 from distgnn.train.weight_layout import lay_out
@@ -84,6 +90,15 @@ class Trainer:
 
     Raises:
         InputError: on every rank, where the graph or the settings do not allow training.
+
+    Example:
+        >>> model = dg.nn.GraphSAGE(graph.num_feats, 8, graph.num_classes, num_layers=2)
+        >>> trainer = dg.Trainer(model, graph, dg.TrainConfig(epochs=20, lr=0.01, log=None))
+        >>> result = trainer.fit()
+        >>> result.losses[-1] < result.losses[0]
+        True
+        >>> trainer.predict().shape
+        torch.Size([60, 4])
     """
 
     def __init__(
@@ -106,6 +121,7 @@ class Trainer:
         self.own_metrics, self.own_loss = dict(metrics or {}), loss
         with raise_together(graph.comm):
             check_own(self.config, self.own_metrics)
+            check_own_loss(self.config, loss)
             self.callbacks = Callbacks(callbacks)
             self.task = task_for(self.config, model, graph)
             check_trainable(graph, self.config, self.task)
@@ -266,7 +282,7 @@ class Trainer:
         logits = self._logits()
         with torch.no_grad():
             found = self.task.evaluate(self.whole, logits, self.metric)
-            if self.config.smooth_labels:
+            if self.config.correct_and_smooth:
                 found |= smoothed_metrics(self.whole, logits, self.metric, found)
         return found | own_metrics(self.whole, logits, self.own_metrics) if self.own_metrics else found
 
@@ -335,8 +351,7 @@ class Trainer:
         watch.phase = f"{name}, forward"
         with drawing(self.model, graph):
             logits = run_model(self.model, graph)
-            users = self.own_loss is not None
-            loss, share = share_of_loss(self.model, graph, logits, self.own_loss or self.task.loss, users)
+            loss, share = self._loss(graph, logits)
             watch.phase = f"{name}, backward"
             loss.backward()
         watch.phase = f"{name}, sum of gradients"
@@ -348,14 +363,19 @@ class Trainer:
         self.optimizer.step()
         return logits, share, norm
 
+    def _loss(self, graph: Any, logits: torch.Tensor) -> tuple[torch.Tensor, float]:
+        """The scalar for a backward pass, and this rank's share of the loss. Collective: as the loss is."""
+        own, users = self.own_loss or self.task.loss, self.own_loss is not None
+        smoothing = self.config.label_smoothing
+        return share_of_loss(self.model, graph, logits, own, users=users, label_smoothing=smoothing)
+
     def _exact_step(self, epoch: int) -> ExactStep | None:
         """The step of this epoch with exact exchanges, where it is to be compared."""
         every = self.config.verify_every
         if not every or (epoch + 1) % every:
             return None
         self.watchdog.phase = f"epoch {epoch}, the exact step to compare with"
-        users = self.own_loss is not None
-        return ExactStep.of(self.model, self.graph, self.gradients, epoch, self.own_loss or self.task.loss, users)
+        return ExactStep.of(self.model, self.graph, self.gradients, epoch, self._loss)
 
     def _keep_if_best(self, epoch: int, record: dict) -> None:
         """Keep weights that are the best so far."""

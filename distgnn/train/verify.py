@@ -1,6 +1,6 @@
 """How far a delayed or narrowed training step is from the exact one: the same step with exact exchanges, beforehand."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -11,8 +11,9 @@ from torch import nn
 
 from distgnn.comm import sum_over_ranks
 from distgnn.train.gradients import GradientBuffer
-from distgnn.train.loss import OwnLoss, share_of_loss
 from distgnn.train.users_model import drawing, run_model
+
+Loss = Callable[[Any, torch.Tensor], tuple[torch.Tensor, float]]
 
 
 @dataclass
@@ -29,11 +30,12 @@ class ExactStep:
         graph: Any,
         gradients: GradientBuffer,
         epoch: int,
-        loss: OwnLoss | None = None,
-        users: bool = False,
+        loss: Loss,
     ) -> "ExactStep":
         """Make the step of `epoch`, masks and all, without moving anything: weights, buffers and torch's random state
         stay as they are. Collective: yes; costs a forward and a backward pass.
+
+        Args: loss: of (graph, logits) to the scalar for the backward pass, and a number that is not needed here.
         """
         with _unmoved(model), graph.exact_exchanges():
             graph.step = epoch
@@ -42,7 +44,7 @@ class ExactStep:
             gradients.zero()
             with drawing(model, graph):
                 logits = run_model(model, graph)
-                share_of_loss(model, graph, logits, loss, users)[0].backward()
+                loss(graph, logits)[0].backward()
             gradients.sum()
         return cls(logits.detach(), [_gradient(parameter).clone() for parameter in gradients.parameters])
 

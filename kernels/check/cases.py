@@ -147,6 +147,8 @@ def _dense(feats: np.ndarray) -> Iterator[tuple[str, dict[str, Any]]]:
     yield "activate_backward", {"grad": feats, "out": feats, **mask}
     yield "cross_entropy", {"logits": feats}
     yield "cross_entropy_backward", {"logits": feats, "factor": 0.1}
+    yield "cross_entropy smoothed", {"logits": feats, "smoothing": 0.1}
+    yield "cross_entropy_backward smoothed", {"logits": feats, "factor": 0.1, "smoothing": 0.1}
     yield "activate_backward norm", {"grad": feats, "out": feats, "feats": feats, **stats, **mask}
     yield (
         "activate_backward norm, no relu",

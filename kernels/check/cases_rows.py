@@ -52,11 +52,13 @@ def cross_entropy_case(function: Callable, given: dict, graph: Graph) -> Pairs:
     num, classes = graph.num_targets, given["logits"].shape[1]
     logits, labels = like(given["logits"], num), np.arange(num) % max(1, classes)
     rows = (np.arange(num) % 3 > 0) & (classes > 0)
-    loss, state, grad = reference_fused.cross_entropy(logits, labels, rows)
+    smoothing = given.get("smoothing", 0.0)
+    loss, state, grad = reference_fused.cross_entropy(logits, labels, rows, smoothing)
     if function.__name__ == "cross_entropy_backward":
         state = state.astype(logits.dtype)
-        return [(function(logits, labels, rows, state, given["factor"]), grad * given["factor"])]
-    got, got_state = function(logits, labels, rows)
+        got = function(logits, labels, rows, state, given["factor"], smoothing=smoothing)
+        return [(got, grad * given["factor"])]
+    got, got_state = function(logits, labels, rows, smoothing)
     return [(np.array([got], logits.dtype), np.array([loss])), (got_state[rows], state[rows])]
 
 

@@ -122,14 +122,15 @@ def relu_backward_dots(grad, out, bias, heads, p):
     return row, row.sum(axis=0), (grad * out - rest).reshape(len(grad), heads, grad.shape[1] // heads).sum(axis=2)
 
 
-def cross_entropy(logits, labels, rows):
+def cross_entropy(logits, labels, rows, smoothing=0.0):
     """(sum of losses, highest logit and 1 / sum of powers of each row, gradient)."""
     logits = logits.astype(np.float64)
     top = logits.max(axis=1, initial=-np.inf)[:, None]
     powers = np.exp(logits - top)
     sums, truth = powers.sum(axis=1, keepdims=True), np.zeros(logits.shape)
     truth[np.flatnonzero(rows), labels[rows]] = 1
-    losses = np.log(sums) + top - (logits * truth).sum(axis=1, keepdims=True)
+    truth = (1 - smoothing) * truth + smoothing / max(1, logits.shape[1])
+    losses = np.log(sums) + ((top - logits) * truth).sum(axis=1, keepdims=True)
     return losses[rows].sum(), np.concatenate([top, 1 / sums], axis=1), rows[:, None] * (powers / sums - truth)
 
 

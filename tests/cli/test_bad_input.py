@@ -148,7 +148,7 @@ def test_damaged_graph_folders(refused, graph_folder, tmp_path, damage, says):
         ("--algorithm", "cd-x", "unknown algorithm 'cd-x'"),
         ("--wire", "int3", "unknown wire 'int3'"),
         ("--warmup-epochs", 0, "warmup_epochs is 0"),
-        ("--smooth", 0.5, "--smooth averages rows that are late: cd-0 has none"),
+        ("--late-row-average", 0.5, "--late-row-average averages rows that are late: cd-0 has none"),
         ("--remote-rule", "paper", "--remote-rule paper is about late rows"),
         ("--norm", "instance", "unknown norm 'instance'"),
         ("--dropout", 1.5, "dropout is 1.5"),

@@ -24,16 +24,16 @@ def test_names():
     assert [one.update for one in found] == ["owners", "owners", "copies", "copies", "owners", "copies"]
     assert [one.papers_form for one in found] == [False, False, False, False, False, True]
     assert [one.wire for one in found][4] == "int8"
-    careful = parse_contenders("cd-2/int4/backward=int8/smooth=0.5/warmup=3,cd-2/paper-rule,cd-5/suppressed")
+    careful = parse_contenders("cd-2/int4/backward=int8/late-row-average=0.5/warmup=3,cd-2/paper-rule,cd-5/suppressed")
     schedule = careful[1].schedule
-    assert (careful[1].wire, schedule.smooth) == ("int4/int8", 0.5)
+    assert (careful[1].wire, schedule.late_row_average) == ("int4/int8", 0.5)
     assert schedule.warmup_epochs == 3
     assert (careful[2].update, careful[2].schedule.remote_rule) == ("copies", "paper")
     assert [one.suppressed for one in careful] == [False, False, False, True, False]
     for wrong, says in {
         "cd-2/int3": "unknown word 'int3': choose from owners, copies, float32",
         "cd-2/int4/int8": "int4 and int8 are both given",
-        "cd-2/smooth=much": "smooth=much is not a number",
+        "cd-2/late-row-average=much": "late-row-average=much is not a number",
         "cd-2/feedback": "unknown word 'feedback'",
         "cd-2/owners/paper-rule": "add --update copies",
         "0c/int8": "0c sends nothing",

@@ -1,5 +1,6 @@
 """The command line of `train` and `bench` is frozen: scripts depend on the name, type and default of each option."""
 
+import inspect
 import subprocess
 import sys
 from dataclasses import dataclass
@@ -44,6 +45,11 @@ def test_a_wrong_choice_names_the_most_similar_one(refused, parts, words, says):
     refused("train", parts, *words, says=says)
 
 
+@pytest.mark.parametrize("words, new", [(["--smooth", "1"], "late-row-average"), (["--smooth-labels"], "correct-and")])
+def test_an_option_that_was_renamed_names_the_new_one(refused, parts, words, new):
+    refused("train", parts, *words, says=f"{words[0]} is called --{new}")
+
+
 def test_a_new_field_is_a_new_option(capsys):
     @dataclass
     class Longer(TrainConfig):
@@ -62,6 +68,19 @@ def test_a_new_field_is_a_new_option(capsys):
     assert seen == [Longer(lr=0.5, momentum=0.9)]
     one(["--help"], standalone_mode=False)
     assert "(default: none)" in " ".join(capsys.readouterr().out.replace("│", " ").split())
+
+
+def test_no_help_text_has_markup(monkeypatch, capsys):
+    """Each word of the help of each command and option is printed as it is written; `cluster:M:` was an emoji."""
+    monkeypatch.setenv("COLUMNS", "5000")  # nothing is wrapped
+    group, changed = typer.main.get_command(make_app()), []
+    for name, command in {"": group, **group.commands}.items():
+        command.main(["--help"], prog_name="distgnn", standalone_mode=False)
+        printed = " ".join(capsys.readouterr().out.replace("│", " ").split())
+        texts = [command.help, *(getattr(one, "help", None) for one in command.params)]
+        written = [" ".join(inspect.cleandoc(text.split("\f")[0]).split()) for text in texts if text]
+        changed += [f"{name}: {text}" for text in written if text not in printed]
+    assert changed == []
 
 
 @pytest.mark.parametrize(

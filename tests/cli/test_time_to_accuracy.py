@@ -68,7 +68,9 @@ def test_wrong_options_are_refused_before_the_first_run(text):
     train = typer.main.get_command(make_app()).commands["train"]
     with pytest.raises(InputError):
         Contestant(text).check("parts", train)
-    Contestant("--optimizer sgd --lr 0.1 --smooth-labels").check("parts", train)
+    with pytest.raises(InputError, match="--smooth-labels is called --correct-and-smooth now"):
+        Contestant("--smooth-labels").check("parts", train)
+    Contestant("--optimizer sgd --lr 0.1 --correct-and-smooth").check("parts", train)
     Contestant("dgl-sampling --lr 0.003 --fanout 5,5").check("parts", train)
 
 
@@ -76,7 +78,7 @@ def test_wrong_options_are_refused_before_the_first_run(text):
 def test_a_race(tmp_path):
     spec = "communities:nodes=400,communities=8,classes=4,feats=16,train=0.3"
     distgnn("partition", spec, "--parts", 1, "--out", tmp_path / "parts")
-    own = "--hidden-feats 8 --epochs 6 --smooth-labels"
+    own = "--hidden-feats 8 --epochs 6 --correct-and-smooth"
     words = ["--contestant", own, "--contestant", "dgl-sampling --epochs 3 --hidden-feats 8 --fanout 3,3"]
     words += [
         "--time-to-accuracy",

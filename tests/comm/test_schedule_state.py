@@ -11,7 +11,7 @@ from distgnn.train import Trainer
 OPTIONS = {
     "cd-1": {"algorithm": "cd-1"},
     "cd-3 int8": {"algorithm": "cd-3", "wire": "int8"},
-    "smooth": {"algorithm": "cd-2", "smooth": 0.9},
+    "late_row_average": {"algorithm": "cd-2", "late_row_average": 0.9},
     "cd-0 int4": {"algorithm": "cd-0", "wire": "int4"},
     "copies": {"algorithm": "cd-2", "update": "copies"},
     "paper": {"algorithm": "cd-2", "update": "copies", "remote_rule": "paper"},

@@ -3,20 +3,20 @@
 import pytest
 
 from distgnn.config import Algorithm
-from distgnn.config.schedule import Schedule, drop_removed
+from distgnn.config.schedule import Schedule
 from distgnn.errors import InputError
 
 REFUSED = [
-    ("cd-0", "owners", {"smooth": 0.5}, "--smooth averages rows that are late: cd-0 has none"),
+    ("cd-0", "owners", {"late_row_average": 0.5}, "--late-row-average averages rows that are late: cd-0 has none"),
     ("0c", "copies", {"wire": "int8"}, "0c sends nothing in training: leave --wire out"),
     ("0c", "copies", {"warmup_epochs": 3}, "leave --warmup-epochs out"),
     ("cd-2", "owners", {"remote_rule": "paper"}, "add --update copies"),
     ("cd-0", "copies", {"remote_rule": "paper"}, "--remote-rule paper is about late rows: cd-0 has none"),
-    ("cd-2", "copies", {"remote_rule": "paper", "smooth": 0.5}, "--smooth is about held rows"),
+    ("cd-2", "copies", {"remote_rule": "paper", "late_row_average": 0.5}, "--late-row-average is about held rows"),
     ("cd-2", "copies", {"remote_rule": "paper", "wire_backward": "int8"}, "leave --wire-backward out"),
     ("cd-2", "owners", {"remote_rule": "mine"}, "unknown remote_rule 'mine'"),
-    ("cd-2", "owners", {"smooth": 1.0}, "smooth is 1.0"),
-    ("cd-2", "owners", {"smooth": float("nan")}, "smooth is nan"),
+    ("cd-2", "owners", {"late_row_average": 1.0}, "late_row_average is 1.0"),
+    ("cd-2", "owners", {"late_row_average": float("nan")}, "late_row_average is nan"),
     ("cd-2", "owners", {"warmup_epochs": 0}, "warmup_epochs is 0"),
 ]
 
@@ -32,7 +32,7 @@ def test_refused(algorithm, update, settings, says):
     [
         ("cd-0", "owners", {"wire": "int4"}),
         ("cd-0", "owners", {"wire_backward": "int8"}),
-        ("cd-5", "owners", {"wire": "int8", "smooth": 0.9}),
+        ("cd-5", "owners", {"wire": "int8", "late_row_average": 0.9}),
         ("cd-5", "copies", {"remote_rule": "paper", "wire": "int8", "warmup_epochs": 2}),
         ("0c", "copies", {}),
     ],
@@ -46,7 +46,7 @@ def test_allowed(algorithm, update, settings):
     [
         ("cd-1", {}, True),
         ("cd-1", {"wire": "int8", "warmup_epochs": 5}, True),
-        ("cd-1", {"smooth": 0.8}, False),
+        ("cd-1", {"late_row_average": 0.8}, False),
         ("cd-1", {"remote_rule": "paper"}, False),
         ("cd-5", {}, False),
         ("cd-0", {}, False),
@@ -56,14 +56,4 @@ def test_allowed(algorithm, update, settings):
 def test_caution_is_for_rows_one_epoch_late_without_smoothing(algorithm, settings, warns):
     line = Schedule(**settings).caution(Algorithm.parse(algorithm))
     assert (line is not None) == warns
-    assert line is None or "--smooth 0.8" in line
-
-
-def test_removed_settings_of_earlier_versions_are_dropped_if_off_and_refused_if_on():
-    off = {"run.adaptive": 0.0, "run.error_feedback": False, "run.smooth": 0.5}
-    assert drop_removed(off, "run") == {"run.smooth": 0.5}
-    assert drop_removed({"adaptive": 0.0, "wire": "int8"}, "run") == {"wire": "int8"}
-    with pytest.raises(InputError, match=r"^run was trained with --adaptive, which this version does not have"):
-        drop_removed({"adaptive": 0.05}, "run")
-    with pytest.raises(InputError, match="trained with --error-feedback"):
-        drop_removed({"run.error_feedback": True}, "run")
+    assert line is None or "--late-row-average 0.8" in line

@@ -5,6 +5,7 @@ import pytest
 from distgnn.config import RunConfig, Schedule, Settings, TrainConfig
 from distgnn.config.model import ModelConfig
 from distgnn.errors import InputError, RunError
+from distgnn.kernels import row_bytes
 from distgnn.planning.choose import all_estimates, choose, commands, parse_ranks
 from distgnn.planning.epoch_estimate import Choice, Rank, assumed_prices, estimate
 from distgnn.planning.graph_sizes import PUBLISHED, GraphSizes
@@ -42,6 +43,8 @@ def test_bytes_are_rows_times_widths():
     assert one.sent_bytes == pytest.approx(2 * rows * (256 + 172) * 4)
     late = estimate(PAPERS, Choice(64, "cd-5", "bfloat16"), SETTINGS, RANK, network)
     assert late.sent_bytes == pytest.approx(one.sent_bytes / 10)
+    narrow = estimate(PAPERS, Choice(64, wire="int4"), SETTINGS, RANK, network)
+    assert narrow.sent_bytes == pytest.approx(2 * rows * sum(row_bytes(width, "int4") for width in (256, 172)))
     assert one.least_seconds <= one.epoch_seconds <= one.most_seconds
     faster = estimate(PAPERS, Choice(64), SETTINGS, RANK, parse_network("100gbit"))
     assert faster.epoch_seconds < one.epoch_seconds
@@ -54,7 +57,8 @@ def test_late_rows_take_the_width_of_the_wire():
         estimate(PAPERS, Choice(64, *choice), SETTINGS, RANK, network).memory_bytes
         for choice in (("cd-0", "float32"), ("cd-5", "float32"), ("cd-5", "int8"))
     )
-    assert (narrow - exact) / (late - exact) == pytest.approx((1 + 2 * 0.27) / 3, rel=0.01)
+    int8 = (256 + 4) / (4 * 256)  # a row of 256 numbers of a byte and its scale, of one of 256 numbers of four
+    assert (narrow - exact) / (late - exact) == pytest.approx((1 + 2 * int8) / 3, rel=1e-6)
 
 
 def test_advice_fits_and_reaches_the_target():

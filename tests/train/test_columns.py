@@ -23,7 +23,7 @@ AS_ON_TWO_PARTS = {
     "cd-2": {"algorithm": "cd-2"},
     "bfloat16 wire": {"wire": "bfloat16", "dtype": "float32"},
     "bfloat16 rows": {"dtype": "bfloat16"},
-    "late and narrow": {"algorithm": "cd-2", "dtype": "float32", "wire": "bfloat16", "smooth": 0.5},
+    "late and narrow": {"algorithm": "cd-2", "dtype": "float32", "wire": "bfloat16", "late_row_average": 0.5},
 }
 
 

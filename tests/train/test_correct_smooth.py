@@ -144,7 +144,8 @@ def test_a_graph_with_several_labels_is_refused(comm):
 def trainer_of(graph, **config) -> Trainer:
     torch.manual_seed(0)
     network = build_model(ModelConfig(hidden_feats=4), graph.num_feats, graph.num_classes)
-    settings = TrainConfig(**{"epochs": 4, "eval_every": 2, "smooth_labels": True, "lr": 1e-4, "log": None} | config)
+    usual = {"epochs": 4, "eval_every": 2, "correct_and_smooth": True, "lr": 1e-4, "log": None}
+    settings = TrainConfig(**usual | config)
     return Trainer(network, graph, settings, say=lambda text: None)
 
 
@@ -182,7 +183,7 @@ def test_the_better_scores_pick_the_best_epoch(record, value):
 
 
 def test_labels_that_cannot_be_smoothed_are_refused():
-    with pytest.raises(InputError, match="smooth_labels needs vertices with one label each"):
+    with pytest.raises(InputError, match="correct_and_smooth needs vertices with one label each"):
         trainer_of(whole_graph(random_graph(multilabel=True)))
-    with pytest.raises(InputError, match="smooth_labels spreads classes of vertices"):
-        TrainConfig(task="link", smooth_labels=True).check()
+    with pytest.raises(InputError, match="correct_and_smooth spreads classes of vertices"):
+        TrainConfig(task="link", correct_and_smooth=True).check()

@@ -59,7 +59,7 @@ def bench(
     config: Annotated[TrainConfig, Only("epochs", "lr", "seed", eval_every=10)],
     algorithms: Annotated[
         str,
-        typer.Option(help="Names, with words: /copies /int8 /smooth=0.95 /paper-rule /suppressed."),
+        typer.Option(help="Names, with words: /copies /int8 /late-row-average=0.95 /paper-rule /suppressed."),
     ] = "cd-0,cd-5,cd-5/int8,0c",
     rounds: Annotated[int, typer.Option(help="Turns of 3 epochs that each algorithm gets.")] = 4,
     accuracy: Annotated[bool, typer.Option(help="Train --epochs epochs and report final metric and curve.")] = False,

@@ -14,9 +14,9 @@ def register(app: typer.Typer) -> None:
 def run(
     command: Annotated[list[str], typer.Argument(metavar="SCRIPT.py [ARGUMENTS …]", help="Or a module after -m.")],
     ranks: int = typer.Option(..., "-n", "--ranks", help="Ranks to start: one per part."),
-    threads: int | None = typer.Option(None, help="Threads per rank [default: cores / ranks]."),
+    threads: int | None = typer.Option(None, help="Threads per rank (default: cores / ranks)."),
     timeout: float | None = typer.Option(
-        None, help="End the job (exit code 124) when ranks exchange nothing for so many seconds [default: none]."
+        None, help="End the job (exit code 124) when ranks exchange nothing for so many seconds (default: none)."
     ),
     module: bool = typer.Option(False, "-m", help="The script is the name of a module, as in python -m."),
 ) -> None:

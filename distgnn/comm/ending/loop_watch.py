@@ -40,6 +40,10 @@ def watchdog(graph: Any, seconds: float, folder: str | Path | None = None) -> It
             ranks are on one machine, and none (a rank then knows of itself only) where they are not.
 
     Notes: exit code 124. Compiling kernels does not count, nor time in which the process was stopped.
+
+    Example:
+        >>> with dg.watchdog(graph, seconds=600):
+        ...     total = graph.feats.sum()
     """
     check_timeout("seconds", seconds)
     if graph.comm.size == 1:

@@ -52,11 +52,11 @@ class NodeDelayed(DelayedExchange):
         warmup: int,
         wire: Wire,
         *,
-        smooth: float = 0.0,
+        late_row_average: float = 0.0,
     ):
         exact = Exchange(plan.with_near, transport, plan.nodes.by_node())
         wire = wire if wire.whole else replace(wire, halo_ids=_ids_of_sums(plan, wire.halo_ids))
-        super().__init__(exact, bins, delay, warmup, wire, smooth=smooth)
+        super().__init__(exact, bins, delay, warmup, wire, late_row_average=late_row_average)
         self.node_plan, self.flat_bins, self.stage = plan, flat_bins, NodeStage(plan, transport)
         self._sources: dict[tuple, np.ndarray] = {}
 

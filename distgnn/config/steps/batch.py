@@ -35,8 +35,8 @@ class BatchConfig:
 
     batch: str = _training(
         "full",
-        "full: each epoch is one step on the whole graph. cluster:M: each is M steps, on one of M micro-parts of every "
-        "stratum of the vertex clusters.",
+        "full: each epoch is one step on the whole graph. With cluster:M it is M steps, on one of M micro-parts of "
+        "every stratum of the vertex clusters.",
     )
     history: bool = _training(
         True,

@@ -30,6 +30,12 @@ def negative_edges(graph: Any, pairs: EdgePairs, per_positive: int = 1, kind: st
     Returns: int64 [m · per_positive, 2], those of a pair one after the other.
 
     Notes: any pair of vertices may come, also an edge: on a sparse graph hardly ever.
+
+    Example:
+        >>> graph = dg.load("links")
+        >>> pairs = graph.edge_pairs("train")
+        >>> dg.negative_edges(graph, pairs, per_positive=2).shape == (2 * pairs.num_pairs, 2)
+        True
     """
     check_choice("negatives", kind, NEGATIVES)
     if per_positive < 1:

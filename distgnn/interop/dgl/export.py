@@ -42,6 +42,12 @@ def to_dgl(run: str) -> nn.Module:
         The graph must be prepared as the partition was: direction, self-loops and feature scaling are noted under
         [data.graph] in the run's config.toml; `distgnn.load_graph(SOURCE)` and `GraphData.to_dgl(edge_list)` make it.
         Rows are raw features: of a run with feat_norm the model does to them what was done in training.
+
+    Example:
+        >>> model = dg.to_dgl("run")
+        >>> whole = data.to_dgl()
+        >>> model(whole, whole.ndata["feat"]).shape
+        torch.Size([60, 4])
     """
     config, sizes, dtype = read_run(run)
     model = plain_model(config, sizes).to(dtype)

@@ -29,6 +29,11 @@ def import_dgl() -> ModuleType:
     Returns: the module.
     Raises: InputError where DGL is not installed or does not load.
     Notes: sets DGLBACKEND=pytorch if unset, so that DGL neither asks nor writes its settings into the user's home.
+
+    Example:
+        >>> dgl = dg.import_dgl()
+        >>> dgl.graph(([0, 1], [1, 2])).num_edges()
+        2
     """
     loaded = sys.modules.get("dgl")
     if loaded is not None:

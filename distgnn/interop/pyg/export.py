@@ -49,6 +49,12 @@ def to_pyg(run: str) -> nn.Module:
         The graph must be prepared as the partition was: direction, self-loops and feature scaling are noted under
         [data.graph] in the run's config.toml; `distgnn.load_graph(SOURCE)` and `GraphData.to_pyg(edge_list)` make it.
         Rows are raw features: of a run with feat_norm the model does to them what was done in training.
+
+    Example:
+        >>> model = dg.to_pyg("run")
+        >>> whole = data.to_pyg()
+        >>> model(whole.x, whole.edge_index).shape
+        torch.Size([60, 4])
     """
     config, sizes, dtype = read_run(run)
     model = plain_model(config, sizes).to(dtype)

@@ -20,6 +20,11 @@ class APPNPConv(nn.Module):
     Shape: [O, D] to the same.
 
     Source: Gasteiger et al., ICLR'19; arguments as `dgl.nn.APPNPConv` 1.1.3.
+
+    Example:
+        >>> propagate = dg.nn.APPNPConv(k=3, alpha=0.1)
+        >>> propagate(graph, graph.feats).shape
+        torch.Size([60, 8])
     """
 
     def __init__(self, k: int, alpha: float, edge_drop: float = 0.0):

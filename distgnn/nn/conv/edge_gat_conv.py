@@ -27,6 +27,11 @@ class EdgeGATConv(AttentionConv):
         and the score needs <attn_edge, W_e e> only.
 
     Source: Monninger et al., IROS'23; parameter names as `dgl.nn.EdgeGATConv` 1.1.3.
+
+    Example:
+        >>> layer = dg.nn.EdgeGATConv(graph.num_feats, 3, 4, num_heads=2)
+        >>> layer(graph, graph.feats, graph.edata["feat"]).shape
+        torch.Size([60, 2, 4])
     """
 
     def __init__(self, in_feats: int, edge_feats: int, out_feats: int, num_heads: int, *arguments: Any, **options: Any):

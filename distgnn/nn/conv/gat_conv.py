@@ -20,6 +20,11 @@ class GATConv(AttentionConv):
         Memory: a few numbers per arc and head; scores and softmax are merged at the owner of each vertex.
 
     Source: Veličković et al., ICLR'18; parameter names as `dgl.nn.GATConv` 1.1.3.
+
+    Example:
+        >>> layer = dg.nn.GATConv(graph.num_feats, 4, num_heads=2)
+        >>> layer(graph, graph.feats).shape
+        torch.Size([60, 2, 4])
     """
 
     def make_parameters(self, width: int, bias: bool) -> None:

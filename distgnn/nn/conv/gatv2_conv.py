@@ -20,6 +20,11 @@ class GATv2Conv(AttentionConv):
         Memory: H * F numbers per arc, because the score is not a sum of two.
 
     Source: Brody et al., ICLR'22; parameter names as `dgl.nn.GATv2Conv` 1.1.3.
+
+    Example:
+        >>> layer = dg.nn.GATv2Conv(graph.num_feats, 4, num_heads=2)
+        >>> layer(graph, graph.feats).shape
+        torch.Size([60, 2, 4])
     """
 
     def __init__(self, *arguments: Any, share_weights: bool = False, **options: Any):

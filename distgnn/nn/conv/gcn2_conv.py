@@ -28,6 +28,11 @@ class GCN2Conv(nn.Module):
     Shape: [O, in_feats] and initial rows [O, in_feats] to [O, in_feats].
 
     Source: Chen et al., ICML'20; parameter names as `dgl.nn.GCN2Conv` 1.1.3.
+
+    Example:
+        >>> layer = dg.nn.GCN2Conv(graph.num_feats, layer=1)
+        >>> layer(graph, graph.feats, graph.feats).shape
+        torch.Size([60, 8])
     """
 
     def __init__(

@@ -24,6 +24,11 @@ class GINConv(nn.Module):
     Shape: [O, D] to what `apply_func` makes of it.
 
     Source: Xu et al., ICLR'19; parameter names as `dgl.nn.GINConv` 1.1.3.
+
+    Example:
+        >>> layer = dg.nn.GINConv(torch.nn.Linear(graph.num_feats, 4))
+        >>> layer(graph, graph.feats).shape
+        torch.Size([60, 4])
     """
 
     def __init__(

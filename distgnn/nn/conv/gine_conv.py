@@ -17,6 +17,12 @@ class GINEConv(nn.Module):
     Notes: memory: D numbers per arc.
 
     Source: Hu et al., ICLR'20; parameter names as `dgl.nn.GINEConv` 1.1.3.
+
+    Example:
+        >>> layer = dg.nn.GINEConv(torch.nn.Linear(graph.num_feats, 4))
+        >>> messages = torch.nn.Linear(3, graph.num_feats)(graph.edata["feat"])
+        >>> layer(graph, graph.feats, messages).shape
+        torch.Size([60, 4])
     """
 
     def __init__(self, apply_func: nn.Module | None = None, init_eps: float = 0.0, learn_eps: bool = False):

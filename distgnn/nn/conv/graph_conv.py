@@ -30,6 +30,11 @@ class GraphConv(nn.Module):
     Shape: [O, in_feats] to [O, out_feats].
 
     Source: Kipf and Welling, ICLR'17; parameter names as `dgl.nn.GraphConv` 1.1.3.
+
+    Example:
+        >>> layer = dg.nn.GraphConv(graph.num_feats, 4)
+        >>> layer(graph, graph.feats).shape
+        torch.Size([60, 4])
     """
 
     def __init__(

@@ -23,6 +23,11 @@ class TypedLinear(nn.Module):
     Args: in_size, out_size: widths; num_types; regularizer: None, "basis" or "bdd"; num_bases: bases, or blocks.
 
     Source: parameter names as `dgl.nn.TypedLinear` 1.1.3.
+
+    Example:
+        >>> layer = dg.nn.TypedLinear(3, 2, num_types=2)
+        >>> layer(torch.ones(4, 3), torch.tensor([0, 1, 0, 1])).shape
+        torch.Size([4, 2])
     """
 
     def __init__(
@@ -96,6 +101,11 @@ class RelGraphConv(nn.Module):
         numbers per such pair; otherwise, as in DGL, per arc.
 
     Source: Schlichtkrull et al., ESWC'18; parameter names as `dgl.nn.RelGraphConv` 1.1.3.
+
+    Example:
+        >>> layer = dg.nn.RelGraphConv(graph.num_feats, 4, num_rels=2)
+        >>> layer(graph, graph.feats, graph.edata["etype"]).shape
+        torch.Size([60, 4])
     """
 
     def __init__(

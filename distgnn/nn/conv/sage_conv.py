@@ -34,6 +34,11 @@ class SAGEConv(nn.Module):
         change are aggregated first and kept, others are transformed first where the layer narrows.
 
     Source: Hamilton et al., NeurIPS'17; parameter names as `dgl.nn.SAGEConv` 1.1.3.
+
+    Example:
+        >>> layer = dg.nn.SAGEConv(graph.num_feats, 4)
+        >>> layer(graph, graph.feats).shape
+        torch.Size([60, 4])
     """
 
     def __init__(

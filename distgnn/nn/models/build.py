@@ -23,6 +23,11 @@ def model_for(config: ModelConfig, graph: DataGraph, task: str = "node") -> nn.M
     Args: task: what it predicts; of pairs of vertices a `PairPredictor`, whose encoder is the stack.
 
     Raises: InputError as `build_model`, or where the graph has not what the task predicts.
+
+    Example:
+        >>> model = dg.nn.model_for(dg.ModelConfig("gat", hidden_feats=8, num_layers=2), graph)
+        >>> model(graph, graph.feats).shape
+        torch.Size([60, 4])
     """
     sizes = {name: getattr(graph, name) for name in ("num_edge_feats", "num_relations", "num_node_types")}
     config.check_task(task)
@@ -53,6 +58,11 @@ def build_model(
 
     Raises:
         InputError: for settings that no model can have, or a graph without what the model needs.
+
+    Example:
+        >>> model = dg.nn.build_model(dg.ModelConfig("gcn", hidden_feats=8, num_layers=2), in_feats=8, num_classes=4)
+        >>> type(model).__name__, len(model.convs)
+        ('GCN', 2)
     """
     config.check()
     if in_feats < 1:

@@ -51,6 +51,11 @@ class GCN2(DeepStack):
     """Linear, ReLU; then GCN2Conv with the first hidden rows as initial residual, norm and ReLU, repeated; linear.
 
     Args: as `DeepStack`; alpha, lambda_: of GCN2Conv.
+
+    Example:
+        >>> model = dg.nn.GCN2(graph.num_feats, 8, graph.num_classes)
+        >>> model(graph, graph.feats).shape
+        torch.Size([60, 4])
     """
 
     def __init__(
@@ -89,6 +94,11 @@ class APPNP(DeepStack):
     """`num_layers` linear layers with norm, ReLU and dropout in between, then k steps of personalised PageRank.
 
     Args: as `DeepStack`; k, alpha: of APPNPConv.
+
+    Example:
+        >>> model = dg.nn.APPNP(graph.num_feats, 8, graph.num_classes)
+        >>> model(graph, graph.feats).shape
+        torch.Size([60, 4])
     """
 
     def __init__(

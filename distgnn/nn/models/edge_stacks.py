@@ -33,6 +33,11 @@ class GINE(Stack):
     """A stack of GINEConv, each with a linear encoder of edge features, a learned eps and two linear layers.
 
     Args: as `Stack`, without weighted; num_edge_feats: De.
+
+    Example:
+        >>> model = dg.nn.GINE(graph.num_feats, 8, graph.num_classes, num_edge_feats=3)
+        >>> model(graph, graph.feats).shape
+        torch.Size([60, 4])
     """
 
     def __init__(self, *sizes: int, num_edge_feats: int, **options: Any):
@@ -50,6 +55,11 @@ class EdgeGAT(GAT):
     """A stack of EdgeGATConv without its residual; heads stand side by side and are averaged in the last layer.
 
     Args: as `GAT`, without weighted; num_edge_feats: De.
+
+    Example:
+        >>> model = dg.nn.EdgeGAT(graph.num_feats, 8, graph.num_classes, num_edge_feats=3)
+        >>> model(graph, graph.feats).shape
+        torch.Size([60, 4])
     """
 
     def __init__(self, *sizes: int, num_edge_feats: int, **options: Any):

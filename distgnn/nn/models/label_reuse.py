@@ -32,6 +32,12 @@ class LabelReuse(nn.Module):
         the training split says nothing, because its labels are input; those of the other splits are fair.
 
     Source: Wang et al., Bag of Tricks for Node Classification, 2021 (label usage); Shi et al., UniMP, IJCAI'21.
+
+    Example:
+        >>> inner = dg.nn.GCN(graph.num_feats + graph.num_classes, 8, graph.num_classes)
+        >>> model = dg.nn.LabelReuse(inner, rate=0.5)
+        >>> model(graph, graph.feats).shape
+        torch.Size([60, 4])
     """
 
     def __init__(self, model: nn.Module, rate: float):

@@ -23,6 +23,11 @@ class RGCN(Stack):
         (0: a matrix for each).
 
     Source: Schlichtkrull et al., ESWC'18.
+
+    Example:
+        >>> model = dg.nn.RGCN(graph.num_feats, 8, graph.num_classes, num_relations=2)
+        >>> model(graph, graph.feats).shape
+        torch.Size([60, 4])
     """
 
     def __init__(

@@ -150,21 +150,39 @@ def normalize(graph: DataGraph, norm: nn.Module, rows: torch.Tensor) -> torch.Te
 
 
 class GraphSAGE(Stack):
-    """A stack of SAGEConv with mean aggregation."""
+    """A stack of SAGEConv with mean aggregation.
+
+    Example:
+        >>> model = dg.nn.GraphSAGE(graph.num_feats, 8, graph.num_classes)
+        >>> model(graph, graph.feats).shape
+        torch.Size([60, 4])
+    """
 
     def make_conv(self, in_feats: int, out_feats: int, last: bool) -> nn.Module:
         return SAGEConv(in_feats, out_feats, "mean")
 
 
 class GCN(Stack):
-    """A stack of GraphConv with norm "both"; vertices without in-arcs are allowed."""
+    """A stack of GraphConv with norm "both"; vertices without in-arcs are allowed.
+
+    Example:
+        >>> model = dg.nn.GCN(graph.num_feats, 8, graph.num_classes)
+        >>> model(graph, graph.feats).shape
+        torch.Size([60, 4])
+    """
 
     def make_conv(self, in_feats: int, out_feats: int, last: bool) -> nn.Module:
         return GraphConv(in_feats, out_feats, allow_zero_in_degree=True)
 
 
 class GIN(Stack):
-    """A stack of GINConv with sum aggregation, a learned eps and two linear layers each."""
+    """A stack of GINConv with sum aggregation, a learned eps and two linear layers each.
+
+    Example:
+        >>> model = dg.nn.GIN(graph.num_feats, 8, graph.num_classes)
+        >>> model(graph, graph.feats).shape
+        torch.Size([60, 4])
+    """
 
     def make_conv(self, in_feats: int, out_feats: int, last: bool) -> nn.Module:
         func = nn.Sequential(nn.Linear(in_feats, out_feats), nn.ReLU(), nn.Linear(out_feats, out_feats))
@@ -179,6 +197,11 @@ class GAT(Stack):
     """A stack of GATConv; heads stand side by side in hidden layers and are averaged in the last.
 
     Args: num_heads: heads, which share the hidden width; attn_drop: dropout on attention.
+
+    Example:
+        >>> model = dg.nn.GAT(graph.num_feats, 8, graph.num_classes, num_heads=2)
+        >>> model(graph, graph.feats).shape
+        torch.Size([60, 4])
     """
 
     conv_type: type[AttentionConv] = GATConv
@@ -204,7 +227,13 @@ class GAT(Stack):
 
 
 class GATv2(GAT):
-    """A stack of GATv2Conv, as GAT; it takes no edge weights."""
+    """A stack of GATv2Conv, as GAT; it takes no edge weights.
+
+    Example:
+        >>> model = dg.nn.GATv2(graph.num_feats, 8, graph.num_classes, num_heads=2)
+        >>> model(graph, graph.feats).shape
+        torch.Size([60, 4])
+    """
 
     conv_type = GATv2Conv
 

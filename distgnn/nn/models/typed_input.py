@@ -12,6 +12,11 @@ class TypedInput(nn.Module):
     Args: in_feats, out_feats: widths; num_types: vertex types.
 
     Shape: [O, in_feats] and types int64 [O] (None: all 0) to [O, out_feats].
+
+    Example:
+        >>> layer = dg.nn.TypedInput(graph.num_feats, 4, num_types=2)
+        >>> layer(graph.feats, graph.node_types).shape
+        torch.Size([60, 4])
     """
 
     def __init__(self, in_feats: int, out_feats: int, num_types: int):

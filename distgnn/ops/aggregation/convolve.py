@@ -69,6 +69,12 @@ class ConvSpec:
     Args: scales: (of sources, of targets) or None each; edge_weight: [A] without gradient, or None; epilogue: what
         follows; may_overwrite_grad: only this function uses the gradient of its result, and may write over it; loops:
         factors of each vertex's own row, which the aggregation adds.
+
+    Example:
+        >>> scale = graph.degree_scale("in", -1)
+        >>> spec = dg.ops.ConvSpec((None, scale))  # the mean of neighbours
+        >>> dg.ops.convolve(graph, graph.feats, torch.ones(8, 4), None, None, spec).shape
+        torch.Size([60, 4])
     """
 
     scales: Scales
@@ -101,6 +107,12 @@ def convolve(
 
     Notes: the backward pass gives up what it no longer needs on its way. Run a second time, or after its result was
         written to in place, it makes that again, exchanges included.
+
+    Example:
+        >>> spec = dg.ops.ConvSpec((None, None))
+        >>> out = dg.ops.convolve(graph, graph.feats, torch.eye(8), None, None, spec)
+        >>> torch.allclose(out, dg.ops.spmm(graph, graph.feats))
+        True
     """
     plan = choose_plan(graph, feats, *neigh.shape)
     aggregated = site = None

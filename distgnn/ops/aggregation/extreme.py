@@ -36,6 +36,10 @@ def extreme(graph: GraphView, rows: torch.Tensor, reduce: str = "max") -> torch.
         reduce: "max" or "min".
 
     Returns: owned rows, shape and dtype of `rows`; 0 where there is no in-arc.
+
+    Example:
+        >>> dg.ops.extreme(graph, graph.feats).shape
+        torch.Size([60, 8])
     """
     check_rows(graph, rows)
     if rows.dtype not in FLOATS:
@@ -45,7 +49,13 @@ def extreme(graph: GraphView, rows: torch.Tensor, reduce: str = "max") -> torch.
 
 @operator
 def arc_extreme(graph: GraphView, arc_rows: torch.Tensor, reduce: str = "max") -> torch.Tensor:
-    """The same over rows on arcs: [A, ...] to [O, ...]. Collective: yes, and again in the backward pass."""
+    """The same over rows on arcs: [A, ...] to [O, ...]. Collective: yes, and again in the backward pass.
+
+    Example:
+        >>> on_arcs = torch.arange(graph.num_edges(), dtype=torch.float32)[:, None]
+        >>> dg.ops.arc_extreme(graph, on_arcs).max().item() == graph.num_edges() - 1
+        True
+    """
     check_arc_rows(graph, arc_rows)
     return _ArcExtreme.apply(flat(arc_rows), graph, reduce).view(graph.num_owned, *arc_rows.shape[1:])
 

@@ -21,6 +21,10 @@ def halo_broadcast(graph: GraphView, rows: torch.Tensor, role: str = "source") -
     """Owned rows [O, D] travel to the halos of a role: returns [S, D] for "source", [T, D] for "target".
 
     Collective: yes; the backward pass is `halo_reduce` from the same halos.
+
+    Example:
+        >>> dg.ops.halo_broadcast(graph, graph.feats).shape  # one rank has no halo
+        torch.Size([0, 8])
     """
     return _Broadcast.apply(rows, graph, role)
 
@@ -30,6 +34,10 @@ def halo_reduce(graph: GraphView, partials: torch.Tensor, role: str = "target") 
     """Partial sums of the halos of a role travel to their owners and are added: returns [O, D].
 
     Collective: yes; the backward pass is `halo_broadcast` to the same halos.
+
+    Example:
+        >>> dg.ops.halo_reduce(graph, torch.zeros(0, 8)).shape
+        torch.Size([60, 8])
     """
     return _Reduce.apply(partials, graph, role)
 

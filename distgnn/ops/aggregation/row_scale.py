@@ -11,6 +11,11 @@ class RowScale:
     """One factor per vertex, wherever a rank meets the vertex: owned [O], source halos [S], target halos [T].
 
     Equal only to itself: graphs keep theirs, and kept aggregations are looked up by it.
+
+    Example:
+        >>> scale = graph.degree_scale("in", -1)
+        >>> scale.owned.shape
+        (60,)
     """
 
     owned: np.ndarray

@@ -50,6 +50,11 @@ class Heads:
 
     Args: slope: of the leaky ReLU; epilogue, may_overwrite_grad: as in `convolve.ConvSpec`; mean: y is the mean over
         heads, without norm and epilogue; loops: arcs of each owned vertex to itself to add, of the dtype of `attn`.
+
+    Example:
+        >>> heads = dg.ops.Heads(2, mean=True)
+        >>> dg.ops.attend(graph, graph.feats, torch.ones(8, 8), torch.ones(2, 8), None, heads).shape
+        torch.Size([60, 4])
     """
 
     num_heads: int
@@ -84,6 +89,11 @@ def attend(
 
     Notes: memory O * H * (2 F + 4), of a mean and where r is kept F more, and as much for halos, whatever the number of
         arcs. The backward pass can run again, as that of `convolve`.
+
+    Example:
+        >>> weight, attn = torch.ones(8, 8), torch.ones(2, 8)
+        >>> dg.ops.attend(graph, graph.feats, weight, attn, None, dg.ops.Heads(2)).shape
+        torch.Size([60, 8])
     """
     check_update(graph)
     gamma, beta = norm or (None, None)

@@ -30,6 +30,11 @@ def pair_scores(
 
     Args: sources, targets: owned rows [O, H, F], float32 or float64; attn [1, H, F]; slope: of the leaky ReLU, from 0
         to 1.
+
+    Example:
+        >>> rows = graph.feats.view(-1, 2, 4)
+        >>> dg.ops.pair_scores(graph, rows, rows, torch.ones(1, 2, 4), slope=0.2).shape
+        torch.Size([290, 2])
     """
     check_rows(graph, sources)
     flat = (rows.flatten(1).contiguous() for rows in (sources, targets, attn))

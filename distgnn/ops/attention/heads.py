@@ -31,6 +31,11 @@ def spmm_heads(graph: GraphView, feats: torch.Tensor, weight: torch.Tensor) -> t
         weight: [A, H], same dtype.
 
     Returns: [O, H, F].
+
+    Example:
+        >>> rows = graph.feats.view(-1, 2, 4)
+        >>> dg.ops.spmm_heads(graph, rows, torch.ones(graph.num_edges(), 2)).shape
+        torch.Size([60, 2, 4])
     """
     check_arc_rows(graph, weight)
     if feats.dim() != 3 or feats.dtype not in FLOATS or feats.dtype != weight.dtype:
@@ -68,6 +73,11 @@ def pair_dots(graph: GraphView, sources: torch.Tensor, targets: torch.Tensor) ->
     Args: sources, targets: owned rows [O, H, F], float32 or float64.
 
     Returns: [A, H].
+
+    Example:
+        >>> rows = graph.feats.view(-1, 2, 4)
+        >>> dg.ops.pair_dots(graph, rows, rows).shape
+        torch.Size([290, 2])
     """
     check_rows(graph, sources)
     check_rows(graph, targets)

@@ -23,7 +23,12 @@ Norm = tuple[torch.Tensor, torch.Tensor]  # gamma and beta of a layer norm, [D] 
 
 @dataclass(frozen=True)
 class Epilogue:
-    """What follows a convolution, beside bias and norm: `relu`, and dropout `p` with the key of its mask."""
+    """What follows a convolution, beside bias and norm: `relu`, and dropout `p` with the key of its mask.
+
+    Example:
+        >>> dg.ops.Epilogue(relu=True, p=0.5)
+        Epilogue(relu=True, p=0.5, seed=0, step=0, site=0, eps=1e-05)
+    """
 
     relu: bool = False
     p: float = 0.0
@@ -50,19 +55,36 @@ NO_EPILOGUE = Epilogue()
 
 
 def relu_dropout(graph: GraphView, p: float = 0.0, site: int = 0, eps: float = 1e-5) -> Epilogue:
-    """ReLU and dropout of the model's rows in this training step."""
+    """ReLU and dropout of the model's rows in this training step.
+
+    Example:
+        >>> epilogue = dg.ops.relu_dropout(graph, p=0.5)
+        >>> epilogue.relu, epilogue.p
+        (True, 0.5)
+    """
     return Epilogue(True, p, graph.row_ids, graph.seed, graph.step, site, eps)
 
 
 @operator
 def activate(graph: GraphView, rows: torch.Tensor, epilogue: Epilogue) -> torch.Tensor:
-    """ReLU and dropout of rows [O, D], as a differentiable function."""
+    """ReLU and dropout of rows [O, D], as a differentiable function.
+
+    Example:
+        >>> rows = graph.feats - 0.5
+        >>> bool((dg.ops.activate(graph, rows, dg.ops.Epilogue(relu=True)) == rows.relu()).all())
+        True
+    """
     return _Activate.apply(rows.contiguous(), graph, epilogue)
 
 
 @operator
 def relu(graph: GraphView, rows: torch.Tensor) -> torch.Tensor:
-    """ReLU of rows [O, D]. A dropout of its result takes both in one pass: see `before_relu`."""
+    """ReLU of rows [O, D]. A dropout of its result takes both in one pass: see `before_relu`.
+
+    Example:
+        >>> dg.ops.relu(graph, graph.feats - 0.5).min().item()
+        0.0
+    """
     out = activate(graph, rows, Epilogue(relu=True))
     out.relu_of = rows, version_of(rows), version_of(out)  # type: ignore[attr-defined]
     return out

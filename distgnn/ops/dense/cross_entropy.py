@@ -1,8 +1,8 @@
 """Summed cross entropy of some rows as a differentiable function: one pass over the logits each way, no copy of them.
 
-    loss = sum over chosen rows of log(sum_c exp(x[c])) - x[label]        d loss / d x[c] = softmax(x)[c] - [c = label]
+    loss = sum over chosen rows of log(sum_c exp(x[c])) - sum_c q[c] x[c]        d loss / d x[c] = softmax(x)[c] - q[c]
 
-Legend: O rows, C classes.
+Legend: O rows, C classes, q[c] = (1 - s) [c = label] + s / C with label smoothing s.
 """
 
 from typing import Any
@@ -16,21 +16,24 @@ from distgnn.ops.function import Function
 
 
 @operator
-def summed_cross_entropy(graph: Any, logits: torch.Tensor, labels: torch.Tensor, rows: torch.Tensor) -> torch.Tensor:
+def summed_cross_entropy(
+    graph: Any, logits: torch.Tensor, labels: torch.Tensor, rows: torch.Tensor, label_smoothing: float = 0.0
+) -> torch.Tensor:
     """The sum over `rows` (bool [O]) of the cross entropy of logits [O, C] with labels int64 [O]: a scalar.
 
-    Logits narrower than float32 are widened first.
+    Logits narrower than float32 are widened first. `label_smoothing` is that of torch's cross entropy.
     """
     logits = logits if logits.dtype == torch.float64 else logits.float()
-    return _CrossEntropy.apply(logits, labels, rows, graph)
+    return _CrossEntropy.apply(logits, labels, rows, label_smoothing, graph)
 
 
 class _CrossEntropy(Function):
     @staticmethod
-    def forward(ctx: Any, logits: Any, labels: Any, rows: Any, graph: Any) -> Any:
-        ctx.graph = graph
+    def forward(ctx: Any, logits: Any, labels: Any, rows: Any, smoothing: float, graph: Any) -> Any:
+        ctx.graph, ctx.smoothing = graph, smoothing
         ctx.save_for_backward(logits, labels, rows)
-        total, ctx.state = kernels.cross_entropy(*map(as_array, (logits, labels, rows)))
+        given = as_array(logits), as_array(labels), as_array(rows)
+        total, ctx.state = kernels.cross_entropy(*given, smoothing)
         return logits.new_tensor(total)
 
     @staticmethod
@@ -38,5 +41,5 @@ class _CrossEntropy(Function):
         logits, labels, rows = ctx.saved_tensors
         out = ctx.graph.buffers.empty(*logits.shape, logits.dtype)
         given = as_array(logits), as_array(labels), as_array(rows), ctx.state
-        kernels.cross_entropy_backward(*given, grad.item(), out=as_array(out))
-        return out, None, None, None
+        kernels.cross_entropy_backward(*given, grad.item(), smoothing=ctx.smoothing, out=as_array(out))
+        return out, None, None, None, None

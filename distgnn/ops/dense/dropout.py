@@ -23,6 +23,11 @@ def dropout(graph: GraphView, rows: torch.Tensor, p: float, site: int, over: str
             column) it is the key of a counter-based generator, so nothing is stored for the backward pass.
 
     Source: Philox 4x32-10, Salmon et al., SC'11.
+
+    Example:
+        >>> dropped = dg.ops.dropout(graph, torch.ones(graph.num_nodes(), 8), 0.5, site=0)
+        >>> sorted(set(dropped.flatten().tolist()))
+        [0.0, 2.0]
     """
     source = before_relu(rows) if over == "vertices" else None
     if source is not None:
@@ -33,7 +38,12 @@ def dropout(graph: GraphView, rows: torch.Tensor, p: float, site: int, over: str
 
 @operator
 def dropout_of(graph: GraphView, rows: torch.Tensor, ids: np.ndarray, p: float, site: int) -> torch.Tensor:
-    """The same for rows that have some other global ids, int64 [rows]."""
+    """The same for rows that have some other global ids, int64 [rows].
+
+    Example:
+        >>> dg.ops.dropout_of(graph, torch.ones(2, 3), np.array([10, 20]), 0.5, site=0).shape
+        torch.Size([2, 3])
+    """
     return _Dropout.apply(rows, graph, ids, p, graph.seed, graph.step, site)
 
 

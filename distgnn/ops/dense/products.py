@@ -53,7 +53,12 @@ def product(graph: GraphView, rows: torch.Tensor, weight: torch.Tensor) -> torch
 
 
 def plain_product(graph: GraphView, rows: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
-    """Rows [..., A] times weight [A, B] by torch, with torch's gradient; `graph.factor_recorder` is told its rows."""
+    """Rows [..., A] times weight [A, B] by torch, with torch's gradient; `graph.factor_recorder` is told its rows.
+
+    Example:
+        >>> dg.ops.plain_product(graph, graph.feats, torch.ones(8, 4)).shape
+        torch.Size([60, 4])
+    """
     out, recorder = _plainly(rows, weight), graph.factor_recorder
     if recorder is not None and out.requires_grad:
         given = rows if isinstance(rows, SparseRows) else rows.detach().flatten(0, -2)

@@ -50,6 +50,11 @@ class SparseRows(torch.Tensor):
         sums: of (edge weights, scales): the aggregation of these rows, where it is kept; None: it is not.
 
     Notes: `indices` and `values` have the columns of the shift, I and following, at the end of each row.
+
+    Example:
+        >>> from scipy.sparse import csr_matrix
+        >>> dg.ops.SparseRows(csr_matrix(np.eye(3)), torch.float32)
+        SparseRows(3 x 3, 3 non-zeros, torch.float32)
     """
 
     indptr: np.ndarray

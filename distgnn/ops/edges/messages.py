@@ -43,6 +43,12 @@ def gspmm(graph: GraphView, op: str, reduce: str, lhs: Operand, rhs: Operand) ->
         reduce: sum, mean (over the in-degree in the whole graph), max or min; 0 where there is no in-arc.
 
     Returns: owned rows [O, ...].
+
+    Example:
+        >>> ones = torch.ones(graph.num_edges(), 1)
+        >>> out = dg.ops.gspmm(graph, "mul", "sum", graph.feats, ones)
+        >>> torch.allclose(out, dg.ops.spmm(graph, graph.feats))
+        True
     """
     if op == "copy_lhs":
         return _reduce_sources(graph, lhs, reduce)
@@ -61,6 +67,10 @@ def gsddmm(
     """Messages on arcs, [A, ...], of two operands; copy_lhs, copy_rhs: one of them alone.
 
     Collective: yes, and again in the backward pass.
+
+    Example:
+        >>> dg.ops.gsddmm(graph, "dot", graph.feats, graph.feats).shape
+        torch.Size([290, 1])
     """
     if op == "copy_lhs":
         return on_arcs(graph, lhs, lhs_target)

@@ -31,6 +31,10 @@ def to_arcs(graph: GraphView, rows: torch.Tensor, role: str) -> torch.Tensor:
     Collective: yes, and again in the backward pass (`from_arcs`).
 
     Notes: rows of integers or truth values travel as float64, which holds them up to 2 ** 53.
+
+    Example:
+        >>> dg.ops.to_arcs(graph, graph.feats, "source").shape
+        torch.Size([290, 8])
     """
     check_rows(graph, rows)
     if rows.dtype not in FLOATS:
@@ -43,6 +47,11 @@ def from_arcs(graph: GraphView, arc_rows: torch.Tensor, role: str = "target") ->
     """Sum of arc rows at the owner of one end: [A, ...] to [O, ...].
 
     Collective: yes, and again in the backward pass (`to_arcs`).
+
+    Example:
+        >>> ones = torch.ones(graph.num_edges(), 1)
+        >>> bool((dg.ops.from_arcs(graph, ones)[:, 0] == graph.in_degrees()).all())
+        True
     """
     check_arc_rows(graph, arc_rows)
     return _FromArcs.apply(flat(arc_rows), graph, role).view(graph.num_owned, *arc_rows.shape[1:])

@@ -33,6 +33,11 @@ class RelationArcs:
         weight: of every local arc, [A] or [A, 1], constant; None: 1.
 
     Attributes: counts: groups of each relation, a list of R; groups stand in the order of relations.
+
+    Example:
+        >>> arcs = dg.ops.RelationArcs(graph, graph.edata["etype"], 2)
+        >>> sum(arcs.counts) <= graph.num_edges()
+        True
     """
 
     @operator

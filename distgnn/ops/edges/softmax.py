@@ -33,6 +33,12 @@ def edge_softmax(graph: GraphView, logits: torch.Tensor, norm_by: str = "dst") -
         logits: [A, ...], float32 or float64; every column on its own.
 
     Returns: shape and dtype of `logits`.
+
+    Example:
+        >>> weights = dg.ops.edge_softmax(graph, torch.zeros(graph.num_edges(), 1))
+        >>> sums = dg.ops.from_arcs(graph, weights)
+        >>> torch.allclose(sums[graph.in_degrees() > 0], torch.tensor(1.0))
+        True
     """
     check_arc_rows(graph, logits)
     if norm_by not in ("dst", "src"):

@@ -8,7 +8,7 @@ from types import CellType, CodeType
 from typing import Any
 
 from distgnn.config import TrainConfig
-from distgnn.config.schedule import drop_removed
+from distgnn.config.options.earlier import drop_earlier
 from distgnn.config.train import OVER_ALL_EPOCHS
 from distgnn.errors import InputError
 from distgnn.graph.copy_graph import CopyGraph
@@ -28,7 +28,8 @@ def run_settings(config: TrainConfig, metric: str, describe: dict, graph: Any) -
     """Settings that a resumed run must have, flat: {"train.lr": 0.01, "model.hidden_feats": 256, …}."""
     train = {name: value for name, value in config.as_dict().items() if name not in FREE_TRAIN}
     unused = {"clip_grad": not config.clip_grad, "task": config.task == "node"}
-    unused |= {"optimizer": config.optimizer == "adam", "smooth_labels": not config.smooth_labels}
+    unused |= {"optimizer": config.optimizer == "adam", "correct_and_smooth": not config.correct_and_smooth}
+    unused |= {"label_smoothing": not config.label_smoothing}
     unused |= dict.fromkeys(("kfac_every", "kfac_damping"), config.optimizer != "kfac")
     unused |= dict.fromkeys(("negatives", "num_negatives"), config.task != "link")
     unused |= dict.fromkeys(("batch", "history", "strata"), not config.num_batches)
@@ -94,7 +95,7 @@ def check_identity(path: Path, state: dict, settings: dict, graph: dict) -> None
     different = difference(state["graph"], graph)
     if different:
         raise InputError(f"{path} is of another graph: {different}")
-    saved = drop_removed(state["settings"], str(path))
+    saved = drop_earlier(state["settings"], str(path))
     for name in sorted(saved.keys() | settings.keys()):
         there, here = saved.get(name), settings.get(name)
         if there != here:

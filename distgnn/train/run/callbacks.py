@@ -15,6 +15,15 @@ class Callback:
         The methods are called on every rank, in the same order, so they may be collective; look at
         `trainer.graph.rank` before printing or writing. With `state_dict()` and `load_state_dict(state)` a callback's
         state is part of checkpoints: numbers, text, tensors, lists and dicts. Rank 0's is written, every rank gets it.
+
+    Example:
+        >>> class Epochs(dg.Callback):
+        ...     def on_evaluation(self, trainer, record):
+        ...         print("evaluated after epoch", record["epoch"])
+        >>> model = dg.nn.GraphSAGE(graph.num_feats, 8, graph.num_classes, num_layers=2)
+        >>> result = dg.Trainer(model, graph, dg.TrainConfig(epochs=10, log=None), callbacks=[Epochs()]).fit()
+        evaluated after epoch 4
+        evaluated after epoch 9
     """
 
     def on_start(self, trainer: Any, record: dict) -> None:

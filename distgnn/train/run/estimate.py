@@ -40,7 +40,6 @@ ROWS_PER_LAYER = {"sage": 3.5, "gcn": 3.5, "gin": 18.0, "gat": 9.0, "gatv2": 16.
 ROWS_PER_LAYER |= {"gine": 18.0, "edgegat": 16.0, "rgcn": 10.0}
 HALO_ROWS = 2.5
 COLUMN_ROWS = 4.0  # of columns both ways [O, W / t], and messages both ways [O / t, W]
-WIRE_ITEMS = {"float32": 1.0, "bfloat16": 0.5, "int8": 0.27, "int4": 0.14}  # of a number in memory
 TABLES, BYTES_PER_PAIR, BYTES_PER_NEGATIVE = 4, 100, 200
 ID_BYTES, PAIR_BYTES = 8, 16  # in a part's files
 ROWS_PER_PAIR, BLOCK_PAIRS = 12, 1 << 15  # the block is that of distgnn/nn/pair_predictor.py
@@ -69,7 +68,7 @@ def estimate_bytes(manifest: dict, part_id: int, settings: dict) -> int:
     exchanged = (halos + sum(manifest["pair_rows"][part_id])) * width / columns
     messages = HALO_ROWS * exchanged
     if run["algorithm"] not in ("cd-0", "0c"):
-        messages += layers * width / columns * _late_rows(manifest, part_id, run)
+        messages += layers * width / columns * _late_rows(manifest, part_id, run, max(1, width // columns))
     if columns > 1:
         messages += COLUMN_ROWS * part["owned"] * width / columns
     outputs, train = graph["num_classes"], settings.get("train", {})
@@ -82,12 +81,15 @@ def estimate_bytes(manifest: dict, part_id: int, settings: dict) -> int:
     return int(PRIVATE_BYTES + SHARED_BYTES + structure + item * numbers)
 
 
-def _late_rows(manifest: dict, part_id: int, run: dict) -> float:
+def _late_rows(manifest: dict, part_id: int, run: dict, width: int) -> float:
     """Rows of a layer that a delayed schedule keeps: held ones, and one set of messages each way; both directions."""
+    from distgnn.kernels import row_bytes
+
     sent = sum(manifest["pair_rows"][part_id])
     received = sum(row[part_id] for row in manifest["pair_rows"])
-    wires = [WIRE_ITEMS[run.get(name) or run.get("wire") or "float32"] for name in ("wire", "wire_backward")]
-    return sum(received + wire * (sent + received) for wire in wires)
+    wires = [run.get(name) or run.get("wire") or "float32" for name in ("wire", "wire_backward")]
+    shares = [row_bytes(width, wire) / row_bytes(width, "float32") for wire in wires]
+    return sum(received + share * (sent + received) for share in shares)
 
 
 def _bytes_of_pairs(manifest: dict, part_id: int, train: dict, row_bytes: int) -> int:

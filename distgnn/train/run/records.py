@@ -20,6 +20,14 @@ class TrainResult:
     """What a run gave, the same on every rank.
 
     `records` are the lines of metrics.jsonl, `summary` is summary.json.
+
+    Example:
+        >>> model = dg.nn.GraphSAGE(graph.num_feats, 8, graph.num_classes, num_layers=2)
+        >>> result = dg.Trainer(model, graph, dg.TrainConfig(epochs=6, log=None)).fit()
+        >>> len(result.losses), result.summary["metric"]
+        (6, 'accuracy')
+        >>> [record["epoch"] for record in result.records if "valid_metric" in record]
+        [4, 5]
     """
 
     records: list[dict] = field(default_factory=list)

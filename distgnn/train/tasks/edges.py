@@ -26,7 +26,7 @@ class EdgeTask:
 
     def __init__(self, model: Any, config: TrainConfig):
         self.pairs, self.name, self.loss = SplitPairs(model), config.task, self._loss
-        self.kind = config.loss or "mse"
+        self.kind, self.label_smoothing = config.loss or "mse", config.label_smoothing
         self.metric = self.kind if config.task == "edge-regression" else "accuracy"
 
     def check(self, graph: Any, config: TrainConfig) -> None:
@@ -58,4 +58,5 @@ class EdgeTask:
         count = self.pairs.need(graph, "train")[0].num_pairs
         if self.name != "edge":
             return loss_of_values(scores, labels, self.kind, count)
-        return functional.cross_entropy(scores, labels, reduction="sum") / max(count, 1)
+        smoothing = self.label_smoothing
+        return functional.cross_entropy(scores, labels, reduction="sum", label_smoothing=smoothing) / max(count, 1)

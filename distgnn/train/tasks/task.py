@@ -8,6 +8,7 @@ from typing import Any, Protocol
 import torch
 
 from distgnn.config import TrainConfig
+from distgnn.config.task import ONE_LABEL_EACH
 from distgnn.errors import InputError
 from distgnn.train.loss import OwnLoss
 from distgnn.train.metrics import evaluate
@@ -50,6 +51,8 @@ class NodeTask:
             raise InputError("the graph has no labels: training needs labels")
         if graph.num_labelled("train") == 0:
             raise InputError("no training vertex has a label: give a train split with labelled vertices")
+        if config.label_smoothing and graph.multilabel:
+            raise InputError(ONE_LABEL_EACH)
         if config.metric == "rocauc" and not graph.multilabel and graph.num_classes != 2:
             raise InputError(
                 f"metric rocauc needs two classes or several tasks: this graph has {graph.num_classes} classes"

@@ -10,7 +10,7 @@ from distgnn.comm.nodes import NodeDelayed, find_nodes, make_node_plan
 NODES = {"exchange": "node", "ranks_per_node": 2}
 LATE = {
     "cd-1": {"algorithm": "cd-1"},
-    "cd-3": {"algorithm": "cd-3", "smooth": 0.5},
+    "cd-3": {"algorithm": "cd-3", "late_row_average": 0.5},
     "copies": {"algorithm": "cd-2", "update": "copies"},
 }
 

@@ -18,31 +18,41 @@ def _inputs(num, classes, dtype):
     return logits, labels, rows
 
 
-def _torch(logits, labels, rows, factor):
+def _torch(logits, labels, rows, factor, smoothing=0.0):
     leaf = torch.tensor(logits, dtype=torch.float64, requires_grad=True)
-    loss = torch.nn.functional.cross_entropy(leaf[rows], torch.from_numpy(labels[rows]), reduction="sum")
+    options = {"reduction": "sum", "label_smoothing": smoothing}
+    loss = torch.nn.functional.cross_entropy(leaf[rows], torch.from_numpy(labels[rows]), **options)
     (loss * factor).backward()
     return loss.item(), leaf.grad.numpy()
 
 
 @pytest.mark.parametrize("classes", [1, 2, 3, 7, 16, 40, 47, 64, 100, 349])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_against_torch(classes, dtype, num_threads):
+@pytest.mark.parametrize("smoothing", [0.0, 0.1, 1.0])
+def test_against_torch(classes, dtype, smoothing, num_threads):
     logits, labels, rows = _inputs(2 * BLOCK_ROWS + 3, classes, dtype)
-    expected, gradient = _torch(logits, labels, rows, 0.3)
-    loss, state = cross_entropy(logits, labels, rows)
+    expected, gradient = _torch(logits, labels, rows, 0.3, smoothing)
+    loss, state = cross_entropy(logits, labels, rows, smoothing)
     assert loss == pytest.approx(expected, rel=1e-6 if dtype == np.float32 else 1e-13)
-    close(cross_entropy_backward(logits, labels, rows, state, 0.3), gradient)
+    close(cross_entropy_backward(logits, labels, rows, state, 0.3, smoothing=smoothing), gradient)
 
 
 @pytest.mark.parametrize("shift", [-3e4, 300, 3e4])
 def test_far_from_zero(shift):
     """The largest logit is taken off first: no exponential overflows, and not all of them vanish."""
     logits, labels, rows = _inputs(50, 13, np.float64)
-    expected, gradient = _torch(logits, labels, rows, 1)
-    loss, state = cross_entropy(logits + shift, labels, rows)
+    expected, gradient = _torch(logits, labels, rows, 1, 0.2)
+    loss, state = cross_entropy(logits + shift, labels, rows, 0.2)
     assert loss == pytest.approx(expected, rel=1e-8)
-    np.testing.assert_allclose(cross_entropy_backward(logits + shift, labels, rows, state, 1), gradient, atol=1e-9)
+    found = cross_entropy_backward(logits + shift, labels, rows, state, 1, smoothing=0.2)
+    np.testing.assert_allclose(found, gradient, atol=1e-9)
+
+
+def test_a_class_that_is_ruled_out_costs_nothing_without_smoothing():
+    logits, labels, rows = _inputs(20, 18, np.float32)
+    logits[np.arange(20), (labels + 1) % 18] = -np.inf
+    assert np.isfinite(cross_entropy(logits, labels, rows)[0])
+    assert cross_entropy(logits, labels, rows, 0.1)[0] == np.inf
 
 
 @pytest.mark.parametrize("classes", [2, 40, 100])

@@ -58,7 +58,7 @@ RUNS = {
     "owners": {},
     "copies": {"dtype": "float32", "update": "copies"},
     "late": {"algorithm": "cd-3", "dtype": "float32"},
-    "late, narrow": {"algorithm": "cd-2", "dtype": "float32", "wire": "int8", "smooth": 0.5},
+    "late, narrow": {"algorithm": "cd-2", "dtype": "float32", "wire": "int8", "late_row_average": 0.5},
     "late, on copies": {"algorithm": "cd-2", "update": "copies"},
     "no exchange": {"algorithm": "0c", "update": "copies"},
 }

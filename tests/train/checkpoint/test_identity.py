@@ -14,7 +14,7 @@ from distgnn.train.checkpoint.fingerprint import PARTS, fingerprint
 from distgnn.train.checkpoint.identity import check_identity, name_of, run_settings
 
 GRAPH = {"vertices": 5, "arc count": 8} | dict.fromkeys(PARTS, "0")
-NOW = {"run.smooth": 0.0, "train.lr": 0.01}
+NOW = {"run.late_row_average": 0.0, "train.lr": 0.01}
 
 
 def test_settings_of_an_earlier_version_that_were_off_are_no_difference():
@@ -64,6 +64,7 @@ def test_how_many_ranks_share_a_part_is_no_setting_of_a_run():
     """As the number of ranks is none: `distgnn train --resume` goes on with others."""
     graph = whole_graph(random_graph(1))
     saved = [
-        run_settings(TrainConfig(), "accuracy", {"run": {"smooth": 0.0} | more}, graph) for more in ({}, {"columns": 2})
+        run_settings(TrainConfig(), "accuracy", {"run": {"late_row_average": 0.0} | more}, graph)
+        for more in ({}, {"columns": 2})
     ]
     assert saved[0] == saved[1]

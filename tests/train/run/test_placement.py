@@ -6,7 +6,7 @@ from cut_graphs import random_graph
 
 import distgnn
 from distgnn.config import ModelConfig, TrainConfig
-from distgnn.errors import RunError
+from distgnn.errors import InputError, RunError
 from distgnn.graph.loader import load
 from distgnn.nn import build_model, pair_predictor
 from distgnn.partition import partition_graph, read_manifest
@@ -28,13 +28,16 @@ def test_another_version_on_one_rank_is_named_on_all(comm, monkeypatch):
 
 
 @pytest.mark.mpi(2)
-def test_another_partition_folder_on_one_rank_is_named_on_all(comm, shared_tmp_path):
+def test_another_partition_folder_on_one_rank_and_an_old_name_are_named_on_all(comm, shared_tmp_path):
     if comm.rank == 0:
         for seed in (0, 1):
             partition_graph(random_graph(seed), 2, shared_tmp_path / f"parts-{seed}", method="libra")
     comm.Barrier()
     with pytest.raises(RunError, match="ranks differ in partition") as caught:
         load(str(shared_tmp_path / f"parts-{comm.rank}"), comm=comm)
+    assert caught.value.agreed
+    with pytest.raises(InputError, match=r"^smooth is called late_row_average now$") as caught:
+        load(str(shared_tmp_path / "parts-0"), comm=comm, smooth=0.5)
     assert caught.value.agreed
 
 

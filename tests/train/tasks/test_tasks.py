@@ -39,7 +39,7 @@ def graph_for(task: str):
 CASES = {
     "regression": {},
     "regression, mae": {"loss": "mae", "metric": "mse"},
-    "edge": {},
+    "edge": {"label_smoothing": 0.2},
     "edge-regression": {},
     "link": {"metric": "hits@3"},
     "link, beside": {"num_negatives": 3, "negatives": "source"},
@@ -109,6 +109,15 @@ def test_a_resumed_run_is_bit_identical(comm, shared_tmp_path, case, late):
         other.test_edges[0] = other.test_edges[0, ::-1]
         with pytest.raises(InputError, match="its edge splits are different"):
             trainer(other, **run | {"resume": True}).fit()
+
+
+def test_classes_of_edges_are_smoothed_as_torch_does():
+    graph = whole_graph(graph_for("edge"))
+    model = model_for(ModelConfig(hidden_feats=8, num_layers=2), graph, "edge").double().eval()
+    task, rows = task_for(TrainConfig(task="edge", label_smoothing=0.2), model, graph), model(graph, graph.feats)
+    scores, labels = task.pairs.scores(graph, rows, "train"), task.pairs.labels(graph, "train")
+    expected = nn.functional.cross_entropy(scores, labels, label_smoothing=0.2)
+    assert task.loss(graph, rows).item() == pytest.approx(expected.item(), rel=1e-12)
 
 
 @pytest.mark.mpi(1)
