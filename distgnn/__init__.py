@@ -36,6 +36,7 @@ forget_parent()
 _PLACES = {
     "DistGraph": "distgnn.graph.dist_graph",
     "load": "distgnn.graph.loader",
+    "launch": "distgnn.system.calls.launch",
     "Trainer": "distgnn.train",
     "TrainResult": "distgnn.train",
     "Callback": "distgnn.train",

@@ -188,12 +188,21 @@ def run_under_mpi(
     return supervise([*command, *_program(argv)], environment, graceful, proxies=proxies, pulse=watch)
 
 
-def run_program(program: list[str], num_ranks: int, threads: int | None = None, timeout: float | None = None) -> int:
+def run_program(
+    program: list[str],
+    num_ranks: int,
+    threads: int | None = None,
+    timeout: float | None = None,
+    *,
+    graceful: bool = False,
+    received: list[int] | None = None,
+) -> int:
     """Run a program of the user's on `num_ranks` ranks of this machine and return the exit code.
 
     Args:
-        program: command and arguments, as ["python", "script.py"]; threads: as of `run_under_mpi`.
+        program: command and arguments, as ["python", "script.py"]; threads, graceful: as of `run_under_mpi`.
         timeout: seconds after which ranks that exchange nothing are ended; None: as DISTGNN_TIMEOUT says.
+        received: is filled with the signals that came.
 
     Raises: as `run_under_mpi`. Notes: signals stop the ranks, none stays behind. What a script computes of a graph is
         the same on all ranks, so the first one prints it, unless DISTGNN_PRINT is "all".
@@ -205,7 +214,8 @@ def run_program(program: list[str], num_ranks: int, threads: int | None = None, 
     environment = (
         {PRINT_VARIABLE: "once"} | _without_batch() | variables | loopback_variables(flavor) | _terminal_variables()
     )
-    return supervise([*command, *guarded(program)], environment, proxies=flavor != "openmpi")
+    proxies = flavor != "openmpi"
+    return supervise([*command, *guarded(program)], environment, graceful, proxies=proxies, received=received)
 
 
 def check_timeout(name: str, value: float | str) -> float:

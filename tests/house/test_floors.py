@@ -30,7 +30,7 @@ FLOORS = (
     Floor(
         ("errors", "config", "system", "interop.dgl.import_dgl", "interop.pyg.import_pyg", "interop.table"),
         foreign=("tomli",),
-        inside=("mpi4py",),
+        inside=("mpi4py", "cloudpickle"),
     ),
     Floor(("kernels",), foreign=("numba", "numpy", "llvmlite")),
     Floor(("datasets",), ours=(0, 1), foreign=("numpy", "scipy"), inside=("ogb", "dgl", "torch")),

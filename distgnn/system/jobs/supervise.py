@@ -14,6 +14,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 from typing import Any
@@ -48,6 +49,7 @@ def supervise(
     proxies: bool = False,
     machines: int = 1,
     pulse: Pulse | None = None,
+    received: list[int] | None = None,
 ) -> int:
     """Wait for `command` and return its exit code; on a signal or an error stop it with everything it started.
 
@@ -57,8 +59,11 @@ def supervise(
         machines: so many children, all of whose ranks end together: where some have ended for a while, the others'
             machines cannot be told.
         pulse: tells when no rank moves any more.
+        received: is filled with the signals that came.
+
+    Notes: Python takes signals in its main thread only: from another one the job goes on until it ends.
     """
-    return _Job(command, environment, graceful, proxies, machines, pulse).run()
+    return _Job(command, environment, graceful, proxies, machines, pulse, [] if received is None else received).run()
 
 
 class _Job:
@@ -72,6 +77,7 @@ class _Job:
         proxies: bool,
         machines: int,
         pulse: Pulse | None,
+        received: list[int],
     ):
         self.command, self.graceful, self.proxies, self.machines = command, graceful, proxies, machines
         self.pulse = pulse
@@ -80,7 +86,7 @@ class _Job:
         self.process: subprocess.Popen | None = None
         self.relay: Relay | None = None
         self.sentinel: subprocess.Popen | None = None
-        self.received: list[int] = []
+        self.received = received
         self.segments: set[str] = set()
         self.looks = self.lonely = self.fewer = 0
         self.most = 0  # children at a time
@@ -90,7 +96,9 @@ class _Job:
 
     def run(self) -> int:
         """Until the command ends, or a signal asks for it."""
-        handled = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, *((signal.SIGUSR1,) if self.graceful else ()))
+        handled: tuple[int, ...] = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, *([signal.SIGUSR1] * self.graceful))
+        if threading.current_thread() is not threading.main_thread():
+            handled = ()
         previous = {number: signal.signal(number, self._remember) for number in handled}
         try:
             self._start()
