@@ -61,10 +61,10 @@ FLOORS = (
         inside=("numba", "mpi4py", "dgl", "torch_geometric"),
     ),
     Floor(
-        ("bench", "replay", "planning", "report", "cli", "__main__"),
+        ("bench", "replay", "planning", "report", "fitting", "cli", "__main__"),
         ours=(0, 1, 2, 3, 4, 5, 6, 7),
         foreign=("rich", "typer", "numpy", "torch"),
-        inside=("matplotlib", "mpi4py", "numba", "dgl", "ogb", "torch_geometric"),
+        inside=("matplotlib", "mpi4py", "numba", "dgl", "ogb", "torch_geometric", "pandas"),
     ),
 )
 NO_FLOOR = (
