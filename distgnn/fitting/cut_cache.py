@@ -113,9 +113,18 @@ def _remove(folder: Path) -> bool:
     return True
 
 
-def remove_run(folder: str) -> None:
-    """Remove a run folder of the cache that nobody needs any more."""
+def hold(folder: Path) -> int:
+    """Keep an entry from being removed: a descriptor, for `give_up`."""
+    handle = os.open(folder / ".lock", os.O_RDONLY | os.O_CREAT, 0o600)
+    fcntl.flock(handle, fcntl.LOCK_SH)
+    return handle
+
+
+def give_up(folder: str | Path, handle: int | None = None) -> None:
+    """Remove a run folder of the cache that nobody needs any more. Args: handle: of `hold`."""
     shutil.rmtree(folder, ignore_errors=True)
+    if handle is not None:
+        os.close(handle)
 
 
 @contextmanager

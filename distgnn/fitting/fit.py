@@ -12,9 +12,8 @@ fit(data, model, ranks)
 import contextlib
 import os
 import shutil
-import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -26,11 +25,13 @@ from distgnn.cli.train_settings import describe_data, with_recipe
 from distgnn.config import CutConfig, ModelConfig, Settings, read_sections
 from distgnn.config.run import preset_options
 from distgnn.errors import InputError, RunStopped
-from distgnn.fitting.cut_cache import cache_root, remove_run
+from distgnn.fitting.cut_cache import cache_root, give_up
 from distgnn.fitting.keywords import Keywords, read_keywords
 from distgnn.fitting.result import FitResult
 from distgnn.fitting.source import Cut, cut_of, given_parts, is_parts
 from distgnn.fitting.train_part import Job, say, train_part
+from distgnn.partition.folder.reader import partition_files
+from distgnn.system.atomic import check_target, new_folder
 from distgnn.system.calls.launch import call_on_ranks, check_ranks
 from distgnn.system.calls.packing import pack
 from distgnn.system.sizes import parse_bytes
@@ -48,6 +49,7 @@ def fit(
     split: tuple[float, float, float] | None = None,
     seed: int = 0,
     threads: int | None = None,
+    hosts: Sequence[str] | str | None = None,
     data_root: str | Path | None = None,
     quiet: bool = False,
     **options: Any,
@@ -68,6 +70,7 @@ def fit(
             none 0.6, 0.2, 0.2.
         seed: of weights, dropout and a random split; threads: per rank; data_root: where named graphs lie; quiet:
             nothing but errors is printed.
+        hosts: machines, as of `launch`, in place of ranks; all must see `out`, or the cache (DISTGNN_CACHE).
         options: every field of `TrainConfig`, of `ModelConfig` (models by name), and of loading (dtype, algorithm,
             wire, feat_norm, …); `memory`, `recipe`, `preset`; the Trainer's optimizer, scheduler, loss, metrics and
             callbacks as objects.
@@ -87,10 +90,12 @@ def fit(
         >>> len(result.history), tuple(result.predict().shape)
         (3, (200, 10))
     """
-    options |= {"seed": seed} | ({} if epochs is None else {"epochs": epochs})
+    options |= ({"seed": seed} if seed else {}) | ({} if epochs is None else {"epochs": epochs})
     asked = read_keywords(model, options)
     packed = None if isinstance(model, str | ModelConfig) else _packed(model)
     tell = (lambda line: None) if quiet else say
+    if hosts is not None:
+        ranks = check_ranks(ranks, hosts)
     with _cut(data, ranks, asked.settings, partition, split, data_root, quiet, tell) as cut:
         settings, picked = _checked(asked, cut, out, packed is None, model)
         if picked:
@@ -105,12 +110,12 @@ def fit(
         run = str(settings.train.run_dir)
         temporary = Path(run).parent == cache_root() / "runs"
         try:
-            made = call_on_ranks(train_part, (job,), num_ranks, threads=threads, graceful=True)[0]
+            made = call_on_ranks(train_part, (job,), num_ranks, threads=threads, graceful=True, hosts=hosts)[0]
         except RunStopped:
             raise
         except BaseException:
             if temporary:
-                remove_run(run)
+                give_up(run)
             raise
         if out is not None:
             _keep_parts(cut.folder, Path(out) / "parts")
@@ -171,6 +176,8 @@ def _checked(asked: Keywords, cut: Cut, out: Any, by_name: bool, model: Any) -> 
     settings = settings.checked()
     settings.check_graph(cut.manifest["graph"])
     check_free(Path(run_dir), settings.train.overwrite, resume)
+    if out is not None:
+        check_target(Path(out) / "parts", partition_files, overwrite=True)
     return settings, picked
 
 
@@ -187,8 +194,6 @@ def _own_run_dir(name: str, resume: bool) -> str:
 
 def _keep_parts(folder: str, kept: Path) -> None:
     """The partition folder beside the run: the same files, where the file system can; they are never changed."""
-    if Path(folder).resolve() == kept.resolve():
-        return
 
     def take(source: str, target: str) -> None:
         try:
@@ -196,8 +201,9 @@ def _keep_parts(folder: str, kept: Path) -> None:
         except OSError:
             shutil.copy2(source, target)
 
-    shutil.rmtree(kept, ignore_errors=True)
-    shutil.copytree(folder, kept, copy_function=take)
+    if not kept.exists() or not kept.samefile(folder):
+        with new_folder(kept, partition_files, overwrite=True) as new:
+            shutil.copytree(folder, new, copy_function=take, dirs_exist_ok=True)
 
 
 def _module(model: Any, made: bytes | None) -> nn.Module | None:
@@ -208,4 +214,4 @@ def _module(model: Any, made: bytes | None) -> nn.Module | None:
 
 
 def _is_dgl(data: Any) -> bool:
-    return type(data).__module__.split(".")[0] == "dgl" or ("dgl" in sys.modules and hasattr(data, "ndata"))
+    return type(data).__module__.split(".")[0] == "dgl"

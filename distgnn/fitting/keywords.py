@@ -11,6 +11,7 @@ from distgnn.errors import InputError
 
 OBJECTS = ("optimizer", "scheduler", "loss", "metrics", "callbacks")  # of the Trainer
 ONLY_HERE = ("preset", "recipe", "memory", "debug")  # further options of `distgnn train`
+NAMED = ("data", "model", "ranks", "epochs", "out", "partition", "split", "seed", "threads", "hosts", "data_root", "quiet")
 ELSEWHERE = {
     "runs": "call fit once for each seed; the graph is cut once",
     "name": "the model's name is the argument model",
@@ -38,7 +39,7 @@ def read_keywords(model: Any, options: Mapping[str, Any]) -> Keywords:
     for name, instead in ELSEWHERE.items():
         if name in options:
             raise InputError(f"fit takes no {name}: {instead}")
-    check_names(options, [*known, *OBJECTS, *ONLY_HERE])
+    check_names(options, [*known, *OBJECTS, *ONLY_HERE, *NAMED])
     objects = {name: options[name] for name in OBJECTS if name in options and not _is_setting(options[name])}
     values = {name: value for name, value in options.items() if name not in (*objects, *ONLY_HERE)}
     if isinstance(model, ModelConfig):

@@ -13,6 +13,7 @@ import torch
 from torch import nn
 
 from distgnn.errors import InputError, RunError
+from distgnn.fitting.cut_cache import give_up, hold
 from distgnn.fitting.user_model import arguments_of
 from distgnn.interop.feat_norm import with_feat_norm
 from distgnn.system.atomic import new_folder
@@ -54,7 +55,7 @@ class FitResult:
             raise RunError(f"{run} has no whole summary.json: the run did not finish ({error})") from error
         self.history = History(read_metrics(self.run / "metrics.jsonl"))
         if temporary:
-            weakref.finalize(self, shutil.rmtree, self.run, ignore_errors=True)
+            weakref.finalize(self, give_up, self.run, hold(self.run))
 
     def __repr__(self) -> str:
         """One line: epochs, last loss, and metrics at the best epoch."""

@@ -250,12 +250,15 @@ def run_on_hosts(
     *,
     graceful: bool = False,
     pulse: Callable[[], Pulse] | None = None,
+    program: list[str] | None = None,
+    received: list[int] | None = None,
 ) -> int:
     """Run `distgnn ARGV` on the ranks of several machines and return the exit code.
 
     Args:
         argv, threads, graceful, pulse: as of `run_under_mpi`; threads default to this machine's cores, shared by the
             ranks of the host that has most.
+        program: a command to run in place of `distgnn ARGV`; received: is filled with the signals that came.
         hosts: (name, ranks) of each machine; the same Python and paths must be there.
     """
     if threads is not None and threads < 1:
@@ -269,11 +272,16 @@ def run_on_hosts(
         ours = {name: value for name, value in ours.items() if name not in WAIT_ASLEEP[flavor]}
     ours |= {name: os.environ[name] for name in ("PYTHONPATH", "DISTGNN_DATA") if name in os.environ}
     options = host_options(hosts, flavor, ours | {"DISTGNN_LAUNCHED": "1"})
-    command = [*mpiexec_command(mpiexec, flavor, num_ranks), *options, *_program(argv)]
+    command = [
+        *mpiexec_command(mpiexec, flavor, num_ranks),
+        *options,
+        *(_program(argv) if program is None else guarded(program)),
+    ]
     try:
         variables, machines = os.environ | ours | _terminal_variables(), len({name for name, _ in hosts})
         proxies, watch = flavor != "openmpi", pulse and pulse()
-        return supervise(command, variables, graceful, proxies=proxies, machines=machines, pulse=watch)
+        watched = {"proxies": proxies, "machines": machines, "pulse": watch, "received": received}
+        return supervise(command, variables, graceful, **watched)
     finally:
         if flavor != "openmpi":
             Path(options[1]).unlink(missing_ok=True)

@@ -110,6 +110,7 @@ class Odd(nn.Module):
     ("words", "says"),
     [
         ({"epoch": 3}, "unknown option 'epoch': did you mean 'epochs'?"),
+        ({"hidden": 3}, "unknown option 'hidden': did you mean 'hidden_feats'?"),
         ({"model": "sagge"}, "did you mean sage?"),
         ({"model": Unpicklable()}, "Unpicklable.inner.held cannot travel to the ranks: cannot pickle"),
         ({"model": PyGStyle}, "model is the class PyGStyle: give PyGStyle(...)"),

@@ -21,8 +21,9 @@ from distgnn.errors import DistGNNError, InputError, OnRank, RunError
 from distgnn.system.calls import on_rank
 from distgnn.system.calls.packing import pack, unpack
 from distgnn.system.cores import available_sockets
+from distgnn.system.hosts import parse_hosts, read_hosts
 from distgnn.system.jobs.own_rank import under_mpi
-from distgnn.system.launch import run_program
+from distgnn.system.launch import run_on_hosts, run_program
 
 THREADS = "DISTGNN_NUM_THREADS"  # of a single process
 
@@ -34,8 +35,9 @@ def launch(
     *,
     threads: int | None = None,
     timeout: float | None = None,
+    hosts: Sequence[str] | str | None = None,
 ) -> list[Any]:
-    """Call a function on ranks of this machine; each has its share of the cores, and `dg.load` gives it its part.
+    """Call a function on ranks; each has its share of the cores, and `dg.load` gives it its part.
 
     Args:
         function: any function, also a lambda, a closure, or one of a notebook; args: its arguments, the same on all
@@ -43,6 +45,8 @@ def launch(
         ranks: how many; None: one for each socket. One is this process itself: nothing is started and nothing copied.
         threads: per rank; None: cores / ranks.
         timeout: seconds after which ranks that exchange nothing are ended; None: no limit.
+        hosts: names of machines, as "node1" or "node1:2" with ranks, or a file of them, for `distgnn launch`; the
+            working folder and all paths must be the same there. None: this machine.
 
     Returns: what the function gave, by rank.
 
@@ -59,7 +63,7 @@ def launch(
         >>> distgnn.launch(lambda name: f"hello {name}", ("rank",), ranks=1)
         ['hello rank']
     """
-    return call_on_ranks(function, args, ranks, threads=threads, timeout=timeout)
+    return call_on_ranks(function, args, ranks, threads=threads, timeout=timeout, hosts=hosts)
 
 
 def call_on_ranks(
@@ -70,13 +74,15 @@ def call_on_ranks(
     threads: int | None = None,
     timeout: float | None = None,
     graceful: bool = False,
+    hosts: Sequence[str] | str | None = None,
 ) -> list[Any]:
     """As `launch`. Args: graceful: a first signal asks the ranks to end by themselves."""
-    ranks = check_ranks(ranks)
-    if ranks == 1:
+    ranks = check_ranks(ranks, hosts)
+    if ranks == 1 and hosts is None:
         with _threads(threads):
             return [function(*args)]
-    with tempfile.TemporaryDirectory(prefix="distgnn-call-", ignore_cleanup_errors=True) as name:
+    place = None if hosts is None else os.getcwd()  # other machines see it, too
+    with tempfile.TemporaryDirectory(prefix=".distgnn-call-", dir=place, ignore_cleanup_errors=True) as name:
         folder = Path(name)
         on_rank.write_whole(folder / "call.pickle", _packed(function, args))
         on_rank.write_whole(folder / "path.json", json.dumps([one or os.getcwd() for one in sys.path]).encode())
@@ -84,7 +90,13 @@ def call_on_ranks(
             stream.flush()
         received: list[int] = []
         program = [sys.executable, on_rank.__file__, name]
-        code = run_program(program, ranks, threads, timeout, graceful=graceful, received=received)
+        told: dict[str, Any] = {"graceful": graceful, "received": received}
+        if hosts is None:
+            code = run_program(program, ranks, threads, timeout, **told)
+        elif timeout is not None:
+            raise InputError("timeout is for ranks of this machine: with hosts, set DISTGNN_TIMEOUT there")
+        else:
+            code = run_on_hosts([], _hosts(hosts), threads, program=program, **told)
         failures = [unpack(path.read_bytes()) for path in sorted(folder.glob(on_rank.ERROR.format(rank="*")))]
         if failures:
             _raise(failures, ranks)
@@ -93,8 +105,13 @@ def call_on_ranks(
         return [_result(folder, rank) for rank in range(ranks)]
 
 
-def check_ranks(ranks: int | None) -> int:
+def check_ranks(ranks: int | None, hosts: Sequence[str] | str | None = None) -> int:
     """How many ranks to start. Raises: InputError for none, and on a rank."""
+    if hosts is not None:
+        there = sum(count for _, count in _hosts(hosts))
+        if ranks not in (None, there):
+            raise InputError(f"ranks is {ranks}, and the hosts are for {there}: leave ranks out, or write NAME:RANKS")
+        ranks = there
     if under_mpi():
         raise InputError("this process is a rank already: start the script with python, it starts its ranks itself")
     if ranks is None:
@@ -102,6 +119,10 @@ def check_ranks(ranks: int | None) -> int:
     if isinstance(ranks, bool) or not isinstance(ranks, int) or ranks < 1:
         raise InputError(f"ranks is {ranks!r}: expected a whole number of processes, at least 1")
     return ranks
+
+
+def _hosts(hosts: Sequence[str] | str) -> list[tuple[str, int]]:
+    return read_hosts(hosts) if isinstance(hosts, str) else parse_hosts(list(hosts), "hosts")
 
 
 def _packed(function: Callable[..., Any], args: Sequence[Any]) -> bytes:

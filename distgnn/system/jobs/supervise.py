@@ -16,6 +16,7 @@ import subprocess
 import sys
 import threading
 import time
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -136,14 +137,16 @@ class _Job:
         ours = self.command[0] == sys.executable  # it gives its ranks the terminal itself, and has no banner
         reader, writer = (None, None) if os.isatty(1) and (ours or not self.proxies) else os.pipe()
         try:
-            self.process = subprocess.Popen(
-                self.command,
-                env=self.environment,
-                stdin=subprocess.DEVNULL,
-                stdout=writer,
-                start_new_session=True,
-                preexec_fn=die_with_parent(signal.SIGKILL),
-            )
+            with warnings.catch_warnings():  # of a fork beside threads: only prctl runs in it
+                warnings.simplefilter("ignore", DeprecationWarning)
+                self.process = subprocess.Popen(
+                    self.command,
+                    env=self.environment,
+                    stdin=subprocess.DEVNULL,
+                    stdout=writer,
+                    start_new_session=True,
+                    preexec_fn=die_with_parent(signal.SIGKILL),
+                )
         finally:
             if writer is not None:
                 os.close(writer)
