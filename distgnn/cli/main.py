@@ -43,7 +43,7 @@ COMMANDS = {  # what is typed -> the module below distgnn.cli.commands that regi
     "download": "download",
     "report": "show.report",
     "warmup": "warmup",
-    "cache": "cache",
+    "cache": "show.cache",
     "replay": "scaling.replay",
     "plan": "scaling.plan",
 }

@@ -24,7 +24,7 @@ from distgnn.cli.display import phases
 from distgnn.cli.train_settings import describe_data, with_recipe
 from distgnn.config import CutConfig, ModelConfig, Settings, read_sections
 from distgnn.config.run import preset_options
-from distgnn.errors import InputError, RunStopped
+from distgnn.errors import InputError, RunError
 from distgnn.fitting.cut_cache import cache_root, give_up
 from distgnn.fitting.keywords import Keywords, read_keywords
 from distgnn.fitting.result import FitResult
@@ -111,7 +111,7 @@ def fit(
         temporary = Path(run).parent == cache_root() / "runs"
         try:
             made = call_on_ranks(train_part, (job,), num_ranks, threads=threads, graceful=True, hosts=hosts)[0]
-        except RunStopped:
+        except RunError:  # a signal, a rank that was killed: there may be a checkpoint, and there are logs
             raise
         except BaseException:
             if temporary:

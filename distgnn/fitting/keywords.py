@@ -11,7 +11,20 @@ from distgnn.errors import InputError
 
 OBJECTS = ("optimizer", "scheduler", "loss", "metrics", "callbacks")  # of the Trainer
 ONLY_HERE = ("preset", "recipe", "memory", "debug")  # further options of `distgnn train`
-NAMED = ("data", "model", "ranks", "epochs", "out", "partition", "split", "seed", "threads", "hosts", "data_root", "quiet")
+NAMED = (
+    "data",
+    "model",
+    "ranks",
+    "epochs",
+    "out",
+    "partition",
+    "split",
+    "seed",
+    "threads",
+    "hosts",
+    "data_root",
+    "quiet",
+)
 ELSEWHERE = {
     "runs": "call fit once for each seed; the graph is cut once",
     "name": "the model's name is the argument model",

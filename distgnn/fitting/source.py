@@ -41,6 +41,7 @@ class _Source:
     data: Any
     content: str
     name: str
+    num_feats: int
     has_split: bool
     lines: list[str]
 
@@ -69,6 +70,11 @@ def cut_of(
     """
     config = (config or CutConfig()).check_parts(num_parts)
     source = _read(data, data_root, config.seed)
+    if not source.num_feats:  # before a large graph is cut
+        raise InputError(
+            "the graph has no features: training needs at least one feature per vertex (beside edges or a matrix in "
+            "memory: a dict of edge_index, x and y)"
+        )
     config = _with_split(config, split, seed, source)
     key = _key(source.content, num_parts, config)
     about = {"graph": source.name, "num_parts": num_parts, "options": _changed(config)}
@@ -101,21 +107,22 @@ def _read(data: Any, data_root: str | Path | None, seed: int) -> _Source:
     if not isinstance(data, str | Path):
         findings = Findings()
         graph = load_graph(data, findings=findings)
-        return _Source(graph, content_of_graph(graph), graph.name, _has_split(graph), findings.lines())
+        return _Source(graph, content_of_graph(graph), **_facts(graph), lines=findings.lines())
     content = content_of_source(str(data), data_root, seed)
     file = cache_root() / "graphs" / f"{content}.json"
     known = read_json(file)
     if known is None:
         findings = Findings()
         graph = load_graph(data, data_root, seed, findings)
-        known = {"name": graph.name, "has_split": _has_split(graph), "lines": findings.lines()}
+        known = _facts(graph) | {"lines": findings.lines()}
         file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         replace_file(file, json.dumps(known).encode())
-    return _Source(data, content, known["name"], known["has_split"], known["lines"])
+    return _Source(data, content, **known)
 
 
-def _has_split(graph: GraphData) -> bool:
-    return any(getattr(graph, name) is not None for name in (*SPLITS, *EDGE_SPLITS))
+def _facts(graph: GraphData) -> dict[str, Any]:
+    has_split = any(getattr(graph, name) is not None for name in (*SPLITS, *EDGE_SPLITS))
+    return {"name": graph.name, "num_feats": graph.num_feats, "has_split": has_split}
 
 
 def _with_split(config: CutConfig, split: tuple[float, ...] | None, seed: int, source: _Source) -> CutConfig:

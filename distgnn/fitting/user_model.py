@@ -30,7 +30,7 @@ def adapt(model: nn.Module) -> nn.Module:
     """
     names = arguments_of(model)
     if names != ["graph", "feats"]:
-        model.forward = _Adapted(model.forward, names)  # type: ignore[method-assign]
+        model.forward = _Adapted(model.forward, names)
     return model
 
 
@@ -58,9 +58,9 @@ def arguments_of(model: nn.Module) -> list[str]:
     """What the arguments of forward are: "graph", "feats", "edge_index" or a column, in their order."""
     kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
     try:
-        every = inspect.signature(model.forward).parameters.values()
+        every = list(inspect.signature(model.forward).parameters.values())
     except (TypeError, ValueError):
-        every = ()
+        every = []
     taken = [one.name for one in every if one.kind in kinds and one.default is inspect.Parameter.empty]
     if not taken:
         return ["feats", "edge_index"] if type(model).__module__.startswith("torch_geometric.") else ["graph", "feats"]

@@ -280,8 +280,9 @@ def run_on_hosts(
     try:
         variables, machines = os.environ | ours | _terminal_variables(), len({name for name, _ in hosts})
         proxies, watch = flavor != "openmpi", pulse and pulse()
-        watched = {"proxies": proxies, "machines": machines, "pulse": watch, "received": received}
-        return supervise(command, variables, graceful, **watched)
+        return supervise(
+            command, variables, graceful, proxies=proxies, machines=machines, pulse=watch, received=received
+        )
     finally:
         if flavor != "openmpi":
             Path(options[1]).unlink(missing_ok=True)

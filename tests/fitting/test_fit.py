@@ -45,7 +45,7 @@ def test_losses_are_those_of_train_to_the_bit_also_after_a_stop(graph, tmp_path)
                 time.sleep(0.02)
 
     pace = {"threads": 1, "seed": 5, "ranks": 2, "quiet": True}
-    with pytest.raises(RunStopped, match=r"stopped by .* after \d epochs; .* \(from Python: resume=True\)"):
+    with pytest.raises(RunStopped, match=r"stopped by SIGINT after \d epochs; .* \(from Python: resume=True\)"):
         dg.fit(graph, **SMALL | {"epochs": 400}, **pace, callbacks=[Stop()])
     result = dg.fit(graph, **SMALL, **pace, resume=True)
     assert result.losses == [record["loss"] for record in read_metrics(run / "metrics.jsonl")]

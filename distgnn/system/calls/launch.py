@@ -17,7 +17,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NoReturn
 
-from distgnn.errors import DistGNNError, InputError, OnRank, RunError
+from distgnn.errors import DistGNNError, InputError, OnRank, RunError, RunStopped
 from distgnn.system.calls import on_rank
 from distgnn.system.calls.packing import pack, unpack
 from distgnn.system.cores import available_sockets
@@ -99,7 +99,7 @@ def call_on_ranks(
             code = run_on_hosts([], _hosts(hosts), threads, program=program, **told)
         failures = [unpack(path.read_bytes()) for path in sorted(folder.glob(on_rank.ERROR.format(rank="*")))]
         if failures:
-            _raise(failures, ranks)
+            _raise(failures, ranks, received)
         if code or received:
             _raise_end(code, received)
         return [_result(folder, rank) for rank in range(ranks)]
@@ -159,10 +159,12 @@ def _result(folder: Path, rank: int) -> Any:
     return unpack(path.read_bytes())
 
 
-def _raise(failures: list[on_rank.Failure], num_ranks: int) -> NoReturn:
+def _raise(failures: list[on_rank.Failure], num_ranks: int, received: list[int]) -> NoReturn:
     """The error of the lowest rank that has one of its own."""
     failure = min(failures, key=lambda one: (one.follows, one.rank))
     error = _error_of(failure)
+    if isinstance(error, RunStopped) and received:  # ranks know the signal only that it was passed on by
+        raise RunStopped(received[0], error.epochs_done, error.run_dir)
     if isinstance(error, DistGNNError) and failure.agreed:
         raise error
     raise error from OnRank(failure.rank, num_ranks, failure.trace)
