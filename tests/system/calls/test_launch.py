@@ -95,7 +95,17 @@ def test_one_rank_is_this_process(monkeypatch):
         launch(print, ranks=1)
 
 
-@pytest.mark.parametrize("ranks", [0, True, 1.5])
-def test_ranks_are_a_whole_number(ranks):
-    with pytest.raises(InputError, match="expected a whole number"):
-        launch(print, ranks=ranks)
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        ({"ranks": 0}, "expected a whole number"),
+        ({"ranks": True}, "expected a whole number"),
+        ({"ranks": 1, "threads": 0}, "threads is 0"),
+        ({"ranks": 3, "hosts": ["one:2", "two"], "timeout": 1}, "timeout is for ranks of this machine"),
+        ({"ranks": 2, "hosts": ["one:2", "two"]}, "the hosts are for 3"),
+        ({"hosts": ["one two"]}, "expected NAME or NAME:RANKS"),
+    ],
+)
+def test_what_cannot_be_is_said_before_anything_starts(words, says):
+    with pytest.raises(InputError, match=says):
+        launch(print, **words)
