@@ -60,7 +60,7 @@ def entries() -> list[Entry]:
 
 def _entry(path: Path) -> Entry:
     marker = path / ("about.json" if path.parent.name == "cuts" else "config.toml")
-    what = f"stopped run of {path.name.split('-', 1)[-1].rpartition('-')[0]}"
+    what = f"run of {path.name.split('-', 1)[-1].rpartition('-')[0]}"
     if path.parent.name == "cuts":
         about = read_json(marker) or {}
         what = f"{about.get('graph', 'unfinished cut')}, {about.get('num_parts', '?')} parts"

@@ -23,13 +23,13 @@ from torch import nn
 from distgnn.cli.display import phases
 from distgnn.cli.train_settings import describe_data, with_recipe
 from distgnn.config import CutConfig, ModelConfig, Settings, read_sections
-from distgnn.config.run import preset_options
 from distgnn.errors import InputError, RunError
 from distgnn.fitting.cut_cache import cache_root, give_up
 from distgnn.fitting.keywords import Keywords, read_keywords
 from distgnn.fitting.result import FitResult
 from distgnn.fitting.source import Cut, cut_of, given_parts, is_parts
 from distgnn.fitting.train_part import Job, say, train_part
+from distgnn.fitting.user_model import arguments_of
 from distgnn.partition.folder.reader import partition_files
 from distgnn.system.atomic import check_target, new_folder
 from distgnn.system.calls.launch import call_on_ranks, check_ranks
@@ -93,7 +93,7 @@ def fit(
     options |= ({"seed": seed} if seed else {}) | ({} if epochs is None else {"epochs": epochs})
     asked = read_keywords(model, options)
     packed = None if isinstance(model, str | ModelConfig) else _packed(model)
-    tell = (lambda line: None) if quiet else say
+    limit, tell = _check_early(asked, out, packed is None), (lambda line: None) if quiet else say
     if hosts is not None:
         ranks = check_ranks(ranks, hosts)
     with _cut(data, ranks, asked.settings, partition, split, data_root, quiet, tell) as cut:
@@ -104,8 +104,7 @@ def fit(
         sections = settings.sections() | {"data": describe_data(cut.folder, cut.manifest)}
         if packed is not None:
             del sections["model"]
-        memory = asked.more.get("memory")
-        limit, debug = None if memory is None else parse_bytes(memory), bool(asked.more.get("debug"))
+        debug = bool(asked.more.get("debug"))
         job = Job(cut.folder, cut.manifest, settings, sections, packed, asked.objects, limit, debug, not quiet)
         run = str(settings.train.run_dir)
         temporary = Path(run).parent == cache_root() / "runs"
@@ -127,6 +126,8 @@ def _packed(model: Any) -> bytes:
         raise InputError(f"model is the class {model.__name__}: give {model.__name__}(...), or a function of the graph")
     if not isinstance(model, nn.Module) and not callable(model):
         raise InputError(f"model is a {type(model).__name__}: give a name, a torch module, or a function of the graph")
+    if isinstance(model, nn.Module):
+        arguments_of(model)  # for its error
     return pack(model, type(model).__name__ if isinstance(model, nn.Module) else "the function given as model")
 
 
@@ -159,33 +160,42 @@ def _cut(
 
 def _checked(asked: Keywords, cut: Cut, out: Any, by_name: bool, model: Any) -> tuple[Settings, str]:
     """The settings of this run, with a run folder; and what a recipe has picked."""
-    settings, given = asked.settings, set(asked.given)
-    train, resume = settings.train, settings.train.resume
-    if out is not None and train.run_dir is not None:
-        raise InputError("out and run_dir are both given: out has the run folder and the parts")
+    settings, train, resume = asked.settings, asked.settings.train, asked.settings.train.resume
     name = settings.model.name if by_name else getattr(model, "__qualname__", type(model).__name__)
     run_dir = str(Path(out) / "run") if out is not None else train.run_dir or _own_run_dir(f"{cut.key}-{name}", resume)
     settings = replace(settings, train=replace(train, run_dir=run_dir))
-    if "preset" in asked.more:
-        fixed = preset_options(asked.more["preset"])
-        settings, given = replace(settings, run=replace(settings.run, **fixed)), given | fixed.keys()
     file = Path(run_dir) / "config.toml"
     if resume and file.is_file():
-        settings = settings.with_saved(read_sections(file), file, given)
-    settings, picked = with_recipe(settings, given, asked.more.get("recipe"), cut.manifest)
+        settings = settings.with_saved(read_sections(file), file, asked.given)
+    settings, picked = with_recipe(settings, asked.given, asked.more.get("recipe"), cut.manifest)
     settings = settings.checked()
     settings.check_graph(cut.manifest["graph"])
-    check_free(Path(run_dir), settings.train.overwrite, resume)
+    return settings, picked
+
+
+def _check_early(asked: Keywords, out: Any, by_name: bool) -> int | None:
+    """Raise what can be refused before a graph is cut; the limit of a rank's memory in bytes, None without one."""
+    train, memory = asked.settings.train, asked.more.get("memory")
+    if not train.resume:  # else the run's own settings may be others
+        asked.settings.checked()
+    if out is not None and train.run_dir is not None:
+        raise InputError("out and run_dir are both given: out has the run folder and the parts")
+    run_dir = train.run_dir if out is None else Path(out) / "run"
+    if run_dir is not None:
+        check_free(Path(run_dir), train.overwrite, train.resume)
     if out is not None:
         check_target(Path(out) / "parts", partition_files, overwrite=True)
-    return settings, picked
+    if memory is not None and not by_name:
+        raise InputError("memory is compared with an estimate for models by name: leave it out for your own")
+    return None if memory is None else parse_bytes(memory)
 
 
 def _own_run_dir(name: str, resume: bool) -> str:
     """A run folder in the cache: a new one, or to resume the newest of this cut and model that was stopped."""
     place = "".join(letter if letter.isalnum() or letter in "-_" else "_" for letter in name)
     folder = cache_root() / "runs"
-    stopped = [path for path in folder.glob(f"{place}-*") if list(path.glob("checkpoint/epoch-*"))] if resume else []
+    begun = [path for path in folder.glob(f"{place}-*") if list(path.glob("checkpoint/epoch-*"))] if resume else []
+    stopped = [path for path in begun if not (path / "summary.json").exists()]
     if stopped:
         return str(max(stopped, key=lambda path: path.stat().st_mtime_ns))
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)

@@ -6,6 +6,7 @@ from typing import Any
 
 from distgnn.config import MODELS, ModelConfig, Settings, check_choice
 from distgnn.config.cut import check_names
+from distgnn.config.run import preset_options
 from distgnn.config.settings import SECTION_OF
 from distgnn.errors import InputError
 
@@ -72,6 +73,9 @@ def read_keywords(model: Any, options: Mapping[str, Any]) -> Keywords:
         settings = replace(settings, train=replace(settings.train, lr=None))  # type: ignore[arg-type]  # its own
     given = {"model" if name == "name" else name for name in values} | ({"model"} if isinstance(model, str) else set())
     more = {name: options[name] for name in ONLY_HERE if options.get(name) is not None}
+    if "preset" in more:
+        fixed = preset_options(more["preset"])
+        settings, given = replace(settings, run=replace(settings.run, **fixed)), given | fixed.keys()
     return Keywords(settings, given, objects, more)
 
 

@@ -120,13 +120,17 @@ class Odd(nn.Module):
         ({"ranks": 0}, "expected a whole number of processes"),
         ({"split": (0.5, 0.2, 0.2)}, "has a split already"),
         ({"wire": "int3"}, "unknown wire 'int3'"),
+        ({"model": PyGStyle(), "memory": "1GB"}, "memory is compared with an estimate for models by name"),
+        ({"memory": "10kB"}, "are there per rank"),
+        ({"run_dir": "a", "out": "b"}, "out and run_dir are both given"),
     ],
 )
 def test_mistakes_are_one_line_and_leave_nothing(graph, cache, words, says):
-    with pytest.raises(InputError) as caught:
+    with pytest.raises(dg.DistGNNError) as caught:
         dg.fit(graph, **{"ranks": 1, "epochs": 2, "quiet": True} | words)
     assert says in str(caught.value) and "\n" not in str(caught.value)
     assert not list(cache.glob("runs/*"))
+    assert says in ("has a split already", "are there per rank") or not list(cache.glob("cuts/*"))  # nothing was cut
 
 
 def test_out_keeps_run_and_parts(graph, tmp_path):
@@ -135,5 +139,7 @@ def test_out_keeps_run_and_parts(graph, tmp_path):
     assert dg.fit(tmp_path / "o" / "parts", ranks=1, **SMALL, quiet=True).predict().shape == result.predict().shape
     with pytest.raises(InputError, match="for 1 ranks, not 2"):
         dg.fit(tmp_path / "o" / "parts", ranks=2)
+    with pytest.raises(InputError, match="of another graph: 60 vertices and 400 edges there, 2 and 1 here"):
+        dg.fit({"edges": [[0, 1]], "x": np.eye(2), "y": [0, 1]}, partition=tmp_path / "o" / "parts")
     with pytest.raises(InputError, match=r"run folder .* exists"):
         dg.fit(graph, ranks=1, epochs=2, out=tmp_path / "o")
