@@ -37,6 +37,10 @@ forget_parent()
 _PLACES = {
     "DistGraph": "distgnn.graph.dist_graph",
     "load": "distgnn.graph.loader",
+    "launch": "distgnn.system.calls.launch",
+    "fit": "distgnn.fitting.fit",
+    "FitResult": "distgnn.fitting.result",
+    "load_result": "distgnn.fitting.result",
     "Trainer": "distgnn.train",
     "TrainResult": "distgnn.train",
     "Callback": "distgnn.train",

@@ -54,9 +54,28 @@ class RunStopped(RunError):
         if signal == 10 and os.environ.get("DISTGNN_LAUNCHED") == "1":  # the launcher passes every signal on so
             name = "the launcher's signal"
         super().__init__(
-            f"stopped by {name} after {epochs_done} epochs; {run_dir} has a checkpoint: go on with --resume"
+            f"stopped by {name} after {epochs_done} epochs; {run_dir} has a checkpoint: go on with --resume "
+            "(from Python: resume=True)"
         )
-        self.signal = signal
+        self.signal, self.epochs_done, self.run_dir = signal, epochs_done, run_dir
+
+    def __reduce__(self) -> tuple:
+        return type(self), (self.signal, self.epochs_done, self.run_dir), self.__dict__
+
+
+def exit_code(error: BaseException) -> int:
+    """What a program ends with after an error: as `distgnn` itself does."""
+    if isinstance(error, RunStopped):
+        return 128 + error.signal
+    return 2 if isinstance(error, DistGNNError) else 1
+
+
+class OnRank(Exception):
+    """The `__cause__` of an exception that a function on ranks raised: the rank, and its traceback there."""
+
+    def __init__(self, rank: int, num_ranks: int, trace: str):
+        super().__init__(f"on rank {rank} of {num_ranks}\n{trace.rstrip()}")
+        self.rank = rank
 
 
 class GraphWarning(UserWarning):

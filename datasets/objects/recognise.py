@@ -1,6 +1,6 @@
 """Graphs in memory as other libraries hold them, recognised by the name of their class: no library is imported."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -14,7 +14,7 @@ from distgnn.errors import InputError
 
 KNOWN = (
     "a GraphData, a dgl.DGLGraph, a PyG Data, a NetworkX graph, a square sparse matrix of scipy or torch, a table of "
-    "edges (pandas, polars), or edges as an array or tensor [E, 2] or [2, E]"
+    "edges (pandas, polars), edges as an array or tensor [E, 2] or [2, E], or a dict of edge_index, x, y, …"
 )
 
 
@@ -24,7 +24,8 @@ def as_graph_data(graph: Any, findings: Findings | None = None, **fields: Any) -
     Args:
         graph: a `GraphData` (returned as it is, checked), `dgl.DGLGraph`, PyG `Data`, NetworkX graph, square sparse
             matrix of scipy or torch (`weighted=True` takes its values), a table with the columns source and target, or
-            edges as `GraphData.from_arrays` takes them.
+            edges as `GraphData.from_arrays` takes them; a dict of edges (`edge_index`, `edges` or `adjacency`) and
+            fields (`x`, `y`, `train_mask`, …); a data set of PyG or DGL that is one graph.
         findings: where what was found is written down; without it one Python warning says it.
         fields: fields of GraphData that replace or add to what the object holds, and `directed`. All but NetworkX
             graphs, which say it themselves, are taken as directed: an undirected graph that stores both arcs of each
@@ -36,10 +37,38 @@ def as_graph_data(graph: Any, findings: Findings | None = None, **fields: Any) -
             raise InputError("a GraphData is taken as it is: set its fields instead of giving them here")
         return (graph if findings is None else replace(graph, findings=findings)).check()
     found = Findings() if findings is None else findings
+    if isinstance(graph, Mapping):
+        graph, fields = _edges_of(graph), _fields_of(graph) | fields
+    graph = _only_graph(graph)
     made = _reader(graph)(graph, findings=found, **fields)
     if findings is None:
         found.warn(made.name, stacklevel=2)
     return made
+
+
+EDGES = ("edge_index", "edges", "adjacency", "adj")
+
+
+def _edges_of(content: Mapping[str, Any]) -> Any:
+    found = [name for name in EDGES if name in content]
+    if len(found) != 1:
+        given = ", ".join(map(str, found or content)) or "nothing"
+        raise InputError(f"a graph as a dict has its edges under one of {', '.join(EDGES)}: this one has {given}")
+    return content[found[0]]
+
+
+def _fields_of(content: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in content.items() if name not in EDGES}
+
+
+def _only_graph(graph: Any) -> Any:
+    """The graph of a data set that has one; anything else as it is."""
+    kinds = {f"{kind.__module__.split('.')[0]}.{kind.__name__}" for kind in type(graph).__mro__}
+    if not kinds & {"torch_geometric.Dataset", "dgl.DGLDataset"}:
+        return graph
+    if len(graph) != 1:
+        raise InputError(f"{type(graph).__name__} has {len(graph)} graphs: give one of them, or all as one batch")
+    return graph[0]
 
 
 def _reader(graph: Any) -> Callable[..., GraphData]:

@@ -44,6 +44,7 @@ COMMANDS = {  # what is typed -> the module below distgnn.cli.commands that regi
     "download": "download",
     "report": "show.report",
     "warmup": "warmup",
+    "cache": "show.cache",
     "replay": "scaling.replay",
     "plan": "scaling.plan",
 }

@@ -3,12 +3,14 @@
 import gc
 import statistics
 import time
-from dataclasses import replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from distgnn.cli.compiling import compiling, silent_progress
 from distgnn.config import Settings, TrainConfig
+from distgnn.system.launch import import_mpi, under_mpi
 
 AVERAGED = (
     "test_metric",
@@ -22,32 +24,71 @@ AVERAGED = (
 )
 
 
+def check_machines(manifest: dict[str, Any], settings: dict[str, dict[str, Any]], limit: int | None) -> None:
+    """Before anything is loaded: program, ranks, and memory (of a model by name). Collective."""
+    from distgnn.comm import raise_together
+    from distgnn.graph.loader import check_rank_count
+    from distgnn.train.run.estimate import check_memory
+    from distgnn.train.run.placement import check_program
+
+    comm = import_mpi().COMM_WORLD
+    check_program(comm)
+    with raise_together(comm):
+        columns = settings["run"].get("columns", 1)
+        check_rank_count(settings["data"]["parts"], manifest["num_parts"], comm.size, columns)
+    if "model" in settings:
+        check_memory(comm, manifest, settings, limit)
+
+
 def default_run_dir(parts: str, model: str) -> str:
     """The run folder of a run that was given none: another one every second."""
     return str(Path("runs") / f"{Path(parts).resolve().name}-{model}-{time.strftime('%Y%m%d-%H%M%S')}")
 
 
+@dataclass(frozen=True)
+class Own:
+    """What a run of `dg.fit` has beside settings.
+
+    Args:
+        make_model: makes a user's model for a graph; None: the one that the settings name. trainer: further arguments
+            of the Trainer; after: called with the trainer at the end. Collective, both functions.
+    """
+
+    make_model: Callable[[Any], Any] | None = None
+    trainer: Mapping[str, Any] = field(default_factory=dict)
+    after: Callable[[Any], None] | None = None
+
+    @property
+    def sees_rows(self) -> bool:
+        """Whether the user's code sees rows of all ranks."""
+        return self.make_model is not None or bool(self.trainer)
+
+
 def train_on_this_rank(
-    parts: str, settings: Settings, sections: dict[str, Any], debug: bool, speak: bool
+    parts: str, settings: Settings, sections: dict[str, Any], debug: bool, speak: bool, own: Own | None = None
 ) -> tuple[dict[str, Any], int]:
     """Load this rank's part and train; returns the summary and the rank. Collective: yes.
 
     Args:
         sections: [model], [data] and [run] of config.toml.
+        own: of a process that goes on afterwards.
     """
     from distgnn.graph.loader import load
 
     run, config = settings.run, replace(settings.train)
+    plain = own is None or not own.sees_rows
     with compiling(speak):
-        graph = load(parts, run.algorithm, **settings.graph_options(), debug=debug, say=None, plain_tensors=True)
-    gc.freeze()  # what was imported and loaded stays: collections within training steps need not look at it
+        graph = load(parts, run.algorithm, **settings.graph_options(), debug=debug, say=None, plain_tensors=plain)
+    if own is None or under_mpi():
+        gc.freeze()  # what was imported and loaded stays: collections within training steps need not look at it
     if config.run_dir is None:
         config.run_dir = graph.comm.bcast(default_run_dir(parts, settings.model.name), root=0)
     train = _one_run if run.runs == 1 else _many_runs
-    return train(graph, replace(settings, train=config), sections, speak) | {"run_dir": config.run_dir}, graph.rank
+    summary = train(graph, replace(settings, train=config), sections, speak, own or Own())
+    return summary | {"run_dir": config.run_dir}, graph.rank
 
 
-def _one_run(graph: Any, settings: Settings, sections: dict[str, Any], speak: bool) -> dict[str, Any]:
+def _one_run(graph: Any, settings: Settings, sections: dict[str, Any], speak: bool, own: Own) -> dict[str, Any]:
     import torch
 
     from distgnn.graph.cores import describe_binding
@@ -57,8 +98,9 @@ def _one_run(graph: Any, settings: Settings, sections: dict[str, Any], speak: bo
 
     config = settings.train
     torch.manual_seed(config.seed)
-    network = model_for(settings.model, graph, config.task)
-    trainer = Trainer(network, graph, config, describe=sections, say=None if speak else lambda text: None)
+    network = model_for(settings.model, graph, config.task) if own.make_model is None else own.make_model(graph)
+    say = None if speak else lambda text: None
+    trainer = Trainer(network, graph, config, describe=sections, say=say, **own.trainer)
     for line in (*describe_binding(graph.comm), graph.schedule.caution(graph.algorithm), graph.exchange_note):
         if line:
             trainer.say(line)
@@ -69,7 +111,10 @@ def _one_run(graph: Any, settings: Settings, sections: dict[str, Any], speak: bo
     )
     with _progress(title, config.epochs) if bar else silent_progress() as advance:
         trainer.on_epoch = lambda record: advance(words.of(record), record["epoch"] + 1)
-        return trainer.fit().summary
+        summary = trainer.fit().summary
+    if own.after is not None:
+        own.after(trainer)
+    return summary
 
 
 def _progress(title: str, epochs: int) -> Any:
@@ -85,7 +130,7 @@ def _averaged(summary: dict[str, Any]) -> list[str]:
     return [*AVERAGED, *(name for name in OF_TASKS if name in summary)]
 
 
-def _many_runs(graph: Any, settings: Settings, sections: dict[str, Any], speak: bool) -> dict[str, Any]:
+def _many_runs(graph: Any, settings: Settings, sections: dict[str, Any], speak: bool, own: Own) -> dict[str, Any]:
     from distgnn.comm import raise_together
     from distgnn.train.run.run_folder import start_many, write_summary
 
@@ -98,7 +143,7 @@ def _many_runs(graph: Any, settings: Settings, sections: dict[str, Any], speak: 
     each = []
     for seed in seeds:
         one: TrainConfig = replace(config, seed=seed, run_dir=str(folder / f"seed-{seed}"))
-        each.append(_one_run(graph, replace(settings, train=one), sections, speak))
+        each.append(_one_run(graph, replace(settings, train=one), sections, speak, own))
     summary = each[0] | {"seeds": list(seeds)}
     for name in _averaged(each[0]):
         values = [one[name] for one in each if one.get(name) is not None]

@@ -11,6 +11,17 @@ def available_cores() -> int:
     return max(1, min(cores, int(core_quota())))
 
 
+def available_sockets() -> int:
+    """Return the processor sockets that this process has cores of; 1 where the system does not say."""
+    cores = os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else ()
+    files = (Path(f"/sys/devices/system/cpu/cpu{core}/topology/physical_package_id") for core in cores)
+    try:
+        sockets = {file.read_text() for file in files}
+    except OSError:
+        return 1
+    return max(1, min(len(sockets), available_cores()))
+
+
 def threads_per_rank(num_ranks: int) -> int:
     """Return how many threads each of `num_ranks` ranks on this machine gets: equal shares, at least one."""
     return max(1, available_cores() // num_ranks)

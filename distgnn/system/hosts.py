@@ -45,18 +45,23 @@ def read_hosts(path: str) -> list[tuple[str, int]]:
         lines = read_text(path).splitlines()
     except (OSError, UnicodeDecodeError) as error:
         raise InputError(f"{path}: no hosts can be read from it ({error})") from error
+    return parse_hosts(lines, path)
+
+
+def parse_hosts(lines: list[str], where: str) -> list[tuple[str, int]]:
+    """(host, ranks) of each line "NAME" or "NAME:RANKS", in order. Raises: InputError naming the line that is none."""
     hosts = []
     for number, line in enumerate(lines, 1):
-        text = line.split("#")[0].strip()
+        text = str(line).split("#")[0].strip()
         if not text:
             continue
         found = LINE.fullmatch(text)
         ranks = int((found["ranks"] or found["slots"] or 1) if found else 0)
         if found is None or ranks < 1:
-            raise InputError(f"{path}, line {number}: expected NAME or NAME:RANKS, found {text[:60]!r}")
+            raise InputError(f"{where}, line {number}: expected NAME or NAME:RANKS, found {text[:60]!r}")
         hosts.append((found["name"], ranks))
     if not hosts:
-        raise InputError(f"{path}: names no host")
+        raise InputError(f"{where}: names no host")
     return hosts
 
 

@@ -188,12 +188,21 @@ def run_under_mpi(
     return supervise([*command, *_program(argv)], environment, graceful, proxies=proxies, status_check=watch)
 
 
-def run_program(program: list[str], num_ranks: int, threads: int | None = None, timeout: float | None = None) -> int:
+def run_program(
+    program: list[str],
+    num_ranks: int,
+    threads: int | None = None,
+    timeout: float | None = None,
+    *,
+    graceful: bool = False,
+    received: list[int] | None = None,
+) -> int:
     """Run a program of the user's on `num_ranks` ranks of this machine and return the exit code.
 
     Args:
-        program: command and arguments, as ["python", "script.py"]; threads: as of `run_under_mpi`.
+        program: command and arguments, as ["python", "script.py"]; threads, graceful: as of `run_under_mpi`.
         timeout: seconds after which ranks that exchange nothing are ended; None: as DISTGNN_TIMEOUT says.
+        received: is filled with the signals that came.
 
     Raises: as `run_under_mpi`. Notes: signals stop the ranks, none stays behind. What a script computes of a graph is
         the same on all ranks, so the first one prints it, unless DISTGNN_PRINT is "all".
@@ -205,7 +214,8 @@ def run_program(program: list[str], num_ranks: int, threads: int | None = None, 
     environment = (
         {PRINT_VARIABLE: "once"} | _without_batch() | variables | loopback_variables(flavor) | _terminal_variables()
     )
-    return supervise([*command, *ended_with_parent(program)], environment, proxies=flavor != "openmpi")
+    proxies = flavor != "openmpi"
+    return supervise([*command, *ended_with_parent(program)], environment, graceful, proxies=proxies, received=received)
 
 
 def check_timeout(name: str, value: float | str) -> float:
@@ -240,12 +250,15 @@ def run_on_hosts(
     *,
     graceful: bool = False,
     status_check: Callable[[], StatusCheck] | None = None,
+    program: list[str] | None = None,
+    received: list[int] | None = None,
 ) -> int:
     """Run `distgnn ARGV` on the ranks of several machines and return the exit code.
 
     Args:
         argv, threads, graceful, status_check: as of `run_under_mpi`; threads default to this machine's cores, shared by
             the ranks of the host that has most.
+        program: a command to run in place of `distgnn ARGV`; received: is filled with the signals that came.
         hosts: (name, ranks) of each machine; the same Python and paths must be there.
     """
     if threads is not None and threads < 1:
@@ -259,11 +272,17 @@ def run_on_hosts(
         ours = {name: value for name, value in ours.items() if name not in WAIT_ASLEEP[flavor]}
     ours |= {name: os.environ[name] for name in ("PYTHONPATH", "DISTGNN_DATA") if name in os.environ}
     options = host_options(hosts, flavor, ours | {"DISTGNN_LAUNCHED": "1"})
-    command = [*mpiexec_command(mpiexec, flavor, num_ranks), *options, *_program(argv)]
+    command = [
+        *mpiexec_command(mpiexec, flavor, num_ranks),
+        *options,
+        *(_program(argv) if program is None else ended_with_parent(program)),
+    ]
     try:
         variables, machines = os.environ | ours | _terminal_variables(), len({name for name, _ in hosts})
         proxies, watch = flavor != "openmpi", status_check and status_check()
-        return supervise(command, variables, graceful, proxies=proxies, machines=machines, status_check=watch)
+        return supervise(
+            command, variables, graceful, proxies=proxies, machines=machines, status_check=watch, received=received
+        )
     finally:
         if flavor != "openmpi":
             Path(options[1]).unlink(missing_ok=True)

@@ -10,7 +10,11 @@ import torch
 
 from distgnn.comm import raise_together
 from distgnn.comm.gather import receive_array, send_array
+from distgnn.config import TrainConfig
 from distgnn.errors import InputError
+from distgnn.train.checkpoint.weights import best_is_smoothed
+from distgnn.train.correct_smooth import correct_and_smooth
+from distgnn.train.tasks.choose import task_for
 from distgnn.train.tasks.task import of_vertices
 
 
@@ -28,6 +32,25 @@ def write_predictions(graph: Any, logits: torch.Tensor, out: str, classes: bool 
     """
     ids, found, count = of_vertices(graph, logits)
     write_rows(graph, ids, rows_to_write(found, classes, graph.multilabel), count, out)
+
+
+def write_best(
+    graph: Any, model: Any, rows: torch.Tensor, run: str, config: TrainConfig, out: str, classes: bool = False
+) -> tuple[int, bool]:
+    """Write what a run predicts with its best weights; returns how many rows, and whether they were smoothed.
+
+    Collective: yes.
+
+    Args: rows: what the model with these weights gives, [O, C]; run: run folder; config: its task; classes: see
+        `write_predictions`.
+    """
+    smoothed = best_is_smoothed(run)
+    rows = correct_and_smooth(graph, rows) if smoothed else rows
+    with torch.no_grad():
+        ids, found, count = task_for(config, model, graph).predict(graph, rows)
+    several = config.task == "node" and graph.multilabel
+    write_rows(graph, ids, rows_to_write(found, classes, several), count, out)
+    return count, smoothed
 
 
 def write_rows(graph: Any, ids: np.ndarray, rows: np.ndarray, num_rows: int, out: str) -> None:

@@ -124,9 +124,40 @@ def test_scipy_and_dgl_and_graph_data(small_graph):
     assert as_graph_data(small_graph.to_dgl()).edges.tolist() == small_graph.edges.tolist()
 
 
+@pytest.mark.parametrize(
+    "edges", [PAIRS, PAIRS.T, scipy.sparse.coo_matrix((np.ones(len(PAIRS)), PAIRS.T), shape=(9, 9))]
+)
+@pytest.mark.parametrize("name", ["edge_index", "edges", "adjacency"])
+def test_a_dict_of_edges_and_columns(edges, name):
+    found = as_graph_data({name: edges, "x": np.eye(9), "y": np.arange(9) % 2, "train_mask": np.arange(9) < 4})
+    assert sorted(map(tuple, found.edges.tolist())) == sorted(map(tuple, PAIRS.tolist()))
+    assert found.feats.shape == (9, 9) and found.num_classes == 2 and found.train.tolist() == [0, 1, 2, 3]
+    for wrong in ({"x": np.eye(9)}, {"edges": edges, "adj": edges}):
+        with pytest.raises(InputError, match="has its edges under one of edge_index, edges"):
+            as_graph_data(wrong)
+
+
+def test_a_data_set_of_one_graph_is_that_graph():
+    pyg = pytest.importorskip("torch_geometric.data")
+
+    class Sets(pyg.Dataset):
+        count = 1
+
+        def len(self):
+            return self.count
+
+        def get(self, place):
+            return pyg.Data(edge_index=torch.tensor(PAIRS.T), x=torch.eye(9))
+
+    assert as_graph_data(Sets()).edges.tolist() == PAIRS.tolist()
+    Sets.count = 2
+    with pytest.raises(InputError, match="Sets has 2 graphs: give one of them"):
+        as_graph_data(Sets())
+
+
 def test_what_is_no_graph_is_refused(small_graph):
-    with pytest.raises(InputError, match=r"no graph can be made of a dict; give a GraphData, a dgl\.DGLGraph"):
-        as_graph_data({"edges": PAIRS})
+    with pytest.raises(InputError, match=r"no graph can be made of a set; give a GraphData, a dgl\.DGLGraph"):
+        as_graph_data({1, 2})
     with pytest.raises(InputError, match="taken as it is"):
         as_graph_data(small_graph, name="other")
 

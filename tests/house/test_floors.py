@@ -38,7 +38,7 @@ FLOORS = (
             "interop.tried",
         ),
         foreign=("tomli",),
-        inside=("mpi4py",),
+        inside=("mpi4py", "cloudpickle"),
     ),
     Floor(("kernels",), foreign=("numba", "numpy", "llvmlite")),
     Floor(("datasets",), ours=(0, 1), foreign=("numpy", "scipy"), inside=("ogb", "dgl", "torch")),
@@ -69,10 +69,10 @@ FLOORS = (
         inside=("numba", "mpi4py", "dgl", "torch_geometric"),
     ),
     Floor(
-        ("bench", "replay", "planning", "report", "cli", "__main__"),
+        ("bench", "replay", "planning", "report", "fitting", "cli", "__main__"),
         ours=(0, 1, 2, 3, 4, 5, 6, 7),
         foreign=("rich", "typer", "numpy", "torch"),
-        inside=("matplotlib", "mpi4py", "numba", "dgl", "ogb", "torch_geometric"),
+        inside=("matplotlib", "mpi4py", "numba", "dgl", "ogb", "torch_geometric", "pandas"),
     ),
 )
 NO_FLOOR = (

@@ -27,29 +27,22 @@ def predict(
 ) -> None:
     """Predict every vertex, or the edges of the test split, with the best weights of a run."""
     from distgnn.cli.ranks import run_on_ranks
+    from distgnn.config import TrainConfig
 
     settings, manifest = check_request(run, parts, out, overwrite)
     task = _check_task(settings, manifest, parts, classes)
     code = run_on_ranks(sys.argv[1:], manifest["num_parts"], threads)
     if code is not None:
         raise typer.Exit(code)
+    from distgnn.train.predict import write_best
+
     with compiling(not quiet):
         graph, network, rows = best_rows(run, settings, parts, not quiet and manifest["num_parts"] > 1)
-        rows, smoothed = _smoothed(run, graph, rows)
-    count = _write(graph, network, rows, task, out, classes)
+        count, smoothed = write_best(graph, network, rows, run, TrainConfig(task=task), out, classes)
     if graph.rank == 0 and not quiet:
         kinds = {"node": "smoothed scores" if smoothed else "logits", "edge": "logits", "link": "scores"}
         kind = "classes" if classes else kinds.get(task, "values")
         print_table("Predicted", [(kind, out), ("vertices" if task in ON_VERTICES else "edges", f"{count:,}")])
-
-
-def _smoothed(run: str, graph: Any, rows: Any) -> tuple[Any, bool]:
-    """The rows, corrected and smoothed where the run found that better; is it so? Collective: yes."""
-    from distgnn.train.checkpoint.weights import best_is_smoothed
-    from distgnn.train.correct_smooth import correct_and_smooth
-
-    smoothed = best_is_smoothed(run)
-    return (correct_and_smooth(graph, rows) if smoothed else rows), smoothed
 
 
 def _check_task(settings: dict, manifest: dict, parts: str, classes: bool) -> str:
@@ -67,20 +60,6 @@ def _check_task(settings: dict, manifest: dict, parts: str, classes: bool) -> st
         if task not in ON_VERTICES and "test_edges" not in manifest["graph"]["edge_splits"]:
             raise InputError(f"{parts} has no test edges: there is nothing to predict")
     return task
-
-
-def _write(graph: Any, network: Any, rows: Any, task: str, out: str, classes: bool) -> int:
-    """Write the predictions; returns how many. Collective: yes."""
-    import torch
-
-    from distgnn.config import TrainConfig
-    from distgnn.train.predict import rows_to_write, write_rows
-    from distgnn.train.tasks.choose import task_for
-
-    with torch.no_grad():
-        ids, found, count = task_for(TrainConfig(task=task), network, graph).predict(graph, rows)
-    write_rows(graph, ids, rows_to_write(found, classes, task == "node" and graph.multilabel), count, out)
-    return count
 
 
 def check_request(run: str, parts: str, out: str | None, overwrite: bool) -> tuple[dict, dict]:

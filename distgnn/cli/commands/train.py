@@ -3,8 +3,7 @@
 import json
 import os
 import sys
-from collections.abc import Mapping
-from dataclasses import asdict, fields, replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -12,6 +11,7 @@ import typer
 
 from distgnn.cli.options import AsJson, Quiet, Threads, given_options, with_options
 from distgnn.cli.train_report import closing_rows
+from distgnn.cli.train_settings import describe_data, describe_graph, with_recipe
 from distgnn.config import (
     CHECKPOINT_EVERY,
     ExchangeConfig,
@@ -26,7 +26,6 @@ from distgnn.config import (
     read_sections,
 )
 from distgnn.config.run import preset_options
-from distgnn.config.steps.recipes import pick
 from distgnn.errors import InputError
 from distgnn.system.launch import import_mpi, under_mpi
 
@@ -38,7 +37,7 @@ def register(app: typer.Typer) -> None:
 @with_options
 def train(
     context: typer.Context,
-    parts: Annotated[str, typer.Argument(help="Partition folder.")],
+    parts: Annotated[str, typer.Argument(help="Partition folder; with --ranks also a graph, as partition takes it.")],
     model: ModelConfig,
     run: RunConfig,
     schedule: Schedule,
@@ -69,6 +68,13 @@ def train(
         str | None,
         typer.Option(help="Memory of a rank, such as 8GB (default: what is free).", rich_help_panel="Ranks and memory"),
     ] = None,
+    ranks: Annotated[
+        int | None,
+        typer.Option(
+            help="Of a graph in place of a partition folder: cut it for so many ranks first; the cut is kept.",
+            rich_help_panel="Ranks and memory",
+        ),
+    ] = None,
     threads: Threads = None,
     debug: Annotated[
         bool,
@@ -79,11 +85,15 @@ def train(
 ) -> None:
     """Train a model on a partition folder; starts mpiexec with one rank per part where none was started."""
     from distgnn.cli.ranks import checked_together
-    from distgnn.cli.training import train_on_this_rank
+    from distgnn.cli.training import check_machines, train_on_this_rank
     from distgnn.partition import read_manifest
     from distgnn.system.jobs.start_limit import start_limit
     from distgnn.system.sizes import parse_bytes
 
+    if ranks is not None:
+        from distgnn.cli.cut_first import cut_first
+
+        parts = context.with_resource(cut_first(context, parts, ranks, exchange.columns, training, not quiet))
     given = given_options(context)
     if preset is not None:
         fixed = preset_options(preset)
@@ -92,16 +102,16 @@ def train(
     with start_limit(starting), checked_together():
         manifest = read_manifest(parts)
         settings = _with_saved(Settings(training, model, run, schedule, exchange), given, config, manifest)
-        settings, picked = _with_recipe(settings, given, recipe, manifest)
+        settings, picked = with_recipe(settings, given, recipe, manifest)
         settings = _checked(settings.checked(), launching, manifest)
         limit = None if memory is None else parse_bytes(memory)
     _start_ranks(context, parts, settings, launching, manifest["num_parts"] * settings.exchange.columns, threads)
     speak = not quiet and not as_json
     if picked and speak and import_mpi().COMM_WORLD.rank == 0:
         print(picked, file=sys.stderr, flush=True)
-    sections = settings.sections() | {"data": _describe_data(parts, manifest)}
+    sections = settings.sections() | {"data": describe_data(parts, manifest)}
     with start_limit(starting):
-        _check_machines(manifest, sections | {"train": asdict(settings.train)}, limit)
+        check_machines(manifest, sections | {"train": asdict(settings.train)}, limit)
     summary, rank = train_on_this_rank(parts, settings, sections, debug, speak)
     if rank == 0 and as_json:
         print(json.dumps(summary, indent=1))
@@ -149,37 +159,6 @@ def _start_ranks(
         raise typer.Exit(code)
 
 
-def _with_recipe(
-    settings: Settings, given: set[str], recipe: str | None, manifest: dict[str, Any]
-) -> tuple[Settings, str]:
-    """The settings with what a recipe picks, and the line that says so; a resumed run has its own settings."""
-    if recipe is None:
-        return settings, ""
-    graph, task = manifest["graph"] | {"num_nodes": manifest["num_nodes"]}, settings.train.task
-
-    def allows(options: Mapping[str, Any]) -> bool:
-        try:
-            _with_options(settings, options).checked()
-        except InputError:
-            return False
-        return True
-
-    options, line = pick(recipe, graph, task, given, allows)
-    if settings.train.resume and (Path(str(settings.train.run_dir)) / "config.toml").is_file():
-        return settings, ""
-    return _with_options(settings, options), line
-
-
-def _with_options(settings: Settings, options: Mapping[str, Any]) -> Settings:
-    groups = {name: getattr(settings, name) for name in ("train", "model", "run", "schedule")}
-    known = {name: {field.name for field in fields(group)} for name, group in groups.items()}
-    changed = {
-        name: replace(group, **{key: value for key, value in options.items() if key in known[name]})
-        for name, group in groups.items()
-    }
-    return replace(settings, **changed)
-
-
 def _with_checkpoints(settings: Settings) -> Settings:
     """Settings of a run whose ranks may be started again: it needs checkpoints, and us as the launcher."""
     if under_mpi() and os.environ.get("DISTGNN_LAUNCHED") != "1":
@@ -202,34 +181,5 @@ def _with_saved(settings: Settings, given: set[str], config: str | None, manifes
         return settings
     saved = read_sections(config)
     check_names(saved, config)
-    check_same_graph(saved, _describe_graph(manifest), config)
+    check_same_graph(saved, describe_graph(manifest), config)
     return settings.with_saved(saved, config, given)
-
-
-def _describe_data(parts: str, manifest: dict[str, Any]) -> dict[str, Any]:
-    """What config.toml keeps of the partition: enough to make the model, and the graph it was trained on, again."""
-    return {
-        "parts": str(Path(parts).resolve()),
-        "checksum": manifest["sha256"],
-        "graph": _describe_graph(manifest),
-    }
-
-
-def _describe_graph(manifest: dict[str, Any]) -> dict[str, Any]:
-    return {name: manifest[name] for name in ("name", "direction", "self_loops")} | manifest["graph"]
-
-
-def _check_machines(manifest: dict[str, Any], settings: dict[str, dict[str, Any]], limit: int | None) -> None:
-    """Before anything is loaded: the same program everywhere, one rank per part, memory enough. Collective."""
-    from distgnn.comm import raise_together
-    from distgnn.graph.loader import check_rank_count
-    from distgnn.system.launch import import_mpi
-    from distgnn.train.run.estimate import check_memory
-    from distgnn.train.run.placement import check_program
-
-    comm = import_mpi().COMM_WORLD
-    check_program(comm)
-    with raise_together(comm):
-        columns = settings["run"].get("columns", 1)
-        check_rank_count(settings["data"]["parts"], manifest["num_parts"], comm.size, columns)
-    check_memory(comm, manifest, settings, limit)

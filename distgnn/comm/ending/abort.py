@@ -11,7 +11,7 @@ from types import TracebackType
 
 from mpi4py import MPI
 
-from distgnn.errors import DistGNNError, RunStopped
+from distgnn.errors import DistGNNError, exit_code
 from distgnn.system.free_memory import no_memory
 from distgnn.system.jobs.job_abort import DEATH_SECONDS, SPEAK_SECONDS, abort_job
 from distgnn.system.jobs.own_rank import is_child, may_end_alone
@@ -61,10 +61,3 @@ def _end_fork(kind: type[BaseException], error: BaseException, trace: TracebackT
     if not may_end_alone():
         sys.stderr.flush()
         os._exit(1)
-
-
-def exit_code(error: BaseException) -> int:
-    """What a program ends with after an error: as `distgnn` itself does."""
-    if isinstance(error, RunStopped):
-        return 128 + error.signal
-    return 2 if isinstance(error, DistGNNError) else 1

@@ -14,7 +14,9 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -48,6 +50,7 @@ def supervise(
     proxies: bool = False,
     machines: int = 1,
     status_check: StatusCheck | None = None,
+    received: list[int] | None = None,
 ) -> int:
     """Wait for `command` and return its exit code; on a signal or an error stop it with everything it started.
 
@@ -57,8 +60,13 @@ def supervise(
         machines: so many children, all of whose ranks end together: where some have ended for a while, the others'
             machines cannot be told.
         status_check: tells when no rank moves any more.
+        received: is filled with the signals that came.
+
+    Notes: Python takes signals in its main thread only: from another one the job goes on until it ends.
     """
-    return _Job(command, environment, graceful, proxies, machines, status_check).run()
+    return _Job(
+        command, environment, graceful, proxies, machines, status_check, [] if received is None else received
+    ).run()
 
 
 class _Job:
@@ -72,6 +80,7 @@ class _Job:
         proxies: bool,
         machines: int,
         status_check: StatusCheck | None,
+        received: list[int],
     ):
         self.command, self.graceful, self.proxies, self.machines = command, graceful, proxies, machines
         self.status_check = status_check
@@ -80,7 +89,7 @@ class _Job:
         self.process: subprocess.Popen | None = None
         self.relay: Relay | None = None
         self.cleanup: subprocess.Popen | None = None
-        self.received: list[int] = []
+        self.received = received
         self.segments: set[str] = set()
         self.looks = self.lonely = self.fewer = 0
         self.most = 0  # children at a time
@@ -90,7 +99,9 @@ class _Job:
 
     def run(self) -> int:
         """Until the command ends, or a signal asks for it."""
-        handled = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, *((signal.SIGUSR1,) if self.graceful else ()))
+        handled: tuple[int, ...] = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, *([signal.SIGUSR1] * self.graceful))
+        if threading.current_thread() is not threading.main_thread():
+            handled = ()
         previous = {number: signal.signal(number, self._remember) for number in handled}
         try:
             self._start()
@@ -128,14 +139,16 @@ class _Job:
         ours = self.command[0] == sys.executable  # it gives its ranks the terminal itself, and has no banner
         reader, writer = (None, None) if os.isatty(1) and (ours or not self.proxies) else os.pipe()
         try:
-            self.process = subprocess.Popen(
-                self.command,
-                env=self.environment,
-                stdin=subprocess.DEVNULL,
-                stdout=writer,
-                start_new_session=True,
-                preexec_fn=die_with_parent(signal.SIGKILL),
-            )
+            with warnings.catch_warnings():  # of a fork beside threads: only prctl runs in it
+                warnings.simplefilter("ignore", DeprecationWarning)
+                self.process = subprocess.Popen(
+                    self.command,
+                    env=self.environment,
+                    stdin=subprocess.DEVNULL,
+                    stdout=writer,
+                    start_new_session=True,
+                    preexec_fn=die_with_parent(signal.SIGKILL),
+                )
         finally:
             if writer is not None:
                 os.close(writer)

@@ -5,6 +5,7 @@
         metrics.jsonl        one line per epoch, written as it happens
         summary.json         written last: a run without it did not finish
         metrics.csv          the same numbers as a table, tensorboard/ as event files, where `log` says so
+        predictions.npy      scores of all vertices with the best weights, where `dg.fit` made the run
         logs/rank-0.log …    what each rank met (rank_log)
         feat_norm.safetensors means and factors of --feat-norm (distgnn/train/checkpoint/feat_norm.py)
         checkpoint/
@@ -31,6 +32,7 @@ from distgnn.system.atomic import FolderKind, lock_file, new_folder, replace_fil
 from distgnn.system.regular_file import read_text
 
 LOCK = ".lock"
+PREDICTIONS = "predictions.npy"
 
 
 class RunFolder:
@@ -156,7 +158,7 @@ def _is_ours(text: str) -> bool:
 RUN_FOLDER = FolderKind(
     "config.toml",
     r"(seed-\d+/)?("
-    r"(config\.toml|summary\.json|metrics\.jsonl|metrics\.csv|feat_norm\.safetensors|checkpoint/best\.safetensors)(\.partial)?|\.lock"
+    r"(config\.toml|summary\.json|metrics\.jsonl|metrics\.csv|predictions\.npy|feat_norm\.safetensors|checkpoint/best\.safetensors)(\.partial)?|\.lock"
     r"|tensorboard/events\.[^/]+"
     r"|logs/rank-\d+\.(log|status|partial)|trace/(rank-\d+|trace)\.json(\.partial)?"
     r"|merged/(parts-\d+|\.parts-\d+[^/]*)/(partition\.json|part-\d+/([\w-]+\.npy|\.?tuning\.json[^/]*))"

@@ -1,0 +1,65 @@
+"""`distgnn train GRAPH --ranks 2`: the cut comes first, from the cache or made, and the two commands are said."""
+
+import shlex
+import sys
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from functools import partial
+from typing import Any
+
+from distgnn.config import TrainConfig
+from distgnn.errors import InputError
+from distgnn.system.launch import under_mpi
+
+
+@contextmanager
+def cut_first(context: Any, graph: str, ranks: int, columns: int, training: TrainConfig, speak: bool) -> Iterator[str]:
+    """The partition folder of the graph for so many ranks; it stays while the block runs.
+
+    The words of this command name it from now on, as ranks need them; `--ranks` is none of them any more.
+
+    Raises: InputError on a rank, or where the graph is a partition folder for other ranks.
+    """
+    from distgnn.cli.elastic import argument_place, parsed
+    from distgnn.fitting.source import cut_of, is_parts
+    from distgnn.partition import read_manifest
+
+    if under_mpi():
+        raise InputError("--ranks starts ranks: leave it out under mpiexec or srun, and give a partition folder")
+    if ranks < 1 or ranks % max(columns, 1):
+        raise InputError(f"ranks is {ranks}: expected at least 1, and a multiple of --columns")
+    words = _without_ranks(sys.argv[1:])
+    place = argument_place(words, graph, partial(parsed, context.command))
+    if is_parts(graph):
+        needed = read_manifest(graph)["num_parts"] * columns
+        if needed != ranks:
+            raise InputError(f"{graph} is for {needed} ranks, not {ranks}: leave --ranks out, or give the graph itself")
+        sys.argv[1:] = words
+        yield graph
+        return
+    from distgnn.cli.display import phases
+
+    def say(line: str) -> None:
+        if speak:
+            print(f"distgnn: {line}", file=sys.stderr, flush=True)
+
+    with ExitStack() as stack:
+        with phases(speak) as progress:
+            kept = cut_of(graph, ranks // columns, None, None, training.seed, say=say, progress=progress)
+            cut = stack.enter_context(kept)
+        first = f"distgnn partition {shlex.quote(graph)} --parts {ranks // columns} --out parts{cut.options}"
+        second = shlex.join(["distgnn", *words[:place], "parts", *words[place + 1 :]])
+        say(f"this stands for\n  {first}\n  {second}")
+        sys.argv[1:] = [*words[:place], cut.folder, *words[place + 1 :]]
+        yield cut.folder
+
+
+def _without_ranks(words: list[str]) -> list[str]:
+    """The words of a command without --ranks and its value."""
+    kept: list[str] = []
+    skip = False
+    for word in words:
+        if not skip and word != "--ranks" and not word.startswith("--ranks="):
+            kept.append(word)
+        skip = word == "--ranks" and not skip
+    return kept

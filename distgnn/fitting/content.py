@@ -1,0 +1,78 @@
+"""What identifies a graph before it is cut: a hash of its content, whatever it was made from.
+
+In memory: every array of the `GraphData`. In a folder: every file. A generated graph: its text and its seed.
+"""
+
+import hashlib
+import json
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from distgnn.datasets import GraphData
+from distgnn.datasets.registry import GENERATORS, default_data_root, places
+from distgnn.errors import InputError
+from distgnn.system.cores import available_cores
+
+BLOCK_BYTES = 1 << 24
+NOT_CONTENT = ("findings", "files", "notes")
+
+
+def content_of_graph(graph: GraphData) -> str:
+    """The hash of a graph in memory; one pass over its arrays, on all cores."""
+    with ThreadPoolExecutor(available_cores()) as pool:
+        parts = [
+            [field.name, _of_value(getattr(graph, field.name), pool)]
+            for field in fields(graph)
+            if field.name not in NOT_CONTENT
+        ]
+    return _text_hash(["graph", parts])
+
+
+def content_of_source(source: str, data_root: str | Path | None, seed: int) -> str:
+    """The hash of what `load_graph` reads for this text.
+
+    Raises: InputError for files that cannot be read.
+    """
+    if source.partition(":")[0] in GENERATORS and ":" in source:
+        return _text_hash(["generated", source, seed])
+    root = Path(data_root) if data_root is not None else default_data_root()
+    folders = [folder for folder in dict.fromkeys(places(source, root)) if folder.is_dir()]
+    try:
+        with ThreadPoolExecutor(available_cores()) as pool:
+            return _text_hash(["files", [_of_folder(folder, pool) for folder in folders]])
+    except OSError as error:
+        raise InputError(f"{source} cannot be read: {error}") from error
+
+
+def _of_folder(folder: Path, pool: ThreadPoolExecutor) -> list:
+    files = sorted(path for path in folder.rglob("*") if path.is_file())
+    return [[path.relative_to(folder).as_posix(), _digests(_blocks_of(path), pool)] for path in files]
+
+
+def _blocks_of(path: Path) -> Iterator[bytes]:
+    with open(path, "rb") as stream:
+        while block := stream.read(BLOCK_BYTES):
+            yield block
+
+
+def _of_value(value: Any, pool: ThreadPoolExecutor) -> Any:
+    if hasattr(value, "indptr"):  # scipy CSR
+        return [list(value.shape), *(_of_value(part, pool) for part in (value.indptr, value.indices, value.data))]
+    if not isinstance(value, np.ndarray):
+        return repr(value)
+    rows = max(1, BLOCK_BYTES // max(1, value[:1].nbytes))
+    blocks = (np.ascontiguousarray(value[first : first + rows]) for first in range(0, len(value), rows))
+    return [str(value.dtype), list(value.shape), _digests(blocks, pool)]
+
+
+def _digests(blocks: Any, pool: ThreadPoolExecutor) -> list[str]:
+    return list(pool.map(lambda block: hashlib.sha256(block).hexdigest(), blocks))
+
+
+def _text_hash(content: Any) -> str:
+    return hashlib.sha256(json.dumps(content).encode()).hexdigest()

@@ -1,0 +1,186 @@
+"""Cuts that are kept: partition folders by the content of their graph and the options of the cut, bounded in size.
+
+    ~/.cache/distgnn/fit/           or DISTGNN_CACHE
+        cuts/KEY/
+            about.json              graph, options, lines to say again; its time is that of the last use
+            parts/                  the partition folder
+            .lock                   held by who cuts, and shared by who uses it
+        graphs/CONTENT.json         of a graph in files: whether it has a split, lines to say again
+        runs/KEY-MODEL-…/           run folders of `dg.fit` without `out`; one that was stopped stays
+
+Entries that were not used for the longest time go first, when all together pass DISTGNN_CACHE_SIZE.
+"""
+
+import fcntl
+import json
+import os
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from distgnn.errors import InputError
+from distgnn.system.atomic import replace_file
+from distgnn.system.sizes import parse_bytes
+
+MOST = "20GB"
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A kept cut, or a run folder. Args: what: in words; used: seconds since the epoch; num_bytes: on disk."""
+
+    path: Path
+    what: str
+    used: float
+    num_bytes: int
+
+
+def cache_root() -> Path:
+    """The folder of the cache."""
+    own = os.environ.get("DISTGNN_CACHE")
+    if own:
+        return Path(own).absolute()
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache", "distgnn", "fit")
+
+
+def most_bytes() -> int:
+    """Bytes that the cache may have. Raises: InputError for a DISTGNN_CACHE_SIZE that is no size."""
+    return parse_bytes(os.environ.get("DISTGNN_CACHE_SIZE") or MOST)
+
+
+def entries() -> list[Entry]:
+    """What is kept, the one used last first."""
+    root = cache_root()
+    found = [_entry(path) for kind in ("cuts", "runs") for path in (root / kind).glob("*") if path.is_dir()]
+    return sorted(found, key=lambda one: -one.used)
+
+
+def _entry(path: Path) -> Entry:
+    marker = path / ("about.json" if path.parent.name == "cuts" else "config.toml")
+    what = f"run of {path.name.split('-', 1)[-1].rpartition('-')[0]}"
+    if path.parent.name == "cuts":
+        about = read_json(marker) or {}
+        what = f"{about.get('graph', 'unfinished cut')}, {about.get('num_parts', '?')} parts"
+    try:
+        used = marker.stat().st_mtime
+    except OSError:
+        used = path.stat().st_mtime
+    return Entry(path, what, used, _size(path))
+
+
+def _size(folder: Path) -> int:
+    sizes = 0
+    for path in folder.rglob("*"):
+        with suppress(OSError):  # removed meanwhile
+            sizes += path.stat().st_size if path.is_file() else 0
+    return sizes
+
+
+def clear(keep_bytes: int = 0, but: Path | None = None) -> tuple[list[Entry], list[Entry]]:
+    """Remove entries, the oldest first, until at most `keep_bytes` are left; returns what went, and what is in use.
+
+    Args: but: an entry that stays.
+    """
+    kept, gone, busy = entries(), [], []
+    total = sum(one.num_bytes for one in kept)
+    for one in reversed(kept):
+        if total <= keep_bytes or one.path == but:
+            continue
+        if not _remove(one.path):
+            busy.append(one)
+            continue
+        gone.append(one)
+        total -= one.num_bytes
+    return gone, busy
+
+
+def _remove(folder: Path) -> bool:
+    """Remove an entry; False where somebody uses it."""
+    try:
+        handle = os.open(folder / ".lock", os.O_RDONLY | os.O_CREAT, 0o600)
+    except OSError:
+        return not folder.exists()
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        shutil.rmtree(folder, ignore_errors=True)
+    except BlockingIOError:
+        return False
+    finally:
+        os.close(handle)
+    return True
+
+
+def hold(folder: Path) -> int:
+    """Keep an entry from being removed: a descriptor, for `give_up`."""
+    handle = os.open(folder / ".lock", os.O_RDONLY | os.O_CREAT, 0o600)
+    fcntl.flock(handle, fcntl.LOCK_SH)
+    return handle
+
+
+def give_up(folder: str | Path, handle: int | None = None) -> None:
+    """Remove a run folder of the cache that nobody needs any more. Args: handle: of `hold`."""
+    shutil.rmtree(folder, ignore_errors=True)
+    if handle is not None:
+        os.close(handle)
+
+
+@contextmanager
+def kept_cut(
+    key: str, about: dict[str, Any], cut: Callable[[Path], list[str]], say: Callable[[str], None]
+) -> Iterator[Path]:
+    """The partition folder of a key, cut where there is none yet; it stays while the block runs.
+
+    Args:
+        about: what `distgnn cache` says of it; cut: writes the folder and returns lines about the graph; say: is called
+            with these lines, at each use.
+    """
+    entry = cache_root() / "cuts" / key
+    with _lock(entry, say) as handle:
+        known = read_json(entry / "about.json")
+        if known is None or not (entry / "parts" / "partition.json").is_file():
+            shutil.rmtree(entry / "parts", ignore_errors=True)
+            known = about | {"lines": cut(entry / "parts")}
+            replace_file(entry / "about.json", json.dumps(known, indent=1).encode())
+            say(f"the cut is kept in {entry / 'parts'}")
+        else:
+            os.utime(entry / "about.json")
+            say(f"the cut is in the cache ({entry / 'parts'})")
+        for line in known["lines"]:
+            say(line)
+        fcntl.flock(handle, fcntl.LOCK_SH)
+        clear(most_bytes(), but=entry)
+        yield entry / "parts"
+
+
+@contextmanager
+def _lock(entry: Path, say: Callable[[str], None]) -> Iterator[int]:
+    try:
+        entry.mkdir(mode=0o700, parents=True, exist_ok=True)
+        handle = os.open(entry / ".lock", os.O_RDONLY | os.O_CREAT, 0o600)
+    except OSError as error:
+        raise InputError(
+            f"cannot keep the cut in {entry}: {error.strerror}; set DISTGNN_CACHE to a folder that can be written"
+        ) from error
+    try:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if not (entry / "about.json").is_file():
+                say("another process cuts this graph: waiting for it")
+                fcntl.flock(handle, fcntl.LOCK_EX)
+            else:
+                fcntl.flock(handle, fcntl.LOCK_SH)
+        yield handle
+    finally:
+        os.close(handle)
+
+
+def read_json(path: Path) -> Any:
+    """The content of a file of the cache; None where there is none, or it is damaged."""
+    try:
+        return json.loads(path.read_text())
+    except (OSError, ValueError):
+        return None

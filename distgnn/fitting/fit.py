@@ -1,0 +1,227 @@
+"""`dg.fit`: one call from a graph in memory to a trained model.
+
+```
+fit(data, model, ranks)
+  ├─ read_keywords         settings and objects, checked before anything starts     keywords.py
+  ├─ cut_of                the partition folder, from the cache or cut              source.py, cut_cache.py
+  ├─ call_on_ranks         train_part on each rank: the training of distgnn train   train_part.py
+  └─ FitResult             read from the run folder                                 result.py
+```
+"""
+
+import contextlib
+import os
+import shutil
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from torch import nn
+
+from distgnn.cli.display import phases
+from distgnn.cli.train_settings import describe_data, with_recipe
+from distgnn.config import CutConfig, ModelConfig, Settings, read_sections
+from distgnn.errors import InputError, RunError
+from distgnn.fitting.cut_cache import cache_root, give_up
+from distgnn.fitting.keywords import Keywords, read_keywords
+from distgnn.fitting.result import FitResult
+from distgnn.fitting.source import Cut, cut_of, given_parts, is_parts
+from distgnn.fitting.train_part import Job, say, train_part
+from distgnn.fitting.user_model import arguments_of
+from distgnn.partition.folder.reader import partition_files
+from distgnn.system.atomic import check_target, new_folder
+from distgnn.system.calls.launch import call_on_ranks, check_ranks
+from distgnn.system.calls.packing import pack
+from distgnn.system.sizes import parse_bytes
+from distgnn.train.run.run_folder import check_free
+
+
+def fit(
+    data: Any,
+    model: str | ModelConfig | nn.Module | Any = "sage",
+    ranks: int | None = None,
+    *,
+    epochs: int | None = None,
+    out: str | Path | None = None,
+    partition: CutConfig | str | Path | None = None,
+    split: tuple[float, float, float] | None = None,
+    seed: int = 0,
+    threads: int | None = None,
+    hosts: Sequence[str] | str | None = None,
+    data_root: str | Path | None = None,
+    quiet: bool = False,
+    **options: Any,
+) -> FitResult:
+    """Cut a graph, train a model on ranks of this machine, and give the result; all in one call.
+
+    Args:
+        data: a `dgl.DGLGraph`, PyG `Data`, scipy matrix, NetworkX graph, `GraphData`; a dict of edge_index, x, y and
+            masks; a graph folder, a data set's name, `communities:…`; or a partition folder.
+        model: a name (`sage`, `gcn`, `gat`, …) or `ModelConfig`; or any torch module of PyG's, DGL's or your layers; or
+            a function of the graph that makes one. It is copied to the ranks: the one given stays as it is.
+        ranks: processes; None: one for each socket, or for each part of a folder. One is this process itself.
+        epochs: the limit (default 200); `patience` stops earlier.
+        out: folder that keeps `run` and `parts`; None: the run goes with the result, the parts stay in the cache.
+        partition: a `CutConfig`, or a partition folder of this graph; None: the default cut. Cuts are kept, by the
+            graph's content and the options: see `distgnn cache`.
+        split: shares of train, valid and test, dealt out at random by `seed`; None: the data's own, and where it has
+            none 0.6, 0.2, 0.2.
+        seed: of weights, dropout and a random split; threads: per rank; data_root: where named graphs lie; quiet:
+            nothing but errors is printed.
+        hosts: machines, as of `launch`, in place of ranks; all must see `out`, or the cache (DISTGNN_CACHE).
+        options: every field of `TrainConfig`, of `ModelConfig` (models by name), and of loading (dtype, algorithm,
+            wire, feat_norm, …); `memory`, `recipe`, `preset`; the Trainer's optimizer, scheduler, loss, metrics and
+            callbacks as objects.
+
+    Returns: FitResult: test_accuracy, history, predict(), model, save().
+
+    Raises:
+        InputError for keywords that there are not, and settings or graphs that cannot be trained, before ranks start.
+        RunStopped after Ctrl-C or a notebook's stop button: the epoch is finished and a checkpoint written; the same
+        call with `resume=True` goes on. What a rank raises is raised here.
+
+    Notes: losses are those of `distgnn train` on the same cut, to the bit. No rank outlives the caller.
+
+    Example:
+        >>> import distgnn
+        >>> result = distgnn.fit("communities:nodes=200", "gcn", ranks=1, epochs=3, quiet=True)
+        >>> len(result.history), tuple(result.predict().shape)
+        (3, (200, 10))
+    """
+    options |= ({"seed": seed} if seed else {}) | ({} if epochs is None else {"epochs": epochs})
+    asked = read_keywords(model, options)
+    packed = None if isinstance(model, str | ModelConfig) else _packed(model)
+    limit, tell = _check_early(asked, out, packed is None), (lambda line: None) if quiet else say
+    if hosts is not None:
+        ranks = check_ranks(ranks, hosts)
+    with _cut(data, ranks, asked.settings, partition, split, data_root, quiet, tell) as cut:
+        settings, picked = _checked(asked, cut, out, packed is None, model)
+        if picked:
+            tell(picked)
+        num_ranks = check_ranks(cut.manifest["num_parts"] * settings.exchange.columns)
+        sections = settings.sections() | {"data": describe_data(cut.folder, cut.manifest)}
+        if packed is not None:
+            del sections["model"]
+        debug = bool(asked.more.get("debug"))
+        job = Job(cut.folder, cut.manifest, settings, sections, packed, asked.objects, limit, debug, not quiet)
+        run = str(settings.train.run_dir)
+        temporary = Path(run).parent == cache_root() / "runs"
+        try:
+            made = call_on_ranks(train_part, (job,), num_ranks, threads=threads, graceful=True, hosts=hosts)[0]
+        except RunError:  # a signal, a rank that was killed: there may be a checkpoint, and there are logs
+            raise
+        except BaseException:
+            if temporary:
+                give_up(run)
+            raise
+        if out is not None:
+            _keep_parts(cut.folder, Path(out) / "parts")
+    return FitResult(run, _module(model, made), "dgl" if _is_dgl(data) else "pyg", temporary)
+
+
+def _packed(model: Any) -> bytes:
+    if isinstance(model, type):
+        raise InputError(f"model is the class {model.__name__}: give {model.__name__}(...), or a function of the graph")
+    if not isinstance(model, nn.Module) and not callable(model):
+        raise InputError(f"model is a {type(model).__name__}: give a name, a torch module, or a function of the graph")
+    if isinstance(model, nn.Module):
+        arguments_of(model)  # for its error
+    return pack(model, type(model).__name__ if isinstance(model, nn.Module) else "the function given as model")
+
+
+@contextlib.contextmanager
+def _cut(
+    data: Any, ranks: int | None, settings: Settings, partition: Any, split: Any, data_root: Any, quiet: bool, tell: Any
+) -> Iterator[Cut]:
+    """The partition folder to train on, and as many parts as the ranks need."""
+    columns = settings.exchange.columns
+    if is_parts(data) or isinstance(partition, str | Path):
+        if split is not None or (is_parts(data) and partition is not None):
+            raise InputError("a partition folder is taken as it is: leave split, and partition beside it, out")
+        cut = given_parts(data) if is_parts(data) else given_parts(partition, data)
+        needed = cut.manifest["num_parts"] * columns
+        if ranks is not None and check_ranks(ranks) != needed:
+            raise InputError(
+                f"{cut.folder} is for {needed} ranks, not {ranks}: leave ranks out, or give the graph itself"
+            )
+        yield cut
+        return
+    num_ranks = check_ranks(ranks)
+    if num_ranks % columns:
+        raise InputError(f"ranks is {num_ranks}: with columns={columns} it must be a multiple of that")
+    with contextlib.ExitStack() as stack:
+        with phases(not quiet) as progress:
+            shares = num_ranks // columns, partition, split, settings.train.seed
+            cut = stack.enter_context(cut_of(data, *shares, data_root, tell, progress))
+        yield cut
+
+
+def _checked(asked: Keywords, cut: Cut, out: Any, by_name: bool, model: Any) -> tuple[Settings, str]:
+    """The settings of this run, with a run folder; and what a recipe has picked."""
+    settings, train, resume = asked.settings, asked.settings.train, asked.settings.train.resume
+    name = settings.model.name if by_name else getattr(model, "__qualname__", type(model).__name__)
+    run_dir = str(Path(out) / "run") if out is not None else train.run_dir or _own_run_dir(f"{cut.key}-{name}", resume)
+    settings = replace(settings, train=replace(train, run_dir=run_dir))
+    file = Path(run_dir) / "config.toml"
+    if resume and file.is_file():
+        settings = settings.with_saved(read_sections(file), file, asked.given)
+    settings, picked = with_recipe(settings, asked.given, asked.more.get("recipe"), cut.manifest)
+    settings = settings.checked()
+    settings.check_graph(cut.manifest["graph"])
+    return settings, picked
+
+
+def _check_early(asked: Keywords, out: Any, by_name: bool) -> int | None:
+    """Raise what can be refused before a graph is cut; the limit of a rank's memory in bytes, None without one."""
+    train, memory = asked.settings.train, asked.more.get("memory")
+    if not train.resume:  # else the run's own settings may be others
+        asked.settings.checked()
+    if out is not None and train.run_dir is not None:
+        raise InputError("out and run_dir are both given: out has the run folder and the parts")
+    run_dir = train.run_dir if out is None else Path(out) / "run"
+    if run_dir is not None:
+        check_free(Path(run_dir), train.overwrite, train.resume)
+    if out is not None:
+        check_target(Path(out) / "parts", partition_files, overwrite=True)
+    if memory is not None and not by_name:
+        raise InputError("memory is compared with an estimate for models by name: leave it out for your own")
+    return None if memory is None else parse_bytes(memory)
+
+
+def _own_run_dir(name: str, resume: bool) -> str:
+    """A run folder in the cache: a new one, or to resume the newest of this cut and model that was stopped."""
+    place = "".join(letter if letter.isalnum() or letter in "-_" else "_" for letter in name)
+    folder = cache_root() / "runs"
+    begun = [path for path in folder.glob(f"{place}-*") if list(path.glob("checkpoint/epoch-*"))] if resume else []
+    stopped = [path for path in begun if not (path / "summary.json").exists()]
+    if stopped:
+        return str(max(stopped, key=lambda path: path.stat().st_mtime_ns))
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    return str(folder / f"{place}-{time.strftime('%Y%m%d%H%M%S')}{os.urandom(3).hex()}")
+
+
+def _keep_parts(folder: str, kept: Path) -> None:
+    """The partition folder beside the run: the same files, where the file system can; they are never changed."""
+
+    def take(source: str, target: str) -> None:
+        try:
+            os.link(source, target)
+        except OSError:
+            shutil.copy2(source, target)
+
+    if not kept.exists() or not kept.samefile(folder):
+        with new_folder(kept, partition_files, overwrite=True) as new:
+            shutil.copytree(folder, new, copy_function=take, dirs_exist_ok=True)
+
+
+def _module(model: Any, made: bytes | None) -> nn.Module | None:
+    """The user's module, untrained: its own copy, or what the function has made on the ranks."""
+    from distgnn.system.calls.packing import unpack
+
+    return unpack(made) if made else model if isinstance(model, nn.Module) else None
+
+
+def _is_dgl(data: Any) -> bool:
+    return type(data).__module__.split(".")[0] == "dgl"

@@ -1,0 +1,83 @@
+"""The keywords of `dg.fit`: all settings of `distgnn train`, and the arguments of the Trainer that are objects."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, replace
+from typing import Any
+
+from distgnn.config import MODELS, ModelConfig, Settings, check_choice
+from distgnn.config.cut import check_names
+from distgnn.config.run import preset_options
+from distgnn.config.settings import SECTION_OF
+from distgnn.errors import InputError
+
+OBJECTS = ("optimizer", "scheduler", "loss", "metrics", "callbacks")  # of the Trainer
+ONLY_HERE = ("preset", "recipe", "memory", "debug")  # further options of `distgnn train`
+NAMED = (
+    "data",
+    "model",
+    "ranks",
+    "epochs",
+    "out",
+    "partition",
+    "split",
+    "seed",
+    "threads",
+    "hosts",
+    "data_root",
+    "quiet",
+)
+ELSEWHERE = {
+    "runs": "call fit once for each seed; the graph is cut once",
+    "name": "the model's name is the argument model",
+}
+
+
+@dataclass(frozen=True)
+class Keywords:
+    """What was asked for. Args: given: names of settings that were; objects: for the Trainer; more: of `ONLY_HERE`."""
+
+    settings: Settings
+    given: set[str]
+    objects: dict[str, Any]
+    more: dict[str, Any]
+
+
+def read_keywords(model: Any, options: Mapping[str, Any]) -> Keywords:
+    """Settings and objects from a model and keywords.
+
+    Raises: InputError for a name that there is not, with the nearest one.
+    """
+    default = Settings()
+    groups = {name: {one.name for one in fields(getattr(default, name))} for name in SECTION_OF}
+    known = [*dict.fromkeys(name for names in groups.values() for name in names if name not in ELSEWHERE)]
+    for name, instead in ELSEWHERE.items():
+        if name in options:
+            raise InputError(f"fit takes no {name}: {instead}")
+    check_names(options, [*known, *OBJECTS, *ONLY_HERE, *NAMED])
+    objects = {name: options[name] for name in OBJECTS if name in options and not _is_setting(options[name])}
+    values = {name: value for name, value in options.items() if name not in (*objects, *ONLY_HERE)}
+    if isinstance(model, ModelConfig):
+        clash = sorted(values.keys() & groups["model"])
+        if clash:
+            raise InputError(f"{clash[0]} is given twice: in the ModelConfig and by keyword")
+        default, model = replace(default, model=model), model.name
+    elif isinstance(model, str):
+        check_choice("model", model, MODELS)
+        values["name"] = model
+    elif values.keys() & groups["model"]:
+        name = sorted(values.keys() & groups["model"])[0]
+        raise InputError(f"{name} is of models by name: a module of your own has its sizes already")
+    made = {name: {key: values[key] for key in values.keys() & groups[name]} for name in groups}
+    settings = replace(default, **{name: replace(getattr(default, name), **each) for name, each in made.items()})
+    if "optimizer" in values and "lr" not in values:
+        settings = replace(settings, train=replace(settings.train, lr=None))  # type: ignore[arg-type]  # its own
+    given = {"model" if name == "name" else name for name in values} | ({"model"} if isinstance(model, str) else set())
+    more = {name: options[name] for name in ONLY_HERE if options.get(name) is not None}
+    if "preset" in more:
+        fixed = preset_options(more["preset"])
+        settings, given = replace(settings, run=replace(settings.run, **fixed)), given | fixed.keys()
+    return Keywords(settings, given, objects, more)
+
+
+def _is_setting(value: Any) -> bool:
+    return isinstance(value, str) or value is None

@@ -1,0 +1,157 @@
+"""FitResult: what `dg.fit` gives, read from the run folder that the ranks wrote; and how it is kept."""
+
+import copy
+import json
+import os
+import shutil
+import weakref
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import nn
+
+from distgnn.errors import InputError, RunError
+from distgnn.fitting.cut_cache import give_up, hold
+from distgnn.fitting.user_model import arguments_of
+from distgnn.interop.feat_norm import with_feat_norm
+from distgnn.system.atomic import new_folder
+from distgnn.system.regular_file import read_text
+from distgnn.system.units import human_metric
+from distgnn.train.checkpoint.feat_norm import read_feat_norm
+from distgnn.train.checkpoint.weights import load_best
+from distgnn.train.run.run_folder import PREDICTIONS, RUN_FOLDER, best_weights, read_config, read_metrics
+
+LEFT_OUT = shutil.ignore_patterns(".lock", "epoch-*", "merged", "*.partial", ".*")
+
+
+class History(list[dict[str, Any]]):
+    """One record for each epoch: loss, seconds, and metrics where it was evaluated."""
+
+    def to_pandas(self) -> Any:
+        """The records as a pandas DataFrame, a row for each epoch. Raises: InputError where pandas is not there."""
+        try:
+            import pandas
+        except ImportError:
+            raise InputError("to_pandas needs the package pandas: pip install pandas") from None
+        return pandas.DataFrame.from_records(list(self), index="epoch")
+
+
+class FitResult:
+    """A trained model, how it came about, and what it predicts.
+
+    Args:
+        run: the run folder; module: the user's own untrained module; library: whose plain models are liked, "pyg" or
+            "dgl"; temporary: the folder is removed with this object.
+    """
+
+    def __init__(self, run: str | Path, module: nn.Module | None = None, library: str = "pyg", temporary: bool = False):
+        self.run, self._module, self._library = Path(run), module, library
+        self._config = read_config(str(run))
+        try:
+            self.summary: dict[str, Any] = json.loads(read_text(self.run / "summary.json"))
+        except (OSError, ValueError) as error:
+            raise RunError(f"{run} has no whole summary.json: the run did not finish ({error})") from error
+        self.history = History(read_metrics(self.run / "metrics.jsonl"))
+        if temporary:
+            weakref.finalize(self, give_up, self.run, hold(self.run))
+
+    def __repr__(self) -> str:
+        """One line: epochs, last loss, and metrics at the best epoch."""
+        found = [(split, self.summary.get(f"{split}_metric")) for split in ("valid", "test")]
+        words = [f"epochs={len(self.history)}, loss={self.losses[-1]:.4g}"] if self.history else []
+        name = self.summary["metric"]
+        words += [f"{split} {name} {human_metric(name, value)}" for split, value in found if value is not None]
+        return f"FitResult({', '.join(words)} at the best epoch, {self.best_epoch + 1})"
+
+    @property
+    def losses(self) -> list[float]:
+        """Training loss of each epoch, over the whole graph."""
+        return [record["loss"] for record in self.history]
+
+    @property
+    def best_epoch(self) -> int:
+        """The epoch, from 0, of the best validation value; its weights are kept."""
+        return int(self.summary["best_epoch"])
+
+    @property
+    def test_accuracy(self) -> float | None:
+        """Share of test vertices whose class is right, with the best weights; None where that is no metric."""
+        value: float | None = self.summary.get("test_accuracy")
+        return value
+
+    @property
+    def test_metric(self) -> float | None:
+        """The metric that `summary["metric"]` names, of the test split, with the best weights."""
+        value: float | None = self.summary.get("test_metric")
+        return value
+
+    def predict(self) -> torch.Tensor:
+        """Scores of all vertices [N, C] in the order of the data; of tasks on pairs, of the test pairs."""
+        file = self.run / PREDICTIONS
+        if not file.is_file():
+            raise RunError(f"{self.run} keeps no predictions: distgnn predict {self.run} PARTS --out FILE makes them")
+        return torch.from_numpy(np.load(file, allow_pickle=False))
+
+    @property
+    def model(self) -> nn.Module:
+        """The trained module without ranks, in evaluation mode: the user's own, or one of PyG's or DGL's layers.
+
+        Raises: RunError where neither library is there, or the task has no plain model.
+        """
+        run = str(self.run)
+        if self._module is None:
+            if "model" not in self._config:
+                raise RunError(
+                    f"{run} was trained with a module of your own: dg.load_result({run!r}, model=Model(...))"
+                )
+            return self._plain()
+        model = copy.deepcopy(self._module)
+        load_best(run, model)
+        norm = read_feat_norm(run, self._config)
+        if norm is None:
+            return model.eval()
+        place = arguments_of(model).index("feats")
+        return with_feat_norm(model.eval(), norm, place, "x")
+
+    def _plain(self) -> nn.Module:
+        from distgnn.interop.dgl.export import to_dgl
+        from distgnn.interop.pyg.export import to_pyg
+
+        makers = [to_pyg, to_dgl] if self._library == "pyg" else [to_dgl, to_pyg]
+        failed: list[Exception] = []
+        for make in makers:
+            try:
+                return make(str(self.run))
+            except (ImportError, InputError) as error:
+                failed.append(error)
+        raise RunError(f"no library is here that has this model: {failed[0]}; {failed[1]}")
+
+    def save(self, path: str | Path, overwrite: bool = False) -> Path:
+        """Keep the run folder with its predictions at `path`; `load_result`, `distgnn predict` and `dg.to_pyg` read it.
+
+        Raises: InputError where something is there, unless `overwrite` and it is a run folder.
+        """
+        with new_folder(path, RUN_FOLDER, overwrite) as folder:
+            shutil.copytree(self.run, folder, ignore=LEFT_OUT, dirs_exist_ok=True)
+            for file in folder.rglob("*"):
+                if file.is_file():
+                    with open(file, "rb") as stream:
+                        os.fsync(stream.fileno())
+        return Path(path)
+
+
+def load_result(path: str | Path, model: nn.Module | None = None) -> FitResult:
+    """A result that `FitResult.save` kept, or any run folder. Nothing in it is executed.
+
+    Args: model: a module of the user's own class, which gets the weights; needed for `FitResult.model` only.
+
+    Raises: RunError for a folder that is none, or weights of another model.
+    """
+    result = FitResult(path, model)
+    if model is not None:
+        load_best(str(path), copy.deepcopy(model))
+    if not best_weights(path).is_file():
+        raise RunError(f"{path} has no weights: {best_weights(path)} is missing")
+    return result

@@ -1,0 +1,158 @@
+"""From what a user has to a partition folder: a folder of parts as it is, anything else cut, once, into the cache."""
+
+import hashlib
+import json
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import distgnn
+from distgnn.config import CutConfig
+from distgnn.datasets import GraphData, load_graph
+from distgnn.datasets.fields import EDGE_SPLITS, SPLITS
+from distgnn.datasets.findings.findings import Findings
+from distgnn.errors import InputError
+from distgnn.fitting.content import content_of_graph, content_of_source
+from distgnn.fitting.cut_cache import cache_root, kept_cut, read_json
+from distgnn.partition import partition_graph, read_manifest
+from distgnn.partition.folder.layout import FORMAT_VERSION, MANIFEST
+from distgnn.system.atomic import replace_file
+
+SPLIT = (0.6, 0.2, 0.2)  # of a graph that has none
+Say = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Cut:
+    """A partition folder to train on. Args: key: of the cut; options: of `distgnn partition`, beside parts and out."""
+
+    folder: str
+    manifest: dict[str, Any]
+    key: str
+    options: str = ""
+
+
+@dataclass(frozen=True)
+class _Source:
+    """What is to be cut. Args: data: for `load_graph`; lines: of its reader; has_split: of vertices or edges."""
+
+    data: Any
+    content: str
+    name: str
+    num_feats: int
+    has_split: bool
+    lines: list[str]
+
+
+def is_parts(data: Any) -> bool:
+    """Whether this is the path of a partition folder."""
+    return isinstance(data, str | Path) and (Path(data) / MANIFEST).is_file()
+
+
+@contextmanager
+def cut_of(
+    data: Any,
+    num_parts: int,
+    config: CutConfig | None,
+    split: tuple[float, float, float] | None,
+    seed: int,
+    data_root: str | Path | None = None,
+    say: Say = lambda line: None,
+    progress: Any = None,
+) -> Iterator[Cut]:
+    """The cut of a graph into so many parts, kept in the cache; it stays while the block runs.
+
+    Args:
+        config: how to cut; None: the defaults. split: shares of a random split by `seed`; None: the graph's own, and
+            where it has none `SPLIT`.
+    """
+    config = (config or CutConfig()).check_parts(num_parts)
+    source = _read(data, data_root, config.seed)
+    if not source.num_feats:  # before a large graph is cut
+        raise InputError(
+            "the graph has no features: training needs at least one feature per vertex (beside edges or a matrix in "
+            "memory: a dict of edge_index, x and y)"
+        )
+    config = _with_split(config, split, seed, source)
+    key = _key(source.content, num_parts, config)
+    about = {"graph": source.name, "num_parts": num_parts, "options": _changed(config)}
+
+    def cut(folder: Path) -> list[str]:
+        said: list[str] = []
+        partition_graph(source.data, num_parts, folder, config, data_root=data_root, say=said.append, progress=progress)
+        return [*(line for line in source.lines if line not in said), *said]
+
+    with kept_cut(key, about, cut, say) as folder:
+        yield Cut(str(folder), read_manifest(folder), key, _words(config))
+
+
+def given_parts(folder: str | Path, data: Any = None) -> Cut:
+    """A partition folder of the user's own. Raises: InputError where it is not of the graph `data`, by its counts."""
+    manifest = read_manifest(folder)
+    if data is not None:
+        graph = load_graph(data, findings=Findings())
+        there, here = (manifest["num_nodes"], manifest["num_edges"]), (graph.num_nodes, graph.num_edges)
+        if there != here:
+            raise InputError(
+                f"{folder} is of another graph: {there[0]} vertices and {there[1]} edges there, "
+                f"{here[0]} and {here[1]} here"
+            )
+    return Cut(str(folder), manifest, manifest["sha256"])
+
+
+def _read(data: Any, data_root: str | Path | None, seed: int) -> _Source:
+    """The graph's content, and what is known of it; a graph in files that is known already is not read again."""
+    if not isinstance(data, str | Path):
+        findings = Findings()
+        graph = load_graph(data, findings=findings)
+        return _Source(graph, content_of_graph(graph), **_facts(graph), lines=findings.lines())
+    content = content_of_source(str(data), data_root, seed)
+    file = cache_root() / "graphs" / f"{content}.json"
+    known = read_json(file)
+    if known is None:
+        findings = Findings()
+        graph = load_graph(data, data_root, seed, findings)
+        known = _facts(graph) | {"lines": findings.lines()}
+        file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        replace_file(file, json.dumps(known).encode())
+    return _Source(data, content, **known)
+
+
+def _facts(graph: GraphData) -> dict[str, Any]:
+    has_split = any(getattr(graph, name) is not None for name in (*SPLITS, *EDGE_SPLITS))
+    return {"name": graph.name, "num_feats": graph.num_feats, "has_split": has_split}
+
+
+def _with_split(config: CutConfig, split: tuple[float, ...] | None, seed: int, source: _Source) -> CutConfig:
+    if split is None:
+        if source.has_split or config.split is not None or config.link_split is not None:
+            return config
+        split = SPLIT
+    elif config.split is not None:
+        raise InputError("the split is given twice: leave split out, or that of the CutConfig")
+    return replace(config, split=",".join(f"{share:g}" for share in split), seed=seed)
+
+
+def _key(content: str, num_parts: int, config: CutConfig) -> str:
+    version = [distgnn.__version__, FORMAT_VERSION]
+    text = json.dumps([content, num_parts, asdict(config), version], default=list)
+    return hashlib.sha256(text.encode()).hexdigest()[:24]
+
+
+def _changed(config: CutConfig) -> dict[str, Any]:
+    """The options that are not the defaults."""
+    default = asdict(CutConfig())
+    return {name: value for name, value in asdict(config).items() if value != default[name]}
+
+
+def _words(config: CutConfig) -> str:
+    """The same as options of `distgnn partition`."""
+    changed = _changed(config).items()
+    flags = (
+        f" --{name.replace('_', '-')}{'' if value is True else f' {value}'}"
+        for name, value in changed
+        if name != "groups"
+    )
+    return "".join(flags)

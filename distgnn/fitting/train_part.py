@@ -1,0 +1,81 @@
+"""What each rank of `dg.fit` does: it trains as `distgnn train` does, with a user's model and objects, and predicts."""
+
+import contextlib
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import nn
+
+from distgnn.cli.training import Own, check_machines, train_on_this_rank
+from distgnn.config import Settings
+from distgnn.errors import InputError
+from distgnn.fitting.user_model import adapt, not_given
+from distgnn.nn import distribute
+from distgnn.system.calls.packing import pack, unpack
+from distgnn.system.launch import under_mpi
+from distgnn.train.predict import write_best
+from distgnn.train.run.run_folder import PREDICTIONS
+from distgnn.train.users_model import run_model, sees_rows
+
+
+@dataclass
+class Job:
+    """What ranks are given.
+
+    Args:
+        sections: of config.toml; model: a packed module, or a packed function of the graph that makes one; None: the
+            one of the settings. trainer: objects for the Trainer; limit: bytes of a rank.
+    """
+
+    parts: str
+    manifest: dict[str, Any]
+    settings: Settings
+    sections: dict[str, Any]
+    model: bytes | None = None
+    trainer: dict[str, Any] = field(default_factory=dict)
+    limit: int | None = None
+    debug: bool = False
+    speak: bool = True
+
+
+def train_part(job: Job) -> bytes | None:
+    """Train on this rank's part. Returns: what a function of the user's made, untrained, from rank 0. Collective."""
+    made: list[bytes] = []
+
+    def make_model(graph: Any) -> nn.Module:
+        model = unpack(job.model or b"")
+        if not isinstance(model, nn.Module):
+            model = model(graph)
+            if not isinstance(model, nn.Module):
+                raise InputError(f"the function given as model made a {type(model).__name__}: expected a torch module")
+            made.append(pack(model, type(model).__name__) if graph.rank == 0 else b"")
+        model = adapt(model)
+        if not sees_rows(model, graph):
+            distribute(model, graph)
+        line = not_given(model, graph)
+        if line is not None and job.speak and graph.rank == 0:
+            say(line)
+        return model
+
+    def after(trainer: Any) -> None:
+        run, config, graph = str(trainer.config.run_dir), trainer.config, trainer.whole
+        trainer.model.eval()
+        with torch.no_grad():
+            rows = run_model(trainer.model, graph)
+        write_best(graph, trainer.model, rows, run, config, str(Path(run) / PREDICTIONS))
+
+    own = Own(None if job.model is None else make_model, job.trainer, after)
+    with contextlib.nullcontext() if under_mpi() else torch.random.fork_rng(devices=[]):
+        train = {"train": job.settings.train.as_dict()}
+        check_machines(job.manifest, job.sections | train, job.limit)
+        train_on_this_rank(job.parts, job.settings, job.sections, job.debug, job.speak, own)
+    return made[0] if made else None
+
+
+def say(line: str) -> None:
+    """A line that is no error."""
+    from distgnn.graph.loader import say_on_stderr
+
+    say_on_stderr(f"distgnn: {line}")

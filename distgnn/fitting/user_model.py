@@ -1,0 +1,98 @@
+"""A user's module as the Trainer calls it: whatever its forward takes, it gets from (graph, feats).
+
+| forward takes | it gets |
+|---|---|
+| (graph, feats), as DGL's models do | just that, in either order |
+| (x, edge_index, …), as PyG's do | feats, graph.edge_index, and by its name each further argument without a default |
+| (data) | the graph, which has x, edge_index, … |
+| (x) | feats |
+"""
+
+import inspect
+from typing import Any
+
+import torch
+from torch import nn
+
+from distgnn.errors import InputError
+
+GRAPH = ("graph", "g", "dist_graph", "block")
+DATA = ("data",)
+FEATS = ("x", "feats", "feat", "features", "h", "input", "inputs", "in_feat", "node_feats", "node_feat", "xs")
+ARCS = ("edge_index", "adj_t", "adj", "edges")
+COLUMNS = ("edge_weight", "edge_attr", "edge_type", "node_type", "batch")  # columns of the graph under PyG's names
+
+
+def adapt(model: nn.Module) -> nn.Module:
+    """The module, to be called with (graph, feats) from now on; its parameters keep their names.
+
+    Raises: InputError for a forward whose arguments are not known.
+    """
+    names = arguments_of(model)
+    if names != ["graph", "feats"]:
+        model.forward = _Adapted(model.forward, names)
+    return model
+
+
+class _Adapted:
+    """`forward` of a module, called with (graph, feats)."""
+
+    def __init__(self, forward: Any, names: list[str]):
+        self._forward, self._names = forward, names
+
+    def __call__(self, graph: Any, feats: torch.Tensor) -> torch.Tensor:
+        return self._forward(*(self._argument(name, graph, feats) for name in self._names))
+
+    def _argument(self, name: str, graph: Any, feats: torch.Tensor) -> Any:
+        if name in ("graph", "feats"):
+            return graph if name == "graph" else feats
+        value = getattr(graph, name, None)
+        if value is None:
+            raise InputError(
+                f"forward takes {name}, and the graph has none: give it to the graph, or a default to {name}"
+            )
+        return value
+
+
+def arguments_of(model: nn.Module) -> list[str]:
+    """What the arguments of forward are: "graph", "feats", "edge_index" or a column, in their order."""
+    kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    try:
+        every = list(inspect.signature(model.forward).parameters.values())
+    except (TypeError, ValueError):
+        every = []
+    taken = [one.name for one in every if one.kind in kinds and one.default is inspect.Parameter.empty]
+    if not taken:
+        return ["feats", "edge_index"] if type(model).__module__.startswith("torch_geometric.") else ["graph", "feats"]
+    found = [_meaning(name) for name in taken]
+    if found == [None]:
+        return ["feats"]
+    if len(found) == 2 and found.count(None) == 1 and found != [None, "feats"]:
+        found[found.index(None)] = "feats"  # beside a graph or arcs
+    if None in found:
+        unknown = taken[found.index(None)]
+        raise InputError(
+            f"{type(model).__name__}.forward takes ({', '.join(taken)}), and {unknown} is nothing that fit can give: "
+            f"known are graph, {', '.join(('x', *ARCS[:1], *COLUMNS))}; others need a default"
+        )
+    return [name for name in found if name is not None]
+
+
+def _meaning(name: str) -> str | None:
+    if name in GRAPH or name in DATA:
+        return "graph"
+    if name in FEATS:
+        return "feats"
+    return "edge_index" if name in ARCS else name if name in COLUMNS else None
+
+
+def not_given(model: nn.Module, graph: Any) -> str | None:
+    """A line on a column of the graph that forward has a default for and so is not given; None: there is none."""
+    if not isinstance(model.forward, _Adapted):
+        return None
+    every = inspect.signature(model.forward._forward).parameters
+    left = [name for name in COLUMNS if name in every and getattr(graph, name, None) is not None]
+    left = [name for name in left if every[name].default is not inspect.Parameter.empty]
+    if not left:
+        return None
+    return f"{', '.join(left)} of the graph is not given to {type(model).__name__}.forward, which has a default for it"

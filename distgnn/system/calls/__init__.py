@@ -1,0 +1,1 @@
+"""Functions called on ranks: packed, run there, their results and errors brought back."""

@@ -1,0 +1,120 @@
+"""What one rank of `dg.launch` does: reads the function, calls it, and writes its result or its error.
+
+    python on_rank.py FOLDER
+
+FOLDER is the caller's, and only its user can read it:
+
+    path.json            where the caller imports from: the rank imports from there
+    call.pickle          (function, arguments)
+    result-0.pickle …    what each rank gave
+    error-1.pickle …     or a `Failure` of each rank that failed
+"""
+
+import json
+import os
+import sys
+import time
+import traceback
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+RESULT, ERROR = "result-{rank}.pickle", "error-{rank}.pickle"
+
+
+@dataclass(frozen=True)
+class Failure:
+    """An exception of a rank.
+
+    Args:
+        text: its class and message; trace: its traceback as Python prints it; error: the exception as bytes, empty
+            where it cannot travel; agreed: all ranks raise the same; follows: it complains of another rank.
+    """
+
+    rank: int
+    text: str
+    trace: str
+    error: bytes
+    agreed: bool = False
+    follows: bool = False
+
+
+def main() -> None:
+    """Run the call of the folder that the command line names."""
+    folder = Path(sys.argv[1])
+    sys.path[:] = json.loads((folder / "path.json").read_text())
+
+    from distgnn.system.calls import on_rank
+
+    on_rank.run(folder)  # not this module, which is `__main__` here
+
+
+def run(folder: Path) -> None:
+    """Call the function and write what it gives. Ends the process, or the whole job, where it raises."""
+    from distgnn.system.calls.packing import pack, unpack
+    from distgnn.system.launch import import_mpi
+
+    comm = import_mpi().COMM_WORLD
+    try:
+        function, args = _read(folder, unpack)
+        write_whole(folder / RESULT.format(rank=comm.rank), pack(function(*args), "the result"))
+    except BaseException as error:
+        _end(folder, comm, error)
+
+
+def _read(folder: Path, unpack: Any) -> tuple:
+    from distgnn.errors import InputError, on_all_ranks
+
+    try:
+        return unpack((folder / "call.pickle").read_bytes())
+    except Exception as error:
+        text = f"ranks cannot read what was given: {type(error).__name__}: {error}"
+        raise on_all_ranks(InputError(text)) from error
+
+
+def _end(folder: Path, comm: Any, error: BaseException) -> None:
+    """Write the failure, and end: alone where all ranks raise the same, else with all others."""
+    from mpi4py import MPI
+
+    from distgnn.errors import DistGNNError, RunError, exit_code
+    from distgnn.system.free_memory import no_memory
+    from distgnn.system.jobs.job_abort import DEATH_SECONDS, SPEAK_SECONDS, abort_job
+
+    rank, size = comm.rank, comm.size
+    follows = isinstance(error, MPI.Exception)  # another rank may have died: who started the ranks then says so
+    if follows:
+        time.sleep(DEATH_SECONDS)
+    shortage = no_memory(error, rank)
+    shown = error if shortage is None else RunError(shortage)
+    agreed = isinstance(error, DistGNNError) and error.agreed
+    write_whole(folder / ERROR.format(rank=rank), _failure(rank, error, shown, agreed, follows))
+    if agreed or size == 1:
+        sys.exit(exit_code(error))
+    time.sleep(SPEAK_SECONDS * min(rank, 10))  # where all ranks fail alike, the lowest speaks
+    sys.stderr.flush()
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 2)  # MPI says that it was aborted; the caller says why
+    abort_job(exit_code(shown))
+
+
+def _failure(rank: int, error: BaseException, shown: BaseException, agreed: bool, follows: bool) -> bytes:
+    import cloudpickle
+
+    trace = error.__traceback__.tb_next if error.__traceback__ is not None else None  # without `run` itself
+    text = "".join(traceback.format_exception(type(error), error, trace))
+    words = f"{type(shown).__name__}: {shown}"
+    try:
+        packed = cloudpickle.dumps(shown.with_traceback(None))
+    except Exception:
+        packed = b""
+    return cloudpickle.dumps(Failure(rank, words, text, packed, agreed, follows))
+
+
+def write_whole(path: Path, content: bytes) -> None:
+    """Write a file that appears whole: the job may be ended at any moment."""
+    partial = path.with_name(f".{path.name}")
+    partial.write_bytes(content)
+    os.replace(partial, path)
+
+
+if __name__ == "__main__":
+    main()

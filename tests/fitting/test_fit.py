@@ -1,0 +1,145 @@
+"""`dg.fit`: losses of `distgnn train`, also after a stop; models that travel; mistakes are said before ranks start."""
+
+import gc
+import os
+import signal
+import threading
+import time
+
+import numpy as np
+import pytest
+import torch
+from command import distgnn
+from torch import nn
+
+import distgnn as dg
+from distgnn.errors import InputError, RunError, RunStopped
+from distgnn.fitting import cut_cache
+from distgnn.train.run.run_folder import read_metrics
+
+pytest.importorskip("torch_geometric")  # a plain model, and what stands for edge_index
+
+SMALL = {"hidden_feats": 8, "epochs": 4, "lr": 0.02}
+
+
+@pytest.mark.slow
+def test_losses_are_those_of_train_to_the_bit_also_after_a_stop(graph, tmp_path):
+    """A random split of the same seed as well: the graph has none."""
+    graph.train = graph.valid = graph.test = None
+    graph.save(tmp_path / "graph")
+    words = [f"--{name.replace('_', '-')}={value}" for name, value in SMALL.items()]
+    run = tmp_path / "run"
+    trained = distgnn("train", tmp_path / "graph", "--ranks", 2, *words, "--seed=5", "--run-dir", run)
+    assert trained.returncode == 0, trained.stderr
+    assert (
+        f"distgnn partition {tmp_path / 'graph'} --parts 2 --out parts --seed 5 --split 0.6,0.2,0.2" in trained.stderr
+    )
+    assert f"distgnn train parts {' '.join(words)} --seed=5" in trained.stderr
+    caller = os.getpid()
+
+    class Stop:
+        def on_step(self, trainer, record):
+            if record["epoch"] == 1 and trainer.graph.rank == 0:
+                os.kill(caller, signal.SIGINT)
+            while record["epoch"] == 1 and not trainer.interrupts.received:
+                time.sleep(0.02)
+
+    pace = {"threads": 1, "seed": 5, "ranks": 2, "quiet": True}
+    with pytest.raises(RunStopped, match=r"stopped by SIGINT after \d epochs; .* \(from Python: resume=True\)"):
+        dg.fit(graph, **SMALL | {"epochs": 400}, **pace, callbacks=[Stop()])
+    result = dg.fit(graph, **SMALL, **pace, resume=True)
+    assert result.losses == [record["loss"] for record in read_metrics(run / "metrics.jsonl")]
+    data = graph.to_pyg(graph.edge_list())
+    with torch.no_grad():
+        plain = result.model(data.x, data.edge_index)
+    torch.testing.assert_close(plain, result.predict())  # the order of the data
+    kept = dg.load_result(result.save(tmp_path / "kept"))
+    assert torch.equal(kept.predict(), result.predict()) and kept.test_accuracy == result.test_accuracy
+    del result
+    gc.collect()
+    assert not list((cut_cache.cache_root() / "runs").iterdir())
+
+
+class PyGStyle(nn.Module):
+    def __init__(self, out=3):
+        super().__init__()
+        self.conv = dg.nn.SAGEConv(6, 8, "mean")
+        self.norm = nn.BatchNorm1d(8)
+        self.register_buffer("calls", torch.zeros(1))
+        self.scale = lambda rows: 2 * rows
+        self.read = nn.Linear(8, out)
+
+    def forward(self, x, edge_index):
+        self.calls += self.training
+        return self.read(self.norm(self.scale(x)[:, :1] + self.conv.fc_neigh(x)))
+
+
+@pytest.mark.parametrize("data", ["arrays", "graph"])
+def test_a_module_of_ones_own_on_one_rank(data, request):
+    model = PyGStyle()
+    before = {name: value.clone() for name, value in model.state_dict().items()}
+    state = torch.get_rng_state()
+    result = dg.fit(request.getfixturevalue(data), model, ranks=1, epochs=3, quiet=True)
+    assert torch.equal(torch.get_rng_state(), state)
+    assert all(torch.equal(before[name], value) for name, value in model.state_dict().items())
+    assert result.model.calls == result.best_epoch + 1 and type(result.model) is PyGStyle
+    assert len(result.history.to_pandas()) == len(result.losses) == 3 and 0 <= result.test_accuracy <= 1
+    kept = result.save(result.run.parent.parent / "kept")
+    again = dg.load_result(kept, model=PyGStyle()).model
+    rows = torch.as_tensor(np.asarray(request.getfixturevalue("arrays")["x"]))
+    assert torch.equal(again(rows, None), result.model(rows, None))
+    with pytest.raises(RunError, match=r"model=Model\(\.\.\.\)"):
+        dg.load_result(kept).model  # noqa: B018
+    with pytest.raises(RunError, match="does not fit the model"):
+        dg.load_result(kept, model=PyGStyle(4))
+
+
+class Unpicklable(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.inner = nn.Linear(6, 3)
+        self.inner.held = threading.Lock()
+
+
+class Odd(nn.Module):
+    def forward(self, first, second, third):
+        return first
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        ({"epoch": 3}, "unknown option 'epoch': did you mean 'epochs'?"),
+        ({"hidden": 3}, "unknown option 'hidden': did you mean 'hidden_feats'?"),
+        ({"model": "sagge"}, "did you mean sage?"),
+        ({"model": Unpicklable()}, "Unpicklable.inner.held cannot travel to the ranks: cannot pickle"),
+        ({"model": PyGStyle}, "model is the class PyGStyle: give PyGStyle(...)"),
+        ({"model": PyGStyle(), "hidden_feats": 3}, "hidden_feats is of models by name"),
+        ({"model": Odd()}, "Odd.forward takes (first, second, third), and first is nothing that fit can give"),
+        ({"runs": 3}, "fit takes no runs: call fit once for each seed"),
+        ({"ranks": 0}, "expected a whole number of processes"),
+        ({"split": (0.5, 0.2, 0.2)}, "has a split already"),
+        ({"wire": "int3"}, "unknown wire 'int3'"),
+        ({"model": PyGStyle(), "memory": "1GB"}, "memory is compared with an estimate for models by name"),
+        ({"memory": "10kB"}, "are there per rank"),
+        ({"run_dir": "a", "out": "b"}, "out and run_dir are both given"),
+    ],
+)
+def test_mistakes_are_one_line_and_leave_nothing(graph, cache, words, says):
+    with pytest.raises(dg.DistGNNError) as caught:
+        dg.fit(graph, **{"ranks": 1, "epochs": 2, "quiet": True} | words)
+    assert says in str(caught.value) and "\n" not in str(caught.value)
+    assert not list(cache.glob("runs/*"))
+    assert says in ("has a split already", "are there per rank") or not list(cache.glob("cuts/*"))  # nothing was cut
+
+
+def test_out_keeps_run_and_parts(graph, tmp_path):
+    result = dg.fit(graph, lambda graph: dg.nn.GraphSAGE(graph.num_feats, 8, 3), ranks=1, epochs=2, out=tmp_path / "o")
+    assert sorted(path.name for path in (tmp_path / "o").iterdir()) == ["parts", "run"]
+    assert dg.fit(tmp_path / "o" / "parts", ranks=1, **SMALL, quiet=True).predict().shape == result.predict().shape
+    with pytest.raises(InputError, match="for 1 ranks, not 2"):
+        dg.fit(tmp_path / "o" / "parts", ranks=2)
+    with pytest.raises(InputError, match="of another graph: 60 vertices and 400 edges there, 2 and 1 here"):
+        dg.fit({"edges": [[0, 1]], "x": np.eye(2), "y": [0, 1]}, partition=tmp_path / "o" / "parts")
+    with pytest.raises(InputError, match=r"run folder .* exists"):
+        dg.fit(graph, ranks=1, epochs=2, out=tmp_path / "o")
