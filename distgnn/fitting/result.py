@@ -44,6 +44,11 @@ class FitResult:
     Args:
         run: the run folder; module: the user's own untrained module; library: whose plain models are liked, "pyg" or
             "dgl"; temporary: the folder is removed with this object.
+
+    Example:
+        >>> result = dg.FitResult("run")
+        >>> result.best_epoch, len(result.losses), "test_accuracy" in result.summary
+        (0, 1, True)
     """
 
     def __init__(self, run: str | Path, module: nn.Module | None = None, library: str = "pyg", temporary: bool = False):
@@ -148,6 +153,10 @@ def load_result(path: str | Path, model: nn.Module | None = None) -> FitResult:
     Args: model: a module of the user's own class, which gets the weights; needed for `FitResult.model` only.
 
     Raises: RunError for a folder that is none, or weights of another model.
+
+    Example:
+        >>> dg.load_result("run").best_epoch
+        0
     """
     result = FitResult(path, model)
     if model is not None:
