@@ -90,6 +90,7 @@ class Watch(threading.Thread):
 
 def descendants() -> list[int]:
     """Processes that descend from this one."""
+
     def children(process: int) -> list[int]:
         try:
             return list(map(int, Path(f"/proc/{process}/task/{process}/children").read_text().split()))
