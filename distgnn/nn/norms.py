@@ -26,15 +26,75 @@ def graph_mean(graph: DataGraph, rows: torch.Tensor) -> torch.Tensor:
     """
     if isinstance(rows, RowTensor):
         return local_of(rows.mean(0))
+    _check_rows(graph, rows)
+    return ops.all_sum(graph, rows[: graph.num_owned].sum(0)) / graph.num_global_nodes
+
+
+def _check_rows(graph: DataGraph, rows: torch.Tensor) -> None:
     if len(rows) != graph.num_rows:
         raise InputError(
             f"a norm over all vertices got {len(rows)} rows, and this rank has {graph.num_rows}: give it a row of each "
             "vertex, or load the graph without plain_tensors"
         )
-    return ops.all_sum(graph, rows[: graph.num_owned].sum(0)) / graph.num_global_nodes
 
 
-class BatchNorm1d(GraphModule, nn.modules.batchnorm._NormBase):
+class ColumnNorm(GraphModule):
+    """Base of norms that are made of a mean and a mean square of each column.
+
+    A subclass has `form` and `parameters_of_form`. Its `forward` gives the norm alone, `followed` also what a stack
+    lets follow.
+    """
+
+    def form(self) -> ops.ColumnForm:
+        """The norm as functions of column statistics."""
+        raise NotImplementedError
+
+    def parameters_of_form(self) -> list[torch.Tensor]:
+        """What the functions of `form` read, in their order."""
+        return []
+
+    def fixed(self) -> tuple[torch.Tensor, torch.Tensor] | None:
+        """Statistics to use in place of those of the rows."""
+        return None
+
+    def seen(self, mean: torch.Tensor, square: torch.Tensor, count: int) -> None:
+        """Take note of statistics [D] over `count` rows."""
+
+    @opaque
+    def forward(self, rows: torch.Tensor, graph: DataGraph | None = None) -> torch.Tensor:
+        """`graph` may be left out after `distgnn.nn.distribute(model, graph)`."""
+        return self.followed(rows, graph, ops.Epilogue())
+
+    def followed(
+        self, rows: torch.Tensor, graph: DataGraph | None, epilogue: ops.Epilogue, alone: bool = False
+    ) -> torch.Tensor:
+        """The norm of rows [O, D], ReLU and dropout; alone: as in `ops.column_norm`. Collective: yes."""
+        if isinstance(rows, RowTensor):
+            return self._of_all_ranks(rows, self.graph_of(graph))
+        fixed, parameters = self.fixed(), self.parameters_of_form()
+        graph = self.graph_of(graph)
+        if fixed is None:
+            _check_rows(graph, rows)
+        out, mean, square = ops.column_norm(
+            graph, rows, self.form(), parameters, fixed=fixed, epilogue=epilogue, alone=alone
+        )
+        if fixed is None:
+            self.seen(mean, square, graph.num_global_nodes)
+        return out
+
+    def _of_all_ranks(self, rows: RowTensor, graph: DataGraph) -> torch.Tensor:
+        """The same of rows of all ranks, which may be a part of the vertices."""
+        fixed, form, parameters = self.fixed(), self.form(), self.parameters_of_form()
+        mean = graph_mean(graph, rows) if fixed is None else fixed[0]
+        centred = rows - form.centre(mean, parameters)
+        square = graph_mean(graph, centred.square()) if fixed is None else fixed[1]
+        scale, offset = form.scale(square, parameters)
+        if fixed is None:
+            self.seen(mean.detach(), square.detach(), len(rows))
+        return centred * scale + offset
+
+
+class BatchNorm1d(ColumnNorm, nn.modules.batchnorm._NormBase):
     """`torch.nn.BatchNorm1d` over the vertices of the whole graph.
 
     Collective: in training, and again in the backward pass.
@@ -51,38 +111,42 @@ class BatchNorm1d(GraphModule, nn.modules.batchnorm._NormBase):
         True
     """
 
-    @opaque
-    def forward(self, rows: torch.Tensor, graph: DataGraph | None = None) -> torch.Tensor:
-        """`graph` may be left out after `distgnn.nn.distribute(model, graph)`."""
+    def followed(
+        self, rows: torch.Tensor, graph: DataGraph | None, epilogue: ops.Epilogue, alone: bool = False
+    ) -> torch.Tensor:
         if rows.dim() != 2 or rows.shape[1] != self.num_features:
             raise ValueError(f"rows are {tuple(rows.shape)}: expected [rows, {self.num_features}]")
-        if not self.training and self.running_mean is not None and self.running_var is not None:
-            mean, variance = self.running_mean, self.running_var
-        else:
-            mean, variance = self._statistics(self.graph_of(graph), rows)
-        out = (rows - mean) * torch.rsqrt(variance + self.eps)
-        return out if self.weight is None else out * self.weight + self.bias
+        return super().followed(rows, graph, epilogue, alone)
 
-    def _statistics(self, graph: DataGraph, rows: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        mean = graph_mean(graph, rows)
-        variance = graph_mean(graph, (rows - mean).square())
-        if self.training and self.track_running_stats:
-            count = len(rows) if isinstance(rows, RowTensor) else graph.num_global_nodes
-            self._track(mean.detach(), variance.detach(), count)
-        return mean, variance
+    def form(self) -> ops.ColumnForm:
+        def scale(square: torch.Tensor, given: Any) -> tuple[torch.Tensor, torch.Tensor]:
+            inverse = torch.rsqrt(square + self.eps)
+            return (inverse * given[0], given[1]) if given else (inverse, torch.zeros_like(inverse))
+
+        return ops.ColumnForm(lambda mean, given: mean, scale)
+
+    def parameters_of_form(self) -> list[torch.Tensor]:
+        return [] if self.weight is None else [self.weight, self.bias]
+
+    def fixed(self) -> tuple[torch.Tensor, torch.Tensor] | None:
+        if self.training or self.running_mean is None or self.running_var is None:
+            return None
+        return self.running_mean, self.running_var
 
     @torch.no_grad()
-    def _track(self, mean: torch.Tensor, variance: torch.Tensor, count: int) -> None:
+    def seen(self, mean: torch.Tensor, square: torch.Tensor, count: int) -> None:
+        if not (self.training and self.track_running_stats):
+            return
         counted: Any = self.num_batches_tracked
         counted += 1
         share = 1 / float(counted) if self.momentum is None else self.momentum
         of_mean: Any = self.running_mean
         of_variance: Any = self.running_var
         of_mean.lerp_(mean, share)
-        of_variance.lerp_(variance * count / max(count - 1, 1), share)
+        of_variance.lerp_(square * count / max(count - 1, 1), share)
 
 
-class GraphNorm(GraphModule):
+class GraphNorm(ColumnNorm):
     """y = weight (x - mean_scale mean) / std + bias, with mean and std over all vertices; mean_scale is learned.
 
     Collective: yes, and again in the backward pass.
@@ -106,15 +170,17 @@ class GraphNorm(GraphModule):
         self.bias = nn.Parameter(torch.zeros(in_channels))
         self.mean_scale = nn.Parameter(torch.ones(in_channels))
 
-    @opaque
-    def forward(self, rows: torch.Tensor, graph: DataGraph | None = None) -> torch.Tensor:
-        """`graph` may be left out after `distgnn.nn.distribute(model, graph)`."""
-        graph = self.graph_of(graph)
-        out = rows - self.mean_scale * graph_mean(graph, rows)
-        return self.weight * out * torch.rsqrt(graph_mean(graph, out.square()) + self.eps) + self.bias
+    def form(self) -> ops.ColumnForm:
+        return ops.ColumnForm(
+            lambda mean, given: given[2] * mean,
+            lambda square, given: (given[0] * torch.rsqrt(square + self.eps), given[1]),
+        )
+
+    def parameters_of_form(self) -> list[torch.Tensor]:
+        return [self.weight, self.bias, self.mean_scale]
 
 
-class PairNorm(GraphModule):
+class PairNorm(ColumnNorm):
     """Rows are centred over all vertices and scaled to one mean squared length, or each to one length.
 
     Collective: yes, and again in the backward pass.
@@ -135,11 +201,19 @@ class PairNorm(GraphModule):
         super().__init__()
         self.scale, self.scale_individually, self.eps = scale, scale_individually, eps
 
-    @opaque
-    def forward(self, rows: torch.Tensor, graph: DataGraph | None = None) -> torch.Tensor:
-        """`graph` may be left out after `distgnn.nn.distribute(model, graph)`."""
+    def followed(
+        self, rows: torch.Tensor, graph: DataGraph | None, epilogue: ops.Epilogue, alone: bool = False
+    ) -> torch.Tensor:
+        if not self.scale_individually:
+            return super().followed(rows, graph, epilogue, alone)
         graph = self.graph_of(graph)
         rows = rows - graph_mean(graph, rows)
-        if self.scale_individually:
-            return self.scale * rows / (self.eps + rows.norm(2, -1, keepdim=True))
-        return self.scale * rows / (self.eps + graph_mean(graph, rows.square().sum(-1, keepdim=True))).sqrt()
+        rows = self.scale * rows / (self.eps + rows.norm(2, -1, keepdim=True))
+        return rows if epilogue.is_empty else ops.activate(graph, rows, epilogue)
+
+    def form(self) -> ops.ColumnForm:
+        def scale(square: torch.Tensor, given: Any) -> tuple[torch.Tensor, torch.Tensor]:
+            factor = self.scale / (self.eps + square.sum()).sqrt()
+            return factor.expand(len(square)), torch.zeros_like(square)
+
+        return ops.ColumnForm(lambda mean, given: mean, scale)

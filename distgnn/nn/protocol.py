@@ -63,10 +63,6 @@ class DataGraph(ops.GraphView, Protocol):
     def num_relations(self) -> int:
         """Relations in `edata["etype"]`."""
 
-    @property
-    def num_global_nodes(self) -> int:
-        """Vertices of the whole graph."""
-
     def num_nodes(self) -> int:
         """The model's rows."""
 

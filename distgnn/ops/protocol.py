@@ -158,6 +158,10 @@ class GraphView(MaskKeys, Exchanges, Protocol):
     def num_rows(self) -> int:
         """V."""
 
+    @property
+    def num_global_nodes(self) -> int:
+        """Vertices of the whole graph."""
+
     def num_edges(self) -> int:
         """A."""
 

@@ -6,11 +6,10 @@ from typing import Any
 import torch
 from torch import nn
 
-from distgnn import ops
 from distgnn.nn.conv.appnp_conv import APPNPConv
 from distgnn.nn.conv.gcn2_conv import GCN2Conv
 from distgnn.nn.dropout import Dropout, number_sites
-from distgnn.nn.models.stacks import make_norms, normalize
+from distgnn.nn.models.stacks import make_norms, normed_and_activated
 from distgnn.nn.protocol import DataGraph
 from distgnn.ops.entry import opaque
 
@@ -37,10 +36,8 @@ class DeepStack(nn.Module):
 
     def finish(self, graph: DataGraph, rows: torch.Tensor, norm: int | None, drop: int) -> torch.Tensor:
         """Norm (None: without), ReLU and dropout, by number, of a hidden layer's rows [O, D]."""
-        if self.norms is not None and norm is not None:
-            rows = normalize(graph, self.norms[norm], rows)
-        dropout: Any = self.drops[drop]
-        return ops.activate(graph, rows, dropout.epilogue(graph))
+        module = None if self.norms is None or norm is None else self.norms[norm]
+        return normed_and_activated(graph, module, rows, self.drops[drop])
 
     def edge_weight_of(self, graph: DataGraph) -> torch.Tensor | None:
         """The weights that multiply messages, or None."""

@@ -17,7 +17,7 @@ from distgnn.nn.conv.graph_conv import GraphConv
 from distgnn.nn.conv.graph_module import GraphModule
 from distgnn.nn.conv.sage_conv import SAGEConv
 from distgnn.nn.dropout import Dropout, number_sites
-from distgnn.nn.norms import BatchNorm1d, GraphNorm, PairNorm
+from distgnn.nn.norms import BatchNorm1d, ColumnNorm, GraphNorm, PairNorm
 from distgnn.nn.protocol import DataGraph, FusesEpilogue, Fusion
 from distgnn.ops.entry import opaque
 
@@ -104,17 +104,20 @@ class Stack(nn.Module):
     def _hidden_layer(self, graph: DataGraph, layer: int, feats: torch.Tensor) -> torch.Tensor:
         conv, norm = self.convs[layer], None if self.norms is None else self.norms[layer]
         drop: Any = self.drops[layer]
+        # The next convolution makes the gradient; only this layer reads it, or a residual, a jump or a hook too.
+        alone = not self.residual and self.jump == "none" and not is_watched(conv)
         if self.fuses(conv) and (norm is None or isinstance(norm, nn.LayerNorm)):
             epilogue = drop.epilogue(graph, 1e-5 if norm is None else norm.eps)
             parameters = None if norm is None else (norm.weight, norm.bias)
-            # The next convolution makes the gradient; only this layer reads it, or a residual, a jump or a hook too.
-            alone = not self.residual and self.jump == "none" and not is_watched(self.convs[layer])
             fusion = Fusion(epilogue, parameters, alone)
             out = conv(graph, feats, edge_weight=self.edge_weight_of(graph), fusion=fusion)
+        elif self.fuses(conv) and isinstance(norm, ColumnNorm):
+            fusion = Fusion(ops.Epilogue(), None, not is_watched(conv) and not is_watched(norm))
+            out = conv(graph, feats, edge_weight=self.edge_weight_of(graph), fusion=fusion)
+            out = normed_and_activated(graph, norm, out, drop, alone)
         else:
             out = self.convolve(graph, conv, feats, last=False)
-            out = out if norm is None else normalize(graph, norm, out)
-            out = ops.activate(graph, out, drop.epilogue(graph))
+            out = normed_and_activated(graph, norm, out, drop, alone)
         return out + feats if self.residual and out.shape == feats.shape else out
 
     def edge_weight_of(self, graph: DataGraph) -> torch.Tensor | None:
@@ -144,9 +147,18 @@ def make_norms(norm: str, width: int, count: int) -> nn.ModuleList | None:
     return None if norm == "none" else nn.ModuleList(makers[norm]() for _ in range(count))
 
 
-def normalize(graph: DataGraph, norm: nn.Module, rows: torch.Tensor) -> torch.Tensor:
-    """A norm over vertices needs the graph, one within rows does not."""
-    return norm(rows, graph) if isinstance(norm, GraphModule) else norm(rows)
+def normed_and_activated(
+    graph: DataGraph, norm: nn.Module | None, rows: torch.Tensor, drop: Any, alone: bool = False
+) -> torch.Tensor:
+    """Norm (None: without), ReLU and dropout of a convolution's rows [O, D].
+
+    Args: alone: nobody else has the rows.
+    """
+    if isinstance(norm, ColumnNorm) and not is_watched(norm):
+        return norm.followed(rows, graph, drop.epilogue(graph), alone)
+    if norm is not None:
+        rows = norm(rows, graph) if isinstance(norm, GraphModule) else norm(rows)
+    return ops.activate(graph, rows, drop.epilogue(graph))
 
 
 class GraphSAGE(Stack):

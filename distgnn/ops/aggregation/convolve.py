@@ -383,8 +383,9 @@ def _backward_from_rows(call: _Call, saved: _Saved, grads: torch.Tensor, needs_g
     if grad_feats is not None:
         add_product(graph, turned, neigh.T, grad_feats)
     elif needs_grad:
-        # `grads` is ours to write over only where the epilogue made it: else it may be the caller's gradient.
-        is_ours = (saved.norm is not None or not call.spec.epilogue.is_empty) and grads.shape == saved.feats.shape
+        # `grads` is ours to write over where the epilogue made it, or nobody else uses it.
+        made_here = saved.norm is not None or not call.spec.epilogue.is_empty or call.spec.may_overwrite_grad
+        is_ours = made_here and grads.shape == saved.feats.shape
         pairs = [(turned, neigh.T), *([] if own is None else [(grads, own.T)])]
         grad_feats = sum_of_products(graph, pairs, over=grads if is_ours else None)
     return grad_feats, grad_neigh, found.own

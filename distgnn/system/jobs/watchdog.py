@@ -190,15 +190,18 @@ def patience(seconds: float) -> float:
 
 
 def frames() -> dict[int, FrameType]:
-    """What each thread runs.
+    """What each other thread runs.
 
-    Frame objects are made here, while other threads stand still. A cycle collection that this sets off may let them go
-    on, and CPython 3.11 then gives an object that has taken the frame's place: no collection meanwhile, and no such.
+    Not the caller's own: it would hold what was found here, in a cycle, and so the activations of a training step up to
+    the next collection, through an evaluation. Frame objects are made while other threads stand still. A collection
+    that this sets off may let them go on, and CPython 3.11 then gives an object that has taken the frame's place: no
+    collection meanwhile, and no such.
     """
     collects = gc.isenabled()
     gc.disable()
     try:
         found = sys._current_frames()
+        del found[threading.get_ident()]
     finally:
         if collects:
             gc.enable()

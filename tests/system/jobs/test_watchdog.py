@@ -4,10 +4,12 @@ import gc
 import json
 import sys
 import threading
+import weakref
 from pathlib import Path
 from types import SimpleNamespace
 
 import numba
+import numpy as np
 import pytest
 
 from distgnn.kernels.runtime import jit
@@ -179,5 +181,26 @@ def test_frames_are_taken_without_a_collection_and_nothing_else_is(monkeypatch):
     """CPython 3.11 was seen to give a Trainer where the frame of the thread that trains had been."""
     real, collects = sys._current_frames(), []
     monkeypatch.setattr(sys, "_current_frames", lambda: collects.append(gc.isenabled()) or real | {-1: "a Trainer"})
-    assert watchdog.frames().keys() == real.keys()
+    assert watchdog.frames().keys() == real.keys() - {threading.get_ident()}
     assert collects == [False] and gc.isenabled()
+
+
+def test_what_a_thread_held_is_free_when_it_ends_however_often_it_was_looked_at():
+    inside, over, seen = threading.Event(), threading.Event(), []
+
+    def hold():
+        rows = np.zeros(3)
+        seen.append(weakref.ref(rows))
+        inside.set()
+        over.wait(30)
+
+    gc.disable()
+    try:
+        thread = threading.Thread(target=hold)
+        thread.start()
+        assert inside.wait(30) and thread.ident in watchdog.frames() and seen[0]() is not None
+        over.set()
+        thread.join()
+        assert seen[0]() is None
+    finally:
+        gc.enable()

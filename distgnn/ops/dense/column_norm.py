@@ -1,0 +1,191 @@
+"""A norm whose statistics are over all vertices, and what follows it, as one differentiable function.
+
+    m = mean(x)    c = centre(m)    q = mean((x - c)²)    (s, b) = scale(q)    y = dropout(relu((x - c) s + b))
+
+Legend: V rows of the model, N vertices of the whole graph, D columns; m, c, q, s, b are [D], a number for each column.
+
+Only x is kept: y is made again in the backward pass, block by block, for what ReLU and mask let through. With g that
+part of the gradient, and L the loss:
+
+    dL/ds = Σ g (x - c)    dL/db = Σ g    dL/dc = -s Σ g - 2 dL/dq (m - c)    dx = g s + 2 dL/dq (x - c) / N + dL/dm / N
+
+dL/dq, dL/dm and the gradients of parameters come from `centre` and `scale` on [D] numbers, by torch. Passes go block by
+block, so nothing as large as x is made but the result.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+
+from distgnn.comm import sum_over_ranks
+from distgnn.ops.dense.activation import NO_EPILOGUE, Epilogue, SavedEpilogue, activated, activated_backward
+from distgnn.ops.entry import operator
+from distgnn.ops.function import Function
+from distgnn.ops.protocol import GraphView
+
+BLOCK_ROWS = 1 << 12  # rows of a pass
+Small = torch.Tensor  # [D]
+
+
+class ColumnForm(NamedTuple):
+    """A norm as functions of column statistics, of torch's operations on [D] numbers.
+
+    Args: centre: (m, parameters) to c; scale: (q, parameters) to (s, b).
+    """
+
+    centre: Callable[[Small, Sequence[Small]], Small]
+    scale: Callable[[Small, Sequence[Small]], tuple[Small, Small]]
+
+
+class _Call(NamedTuple):
+    """What one call hands to both passes."""
+
+    graph: GraphView
+    num_nodes: int
+    form: ColumnForm
+    fixed: tuple[Small, Small] | None
+    epilogue: Epilogue
+    alone: bool
+
+
+@operator
+def column_norm(
+    graph: GraphView,
+    rows: torch.Tensor,
+    form: ColumnForm,
+    parameters: Sequence[Small],
+    *,
+    fixed: tuple[Small, Small] | None = None,
+    epilogue: Epilogue = NO_EPILOGUE,
+    alone: bool = False,
+) -> tuple[torch.Tensor, Small, Small]:
+    """The norm of rows [V, D] over all vertices and what follows it; and the statistics m and q, without gradient.
+
+    Collective: twice, and once in the backward pass; with `fixed` statistics not at all.
+
+    Args:
+        parameters: of the norm, which `form` reads; fixed: (m, q) to use in place of those of the rows;
+        epilogue: what follows; alone: only this function uses `rows` and the gradient of its result. It may write over
+        that gradient, and over rows that need none.
+    """
+    call = _Call(graph, graph.num_global_nodes, form, fixed, epilogue, alone)
+    return _ColumnNorm.apply(rows.contiguous(), call, *parameters)
+
+
+class _ColumnNorm(Function):
+    @staticmethod
+    def forward(ctx: Any, rows: torch.Tensor, call: _Call, *parameters: torch.Tensor) -> tuple:
+        ctx.call, ctx.needs = call, [one.requires_grad for one in parameters]
+        plain, room = rows.detach(), _Room(rows)
+        own = [one.detach() for one in parameters]
+        if call.fixed is None:
+            mean = _mean(call, plain, room, None)
+            centre = call.form.centre(mean, own)
+            square = _mean(call, plain, room, centre)
+        else:
+            mean, square = (one.detach().clone() for one in call.fixed)
+            centre = call.form.centre(mean, own)
+        scale, offset = call.form.scale(square, own)
+        over = call.alone and not rows.requires_grad and not torch.is_grad_enabled()
+        out = plain if over else call.graph.buffers.empty_like(plain)
+        for block in _blocks(len(plain)):
+            out[block].copy_(_made(call, plain, block, (centre, scale, offset), room.first))
+        ctx.save_for_backward(rows, mean, square, *parameters)
+        ctx.mark_non_differentiable(mean, square)
+        ctx.set_materialize_grads(False)
+        return out, mean, square
+
+    @staticmethod
+    def backward(ctx: Any, grad: torch.Tensor | None, *unused: Any) -> tuple:
+        call, (rows, mean, square, *parameters) = ctx.call, ctx.saved_tensors
+        if grad is None:
+            return None, None, *(None for _ in parameters)
+        rows, grad, room = rows.detach(), grad.contiguous(), _Room(rows)
+        with torch.enable_grad():
+            leaves = [one.detach().requires_grad_() for one in (mean, square, *parameters)]
+            centre = call.form.centre(leaves[0], leaves[2:])
+            scale, offset = call.form.scale(leaves[1], leaves[2:])
+        c, s, b = (one.detach() for one in (centre, scale, offset))
+        out = grad if call.alone else call.graph.buffers.empty_like(grad)
+        total, moment = torch.zeros_like(c), torch.zeros_like(c)
+        for block in _blocks(len(rows)):
+            g = room.second(grad[block])
+            if not call.epilogue.is_empty:
+                made = SavedEpilogue(_made(call, rows, block, (c, s, b), room.first))
+                activated_backward(call.graph, g, made, None, None, _of(call.epilogue, block), may_overwrite_grad=True)
+            out[block].copy_(g)
+            total += g.sum(0)
+            moment += room.first(rows[block]).sub_(c).mul_(g).sum(0)
+        of_square = _grads([scale], [moment], leaves[1:2])[0] * (call.fixed is None)
+        of_centre = -s * total - 2 * of_square * (mean - c)
+        of_mean, *of_parameters = _grads([centre, scale, offset], [of_centre, moment, total], [leaves[0], *leaves[2:]])
+        if call.fixed is None:
+            both = sum_over_ranks(call.graph.transport.comm, torch.stack([of_square, of_mean]).numpy())
+            slope, constant = torch.from_numpy(both) / call.num_nodes * torch.tensor([[2.0], [1.0]], dtype=s.dtype)
+        for block in _blocks(len(rows)):
+            g = room.second(out[block]).mul_(s)
+            if call.fixed is None and block.start < call.graph.num_owned:
+                owned = slice(0, call.graph.num_owned - block.start)
+                g[owned] += room.first(rows[block][owned]).sub_(c).mul_(slope).add_(constant)
+            out[block].copy_(g)
+        return out, None, *(one if needed else None for one, needed in zip(of_parameters, ctx.needs, strict=True))
+
+
+class _Room:
+    """Two blocks of rows in the dtype of sums, used again and again: fresh ones would leave holes in malloc's heap."""
+
+    def __init__(self, rows: torch.Tensor):
+        dtype = torch.float32 if rows.dtype == torch.bfloat16 else rows.dtype
+        self._blocks = torch.empty(2, min(BLOCK_ROWS, len(rows)), rows.shape[1], dtype=dtype)
+
+    def first(self, rows: torch.Tensor) -> torch.Tensor:
+        """A copy of a block, which may be written to until this is called again."""
+        return self._blocks[0, : len(rows)].copy_(rows)
+
+    def second(self, rows: torch.Tensor) -> torch.Tensor:
+        """The same, beside `first`."""
+        return self._blocks[1, : len(rows)].copy_(rows)
+
+
+def _blocks(num_rows: int) -> Iterator[slice]:
+    """Ranges of rows that stay in the caches from one operation to the next."""
+    return (slice(first, min(first + BLOCK_ROWS, num_rows)) for first in range(0, num_rows, BLOCK_ROWS))
+
+
+def _mean(call: _Call, rows: torch.Tensor, room: _Room, centre: torch.Tensor | None) -> torch.Tensor:
+    """The mean over all vertices, of squares from a centre on where one is given: sums over blocks, then over ranks."""
+    owned = rows[: call.graph.num_owned]
+    total = torch.zeros(rows.shape[1], dtype=room.first(rows[:0]).dtype)
+    for block in _blocks(len(owned)):
+        wide = room.first(owned[block])
+        total += wide.sum(0) if centre is None else wide.sub_(centre).square_().sum(0)
+    everywhere = sum_over_ranks(call.graph.transport.comm, total.numpy())
+    return torch.from_numpy(np.asarray(everywhere)) / call.num_nodes
+
+
+def _of(epilogue: Epilogue, block: slice) -> Epilogue:
+    """What follows some of the rows."""
+    ids = epilogue.row_ids
+    return epilogue if ids is None else replace(epilogue, row_ids=ids[block])
+
+
+def _made(call: _Call, rows: torch.Tensor, block: slice, numbers: tuple, room: Callable) -> torch.Tensor:
+    """y of a block of rows."""
+    centre, scale, offset = numbers
+    normed: torch.Tensor = room(rows[block]).sub_(centre).mul_(scale).add_(offset)
+    if not call.epilogue.is_empty:
+        activated(call.graph, normed, None, None, _of(call.epilogue, block), in_place=True)
+    return normed
+
+
+def _grads(outputs: list[torch.Tensor], given: list[torch.Tensor], leaves: list[torch.Tensor]) -> list[torch.Tensor]:
+    """Gradients of small numbers; 0 where there is no way from a leaf to them."""
+    outs = [(one, grad) for one, grad in zip(outputs, given, strict=True) if one.requires_grad]
+    if not outs:
+        return [torch.zeros_like(one) for one in leaves]
+    made, grads = zip(*outs, strict=True)
+    found = torch.autograd.grad(made, leaves, grads, allow_unused=True, retain_graph=True)
+    return [torch.zeros_like(leaf) if one is None else one for leaf, one in zip(leaves, found, strict=True)]

@@ -1,0 +1,174 @@
+"""Peak memory of `distgnn train` over models, norms, dtypes, algorithms and ranks, beside the estimate.
+
+    python tests/bench/memory/peaks.py WORK                  # all cases on 75,000 vertices; about an hour
+    python tests/bench/memory/peaks.py WORK --nodes 300000 --only "sage.* --norm" --ranks 1
+    python tests/bench/memory/peaks.py WORK --graph rmat     # another graph
+
+Each case trains four epochs with two evaluations. A row is of the rank with the highest peak:
+
+    peak       largest resident set (VmHWM), MB, with pages of mapped files and of libraries
+    anon       largest part of it that is no file, MB, sampled every 5 ms
+    estimate   of that rank by `distgnn train`, and as a multiple of the peak
+    of cd-0    peak as a multiple of that of the first case of its ranks
+    seconds    of the median epoch
+
+Rows are kept in WORK/peaks.jsonl by graph, commit and case: a call measures what is missing. `--again` measures all.
+"""
+
+import argparse
+import json
+import re
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+from distgnn.partition import partition_graph, read_manifest
+from distgnn.train.run.estimate import estimate_bytes
+from distgnn.train.run.run_folder import read_config
+
+GRAPHS = {
+    "communities": "communities:nodes={nodes},avg_degree=40,communities=300,mixing=0.3,feats=100,classes=47",
+    "rmat": "rmat:scale=16,edge_factor=16,feats=128,classes=32",
+    "sparse": "communities:nodes={nodes},avg_degree=6,communities=100,mixing=0.1,feats=300,classes=10",
+}
+SIZES = "--num-layers 3 --hidden-feats 256"
+EVERYWHERE = (
+    "sage",
+    "sage --norm none",
+    "sage --norm batch",
+    "sage --norm graph",
+    "sage --norm pair",
+    "sage --dtype bfloat16",
+    "sage --remat",
+    "gcn",
+    "gcn --norm batch",
+    "gat",
+    "gin",
+    "gin --norm batch",
+    "gatv2",
+    "gcn2",
+    "appnp",
+)
+ON_RANKS = (
+    "sage --algorithm cd-5",
+    "sage --algorithm cd-5 --wire int8",
+    "sage --algorithm cd-5 --wire bfloat16",
+    "sage --algorithm 0c --update copies",
+)
+INTERVAL = 0.005
+COLUMNS = "| ranks | options | peak | anon | estimate | / peak | / first | seconds |"
+
+
+class Watch(threading.Thread):
+    """The peaks of all processes that descend from this one, until `stop` is set."""
+
+    def __init__(self) -> None:
+        super().__init__(daemon=True)
+        self.stop, self.peaks = threading.Event(), {}
+
+    def run(self) -> None:
+        known, asked = [], 0.0
+        while not self.stop.is_set():
+            if time.monotonic() - asked > 20 * INTERVAL:
+                known, asked = descendants(), time.monotonic()
+            for process in known:
+                self._look_at(process)
+            time.sleep(INTERVAL)
+
+    def _look_at(self, process: int) -> None:
+        try:
+            text = Path(f"/proc/{process}/status").read_text()
+        except OSError:
+            return
+        found = dict(re.findall(r"^(VmHWM|RssAnon):\s+(\d+) kB$", text, re.MULTILINE))
+        if len(found) == 2:
+            now = [1024 * int(found[name]) for name in ("VmHWM", "RssAnon")]
+            self.peaks[process] = [max(pair) for pair in zip(now, self.peaks.get(process, now), strict=True)]
+
+
+def descendants() -> list[int]:
+    """Processes that descend from this one."""
+
+    def children(process: int) -> list[int]:
+        try:
+            return list(map(int, Path(f"/proc/{process}/task/{process}/children").read_text().split()))
+        except OSError:
+            return []
+
+    found = children(threading.main_thread().native_id or 0)
+    for process in found:
+        found += children(process)
+    return found
+
+
+def measure(parts: Path, ranks: int, run: Path, words: str) -> dict:
+    """Train; peaks of the rank with the highest, seconds of an epoch, and the settings."""
+    command = [sys.executable, "-m", "distgnn.cli", "train", str(parts), "--model", *words.split(), *SIZES.split()]
+    command += ["--epochs", "4", "--eval-every", "2", "--run-dir", str(run), "--overwrite", "--quiet"]
+    watch = Watch()
+    watch.start()
+    subprocess.run([*command, "--memory", "1TB"], check=True, timeout=3600)
+    watch.stop.set()
+    watch.join()
+    summary = json.loads((run / "summary.json").read_text())
+    of_ranks = sorted(watch.peaks.values())[-ranks:]
+    return {
+        "peaks": [peak for peak, _ in of_ranks],
+        "anon": max(anon for _, anon in of_ranks),
+        "seconds": summary["epoch_seconds_median"],
+        "settings": read_config(str(run)),
+    }
+
+
+def commit() -> str:
+    """What was measured."""
+    command = ["git", "describe", "--always", "--dirty"]
+    return subprocess.run(command, capture_output=True, text=True, check=True, cwd=Path(__file__).parent).stdout.strip()
+
+
+def main() -> None:
+    """Measure what is missing, and print the table."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("work", type=Path)
+    parser.add_argument("--graph", choices=GRAPHS, default="communities")
+    parser.add_argument("--nodes", type=int, default=75_000)
+    parser.add_argument("--ranks", type=int, nargs="+", default=[1, 2, 4])
+    parser.add_argument("--only", default="", help="cases whose words match this pattern")
+    parser.add_argument("--commit", help="show what was measured there (default: what is checked out)")
+    parser.add_argument("--again", action="store_true")
+    args = parser.parse_args()
+    args.commit = args.commit or commit()
+    args.work.mkdir(parents=True, exist_ok=True)
+    log, source = args.work / "peaks.jsonl", GRAPHS[args.graph].format(nodes=args.nodes)
+    rows = [json.loads(line) for line in log.read_text().splitlines()] if log.exists() else []
+    ratios = []
+    print(f"{source}\n{COLUMNS}\n{re.sub('[^|]+', '---', COLUMNS)}", flush=True)
+    for ranks in args.ranks:
+        parts, first = args.work / f"{args.graph}-{args.nodes}-{ranks}", None
+        if not parts.exists():
+            partition_graph(source, ranks, parts)
+        for words in [*EVERYWHERE, *(ON_RANKS if ranks > 1 else ())]:
+            if not re.search(args.only, words):
+                continue
+            key = {"graph": source, "ranks": ranks, "words": words, "commit": args.commit}
+            row = next((row for row in reversed(rows) if key.items() <= row.items()), None)
+            if row is None or args.again:
+                row = key | measure(parts, ranks, args.work / "run", words)
+                with open(log, "a", encoding="utf-8") as stream:
+                    stream.write(json.dumps(row) + "\n")
+            peak, manifest = max(row["peaks"]), read_manifest(parts)
+            estimated = max(estimate_bytes(manifest, part_id, row["settings"]) for part_id in range(ranks))
+            first = first or peak
+            ratios.append(estimated / peak)
+            print(
+                f"| {ranks} | {words} | {peak / 1e6:.0f} | {row['anon'] / 1e6:.0f} | {estimated / 1e6:.0f} | "
+                f"{ratios[-1]:.2f} | {peak / first:.2f} | {row['seconds']:.3f} |",
+                flush=True,
+            )
+    print(f"{len(ratios)} runs: estimate / peak from {min(ratios):.2f} to {max(ratios):.2f}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,49 @@
+"""What hidden layers keep for the backward pass, in hidden tensors [O, W]: the floors of docs/internals/memory.md."""
+
+import pytest
+import torch
+from cut_graphs import random_graph, whole_graph
+
+from distgnn.config import ModelConfig
+from distgnn.nn import model_for
+from distgnn.ops import Buffers
+
+NODES, WIDTH = 2100, 128  # a hidden tensor is over 1 MB: smaller ones do not come from the graph's buffers
+COLUMN_NORMS = [(name, norm, 2) for name in ("sage", "gcn") for norm in ("batch", "graph", "pair")]
+
+
+class SeenBuffers(Buffers):
+    """Buffers that say whether memory is theirs."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.places: set[int] = set()
+
+    def empty(self, num_rows: int, width: int, dtype: torch.dtype) -> torch.Tensor:
+        made = super().empty(num_rows, width, dtype)
+        self.places.add(made.data_ptr())
+        return made
+
+
+def kept_tensors(graph, model) -> float:
+    """Memory that waits for the backward pass: buffers in use, and what else torch saves."""
+    graph.buffers = SeenBuffers()
+    elsewhere: dict[int, int] = {}
+
+    def saved(one: torch.Tensor) -> torch.Tensor:
+        if one.data_ptr() not in graph.buffers.places and one is not graph.feats:
+            elsewhere[one.data_ptr()] = one.numel() * one.itemsize
+        return one
+
+    with torch.autograd.graph.saved_tensors_hooks(saved, lambda one: one):
+        logits = model(graph, graph.feats)
+    assert logits.requires_grad
+    return (graph.buffers.used_bytes + sum(elsewhere.values())) / (NODES * WIDTH * graph.dtype.itemsize)
+
+
+@pytest.mark.parametrize(("name", "norm", "each"), [("sage", "none", 1), ("gcn", "layer", 2), *COLUMN_NORMS])
+def test_a_hidden_layer_keeps_what_its_norm_reads_and_what_the_activation_wrote(name, norm, each):
+    graph = whole_graph(random_graph(1, num_nodes=NODES), dtype="float32")
+    models = [model_for(ModelConfig(name, WIDTH, layers, norm=norm), graph).train() for layers in (3, 5)]
+    kept = [kept_tensors(graph, model) for model in models]
+    assert kept[1] - kept[0] <= 2 * (each + 0.2)  # and weights
