@@ -117,7 +117,7 @@ class Stack(nn.Module):
             out = normed_and_activated(graph, norm, out, drop, alone)
         else:
             out = self.convolve(graph, conv, feats, last=False)
-            out = normed_and_activated(graph, norm, out, drop, alone)
+            out = normed_and_activated(graph, norm, out, drop)
         return out + feats if self.residual and out.shape == feats.shape else out
 
     def edge_weight_of(self, graph: DataGraph) -> torch.Tensor | None:
