@@ -117,7 +117,7 @@ class Stack(nn.Module):
             out = normed_and_activated(graph, norm, out, drop, alone)
         else:
             out = self.convolve(graph, conv, feats, last=False)
-            out = normed_and_activated(graph, norm, out, drop, alone)
+            out = normed_and_activated(graph, norm, out, drop)
         return out + feats if self.residual and out.shape == feats.shape else out
 
     def edge_weight_of(self, graph: DataGraph) -> torch.Tensor | None:
@@ -129,7 +129,7 @@ class Stack(nn.Module):
         return isinstance(conv, FusesEpilogue)
 
 
-def is_watched(module: nn.Module) -> bool:
+def is_watched(module: Any) -> bool:
     """Has a user hooks on a module (or on all modules), which may keep its result or the gradient of it?"""
     everywhere = vars(nn.modules.module)
     return any(getattr(module, f"{kind}_hooks") or everywhere[f"_global{kind}_hooks"] for kind in HOOKS)

@@ -10,15 +10,16 @@ training pairs, k negatives drawn for them, e negatives of an evaluation, B borr
 | features, and the kept aggregation of them | 2 · O · D · item |
 | structure | the part's files without features; arcs of the backward pass again where a part is not symmetric |
 | one hidden layer, forward and backward | ROWS_PER_LAYER · O · W · item |
+| of sage and gcn (docs/internals/memory.md) | (KEPT · L + 1) · O · W · item; with remat (L + KEPT + 1) |
 | halo rows and messages | HALO_ROWS · (H + sent) · W · item |
 | columns of a part that t ranks share, and what comes and goes between them | COLUMN_ROWS · O · W / t · item |
-| late rows of cd-R, held and on their way | L · (2 · received + wires · (sent + received)) · W · item |
+| late rows of cd-R, held and on their way | L · (2 · received + wires · (2 / R · sent + received)) · W · item |
 | cluster batches with history: held rows, forward and backward | 2 · (L − 1) · (O + H) · W · item |
 | scores of pairs: both ends' rows | TABLES · (O + B) · W · item on several ranks |
 | scores of pairs: ids, places, scores | BYTES_PER_PAIR · m, BYTES_PER_NEGATIVE · (k + e) |
 | scores of pairs: one block in the decoder | ROWS_PER_PAIR · BLOCK_PAIRS · W · item |
 
-The constants are fitted to peaks on two ranks of two graphs (ratios 1.01 to 1.40, tests/bench/faults/memory.py); those
+The constants are fitted to peaks on two ranks of two graphs (ratios 1.01 to 1.40, tests/bench/memory/peaks.py); those
 of gine, edgegat and rgcn are guesses from what their layers keep, those of pairs too: beside a peak on two ranks of
 60,000 vertices (sage 3 × 128, one negative a pair) the estimate was 1.2 times as much, and 0.7 without them. Of a rank
 of a tiny graph 231 MB are its own and 180 MB are pages of libraries that all ranks map (/proc/PID/smaps_rollup); one
@@ -27,6 +28,7 @@ that compiles kernels has 100 MB more.
 
 from typing import Any
 
+from distgnn.config.model import DEEP_MODELS
 from distgnn.config.steps.batch import FULL
 from distgnn.config.task import HELD_OUT, PAIR_TASKS
 from distgnn.errors import RunError
@@ -38,6 +40,7 @@ ADDRESS_BYTES = 1_500_000_000  # of a rank of a tiny graph that compiles; with 1
 ITEM_BYTES = {"float32": 4, "float64": 8, "bfloat16": 3}
 ROWS_PER_LAYER = {"sage": 3.5, "gcn": 3.5, "gin": 18.0, "gat": 9.0, "gatv2": 16.0, "gcn2": 10.0, "appnp": 11.0}
 ROWS_PER_LAYER |= {"gine": 18.0, "edgegat": 16.0, "rgcn": 10.0}
+KEPT = {"none": 1.0, "layer": 2.0, "batch": 2.0, "graph": 2.0, "pair": 2.0}  # what a norm reads and what is activated
 HALO_ROWS = 2.5
 COLUMN_ROWS = 4.0  # of columns both ways [O, W / t], and messages both ways [O / t, W]
 TABLES, BYTES_PER_PAIR, BYTES_PER_NEGATIVE = 4, 100, 200
@@ -64,6 +67,9 @@ def estimate_bytes(manifest: dict, part_id: int, settings: dict) -> int:
     kept = ROWS_PER_LAYER[model["name"]] * (1 if model.get("remat") else layers) + (
         layers + 1 if model.get("remat") else 0
     )
+    if model["name"] in ("sage", "gcn") and not model.get("residual"):
+        each = KEPT[model.get("norm", "layer")]
+        kept = layers + each + 1 if model.get("remat") else layers * each + 1
     kept += 7 * layers * (model.get("jump", "none") != "none")
     exchanged = (halos + sum(manifest["pair_rows"][part_id])) * width / columns
     messages = HALO_ROWS * exchanged
@@ -82,10 +88,12 @@ def estimate_bytes(manifest: dict, part_id: int, settings: dict) -> int:
 
 
 def _late_rows(manifest: dict, part_id: int, run: dict, width: int) -> float:
-    """Rows of a layer that a delayed schedule keeps: held ones, and one set of messages each way; both directions."""
+    """Rows of a layer that a delayed schedule keeps: held ones, messages to come, and those that leave in two epochs;
+    both directions."""
     from distgnn.kernels import row_bytes
 
-    sent = sum(manifest["pair_rows"][part_id])
+    delay = max(int(run["algorithm"].partition("-")[2] or 1), 1)
+    sent = sum(manifest["pair_rows"][part_id]) * min(2 / delay, 1)
     received = sum(row[part_id] for row in manifest["pair_rows"])
     wires = [run.get(name) or run.get("wire") or "float32" for name in ("wire", "wire_backward")]
     shares = [row_bytes(width, wire) / row_bytes(width, "float32") for wire in wires]
@@ -134,6 +142,7 @@ def check_memory(comm: Any, manifest: dict, settings: dict, limit: int | None) -
     needed = estimate_bytes(manifest, comm.rank // settings["run"].get("columns", 1), settings)
     together = needed if limit is not None else together_bytes(here.allgather(needed))
     free = limit if limit is not None else min(here.allgather(available_bytes()))
+    fits = _smaller(here, manifest, comm.rank // settings["run"].get("columns", 1), settings, limit, free)
     num_here, few = here.size, manifest["num_parts"]
     here.Free()
     most, addresses = address_limit(), ADDRESS_BYTES + needed - PRIVATE_BYTES - SHARED_BYTES
@@ -148,9 +157,27 @@ def check_memory(comm: Any, manifest: dict, settings: dict, limit: int | None) -
             parts = few * max(2, -(-together // max(free, 1)))
             raise RunError(
                 f"rank {comm.rank} needs about {_gb(needed)}, and {_gb(free)} are there per {where} "
-                f"(needed there: {_gb(together)}): take more parts (distgnn repartition … --parts {parts}) on more "
-                "machines, a smaller --hidden-feats, or set --memory if the estimate is wrong"
+                f"(needed there: {_gb(together)}): {fits}take more parts (distgnn repartition … --parts {parts}) on "
+                "more machines, a smaller --hidden-feats, or set --memory if the estimate is wrong"
             )
+
+
+def _smaller(here: Any, manifest: dict, part_id: int, settings: dict, limit: int | None, free: int) -> str:
+    """Which options would make the run fit, and what it would need then. Collective: over the machine."""
+    model, run = settings["model"], settings["run"]
+    options: dict[str, dict] = {}
+    if run["dtype"] == "float32" and run.get("wire") in (None, "float32"):
+        options["--dtype bfloat16"] = {"run": run | {"dtype": "bfloat16"}}
+    exact = run["algorithm"] == "cd-0" and run.get("wire") in (None, "float32")
+    if exact and not model.get("remat") and model["name"] not in DEEP_MODELS and model.get("norm") != "batch":
+        options["--remat"] = {"model": model | {"remat": True}}
+    found = []
+    for words, other in options.items():
+        needed = estimate_bytes(manifest, part_id, settings | other)
+        together = needed if limit is not None else together_bytes(here.allgather(needed))
+        if together <= free:
+            found.append(f"{words} ({_gb(together)})")
+    return f"take {' or '.join(found)}, or " if found else ""
 
 
 def _gb(count: int) -> str:

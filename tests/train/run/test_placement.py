@@ -1,5 +1,7 @@
 """What ranks agree on before anything is loaded: the program, memory, cores, the partition folder."""
 
+import re
+
 import numpy as np
 import pytest
 from cut_graphs import random_graph
@@ -55,6 +57,21 @@ def test_too_little_memory_on_one_rank_is_refused_on_all(comm, shared_tmp_path):
     assert caught.value.agreed
 
 
+@pytest.mark.mpi(1)
+def test_a_refusal_names_the_options_that_would_fit(comm, tmp_path):
+    manifest = partition_graph(random_graph(0), 1, tmp_path / "parts", method="libra")
+    manifest["parts"][0] |= {"owned": 5_000_000, "rows": 5_000_000}
+    deep = SETTINGS | {"model": SETTINGS["model"] | {"num_layers": 8}}
+    smaller = [{"run": deep["run"] | {"dtype": "bfloat16"}}, {"model": deep["model"] | {"remat": True}}]
+    needed, *others = (estimate.estimate_bytes(manifest, 0, deep | other) for other in ({}, *smaller))
+    assert max(others) < needed
+    for words in ("take --dtype bfloat16 (", "--remat ("):
+        with pytest.raises(RunError, match=re.escape(words)):
+            estimate.check_memory(comm, manifest, deep, needed - 1)
+    with pytest.raises(RunError, match=": take more parts"):
+        estimate.check_memory(comm, manifest, deep, min(others) - 1)
+
+
 @pytest.mark.mpi(2)
 def test_too_few_addresses_on_one_rank_are_refused_on_all(comm, shared_tmp_path, monkeypatch):
     """Where LLVM ended the process, and OpenBLAS asked for its buffer for ever."""
@@ -88,7 +105,9 @@ def test_the_estimate_grows_with_what_costs_memory(tmp_path):
     for more in ({"hidden_feats": 128}, {"num_layers": 5}, {"name": "gat"}):
         assert base < estimate.estimate_bytes(small, 0, SETTINGS | {"model": MODEL | more})
     assert base < estimate.estimate_bytes(small, 0, SETTINGS | {"run": RUN | {"dtype": "float64"}})
-    assert base > estimate.estimate_bytes(small, 0, SETTINGS | {"model": MODEL | {"remat": True}})
+    deep = [MODEL | {"num_layers": 6, "remat": remat} for remat in (False, True)]  # of two hidden layers it saves none
+    kept, again = (estimate.estimate_bytes(small, 0, SETTINGS | {"model": model}) for model in deep)
+    assert kept > again
     assert base > estimate.estimate_bytes(small, 0, SETTINGS | {"run": RUN | {"columns": 2}})
     assert free_memory.available_bytes() > 0
 
