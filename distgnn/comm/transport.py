@@ -65,7 +65,7 @@ class Transport:
         number = self.num_calls
         self.num_calls += 1
         if self.crew is not None:
-            self.crew.calls.begin(f"an exchange of rows ({operation}, {width} columns)")
+            self.crew.calls.begin(f"an exchange of rows ({operation})")  # ranks that share a part differ in width
         if self.debug:
             self._agree_on_call(number, operation, width)
         tag = number % (self._num_tags // KINDS) * KINDS + zlib.crc32(f"{operation} {width}".encode()) % KINDS
