@@ -52,7 +52,7 @@ class Schedule:
     def caution(self, algorithm: Algorithm) -> str | None:
         """A line for a schedule that was measured to harm training (docs/LOG.md); None for all others."""
         if algorithm.delay == 1 and not self.late_row_average and self.remote_rule == "held":
-            line = "cd-1 without smoothing makes the loss swing on some graphs: "
+            line = "cd-1 without late-row-average makes the loss swing on some graphs: "
             return f"{line}add --late-row-average 0.8, or take cd-5"
         return None
 
