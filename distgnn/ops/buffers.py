@@ -86,9 +86,7 @@ class Buffers:
         num_bytes = int(np.prod(shape)) * np.dtype(dtype).itemsize
         if num_bytes < SMALL:
             return np.empty(shape, dtype)
-        piece = self._piece(-(-num_bytes // LINE) * LINE, share=np.inf)
-        # By way of torch: a view of numpy's would refer to the block, and not to its piece.
-        return torch.from_numpy(piece).numpy()[:num_bytes].view(dtype).reshape(shape)
+        return self._piece(-(-num_bytes // LINE) * LINE, share=np.inf)[:num_bytes].view(dtype).reshape(shape)
 
     def _piece(self, num_bytes: int, share: float = SHARE) -> np.ndarray:
         """The beginning of the smallest gap that is large enough, or a new block."""

@@ -2,7 +2,6 @@
 
 import gc
 
-import numpy as np
 import pytest
 import torch
 from cut_graphs import random_graph, whole_graph
@@ -90,16 +89,3 @@ def test_a_step_leaves_no_rows_to_the_garbage_collector(name, update, monkeypatc
     finally:
         gc.enable()
     assert held[0] == held[1] == held[2]
-
-
-def test_an_array_is_taken_as_long_as_something_looks_at_it():
-    buffers = Buffers()
-    idle = buffers.empty(1 << 13, 256, torch.float32)
-    del idle
-    arrays = [buffers.array((1 << 10, 512), np.float32) for _ in range(3)]
-    for number, array in enumerate(arrays):
-        array[:] = number
-    assert [float(array.max()) for array in arrays] == [0, 1, 2]
-    assert buffers.num_bytes == 1 << 23  # in the idle block
-    del arrays[0], array
-    assert buffers.used_bytes == 2 << 21
