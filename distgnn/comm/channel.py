@@ -5,13 +5,11 @@ Legend: n rows of one message, R rows received over all bins, D width, b bytes o
     sending      rows -> encoded at the width of the wire -> a message per rank, n b bytes
     receiving    held = arrived, or held = weight * held + (1 - weight) * arrived
 
-Buffers, owned by the channel and kept as long as the graph:
+Buffers, all owned by the channel and kept as long as the graph:
 
     held       [R, D]    written when a message is taken; the layer that asks for the rows reads them in the same call
+    sent       one per bin; from `transport.send` until the bin's requests are complete MPI reads it: not written
     received   one per bin; from `transport.receive` until the bin's requests are complete MPI writes it: not read
-
-Buffers to send from belong to the `DelayedExchange`: MPI reads one until its requests are complete, and then it is used
-again, by any channel.
 
 A bin's requests are complete after `DelayedExchange.take` of that bin, at the latest r epochs after they were started.
 
@@ -60,17 +58,12 @@ def messages_of(pieces: list[list[slice]], row_bytes: int) -> Iterator[Message]:
 
 def buffer_for(messages: list[Message]) -> np.ndarray:
     """A buffer for all messages of a bin, uint8."""
-    return page_aligned_zeros((bytes_of(messages),), np.uint8)
-
-
-def bytes_of(messages: list[Message]) -> int:
-    """Of all messages of a bin."""
-    return messages[-1].place.stop if messages else 0
+    return page_aligned_zeros((messages[-1].place.stop if messages else 0,), np.uint8)
 
 
 @dataclass
 class Channel:
-    """Held rows, and for each bin the message in flight: `received` and `requests` are by number of the bin.
+    """Held rows, and for each bin the message in flight: `sent`, `received` and `requests` are by number of the bin.
 
     `late_row_average` is the weight of the held row when a row arrives (0: it is replaced). `tag` is the last messages'
     tag.
@@ -81,6 +74,7 @@ class Channel:
     late_row_average: float
     held: np.ndarray
     tag: int = 0
+    sent: dict[int, np.ndarray] = field(default_factory=dict)
     received: dict[int, np.ndarray] = field(default_factory=dict)
     requests: dict[int, list[MPI.Request]] = field(default_factory=dict)
 
@@ -88,11 +82,13 @@ class Channel:
         """The messages of a bin of this channel."""
         return list(messages_of(pieces, self.wire.row_bytes(self.held)))
 
-    def buffer(self, number: int, receiving: list[Message]) -> np.ndarray:
-        """The buffer that a bin is received in, made when it is first sent."""
+    def buffers(self, number: int, sending: list[Message], receiving: list[Message]) -> tuple[np.ndarray, np.ndarray]:
+        """The buffers (sent, received) of a bin, made when it is first sent."""
+        if number not in self.sent:
+            self.sent[number] = buffer_for(sending)
         if number not in self.received:
             self.received[number] = buffer_for(receiving)
-        return self.received[number]
+        return self.sent[number], self.received[number]
 
     def pack(self, message: Message, buffer: np.ndarray, rows: np.ndarray, chosen: np.ndarray, key: tuple) -> None:
         """Write a message of `rows` (row i of the channel is rows[chosen[i]]) into its bytes of the send buffer."""
@@ -119,7 +115,7 @@ class Channel:
 
     def num_bytes(self) -> int:
         """Memory of everything that the channel holds."""
-        return sum(buffer.nbytes for buffer in (self.held, *self.received.values()))
+        return sum(buffer.nbytes for buffer in (self.held, *self.sent.values(), *self.received.values()))
 
     def state(self, pending: bool) -> dict[str, np.ndarray]:
         """What the channel must have to go on to the same bits, as copies; nothing may be in flight any more."""

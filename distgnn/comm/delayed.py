@@ -18,18 +18,14 @@ ICLR'22). Which message counts is a matter of epochs, not of arrival: a run repe
 from dataclasses import dataclass
 
 import numpy as np
-from mpi4py import MPI
 
 from distgnn import kernels
 from distgnn.comm.bins import Bin
-from distgnn.comm.channel import Channel, buffer_for, bytes_of
+from distgnn.comm.channel import Channel, buffer_for
 from distgnn.comm.exchange import Exchange
 from distgnn.comm.page_memory import page_aligned_zeros
-from distgnn.comm.sums import are_complete
 from distgnn.comm.transport import Transport
 from distgnn.comm.wire import Wire
-
-ROOM_SHARE, ROOM = 8, 1 << 12  # bins differ a little in size; bytes of messages that are as good as none
 
 
 class DelayedExchange:
@@ -63,8 +59,6 @@ class DelayedExchange:
         self.plan, self.transport = exact.plan, exact.transport
         self._first_late_epoch = warmup
         self._channels: dict[tuple[str, int], Channel] = {}
-        self._sending: list[tuple[np.ndarray, list[MPI.Request]]] = []
-        self._spare: list[np.ndarray] = []
 
     def at(self, site: int, epoch: int, seed: int = 0) -> "EpochExchange":
         """The verbs for one exchange of the model in one epoch; `seed` is that of random rounding."""
@@ -101,26 +95,6 @@ class DelayedExchange:
             for message in channel.messages(receiving):
                 channel.unpack(message, received[message.place])
 
-    def send_buffer(self, num_bytes: int) -> np.ndarray:
-        """A buffer for the messages of a bin: one whose messages have been read, or a new one.
-
-        A message is read in the epoch in which it is sent, long before it counts: few buffers do for all bins.
-        """
-        sending, self._sending = self._sending, []
-        for buffer, requests in sending:
-            if are_complete(requests):
-                self._spare.append(buffer)
-            else:
-                self._sending.append((buffer, requests))
-        fitting = [(len(buffer), place) for place, buffer in enumerate(self._spare) if len(buffer) >= num_bytes]
-        if fitting and min(fitting)[0] <= 2 * num_bytes + ROOM:
-            return self._spare.pop(min(fitting)[1])
-        return page_aligned_zeros((num_bytes + num_bytes // ROOM_SHARE,), np.uint8)
-
-    def sends(self, buffer: np.ndarray, requests: list[MPI.Request]) -> None:
-        """MPI reads `buffer` until `requests` are complete."""
-        self._sending.append((buffer, requests))
-
     def drain(self) -> None:
         """Wait until nothing is in flight; what arrives stays in its buffer and is not taken. Collective: yes."""
         for channel in self._channels.values():
@@ -129,8 +103,7 @@ class DelayedExchange:
 
     def buffer_bytes(self) -> int:
         """Memory for held rows and messages in flight."""
-        sending = [*self._spare, *(buffer for buffer, _ in self._sending)]
-        return sum(channel.num_bytes() for channel in self._channels.values()) + sum(map(len, sending))
+        return sum(channel.num_bytes() for channel in self._channels.values())
 
     def state_dict(self) -> dict[str, np.ndarray]:
         """Everything that the coming epochs depend on, as arrays of this rank (copies).
@@ -302,14 +275,13 @@ class EpochExchange:
         if self.late.delay > 0:
             self.late.take(channel, number, receiving)  # waits: the buffers below are free only after it
         leaving, arriving = channel.messages(sending), channel.messages(receiving)
-        sent, received = self.late.send_buffer(bytes_of(leaving)), channel.buffer(number, arriving)
-        requests, sends = [], []
+        sent, received = channel.buffers(number, leaving, arriving)
+        requests = []
         for message in arriving:
             requests += transport.receive(received[message.place], message.rank, channel.tag)
         for message in leaving:
             buffer = sent[message.place]
             with transport.counters.timing("pack_seconds"):
                 channel.pack(message, buffer, rows, chosen, (self.seed, self.epoch, self.site))
-            sends += transport.send(buffer, message.rank, channel.tag)
-        self.late.sends(sent, sends)
-        channel.requests[number] = requests + sends
+            requests += transport.send(buffer, message.rank, channel.tag)
+        channel.requests[number] = requests

@@ -14,13 +14,10 @@ Buffers are made once per (width, dtype) and belong to the exchange. Who may use
                `target_rows`, which waits
     partials   MPI writes it from `start_reduce` to `finish_reduce`, which reads it
 
-`room` makes those that only evaluation needs, until `release`: a graph whose steps are late or narrow has room in the
-buffers of its layers, which are idle then.
-
 With `into=` the caller's array takes the place of `sources` or `partials` and stays the caller's.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 from mpi4py import MPI
@@ -51,7 +48,6 @@ class Exchange:
         self.plan = plan
         self.order = range(plan.num_parts) if order is None else order
         self.transport = transport
-        self.room: Callable[[tuple[int, int], np.dtype], np.ndarray] = page_aligned_zeros
         self._buffers: dict[tuple, np.ndarray] = {}
         self._receiving: list[MPI.Request] = []
         self._sending: dict[str, list[MPI.Request]] = {"broadcast": [], "reduce": []}
@@ -69,7 +65,7 @@ class Exchange:
         tag = self.tag = self.transport.begin("broadcast", width)
         sources = self._buffer("sources", plan.source_indptr[-1], rows) if into is None else into
         self._receiving = self._post_receives(sources, plan.source_indptr, tag)
-        packed = self._buffer("packed", plan.broadcast_indptr[-1], rows, brief=into is None)
+        packed = self._buffer("packed", plan.broadcast_indptr[-1], rows)
         self.transport.wait(self._sending["broadcast"])
         with self.transport.counters.timing("pack_seconds"):
             kernels.pack_rows(rows, plan.broadcast_rows, out=packed)
@@ -87,7 +83,7 @@ class Exchange:
         """The buffer [T, D] for partial sums of target halos, with the width and dtype of `like` [*, D]."""
         self.transport.wait(self._sending["reduce"])
         self._sending["reduce"] = []
-        return self._buffer("targets", self.plan.target_indptr[-1], like, brief=False)
+        return self._buffer("targets", self.plan.target_indptr[-1], like)
 
     def start_reduce(self, targets: np.ndarray, into: np.ndarray | None = None) -> None:
         """Start sending partial sums `targets` [T, D] to the owners. Collective: yes.
@@ -182,11 +178,10 @@ class Exchange:
         self.transport.wait(self._receiving, self.tag)
         return self._arriving
 
-    def _buffer(self, role: str, num_rows: int, like: np.ndarray, brief: bool = True) -> np.ndarray:
+    def _buffer(self, role: str, num_rows: int, like: np.ndarray) -> np.ndarray:
         key = (role, like.shape[1], like.dtype)
         if key not in self._buffers:
-            make = self.room if brief else page_aligned_zeros
-            self._buffers[key] = make((int(num_rows), like.shape[1]), like.dtype)
+            self._buffers[key] = page_aligned_zeros((int(num_rows), like.shape[1]), like.dtype)
         return self._buffers[key]
 
     def _post_receives(self, rows: np.ndarray, indptr: np.ndarray, tag: int) -> list[MPI.Request]:

@@ -165,7 +165,6 @@ class DistGraph(DGLInterface, PyGInterface):
         self.feats = self.model_rows.from_owned(feats) if isinstance(feats, torch.Tensor) else feats
         self._attach_data()
         self.buffers = Buffers()
-        self.exchanges.evaluate_in(self.buffers.array)
         self.constants = ConstantRows(self.comm, cache_first)
         self.factor_recorder: FactorRecorder | None = None
         if isinstance(self.feats, SparseRows):

@@ -112,14 +112,6 @@ class TrainingExchanges:
             return None
         return Site(self.keys.next_site(), self.keys.step, self.keys.seed)
 
-    def evaluate_in(self, room: Callable[[tuple[int, int], np.dtype], np.ndarray]) -> None:
-        """Where training steps are late or narrow, exact messages are in arrays that `room` makes of (shape, dtype)."""
-        for late in self.delayed:
-            if late is not None:
-                late.exact.room = room
-                for exchange in self.exact:
-                    exchange.room = room
-
     def _all(self) -> list[Exchange | DelayedExchange]:
         return [one for one in (*self.exact, *self.delayed) if one is not None]
 

@@ -81,18 +81,11 @@ class Buffers:
         """A tensor of the shape of `rows` [num_rows, width], and of its dtype or the one given."""
         return self.empty(rows.shape[0], rows.shape[1], dtype or rows.dtype)
 
-    def array(self, shape: tuple[int, int], dtype: np.typing.DTypeLike) -> np.ndarray:
-        """An array with any content for messages of now and then: it may break a free block for less than half."""
-        num_bytes = int(np.prod(shape)) * np.dtype(dtype).itemsize
-        if num_bytes < SMALL:
-            return np.empty(shape, dtype)
-        return self._piece(-(-num_bytes // LINE) * LINE, share=np.inf)[:num_bytes].view(dtype).reshape(shape)
-
-    def _piece(self, num_bytes: int, share: float = SHARE) -> np.ndarray:
+    def _piece(self, num_bytes: int) -> np.ndarray:
         """The beginning of the smallest gap that is large enough, or a new block."""
         self._forget_free_pieces()
         gaps = [(gap, number) for number, block in enumerate(self._blocks) for gap in block.gaps()]
-        fitting = [(gap, n) for gap, n in gaps if num_bytes <= gap[0] and self._may_break(n, gap[0], num_bytes * share)]
+        fitting = [(gap, n) for gap, n in gaps if num_bytes <= gap[0] and self._may_break(n, gap[0], num_bytes)]
         if fitting:
             (_, first, place), number = min(fitting)
             return self._blocks[number].take(num_bytes, first, place)
@@ -100,8 +93,8 @@ class Buffers:
         self._blocks.append(_Block(num_bytes))
         return self._blocks[-1].take(num_bytes, 0, 0)
 
-    def _may_break(self, number: int, gap: int, least: float) -> bool:
-        return gap < self._blocks[number].num_bytes or least >= gap
+    def _may_break(self, number: int, gap: int, num_bytes: int) -> bool:
+        return gap < self._blocks[number].num_bytes or num_bytes * SHARE >= gap
 
     def _forget_free_pieces(self) -> None:
         for block in self._blocks:

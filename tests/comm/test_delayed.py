@@ -117,28 +117,3 @@ def test_bytes_and_memory(comm, delay):
     assert graph.transport.counters.sent_bytes - before == 2 * sent * row_bytes
     assert late.buffer_bytes() == (received + sent + received) * row_bytes
     late.drain()
-
-
-@pytest.mark.mpi(2)
-def test_messages_are_sent_from_few_buffers_however_many_are_on_their_way(comm):
-    graph, taken = dist_graph(random_graph(3), comm), []
-    for delay in (1, 5):
-        late = delayed(graph, delay)
-        for epoch in range(3 * delay):
-            rows = (np.zeros((n, 400)) for n in (graph.num_owned, graph.local.num_target_halos))
-            broadcast_and_reduce(late.at(0, epoch), *rows)
-            late.drain()
-            comm.Barrier()
-        taken.append(late.buffer_bytes())
-    assert taken[1] < 0.9 * taken[0]  # held rows and all messages to come, and one bin that leaves
-
-
-@pytest.mark.mpi(2)
-def test_only_a_late_graph_has_its_exact_messages_in_the_buffers_of_its_layers(comm):
-    late, exact = (dist_graph(random_graph(3), comm, algorithm=algorithm) for algorithm in ("cd-2", "cd-0"))
-    assert exact.exchange.room != exact.buffers.array
-    assert late.exchange.room == late.transposed_exchange.room == late.buffers.array
-    made = []
-    late.exchange.room = lambda shape, dtype: made.append(shape) or np.empty(shape, dtype)
-    broadcast_and_reduce(late.exchange, *inputs(late))
-    assert len(made) == 3  # packed and received rows, and received sums

@@ -136,10 +136,9 @@ def main() -> None:
     parser.add_argument("--nodes", type=int, default=75_000)
     parser.add_argument("--ranks", type=int, nargs="+", default=[1, 2, 4])
     parser.add_argument("--only", default="", help="cases whose words match this pattern")
-    parser.add_argument("--commit", help="show what was measured there (default: what is checked out)")
+    parser.add_argument("--commit", default=commit(), help="show what was measured there")
     parser.add_argument("--again", action="store_true")
     args = parser.parse_args()
-    args.commit = args.commit or commit()
     args.work.mkdir(parents=True, exist_ok=True)
     log, source = args.work / "peaks.jsonl", GRAPHS[args.graph].format(nodes=args.nodes)
     rows = [json.loads(line) for line in log.read_text().splitlines()] if log.exists() else []
