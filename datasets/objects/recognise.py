@@ -37,7 +37,7 @@ def as_graph_data(graph: Any, findings: Findings | None = None, **fields: Any) -
             raise InputError("a GraphData is taken as it is: set its fields instead of giving them here")
         return (graph if findings is None else replace(graph, findings=findings)).check()
     found = Findings() if findings is None else findings
-    if isinstance(graph, Mapping):
+    if isinstance(graph, Mapping) and not hasattr(graph, "nnz"):  # scipy's DOK matrix is a dict too
         graph, fields = _edges_of(graph), _fields_of(graph) | fields
     graph = _only_graph(graph)
     made = _reader(graph)(graph, findings=found, **fields)
@@ -52,7 +52,7 @@ EDGES = ("edge_index", "edges", "adjacency", "adj")
 def _edges_of(content: Mapping[str, Any]) -> Any:
     found = [name for name in EDGES if name in content]
     if len(found) != 1:
-        given = ", ".join(map(str, found or content)) or "nothing"
+        given = ", ".join(repr(name) for name in [*(found or content)][:9]) or "nothing"
         raise InputError(f"a graph as a dict has its edges under one of {', '.join(EDGES)}: this one has {given}")
     return content[found[0]]
 

@@ -13,6 +13,7 @@ from distgnn import ops
 from distgnn.errors import InputError
 from distgnn.nn.conv.graph_module import GraphModule
 from distgnn.nn.protocol import DataGraph
+from distgnn.ops.dense.column_norm import ColumnForm, column_norm
 from distgnn.ops.entry import opaque
 from distgnn.rows import RowTensor, local_of
 
@@ -45,7 +46,7 @@ class ColumnNorm(GraphModule):
     lets follow.
     """
 
-    def form(self) -> ops.ColumnForm:
+    def form(self) -> ColumnForm:
         """The norm as functions of column statistics."""
         raise NotImplementedError
 
@@ -75,7 +76,7 @@ class ColumnNorm(GraphModule):
         graph = self.graph_of(graph)
         if fixed is None:
             _check_rows(graph, rows)
-        out, mean, square = ops.column_norm(
+        out, mean, square = column_norm(
             graph, rows, self.form(), parameters, fixed=fixed, epilogue=epilogue, alone=alone
         )
         if fixed is None:
@@ -118,12 +119,12 @@ class BatchNorm1d(ColumnNorm, nn.modules.batchnorm._NormBase):
             raise ValueError(f"rows are {tuple(rows.shape)}: expected [rows, {self.num_features}]")
         return super().followed(rows, graph, epilogue, alone)
 
-    def form(self) -> ops.ColumnForm:
+    def form(self) -> ColumnForm:
         def scale(square: torch.Tensor, given: Any) -> tuple[torch.Tensor, torch.Tensor]:
             inverse = torch.rsqrt(square + self.eps)
             return (inverse * given[0], given[1]) if given else (inverse, torch.zeros_like(inverse))
 
-        return ops.ColumnForm(lambda mean, given: mean, scale)
+        return ColumnForm(lambda mean, given: mean, scale)
 
     def parameters_of_form(self) -> list[torch.Tensor]:
         return [] if self.weight is None else [self.weight, self.bias]
@@ -170,8 +171,8 @@ class GraphNorm(ColumnNorm):
         self.bias = nn.Parameter(torch.zeros(in_channels))
         self.mean_scale = nn.Parameter(torch.ones(in_channels))
 
-    def form(self) -> ops.ColumnForm:
-        return ops.ColumnForm(
+    def form(self) -> ColumnForm:
+        return ColumnForm(
             lambda mean, given: given[2] * mean,
             lambda square, given: (given[0] * torch.rsqrt(square + self.eps), given[1]),
         )
@@ -211,9 +212,9 @@ class PairNorm(ColumnNorm):
         rows = self.scale * rows / (self.eps + rows.norm(2, -1, keepdim=True))
         return rows if epilogue.is_empty else ops.activate(graph, rows, epilogue)
 
-    def form(self) -> ops.ColumnForm:
+    def form(self) -> ColumnForm:
         def scale(square: torch.Tensor, given: Any) -> tuple[torch.Tensor, torch.Tensor]:
             factor = self.scale / (self.eps + square.sum()).sqrt()
             return factor.expand(len(square)), torch.zeros_like(square)
 
-        return ops.ColumnForm(lambda mean, given: mean, scale)
+        return ColumnForm(lambda mean, given: mean, scale)

@@ -10,7 +10,6 @@ from distgnn.ops.attention.gatv2_scores import pair_scores
 from distgnn.ops.attention.heads import pair_dots, spmm_heads
 from distgnn.ops.buffers import Buffers
 from distgnn.ops.dense.activation import Epilogue, activate, relu, relu_dropout
-from distgnn.ops.dense.column_norm import ColumnForm, column_norm
 from distgnn.ops.dense.dropout import dropout, dropout_of
 from distgnn.ops.dense.products import plain_product
 from distgnn.ops.dense.sparse_rows import SparseRows
@@ -26,7 +25,6 @@ from distgnn.ops.sums import all_max, all_sum
 
 __all__ = [
     "Buffers",
-    "ColumnForm",
     "ConvSpec",
     "Epilogue",
     "Exchanges",
@@ -43,7 +41,6 @@ __all__ = [
     "all_sum",
     "arc_extreme",
     "attend",
-    "column_norm",
     "convolve",
     "dropout",
     "dropout_of",

@@ -289,7 +289,7 @@ def refuse(name: str, instead: str | None = None) -> NoReturn:
 
 # --- one rank: what is refused on several is what one process does ---------------------------------------------------
 
-BOUND_TO_ROWS = frozenset(("grad", "backward", "requires_grad_", "retain_grad", "register_hook", "__torch_dispatch__"))
+BOUND_TO_ROWS = frozenset(("grad", "backward", "requires_grad_", "retain_grad", "register_hook", "view_as"))
 
 
 def _runs_alone(func: Any, handler: Handler, args: tuple, kwargs: dict) -> bool:

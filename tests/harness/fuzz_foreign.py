@@ -103,7 +103,9 @@ def _config(root: Path) -> Target:
     folder = root / "settings"
     folder.mkdir()
     text = '[train]\nepochs = 5\nlr = 0.1\nmetric = "accuracy"\n[model]\nname = "gat"\nnum_heads = 2\n'
-    text += '[run]\nalgorithm = "cd-2"\nwire = "int8"\nsmooth = 0.5\n[data.graph]\nname = "g"\nnum_feats = 3\n'
+    text += (
+        '[run]\nalgorithm = "cd-2"\nwire = "int8"\nlate_row_average = 0.5\n[data.graph]\nname = "g"\nnum_feats = 3\n'
+    )
     (folder / "config.toml").write_text(text)
 
     def read(folder: Path) -> None:

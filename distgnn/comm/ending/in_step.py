@@ -49,6 +49,10 @@ class Calls:
         if waits:
             self._recent.append((self.number - self.started, kind))
 
+    def forget(self) -> None:
+        """What was called so far has been compared, and told."""
+        self._recent.clear()
+
     def recent(self) -> list[tuple[int, str]]:
         """(number among the calls that wait, kind), the latest last."""
         return list(self._recent)

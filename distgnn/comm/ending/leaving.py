@@ -26,6 +26,7 @@ from weakref import WeakSet
 from mpi4py import MPI
 
 from distgnn.comm.ending.in_step import Calls, check_kind, difference, is_users, line_of_rows
+from distgnn.errors import RunError
 from distgnn.system.jobs import own_rank
 from distgnn.system.jobs.job_abort import abort_job
 from distgnn.system.jobs.local_mpiexec import OWN_CODE, SPOKEN
@@ -93,7 +94,11 @@ class WatchedComm(MPI.Intracomm):
             return
         with waiting(name):
             if self.crew is not None and self.crew.channel is not None and in_main_thread():
-                check_kind(self.crew.channel, kind)
+                try:
+                    check_kind(self.crew.channel, kind)
+                except RunError:  # on every rank
+                    self.crew.calls.forget()
+                    raise
             yield
 
 

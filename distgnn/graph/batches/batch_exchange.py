@@ -66,11 +66,11 @@ class BatchExchange(Exchange):
         self._halos[self._source_rows] = super().finish_broadcast()
         return self._halos
 
-    def _buffer(self, role: str, num_rows: int, like: np.ndarray, brief: bool = True) -> np.ndarray:
+    def _buffer(self, role: str, num_rows: int, like: np.ndarray) -> np.ndarray:
         whole = self.whole
         ends = {"sources": whole.source_indptr, "packed": whole.broadcast_indptr}
         ends |= {"partials": whole.reduce_indptr, "targets": whole.target_indptr}
-        return super()._buffer(role, ends[role][-1], like, brief)[: int(num_rows)]
+        return super()._buffer(role, ends[role][-1], like)[: int(num_rows)]
 
 
 def _ranges(kept: np.ndarray, indptr: np.ndarray) -> np.ndarray:

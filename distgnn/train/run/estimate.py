@@ -88,12 +88,10 @@ def estimate_bytes(manifest: dict, part_id: int, settings: dict) -> int:
 
 
 def _late_rows(manifest: dict, part_id: int, run: dict, width: int) -> float:
-    """Rows of a layer that a delayed schedule keeps: held ones, messages to come, and those that leave in two epochs;
-    both directions."""
+    """Rows of a layer that a delayed schedule keeps: held ones, and one set of messages each way; both directions."""
     from distgnn.kernels import row_bytes
 
-    delay = max(int(run["algorithm"].partition("-")[2] or 1), 1)
-    sent = sum(manifest["pair_rows"][part_id]) * min(2 / delay, 1)
+    sent = sum(manifest["pair_rows"][part_id])
     received = sum(row[part_id] for row in manifest["pair_rows"])
     wires = [run.get(name) or run.get("wire") or "float32" for name in ("wire", "wire_backward")]
     shares = [row_bytes(width, wire) / row_bytes(width, "float32") for wire in wires]
