@@ -289,7 +289,9 @@ def refuse(name: str, instead: str | None = None) -> NoReturn:
 
 # --- one rank: what is refused on several is what one process does ---------------------------------------------------
 
-BOUND_TO_ROWS = frozenset(("grad", "backward", "requires_grad_", "retain_grad", "register_hook", "view_as"))
+BOUND_TO_ROWS = frozenset(
+    ("grad", "backward", "requires_grad_", "retain_grad", "register_hook", "grad_fn", "is_leaf", "data", "view_as")
+)
 
 
 def _runs_alone(func: Any, handler: Handler, args: tuple, kwargs: dict) -> bool:
