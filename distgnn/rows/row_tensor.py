@@ -81,13 +81,14 @@ class RowTensor(torch.Tensor):
         handler = _FOUND.get(func)
         if handler is None:
             handler = _FOUND[func] = _handler_of(func)
+        kwargs = kwargs or {}
         try:
-            return handler(func, args, kwargs or {})
+            return handler(func, args, kwargs)
         except InputError:
-            if not _runs_alone(func, handler, args, kwargs or {}):
+            if not _runs_alone(func, handler, args, kwargs):
                 raise
             try:
-                return func(*_alone(args), **_alone(kwargs or {}))
+                return func(*_alone(args), **_alone(kwargs))
             except Exception:  # torch has no answer either, and the line says more
                 pass
             raise

@@ -27,7 +27,7 @@ OTHERS = (  # than the user's own files: this program, Python's library
     "<frozen",
 )
 EVERY_RANK = "every rank must make the same calls, also for a number that only one of them prints"
-ROWS = str(Path(__file__).parents[2] / "rows")
+ROWS = f"{Path(__file__).parents[2] / 'rows'}{os.sep}"
 
 _of_rows: dict[CodeType, bool | None] = {}  # code: of distgnn/rows, other than that, or None for the user's
 

@@ -204,6 +204,7 @@ class Crew:
 
     def _send(self, tag: int, ranks: list[int], content: Any) -> None:
         assert self.channel is not None
+        self._sending = [one for one in self._sending if not one.Test()]
         self._sending += [self.channel.isend(content, rank, tag) for rank in ranks]
 
     # When it ends
