@@ -30,11 +30,11 @@ def entropy(s, out, **options):
     return F.cross_entropy(out[s.train_mask], s.y[s.train_mask], **options)
 
 
-def steps(s, model, loss, number=3, rate=0.1):
+def steps(s, model, loss, number=3, rate=0.1, of=None):
     optimizer, found = torch.optim.SGD(model.parameters(), rate), []
     for _ in range(number):
         optimizer.zero_grad()
-        value = loss(model(s.g))
+        value = loss(model(s.g if of is None else of))
         value.backward()
         optimizer.step()
         found.append(value.item())
@@ -193,14 +193,7 @@ def a_student_of_another_model(s):
     def loss(rows):
         return F.kl_div(rows.log_softmax(1), target, reduction="batchmean", log_target=True)
 
-    optimizer, found = torch.optim.SGD(student.parameters(), 0.1), []
-    for _ in range(3):
-        optimizer.zero_grad()
-        value = loss(student(s.g.x))
-        value.backward()
-        optimizer.step()
-        found.append(value.item())
-    return found
+    return steps(s, student, loss, of=s.g.x)
 
 
 @case(HABITS)
