@@ -1,6 +1,7 @@
 """Fixtures of all tests. Those for several ranks are in harness/mpi_marker.py."""
 
 import compileall
+import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -22,6 +23,7 @@ def pytest_configure(config: pytest.Config) -> None:
     if not hasattr(config, "workerinput"):
         for folder in ("datasets", "distgnn", "kernels", "partition"):
             compileall.compile_dir(Path(__file__).parents[1] / folder, quiet=2)
+    os.environ.pop("PYTHONUNBUFFERED", None)  # it writes each word of a `print` by itself: lines of ranks would mix
 
 
 @pytest.fixture(scope="session")
