@@ -1,6 +1,5 @@
 """`distgnn partition`: cut a graph into parts, offline, in one process."""
 
-import contextlib
 import json
 import sys
 from dataclasses import asdict, replace
@@ -47,7 +46,6 @@ def partition(
     """Cut a graph into parts with halo vertices and write a partition folder."""
     from distgnn import kernels
     from distgnn.partition import partition_graph
-    from distgnn.partition.compile_ahead import compile_ahead
 
     if validate:
         _validate(source, data_root, config, as_json)
@@ -57,8 +55,7 @@ def partition(
     num_parts, groups = _parts_and_groups(parts)
     config = replace(config, groups=groups, capacities=split_speeds(config.capacities))
     kernels.set_num_threads(threads or num_threads())
-    ahead = compile_ahead() if config.method == "cmr" else contextlib.nullcontext()
-    with ahead, phases(not quiet and not as_json) as advance:
+    with phases(not quiet and not as_json) as advance:
         manifest = partition_graph(
             source,
             num_parts,
