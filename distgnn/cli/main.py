@@ -36,7 +36,6 @@ COMMANDS = {  # what is typed -> the module below distgnn.cli.commands that regi
     "info": "show.info",
     "models": "show.models",
     "bench": "bench",
-    "bench-kernels": "bench_kernels",
     "calibrate": "calibrate",
     "check": "check",
     "launch": "launch",
@@ -121,8 +120,10 @@ def _wait_for_the_first(error: Exception) -> None:
 
 
 def _with_advice(error: Any) -> str:
-    renamed = new_name(getattr(error, "option_name", None))
-    message = renamed or " ".join(error.format_message().split())
+    for word in (getattr(error, "option_name", None), *sys.argv[1:]):
+        if found := new_name(word):
+            return found
+    message = " ".join(error.format_message().split())
     context = getattr(error, "ctx", None)
     return message if context is None else f"{message.rstrip('.')}: see {context.command_path} --help"
 

@@ -58,7 +58,7 @@ def _copies(axes: Any, degrees: dict) -> None:
 
 
 def _loads(axes: Any, facts: dict) -> None:
-    from distgnn.bench.figures import line_styles
+    from distgnn.report.charts import line_styles
 
     parts = [part | {"exchanged": part["sent_rows"] + part["received_rows"]} for part in facts["parts"]]
     for (key, label), style in zip(LOADS.items(), line_styles(), strict=False):

@@ -1,13 +1,10 @@
-"""What the page says of a bench.json: algorithms against cd-0 and the paper's form, scaling, rows beside DGL."""
+"""What the page says of a bench.json: algorithms against cd-0 and the paper's form, scaling."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from distgnn.report import races
-from distgnn.report.axes import BYTES, SECONDS, SHARES, Axis
-from distgnn.report.bars import Phases, bars, stacked
-from distgnn.report.charts import Series, lines
+from distgnn.report.charts import BYTES, SECONDS, SHARES, Axis, Phases, Series, lines, stacked
 from distgnn.report.html import facts, figure, part, section, shown, side_by_side, table
 from distgnn.report.read import Bench, number, text
 from distgnn.system.units import human_bytes, human_seconds, human_share
@@ -23,12 +20,8 @@ SENTENCE = (
     "Algorithms train in turn, a few epochs each, in one process per rank, so that whatever else the machine does "
     "meets all of them. cd-0 is exact; paper is the form of the DistGNN paper (update on copies, nothing kept)."
 )
-DGL_SENTENCE = (
-    "Each contestant is a process of its own with the same graph, first weights and threads, and they train in turn. "
-    "The bound is the matrix products of an epoch alone, which no program of this kind can do without."
-)
-
 Row = dict[str, Any]
+Lines = tuple[list[Series], Axis, Axis]
 
 
 def bench_section(bench: Bench, place: int) -> str:
@@ -45,13 +38,7 @@ def bench_section(bench: Bench, place: int) -> str:
             ("command", " ".join(["distgnn", *map(str, command)]) if isinstance(command, list) else None),
         ]
     )
-    if bench.race:
-        sentence, content = races.SENTENCE, races.race(bench)
-    elif bench.against_dgl:
-        sentence, content = DGL_SENTENCE, _against_dgl(bench.rows)
-    else:
-        sentence, content = SENTENCE, _training(bench.rows)
-    return section(f"bench-{place}", f"Benchmark: {bench.name}", sentence, about, content)
+    return section(f"bench-{place}", f"Benchmark: {bench.name}", SENTENCE, about, _training(bench.rows))
 
 
 def label_of(row: Row, rows: list[Row]) -> str:
@@ -88,12 +75,11 @@ def _cells(row: Row, rows: list[Row]) -> list[str | None]:
 
 
 def _training(rows: list[Row]) -> str:
-    phases = [(label_of(row, rows), found) for row in rows if (found := _phases(row))]
     threads = {f"{number(row, 'ranks')} × {number(row, 'threads')}" for row in rows}
     where = ", ".join(sorted(one.replace(".0", "") for one in threads if "None" not in one))
     time = figure(
         "Where the time of an epoch goes",
-        stacked(phases, Axis("time per epoch", SECONDS), human_seconds),
+        stacked(phases_of_rows(rows), Axis("time per epoch", SECONDS), human_seconds),
         "Medians over epochs of means over ranks, the first epochs left out; ranks × threads: "
         f"{where or 'not recorded'}.",
     )
@@ -111,9 +97,14 @@ def _training(rows: list[Row]) -> str:
     )
 
 
-def _phases(row: Row) -> Phases | None:
-    found = {name: number(row, key) for name, key in PHASES.items()}
-    return {name: value for name, value in found.items() if value is not None} or None
+def phases_of_rows(rows: list[Row]) -> list[tuple[str, Phases]]:
+    """An epoch of each row by phase, where phases were recorded."""
+    found = []
+    for row in rows:
+        phases = {name: value for name, key in PHASES.items() if (value := number(row, key)) is not None}
+        if phases:
+            found.append((label_of(row, rows), phases))
+    return found
 
 
 def _points(row: Row, x: str, y: str) -> list[tuple[float, float]]:
@@ -122,89 +113,76 @@ def _points(row: Row, x: str, y: str) -> list[tuple[float, float]]:
     return [(a, b) for a, b in found if a is not None and b is not None]
 
 
-def _curves(rows: list[Row]) -> str:
-    named = [(label_of(row, rows), row) for row in rows]
-    scores = Axis("test metric", SHARES)
+def curves(rows: list[Row]) -> list[Lines]:
+    """Metric against epochs, metric against seconds, loss against epochs."""
     epochs = Axis("epochs trained", whole=True, from_zero=True)
-    seconds = Axis("seconds of training", from_zero=True)
-    over_epochs = figure(
-        "Test metric against epochs",
-        lines([Series(name, _points(row, "epoch", "test_metric")) for name, row in named], epochs, scores),
-        "What late or narrow rows cost in epochs: a line below cd-0's needs more of them.",
-    )
-    over_time = figure(
+    seconds, scores = Axis("seconds of training", from_zero=True), Axis("test metric", SHARES)
+
+    def series(x: str, y: str) -> list[Series]:
+        return [Series(label_of(row, rows), _points(row, x, y)) for row in rows]
+
+    return [
+        (series("epoch", "test_metric"), epochs, scores),
+        (series("seconds", "test_metric"), seconds, scores),
+        (series("epoch", "loss"), epochs, Axis("loss", from_zero=True)),
+    ]
+
+
+CURVES = (
+    ("Test metric against epochs", "What late or narrow rows cost in epochs: a line below cd-0's needs more of them."),
+    (
         "Test metric against seconds",
-        lines([Series(name, _points(row, "seconds", "test_metric")) for name, row in named], seconds, scores),
         "What they save in time: a line further to the left is sooner at the same metric (evaluation left out).",
-    )
-    loss = figure(
-        "Training loss against epochs",
-        lines(
-            [Series(name, _points(row, "epoch", "loss")) for name, row in named], epochs, Axis("loss", from_zero=True)
-        ),
-        "Loss of the last step before each evaluation.",
-    )
-    return side_by_side(over_epochs, over_time, loss)
+    ),
+    ("Training loss against epochs", "Loss of the last step before each evaluation."),
+)
 
 
-def _scaling(rows: list[Row]) -> str:
+def _curves(rows: list[Row]) -> str:
+    drawn = zip(CURVES, curves(rows), strict=True)
+    return side_by_side(*(figure(title, lines(*one), sentence) for (title, sentence), one in drawn))
+
+
+def scaling(rows: list[Row]) -> list[Lines]:
+    """Speed-up beside the cores in use, and bytes, against ranks."""
     names = dict.fromkeys(row["name"] for row in rows)
-    of_name = {
-        name: sorted((r for r in rows if r["name"] == name and number(r, "ranks")), key=_ranks) for name in names
-    }
-    if not any(number(row, "speedup_vs_first") for row in rows):
-        return ""
+    by_ranks = sorted((row for row in rows if number(row, "ranks")), key=_ranks)
 
     def series(key: str) -> list[Series]:
+        of_name = {name: [row for row in by_ranks if row["name"] == name] for name in names}
         return [
             Series(name, [(_ranks(row), value) for row in found if (value := number(row, key)) is not None])
             for name, found in of_name.items()
         ]
 
-    speed = figure(
-        "Speed-up against ranks",
-        lines(series("speedup_vs_first"), RANKS, Axis("times the first folder", from_zero=True), limit=1.0),
-        "Arcs of the graph per second, against the same algorithm on the first folder (the thin line: 1).",
-    )
-    sent = figure(
-        "Bytes against ranks",
-        lines(series("sent_bytes_per_epoch"), RANKS, Axis("sent per epoch, all ranks", BYTES, from_zero=True)),
-        "What all ranks together send in an epoch: more parts have more vertices in common.",
-    )
-    return side_by_side(speed, sent)
+    cores = {_ranks(row): value for row in by_ranks if (value := number(row, "cores"))}
+    in_use = Series("cores in use", [(ranks, count / min(cores.values())) for ranks, count in cores.items()])
+    ranks = Axis("ranks", whole=True)
+    speed = Axis("times the first folder", from_zero=True)
+    sent = Axis("sent per epoch, all ranks", BYTES, from_zero=True)
+    return [
+        ([*series("speedup_vs_first"), in_use], ranks, speed),
+        (series("sent_bytes_per_epoch"), ranks, sent),
+    ]
 
 
-RANKS = Axis("ranks", whole=True)
+def _scaling(rows: list[Row]) -> str:
+    if not any(number(row, "speedup_vs_first") for row in rows):
+        return ""
+    speed, sent = scaling(rows)
+    return side_by_side(
+        figure(
+            "Speed-up against ranks",
+            lines(*speed),
+            "Arcs of the graph per second, against the same algorithm on the first folder, beside the cores in use.",
+        ),
+        figure(
+            "Bytes against ranks",
+            lines(*sent),
+            "What all ranks together send in an epoch: more parts have more vertices in common.",
+        ),
+    )
 
 
 def _ranks(row: Row) -> float:
     return number(row, "ranks") or 0.0
-
-
-def _against_dgl(rows: list[Row]) -> str:
-    head = ["contestant", "epoch, median", "± iqr", "× DGL", "of the bound", "peak memory", "of DGL's"]
-    cells = [
-        [
-            row["name"],
-            shown(number(row, "epoch_seconds_median"), human_seconds),
-            shown(number(row, "epoch_seconds_iqr"), human_seconds),
-            shown(number(row, "speedup_vs_dgl"), _times),
-            shown(number(row, "times_bound"), _times),
-            shown(number(row, "peak_rss_bytes"), human_bytes),
-            shown(number(row, "memory_vs_dgl"), _times),
-        ]
-        for row in rows
-    ]
-    seconds = [(row["name"], number(row, "epoch_seconds_median") or 0.0) for row in rows]
-    memory = [(row["name"], value) for row in rows if (value := number(row, "peak_rss_bytes")) is not None]
-    time = figure(
-        "An epoch of each",
-        bars(seconds, Axis("time per epoch", SECONDS), human_seconds),
-        "Median of the counted epochs; shorter is better.",
-    )
-    held = figure(
-        "Peak memory of each",
-        bars(memory, Axis("peak memory", BYTES), human_bytes),
-        "The most that each process held at any time of its life.",
-    )
-    return table(head, cells) + side_by_side(time, held)

@@ -1,26 +1,90 @@
-"""Figures as SVG inside the page: lines over epochs or ranks, stacked bars, a matrix of pairs.
+"""Every drawing, with matplotlib: lines, stacked bars and matrices, as SVG inside the page or on axes of a figure.
 
 Everything can be told apart without colour: lines by dashes and markers (each thinner than the one before it, which it
-may cover), phases by lightness and stripes. Legends stand outside of the plotted area. Colours come from style.py by
-class, so that dark, light and print have their own.
-
-Each line carries its plotted rectangle in data attributes, from which tests read the numbers back.
+may cover), phases by lightness and stripes. Colours are those of the light page in style.py; inside the page they
+become its variables, so that dark, light and print have their own. pyplot, which keeps figures, is not used.
 """
 
 from __future__ import annotations
 
-import math
-from collections.abc import Sequence
+import io
+import re
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
+from itertools import cycle
+from pathlib import Path
+from typing import Any
 
-from distgnn.report.axes import Axis, Scale, limits, name_of, tick_text, ticks, unit_of
 from distgnn.report.html import plain
+from distgnn.report.style import LIGHT
+from distgnn.system import output
 
-COLOURS = 8
-DASHES = ("", "9 4", "3 3", "12 3 3 3", "5 2 1 2 1 2", "16 5", "1 3")
-MOST_POINTS = 600  # of a line; beyond it each bin of epochs keeps its lowest and highest value
-MARKERS = 9  # on a long line, at other epochs for each line
-LEFT, RIGHT, TOP, BOTTOM = 62, 14, 10, 44
+Units = tuple[tuple[float, str], ...]
+SECONDS: Units = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"))
+BYTES: Units = ((1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB"), (1.0, "B"))
+SHARES: Units = ((0.01, "%"),)
+PLAIN: Units = ((1.0, ""),)
+
+REST = "dense, packing and all else"  # where only some phases were recorded: the place of "dense"
+PHASES = {  # name -> (colour, hatching)
+    "aggregate": (LIGHT["p0"], ""),
+    "dense": (LIGHT["p1"], ""),
+    REST: (LIGHT["p1"], ""),
+    "pack": (LIGHT["p2"], ""),
+    "all-reduce": (LIGHT["p3"], ""),
+    "wait": (LIGHT["p4"], "////"),
+}
+COLOURS = [LIGHT[f"c{place}"] for place in range(8)]
+DASHES: tuple[Any, ...] = ("-", (0, (6, 3)), (0, (2, 2)), "-.", (0, (5, 1, 1, 1, 1, 1)), (0, (10, 3)), (0, (1, 2)))
+MARKERS = "os^Dv*PX"
+MARKED = 9  # points of a long line that have a marker, at other epochs for each line
+MOST_CELLS = 32  # of a matrix, in each direction; beyond it neighbouring ranks are added up
+MOST_COLUMNS = 60
+WIDTH, LEFT, RIGHT, TOP, BOTTOM = 460, 62, 14, 14, 44  # pixels of a drawing and around its axes
+STEP, LEGEND = 30, 18  # pixels from bar to bar, and from line to line of a legend
+VARIABLES = {colour: f"var(--{name})" for name, colour in reversed(LIGHT.items())}
+STYLE = {
+    "svg.fonttype": "none",
+    "svg.hashsalt": "distgnn",  # the same figure has the same names of pieces
+    "text.parse_math": False,  # a name with a $ is a name
+    "font.size": 11.5,
+    "text.color": LIGHT["ink"],
+    "axes.labelcolor": LIGHT["ink"],
+    "axes.edgecolor": LIGHT["soft"],
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.axisbelow": True,
+    "axes.grid": True,
+    "axes.grid.axis": "y",
+    "axes.xmargin": 0.02,
+    "grid.color": LIGHT["rule"],
+    "xtick.color": LIGHT["soft"],
+    "ytick.color": LIGHT["soft"],
+    "xtick.major.size": 0,
+    "ytick.major.size": 0,
+    "hatch.color": LIGHT["stripe"],
+    "legend.frameon": False,
+    "legend.handlelength": 3,
+    "legend.columnspacing": 1.4,
+    "legend.labelspacing": 0.4,
+}
+Phases = dict[str, float]
+
+
+@dataclass(frozen=True)
+class Axis:
+    """One axis: its name, its kind of unit, and what its ticks may be.
+
+    Args:
+        whole: ticks are whole numbers only (ranks, epochs).
+        from_zero: the axis begins at zero.
+    """
+
+    label: str
+    units: Units = PLAIN
+    whole: bool = False
+    from_zero: bool = False
 
 
 @dataclass(frozen=True)
@@ -32,126 +96,266 @@ class Series:
     band: list[tuple[float, float, float]] = field(default_factory=list)
 
 
-def lines(series: Sequence[Series], x: Axis, y: Axis, width: int = 460, height: int = 270, limit: float = 0.0) -> str:
-    """Lines over one another, with their legend below; nothing where no line has a point.
+@contextmanager
+def styled() -> Iterator[None]:
+    """What is drawn and saved inside has the style of all figures; also a decorator."""
+    import matplotlib
+
+    with matplotlib.rc_context(STYLE):
+        yield
+
+
+def line_styles() -> Iterator[dict[str, Any]]:
+    """Colour, dash and marker for one line after another, endlessly; no two of the first 56 lines are alike."""
+    for place, (colour, marker) in enumerate(cycle(zip(COLOURS, MARKERS, strict=True))):
+        width = 2.8 - 0.4 * (place % 5)
+        style = {"color": colour, "marker": marker, "linestyle": DASHES[place % len(DASHES)]}
+        yield style | {"linewidth": width, "markersize": 1.5 + 1.5 * width}
+
+
+def plot_lines(axes: Any, series: Sequence[Series], x: Axis, y: Axis, limit: float = 0.0) -> None:
+    """The lines that have points, each with its marks at other places where lines coincide, and their bands.
 
     Args:
         limit: a value that the y axis shows in any case, drawn as a thin line (0: none).
     """
-    shown = [(place, one) for place, one in enumerate(series) if one.points]
-    if not shown:
+    shown = [one for one in series if one.points]
+    for place, (one, style) in enumerate(zip(shown, line_styles(), strict=False)):
+        every = max(-(-len(one.points) // MARKED), min(len(shown), 3, len(one.points)))
+        marks = (place * every // len(shown) % every, every)
+        axes.plot(*zip(*one.points, strict=True), label=_short(one.name, 54), markevery=marks, **style)
+        if len(one.band) > 1:
+            axes.fill_between(*zip(*one.band, strict=True), color=style["color"], alpha=0.13, linewidth=0)
+    if limit:
+        axes.axhline(limit, color=LIGHT["ink"], linewidth=1, linestyle=(0, (2, 2)))
+    if x.from_zero:
+        axes.set_xlim(left=0)
+    if y.from_zero:
+        axes.set_ylim(bottom=0)
+    label_axis(axes.xaxis, x)
+    label_axis(axes.yaxis, y)
+
+
+def plot_stacked(axes: Any, rows: Sequence[tuple[str, Phases]], axis: Axis, show: Callable[[float], str]) -> list[str]:
+    """Horizontal bars, one per name, stacked by phase; the sum stands at the end of each. Returns titles of blocks."""
+    titles: list[str] = []
+    ends = [0.0] * len(rows)
+    for phase in dict.fromkeys(phase for _, phases in rows for phase in phases):
+        values = [phases.get(phase, 0.0) for _, phases in rows]
+        blocks = axes.barh(range(len(rows)), values, left=ends, height=0.66, label=phase, **block_style(phase))
+        for (name, _), value, block in zip(rows, values, blocks, strict=True):
+            _title(block, titles, f"{name}, {phase}: {show(value)}")
+        ends = [end + value for end, value in zip(ends, values, strict=True)]
+    _name_bars(axes, [name for name, _ in rows], ends, axis, show)
+    return titles
+
+
+def block_style(phase: str) -> dict[str, Any]:
+    """How matplotlib draws the bars of a phase."""
+    colour, hatch = PHASES[phase]
+    return {"color": colour, "hatch": hatch, "edgecolor": LIGHT["panel"], "linewidth": 0.8}
+
+
+def label_axis(axis: Any, about: Axis) -> None:
+    """Round ticks in one unit, in which the largest value is at least one; the axis's name with its unit."""
+    from matplotlib.ticker import MaxNLocator
+
+    largest = max(map(abs, axis.get_view_interval()))
+    factor, unit = next((unit for unit in about.units if largest >= unit[0]), about.units[-1])
+    axis.set_major_locator(MaxNLocator(nbins=6, integer=about.whole, steps=[1, 2, 5, 10]))
+    axis.set_major_formatter(lambda value, _: f"{value / factor + 0.0:.4g}")
+    axis.set_label_text(f"{about.label} ({unit})" if unit else about.label)
+
+
+def save(figure: Any, folder: Path, name: str) -> list[Path]:
+    """Write a figure as PNG and SVG; returns the files."""
+    paths = [folder / f"{name}.{kind}" for kind in ("png", "svg")]
+    for path in paths:
+        figure.savefig(path, dpi=150)
+    return paths
+
+
+def legend_beside(figure: Any, axes: Any) -> None:
+    """One legend for all axes of a figure, outside of what is plotted."""
+    figure.legend(*axes.get_legend_handles_labels(), loc="outside right upper", fontsize="small")
+
+
+@styled()
+def lines(series: Sequence[Series], x: Axis, y: Axis, limit: float = 0.0) -> str:
+    """`plot_lines` with its legend below; nothing where no line has a point."""
+    if not any(one.points for one in series):
         return ""
-    xs = [point[0] for _, one in shown for point in one.points]
-    ys = [point[1] for _, one in shown for point in one.points] + [limit] * (limit > 0)
-    ys += [edge for _, one in shown for entry in one.band for edge in entry[1:]]
-    low, high = limits(y, ys)
-    across = Scale(*limits(x, xs), LEFT, width - RIGHT)
-    up = Scale(low if y.from_zero else low - 0.04 * (high - low), high + 0.04 * (high - low), height - BOTTOM, TOP)
-    reference = f'<path class="limit" d="M{LEFT} {up.at(limit):.1f}H{width - RIGHT}"></path>' if limit else ""
-    bands = "".join(_band(place, one, across, up) for place, one in shown)
-    drawn = "".join(_line(place, one, across, up, len(shown)) for place, one in shown)
-    frame = _frame(across, up, x, y, width, height)
-    legend = legend_of([(place, one.name) for place, one in shown])
-    return _svg(width, height, f"{y.label} over {x.label}", frame + reference + bands + drawn) + legend
+    axes = _axes(WIDTH, 270)
+    plot_lines(axes, series, x, y, limit)
+    names = axes.get_legend_handles_labels()[1]
+    return _svg(axes, f"{y.label} over {x.label}", legend=len(names) > 1)
 
 
-def _svg(width: float, height: float, label: str, inside: str) -> str:
-    size = f'viewBox="0 0 {width} {height:.0f}" style="max-width:{1.45 * width:.0f}px"'
-    return f'<svg {size} role="img" aria-label="{plain(label)}">{inside}</svg>'
-
-
-def _frame(across: Scale, up: Scale, x: Axis, y: Axis, width: int, height: int) -> str:
-    """Grid, ticks and names of both axes."""
-    pieces = []
-    factor, unit = unit_of(y, up.low, up.high)
-    for value in ticks(up.low / factor, up.high / factor, 6, y.whole):
-        at = up.at(value * factor)
-        pieces.append(f'<path class="grid" d="M{across.first} {at:.1f}H{across.last}"></path>')
-        pieces.append(f'<text x="{LEFT - 6}" y="{at + 4:.1f}" text-anchor="end">{tick_text(value)}</text>')
-    middle = (up.first + up.last) / 2
-    name = plain(name_of(y, unit))
-    pieces.append(f'<text class="name" transform="translate(13 {middle:.0f}) rotate(-90)" {CENTRED}>{name}</text>')
-    factor, unit = unit_of(x, across.low, across.high)
-    for value in ticks(across.low / factor, across.high / factor, 8, x.whole):
-        at = across.at(value * factor)
-        pieces.append(f'<path class="grid" d="M{at:.1f} {up.first}v4"></path>')
-        pieces.append(f'<text x="{at:.1f}" y="{up.first + 17}" {CENTRED}>{tick_text(value)}</text>')
-    middle = (across.first + across.last) / 2
-    pieces.append(f'<text class="name" x="{middle:.0f}" y="{height - 8}" {CENTRED}>{plain(name_of(x, unit))}</text>')
-    pieces.append(f'<path class="axis" d="M{LEFT} {TOP}V{up.first}H{across.last}"></path>')
-    return "".join(pieces)
-
-
-CENTRED = 'text-anchor="middle"'
-
-
-def _line(place: int, one: Series, across: Scale, up: Scale, count: int) -> str:
-    kept = thin(one.points)
-    at = [(across.at(x), up.at(y)) for x, y in kept]
-    path = "M" + "L".join(f"{x:.2f} {y:.2f}" for x, y in at)
-    box = f'data-x="{across.low!r} {across.high!r}" data-y="{up.low!r} {up.high!r}"'
-    frame = f'data-frame="{across.first} {across.last} {up.first} {up.last}"'
-    every = max(math.ceil(len(at) / MARKERS), min(count, 3, len(at)))  # lines that coincide have marks in turn
-    first = place * every // count % every
-    marks = "".join(_marker(place, *point) for point in at[first::every])
-    dash = f' stroke-dasharray="{DASHES[place % len(DASHES)]}"' if DASHES[place % len(DASHES)] else ""
-    title = f"<title>{plain(one.name)}: {one.points[0][1]:.4g} to {one.points[-1][1]:.4g}</title>"
-    line = (
-        f'<path class="line w{place % 5}" data-name="{plain(one.name)}" {box} {frame}{dash} d="{path}">{title}</path>'
-    )
-    return f'<g class="c{place % COLOURS}">{line}{marks}</g>'
-
-
-def _band(place: int, one: Series, across: Scale, up: Scale) -> str:
-    if len(one.band) < 2:
+@styled()
+def stacked(rows: Sequence[tuple[str, Phases]], axis: Axis, show: Callable[[float], str]) -> str:
+    """`plot_stacked` with its legend below; nothing where there is no bar."""
+    if not rows:
         return ""
-    there = "L".join(f"{across.at(x):.2f} {up.at(low):.2f}" for x, low, _ in one.band)
-    back = "L".join(f"{across.at(x):.2f} {up.at(high):.2f}" for x, _, high in reversed(one.band))
-    return f'<path class="band c{place % COLOURS}" d="M{there}L{back}Z"></path>'
+    axes = _axes(760, TOP + STEP * len(rows) + BOTTOM, left=190, right=76)
+    titles = plot_stacked(axes, rows, axis, show)
+    return _svg(axes, axis.label, titles, legend=True)
 
 
-def thin(points: list[tuple[float, float]]) -> list[tuple[float, float]]:
-    """At most MOST_POINTS points: first, last, and of each bin the lowest and the highest."""
-    if len(points) <= MOST_POINTS:
-        return points
-    size = math.ceil(2 * (len(points) - 2) / (MOST_POINTS - 2))
-    kept = [points[0]]
-    for start in range(1, len(points) - 1, size):
-        chunk = points[start : min(start + size, len(points) - 1)]
-        kept += sorted({min(chunk, key=_height), max(chunk, key=_height)})
-    return [*kept, points[-1]]
-
-
-def _height(point: tuple[float, float]) -> float:
-    return point[1]
-
-
-MARKER_SHAPES = (
-    "M-3.4 0a3.4 3.4 0 1 0 6.8 0a3.4 3.4 0 1 0 -6.8 0Z",  # disc
-    "M-3 -3H3V3H-3Z",  # square
-    "M0 -4.4L4 3.2H-4Z",  # triangle
-    "M0 -4.4L4.4 0L0 4.4L-4.4 0Z",  # diamond
-    "M0 4.4L4 -3.2H-4Z",  # triangle downward
-    "M-4 -1.2H-1.2V-4H1.2V-1.2H4V1.2H1.2V4H-1.2V1.2H-4Z",  # cross
-    "M0 -4.6L1.3 -1.4L4.6 -1.4L2 .8L3 4.2L0 2.2L-3 4.2L-2 .8L-4.6 -1.4L-1.3 -1.4Z",  # star
-    "M-4 -4L0 -1.4L4 -4L1.4 0L4 4L0 1.4L-4 4L-1.4 0Z",  # four points
-)
-
-
-def _marker(place: int, x: float, y: float) -> str:
-    shape = MARKER_SHAPES[place % len(MARKER_SHAPES)]
-    return f'<path class="mark" transform="translate({x:.2f} {y:.2f})" d="{shape}"></path>'
-
-
-def legend_of(names: list[tuple[int, str]]) -> str:
-    """The legend of lines, outside of the plot; none for a single line."""
-    if len(names) < 2:
+@styled()
+def bars(rows: Sequence[tuple[str, float]], axis: Axis, show: Callable[[float], str]) -> str:
+    """Horizontal bars, one per name, with their values; nothing where there is no bar."""
+    if not rows:
         return ""
-    return f'<div class="legend">{"".join(_sample(place, name) for place, name in names)}</div>'
+    axes = _axes(WIDTH, TOP + STEP * len(rows) + BOTTOM, left=178, right=76)
+    names, values = zip(*rows, strict=True)
+    axes.barh(range(len(rows)), values, height=0.66, color=PHASES["aggregate"][0])
+    _name_bars(axes, names, values, axis, show)
+    return _svg(axes, axis.label)
 
 
-def _sample(place: int, name: str) -> str:
-    dash = DASHES[place % len(DASHES)]
-    line = f'<path class="line"{f" stroke-dasharray={chr(34)}{dash}{chr(34)}" if dash else ""} d="M1 7H39"></path>'
-    drawing = f'<svg class="sample" viewBox="0 0 40 14">{line}{_marker(place, 20, 7)}</svg>'
-    return f'<span class="c{place % COLOURS}">{drawing}{plain(name)}</span>'
+@styled()
+def columns(epochs: Sequence[tuple[int, Phases]], axis: Axis) -> str:
+    """Columns over epochs, stacked by phase, at most MOST_COLUMNS: beyond it each is the mean of neighbouring epochs.
+
+    The first epoch compiles: a column far above the others ends at the top with a mark; its value is in its title.
+    """
+    if not epochs:
+        return ""
+    axes, titles = _axes(WIDTH, 240), []
+    groups = _groups(epochs)
+    ends = [0.0] * len(groups)
+    for phase in dict.fromkeys(phase for _, _, phases in groups for phase in phases):
+        values = [phases.get(phase, 0.0) for _, _, phases in groups]
+        blocks = axes.bar(range(len(groups)), values, bottom=ends, width=0.88, label=phase, **block_style(phase))
+        for (first, last, _), value, block in zip(groups, values, blocks, strict=True):
+            label = f"epoch {first}" if first == last else f"epochs {first} to {last}"
+            _title(block, titles, f"{label}, {phase}: {value:.3g} s")
+        ends = [end + value for end, value in zip(ends, values, strict=True)]
+    usual = sorted(ends)[len(ends) * 9 // 10 - (len(ends) > 1)]
+    top = 1.04 * min(max(ends), 1.6 * usual) or 1.0
+    axes.set_ylim(0, top)
+    for place, end in enumerate(ends):
+        if end > top:
+            axes.text(place, top, "↑", ha="center", va="bottom")
+    label_axis(axes.yaxis, axis)
+    label_axis(axes.xaxis, Axis("epoch", whole=True))
+    axes.xaxis.set_major_formatter(lambda at, _: str(groups[int(at)][0]) if 0 <= at < len(groups) else "")
+    return _svg(axes, axis.label, titles, legend=True)
+
+
+@styled()
+def matrix(values: Sequence[Sequence[int]], row_name: str, column_name: str, unit: str = "rows") -> str:
+    """A square of cells, darker where the value is larger; numbers of `unit` inside where there is room."""
+    from matplotlib.patches import Rectangle
+
+    count = len(values)
+    size = -(-count // MOST_CELLS)
+    ranks = [(first, min(first + size, count) - 1) for first in range(0, count, size)]
+    cells = [
+        [sum(sum(values[i][b : e + 1]) for i in range(a, c + 1)) for b, e in ranks] for a, c in ranks
+    ]  # the sum over neighbouring ranks where there are many
+    most = max((cell for line in cells for cell in line), default=0) or 1
+    side = max(12, min(56, 380 // len(ranks)))
+    axes, titles = _axes(LEFT + side * len(ranks) + RIGHT, TOP + side * len(ranks) + BOTTOM), []
+    for y, line in enumerate(cells):
+        for x, cell in enumerate(line):
+            box = Rectangle((x - 0.48, y - 0.48), 0.96, 0.96, color=LIGHT["cell"], alpha=0.04 + 0.86 * cell / most)
+            box.set(linewidth=0)
+            _title(box, titles, f"{row_name} {_span(ranks[y])} {column_name} {_span(ranks[x])}: {cell:,} {unit}")
+            axes.add_patch(box)
+            if side >= 34:
+                colour = LIGHT["on" if cell > most / 2 else "ink"]
+                axes.text(x, y, _fit(cell), ha="center", va="center", color=colour)
+    axes.set(xlim=(-0.5, len(ranks) - 0.5), ylim=(len(ranks) - 0.5, -0.5))
+    for axis, name in ((axes.xaxis, column_name), (axes.yaxis, row_name)):
+        label_axis(axis, Axis(f"{name} rank", whole=True))
+        axis.set_major_formatter(lambda at, _: str(ranks[int(at)][0]) if 0 <= at < len(ranks) else "")
+    axes.grid(visible=False)
+    axes.spines[:].set_visible(False)
+    return _svg(axes, f"{unit} per pair of ranks", titles)
+
+
+def _axes(width: float, height: float, left: float = LEFT, right: float = RIGHT) -> Any:
+    """Axes in a figure of their own, in pixels."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(width / 72, height / 72))
+    inside = left / width, BOTTOM / height, (width - left - right) / width, (height - BOTTOM - TOP) / height
+    axes = figure.add_axes(inside)
+    figure.patch.set_visible(False)
+    axes.patch.set_visible(False)
+    return axes
+
+
+def _svg(axes: Any, label: str, titles: Sequence[str] = (), legend: bool = False) -> str:
+    """The figure as an element of the page: its colours are the page's, and a title is shown over each named piece."""
+    from matplotlib.transforms import Bbox
+
+    figure, under = axes.figure, 0
+    if legend:
+        names = axes.get_legend_handles_labels()[1]
+        across = max(1, int((72 * figure.get_figwidth() - 10) / (5.9 * max(map(len, names)) + 48)))
+        under = -(-len(names) // across) * LEGEND
+        place = {"loc": "upper left", "borderaxespad": 0, "bbox_to_anchor": (0, 0), "ncols": across}
+        axes.legend(**place, bbox_transform=figure.transFigure)
+    # As wide as it was made, so that letters have one size on the page; the legend hangs below.
+    box = Bbox([[0, -under / 72], figure.get_size_inches()])
+    written = io.StringIO()
+    nameless = dict.fromkeys(("Creator", "Date", "Format", "Type"))
+    figure.savefig(written, format="svg", bbox_inches=box, metadata=nameless)
+    inside = written.getvalue()
+    inside = inside[inside.index("<svg") :]
+    _, _, wide, high = re.search(r'viewBox="([^"]+)"', inside)[1].split()  # type: ignore[index]
+    inside = re.sub(r"<metadata>.*?</metadata>|<style[^>]*>.*?</style>|<!--.*?-->", "", inside, flags=re.DOTALL)
+    inside = re.sub(r'<g id="title-(\d+)">', lambda found: f"<g><title>{plain(titles[int(found[1])])}</title>", inside)
+    inside = re.sub(r'<g id="[^"]*"', "<g", inside).replace("xlink:href", "href")
+    inside = re.sub(r"font: ([\d.]+px) [^;\"]+", r"font-size: \1", inside)
+    inside = re.sub(r"#[0-9a-f]{6}\b", lambda found: VARIABLES.get(found[0], found[0]), inside)
+    inside = inside[inside.index(">") + 1 :]
+    size = f'viewBox="0 0 {wide} {high}" style="max-width:{1.1 * float(wide):.0f}px"'
+    return f'<svg {size} role="img" aria-label="{plain(label)}">{inside}'.strip()
+
+
+def _title(piece: Any, titles: list[str], text: str) -> None:
+    piece.set_gid(f"title-{len(titles)}")
+    titles.append(text)
+
+
+def _name_bars(
+    axes: Any, names: Sequence[str], ends: Sequence[float], axis: Axis, show: Callable[[float], str]
+) -> None:
+    axes.set_yticks(range(len(names)), [_short(name) for name in names])
+    axes.set(ylim=(len(names) - 0.5, -0.5), xlim=(0, max(ends) or 1.0))
+    for place, end in enumerate(ends):
+        axes.annotate(show(end), (end, place), (6, 0), textcoords="offset points", va="center")
+    label_axis(axes.xaxis, axis)
+    axes.grid(visible=False, axis="y")
+    axes.grid(visible=True, axis="x")
+    axes.spines["left"].set_visible(False)
+
+
+def _short(name: str, most: int = 28) -> str:
+    """A name as a figure shows it: invisible letters as \\x00, cut where it is long."""
+    name = output.plain(name)
+    return name if len(name) <= most else f"{name[: most - 9]}…{name[-8:]}"
+
+
+def _groups(epochs: Sequence[tuple[int, Phases]]) -> list[tuple[int, int, Phases]]:
+    """(first epoch, last epoch, mean of each phase); the first epoch stands by itself."""
+    size = -(-max(len(epochs) - 1, 1) // (MOST_COLUMNS - 1))
+    chunks = [epochs[:1], *(epochs[start : start + size] for start in range(1, len(epochs), size))]
+    return [
+        (chunk[0][0], chunk[-1][0], {name: sum(one[name] for _, one in chunk) / len(chunk) for name in chunk[0][1]})
+        for chunk in chunks
+    ]
+
+
+def _span(ranks: tuple[int, int]) -> str:
+    return str(ranks[0]) if ranks[0] == ranks[1] else f"{ranks[0]} to {ranks[1]}"
+
+
+def _fit(count: int) -> str:
+    """A count that fits into a cell."""
+    if count < 100_000:
+        return f"{count:,}"
+    return f"{count / 1e6:.3g}M" if count >= 1e6 else f"{count / 1e3:.0f}k"

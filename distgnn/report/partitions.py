@@ -5,9 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from distgnn.cli.display import epoch_line
-from distgnn.report.axes import BYTES, Axis
-from distgnn.report.bars import bars, matrix
-from distgnn.report.charts import Series, lines
+from distgnn.report.charts import BYTES, Axis, Series, bars, lines, matrix
 from distgnn.report.html import facts, figure, part, section, side_by_side, table
 from distgnn.report.read import Parts
 from distgnn.system.units import human_bytes, human_seconds

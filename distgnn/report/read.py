@@ -81,18 +81,8 @@ class Bench:
 
     @property
     def rows(self) -> list[dict[str, Any]]:
-        """One row per algorithm (and rank count), or per contestant beside DGL."""
+        """One row per algorithm (and rank count)."""
         return self.content["rows"]
-
-    @property
-    def against_dgl(self) -> bool:
-        """Are the rows those of `bench --against-dgl`?"""
-        return any("times_bound" in row for row in self.rows)
-
-    @property
-    def race(self) -> bool:
-        """Are the rows those of `bench --time-to-accuracy`?"""
-        return all("contestant" in row for row in self.rows)
 
 
 @dataclass
@@ -264,9 +254,8 @@ def _read_bench(path: str) -> Bench:
     except (OSError, ValueError, RecursionError) as error:
         raise InputError(f"{path} cannot be read as a bench.json: {error}") from error
     rows = content.get("rows")
-    good = isinstance(rows, list) and (
-        all(text(row, "contestant") is not None for row in rows)
-        or all(text(row, "name") is not None and number(row, "epoch_seconds_median") is not None for row in rows)
+    good = isinstance(rows, list) and all(
+        text(row, "name") is not None and number(row, "epoch_seconds_median") is not None for row in rows
     )
     if not rows or not good:
         raise InputError(f"{path} is no bench.json: expected rows with name and epoch_seconds_median")

@@ -8,9 +8,21 @@ from itertools import accumulate
 from typing import Any
 
 from distgnn.config.task import LOWER_IS_BETTER
-from distgnn.report.axes import BYTES, PLAIN, SECONDS, SHARES, Axis
-from distgnn.report.bars import REST, Phases, bars, columns, matrix, stacked
-from distgnn.report.charts import Series, lines
+from distgnn.report.charts import (
+    BYTES,
+    PLAIN,
+    REST,
+    SECONDS,
+    SHARES,
+    Axis,
+    Phases,
+    Series,
+    bars,
+    columns,
+    lines,
+    matrix,
+    stacked,
+)
 from distgnn.report.html import figure, folded, shown, side_by_side, table
 from distgnn.report.read import Run, number
 from distgnn.system.units import human_bytes, human_seconds

@@ -1,15 +1,17 @@
 """The page's style sheet: light, dark (as the reader's system is set) and print. No fonts or images are loaded."""
 
-LIGHT = """
---bg:#fff;--ink:#1a2129;--soft:#55606c;--rule:#d8dee5;--panel:#f5f7f9;--accent:#0b62a8;--warn:#8a4b00;--warnbg:#fff4e0;
---c0:#0b62a8;--c1:#c2410c;--c2:#15803d;--c3:#7e22ce;--c4:#b91c5c;--c5:#0e7490;--c6:#854d0e;--c7:#475569;
---p0:#1f5a96;--p1:#cfd6de;--p2:#b0841c;--p3:#6d3176;--p4:#f2a79f;--stripe:#a33327;--cell:#0b4a80;--on:#fff
-"""
-DARK = """
---bg:#14181d;--ink:#e4e9ee;--soft:#a3aeb9;--rule:#37414c;--panel:#1c2229;--accent:#6cb6ff;--warn:#ffc878;--warnbg:#33270f;
---c0:#6cb6ff;--c1:#ff9f5a;--c2:#5dd38c;--c3:#c9a3ff;--c4:#ff8fb8;--c5:#4fd1dd;--c6:#e6c15c;--c7:#a8b3c2;
---p0:#4a8fd6;--p1:#5d6873;--p2:#dfb64a;--p3:#b57fc0;--p4:#f2a79f;--stripe:#7d1f14;--cell:#6cb6ff;--on:#10151a
-"""
+LIGHT = {
+    "bg": "#ffffff", "ink": "#1a2129", "soft": "#55606c", "rule": "#d8dee5", "panel": "#f5f7f9", "accent": "#0b62a8",
+    "warn": "#8a4b00", "warnbg": "#fff4e0", "c0": "#0b62a8", "c1": "#c2410c", "c2": "#15803d", "c3": "#7e22ce",
+    "c4": "#b91c5c", "c5": "#0e7490", "c6": "#854d0e", "c7": "#475569", "p0": "#1f5a96", "p1": "#cfd6de",
+    "p2": "#b0841c", "p3": "#6d3176", "p4": "#f2a79f", "stripe": "#a33327", "cell": "#0b4a80", "on": "#ffffff",
+}  # fmt: skip
+DARK = {
+    "bg": "#14181d", "ink": "#e4e9ee", "soft": "#a3aeb9", "rule": "#37414c", "panel": "#1c2229", "accent": "#6cb6ff",
+    "warn": "#ffc878", "warnbg": "#33270f", "c0": "#6cb6ff", "c1": "#ff9f5a", "c2": "#5dd38c", "c3": "#c9a3ff",
+    "c4": "#ff8fb8", "c5": "#4fd1dd", "c6": "#e6c15c", "c7": "#a8b3c2", "p0": "#4a8fd6", "p1": "#5d6873",
+    "p2": "#dfb64a", "p3": "#b57fc0", "p4": "#f2a79f", "stripe": "#7d1f14", "cell": "#6cb6ff", "on": "#10151a",
+}  # fmt: skip
 
 RULES = """
 *{box-sizing:border-box}
@@ -39,21 +41,7 @@ figure{margin:.6rem 0 1.4rem;padding:.9rem 1rem;background:var(--panel);border-r
 figcaption{color:var(--soft);font-size:.84rem;margin-top:.5rem}
 .row{display:grid;grid-template-columns:repeat(auto-fit,minmax(min(400px,100%),1fr));gap:0 1.1rem;align-items:stretch}
 svg{display:block;width:100%;height:auto;overflow:visible}
-svg text{font-size:11.5px;fill:var(--soft);font-family:inherit;font-variant-numeric:tabular-nums}
-svg text.name{fill:var(--ink);font-size:12px}
-svg text.value{fill:var(--ink)}
-.grid{stroke:var(--rule);fill:none}.axis{stroke:var(--soft);fill:none}
-.limit{stroke:var(--ink);stroke-width:1;stroke-dasharray:2 2;fill:none}
-.line{fill:none;stroke:var(--c);stroke-width:2;stroke-linejoin:round}
-.mark{fill:var(--c);stroke:var(--panel);stroke-width:1}
-.band{fill:var(--c);fill-opacity:.13;stroke:none}
-.bar{fill:var(--p0)}
-.cell{fill:var(--cell)}svg text.in{fill:var(--ink)}svg text.in.on{fill:var(--on)}
-.stripes{stroke:var(--stripe);stroke-width:1;fill:none}
-.cut{stroke:var(--panel);stroke-width:3;fill:none}
-.legend{display:flex;flex-wrap:wrap;gap:.15rem 1.1rem;margin:.35rem 0 0;font-size:.84rem}
-.legend span{display:inline-flex;align-items:center;gap:.4rem}
-.legend .sample{width:40px;flex:none}.legend .box{width:22px;flex:none}
+svg *{stroke-linejoin:round;font-family:inherit;font-variant-numeric:tabular-nums}
 .notice{border-left:4px solid var(--warn);background:var(--warnbg);color:var(--warn);padding:.5rem .9rem;margin:.6rem 0;
  border-radius:0 6px 6px 0}
 .notice ul{margin:.1rem 0;padding-left:1.1rem}
@@ -79,8 +67,6 @@ summary{list-style:none;color:var(--ink)}
 
 def style_sheet() -> str:
     """The whole style sheet."""
-    numbered = "".join(f".c{i}{{--c:var(--c{i})}}" for i in range(8))
-    numbered += "".join(f".p{i}{{fill:var(--p{i});stroke:var(--panel);stroke-width:.8}}" for i in range(5))
-    dark = f"@media screen and (prefers-color-scheme:dark){{:root{{{DARK}}}}}"
-    numbered += "".join(f".line.w{i}{{stroke-width:{2.9 - 0.4 * i:.1f}}}" for i in range(5))
-    return f":root{{color-scheme:light dark;{LIGHT}}}{dark}{RULES}{numbered}{PRINT}"
+    light, dark = ("".join(f"--{name}:{colour};" for name, colour in of.items()) for of in (LIGHT, DARK))
+    dark = f"@media screen and (prefers-color-scheme:dark){{:root{{{dark}}}}}"
+    return f":root{{color-scheme:light dark;{light}}}{dark}{RULES}{PRINT}"

@@ -2,6 +2,7 @@
 
 import json
 import os
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -256,13 +257,13 @@ def test_predict_into_nowhere_and_with_damaged_weights(run, refused, parts, tmp_
 
 
 @pytest.mark.parametrize(
-    "option, value, says",
+    "words, script",
     [
-        ("--repeats", 1, "repeats is 1"),
-        ("--widths", "16,x", "widths are '16,x'"),
-        ("--graphs", "petersen", "unknown 'petersen'"),
-        ("--operations", "magic", "unknown 'magic'"),
+        (["bench-kernels", "--repeats", 1], "kernels/bench_kernels.py"),
+        (["bench", "parts", "--against-dgl"], "epoch/against_dgl.py"),
+        (["bench", "parts", "--time-to-accuracy", 90], "steps/race.py"),
     ],
 )
-def test_bench_kernels_options(refused, option, value, says):
-    refused("bench-kernels", option, value, says=says)
+def test_what_is_a_script_now_names_it(refused, words, script):
+    refused(*words, says=f"tests/bench/{script}")
+    assert (Path(__file__).parents[1] / "bench" / script).is_file()

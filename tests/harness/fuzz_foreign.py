@@ -1,6 +1,5 @@
 """More readers that must survive hostile files: cuts and graphs of others, settings, workspaces, pages, benches."""
 
-import json
 import os
 import pickle
 import shutil
@@ -17,7 +16,7 @@ from valid_graphs import small_graph
 
 def foreign_targets(root: Path) -> list[Target]:
     """All of this file."""
-    return [*_cuts(root), _planetoid(root), _workspace(root), _config(root), _page(root), *_benches(root)]
+    return [*_cuts(root), _planetoid(root), _workspace(root), _config(root), _page(root)]
 
 
 def _cuts(root: Path) -> list[Target]:
@@ -132,28 +131,3 @@ def _page(root: Path) -> Target:
         make_page(read_inputs(str(folder / name) for name in ("one", "many", "bench.json")))
 
     return Target("page", folder, read)
-
-
-def _benches(root: Path) -> list[Target]:
-    from distgnn.bench.kernel_cases import CSRS, make_case
-    from distgnn.cli.commands.bench_kernels import _read
-
-    folder = root / "bench-kernels"
-    (folder / "graphs").mkdir(parents=True)
-    (folder / "rows").mkdir()
-    csr = np.array([0, 1, 3, 3]), np.array([2, 0, 1])
-    arrays = {f"{which}_{part}": array for which in CSRS for part, array in zip("pi", csr, strict=True)}
-    np.savez(folder / "graphs" / "rmat.npz", num_nodes=3, **arrays)
-    seconds = {"dgl": 0.2, "f32": 0.1, "gather": 0.05, "f32_one_thread": 0.2}
-    row = {"graph": "rmat", "operation": "sum", "width": 16, "seconds": seconds, "fastest": seconds, "ratio": 2.0}
-    row |= {"gigabytes_per_second": 9.0, "share_of_copy": 0.5, "share_of_gather": 0.5, "scaling": 2.0}
-    (folder / "rows" / "rows.json").write_text(json.dumps({"machine": {}, "rows": [row]}))
-
-    def read_case(folder: Path) -> object:
-        # Without the file the graph is made, which is not reading and takes the memory of a graph.
-        return make_case("rmat", cache=str(folder)) if (folder / "rmat.npz").exists() else None
-
-    return [
-        Target("kernel graph", folder / "graphs", read_case),
-        Target("kernel rows", folder / "rows", lambda folder: _read(str(folder / "rows.json"))),
-    ]

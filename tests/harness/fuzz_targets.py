@@ -18,7 +18,7 @@ from valid_graphs import graph_folders, linked_graph, small_graph
 KINDS = (
     "graph", "sparse", "table", "ogb", "mag", "papers", "reddit", "planetoid", "archive", "one part", "typed part",
     "two parts", "libra", "book", "workspace", "checkpoint", "run folder", "settings", "page", "tuning", "status",
-    "hosts", "prices", "kernel graph", "kernel rows", "links", "ogb links", "linked part",
+    "hosts", "prices", "links", "ogb links", "linked part",
 )  # fmt: skip
 FORGIVING = ("workspace", "page", "tuning", "status")  # what is damaged counts as not there
 SLOW = ("one part", "typed part", "two parts", "linked part", "workspace", "page")

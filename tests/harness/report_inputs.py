@@ -1,4 +1,4 @@
-"""Run folders, a bench.json and a partition as the program writes them, and a reader of the page."""
+"""Run folders and a bench.json as the program writes them, and a reader of the page."""
 
 import json
 from html.parser import HTMLParser
@@ -96,15 +96,19 @@ def write_bench(path: Path, rows: list[dict], **more) -> Path:
 
 
 class Page(HTMLParser):
-    """What a browser would see: tables as lists of cells, lines with their points in numbers, and all text."""
+    """What a browser would see: tables as lists of cells, and all text; the lines as matplotlib has them.
+
+    Args: axes: those that were drawn for this page, in its order.
+    """
 
     VOID = ("meta", "link", "br")
 
-    def __init__(self, source: str):
+    def __init__(self, source: str, axes: list):
         super().__init__()
-        self.source, self.open = source, []
+        self.source, self.axes, self.open = source, axes, []
         self.tables: list[list[list[str]]] = []
-        self.lines: list[tuple[str, list[tuple[float, float]]]] = []
+        drawn = [line for one in axes for line in one.lines if not line.get_label().startswith("_")]
+        self.lines = [(line.get_label(), list(map(tuple, line.get_xydata()))) for line in drawn]
         self.text, self.tags, self.figures = "", set(), []
         self.feed(source)
         self.close()
@@ -114,7 +118,6 @@ class Page(HTMLParser):
         self.tags.add(tag)
         if tag not in self.VOID:
             self.open.append(tag)
-        values = dict(attributes)
         if tag == "table":
             self.tables.append([])
         elif tag == "tr":
@@ -123,8 +126,6 @@ class Page(HTMLParser):
             self.tables[-1][-1].append("")
         elif tag == "figure":
             self.figures.append("")
-        elif "data-frame" in values:
-            self.lines.append((values["data-name"], points_of(values)))
 
     def handle_endtag(self, tag):
         assert self.open.pop() == tag
@@ -141,17 +142,3 @@ class Page(HTMLParser):
     def row(self, name: str) -> list[str]:
         """The cells of the first row that begins with this name."""
         return next(row[1:] for table in self.tables for row in table if row[0] == name)
-
-
-def points_of(values: dict) -> list[tuple[float, float]]:
-    """The numbers that a line was drawn from, by its axes."""
-    left, right, bottom, top = map(float, values["data-frame"].split())
-    (x_low, x_high), (y_low, y_high) = (tuple(map(float, values[key].split())) for key in ("data-x", "data-y"))
-    points = [tuple(map(float, point.split())) for point in values["d"][1:].split("L")]
-    return [
-        (
-            x_low + (x - left) / (right - left) * (x_high - x_low),
-            y_low + (y - bottom) / (top - bottom) * (y_high - y_low),
-        )
-        for x, y in points
-    ]

@@ -8,7 +8,8 @@ from report_inputs import Page
 
 from distgnn.datasets import GraphData
 from distgnn.partition import partition_graph
-from distgnn.report import make_page, read_inputs
+from distgnn.report import charts, make_page, read_inputs
+from distgnn.report.html import plain
 
 
 @pytest.fixture(scope="session")
@@ -26,6 +27,17 @@ def partition(tmp_path_factory) -> Path:
 
 
 @pytest.fixture
-def page():
-    """`page(path, …)` is the page about these inputs."""
-    return lambda *paths: Page(make_page(read_inputs(map(str, paths))))
+def page(monkeypatch):
+    """`page(path, …)` is the page about these inputs; SVG is made of its drawings only if `whole`."""
+    as_svg, drawn = charts._svg, []
+
+    def page(*paths, whole: bool = False) -> Page:
+        def keep(axes, label, titles=(), **more) -> str:
+            drawn.append(axes)
+            return as_svg(axes, label, titles, **more) if whole else f"<svg>{plain(list(titles), 10**6)}</svg>"
+
+        drawn.clear()
+        monkeypatch.setattr(charts, "_svg", keep)
+        return Page(make_page(read_inputs(map(str, paths))), list(drawn))
+
+    return page

@@ -5,7 +5,6 @@ import os
 import platform
 import subprocess
 import sys
-from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -13,11 +12,9 @@ import typer
 
 from distgnn.cli.display import print_columns
 from distgnn.cli.options import Only, Threads, with_options
-from distgnn.cli.time_to_accuracy import Race, time_to_accuracy
-from distgnn.config import ONE_PASS_MODELS, ModelConfig, TrainConfig, check_choice
+from distgnn.config import ModelConfig, TrainConfig
 from distgnn.system.units import human_bytes, human_seconds, human_share
 
-CONTESTANT_COLUMNS = ["contestant", "epoch", "± iqr", "× dgl", "of the bound", "memory", "of dgl's"]
 COLUMNS = [
     "ranks",
     "algorithm",
@@ -64,30 +61,6 @@ def bench(
     rounds: Annotated[int, typer.Option(help="Turns of 3 epochs that each algorithm gets.")] = 4,
     accuracy: Annotated[bool, typer.Option(help="Train --epochs epochs and report final metric and curve.")] = False,
     threads: Threads = None,
-    against_dgl: Annotated[
-        bool, typer.Option(help="One part: an epoch beside DGL's and the bound, with peak memory.")
-    ] = False,
-    contestants: Annotated[
-        str, typer.Option(help="With --against-dgl; also dgl/kept, dgl/bfloat16, pyg, pyg/edges, distgnn/remat.")
-    ] = "dgl,distgnn,distgnn/bfloat16,bound",
-    target: Annotated[
-        float | None,
-        typer.Option(
-            "--time-to-accuracy", help="Seconds and passes to this validation accuracy: a race of the contestants."
-        ),
-    ] = None,
-    contestant: Annotated[
-        list[str] | None,
-        typer.Option(help="With --time-to-accuracy: options of train, or dgl-sampling and its own; may be repeated."),
-    ] = None,
-    limit: Annotated[float, typer.Option(help="With --time-to-accuracy: seconds of training of each run.")] = 60.0,
-    past_target: Annotated[
-        float,
-        typer.Option(
-            help="With --time-to-accuracy: end a run after this many times the seconds to the target (0: at the limit)."
-        ),
-    ] = 0.0,
-    seeds: Annotated[int, typer.Option(help="With --time-to-accuracy: how many, from --seed on.")] = 3,
     out: Annotated[str, typer.Option(help="File to write.")] = "bench.json",
     figures: Annotated[
         str | None, typer.Option(help="Folder for figures (PNG, SVG): time by phase, accuracy curves.")
@@ -108,18 +81,6 @@ def bench(
         contenders = parse_contenders(algorithms)
         manifests = [read_manifest(folder) for folder in parts]
         _check_outputs(out, figures)
-    if target is not None:
-        _race(
-            Race(target, contestant or (), limit, config.seed, seeds, threads, past_target),
-            parts,
-            manifests,
-            out,
-            figures,
-        )
-        return
-    if against_dgl:
-        _against_dgl(parts, manifests, contestants, sizes, config.seed, rounds, threads, out)
-        return
     if len(parts) > 1:
         rows = with_scaling(_one_job_per_folder(parts, sys.argv[1:], out))
     else:
@@ -135,26 +96,6 @@ def bench(
     print_columns(title, COLUMNS, [_cells(row) for row in rows])
     if len(parts) > 1:
         print_columns("Scaling, against the first folder", SCALING_COLUMNS, [_scaling_cells(row) for row in rows])
-
-
-def _race(race: Race, parts: list[str], manifests: list[dict], out: str, figures: str | None) -> None:
-    """The race to an accuracy, of the default contestants where none are given."""
-    from distgnn.bench.steps.time_to_accuracy import DEFAULT
-    from distgnn.cli.ranks import checked_together
-
-    race = replace(race, contestants=race.contestants or DEFAULT)
-    with checked_together():
-        race.check(parts, _command("train"))
-    about = {"machine": _machine(), "graph": manifests[0]["name"], "command": sys.argv[1:]}
-    time_to_accuracy(race, parts[0], about, out, figures)
-
-
-def _command(name: str) -> Any:
-    """Another command of the program, as typer has it: only the one that was typed is there otherwise."""
-    from distgnn.cli.main import make_app
-
-    commands: Any = typer.main.get_command(make_app([name]))
-    return commands.commands[name]
 
 
 def _check_outputs(out: str, figures: str | None) -> None:
@@ -184,45 +125,9 @@ def _write(rows: list[dict], graph: str, out: str) -> dict:
     """Write bench.json; returns what it holds."""
     from distgnn.cli.output_files import write_json
 
-    report = {"machine": _machine(), "graph": graph, "command": sys.argv[1:], "rows": rows}
+    report = {"machine": machine(), "graph": graph, "command": sys.argv[1:], "rows": rows}
     write_json(out, report)
     return report
-
-
-def _against_dgl(
-    parts: Any, manifests: Any, contestants: Any, model: Any, seed: Any, rounds: Any, threads: Any, out: Any
-) -> None:
-    """Contestants in processes of their own; writes bench.json and prints the table."""
-    from distgnn.bench.against_dgl import parse_contestants, run
-    from distgnn.cli.ranks import checked_together
-    from distgnn.config import num_threads
-    from distgnn.errors import InputError
-
-    with checked_together():
-        names = parse_contestants(contestants)
-        check_choice("model for --against-dgl", model.name, ONE_PASS_MODELS)
-        check_choice("norm for --against-dgl", model.norm, ("layer", "none"))
-        if len(parts) != 1 or manifests[0]["num_parts"] != 1:
-            raise InputError("--against-dgl compares single processes: give one folder made with --parts 1")
-    rows = run(parts[0], names, model, seed, rounds, threads or num_threads())
-    _write(rows, manifests[0]["name"], out)
-    title = f"{manifests[0]['name']}, {model.name} {model.num_layers} × {model.hidden_feats}, norm {model.norm}"
-    print_columns(title, CONTESTANT_COLUMNS, [_contestant_cells(row) for row in rows])
-
-
-def _contestant_cells(row: dict) -> list[str]:
-    def ratio(name: str) -> str:
-        return "" if row[name] is None else f"{row[name]:.2f}"
-
-    return [
-        row["name"],
-        human_seconds(row["epoch_seconds_median"]),
-        human_seconds(row["epoch_seconds_iqr"]),
-        ratio("speedup_vs_dgl"),
-        ratio("times_bound"),
-        human_bytes(row["peak_rss_bytes"]),
-        ratio("memory_vs_dgl"),
-    ]
 
 
 def _one_job_per_folder(parts: list[str], argv: list[str], out: str) -> list[dict]:
@@ -254,7 +159,7 @@ def _rank() -> int:
     return MPI.COMM_WORLD.rank
 
 
-def _machine() -> dict:
+def machine() -> dict:
     """What a reader needs to judge the numbers."""
     from distgnn.system.processor import processor
 

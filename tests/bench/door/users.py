@@ -21,7 +21,9 @@ from pathlib import Path
 
 from first_script import DATA_ROOT, FIRST, printed, run, trained
 
-from distgnn.bench.against_dgl import Process, check_same_loss
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "epoch"))
+from against_dgl import Process, check_same_loss
+
 from distgnn.config import ModelConfig
 from distgnn.system.processor import processor
 

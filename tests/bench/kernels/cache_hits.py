@@ -2,16 +2,15 @@
 
     python tests/bench/kernels/cache_hits.py --graphs rmat,arxiv --cache graphs/
 
-For each graph of `distgnn bench-kernels`, over the arcs of one of two threads: what
+For each graph of bench_kernels.py, over the arcs of one of two threads: what
 1 MiB (a core's level 2 here) and 16 MiB (half of level 3) would serve. Not run by pytest.
 """
 
 import argparse
 
 import numpy as np
+from kernel_cases import GRAPHS, make_case
 from numba import njit
-
-from distgnn.bench.kernel_cases import GRAPHS, make_case
 
 CACHES = (1 << 20, 1 << 24)
 

@@ -14,6 +14,7 @@ import statistics
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import numpy as np
 import torch
@@ -21,13 +22,15 @@ from mpi4py import MPI
 
 from distgnn import kernels, ops
 from distgnn import nn as dnn
-from distgnn.bench.contestant import peak_bytes
 from distgnn.config import num_threads
 from distgnn.datasets import load_graph
 from distgnn.graph.dist_graph import DistGraph
 from distgnn.interop.dgl.import_dgl import import_dgl
 from distgnn.nn.relation_norm import relation_norm
 from distgnn.partition import VertexCut, local_part
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "epoch"))
+from contestant import peak_bytes
 
 WIDTH, EDGE_FEATS, RELATIONS, ROUNDS = 64, 8, 4, 5
 

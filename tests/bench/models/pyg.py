@@ -38,13 +38,15 @@ from mpi4py import MPI
 from torch_geometric import nn as gnn
 
 from distgnn import nn as dnn
-from distgnn.bench.contestant import peak_bytes
 from distgnn.config import ModelConfig, num_threads
 from distgnn.datasets import load_graph
 from distgnn.graph.dist_graph import DistGraph
 from distgnn.graph.loader import use_threads
 from distgnn.kernels import give_back_freed_memory
 from distgnn.partition import VertexCut, local_part
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "epoch"))
+from contestant import peak_bytes
 
 FEATS, HIDDEN, CLASSES, ROUNDS, TINY = 100, 128, 47, 5, 10
 MODELS = ("gcn", "sage", "gat")

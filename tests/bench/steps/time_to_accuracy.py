@@ -3,8 +3,8 @@
     python tests/bench/steps/time_to_accuracy.py --data DATA --work /tmp/race [--graphs cora,tolokers --ranks 1,2,4]
     python tests/bench/steps/time_to_accuracy.py --data DATA --work /tmp/race --contestants sampling --past-target 0
 
-Partition folders are made where they are missing; for each graph and number of ranks `distgnn bench
---time-to-accuracy` writes WORK/GRAPH-CONTESTANTS-RANKS.json, and figures beside it. What is there already is left out:
+Partition folders are made where they are missing; for each graph and number of ranks race.py writes
+WORK/GRAPH-CONTESTANTS-RANKS.json, and figures beside it. What is there already is left out:
 a run that was cut short goes on with the next graph. With `--past-target 0` all run to the limit, which shows final
 accuracies. `--prefix` goes before each of these commands. Threads are 2 over all ranks. Not run by pytest.
 """
@@ -50,7 +50,7 @@ def main() -> None:
     parser.add_argument("--prefix", default="", help="words before each command, such as nice")
     options = parser.parse_args()
     options.work.mkdir(parents=True, exist_ok=True)
-    program = [*shlex.split(options.prefix), sys.executable, "-m", "distgnn.cli"]
+    python = [*shlex.split(options.prefix), sys.executable]
     for ranks in map(int, options.ranks.split(",")):
         for graph in options.graphs.split(","):
             name = f"{graph}-{options.contestants}-{ranks}"
@@ -59,12 +59,23 @@ def main() -> None:
                 continue
             if not parts.exists():
                 cut = ["--parts", ranks, "--direction", "both", "--clusters", "--out", parts]
-                call([*program, "partition", graph, "--data-root", options.data / DATASETS.get(graph, ""), *cut])
+                call(
+                    [
+                        *python,
+                        "-m",
+                        "distgnn.cli",
+                        "partition",
+                        graph,
+                        "--data-root",
+                        options.data / DATASETS.get(graph, ""),
+                        *cut,
+                    ]
+                )
             limit = min(options.limit, FEW_SECONDS) if graph in FEW_LABELS else options.limit
             words = ["--past-target", options.past_target, "--limit", limit, "--seeds", options.seeds]
             words += [word for text in contestants(graph, options.contestants) for word in ("--contestant", text)]
             words += ["--threads", max(1, CORES // ranks), "--out", out, "--figures", options.work / name]
-            call([*program, "bench", parts, "--time-to-accuracy", TARGETS[graph], *words])
+            call([*python, Path(__file__).with_name("race.py"), parts, TARGETS[graph], *words])
 
 
 def call(words: list) -> None:

@@ -1,22 +1,28 @@
-"""`distgnn bench-kernels`: our row kernels beside DGL 1.1.3, torch.sparse and torch_geometric, in turn in one run.
+"""Our row kernels beside DGL 1.1.3, torch.sparse and torch_geometric, in turn in one run.
+
+    python tests/bench/kernels/bench_kernels.py                    # all graphs, widths and operations; hours
+    python tests/bench/kernels/bench_kernels.py --graphs dense --widths 100 --operations sum --out rows.json
 
 Each line of the table is one operation on one graph at one width. What is compared runs in turn, repeat by repeat;
 medians are reported, and the fastest call of each beside them (on a machine with other work they say more). `of copy`
 is the rate at which rows are gathered (E · D · 4 bytes / seconds; 5 passes over the rows for the activation) over the
 copy bandwidth measured in the same run (read + write); it exceeds 1 where caches help. `of gather` is the share of the
-gather bound: the time to read the same rows in the same order and write nothing.
+gather bound: the time to read the same rows in the same order and write nothing. Not run by pytest.
 """
 
+import argparse
+import json
 import os
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+from kernel_cases import GRAPHS, WIDTHS, interleaved, make_case
+from kernel_measures import MEASURE, one_thread
 
 from distgnn import kernels
-from distgnn.bench.kernel_cases import GRAPHS, WIDTHS, interleaved, make_case
-from distgnn.bench.kernel_measures import MEASURE, one_thread
-from distgnn.errors import InputError
-from distgnn.system.output import plain
+from distgnn.cli.display import print_columns
+from distgnn.config import num_threads
 from distgnn.system.processor import processor
 
 OPERATIONS = tuple(MEASURE)
@@ -51,10 +57,6 @@ def run(
         that keeps the graphs; report: called with each row once it is measured.
     Returns: list of dict: graph, operation, width, threads, seconds by column, ratios, rates.
     """
-    for name, known in ((graphs, GRAPHS), (operations, OPERATIONS)):
-        unknown = [n for n in name if n not in known]
-        if unknown:
-            raise InputError(f"unknown {unknown[0]!r}: choose from {', '.join(known)}")
     import torch
 
     torch.set_num_threads(kernels.get_num_threads())
@@ -141,41 +143,53 @@ def summarise(rows: Any) -> Any:
     return found
 
 
-def table(rows: Any) -> Any:
-    """The rows as a rich table."""
-    from rich.table import Table
-    from rich.text import Text
-
-    columns = "graph", "operation", "D", "DGL / torch s", "ours s", "ratio", "GB/s", "of copy", "of gather", "threads"
-    result = Table(*columns, "other columns")
+def show(rows: Any) -> None:
+    """Print the rows, and `summarise` below."""
+    columns = ["graph", "operation", "D", "DGL / torch s", "ours s", "ratio", "GB/s", "of copy", "of gather", "threads"]
+    cells = []
     for row in rows:
         seconds = row["seconds"]
-        base = seconds.get("dgl", seconds.get("torch"))
+        times = [f"{seconds.get('dgl', seconds.get('torch')):.4f}", f"{seconds['f32']:.4f}", f"{row['ratio']:.2f}"]
+        gather = f"{row['share_of_gather']:.0%}" if row["share_of_gather"] == row["share_of_gather"] else ""
+        rates = [f"{row['gigabytes_per_second']:.1f}", f"{row['share_of_copy']:.0%}", gather, f"{row['scaling']:.2f}"]
         others = {n: s for n, s in seconds.items() if n not in ("dgl", "torch", "f32", "gather", "f32_one_thread")}
-        result.add_row(
-            Text(plain(row["graph"])),
-            Text(plain(row["operation"])),
-            str(int(row["width"])),
-            f"{base:.4f}",
-            f"{seconds['f32']:.4f}",
-            f"{row['ratio']:.2f}",
-            f"{row['gigabytes_per_second']:.1f}",
-            f"{row['share_of_copy']:.0%}",
-            f"{row['share_of_gather']:.0%}" if row["share_of_gather"] == row["share_of_gather"] else "",
-            f"{row['scaling']:.2f}",
-            Text(plain(", ".join(f"{n} {s:.4f}" for n, s in others.items()))),
-        )
-    return result
+        named = ", ".join(f"{n} {s:.4f}" for n, s in others.items())
+        cells.append([row["graph"], row["operation"], str(row["width"]), *times, *rates, named])
+    print_columns("Seconds of a call, medians", [*columns, "other columns"], cells)
+    columns = ["ratio to DGL or torch", "rows", "geometric mean", "of fastest", "smallest", "at", "largest", "target"]
+    cells = [
+        [name, str(count), f"{mean:.2f}", f"{fastest:.2f}", f"{least:.2f}", where, f"{most:.2f}", f"{target or ''}"]
+        for name, count, mean, fastest, least, where, most, target in summarise(rows)
+    ]
+    print_columns("Ratios", columns, cells)
 
 
-def summary_table(rows: Any) -> Any:
-    """`summarise` as a rich table."""
-    from rich.table import Table
-    from rich.text import Text
+def main() -> None:
+    """Measure what is asked for; rows that the JSON file has already are kept."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--graphs", nargs="+", default=list(GRAPHS), choices=list(GRAPHS))
+    parser.add_argument("--widths", nargs="+", type=int, default=list(WIDTHS))
+    parser.add_argument("--operations", nargs="+", default=list(OPERATIONS), choices=OPERATIONS)
+    parser.add_argument("--repeats", type=int, default=7, help="turns; the first is not counted")
+    parser.add_argument("--data-root", help="folder of named data sets (default: DISTGNN_DATA or ./data)")
+    parser.add_argument("--cache", help="folder that keeps the generated graphs for the next run")
+    parser.add_argument("--threads", type=int, help="default: all cores")
+    parser.add_argument("--out", type=Path, help="JSON file, written after each row")
+    options = parser.parse_args()
+    kernels.set_num_threads(options.threads or num_threads())
+    known = json.loads(options.out.read_text())["rows"] if options.out and options.out.exists() else []
+    rows = {(row["graph"], row["operation"], row["width"]): row for row in known}
 
-    columns = "ratio to DGL or torch", "rows", "geometric mean", "of fastest", "smallest", "at", "largest", "target"
-    result = Table(*columns)
-    for name, count, mean, fastest, least, where, most, target in summarise(rows):
-        values = (f"{mean:.2f}", f"{fastest:.2f}", f"{least:.2f}", Text(plain(where)), f"{most:.2f}", f"{target or ''}")
-        result.add_row(name, str(count), *values)
-    return result
+    def keep(row: Any) -> None:
+        print(row, flush=True)
+        rows[row["graph"], row["operation"], row["width"]] = row
+        if options.out:
+            options.out.write_text(json.dumps({"machine": machine(), "rows": list(rows.values())}, indent=1))
+
+    asked = options.graphs, options.widths, options.operations, options.repeats
+    run(*asked, options.data_root, options.cache, keep)
+    show(rows.values())
+
+
+if __name__ == "__main__":
+    main()

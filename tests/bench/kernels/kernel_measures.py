@@ -1,4 +1,4 @@
-"""The operations of `distgnn bench-kernels`: for each, functions that are timed in turn.
+"""The operations of bench_kernels.py: for each, functions that are timed in turn.
 
 A measure takes (case, width, repeats) and returns the seconds of each call by column, or None where it does not apply.
 Columns:
@@ -17,9 +17,9 @@ import warnings
 from typing import Any
 
 import numpy as np
+from kernel_cases import WIDTHS, interleaved
 
 from distgnn import kernels
-from distgnn.bench.kernel_cases import WIDTHS, interleaved
 
 GATHER_ROWS = 1024
 LARGEST_SCATTER = 1 << 31  # bytes of arc rows that torch_geometric's gather-scatter may store

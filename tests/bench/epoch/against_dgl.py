@@ -1,37 +1,36 @@
-"""`distgnn bench --against-dgl`: an epoch of ours beside one of DGL's and PyTorch Geometric's, and beside the bound.
+"""An epoch of ours beside one of DGL's and PyTorch Geometric's, and beside the bound.
+
+    distgnn partition GRAPH --parts 1 --out parts
+    python tests/bench/epoch/against_dgl.py parts --model gat --norm none --contestants dgl,distgnn,bound
 
 Every contestant is a process of its own (`contestant.py`) with the same graph, weights and number of threads. They take
-turns, so that whatever else the machine does meets all of them; one epoch of each is not counted.
+turns, so that whatever else the machine does meets all of them; one epoch of each is not counted. Not run by pytest.
 """
 
+import argparse
 import json
 import os
 import statistics
 import subprocess
 import sys
 from dataclasses import asdict
+from pathlib import Path
 
 import numpy as np
+from contestant import CHECKED_LOSS, CONTESTANTS
 
-from distgnn.bench.contestant import CHECKED_LOSS, CONTESTANTS
-from distgnn.config import ModelConfig, check_choice
+from distgnn.cli.commands.bench import machine
+from distgnn.cli.display import print_columns
+from distgnn.config import ModelConfig, num_threads
 from distgnn.errors import RunError
+from distgnn.partition import read_manifest
+from distgnn.system.units import human_bytes, human_seconds
 
+CONTESTANT = Path(__file__).with_name("contestant.py")
+COLUMNS = ["contestant", "epoch", "± iqr", "× dgl", "of the bound", "memory", "of dgl's"]
 UNCOUNTED_EPOCHS = 1
 SAME_LOSS = 1e-4  # relative: float32 sums in another order
 SAME_LOSS_BFLOAT16 = 3e-2
-
-
-def parse_contestants(text: str) -> list[str]:
-    """From "dgl,distgnn,bound".
-
-    Raises:
-        InputError: for a name that is no contestant.
-    """
-    names = [name.strip() for name in text.split(",") if name.strip()]
-    for name in names:
-        check_choice("contestant", name, tuple(CONTESTANTS))
-    return list(dict.fromkeys(names))
 
 
 class Process:
@@ -45,7 +44,7 @@ class Process:
                 environment.pop(variable, None)
         else:
             environment.setdefault("GOMP_SPINCOUNT", "1000")
-        command = [sys.executable, "-m", "distgnn.bench.contestant", json.dumps(order)]
+        command = [sys.executable, str(CONTESTANT), json.dumps(order)]
         self.name = name
         self.seconds: list[float] = []
         self.losses: list[float] = []
@@ -157,3 +156,47 @@ def with_ratios(rows: list[dict]) -> list[dict]:
         row["memory_vs_dgl"] = row["peak_rss_bytes"] / stock["peak_rss_bytes"] if stock else None
         row["times_bound"] = seconds / limit["epoch_seconds_median"] if limit else None
     return rows
+
+
+def _cells(row: dict) -> list[str]:
+    def ratio(name: str) -> str:
+        return "" if row[name] is None else f"{row[name]:.2f}"
+
+    return [
+        row["name"],
+        human_seconds(row["epoch_seconds_median"]),
+        human_seconds(row["epoch_seconds_iqr"]),
+        ratio("speedup_vs_dgl"),
+        ratio("times_bound"),
+        human_bytes(row["peak_rss_bytes"]),
+        ratio("memory_vs_dgl"),
+    ]
+
+
+def main() -> None:
+    """Compare the contestants that are named; writes a JSON file of the form of bench.json."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("parts", help="folder made with --parts 1")
+    parser.add_argument("--contestants", default="dgl,distgnn,distgnn/bfloat16,bound", help=", ".join(CONTESTANTS))
+    parser.add_argument("--model", default="sage", choices=("sage", "gcn", "gat"))
+    parser.add_argument("--norm", default="layer", choices=("layer", "none"))
+    parser.add_argument("--num-layers", type=int, default=3)
+    parser.add_argument("--hidden-feats", type=int, default=256)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--rounds", type=int, default=4, help="counted epochs of each")
+    parser.add_argument("--threads", type=int, default=num_threads())
+    parser.add_argument("--out", type=Path, default=Path("bench.json"))
+    options = parser.parse_args()
+    names = options.contestants.split(",")
+    if unknown := [name for name in names if name not in CONTESTANTS]:
+        parser.error(f"unknown contestant {unknown[0]}: choose from {', '.join(CONTESTANTS)}")
+    graph = read_manifest(options.parts)["name"]
+    model = ModelConfig(options.model, options.hidden_feats, options.num_layers, norm=options.norm)
+    rows = run(options.parts, names, model, options.seed, options.rounds, options.threads)
+    report = {"machine": machine(), "graph": graph, "command": sys.argv, "rows": rows}
+    options.out.write_text(json.dumps(report, indent=1))
+    print_columns(f"{graph}, {model.name} {model.num_layers} × {model.hidden_feats}", COLUMNS, list(map(_cells, rows)))
+
+
+if __name__ == "__main__":
+    main()

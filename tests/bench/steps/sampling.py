@@ -1,4 +1,4 @@
-"""DGL's neighbour sampling as a contestant: `python -m distgnn.bench.steps.sampling PARTS --out FOLDER [options]`.
+"""DGL's neighbour sampling as a contestant: `python tests/bench/steps/sampling.py PARTS --out FOLDER [options]`.
 
 The settings are those of DGL's own example (node classification, examples/pytorch/graphsage): three SAGE layers of 256,
 fan-out 10, 10, 10, batches of 1,024, Adam 0.001, weight decay 0.0005, dropout 0.5. An epoch is a pass over the training

@@ -43,7 +43,7 @@ class Contestant:
     def check(self, parts: str, train: Any) -> None:
         """Raise InputError for options that there are not. `train`: the program's command of that name."""
         if self.samples:
-            from distgnn.bench.steps.sampling import parse_options
+            from sampling import parse_options
 
             parse_options(self.words)
             return
@@ -57,8 +57,8 @@ class Contestant:
         """What starts it; it writes folder/metrics.jsonl."""
         shared = ["--seed", str(seed), *([] if threads is None else ["--threads", str(threads)])]
         if self.samples:
-            module = "distgnn.bench.steps.sampling"
-            return [sys.executable, "-m", module, parts, "--out", str(folder), *shared, *self.words]
+            program = str(Path(__file__).with_name("sampling.py"))
+            return [sys.executable, program, parts, "--out", str(folder), *shared, *self.words]
         own = [] if "--eval-every" in self.words else ["--eval-every", "1"]
         return [
             *(sys.executable, "-m", "distgnn.cli", "train", parts, *self.words, *own, *shared),

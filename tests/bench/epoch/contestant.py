@@ -1,6 +1,6 @@
-"""One contestant of `distgnn bench --against-dgl`, in a process of its own: its peak memory is nobody else's.
+"""One contestant of against_dgl.py, in a process of its own: its peak memory is nobody else's.
 
-    python -m distgnn.bench.contestant '{"name": "dgl", "parts": "parts/", "model": {...}, "seed": 0}'
+    python tests/bench/epoch/contestant.py '{"name": "dgl", "parts": "parts/", "model": {...}, "seed": 0}'
 
 It reads commands from standard input ("train 2", "quit") and answers each with one line of JSON. All contestants train
 the same stack with the same weights, dropout rate, loss and Adam on the one part of the folder; "bound" runs nothing
@@ -19,11 +19,11 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any, cast
 
+import bound
 import torch
 from torch import nn
 from torch.nn import functional
 
-from distgnn.bench import bound
 from distgnn.config import ModelConfig, TrainConfig, num_threads
 from distgnn.errors import RunError
 from distgnn.nn import build_model

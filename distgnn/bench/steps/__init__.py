@@ -1,1 +1,0 @@
-"""Ways to take a step, measured: time to a target accuracy."""
