@@ -9,13 +9,13 @@ from distgnn.config.options.option import Config
 from distgnn.errors import InputError
 
 RENAMED = {"smooth": "late_row_average", "smooth_labels": "correct_and_smooth"}
-SCRIPTS = {  # what was a command or an option -> the script below tests/bench that measures it
-    "bench-kernels": "kernels/bench_kernels.py",
-    "--against-dgl": "epoch/against_dgl.py",
-    "--contestants": "epoch/against_dgl.py",
-    "--time-to-accuracy": "steps/race.py",
-    "--contestant": "steps/race.py",
-    "--past-target": "steps/race.py",
+SCRIPTS = {  # what was a command or an option -> the script that measures it
+    "bench-kernels": "tests/bench/kernels/bench_kernels.py",
+    "--against-dgl": "tests/bench/epoch/against_dgl.py",
+    "--contestants": "tests/bench/epoch/against_dgl.py",
+    "--time-to-accuracy": "tests/bench/steps/race.py",
+    "--contestant": "tests/bench/steps/race.py",
+    "--past-target": "tests/bench/steps/race.py",
 }
 REMOVED = {"adaptive": "--adaptive", "error_feedback": "--error-feedback"}  # off by default
 
@@ -23,7 +23,7 @@ REMOVED = {"adaptive": "--adaptive", "error_feedback": "--error-feedback"}  # of
 def new_name(option: str | None) -> str | None:
     """A line that names what a word of the command line is now, an option or a script; None: it was never another."""
     if option in SCRIPTS:
-        return f"{option} is a script of the repository now: python tests/bench/{SCRIPTS[option]}"
+        return f"{option} is a script of the repository now: python {SCRIPTS[option]}"
     for old, new in RENAMED.items():
         for prefix in ("--", "--no-"):
             if option == _on_command_line(old, prefix):
