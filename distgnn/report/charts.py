@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import io
 import re
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -98,10 +99,12 @@ class Series:
 
 @contextmanager
 def styled() -> Iterator[None]:
-    """What is drawn and saved inside has the style of all figures; also a decorator."""
-    import matplotlib
+    """What is drawn and saved inside has the style of all figures, whatever the user's own is; also a decorator."""
+    import matplotlib.style
 
-    with matplotlib.rc_context(STYLE):
+    with matplotlib.style.context(["default", STYLE]), warnings.catch_warnings():
+        # Letters that matplotlib's font lacks are the browser's to draw.
+        warnings.filterwarnings("ignore", message="Glyph")
         yield
 
 
@@ -221,7 +224,8 @@ def columns(epochs: Sequence[tuple[int, Phases]], axis: Axis) -> str:
     """
     if not epochs:
         return ""
-    axes, titles = _axes(WIDTH, 240), []
+    axes = _axes(WIDTH, 240)
+    titles: list[str] = []
     groups = _groups(epochs)
     ends = [0.0] * len(groups)
     for phase in dict.fromkeys(phase for _, _, phases in groups for phase in phases):
@@ -256,7 +260,8 @@ def matrix(values: Sequence[Sequence[int]], row_name: str, column_name: str, uni
     ]  # the sum over neighbouring ranks where there are many
     most = max((cell for line in cells for cell in line), default=0) or 1
     side = max(12, min(56, 380 // len(ranks)))
-    axes, titles = _axes(LEFT + side * len(ranks) + RIGHT, TOP + side * len(ranks) + BOTTOM), []
+    axes = _axes(LEFT + side * len(ranks) + RIGHT, TOP + side * len(ranks) + BOTTOM)
+    titles: list[str] = []
     for y, line in enumerate(cells):
         for x, cell in enumerate(line):
             box = Rectangle((x - 0.48, y - 0.48), 0.96, 0.96, color=LIGHT["cell"], alpha=0.04 + 0.86 * cell / most)
@@ -337,6 +342,8 @@ def _name_bars(
 def _short(name: str, most: int = 28) -> str:
     """A name as a figure shows it: invisible letters as \\x00, cut where it is long."""
     name = output.plain(name)
+    if name.startswith("_"):  # matplotlib has no line of the legend for such a name
+        name = f" {name}"
     return name if len(name) <= most else f"{name[: most - 9]}…{name[-8:]}"
 
 

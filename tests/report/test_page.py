@@ -257,6 +257,7 @@ def test_ranks_and_epochs_have_whole_ticks(page, tmp_path):
     assert [label.get_text() for label in found.axes[0].get_xticklabels()][:3] == ["0", "1", "2"]
 
 
-def test_a_long_line_is_as_large_as_it_looks():
+def test_a_long_line_is_as_large_as_it_looks_and_any_name_has_its_legend():
     points = [(float(i), 1.0 + (i == 7_777)) for i in range(20_000)]
-    assert len(lines([Series("x", points)], Axis("x"), Axis("y"))) < 12_000
+    drawn = lines([Series("图", points), Series("_y", points[:2])], Axis("x"), Axis("y"))
+    assert len(drawn) < 15_000 and "图" in drawn and "_y" in drawn
