@@ -45,7 +45,7 @@ MOST_COLUMNS = 60
 WIDTH, LEFT, RIGHT, TOP, BOTTOM = 460, 62, 14, 14, 44  # pixels of a drawing and around its axes
 STEP, LEGEND = 30, 18  # pixels from bar to bar, and from line to line of a legend
 VARIABLES = {colour: f"var(--{name})" for name, colour in reversed(LIGHT.items())}
-STYLE = {
+STYLE: Any = {  # matplotlib has a type of its own for these names
     "svg.fonttype": "none",
     "svg.hashsalt": "distgnn",  # the same figure has the same names of pieces
     "text.parse_math": False,  # a name with a $ is a name
