@@ -66,8 +66,8 @@ def fit(
         out: folder that keeps `run` and `parts`; None: the run goes with the result, the parts stay in the cache.
         partition: a `CutConfig`, or a partition folder of this graph; None: the default cut. Cuts are kept, by the
             graph's content and the options: see `distgnn cache`.
-        split: shares of train, valid and test, dealt out at random by `seed`; None: the data's own, and where it has
-            none 0.6, 0.2, 0.2.
+        split: shares of train, valid and test, dealt out at random by `seed`, class by class; None: the data's own, and
+            where it has none 0.6, 0.2, 0.2.
         seed: of weights, dropout and a random split; threads: per rank; data_root: where named graphs lie; quiet:
             nothing but errors is printed.
         hosts: machines, as of `launch`, in place of ranks; all must see `out`, or the cache (DISTGNN_CACHE).
