@@ -224,7 +224,7 @@ class Trainer:
                 record |= self.evaluate()
                 record["evaluation_seconds"] = max(self.graph.comm.allgather(time.perf_counter() - started))
                 self._keep_if_best(epoch, record)
-                self.callbacks.call("on_evaluation", self, record)
+                self.callbacks.call("on_validation_end", self, record)
             result.records.append(record)
             self.last_record = record
             self.watchdog.phase = f"epoch {epoch}, loggers and callbacks"

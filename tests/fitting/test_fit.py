@@ -38,7 +38,7 @@ def test_losses_are_those_of_train_to_the_bit_also_after_a_stop(graph, tmp_path)
     caller = os.getpid()
 
     class Stop:
-        def on_step(self, trainer, record):
+        def on_train_epoch_end(self, trainer, record):
             if record["epoch"] == 1 and trainer.graph.rank == 0:
                 os.kill(caller, signal.SIGINT)
             while record["epoch"] == 1 and not trainer.interrupts.received:
