@@ -14,10 +14,11 @@ class Callback:
     """Base class of callbacks; any object with some of these methods is one.
 
     Notes:
-        Names are Lightning's; in place of its module they get the epoch's record. Other names in "on_…" are refused,
-        because nothing would call them. The methods are called on every rank, in the same order, so they may be collective; look at
-        `trainer.graph.rank` before printing or writing. With `state_dict()` and `load_state_dict(state)` a callback's
-        state is part of checkpoints: numbers, text, tensors, lists and dicts. Rank 0's is written, every rank gets it.
+        Names are Lightning's; in place of its module they get the epoch's record. Other names in "on_…" are refused:
+        nothing would call them. The methods are called on every rank, in the same order, so they may be collective;
+        look at `trainer.graph.rank` before printing or writing. With `state_dict()` and `load_state_dict(state)` a
+        callback's state is part of checkpoints: numbers, text, tensors, lists and dicts. Rank 0's is written, every
+        rank gets it.
 
     Example:
         >>> class Epochs(dg.Callback):
@@ -29,16 +30,16 @@ class Callback:
         evaluated after epoch 9
     """
 
-    def on_train_start(self, trainer: Any, record: dict) -> None:
+    def on_train_start(self, trainer: Any, record: dict[str, Any]) -> None:
         """Before the first epoch; `record` is that of the last epoch where a run is resumed, else empty."""
 
-    def on_validation_end(self, trainer: Any, record: dict) -> None:
+    def on_validation_end(self, trainer: Any, record: dict[str, Any]) -> None:
         """After an evaluation, before `on_train_epoch_end`; `record` has the metrics."""
 
-    def on_train_epoch_end(self, trainer: Any, record: dict) -> None:
+    def on_train_epoch_end(self, trainer: Any, record: dict[str, Any]) -> None:
         """After each epoch (one optimiser step) with its record: a line of metrics.jsonl."""
 
-    def on_train_end(self, trainer: Any, record: dict) -> None:
+    def on_train_end(self, trainer: Any, record: dict[str, Any]) -> None:
         """At the end of `fit`, with the summary; the model has its best weights. Not after an error or a signal."""
 
 
@@ -57,7 +58,7 @@ class Callbacks:
                 raise InputError(f"callback {type(one).__name__} has a method that is never called{unknown}")
         self._with_state = [one for one in self._all if hasattr(one, "state_dict") and hasattr(one, "load_state_dict")]
 
-    def call(self, event: str, trainer: Any, record: dict) -> None:
+    def call(self, event: str, trainer: Any, record: dict[str, Any]) -> None:
         """Call the method `event` of those that have it."""
         for callback in self._all:
             if hasattr(callback, event):
@@ -89,5 +90,7 @@ def _instead(callback: Any) -> str:
     for name in dir(callback):
         if name.startswith("on_") and name not in EVENTS and callable(getattr(callback, name, None)):
             near = RENAMED.get(name) or next(iter(get_close_matches(name, EVENTS, 1, 0.5)), None)
-            return f": {name}" + (f" is called {near}" if name in RENAMED else f" (did you mean {near}?)" if near else "")
+            if name in RENAMED:
+                return f": {name} is called {near}"
+            return f": {name}" + (f" (did you mean {near}?)" if near else "")
     return ""
