@@ -94,6 +94,7 @@ LOCK = threading.Lock()
 def test_what_cannot_travel_is_named(function, args, place):
     with pytest.raises(InputError) as caught:
         launch(function, args, ranks=2)
+    assert caught.value._render_traceback_() == [f"InputError: {caught.value}"]  # in a notebook
     assert str(caught.value).startswith(f"{place} cannot travel to the ranks: cannot pickle") and "\n" not in str(
         caught.value
     )
