@@ -144,7 +144,7 @@ class PlainModel(nn.Module):
             weight = edge_weight.to(x.dtype)
         return self.run(x, Arcs(edge_index, weight, edge_attr, edge_type), node_type)
 
-    def set_numbers(self) -> None:
+    def set_numbers(self, **numbers: Any) -> None:
         """Give layers their numbers that are no settings."""
 
     def run(self, x: torch.Tensor, arcs: Arcs, node_type: Any) -> torch.Tensor:
@@ -232,10 +232,10 @@ class PlainGCN2(PlainModel):
         self.norms = _norms(config, config.num_layers)
         self.drop = nn.Dropout(config.dropout)
 
-    def set_numbers(self, alpha: float, lambda_: float) -> None:
+    def set_numbers(self, **numbers: Any) -> None:
         convs: Any = self.convs
         for layer, one in enumerate(convs, 1):
-            one.conv.alpha, one.conv.beta = alpha, math.log(lambda_ / layer + 1)
+            one.conv.alpha, one.conv.beta = numbers["alpha"], math.log(numbers["lambda_"] / layer + 1)
 
     def run(self, x: torch.Tensor, arcs: Arcs, node_type: Any) -> torch.Tensor:
         weight = arcs.norm(len(x), ("in", "in"), x.dtype)
@@ -257,8 +257,8 @@ class PlainAPPNP(PlainModel):
         self.drop = nn.Dropout(config.dropout)
         self.conv = _layers().APPNP(10, 0.1, normalize=False)
 
-    def set_numbers(self, k: int, alpha: float) -> None:
-        self.conv.K, self.conv.alpha = k, alpha
+    def set_numbers(self, **numbers: Any) -> None:
+        self.conv.K, self.conv.alpha = numbers["k"], numbers["alpha"]
 
     def run(self, x: torch.Tensor, arcs: Arcs, node_type: Any) -> torch.Tensor:
         rows = plain_stack.run_linears(self, self.linears, x)

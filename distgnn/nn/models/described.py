@@ -27,8 +27,9 @@ class Described(nn.Module):
                 f"{type(self).__name__} is a class of your own: write it with PyG's layers, and load its weights"
             )
         in_feats, hidden_feats, num_classes = self.sizes
-        options = {"dropout": self.drops[0].p if len(self.drops) else 0.0, "norm": self.norm, "weighted": self.weighted}
-        options |= self.own_settings()
+        drop: Any = self.drops[0] if len(self.drops) else None
+        options: dict[str, Any] = {"dropout": 0.0 if drop is None else drop.p, "norm": self.norm}
+        options |= {"weighted": self.weighted} | self.own_settings()
         config = ModelConfig(self.config_name, hidden_feats, **options)
         return config, {"num_feats": in_feats, "num_classes": num_classes} | self.graph_sizes(), self.layer_numbers()
 
