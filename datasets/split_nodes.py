@@ -49,7 +49,7 @@ def split_nodes(graph: Graph, shares: tuple[float, float, float], seed: int) -> 
         chosen = ~in_rows(np.isnan(np.asarray(graph.node_values, np.float64)))
     ids = np.flatnonzero(chosen)
     order = np.random.default_rng([seed, 0x73706C69]).permutation(ids)
-    if stratifies(graph):  # class by class, in random order within each
+    if graph.labels is not None and stratifies(graph):  # class by class, in random order within each
         order = order[np.argsort(graph.labels[order], kind="stable")]
     ends = [round(float(end) * len(ids)) for end in np.cumsum(shares)]
     parts = []

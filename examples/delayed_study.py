@@ -1,6 +1,6 @@
 """Exact and delayed algorithms beside each other: validation accuracy per epoch, bytes sent, one figure.
 
-python delayed_study.py 40
+python delayed_study.py 30
 """
 
 import sys

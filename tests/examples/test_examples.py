@@ -61,7 +61,7 @@ def test_the_image_installs_what_there_is_and_runs_commands_that_exist():
         ("fit_pyg.py", "largest difference to result.predict(): "),
         ("fit_dgl.py", "largest difference to result.predict(): "),
         ("launch.py", "rank 1: loss "),
-        ("search_optuna.py", "best of 8 trials: {"),
+        ("search_optuna.py", "best of 3 trials: {"),
         ("delayed_study.py", "cd-5, int8  test accuracy "),
         ("own_loop.py", "logits [2000, 10]"),
         ("dgl_model.py", "TrainResult(epochs=30, loss="),
