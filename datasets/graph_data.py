@@ -121,7 +121,8 @@ class GraphData(GraphFields):
 
         Args: train, valid, test: shares of the vertices with a label or a value (of all, without either).
         Raises: InputError for shares that are none, or a graph that has a split already.
-        Notes: the same seed gives the same split; all arrays are shared.
+        Notes: the same seed gives the same split; all arrays are shared. Where a vertex has one label, every class has
+            these shares of its vertices, up to rounding (multi-label and values: all vertices together).
         """
         return split_nodes(self, (train, valid, test), seed)
 

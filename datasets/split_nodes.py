@@ -31,6 +31,11 @@ def check_split(shares: tuple[float, float, float]) -> tuple[float, float, float
     return shares
 
 
+def stratifies(graph: GraphFields) -> bool:
+    """Whether a random split has every class in its share: where a vertex has one label."""
+    return graph.labels is not None and not graph.multilabel
+
+
 def split_nodes(graph: Graph, shares: tuple[float, float, float], seed: int) -> Graph:
     """See `GraphData.split_nodes`."""
     check_split(shares)
@@ -44,8 +49,20 @@ def split_nodes(graph: Graph, shares: tuple[float, float, float], seed: int) -> 
         chosen = ~in_rows(np.isnan(np.asarray(graph.node_values, np.float64)))
     ids = np.flatnonzero(chosen)
     order = np.random.default_rng([seed, 0x73706C69]).permutation(ids)
+    if graph.labels is not None and stratifies(graph):  # class by class, in random order within each
+        order = order[np.argsort(graph.labels[order], kind="stable")]
     ends = [round(float(end) * len(ids)) for end in np.cumsum(shares)]
-    parts = np.split(order, ends)[:3]
+    parts = []
+    for size in np.diff([0, *ends]):
+        part, order = _dealt(order, int(size))
+        parts.append(part)
     if len(parts[0]) == 0:
         raise InputError(f"graph {graph.name!r} has {len(ids)} labelled vertices: too few for this split")
     return replace(graph, **{name: np.sort(part) for name, part in zip(SPLITS, parts, strict=True)})  # type: ignore[arg-type]
+
+
+def _dealt(order: np.ndarray, size: int) -> tuple[np.ndarray, np.ndarray]:
+    """`size` entries at even distances, and the others: of a run of m entries, m size / len(order) up to rounding."""
+    places = np.arange(len(order) + 1, dtype=np.int64) * size // max(len(order), 1)
+    chosen = places[1:] > places[:-1]
+    return order[chosen], order[~chosen]

@@ -13,6 +13,7 @@ import importlib
 import os
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from distgnn.system.jobs.own_rank import forget_parent
 
@@ -34,12 +35,50 @@ if "torch" not in sys.modules:
 # A process that a rank has started is no rank; a rank has its end seen to from its first import on.
 forget_parent()
 
+if TYPE_CHECKING:  # what `__getattr__` gives, for type checkers and editors
+    from distgnn import comm as comm
+    from distgnn import datasets as datasets
+    from distgnn import kernels as kernels
+    from distgnn import nn as nn
+    from distgnn import ops as ops
+    from distgnn import partition as partition
+    from distgnn import train as train
+    from distgnn.comm.ending.loop_watch import watchdog as watchdog
+    from distgnn.config import CutConfig as CutConfig
+    from distgnn.config import ModelConfig as ModelConfig
+    from distgnn.config import TrainConfig as TrainConfig
+    from distgnn.datasets import GraphData as GraphData
+    from distgnn.datasets import check_graph as check_graph
+    from distgnn.datasets import load_graph as load_graph
+    from distgnn.datasets import renumber as renumber
+    from distgnn.errors import DistGNNError as DistGNNError
+    from distgnn.fitting.fit import fit as fit
+    from distgnn.fitting.live_plot import LivePlot as LivePlot
+    from distgnn.fitting.result import FitResult as FitResult
+    from distgnn.fitting.result import load_result as load_result
+    from distgnn.graph.dist_graph import DistGraph as DistGraph
+    from distgnn.graph.induced import training_subgraph as training_subgraph
+    from distgnn.graph.links.negatives import negative_edges as negative_edges
+    from distgnn.graph.loader import load as load
+    from distgnn.graph.own_loop import DistributedOptimizer as DistributedOptimizer
+    from distgnn.graph.own_loop import broadcast_parameters as broadcast_parameters
+    from distgnn.graph.own_loop import sum_gradients as sum_gradients
+    from distgnn.interop.dgl.export import to_dgl as to_dgl
+    from distgnn.interop.dgl.import_dgl import import_dgl as import_dgl
+    from distgnn.interop.pyg.export import to_pyg as to_pyg
+    from distgnn.partition import partition_graph as partition_graph
+    from distgnn.system.calls.launch import launch as launch
+    from distgnn.train import Callback as Callback
+    from distgnn.train import Trainer as Trainer
+    from distgnn.train import TrainResult as TrainResult
+
 _PLACES = {
     "DistGraph": "distgnn.graph.dist_graph",
     "load": "distgnn.graph.loader",
     "launch": "distgnn.system.calls.launch",
     "fit": "distgnn.fitting.fit",
     "FitResult": "distgnn.fitting.result",
+    "LivePlot": "distgnn.fitting.live_plot",
     "load_result": "distgnn.fitting.result",
     "Trainer": "distgnn.train",
     "TrainResult": "distgnn.train",

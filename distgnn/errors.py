@@ -20,6 +20,10 @@ class DistGNNError(Exception):
     agreed = False
     count = 0
 
+    def _render_traceback_(self) -> list[str]:
+        """What a notebook shows in place of a traceback: IPython asks for it under this name."""
+        return [f"{type(self).__name__}: {self}"]
+
 
 def on_all_ranks(error: DistGNNError) -> DistGNNError:
     """Mark an error that every rank raises at the same point."""

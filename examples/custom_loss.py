@@ -1,6 +1,6 @@
 """A loss of one's own: focal loss with class weights from the whole graph's label counts.
 
-distgnn partition communities:nodes=5000 --parts 2 --out parts
+distgnn partition communities:nodes=2000 --parts 2 --out parts
 distgnn run -n 2 custom_loss.py parts 30
 """
 

@@ -1,6 +1,6 @@
 """A model of DGL's own layers, unchanged, trained by the Trainer. Needs DGL: Python 3.10 or 3.11.
 
-distgnn partition communities:nodes=5000 --parts 2 --out parts
+distgnn partition communities:nodes=2000 --parts 2 --out parts
 distgnn run -n 2 dgl_model.py parts 30
 """
 

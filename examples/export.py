@@ -1,9 +1,9 @@
 """A trained run as a plain DGL model, in one process without MPI, compared with `distgnn predict`. Needs DGL.
 
-distgnn partition communities:nodes=5000 --parts 2 --out parts
+distgnn partition communities:nodes=2000 --parts 2 --out parts
 distgnn train parts --epochs 30 --hidden-feats 64 --run-dir run
 distgnn predict run parts --out logits.npy
-python export.py run communities:nodes=5000 logits.npy
+python export.py run communities:nodes=2000 logits.npy
 """
 
 import sys

@@ -1,6 +1,6 @@
 """Link prediction in a loop of one's own: an encoder, a dot product, negatives that do not depend on ranks.
 
-distgnn partition communities:nodes=5000 --parts 2 --out parts --link-split 0.05,0.1
+distgnn partition communities:nodes=2000 --parts 2 --out parts --link-split 0.05,0.1
 distgnn run -n 2 link_prediction.py parts 30
 """
 

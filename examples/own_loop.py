@@ -1,6 +1,6 @@
 """A model and a training loop of one's own, on any number of ranks: the loss curve is that of one process.
 
-distgnn partition communities:nodes=5000 --parts 2 --out parts
+distgnn partition communities:nodes=2000 --parts 2 --out parts
 distgnn run -n 2 own_loop.py parts 30
 """
 

@@ -1,6 +1,6 @@
 """A script for PyG on several ranks: one line is changed (marked with #), and rank 0 prints. Needs PyG.
 
-distgnn partition communities:nodes=5000 --parts 2 --out parts
+distgnn partition communities:nodes=2000 --parts 2 --out parts
 distgnn run -n 2 pyg_model.py parts 30
 """
 

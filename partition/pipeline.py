@@ -18,7 +18,7 @@ from distgnn.datasets.findings.cautions import add_training_cautions
 from distgnn.datasets.findings.findings import Findings
 from distgnn.datasets.links.check import check_held_out
 from distgnn.datasets.links.split_links import parse_shares
-from distgnn.datasets.split_nodes import parse_split
+from distgnn.datasets.split_nodes import parse_split, stratifies
 from distgnn.kernels.runtime.compile_line import compile_line
 from distgnn.partition.cmr.cluster_order import cluster_places
 from distgnn.partition.core.book import PartitionBook
@@ -118,7 +118,8 @@ def _load(
         graph = graph.split_nodes(*parse_split(config.split), seed=config.seed)
         if say is not None:
             sizes = ", ".join(f"{name} {len(getattr(graph, name))}" for name in SPLITS)
-            say(f"random split by seed {config.seed}: {sizes}")
+            by_class = ", stratified by class" * stratifies(graph)
+            say(f"random split by seed {config.seed}{by_class}: {sizes}")
     add_training_cautions(graph, config.direction)
     if say is None:
         findings.warn(graph.name, stacklevel=3)

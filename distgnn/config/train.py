@@ -4,6 +4,7 @@ from contextlib import suppress
 from dataclasses import dataclass, fields
 from functools import partial
 from importlib.util import find_spec
+from typing import Any
 
 from distgnn.config.options.choices import check_choice
 from distgnn.config.options.earlier import refuses_old_names
@@ -148,7 +149,7 @@ class TrainConfig(BatchConfig):
         if "tensorboard" in self.loggers and find_spec("tensorboard") is None:
             raise InputError("log tensorboard needs the package tensorboard: pip install tensorboard")
 
-    def as_dict(self) -> dict:
+    def as_dict(self) -> dict[str, Any]:
         """The settings as TOML can hold them (None left out)."""
         values = {field.name: getattr(self, field.name) for field in fields(self)}
         return {name: value for name, value in values.items() if value is not None}

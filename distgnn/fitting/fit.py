@@ -26,6 +26,7 @@ from distgnn.config import CutConfig, ModelConfig, Settings, read_sections
 from distgnn.errors import InputError, RunError
 from distgnn.fitting.cut_cache import cache_root, give_up
 from distgnn.fitting.keywords import Keywords, read_keywords
+from distgnn.fitting.live_plot import LivePlot, following
 from distgnn.fitting.result import FitResult
 from distgnn.fitting.source import Cut, cut_of, given_parts, is_parts
 from distgnn.fitting.train_part import Job, say, train_part
@@ -66,10 +67,10 @@ def fit(
         out: folder that keeps `run` and `parts`; None: the run goes with the result, the parts stay in the cache.
         partition: a `CutConfig`, or a partition folder of this graph; None: the default cut. Cuts are kept, by the
             graph's content and the options: see `distgnn cache`.
-        split: shares of train, valid and test, dealt out at random by `seed`; None: the data's own, and where it has
-            none 0.6, 0.2, 0.2.
-        seed: of weights, dropout and a random split; threads: per rank; data_root: where named graphs lie; quiet:
-            nothing but errors is printed.
+        split: shares of train, valid and test, dealt out at random by `seed`, class by class; None: the data's own, and
+            where it has none 0.6, 0.2, 0.2.
+        seed: of weights, dropout, a random split, and of Python's, numpy's and torch's generators on ranks.
+        threads: per rank; data_root: where named graphs lie; quiet: nothing but errors is printed.
         hosts: machines, as of `launch`, in place of ranks; all must see `out`, or the cache (DISTGNN_CACHE).
         options: every field of `TrainConfig`, of `ModelConfig` (models by name), and of loading (dtype, algorithm,
             wire, feat_norm, …); `memory`, `recipe`, `preset`; the Trainer's optimizer, scheduler, loss, metrics and
@@ -105,11 +106,13 @@ def fit(
         if packed is not None:
             del sections["model"]
         debug = bool(asked.more.get("debug"))
-        job = Job(cut.folder, cut.manifest, settings, sections, packed, asked.objects, limit, debug, not quiet)
-        run = str(settings.train.run_dir)
+        run, started = str(settings.train.run_dir), num_ranks > 1 or hosts is not None
+        objects, plots = _without_plots(asked.objects) if started else (asked.objects, [])
+        job = Job(cut.folder, cut.manifest, settings, sections, packed, objects, limit, debug, not quiet)
         temporary = Path(run).parent == cache_root() / "runs"
         try:
-            made = call_on_ranks(train_part, (job,), num_ranks, threads=threads, graceful=True, hosts=hosts)[0]
+            with following(plots, Path(run), settings.train.resume):
+                made = call_on_ranks(train_part, (job,), num_ranks, threads=threads, graceful=True, hosts=hosts)[0]
         except RunError:  # a signal, a rank that was killed: there may be a checkpoint, and there are logs
             raise
         except BaseException:
@@ -119,6 +122,13 @@ def fit(
         if out is not None:
             _keep_parts(cut.folder, Path(out) / "parts")
     return FitResult(run, _module(model, made), "dgl" if _is_dgl(data) else "pyg", temporary)
+
+
+def _without_plots(objects: dict[str, Any]) -> tuple[dict[str, Any], list[LivePlot]]:
+    """The Trainer's objects for ranks, and the plots among the callbacks, which stay in this process."""
+    callbacks = list(objects.get("callbacks", ()))
+    plots = [one for one in callbacks if isinstance(one, LivePlot)]
+    return objects | {"callbacks": [one for one in callbacks if one not in plots]} if plots else objects, plots
 
 
 def _packed(model: Any) -> bytes:

@@ -52,13 +52,14 @@ class FitResult:
     """
 
     def __init__(self, run: str | Path, module: nn.Module | None = None, library: str = "pyg", temporary: bool = False):
-        self.run, self._module, self._library = Path(run), module, library
+        self.run: Path = Path(run)
+        self._module, self._library = module, library
         self._config = read_config(str(run))
         try:
             self.summary: dict[str, Any] = json.loads(read_text(self.run / "summary.json"))
         except (OSError, ValueError) as error:
             raise RunError(f"{run} has no whole summary.json: the run did not finish ({error})") from error
-        self.history = History(read_metrics(self.run / "metrics.jsonl"))
+        self.history: History = History(read_metrics(self.run / "metrics.jsonl"))
         if temporary:
             weakref.finalize(self, give_up, self.run, hold(self.run))
 

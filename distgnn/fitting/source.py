@@ -21,6 +21,7 @@ from distgnn.partition.folder.layout import FORMAT_VERSION, MANIFEST
 from distgnn.system.atomic import replace_file
 
 SPLIT = (0.6, 0.2, 0.2)  # of a graph that has none
+SPLIT_RULE = "stratified"  # what else a kept cut with a random split depends on
 Say = Callable[[str], None]
 
 
@@ -136,7 +137,7 @@ def _with_split(config: CutConfig, split: tuple[float, ...] | None, seed: int, s
 
 
 def _key(content: str, num_parts: int, config: CutConfig) -> str:
-    version = [distgnn.__version__, FORMAT_VERSION]
+    version = [distgnn.__version__, FORMAT_VERSION, SPLIT_RULE]
     text = json.dumps([content, num_parts, asdict(config), version], default=list)
     return hashlib.sha256(text.encode()).hexdigest()[:24]
 

@@ -1,10 +1,13 @@
 """What each rank of `dg.fit` does: it trains as `distgnn train` does, with a user's model and objects, and predicts."""
 
 import contextlib
+import random
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 from torch import nn
 
@@ -67,11 +70,27 @@ def train_part(job: Job) -> bytes | None:
         write_best(graph, trainer.model, rows, run, config, str(Path(run) / PREDICTIONS))
 
     own = Own(None if job.model is None else make_model, job.trainer, after)
-    with contextlib.nullcontext() if under_mpi() else torch.random.fork_rng(devices=[]):
+    with _seeded(job.settings.train.seed):
         train = {"train": job.settings.train.as_dict()}
         check_machines(job.manifest, job.sections | train, job.limit)
         train_on_this_rank(job.parts, job.settings, job.sections, job.debug, job.speak, own)
     return made[0] if made else None
+
+
+@contextlib.contextmanager
+def _seeded(seed: int) -> Iterator[None]:
+    """Within, all generators that a user's code may draw from follow the seed; a caller's own go on as before."""
+    before, alone = (random.getstate(), np.random.get_state()), not under_mpi()
+    with torch.random.fork_rng(devices=[], enabled=alone):
+        random.seed(seed)
+        np.random.seed(seed % (1 << 32))
+        torch.manual_seed(seed)
+        try:
+            yield
+        finally:
+            if alone:
+                random.setstate(before[0])
+                np.random.set_state(before[1])
 
 
 def say(line: str) -> None:

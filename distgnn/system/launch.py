@@ -196,13 +196,14 @@ def run_program(
     *,
     graceful: bool = False,
     received: list[int] | None = None,
+    reason: Path | None = None,
 ) -> int:
     """Run a program of the user's on `num_ranks` ranks of this machine and return the exit code.
 
     Args:
         program: command and arguments, as ["python", "script.py"]; threads, graceful: as of `run_under_mpi`.
         timeout: seconds after which ranks that exchange nothing are ended; None: as DISTGNN_TIMEOUT says.
-        received: is filled with the signals that came.
+        received: is filled with the signals that came; reason: a file that gets the line on a rank that was killed.
 
     Raises: as `run_under_mpi`. Notes: signals stop the ranks, none stays behind. What a script computes of a graph is
         the same on all ranks, so the first one prints it, unless DISTGNN_PRINT is "all".
@@ -214,6 +215,7 @@ def run_program(
     environment = (
         {PRINT_VARIABLE: "once"} | _without_batch() | variables | loopback_variables(flavor) | _terminal_variables()
     )
+    environment |= {} if reason is None else {local_mpiexec.REASON: str(reason)}
     proxies = flavor != "openmpi"
     return supervise([*command, *ended_with_parent(program)], environment, graceful, proxies=proxies, received=received)
 

@@ -112,8 +112,8 @@ class Trainer:
         loss: OwnLoss | None = None,
         metrics: Mapping[str, OwnMetric] | None = None,
         callbacks: Iterable[Any] = (),
-        on_epoch: Callable[[dict], None] | None = None,
-        describe: dict | None = None,
+        on_epoch: Callable[[dict[str, Any]], None] | None = None,
+        describe: dict[str, Any] | None = None,
         say: Callable[[str], None] | None = None,
     ):
         self._gives_rows, graph = getattr(graph, "knows_rows", False), graph.plain
@@ -153,9 +153,9 @@ class Trainer:
         self.optimizer.follow(self.schedules.learning_rate.value, None)
         self.settings = run_settings(config, config.metric or self.metric, describe or {}, graph) | self._own_settings()
         self.best_state: dict[str, torch.Tensor] = {}
-        self.best_record: dict | None = None
-        self.last_record: dict | None = None
-        self.records: list[dict] = []
+        self.best_record: dict[str, Any] | None = None
+        self.last_record: dict[str, Any] | None = None
+        self.records: list[dict[str, Any]] = []
         self.sent_to: list[np.ndarray] = []  # of each epoch, bytes to each rank
         self.begun = BegunPass()
         self.outputs = Outputs(self, self.callbacks, describe or {})
@@ -224,7 +224,7 @@ class Trainer:
                 record |= self.evaluate()
                 record["evaluation_seconds"] = max(self.graph.comm.allgather(time.perf_counter() - started))
                 self._keep_if_best(epoch, record)
-                self.callbacks.call("on_evaluation", self, record)
+                self.callbacks.call("on_validation_end", self, record)
             result.records.append(record)
             self.last_record = record
             self.watchdog.phase = f"epoch {epoch}, loggers and callbacks"

@@ -23,7 +23,10 @@ def test_what_is_found_is_said_in_one_line_each(run, tmp_path):
     assert "messages travel one way" in lines[1] and "--split 0.6,0.2,0.2" in lines[2]
     code, _, err = run(*words, "--out", tmp_path / "b", "--split", "0.6,0.2,0.2", "--direction", "both", "--seed", 3)
     lines = [line for line in err.splitlines() if line.startswith("distgnn: ")]
-    assert lines == ["distgnn: random split by seed 3: train 12, valid 4, test 4", "distgnn: left out: year.npy"]
+    assert lines == [
+        "distgnn: random split by seed 3, stratified by class: train 12, valid 4, test 4",
+        "distgnn: left out: year.npy",
+    ]
     assert json.loads((tmp_path / "b" / "partition.json").read_text())["graph"]["train"] == 12
     assert run(*words, "--out", tmp_path / "c", "--quiet")[1:] == ("", "")
 

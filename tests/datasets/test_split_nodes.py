@@ -20,6 +20,17 @@ def test_labelled_vertices_are_dealt_out_by_the_seed():
     assert sorted([*values.train, *values.test]) == [0, 2]
 
 
+@pytest.mark.parametrize("shares", [(0.6, 0.2, 0.2), (0.05, 0.15, 0.5), (1, 0, 0)])
+def test_every_class_has_its_share(shares):
+    sizes = [500, 60, 7, 1]  # a rare class too
+    labels = np.random.default_rng(0).permutation(np.repeat(np.arange(4), sizes))
+    graph = GraphData.from_arrays([[0, 1]], len(labels), labels=labels, findings=Findings())
+    split = graph.split_nodes(*shares, seed=3)
+    for share, part in zip(shares, (split.train, split.valid, split.test), strict=True):
+        counts = np.bincount(labels[part], minlength=4)
+        assert np.abs(counts - share * np.array(sizes)).max() < 2  # the nearest whole numbers above or below, of three
+
+
 @pytest.mark.parametrize("shares", [(0, 0.5, 0.5), (0.9, 0.2, 0.1), (-0.1, 0.5, 0.5), (0.1, 0.1, 0.1)])
 def test_shares_that_are_none_are_refused(shares):
     with pytest.raises(InputError, match=r"expected three shares|too few for this split"):

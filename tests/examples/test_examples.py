@@ -1,7 +1,6 @@
 """Every file of examples/ does what its head says: the commands there are run as they stand, on real ranks."""
 
 import ast
-import json
 import os
 import re
 import shlex
@@ -16,7 +15,8 @@ from command import without_rank_variables
 from distgnn.cli.main import make_app
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
-DGL, PYG = ("dgl_model.py", "export.py", "fit_dgl.py"), ("pyg_model.py", "fit_pyg.py")
+NEEDS = dict.fromkeys(("dgl_model.py", "export.py", "fit_dgl.py"), "dgl")
+NEEDS |= dict.fromkeys(("pyg_model.py", "fit_pyg.py"), "torch_geometric") | {"search_optuna.py": "optuna"}
 
 
 def run(words: list[str], folder: Path, **more: str) -> subprocess.CompletedProcess:
@@ -61,7 +61,9 @@ def test_the_image_installs_what_there_is_and_runs_commands_that_exist():
         ("fit_pyg.py", "largest difference to result.predict(): "),
         ("fit_dgl.py", "largest difference to result.predict(): "),
         ("launch.py", "rank 1: loss "),
-        ("own_loop.py", "logits [5000, 10]"),
+        ("search_optuna.py", "best of 3 trials: {"),
+        ("delayed_study.py", "cd-5, int8  test accuracy "),
+        ("own_loop.py", "logits [2000, 10]"),
         ("dgl_model.py", "TrainResult(epochs=30, loss="),
         ("pyg_model.py", "test accuracy "),
         ("custom_loss.py", "epoch 30  focal loss "),
@@ -71,10 +73,8 @@ def test_the_image_installs_what_there_is_and_runs_commands_that_exist():
     ],
 )
 def test_the_commands_at_its_head(name, says, tmp_path):
-    if name in DGL:
-        pytest.importorskip("dgl")
-    if name in PYG:
-        pytest.importorskip("torch_geometric")
+    if name in NEEDS:
+        pytest.importorskip(NEEDS[name])
     script = (EXAMPLES / name).read_text()
     (tmp_path / name).write_text(script)
     head = ast.get_docstring(ast.parse(script), clean=False) or ""
@@ -89,17 +89,19 @@ def test_the_commands_at_its_head(name, says, tmp_path):
 
 
 @pytest.mark.slow
-def test_the_notebook_in_a_plain_process(tmp_path):
-    cells = json.loads((EXAMPLES / "notebook.ipynb").read_text())["cells"]
-    codes = ["".join(cell["source"]) for cell in cells if cell["cell_type"] == "code"]
-    # One cell after the other in one namespace, as a notebook runs them.
-    runner = "import json, sys\nfor code in json.loads(sys.argv[1]): exec(compile(code, 'cell', 'exec'), globals())\n"
-    runner += "print(graph, result, len(classes))"
-    done = run(["python", "-W", "ignore", "-c", runner, json.dumps(codes)], tmp_path)
-    assert done.returncode == 0, done.stderr
-    assert "epoch  30  loss " in done.stdout
-    assert "DistGraph(part 0 of 1, num_nodes=3000 of 3000, " in done.stdout
-    assert "TrainResult(epochs=30, " in done.stdout and done.stdout.split()[-1] == "3000"
+def test_the_notebook_in_a_kernel(tmp_path, monkeypatch):
+    nbclient, nbformat = pytest.importorskip("nbclient"), pytest.importorskip("nbformat")
+    pytest.importorskip("ipykernel")
+    path = os.pathsep.join(filter(None, [str(EXAMPLES.parent), os.environ.get("PYTHONPATH")]))
+    for name, value in {"PYTHONPATH": path, "DISTGNN_CACHE": str(tmp_path / "cache")}.items():
+        monkeypatch.setenv(name, value)
+    notebook = nbformat.read(EXAMPLES / "fit.ipynb", as_version=4)
+    where = {"metadata": {"path": str(tmp_path)}}
+    nbclient.NotebookClient(notebook, timeout=300, kernel_name="python3", resources=where).execute()
+    shown = [out.get("data", {}) for cell in notebook.cells for out in cell.get("outputs", ())]
+    assert sum("image/png" in data for data in shown) == 1  # replaced, not one below the other
+    said = "".join(data.get("text/plain", "") for data in shown)
+    assert "FitResult(epochs=30, loss=" in said and "[(0, " in said and ", (1, " in said
 
 
 def on_path(folder: Path, **programs: str) -> str:
@@ -110,22 +112,16 @@ def on_path(folder: Path, **programs: str) -> str:
     return f"{folder}{os.pathsep}{os.environ['PATH']}"
 
 
-@pytest.mark.slow
-def test_the_communication_study(tmp_path):
-    path = on_path(tmp_path, distgnn=f'exec {shlex.quote(sys.executable)} -m distgnn.cli "$@"')
-    script = str(EXAMPLES / "communication_study.sh")
-    done = run([script, "communities:nodes=1000", "4", "2"], tmp_path, PATH=path)
-    assert done.returncode == 0, done.stderr
-    assert (tmp_path / "study" / "bench.json").is_file()
-    assert list((tmp_path / "study" / "figures").glob("*.png"))
-
-
 @pytest.mark.parametrize(("code", "requeued"), [(138, "requeue 7\n"), (0, ""), (1, "")])
 def test_the_batch_script_goes_on_after_its_time_limit(code, requeued, tmp_path):
     path = on_path(tmp_path, srun=f'echo "$@" > srun.txt; exit {code}', scontrol='echo "$@" > scontrol.txt')
     job = {"SLURM_CPUS_PER_TASK": "12", "SLURM_JOB_ID": "7", "PATH": path}
+    assert run(["bash", "-n", str(EXAMPLES / "slurm.sh")], tmp_path).returncode == 0
     done = run(["bash", str(EXAMPLES / "slurm.sh"), "parts-8"], tmp_path, **job)
     assert (done.returncode, done.stderr) == (code, "")
-    assert "distgnn train parts-8 --epochs 2000" in (tmp_path / "srun.txt").read_text()
+    words = shlex.split((tmp_path / "srun.txt").read_text())
+    name, *options = words[words.index("distgnn") + 1 :]
+    made = typer.main.get_command(make_app()).commands[name].make_context(name, options).params
+    assert (name, str(made["parts"]), made["epochs"], made["resume"]) == ("train", "parts-8", 2000, True)
     told = tmp_path / "scontrol.txt"
     assert (told.read_text() if told.exists() else "") == requeued

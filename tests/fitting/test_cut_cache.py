@@ -47,7 +47,7 @@ def test_what_is_said_of_a_graph_is_said_again(cut, arrays):
     first, again = cut(arrays, seed=2), cut(arrays, seed=2)
     assert (first[0], again[0], cut(arrays, seed=3)[0]) == (True, False, True)
     for _, said in (first, again):
-        assert "random split by seed 2: train 36, valid 12, test 12" in said
+        assert "random split by seed 2, stratified by class: train 36, valid 12, test 12" in said
     matrix = sp.coo_matrix((np.ones(400), tuple(arrays["edge_index"])), shape=(60, 60))
     sparse = {"adjacency": matrix, "x": arrays["x"], "y": arrays["y"], "colour": 1}
     with pytest.raises(InputError, match="unknown field of a graph: 'colour'"):

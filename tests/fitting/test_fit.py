@@ -2,6 +2,7 @@
 
 import gc
 import os
+import random
 import signal
 import threading
 import time
@@ -38,7 +39,7 @@ def test_losses_are_those_of_train_to_the_bit_also_after_a_stop(graph, tmp_path)
     caller = os.getpid()
 
     class Stop:
-        def on_step(self, trainer, record):
+        def on_train_epoch_end(self, trainer, record):
             if record["epoch"] == 1 and trainer.graph.rank == 0:
                 os.kill(caller, signal.SIGINT)
             while record["epoch"] == 1 and not trainer.interrupts.received:
@@ -47,7 +48,9 @@ def test_losses_are_those_of_train_to_the_bit_also_after_a_stop(graph, tmp_path)
     pace = {"threads": 1, "seed": 5, "ranks": 2, "quiet": True}
     with pytest.raises(RunStopped, match=r"stopped by SIGINT after \d epochs; .* \(from Python: resume=True\)"):
         dg.fit(graph, **SMALL | {"epochs": 400}, **pace, callbacks=[Stop()])
-    result = dg.fit(graph, **SMALL, **pace, resume=True)
+    plot = dg.LivePlot(tmp_path / "curves.png")
+    result = dg.fit(graph, **SMALL, **pace, resume=True, callbacks=[plot])
+    assert plot.file.read_bytes()[:4] == b"\x89PNG"
     assert result.losses == [record["loss"] for record in read_metrics(run / "metrics.jsonl")]
     data = graph.to_pyg(graph.edge_list())
     with torch.no_grad():
@@ -92,6 +95,20 @@ def test_a_module_of_ones_own_on_one_rank(data, request):
         dg.load_result(kept).model  # noqa: B018
     with pytest.raises(RunError, match="does not fit the model"):
         dg.load_result(kept, model=PyGStyle(4))
+
+
+def test_one_seed_that_everything_follows(graph):
+    def make(graph):
+        model = dg.nn.GraphSAGE(graph.num_feats, 8, 3)
+        model.register_buffer("drawn", torch.tensor([random.random(), np.random.rand(), torch.rand(()).item()]))
+        return model
+
+    before = random.getstate(), np.random.get_state()[1].tolist(), torch.get_rng_state().tolist()
+    runs = [dg.fit(graph, make, ranks=1, epochs=1, seed=seed, quiet=True) for seed in (3, 3, 4)]
+    first, again, other = (run.model.drawn for run in runs)
+    assert torch.equal(first, again) and not (first == other).any()
+    assert runs[0].losses == runs[1].losses != runs[2].losses
+    assert before == (random.getstate(), np.random.get_state()[1].tolist(), torch.get_rng_state().tolist())
 
 
 class Unpicklable(nn.Module):

@@ -72,7 +72,7 @@ FLOORS = (
         ("bench", "replay", "planning", "report", "fitting", "cli", "__main__"),
         ours=(0, 1, 2, 3, 4, 5, 6, 7),
         foreign=("rich", "typer", "numpy", "torch"),
-        inside=("matplotlib", "mpi4py", "numba", "dgl", "ogb", "torch_geometric", "pandas"),
+        inside=("matplotlib", "mpi4py", "numba", "dgl", "ogb", "torch_geometric", "pandas", "IPython"),
     ),
 )
 NO_FLOOR = (
@@ -138,6 +138,8 @@ def imports_of(module: str) -> tuple[Import, ...]:
 
 def _imports_below(node: ast.AST, module: str, is_package: bool, inside: bool) -> Iterator[Import]:
     for child in ast.iter_child_nodes(node):
+        if isinstance(child, ast.If) and ast.unparse(child.test) == "TYPE_CHECKING":
+            continue  # imported by nobody
         if isinstance(child, ast.Import):
             yield from (Import(child.lineno, _known(alias.name), inside) for alias in child.names)
         elif isinstance(child, ast.ImportFrom):

@@ -170,6 +170,10 @@ def frozen(params):
     return torch.optim.SGD([torch.nn.Parameter(torch.zeros(3))], lr=0.1)
 
 
+def hook(*names):
+    return type("Mine", (), dict.fromkeys(names, lambda *_: None))()
+
+
 @pytest.mark.parametrize(
     ("own", "says"),
     [
@@ -191,7 +195,9 @@ def frozen(params):
         ({"metrics": {"loss": share}}, "metrics: 'loss' is a name of our own"),
         ({"metrics": {"mine": 3}}, "metrics: 'mine' is no function"),
         ({"metric": "mine"}, "unknown metric 'mine'"),
-        ({"callbacks": [3]}, "callback 3 is no object with any of on_start"),
+        ({"callbacks": [3]}, "callback 3 is no object with any of on_train_start"),
+        ({"callbacks": [hook("on_step")]}, "on_train_end: on_step is called on_train_epoch_end"),
+        ({"callbacks": [hook("on_train_end", "on_train_epoch_start")]}, "on_train_epoch_start .did you mean on_train"),
         ({"clip_grad": -1.0}, "clip_grad is -1.0"),
         ({"log": "consle"}, r"unknown log 'consle': .* \(did you mean console\?\)"),
         ({"log": "csv"}, "csv is written into the run folder: give run_dir"),

@@ -11,13 +11,14 @@ What PyG has no layer for is refused: edgegat, and gin, gat, gcn2 and appnp with
 Legend: N vertices, E arcs.
 """
 
+import math
 from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
 from torch import nn
 
-from distgnn.config import ModelConfig, check_graph_has
+from distgnn.config import MODELS, ModelConfig, check_graph_has
 from distgnn.errors import InputError
 from distgnn.interop import plain_stack
 from distgnn.interop.feat_norm import with_feat_norm
@@ -28,13 +29,14 @@ from distgnn.train.checkpoint.feat_norm import read_feat_norm
 from distgnn.train.checkpoint.weights import read_best
 from distgnn.train.run.run_folder import read_config
 
+WITH_PYG = tuple(name for name in MODELS if name != "edgegat")
 NO_WEIGHTS = ("gin", "gat", "gcn2", "appnp")
 
 
-def to_pyg(run: str) -> nn.Module:
-    """The best weights of a run folder in a plain PyG model, in evaluation mode.
+def to_pyg(run: str | nn.Module) -> nn.Module:
+    """The best weights of a run folder, or a model of `dg.nn` as it is now, in a plain PyG model in evaluation mode.
 
-    Args: run: run folder that `distgnn train` wrote.
+    Args: run: run folder that `distgnn train` wrote; or a model, as in `dg.nn.GCN(…).to_pyg()`.
 
     Returns:
         A module that takes (x [N, D], edge_index [2, E]) and gives logits [N, C]. Models that need more take it by
@@ -43,7 +45,7 @@ def to_pyg(run: str) -> nn.Module:
 
     Raises:
         RunError: for a folder that is no run, or was trained from a script: make that model and load its weights.
-        InputError: for a model that PyG has no layers for; `to_dgl` has them.
+        InputError: for a model that PyG has no layers for; `to_dgl` has them, in run folders.
 
     Notes:
         The graph must be prepared as the partition was: direction, self-loops and feature scaling are noted under
@@ -56,19 +58,37 @@ def to_pyg(run: str) -> nn.Module:
         >>> model(whole.x, whole.edge_index).shape
         torch.Size([60, 4])
     """
+    if isinstance(run, nn.Module):
+        return _model_to_pyg(run)
     config, sizes, dtype = read_run(run)
     model = plain_model(config, sizes).to(dtype)
     load(model, read_best(run))
     return with_feat_norm(model.eval(), read_feat_norm(run, read_config(run)), 0, "x")
 
 
-def plain_model(config: ModelConfig, sizes: GraphSizes) -> nn.Module:
+def _model_to_pyg(ours: Any) -> nn.Module:
+    """A model of `distgnn.nn` in PyG's layers, with its weights; its dtype, or float32 of bfloat16."""
+    if not hasattr(ours, "described"):
+        raise InputError(
+            f"to_pyg takes a run folder or a model of dg.nn ({', '.join(WITH_PYG)}), not {type(ours).__name__}"
+        )
+    config, sizes, numbers = ours.described()
+    double = any(one.dtype == torch.float64 for one in ours.parameters())
+    model = plain_model(config, GraphSizes(**sizes)).to(torch.float64 if double else torch.float32)
+    (model.model if config.label_reuse else model).set_numbers(**numbers)
+    load(model, ours.state_dict())
+    return model.eval()
+
+
+def plain_model(config: ModelConfig, sizes: GraphSizes) -> Any:
     """The stack that `config` describes, of PyG's layers."""
     config.check()
     check_graph_has(config.name, sizes.num_edge_feats, sizes.num_relations)
     if config.name == "edgegat" or (config.weighted and config.name in NO_WEIGHTS):
         weighted = " with edge weights" if config.weighted else ""
-        raise InputError(f"PyG has no layer for {config.name}{weighted}: distgnn.to_dgl has it")
+        raise InputError(
+            f"PyG has no layer for {config.name}{weighted}: there are {', '.join(WITH_PYG)}; distgnn.to_dgl has it"
+        )
     if config.label_reuse:
         more = replace(sizes, num_feats=sizes.num_feats + sizes.num_classes)
         return PlainLabelReuse(plain_model(replace(config, label_reuse=0.0), more), sizes.num_classes)
@@ -123,6 +143,9 @@ class PlainModel(nn.Module):
                 raise InputError("this model was trained with edge weights: give edge_weight")
             weight = edge_weight.to(x.dtype)
         return self.run(x, Arcs(edge_index, weight, edge_attr, edge_type), node_type)
+
+    def set_numbers(self, **numbers: Any) -> None:
+        """Give layers their numbers that are no settings."""
 
     def run(self, x: torch.Tensor, arcs: Arcs, node_type: Any) -> torch.Tensor:
         """Logits."""
@@ -209,6 +232,11 @@ class PlainGCN2(PlainModel):
         self.norms = _norms(config, config.num_layers)
         self.drop = nn.Dropout(config.dropout)
 
+    def set_numbers(self, **numbers: Any) -> None:
+        convs: Any = self.convs
+        for layer, one in enumerate(convs, 1):
+            one.conv.alpha, one.conv.beta = numbers["alpha"], math.log(numbers["lambda_"] / layer + 1)
+
     def run(self, x: torch.Tensor, arcs: Arcs, node_type: Any) -> torch.Tensor:
         weight = arcs.norm(len(x), ("in", "in"), x.dtype)
         rows = initial = self.drop(torch.relu(self.first(x)))
@@ -228,6 +256,9 @@ class PlainAPPNP(PlainModel):
         self.norms = _norms(config, config.num_layers - 1)
         self.drop = nn.Dropout(config.dropout)
         self.conv = _layers().APPNP(10, 0.1, normalize=False)
+
+    def set_numbers(self, **numbers: Any) -> None:
+        self.conv.K, self.conv.alpha = numbers["k"], numbers["alpha"]
 
     def run(self, x: torch.Tensor, arcs: Arcs, node_type: Any) -> torch.Tensor:
         rows = plain_stack.run_linears(self, self.linears, x)

@@ -6,6 +6,7 @@ from distgnn.config import ATTENTION_MODELS, DEEP_MODELS, EDGE_MODELS, UNWEIGHTE
 from distgnn.config.task import check_graph_for, decoder_for
 from distgnn.errors import InputError
 from distgnn.nn.models.deep_stacks import APPNP, GCN2
+from distgnn.nn.models.described import Described
 from distgnn.nn.models.edge_stacks import GINE, EdgeGAT
 from distgnn.nn.models.label_reuse import LabelReuse
 from distgnn.nn.models.relational_stack import RGCN
@@ -13,8 +14,8 @@ from distgnn.nn.models.stacks import GAT, GCN, GIN, GATv2, GraphSAGE
 from distgnn.nn.pair_predictor import PairDecoder, PairPredictor
 from distgnn.nn.protocol import DataGraph
 
-STACKS = {"sage": GraphSAGE, "gcn": GCN, "gin": GIN, "gat": GAT, "gatv2": GATv2, "gcn2": GCN2, "appnp": APPNP}
-STACKS |= {"gine": GINE, "edgegat": EdgeGAT, "rgcn": RGCN}
+CLASSES: tuple[type[Described], ...] = (GraphSAGE, GCN, GIN, GAT, GATv2, GCN2, APPNP, GINE, EdgeGAT, RGCN)
+STACKS = {one.config_name: one for one in CLASSES}
 
 
 def model_for(config: ModelConfig, graph: DataGraph, task: str = "node") -> nn.Module:

@@ -9,12 +9,13 @@ from torch import nn
 from distgnn.nn.conv.appnp_conv import APPNPConv
 from distgnn.nn.conv.gcn2_conv import GCN2Conv
 from distgnn.nn.dropout import Dropout, number_sites
+from distgnn.nn.models.described import Described
 from distgnn.nn.models.stacks import make_norms, normed_and_activated
 from distgnn.nn.protocol import DataGraph
 from distgnn.ops.entry import opaque
 
 
-class DeepStack(nn.Module):
+class DeepStack(Described):
     """Shared by deep models: `make_layers` says which layers, of which `num_norms` have a norm and `num_drops` dropout.
 
     Args: as `Stack`, without residual, jump and remat.
@@ -24,7 +25,8 @@ class DeepStack(nn.Module):
 
     def __init__(self, *sizes: int, dropout: float = 0.5, norm: str = "none", weighted: bool = False):
         super().__init__()
-        self.weighted = weighted
+        self.weighted, self.norm = weighted, norm
+        self.sizes = (sizes[0], sizes[1], sizes[2])
         num_norms, num_drops = self.make_layers(*sizes)
         self.norms = make_norms(norm, sizes[1], num_norms)
         self.drops = nn.ModuleList(Dropout(dropout) for _ in range(num_drops))
@@ -55,6 +57,8 @@ class GCN2(DeepStack):
         torch.Size([60, 4])
     """
 
+    config_name = "gcn2"
+
     def __init__(
         self,
         in_feats: int,
@@ -68,6 +72,12 @@ class GCN2(DeepStack):
     ):
         self.alpha, self.lambda_ = alpha, lambda_
         super().__init__(in_feats, hidden_feats, num_classes, num_layers, **options)
+
+    def own_settings(self) -> dict[str, Any]:
+        return {"num_layers": len(self.convs)}
+
+    def layer_numbers(self) -> dict[str, float]:
+        return {"alpha": self.alpha, "lambda_": self.lambda_}
 
     def make_layers(self, in_feats: int, hidden_feats: int, num_classes: int, num_layers: int) -> tuple[int, int]:
         self.first, self.last = nn.Linear(in_feats, hidden_feats), nn.Linear(hidden_feats, num_classes)
@@ -98,6 +108,8 @@ class APPNP(DeepStack):
         torch.Size([60, 4])
     """
 
+    config_name = "appnp"
+
     def __init__(
         self,
         in_feats: int,
@@ -112,6 +124,12 @@ class APPNP(DeepStack):
         super().__init__(in_feats, hidden_feats, num_classes, num_layers, **options)
         self.conv = APPNPConv(k, alpha)  # behind the dropouts: masks are keyed by the order of modules
         number_sites(self)
+
+    def own_settings(self) -> dict[str, Any]:
+        return {"num_layers": len(self.linears)}
+
+    def layer_numbers(self) -> dict[str, float]:
+        return {"k": self.conv.k, "alpha": self.conv.alpha}
 
     def make_layers(self, in_feats: int, hidden_feats: int, num_classes: int, num_layers: int) -> tuple[int, int]:
         widths = [in_feats] + [hidden_feats] * (num_layers - 1) + [num_classes]

@@ -40,9 +40,14 @@ class GINE(Stack):
         torch.Size([60, 4])
     """
 
+    config_name = "gine"
+
     def __init__(self, *sizes: int, num_edge_feats: int, **options: Any):
         self.num_edge_feats = num_edge_feats
         super().__init__(*sizes, **options)
+
+    def graph_sizes(self) -> dict[str, int]:
+        return {"num_edge_feats": self.num_edge_feats}
 
     def make_conv(self, in_feats: int, out_feats: int, last: bool) -> nn.Module:
         return EncodedGINE(in_feats, out_feats, self.num_edge_feats)
@@ -62,9 +67,14 @@ class EdgeGAT(GAT):
         torch.Size([60, 4])
     """
 
+    config_name = "edgegat"
+
     def __init__(self, *sizes: int, num_edge_feats: int, **options: Any):
         self.num_edge_feats = num_edge_feats
         super().__init__(*sizes, **options)
+
+    def graph_sizes(self) -> dict[str, int]:
+        return {"num_edge_feats": self.num_edge_feats}
 
     def make_conv(self, in_feats: int, out_feats: int, last: bool) -> nn.Module:
         width = out_feats if last else out_feats // self.num_heads

@@ -3,11 +3,16 @@
 Legend: O the model's rows, C classes.
 """
 
+from dataclasses import replace
+
 import torch
 from torch import nn
 from torch.nn import functional
 
 from distgnn import ops
+from distgnn.config import ModelConfig
+from distgnn.errors import InputError
+from distgnn.nn.models.described import Described
 from distgnn.nn.protocol import DataGraph
 from distgnn.ops.entry import opaque
 
@@ -43,6 +48,16 @@ class LabelReuse(nn.Module):
     def __init__(self, model: nn.Module, rate: float):
         super().__init__()
         self.model, self.rate = model, rate
+
+    def described(self) -> tuple[ModelConfig, dict[str, int], dict[str, float]]:
+        """As of the model, whose input has the labels too. Raises: InputError for one that is not ours."""
+        if not isinstance(self.model, Described):
+            raise InputError(f"{type(self.model).__name__} is a class of your own: write it with PyG's layers")
+        config, sizes, numbers = self.model.described()
+        widths = {"num_feats": sizes["num_feats"] - sizes["num_classes"]}
+        return replace(config, label_reuse=self.rate), sizes | widths, numbers
+
+    to_pyg = Described.to_pyg
 
     @opaque
     def forward(self, graph: DataGraph, feats: torch.Tensor) -> torch.Tensor:

@@ -30,6 +30,8 @@ class RGCN(Stack):
         torch.Size([60, 4])
     """
 
+    config_name = "rgcn"
+
     def __init__(
         self,
         in_feats: int,
@@ -44,6 +46,13 @@ class RGCN(Stack):
         super().__init__(hidden_feats, hidden_feats, *sizes, **options)
         self._arcs_of: WeakKeyDictionary = WeakKeyDictionary()  # graph -> its arcs by relation, made once
         self.inputs = TypedInput(in_feats, hidden_feats, max(num_node_types, 1))
+        self.sizes = (in_feats, *self.sizes[1:])
+
+    def own_settings(self) -> dict[str, Any]:
+        return super().own_settings() | {"num_bases": self.num_bases}
+
+    def graph_sizes(self) -> dict[str, int]:
+        return {"num_relations": self.num_relations, "num_node_types": len(self.inputs.types)}
 
     def make_conv(self, in_feats: int, out_feats: int, last: bool) -> nn.Module:
         bases: dict[str, Any] = {"regularizer": "basis", "num_bases": self.num_bases} if self.num_bases else {}

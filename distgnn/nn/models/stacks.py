@@ -17,6 +17,7 @@ from distgnn.nn.conv.graph_conv import GraphConv
 from distgnn.nn.conv.graph_module import GraphModule
 from distgnn.nn.conv.sage_conv import SAGEConv
 from distgnn.nn.dropout import Dropout, number_sites
+from distgnn.nn.models.described import Described
 from distgnn.nn.norms import BatchNorm1d, ColumnNorm, GraphNorm, PairNorm
 from distgnn.nn.protocol import DataGraph, FusesEpilogue, Fusion
 from distgnn.ops.entry import opaque
@@ -24,7 +25,7 @@ from distgnn.ops.entry import opaque
 HOOKS = ("_forward", "_backward", "_backward_pre")  # as torch calls its tables of them
 
 
-class Stack(nn.Module):
+class Stack(Described):
     """Shared by all stacks: `make_conv(in_feats, out_feats, last)` says which convolution.
 
     Args:
@@ -63,6 +64,7 @@ class Stack(nn.Module):
         if num_classes < 1:
             raise on_all_ranks(InputError("num_classes is 0: the graph has no labels; give the width of the output"))
         self.weighted, self.residual, self.jump, self.remat = weighted, residual, jump, remat
+        self.sizes, self.norm = (in_feats, hidden_feats, num_classes), norm
         num_hidden = num_layers - 1 if jump == "none" else num_layers
         widths = [in_feats] + [hidden_feats] * num_hidden + ([num_classes] if jump == "none" else [])
         lasts = [jump == "none" and layer == num_hidden for layer in range(len(widths) - 1)]
@@ -74,6 +76,9 @@ class Stack(nn.Module):
         if jump != "none":
             self.read = nn.Linear(hidden_feats * (num_layers if jump == "cat" else 1), num_classes)
         number_sites(self)
+
+    def own_settings(self) -> dict[str, Any]:
+        return {"num_layers": len(self.convs), "residual": self.residual, "jump": self.jump}
 
     def make_conv(self, in_feats: int, out_feats: int, last: bool) -> nn.Module:
         raise NotImplementedError
@@ -170,6 +175,8 @@ class GraphSAGE(Stack):
         torch.Size([60, 4])
     """
 
+    config_name = "sage"
+
     def make_conv(self, in_feats: int, out_feats: int, last: bool) -> nn.Module:
         return SAGEConv(in_feats, out_feats, "mean")
 
@@ -183,6 +190,8 @@ class GCN(Stack):
         torch.Size([60, 4])
     """
 
+    config_name = "gcn"
+
     def make_conv(self, in_feats: int, out_feats: int, last: bool) -> nn.Module:
         return GraphConv(in_feats, out_feats, allow_zero_in_degree=True)
 
@@ -195,6 +204,8 @@ class GIN(Stack):
         >>> model(graph, graph.feats).shape
         torch.Size([60, 4])
     """
+
+    config_name = "gin"
 
     def make_conv(self, in_feats: int, out_feats: int, last: bool) -> nn.Module:
         func = nn.Sequential(nn.Linear(in_feats, out_feats), nn.ReLU(), nn.Linear(out_feats, out_feats))
@@ -216,6 +227,7 @@ class GAT(Stack):
         torch.Size([60, 4])
     """
 
+    config_name = "gat"
     conv_type: type[AttentionConv] = GATConv
 
     def __init__(self, *sizes: int, num_heads: int = 4, attn_drop: float = 0.0, **options: Any):
@@ -223,6 +235,9 @@ class GAT(Stack):
             raise InputError(f"hidden_feats is {sizes[1]}: expected a multiple of num_heads, {num_heads}")
         self.num_heads, self.attn_drop = num_heads, attn_drop
         super().__init__(*sizes, **options)
+
+    def own_settings(self) -> dict[str, Any]:
+        return super().own_settings() | {"num_heads": self.num_heads}
 
     def make_conv(self, in_feats: int, out_feats: int, last: bool) -> nn.Module:
         width = out_feats if last else out_feats // self.num_heads
@@ -247,6 +262,7 @@ class GATv2(GAT):
         torch.Size([60, 4])
     """
 
+    config_name = "gatv2"
     conv_type = GATv2Conv
 
     def __init__(self, *sizes: int, weighted: bool = False, **options: Any):

@@ -25,6 +25,7 @@ from distgnn.system.hosts import parse_hosts, read_hosts
 from distgnn.system.jobs.own_rank import under_mpi
 from distgnn.system.launch import run_on_hosts, run_program
 
+REASON = "reason.txt"  # in the folder of a call: what is known of a rank that was killed
 THREADS = "DISTGNN_NUM_THREADS"  # of a single process
 
 
@@ -92,16 +93,16 @@ def call_on_ranks(
         program = [sys.executable, on_rank.__file__, name]
         told: dict[str, Any] = {"graceful": graceful, "received": received}
         if hosts is None:
-            code = run_program(program, ranks, threads, timeout, **told)
+            code = run_program(program, ranks, threads, timeout, reason=folder / REASON, **told)
         elif timeout is not None:
             raise InputError("timeout is for ranks of this machine: with hosts, set DISTGNN_TIMEOUT there")
         else:
             code = run_on_hosts([], _hosts(hosts), threads, program=program, **told)
         failures = [unpack(path.read_bytes()) for path in sorted(folder.glob(on_rank.ERROR.format(rank="*")))]
-        if failures:
+        if not all(one.follows for one in failures) or (failures and not (folder / REASON).is_file()):
             _raise(failures, ranks, received)
         if code or received:
-            _raise_end(code, received)
+            _raise_end(code, received, folder / REASON)
         return [_result(folder, rank) for rank in range(ranks)]
 
 
@@ -178,11 +179,13 @@ def _error_of(failure: on_rank.Failure) -> BaseException:
     return error if isinstance(error, BaseException) else RunError(f"rank {failure.rank} raised {failure.text}")
 
 
-def _raise_end(code: int, received: list[int]) -> NoReturn:
+def _raise_end(code: int, received: list[int], reason: Path) -> NoReturn:
     """Ranks have ended, and none has said why in its file."""
     if received and received[0] == signal.SIGINT:
         raise KeyboardInterrupt
     if received:  # it was meant for this process, which had handed it on
         os.kill(os.getpid(), received[0])
         raise RunError(f"the ranks were ended by {signal.Signals(received[0]).name}")
+    if reason.is_file():
+        raise RunError(reason.read_text(encoding="utf-8"))
     raise RunError(f"the ranks ended with exit code {code}: the lines above say which of them, and why")

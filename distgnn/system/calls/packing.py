@@ -20,7 +20,7 @@ def pack(value: Any, name: str) -> bytes:
         raise InputError(
             f"{place} cannot travel to the ranks: {reason}; make it there, or leave it out of the object's state "
             "(__getstate__)"
-        ) from error
+        ) from None
     return packed
 
 

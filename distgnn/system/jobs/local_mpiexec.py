@@ -19,6 +19,7 @@ import signal
 import socket
 import sys
 import time
+from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 
@@ -294,10 +295,16 @@ def _oom_kill(path: Path) -> int:
     return 0
 
 
-def say(text: str) -> None:
-    """One line on standard error, whole."""
+REASON = "DISTGNN_REASON"  # a file that gets the reason too, for the exception in who called the ranks
+
+
+def say(text: str, environment: Mapping[str, str] = os.environ) -> None:
+    """One line on standard error, whole; also into the file that the environment of the ranks names."""
     with suppress(OSError):
         os.write(2, f"distgnn: error: {text}\n".encode(errors="backslashreplace"))
+    with suppress(OSError, KeyError):
+        with open(environment[REASON], "x", encoding="utf-8", errors="backslashreplace") as file:  # the first of them
+            file.write(text)
 
 
 ANSWERS = {

@@ -108,7 +108,8 @@ class _Job:
             code = self._wait()
             if code < 0 and not self.received:
                 name = signal.Signals(-code).name
-                say(f"what started the ranks on host {HOST} was killed by {name}{why_killed(-code, self.kills)}")
+                reason = why_killed(-code, self.kills)
+                say(f"what started the ranks on host {HOST} was killed by {name}{reason}", self.environment)
             return 128 + self.received[0] if self.received else code if code >= 0 else 128 - code
         except OSError as error:
             raise RunError(f"{self.command[0]} could not be started: {error}") from error
@@ -171,7 +172,7 @@ class _Job:
                 if text is None and self.status_check is not None:
                     text, code = self.status_check.look(), self.status_check.exit_code
                 if text is not None:
-                    print(f"distgnn: error: {text}", file=sys.stderr, flush=True)
+                    say(text, self.environment)
                     self.process.kill()
                     return code
 

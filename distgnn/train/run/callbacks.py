@@ -1,24 +1,28 @@
-"""Callbacks: objects that the trainer tells what happens."""
+"""Callbacks: objects that the trainer tells what happens, under Lightning's names."""
 
 from collections.abc import Iterable
+from difflib import get_close_matches
 from typing import Any
 
 from distgnn.errors import InputError
 
-EVENTS = ("on_start", "on_evaluation", "on_step", "on_end")
+EVENTS = ("on_train_start", "on_validation_end", "on_train_epoch_end", "on_train_end")
+RENAMED = {"on_start": EVENTS[0], "on_evaluation": EVENTS[1], "on_step": EVENTS[2], "on_end": EVENTS[3]}
 
 
 class Callback:
     """Base class of callbacks; any object with some of these methods is one.
 
     Notes:
-        The methods are called on every rank, in the same order, so they may be collective; look at
-        `trainer.graph.rank` before printing or writing. With `state_dict()` and `load_state_dict(state)` a callback's
-        state is part of checkpoints: numbers, text, tensors, lists and dicts. Rank 0's is written, every rank gets it.
+        Names are Lightning's; in place of its module they get the epoch's record. Other names in "on_…" are refused:
+        nothing would call them. The methods are called on every rank, in the same order, so they may be collective;
+        look at `trainer.graph.rank` before printing or writing. With `state_dict()` and `load_state_dict(state)` a
+        callback's state is part of checkpoints: numbers, text, tensors, lists and dicts. Rank 0's is written, every
+        rank gets it.
 
     Example:
         >>> class Epochs(dg.Callback):
-        ...     def on_evaluation(self, trainer, record):
+        ...     def on_validation_end(self, trainer, record):
         ...         print("evaluated after epoch", record["epoch"])
         >>> model = dg.nn.GraphSAGE(graph.num_feats, 8, graph.num_classes, num_layers=2)
         >>> result = dg.Trainer(model, graph, dg.TrainConfig(epochs=10, log=None), callbacks=[Epochs()]).fit()
@@ -26,33 +30,35 @@ class Callback:
         evaluated after epoch 9
     """
 
-    def on_start(self, trainer: Any, record: dict) -> None:
+    def on_train_start(self, trainer: Any, record: dict[str, Any]) -> None:
         """Before the first epoch; `record` is that of the last epoch where a run is resumed, else empty."""
 
-    def on_evaluation(self, trainer: Any, record: dict) -> None:
-        """After an evaluation, before `on_step`; `record` has the metrics."""
+    def on_validation_end(self, trainer: Any, record: dict[str, Any]) -> None:
+        """After an evaluation, before `on_train_epoch_end`; `record` has the metrics."""
 
-    def on_step(self, trainer: Any, record: dict) -> None:
+    def on_train_epoch_end(self, trainer: Any, record: dict[str, Any]) -> None:
         """After each epoch (one optimiser step) with its record: a line of metrics.jsonl."""
 
-    def on_end(self, trainer: Any, record: dict) -> None:
+    def on_train_end(self, trainer: Any, record: dict[str, Any]) -> None:
         """At the end of `fit`, with the summary; the model has its best weights. Not after an error or a signal."""
 
 
 class Callbacks:
     """Several callbacks, called in their order.
 
-    Raises: InputError for an object without any of the methods.
+    Raises: InputError for an object without any of the methods, or with one that nothing calls.
     """
 
     def __init__(self, callbacks: Iterable[Any] = ()):
         self._all = list(callbacks)
         for one in self._all:
             if isinstance(one, type) or not any(callable(getattr(one, event, None)) for event in EVENTS):
-                raise InputError(f"callback {one!r} is no object with any of {', '.join(EVENTS)}")
+                raise InputError(f"callback {one!r} is no object with any of {', '.join(EVENTS)}{_instead(one)}")
+            if unknown := _instead(one):
+                raise InputError(f"callback {type(one).__name__} has a method that is never called{unknown}")
         self._with_state = [one for one in self._all if hasattr(one, "state_dict") and hasattr(one, "load_state_dict")]
 
-    def call(self, event: str, trainer: Any, record: dict) -> None:
+    def call(self, event: str, trainer: Any, record: dict[str, Any]) -> None:
         """Call the method `event` of those that have it."""
         for callback in self._all:
             if hasattr(callback, event):
@@ -77,3 +83,14 @@ class Callbacks:
         """Hand out what `objects` gave. Raises: KeyError or ValueError where it does not fit."""
         for one, saved in zip(self._with_state, state["callbacks"] if self._with_state else (), strict=True):
             one.load_state_dict(saved)
+
+
+def _instead(callback: Any) -> str:
+    """What to write in place of the first method of a callback that looks like an event and is none."""
+    for name in dir(callback):
+        if name.startswith("on_") and name not in EVENTS and callable(getattr(callback, name, None)):
+            near = RENAMED.get(name) or next(iter(get_close_matches(name, EVENTS, 1, 0.5)), None)
+            if name in RENAMED:
+                return f": {name} is called {near}"
+            return f": {name}" + (f" (did you mean {near}?)" if near else "")
+    return ""

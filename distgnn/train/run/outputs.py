@@ -51,18 +51,18 @@ class Outputs:
         if norm is not None:
             self.write(lambda folder: replace_file(feat_norm_file(folder.path), pack_feat_norm(norm)))
         self._loggers = make_loggers(self._trainer)
-        self._log("on_start", record)
-        self.callbacks.call("on_start", self._trainer, record)
+        self._log("on_train_start", record)
+        self.callbacks.call("on_train_start", self._trainer, record)
 
     def add_epoch(self, record: dict) -> None:
         """After an epoch and its evaluation."""
         with raise_together(self._comm), writing(self._trainer.config.run_dir):
             if self.folder is not None:
                 self.folder.add_epoch(record)
-            self._loggers.call("on_step", self._trainer, record)
+            self._loggers.call("on_train_epoch_end", self._trainer, record)
         if self._trainer.on_epoch and self._trainer.graph.rank == 0:
             self._trainer.on_epoch(record)
-        self.callbacks.call("on_step", self._trainer, record)
+        self.callbacks.call("on_train_epoch_end", self._trainer, record)
 
     def finish(self, summary: dict) -> None:
         """Write what comes last: the trace and the summary."""
@@ -72,10 +72,10 @@ class Outputs:
                 trace.write(Path(run_dir) / "trace")
         if trace and self.folder:
             merge(self.folder.path / "trace")
-        self._log("on_end", summary)
+        self._log("on_train_end", summary)
         self._loggers.close()
         self.write(lambda folder: folder.finish(summary))
-        self.callbacks.call("on_end", self._trainer, summary)
+        self.callbacks.call("on_train_end", self._trainer, summary)
 
     def close(self) -> None:
         """After an error: nothing more will be written. Not collective."""

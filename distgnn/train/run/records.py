@@ -30,8 +30,8 @@ class TrainResult:
         [4, 5]
     """
 
-    records: list[dict] = field(default_factory=list)
-    summary: dict = field(default_factory=dict)
+    records: list[dict[str, Any]] = field(default_factory=list)
+    summary: dict[str, Any] = field(default_factory=dict)
 
     def __repr__(self) -> str:
         """One line: epochs, last loss, and the metrics of the best epoch."""
@@ -78,7 +78,7 @@ def _waits_over_ranks(waits: list[dict[str, float]]) -> dict[str, list[float]]:
 
 
 def summarize(
-    records: list[dict], best: dict, metric: str, comm: Any, seed: int, sent_to: Sequence[np.ndarray]
+    records: list[dict[str, Any]], best: dict, metric: str, comm: Any, seed: int, sent_to: Sequence[np.ndarray]
 ) -> dict:
     """What summary.json says of a run. Collective: yes.
 

@@ -168,7 +168,12 @@ def test_what_is_suspicious_is_said_once(make, text):
     [
         ("stored", None, "one-way", ["travel one way", "no vertex is for training: --split 0.6,0.2,0.2"]),
         ("both", None, "one-way", ["no vertex is for training"]),
-        ("stored", "0.6,0.2,0.2", "both ways", ["random split by seed 7: train 30, valid 10, test 10"]),
+        (
+            "stored",
+            "0.6,0.2,0.2",
+            "both ways",
+            ["by seed 7, stratified by class: train 30, valid 10, test 10"],
+        ),
     ],
 )
 def test_what_training_would_not_expect_is_said_when_the_graph_is_cut(direction, split, edges, said, tmp_path):

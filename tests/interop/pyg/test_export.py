@@ -6,6 +6,7 @@ import torch
 from cut_graphs import dist_graph, gather_rows, random_graph, whole_graph
 
 import distgnn
+from distgnn import nn
 from distgnn.config import EDGE_MODELS, MODELS, ModelConfig, TrainConfig
 from distgnn.errors import InputError, RunError
 from distgnn.interop.run_model import GraphSizes
@@ -43,9 +44,10 @@ def test_a_model_equals_the_same_of_pygs_layers(config, directed):
     names = ("num_feats", "num_classes", "num_edge_feats", "num_relations", "num_node_types")
     plain = plain_model(config, GraphSizes(**{name: getattr(graph, name) for name in names})).double().eval()
     load(plain, model.state_dict())
-    got = plain(theirs.x.double(), theirs.edge_index, **columns_of(theirs, config)).detach()
     expected = gather_rows(graph, model(graph, graph.feats).detach())
-    np.testing.assert_allclose(got, expected, rtol=1e-9, atol=1e-9 * np.abs(expected).max())
+    for one in (plain, model.to_pyg()):
+        got = one(theirs.x.double(), theirs.edge_index, **columns_of(theirs, config)).detach()
+        np.testing.assert_allclose(got, expected, rtol=1e-9, atol=1e-9 * np.abs(expected).max())
 
 
 @pytest.mark.mpi(2)
@@ -68,10 +70,41 @@ def test_a_trained_run_in_three_lines(comm, tmp_path, feat_norm):
             plain(theirs.x, theirs.edge_index)
 
 
+@pytest.mark.parametrize(
+    "make", [lambda *sizes: nn.GCN2(*sizes, alpha=0.3, lambda_=1.5), lambda *sizes: nn.APPNP(*sizes, k=3, alpha=0.4)]
+)
+def test_a_model_whose_numbers_are_no_settings(make):
+    data = random_graph(5)
+    graph, theirs = whole_graph(data), data.to_pyg()
+    model = make(graph.num_feats, 8, graph.num_classes).double().eval()
+    plain = model.to_pyg()
+    assert not plain.training and next(plain.parameters()).dtype == torch.float64
+    expected = gather_rows(graph, model(graph, graph.feats).detach())
+    np.testing.assert_allclose(plain(theirs.x.double(), theirs.edge_index).detach(), expected, rtol=1e-9, atol=1e-9)
+
+
+class Mine(nn.GraphSAGE):
+    pass
+
+
+@pytest.mark.parametrize(
+    ("model", "says"),
+    [
+        (lambda: nn.EdgeGAT(7, 8, 4, num_edge_feats=5), "PyG has no layer for edgegat: there are sage, gcn, "),
+        (lambda: Mine(7, 8, 4), "Mine is a class of your own"),
+        (lambda: nn.LabelReuse(torch.nn.Linear(7, 4), 0.5), "Linear is a class of your own"),
+        (lambda: torch.nn.Linear(7, 4), r"a run folder or a model of dg.nn \(sage, gcn, .*\), not Linear"),
+    ],
+)
+def test_a_model_that_is_none_of_pygs_is_refused(model, says):
+    with pytest.raises(InputError, match=says):
+        distgnn.to_pyg(model())
+
+
 def test_what_pyg_has_no_layer_for_is_refused():
     sizes = GraphSizes(7, 4, num_edge_feats=5)
     for config in [ModelConfig("edgegat"), *(ModelConfig(name, weighted=True) for name in NO_WEIGHTS)]:
-        with pytest.raises(InputError, match=f"PyG has no layer for {config.name}.*: distgnn.to_dgl has it"):
+        with pytest.raises(InputError, match=f"PyG has no layer for {config.name}.*; distgnn.to_dgl has it"):
             plain_model(config, sizes)
     with pytest.raises(RunError, match=r"the weights do not fit the model: .* in one of them only"):
         load(plain_model(ModelConfig("sage"), sizes), {})

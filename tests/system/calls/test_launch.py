@@ -1,6 +1,7 @@
 """`dg.launch`: results by rank, what travels, errors of ranks in the caller, and nobody who outlives it."""
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -41,6 +42,16 @@ try:
     dg.launch(fails, ranks=2)
 except ZeroDivisionError:
     traceback.print_exc()
+def dies():
+    from mpi4py import MPI
+    if MPI.COMM_WORLD.rank == 1:
+        os.kill(os.getpid(), 9)
+    MPI.COMM_WORLD.Barrier()
+
+try:
+    dg.launch(dies, ranks=2)
+except dg.DistGNNError as error:
+    print(error, flush=True)
 dg.launch(lambda: (os.write(1, b"%d\\n" % os.getpid()), time.sleep(60)), ranks=2)
 """
 
@@ -52,6 +63,7 @@ def test_results_errors_and_the_end_of_the_caller(tmp_path):
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
     with subprocess.Popen(command, env=without_rank_variables(), **pipes) as process:
         assert process.stdout.readline() == "[[0, 6], [1, 6]] True 7\n"
+        assert re.match(r"rank 1 on host \S+ was killed by SIGKILL in .*: not by the kernel", process.stdout.readline())
         pids = [int(process.stdout.readline()) for _ in range(2)]
         process.send_signal(signal.SIGKILL)
         err = process.stderr.read()
@@ -82,6 +94,7 @@ LOCK = threading.Lock()
 def test_what_cannot_travel_is_named(function, args, place):
     with pytest.raises(InputError) as caught:
         launch(function, args, ranks=2)
+    assert caught.value._render_traceback_() == [f"InputError: {caught.value}"]  # in a notebook
     assert str(caught.value).startswith(f"{place} cannot travel to the ranks: cannot pickle") and "\n" not in str(
         caught.value
     )

@@ -32,7 +32,7 @@ class Stop:
     def __init__(self, epoch: int):
         self.epoch = epoch
 
-    def on_step(self, trainer, record):
+    def on_train_epoch_end(self, trainer, record):
         if record["epoch"] == self.epoch:
             os.kill(os.getpid(), signal.SIGUSR1)
 
@@ -43,14 +43,14 @@ class Average(Callback):
     def __init__(self):
         self.mean, self.seen = torch.zeros(()), []
 
-    def on_step(self, trainer, record):
+    def on_train_epoch_end(self, trainer, record):
         self.mean = 0.9 * self.mean + 0.1 * next(trainer.model.parameters()).detach().sum()
         self.seen.append(("step", record["epoch"], "valid_metric" in record))
 
-    def on_evaluation(self, trainer, record):
+    def on_validation_end(self, trainer, record):
         self.seen.append(("evaluation", record["epoch"], "valid_metric" in record))
 
-    def on_end(self, trainer, record):
+    def on_train_end(self, trainer, record):
         self.seen.append(("end", record["epochs"], "test_metric" in record))
 
     def state_dict(self):
