@@ -41,7 +41,10 @@ def read_file(path: Path, findings: Findings, renumber: bool = False) -> GraphDa
     """
     kind = kind_of(path)
     if not kind:
-        raise InputError(f"{path}: files of this kind are not read; known are {KNOWN}, or a folder with graph.json")
+        raise InputError(
+            f"{path} is a file: give its folder, {path.parent}, which needs graph.json and the edges, or a file of a "
+            f"kind that is read: {KNOWN}"
+        )
     is_present(path)
     if kind in TABLES:
         return read_edge_text(path, findings, renumber)

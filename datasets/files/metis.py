@@ -1,4 +1,4 @@
-"""METIS's graph files: a line `N M [format [weights per vertex]]`, then one line for each vertex: neighbours, from 1."""
+"""METIS's graphs: a line `N M [format [weights per vertex]]`, then one line for each vertex: neighbours, from 1."""
 
 import gzip
 from array import array

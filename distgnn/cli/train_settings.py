@@ -7,6 +7,7 @@ from typing import Any
 
 from distgnn.config import Settings
 from distgnn.config.steps.recipes import pick
+from distgnn.config.train import PATIENCE
 from distgnn.errors import InputError
 
 
@@ -28,7 +29,14 @@ def with_recipe(
     options, line = pick(recipe, graph, task, given, allows)
     if settings.train.resume and (Path(str(settings.train.run_dir)) / "config.toml").is_file():
         return settings, ""
-    return _with_options(settings, options), line
+    return with_patience(_with_options(settings, options), given), line
+
+
+def with_patience(settings: Settings, given: set[str]) -> Settings:
+    """The settings of a run that stops by itself, unless its patience is given."""
+    if "patience" in given or not settings.train.may_stop:
+        return settings
+    return replace(settings, train=replace(settings.train, patience=PATIENCE))
 
 
 def _with_options(settings: Settings, options: Mapping[str, Any]) -> Settings:
