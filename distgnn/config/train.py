@@ -18,7 +18,7 @@ LR_SCHEDULES = ("constant", "cosine", "one-cycle", "wsd", "plateau")
 OVER_ALL_EPOCHS = ("cosine", "one-cycle", "wsd")  # schedules whose rates depend on the number of epochs
 
 
-PATIENCE = 10  # evaluations, of `dg.fit` and recipes; 50 epochs where nothing else is said
+PATIENT_EPOCHS, LEAST_PATIENCE = 50, 3  # of `dg.fit` and recipes: epochs, and evaluations whatever these are apart
 LOGGERS = ("console", "csv", "tensorboard")
 
 
@@ -76,8 +76,8 @@ class TrainConfig(BatchConfig):
     eval_every: int = _training(5, "Epochs between evaluations; the last epoch is always evaluated.")
     patience: int = _training(
         0,
-        "Stop after this many evaluations without a better validation metric, as a mean of three (0: never); recipe fast "
-        "and dg.fit: 10.",
+        "Stop after this many evaluations without a better validation metric, as a mean of three (0: never); of recipe "
+        "fast and dg.fit as many as 50 epochs have.",
     )
     metric: str | None = _training(
         None,

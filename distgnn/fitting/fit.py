@@ -62,8 +62,8 @@ def fit(
         model: a name (`sage`, `gcn`, `gat`, …) or `ModelConfig`; or any torch module of PyG's, DGL's or your layers; or
             a function of the graph that makes one. It is copied to the ranks: the one given stays as it is.
         ranks: processes; None: one for each socket, or for each part of a folder. One is this process itself.
-        epochs: the limit (default 200). A run stops earlier after `patience` (default 10) evaluations in which the
-            validation metric, as a mean of three, was not better; 0 never stops it.
+        epochs: the limit (default 200). A run stops earlier after `patience` evaluations (default: those of 50 epochs)
+            in which the validation metric, as a mean of three, was not better; 0 never stops it.
         out: folder that keeps `run` and `parts`; None: the run goes with the result, the parts stay in the cache.
         partition: a `CutConfig`, or a partition folder of this graph; None: the default cut. Cuts are kept, by the
             graph's content and the options: see `distgnn cache`.
