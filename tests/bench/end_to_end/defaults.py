@@ -40,7 +40,7 @@ def sgc(graph: GraphData) -> float:
         rows = scale @ (adjacency @ (scale @ rows))
     rows = torch.from_numpy(rows.toarray())
     masks = {name: torch.from_numpy(mask) for name, mask in graph.split_masks().items()}
-    labels = torch.from_numpy(np.asarray(graph.labels))
+    labels = torch.from_numpy(np.array(graph.labels))
     found = []
     for decay in DECAYS:
         torch.manual_seed(0)
