@@ -151,6 +151,10 @@ def _not_found(source: str, root: Path, looked: list[str]) -> str:
             f"{source} is not here (looked in {where}); fetch it with: distgnn download {source} --data-root {root}, "
             "or name the folder that has it by --data-root (DISTGNN_DATA)"
         )
+    from distgnn.datasets.files.kinds import kind_of
+
+    if kind_of(Path(source)) and not Path(source).is_dir():
+        return f"{source}: no such file (looked in {where})"
     local = sorted(path.parent.name for path in root.glob("*/graph.json")) if root.is_dir() else []
     names = list(dict.fromkeys([*NAMED, *local]))
     what = f"{source} is a folder without a graph" if Path(source).is_dir() else f"no graph {source!r}"
