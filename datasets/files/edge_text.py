@@ -223,8 +223,10 @@ def _rows(path: Path, head: _Head) -> Iterator[tuple[int, list[str]]]:
 def _ids(path: Path, end: np.ndarray, first: int, most: int | None) -> np.ndarray:
     """Ids of vertices from 0, of numbers from `first` to `most`."""
     if end.dtype.kind == "U":
-        row = next((place for place, word in enumerate(end) if not re.fullmatch(r"\d{1,18}", word)), 0)
-        _fail(path, row, f"{end[row].item()[:60]!r} is no whole number, or not both of its kind{HINT}")
+        row = next((place for place, word in enumerate(end) if not re.fullmatch(r"-?\d{1,18}", word)), None)
+        if row is not None:
+            _fail(path, row, f"{end[row].item()[:60]!r} is no whole number{HINT}")
+        end = end.astype(np.int64)
     if end.dtype.kind == "f":
         bad = ~((end == np.rint(end)) & (np.abs(end) < LARGEST_ID))
         if bad.any():

@@ -161,6 +161,8 @@ WRONG = {
     "float.csv": ("source,target,w\n0,1,2\n1,2.5,1\n", r"line 3: 2\.5 is no whole number"),
     "negative.txt": ("0 1\n\n1 -2\n", "line 3: vertex -2: ids are not negative"),
     "names.csv": ("source,target\nann,bob\n", "line 2: 'ann' is no whole number.*--renumber"),
+    "mixed.csv": ("source,target\n1,0\n2,bob\n", "line 3: expected 2 whole numbers"),
+    "target.csv": ("source,target,w\n1,bob,1\n2,0,1\n", "line 2: 'bob' is no whole number"),
     "out.beyond": ("% asym\n% 2 3 3\n1 2\n1 4\n", "line 4: vertex 4: the second line says 3 vertices"),
     "out.zero": ("% asym\n0 2\n", "line 2: vertex 0: ids run from 1"),
     "out.bip": ("% bip unweighted\n1 1\n", "line 1: a bipartite graph"),
