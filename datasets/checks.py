@@ -250,6 +250,15 @@ def _check_types(graph: GraphFields, name: str, count: int, num_names: int) -> N
         graph.fail(name, text, int(np.count_nonzero(bad)))
 
 
+def _check_node_names(graph: GraphFields) -> None:
+    names = graph.node_names
+    if names is None:
+        return
+    if names.shape != (graph.num_nodes,) or names.dtype.kind not in "iuU":
+        found = f"{names.dtype} {list(names.shape)}"
+        graph.fail("node_names", f"expected texts or whole numbers [{graph.num_nodes}], found {found}")
+
+
 def _check_node_values(graph: GraphFields) -> None:
     values = graph.node_values
     if values is None:
@@ -315,6 +324,7 @@ CHECKS: dict[str, Callable[[GraphFields], None]] = {
     "node_types": lambda graph: _check_types(graph, "node_types", graph.num_nodes, len(graph.node_type_names)),
     "graph_ids": lambda graph: _check_types(graph, "graph_ids", graph.num_nodes, graph.num_nodes),
     "node_values": _check_node_values,
+    "node_names": _check_node_names,
     "train, valid, test": _check_splits,
 }
 

@@ -18,7 +18,16 @@ from distgnn.config.task import SPLITS as SPLITS
 from distgnn.datasets.findings.findings import Findings
 from distgnn.errors import DistGNNError, GraphFormatError, InputError
 
-ARRAYS = ("edge_weight", "edge_feats", "edge_types", "node_types", "node_values", "graph_ids", *EDGE_SPLITS)
+ARRAYS = (
+    "edge_weight",
+    "edge_feats",
+    "edge_types",
+    "node_types",
+    "node_values",
+    "graph_ids",
+    "node_names",
+    *EDGE_SPLITS,
+)
 TYPE_NAMES = ("edge_type_names", "node_type_names", "class_names")
 
 
@@ -39,6 +48,7 @@ class GraphFields:
         node_types: [N] whole numbers from 0.
         node_values: [N] or [N, T] floats, what a regression predicts; NaN (a whole row of it) for none.
         graph_ids: [N] whole numbers from 0: which of many small graphs a vertex belongs to.
+        node_names: [N] texts or whole numbers, what the vertices were called before `renumber`; predictions keep them.
         train, valid, test: vertex ids, int64.
         train_edges, valid_edges, test_edges: [M, 2] pairs of vertices that a split of edges is about. Those to be
             predicted are none of `edges` (see `held_out`); without train_edges all of `edges` are for training.
@@ -68,6 +78,7 @@ class GraphFields:
     node_types: np.ndarray | None = None
     node_values: np.ndarray | None = None
     graph_ids: np.ndarray | None = None
+    node_names: np.ndarray | None = None
     train: np.ndarray | None = None
     valid: np.ndarray | None = None
     test: np.ndarray | None = None

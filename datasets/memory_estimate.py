@@ -12,6 +12,7 @@ from distgnn.datasets.generators.communities import CommunityOptions
 from distgnn.datasets.generators.generator_spec import parse_spec
 from distgnn.datasets.generators.rmat import RmatOptions
 from distgnn.datasets.registry import GENERATORS, default_data_root, places
+from distgnn.datasets.text.table import is_table
 
 TEXT_NAMES = ("edges.csv", "edges.txt", "edges.csv.gz", "edges.txt.gz")
 OGB_NAMES = ("raw/edge.csv.gz", "raw/node-feat.csv.gz")
@@ -31,6 +32,9 @@ def loading_bytes(source: Any, data_root: str | Path | None = None) -> int:
         return _generated(kind, str(source))
     root = Path(data_root) if data_root is not None else default_data_root()
     for folder in places(str(source), root):
+        if folder.is_file():
+            text = is_table(folder) or folder.suffix == ".gz"
+            return int(folder.stat().st_size * BYTES_OF_TEXT.get(folder.suffix, 1.0)) if text else 0
         files = [folder / name for name in (*TEXT_NAMES, *OGB_NAMES) if (folder / name).is_file()]
         if files:
             return int(sum(path.stat().st_size * BYTES_OF_TEXT.get(path.suffix, 1.0) for path in files))

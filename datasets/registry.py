@@ -37,12 +37,17 @@ def default_data_root() -> Path:
 
 
 def load_graph(
-    source: Any, data_root: str | Path | None = None, seed: int = 0, findings: Findings | None = None
+    source: Any,
+    data_root: str | Path | None = None,
+    seed: int = 0,
+    findings: Findings | None = None,
+    renumber: bool = False,
 ) -> GraphData:
     """Load, or generate, and check a graph.
 
     Args:
-        source: a path (plain graph folder, OGB's layout under any name, Planetoid's or Reddit's files), a name (`cora`,
+        source: a path (plain graph folder, OGB's layout under any name, GraphSAINT's, Planetoid's or Reddit's files; or
+            one file: an edge list, MatrixMarket, METIS, .npz, `dgl.save_graphs`, PyG's .pt), a name (`cora`,
             `citeseer`, `pubmed`, `reddit`, `ogbn-arxiv`, `ogbn-products`, `ogbn-proteins`, `ogbn-mag`,
             `ogbn-papers100M`, `ogbl-collab`, `ogbl-ddi`, `ogbl-ppa`, `ogbl-citation2`, `ogbl-vessel`, or any graph
             folder below the data root), or
@@ -51,6 +56,8 @@ def load_graph(
         seed: for generators whose text names no seed.
         findings: where it is written down what was taken, renamed, left out or looks wrong; without it one Python
             warning says it.
+        renumber: the ids of an edge list as text are names: the vertices are 0 … N-1 in the order of these, and
+            `node_names` keeps them.
     Returns: GraphData; large arrays may be mapped from disk.
     Raises: InputError if there is no such graph, GraphFormatError if it is damaged.
 
@@ -60,6 +67,7 @@ def load_graph(
         (60, (60, 8), 4)
     """
     if not isinstance(source, str | Path):
+        refuse_renumber("a graph in memory", renumber)
         found = Findings() if findings is None else findings
         graph = as_graph_data(source, None if isinstance(source, GraphData) and findings is None else found)
         if findings is None:
@@ -68,13 +76,14 @@ def load_graph(
     source = str(source)
     kind, colon, _ = source.partition(":")
     if colon and kind in GENERATORS:
+        refuse_renumber(source, renumber)
         return _generate(kind, source, seed)
     root = Path(data_root) if data_root is not None else default_data_root()
     looked = []
     for folder in places(source, root):
-        if folder.is_dir():
+        if folder.exists():
             found = Findings() if findings is None else findings
-            read = _read(folder, found)
+            read = _read(folder, found, renumber)
             if read is not None:
                 add_cautions(read)
                 if findings is None:
@@ -94,8 +103,14 @@ def _generate(kind: str, spec: str, seed: int) -> GraphData:
     return make_communities(spec, seed)
 
 
+def refuse_renumber(source: Any, renumber: bool) -> None:
+    """Raise InputError where ids are to be renumbered that are 0 … N-1 already."""
+    if renumber:
+        raise InputError(f"renumber is for edge lists as text: the vertices of {source} have numbers from 0 already")
+
+
 def places(source: str, root: Path) -> list[Path]:
-    """Folders a source may mean: the path itself, then the name below the data root."""
+    """Folders, or files, that a source may mean: the path itself, then the name below the data root."""
     if Path(source).is_absolute():
         return [Path(source)]
     names = [NAMED[source]] if source in NAMED else []
@@ -103,14 +118,21 @@ def places(source: str, root: Path) -> list[Path]:
     return [Path(source), root / source, *below]
 
 
-def _read(folder: Path, findings: Findings) -> GraphData | None:
-    """Read a folder by the kind of its files; None if it is no graph folder."""
+def _read(folder: Path, findings: Findings, renumber: bool) -> GraphData | None:
+    """Read a file, or a folder by the kind of its files; None if it is no graph folder."""
+    from distgnn.datasets.files.kinds import read_file
     from distgnn.datasets.formats.folder import is_graph_folder, read_folder
+    from distgnn.datasets.formats.graphsaint import is_saint_folder, read_saint
     from distgnn.datasets.formats.ogb import is_ogb_folder, read_ogb
     from distgnn.datasets.formats.ogb_links import is_link_folder, read_ogb_links
     from distgnn.datasets.formats.planetoid import planetoid_name, read_planetoid
     from distgnn.datasets.formats.reddit import is_reddit_folder, read_reddit
 
+    if not folder.is_dir():
+        return read_file(folder, findings, renumber)
+    refuse_renumber(folder, renumber)
+    if is_saint_folder(folder):
+        return read_saint(folder, findings)
     if is_graph_folder(folder):
         return read_folder(folder, findings)
     if is_ogb_folder(folder):
@@ -129,11 +151,10 @@ def _not_found(source: str, root: Path, looked: list[str]) -> str:
             f"{source} is not here (looked in {where}); fetch it with: distgnn download {source} --data-root {root}, "
             "or name the folder that has it by --data-root (DISTGNN_DATA)"
         )
-    if Path(source).is_file():
-        return (
-            f"{source} is a file: give its folder, {Path(source).parent}, which needs graph.json and the edges "
-            "(edges.npy, edges.csv or edges.txt), or read it and give the arrays to dg.GraphData.from_arrays"
-        )
+    from distgnn.datasets.files.kinds import kind_of
+
+    if kind_of(Path(source)) and not Path(source).is_dir():
+        return f"{source}: no such file (looked in {where})"
     local = sorted(path.parent.name for path in root.glob("*/graph.json")) if root.is_dir() else []
     names = list(dict.fromkeys([*NAMED, *local]))
     what = f"{source} is a folder without a graph" if Path(source).is_dir() else f"no graph {source!r}"

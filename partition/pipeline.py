@@ -113,7 +113,7 @@ def _load(
     if memory is not None and isinstance(source, str | Path):
         check_loading(source, data_root, memory.limit)
     findings = Findings()
-    graph = load_graph(source, data_root, config.seed, findings)
+    graph = load_graph(source, data_root, config.seed, findings, config.renumber)
     if config.split is not None:
         graph = graph.split_nodes(*parse_split(config.split), seed=config.seed)
         if say is not None:

@@ -25,6 +25,7 @@ from distgnn.partition.cmr.cluster_order import cluster_places
 from distgnn.partition.core.local_graph import LocalGraph
 from distgnn.partition.folder.manifest import Progress, check_size
 from distgnn.partition.folder.manifest_file import read_manifest
+from distgnn.partition.folder.name_rows import names_of
 from distgnn.partition.folder.reader import load_part, partition_files
 from distgnn.partition.methods import cut_edges
 from distgnn.partition.pipeline import write_cut
@@ -232,6 +233,8 @@ def _vertices(folder: str | Path, manifest: dict, parts: list[LocalGraph]) -> Gr
         graph.node_values = column("node_values")
     if section.get("num_graphs"):
         graph.graph_ids = column("graph_ids")
+    if section.get("name_bytes") is not None:
+        graph.node_names = names_of(column("node_names"))
     _edge_splits(folder, section, parts, graph)
     return graph
 

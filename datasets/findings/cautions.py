@@ -38,12 +38,12 @@ def _of_ids(graph: GraphFields) -> None:
         graph.findings.add(
             "caution",
             "edges",
-            "vertex ids seem to start at 1: vertex 0 alone has no edge; give edges - 1 if they do",
+            "vertex ids seem to start at 1: vertex 0 alone has no edge; give edges - 1 (a file: --renumber) if they do",
             1,
         )
     elif graph.num_nodes >= FEW and 2 * isolated > graph.num_nodes:
         text = f"{isolated} of {graph.num_nodes} vertices have no edge: are these the ids of the features' rows?"
-        graph.findings.add("caution", "edges", text + " dg.renumber closes gaps", isolated)
+        graph.findings.add("caution", "edges", text + " dg.renumber (of a file: --renumber) closes gaps", isolated)
 
 
 def _of_labels(graph: GraphFields) -> None:

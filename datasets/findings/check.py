@@ -21,16 +21,21 @@ TREATMENT = {
 
 
 def find_all(
-    source: Any, data_root: str | Path | None = None, direction: str = "stored", split: bool = False, **fields: Any
+    source: Any,
+    data_root: str | Path | None = None,
+    direction: str = "stored",
+    split: bool = False,
+    renumber: bool = False,
+    **fields: Any,
 ) -> Findings:
     """The findings of a graph; errors are among them, and not raised.
 
-    Args: as of `check_graph`; split: a random split will be made.
+    Args: as of `check_graph`; split: a random split will be made; renumber: as of `load_graph`.
     """
     findings = Findings(collect=True)
     with findings.reading("graph"):
         if isinstance(source, str | Path):
-            graph = load_graph(source, data_root, findings=findings)
+            graph = load_graph(source, data_root, findings=findings, renumber=renumber)
         else:
             graph = as_graph_data(source, findings, **fields)
         if findings.wrong:

@@ -7,6 +7,7 @@
 | `left out` | in the input, not in the graph | yes | `GraphWarning` | yes |
 | `not needed` | in the input, not in the graph, as documented of this data set | yes | no | yes |
 | `renamed` | taken from a name or form that was guessed | yes | `GraphNotice` | yes |
+| `understood` | what a file of edges was read as | yes, first | no | yes |
 | `note` | what only some models refuse | no | no | yes |
 | `read` | taken from its usual name | no | no | yes |
 """
@@ -18,7 +19,7 @@ from dataclasses import dataclass
 
 from distgnn.errors import DistGNNError, GraphNotice, GraphWarning
 
-SEVERITIES = ("wrong", "caution", "left out", "not needed", "renamed", "note", "read")
+SEVERITIES = ("wrong", "caution", "left out", "not needed", "renamed", "understood", "note", "read")
 MOST_LEFT = 12  # names in one line
 
 
@@ -72,18 +73,20 @@ class Findings(list[Finding]):
         return [one for one in self if one.severity == "wrong"]
 
     def lines(self) -> list[str]:
-        """One line for all that was renamed, one for all that was left out, one for each caution."""
+        """What a file was understood as; one line for all that was renamed, one for all that was left out, one for each
+        caution."""
         renamed = [one.text for one in self if one.severity == "renamed"]
         left = [one.text for one in self if one.severity in ("left out", "not needed")]
         said = [f"caution: {one.text}" for one in self if one.severity == "caution"]
         more = [f"and {len(left) - MOST_LEFT} more"] if len(left) > MOST_LEFT else []
         said = [f"left out: {', '.join(left[:MOST_LEFT] + more)}"] * bool(left) + said
-        return [", ".join(renamed)] * bool(renamed) + said
+        understood = [one.text for one in self if one.severity == "understood"]
+        return understood + [", ".join(renamed)] * bool(renamed) + said
 
     def warn(self, name: str, stacklevel: int) -> None:
         """One Python warning of everything that has a line; a notice where nothing is lost or suspicious."""
         said = Findings()
-        said += [one for one in self if one.severity != "not needed"]
+        said += [one for one in self if one.severity not in ("not needed", "understood")]
         lines = said.lines()
         if lines:
             grave = any(one.severity in ("caution", "left out") for one in said)

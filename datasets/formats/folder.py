@@ -11,6 +11,7 @@
         node_types.npy        [N] int from 0        optional
         node_values.npy       [N] or [N, T] float   optional: what a regression predicts; NaN = none
         graph_ids.npy         [N] int from 0        optional: which of many small graphs a vertex is in
+        node_names.npy        [N] texts or int      optional: what the vertices were called
         train.npy valid.npy test.npy                vertex ids, optional
         train_edges.npy valid_edges.npy test_edges.npy      [M, 2] int, optional: splits of edges (tasks edge and link)
         train_edge_labels.npy …                     [M] int or float, optional: what is predicted of those edges

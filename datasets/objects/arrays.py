@@ -66,6 +66,8 @@ def read_field(key: str, value: Any, num_nodes: int, findings: Findings, num_cla
         if names and key in NAMES_OF:
             findings.add("renamed", key, f"{key} 0 to {len(names) - 1} ← {name_list(names)} ({NAMES_OF[key]})")
         return {key: codes} | ({NAMES_OF[key]: names} if names and key in NAMES_OF else {})
+    if key == "node_names":
+        return {key: as_array(value, key)}
     if key in EDGE_SPLITS:
         if not key.endswith("_labels"):
             ids = as_ids(key, value)

@@ -1,5 +1,6 @@
 """A graph from a table of edges as pandas and polars have it: two columns are the ends, others are fields."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -22,22 +23,29 @@ def is_frame(table: Any) -> bool:
     return hasattr(table, "columns") and hasattr(table, "__getitem__") and hasattr(table, "to_numpy")
 
 
+def ends_of(columns: Sequence[Any]) -> tuple[Any, Any] | None:
+    """The two columns whose names say that they are the ends of edges; None where there are none."""
+    by_name = {str(name).strip().lower() if isinstance(name, str) else name: name for name in columns}
+    for pair in ENDS:
+        first, second = (end.lower() if isinstance(end, str) else end for end in pair)
+        if first in by_name and second in by_name:
+            return by_name[first], by_name[second]
+    return None
+
+
 def from_frame(table: Any, num_nodes: int | None, directed: bool, fields: Fields, findings: Findings) -> Fields:
     """The edges of a table with one row per edge.
 
     Raises: InputError where it does not say which columns are the ends.
     """
     columns = list(table.columns)
-    by_name = {str(name).strip().lower() if isinstance(name, str) else name: name for name in columns}
-    pairs = [pair for pair in ENDS if all((end.lower() if isinstance(end, str) else end) in by_name for end in pair)]
+    ends = ends_of(columns)
     if len(set(map(str, columns))) != len(columns):
         raise InputError(f"edges: this table has two columns of one name ({', '.join(map(str, columns))})")
-    if pairs:
-        ends = [by_name[end.lower() if isinstance(end, str) else end] for end in pairs[0]]
-    elif len(columns) == 2:
-        ends = columns
+    if ends is None and len(columns) == 2:
+        ends = columns[0], columns[1]
         findings.add("renamed", "edges", f"edges ← {columns[0]}, {columns[1]}", len(table))
-    else:
+    if ends is None:
         raise InputError(
             f"edges: which columns are the ends? this table has {', '.join(map(str, columns)) or 'none'}: call them "
             "source and target, or give (table[a], table[b])"

@@ -24,7 +24,7 @@ def read_table(path: Path, dtype: Any, columns: int = 0, rows: int | None = None
 
     Args:
         path: text with one row per line, numbers apart by commas, semicolons, blanks or tabs; lines that start with
-            # or % and a first line of column names are skipped.
+            # or %, and a line of column names before all others, are skipped.
         dtype: int64 for whole numbers, or a float type (an empty field is NaN).
         columns: expected numbers per line; 0 takes what the first line has.
         rows: expected number of rows where it is known (then the result is filled in place).
@@ -105,29 +105,44 @@ def _line_blocks(path: Path, stream: BinaryIO) -> Iterator[np.ndarray]:
 
 
 def _skip_header(text: np.ndarray) -> tuple[np.ndarray, int]:
-    """Drop a byte-order mark, and a first line of column names: it starts with a letter or a quote and is no number."""
+    """Drop a byte-order mark, and comments before a line of column names with that line."""
     if text[:3].tobytes() == codecs.BOM_UTF8:
         text = text[3:]
-    end = int(np.argmax(text == ord("\n")))
-    line = text[:end].tobytes().strip().lower()
-    named = line[:1].isalpha() or line[:1] in (b'"', b"'", b"_")
-    if named and not line.startswith((b"nan", b"inf")):
-        return text[end + 1 :], 1
+    begin, lines = 0, 0
+    while begin < len(text):
+        end = begin + int(np.argmax(text[begin:] == ord("\n")))
+        line, begin, lines = text[begin:end].tobytes().strip(), end + 1, lines + 1
+        if line[:1] not in COMMENT:
+            return (text[begin:], lines) if names_columns(line.decode("utf-8", "replace")) else (text, 0)
     return text, 0
+
+
+def names_columns(line: str) -> bool:
+    """Whether a first line has names of columns: it starts with a letter or a quote and is no number."""
+    line = line.lower()
+    return (line[:1].isalpha() or line[:1] in ('"', "'", "_")) and not line.startswith(("nan", "inf"))
+
+
+COMMENT = (b"", b"#", b"%")  # how a line without numbers starts
+TABLES = (".csv", ".txt", ".tsv", ".edges", ".edgelist", ".el")
 
 
 def is_table(path: Path) -> bool:
     """Whether a file's name is that of a table."""
-    return path.name.removesuffix(".gz").endswith((".csv", ".txt"))
+    return path.name.removesuffix(".gz").lower().endswith(TABLES)
 
 
 def line_of_row(path: Path, row: int) -> int:
     """The line, counted from 1, that holds a row, counted from 0, of a table that `read_table` has read."""
+    first, number = True, 0
     with gzip.open(path, "rb") if path.suffix == ".gz" else open(path, "rb") as stream:
-        for number, line in enumerate(stream, 1):
-            if number == 1:
-                line = _skip_header(np.frombuffer(line.rstrip(b"\n") + b"\n", dtype=np.uint8))[0].tobytes()
-            row -= line.strip()[:1] not in (b"", b"#", b"%")
+        for line in stream:
+            number += 1
+            line = line.removeprefix(codecs.BOM_UTF8).strip()
+            if line[:1] in COMMENT:
+                continue
+            row -= not (first and names_columns(line.decode("utf-8", "replace")))
+            first = False
             if row < 0:
                 break
     return number
@@ -146,7 +161,7 @@ def _scan(
         problem = f"expected {found_columns} {kind}" if found_columns else f"expected {kind}"
         # A table of two columns of whole numbers holds edges, here with other ids.
         named = kind == "whole numbers" and columns == 2 and len(re.split(r"\s*[,;]\s*|\s+", line)) == 2
-        hint = "; ids other than 0, 1, 2 …: dg.renumber" if named else ""
+        hint = "; ids other than 0, 1, 2 …: --renumber of an edge list, or dg.renumber" if named else ""
         if kind == "whole numbers" and columns == 2 and not named:
             hint = _edge_hint(text, line)
         raise GraphFormatError(f"{path}: line {lines_before + lines}: {problem}, found {line[:60]!r}{hint}")

@@ -1,5 +1,6 @@
 """The settings of a run before ranks start: what a recipe picks for a graph, and what config.toml keeps of the data."""
 
+import math
 from collections.abc import Mapping
 from dataclasses import fields, replace
 from pathlib import Path
@@ -7,6 +8,7 @@ from typing import Any
 
 from distgnn.config import Settings
 from distgnn.config.steps.recipes import pick
+from distgnn.config.train import LEAST_PATIENCE, PATIENT_EPOCHS
 from distgnn.errors import InputError
 
 
@@ -28,7 +30,15 @@ def with_recipe(
     options, line = pick(recipe, graph, task, given, allows)
     if settings.train.resume and (Path(str(settings.train.run_dir)) / "config.toml").is_file():
         return settings, ""
-    return _with_options(settings, options), line
+    return with_patience(_with_options(settings, options), given), line
+
+
+def with_patience(settings: Settings, given: set[str]) -> Settings:
+    """The settings of a run that stops by itself, unless its patience is given."""
+    if "patience" in given or not settings.train.may_stop:
+        return settings
+    patience = max(LEAST_PATIENCE, math.ceil(PATIENT_EPOCHS / max(settings.train.eval_every, 1)))
+    return replace(settings, train=replace(settings.train, patience=patience))
 
 
 def _with_options(settings: Settings, options: Mapping[str, Any]) -> Settings:

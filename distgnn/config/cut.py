@@ -45,6 +45,7 @@ class CutConfig:
         memory: bytes, or text as "8GB", that the process may have resident; where `cmr` needs more, `cmr-stream` works
             on disk instead. None: no limit.
         split: "train,valid,test", see `GraphData.split_nodes` (its seed is `seed`). None: the split the graph has.
+        renumber: the ids of a file of edges are names, see `load_graph`.
         link_split: "valid,test", see `GraphData.split_links` (its seed is `seed`). None: the splits the graph has.
         clusters: also keep an order of the vertices by clusters, for cluster batches in training.
         groups: cut between so many groups of consecutive parts first (the machines), then inside each.
@@ -80,6 +81,9 @@ class CutConfig:
     )
     split: str | None = _setting(
         None, "Deal out the labelled vertices at random: shares of train, valid and test, such as 0.6,0.2,0.2."
+    )
+    renumber: bool = _setting(
+        False, "Ids of an edge list are names, or have gaps: vertices are 0 to N-1 in their order; names are kept."
     )
     link_split: str | None = _setting(
         None, "Hold out these shares of the edges for validation and test of link prediction, such as 0.05,0.1."

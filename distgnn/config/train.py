@@ -19,6 +19,7 @@ LR_SCHEDULES = ("constant", "cosine", "one-cycle", "wsd", "plateau")
 OVER_ALL_EPOCHS = ("cosine", "one-cycle", "wsd")  # schedules whose rates depend on the number of epochs
 
 
+PATIENT_EPOCHS, LEAST_PATIENCE = 50, 3  # of `dg.fit` and recipes: epochs, and evaluations whatever these are apart
 LOGGERS = ("console", "csv", "tensorboard")
 
 
@@ -74,7 +75,11 @@ class TrainConfig(BatchConfig):
         choices=LR_SCHEDULES,
     )
     eval_every: int = _training(5, "Epochs between evaluations; the last epoch is always evaluated.")
-    patience: int = _training(0, "Stop after this many evaluations without a better validation metric (0: never).")
+    patience: int = _training(
+        0,
+        "Stop after this many evaluations without a better validation metric, as a mean of three (0: never); of recipe "
+        "fast and dg.fit as many as 50 epochs have.",
+    )
     metric: str | None = _training(
         None,
         "rocauc: mean over tasks. f1: micro average. mse, mae: of values. mrr, hits@K: of links.",
@@ -123,6 +128,11 @@ class TrainConfig(BatchConfig):
         if self.stages is not None:
             with suppress(InputError):  # `check` says it
                 self.epochs = sum(stage.epochs for stage in self.stage_list(0))
+
+    @property
+    def may_stop(self) -> bool:
+        """Whether a run may end before its last epoch without harm: its rates do not fall towards that."""
+        return self.lr_schedule not in OVER_ALL_EPOCHS and self.stages is None
 
     @property
     def loggers(self) -> tuple[str, ...]:

@@ -1,6 +1,7 @@
 """What identifies a graph before it is cut: a hash of its content, whatever it was made from.
 
-In memory: every array of the `GraphData`. In a folder: every file. A generated graph: its text and its seed.
+In memory: every array of the `GraphData`. On disk: the file, or every file of the folder. A generated graph: its text
+and its seed.
 """
 
 import hashlib
@@ -41,15 +42,17 @@ def content_of_source(source: str, data_root: str | Path | None, seed: int) -> s
     if source.partition(":")[0] in GENERATORS and ":" in source:
         return _text_hash(["generated", source, seed])
     root = Path(data_root) if data_root is not None else default_data_root()
-    folders = [folder for folder in dict.fromkeys(places(source, root)) if folder.is_dir()]
+    found = [path for path in dict.fromkeys(places(source, root)) if path.exists()]
     try:
         with ThreadPoolExecutor(available_cores()) as pool:
-            return _text_hash(["files", [_of_folder(folder, pool) for folder in folders]])
+            return _text_hash(["files", [_of_path(path, pool) for path in found]])
     except OSError as error:
         raise InputError(f"{source} cannot be read: {error}") from error
 
 
-def _of_folder(folder: Path, pool: ThreadPoolExecutor) -> list:
+def _of_path(folder: Path, pool: ThreadPoolExecutor) -> list:
+    if folder.is_file():
+        return [[folder.name, _digests(_blocks_of(folder), pool)]]
     files = sorted(path for path in folder.rglob("*") if path.is_file())
     return [[path.relative_to(folder).as_posix(), _digests(_blocks_of(path), pool)] for path in files]
 
@@ -65,6 +68,8 @@ def _of_value(value: Any, pool: ThreadPoolExecutor) -> Any:
         return [list(value.shape), *(_of_value(part, pool) for part in (value.indptr, value.indices, value.data))]
     if not isinstance(value, np.ndarray):
         return repr(value)
+    if value.dtype.kind == "U":
+        return [str(value.dtype), _of_value(np.ascontiguousarray(value).view(np.uint32), pool)]
     rows = max(1, BLOCK_BYTES // max(1, value[:1].nbytes))
     blocks = (np.ascontiguousarray(value[first : first + rows]) for first in range(0, len(value), rows))
     return [str(value.dtype), list(value.shape), _digests(blocks, pool)]

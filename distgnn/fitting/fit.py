@@ -21,7 +21,7 @@ from typing import Any
 from torch import nn
 
 from distgnn.cli.display import phases
-from distgnn.cli.train_settings import describe_data, with_recipe
+from distgnn.cli.train_settings import describe_data, with_patience, with_recipe
 from distgnn.config import CutConfig, ModelConfig, Settings, read_sections
 from distgnn.errors import InputError, RunError
 from distgnn.fitting.cut_cache import cache_root, give_up
@@ -63,7 +63,8 @@ def fit(
         model: a name (`sage`, `gcn`, `gat`, …) or `ModelConfig`; or any torch module of PyG's, DGL's or your layers; or
             a function of the graph that makes one. It is copied to the ranks: the one given stays as it is.
         ranks: processes; None: one for each socket, or for each part of a folder. One is this process itself.
-        epochs: the limit (default 200); `patience` stops earlier.
+        epochs: the limit (default 200). A run stops earlier after `patience` evaluations (default: those of 50 epochs)
+            in which the validation metric, as a mean of three, was not better; 0 never stops it.
         out: folder that keeps `run` and `parts`; None: the run goes with the result, the parts stay in the cache.
         partition: a `CutConfig`, or a partition folder of this graph; None: the default cut. Cuts are kept, by the
             graph's content and the options: see `distgnn cache`.
@@ -177,6 +178,8 @@ def _checked(asked: Keywords, cut: Cut, out: Any, by_name: bool, model: Any) -> 
     file = Path(run_dir) / "config.toml"
     if resume and file.is_file():
         settings = settings.with_saved(read_sections(file), file, asked.given)
+    else:
+        settings = with_patience(settings, asked.given)
     settings, picked = with_recipe(settings, asked.given, asked.more.get("recipe"), cut.manifest)
     settings = settings.checked()
     settings.check_graph(cut.manifest["graph"])

@@ -21,6 +21,7 @@ from distgnn.system.regular_file import read_text
 from distgnn.system.units import human_metric
 from distgnn.train.checkpoint.feat_norm import read_feat_norm
 from distgnn.train.checkpoint.weights import load_best
+from distgnn.train.predict import names_file
 from distgnn.train.run.run_folder import PREDICTIONS, RUN_FOLDER, best_weights, read_config, read_metrics
 
 LEFT_OUT = shutil.ignore_patterns(".lock", "epoch-*", "merged", "*.partial", ".*")
@@ -99,6 +100,12 @@ class FitResult:
         if not file.is_file():
             raise RunError(f"{self.run} keeps no predictions: distgnn predict {self.run} PARTS --out FILE makes them")
         return torch.from_numpy(np.load(file, allow_pickle=False))
+
+    @property
+    def node_names(self) -> np.ndarray | None:
+        """[N] what the vertex of each row of `predict` was called, where the data said it (`node_names`, renumber)."""
+        file = names_file(self.run / PREDICTIONS)
+        return np.load(file, allow_pickle=False) if file.is_file() else None
 
     @property
     def model(self) -> nn.Module:

@@ -70,7 +70,7 @@ def cut_of(
             where it has none `SPLIT`.
     """
     config = (config or CutConfig()).check_parts(num_parts)
-    source = _read(data, data_root, config.seed)
+    source = _read(data, data_root, config)
     if not source.num_feats:  # before a large graph is cut
         raise InputError(
             "the graph has no features: training needs at least one feature per vertex (beside edges or a matrix in "
@@ -103,18 +103,18 @@ def given_parts(folder: str | Path, data: Any = None) -> Cut:
     return Cut(str(folder), manifest, manifest["sha256"])
 
 
-def _read(data: Any, data_root: str | Path | None, seed: int) -> _Source:
+def _read(data: Any, data_root: str | Path | None, config: CutConfig) -> _Source:
     """The graph's content, and what is known of it; a graph in files that is known already is not read again."""
     if not isinstance(data, str | Path):
         findings = Findings()
         graph = load_graph(data, findings=findings)
         return _Source(graph, content_of_graph(graph), **_facts(graph), lines=findings.lines())
-    content = content_of_source(str(data), data_root, seed)
-    file = cache_root() / "graphs" / f"{content}.json"
+    content = content_of_source(str(data), data_root, config.seed)
+    file = cache_root() / "graphs" / f"{content}{'-renumbered' * config.renumber}.json"
     known = read_json(file)
     if known is None:
         findings = Findings()
-        graph = load_graph(data, data_root, seed, findings)
+        graph = load_graph(data, data_root, config.seed, findings, config.renumber)
         known = _facts(graph) | {"lines": findings.lines()}
         file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         replace_file(file, json.dumps(known).encode())

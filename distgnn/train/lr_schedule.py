@@ -83,36 +83,50 @@ class LearningRate:
             self.value, self._epochs_since = self.value / 2, 0
 
 
+SMOOTHED = 3  # evaluations whose mean has to rise: validation swings
+
+
 class EarlyStopping:
-    """Remembers the best evaluation and counts those since. Without a validation metric the last one is best."""
+    """Remembers the best evaluation, and counts those since the mean of the last few was best. Without a validation
+    metric the last one is best, and nothing stops."""
 
     def __init__(self, patience: int):
         self.patience = patience
-        self.best_epoch, self.best_value = 0, -math.inf
+        self.best_epoch, self.best_value, self.best_mean = 0, -math.inf, -math.inf
         self.evaluations_since = 0
+        self._last: list[float] = []
 
     def is_best(self, epoch: int, value: float | None) -> bool:
         """Is this evaluation better than all before? (Ties go to the earlier one.)"""
-        if value is not None and value <= self.best_value:
-            self.evaluations_since += 1
+        if value is None:
+            self.best_epoch, self.evaluations_since = epoch, 0
+            return True
+        self._last = [*self._last, value][-SMOOTHED:]
+        mean = math.fsum(self._last) / len(self._last)
+        self.evaluations_since = 0 if mean > self.best_mean else self.evaluations_since + 1
+        self.best_mean = max(self.best_mean, mean)
+        if value <= self.best_value:
             return False
-        self.best_epoch, self.evaluations_since = epoch, 0
-        self.best_value = self.best_value if value is None else value
+        self.best_epoch, self.best_value = epoch, value
         return True
 
     def state(self) -> dict:
         """What a checkpoint keeps; numbers are finite."""
-        best = self.best_value if math.isfinite(self.best_value) else None
-        return {"best_epoch": self.best_epoch, "best_value": best, "evaluations_since": self.evaluations_since}
+        best, mean = (value if math.isfinite(value) else None for value in (self.best_value, self.best_mean))
+        kept = {"best_epoch": self.best_epoch, "best_value": best, "evaluations_since": self.evaluations_since}
+        return kept | {"best_mean": mean, "last": [*self._last]}
 
     def load_state(self, state: dict) -> None:
         """Go on from `state`. Raises: KeyError, TypeError or ValueError where it is not one."""
         self.best_epoch = int(_number(state["best_epoch"]))
         self.best_value = -math.inf if state["best_value"] is None else _number(state["best_value"])
         self.evaluations_since = int(_number(state["evaluations_since"]))
+        mean = state.get("best_mean", state["best_value"])  # older checkpoints have neither, and counted single values
+        self.best_mean = -math.inf if mean is None else _number(mean)
+        self._last = [_number(value) for value in state.get("last", ())][-SMOOTHED:]
 
     def should_stop(self) -> bool:
-        """Have there been `patience` evaluations without a better one?"""
+        """Have there been `patience` evaluations without a better mean?"""
         return 0 < self.patience <= self.evaluations_since
 
 

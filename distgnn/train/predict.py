@@ -12,10 +12,13 @@ from distgnn.comm import raise_together
 from distgnn.comm.gather import receive_array, send_array
 from distgnn.config import TrainConfig
 from distgnn.errors import InputError
+from distgnn.partition.folder.name_rows import names_of
 from distgnn.train.checkpoint.weights import best_is_smoothed
 from distgnn.train.correct_smooth import correct_and_smooth
 from distgnn.train.tasks.choose import task_for
 from distgnn.train.tasks.task import of_vertices
+
+ON_VERTICES = ("node", "regression")  # tasks
 
 
 def write_predictions(graph: Any, logits: torch.Tensor, out: str, classes: bool = False) -> None:
@@ -39,6 +42,8 @@ def write_best(
 ) -> tuple[int, bool]:
     """Write what a run predicts with its best weights; returns how many rows, and whether they were smoothed.
 
+    Where vertices have names and rows are of vertices, `names_file(out)` has the name of each row.
+
     Collective: yes.
 
     Args: rows: what the model with these weights gives, [O, C]; run: run folder; config: its task; classes: see
@@ -50,7 +55,19 @@ def write_best(
         ids, found, count = task_for(config, model, graph).predict(graph, rows)
     several = config.task == "node" and graph.multilabel
     write_rows(graph, ids, rows_to_write(found, classes, several), count, out)
+    names = graph.local.node_names
+    if names is not None and config.task in ON_VERTICES:
+        write_rows(graph, ids, names, count, str(names_file(out)))
+        if graph.rank == 0 and names.ndim == 2:  # bytes of texts
+            target, texts = names_file(out), names_of(np.load(names_file(out)))
+            np.save(f"{target}.partial.npy", texts, allow_pickle=False)
+            os.replace(f"{target}.partial.npy", target)
     return count, smoothed
+
+
+def names_file(out: str | Path) -> Path:
+    """Where the names of the rows of `out` lie: `logits.names.npy` of `logits.npy`."""
+    return Path(out).with_suffix(".names.npy")
 
 
 def write_rows(graph: Any, ids: np.ndarray, rows: np.ndarray, num_rows: int, out: str) -> None:

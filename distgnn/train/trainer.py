@@ -35,7 +35,7 @@ from distgnn.train.checkpoint.weights import pack
 from distgnn.train.correct_smooth import smoothed_metrics, value_of
 from distgnn.train.gradients import GradientBuffer
 from distgnn.train.loss import OwnLoss, share_of_loss
-from distgnn.train.lr_schedule import EarlyStopping, LearningRate, Schedules
+from distgnn.train.lr_schedule import SMOOTHED, EarlyStopping, LearningRate, Schedules
 from distgnn.train.metrics import OwnMetric, check_own, own_metrics, task_metrics
 from distgnn.train.nonfinite import explain
 from distgnn.train.optimizers import TorchOptimizer, make_optimizer
@@ -233,6 +233,11 @@ class Trainer:
                 saved = self._save(done)
             if self.stop_signal:
                 raise on_all_ranks(RunStopped(self.stop_signal, done, self.config.run_dir))
+        stopping = self.schedules.stopping
+        if stopping.should_stop() and done < config.epochs:
+            since = f"{stopping.evaluations_since} evaluations without a better mean of {SMOOTHED}"
+            best = f"the best weights are those of epoch {stopping.best_epoch + 1}"
+            self.say(f"stopped after epoch {done} of {config.epochs}, {since} on validation; {best}")
         if saved < done:
             self._save(done)
         self.graph.drain()

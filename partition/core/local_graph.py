@@ -48,7 +48,8 @@ class LocalGraph:
         symmetric: whether the transpose of every block is the block it would be used for (weights included), so that
             backward passes need no transposes.
         edge_feats: float32 [A, De]; edge_types: int32 [A], relations; node_types: int32 [O]; None if absent.
-        node_values: float32 [O, T]; graph_ids: int64 [O]; None if absent.
+        node_values: float32 [O, T]; graph_ids: int64 [O]; node_names: rows of `name_rows` [O]; None if
+            absent.
         cluster_places: int64 [O], see `cmr/cluster_order.py`; None if absent.
         edge_splits: pairs of vertices of splits of edges whose source is owned, see `datasets/links/part_edges.py`.
         feats: float32 [O, D] or scipy CSR; labels: int64 [O] (-1 = none) or [O, C]; masks: bool [O]; None if absent.
@@ -79,6 +80,7 @@ class LocalGraph:
     node_types: np.ndarray | None = None
     node_values: np.ndarray | None = None
     graph_ids: np.ndarray | None = None
+    node_names: np.ndarray | None = None
     cluster_places: np.ndarray | None = None
     edge_splits: dict[str, np.ndarray] = field(default_factory=dict)
 

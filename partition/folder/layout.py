@@ -14,6 +14,7 @@
             labels.npy            int64 [O] or 0/1 [O, C]; train_mask, valid_mask, test_mask bool [O]
             node_types.npy        int32 [O]     if vertices have types
             node_values.npy       float32 [O, T]; graph_ids.npy int64 [O]                      if there are any
+            node_names.npy        int64 [O], or uint8 [O, bytes]: UTF-8 with zeros behind      if vertices have names
             cluster_places.npy    int64 [O]     place of each vertex in an order of all that keeps clusters together
             train_edges.npy       int64 [m, 2]  global ids of pairs whose source is owned; train_edge_ids.npy int64 [m]:
                                   rows in the whole split; train_edge_labels; valid_…, test_…; valid_negatives and
@@ -107,6 +108,9 @@ def _expected_vertex_files(owned: int, graph: dict) -> Files:
         files["node_values"] = ((owned, graph["num_values"]), ("float32",))
     if graph.get("num_graphs"):
         files["graph_ids"] = ((owned,), ("int64",))
+    if graph.get("name_bytes") is not None:  # 0: whole numbers
+        width = graph["name_bytes"]
+        files["node_names"] = ((owned, width), ("uint8",)) if width else ((owned,), ("int64",))
     if graph.get("clusters"):
         files["cluster_places"] = ((owned,), ("int64",))
     return files

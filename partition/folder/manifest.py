@@ -18,6 +18,7 @@ from distgnn.datasets.links.part_edges import describe_edge_splits
 from distgnn.errors import InputError
 from distgnn.partition.core.book import PartitionBook
 from distgnn.partition.folder.layout import format_version
+from distgnn.partition.folder.name_rows import name_bytes
 
 Progress = Callable[[str, int, int], None]
 
@@ -118,5 +119,6 @@ def describe_graph(graph: GraphData, edge_list: EdgeList) -> dict:
 def _rare(graph: GraphData, edge_list: EdgeList) -> dict[str, Any]:
     """What few graphs have: names of classes, and weights that some models cannot divide by."""
     said: dict[str, Any] = {"class_names": list(graph.class_names)} if graph.class_names else {}
+    said |= {} if graph.node_names is None else {"name_bytes": name_bytes(graph.node_names)}
     bad = 0 if edge_list.edge_weight is None else int(np.count_nonzero(edge_list.edge_weight <= 0))
     return said | ({"nonpositive_weights": bad} if bad else {})

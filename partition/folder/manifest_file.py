@@ -23,7 +23,13 @@ MEASURES = (
 PREDICTED = ("seconds", "rank", "mean_seconds", "aggregate_seconds", "dense_seconds", "exchange_seconds")
 GRAPH_COUNTS = ("num_feats", "num_classes", "train", "valid", "test")
 OPTIONAL_COUNTS = ("num_edge_feats", "num_relations", "num_node_types")  # 0 where an older program wrote
-RARE_COUNTS = ("num_values", "num_graphs", "num_edge_classes", "nonpositive_weights")  # written where there are any
+RARE_COUNTS = (
+    "num_values",
+    "num_graphs",
+    "num_edge_classes",
+    "nonpositive_weights",
+    "name_bytes",
+)  # written where there are any
 GRAPH_FLAGS = ("labels", "multilabel", "sparse_feats", "edge_weight", "directed")
 
 

@@ -22,7 +22,7 @@ from distgnn.partition.folder.manifest_file import is_count, read_manifest
 from distgnn.partition.folder.verify import check_contents
 from distgnn.system.regular_file import NOT_REGULAR
 
-OPTIONAL_ARRAYS = ("edge_feats", "edge_types", "node_types", "node_values", "graph_ids", "cluster_places")
+OPTIONAL_ARRAYS = ("edge_feats", "edge_types", "node_types", "node_values", "graph_ids", "node_names", "cluster_places")
 
 
 def partition_files(folder: Path) -> set[str]:

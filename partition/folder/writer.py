@@ -23,6 +23,7 @@ from distgnn.partition.core.local_graph import LocalGraph
 from distgnn.partition.folder.layout import MANIFEST, part_folder
 from distgnn.partition.folder.manifest import Manifest
 from distgnn.partition.folder.manifest_file import manifest_digest
+from distgnn.partition.folder.name_rows import name_bytes, name_rows
 
 BLOCK_BYTES = 1 << 24
 
@@ -77,12 +78,14 @@ def write_part(
 
 
 def owned_values(graph: GraphData, ids: np.ndarray) -> dict[str, np.ndarray]:
-    """`node_values` [O, T] and `graph_ids` [O] of these vertices, where there are any."""
+    """`node_values` [O, T], `graph_ids` [O] and `node_names` of these vertices, where there are any."""
     found = {}
     if graph.node_values is not None:
         found["node_values"] = graph.node_values[ids].reshape(len(ids), graph.num_values).astype(np.float32)
     if graph.graph_ids is not None:
         found["graph_ids"] = graph.graph_ids[ids].astype(np.int64)
+    if graph.node_names is not None:
+        found["node_names"] = name_rows(graph.node_names[ids], name_bytes(graph.node_names))
     return found
 
 

@@ -30,6 +30,11 @@ def test_known_names_tell_how_to_fetch(tmp_path):
         load_graph("cora", tmp_path)
 
 
+def test_a_file_that_is_not_there_is_no_name(tmp_path):
+    with pytest.raises(InputError, match=r"^edges\.csv\.gz: no such file \(looked in edges\.csv\.gz, "):
+        load_graph("edges.csv.gz", tmp_path)
+
+
 def test_a_folder_of_something_else_is_said_to_be_one(tmp_path):
     with pytest.raises(InputError, match="is a folder without a graph"):
         load_graph(str(tmp_path))

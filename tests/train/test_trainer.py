@@ -88,10 +88,11 @@ def test_schedules_go_on_where_a_checkpoint_was_written(stopped_after):
 
 def test_early_stopping_counts_evaluations():
     stopping = EarlyStopping(patience=2)
-    found = [stopping.is_best(epoch, value) for epoch, value in enumerate([0.5, 0.6, 0.6, 0.1])]
-    assert found == [True, True, False, False]
+    values = [0.5, 0.8, 0.6, 0.7, 0.69, 0.6]  # means of three: 0.5, 0.65, 0.63, 0.7, 0.66, 0.66
+    found = [(stopping.is_best(epoch, value), stopping.should_stop()) for epoch, value in enumerate(values)]
+    assert [best for best, _ in found] == [True, True, False, False, False, False]
+    assert [stop for _, stop in found] == [False] * 5 + [True]  # the single value of epoch 1 does not count
     assert stopping.best_epoch == 1
-    assert stopping.should_stop()
 
 
 @pytest.mark.mpi(1, 2, 3)

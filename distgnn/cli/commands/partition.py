@@ -23,14 +23,16 @@ def register(app: typer.Typer) -> None:
 
 OPTIONS = Only(
     "method", "refine", "effort", "seed", "direction", "self_loops", "order", "update", "capacities", "normalize_feats",
-    "memory", "split", "link_split", "clusters",
+    "memory", "split", "renumber", "link_split", "clusters",
 )  # fmt: skip
 
 
 @with_options
 def partition(
     config: Annotated[CutConfig, OPTIONS],
-    source: str = typer.Argument(help="Dataset name, generated graph (rmat:… or communities:…), or folder."),
+    source: str = typer.Argument(
+        help="Dataset name, generated graph (rmat:… or communities:…), folder, or file of a graph."
+    ),
     parts: str | None = typer.Option(
         None, help="Parts, one per rank; 8x4: 8 machines of 4 ranks, cut between machines first.", show_default=False
     ),
@@ -74,7 +76,7 @@ def _validate(source: str, data_root: str | None, config: CutConfig, as_json: bo
     """Print every finding; the exit code is that of a wrong input where there is an error."""
     from distgnn.datasets.findings.check import find_all
 
-    findings = find_all(source, data_root, config.direction, config.split is not None)
+    findings = find_all(source, data_root, config.direction, config.split is not None, config.renumber)
     if as_json:
         print(json.dumps([asdict(finding) for finding in findings], indent=1))
     else:

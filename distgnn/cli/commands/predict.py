@@ -9,7 +9,7 @@ from distgnn.cli.compiling import compiling
 from distgnn.cli.display import print_table
 from distgnn.cli.options import Threads
 
-ON_VERTICES = ("node", "regression")
+ON_VERTICES = ("node", "regression")  # as train.predict has them, which is imported late
 
 
 def register(app: typer.Typer) -> None:
@@ -34,7 +34,7 @@ def predict(
     code = run_on_ranks(sys.argv[1:], manifest["num_parts"], threads)
     if code is not None:
         raise typer.Exit(code)
-    from distgnn.train.predict import write_best
+    from distgnn.train.predict import names_file, write_best
 
     with compiling(not quiet):
         graph, network, rows = best_rows(run, settings, parts, not quiet and manifest["num_parts"] > 1)
@@ -42,7 +42,10 @@ def predict(
     if graph.rank == 0 and not quiet:
         kinds = {"node": "smoothed scores" if smoothed else "logits", "edge": "logits", "link": "scores"}
         kind = "classes" if classes else kinds.get(task, "values")
-        print_table("Predicted", [(kind, out), ("vertices" if task in ON_VERTICES else "edges", f"{count:,}")])
+        rows = [(kind, out), ("vertices" if task in ON_VERTICES else "edges", f"{count:,}")]
+        if graph.local.node_names is not None and task in ON_VERTICES:
+            rows.append(("their names", str(names_file(out))))
+        print_table("Predicted", rows)
 
 
 def _check_task(settings: dict, manifest: dict, parts: str, classes: bool) -> str:

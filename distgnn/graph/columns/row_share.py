@@ -14,7 +14,7 @@ from distgnn.partition.core.local_graph import BLOCKS, Csr
 
 OF_VERTICES = (
     "feats", "labels", "train_mask", "valid_mask", "test_mask", "node_types", "node_values", "graph_ids",
-    "cluster_places",
+    "node_names", "cluster_places",
 )  # fmt: skip
 OF_ARCS = ("edge_weight", "edge_feats", "edge_types")
 

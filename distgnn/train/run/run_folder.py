@@ -158,7 +158,7 @@ def _is_ours(text: str) -> bool:
 RUN_FOLDER = FolderKind(
     "config.toml",
     r"(seed-\d+/)?("
-    r"(config\.toml|summary\.json|metrics\.jsonl|metrics\.csv|predictions\.npy|feat_norm\.safetensors|checkpoint/best\.safetensors)(\.partial)?|\.lock"
+    r"(config\.toml|summary\.json|metrics\.jsonl|metrics\.csv|predictions(\.names)?\.npy|feat_norm\.safetensors|checkpoint/best\.safetensors)(\.partial)?|\.lock"
     r"|tensorboard/events\.[^/]+"
     r"|logs/rank-\d+\.(log|status|partial)|trace/(rank-\d+|trace)\.json(\.partial)?"
     r"|merged/(parts-\d+|\.parts-\d+[^/]*)/(partition\.json|part-\d+/([\w-]+\.npy|\.?tuning\.json[^/]*))"

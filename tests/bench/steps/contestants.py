@@ -59,7 +59,9 @@ class Contestant:
         if self.samples:
             program = str(Path(__file__).with_name("sampling.py"))
             return [sys.executable, program, parts, "--out", str(folder), *shared, *self.words]
-        own = [] if "--eval-every" in self.words else ["--eval-every", "1"]
+        given = [word.partition("=")[0] for word in self.words]
+        own = [] if "--eval-every" in given else ["--eval-every", "1"]
+        own += [] if "--patience" in given else ["--patience", "0"]  # the race says when it ends
         return [
             *(sys.executable, "-m", "distgnn.cli", "train", parts, *self.words, *own, *shared),
             *("--run-dir", str(folder), "--quiet"),

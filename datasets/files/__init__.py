@@ -1,0 +1,1 @@
+"""Graphs in one downloaded file: edge lists, matrices, METIS, and what DGL and PyG save."""

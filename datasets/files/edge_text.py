@@ -1,0 +1,276 @@
+"""Edge lists as text: one edge per line, with SNAP's and KONECT's comments, a header line, weights, times and names.
+
+Legend: E edges.
+
+| in the file | taken as |
+|---|---|
+| `# Undirected graph: …`, `# Directed graph …` (SNAP) | both arcs of each edge, or one |
+| `% sym unweighted`, `% asym …` (KONECT) | the same; ids from 1; the third number is a weight, the fourth a time |
+| a line of names first | which columns are the ends, weights, types or features; others are left out |
+| a third column without a name | times where all are whole and at least 10^8, else weights |
+"""
+
+import csv
+import gzip
+import re
+import zlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NoReturn
+
+import numpy as np
+
+from distgnn.datasets.array_files import check_file, damaged
+from distgnn.datasets.files.understood import make_graph
+from distgnn.datasets.findings.findings import Findings
+from distgnn.datasets.graph_data import GraphData
+from distgnn.datasets.names.field_names import OF_EDGES, PYG_NAMES
+from distgnn.datasets.names.renumber import renumber as names_to_ids
+from distgnn.datasets.objects.columns import leave_out, take_columns
+from distgnn.datasets.objects.from_frame import ends_of
+from distgnn.datasets.text.table import line_of_row, names_columns, read_table
+from distgnn.errors import GraphFormatError, InputError
+
+HEAD_BYTES = 1 << 16
+FIRST_TIME = 1e8  # seconds since 1970: 1973
+LARGEST_ID = 2.0**53  # of ids beside other columns, which are read as float64
+HINT = "; ids that are names or have gaps: --renumber (renumber=True)"
+
+
+@dataclass(frozen=True)
+class _Head:
+    """What the first lines say.
+
+    Args:
+        separator: None for blanks; names: of the columns; words: those of the first edge; skip: whether the first line
+            that is no comment has the names; directed: None where nothing says it; konect: has its first line; most:
+            the largest id, where a header says it.
+    """
+
+    separator: str | None
+    names: list[str]
+    words: list[str]
+    skip: bool
+    directed: bool | None
+    konect: bool
+    most: int | None
+
+
+def read_edge_text(path: Path, findings: Findings, renumber: bool) -> GraphData:
+    """Read and check an edge list. Args: renumber: see `read_file`.
+
+    Raises: GraphFormatError with the line of what is wrong.
+    """
+    check_file(path)
+    try:
+        head = _read_head(path)
+        numeric = all(map(_is_number, head.words))
+        if len(head.words) < 2:
+            shown = " ".join(head.words)
+            raise GraphFormatError(f"{path}: expected two ids in a line, found {shown[:60]!r}")
+        names = head.names or [str(place) for place in range(len(head.words))]
+        ends, others = _columns_of(path, head, names, findings)
+        columns = _numbers(path, head, names) if numeric else None
+        if columns is None or any(_is_rounded(columns[end]) for end in ends):
+            columns = _texts(path, head, names, ends)
+    except (OSError, EOFError, zlib.error) as error:
+        raise damaged(path, error) from error
+    sources, targets = (columns[end] for end in ends)
+    first = 1 if head.konect else 0
+    fields: dict[str, Any] = {}
+    if renumber:
+        pairs, fields["node_names"] = names_to_ids((_as_names(sources), _as_names(targets)))
+        sources, targets, num_nodes = pairs[:, 0], pairs[:, 1], len(fields["node_names"])
+        ids_from = f"ids renumbered, from {_shown(fields['node_names'][:1])} to {_shown(fields['node_names'][-1:])}"
+    else:
+        sources, targets = (_ids(path, end, first, head.most) for end in (sources, targets))
+        num_nodes = head.most or int(max(sources.max(initial=-1), targets.max(initial=-1))) + 1
+        lowest = min((int(end.min()) for end in (sources, targets) if len(end)), default=0)
+        ids_from = "ids from 1 in the file: vertex 0 is its 1" if first else f"ids from {lowest}"
+    frame = {name: columns[name] for name in others}
+    fields |= take_columns(frame, OF_EDGES, PYG_NAMES | {"edge_weight": "weight"}, findings) if head.names else {}
+    if not head.names:
+        fields |= _nameless(frame, findings)
+    return make_graph(
+        path, (sources, targets), num_nodes, findings, fields, directed=head.directed is not False, ids_from=ids_from
+    )
+
+
+def _is_rounded(end: np.ndarray) -> bool:
+    """Whether ids were read as float64 and may not be what the file has."""
+    return end.dtype.kind == "f" and bool(np.abs(end).max(initial=0) >= LARGEST_ID)
+
+
+def _shown(names: np.ndarray) -> str:
+    return repr(names[0].item()) if len(names) else "nothing"
+
+
+def _read_head(path: Path) -> _Head:
+    kind = Path(path.name.removesuffix(".gz")).suffix.lower()
+    with _opened(path) as stream:
+        block = stream.read(HEAD_BYTES)
+    lines = [line.strip() for line in block.decode("utf-8-sig", "replace").split("\n")]
+    comments = [line.lstrip("#% ") for line in lines if line[:1] in ("#", "%")]
+    rows = [line for line in lines if line and line[:1] not in ("#", "%")]
+    if not rows:
+        raise GraphFormatError(f"{path}: has no edges")
+    if lines[0].startswith("%%MatrixMarket"):
+        raise GraphFormatError(f"{path}: this is a MatrixMarket file: call it NAME.mtx")
+    named = names_columns(rows[0])
+    first = rows[1 if named and len(rows) > 1 else 0]
+    marks = ",;\t" if kind == ".csv" else "\t,;"
+    separator = None if all(map(_is_number, first.split())) else next((mark for mark in marks if mark in first), None)
+    words, names = _split(first, separator), _split(rows[0], separator) if named else []
+    above = _split(comments[-1], separator) if comments and not named else []
+    if len(above) == len(words) and _are_ends(above):  # a comment names the columns
+        names = above
+    if named and (len(rows) < 2 or len(names) != len(words)):
+        raise GraphFormatError(f"{path}: {len(names)} names of columns, and {len(words)} columns")
+    if named and not any(map(_is_number, words)) and not _are_ends(names):
+        names, words, named = [], names, False  # a first edge of names
+    directed = None
+    for line in comments:
+        found = re.match(r"(un)?directed graph", line, re.IGNORECASE)
+        directed = not found[1] if found else directed
+    konect = re.match(r"%\s*(sym|asym|bip)\b\s*(.*)", lines[0])
+    most = None
+    if konect:
+        if konect[1] == "bip":
+            raise GraphFormatError(
+                f"{path}: line 1: a bipartite graph (bip) counts the vertices of each column anew: add the number of "
+                "the first column's to the second, and write the edges without this line"
+            )
+        directed = konect[1] == "asym"
+        sizes = re.match(r"%\s*(\d+)\s+(\d+)", lines[1]) if len(lines) > 1 else None
+        most = int(sizes[2]) if sizes else None
+    return _Head(separator, names, words, named, directed, bool(konect), most)
+
+
+def _opened(path: Path) -> Any:
+    return gzip.open(path, "rb") if path.suffix == ".gz" else open(path, "rb")
+
+
+def _split(line: str, separator: str | None) -> list[str]:
+    if separator in (None, "\t"):
+        return line.split(separator)
+    return [word.strip() for word in next(csv.reader([line], delimiter=separator or " "))]
+
+
+def _is_number(word: str) -> bool:
+    return re.fullmatch(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", word) is not None
+
+
+def _are_ends(names: list[str]) -> bool:
+    return ends_of(names) is not None
+
+
+def _columns_of(path: Path, head: _Head, names: list[str], findings: Findings) -> tuple[list[str], list[str]]:
+    """The names of the two columns of ends, and all others."""
+    if len(set(names)) != len(names):
+        raise GraphFormatError(f"{path}: two columns have one name ({', '.join(names)})")
+    ends = ends_of(names) if head.names else (names[0], names[1])
+    if ends is None:
+        ends = names[0], names[1]
+        findings.add("renamed", "edges", f"edges ← {ends[0]}, {ends[1]}")
+    return list(ends), [name for name in names if name not in ends]
+
+
+def _numbers(path: Path, head: _Head, names: list[str]) -> dict[str, np.ndarray]:
+    """All columns of a table of numbers, at memory speed."""
+    whole = all(re.fullmatch(r"[+-]?\d+", word) for word in head.words)
+    dtype = np.int64 if len(names) == 2 and whole else np.float64
+    table = read_table(path, dtype, columns=len(names))
+    return {name: table[:, place] for place, name in enumerate(names)}
+
+
+def _texts(path: Path, head: _Head, names: list[str], ends: list[str]) -> dict[str, Any]:
+    """Columns of a table with texts: ends as whole numbers where all are, else as texts; others as float64 or texts."""
+    columns: dict[str, Any] = {name: [] for name in names}
+    known: dict[str, str] = {}
+    for number, words in _rows(path, head):
+        if len(words) != len(names):
+            raise GraphFormatError(
+                f"{path}: line {number}: expected {len(names)} columns, found {' '.join(words)[:60]!r}"
+            )
+        for name, word in zip(names, words, strict=True):
+            columns[name].append(known.setdefault(word, word))
+    whole = all(re.fullmatch(r"-?\d{1,18}", word) for end in ends for word in columns[end])
+    for name in names:
+        try:
+            if name in ends and not whole:
+                raise ValueError
+            columns[name] = np.array(columns[name], dtype=np.int64 if name in ends else np.float64)
+        except ValueError:
+            columns[name] = np.array(columns[name], dtype=str)
+    return columns
+
+
+def _rows(path: Path, head: _Head) -> Iterator[tuple[int, list[str]]]:
+    """Line number and words of each edge."""
+    skip = head.skip
+    with _opened(path) as stream:
+        for number, line in enumerate(stream, 1):
+            text = line.decode("utf-8-sig" if number == 1 else "utf-8", "replace").strip()
+            if not text or text[0] in "#%":
+                continue
+            if skip:
+                skip = False
+                continue
+            yield number, _split(text, head.separator)
+
+
+def _ids(path: Path, end: np.ndarray, first: int, most: int | None) -> np.ndarray:
+    """Ids of vertices from 0, of numbers from `first` to `most`."""
+    if end.dtype.kind == "U":
+        row = next((place for place, word in enumerate(end) if not re.fullmatch(r"-?\d{1,18}", word)), None)
+        if row is not None:
+            _fail(path, row, f"{end[row].item()[:60]!r} is no whole number{HINT}")
+        end = end.astype(np.int64)
+    if end.dtype.kind == "f":
+        bad = ~((end == np.rint(end)) & (np.abs(end) < LARGEST_ID))
+        if bad.any():
+            _fail(path, int(np.argmax(bad)), f"{end[np.argmax(bad)]:.17g} is no whole number: expected a vertex id")
+        end = end.astype(np.int64)
+    bad = end < first
+    if bad.any():
+        known = "run from 1 in KONECT's files" if first else "are not negative"
+        _fail(path, int(np.argmax(bad)), f"vertex {end[np.argmax(bad)]}: ids {known}{'' if first else HINT}")
+    bad = end > most if most is not None else np.zeros(0, bool)
+    if bad.any():
+        _fail(path, int(np.argmax(bad)), f"vertex {end[np.argmax(bad)]}: the second line says {most} vertices")
+    return end - first
+
+
+def _fail(path: Path, row: int, text: str) -> NoReturn:
+    raise GraphFormatError(f"{path}: line {line_of_row(path, row)}: {text}")
+
+
+def _as_names(end: np.ndarray) -> np.ndarray:
+    """Ids as texts or whole numbers."""
+    if end.dtype.kind != "f":
+        return end
+    whole = (end == np.rint(end)) & (np.abs(end) < LARGEST_ID)
+    if not whole.all():
+        row = int(np.argmin(whole))
+        raise InputError(f"edges: row {row} holds {end[row]:.17g}, which is no whole number: an id is a text or one")
+    return end.astype(np.int64)
+
+
+def _nameless(frame: dict[str, np.ndarray], findings: Findings) -> dict[str, Any]:
+    """Weights of the first column of numbers that are no times; all others are left out."""
+    fields: dict[str, Any] = {}
+    for name, values in frame.items():
+        called = f"column {int(name) + 1}"
+        if values.dtype.kind == "U":
+            leave_out(findings, called, values, "texts")
+        elif len(values) and (values >= FIRST_TIME).all() and (values == np.rint(values)).all():
+            leave_out(findings, called, values, f"times, {values.min():.0f} to {values.max():.0f}")
+        elif (values == 1).all():
+            leave_out(findings, called, values, "all 1")
+        elif "edge_weight" in fields:
+            leave_out(findings, called, values, "beside the weights")
+        else:
+            fields["edge_weight"] = values
+            findings.add("renamed", "edge_weight", f"edge_weight ← {called}", len(values))
+    return fields

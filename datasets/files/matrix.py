@@ -1,0 +1,124 @@
+"""Square sparse matrices: MatrixMarket's .mtx and scipy's .npz; and .npz files of named arrays.
+
+Entry [u, v] is the arc u -> v. Values that are not all 1 are edge weights.
+"""
+
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import scipy.io
+import scipy.sparse
+
+from distgnn.datasets.array_files import check_file, check_room, damaged, read_npz
+from distgnn.datasets.files.understood import make_graph
+from distgnn.datasets.findings.findings import Findings
+from distgnn.datasets.graph_data import GraphData
+from distgnn.datasets.names.field_names import OF_EDGES, OF_NODES
+from distgnn.datasets.objects.arrays import edge_pairs
+from distgnn.datasets.objects.columns import take_columns
+from distgnn.errors import GraphFormatError
+
+# Prefix of the arrays of a matrix in a file of several (gnn-benchmark's data sets) -> field.
+PREFIXED = {"adj": "adjacency", "attr": "feats", "labels": "labels"}
+PARTS = {"csr": ("data", "indices", "indptr", "shape"), "coo": ("data", "row", "col", "shape")}
+
+
+def read_market(path: Path, findings: Findings) -> GraphData:
+    """MatrixMarket, plain or .gz: coordinate; real, integer or pattern; general or symmetric. Ids are from 1 there."""
+    check_file(path)
+    try:
+        rows, columns, entries, form, field, symmetry = scipy.io.mminfo(path)
+        if form != "coordinate" or field == "complex" or symmetry not in ("general", "symmetric"):
+            raise GraphFormatError(
+                f"{path}: line 1: a {form} {field} {symmetry} matrix is no graph: expected coordinate, real, integer "
+                "or pattern, general or symmetric"
+            )
+        check_room(path, 32 * int(entries))
+        matrix = scipy.io.mmread(path, spmatrix=False)
+    except (GraphFormatError, OSError, EOFError):
+        raise
+    except Exception as error:  # scipy's reader has several, and names the line
+        found = re.match(r"Line (\d+): (.*)", str(error))
+        if found is None:
+            raise damaged(path, error) from error
+        raise GraphFormatError(f"{path}: line {found[1]}: {found[2]} (the size is {rows} x {columns})") from error
+    return _of_matrix(path, matrix, findings, {}, "ids from 1 in the file: vertex 0 is its 1")
+
+
+def read_arrays(path: Path, findings: Findings) -> GraphData:
+    """`scipy.sparse.save_npz`; `adj_data`, `adj_indices`, … with `attr_…` and labels; or edges and columns by name."""
+    arrays = read_npz(path)
+    if "format" in arrays and "shape" in arrays:
+        return _of_matrix(path, read_matrix(path), findings, {})
+    found: dict[str, Any] = {}
+    for prefix, field in PREFIXED.items():
+        for kind, parts in PARTS.items():
+            names = [f"{prefix}_{part}" for part in parts]
+            if all(name in arrays for name in names):
+                found[field] = _matrix(path, arrays, f"{prefix}_", kind)
+                arrays = {name: value for name, value in arrays.items() if name not in names}
+    edges = next((name for name in ("edge_index", "edges") if name in arrays), None)
+    if "adjacency" not in found and edges is None:
+        raise GraphFormatError(
+            f"{path}: expected a matrix of scipy.sparse.save_npz, or the array edge_index or edges; it holds "
+            f"{', '.join(sorted(arrays)) or 'nothing'}"
+        )
+    adjacency = found.pop("adjacency", None)
+    pairs = None if edges is None or adjacency is not None else edge_pairs(arrays.pop(edges))
+    fields = take_columns(arrays, OF_NODES, {}, findings, found) | found
+    if pairs is None:
+        return _of_matrix(path, adjacency, findings, fields)
+    fields |= take_columns({name: arrays[name] for name in arrays if name not in fields}, OF_EDGES, {}, Findings())
+    num_nodes = len(fields["feats"]) if "feats" in fields else int(pairs.max(initial=-1)) + 1
+    return make_graph(path, (pairs[:, 0], pairs[:, 1]), num_nodes, findings, fields)
+
+
+def read_matrix(path: Path) -> Any:
+    """A square matrix of `scipy.sparse.save_npz`, checked."""
+    arrays = read_npz(path, ("format", "shape", "data"))
+    return _square(path, _matrix(path, arrays, "", _word(arrays["format"])))
+
+
+def _square(path: Path, matrix: Any) -> Any:
+    if len(matrix.shape) != 2 or matrix.shape[0] != matrix.shape[1]:
+        raise GraphFormatError(
+            f"{path}: expected a square matrix, one row and column per vertex, found {list(matrix.shape)}"
+        )
+    return matrix
+
+
+def _word(value: np.ndarray) -> str:
+    word = value.tolist()
+    return word.decode("ascii", "replace") if isinstance(word, bytes) else str(word)
+
+
+def _matrix(path: Path, arrays: dict[str, np.ndarray], prefix: str, kind: str) -> Any:
+    """A matrix of its arrays, checked."""
+    make = {"csr": scipy.sparse.csr_array, "csc": scipy.sparse.csc_array, "coo": scipy.sparse.coo_array}.get(kind)
+    if make is None:
+        raise GraphFormatError(f"{path}: expected a matrix in the form csr, csc or coo, found {kind!r}")
+    names = PARTS["coo" if kind == "coo" else "csr"]
+    try:
+        data, first, second, shape = (arrays[prefix + name] for name in names)
+        size = tuple(int(length) for length in shape)
+        matrix = make((data, (first, second)) if kind == "coo" else (data, first, second), shape=size)
+        if kind != "coo":
+            matrix.check_format(full_check=True)
+    except (KeyError, ValueError, IndexError, TypeError) as error:
+        raise damaged(path, error) from error
+    return matrix
+
+
+def _of_matrix(
+    path: Path, matrix: Any, findings: Findings, fields: dict[str, Any], ids_from: str = "ids from 0"
+) -> GraphData:
+    entries = _square(path, matrix).tocoo()
+    if (entries.data != 1).any():
+        zeros = int(np.count_nonzero(entries.data == 0))
+        if zeros:
+            findings.add("caution", "edges", f"{zeros} stored zeros are edges of weight 0", zeros)
+        fields = {"edge_weight": entries.data, **fields}
+    ends = entries.row.astype(np.int64), entries.col.astype(np.int64)
+    return make_graph(path, ends, matrix.shape[0], findings, fields, ids_from=ids_from)

@@ -1,0 +1,188 @@
+"""One downloaded file as a graph: what each kind is understood as, and the line of what is wrong."""
+
+import gzip
+
+import numpy as np
+import pytest
+import scipy.io
+import scipy.sparse as sp
+
+import distgnn as dg
+from distgnn.datasets import load_graph
+from distgnn.datasets.findings.findings import Findings
+from distgnn.errors import GraphFormatError, InputError
+
+PAIRS = np.array([[0, 1], [1, 2], [2, 3], [3, 0], [1, 3]])
+UP = np.array([[0, 1], [0, 3], [1, 2], [1, 3], [2, 3]])  # PAIRS as undirected edges
+SNAP = "# Undirected graph: toy.txt\n# Nodes: 4 Edges: 5\n# FromNodeId\tToNodeId\n"
+METIS = "% by hand\n4 5\n2 4\n1 3 4\n2 4\n1 2 3\n"
+MARKET = "%%MatrixMarket matrix coordinate real general\n% c\n3 3 2\n1 2 0.5\n"
+
+
+def rows(pairs, sep=" ", first=0):
+    return "".join(f"{u + first}{sep}{v + first}\n" for u, v in pairs)
+
+
+def read(tmp_path, name, content, **options):
+    path = tmp_path / name
+    path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    found = Findings()
+    return load_graph(str(path), findings=found, **options), found.lines()
+
+
+TEXTS = {
+    "snap.txt": (SNAP + rows(PAIRS, "\t"), PAIRS, "undirected, ids from 0"),
+    "snap.txt.gz": (gzip.compress((SNAP + rows(PAIRS, "\t")).encode()), PAIRS, "undirected"),
+    "out.konect": ("% sym unweighted\n% 5 4 4\n" + rows(PAIRS, "\t", 1), PAIRS, "undirected, ids from 1"),
+    "header.csv": ("id_1,id_2\n" + rows(PAIRS, ","), PAIRS, "directed, ids from 0"),
+    "both.tsv": (rows([*PAIRS, *PAIRS[:, ::-1]], "\t"), UP, "undirected, stored both ways"),
+    "metis.graph": (METIS, UP, "undirected, stored both ways, ids from 1"),
+}
+
+
+@pytest.mark.parametrize(("name", "case"), TEXTS.items(), ids=TEXTS)
+def test_texts_are_read_as_they_are_downloaded(name, case, tmp_path):
+    content, edges, says = case
+    graph, lines = read(tmp_path, name, content)
+    assert sorted(map(tuple, graph.edges.tolist())) == sorted(map(tuple, edges.tolist()))
+    assert graph.directed == says.startswith("directed") and graph.num_nodes == 4
+    assert (
+        says in lines[0] and "4 vertices, 5 edges" in lines[0] and "0 duplicates, 0 self-loops, 0 isolated" in lines[0]
+    )
+
+
+COLUMNS = {
+    "weight.csv": ("source,target,weight,since\n0,1,0.5,7\n1,2,2,8\n", [0.5, 2], "left out: since"),
+    "third.txt": ("0 1 0.5\n1 2 2\n", [0.5, 2], "edge_weight ← column 3"),
+    "time.txt": ("0 1 1217567877\n1 2 1217567999\n", None, "column 3 (times, 1217567877 to 1217567999)"),
+    "out.konect": ("% asym weighted\n1 2\t3 1217567877\n2 3\t4 1217567878\n", [3, 4], "left out: column 4 (times"),
+    "text.csv": ("source,target,kind\n0,1,likes\n1,2,hates\n", None, "left out: kind"),
+}
+
+
+@pytest.mark.parametrize(("name", "case"), COLUMNS.items(), ids=COLUMNS)
+def test_columns_beside_the_ends_are_weights_or_named(name, case, tmp_path):
+    content, weight, says = case
+    graph, lines = read(tmp_path, name, content)
+    assert graph.edges.tolist() == [[0, 1], [1, 2]]
+    assert (None if graph.edge_weight is None else graph.edge_weight.tolist()) == weight
+    assert any(says in line for line in lines) and ("no weights" in lines[0]) == (weight is None)
+
+
+def test_matrices_of_scipy(tmp_path):
+    matrix = sp.coo_matrix((np.ones(5), PAIRS.T), (4, 4))
+    both = matrix + matrix.T
+    scipy.io.mmwrite(tmp_path / "general.mtx", matrix)
+    scipy.io.mmwrite(tmp_path / "pattern.mtx", both, field="pattern", symmetry="symmetric")
+    (tmp_path / "pattern.mtx.gz").write_bytes(gzip.compress((tmp_path / "pattern.mtx").read_bytes()))
+    scipy.io.mmwrite(tmp_path / "real.mtx", both * 0.5, symmetry="symmetric")
+    sp.save_npz(tmp_path / "csr.npz", both.tocsr())
+    csr = both.tocsr()
+    parts = {"adj_data": csr.data, "adj_indices": csr.indices, "adj_indptr": csr.indptr, "adj_shape": csr.shape}
+    np.savez(tmp_path / "benchmark.npz", **parts, labels=np.arange(4) % 2, idx_to_class=np.arange(2))
+    np.savez(tmp_path / "named.npz", edges=PAIRS, node_features=np.ones((4, 2)), node_labels=[0, 1, 0, 1])
+    graphs = {path.name: load_graph(str(path), findings=Findings()) for path in tmp_path.iterdir()}
+    assert {name: (graph.num_edges, graph.directed) for name, graph in graphs.items()} == {
+        name: (5, name in ("general.mtx", "named.npz")) for name in graphs
+    }
+    assert graphs["real.mtx"].edge_weight.tolist() == [0.5] * 5 and graphs["pattern.mtx"].edge_weight is None
+    assert graphs["benchmark.npz"].labels.tolist() == [0, 1, 0, 1] and graphs["named.npz"].num_feats == 2
+
+
+def test_graphs_of_pyg_are_read_without_running_them(tmp_path):
+    torch, pyg = pytest.importorskip("torch"), pytest.importorskip("torch_geometric.data")
+    data = pyg.Data(x=torch.ones(4, 2), edge_index=torch.from_numpy(PAIRS.T.copy()), y=torch.arange(4))
+    torch.save(data, tmp_path / "data.pt")
+    torch.save((data.to_dict(), None, pyg.Data), tmp_path / "processed.pt")
+    for name in ("data.pt", "processed.pt"):
+        found = Findings()
+        graph = load_graph(str(tmp_path / name), findings=found)
+        assert (graph.edges.tolist(), graph.num_feats, graph.num_classes) == (PAIRS.tolist(), 2, 4)
+        assert "4 vertices, 5 edges (5 arcs), directed" in found.lines()[0]
+    torch.save({"edge_index": data.edge_index, "run": Evil(tmp_path / "ran")}, tmp_path / "evil.pt")
+    with pytest.raises(GraphFormatError, match=r"evil\.pt: is not read, as that could run code"):
+        load_graph(str(tmp_path / "evil.pt"))
+    assert not (tmp_path / "ran").exists()
+
+
+class Evil:
+    def __init__(self, path):
+        self.path = path
+
+    def __reduce__(self):
+        return open, (str(self.path), "w")
+
+
+def test_graphs_of_dgl(tmp_path):
+    torch = pytest.importorskip("torch")
+    dg.import_dgl()
+    import dgl
+
+    graph = dgl.graph((PAIRS[:, 0], PAIRS[:, 1]))
+    graph.ndata["feat"], graph.edata["w"] = torch.ones(4, 2), torch.arange(5.0)
+    dgl.save_graphs(str(tmp_path / "one.bin"), [graph])
+    dgl.save_graphs(str(tmp_path / "two.bin"), [graph, graph])
+    read = load_graph(str(tmp_path / "one.bin"), findings=Findings())
+    assert (read.edges.tolist(), read.num_feats, read.edge_weight.tolist()) == (PAIRS.tolist(), 2, [0, 1, 2, 3, 4])
+    (tmp_path / "cut.bin").write_bytes((tmp_path / "one.bin").read_bytes()[:200])
+    for name, says in (("two.bin", "holds 2 graphs"), ("cut.bin", "damaged")):
+        with pytest.raises((InputError, GraphFormatError), match=says):
+            load_graph(str(tmp_path / name))
+
+
+def test_a_folder_of_graphsaint(tmp_path):
+    matrix = sp.coo_matrix((np.ones(5), PAIRS.T), (4, 4))
+    sp.save_npz(tmp_path / "adj_full.npz", (matrix + matrix.T).tocsr())
+    np.save(tmp_path / "feats.npy", np.ones((4, 3)))
+    (tmp_path / "class_map.json").write_text('{"0": 1, "1": 0, "2": 1, "3": 0}')
+    (tmp_path / "role.json").write_text('{"tr": [0, 1], "va": [2], "te": [3]}')
+    graph = load_graph(str(tmp_path), findings=Findings())
+    assert (graph.num_edges, graph.directed, graph.labels.tolist()) == (5, False, [1, 0, 1, 0])
+    assert (graph.train.tolist(), graph.test.tolist(), graph.num_feats) == ([0, 1], [3], 3)
+
+
+@pytest.mark.parametrize(("ids", "kind"), [(np.array(["ann", "böb", "eve", "zoë"]), "U"), (10**17 + PAIRS[:4, 0], "i")])
+def test_names_are_kept_to_the_partition_and_back(ids, kind, tmp_path):
+    text = "source,target,weight\n" + "".join(f"{ids[u]},{ids[v]},2\n" for u, v in PAIRS)
+    graph, lines = read(tmp_path, "named.csv", text, renumber=True)
+    assert graph.node_names.astype(ids.dtype).tolist() == sorted(ids.tolist()) and "ids renumbered, from" in lines[0]
+    assert graph.edges.tolist() == PAIRS.tolist() and graph.edge_weight.tolist() == [2] * 5
+    dg.partition_graph(str(tmp_path / "named.csv"), 2, tmp_path / "parts", "random", renumber=True, say=print)
+    from distgnn.partition.repartition import load_whole
+
+    assert load_whole(tmp_path / "parts")[0].node_names.tolist() == graph.node_names.tolist()
+    with pytest.raises(InputError, match="renumber is for edge lists"):
+        load_graph("communities:nodes=60", renumber=True)
+
+
+WRONG = {
+    "ragged.txt": ("# a\n0 1\n1 2 3\n", "line 3: expected 2 whole numbers"),
+    "ragged.csv": ("a,b,w\n0,1,2\n1,2\n", "line 3: expected 3 numbers"),
+    "float.csv": ("source,target,w\n0,1,2\n1,2.5,1\n", r"line 3: 2\.5 is no whole number"),
+    "negative.txt": ("0 1\n\n1 -2\n", "line 3: vertex -2: ids are not negative"),
+    "names.csv": ("source,target\nann,bob\n", "line 2: 'ann' is no whole number.*--renumber"),
+    "mixed.csv": ("source,target\n1,0\n2,bob\n", "line 3: expected 2 whole numbers"),
+    "target.csv": ("source,target,w\n1,bob,1\n2,0,1\n", "line 2: 'bob' is no whole number"),
+    "out.beyond": ("% asym\n% 2 3 3\n1 2\n1 4\n", "line 4: vertex 4: the second line says 3 vertices"),
+    "out.zero": ("% asym\n0 2\n", "line 2: vertex 0: ids run from 1"),
+    "out.bip": ("% bip unweighted\n1 1\n", "line 1: a bipartite graph"),
+    "empty.txt": ("# nothing\n", "has no edges"),
+    "beyond.mtx": (MARKET + "1 4 1.0\n", "line 5: "),
+    "array.mtx": ("%%MatrixMarket matrix array real general\n1 1\n1.0\n", "line 1: a array"),
+    "wide.mtx": ("%%MatrixMarket matrix coordinate real general\n3 4 1\n1 2 1\n", "expected a square matrix"),
+    "beyond.graph": ("2 1\n2\n3\n", "line 3: names vertex 3: ids run from 1 to 2"),
+    "one-way.graph": ("3 2\n2 3\n1\n2\n", "line 2: vertex 1 names 3, and 3 does not name 1"),
+    "short.graph": ("3 2\n2\n1\n", "expected 3 lines of neighbours, found 2"),
+    "count.graph": ("2 2\n2\n1\n", "line 1: the header has 2 edges"),
+    "table.parquet": ("PAR1", "of a kind that is read: .csv"),
+    "broken.npz": ("no zip", "damaged"),
+    "broken.pt": ("no zip", "damaged|is not read"),
+    "other.bin": ("no graph", r"no file of dgl\.save_graphs"),
+}
+
+
+@pytest.mark.parametrize(("name", "case"), WRONG.items(), ids=WRONG)
+def test_what_is_wrong_is_one_line_with_the_file_and_the_line(name, case, tmp_path):
+    with pytest.raises((InputError, GraphFormatError), match=case[1]) as error:
+        read(tmp_path, name, case[0])
+    assert "\n" not in str(error.value) and name in str(error.value)
