@@ -62,7 +62,7 @@ def test_with_remat_the_first_layer_keeps_nothing_and_gradients_have_the_same_bi
         graph.set_draws(draws)  # the same masks
         loss = model(graph, graph.feats).square().sum()
         grads.append(torch.autograd.grad(loss, list(model.parameters())))
-    assert kept[1] <= kept[0] - 0.9
+    assert kept[1] <= kept[0] - 0.8  # a tensor; weights and sums of narrow features take its place
     assert all(map(torch.equal, *grads))
 
 
