@@ -24,7 +24,7 @@ from distgnn.kernels.check.self_check import self_check, warm
 from distgnn.kernels.dense.activation import activate, activate_backward
 from distgnn.kernels.dense.cross_entropy import cross_entropy, cross_entropy_backward
 from distgnn.kernels.dense.dropout import dropout
-from distgnn.kernels.dense.matmul import inner_product, product
+from distgnn.kernels.dense.matmul import inner_product, inner_products, narrow_products, product
 from distgnn.kernels.dense.narrow_product import narrow_product
 from distgnn.kernels.graph.aggregate import spmm
 from distgnn.kernels.graph.blocks import block_csr, block_rows, spmm_blocked
@@ -68,9 +68,11 @@ __all__ = [
     "head_outer",
     "head_scores",
     "inner_product",
+    "inner_products",
     "keep_freed_memory",
     "merge_attention",
     "narrow_product",
+    "narrow_products",
     "pack_rows",
     "pair_scores",
     "pair_scores_backward",

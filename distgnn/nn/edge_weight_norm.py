@@ -36,6 +36,11 @@ def propagate(graph: ops.GraphView, rows: torch.Tensor, weight: torch.Tensor | N
 
     Args: source_kind: which degree divides at the source, "in" or "out".
     """
+    return ops.spmm(graph, rows, weight, *scales_of(graph, weight, source_kind))
+
+
+def scales_of(graph: ops.GraphView, weight: torch.Tensor | None, source_kind: str) -> tuple:
+    """What that step multiplies sources and targets by: nothing where weights are normalised."""
     if weight is not None:
-        return ops.spmm(graph, rows, weight)
-    return ops.spmm(graph, rows, None, graph.degree_scale(source_kind, -0.5), graph.degree_scale("in", -0.5))
+        return None, None
+    return graph.degree_scale(source_kind, -0.5), graph.degree_scale("in", -0.5)

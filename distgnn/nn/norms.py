@@ -67,9 +67,14 @@ class ColumnNorm(GraphModule):
         return self.followed(rows, graph, ops.Epilogue())
 
     def followed(
-        self, rows: torch.Tensor, graph: DataGraph | None, epilogue: ops.Epilogue, alone: bool = False
+        self,
+        rows: torch.Tensor,
+        graph: DataGraph | None,
+        epilogue: ops.Epilogue,
+        alone: bool = False,
+        room: torch.Tensor | None = None,
     ) -> torch.Tensor:
-        """The norm of rows [O, D], ReLU and dropout; alone: as in `ops.column_norm`. Collective: yes."""
+        """The norm of rows [O, D], ReLU and dropout; alone, room: as in `ops.column_norm`. Collective: yes."""
         if isinstance(rows, RowTensor):
             return self._of_all_ranks(rows, self.graph_of(graph))
         fixed, parameters = self.fixed(), self.parameters_of_form()
@@ -77,7 +82,7 @@ class ColumnNorm(GraphModule):
         if fixed is None:
             _check_rows(graph, rows)
         out, mean, square = column_norm(
-            graph, rows, self.form(), parameters, fixed=fixed, epilogue=epilogue, alone=alone
+            graph, rows, self.form(), parameters, fixed=fixed, epilogue=epilogue, alone=alone, room=room
         )
         if fixed is None:
             self.seen(mean, square, graph.num_global_nodes)
@@ -113,11 +118,16 @@ class BatchNorm1d(ColumnNorm, nn.modules.batchnorm._NormBase):
     """
 
     def followed(
-        self, rows: torch.Tensor, graph: DataGraph | None, epilogue: ops.Epilogue, alone: bool = False
+        self,
+        rows: torch.Tensor,
+        graph: DataGraph | None,
+        epilogue: ops.Epilogue,
+        alone: bool = False,
+        room: torch.Tensor | None = None,
     ) -> torch.Tensor:
         if rows.dim() != 2 or rows.shape[1] != self.num_features:
             raise ValueError(f"rows are {tuple(rows.shape)}: expected [rows, {self.num_features}]")
-        return super().followed(rows, graph, epilogue, alone)
+        return super().followed(rows, graph, epilogue, alone, room)
 
     def form(self) -> ColumnForm:
         def scale(square: torch.Tensor, given: Any) -> tuple[torch.Tensor, torch.Tensor]:
@@ -203,10 +213,15 @@ class PairNorm(ColumnNorm):
         self.scale, self.scale_individually, self.eps = scale, scale_individually, eps
 
     def followed(
-        self, rows: torch.Tensor, graph: DataGraph | None, epilogue: ops.Epilogue, alone: bool = False
+        self,
+        rows: torch.Tensor,
+        graph: DataGraph | None,
+        epilogue: ops.Epilogue,
+        alone: bool = False,
+        room: torch.Tensor | None = None,
     ) -> torch.Tensor:
         if not self.scale_individually:
-            return super().followed(rows, graph, epilogue, alone)
+            return super().followed(rows, graph, epilogue, alone, room)
         graph = self.graph_of(graph)
         rows = rows - graph_mean(graph, rows)
         rows = self.scale * rows / (self.eps + rows.norm(2, -1, keepdim=True))

@@ -74,11 +74,15 @@ class DataGraph(ops.GraphView, Protocol):
 
 
 class Fusion(NamedTuple):
-    """What a stack lets a convolution do in the same function: `norm` is (gamma, beta) of a layer norm, or None."""
+    """What a stack lets a convolution do in the same function: `norm` is (gamma, beta) of a layer norm, or None.
+
+    `remat`: keep no row of what is made of constant rows.
+    """
 
     epilogue: ops.Epilogue
     norm: tuple[torch.Tensor, torch.Tensor] | None = None
     may_overwrite_grad: bool = False
+    remat: bool = False
 
 
 NOT_FUSED = Fusion(ops.Epilogue())

@@ -3,6 +3,7 @@
 from distgnn.ops.aggregation.convolve import ConvSpec, convolve
 from distgnn.ops.aggregation.extreme import arc_extreme, extreme
 from distgnn.ops.aggregation.halo import halo_broadcast, halo_reduce
+from distgnn.ops.aggregation.mixed import mixed, with_neighbours
 from distgnn.ops.aggregation.row_scale import RowScale
 from distgnn.ops.aggregation.spmm import SelfLoops, spmm
 from distgnn.ops.attention.attend import Heads, attend
@@ -11,6 +12,7 @@ from distgnn.ops.attention.heads import pair_dots, spmm_heads
 from distgnn.ops.buffers import Buffers
 from distgnn.ops.dense.activation import Epilogue, activate, relu, relu_dropout
 from distgnn.ops.dense.dropout import dropout, dropout_of
+from distgnn.ops.dense.linear import linear
 from distgnn.ops.dense.products import plain_product
 from distgnn.ops.dense.sparse_rows import SparseRows
 from distgnn.ops.edges.messages import gsddmm, gspmm
@@ -52,6 +54,8 @@ __all__ = [
     "gspmm",
     "halo_broadcast",
     "halo_reduce",
+    "linear",
+    "mixed",
     "pair_dots",
     "pair_scores",
     "plain_product",
@@ -62,4 +66,5 @@ __all__ = [
     "spmm",
     "spmm_heads",
     "to_arcs",
+    "with_neighbours",
 ]

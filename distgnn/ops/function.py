@@ -108,22 +108,32 @@ class Remade(Function):
     @classmethod
     def inputs_and_kept(cls, ctx: Any) -> tuple[list, Any]:
         """The inputs and what `run` kept, or makes again. Collective: where it makes it again."""
-        tensors = ctx.saved_tensors
-        inputs = [tensor if other is None else other for tensor, other in zip(tensors, ctx.others, strict=True)]
+        tensors, count = ctx.saved_tensors, len(ctx.others)
+        inputs = [tensor if other is None else other for tensor, other in zip(tensors[:count], ctx.others, strict=True)]
+        if ctx.again is not None:
+            inputs[0] = ctx.again.of(tensors[count:])
         kept, ctx.kept = ctx.kept, None
         if kept is not None and kept.is_intact:
             return inputs, kept
         if ctx.call.site is not None:
             raise on_all_ranks(RunError(AGAIN if kept is None else WRITTEN))
-        return inputs, cls.run(*inputs, ctx.call)[1]
+        first = inputs[0] if ctx.again is None else inputs[0].whole()
+        return inputs, cls.run(first, *inputs[1:], ctx.call)[1]
 
     @classmethod
-    def forward_of(cls, ctx: Any, inputs: tuple, call: Any) -> torch.Tensor:
-        """The forward pass."""
+    def forward_of(cls, ctx: Any, inputs: tuple, again: Any, call: Any, *more: Any) -> torch.Tensor:
+        """The forward pass; `more`: for the first `run` alone.
+
+        Args: again: the first input as `MadeAgain`, which is saved in its place, or None.
+        """
         plain = [one if one is None or type(one) in PLAIN else None for one in inputs]
         ctx.others = [None if one is there else one for one, there in zip(inputs, plain, strict=True)]
-        ctx.save_for_backward(*plain)
-        result, ctx.kept = cls.run(*inputs, call)
+        ctx.again = None if again is None else again.of(())
+        if again is None:
+            ctx.save_for_backward(*plain)
+        else:
+            ctx.save_for_backward(None, *plain[1:], *again.kept)
+        result, ctx.kept = cls.run(*inputs, call, *more)
         ctx.call = call
         return result
 

@@ -149,7 +149,7 @@ def _dense(feats: np.ndarray) -> Iterator[tuple[str, dict[str, Any]]]:
     yield "cross_entropy_backward", {"logits": feats, "factor": 0.1}
     yield "cross_entropy smoothed", {"logits": feats, "smoothing": 0.1}
     yield "cross_entropy_backward smoothed", {"logits": feats, "factor": 0.1, "smoothing": 0.1}
-    yield "activate_backward norm", {"grad": feats, "out": feats, "feats": feats, **stats, **mask}
+    yield "activate_backward norm", {"grad": feats, "out": None, "feats": feats, **stats, **mask}
     yield (
         "activate_backward norm, no relu",
         {"grad": feats, "out": feats, "feats": feats, **stats, **mask, "activation": "none"},

@@ -106,10 +106,13 @@ def activate_backward_case(function: Callable, given: dict, graph: Graph) -> Pai
     feats = like(given["grad"] if given.get("feats") is None else given["feats"], len(grad), 9)
     options, p, ids = _mask(given, len(grad))
     out, stats = reference_fused.activate(feats, bias, norm, activation, p, ids, DRAW)
-    out = reference.to_bfloat16(out) if given["out"].dtype == np.uint16 else out.astype(given["out"].dtype)
+    dtype = given["grad" if given["out"] is None else "out"].dtype
+    out = reference.to_bfloat16(out) if dtype == np.uint16 else out.astype(dtype)
     stats = None if stats is None else stats.astype(np.asarray(given["stats"]).dtype)
     options["grad_feats"] = like(given.get("grad_feats"), len(grad))
-    got = function(grad, out, feats, bias, norm, stats, activation=activation, **options)
+    got = function(
+        grad, None if given["out"] is None else out, feats, bias, norm, stats, activation=activation, **options
+    )
     before, after, wide = (reference.widened(a) for a in (feats, out, grad))
     expected = reference_fused.activate_backward(wide, after, before, bias, norm, stats, activation, p, ids, DRAW)
     return list(zip(got, expected, strict=True))[: 2 if norm is None else 4]

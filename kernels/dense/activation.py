@@ -4,8 +4,8 @@
     n = gamma * (z - mean(z)) / sqrt(var(z) + eps) + beta      per row; only with a norm
     out = keep * activation(n) / (1 - p)                keep: the mask of dropout.py
 
-Backward nothing but `out` (which the next layer holds anyway) says where the ReLU and the mask let through; a norm
-needs its input and two numbers per row as well. Without ReLU the mask is drawn again.
+Backward `out` (which the next layer holds anyway) says where the ReLU and the mask let through. A norm needs its input
+and two numbers per row, and `out` is made again from them. Without ReLU, and with a norm, the mask is drawn again.
 """
 
 import numpy as np
@@ -68,7 +68,7 @@ def activate(
 @checked_once
 def activate_backward(
     grad: np.ndarray,
-    out: np.ndarray,
+    out: np.ndarray | None,
     feats: np.ndarray | None = None,
     bias: np.ndarray | None = None,
     norm: tuple[np.ndarray, np.ndarray] | None = None,
@@ -84,13 +84,14 @@ def activate_backward(
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray | None, np.ndarray | None]:
     """Gradients of `activate` with the arguments it was called with.
 
-    Args: grad [V, D]: gradient of out; out: its result; feats, bias, norm, stats: only with a norm (bias may be
-        None); grad_feats [V, D]: where to write, may be `grad` itself.
+    Args: grad [V, D]: gradient of out; out: its result, None with a norm; feats, bias, norm, stats: only with a norm
+        (bias may be None); grad_feats [V, D]: where to write, may be `grad` itself.
     Returns: (grad_feats, grad_bias, grad_gamma, grad_beta), the last two None without a norm.
     Notes: column sums are taken over fixed blocks of 256 rows and then over blocks: same bits for any threads.
     """
-    grad, out = row_array(grad, "grad", ROWS), row_array(out, "out", ROWS)
-    if out.shape != grad.shape:
+    grad = row_array(grad, "grad", ROWS)
+    out = None if norm is not None else row_array(out, "out", ROWS)
+    if out is not None and out.shape != grad.shape:
         raise ValueError(f"grad and out must have one shape, got {grad.shape} and {out.shape}")
     rows = _Rows(grad, activation, p, row_ids, (seed, step, site))
     grad_feats = output(grad_feats, grad.shape, grad.dtype, "grad_feats")
@@ -100,14 +101,14 @@ def activate_backward(
     sums = np.zeros((blocks, 1 if norm is None else 3, grad.shape[1]), rows.dtype)
     chunks = even_chunks(blocks, BLOCK_ROWS * grad.shape[1])
     rest = grad.shape[1] % GROUP
-    arguments = grad, out, *rows.mask, rows.relu, grad_feats, sums
+    arguments = *rows.mask, rows.relu, grad_feats, sums
     # Without a norm `out` is all that is needed: where it is positive, ReLU and mask let through.
     if norm is None:
-        run(backward_kernel(rest), chunks, *arguments)
+        run(backward_kernel(rest), chunks, grad, out, *arguments)
         return grad_feats, sums.sum(axis=0)[BIAS], None, None
     feats = row_array(feats, dtypes=ROWS)
-    bias, gamma, _ = rows.parameters(bias, norm)
-    run(norm_backward_kernel(rest), chunks, *arguments, feats, bias, gamma, stats)
+    parameters = rows.parameters(bias, norm)
+    run(norm_backward_kernel(rest), chunks, grad, *arguments, feats, *parameters, stats)
     return grad_feats, *sums.sum(axis=0)
 
 

@@ -105,10 +105,19 @@ def norm_group(tile, i, column, feats, bias, ids, threshold, factor, k0, k1, str
 
 
 @inline
-def norm_sums(tile, i, column, grad, g, feats, bias, gamma, stats, sums):
+def _through_norm(tile, grad, x, gamma, beta, row_ids, i, column, threshold, factor, stream, k0, k1, relu):
+    """The same from the normalised row x: what came out of norm, activation and mask is made again, not read."""
+    g = _keep(tile, load(tile, grad, i * grad.shape[1] + column), row_ids, i, column, threshold, factor, stream, k0, k1)
+    if relu:
+        row = add(mul(x, load(tile, gamma, column)), load(tile, beta, column))
+        return choose(greater(row, zeros(tile, gamma)), g, zeros(tile, grad))
+    return g
+
+
+@inline
+def norm_sums(tile, i, column, grad, g, x, gamma, sums):
     """Adds to the gradients of gamma and beta; returns Σ h and Σ h x, h = g gamma, x the normalised row."""
     width, block = grad.shape[1], (i // BLOCK_ROWS) * 3 * grad.shape[1]
-    x = scale(centred(tile, i, column, feats, bias, stats[i, 0]), stats[i, 1])
     _add_to(tile, sums, block + GAMMA * width + column, mul(g, x))
     _add_to(tile, sums, block + BETA * width + column, g)
     h = mul(g, load(tile, gamma, column))
@@ -116,10 +125,9 @@ def norm_sums(tile, i, column, grad, g, feats, bias, gamma, stats, sums):
 
 
 @inline
-def norm_gradient(tile, i, column, grad, g, feats, bias, gamma, stats, mean_h, mean_hx, grad_feats, sums):
+def norm_gradient(tile, i, column, grad, g, x, gamma, stats, mean_h, mean_hx, grad_feats, sums):
     """(h - mean(h) - x mean(h x)) / standard deviation."""
     width, block = grad.shape[1], (i // BLOCK_ROWS) * 3 * grad.shape[1]
-    x = scale(centred(tile, i, column, feats, bias, stats[i, 0]), stats[i, 1])
     h = mul(g, load(tile, gamma, column))
     row = scale(sub(sub(h, full(tile, gamma, mean_h)), scale(x, mean_hx)), stats[i, 1])
     _add_to(tile, sums, block + BIAS * width + column, row)
@@ -193,7 +201,7 @@ def norm_backward_kernel(rest):
 
     @kernel
     def norm_backward(
-        start, stop, grad, out, ids, threshold, factor, k0, k1, stream, relu, grad_feats, sums, feats, bias, gamma,
+        start, stop, grad, ids, threshold, factor, k0, k1, stream, relu, grad_feats, sums, feats, bias, gamma, beta,
         stats,
     ):  # fmt: skip
         """Writes grad_feats and sums of row blocks [start, stop)."""
@@ -201,21 +209,26 @@ def norm_backward_kernel(rest):
         for i in range(start * BLOCK_ROWS, min(stop * BLOCK_ROWS, grad.shape[0])):
             # Two passes: the means of h and h x are over the whole row, so its gradient can be written only after all
             # groups. Gradient and normalised row are made again rather than stored: both are in the cache.
+            m, s = stats[i, 0], stats[i, 1]
             mean_h = mean_hx = bias.dtype.type(0)
             for column in range(0, end, GROUP):
-                g = _let_through(whole, grad, out, ids, i, column, threshold, factor, stream, k0, k1, relu)
-                a, b = norm_sums(whole, i, column, grad, g, feats, bias, gamma, stats, sums)
+                x = scale(centred(whole, i, column, feats, bias, m), s)
+                g = _through_norm(whole, grad, x, gamma, beta, ids, i, column, threshold, factor, stream, k0, k1, relu)
+                a, b = norm_sums(whole, i, column, grad, g, x, gamma, sums)
                 mean_h, mean_hx = mean_h + a, mean_hx + b
             if rest > 0:
-                g = _let_through(part, grad, out, ids, i, end, threshold, factor, stream, k0, k1, relu)
-                a, b = norm_sums(part, i, end, grad, g, feats, bias, gamma, stats, sums)
+                x = scale(centred(part, i, end, feats, bias, m), s)
+                g = _through_norm(part, grad, x, gamma, beta, ids, i, end, threshold, factor, stream, k0, k1, relu)
+                a, b = norm_sums(part, i, end, grad, g, x, gamma, sums)
                 mean_h, mean_hx = mean_h + a, mean_hx + b
             mean_h, mean_hx = mean_h / bias.dtype.type(width), mean_hx / bias.dtype.type(width)
             for column in range(0, end, GROUP):
-                g = _let_through(whole, grad, out, ids, i, column, threshold, factor, stream, k0, k1, relu)
-                norm_gradient(whole, i, column, grad, g, feats, bias, gamma, stats, mean_h, mean_hx, grad_feats, sums)
+                x = scale(centred(whole, i, column, feats, bias, m), s)
+                g = _through_norm(whole, grad, x, gamma, beta, ids, i, column, threshold, factor, stream, k0, k1, relu)
+                norm_gradient(whole, i, column, grad, g, x, gamma, stats, mean_h, mean_hx, grad_feats, sums)
             if rest > 0:
-                g = _let_through(part, grad, out, ids, i, end, threshold, factor, stream, k0, k1, relu)
-                norm_gradient(part, i, end, grad, g, feats, bias, gamma, stats, mean_h, mean_hx, grad_feats, sums)
+                x = scale(centred(part, i, end, feats, bias, m), s)
+                g = _through_norm(part, grad, x, gamma, beta, ids, i, end, threshold, factor, stream, k0, k1, relu)
+                norm_gradient(part, i, end, grad, g, x, gamma, stats, mean_h, mean_hx, grad_feats, sums)
 
     return norm_backward

@@ -11,14 +11,15 @@ Legend: N rows, K columns in, J columns out.
 """
 
 import functools
+from collections.abc import Callable
 
 import numpy as np
 
 from distgnn.kernels.check.checked import checked_once
-from distgnn.kernels.dense.narrow_product import PARTS, most_vectors, narrow_product, separate_tiles
+from distgnn.kernels.dense.narrow_product import PARTS, NarrowSums, most_vectors, separate_tiles
 from distgnn.kernels.runtime.arrays import empty_rows, output, row_array
 from distgnn.kernels.runtime.jit import inline, kernel
-from distgnn.kernels.runtime.threads import even_chunks, run
+from distgnn.kernels.runtime.threads import even_chunks, get_num_threads, run
 from distgnn.kernels.runtime.tiles import Tile, registers, row_tiles
 from distgnn.kernels.simd.vectors import add, fma, load, store, zeros
 
@@ -26,6 +27,7 @@ TOGETHER = 6  # rows (or columns of `rows`) whose sums are in registers at once
 PRODUCT_ROWS = 96  # rows whose result is made beside them before it is written: they stay in the second cache
 INNER_ROWS = 256  # rows whose sums stay in registers: fixed, as is what follows, so that threads do not change bits
 PART_BYTES = 1 << 26
+MOST_PIECES, PIECE_ROWS = 64, 1 << 12  # of rows that are made piece by piece, to be in the caches when they are read
 SIX = Tile(8, (0,), (0,), TOGETHER)  # so many columns, in two pieces
 
 
@@ -80,19 +82,62 @@ def inner_product(rows: np.ndarray, grads: np.ndarray) -> np.ndarray:
     rows, grads = row_array(rows, "rows"), row_array(grads, "grads")
     if len(rows) != len(grads) or rows.dtype != grads.dtype:
         raise ValueError(f"rows {rows.dtype} {rows.shape} and grads {grads.dtype} {grads.shape} do not fit")
-    if grads.shape[1] < min(rows.shape[1], registers()[0] // rows.itemsize):
-        return np.ascontiguousarray(narrow_product(grads, rows).T)  # vectors run along the wider of the two
-    one = rows.shape[1] * grads.shape[1] * rows.itemsize
-    blocks = -(-len(rows) // INNER_ROWS)
-    # Fixed parts of the rows, each with a result of its own, added in order: the same bits for any number of threads.
-    parts = max(1, min(PARTS, blocks, PART_BYTES // max(one, 1)))
-    sums = np.zeros((parts, rows.shape[1], grads.shape[1]), rows.dtype)
-    bounds = np.array([blocks * part // parts * INNER_ROWS for part in range(parts)] + [len(rows)])
-    if sums.size:
-        for tile, columns in separate_tiles(grads.shape[1], rows.dtype):
-            chunks = even_chunks(parts, INNER_ROWS * rows.shape[1])
-            run(_inner_kernel(tile), chunks, bounds, rows, grads, columns, sums)
-    return sums.sum(axis=0)
+    return _in_pieces(lambda first, stop: rows[first:stop], rows.shape[1], [grads], 1)[0]
+
+
+def inner_products(make: Callable, width: int, all_grads: list) -> list:
+    """The same with several arrays [N, J] of one shape, of rows [N, K] that are made piece by piece.
+
+    Args: make: (first, stop) to rows [stop - first, K] of the dtype of the others, which are done with when the next
+        are made; width: K.
+    Returns: [K, J] of each: the bits are those of rows that are there.
+    """
+    inner_product(np.empty((0, width), all_grads[0].dtype), all_grads[0][:0])  # it is checked there
+    return _in_pieces(make, width, all_grads, MOST_PIECES)
+
+
+def narrow_products(make: Callable, width: int, grads: np.ndarray) -> np.ndarray:
+    """`narrow_product` of gradients with a few columns [N, J] and such rows, turned: [K, J]."""
+    return _in_pieces(make, width, [grads], MOST_PIECES, narrow=True)[0]
+
+
+def _in_pieces(make, width, all_grads, most, narrow=False):
+    first_grads = all_grads[0]  # vectors run along the wider of the two
+    narrow = narrow or first_grads.shape[1] < min(width, registers()[0] // first_grads.itemsize)
+    num_rows, columns = first_grads.shape
+    kind: type = NarrowSums if narrow else _InnerSums
+    sizes = (columns, width) if narrow else (width, columns)
+    found = [kind(num_rows, *sizes, first_grads.dtype) for _ in all_grads]
+    num_parts, bounds = found[0].num_parts, found[0].bounds
+    most = max(1, min(most, num_rows // PIECE_ROWS, num_parts // get_num_threads()))
+    for piece in range(most):
+        parts = slice(num_parts * piece // most, num_parts * (piece + 1) // most)
+        first, stop = int(bounds[parts.start]), int(bounds[parts.stop])
+        rows = make(first, stop)
+        for sums, grads in zip(found, all_grads, strict=True):
+            pair = (grads[first:stop], rows) if narrow else (rows, grads[first:stop])
+            sums.add(parts, *pair)
+    totals = [one.sums.sum(axis=0) for one in found]
+    return [np.ascontiguousarray(one.T) for one in totals] if narrow else totals
+
+
+class _InnerSums:
+    """Sums of an inner product over fixed parts of the rows, `bounds`, which are added in order."""
+
+    def __init__(self, num_rows, num_columns, width, dtype):
+        one = num_columns * width * np.dtype(dtype).itemsize
+        blocks = -(-num_rows // INNER_ROWS)
+        parts = self.num_parts = max(1, min(PARTS, blocks, PART_BYTES // max(one, 1)))
+        self.bounds = np.array([blocks * part // parts * INNER_ROWS for part in range(parts)] + [num_rows])
+        self.sums = np.zeros((parts, num_columns, width), dtype)
+
+    def add(self, parts, rows, grads):
+        """Some parts' sums, of their rows alone."""
+        bounds, sums = self.bounds[parts.start : parts.stop + 1] - self.bounds[parts.start], self.sums[parts]
+        if sums.size:
+            for tile, columns in separate_tiles(grads.shape[1], rows.dtype):
+                chunks = even_chunks(len(sums), INNER_ROWS * rows.shape[1])
+                run(_inner_kernel(tile), chunks, bounds, rows, grads, columns, sums)
 
 
 def _dtype(array):

@@ -34,13 +34,25 @@ def narrow_product(rows: np.ndarray, grads: np.ndarray) -> np.ndarray:
     rows, grads = row_array(rows, "rows"), row_array(grads, "grads", ROWS)
     if len(rows) != len(grads) or rows.dtype != sums_dtype(grads):
         raise ValueError(f"rows {rows.dtype} {rows.shape} and grads {grads.dtype} {grads.shape} do not fit")
-    parts = max(1, min(PARTS, len(rows) // PART_ROWS))
-    sums = np.zeros((parts, rows.shape[1], grads.shape[1]), rows.dtype)
-    bounds = np.arange(parts + 1) * len(rows) // parts
-    if sums.size:
-        for tile, columns in separate_tiles(grads.shape[1], rows.dtype):
-            run(_narrow_kernel(tile), list(range(parts + 1)), bounds, rows, grads, columns, sums)
-    return sums.sum(axis=0)
+    sums = NarrowSums(len(rows), rows.shape[1], grads.shape[1], rows.dtype)
+    sums.add(slice(0, sums.num_parts), rows, grads)
+    return sums.sums.sum(axis=0)
+
+
+class NarrowSums:
+    """Sums of a narrow product over fixed parts of the rows, `bounds`, which may be added range by range."""
+
+    def __init__(self, num_rows, num_columns, width, dtype):
+        self.num_parts = max(1, min(PARTS, num_rows // PART_ROWS))
+        self.bounds = np.arange(self.num_parts + 1) * num_rows // self.num_parts
+        self.sums = np.zeros((self.num_parts, num_columns, width), dtype)
+
+    def add(self, parts, rows, grads):
+        """Some parts' sums, of their rows alone."""
+        bounds, sums = self.bounds[parts.start : parts.stop + 1] - self.bounds[parts.start], self.sums[parts]
+        if sums.size:
+            for tile, columns in separate_tiles(grads.shape[1], rows.dtype):
+                run(_narrow_kernel(tile), list(range(len(bounds))), bounds, rows, grads, columns, sums)
 
 
 def most_vectors():

@@ -5,7 +5,7 @@ from torch import nn
 
 from distgnn import ops
 from distgnn.nn.dropout import Dropout
-from distgnn.nn.edge_weight_norm import normalized_weight, propagate
+from distgnn.nn.edge_weight_norm import normalized_weight, scales_of
 from distgnn.ops.entry import opaque
 
 
@@ -38,16 +38,15 @@ class APPNPConv(nn.Module):
     ) -> torch.Tensor:
         weight = None if edge_weight is None else normalized_weight(graph, edge_weight)
         initial = feat
-        for _ in range(self.k):
-            feat = (1 - self.alpha) * self._step(graph, feat, weight) + self.alpha * initial
+        for step in range(self.k):
+            arcs, scales = self._arcs(graph, feat, weight)
+            feat = ops.mixed(graph, feat, initial, self.alpha, arcs, scales, alone=step < self.k - 1)
         return feat
 
-    def _step(self, graph: ops.GraphView, feat: torch.Tensor, weight: torch.Tensor | None) -> torch.Tensor:
+    def _arcs(self, graph: ops.GraphView, feat: torch.Tensor, weight: torch.Tensor | None) -> tuple:
+        """Weights of arcs in one step, and scales of both ends."""
+        scales = scales_of(graph, weight, "out")
         if not self.training or self.edge_drop.p == 0:
-            return propagate(graph, feat, weight, "out")
+            return weight, scales
         arcs = feat.new_ones(graph.num_edges(), 1) if weight is None else weight[:, None]
-        arcs = self.edge_drop(arcs, graph)[:, 0]
-        if weight is not None:
-            return propagate(graph, feat, arcs, "out")
-        source, target = graph.degree_scale("out", -0.5), graph.degree_scale("in", -0.5)
-        return ops.spmm(graph, feat, arcs, source, target)
+        return self.edge_drop(arcs, graph)[:, 0], scales

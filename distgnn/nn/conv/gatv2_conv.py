@@ -7,7 +7,9 @@ from torch import nn
 
 from distgnn import ops
 from distgnn.nn.conv.attention import AttentionConv
+from distgnn.nn.conv.graph_module import is_watched
 from distgnn.nn.protocol import DataGraph
+from distgnn.ops.dense.made_again import taken
 from distgnn.ops.entry import opaque
 
 
@@ -46,9 +48,17 @@ class GATv2Conv(AttentionConv):
         """With `get_attention` also the attention of local arcs, [A, H, 1]."""
         self.check(graph)
         inputs = self.feat_drop(feat, graph)
-        sources = self.heads(self.fc_src(inputs))
-        targets = sources if self.fc_dst is self.fc_src else self.heads(self.fc_dst(inputs))
+        again = taken(inputs) if self.res_fc is None else None
+        sources = self.heads(self._project(graph, self.fc_src, inputs, again))
+        targets = sources
+        if self.fc_dst is not self.fc_src:
+            targets = self.heads(self._project(graph, self.fc_dst, inputs, again))
         scores = ops.pair_scores(graph, sources, targets, self.attn, self.leaky_relu.negative_slope)
         attention = self.attention(graph, scores)
         out = self.finish(ops.spmm_heads(graph, sources, attention), inputs)
         return (out, attention[:, :, None]) if get_attention else out
+
+    def _project(self, graph: DataGraph, layer: nn.Linear, rows: torch.Tensor, again: Any) -> torch.Tensor:
+        if is_watched(layer):
+            return layer(rows)
+        return ops.linear(graph, rows, layer.weight.T, layer.bias, again=again)

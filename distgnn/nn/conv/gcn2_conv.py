@@ -8,8 +8,8 @@ from torch import nn
 
 from distgnn import ops
 from distgnn.errors import InputError
-from distgnn.nn.edge_weight_norm import normalized_weight, propagate
-from distgnn.nn.protocol import DataGraph
+from distgnn.nn.edge_weight_norm import normalized_weight, propagate, scales_of
+from distgnn.nn.protocol import NOT_FUSED, DataGraph, Fusion
 from distgnn.ops.entry import opaque
 
 
@@ -64,13 +64,36 @@ class GCN2Conv(nn.Module):
 
     @opaque
     def forward(
-        self, graph: DataGraph, feat: torch.Tensor, feat_0: torch.Tensor, edge_weight: torch.Tensor | None = None
+        self,
+        graph: DataGraph,
+        feat: torch.Tensor,
+        feat_0: torch.Tensor,
+        edge_weight: torch.Tensor | None = None,
+        fusion: Fusion | None = None,
     ) -> torch.Tensor:
+        """With `fusion`, and without weight2 and activation, norm and what follows run with the product."""
         if not self.allow_zero_in_degree and graph.has_zero_in_degree():
             raise InputError(
                 "there are vertices without in-arcs: partition with --self-loops add, or set allow_zero_in_degree=True"
             )
         weight = None if edge_weight is None else normalized_weight(graph, edge_weight)
+        if self.weight2 is None and graph.factor_recorder is None:  # which is told of products with weight1
+            scales = scales_of(graph, weight, "in")
+            alone = fusion is not None and fusion.may_overwrite_grad
+            total = ops.mixed(graph, feat, feat_0, self.alpha, weight, scales, alone)
+            identity = torch.eye(self.in_feats, dtype=self.weight1.dtype)
+            follows = NOT_FUSED if fusion is None else fusion
+            out = ops.linear(
+                graph,
+                total,
+                (1 - self.beta) * identity + self.beta * self.weight1,
+                self.bias,
+                epilogue=follows.epilogue,
+                norm=follows.norm,
+                alone=alone,
+                room=feat,
+            )
+            return out if self.activation is None else self.activation(out)
         feat = (1 - self.alpha) * propagate(graph, feat, weight, "in")
         feat_0 = self.alpha * feat_0
         total = feat + feat_0
@@ -79,4 +102,6 @@ class GCN2Conv(nn.Module):
             projected = projected + ops.plain_product(graph, feat_0, self.weight2)
         out = (1 - self.beta) * total + self.beta * projected
         out = out if self.bias is None else out + self.bias
+        if fusion is not None:
+            return ops.linear(graph, out, None, epilogue=fusion.epilogue, norm=fusion.norm)
         return out if self.activation is None else self.activation(out)

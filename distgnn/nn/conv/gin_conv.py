@@ -1,12 +1,16 @@
 """Graph isomorphism convolution (GIN) with DGL's arguments and parameter names."""
 
 from collections.abc import Callable
+from typing import Any, cast
 
 import torch
 from torch import nn
 
 from distgnn import ops
 from distgnn.config import check_choice
+from distgnn.nn.conv.graph_module import is_watched
+from distgnn.nn.edge_weight_norm import constant
+from distgnn.nn.protocol import Fusion
 from distgnn.ops.entry import opaque
 
 AGGREGATORS = ("sum", "mean", "max")
@@ -50,9 +54,35 @@ class GINConv(nn.Module):
 
     @opaque
     def forward(
-        self, graph: ops.GraphView, feat: torch.Tensor, edge_weight: torch.Tensor | None = None
+        self,
+        graph: ops.GraphView,
+        feat: torch.Tensor,
+        edge_weight: torch.Tensor | None = None,
+        fusion: Fusion | None = None,
     ) -> torch.Tensor:
+        """With `fusion`: see `fused`."""
+        if fusion is not None:
+            return self.fused(graph, feat, edge_weight, fusion)
         op = "copy_lhs" if edge_weight is None else "mul"
         out = (1 + self.eps) * feat + ops.gspmm(graph, op, self.aggregator_type, feat, edge_weight)
         out = out if self.apply_func is None else self.apply_func(out)
         return out if self.activation is None else self.activation(out)
+
+    def may_fuse(self, edge_weight: torch.Tensor | None) -> bool:
+        """Is f two linear layers around a ReLU, after a sum, and does nobody look at what is in between?"""
+        function: Any = self.apply_func
+        inner = [] if type(function) is not nn.Sequential else [*function]
+        if [type(one) for one in inner] != [nn.Linear, nn.ReLU, nn.Linear] or any(map(is_watched, [function, *inner])):
+            return False
+        return self.aggregator_type == "sum" and self.activation is None and constant(edge_weight)
+
+    def fused(
+        self, graph: ops.GraphView, feat: torch.Tensor, edge_weight: torch.Tensor | None, fusion: Fusion
+    ) -> torch.Tensor:
+        """The convolution and what follows it, where `may_fuse`; kept: the sum, what ReLU made, and z."""
+        first, _, last = cast(nn.Sequential, self.apply_func)
+        weight = None if edge_weight is None else edge_weight.reshape(-1)
+        rows = ops.with_neighbours(graph, feat, self.eps, weight, fusion.may_overwrite_grad)
+        rows = ops.linear(graph, rows, first.weight.T, first.bias, epilogue=ops.Epilogue(relu=True), alone=True)
+        more = {"epilogue": fusion.epilogue, "norm": fusion.norm, "alone": fusion.may_overwrite_grad, "room": feat}
+        return ops.linear(graph, rows, last.weight.T, last.bias, **more)

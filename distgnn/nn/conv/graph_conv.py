@@ -105,7 +105,9 @@ class GraphConv(nn.Module):
     ) -> torch.Tensor:
         if weight is None:
             raise ValueError("this GraphConv was made with weight=False: it cannot be fused with what follows it")
-        spec = ops.ConvSpec(self._scales(graph), edge_weight, fusion.epilogue, fusion.may_overwrite_grad)
+        spec = ops.ConvSpec(
+            self._scales(graph), edge_weight, fusion.epilogue, fusion.may_overwrite_grad, remat=fusion.remat
+        )
         return ops.convolve(graph, feat, weight, None, self.bias, spec, fusion.norm)
 
     def _check(self, graph: DataGraph) -> None:

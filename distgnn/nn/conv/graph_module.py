@@ -1,8 +1,12 @@
 """GraphModule: a module that needs the graph but stands where torch gives it rows only."""
 
+from typing import Any
+
 from torch import nn
 
 from distgnn.nn.protocol import DataGraph
+
+HOOKS = ("_forward", "_backward", "_backward_pre")  # as torch calls its tables of them
 
 
 class GraphModule(nn.Module):
@@ -20,3 +24,9 @@ class GraphModule(nn.Module):
             kind = type(self).__name__
             raise ValueError(f"this {kind} knows no graph: pass it, or call distgnn.nn.distribute(model, graph) first")
         return graph
+
+
+def is_watched(module: Any) -> bool:
+    """Has a user hooks on a module (or on all modules), which may keep its result or the gradient of it?"""
+    everywhere = vars(nn.modules.module)
+    return any(getattr(module, f"{kind}_hooks") or everywhere[f"_global{kind}_hooks"] for kind in HOOKS)

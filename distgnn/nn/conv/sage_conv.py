@@ -100,7 +100,7 @@ class SAGEConv(nn.Module):
     ) -> torch.Tensor:
         """The convolution of mean aggregation and what follows it, in one function: see `ops.convolve`."""
         scales = None, graph.degree_scale("in", -1)
-        spec = ops.ConvSpec(scales, edge_weight, fusion.epilogue, fusion.may_overwrite_grad)
+        spec = ops.ConvSpec(scales, edge_weight, fusion.epilogue, fusion.may_overwrite_grad, remat=fusion.remat)
         weights = self.fc_neigh.weight.T, self.fc_self.weight.T
         return ops.convolve(graph, feat, *weights, self.fc_self.bias, spec, fusion.norm)
 

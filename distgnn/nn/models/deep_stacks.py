@@ -1,5 +1,6 @@
 """Deep models: linear layers around propagation that has few parameters or none, so that depth costs little."""
 
+from functools import partial
 from itertools import pairwise
 from typing import Any
 
@@ -8,10 +9,11 @@ from torch import nn
 
 from distgnn.nn.conv.appnp_conv import APPNPConv
 from distgnn.nn.conv.gcn2_conv import GCN2Conv
+from distgnn.nn.conv.graph_module import is_watched
 from distgnn.nn.dropout import Dropout, number_sites
 from distgnn.nn.models.described import Described
-from distgnn.nn.models.stacks import make_norms, normed_and_activated
-from distgnn.nn.protocol import DataGraph
+from distgnn.nn.models.stacks import fused_layer, fused_linear, make_norms
+from distgnn.nn.protocol import NOT_FUSED, DataGraph
 from distgnn.ops.entry import opaque
 
 
@@ -36,10 +38,15 @@ class DeepStack(Described):
         """Make the layers that come before norms and dropout; returns how many norms and dropouts there are."""
         raise NotImplementedError
 
-    def finish(self, graph: DataGraph, rows: torch.Tensor, norm: int | None, drop: int) -> torch.Tensor:
-        """Norm (None: without), ReLU and dropout, by number, of a hidden layer's rows [O, D]."""
+    def finish(
+        self, graph: DataGraph, run: Any, feats: torch.Tensor, norm: int | None, drop: int, watched: bool = False
+    ) -> torch.Tensor:
+        """A hidden layer `run(fusion=...)` of `feats` with norm (None: without), ReLU and dropout, by number.
+
+        Args: watched: somebody may keep what `run` makes.
+        """
         module = None if self.norms is None or norm is None else self.norms[norm]
-        return normed_and_activated(graph, module, rows, self.drops[drop])
+        return fused_layer(graph, run, module, self.drops[drop], feats, not watched, not watched)
 
     def edge_weight_of(self, graph: DataGraph) -> torch.Tensor | None:
         """The weights that multiply messages, or None."""
@@ -91,10 +98,11 @@ class GCN2(DeepStack):
     @opaque
     def forward(self, graph: DataGraph, feats: torch.Tensor) -> torch.Tensor:
         edge_weight = self.edge_weight_of(graph)
-        rows = initial = self.finish(graph, self.first(feats), None, 0)
+        rows = initial = self.finish(graph, partial(fused_linear, self.first, graph, feats), feats, None, 0)
         for layer, conv in enumerate(self.convs):
-            rows = self.finish(graph, conv(graph, rows, initial, edge_weight), layer, layer + 1)
-        return self.last(rows)
+            run = partial(conv, graph, rows, initial, edge_weight)
+            rows = self.finish(graph, run, rows, layer, layer + 1, is_watched(conv))
+        return fused_linear(self.last, graph, rows, NOT_FUSED)
 
 
 class APPNP(DeepStack):
@@ -139,5 +147,6 @@ class APPNP(DeepStack):
     @opaque
     def forward(self, graph: DataGraph, feats: torch.Tensor) -> torch.Tensor:
         for layer in range(len(self.drops)):
-            feats = self.finish(graph, self.linears[layer](feats), layer, layer)
-        return self.conv(graph, self.linears[-1](feats), self.edge_weight_of(graph))
+            run = partial(fused_linear, self.linears[layer], graph, feats)
+            feats = self.finish(graph, run, feats, layer, layer)
+        return self.conv(graph, fused_linear(self.linears[-1], graph, feats, NOT_FUSED), self.edge_weight_of(graph))

@@ -1,5 +1,7 @@
 """Stacks of layers: convolution, norm, ReLU, dropout, repeated; the last layer is the bare convolution."""
 
+from collections.abc import Callable
+from functools import partial
 from itertools import pairwise
 from typing import Any, TypeGuard
 
@@ -14,15 +16,14 @@ from distgnn.nn.conv.gat_conv import GATConv
 from distgnn.nn.conv.gatv2_conv import GATv2Conv
 from distgnn.nn.conv.gin_conv import GINConv
 from distgnn.nn.conv.graph_conv import GraphConv
-from distgnn.nn.conv.graph_module import GraphModule
+from distgnn.nn.conv.graph_module import GraphModule, is_watched
 from distgnn.nn.conv.sage_conv import SAGEConv
 from distgnn.nn.dropout import Dropout, number_sites
 from distgnn.nn.models.described import Described
 from distgnn.nn.norms import BatchNorm1d, ColumnNorm, GraphNorm, PairNorm
-from distgnn.nn.protocol import DataGraph, FusesEpilogue, Fusion
+from distgnn.nn.protocol import NOT_FUSED, DataGraph, FusesEpilogue, Fusion
+from distgnn.ops.dense.made_again import room_of
 from distgnn.ops.entry import opaque
-
-HOOKS = ("_forward", "_backward", "_backward_pre")  # as torch calls its tables of them
 
 
 class Stack(Described):
@@ -38,7 +39,8 @@ class Stack(Described):
         jump: "none", or all convolutions are hidden layers and a linear layer reads all of them: "cat" side by side,
             "max" the largest of each column (jumping knowledge).
         remat: keep only the input of each hidden layer and compute the layer again in the backward pass; the same
-            numbers, less memory, more time (exact exchanges, and no norm "batch", which counts what it sees).
+            numbers, less memory, more time (exact exchanges, and no norm "batch", which counts what it sees). Of sage
+            and gcn, which keep one tensor a layer, that of the first layer is made again from the features.
 
     Shape: [O, in_feats] to logits [O, num_classes].
 
@@ -92,13 +94,14 @@ class Stack(Described):
         hidden = []
         for layer in range(len(self.drops)):
             feats = self._kept_or_again(graph, layer, feats)
-            hidden.append(feats)
+            if self.jump != "none":
+                hidden.append(feats)
         if self.jump == "none":
             return self.convolve(graph, self.convs[-1], feats, last=True)
         return self.read(torch.cat(hidden, 1) if self.jump == "cat" else torch.stack(hidden).amax(0))
 
     def _kept_or_again(self, graph: DataGraph, layer: int, feats: torch.Tensor) -> torch.Tensor:
-        if not self.remat:
+        if not self.remat or self._keeps_one(self.convs[layer]):
             return self._hidden_layer(graph, layer, feats)
         if not graph.exchanges_exactly:
             raise on_all_ranks(InputError("remat repeats exchanges: it needs algorithm cd-0 and float32 on the wire"))
@@ -106,23 +109,22 @@ class Stack(Described):
         parameters = [parameter for module in modules for parameter in module.parameters()]
         return ops.recompute(graph, lambda rows: self._hidden_layer(graph, layer, rows), feats, parameters)
 
+    def _keeps_one(self, conv: nn.Module) -> bool:
+        """Does a hidden layer keep one tensor in any case? Then the first layer's can be made again at least."""
+        return isinstance(conv, SAGEConv | GraphConv) and not self.residual and self.jump == "none"
+
     def _hidden_layer(self, graph: DataGraph, layer: int, feats: torch.Tensor) -> torch.Tensor:
         conv, norm = self.convs[layer], None if self.norms is None else self.norms[layer]
         drop: Any = self.drops[layer]
         # The next convolution makes the gradient; only this layer reads it, or a residual, a jump or a hook too.
         alone = not self.residual and self.jump == "none" and not is_watched(conv)
-        if self.fuses(conv) and (norm is None or isinstance(norm, nn.LayerNorm)):
-            epilogue = drop.epilogue(graph, 1e-5 if norm is None else norm.eps)
-            parameters = None if norm is None else (norm.weight, norm.bias)
-            fusion = Fusion(epilogue, parameters, alone)
-            out = conv(graph, feats, edge_weight=self.edge_weight_of(graph), fusion=fusion)
-        elif self.fuses(conv) and isinstance(norm, ColumnNorm):
-            fusion = Fusion(ops.Epilogue(), None, not is_watched(conv) and not is_watched(norm))
-            out = conv(graph, feats, edge_weight=self.edge_weight_of(graph), fusion=fusion)
-            out = normed_and_activated(graph, norm, out, drop, alone)
+        if self.fuses(conv) and (norm is None or isinstance(norm, nn.LayerNorm | ColumnNorm)):
+            weight = self.edge_weight_of(graph)
+            made = partial(conv, graph, feats, edge_weight=weight)
+            out = fused_layer(graph, made, norm, drop, feats, alone, not is_watched(conv), self.remat)
         else:
             out = self.convolve(graph, conv, feats, last=False)
-            out = normed_and_activated(graph, norm, out, drop)
+            out = normed_and_activated(graph, norm, out, drop, alone and torch.is_grad_enabled())
         return out + feats if self.residual and out.shape == feats.shape else out
 
     def edge_weight_of(self, graph: DataGraph) -> torch.Tensor | None:
@@ -132,12 +134,6 @@ class Stack(Described):
     def fuses(self, conv: nn.Module) -> TypeGuard[FusesEpilogue]:
         """Can norm, ReLU and dropout run with the convolution?"""
         return isinstance(conv, FusesEpilogue)
-
-
-def is_watched(module: Any) -> bool:
-    """Has a user hooks on a module (or on all modules), which may keep its result or the gradient of it?"""
-    everywhere = vars(nn.modules.module)
-    return any(getattr(module, f"{kind}_hooks") or everywhere[f"_global{kind}_hooks"] for kind in HOOKS)
 
 
 def make_norms(norm: str, width: int, count: int) -> nn.ModuleList | None:
@@ -152,15 +148,53 @@ def make_norms(norm: str, width: int, count: int) -> nn.ModuleList | None:
     return None if norm == "none" else nn.ModuleList(makers[norm]() for _ in range(count))
 
 
+def fused_layer(
+    graph: DataGraph,
+    run: Callable[..., torch.Tensor],
+    norm: nn.Module | None,
+    drop: Any,
+    feats: torch.Tensor,
+    alone: bool,
+    is_unseen: bool = True,
+    remat: bool = False,
+) -> torch.Tensor:
+    """`run(fusion=...)` of rows `feats` with norm, ReLU and dropout.
+
+    Args: alone: only the next layer uses the result and its gradient; is_unseen: nobody looks at what `run` makes.
+    """
+    if norm is None or isinstance(norm, nn.LayerNorm):
+        parameters = None if norm is None else (norm.weight, norm.bias)
+        return run(fusion=Fusion(drop.epilogue(graph, 1e-5 if norm is None else norm.eps), parameters, alone, remat))
+    out = run(fusion=Fusion(ops.Epilogue(), None, is_unseen and not is_watched(norm), remat))
+    return normed_and_activated(graph, norm, out, drop, alone, room_of(feats, out))
+
+
+def fused_linear(module: Any, graph: DataGraph, feats: torch.Tensor, fusion: Fusion) -> torch.Tensor:
+    """A linear layer and what follows it in one function; where somebody watches the layer, by its own call."""
+    weight, bias = module.weight.T, module.bias
+    if is_watched(module):
+        feats, weight, bias = module(feats), None, None
+    more = {"epilogue": fusion.epilogue, "norm": fusion.norm, "alone": fusion.may_overwrite_grad}
+    return ops.linear(graph, feats, weight, bias, **more)
+
+
 def normed_and_activated(
-    graph: DataGraph, norm: nn.Module | None, rows: torch.Tensor, drop: Any, alone: bool = False
+    graph: DataGraph,
+    norm: nn.Module | None,
+    rows: torch.Tensor,
+    drop: Any,
+    alone: bool = False,
+    room: torch.Tensor | None = None,
 ) -> torch.Tensor:
     """Norm (None: without), ReLU and dropout of a convolution's rows [O, D].
 
-    Args: alone: nobody else has the rows.
+    Args: alone: nobody else has the rows; room: where to write.
     """
     if isinstance(norm, ColumnNorm) and not is_watched(norm):
-        return norm.followed(rows, graph, drop.epilogue(graph), alone)
+        return norm.followed(rows, graph, drop.epilogue(graph), alone, room)
+    if type(norm) is nn.LayerNorm and not is_watched(norm):
+        epilogue = drop.epilogue(graph, norm.eps)
+        return ops.linear(graph, rows, None, epilogue=epilogue, norm=(norm.weight, norm.bias), alone=alone)
     if norm is not None:
         rows = norm(rows, graph) if isinstance(norm, GraphModule) else norm(rows)
     return ops.activate(graph, rows, drop.epilogue(graph))
@@ -211,9 +245,13 @@ class GIN(Stack):
         func = nn.Sequential(nn.Linear(in_feats, out_feats), nn.ReLU(), nn.Linear(out_feats, out_feats))
         return GINConv(func, "sum", learn_eps=True)
 
+    def fuses(self, conv: nn.Module) -> TypeGuard[FusesEpilogue]:
+        return isinstance(conv, GINConv) and conv.may_fuse(None)
+
     def convolve(self, graph: DataGraph, conv: nn.Module, feats: torch.Tensor, last: bool) -> torch.Tensor:
         weight = self.edge_weight_of(graph)
-        return conv(graph, feats, edge_weight=None if weight is None else weight[:, None])
+        options = {"fusion": NOT_FUSED} if self.fuses(conv) else {}
+        return conv(graph, feats, edge_weight=None if weight is None else weight[:, None], **options)
 
 
 class GAT(Stack):

@@ -17,9 +17,10 @@ The plan decides where the aggregation runs and what is saved; the first row tha
 
 The narrower row is the one that travels. Late rows (a delayed algorithm) make A x a sum of rows of several epochs, and
 its gradient is that of what was used: x' t would be another one. With `transform_first` off, the paper's form, products
-of dense rows are never first. x and y are kept in any case: the layers around hold them, and y says what ReLU and
-dropout let through; where nothing follows, y is not kept here. With a norm z is kept too. Constant rows are aggregated
-by `spmm`, which keeps the result over epochs.
+of dense rows are never first. x is kept in any case, and y where ReLU or dropout follow, without a norm: it says what
+they let through. With a norm z is kept, not y; where only the layer behind reads y it is offered to be made again
+(`dense/made_again.py`), and written over what x was. Constant rows are aggregated by `spmm`, which keeps the result
+over epochs.
 
 x Ws, x' g and g Ws' need no remote data: where an aggregation waits for messages they overlap it (`ops/overlap.py`).
 
@@ -42,13 +43,17 @@ from distgnn.ops.dense.activation import (
     Norm,
     SavedEpilogue,
     activated,
+    activated_again,
     activated_backward,
     column_sums,
+    finish,
+    rows_of,
 )
-from distgnn.ops.dense.products import add_product, product, sum_of_products, weight_gradient
+from distgnn.ops.dense.made_again import MadeAgain, lend, offer, taken, whole
+from distgnn.ops.dense.products import add_product, product, sum_of_products, weight_gradient, weight_gradients
 from distgnn.ops.dense.sparse_rows import SparseRows
 from distgnn.ops.entry import operator
-from distgnn.ops.function import Remade
+from distgnn.ops.function import PLAIN, Remade
 from distgnn.ops.overlap import Work, product_pieces
 from distgnn.ops.protocol import GraphView
 
@@ -67,8 +72,10 @@ class ConvSpec:
     """How a convolution aggregates, and what follows it.
 
     Args: scales: (of sources, of targets) or None each; edge_weight: [A] without gradient, or None; epilogue: what
-        follows; may_overwrite_grad: only this function uses the gradient of its result, and may write over it; loops:
-        factors of each vertex's own row, which the aggregation adds.
+        follows; may_overwrite_grad: only this function uses the gradient of its result, and may write over it, and
+        only one other function reads the result; loops:
+        factors of each vertex's own row, which the aggregation adds; remat: of constant rows, z and y are made again
+        from x and A x, which are kept anyway.
 
     Example:
         >>> scale = graph.degree_scale("in", -1)
@@ -82,6 +89,7 @@ class ConvSpec:
     epilogue: Epilogue = NO_EPILOGUE
     may_overwrite_grad: bool = False
     loops: SelfLoops | None = None
+    remat: bool = False
 
 
 @operator
@@ -124,8 +132,13 @@ def convolve(
     else:
         site = graph.next_site()
     gamma, beta = norm or (None, None)
-    call = _Call(graph, spec, plan, site)
-    return _Convolve.apply(feats, aggregated, neigh, own, bias, gamma, beta, call)
+    needs_grad = torch.is_grad_enabled()
+    again = taken(feats) if needs_grad else None
+    if again is not None and spec.may_overwrite_grad:
+        lend(feats)
+    call = _Call(graph, spec, plan, site, needs_grad)
+    out: torch.Tensor = _Convolve.apply(feats, aggregated, neigh, own, bias, gamma, beta, again, call, offered := [])
+    return offer(out, offered[0]) if offered and out.requires_grad else out
 
 
 def _sums(
@@ -160,6 +173,7 @@ class _Call(NamedTuple):
     spec: ConvSpec
     plan: Plan
     site: Site | None
+    needs_grad: bool = True
 
 
 @dataclass
@@ -195,15 +209,25 @@ class _Convolve(Remade):
         dtype = torch.float32 if is_last else feats.dtype  # logits of bfloat16 rows
         z, made = _FORWARD[call.plan](call, _Operands(feats, aggregated, neigh, own, dtype))
         norm = None if gamma is None else (gamma.detach(), beta.detach())
-        out, stats, follows = z, None, norm is not None or not epilogue.is_empty
-        if bias is not None or follows:
-            out, stats = activated(graph, z, bias, norm, epilogue, in_place=norm is None)
-        before = SavedEpilogue(out.detach(), z if norm is not None else None, stats) if follows else None
+        out, before = finish(graph, z, feats, bias, norm, epilogue, call.needs_grad)
         return out, _Kept(None if aggregated is not None else made, before)
 
     @staticmethod
     def forward(ctx: Any, *inputs: Any) -> torch.Tensor:
-        return _Convolve.forward_of(ctx, inputs[:-1], inputs[-1])
+        *inputs, again, call, offered = inputs
+        out = _Convolve.forward_of(ctx, tuple(inputs), again, call)
+        bias, gamma, beta = inputs[-3:]
+        if _is_made_again(call, inputs):
+            again = _constant_again(call, inputs, out)
+            if call.spec.may_overwrite_grad:
+                offered.append(again)
+            if ctx.kept.epilogue is not None:
+                ctx.kept.epilogue = SavedEpilogue(None, None, ctx.kept.epilogue.stats)
+            return out
+        if gamma is not None and call.needs_grad and call.spec.may_overwrite_grad:
+            z = ctx.kept.epilogue.rows
+            offered.append(activated_again(call.graph, z, bias, (gamma, beta), call.spec.epilogue, out.dtype))
+        return out
 
     @staticmethod
     def backward(ctx: Any, grad: torch.Tensor) -> tuple:
@@ -215,11 +239,38 @@ class _Convolve(Remade):
         saved = _Saved(feats.detach(), of_neigh, (neigh, own), bias, norm, kept.epilogue)
         del kept, aggregated, of_neigh
         call, needs_grad = ctx.call, ctx.needs_input_grad[0]
+        before = saved.epilogue
+        if before is not None and before.out is None and before.rows is None:
+            z, _ = _constant(call, _Operands(saved.feats, saved.aggregated, neigh, own, saved.feats.dtype))
+            saved.epilogue = SavedEpilogue(None, z, before.stats)
+            if norm is None:
+                saved.epilogue = SavedEpilogue(activated(call.graph, z, bias, None, call.spec.epilogue, True)[0])
+            del z
+        del before
         grads, *more = _through_epilogue(call, saved, grad.contiguous())
         del grad
         saved.epilogue = None
         grad_feats, grad_neigh, grad_own = _BACKWARD[call.plan](call, saved, grads, needs_grad)
-        return grad_feats, None, grad_neigh, grad_own, *more, None
+        return grad_feats, None, grad_neigh, grad_own, *more, None, None, None
+
+
+def _is_made_again(call: _Call, inputs: list) -> bool:
+    plain = all(type(one) in PLAIN for one in inputs[:2])
+    return call.spec.remat and call.needs_grad and call.plan is Plan.CONSTANT and plain
+
+
+def _constant_again(call: _Call, inputs: list, out: torch.Tensor) -> MadeAgain:
+    """The result from x and A x: products of some rows, and what follows."""
+    graph, epilogue = call.graph, call.spec.epilogue
+
+    def make(kept: Any, rows: slice) -> torch.Tensor:
+        feats, aggregated, neigh, own, bias, gamma, beta = kept
+        pairs = [*([] if own is None else [(feats[rows], own)]), (aggregated[rows], neigh)]
+        norm = None if gamma is None else (gamma, beta)
+        return activated(graph, sum_of_products(graph, pairs), bias, norm, rows_of(epilogue, rows), True)[0]
+
+    kept = [one if one is None else one.detach() for one in inputs]
+    return MadeAgain(kept, make, (out.shape[0], out.shape[1]), out.dtype)
 
 
 # --- forward, a function per plan: (z, the aggregate to save or None) ------------------------------------------
@@ -371,14 +422,18 @@ def _backward_from_rows(call: _Call, saved: _Saved, grads: torch.Tensor, needs_g
     """dWn = x' t and dx = g Ws' + t Wn', t = A' g."""
     graph, (neigh, own) = call.graph, saved.weights
     found = _WeightGradients(graph, saved, grads)
+    together = own is not None and isinstance(saved.feats, MadeAgain) and not graph.waits_for_rows
     grad_feats = None
     if needs_grad and own is not None and graph.waits_for_rows:
         grad_feats = graph.buffers.empty(len(grads), own.shape[0], grads.dtype)
         work = [*found.own_work, *product_pieces(graph, grads, own.T, grad_feats)]
     else:
-        work = _do(found.own_work)
+        work = [] if together else _do(found.own_work)
     turned = _aggregate(call, grads, work, backward=True)
-    grad_neigh = weight_gradient(graph, saved.feats, turned)
+    if together:  # x is made again once for both
+        found.own, grad_neigh = weight_gradients(graph, saved.feats, [grads, turned])
+    else:
+        grad_neigh = weight_gradient(graph, saved.feats, turned)
     _do(_recording(call, saved, saved.feats, turned, grads, needs_grad))
     if grad_feats is not None:
         add_product(graph, turned, neigh.T, grad_feats)
@@ -398,7 +453,8 @@ def _recording(
     recorder, (neigh, own) = call.graph.factor_recorder, saved.weights
     if recorder is None:
         return []
-    factors = [(neigh, inputs, of_neigh), *([] if own is None else [(own, saved.feats, of_own)])]
+    inputs, feats = whole(inputs), None if own is None else whole(saved.feats)
+    factors = [(neigh, inputs, of_neigh), *([] if own is None else [(own, feats, of_own)])]
     return [lambda: recorder.add(factors, constant=not needs_grad)]
 
 

@@ -33,7 +33,16 @@ from distgnn.kernels.attention.attention import PARTS
 from distgnn.ops.aggregation.halo import as_array, onto_owners, with_halos
 from distgnn.ops.aggregation.partials import received_by_rank
 from distgnn.ops.attention.through_scores import ThroughScores
-from distgnn.ops.dense.activation import NO_EPILOGUE, Epilogue, Norm, SavedEpilogue, activated, activated_backward
+from distgnn.ops.dense.activation import (
+    NO_EPILOGUE,
+    Epilogue,
+    Norm,
+    SavedEpilogue,
+    activated,
+    activated_again,
+    activated_backward,
+)
+from distgnn.ops.dense.made_again import lend, offer, room_of, taken, whole
 from distgnn.ops.dense.products import product, sum_of_products
 from distgnn.ops.edges.on_arcs import check_update
 from distgnn.ops.entry import operator
@@ -99,7 +108,13 @@ def attend(
     gamma, beta = norm or (None, None)
     if heads.mean and not (norm is None and heads.epilogue.is_empty):
         raise ValueError("the mean over heads is the last step: leave out the norm and what follows")
-    return _Attend.apply(feats, weight, attn, bias, gamma, beta, _Call(graph, heads))
+    needs_grad = torch.is_grad_enabled()
+    again = taken(feats) if needs_grad else None
+    if again is not None and heads.may_overwrite_grad:
+        lend(feats)
+    inputs = feats, weight, attn, bias, gamma, beta
+    out: torch.Tensor = _Attend.apply(*inputs, again, _Call(graph, heads, needs_grad), offered := [])
+    return offer(out, offered[0]) if offered and out.requires_grad else out
 
 
 @dataclass
@@ -138,13 +153,14 @@ class _Call(NamedTuple):
 
     graph: GraphView
     heads: Heads
+    needs_grad: bool = True
     site: None = None
 
 
 class _Attend(Remade):
     @staticmethod
     def run(feats, weight, attn, bias, gamma, beta, call: _Call) -> tuple[torch.Tensor, _Kept]:  # type: ignore[no-untyped-def]
-        graph, heads, _ = call
+        graph, heads, *_ = call
         last = heads.epilogue.is_empty and gamma is None
         z, *found = _attention(graph, feats, weight, attn, heads, narrow=not last)
         dtype = z.dtype if last else feats.dtype
@@ -153,13 +169,23 @@ class _Attend(Remade):
         if heads.mean:
             out, z = _mean(graph, z, bias, heads.num_heads, feats.dtype)
         elif bias is not None or not last:
-            out, stats = activated(graph, z, bias, norm, heads.epilogue, in_place=norm is None, dtype=dtype)
-        epilogue = SavedEpilogue(z if heads.mean else out.detach(), z if norm is not None else None, stats)
+            keeps_z = norm is not None and call.needs_grad
+            room = room_of(feats, out) if keeps_z and out.dtype == dtype else None
+            out, stats = activated(graph, z, bias, norm, heads.epilogue, not keeps_z, dtype, room)
+        epilogue = SavedEpilogue(z if heads.mean else out.detach())
+        if norm is not None:
+            epilogue = SavedEpilogue(None, z, stats)
         return out, _Kept(epilogue, *found)
 
     @staticmethod
     def forward(ctx: Any, *inputs: Any) -> torch.Tensor:
-        return _Attend.forward_of(ctx, inputs[:-1], inputs[-1])
+        *inputs, again, call, offered = inputs
+        out = _Attend.forward_of(ctx, tuple(inputs), again, call)
+        bias, gamma, beta = inputs[-3:]
+        if gamma is not None and call.needs_grad and call.heads.may_overwrite_grad:
+            z = ctx.kept.epilogue.rows
+            offered.append(activated_again(call.graph, z, bias, (gamma, beta), call.heads.epilogue, out.dtype))
+        return out
 
     @staticmethod
     def backward(ctx: Any, grad: torch.Tensor) -> tuple:
@@ -169,7 +195,7 @@ class _Attend(Remade):
         norm = None if gamma is None else (gamma, beta)
         saved = _Saved(**vars(kept), feats=feats.detach(), weights=(weight, attn), bias=bias, norm=norm)
         del kept
-        graph, heads, _ = ctx.call
+        graph, heads, *_ = ctx.call
         before_heads = _through_mean if heads.mean else _through_activation
         before: Any = saved.epilogue
         saved.epilogue = None
@@ -182,7 +208,7 @@ class _Attend(Remade):
         through.record(grad_rows, grad_scores, constant=not ctx.needs_input_grad[0])
         grad_weight, grad_attn = through.of_parameters(grad_rows, grad_scores)
         of_feats = through.of_feats(grad_rows, grad_scores, saved.together) if ctx.needs_input_grad[0] else None
-        return of_feats, grad_weight, grad_attn, *more, None
+        return of_feats, grad_weight, grad_attn, *more, None, None, None
 
 
 def _arcs(graph: GraphView) -> tuple:
@@ -358,7 +384,7 @@ def _rows_again(graph: GraphView, saved: _Saved, heads: Heads) -> torch.Tensor:
     saved.rows = saved.rows[:0].copy()  # nobody else holds on to them
     if _keeps_rows(saved.feats, heads):
         return torch.from_numpy(kept).view(saved.feats.dtype)
-    rows = product(graph, saved.feats, weight)
+    rows = product(graph, whole(saved.feats), weight)
     return torch.from_numpy(np.concatenate([as_array(rows), kept])).view(rows.dtype) if len(kept) else rows
 
 

@@ -6,7 +6,7 @@ for it. Formulas: `distgnn.kernels.activate`.
 Legend: O rows, D columns.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -14,6 +14,7 @@ import torch
 
 from distgnn import kernels
 from distgnn.ops.aggregation.halo import as_array
+from distgnn.ops.dense.made_again import MadeAgain, room_of
 from distgnn.ops.entry import operator
 from distgnn.ops.function import Function, is_same, version_of
 from distgnn.ops.protocol import GraphView
@@ -147,14 +148,17 @@ def activated(
     epilogue: Epilogue,
     in_place: bool = False,
     dtype: torch.dtype | None = None,
+    out: torch.Tensor | None = None,
 ) -> tuple[torch.Tensor, np.ndarray | None]:
     """Rows [O, D] with all that follows them.
 
-    Args: bias [D] or None; norm: (gamma, beta) or None; in_place: write over `rows`; dtype: of the result.
+    Args: bias [D] or None; norm: (gamma, beta) or None; in_place: write over `rows`; dtype: of the result; out: where
+        to write it.
     Returns: (result, statistics of the norm or None).
     """
     dtype = dtype or rows.dtype
-    out = rows if in_place and dtype == rows.dtype else graph.buffers.empty_like(rows, dtype)
+    if out is None:
+        out = rows if in_place and dtype == rows.dtype else graph.buffers.empty_like(rows, dtype)
     parameters = None if norm is None else (as_array(norm[0]), as_array(norm[1]))
     offset = None if bias is None else as_array(bias)
     _, stats = kernels.activate(
@@ -163,11 +167,29 @@ def activated(
     return out, stats
 
 
+def rows_of(epilogue: Epilogue, rows: slice) -> Epilogue:
+    """What follows some of the rows."""
+    ids = epilogue.row_ids
+    return epilogue if ids is None else replace(epilogue, row_ids=ids[rows])
+
+
+def activated_again(
+    graph: GraphView, z: torch.Tensor, bias: torch.Tensor | None, norm: Norm, epilogue: Epilogue, dtype: torch.dtype
+) -> MadeAgain:
+    """The result of `activated` from its input, in `dtype`."""
+
+    def make(kept: Any, rows: slice) -> torch.Tensor:
+        z, bias, *norm = kept
+        return activated(graph, z[rows], bias, tuple(norm), rows_of(epilogue, rows), dtype=dtype)[0]
+
+    return MadeAgain((z, bias, *norm), make, (z.shape[0], z.shape[1]), dtype)
+
+
 @dataclass
 class SavedEpilogue:
-    """What the gradient of `activated` needs: its result, and with a norm its input and statistics."""
+    """What the gradient of `activated` needs: its result, or with a norm its input and statistics."""
 
-    out: torch.Tensor
+    out: torch.Tensor | None
     rows: torch.Tensor | None = None
     stats: np.ndarray | None = None
 
@@ -177,7 +199,30 @@ class SavedEpilogue:
     @property
     def is_intact(self) -> bool:
         """Was the result not written to since?"""
-        return is_same(self.out, self._version)
+        return self.out is None or is_same(self.out, self._version)
+
+
+def finish(
+    graph: GraphView,
+    z: torch.Tensor,
+    feats: Any,
+    bias: torch.Tensor | None,
+    norm: Norm | None,
+    epilogue: Epilogue,
+    needs_grad: bool,
+    may_write: bool = True,
+) -> tuple[torch.Tensor, SavedEpilogue | None]:
+    """What follows z, and what its gradient needs. z is written over where nothing needs it, else rows `feats` that
+    are lent, if there are such."""
+    follows = norm is not None or not epilogue.is_empty
+    if bias is None and not follows:
+        return z, None
+    keeps_z = norm is not None and needs_grad
+    room = room_of(feats, z) if keeps_z and may_write else None
+    out, stats = activated(graph, z, bias, norm, epilogue, in_place=may_write and not keeps_z, out=room)
+    if norm is not None:
+        return out, SavedEpilogue(None, z, stats)
+    return out, SavedEpilogue(out.detach()) if follows else None
 
 
 def activated_backward(
@@ -195,7 +240,7 @@ def activated_backward(
     if norm is not None and saved.rows is not None:
         offset = None if bias is None else as_array(bias)
         of_norm = as_array(saved.rows), offset, tuple(map(as_array, norm)), saved.stats
-    arrays = as_array(grad), as_array(saved.out), *of_norm
+    arrays = as_array(grad), None if saved.out is None else as_array(saved.out), *of_norm
     _, *sums = kernels.activate_backward(*arrays, grad_feats=as_array(target), **epilogue.keywords())
     of_bias, gamma, beta = (None if one is None else torch.from_numpy(one) for one in sums)
     return target, of_bias, gamma, beta

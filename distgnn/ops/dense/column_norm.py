@@ -14,14 +14,21 @@ block, so nothing as large as x is made but the result.
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 
 from distgnn.comm import sum_over_ranks
-from distgnn.ops.dense.activation import NO_EPILOGUE, Epilogue, SavedEpilogue, activated, activated_backward
+from distgnn.ops.dense.activation import (
+    NO_EPILOGUE,
+    Epilogue,
+    SavedEpilogue,
+    activated,
+    activated_backward,
+    rows_of,
+)
+from distgnn.ops.dense.made_again import MadeAgain, offer, taken
 from distgnn.ops.entry import operator
 from distgnn.ops.function import Function
 from distgnn.ops.protocol import GraphView
@@ -61,6 +68,7 @@ def column_norm(
     fixed: tuple[Small, Small] | None = None,
     epilogue: Epilogue = NO_EPILOGUE,
     alone: bool = False,
+    room: torch.Tensor | None = None,
 ) -> tuple[torch.Tensor, Small, Small]:
     """The norm of rows [V, D] over all vertices and what follows it; and the statistics m and q, without gradient.
 
@@ -69,15 +77,26 @@ def column_norm(
     Args:
         parameters: of the norm, which `form` reads; fixed: (m, q) to use in place of those of the rows;
         epilogue: what follows; alone: only this function uses `rows` and the gradient of its result. It may write over
-        that gradient, and over rows that need none.
+        that gradient, and over rows that need none; the result is offered to be made again. room: where to write it.
     """
+    offered: list = []
     call = _Call(graph, graph.num_global_nodes, form, fixed, epilogue, alone)
-    return _ColumnNorm.apply(rows.contiguous(), call, *parameters)
+    again = taken(rows) if torch.is_grad_enabled() else None
+    out, *statistics = _ColumnNorm.apply(rows.contiguous(), call, again, room, offered, *parameters)
+    return offer(out, offered[0]) if alone and out.requires_grad else out, *statistics
 
 
 class _ColumnNorm(Function):
     @staticmethod
-    def forward(ctx: Any, rows: torch.Tensor, call: _Call, *parameters: torch.Tensor) -> tuple:
+    def forward(
+        ctx: Any,
+        rows: torch.Tensor,
+        call: _Call,
+        again: MadeAgain | None,
+        room_of_out: torch.Tensor | None,
+        offered: list,
+        *parameters: torch.Tensor,
+    ) -> tuple:
         ctx.call, ctx.needs = call, [one.requires_grad for one in parameters]
         plain, room = rows.detach(), _Room(rows)
         own = [one.detach() for one in parameters]
@@ -90,19 +109,27 @@ class _ColumnNorm(Function):
             centre = call.form.centre(mean, own)
         scale, offset = call.form.scale(square, own)
         over = call.alone and not rows.requires_grad and not torch.is_grad_enabled()
-        out = plain if over else call.graph.buffers.empty_like(plain)
+        if room_of_out is not None:
+            out = room_of_out.detach()
+        else:
+            out = plain if over else call.graph.buffers.empty_like(plain)
         for block in _blocks(len(plain)):
             out[block].copy_(_made(call, plain, block, (centre, scale, offset), room.first))
-        ctx.save_for_backward(rows, mean, square, *parameters)
+        ctx.again = None if again is None else again.of(())
+        kept = (rows,) if again is None else again.kept
+        ctx.save_for_backward(mean, square, *parameters, *kept)
+        offered.append(_again(call, plain, again, (centre, scale, offset)))
         ctx.mark_non_differentiable(mean, square)
         ctx.set_materialize_grads(False)
         return out, mean, square
 
     @staticmethod
     def backward(ctx: Any, grad: torch.Tensor | None, *unused: Any) -> tuple:
-        call, (rows, mean, square, *parameters) = ctx.call, ctx.saved_tensors
+        (call, count), (mean, square, *others) = (ctx.call, len(ctx.needs)), ctx.saved_tensors
+        parameters, kept = others[:count], others[count:]
         if grad is None:
-            return None, None, *(None for _ in parameters)
+            return None, None, None, None, None, *(None for _ in parameters)
+        rows = kept[0] if ctx.again is None else ctx.again.of(kept).whole()
         rows, grad, room = rows.detach(), grad.contiguous(), _Room(rows)
         with torch.enable_grad():
             leaves = [one.detach().requires_grad_() for one in (mean, square, *parameters)]
@@ -115,7 +142,9 @@ class _ColumnNorm(Function):
             g = room.second(grad[block])
             if not call.epilogue.is_empty:
                 made = SavedEpilogue(_made(call, rows, block, (c, s, b), room.first))
-                activated_backward(call.graph, g, made, None, None, _of(call.epilogue, block), may_overwrite_grad=True)
+                activated_backward(
+                    call.graph, g, made, None, None, rows_of(call.epilogue, block), may_overwrite_grad=True
+                )
             out[block].copy_(g)
             total += g.sum(0)
             moment += room.first(rows[block]).sub_(c).mul_(g).sum(0)
@@ -131,7 +160,31 @@ class _ColumnNorm(Function):
                 owned = slice(0, call.graph.num_owned - block.start)
                 g[owned] += room.first(rows[block][owned]).sub_(c).mul_(slope).add_(constant)
             out[block].copy_(g)
-        return out, None, *(one if needed else None for one, needed in zip(of_parameters, ctx.needs, strict=True))
+        return (
+            out,
+            None,
+            None,
+            None,
+            None,
+            *(one if needed else None for one, needed in zip(of_parameters, ctx.needs, strict=True)),
+        )
+
+
+def _again(call: _Call, rows: torch.Tensor, source: MadeAgain | None, numbers: tuple) -> MadeAgain:
+    """The result, from `rows`, or from what those are made of."""
+    parts = (rows,) if source is None else source.kept
+    of_source, num_parts = None if source is None else source.of(()), len(parts)
+
+    def make(kept: Any, block: slice) -> torch.Tensor:
+        rows = kept[0] if of_source is None else of_source.of(kept[:num_parts])
+        before = rows[block]
+        out = call.graph.buffers.empty_like(before)
+        wide = out if out.dtype != torch.bfloat16 else out.float()
+        made = _made(call, before, slice(None), kept[-3:], wide.copy_, rows_of(call.epilogue, block))
+        return out.copy_(made)
+
+    numbers = tuple(one.detach() for one in numbers)
+    return MadeAgain((*parts, *numbers), make, (rows.shape[0], rows.shape[1]), rows.dtype)
 
 
 class _Room:
@@ -166,18 +219,15 @@ def _mean(call: _Call, rows: torch.Tensor, room: _Room, centre: torch.Tensor | N
     return torch.from_numpy(np.asarray(everywhere)) / call.num_nodes
 
 
-def _of(epilogue: Epilogue, block: slice) -> Epilogue:
-    """What follows some of the rows."""
-    ids = epilogue.row_ids
-    return epilogue if ids is None else replace(epilogue, row_ids=ids[block])
-
-
-def _made(call: _Call, rows: torch.Tensor, block: slice, numbers: tuple, room: Callable) -> torch.Tensor:
-    """y of a block of rows."""
+def _made(
+    call: _Call, rows: torch.Tensor, block: slice, numbers: Sequence, room: Callable, epilogue: Epilogue | None = None
+) -> torch.Tensor:
+    """y of a block of rows; epilogue: of the block."""
     centre, scale, offset = numbers
     normed: torch.Tensor = room(rows[block]).sub_(centre).mul_(scale).add_(offset)
     if not call.epilogue.is_empty:
-        activated(call.graph, normed, None, None, _of(call.epilogue, block), in_place=True)
+        follows = rows_of(call.epilogue, block) if epilogue is None else epilogue
+        activated(call.graph, normed, None, None, follows, in_place=True)
     return normed
 
 

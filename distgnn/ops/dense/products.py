@@ -4,16 +4,21 @@ Legend: O rows, A columns in, B columns out. Weights and their gradients are flo
 are multiplied as bfloat16, with weights rounded for the product. Weight gradients are sums over all rows: of bfloat16
 rows they are taken block by block and added in float32. Products of float32 rows are `kernels.product`, unless torch's
 were found to be quicker for this graph on this machine (`graph.tuning`); others are torch's. Where torch has none for
-bfloat16 that is quick, rows are widened block by block: the same numbers, multiplied and summed in float32.
+bfloat16 that is quick, rows are widened block by block: the same numbers, multiplied and summed in float32. Weight
+gradients of rows that are to be made again (`MadeAgain`) are sums over pieces: `kernels.product`'s have the same bits.
 """
 
 import functools
 import platform
+from functools import partial
+from typing import Any
 
+import numpy as np
 import torch
 
 from distgnn import kernels
 from distgnn.ops.aggregation.halo import as_array
+from distgnn.ops.dense.made_again import MadeAgain
 from distgnn.ops.dense.sparse_rows import SparseRows
 from distgnn.ops.protocol import GraphView
 
@@ -21,7 +26,7 @@ OVER_ROWS = 1 << 13  # rows of a block that is written over what it is made of: 
 BLOCK_ROWS = 1 << 15  # rows whose bfloat16 products are summed inside one product that is rounded
 
 
-def _own(graph: GraphView, rows: torch.Tensor) -> bool:
+def _own(graph: GraphView, rows: Any) -> bool:
     return graph.tuning.own_products and rows.dtype == torch.float32
 
 
@@ -38,7 +43,7 @@ def product_dtype(dtype: torch.dtype) -> torch.dtype:
     return torch.float32 if dtype == torch.bfloat16 and not has_bfloat16_products() else dtype
 
 
-def _widens(rows: torch.Tensor) -> bool:
+def _widens(rows: Any) -> bool:
     return product_dtype(rows.dtype) != rows.dtype
 
 
@@ -124,15 +129,31 @@ def _in_blocks(pairs: list[tuple], out: torch.Tensor) -> None:
         out[block].copy_(made)
 
 
-def weight_gradient(graph: GraphView, rows: torch.Tensor, grads: torch.Tensor) -> torch.Tensor:
+def weight_gradient(graph: GraphView, rows: Any, grads: torch.Tensor) -> torch.Tensor:
     """Transposed rows [O, A] times gradients [O, B] of the same dtype: [A, B], float32 for bfloat16."""
+    return weight_gradients(graph, rows, [grads])[0]
+
+
+def weight_gradients(graph: GraphView, rows: Any, all_grads: list[torch.Tensor]) -> list[torch.Tensor]:
+    """The same with several gradients of one shape: rows that are to be made again are made once."""
+    if isinstance(rows, MadeAgain) and _own(graph, rows):
+        found = kernels.inner_products(partial(_array_of, rows), rows.shape[1], [as_array(one) for one in all_grads])
+        return [torch.from_numpy(one) for one in found]
+    return [_weight_gradient(graph, rows, grads) for grads in all_grads]
+
+
+def _array_of(rows: MadeAgain, first: int, stop: int) -> np.ndarray:
+    return as_array(rows[first:stop])
+
+
+def _weight_gradient(graph: GraphView, rows: Any, grads: torch.Tensor) -> torch.Tensor:
     if isinstance(rows, SparseRows):
         return rows.turned_times(grads)
     if _own(graph, rows):
         return torch.from_numpy(kernels.inner_product(as_array(rows), as_array(grads)))
-    if rows.dtype != torch.bfloat16:
+    if rows.dtype != torch.bfloat16 and not isinstance(rows, MadeAgain):
         return rows.T @ grads
-    total = torch.zeros(rows.shape[1], grads.shape[1])
+    total = torch.zeros(rows.shape[1], grads.shape[1], dtype=torch.promote_types(rows.dtype, torch.float32))
     size = OVER_ROWS if _widens(rows) else BLOCK_ROWS
     for first in range(0, len(rows), size):
         block = slice(first, first + size)
@@ -140,10 +161,12 @@ def weight_gradient(graph: GraphView, rows: torch.Tensor, grads: torch.Tensor) -
     return total
 
 
-def narrow_gradient(rows: torch.Tensor, grads: torch.Tensor) -> torch.Tensor:
+def narrow_gradient(rows: Any, grads: torch.Tensor) -> torch.Tensor:
     """`weight_gradient` for a few columns of gradients [O, B], float32 for bfloat16 rows: [A, B]."""
     if isinstance(rows, SparseRows):
         return rows.turned_times(grads.to(rows.dtype))
+    if isinstance(rows, MadeAgain):
+        return torch.from_numpy(kernels.narrow_products(partial(_array_of, rows), rows.shape[1], as_array(grads)))
     return torch.from_numpy(kernels.narrow_product(as_array(grads), as_array(rows))).T
 
 

@@ -10,7 +10,7 @@ training pairs, k negatives drawn for them, e negatives of an evaluation, B borr
 | features, and the kept aggregation of them | 2 · O · D · item |
 | structure | the part's files without features; arcs of the backward pass again where a part is not symmetric |
 | one hidden layer, forward and backward | ROWS_PER_LAYER · O · W · item |
-| of sage and gcn (docs/internals/memory.md) | (KEPT · L + 1) · O · W · item; with remat (L + KEPT + 1) |
+| of sage and gcn (docs/internals/memory.md) | (KEPT · L + 1) · O · W · item; with remat KEPT · max(L, 2) |
 | halo rows and messages | HALO_ROWS · (H + sent) · W · item |
 | columns of a part that t ranks share, and what comes and goes between them | COLUMN_ROWS · O · W / t · item |
 | late rows of cd-R, held and on their way | L · (2 · received + wires · (2 / R · sent + received)) · W · item |
@@ -38,9 +38,9 @@ PRIVATE_BYTES = 400_000_000  # 231 MB with tiny graphs, and some for compiling a
 SHARED_BYTES = 180_000_000
 ADDRESS_BYTES = 1_500_000_000  # of a rank of a tiny graph that compiles; with 1.38 GB LLVM ended it, OpenBLAS hung
 ITEM_BYTES = {"float32": 4, "float64": 8, "bfloat16": 3}
-ROWS_PER_LAYER = {"sage": 3.5, "gcn": 3.5, "gin": 18.0, "gat": 9.0, "gatv2": 16.0, "gcn2": 10.0, "appnp": 11.0}
+ROWS_PER_LAYER = {"sage": 3.5, "gcn": 3.5, "gin": 18.0, "gat": 9.0, "gatv2": 16.0, "gcn2": 6.0, "appnp": 11.0}
 ROWS_PER_LAYER |= {"gine": 18.0, "edgegat": 16.0, "rgcn": 10.0}
-KEPT = {"none": 1.0, "layer": 2.0, "batch": 2.0, "graph": 2.0, "pair": 2.0}  # what a norm reads and what is activated
+KEPT = {"none": 1.0, "layer": 1.0, "batch": 1.0, "graph": 1.0, "pair": 1.0}  # what a norm reads or what is activated
 HALO_ROWS = 2.5
 COLUMN_ROWS = 4.0  # of columns both ways [O, W / t], and messages both ways [O / t, W]
 TABLES, BYTES_PER_PAIR, BYTES_PER_NEGATIVE = 4, 100, 200
@@ -69,7 +69,7 @@ def estimate_bytes(manifest: dict, part_id: int, settings: dict) -> int:
     )
     if model["name"] in ("sage", "gcn") and not model.get("residual"):
         each = KEPT[model.get("norm", "layer")]
-        kept = layers + each + 1 if model.get("remat") else layers * each + 1
+        kept = max(layers, 2) * each if model.get("remat") else layers * each + 1
     kept += 7 * layers * (model.get("jump", "none") != "none")
     exchanged = (halos + sum(manifest["pair_rows"][part_id])) * width / columns
     messages = HALO_ROWS * exchanged
