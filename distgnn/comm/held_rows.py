@@ -210,7 +210,10 @@ class CodedRows:
     def shapes(self, name: str) -> list[tuple[tuple[int, ...], np.dtype]]:
         """Shapes and dtypes that an array of the state may have; "held": all rows widened, of earlier versions."""
         width = self.like.shape[1]
-        found = {"held": [((self.num_rows, width), self.like.dtype)], "width": [((1,), np.dtype(np.int64))]}
+        found: dict[str, list[tuple[tuple[int, ...], np.dtype]]] = {
+            "held": [((self.num_rows, width), self.like.dtype)],
+            "width": [((1,), np.dtype(np.int64))],
+        }
         for number in range(len(self.pieces)):
             rows = self._num_rows(number)
             coded = (rows, self.wire.row_bytes(self.like)), np.dtype(np.uint8)

@@ -13,7 +13,7 @@ training pairs, k negatives drawn for them, e negatives of an evaluation, B borr
 | of sage and gcn (docs/internals/memory.md) | (KEPT · L + 1) · O · W · item; with remat (L + KEPT + 1) |
 | halo rows and messages | HALO_ROWS · (H + sent) · W · item |
 | columns of a part that t ranks share, and what comes and goes between them | COLUMN_ROWS · O · W / t · item |
-| late rows of cd-R: held as a warm-up leaves them, on their way | L · 2 · ((1 + wire) · received + wire / R · sent) · W · item |
+| late rows of cd-R, held whole and on their way | L · 2 · ((1 + wire) · received + wire / R · sent) · W · item |
 | cluster batches with history: held rows, forward and backward | 2 · (L − 1) · (O + H) · W · item |
 | scores of pairs: both ends' rows | TABLES · (O + B) · W · item on several ranks |
 | scores of pairs: ids, places, scores | BYTES_PER_PAIR · m, BYTES_PER_NEGATIVE · (k + e) |
