@@ -3,17 +3,17 @@
 Legend: n rows of one message, R rows received over all bins, D width, b bytes of a row on the wire.
 
     sending      rows -> encoded at the width of the wire -> a message per rank, n b bytes
-    receiving    held = arrived, or held = weight * held + (1 - weight) * arrived
+    receiving    what arrived is held, or averaged with what is held
 
 Buffers, all owned by the channel and kept as long as the graph:
 
-    held       [R, D]    written when a message is taken; the layer that asks for the rows reads them in the same call
-    sent       one per bin; from `transport.send` until the bin's requests are complete MPI reads it: not written
+    held       what counts (`distgnn/comm/held_rows.py`); the layer that asks for the rows reads them in the same call
+    sent       one, as large as the largest bin; from `transport.send` until `sending` is waited for MPI reads it
     received   one per bin; from `transport.receive` until the bin's requests are complete MPI writes it: not read
 
 A bin's requests are complete after `DelayedExchange.take` of that bin, at the latest r epochs after they were started.
-
-Source: smoothing: PipeGCN (Wan et al., ICLR'22).
+A message leaves in the epoch in which it is sent, as all ranks receive it in that epoch: the next one of the channel
+waits for it without waiting for a rank.
 """
 
 from collections.abc import Iterator
@@ -22,6 +22,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from mpi4py import MPI
 
+from distgnn.comm.held_rows import CodedRows, WideRows
 from distgnn.comm.page_memory import page_aligned_zeros
 from distgnn.comm.wire import Wire
 
@@ -56,79 +57,73 @@ def messages_of(pieces: list[list[slice]], row_bytes: int) -> Iterator[Message]:
             first = last
 
 
-def buffer_for(messages: list[Message]) -> np.ndarray:
-    """A buffer for all messages of a bin, uint8."""
-    return page_aligned_zeros((messages[-1].place.stop if messages else 0,), np.uint8)
+def num_bytes_of(messages: list[Message]) -> int:
+    """Of all messages of a bin."""
+    return messages[-1].place.stop if messages else 0
 
 
 @dataclass
 class Channel:
-    """Held rows, and for each bin the message in flight: `sent`, `received` and `requests` are by number of the bin.
+    """Held rows, and for each bin the message in flight: `received` and `requests` are by number of the bin.
 
-    `late_row_average` is the weight of the held row when a row arrives (0: it is replaced). `tag` is the last messages'
-    tag.
+    `sent` holds the messages that leave, and `sending` their requests. `tag` is the last messages' tag.
     """
 
     verb: str
     wire: Wire
-    late_row_average: float
-    held: np.ndarray
+    held: WideRows | CodedRows
     tag: int = 0
-    sent: dict[int, np.ndarray] = field(default_factory=dict)
     received: dict[int, np.ndarray] = field(default_factory=dict)
     requests: dict[int, list[MPI.Request]] = field(default_factory=dict)
+    sent: np.ndarray = field(default_factory=lambda: np.empty(0, np.uint8))
+    sending: list[MPI.Request] = field(default_factory=list)
+    _free: dict[int, np.ndarray] = field(default_factory=dict)
 
     def messages(self, pieces: list[list[slice]]) -> list[Message]:
         """The messages of a bin of this channel."""
-        return list(messages_of(pieces, self.wire.row_bytes(self.held)))
+        return list(messages_of(pieces, self.wire.row_bytes(self.held.like)))
 
-    def buffers(self, number: int, sending: list[Message], receiving: list[Message]) -> tuple[np.ndarray, np.ndarray]:
-        """The buffers (sent, received) of a bin, made when it is first sent."""
-        if number not in self.sent:
-            self.sent[number] = buffer_for(sending)
-        if number not in self.received:
-            self.received[number] = buffer_for(receiving)
-        return self.sent[number], self.received[number]
+    def buffer_to_send(self, messages: list[Message]) -> np.ndarray:
+        """A buffer for the messages of a bin; `sending` must have been waited for."""
+        num_bytes = num_bytes_of(messages)
+        if len(self.sent) < num_bytes:
+            self.sent = page_aligned_zeros((num_bytes,), np.uint8)
+        return self.sent
+
+    def buffer_to_receive(self, number: int, messages: list[Message], still_counts: bool) -> np.ndarray:
+        """The buffer of a bin, from now on in `received`; still_counts: what is held counts until that arrives."""
+        free = self._free.pop(number, None)
+        if free is None and not still_counts:
+            free = self.held.give_up(number)
+        self.received[number] = page_aligned_zeros((num_bytes_of(messages),), np.uint8) if free is None else free
+        return self.received[number]
+
+    def take(self, number: int) -> None:
+        """What was received of a bin is held from now on; its requests are complete."""
+        free = self.held.take(number, self.received.pop(number))
+        del self.requests[number]
+        if free is not None:
+            self._free[number] = free
 
     def pack(self, message: Message, buffer: np.ndarray, rows: np.ndarray, chosen: np.ndarray, key: tuple) -> None:
         """Write a message of `rows` (row i of the channel is rows[chosen[i]]) into its bytes of the send buffer."""
-        out = self.wire.rows(buffer, self.held)
+        out = self.wire.rows(buffer, self.held.like)
         self.wire.encode(self.verb, rows, chosen[message.rows()], self.wire.ids(self.verb), out, key)
-
-    def unpack(self, message: Message, buffer: np.ndarray) -> None:
-        """The held rows of a message take up what arrived, `buffer` being its bytes."""
-        packed, first = self.wire.rows(buffer, self.held), 0
-        for piece in message.pieces:
-            last = first + piece.stop - piece.start
-            self._hold(piece, packed[first:last])
-            first = last
-
-    def _hold(self, piece: slice, packed: np.ndarray) -> None:
-        if not self.late_row_average:
-            self.wire.decode(packed, self.held[piece])
-            return
-        arrived = np.empty((len(packed), self.held.shape[1]), self.held.dtype)
-        self.wire.decode(packed, arrived)
-        arrived *= 1 - self.late_row_average
-        arrived += self.held[piece] * np.asarray(self.late_row_average, self.held.dtype)
-        self.held[piece] = arrived
 
     def num_bytes(self) -> int:
         """Memory of everything that the channel holds."""
-        return sum(buffer.nbytes for buffer in (self.held, *self.sent.values(), *self.received.values()))
+        buffers = (self.sent, *self.received.values(), *self._free.values())
+        return self.held.num_bytes() + sum(buffer.nbytes for buffer in buffers)
 
-    def state(self, pending: bool) -> dict[str, np.ndarray]:
+    def state(self) -> dict[str, np.ndarray]:
         """What the channel must have to go on to the same bits, as copies; nothing may be in flight any more."""
-        state = {"held": self.held}
-        if pending:
-            state |= {f"pending.{number}": self.received[number] for number in self.requests}
+        state = self.held.state() | {f"pending.{number}": received for number, received in self.received.items()}
         return {name: array.copy() for name, array in state.items()}
 
     def load_state(self, state: dict[str, np.ndarray]) -> None:
         """Become the channel whose `state` this is."""
+        self.held.load_state(state)
         for name, array in state.items():
-            if name == "held":
-                np.copyto(self.held, array)
-            else:
+            if name.startswith("pending."):
                 number = int(name.removeprefix("pending."))
                 self.received[number], self.requests[number] = array.copy(), []

@@ -21,8 +21,9 @@ import numpy as np
 
 from distgnn import kernels
 from distgnn.comm.bins import Bin
-from distgnn.comm.channel import Channel, buffer_for
+from distgnn.comm.channel import Channel, num_bytes_of
 from distgnn.comm.exchange import Exchange
+from distgnn.comm.held_rows import CodedRows, WideRows
 from distgnn.comm.page_memory import page_aligned_zeros
 from distgnn.comm.transport import Transport
 from distgnn.comm.wire import Wire
@@ -80,25 +81,35 @@ class DelayedExchange:
     def channel(self, verb: str, site: int, like: np.ndarray) -> Channel:
         """The channel of a verb at a site, made when first asked for, with rows as wide as `like`."""
         if (verb, site) not in self._channels:
-            num_received = self.plan.num_source_halos if verb == "broadcast" else int(self.plan.reduce_indptr[-1])
-            held = page_aligned_zeros((num_received, like.shape[1]), like.dtype)
-            self._channels[verb, site] = Channel(verb, self.wire, self.late_row_average, held)
+            broadcast = verb == "broadcast"
+            num_rows = self.plan.num_source_halos if broadcast else int(self.plan.reduce_indptr[-1])
+            pieces = [one.sources_halo if broadcast else one.targets_owner for one in self.bins]
+            held: WideRows | CodedRows
+            if self.holds_codes:
+                held = CodedRows(self.wire, pieces, like[:0].copy(), num_rows)
+            else:
+                rows = page_aligned_zeros((num_rows, like.shape[1]), like.dtype)
+                held = WideRows(self.wire, pieces, rows, self.late_row_average)
+            self._channels[verb, site] = Channel(verb, self.wire, held)
         return self._channels[verb, site]
 
-    def take(self, channel: Channel, number: int, receiving: list[list[slice]]) -> None:
-        """Complete the messages of a bin, both ways; held rows take up what was received. Nothing if none was sent."""
+    @property
+    def holds_codes(self) -> bool:
+        """Are rows held as they arrived? Not where they are averaged, nor under the paper's rule."""
+        return self.held and not self.wire.whole and not self.late_row_average
+
+    def take(self, channel: Channel, number: int) -> None:
+        """Complete what arrives of a bin; it is held from now on. Nothing if none was sent."""
         if number not in channel.requests:
             return
         self.transport.wait(channel.requests[number], channel.tag)
-        received = channel.received[number]
         with self.transport.counters.timing("pack_seconds"):
-            for message in channel.messages(receiving):
-                channel.unpack(message, received[message.place])
+            channel.take(number)
 
     def drain(self) -> None:
         """Wait until nothing is in flight; what arrives stays in its buffer and is not taken. Collective: yes."""
         for channel in self._channels.values():
-            for requests in channel.requests.values():
+            for requests in (*channel.requests.values(), channel.sending):
                 self.transport.wait(requests)
 
     def buffer_bytes(self) -> int:
@@ -112,13 +123,14 @@ class DelayedExchange:
         in the epoch in which they would have counted. Going on after it, and going on from it with `load_state_dict`
         in another process, give the same bits. Call it between epochs.
 
-        Returns: `first_late_epoch` int64 [1], and for each channel "VERB.SITE.held" [rows received, D] and
-            "VERB.SITE.pending.BIN" uint8 [bytes]. Position in the bins is a matter of the epoch alone.
+        Returns: `first_late_epoch` int64 [1], and where rows are late for each channel "VERB.SITE.pending.BIN" uint8
+            [bytes], and what is held: "VERB.SITE.held" [rows received, D], or as it arrived "VERB.SITE.held.BIN" and
+            "VERB.SITE.width". Position in the bins is a matter of the epoch alone.
         """
         self.drain()
         state = {"first_late_epoch": np.array([self._first_late_epoch], np.int64)}
-        for (verb, site), channel in self._channels.items():
-            state |= {f"{verb}.{site}.{name}": array for name, array in channel.state(self.delay > 0).items()}
+        for (verb, site), channel in self._channels.items() if self.delay > 0 else ():
+            state |= {f"{verb}.{site}.{name}": array for name, array in channel.state().items()}
         return state
 
     def load_state_dict(self, state: dict[str, np.ndarray]) -> None:
@@ -136,8 +148,8 @@ class DelayedExchange:
             if name != "first_late_epoch":
                 verb, number, rest = name.split(".", 2)
                 by_channel.setdefault((verb, int(number)), {})[rest] = array
-        for (verb, site), arrays in by_channel.items():
-            channel = self.channel(verb, site, arrays["held"])
+        for (verb, site), arrays in by_channel.items() if self.delay > 0 else ():
+            channel = self.channel(verb, site, self._like(arrays, f"{verb} {site}"))
             self._check_fits(channel, site, arrays)
             channel.load_state(arrays)
         self._first_late_epoch = int(state["first_late_epoch"][0])
@@ -151,15 +163,24 @@ class DelayedExchange:
         self._channels = {}
         self._first_late_epoch = epoch + self.warmup
 
+    def _like(self, arrays: dict[str, np.ndarray], name: str) -> np.ndarray:
+        """[*, D] with the width and dtype of a channel's rows."""
+        width = arrays.get("width")
+        if "held" in arrays:
+            return arrays["held"]
+        if not self.holds_codes or width is None or width.shape != (1,) or width.dtype != np.int64:
+            raise ValueError(f"{name} lacks held rows: load the state of the same partition and settings, or refill")
+        return np.empty((0, int(width[0])), np.float32)
+
     def _check_fits(self, channel: Channel, site: int, arrays: dict[str, np.ndarray]) -> None:
-        expected = {"held": channel.held}
-        for number, one in enumerate(self.bins):
-            receiving = one.sources_halo if channel.verb == "broadcast" else one.targets_owner
-            expected[f"pending.{number}"] = buffer_for(channel.messages(receiving))
         for name, array in arrays.items():
-            needed = expected.get(name)
-            if needed is None or array.shape != needed.shape or array.dtype != needed.dtype:
-                what = "nothing of that name" if needed is None else f"{needed.dtype} {needed.shape}"
+            shapes = channel.held.shapes(name)
+            number = name.removeprefix("pending.")
+            if number != name and number in map(str, range(len(self.bins))):
+                messages = channel.messages(channel.held.pieces[int(number)])
+                shapes = [((num_bytes_of(messages),), np.dtype(np.uint8))]
+            if (array.shape, array.dtype) not in shapes:
+                what = " or ".join(f"{dtype} {shape}" for shape, dtype in shapes) or "nothing of that name"
                 raise ValueError(
                     f"{name} of {channel.verb} {site} is {array.dtype} {array.shape}; this rank's part and settings "
                     f"need {what}: load the state of the same partition and settings, or refill"
@@ -203,15 +224,18 @@ class EpochExchange:
         """Send this epoch's bin of owned `rows` [O, D]; they are free again when this returns."""
         channel = self.late.channel("broadcast", self.site, rows)
         if self.synchronous:
-            self.late.exact.start_broadcast(rows, into=channel.held)
+            self.late.exact.start_broadcast(rows, into=_exact_place(channel))
             return
         self._take_and_send(channel, rows, self.late.plan.broadcast_rows, self.bin.sources_owner, self.bin.sources_halo)
 
     def finish_broadcast(self) -> np.ndarray:
         """The source halos [S, D]: what arrived last. Valid until this site's broadcast of the next epoch."""
+        held = self._held("broadcast")
         if self.synchronous:
-            return self.late.exact.finish_broadcast()
-        return self._rows_held("broadcast", self.bin.sources_halo)
+            sources = self.late.exact.finish_broadcast()
+            held.hold(sources)
+            return sources
+        return held.sources(self.late.exact)
 
     def target_rows(self, like: np.ndarray) -> np.ndarray:
         """The buffer [T, D] for partial sums, as in `Exchange`; only `target_pieces` of it are sent."""
@@ -228,21 +252,22 @@ class EpochExchange:
         `target_rows`."""
         channel = self.late.channel("reduce", self.site, targets)
         if self.synchronous:
-            self.late.exact.start_reduce(targets, into=channel.held)
+            self.late.exact.start_reduce(targets, into=_exact_place(channel))
             return
         chosen = np.arange(len(targets), dtype=np.int32)
         self._take_and_send(channel, targets, chosen, self.bin.targets_halo, self.bin.targets_owner)
 
     def finish_reduce(self, out: np.ndarray) -> None:
         """Add the partial sums that count to owned rows `out` [O, D], in the order of ranks."""
-        late = self.late
+        late, held = self.late, self._held("reduce")
         if self.synchronous:
-            late.exact.finish_reduce(out)
-            return
-        partials = self._rows_held("reduce", self.bin.targets_owner)
-        if late.held:
+            partials = late.exact.finish_partials()
+            held.hold(partials)
             late.exact.add_partials(out, partials)
+        elif late.held:
+            held.add_to(out, late.exact)
         elif late.arrived(self.epoch):
+            partials = held.sources(late.exact)
             for pieces in self.bin.targets_owner:
                 for piece in pieces:
                     kernels.add_rows(out, late.plan.reduce_rows[piece], partials[piece])
@@ -253,11 +278,11 @@ class EpochExchange:
         if not self.synchronous:
             self.transport.progress()
 
-    def _rows_held(self, verb: str, receiving: list[list[slice]]) -> np.ndarray:
+    def _held(self, verb: str) -> WideRows | CodedRows:
         """The held rows of this site; with delay 0 what is on its way is waited for."""
         channel = self.late._channels[verb, self.site]
         if self.late.delay == 0:
-            self.late.take(channel, self._number, receiving)
+            self.late.take(channel, self._number)
         return channel.held
 
     def _take_and_send(
@@ -269,19 +294,25 @@ class EpochExchange:
         receiving: list[list[slice]],
     ) -> None:
         """Take the bin's last message, then send the bin anew: row i of the channel is rows[chosen[i]]."""
-        transport, number = self.transport, self._number
-        self.late.exact.release()
+        late, transport, number = self.late, self.transport, self._number
+        late.exact.release(*(("packed", "partials") if late.holds_codes else ()))
         channel.tag = transport.begin(channel.verb, rows.shape[1])
-        if self.late.delay > 0:
-            self.late.take(channel, number, receiving)  # waits: the buffers below are free only after it
+        if late.delay > 0:
+            late.take(channel, number)
         leaving, arriving = channel.messages(sending), channel.messages(receiving)
-        sent, received = channel.buffers(number, leaving, arriving)
-        requests = []
+        received = channel.buffer_to_receive(number, arriving, still_counts=late.delay > 0)
+        channel.requests[number] = []
         for message in arriving:
-            requests += transport.receive(received[message.place], message.rank, channel.tag)
+            channel.requests[number] += transport.receive(received[message.place], message.rank, channel.tag)
+        transport.wait(channel.sending, channel.tag)
+        sent, channel.sending = channel.buffer_to_send(leaving), []
         for message in leaving:
             buffer = sent[message.place]
             with transport.counters.timing("pack_seconds"):
                 channel.pack(message, buffer, rows, chosen, (self.seed, self.epoch, self.site))
-            requests += transport.send(buffer, message.rank, channel.tag)
-        channel.requests[number] = requests
+            channel.sending += transport.send(buffer, message.rank, channel.tag)
+
+
+def _exact_place(channel: Channel) -> np.ndarray | None:
+    """Where an exact exchange leaves rows, so that they are held."""
+    return channel.held.rows if isinstance(channel.held, WideRows) else None

@@ -6,10 +6,11 @@ Legend: O owned rows, S source halos, T target halos (compact: by owner rank), D
     broadcast  rows[O, D] -> pack -> send     receive -> sources[S, D]      (contiguous per owner: nothing to unpack)
     reduce     receive -> add to out[O, D]    targets[T, D] -> send         (contiguous per owner: nothing to pack)
 
-Buffers are made once per (width, dtype) and belong to the exchange. Who may use one, until when:
+Buffers belong to the transport (`MessageMemory`): all exchanges of a graph use the same ones. Who may use one, until
+when; "next" is the next of any exchange of the graph:
 
     packed     rows to be sent; MPI reads it until the next `start_broadcast`, which waits before it packs
-    sources    what `finish_broadcast` returns: the caller reads it until the next broadcast of this width
+    sources    what `finish_broadcast` returns: the caller reads it until the next broadcast
     targets    what `target_rows` returns: the caller writes it until `start_reduce`; then MPI reads it until the next
                `target_rows`, which waits
     partials   MPI writes it from `start_reduce` to `finish_reduce`, which reads it
@@ -23,7 +24,6 @@ import numpy as np
 from mpi4py import MPI
 
 from distgnn import kernels
-from distgnn.comm.page_memory import page_aligned_zeros
 from distgnn.comm.sums import are_complete
 from distgnn.comm.transport import Transport
 from distgnn.partition import ExchangePlan
@@ -41,16 +41,15 @@ class Exchange:
 
     Notes:
         Received partial sums are added in the order of ranks: the result does not depend on arrival.
-        One broadcast and one reduce may be in flight: starting a second before the first is finished loses the first.
+        One broadcast and one reduce of a graph may be in flight: starting a second before the first is finished loses
+        the first.
     """
 
     def __init__(self, plan: ExchangePlan, transport: Transport, order: Sequence[int] | None = None):
         self.plan = plan
         self.order = range(plan.num_parts) if order is None else order
         self.transport = transport
-        self._buffers: dict[tuple, np.ndarray] = {}
         self._receiving: list[MPI.Request] = []
-        self._sending: dict[str, list[MPI.Request]] = {"broadcast": [], "reduce": []}
         self._arriving = np.empty((0, 0))
         self.tag = 0
 
@@ -65,24 +64,28 @@ class Exchange:
         tag = self.tag = self.transport.begin("broadcast", width)
         sources = self._buffer("sources", plan.source_indptr[-1], rows) if into is None else into
         self._receiving = self._post_receives(sources, plan.source_indptr, tag)
+        self._wait_until_sent("broadcast")
         packed = self._buffer("packed", plan.broadcast_indptr[-1], rows)
-        self.transport.wait(self._sending["broadcast"])
         with self.transport.counters.timing("pack_seconds"):
             kernels.pack_rows(rows, plan.broadcast_rows, out=packed)
-        self._sending["broadcast"] = self._post_sends(packed, plan.broadcast_indptr, tag)
+        self._post_sends("broadcast", packed, plan.broadcast_indptr)
         self._arriving = sources
 
     def finish_broadcast(self) -> np.ndarray:
-        """Wait for the source halos and return them, [S, D]; valid until the next broadcast of this width.
+        """Wait for the source halos and return them, [S, D]; valid until the graph's next broadcast.
 
         Collective: yes.
         """
         return self._arrived()
 
+    def source_rows(self, like: np.ndarray) -> np.ndarray:
+        """The buffer [S, D] that source halos arrive in, with the width and dtype of `like` [*, D]: to be written by a
+        caller that has them."""
+        return self._buffer("sources", self.plan.source_indptr[-1], like)
+
     def target_rows(self, like: np.ndarray) -> np.ndarray:
         """The buffer [T, D] for partial sums of target halos, with the width and dtype of `like` [*, D]."""
-        self.transport.wait(self._sending["reduce"])
-        self._sending["reduce"] = []
+        self._wait_until_sent("reduce")
         return self._buffer("targets", self.plan.target_indptr[-1], like)
 
     def start_reduce(self, targets: np.ndarray, into: np.ndarray | None = None) -> None:
@@ -104,7 +107,7 @@ class Exchange:
 
     def send_partials(self, targets: np.ndarray) -> None:
         """The second half of `start_reduce`, when the partial sums are there."""
-        self._sending["reduce"] = self._post_sends(targets, self.plan.target_indptr, self.tag)
+        self._post_sends("reduce", targets, self.plan.target_indptr)
 
     def target_pieces(self) -> list[slice]:
         """The target halos whose partial sums are sent: all."""
@@ -115,7 +118,11 @@ class Exchange:
 
         Collective: yes.
         """
-        self.add_partials(out, self._arrived())
+        self.add_partials(out, self.finish_partials())
+
+    def finish_partials(self) -> np.ndarray:
+        """Wait for the partial sums of other ranks and return them, [R, D]; valid until the graph's next reduce."""
+        return self._arrived()
 
     def add_partials(self, out: np.ndarray, partials: np.ndarray) -> None:
         """Add `partials` (in the order of the plan's reduce rows) to `out` [O, D], one rank after the other."""
@@ -155,40 +162,42 @@ class Exchange:
         return arrived
 
     def drain(self) -> None:
-        """Wait until nothing of this exchange is in flight."""
-        for requests in self._sending.values():
-            self.transport.wait(requests)
+        """Wait until nothing that the graph's exact exchanges send is in flight."""
+        for verb in self.transport.messages.sending:
+            self._wait_until_sent(verb)
 
-    def release(self) -> None:
-        """Give back the memory of messages; what is needed again is made again. The buffers for partial sums stay.
+    def release(self, *roles: str) -> None:
+        """Give back the memory of messages that are sent and of what was received: all but "targets", or some `roles`.
 
         For a graph whose training steps are late or narrow: only warm-up and evaluation send messages of this kind.
         """
-        if any(role != "targets" for role, *_ in self._buffers):
-            self.transport.wait(self._sending["broadcast"])
-            self._buffers = {key: buffer for key, buffer in self._buffers.items() if key[0] == "targets"}
-            self._arriving, self._receiving = np.empty((0, 0)), []
+        self._wait_until_sent("broadcast")
+        self.transport.messages.give_back(*(roles or ("packed", "sources", "partials")))
 
     def buffer_bytes(self) -> int:
-        """Memory held for messages."""
-        return sum(buffer.nbytes for buffer in self._buffers.values())
+        """Memory beside that of the transport's messages."""
+        return 0
 
     def _arrived(self) -> np.ndarray:
         """What the last start asked for, complete."""
         self.transport.wait(self._receiving, self.tag)
-        return self._arriving
+        arrived, self._arriving, self._receiving = self._arriving, np.empty((0, 0)), []
+        return arrived
+
+    def _wait_until_sent(self, verb: str) -> None:
+        sending = self.transport.messages.sending
+        self.transport.wait(sending[verb])
+        sending[verb] = []
 
     def _buffer(self, role: str, num_rows: int, like: np.ndarray) -> np.ndarray:
-        key = (role, like.shape[1], like.dtype)
-        if key not in self._buffers:
-            self._buffers[key] = page_aligned_zeros((int(num_rows), like.shape[1]), like.dtype)
-        return self._buffers[key]
+        return self.transport.messages.rows(role, int(num_rows), like)
 
     def _post_receives(self, rows: np.ndarray, indptr: np.ndarray, tag: int) -> list[MPI.Request]:
         return [one for rank, part in _by_rank(rows, indptr) for one in self.transport.receive(part, rank, tag)]
 
-    def _post_sends(self, rows: np.ndarray, indptr: np.ndarray, tag: int) -> list[MPI.Request]:
-        return [one for rank, part in _by_rank(rows, indptr) for one in self.transport.send(part, rank, tag)]
+    def _post_sends(self, verb: str, rows: np.ndarray, indptr: np.ndarray) -> None:
+        for rank, part in _by_rank(rows, indptr):
+            self.transport.messages.sending[verb] += self.transport.send(part, rank, self.tag)
 
 
 def _by_rank(rows: np.ndarray, indptr: np.ndarray) -> Iterator[tuple[int, np.ndarray]]:

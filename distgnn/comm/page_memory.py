@@ -1,4 +1,4 @@
-"""Arrays that live as long as the graph (messages, held rows), in memory pages of their own.
+"""Memory of messages and held rows, in pages of their own.
 
 malloc is told to keep what is freed (`kernels.keep_freed_memory`), because the results of layers come and go in the
 same sizes. A long-lived buffer of another size, made between two of them, would take a piece of a freed block for
@@ -8,6 +8,7 @@ good; the next result of that size would then need new pages from the kernel.
 import mmap
 
 import numpy as np
+from mpi4py import MPI
 
 HUGE_FROM = 4 << 20  # bytes; from here on the kernel is asked for huge pages, as numpy does for its own arrays
 
@@ -21,3 +22,37 @@ def page_aligned_zeros(shape: tuple[int, ...], dtype: np.typing.DTypeLike) -> np
     if num_bytes >= HUGE_FROM and hasattr(mmap, "MADV_HUGEPAGE"):
         pages.madvise(mmap.MADV_HUGEPAGE)
     return np.frombuffer(pages, np.uint8, num_bytes).view(dtype).reshape(shape)
+
+
+class MessageMemory:
+    """Rows of the exact messages of all exchanges of a graph: one array per role, as large as its largest use.
+
+    Both directions and all widths use it in turn. An exchange waits for `sending` before it asks for rows that MPI
+    may still read.
+
+    Attributes: sending: by verb, requests of messages that leave.
+    """
+
+    def __init__(self) -> None:
+        self._arrays: dict[str, np.ndarray] = {}
+        self.sending: dict[str, list[MPI.Request]] = {"broadcast": [], "reduce": []}
+
+    def rows(self, role: str, num_rows: int, like: np.ndarray) -> np.ndarray:
+        """Rows [num_rows, D] with any content, with the width and dtype of `like` [*, D]."""
+        num_bytes = num_rows * like.shape[1] * like.itemsize
+        if num_bytes > len(self._arrays.get(role, ())):
+            self.give_back(role)  # first, so that never both are there
+            self._arrays[role] = page_aligned_zeros((num_bytes,), np.uint8)
+        if num_bytes == 0:
+            return np.empty((num_rows, like.shape[1]), like.dtype)
+        return self._arrays[role][:num_bytes].view(like.dtype).reshape(num_rows, like.shape[1])
+
+    def give_back(self, *roles: str) -> None:
+        """The memory of some roles goes back to the system."""
+        for role in roles:
+            self._arrays.pop(role, None)
+
+    @property
+    def num_bytes(self) -> int:
+        """Of all roles."""
+        return sum(array.nbytes for array in self._arrays.values())

@@ -9,6 +9,7 @@ from mpi4py import MPI
 
 from distgnn.comm.counters import Counters
 from distgnn.comm.ending.leaving import senders
+from distgnn.comm.page_memory import MessageMemory
 from distgnn.comm.sums import are_complete, wait_for_all
 from distgnn.errors import RunError
 
@@ -30,6 +31,7 @@ class Transport:
     Attributes:
         waits: seconds waited for each exchange since `start_step`, by "number operation width".
         sent_to: int64 [ranks], bytes sent to each rank since `start_step`.
+        messages: memory of exact messages, of all exchanges.
         is_far: bool [ranks], on another node; what is sent there is counted apart.
         largest_message: bytes; longer rows travel in pieces of this size.
         suppressed: nothing is sent or received, and what would have been received keeps its bytes (`distgnn bench`).
@@ -44,7 +46,7 @@ class Transport:
         self.crew = getattr(self.comm, "crew", None)  # who notices a rank that leaves (ending/leaving.py)
         self.debug = debug
         self.num_calls = self.num_sums = 0
-        self.counters = Counters()
+        self.counters, self.messages = Counters(), MessageMemory()
         self.largest_message = LARGEST_MESSAGE
         self.suppressed = self.has_global_loss = False
         self.waits: dict[str, float] = {}

@@ -122,7 +122,7 @@ class TrainingExchanges:
 
     def buffer_bytes(self) -> int:
         """Memory of this rank for messages and held rows."""
-        return sum(exchange.buffer_bytes() for exchange in self._all())
+        return self.transport.messages.num_bytes + sum(exchange.buffer_bytes() for exchange in self._all())
 
     def state_dict(self) -> dict[str, np.ndarray]:
         """Held and pending rows of the schedule of this rank, for a checkpoint between epochs: arrays by name.

@@ -65,14 +65,17 @@ def deliver_at_wait(monkeypatch) -> None:
 
 
 def run(graph, epochs: range, width: int = 5) -> None:
-    """Broadcasts and reduces of new rows in each epoch, at two sites, in training and in evaluation."""
+    """Broadcasts and reduces of new rows in each epoch, at two sites, in training and in evaluation, both ways, of two
+    widths."""
     random = np.random.default_rng(graph.rank)
     late = graph.exchanges.delayed[0]
     for epoch in epochs:
-        exchanges = [graph.exchange] if late is None else [late.at(0, epoch), late.at(1, epoch), graph.exchange]
-        for exchange in exchanges:
-            rows = random.standard_normal((graph.num_owned, width)).astype(np.float32)
-            targets = random.standard_normal((graph.local.num_target_halos, width)).astype(np.float32)
+        exact = [graph.exchange, graph.transposed_exchange]
+        exchanges = exact if late is None else [late.at(0, epoch), late.at(1, epoch), *exact]
+        for number, exchange in enumerate(exchanges):
+            plan = exchange.plan if exchange in exact else late.plan
+            shapes = ((num_rows, width + number % 2) for num_rows in (plan.num_owned, plan.num_target_halos))
+            rows, targets = (random.standard_normal(shape).astype(np.float32) for shape in shapes)
             broadcast_and_reduce(exchange, rows, targets)
 
 

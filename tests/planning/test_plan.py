@@ -51,14 +51,14 @@ def test_bytes_are_rows_times_widths():
 
 
 def test_late_rows_take_the_width_of_the_wire():
-    """Held rows are whole; both sets of messages are as narrow as what travels, gradients too."""
+    """Held rows are whole after the warm-up; messages, a fifth of them leaving, are as narrow as what travels."""
     network = parse_network("25gbit")
     exact, late, narrow = (
         estimate(PAPERS, Choice(64, *choice), SETTINGS, RANK, network).memory_bytes
         for choice in (("cd-0", "float32"), ("cd-5", "float32"), ("cd-5", "int8"))
     )
     int8 = (256 + 4) / (4 * 256)  # a row of 256 numbers of a byte and its scale, of one of 256 numbers of four
-    assert (narrow - exact) / (late - exact) == pytest.approx((1 + 2 * int8) / 3, rel=1e-6)
+    assert (narrow - exact) / (late - exact) == pytest.approx((1 + 1.2 * int8) / 2.2, rel=1e-6)
 
 
 def test_advice_fits_and_reaches_the_target():

@@ -81,7 +81,9 @@ def test_nothing_is_in_flight_when_a_run_has_ended(comm):
     graph = dist_graph(random_graph(1), comm, algorithm="cd-2")
     losses_and_weights(graph)
     channels = [channel for late in graph.exchanges.delayed for channel in late._channels.values()]
-    requests = [one for channel in channels for several in channel.requests.values() for one in several]
+    requests = [
+        one for channel in channels for several in (*channel.requests.values(), channel.sending) for one in several
+    ]
     assert len(channels) > 2 and requests
     assert not any(requests)
 

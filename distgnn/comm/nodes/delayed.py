@@ -80,7 +80,7 @@ class NodeDelayed(DelayedExchange):
     def buffer_bytes(self) -> int:
         """Memory for held rows, messages in flight, and rows shared on the node."""
         own = sum(buffer.nbytes for buffer in self._sources.values())
-        return super().buffer_bytes() + self.exact.buffer_bytes() + self.stage.num_bytes() + own
+        return super().buffer_bytes() + self.stage.num_bytes() + own
 
 
 def _ids_of_sums(plan: NodePlan, halo_ids: np.ndarray) -> np.ndarray:

@@ -63,7 +63,7 @@ class NodeExchange(Exchange):
         shared.announce(WRITTEN, use)
 
     def finish_broadcast(self) -> np.ndarray:
-        """Wait for the source halos and return them, [S, D]; valid until the next broadcast of this width."""
+        """Wait for the source halos and return them, [S, D]; valid until the graph's next broadcast."""
         (shared, use), stage = self._now, self.stage
         self.between.finish_broadcast()
         self._pass_on()
@@ -155,10 +155,6 @@ class NodeExchange(Exchange):
         self.between.drain()
         self._flat.drain()
 
-    def release(self) -> None:
-        """Give back the memory of messages between nodes; shared rows stay."""
-        self.between.release()
-
     def buffer_bytes(self) -> int:
-        """Memory held for messages and shared rows."""
-        return self.between.buffer_bytes() + self._flat.buffer_bytes() + self.stage.num_bytes()
+        """Memory of shared rows."""
+        return self.stage.num_bytes()

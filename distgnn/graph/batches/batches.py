@@ -71,9 +71,7 @@ class Batches:
 
     def held_bytes(self) -> int:
         """Memory of held rows and messages."""
-        return sum(one.num_bytes() for one in self._shared.held) + sum(
-            one.buffer_bytes() for one in self._shared.exchanges
-        )
+        return sum(one.num_bytes() for one in self._shared.held) + self.graph.transport.messages.num_bytes
 
     def state_dict(self) -> dict[str, np.ndarray]:
         """Held rows of this rank, for a checkpoint between steps."""

@@ -13,7 +13,7 @@ training pairs, k negatives drawn for them, e negatives of an evaluation, B borr
 | of sage and gcn (docs/internals/memory.md) | (KEPT · L + 1) · O · W · item; with remat KEPT · max(L, 2) |
 | halo rows and messages | HALO_ROWS · (H + sent) · W · item |
 | columns of a part that t ranks share, and what comes and goes between them | COLUMN_ROWS · O · W / t · item |
-| late rows of cd-R, held and on their way | L · (2 · received + wires · (2 / R · sent + received)) · W · item |
+| late rows of cd-R, held whole and on their way | L · 2 · ((1 + wire) · received + wire / R · sent) · W · item |
 | cluster batches with history: held rows, forward and backward | 2 · (L − 1) · (O + H) · W · item |
 | scores of pairs: both ends' rows | TABLES · (O + B) · W · item on several ranks |
 | scores of pairs: ids, places, scores | BYTES_PER_PAIR · m, BYTES_PER_NEGATIVE · (k + e) |
@@ -88,14 +88,15 @@ def estimate_bytes(manifest: dict, part_id: int, settings: dict) -> int:
 
 
 def _late_rows(manifest: dict, part_id: int, run: dict, width: int) -> float:
-    """Rows of a layer that a delayed schedule keeps: held ones, and one set of messages each way; both directions."""
+    """Rows of a layer that a delayed schedule keeps: held ones, those to come, a message to send; both directions."""
     from distgnn.kernels import row_bytes
 
     sent = sum(manifest["pair_rows"][part_id])
     received = sum(row[part_id] for row in manifest["pair_rows"])
     wires = [run.get(name) or run.get("wire") or "float32" for name in ("wire", "wire_backward")]
     shares = [row_bytes(width, wire) / row_bytes(width, "float32") for wire in wires]
-    return sum(received + share * (sent + received) for share in shares)
+    bins = int(run["algorithm"].removeprefix("cd-"))
+    return sum(received + share * (sent / bins + received) for share in shares)
 
 
 def _bytes_of_pairs(manifest: dict, part_id: int, train: dict, row_bytes: int) -> int:
