@@ -5,17 +5,18 @@ and the file is mapped in its place, shared: whoever reads or writes it, wheneve
 then drop its pages. The file has no name from the moment it is made, so nothing is left of it however a process ends.
 """
 
-import contextlib
 import ctypes
 import errno
 import mmap
 import os
+import queue
 import shutil
 import sys
 import tempfile
+import threading
 import weakref
 from collections.abc import Callable
-from concurrent.futures import Future, ThreadPoolExecutor
+from functools import partial
 
 import numpy as np
 
@@ -61,8 +62,11 @@ class Disk:
     def __init__(self, folder: str):
         self.folder = folder
         self.moved_bytes = 0  # into files, so far
-        self._thread = ThreadPoolExecutor(1, "offload")
-        self._begun: list[Future] = []
+        # Its put may be called while a put is under way, as a garbage collection does.
+        self._work: queue.SimpleQueue[Callable[[], object] | None] = queue.SimpleQueue()
+        self._errors: list[BaseException] = []
+        threading.Thread(target=_run, args=(self._work, self._errors), name="offload", daemon=True).start()
+        weakref.finalize(self, self._work.put, None).atexit = False
         self._libc = ctypes.CDLL(None, use_errno=True)
         self._libc.mmap.restype = ctypes.c_void_p
         self._libc.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, *[ctypes.c_int] * 3, ctypes.c_int64]
@@ -77,8 +81,7 @@ class Disk:
 
     def close(self, file: int) -> None:
         """Close a file when the thread is done with it."""
-        with contextlib.suppress(RuntimeError):  # Python ends, and closes all files
-            self._thread.submit(os.close, file)
+        self._work.put(partial(os.close, file))
 
     def map(self, address: int, num_bytes: int, file: int | None, first: int) -> None:
         """Put pages of a file, or new ones, in the place of those at an address."""
@@ -90,33 +93,17 @@ class Disk:
 
     def write_behind(self, file: int, first: int, num_bytes: int, wanted: Callable[[], bool]) -> None:
         """Begin to write a piece of a file, unless it is given up before."""
-        self._do(lambda: wanted() and self._write(file, first, num_bytes))
+        self._do(partial(_write, self._libc, file, first, num_bytes, wanted))
 
     def read_ahead(self, file: int, first: int, num_bytes: int) -> None:
         """Begin to read a piece of a file."""
-        self._do(lambda: os.posix_fadvise(file, first, num_bytes, os.POSIX_FADV_WILLNEED))
-
-    def _write(self, file: int, first: int, num_bytes: int) -> None:
-        if self._libc.sync_file_range(file, first, num_bytes, WRITE_NOW):
-            code = ctypes.get_errno()
-            if code not in (errno.ENOSYS, errno.EINVAL, errno.ESPIPE):
-                raise OSError(code, os.strerror(code))
-            os.fdatasync(file)
+        self._do(partial(os.posix_fadvise, file, first, num_bytes, os.POSIX_FADV_WILLNEED))
 
     def _do(self, work: Callable[[], object]) -> None:
         """Hand work to the thread, after raising what went wrong there before."""
-        for done in [one for one in self._begun if one.done()]:
-            self._begun.remove(done)
-            error = done.exception()
-            if error is not None:
-                raise self.failed(error) from error
-        self._begun.append(self._thread.submit(work))
-
-    def wait(self) -> None:
-        """Until all is written and read that was begun."""
-        for one in self._begun:
-            one.exception()
-        self._do(lambda: None)
+        if self._errors:
+            raise self.failed(self._errors[0]) from self._errors[0]
+        self._work.put(work)
 
     def failed(self, error: BaseException) -> RunError:
         """The line on an error of the disk."""
@@ -126,6 +113,23 @@ class Disk:
                 "folder of another disk"
             )
         return RunError(f"offload: no file of {self.folder} can be written or read: {error}")
+
+
+def _run(work: "queue.SimpleQueue[Callable[[], object] | None]", errors: list[BaseException]) -> None:
+    """What the thread does. It holds no disk: that ends it when nothing else does."""
+    while (one := work.get()) is not None:
+        try:
+            one()
+        except OSError as error:
+            errors.append(error)
+
+
+def _write(libc: ctypes.CDLL, file: int, first: int, num_bytes: int, wanted: Callable[[], bool]) -> None:
+    if wanted() and libc.sync_file_range(file, first, num_bytes, WRITE_NOW):
+        code = ctypes.get_errno()
+        if code not in (errno.ENOSYS, errno.EINVAL, errno.ESPIPE):
+            raise OSError(code, os.strerror(code))
+        os.fdatasync(file)
 
 
 class FileMemory:
@@ -141,7 +145,7 @@ class FileMemory:
         self.bytes = np.frombuffer(self._pages, np.uint8)
         self._address = self.bytes.__array_interface__["data"][0]
         self._file = disk.open()
-        weakref.finalize(self, disk.close, self._file).atexit = False
+        weakref.finalize(self, disk.close, self._file).atexit = False  # the disk lives as long
 
     def move_out(self, first: int, end: int, wanted: Callable[[], bool]) -> None:
         """Let a piece wait in the file. Args: wanted: is it still, once the disk has time for it?"""

@@ -109,6 +109,7 @@ class Remade(Function):
     def inputs_and_kept(cls, ctx: Any) -> tuple[list, Any]:
         """The inputs and what `run` kept, or makes again. Collective: where it makes it again."""
         tensors = ctx.saved_tensors
+        ctx.call.graph.buffers.read_ahead()
         inputs = [tensor if other is None else other for tensor, other in zip(tensors, ctx.others, strict=True)]
         kept, ctx.kept = ctx.kept, None
         if kept is not None and kept.is_intact:
