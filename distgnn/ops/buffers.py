@@ -209,7 +209,9 @@ class Buffers:
 
     def holds(self, address: int) -> bool:
         """Is there a piece at an address?"""
-        return any(0 <= address - block.memory.__array_interface__["data"][0] < block.num_bytes for block in self._blocks)
+        return any(
+            0 <= address - block.memory.__array_interface__["data"][0] < block.num_bytes for block in self._blocks
+        )
 
     def _may_break(self, number: int, gap: int, num_bytes: int) -> bool:
         return gap < self._blocks[number].num_bytes or num_bytes * SHARE >= gap

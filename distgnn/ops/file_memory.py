@@ -178,4 +178,3 @@ class FileMemory:
             raise self._disk.failed(error) from error
         self._pages.madvise(mmap.MADV_HUGEPAGE, first, end - first)
         os.posix_fadvise(self._file, first, end - first, os.POSIX_FADV_DONTNEED)
-
