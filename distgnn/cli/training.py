@@ -4,13 +4,16 @@ import gc
 import statistics
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from distgnn.cli.compiling import compiling, silent_progress
 from distgnn.config import Settings, TrainConfig
 from distgnn.system.launch import import_mpi, under_mpi
+
+if TYPE_CHECKING:
+    from distgnn.train.run.within_memory import MemoryLimit
 
 AVERAGED = (
     "test_metric",
@@ -24,20 +27,30 @@ AVERAGED = (
 )
 
 
-def check_machines(manifest: dict[str, Any], settings: dict[str, dict[str, Any]], limit: int | None) -> None:
-    """Before anything is loaded: program, ranks, and memory (of a model by name). Collective."""
+def check_machines(
+    parts: str, manifest: dict[str, Any], settings: Settings, limit: "MemoryLimit", by_name: bool = True
+) -> tuple[Settings, list[str]]:
+    """Before anything is loaded: program, ranks, memory (of a model by name), and the disk of `--offload`.
+
+    Returns: the settings, with what `--memory auto` chooses, and what is to be said. Collective.
+    """
     from distgnn.comm import raise_together
     from distgnn.graph.loader import check_rank_count
     from distgnn.train.run.estimate import check_memory
     from distgnn.train.run.placement import check_program
+    from distgnn.train.run.within_memory import check_disk, choose
 
     comm = import_mpi().COMM_WORLD
     check_program(comm)
     with raise_together(comm):
-        columns = settings["run"].get("columns", 1)
-        check_rank_count(settings["data"]["parts"], manifest["num_parts"], comm.size, columns)
-    if "model" in settings:
-        check_memory(comm, manifest, settings, limit)
+        check_rank_count(str(Path(parts).resolve()), manifest["num_parts"], comm.size, settings.exchange.columns)
+    chosen = ""
+    if by_name:
+        settings, chosen = choose(comm, manifest, settings, limit)
+        sections = settings.sections() | {"train": asdict(settings.train)}
+        check_memory(comm, manifest, sections, limit.bytes)
+    lines = [chosen, check_disk(comm, manifest, settings, by_name)]
+    return settings, [line for line in lines if line and comm.rank == 0]
 
 
 def default_run_dir(parts: str, model: str) -> str:

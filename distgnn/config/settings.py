@@ -29,7 +29,7 @@ from distgnn.errors import InputError
 
 SECTION_OF = {"train": "train", "model": "model", "run": "run", "schedule": "run", "exchange": "run"}
 OF_GRAPH = ("update", "dtype", "cache_first", "transform_first", "feat_norm")  # of RunConfig, beside the algorithm
-OF_ONE_RUN = ("run_dir", "overwrite", "resume")  # never taken from another run
+OF_ONE_RUN = ("run_dir", "overwrite", "resume", "offload")  # never taken from another run
 
 
 @dataclass(frozen=True)
@@ -90,6 +90,7 @@ class Settings:
         """Keyword arguments of `load` for a graph that is trained as these settings say."""
         run = {name: getattr(self.run, name) for name in OF_GRAPH}
         held = {"sparse_feats": self.model.takes_sparse_feats, "inductive": self.train.inductive}
+        held |= {"offload": self.train.offload}
         return run | asdict(self.schedule) | asdict(self.exchange) | held | {"seed": self.train.seed}
 
     @property

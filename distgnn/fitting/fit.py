@@ -35,8 +35,8 @@ from distgnn.partition.folder.reader import partition_files
 from distgnn.system.atomic import check_target, new_folder
 from distgnn.system.calls.launch import call_on_ranks, check_ranks
 from distgnn.system.calls.packing import pack
-from distgnn.system.sizes import parse_bytes
 from distgnn.train.run.run_folder import check_free
+from distgnn.train.run.within_memory import MemoryLimit
 
 
 def fit(
@@ -186,8 +186,8 @@ def _checked(asked: Keywords, cut: Cut, out: Any, by_name: bool, model: Any) -> 
     return settings, picked
 
 
-def _check_early(asked: Keywords, out: Any, by_name: bool) -> int | None:
-    """Raise what can be refused before a graph is cut; the limit of a rank's memory in bytes, None without one."""
+def _check_early(asked: Keywords, out: Any, by_name: bool) -> MemoryLimit:
+    """Raise what can be refused before a graph is cut; the limit of a rank's memory."""
     train, memory = asked.settings.train, asked.more.get("memory")
     if not train.resume:  # else the run's own settings may be others
         asked.settings.checked()
@@ -200,7 +200,7 @@ def _check_early(asked: Keywords, out: Any, by_name: bool) -> int | None:
         check_target(Path(out) / "parts", partition_files, overwrite=True)
     if memory is not None and not by_name:
         raise InputError("memory is compared with an estimate for models by name: leave it out for your own")
-    return None if memory is None else parse_bytes(memory)
+    return MemoryLimit.parse(memory)
 
 
 def _own_run_dir(name: str, resume: bool) -> str:

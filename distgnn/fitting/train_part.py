@@ -20,6 +20,7 @@ from distgnn.system.calls.packing import pack, unpack
 from distgnn.system.launch import under_mpi
 from distgnn.train.predict import write_best
 from distgnn.train.run.run_folder import PREDICTIONS
+from distgnn.train.run.within_memory import MemoryLimit
 from distgnn.train.users_model import run_model, sees_rows
 
 
@@ -29,7 +30,7 @@ class Job:
 
     Args:
         sections: of config.toml; model: a packed module, or a packed function of the graph that makes one; None: the
-            one of the settings. trainer: objects for the Trainer; limit: bytes of a rank.
+            one of the settings. trainer: objects for the Trainer; limit: of a rank's memory.
     """
 
     parts: str
@@ -38,7 +39,7 @@ class Job:
     sections: dict[str, Any]
     model: bytes | None = None
     trainer: dict[str, Any] = field(default_factory=dict)
-    limit: int | None = None
+    limit: MemoryLimit = field(default_factory=MemoryLimit)
     debug: bool = False
     speak: bool = True
 
@@ -71,9 +72,11 @@ def train_part(job: Job) -> bytes | None:
 
     own = Own(None if job.model is None else make_model, job.trainer, after)
     with _seeded(job.settings.train.seed):
-        train = {"train": job.settings.train.as_dict()}
-        check_machines(job.manifest, job.sections | train, job.limit)
-        train_on_this_rank(job.parts, job.settings, job.sections, job.debug, job.speak, own)
+        settings, lines = check_machines(job.parts, job.manifest, job.settings, job.limit, job.model is None)
+        for line in lines if job.speak else ():
+            say(line)
+        sections = job.sections | ({"model": settings.sections()["model"]} if job.model is None else {})
+        train_on_this_rank(job.parts, settings, sections, job.debug, job.speak, own)
     return made[0] if made else None
 
 

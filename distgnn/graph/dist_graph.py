@@ -83,6 +83,7 @@ class DistGraph(DGLInterface, PyGInterface):
         inductive: take the statistics for `feat_norm` of training vertices only, for inductive training.
         debug: agree on every exchange before it starts.
         tuning: what `load` measured for this part; None: the defaults.
+        offload: a folder where features, and rows that wait for the backward pass, live in files; None: in memory.
         exchange, ranks_per_node: the fields of `ExchangeConfig`: do rows travel once per rank or once per node.
         schedule: the fields of `Schedule` (warmup_epochs, wire, wire_backward, remote_rule, late_row_average). They
             are about training steps: evaluation is always synchronous and sends whole rows.
@@ -121,12 +122,13 @@ class DistGraph(DGLInterface, PyGInterface):
         tuning: Tuning | None = None,
         exchange: str = "auto",
         ranks_per_node: int | None = None,
+        offload: str | None = None,
         **schedule: Any,
     ):
         dtype = dtype_name(dtype)
         settings = {"algorithm": algorithm, "dtype": dtype, "seed": seed, "cache_first": cache_first, "debug": debug}
         settings |= {"transform_first": transform_first, "sparse_feats": sparse_feats, "tuning": tuning}
-        settings |= {"exchange": exchange, "ranks_per_node": ranks_per_node}
+        settings |= {"exchange": exchange, "ranks_per_node": ranks_per_node, "offload": offload}
         self.feat_norm = fitted(feat_norm, local, comm, inductive)
         settings |= {"feat_norm": self.feat_norm or "none", "inductive": inductive}
         self._settings: dict[str, Any] = settings | schedule
@@ -161,10 +163,13 @@ class DistGraph(DGLInterface, PyGInterface):
         register(self)
         self._degrees = Degrees(local, self.model_rows, self.dtype)
         keep_sparse = sparse_feats and kind.keeps_sparse
-        feats = input_rows(self.transport, local.feats, self.dtype, sparse=keep_sparse, norm=self.feat_norm)
+        self.buffers = Buffers(offload)
+        empty = None if offload is None else self.buffers.empty
+        how = {"sparse": keep_sparse, "norm": self.feat_norm, "empty": empty}
+        feats = input_rows(self.transport, local.feats, self.dtype, **how)
         self.feats = self.model_rows.from_owned(feats) if isinstance(feats, torch.Tensor) else feats
+        self.buffers.send_out()
         self._attach_data()
-        self.buffers = Buffers()
         self.constants = ConstantRows(self.comm, cache_first)
         self.factor_recorder: FactorRecorder | None = None
         if isinstance(self.feats, SparseRows):

@@ -27,6 +27,7 @@ from distgnn.graph.face.row_graph import with_rows
 from distgnn.graph.part_arrays import leave_on_disk
 from distgnn.graph.tuning import part_tuning
 from distgnn.kernels.runtime.compile_line import compile_line, compile_line_from_now_on
+from distgnn.ops.file_memory import check_folder
 from distgnn.partition import load_part, read_manifest
 from distgnn.partition.folder.layout import part_folder
 from distgnn.system.hosts import check_tasks, several_tasks
@@ -62,8 +63,8 @@ def load(
             update on owners); the folder has as many parts as there are such groups.
         plain_tensors: columns are ordinary tensors with this rank's rows, and what a script computes of them is this
             rank's; else they are rows of all ranks (`distgnn.rows`).
-        options: further arguments of `DistGraph`: dtype, seed, feat_norm, inductive, cache_first, debug; the fields of
-            `Schedule`.
+        options: further arguments of `DistGraph`: dtype, seed, feat_norm, inductive, cache_first, offload, debug; the fields
+            of `Schedule`.
 
     Raises:
         InputError: on every rank, for a DISTGNN_TIMEOUT that is no number of seconds, or a setting's old name.
@@ -85,6 +86,7 @@ def load(
         manifest = read_manifest(folder)
         check_columns(columns, update)
         check_names_now(options)
+        check_folder(options.get("offload"))
         check_rank_count(folder, manifest["num_parts"], comm.size, columns)
     check_same(comm, {"partition": manifest["sha256"]}, "give every rank the same partition folder")
     compile_line_from_now_on(visible=comm.rank == 0)

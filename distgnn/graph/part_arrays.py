@@ -21,11 +21,18 @@ def as_tensor(array: Any, dtype: torch.dtype) -> torch.Tensor | None:
     return None if array is None else torch.from_numpy(np.array(array)).to(dtype)
 
 
-def dense_rows(feats: Any, dtype: torch.dtype, norm: FeatNorm | None = None) -> torch.Tensor | None:
-    """Features [O, D], mapped or scipy CSR, as one dense tensor; None for None. A second copy is never there."""
+def dense_rows(
+    feats: Any,
+    dtype: torch.dtype,
+    norm: FeatNorm | None = None,
+    empty: Callable[[int, int, torch.dtype], torch.Tensor] | None = None,
+) -> torch.Tensor | None:
+    """Features [O, D], mapped or scipy CSR, as one dense tensor, which `empty` makes; None for None. A second copy is
+    never there.
+    """
     if feats is None:
         return None
-    rows = torch.empty(feats.shape, dtype=dtype)
+    rows = torch.empty(feats.shape, dtype=dtype) if empty is None else empty(*feats.shape, dtype)
     for first in range(0, len(rows), BLOCK_ROWS):
         block = feats[first : first + BLOCK_ROWS]
         dense = block.toarray() if hasattr(block, "toarray") else block
@@ -35,17 +42,23 @@ def dense_rows(feats: Any, dtype: torch.dtype, norm: FeatNorm | None = None) -> 
 
 
 def input_rows(
-    transport: Transport, feats: Any, dtype: torch.dtype, *, sparse: bool, norm: FeatNorm | None = None
+    transport: Transport,
+    feats: Any,
+    dtype: torch.dtype,
+    *,
+    sparse: bool,
+    norm: FeatNorm | None = None,
+    empty: Callable[[int, int, torch.dtype], torch.Tensor] | None = None,
 ) -> torch.Tensor | SparseRows | None:
     """Features of owned rows in memory: dense, or stored sparse where `sparse` allows it and it multiplies faster.
 
     Collective: yes, where `sparse` is set and features are stored sparse.
 
-    Args: norm: what is done to them.
+    Args: norm: what is done to them; empty: makes the dense tensor.
     """
     if sparse and hasattr(feats, "toarray") and worth_sparse(transport.comm, feats):
         return SparseRows(feats, dtype) if norm is None else normalized(norm, feats, dtype)
-    rows = dense_rows(feats, dtype, norm)
+    rows = dense_rows(feats, dtype, norm, empty)
     leave_on_disk(feats)
     return rows
 

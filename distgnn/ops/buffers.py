@@ -4,48 +4,96 @@ A fresh large tensor is faulted in page by page, which costs as much as a produc
 every gather from it misses the TLB. Blocks here are numpy's, which asks the kernel for huge pages. Nobody gives a
 buffer back: a tensor on a piece of a block holds a reference to it, and a piece that only this pool refers to is free.
 A result takes the smallest gap that it fits in, so a free block of a wide layer holds narrower rows meanwhile.
+
+With a folder (`--offload`) pieces wait in files there (file_memory.py). A new piece sends the oldest ones out until
+those in memory are at most WORKING times the largest: a layer forward has its input, its sums and its result at work.
+What was sent out last is needed first in the backward pass, and is read ahead from there.
 """
 
 import sys
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 import numpy as np
 import torch
 
 from distgnn.kernels import empty_rows, give_back_freed_memory
+from distgnn.ops.file_memory import PAGE, Disk, FileMemory
 
 SMALL = 1 << 20  # bytes; smaller results are left to malloc
 LINE = 64  # bytes: a piece begins with a cache line, as a block does
+WORKING = 3  # pieces of the largest size in memory, with a folder
+AHEAD = 2  # of these are read ahead
 SHARE = 2  # a whole block is broken for what fills at least half of it: it may soon be needed whole
+
+
+@dataclass
+class _Place:
+    """Where a piece lies in its block, and its number: the smallest is the oldest.
+
+    `waits`: in a file; `is_read`: or on its way back.
+    """
+
+    first: int
+    end: int
+    number: int
+    is_used: bool = True
+    waits: bool = False
+    is_read: bool = False
+
+    @property
+    def num_bytes(self) -> int:
+        return self.end - self.first
+
+    def is_wanted(self) -> bool:
+        """Does a tensor look at it still?"""
+        return self.is_used
 
 
 class _Block:
     """Memory, and the pieces of it that tensors look at, from its first byte on."""
 
-    def __init__(self, num_bytes: int):
-        self.memory = empty_rows((num_bytes,), np.uint8)
+    def __init__(self, num_bytes: int, disk: Disk | None):
+        self.pages = None if disk is None else FileMemory(num_bytes, disk)
+        self.memory = empty_rows((num_bytes,), np.uint8) if self.pages is None else self.pages.bytes
         self._pieces: list[np.ndarray] = []
-        self._bounds: list[tuple[int, int]] = []
+        self.places: list[_Place] = []
+        self.left: list[tuple[int, int]] = []  # where free pieces have left pages behind; of `pages` only
         self._unused = _references([np.empty(1)], 0)  # of a piece that only a list refers to
 
     def forget_free_pieces(self) -> None:
         """Pieces that nothing looks at become gaps."""
-        used = [place for place in range(len(self._pieces)) if _references(self._pieces, place) != self._unused]
-        self._pieces = [self._pieces[place] for place in used]
-        self._bounds = [self._bounds[place] for place in used]
+        for number, place in enumerate(self.places):
+            place.is_used = _references(self._pieces, number) != self._unused
+            if self.pages is not None and not place.is_used:
+                if place.waits:
+                    self.pages.give_up(place.first, place.end)
+                else:
+                    self.left.append((place.first, place.end))
+        self._pieces = [piece for piece, place in zip(self._pieces, self.places, strict=True) if place.is_used]
+        self.places = [place for place in self.places if place.is_used]
 
     def gaps(self) -> Iterator[tuple[int, int, int]]:
         """(bytes, first byte, number of pieces before it) of each gap."""
-        ends, firsts = [0, *(end for _, end in self._bounds)], [*(first for first, _ in self._bounds), self.num_bytes]
+        ends, firsts = [0, *(one.end for one in self.places)], [*(one.first for one in self.places), self.num_bytes]
         for place, (end, first) in enumerate(zip(ends, firsts, strict=True)):
             yield first - end, end, place
 
-    def take(self, num_bytes: int, first: int, place: int) -> np.ndarray:
+    def take(self, num_bytes: int, first: int, place: int, number: int) -> np.ndarray:
         """A piece from `first` on, in the gap behind `place` other pieces."""
         piece = self.memory[first : first + num_bytes]
         self._pieces.insert(place, piece)
-        self._bounds.insert(place, (first, first + num_bytes))
+        self.places.insert(place, _Place(first, first + num_bytes, number))
+        for one, end in self.left[:]:
+            self.left.remove((one, end))
+            rest = (one, min(end, first)), (max(one, first + num_bytes), end)
+            self.left.extend(piece for piece in rest if piece[0] < piece[1])
         return piece
+
+    def left_bytes(self, first: int = 0, size: int | None = None) -> int:
+        """Bytes of pages that free pieces have left behind, in a gap or in all."""
+        end = self.num_bytes if size is None else first + size
+        return sum(max(0, min(end, last) - max(first, one)) for one, last in self.left)
 
     @property
     def num_bytes(self) -> int:
@@ -54,11 +102,14 @@ class _Block:
     @property
     def used_bytes(self) -> int:
         """As far as is known since free pieces were forgotten."""
-        return sum(end - first for first, end in self._bounds)
+        return sum(place.num_bytes for place in self.places)
 
 
 class Buffers:
     """The large results of one rank's model.
+
+    Args: folder: where pieces wait in files; None: all stay in memory.
+    Raises: RunError where the disk is full, or a file cannot be written.
 
     Example:
         >>> buffers = dg.ops.Buffers()
@@ -66,15 +117,18 @@ class Buffers:
         torch.Size([100, 8])
     """
 
-    def __init__(self) -> None:
+    def __init__(self, folder: str | None = None) -> None:
         self._blocks: list[_Block] = []
+        self.disk = None if folder is None else Disk(folder)
+        self._line = LINE if self.disk is None else PAGE
+        self._count = 0  # of pieces
 
     def empty(self, num_rows: int, width: int, dtype: torch.dtype) -> torch.Tensor:
         """A tensor [num_rows, width] with any content, on memory that was used before if there is a gap for it."""
         num_bytes = num_rows * width * dtype.itemsize
         if num_bytes < SMALL:
             return torch.empty(num_rows, width, dtype=dtype)
-        piece = self._piece(-(-num_bytes // LINE) * LINE)
+        piece = self._piece(-(-num_bytes // self._line) * self._line)
         return torch.from_numpy(piece)[:num_bytes].view(dtype).view(num_rows, width)
 
     def empty_like(self, rows: torch.Tensor, dtype: torch.dtype | None = None) -> torch.Tensor:
@@ -84,14 +138,80 @@ class Buffers:
     def _piece(self, num_bytes: int) -> np.ndarray:
         """The beginning of the smallest gap that is large enough, or a new block."""
         self._forget_free_pieces()
+        self._make_room(num_bytes)
+        self._count += 1
         gaps = [(gap, number) for number, block in enumerate(self._blocks) for gap in block.gaps()]
         fitting = [(gap, n) for gap, n in gaps if num_bytes <= gap[0] and self._may_break(n, gap[0], num_bytes)]
         if fitting:
-            (_, first, place), number = min(fitting)
-            return self._blocks[number].take(num_bytes, first, place)
-        self._drop_free_blocks_below(num_bytes)
-        self._blocks.append(_Block(num_bytes))
-        return self._blocks[-1].take(num_bytes, 0, 0)
+            _, (_, first, place), number = min((self._order(gap, n), gap, n) for gap, n in fitting)
+            piece = self._blocks[number].take(num_bytes, first, place, self._count)
+        else:
+            self._drop_free_blocks_below(num_bytes)
+            self._blocks.append(_Block(num_bytes, self.disk))
+            piece = self._blocks[-1].take(num_bytes, 0, 0, self._count)
+        return piece
+
+    def _order(self, gap: tuple[int, int, int], number: int) -> tuple[int, int]:
+        """Of gaps of one size, the one with most pages in memory comes first."""
+        return gap[0], -self._blocks[number].left_bytes(gap[1], gap[0])
+
+    # --- pieces that wait ------------------------------------------------------------------------------------
+
+    def _places(self) -> list[tuple[_Place, FileMemory]]:
+        """All pieces as of when free ones were forgotten, the oldest first; none without a folder."""
+        found = [(place, block.pages) for block in self._blocks if block.pages for place in block.places]
+        return sorted(found, key=lambda one: one[0].number)
+
+    def _make_room(self, num_bytes: int) -> None:
+        """Before a piece is made: at most WORKING times the largest piece stays in memory with it."""
+        if self.disk is None:
+            return
+        places = self._places()
+        for place, pages in places:
+            if place.waits:
+                pages.leave(place.first, place.end)
+        here = [one for one in places if not one[0].waits]
+        sizes = [place.num_bytes for place, _ in here] + [num_bytes]
+        while sum(sizes) > WORKING * max(sizes):
+            self._send_out(*here.pop(0))
+            sizes.pop(0)
+        room = WORKING * max(sizes) - sum(sizes) + num_bytes  # for what the new piece can be made of
+        for block in self._blocks:
+            room -= block.left_bytes()
+            if room < 0 and block.pages is not None:
+                for first, end in block.left:
+                    block.pages.leave(first, end)
+                room += block.left_bytes()
+                block.left.clear()
+
+    def _send_out(self, place: _Place, pages: FileMemory) -> None:
+        pages.move_out(place.first, place.end, place.is_wanted)
+        place.waits = True
+        for other, _ in self._places():
+            other.is_read = False
+
+    def send_out(self) -> None:
+        """Let all pieces wait: nothing is computed on them soon."""
+        self._forget_free_pieces()
+        for place, pages in self._places():
+            if not place.waits:
+                self._send_out(place, pages)
+
+    def read_ahead(self) -> None:
+        """A backward pass comes to the pieces that wait: begin to read those that were made last."""
+        waiting = [one for one in self._places() if one[0].waits]
+        room = AHEAD * max([place.num_bytes for place, _ in waiting], default=0)
+        for place, pages in reversed(waiting):
+            room -= place.num_bytes
+            if room >= 0 and not place.is_read:
+                place.is_read = True
+                pages.read_ahead(place.first, place.end)
+
+    def holds(self, address: int) -> bool:
+        """Is there a piece at an address?"""
+        return any(
+            0 <= address - block.memory.__array_interface__["data"][0] < block.num_bytes for block in self._blocks
+        )
 
     def _may_break(self, number: int, gap: int, num_bytes: int) -> bool:
         return gap < self._blocks[number].num_bytes or num_bytes * SHARE >= gap

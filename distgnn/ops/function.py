@@ -109,6 +109,7 @@ class Remade(Function):
     def inputs_and_kept(cls, ctx: Any) -> tuple[list, Any]:
         """The inputs and what `run` kept, or makes again. Collective: where it makes it again."""
         tensors, count = ctx.saved_tensors, len(ctx.others)
+        ctx.call.graph.buffers.read_ahead()
         inputs = [tensor if other is None else other for tensor, other in zip(tensors[:count], ctx.others, strict=True)]
         if ctx.again is not None:
             inputs[0] = ctx.again.of(tensors[count:])

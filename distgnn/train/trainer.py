@@ -24,6 +24,7 @@ from distgnn.config import TrainConfig
 from distgnn.errors import RunStopped, on_all_ranks
 from distgnn.graph.face.row_graph import with_rows
 from distgnn.graph.induced import training_subgraph
+from distgnn.ops.saved_rows import saved_in
 from distgnn.system.jobs.rank_log import RankLog
 from distgnn.system.jobs.watchdog import Watchdog
 from distgnn.system.output import plain
@@ -355,8 +356,9 @@ class Trainer:
         self.optimizer.begin()
         watch.phase = f"{name}, forward"
         with drawing(self.model, graph):
-            logits = run_model(self.model, graph)
-            loss, share = self._loss(graph, logits)
+            with saved_in(graph.buffers):
+                logits = run_model(self.model, graph)
+                loss, share = self._loss(graph, logits)
             watch.phase = f"{name}, backward"
             loss.backward()
         watch.phase = f"{name}, sum of gradients"

@@ -3,7 +3,7 @@
 import json
 import os
 import sys
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -66,7 +66,11 @@ def train(
     ] = None,
     memory: Annotated[
         str | None,
-        typer.Option(help="Memory of a rank, such as 8GB (default: what is free).", rich_help_panel="Ranks and memory"),
+        typer.Option(
+            help="Memory of a rank, such as 8GB (default: what is free). auto or auto:8GB: keep within it, by keeping "
+            "all, else --remat, else --offload.",
+            rich_help_panel="Ranks and memory",
+        ),
     ] = None,
     ranks: Annotated[
         int | None,
@@ -88,7 +92,7 @@ def train(
     from distgnn.cli.training import check_machines, train_on_this_rank
     from distgnn.partition import read_manifest
     from distgnn.system.jobs.start_limit import start_limit
-    from distgnn.system.sizes import parse_bytes
+    from distgnn.train.run.within_memory import MemoryLimit
 
     if ranks is not None:
         from distgnn.cli.cut_first import cut_first
@@ -104,14 +108,15 @@ def train(
         settings = _with_saved(Settings(training, model, run, schedule, exchange), given, config, manifest)
         settings, picked = with_recipe(settings, given, recipe, manifest)
         settings = _checked(settings.checked(), launching, manifest)
-        limit = None if memory is None else parse_bytes(memory)
+        limit = MemoryLimit.parse(memory)
     _start_ranks(context, parts, settings, launching, manifest["num_parts"] * settings.exchange.columns, threads)
     speak = not quiet and not as_json
-    if picked and speak and import_mpi().COMM_WORLD.rank == 0:
-        print(picked, file=sys.stderr, flush=True)
-    sections = settings.sections() | {"data": describe_data(parts, manifest)}
     with start_limit(starting):
-        check_machines(manifest, sections | {"train": asdict(settings.train)}, limit)
+        settings, lines = check_machines(parts, manifest, settings, limit)
+    if speak and import_mpi().COMM_WORLD.rank == 0:
+        for line in filter(None, (picked, *lines)):
+            print(line, file=sys.stderr, flush=True)
+    sections = settings.sections() | {"data": describe_data(parts, manifest)}
     summary, rank = train_on_this_rank(parts, settings, sections, debug, speak)
     if rank == 0 and as_json:
         print(json.dumps(summary, indent=1))

@@ -17,8 +17,10 @@ from distgnn.train.checkpoint.fingerprint import difference
 # What may change between the parts of one run: none of it changes a number of an epoch.
 FREE_TRAIN = (
     "epochs", "run_dir", "overwrite", "resume", "checkpoint_every", "timeout", "verify_every", "eval_every", "trace",
-    "log",
+    "log", "offload",
 )  # fmt: skip
+
+FREE_MODEL = {"model.remat"}  # nor does this, and `--memory auto` may choose otherwise on another machine
 
 # Of [run]: said by the graph itself, or how many ranks share a part, which changes as the number of ranks may.
 OF_RANKS = ("feat_norm", "columns")
@@ -96,7 +98,7 @@ def check_identity(path: Path, state: dict, settings: dict, graph: dict) -> None
     if different:
         raise InputError(f"{path} is of another graph: {different}")
     saved = drop_earlier(state["settings"], str(path))
-    for name in sorted(saved.keys() | settings.keys()):
+    for name in sorted((saved.keys() | settings.keys()) - FREE_MODEL):
         there, here = saved.get(name), settings.get(name)
         if there != here:
             raise InputError(

@@ -11,6 +11,7 @@ training pairs, k negatives drawn for them, e negatives of an evaluation, B borr
 | structure | the part's files without features; arcs of the backward pass again where a part is not symmetric |
 | one hidden layer, forward and backward | ROWS_PER_LAYER · O · W · item |
 | of sage and gcn (docs/internals/memory.md) | (KEPT · L + 1) · O · W · item; with remat KEPT · max(L, 2) |
+| with offload | at most the larger of AT_WORK and a layer's, of these |
 | halo rows and messages | HALO_ROWS · (H + sent) · W · item |
 | columns of a part that t ranks share, and what comes and goes between them | COLUMN_ROWS · O · W / t · item |
 | late rows of cd-R, held whole and on their way | L · 2 · ((1 + wire) · received + wire / R · sent) · W · item |
@@ -41,6 +42,7 @@ ITEM_BYTES = {"float32": 4, "float64": 8, "bfloat16": 3}
 ROWS_PER_LAYER = {"sage": 3.5, "gcn": 3.5, "gin": 18.0, "gat": 9.0, "gatv2": 16.0, "gcn2": 6.0, "appnp": 11.0}
 ROWS_PER_LAYER |= {"gine": 18.0, "edgegat": 16.0, "rgcn": 10.0}
 KEPT = {"none": 1.0, "layer": 1.0, "batch": 1.0, "graph": 1.0, "pair": 1.0}  # what a norm reads or what is activated
+AT_WORK = 3.0  # of rows that wait in files (distgnn/ops/buffers.py)
 HALO_ROWS = 2.5
 COLUMN_ROWS = 4.0  # of columns both ways [O, W / t], and messages both ways [O / t, W]
 TABLES, BYTES_PER_PAIR, BYTES_PER_NEGATIVE = 4, 100, 200
@@ -71,6 +73,8 @@ def estimate_bytes(manifest: dict, part_id: int, settings: dict) -> int:
         each = KEPT[model.get("norm", "layer")]
         kept = max(layers, 2) * each if model.get("remat") else layers * each + 1
     kept += 7 * layers * (model.get("jump", "none") != "none")
+    if settings.get("train", {}).get("offload"):
+        kept = min(kept, max(AT_WORK, kept / layers))
     exchanged = (halos + sum(manifest["pair_rows"][part_id])) * width / columns
     messages = HALO_ROWS * exchanged
     if run["algorithm"] not in ("cd-0", "0c"):
@@ -170,6 +174,9 @@ def _smaller(here: Any, manifest: dict, part_id: int, settings: dict, limit: int
     exact = run["algorithm"] == "cd-0" and run.get("wire") in (None, "float32")
     if exact and not model.get("remat") and model["name"] not in DEEP_MODELS and model.get("norm") != "batch":
         options["--remat"] = {"model": model | {"remat": True}}
+    train = settings.get("train", {})
+    if not train.get("offload"):
+        options["--offload DIR"] = {"train": train | {"offload": "DIR"}}
     found = []
     for words, other in options.items():
         needed = estimate_bytes(manifest, part_id, settings | other)

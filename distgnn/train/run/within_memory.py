@@ -1,0 +1,130 @@
+"""How a run stays within a memory: `--memory auto` keeps all rows, then takes `--remat`, then `--offload`.
+
+None of them changes a number of the result. The estimate decides (estimate.py), on all ranks alike.
+"""
+
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from distgnn.config import Settings
+from distgnn.errors import InputError, RunError
+from distgnn.system.free_memory import available_bytes
+from distgnn.system.sizes import parse_bytes
+from distgnn.system.units import human_bytes
+from distgnn.train.run.estimate import AT_WORK, estimate_bytes, together_bytes
+
+AUTO = "auto"
+
+
+@dataclass(frozen=True)
+class MemoryLimit:
+    """What `--memory` says: bytes of a rank (None: what is free), and whether the run may choose how to keep within."""
+
+    bytes: int | None = None
+    chooses: bool = False
+
+    @classmethod
+    def parse(cls, text: str | int | None) -> "MemoryLimit":
+        """From None, "8GB", "auto" or "auto:8GB". Raises: InputError."""
+        name, _, size = str(text).partition(":")
+        if name.strip().lower() == AUTO:
+            return cls(parse_bytes(size) if size else None, True)
+        return cls(None if text is None else parse_bytes(text))
+
+
+def choose(comm: Any, manifest: dict[str, Any], settings: Settings, limit: MemoryLimit) -> tuple[Settings, str]:
+    """The first way that fits, else the last, and the line that says so; the settings as they are without auto.
+
+    Collective: yes.
+    """
+    if not limit.chooses:
+        return settings, ""
+    for words, one in _ways(settings):
+        most, free, fits = _needs(comm, manifest, one, limit.bytes)
+        if fits:
+            break
+    return one, f"memory auto: {words} (about {human_bytes(most)} a rank; {human_bytes(free)} are there)"
+
+
+def _ways(settings: Settings) -> Iterator[tuple[str, Settings]]:
+    """All rows in memory, remat where the model and the exchanges allow it, files."""
+    folder, settings = settings.train.offload, replace(settings, train=replace(settings.train, offload=None))
+    yield "--remat" if settings.model.remat else "all rows stay in memory", settings
+    if not settings.model.remat:
+        again = replace(settings, model=replace(settings.model, remat=True))
+        try:
+            again.checked()
+            yield "--remat", again
+        except InputError:
+            pass
+    folder = folder or _beside(settings.train.run_dir)
+    yield f"--offload {folder}", replace(settings, train=replace(settings.train, offload=folder))
+
+
+def _beside(run_dir: str | None) -> str:
+    """A folder that is there, on the disk that the run folder will be on."""
+    path = Path(run_dir or "runs").absolute()
+    return str(next(one for one in (path, *path.parents) if one.is_dir()))
+
+
+def _needs(comm: Any, manifest: dict, settings: Settings, limit: int | None) -> tuple[int, int, bool]:
+    """The most that a rank needs, what is there, and whether all ranks fit. Collective: yes."""
+    from mpi4py import MPI
+
+    here = comm.Split_type(MPI.COMM_TYPE_SHARED)
+    needed = estimate_bytes(manifest, comm.rank // settings.exchange.columns, _sections(settings))
+    together = needed if limit is not None else together_bytes(here.allgather(needed))
+    free = limit if limit is not None else min(here.allgather(available_bytes()))
+    here.Free()
+    return max(comm.allgather(needed)), min(comm.allgather(free)), all(comm.allgather(together <= free))
+
+
+def _sections(settings: Settings) -> dict[str, dict[str, Any]]:
+    return settings.sections() | {"train": asdict(settings.train)}
+
+
+def check_disk(comm: Any, manifest: dict[str, Any], settings: Settings, by_name: bool) -> str:
+    """The line on the disk that `--offload` needs; empty without.
+
+    Collective: yes.
+
+    Args: by_name: is the model one of ours, whose rows are known?
+    Raises: InputError, RunError on every rank: no such folder, or too little room on some machine.
+    """
+    folder = settings.train.offload
+    if folder is None:
+        return ""
+    from mpi4py import MPI
+
+    from distgnn.comm import raise_together
+    from distgnn.ops.file_memory import check_folder, free_bytes
+
+    with raise_together(comm):
+        check_folder(folder)
+    here = comm.Split_type(MPI.COMM_TYPE_SHARED)
+    mine = disk_bytes(manifest, comm.rank // settings.exchange.columns, settings) if by_name else 0
+    needed, free = sum(here.allgather(mine)), min(here.allgather(free_bytes(folder)))
+    here.Free()
+    with raise_together(comm):
+        if needed > free:
+            raise RunError(
+                f"offload needs about {human_bytes(needed)} of {folder}, which has {human_bytes(free)} left: free some "
+                "room, or name a folder of another disk"
+            )
+    most, least = max(comm.allgather(needed)), min(comm.allgather(free))
+    size = f"about {human_bytes(most)}" if by_name else "the rows that your model keeps"
+    return f"offload: {size} in files of {folder} on each machine ({human_bytes(least)} are free)"
+
+
+def disk_bytes(manifest: dict[str, Any], part_id: int, settings: Settings) -> int:
+    """What a rank writes into files: what it does not keep in memory, and the rows at work, which come there too."""
+    train = settings.train
+    kept, offloaded = (
+        estimate_bytes(manifest, part_id, _sections(replace(settings, train=replace(train, offload=folder))))
+        for folder in (None, train.offload)
+    )
+    columns = AT_WORK * settings.model.hidden_feats + 2 * manifest["graph"]["num_feats"]  # features, and their sums
+    numbers = manifest["parts"][part_id]["owned"] * columns / settings.exchange.columns
+    return int(kept - offloaded + numbers * (2 if settings.run.dtype == "bfloat16" else 4))

@@ -1,0 +1,92 @@
+"""Rows that wait in files: the same numbers, bounded memory, and nothing left behind."""
+
+import os
+import signal
+import subprocess
+import sys
+
+import pytest
+import torch
+from cut_graphs import random_graph, whole_graph
+
+import distgnn as dg
+from distgnn.config import ModelConfig
+from distgnn.errors import InputError, RunError
+from distgnn.nn import model_for
+from distgnn.ops import Buffers, file_memory
+from distgnn.ops.saved_rows import saved_in
+
+ROWS = 1 << 14
+
+
+def test_what_was_sent_out_is_read_and_written_where_it_was(tmp_path):
+    buffers = Buffers(str(tmp_path))
+    kept = [buffers.empty(ROWS, 64, torch.float32).fill_(number) for number in range(8)]
+    assert buffers.disk.moved_bytes == 5 * kept[0].nbytes  # three stay in memory
+    assert not os.listdir(tmp_path)
+    kept[0].add_(100)
+    buffers.read_ahead()
+    del kept[3]
+    new = buffers.empty(ROWS, 64, torch.float32).fill_(50)
+    assert [int(rows.unique()) for rows in (*kept, new)] == [100, 1, 2, 4, 5, 6, 7, 50]
+
+
+@pytest.mark.parametrize(("name", "norm"), [("sage", "layer"), ("gcn", "batch"), ("gat", "none"), ("gin", "layer")])
+def test_losses_are_the_same_to_the_bit(name, norm, tmp_path, monkeypatch):
+    for module in ("buffers", "saved_rows"):
+        monkeypatch.setattr(f"distgnn.ops.{module}.SMALL", 256)
+    found, moved = [], []
+    for folder in (None, str(tmp_path)):
+        torch.manual_seed(0)
+        graph = whole_graph(random_graph(), offload=folder)
+        model = model_for(ModelConfig(name, 8, num_layers=4, norm=norm, num_heads=2), graph)
+        result = dg.Trainer(model, graph, dg.TrainConfig(epochs=3, log=None)).fit()
+        found.append([loss.hex() for loss in result.losses])
+        moved.append(graph.buffers.disk.moved_bytes if folder else 0)
+    assert found[0] == found[1] and moved[1] > 0
+
+
+def test_rows_that_torch_keeps_wait_too_and_must_not_be_written_to(tmp_path, monkeypatch):
+    monkeypatch.setattr("distgnn.ops.saved_rows.SMALL", 256)
+    monkeypatch.setattr("distgnn.ops.buffers.SMALL", 256)
+    buffers = Buffers(str(tmp_path))
+    feats, gradients = torch.randn(200, 8), []
+    for pool in (Buffers(), buffers):
+        weight = torch.ones(8, 8, requires_grad=True)
+        with saved_in(pool):
+            rows = feats
+            for _ in range(6):
+                rows = torch.sigmoid(rows @ weight)
+        rows.sum().backward()
+        gradients.append(weight.grad)
+    assert torch.equal(*gradients) and buffers.disk.moved_bytes > 0
+    with saved_in(buffers):
+        kept = buffers.empty(200, 8, torch.float32).fill_(1).requires_grad_()
+        out = (kept * kept).sum()
+    with torch.no_grad():
+        kept.add_(1)
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        out.backward()
+
+
+def test_a_killed_process_leaves_no_file(tmp_path):
+    text = (
+        "import os, signal, sys, torch\nfrom distgnn.ops import Buffers\nbuffers = Buffers(sys.argv[1])\n"
+        "kept = [buffers.empty(1 << 14, 64, torch.float32).fill_(1) for _ in range(6)]\n"
+        "assert buffers.disk.moved_bytes\nos.kill(os.getpid(), signal.SIGKILL)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", text, str(tmp_path)], timeout=120, check=False)
+    assert done.returncode == -signal.SIGKILL and not os.listdir(tmp_path)
+
+
+def test_a_full_disk_is_one_line(tmp_path, monkeypatch):
+    def full(*_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(file_memory.os, "posix_fallocate", full)
+    buffers = Buffers(str(tmp_path))
+    kept = [buffers.empty(ROWS, 64, torch.float32) for _ in range(3)]
+    with pytest.raises(RunError, match=r"^offload: .* is full after 0 B: free some room, or name a folder"):
+        kept.append(buffers.empty(ROWS, 64, torch.float32))
+    with pytest.raises(InputError, match="no such folder"):
+        file_memory.check_folder(str(tmp_path / "none"))
