@@ -169,6 +169,10 @@ class Exchange:
             self._buffers = {key: buffer for key, buffer in self._buffers.items() if key[0] == "targets"}
             self._arriving, self._receiving = np.empty((0, 0)), []
 
+    def blocks(self) -> list[tuple[str, object]]:
+        """What it holds, by name, for the ledger."""
+        return [("messages" if key[0] == "packed" else "halo rows", one) for key, one in list(self._buffers.items())]
+
     def buffer_bytes(self) -> int:
         """Memory held for messages."""
         return sum(buffer.nbytes for buffer in self._buffers.values())

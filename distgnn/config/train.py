@@ -104,6 +104,7 @@ class TrainConfig(BatchConfig):
     )
     resume: bool = _run_folder(False, "Go on from the newest checkpoint of the run folder, if there is one.")
     timeout: float = _system(600.0, "Seconds after which a job in which nothing moves has been ended (0: no limit).")
+    memory_report: bool = _system(False, "Say what each rank's memory was at its peak, by name.")
     verify_every: int = _training(0, "Epochs between comparisons of a training step with the exact one (0: never).")
     inductive: bool = _training(False, "Train on the subgraph of training vertices; evaluate on the whole graph.")
 

@@ -26,6 +26,7 @@ class _Block:
         self.memory = empty_rows((num_bytes,), np.uint8)
         self._pieces: list[np.ndarray] = []
         self._bounds: list[tuple[int, int]] = []
+        self._askers: list[str] = []
         self._unused = _references([np.empty(1)], 0)  # of a piece that only a list refers to
 
     def forget_free_pieces(self) -> None:
@@ -33,6 +34,7 @@ class _Block:
         used = [place for place in range(len(self._pieces)) if _references(self._pieces, place) != self._unused]
         self._pieces = [self._pieces[place] for place in used]
         self._bounds = [self._bounds[place] for place in used]
+        self._askers = [self._askers[place] for place in used]
 
     def gaps(self) -> Iterator[tuple[int, int, int]]:
         """(bytes, first byte, number of pieces before it) of each gap."""
@@ -40,12 +42,21 @@ class _Block:
         for place, (end, first) in enumerate(zip(ends, firsts, strict=True)):
             yield first - end, end, place
 
-    def take(self, num_bytes: int, first: int, place: int) -> np.ndarray:
+    def take(self, num_bytes: int, first: int, place: int, asker: str) -> np.ndarray:
         """A piece from `first` on, in the gap behind `place` other pieces."""
         piece = self.memory[first : first + num_bytes]
         self._pieces.insert(place, piece)
         self._bounds.insert(place, (first, first + num_bytes))
+        self._askers.insert(place, asker)
         return piece
+
+    def living(self) -> list[tuple[str, int, int]]:
+        """(who asked, first address, last) of each piece that a tensor looks at. Changes nothing."""
+        start, found = self.memory.__array_interface__["data"][0], []
+        for place, ((first, last), asker) in enumerate(zip(self._bounds, self._askers, strict=False)):
+            if _references(self._pieces, place) != self._unused:
+                found.append((asker, start + first, start + last))
+        return found
 
     @property
     def num_bytes(self) -> int:
@@ -60,6 +71,8 @@ class _Block:
 class Buffers:
     """The large results of one rank's model.
 
+    Attributes: asker: the name that the ledger (`distgnn/graph/ledger.py`) gives to what is asked for from now on.
+
     Example:
         >>> buffers = dg.ops.Buffers()
         >>> buffers.empty(100, 8, torch.float32).shape
@@ -68,6 +81,7 @@ class Buffers:
 
     def __init__(self) -> None:
         self._blocks: list[_Block] = []
+        self.asker = "rows"
 
     def empty(self, num_rows: int, width: int, dtype: torch.dtype) -> torch.Tensor:
         """A tensor [num_rows, width] with any content, on memory that was used before if there is a gap for it."""
@@ -88,10 +102,10 @@ class Buffers:
         fitting = [(gap, n) for gap, n in gaps if num_bytes <= gap[0] and self._may_break(n, gap[0], num_bytes)]
         if fitting:
             (_, first, place), number = min(fitting)
-            return self._blocks[number].take(num_bytes, first, place)
+            return self._blocks[number].take(num_bytes, first, place, self.asker)
         self._drop_free_blocks_below(num_bytes)
         self._blocks.append(_Block(num_bytes))
-        return self._blocks[-1].take(num_bytes, 0, 0)
+        return self._blocks[-1].take(num_bytes, 0, 0, self.asker)
 
     def _may_break(self, number: int, gap: int, num_bytes: int) -> bool:
         return gap < self._blocks[number].num_bytes or num_bytes * SHARE >= gap
@@ -110,6 +124,18 @@ class Buffers:
         if len(kept) < len(self._blocks):
             self._blocks = kept
             give_back_freed_memory()
+
+    def living(self) -> list[tuple[str, int, int]]:
+        """(who asked, first address, last) of each piece in use, and of whole blocks as "free rows" behind them."""
+        blocks = list(self._blocks)
+        whole = [(block.memory.__array_interface__["data"][0], block.num_bytes) for block in blocks]
+        pieces = [piece for block in blocks for piece in block.living()]
+        return pieces + [("free rows", start, start + size) for start, size in whole]
+
+    def idle_bytes(self) -> int:
+        """Memory that no tensor looks at. Changes nothing."""
+        used = sum(last - first for block in list(self._blocks) for _, first, last in block.living())
+        return self.num_bytes - used
 
     @property
     def num_bytes(self) -> int:

@@ -159,6 +159,10 @@ class NodeExchange(Exchange):
         """Give back the memory of messages between nodes; shared rows stay."""
         self.between.release()
 
+    def blocks(self) -> list[tuple[str, object]]:
+        """What it holds, by name, for the ledger."""
+        return [*self.between.blocks(), *self._flat.blocks(), ("halo rows", self.stage)]
+
     def buffer_bytes(self) -> int:
         """Memory held for messages and shared rows."""
         return self.between.buffer_bytes() + self._flat.buffer_bytes() + self.stage.num_bytes()

@@ -17,7 +17,7 @@ from distgnn.train.checkpoint.fingerprint import difference
 # What may change between the parts of one run: none of it changes a number of an epoch.
 FREE_TRAIN = (
     "epochs", "run_dir", "overwrite", "resume", "checkpoint_every", "timeout", "verify_every", "eval_every", "trace",
-    "log",
+    "log", "memory_report",
 )  # fmt: skip
 
 # Of [run]: said by the graph itself, or how many ranks share a part, which changes as the number of ranks may.

@@ -106,7 +106,7 @@ def descendants() -> list[int]:
 def measure(parts: Path, ranks: int, run: Path, words: str) -> dict:
     """Train; peaks of the rank with the highest, seconds of an epoch, and the settings."""
     command = [sys.executable, "-m", "distgnn.cli", "train", str(parts), "--model", *words.split(), *SIZES.split()]
-    command += ["--epochs", "4", "--eval-every", "2", "--run-dir", str(run), "--overwrite", "--quiet"]
+    command += ["--epochs", "4", "--eval-every", "2", "--run-dir", str(run), "--overwrite", "--quiet", "--memory-report"]
     watch = Watch()
     watch.start()
     subprocess.run([*command, "--memory", "1TB"], check=True, timeout=3600)
@@ -118,6 +118,7 @@ def measure(parts: Path, ranks: int, run: Path, words: str) -> dict:
         "peaks": [peak for peak, _ in of_ranks],
         "anon": max(anon for _, anon in of_ranks),
         "seconds": summary["epoch_seconds_median"],
+        "blocks": summary["memory"]["blocks"],
         "settings": read_config(str(run)),
     }
 
