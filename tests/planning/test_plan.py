@@ -72,6 +72,20 @@ def test_advice_fits_and_reaches_the_target():
     assert cut.startswith("distgnn partition ogbn-papers100M --parts") and "--algorithm cd-0" in train
 
 
+@pytest.mark.parametrize(("more", "words"), [({"norm": "none"}, "--norm none"), ({"remat": True}, "--remat")])
+def test_norm_and_remat_are_known(more, words):
+    """Of deep stacks: of two hidden layers remat saves none."""
+    plain, other = (
+        Settings(TrainConfig(), ModelConfig("sage", 256, 8, **options), RunConfig(), Schedule()).checked()
+        for options in ({}, more)
+    )
+    network = parse_network("100gbit")
+    (before, *_), found = (all_estimates(PAPERS, [2], one, RANK, network) for one in (plain, other))
+    assert found[0].memory_bytes < 0.8 * before.memory_bytes
+    assert words in commands(found[0], "ogbn-papers100M", other, network, False)[1]
+    assert all(one.choice.algorithm == "cd-0" for one in found) or not other.model.remat
+
+
 def test_what_nothing_does_is_refused():
     found = all_estimates(PAPERS, [1, 2], SETTINGS, RANK, parse_network("10gbit"))
     with pytest.raises(RunError, match="nothing fits"):
