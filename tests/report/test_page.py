@@ -201,7 +201,8 @@ def test_numbers_that_are_none_are_left_out(page, tmp_path):
         f"{json.dumps(record_of(0))}\n{record}\n" + f'{{"epoch": 2, "loss": 1{"0" * 400}}}\n'
     )
     (run / "summary.json").write_text(
-        '{"test_metric": Infinity, "peak_rss_bytes": [1, "x"], "versions": 7, "ranks": {}, "memory": {"peak": 7, "blocks": {"x": ["y"]}}}'
+        '{"test_metric": Infinity, "peak_rss_bytes": [1, "x"], "versions": 7, "ranks": {}, '
+        '"memory": {"peak": 7, "blocks": {"x": ["y"]}}}'
     )
     found = page(run)
     close(found.lines[0][1], [(0, record_of(0)["loss"])])
