@@ -48,7 +48,7 @@ def closing_rows(summary: dict, manifest: dict) -> list[tuple[str, str]]:
 
 def memory_rows(memory: dict) -> list[tuple[str, str]]:
     """The table of `--memory-report`, as summary.json has it."""
-    from distgnn.graph.ledger import REST, MemoryReport
+    from distgnn.graph.memory.report import REST, MemoryReport
 
     blocks = {name: values for name, values in memory["blocks"].items() if name != REST}
     return MemoryReport(memory["peak"], memory["anonymous"], blocks).rows()

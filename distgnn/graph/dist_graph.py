@@ -30,8 +30,8 @@ from distgnn.graph.features.feat_norm import FeatNorm
 from distgnn.graph.features.statistics import fitted
 from distgnn.graph.frame import Frame, Frames
 from distgnn.graph.global_values import gather_rows, global_mean
-from distgnn.graph.ledger import MemoryLedger, MemoryReport, blocks_of
 from distgnn.graph.links.edge_pairs import EdgePairs, edge_pairs
+from distgnn.graph.memory import MemoryLedger, MemoryReport, blocks_of
 from distgnn.graph.model_rows import ModelRows, OwnedRows
 from distgnn.graph.own_loop import refuse_unsummed_steps
 from distgnn.graph.part_arrays import arc_columns, as_tensor, input_rows, vertex_columns

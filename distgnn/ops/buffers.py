@@ -71,7 +71,7 @@ class _Block:
 class Buffers:
     """The large results of one rank's model.
 
-    Attributes: asker: the name that the ledger (`distgnn/graph/ledger.py`) gives to what is asked for from now on.
+    Attributes: asker: the ledger's name (`distgnn/graph/memory/ledger.py`) for what is asked for from now on.
 
     Example:
         >>> buffers = dg.ops.Buffers()

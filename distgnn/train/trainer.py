@@ -25,7 +25,7 @@ from distgnn.config import TrainConfig
 from distgnn.errors import RunStopped, on_all_ranks
 from distgnn.graph.face.row_graph import with_rows
 from distgnn.graph.induced import training_subgraph
-from distgnn.graph.ledger import blocks_of
+from distgnn.graph.memory import blocks_of
 from distgnn.system.jobs.rank_log import RankLog
 from distgnn.system.jobs.watchdog import Watchdog
 from distgnn.system.output import plain

@@ -9,11 +9,12 @@ training pairs, k negatives drawn for them, e negatives of an evaluation, B borr
 | its libraries | SHARED_BYTES, once for all ranks of a machine |
 | features, and the kept aggregation of them | 2 · O · D · item |
 | structure | the part's files without features; arcs of the backward pass again where a part is not symmetric |
-| hidden layers (KEEPS, docs/internals/memory.md) | (each · L + besides) · O · W · item; with remat (L + each + 1) |
+| hidden layers, see KEEPS | (each · L + besides) · O · W · item; with remat L + each + REMAT_BESIDES |
 | outputs | (OUTPUT_ROWS + of the model) · O · C · item |
-| halo rows and messages | HALO_ROWS · (H + sent) · W · item |
+| halo rows and messages, both ways | (sent + received) · (2 · W + 2 · min(C, W) + min(D, W)) · item |
 | columns of a part that t ranks share, and what comes and goes between them | COLUMN_ROWS · O · W / t · item |
-| late rows of cd-R, held and on their way | L · (2 · received + wires · (2 / R · sent + received)) · W · item |
+| late rows of cd-R, held and on their way | (L · W + min(C, W)) · (2 · received + wires · (sent + received)) · item |
+| sums of late rows | L · O · W · item |
 | cluster batches with history: held rows, forward and backward | 2 · (L − 1) · (O + H) · W · item |
 | scores of pairs: both ends' rows | TABLES · (O + B) · W · item on several ranks |
 | scores of pairs: ids, places, scores | BYTES_PER_PAIR · m, BYTES_PER_NEGATIVE · (k + e) |
@@ -65,8 +66,8 @@ KEEPS = {
     "edgegat": Keeps(16, 14, 0),
     "rgcn": Keeps(10, 9, 0),
 }
+REMAT_BESIDES = 0.6
 OUTPUT_ROWS = 3
-HALO_ROWS = 2.5
 COLUMN_ROWS = 4.0  # of columns both ways [O, W / t], and messages both ways [O / t, W]
 TABLES, BYTES_PER_PAIR, BYTES_PER_NEGATIVE = 4, 100, 200
 ID_BYTES, PAIR_BYTES = 8, 16  # in a part's files
@@ -95,15 +96,18 @@ def estimate_bytes(manifest: dict, part_id: int, settings: dict) -> int:
     each += 1.5 * bool(model.get("residual"))  # the layer's sum, and what it added
     kept = layers * each + keeps.besides
     if model.get("remat"):
-        kept = layers + each + max(keeps.besides, 1)
+        kept = layers + each + REMAT_BESIDES
     kept += 7 * layers * (model.get("jump", "none") != "none")
-    exchanged = (halos + sum(manifest["pair_rows"][part_id])) * width / columns
-    messages = HALO_ROWS * exchanged
+    outputs, train = graph["num_classes"], settings.get("train", {})
+    exchanged = sum(manifest["pair_rows"][part_id]) + sum(row[part_id] for row in manifest["pair_rows"])
+    widths = 2 * width + 2 * min(outputs, width) + min(graph["num_feats"], width)
+    messages = exchanged * widths / columns
     if run["algorithm"] not in ("cd-0", "0c"):
-        messages += layers * width / columns * _late_rows(manifest, part_id, run, max(1, width // columns))
+        late = layers * width + min(outputs, width)
+        messages += late / columns * _late_rows(manifest, part_id, run, max(1, width // columns))
+        kept += layers  # a sum of late rows is kept: it cannot be made again
     if columns > 1:
         messages += COLUMN_ROWS * part["owned"] * width / columns
-    outputs, train = graph["num_classes"], settings.get("train", {})
     if train.get("batch", FULL) != FULL and train.get("history", True):
         messages += 2 * layers * (part["owned"] + halos) * width
     if train.get("task") in PAIR_TASKS:

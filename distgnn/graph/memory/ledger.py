@@ -17,17 +17,12 @@ of the phase in which they were made, unless another owner, such as the kept agg
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field, fields, is_dataclass
-from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import Any
 
-import numpy as np
-import torch
-
+from distgnn.graph.memory.report import MemoryReport
+from distgnn.graph.memory.spans import Span, apart, resident_in, spans_in
 from distgnn.kernels import give_back_freed_memory
-from distgnn.ops.buffers import Buffers
 from distgnn.system.sizes import Resident, malloc_bytes, peak_resident_bytes, resident
-from distgnn.system.units import human_bytes
 
 OTHERS, FREED = "other tensors", "freed memory"
 NAMES = (
@@ -35,59 +30,10 @@ NAMES = (
     *(OTHERS, FREED),
     *("halo rows", "messages", "held rows", "parameters and optimiser", "best weights", "libraries", "interpreter"),
 )
-REST = "not accounted for"
 SECONDS = 0.002
 GROWTH = 1.002  # a new peak is looked at from here on
-PAGE = 4096
-PRESENT, OF_FILE = np.uint64(1 << 63), np.uint64(1 << 61)  # of an entry of pagemap
-OWN = ("distgnn", "partition", "kernels")  # packages whose objects are looked into
 
 Named = Iterable[tuple[str, Any]]  # (name of a block, arrays or objects that hold them)
-
-
-class Span(NamedTuple):
-    """Bytes at an address."""
-
-    first: int
-    last: int
-
-
-@dataclass
-class MemoryReport:
-    """Bytes of each rank at its peak. `blocks`: by name; `peak` and `anonymous`: of each rank.
-
-    Example:
-        >>> report = graph.memory_report()
-        >>> report.blocks["features"][0] >= 60 * 8 * 4
-        True
-    """
-
-    peak: list[int]
-    anonymous: list[int]
-    blocks: dict[str, list[int]] = field(default_factory=dict)
-
-    @property
-    def rest(self) -> list[int]:
-        """What is not accounted for."""
-        return [peak - sum(each) for peak, *each in zip(self.peak, *self.blocks.values(), strict=True)]
-
-    def rows(self) -> list[tuple[str, str]]:
-        """The table: each block on the rank that has most of it, and its share of that rank's peak."""
-        lines = {"peak": self.peak, "of it anonymous": self.anonymous} | self.blocks | {REST: self.rest}
-        return [(name, self._cell(values)) for name, values in lines.items() if any(values)]
-
-    def _cell(self, values: list[int]) -> str:
-        rank = max(range(len(values)), key=lambda one: values[one])
-        where = f" on rank {rank}" if len(values) > 1 else ""
-        return f"{human_bytes(values[rank])}, {100 * values[rank] / self.peak[rank]:.1f} %{where}"
-
-    def as_dict(self) -> dict[str, Any]:
-        """As summary.json has it."""
-        return {"peak": self.peak, "anonymous": self.anonymous, "blocks": self.blocks | {REST: self.rest}}
-
-    def __repr__(self) -> str:
-        """The table."""
-        return "\n".join(f"{name:<26}{cell}" for name, cell in self.rows())
 
 
 class MemoryLedger:
@@ -153,36 +99,8 @@ class MemoryLedger:
         seen: dict[int, Any] = {}
         for owner in self._owners:
             for name, holder in owner():
-                spans += [(name, span) for span in _spans_in(holder, seen)]
+                spans += [(name, span) for span in spans_in(holder, seen)]
         return apart(spans)
-
-
-def resident_in(span: Span) -> tuple[int, int]:
-    """Resident bytes of a span (anonymous, of files). Without a page table all is taken for anonymous."""
-    size = span.last - span.first
-    first, last = span.first // PAGE, -(-span.last // PAGE)
-    try:
-        with open("/proc/self/pagemap", "rb", buffering=0) as table:
-            table.seek(8 * first)
-            entries = np.frombuffer(table.read(8 * (last - first)), np.uint64)
-    except OSError:
-        return size, 0
-    present = entries & PRESENT != 0
-    of_file = int(np.count_nonzero(present & (entries & OF_FILE != 0)))
-    anonymous = int(np.count_nonzero(present)) - of_file
-    return size * anonymous // (last - first), size * of_file // (last - first)
-
-
-def apart(spans: list[tuple[str, Span]]) -> list[tuple[str, Span]]:
-    """The same spans without what an earlier one has."""
-    cuts = sorted({place for _, span in spans for place in span})
-    numbers = {place: number for number, place in enumerate(cuts)}
-    owners: list[int | None] = [None] * len(cuts)
-    for which, (_, span) in reversed(list(enumerate(spans))):
-        first, last = numbers[span.first], numbers[span.last]
-        owners[first:last] = [which] * (last - first)
-    pieces = zip(pairwise(cuts), owners, strict=False)
-    return [(spans[which][0], Span(*bounds)) for bounds, which in pieces if which is not None]
 
 
 def blocks_of(graph: Any) -> Iterator[tuple[str, Any]]:
@@ -195,42 +113,3 @@ def blocks_of(graph: Any) -> Iterator[tuple[str, Any]]:
     yield from graph.exchanges.blocks()
     yield "halo rows", getattr(graph.model_rows, "group", None)
     yield "structure", list(vars(graph).values())
-
-
-def _spans_in(holder: Any, seen: dict[int, Any]) -> Iterator[Span]:
-    """Spans of the arrays that an object holds: in lists, tuples and dicts, and in attributes of objects of ours.
-
-    Args: seen: objects that were looked into, kept alive so that their ids stay theirs.
-    """
-    waiting = [holder]
-    while waiting:
-        one = waiting.pop()
-        if isinstance(one, Span):
-            yield one
-            continue
-        if one is None or isinstance(one, (str, int, float, type, Buffers)) or id(one) in seen:
-            continue
-        seen[id(one)] = one
-        if isinstance(one, np.ndarray):
-            if one.nbytes:
-                first = one.__array_interface__["data"][0]
-                yield Span(first, first + one.nbytes)
-        elif isinstance(one, torch.Tensor):
-            waiting += _inside(one)
-            storage = one.untyped_storage() if type(one) in (torch.Tensor, torch.nn.Parameter) else None
-            if storage is not None and storage.nbytes():
-                yield Span(storage.data_ptr(), storage.data_ptr() + storage.nbytes())
-        else:
-            waiting += _inside(one)
-
-
-def _inside(one: Any) -> list[Any]:
-    """What an object holds."""
-    if isinstance(one, dict):
-        return list(one.values())
-    if isinstance(one, (list, tuple)):
-        return list(one)
-    if is_dataclass(one) and not isinstance(one, type):
-        return [getattr(one, each.name) for each in fields(one)] + list(getattr(one, "__dict__", {}).values())
-    ours = type(one).__module__.partition(".")[0] in OWN
-    return list(vars(one).values()) if ours and hasattr(one, "__dict__") else []
