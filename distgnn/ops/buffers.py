@@ -7,6 +7,7 @@ A result takes the smallest gap that it fits in, so a free block of a wide layer
 """
 
 import sys
+import threading
 from collections.abc import Iterator
 
 import numpy as np
@@ -53,7 +54,7 @@ class _Block:
     def living(self) -> list[tuple[str, int, int]]:
         """(who asked, first address, last) of each piece that a tensor looks at. Changes nothing."""
         start, found = self.memory.__array_interface__["data"][0], []
-        for place, ((first, last), asker) in enumerate(zip(self._bounds, self._askers, strict=False)):
+        for place, ((first, last), asker) in enumerate(zip(self._bounds, self._askers, strict=True)):
             if _references(self._pieces, place) != self._unused:
                 found.append((asker, start + first, start + last))
         return found
@@ -81,6 +82,7 @@ class Buffers:
 
     def __init__(self) -> None:
         self._blocks: list[_Block] = []
+        self._lock = threading.Lock()  # the ledger looks from another thread
         self.asker = "rows"
 
     def empty(self, num_rows: int, width: int, dtype: torch.dtype) -> torch.Tensor:
@@ -88,7 +90,8 @@ class Buffers:
         num_bytes = num_rows * width * dtype.itemsize
         if num_bytes < SMALL:
             return torch.empty(num_rows, width, dtype=dtype)
-        piece = self._piece(-(-num_bytes // LINE) * LINE)
+        with self._lock:
+            piece = self._piece(-(-num_bytes // LINE) * LINE)
         return torch.from_numpy(piece)[:num_bytes].view(dtype).view(num_rows, width)
 
     def empty_like(self, rows: torch.Tensor, dtype: torch.dtype | None = None) -> torch.Tensor:
@@ -127,15 +130,16 @@ class Buffers:
 
     def living(self) -> list[tuple[str, int, int]]:
         """(who asked, first address, last) of each piece in use, and of whole blocks as "free rows" behind them."""
-        blocks = list(self._blocks)
-        whole = [(block.memory.__array_interface__["data"][0], block.num_bytes) for block in blocks]
-        pieces = [piece for block in blocks for piece in block.living()]
+        with self._lock:
+            whole = [(block.memory.__array_interface__["data"][0], block.num_bytes) for block in self._blocks]
+            pieces = [piece for block in self._blocks for piece in block.living()]
         return pieces + [("free rows", start, start + size) for start, size in whole]
 
     def idle_bytes(self) -> int:
         """Memory that no tensor looks at. Changes nothing."""
-        used = sum(last - first for block in list(self._blocks) for _, first, last in block.living())
-        return self.num_bytes - used
+        with self._lock:
+            used = sum(last - first for block in self._blocks for _, first, last in block.living())
+            return self.num_bytes - used
 
     @property
     def num_bytes(self) -> int:
