@@ -44,3 +44,11 @@ def closing_rows(summary: dict, manifest: dict) -> list[tuple[str, str]]:
         ("peak memory", f"{memory} on the largest of {summary['ranks']} ranks × {summary['threads']} threads"),
         ("run folder", summary["run_dir"]),
     ]
+
+
+def memory_rows(memory: dict) -> list[tuple[str, str]]:
+    """The table of `--memory-report`, as summary.json has it."""
+    from distgnn.graph.memory.report import REST, MemoryReport
+
+    blocks = {name: values for name, values in memory["blocks"].items() if name != REST}
+    return MemoryReport(memory["peak"], memory["anonymous"], blocks).rows()

@@ -77,7 +77,7 @@ class Channel:
     requests: dict[int, list[MPI.Request]] = field(default_factory=dict)
     sent: np.ndarray = field(default_factory=lambda: np.empty(0, np.uint8))
     sending: list[MPI.Request] = field(default_factory=list)
-    _free: dict[int, np.ndarray] = field(default_factory=dict)
+    free: dict[int, np.ndarray] = field(default_factory=dict)
 
     def messages(self, pieces: list[list[slice]]) -> list[Message]:
         """The messages of a bin of this channel."""
@@ -92,7 +92,7 @@ class Channel:
 
     def buffer_to_receive(self, number: int, messages: list[Message], still_counts: bool) -> np.ndarray:
         """The buffer of a bin, from now on in `received`; still_counts: what is held counts until that arrives."""
-        free = self._free.pop(number, None)
+        free = self.free.pop(number, None)
         if free is None and not still_counts:
             free = self.held.give_up(number)
         self.received[number] = page_aligned_zeros((num_bytes_of(messages),), np.uint8) if free is None else free
@@ -103,7 +103,7 @@ class Channel:
         free = self.held.take(number, self.received.pop(number))
         del self.requests[number]
         if free is not None:
-            self._free[number] = free
+            self.free[number] = free
 
     def pack(self, message: Message, buffer: np.ndarray, rows: np.ndarray, chosen: np.ndarray, key: tuple) -> None:
         """Write a message of `rows` (row i of the channel is rows[chosen[i]]) into its bytes of the send buffer."""
@@ -112,7 +112,7 @@ class Channel:
 
     def num_bytes(self) -> int:
         """Memory of everything that the channel holds."""
-        buffers = (self.sent, *self.received.values(), *self._free.values())
+        buffers = (self.sent, *self.received.values(), *self.free.values())
         return self.held.num_bytes() + sum(buffer.nbytes for buffer in buffers)
 
     def state(self) -> dict[str, np.ndarray]:

@@ -112,6 +112,12 @@ class DelayedExchange:
             for requests in (*channel.requests.values(), channel.sending):
                 self.transport.wait(requests)
 
+    def blocks(self) -> list[tuple[str, object]]:
+        """What it holds, by name, for the ledger."""
+        channels = list(self._channels.values())
+        held: list[tuple[str, object]] = [("held rows", one.held) for one in channels]
+        return held + [("messages", (one.sent, one.received, one.free)) for one in channels]
+
     def buffer_bytes(self) -> int:
         """Memory for held rows and messages in flight."""
         return sum(channel.num_bytes() for channel in self._channels.values())

@@ -52,6 +52,11 @@ class MessageMemory:
         for role in roles:
             self._arrays.pop(role, None)
 
+    def blocks(self) -> list[tuple[str, object]]:
+        """What it holds, by name, for the ledger."""
+        names = {"sources": "halo rows", "targets": "halo rows"}
+        return [(names.get(role, "messages"), array) for role, array in list(self._arrays.items())]
+
     @property
     def num_bytes(self) -> int:
         """Of all roles."""

@@ -113,6 +113,7 @@ class TrainConfig(BatchConfig):
     offload: str | None = _system(
         None, "Folder on a disk with room: rows that wait for the backward pass, and features, live in files there."
     )
+    memory_report: bool = _system(False, "Say what each rank's memory was at its peak, by name.")
     verify_every: int = _training(0, "Epochs between comparisons of a training step with the exact one (0: never).")
     inductive: bool = _training(False, "Train on the subgraph of training vertices; evaluate on the whole graph.")
 

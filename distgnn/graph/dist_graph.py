@@ -31,6 +31,7 @@ from distgnn.graph.features.statistics import fitted
 from distgnn.graph.frame import Frame, Frames
 from distgnn.graph.global_values import gather_rows, global_mean
 from distgnn.graph.links.edge_pairs import EdgePairs, edge_pairs
+from distgnn.graph.memory import MemoryLedger, MemoryReport, blocks_of
 from distgnn.graph.model_rows import ModelRows, OwnedRows
 from distgnn.graph.own_loop import refuse_unsummed_steps
 from distgnn.graph.part_arrays import arc_columns, as_tensor, input_rows, vertex_columns
@@ -172,6 +173,7 @@ class DistGraph(DGLInterface, PyGInterface):
         self._attach_data()
         self.constants = ConstantRows(self.comm, cache_first)
         self.factor_recorder: FactorRecorder | None = None
+        self.ledger = MemoryLedger(partial(blocks_of, self), self.buffers.idle_bytes)
         if isinstance(self.feats, SparseRows):
             self.feats.on_dense = self.constants.expect
         elif self.feats is not None:
@@ -293,6 +295,10 @@ class DistGraph(DGLInterface, PyGInterface):
     def exchange_bytes(self) -> int:
         """Memory of this rank for messages and held rows."""
         return self.exchanges.buffer_bytes()
+
+    def memory_report(self) -> MemoryReport:
+        """Memory of each rank by name: at the peak of a run with `memory_report` set, else now. Collective: yes."""
+        return self.ledger.report(self.comm)
 
     def schedule_state(self) -> dict[str, np.ndarray]:
         """Held and pending rows of this rank, for a checkpoint; `TrainingExchanges.state_dict`. Collective: yes."""

@@ -120,6 +120,10 @@ class TrainingExchanges:
         for exchange in self._all():
             exchange.drain()
 
+    def blocks(self) -> list[tuple[str, object]]:
+        """What its exchanges hold, by name, for the ledger."""
+        return [("structure", self._node_plans), *(block for one in self._all() for block in one.blocks())]
+
     def buffer_bytes(self) -> int:
         """Memory of this rank for messages and held rows."""
         return self.transport.messages.num_bytes + sum(exchange.buffer_bytes() for exchange in self._all())

@@ -11,6 +11,7 @@ What was sent out last is needed first in the backward pass, and is read ahead f
 """
 
 import sys
+import threading
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -29,7 +30,7 @@ SHARE = 2  # a whole block is broken for what fills at least half of it: it may 
 
 @dataclass
 class _Place:
-    """Where a piece lies in its block, and its number: the smallest is the oldest.
+    """Where a piece lies in its block, its number (the smallest is the oldest), and who asked for it.
 
     `waits`: in a file; `is_read`: or on its way back.
     """
@@ -37,6 +38,7 @@ class _Place:
     first: int
     end: int
     number: int
+    asker: str
     is_used: bool = True
     waits: bool = False
     is_read: bool = False
@@ -79,11 +81,11 @@ class _Block:
         for place, (end, first) in enumerate(zip(ends, firsts, strict=True)):
             yield first - end, end, place
 
-    def take(self, num_bytes: int, first: int, place: int, number: int) -> np.ndarray:
+    def take(self, num_bytes: int, first: int, place: int, number: int, asker: str) -> np.ndarray:
         """A piece from `first` on, in the gap behind `place` other pieces."""
         piece = self.memory[first : first + num_bytes]
         self._pieces.insert(place, piece)
-        self.places.insert(place, _Place(first, first + num_bytes, number))
+        self.places.insert(place, _Place(first, first + num_bytes, number, asker))
         for one, end in self.left[:]:
             self.left.remove((one, end))
             rest = (one, min(end, first)), (max(one, first + num_bytes), end)
@@ -94,6 +96,14 @@ class _Block:
         """Bytes of pages that free pieces have left behind, in a gap or in all."""
         end = self.num_bytes if size is None else first + size
         return sum(max(0, min(end, last) - max(first, one)) for one, last in self.left)
+
+    def living(self) -> list[tuple[str, int, int]]:
+        """(who asked, first address, last) of each piece that a tensor looks at. Changes nothing."""
+        start, found = self.memory.__array_interface__["data"][0], []
+        for number, place in enumerate(self.places):
+            if _references(self._pieces, number) != self._unused:
+                found.append((place.asker, start + place.first, start + place.end))
+        return found
 
     @property
     def num_bytes(self) -> int:
@@ -111,6 +121,8 @@ class Buffers:
     Args: folder: where pieces wait in files; None: all stay in memory.
     Raises: RunError where the disk is full, or a file cannot be written.
 
+    Attributes: asker: the ledger's name (`distgnn/graph/memory/ledger.py`) for what is asked for from now on.
+
     Example:
         >>> buffers = dg.ops.Buffers()
         >>> buffers.empty(100, 8, torch.float32).shape
@@ -122,13 +134,16 @@ class Buffers:
         self.disk = None if folder is None else Disk(folder)
         self._line = LINE if self.disk is None else PAGE
         self._count = 0  # of pieces
+        self._lock = threading.Lock()  # the ledger looks from another thread
+        self.asker = "rows"
 
     def empty(self, num_rows: int, width: int, dtype: torch.dtype) -> torch.Tensor:
         """A tensor [num_rows, width] with any content, on memory that was used before if there is a gap for it."""
         num_bytes = num_rows * width * dtype.itemsize
         if num_bytes < SMALL:
             return torch.empty(num_rows, width, dtype=dtype)
-        piece = self._piece(-(-num_bytes // self._line) * self._line)
+        with self._lock:
+            piece = self._piece(-(-num_bytes // self._line) * self._line)
         return torch.from_numpy(piece)[:num_bytes].view(dtype).view(num_rows, width)
 
     def empty_like(self, rows: torch.Tensor, dtype: torch.dtype | None = None) -> torch.Tensor:
@@ -144,11 +159,11 @@ class Buffers:
         fitting = [(gap, n) for gap, n in gaps if num_bytes <= gap[0] and self._may_break(n, gap[0], num_bytes)]
         if fitting:
             _, (_, first, place), number = min((self._order(gap, n), gap, n) for gap, n in fitting)
-            piece = self._blocks[number].take(num_bytes, first, place, self._count)
+            piece = self._blocks[number].take(num_bytes, first, place, self._count, self.asker)
         else:
             self._drop_free_blocks_below(num_bytes)
             self._blocks.append(_Block(num_bytes, self.disk))
-            piece = self._blocks[-1].take(num_bytes, 0, 0, self._count)
+            piece = self._blocks[-1].take(num_bytes, 0, 0, self._count, self.asker)
         return piece
 
     def _order(self, gap: tuple[int, int, int], number: int) -> tuple[int, int]:
@@ -192,10 +207,11 @@ class Buffers:
 
     def send_out(self) -> None:
         """Let all pieces wait: nothing is computed on them soon."""
-        self._forget_free_pieces()
-        for place, pages in self._places():
-            if not place.waits:
-                self._send_out(place, pages)
+        with self._lock:
+            self._forget_free_pieces()
+            for place, pages in self._places():
+                if not place.waits:
+                    self._send_out(place, pages)
 
     def read_ahead(self) -> None:
         """A backward pass comes to the pieces that wait: begin to read those that were made last."""
@@ -230,6 +246,19 @@ class Buffers:
         if len(kept) < len(self._blocks):
             self._blocks = kept
             give_back_freed_memory()
+
+    def living(self) -> list[tuple[str, int, int]]:
+        """(who asked, first address, last) of each piece in use, and of whole blocks as "free rows" behind them."""
+        with self._lock:
+            whole = [(block.memory.__array_interface__["data"][0], block.num_bytes) for block in self._blocks]
+            pieces = [piece for block in self._blocks for piece in block.living()]
+        return pieces + [("free rows", start, start + size) for start, size in whole]
+
+    def idle_bytes(self) -> int:
+        """Memory that no tensor looks at. Changes nothing."""
+        with self._lock:
+            used = sum(last - first for block in self._blocks for _, first, last in block.living())
+            return self.num_bytes - used
 
     @property
     def num_bytes(self) -> int:

@@ -54,6 +54,8 @@ def all_estimates(
         for schedule in (*SCHEDULES, *SHOWN_ONLY) if count > 1 else SCHEDULES[:1]:
             if schedule in SHOWN_ONLY and settings.model.by_arc:
                 continue  # 0c is update on copies
+            if settings.model.remat and schedule != SCHEDULES[0]:
+                continue  # what is made again is exchanged again
             found.append(estimate(sizes, Choice(count, *schedule, settings.run.dtype), settings, rank, network))
             if schedule == SCHEDULES[0]:
                 found += _with_columns(sizes, found[-1], settings, rank, network)
@@ -115,7 +117,8 @@ def commands(one: Estimate, source: str, settings: Settings, network: Network, i
     cut = f"distgnn repartition {source}" if is_parts else f"distgnn partition {source}"
     folder = f"parts-{choice.parts}/"
     words: list[Any] = ["distgnn train", folder, "--model", model.name, "--num-layers", model.num_layers]
-    words += ["--hidden-feats", model.hidden_feats]
+    words += ["--hidden-feats", model.hidden_feats, *([] if model.norm == "layer" else ["--norm", model.norm])]
+    words += ["--remat"] if model.remat else []
     if choice.ranks > 1:
         words += ["--algorithm", choice.algorithm, "--wire", choice.wire]
     words += ["--columns", choice.columns] if choice.columns > 1 else []

@@ -54,6 +54,20 @@ class Run:
         return known if len(known) == len(found) else []
 
     @property
+    def memory_blocks(self) -> dict[str, list[float]]:
+        """By name the bytes of each rank at its peak, and the peaks; nothing where they were not measured."""
+        memory: Any = (self.summary or {}).get("memory")
+        blocks = memory.get("blocks") if isinstance(memory, dict) else None
+        if not isinstance(blocks, dict):
+            return {}
+        listed = {"peak": memory.get("peak"), "of it anonymous": memory.get("anonymous")} | blocks
+        numbers = {
+            str(name): [number(values, rank) for rank in range(len(values))] if isinstance(values, list) else []
+            for name, values in listed.items()
+        }
+        return {name: [value or 0 for value in values] for name, values in numbers.items()}
+
+    @property
     def pair_bytes(self) -> list[list[int]]:
         """Bytes per epoch from each rank to each; nothing where they are not a square of numbers."""
         listed = (self.summary or {}).get("pair_bytes_per_epoch")

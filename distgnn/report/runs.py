@@ -38,6 +38,7 @@ def runs_section(inputs: Inputs) -> str:
         part("Time of an epoch", time(runs)),
         part("Waiting for other ranks", waiting(runs)),
         part("Bytes and memory", bytes_and_memory(runs)),
+        part("Memory at the peak", _at_the_peak(runs)),
         part("All settings", *(folded(run.name, _all_settings(run)) for run in runs)),
     )
 
@@ -107,6 +108,20 @@ def _over_seeds(seeds: list[tuple[str, dict[str, Any]]]) -> str:
         for name, summary in seeds
     ]
     return table(head, rows) + "<p>Mean ± standard deviation over seeds.</p>" if rows else ""
+
+
+def _at_the_peak(runs: list[Run]) -> str:
+    """What `--memory-report` found: of each block the most that a rank has."""
+    found = {run.name: blocks for run in runs if (blocks := run.memory_blocks)}
+    names = dict.fromkeys(name for blocks in found.values() for name in blocks)
+
+    def cell(values: list[float]) -> str | None:
+        most = max(values, default=0)
+        where = f" on rank {values.index(most)}" if len(values) > 1 else ""
+        return f"{human_bytes(most)}{where}" if most else None
+
+    rows = [[name, *(cell(blocks.get(name, [])) for blocks in found.values())] for name in names]
+    return table(["block, most of a rank", *found], [row for row in rows if any(row[1:])]) if found else ""
 
 
 def _model(run: Run) -> str | None:

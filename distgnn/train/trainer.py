@@ -10,7 +10,8 @@ Over 300 lines: the training loop is read in one piece.
 import math
 import sys
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -24,6 +25,7 @@ from distgnn.config import TrainConfig
 from distgnn.errors import RunStopped, on_all_ranks
 from distgnn.graph.face.row_graph import with_rows
 from distgnn.graph.induced import training_subgraph
+from distgnn.graph.memory import blocks_of
 from distgnn.ops.saved_rows import saved_in
 from distgnn.system.jobs.rank_log import RankLog
 from distgnn.system.jobs.watchdog import Watchdog
@@ -199,7 +201,7 @@ class Trainer:
         """
         self.log.write(f"started: {where_this_rank_runs()}")
         try:
-            with self.watchdog.running(), self.interrupts:
+            with self.watchdog.running(), self.interrupts, self._watched_memory():
                 result = self._fit()
         except BaseException as error:
             error.phase = self.watchdog.phase  # type: ignore[attr-defined]  # said with the traceback
@@ -208,6 +210,22 @@ class Trainer:
             raise
         self.log.write("finished")
         return result
+
+    def _watched_memory(self) -> AbstractContextManager[None]:
+        """Notes whose memory the peak is, where that is wanted."""
+        if not self.config.memory_report:
+            return nullcontext()
+        return self.whole.ledger.watch(self._blocks)
+
+    def _blocks(self) -> Iterator[tuple[str, Any]]:
+        """What it holds, by name."""
+        model, graph, optimizer = self.model, self.graph, self.optimizer
+        grads = [parameter.grad for parameter in model.parameters()]
+        state = optimizer.optimizer.state if isinstance(optimizer, TorchOptimizer) else optimizer
+        yield "parameters and optimiser", (list(model.parameters()), list(model.buffers()), grads, state)
+        yield "best weights", self.best_state
+        yield from blocks_of(graph) if graph is not self.whole else ()
+        yield "held rows", self.passes
 
     def _fit(self) -> TrainResult:
         result, config = TrainResult(), self.config
@@ -251,6 +269,8 @@ class Trainer:
         )
         result.summary |= {name: (self.best_record or {}).get(name) for name in self.own_metrics}
         result.summary |= task_metrics(self.best_record or {})
+        if config.memory_report:
+            result.summary["memory"] = self.whole.memory_report().as_dict()
         self.outputs.finish(result.summary)
         return result
 
@@ -300,6 +320,7 @@ class Trainer:
 
     def _logits(self) -> torch.Tensor:
         self.model.eval()
+        self.whole.buffers.asker = "evaluation"
         with torch.no_grad():
             return run_model(self.model, self._on(self.whole))
 
@@ -354,12 +375,12 @@ class Trainer:
         watch = self.watchdog
         self.gradients.zero()
         self.optimizer.begin()
-        watch.phase = f"{name}, forward"
+        watch.phase, graph.buffers.asker = f"{name}, forward", "activations"
         with drawing(self.model, graph):
             with saved_in(graph.buffers):
                 logits = run_model(self.model, graph)
                 loss, share = self._loss(graph, logits)
-            watch.phase = f"{name}, backward"
+            watch.phase, graph.buffers.asker = f"{name}, backward", "working rows"
             loss.backward()
         watch.phase = f"{name}, sum of gradients"
         self.gradients.sum()

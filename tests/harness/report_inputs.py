@@ -65,6 +65,10 @@ def write_run(
         "epoch_seconds_median": 0.1139, "wait_share": 0.3737, "sent_bytes_per_epoch": records[-1]["sent_bytes"],
         "peak_rss_bytes": [554_000_000, 523_000_000], "final_loss": records[-1]["loss"], "ranks": 2, "threads": 12,
         "seed": 0, "versions": VERSIONS, "pair_bytes_per_epoch": [[0, 401_000], [570_000, 0]],
+        "memory": {
+            "peak": [554_000_000, 523_000_000], "anonymous": [354_000_000, 323_000_000],
+            "blocks": {"activations": [100_000_000, 120_000_000], "held rows": [0, 0]},
+        },
     }  # fmt: skip
     if finished:
         (folder / "summary.json").write_text(json.dumps(summary))

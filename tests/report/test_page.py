@@ -95,6 +95,12 @@ def test_a_matrix_says_who_sends_to_whom(monkeypatch):
     assert many.count("<title>") == 9 and "from 0 to 1 to 2 to 3: 4 rows<" in many
 
 
+def test_memory_at_the_peak_by_name(page, tmp_path):
+    found = page(write_run(tmp_path / "run"))
+    assert found.row("activations") == ["120 MB on rank 1"]
+    assert "held rows" not in found.text
+
+
 def test_bytes_per_pair_of_ranks(page, tmp_path):
     run = write_run(tmp_path / "run")
     drawn = page(run).text
@@ -186,7 +192,8 @@ def test_numbers_that_are_none_are_left_out(page, tmp_path):
         f"{json.dumps(record_of(0))}\n{record}\n" + f'{{"epoch": 2, "loss": 1{"0" * 400}}}\n'
     )
     (run / "summary.json").write_text(
-        '{"test_metric": Infinity, "peak_rss_bytes": [1, "x"], "versions": 7, "ranks": {}}'
+        '{"test_metric": Infinity, "peak_rss_bytes": [1, "x"], "versions": 7, "ranks": {}, '
+        '"memory": {"peak": 7, "blocks": {"x": ["y"]}}}'
     )
     found = page(run)
     close(found.lines[0][1], [(0, record_of(0)["loss"])])

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from distgnn.cli.options import AsJson, Quiet, Threads, given_options, with_options
-from distgnn.cli.train_report import closing_rows
+from distgnn.cli.train_report import closing_rows, memory_rows
 from distgnn.cli.train_settings import describe_data, describe_graph, with_recipe
 from distgnn.config import (
     CHECKPOINT_EVERY,
@@ -124,6 +124,8 @@ def train(
         from distgnn.cli.display import print_table
 
         print_table("Trained", closing_rows(summary, manifest))
+        if "memory" in summary:
+            print_table("Memory at the peak", memory_rows(summary["memory"]))
 
 
 def _checked(settings: Settings, launching: LaunchConfig, manifest: dict[str, Any]) -> Settings:

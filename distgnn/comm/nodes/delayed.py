@@ -77,6 +77,10 @@ class NodeDelayed(DelayedExchange):
         super().drain()
         self.exact.drain()
 
+    def blocks(self) -> list[tuple[str, object]]:
+        """What it holds, by name, for the ledger."""
+        return [*super().blocks(), *self.exact.blocks(), ("halo rows", (self.stage, self._sources))]
+
     def buffer_bytes(self) -> int:
         """Memory for held rows, messages in flight, and rows shared on the node."""
         own = sum(buffer.nbytes for buffer in self._sources.values())

@@ -155,6 +155,10 @@ class NodeExchange(Exchange):
         self.between.drain()
         self._flat.drain()
 
+    def blocks(self) -> list[tuple[str, object]]:
+        """What it holds, by name, for the ledger."""
+        return [*self.between.blocks(), *self._flat.blocks(), ("halo rows", self.stage)]
+
     def buffer_bytes(self) -> int:
         """Memory of shared rows."""
         return self.stage.num_bytes()

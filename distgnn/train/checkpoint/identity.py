@@ -17,7 +17,7 @@ from distgnn.train.checkpoint.fingerprint import difference
 # What may change between the parts of one run: none of it changes a number of an epoch.
 FREE_TRAIN = (
     "epochs", "run_dir", "overwrite", "resume", "checkpoint_every", "timeout", "verify_every", "eval_every", "trace",
-    "log", "offload",
+    "log", "offload", "memory_report",
 )  # fmt: skip
 
 FREE_MODEL = {"model.remat"}  # nor does this, and `--memory auto` may choose otherwise on another machine

@@ -9,25 +9,25 @@ training pairs, k negatives drawn for them, e negatives of an evaluation, B borr
 | its libraries | SHARED_BYTES, once for all ranks of a machine |
 | features, and the kept aggregation of them | 2 · O · D · item |
 | structure | the part's files without features; arcs of the backward pass again where a part is not symmetric |
-| one hidden layer, forward and backward | ROWS_PER_LAYER · O · W · item |
-| of sage and gcn (docs/internals/memory.md) | (KEPT · L + 1) · O · W · item; with remat KEPT · max(L, 2) |
+| hidden layers, see KEEPS | (each · L + besides) · O · W · item; with remat see below |
 | with offload | at most the larger of AT_WORK and a layer's, of these |
-| halo rows and messages | HALO_ROWS · (H + sent) · W · item |
+| outputs | (OUTPUT_ROWS + of the model) · O · C · item |
+| halo rows and messages, both ways | (sent + received) · (2 · W + 2 · min(C, W) + min(D, W)) · item |
 | columns of a part that t ranks share, and what comes and goes between them | COLUMN_ROWS · O · W / t · item |
-| late rows of cd-R, held whole and on their way | L · 2 · ((1 + wire) · received + wire / R · sent) · W · item |
+| late rows of cd-R, held whole and on their way | (L · W + min(C, W)) · 2 · ((1 + wire) · received + wire / R · sent) · item |
+| sums of late rows | L · O · W · item |
 | cluster batches with history: held rows, forward and backward | 2 · (L − 1) · (O + H) · W · item |
 | scores of pairs: both ends' rows | TABLES · (O + B) · W · item on several ranks |
 | scores of pairs: ids, places, scores | BYTES_PER_PAIR · m, BYTES_PER_NEGATIVE · (k + e) |
 | scores of pairs: one block in the decoder | ROWS_PER_PAIR · BLOCK_PAIRS · W · item |
 
-The constants are fitted to peaks on two ranks of two graphs (ratios 1.01 to 1.40, tests/bench/memory/peaks.py); those
-of gine, edgegat and rgcn are guesses from what their layers keep, those of pairs too: beside a peak on two ranks of
-60,000 vertices (sage 3 × 128, one negative a pair) the estimate was 1.2 times as much, and 0.7 without them. Of a rank
-of a tiny graph 231 MB are its own and 180 MB are pages of libraries that all ranks map (/proc/PID/smaps_rollup); one
-that compiles kernels has 100 MB more.
+KEEPS is what ledgers of runs say (`train --memory-report`); tests/bench/memory/peaks.py compares estimates with peaks.
+Those of gine, edgegat and rgcn are guesses from what their layers keep, those of pairs too: beside a peak on two ranks
+of 60,000 vertices (sage 3 × 128, one negative a pair) the estimate was 1.2 times as much, and 0.7 without them. A rank
+has 200 MB of its own and 190 MB of pages of libraries that all ranks map; one that compiles kernels has 100 MB more.
 """
 
-from typing import Any
+from typing import Any, NamedTuple
 
 from distgnn.config.model import DEEP_MODELS
 from distgnn.config.steps.batch import FULL
@@ -35,15 +35,41 @@ from distgnn.config.task import HELD_OUT, PAIR_TASKS
 from distgnn.errors import RunError
 from distgnn.system.free_memory import address_limit, available_bytes
 
-PRIVATE_BYTES = 400_000_000  # 231 MB with tiny graphs, and some for compiling and larger temporaries
-SHARED_BYTES = 180_000_000
+PRIVATE_BYTES = 345_000_000  # 200 MB with tiny graphs, 100 MB more of one that compiles, and small temporaries
+SHARED_BYTES = 190_000_000
 ADDRESS_BYTES = 1_500_000_000  # of a rank of a tiny graph that compiles; with 1.38 GB LLVM ended it, OpenBLAS hung
 ITEM_BYTES = {"float32": 4, "float64": 8, "bfloat16": 3}
-ROWS_PER_LAYER = {"sage": 3.5, "gcn": 3.5, "gin": 18.0, "gat": 9.0, "gatv2": 16.0, "gcn2": 6.0, "appnp": 11.0}
-ROWS_PER_LAYER |= {"gine": 18.0, "edgegat": 16.0, "rgcn": 10.0}
-KEPT = {"none": 1.0, "layer": 1.0, "batch": 1.0, "graph": 1.0, "pair": 1.0}  # what a norm reads or what is activated
 AT_WORK = 3.0  # of rows that wait in files (distgnn/ops/buffers.py)
-HALO_ROWS = 2.5
+
+
+class Keeps(NamedTuple):
+    """What a model keeps at its peak, in rows of all vertices.
+
+    Args: each: hidden rows [O, W] of a hidden layer with a norm; plain: without; besides: hidden rows once; outputs:
+        rows as wide as the output [O, C], beside OUTPUT_ROWS; layers: hidden layers beyond `num_layers` - 1.
+    """
+
+    each: float
+    plain: float
+    besides: float = 1.0
+    outputs: float = 0.0
+    layers: int = 0
+
+
+KEEPS = {
+    "sage": Keeps(1, 1),
+    "gcn": Keeps(1, 1),
+    "gin": Keeps(18, 16),
+    "gat": Keeps(3, 2, 0.5, outputs=1),
+    "gatv2": Keeps(16, 14, 0),
+    "gcn2": Keeps(8.8, 7.8, 0, layers=2),
+    "appnp": Keeps(3, 2, 0, outputs=26),
+    "gine": Keeps(18, 16, 0),
+    "edgegat": Keeps(16, 14, 0),
+    "rgcn": Keeps(10, 9, 0),
+}
+REMAT_BESIDES = 0.6
+OUTPUT_ROWS = 3
 COLUMN_ROWS = 4.0  # of columns both ways [O, W / t], and messages both ways [O / t, W]
 TABLES, BYTES_PER_PAIR, BYTES_PER_NEGATIVE = 4, 100, 200
 ID_BYTES, PAIR_BYTES = 8, 16  # in a part's files
@@ -66,28 +92,35 @@ def estimate_bytes(manifest: dict, part_id: int, settings: dict) -> int:
     feature_files = [name for name in part["files"] if name.startswith("feats")]
     structure = sum(entry["bytes"] for name, entry in part["files"].items() if name not in feature_files)
     structure += 0 if part["symmetric"] else 12 * part["arcs"]
-    kept = ROWS_PER_LAYER[model["name"]] * (1 if model.get("remat") else layers) + (
-        layers + 1 if model.get("remat") else 0
-    )
-    if model["name"] in ("sage", "gcn") and not model.get("residual"):
-        each = KEPT[model.get("norm", "layer")]
-        kept = max(layers, 2) * each if model.get("remat") else layers * each + 1
+    keeps = KEEPS[model["name"]]
+    layers += keeps.layers
+    each = keeps.plain if model.get("norm", "layer") == "none" else keeps.each
+    each += 1.5 * bool(model.get("residual"))  # the layer's sum, and what it added
+    kept = layers * each + keeps.besides
+    if model.get("remat"):
+        kept = layers + each + REMAT_BESIDES
+        if model["name"] in ("sage", "gcn") and not model.get("residual"):
+            kept = max(layers, 2) * each  # the first layer is made again
     kept += 7 * layers * (model.get("jump", "none") != "none")
-    if settings.get("train", {}).get("offload"):
+    outputs, train = graph["num_classes"], settings.get("train", {})
+    if train.get("offload"):
         kept = min(kept, max(AT_WORK, kept / layers))
-    exchanged = (halos + sum(manifest["pair_rows"][part_id])) * width / columns
-    messages = HALO_ROWS * exchanged
+    exchanged = sum(manifest["pair_rows"][part_id]) + sum(row[part_id] for row in manifest["pair_rows"])
+    widths = 2 * width + 2 * min(outputs, width) + min(graph["num_feats"], width)
+    messages = exchanged * widths / columns
     if run["algorithm"] not in ("cd-0", "0c"):
-        messages += layers * width / columns * _late_rows(manifest, part_id, run, max(1, width // columns))
+        late = layers * width + min(outputs, width)
+        messages += late / columns * _late_rows(manifest, part_id, run, max(1, width // columns))
+        kept += layers  # a sum of late rows is kept: it cannot be made again
     if columns > 1:
         messages += COLUMN_ROWS * part["owned"] * width / columns
-    outputs, train = graph["num_classes"], settings.get("train", {})
     if train.get("batch", FULL) != FULL and train.get("history", True):
         messages += 2 * layers * (part["owned"] + halos) * width
     if train.get("task") in PAIR_TASKS:
         outputs = width
         structure += _bytes_of_pairs(manifest, part_id, train, width * item)
-    numbers = 2 * rows * graph["num_feats"] + kept * rows * width + 4 * rows * outputs + messages
+    of_outputs = (OUTPUT_ROWS + keeps.outputs) * outputs
+    numbers = rows * (2 * graph["num_feats"] + kept * width + of_outputs) + messages
     return int(PRIVATE_BYTES + SHARED_BYTES + structure + item * numbers)
 
 

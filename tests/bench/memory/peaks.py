@@ -10,7 +10,8 @@ Each case trains four epochs with two evaluations. A row is of the rank with the
     anon       largest part of it that is no file, MB, sampled every 5 ms
     estimate   of that rank by `distgnn train`, and as a multiple of the peak
     of cd-0    peak as a multiple of that of the first case of its ranks
-    seconds    of the median epoch
+    seconds    of the median epoch; with --report, which looks at memory all the time, longer
+    rest       with --report: percent of the peak that the ledger does not account for, on the rank with most
 
 Rows are kept in WORK/peaks.jsonl by graph, commit and case: a call measures what is missing. `--again` measures all.
 """
@@ -58,7 +59,7 @@ ON_RANKS = (
     "sage --algorithm 0c --update copies",
 )
 INTERVAL = 0.005
-COLUMNS = "| ranks | options | peak | anon | estimate | / peak | / first | seconds |"
+COLUMNS = "| ranks | options | peak | anon | estimate | / peak | / first | seconds | rest |"
 
 
 class Watch(threading.Thread):
@@ -103,10 +104,11 @@ def descendants() -> list[int]:
     return found
 
 
-def measure(parts: Path, ranks: int, run: Path, words: str) -> dict:
-    """Train; peaks of the rank with the highest, seconds of an epoch, and the settings."""
+def measure(parts: Path, ranks: int, run: Path, words: str, report: bool) -> dict:
+    """Train; peaks of the rank with the highest, seconds of an epoch, the settings, and what `--memory-report` says."""
     command = [sys.executable, "-m", "distgnn.cli", "train", str(parts), "--model", *words.split(), *SIZES.split()]
     command += ["--epochs", "4", "--eval-every", "2", "--run-dir", str(run), "--overwrite", "--quiet"]
+    command += ["--memory-report"] if report else []
     watch = Watch()
     watch.start()
     subprocess.run([*command, "--memory", "1TB"], check=True, timeout=3600)
@@ -118,6 +120,7 @@ def measure(parts: Path, ranks: int, run: Path, words: str) -> dict:
         "peaks": [peak for peak, _ in of_ranks],
         "anon": max(anon for _, anon in of_ranks),
         "seconds": summary["epoch_seconds_median"],
+        "memory": summary.get("memory"),
         "settings": read_config(str(run)),
     }
 
@@ -137,6 +140,7 @@ def main() -> None:
     parser.add_argument("--ranks", type=int, nargs="+", default=[1, 2, 4])
     parser.add_argument("--only", default="", help="cases whose words match this pattern")
     parser.add_argument("--commit", default=commit(), help="show what was measured there")
+    parser.add_argument("--report", action="store_true", help="with --memory-report")
     parser.add_argument("--again", action="store_true")
     args = parser.parse_args()
     args.work.mkdir(parents=True, exist_ok=True)
@@ -154,16 +158,18 @@ def main() -> None:
             key = {"graph": source, "ranks": ranks, "words": words, "commit": args.commit}
             row = next((row for row in reversed(rows) if key.items() <= row.items()), None)
             if row is None or args.again:
-                row = key | measure(parts, ranks, args.work / "run", words)
+                row = key | measure(parts, ranks, args.work / "run", words, args.report)
                 with open(log, "a", encoding="utf-8") as stream:
                     stream.write(json.dumps(row) + "\n")
             peak, manifest = max(row["peaks"]), read_manifest(parts)
             estimated = max(estimate_bytes(manifest, part_id, row["settings"]) for part_id in range(ranks))
-            first = first or peak
+            first, memory = first or peak, row.get("memory")
+            rests = zip(memory["blocks"]["not accounted for"], memory["peak"], strict=True) if memory else ()
+            rest = f"{max(100 * one / of for one, of in rests):.1f}" if memory else ""
             ratios.append(estimated / peak)
             print(
                 f"| {ranks} | {words} | {peak / 1e6:.0f} | {row['anon'] / 1e6:.0f} | {estimated / 1e6:.0f} | "
-                f"{ratios[-1]:.2f} | {peak / first:.2f} | {row['seconds']:.3f} |",
+                f"{ratios[-1]:.2f} | {peak / first:.2f} | {row['seconds']:.3f} | {rest} |",
                 flush=True,
             )
     print(f"{len(ratios)} runs: estimate / peak from {min(ratios):.2f} to {max(ratios):.2f}")

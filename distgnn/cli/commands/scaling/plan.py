@@ -31,7 +31,7 @@ def plan(
     source: Annotated[
         str, typer.Argument(help="Partition folder, graph folder, generated graph or name of a data set.")
     ],
-    model: Annotated[ModelConfig, Only("name", "num_layers", "hidden_feats")],
+    model: Annotated[ModelConfig, Only("name", "num_layers", "hidden_feats", "norm", "remat")],
     run: Annotated[RunConfig, Only("dtype")],
     ranks: Annotated[str, typer.Option(help="Numbers of ranks, as 1,2,4,…,128.")] = "1,2,…,128",
     memory_per_rank: Annotated[str | None, typer.Option(help="As 64GB (default: no limit).")] = None,
@@ -68,6 +68,8 @@ def plan(
         assumed.append(
             f"prices: a Zen 4 core of our benchmarks, {rank.threads} of them; epochs may take half or twice as long"
         )
+    if model.remat:
+        assumed.append("epochs: without what --remat computes again")
     report: dict[str, Any] = {
         "graph": {"name": sizes.name, "num_nodes": sizes.num_nodes, "num_arcs": sizes.num_arcs}
         | {"num_feats": sizes.num_feats, "num_classes": sizes.num_classes},

@@ -1,0 +1,115 @@
+"""MemoryLedger: what a rank's memory is at its peak, block by block and by name.
+
+A block is the memory of an array or a tensor that lives. The ledger asks the objects that hold them: nothing is counted
+while it is off. `watch` looks every few milliseconds how much is in use. Where that is more than ever before, it notes
+which blocks live now and how much of each is resident (/proc/self/pagemap). Pieces of the graph's buffers have the name
+of the phase in which they were made, unless another owner, such as the kept aggregation, holds them.
+
+    peak                      largest resident set of the process, as the kernel counts it (VmHWM)
+    anonymous                 of what was resident at the peak, what no file stands behind (smaps_rollup)
+    other tensors             what malloc had given out beyond named blocks, less the same at the end: torch's own
+    freed memory              what malloc kept of freed blocks
+    libraries                 pages of files, without those of the part
+    interpreter               what is anonymous at the end, without named blocks and freed memory: with compiled kernels
+    not accounted for         the peak without everything above it
+"""
+
+import threading
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from distgnn.graph.memory.report import MemoryReport
+from distgnn.graph.memory.spans import Span, apart, resident_in, spans_in
+from distgnn.kernels import give_back_freed_memory
+from distgnn.system.sizes import Resident, malloc_bytes, peak_resident_bytes, resident
+
+OTHERS, FREED = "other tensors", "freed memory"
+NAMES = (
+    *("features", "kept aggregation", "structure", "activations", "working rows", "evaluation", "rows", "free rows"),
+    *(OTHERS, FREED),
+    *("halo rows", "messages", "held rows", "parameters and optimiser", "best weights", "libraries", "interpreter"),
+)
+SECONDS = 0.002
+GROWTH = 1.002  # a new peak is looked at from here on
+
+Named = Iterable[tuple[str, Any]]  # (name of a block, arrays or objects that hold them)
+
+
+class MemoryLedger:
+    """The ledger of one rank.
+
+    Args: blocks: what lives now; the first name that a byte is given counts. idle_bytes: what is resident and not used.
+    """
+
+    def __init__(self, blocks: Callable[[], Named], idle_bytes: Callable[[], int]):
+        self._idle_bytes = idle_bytes
+        self._owners: list[Callable[[], Named]] = [blocks]
+        self._at_peak: tuple[Resident, dict[str, int]] | None = None
+
+    @contextmanager
+    def watch(self, more: Callable[[], Named] = list) -> Iterator[None]:
+        """Within, the blocks of the peak are noted; `more`: further blocks."""
+        self._owners = [self._owners[0], more]
+        self._at_peak = self._look()
+        ended = threading.Event()
+        watching = threading.Thread(target=self._watch, args=(ended,), daemon=True)
+        watching.start()
+        try:
+            yield
+        finally:
+            ended.set()
+            watching.join()
+
+    def report(self, comm: Any) -> MemoryReport:
+        """At the peak, if it was watched, else as it is now. Collective: yes."""
+        now, found = self._at_peak or self._look()
+        give_back_freed_memory()
+        end, in_use = resident(exact=True).anonymous, malloc_bytes()
+        named = sum(resident_in(one)[0] for _, one in self._spans())
+        blocks = found | {"interpreter": max(end - named, 0), OTHERS: max(found[OTHERS] - (in_use - named), 0)}
+        blocks |= {FREED: max(now.anonymous - found[FREED] - (end - in_use), 0)}
+        ranks = comm.allgather((peak_resident_bytes(), now.anonymous, blocks))
+        each = {name: [found[2].get(name, 0) for found in ranks] for name in NAMES}
+        return MemoryReport([found[0] for found in ranks], [found[1] for found in ranks], each)
+
+    def _watch(self, ended: threading.Event) -> None:
+        most, seen = self._used(), resident().total
+        while not ended.wait(SECONDS):
+            used, now = self._used(), resident().total
+            if used > GROWTH * most or (GROWTH * used > most and now > GROWTH * seen):
+                self._at_peak, most, seen = self._look(), max(used, most), now
+
+    def _used(self) -> int:
+        return (malloc_bytes() or resident().total) - self._idle_bytes()
+
+    def _look(self) -> tuple[Resident, dict[str, int]]:
+        """What is resident now, and of each name."""
+        in_use, spans, now = malloc_bytes(), self._spans(), resident(exact=True)
+        found, of_files, others = dict.fromkeys(NAMES, 0), 0, in_use
+        for name, span in spans:
+            anonymous, of_file = resident_in(span)
+            found[name] += anonymous + of_file
+            of_files, others = of_files + of_file, others - anonymous
+        return now, found | {"libraries": now.total - now.anonymous - of_files, OTHERS: others, FREED: in_use}
+
+    def _spans(self) -> list[tuple[str, Span]]:
+        """Spans of all blocks, none over another."""
+        spans: list[tuple[str, Span]] = []
+        seen: dict[int, Any] = {}
+        for owner in self._owners:
+            for name, holder in owner():
+                spans += [(name, span) for span in spans_in(holder, seen)]
+        return apart(spans)
+
+
+def blocks_of(graph: Any) -> Iterator[tuple[str, Any]]:
+    """What a graph holds, by name. Pieces of its buffers count as what holds them before as what asked for them."""
+    yield "features", (graph.feats, graph.local.feats)
+    yield "kept aggregation", graph.constants
+    for name, first, last in graph.buffers.living():
+        yield name, Span(first, last)
+    yield "structure", (graph.local, graph.part)
+    yield from graph.exchanges.blocks()
+    yield "halo rows", getattr(graph.model_rows, "group", None)
+    yield "structure", list(vars(graph).values())

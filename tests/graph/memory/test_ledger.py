@@ -1,0 +1,61 @@
+"""The ledger: blocks have the bytes of the tensors that live, and the names of who holds them."""
+
+import numpy as np
+import pytest
+import torch
+from cut_graphs import dist_graph, random_graph
+
+from distgnn.comm.page_memory import page_aligned_zeros
+from distgnn.config import ModelConfig, TrainConfig
+from distgnn.graph.memory.report import REST
+from distgnn.graph.memory.spans import PAGE, Span, apart, resident_in
+from distgnn.nn import model_for
+from distgnn.train import Trainer
+
+NODES, FEATS, WIDTH, LAYERS = 40_000, 32, 128, 3
+ROWS = ("activations", "working rows", "evaluation")
+
+
+def test_the_first_name_counts():
+    spans = [("a", Span(10, 20)), ("b", Span(0, 15)), ("c", Span(12, 30)), ("d", Span(13, 18))]
+    bytes_of = dict.fromkeys("abcd", 0)
+    for name, span in apart(spans):
+        bytes_of[name] += span.last - span.first
+    assert bytes_of == {"a": 10, "b": 10, "c": 10, "d": 0}
+
+
+def test_what_was_never_touched_is_not_resident(tmp_path):
+    size = 64 * PAGE
+    memory = page_aligned_zeros((size,), np.uint8)
+    first = memory.__array_interface__["data"][0]
+    assert resident_in(Span(first, first + size)) == (0, 0)
+    memory[: 16 * PAGE] = 1
+    assert resident_in(Span(first, first + size)) == (16 * PAGE, 0)
+    np.save(tmp_path / "file.npy", np.zeros(size, np.uint8))
+    mapped = np.load(tmp_path / "file.npy", mmap_mode="r")
+    assert mapped.sum() == 0
+    first = mapped.__array_interface__["data"][0]
+    assert sum(resident_in(Span(first, first + size))[1:]) > size // 2
+
+
+@pytest.mark.mpi(1, 2)
+def test_blocks_have_the_bytes_of_what_lives(comm):
+    data = random_graph(1, num_nodes=NODES, num_edges=2 * NODES, num_feats=FEATS)
+    graph = dist_graph(data, comm, dtype="float32", algorithm="cd-2")
+    before = graph.memory_report()
+    near = {"rel": 0.1, "abs": 2 * PAGE}
+    both = graph.feats.nbytes + graph.local.feats.nbytes  # of a part in memory, not of a mapped one
+    assert before.blocks["features"][comm.rank] == pytest.approx(both, **near)
+    torch.manual_seed(0)
+    model = model_for(ModelConfig(hidden_feats=WIDTH, num_layers=LAYERS, norm="none"), graph)
+    config = TrainConfig(epochs=4, eval_every=4, log=None, memory_report=True, timeout=0)
+    found = Trainer(model, graph, config).fit().summary["memory"]
+    mine = {name: values[comm.rank] for name, values in found["blocks"].items()}
+    assert mine["kept aggregation"] == pytest.approx(graph.feats.nbytes, **near)
+    hidden, rows = graph.num_owned * WIDTH * 4, sum(mine[name] for name in ROWS)
+    assert LAYERS - 1 <= 1.02 * rows / hidden <= LAYERS + 2
+    for name in ("held rows", "messages"):
+        assert (mine[name] > 0) == (comm.size > 1)
+    weights = sum(parameter.nbytes for parameter in model.parameters())
+    assert mine["parameters and optimiser"] >= 3 * weights  # and moments: two of Adam
+    assert sum(mine.values()) == found["peak"][comm.rank] and mine[REST] < 0.15 * found["peak"][comm.rank]
