@@ -18,7 +18,7 @@ from distgnn.kernels.graph.extremes import extreme
 from distgnn.kernels.runtime.arrays import ROWS, index_array, indptr_array, output, row_array, sums_dtype, vector
 from distgnn.kernels.runtime.jit import inline, kernel
 from distgnn.kernels.runtime.threads import edge_chunks, run
-from distgnn.kernels.runtime.tiles import arcs_ahead, head_tiles, row_tiles
+from distgnn.kernels.runtime.tiles import arcs_ahead, head_tiles, row_tiles, sum_vectors
 from distgnn.kernels.simd.vectors import add, at, fma, fma_heads, load, prefetch, rolled, scale, store, zeros
 
 REDUCTIONS = ("sum", "mean", "max", "min")
@@ -82,7 +82,8 @@ def spmm(
     bounds = edge_chunks(indptr, feats.shape[1])
     # A row wider than the registers is summed in several passes over the arcs, each over some of its columns: the sums
     # of a pass never leave the registers. Chunks of rows go to threads; a chunk's rows are written by one thread.
-    for column, tile in _tiles(feats.shape[1], weight.shape[1], dtype):
+    factors = len(weight) > 0 or len(source_scale) > 0
+    for column, tile in _tiles(feats.shape[1], weight.shape[1], dtype, factors):
         ahead = arcs_ahead(tile.width * feats.itemsize)
         run(_sum_kernel(tile, len(weight) > 0, len(source_scale) > 0), bounds, column, ahead, *arguments)
     return out
@@ -101,11 +102,11 @@ def weights(edge_weight, dtype, tail):
     return weight
 
 
-def _tiles(width, heads, dtype):
+def _tiles(width, heads, dtype, factors):
     if width == 0:
         return []
     if heads == 1:
-        return row_tiles(width, dtype)
+        return row_tiles(width, dtype, None if factors else sum_vectors())
     return [(0, tile) for tile in head_tiles(heads, width // heads, dtype)]
 
 
@@ -122,9 +123,9 @@ def _divided(target_scale, degree, rows, dtype):
 def _add_arc(tile, sums, e, coming, column, indices, feats, weight, edge_ids, source_scale, weighted, scaled):
     """sums + the row at arc e; asks for the row at arc `coming`."""
     # Plainly: sums += weight[edge] * source_scale[j] * feats[j], with j = indices[e]. `weighted` and `scaled` are
-    # constants of the kernel, so the compiler keeps one of the four forms. `coming` is an arc 16 KiB of rows later: its
-    # row is on its way from memory while those before it are added. Without it RMAT took 1.5 (D = 100) to 2 times (D =
-    # 47) as long (docs/internals/kernels.md).
+    # constants of the kernel, so the compiler keeps one of the four forms. The row of arc `coming` (`arcs_ahead`) is
+    # on its way from memory while those before it are added. Without it RMAT took 1.5 (D = 100) to 2 times (D = 47) as
+    # long (docs/internals/kernels.md).
     width = feats.shape[1]
     prefetch(tile, feats, at(indices, coming) * width + column)
     row = load(tile, feats, at(indices, e) * width + column)

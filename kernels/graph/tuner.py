@@ -1,7 +1,7 @@
 """What is measured for one graph on one machine, and kept by that graph: `Tuning`.
 
 Blocks of sources change the rounding of a sum and our products that of a product; nothing else changes. How far ahead a
-row is asked for is not measured: 16 KiB of rows (`tiles.arcs_ahead`).
+row is asked for is not measured: it follows from the processor (`tiles.arcs_ahead`).
 """
 
 import math

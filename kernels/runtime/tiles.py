@@ -14,6 +14,7 @@ import itertools
 import platform
 import re
 from dataclasses import dataclass
+from pathlib import Path
 from typing import NamedTuple
 
 import llvmlite.binding as llvm
@@ -60,6 +61,13 @@ def registers() -> tuple[int, int]:
     return 16, 20 if platform.machine() in ("aarch64", "arm64") else 10
 
 
+def sum_vectors() -> int | None:
+    """How many vectors of sums without factors a pass holds; None: as many as `registers` says."""
+    # AVX2 adds from memory, so that all 16 registers hold sums: fewer passes over the arcs, and rows whose width is a
+    # power of two use more of the sets of level 1: bfloat16 took 0.4 to 0.85 of the time (docs/internals/kernels.md).
+    return 16 if registers()[0] == 32 else None
+
+
 @functools.cache
 def narrows_bfloat16() -> bool:
     """Has this machine an instruction that rounds 16 float32 to bfloat16?"""
@@ -75,15 +83,25 @@ def _features() -> str:
     return features
 
 
-# The one rule for asking ahead, by bytes and not by arcs: rows under way fill a third of a level 1 cache of 48 KiB.
-# Measured against fixed distances of 8 to 128 arcs in docs/internals/kernels.md: narrow rows want many, wide rows few.
-BYTES_AHEAD = 1 << 14  # of rows under way: what a core's 48 KiB of level 1 hold beside other things
+# The one rule for asking ahead, by bytes and not by arcs: narrow rows want many arcs, wide rows few. Measured against
+# fixed distances of 8 to 128 arcs on a Zen 5, and against 4, 6, 8 and 16 KiB on a Zen 3 (docs/internals/kernels.md).
+BYTES_AHEAD = 16 << 10  # of rows under way: a third of a level 1 cache of 48 KiB
+BYTES_AHEAD_OF_32K = 5 << 10  # of one of 32 KiB, where 16 KiB push each other out before they are read
 MOST_AHEAD, LEAST_AHEAD = 128, 16
 
 
 def arcs_ahead(row_bytes: int) -> int:
     """How many arcs before its sum a row of so many bytes is asked for."""
-    return min(MOST_AHEAD, max(LEAST_AHEAD, BYTES_AHEAD // max(1, row_bytes)))
+    return min(MOST_AHEAD, max(LEAST_AHEAD, _bytes_ahead() // max(1, row_bytes)))
+
+
+@functools.cache
+def _bytes_ahead() -> int:
+    try:
+        kibibytes = int(Path("/sys/devices/system/cpu/cpu0/cache/index0/size").read_text().strip().removesuffix("K"))
+    except (OSError, ValueError):  # no Linux, or a virtual machine that does not say
+        return BYTES_AHEAD
+    return BYTES_AHEAD_OF_32K if kibibytes <= 32 else BYTES_AHEAD
 
 
 def row_tiles(width: int, dtype: DTypeLike, most_vectors: int | None = None) -> list[tuple[int, Tile]]:

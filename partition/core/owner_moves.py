@@ -202,7 +202,8 @@ def _shift(
             there = roles_in(sources, targets, v, q)
             room[p] += total - 2 * roles
             room[q] -= total - 2 * there
-    exchanged[:] = most - room
+    for p in range(len(exchanged)):  # not by a slice: numba compiles its error message for seconds
+        exchanged[p] = most[p] - room[p]
     return moves
 
 

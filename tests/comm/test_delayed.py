@@ -17,7 +17,7 @@ def inputs(graph, epoch: int = 0) -> tuple[np.ndarray, np.ndarray]:
     return random.random((graph.num_owned, 3)), random.random((graph.local.num_target_halos, 3))
 
 
-@pytest.mark.mpi(1, 2, 3, 4)
+@pytest.mark.mpi(1, 4)
 def test_delay_0_is_bit_identical_to_the_synchronous_exchange(comm):
     graph = dist_graph(random_graph(3), comm)
     late = delayed(graph, 0)

@@ -20,7 +20,7 @@ def owned_rows(graph, width: int) -> np.ndarray:
     return graph.owned_ids[:, None] * 10.0 + np.arange(width)
 
 
-@pytest.mark.mpi(1, 2, 3, 4)
+@pytest.mark.mpi(1, 4)
 @pytest.mark.parametrize("width", [1, 5, 32])
 def test_broadcast_brings_the_owners_rows(graph, width):
     graph.exchange.start_broadcast(owned_rows(graph, width))
@@ -29,7 +29,7 @@ def test_broadcast_brings_the_owners_rows(graph, width):
     np.testing.assert_array_equal(sources, ids[:, None] * 10.0 + np.arange(width))
 
 
-@pytest.mark.mpi(1, 2, 3, 4)
+@pytest.mark.mpi(1, 4)
 def test_reduce_adds_each_target_halo_once(graph, comm):
     targets = graph.exchange.target_rows(np.empty((0, 3)))
     targets[:] = 1
@@ -41,7 +41,7 @@ def test_reduce_adds_each_target_halo_once(graph, comm):
     np.testing.assert_array_equal(out, np.repeat(counts[graph.owned_ids, None], 3, axis=1))
 
 
-@pytest.mark.mpi(1, 2, 3, 4)
+@pytest.mark.mpi(1, 4)
 @pytest.mark.parametrize("exchange", ["exchange", "transposed_exchange"])
 def test_reduce_is_the_transpose_of_broadcast_on_the_transposed_plan(graph, comm, exchange):
     """<broadcast(x), y> = <x, reduce(y)>, with y on source halos: they are the targets of the transposed plan."""

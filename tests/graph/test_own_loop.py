@@ -44,14 +44,14 @@ def adam(parameters):
     return torch.optim.Adam(parameters, lr=0.01)
 
 
-@pytest.mark.mpi(1, 2, 3, 4)
+@pytest.mark.mpi(1, 4)
 def test_losses_are_those_of_the_trainer(comm):
     data = random_graph(5)
     trainer = Trainer(make_model(whole := whole_graph(data)), whole, TrainConfig(epochs=EPOCHS, lr=0.01))
     np.testing.assert_allclose(own_loop(dist_graph(data, comm), adam), trainer.fit().losses, rtol=1e-10)
 
 
-@pytest.mark.mpi(2, 3)
+@pytest.mark.mpi(3)
 @pytest.mark.parametrize("kind", ["sgd with momentum", "adamw of two groups", "lbfgs"])
 def test_any_optimizer_of_torch(comm, kind):
     def make(parameters):

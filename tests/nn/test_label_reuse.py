@@ -29,7 +29,7 @@ def train(graph, config: ModelConfig, epochs: int = 8):
     return trainer.fit().losses, gather_rows(graph, trainer.predict())
 
 
-@pytest.mark.mpi(1, 2, 3, 4)
+@pytest.mark.mpi(1, 3)
 @pytest.mark.parametrize("kind", ["classes", "multilabel", "copies"])
 def test_training_does_not_depend_on_ranks(comm, kind):
     data = random_graph(13, multilabel=kind == "multilabel")

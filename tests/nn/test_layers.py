@@ -96,7 +96,7 @@ def pair(name: str):
     return ours.double(), theirs.double()
 
 
-@pytest.mark.mpi(1, 2, 3, 4)
+@pytest.mark.mpi(1, 2, 3)
 @pytest.mark.parametrize("name", CASES)
 def test_our_layer_equals_dgls(comm, name):
     data = random_graph(9, directed=DIRECTED if comm.size != 2 else UNDIRECTED)

@@ -30,7 +30,7 @@ def train(graph, config: ModelConfig, epochs: int):
     return result, gather_rows(graph, trainer.predict())
 
 
-@pytest.mark.mpi(1, 2, 3, 4)
+@pytest.mark.mpi(1, 3)
 @pytest.mark.parametrize("config", VARIANTS, ids=label)
 def test_training_does_not_depend_on_ranks(comm, config):
     config.hidden_feats = 16

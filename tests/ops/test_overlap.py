@@ -41,7 +41,7 @@ def test_an_aggregation_does_it_once(comm, options):
     graph.drain()
 
 
-@pytest.mark.mpi(2, 3)
+@pytest.mark.mpi(3)
 @pytest.mark.parametrize("wire", ["float32", "int8"])
 def test_training_is_the_same_with_and_without(comm, monkeypatch, wire):
     """The sums are the same; in what order they are added differs, so float64 where the wire allows it."""

@@ -6,7 +6,7 @@ from distgnn.bench import network_prices
 from distgnn.replay.network import Network
 
 
-@pytest.mark.mpi(2, 3)
+@pytest.mark.mpi(3)
 def test_measured_messages_make_a_network(comm, monkeypatch):
     for name, value in {"ROUNDS": 1, "LARGE": 1 << 16, "LEAST_SECONDS": 0.0, "PIECE_SECONDS": 1e-4}.items():
         monkeypatch.setattr(network_prices, name, value)

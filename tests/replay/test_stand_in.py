@@ -36,7 +36,7 @@ def bins_told(comm, plan, delay: int) -> list[np.ndarray]:
     return told
 
 
-@pytest.mark.mpi(2, 3)
+@pytest.mark.mpi(3)
 @pytest.mark.parametrize(
     "name, options",
     [

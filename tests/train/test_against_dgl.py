@@ -57,7 +57,7 @@ def dgl_gradient(dgl, data, model: str, weights: dict):
     return loss.item(), {name: parameter.grad.numpy().ravel() for name, parameter in network.named_parameters()}
 
 
-@pytest.mark.mpi(1, 2, 4)
+@pytest.mark.mpi(1, 4)
 @pytest.mark.parametrize("graph_name", GRAPHS)
 @pytest.mark.parametrize("model", ["sage", "gcn"])
 def test_gradients_in_float64(comm, dgl, graph_named, graph_name, model):

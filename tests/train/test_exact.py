@@ -32,13 +32,13 @@ def same_run(comm, data, cut, dtype: str, model: str = "sage", epochs: int = 30,
     return many, one, logits, expected
 
 
-@pytest.mark.mpi(1, 2, 3, 4)
+@pytest.mark.mpi(1, 4)
 @pytest.mark.parametrize("graph_name", ["communities", CORA])
 def test_dropout_and_layer_norm(comm, graph_named, graph_name):
     with_dropout_and_layer_norm(comm, graph_named(graph_name), "float64")
 
 
-@pytest.mark.mpi(2, 3)
+@pytest.mark.mpi(3)
 def test_dropout_and_layer_norm_in_float32(comm, graph_named):
     with_dropout_and_layer_norm(comm, graph_named("communities"), "float32")
 
@@ -57,7 +57,7 @@ def with_dropout_and_layer_norm(comm, data, dtype):
         assert many.summary["test_metric"] == one.summary["test_metric"]
 
 
-@pytest.mark.mpi(2, 3)
+@pytest.mark.mpi(3)
 @pytest.mark.parametrize("model", ["sage", "gcn"])
 @pytest.mark.parametrize("kind", ["multilabel", "split arcs", "weighted", "directed"])
 def test_kinds_of_graphs_and_cuts(comm, model, kind):
@@ -66,7 +66,7 @@ def test_kinds_of_graphs_and_cuts(comm, model, kind):
     same_run(comm, data, cut, "float64", model, epochs=5)
 
 
-@pytest.mark.mpi(2, 3)
+@pytest.mark.mpi(3)
 def test_a_rank_without_training_vertices(comm):
     data = random_graph(21)
     cut = random_cut(data.edge_list(), comm.size)
@@ -75,7 +75,7 @@ def test_a_rank_without_training_vertices(comm):
     same_run(comm, data, cut, "float64", epochs=5)
 
 
-@pytest.mark.mpi(2, 3)
+@pytest.mark.mpi(3)
 def test_a_rank_without_vertices_or_arcs(comm):
     data = random_graph(22)
     cut = random_cut(data.edge_list(), comm.size)

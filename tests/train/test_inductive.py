@@ -54,7 +54,7 @@ def check_against_dgl(graph, data, config: ModelConfig) -> None:
     assert not others
 
 
-@pytest.mark.mpi(1, 2, 3, 4)
+@pytest.mark.mpi(1, 2, 3)
 @pytest.mark.parametrize("name", MODELS)
 def test_a_step_equals_dgls_on_its_subgraph(comm, name):
     data = random_graph(41, weighted=name == "sage", typed=name in ("rgcn", "edgegat"), directed=comm.size == 3)
@@ -78,7 +78,7 @@ def train(graph, epochs: int = 8, **config):
     return result, gather_rows(graph, trainer.predict()), trainer
 
 
-@pytest.mark.mpi(1, 2, 3, 4)
+@pytest.mark.mpi(1, 2, 3)
 @pytest.mark.parametrize("options", [{}, {"update": "copies"}], ids=["owners", "copies"])
 def test_training_does_not_depend_on_ranks(comm, options):
     data = random_graph(42)

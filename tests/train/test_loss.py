@@ -29,7 +29,7 @@ def test_shares_of_several_labels_add_up_to_torchs_mean(comm):
     assert found == pytest.approx(float(expected), rel=1e-12)
 
 
-@pytest.mark.mpi(1, 2, 3)
+@pytest.mark.mpi(1, 3)
 @pytest.mark.parametrize("smoothing", [0.0, 0.1])
 @pytest.mark.parametrize("dtype", CLOSE, ids=str)
 def test_shares_of_cross_entropy_and_gradients_are_torchs(comm, dtype, smoothing):

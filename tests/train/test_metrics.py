@@ -19,7 +19,7 @@ def plain_rocauc(scores: np.ndarray, truth: np.ndarray) -> float:
     return float(np.mean(areas))
 
 
-@pytest.mark.mpi(1, 2, 3)
+@pytest.mark.mpi(1, 3)
 @pytest.mark.parametrize("metric", ["accuracy", "f1", "rocauc"])
 def test_multilabel(comm, metric):
     data = random_graph(2, num_nodes=200, multilabel=True)

@@ -44,7 +44,7 @@ def records(graph, model=Own, inductive=False, **options):
     return [{name: record[name] for name in names} for record in found]
 
 
-@pytest.mark.mpi(1, 2, 3)
+@pytest.mark.mpi(1, 3)
 @pytest.mark.parametrize(
     "options",
     [{}, {"loss": focal, "metrics": {"right": right}}, {"inductive": True}, {"optimizer": torch.optim.SGD}],

@@ -16,7 +16,7 @@ def inputs(graph, width: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
     return random.standard_normal(shapes[0]), random.standard_normal(shapes[1])
 
 
-@pytest.mark.mpi(2, 3, 4)
+@pytest.mark.mpi(3, 4)
 def test_rows_are_those_of_plain_messages_and_sums_equal_to_rounding(comm):
     data = random_graph(3)
     graph, by_node = dist_graph(data, comm, exchange="flat"), dist_graph(data, comm, **NODES)

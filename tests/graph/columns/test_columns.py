@@ -32,7 +32,7 @@ def layers(dgl):
     ]
 
 
-@pytest.mark.mpi(2, 3, 4)
+@pytest.mark.mpi(3, 4)
 @pytest.mark.parametrize("directed", [DIRECTED, UNDIRECTED])
 def test_layers_equal_dgls(comm, directed):
     dgl = import_dgl()

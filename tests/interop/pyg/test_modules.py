@@ -82,7 +82,7 @@ class Dropping(nn.Module):
         return self.last(self.spread(x, edge_index), edge_index)
 
 
-@pytest.mark.mpi(2, 3)
+@pytest.mark.mpi(3)
 def test_functional_dropout_does_not_depend_on_the_number_of_ranks(comm):
     data = random_graph(4)
     torch.manual_seed(2)
@@ -117,7 +117,7 @@ class Hidden(nn.Module):
         return torch.relu(x)
 
 
-@pytest.mark.mpi(1, 2, 3)
+@pytest.mark.mpi(1, 3)
 def test_relu_and_dropout_in_one_pass_are_those_of_torch(comm, monkeypatch):
     data = random_graph(4)
     graph = dist_graph(data, comm)

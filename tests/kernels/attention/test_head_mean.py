@@ -15,7 +15,7 @@ from ..graphs import close, rows_of
         (300, 4, 40, np.float32),
         (70, 3, 47, np.float64),
         (50, 1, 5, np.float32),
-        (20, 2, 700, np.float32),
+        (20, 2, 300, np.float32),
         (0, 2, 8, np.float32),
     ],
 )

@@ -28,7 +28,7 @@ def _inputs(rows, width, dtype):
         (600, 4, 64, np.float32),
         (300, 3, 5, np.float64),
         (300, 2, 141, np.float32),
-        (40, 1, 600, np.float64),
+        (40, 1, 132, np.float64),
         (0, 2, 8, np.float32),
     ],
 )

@@ -11,6 +11,7 @@ import pytest
 import distgnn
 from distgnn import kernels
 from distgnn.kernels.runtime import jit
+from distgnn.kernels.runtime.tiles import registers
 
 PROGRAM = """
 import numpy as np
@@ -80,6 +81,8 @@ def test_an_unwritable_cache_is_no_error(tmp_path):
 )
 def test_older_machines(tmp_path, features, dtype):
     """Every kernel is right when compiled for narrower registers (any x86-64 runs these)."""
+    if features and registers() == (32, 10):
+        pytest.skip("this machine is one: all other tests run there")
     program = f"from distgnn import kernels; assert all(ok for _, ok, _ in kernels.self_check([{dtype!r}]))"
     environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path), "NUMBA_CPU_NAME": "generic"}
     environment["NUMBA_CPU_FEATURES"] = features

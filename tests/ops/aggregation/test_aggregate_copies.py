@@ -18,7 +18,7 @@ def adjacency(data, edge_weight=None) -> np.ndarray:
     return matrix
 
 
-@pytest.mark.mpi(1, 2, 3)
+@pytest.mark.mpi(1, 3)
 @pytest.mark.parametrize("directed", [DIRECTED, UNDIRECTED])
 @pytest.mark.parametrize("split_arcs", [False, True])
 def test_all_copies_get_the_sum_and_gradients_are_exact(comm, directed, split_arcs):
@@ -45,7 +45,7 @@ def test_all_copies_get_the_sum_and_gradients_are_exact(comm, directed, split_ar
     np.testing.assert_allclose(edge_weight.grad.numpy(), expected[graph.local.arc_ids], **TOLERANCE)
 
 
-@pytest.mark.mpi(2, 3)
+@pytest.mark.mpi(3)
 def test_0c_is_each_ranks_own_arcs_and_evaluation_is_exact(comm):
     data = random_graph(6)
     graph = dist_graph(data, comm, update="copies", algorithm="0c")

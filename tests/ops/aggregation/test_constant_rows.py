@@ -18,7 +18,7 @@ def graph(comm):
     return dist_graph(random_graph(), comm)
 
 
-@pytest.mark.mpi(2, 3)
+@pytest.mark.mpi(3)
 def test_input_features_are_exchanged_once(graph):
     first = ops.spmm(graph, graph.feats)
     assert calls_of(graph, lambda: ops.spmm(graph, graph.feats)) == 0

@@ -64,7 +64,7 @@ RUNS = {
 }
 
 
-@pytest.mark.mpi(1, 2, 3)
+@pytest.mark.mpi(1, 3)
 @pytest.mark.parametrize("options", RUNS.values(), ids=RUNS.keys())
 def test_a_resumed_run_is_bit_identical(comm, shared_tmp_path, options):
     data = random_graph(1)
@@ -97,7 +97,7 @@ def test_the_learning_rate_of_the_checkpoint_is_that_of_the_next_step(comm, shar
     assert numbers(resumed.records) == numbers(expected.records)
 
 
-@pytest.mark.mpi(1, 2, 3)
+@pytest.mark.mpi(1, 3)
 def test_each_rank_gets_its_own_random_state_back(comm, shared_tmp_path):
     graph = dist_graph(random_graph(1), comm)
     first = make(graph, shared_tmp_path / "run", epochs=2)

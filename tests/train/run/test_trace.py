@@ -74,7 +74,7 @@ def test_off_by_default_and_refused_without_a_run_folder(comm):
         trainer_of(comm, trace=True)
 
 
-@pytest.mark.mpi(2, 3)
+@pytest.mark.mpi(3)
 def test_records_have_the_waiting_of_each_exchange(comm):
     trainer = trainer_of(comm)
     for epoch in range(2):

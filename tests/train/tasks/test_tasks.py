@@ -69,7 +69,7 @@ def predictions(trainer: Trainer, graph) -> np.ndarray:
     return everything
 
 
-@pytest.mark.mpi(1, 2, 4)
+@pytest.mark.mpi(1, 4)
 @pytest.mark.parametrize("case", CASES)
 def test_ranks_change_nothing(comm, case):
     data = graph_for(case if case == "link, beside" else case.partition(",")[0])
