@@ -4,7 +4,7 @@ import gc
 import statistics
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -47,7 +47,7 @@ def check_machines(
     chosen = ""
     if by_name:
         settings, chosen = choose(comm, manifest, settings, limit)
-        sections = settings.sections() | {"train": asdict(settings.train)}
+        sections = settings.sections() | {"train": settings.train.as_dict()}
         check_memory(comm, manifest, sections, limit.bytes)
     lines = [chosen, check_disk(comm, manifest, settings, by_name)]
     return settings, [line for line in lines if line and comm.rank == 0]

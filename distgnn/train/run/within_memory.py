@@ -4,7 +4,7 @@ None of them changes a number of the result. The estimate decides (estimate.py),
 """
 
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -82,7 +82,7 @@ def _needs(comm: Any, manifest: dict, settings: Settings, limit: int | None) -> 
 
 
 def _sections(settings: Settings) -> dict[str, dict[str, Any]]:
-    return settings.sections() | {"train": asdict(settings.train)}
+    return settings.sections() | {"train": settings.train.as_dict()}
 
 
 def check_disk(comm: Any, manifest: dict[str, Any], settings: Settings, by_name: bool) -> str:
