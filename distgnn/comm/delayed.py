@@ -21,9 +21,8 @@ import numpy as np
 
 from distgnn import kernels
 from distgnn.comm.bins import Bin
-from distgnn.comm.channel import Channel, num_bytes_of
+from distgnn.comm.channel import Channel, CodedRows, WideRows, num_bytes_of
 from distgnn.comm.exchange import Exchange
-from distgnn.comm.held_rows import CodedRows, WideRows
 from distgnn.comm.page_memory import page_aligned_zeros
 from distgnn.comm.transport import Transport
 from distgnn.comm.wire import Wire
