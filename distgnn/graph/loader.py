@@ -63,8 +63,8 @@ def load(
             update on owners); the folder has as many parts as there are such groups.
         plain_tensors: columns are ordinary tensors with this rank's rows, and what a script computes of them is this
             rank's; else they are rows of all ranks (`distgnn.rows`).
-        options: further arguments of `DistGraph`: dtype, seed, feat_norm, inductive, cache_first, offload, debug; the fields
-            of `Schedule`.
+        options: further arguments of `DistGraph`: dtype, seed, feat_norm, inductive, cache_first, offload, debug; the
+            fields of `Schedule`.
 
     Raises:
         InputError: on every rank, for a DISTGNN_TIMEOUT that is no number of seconds, or a setting's old name.

@@ -41,11 +41,13 @@ def choose(comm: Any, manifest: dict[str, Any], settings: Settings, limit: Memor
     """
     if not limit.chooses:
         return settings, ""
+    line = ""
     for words, one in _ways(settings):
         most, free, fits = _needs(comm, manifest, one, limit.bytes)
+        line = f"memory auto: {words} (about {human_bytes(most)} a rank; {human_bytes(free)} are there)"
         if fits:
-            break
-    return one, f"memory auto: {words} (about {human_bytes(most)} a rank; {human_bytes(free)} are there)"
+            return one, line
+    return one, line
 
 
 def _ways(settings: Settings) -> Iterator[tuple[str, Settings]]:
