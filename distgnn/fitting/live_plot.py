@@ -16,9 +16,9 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from distgnn.bench.figures import COLOURS
 from distgnn.errors import InputError
 from distgnn.graph.loader import say_on_stderr
+from distgnn.report.charts import COLOURS
 from distgnn.system.atomic import replace_file
 from distgnn.train.run.callbacks import Callback
 from distgnn.train.run.run_folder import read_metrics

@@ -14,7 +14,7 @@ training pairs, k negatives drawn for them, e negatives of an evaluation, B borr
 | outputs | (OUTPUT_ROWS + of the model) · O · C · item |
 | halo rows and messages, both ways | (sent + received) · (2 · W + 2 · min(C, W) + min(D, W)) · item |
 | columns of a part that t ranks share, and what comes and goes between them | COLUMN_ROWS · O · W / t · item |
-| late rows of cd-R, held whole and on their way | (L · W + min(C, W)) · 2 · ((1 + wire) · received + wire / R · sent) · item |
+| late rows of cd-R, held, on their way | 2 · (L · W + min(C, W)) · ((1 + wire) · received + wire / R · sent) · item |
 | sums of late rows | L · O · W · item |
 | cluster batches with history: held rows, forward and backward | 2 · (L − 1) · (O + H) · W · item |
 | scores of pairs: both ends' rows | TABLES · (O + B) · W · item on several ranks |

@@ -68,8 +68,11 @@ def test_a_refusal_names_the_options_that_would_fit(comm, tmp_path):
     for words in ("take --dtype bfloat16 (", "--remat ("):
         with pytest.raises(RunError, match=re.escape(words)):
             estimate.check_memory(comm, manifest, deep, needed - 1)
-    with pytest.raises(RunError, match=": take more parts"):
+    least = estimate.estimate_bytes(manifest, 0, deep | {"train": {"offload": "folder"}})
+    with pytest.raises(RunError, match=re.escape(": take --offload DIR (")):
         estimate.check_memory(comm, manifest, deep, min(others) - 1)
+    with pytest.raises(RunError, match=": take more parts"):
+        estimate.check_memory(comm, manifest, deep, least - 1)
 
 
 @pytest.mark.mpi(2)
@@ -108,7 +111,7 @@ def test_the_estimate_grows_with_what_costs_memory(tmp_path):
     deep = [MODEL | {"num_layers": 6, "remat": remat} for remat in (False, True)]  # of two hidden layers it saves none
     kept, again = (estimate.estimate_bytes(small, 0, SETTINGS | {"model": model}) for model in deep)
     assert kept > again
-    assert base > estimate.estimate_bytes(small, 0, SETTINGS | {"run": RUN | {"columns": 2}})
+    assert kept > estimate.estimate_bytes(small, 0, SETTINGS | {"model": deep[0], "run": RUN | {"columns": 2}})
     assert free_memory.available_bytes() > 0
 
 
