@@ -36,7 +36,9 @@ def make_graph(
         there it is undirected all the same. ids_from: a word on ids.
     Raises: GraphFormatError naming the file.
     """
-    columns = {name: fields[name] for name in ("edge_weight", "edge_feats", "edge_types") if name in fields}
+    columns: dict[str, Any] = {
+        name: fields[name] for name in ("edge_weight", "edge_feats", "edge_types") if name in fields
+    }
     sources, targets = ends
     both = np.count_nonzero(sources < targets) == np.count_nonzero(sources > targets) > 0
     how = "directed" if directed else "undirected"

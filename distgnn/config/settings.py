@@ -89,7 +89,7 @@ class Settings:
     def graph_options(self) -> dict[str, Any]:
         """Keyword arguments of `load` for a graph that is trained as these settings say."""
         run = {name: getattr(self.run, name) for name in OF_GRAPH}
-        held = {"sparse_feats": self.model.takes_sparse_feats, "inductive": self.train.inductive}
+        held: dict[str, Any] = {"sparse_feats": self.model.takes_sparse_feats, "inductive": self.train.inductive}
         held |= {"offload": self.train.offload}
         return run | asdict(self.schedule) | asdict(self.exchange) | held | {"seed": self.train.seed}
 

@@ -152,7 +152,7 @@ class FileMemory:
         disk, size = self._disk, end - first
         try:
             os.posix_fallocate(self._file, first, size)  # a full disk is known here, not by a signal later
-            view, done = memoryview(self.bytes[first:end]), 0
+            view, done = self.bytes[first:end].data, 0
             while done < size:
                 done += os.pwrite(self._file, view[done:], first + done)
             view.release()

@@ -80,9 +80,9 @@ class GINConv(nn.Module):
         self, graph: ops.GraphView, feat: torch.Tensor, edge_weight: torch.Tensor | None, fusion: Fusion
     ) -> torch.Tensor:
         """The convolution and what follows it, where `may_fuse`; kept: the sum, what ReLU made, and z."""
-        first, _, last = cast(nn.Sequential, self.apply_func)
+        first, _, last = cast(Any, self.apply_func)
         weight = None if edge_weight is None else edge_weight.reshape(-1)
         rows = ops.with_neighbours(graph, feat, self.eps, weight, fusion.may_overwrite_grad)
         rows = ops.linear(graph, rows, first.weight.T, first.bias, epilogue=ops.Epilogue(relu=True), alone=True)
-        more = {"epilogue": fusion.epilogue, "norm": fusion.norm, "alone": fusion.may_overwrite_grad, "room": feat}
-        return ops.linear(graph, rows, last.weight.T, last.bias, **more)
+        more: Any = {"epilogue": fusion.epilogue, "norm": fusion.norm, "alone": fusion.may_overwrite_grad}
+        return ops.linear(graph, rows, last.weight.T, last.bias, room=feat, **more)

@@ -174,8 +174,9 @@ def fused_linear(module: Any, graph: DataGraph, feats: torch.Tensor, fusion: Fus
     weight, bias = module.weight.T, module.bias
     if is_watched(module):
         feats, weight, bias = module(feats), None, None
-    more = {"epilogue": fusion.epilogue, "norm": fusion.norm, "alone": fusion.may_overwrite_grad}
-    return ops.linear(graph, feats, weight, bias, **more)
+    return ops.linear(
+        graph, feats, weight, bias, epilogue=fusion.epilogue, norm=fusion.norm, alone=fusion.may_overwrite_grad
+    )
 
 
 def normed_and_activated(

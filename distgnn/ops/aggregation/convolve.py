@@ -137,7 +137,8 @@ def convolve(
     if again is not None and spec.may_overwrite_grad:
         lend(feats)
     call = _Call(graph, spec, plan, site, needs_grad)
-    out: torch.Tensor = _Convolve.apply(feats, aggregated, neigh, own, bias, gamma, beta, again, call, offered := [])
+    offered: list[MadeAgain] = []
+    out: torch.Tensor = _Convolve.apply(feats, aggregated, neigh, own, bias, gamma, beta, again, call, offered)
     return offer(out, offered[0]) if offered and out.requires_grad else out
 
 
@@ -214,11 +215,11 @@ class _Convolve(Remade):
 
     @staticmethod
     def forward(ctx: Any, *inputs: Any) -> torch.Tensor:
-        *inputs, again, call, offered = inputs
-        out = _Convolve.forward_of(ctx, tuple(inputs), again, call)
-        bias, gamma, beta = inputs[-3:]
-        if _is_made_again(call, inputs):
-            again = _constant_again(call, inputs, out)
+        *given, again, call, offered = inputs
+        out = _Convolve.forward_of(ctx, tuple(given), again, call)
+        bias, gamma, beta = given[-3:]
+        if _is_made_again(call, given):
+            again = _constant_again(call, given, out)
             if call.spec.may_overwrite_grad:
                 offered.append(again)
             if ctx.kept.epilogue is not None:

@@ -61,10 +61,10 @@ class _Mixed(Function):
 
     @staticmethod
     def backward(ctx: Any, grad: torch.Tensor) -> tuple:
-        graph, grads = ctx.call[0], grad.contiguous()
+        (graph, weight, scales, site), grads = ctx.call, grad.contiguous()
         of_feats = of_initial = None
         if ctx.needs_input_grad[0]:
-            of_feats = aggregate(graph, grads, *ctx.call[1:], backward=True)[0].mul_(1 - ctx.alpha)
+            of_feats = aggregate(graph, grads, weight, scales, site, backward=True)[0].mul_(1 - ctx.alpha)
         if ctx.needs_input_grad[1]:
             out = grads if ctx.alone else graph.buffers.empty_like(grads)
             of_initial = torch.mul(grads, ctx.alpha, out=out)
@@ -98,7 +98,7 @@ def with_neighbours(
     call = graph, edge_weight, site
     out: torch.Tensor = _WithNeighbours.apply(feats, eps, sums, again, call)
     if sums is not None and out.requires_grad:  # both are kept anyway
-        offer(out, MadeAgain((feats, sums, eps.detach()), _block, tuple(out.shape), out.dtype))
+        offer(out, MadeAgain((feats, sums, eps.detach()), _block, (len(out), out.shape[1]), out.dtype))
     return out
 
 

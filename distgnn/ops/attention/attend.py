@@ -42,7 +42,7 @@ from distgnn.ops.dense.activation import (
     activated_again,
     activated_backward,
 )
-from distgnn.ops.dense.made_again import lend, offer, room_of, taken, whole
+from distgnn.ops.dense.made_again import MadeAgain, lend, offer, room_of, taken, whole
 from distgnn.ops.dense.products import product, sum_of_products
 from distgnn.ops.edges.on_arcs import check_update
 from distgnn.ops.entry import operator
@@ -113,7 +113,8 @@ def attend(
     if again is not None and heads.may_overwrite_grad:
         lend(feats)
     inputs = feats, weight, attn, bias, gamma, beta
-    out: torch.Tensor = _Attend.apply(*inputs, again, _Call(graph, heads, needs_grad), offered := [])
+    offered: list[MadeAgain] = []
+    out: torch.Tensor = _Attend.apply(*inputs, again, _Call(graph, heads, needs_grad), offered)
     return offer(out, offered[0]) if offered and out.requires_grad else out
 
 
@@ -179,9 +180,9 @@ class _Attend(Remade):
 
     @staticmethod
     def forward(ctx: Any, *inputs: Any) -> torch.Tensor:
-        *inputs, again, call, offered = inputs
-        out = _Attend.forward_of(ctx, tuple(inputs), again, call)
-        bias, gamma, beta = inputs[-3:]
+        *given, again, call, offered = inputs
+        out = _Attend.forward_of(ctx, tuple(given), again, call)
+        bias, gamma, beta = given[-3:]
         if gamma is not None and call.needs_grad and call.heads.may_overwrite_grad:
             z = ctx.kept.epilogue.rows
             offered.append(activated_again(call.graph, z, bias, (gamma, beta), call.heads.epilogue, out.dtype))
@@ -294,7 +295,7 @@ def _mean(
     return out, short
 
 
-def _through_mean(call: _Call, saved: _Saved, before: SavedEpilogue, grad: torch.Tensor) -> tuple:
+def _through_mean(call: _Call, saved: _Saved, before: Any, grad: torch.Tensor) -> tuple:
     """(H dz [O, F], the same for all heads, in the dtype of feats, H <dz, z> [O, H], gradients of bias, gamma, beta).
 
     What is missing, 1 / H, is in the sums from now on.
@@ -308,7 +309,7 @@ def _through_mean(call: _Call, saved: _Saved, before: SavedEpilogue, grad: torch
     return grads, dots, None if saved.bias is None else grad.sum(0).div_(count).repeat(count), None, None
 
 
-def _through_activation(call: _Call, saved: _Saved, before: SavedEpilogue, grad: torch.Tensor) -> tuple:
+def _through_activation(call: _Call, saved: _Saved, before: Any, grad: torch.Tensor) -> tuple:
     """As `_through_mean`, through bias, norm, ReLU and dropout."""
     graph, heads, count = call.graph, call.heads, call.heads.num_heads
     grad = grad.contiguous()
@@ -329,7 +330,7 @@ def _through_activation(call: _Call, saved: _Saved, before: SavedEpilogue, grad:
     return grads.to(saved.feats.dtype), dots, None if saved.bias is None else grad_bias, gamma, beta
 
 
-def _through_relu(call: _Call, saved: _Saved, before: SavedEpilogue, grad: torch.Tensor) -> tuple:
+def _through_relu(call: _Call, saved: _Saved, before: Any, grad: torch.Tensor) -> tuple:
     """As `_through_activation` with a ReLU and no norm: <dz, z> in the pass that makes dz."""
     graph, heads = call.graph, call.heads
     grads = grad if heads.may_overwrite_grad else graph.buffers.empty_like(grad)

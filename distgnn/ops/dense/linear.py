@@ -69,7 +69,8 @@ def linear(
             lend(feats)
     gamma, beta = norm or (None, None)
     call = _Call(graph, epilogue, alone, needs_grad)
-    out: torch.Tensor = _Linear.apply(feats, weight, bias, gamma, beta, again, call, offered := [], room)
+    offered: list[MadeAgain] = []
+    out: torch.Tensor = _Linear.apply(feats, weight, bias, gamma, beta, again, call, offered, room)
     return offer(out, offered[0]) if offered and out.requires_grad else out
 
 
@@ -87,9 +88,9 @@ class _Linear(Remade):
 
     @staticmethod
     def forward(ctx: Any, *inputs: Any) -> torch.Tensor:
-        *inputs, again, call, offered, room = inputs
-        out = _Linear.forward_of(ctx, tuple(inputs), again, call, room)
-        bias, gamma, beta = inputs[-3:]
+        *given, again, call, offered, room = inputs
+        out = _Linear.forward_of(ctx, tuple(given), again, call, room)
+        bias, gamma, beta = given[-3:]
         if gamma is not None and call.needs_grad and call.alone:
             z = ctx.kept.epilogue.rows
             offered.append(activated_again(call.graph, z, bias, (gamma, beta), call.epilogue, out.dtype))
@@ -101,11 +102,11 @@ class _Linear(Remade):
         weight, bias, gamma, beta = (None if one is None else one.detach() for one in parameters)
         feats, call, before = feats.detach(), ctx.call, kept.epilogue
         del kept
-        grads, more, norm = grad.contiguous(), (None, None, None), None if gamma is None else (gamma, beta)
+        grads, norm = grad.contiguous(), None if gamma is None or beta is None else (gamma, beta)
+        more: Any = None, None, None
         is_ours = call.alone and grads.data_ptr() == grad.data_ptr()
         if before is not None:
-            given = before, bias, norm, call.epilogue, is_ours
-            grads, *more = activated_backward(call.graph, grads, *given)
+            grads, *more = activated_backward(call.graph, grads, before, bias, norm, call.epilogue, is_ours)
             is_ours = True
         elif bias is not None:
             more = column_sums(grads), None, None

@@ -25,7 +25,7 @@ class MadeAgain:
     """
 
     def __init__(self, kept: Sequence[torch.Tensor | None], make: Any, shape: tuple[int, int], dtype: torch.dtype):
-        self.kept, self.make, self.shape, self.dtype = tuple(kept), make, tuple(shape), dtype
+        self.kept, self.make, self.shape, self.dtype = tuple(kept), make, shape, dtype
 
     def __len__(self) -> int:
         return self.shape[0]
