@@ -32,7 +32,7 @@ def dense_rows(
     """
     if feats is None:
         return None
-    rows = torch.empty(feats.shape, dtype=dtype) if empty is None else empty(*feats.shape, dtype)
+    rows = torch.empty(feats.shape, dtype=dtype) if empty is None else empty(feats.shape[0], feats.shape[1], dtype)
     for first in range(0, len(rows), BLOCK_ROWS):
         block = feats[first : first + BLOCK_ROWS]
         dense = block.toarray() if hasattr(block, "toarray") else block
