@@ -75,7 +75,7 @@ def test_settings_that_no_model_can_have_are_refused(settings, message):
 def test_rematerialisation_refuses_narrow_wires(comm, wires):
     """The layer is run again: a second exchange would be rounded with other draws."""
     graph = dist_graph(random_graph(3), comm, dtype="float32", **wires)
-    network = model_for(ModelConfig("sage", 8, remat=True), graph)
+    network = model_for(ModelConfig("gat", 8, remat=True), graph)
     with pytest.raises(ValueError, match="remat repeats exchanges: it needs algorithm cd-0 and float32 on the wire"):
         network(graph, graph.feats)
 

@@ -63,7 +63,7 @@ def test_the_number_of_the_next_mask_is_as_without_rematerialisation(comm):
 def test_rematerialisation_needs_exact_exchanges(comm):
     graph = dist_graph(random_graph(5), comm, algorithm="cd-1")
     with pytest.raises(ValueError, match="cd-0"):
-        losses(graph, "sage", remat=True)
+        losses(graph, "gat", remat=True)
 
 
 @pytest.mark.mpi(1, 2)
