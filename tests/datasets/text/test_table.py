@@ -76,7 +76,7 @@ def test_an_empty_file_is_an_empty_table(tmp_path):
         ("1,2\n3,4.5\n", r"line 2: expected 2 whole numbers"),
         ("1,2\n3,\n", r"line 2: expected 2 whole numbers"),
         ("1,2\n3,99999999999999999999\n", r"line 2"),
-        ("# c\nu v\n1,2\nx\n", r"line 2"),
+        ("# c\nu v\n1,2\nx\n", r"line 4"),
     ],
 )
 def test_bad_lines_are_named(tmp_path, text, message):
