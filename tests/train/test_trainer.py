@@ -93,6 +93,9 @@ def test_early_stopping_counts_evaluations():
     assert [best for best, _ in found] == [True, True, False, False, False, False]
     assert [stop for _, stop in found] == [False] * 5 + [True]  # the single value of epoch 1 does not count
     assert stopping.best_epoch == 1
+    still = EarlyStopping(patience=2)  # a tie is not better
+    assert [still.is_best(epoch, 0.5) or still.should_stop() for epoch in range(3)] == [True, False, True]
+    assert still.best_epoch == 0
 
 
 @pytest.mark.mpi(1, 3)
