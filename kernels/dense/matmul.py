@@ -16,7 +16,7 @@ from collections.abc import Callable
 import numpy as np
 
 from distgnn.kernels.check.checked import checked_once
-from distgnn.kernels.dense.narrow_product import PARTS, NarrowSums, most_vectors, separate_tiles
+from distgnn.kernels.dense.narrow_product import PARTS, NarrowSums, most_vectors, narrow_product, separate_tiles
 from distgnn.kernels.runtime.arrays import empty_rows, output, row_array
 from distgnn.kernels.runtime.jit import inline, kernel
 from distgnn.kernels.runtime.threads import even_chunks, get_num_threads, run
@@ -98,6 +98,7 @@ def inner_products(make: Callable, width: int, all_grads: list) -> list:
 
 def narrow_products(make: Callable, width: int, grads: np.ndarray) -> np.ndarray:
     """`narrow_product` of gradients with a few columns [N, J] and such rows, turned: [K, J]."""
+    narrow_product(grads[:0], np.empty((0, width), grads.dtype))  # it is checked there
     return _in_pieces(make, width, [grads], MOST_PIECES, narrow=True)[0]
 
 

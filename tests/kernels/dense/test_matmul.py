@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from distgnn.kernels import inner_product, narrow_product, product
+from distgnn.kernels import inner_product, inner_products, narrow_product, narrow_products, product
 from distgnn.kernels.check import reference
 
 from ..graphs import close, rows_of
@@ -69,3 +69,22 @@ def test_narrow_product_of_bfloat16_is_summed_in_float32():
     close(narrow_product(rows, bits), rows.T.astype(np.float64) @ reference.widened(bits))
     with pytest.raises(ValueError, match="do not fit"):
         narrow_product(rows, bits[:499])
+
+
+@pytest.mark.parametrize("columns", [3, 40])
+def test_rows_that_are_made_piece_by_piece_have_the_same_bits(columns, num_threads):
+    """12,293 rows: three pieces."""
+    rows, grads = rows_of(12_293, 40), rows_of(12_293, columns, seed=1)
+    pieces = []
+
+    def make(first, stop):
+        pieces.append((first, stop))
+        return rows[first:stop].copy()
+
+    first, second = inner_products(make, 40, [grads, 2 * grads])
+    whole = narrow_product(grads, rows).T if columns == 3 else inner_product(rows, grads)
+    np.testing.assert_array_equal(first, whole)
+    np.testing.assert_array_equal(second, 2 * whole)
+    if columns == 3:
+        np.testing.assert_array_equal(narrow_products(make, 40, grads), whole)
+    assert {first for first, _ in pieces} > {0}
