@@ -15,6 +15,7 @@ GRAPHS = {
     "dense": ("communities:nodes=60000,communities=60,avg_degree=300,feats=1,mixing=0.5", "both"),
     "communities": ("communities:nodes=500000,communities=2000,avg_degree=50,feats=1,mixing=0.3", "both"),
     "arxiv": ("ogbn-arxiv", "both"),
+    "cached": ("rmat:scale=14,edge_factor=98,feats=0,classes=0", "stored"),  # rows fit a level 3 of 32 MiB
 }
 WIDTHS = (16, 47, 100, 128, 256, 602)
 CSRS = ("stored", "transposed")
