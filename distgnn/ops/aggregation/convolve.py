@@ -454,7 +454,9 @@ def _recording(
     recorder, (neigh, own) = call.graph.factor_recorder, saved.weights
     if recorder is None:
         return []
-    inputs, feats = whole(inputs), None if own is None else whole(saved.feats)
+    shared = inputs is saved.feats  # the recorder knows rows that it has met
+    inputs = whole(inputs)
+    feats = None if own is None else inputs if shared else whole(saved.feats)
     factors = [(neigh, inputs, of_neigh), *([] if own is None else [(own, feats, of_own)])]
     return [lambda: recorder.add(factors, constant=not needs_grad)]
 
