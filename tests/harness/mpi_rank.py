@@ -68,6 +68,8 @@ def main() -> None:
     log = os.open(folder / f"rank-{comm.rank}.log", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
     os.dup2(log, 1)
     os.dup2(log, 2)
+    for stream in (sys.stdout, sys.stderr):
+        stream.reconfigure(line_buffering=True)  # what a rank printed before it hung is there
     faulthandler.register(signal.SIGUSR1, all_threads=True)
     options = ["-p", "no:terminal", "-p", "no:cacheprovider", "-p", "mpi_marker", "--capture=no"]
     options += ["--basetemp", str(folder / f"rank-{comm.rank}")]
