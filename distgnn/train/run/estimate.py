@@ -57,8 +57,8 @@ class Keeps(NamedTuple):
 
 
 KEEPS = {
-    "sage": Keeps(1, 1),
-    "gcn": Keeps(1, 1),
+    "sage": Keeps(1, 1, 1.3),
+    "gcn": Keeps(1, 1, 1.3),
     "gin": Keeps(4.2, 4.2),
     "gat": Keeps(3, 2, 0.5, outputs=1),
     "gatv2": Keeps(9.1, 9.1, 0),
@@ -100,7 +100,7 @@ def estimate_bytes(manifest: dict, part_id: int, settings: dict) -> int:
     if model.get("remat"):
         kept = layers + each + REMAT_BESIDES
         if model["name"] in ("sage", "gcn") and not model.get("residual"):
-            kept = max(layers, 2) * each  # the first layer is made again
+            kept = max(layers, 2) * each + keeps.besides - 1  # the first layer is made again
     kept += 7 * layers * (model.get("jump", "none") != "none")
     outputs, train = graph["num_classes"], settings.get("train", {})
     if train.get("offload"):
