@@ -32,7 +32,7 @@ def read_market(path: Path, findings: Findings) -> GraphData:
         rows, columns, entries, form, field, symmetry = scipy.io.mminfo(path)
         if form != "coordinate" or field == "complex" or symmetry not in ("general", "symmetric"):
             raise GraphFormatError(
-                f"{path}: line 1: a {form} {field} {symmetry} matrix is no graph: expected coordinate, real, integer "
+                f"{path}: line 1: of kind {form} {field} {symmetry}, no graph: expected coordinate, real, integer "
                 "or pattern, general or symmetric"
             )
         check_room(path, 32 * int(entries))

@@ -61,6 +61,9 @@ class ColumnNorm(GraphModule):
     def seen(self, mean: torch.Tensor, square: torch.Tensor, count: int) -> None:
         """Take note of statistics [D] over `count` rows."""
 
+    def check(self, rows: torch.Tensor) -> None:
+        """Raise ValueError for rows of another shape than the norm is for."""
+
     @opaque
     def forward(self, rows: torch.Tensor, graph: DataGraph | None = None) -> torch.Tensor:
         """`graph` may be left out after `distgnn.nn.distribute(model, graph)`."""
@@ -75,6 +78,7 @@ class ColumnNorm(GraphModule):
         room: torch.Tensor | None = None,
     ) -> torch.Tensor:
         """The norm of rows [O, D], ReLU and dropout; alone, room: as in `ops.column_norm`. Collective: yes."""
+        self.check(rows)
         if isinstance(rows, RowTensor):
             return self._of_all_ranks(rows, self.graph_of(graph))
         fixed, parameters = self.fixed(), self.parameters_of_form()
@@ -117,17 +121,9 @@ class BatchNorm1d(ColumnNorm, nn.modules.batchnorm._NormBase):
         True
     """
 
-    def followed(
-        self,
-        rows: torch.Tensor,
-        graph: DataGraph | None,
-        epilogue: ops.Epilogue,
-        alone: bool = False,
-        room: torch.Tensor | None = None,
-    ) -> torch.Tensor:
+    def check(self, rows: torch.Tensor) -> None:
         if rows.dim() != 2 or rows.shape[1] != self.num_features:
             raise ValueError(f"rows are {tuple(rows.shape)}: expected [rows, {self.num_features}]")
-        return super().followed(rows, graph, epilogue, alone, room)
 
     def form(self) -> ColumnForm:
         def scale(square: torch.Tensor, given: Any) -> tuple[torch.Tensor, torch.Tensor]:

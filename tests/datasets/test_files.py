@@ -168,7 +168,7 @@ WRONG = {
     "out.bip": ("% bip unweighted\n1 1\n", "line 1: a bipartite graph"),
     "empty.txt": ("# nothing\n", "has no edges"),
     "beyond.mtx": (MARKET + "1 4 1.0\n", "line 5: "),
-    "array.mtx": ("%%MatrixMarket matrix array real general\n1 1\n1.0\n", "line 1: a array"),
+    "array.mtx": ("%%MatrixMarket matrix array real general\n1 1\n1.0\n", "line 1: of kind array real general"),
     "wide.mtx": ("%%MatrixMarket matrix coordinate real general\n3 4 1\n1 2 1\n", "expected a square matrix"),
     "beyond.graph": ("2 1\n2\n3\n", "line 3: names vertex 3: ids run from 1 to 2"),
     "one-way.graph": ("3 2\n2 3\n1\n2\n", "line 2: vertex 1 names 3, and 3 does not name 1"),

@@ -217,7 +217,7 @@ def write_tried(cases: list, results: dict[str, dict[str, Any]], tree: Path) -> 
 TRIED = '''"""What was run beside the plain library on 1, 2 and 3 ranks: written by `tests/bench/peers/run.py --write`.
 
 KINDS: (kind, equal on 1, 2 and 3 ranks, refused in one line on several, of these equal on one); REFUSED: (the line, the
-scripts and layers).
+scripts and layers). Over 400 lines: a table, written by a program.
 """
 '''
 
