@@ -37,7 +37,7 @@ def cut_first(context: Any, graph: str, ranks: int, columns: int, training: Trai
         sys.argv[1:] = words
         yield graph
         return
-    from distgnn.cli.display import phases
+    from distgnn.fitting.progress import phases
 
     def say(line: str) -> None:
         if speak:

@@ -1,129 +1,17 @@
-"""What the user sees: progress on standard error, and tables on standard output."""
+"""Tables on standard output."""
 
-import os
 import sys
-import time
-from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import Any
 
 from rich.console import Console
-from rich.progress import (
-    BarColumn,
-    MofNCompleteColumn,
-    Progress,
-    ProgressColumn,
-    TextColumn,
-    TimeElapsedColumn,
-    TimeRemainingColumn,
-)
 from rich.table import Table
-from rich.text import Text
 
-from distgnn.cli.compiling import compiling
-from distgnn.system.output import plain
-from distgnn.system.units import human_count, human_seconds
-
-
-def error_console() -> Console:
-    """A console on standard error; under a launcher it knows the launcher's terminal."""
-    size = os.environ.get("DISTGNN_TERMINAL")
-    if not size:
-        return Console(file=sys.stderr)
-    columns, lines = (int(number) for number in size.split("x"))
-    return Console(file=sys.stderr, force_terminal=True, width=columns, height=lines)
-
-
-@contextmanager
-def progress_bar(title: str, total: int, visible: bool) -> Iterator[Any]:
-    """A progress bar; yields `advance(text, done=None)`: `done` sets it, without it goes one on.
-
-    Without a terminal a line is printed now and then instead.
-    """
-    console = error_console()
-    if not visible or not console.is_terminal:
-        with compiling(visible):
-            yield _plain(title, total, visible, console)
-        return
-    columns = _text_column("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn()
-    with Progress(*columns, _text_column("{task.fields[text]}"), console=console) as bars:
-        task = bars.add_task(plain(title), total=total, text="")
-
-        def advance(text: str, done: int | None = None) -> None:
-            bars.update(task, text=text, advance=1 if done is None else None, completed=done)
-
-        with compiling(True, bars):
-            yield advance
-
-
-def _plain(title: str, total: int, visible: bool, console: Console) -> Any:
-    """Print about ten lines over the whole work."""
-    count = 0
-
-    def advance(text: str, done: int | None = None) -> None:
-        nonlocal count
-        count = done = count + 1 if done is None else done
-        if visible and (done == total or done % max(1, total // 10) == 0):
-            console.print(_text(f"{title} {done}/{total}  {text}"), soft_wrap=True)
-
-    return advance
-
-
-@contextmanager
-def phases(visible: bool) -> Iterator[Any]:
-    """Progress in phases; yields `advance(phase, done, total)`. Without a terminal: a line per finished phase."""
-    console = error_console()
-    if not visible or not console.is_terminal:
-        with compiling(visible):
-            yield _plain_phases(visible, console)
-        return
-    times = TimeElapsedColumn(), TimeRemainingColumn(), _RateColumn()
-    with Progress(_text_column("{task.description:10}"), BarColumn(), *times, console=console) as bars:
-        tasks = {}
-
-        def advance(phase: str, done: int, total: int) -> None:
-            if phase not in tasks:
-                tasks[phase] = bars.add_task(phase)
-            bars.update(tasks[phase], completed=done, total=total)
-
-        with compiling(True, bars):
-            yield advance
-
-
-class _RateColumn(ProgressColumn):
-    """Steps a second: rows, vertices or parts, whatever the phase counts."""
-
-    def render(self, task: Any) -> Text:
-        speed = task.finished_speed or task.speed
-        return Text("" if not speed or task.total < 1000 else f"{human_count(speed)}/s")
-
-
-def _plain_phases(visible: bool, console: Console) -> Any:
-    began: dict[str, float] = {}
-
-    def advance(phase: str, done: int, total: int) -> None:
-        now = time.perf_counter()
-        seconds = now - began.setdefault(phase, now)
-        if visible and done == total:
-            rate = f", {human_count(total / seconds)}/s" if total >= 1000 and seconds > 0 else ""
-            console.print(_text(f"{phase}: {human_seconds(seconds)}{rate}"))
-
-    return advance
-
-
-def _text(words: str) -> Text:
-    """Text as it is: names of graphs and folders are neither rich's markup nor terminal control."""
-    return Text(plain(words))
-
-
-def _text_column(template: str) -> TextColumn:
-    return TextColumn(template, markup=False)
+from distgnn.fitting.progress import as_text
 
 
 def print_table(title: str, rows: list[tuple[str, str]]) -> None:
     """Names and values, one pair a line."""
     table = Table(
-        title=_text(title),
+        title=as_text(title),
         title_style="italic",
         title_justify="left",
         show_header=False,
@@ -133,7 +21,7 @@ def print_table(title: str, rows: list[tuple[str, str]]) -> None:
     table.add_column(style="bold")
     table.add_column(overflow="fold")
     for name, value in rows:
-        table.add_row(_text(name), _text(value))
+        table.add_row(as_text(name), as_text(value))
     Console(width=None if sys.stdout.isatty() else 120).print(table, highlight=False)
 
 
@@ -141,11 +29,11 @@ def print_columns(title: str, columns: list[str], rows: list[list[str]]) -> None
     """A table with a head; numbers to the right. The title stands by itself: rich folds it to the table's width."""
     table = Table(box=None, padding=(0, 2, 0, 0))
     for column in columns:
-        table.add_column(_text(column), justify="right", no_wrap=True)
+        table.add_column(as_text(column), justify="right", no_wrap=True)
     for row in rows:
-        table.add_row(*(_text(cell) for cell in row))
+        table.add_row(*(as_text(cell) for cell in row))
     console = Console(width=None if sys.stdout.isatty() else 160)
-    console.print(_text(title), style="italic")
+    console.print(as_text(title), style="italic")
     console.print(table, highlight=False)
 
 
@@ -153,19 +41,9 @@ def print_texts(title: str, columns: list[str], rows: list[list[str]]) -> None:
     """A table of words; the last column is folded."""
     table = Table(box=None, padding=(0, 2, 0, 0))
     for column in columns:
-        table.add_column(_text(column), no_wrap=column != columns[-1])
+        table.add_column(as_text(column), no_wrap=column != columns[-1])
     for row in rows:
-        table.add_row(*(_text(cell) for cell in row))
+        table.add_row(*(as_text(cell) for cell in row))
     console = Console(width=None if sys.stdout.isatty() else 160)
-    console.print(_text(title), style="italic")
+    console.print(as_text(title), style="italic")
     console.print(table, highlight=False)
-
-
-def epoch_line(predicted: dict) -> str:
-    """One line about `predicted_epoch` of a partition."""
-    spent = ", ".join(
-        f"{name} {human_seconds(predicted[key + '_seconds'])}"
-        for name, key in (("aggregation", "aggregate"), ("dense", "dense"), ("exchange", "exchange"))
-    )
-    worst, mean = human_seconds(predicted["seconds"]), human_seconds(predicted["mean_seconds"])
-    return f"{worst} on rank {predicted['rank']} (mean {mean}): {spent}"

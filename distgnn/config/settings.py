@@ -162,3 +162,16 @@ def check_same_graph(saved: dict[str, dict[str, Any]], graph: dict[str, Any], fi
             raise InputError(
                 f"{file} is of another graph: {name} is {str(value)[:40]} there, {graph.get(name, 'not set')} here"
             )
+
+
+def describe_data(parts: str, manifest: dict[str, Any]) -> dict[str, Any]:
+    """What config.toml keeps of the partition: enough to make the model, and the graph it was trained on, again."""
+    return {
+        "parts": str(Path(parts).resolve()),
+        "checksum": manifest["sha256"],
+        "graph": describe_graph(manifest),
+    }
+
+
+def describe_graph(manifest: dict[str, Any]) -> dict[str, Any]:
+    return {name: manifest[name] for name in ("name", "direction", "self_loops")} | manifest["graph"]

@@ -20,13 +20,14 @@ from typing import Any
 
 from torch import nn
 
-from distgnn.cli.display import phases
-from distgnn.cli.train_settings import describe_data, with_patience, with_recipe
 from distgnn.config import CutConfig, ModelConfig, Settings, read_sections
+from distgnn.config.settings import describe_data
+from distgnn.config.steps.recipes import with_patience, with_recipe
 from distgnn.errors import InputError, RunError
 from distgnn.fitting.cut_cache import cache_root, give_up
 from distgnn.fitting.keywords import Keywords, read_keywords
 from distgnn.fitting.live_plot import LivePlot, following
+from distgnn.fitting.progress import phases
 from distgnn.fitting.result import FitResult
 from distgnn.fitting.source import Cut, cut_of, given_parts, is_parts
 from distgnn.fitting.train_part import Job, say, train_part

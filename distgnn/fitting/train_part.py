@@ -11,9 +11,9 @@ import numpy as np
 import torch
 from torch import nn
 
-from distgnn.cli.training import Own, check_machines, train_on_this_rank
 from distgnn.config import Settings
 from distgnn.errors import InputError
+from distgnn.fitting.on_rank import Own, check_machines, train_on_this_rank
 from distgnn.fitting.user_model import adapt, not_given
 from distgnn.nn import distribute
 from distgnn.system.calls.packing import pack, unpack

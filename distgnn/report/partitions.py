@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from distgnn.cli.display import epoch_line
+from distgnn.partition.epoch.epoch_price import epoch_line
 from distgnn.report.charts import BYTES, Axis, Series, bars, lines, matrix
 from distgnn.report.html import facts, figure, part, section, side_by_side, table
 from distgnn.report.read import Parts

@@ -26,6 +26,7 @@ import numpy as np
 from distgnn.errors import InputError
 from distgnn.partition.core.shares import part_shares
 from distgnn.system.regular_file import read_text
+from distgnn.system.units import human_seconds
 
 FORMAT_VERSION = 1
 MOST_SECONDS = 1e6  # for one arc or row
@@ -109,6 +110,16 @@ def predict_epoch(manifest: dict, prices: EpochPrices) -> dict:
     arcs, owned, rows = (np.array([part[name] for part in manifest["parts"]]) for name in ("arcs", "owned", "rows"))
     loads = loads_of(arcs, owned, rows, np.array(manifest["pair_rows"]), manifest.get("update", "owners"))
     return prices.predict(loads, part_shares(manifest["num_parts"], manifest.get("capacities")))
+
+
+def epoch_line(predicted: dict) -> str:
+    """One line about `predicted_epoch` of a partition."""
+    spent = ", ".join(
+        f"{name} {human_seconds(predicted[key + '_seconds'])}"
+        for name, key in (("aggregation", "aggregate"), ("dense", "dense"), ("exchange", "exchange"))
+    )
+    worst, mean = human_seconds(predicted["seconds"]), human_seconds(predicted["mean_seconds"])
+    return f"{worst} on rank {predicted['rank']} (mean {mean}): {spent}"
 
 
 def read_prices(path: str | Path) -> EpochPrices:

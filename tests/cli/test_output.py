@@ -7,7 +7,8 @@ import sys
 
 import pytest
 
-from distgnn.cli.display import print_columns, print_table, progress_bar
+from distgnn.cli.display import print_columns, print_table
+from distgnn.fitting.progress import progress_bar
 from distgnn.system.output import plain
 
 STRANGE = "a[/x]b \x1b[31mred\x1b[0m \ud800 \u202e \x9b [bold]c"

@@ -112,10 +112,9 @@ def _partition_targets(root: Path) -> list[Target]:
 
 def _single_files(root: Path) -> list[Target]:
     """What is no folder of a format: a file of hosts, what a rank measured or does, an archive that was fetched."""
-    from distgnn.cli.display import epoch_line
     from distgnn.datasets.formats.ogb_download import unpack_ogb
     from distgnn.graph import tuning
-    from distgnn.partition.epoch.epoch_price import EpochPrices, Loads, read_prices
+    from distgnn.partition.epoch.epoch_price import EpochPrices, Loads, epoch_line, read_prices
     from distgnn.system.hosts import read_hosts
     from distgnn.system.jobs.statuses import fault
 

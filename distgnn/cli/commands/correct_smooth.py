@@ -5,10 +5,10 @@ import sys
 
 import typer
 
-from distgnn.cli.compiling import compiling
 from distgnn.cli.display import print_table
 from distgnn.cli.options import AsJson, Threads
 from distgnn.config.task import SPLITS
+from distgnn.fitting.compiling import compiling
 from distgnn.system.units import human_share
 
 

@@ -7,10 +7,12 @@ from typing import Annotated, Any
 
 import typer
 
-from distgnn.cli.display import epoch_line, phases, print_table
+from distgnn.cli.display import print_table
 from distgnn.cli.options import AsJson, Only, Quiet, with_options
 from distgnn.config import CutConfig, num_threads
 from distgnn.errors import InputError
+from distgnn.fitting.progress import phases
+from distgnn.partition.epoch.epoch_price import epoch_line
 from distgnn.system.output import plain
 from distgnn.system.units import human_bytes, human_seconds
 

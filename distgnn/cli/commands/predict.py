@@ -5,9 +5,9 @@ from typing import Any
 
 import typer
 
-from distgnn.cli.compiling import compiling
 from distgnn.cli.display import print_table
 from distgnn.cli.options import Threads
+from distgnn.fitting.compiling import compiling
 
 ON_VERTICES = ("node", "regression")  # as train.predict has them, which is imported late
 

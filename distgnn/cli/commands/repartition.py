@@ -5,9 +5,9 @@ from typing import Annotated, Any
 import typer
 
 from distgnn.cli.commands.partition import show, split_speeds
-from distgnn.cli.display import phases
 from distgnn.cli.options import AsJson, Only, Quiet, with_options
 from distgnn.config import CutConfig, num_threads
+from distgnn.fitting.progress import phases
 
 
 def register(app: typer.Typer) -> None:

@@ -11,7 +11,6 @@ import typer
 
 from distgnn.cli.options import AsJson, Quiet, Threads, given_options, with_options
 from distgnn.cli.train_report import closing_rows, memory_rows
-from distgnn.cli.train_settings import describe_data, describe_graph, with_recipe
 from distgnn.config import (
     CHECKPOINT_EVERY,
     ExchangeConfig,
@@ -26,6 +25,8 @@ from distgnn.config import (
     read_sections,
 )
 from distgnn.config.run import preset_options
+from distgnn.config.settings import describe_data, describe_graph
+from distgnn.config.steps.recipes import with_recipe
 from distgnn.errors import InputError
 from distgnn.system.launch import import_mpi, under_mpi
 
@@ -89,7 +90,7 @@ def train(
 ) -> None:
     """Train a model on a partition folder; starts mpiexec with one rank per part where none was started."""
     from distgnn.cli.ranks import checked_together
-    from distgnn.cli.training import check_machines, train_on_this_rank
+    from distgnn.fitting.on_rank import check_machines, train_on_this_rank
     from distgnn.partition import read_manifest
     from distgnn.system.jobs.start_limit import start_limit
     from distgnn.train.run.within_memory import MemoryLimit
@@ -149,7 +150,7 @@ def _start_ranks(
 
     from distgnn.cli.elastic import Elastic, ThisMachine, argument_place, parsed
     from distgnn.cli.ranks import run_on_ranks
-    from distgnn.cli.training import default_run_dir
+    from distgnn.fitting.on_rank import default_run_dir
     from distgnn.system.jobs.restarts import Restarts, with_run_dir
 
     words, restarts = sys.argv[1:], None

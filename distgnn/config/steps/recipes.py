@@ -4,11 +4,16 @@ The table below is all there is: the first row that fits a graph gives its optio
 docs/benchmarks/time-to-accuracy.md, for sparse features; for dense ones standardize is what is usual.
 """
 
+import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
+from pathlib import Path
 from typing import Any
 
 from distgnn.config.options.choices import check_choice
+from distgnn.config.settings import Settings
+from distgnn.config.train import LEAST_PATIENCE, PATIENT_EPOCHS
+from distgnn.errors import InputError
 
 RECIPES = ("fast",)
 
@@ -93,3 +98,42 @@ def pick(
             break
     flags = " ".join(f"--{name.replace('_', '-')} {value}" for name, value in options.items())
     return options, f"recipe {recipe} ({row.graphs}): {flags or 'every option of it is given'}"
+
+
+def with_recipe(
+    settings: Settings, given: set[str], recipe: str | None, manifest: dict[str, Any]
+) -> tuple[Settings, str]:
+    """The settings with what a recipe picks, and the line that says so; a resumed run has its own settings."""
+    if recipe is None:
+        return settings, ""
+    graph, task = manifest["graph"] | {"num_nodes": manifest["num_nodes"]}, settings.train.task
+
+    def allows(options: Mapping[str, Any]) -> bool:
+        try:
+            _with_options(settings, options).checked()
+        except InputError:
+            return False
+        return True
+
+    options, line = pick(recipe, graph, task, given, allows)
+    if settings.train.resume and (Path(str(settings.train.run_dir)) / "config.toml").is_file():
+        return settings, ""
+    return with_patience(_with_options(settings, options), given), line
+
+
+def with_patience(settings: Settings, given: set[str]) -> Settings:
+    """The settings of a run that stops by itself, unless its patience is given."""
+    if "patience" in given or not settings.train.may_stop:
+        return settings
+    patience = max(LEAST_PATIENCE, math.ceil(PATIENT_EPOCHS / max(settings.train.eval_every, 1)))
+    return replace(settings, train=replace(settings.train, patience=patience))
+
+
+def _with_options(settings: Settings, options: Mapping[str, Any]) -> Settings:
+    groups = {name: getattr(settings, name) for name in ("train", "model", "run", "schedule")}
+    known = {name: {field.name for field in fields(group)} for name, group in groups.items()}
+    changed = {
+        name: replace(group, **{key: value for key, value in options.items() if key in known[name]})
+        for name, group in groups.items()
+    }
+    return replace(settings, **changed)

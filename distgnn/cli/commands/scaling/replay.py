@@ -7,11 +7,12 @@ from typing import Annotated, Any
 
 import typer
 
-from distgnn.cli.display import print_columns, print_table, progress_bar
+from distgnn.cli.display import print_columns, print_table
 from distgnn.cli.options import AsJson, Only, Quiet, with_options
 from distgnn.cli.output_files import check_place, write_json
 from distgnn.config import ModelConfig, RunConfig, Schedule, Settings, TrainConfig
 from distgnn.config.run import preset_options
+from distgnn.fitting.progress import progress_bar
 from distgnn.system.units import human_bytes, human_seconds
 
 COLUMNS = ["network", "epoch", "compute mean / max", "waits mean / max", "efficiency", "sent/epoch"]

@@ -4,7 +4,8 @@ import json
 
 import typer
 
-from distgnn.cli.display import epoch_line, print_columns, print_table
+from distgnn.cli.display import print_columns, print_table
+from distgnn.partition.epoch.epoch_price import epoch_line
 from distgnn.system.units import human_bytes
 
 

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from distgnn.cli.compiling import compiling, silent_progress
 from distgnn.config import Settings, TrainConfig
+from distgnn.fitting.compiling import compiling, silent_progress
 from distgnn.system.launch import import_mpi, under_mpi
 
 if TYPE_CHECKING:
@@ -131,7 +131,7 @@ def _one_run(graph: Any, settings: Settings, sections: dict[str, Any], speak: bo
 
 
 def _progress(title: str, epochs: int) -> Any:
-    from distgnn.cli.display import progress_bar
+    from distgnn.fitting.progress import progress_bar
 
     return progress_bar(title, epochs, True)
 

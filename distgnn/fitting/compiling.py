@@ -24,6 +24,6 @@ def compiling(visible: bool, bars: Any = None) -> Iterator[None]:
 
 @contextmanager
 def silent_progress() -> Iterator[Callable[..., None]]:
-    """In the place of `display.progress_bar` where nothing is shown."""
+    """In the place of `progress.progress_bar` where nothing is shown."""
     with compiling(False):
         yield lambda *_: None
