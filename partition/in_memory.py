@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from distgnn.datasets import GraphData
-from distgnn.datasets.arc_data import arc_feats, arc_relations
 from distgnn.datasets.edge_list import EdgeList
-from distgnn.datasets.links.part_edges import part_edge_splits
 from distgnn.partition.core.book import PartitionBook
 from distgnn.partition.core.local_graph import LocalGraph, build_local
 from distgnn.partition.core.vertex_cut import VertexCut
 from distgnn.partition.folder.manifest import describe_graph
-from distgnn.partition.folder.writer import owned_values
+from distgnn.partition.folder.part_data import part_data
+from distgnn.partition.folder.reader import data_fields
 
 
 def local_part(
@@ -25,18 +26,8 @@ def local_part(
     """
     cut.check(edge_list)
     local = build_local(PartitionBook(edge_list, cut), part_id)
-    ids = local.global_ids[: local.num_owned]
-    local.graph = describe_graph(graph, edge_list)
-    # Of owned vertices only, as in a folder: halo rows come from their owners by exchange.
-    local.feats = None if graph.feats is None else graph.feats[ids].astype(np.float32)
-    local.labels = None if graph.labels is None else graph.labels[ids]
-    local.edge_feats = arc_feats(graph, edge_list, local.arc_ids)
-    local.edge_types = arc_relations(graph, edge_list, local.arc_ids)
-    local.node_types = None if graph.node_types is None else graph.node_types[ids].astype(np.int32)
-    for name, values in owned_values(graph, ids).items():
-        setattr(local, name, values)
-    local.cluster_places = None if places is None else places[ids]
-    local.edge_splits = part_edge_splits(graph, ids)
-    for split, mask in graph.split_masks().items():
-        setattr(local, f"{split}_mask", mask[ids])
-    return local
+    local.graph = describe_graph(graph, edge_list, places is not None)
+    local.cluster_places = None if places is None else places[local.global_ids[: local.num_owned]]
+    arrays = part_data(local, graph, edge_list, graph.split_masks())
+    fields = data_fields(local.graph, local.num_owned, {name: array[:] for name, array in arrays.items()})
+    return replace(local, **fields)

@@ -26,7 +26,7 @@ from distgnn.partition.core.local_graph import build_local
 from distgnn.partition.core.shares import part_shares
 from distgnn.partition.core.vertex_cut import VertexCut
 from distgnn.partition.epoch.epoch_price import EpochPrices, predict_epoch, read_prices
-from distgnn.partition.folder.manifest import Clock, Progress, check_size, describe_cut
+from distgnn.partition.folder.manifest import Clock, Progress, check_size, describe_cut, describe_graph
 from distgnn.partition.folder.reader import partition_files
 from distgnn.partition.folder.write_parts import write_parts
 from distgnn.partition.folder.writer import write_manifest, write_part
@@ -187,18 +187,19 @@ def _write_parts(
 ) -> tuple[dict[str, Any], list[dict[str, Any]]]:
     """Write all part folders; returns what the manifest says of the cut, and its sections of the parts."""
     book = PartitionBook(edge_list, cut)
-    masks = graph.split_masks()
+    masks, section = graph.split_masks(), describe_graph(graph, edge_list, places is not None)
     book.prepare()
 
     def write(part_id: int) -> dict[str, Any]:
         local = build_local(book, part_id)
+        local.graph = section
         local.cluster_places = None if places is None else places[local.global_ids[: local.num_owned]]
         return write_part(folder, local, graph, edge_list, masks)
 
     parts = write_parts(cut.num_parts, write, clock.step)
     seconds = clock.seconds()
     times = {"seconds": round(sum(seconds.values()), 3), "phase_seconds": seconds}
-    return describe_cut(graph, edge_list, book, places is not None) | times, parts
+    return describe_cut(graph, edge_list, book, section) | times, parts
 
 
 def _finish(

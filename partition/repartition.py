@@ -17,12 +17,14 @@ from scipy import sparse
 
 from distgnn.config.algorithm import UPDATES
 from distgnn.config.cut import EFFORTS, METHODS, ORDERS, CutConfig, check_names
+from distgnn.config.task import SPLITS
 from distgnn.datasets import GraphData
 from distgnn.datasets.edge_list import EdgeList
 from distgnn.datasets.links.part_edges import whole_edge_splits
 from distgnn.errors import PartitionFormatError
 from distgnn.partition.cmr.cluster_order import cluster_places
 from distgnn.partition.core.local_graph import LocalGraph
+from distgnn.partition.core.part_arrays import OF_VERTICES, arrays_of
 from distgnn.partition.folder.manifest import Progress, check_size
 from distgnn.partition.folder.manifest_file import read_manifest
 from distgnn.partition.folder.name_rows import names_of
@@ -31,6 +33,8 @@ from distgnn.partition.methods import cut_edges
 from distgnn.partition.pipeline import write_cut
 from distgnn.system.atomic import check_target
 
+# From the array of a part to the field of the graph
+BACK = {"node_names": names_of} | {f"{split}_mask": np.flatnonzero for split in SPLITS}
 OPTIONS = ("method", "seed", "order", "refine", "effort", "capacities")
 
 
@@ -209,11 +213,11 @@ def _vertices(folder: str | Path, manifest: dict, parts: list[LocalGraph]) -> Gr
     everyone = np.arange(num_nodes)
 
     def column(name: str) -> Any:
-        return None if getattr(parts[0], name) is None else _scattered(parts, name, part_of, row)[everyone]
+        return _scattered(parts, name, part_of, row)[everyone]
 
     # Only the number of input edges is known any more, and only it is needed.
     edges = np.broadcast_to(np.int64(0), (manifest["num_edges"], 2))
-    graph = GraphData(manifest["name"], num_nodes, edges, section["directed"], labels=column("labels"))
+    graph = GraphData(manifest["name"], num_nodes, edges, section["directed"])
     if section["labels"] and not section["multilabel"]:
         graph.num_label_classes = section["num_classes"]
         graph.class_names = tuple(section.get("class_names", ()))
@@ -224,17 +228,11 @@ def _vertices(folder: str | Path, manifest: dict, parts: list[LocalGraph]) -> Gr
         graph.feats = stacked[first[part_of] + row]
     elif section["num_feats"]:
         graph.feats = _scattered(parts, "feats", part_of, row)
-    for split in ("train", "valid", "test"):
-        setattr(graph, split, np.flatnonzero(column(f"{split}_mask")))
+    for array in arrays_of(section):
+        if array.name in OF_VERTICES and array.field not in (None, "feats"):
+            setattr(graph, array.field, BACK.get(array.name, np.asarray)(column(array.name)))
     if section.get("num_node_types"):
-        graph.node_types = column("node_types")
         graph.node_type_names = tuple(str(t) for t in range(section["num_node_types"]))
-    if section.get("num_values"):
-        graph.node_values = column("node_values")
-    if section.get("num_graphs"):
-        graph.graph_ids = column("graph_ids")
-    if section.get("name_bytes") is not None:
-        graph.node_names = names_of(column("node_names"))
     _edge_splits(folder, section, parts, graph)
     return graph
 

@@ -1,14 +1,6 @@
 """Splits of edges as a part holds them: the pairs whose source it owns, each with its row in the whole split.
 
-Legend: N vertices, M pairs of a split, m of them in a part, K negatives.
-
-| array | of a part | |
-|---|---|---|
-| `train_edges`, `valid_edges`, `test_edges` | int64 [m, 2] | global vertex ids |
-| `train_edge_ids`, … | int64 [m] | row in the split, rising |
-| `train_edge_labels`, … | int64 or float32 [m] | if edges are labelled |
-| `valid_negatives`, `valid_negative_ids`, … | int64 [k, 2], int64 [k] | likewise |
-| `valid_negative_targets`, … | int64 [m, K] | beside `valid_edges` |
+The arrays are those of partition/core/part_arrays.py; ids rise.
 """
 
 from collections.abc import Sequence
@@ -106,15 +98,6 @@ def ids_of(name: str) -> str:
     """The array with the rows of the array `name` in its split."""
     split = name.partition("_")[0]
     return f"{split}_negative_ids" if name == f"{split}_negatives" else f"{split}_edge_ids"
-
-
-def expected_edge_files(shapes: dict[str, list[int]], label_dtype: str) -> dict[str, tuple[tuple, tuple[str, ...]]]:
-    """Array name -> (shape, dtypes) of a part; None for the length, which differs from part to part."""
-    files: dict[str, tuple[tuple, tuple[str, ...]]] = {}
-    for name, shape in shapes.items():
-        files[name] = ((None, *shape[1:]), (label_dtype if name.endswith("_labels") else "int64",))
-        files[ids_of(name)] = ((None,), ("int64",))
-    return files
 
 
 def problem_of(arrays: Arrays, graph: dict, owned_ids: np.ndarray, num_nodes: int) -> tuple[str, str] | None:

@@ -18,9 +18,9 @@ from distgnn.errors import InputError, on_all_ranks
 from distgnn.graph.dist_graph import DistGraph
 from distgnn.partition import ExchangePlan, LocalGraph
 from distgnn.partition.core.local_graph import BLOCKS, Csr
+from distgnn.partition.core.part_arrays import OF_ARCS, OF_VERTICES
 from distgnn.partition.core.plan import halo_indptrs
 
-OF_VERTICES = ("feats", "labels", "train_mask", "node_types", "node_values", "graph_ids")
 SIDES = {"owned_owned": (0, 0), "owned_halo": (0, 1), "halo_owned": (1, 0), "halo_halo": (1, 1)}  # target, source
 
 
@@ -104,10 +104,9 @@ def _induced(local: LocalGraph, kept: np.ndarray, num_nodes: int) -> LocalGraph:
         plan=_induced_plan(local.plan, owned, halo_counts),
         graph=local.graph | {"valid": 0, "test": 0, "edge_splits": {}},
         edge_splits={},
-        valid_mask=np.zeros(int(owned.sum()), dtype=bool),
-        test_mask=np.zeros(int(owned.sum()), dtype=bool),
-        **{name: _taken(getattr(local, name), owned) for name in OF_VERTICES},
-        **{name: _taken(getattr(local, name), arcs) for name in ("edge_weight", "edge_feats", "edge_types")},
+        **{name: _taken(getattr(local, name), owned) for name in OF_VERTICES}
+        | dict.fromkeys(("valid_mask", "test_mask"), np.zeros(int(owned.sum()), dtype=bool)),
+        **{name: _taken(getattr(local, name), arcs) for name in OF_ARCS},
     )
 
 

@@ -22,9 +22,8 @@ from distgnn.kernels import transpose_csr
 from distgnn.kernels.graph.csr import stable_order
 from distgnn.kernels.runtime.jit import kernel
 from distgnn.partition.core.book import PartitionBook
+from distgnn.partition.core.part_arrays import BLOCKS
 from distgnn.partition.core.plan import ExchangePlan, build_plan
-
-BLOCKS = ("owned_owned", "owned_halo", "halo_owned", "halo_halo")
 
 
 class Csr(NamedTuple):
@@ -36,23 +35,13 @@ class Csr(NamedTuple):
 
 @dataclass(repr=False)
 class LocalGraph:
-    """One rank's share of a graph.
+    """One rank's share of a graph. Arrays are those of part_arrays.py, None where there is none.
 
     Args:
-        global_ids: int64 [V], rows in the order [interior | boundary | halo].
-        in_degrees, out_degrees: [V] over all arcs of the whole graph; int32 if they fit.
-        halo_counts: int64 [P, 3]: source only, both, target only of each owner rank.
-        blocks: name in `BLOCKS` -> Csr.
-        arc_ids: int64 [A], global arc id of each local arc (its place in the concatenation of the blocks).
-        edge_weight: float32 [A] or None.
+        blocks: name in `BLOCKS` -> Csr; arc_ids has the arcs in the order of the concatenated blocks.
         symmetric: whether the transpose of every block is the block it would be used for (weights included), so that
             backward passes need no transposes.
-        edge_feats: float32 [A, De]; edge_types: int32 [A], relations; node_types: int32 [O]; None if absent.
-        node_values: float32 [O, T]; graph_ids: int64 [O]; node_names: rows of `name_rows` [O]; None if
-            absent.
-        cluster_places: int64 [O], see `cmr/cluster_order.py`; None if absent.
-        edge_splits: pairs of vertices of splits of edges whose source is owned, see `datasets/links/part_edges.py`.
-        feats: float32 [O, D] or scipy CSR; labels: int64 [O] (-1 = none) or [O, C]; masks: bool [O]; None if absent.
+        feats: float32 [O, D], or scipy CSR; graph: the section of the manifest; edge_splits: arrays of pairs by name.
     """
 
     part_id: int

@@ -17,9 +17,12 @@ from distgnn.datasets.edge_list import EdgeList
 from distgnn.datasets.links.part_edges import describe_edge_splits
 from distgnn.errors import InputError
 from distgnn.partition.core.book import PartitionBook
-from distgnn.partition.folder.layout import format_version
+from distgnn.partition.core.part_arrays import COUNTS
+from distgnn.partition.folder.layout import FORMAT_VERSION
 from distgnn.partition.folder.name_rows import name_bytes
 
+WITHOUT_ANY = ("num_edge_feats", "num_relations", "num_node_types")  # said as 0 where there are none
+RARE = tuple(name for name in COUNTS if name not in WITHOUT_ANY)
 Progress = Callable[[str, int, int], None]
 
 
@@ -71,11 +74,11 @@ class Clock:
         return {phase: round(times[i + 1] - times[i], 3) for i, phase in enumerate(self._began)}
 
 
-def describe_cut(graph: GraphData, edge_list: EdgeList, book: PartitionBook, clusters: bool = False) -> dict:
-    section = describe_graph(graph, edge_list) | ({"clusters": True} if clusters else {})
+def describe_cut(graph: GraphData, edge_list: EdgeList, book: PartitionBook, section: dict) -> dict:
+    """What the manifest says of a cut; section: of `describe_graph`."""
     measures = ("replication_factor", "edge_balance", "owned_balance", "copies_balance")
     return {
-        "format_version": format_version(section),
+        "format_version": FORMAT_VERSION,
         "name": graph.name,
         "num_parts": book.num_parts,
         "num_nodes": int(graph.num_nodes),
@@ -95,7 +98,7 @@ def describe_cut(graph: GraphData, edge_list: EdgeList, book: PartitionBook, clu
     }
 
 
-def describe_graph(graph: GraphData, edge_list: EdgeList) -> dict:
+def describe_graph(graph: GraphData, edge_list: EdgeList, clusters: bool = False) -> dict:
     """The `graph` section of the manifest: widths, kinds, labelled vertices per split, and splits of edges if any."""
     counts = {split: int(mask.sum()) for split, mask in graph.split_masks().items()}
     return {
@@ -110,9 +113,10 @@ def describe_graph(graph: GraphData, edge_list: EdgeList) -> dict:
         "num_relations": num_relations(graph, edge_list),
         "num_node_types": graph.num_node_types,
         **counts,
-        **{name: count for name in ("num_values", "num_graphs") if (count := getattr(graph, name))},
+        **{name: count for name in RARE if (count := getattr(graph, name))},
         **_rare(graph, edge_list),
         **describe_edge_splits(graph),
+        **({"clusters": True} if clusters else {}),
     }
 
 

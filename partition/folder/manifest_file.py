@@ -12,6 +12,7 @@ from typing import Any
 
 from distgnn.config.task import EDGE_SPLITS
 from distgnn.errors import PartitionFormatError
+from distgnn.partition.core.part_arrays import COUNTS
 from distgnn.partition.folder.layout import FORMAT_VERSION, MANIFEST
 from distgnn.system.regular_file import read_text
 
@@ -22,14 +23,7 @@ MEASURES = (
 )  # fmt: skip
 PREDICTED = ("seconds", "rank", "mean_seconds", "aggregate_seconds", "dense_seconds", "exchange_seconds")
 GRAPH_COUNTS = ("num_feats", "num_classes", "train", "valid", "test")
-OPTIONAL_COUNTS = ("num_edge_feats", "num_relations", "num_node_types")  # 0 where an older program wrote
-RARE_COUNTS = (
-    "num_values",
-    "num_graphs",
-    "num_edge_classes",
-    "nonpositive_weights",
-    "name_bytes",
-)  # written where there are any
+RARE_COUNTS = (*COUNTS, "num_edge_classes", "nonpositive_weights", "name_bytes")
 GRAPH_FLAGS = ("labels", "multilabel", "sparse_feats", "edge_weight", "directed")
 
 
@@ -68,10 +62,8 @@ def _check_version(path: Path, manifest: Any) -> None:
     version: Any = manifest.get("format_version") if isinstance(manifest, dict) else None
     if not is_count(version) or version < 1:
         raise PartitionFormatError(f"{path}: no format_version, so it is not a partition's manifest")
-    if version > FORMAT_VERSION:
-        raise PartitionFormatError(
-            f"{path}: format version {version} is from a later distgnn; this one reads up to {FORMAT_VERSION}"
-        )
+    if version != FORMAT_VERSION:
+        raise PartitionFormatError(f"{path}: format version {version} is not {FORMAT_VERSION}: cut the graph again")
 
 
 def is_count(value: object) -> bool:
@@ -98,8 +90,6 @@ def _check_fields(path: Path, manifest: dict) -> None:
         if not good:
             raise PartitionFormatError(f"{path}: {what} is missing or wrong")
 
-    if "num_rows" in manifest:  # what num_list_edges was called
-        raise PartitionFormatError(f"{path}: written by an older distgnn: cut the graph again")
     for name in ("num_parts", "num_nodes", "num_edges", "num_list_edges", "num_arcs"):
         need(is_count(manifest.get(name)), name)
     for name in ("name", "direction", "self_loops", "method", "order"):
@@ -123,7 +113,7 @@ def _check_fields(path: Path, manifest: dict) -> None:
     need(isinstance(graph, dict), "graph")
     for name in GRAPH_COUNTS:
         need(is_count(graph.get(name)), f"graph.{name}")
-    for name in (*OPTIONAL_COUNTS, *RARE_COUNTS):
+    for name in RARE_COUNTS:
         need(is_count(graph.get(name, 0)), f"graph.{name}")
     for name in GRAPH_FLAGS:
         need(isinstance(graph.get(name), bool), f"graph.{name}")

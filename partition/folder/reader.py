@@ -16,13 +16,12 @@ from distgnn.datasets.array_files import check_header
 from distgnn.datasets.links.part_edges import ids_of
 from distgnn.errors import InputError, PartitionFormatError
 from distgnn.partition.core.local_graph import BLOCKS, Csr, LocalGraph
+from distgnn.partition.core.part_arrays import OF_ARCS, OF_VERTICES, expected_files
 from distgnn.partition.core.plan import ExchangePlan, halo_indptrs
-from distgnn.partition.folder.layout import MANIFEST, expected_files, part_folder
+from distgnn.partition.folder.layout import MANIFEST, part_folder
 from distgnn.partition.folder.manifest_file import is_count, read_manifest
 from distgnn.partition.folder.verify import check_contents
 from distgnn.system.regular_file import NOT_REGULAR
-
-OPTIONAL_ARRAYS = ("edge_feats", "edge_types", "node_types", "node_values", "graph_ids", "node_names", "cluster_places")
 
 
 def partition_files(folder: Path) -> set[str]:
@@ -147,21 +146,17 @@ def _assemble(manifest: dict, part_id: int, arrays: dict[str, np.ndarray]) -> Lo
         arrays["arc_ids"],
         part["symmetric"],
         plan,
-        arrays.get("edge_weight"),
-        _assemble_feats(part["owned"], manifest["graph"], arrays),
-        arrays.get("labels"),
-        arrays["train_mask"],
-        arrays["valid_mask"],
-        arrays["test_mask"],
-        manifest["graph"],
-        **{name: arrays.get(name) for name in OPTIONAL_ARRAYS},
-        edge_splits=_edge_splits(manifest["graph"], arrays),
+        graph=manifest["graph"],
+        **data_fields(manifest["graph"], part["owned"], arrays),
     )
 
 
-def _edge_splits(graph: dict, arrays: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+def data_fields(graph: dict, owned: int, arrays: dict[str, np.ndarray]) -> dict[str, Any]:
+    """The fields of a `LocalGraph` that hold data of vertices, arcs and splits, from the arrays of its files."""
     names = graph.get("edge_splits", {})
-    return {name: arrays[name] for name in dict.fromkeys([*names, *map(ids_of, names)])}
+    splits = {name: arrays[name] for name in dict.fromkeys([*names, *map(ids_of, names)])}
+    fields: dict[str, Any] = {name: arrays.get(name) for name in (*OF_VERTICES, *OF_ARCS)}
+    return fields | {"feats": _assemble_feats(owned, graph, arrays), "edge_splits": splits}
 
 
 def _assemble_feats(owned: int, graph: dict, arrays: dict[str, np.ndarray]) -> Any:

@@ -14,6 +14,7 @@ import numpy as np
 from distgnn.datasets.links.part_edges import problem_of
 from distgnn.errors import PartitionFormatError
 from distgnn.partition.core.local_graph import BLOCKS, LocalGraph
+from distgnn.partition.core.part_arrays import arrays_of
 
 Need = Callable[[Any, str, str], None]  # need(good, name, what): raise for the file `name` unless it is good
 
@@ -29,25 +30,19 @@ def check_contents(place: Path, manifest: dict, part_id: int, local: LocalGraph,
     _check_rows(need, part_id, part, local)
     _check_blocks(need, part, local)
     _check_plan(need, part_id, local)
-    arc_limit = 2 * manifest["num_list_edges"]
-    need(_within(local.arc_ids, 0, arc_limit), "arc_ids", f"ids must lie in 0 to {arc_limit - 1}")
-    _check_vertex_data(need, part, graph, local, arrays)
-    _check_types(need, graph, local)
-    if graph.get("num_graphs"):
-        ids = local.graph_ids
-        need(ids is not None and _within(ids, 0, graph["num_graphs"]), "graph_ids", "ids out of range")
-    if graph.get("clusters"):
-        places = local.cluster_places
-        need(places is not None and _within(places, 0, local.num_nodes), "cluster_places", "places out of range")
+    need(np.count_nonzero(arrays["train_mask"]) == part["train"], "train_mask", f"expected {part['train']} vertices")
+    if graph["sparse_feats"]:
+        entries = len(arrays["feats_indices"])
+        good = entries == len(arrays["feats_data"]) and _rises(arrays["feats_indptr"], entries)
+        need(good, "feats_indptr", f"must rise from 0 to {entries}")
+    limits = graph | {"num_nodes": local.num_nodes, "num_arc_ids": 2 * manifest["num_list_edges"], "flags": 2}
+    for array in arrays_of(graph):
+        if array.values is not None:
+            what, low, high = array.values[0], array.values[1], limits[array.values[2]]
+            need(_within(arrays[array.name], low, high), array.name, f"{what} must lie in {low} to {high - 1}")
     problem = problem_of(local.edge_splits, graph, local.global_ids[: local.num_owned], local.num_nodes)
     if problem is not None:
         need(False, *problem)
-
-
-def _check_types(need: Need, graph: dict, local: LocalGraph) -> None:
-    for name, count in (("edge_types", "num_relations"), ("node_types", "num_node_types")):
-        if graph.get(count):
-            need(_within(getattr(local, name), 0, graph[count]), name, f"types must lie in 0 to {graph[count] - 1}")
 
 
 def _within(values: np.ndarray, low: int, high: int) -> bool:
@@ -70,7 +65,6 @@ def _check_rows(need: Need, part_id: int, part: dict, local: LocalGraph) -> None
     need(local.num_source_halos == part["source_halos"], "halo_counts", "does not add up to the source halos")
     need(local.num_target_halos == part["target_halos"], "halo_counts", "does not add up to the target halos")
     ids = local.global_ids
-    need(_within(ids, 0, local.num_nodes), "global_ids", f"ids must lie in 0 to {local.num_nodes - 1}")
     # A vertex with two rows would be updated twice.
     need(len(np.unique(ids)) == len(ids), "global_ids", "an id stands twice")
     for name in ("in_degrees", "out_degrees"):
@@ -96,17 +90,3 @@ def _check_plan(need: Need, part_id: int, local: LocalGraph) -> None:
         need(good and indptr[part_id] == indptr[part_id + 1], f"{verb}_indptr", f"must rise from 0 to {len(rows)}")
         owned = f"rows must lie in {local.num_interior} to {local.num_owned - 1} (boundary)"
         need(_within(rows, local.num_interior, local.num_owned), f"{verb}_rows", owned)
-
-
-def _check_vertex_data(need: Need, part: dict, graph: dict, local: LocalGraph, arrays: dict) -> None:
-    need(np.count_nonzero(arrays["train_mask"]) == part["train"], "train_mask", f"expected {part['train']} vertices")
-    if graph["multilabel"]:
-        need(_within(arrays["labels"], -1, 2), "labels", "labels must be 0, 1 or -1")
-    elif graph["labels"]:
-        high = graph["num_classes"]
-        need(_within(arrays["labels"], -1, high), "labels", f"labels must lie in -1 to {high - 1}")
-    if graph["sparse_feats"]:
-        indptr, indices, data = (arrays[f"feats_{name}"] for name in ("indptr", "indices", "data"))
-        good = len(indices) == len(data) and _rises(indptr, len(indices))
-        need(good, "feats_indptr", f"must rise from 0 to {len(indices)}")
-        need(_within(indices, 0, graph["num_feats"]), "feats_indices", "columns out of range")

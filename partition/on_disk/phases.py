@@ -24,7 +24,7 @@ from distgnn.partition.core.local_graph import build_local
 from distgnn.partition.core.owners import owners_among
 from distgnn.partition.core.vertex_cut import VertexCut, part_dtype
 from distgnn.partition.folder.layout import part_folder
-from distgnn.partition.folder.manifest import Clock
+from distgnn.partition.folder.manifest import Clock, describe_graph
 from distgnn.partition.folder.write_parts import MOST_WRITERS, write_parts
 from distgnn.partition.folder.writer import write_part
 from distgnn.partition.on_disk.disk_book import DealtEdges, DiskBook, deal_edges
@@ -220,7 +220,7 @@ class DiskCut:
     def write(self, edge_list: SpooledEdges, book: DiskBook) -> list[dict]:
         """All part folders, in `parts` of the workspace; returns their sections of the manifest."""
         feats = self._deal_feats(book)
-        masks = self.graph.split_masks()
+        masks, about = self.graph.split_masks(), describe_graph(self.graph, edge_list)
         folder = self.space.folder / "parts"
         folder.mkdir(exist_ok=True)
         self._begin("write", self.num_parts)
@@ -234,7 +234,9 @@ class DiskCut:
                 shutil.rmtree(place, ignore_errors=True)
                 # Features were dealt out by owner in one pass: each part then reads its own, in a row.
                 graph = self.graph if feats is None else self._with_feats(feats, book, part_id)
-                section = write_part(folder, build_local(book, part_id), graph, edge_list, masks)
+                local = build_local(book, part_id)
+                local.graph = about
+                section = write_part(folder, local, graph, edge_list, masks)
                 # Records are numbered.
                 with lock:
                     self.space.finish(f"part_{part_id}", section)

@@ -21,7 +21,7 @@ from distgnn.errors import InputError
 from distgnn.partition.core.edges import SMALL
 from distgnn.partition.core.shares import part_shares
 from distgnn.partition.folder.layout import part_folder
-from distgnn.partition.folder.manifest import Clock, check_size, describe_cut
+from distgnn.partition.folder.manifest import Clock, check_size, describe_cut, describe_graph
 from distgnn.partition.folder.write_parts import num_writers
 from distgnn.partition.moves.replica_table import table_bytes
 from distgnn.partition.on_disk.memory_limit import MemoryLimit, resident
@@ -139,7 +139,7 @@ def partition_on_disk(
         for part_id in range(num_parts):
             # Same disk: a rename, no copy.
             part_folder(space.folder / "parts", part_id).rename(part_folder(folder, part_id))
-        manifest = describe_cut(graph, edge_list, book) | {"phases": work.measured}
+        manifest = describe_cut(graph, edge_list, book, describe_graph(graph, edge_list)) | {"phases": work.measured}
         manifest["phase_seconds"] = {phase: figures["seconds"] for phase, figures in work.measured.items()}
         manifest["seconds"] = round(sum(manifest["phase_seconds"].values()), 3)
         manifest["memory_limit_bytes"] = memory.limit

@@ -5,6 +5,7 @@ from pathlib import Path
 import check_links
 import check_prose
 import make_command_line
+import make_formats
 import make_layers
 import make_reports
 import make_site
@@ -23,6 +24,7 @@ def test_the_command_line_page_is_what_the_program_says():
 
 def test_the_page_of_layers_is_what_the_program_says():
     assert make_layers.PAGE.read_text() == make_layers.page(), "python tests/house/make_layers.py"
+    assert make_formats.PAGE.read_text() == make_formats.page(), "python tests/house/make_formats.py"
 
 
 @pytest.mark.parametrize("report", make_reports.pages(), ids=lambda report: report.stem)

@@ -11,12 +11,7 @@ import numpy as np
 from distgnn.comm.columns import plan_of_column, row_bounds
 from distgnn.partition import LocalGraph
 from distgnn.partition.core.local_graph import BLOCKS, Csr
-
-OF_VERTICES = (
-    "feats", "labels", "train_mask", "valid_mask", "test_mask", "node_types", "node_values", "graph_ids",
-    "node_names", "cluster_places",
-)  # fmt: skip
-OF_ARCS = ("edge_weight", "edge_feats", "edge_types")
+from distgnn.partition.core.part_arrays import OF_ARCS, OF_VERTICES
 
 
 @dataclass(repr=False)

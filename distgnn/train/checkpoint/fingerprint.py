@@ -18,12 +18,11 @@ import torch
 from distgnn.comm import sum_over_ranks
 from distgnn.ops import SparseRows
 from distgnn.partition import LocalGraph
+from distgnn.partition.core.part_arrays import OF_ARCS, PART_ARRAYS
 
 BLOCK_ROWS = 1 << 16
-PARTS = (
-    "arcs", "edge weights", "features", "labels", "splits", "edge features", "edge types", "vertex types",
-    "vertex values", "graph ids", "edge splits",
-)  # fmt: skip
+COLUMNS = {array.name: array.hashed for array in PART_ARRAYS if array.hashed}
+PARTS = ("arcs", "edge weights", "features", "splits", "edge splits", *COLUMNS.values())
 NOTHING = f"{0:016x}"  # of what a graph has not, or a checkpoint of before did not look at
 MIX = tuple(np.uint64(factor) for factor in (0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB))
 
@@ -34,11 +33,10 @@ def fingerprint(graph: Any) -> dict[str, object]:
     Collective: yes. One pass over this rank's arcs and features; the same for dense and for sparse features.
     """
     local, arcs, comm = graph.local, graph.arcs_counted, graph.comm
-    mine = [_arcs(arcs), _weights(arcs), _feats(graph), _labels(local), _splits(local)]
-    mine += [_column(arcs.arc_ids, arcs.edge_feats), _column(arcs.arc_ids, arcs.edge_types)]
-    mine.append(_column(local.global_ids, local.node_types))
-    mine += [_column(local.global_ids, local.node_values), _column(local.global_ids, local.graph_ids)]
-    mine.append(_edge_splits(local))
+    mine = [_arcs(arcs), _weights(arcs), _feats(graph), _splits(local), _edge_splits(local)]
+    for name in COLUMNS:
+        part, ids = (arcs, arcs.arc_ids) if name in OF_ARCS else (local, local.global_ids)
+        mine.append(_column(ids, getattr(part, name)))
     counts = np.array([local.num_owned, arcs.num_arcs], dtype=np.uint64)
     every = sum_over_ranks(comm, np.concatenate([np.array(mine, dtype=np.uint64), counts]))
     hashes: dict[str, object] = {name: f"{int(value):016x}" for name, value in zip(PARTS, every, strict=False)}
@@ -104,12 +102,6 @@ def _sparse(ids: np.ndarray, rows: Any, values: np.ndarray) -> int:
     entries = _bits(values) * _factors(rows.shape[1])[rows.indices]
     sums = np.concatenate([np.zeros(1, np.uint64), np.cumsum(entries, dtype=np.uint64)])
     return _total(_mix(sums[rows.indptr[1:]] - sums[rows.indptr[:-1]] + _unsigned(ids) * MIX[0]))
-
-
-def _labels(local: LocalGraph) -> int:
-    if local.labels is None:
-        return 0
-    return _column(local.global_ids, local.labels)
 
 
 def _splits(local: LocalGraph) -> int:

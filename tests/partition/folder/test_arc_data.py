@@ -6,9 +6,8 @@ import pytest
 from distgnn.errors import InputError
 from distgnn.partition import load_part, partition_graph
 from distgnn.partition.core.local_graph import BLOCKS
-from distgnn.partition.folder.manifest_file import OPTIONAL_COUNTS
 
-from ..folders import make_graph, resign
+from ..folders import make_graph
 
 
 @pytest.mark.parametrize("self_loops", ["keep", "remove"])
@@ -74,11 +73,3 @@ def test_what_types_and_edge_features_do_not_allow_is_refused(tmp_path):
     with pytest.raises(InputError, match="reciprocal rows that carry edge features"):
         partition_graph(graph, 2, tmp_path / "parts", direction="both")
     assert not (tmp_path / "parts").exists()
-
-
-def test_a_folder_from_before_edge_features_is_still_read(tmp_path):
-    folder = tmp_path / "parts"
-    partition_graph(make_graph(), 2, folder)
-    resign(folder, lambda m: [m["graph"].pop(name) for name in OPTIONAL_COUNTS])
-    local = load_part(folder, 0)
-    assert local.edge_feats is None and local.edge_types is None and local.node_types is None

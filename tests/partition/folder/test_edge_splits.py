@@ -26,7 +26,6 @@ def split_graph() -> GraphData:
 def test_every_pair_is_with_the_owner_of_its_source(tmp_path):
     graph = split_graph()
     partition_graph(graph, 3, tmp_path / "parts")
-    assert read_manifest(tmp_path / "parts")["format_version"] == 2
     found = {"train_edges": graph.edges, "test_negatives": graph.test_negatives, "test_edges": graph.test_edges}
     seen = {name: [] for name in found}
     for part_id in range(3):
@@ -58,7 +57,6 @@ def test_repartition_keeps_them_to_the_byte(tmp_path):
 
 def test_without_them_a_folder_is_as_before(tmp_path):
     manifest = partition_graph(make_graph(), 2, tmp_path / "parts")
-    assert manifest["format_version"] == 1
     assert not {"edge_splits", "num_values", "num_graphs", "held_out"} & manifest["graph"].keys()
     names = {path.stem for path in (tmp_path / "parts").rglob("*.npy")}
     assert not {name for name in names if name.endswith(("_edges", "_ids")) and name not in ("arc_ids", "global_ids")}
@@ -80,7 +78,7 @@ def test_the_on_disk_cut_writes_the_same_pairs(tmp_path):
         ("valid_edge_ids", lambda array: array[::-1].copy(), "rows must rise from 0"),
         ("valid_negatives", lambda array: np.full_like(array, -1), "ids must lie in 0 to"),
         ("test_negative_targets", lambda array: array - 10**6, "ids must lie in 0 to"),
-        ("graph_ids", lambda array: array + 10**6, "ids out of range"),
+        ("graph_ids", lambda array: array + 10**6, "ids must lie in 0 to"),
     ],
 )
 def test_damaged_pairs_are_named(tmp_path, name, change, says):

@@ -1,0 +1,149 @@
+"""PART_ARRAYS: every array of a part. What writes, reads, checks, moves and hashes arrays goes by this table.
+
+A further array of vertices or arcs: a row here and a field of `LocalGraph`; its values are the field of `GraphData`
+that the row names. `python tests/house/make_formats.py` writes docs/formats.md.
+
+Shapes: V local rows, O owned, T target halos, A arcs, P parts, D feature width, De of edge features, C classes,
+W values, B bytes of a name, m and k pairs of vertices, K targets; n: as many as the array beside it says.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from distgnn.config.task import SPLITS
+
+BLOCKS = ("owned_owned", "owned_halo", "halo_owned", "halo_halo")
+FREE = dict.fromkeys("nmkK")  # lengths that a file itself decides
+
+
+@dataclass(frozen=True)
+class PartArray:
+    """One array.
+
+    Args:
+        name: of the file, without .npy, and of the field of `LocalGraph`. dtypes: the first is written, but an array
+            of another of them stays. shape: letters as above, with spaces. says: what it is.
+        when: the key of `kinds` without which a part has no such array; None: every part has it.
+        field: of `GraphData`; None: it is made by the cut. values: what they are, the least, and the key of `limits`
+            that they stay below; hashed: its name in a fingerprint of the graph.
+    """
+
+    name: str
+    dtypes: tuple[str, ...]
+    shape: str
+    says: str
+    when: str | None = None
+    field: str | None = None
+    values: tuple[str, int, str] | None = None
+    hashed: str | None = None
+
+
+INTS, I64, I32, F32 = ("int32", "int64"), ("int64",), ("int32",), ("float32",)
+CLASSES = ("bool", "int8", "uint8", "int16", "int32", "int64")  # 0, 1 and -1 in the dtype of the source
+
+
+def _block(name: str) -> tuple[PartArray, PartArray]:
+    rows = "O+1" if name.startswith("owned") else "T+1"
+    says = "arcs from {1} to {0}".format(
+        *({"owned": "owned vertices", "halo": "halos"}[side] for side in name.split("_"))
+    )
+    return PartArray(f"{name}_indptr", I64, rows, f"{says}, CSR"), PartArray(
+        f"{name}_indices", I32, "n", "their columns"
+    )
+
+
+def _exchange(verb: str) -> tuple[PartArray, PartArray]:
+    rows = f"boundary rows that each other rank {'receives' if verb == 'broadcast' else 'sends'}"
+    return PartArray(f"{verb}_indptr", I64, "P+1", f"{verb}: {rows}"), PartArray(f"{verb}_rows", I32, "n", "their rows")
+
+
+def _split(split: str) -> tuple[PartArray, ...]:
+    """Pairs of vertices: of a part are those whose source it owns."""
+    pairs, labels, negatives = f"{split}_edges", f"{split}_edge_labels", f"{split}_negatives"
+    targets = f"{split}_negative_targets"
+    found = (
+        PartArray(f"{split}_edge_ids", I64, "m", "their rows in the whole split", pairs, pairs),
+        PartArray(pairs, I64, "m 2", "global ids of pairs whose source is owned", pairs, pairs),
+        PartArray(labels, ("int64", "float32"), "m", "their classes or values", labels, labels),
+        PartArray(targets, I64, "m K", "the same with other targets", targets, targets),
+        PartArray(negatives, I64, "k 2", "pairs that are no edges", negatives, negatives),
+        PartArray(f"{split}_negative_ids", I64, "k", "their rows in the whole split", negatives, negatives),
+    )
+    return found[:3] if split == "train" else found
+
+
+PART_ARRAYS = (
+    PartArray("global_ids", I64, "V", "rows [interior, boundary, halo]", values=("ids", 0, "num_nodes")),
+    PartArray("in_degrees", INTS, "V", "over all arcs of the whole graph"),
+    PartArray("out_degrees", INTS, "V", "likewise"),
+    PartArray("halo_counts", I64, "P 3", "source only, both, target only of each owner rank"),
+    *(array for name in BLOCKS for array in _block(name)),
+    PartArray("arc_ids", I64, "A", "global arc ids", values=("ids", 0, "num_arc_ids")),
+    PartArray("edge_weight", F32, "A", "weights", "edge_weight"),
+    *(array for verb in ("broadcast", "reduce") for array in _exchange(verb)),
+    *(PartArray(f"{split}_mask", ("bool",), "O", f"of the {split} split", field=split) for split in SPLITS),
+    PartArray("labels", I64, "O", "classes, -1: none", "classes", "labels", ("labels", -1, "num_classes"), "labels"),
+    PartArray("labels", CLASSES, "O C", "0, 1, -1: none", "multilabel", "labels", ("labels", -1, "flags"), "labels"),
+    PartArray("feats", F32, "O D", "features", "dense_feats", "feats"),
+    PartArray("feats_indptr", I64, "O+1", "features, CSR", "sparse_feats", "feats"),
+    PartArray("feats_indices", INTS, "n", "their columns", "sparse_feats", "feats", ("columns", 0, "num_feats")),
+    PartArray("feats_data", F32, "n", "their values", "sparse_feats", "feats"),
+    PartArray(
+        *("node_types", I32, "O", "types of vertices", "num_node_types", "node_types"),
+        *(("types", 0, "num_node_types"), "vertex types"),
+    ),
+    PartArray("node_values", F32, "O W", "of a regression", "num_values", "node_values", hashed="vertex values"),
+    PartArray(
+        *("graph_ids", I64, "O", "which of many graphs", "num_graphs", "graph_ids"),
+        *(("ids", 0, "num_graphs"), "graph ids"),
+    ),
+    PartArray("node_names", I64, "O", "names that are numbers", "numbers", "node_names"),
+    PartArray("node_names", ("uint8",), "O B", "names: UTF-8 with zeros behind", "texts", "node_names"),
+    *(array for split in SPLITS for array in _split(split)),
+    PartArray(
+        "cluster_places",
+        I64,
+        "O",
+        "place in an order that keeps clusters",
+        "clusters",
+        None,
+        ("places", 0, "num_nodes"),
+    ),
+    PartArray("edge_feats", F32, "A De", "features of arcs", "num_edge_feats", "edge_feats", hashed="edge features"),
+    PartArray(
+        *("edge_types", I32, "A", "relations of arcs", "num_relations", "edge_types"),
+        *(("types", 0, "num_relations"), "edge types"),
+    ),
+)
+OF_VERTICES = tuple(dict.fromkeys(array.name for array in PART_ARRAYS if array.shape.split()[0] == "O"))
+OF_ARCS = tuple(array.name for array in PART_ARRAYS if array.shape.split()[0] == "A" and array.name != "arc_ids")
+COUNTS = tuple(dict.fromkeys(array.when for array in PART_ARRAYS if (array.when or "").startswith("num_")))
+
+
+def arrays_of(graph: dict) -> list[PartArray]:
+    """The rows of `PART_ARRAYS` that each part of a graph has, by the `graph` section of the manifest."""
+    width, sparse = graph.get("name_bytes"), graph["sparse_feats"]
+    kinds = graph | dict.fromkeys(graph.get("edge_splits", {}), True)
+    kinds |= {"dense_feats": graph["num_feats"] and not sparse, "numbers": width == 0, "texts": width}
+    kinds["classes"] = graph["labels"] and not graph["multilabel"]
+    return [array for array in PART_ARRAYS if array.when is None or kinds.get(array.when)]
+
+
+def expected_files(
+    part: dict, graph: dict, num_parts: int
+) -> dict[str, tuple[tuple[int | None, ...], tuple[str, ...]]]:
+    """Array name -> (shape, allowed dtypes) of one part, from its sizes in the manifest; None: any length."""
+    owned, targets = part["owned"], part["target_halos"]
+    sizes = {"V": part["rows"], "O": owned, "O+1": owned + 1, "T+1": targets + 1, "A": part["arcs"], "P": num_parts}
+    sizes |= {"P+1": num_parts + 1, "2": 2, "3": 3, "D": graph["num_feats"], "De": graph.get("num_edge_feats")}
+    sizes |= {"C": graph["num_classes"], "W": graph.get("num_values"), "B": graph.get("name_bytes")} | FREE
+    files = {}
+    for array in arrays_of(graph):
+        shape, dtypes = tuple(sizes[letter] for letter in array.shape.split()), array.dtypes
+        if array.name in graph.get("edge_splits", {}):
+            shape = (None, *graph["edge_splits"][array.name][1:])
+        if array.name.endswith("_edge_labels"):
+            dtypes = (graph["edge_labels"],)
+        files[array.name] = (shape, dtypes)
+    return files
