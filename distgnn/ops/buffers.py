@@ -2,7 +2,7 @@
 
 A fresh large tensor is faulted in page by page, which costs as much as a product that fills it, and on small pages
 every gather from it misses the TLB. Blocks here are numpy's, which asks the kernel for huge pages. Nobody gives a
-buffer back: a tensor on a piece of a block holds a reference to it, and a piece that only this pool refers to is free.
+buffer back: a tensor on a piece of a block holds it, this pool refers to it weakly, and a piece that has ended is free.
 A result takes the smallest gap that it fits in, so a free block of a wide layer holds narrower rows meanwhile.
 
 With a folder (`--offload`) pieces wait in files there (file_memory.py). A new piece sends the oldest ones out until
@@ -10,8 +10,8 @@ those in memory are at most WORKING times the largest: a layer forward has its i
 What was sent out last is needed first in the backward pass, and is read ahead from there.
 """
 
-import sys
 import threading
+import weakref
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -30,7 +30,7 @@ SHARE = 2  # a whole block is broken for what fills at least half of it: it may 
 
 @dataclass
 class _Place:
-    """Where a piece lies in its block, its number (the smallest is the oldest), and who asked for it.
+    """Where a piece lies in its block, its number (the smallest is the oldest), who asked for it, and the piece itself.
 
     `waits`: in a file; `is_read`: or on its way back.
     """
@@ -39,7 +39,7 @@ class _Place:
     end: int
     number: int
     asker: str
-    is_used: bool = True
+    piece: "weakref.ref[np.ndarray]"
     waits: bool = False
     is_read: bool = False
 
@@ -47,9 +47,9 @@ class _Place:
     def num_bytes(self) -> int:
         return self.end - self.first
 
-    def is_wanted(self) -> bool:
+    def is_used(self) -> bool:
         """Does a tensor look at it still?"""
-        return self.is_used
+        return self.piece() is not None
 
 
 class _Block:
@@ -58,22 +58,20 @@ class _Block:
     def __init__(self, num_bytes: int, disk: Disk | None):
         self.pages = None if disk is None else FileMemory(num_bytes, disk)
         self.memory = empty_rows((num_bytes,), np.uint8) if self.pages is None else self.pages.bytes
-        self._pieces: list[np.ndarray] = []
         self.places: list[_Place] = []
         self.left: list[tuple[int, int]] = []  # where free pieces have left pages behind; of `pages` only
-        self._unused = _references([np.empty(1)], 0)  # of a piece that only a list refers to
 
     def forget_free_pieces(self) -> None:
         """Pieces that nothing looks at become gaps."""
-        for number, place in enumerate(self.places):
-            place.is_used = _references(self._pieces, number) != self._unused
-            if self.pages is not None and not place.is_used:
-                if place.waits:
-                    self.pages.give_up(place.first, place.end)
-                else:
-                    self.left.append((place.first, place.end))
-        self._pieces = [piece for piece, place in zip(self._pieces, self.places, strict=True) if place.is_used]
-        self.places = [place for place in self.places if place.is_used]
+        kept = []
+        for place in self.places:
+            if place.is_used():
+                kept.append(place)
+            elif self.pages is not None and place.waits:
+                self.pages.give_up(place.first, place.end)
+            elif self.pages is not None:
+                self.left.append((place.first, place.end))
+        self.places = kept
 
     def gaps(self) -> Iterator[tuple[int, int, int]]:
         """(bytes, first byte, number of pieces before it) of each gap."""
@@ -84,8 +82,7 @@ class _Block:
     def take(self, num_bytes: int, first: int, place: int, number: int, asker: str) -> np.ndarray:
         """A piece from `first` on, in the gap behind `place` other pieces."""
         piece = self.memory[first : first + num_bytes]
-        self._pieces.insert(place, piece)
-        self.places.insert(place, _Place(first, first + num_bytes, number, asker))
+        self.places.insert(place, _Place(first, first + num_bytes, number, asker, weakref.ref(piece)))
         for one, end in self.left[:]:
             self.left.remove((one, end))
             rest = (one, min(end, first)), (max(one, first + num_bytes), end)
@@ -99,11 +96,8 @@ class _Block:
 
     def living(self) -> list[tuple[str, int, int]]:
         """(who asked, first address, last) of each piece that a tensor looks at. Changes nothing."""
-        start, found = self.memory.__array_interface__["data"][0], []
-        for number, place in enumerate(self.places):
-            if _references(self._pieces, number) != self._unused:
-                found.append((place.asker, start + place.first, start + place.end))
-        return found
+        start = self.memory.__array_interface__["data"][0]
+        return [(one.asker, start + one.first, start + one.end) for one in self.places if one.is_used()]
 
     @property
     def num_bytes(self) -> int:
@@ -200,7 +194,7 @@ class Buffers:
                 block.left.clear()
 
     def _send_out(self, place: _Place, pages: FileMemory) -> None:
-        pages.move_out(place.first, place.end, place.is_wanted)
+        pages.move_out(place.first, place.end, place.is_used)
         place.waits = True
         for other, _ in self._places():
             other.is_read = False
@@ -270,7 +264,3 @@ class Buffers:
         """Memory that tensors look at."""
         self._forget_free_pieces()
         return sum(block.used_bytes for block in self._blocks)
-
-
-def _references(pieces: list[np.ndarray], place: int) -> int:
-    return sys.getrefcount(pieces[place])
