@@ -59,6 +59,7 @@ if TYPE_CHECKING:  # what `__getattr__` gives, for type checkers and editors
     from distgnn.graph.dist_graph import DistGraph as DistGraph
     from distgnn.graph.induced import training_subgraph as training_subgraph
     from distgnn.graph.links.negatives import negative_edges as negative_edges
+    from distgnn.graph.loader import init as init
     from distgnn.graph.loader import load as load
     from distgnn.graph.own_loop import DistributedOptimizer as DistributedOptimizer
     from distgnn.graph.own_loop import broadcast_parameters as broadcast_parameters
@@ -74,6 +75,7 @@ if TYPE_CHECKING:  # what `__getattr__` gives, for type checkers and editors
 
 _PLACES = {
     "DistGraph": "distgnn.graph.dist_graph",
+    "init": "distgnn.graph.loader",
     "load": "distgnn.graph.loader",
     "launch": "distgnn.system.calls.launch",
     "fit": "distgnn.fitting.fit",

@@ -1,9 +1,10 @@
 """Loading one rank's part of a partition folder as the graph a model sees."""
 
 import io
+import logging
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from distgnn.comm.ending.leaving import end_quickly, watched
 from distgnn.comm.ending.loop_watch import watch_to_the_end
 from distgnn.config import Algorithm
 from distgnn.config.exchange import check_columns
+from distgnn.config.options.choices import check_choice
 from distgnn.config.options.earlier import check_names_now
 from distgnn.errors import RunError
 from distgnn.graph.columns import ColumnGraph, row_share
@@ -49,6 +51,7 @@ def load(
     say: Callable[[str], None] | None = say_on_stderr,
     columns: int = 1,
     plain_tensors: bool = False,
+    leave: Collection[str] = (),
     **options: Any,
 ) -> DistGraph:
     """Load this rank's part of a partition folder.
@@ -63,6 +66,7 @@ def load(
             update on owners); the folder has as many parts as there are such groups.
         plain_tensors: columns are ordinary tensors with this rank's rows, and what a script computes of them is this
             rank's; else they are rows of all ranks (`distgnn.rows`).
+        leave: what `init` is not to set in this process, of `EFFECTS`; `EFFECTS` itself: all of it.
         options: further arguments of `DistGraph`: dtype, seed, feat_norm, inductive, cache_first, offload, debug; the
             fields of `Schedule`.
 
@@ -76,12 +80,8 @@ def load(
         >>> graph.feats.shape, int(graph.train_mask.sum())
         (torch.Size([60, 8]), 12)
     """
-    comm = comm or MPI.COMM_WORLD
-    abort_on_uncaught(comm, alone=several_tasks() is None)
-    comm = watched(comm)
-    watch_to_the_end(comm)
+    comm = init(comm, leave, printing=plain_tensors)
     update = Algorithm.parse(algorithm).check_update(update)
-    use_threads(choose_threads(comm))
     with raise_together(comm):
         manifest = read_manifest(folder)
         check_columns(columns, update)
@@ -89,7 +89,6 @@ def load(
         check_folder(options.get("offload"))
         check_rank_count(folder, manifest["num_parts"], comm.size, columns)
     check_same(comm, {"partition": manifest["sha256"]}, "give every rank the same partition folder")
-    compile_line_from_now_on(visible=comm.rank == 0)
     with compile_line(visible=comm.rank == 0):
         with raise_together(comm):
             part_id, column = divmod(comm.rank, columns)
@@ -98,20 +97,70 @@ def load(
         kind = ColumnGraph if columns > 1 else CopyGraph if update == "copies" else DistGraph
         local = row_share(part, columns, column) if columns > 1 else part
         graph = kind(local, comm, algorithm=algorithm, tuning=tuning, **options)
-    end_quickly()
     leave_on_disk(part.arc_ids)  # read while the part was checked; needed by layers that work arc by arc only
     kernels.give_back_freed_memory()
     if say:
         for line in [*describe_binding(comm), *late_settings(), graph.exchange_note]:
             if line and comm.rank == 0:
                 say(line)
-    if comm.size > 1 and isinstance(sys.stdout, io.TextIOWrapper) and not sys.stdout.isatty():
-        sys.stdout.reconfigure(line_buffering=True, write_through=False)  # ranks' lines do not mix within a line
-    if plain_tensors:
-        return graph
-    if comm.rank and os.environ.get(PRINT_VARIABLE) == "once":  # numbers of rows are the same on all ranks
-        sys.stdout = open(os.devnull, "w")
-    return with_rows(graph)
+    return graph if plain_tensors else with_rows(graph)
+
+
+EFFECTS = {  # of `init` on its process
+    "errors": "an error that nobody catches ends all ranks",
+    "watch": "a rank that leaves the others waiting, or hangs beyond DISTGNN_TIMEOUT, is named and ends the job",
+    "threads": "torch and the kernels get this rank's share of the cores",
+    "memory": "malloc keeps what is freed",
+    "compile": "a line says that kernels are compiled",
+    "exit": "Python ends without a look for garbage",
+    "output": "lines of ranks do not mix; with `distgnn run --print once` only rank 0 prints",
+}
+
+
+def init(comm: MPI.Comm | None = None, leave: Collection[str] = (), *, printing: bool = True) -> MPI.Comm:
+    """Set up this process as a rank: all that `load`, which calls this, changes beyond its graph.
+
+    Collective: yes, over `comm` (default: all ranks). Called again, it changes nothing.
+
+    Args:
+        leave: names of `EFFECTS` that are not wanted; printing: ranks but the first print, too, in any case.
+
+    Returns: the communicator for graphs; it counts calls, where ranks are watched.
+
+    Raises: InputError for an effect that there is not, and, on every rank, for a DISTGNN_TIMEOUT that is no number.
+
+    Notes: says what it set to the logger "distgnn", as information. A graph on several ranks also makes a step of an
+        optimiser on gradients that were not summed an error, and `import distgnn` has set GOMP_SPINCOUNT and
+        THP_MEM_ALLOC_ENABLE, where torch was not imported before and you have not set them.
+
+    Example:
+        >>> comm = dg.init(leave=["memory", "output"])
+        >>> graph = dg.load("parts", comm=comm, leave=["memory", "output"])
+    """
+    for name in leave:
+        check_choice("leave", name, tuple(EFFECTS))
+    comm, wanted = comm or MPI.COMM_WORLD, [name for name in EFFECTS if name not in leave]
+    if "errors" in wanted:
+        abort_on_uncaught(comm, alone=several_tasks() is None)
+    if "watch" in wanted:
+        comm = watched(comm)
+        watch_to_the_end(comm)
+    if "threads" in wanted:
+        set_threads(choose_threads(comm))
+    if "memory" in wanted:
+        kernels.keep_freed_memory()
+    if "compile" in wanted:
+        compile_line_from_now_on(visible=comm.rank == 0)
+    if "exit" in wanted:
+        end_quickly()
+    if "output" in wanted:
+        if comm.size > 1 and isinstance(sys.stdout, io.TextIOWrapper) and not sys.stdout.isatty():
+            sys.stdout.reconfigure(line_buffering=True, write_through=False)
+        if comm.rank and not printing and os.environ.get(PRINT_VARIABLE) == "once":
+            sys.stdout = open(os.devnull, "w")
+    if comm.rank == 0:
+        logging.getLogger("distgnn").info("set in this process: %s", ", ".join(wanted) or "nothing")
+    return comm
 
 
 def late_settings() -> list[str]:
@@ -145,5 +194,10 @@ def check_rank_count(folder: str | Path, num_parts: int, num_ranks: int, columns
 def use_threads(count: int) -> None:
     """Give torch and the kernels the same number of threads; keep freed memory, because fresh pages are dear."""
     kernels.keep_freed_memory()
+    set_threads(count)
+
+
+def set_threads(count: int) -> None:
+    """Give torch and the kernels the same number of threads."""
     torch.set_num_threads(count)
     kernels.set_num_threads(count)

@@ -69,10 +69,6 @@ class Batches:
         for exchange in self._shared.exchanges:
             exchange.drain()
 
-    def held_bytes(self) -> int:
-        """Memory of held rows and messages."""
-        return sum(one.num_bytes() for one in self._shared.held) + self.graph.transport.messages.num_bytes
-
     def state_dict(self) -> dict[str, np.ndarray]:
         """Held rows of this rank, for a checkpoint between steps."""
         pairs = zip(("forward", "backward"), self._shared.held, strict=True)
