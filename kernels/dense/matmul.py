@@ -17,7 +17,7 @@ import numpy as np
 
 from distgnn.kernels.check.checked import checked_once
 from distgnn.kernels.dense.narrow_product import PARTS, NarrowSums, most_vectors, narrow_product, separate_tiles
-from distgnn.kernels.runtime.arrays import empty_rows, output, row_array
+from distgnn.kernels.runtime.arrays import ROWS, empty_rows, output, row_array, sums_dtype
 from distgnn.kernels.runtime.jit import inline, kernel
 from distgnn.kernels.runtime.threads import even_chunks, get_num_threads, run
 from distgnn.kernels.runtime.tiles import Tile, registers, row_tiles
@@ -29,6 +29,7 @@ INNER_ROWS = 256  # rows whose sums stay in registers: fixed, as is what follows
 PART_BYTES = 1 << 26
 MOST_PIECES, PIECE_ROWS = 64, 1 << 12  # of rows that are made piece by piece, to be in the caches when they are read
 SIX = Tile(8, (0,), (0,), TOGETHER)  # so many columns, in two pieces
+EIGHT, ONE = Tile(8, (0,), (0,)), Tile(1, (0,), (0,))
 
 
 @checked_once
@@ -43,30 +44,32 @@ def product(
 ) -> np.ndarray:
     """Rows times a weight, or the sum of two such products.
 
-    Args: rows float32 or float64 [N, K], weight [K, J]; more [N, L] and more_weight [L, J], or None; out [N, J]:
-        where to write; it may be `rows` or `more` itself; accumulate: add to `out` instead.
-    Returns: out.
+    Args: rows float32, float64 or bfloat16 (uint16) [N, K], weight [K, J], float32 for bfloat16; more [N, L] and
+        more_weight [L, J], or None; out [N, J]: where to write; it may be `rows` or `more` itself; accumulate: add to
+        `out` instead, which is float32 for bfloat16 rows.
+    Returns: out, in the dtype of `rows`.
     Raises: ValueError on shapes and dtypes.
     Notes: a row's bits depend on that row only, not on N or the number of threads.
     """
-    rows, weight = row_array(rows, "rows"), row_array(weight, "weight")
-    more = rows[:, :0].copy() if more is None else row_array(more, "more")
+    rows, weight = row_array(rows, "rows", ROWS), row_array(weight, "weight")
+    more = rows[:, :0].copy() if more is None else row_array(more, "more", ROWS)
     more_weight = weight[:0] if more_weight is None else row_array(more_weight, "more_weight")
     for a, b in ((rows, weight), (more, more_weight)):
         if (
             len(a) != len(rows)
             or a.shape[1] != len(b)
             or b.shape[1] != weight.shape[1]
-            or {*map(_dtype, (a, b))} != {rows.dtype}
+            or a.dtype != rows.dtype
+            or b.dtype != sums_dtype(rows)
         ):
             raise ValueError(f"rows {a.dtype} {a.shape} and weight {b.dtype} {b.shape} do not fit {rows.shape}")
-    out = output(out, (len(rows), weight.shape[1]), rows.dtype)
+    out = output(out, (len(rows), weight.shape[1]), sums_dtype(rows) if accumulate else rows.dtype)
     if out.size:
-        tile, columns = _equal_tiles(weight.shape[1], rows.dtype)
+        tile, columns = _equal_tiles(weight.shape[1], weight.dtype)
         panels, more_panels = _panels(weight, columns, tile), _panels(more_weight, columns, tile)
         work = PRODUCT_ROWS * (rows.shape[1] + more.shape[1])
         chunks = even_chunks(-(-len(rows) // PRODUCT_ROWS), work)
-        run(_product_kernel(tile), chunks, rows, panels, more, more_panels, columns, out, accumulate)
+        run(_product_kernel(tile, rows.dtype == np.uint16), chunks, rows, panels, more, more_panels, columns, out, accumulate)
     return out
 
 
@@ -74,12 +77,12 @@ def product(
 def inner_product(rows: np.ndarray, grads: np.ndarray) -> np.ndarray:
     """Rows transposed times other rows: the gradient of a weight.
 
-    Args: rows float32 or float64 [N, K], grads [N, J].
-    Returns: [K, J].
+    Args: rows float32, float64 or bfloat16 (uint16) [N, K], grads [N, J] of the same dtype.
+    Returns: [K, J], float32 for bfloat16.
     Raises: ValueError on shapes and dtypes.
     Notes: same bits for any number of threads; memory: up to `PARTS` results.
     """
-    rows, grads = row_array(rows, "rows"), row_array(grads, "grads")
+    rows, grads = row_array(rows, "rows", ROWS), row_array(grads, "grads", ROWS)
     if len(rows) != len(grads) or rows.dtype != grads.dtype:
         raise ValueError(f"rows {rows.dtype} {rows.shape} and grads {grads.dtype} {grads.shape} do not fit")
     return _in_pieces(lambda first, stop: rows[first:stop], rows.shape[1], [grads], 1)[0]
@@ -98,17 +101,17 @@ def inner_products(make: Callable, width: int, all_grads: list) -> list:
 
 def narrow_products(make: Callable, width: int, grads: np.ndarray) -> np.ndarray:
     """`narrow_product` of gradients with a few columns [N, J] and such rows, turned: [K, J]."""
-    narrow_product(grads[:0], np.empty((0, width), grads.dtype))  # it is checked there
+    narrow_product(_widened(grads[:0]), np.empty((0, width), grads.dtype))  # it is checked there
     return _in_pieces(make, width, [grads], MOST_PIECES, narrow=True)[0]
 
 
 def _in_pieces(make, width, all_grads, most, narrow=False):
-    first_grads = all_grads[0]  # vectors run along the wider of the two
-    narrow = narrow or first_grads.shape[1] < min(width, registers()[0] // first_grads.itemsize)
+    first_grads, dtype = all_grads[0], sums_dtype(all_grads[0])
     num_rows, columns = first_grads.shape
+    narrow = narrow or columns < min(width, registers()[0] // dtype.itemsize)  # vectors run along the wider of the two
     kind: type = NarrowSums if narrow else _InnerSums
     sizes = (columns, width) if narrow else (width, columns)
-    found = [kind(num_rows, *sizes, first_grads.dtype) for _ in all_grads]
+    found = [kind(num_rows, *sizes, dtype) for _ in all_grads]
     num_parts, bounds = found[0].num_parts, found[0].bounds
     most = max(1, min(most, num_rows // PIECE_ROWS, num_parts // get_num_threads()))
     for piece in range(most):
@@ -116,7 +119,8 @@ def _in_pieces(make, width, all_grads, most, narrow=False):
         first, stop = int(bounds[parts.start]), int(bounds[parts.stop])
         rows = make(first, stop)
         for sums, grads in zip(found, all_grads, strict=True):
-            pair = (grads[first:stop], rows) if narrow else (rows, grads[first:stop])
+            few = _widened(grads[first:stop]) if narrow else _widened(rows) if width < TOGETHER else rows
+            pair = (few, rows) if narrow else (few, grads[first:stop])
             sums.add(parts, *pair)
     totals = [one.sums.sum(axis=0) for one in found]
     return [np.ascontiguousarray(one.T) for one in totals] if narrow else totals
@@ -136,13 +140,13 @@ class _InnerSums:
         """Some parts' sums, of their rows alone."""
         bounds, sums = self.bounds[parts.start : parts.stop + 1] - self.bounds[parts.start], self.sums[parts]
         if sums.size:
-            for tile, columns in separate_tiles(grads.shape[1], rows.dtype):
+            for tile, columns in separate_tiles(grads.shape[1], sums.dtype):
                 chunks = even_chunks(len(sums), INNER_ROWS * rows.shape[1])
                 run(_inner_kernel(tile), chunks, bounds, rows, grads, columns, sums)
 
 
-def _dtype(array):
-    return array.dtype
+def _widened(rows):
+    return (rows.astype(np.uint32) << 16).view(np.float32) if rows.dtype == np.uint16 else rows
 
 
 def _equal_tiles(width, dtype):
@@ -189,24 +193,44 @@ def _add_row(tile, rows, panels, i, t, one):
     return one
 
 
+@inline
+def _widen(rows, first, count, wide):
+    """Copies `count` rows of bfloat16, from `first`."""
+    begin, total = first * rows.shape[1], count * rows.shape[1]
+    for place in range(0, total // 8 * 8, 8):
+        store(EIGHT, wide, place, load(EIGHT, rows, begin + place))
+    for place in range(total // 8 * 8, total):
+        store(ONE, wide, place, load(ONE, rows, begin + place))
+
+
 @functools.cache
-def _product_kernel(tile):
+def _product_kernel(tile, narrow):
     @kernel
     def product_rows(start, stop, rows, panels, more, more_panels, columns, out, accumulate):
         """Writes out, for blocks [start, stop) of rows."""
         num, width = out.shape
         # `out` may be `rows` itself: a block's result is made beside it and copied over when all its columns are done.
         # It is in the second cache meanwhile, so the copy costs little.
-        made = np.empty((PRODUCT_ROWS, width), out.dtype)
+        made = np.empty((PRODUCT_ROWS, width), panels.dtype)
+        # bfloat16 rows are widened there, too, where each number is read once for each tile.
+        room = (PRODUCT_ROWS, rows.shape[1]), (PRODUCT_ROWS, more.shape[1])
+        wide, more_wide = np.empty(room[0], panels.dtype), np.empty(room[1], panels.dtype)
         for first in range(start * PRODUCT_ROWS, min(stop * PRODUCT_ROWS, num), PRODUCT_ROWS):
             count = min(PRODUCT_ROWS, num - first)
             whole = count // TOGETHER * TOGETHER
+            if narrow:
+                _widen(rows, first, count, wide)
+                _widen(more, first, count, more_wide)
             for t in range(len(columns)):
                 nothing = zeros(tile, out)
                 for m in range(0, whole, TOGETHER):
                     sums = nothing, nothing, nothing, nothing, nothing, nothing
-                    sums = _add_product(tile, rows, panels, first + m, t, sums)
-                    sums = _add_product(tile, more, more_panels, first + m, t, sums)
+                    if narrow:
+                        sums = _add_product(tile, wide, panels, m, t, sums)
+                        sums = _add_product(tile, more_wide, more_panels, m, t, sums)
+                    else:
+                        sums = _add_product(tile, rows, panels, first + m, t, sums)
+                        sums = _add_product(tile, more, more_panels, first + m, t, sums)
                     place = m * width + columns[t]
                     store(tile, made, place, sums[0])
                     store(tile, made, place + width, sums[1])
@@ -217,18 +241,23 @@ def _product_kernel(tile):
                 # Rows that are no six: one sum at a time, in the same order over k, so a row's bits do not depend on
                 # its neighbours.
                 for m in range(whole, count):
-                    one = _add_row(tile, rows, panels, first + m, t, nothing)
-                    one = _add_row(tile, more, more_panels, first + m, t, one)
+                    if narrow:
+                        one = _add_row(tile, wide, panels, m, t, nothing)
+                        one = _add_row(tile, more_wide, more_panels, m, t, one)
+                    else:
+                        one = _add_row(tile, rows, panels, first + m, t, nothing)
+                        one = _add_row(tile, more, more_panels, first + m, t, one)
                     store(tile, made, m * width + columns[t], one)
             # One addition per number after the sum, not a sum that begins with `out`: the product's bits are those
             # without it.
             # Plain loops: numba's assignment of slices also compiles the text of its error message, 30 functions more.
             for i in range(count):
-                for j in range(width):
-                    if accumulate:
+                if accumulate:
+                    for j in range(width):
                         out[first + i, j] = made[i, j] + out[first + i, j]
-                    else:
-                        out[first + i, j] = made[i, j]
+                else:
+                    for t in range(len(columns)):
+                        store(tile, out, (first + i) * width + columns[t], load(tile, made, i * width + columns[t]))
 
     return product_rows
 
