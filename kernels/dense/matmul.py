@@ -5,7 +5,8 @@ inner_product    out[k, j] = Σ_i rows[i, k] grads[i, j]
 
 Six rows times four registers of columns are summed at once, so each number that is read is used four or six times.
 262,144 x 256 times 256 x 256 in float32, 2 cores of an AMD EPYC with AVX-512: 375 GFLOP/s (two such products summed:
-423), its transposed product 373; torch's (MKL, which does not know this processor) 188 and 194.
+423), its transposed product 373; torch's (MKL, which does not know this processor) 188 and 194. With AVX2 (Zen 3):
+docs/internals/kernels.md.
 
 Legend: N rows, K columns in, J columns out.
 """
@@ -21,7 +22,7 @@ from distgnn.kernels.runtime.arrays import ROWS, empty_rows, output, row_array, 
 from distgnn.kernels.runtime.jit import inline, kernel
 from distgnn.kernels.runtime.threads import even_chunks, get_num_threads, run
 from distgnn.kernels.runtime.tiles import Tile, registers, row_tiles
-from distgnn.kernels.simd.vectors import add, fma, load, store, zeros
+from distgnn.kernels.simd.vectors import add, fma, load, prefetch, store, zeros
 
 TOGETHER = 6  # rows (or columns of `rows`) whose sums are in registers at once
 PRODUCT_ROWS = 96  # rows whose result is made beside them before it is written: they stay in the second cache
@@ -29,6 +30,7 @@ INNER_ROWS = 256  # rows whose sums stay in registers: fixed, as is what follows
 PART_BYTES = 1 << 26
 MOST_PIECES, PIECE_ROWS = 64, 1 << 12  # of rows that are made piece by piece, to be in the caches when they are read
 SIX = Tile(8, (0,), (0,), TOGETHER)  # so many columns, in two pieces
+LINE = 16  # numbers of a cache line, or of half of one
 EIGHT, ONE = Tile(8, (0,), (0,)), Tile(1, (0,), (0,))
 
 
@@ -69,7 +71,7 @@ def product(
         panels, more_panels = _panels(weight, columns, tile), _panels(more_weight, columns, tile)
         work = PRODUCT_ROWS * (rows.shape[1] + more.shape[1])
         chunks = even_chunks(-(-len(rows) // PRODUCT_ROWS), work)
-        run(_product_kernel(tile, rows.dtype == np.uint16), chunks, rows, panels, more, more_panels, columns, out, accumulate)
+        run(_product_kernel(tile), chunks, rows, panels, more, more_panels, columns, out, accumulate)
     return out
 
 
@@ -194,70 +196,81 @@ def _add_row(tile, rows, panels, i, t, one):
 
 
 @inline
-def _widen(rows, first, count, wide):
-    """Copies `count` rows of bfloat16, from `first`."""
+def _copy(rows, first, count, block):
+    """Copies `count` rows from `first`, widened where they are narrower."""
     begin, total = first * rows.shape[1], count * rows.shape[1]
     for place in range(0, total // 8 * 8, 8):
-        store(EIGHT, wide, place, load(EIGHT, rows, begin + place))
+        store(EIGHT, block, place, load(EIGHT, rows, begin + place))
     for place in range(total // 8 * 8, total):
-        store(ONE, wide, place, load(ONE, rows, begin + place))
+        store(ONE, block, place, load(ONE, rows, begin + place))
+
+
+@inline
+def _ask_for(rows, place, stop):
+    """Asks for numbers [place, stop) of all rows, behind one another."""
+    for line in range(place, stop, LINE):
+        prefetch(ONE, rows, line)
+
+
+@inline
+def _store_six(tile, array, place, width, sums):
+    store(tile, array, place, sums[0])
+    store(tile, array, place + width, sums[1])
+    store(tile, array, place + 2 * width, sums[2])
+    store(tile, array, place + 3 * width, sums[3])
+    store(tile, array, place + 4 * width, sums[4])
+    store(tile, array, place + 5 * width, sums[5])
 
 
 @functools.cache
-def _product_kernel(tile, narrow):
+def _product_kernel(tile):
     @kernel
     def product_rows(start, stop, rows, panels, more, more_panels, columns, out, accumulate):
         """Writes out, for blocks [start, stop) of rows."""
         num, width = out.shape
-        # `out` may be `rows` itself: a block's result is made beside it and copied over when all its columns are done.
-        # It is in the second cache meanwhile, so the copy costs little.
-        made = np.empty((PRODUCT_ROWS, width), panels.dtype)
-        # bfloat16 rows are widened there, too, where each number is read once for each tile.
-        room = (PRODUCT_ROWS, rows.shape[1]), (PRODUCT_ROWS, more.shape[1])
-        wide, more_wide = np.empty(room[0], panels.dtype), np.empty(room[1], panels.dtype)
+        # A block of rows is copied to the second cache first: `out` may be `rows` itself, and bfloat16 is widened once.
+        block = np.empty((PRODUCT_ROWS, rows.shape[1]), panels.dtype)
+        more_block = np.empty((PRODUCT_ROWS, more.shape[1]), panels.dtype)
+        made = np.empty((PRODUCT_ROWS if accumulate else 0, width), panels.dtype)
+        sixes = len(columns) * (PRODUCT_ROWS // TOGETHER)
         for first in range(start * PRODUCT_ROWS, min(stop * PRODUCT_ROWS, num), PRODUCT_ROWS):
             count = min(PRODUCT_ROWS, num - first)
             whole = count // TOGETHER * TOGETHER
-            if narrow:
-                _widen(rows, first, count, wide)
-                _widen(more, first, count, more_wide)
+            _copy(rows, first, count, block)
+            _copy(more, first, count, more_block)
+            # The next block is asked for meanwhile, a few lines for each six rows: copying does not wait for it.
+            next_stop = min(first + 2 * PRODUCT_ROWS, stop * PRODUCT_ROWS, num)
+            ask, last = (first + count) * rows.shape[1], next_stop * rows.shape[1]
+            more_ask, more_last = (first + count) * more.shape[1], next_stop * more.shape[1]
+            step, more_step = (last - ask) // sixes + 1, (more_last - more_ask) // sixes + 1
             for t in range(len(columns)):
-                nothing = zeros(tile, out)
+                nothing = zeros(tile, panels)
                 for m in range(0, whole, TOGETHER):
+                    _ask_for(rows, ask, min(ask + step, last))
+                    _ask_for(more, more_ask, min(more_ask + more_step, more_last))
+                    ask, more_ask = ask + step, more_ask + more_step
                     sums = nothing, nothing, nothing, nothing, nothing, nothing
-                    if narrow:
-                        sums = _add_product(tile, wide, panels, m, t, sums)
-                        sums = _add_product(tile, more_wide, more_panels, m, t, sums)
+                    sums = _add_product(tile, block, panels, m, t, sums)
+                    sums = _add_product(tile, more_block, more_panels, m, t, sums)
+                    if accumulate:
+                        _store_six(tile, made, m * width + columns[t], width, sums)
                     else:
-                        sums = _add_product(tile, rows, panels, first + m, t, sums)
-                        sums = _add_product(tile, more, more_panels, first + m, t, sums)
-                    place = m * width + columns[t]
-                    store(tile, made, place, sums[0])
-                    store(tile, made, place + width, sums[1])
-                    store(tile, made, place + 2 * width, sums[2])
-                    store(tile, made, place + 3 * width, sums[3])
-                    store(tile, made, place + 4 * width, sums[4])
-                    store(tile, made, place + 5 * width, sums[5])
+                        _store_six(tile, out, (first + m) * width + columns[t], width, sums)
                 # Rows that are no six: one sum at a time, in the same order over k, so a row's bits do not depend on
                 # its neighbours.
                 for m in range(whole, count):
-                    if narrow:
-                        one = _add_row(tile, wide, panels, m, t, nothing)
-                        one = _add_row(tile, more_wide, more_panels, m, t, one)
+                    one = _add_row(tile, block, panels, m, t, nothing)
+                    one = _add_row(tile, more_block, more_panels, m, t, one)
+                    if accumulate:
+                        store(tile, made, m * width + columns[t], one)
                     else:
-                        one = _add_row(tile, rows, panels, first + m, t, nothing)
-                        one = _add_row(tile, more, more_panels, first + m, t, one)
-                    store(tile, made, m * width + columns[t], one)
+                        store(tile, out, (first + m) * width + columns[t], one)
             # One addition per number after the sum, not a sum that begins with `out`: the product's bits are those
-            # without it.
+            # without it. Tiles may overlap, so they are added when all are there.
             # Plain loops: numba's assignment of slices also compiles the text of its error message, 30 functions more.
-            for i in range(count):
-                if accumulate:
-                    for j in range(width):
-                        out[first + i, j] = made[i, j] + out[first + i, j]
-                else:
-                    for t in range(len(columns)):
-                        store(tile, out, (first + i) * width + columns[t], load(tile, made, i * width + columns[t]))
+            for i in range(count if accumulate else 0):
+                for j in range(width):
+                    out[first + i, j] = made[i, j] + out[first + i, j]
 
     return product_rows
 
