@@ -177,6 +177,10 @@ def _narrow(feats: np.ndarray, heads: np.ndarray) -> Iterator[tuple[str, dict[st
     yield "relu_backward_dots", {"grad": flat, "out": flat, "bias": feats[0, :36], "heads": HEADS, "p": 0.3}
     yield "head_outer", {"feats": flat, "rows": heads.reshape(4, -1)[:2], "factors": np.stack([scores, scores])}
     yield "head_mean", {"feats": feats[:, :36].copy(), "heads": HEADS, "short": flat}
+    square = np.ones((WIDTH, WIDTH), feats.dtype)
+    yield "product", {"rows": bits, "weight": square, "more": bits, "more_weight": square}
+    yield "product added", {"rows": bits, "weight": square, "out": feats, "accumulate": True}
+    yield "inner_product", {"rows": bits, "grads": bits}
     yield "narrow_product", {"rows": feats[:, :3].copy(), "grads": bits}
     yield "activate", {"feats": bits, "norm": (feats[0], feats[0]), "activation": "none"}
     yield "activate to", {"feats": feats, "out": bits}

@@ -123,7 +123,7 @@ def product_case(function: Callable, given: dict, graph: Graph) -> Pairs:
     num = graph.num_sources
     pairs = [(given["rows"], given["weight"]), (given.get("more"), given.get("more_weight"))]
     pairs = [(like(a, num, n), like(b, len(b), 2 + n)) for n, (a, b) in enumerate(pairs) if a is not None]
-    expected = sum(rows.astype(np.float64) @ weight for rows, weight in pairs)
+    expected = sum(reference.widened(rows).astype(np.float64) @ weight for rows, weight in pairs)
     out, accumulate = like(given.get("out"), num, 5), given.get("accumulate", False)
     expected = expected + out if accumulate else expected
     return [(function(*(array for pair in pairs for array in pair), out=out, accumulate=accumulate), expected)]
@@ -131,7 +131,7 @@ def product_case(function: Callable, given: dict, graph: Graph) -> Pairs:
 
 def inner_product_case(function: Callable, given: dict, graph: Graph) -> Pairs:
     rows, grads = like(given["rows"], graph.num_sources), like(given["grads"], graph.num_sources, 1)
-    return [(function(rows, grads), reference_fused.inner_product(rows, grads))]
+    return [(function(rows, grads), reference_fused.inner_product(*map(reference.widened, (rows, grads))))]
 
 
 def narrow_product_case(function: Callable, given: dict, graph: Graph) -> Pairs:

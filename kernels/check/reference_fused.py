@@ -157,5 +157,5 @@ def encode_decode(feats, rows, wire, row_ids, draw):
     top = np.abs(values).max(axis=1, keepdims=True)
     factor = np.divide(levels, top, out=np.zeros_like(top), where=top > 0)
     # The same formula as the kernel's in float32, since a code is a floor: another rounding would be another code.
-    chance = [[random_bits(row_ids[row], k, key) / 65536 for k in range(feats.shape[1])] for row in rows]
-    return np.floor(values * factor + np.float32(chance).reshape(values.shape)) * (top / levels)
+    chance = np.float32(random_bits(np.asarray(row_ids)[rows], range(feats.shape[1]), key) / 65536)
+    return np.floor(values * factor + chance) * (top / levels)

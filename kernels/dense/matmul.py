@@ -5,7 +5,8 @@ inner_product    out[k, j] = Σ_i rows[i, k] grads[i, j]
 
 Six rows times four registers of columns are summed at once, so each number that is read is used four or six times.
 262,144 x 256 times 256 x 256 in float32, 2 cores of an AMD EPYC with AVX-512: 375 GFLOP/s (two such products summed:
-423), its transposed product 373; torch's (MKL, which does not know this processor) 188 and 194.
+423), its transposed product 373; torch's (MKL, which does not know this processor) 188 and 194. With AVX2 (Zen 3):
+docs/internals/kernels.md.
 
 Legend: N rows, K columns in, J columns out.
 """
@@ -17,11 +18,11 @@ import numpy as np
 
 from distgnn.kernels.check.checked import checked_once
 from distgnn.kernels.dense.narrow_product import PARTS, NarrowSums, most_vectors, narrow_product, separate_tiles
-from distgnn.kernels.runtime.arrays import empty_rows, output, row_array
+from distgnn.kernels.runtime.arrays import ROWS, empty_rows, output, row_array, sums_dtype
 from distgnn.kernels.runtime.jit import inline, kernel
 from distgnn.kernels.runtime.threads import even_chunks, get_num_threads, run
 from distgnn.kernels.runtime.tiles import Tile, registers, row_tiles
-from distgnn.kernels.simd.vectors import add, fma, load, store, zeros
+from distgnn.kernels.simd.vectors import add, fma, load, prefetch, store, zeros
 
 TOGETHER = 6  # rows (or columns of `rows`) whose sums are in registers at once
 PRODUCT_ROWS = 96  # rows whose result is made beside them before it is written: they stay in the second cache
@@ -29,6 +30,8 @@ INNER_ROWS = 256  # rows whose sums stay in registers: fixed, as is what follows
 PART_BYTES = 1 << 26
 MOST_PIECES, PIECE_ROWS = 64, 1 << 12  # of rows that are made piece by piece, to be in the caches when they are read
 SIX = Tile(8, (0,), (0,), TOGETHER)  # so many columns, in two pieces
+LINE = 16  # numbers of a cache line, or of half of one
+EIGHT, ONE = Tile(8, (0,), (0,)), Tile(1, (0,), (0,))
 
 
 @checked_once
@@ -43,26 +46,28 @@ def product(
 ) -> np.ndarray:
     """Rows times a weight, or the sum of two such products.
 
-    Args: rows float32 or float64 [N, K], weight [K, J]; more [N, L] and more_weight [L, J], or None; out [N, J]:
-        where to write; it may be `rows` or `more` itself; accumulate: add to `out` instead.
-    Returns: out.
+    Args: rows float32, float64 or bfloat16 (uint16) [N, K], weight [K, J], float32 for bfloat16; more [N, L] and
+        more_weight [L, J], or None; out [N, J]: where to write; it may be `rows` or `more` itself; accumulate: add to
+        `out` instead, which is float32 for bfloat16 rows.
+    Returns: out, in the dtype of `rows`.
     Raises: ValueError on shapes and dtypes.
     Notes: a row's bits depend on that row only, not on N or the number of threads.
     """
-    rows, weight = row_array(rows, "rows"), row_array(weight, "weight")
-    more = rows[:, :0].copy() if more is None else row_array(more, "more")
+    rows, weight = row_array(rows, "rows", ROWS), row_array(weight, "weight")
+    more = rows[:, :0].copy() if more is None else row_array(more, "more", ROWS)
     more_weight = weight[:0] if more_weight is None else row_array(more_weight, "more_weight")
     for a, b in ((rows, weight), (more, more_weight)):
         if (
             len(a) != len(rows)
             or a.shape[1] != len(b)
             or b.shape[1] != weight.shape[1]
-            or {*map(_dtype, (a, b))} != {rows.dtype}
+            or a.dtype != rows.dtype
+            or b.dtype != sums_dtype(rows)
         ):
             raise ValueError(f"rows {a.dtype} {a.shape} and weight {b.dtype} {b.shape} do not fit {rows.shape}")
-    out = output(out, (len(rows), weight.shape[1]), rows.dtype)
+    out = output(out, (len(rows), weight.shape[1]), sums_dtype(rows) if accumulate else rows.dtype)
     if out.size:
-        tile, columns = _equal_tiles(weight.shape[1], rows.dtype)
+        tile, columns = _equal_tiles(weight.shape[1], weight.dtype)
         panels, more_panels = _panels(weight, columns, tile), _panels(more_weight, columns, tile)
         work = PRODUCT_ROWS * (rows.shape[1] + more.shape[1])
         chunks = even_chunks(-(-len(rows) // PRODUCT_ROWS), work)
@@ -74,12 +79,12 @@ def product(
 def inner_product(rows: np.ndarray, grads: np.ndarray) -> np.ndarray:
     """Rows transposed times other rows: the gradient of a weight.
 
-    Args: rows float32 or float64 [N, K], grads [N, J].
-    Returns: [K, J].
+    Args: rows float32, float64 or bfloat16 (uint16) [N, K], grads [N, J] of the same dtype.
+    Returns: [K, J], float32 for bfloat16.
     Raises: ValueError on shapes and dtypes.
     Notes: same bits for any number of threads; memory: up to `PARTS` results.
     """
-    rows, grads = row_array(rows, "rows"), row_array(grads, "grads")
+    rows, grads = row_array(rows, "rows", ROWS), row_array(grads, "grads", ROWS)
     if len(rows) != len(grads) or rows.dtype != grads.dtype:
         raise ValueError(f"rows {rows.dtype} {rows.shape} and grads {grads.dtype} {grads.shape} do not fit")
     return _in_pieces(lambda first, stop: rows[first:stop], rows.shape[1], [grads], 1)[0]
@@ -98,17 +103,17 @@ def inner_products(make: Callable, width: int, all_grads: list) -> list:
 
 def narrow_products(make: Callable, width: int, grads: np.ndarray) -> np.ndarray:
     """`narrow_product` of gradients with a few columns [N, J] and such rows, turned: [K, J]."""
-    narrow_product(grads[:0], np.empty((0, width), grads.dtype))  # it is checked there
+    narrow_product(_widened(grads[:0]), np.empty((0, width), grads.dtype))  # it is checked there
     return _in_pieces(make, width, [grads], MOST_PIECES, narrow=True)[0]
 
 
 def _in_pieces(make, width, all_grads, most, narrow=False):
-    first_grads = all_grads[0]  # vectors run along the wider of the two
-    narrow = narrow or first_grads.shape[1] < min(width, registers()[0] // first_grads.itemsize)
+    first_grads, dtype = all_grads[0], sums_dtype(all_grads[0])
     num_rows, columns = first_grads.shape
+    narrow = narrow or columns < min(width, registers()[0] // dtype.itemsize)  # vectors run along the wider of the two
     kind: type = NarrowSums if narrow else _InnerSums
     sizes = (columns, width) if narrow else (width, columns)
-    found = [kind(num_rows, *sizes, first_grads.dtype) for _ in all_grads]
+    found = [kind(num_rows, *sizes, dtype) for _ in all_grads]
     num_parts, bounds = found[0].num_parts, found[0].bounds
     most = max(1, min(most, num_rows // PIECE_ROWS, num_parts // get_num_threads()))
     for piece in range(most):
@@ -116,7 +121,8 @@ def _in_pieces(make, width, all_grads, most, narrow=False):
         first, stop = int(bounds[parts.start]), int(bounds[parts.stop])
         rows = make(first, stop)
         for sums, grads in zip(found, all_grads, strict=True):
-            pair = (grads[first:stop], rows) if narrow else (rows, grads[first:stop])
+            few = _widened(grads[first:stop]) if narrow else _widened(rows) if width < TOGETHER else rows
+            pair = (few, rows) if narrow else (few, grads[first:stop])
             sums.add(parts, *pair)
     totals = [one.sums.sum(axis=0) for one in found]
     return [np.ascontiguousarray(one.T) for one in totals] if narrow else totals
@@ -136,13 +142,13 @@ class _InnerSums:
         """Some parts' sums, of their rows alone."""
         bounds, sums = self.bounds[parts.start : parts.stop + 1] - self.bounds[parts.start], self.sums[parts]
         if sums.size:
-            for tile, columns in separate_tiles(grads.shape[1], rows.dtype):
+            for tile, columns in separate_tiles(grads.shape[1], sums.dtype):
                 chunks = even_chunks(len(sums), INNER_ROWS * rows.shape[1])
                 run(_inner_kernel(tile), chunks, bounds, rows, grads, columns, sums)
 
 
-def _dtype(array):
-    return array.dtype
+def _widened(rows):
+    return (rows.astype(np.uint32) << 16).view(np.float32) if rows.dtype == np.uint16 else rows
 
 
 def _equal_tiles(width, dtype):
@@ -189,46 +195,82 @@ def _add_row(tile, rows, panels, i, t, one):
     return one
 
 
+@inline
+def _copy(rows, first, count, block):
+    """Copies `count` rows from `first`, widened where they are narrower."""
+    begin, total = first * rows.shape[1], count * rows.shape[1]
+    for place in range(0, total // 8 * 8, 8):
+        store(EIGHT, block, place, load(EIGHT, rows, begin + place))
+    for place in range(total // 8 * 8, total):
+        store(ONE, block, place, load(ONE, rows, begin + place))
+
+
+@inline
+def _ask_for(rows, place, stop):
+    """Asks for numbers [place, stop) of all rows, behind one another."""
+    for line in range(place, stop, LINE):
+        prefetch(ONE, rows, line)
+
+
+@inline
+def _store_six(tile, array, place, width, sums):
+    store(tile, array, place, sums[0])
+    store(tile, array, place + width, sums[1])
+    store(tile, array, place + 2 * width, sums[2])
+    store(tile, array, place + 3 * width, sums[3])
+    store(tile, array, place + 4 * width, sums[4])
+    store(tile, array, place + 5 * width, sums[5])
+
+
 @functools.cache
 def _product_kernel(tile):
     @kernel
     def product_rows(start, stop, rows, panels, more, more_panels, columns, out, accumulate):
         """Writes out, for blocks [start, stop) of rows."""
         num, width = out.shape
-        # `out` may be `rows` itself: a block's result is made beside it and copied over when all its columns are done.
-        # It is in the second cache meanwhile, so the copy costs little.
-        made = np.empty((PRODUCT_ROWS, width), out.dtype)
+        # A block of rows is copied to the second cache first: `out` may be `rows` itself, and bfloat16 is widened once.
+        block = np.empty((PRODUCT_ROWS, rows.shape[1]), panels.dtype)
+        more_block = np.empty((PRODUCT_ROWS, more.shape[1]), panels.dtype)
+        made = np.empty((PRODUCT_ROWS if accumulate else 0, width), panels.dtype)
+        sixes = len(columns) * (PRODUCT_ROWS // TOGETHER)
         for first in range(start * PRODUCT_ROWS, min(stop * PRODUCT_ROWS, num), PRODUCT_ROWS):
             count = min(PRODUCT_ROWS, num - first)
             whole = count // TOGETHER * TOGETHER
+            _copy(rows, first, count, block)
+            _copy(more, first, count, more_block)
+            # The next block is asked for meanwhile, a few lines for each six rows: copying does not wait for it.
+            next_stop = min(first + 2 * PRODUCT_ROWS, stop * PRODUCT_ROWS, num)
+            ask, last = (first + count) * rows.shape[1], next_stop * rows.shape[1]
+            more_ask, more_last = (first + count) * more.shape[1], next_stop * more.shape[1]
+            step, more_step = (last - ask) // sixes + 1, (more_last - more_ask) // sixes + 1
             for t in range(len(columns)):
-                nothing = zeros(tile, out)
+                nothing = zeros(tile, panels)
                 for m in range(0, whole, TOGETHER):
+                    _ask_for(rows, ask, min(ask + step, last))
+                    _ask_for(more, more_ask, min(more_ask + more_step, more_last))
+                    ask, more_ask = ask + step, more_ask + more_step
                     sums = nothing, nothing, nothing, nothing, nothing, nothing
-                    sums = _add_product(tile, rows, panels, first + m, t, sums)
-                    sums = _add_product(tile, more, more_panels, first + m, t, sums)
-                    place = m * width + columns[t]
-                    store(tile, made, place, sums[0])
-                    store(tile, made, place + width, sums[1])
-                    store(tile, made, place + 2 * width, sums[2])
-                    store(tile, made, place + 3 * width, sums[3])
-                    store(tile, made, place + 4 * width, sums[4])
-                    store(tile, made, place + 5 * width, sums[5])
+                    sums = _add_product(tile, block, panels, m, t, sums)
+                    sums = _add_product(tile, more_block, more_panels, m, t, sums)
+                    if accumulate:
+                        _store_six(tile, made, m * width + columns[t], width, sums)
+                    else:
+                        _store_six(tile, out, (first + m) * width + columns[t], width, sums)
                 # Rows that are no six: one sum at a time, in the same order over k, so a row's bits do not depend on
                 # its neighbours.
                 for m in range(whole, count):
-                    one = _add_row(tile, rows, panels, first + m, t, nothing)
-                    one = _add_row(tile, more, more_panels, first + m, t, one)
-                    store(tile, made, m * width + columns[t], one)
-            # One addition per number after the sum, not a sum that begins with `out`: the product's bits are those
-            # without it.
-            # Plain loops: numba's assignment of slices also compiles the text of its error message, 30 functions more.
-            for i in range(count):
-                for j in range(width):
+                    one = _add_row(tile, block, panels, m, t, nothing)
+                    one = _add_row(tile, more_block, more_panels, m, t, one)
                     if accumulate:
-                        out[first + i, j] = made[i, j] + out[first + i, j]
+                        store(tile, made, m * width + columns[t], one)
                     else:
-                        out[first + i, j] = made[i, j]
+                        store(tile, out, (first + m) * width + columns[t], one)
+            # One addition per number after the sum, not a sum that begins with `out`: the product's bits are those
+            # without it. Tiles may overlap, so they are added when all are there.
+            # Plain loops: numba's assignment of slices also compiles the text of its error message, 30 functions more.
+            for i in range(count if accumulate else 0):
+                for j in range(width):
+                    out[first + i, j] = made[i, j] + out[first + i, j]
 
     return product_rows
 

@@ -2,10 +2,11 @@
 
 Legend: O rows, A columns in, B columns out. Weights and their gradients are float32 (or float64) always; bfloat16 rows
 are multiplied as bfloat16, with weights rounded for the product. Weight gradients are sums over all rows: of bfloat16
-rows they are taken block by block and added in float32. Products of float32 rows are `kernels.product`, unless torch's
-were found to be quicker for this graph on this machine (`graph.tuning`); others are torch's. Where torch has none for
-bfloat16 that is quick, rows are widened block by block: the same numbers, multiplied and summed in float32. Weight
-gradients of rows that are to be made again (`MadeAgain`) are sums over pieces: `kernels.product`'s have the same bits.
+rows they are taken block by block and added in float32. Products of float32 rows, and of bfloat16 rows where torch has
+none that are quick, are `kernels.product`, unless torch's were found to be quicker for this graph on this machine
+(`graph.tuning`): then bfloat16 rows are widened block by block. Both multiply the same numbers and sum in float32.
+Others are torch's. Weight gradients of rows that are to be made again (`MadeAgain`) are sums over pieces:
+`kernels.product`'s have the same bits.
 """
 
 import functools
@@ -27,7 +28,7 @@ BLOCK_ROWS = 1 << 15  # rows whose bfloat16 products are summed inside one produ
 
 
 def _own(graph: GraphView, rows: Any) -> bool:
-    return graph.tuning.own_products and rows.dtype == torch.float32
+    return graph.tuning.own_products and product_dtype(rows.dtype) == torch.float32
 
 
 @functools.cache
@@ -84,8 +85,8 @@ def add_product(graph: GraphView, rows: torch.Tensor, weight: torch.Tensor, out:
         rows.times(weight.to(out.dtype), out, add=True)
         return
     weight = weight.to(rows.dtype)
-    if _own(graph, rows):
-        kernels.product(as_array(rows), as_array(weight), out=as_array(out), accumulate=True)
+    if _own(graph, rows) and out.dtype == torch.float32:
+        kernels.product(as_array(rows), as_array(_wide(weight)), out=as_array(out), accumulate=True)
     elif rows.dtype == out.dtype and not _widens(rows):
         out.addmm_(rows, weight)
     else:
@@ -107,7 +108,8 @@ def sum_of_products(graph: GraphView, pairs: list[tuple], over: torch.Tensor | N
     if isinstance(rows, SparseRows):
         rows.times(weight, out)
     elif _own(graph, rows):
-        kernels.product(*(as_array(array) for pair in pairs for array in pair), out=as_array(out))
+        arrays = [as_array(array) for rows, weight in pairs for array in (rows, _wide(weight))]
+        kernels.product(*arrays, out=as_array(out))
     elif over is None and not _widens(rows):
         torch.mm(rows, weight, out=out)
         for more in pairs[1:]:

@@ -1,8 +1,8 @@
 """What no epoch can undercut: its bare matrix products, and the bytes of its aggregations at copy bandwidth.
 
 Products run into results that are there already, one after the other, so nothing but arithmetic and the reading of
-operands is timed; float32 ones are the kernels' (twice as fast as torch's on this project's machine), others torch's,
-unless torch has none for bfloat16 that is quick: then float32's are the bound.
+operands is timed; float32 ones are the kernels' (twice as fast as torch's on this project's machine), and so are
+bfloat16's where torch has none that are quick.
 Aggregation bytes: each arc reads a row of its source and an index, each vertex writes a row; what the caches save is
 not taken off, so on small graphs the bound is no bound. Element-wise work, loss and optimiser count
 as nothing. The first aggregation of a convolution's input is constant and counts as nothing.
@@ -18,11 +18,18 @@ import torch
 from distgnn import kernels
 from distgnn.config import ModelConfig, num_threads
 from distgnn.graph.loader import use_threads
+from distgnn.ops.aggregation.halo import as_array
 from distgnn.ops.dense.products import product_dtype, turned_product
 from distgnn.partition import load_part
 
-PRODUCTS_PER_LAYER = {"sage": 2, "gcn": 1, "gat": 1, "gatv2": 2}
-GATHERS = {"sage": (1, 1), "gcn": (1, 1), "gat": (1, 1), "gatv2": (1, 2)}  # forward, backward: as few as we know how
+PRODUCTS_PER_LAYER = {"sage": 2, "gcn": 1, "gat": 1, "gatv2": 2, "gin": 1}
+GATHERS = {
+    "sage": (1, 1),
+    "gcn": (1, 1),
+    "gat": (1, 1),
+    "gatv2": (1, 2),
+    "gin": (1, 1),
+}  # forward, backward: as few as we know how
 COPY_BYTES = 1 << 28
 
 
@@ -39,13 +46,14 @@ class Products:
         if config.name in ("gat", "gatv2"):
             a, b = self.layers[-1]
             self.layers[-1] = (a, b * config.num_heads)
+        self.products = self.layers
+        if config.name == "gin":  # two linear layers each
+            self.products = [pair for a, b in self.layers for pair in ((a, b), (b, b))]
         multiplied = product_dtype(dtype)
         self.ours = multiplied == torch.float32
-        self.rows = {
-            width: torch.randn(local.num_nodes, width).to(multiplied) for pair in self.layers for width in pair
-        }
+        self.rows = {width: torch.randn(local.num_nodes, width).to(dtype) for pair in self.products for width in pair}
         self.out = {width: torch.empty_like(rows) for width, rows in self.rows.items()}
-        self.weights = [torch.randn(a, b).to(multiplied) for a, b in self.layers]
+        self.weights = [torch.randn(a, b).to(multiplied) for a, b in self.products]
         self.grads = [torch.empty_like(weight) for weight in self.weights]
         self.source, self.target = torch.ones(COPY_BYTES // 4), torch.empty(COPY_BYTES // 4)
         self.copy_seconds: list[float] = []
@@ -55,7 +63,7 @@ class Products:
 
     def train_epoch(self) -> float:
         for _ in range(PRODUCTS_PER_LAYER[self.config.name]):
-            for layer, (a, b) in enumerate(self.layers):
+            for layer, (a, b) in enumerate(self.products):
                 self._multiply(self.rows[a], self.weights[layer], self.out[b])
                 self._multiply_rows(self.rows[a], self.rows[b], self.grads[layer])
                 if layer > 0:
@@ -64,13 +72,13 @@ class Products:
 
     def _multiply(self, rows: torch.Tensor, weight: torch.Tensor, out: torch.Tensor) -> None:
         if self.ours:
-            kernels.product(rows.numpy(), weight.numpy(), out=out.numpy())
+            kernels.product(as_array(rows), as_array(weight.contiguous()), out=as_array(out))
         else:
             torch.mm(rows, weight, out=out)
 
     def _multiply_rows(self, rows: torch.Tensor, grads: torch.Tensor, out: torch.Tensor) -> None:
         if self.ours:
-            kernels.inner_product(rows.numpy(), grads.numpy())
+            kernels.inner_product(as_array(rows), as_array(grads))
         else:
             out.copy_(turned_product(rows, grads))
 

@@ -23,6 +23,17 @@ def test_against_numpy(num, depth, width, dtype, num_threads):
     close(inner_product(rows, grads), rows.T.astype(np.float64) @ grads)
 
 
+@pytest.mark.parametrize(("num", "depth", "width"), [*SHAPES, (500, 3, 40)])
+def test_bfloat16_is_multiplied_and_summed_in_float32(num, depth, width, num_threads):
+    rows, more, grads = (reference.to_bfloat16(rows_of(num, size, seed=size)) for size in (depth, 5, width))
+    weight, more_weight, out = rows_of(depth, width), rows_of(5, width, seed=1), rows_of(num, width, seed=2)
+    given = reference.widened(rows), weight, reference.widened(more), more_weight
+    np.testing.assert_array_equal(product(rows, weight, more, more_weight), reference.to_bfloat16(product(*given)))
+    added = product(rows, weight, more, more_weight, out=out.copy(), accumulate=True)
+    np.testing.assert_array_equal(added, product(*given, out=out.copy(), accumulate=True))
+    np.testing.assert_array_equal(inner_product(rows, grads), inner_product(*map(reference.widened, (rows, grads))))
+
+
 def test_over_what_it_is_made_of(num_threads):
     rows, more = (rows_of(200, 70, np.float32, seed) for seed in (0, 1))
     weight, more_weight = (rows_of(70, 70, np.float32, seed) for seed in (2, 3))
