@@ -23,7 +23,7 @@ def make(name: str):
         return CASES[name][0]().double()
 
 
-@pytest.mark.mpi(1, 2, 3)
+@pytest.mark.mpi(2, 3)
 @pytest.mark.parametrize("name", CASES)
 def test_module_runs_unchanged(comm, name):
     data = random_graph(12, directed=DIRECTED if comm.size == 3 else UNDIRECTED)
@@ -52,14 +52,13 @@ def test_a_rank_without_vertices_and_arcs_takes_part(comm, name):
 @pytest.mark.slow
 @pytest.mark.mpi(3)
 @pytest.mark.parametrize("name", CASES)
-@pytest.mark.parametrize("graph_name", ["hubs", pytest.param("cora", marks=pytest.mark.real)])
-def test_module_runs_unchanged_on_a_larger_graph(comm, graph_named, graph_name, name):
-    on_a_larger_graph(comm, graph_named(graph_name), name)
+def test_module_runs_unchanged_on_a_larger_graph(comm, graph_named, name):
+    on_a_larger_graph(comm, graph_named("hubs"), name)
 
 
 @pytest.mark.slow
 @pytest.mark.mpi(3)
-@pytest.mark.parametrize("name", ["sage mean", "sage pool", "gat", "edge gat", "rgcn bdd", "dot gat"])
+@pytest.mark.parametrize("name", ["sage pool", "gat", "rgcn bdd"])
 def test_module_runs_unchanged_on_a_dense_graph(comm, data_root, name):
     on_a_larger_graph(comm, load_graph("tolokers", data_root), name)
 
