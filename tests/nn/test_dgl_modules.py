@@ -100,3 +100,21 @@ def test_sequential_of_dgl_is_refused():
     model = torch.nn.ModuleList([dgn.Sequential(dgn.GraphConv(7, 3))])
     with pytest.raises(InputError, match=r"dgl\.nn\.Sequential takes a DGLGraph only"):
         distribute(model, whole_graph(random_graph(2)))
+
+
+@pytest.mark.mpi(2)
+def test_what_cannot_run_is_refused_with_the_alternative(comm):
+    dgl = import_dgl()
+    graph = dist_graph(random_graph(), comm)
+    graph.ndata["h"] = graph.feats
+    copied = dgl.function.copy_u("h", "m")
+    with pytest.raises(ValueError, match=r"cannot run distributed, .* reduce with the built-in functions"):
+        graph.update_all(copied, lambda nodes: {"o": nodes.mailbox["m"].sum(1)})
+    with pytest.raises(ValueError, match="give both one name"):
+        graph.update_all(copied, dgl.function.sum("other", "o"))
+    with pytest.raises(ValueError, match="must treat each edge by itself"):
+        graph.update_all(lambda edges: {"m": edges.src["h"].mean(0)}, dgl.function.sum("m", "o"))
+    with pytest.raises(ValueError, match="no 'edges' on several ranks"):
+        graph.apply_edges(lambda edges: {"m": edges.edges()})
+    with pytest.raises(ValueError, match="leave edges out"):
+        graph.apply_edges(dgl.function.copy_u("h", "m"), edges=[0])
