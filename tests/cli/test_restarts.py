@@ -31,7 +31,7 @@ def ranks_below(pid: int) -> list[int]:
 @pytest.mark.slow
 @pytest.mark.parametrize("algorithm", ["cd-2"])  # late rows are the harder case; cd-0 is below, with fewer ranks
 def test_a_killed_rank_costs_no_bit(two_parts, tmp_path, algorithm):
-    words = ["train", two_parts, "--algorithm", algorithm, "--hidden-feats", 4, "--epochs", 60, "--restarts", 2]
+    words = ["train", two_parts, "--algorithm", algorithm, "--hidden-feats", 4, "--epochs", 120, "--restarts", 2]
     command = [sys.executable, "-m", "distgnn.cli", *map(str, words), "--quiet", "--run-dir"]
     environment = os.environ | {"OMP_NUM_THREADS": "1"}
     subprocess.run([*command, str(tmp_path / "whole")], check=True, timeout=200, env=environment)

@@ -19,7 +19,6 @@ from distgnn.kernels.runtime.tiles import registers
 
 from ..graphs import awkward, close, rows_of
 
-
 # Rows wider than the registers: some heads at a time; and where none fits, pass by pass. Each shape is compiled anew.
 BEYOND = (registers()[1] + 1) * registers()[0] // 4 - 3  # columns of float32: one vector more than a pass holds
 WIDE = [(12, 47, np.float32), (2, BEYOND, np.float32)]
