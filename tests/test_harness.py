@@ -50,42 +50,35 @@ def processes_below(folder: Path) -> list[str]:
     return found
 
 
-def test_one_id_per_rank_count_in_this_order(run):
+def test_one_mpiexec_and_one_id_per_rank_count_in_this_order(run):
     outcomes, text = run(
         """
-@mpi(2, 1)
-@pytest.mark.parametrize("letter", ["a", "b"])
-def test_ranks(comm, num_ranks, letter):
-    assert comm.size == num_ranks
+seen = []
 
-def test_plain(num_ranks):
-    assert num_ranks == 1
+@mpi(2, 1)
+@pytest.mark.parametrize("turn", [0, 1])
+def test_ranks(comm, num_ranks, turn, shared_tmp_path, tmp_path):
+    assert comm.size == num_ranks
+    seen.append(os.getpid())
+    assert len(seen) == turn + 1 and len(set(seen)) == 1
+    assert os.environ["NUMBA_NUM_THREADS"] == os.environ["OMP_NUM_THREADS"] == "1"
+    (shared_tmp_path / str(comm.rank)).touch()
+    comm.Barrier()
+    assert {path.name for path in shared_tmp_path.iterdir()} >= {str(rank) for rank in range(comm.size)}
+    assert len(set(comm.allgather(str(tmp_path)))) == num_ranks
+
+def test_plain(num_ranks, shared_tmp_path, tmp_path):
+    assert num_ranks == 1 and shared_tmp_path == tmp_path
 """
     )
-    names = [f"test_ranks[{letter}-{ranks}ranks]" for ranks in (1, 2) for letter in "ab"]
+    names = [f"test_ranks[{turn}-{ranks}ranks]" for ranks in (1, 2) for turn in (0, 1)]
     names.insert(2, "test_plain")  # after those of one rank
     assert outcomes == dict.fromkeys(names, "PASSED"), text
     assert list(outcomes) == names
 
 
-def test_one_mpiexec_runs_all_tests_of_a_rank_count(run):
-    outcomes, text = run(
-        """
-seen = []
-
-@mpi(2)
-@pytest.mark.parametrize("turn", [0, 1, 2])
-def test_turn(turn):
-    seen.append(os.getpid())
-    assert len(seen) == turn + 1
-    assert len(set(seen)) == 1
-    assert os.environ["NUMBA_NUM_THREADS"] == os.environ["OMP_NUM_THREADS"] == "1"
-"""
-    )
-    assert list(outcomes.values()) == ["PASSED"] * 3, text
-
-
-def test_a_failure_on_one_rank_fails_and_names_the_rank(run):
+def test_what_one_rank_says_of_a_test(run):
+    """A failure names the rank; skips and expected failures come through."""
     outcomes, text = run(
         """
 @mpi(2)
@@ -96,11 +89,27 @@ def test_fails(comm):
 @mpi(2)
 def test_next(comm):
     comm.Barrier()
+
+@mpi(2)
+def test_skips():
+    pytest.skip("no data here")
+
+@mpi(2)
+@pytest.mark.xfail(reason="known")
+def test_expected(comm):
+    assert comm.rank == 0
+
+@mpi(2)
+def test_ranks_disagree(comm):
+    if comm.rank == 1:
+        pytest.skip("only one")
 """
     )
-    assert outcomes == {"test_fails[2ranks]": "FAILED", "test_next[2ranks]": "PASSED"}, text
+    assert list(outcomes.values()) == ["FAILED", "PASSED", "SKIPPED", "XFAIL", "FAILED"], text
     assert "rank 1 of 2: AssertionError: wrong here" in text
     assert "said by 1" in text and "said by 0" not in text
+    assert "no data here" in text
+    assert "skipped on rank 1 only" in text
 
 
 @pytest.mark.slow
@@ -153,46 +162,6 @@ def test_last(comm):
     assert processes_below(tmp_path) == []
 
 
-def test_skips_and_expected_failures_come_through(run):
-    outcomes, text = run(
-        """
-@mpi(2)
-def test_skips():
-    pytest.skip("no data here")
-
-@mpi(2)
-@pytest.mark.xfail(reason="known")
-def test_expected(comm):
-    assert comm.rank == 0
-
-@mpi(2)
-def test_ranks_disagree(comm):
-    if comm.rank == 1:
-        pytest.skip("only one")
-"""
-    )
-    assert list(outcomes.values()) == ["SKIPPED", "XFAIL", "FAILED"], text
-    assert "no data here" in text
-    assert "skipped on rank 1 only" in text
-
-
-def test_shared_tmp_path_is_one_folder_and_tmp_path_is_not(run):
-    outcomes, text = run(
-        """
-@mpi(2)
-def test_folders(comm, shared_tmp_path, tmp_path):
-    (shared_tmp_path / str(comm.rank)).touch()
-    comm.Barrier()
-    assert {"0", "1"} <= {path.name for path in shared_tmp_path.iterdir()}
-    assert len(set(comm.allgather(str(tmp_path)))) == 2
-
-def test_alone(shared_tmp_path, tmp_path):
-    assert shared_tmp_path == tmp_path
-"""
-    )
-    assert set(outcomes.values()) == {"PASSED"}, text
-
-
 TWO = """
 @mpi(1, 2)
 def test_two():
@@ -203,17 +172,9 @@ def test_plain():
 """
 
 
-@pytest.mark.parametrize(
-    ("options", "expected"),
-    [
-        (["-m", "not mpi"], ["test_plain"]),
-        (["-m", "mpi", "-k", "1ranks"], ["test_two[1ranks]"]),
-        (["test_inner.py::test_two[2ranks]"], ["test_two[2ranks]"]),
-    ],
-)
-def test_selection(run, options, expected):
-    outcomes, text = run(TWO, *options)
-    assert list(outcomes) == expected, text
+def test_selection(run):
+    outcomes, text = run(TWO, "-m", "mpi", "-k", "1ranks")
+    assert list(outcomes) == ["test_two[1ranks]"], text
 
 
 def test_collect_only_starts_nothing(run):

@@ -108,7 +108,7 @@ def counted(self, epochs):
 
 kept, training.Runner.train = [], counted
 contenders = parse_contenders("cd-0,cd-2")
-rows = training.run(sys.argv[1], contenders, ModelConfig(hidden_feats=16), TrainConfig(epochs=20), 1, True)
+rows = training.run(sys.argv[1], contenders, ModelConfig(hidden_feats=4), TrainConfig(epochs=8), 1, True)
 measured = list({id(one): 0 for one in kept})[len(contenders):]
 assert len(measured) == len(contenders) and all(len(row["curve"]) for row in rows)
 assert sum(count for _, count in compiled)

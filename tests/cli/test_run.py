@@ -7,6 +7,7 @@ import sys
 import pytest
 from command import distgnn, without_rank_variables
 
+from distgnn.partition import partition_graph
 from distgnn.system.launch import find_mpiexec
 
 SCRIPT = """
@@ -41,12 +42,9 @@ def test_its_exit_code_is_passed_on(script):
 MISTAKES = """
 import sys
 from mpi4py import MPI
-from distgnn.comm import abort_on_uncaught, raise_together
+from distgnn.comm import abort_on_uncaught
 from distgnn.errors import InputError, RunStopped, on_all_ranks
 abort_on_uncaught(MPI.COMM_WORLD)
-if sys.argv[1] == "shared":
-    with raise_together(MPI.COMM_WORLD):
-        raise InputError("wrong here")
 if sys.argv[1] == "stopped":
     raise on_all_ranks(RunStopped(15))
 MPI.COMM_WORLD.Barrier()  # who speaks first is a matter of milliseconds, not of who started first
@@ -54,12 +52,12 @@ raise InputError("wrong here") if sys.argv[1] == "alike" else ZeroDivisionError(
 """
 
 
-@pytest.mark.parametrize(("kind", "code"), [("shared", 2), ("alike", 2), ("stopped", 143), ("bug", 1)])
+@pytest.mark.parametrize(("kind", "code"), [("alike", 2), ("stopped", 143), ("bug", 1)])
 def test_a_mistake_in_a_script_is_said_once_with_the_programs_exit_code(tmp_path, kind, code):
     (tmp_path / "script.py").write_text(MISTAKES)
     done = distgnn("run", "-n", 2, tmp_path / "script.py", kind)
     assert done.returncode == code, done.stderr
-    says = {"shared": "distgnn: error: wrong here", "stopped": "stopped by SIGTERM", "bug": "ZeroDivisionError: ours"}
+    says = {"stopped": "stopped by SIGTERM", "bug": "ZeroDivisionError: ours"}
     assert done.stderr.count(says.get(kind, "InputError: wrong here")) == 1
     assert "rank 1 failed" not in done.stderr
 
@@ -76,7 +74,7 @@ print("accuracy", float(data.train_mask.double().mean()))
 def test_numbers_of_the_whole_graph_are_printed_once(tmp_path, monkeypatch):
     folder = tmp_path / "parts"
     graph = "communities:nodes=60,communities=3,feats=4,classes=3,seed=1"
-    assert distgnn("partition", graph, "--parts", 2, "--out", folder).returncode == 0
+    partition_graph(graph, 2, folder)
     (tmp_path / "script.py").write_text(PRINTS)
     run = ("run", "-n", 2, tmp_path / "script.py", folder)
     once, of_ranks = distgnn(*run).stdout, distgnn(*run, "plain").stdout

@@ -10,7 +10,7 @@ from distgnn.datasets import GraphData
 from distgnn.partition import partition_graph
 from distgnn.partition.repartition import load_whole
 
-SHORT = ["--epochs", 4, "--hidden-feats", 8, "--eval-every", 2, "--quiet"]
+SHORT = ["--epochs", 4, "--hidden-feats", 4, "--eval-every", 2, "--quiet"]
 
 
 @pytest.fixture
@@ -20,22 +20,22 @@ def link_parts(graph_folder, tmp_path):
 
 
 @pytest.mark.slow
-def test_links_on_two_ranks(graph_folder, tmp_path):
+def test_links_on_two_ranks(run, graph_folder, tmp_path):
     for parts in (1, 2):
         words = ["--parts", parts, "--out", tmp_path / f"parts-{parts}", "--link-split", "0.1,0.2", "--quiet"]
-        done = distgnn("partition", graph_folder, *words)
-        assert done.returncode == 0, done.stderr
+        code, _, err = run("partition", graph_folder, *words)
+        assert code == 0, err
     done = distgnn("train", tmp_path / "parts-2", "--task", "link", *SHORT[:-1], "--run-dir", tmp_path / "run")
     assert done.returncode == 0, done.stderr
     assert "test mrr" in done.stdout
     summary = json.loads((tmp_path / "run" / "summary.json").read_text())
     assert {"test_mrr", "test_rocauc", "test_hits@50"} <= summary.keys()
-    scores = []
-    for parts in (1, 2):
-        out = tmp_path / f"scores-{parts}.npy"
-        done = distgnn("predict", tmp_path / "run", tmp_path / f"parts-{parts}", "--out", out)
-        assert done.returncode == 0, done.stderr
-        scores.append(np.load(out))
+    outs = [tmp_path / f"scores-{parts}.npy" for parts in (1, 2)]
+    code, _, err = run("predict", tmp_path / "run", tmp_path / "parts-1", "--out", outs[0])
+    assert code == 0, err
+    done = distgnn("predict", tmp_path / "run", tmp_path / "parts-2", "--out", outs[1])
+    assert done.returncode == 0, done.stderr
+    scores = [np.load(out) for out in outs]
     whole, _ = load_whole(tmp_path / "parts-1")
     assert scores[0].shape == (len(whole.test_edges),) and scores[0].dtype == np.float32
     np.testing.assert_allclose(*scores, rtol=1e-4, atol=1e-5)  # float32 sums in another order

@@ -19,7 +19,7 @@ print([name for name in sys.modules if name in ("mpi4py", "distgnn.nn", "distgnn
 @pytest.mark.slow
 @pytest.mark.parametrize("more", [[], ["--feat-norm", "standardize,row-l2"]], ids=["raw", "normalized"])
 def test_a_run_is_a_dgl_model_without_mpi(run, parts, tmp_path, more):
-    words = ["--epochs", 2, "--hidden-feats", 8, "--run-dir", tmp_path / "run", "--quiet", *more]
+    words = ["--epochs", 2, "--hidden-feats", 4, "--run-dir", tmp_path / "run", "--quiet", *more]
     assert run("train", parts, *words)[0] == 0
     assert run("predict", tmp_path / "run", parts, "--out", tmp_path / "logits.npy", "--quiet")[0] == 0
     command = [sys.executable, "-c", THREE_LINES]

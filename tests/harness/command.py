@@ -4,17 +4,20 @@ import os
 import subprocess
 import sys
 
+from speed import slowness
+
 from distgnn.system.jobs.own_rank import RANK_VARIABLES
 from distgnn.system.launch import find_mpiexec, mpi_flavor, mpiexec_command
 
 
 def distgnn(*words, under: int = 0, timeout: float = 120) -> subprocess.CompletedProcess:
-    """Run the program in a process of its own, by itself or under `mpiexec -n UNDER`."""
+    """Run the program in a process of its own, by itself or under `mpiexec -n UNDER`. `timeout`: on a quiet machine."""
     command = [sys.executable, "-m", "distgnn.cli", *map(str, words)]
     if under:
         mpiexec = find_mpiexec()
         command = [*mpiexec_command(mpiexec, mpi_flavor(mpiexec), under), *command]
     environment = os.environ | {"OMP_NUM_THREADS": "1"}
+    timeout *= slowness()
     return subprocess.run(command, capture_output=True, text=True, timeout=timeout, env=environment, check=False)
 
 

@@ -10,8 +10,9 @@ set its own limit: `@pytest.mark.mpi(2, timeout=30)`. Limits are seconds of a qu
 When the limit of all is used up, the running test fails and the others are skipped with that one reason. Fixtures:
 `num_ranks`, `comm`, `shared_tmp_path`.
 
-Under `pytest -n 2` (pytest-xdist; what `make test` does) two workers share the files of tests without several ranks;
-all tests of several ranks are one piece of work, done by one worker at the end: they need the cores for themselves.
+Under `pytest -n 2` (pytest-xdist; what `make test` does) one worker begins with all tests of several ranks, the other
+with those of one rank; who is done takes files of plain tests. So no core waits: ranks that wait for each other, or for
+a kernel that one of them compiles, sleep (tests/conftest.py).
 """
 
 import re
@@ -51,8 +52,9 @@ def pytest_generate_tests(metafunc):
 
 
 @pytest.hookimpl(trylast=True)
-def pytest_collection_modifyitems(items):
-    order = {1: -1}  # one rank is the longest piece of work for one core
+def pytest_collection_modifyitems(config, items):
+    # One rank, plain, several ranks. Of two workers: the longest pieces first, which are several ranks, then one rank.
+    order = {0: 1000, 1: 999} if hasattr(config, "workerinput") else {1: -1}
     items.sort(key=lambda item: order.get(_num_ranks(item), _num_ranks(item)))  # stable
 
 

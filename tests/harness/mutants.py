@@ -12,9 +12,11 @@ equivalent = "why no test can tell"                 instead of tests: the mutant
 
 import ast
 import hashlib
+import re
 import sys
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 if sys.version_info >= (3, 11):
@@ -89,12 +91,33 @@ def faults_of(mutant: Mutant) -> list[str]:
 
 
 def _exists(test: str) -> bool:
+    """Is there such a function, and does it run on so many ranks? Other parameters are not looked at."""
     file, _, name = test.partition("::")
     path = ROOT / file
     if not path.is_file():
         return False
-    functions = {node.name for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.FunctionDef)}
-    return not name or name.partition("[")[0].rpartition("::")[2] in functions
+    if not name:
+        return True
+    counts = _rank_counts(path).get(name.partition("[")[0].rpartition("::")[2])
+    asked = re.search(r"(\d+)ranks\]$", name)
+    return counts is not None and (asked is None or int(asked[1]) in counts)
+
+
+@cache
+def _rank_counts(path: Path) -> dict[str, set[int]]:
+    """Functions of a file, and the rank counts of each: none where it is not marked."""
+    found = {}
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.FunctionDef):
+            marks = (one for one in node.decorator_list if isinstance(one, ast.Call))
+            found[node.name] = {
+                count.value
+                for mark in marks
+                if ast.unparse(mark.func) == "pytest.mark.mpi"
+                for count in mark.args
+                if isinstance(count, ast.Constant)
+            }
+    return found
 
 
 def is_compiled(mutant: Mutant) -> bool:

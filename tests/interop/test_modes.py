@@ -77,7 +77,7 @@ MODES = {
 }
 
 
-@pytest.mark.mpi(1, 2)
+@pytest.mark.mpi(2)
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("library", LAYERS)
 def test_layers_give_the_same_in_a_mode(comm, library, mode):

@@ -63,7 +63,7 @@ def load(name: str, parts: Path, comm):
     return dg.load(folder, comm=comm, dtype="float64", say=None), str(folder)
 
 
-@pytest.mark.mpi(1, 3)
+@pytest.mark.mpi(3)
 @pytest.mark.parametrize("name", EQUAL)
 def test_a_script_gives_the_numbers_of_the_plain_library(comm, parts, name):
     data = WORLDS[CASES[name].world]()

@@ -56,6 +56,17 @@ def typed_groups(layer, graph, inputs):
 
 
 CASES = {  # name: class, arguments, call
+    "sage mean": ("SAGEConv", (WIDTH, 4, "mean"), {}, plain),
+    "sage mean wide": ("SAGEConv", (WIDTH, 9, "mean"), {}, plain),
+    "sage mean weighted": ("SAGEConv", (WIDTH, 4, "mean"), {}, column_weighted),
+    "sage gcn": ("SAGEConv", (WIDTH, 4, "gcn"), {}, plain),
+    "sage gcn wide": ("SAGEConv", (WIDTH, 9, "gcn"), {}, plain),
+    "gcn both": ("GraphConv", (WIDTH, 4, "both"), FREE, plain),
+    "gcn both weighted": ("GraphConv", (WIDTH, 4, "both"), FREE, weighted),
+    "gcn right wide": ("GraphConv", (WIDTH, 9, "right"), FREE, plain),
+    "gcn left": ("GraphConv", (WIDTH, 4, "left"), FREE, plain),
+    "gcn none": ("GraphConv", (WIDTH, 4, "none"), FREE, plain),
+    "gcn none wide": ("GraphConv", (WIDTH, 9, "none"), FREE, plain),
     "sage pool": ("SAGEConv", (WIDTH, 4, "pool"), {}, plain),
     "sage pool weighted": ("SAGEConv", (WIDTH, 4, "pool"), {}, column_weighted),
     "gin sum": ("GINConv", ("linear", "sum", 0.3, True), {}, plain),
@@ -96,7 +107,7 @@ def pair(name: str):
     return ours.double(), theirs.double()
 
 
-@pytest.mark.mpi(1, 2, 3)
+@pytest.mark.mpi(2, 3)
 @pytest.mark.parametrize("name", CASES)
 def test_our_layer_equals_dgls(comm, name):
     data = random_graph(9, directed=DIRECTED if comm.size != 2 else UNDIRECTED)
@@ -110,14 +121,13 @@ def test_our_layer_equals_dgls(comm, name):
 @pytest.mark.slow
 @pytest.mark.mpi(3)
 @pytest.mark.parametrize("name", CASES)
-@pytest.mark.parametrize("graph_name", ["hubs", pytest.param("cora", marks=pytest.mark.real)])
-def test_our_layer_equals_dgls_on_a_larger_graph(comm, graph_named, graph_name, name):
-    on_a_larger_graph(comm, graph_named(graph_name), name)
+def test_our_layer_equals_dgls_on_a_larger_graph(comm, graph_named, name):
+    on_a_larger_graph(comm, graph_named("hubs"), name)
 
 
 @pytest.mark.slow
 @pytest.mark.mpi(3)
-@pytest.mark.parametrize("name", ["gin mean", "gat", "gatv2", "gcn2", "rgcn groups"])
+@pytest.mark.parametrize("name", ["gin mean", "gatv2", "rgcn groups"])
 def test_our_layer_equals_dgls_on_a_dense_graph(comm, data_root, name):
     on_a_larger_graph(comm, load_graph("tolokers", data_root), name)
 
@@ -176,3 +186,12 @@ def test_arguments_that_no_layer_has_are_refused():
         dnn.RelGraphConv(7, 4, 3, "bdd", 2)
     with pytest.raises(ValueError, match="needs num_bases"):
         dnn.TypedLinear(7, 4, 3, "basis")
+
+
+@pytest.mark.mpi(1, 2)
+def test_zero_in_degree_is_an_error_on_all_ranks_unless_allowed(comm):
+    graph = dist_graph(random_graph(), comm)
+    with pytest.raises(ValueError, match="without in-arcs"):
+        dnn.GraphConv(7, 4).double()(graph, graph.feats)
+    looped = dist_graph(random_graph(), comm, self_loops="add")
+    assert dnn.GraphConv(7, 4).double()(looped, looped.feats).shape == (looped.num_owned, 4)

@@ -9,7 +9,6 @@ from torch.nn import functional
 import distgnn
 from distgnn.comm import sum_over_ranks
 from distgnn.config import EDGE_MODELS, MODELS, ModelConfig, TrainConfig
-from distgnn.datasets import load_graph
 from distgnn.errors import RunError
 from distgnn.interop.dgl.export import GraphSizes, plain_model
 from distgnn.nn import model_for
@@ -72,7 +71,7 @@ def compare(data, graph, config: ModelConfig, rtol: float) -> None:
         np.testing.assert_allclose(grad, expected[2][name], rtol=0, atol=rtol * (1 + scale), err_msg=name)
 
 
-@pytest.mark.mpi(1, 2, 3)
+@pytest.mark.mpi(2, 3)
 @pytest.mark.parametrize("config", VARIANTS, ids=label)
 def test_a_model_equals_the_same_of_dgls_layers(comm, config):
     data = random_graph(5, weighted=config.weighted, typed=config.name in TYPED, directed=comm.size == 3)
@@ -81,21 +80,9 @@ def test_a_model_equals_the_same_of_dgls_layers(comm, config):
 
 @pytest.mark.slow
 @pytest.mark.mpi(3)
-@pytest.mark.parametrize("graph_name", ["hubs", pytest.param("cora", marks=pytest.mark.real)])
 @pytest.mark.parametrize("name", MODELS)
-def test_on_a_larger_graph(comm, graph_named, name, graph_name):
-    on_a_larger_graph(comm, graph_named(graph_name), name)
-
-
-@pytest.mark.slow
-@pytest.mark.mpi(3)
-@pytest.mark.parametrize("name", MODELS)
-def test_on_a_dense_graph(comm, data_root, name):
-    on_a_larger_graph(comm, load_graph("tolokers", data_root), name)
-
-
-def on_a_larger_graph(comm, data, name):
-    random = np.random.default_rng(0)
+def test_on_a_larger_graph(comm, graph_named, name):
+    data, random = graph_named("hubs"), np.random.default_rng(0)
     if name in TYPED:
         data.edge_feats = random.standard_normal((data.num_edges, 8)).astype(np.float32)
         data.edge_types = random.integers(0, 4, data.num_edges)
@@ -120,7 +107,7 @@ def test_inverse_relations_of_a_directed_graph(comm):
     np.testing.assert_allclose(gather_rows(graph, model(graph, graph.feats).detach()), expected, rtol=1e-9, atol=1e-9)
 
 
-@pytest.mark.mpi(1, 2)
+@pytest.mark.mpi(2)
 @pytest.mark.parametrize("name", MODELS)
 def test_a_trained_run_in_three_lines(comm, tmp_path, name):
     """What ranks trained and predict equals what DGL predicts in one process."""

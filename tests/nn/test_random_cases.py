@@ -16,7 +16,7 @@ def check(case: Case, comm) -> None:
 
 
 @pytest.mark.mpi(3)
-@pytest.mark.parametrize("case", [draw(number) for number in range(24)], ids=str)
+@pytest.mark.parametrize("case", [draw(number) for number in range(12)], ids=str)
 def test_random_cases(comm, case):
     check(case, comm)
 

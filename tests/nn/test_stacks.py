@@ -30,7 +30,7 @@ def train(graph, config: ModelConfig, epochs: int):
     return result, gather_rows(graph, trainer.predict())
 
 
-@pytest.mark.mpi(1, 3)
+@pytest.mark.mpi(3)
 @pytest.mark.parametrize("config", VARIANTS, ids=label)
 def test_training_does_not_depend_on_ranks(comm, config):
     config.hidden_feats = 16
@@ -45,8 +45,8 @@ def test_training_does_not_depend_on_ranks(comm, config):
 
 @pytest.mark.slow
 @pytest.mark.mpi(2)
-@pytest.mark.parametrize("name", [name for name in MODELS if name not in (*EDGE_MODELS, "rgcn")])
-def test_every_model_learns_cora(comm, data_root, name):
+@pytest.mark.parametrize("name", ["gcn", "gat", "appnp"])  # a sum, attention, and hops without weights
+def test_models_learn_cora(comm, data_root, name):
     data = load_graph("cora", data_root)
     norm = "none" if name in ("gcn2", "appnp") else "layer"
     config = ModelConfig(name, hidden_feats=64, num_layers=2, norm=norm)

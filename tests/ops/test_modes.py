@@ -143,7 +143,7 @@ def written_at(out):
     return out
 
 
-@pytest.mark.mpi(1, 2)
+@pytest.mark.mpi(2)
 @pytest.mark.filterwarnings("ignore:Anomaly Detection")
 @pytest.mark.parametrize("mode", MODES)
 def test_an_operator_gives_the_same_in_a_mode(comm, graph, mode):
@@ -158,7 +158,7 @@ def test_an_operator_gives_the_same_in_a_mode(comm, graph, mode):
         assert_same(results(graph, MODES[mode](run)), expected)
 
 
-@pytest.mark.mpi(1, 2)
+@pytest.mark.mpi(2)
 def test_a_backward_pass_runs_twice_with_retain_graph(comm, graph):
     def twice(loss):
         loss.backward(retain_graph=True)
@@ -175,7 +175,7 @@ def test_a_backward_pass_runs_twice_with_retain_graph(comm, graph):
         assert_same(results(graph, run, backward=twice), [out, *(2 * grad for grad in grads)])
 
 
-@pytest.mark.mpi(1, 2)
+@pytest.mark.mpi(2)
 @pytest.mark.parametrize("mode", [torch.no_grad, torch.inference_mode])
 def test_without_gradients_results_are_the_same_and_may_be_written_to(comm, graph, mode):
     for run in OPERATORS.values():
@@ -208,10 +208,10 @@ def test_gradcheck_agrees(comm, graph, name):
     assert torch.autograd.gradcheck(lambda rows: OPERATORS[name](graph, rows), rows, fast_mode=True)
 
 
-@pytest.mark.mpi(1, 2)
+@pytest.mark.mpi(2)
 def test_a_second_derivative_is_refused_in_one_line(comm, graph):
     for name, run in OPERATORS.items():
-        if name == "relu" or (name == "gather_rows_at" and comm.size == 1):
+        if name == "relu":
             continue  # torch's own, or linear where it lets through: its derivative is known
         rows = rows_of(graph).requires_grad_()
         (grad,) = torch.autograd.grad(weighted(run(graph, rows)), rows, create_graph=True)
@@ -231,7 +231,7 @@ def test_transforms_of_torch_func_are_refused_in_one_line(comm, graph, transform
             transform(lambda rows, run=run: run(graph, rows).sum())(rows)
 
 
-@pytest.mark.mpi(1, 2)
+@pytest.mark.mpi(2)
 def test_written_to_inputs_are_refused_as_torch_refuses_them(comm, graph):
     def write_first(run):
         def call(graph, rows):
@@ -259,7 +259,7 @@ def test_what_cannot_be_repeated_is_refused(comm):
     graph.drain()
 
 
-@pytest.mark.mpi(1, 2)
+@pytest.mark.mpi(2)
 def test_a_copy_of_a_model_runs_on_the_same_graph(comm, graph):
     model = torch.nn.Sequential(torch.nn.Linear(WIDTH, WIDTH), torch.nn.BatchNorm1d(WIDTH), torch.nn.Dropout(0.5))
     model = dnn.distribute(model.double(), graph)

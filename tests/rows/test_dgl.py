@@ -25,7 +25,7 @@ def make(name: str):
         return CASES[name][0]().double()
 
 
-@pytest.mark.mpi(1, 2, 3)
+@pytest.mark.mpi(3)
 @pytest.mark.parametrize("name", CASES)
 def test_module_runs_unchanged(comm, name):
     data = random_graph(12, directed=DIRECTED if comm.size == 3 else UNDIRECTED)

@@ -171,7 +171,7 @@ def run(scene, mode):
     return {name: one.detach() for name, one in found.items()}
 
 
-@pytest.mark.mpi(1, 3)
+@pytest.mark.mpi(3)
 def test_modes_are_equal(comm):
     whole, rows = scenes(comm)
     for name, mode in MODES.items():

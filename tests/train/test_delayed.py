@@ -100,7 +100,7 @@ def test_it_differs_from_exact_and_sends_less(comm):
 
 
 @pytest.mark.slow
-@pytest.mark.mpi(2, 4)
+@pytest.mark.mpi(2)
 def test_cora_learns_as_well_with_delayed_rows(comm, data_root):
     data = load_graph("cora", data_root)
     cut = cut_edges(data.edge_list(), comm.size, "libra")

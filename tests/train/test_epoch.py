@@ -11,7 +11,7 @@ from distgnn.nn import build_model
 from distgnn.ops import SparseRows
 from distgnn.train import Trainer
 
-ONE_PASS = [("sage", "layer"), ("sage", "none"), ("gcn", "layer"), ("gat", "none"), ("gat", "layer")]
+ONE_PASS = [("sage", "layer"), ("gcn", "none"), ("gat", "layer")]
 
 
 def losses(graph, name: str, norm: str = "layer", epochs: int = 4, **options) -> list[float]:
@@ -21,15 +21,16 @@ def losses(graph, name: str, norm: str = "layer", epochs: int = 4, **options) ->
     return Trainer(network, graph, TrainConfig(epochs=epochs, eval_every=epochs)).fit().losses
 
 
-@pytest.mark.mpi(1, 3)
+@pytest.mark.mpi(3)
 @pytest.mark.parametrize(("name", "norm"), ONE_PASS)
 def test_bfloat16_stays_within_its_rounding(comm, name, norm):
     """8 bits of mantissa are 0.4 % of a row; a loss over 30 rows after 4 steps averages that."""
     data = random_graph(4)
     half = losses(dist_graph(data, comm, dtype="bfloat16"), name, norm)
     np.testing.assert_allclose(half, losses(whole_graph(data, dtype="bfloat16"), name, norm), rtol=1e-2)
-    np.testing.assert_allclose(half, losses(whole_graph(data, dtype="float32"), name, norm), rtol=1e-2)
-    assert half != losses(whole_graph(data, dtype="float32"), name, norm)
+    exact = losses(whole_graph(data, dtype="float32"), name, norm)
+    np.testing.assert_allclose(half, exact, rtol=1e-2)
+    assert half != exact
 
 
 @pytest.mark.mpi(2)

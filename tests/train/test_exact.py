@@ -32,7 +32,7 @@ def same_run(comm, data, cut, dtype: str, model: str = "sage", epochs: int = 30,
     return many, one, logits, expected
 
 
-@pytest.mark.mpi(1, 4)
+@pytest.mark.mpi(4)
 @pytest.mark.parametrize("graph_name", ["communities", CORA])
 def test_dropout_and_layer_norm(comm, graph_named, graph_name):
     with_dropout_and_layer_norm(comm, graph_named(graph_name), "float64")
@@ -41,11 +41,6 @@ def test_dropout_and_layer_norm(comm, graph_named, graph_name):
 @pytest.mark.mpi(3)
 def test_dropout_and_layer_norm_in_float32(comm, graph_named):
     with_dropout_and_layer_norm(comm, graph_named("communities"), "float32")
-
-
-@pytest.mark.mpi(8)
-def test_more_ranks_than_cores(comm, graph_named):
-    with_dropout_and_layer_norm(comm, graph_named("communities"), "float64")
 
 
 def with_dropout_and_layer_norm(comm, data, dtype):

@@ -10,7 +10,6 @@ from cut_graphs import DIRECTED, UNDIRECTED, dist_graph, random_cut, random_grap
 from pyg_layers import cases
 
 from distgnn import nn as dnn
-from distgnn.interop.table import PYG
 
 pytest.importorskip("torch_geometric")
 CASES = cases()
@@ -52,12 +51,6 @@ def check(comm, name, cut=None, directed=UNDIRECTED):
 @pytest.mark.parametrize("name", CASES)
 def test_layer_runs_unchanged(comm, name):
     check(comm, name, directed=DIRECTED if comm.size == 3 else UNDIRECTED)
-
-
-@pytest.mark.mpi(1, 4)
-@pytest.mark.parametrize("name", [layer.name for layer in PYG if layer.name in CASES])
-def test_layer_runs_unchanged_on_one_rank_and_on_four(comm, name):
-    check(comm, name)
 
 
 def without_rank_1(edges):

@@ -12,12 +12,12 @@ from ..graphs import NAMES, awkward, close, rows_of
 @pytest.mark.parametrize("name", NAMES)
 def test_dot(name, num_threads):
     indptr, indices, sources = awkward(name)
-    rows, targets = rows_of(sources, 35), rows_of(len(indptr) - 1, 35, seed=1)
+    rows, targets = rows_of(sources, 37), rows_of(len(indptr) - 1, 37, seed=1)
     close(sddmm(indptr, indices, rows, targets), reference.sddmm(indptr, indices, rows, targets))
 
 
 @pytest.mark.parametrize("op", ["dot", "add", "mul"])
-@pytest.mark.parametrize("shape", [(300,), (3, 8), (2, 21)])
+@pytest.mark.parametrize("shape", [(37,), (2, 21)])
 def test_operations_and_heads(op, shape):
     indptr, indices, sources = awkward("random")
     rows, targets = rows_of(sources, np.prod(shape)), rows_of(len(indptr) - 1, np.prod(shape), seed=1)

@@ -26,7 +26,7 @@ def _torch(logits, labels, rows, factor, smoothing=0.0):
     return loss.item(), leaf.grad.numpy()
 
 
-@pytest.mark.parametrize("classes", [1, 2, 3, 7, 16, 40, 47, 64, 100, 349])
+@pytest.mark.parametrize("classes", [1, 3, 16, 47, 349])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("smoothing", [0.0, 0.1, 1.0])
 def test_against_torch(classes, dtype, smoothing, num_threads):

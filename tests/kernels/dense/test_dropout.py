@@ -20,7 +20,7 @@ def test_philox_known_answers():
     assert philox.philox_python((0xFFFFFFFF,) * 4, (0xFFFFFFFF,) * 2) == ones
 
 
-@pytest.mark.parametrize("width", [1, 17, 128, 300])
+@pytest.mark.parametrize("width", [1, 37, 300])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_against_reference(width, dtype, num_threads):
     feats, ids = rows_of(12, width, dtype), np.arange(12) * 2**36

@@ -13,7 +13,7 @@ from distgnn.partition.repartition import repartition
 
 @pytest.fixture(scope="module")
 def communities():
-    return load_graph("communities:nodes=6000,seed=1").edge_list()
+    return load_graph("communities:nodes=3000,seed=1").edge_list()
 
 
 def copies_of(edges, **options):
@@ -46,7 +46,7 @@ def test_more_effort_exchanges_fewer_rows_where_arcs_are_one_way():
 
 
 def test_a_folder_says_its_effort_and_is_cut_again_with_it(tmp_path):
-    graph = load_graph("communities:nodes=3000,seed=1")
+    graph = load_graph("communities:nodes=1500,seed=1")
     for effort in NAMES:
         partition_graph(graph, 2, tmp_path / effort, effort=effort)
         assert read_manifest(tmp_path / effort).get("effort", "normal") == effort
@@ -60,7 +60,7 @@ def test_a_folder_says_its_effort_and_is_cut_again_with_it(tmp_path):
 
 def test_a_folder_whose_cut_has_no_effort_is_cut_again(tmp_path, monkeypatch):
     """On disk, and of a refined cut whose refinement the manifest does not ask for again."""
-    source = "communities:nodes=3000,seed=1"
+    source = "communities:nodes=1000,seed=1"
     monkeypatch.setattr("distgnn.partition.pipeline.works_on_disk", lambda *_: True)
     said = []
     partition_graph(source, 2, tmp_path / "disk", effort="best", memory="8GB", say=said.append)

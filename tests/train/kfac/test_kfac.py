@@ -153,7 +153,7 @@ def test_matrices_are_spread_over_ranks_by_their_work():
 # --- ranks ----------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.mpi(2, 4, 8)
+@pytest.mark.mpi(4)
 @pytest.mark.parametrize("model", ["sage", "gcn", "gin", "gat", "gcn2"])
 def test_many_ranks_make_the_steps_of_one(comm, model):
     data = random_graph(2)
