@@ -90,3 +90,8 @@ def test_a_full_disk_is_one_line(tmp_path, monkeypatch):
         kept.append(buffers.empty(ROWS, 64, torch.float32))
     with pytest.raises(InputError, match="no such folder"):
         file_memory.check_folder(str(tmp_path / "none"))
+
+
+@pytest.mark.skipif(not os.path.ismount("/dev/shm"), reason="no tmpfs here")
+def test_a_tmpfs_is_known_as_memory_and_a_disk_is_not():
+    assert file_memory.is_memory("/dev/shm") and not file_memory.is_memory("/proc")
