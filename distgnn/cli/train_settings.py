@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from distgnn.config import Settings
+from distgnn.config.options.option import option_name
 from distgnn.config.steps.recipes import pick
 from distgnn.config.train import LEAST_PATIENCE, PATIENT_EPOCHS
 from distgnn.errors import InputError
@@ -15,9 +16,10 @@ from distgnn.errors import InputError
 def with_recipe(
     settings: Settings, given: set[str], recipe: str | None, manifest: dict[str, Any]
 ) -> tuple[Settings, str]:
-    """The settings with what a recipe picks, and the line that says so; a resumed run has its own settings."""
-    if recipe is None:
-        return settings, ""
+    """The settings with what a recipe, or None: the defaults, pick for this graph, and the line that says so.
+
+    A resumed run has its own settings.
+    """
     graph, task = manifest["graph"] | {"num_nodes": manifest["num_nodes"]}, settings.train.task
 
     def allows(options: Mapping[str, Any]) -> bool:
@@ -30,7 +32,8 @@ def with_recipe(
     options, line = pick(recipe, graph, task, given, allows)
     if settings.train.resume and (Path(str(settings.train.run_dir)) / "config.toml").is_file():
         return settings, ""
-    return with_patience(_with_options(settings, options), given), line
+    settings = _with_options(settings, options)
+    return settings if recipe is None else with_patience(settings, given), line
 
 
 def with_patience(settings: Settings, given: set[str]) -> Settings:
@@ -43,9 +46,9 @@ def with_patience(settings: Settings, given: set[str]) -> Settings:
 
 def _with_options(settings: Settings, options: Mapping[str, Any]) -> Settings:
     groups = {name: getattr(settings, name) for name in ("train", "model", "run", "schedule")}
-    known = {name: {field.name for field in fields(group)} for name, group in groups.items()}
+    known = {name: {option_name(field): field.name for field in fields(group)} for name, group in groups.items()}
     changed = {
-        name: replace(group, **{key: value for key, value in options.items() if key in known[name]})
+        name: replace(group, **{known[name][key]: value for key, value in options.items() if key in known[name]})
         for name, group in groups.items()
     }
     return replace(settings, **changed)

@@ -1,7 +1,8 @@
-"""`distgnn train --recipe fast`: options that reach an accuracy soon, picked from what partition.json says of a graph.
+"""Options picked from what partition.json says of a graph: those of `train --recipe fast`, and defaults of some graphs.
 
-The table below is all there is: the first row that fits a graph gives its options. Evidence:
-docs/benchmarks/time-to-accuracy.md, for sparse features; for dense ones standardize is what is usual.
+The tables below are all there is: the first row that fits a graph gives its options. Evidence of recipe fast:
+docs/benchmarks/time-to-accuracy.md, for sparse features; for dense ones standardize is what is usual. Evidence of
+defaults: `python tests/bench/end_to_end/defaults.py`.
 """
 
 from collections.abc import Callable, Mapping
@@ -64,12 +65,28 @@ FAST = (
         {"feat_norm": "standardize", "optimizer": "kfac", "lr": 0.01},
     ),
 )
-TABLES = {"fast": FAST}
+DEFAULTS = (
+    Row(
+        "few labels, sparse features",
+        lambda graph, task: task == "node" and _has_few_labels(graph) and bool(graph.get("sparse_feats")),
+        {
+            "model": "appnp",
+            "num_layers": 2,
+            "hidden_feats": 64,
+            "norm": "none",
+            "feat_norm": "row-l2",
+            "lr": 0.01,
+            "weight_decay": 5e-3,
+        },
+    ),
+    Row("other graphs", lambda graph, task: True, {}),
+)
+TABLES: dict[str | None, tuple[Row, ...]] = {"fast": FAST, None: DEFAULTS}
 BATCHES, FOR_BATCHES = {"batch", "stages"}, {"optimizer": "adam", "lr": 0.001}  # which K-FAC does not take
 
 
 def pick(
-    recipe: str,
+    recipe: str | None,
     graph: Mapping[str, Any],
     task: str,
     given: set[str],
@@ -77,19 +94,22 @@ def pick(
 ) -> tuple[dict[str, Any], str]:
     """The options of a recipe for a graph, but those that were `given`, and one line that says what was picked.
 
-    Args: allows: do these options go with what was given? Rows of which they do not are left out, but for the last.
+    Args: recipe: None: the defaults, whose line is empty where they are those of all graphs. allows: do these options go with what was given? Rows of which they do not are left out, but for the last.
 
     Raises: InputError for an unknown recipe.
     """
-    check_choice("recipe", recipe, RECIPES)
+    if recipe is not None:
+        check_choice("recipe", recipe, RECIPES)
     for row in TABLES[recipe]:
         if not row.fits(graph, task):
             continue
         picked = {**row.options, **(FOR_BATCHES if given & BATCHES else {})}
-        if "optimizer" in given & picked.keys():
-            picked.pop("lr", None)  # it was that of the optimizer which is not taken
+        if "optimizer" in given:
+            picked.pop("lr", None)  # it was that of another optimizer
         options = {name: value for name, value in picked.items() if name not in given}
         if allows(options):
             break
     flags = " ".join(f"--{name.replace('_', '-')} {value}" for name, value in options.items())
+    if recipe is None:
+        return options, f"defaults ({row.graphs}): {flags}" if flags else ""
     return options, f"recipe {recipe} ({row.graphs}): {flags or 'every option of it is given'}"
