@@ -108,16 +108,18 @@ def ids_of(name: str) -> str:
     return f"{split}_negative_ids" if name == f"{split}_negatives" else f"{split}_edge_ids"
 
 
-def expected_edge_files(shapes: dict[str, list[int]], label_dtype: str) -> dict[str, tuple[tuple, tuple[str, ...]]]:
+def expected_edge_files(
+    shapes: dict[str, list[int]], label_dtype: str
+) -> dict[str, tuple[tuple[Any, ...], tuple[str, ...]]]:
     """Array name -> (shape, dtypes) of a part; None for the length, which differs from part to part."""
-    files: dict[str, tuple[tuple, tuple[str, ...]]] = {}
+    files: dict[str, tuple[tuple[Any, ...], tuple[str, ...]]] = {}
     for name, shape in shapes.items():
         files[name] = ((None, *shape[1:]), (label_dtype if name.endswith("_labels") else "int64",))
         files[ids_of(name)] = ((None,), ("int64",))
     return files
 
 
-def problem_of(arrays: Arrays, graph: dict, owned_ids: np.ndarray, num_nodes: int) -> tuple[str, str] | None:
+def problem_of(arrays: Arrays, graph: dict[str, Any], owned_ids: np.ndarray, num_nodes: int) -> tuple[str, str] | None:
     """(name, what is wrong) of the first array of a part that is out of range; None where all are right.
 
     Args: graph: the section of the manifest.

@@ -26,7 +26,8 @@ def as_graph_data(graph: Any, findings: Findings | None = None, **fields: Any) -
         graph: a `GraphData` (returned as it is, checked), `dgl.DGLGraph`, PyG `Data`, NetworkX graph, square sparse
             matrix of scipy or torch (`weighted=True` takes its values), a table with the columns source and target, or
             edges as `GraphData.from_arrays` takes them; a dict of edges (`edge_index`, `edges` or `adjacency`) and
-            fields (`x`, `y`, `train_mask`, …); a tuple (edge_index, x, y) or (edge_index, x); a data set of PyG or DGL that is one graph.
+            fields (`x`, `y`, `train_mask`, …); a tuple (edge_index, x, y) or (edge_index, x); a data set
+            of PyG or DGL that is one graph.
         findings: where what was found is written down; without it one Python warning says it.
         fields: fields of GraphData that replace or add to what the object holds, and `directed`. All but NetworkX
             graphs, which say it themselves, are taken as directed: an undirected graph that stores both arcs of each

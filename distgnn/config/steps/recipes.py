@@ -94,7 +94,9 @@ def pick(
 ) -> tuple[dict[str, Any], str]:
     """The options of a recipe for a graph, but those that were `given`, and one line that says what was picked.
 
-    Args: recipe: None: the defaults, whose line is empty where they are those of all graphs. allows: do these options go with what was given? Rows of which they do not are left out, but for the last.
+    Args:
+        recipe: None: the defaults, whose line is empty where they are those of all graphs.
+        allows: do these options go with what was given? Rows of which they do not are left out, but for the last.
 
     Raises: InputError for an unknown recipe.
     """

@@ -3,8 +3,8 @@
     python tests/bench/end_to_end/defaults.py cora dblp tolokers          # some minutes
     python tests/bench/end_to_end/defaults.py cora --seeds 3 --try "--lr 0.01 --dropout 0.3"
 
-A row per graph: test metric in percent at the best validation epoch, the epoch of the best, and seconds of epochs; means
-of all seeds.
+A row per graph: test metric in percent at the best validation epoch, the epoch of the best, and seconds of epochs, as
+means of all seeds.
 GCN is Kipf's: two layers, self-loops, rows divided by their norm, weight decay. SGC (Wu et al., ICML'19) is a logistic
 regression on features that were averaged twice over neighbours, in float32, with the weight decay of the best
 validation among three. `--try` adds contestants of other options.
