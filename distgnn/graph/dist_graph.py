@@ -115,6 +115,7 @@ class DistGraph(DGLInterface, PyGInterface):
     row_ids: np.ndarray
     owned_ids: np.ndarray
     dtype: torch.dtype
+    feats: Any
     feat_norm: FeatNorm | None
     train_mask: Any
     valid_mask: Any

@@ -58,8 +58,8 @@ class DGLInterface:
 
     is_block = False
     is_homogeneous = True
-    device = torch.device("cpu")
-    idtype = torch.int64
+    device: torch.device = torch.device("cpu")
+    idtype: torch.dtype = torch.int64
     batch_size = 1
 
     def __init__(self, frames: Frames, num_ranks: int):
