@@ -159,7 +159,10 @@ def _check_feats(graph: GraphFields) -> None:
     if feats is None:
         return
     if feats.ndim != 2 or feats.shape[0] != graph.num_nodes:
-        graph.fail("feats", f"expected shape [{graph.num_nodes}, D], one row per vertex, found {list(feats.shape)}")
+        one_more = feats.ndim == 2 and feats.shape[0] == graph.num_nodes - 1
+        hint = ": do vertex ids start at 1? give edges - 1" * one_more
+        expected = f"expected shape [{graph.num_nodes}, D], one row per vertex"
+        graph.fail("feats", f"{expected}, found {list(feats.shape)}{hint}")
     if feats.shape[1] < 1:
         graph.fail("feats", "rows are 0 wide; leave the features out instead")
     if feats.dtype.kind not in "fiub":

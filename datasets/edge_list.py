@@ -51,7 +51,7 @@ class EdgeList:
         self.edge_weight = edge_weight
         self.direction = direction
         self.self_loops = self_loops
-        self.report = report if report is not None else {}
+        self.report: dict[str, int] = report if report is not None else {}
         self._edge_ids = edge_ids
 
     def __repr__(self) -> str:

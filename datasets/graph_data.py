@@ -226,7 +226,11 @@ class GraphData(GraphFields):
 
     @classmethod
     def _read(
-        cls, reader: Callable[..., dict[str, Any]], args: tuple, fields: dict[str, Any], findings: Findings | None
+        cls,
+        reader: Callable[..., dict[str, Any]],
+        args: tuple[Any, ...],
+        fields: dict[str, Any],
+        findings: Findings | None,
     ) -> "GraphData":
         """The graph that a reader makes; what was found is warned of at the caller's caller."""
         found = Findings() if findings is None else findings

@@ -5,6 +5,7 @@ sorting positions, so positions are looked at only where something repeats.
 """
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
@@ -30,7 +31,9 @@ def undirected_keys(sources: np.ndarray, targets: np.ndarray, num_nodes: int) ->
     return keys
 
 
-def are_edges(ordered: np.ndarray, edges: np.ndarray, num_nodes: int, make: Callable = pair_keys) -> np.ndarray:
+def are_edges(
+    ordered: np.ndarray, edges: np.ndarray, num_nodes: int, make: Callable[..., Any] = pair_keys
+) -> np.ndarray:
     """[K] bool: which of some keys, sorted, are edges; edges [E, 2] may be mapped and are looked at block by block."""
     found = np.zeros(len(ordered), dtype=bool)
     for start in range(0, len(edges), BLOCK):

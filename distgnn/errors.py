@@ -1,6 +1,7 @@
 """The errors a user can cause. The command line prints them as one line and exits with code 2. And two warnings."""
 
 import os
+from typing import Any
 
 
 class DistGNNError(Exception):
@@ -53,6 +54,10 @@ class RunStopped(RunError):
     `signal` is its number: the program's exit code is 128 + signal.
     """
 
+    signal: int
+    epochs_done: int
+    run_dir: str | None
+
     def __init__(self, signal: int, epochs_done: int = 0, run_dir: str | None = None):
         name = {2: "SIGINT", 10: "SIGUSR1", 15: "SIGTERM"}.get(signal, f"signal {signal}")
         if signal == 10 and os.environ.get("DISTGNN_LAUNCHED") == "1":  # the launcher passes every signal on so
@@ -63,7 +68,7 @@ class RunStopped(RunError):
         )
         self.signal, self.epochs_done, self.run_dir = signal, epochs_done, run_dir
 
-    def __reduce__(self) -> tuple:
+    def __reduce__(self) -> tuple[Any, ...]:
         return type(self), (self.signal, self.epochs_done, self.run_dir), self.__dict__
 
 

@@ -48,7 +48,15 @@ def _of_ids(graph: GraphFields) -> None:
 
 def _of_labels(graph: GraphFields) -> None:
     labels = graph.labels
-    if labels is None or labels.ndim != 1 or graph.class_names:
+    if labels is None or graph.class_names:
+        return
+    if labels.ndim == 2:
+        ones = labels.sum(axis=1)  # negative: no label
+        if labels.shape[1] > 1 and (ones == 1).any() and (ones[ones >= 0] == 1).all():
+            graph.findings.add(
+                "caution", "labels", "labels are taken as several per vertex, and each has exactly one: give "
+                "labels.argmax(1) where these are classes", len(labels),
+            )  # fmt: skip
         return
     known = labels[labels >= 0]
     top = int(known.max(initial=-1))

@@ -20,7 +20,7 @@ class PickledDtype:
             raise pickle.UnpicklingError(f"it has numbers of the type {name[:40]!r}")
         self.dtype = np.dtype(name)
 
-    def __setstate__(self, state: tuple) -> None:
+    def __setstate__(self, state: tuple[Any, ...]) -> None:
         self.dtype = self.dtype.newbyteorder(">" if state[1] == ">" else "<")
 
 
@@ -32,7 +32,7 @@ class PickledArray:
     def __init__(self, *_: Any):
         pass
 
-    def __setstate__(self, state: tuple) -> None:
+    def __setstate__(self, state: tuple[Any, ...]) -> None:
         _, shape, kind, by_columns, content = state
         content = content.encode("latin1") if isinstance(content, str) else content
         self.array = np.frombuffer(content, kind.dtype).reshape(shape, order="F" if by_columns else "C")

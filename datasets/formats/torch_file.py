@@ -61,14 +61,14 @@ def _read_archive(path: Path) -> Any:
         names = {name.partition("/")[2]: name for name in archive.namelist()}
         check_room(path, sum(info.file_size for info in archive.infolist()))
 
-        def storage(dtype: type, key: str) -> np.ndarray:
+        def storage(dtype: type[Any], key: str) -> np.ndarray:
             return np.frombuffer(archive.read(names[f"data/{key}"]), dtype=dtype)
 
         return _load(io.BytesIO(archive.read(names["data.pkl"])), storage)
 
 
 def _read_legacy(path: Path) -> Any:
-    def storage(dtype: type, key: str) -> np.ndarray:
+    def storage(dtype: type[Any], key: str) -> np.ndarray:
         raise GraphFormatError(f"{path}: tensors in the form of before torch 1.6 are not read: save it again")
 
     with open(path, "rb") as stream:
@@ -86,7 +86,7 @@ def _load(stream: Any, storage: Any) -> Any:
     return _Unpickler(stream, storage).load()
 
 
-def _strided(storage: np.ndarray, offset: int, size: tuple, stride: tuple, *_: Any) -> np.ndarray:
+def _strided(storage: np.ndarray, offset: int, size: tuple[Any, ...], stride: tuple[Any, ...], *_: Any) -> np.ndarray:
     """A tensor over a storage; both ends of it must lie inside, and it cannot have more numbers."""
     last = offset + sum((n - 1) * step for n, step in zip(size, stride, strict=True))
     outside = last >= len(storage) or math.prod(size) > len(storage)

@@ -100,7 +100,7 @@ def ids_of(name: str) -> str:
     return f"{split}_negative_ids" if name == f"{split}_negatives" else f"{split}_edge_ids"
 
 
-def problem_of(arrays: Arrays, graph: dict, owned_ids: np.ndarray, num_nodes: int) -> tuple[str, str] | None:
+def problem_of(arrays: Arrays, graph: dict[str, Any], owned_ids: np.ndarray, num_nodes: int) -> tuple[str, str] | None:
     """(name, what is wrong) of the first array of a part that is out of range; None where all are right.
 
     Args: graph: the section of the manifest.

@@ -34,7 +34,7 @@ def to_pyg(graph: GraphFields, edge_list: EdgeList | None) -> Any:
     return torch_geometric.data.Data(edge_index=torch.stack(arcs).long(), num_nodes=int(graph.num_nodes), **columns)
 
 
-def _columns(graph: GraphFields, edge_list: EdgeList | None) -> tuple[tuple, dict[str, Any], dict[str, Any]]:
+def _columns(graph: GraphFields, edge_list: EdgeList | None) -> tuple[tuple[Any, ...], dict[str, Any], dict[str, Any]]:
     """(sources and targets of arcs, columns of vertices, columns of arcs) as tensors, columns by name of the field."""
     import torch
 

@@ -14,7 +14,8 @@ from distgnn.errors import InputError
 
 KNOWN = (
     "a GraphData, a dgl.DGLGraph, a PyG Data, a NetworkX graph, a square sparse matrix of scipy or torch, a table of "
-    "edges (pandas, polars), edges as an array or tensor [E, 2] or [2, E], or a dict of edge_index, x, y, …"
+    "edges (pandas, polars), edges as an array or tensor [E, 2] or [2, E], a tuple (edge_index, x, y), or a dict of "
+    "edge_index, x, y, …"
 )
 
 
@@ -25,7 +26,8 @@ def as_graph_data(graph: Any, findings: Findings | None = None, **fields: Any) -
         graph: a `GraphData` (returned as it is, checked), `dgl.DGLGraph`, PyG `Data`, NetworkX graph, square sparse
             matrix of scipy or torch (`weighted=True` takes its values), a table with the columns source and target, or
             edges as `GraphData.from_arrays` takes them; a dict of edges (`edge_index`, `edges` or `adjacency`) and
-            fields (`x`, `y`, `train_mask`, …); a data set of PyG or DGL that is one graph.
+            fields (`x`, `y`, `train_mask`, …); a tuple (edge_index, x, y) or (edge_index, x); a data set
+            of PyG or DGL that is one graph.
         findings: where what was found is written down; without it one Python warning says it.
         fields: fields of GraphData that replace or add to what the object holds, and `directed`. All but NetworkX
             graphs, which say it themselves, are taken as directed: an undirected graph that stores both arcs of each
@@ -39,6 +41,8 @@ def as_graph_data(graph: Any, findings: Findings | None = None, **fields: Any) -
     found = Findings() if findings is None else findings
     if isinstance(graph, Mapping) and not hasattr(graph, "nnz"):  # scipy's DOK matrix is a dict too
         graph, fields = _edges_of(graph), _fields_of(graph) | fields
+    elif _is_index_and_columns(graph):
+        graph, fields = graph[0], dict(zip(("x", "y"), graph[1:], strict=False)) | fields
     graph = _only_graph(graph)
     made = _reader(graph)(graph, findings=found, **fields)
     if findings is None:
@@ -59,6 +63,12 @@ def _edges_of(content: Mapping[str, Any]) -> Any:
 
 def _fields_of(content: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in content.items() if name not in EDGES}
+
+
+def _is_index_and_columns(graph: Any) -> bool:
+    """Is this (edge_index, x) or (edge_index, x, y), as arrays or tensors? Two columns of ids are edges."""
+    kinds = [getattr(one, "ndim", 0) for one in graph] if isinstance(graph, tuple) else []
+    return len(kinds) in (2, 3) and kinds[:2] == [2, 2] and kinds[2:] in ([], [1], [2])
 
 
 def _only_graph(graph: Any) -> Any:

@@ -45,7 +45,8 @@ def cut_first(context: Any, graph: str, ranks: int, columns: int, training: Trai
 
     with ExitStack() as stack:
         with phases(speak) as progress:
-            kept = cut_of(graph, ranks // columns, None, None, training.seed, say=say, progress=progress)
+            shares = ranks // columns, None, None, training.seed
+            kept = cut_of(graph, *shares, say=say, progress=progress, task=training.task)
             cut = stack.enter_context(kept)
         first = f"distgnn partition {shlex.quote(graph)} --parts {ranks // columns} --out parts{cut.options}"
         second = shlex.join(["distgnn", *words[:place], "parts", *words[place + 1 :]])

@@ -32,7 +32,11 @@ class ModelConfig:
     """
 
     name: str = _option(
-        "sage", "Layers; gine and edgegat use edge features, rgcn edge types.", choices=MODELS, name="model"
+        "sage",
+        "Layers; gine and edgegat use edge features, rgcn edge types. Few labels with sparse features: appnp, and "
+        "other defaults, which a line says.",
+        choices=MODELS,
+        name="model",
     )
     hidden_feats: int = _option(256, "Width of hidden layers.")
     num_layers: int = _option(3, "Number of convolutions (appnp: of linear layers).")

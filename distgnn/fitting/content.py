@@ -50,7 +50,7 @@ def content_of_source(source: str, data_root: str | Path | None, seed: int) -> s
         raise InputError(f"{source} cannot be read: {error}") from error
 
 
-def _of_path(folder: Path, pool: ThreadPoolExecutor) -> list:
+def _of_path(folder: Path, pool: ThreadPoolExecutor) -> list[Any]:
     if folder.is_file():
         return [[folder.name, _digests(_blocks_of(folder), pool)]]
     files = sorted(path for path in folder.rglob("*") if path.is_file())

@@ -13,7 +13,7 @@ import contextlib
 import os
 import shutil
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -42,7 +42,7 @@ from distgnn.train.run.within_memory import MemoryLimit
 
 def fit(
     data: Any,
-    model: str | ModelConfig | nn.Module | Any = "sage",
+    model: "str | ModelConfig | nn.Module | Callable[[Any], nn.Module] | None" = None,
     ranks: int | None = None,
     *,
     epochs: int | None = None,
@@ -62,7 +62,8 @@ def fit(
         data: a `dgl.DGLGraph`, PyG `Data`, scipy matrix, NetworkX graph, `GraphData`; a dict of edge_index, x, y and
             masks; a graph folder, a data set's name, `communities:…`; or a partition folder.
         model: a name (`sage`, `gcn`, `gat`, …) or `ModelConfig`; or any torch module of PyG's, DGL's or your layers; or
-            a function of the graph that makes one. It is copied to the ranks: the one given stays as it is.
+            a function of the graph that makes one. It is copied to the ranks: the one given stays as it is. None: sage;
+            where labels are few and features sparse appnp, and other defaults too, which a line says.
         ranks: processes; None: one for each socket, or for each part of a folder. One is this process itself.
         epochs: the limit (default 200). A run stops earlier after `patience` evaluations (default: those of 50 epochs)
             in which the validation metric, as a mean of three, was not better; 0 never stops it.
@@ -95,7 +96,7 @@ def fit(
     """
     options |= ({"seed": seed} if seed else {}) | ({} if epochs is None else {"epochs": epochs})
     asked = read_keywords(model, options)
-    packed = None if isinstance(model, str | ModelConfig) else _packed(model)
+    packed = None if model is None or isinstance(model, str | ModelConfig) else _packed(model)
     limit, tell = _check_early(asked, out, packed is None), (lambda line: None) if quiet else say
     if hosts is not None:
         ranks = check_ranks(ranks, hosts)
@@ -166,7 +167,7 @@ def _cut(
     with contextlib.ExitStack() as stack:
         with phases(not quiet) as progress:
             shares = num_ranks // columns, partition, split, settings.train.seed
-            cut = stack.enter_context(cut_of(data, *shares, data_root, tell, progress))
+            cut = stack.enter_context(cut_of(data, *shares, data_root, tell, progress, settings.train.task))
         yield cut
 
 
@@ -181,7 +182,9 @@ def _checked(asked: Keywords, cut: Cut, out: Any, by_name: bool, model: Any) -> 
         settings = settings.with_saved(read_sections(file), file, asked.given)
     else:
         settings = with_patience(settings, asked.given)
-    settings, picked = with_recipe(settings, asked.given, asked.more.get("recipe"), cut.manifest)
+    recipe, picked = asked.more.get("recipe"), ""
+    if recipe is not None or (by_name and not asked.objects.keys() & {"optimizer", "loss"}):  # defaults: of our models
+        settings, picked = with_recipe(settings, asked.given, recipe, cut.manifest)
     settings = settings.checked()
     settings.check_graph(cut.manifest["graph"])
     return settings, picked

@@ -56,6 +56,7 @@ def read_keywords(model: Any, options: Mapping[str, Any]) -> Keywords:
     check_names(options, [*known, *OBJECTS, *ONLY_HERE, *NAMED])
     objects = {name: options[name] for name in OBJECTS if name in options and not _is_setting(options[name])}
     values = {name: value for name, value in options.items() if name not in (*objects, *ONLY_HERE)}
+    whole = isinstance(model, ModelConfig)  # then every option of it is given
     if isinstance(model, ModelConfig):
         clash = sorted(values.keys() & groups["model"])
         if clash:
@@ -64,7 +65,7 @@ def read_keywords(model: Any, options: Mapping[str, Any]) -> Keywords:
     elif isinstance(model, str):
         check_choice("model", model, MODELS)
         values["name"] = model
-    elif values.keys() & groups["model"]:
+    elif model is not None and values.keys() & groups["model"]:
         name = sorted(values.keys() & groups["model"])[0]
         raise InputError(f"{name} is of models by name: a module of your own has its sizes already")
     made = {name: {key: values[key] for key in values.keys() & groups[name]} for name in groups}
@@ -72,6 +73,7 @@ def read_keywords(model: Any, options: Mapping[str, Any]) -> Keywords:
     if "optimizer" in values and "lr" not in values:
         settings = replace(settings, train=replace(settings.train, lr=None))  # type: ignore[arg-type]  # its own
     given = {"model" if name == "name" else name for name in values} | ({"model"} if isinstance(model, str) else set())
+    given |= groups["model"] if whole else set()
     more = {name: options[name] for name in ONLY_HERE if options.get(name) is not None}
     if "preset" in more:
         fixed = preset_options(more["preset"])

@@ -37,7 +37,10 @@ class Cut:
 
 @dataclass(frozen=True)
 class _Source:
-    """What is to be cut. Args: data: for `load_graph`; lines: of its reader; has_split: of vertices or edges."""
+    """What is to be cut.
+
+    Args: data: for `load_graph`; lines: of its reader; has_split: of vertices or edges; has_labels: of vertices.
+    """
 
     data: Any
     content: str
@@ -45,6 +48,7 @@ class _Source:
     num_feats: int
     has_split: bool
     lines: list[str]
+    has_labels: bool = True
 
 
 def is_parts(data: Any) -> bool:
@@ -62,12 +66,13 @@ def cut_of(
     data_root: str | Path | None = None,
     say: Say = lambda line: None,
     progress: Any = None,
+    task: str | None = None,
 ) -> Iterator[Cut]:
     """The cut of a graph into so many parts, kept in the cache; it stays while the block runs.
 
     Args:
         config: how to cut; None: the defaults. split: shares of a random split by `seed`; None: the graph's own, and
-            where it has none `SPLIT`.
+            where it has none `SPLIT`. task: of the training; labels of classes are missed before the cut.
     """
     config = (config or CutConfig()).check_parts(num_parts)
     source = _read(data, data_root, config)
@@ -75,6 +80,10 @@ def cut_of(
         raise InputError(
             "the graph has no features: training needs at least one feature per vertex (beside edges or a matrix in "
             "memory: a dict of edge_index, x and y)"
+        )
+    if task == "node" and not source.has_labels:
+        raise InputError(
+            "the graph has no labels: task node needs them (y, labels); other tasks: link, regression, edge"
         )
     config = _with_split(config, split, seed, source)
     key = _key(source.content, num_parts, config)
@@ -123,7 +132,8 @@ def _read(data: Any, data_root: str | Path | None, config: CutConfig) -> _Source
 
 def _facts(graph: GraphData) -> dict[str, Any]:
     has_split = any(getattr(graph, name) is not None for name in (*SPLITS, *EDGE_SPLITS))
-    return {"name": graph.name, "num_feats": graph.num_feats, "has_split": has_split}
+    facts = {"name": graph.name, "num_feats": graph.num_feats, "has_split": has_split}
+    return facts | {"has_labels": graph.labels is not None}
 
 
 def _with_split(config: CutConfig, split: tuple[float, ...] | None, seed: int, source: _Source) -> CutConfig:

@@ -7,6 +7,7 @@ that may run anywhere share the machine. DISTGNN_NUM_THREADS and OMP_NUM_THREADS
 
 import os
 import platform
+from typing import Any
 
 from mpi4py import MPI
 
@@ -67,7 +68,7 @@ def _host(host: str, here: list[int]) -> str:
     return f"{host} (rank{'s' if len(here) > 1 else ''} {ranges(here)})"
 
 
-def _binding(here: list[tuple]) -> str:
+def _binding(here: list[tuple[Any, ...]]) -> str:
     threads = sorted({of_rank[2] for of_rank in here})
     count = str(threads[0]) if len(threads) == 1 else f"{threads[0]} to {threads[-1]}"
     free = all(of_rank[1] == here[0][1] for of_rank in here) and len(here) > 1
@@ -80,7 +81,7 @@ def _ranks(count: int) -> str:
     return f"{count} rank{'s' if count > 1 else ''}"
 
 
-def _sharing(host: str, here: list[int], ranks: list[tuple]) -> str | None:
+def _sharing(host: str, here: list[int], ranks: list[tuple[Any, ...]]) -> str | None:
     """Warn where the threads of a machine's ranks are more than the cores they may use together."""
     cores = set().union(*(ranks[rank][1] for rank in here))
     threads = sum(ranks[rank][2] for rank in here)

@@ -49,7 +49,7 @@ from distgnn.ops.dense.sparse_rows import SparseRows
 from distgnn.ops.edges.local_arcs import LocalArcs
 from distgnn.ops.protocol import FactorRecorder
 from distgnn.ops.remote_rows import RowLookup
-from distgnn.partition import LocalGraph
+from distgnn.partition import ExchangePlan, LocalGraph
 
 DTYPES = {"float32": torch.float32, "float64": torch.float64, "bfloat16": torch.bfloat16}
 
@@ -105,6 +105,38 @@ class DistGraph(DGLInterface, PyGInterface):
     """
 
     rows_type: type[ModelRows] = OwnedRows
+
+    local: LocalGraph
+    info: dict[str, Any]
+    comm: MPI.Comm
+    rank: int
+    num_owned: int
+    num_rows: int
+    row_ids: np.ndarray
+    owned_ids: np.ndarray
+    dtype: torch.dtype
+    feats: Any
+    feat_norm: FeatNorm | None
+    train_mask: Any
+    valid_mask: Any
+    test_mask: Any
+    edge_weight: torch.Tensor | None
+    node_types: Any
+    node_values: Any
+    graph_ids: torch.Tensor | None
+    transform_first: bool
+    algorithm: Algorithm
+    schedule: Schedule
+    tuning: Tuning
+    random_keys: RandomKeys
+    transport: Transport
+    plan: ExchangePlan
+    exchange_note: str | None
+    exchanges: TrainingExchanges
+    model_rows: ModelRows
+    buffers: Buffers
+    constants: ConstantRows
+    ledger: MemoryLedger
 
     def __init__(
         self,
@@ -190,7 +222,7 @@ class DistGraph(DGLInterface, PyGInterface):
         words += [f"num_feats={self.num_feats}", f"num_classes={self.num_classes}", f"dtype={self.dtype}"]
         return f"{type(self).__name__}({', '.join(words)}, algorithm={self.algorithm.name!r}, update={self.update!r})"
 
-    def __deepcopy__(self, memo: dict) -> "DistGraph":
+    def __deepcopy__(self, memo: dict[str, Any]) -> "DistGraph":
         """Itself: a copy of a model runs on the graph of the model."""
         return self
 

@@ -134,11 +134,11 @@ class DistributedOptimizer:
         return wrapped
 
 
-def _summing_step(kind: Any) -> Callable:
+def _summing_step(kind: Any) -> Callable[..., Any]:
     """The method `step` of an optimiser of class `kind`, with the sum over ranks before it."""
     plain = kind.step
 
-    def step(self: Any, closure: Callable | None = None) -> Any:
+    def step(self: Any, closure: Callable[..., Any] | None = None) -> Any:
         def sum_all() -> None:
             parameters = _parameters_of(self)
             wanted = [parameter for parameter in parameters if parameter.requires_grad]
@@ -260,7 +260,7 @@ def mark_summed(parameters: Iterable[nn.Parameter], mark: int = SUMMED) -> None:
             setattr(parameter, UNSUMMED, mark)
 
 
-def refuse_unsummed_steps(graph_type: type) -> None:
+def refuse_unsummed_steps(graph_type: type[Any]) -> None:
     """From now on refuse optimiser steps on unsummed gradients of models that were given a graph of several ranks.
 
     A module that is called with such a graph has its parameters watched: a gradient that arrives marks its parameter,
@@ -276,7 +276,7 @@ def refuse_unsummed_steps(graph_type: type) -> None:
     register_optimizer_step_pre_hook(_refuse_unsummed)
 
 
-_refused_for: list[type] = []
+_refused_for: list[type[Any]] = []
 _watched: WeakSet[nn.Module] = WeakSet()
 
 

@@ -19,7 +19,9 @@ class NormalizeInput:
     place: int
     name: str
 
-    def __call__(self, _module: nn.Module, args: tuple, named: dict[str, Any]) -> tuple[tuple, dict[str, Any]]:
+    def __call__(
+        self, _module: nn.Module, args: tuple[Any, ...], named: dict[str, Any]
+    ) -> tuple[tuple[Any, ...], dict[str, Any]]:
         if self.name in named:
             return args, named | {self.name: self._prepared(named[self.name])}
         before, rows, after = args[: self.place], args[self.place], args[self.place + 1 :]

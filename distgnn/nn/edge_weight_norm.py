@@ -1,5 +1,7 @@
 """Edge weights divided by the weighted degrees of their ends."""
 
+from typing import Any
+
 import torch
 
 from distgnn import ops
@@ -39,7 +41,7 @@ def propagate(graph: ops.GraphView, rows: torch.Tensor, weight: torch.Tensor | N
     return ops.spmm(graph, rows, weight, *scales_of(graph, weight, source_kind))
 
 
-def scales_of(graph: ops.GraphView, weight: torch.Tensor | None, source_kind: str) -> tuple:
+def scales_of(graph: ops.GraphView, weight: torch.Tensor | None, source_kind: str) -> tuple[Any, ...]:
     """What that step multiplies sources and targets by: nothing where weights are normalised."""
     if weight is not None:
         return None, None

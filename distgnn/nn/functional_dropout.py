@@ -30,7 +30,9 @@ class KeyedDropout(TorchFunctionMode):
         super().__init__()
         self.graph = graph
 
-    def __torch_function__(self, func: Any, types: Any, args: tuple = (), kwargs: dict | None = None) -> Any:
+    def __torch_function__(
+        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
         kwargs = kwargs or {}
         if func is functional.dropout:
             return self._dropout(*args, **kwargs)

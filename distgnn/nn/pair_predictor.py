@@ -118,7 +118,7 @@ class _Scores(Function):
         return _forward(decoder, table, places)
 
     @staticmethod
-    def backward(ctx: Any, grad: Any) -> tuple:
+    def backward(ctx: Any, grad: Any) -> tuple[Any, ...]:
         table, places = ctx.saved_tensors
         of_table = torch.zeros_like(table)
         sums = [torch.zeros_like(parameter) for parameter in ctx.parameters]

@@ -49,10 +49,10 @@ class MaskKeys(Protocol):
     def next_call(self, site: int) -> int:
         """How often this dropout site drew in this step before."""
 
-    def draws(self) -> tuple:
+    def draws(self) -> tuple[Any, ...]:
         """How far this step's masks and exchanges have been numbered."""
 
-    def set_draws(self, draws: tuple) -> None:
+    def set_draws(self, draws: tuple[Any, ...]) -> None:
         """Go back to what `draws` returned: the same masks are drawn again."""
 
 
@@ -103,7 +103,7 @@ class KeptAggregations(Protocol):
         self,
         rows: torch.Tensor,
         edge_weight: torch.Tensor | None,
-        scales: tuple,
+        scales: tuple[Any, ...],
         compute: Callable[[bool], torch.Tensor],
         loops: object = None,
     ) -> torch.Tensor:

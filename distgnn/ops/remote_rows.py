@@ -107,7 +107,7 @@ class _Table(Function):
         return out
 
     @staticmethod
-    def backward(ctx: Any, grad: torch.Tensor) -> tuple:
+    def backward(ctx: Any, grad: torch.Tensor) -> tuple[Any, ...]:
         exchange, num_owned = ctx.lookup.exchange, ctx.lookup.num_owned
         everything = _flat(grad)
         out, borrowed = everything[:num_owned].copy(), everything[num_owned:]

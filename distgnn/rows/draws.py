@@ -64,26 +64,26 @@ def _float_of(rows: RowTensor) -> torch.dtype:
     return rows.dtype if rows.dtype.is_floating_point else torch.get_default_dtype()
 
 
-def _made(rows: RowTensor, values: torch.Tensor, kwargs: dict) -> RowTensor:
+def _made(rows: RowTensor, values: torch.Tensor, kwargs: dict[str, Any]) -> RowTensor:
     made: Any = rows_of(values.to(kwargs.get("dtype") or rows.dtype), rows.row_space, rows.row_dim)
     return made.requires_grad_() if kwargs.get("requires_grad") else made
 
 
 @handles("rand_like")
-def rand_like(func: Any, args: tuple, kwargs: dict) -> RowTensor:
+def rand_like(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> RowTensor:
     rows = args[0]
     dtype = kwargs.get("dtype") or rows.dtype
     return _made(rows, uniform(rows, draw_key(kwargs.get("generator")), dtype), kwargs)
 
 
 @handles("randn_like")
-def randn_like(func: Any, args: tuple, kwargs: dict) -> RowTensor:
+def randn_like(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> RowTensor:
     rows = args[0]
     return _made(rows, normal(rows, draw_key(kwargs.get("generator")), kwargs.get("dtype") or rows.dtype), kwargs)
 
 
 @handles("randint_like")
-def randint_like(func: Any, args: tuple, kwargs: dict) -> RowTensor:
+def randint_like(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> RowTensor:
     rows, bounds = args[0], [*args[1:], *(kwargs[name] for name in ("low", "high") if name in kwargs)]
     low, high = (0, bounds[0]) if len(bounds) == 1 else bounds
     found = (uniform(rows, draw_key(), torch.float64) * (high - low)).floor() + low
@@ -91,14 +91,14 @@ def randint_like(func: Any, args: tuple, kwargs: dict) -> RowTensor:
 
 
 @handles("bernoulli")
-def bernoulli(func: Any, args: tuple, kwargs: dict) -> RowTensor:
+def bernoulli(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> RowTensor:
     rows, chance = args[0], kwargs.get("p", args[1] if len(args) > 1 else None)
     wanted = rows.inner if chance is None else chance
     return _made(rows, uniform(rows, draw_key(kwargs.get("generator")), torch.float64) < wanted, {})
 
 
 @handles("normal")
-def normal_of(func: Any, args: tuple, kwargs: dict) -> RowTensor:
+def normal_of(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> RowTensor:
     given = dict(zip(("mean", "std"), args, strict=False)) | kwargs
     mean, std = given.get("mean", 0.0), given.get("std", 1.0)
     rows = mean if isinstance(mean, RowTensor) else std
@@ -127,7 +127,7 @@ FILLED: dict[str, tuple[tuple[str, ...], Callable[..., torch.Tensor]]] = {
 def _fills(name: str) -> Callable[..., RowTensor]:
     names, make = FILLED[name]
 
-    def fill(func: Any, args: tuple, kwargs: dict) -> RowTensor:
+    def fill(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> RowTensor:
         if getattr(func, "__module__", None) == "torch.nn.init":  # it hands over by name
             kwargs = {
                 {"a": "from", "b": "to"}.get(one, one): value for one, value in kwargs.items() if value is not None
@@ -153,7 +153,7 @@ for _name in FILLED:
 
 
 @handles("constant_", "kaiming_uniform_")
-def initialised(func: Any, args: tuple, kwargs: dict) -> RowTensor:
+def initialised(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> RowTensor:
     """Of `torch.nn.init`, which hands over by name."""
     rows = kwargs["tensor"]
     with torch.no_grad():
@@ -166,7 +166,7 @@ def initialised(func: Any, args: tuple, kwargs: dict) -> RowTensor:
 
 
 @handles("bernoulli_")
-def bernoulli_(func: Any, args: tuple, kwargs: dict) -> RowTensor:
+def bernoulli_(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> RowTensor:
     rows, chance = args[0], kwargs.get("p", args[1] if len(args) > 1 else 0.5)
     wanted = chance.inner if isinstance(chance, RowTensor) else chance
     rows.inner.copy_(uniform(rows, draw_key(kwargs.get("generator")), torch.float64) < wanted)
@@ -176,12 +176,12 @@ def bernoulli_(func: Any, args: tuple, kwargs: dict) -> RowTensor:
 @handles(
     "random_", "geometric_", "cauchy_", "poisson", "multinomial", "binomial", "alpha_dropout", "feature_alpha_dropout"
 )
-def refused(func: Any, args: tuple, kwargs: dict) -> Any:
+def refused(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     refuse(func.__name__, "draw with torch.rand_like, randn_like, randint_like, bernoulli or F.dropout")
 
 
 @handles("dropout", "dropout_", "native_dropout")
-def dropout(func: Any, args: tuple, kwargs: dict) -> RowTensor:
+def dropout(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> RowTensor:
     """A mask of each row's global id."""
     names = ("input", "p", "training" if func.__module__.startswith("torch.nn") else "train", "inplace")
     given = dict(zip(names, args, strict=False)) | kwargs
@@ -204,7 +204,7 @@ def dropout(func: Any, args: tuple, kwargs: dict) -> RowTensor:
 
 
 @handles("dropout1d", "dropout2d", "feature_dropout")
-def feature_dropout(func: Any, args: tuple, kwargs: dict) -> RowTensor:
+def feature_dropout(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> RowTensor:
     """Whole channels of [N, C, L]."""
     given = dict(zip(("input", "p", "training"), args, strict=False)) | kwargs
     rows = given["input"]
@@ -218,7 +218,7 @@ def feature_dropout(func: Any, args: tuple, kwargs: dict) -> RowTensor:
 
 
 @handles("rrelu")
-def rrelu(func: Any, args: tuple, kwargs: dict) -> torch.Tensor:
+def rrelu(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> torch.Tensor:
     given = dict(zip(("input", "lower", "upper", "training"), args, strict=False)) | kwargs
     rows, low, high = given["input"], given.get("lower", 1 / 8), given.get("upper", 1 / 3)
     if not given.get("training", False):
@@ -228,7 +228,7 @@ def rrelu(func: Any, args: tuple, kwargs: dict) -> torch.Tensor:
 
 
 @handles("gumbel_softmax")
-def gumbel_softmax(func: Any, args: tuple, kwargs: dict) -> RowTensor:
+def gumbel_softmax(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> RowTensor:
     given = dict(zip(("logits", "tau", "hard", "eps", "dim"), args, strict=False)) | kwargs
     rows, dim = given["logits"], given.get("dim", -1)
     noise = rows_of(-_exponential(rows, draw_key(), rows.dtype).log(), rows.row_space, rows.row_dim)

@@ -108,7 +108,7 @@ def _sum(leaves: list[torch.Tensor], comm: Any) -> None:
             leaf.grad = piece.view(leaf.shape).to(leaf.dtype)
 
 
-def _grad(outputs: Any, inputs: Any, grad_outputs: Any = None, *args: Any, **kwargs: Any) -> tuple:
+def _grad(outputs: Any, inputs: Any, grad_outputs: Any = None, *args: Any, **kwargs: Any) -> tuple[Any, ...]:
     """`torch.autograd.grad`: of parameters whole, of rows this rank's rows. Collective: yes."""
     outputs = list(outputs) if isinstance(outputs, list | tuple) else [outputs]
     inputs = list(inputs) if isinstance(inputs, list | tuple) else [inputs]
@@ -143,7 +143,7 @@ WHOLE["backward"], WHOLE["grad"] = _backward, _grad
 
 
 @handles("backward")
-def backward(func: Any, args: tuple, kwargs: dict) -> None:
+def backward(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
     """Of rows: with a gradient for each."""
     rows, gradient = args[0], kwargs.get("gradient", args[1] if len(args) > 1 else None)
     if not isinstance(gradient, RowTensor):
@@ -152,7 +152,7 @@ def backward(func: Any, args: tuple, kwargs: dict) -> None:
 
 
 @handles("grad")
-def grad_of(func: Any, args: tuple, kwargs: dict) -> Any:
+def grad_of(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """The attribute `grad` of rows, or `torch.autograd.grad`."""
     if getattr(func, "__name__", "") != "__get__":
         return _grad(*args, **kwargs)
@@ -162,13 +162,13 @@ def grad_of(func: Any, args: tuple, kwargs: dict) -> Any:
 
 
 @handles("set grad")
-def set_grad(func: Any, args: tuple, kwargs: dict) -> None:
+def set_grad(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
     rows, value = args
     rows.inner.grad = local_of(value)
 
 
 @handles("requires_grad_")
-def requires_grad_(func: Any, args: tuple, kwargs: dict) -> RowTensor:
+def requires_grad_(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> RowTensor:
     rows = args[0]
     rows.inner.requires_grad_(*args[1:], **kwargs)
     if rows.inner.is_leaf and rows.inner.requires_grad:
@@ -177,12 +177,12 @@ def requires_grad_(func: Any, args: tuple, kwargs: dict) -> RowTensor:
 
 
 @handles("set requires_grad")
-def set_requires_grad(func: Any, args: tuple, kwargs: dict) -> None:
+def set_requires_grad(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
     args[0].requires_grad_(bool(args[1]))
 
 
 @handles("grad_fn")
-def grad_fn(func: Any, args: tuple, kwargs: dict) -> Any:
+def grad_fn(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Of this rank's rows."""
     with torch._C.DisableTorchFunctionSubclass():
         outer = args[0].grad_fn
@@ -192,32 +192,32 @@ def grad_fn(func: Any, args: tuple, kwargs: dict) -> Any:
 
 
 @handles("requires_grad", "is_leaf", "_version", "_is_view", "retains_grad", "output_nr", "_backward_hooks")
-def of_inner(func: Any, args: tuple, kwargs: dict) -> Any:
+def of_inner(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """What autograd says of this rank's rows."""
     return func(args[0].inner, *args[1:], **kwargs)
 
 
 @handles("detach_", "retain_grad")
-def on_inner(func: Any, args: tuple, kwargs: dict) -> RowTensor | None:
+def on_inner(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> RowTensor | None:
     func(args[0].inner)
     return again(args[0]) if func.__name__ == "detach_" else None
 
 
 @handles("data", "detach")
-def data(func: Any, args: tuple, kwargs: dict) -> RowTensor:
+def data(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> RowTensor:
     rows = args[0]
     return rows_of(rows.inner.detach(), rows.row_space, rows.row_dim)
 
 
 @handles("register_hook", "register_post_accumulate_grad_hook")
-def register_hook(func: Any, args: tuple, kwargs: dict) -> Any:
+def register_hook(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """The hook gets rows, and may return rows."""
     rows, hook = args[0], args[1]
     return rows.inner.register_hook(lambda grad: local_of(hook(rows_of(grad, rows.row_space, rows.row_dim))))
 
 
 @handles("set data")
-def set_data(func: Any, args: tuple, kwargs: dict) -> None:
+def set_data(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
     """Other numbers for a parameter of rows."""
     rows, value = args
     with torch.no_grad():
@@ -225,7 +225,7 @@ def set_data(func: Any, args: tuple, kwargs: dict) -> None:
 
 
 @handles("_has_compatible_shallow_copy_type")
-def keeps_its_place(func: Any, args: tuple, kwargs: dict) -> bool:
+def keeps_its_place(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
     """Can `model.double()` give a parameter other numbers? With another dtype it becomes another parameter."""
     old, new = args
     if old.dtype == new.dtype:

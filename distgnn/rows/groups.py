@@ -55,7 +55,7 @@ def _written(func: Any, out: torch.Tensor, found: torch.Tensor) -> torch.Tensor:
 
 
 @handles("scatter_add", "scatter_add_", "index_add", "index_add_")
-def scatter_add(func: Any, args: tuple, kwargs: dict) -> torch.Tensor:
+def scatter_add(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> torch.Tensor:
     out, dim, index, src = _four(args, kwargs)
     dim = dim % out.dim()
     local_index, local_src, space = _local(out, dim, index, src, func.__name__)
@@ -63,14 +63,14 @@ def scatter_add(func: Any, args: tuple, kwargs: dict) -> torch.Tensor:
     return _written(func, out, local_of(out) + total * kwargs.get("alpha", 1))
 
 
-def _four(args: tuple, kwargs: dict) -> tuple:
+def _four(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
     names = ("self", "dim", "index", "src")
     given = dict(zip(names, args, strict=False)) | kwargs
     return given["self"], given["dim"], given["index"], given.get("src", given.get("source"))
 
 
 @handles("scatter_reduce", "scatter_reduce_")
-def scatter_reduce(func: Any, args: tuple, kwargs: dict) -> torch.Tensor:
+def scatter_reduce(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> torch.Tensor:
     out, dim, index, src = _four(args[:4], kwargs)
     reduce = REDUCES.get(str(kwargs.get("reduce", args[4] if len(args) > 4 else None)))
     if reduce is None or (kwargs.get("include_self", True) and reduce != "sum"):

@@ -27,7 +27,7 @@ KEPT_MASKS = 8
 
 
 @handles("__getitem__")
-def getitem(func: Any, args: tuple, kwargs: dict) -> Any:
+def getitem(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     rows, index = args
     if not isinstance(rows, RowTensor):
         return _ordinary_by_rows(rows, index)
@@ -39,7 +39,7 @@ def getitem(func: Any, args: tuple, kwargs: dict) -> Any:
     return found
 
 
-def _indexed(rows: RowTensor, index: tuple, at: Any, place: int) -> Any:
+def _indexed(rows: RowTensor, index: tuple[Any, ...], at: Any, place: int) -> Any:
     if _is_all(at):
         found = rows.inner[tuple(map(local_of, index))]
         return rows_of(found, rows.row_space, _new_dim(index, place))
@@ -68,7 +68,7 @@ def _indexed(rows: RowTensor, index: tuple, at: Any, place: int) -> Any:
     return chosen if not (before or after) else chosen[tuple(map(local_of, (*before, *after)))]
 
 
-def _complete(index: Any, rows: RowTensor) -> tuple:
+def _complete(index: Any, rows: RowTensor) -> tuple[Any, ...]:
     """The index as a tuple with one entry for each dimension, and None for new ones."""
     index = index if isinstance(index, tuple) else (index,)
     index = tuple(np.asarray(one) if isinstance(one, list | range) else one for one in index)
@@ -90,7 +90,7 @@ def _width(one: Any) -> int:
     return one.dim() if is_mask else 1
 
 
-def _row_index(rows: RowTensor, index: tuple) -> tuple[Any, int]:
+def _row_index(rows: RowTensor, index: tuple[Any, ...]) -> tuple[Any, int]:
     """(the entry that chooses rows, its place in the index)."""
     dim = 0
     for place, one in enumerate(index):
@@ -106,7 +106,7 @@ def _is_all(one: Any) -> bool:
     return isinstance(one, slice) and one == EVERY
 
 
-def _new_dim(index: tuple, place: int) -> int:
+def _new_dim(index: tuple[Any, ...], place: int) -> int:
     """The dimension of the result that counts rows, where other dimensions are indexed."""
     many = [number for number, one in enumerate(index) if isinstance(one, torch.Tensor) and one.dim() > 0]
     if len(many) > 1 or any(number < place and index[number].dim() > 1 for number in many):
@@ -143,7 +143,7 @@ def by_mask(rows: RowTensor, mask: torch.Tensor) -> RowTensor:
 def masked_by(space: Space, mask: torch.Tensor) -> MaskedRows:
     """The rows of a space where a mask is true; the same object for the same mask. Collective: where it is new."""
     version = None if mask.is_inference() or local_of(mask).is_inference() else local_of(mask)._version
-    kept: list[tuple] = space.__dict__.setdefault("kept_masks", [])
+    kept: list[tuple[Any, ...]] = space.__dict__.setdefault("kept_masks", [])
     for known, then, chosen in kept:
         if version is not None and known() is mask and then == version:
             return chosen
@@ -202,7 +202,7 @@ def one_row(rows: RowTensor, place: int) -> torch.Tensor:
     return whole_of(found.to(rows.dtype))
 
 
-def _numbers_of_rows(rows: RowTensor, at: Any, index: tuple, place: int) -> RowTensor:
+def _numbers_of_rows(rows: RowTensor, at: Any, index: tuple[Any, ...], place: int) -> RowTensor:
     """x[ids, columns]: a number of each row."""
     if place != 0 or len(index) != 2 or not isinstance(index[1], torch.Tensor) or index[1].dim() != 1:
         refuse("__getitem__", "give ids of rows and one column each: x[ids, columns]")
@@ -241,7 +241,7 @@ def _ordinary_by_rows(table: torch.Tensor, index: Any) -> Any:
 
 
 @handles("index_select")
-def index_select(func: Any, args: tuple, kwargs: dict) -> Any:
+def index_select(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     given = dict(zip(("input", "dim", "index"), args, strict=False)) | kwargs
     rows: Any = given["input"] if "input" in given else given["self"]
     dim, index = given["dim"], given["index"]
@@ -250,7 +250,7 @@ def index_select(func: Any, args: tuple, kwargs: dict) -> Any:
 
 
 @handles("take_along_dim", "gather")
-def gather(func: Any, args: tuple, kwargs: dict) -> Any:
+def gather(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Numbers of each row by column."""
     names = ("input", "indices", "dim") if func.__name__ == "take_along_dim" else ("input", "dim", "index")
     given = dict(zip(names, args, strict=False)) | kwargs
@@ -266,7 +266,7 @@ def gather(func: Any, args: tuple, kwargs: dict) -> Any:
 
 
 @handles("masked_select")
-def masked_select(func: Any, args: tuple, kwargs: dict) -> Any:
+def masked_select(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     rows, mask = args[0], kwargs["mask"] if "mask" in kwargs else args[1]
     wide: Any = (
         mask.expand(rows.shape) if isinstance(mask, RowTensor) else torch.ones_like(rows, dtype=torch.bool) & mask
@@ -275,7 +275,7 @@ def masked_select(func: Any, args: tuple, kwargs: dict) -> Any:
 
 
 @handles("nonzero", "argwhere")
-def nonzero(func: Any, args: tuple, kwargs: dict) -> Any:
+def nonzero(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """The global places of rows that are not 0, an ordinary tensor on every rank. Collective: yes."""
     rows = args[0]
     if rows.dim() != 1:
@@ -290,7 +290,7 @@ def nonzero(func: Any, args: tuple, kwargs: dict) -> Any:
 
 
 @handles("__setitem__")
-def setitem(func: Any, args: tuple, kwargs: dict) -> None:
+def setitem(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
     rows, index, values = args
     if not isinstance(rows, RowTensor):
         refuse(
@@ -366,7 +366,7 @@ def _fill(rows: RowTensor, mask: torch.Tensor, values: Any) -> None:
 
 
 @handles("index_fill_", "index_fill", "index_copy_", "index_copy")
-def index_write(func: Any, args: tuple, kwargs: dict) -> Any:
+def index_write(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     rows, dim, index, values = args
     out = rows if func.__name__.endswith("_") else rows.clone()
     out[(EVERY,) * (dim % rows.dim()) + (index,)] = values
@@ -374,12 +374,12 @@ def index_write(func: Any, args: tuple, kwargs: dict) -> Any:
 
 
 @handles("masked_scatter", "masked_scatter_", "put_", "index_put", "index_put_")
-def refused(func: Any, args: tuple, kwargs: dict) -> Any:
+def refused(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     refuse(func.__name__, "write x[mask] = values")
 
 
 @handles("scatter", "scatter_")
-def scatter(func: Any, args: tuple, kwargs: dict) -> Any:
+def scatter(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Into columns, each rank its own rows: one-hot labels."""
     name = func.__name__
     rows, dim, index, *rest = args

@@ -46,7 +46,7 @@ USUAL = ("input", "target", "size_average", "reduce", "reduction", "weight")
 PER_CLASS = ("weight", "pos_weight")  # ordinary tensors with a number per class, beside those with one per row
 
 
-def _given(func: Any, args: tuple, kwargs: dict) -> tuple[dict, str]:
+def _given(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[dict[str, Any], str]:
     """(the arguments by name, the reduction)."""
     given = dict(zip(NAMES.get(func.__name__, USUAL), args, strict=False)) | kwargs
     reduction = given.pop("reduction", "mean")
@@ -55,7 +55,7 @@ def _given(func: Any, args: tuple, kwargs: dict) -> tuple[dict, str]:
     return given, reduction
 
 
-def _each_of_rows(func: Any, given: dict) -> RowTensor:
+def _each_of_rows(func: Any, given: dict[str, Any]) -> RowTensor:
     """The loss without reduction, where the first dimension of every argument counts rows."""
     first = next(value for value in given.values() if isinstance(value, RowTensor))
     space, local = first.row_space, {}
@@ -70,7 +70,7 @@ def _each_of_rows(func: Any, given: dict) -> RowTensor:
     return rows_of(func(**local, reduction="none"), space)
 
 
-def _each(func: Any, given: dict) -> RowTensor:
+def _each(func: Any, given: dict[str, Any]) -> RowTensor:
     """The loss without reduction, number by number."""
     classes = {name: given[name] for name in PER_CLASS if _is_per_class(name, given)}
     others = {name: value for name, value in given.items() if name not in classes}
@@ -82,13 +82,13 @@ def _each(func: Any, given: dict) -> RowTensor:
     return rows_of(found, together.space, first.row_dim)
 
 
-def _is_per_class(name: str, given: dict) -> bool:
+def _is_per_class(name: str, given: dict[str, Any]) -> bool:
     value = given.get(name)
     return isinstance(value, torch.Tensor) and not isinstance(value, RowTensor) and value.dim() < given["input"].dim()
 
 
 @handles(*ELEMENTWISE, *OF_ROWS)
-def loss(func: Any, args: tuple, kwargs: dict) -> Any:
+def loss(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """One number for each row or entry, then its mean or sum over all ranks."""
     given, reduction = _given(func, args, kwargs)
     each = _each_of_rows(func, given) if func.__name__ in OF_ROWS else _each(func, given)
@@ -104,7 +104,7 @@ def _reduced(each: RowTensor, reduction: str) -> Any:
 
 
 @handles("cross_entropy", "nll_loss")
-def cross_entropy(func: Any, args: tuple, kwargs: dict) -> Any:
+def cross_entropy(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Classes: the mean is over the weights of the targets that count, as in torch."""
     given, reduction = _given(func, args, kwargs)
     each, target = _each_of_rows(func, given), given["target"]
@@ -126,12 +126,12 @@ def cross_entropy(func: Any, args: tuple, kwargs: dict) -> Any:
 
 
 @handles("cosine_loss", "ctc_loss", "triplet_margin_with_distance_loss", "multi_head_attention_forward")
-def refused(func: Any, args: tuple, kwargs: dict) -> Any:
+def refused(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     refuse(func.__name__, "attention of every row with every row needs all rows: use attention along arcs (GATConv)")
 
 
 @handles("scaled_dot_product_attention")
-def dot_attention(func: Any, args: tuple, kwargs: dict) -> Any:
+def dot_attention(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Within each row (dimension 0 counts rows): local. Among rows: refused."""
     rows = [one for one in args if isinstance(one, torch.Tensor)]
     if any(not isinstance(one, RowTensor) or one.row_dim != 0 or one.dim() < 3 for one in rows) or kwargs.get(

@@ -8,7 +8,7 @@ from distgnn.rows.reductions import moments, number_of
 from distgnn.rows.row_tensor import RowTensor, handles, local_of, refuse, rows_of
 
 
-def _normalised(rows: RowTensor, mean: Any, variance: Any, given: dict) -> RowTensor:
+def _normalised(rows: RowTensor, mean: Any, variance: Any, given: dict[str, Any]) -> RowTensor:
     shape = [1, -1] + [1] * (rows.dim() - 2)
     out = (rows.inner - mean.view(shape)) * torch.rsqrt(variance.view(shape) + given.get("eps", 1e-5))
     weight, bias = local_of(given.get("weight")), local_of(given.get("bias"))
@@ -24,7 +24,7 @@ def _track(running: Any, value: torch.Tensor, share: float) -> None:
 
 
 @handles("batch_norm")
-def batch_norm(func: Any, args: tuple, kwargs: dict) -> Any:
+def batch_norm(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """[N, C] or [N, C, L] over all but C; the running variance is the unbiased one."""
     names = ("input", "running_mean", "running_var", "weight", "bias", "training", "momentum", "eps")
     given = dict(zip(names, args, strict=False)) | kwargs
@@ -45,7 +45,7 @@ def batch_norm(func: Any, args: tuple, kwargs: dict) -> Any:
 
 
 @handles("instance_norm")
-def instance_norm(func: Any, args: tuple, kwargs: dict) -> Any:
+def instance_norm(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """[B, C, L] over L: local where rows are B, over all ranks where they are L."""
     names = ("input", "running_mean", "running_var", "weight", "bias", "use_input_stats", "momentum", "eps")
     given = dict(zip(names, args, strict=False)) | kwargs

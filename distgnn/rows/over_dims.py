@@ -53,7 +53,7 @@ DEFAULT |= {"diff": -1}
 NAMES = {"dim", "axis", "dims"}
 
 
-def over_dims(func: Any, args: tuple, kwargs: dict) -> Any:
+def over_dims(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """A function over some dimensions of rows."""
     name = func.__name__
     rows = kwargs["input"] if not args else args[0]
@@ -161,20 +161,20 @@ def _std(
 @over_all("var_mean")
 def _var_mean(
     rows: RowTensor, dims: Dims, keepdim: bool, given: Any, unbiased: Any = None, *, correction: Any = None
-) -> tuple:
+) -> tuple[Any, ...]:
     return tuple(map(whole_of, moments(rows, dims, keepdim, _correction(unbiased, correction))))
 
 
 @over_all("std_mean")
 def _std_mean(
     rows: RowTensor, dims: Dims, keepdim: bool, given: Any, unbiased: Any = None, *, correction: Any = None
-) -> tuple:
+) -> tuple[Any, ...]:
     variance, mean = moments(rows, dims, keepdim, _correction(unbiased, correction))
     return whole_of(variance.sqrt()), whole_of(mean)
 
 
 @handles("linalg_norm")
-def linalg_norm(func: Any, args: tuple, kwargs: dict) -> Any:
+def linalg_norm(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Of all numbers, or of vectors; a norm of matrices is refused."""
     given = dict(zip(("A", "ord", "dim", "keepdim"), args, strict=False)) | kwargs
     rows, order, dim = given.pop("A", given.pop("input", None)), given.pop("ord", None), given.pop("dim", None)
@@ -271,7 +271,7 @@ def _normalize(
 
 
 @handles("bincount")
-def bincount(func: Any, args: tuple, kwargs: dict) -> torch.Tensor:
+def bincount(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> torch.Tensor:
     """How often each number stands in the rows of all ranks."""
     rows = args[0]
     weights = kwargs.get("weights", args[1] if len(args) > 1 else None)
@@ -284,7 +284,7 @@ def bincount(func: Any, args: tuple, kwargs: dict) -> torch.Tensor:
 
 
 @handles("unique")
-def unique(func: Any, args: tuple, kwargs: dict) -> Any:
+def unique(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """The different numbers of all ranks' rows, sorted; `return_inverse` gives rows, `return_counts` all counts."""
     names = ("sorted", "return_inverse", "return_counts", "dim")
     given = dict(zip(names, args[1:], strict=False)) | kwargs
@@ -305,7 +305,7 @@ def unique(func: Any, args: tuple, kwargs: dict) -> Any:
 
 
 @handles("equal")
-def equal(func: Any, args: tuple, kwargs: dict) -> bool:
+def equal(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
     """Are all numbers equal?"""
     left, right = args
     if left.shape != right.shape:
@@ -314,6 +314,6 @@ def equal(func: Any, args: tuple, kwargs: dict) -> bool:
 
 
 @handles("allclose")
-def allclose(func: Any, args: tuple, kwargs: dict) -> bool:
+def allclose(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
     """Are all numbers close?"""
     return bool(torch.isclose(*args, **kwargs).all())

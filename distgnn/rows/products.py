@@ -16,7 +16,7 @@ PAIRS = (
 
 
 @handles("matmul", "__matmul__", "__rmatmul__", "mm", "bmm", "mv", "dot", "inner", "vdot")
-def matmul(func: Any, args: tuple, kwargs: dict) -> Any:
+def matmul(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """A product of matrices: which of the dimensions counts rows decides."""
     left, right = (
         args[:2] if len(args) > 1 else (args[0], kwargs.get("other", kwargs.get("mat2", kwargs.get("tensor"))))
@@ -72,7 +72,7 @@ def _summed(left: Any, right: Any, at_left: int, at_right: int, name: str) -> to
 
 
 @handles("linear")
-def linear(func: Any, args: tuple, kwargs: dict) -> Any:
+def linear(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """x Wᵀ + b."""
     given = dict(zip(("input", "weight", "bias"), args, strict=False)) | kwargs
     rows, weight, bias = given["input"], given["weight"], given.get("bias")
@@ -83,7 +83,7 @@ def linear(func: Any, args: tuple, kwargs: dict) -> Any:
 
 
 @handles("addmm", "addmv", "addbmm", "baddbmm")
-def addmm(func: Any, args: tuple, kwargs: dict) -> Any:
+def addmm(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """beta * input + alpha * left @ right."""
     if func.__name__ == "addbmm":
         refuse("addbmm", "write input + (a @ b).sum(0)")
@@ -95,14 +95,14 @@ def addmm(func: Any, args: tuple, kwargs: dict) -> Any:
 
 
 @handles("outer", "ger")
-def outer(func: Any, args: tuple, kwargs: dict) -> Any:
+def outer(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """A column of rows times an ordinary row."""
     left, right = args
     return left[:, None] * right[None, :]
 
 
 @handles("einsum")
-def einsum(func: Any, args: tuple, kwargs: dict) -> Any:
+def einsum(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """The letter of rows is kept (local) or summed over (one sum over ranks)."""
     equation, operands = args[0], list(args[1:])
     if len(operands) == 1 and isinstance(operands[0], list | tuple):
@@ -134,7 +134,7 @@ def einsum(func: Any, args: tuple, kwargs: dict) -> Any:
 
 
 @handles("bilinear")
-def bilinear(func: Any, args: tuple, kwargs: dict) -> Any:
+def bilinear(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Of two rows each."""
     left, right, *rest = args
     together = Aligned("bilinear", (left, right))
@@ -143,7 +143,7 @@ def bilinear(func: Any, args: tuple, kwargs: dict) -> Any:
 
 
 @handles("cosine_similarity", "pairwise_distance")
-def within_pairs(func: Any, args: tuple, kwargs: dict) -> Any:
+def within_pairs(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Of two rows each, over the columns."""
     names = ("x1", "x2", "dim" if func.__name__ == "cosine_similarity" else "p")
     given = dict(zip(names, args, strict=False)) | kwargs
@@ -160,7 +160,7 @@ def within_pairs(func: Any, args: tuple, kwargs: dict) -> Any:
 
 
 @handles("cdist")
-def cdist(func: Any, args: tuple, kwargs: dict) -> Any:
+def cdist(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Distances of rows to ordinary points."""
     left, right, *rest = args
     if isinstance(left, RowTensor) and not isinstance(right, RowTensor) and left.dim() - left.row_dim == 2:

@@ -34,7 +34,7 @@ def summed(rows: RowTensor, values: torch.Tensor, dims: Dims, keepdim: bool) -> 
     return here if rows.row_space.comm.size == 1 else all_sum(rows.row_space.graph, here)
 
 
-def over_all(*names: str) -> Callable:
+def over_all(*names: str) -> Callable[..., Any]:
     """Put a function into the table of those over all rows."""
 
     def register(function: Callable[..., Any]) -> Callable[..., Any]:

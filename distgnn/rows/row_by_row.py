@@ -36,7 +36,7 @@ MADE_LIKE = ("zeros_like", "ones_like", "full_like", "empty_like")
 MADE_NEW = ("new_zeros", "new_ones", "new_full", "new_empty")
 
 
-def elementwise(func: Any, args: tuple, kwargs: dict) -> Any:
+def elementwise(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """A function of broadcast arguments, number by number."""
     if kwargs.pop("inplace", False):
         return in_place(func, args, {**kwargs, "inplace": True})
@@ -50,7 +50,7 @@ def elementwise(func: Any, args: tuple, kwargs: dict) -> Any:
     return together.rows(found)
 
 
-def in_place(func: Any, args: tuple, kwargs: dict) -> Any:
+def in_place(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """The same, written into the first argument."""
     rows = args[0]
     if not isinstance(rows, RowTensor):
@@ -87,7 +87,7 @@ for _name in (*IN_PLACE_OPERATORS, "copy_", "relu_", "where_", "squeeze_copy_", 
 
 
 @handles("relu")
-def relu(func: Any, args: tuple, kwargs: dict) -> Any:
+def relu(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Of hidden rows of vertices in one pass with a dropout that follows."""
     rows = args[0] if args else kwargs["input"]
     if kwargs.get("inplace") or (len(args) > 1 and args[1]):
@@ -100,7 +100,7 @@ def relu(func: Any, args: tuple, kwargs: dict) -> Any:
 
 
 @handles("where")
-def where(func: Any, args: tuple, kwargs: dict) -> Any:
+def where(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """With three arguments, elementwise; with one, `nonzero`."""
     if len(args) + len(kwargs) == 1:
         return HANDLERS["nonzero"](torch.nonzero, args, {**kwargs, "as_tuple": True})
@@ -108,7 +108,7 @@ def where(func: Any, args: tuple, kwargs: dict) -> Any:
 
 
 @handles(*SAME)
-def same(func: Any, args: tuple, kwargs: dict) -> Any:
+def same(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Another dtype, a copy: the same rows."""
     rows, rest = args[0], args[1:]
     if not isinstance(rows, RowTensor):  # plain.to(rows), plain.type_as(rows): only the dtype is meant
@@ -120,14 +120,14 @@ def same(func: Any, args: tuple, kwargs: dict) -> Any:
 
 
 @handles(*MADE_LIKE)
-def made_like(func: Any, args: tuple, kwargs: dict) -> Any:
+def made_like(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Rows of the same space."""
     rows = args[0]
     return rows_of(func(rows.inner, *args[1:], **kwargs), rows.row_space, rows.row_dim)
 
 
 @handles(*MADE_NEW)
-def made_new(func: Any, args: tuple, kwargs: dict) -> Any:
+def made_new(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Rows where the size begins with the number of all rows; else an ordinary tensor."""
     rows, size, rest = args[0], kwargs.pop("size", None), args[1:]
     if size is None:
@@ -142,7 +142,7 @@ def made_new(func: Any, args: tuple, kwargs: dict) -> Any:
 
 
 @handles("new_tensor")
-def new_tensor(func: Any, args: tuple, kwargs: dict) -> Any:
+def new_tensor(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """An ordinary tensor of the same dtype."""
     return func(args[0].inner, *args[1:], **kwargs)
 
@@ -151,12 +151,12 @@ def new_tensor(func: Any, args: tuple, kwargs: dict) -> Any:
 
 
 @handles("prelu")
-def prelu(func: Any, args: tuple, kwargs: dict) -> Any:
+def prelu(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """A weight per column."""
     return _first_only(func, args, kwargs)
 
 
-def _first_only(func: Any, args: tuple, kwargs: dict) -> Any:
+def _first_only(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """The first argument has the rows, in dimension 0; the others are ordinary and as they are."""
     rows = args[0]
     if not isinstance(rows, RowTensor) or rows.row_dim != 0 or any(isinstance(one, RowTensor) for one in args[1:]):
@@ -165,7 +165,7 @@ def _first_only(func: Any, args: tuple, kwargs: dict) -> Any:
 
 
 @handles("group_norm", "max_pool1d", "avg_pool1d", "conv1d", "adaptive_avg_pool1d", "adaptive_max_pool1d", "pad")
-def of_each_row(func: Any, args: tuple, kwargs: dict) -> Any:
+def of_each_row(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Functions that treat dimension 0 as a batch."""
     if isinstance(args[0], RowTensor) and args[0].dim() < 3 and func.__name__ not in ("group_norm", "pad"):
         refuse(func.__name__, "it would run over the rows: give it [rows, channels, length]")
@@ -175,7 +175,7 @@ def of_each_row(func: Any, args: tuple, kwargs: dict) -> Any:
 
 
 @handles("layer_norm", "rms_norm")
-def layer_norm(func: Any, args: tuple, kwargs: dict) -> Any:
+def layer_norm(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Over the last dimensions, none of which may count rows."""
     rows, shape = args[0], kwargs.get("normalized_shape", args[1] if len(args) > 1 else ())
     if not isinstance(rows, RowTensor) or rows.dim() - rows.row_dim <= len(shape):
@@ -184,7 +184,7 @@ def layer_norm(func: Any, args: tuple, kwargs: dict) -> Any:
 
 
 @handles("embedding")
-def embedding(func: Any, args: tuple, kwargs: dict) -> Any:
+def embedding(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Rows of a table by ids: of an ordinary table each rank its own; of a table of rows, by global id."""
     names = ("input", "weight")
     given = dict(zip(names, args, strict=False)) | kwargs
@@ -198,19 +198,19 @@ def embedding(func: Any, args: tuple, kwargs: dict) -> Any:
 
 
 @handles("isin")
-def isin(func: Any, args: tuple, kwargs: dict) -> Any:
+def isin(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Is each number among those of an ordinary tensor?"""
     return _first_only(func, args, kwargs)
 
 
 @handles("bucketize")
-def bucketize(func: Any, args: tuple, kwargs: dict) -> Any:
+def bucketize(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Places among ordinary boundaries."""
     return _first_only(func, args, kwargs)
 
 
 @handles("one_hot")
-def one_hot(func: Any, args: tuple, kwargs: dict) -> Any:
+def one_hot(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Classes as columns; without a number of classes, as many as all ranks' rows have."""
     rows = args[0]
     count = kwargs.get("num_classes", args[1] if len(args) > 1 else -1)
@@ -220,7 +220,7 @@ def one_hot(func: Any, args: tuple, kwargs: dict) -> Any:
 
 
 @handles("gru_cell", "lstm_cell", "rnn_tanh_cell", "rnn_relu_cell")
-def recurrent_cell(func: Any, args: tuple, kwargs: dict) -> Any:
+def recurrent_cell(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """One step for each row."""
     rows, state, *weights = args
     many = isinstance(state, list | tuple)
@@ -231,7 +231,7 @@ def recurrent_cell(func: Any, args: tuple, kwargs: dict) -> Any:
 
 
 @handles("lstm", "gru", "rnn_tanh", "rnn_relu")
-def recurrent(func: Any, args: tuple, kwargs: dict) -> Any:
+def recurrent(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """A sequence for each row: rows [N, L, D] with batch_first."""
     rows, state, weights, bias, layers, dropout, training, two_ways, batch_first = args
     if not isinstance(rows, RowTensor) or not batch_first or rows.row_dim != 0 or (dropout and training):

@@ -67,7 +67,9 @@ class RowTensor(torch.Tensor):
         return self.row_space.graph.face
 
     @classmethod
-    def __torch_function__(cls, func: Any, types: Any, args: tuple = (), kwargs: dict | None = None) -> Any:
+    def __torch_function__(
+        cls, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
         if len(types) > 1:
             for kind in types:
                 if getattr(kind, "stands_for_arcs", False):
@@ -95,7 +97,7 @@ class RowTensor(torch.Tensor):
 
     @classmethod
     def __torch_dispatch__(  # type: ignore[override]
-        cls, func: Any, types: Any, args: tuple = (), kwargs: Any = None
+        cls, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None
     ) -> Any:
         refuse(str(func.overloadpacket.__name__))
 
@@ -128,7 +130,7 @@ class RowTensor(torch.Tensor):
     def __format__(self, spec: str) -> str:
         return repr(self)
 
-    def __deepcopy__(self, memo: dict) -> "RowTensor":
+    def __deepcopy__(self, memo: dict[str, Any]) -> "RowTensor":
         made: Any = rows_of(self.inner.clone().detach(), self.row_space, self.row_dim)
         if self.inner.requires_grad:
             made.requires_grad_()
@@ -163,7 +165,9 @@ class WholeTensor(torch.Tensor):
     written_back: Any = None  # as that of RowTensor, of one row
 
     @classmethod
-    def __torch_function__(cls, func: Any, types: Any, args: tuple = (), kwargs: dict | None = None) -> Any:
+    def __torch_function__(
+        cls, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
         if RowTensor in types:
             return RowTensor.__torch_function__(func, types, args, kwargs)
         if getattr(func, "__name__", "") in WHOLE:
@@ -273,12 +277,12 @@ def outer_requires_grad(rows: RowTensor) -> bool:
         return bool(rows.requires_grad)
 
 
-def _metadata(func: Any, args: tuple, kwargs: dict) -> Any:
+def _metadata(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     with torch._C.DisableTorchFunctionSubclass():
         return func(*args, **kwargs)
 
 
-def _refused(func: Any, args: tuple, kwargs: dict) -> NoReturn:
+def _refused(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> NoReturn:
     refuse(name_of(func))
 
 
@@ -295,7 +299,7 @@ BOUND_TO_ROWS = frozenset(
 )
 
 
-def _runs_alone(func: Any, handler: Handler, args: tuple, kwargs: dict) -> bool:
+def _runs_alone(func: Any, handler: Handler, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
     """Are all rows here, and does the function make something new of them? One that changes rows is refused."""
     name, target = name_of(func), args[0] if args else None
     changes = name.endswith("_") or name in ("__setitem__", "__delitem__") or getattr(func, "__name__", "") == "__set__"
@@ -336,7 +340,7 @@ def _in_order(rows: RowTensor) -> torch.Tensor:
 
 
 @handles("numpy", "tolist", "__array__", "__dlpack__", "__reduce_ex__")
-def exported(func: Any, args: tuple, kwargs: dict) -> Any:
+def exported(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Of all rows. Collective: yes."""
     rows = args[0]
     if func.__name__ == "numpy" and rows.requires_grad:
@@ -345,7 +349,7 @@ def exported(func: Any, args: tuple, kwargs: dict) -> Any:
 
 
 @handles("item", "__float__", "__int__", "__index__", "__bool__")
-def item(func: Any, args: tuple, kwargs: dict) -> Any:
+def item(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     rows: RowTensor = args[0]
     if rows.numel() != 1:
         refuse(func.__name__, "take .sum(), .mean() or a row first")
@@ -353,15 +357,15 @@ def item(func: Any, args: tuple, kwargs: dict) -> Any:
 
 
 @handles("data_ptr", "untyped_storage", "storage", "__cuda_array_interface__", "share_memory_", "pin_memory", "set_")
-def refused(func: Any, args: tuple, kwargs: dict) -> Any:
+def refused(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     refuse(getattr(func, "__name__", "storage"))
 
 
 @handles("__contains__")
-def contains(func: Any, args: tuple, kwargs: dict) -> bool:
+def contains(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
     return bool((args[0] == args[1]).any())
 
 
 @handles("is_nonzero")
-def is_nonzero(func: Any, args: tuple, kwargs: dict) -> bool:
+def is_nonzero(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
     return bool(item(torch.Tensor.item, args, kwargs))

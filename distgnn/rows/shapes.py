@@ -13,7 +13,7 @@ from distgnn.rows.space import Flat, Joined, Space
 MERGED = "rows of all ranks cannot be merged with a dimension before them, or split: keep the first dimension as it is"
 
 
-def _sizes(args: tuple, kwargs: dict, *names: str) -> list[int]:
+def _sizes(args: tuple[Any, ...], kwargs: dict[str, Any], *names: str) -> list[int]:
     """Sizes or dimensions, given one by one or as a sequence."""
     for name in names:
         if name in kwargs:
@@ -24,7 +24,7 @@ def _sizes(args: tuple, kwargs: dict, *names: str) -> list[int]:
 
 
 @handles("view", "reshape", "_reshape_alias")
-def view(func: Any, args: tuple, kwargs: dict) -> Any:
+def view(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Another shape; the rows stay whole, or are flattened with what is behind them."""
     rows, rest = args[0], args[1:]
     if rest and isinstance(rest[0], torch.dtype):
@@ -33,12 +33,12 @@ def view(func: Any, args: tuple, kwargs: dict) -> Any:
 
 
 @handles("view_as", "reshape_as")
-def view_as(func: Any, args: tuple, kwargs: dict) -> Any:
+def view_as(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     return reshaped(args[0], list(args[1].shape))
 
 
 @handles("ravel", "flatten")
-def flatten(func: Any, args: tuple, kwargs: dict) -> Any:
+def flatten(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Dimensions start to end as one."""
     rows = args[0]
     given = dict(zip(("start_dim", "end_dim"), args[1:], strict=False)) | kwargs
@@ -48,7 +48,7 @@ def flatten(func: Any, args: tuple, kwargs: dict) -> Any:
 
 
 @handles("unflatten")
-def unflatten(func: Any, args: tuple, kwargs: dict) -> Any:
+def unflatten(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     given = dict(zip(("dim", "sizes"), args[1:], strict=False)) | kwargs
     rows, dim = args[0], given["dim"] % args[0].dim()
     sizes = list(given["sizes"])
@@ -104,14 +104,14 @@ def reshaped(rows: RowTensor, size: list[int]) -> RowTensor:
 
 
 @handles("unsqueeze")
-def unsqueeze(func: Any, args: tuple, kwargs: dict) -> Any:
+def unsqueeze(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     rows, dim = args[0], kwargs.get("dim", args[1] if len(args) > 1 else 0)
     dim = dim % (rows.dim() + 1)
     return rows_of(rows.inner.unsqueeze(dim), rows.row_space, rows.row_dim + (dim <= rows.row_dim))
 
 
 @handles("squeeze")
-def squeeze(func: Any, args: tuple, kwargs: dict) -> Any:
+def squeeze(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     rows = args[0]
     given = _sizes(args[1:], kwargs, "dim")
     wanted = [dim % rows.dim() for dim in given] if given else list(range(rows.dim()))
@@ -123,7 +123,7 @@ def squeeze(func: Any, args: tuple, kwargs: dict) -> Any:
 
 
 @handles("t", "T", "mT", "H", "mH", "adjoint", "transpose", "swapaxes", "swapdims", "numpy_T")
-def transpose(func: Any, args: tuple, kwargs: dict) -> Any:
+def transpose(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     rows = args[0]
     if rows.dim() < 2:
         return rows
@@ -138,7 +138,7 @@ def transpose(func: Any, args: tuple, kwargs: dict) -> Any:
 
 
 @handles("permute", "movedim", "moveaxis")
-def permute(func: Any, args: tuple, kwargs: dict) -> Any:
+def permute(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     rows = args[0]
     marks = torch.empty([2 if dim == rows.row_dim else 1 for dim in range(rows.dim())])
     moved = func(marks, *args[1:], **kwargs)
@@ -146,7 +146,7 @@ def permute(func: Any, args: tuple, kwargs: dict) -> Any:
 
 
 @handles("expand", "expand_as", "broadcast_to")
-def expand(func: Any, args: tuple, kwargs: dict) -> Any:
+def expand(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Dimensions of 1 repeated; an ordinary tensor `expand_as` rows becomes rows."""
     rows = args[0]
     size = list(args[1].shape) if func.__name__ == "expand_as" else _sizes(args[1:], kwargs, "size")
@@ -162,7 +162,7 @@ def expand(func: Any, args: tuple, kwargs: dict) -> Any:
 
 
 @handles("repeat", "tile")
-def repeat(func: Any, args: tuple, kwargs: dict) -> Any:
+def repeat(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     rows = args[0]
     times = _sizes(args[1:], kwargs, "repeats", "dims")
     times = [1] * (rows.dim() - len(times)) + times
@@ -173,7 +173,7 @@ def repeat(func: Any, args: tuple, kwargs: dict) -> Any:
 
 
 @handles("repeat_interleave")
-def repeat_interleave(func: Any, args: tuple, kwargs: dict) -> Any:
+def repeat_interleave(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     given = dict(zip(("repeats", "dim"), args[1:], strict=False)) | kwargs
     rows, dim = args[0], given.get("dim")
     if dim is None or dim % rows.dim() == rows.row_dim or isinstance(given["repeats"], torch.Tensor):
@@ -185,7 +185,7 @@ def repeat_interleave(func: Any, args: tuple, kwargs: dict) -> Any:
 
 
 @handles("cat", "concat", "concatenate", "hstack", "column_stack", "vstack", "row_stack")
-def cat(func: Any, args: tuple, kwargs: dict) -> Any:
+def cat(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Columns beside each other; rows one after the other make a space of both."""
     tensors = list(kwargs.get("tensors", args[0] if args else ()))
     dim = kwargs.get("dim", kwargs.get("axis", args[1] if len(args) > 1 else 0))
@@ -218,7 +218,7 @@ def _as_share(one: Any, like: Space, dim: int) -> RowTensor:
 
 
 @handles("stack", "dstack")
-def stack(func: Any, args: tuple, kwargs: dict) -> Any:
+def stack(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     tensors = list(kwargs.get("tensors", args[0] if args else ()))
     if func.__name__ == "dstack":
         refuse("dstack", "write torch.stack")
@@ -230,7 +230,7 @@ def stack(func: Any, args: tuple, kwargs: dict) -> Any:
 
 
 @handles("split", "chunk", "tensor_split", "split_with_sizes", "unsafe_split", "unsafe_chunk")
-def split(func: Any, args: tuple, kwargs: dict) -> Any:
+def split(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     rows = args[0]
     dim = kwargs.get("dim", args[2] if len(args) > 2 else 0) % rows.dim()
     if dim != rows.row_dim:
@@ -242,7 +242,7 @@ def split(func: Any, args: tuple, kwargs: dict) -> Any:
 
 
 @handles("unbind")
-def unbind(func: Any, args: tuple, kwargs: dict) -> Any:
+def unbind(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     rows = args[0]
     dim = kwargs.get("dim", args[1] if len(args) > 1 else 0) % rows.dim()
     if dim == rows.row_dim:
@@ -251,7 +251,7 @@ def unbind(func: Any, args: tuple, kwargs: dict) -> Any:
 
 
 @handles("narrow")
-def narrow(func: Any, args: tuple, kwargs: dict) -> Any:
+def narrow(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     given = dict(zip(("dim", "start", "length"), args[1:], strict=False)) | kwargs
     rows, dim = args[0], given["dim"] % args[0].dim()
     start, length = int(given["start"]), int(given["length"])
@@ -260,26 +260,26 @@ def narrow(func: Any, args: tuple, kwargs: dict) -> Any:
 
 
 @handles("select")
-def select(func: Any, args: tuple, kwargs: dict) -> Any:
+def select(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     given = dict(zip(("dim", "index"), args[1:], strict=False)) | kwargs
     return args[0][(slice(None),) * (given["dim"] % args[0].dim()) + (int(given["index"]),)]
 
 
 @handles("broadcast_tensors")
-def broadcast_tensors(func: Any, args: tuple, kwargs: dict) -> Any:
+def broadcast_tensors(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     tensors = args[0] if len(args) == 1 and isinstance(args[0], list | tuple) else args
     together = Aligned("broadcast_tensors", tensors)
     return tuple(together.rows(one) for one in torch.broadcast_tensors(*map(together.local, tensors)))
 
 
 @handles("meshgrid", "cartesian_prod", "combinations", "block_diag")
-def pairs_of_rows(func: Any, args: tuple, kwargs: dict) -> Any:
+def pairs_of_rows(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     refuse(func.__name__, "it makes pairs of rows of all ranks: take the pairs that are needed, rows[ids]")
 
 
 for _name, _plain in {"squeeze_": "squeeze", "unsqueeze_": "unsqueeze", "t_": "t", "transpose_": "transpose"}.items():
 
-    def _refuse_in_place(func: Any, args: tuple, kwargs: dict, plain: str = _plain) -> Any:
+    def _refuse_in_place(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], plain: str = _plain) -> Any:
         refuse(func.__name__, f"write x = x.{plain}(...)")
 
     HANDLERS[_name] = _refuse_in_place

@@ -114,7 +114,9 @@ def corrected(graph: Any, scores: torch.Tensor, truth: torch.Tensor, config: Cor
     return scores + scale * spread
 
 
-def propagated(graph: Any, rows: torch.Tensor, steps: int, alpha: float, after_each: Callable) -> torch.Tensor:
+def propagated(
+    graph: Any, rows: torch.Tensor, steps: int, alpha: float, after_each: Callable[..., Any]
+) -> torch.Tensor:
     """`steps` times rows <- after_each((1 - alpha) first rows + alpha S rows). Collective: yes."""
     first = (1 - alpha) * rows
     source, target = graph.degree_scale("out", -0.5), graph.degree_scale("in", -0.5)

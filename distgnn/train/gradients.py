@@ -43,7 +43,7 @@ class GradientBuffer:
         self._buckets = [bucket for buffer in buffers for bucket in buffer.buckets]
         self._bucket_of = {id(p): bucket for bucket in self._buckets for p in bucket.parameters}
         self.overlap = overlap and comm.size > 1
-        self._requests: list = []
+        self._requests: list[Any] = []
         self._armed, self._started = False, 0
         self.scale = 1.0  # what the last `clip` multiplied gradients with
         broadcast_tensors([*model.parameters(), *model.buffers()], comm)

@@ -58,12 +58,12 @@ class LearningRate:
             self._halve_on_plateau(loss)
         return self.value
 
-    def state(self) -> dict:
+    def state(self) -> dict[str, Any]:
         """What a checkpoint keeps; numbers are finite."""
         best = self._best_loss if math.isfinite(self._best_loss) else None
         return {"value": self.value, "best_loss": best, "epochs_since": self._epochs_since}
 
-    def load_state(self, state: dict) -> None:
+    def load_state(self, state: dict[str, Any]) -> None:
         """Go on from `state`. Raises: KeyError, TypeError or ValueError where it is not one."""
         self.value = _number(state["value"])
         self._best_loss = math.inf if state["best_loss"] is None else _number(state["best_loss"])
@@ -110,13 +110,13 @@ class EarlyStopping:
         self.best_epoch, self.best_value = epoch, value
         return True
 
-    def state(self) -> dict:
+    def state(self) -> dict[str, Any]:
         """What a checkpoint keeps; numbers are finite."""
         best, mean = (value if math.isfinite(value) else None for value in (self.best_value, self.best_mean))
         kept = {"best_epoch": self.best_epoch, "best_value": best, "evaluations_since": self.evaluations_since}
         return kept | {"best_mean": mean, "last": [*self._last]}
 
-    def load_state(self, state: dict) -> None:
+    def load_state(self, state: dict[str, Any]) -> None:
         """Go on from `state`. Raises: KeyError, TypeError or ValueError where it is not one."""
         self.best_epoch = int(_number(state["best_epoch"]))
         self.best_value = -math.inf if state["best_value"] is None else _number(state["best_value"])
@@ -137,11 +137,11 @@ class Schedules:
     learning_rate: LearningRate
     stopping: EarlyStopping
 
-    def state(self) -> dict:
+    def state(self) -> dict[str, Any]:
         """What a checkpoint keeps."""
         return {"learning_rate": self.learning_rate.state(), "stopping": self.stopping.state()}
 
-    def load_state(self, state: dict) -> None:
+    def load_state(self, state: dict[str, Any]) -> None:
         """Go on from `state`. Raises: KeyError, TypeError or ValueError where it is not one."""
         self.learning_rate.load_state(state["learning_rate"])
         self.stopping.load_state(state["stopping"])

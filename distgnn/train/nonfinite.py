@@ -51,7 +51,7 @@ def _where(places: list[tuple[int, str]], feats: list[bool], model: nn.Module) -
     return "every layer's output is finite, so it began in the loss or the gradient; lower --lr"
 
 
-def _note(name: str, outputs: list) -> Any:
+def _note(name: str, outputs: list[Any]) -> Any:
     def hook(_module: Any, _inputs: Any, output: Any) -> None:
         tensors = output if isinstance(output, tuple | list) else (output,)
         finite = all(bool(torch.isfinite(local_of(tensor)).all()) for tensor in tensors if torch.is_tensor(tensor))

@@ -32,7 +32,9 @@ class TorchOptimizer:
             "constant".
     """
 
-    def __init__(self, optimizer: torch.optim.Optimizer, make_scheduler: Callable | None, config: TrainConfig):
+    def __init__(
+        self, optimizer: torch.optim.Optimizer, make_scheduler: Callable[..., Any] | None, config: TrainConfig
+    ):
         self.optimizer = optimizer
         self.name = f"{type(optimizer).__name__}({', '.join(_group_text(group) for group in optimizer.param_groups)})"
         self.scheduler = None if make_scheduler is None else make_scheduler(optimizer)

@@ -107,7 +107,7 @@ def rows_to_write(found: torch.Tensor, classes: bool, multilabel: bool) -> np.nd
     return chosen.numpy()
 
 
-def _allocate(target: Path, partial: Path, shape: tuple, dtype: np.dtype) -> np.memmap:
+def _allocate(target: Path, partial: Path, shape: tuple[Any, ...], dtype: np.dtype) -> np.memmap:
     """The output as a memory-mapped .npy whose blocks exist on disk: filling it cannot fail half way."""
     if target.is_dir() or not target.parent.is_dir():
         raise InputError(f"cannot write predictions to {target}: expected a file name in an existing folder")

@@ -35,7 +35,7 @@ class Report:
 
 
 def check_installation(
-    kernel_results: list[tuple], kernel_threads: Callable[[], int], graph_data: Any, model: Any
+    kernel_results: list[tuple[Any, ...]], kernel_threads: Callable[[], int], graph_data: Any, model: Any
 ) -> Report:
     """Check kernels, MPI and one exact training step on the ranks that are there.
 
@@ -79,7 +79,7 @@ def _check_messages(comm: MPI.Comm, library: str, report: Report) -> None:
     report.add("MPI", everywhere, f"{library}, {comm.size} ranks, each to each 1 MB")
 
 
-def _check_kernels(comm: MPI.Comm, results: list[tuple], report: Report) -> None:
+def _check_kernels(comm: MPI.Comm, results: list[tuple[Any, ...]], report: Report) -> None:
     wrong = [name for name, ok, _ in results if not ok]
     wrong = sorted({name for names in comm.allgather(wrong) for name in names})
     worst = comm.allreduce(max(error for _, _, error in results), op=MPI.MAX)

@@ -50,8 +50,10 @@ from distgnn.train.run.records import TrainResult, over_ranks, summarize
 from distgnn.train.run.run_folder import RunFolder
 from distgnn.train.run.trace import Trace
 from distgnn.train.steps.begun_pass import BegunPass
+from distgnn.train.steps.own_optimizer import OwnOptimizer
 from distgnn.train.steps.passes import Passes
 from distgnn.train.tasks.choose import task_for
+from distgnn.train.tasks.task import Task
 from distgnn.train.trainable import (
     check_forward,
     check_own_loss,
@@ -103,6 +105,30 @@ class Trainer:
         >>> trainer.predict().shape
         torch.Size([60, 4])
     """
+
+    model: nn.Module
+    graph: Any  # that is trained on: of inductive training a part of `whole`
+    whole: Any
+    config: TrainConfig
+    own_metrics: dict[str, OwnMetric]
+    own_loss: OwnLoss | None
+    callbacks: Callbacks
+    task: Task
+    metric: str
+    best_by: str
+    on_epoch: Callable[[dict[str, Any]], None] | None
+    passes: Passes
+    gradients: GradientBuffer
+    trace: Trace | None
+    optimizer: OwnOptimizer | TorchOptimizer
+    schedules: Schedules
+    settings: dict[str, Any]
+    begun: BegunPass
+    outputs: Outputs
+    log: RankLog
+    interrupts: Interrupts
+    stop_signal: int
+    watchdog: Watchdog
 
     def __init__(
         self,
@@ -299,7 +325,7 @@ class Trainer:
         return epochs_done
 
     @cached_property
-    def fingerprint(self) -> dict:
+    def fingerprint(self) -> dict[str, Any]:
         """What identifies the graph, for any cut of it; made once. Collective: the first time."""
         return fingerprint(self.whole)
 
@@ -329,7 +355,7 @@ class Trainer:
         self.passes.tell(self.model, graph)
         return graph
 
-    def train_epoch(self, epoch: int) -> dict:
+    def train_epoch(self, epoch: int) -> dict[str, Any]:
         """One pass over the whole graph, in one optimiser step or in batches; returns its record. Collective: yes.
 
         Notes: `stop_signal` is then a signal that some rank had received, or 0.
@@ -405,7 +431,7 @@ class Trainer:
         self.watchdog.phase = f"epoch {epoch}, the exact step to compare with"
         return ExactStep.of(self.model, self.graph, self.gradients, epoch, self._loss)
 
-    def _keep_if_best(self, epoch: int, record: dict) -> None:
+    def _keep_if_best(self, epoch: int, record: dict[str, Any]) -> None:
         """Keep weights that are the best so far."""
         if self.schedules.stopping.is_best(epoch, value_of(record, self.best_by, self.metric)):
             self.best_state = {name: tensor.detach().clone() for name, tensor in self.model.state_dict().items()}

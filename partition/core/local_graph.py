@@ -63,7 +63,7 @@ class LocalGraph:
     train_mask: np.ndarray | None = None
     valid_mask: np.ndarray | None = None
     test_mask: np.ndarray | None = None
-    graph: dict = field(default_factory=dict)
+    graph: dict[str, Any] = field(default_factory=dict)
     edge_feats: np.ndarray | None = None
     edge_types: np.ndarray | None = None
     node_types: np.ndarray | None = None

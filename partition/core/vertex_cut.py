@@ -6,6 +6,7 @@ Shapes: M edges of the edge list, N vertices, P parts.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -79,6 +80,6 @@ def _check_parts(name: str, values: np.ndarray, length: int, num_parts: int) -> 
         )
 
 
-def part_dtype(num_parts: int) -> type:
+def part_dtype(num_parts: int) -> type[Any]:
     """The smallest signed integer that holds a part id: edge arrays are the largest ones a cut has."""
     return np.int16 if num_parts <= np.iinfo(np.int16).max else np.int32

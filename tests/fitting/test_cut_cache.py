@@ -31,6 +31,15 @@ def cut(monkeypatch):
     return cut
 
 
+def test_labels_that_a_task_needs_are_missed_before_the_cut(cut, graph):
+    with (
+        pytest.raises(InputError, match="task node needs them"),
+        cut_of(replace(graph, labels=None), 1, None, None, 0, task="node"),
+    ):
+        pass
+    assert cut(replace(graph, labels=None))[0]  # it was not cut
+
+
 def test_the_same_content_is_cut_once(cut, graph, tmp_path):
     again = replace(graph, edges=graph.edges.copy(), name=graph.name)
     assert [cut(one)[0] for one in (graph, again)] == [True, False]

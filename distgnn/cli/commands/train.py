@@ -107,7 +107,9 @@ def train(
     with start_limit(starting), checked_together():
         manifest = read_manifest(parts)
         settings = _with_saved(Settings(training, model, run, schedule, exchange), given, config, manifest)
-        settings, picked = with_recipe(settings, given, recipe, manifest)
+        picked = ""
+        if recipe is not None or config is None:  # a file has every option
+            settings, picked = with_recipe(settings, given, recipe, manifest)
         settings = _checked(settings.checked(), launching, manifest)
         limit = MemoryLimit.parse(memory)
     _start_ranks(context, parts, settings, launching, manifest["num_parts"] * settings.exchange.columns, threads)

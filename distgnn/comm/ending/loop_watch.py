@@ -82,6 +82,9 @@ class LoopWatch(Watchdog):
     Args: comm: over all ranks; seconds, folder: as of `watchdog`; option: who sets the limit. Collective: yes.
     """
 
+    own_folder: str | None
+    option: str
+
     def __init__(self, comm: Any, seconds: float, folder: str | Path | None, option: str):
         self.own_folder = None if folder is not None else _shared_folder(comm)
         found = folder or self.own_folder

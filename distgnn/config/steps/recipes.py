@@ -1,7 +1,8 @@
-"""`distgnn train --recipe fast`: options that reach an accuracy soon, picked from what partition.json says of a graph.
+"""Options picked from what partition.json says of a graph: those of `train --recipe fast`, and defaults of some graphs.
 
-The table below is all there is: the first row that fits a graph gives its options. Evidence:
-docs/benchmarks/time-to-accuracy.md, for sparse features; for dense ones standardize is what is usual.
+The tables below are all there is: the first row that fits a graph gives its options. Evidence of recipe fast:
+docs/benchmarks/time-to-accuracy.md, for sparse features; for dense ones standardize is what is usual. Evidence of
+defaults: `python tests/bench/end_to_end/defaults.py`.
 """
 
 import math
@@ -11,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from distgnn.config.options.choices import check_choice
+from distgnn.config.options.option import option_name
 from distgnn.config.settings import Settings
 from distgnn.config.train import LEAST_PATIENCE, PATIENT_EPOCHS
 from distgnn.errors import InputError
@@ -69,12 +71,28 @@ FAST = (
         {"feat_norm": "standardize", "optimizer": "kfac", "lr": 0.01},
     ),
 )
-TABLES = {"fast": FAST}
+DEFAULTS = (
+    Row(
+        "few labels, sparse features",
+        lambda graph, task: task == "node" and _has_few_labels(graph) and bool(graph.get("sparse_feats")),
+        {
+            "model": "appnp",
+            "num_layers": 2,
+            "hidden_feats": 64,
+            "norm": "none",
+            "feat_norm": "row-l2",
+            "lr": 0.01,
+            "weight_decay": 5e-3,
+        },
+    ),
+    Row("other graphs", lambda graph, task: True, {}),
+)
+TABLES: dict[str | None, tuple[Row, ...]] = {"fast": FAST, None: DEFAULTS}
 BATCHES, FOR_BATCHES = {"batch", "stages"}, {"optimizer": "adam", "lr": 0.001}  # which K-FAC does not take
 
 
 def pick(
-    recipe: str,
+    recipe: str | None,
     graph: Mapping[str, Any],
     task: str,
     given: set[str],
@@ -82,30 +100,36 @@ def pick(
 ) -> tuple[dict[str, Any], str]:
     """The options of a recipe for a graph, but those that were `given`, and one line that says what was picked.
 
-    Args: allows: do these options go with what was given? Rows of which they do not are left out, but for the last.
+    Args:
+        recipe: None: the defaults, whose line is empty where they are those of all graphs.
+        allows: do these options go with what was given? Rows of which they do not are left out, but for the last.
 
     Raises: InputError for an unknown recipe.
     """
-    check_choice("recipe", recipe, RECIPES)
+    if recipe is not None:
+        check_choice("recipe", recipe, RECIPES)
     for row in TABLES[recipe]:
         if not row.fits(graph, task):
             continue
         picked = {**row.options, **(FOR_BATCHES if given & BATCHES else {})}
-        if "optimizer" in given & picked.keys():
-            picked.pop("lr", None)  # it was that of the optimizer which is not taken
+        if "optimizer" in given:
+            picked.pop("lr", None)  # it was that of another optimizer
         options = {name: value for name, value in picked.items() if name not in given}
         if allows(options):
             break
     flags = " ".join(f"--{name.replace('_', '-')} {value}" for name, value in options.items())
+    if recipe is None:
+        return options, f"defaults ({row.graphs}): {flags}" if flags else ""
     return options, f"recipe {recipe} ({row.graphs}): {flags or 'every option of it is given'}"
 
 
 def with_recipe(
     settings: Settings, given: set[str], recipe: str | None, manifest: dict[str, Any]
 ) -> tuple[Settings, str]:
-    """The settings with what a recipe picks, and the line that says so; a resumed run has its own settings."""
-    if recipe is None:
-        return settings, ""
+    """The settings with what a recipe, or None: the defaults, pick for this graph, and the line that says so.
+
+    A resumed run has its own settings.
+    """
     graph, task = manifest["graph"] | {"num_nodes": manifest["num_nodes"]}, settings.train.task
 
     def allows(options: Mapping[str, Any]) -> bool:
@@ -118,7 +142,8 @@ def with_recipe(
     options, line = pick(recipe, graph, task, given, allows)
     if settings.train.resume and (Path(str(settings.train.run_dir)) / "config.toml").is_file():
         return settings, ""
-    return with_patience(_with_options(settings, options), given), line
+    settings = _with_options(settings, options)
+    return settings if recipe is None else with_patience(settings, given), line
 
 
 def with_patience(settings: Settings, given: set[str]) -> Settings:
@@ -131,9 +156,9 @@ def with_patience(settings: Settings, given: set[str]) -> Settings:
 
 def _with_options(settings: Settings, options: Mapping[str, Any]) -> Settings:
     groups = {name: getattr(settings, name) for name in ("train", "model", "run", "schedule")}
-    known = {name: {field.name for field in fields(group)} for name, group in groups.items()}
+    known = {name: {option_name(field): field.name for field in fields(group)} for name, group in groups.items()}
     changed = {
-        name: replace(group, **{key: value for key, value in options.items() if key in known[name]})
+        name: replace(group, **{known[name][key]: value for key, value in options.items() if key in known[name]})
         for name, group in groups.items()
     }
     return replace(settings, **changed)

@@ -17,6 +17,7 @@ ICML'21).
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -51,7 +52,7 @@ class BatchAggregator(Aggregator):
         target_scale: RowScale | None = None,
         site: Site | None = None,
         out: np.ndarray | None = None,
-        overlap_work: Sequence[Callable] = (),
+        overlap_work: Sequence[Callable[..., Any]] = (),
     ) -> tuple[np.ndarray, np.ndarray]:
         """As `Aggregator`; site: which of the step's exchanges it is."""
         table = self.held.at(0 if site is None else site.number, rows)

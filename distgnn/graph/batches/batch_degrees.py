@@ -40,7 +40,7 @@ class BatchDegrees:
         )
         self._scales: dict[tuple[str, float, int], RowScale] = {}
 
-    def scale(self, kind: str, power: float, offset: int, dtype: type) -> RowScale:
+    def scale(self, kind: str, power: float, offset: int, dtype: type[Any]) -> RowScale:
         """Factors max(degree + offset, 1) ** power of every vertex; of those outside the batch they mean nothing."""
         key = (kind, power, offset)
         if key not in self._scales:

@@ -95,7 +95,7 @@ class BatchGraph:
         out = self.buffers.empty(self.num_rows, rows.shape[1], rows.dtype)
         return torch.index_select(rows, 0, self._index, out=out)
 
-    def _sparse_sums(self, edge_weight: torch.Tensor | None, scales: tuple) -> SparseRows:
+    def _sparse_sums(self, edge_weight: torch.Tensor | None, scales: tuple[Any, ...]) -> SparseRows:
         sums: Any = self._shared.sparse_sums
         return sums.of(edge_weight, tuple(map(whole_scale, scales))).rows_at(self.rows)
 
@@ -229,7 +229,7 @@ class _BatchConstants:
         self,
         rows: torch.Tensor,
         edge_weight: torch.Tensor | None,
-        scales: tuple,
+        scales: tuple[Any, ...],
         compute: Callable[[bool], torch.Tensor],
         loops: object = None,
     ) -> torch.Tensor:

@@ -3,7 +3,7 @@
 Legend: O owned rows, H halo rows of one direction (source halos forward, target halos backward), D width.
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -24,7 +24,7 @@ class HeldRows:
 
     def __init__(self, num_owned: int, num_halos: int, kept: bool = True):
         self._sizes, self._kept = (num_owned, num_halos), kept
-        self._tables: dict[int | tuple, Table] = {}
+        self._tables: dict[int | tuple[Any, ...], Table] = {}
 
     def at(self, site: int, like: np.ndarray) -> Table:
         """The table of exchange `site`, of rows like `like` [*, D]."""

@@ -7,6 +7,8 @@ columns at a time, by the dense aggregation.
 Legend: O owned rows, I columns.
 """
 
+from typing import Any
+
 import numpy as np
 import torch
 
@@ -26,7 +28,7 @@ class SparseSums:
 
     def __init__(self, graph: GraphView, feats: SparseRows):
         self._graph, self._feats = graph, feats
-        self._kept: dict[tuple, SparseRows] = {}
+        self._kept: dict[tuple[Any, ...], SparseRows] = {}
 
     def of(self, edge_weight: torch.Tensor | None, scales: Scales) -> SparseRows:
         """The aggregation of all owned rows, [O, I]. Collective: the first time."""

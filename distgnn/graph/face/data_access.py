@@ -291,7 +291,7 @@ class DataAccess:
             state[name] = state[name].clone() if isinstance(state[name], torch.Tensor) else state[name]
         return made
 
-    def __deepcopy__(self, memo: dict) -> Any:
+    def __deepcopy__(self, memo: dict[str, Any]) -> Any:
         return self.clone()
 
     def to(self, device: Any = "cpu", *_: Any, **__: Any) -> Any:

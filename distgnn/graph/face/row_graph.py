@@ -252,7 +252,7 @@ class RowGraph(DGLRows):
 
         return arc_index(self.plain, rows=True)
 
-    def in_rows(self, run: Any, args: tuple, kwargs: dict) -> Any:
+    def in_rows(self, run: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """An operator or a layer on this rank's rows; what it gives, as rows again."""
         plain, gives = self.plain, GIVES.get(run.__name__, "vertices")
         if run.__name__ in ("all_sum", "all_max") and any(isinstance(one, RowTensor | WholeTensor) for one in args[1:]):
@@ -310,7 +310,7 @@ def watch_compiler() -> None:
 
 
 @functools.cache
-def _class_of(kind: type) -> type:
+def _class_of(kind: type[Any]) -> type[Any]:
     return type(kind.__name__, (DataAccess, RowGraph, kind), {"__doc__": kind.__doc__, "__module__": kind.__module__})
 
 

@@ -50,7 +50,7 @@ def negative_edges(graph: Any, pairs: EdgePairs, per_positive: int = 1, kind: st
     return np.stack([sources, targets], axis=1)
 
 
-def _numbers(ids: np.ndarray, draws: np.ndarray, key: tuple) -> tuple[np.ndarray, np.ndarray]:
+def _numbers(ids: np.ndarray, draws: np.ndarray, key: tuple[Any, ...]) -> tuple[np.ndarray, np.ndarray]:
     """Two 64-bit numbers for each (row, draw): Philox 4x32-10 on arrays, 32-bit words in uint64."""
     k0, k1, stream = (np.uint64(word) for word in key)
     rows = ids.astype(np.uint64)

@@ -58,8 +58,8 @@ class DGLInterface:
 
     is_block = False
     is_homogeneous = True
-    device = torch.device("cpu")
-    idtype = torch.int64
+    device: torch.device = torch.device("cpu")
+    idtype: torch.dtype = torch.int64
     batch_size = 1
 
     def __init__(self, frames: Frames, num_ranks: int):
@@ -170,7 +170,7 @@ class DGLInterface:
         self: messages.MessageGraph,
         message_func: Any,
         reduce_func: Any,
-        apply_node_func: Callable | None = None,
+        apply_node_func: Callable[..., Any] | None = None,
         etype: Any = None,
     ) -> None:
         """DGL's message passing over the whole graph; see `messages.update_all`. Collective: yes."""
@@ -182,7 +182,9 @@ class DGLInterface:
             raise InputError("apply_edges on some edges cannot run distributed: leave edges out and mask the result")
         messages.apply_edges(self, func)
 
-    def apply_nodes(self: messages.MessageGraph, func: Callable, v: Any = "__ALL__", ntype: Any = None) -> None:
+    def apply_nodes(
+        self: messages.MessageGraph, func: Callable[..., Any], v: Any = "__ALL__", ntype: Any = None
+    ) -> None:
         """DGL's function on nodes, of all owned vertices."""
         if not isinstance(v, str):
             raise InputError("apply_nodes on some vertices cannot run distributed: leave v out and mask the result")

@@ -60,7 +60,7 @@ def _softmax(index: Any, logits: torch.Tensor, eids: Any = "__ALL__", norm_by: s
     return edge_softmax(index.graph, logits, norm_by)
 
 
-OVER_ROWS: dict[str, Callable] = {"sum": torch.sum, "mean": torch.mean, "max": torch.amax, "min": torch.amin}
+OVER_ROWS: dict[str, Callable[..., Any]] = {"sum": torch.sum, "mean": torch.mean, "max": torch.amax, "min": torch.amin}
 
 
 def _segment_reduce(lengths: torch.Tensor, rows: RowTensor, reducer: str = "sum") -> torch.Tensor:
@@ -82,7 +82,9 @@ def _check_one_segment(lengths: torch.Tensor) -> None:
         )
 
 
-def _gather_mm(theirs: Callable, rows: RowTensor, matrices: torch.Tensor, *, idx_b: torch.Tensor) -> RowTensor:
+def _gather_mm(
+    theirs: Callable[..., Any], rows: RowTensor, matrices: torch.Tensor, *, idx_b: torch.Tensor
+) -> RowTensor:
     """Each row times the matrix of its type: row by row."""
     types = local_rows_of(idx_b, rows.row_space, "gather_mm")
     return rows_of(theirs(rows.inner, local_of(matrices), idx_b=types), rows.row_space)
@@ -92,12 +94,12 @@ def _segment_mm(*arguments: Any, **options: Any) -> NoReturn:
     raise InputError("rows of all ranks are not sorted by type: leave presorted (segment_mm) out, or use gather_mm")
 
 
-OF_INDEX: dict[tuple[str, str], Callable] = {
+OF_INDEX: dict[tuple[str, str], Callable[..., Any]] = {
     ("dgl.ops.spmm", "gspmm_internal"): _gspmm,
     ("dgl.ops.sddmm", "gsddmm_internal"): _gsddmm,
     ("dgl.ops.edge_softmax", "edge_softmax_internal"): _softmax,
 }
-OF_ROWS: dict[tuple[str, str], Callable] = {
+OF_ROWS: dict[tuple[str, str], Callable[..., Any]] = {
     ("dgl.ops.segment", "segment_reduce"): _segment_reduce,
     ("dgl.ops.segment", "segment_softmax"): _segment_softmax,
     ("dgl.ops.segment", "segment_mm"): _segment_mm,
@@ -134,7 +136,7 @@ def _dispatch_in_dgl() -> None:
                 _put_before((module.__name__, name), _refused(name), _has_graph)
 
 
-def _functions_of_graphs() -> list[tuple[str, Callable]]:
+def _functions_of_graphs() -> list[tuple[str, Callable[..., Any]]]:
     """Functions of `dgl` and `dgl.sampling` that need the structure of a real graph."""
     found = {}
     for module in ("dgl", "dgl.sampling"):
@@ -146,7 +148,7 @@ def _functions_of_graphs() -> list[tuple[str, Callable]]:
     return list(found.items())
 
 
-def _refused(name: str) -> Callable:
+def _refused(name: str) -> Callable[..., Any]:
     advice = BEFORE.get(name, "prepare it before it is cut (GraphData.from_dgl, distgnn partition)")
 
     def refuse(*arguments: Any, **options: Any) -> NoReturn:
@@ -155,21 +157,21 @@ def _refused(name: str) -> Callable:
     return refuse
 
 
-def _has_graph(arguments: tuple) -> bool:
+def _has_graph(arguments: tuple[Any, ...]) -> bool:
     graphs = arguments[0] if arguments else None
     graphs = graphs if isinstance(graphs, list | tuple) else [graphs]
     return any(isinstance(getattr(one, "transport", None), Transport) for one in graphs)
 
 
-def _is_index(arguments: tuple) -> bool:
+def _is_index(arguments: tuple[Any, ...]) -> bool:
     return isinstance(arguments[0], _index_class())
 
 
-def _has_rows(arguments: tuple) -> bool:
+def _has_rows(arguments: tuple[Any, ...]) -> bool:
     return any(isinstance(one, RowTensor) for one in arguments[:2])
 
 
-def _put_before(place: tuple[str, str], ours: Callable, is_ours: Callable[[tuple], bool]) -> None:
+def _put_before(place: tuple[str, str], ours: Callable[..., Any], is_ours: Callable[[tuple[Any, ...]], bool]) -> None:
     """Send calls whose arguments are ours to `ours`, all others to what stands there."""
     module, name = importlib.import_module(place[0]), place[1]
     theirs = getattr(module, name)
@@ -183,7 +185,7 @@ def _put_before(place: tuple[str, str], ours: Callable, is_ours: Callable[[tuple
 
 
 @functools.cache
-def _index_class() -> type:
+def _index_class() -> type[Any]:
     """`Index`: a DGL graph index without C data, so that nothing in DGL can take it for a graph of its own."""
     from dgl import ndarray
     from dgl.heterograph_index import HeteroGraphIndex

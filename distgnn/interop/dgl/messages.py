@@ -45,7 +45,7 @@ class MessageGraph(GraphView, Protocol):
 
 
 def update_all(
-    graph: MessageGraph, message_func: Any, reduce_func: Any, apply_node_func: Callable | None = None
+    graph: MessageGraph, message_func: Any, reduce_func: Any, apply_node_func: Callable[..., Any] | None = None
 ) -> None:
     """Run DGL's `update_all` over the whole graph; the result lands in `graph.dstdata`.
 
@@ -81,7 +81,7 @@ def apply_edges(graph: MessageGraph, func: Any) -> None:
     graph.edata.update(_messages(graph, func))
 
 
-def apply_nodes(graph: MessageGraph, func: Callable) -> None:
+def apply_nodes(graph: MessageGraph, func: Callable[..., Any]) -> None:
     """Run a function of nodes (data) on owned vertices; the result lands in `graph.ndata`."""
     graph.ndata.update(func(Batch(graph.num_nodes(), graph.ndata)))
 
@@ -119,7 +119,7 @@ def _messages(graph: MessageGraph, func: Any) -> dict[str, torch.Tensor]:
     return {func.out_field: messages.gsddmm(graph, op, *rows, left, right)}
 
 
-def _of_edges(graph: MessageGraph, func: Callable) -> dict[str, torch.Tensor]:
+def _of_edges(graph: MessageGraph, func: Callable[..., Any]) -> dict[str, torch.Tensor]:
     """What a function of edges gives, checked."""
     if not callable(func):
         raise InputError(f"{func!r} is no message function: use dgl.function, or a function of edges")

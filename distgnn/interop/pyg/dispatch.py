@@ -55,7 +55,7 @@ def dispatch_in_pyg() -> None:
     setattr(MessagePassing, "__call__", _calls(call))  # noqa: B010 - mypy refuses to assign a method
     fused.put_in_front()
     refused.put_in_front()
-    found: dict[int, Callable] = {}
+    found: dict[int, Callable[..., Any]] = {}
     for name, module in FUNCTIONS.items():
         theirs = getattr(sys.modules.get(module), name, None)
         if theirs is not None:  # None: another version of PyG: its function runs on our tensors as it is
@@ -66,7 +66,7 @@ def dispatch_in_pyg() -> None:
             setattr(place, name, ours)
 
 
-def _dispatcher(ours: Callable, theirs: Callable) -> Callable:
+def _dispatcher(ours: Callable[..., Any], theirs: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(theirs)
     def dispatch(*args: Any, **kwargs: Any) -> Any:
         found = ours(*args, **kwargs)
@@ -75,7 +75,7 @@ def _dispatcher(ours: Callable, theirs: Callable) -> Callable:
     return dispatch
 
 
-def _calls(call: Callable) -> Callable:
+def _calls(call: Callable[..., Any]) -> Callable[..., Any]:
     """MessagePassing.__call__ that takes a DistGraph for an `edge_index`."""
 
     @functools.wraps(call)
@@ -103,7 +103,7 @@ def _is_ours(argument: Any) -> bool:
     return getattr(type(argument), "edge_index", None) is not None and hasattr(argument, "forward_arcs")
 
 
-def _check_part(arguments: tuple) -> None:
+def _check_part(arguments: tuple[Any, ...]) -> None:
     """Raise InputError where one rank's rows meet an edge_index of one process."""
     tensors = [one for one in tree_leaves(arguments) if isinstance(one, torch.Tensor)]
     if any(isinstance(one, ArcTensor) for one in tensors):
@@ -211,7 +211,7 @@ def _refuses_a_part(x: Any, batch: Any = None, *_args: Any, **_kwargs: Any) -> A
     return NotImplemented
 
 
-OURS: dict[str, Callable] = {
+OURS: dict[str, Callable[..., Any]] = {
     "softmax": _softmax,
     "scatter": _scatter,
     "degree": _degree,

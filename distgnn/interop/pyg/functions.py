@@ -203,7 +203,7 @@ def broadcast_to(tensor: Any, size: Any) -> Any:
     return _expanded(tensor, tuple(size))
 
 
-def _expanded(tensor: Any, shape: tuple) -> Any:
+def _expanded(tensor: Any, shape: tuple[Any, ...]) -> Any:
     if not isinstance(tensor, ArcEnds):
         return NotImplemented
     arc_dim = tensor.arc_dim + len(shape) - tensor.dim()

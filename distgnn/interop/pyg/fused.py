@@ -42,7 +42,7 @@ def put_in_front() -> None:
     convs.ChebConv.forward = _with_lambda_of_all(convs.ChebConv.forward)
 
 
-def _with_lambda_of_all(theirs: Callable) -> Callable:
+def _with_lambda_of_all(theirs: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(theirs)
     def forward(
         self: Any, x: Any, edge_index: Any, edge_weight: Any = None, batch: Any = None, lambda_max: Any = None
@@ -56,7 +56,7 @@ def _with_lambda_of_all(theirs: Callable) -> Callable:
     return forward
 
 
-def _dispatcher(layer: type, ours: Callable, theirs: Callable) -> Callable:
+def _dispatcher(layer: type[Any], ours: Callable[..., Any], theirs: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(theirs)
     def forward(self: Any, x: Any, edge_index: Any, *args: Any, **kwargs: Any) -> Any:
         if isinstance(edge_index, ArcIndex) and _is_plain(self, layer) and _fits(x, edge_index):
@@ -68,7 +68,7 @@ def _dispatcher(layer: type, ours: Callable, theirs: Callable) -> Callable:
     return forward
 
 
-def _of_rows(ours: Callable, self: Any, x: Any, edge_index: ArcIndex, *args: Any, **kwargs: Any) -> Any:
+def _of_rows(ours: Callable[..., Any], self: Any, x: Any, edge_index: ArcIndex, *args: Any, **kwargs: Any) -> Any:
     """The layer on this rank's rows, where they are those of all ranks."""
     arcs = edge_index.arcs
     if not arcs.rows:
@@ -79,7 +79,7 @@ def _of_rows(ours: Callable, self: Any, x: Any, edge_index: ArcIndex, *args: Any
     return found if found is NotImplemented else rows_of(found, graph.vertex_space)
 
 
-def _is_plain(conv: Any, layer: type) -> bool:
+def _is_plain(conv: Any, layer: type[Any]) -> bool:
     """Does the layer pass messages as its class does, with nobody watching?"""
     kind = type(conv)
     changed = any(getattr(kind, name, None) is not getattr(layer, name, None) for name in OVERRIDES)
@@ -217,7 +217,7 @@ def rgcn_conv(self: Any, x: torch.Tensor, edge_index: ArcIndex, edge_type: Any =
     return out if self.bias is None else out + self.bias
 
 
-FUSED: dict[str, Callable] = {
+FUSED: dict[str, Callable[..., Any]] = {
     "SAGEConv": sage_conv,
     "GCNConv": gcn_conv,
     "GATConv": gat_conv,

@@ -50,7 +50,7 @@ def _is_cut(value: Any) -> bool:
     return hasattr(value, "arcs" if isinstance(value, torch.Tensor) else "forward_arcs")
 
 
-def refuses(name: str) -> Callable:
+def refuses(name: str) -> Callable[..., Any]:
     """A function in front of PyG's `name` that takes no graph that is cut."""
 
     def refuse(*args: Any, **kwargs: Any) -> Any:

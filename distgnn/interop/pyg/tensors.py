@@ -60,12 +60,14 @@ class ArcTensor(torch.Tensor):
     stands_for_arcs = True
 
     @classmethod
-    def wrap(cls: type[ArcTensorType], size: tuple, dtype: torch.dtype) -> ArcTensorType:
+    def wrap(cls: type[ArcTensorType], size: tuple[Any, ...], dtype: torch.dtype) -> ArcTensorType:
         """A tensor of this class, to which the caller gives its attributes."""
         return torch.Tensor._make_wrapper_subclass(cls, size, dtype=dtype)
 
     @classmethod
-    def __torch_function__(cls, func: Any, types: Any, args: tuple = (), kwargs: dict | None = None) -> Any:
+    def __torch_function__(
+        cls, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
         kwargs = kwargs or {}
         name = name_of(func)
         if name in METADATA:
@@ -87,7 +89,7 @@ class ArcTensor(torch.Tensor):
 
     @classmethod
     def __torch_dispatch__(  # type: ignore[override]
-        cls, func: Any, types: Any, args: tuple = (), kwargs: dict | None = None
+        cls, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
         # Below autograd: only a custom autograd function comes here, which gets values.
         name = str(func.overloadpacket.__name__)
@@ -106,7 +108,7 @@ class ArcTensor(torch.Tensor):
     def __repr__(self, **options: Any) -> str:  # type: ignore[override]
         return f"{type(self).__name__}({list(self.size())}, {self.arcs.graph.num_ranks} ranks)"
 
-    def __deepcopy__(self, memo: dict) -> Any:
+    def __deepcopy__(self, memo: dict[str, Any]) -> Any:
         return self
 
     def __reduce_ex__(self, protocol: Any) -> NoReturn:
@@ -138,7 +140,7 @@ class ArcEnds(ArcTensor):
     arc_dim: int
 
     @classmethod
-    def of(cls, arcs: ArcSet, role: str, size: tuple | None = None, arc_dim: int = 0) -> "ArcEnds":
+    def of(cls, arcs: ArcSet, role: str, size: tuple[Any, ...] | None = None, arc_dim: int = 0) -> "ArcEnds":
         made = cls.wrap((arcs.num_all,) if size is None else size, torch.int64)
         made.arcs, made.role, made.arc_dim = arcs, role, arc_dim
         return made
@@ -223,7 +225,7 @@ class _Unwritten(Function):
         return made
 
     @staticmethod
-    def backward(ctx: Any, grad: torch.Tensor) -> tuple:
+    def backward(ctx: Any, grad: torch.Tensor) -> tuple[Any, ...]:
         (rows, weight, given), (arcs, role, arc_dim) = ctx.inputs, ctx.made
         if not all(map(is_same, (rows, weight), ctx.versions)):
             raise on_all_ranks(InputError(WRITTEN))
@@ -265,7 +267,7 @@ def local_in(one: Any, arcs: ArcSet, name: str = "") -> Any:
     return one
 
 
-def _check_written(name: str, args: tuple) -> None:
+def _check_written(name: str, args: tuple[Any, ...]) -> None:
     """Raise InputError where a function would write into an ordinary tensor, of which this rank has a part only."""
     writes = name == "__setitem__" or (name.endswith("_") and not name.endswith("__"))
     if writes and name != "requires_grad_" and not isinstance(args[0], RowTensor | ArcTensor):
@@ -275,7 +277,7 @@ def _check_written(name: str, args: tuple) -> None:
         )
 
 
-def _as_rows(result: Any, name: str, arcs: ArcSet, args: tuple) -> Any:
+def _as_rows(result: Any, name: str, arcs: ArcSet, args: tuple[Any, ...]) -> Any:
     """What a handler gave as rows of all ranks."""
     ordinary = not isinstance(result, torch.Tensor) or isinstance(result, ArcTensor) or result.dim() == 0
     if ordinary or name.startswith("new_"):
@@ -291,7 +293,7 @@ def _as_rows(result: Any, name: str, arcs: ArcSet, args: tuple) -> Any:
     return rows_of(result, space, dim)
 
 
-def _takes(name: str, args: tuple, kwargs: dict) -> bool:
+def _takes(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
     """Does the handler know these arguments?"""
     try:
         _signature(name).bind(*args, **kwargs)

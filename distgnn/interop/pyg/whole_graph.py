@@ -36,7 +36,7 @@ def _num_ranks(index: ArcIndex) -> int:
     return int(graph.transport.comm.size)
 
 
-def _dropout(name: str) -> Callable:
+def _dropout(name: str) -> Callable[..., Any]:
     """A random choice of arcs. On rows of all ranks PyG's own function is right: its mask is of all arcs."""
 
     def dropout(edge_index: Any, *args: Any, **kwargs: Any) -> Any:
@@ -70,7 +70,7 @@ def _homophily(edge_index: Any, y: Any, batch: Any = None, method: str = "edge")
     return float(total / count)
 
 
-OURS: dict[str, Callable] = {
+OURS: dict[str, Callable[..., Any]] = {
     "homophily": _homophily,
     "contains_self_loops": _contains_self_loops,
     **{name: _dropout(name) for name in MODULES if name.startswith("dropout")},

@@ -1,5 +1,7 @@
 """Propagation by personalised PageRank (APPNP) with DGL's arguments."""
 
+from typing import Any
+
 import torch
 from torch import nn
 
@@ -43,7 +45,7 @@ class APPNPConv(nn.Module):
             feat = ops.mixed(graph, feat, initial, self.alpha, arcs, scales, alone=step < self.k - 1)
         return feat
 
-    def _arcs(self, graph: ops.GraphView, feat: torch.Tensor, weight: torch.Tensor | None) -> tuple:
+    def _arcs(self, graph: ops.GraphView, feat: torch.Tensor, weight: torch.Tensor | None) -> tuple[Any, ...]:
         """Weights of arcs in one step, and scales of both ends."""
         scales = scales_of(graph, weight, "out")
         if not self.training or self.edge_drop.p == 0:

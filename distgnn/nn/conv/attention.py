@@ -4,6 +4,7 @@ Legend: O owned rows, A local arcs, H heads, F features per head.
 """
 
 from collections.abc import Callable
+from typing import Any
 
 import torch
 from torch import nn
@@ -39,7 +40,7 @@ class AttentionConv(nn.Module):
         attn_drop: float = 0.0,
         negative_slope: float = 0.2,
         residual: bool = False,
-        activation: Callable | None = None,
+        activation: Callable[..., Any] | None = None,
         allow_zero_in_degree: bool = False,
         bias: bool = True,
     ):

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable
+from typing import Any
 
 import torch
 from torch import nn
@@ -44,7 +45,7 @@ class GCN2Conv(nn.Module):
         project_initial_features: bool = True,
         allow_zero_in_degree: bool = False,
         bias: bool = True,
-        activation: Callable | None = None,
+        activation: Callable[..., Any] | None = None,
     ):
         super().__init__()
         self.in_feats, self.alpha, self.beta = in_feats, alpha, math.log(lambda_ / layer + 1)

@@ -41,7 +41,7 @@ class GINConv(nn.Module):
         aggregator_type: str = "sum",
         init_eps: float = 0.0,
         learn_eps: bool = False,
-        activation: Callable | None = None,
+        activation: Callable[..., Any] | None = None,
     ):
         super().__init__()
         check_choice("aggregator_type", aggregator_type, AGGREGATORS)

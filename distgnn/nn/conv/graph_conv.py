@@ -1,6 +1,7 @@
 """Graph convolution (GCN) with DGL's arguments and parameter names."""
 
 from collections.abc import Callable
+from typing import Any
 
 import torch
 from torch import nn
@@ -44,7 +45,7 @@ class GraphConv(nn.Module):
         norm: str = "both",
         weight: bool = True,
         bias: bool = True,
-        activation: Callable | None = None,
+        activation: Callable[..., Any] | None = None,
         allow_zero_in_degree: bool = False,
     ):
         super().__init__()
@@ -125,7 +126,7 @@ class GraphConv(nn.Module):
     def _aggregate(self, graph: DataGraph, rows: torch.Tensor, edge_weight: torch.Tensor | None) -> torch.Tensor:
         return ops.spmm(graph, rows, edge_weight, *self._scales(graph))
 
-    def _scales(self, graph: DataGraph) -> tuple:
+    def _scales(self, graph: DataGraph) -> tuple[Any, ...]:
         power = -0.5 if self.norm == "both" else -1
         source = graph.degree_scale("out", power) if self.norm in ("both", "left") else None
         target = graph.degree_scale("in", power) if self.norm in ("both", "right") else None

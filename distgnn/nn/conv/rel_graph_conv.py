@@ -5,6 +5,7 @@ Legend: O owned rows, A local arcs, R relations, B bases.
 
 import math
 from collections.abc import Callable
+from typing import Any
 
 import torch
 from torch import nn
@@ -116,7 +117,7 @@ class RelGraphConv(nn.Module):
         regularizer: str | None = None,
         num_bases: int | None = None,
         bias: bool = True,
-        activation: Callable | None = None,
+        activation: Callable[..., Any] | None = None,
         self_loop: bool = True,
         dropout: float = 0.0,
         layer_norm: bool = False,

@@ -1,6 +1,7 @@
 """GraphSAGE convolution with DGL's arguments and parameter names."""
 
 from collections.abc import Callable
+from typing import Any
 
 import torch
 from torch import nn
@@ -48,8 +49,8 @@ class SAGEConv(nn.Module):
         aggregator_type: str = "mean",
         feat_drop: float = 0.0,
         bias: bool = True,
-        norm: Callable | None = None,
-        activation: Callable | None = None,
+        norm: Callable[..., Any] | None = None,
+        activation: Callable[..., Any] | None = None,
     ):
         super().__init__()
         check_choice("aggregator_type", aggregator_type, AGGREGATORS)

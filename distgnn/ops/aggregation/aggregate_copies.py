@@ -14,6 +14,7 @@ Source: Md et al., DistGNN, SC'21, section 5 (cd-0, 0c).
 """
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -155,7 +156,9 @@ class CopyAggregator:
     def _exchange_at(self, site: Site | None) -> Exchange | EpochExchange:
         return self.exchange if site is None or self.delayed is None else self.delayed.at(*site)
 
-    def scales_at(self, site: Site | None, source_scale: RowScale | None, target_scale: RowScale | None) -> tuple:
+    def scales_at(
+        self, site: Site | None, source_scale: RowScale | None, target_scale: RowScale | None
+    ) -> tuple[Any, ...]:
         """The factors by which arcs counted in a training step: under 0c and the paper's rule those of its own arcs."""
         if self.no_exchange and site is not None:
             return _local(source_scale), _local(target_scale)

@@ -21,7 +21,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -162,7 +162,7 @@ class Aggregator:
         target_scale: RowScale | None = None,
         site: Site | None = None,
         out: np.ndarray | None = None,
-        overlap_work: Sequence[Callable] = (),
+        overlap_work: Sequence[Callable[..., Any]] = (),
     ) -> tuple[np.ndarray, np.ndarray]:
         """Aggregate owned `rows` [O, D] over all arcs of the graph.
 
@@ -209,7 +209,7 @@ class Aggregator:
         block: Block,
         rows: np.ndarray,
         out: np.ndarray,
-        factors: tuple,
+        factors: tuple[Any, ...],
         piece: slice | None = None,
         accumulate: bool = False,
     ) -> None:
@@ -250,7 +250,7 @@ class Aggregator:
         return out
 
 
-def do_work(work: Sequence[Callable], exchange: Exchange | EpochExchange) -> None:
+def do_work(work: Sequence[Callable[..., Any]], exchange: Exchange | EpochExchange) -> None:
     """Pieces of other work, MPI called after each."""
     for piece in work:
         piece()
@@ -262,7 +262,7 @@ def run_block(
     block: Block,
     rows: np.ndarray,
     out: np.ndarray,
-    factors: tuple,
+    factors: tuple[Any, ...],
     piece: slice | None = None,
     accumulate: bool = False,
 ) -> None:
@@ -300,7 +300,7 @@ class Factors:
     source_scale: RowScale | None
     target_scale: RowScale | None
 
-    def of(self, source_kind: str, target_kind: str) -> tuple:
+    def of(self, source_kind: str, target_kind: str) -> tuple[Any, ...]:
         return (
             self.edge_weight,
             None if self.source_scale is None else getattr(self.source_scale, source_kind),

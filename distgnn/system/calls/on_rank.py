@@ -62,7 +62,7 @@ def run(folder: Path) -> None:
         _end(folder, comm, error)
 
 
-def _read(folder: Path, unpack: Any) -> tuple:
+def _read(folder: Path, unpack: Any) -> tuple[Any, ...]:
     from distgnn.errors import InputError, on_all_ranks
 
     try:

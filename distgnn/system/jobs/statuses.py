@@ -2,6 +2,7 @@
 
 import json
 import time
+from typing import Any
 
 from distgnn.system.jobs.rank_log import RankLog
 
@@ -78,5 +79,5 @@ def phase_seconds(text: str | None) -> float:
         return float("inf")
 
 
-def _doing(status: dict) -> str:
+def _doing(status: dict[str, Any]) -> str:
     return f"in {status['phase']} for {status['seconds']:.0f} s at {status['place']}"

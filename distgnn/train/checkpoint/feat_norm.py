@@ -4,6 +4,7 @@ feat_norm.safetensors: mean, factor float64 [D] where there is a step on columns
 """
 
 from pathlib import Path
+from typing import Any
 
 import torch
 from safetensors import SafetensorError, safe_open
@@ -25,7 +26,7 @@ def pack_feat_norm(norm: FeatNorm) -> bytes:
     return save(columns, {"steps": norm.name, "inductive": str(norm.inductive)})
 
 
-def read_feat_norm(run: str, settings: dict) -> FeatNorm | None:
+def read_feat_norm(run: str, settings: dict[str, Any]) -> FeatNorm | None:
     """What was done to the features of a run with this config.toml; None: nothing.
 
     Raises: RunError where the file is missing or damaged.

@@ -71,7 +71,7 @@ def clean(run: Path) -> None:
         shutil.rmtree(path, ignore_errors=True)
 
 
-def write_file(folder: Path, name: str, content: bytes) -> dict:
+def write_file(folder: Path, name: str, content: bytes) -> dict[str, Any]:
     """Write and sync one file of a checkpoint; returns its entry {bytes, sha256}."""
     with open(folder / f"{name}.safetensors", "wb") as stream:
         stream.write(content)
@@ -80,7 +80,7 @@ def write_file(folder: Path, name: str, content: bytes) -> dict:
     return {"bytes": len(content), "sha256": hashlib.sha256(content).hexdigest()}
 
 
-def commit(run: Path, partial: Path, epochs_done: int, state: dict) -> Path:
+def commit(run: Path, partial: Path, epochs_done: int, state: dict[str, Any]) -> Path:
     """Write checkpoint.json, sync, and give the folder its name; then older ones than the newest two go."""
     state = state | {"format_version": FORMAT_VERSION, "epochs_done": epochs_done}
     with open(partial / STATE, "w", encoding="utf-8") as stream:
@@ -107,7 +107,7 @@ def remove(path: Path) -> None:
     shutil.rmtree(gone, ignore_errors=True)
 
 
-def read_state(path: Path) -> dict:
+def read_state(path: Path) -> dict[str, Any]:
     """checkpoint.json, checked.
 
     Raises: RunError naming the file and what is wrong with it.
@@ -137,7 +137,7 @@ def read_state(path: Path) -> dict:
     return state
 
 
-def read_file(path: Path, state: dict, name: str) -> bytes | None:
+def read_file(path: Path, state: dict[str, Any], name: str) -> bytes | None:
     """The bytes of one file of a checkpoint; None where it has none of this name.
 
     Raises: RunError where size or checksum are not what was written.
@@ -159,7 +159,7 @@ def read_file(path: Path, state: dict, name: str) -> bytes | None:
     return content
 
 
-def restore_schedules(schedules: Any, state: dict) -> None:
+def restore_schedules(schedules: Any, state: dict[str, Any]) -> None:
     """Hand the schedules of a checkpoint's state to `schedules`. Raises: RunError where they are damaged."""
     try:
         schedules.load_state(state["schedules"])
@@ -172,6 +172,6 @@ def is_count(value: Any) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and value >= 0
 
 
-def _digest(state: dict) -> str:
+def _digest(state: dict[str, Any]) -> str:
     content = {key: value for key, value in state.items() if key != "sha256"}
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()

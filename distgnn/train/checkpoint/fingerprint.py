@@ -43,7 +43,7 @@ def fingerprint(graph: Any) -> dict[str, object]:
     return {"vertices": int(every[-2]), "arc count": int(every[-1]), **hashes}
 
 
-def difference(saved: dict, now: dict) -> str | None:
+def difference(saved: dict[str, Any], now: dict[str, Any]) -> str | None:
     """What is first different between two fingerprints, as a sentence; None where they are the same."""
     for name in ("vertices", "arc count"):
         if saved.get(name) != now[name]:

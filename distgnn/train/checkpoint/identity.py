@@ -26,7 +26,7 @@ FREE_MODEL = {"model.remat"}  # nor does this, and `--memory auto` may choose ot
 OF_RANKS = ("feat_norm", "columns")
 
 
-def run_settings(config: TrainConfig, metric: str, describe: dict, graph: Any) -> dict[str, object]:
+def run_settings(config: TrainConfig, metric: str, describe: dict[str, Any], graph: Any) -> dict[str, object]:
     """Settings that a resumed run must have, flat: {"train.lr": 0.01, "model.hidden_feats": 256, …}."""
     train = {name: value for name, value in config.as_dict().items() if name not in FREE_TRAIN}
     unused = {"clip_grad": not config.clip_grad, "task": config.task == "node"}
@@ -47,7 +47,7 @@ def run_settings(config: TrainConfig, metric: str, describe: dict, graph: Any) -
     return {f"{section}.{name}": value for section, values in sections.items() for name, value in values.items()}
 
 
-def name_of(function: Callable | None) -> str | None:
+def name_of(function: Callable[..., Any] | None) -> str | None:
     """What tells a function from others in a checkpoint: its name; of one without a name also a hash of what it does.
 
     Notes: the hash is of Python's instructions, which another version of Python may write otherwise, and of the numbers
@@ -81,7 +81,7 @@ def _shown(value: Any) -> str:
     return repr(value) if isinstance(value, int | float | str) else type(value).__qualname__
 
 
-def _instructions(code: CodeType) -> tuple:
+def _instructions(code: CodeType) -> tuple[Any, ...]:
     """What a piece of Python does, without its place in a file."""
 
     def plain(one: object) -> object:
@@ -92,7 +92,7 @@ def _instructions(code: CodeType) -> tuple:
     return code.co_code, code.co_names, [plain(one) for one in code.co_consts]
 
 
-def check_identity(path: Path, state: dict, settings: dict, graph: dict) -> None:
+def check_identity(path: Path, state: dict[str, Any], settings: dict[str, Any], graph: dict[str, Any]) -> None:
     """Raise InputError naming the first difference between a checkpoint and what is to be trained now."""
     different = difference(state["graph"], graph)
     if different:

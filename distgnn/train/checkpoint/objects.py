@@ -18,8 +18,8 @@ import torch
 
 from distgnn.errors import InputError
 
-_DICTS: dict[type, str] = {dict: "dict", OrderedDict: "dict", defaultdict: "dict", Counter: "counter"}
-_LISTS: dict[type, str] = {list: "list", tuple: "tuple", set: "set"}
+_DICTS: dict[type[Any], str] = {dict: "dict", OrderedDict: "dict", defaultdict: "dict", Counter: "counter"}
+_LISTS: dict[type[Any], str] = {list: "list", tuple: "tuple", set: "set"}
 _MAKE_LIST: dict[str, Any] = {name: kind for kind, name in _LISTS.items()}
 
 

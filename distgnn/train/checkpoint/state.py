@@ -68,7 +68,7 @@ def save_checkpoint(run: Path, trainer: Any, epochs_done: int) -> None:
         raise
 
 
-def _common_contents(trainer: Any, random: np.ndarray) -> tuple[dict, dict[str, bytes]]:
+def _common_contents(trainer: Any, random: np.ndarray) -> tuple[dict[str, Any], dict[str, bytes]]:
     """What goes into checkpoint.json of optimisers and callbacks, and the files of all ranks."""
     contents = {"model": pack(trainer.model.state_dict()), "random": pack({"torch": torch.from_numpy(random)})}
     if isinstance(trainer.optimizer, OwnOptimizer):
@@ -112,7 +112,7 @@ def load_checkpoint(run: Path, trainer: Any) -> int:
     return 0
 
 
-def _read_together(path: Path, trainer: Any) -> tuple[dict, dict]:
+def _read_together(path: Path, trainer: Any) -> tuple[dict[str, Any], dict[str, Any]]:
     """State and tensors, the same on every rank but for those that belong to a rank."""
     comm = trainer.graph.comm
     state, common = None, {}
@@ -152,7 +152,7 @@ def unpack(path: Path, name: str, content: bytes) -> dict[str, torch.Tensor]:
         raise RunError(f"{path / name}.safetensors is damaged: {reason}") from error
 
 
-def check_tensors(path: Path, tensors: dict[str, dict], trainer: Any) -> None:
+def check_tensors(path: Path, tensors: dict[str, dict[str, Any]], trainer: Any) -> None:
     """Raise RunError unless names, shapes and dtypes are those of the trainer's model and optimiser."""
     expected = {"model": trainer.model.state_dict()}
     if isinstance(trainer.optimizer, OwnOptimizer):
@@ -171,7 +171,7 @@ def _kind(tensor: torch.Tensor | None) -> str:
     return "missing" if tensor is None else f"{str(tensor.dtype).removeprefix('torch.')} {list(tensor.shape)}"
 
 
-def _restore(trainer: Any, state: dict, tensors: dict) -> None:
+def _restore(trainer: Any, state: dict[str, Any], tensors: dict[str, Any]) -> None:
     comm, graph = trainer.graph.comm, trainer.graph
     with raise_together(comm):
         trainer.model.load_state_dict(tensors["model"])

@@ -66,7 +66,7 @@ class Recorder:
         self._sums: dict[Key, np.ndarray] = {}
         self._shapes: dict[Key, tuple[int, bool]] = {}  # width, whole matrix
         self._messages: list[tuple[Key, int]] = []  # keys in the order of messages, and their sizes
-        self._requests: list = []
+        self._requests: list[Any] = []
         self._complete: set[int] = set()
         self._constant: dict[Key, tuple[Any, int, np.ndarray]] = {}
         for number, parameter in enumerate(parameters):
@@ -120,7 +120,7 @@ class Recorder:
 
     # --- rows ----------------------------------------------------------------------------------------------------
 
-    def _linear(self, module: Any, inputs: tuple, output: torch.Tensor) -> None:
+    def _linear(self, module: Any, inputs: tuple[Any, ...], output: torch.Tensor) -> None:
         """Hook of a linear layer's forward pass: its rows are added when the gradient of its output is there."""
         if not (self._recording and output.requires_grad and module.weight.requires_grad):
             return

@@ -1,5 +1,7 @@
 """What the console says of an epoch, from `distgnn train` and from a script alike."""
 
+from typing import Any
+
 from distgnn.system.units import human_metric, human_seconds
 
 
@@ -12,7 +14,7 @@ class EpochText:
     def __init__(self, best_by: str = "valid_metric", metric: str = "accuracy"):
         self._best_by, self._metric, self._value, self._evaluated = best_by, metric, "", 0
 
-    def of(self, record: dict) -> str:
+    def of(self, record: dict[str, Any]) -> str:
         """Words about this record; it is to be given every one. Epochs count from 1."""
         value, done = record.get(self._best_by), record["epoch"] + 1
         if value is not None:

@@ -44,11 +44,11 @@ class ConsoleLogger(Callback):
         self._began = self._told = time.monotonic()
         self._done_before, self._text = 0, EpochText()
 
-    def on_train_start(self, trainer: Any, record: dict) -> None:
+    def on_train_start(self, trainer: Any, record: dict[str, Any]) -> None:
         self._began = self._told = time.monotonic()
         self._done_before, self._text = len(trainer.records), EpochText(trainer.best_by, trainer.metric)
 
-    def on_train_epoch_end(self, trainer: Any, record: dict) -> None:
+    def on_train_epoch_end(self, trainer: Any, record: dict[str, Any]) -> None:
         done, total, now = record["epoch"] + 1, trainer.config.epochs, time.monotonic()
         text = self._text.of(record)
         since = now - self._told
@@ -60,7 +60,7 @@ class ConsoleLogger(Callback):
             self._told = now
             self._tell(done, total, text, now)
 
-    def on_train_end(self, trainer: Any, record: dict) -> None:
+    def on_train_end(self, trainer: Any, record: dict[str, Any]) -> None:
         if self._bar:
             self._write("\n")
 
@@ -89,7 +89,7 @@ class CsvLogger(Callback):
         self.path = path
         self._file: TextIO | None = None
 
-    def on_train_start(self, trainer: Any, record: dict) -> None:
+    def on_train_start(self, trainer: Any, record: dict[str, Any]) -> None:
         classes = trainer.config.task in ("node", "edge") and not trainer.graph.multilabel
         kinds = ("metric", "accuracy") if classes else ("metric",)
         columns = [*COLUMNS, *(f"{split}_{kind}" for kind in kinds for split in SPLITS), *trainer.own_metrics]
@@ -102,7 +102,7 @@ class CsvLogger(Callback):
         self._writer.writerows(trainer.records)
         self._file.flush()
 
-    def on_train_epoch_end(self, trainer: Any, record: dict) -> None:
+    def on_train_epoch_end(self, trainer: Any, record: dict[str, Any]) -> None:
         if self._file is not None:
             self._writer.writerow(record)
             self._file.flush()
@@ -120,12 +120,12 @@ class TensorBoardLogger(Callback):
         self.folder = folder
         self._writer: Any = None
 
-    def on_train_start(self, trainer: Any, record: dict) -> None:
+    def on_train_start(self, trainer: Any, record: dict[str, Any]) -> None:
         from torch.utils.tensorboard import SummaryWriter
 
         self._writer = SummaryWriter(str(self.folder), purge_step=len(trainer.records) or None)
 
-    def on_train_epoch_end(self, trainer: Any, record: dict) -> None:
+    def on_train_epoch_end(self, trainer: Any, record: dict[str, Any]) -> None:
         for name, value in record.items():
             if name != "epoch" and isinstance(value, int | float):
                 self._writer.add_scalar(name, value, record["epoch"])

@@ -23,7 +23,7 @@ class Outputs:
         settings: sections of config.toml beside [train].
     """
 
-    def __init__(self, trainer: Any, callbacks: Callbacks, settings: dict):
+    def __init__(self, trainer: Any, callbacks: Callbacks, settings: dict[str, Any]):
         self._trainer, self._comm, config = trainer, trainer.graph.comm, trainer.config
         self.callbacks, self._loggers = callbacks, Callbacks()
         self.folder: RunFolder | None = None
@@ -45,7 +45,7 @@ class Outputs:
                 with writing(self.folder.path):
                     work(self.folder)
 
-    def start(self, record: dict) -> None:
+    def start(self, record: dict[str, Any]) -> None:
         """Before the first epoch; `record` is the last one of a resumed run."""
         norm = self._trainer.graph.feat_norm
         if norm is not None:
@@ -54,7 +54,7 @@ class Outputs:
         self._log("on_train_start", record)
         self.callbacks.call("on_train_start", self._trainer, record)
 
-    def add_epoch(self, record: dict) -> None:
+    def add_epoch(self, record: dict[str, Any]) -> None:
         """After an epoch and its evaluation."""
         with raise_together(self._comm), writing(self._trainer.config.run_dir):
             if self.folder is not None:
@@ -64,7 +64,7 @@ class Outputs:
             self._trainer.on_epoch(record)
         self.callbacks.call("on_train_epoch_end", self._trainer, record)
 
-    def finish(self, summary: dict) -> None:
+    def finish(self, summary: dict[str, Any]) -> None:
         """Write what comes last: the trace and the summary."""
         trace, run_dir = self._trainer.trace, self._trainer.config.run_dir
         with raise_together(self._comm), writing(run_dir):
@@ -83,6 +83,6 @@ class Outputs:
         if self.folder:
             self.folder.close()
 
-    def _log(self, event: str, record: dict) -> None:
+    def _log(self, event: str, record: dict[str, Any]) -> None:
         with raise_together(self._comm), writing(self._trainer.config.run_dir):
             self._loggers.call(event, self._trainer, record)

@@ -46,7 +46,7 @@ class TrainResult:
         return [record["loss"] for record in self.records]
 
 
-def over_ranks(comm: Any, epoch: int, mine: dict) -> tuple[dict, int]:
+def over_ranks(comm: Any, epoch: int, mine: dict[str, Any]) -> tuple[dict[str, Any], int]:
     """One record from each rank's numbers (sums, maxima and means), and the signal that a rank received (or 0).
 
     Collective: yes.
@@ -78,8 +78,13 @@ def _waits_over_ranks(waits: list[dict[str, float]]) -> dict[str, list[float]]:
 
 
 def summarize(
-    records: list[dict[str, Any]], best: dict, metric: str, comm: Any, seed: int, sent_to: Sequence[np.ndarray]
-) -> dict:
+    records: list[dict[str, Any]],
+    best: dict[str, Any],
+    metric: str,
+    comm: Any,
+    seed: int,
+    sent_to: Sequence[np.ndarray],
+) -> dict[str, Any]:
     """What summary.json says of a run. Collective: yes.
 
     Args:
@@ -88,7 +93,7 @@ def summarize(
     """
     timed = records[1:] or records
     between = [record.get("bytes_between_nodes", 0) for record in timed]  # runs of earlier versions have none
-    verified: dict = next((record for record in reversed(records) if "gradient_error" in record), {})
+    verified: dict[str, Any] = next((record for record in reversed(records) if "gradient_error" in record), {})
     return {
         "metric": metric,
         **{name: best.get(name) for name in CHOSEN if not (name.endswith("accuracy") and best.get(name) is None)},

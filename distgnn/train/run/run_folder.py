@@ -23,6 +23,7 @@ import os
 from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 import tomli_w
 
@@ -47,7 +48,7 @@ class RunFolder:
             run writes there now.
     """
 
-    def __init__(self, path: str, config: dict, overwrite: bool = False, resume: bool = False):
+    def __init__(self, path: str, config: dict[str, Any], overwrite: bool = False, resume: bool = False):
         self.path = Path(path)
         self._config = config
         check_free(self.path, overwrite, resume)
@@ -83,7 +84,7 @@ class RunFolder:
                 lock = _locked(folder)
             return lock
 
-    def keep_epochs(self, epochs_done: int) -> list[dict]:
+    def keep_epochs(self, epochs_done: int) -> list[dict[str, Any]]:
         """Cut metrics.jsonl back to the first `epochs_done` epochs, whole lines only; returns their records.
 
         The settings are written anew: a resumed run may have more epochs, or another partition of the graph.
@@ -103,7 +104,7 @@ class RunFolder:
         os.fsync(self._metrics.fileno())
         sync_folder(self.path)
 
-    def add_epoch(self, record: dict) -> None:
+    def add_epoch(self, record: dict[str, Any]) -> None:
         """Append one epoch to metrics.jsonl."""
         self._metrics.write(json.dumps(record) + "\n")
         self._metrics.flush()
@@ -112,7 +113,7 @@ class RunFolder:
         """Replace the best weights (a safetensors file)."""
         replace_file(best_weights(self.path), weights)
 
-    def finish(self, summary: dict) -> None:
+    def finish(self, summary: dict[str, Any]) -> None:
         """Write summary.json and close."""
         write_summary(self.path, summary)
         self.close()
@@ -179,20 +180,20 @@ def _locked(folder: Path) -> int:
         raise InputError(f"another run is writing to {folder} now: wait for it, or choose another --run-dir") from None
 
 
-def _toml(config: dict) -> bytes:
+def _toml(config: dict[str, Any]) -> bytes:
     # Undecodable bytes in paths become question marks.
     return tomli_w.dumps(_without_none(config)).encode("utf-8", "replace")
 
 
-def _without_none(config: dict) -> dict:
+def _without_none(config: dict[str, Any]) -> dict[str, Any]:
     """TOML has no None: what has no value is not written."""
     held = {name: value for name, value in config.items() if value is not None}
     return {name: _without_none(value) if isinstance(value, dict) else value for name, value in held.items()}
 
 
-def read_metrics(file: Path) -> list[dict]:
+def read_metrics(file: Path) -> list[dict[str, Any]]:
     """The records of a metrics.jsonl in order of epochs, one per epoch; a line that a crash cut short is left out."""
-    records: dict[int, dict] = {}
+    records: dict[int, dict[str, Any]] = {}
     try:
         lines = read_text(file, "replace").splitlines()
     except OSError:
@@ -206,7 +207,7 @@ def read_metrics(file: Path) -> list[dict]:
     return [records[epoch] for epoch in sorted(records)]
 
 
-def start_many(path: Path, config: dict, overwrite: bool, resume: bool = False) -> RunFolder:
+def start_many(path: Path, config: dict[str, Any], overwrite: bool, resume: bool = False) -> RunFolder:
     """The folder around several runs: its own config.toml; each run gets a run folder inside. Close it at the end."""
     return RunFolder(str(path), config, overwrite, resume)
 
@@ -220,7 +221,7 @@ def writing(path: str | Path | None) -> Iterator[None]:
         raise RunError(f"cannot write to the run folder {path}: {error.strerror or error}") from error
 
 
-def write_summary(folder: Path, summary: dict) -> None:
+def write_summary(folder: Path, summary: dict[str, Any]) -> None:
     """Write summary.json, whole."""
     replace_file(folder / "summary.json", json.dumps(summary, indent=1).encode())
 
@@ -230,7 +231,7 @@ def best_weights(folder: str | Path) -> Path:
     return Path(folder) / "checkpoint" / "best.safetensors"
 
 
-def model_config(path: str, config: dict) -> ModelConfig:
+def model_config(path: str, config: dict[str, Any]) -> ModelConfig:
     """The [model] section of a run's config.toml.
 
     Raises:
@@ -248,7 +249,7 @@ def model_config(path: str, config: dict) -> ModelConfig:
     return model
 
 
-def run_dtype(path: str, config: dict) -> str:
+def run_dtype(path: str, config: dict[str, Any]) -> str:
     """The dtype of a run, float32 where its config.toml says none.
 
     Raises:
@@ -260,12 +261,12 @@ def run_dtype(path: str, config: dict) -> str:
     return dtype
 
 
-def run_task(settings: dict) -> str:
+def run_task(settings: dict[str, Any]) -> str:
     """The task of a run, node where its config.toml says none."""
     return str(settings.get("train", {}).get("task", "node"))
 
 
-def read_config(path: str) -> dict:
+def read_config(path: str) -> dict[str, Any]:
     """config.toml of a run folder.
 
     Raises:

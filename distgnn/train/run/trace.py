@@ -41,7 +41,7 @@ class Trace:
         """One training step."""
         self._steps.append((epoch, started, ended))
 
-    def events(self) -> list[dict]:
+    def events(self) -> list[dict[str, Any]]:
         """All events, in Chrome's trace format; what was timed outside of training steps is called evaluation."""
         blocks = sorted(self._blocks, key=lambda block: block[1])
         events = [self._event(f"epoch {epoch}", "epoch", *times) for epoch, *times in self._steps]
@@ -63,7 +63,7 @@ class Trace:
         events += [self._event(name, "evaluation", *times) for name, *times in blocks[next_block:]]
         return events
 
-    def _event(self, name: str, category: str, started: float, ended: float) -> dict:
+    def _event(self, name: str, category: str, started: float, ended: float) -> dict[str, Any]:
         start = 1e6 * (started + self._to_wall_clock)
         event = {
             "name": name,
@@ -90,7 +90,7 @@ def merge(folder: Path) -> None:
     found = {
         int(name[1]): path for path in folder.glob("rank-*.json") if (name := re.fullmatch(r"rank-(\d+)", path.stem))
     }
-    events: list[dict] = []
+    events: list[dict[str, Any]] = []
     merged = []
     for rank in sorted(found):
         with contextlib.suppress(OSError, ValueError, KeyError, TypeError):

@@ -71,7 +71,7 @@ def _beside(run_dir: str | None) -> str:
     return str(next(one for one in (path, *path.parents) if one.is_dir()))
 
 
-def _needs(comm: Any, manifest: dict, settings: Settings, limit: int | None) -> tuple[int, int, bool]:
+def _needs(comm: Any, manifest: dict[str, Any], settings: Settings, limit: int | None) -> tuple[int, int, bool]:
     """The most that a rank needs, what is there, and whether all ranks fit. Collective: yes."""
     from mpi4py import MPI
 

@@ -5,19 +5,20 @@ from dataclasses import fields
 import pytest
 
 from distgnn.config import Settings
-from distgnn.config.steps.recipes import RECIPES, TABLES, pick
+from distgnn.config.options.option import option_name
+from distgnn.config.steps.recipes import TABLES, pick
 from distgnn.errors import InputError
 
 
 def test_rows_name_options_with_values_that_they_may_have():
-    for recipe in RECIPES:
+    for recipe in TABLES:
         for row in TABLES[recipe]:
             settings, left = Settings(), dict(row.options)
             for name in ("train", "model", "run", "schedule"):
                 group = getattr(settings, name)
                 for field in fields(group):
-                    if field.name in left:
-                        object.__setattr__(group, field.name, left.pop(field.name))
+                    if option_name(field) in left:
+                        object.__setattr__(group, field.name, left.pop(option_name(field)))
             assert left == {}
             settings.checked()
 
@@ -39,6 +40,17 @@ def test_the_graph_and_what_goes_with_the_options_choose_the_row():
     options, line = pick("fast", graph | {"train": 140}, "node", set())
     assert options["norm"] == "none" and not {"batch", "optimizer"} & set(options)
     assert "few labels" in line and "--norm none" in line
+
+
+def test_defaults_are_those_of_the_graph_and_given_options_stay():
+    graph = {"sparse_feats": True, "train": 140}
+    options, line = pick(None, graph, "node", {"lr", "model"})
+    assert options["weight_decay"] > 0 and not {"lr", "model"} & options.keys()
+    assert line.startswith("defaults (few labels, sparse features): --num-layers 2")
+    assert "lr" not in pick(None, graph, "node", {"optimizer"})[0]
+    for other in (graph | {"train": 5000}, graph | {"sparse_feats": False}):
+        assert pick(None, other, "node", set()) == ({}, "")
+    assert pick(None, graph, "link", set()) == ({}, "")
 
 
 def test_a_rate_goes_with_its_optimizer():

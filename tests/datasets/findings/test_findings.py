@@ -133,7 +133,22 @@ def test_classes_of_texts_and_of_numbers_with_gaps_keep_their_names(labels, clas
     assert tuple(manifest["graph"].get("class_names", ())) == names
 
 
+def test_a_tuple_of_an_edge_index_and_columns_is_a_graph():
+    index = torch.from_numpy(PAIRS.T.copy())
+    for labels in ((), (LABELS,)):
+        graph = as_graph_data((index, FEATS, *labels), Findings())
+        assert graph.edges.tolist() == PAIRS.tolist() and graph.feats.tolist() == FEATS.tolist()
+        assert (graph.labels is not None) == bool(labels)
+    assert as_graph_data((PAIRS[:, 0], PAIRS[:, 1]), Findings()).feats is None  # two columns of ids
+    with pytest.raises(InputError, match=r"found \[4, 2\]: do vertex ids start at 1"):
+        as_graph_data((index, FEATS[:4]), Findings())
+
+
 CAUTIONS = {
+    "one-hot labels": (
+        lambda: GraphData.from_arrays(PAIRS, labels=np.eye(5, dtype=np.int64), findings=Findings()),
+        "each has exactly one: give labels.argmax",
+    ),
     "ids from 1": (lambda: GraphData.from_arrays(PAIRS + 1, findings=Findings()), "ids seem to start at 1"),
     "labels from 1": (
         lambda: GraphData.from_arrays(PAIRS, labels=LABELS + 1, findings=Findings()), "labels seem to start at 1",
