@@ -155,7 +155,8 @@ def memory_bytes(sizes: GraphSizes, choice: Choice, settings: Settings) -> int:
     sent = int(ROWS_BALANCE * sizes.exchange_rows(choice.parts) / choice.parts)
     arcs = int(BALANCE * sizes.num_arcs / choice.parts)
     # Indices and ids of arcs; ids, degrees, offsets and masks of rows: as written by `distgnn partition`.
-    files = {"structure": {"bytes": 12 * arcs + 40 * owned}, "feats": {"bytes": 4 * owned * sizes.num_feats}}
+    files = {"structure": {"bytes": 4 * arcs + 40 * owned}, "arc_ids": {"bytes": 8 * arcs}}
+    files["feats"] = {"bytes": 4 * owned * sizes.num_feats}
     part = {"owned": owned, "rows": owned + sent // 2, "arcs": arcs, "files": files, "symmetric": True}
     graph = {"num_feats": sizes.num_feats, "num_classes": sizes.num_classes}
     return estimate_bytes({"parts": [part], "graph": graph, "pair_rows": [[sent]]}, 0, settings.sections())

@@ -68,6 +68,7 @@ KEEPS = {
     "edgegat": Keeps(16, 14, 0),
     "rgcn": Keeps(10, 9, 0),
 }
+BY_ARC = ("gat", "gatv2", "gine", "edgegat", "rgcn")  # what needs ids of arcs, and the arcs of the way back
 REMAT_BESIDES = 0.6
 OUTPUT_ROWS = 3
 COLUMN_ROWS = 4.0  # of columns both ways [O, W / t], and messages both ways [O / t, W]
@@ -90,9 +91,11 @@ def estimate_bytes(manifest: dict, part_id: int, settings: dict) -> int:
     rows = -(-rows // columns)
     width, layers = model["hidden_feats"], max(model["num_layers"] - 1, 1)
     feature_files = [name for name in part["files"] if name.startswith("feats")]
-    structure = sum(entry["bytes"] for name, entry in part["files"].items() if name not in feature_files)
-    structure += 0 if part["symmetric"] else 12 * part["arcs"]
     keeps = KEEPS[model["name"]]
+    by_arc = model["name"] in BY_ARC or bool(model.get("weighted"))
+    unread = [*feature_files, *(() if by_arc else ("arc_ids",))]
+    structure = sum(entry["bytes"] for name, entry in part["files"].items() if name not in unread)
+    structure += 12 * part["arcs"] if by_arc or not part["symmetric"] else 0
     layers += keeps.layers
     each = keeps.plain if model.get("norm", "layer") == "none" else keeps.each
     each += 1.5 * bool(model.get("residual"))  # the layer's sum, and what it added
@@ -106,12 +109,13 @@ def estimate_bytes(manifest: dict, part_id: int, settings: dict) -> int:
     if train.get("offload"):
         kept = min(kept, max(AT_WORK, kept / layers))
     exchanged = sum(manifest["pair_rows"][part_id]) + sum(row[part_id] for row in manifest["pair_rows"])
-    widths = 2 * width + 2 * min(outputs, width) + min(graph["num_feats"], width)
-    messages = exchanged * widths / columns
+    inner = max(model["num_layers"] - 2, 0)  # layers from hidden rows to hidden rows
+    last = min(outputs, width)
+    of_training = inner * width + last + (0 if run.get("cache_first", True) else min(graph["num_feats"], width))
+    messages = exchanged * max(width if inner else last, graph["num_feats"]) / columns
     if run["algorithm"] not in ("cd-0", "0c"):
-        late = layers * width + min(outputs, width)
-        messages += late / columns * _late_rows(manifest, part_id, run, max(1, width // columns))
-        kept += layers  # a sum of late rows is kept: it cannot be made again
+        messages = _late_rows(manifest, part_id, run, of_training / columns, messages)
+        kept += inner + (outputs >= width)  # a sum of late rows is kept: it cannot be made again
     if columns > 1:
         messages += COLUMN_ROWS * part["owned"] * width / columns
     if train.get("batch", FULL) != FULL and train.get("history", True):
@@ -124,16 +128,22 @@ def estimate_bytes(manifest: dict, part_id: int, settings: dict) -> int:
     return int(PRIVATE_BYTES + SHARED_BYTES + structure + item * numbers)
 
 
-def _late_rows(manifest: dict, part_id: int, run: dict, width: int) -> float:
-    """Rows of a layer that a delayed schedule keeps: held ones, those to come, a message to send; both directions."""
+def _late_rows(manifest: dict, part_id: int, run: dict, width: float, exact: float) -> float:
+    """Numbers of messages and held rows of a delayed schedule, at the end of its warm-up or behind it.
+
+    Args: width: of the rows of all exchanges of a step; exact: numbers of exact messages.
+    """
     from distgnn.kernels import row_bytes
 
     sent = sum(manifest["pair_rows"][part_id])
     received = sum(row[part_id] for row in manifest["pair_rows"])
     wires = [run.get(name) or run.get("wire") or "float32" for name in ("wire", "wire_backward")]
-    shares = [row_bytes(width, wire) / row_bytes(width, "float32") for wire in wires]
+    columns = max(1, int(width))
+    shares = [row_bytes(columns, wire) / row_bytes(columns, "float32") for wire in wires]
     bins = int(run["algorithm"].removeprefix("cd-"))
-    return sum(received + share * (sent / bins + received) for share in shares)
+    held = 2 * received * width
+    coming = sum(share * (sent / bins + received) for share in shares) * width
+    return max(held + exact, held + coming + exact * (0.25 if wires == ["float32", "float32"] else 0.5))
 
 
 def _bytes_of_pairs(manifest: dict, part_id: int, train: dict, row_bytes: int) -> int:
