@@ -9,7 +9,7 @@ from distgnn.config.model import ModelConfig
 from distgnn.errors import InputError, RunError
 from distgnn.kernels import row_bytes
 from distgnn.planning.choose import all_estimates, choose, commands, parse_ranks
-from distgnn.planning.epoch_estimate import ROWS_BALANCE, Choice, Rank, assumed_prices, estimate
+from distgnn.planning.epoch_estimate import ROWS_IN_MEMORY, Choice, Rank, assumed_prices, estimate
 from distgnn.planning.graph_sizes import PUBLISHED, GraphSizes
 from distgnn.replay.network import parse_network
 
@@ -60,7 +60,7 @@ def test_late_rows_take_the_width_of_the_wire():
         for choice in (("cd-5", "bfloat16"), ("cd-5", "int8"), ("cd-0", "float32"))
     )
     int8 = (256 + 172 + 4) / 4  # numbers of four bytes
-    of_rank = ROWS_BALANCE * PAPERS.exchange_rows(64) / 64
+    of_rank = ROWS_IN_MEMORY * PAPERS.exchange_rows(64) / 64
     assert half - narrow == pytest.approx(4 * 2 * 1.2 * of_rank * ((256 + 172) / 2 - int8), rel=1e-5)
     assert narrow > exact + 4 * 2 * of_rank * (256 + 172)  # held rows of both directions
 

@@ -141,6 +141,8 @@ class Dgl(TorchContestant):
                 yield layers.SAGEConv(a, b, "mean")
             elif self.config.name == "gcn":
                 yield layers.GraphConv(a, b, allow_zero_in_degree=True)
+            elif self.config.name == "gin":
+                yield layers.GINConv(two_layers(a, b), "sum", learn_eps=True)
             else:
                 make = layers.GATConv if self.config.name == "gat" else layers.GATv2Conv
                 last = layer == len(self.widths) - 2
@@ -173,6 +175,8 @@ class Pyg(TorchContestant):
                 yield self.layers.SAGEConv(a, b, aggr="mean")
             elif self.config.name == "gcn":
                 yield self.layers.GCNConv(a, b, add_self_loops=False, cached=True)
+            elif self.config.name == "gin":
+                yield self.layers.GINConv(two_layers(a, b), train_eps=True)
             else:
                 heads = self.config.num_heads
                 width = b if last else b // heads
@@ -183,6 +187,8 @@ class Pyg(TorchContestant):
         names = {
             "sage": {"fc_neigh.weight": "lin_l.weight", "fc_self.bias": "lin_l.bias", "fc_self.weight": "lin_r.weight"},
             "gcn": {"weight": "lin.weight", "bias": "bias"},
+            "gin": {"eps": "eps"}
+            | {f"apply_func.{place}": f"nn.{place}" for place in ("0.weight", "0.bias", "2.weight", "2.bias")},
             "gat": {"fc.weight": "lin.weight", "attn_l": "att_src", "attn_r": "att_dst", "bias": "bias"},
         }[self.config.name]
         turned = weights | ({"weight": weights["weight"].T.contiguous()} if "weight" in weights else {})
@@ -200,6 +206,11 @@ class Pyg(TorchContestant):
         out = conv(feats, self.graph)
         last = conv is self.convs[-1] and self.config.name == "gat"
         return out.view(len(out), self.config.num_heads, -1) if last else out
+
+
+def two_layers(in_feats: int, out_feats: int) -> nn.Sequential:
+    """What our GIN puts behind its sum."""
+    return nn.Sequential(nn.Linear(in_feats, out_feats), nn.ReLU(), nn.Linear(out_feats, out_feats))
 
 
 def _our_model(order: dict, in_feats: int, num_classes: int, **options: Any) -> nn.Module:
