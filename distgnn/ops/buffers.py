@@ -6,7 +6,7 @@ buffer back: a tensor on a piece of a block holds a reference to it, and a piece
 A result takes the smallest gap that it fits in, so a free block of a wide layer holds narrower rows meanwhile.
 
 With a folder (`--offload`) pieces wait in files there (file_memory.py). A new piece sends the oldest ones out until
-those in memory are at most WORKING times the largest: a layer forward has its input, its sums and its result at work.
+those in memory are at most WORKING times the largest: a layer has its input and its sums at work.
 What was sent out last is needed first in the backward pass, and is read ahead from there.
 """
 
@@ -23,8 +23,8 @@ from distgnn.ops.file_memory import PAGE, Disk, FileMemory
 
 SMALL = 1 << 20  # bytes; smaller results are left to malloc
 LINE = 64  # bytes: a piece begins with a cache line, as a block does
-WORKING = 3  # pieces of the largest size in memory, with a folder
-AHEAD = 2  # of these are read ahead
+WORKING = 2  # pieces of the largest size in memory, with a folder
+AHEAD = 1  # of these are read ahead
 SHARE = 2  # a whole block is broken for what fills at least half of it: it may soon be needed whole
 
 
@@ -181,10 +181,8 @@ class Buffers:
         """Before a piece is made: at most WORKING times the largest piece stays in memory with it."""
         if self.disk is None:
             return
+        self.leave()
         places = self._places()
-        for place, pages in places:
-            if place.waits:
-                pages.leave(place.first, place.end)
         here = [one for one in places if not one[0].waits]
         sizes = [place.num_bytes for place, _ in here] + [num_bytes]
         while sum(sizes) > WORKING * max(sizes):
@@ -213,8 +211,15 @@ class Buffers:
                 if not place.waits:
                     self._send_out(place, pages)
 
+    def leave(self) -> None:
+        """Pieces that wait leave the resident set; who reads on finds them in their files."""
+        for place, pages in self._places():
+            if place.waits:
+                pages.leave(place.first, place.end)
+
     def read_ahead(self) -> None:
         """A backward pass comes to the pieces that wait: begin to read those that were made last."""
+        self.leave()
         waiting = [one for one in self._places() if one[0].waits]
         room = AHEAD * max([place.num_bytes for place, _ in waiting], default=0)
         for place, pages in reversed(waiting):

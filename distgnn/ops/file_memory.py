@@ -17,6 +17,7 @@ import threading
 import weakref
 from collections.abc import Callable
 from functools import partial
+from pathlib import Path
 
 import numpy as np
 
@@ -45,6 +46,18 @@ def check_folder(folder: str | None) -> None:
 def free_bytes(folder: str) -> int:
     """What the disk of a folder has left."""
     return shutil.disk_usage(folder).free
+
+
+def is_memory(folder: str) -> bool:
+    """Is a folder on a tmpfs, whose files are memory? False where the kernel does not say."""
+    device = os.stat(folder).st_dev
+    name = f"{os.major(device)}:{os.minor(device)}"
+    try:
+        lines = Path("/proc/self/mountinfo").read_text(encoding="utf-8", errors="replace").splitlines()
+    except OSError:
+        return False
+    kinds = [line.rpartition(" - ")[2].split()[0] for line in lines if line.split()[2] == name]
+    return any(kind in ("tmpfs", "ramfs") for kind in kinds)
 
 
 def _open_file(folder: str) -> int:
@@ -98,6 +111,10 @@ class Disk:
     def read_ahead(self, file: int, first: int, num_bytes: int) -> None:
         """Begin to read a piece of a file."""
         self._do(partial(os.posix_fadvise, file, first, num_bytes, os.POSIX_FADV_WILLNEED))
+
+    def drop(self, file: int, first: int, num_bytes: int) -> None:
+        """The pages of a piece of a file may go. By the thread: the kernel may write before it lets them go."""
+        self._work.put(partial(os.posix_fadvise, file, first, num_bytes, os.POSIX_FADV_DONTNEED))
 
     def _do(self, work: Callable[[], object]) -> None:
         """Hand work to the thread, after raising what went wrong there before."""
@@ -177,4 +194,4 @@ class FileMemory:
         except OSError as error:
             raise self._disk.failed(error) from error
         self._pages.madvise(mmap.MADV_HUGEPAGE, first, end - first)
-        os.posix_fadvise(self._file, first, end - first, os.POSIX_FADV_DONTNEED)
+        self._disk.drop(self._file, first, end - first)

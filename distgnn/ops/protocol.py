@@ -109,6 +109,9 @@ class KeptAggregations(Protocol):
     ) -> torch.Tensor:
         """The kept result, or what `compute(will it be kept)` gives; loops: a `SelfLoops`. Collective: yes."""
 
+    def holds(self, result: torch.Tensor) -> bool:
+        """Is this memory of a kept result? This rank's answer."""
+
 
 class FactorRecorder(Protocol):
     """Takes the rows around weights in a backward pass, for second-order optimisers."""

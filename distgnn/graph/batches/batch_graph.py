@@ -240,3 +240,7 @@ class _BatchConstants:
             return compute(False)
         source_scale, target_scale = map(whole_scale, scales)
         return batch._take(spmm(whole, whole.feats, edge_weight, source_scale, target_scale))
+
+    def holds(self, result: torch.Tensor) -> bool:
+        """Is this memory of a kept result? This rank's answer."""
+        return self._batch._whole.constants.holds(result)

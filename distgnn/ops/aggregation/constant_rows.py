@@ -112,6 +112,10 @@ class ConstantRows:
         self._met.append(_Key.of(rows))
         return result
 
+    def holds(self, result: torch.Tensor) -> bool:
+        """Is this memory of a kept result? This rank's answer."""
+        return any(entry.result.data_ptr() == result.data_ptr() for entry in self._entries)
+
     def _keep(self, rows: torch.Tensor, edge_weight: torch.Tensor | None, scales: tuple, result: torch.Tensor) -> None:
         known = self._find(rows, edge_weight, scales)
         if known:

@@ -49,7 +49,7 @@ from distgnn.ops.dense.activation import (
     finish,
     rows_of,
 )
-from distgnn.ops.dense.made_again import MadeAgain, lend, offer, taken, whole
+from distgnn.ops.dense.made_again import MadeAgain, lend, offer, room_of, taken, whole
 from distgnn.ops.dense.products import add_product, product, sum_of_products, weight_gradient, weight_gradients
 from distgnn.ops.dense.sparse_rows import SparseRows
 from distgnn.ops.entry import operator
@@ -210,8 +210,9 @@ class _Convolve(Remade):
         dtype = torch.float32 if is_last else feats.dtype  # logits of bfloat16 rows
         z, made = _FORWARD[call.plan](call, _Operands(feats, aggregated, neigh, own, dtype))
         norm = None if gamma is None else (gamma.detach(), beta.detach())
-        out, before = finish(graph, z, feats, bias, norm, epilogue, call.needs_grad)
-        return out, _Kept(None if aggregated is not None else made, before)
+        takes_place = call.plan is Plan.AGGREGATE_ONLY and made is not None  # z lies where x was
+        out, before = finish(graph, z, made if takes_place else feats, bias, norm, epilogue, call.needs_grad)
+        return out, _Kept(None if aggregated is not None or takes_place else made, before)
 
     @staticmethod
     def forward(ctx: Any, *inputs: Any) -> torch.Tensor:
@@ -289,7 +290,11 @@ class _Operands(NamedTuple):
 
 def _constant(call: _Call, x: _Operands) -> tuple[torch.Tensor, torch.Tensor | None]:
     aggregated = cast(torch.Tensor, x.aggregated)
-    return _add_up(call.graph, x, aggregated), aggregated
+    passes = not call.needs_grad and call.spec.may_overwrite_grad and type(aggregated) is torch.Tensor
+    # Of a hidden layer in evaluation: nobody keeps A x, and z takes its place.
+    is_ours = passes and x.dtype == torch.float32 and not call.graph.constants.holds(aggregated)
+    over = aggregated if is_ours and x.neigh.shape[0] == x.neigh.shape[1] else None
+    return _add_up(call.graph, x, aggregated, over), aggregated
 
 
 def _product_first(call: _Call, x: _Operands) -> tuple[torch.Tensor, None]:
@@ -309,14 +314,29 @@ def _keep_aggregate(call: _Call, x: _Operands) -> tuple[torch.Tensor, torch.Tens
     return _aggregate_first(call, x)
 
 
-def _aggregate_only(call: _Call, x: _Operands) -> tuple[torch.Tensor, None]:
-    return _aggregate_first(call, x)[0], None
+def _aggregate_only(call: _Call, x: _Operands) -> tuple[torch.Tensor, torch.Tensor | None]:
+    """With A x where that is lent, as z was written over x."""
+    if x.own is None or not _overlaps(call.graph, x) or not _goes_over(call, x.feats, x.own):
+        return _aggregate_first(call, x)[0], None
+    room = room_of(x.feats, x.feats)
+    z, aggregated = _aggregate_first(call, x, room)
+    if room is None:
+        return z, None
+    lend(aggregated)
+    return z, aggregated
 
 
-def _aggregate_first(call: _Call, x: _Operands) -> tuple[torch.Tensor, torch.Tensor]:
+def _goes_over(call: _Call, rows: torch.Tensor, weight: torch.Tensor) -> bool:
+    """May rows times a weight be written over the rows while messages of them travel? They are packed, and arcs between
+    owned vertices have read them; loops have not."""
+    return call.spec.loops is None and weight.shape[0] == weight.shape[1] == rows.shape[1]
+
+
+def _aggregate_first(call: _Call, x: _Operands, room: torch.Tensor | None = None) -> tuple[torch.Tensor, torch.Tensor]:
+    """z and A x; room: where z is to be written, the memory of x."""
     graph = call.graph
     if x.own is not None and _overlaps(graph, x):
-        z, work = _own_product_in_pieces(graph, x.feats, x.own)
+        z, work = _own_product_in_pieces(graph, x.feats, x.own, room)
         aggregated = _aggregate(call, x.feats, work)
         add_product(graph, aggregated, x.neigh, z)
         return z, aggregated
@@ -342,8 +362,10 @@ def _overlaps(graph: GraphView, x: _Operands) -> bool:
     return not isinstance(x.feats, SparseRows) and x.dtype == x.feats.dtype and graph.waits_for_rows
 
 
-def _own_product_in_pieces(graph: GraphView, feats: torch.Tensor, own: torch.Tensor) -> tuple[torch.Tensor, Work]:
-    z = graph.buffers.empty(len(feats), own.shape[1], feats.dtype)
+def _own_product_in_pieces(
+    graph: GraphView, feats: torch.Tensor, own: torch.Tensor, room: torch.Tensor | None = None
+) -> tuple[torch.Tensor, Work]:
+    z = graph.buffers.empty(len(feats), own.shape[1], feats.dtype) if room is None else room
     return z, product_pieces(graph, feats, own, z)
 
 
@@ -425,8 +447,12 @@ def _backward_from_rows(call: _Call, saved: _Saved, grads: torch.Tensor, needs_g
     found = _WeightGradients(graph, saved, grads)
     together = own is not None and isinstance(saved.feats, MadeAgain) and not graph.waits_for_rows
     grad_feats = None
+    # `grads` is ours to write over where the epilogue made it, or nobody else uses it.
+    made_here = saved.norm is not None or not call.spec.epilogue.is_empty or call.spec.may_overwrite_grad
+    is_ours = made_here and grads.shape == saved.feats.shape
     if needs_grad and own is not None and graph.waits_for_rows:
-        grad_feats = graph.buffers.empty(len(grads), own.shape[0], grads.dtype)
+        over = is_ours and graph.factor_recorder is None and _goes_over(call, grads, own)
+        grad_feats = grads if over else graph.buffers.empty(len(grads), own.shape[0], grads.dtype)
         work = [*found.own_work, *product_pieces(graph, grads, own.T, grad_feats)]
     else:
         work = [] if together else _do(found.own_work)
@@ -439,9 +465,6 @@ def _backward_from_rows(call: _Call, saved: _Saved, grads: torch.Tensor, needs_g
     if grad_feats is not None:
         add_product(graph, turned, neigh.T, grad_feats)
     elif needs_grad:
-        # `grads` is ours to write over where the epilogue made it, or nobody else uses it.
-        made_here = saved.norm is not None or not call.spec.epilogue.is_empty or call.spec.may_overwrite_grad
-        is_ours = made_here and grads.shape == saved.feats.shape
         pairs = [(turned, neigh.T), *([] if own is None else [(grads, own.T)])]
         grad_feats = sum_of_products(graph, pairs, over=grads if is_ours else None)
     return grad_feats, grad_neigh, found.own

@@ -101,7 +101,7 @@ def check_disk(comm: Any, manifest: dict[str, Any], settings: Settings, by_name:
     from mpi4py import MPI
 
     from distgnn.comm import raise_together
-    from distgnn.ops.file_memory import check_folder, free_bytes
+    from distgnn.ops.file_memory import check_folder, free_bytes, is_memory
 
     with raise_together(comm):
         check_folder(folder)
@@ -117,7 +117,8 @@ def check_disk(comm: Any, manifest: dict[str, Any], settings: Settings, by_name:
             )
     most, least = max(comm.allgather(needed)), min(comm.allgather(free))
     size = f"about {human_bytes(most)}" if by_name else "the rows that your model keeps"
-    return f"offload: {size} in files of {folder} on each machine ({human_bytes(least)} are free)"
+    note = f"; {folder} is a tmpfs, whose files are memory: name a folder of a disk" if is_memory(folder) else ""
+    return f"offload: {size} in files of {folder} on each machine ({human_bytes(least)} are free){note}"
 
 
 def disk_bytes(manifest: dict[str, Any], part_id: int, settings: Settings) -> int:
