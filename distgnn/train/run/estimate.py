@@ -8,21 +8,22 @@ training pairs, k negatives drawn for them, e negatives of an evaluation, B borr
 | the program | PRIVATE_BYTES |
 | its libraries | SHARED_BYTES, once for all ranks of a machine |
 | features, and the kept aggregation of them | 2 · O · D · item |
-| structure | the part's files without features; arcs of the backward pass again where a part is not symmetric |
+| structure | the part's files without features, and ids of arcs where no model needs them; arcs of the way back again |
 | hidden layers, see KEEPS | (each · L + besides) · O · W · item; with remat see below |
 | with offload | at most the larger of AT_WORK and a layer's, of these |
 | outputs | (OUTPUT_ROWS + of the model) · O · C · item |
-| halo rows and messages, both ways | (sent + received) · (2 · W + 2 · min(C, W) + min(D, W)) · item |
+| messages | (sent + received) · the widest exchange · item: all exchanges use one memory |
 | columns of a part that t ranks share, and what comes and goes between them | COLUMN_ROWS · O · W / t · item |
-| late rows of cd-R, held, on their way | 2 · (L · W + min(C, W)) · ((1 + wire) · received + wire / R · sent) · item |
-| sums of late rows | L · O · W · item |
+| late rows of cd-R | held ones, 2 · received · widths; with them exact messages of a warm-up, or late ones, the larger |
+| a sum of late rows | each layer between hidden rows, and one that does not narrow: O · W · item |
+| rows of arcs | `_numbers_of_arcs` |
 | cluster batches with history: held rows, forward and backward | 2 · (L − 1) · (O + H) · W · item |
 | scores of pairs: both ends' rows | TABLES · (O + B) · W · item on several ranks |
 | scores of pairs: ids, places, scores | BYTES_PER_PAIR · m, BYTES_PER_NEGATIVE · (k + e) |
 | scores of pairs: one block in the decoder | ROWS_PER_PAIR · BLOCK_PAIRS · W · item |
 
 KEEPS is what ledgers of runs say (`train --memory-report`); tests/bench/memory/peaks.py compares estimates with peaks.
-Those of gine, edgegat and rgcn are guesses from what their layers keep, those of pairs too: beside a peak on two ranks
+Those of pairs are guesses from what their scores keep: beside a peak on two ranks
 of 60,000 vertices (sage 3 × 128, one negative a pair) the estimate was 1.2 times as much, and 0.7 without them. A rank
 has 200 MB of its own and 190 MB of pages of libraries that all ranks map; one that compiles kernels has 100 MB more.
 """
@@ -46,8 +47,8 @@ class Keeps(NamedTuple):
     """What a model keeps at its peak, in rows of all vertices.
 
     Args: each: hidden rows [O, W] of a hidden layer with a norm; plain: without; besides: hidden rows once; outputs:
-        rows as wide as the output [O, C], beside OUTPUT_ROWS; layers: hidden layers beyond `num_layers` - 1; halos: rows
-        beside messages, as a multiple of them; by_arc: needs the ids of arcs, and the arcs turned round.
+        rows as wide as the output [O, C], beside OUTPUT_ROWS; layers: hidden layers beyond `num_layers` - 1; halos:
+        rows beside messages, as a multiple of them; by_arc: needs the ids of arcs, and the arcs turned round.
     """
 
     each: float

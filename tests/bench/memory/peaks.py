@@ -128,7 +128,8 @@ def descendants() -> list[int]:
 
 def measure(parts: Path, ranks: int, run: Path, words: str, report: bool) -> dict:
     """Train; peaks of the rank with the highest, seconds of an epoch, the settings, and what `--memory-report` says."""
-    command = [sys.executable, "-m", "distgnn.cli", "train", str(parts), "--model", *words.format(folder=run.parent).split(), *SIZES.split()]
+    options = words.format(folder=run.parent).split() + SIZES.split()
+    command = [sys.executable, "-m", "distgnn.cli", "train", str(parts), "--model", *options]
     command += ["--epochs", "4", "--eval-every", "2", "--run-dir", str(run), "--overwrite", "--quiet"]
     command += ["--memory-report"] if report else []
     watch = Watch()
