@@ -75,7 +75,9 @@ def _with_columns(
 
 
 def choose(found: list[Estimate], memory: int | None, target_seconds: float | None) -> Estimate:
-    """The advised one: with a target the fewest ranks that reach it, else the most that are worth it.
+    """The advised one: with a target the fewest ranks that reach it, with a memory the fewest that fit.
+
+    With neither, the most ranks that are worth it.
 
     Raises: RunError where nothing fits the memory or reaches the target, with what would.
     """
@@ -85,7 +87,8 @@ def choose(found: list[Estimate], memory: int | None, target_seconds: float | No
         least = min(found, key=lambda one: one.memory_bytes)
         raise RunError(
             f"nothing fits: {least.choice.ranks} ranks need {human_bytes(least.memory_bytes)} each, "
-            f"{human_bytes(memory or 0)} are there: take more ranks, --dtype bfloat16 or a smaller --hidden-feats"
+            f"{human_bytes(memory or 0)} are there: take more ranks, --dtype bfloat16, --remat, "
+            "--offload or a smaller --hidden-feats"
         )
     if target_seconds is not None:
         reached = [one for one in advised if one.epoch_seconds <= target_seconds]
@@ -96,6 +99,8 @@ def choose(found: list[Estimate], memory: int | None, target_seconds: float | No
                 f"with {best.choice.ranks} ranks, {best.choice.algorithm}, {best.choice.wire} on the wire"
             )
         return _quickest_form(reached[0], advised)
+    if memory is not None:
+        return _quickest_form(min(advised, key=lambda one: one.choice.ranks), advised)
     worth = [one for one in advised if one.efficiency >= WORTH]
     if not worth:
         return min(advised, key=lambda one: one.epoch_seconds)
@@ -119,6 +124,7 @@ def commands(one: Estimate, source: str, settings: Settings, network: Network, i
     words: list[Any] = ["distgnn train", folder, "--model", model.name, "--num-layers", model.num_layers]
     words += ["--hidden-feats", model.hidden_feats, *([] if model.norm == "layer" else ["--norm", model.norm])]
     words += ["--remat"] if model.remat else []
+    words += ["--offload", settings.train.offload] if settings.train.offload else []
     if choice.ranks > 1:
         words += ["--algorithm", choice.algorithm, "--wire", choice.wire]
     words += ["--columns", choice.columns] if choice.columns > 1 else []

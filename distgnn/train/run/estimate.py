@@ -8,21 +8,22 @@ training pairs, k negatives drawn for them, e negatives of an evaluation, B borr
 | the program | PRIVATE_BYTES |
 | its libraries | SHARED_BYTES, once for all ranks of a machine |
 | features, and the kept aggregation of them | 2 · O · D · item |
-| structure | the part's files without features; arcs of the backward pass again where a part is not symmetric |
+| structure | the part's files without features, and ids of arcs where no model needs them; arcs of the way back again |
 | hidden layers, see KEEPS | (each · L + besides) · O · W · item; with remat see below |
 | with offload | at most the larger of AT_WORK and a layer's, of these |
 | outputs | (OUTPUT_ROWS + of the model) · O · C · item |
-| halo rows and messages, both ways | (sent + received) · (2 · W + 2 · min(C, W) + min(D, W)) · item |
+| messages | (sent + received) · the widest exchange · item: all exchanges use one memory |
 | columns of a part that t ranks share, and what comes and goes between them | COLUMN_ROWS · O · W / t · item |
-| late rows of cd-R, held, on their way | 2 · (L · W + min(C, W)) · ((1 + wire) · received + wire / R · sent) · item |
-| sums of late rows | L · O · W · item |
+| late rows of cd-R | held ones, 2 · received · widths; exact messages of a warm-up, or late ones, the larger |
+| a sum of late rows | each layer between hidden rows, and one that does not narrow: O · W · item |
+| rows of arcs | `_numbers_of_arcs` |
 | cluster batches with history: held rows, forward and backward | 2 · (L − 1) · (O + H) · W · item |
 | scores of pairs: both ends' rows | TABLES · (O + B) · W · item on several ranks |
 | scores of pairs: ids, places, scores | BYTES_PER_PAIR · m, BYTES_PER_NEGATIVE · (k + e) |
 | scores of pairs: one block in the decoder | ROWS_PER_PAIR · BLOCK_PAIRS · W · item |
 
 KEEPS is what ledgers of runs say (`train --memory-report`); tests/bench/memory/peaks.py compares estimates with peaks.
-Those of gine, edgegat and rgcn are guesses from what their layers keep, those of pairs too: beside a peak on two ranks
+Those of pairs are guesses from what their scores keep: beside a peak on two ranks
 of 60,000 vertices (sage 3 × 128, one negative a pair) the estimate was 1.2 times as much, and 0.7 without them. A rank
 has 200 MB of its own and 190 MB of pages of libraries that all ranks map; one that compiles kernels has 100 MB more.
 """
@@ -46,7 +47,8 @@ class Keeps(NamedTuple):
     """What a model keeps at its peak, in rows of all vertices.
 
     Args: each: hidden rows [O, W] of a hidden layer with a norm; plain: without; besides: hidden rows once; outputs:
-        rows as wide as the output [O, C], beside OUTPUT_ROWS; layers: hidden layers beyond `num_layers` - 1.
+        rows as wide as the output [O, C], beside OUTPUT_ROWS; layers: hidden layers beyond `num_layers` - 1; halos:
+        rows beside messages, as a multiple of them; by_arc: needs the ids of arcs, and the arcs turned round.
     """
 
     each: float
@@ -54,22 +56,27 @@ class Keeps(NamedTuple):
     besides: float = 1.0
     outputs: float = 0.0
     layers: int = 0
+    halos: float = 0.0
+    by_arc: bool = False
 
 
 KEEPS = {
     "sage": Keeps(1, 1, 1.3),
     "gcn": Keeps(1, 1, 1.3),
-    "gin": Keeps(4.2, 4.2),
-    "gat": Keeps(3, 2, 0.5, outputs=1),
-    "gatv2": Keeps(9.1, 9.1, 0),
-    "gcn2": Keeps(2.9, 2.9, 0, layers=2),
-    "appnp": Keeps(1, 1, 0.3, outputs=1.5),
-    "gine": Keeps(18, 16, 0),
-    "edgegat": Keeps(16, 14, 0),
-    "rgcn": Keeps(10, 9, 0),
+    "gin": Keeps(4.2, 4.2, 0.8),
+    "gat": Keeps(2.8, 1.9, 0.3, outputs=1, halos=1.9, by_arc=True),
+    "gatv2": Keeps(9.1, 9.1, 0, by_arc=True),
+    "gcn2": Keeps(2, 2, 0, layers=2),
+    "appnp": Keeps(1, 1, 0.1, outputs=1.5),
+    "gine": Keeps(4.2, 4.2, 0.8, by_arc=True),
+    "edgegat": Keeps(2.8, 1.9, 0.3, outputs=1, halos=1.9, by_arc=True),
+    "rgcn": Keeps(1, 1, 1.3, by_arc=True),
 }
-REMAT_BESIDES = 0.6
-OUTPUT_ROWS = 3
+REMAT_BESIDES, ATTENTION_BESIDES = 2.4, 0.6  # with --remat
+JUMP_ROWS = 9.5
+GINE_ROWS, RGCN_ROWS = 3.7, 1.5  # of each arc, and of each pair of a relation and a target
+NARROW_BYTES = 40_000_000  # blocks of bfloat16 rows that are widened
+OUTPUT_ROWS = 4
 COLUMN_ROWS = 4.0  # of columns both ways [O, W / t], and messages both ways [O / t, W]
 TABLES, BYTES_PER_PAIR, BYTES_PER_NEGATIVE = 4, 100, 200
 ID_BYTES, PAIR_BYTES = 8, 16  # in a part's files
@@ -80,60 +87,103 @@ def estimate_bytes(manifest: dict, part_id: int, settings: dict) -> int:
     """Peak memory of a rank that has part `part_id`, or its share of it, with the libraries that ranks share.
 
     Args:
-        manifest: of the partition; settings: sections [model] and [run] of config.toml, [train] for tasks on pairs and
-            cluster batches.
+        manifest: of the partition; settings: sections [model] and [run] of config.toml, [train] for tasks on pairs,
+            cluster batches and rows in files.
     """
+    return sum(estimate_blocks(manifest, part_id, settings).values())
+
+
+def estimate_blocks(manifest: dict, part_id: int, settings: dict) -> dict[str, int]:
+    """The blocks of `estimate_bytes` by name, in bytes: the table above."""
     part, graph, model, run = manifest["parts"][part_id], manifest["graph"], settings["model"], settings["run"]
-    item, columns = ITEM_BYTES[run["dtype"]], run.get("columns", 1)
-    halos = part["rows"] - part["owned"]
+    item, columns, train = ITEM_BYTES[run["dtype"]], run.get("columns", 1), settings.get("train", {})
     rows = part["rows"] if run["update"] == "copies" else part["owned"]  # on copies the model sees halo rows too
     rows = -(-rows // columns)
-    width, layers = model["hidden_feats"], max(model["num_layers"] - 1, 1)
-    feature_files = [name for name in part["files"] if name.startswith("feats")]
-    structure = sum(entry["bytes"] for name, entry in part["files"].items() if name not in feature_files)
-    structure += 0 if part["symmetric"] else 12 * part["arcs"]
+    width, layers, outputs = model["hidden_feats"], max(model["num_layers"] - 1, 1), graph["num_classes"]
     keeps = KEEPS[model["name"]]
-    layers += keeps.layers
-    each = keeps.plain if model.get("norm", "layer") == "none" else keeps.each
-    each += 1.5 * bool(model.get("residual"))  # the layer's sum, and what it added
-    kept = layers * each + keeps.besides
-    if model.get("remat"):
-        kept = layers + each + REMAT_BESIDES
-        if model["name"] in ("sage", "gcn") and not model.get("residual"):
-            kept = max(layers, 2) * each + keeps.besides - 1  # the first layer is made again
-    kept += 7 * layers * (model.get("jump", "none") != "none")
-    outputs, train = graph["num_classes"], settings.get("train", {})
+    by_arc = keeps.by_arc or bool(model.get("weighted"))
+    unread = [name for name in part["files"] if name.startswith("feats") or (name == "arc_ids" and not by_arc)]
+    structure = sum(entry["bytes"] for name, entry in part["files"].items() if name not in unread)
+    structure += 12 * part["arcs"] if by_arc or not part["symmetric"] else 0
+    kept = _kept_rows(keeps, model, layers, run["dtype"])
     if train.get("offload"):
         kept = min(kept, max(AT_WORK, kept / layers))
+
     exchanged = sum(manifest["pair_rows"][part_id]) + sum(row[part_id] for row in manifest["pair_rows"])
-    widths = 2 * width + 2 * min(outputs, width) + min(graph["num_feats"], width)
-    messages = exchanged * widths / columns
+    inner = max(model["num_layers"] - 2, 0)  # layers from hidden rows to hidden rows
+    last = min(outputs, width)
+    of_training = inner * width + last + (0 if run.get("cache_first", True) else min(graph["num_feats"], width))
+    messages = exchanged * (1 + keeps.halos) * max(width if inner else last, graph["num_feats"]) / columns
     if run["algorithm"] not in ("cd-0", "0c"):
-        late = layers * width + min(outputs, width)
-        messages += late / columns * _late_rows(manifest, part_id, run, max(1, width // columns))
-        kept += layers  # a sum of late rows is kept: it cannot be made again
+        messages = _late_rows(manifest, part_id, run, of_training / columns, messages)
+        kept += inner + (outputs >= width)  # a sum of late rows is kept: it cannot be made again
     if columns > 1:
         messages += COLUMN_ROWS * part["owned"] * width / columns
     if train.get("batch", FULL) != FULL and train.get("history", True):
-        messages += 2 * layers * (part["owned"] + halos) * width
+        messages += 2 * layers * part["rows"] * width
+    pairs = 0
     if train.get("task") in PAIR_TASKS:
-        outputs = width
-        structure += _bytes_of_pairs(manifest, part_id, train, width * item)
-    of_outputs = (OUTPUT_ROWS + keeps.outputs) * outputs
-    numbers = rows * (2 * graph["num_feats"] + kept * width + of_outputs) + messages
-    return int(PRIVATE_BYTES + SHARED_BYTES + structure + item * numbers)
+        outputs, pairs = width, _bytes_of_pairs(manifest, part_id, train, width * item)
+    numbers = {
+        "features": rows * graph["num_feats"],
+        "kept aggregation": rows * graph["num_feats"],
+        "hidden rows": rows * kept * width,
+        "outputs": rows * (OUTPUT_ROWS + keeps.outputs) * outputs,
+        "rows of arcs": _numbers_of_arcs(part, graph, model),
+        "messages and held rows": messages,
+    }
+    return {
+        "program": PRIVATE_BYTES + SHARED_BYTES + (NARROW_BYTES if run["dtype"] == "bfloat16" else 0),
+        "structure": structure,
+        "pairs": pairs,
+        **{name: int(item * count) for name, count in numbers.items()},
+    }
 
 
-def _late_rows(manifest: dict, part_id: int, run: dict, width: int) -> float:
-    """Rows of a layer that a delayed schedule keeps: held ones, those to come, a message to send; both directions."""
+def _kept_rows(keeps: Keeps, model: dict, layers: int, dtype: str) -> float:
+    """Hidden rows [O, W] at the peak."""
+    layers += keeps.layers
+    each = keeps.plain if model.get("norm", "layer") == "none" else keeps.each
+    each += 1.5 * bool(model.get("residual"))  # the layer's sum, and what it added
+    each += dtype == "float64"  # what is made again in pieces of narrower rows is kept
+    kept = layers * each + keeps.besides
+    if model.get("remat"):
+        kept = layers + each + (ATTENTION_BESIDES if keeps.by_arc else REMAT_BESIDES)
+        if model["name"] in ("sage", "gcn") and not model.get("residual"):
+            kept = max(layers, 2) * each + keeps.besides - 1  # the first layer is made again
+    return kept + JUMP_ROWS * layers * (model.get("jump", "none") != "none")
+
+
+def _numbers_of_arcs(part: dict, graph: dict, model: dict) -> float:
+    """Of models that keep rows of arcs, or of pairs of a relation and a target."""
+    name, width, layers = model["name"], model["hidden_feats"], model["num_layers"]
+    widths = [graph["num_feats"], *[width] * (layers - 1), graph["num_classes"]]
+    if name == "gine":
+        return GINE_ROWS * part["arcs"] * sum(widths[:-1])
+    if name == "edgegat":
+        return part["arcs"] * layers * model.get("num_heads", 4) * (2 * graph["num_edge_feats"] + 4)
+    if name == "rgcn":
+        widths[0] = width  # a linear layer stands before the first
+        return RGCN_ROWS * min(part["arcs"], graph["num_relations"] * part["rows"]) * (2 * sum(widths) - widths[0])
+    return 0
+
+
+def _late_rows(manifest: dict, part_id: int, run: dict, width: float, exact: float) -> float:
+    """Numbers of messages and held rows of a delayed schedule, at the end of its warm-up or behind it.
+
+    Args: width: of the rows of all exchanges of a step; exact: numbers of exact messages.
+    """
     from distgnn.kernels import row_bytes
 
     sent = sum(manifest["pair_rows"][part_id])
     received = sum(row[part_id] for row in manifest["pair_rows"])
     wires = [run.get(name) or run.get("wire") or "float32" for name in ("wire", "wire_backward")]
-    shares = [row_bytes(width, wire) / row_bytes(width, "float32") for wire in wires]
+    columns = max(1, int(width))
+    shares = [row_bytes(columns, wire) / row_bytes(columns, "float32") for wire in wires]
     bins = int(run["algorithm"].removeprefix("cd-"))
-    return sum(received + share * (sent / bins + received) for share in shares)
+    held = 2 * received * width
+    coming = sum(share * (sent / bins + received) for share in shares) * width
+    return max(held + exact, held + coming + exact * (0.25 if wires == ["float32", "float32"] else 0.5))
 
 
 def _bytes_of_pairs(manifest: dict, part_id: int, train: dict, row_bytes: int) -> int:

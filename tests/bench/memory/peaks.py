@@ -25,6 +25,9 @@ import threading
 import time
 from pathlib import Path
 
+import numpy as np
+
+from distgnn.datasets import load_graph
 from distgnn.partition import partition_graph, read_manifest
 from distgnn.train.run.estimate import estimate_bytes
 from distgnn.train.run.run_folder import read_config
@@ -46,18 +49,37 @@ EVERYWHERE = (
     "gcn",
     "gcn --norm batch",
     "gat",
+    "gat --norm none",
+    "gat --remat",
     "gin",
     "gin --norm batch",
+    "gin --remat",
     "gatv2",
+    "gatv2 --norm none",
     "gcn2",
+    "gcn2 --norm none",
     "appnp",
+    "gine",
+    "edgegat",
+    "rgcn",
+    "sage --dtype float64",
+    "sage --residual",
+    "sage --jump cat",
+    "sage --offload {folder}",
 )
 ON_RANKS = (
+    "sage --wire bfloat16",
+    "sage --wire int8",
     "sage --algorithm cd-5",
     "sage --algorithm cd-5 --wire int8",
     "sage --algorithm cd-5 --wire bfloat16",
     "sage --algorithm 0c --update copies",
+    "gcn --algorithm cd-5",
+    "gat --algorithm cd-5",
+    "sage --columns 2",
 )
+OF_ARCS = re.compile("gine|edgegat|rgcn")  # models of graphs whose arcs have features and types
+EDGE_FEATS, EDGE_TYPES = 8, 4
 INTERVAL = 0.005
 COLUMNS = "| ranks | options | peak | anon | estimate | / peak | / first | seconds | rest |"
 
@@ -106,7 +128,8 @@ def descendants() -> list[int]:
 
 def measure(parts: Path, ranks: int, run: Path, words: str, report: bool) -> dict:
     """Train; peaks of the rank with the highest, seconds of an epoch, the settings, and what `--memory-report` says."""
-    command = [sys.executable, "-m", "distgnn.cli", "train", str(parts), "--model", *words.split(), *SIZES.split()]
+    options = words.format(folder=run.parent).split() + SIZES.split()
+    command = [sys.executable, "-m", "distgnn.cli", "train", str(parts), "--model", *options]
     command += ["--epochs", "4", "--eval-every", "2", "--run-dir", str(run), "--overwrite", "--quiet"]
     command += ["--memory-report"] if report else []
     watch = Watch()
@@ -123,6 +146,21 @@ def measure(parts: Path, ranks: int, run: Path, words: str, report: bool) -> dic
         "memory": summary.get("memory"),
         "settings": read_config(str(run)),
     }
+
+
+def cut(source: str, ranks: int, work: Path, words: str) -> Path:
+    """The partition folder of a case, made if it is not there."""
+    columns = int(words.partition("--columns ")[2] or 1)
+    arcs = OF_ARCS.match(words) is not None
+    parts = work / f"{re.sub('[^a-z0-9]+', '-', source)}-{ranks // columns}{'-arcs' if arcs else ''}"
+    if not parts.exists():
+        data = load_graph(source)
+        if arcs:
+            rng = np.random.default_rng(0)
+            data.edge_feats = rng.normal(size=(data.num_edges, EDGE_FEATS)).astype(np.float32)
+            data.edge_types = rng.integers(0, EDGE_TYPES, data.num_edges)
+        partition_graph(data, ranks // columns, parts, effort="fast")
+    return parts
 
 
 def commit() -> str:
@@ -149,12 +187,11 @@ def main() -> None:
     ratios = []
     print(f"{source}\n{COLUMNS}\n{re.sub('[^|]+', '---', COLUMNS)}", flush=True)
     for ranks in args.ranks:
-        parts, first = args.work / f"{args.graph}-{args.nodes}-{ranks}", None
-        if not parts.exists():
-            partition_graph(source, ranks, parts)
+        first = None
         for words in [*EVERYWHERE, *(ON_RANKS if ranks > 1 else ())]:
             if not re.search(args.only, words):
                 continue
+            parts = cut(source, ranks, args.work, words)
             key = {"graph": source, "ranks": ranks, "words": words, "commit": args.commit}
             row = next((row for row in reversed(rows) if key.items() <= row.items()), None)
             if row is None or args.again:
@@ -162,7 +199,9 @@ def main() -> None:
                 with open(log, "a", encoding="utf-8") as stream:
                     stream.write(json.dumps(row) + "\n")
             peak, manifest = max(row["peaks"]), read_manifest(parts)
-            estimated = max(estimate_bytes(manifest, part_id, row["settings"]) for part_id in range(ranks))
+            estimated = max(
+                estimate_bytes(manifest, part_id, row["settings"]) for part_id in range(manifest["num_parts"])
+            )
             first, memory = first or peak, row.get("memory")
             rests = zip(memory["blocks"]["not accounted for"], memory["peak"], strict=True) if memory else ()
             rest = f"{max(100 * one / of for one, of in rests):.1f}" if memory else ""

@@ -33,6 +33,7 @@ def plan(
     ],
     model: Annotated[ModelConfig, Only("name", "num_layers", "hidden_feats", "norm", "remat")],
     run: Annotated[RunConfig, Only("dtype")],
+    train: Annotated[TrainConfig, Only("offload")],
     ranks: Annotated[str, typer.Option(help="Numbers of ranks, as 1,2,4,…,128.")] = "1,2,…,128",
     memory_per_rank: Annotated[str | None, typer.Option(help="As 64GB (default: no limit).")] = None,
     network: Annotated[str, typer.Option(help="As of distgnn replay.")] = "25gbit",
@@ -56,7 +57,7 @@ def plan(
     check_place(out)
     counts, links = parse_ranks(ranks), parse_network(network)
     memory = None if memory_per_rank is None else parse_bytes(memory_per_rank)
-    settings = Settings(TrainConfig(), model, run, Schedule()).checked()
+    settings = Settings(train, model, run, Schedule()).checked()
     if (threads is not None and threads < 1) or (target_seconds is not None and not target_seconds > 0):
         raise InputError("expected at least 1 thread and a target of more than 0 seconds")
     rank = _rank(prices, threads)
@@ -68,8 +69,8 @@ def plan(
         assumed.append(
             f"prices: a Zen 4 core of our benchmarks, {rank.threads} of them; epochs may take half or twice as long"
         )
-    if model.remat:
-        assumed.append("epochs: without what --remat computes again")
+    if model.remat or train.offload:
+        assumed.append("epochs: without what --remat computes again, and --offload writes and reads")
     report: dict[str, Any] = {
         "graph": {"name": sizes.name, "num_nodes": sizes.num_nodes, "num_arcs": sizes.num_arcs}
         | {"num_feats": sizes.num_feats, "num_classes": sizes.num_classes},

@@ -1,0 +1,43 @@
+"""The estimate beside what training takes: hidden rows of each model, rows of arcs."""
+
+from pathlib import Path
+
+import pytest
+from cut_graphs import random_graph
+
+from distgnn.config import ModelConfig, Settings, TrainConfig
+from distgnn.graph.loader import load
+from distgnn.kernels import give_back_freed_memory
+from distgnn.nn import model_for
+from distgnn.partition import partition_graph, read_manifest
+from distgnn.system.sizes import peak_resident_bytes, resident
+from distgnn.train import Trainer
+from distgnn.train.run.estimate import estimate_blocks
+
+NODES, WIDTH = 12_000, 128
+ONCE = 20_000_000  # what malloc rounds up, and keeps of other sizes
+FIXED = ("program", "features", "structure")  # there before the first step
+
+
+@pytest.mark.mpi(1)
+@pytest.mark.parametrize("name", ["sage", "gat", "gine", "rgcn"])
+def test_training_takes_no_more_than_the_estimate(tmp_path, name):
+    config, train = ModelConfig(name, hidden_feats=WIDTH, num_layers=3), TrainConfig(log=None, timeout=0)
+    for nodes in (200, NODES):  # kernels are compiled for the first
+        parts = str(tmp_path / str(nodes))
+        data = random_graph(1, num_nodes=nodes, num_edges=4 * nodes, num_feats=32, typed=True, directed=False)
+        partition_graph(data, 1, parts, method="libra")
+        graph = load(parts)
+        trainer = Trainer(model_for(config, graph), graph, train)
+        give_back_freed_memory()
+        before = resident(exact=True).total
+        Path("/proc/self/clear_refs").write_text("5")  # the peak of this process begins anew: other tests ran in it
+        for epoch in range(2):
+            trainer.train_epoch(epoch)
+        trainer.predict()
+        taken = peak_resident_bytes() - before
+    settings = Settings(train=train, model=config).checked()
+    blocks = estimate_blocks(read_manifest(parts), 0, settings.sections())
+    estimated = sum(size for block, size in blocks.items() if block not in FIXED)
+    assert taken < estimated + ONCE, (taken, blocks)
+    assert taken > 0.5 * estimated, (taken, blocks)
