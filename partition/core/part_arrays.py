@@ -118,7 +118,7 @@ PART_ARRAYS = (
 )
 OF_VERTICES = tuple(dict.fromkeys(array.name for array in PART_ARRAYS if array.shape.split()[0] == "O"))
 OF_ARCS = tuple(array.name for array in PART_ARRAYS if array.shape.split()[0] == "A" and array.name != "arc_ids")
-COUNTS = tuple(dict.fromkeys(array.when for array in PART_ARRAYS if (array.when or "").startswith("num_")))
+COUNTS = tuple(dict.fromkeys(array.when for array in PART_ARRAYS if array.when and array.when.startswith("num_")))
 
 
 def arrays_of(graph: dict) -> list[PartArray]:

@@ -49,7 +49,7 @@ def part_data(
     made: dict[str, Any] = {f"{split}_mask": mask[owned] for split, mask in masks.items()}
     made |= part_edge_splits(graph, owned)
     if section["sparse_feats"]:  # three arrays, each mapped when it is read
-        rows: Any = graph.feats[owned]  # type: ignore[index]
+        rows: Any = graph.feats[owned]
         made |= {f"feats_{name}": getattr(rows, name) for name in ("indptr", "indices", "data")}
     if section.get("name_bytes") is not None:
         made["node_names"] = name_rows(graph.node_names[owned], section["name_bytes"])  # type: ignore[index]
