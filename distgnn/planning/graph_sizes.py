@@ -58,7 +58,9 @@ def _rows(copies: dict[int, float], left: float = 1.0) -> dict[int, float]:
     return {parts: 2 * left * (count - 1) for parts, count in copies.items()}
 
 
-def _published(name: str, sizes: tuple[int, int, int, int], libra: dict[int, float], left: float, like: str) -> GraphSizes:
+def _published(
+    name: str, sizes: tuple[int, int, int, int], libra: dict[int, float], left: float, like: str
+) -> GraphSizes:
     """A graph of (vertices, arcs, features, classes) with Libra's published copies per vertex."""
     words = f"assumed: copies beyond the first as published for Libra (DistGNN, SC'21), of which cmr leaves {left:.0%}"
     return GraphSizes(name, *sizes, _rows(libra, left), f"{words} as on {like}")
