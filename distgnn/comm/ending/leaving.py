@@ -268,8 +268,8 @@ def watched(comm: MPI.Comm) -> MPI.Comm:
 
 def _finalized(_comm: MPI.Comm, _keyval: int, pid: int) -> None:
     """The program calls MPI_Finalize itself."""
-    if os.getpid() == pid and not own_rank.over():
-        _leave()
+    if os.getpid() == pid and not own_rank.over() and _leave():
+        own_rank.say_farewell(MPI)
 
 
 def _leave() -> bool:

@@ -12,9 +12,11 @@ import atexit
 import os
 import stat
 import sys
+import time
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 # One variable per way of starting a rank. SLURM_PROCID is not among them: sbatch sets it for plain scripts too.
 RANK_VARIABLES = (
@@ -38,7 +40,8 @@ PREFIXES: tuple[str, ...] = (
 )
 PREFIXES += ("OMPI_FILE_LOCATION", "OMPI_APP_CTX", "MPI_LOCAL", "MV2_COMM_WORLD_", "PALS_", "HYDI_", "PRTE_")
 OURS = ("DISTGNN_RANKS", "DISTGNN_LAUNCHED", "DISTGNN_NOTE_FD", "DISTGNN_TIMEOUT", OWNER)
-UNJOINED = 32001  # tag on MPI.COMM_WORLD: a rank leaves that has loaded no graph
+UNJOINED = 32001  # tag on MPI.COMM_WORLD: a rank ends; to who waits in its first `load`: it has loaded no graph
+FAREWELL_SECONDS = 30.0
 
 
 def under_mpi() -> bool:
@@ -123,9 +126,26 @@ def _end(pid: int, ours: bool) -> None:
     if os.getpid() != pid or mpi is None or not mpi.Is_initialized() or mpi.Is_finalized():
         return
     _ended.append(True)
+    if all([act() for act in last_acts]):
+        say_farewell(mpi)
+        if ours:
+            mpi.Finalize()
+
+
+def say_farewell(mpi: Any) -> None:
+    """Tell all ranks that this one ends, and hear it of them.
+
+    Notes: MPICH 5 fails in MPI_Finalize where a message was not received, and its mpiexec then kills the other ranks.
+        A program of another kind among the ranks says nothing: after some seconds it is heard in MPI_Finalize, or not.
+    """
     world = mpi.COMM_WORLD
-    if not last_acts:
-        for rank in set(range(world.size)) - {world.rank}:
-            world.Isend([b"", mpi.BYTE], rank, UNJOINED)
-    if all([act() for act in last_acts]) and ours:
-        mpi.Finalize()
+    others = [rank for rank in range(world.size) if rank != world.rank]
+    _farewells.extend(world.Irecv([bytearray(1), mpi.BYTE], rank, UNJOINED) for rank in others)
+    _farewells.extend(world.Isend([b"", mpi.BYTE], rank, UNJOINED) for rank in others)
+    deadline, pause = time.monotonic() + FAREWELL_SECONDS, 0.0002
+    while not all([request.Test() for request in _farewells]) and time.monotonic() < deadline:
+        time.sleep(pause)
+        pause = min(2 * pause, 0.02)
+
+
+_farewells: list[Any] = []

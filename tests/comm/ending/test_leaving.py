@@ -57,3 +57,26 @@ def test_a_rank_leaves(tmp_path, launcher, first, act, others, code):
     line = "rank 1 left in script.py, after 2 collective calls, the others wait in Allreduce at script.py:"
     assert done.stderr.count(line) == (code != 0), done.stderr
     assert "Traceback" not in done.stderr
+
+
+HEARD = """
+import atexit, time
+from mpi4py import MPI
+@atexit.register
+def look():
+    time.sleep(0.5)
+    unheard = MPI.COMM_WORLD.Iprobe(tag=own_rank.UNJOINED)
+    print("rank", MPI.COMM_WORLD.rank, "unheard:", unheard, flush=True)
+from distgnn.system.jobs import own_rank
+time.sleep(0.2 * MPI.COMM_WORLD.rank)
+"""
+
+
+def test_all_messages_are_received_before_mpi_ends(tmp_path):
+    """MPICH 5 fails in MPI_Finalize otherwise, and its mpiexec may then kill the other ranks."""
+    (tmp_path / "script.py").write_text(HEARD)
+    mpiexec = find_mpiexec()
+    words = [*mpiexec_command(mpiexec, mpi_flavor(mpiexec), 3), sys.executable, str(tmp_path / "script.py")]
+    done = subprocess.run(words, env=without_rank_variables(), capture_output=True, text=True, timeout=100, check=True)
+    assert sorted(done.stdout.splitlines()) == [f"rank {rank} unheard: False" for rank in range(3)]
+    assert not done.stderr
