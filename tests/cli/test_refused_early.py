@@ -53,8 +53,8 @@ def test_models_arc_by_arc_are_refused_on_copies(refused, parts, tmp_path, words
         ({"labels": CLASSES, "train": range(9), "feats": None}, [], "the graph has no features"),
         ({"labels": CLASSES, "train": range(9)}, ["--metric", "rocauc"], "metric rocauc needs two classes or several"),
         ({"labels": CLASSES, "train": range(9)}, ["--batch", "cluster:2"], "no vertex clusters for batches"),
-        ({"labels": np.eye(3)[CLASSES], "train": range(9)}, ["--correct-and-smooth"], "vertices with one label each"),
-        ({"labels": np.eye(3)[CLASSES], "train": range(9)}, ["--label-smoothing", "0.1"], "this graph is multi-label"),
+        ({"labels": 1 - np.eye(3)[CLASSES], "train": range(9)}, ["--correct-and-smooth"], "vertices with one label each"),
+        ({"labels": 1 - np.eye(3)[CLASSES], "train": range(9)}, ["--label-smoothing", "0.1"], "this graph is multi-label"),
         ({"node_values": CLASSES[:, None] / 3}, ["--task", "regression"], "there are no training vertices"),
         (
             {"train_edges": PAIRS, "train_edge_labels": np.arange(9) % 3, "held_out": False},
