@@ -7,6 +7,7 @@ from distgnn.datasets import GraphData
 from distgnn.partition import partition_graph
 
 CLASSES, PAIRS = np.arange(30) % 3, np.arange(18).reshape(9, 2)
+SEVERAL = 1 - np.eye(3)[CLASSES]  # two labels a vertex
 
 
 @pytest.mark.parametrize(
@@ -53,8 +54,8 @@ def test_models_arc_by_arc_are_refused_on_copies(refused, parts, tmp_path, words
         ({"labels": CLASSES, "train": range(9), "feats": None}, [], "the graph has no features"),
         ({"labels": CLASSES, "train": range(9)}, ["--metric", "rocauc"], "metric rocauc needs two classes or several"),
         ({"labels": CLASSES, "train": range(9)}, ["--batch", "cluster:2"], "no vertex clusters for batches"),
-        ({"labels": 1 - np.eye(3)[CLASSES], "train": range(9)}, ["--correct-and-smooth"], "vertices with one label each"),
-        ({"labels": 1 - np.eye(3)[CLASSES], "train": range(9)}, ["--label-smoothing", "0.1"], "this graph is multi-label"),
+        ({"labels": SEVERAL, "train": range(9)}, ["--correct-and-smooth"], "vertices with one label each"),
+        ({"labels": SEVERAL, "train": range(9)}, ["--label-smoothing", "0.1"], "this graph is multi-label"),
         ({"node_values": CLASSES[:, None] / 3}, ["--task", "regression"], "there are no training vertices"),
         (
             {"train_edges": PAIRS, "train_edge_labels": np.arange(9) % 3, "held_out": False},
