@@ -40,7 +40,7 @@ def test_sparse_feats_stay_sparse(small_graph, tmp_path):
 
 
 def test_several_labels_per_vertex(small_graph, tmp_path):
-    small_graph.labels = np.array([[0, 1]] * 5 + [[-1, -1]], dtype=np.int8)
+    small_graph.labels = np.array([[1, 1]] * 5 + [[-1, -1]], dtype=np.int8)
     graph = load_graph(str(small_graph.save(tmp_path / "multi")))
     assert graph.multilabel
     assert graph.labels.dtype == np.int8

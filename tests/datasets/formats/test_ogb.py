@@ -32,7 +32,7 @@ def test_products_holds_each_edge_once(ogb_folder):
 
 
 def test_proteins_feats_are_means_over_edges(ogb_folder):
-    labels = np.eye(4, 112, dtype=int)
+    labels = np.eye(4, 112, dtype=int) + np.eye(4, 112, 1, dtype=int)
     edge_feats = [[1, 2], [3, 4], [5, 6], [7, 8]]
     folder = ogb_folder("ogbn_proteins", "species", [*EDGES[:3], [2, 1]], 5, np.vstack([labels, labels[:1]]),
                         edge_feat=edge_feats, species=[[3702]] * 5)  # fmt: skip
