@@ -159,8 +159,8 @@ def _check_feats(graph: GraphFields) -> None:
     if feats is None:
         return
     if feats.ndim != 2 or feats.shape[0] != graph.num_nodes:
-        one_more = feats.ndim == 2 and feats.shape[0] == graph.num_nodes - 1
-        hint = ": do vertex ids start at 1? give edges - 1" * one_more
+        one_less = feats.ndim == 2 and feats.shape[0] == graph.num_nodes - 1
+        hint = ": do vertex ids start at 1? give edges - 1" if one_less else ""
         expected = f"expected shape [{graph.num_nodes}, D], one row per vertex"
         graph.fail("feats", f"{expected}, found {list(feats.shape)}{hint}")
     if feats.shape[1] < 1:

@@ -18,7 +18,7 @@ import numpy as np
 
 from distgnn.kernels.check.checked import checked_once
 from distgnn.kernels.dense.narrow_product import PARTS, NarrowSums, most_vectors, narrow_product, separate_tiles
-from distgnn.kernels.runtime.arrays import ROWS, empty_rows, output, row_array, sums_dtype
+from distgnn.kernels.runtime.arrays import CACHE_LINE, ROWS, empty_rows, output, row_array, sums_dtype
 from distgnn.kernels.runtime.jit import inline, kernel
 from distgnn.kernels.runtime.threads import even_chunks, get_num_threads, run
 from distgnn.kernels.runtime.tiles import Tile, registers, row_tiles
@@ -30,7 +30,6 @@ INNER_ROWS = 256  # rows whose sums stay in registers: fixed, as is what follows
 PART_BYTES = 1 << 26
 MOST_PIECES, PIECE_ROWS = 64, 1 << 12  # of rows that are made piece by piece, to be in the caches when they are read
 SIX = Tile(8, (0,), (0,), TOGETHER)  # so many columns, in two pieces
-LINE = 16  # numbers of a cache line, or of half of one
 EIGHT, ONE = Tile(8, (0,), (0,)), Tile(1, (0,), (0,))
 
 
@@ -207,8 +206,8 @@ def _copy(rows, first, count, block):
 
 @inline
 def _ask_for(rows, place, stop):
-    """Asks for numbers [place, stop) of all rows, behind one another."""
-    for line in range(place, stop, LINE):
+    """Asks for the cache lines of numbers [place, stop) of all rows, behind one another."""
+    for line in range(place, stop, CACHE_LINE // rows.itemsize):
         prefetch(ONE, rows, line)
 
 

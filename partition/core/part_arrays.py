@@ -3,8 +3,8 @@
 A further array of vertices or arcs: a row here and a field of `LocalGraph`; its values are the field of `GraphData`
 that the row names. `python tests/house/make_formats.py` writes docs/formats.md.
 
-Shapes: V local rows, O owned, T target halos, A arcs, P parts, D feature width, De of edge features, C classes,
-W values, B bytes of a name, m and k pairs of vertices, K targets; n: as many as the array beside it says.
+Shapes: V local rows, O owned, T target halos, A arcs, P parts. D feature width, De of edge features, C classes,
+W values, B bytes of a name. m and k pairs of vertices, K targets; n: as many as the array beside it says.
 """
 
 from __future__ import annotations
@@ -44,12 +44,11 @@ CLASSES = ("bool", "int8", "uint8", "int16", "int32", "int64")  # 0, 1 and -1 in
 
 
 def _block(name: str) -> tuple[PartArray, PartArray]:
+    target, source = ({"owned": "owned vertices", "halo": "halos"}[side] for side in name.split("_"))
     rows = "O+1" if name.startswith("owned") else "T+1"
-    says = "arcs from {1} to {0}".format(
-        *({"owned": "owned vertices", "halo": "halos"}[side] for side in name.split("_"))
-    )
-    return PartArray(f"{name}_indptr", I64, rows, f"{says}, CSR"), PartArray(
-        f"{name}_indices", I32, "n", "their columns"
+    return (
+        PartArray(f"{name}_indptr", I64, rows, f"arcs from {source} to {target}, CSR"),
+        PartArray(f"{name}_indices", I32, "n", "their columns"),
     )
 
 
@@ -90,13 +89,18 @@ PART_ARRAYS = (
     PartArray("feats_indices", INTS, "n", "their columns", "sparse_feats", "feats", ("columns", 0, "num_feats")),
     PartArray("feats_data", F32, "n", "their values", "sparse_feats", "feats"),
     PartArray(
-        *("node_types", I32, "O", "types of vertices", "num_node_types", "node_types"),
-        *(("types", 0, "num_node_types"), "vertex types"),
+        "node_types",
+        I32,
+        "O",
+        "types of vertices",
+        "num_node_types",
+        "node_types",
+        ("types", 0, "num_node_types"),
+        "vertex types",
     ),
     PartArray("node_values", F32, "O W", "of a regression", "num_values", "node_values", hashed="vertex values"),
     PartArray(
-        *("graph_ids", I64, "O", "which of many graphs", "num_graphs", "graph_ids"),
-        *(("ids", 0, "num_graphs"), "graph ids"),
+        "graph_ids", I64, "O", "which of many graphs", "num_graphs", "graph_ids", ("ids", 0, "num_graphs"), "graph ids"
     ),
     PartArray("node_names", I64, "O", "names that are numbers", "numbers", "node_names"),
     PartArray("node_names", ("uint8",), "O B", "names: UTF-8 with zeros behind", "texts", "node_names"),
@@ -112,8 +116,14 @@ PART_ARRAYS = (
     ),
     PartArray("edge_feats", F32, "A De", "features of arcs", "num_edge_feats", "edge_feats", hashed="edge features"),
     PartArray(
-        *("edge_types", I32, "A", "relations of arcs", "num_relations", "edge_types"),
-        *(("types", 0, "num_relations"), "edge types"),
+        "edge_types",
+        I32,
+        "A",
+        "relations of arcs",
+        "num_relations",
+        "edge_types",
+        ("types", 0, "num_relations"),
+        "edge types",
     ),
 )
 OF_VERTICES = tuple(dict.fromkeys(array.name for array in PART_ARRAYS if array.shape.split()[0] == "O"))

@@ -40,7 +40,7 @@ PRIVATE_BYTES = 345_000_000  # 200 MB with tiny graphs, 100 MB more of one that 
 SHARED_BYTES = 190_000_000
 ADDRESS_BYTES = 1_500_000_000  # of a rank of a tiny graph that compiles; with 1.38 GB LLVM ended it, OpenBLAS hung
 ITEM_BYTES = {"float32": 4, "float64": 8, "bfloat16": 3}
-AT_WORK = 3.0  # of rows that wait in files (distgnn/ops/buffers.py)
+AT_WORK = 3.0  # of rows that wait in files: two pieces (WORKING of distgnn/ops/buffers.py), and one on its way
 
 
 class Keeps(NamedTuple):
@@ -75,7 +75,7 @@ KEEPS = {
 REMAT_BESIDES, ATTENTION_BESIDES = 2.4, 0.6  # with --remat
 JUMP_ROWS = 9.5
 GINE_ROWS, RGCN_ROWS = 3.7, 1.5  # of each arc, and of each pair of a relation and a target
-NARROW_BYTES = 40_000_000  # blocks of bfloat16 rows that are widened
+NARROW_BYTES = 40_000_000  # blocks of bfloat16 rows that are widened, where torch multiplies them
 OUTPUT_ROWS = 4
 COLUMN_ROWS = 4.0  # of columns both ways [O, W / t], and messages both ways [O / t, W]
 TABLES, BYTES_PER_PAIR, BYTES_PER_NEGATIVE = 4, 100, 200
