@@ -25,7 +25,6 @@ from distgnn.partition.core.book import PartitionBook
 from distgnn.partition.core.local_graph import build_local
 from distgnn.partition.core.shares import part_shares
 from distgnn.partition.core.vertex_cut import VertexCut
-from distgnn.partition.epoch.epoch_price import EpochPrices, predict_epoch, read_prices
 from distgnn.partition.folder.manifest import Clock, Progress, check_size, describe_cut, describe_graph
 from distgnn.partition.folder.reader import partition_files
 from distgnn.partition.folder.write_parts import write_parts
@@ -47,7 +46,6 @@ def partition_graph(
     *,
     overwrite: bool = False,
     data_root: str | Path | None = None,
-    prices: str | Path | EpochPrices | None = None,
     progress: Progress | None = None,
     say: Say | None = None,
     **options: Any,
@@ -59,8 +57,6 @@ def partition_graph(
             `dgl.DGLGraph`, PyG `Data`, NetworkX, scipy, edges [2, E] or [E, 2]).
         method: the name of a method, or a `CutConfig` with everything.
         overwrite: replace an existing partition folder, if nothing else is in it.
-        prices: `EpochPrices` or a file of them (`distgnn calibrate --prices`), with which the manifest also predicts
-            the epoch of the slowest rank.
         progress: called as progress(phase, done, total) with phases "load", "cut" and "write", or those of a cut on
             disk, see `on_disk/phases.py`.
         say: called with a line for what was renamed, left out or looks wrong in the graph (without `say`: one Python
@@ -78,8 +74,6 @@ def partition_graph(
     config = make_config(method, options).check_parts(num_parts)
     # For its errors: capacities that cannot be are refused before a large graph is loaded.
     part_shares(num_parts, config.capacities)
-    if prices is not None and not isinstance(prices, EpochPrices):
-        prices = read_prices(prices)
     clock = Clock(progress)
     memory = None if config.memory is None else MemoryLimit(parse_bytes(config.memory))
     # Everything is written to a temporary folder beside `out`, which takes its place at the end: it is whole or not
@@ -101,7 +95,7 @@ def partition_graph(
             places = cluster_places(edge_list) if config.clusters else None
             clock.start("write", num_parts)
             manifest, parts = _write_parts(folder, graph, edge_list, cut, clock, places)
-        return _finish(folder, manifest | config.manifest(), parts, prices)
+        return _finish(folder, manifest | config.manifest(), parts)
 
 
 def _load(
@@ -202,10 +196,6 @@ def _write_parts(
     return describe_cut(graph, edge_list, book, section) | times, parts
 
 
-def _finish(
-    folder: Path, manifest: dict[str, Any], parts: list[dict[str, Any]], prices: EpochPrices | None = None
-) -> dict[str, Any]:
+def _finish(folder: Path, manifest: dict[str, Any], parts: list[dict[str, Any]]) -> dict[str, Any]:
     """Write `partition.json`; returns it."""
-    if prices is not None:
-        manifest["predicted_epoch"] = predict_epoch(manifest | {"parts": parts}, prices)
     return write_manifest(folder, manifest | {"peak_rss_bytes": peak_rss_bytes(), "parts": parts})

@@ -1,4 +1,4 @@
-"""What an arc, a dense row and an exchanged row cost on these ranks: the prices of predicted epochs.
+"""What an arc, a dense row and an exchanged row cost on these ranks: the prices of planned epochs.
 
 Real epochs of a small GraphSAGE are trained on a generated graph whose edges were dealt at random, so that every rank
 has as much of everything as the others; what each part of the epoch took is divided by what there was of it.
@@ -19,7 +19,6 @@ from distgnn.graph.dist_graph import DistGraph
 from distgnn.graph.loader import use_threads
 from distgnn.nn import model_for
 from distgnn.partition import cut_edges, local_part
-from distgnn.partition.epoch.epoch_price import FORMAT_VERSION
 from distgnn.train.trainer import Trainer
 
 GRAPH = "rmat:scale=15,edge_factor=8,feats={width},classes=16,seed=0"
@@ -28,7 +27,7 @@ LEAST_EPOCHS = 5
 
 
 def measure_prices(comm: Any, seconds: float, width: int, num_layers: int, graph: str = GRAPH) -> dict:
-    """The contents of a file of prices.
+    """The contents of a file of prices, without its version.
 
     Collective: yes; all ranks train together for about so many seconds.
 
@@ -59,7 +58,7 @@ def measure_prices(comm: Any, seconds: float, width: int, num_layers: int, graph
     }
     hosts = sorted(set(comm.allgather(platform.node())))
     where = {"ranks": comm.size, "threads": num_threads(), "hosts": hosts, "model": "sage", "graph": graph}
-    return {"format_version": FORMAT_VERSION, "width": width, "num_layers": num_layers} | prices | where
+    return {"width": width, "num_layers": num_layers} | prices | where
 
 
 def _train(trainer: Trainer, comm: Any, seconds: float) -> dict[str, float]:

@@ -121,7 +121,7 @@ def _wait_for_the_first(error: Exception) -> None:
 
 def _with_advice(error: Any) -> str:
     for word in (getattr(error, "option_name", None), *sys.argv[1:]):
-        if found := new_name(word):
+        if found := new_name(word, sys.argv[1]):
             return found
     message = " ".join(error.format_message().split())
     context = getattr(error, "ctx", None)

@@ -15,8 +15,8 @@ from typing import Any
 
 from distgnn.config import Settings
 from distgnn.kernels import row_bytes
-from distgnn.partition.epoch.epoch_price import EpochPrices
 from distgnn.planning.graph_sizes import GraphSizes
+from distgnn.planning.prices import EpochPrices
 from distgnn.replay.network import Network, sum_seconds
 from distgnn.train.run.estimate import estimate_bytes
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from distgnn.partition.epoch.epoch_price import epoch_line
 from distgnn.report.charts import BYTES, Axis, Series, bars, lines, matrix
 from distgnn.report.html import facts, figure, part, section, side_by_side, table
 from distgnn.report.read import Parts
@@ -44,7 +43,6 @@ def _about(found: dict[str, Any]) -> list[tuple[str, str | None]]:
     graph = found["graph"]
     splits = " / ".join(f"{graph[split]:,}" for split in ("train", "valid", "test"))
     rows = f"{found['exchange_rows']:,} ({found['exchange_rows_per_node']:.3f} per vertex)"
-    predicted = found.get("predicted_epoch")
     return [
         ("graph", f"{found['name']}: {found['num_nodes']:,} vertices, {found['num_arcs']:,} arcs"),
         ("features, classes", f"{graph['num_feats']:,}, {graph['num_classes']:,}"),
@@ -54,7 +52,6 @@ def _about(found: dict[str, Any]) -> list[tuple[str, str | None]]:
         ("rows per layer and direction, all ranks", rows),
         ("most of them on one rank", f"{found['max_rank_rows']:,} sent and received"),
         ("of them between machines", f"{found['rows_between_groups']:,}" if "rows_between_groups" in found else None),
-        ("predicted epoch", None if predicted is None else epoch_line(predicted)),
         ("time and memory of the cut", f"{human_seconds(found['seconds'])}, {human_bytes(found['peak_rss_bytes'])}"),
     ]
 

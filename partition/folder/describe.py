@@ -8,7 +8,6 @@ import numpy as np
 
 from distgnn.partition.core.book import balance
 from distgnn.partition.core.shares import part_shares
-from distgnn.partition.epoch.epoch_price import predict_epoch, read_prices
 from distgnn.partition.folder.manifest_file import read_manifest
 from distgnn.partition.hierarchical import rows_between_groups
 
@@ -21,7 +20,7 @@ ROLES = ("source_only", "both_roles", "target_only")
 PER_PART = ("owned", "interior", "rows", "source_halos", "target_halos", "arcs", "train")
 
 
-def describe(folder: str | Path, prices: str | Path | None = None) -> dict:
+def describe(folder: str | Path) -> dict:
     """A partition in numbers, from its manifest alone.
 
     Returns: a dict that JSON can hold:
@@ -32,9 +31,8 @@ def describe(folder: str | Path, prices: str | Path | None = None) -> dict:
             `received_rows`, `symmetric`, `bytes`, and its halos by role: `source_only`, `both_roles`, `target_only`;
         `roles`: these three, summed over parts;
         `balances`: largest over share of arcs, owned, rows, and over the mean of train and exchanged rows;
-        `pair_rows`: [P][P], rows that part p sends to part q in one broadcast and one reduce;
-        `predicted_epoch`: see `EpochPrices.predict`, at the given prices or those it was cut with, if there are any.
-    Raises: PartitionFormatError; InputError for a file of prices that is none.
+        `pair_rows`: [P][P], rows that part p sends to part q in one broadcast and one reduce.
+    Raises: PartitionFormatError.
     """
     manifest = read_manifest(folder)
     pair_rows = np.array(manifest["pair_rows"], dtype=np.int64)
@@ -48,11 +46,6 @@ def describe(folder: str | Path, prices: str | Path | None = None) -> dict:
     groups = manifest.get("groups", 1)
     if groups > 1:
         summary |= {"groups": groups, "rows_between_groups": rows_between_groups(pair_rows, groups)}
-    predicted = manifest.get("predicted_epoch")
-    if prices is not None:
-        predicted = predict_epoch(manifest, read_prices(prices))
-    if predicted is not None:
-        summary["predicted_epoch"] = predicted
     return summary | {
         "roles": {role: sum(part[role] for part in parts) for role in ROLES},
         "graph": manifest["graph"],

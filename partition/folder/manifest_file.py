@@ -21,7 +21,6 @@ MEASURES = (
     "replication_factor", "edge_balance", "owned_balance", "copies_balance", "exchange_rows", "max_rank_rows",
     "seconds", "peak_rss_bytes", "seed",
 )  # fmt: skip
-PREDICTED = ("seconds", "rank", "mean_seconds", "aggregate_seconds", "dense_seconds", "exchange_seconds")
 GRAPH_COUNTS = ("num_feats", "num_classes", "train", "valid", "test")
 RARE_COUNTS = (*COUNTS, "num_edge_classes", "nonpositive_weights", "name_bytes")
 GRAPH_FLAGS = ("labels", "multilabel", "sparse_feats", "edge_weight", "directed")
@@ -99,9 +98,6 @@ def _check_fields(path: Path, manifest: dict) -> None:
     speeds = manifest.get("capacities")
     numbers = isinstance(speeds, list) and all(_is_number(speed) and speed > 0 for speed in speeds)
     need(speeds is None or (numbers and len(speeds) == manifest["num_parts"]), "capacities")
-    predicted = manifest.get("predicted_epoch")
-    numbers = isinstance(predicted, dict) and all(_is_number(predicted.get(name)) for name in PREDICTED)
-    need(predicted is None or numbers, "predicted_epoch")
     groups = manifest.get("groups", 1)
     need(is_count(groups) and groups > 0 and manifest["num_parts"] % groups == 0, "groups")
     report = manifest.get("edge_report") or {}

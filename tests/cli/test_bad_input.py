@@ -185,7 +185,8 @@ def test_settings_and_prices_must_be_regular_files(refused, parts, tmp_path, kin
     place = tmp_path / "settings"
     os.mkfifo(place) if kind == "pipe" else place.symlink_to("/dev/zero")
     refused("train", parts, "--run-dir", tmp_path / "run", "--config", place, says="not a regular file")
-    refused("info", parts, "--prices", place, says="not a regular file")
+    refused("plan", parts, "--prices", place, says="not a regular file")
+    refused("info", parts, "--prices", place, says="info has no --prices now: distgnn plan has")
 
 
 def test_settings_beyond_any_number(refused, parts, tmp_path):

@@ -114,11 +114,9 @@ def _single_files(root: Path) -> list[Target]:
     """What is no folder of a format: a file of hosts, what a rank measured or does, an archive that was fetched."""
     from distgnn.datasets.formats.ogb_download import unpack_ogb
     from distgnn.graph import tuning
-    from distgnn.partition.epoch.epoch_price import EpochPrices, Loads, epoch_line, read_prices
+    from distgnn.planning.prices import EpochPrices, read_prices
     from distgnn.system.hosts import read_hosts
     from distgnn.system.jobs.statuses import fault
-
-    loads = Loads(*np.ones((3, 2)))
 
     def read_tuning(folder: Path) -> None:
         path = folder / tuning.TUNING
@@ -154,7 +152,7 @@ def _single_files(root: Path) -> list[Target]:
         for file in ("raw/num-node-dict.csv.gz", "split/time/paper/train.csv.gz"):
             archive.writestr(f"mag/{file}", (root / "ogbn_mag" / file).read_bytes())
     readers = {"tuning": read_tuning, "status": read_status, "archive": read_archive}
-    readers["prices"] = lambda folder: epoch_line(read_prices(folder / "prices.json").predict(loads, np.ones(2) / 2))
+    readers["prices"] = lambda folder: read_prices(folder / "prices.json")
     readers["hosts"] = lambda folder: read_hosts(str(folder / "hosts.txt"))
     return [Target(name, root / name, readers[name]) for name in contents]
 

@@ -20,7 +20,7 @@ def calibrate(
     seconds: float = typer.Option(3.0, help="How long each rank works."),
     threads: Threads = None,
     prices: str | None = typer.Option(
-        None, help="Train small epochs and send messages too; write prices for partition, replay and plan here (JSON)."
+        None, help="Train small epochs and send messages too; write prices for replay and plan here (JSON)."
     ),
     hidden_feats: int = typer.Option(256, help="Of the model whose epochs the prices are for."),
     num_layers: int = typer.Option(3, help="Of that model, at least 2."),
@@ -48,8 +48,10 @@ def calibrate(
     if prices is not None:
         from distgnn.bench.network_prices import measure_network
         from distgnn.bench.prices import measure_prices
+        from distgnn.planning.prices import FORMAT_VERSION
 
-        measured = measure_prices(comm, seconds, hidden_feats, num_layers) | {"network": measure_network(comm)}
+        measured = {"format_version": FORMAT_VERSION} | measure_prices(comm, seconds, hidden_feats, num_layers)
+        measured["network"] = measure_network(comm)
         with checked_together():
             if comm.rank == 0:
                 write_json(prices, measured)

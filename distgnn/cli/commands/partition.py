@@ -12,7 +12,6 @@ from distgnn.cli.options import AsJson, Only, Quiet, with_options
 from distgnn.config import CutConfig, num_threads
 from distgnn.errors import InputError
 from distgnn.fitting.progress import phases
-from distgnn.partition.epoch.epoch_price import epoch_line
 from distgnn.system.output import plain
 from distgnn.system.units import human_bytes, human_seconds
 
@@ -40,7 +39,6 @@ def partition(
     ),
     out: str | None = typer.Option(None, help="Partition folder to write.", show_default=False),
     validate: bool = typer.Option(False, "--validate", help="Print all that is found in the graph, and cut nothing."),
-    prices: str | None = typer.Option(None, help="File of distgnn calibrate --prices: predicts the epoch."),
     data_root: str | None = typer.Option(None, help="Folder of named datasets (default: DISTGNN_DATA or ./data)."),
     threads: int | None = typer.Option(None, help="Threads (default: all cores)."),
     overwrite: bool = typer.Option(False, help="Replace an existing partition folder, if nothing else is in it."),
@@ -67,7 +65,6 @@ def partition(
             config,
             overwrite=overwrite,
             data_root=data_root,
-            prices=prices,
             progress=advance,
             say=lambda line: None if quiet else print(f"distgnn: {plain(line)}", file=sys.stderr),
         )
@@ -116,7 +113,6 @@ def rows_of_table(manifest: dict[str, Any], out: str) -> list[tuple[str, str]]:
     graph = manifest["graph"]
     size = f"{manifest['num_nodes']:,} vertices, {manifest['num_arcs']:,} arcs"
     most = f"at most {manifest['max_rank_rows']:,} sent and received by one rank"
-    predicted = [("predicted epoch", epoch_line(manifest["predicted_epoch"]))] if "predicted_epoch" in manifest else []
     balances = (f"{name} {manifest[f'{key}_balance']:.3f}" for name, key in BALANCES.items())
     return [
         ("graph", f"{manifest['name']}: {size}, {graph['num_feats']} features, {graph['num_classes']} classes"),
@@ -124,7 +120,6 @@ def rows_of_table(manifest: dict[str, Any], out: str) -> list[tuple[str, str]]:
         ("replication factor", f"{manifest['replication_factor']:.3f}"),
         ("exchange rows", f"{manifest['exchange_rows']:,} per layer and direction, {most}"),
         ("balance (max / mean)", ", ".join(balances)),
-        *predicted,
         ("time and memory", f"{human_seconds(manifest['seconds'])}, {human_bytes(manifest['peak_rss_bytes'])}"),
         ("folder", out),
     ]

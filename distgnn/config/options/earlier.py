@@ -17,13 +17,16 @@ SCRIPTS = {  # what was a command or an option -> the script that measures it
     "--contestant": "tests/bench/steps/race.py",
     "--past-target": "tests/bench/steps/race.py",
 }
+MOVED = {("info", "--prices"): "plan", ("partition", "--prices"): "plan"}  # to another command
 REMOVED = {"adaptive": "--adaptive", "error_feedback": "--error-feedback"}  # off by default
 
 
-def new_name(option: str | None) -> str | None:
+def new_name(option: str | None, command: str = "") -> str | None:
     """A line that names what a word of the command line is now, an option or a script; None: it was never another."""
     if option in SCRIPTS:
         return f"{option} is a script of the repository now: python {SCRIPTS[option]}"
+    if (command, str(option)) in MOVED:
+        return f"{command} has no {option} now: distgnn {MOVED[command, str(option)]} has"
     for old, new in RENAMED.items():
         for prefix in ("--", "--no-"):
             if option == _on_command_line(old, prefix):

@@ -95,8 +95,8 @@ def plan(
 
 def _rank(prices: str | None, threads: int | None) -> Any:
     """What a rank computes with."""
-    from distgnn.partition.epoch.epoch_price import read_prices
     from distgnn.planning.epoch_estimate import Rank, assumed_prices
+    from distgnn.planning.prices import read_prices
 
     if prices is None:
         return Rank(assumed_prices(threads or THREADS), threads or THREADS, UNMEASURED)

@@ -5,7 +5,6 @@ import json
 import typer
 
 from distgnn.cli.display import print_columns, print_table
-from distgnn.partition.epoch.epoch_price import epoch_line
 from distgnn.system.units import human_bytes
 
 
@@ -17,13 +16,12 @@ def info(
     parts: str = typer.Argument(help="Partition folder."),
     as_json: bool = typer.Option(False, "--json", help="Print everything as JSON."),
     against: bool = typer.Option(False, "--against-libra", help="Cut the graph by Libra too, and compare."),
-    prices: str | None = typer.Option(None, help="File of distgnn calibrate --prices: predict the epoch."),
     figure: str | None = typer.Option(None, help="Draw pairs of ranks, copies by degree and loads: .png, .svg, .pdf."),
 ) -> None:
     """Show sizes, balances and exchange rows of a partition folder."""
     from distgnn.partition import describe
 
-    facts = describe(parts, prices)
+    facts = describe(parts)
     if figure is not None:
         from distgnn.cli.partition_figure import draw_partition
 
@@ -95,5 +93,4 @@ def _summary(facts: dict) -> list[tuple[str, str]]:
         ("exchange rows", f"{rows}, at most {facts['max_rank_rows']:,} sent and received by one rank"),
         ("halos by role", ", ".join(f"{name.replace('_', ' ')} {count:,}" for name, count in facts["roles"].items())),
         ("largest / mean", balances),
-        *([("predicted epoch", epoch_line(facts["predicted_epoch"]))] if "predicted_epoch" in facts else []),
     ]

@@ -1,1 +1,0 @@
-"""The predicted time of an epoch, from measured prices."""
