@@ -23,14 +23,12 @@ from distgnn.config.launch import RANKS
 from distgnn.errors import DistGNNError, InputError
 from distgnn.system.hosts import read_hosts
 from distgnn.system.jobs.answering_hosts import Hosts, answering, first_ranks, ranks_on
-from distgnn.system.jobs.host_check import HostCheck, no_answer
 from distgnn.system.jobs.restarts import Team, say
-from distgnn.system.jobs.status_check import StatusCheck
+from distgnn.system.jobs.run_watch import RunWatch, no_answer
 from distgnn.system.jobs.supervise import LOST
 from distgnn.system.launch import run_on_hosts, run_under_mpi
 from distgnn.system.processes import die_with_parent
 
-FAR_STATUS_SECONDS = 120.0  # seconds at least without a new status of ranks on other machines
 TRIES = 2  # with the same ranks, from the same checkpoint
 Start = Callable[[list[str]], int]
 
@@ -55,8 +53,8 @@ class ThisMachine:
         return self.num_parts
 
     def start(self, num_ranks: int) -> Start:
-        check = partial(StatusCheck, self.run_dir)
-        return partial(run_under_mpi, num_ranks=num_ranks, threads=self.threads, graceful=True, status_check=check)
+        watch = partial(RunWatch, self.run_dir)
+        return partial(run_under_mpi, num_ranks=num_ranks, threads=self.threads, graceful=True, watch=watch)
 
 
 class Machines:
@@ -81,12 +79,8 @@ class Machines:
 
     def start(self, num_ranks: int) -> Start:
         self.used = first_ranks(self.hosts, num_ranks)
-        return partial(self._run, hosts=self.used)
-
-    def _run(self, words: list[str], hosts: Hosts) -> int:
-        with HostCheck(self.run_dir, hosts, say).watched():
-            check = partial(StatusCheck, self.run_dir, FAR_STATUS_SECONDS)
-            return run_on_hosts(words, hosts=hosts, threads=self.threads, graceful=True, status_check=check)
+        watch = partial(RunWatch, self.run_dir, self.used, say)
+        return partial(run_on_hosts, hosts=self.used, threads=self.threads, graceful=True, watch=watch)
 
 
 class Elastic:

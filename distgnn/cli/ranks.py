@@ -8,7 +8,7 @@ from functools import partial
 from distgnn.errors import InputError, on_all_ranks
 from distgnn.system.hosts import check_tasks
 from distgnn.system.jobs.restarts import Restarts
-from distgnn.system.jobs.status_check import StatusCheck
+from distgnn.system.jobs.run_watch import RunWatch
 from distgnn.system.launch import import_mpi, run_under_mpi, under_mpi
 
 
@@ -27,8 +27,8 @@ def run_on_ranks(
     if not under_mpi():
         check_tasks()
     if not under_mpi() and (num_ranks > 1 or restarts is not None):
-        check = None if restarts is None else partial(StatusCheck, restarts.run_dir)
-        start = partial(run_under_mpi, num_ranks=num_ranks, threads=threads, graceful=graceful, status_check=check)
+        watch = None if restarts is None else partial(RunWatch, restarts.run_dir)
+        start = partial(run_under_mpi, num_ranks=num_ranks, threads=threads, graceful=graceful, watch=watch)
         return start(argv) if restarts is None else restarts.run(argv, start)
     if threads is not None:
         os.environ["DISTGNN_NUM_THREADS"] = str(threads)

@@ -22,8 +22,7 @@ from distgnn.system.cores import available_cores, threads_per_rank
 from distgnn.system.hosts import BATCH_VARIABLES, check_tasks, host_options, on_this_machine
 from distgnn.system.jobs import local_mpiexec
 from distgnn.system.jobs.own_rank import under_mpi
-from distgnn.system.jobs.status_check import StatusCheck
-from distgnn.system.jobs.supervise import ended_with_parent, supervise
+from distgnn.system.jobs.supervise import Watch, ended_with_parent, supervise
 from distgnn.system.mpi_start import start_mpi
 from distgnn.system.shared_memory import check_room, check_room_here
 
@@ -164,7 +163,7 @@ def run_under_mpi(
     threads: int | None = None,
     *,
     graceful: bool = False,
-    status_check: Callable[[], StatusCheck] | None = None,
+    watch: Callable[[], Watch] | None = None,
 ) -> int:
     """Run `distgnn ARGV` on `num_ranks` ranks of this machine and return the exit code.
 
@@ -173,7 +172,7 @@ def run_under_mpi(
         threads: per rank; None shares this process's cores out equally.
         graceful: at the first signal mpiexec is sent SIGUSR1, which it passes on to every rank, here and on other
             machines: a training run writes a checkpoint and ends. A second signal stops the ranks at once.
-        status_check: makes what sees that no rank moves any more.
+        watch: makes what sees that no rank moves any more.
 
     Raises: RunError where there is no `mpiexec`, or where srun started several tasks that know nothing of each other;
         InputError for counts below one.
@@ -184,8 +183,8 @@ def run_under_mpi(
     """
     command, flavor = _mpiexec_for(num_ranks, threads)
     environment = _environment(num_ranks, threads, flavor)
-    proxies, watch = flavor != "openmpi", status_check and status_check()
-    return supervise([*command, *_program(argv)], environment, graceful, proxies=proxies, status_check=watch)
+    watched = watch and watch()
+    return supervise([*command, *_program(argv)], environment, graceful, proxies=flavor != "openmpi", watch=watched)
 
 
 def run_program(
@@ -251,14 +250,14 @@ def run_on_hosts(
     threads: int | None,
     *,
     graceful: bool = False,
-    status_check: Callable[[], StatusCheck] | None = None,
+    watch: Callable[[], Watch] | None = None,
     program: list[str] | None = None,
     received: list[int] | None = None,
 ) -> int:
     """Run `distgnn ARGV` on the ranks of several machines and return the exit code.
 
     Args:
-        argv, threads, graceful, status_check: as of `run_under_mpi`; threads default to this machine's cores, shared by
+        argv, threads, graceful, watch: as of `run_under_mpi`; threads default to this machine's cores, shared by
             the ranks of the host that has most.
         program: a command to run in place of `distgnn ARGV`; received: is filled with the signals that came.
         hosts: (name, ranks) of each machine; the same Python and paths must be there.
@@ -281,9 +280,9 @@ def run_on_hosts(
     ]
     try:
         variables, machines = os.environ | ours | _terminal_variables(), len({name for name, _ in hosts})
-        proxies, watch = flavor != "openmpi", status_check and status_check()
+        proxies, watched = flavor != "openmpi", watch and watch()
         return supervise(
-            command, variables, graceful, proxies=proxies, machines=machines, status_check=watch, received=received
+            command, variables, graceful, proxies=proxies, machines=machines, watch=watched, received=received
         )
     finally:
         if flavor != "openmpi":

@@ -1,1 +1,1 @@
-"""Launched ranks: started without a proxy, watched, ended with their launcher, started again."""
+"""Launched ranks: started without a proxy, watched, ended with their launcher, started again. Faults: faults.py."""

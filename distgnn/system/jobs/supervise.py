@@ -18,12 +18,11 @@ import threading
 import time
 import warnings
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from distgnn.errors import RunError
 from distgnn.system.jobs import job_cleanup, parent_death
 from distgnn.system.jobs.local_mpiexec import HOST, memory_kills, say, why_killed
-from distgnn.system.jobs.status_check import StatusCheck
 from distgnn.system.output import Relay
 from distgnn.system.processes import children, descendants, die_with_parent, shared_memory, stop_tree
 
@@ -35,6 +34,18 @@ LOST_LOOKS = 3
 CUT_OFF_LOOKS = 20  # after some proxies have ended: the others' machines cannot be reached, or their ranks hang
 LOST = 255  # exit code, as mpiexec's own when a machine dies
 BANNER = b"\n" + b"=" * 83 + b"\n=   BAD TERMINATION"  # how Hydra begins to say that a rank did not end well
+
+
+class Watch(Protocol):
+    """Sees what the ranks cannot: `RunWatch`."""
+
+    exit_code: int
+
+    def look(self) -> str | None:
+        """What to say, where the job is to be ended."""
+
+    def close(self) -> None:
+        """The job is over."""
 
 
 def ended_with_parent(program: list[str]) -> list[str]:
@@ -49,7 +60,7 @@ def supervise(
     *,
     proxies: bool = False,
     machines: int = 1,
-    status_check: StatusCheck | None = None,
+    watch: Watch | None = None,
     received: list[int] | None = None,
 ) -> int:
     """Wait for `command` and return its exit code; on a signal or an error stop it with everything it started.
@@ -59,14 +70,17 @@ def supervise(
         proxies: `command` has children as long as ranks run (Hydra's proxies): without any the job is lost.
         machines: so many children, all of whose ranks end together: where some have ended for a while, the others'
             machines cannot be told.
-        status_check: tells when no rank moves any more.
+        watch: tells when no rank moves any more, and is closed at the end.
         received: is filled with the signals that came.
 
     Notes: Python takes signals in its main thread only: from another one the job goes on until it ends.
     """
-    return _Job(
-        command, environment, graceful, proxies, machines, status_check, [] if received is None else received
-    ).run()
+    signals = [] if received is None else received
+    try:
+        return _Job(command, environment, graceful, proxies, machines, watch, signals).run()
+    finally:
+        if watch is not None:
+            watch.close()
 
 
 class _Job:
@@ -79,11 +93,11 @@ class _Job:
         graceful: bool,
         proxies: bool,
         machines: int,
-        status_check: StatusCheck | None,
+        watch: Watch | None,
         received: list[int],
     ):
         self.command, self.graceful, self.proxies, self.machines = command, graceful, proxies, machines
-        self.status_check = status_check
+        self.watch = watch
         self.name = os.urandom(16).hex()
         self.environment = environment | {"DISTGNN_LAUNCHED": "1", job_cleanup.VARIABLE: self.name}
         self.process: subprocess.Popen | None = None
@@ -169,8 +183,8 @@ class _Job:
                 if self.looks <= 3 or self.looks % NOTE_LOOKS == 0:
                     self._note_segments()
                 text, code = (self._lost() if self.proxies else None), LOST
-                if text is None and self.status_check is not None:
-                    text, code = self.status_check.look(), self.status_check.exit_code
+                if text is None and self.watch is not None:
+                    text, code = self.watch.look(), self.watch.exit_code
                 if text is not None:
                     say(text, self.environment)
                     self.process.kill()

@@ -80,7 +80,7 @@ class Watchdog:
     def running(self) -> Iterator[Any]:
         """Watch while entered."""
         self._main, self.phase = threading.get_ident(), self._phase
-        # Of one rank it is the launcher (status_check.py).
+        # Of one rank it is the launcher (run_watch.py).
         someone_listens = self.num_ranks > 1 or self.log.folder is not None
         if self.seconds > 0 and someone_listens and self._thread is None:
             self._over.clear()

@@ -1,0 +1,136 @@
+"""The launcher's watch over a run: ranks of which none tells anything new, and machines that do not answer.
+
+Ranks watch each other (watchdog.py). Where all of them are stopped, or the only one, none is left to do so. And a
+machine that is cut off from the others may still reach the disk on which ranks tell: then all seem to wait for one
+another. So the launcher asks the machines, once a phase has used up a quarter of the limit.
+"""
+
+import sys
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from distgnn.system.jobs.answering_hosts import SECONDS, Hosts, answering, ranks_on
+from distgnn.system.jobs.statuses import phase_seconds
+from distgnn.system.jobs.watchdog import HUNG, patience
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+PAUSE_SECONDS = 5.0  # between two looks: this process did not run itself
+LOOK_SECONDS = 2.0  # of the limit, a fifth at most: looks are a second apart
+FAR_STATUS_SECONDS = 120.0  # at least without news of ranks on other machines: network file systems tell late
+ASK_AT = 0.25  # of the limit
+ASKS = 16  # times in the limit that phases are looked at
+
+
+class RunWatch:
+    """Looks at the ranks' statuses of one start.
+
+    Args: run_dir: the run folder, which may not exist yet; hosts: (name, ranks) in the order of ranks, where they run
+        on other machines; `say` gets a line on each that does not answer.
+    """
+
+    exit_code = HUNG
+
+    def __init__(self, run_dir: Path, hosts: Hosts | None = None, say: Callable[[str], None] = print):
+        self.run_dir, self.hosts, self.say = run_dir, hosts, say
+        self.shortest = 0.0 if hosts is None else FAR_STATUS_SECONDS
+        self._old = self._told = _statuses(run_dir)  # of ranks that are gone
+        self._since = self._looked = time.monotonic()
+        self._over = threading.Event()
+        self._asking: threading.Thread | None = None
+        self._said: set[str] = set()
+        self._phases: dict[Path, tuple[str, float]] = {}  # what ranks told, and since when, by this machine's clock
+        self._phases_at = self._ask_again_at = 0.0
+
+    def look(self) -> str | None:
+        """What to say of ranks that have told nothing for the limit; None where one has, or none tells yet."""
+        now, told, limit = time.monotonic(), _statuses(self.run_dir), limit_of(self.run_dir)
+        if (
+            self.hosts is not None
+            and limit
+            and now >= self._phases_at
+            and not (self._asking and self._asking.is_alive())
+        ):
+            self._phases_at = now + min(max(limit / ASKS, 1.0), 15.0)
+            self._asking = threading.Thread(target=self.ask, name="run-watch", daemon=True)
+            self._asking.start()
+        alive = told != self._told or told.items() <= self._old.items() or now - self._looked > PAUSE_SECONDS
+        if alive or not limit:
+            self._told, self._since = told, now
+        self._looked = now
+        if not limit or now - self._since < max(patience(limit) - min(LOOK_SECONDS, limit / 5), self.shortest):
+            return None
+        return f"no rank has told what it does for {now - self._since:.3g} s (--timeout {limit:g}): all are stopped"
+
+    def ask(self) -> None:
+        """Ask the machines, if nothing has moved for long; name those that do not answer, each once."""
+        limit, now = limit_of(self.run_dir), time.monotonic()
+        if not limit or self._lasting(limit) < ASK_AT * limit:
+            self._said.clear()
+            return
+        if now < self._ask_again_at:
+            return
+        self._ask_again_at = now + ASK_AT * limit
+        hosts = self.hosts or []
+        found = dict(answering(hosts, min(SECONDS, limit / 2), self._over.is_set))
+        for name, ranks in ranks_on(hosts).items():
+            if name not in found and name not in self._said and not self._over.is_set():
+                self._said.add(name)
+                self.say(no_answer(name, ranks))
+
+    def close(self) -> None:
+        """The start is over."""
+        self._over.set()
+        if self._asking is not None:
+            self._asking.join()
+
+    def _lasting(self, limit: float) -> float:
+        """How long a phase has lasted, of the ranks that tell."""
+        longest, now = 0.0, time.monotonic()
+        for path in status_files(self.run_dir):
+            try:
+                text = path.read_text(encoding="utf-8")
+            except (OSError, ValueError):
+                continue
+            if self._phases.get(path, (None, 0.0))[0] != text:
+                # Dead ranks' last statuses stay there.
+                self._phases[path] = text, now if path in self._phases else -limit
+            if now - self._phases[path][1] < limit / 2 and phase_seconds(text) < float("inf"):
+                longest = max(longest, phase_seconds(text))
+        return longest
+
+
+def no_answer(host: str, ranks: list[int]) -> str:
+    """The line on a host that does not answer."""
+    numbers = str(ranks[0]) if len(ranks) == 1 else f"{ranks[0]}-{ranks[-1]}"
+    return f"{'ranks' if len(ranks) > 1 else 'rank'} {numbers} on host {host} does not answer"
+
+
+def limit_of(run_dir: Path) -> float:
+    """--timeout of the run; 0 where there is none, or no run yet."""
+    try:
+        return float(tomllib.loads((run_dir / "config.toml").read_text(encoding="utf-8"))["train"]["timeout"])
+    except (OSError, ValueError, KeyError, TypeError, OverflowError):
+        return 0.0
+
+
+def status_files(run_dir: Path) -> list[Path]:
+    """Files in which ranks tell what they do; the folder may hold runs of several seeds."""
+    return [path for pattern in ("logs", "seed-*/logs") for path in run_dir.glob(f"{pattern}/rank-*.status")]
+
+
+def _statuses(run_dir: Path) -> dict[Path, tuple[int, int]]:
+    """What changes with each word of a rank."""
+    found = {}
+    for path in status_files(run_dir):
+        try:
+            made = path.stat()
+        except OSError:
+            continue
+        found[path] = (made.st_ino, made.st_mtime_ns)
+    return found

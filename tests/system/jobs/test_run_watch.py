@@ -1,0 +1,155 @@
+"""What the launcher sees: ranks of which none tells anything any more, and machines that do not answer."""
+
+import json
+import os
+import sys
+from types import SimpleNamespace
+
+import pytest
+
+from distgnn.system.jobs import run_watch, supervise
+from distgnn.system.jobs.rank_log import RankLog
+from distgnn.system.jobs.run_watch import RunWatch
+from distgnn.system.jobs.watchdog import HUNG, Watchdog
+
+
+@pytest.fixture
+def run(tmp_path, monkeypatch):
+    """A watch over a run with a limit of 10 s; a second passes before each look."""
+    clock = SimpleNamespace(now=100.0)
+    monkeypatch.setattr(run_watch, "time", SimpleNamespace(monotonic=lambda: clock.now))
+    (tmp_path / "config.toml").write_text("[train]\ntimeout = 10.0\n")
+    RankLog(str(tmp_path), 1).set_status("of a rank that is gone")
+    found = RunWatch(tmp_path)
+
+    def looks(count, meanwhile=lambda: None):
+        said = []
+        for _ in range(count):
+            clock.now += 1
+            meanwhile()
+            said.append(found.look())
+        return [text for text in said if text]
+
+    return SimpleNamespace(watch=found, looks=looks, log=RankLog(str(tmp_path), 0), clock=clock, folder=tmp_path)
+
+
+def test_ranks_that_all_fell_silent_are_noticed_within_the_limit(run):
+    run.log.set_status("beat 1")
+    assert run.looks(7) == []
+    assert run.looks(2)[0] == "no rank has told what it does for 7 s (--timeout 10): all are stopped"
+
+
+def test_ranks_of_other_machines_are_heard_late(run):
+    run.watch.shortest = 120.0
+    run.log.set_status("beat 1")
+    assert run.looks(118) == []
+    assert run.looks(4)
+
+
+def test_one_that_tells_is_enough(run):
+    assert run.looks(30, lambda: run.log.set_status("again")) == []
+
+
+def test_ranks_that_have_not_told_yet_are_starting(run):
+    assert run.looks(30) == []
+
+
+def test_ranks_that_have_left_need_not_tell(run):
+    run.log.set_status("beat 1")
+    run.looks(1)
+    run.log.close()
+    assert run.looks(30) == []
+
+
+def test_time_in_which_the_launcher_did_not_run_does_not_count(run):
+    run.log.set_status("beat 1")
+    run.looks(5)
+    run.clock.now += 60
+    assert run.looks(7) == []
+
+
+def test_without_a_limit_nobody_is_missed(run):
+    (run.folder / "config.toml").write_text("[train]\ntimeout = 0.0\n")
+    run.log.set_status("beat 1")
+    assert run.looks(30) == []
+
+
+def test_a_single_rank_tells(tmp_path):
+    with Watchdog(SimpleNamespace(rank=0, size=1), RankLog(str(tmp_path), 0), 5.0).running() as dog:
+        dog._thread.join(0.1)
+        assert '"beat": 1' in (tmp_path / "logs" / "rank-0.status").read_text()
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no signals")
+def test_a_job_without_new_statuses_is_ended(monkeypatch, capfd):
+    monkeypatch.setattr(supervise, "LOOK_SECONDS", 0.05)
+    watch = SimpleNamespace(look=lambda: "no rank has told", close=lambda: None, exit_code=HUNG)
+    assert supervise.supervise(["sleep", "60"], dict(os.environ), watch=watch) == HUNG
+    assert "distgnn: error: no rank has told" in capfd.readouterr().err
+
+
+HOSTS = [("a", 2), ("b", 1)]
+
+
+@pytest.fixture
+def far(tmp_path, monkeypatch):
+    """A run with a limit of 40 s on two machines; `far.up` are those that answer, `far.said` what was said."""
+    (tmp_path / "logs").mkdir()
+    (tmp_path / "config.toml").write_text("[train]\ntimeout = 40.0\n")
+    found = RunWatch(tmp_path, HOSTS, lambda text: found.said.append(text))
+    found.said, found.up, found.asked = [], ["a"], []
+
+    def answering(hosts, seconds, over):
+        found.asked.append(seconds)
+        return [host for host in hosts if host[0] in found.up]
+
+    monkeypatch.setattr(run_watch, "answering", answering)
+    return found
+
+
+def tell(far, rank: int, seconds: float) -> None:
+    (far.run_dir / "logs" / f"rank-{rank}.status").write_text(json.dumps({"seconds": seconds}))
+
+
+def test_a_machine_that_is_cut_off_is_named_once(far):
+    for seconds in (1, 11, 12):
+        tell(far, 0, seconds)
+        far._ask_again_at = 0
+        far.ask()
+    assert far.said == ["rank 2 on host b does not answer"]
+    assert far.asked == [15.0, 15.0]
+
+
+def test_nobody_is_asked_while_phases_are_short(far):
+    tell(far, 1, 3000)  # a rank that died told this
+    for seconds in (8, 9):
+        tell(far, 0, seconds)
+        (far.run_dir / "logs" / "rank-2.status").write_text("{" * seconds)
+        far.ask()
+    assert far.asked == []
+
+
+def test_it_asks_now_and_then(far):
+    far.up = ["a", "b"]
+    for seconds in (1, 11, 12, 13):
+        tell(far, 0, seconds)
+        far.ask()
+    assert (far.said, len(far.asked)) == ([], 1)
+
+
+def test_a_machine_that_came_back_is_named_again(far):
+    for seconds in (1, 11, 0.1, 11):
+        far._ask_again_at = 0
+        tell(far, 0, seconds)
+        far.ask()
+    assert len(far.said) == 2
+
+
+@pytest.mark.parametrize("text", [None, "[train]\n", "[train]\ntimeout = 0.0\n", "x"])
+def test_without_a_limit_nobody_is_asked(far, text):
+    (far.run_dir / "config.toml").unlink()
+    if text is not None:
+        (far.run_dir / "config.toml").write_text(text)
+    tell(far, 0, 1e6)
+    far.ask()
+    assert far.asked == []
