@@ -1,6 +1,6 @@
 """Which fault is noticed by whom, after how long, and what is said.
 
-Two watchers look at a run: in each rank `Watchdog` (in a loop of one's own `LoopWatch`), in the launcher `supervise`, with
+Two watchers: in each rank `Watchdog` (in a loop of one's own `LoopWatch`), in the launcher `supervise`, with
 `RunWatch` where ranks are started again. What one process sees at once, it says itself. T is --timeout.
 """
 
