@@ -222,10 +222,9 @@ class CodedRows:
         return {"width": np.array([self.like.shape[1]], np.int64)} | held
 
     def shapes(self, name: str) -> list[tuple[tuple[int, ...], np.dtype]]:
-        """Shapes and dtypes that an array of the state may have; "held": all rows widened, of earlier versions."""
+        """Shapes and dtypes that an array of the state may have."""
         width = self.like.shape[1]
         found: dict[str, list[tuple[tuple[int, ...], np.dtype]]] = {
-            "held": [((self.num_rows, width), self.like.dtype)],
             "width": [((1,), np.dtype(np.int64))],
         }
         for number in range(len(self.pieces)):
@@ -236,8 +235,6 @@ class CodedRows:
 
     def load_state(self, state: dict[str, np.ndarray]) -> None:
         """Hold the rows of a `state`."""
-        if "held" in state:
-            self.hold(state["held"])
         for number in range(len(self.pieces)):
             rows = state.get(f"held.{number}")
             if rows is not None:

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from functools import partial
 
 from distgnn.config.algorithm import Algorithm
-from distgnn.config.options.earlier import refuses_old_names
 from distgnn.config.options.option import check_choices, documented, option
 from distgnn.errors import InputError
 
@@ -18,7 +17,6 @@ REMOTE_RULES = ("held", "paper")
 _option = partial(option, panel="Algorithm and exchange")
 
 
-@refuses_old_names
 @documented
 @dataclass(frozen=True)
 class Schedule:

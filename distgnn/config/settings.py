@@ -17,7 +17,6 @@ from distgnn.config.algorithm import Algorithm
 from distgnn.config.exchange import ExchangeConfig, check_beside_columns, check_columns
 from distgnn.config.model import DEEP_MODELS, ModelConfig, check_graph_has
 from distgnn.config.options.choices import did_you_mean
-from distgnn.config.options.earlier import drop_earlier
 from distgnn.config.options.file import SECTIONS, check_types, read_sections
 from distgnn.config.options.option import option_name
 from distgnn.config.run import RunConfig
@@ -112,7 +111,7 @@ class Settings:
 
         Raises: RunError for a value of the wrong kind. Unknown settings are left out (see `check_names`).
         """
-        saved = {name: drop_earlier(saved.get(name, {}), file) for name in SECTIONS}
+        saved = {name: dict(saved.get(name, {})) for name in SECTIONS}
         if saved["run"].get("wire_backward") == saved["run"].get("wire"):
             saved["run"].pop("wire_backward", None)  # it follows --wire, which may be given
         taken = {}
@@ -147,7 +146,7 @@ def check_names(saved: dict[str, dict[str, Any]], file: str | Path) -> None:
     for section, values in saved.items():
         if section not in known:
             raise InputError(f"{file}: unknown section [{section}]{did_you_mean(section, known)}")
-        for name in drop_earlier(values, file) if section != "data" else ():
+        for name in values if section != "data" else ():
             if name not in known[section]:
                 raise InputError(f"{file}: [{section}] has no setting {name!r}{did_you_mean(name, known[section])}")
 

@@ -7,7 +7,6 @@ from importlib.util import find_spec
 from typing import Any
 
 from distgnn.config.options.choices import check_choice
-from distgnn.config.options.earlier import refuses_old_names
 from distgnn.config.options.option import check_choices, documented, option
 from distgnn.config.steps.batch import BatchConfig
 from distgnn.config.task import LOSSES, METRICS, NEGATIVES, TASKS, check_task
@@ -35,7 +34,6 @@ def check_optimizer_beside(optimizer: str, update: str) -> None:
         raise InputError("optimizer kfac is for update on owners: leave update copies out, or choose another optimizer")
 
 
-@refuses_old_names
 @documented
 @dataclass
 class TrainConfig(BatchConfig):

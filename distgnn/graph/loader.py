@@ -19,7 +19,6 @@ from distgnn.comm.ending.loop_watch import watch_to_the_end
 from distgnn.config import Algorithm
 from distgnn.config.exchange import check_columns
 from distgnn.config.options.choices import check_choice
-from distgnn.config.options.earlier import check_names_now
 from distgnn.errors import RunError
 from distgnn.graph.columns import ColumnGraph, row_share
 from distgnn.graph.copy_graph import CopyGraph
@@ -85,7 +84,6 @@ def load(
     with raise_together(comm):
         manifest = read_manifest(folder)
         check_columns(columns, update)
-        check_names_now(options)
         check_folder(options.get("offload"))
         check_rank_count(folder, manifest["num_parts"], comm.size, columns)
     check_same(comm, {"partition": manifest["sha256"]}, "give every rank the same partition folder")

@@ -21,6 +21,7 @@ import math
 import warnings
 import weakref
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from typing import Any
 from weakref import WeakSet
 
@@ -28,16 +29,14 @@ import numpy as np
 import torch
 from torch import nn
 from torch.optim.optimizer import register_optimizer_step_pre_hook
+from torch.utils.weak import WeakTensorKeyDictionary
 
 from distgnn.comm import sum_over_ranks
 from distgnn.errors import InputError, RunError, on_all_ranks
 
-UNSUMMED = "_distgnn_unsummed"  # of a parameter: ranks whose gradients are to be summed, 0 where no backward pass was
-SUMMED = -1  # the same, once they have been
+SUMMED = -1  # state of a gradient: summed over ranks
 WHOLE = -2  # the same, where the backward pass of a loss of all ranks did (`distgnn.rows.gradients`)
 MIXED = -3  # the same, where a gradient of an ordinary loss was added to that
-WHOLE_GRAD = "_distgnn_whole_grad"  # of a parameter: the gradient that is whole
-ARRIVED = "_distgnn_arrived"  # of a parameter: the gradient that the last backward pass left, as `_identity` has it
 ADVICE = (
     "this optimiser steps on gradients that were not summed over the {ranks} ranks of the graph: every rank would take "
     "another step. Write `optimizer = dg.DistributedOptimizer(optimizer, graph)`, or call `dg.sum_gradients(model, "
@@ -56,6 +55,26 @@ OWN_MEAN = (
     "the loss is of this rank's rows only, so steps depend on the number of ranks: write `loss = graph.global_mean("
     "losses)` with one loss per row (reduction='none'), or divide their sum by `graph.num_labelled('train')`"
 )
+
+
+@dataclass
+class Mark:
+    """What is known of a watched parameter's gradient.
+
+    Attributes: state: ranks whose gradients are to be summed, 0 where no backward pass was, or see above; arrived: the
+        gradient that the last backward pass left, as `_identity` has it; whole: the gradient that is whole.
+    """
+
+    state: int = 0
+    arrived: tuple[int, int] | None = None
+    whole: weakref.ref | None = None
+
+
+_marks = WeakTensorKeyDictionary()  # of watched parameters
+
+
+def _state(parameter: nn.Parameter) -> int:
+    return _marks[parameter].state if parameter in _marks else 0
 
 
 def broadcast_parameters(model: nn.Module, graph: Any) -> None:
@@ -179,7 +198,7 @@ def _sum_checked(parameters: list[nn.Parameter], graph: Any, again: bool) -> Non
     if comm.size > 1:
         if not getattr(graph, "knows_rows", False):
             _warn_of_own_mean(graph.transport)
-        marks = [getattr(parameter, UNSUMMED, 0) for parameter in parameters]
+        marks = [_state(parameter) for parameter in parameters]
         met = [mark == WHOLE or (not again and mark == SUMMED) for mark in marks]
         if getattr(graph, "knows_rows", False):
             _check_ordinary([one for one, mark in zip(parameters, marks, strict=True) if mark > 0], comm)
@@ -224,8 +243,8 @@ def _identity(grad: torch.Tensor | None) -> tuple[int, int] | None:
 
 def _changed(parameter: nn.Parameter) -> bool:
     """Was this unsummed gradient written to, or replaced, since the backward pass left it?"""
-    now, then = _identity(parameter.grad), getattr(parameter, ARRIVED, None)
-    return getattr(parameter, UNSUMMED, 0) > 0 and None not in (now, then) and now != then
+    now, mark = _identity(parameter.grad), _marks.get(parameter, Mark())
+    return mark.state > 0 and None not in (now, mark.arrived) and now != mark.arrived
 
 
 def clip_gradients(parameters: Iterable[nn.Parameter], most: float) -> tuple[float, float]:
@@ -256,8 +275,8 @@ def _is_rows(parameter: Any) -> bool:
 def mark_summed(parameters: Iterable[nn.Parameter], mark: int = SUMMED) -> None:
     """Note that the gradients of these parameters have been summed over ranks, by whatever means."""
     for parameter in parameters:
-        if hasattr(parameter, UNSUMMED):
-            setattr(parameter, UNSUMMED, mark)
+        if parameter in _marks:
+            _marks[parameter].state = mark
 
 
 def refuse_unsummed_steps(graph_type: type[Any]) -> None:
@@ -295,15 +314,14 @@ def _watch_module(module: nn.Module, inputs: tuple[Any, ...]) -> None:
 
 def _watch(parameter: nn.Parameter, ranks: int) -> None:
     """Let every gradient that arrives mark its parameter."""
-    if not parameter.requires_grad or hasattr(parameter, UNSUMMED) or _is_rows(parameter):
+    if not parameter.requires_grad or parameter in _marks or _is_rows(parameter):
         return
-    setattr(parameter, UNSUMMED, 0)
+    mark = _marks[parameter] = Mark()
 
     def arrived(one: nn.Parameter) -> None:
-        whole = getattr(one, WHOLE_GRAD, None)
-        added = whole is not None and whole() is one.grad and getattr(one, UNSUMMED) in (WHOLE, MIXED)
-        setattr(one, UNSUMMED, MIXED if added else ranks)
-        setattr(one, ARRIVED, _identity(one.grad))
+        added = mark.whole is not None and mark.whole() is one.grad and mark.state in (WHOLE, MIXED)
+        mark.state = MIXED if added else ranks
+        mark.arrived = _identity(one.grad)
 
     parameter.register_post_accumulate_grad_hook(arrived)
 
@@ -312,7 +330,7 @@ def _refuse_unsummed(optimizer: torch.optim.Optimizer, _args: Any, _kwargs: Any)
     if hasattr(optimizer, "_distgnn_graph"):  # it sums itself; with a closure, inside the step
         return
     parameters = _parameters_of(optimizer)
-    ranks = max((getattr(one, UNSUMMED, 0) for one in parameters), default=0)
+    ranks = max(map(_state, parameters), default=0)
     if ranks > 0:
         raise RunError(ADVICE.format(ranks=ranks))
     _refuse_mixed(parameters)
@@ -320,7 +338,7 @@ def _refuse_unsummed(optimizer: torch.optim.Optimizer, _args: Any, _kwargs: Any)
 
 
 def _refuse_mixed(parameters: list[nn.Parameter]) -> None:
-    if any(getattr(one, UNSUMMED, 0) == MIXED for one in parameters):
+    if any(_state(one) == MIXED for one in parameters):
         raise RunError(
             "gradients of an ordinary loss were added to those of a loss of all ranks: add the losses, then call "
             "`backward()` once"
@@ -331,8 +349,8 @@ def watch_whole(parameters: Iterable[nn.Parameter], ranks: int) -> None:
     """Mark gradients that are whole on every rank, and watch what is added to them."""
     for parameter in parameters:
         _watch(parameter, ranks)
-        setattr(parameter, UNSUMMED, WHOLE)
-        setattr(parameter, WHOLE_GRAD, None if parameter.grad is None else weakref.ref(parameter.grad))
+        mark = _marks.setdefault(parameter, Mark())
+        mark.state, mark.whole = WHOLE, None if parameter.grad is None else weakref.ref(parameter.grad)
 
 
 def broadcast_tensors(tensors: Iterable[torch.Tensor], comm: Any) -> None:

@@ -18,7 +18,7 @@ from torch.optim.optimizer import register_optimizer_step_pre_hook
 from distgnn.errors import InputError
 from distgnn.rows import RowTensor, rows_of
 from distgnn.rows.draws import draw_key, normal
-from distgnn.rows.gradients import REPLACED
+from distgnn.rows.gradients import replaced
 
 MOST_WHOLE = 1 << 30  # bytes of a table that is drawn as torch draws it, whole on every rank for a moment
 _hooked: list[Any] = []
@@ -120,7 +120,7 @@ def replaces(module: nn.Module, graph: Any) -> bool:
 def replacement(module: nn.Embedding, graph: Any) -> NodeEmbedding:
     """The same table with the rows of vertices at their owners. Collective: yes."""
     made = NodeEmbedding(graph, module.embedding_dim, module.weight.dtype, module.weight.detach())
-    setattr(module.weight, REPLACED, True)
+    replaced[module.weight] = True
     return made.train(module.training)
 
 
@@ -136,7 +136,7 @@ def _before_step(optimizer: torch.optim.Optimizer, _args: Any, _kwargs: Any) -> 
     """
     for group in optimizer.param_groups:
         for one in group["params"]:
-            if hasattr(one, REPLACED):
+            if one in replaced:
                 raise InputError(
                     "this optimiser has a table that was replaced: make the optimiser after dg.nn.distribute(model, "
                     "graph) and model.double()"

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from torch.utils.weak import WeakTensorKeyDictionary
 
 from distgnn.comm import sum_over_ranks
 from distgnn.errors import InputError, RunError, on_all_ranks
@@ -17,11 +18,12 @@ from distgnn.graph.own_loop import by_dtype, mark_summed, watch_whole
 from distgnn.rows.row_by_row import again
 from distgnn.rows.row_tensor import OWN_FUNCTION, WHOLE, RowTensor, handles, local_of, refuse, rows_of
 
-OWN_ROWS = "_distgnn_own_rows"  # of a leaf whose rows are this rank's: its gradient is whole already
+own_rows = WeakTensorKeyDictionary()  # leaves whose rows are this rank's: their gradient is whole already
 SPARSE = (
     "sparse gradients of a table are not summed over ranks: make the table with sparse=False, or dg.nn.NodeEmbedding"
 )
-REPLACED = "_distgnn_replaced"  # of a parameter in whose place another one is: an optimiser that has it is refused
+replaced = WeakTensorKeyDictionary()  # parameters in whose place others are: an optimiser that has them is refused
+_same_weights = WeakTensorKeyDictionary()  # leaves that all ranks began with alike
 
 
 def _leaves(*results: torch.Tensor) -> tuple[list[torch.Tensor], Any]:
@@ -41,7 +43,7 @@ def _leaves(*results: torch.Tensor) -> tuple[list[torch.Tensor], Any]:
         if transport is not None and not any(transport is one for one in transports):
             transports.append(transport)
         leaf = getattr(node, "variable", None)
-        if leaf is not None and not hasattr(leaf, OWN_ROWS):
+        if leaf is not None and leaf not in own_rows:
             found.append(leaf)
         waiting += [before for before, _ in node.next_functions]
     sizes = {one.comm.size for one in transports}
@@ -54,7 +56,7 @@ def _leaves(*results: torch.Tensor) -> tuple[list[torch.Tensor], Any]:
 
 def _check_weights(leaves: list[torch.Tensor], comm: Any) -> None:
     """Raise RunError on every rank where ranks began with other weights; once for each parameter. Collective."""
-    new = [leaf for leaf in leaves if not hasattr(leaf, "_distgnn_same")]
+    new = [leaf for leaf in leaves if leaf not in _same_weights]
     if not new:
         return
     sums = np.array([len(leaves), *(float(leaf.detach().double().sum()) for leaf in new)])
@@ -66,7 +68,7 @@ def _check_weights(leaves: list[torch.Tensor], comm: Any) -> None:
             )
         )
     for leaf in new:
-        leaf._distgnn_same = True  # type: ignore[attr-defined]
+        _same_weights[leaf] = True
 
 
 def _backward(loss: torch.Tensor, gradient: Any = None, *args: Any, **kwargs: Any) -> None:
@@ -172,7 +174,7 @@ def requires_grad_(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> 
     rows = args[0]
     rows.inner.requires_grad_(*args[1:], **kwargs)
     if rows.inner.is_leaf and rows.inner.requires_grad:
-        setattr(rows.inner, OWN_ROWS, True)
+        own_rows[rows.inner] = True
     return again(rows)
 
 
@@ -230,5 +232,5 @@ def keeps_its_place(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) ->
     old, new = args
     if old.dtype == new.dtype:
         return True
-    setattr(old, REPLACED, True)
+    replaced[old] = True
     return False

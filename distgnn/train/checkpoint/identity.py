@@ -8,7 +8,6 @@ from types import CellType, CodeType
 from typing import Any
 
 from distgnn.config import TrainConfig
-from distgnn.config.options.earlier import drop_earlier
 from distgnn.config.train import OVER_ALL_EPOCHS
 from distgnn.errors import InputError
 from distgnn.graph.copy_graph import CopyGraph
@@ -97,7 +96,7 @@ def check_identity(path: Path, state: dict[str, Any], settings: dict[str, Any], 
     different = difference(state["graph"], graph)
     if different:
         raise InputError(f"{path} is of another graph: {different}")
-    saved = drop_earlier(state["settings"], str(path))
+    saved = state["settings"]
     for name in sorted((saved.keys() | settings.keys()) - FREE_MODEL):
         there, here = saved.get(name), settings.get(name)
         if there != here:
