@@ -20,6 +20,12 @@ import shutil
 import sys
 from pathlib import Path
 
+import numpy as np
+
+from distgnn.datasets import GraphData
+from distgnn.partition.folder.manifest_file import read_manifest
+from distgnn.partition.folder.reader import load_part
+
 sys.path.insert(0, str(Path(__file__).resolve().parents[3]))
 
 from tests.harness.power_cut import Recorder, write_tree
@@ -109,9 +115,22 @@ def of_runs(args: argparse.Namespace, say) -> None:
             say(f"FINDING run, after {count} of {len(disk.steps)} operations: {type(error).__name__}: {error}"[:200])
 
 
-def of_cuts(args: argparse.Namespace, say) -> None:
-    from kill_partition import graph, whole
+def graph() -> GraphData:
+    rng = np.random.default_rng(0)
+    feats = rng.standard_normal((60, 4)).astype(np.float32)
+    fields = {"feats": feats, "labels": rng.integers(0, 3, 60), "train": np.arange(30)}
+    return GraphData.from_arrays(rng.integers(0, 60, (200, 2)), 60, directed=False, name="g", **fields)
 
+
+def whole(folder: Path) -> int:
+    """Check everything in a partition folder; returns the seed it was cut with."""
+    manifest = read_manifest(folder)
+    for part_id in range(manifest["num_parts"]):
+        load_part(folder, part_id)
+    return manifest["seed"]
+
+
+def of_cuts(args: argparse.Namespace, say) -> None:
     from distgnn.partition import partition_graph
 
     base = args.work / "cut"
