@@ -25,7 +25,7 @@ from distgnn.system.launch import torch_environment
 from distgnn.system.output import lenient_output, plain
 
 INTERRUPTED = 130
-COMMANDS = {  # what is typed -> the module below distgnn.cli.commands that registers it, in the order of --help
+COMMANDS = {  # what is typed -> its module below distgnn.cli.commands, in the order of --help
     "partition": "partition",
     "repartition": "repartition",
     "import-dgl": "dgl_parts",
@@ -72,9 +72,9 @@ def make_app(words: Sequence[str] = ()) -> typer.Typer:
         no_args_is_help=True,
     )
     app.callback()(options)
-    named = [COMMANDS[words[0]]] if words and words[0] in COMMANDS else dict.fromkeys(COMMANDS.values())
-    for module in named:
-        importlib.import_module(f"distgnn.cli.commands.{module}").register(app)
+    for name in words[:1] if words and words[0] in COMMANDS else COMMANDS:
+        module = importlib.import_module(f"distgnn.cli.commands.{COMMANDS[name]}")
+        app.command(name, context_settings=getattr(module, "CONTEXT", None))(getattr(module, name.replace("-", "_")))
     return app
 
 

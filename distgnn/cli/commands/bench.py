@@ -45,10 +45,6 @@ SCALING_COLUMNS = [
 ]
 
 
-def register(app: typer.Typer) -> None:
-    app.command()(bench)
-
-
 @with_options
 def bench(
     parts: Annotated[list[str], typer.Argument(help="Partition folders; several of one graph show scaling.")],

@@ -11,10 +11,6 @@ from distgnn.cli.output_files import write_json
 from distgnn.system.output import plain
 
 
-def register(app: typer.Typer) -> None:
-    app.command()(calibrate)
-
-
 def calibrate(
     ranks: int = typer.Option(1, help="Ranks to start where none were started."),
     seconds: float = typer.Option(3.0, help="How long each rank works."),

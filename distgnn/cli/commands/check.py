@@ -10,10 +10,6 @@ from distgnn.cli.display import print_table
 from distgnn.cli.options import AsJson, Threads
 
 
-def register(app: typer.Typer) -> None:
-    app.command()(check)
-
-
 def check(
     ranks: int = typer.Option(1, help="Ranks to start where none were started."),
     threads: Threads = None,

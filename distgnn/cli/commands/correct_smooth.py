@@ -12,10 +12,6 @@ from distgnn.fitting.compiling import compiling
 from distgnn.system.units import human_share
 
 
-def register(app: typer.Typer) -> None:
-    app.command(name="correct-smooth")(correct_smooth)
-
-
 def correct_smooth(
     run: str = typer.Argument(help="Run folder."),
     parts: str = typer.Argument(help="Partition folder of the same graph, with any number of parts."),

@@ -8,11 +8,6 @@ from distgnn.cli.display import print_table
 from distgnn.system.output import plain
 
 
-def register(app: typer.Typer) -> None:
-    app.command("import-dgl")(import_dgl)
-    app.command("export-dgl")(export_dgl)
-
-
 def import_dgl(
     cut: str = typer.Argument(help="DGL's Libra folder (…/4Communities) or partition book (…/NAME.json)."),
     source: str = typer.Argument(help="The graph that was cut, as of distgnn partition."),

@@ -7,10 +7,6 @@ import typer
 from distgnn.system.output import plain
 
 
-def register(app: typer.Typer) -> None:
-    app.command()(download)
-
-
 def download(
     name: str = typer.Argument(help="cora, citeseer, pubmed, reddit, ogbn-arxiv or another of OGB's node graphs."),
     data_root: str | None = typer.Option(None, help="Folder to put it in (default: DISTGNN_DATA or ./data)."),

@@ -8,9 +8,7 @@ from distgnn.cli.commands import train
 from distgnn.cli.options import with_options
 from distgnn.config import LaunchConfig
 
-
-def register(app: typer.Typer) -> None:
-    app.command(context_settings={"ignore_unknown_options": True})(launch)
+CONTEXT = {"ignore_unknown_options": True}  # those of COMMAND
 
 
 @with_options

@@ -18,10 +18,6 @@ from distgnn.system.units import human_bytes, human_seconds
 BALANCES = {"arcs": "edge", "owned": "owned", "copies": "copies"}
 
 
-def register(app: typer.Typer) -> None:
-    app.command()(partition)
-
-
 OPTIONS = Only(
     "method", "refine", "effort", "seed", "direction", "self_loops", "order", "update", "capacities", "normalize_feats",
     "memory", "split", "renumber", "link_split", "clusters",

@@ -12,10 +12,6 @@ from distgnn.fitting.compiling import compiling
 ON_VERTICES = ("node", "regression")  # as train.predict has them, which is imported late
 
 
-def register(app: typer.Typer) -> None:
-    app.command()(predict)
-
-
 def predict(
     run: str = typer.Argument(help="Run folder."),
     parts: str = typer.Argument(help="Partition folder of the same graph, with any number of parts."),

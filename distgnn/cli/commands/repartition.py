@@ -10,10 +10,6 @@ from distgnn.config import CutConfig, num_threads
 from distgnn.fitting.progress import phases
 
 
-def register(app: typer.Typer) -> None:
-    app.command()(repartition)
-
-
 @with_options
 def repartition(
     config: Annotated[CutConfig, Only("refine", "capacities")],

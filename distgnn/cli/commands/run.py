@@ -6,9 +6,10 @@ from typing import Annotated
 
 import typer
 
-
-def register(app: typer.Typer) -> None:
-    app.command(context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})(run)
+CONTEXT = {
+    "ignore_unknown_options": True,
+    "allow_interspersed_args": False,
+}  # what follows is the script's
 
 
 def run(

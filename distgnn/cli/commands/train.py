@@ -31,10 +31,6 @@ from distgnn.errors import InputError
 from distgnn.system.launch import import_mpi, under_mpi
 
 
-def register(app: typer.Typer) -> None:
-    app.command()(train)
-
-
 @with_options
 def train(
     context: typer.Context,

@@ -21,10 +21,6 @@ from distgnn.fitting.progress import phases
 from distgnn.system.units import human_seconds
 
 
-def register(app: typer.Typer) -> None:
-    app.command()(warmup)
-
-
 def warmup(
     model: Annotated[list[str], typer.Option(help="Model to compile for; may be repeated.")] = ["sage"],  # noqa: B006
     dtype: Annotated[list[str], typer.Option(help=f"{', '.join(DTYPES)}; may be repeated.")] = ["float32"],  # noqa: B006

@@ -22,10 +22,6 @@ THREADS = 28  # of a socket of the paper
 UNMEASURED = 2.0  # so wrong prices may be that were not measured
 
 
-def register(app: typer.Typer) -> None:
-    app.command()(plan)
-
-
 @with_options
 def plan(
     source: Annotated[

@@ -18,10 +18,6 @@ from distgnn.system.units import human_bytes, human_seconds
 COLUMNS = ["network", "epoch", "compute mean / max", "waits mean / max", "efficiency", "sent/epoch"]
 
 
-def register(app: typer.Typer) -> None:
-    app.command()(replay)
-
-
 @with_options
 def replay(
     parts: Annotated[str, typer.Argument(help="Partition folder, of at least 2 parts.")],

@@ -8,10 +8,6 @@ import typer
 from distgnn.cli.options import AsJson
 
 
-def register(app: typer.Typer) -> None:
-    app.command()(cache)
-
-
 def cache(
     clear: bool = typer.Option(False, "--clear", help="Remove all that is not in use."), as_json: AsJson = False
 ) -> None:

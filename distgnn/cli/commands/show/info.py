@@ -8,10 +8,6 @@ from distgnn.cli.display import print_columns, print_table
 from distgnn.system.units import human_bytes
 
 
-def register(app: typer.Typer) -> None:
-    app.command()(info)
-
-
 def info(
     parts: str = typer.Argument(help="Partition folder."),
     as_json: bool = typer.Option(False, "--json", help="Print everything as JSON."),

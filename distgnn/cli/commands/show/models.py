@@ -11,10 +11,6 @@ from distgnn.config import check_choice
 LIBRARIES = ("distgnn", "dgl", "pyg")
 
 
-def register(app: typer.Typer) -> None:
-    app.command()(models)
-
-
 def models(
     library: str | None = typer.Argument(None, help="distgnn, dgl or pyg: these only."),
     as_json: bool = typer.Option(False, "--json", help="Print the rows as JSON."),

@@ -6,10 +6,6 @@ from typing import Annotated
 import typer
 
 
-def register(app: typer.Typer) -> None:
-    app.command()(report)
-
-
 def report(
     inputs: Annotated[list[str], typer.Argument(help="Run folders, bench.json files, partition folders, in any mix.")],
     out: str = typer.Option("report.html", help="File to write."),
