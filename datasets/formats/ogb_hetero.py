@@ -44,7 +44,13 @@ def read_typed_text(raw: Path, name: str, directed: bool) -> GraphData:
     graph.node_type_names = tuple(ranges)
     graph.node_types = np.repeat(np.arange(len(ranges), dtype=np.int16), [len(ids) for ids in ranges.values()])
     graph.feats = _read_feats(raw, graph, ranges)
-    graph.labels = _read_labels(raw, graph, ranges)
+    labels = np.full(graph.num_nodes, -1, dtype=np.int64)
+    for kind in _read_marked(raw / "nodetype-has-label.csv.gz", ranges):
+        path = raw / "node-label" / kind / "node-label.csv.gz"
+        own = ranges[kind]
+        labels[own.start : own.stop] = tidy_labels(read_table(path, np.float32, columns=1, rows=len(own)), path)
+        graph.files["labels"] = path
+    graph.labels = labels
     return graph
 
 
@@ -128,16 +134,6 @@ def _read_feats(raw: Path, graph: GraphData, ranges: dict[str, range]) -> np.nda
             )
         feats[own.start : own.stop] = rows
     return feats
-
-
-def _read_labels(raw: Path, graph: GraphData, ranges: dict[str, range]) -> np.ndarray:
-    labels = np.full(graph.num_nodes, -1, dtype=np.int64)
-    for kind in _read_marked(raw / "nodetype-has-label.csv.gz", ranges):
-        path = raw / "node-label" / kind / "node-label.csv.gz"
-        own = ranges[kind]
-        labels[own.start : own.stop] = tidy_labels(read_table(path, np.float32, columns=1, rows=len(own)), path)
-        graph.files["labels"] = path
-    return labels
 
 
 def _read_marked(path: Path, ranges: dict[str, range]) -> list[str]:

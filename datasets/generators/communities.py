@@ -49,7 +49,11 @@ def make_communities(spec: str, seed: int = 0) -> GraphData:
     _check_options(options)
     streams = np.random.SeedSequence(options.seed).spawn(5)
     rng = np.random.default_rng(streams[0])
-    community = _draw_communities(options, rng)
+    # [N] community of each vertex: sizes vary by a factor of a few, none is empty
+    share = rng.uniform(0.5, 1.5, options.communities)
+    cuts = np.cumsum(share) / share.sum() * (options.nodes - options.communities)
+    sizes = np.diff(np.concatenate([[0], np.round(cuts).astype(np.int64)])) + 1
+    community = rng.permutation(np.repeat(np.arange(options.communities, dtype=np.int32), sizes))
     edges = _make_edges(options, community, rng, streams[1])
     labels = community % options.classes
     graph = GraphData(
@@ -87,27 +91,15 @@ def _check_options(options: CommunityOptions) -> None:
         )
 
 
-def _draw_communities(options: CommunityOptions, rng: np.random.Generator) -> np.ndarray:
-    """[N] community of each vertex: sizes vary by a factor of a few, none is empty."""
-    share = rng.uniform(0.5, 1.5, options.communities)
-    cuts = np.cumsum(share) / share.sum() * (options.nodes - options.communities)
-    sizes = np.diff(np.concatenate([[0], np.round(cuts).astype(np.int64)])) + 1
-    return rng.permutation(np.repeat(np.arange(options.communities, dtype=np.int32), sizes))
-
-
-def _draw_out_edges(options: CommunityOptions, rng: np.random.Generator) -> np.ndarray:
-    """[N] edges that leave each vertex, at least one; each edge gives two degrees in the mean."""
-    pull = (1 - rng.random(options.nodes)) ** (-1 / (EXPONENT - 1))
-    np.minimum(pull, np.sqrt(options.nodes), out=pull)
-    expected = pull * (options.avg_degree / 2 / pull.mean())
-    return np.maximum(np.floor(expected + rng.random(options.nodes)), 1).astype(np.int64)
-
-
 def _make_edges(
     options: CommunityOptions, community: np.ndarray, rng: np.random.Generator, seed: np.random.SeedSequence
 ) -> np.ndarray:
     """[E, 2] int32: targets are drawn in proportion to degree, from the source's community or from all."""
-    out_edges = _draw_out_edges(options, rng)
+    # [N] edges that leave each vertex, at least one; each edge gives two degrees in the mean
+    pull = (1 - rng.random(options.nodes)) ** (-1 / (EXPONENT - 1))
+    np.minimum(pull, np.sqrt(options.nodes), out=pull)
+    expected = pull * (options.avg_degree / 2 / pull.mean())
+    out_edges = np.maximum(np.floor(expected + rng.random(options.nodes)), 1).astype(np.int64)
     order = np.argsort(community, kind="stable").astype(np.int32)
     # Vertices by community, each as often as it has edges: a uniform draw from a range is a draw by degree.
     stubs = np.repeat(order, out_edges[order])

@@ -39,7 +39,12 @@ def measure_network(comm: Any) -> dict[str, float]:
 def _measure(pair: Any) -> dict[str, float]:
     round_trip = min(_round_trip(pair) for _ in range(ROUNDS))
     overhead = min(_burst(pair) for _ in range(ROUNDS)) / (2 * BURST)
-    num_bytes = _size_for(pair)
+    # Bytes of a message that takes long enough to be timed
+    num_bytes = LARGE
+    seconds = _exchange(pair, num_bytes, None)[0]
+    while seconds < LEAST_SECONDS and num_bytes < MOST_BYTES:
+        num_bytes *= 2
+        seconds = _exchange(pair, num_bytes, None)[0]
     alone = statistics.median(_exchange(pair, num_bytes, None)[0] for _ in range(ROUNDS))
     rate = num_bytes / alone
     work = _Work(alone)
@@ -109,16 +114,6 @@ def _burst(pair: Any) -> float:
     seconds = time.perf_counter() - started
     MPI.Request.Waitall(requests)
     return seconds
-
-
-def _size_for(pair: Any) -> int:
-    """Bytes of a message that takes long enough to be timed."""
-    num_bytes = LARGE
-    seconds = _exchange(pair, num_bytes, None)[0]
-    while seconds < LEAST_SECONDS and num_bytes < MOST_BYTES:
-        num_bytes *= 2
-        seconds = _exchange(pair, num_bytes, None)[0]
-    return num_bytes
 
 
 def _exchange(pair: Any, num_bytes: int, work: Any, calls: bool = True) -> tuple[float, float, float]:

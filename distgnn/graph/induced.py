@@ -44,18 +44,14 @@ def training_subgraph(graph: DistGraph) -> DistGraph:
     """
     local = graph.local
     kept_owned = np.array(local.train_mask, dtype=bool)
-    kept = _kept_rows(graph, kept_owned)
+    # Which local rows stay, bool [V]. Collective: yes.
+    halos = to_copies(graph, graph.local, kept_owned[:, None].astype(np.float32))
+    kept = np.concatenate([kept_owned, halos[:, 0] > 0])
     counts = np.array([int(kept_owned.sum()), int(_kept_arcs(local, kept).sum())])
     num_nodes, num_arcs = (int(count) for count in sum_over_ranks(graph.comm, counts))
     if num_arcs == 0:
         raise on_all_ranks(InputError("no arc joins two training vertices: there is no graph to train on inductively"))
     return graph.with_part(_with_degrees(graph, _induced(local, kept, num_nodes)))
-
-
-def _kept_rows(graph: DistGraph, kept_owned: np.ndarray) -> np.ndarray:
-    """Which local rows stay, bool [V]. Collective: yes."""
-    halos = to_copies(graph, graph.local, kept_owned[:, None].astype(np.float32))
-    return np.concatenate([kept_owned, halos[:, 0] > 0])
 
 
 def to_copies(graph: DistGraph, local: LocalGraph, owned: np.ndarray) -> np.ndarray:

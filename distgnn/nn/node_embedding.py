@@ -65,7 +65,8 @@ class NodeEmbedding(nn.Module):
         if whole is not None and tuple(whole.shape) != size:
             raise InputError(f"the table is {list(whole.shape)}: a graph of {size[0]} vertices needs {list(size)}")
         self.weight = _parameter(graph.vertex_space, size, dtype, whole)
-        _hook()
+        if not _hooked:
+            _hooked.append(register_optimizer_step_pre_hook(_before_step))
 
     def forward(self, ids: Any = None) -> torch.Tensor:
         """Rows by global id, in the order of `ids`; without ids, or for all of them in order, the rows of vertices."""
@@ -122,11 +123,6 @@ def replacement(module: nn.Embedding, graph: Any) -> NodeEmbedding:
     made = NodeEmbedding(graph, module.embedding_dim, module.weight.dtype, module.weight.detach())
     replaced[module.weight] = True
     return made.train(module.training)
-
-
-def _hook() -> None:
-    if not _hooked:
-        _hooked.append(register_optimizer_step_pre_hook(_before_step))
 
 
 def _before_step(optimizer: torch.optim.Optimizer, _args: Any, _kwargs: Any) -> None:

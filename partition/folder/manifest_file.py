@@ -42,7 +42,11 @@ def read_manifest(folder: str | Path) -> dict:
         raise PartitionFormatError(f"{folder} is not a partition folder: it has no {MANIFEST}") from None
     except (OSError, ValueError, RecursionError) as error:
         raise PartitionFormatError(f"{path}: not readable as JSON ({error})") from error
-    _check_version(path, manifest)
+    version: Any = manifest.get("format_version") if isinstance(manifest, dict) else None
+    if not is_count(version) or version < 1:
+        raise PartitionFormatError(f"{path}: no format_version, so it is not a partition's manifest")
+    if version != FORMAT_VERSION:
+        raise PartitionFormatError(f"{path}: format version {version} is not {FORMAT_VERSION}: cut the graph again")
     # Before any field is used: a damaged file is named as such, not by the first field that it breaks.
     if manifest.get("sha256") != manifest_digest(manifest):
         raise PartitionFormatError(f"{path}: its checksum is wrong: damaged, or changed by hand")
@@ -55,14 +59,6 @@ def manifest_digest(manifest: dict) -> str:
     # Keys are sorted: the digest does not depend on the order in which they were put in.
     content = {key: value for key, value in manifest.items() if key != "sha256"}
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
-
-
-def _check_version(path: Path, manifest: Any) -> None:
-    version: Any = manifest.get("format_version") if isinstance(manifest, dict) else None
-    if not is_count(version) or version < 1:
-        raise PartitionFormatError(f"{path}: no format_version, so it is not a partition's manifest")
-    if version != FORMAT_VERSION:
-        raise PartitionFormatError(f"{path}: format version {version} is not {FORMAT_VERSION}: cut the graph again")
 
 
 def is_count(value: object) -> bool:

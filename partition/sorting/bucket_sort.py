@@ -79,13 +79,6 @@ def sort_buffer(num_edges: int) -> np.ndarray:
     return np.empty((num_edges, 3), dtype=_tag_dtype(num_edges))
 
 
-def _side_by_side(buffer: np.ndarray) -> SortedEdges:
-    """Edges whose ends and tag share a line of the cache: dealing then writes one line for each, not three."""
-    # Ends in words as wide as the tag, so that all three columns have the same step.
-    ends = buffer.view(np.int32 if buffer.itemsize == 4 else np.int64)
-    return SortedEdges(ends[:, 0], ends[:, 1], buffer[:, 2])
-
-
 def _one_by_one(buffer: np.ndarray) -> SortedEdges:
     """Edges as three arrays, one after the other in the same memory."""
     size, buffer = len(buffer), buffer.reshape(-1)
@@ -167,7 +160,10 @@ def sort_in_memory(
         `sort_buffer`; step: hears of progress.
     """
     plan = _Plan(len(edges.low), num_nodes)
-    dealt = _side_by_side(buffer)
+    # Edges whose ends and tag share a line of the cache: dealing then writes one line for each, not three
+    # Ends in words as wide as the tag, so that all three columns have the same step.
+    ends = buffer.view(np.int32 if buffer.itemsize == 4 else np.int64)
+    dealt = SortedEdges(ends[:, 0], ends[:, 1], buffer[:, 2])
 
     def count(share: int, _: int, piece: int) -> None:
         for first, last in plan.blocks(piece, share):

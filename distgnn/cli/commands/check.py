@@ -2,7 +2,6 @@
 
 import json
 import sys
-from typing import Any
 
 import typer
 
@@ -21,16 +20,6 @@ def check(
     code = run_on_ranks(sys.argv[1:], ranks, threads)
     if code is not None:
         raise typer.Exit(code)
-    report = _check_on_this_rank()
-    if report.rank == 0 and as_json:
-        print(json.dumps({"ok": report.ok, "findings": report.rows}, indent=1))
-    elif report.rank == 0:
-        print_table("Checked", report.rows)
-    if not report.ok:
-        raise typer.Exit(1)
-
-
-def _check_on_this_rank() -> Any:
     import torch
 
     from distgnn import kernels
@@ -46,4 +35,9 @@ def _check_on_this_rank() -> Any:
     made = kernels.compilation()
     finding = f"{made.compiled} kernels compiled, {made.loaded} loaded from the cache, {made.seconds:.1f} s in all"
     report.add("machine code", True, finding)
-    return report
+    if report.rank == 0 and as_json:
+        print(json.dumps({"ok": report.ok, "findings": report.rows}, indent=1))
+    elif report.rank == 0:
+        print_table("Checked", report.rows)
+    if not report.ok:
+        raise typer.Exit(1)
