@@ -1,6 +1,5 @@
 """Every mistake of a user gets one line, exit code 2, no traceback, no hang and no partial folder."""
 
-import json
 import os
 from pathlib import Path
 
@@ -27,13 +26,8 @@ def test_the_command_line_itself(refused, words, says):
     "option, value, says",
     [
         ("--parts", 0, "from 1 to"),
-        ("--parts", -3, "from 1 to"),
         ("--parts", 1000, "1000 parts are more than"),
         ("--method", "magic", "unknown method 'magic'"),
-        ("--order", "sideways", "sideways"),
-        ("--direction", "up", "up"),
-        ("--self-loops", "maybe", "maybe"),
-        ("--seed", -1, "seed"),
         ("--out", "/proc/nowhere/parts", "/proc/nowhere"),
     ],
 )
@@ -44,12 +38,6 @@ def test_partition_options(refused, graph_folder, tmp_path, option, value, says)
 
 def test_partition_into_an_existing_folder(refused, graph_folder, parts):
     refused("partition", graph_folder, "--parts", 2, "--out", parts, says="--overwrite")
-
-
-def test_partition_does_not_replace_what_is_not_a_partition(refused, graph_folder, tmp_path):
-    (tmp_path / "thesis").mkdir()
-    (tmp_path / "thesis" / "chapter.tex").write_text("precious")
-    refused("partition", graph_folder, "--parts", 2, "--out", tmp_path / "thesis", "--overwrite", says="thesis")
 
 
 def test_partition_does_not_replace_a_partition_with_a_foreign_file(refused, graph_folder, parts):
@@ -71,75 +59,9 @@ def test_sources(refused, tmp_path, source, says):
     refused("partition", source, "--parts", 2, "--out", tmp_path / "parts", says=says)
 
 
-def edges_of(folder) -> np.ndarray:
-    return np.load(folder / "edges.npy")
-
-
-def broken_graphs():
-    def edge_out_of_range(folder):
-        edges = edges_of(folder).copy()
-        edges[7, 1] = 4000
-        np.save(folder / "edges.npy", edges)
-
-    def negative_id(folder):
-        edges = edges_of(folder).copy()
-        edges[3, 0] = -2
-        np.save(folder / "edges.npy", edges)
-
-    def label_out_of_range(folder):
-        np.save(folder / "labels.npy", np.full(40, -7))
-
-    def nan_features(folder):
-        feats = np.load(folder / "feats.npy")
-        feats[5, 2] = np.nan
-        np.save(folder / "feats.npy", feats)
-
-    def short_features(folder):
-        np.save(folder / "feats.npy", np.load(folder / "feats.npy")[:-1])
-
-    def overlapping_splits(folder):
-        np.save(folder / "test.npy", np.array([1, 2, 35]))
-
-    def split_out_of_range(folder):
-        np.save(folder / "valid.npy", np.array([40]))
-
-    def truncated(folder):
-        whole = (folder / "edges.npy").read_bytes()
-        (folder / "edges.npy").write_bytes(whole[:-100])
-
-    def pickled(folder):
-        np.save(folder / "labels.npy", np.array([{}] * 40, dtype=object), allow_pickle=True)
-
-    def not_json(folder):
-        (folder / "graph.json").write_text("{")
-
-    def no_edges_file(folder):
-        (folder / "edges.npy").unlink()
-
-    def no_vertices(folder):
-        manifest = json.loads((folder / "graph.json").read_text())
-        (folder / "graph.json").write_text(json.dumps(manifest | {"num_nodes": 0}))
-
-    return {
-        edge_out_of_range: "edges.npy",
-        negative_id: "edges.npy",
-        label_out_of_range: "labels.npy",
-        nan_features: "feats.npy",
-        short_features: "feats.npy",
-        overlapping_splits: "test",
-        split_out_of_range: "valid",
-        truncated: "edges.npy",
-        pickled: "labels.npy",
-        not_json: "graph.json",
-        no_edges_file: "edges",
-        no_vertices: "graph",
-    }
-
-
-@pytest.mark.parametrize("damage, says", broken_graphs().items(), ids=lambda value: getattr(value, "__name__", ""))
-def test_damaged_graph_folders(refused, graph_folder, tmp_path, damage, says):
-    damage(graph_folder)
-    refused("partition", graph_folder, "--parts", 2, "--out", tmp_path / "parts", says=says)
+def test_damaged_graph_folders(refused, graph_folder, tmp_path):
+    np.save(graph_folder / "edges.npy", np.array([[0, 4000]]))
+    refused("partition", graph_folder, "--parts", 2, "--out", tmp_path / "parts", says="edges.npy")
 
 
 @pytest.mark.parametrize(
@@ -196,51 +118,17 @@ def test_settings_beyond_any_number(refused, parts, tmp_path):
         refused("train", parts, "--run-dir", tmp_path / "run", "--config", place, says=says)
 
 
-def test_train_does_not_replace_what_is_not_a_run(refused, parts, tmp_path):
-    (tmp_path / "thesis").mkdir()
-    (tmp_path / "thesis" / "chapter.tex").write_text("precious")
-    refused("train", parts, "--run-dir", tmp_path / "thesis", "--overwrite", says="left alone")
-
-
 @pytest.mark.parametrize("command", ["train", "info"])
 def test_no_partition_folder(refused, tmp_path, command):
     refused(command, tmp_path / "nowhere", says="nowhere")
 
 
-def broken_partitions():
-    def truncated(folder):
-        file = next(folder.glob("part-*/*feats*.npy"))
-        file.write_bytes(file.read_bytes()[:-20])
-        return file.name
-
-    def flipped_bit(folder):
-        file = next(folder.glob("part-*/global_ids.npy"))
-        content = bytearray(file.read_bytes())
-        content[-1] ^= 1
-        file.write_bytes(content)
-        return file.name
-
-    def missing_file(folder):
-        file = next(folder.glob("part-*/*labels*.npy"))
-        file.unlink()
-        return file.name
-
-    def from_the_future(folder):
-        manifest = json.loads((folder / "partition.json").read_text())
-        (folder / "partition.json").write_text(json.dumps(manifest | {"format_version": 99}))
-        return "99"
-
-    def not_json(folder):
-        (folder / "partition.json").write_text("hello")
-        return "partition.json"
-
-    return [truncated, flipped_bit, missing_file, from_the_future, not_json]
-
-
-@pytest.mark.parametrize("damage", broken_partitions(), ids=lambda damage: damage.__name__)
-def test_damaged_partition_folders(refused, parts, tmp_path, damage):
-    says = damage(parts)
-    refused("train", parts, "--run-dir", tmp_path / "run", says=says)
+def test_damaged_partition_folders(refused, parts, tmp_path):
+    file = next(parts.glob("part-*/global_ids.npy"))
+    content = bytearray(file.read_bytes())
+    content[-1] ^= 1
+    file.write_bytes(content)
+    refused("train", parts, "--run-dir", tmp_path / "run", says=file.name)
 
 
 def test_predict_from_what_is_not_a_run(refused, parts, tmp_path):

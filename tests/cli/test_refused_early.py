@@ -38,8 +38,17 @@ def test_settings_are_refused_before_ranks_start(refused, parts, tmp_path, words
     refused("train", parts, "--run-dir", tmp_path / "run", *words, says=says)
 
 
-@pytest.mark.parametrize("words", [["--update", "copies"], ["--algorithm", "0c"], ["--preset", "distgnn"]])
-@pytest.mark.parametrize("model", ["gat", "gatv2", "edgegat", "gine", "rgcn", "gcn2 --weighted", "appnp --weighted"])
+@pytest.mark.parametrize(
+    ("model", "words"),
+    [
+        ("gat", ["--preset", "distgnn"]),
+        ("gatv2", ["--algorithm", "0c"]),
+        *(
+            (name, ["--update", "copies"])
+            for name in ("edgegat", "gine", "rgcn", "gcn2 --weighted", "appnp --weighted")
+        ),
+    ],
+)
 def test_models_arc_by_arc_are_refused_on_copies(refused, parts, tmp_path, words, model):
     name, *weighted = model.split()
     said = f"error: {' with '.join([name, *weighted])} works arc by arc, which update on copies"

@@ -51,19 +51,9 @@ def test_a_rank_without_vertices_and_arcs_takes_part(comm, name):
 
 @pytest.mark.slow
 @pytest.mark.mpi(3)
-@pytest.mark.parametrize("name", CASES)
-def test_module_runs_unchanged_on_a_larger_graph(comm, graph_named, name):
-    on_a_larger_graph(comm, graph_named("hubs"), name)
-
-
-@pytest.mark.slow
-@pytest.mark.mpi(3)
 @pytest.mark.parametrize("name", ["sage pool", "gat", "rgcn bdd"])
 def test_module_runs_unchanged_on_a_dense_graph(comm, data_root, name):
-    on_a_larger_graph(comm, load_graph("tolokers", data_root), name)
-
-
-def on_a_larger_graph(comm, data, name):
+    data = load_graph("tolokers", data_root)
     edges = data.edge_list()
     model, call = make(name), CASES[name][1]
     inputs = Inputs.random(data.num_nodes, num_arc_ids(edges))

@@ -120,19 +120,9 @@ def test_our_layer_equals_dgls(comm, name):
 
 @pytest.mark.slow
 @pytest.mark.mpi(3)
-@pytest.mark.parametrize("name", CASES)
-def test_our_layer_equals_dgls_on_a_larger_graph(comm, graph_named, name):
-    on_a_larger_graph(comm, graph_named("hubs"), name)
-
-
-@pytest.mark.slow
-@pytest.mark.mpi(3)
 @pytest.mark.parametrize("name", ["gin mean", "gatv2", "rgcn groups"])
 def test_our_layer_equals_dgls_on_a_dense_graph(comm, data_root, name):
-    on_a_larger_graph(comm, load_graph("tolokers", data_root), name)
-
-
-def on_a_larger_graph(comm, data, name):
+    data = load_graph("tolokers", data_root)
     ours, theirs = pair(name)
     inputs = Inputs.random(data.num_nodes, num_arc_ids(data.edge_list()))
     expected = run_whole(data, theirs, inputs, CASES[name][3])
