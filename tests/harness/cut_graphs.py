@@ -86,6 +86,14 @@ def whole_graph(graph: GraphData, **options) -> DistGraph:
     return dist_graph(graph, MPI.COMM_SELF, **options)
 
 
+def dense_adjacency(graph: GraphData, edge_weight=None) -> np.ndarray:
+    """A[v, u] = sum of the weights (default: 1) of arcs u -> v, [N, N]."""
+    sources, targets, arc_ids = graph.edge_list().arcs()
+    matrix = np.zeros((graph.num_nodes, graph.num_nodes))
+    np.add.at(matrix, (targets, sources), 1.0 if edge_weight is None else edge_weight[arc_ids])
+    return matrix
+
+
 def gather_rows(graph: DistGraph, rows) -> np.ndarray:
     """Owned rows of all ranks in the order of global ids, on every rank."""
     pieces = graph.comm.allgather((graph.owned_ids, np.asarray(rows)[: graph.num_owned]))

@@ -5,6 +5,7 @@ import torch
 from distgnn.interop.dgl.import_dgl import import_dgl
 
 WIDTH = 7
+FREE = {"allow_zero_in_degree": True}
 
 
 def plain(layer, graph, inputs):
@@ -101,7 +102,6 @@ def cases() -> dict:
     from dgl import nn as gnn
 
     linear = torch.nn.Linear
-    free = {"allow_zero_in_degree": True}
     made = {
         "sage mean": (lambda: gnn.SAGEConv(WIDTH, 4, "mean"), plain),
         "sage gcn": (lambda: gnn.SAGEConv(WIDTH, 9, "gcn"), plain),
@@ -112,33 +112,33 @@ def cases() -> dict:
         "gin mean": (lambda: gnn.GINConv(linear(WIDTH, 4), "mean"), plain),
         "gin max": (lambda: gnn.GINConv(linear(WIDTH, 4), "max"), plain),
         "gine": (WithEdgeProjection, with_edge_feats),
-        "sg": (lambda: gnn.SGConv(WIDTH, 4, k=2, **free), plain),
-        "sg weighted": (lambda: gnn.SGConv(WIDTH, 4, k=2, **free), weighted),
+        "sg": (lambda: gnn.SGConv(WIDTH, 4, k=2, **FREE), plain),
+        "sg weighted": (lambda: gnn.SGConv(WIDTH, 4, k=2, **FREE), weighted),
         "tag": (lambda: gnn.TAGConv(WIDTH, 4, k=2), plain),
         "tag weighted": (lambda: gnn.TAGConv(WIDTH, 4, k=2), weighted),
         "appnp": (lambda: gnn.APPNPConv(3, 0.1), in_float64),
         "appnp weighted": (lambda: gnn.APPNPConv(3, 0.1), weighted),
-        "gcn2": (lambda: gnn.GCN2Conv(WIDTH, 2, **free), with_initial),
+        "gcn2": (lambda: gnn.GCN2Conv(WIDTH, 2, **FREE), with_initial),
         "gcn2 weighted": (
-            lambda: gnn.GCN2Conv(WIDTH, 2, project_initial_features=False, **free),
+            lambda: gnn.GCN2Conv(WIDTH, 2, project_initial_features=False, **FREE),
             with_initial_weighted,
         ),
         "jumping knowledge": (Jumping, plain),
         "cheb": (lambda: gnn.ChebConv(WIDTH, 4, 3), with_lambda),
         "edge weight norm both": (lambda: WeightNorm("both"), weighted),
         "edge weight norm right": (lambda: WeightNorm("right"), weighted),
-        "gat": (lambda: gnn.GATConv(WIDTH, 5, 3, residual=True, **free), plain),
-        "gat one head": (lambda: gnn.GATConv(WIDTH, 5, 1, **free), plain),
-        "gat weighted": (lambda: gnn.GATConv(WIDTH, 5, 3, **free), weighted),
-        "gatv2": (lambda: gnn.GATv2Conv(WIDTH, 5, 3, residual=True, **free), plain),
-        "dot gat": (lambda: gnn.DotGatConv(WIDTH, 5, 3, **free), plain),
-        "edge gat": (lambda: gnn.EdgeGATConv(WIDTH, 5, 4, 3, **free), with_edge_feats),
-        "agnn": (lambda: gnn.AGNNConv(**free), plain),
+        "gat": (lambda: gnn.GATConv(WIDTH, 5, 3, residual=True, **FREE), plain),
+        "gat one head": (lambda: gnn.GATConv(WIDTH, 5, 1, **FREE), plain),
+        "gat weighted": (lambda: gnn.GATConv(WIDTH, 5, 3, **FREE), weighted),
+        "gatv2": (lambda: gnn.GATv2Conv(WIDTH, 5, 3, residual=True, **FREE), plain),
+        "dot gat": (lambda: gnn.DotGatConv(WIDTH, 5, 3, **FREE), plain),
+        "edge gat": (lambda: gnn.EdgeGATConv(WIDTH, 5, 4, 3, **FREE), with_edge_feats),
+        "agnn": (lambda: gnn.AGNNConv(**FREE), plain),
         "rgcn": (lambda: gnn.RelGraphConv(WIDTH, 4, 3), with_types),
         "rgcn basis": (lambda: gnn.RelGraphConv(WIDTH, 4, 3, "basis", 2), with_types_and_norm),
         "rgcn bdd": (lambda: gnn.RelGraphConv(WIDTH, 14, 3, "bdd", 7, layer_norm=True), with_types),
     }
     for norm in ("both", "right", "left", "none"):
-        made[f"gcn {norm}"] = (lambda norm=norm: gnn.GraphConv(WIDTH, 4, norm, **free), plain)
-        made[f"gcn {norm} weighted"] = (lambda norm=norm: gnn.GraphConv(WIDTH, 9, norm, **free), weighted)
+        made[f"gcn {norm}"] = (lambda norm=norm: gnn.GraphConv(WIDTH, 4, norm, **FREE), plain)
+        made[f"gcn {norm} weighted"] = (lambda norm=norm: gnn.GraphConv(WIDTH, 9, norm, **FREE), weighted)
     return made

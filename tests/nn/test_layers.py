@@ -4,43 +4,25 @@ import pytest
 import torch
 from against_dgl import Inputs, num_arc_ids, run_ranks, run_whole, same
 from cut_graphs import DIRECTED, UNDIRECTED, dist_graph, gather_rows, random_graph, whole_graph
-from dgl_layers import in_float64
+from dgl_layers import (
+    FREE,
+    WIDTH,
+    in_float64,
+    plain,
+    weighted,
+    with_column_weights,
+    with_edge_feats,
+    with_initial,
+    with_initial_weighted,
+)
+from dgl_layers import (
+    with_types_and_norm as typed,
+)
 
 from distgnn import nn as dnn
 from distgnn import ops
 from distgnn.datasets import load_graph
 from distgnn.interop.dgl.import_dgl import import_dgl
-
-WIDTH = 7
-FREE = {"allow_zero_in_degree": True}
-
-
-def plain(layer, graph, inputs):
-    return layer(graph, inputs.feats)
-
-
-def weighted(layer, graph, inputs):
-    return layer(graph, inputs.feats, edge_weight=inputs.edge_weight)
-
-
-def column_weighted(layer, graph, inputs):
-    return layer(graph, inputs.feats, edge_weight=inputs.edge_weight[:, None])
-
-
-def initial(layer, graph, inputs):
-    return layer(graph, inputs.feats.relu(), inputs.feats)
-
-
-def initial_weighted(layer, graph, inputs):
-    return layer(graph, inputs.feats.relu(), inputs.feats, inputs.edge_weight)
-
-
-def typed(layer, graph, inputs):
-    return layer(graph, inputs.feats, inputs.etypes, inputs.edge_weight[:, None])
-
-
-def with_edge_feats(layer, graph, inputs):
-    return layer(graph, inputs.feats, inputs.edge_feats)
 
 
 def with_wide_edge_feats(layer, graph, inputs):
@@ -58,7 +40,7 @@ def typed_groups(layer, graph, inputs):
 CASES = {  # name: class, arguments, call
     "sage mean": ("SAGEConv", (WIDTH, 4, "mean"), {}, plain),
     "sage mean wide": ("SAGEConv", (WIDTH, 9, "mean"), {}, plain),
-    "sage mean weighted": ("SAGEConv", (WIDTH, 4, "mean"), {}, column_weighted),
+    "sage mean weighted": ("SAGEConv", (WIDTH, 4, "mean"), {}, with_column_weights),
     "sage gcn": ("SAGEConv", (WIDTH, 4, "gcn"), {}, plain),
     "sage gcn wide": ("SAGEConv", (WIDTH, 9, "gcn"), {}, plain),
     "gcn both": ("GraphConv", (WIDTH, 4, "both"), FREE, plain),
@@ -68,11 +50,11 @@ CASES = {  # name: class, arguments, call
     "gcn none": ("GraphConv", (WIDTH, 4, "none"), FREE, plain),
     "gcn none wide": ("GraphConv", (WIDTH, 9, "none"), FREE, plain),
     "sage pool": ("SAGEConv", (WIDTH, 4, "pool"), {}, plain),
-    "sage pool weighted": ("SAGEConv", (WIDTH, 4, "pool"), {}, column_weighted),
+    "sage pool weighted": ("SAGEConv", (WIDTH, 4, "pool"), {}, with_column_weights),
     "gin sum": ("GINConv", ("linear", "sum", 0.3, True), {}, plain),
     "gin mean": ("GINConv", ("linear", "mean"), {"activation": torch.tanh}, plain),
     "gin max": ("GINConv", ("linear", "max"), {}, plain),
-    "gin weighted": ("GINConv", ("linear", "sum"), {}, column_weighted),
+    "gin weighted": ("GINConv", ("linear", "sum"), {}, with_column_weights),
     "gat": ("GATConv", (WIDTH, 5, 3), FREE, plain),
     "gat residual": ("GATConv", (WIDTH, 5, 3), {"residual": True, "activation": torch.relu} | FREE, plain),
     "gat same width": ("GATConv", (WIDTH, WIDTH, 1), {"residual": True, "bias": False} | FREE, plain),
@@ -82,15 +64,20 @@ CASES = {  # name: class, arguments, call
     "edge gat": ("EdgeGATConv", (WIDTH, 5, 4, 3), FREE, with_edge_feats),
     "edge gat bare": ("EdgeGATConv", (WIDTH, 5, 4, 3), {"residual": False, "bias": False} | FREE, with_edge_feats),
     "gine": ("GINEConv", ("linear", 0.3, True), {}, with_wide_edge_feats),
-    "gcn2": ("GCN2Conv", (WIDTH, 2), FREE, initial),
-    "gcn2 two weights": ("GCN2Conv", (WIDTH, 2, 0.3, 0.5, False), FREE, initial_weighted),
+    "gcn2": ("GCN2Conv", (WIDTH, 2), FREE, with_initial),
+    "gcn2 two weights": ("GCN2Conv", (WIDTH, 2, 0.3, 0.5, False), FREE, with_initial_weighted),
     "appnp": ("APPNPConv", (3, 0.1), {}, in_float64),
     "appnp weighted": ("APPNPConv", (3, 0.1), {}, weighted),
     "rgcn": ("RelGraphConv", (WIDTH, 4, 3), {}, typed),
     "rgcn groups": ("RelGraphConv", (WIDTH, 4, 3, "basis", 2), {}, typed_groups),
     "rgcn groups bdd": ("RelGraphConv", (WIDTH, 14, 3, "bdd", 7), {}, typed_groups),
     "rgcn basis": ("RelGraphConv", (WIDTH, 4, 3, "basis", 2), {"layer_norm": True}, typed),
-    "rgcn bdd": ("RelGraphConv", (WIDTH, 14, 3, "bdd"), {"num_bases": 7, "self_loop": False, "bias": False}, typed),
+    "rgcn bdd": (
+        "RelGraphConv",
+        (WIDTH, 14, 3, "bdd"),
+        {"num_bases": 7, "self_loop": False, "bias": False},
+        with_types_and_norm,
+    ),
 }
 
 

@@ -1,7 +1,8 @@
-"""A partition folder with every kind of file."""
+"""A partition folder with every kind of file, and graphs to cut."""
 
 import pytest
 
+from distgnn.datasets import load_graph
 from distgnn.kernels.runtime import threads
 from distgnn.partition import partition_graph
 
@@ -12,6 +13,17 @@ from .folders import make_graph
 def folder(tmp_path):
     partition_graph(make_graph("sparse", weighted=True, typed=True), 3, tmp_path / "parts")
     return tmp_path / "parts"
+
+
+@pytest.fixture(scope="session")
+def power_law():
+    return load_graph("rmat:scale=12,edge_factor=8,feats=0,classes=0,seed=1").edge_list()
+
+
+@pytest.fixture(scope="session")
+def planted():
+    """Communities that were planted: their borders are where a cut should be."""
+    return load_graph("communities:nodes=3000,seed=1").edge_list()
 
 
 @pytest.fixture

@@ -16,16 +16,6 @@ from .graphs import NAMES, awkward, edge_list
 IN_PROCESS = [name for name in METHODS if name not in ("metis", "kahypar")]
 
 
-@pytest.fixture(scope="module")
-def power_law():
-    return load_graph("rmat:scale=12,edge_factor=8,feats=0,classes=0,seed=1").edge_list()
-
-
-@pytest.fixture(scope="module")
-def planted():
-    return load_graph("communities:nodes=3000,seed=1").edge_list()
-
-
 @pytest.mark.parametrize("num_parts", [1, 2, 5, 64, 65])
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("method", IN_PROCESS)

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 import torch
-from cut_graphs import dist_graph, gather_rows, random_cut, random_graph, whole_graph
+from cut_graphs import dense_adjacency, dist_graph, gather_rows, random_cut, random_graph, whole_graph
 
 from distgnn.config import ModelConfig, TrainConfig
 from distgnn.datasets.generators.communities import make_communities
@@ -29,9 +29,7 @@ def logits_of(data) -> np.ndarray:
 
 def reference(data, logits: np.ndarray, config: CorrectSmoothConfig) -> np.ndarray:
     """The formulas of the paper with a dense matrix."""
-    sources, targets, _ = data.edge_list().arcs()
-    matrix = np.zeros((data.num_nodes, data.num_nodes))
-    np.add.at(matrix, (targets, sources), 1)
+    matrix = dense_adjacency(data)
     roots = [np.maximum(matrix.sum(axis), 1) ** -0.5 for axis in (1, 0)]
     matrix *= roots[0][:, None] * roots[1][None]
 

@@ -3,19 +3,12 @@
 import numpy as np
 import pytest
 import torch
-from cut_graphs import DIRECTED, UNDIRECTED, dist_graph, gather_rows, random_cut, random_graph
+from cut_graphs import DIRECTED, UNDIRECTED, dense_adjacency, dist_graph, gather_rows, random_cut, random_graph
 
 from distgnn import ops
 from distgnn.errors import InputError
 
 TOLERANCE = {"rtol": 1e-11, "atol": 1e-11}  # float64 sums in another order
-
-
-def adjacency(data, edge_weight=None) -> np.ndarray:
-    sources, targets, ids = data.edge_list().arcs()
-    matrix = np.zeros((data.num_nodes, data.num_nodes))
-    np.add.at(matrix, (targets, sources), 1.0 if edge_weight is None else edge_weight[ids])
-    return matrix
 
 
 @pytest.mark.mpi(1, 3)
@@ -27,7 +20,7 @@ def test_all_copies_get_the_sum_and_gradients_are_exact(comm, directed, split_ar
     graph = dist_graph(data, comm, cut, update="copies")
     num_ids = data.edge_list().num_edges * (1 if directed else 2)
     weights = np.random.default_rng(2).random(num_ids)
-    matrix = adjacency(data, weights) / np.maximum(adjacency(data).sum(1), 1)[:, None]
+    matrix = dense_adjacency(data, weights) / np.maximum(dense_adjacency(data).sum(1), 1)[:, None]
     x, factor = np.random.default_rng(0).standard_normal((2, data.num_nodes, 3))
     whole = torch.from_numpy(x).requires_grad_()
     rows = whole[torch.from_numpy(graph.row_ids)]
@@ -41,7 +34,7 @@ def test_all_copies_get_the_sum_and_gradients_are_exact(comm, directed, split_ar
     np.testing.assert_allclose(total, matrix.T @ factor, **TOLERANCE)
     sources, targets, ids = data.edge_list().arcs()
     expected = np.zeros(num_ids)
-    expected[ids] = (factor[targets] * x[sources]).sum(1) / adjacency(data).sum(1)[targets]
+    expected[ids] = (factor[targets] * x[sources]).sum(1) / dense_adjacency(data).sum(1)[targets]
     np.testing.assert_allclose(edge_weight.grad.numpy(), expected[graph.local.arc_ids], **TOLERANCE)
 
 
@@ -63,7 +56,7 @@ def test_0c_is_each_ranks_own_arcs_and_evaluation_is_exact(comm):
     np.testing.assert_allclose(rows.grad.numpy(), own.T @ (2 * own @ x[graph.row_ids]), **TOLERANCE)
     with torch.no_grad():
         exact = ops.spmm(graph, rows.detach(), target_scale=graph.degree_scale("in", -1))
-    matrix = adjacency(data) / np.maximum(adjacency(data).sum(1), 1)[:, None]
+    matrix = dense_adjacency(data) / np.maximum(dense_adjacency(data).sum(1), 1)[:, None]
     np.testing.assert_allclose(gather_rows(graph, exact), matrix @ x, **TOLERANCE)
 
 

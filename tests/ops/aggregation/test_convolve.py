@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import torch
-from cut_graphs import dist_graph, gather_rows, random_graph
+from cut_graphs import dense_adjacency, dist_graph, gather_rows, random_graph
 
 from distgnn import ops
 from distgnn.comm import sum_over_ranks
@@ -15,15 +15,6 @@ from distgnn.ops.attention.attend import KEPT_COLUMNS, KEPT_NARROW
 
 CLOSE = {"float64": {"rtol": 1e-9, "atol": 1e-10}, "float32": {"rtol": 1e-3, "atol": 1e-4}}  # sums in another order
 HEADS = 3
-
-
-def adjacency(data) -> torch.Tensor:
-    """Number of arcs from each vertex (column) to each vertex (row), [N, N]."""
-    edges = data.edge_list()
-    sources, targets, _ = edges.arcs()
-    dense = torch.zeros(data.num_nodes, data.num_nodes, dtype=torch.float64)
-    pairs = torch.as_tensor(np.asarray(targets, np.int64)), torch.as_tensor(np.asarray(sources, np.int64))
-    return dense.index_put_(pairs, torch.ones(len(pairs[0]), dtype=torch.float64), accumulate=True)
 
 
 def leaves(width_in: int, width_out: int, num_nodes: int, seed: int) -> dict[str, torch.Tensor]:
@@ -73,7 +64,7 @@ def compare(comm, run, reference, widths, norm: bool, constant: bool, seed: int 
     out = run(graph, mine, epilogue, (mine["gamma"], mine["beta"]) if norm else None)
     (out * mine["loss"]).sum().backward()
     mask = torch.from_numpy(gather_rows(graph, ops.dropout(graph, torch.ones_like(mine["loss"]), 0.4, 5)))
-    expected = finished(reference(adjacency(data), whole), whole, norm, mask)
+    expected = finished(reference(torch.from_numpy(dense_adjacency(data)), whole), whole, norm, mask)
     (expected * whole["loss"]).sum().backward()
     np.testing.assert_allclose(gather_rows(graph, out.detach()), expected.detach().numpy(), **CLOSE[dtype])
     for name in names:

@@ -3,22 +3,12 @@
 import numpy as np
 import pytest
 import torch
-from cut_graphs import DIRECTED, UNDIRECTED, dist_graph, gather_rows, random_cut, random_graph
+from cut_graphs import DIRECTED, UNDIRECTED, dense_adjacency, dist_graph, gather_rows, random_cut, random_graph
 
 from distgnn import ops
 from distgnn.datasets import GraphData
 
 TOLERANCE = {"rtol": 1e-11, "atol": 1e-11}  # float64 sums in another order
-
-
-def dense_adjacency(data, edge_weight=None) -> np.ndarray:
-    """A[v, u] = sum of the weights of arcs u -> v."""
-    edges = data.edge_list()
-    sources, targets, arc_ids = edges.arcs()
-    matrix = np.zeros((data.num_nodes, data.num_nodes))
-    weights = np.ones(len(sources)) if edge_weight is None else edge_weight[arc_ids]
-    np.add.at(matrix, (targets, sources), weights)
-    return matrix
 
 
 @pytest.mark.mpi(1, 4)

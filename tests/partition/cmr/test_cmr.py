@@ -22,16 +22,6 @@ from distgnn.partition.sorting.renumber import ordered_edges
 from ..graphs import NAMES, awkward, core_and_islands, edge_list
 
 
-@pytest.fixture(scope="module")
-def power_law():
-    return load_graph("rmat:scale=12,edge_factor=8,feats=0,classes=0,seed=1").edge_list()
-
-
-@pytest.fixture(scope="module")
-def planted():
-    return load_graph("communities:nodes=3000,seed=1").edge_list()
-
-
 @pytest.mark.parametrize("name", NAMES)
 def test_clusters_stay_below_their_cap(name):
     edges = edge_list(*awkward(name))

@@ -5,7 +5,6 @@ import json
 import numpy as np
 import pytest
 
-from distgnn.datasets import load_graph
 from distgnn.errors import InputError
 from distgnn.partition import METHODS, PartitionBook, cut_edges, describe, partition_graph
 from distgnn.partition.core.shares import fair_counts, part_shares
@@ -13,11 +12,6 @@ from distgnn.partition.core.shares import fair_counts, part_shares
 from ..graphs import NAMES, awkward, edge_list
 
 SPEEDS = [1, 2, 4, 1]
-
-
-@pytest.fixture(scope="module")
-def planted():
-    return load_graph("communities:nodes=3000,seed=1").edge_list()
 
 
 @pytest.mark.parametrize("method", sorted(set(METHODS) - {"kahypar"}))
