@@ -30,6 +30,7 @@ from distgnn.partition import ExchangePlan
 
 PIECE_BYTES = 16 << 20  # of packed rows that travel in pieces
 
+
 class Exchange:
     """The synchronous schedule (cd-0) of one plan.
 
