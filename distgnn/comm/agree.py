@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from mpi4py import MPI
 
 from distgnn.errors import DistGNNError, RunError, on_all_ranks
+from distgnn.system.free_memory import no_memory
 
 
 def agree(comm: MPI.Comm, error: Exception | None) -> None:
@@ -15,8 +16,11 @@ def agree(comm: MPI.Comm, error: Exception | None) -> None:
 
     Raises:
         The lowest failing rank's error: the same class and text everywhere. An error that is not ours (a bug) keeps its
-        traceback on its own rank.
+        traceback on its own rank; a shortage of memory is a RunError.
     """
+    shortage = None if error is None else no_memory(error, comm.rank)
+    if shortage is not None:
+        error = RunError(shortage)
     first = comm.allreduce(comm.rank if error is not None else comm.size, op=MPI.MIN)
     if first == comm.size:
         return

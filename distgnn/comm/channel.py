@@ -18,19 +18,21 @@ waits for it without waiting for a rank.
     WideRows     [R, D]               what arrives is written over them, or averaged with them
     CodedRows    R b bytes by bin     what arrived is held as it is, and widened where it is read: the same numbers
 
-Rows of warm-up epochs travel whole. CodedRows hold them so, until a message of their bin takes their place.
+Rows of warm-up epochs travel whole, and arrive where they are held. CodedRows hold them so, [R, D], until a message of
+their bin takes their place; then their pages go back to the system.
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import chain
 
 import numpy as np
 from mpi4py import MPI
 
 from distgnn import kernels
 from distgnn.comm.exchange import Exchange
-from distgnn.comm.page_memory import page_aligned_zeros
+from distgnn.comm.page_memory import leave_pages, page_aligned_zeros
 from distgnn.comm.wire import Wire
 
 BLOCK_BYTES = 1 << 21  # of widened rows that are added at once: they stay in a cache
@@ -54,6 +56,10 @@ class WideRows:
     def like(self) -> np.ndarray:
         """[0, D] in the dtype of the rows."""
         return self.rows[:0]
+
+    def place(self) -> np.ndarray:
+        """Where rows [R, D] of a warm-up epoch may arrive."""
+        return self.rows
 
     def hold(self, rows: np.ndarray) -> None:
         """Rows [R, D] of a warm-up epoch count from now on."""
@@ -120,11 +126,9 @@ class CodedRows:
     pieces: Pieces
     like: np.ndarray
     num_rows: int
-    _bins: dict[int, tuple[Wire, np.ndarray]] = field(default_factory=dict)  # bytes, and the wire they came by
-
-    @cached_property
-    def _whole(self) -> Wire:
-        return replace(self.wire, name="float32")
+    _bins: dict[int, np.ndarray] = field(default_factory=dict)  # bytes as they arrived
+    _whole: np.ndarray | None = None  # [R, D] of the bins in `_are_whole`
+    _are_whole: set[int] = field(default_factory=set)
 
     @cached_property
     def _places(self) -> list[list[tuple[int, slice, int]]]:
@@ -138,30 +142,39 @@ class CodedRows:
                     first += piece.stop - piece.start
         return places
 
+    def place(self) -> np.ndarray:
+        """Where rows [R, D] of a warm-up epoch may arrive."""
+        if self._whole is None:
+            self._whole = page_aligned_zeros((self.num_rows, self.like.shape[1]), self.like.dtype)
+        return self._whole
+
     def hold(self, rows: np.ndarray) -> None:
         """Rows [R, D] of a warm-up epoch count from now on."""
-        for number in range(len(self.pieces)):
-            wire, packed = self._bins.pop(number, (None, None))
-            if wire is not self._whole or packed is None:
-                packed = page_aligned_zeros((self._num_rows(number) * self.like.shape[1] * rows.itemsize,), np.uint8)
-            self._bins[number] = self._whole, packed
-        for places in self._places:
-            for number, piece, first in places:
-                held = self._whole.rows(self._bins[number][1], self.like)
-                held[first : first + piece.stop - piece.start] = rows[piece]
+        if rows is not self._whole:
+            np.copyto(self.place(), rows)
+        self._bins.clear()
+        self._are_whole = set(range(len(self.pieces)))
 
     def take(self, number: int, received: np.ndarray) -> np.ndarray | None:
         """The message of a bin counts from now on. Returns: a buffer for its next one, None where there is none."""
-        wire, free = self._bins.get(number, (None, None))
-        self._bins[number] = self.wire, received
-        return free if wire is self.wire else None
+        free = self.give_up(number)
+        self._bins[number] = received
+        return free
 
     def give_up(self, number: int) -> np.ndarray | None:
         """The bin no longer counts: its memory, None where there is none."""
-        return self._bins.pop(number, (None, None))[1]
+        if number in self._are_whole and self._whole is not None:
+            self._are_whole.remove(number)
+            for piece in chain(*self.pieces[number]):
+                leave_pages(self._whole, piece)
+            if not self._are_whole:
+                self._whole = None
+        return self._bins.pop(number, None)
 
     def sources(self, exchange: Exchange) -> np.ndarray:
-        """All of them widened, [R, D], in memory of the exchange's messages."""
+        """All of them widened, [R, D], in memory of the exchange's messages where they are not held so."""
+        if self._whole is not None and len(self._are_whole) == len(self.pieces):
+            return self._whole
         with exchange.transport.counters.timing("pack_seconds"):
             return self.widen(exchange.source_rows(self.like))
 
@@ -169,11 +182,10 @@ class CodedRows:
         """out = all of them, [R, D]; those of which nothing was received are 0."""
         for places in self._places:
             for number, piece, first in places:
-                packed = self._packed(number, first, piece.stop - piece.start)
-                if packed is None:
-                    out[piece] = 0
+                if number in self._bins:
+                    self.wire.decode(self._packed(number, first, piece), out[piece])
                 else:
-                    self._bins[number][0].decode(packed, out[piece])
+                    out[piece] = self._rows(number, piece)
         return out
 
     def add_to(self, out: np.ndarray, exchange: Exchange) -> None:
@@ -182,44 +194,51 @@ class CodedRows:
         with exchange.transport.counters.timing("pack_seconds"):
             for rank in exchange.order:
                 for number, piece, first in self._places[rank]:
-                    for start, rows in self._widened(number, first, piece.stop - piece.start):
+                    for start, rows in self._widened(number, first, piece):
                         begin = piece.start + start
                         kernels.add_rows(out, targets[begin : begin + len(rows)], rows)
 
-    def _widened(self, number: int, first: int, num_rows: int) -> Iterator[tuple[int, np.ndarray]]:
-        """Some rows of a bin, block by block: (number of the block's first row, rows)."""
-        packed = self._packed(number, first, num_rows)
-        if packed is None:
+    def _widened(self, number: int, first: int, piece: slice) -> Iterator[tuple[int, np.ndarray]]:
+        """Some rows of a bin, block by block: (number of the block's first row, rows); none where nothing came."""
+        if number not in self._bins:
+            if number in self._are_whole:
+                yield 0, self._rows(number, piece)
             return
-        wire = self._bins[number][0]
-        if wire.whole:
-            yield 0, packed
-            return
+        packed, num_rows = self._packed(number, first, piece), piece.stop - piece.start
         size = max(1, BLOCK_BYTES // max(1, self.like.shape[1] * self.like.itemsize))
         block = np.empty((min(size, num_rows), self.like.shape[1]), self.like.dtype)
         for start in range(0, num_rows, size):
             some = packed[start : start + size]
-            wire.decode(some, block[: len(some)])
+            self.wire.decode(some, block[: len(some)])
             yield start, block[: len(some)]
 
-    def _packed(self, number: int, first: int, num_rows: int) -> np.ndarray | None:
-        """Some rows of a bin as they are held; None: nothing was received."""
-        if number not in self._bins:
-            return None
-        wire, received = self._bins[number]
-        return wire.rows(received, self.like)[first : first + num_rows]
+    def _packed(self, number: int, first: int, piece: slice) -> np.ndarray:
+        """Rows of a bin as they arrived."""
+        return self.wire.rows(self._bins[number], self.like)[first : first + piece.stop - piece.start]
+
+    def _rows(self, number: int, piece: slice) -> np.ndarray:
+        """Rows of a bin that is whole; 0 where nothing was received."""
+        if number in self._are_whole and self._whole is not None:
+            return self._whole[piece]
+        return np.zeros((piece.stop - piece.start, self.like.shape[1]), self.like.dtype)
 
     def _num_rows(self, number: int) -> int:
         return sum(piece.stop - piece.start for of_rank in self.pieces[number] for piece in of_rank)
 
     def num_bytes(self) -> int:
         """Memory of the rows."""
-        return sum(received.nbytes for _, received in self._bins.values())
+        row_bytes = self.like.shape[1] * self.like.itemsize
+        whole = sum(self._num_rows(number) for number in self._are_whole) * row_bytes
+        return whole + sum(received.nbytes for received in self._bins.values())
 
     def state(self) -> dict[str, np.ndarray]:
         """What `load_state` takes up: "width" int64 [1], and of each bin [n, b] bytes, or [n, D] of a warm-up epoch."""
-        held = {f"held.{number}": wire.rows(rows, self.like) for number, (wire, rows) in self._bins.items()}
-        return {"width": np.array([self.like.shape[1]], np.int64)} | held
+        held = {number: self.wire.rows(rows, self.like) for number, rows in self._bins.items()}
+        for number in self._are_whole:
+            rows = [self._rows(number, piece) for piece in chain(*self.pieces[number])]
+            held[number] = np.concatenate([self._rows(number, slice(0, 0)), *rows])
+        width = np.array([self.like.shape[1]], np.int64)
+        return {"width": width} | {f"held.{number}": rows for number, rows in held.items()}
 
     def shapes(self, name: str) -> list[tuple[tuple[int, ...], np.dtype]]:
         """Shapes and dtypes that an array of the state may have."""
@@ -237,9 +256,13 @@ class CodedRows:
         """Hold the rows of a `state`."""
         for number in range(len(self.pieces)):
             rows = state.get(f"held.{number}")
-            if rows is not None:
-                wire = self.wire if rows.dtype == np.uint8 else self._whole
-                self._bins[number] = wire, rows.copy().reshape(-1).view(np.uint8)
+            if rows is not None and rows.dtype == np.uint8:
+                self._bins[number] = rows.copy().reshape(-1)
+            elif rows is not None:
+                ends = np.cumsum([piece.stop - piece.start for piece in chain(*self.pieces[number])])
+                for piece, some in zip(chain(*self.pieces[number]), np.split(rows, ends[:-1]), strict=True):
+                    self.place()[piece] = some
+                self._are_whole.add(number)
 
 
 @dataclass(frozen=True)

@@ -57,7 +57,7 @@ class DelayedExchange:
         self.exact, self.bins, self.delay, self.warmup, self.wire = exact, bins, delay, warmup, wire
         self.late_row_average, self.held = late_row_average, held
         self.plan, self.transport = exact.plan, exact.transport
-        self._first_late_epoch = warmup
+        self._first_late_epoch, self._epoch = warmup, -1  # of the last late exchange
         self._channels: dict[tuple[str, int], Channel] = {}
 
     def at(self, site: int, epoch: int, seed: int = 0) -> "EpochExchange":
@@ -104,6 +104,15 @@ class DelayedExchange:
         self.transport.wait(channel.requests[number], channel.tag)
         with self.transport.counters.timing("pack_seconds"):
             channel.take(number)
+
+    def release(self, epoch: int) -> None:
+        """Give back the memory of exact messages, and in a new epoch of target halos, of which one bin is used."""
+        roles = ["packed", "partials"] if self.holds_codes else ["packed", "sources", "partials"]
+        if epoch != self._epoch:
+            self.exact.drain()
+            roles.append("targets")
+        self._epoch = epoch
+        self.exact.release(*roles)
 
     def drain(self) -> None:
         """Wait until nothing is in flight; what arrives stays in its buffer and is not taken. Collective: yes."""
@@ -229,7 +238,7 @@ class EpochExchange:
         """Send this epoch's bin of owned `rows` [O, D]; they are free again when this returns."""
         channel = self.late.channel("broadcast", self.site, rows)
         if self.synchronous:
-            self.late.exact.start_broadcast(rows, into=_exact_place(channel))
+            self.late.exact.start_broadcast(rows, into=channel.held.place(), in_pieces=True)
             return
         self._take_and_send(channel, rows, self.late.plan.broadcast_rows, self.bin.sources_owner, self.bin.sources_halo)
 
@@ -257,7 +266,7 @@ class EpochExchange:
         `target_rows`."""
         channel = self.late.channel("reduce", self.site, targets)
         if self.synchronous:
-            self.late.exact.start_reduce(targets, into=_exact_place(channel))
+            self.late.exact.start_reduce(targets, into=channel.held.place())
             return
         chosen = np.arange(len(targets), dtype=np.int32)
         self._take_and_send(channel, targets, chosen, self.bin.targets_halo, self.bin.targets_owner)
@@ -300,7 +309,7 @@ class EpochExchange:
     ) -> None:
         """Take the bin's last message, then send the bin anew: row i of the channel is rows[chosen[i]]."""
         late, transport, number = self.late, self.transport, self._number
-        late.exact.release(*(("packed", "partials") if late.holds_codes else ()))
+        late.release(self.epoch)
         channel.tag = transport.begin(channel.verb, rows.shape[1])
         if late.delay > 0:
             late.take(channel, number)
@@ -316,8 +325,3 @@ class EpochExchange:
             with transport.counters.timing("pack_seconds"):
                 channel.pack(message, buffer, rows, chosen, (self.seed, self.epoch, self.site))
             channel.sending += transport.send(buffer, message.rank, channel.tag)
-
-
-def _exact_place(channel: Channel) -> np.ndarray | None:
-    """Where an exact exchange leaves rows, so that they are held."""
-    return channel.held.rows if isinstance(channel.held, WideRows) else None

@@ -28,6 +28,8 @@ from distgnn.comm.sums import are_complete
 from distgnn.comm.transport import Transport
 from distgnn.partition import ExchangePlan
 
+PIECE_BYTES = 16 << 20  # of packed rows that travel in pieces
+
 
 class Exchange:
     """The synchronous schedule (cd-0) of one plan.
@@ -53,23 +55,46 @@ class Exchange:
         self._arriving = np.empty((0, 0))
         self.tag = 0
 
-    def start_broadcast(self, rows: np.ndarray, into: np.ndarray | None = None) -> None:
+    def start_broadcast(self, rows: np.ndarray, into: np.ndarray | None = None, in_pieces: bool = False) -> None:
         """Start sending owned `rows` [O, D] to the ranks that hold them as source halos. Collective: yes.
 
         Args:
             rows: packed before this returns, and free again.
             into: [S, D], where this rank's source halos arrive; the caller leaves it alone until `finish_broadcast`.
+            in_pieces: no more than two pieces of packed rows are there at a time, and all but these have arrived when
+                this returns. On all ranks, or on none.
         """
         plan, width = self.plan, rows.shape[1]
         tag = self.tag = self.transport.begin("broadcast", width)
         sources = self._buffer("sources", plan.source_indptr[-1], rows) if into is None else into
-        self._receiving = self._post_receives(sources, plan.source_indptr, tag)
+        most = max(1, PIECE_BYTES // max(1, width * rows.itemsize)) if in_pieces else None
+        self._receiving = self._post_receives(sources, plan.source_indptr, tag, most)
         self._wait_until_sent("broadcast")
+        self._arriving = sources
+        if most is not None:
+            self._send_in_pieces(rows, most)
+            return
         packed = self._buffer("packed", plan.broadcast_indptr[-1], rows)
         with self.transport.counters.timing("pack_seconds"):
             kernels.pack_rows(rows, plan.broadcast_rows, out=packed)
         self._post_sends("broadcast", packed, plan.broadcast_indptr)
-        self._arriving = sources
+
+    def _send_in_pieces(self, rows: np.ndarray, most: int) -> None:
+        """Pack and send `rows` [O, D], at most `most` at a time, from the two halves of a buffer."""
+        indptr, chosen = self.plan.broadcast_indptr, self.plan.broadcast_rows
+        pieces = [
+            (rank, some) for rank, first in _by_rank(np.arange(len(chosen)), indptr) for some in _pieces(first, most)
+        ]
+        packed = self._buffer("packed", 2 * most, rows)
+        halves: list[list[MPI.Request]] = [[], []]
+        for number, (rank, some) in enumerate(pieces):
+            half = number % 2
+            self.transport.wait(halves[half], self.tag)
+            out = packed[half * most :][: len(some)]
+            with self.transport.counters.timing("pack_seconds"):
+                kernels.pack_rows(rows, chosen[some], out=out)
+            halves[half] = self.transport.send(out, rank, self.tag)
+        self.transport.messages.sending["broadcast"] += halves[0] + halves[1]
 
     def finish_broadcast(self) -> np.ndarray:
         """Wait for the source halos and return them, [S, D]; valid until the graph's next broadcast.
@@ -196,12 +221,24 @@ class Exchange:
     def _buffer(self, role: str, num_rows: int, like: np.ndarray) -> np.ndarray:
         return self.transport.messages.rows(role, int(num_rows), like)
 
-    def _post_receives(self, rows: np.ndarray, indptr: np.ndarray, tag: int) -> list[MPI.Request]:
-        return [one for rank, part in _by_rank(rows, indptr) for one in self.transport.receive(part, rank, tag)]
+    def _post_receives(
+        self, rows: np.ndarray, indptr: np.ndarray, tag: int, most: int | None = None
+    ) -> list[MPI.Request]:
+        return [
+            request
+            for rank, part in _by_rank(rows, indptr)
+            for some in _pieces(part, most or len(part))
+            for request in self.transport.receive(some, rank, tag)
+        ]
 
     def _post_sends(self, verb: str, rows: np.ndarray, indptr: np.ndarray) -> None:
         for rank, part in _by_rank(rows, indptr):
             self.transport.messages.sending[verb] += self.transport.send(part, rank, self.tag)
+
+
+def _pieces(rows: np.ndarray, most: int) -> list[np.ndarray]:
+    """Contiguous `rows`, at most so many at a time."""
+    return [rows[first : first + most] for first in range(0, len(rows), most)]
 
 
 def _by_rank(rows: np.ndarray, indptr: np.ndarray) -> Iterator[tuple[int, np.ndarray]]:

@@ -24,6 +24,17 @@ def page_aligned_zeros(shape: tuple[int, ...], dtype: np.typing.DTypeLike) -> np
     return np.frombuffer(pages, np.uint8, num_bytes).view(dtype).reshape(shape)
 
 
+def leave_pages(rows: np.ndarray, piece: slice) -> None:
+    """Give the pages of some rows of a `page_aligned_zeros` back to the system: what is wholly in them becomes 0."""
+    mapped = rows
+    while isinstance(mapped, np.ndarray):
+        mapped = mapped.base
+    row_bytes = rows.nbytes // max(len(rows), 1)
+    first, end = -(-piece.start * row_bytes // mmap.PAGESIZE), piece.stop * row_bytes // mmap.PAGESIZE
+    if isinstance(mapped, memoryview) and isinstance(mapped.obj, mmap.mmap) and first < end:
+        mapped.obj.madvise(mmap.MADV_DONTNEED, first * mmap.PAGESIZE, (end - first) * mmap.PAGESIZE)
+
+
 class MessageMemory:
     """Rows of the exact messages of all exchanges of a graph: one array per role, as large as its largest use.
 

@@ -33,6 +33,7 @@ from distgnn.partition import load_part, read_manifest
 from distgnn.partition.folder.layout import part_folder
 from distgnn.system.hosts import check_tasks, several_tasks
 from distgnn.system.jobs.own_rank import under_mpi
+from distgnn.system.jobs.rank_log import note
 from distgnn.system.launch import PRINT_VARIABLE
 from distgnn.system.output import plain
 
@@ -42,6 +43,7 @@ def say_on_stderr(text: str) -> None:
     print(plain(text), file=sys.stderr, flush=True)
 
 
+@note.during("loading")
 def load(
     folder: str | Path,
     algorithm: str = "cd-0",

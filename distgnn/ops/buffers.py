@@ -25,6 +25,7 @@ SMALL = 1 << 20  # bytes; smaller results are left to malloc
 LINE = 64  # bytes: a piece begins with a cache line, as a block does
 WORKING = 2  # pieces of the largest size in memory, with a folder
 AHEAD = 1  # of these are read ahead
+IN_MEMORY = WORKING + AHEAD  # with a folder, at most
 SHARE = 2  # a whole block is broken for what fills at least half of it: it may soon be needed whole
 
 

@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
+from distgnn.system.jobs.rank_log import note
 from distgnn.system.units import human_bytes
 
 # How libraries say it whose errors have no kind of their own: torch; the dynamic linker; Python's threads; MPI.
@@ -60,12 +61,13 @@ def _free_in_group(folder: Path) -> int:
 def no_memory(error: BaseException, rank: int) -> str | None:
     """The line on an error that says that memory could not be had; None for other errors.
 
-    Notes: `error.phase`, where it is there, is what the rank was doing.
+    Notes: `error.phase` is what the rank was doing; else its phase now.
     """
     said = [str(one) for one in _chain(error) if _is_shortage(one)]
     if not said:
         return None
-    doing = f" in {error.phase}" if hasattr(error, "phase") else ""
+    phase = getattr(error, "phase", note.phase)
+    doing = f" in {phase}" if phase else ""
     reason = (said[-1].strip().splitlines() or [type(error).__name__])[0].strip()
     limit = address_limit()
     limited = f" with at most {human_bytes(limit)} of addresses (ulimit -v)" if limit is not None else ""

@@ -1,9 +1,11 @@
 """One rank's error becomes every rank's."""
 
 import pytest
+import torch
 
 from distgnn.comm import agree, check_same, raise_together
 from distgnn.errors import InputError, RunError
+from distgnn.system.jobs.rank_log import note
 
 
 @pytest.mark.mpi(1, 3)
@@ -28,6 +30,14 @@ def test_a_bug_stays_a_bug_on_its_rank_and_ends_the_others(comm):
     with pytest.raises(kind), raise_together(comm):
         if comm.rank == 0:
             _ = 1 // 0
+
+
+@pytest.mark.mpi(2)
+def test_a_shortage_of_memory_is_the_same_line_everywhere(comm):
+    line = r"no memory for rank 1 on host \S+ in loading: "
+    with pytest.raises(RunError, match=line), note.during("loading"), raise_together(comm):
+        if comm.rank == 1:
+            torch.empty(1 << 50)
 
 
 @pytest.mark.mpi(3)

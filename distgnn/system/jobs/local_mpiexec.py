@@ -82,11 +82,7 @@ class Rank:
 
     def note(self) -> list[str]:
         """What the rank does, and the path of its log: as far as it has said so, at least two texts."""
-        text = b""
-        with suppress(OSError):
-            text = os.pread(self.note_file, NOTE_BYTES, 0)
-        words = text.split(b"\0")[0].decode(errors="replace")
-        return [*("".join(filter(str.isprintable, line)).rstrip(",") for line in words.split("\n")), "", ""]
+        return words_of(self.note_file)
 
     def place(self) -> str:
         """Where it was, as it is said after "in"."""
@@ -222,16 +218,27 @@ class Job:
 
     def _death(self, rank: Rank, number: int) -> str:
         phase, log = rank.note()[:2]
-        name = signal.Signals(number).name if number in set(signal.Signals) else f"signal {number}"
-        where = f"; its log is {log}" if log else ""
-        return (
-            f"rank {rank.number} on host {HOST} was killed by {name} in {phase or rank.place()}"
-            f"{why_killed(number, self.kills)}{where}"
-        )
+        return death_line(f"rank {rank.number} on host {HOST}", number, phase or rank.place(), log, self.kills)
 
     def _fail(self, code: int, grace: float) -> None:
         self.failed = self.failed or code
         self.kill_at = min(self.kill_at, time.monotonic() + grace)
+
+
+def words_of(note_file: int) -> list[str]:
+    """What a rank does, and the path of its log, from its page of memory: at least two texts."""
+    text = b""
+    with suppress(OSError):
+        text = os.pread(note_file, NOTE_BYTES, 0)
+    words = text.split(b"\0")[0].decode(errors="replace")
+    return [*("".join(filter(str.isprintable, line)).rstrip(",") for line in words.split("\n")), "", ""]
+
+
+def death_line(who: str, number: int, phase: str, log: str, before: tuple[int, int]) -> str:
+    """The line on a rank that a signal has ended. Args: before: `memory_kills()` when it began."""
+    name = signal.Signals(number).name if number in set(signal.Signals) else f"signal {number}"
+    where = f"; its log is {log}" if log else ""
+    return f"{who} was killed by {name} in {phase}{why_killed(number, before)}{where}"
 
 
 HOST = socket.gethostname()

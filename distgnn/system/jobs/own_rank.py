@@ -18,6 +18,9 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from distgnn.system.jobs.death_watch import start_death_watch
+from distgnn.system.jobs.local_mpiexec import NOTE_BYTES, NOTE_VARIABLE
+
 # One variable per way of starting a rank. SLURM_PROCID is not among them: sbatch sets it for plain scripts too.
 RANK_VARIABLES = (
     "PMI_RANK",
@@ -59,7 +62,18 @@ def forget_parent() -> None:
             os.environ.pop(name, None)
         return
     os.environ[OWNER] = f"{os.getpid()} {_rank()}"
+    _name_if_killed()
     _finalize_here()
+
+
+def _name_if_killed() -> None:
+    """Have a line written should this rank be killed, where the launcher is not ours, which does so itself."""
+    if NOTE_VARIABLE not in os.environ and hasattr(os, "memfd_create"):
+        note_file = os.memfd_create("distgnn-note")
+        os.ftruncate(note_file, NOTE_BYTES)
+        os.environ[NOTE_VARIABLE] = str(note_file)
+        numbers = (os.environ.get(name, "") for name in RANK_VARIABLES)
+        start_death_watch(int(next((text for text in numbers if text.isdigit()), "0")), note_file)
 
 
 def is_child() -> bool:

@@ -13,6 +13,8 @@ import mmap
 import os
 import time
 import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from distgnn.errors import DistGNNError
@@ -101,6 +103,20 @@ class PhaseNote:
         if page is not None:
             text = f"{self.phase or self.doing}\n{self.log}".encode(errors="backslashreplace")[: NOTE_BYTES - 1]
             page[: len(text) + 1] = text + b"\0"
+
+    @contextmanager
+    def during(self, phase: str) -> Iterator[None]:
+        """The block, or the function, is a phase; an error that leaves it says so."""
+        before = self.phase
+        self.set(phase)
+        try:
+            yield
+        except Exception as error:
+            if not hasattr(error, "phase"):
+                error.phase = phase  # type: ignore[attr-defined]
+            raise
+        finally:
+            self.set(before)
 
     def _open(self) -> mmap.mmap | None:
         number = os.environ.get(NOTE_VARIABLE, "")

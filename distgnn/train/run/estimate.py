@@ -10,11 +10,11 @@ training pairs, k negatives drawn for them, e negatives of an evaluation, B borr
 | features, and the kept aggregation of them | 2 · O · D · item |
 | structure | the part's files without features, and ids of arcs where no model needs them; arcs of the way back again |
 | hidden layers, see KEEPS | (each · L + besides) · O · W · item; with remat see below |
-| with offload | at most the larger of AT_WORK and a layer's, of these |
+| with offload | at most the larger of IN_MEMORY (`distgnn/ops/buffers.py`) and a layer's, of these |
 | outputs | (OUTPUT_ROWS + of the model) · O · C · item |
 | messages | (sent + received) · the widest exchange · item: all exchanges use one memory |
 | columns of a part that t ranks share, and what comes and goes between them | COLUMN_ROWS · O · W / t · item |
-| late rows of cd-R | held ones, 2 · received · widths; exact messages of a warm-up, or late ones, the larger |
+| late rows of cd-R | held ones, 2 · received · widths; target halos of a warm-up, or late messages, the larger |
 | a sum of late rows | each layer between hidden rows, and one that does not narrow: O · W · item |
 | rows of arcs | `_numbers_of_arcs` |
 | cluster batches with history: held rows, forward and backward | 2 · (L − 1) · (O + H) · W · item |
@@ -40,7 +40,6 @@ PRIVATE_BYTES = 345_000_000  # 200 MB with tiny graphs, 100 MB more of one that 
 SHARED_BYTES = 190_000_000
 ADDRESS_BYTES = 1_500_000_000  # of a rank of a tiny graph that compiles; with 1.38 GB LLVM ended it, OpenBLAS hung
 ITEM_BYTES = {"float32": 4, "float64": 8, "bfloat16": 3}
-AT_WORK = 3.0  # of rows that wait in files: two pieces (WORKING of distgnn/ops/buffers.py), and one on its way
 
 
 class Keeps(NamedTuple):
@@ -107,7 +106,9 @@ def estimate_blocks(manifest: dict, part_id: int, settings: dict) -> dict[str, i
     structure += 12 * part["arcs"] if by_arc or not part["symmetric"] else 0
     kept = _kept_rows(keeps, model, layers, run["dtype"])
     if train.get("offload"):
-        kept = min(kept, max(AT_WORK, kept / layers))
+        from distgnn.ops.buffers import IN_MEMORY
+
+        kept = min(kept, max(IN_MEMORY, kept / layers))
 
     exchanged = sum(manifest["pair_rows"][part_id]) + sum(row[part_id] for row in manifest["pair_rows"])
     inner = max(model["num_layers"] - 2, 0)  # layers from hidden rows to hidden rows
@@ -183,7 +184,12 @@ def _late_rows(manifest: dict, part_id: int, run: dict, width: float, exact: flo
     bins = int(run["algorithm"].removeprefix("cd-"))
     held = 2 * received * width
     coming = sum(share * (sent / bins + received) for share in shares) * width
-    return max(held + exact, held + coming + exact * (0.25 if wires == ["float32", "float32"] else 0.5))
+    targets = exact / 4  # of what is sent and received, both ways
+    first = held + coming + targets / bins
+    if wires == ["float32", "float32"]:
+        return max(held + targets, first)
+    narrower = held * (1 - sum(shares) / 2) / bins  # when the first bin has arrived: the others are widened beside it
+    return max(held + targets, first, first - narrower + targets)
 
 
 def _bytes_of_pairs(manifest: dict, part_id: int, train: dict, row_bytes: int) -> int:

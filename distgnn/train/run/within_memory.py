@@ -10,10 +10,11 @@ from typing import Any
 
 from distgnn.config import Settings
 from distgnn.errors import InputError, RunError
+from distgnn.ops.buffers import IN_MEMORY
 from distgnn.system.free_memory import available_bytes
 from distgnn.system.sizes import parse_bytes
 from distgnn.system.units import human_bytes
-from distgnn.train.run.estimate import AT_WORK, estimate_bytes, together_bytes
+from distgnn.train.run.estimate import estimate_bytes, together_bytes
 
 AUTO = "auto"
 
@@ -128,6 +129,6 @@ def disk_bytes(manifest: dict[str, Any], part_id: int, settings: Settings) -> in
         estimate_bytes(manifest, part_id, _sections(replace(settings, train=replace(train, offload=folder))))
         for folder in (None, train.offload)
     )
-    columns = AT_WORK * settings.model.hidden_feats + 2 * manifest["graph"]["num_feats"]  # features, and their sums
+    columns = IN_MEMORY * settings.model.hidden_feats + 2 * manifest["graph"]["num_feats"]  # features, and their sums
     numbers = manifest["parts"][part_id]["owned"] * columns / settings.exchange.columns
     return int(kept - offloaded + numbers * (2 if settings.run.dtype == "bfloat16" else 4))

@@ -1,0 +1,115 @@
+"""Who names a rank that is killed where no launcher of ours does: a process beside each rank.
+
+    python -I -S death_watch.py RANK NOTE_FD
+
+A user's own `mpiexec` or srun starts ranks; the first import of distgnn in a rank starts this (own_rank.py). It holds
+the rank's output and its socket to the starter (PMI_FD). So the starter hears of the rank's end when the line is
+written, and ends the other ranks after it. Their watchers are ended before, so that they do not name these.
+
+A starter that is told to end all ranks sends them SIGKILL as well. Then a neighbour is dead within NEIGHBOUR_SECONDS,
+and nothing is said.
+
+Nothing else of ours is imported: a start takes some 20 ms.
+"""
+
+import os
+import select
+import signal
+import sys
+import time
+from contextlib import suppress
+from pathlib import Path
+
+if __package__:
+    from distgnn.system.jobs.local_mpiexec import HOST, death_line, memory_kills, say, words_of
+else:  # as a program of its own
+    sys.path.append(os.path.dirname(__file__))
+    from local_mpiexec import HOST, death_line, memory_kills, say, words_of
+
+NEIGHBOUR_SECONDS = 0.5
+FROM_OUTSIDE = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGPIPE, signal.SIGALRM)
+
+
+def start_death_watch(rank: int, note_file: int) -> None:
+    """Start the process for this rank, which reads what the rank does from `note_file`. Linux 5.3 or later."""
+    if not hasattr(os, "pidfd_open") or not hasattr(os, "posix_spawn"):
+        return
+    words = [sys.executable, "-I", "-S", __file__, str(rank), str(note_file)]
+    os.set_inheritable(note_file, True)
+    with suppress(OSError, NotImplementedError):
+        os.posix_spawn(sys.executable, words, os.environ, setsid=True)  # ranks are killed by their groups
+    os.set_inheritable(note_file, False)
+
+
+def _stat(pid: int) -> list[str]:
+    """The words of a process: its state, its parent, … its status at the end; state X where there is none."""
+    with suppress(OSError):
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return ["X"]
+
+
+def _children(pid: int) -> set[int]:
+    found: set[int] = set()
+    for children in Path(f"/proc/{pid}/task").glob("*/children"):
+        with suppress(OSError):
+            found |= set(map(int, children.read_text().split()))
+    return found
+
+
+def _one_dies(pids: set[int], seconds: float = NEIGHBOUR_SECONDS) -> bool:
+    """Whether one of these processes is dead, or dies within some time."""
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        if any(_stat(pid)[0] in "ZX" for pid in pids):
+            return True
+        time.sleep(0.005)
+    return False
+
+
+def _end_watchers(pids: set[int]) -> None:
+    """End the processes of this kind beside these ranks, and wait until they hold nothing any more."""
+    found = set()
+    for pid in set().union(*map(_children, pids)):
+        with suppress(OSError):
+            if __file__.encode() in Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0"):
+                os.kill(pid, signal.SIGKILL)
+                found.add(pid)
+    for pid in found:
+        _one_dies({pid})
+
+
+def _close_all_but(kept: set[int]) -> None:
+    """Close what was inherited: of Hydra also the sockets of other ranks, whose ends it would not hear of."""
+    for number in map(int, os.listdir("/proc/self/fd")):
+        if number not in kept:
+            with suppress(OSError):
+                os.close(number)
+
+
+def main() -> None:
+    """Wait for the rank's end; write the line if a signal was its end."""
+    rank, note_file = map(int, sys.argv[1:])
+    held = {1, 2, int(os.environ.get("PMI_FD", "2"))}
+    _close_all_but(held | {note_file})
+    pid, before = os.getppid(), memory_kills()
+    parent = int(_stat(pid)[1])
+    watched, neighbours = os.pidfd_open(pid), _children(parent)
+    if os.getppid() != pid:
+        return
+    select.select([watched], [], [])
+    words, neighbours = _stat(pid), (neighbours | _children(parent)) - {pid}
+    status = int(words[-1]) if words[0] == "Z" else 0  # else the starter was told first, and nobody knows any more
+    number = status & 127
+    alone = number == signal.SIGKILL and memory_kills() == before
+    if not status or (alone and _one_dies(neighbours)):
+        return
+    if number and number not in FROM_OUTSIDE:
+        phase, log = words_of(note_file)[:2]
+        say(death_line(f"rank {rank} on host {HOST}", number, phase or "its start", log, before))
+    _end_watchers(neighbours)
+    for descriptor in sorted(held, reverse=True):  # Hydra ends nobody where it hears of the socket after the others
+        os.close(descriptor)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,52 @@
+"""Under a user's own mpiexec a rank that is killed is named in one line, and one that ends by itself is not."""
+
+import re
+import subprocess
+import sys
+
+import pytest
+from command import without_rank_variables
+
+from distgnn.system.launch import find_mpiexec, mpi_flavor, mpiexec_command
+
+PROGRAM = """
+import os, signal, sys, time
+import distgnn
+from distgnn.system.jobs.rank_log import note
+from mpi4py import MPI
+MPI.COMM_WORLD.Barrier()
+end = sys.argv[1]
+with note.during("epoch 3, forward"):
+    if MPI.COMM_WORLD.rank == 1:
+        time.sleep(0.3)  # the watchers have started
+        if end.startswith("SIG"):
+            os.kill(os.getpid(), getattr(signal, end))
+        if end == "abort":
+            MPI.COMM_WORLD.Abort(7)
+    if end != "well":
+        time.sleep(100)
+"""
+LINES = {
+    "SIGKILL": "in epoch 3, forward: not by the kernel for memory",
+    "SIGSEGV": "in epoch 3, forward: it read or wrote memory that is not its own",
+    "SIGBUS": "in epoch 3, forward: memory behind a mapped file is gone",
+    "SIGABRT": "in epoch 3, forward: a library gave up",
+    "SIGTERM": "",
+    "abort": "",
+    "well": "",
+}
+
+
+@pytest.mark.parametrize("end", LINES)
+def test_a_killed_rank_is_named(tmp_path, end):
+    mpiexec = find_mpiexec()
+    if mpi_flavor(mpiexec) != "mpich":
+        pytest.skip("for MPICH only")
+    (tmp_path / "program.py").write_text(PROGRAM)
+    words = [*mpiexec_command(mpiexec, "mpich", 2), sys.executable, str(tmp_path / "program.py"), end]
+    done = subprocess.run(words, env=without_rank_variables(), capture_output=True, text=True, timeout=60, check=False)
+    assert (done.returncode == 0) == (end == "well"), done.stderr
+    said = [line for line in (done.stdout + done.stderr).splitlines() if line.startswith("distgnn: error:")]
+    assert len(said) == bool(LINES[end]), said
+    if said:
+        assert re.fullmatch(rf"distgnn: error: rank 1 on host \S+ was killed by {end} {LINES[end]}.*", said[0])
