@@ -34,6 +34,10 @@ class RunWatch:
         on other machines; `say` gets a line on each that does not answer.
     """
 
+    run_dir: Path
+    hosts: Hosts | None
+    say: Callable[[str], None]
+    shortest: float
     exit_code = HUNG
 
     def __init__(self, run_dir: Path, hosts: Hosts | None = None, say: Callable[[str], None] = print):
