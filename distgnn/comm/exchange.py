@@ -67,7 +67,7 @@ class Exchange:
         plan, width = self.plan, rows.shape[1]
         tag = self.tag = self.transport.begin("broadcast", width)
         sources = self._buffer("sources", plan.source_indptr[-1], rows) if into is None else into
-        most = max(1, PIECE_BYTES // max(1, width * rows.itemsize)) if in_pieces else None
+        most = max(1, PIECE_BYTES // max(1, width * rows.itemsize)) if in_pieces or self.transport.in_pieces else None
         self._receiving = self._post_receives(sources, plan.source_indptr, tag, most)
         self._wait_until_sent("broadcast")
         self._arriving = sources

@@ -35,6 +35,7 @@ class Transport:
         is_far: bool [ranks], on another node; what is sent there is counted apart.
         largest_message: bytes; longer rows travel in pieces of this size.
         suppressed: nothing is sent or received, and what would have been received keeps its bytes (`distgnn bench`).
+        in_pieces: rows of broadcasts are packed and sent piece by piece; the same on all ranks (`--offload`).
         num_sums: sums of gradients over ranks, in a loop of the user's own.
         has_global_loss: a loss was made a number of the whole graph, or a rank's share of one (`graph.own_loop`).
     """
@@ -48,7 +49,7 @@ class Transport:
         self.num_calls = self.num_sums = 0
         self.counters, self.messages = Counters(), MessageMemory()
         self.largest_message = LARGEST_MESSAGE
-        self.suppressed = self.has_global_loss = False
+        self.suppressed = self.has_global_loss = self.in_pieces = False
         self.waits: dict[str, float] = {}
         self.sent_to = np.zeros(comm.size, np.int64)
         self.is_far = np.zeros(comm.size, bool)

@@ -175,6 +175,7 @@ class DistGraph(DGLInterface, PyGInterface):
         ways = ExchangeConfig(exchange, ranks_per_node)
         ways.check()
         self.transport = Transport(comm, debug)
+        self.transport.in_pieces = comm.size > 1 and comm.allreduce(offload is not None)
         self.comm, self.rank = self.transport.comm, self.transport.rank
         kind = self.rows_type
         wire = partial(wire_of, self.part, self.rank, self.columns, self.dtype, kind.reduced_halos)
