@@ -54,5 +54,5 @@ def launch(
 def _train_command() -> Any:
     """The command `train`, which knows what its words mean."""
     app = typer.Typer()
-    train.register(app)
+    app.command()(train.train)
     return typer.main.get_command(app)
