@@ -88,7 +88,7 @@ def train(
     from distgnn.cli.ranks import checked_together
     from distgnn.fitting.on_rank import check_machines, train_on_this_rank
     from distgnn.partition import read_manifest
-    from distgnn.system.jobs.start_limit import start_limit
+    from distgnn.system.jobs.watchdog import start_limit
     from distgnn.train.run.within_memory import MemoryLimit
 
     if ranks is not None:

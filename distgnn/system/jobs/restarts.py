@@ -3,7 +3,7 @@
 fault                                    exit code of the ranks            started again
 a rank, a proxy or a host dies           9, 137, 139, 255 …                yes
 nothing moves (a stopped rank)           124                               yes
-MPI does not start                       142, 14 (start_limit.py)          yes
+MPI does not start                       142, 14 (watchdog.py)          yes
 a traceback of ours                      1                                 until it comes twice at the same checkpoint
 bad input, NaN, no memory, full disk     2                                 no: it would come again
 a signal asked the run to stop           128 + SIGHUP, INT, USR1, TERM     no

@@ -10,6 +10,7 @@ the phase: `distgnn/comm/ending/loop_watch.py`.
 import gc
 import json
 import os
+import signal
 import sys
 import threading
 import time
@@ -36,6 +37,7 @@ COMPILING_IN = (os.path.join("kernels", "runtime", "jit.py"), os.path.join("numb
 COMPILE_SECONDS = 900.0  # of a phase at most
 ENDING_SECONDS = 5.0  # of the limit: within it all has been said, and the job is over
 ABORT_SECONDS = 5.0
+SHORTEST_START = 60.0  # importing takes half a minute on a machine with other work
 
 
 class Watchdog:
@@ -182,6 +184,24 @@ class Watchdog:
         if self.log.folder is None:
             return f"rank {self.rank} is in {self._phase} (with a folder of the run all ranks would be named)"
         return self._statuses.blame()
+
+
+@contextmanager
+def start_limit(seconds: float, shortest: float = SHORTEST_START) -> Iterator[None]:
+    """The block may take so many seconds, or `shortest` if that is more; 0: no limit. It comes before the watchdog.
+
+    Notes: MPI_Init of one rank waits for the others', in compiled code and with the interpreter's lock: no thread of
+        ours could speak. A timer of the kernel ends the process (SIGALRM: exit code 142); who started it, the others.
+    """
+    limited = seconds > 0 and hasattr(signal, "setitimer")
+    if limited:
+        signal.signal(signal.SIGALRM, signal.SIG_DFL)
+        signal.setitimer(signal.ITIMER_REAL, max(seconds, shortest))
+    try:
+        yield
+    finally:
+        if limited:
+            signal.setitimer(signal.ITIMER_REAL, 0)
 
 
 def patience(seconds: float) -> float:

@@ -8,7 +8,7 @@ import pytest
 
 PROGRAM = """
 import time
-from distgnn.system.jobs.start_limit import start_limit
+from distgnn.system.jobs.watchdog import start_limit
 with start_limit({seconds}, shortest=0.1):
     time.sleep({inside})
 time.sleep(0.3)
