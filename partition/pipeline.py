@@ -20,8 +20,10 @@ from distgnn.datasets.links.check import check_held_out
 from distgnn.datasets.links.split_links import parse_shares
 from distgnn.datasets.split_nodes import parse_split, stratifies
 from distgnn.kernels.runtime.compile_line import compile_line
+from distgnn.partition.ahead import compiling_ahead
 from distgnn.partition.cmr.cluster_order import cluster_places
 from distgnn.partition.core.book import PartitionBook
+from distgnn.partition.core.edges import SMALL
 from distgnn.partition.core.local_graph import build_local
 from distgnn.partition.core.shares import part_shares
 from distgnn.partition.core.vertex_cut import VertexCut
@@ -90,11 +92,14 @@ def partition_graph(
         else:
             edge_list = graph.edge_list(config.direction, config.self_loops)
             check_size(edge_list, num_parts, graph.name)
-            clock.start("cut", 1)
-            cut = cut_edges(edge_list, num_parts, config)
-            places = cluster_places(edge_list) if config.clusters else None
-            clock.start("write", num_parts)
-            manifest, parts = _write_parts(folder, graph, edge_list, cut, clock, places)
+            # Flows come late and are half of what a cut compiles.
+            flows = config.method == "cmr" and num_parts > 1 and 0 < len(edge_list.src) <= SMALL and memory is None
+            with compiling_ahead(wanted=flows):
+                clock.start("cut", 1)
+                cut = cut_edges(edge_list, num_parts, config)
+                places = cluster_places(edge_list) if config.clusters else None
+                clock.start("write", num_parts)
+                manifest, parts = _write_parts(folder, graph, edge_list, cut, clock, places)
         return _finish(folder, manifest | config.manifest(), parts)
 
 

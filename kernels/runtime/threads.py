@@ -17,7 +17,6 @@ need. With GOMP_SPINCOUNT=1000 in the environment before torch is loaded they sp
 so whoever starts a process that uses both should set it (unless the user has set GOMP_SPINCOUNT or OMP_WAIT_POLICY).
 """
 
-import itertools
 import os
 import threading
 from collections.abc import Callable, Sequence
@@ -28,7 +27,8 @@ import numpy as np
 
 from distgnn.kernels.runtime.jit import kernel
 
-CHUNKS_PER_THREAD = 8
+CHUNKS_PER_THREAD, OF_MANY, MANY = 8, 16, 8  # from so many threads on, smaller chunks: the last ones end together
+LARGE = 1.25  # times the mean: chunks of edges that are handed out first
 FEW_EDGES = 10**5  # from which on each thread may read all of them
 SERIAL_WORK = 1 << 15  # elements touched; below this waking a thread costs more than it brings
 
@@ -147,18 +147,23 @@ def run(function: Callable, bounds: Sequence[int], *args: Any) -> None:
     if last == 1:
         function(bounds[0], bounds[1], *args)
         return
-    # A shared counter hands out chunks: next() on it is atomic under the GIL. Whoever is free takes the next one, so a
-    # thread that lost its core for a while does not hold up the others. Eight chunks a thread bound the wait at the
-    # end.
-    chunks = itertools.count()
+    # A shared iterator hands out chunks: next() on it is atomic under the GIL. Whoever is free takes the next one, so a
+    # thread that lost its core for a while does not hold up the others. Many chunks a thread bound the wait at the end.
+    chunks = iter(bounds.order if isinstance(bounds, EdgeChunks) else range(last))
 
     def task():
-        for chunk in iter(chunks.__next__, None):
-            if chunk >= last:
-                return
+        for chunk in chunks:
             function(bounds[chunk], bounds[chunk + 1], *args)
 
     _pool.run(task, min(_pool.num_threads, last) - 1)
+
+
+class EdgeChunks(list[int]):
+    """Bounds of row chunks, and the order in which they are handed out."""
+
+    def __init__(self, bounds: list[int], order: Sequence[int]):
+        super().__init__(bounds)
+        self.order = order
 
 
 def even_chunks(num_rows: int, work_per_row: int) -> list[int]:
@@ -173,11 +178,23 @@ def thread_chunks(num_rows: int, each: int = 1) -> list[int]:
     return [num_rows * i // pieces for i in range(pieces + 1)]
 
 
-def edge_chunks(indptr: np.ndarray, width: int) -> list[int]:
-    """Bounds of row chunks with about equal numbers of edges (and rows), as a list of int."""
+def edge_chunks(indptr: np.ndarray, width: int) -> EdgeChunks:
+    """Bounds of row chunks with about equal numbers of edges (and rows), as a list of int.
+
+    Notes: a hub is a chunk of its own size, since one thread writes a row. Such chunks come first: one that began when
+        the others are nearly done would hold them up.
+    """
     num_rows = len(indptr) - 1
     pieces = _pieces(num_rows, (num_rows + int(indptr[-1]) - int(indptr[0])) * width)
-    return [0, num_rows] if pieces == 1 else edge_parts(indptr, pieces).tolist()
+    if pieces == 1:
+        return EdgeChunks([0, num_rows], (0,))
+    bounds = edge_parts(indptr, pieces)
+    sizes = np.diff(indptr[bounds].astype(np.int64) + bounds)
+    large = np.flatnonzero(sizes > LARGE * sizes.mean())
+    if len(large) == 0:
+        return EdgeChunks(bounds.tolist(), range(pieces))
+    large = large[np.argsort(-sizes[large], kind="stable")]
+    return EdgeChunks(bounds.tolist(), [*large.tolist(), *np.delete(np.arange(pieces), large).tolist()])
 
 
 def edge_parts(indptr: np.ndarray, parts: int) -> np.ndarray:
@@ -203,7 +220,8 @@ def _pieces(num_rows, work):
     # Chunks change who computes a row, never how: their number may depend on the threads without changing bits.
     if _pool.num_threads == 1 or work < SERIAL_WORK:
         return 1
-    return max(1, min(num_rows, _pool.num_threads * CHUNKS_PER_THREAD))
+    each = OF_MANY if _pool.num_threads >= MANY else CHUNKS_PER_THREAD
+    return max(1, min(num_rows, _pool.num_threads * each))
 
 
 @kernel

@@ -128,9 +128,14 @@ class Arcs:
 
     @cached_property
     def pieces(self) -> list[slice]:
-        """Row ranges of the owned_owned block with about equal numbers of arcs."""
-        indptr = self.owned_owned.indptr
-        cuts = np.searchsorted(indptr, np.linspace(indptr[0], indptr[-1], NUM_PIECES + 1)[1:-1])
+        """Row ranges of the owned_owned block with about equal numbers of arcs.
+
+        Notes: few where there is a hub, whose row is one thread's work: in a small piece the others would wait for it.
+        """
+        indptr = np.asarray(self.owned_owned.indptr)
+        hub = int(np.diff(indptr).max(initial=1)) * kernels.get_num_threads()
+        pieces = min(NUM_PIECES, max(1, int(indptr[-1] - indptr[0]) // max(hub, 1)))
+        cuts = np.searchsorted(indptr, np.linspace(indptr[0], indptr[-1], pieces + 1)[1:-1])
         bounds = np.unique(np.concatenate([[0], cuts, [len(indptr) - 1]]))
         return [slice(int(a), int(b)) for a, b in pairwise(bounds)]
 

@@ -11,7 +11,7 @@ the largest chunk over a thread's share (above 1: one chunk alone holds up the r
 | sum, max and min, attention (scores, softmax, sum), on arcs | edge_chunks: equal arcs and rows | each |
 | sum by blocks of sources, where rows are dense | edge_chunks of each block | owned_owned |
 | sum of the eight pieces between which MPI makes progress | edge_chunks of each piece | owned_owned |
-| transposing, in which every thread reads all arcs | own_ranges: equal arcs | each |
+| transposing, in which every thread reads all arcs (counted) and places its own | own_ranges: equal arcs | each |
 | products, norms, dropout, packing | even_chunks: equal rows | owned rows |
 """
 
@@ -24,7 +24,7 @@ from pathlib import Path
 import numpy as np
 
 from distgnn import kernels
-from distgnn.kernels.runtime.threads import edge_chunks, even_chunks, own_ranges
+from distgnn.kernels.runtime.threads import EdgeChunks, edge_chunks, even_chunks, own_ranges
 from distgnn.ops.aggregation.aggregator import Arcs
 from distgnn.partition import load_part
 
@@ -41,9 +41,10 @@ def main() -> None:
     rows = []
     print("| kernels | arcs of | work | threads | chunks | largest chunk / share | longest thread / mean |")
     print("|---|---|---|---|---|---|---|")
-    arcs = Arcs.of(load_part(options.parts, options.part), kernels.Tuning())
+    local = load_part(options.parts, options.part)
     for count in map(int, options.threads.split(",")):
         kernels.set_num_threads(count)
+        arcs = Arcs.of(local, kernels.Tuning())
         for name, block, lists in work_of(arcs, options.width):
             rows.append({"kernels": name, "arcs_of": block, "threads": count} | balance(lists, count))
             print(line(rows[-1]), flush=True)
@@ -58,7 +59,8 @@ def work_of(arcs: Arcs, width: int):
         indptr = np.asarray(getattr(arcs, block).indptr)
         if indptr[-1] > indptr[0]:
             yield "sum, extremes, attention, on arcs", block, [by_rows(indptr, edge_chunks(indptr, width))]
-            yield "transposing", block, [by_rows(indptr, own_ranges(indptr))]
+            placed = by_rows(indptr, own_ranges(indptr))
+            yield "transposing", block, [placed + int(indptr[-1] - indptr[0])]
     owned = arcs.owned_owned
     pieces = [np.asarray(owned.indptr)[piece.start : piece.stop + 1] for piece in arcs.pieces]
     yield "sum, in pieces", "owned_owned", [by_rows(one, edge_chunks(one, width)) for one in pieces]
@@ -72,8 +74,9 @@ def work_of(arcs: Arcs, width: int):
 
 
 def by_rows(indptr: np.ndarray, bounds: list[int]) -> np.ndarray:
-    """Arcs and rows of each chunk."""
-    return np.array([indptr[last] - indptr[first] + last - first for first, last in pairwise(bounds)])
+    """Arcs and rows of each chunk, as they are handed out."""
+    work = np.array([indptr[last] - indptr[first] + last - first for first, last in pairwise(bounds)])
+    return work[list(bounds.order)] if isinstance(bounds, EdgeChunks) else work
 
 
 def balance(calls: list[np.ndarray], threads: int) -> dict:

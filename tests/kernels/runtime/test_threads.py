@@ -90,6 +90,24 @@ def test_edge_chunks_cover_rows_and_balance_edges(monkeypatch, first):
     assert abs(share - 1).max() < 0.1
 
 
+def test_hubs_are_handed_out_first(monkeypatch):
+    monkeypatch.setattr(threads, "SERIAL_WORK", 0)
+    monkeypatch.setattr(threads._pool, "num_threads", 4)
+    degrees = np.full(4000, 3)
+    degrees[[1000, 3999]] = 3000, 6000
+    bounds = threads.edge_chunks(np.concatenate([[0], np.cumsum(degrees)]), 1)
+    first, second = ((bounds[chunk], bounds[chunk + 1]) for chunk in bounds.order[:2])
+    assert first[0] <= 3999 < first[1] and second[0] <= 1000 < second[1]
+    assert sorted(bounds.order) == list(range(len(bounds) - 1)) and sorted(bounds.order[2:]) == bounds.order[2:]
+    seen = np.zeros(4000)
+
+    def touch(start, stop):
+        seen[start:stop] += 1
+
+    threads.run(touch, bounds)
+    assert (seen == 1).all()
+
+
 def test_bad_thread_count():
     with pytest.raises(ValueError):
         kernels.set_num_threads(0)
