@@ -26,7 +26,7 @@ def page_aligned_zeros(shape: tuple[int, ...], dtype: np.typing.DTypeLike) -> np
 
 def leave_pages(rows: np.ndarray, piece: slice) -> None:
     """Give the pages of some rows of a `page_aligned_zeros` back to the system: what is wholly in them becomes 0."""
-    mapped = rows
+    mapped: object = rows
     while isinstance(mapped, np.ndarray):
         mapped = mapped.base
     row_bytes = rows.nbytes // max(len(rows), 1)

@@ -43,7 +43,7 @@ class NodeExchange(Exchange):
         self._into: np.ndarray | None = None
         self._now: tuple[SharedRows, int]
 
-    def start_broadcast(self, rows: np.ndarray, into: np.ndarray | None = None) -> None:
+    def start_broadcast(self, rows: np.ndarray, into: np.ndarray | None = None, in_pieces: bool = False) -> None:
         """Send owned `rows` [O, D] to other nodes, and write them into the source halos of this one. Collective."""
         stage, plan = self.stage, self.plan
         shared = stage.shared("sources", rows)
@@ -53,7 +53,8 @@ class NodeExchange(Exchange):
         shared.announce(BEGUN, use)
         # What lies in the slot is of use - 2: who began use - 1 no longer reads it
         shared.wait(BEGUN, stage.everyone, use - 1)
-        self.between.start_broadcast(rows, into=stage.inbox(shared.mine(use), shared.place, "sources"))
+        inbox = stage.inbox(shared.mine(use), shared.place, "sources")
+        self.between.start_broadcast(rows, into=inbox, in_pieces=in_pieces)
         with self.transport.counters.timing("pack_seconds"):
             for place, rank in enumerate(stage.plan.nodes.near):
                 chosen = plan.broadcast_rows[plan.broadcast_indptr[rank] : plan.broadcast_indptr[rank + 1]]
