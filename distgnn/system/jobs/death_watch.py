@@ -25,7 +25,7 @@ if not __package__:  # a program of its own: the package is not imported, what i
     sys.path.append(os.path.dirname(__file__))
     sys.modules["distgnn.system.jobs.local_mpiexec"] = importlib.import_module("local_mpiexec")
 
-from distgnn.system.jobs.local_mpiexec import HOST, death_line, memory_kills, say, words_of  # noqa: E402
+from distgnn.system.jobs.local_mpiexec import HOST, death_line, memory_kills, say, words_of
 
 NEIGHBOUR_SECONDS = 0.5
 FROM_OUTSIDE = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGPIPE, signal.SIGALRM)
