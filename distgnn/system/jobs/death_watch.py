@@ -12,6 +12,7 @@ and nothing is said.
 Nothing else of ours is imported: a start takes some 20 ms.
 """
 
+import importlib
 import os
 import select
 import signal
@@ -20,11 +21,11 @@ import time
 from contextlib import suppress
 from pathlib import Path
 
-if __package__:
-    from distgnn.system.jobs.local_mpiexec import HOST, death_line, memory_kills, say, words_of
-else:  # as a program of its own
+if not __package__:  # a program of its own: the package is not imported, what it needs stands beside it
     sys.path.append(os.path.dirname(__file__))
-    from local_mpiexec import HOST, death_line, memory_kills, say, words_of
+    sys.modules["distgnn.system.jobs.local_mpiexec"] = importlib.import_module("local_mpiexec")
+
+from distgnn.system.jobs.local_mpiexec import HOST, death_line, memory_kills, say, words_of
 
 NEIGHBOUR_SECONDS = 0.5
 FROM_OUTSIDE = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGPIPE, signal.SIGALRM)
