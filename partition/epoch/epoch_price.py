@@ -19,7 +19,7 @@ from __future__ import annotations
 import json
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -80,7 +80,7 @@ class EpochPrices:
         # shares * P is a rank's speed, 1 on average. Exchanging a row takes a slow rank no longer.
         return (arc * loads.arcs + dense * loads.dense) / (shares * len(shares)) + row * loads.rows
 
-    def predict(self, loads: Loads, shares: np.ndarray) -> dict:
+    def predict(self, loads: Loads, shares: np.ndarray) -> dict[str, Any]:
         """The section `predicted_epoch` of `partition.json`: the worst rank, its seconds, and what they go into."""
         seconds = self.seconds(loads, shares)
         rank = int(seconds.argmax())
@@ -105,14 +105,14 @@ def loads_of(arcs: np.ndarray, owned: np.ndarray, local_rows: np.ndarray, pair_r
     return Loads(*(np.asarray(load) for load in (arcs, owned if update == "owners" else local_rows, rows)))
 
 
-def predict_epoch(manifest: dict, prices: EpochPrices) -> dict:
+def predict_epoch(manifest: dict[str, Any], prices: EpochPrices) -> dict[str, Any]:
     """`EpochPrices.predict` of what `partition.json` says of the parts."""
     arcs, owned, rows = (np.array([part[name] for part in manifest["parts"]]) for name in ("arcs", "owned", "rows"))
     loads = loads_of(arcs, owned, rows, np.array(manifest["pair_rows"]), manifest.get("update", "owners"))
     return prices.predict(loads, part_shares(manifest["num_parts"], manifest.get("capacities")))
 
 
-def epoch_line(predicted: dict) -> str:
+def epoch_line(predicted: dict[str, Any]) -> str:
     """One line about `predicted_epoch` of a partition."""
     spent = ", ".join(
         f"{name} {human_seconds(predicted[key + '_seconds'])}"

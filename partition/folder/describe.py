@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -21,7 +22,7 @@ ROLES = ("source_only", "both_roles", "target_only")
 PER_PART = ("owned", "interior", "rows", "source_halos", "target_halos", "arcs", "train")
 
 
-def describe(folder: str | Path, prices: str | Path | None = None) -> dict:
+def describe(folder: str | Path, prices: str | Path | None = None) -> dict[str, Any]:
     """A partition in numbers, from its manifest alone.
 
     Returns: a dict that JSON can hold:

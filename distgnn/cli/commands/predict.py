@@ -65,7 +65,7 @@ def _check_task(settings: dict, manifest: dict, parts: str, classes: bool) -> st
     return task
 
 
-def check_request(run: str, parts: str, out: str | None, overwrite: bool) -> tuple[dict, dict]:
+def check_request(run: str, parts: str, out: str | None, overwrite: bool) -> tuple[dict[str, Any], dict[str, Any]]:
     """The run's settings and the partition's manifest; raises what can be refused before ranks are started."""
     from distgnn.cli.ranks import checked_together
     from distgnn.errors import InputError
@@ -80,13 +80,13 @@ def check_request(run: str, parts: str, out: str | None, overwrite: bool) -> tup
     return settings, manifest
 
 
-def best_logits(run: str, settings: dict, parts: str, speak: bool) -> Any:
+def best_logits(run: str, settings: dict[str, Any], parts: str, speak: bool) -> Any:
     """This rank's graph, and the logits of its owned rows [O, C] with the run's best weights. Collective: yes."""
     graph, _, logits = best_rows(run, settings, parts, speak)
     return graph, logits
 
 
-def best_rows(run: str, settings: dict, parts: str, speak: bool) -> Any:
+def best_rows(run: str, settings: dict[str, Any], parts: str, speak: bool) -> Any:
     """This rank's graph, the model with the run's best weights, and the rows it gives. Collective: yes."""
     import torch
 

@@ -45,6 +45,9 @@ class LabelReuse(nn.Module):
         torch.Size([60, 4])
     """
 
+    model: nn.Module
+    rate: float
+
     def __init__(self, model: nn.Module, rate: float):
         super().__init__()
         self.model, self.rate = model, rate

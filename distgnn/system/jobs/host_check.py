@@ -25,6 +25,10 @@ class HostCheck:
     Args: run_dir: the run folder; hosts: (name, ranks) in the order of ranks.
     """
 
+    run_dir: Path
+    hosts: Hosts
+    say: Callable[[str], None]
+
     def __init__(self, run_dir: Path, hosts: Hosts, say: Callable[[str], None]):
         self.run_dir, self.hosts, self.say = run_dir, hosts, say
         self._over = threading.Event()

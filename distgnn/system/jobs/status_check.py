@@ -25,6 +25,9 @@ class StatusCheck:
         machines this one may hear a minute late, as network file systems keep what they know of a folder.
     """
 
+    run_dir: Path
+    shortest: float
+
     exit_code = HUNG
 
     def __init__(self, run_dir: Path, shortest: float = 0.0):
