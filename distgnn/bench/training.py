@@ -16,6 +16,7 @@ import torch
 from distgnn import kernels
 from distgnn.bench.contenders import EXACT, PAPER, Contender
 from distgnn.config import Algorithm, ModelConfig, TrainConfig, num_threads
+from distgnn.graph.dist_graph import DistGraph
 from distgnn.graph.loader import load
 from distgnn.nn import model_for
 from distgnn.system.sizes import peak_rss_bytes
@@ -36,7 +37,7 @@ class Runner:
         options = {"seed": config.seed, "sparse_feats": model.takes_sparse_feats} | asdict(contender.schedule)
         if contender.papers_form:
             options |= {"cache_first": False, "transform_first": False}
-        self.graph = load(parts, contender.algorithm, update=contender.update, plain_tensors=True, **options)
+        self.graph: DistGraph = load(parts, contender.algorithm, update=contender.update, plain_tensors=True, **options)
         torch.manual_seed(config.seed)
         network = model_for(model, self.graph)
         self.trainer: Trainer = Trainer(network, self.graph, config)

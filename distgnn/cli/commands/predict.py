@@ -34,6 +34,7 @@ def predict(
     code = run_on_ranks(sys.argv[1:], manifest["num_parts"], threads)
     if code is not None:
         raise typer.Exit(code)
+    from distgnn.fitting.best_rows import best_rows
     from distgnn.train.predict import names_file, write_best
 
     with compiling(not quiet):
@@ -78,32 +79,3 @@ def check_request(run: str, parts: str, out: str | None, overwrite: bool) -> tup
         if out is not None and exists(out) and not overwrite:
             raise InputError(f"{out} exists: choose another --out, or add --overwrite to replace it")
     return settings, manifest
-
-
-def best_logits(run: str, settings: dict[str, Any], parts: str, speak: bool) -> Any:
-    """This rank's graph, and the logits of its owned rows [O, C] with the run's best weights. Collective: yes."""
-    graph, _, logits = best_rows(run, settings, parts, speak)
-    return graph, logits
-
-
-def best_rows(run: str, settings: dict[str, Any], parts: str, speak: bool) -> Any:
-    """This rank's graph, the model with the run's best weights, and the rows it gives. Collective: yes."""
-    import torch
-
-    from distgnn.comm import raise_together
-    from distgnn.graph.loader import load, say_on_stderr
-    from distgnn.nn import model_for
-    from distgnn.train import load_best
-    from distgnn.train.checkpoint.feat_norm import read_feat_norm
-    from distgnn.train.run.run_folder import model_config, run_dtype, run_task
-
-    config = model_config(run, settings)
-    say = say_on_stderr if speak else None
-    options: dict[str, Any] = {"dtype": run_dtype(run, settings), "sparse_feats": config.takes_sparse_feats}
-    graph = load(parts, **options, feat_norm=read_feat_norm(run, settings) or "none", say=say, plain_tensors=True)
-    with raise_together(graph.comm):
-        network = model_for(config, graph, run_task(settings)).to(graph.weight_dtype)
-        load_best(run, network)
-    network.eval()
-    with torch.no_grad():
-        return graph, network, network(graph, graph.feats)

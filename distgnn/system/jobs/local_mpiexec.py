@@ -40,7 +40,8 @@ class Rank:
 
     def __init__(self, number: int, size: int, program: list[str]):
         self.number = number
-        self.socket, theirs = socket.socketpair()
+        ours, theirs = socket.socketpair()
+        self.socket: socket.socket = ours
         self.received = b""
         self.begun = self.finalized = False
         self.code: int | None = None
