@@ -1,6 +1,7 @@
 import numpy as np
 import pytest
 import scipy.sparse
+import torch
 
 from distgnn.datasets import GraphData
 from distgnn.errors import InputError
