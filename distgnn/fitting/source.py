@@ -124,7 +124,8 @@ def _read(data: Any, data_root: str | Path | None, config: CutConfig) -> _Source
         return _Source(graph, content_of_graph(graph), **_facts(graph), lines=findings.lines())
     content = content_of_source(str(data), data_root, config.seed)
     file = cache_root() / "graphs" / f"{content}{'-renumbered' * config.renumber}.json"
-    known, source = read_json(file), data
+    known = read_json(file)
+    source: str | Path | GraphData = data
     if known is None:
         findings = Findings()
         graph = load_graph(data, data_root, config.seed, findings, config.renumber)

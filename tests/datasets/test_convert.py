@@ -136,7 +136,7 @@ def test_dgl_of_several_types_is_what_its_homogeneous_form_and_pyg_give():
         np.testing.assert_array_equal(getattr(found, name), getattr(theirs, name), err_msg=name)
     assert found.train.tolist() == [2, 4] and found.labels.tolist() == [-1, -1, 2, 0, 1]
     graph.nodes["author"].data["feat"] = rows[:2, :1]
-    with pytest.raises(InputError, match="rows of shape .1. for 'author' and .2. for 'paper': bring its vertex types"):
+    with pytest.raises(InputError, match=r"rows of shape .1. for 'author' and .2. for 'paper': bring its vertex types"):
         GraphData.from_dgl(graph)
 
 

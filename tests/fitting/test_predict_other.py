@@ -1,4 +1,4 @@
-"""`FitResult.predict(data)`: on the graph of the training it gives the bits of `predict()`; other columns are refused."""
+"""`FitResult.predict(data)`: on the graph of the training it gives the bits of `predict()`; others must fit."""
 
 import numpy as np
 import pytest
@@ -33,7 +33,7 @@ def test_the_graph_of_the_training_gives_the_same_bits_and_a_shuffled_one_its_ro
     torch.testing.assert_close(result.predict(other), result.predict()[order])
     kept = result.save(tmp_path / "kept")
     if model is own:
-        with pytest.raises(RunError, match="module of your own: dg.load_result"):
+        with pytest.raises(RunError, match=r"module of your own: dg\.load_result"):
             dg.load_result(kept).predict(other)
     else:
         assert torch.equal(dg.load_result(kept).predict(graph), result.predict())

@@ -38,8 +38,8 @@ def predict(
     from distgnn.train.predict import names_file, write_best
 
     with compiling(not quiet):
-        graph, network, rows = best_rows(run, settings, parts, not quiet and manifest["num_parts"] > 1)
-        count, smoothed = write_best(graph, network, rows, run, TrainConfig(task=task), out, classes)
+        graph, network, scores = best_rows(run, settings, parts, not quiet and manifest["num_parts"] > 1)
+        count, smoothed = write_best(graph, network, scores, run, TrainConfig(task=task), out, classes)
     if graph.rank == 0 and not quiet:
         kinds = {"node": "smoothed scores" if smoothed else "logits", "edge": "logits", "link": "scores"}
         kind = "classes" if classes else kinds.get(task, "values")
