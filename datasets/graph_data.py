@@ -163,12 +163,12 @@ class GraphData(GraphFields):
     def from_dgl(
         cls, graph: Any, directed: bool = True, findings: Findings | None = None, **fields: Any
     ) -> "GraphData":
-        """A graph from a homogeneous DGLGraph: its arcs in order, `feat`, `label`, `*_mask`, `ntype` of its ndata, and
-        `feat`, `weight` and `etype` of its edata.
+        """A graph from a DGLGraph: its arcs in order, `feat`, `label`, `*_mask`, `ntype` of its ndata, and `feat`,
+        `weight` and `etype` of its edata.
 
         `label` with fractions is what a regression predicts: `node_values`; whole numbers are classes. A graph of
-        several types comes through `dgl.to_homogeneous`, whose type columns are understood. The graphs of `dgl.batch`
-        are `graph_ids`.
+        several types becomes one vertex set with types, in the order of `ntypes`; a type without features has zeros.
+        Type columns of `dgl.to_homogeneous` are understood. The graphs of `dgl.batch` are `graph_ids`.
 
         Args:
             directed: False keeps one edge per pair of opposite arcs, which must all be there and carry the same.

@@ -21,12 +21,12 @@ from distgnn.kernels.runtime import jit
 @contextlib.contextmanager
 def compiling_ahead(*, wanted: bool) -> Iterator[None]:
     """A second process from the first kernel on that is not in the cache; it ends with the block, or with this one."""
-    started: list[subprocess.Popen] = []
+    started: list[subprocess.Popen[bytes]] = []
 
     def start(_: float) -> None:
         if not started and jit.cache_folder() is not None:
-            quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
-            started.append(subprocess.Popen([sys.executable, "-m", __name__], stdin=subprocess.PIPE, **quiet))
+            words, null = [sys.executable, "-m", __name__], subprocess.DEVNULL
+            started.append(subprocess.Popen(words, stdin=subprocess.PIPE, stdout=null, stderr=null))
 
     wanted = wanted and num_threads() > 1
     if wanted:

@@ -6,6 +6,7 @@ Shapes: P parts.
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 from distgnn.partition.core.book import PartitionBook, balance
 from distgnn.partition.folder.manifest import Progress
@@ -16,7 +17,7 @@ from distgnn.partition.repartition import load_whole
 MEASURES = ("replication_factor", "exchange_rows", "max_rank_rows", "edge_balance", "owned_balance", "copies_balance")
 
 
-def against_libra(folder: str | Path, seed: int = 0, progress: Progress | None = None) -> dict:
+def against_libra(folder: str | Path, seed: int = 0, progress: Progress | None = None) -> dict[str, Any]:
     """Quality of a partition folder and of Libra's cut (shuffled, arcs limited) of its graph.
 
     Returns: {"this": …, "libra": …}, each with `replication_factor`, `exchange_rows`, `max_rank_rows`, the three

@@ -44,6 +44,9 @@ class ScatteredRows:
     Args: pieces: arrays of equal width; piece, row: int [n], where each row of the table lies.
     """
 
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+
     def __init__(self, pieces: list[np.ndarray], piece: np.ndarray, row: np.ndarray) -> None:
         self._pieces, self._piece, self._row = pieces, piece, row
         self.shape = (len(row), *pieces[0].shape[1:])
@@ -147,7 +150,7 @@ def whole_of(folder: str | Path, manifest: dict[str, Any], parts: list[LocalGrap
     return graph, edge_list
 
 
-def find_edges(folder: str | Path, manifest: dict, parts: list[LocalGraph]) -> tuple[np.ndarray, np.ndarray]:
+def find_edges(folder: str | Path, manifest: dict[str, Any], parts: list[LocalGraph]) -> tuple[np.ndarray, np.ndarray]:
     """Where the forward arc of each edge lies: part int32 [M] and place among its arcs int64 [M]."""
     num_edges = manifest["num_list_edges"]
     part_of, place = np.full(num_edges, -1, dtype=np.int32), np.zeros(num_edges, dtype=np.int64)

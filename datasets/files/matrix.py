@@ -77,8 +77,13 @@ def read_arrays(path: Path, findings: Findings) -> GraphData:
 
 def read_matrix(path: Path) -> Any:
     """A square matrix of `scipy.sparse.save_npz`, checked."""
+    return _square(path, read_rows(path))
+
+
+def read_rows(path: Path) -> Any:
+    """A matrix of `scipy.sparse.save_npz` of any shape, checked."""
     arrays = read_npz(path, ("format", "shape", "data"))
-    return _square(path, _matrix(path, arrays, "", _word(arrays["format"])))
+    return _matrix(path, arrays, "", _word(arrays["format"]))
 
 
 def _square(path: Path, matrix: Any) -> Any:

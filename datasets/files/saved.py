@@ -12,7 +12,7 @@ from distgnn.errors import GraphFormatError, InputError
 
 MAGIC = bytes.fromhex("3fa1b446f04f2edd")  # of dgl.save_graphs
 # What a file of PyG's names beside torch's tensors: classes that only hold them.
-OF_PYG = {
+OF_PYG: dict[str, tuple[str, ...]] = {
     "torch_geometric.data.data": ("Data", "DataEdgeAttr", "DataTensorAttr"),
     "torch_geometric.data.hetero_data": ("HeteroData",),
     "torch_geometric.data.storage": ("BaseStorage", "NodeStorage", "EdgeStorage", "GlobalStorage"),

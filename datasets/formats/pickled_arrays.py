@@ -18,7 +18,7 @@ class PickledDtype:
     def __init__(self, name: str, *_: Any):
         if not re.fullmatch("[biuf][1248]", name):
             raise pickle.UnpicklingError(f"it has numbers of the type {name[:40]!r}")
-        self.dtype = np.dtype(name)
+        self.dtype: np.dtype[Any] = np.dtype(name)
 
     def __setstate__(self, state: tuple[Any, ...]) -> None:
         self.dtype = self.dtype.newbyteorder(">" if state[1] == ">" else "<")
@@ -27,7 +27,7 @@ class PickledDtype:
 class PickledArray:
     """Stands for numpy's array, of which a pickle could ask any size: `array` has as many numbers as it has bytes."""
 
-    array = np.empty(0)
+    array: np.ndarray = np.empty(0)
 
     def __init__(self, *_: Any):
         pass

@@ -21,7 +21,7 @@ from distgnn.datasets.formats.pickled_arrays import NUMPY_NAMES, PickledArray, c
 from distgnn.errors import GraphFormatError, InputError
 
 ZIP_START = b"PK"
-STORAGES = {
+STORAGES: dict[str, Any] = {
     "LongStorage": np.int64, "IntStorage": np.int32, "ShortStorage": np.int16, "ByteStorage": np.uint8,
     "CharStorage": np.int8, "FloatStorage": np.float32, "DoubleStorage": np.float64, "BoolStorage": np.bool_,
 }  # fmt: skip

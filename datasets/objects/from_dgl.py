@@ -10,7 +10,6 @@ from distgnn.datasets.objects.arrays import Fields, from_arrays
 from distgnn.datasets.objects.columns import is_mask_name, take_columns
 from distgnn.datasets.objects.symmetric import halve
 from distgnn.datasets.objects.values import as_split
-from distgnn.errors import InputError
 
 BOOKKEEPING = ("_ID",)  # ids inside a type or of the graph that this one was taken from: DGL's own
 
@@ -18,7 +17,10 @@ BOOKKEEPING = ("_ID",)  # ids inside a type or of the graph that this one was ta
 def from_dgl(graph: Any, directed: bool, fields: Fields, findings: Findings) -> Fields:
     """See `GraphData.from_dgl`."""
     if not graph.is_homogeneous:
-        raise InputError("this DGL graph has several vertex or edge types; convert it with dgl.to_homogeneous first")
+        from distgnn.datasets.objects.from_dgl_types import from_types
+
+        sources, targets, num_nodes, found = from_types(graph, fields, findings)
+        return finish("dgl", sources, targets, num_nodes, directed, found, fields, findings)
     sources, targets = (column.numpy() for column in graph.edges(order="eid"))
     num_nodes = graph.num_nodes()
     found = vertex_columns(_frame(graph.ndata), DGL_NAMES, num_nodes, fields, findings)

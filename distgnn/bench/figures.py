@@ -14,7 +14,7 @@ from distgnn.system.units import human_seconds
 
 
 @styled()
-def draw(report: dict, folder: Path) -> list[Path]:
+def draw(report: dict[str, Any], folder: Path) -> list[Path]:
     """Draw the figures of a bench.json into `folder`; returns the files.
 
     Args:

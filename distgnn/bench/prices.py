@@ -26,7 +26,7 @@ UNCOUNTED_EPOCHS = 2
 LEAST_EPOCHS = 5
 
 
-def measure_prices(comm: Any, seconds: float, width: int, num_layers: int, graph: str = GRAPH) -> dict:
+def measure_prices(comm: Any, seconds: float, width: int, num_layers: int, graph: str = GRAPH) -> dict[str, Any]:
     """The contents of a file of prices, without its version.
 
     Collective: yes; all ranks train together for about so many seconds.

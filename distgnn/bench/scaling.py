@@ -9,13 +9,15 @@ Cores are those that ranks really have: four ranks of one thread on two cores ha
 which is shared by more ranks than it has cores shows what more parts cost and not what it lacks. Needs no MPI.
 """
 
+from typing import Any
 
-def describe_cut(row: dict, manifest: dict) -> dict:
+
+def describe_cut(row: dict[str, Any], manifest: dict[str, Any]) -> dict[str, Any]:
     """A row with the size of its graph and the cost of its cut, from partition.json."""
     return row | {key: manifest[key] for key in ("num_nodes", "num_arcs", "replication_factor", "exchange_rows")}
 
 
-def with_scaling(rows: list[dict]) -> list[dict]:
+def with_scaling(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Rows with `speedup_vs_first` and `efficiency`, against the row of the same algorithm on the first folder."""
     first: dict[str, dict] = {}
     for row in rows:

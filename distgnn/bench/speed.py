@@ -17,7 +17,7 @@ from distgnn.graph.loader import use_threads
 NUM_NODES, NUM_ARCS, WIDTH = 1 << 15, 1 << 19, 128
 
 
-def measure_speeds(comm: Any, seconds: float) -> list[dict]:
+def measure_speeds(comm: Any, seconds: float) -> list[dict[str, Any]]:
     """Rounds per second of every rank: one aggregation (N, E, D) and one dense product [N, D] x [D, D] each.
 
     Collective: yes; all ranks run at the same time, as in training, so that shared cores, caches and memory count.

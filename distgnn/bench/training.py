@@ -16,6 +16,7 @@ import torch
 from distgnn import kernels
 from distgnn.bench.contenders import EXACT, PAPER, Contender
 from distgnn.config import Algorithm, ModelConfig, TrainConfig, num_threads
+from distgnn.graph.dist_graph import DistGraph
 from distgnn.graph.loader import load
 from distgnn.nn import model_for
 from distgnn.system.sizes import peak_rss_bytes
@@ -36,12 +37,12 @@ class Runner:
         options = {"seed": config.seed, "sparse_feats": model.takes_sparse_feats} | asdict(contender.schedule)
         if contender.papers_form:
             options |= {"cache_first": False, "transform_first": False}
-        self.graph = load(parts, contender.algorithm, update=contender.update, plain_tensors=True, **options)
+        self.graph: DistGraph = load(parts, contender.algorithm, update=contender.update, plain_tensors=True, **options)
         torch.manual_seed(config.seed)
         network = model_for(model, self.graph)
-        self.trainer = Trainer(network, self.graph, config)
-        self.costs: list[dict] = []
-        self.curve: list[dict] = []
+        self.trainer: Trainer = Trainer(network, self.graph, config)
+        self.costs: list[dict[str, Any]] = []
+        self.curve: list[dict[str, Any]] = []
         self._epoch = 0
 
     def train(self, epochs: int) -> None:
@@ -68,7 +69,7 @@ class Runner:
         seconds = sum(cost["seconds"] for cost in self.costs)
         self.curve.append({"epoch": self._epoch, "seconds": seconds, "loss": self.costs[-1]["loss"]} | metrics)
 
-    def row(self) -> dict:
+    def row(self) -> dict[str, Any]:
         """The contender's row, without speed-ups."""
         counted = self.costs[UNCOUNTED_EPOCHS:]
         seconds = [cost["seconds"] for cost in counted]
@@ -103,7 +104,7 @@ class Runner:
 
 def run(
     parts: str, contenders: list[Contender], model: ModelConfig, config: TrainConfig, rounds: int, accuracy: bool
-) -> list[dict]:
+) -> list[dict[str, Any]]:
     """Rows of bench.json for one partition folder.
 
     Collective: yes, with one rank per part.
@@ -163,7 +164,7 @@ def _train_to_the_end(runner: Runner, config: TrainConfig) -> None:
         runner.evaluate()
 
 
-def with_speedups(rows: list[dict]) -> list[dict]:
+def with_speedups(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Rows with the ratios to the exact run and to the paper's form."""
     seconds = {row["name"]: row["epoch_seconds_median"] for row in rows}
     for row in rows:

@@ -46,6 +46,10 @@ class Places(Protocol):
 class ThisMachine:
     """Ranks of this machine: there is room for one per part at any time."""
 
+    num_parts: int
+    threads: int | None
+    run_dir: Path
+
     def __init__(self, num_parts: int, threads: int | None, run_dir: Path):
         self.num_parts, self.threads, self.run_dir = num_parts, threads, run_dir
 
@@ -59,6 +63,11 @@ class ThisMachine:
 
 class Machines:
     """The machines of a file of hosts; those beyond what is needed are spare."""
+
+    file: str
+    threads: int | None
+    run_dir: Path
+    hosts: list[tuple[str, int]]
 
     def __init__(self, file: str, threads: int | None, run_dir: Path):
         self.file, self.threads, self.run_dir = file, threads, run_dir
@@ -91,10 +100,16 @@ class Elastic:
             command needs, one per part and range of columns.
     """
 
+    words: list[str]
+    place: int
+    num_ranks: int
+    ranks: int
+    changed: int
+
     def __init__(self, words: list[str], place: int, num_ranks: int, launching: LaunchConfig, run_dir: Path):
         self.words, self.place, self.num_ranks = words, place, num_ranks
-        self.pattern = launching.parts_for or str(run_dir / "merged" / f"parts-{RANKS}")
-        self.fewest = min(launching.min_ranks or num_ranks, num_ranks)
+        self.pattern: str = launching.parts_for or str(run_dir / "merged" / f"parts-{RANKS}")
+        self.fewest: int = min(launching.min_ranks or num_ranks, num_ranks)
         self.ranks, self.changed = num_ranks, 0
 
     def first(self, places: Places) -> Team:

@@ -29,7 +29,7 @@ class Only:
     """Which fields of a dataclass are options of a command; defaults that are not the dataclass's are given by name."""
 
     def __init__(self, *names: str, **defaults: Any):
-        self.defaults = dict.fromkeys(names, dataclasses.MISSING) | defaults
+        self.defaults: dict[str, Any] = dict.fromkeys(names, dataclasses.MISSING) | defaults
 
 
 def with_options(command: Callable[..., None]) -> Callable[..., None]:

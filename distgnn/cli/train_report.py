@@ -1,5 +1,7 @@
 """What `distgnn train` prints at the end: the closing table."""
 
+from typing import Any
+
 from distgnn.config.task import LOWER_IS_BETTER
 from distgnn.system.units import human_bytes, human_metric, human_seconds, human_share
 
@@ -21,7 +23,7 @@ def _smoothed(summary: dict) -> list[tuple[str, str]]:
     return [("corrected and smoothed", f"test {', valid '.join(values)} ({chosen})")]
 
 
-def closing_rows(summary: dict, manifest: dict) -> list[tuple[str, str]]:
+def closing_rows(summary: dict[str, Any], manifest: dict[str, Any]) -> list[tuple[str, str]]:
     """The closing table; epochs count from 1, as the progress does, where files count from 0."""
 
     def metric(split: str) -> str:
@@ -46,7 +48,7 @@ def closing_rows(summary: dict, manifest: dict) -> list[tuple[str, str]]:
     ]
 
 
-def memory_rows(memory: dict) -> list[tuple[str, str]]:
+def memory_rows(memory: dict[str, Any]) -> list[tuple[str, str]]:
     """The table of `--memory-report`, as summary.json has it."""
     from distgnn.graph.memory.report import REST, MemoryReport
 

@@ -26,6 +26,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import chain
+from typing import Any
 
 import numpy as np
 from mpi4py import MPI
@@ -343,7 +344,9 @@ class Channel:
         if free is not None:
             self.free[number] = free
 
-    def pack(self, message: Message, buffer: np.ndarray, rows: np.ndarray, chosen: np.ndarray, key: tuple) -> None:
+    def pack(
+        self, message: Message, buffer: np.ndarray, rows: np.ndarray, chosen: np.ndarray, key: tuple[Any, ...]
+    ) -> None:
         """Write a message of `rows` (row i of the channel is rows[chosen[i]]) into its bytes of the send buffer."""
         out = self.wire.rows(buffer, self.held.like)
         self.wire.encode(self.verb, rows, chosen[message.rows()], self.wire.ids(self.verb), out, key)

@@ -61,10 +61,15 @@ class ColumnGroup:
     Notes: one call of each kind may be in flight.
     """
 
+    transport: Transport
+    num_columns: int
+    first: int
+    me: int
+
     def __init__(self, transport: Transport, num_columns: int, num_rows: int):
         self.transport, self.num_columns = transport, num_columns
         self.first, self.me = transport.rank // num_columns * num_columns, transport.rank % num_columns
-        self.bounds = row_bounds(num_rows, num_columns)
+        self.bounds: np.ndarray = row_bounds(num_rows, num_columns)
         self._buffers: dict[tuple, np.ndarray] = {}
         self._sending: dict[str, list[MPI.Request]] = {"to_columns": [], "to_rows": []}
         self._receiving: list[MPI.Request] = []

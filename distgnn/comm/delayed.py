@@ -26,6 +26,7 @@ from distgnn.comm.exchange import Exchange
 from distgnn.comm.page_memory import page_aligned_zeros
 from distgnn.comm.transport import Transport
 from distgnn.comm.wire import Wire
+from distgnn.partition.core.plan import ExchangePlan
 
 
 class DelayedExchange:
@@ -42,6 +43,16 @@ class DelayedExchange:
         late_row_average: weight of the held row when one arrives (0: it is replaced).
         held: False counts remote rows only in the epoch in which they arrive (the paper's rule).
     """
+
+    exact: Exchange
+    bins: list[Bin]
+    delay: int
+    warmup: int
+    wire: Wire
+    late_row_average: float
+    held: bool
+    plan: ExchangePlan
+    transport: Transport
 
     def __init__(
         self,

@@ -47,9 +47,11 @@ class Exchange:
         the first.
     """
 
+    tag: int
+
     def __init__(self, plan: ExchangePlan, transport: Transport, order: Sequence[int] | None = None):
         self.plan = plan
-        self.order = range(plan.num_parts) if order is None else order
+        self.order: range | Sequence[int] = range(plan.num_parts) if order is None else order
         self.transport = transport
         self._receiving: list[MPI.Request] = []
         self._arriving = np.empty((0, 0))

@@ -3,6 +3,7 @@
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import numpy as np
 from mpi4py import MPI
@@ -40,6 +41,15 @@ class Transport:
         has_global_loss: a loss was made a number of the whole graph, or a rank's share of one (`graph.own_loop`).
     """
 
+    comm: MPI.Comm
+    crew: Any
+    rank: int
+    num_ranks: int
+    counters: Counters
+    messages: MessageMemory
+    num_calls: int
+    sent_to: np.ndarray
+
     def __init__(self, comm: MPI.Comm, debug: bool = False):
         self._sending: list[MPI.Request] = []
         self.comm = comm.Dup()
@@ -52,7 +62,7 @@ class Transport:
         self.suppressed = self.has_global_loss = self.in_pieces = False
         self.waits: dict[str, float] = {}
         self.sent_to = np.zeros(comm.size, np.int64)
-        self.is_far = np.zeros(comm.size, bool)
+        self.is_far: np.ndarray = np.zeros(comm.size, bool)
         self._names: dict[int, str] = {}
         self._num_tags = int(MPI.COMM_WORLD.Get_attr(MPI.TAG_UB) or 0) + 1
         senders.add(self)

@@ -12,6 +12,7 @@ never travel.
 """
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -55,7 +56,7 @@ class Wire:
         return buffer.reshape(-1, self.row_bytes(like))
 
     def encode(
-        self, verb: str, rows: np.ndarray, chosen: np.ndarray, ids: np.ndarray, out: np.ndarray, key: tuple
+        self, verb: str, rows: np.ndarray, chosen: np.ndarray, ids: np.ndarray, out: np.ndarray, key: tuple[Any, ...]
     ) -> None:
         """out = the chosen rows, packed; `ids` are those of `rows`, `key` is (seed, epoch, site)."""
         if self.whole:

@@ -139,6 +139,7 @@ class CutConfig:
         how: dict[str, Any] = {"method": self.method, "seed": int(self.seed), "order": self.order}
         how |= {} if self.link_split is None else {"link_split": str(self.link_split)}
         how |= {} if self.split is None else {"split": str(self.split)}
+        how |= {} if self.normalize_feats == "none" else {"normalize_feats": self.normalize_feats}
         how |= {} if self.effort == "normal" else {"effort": self.effort}
         return how | {"refined": self.refined, "groups": int(self.groups), "update": self.update, "objective": "rows"}
 

@@ -173,4 +173,5 @@ def describe_data(parts: str, manifest: dict[str, Any]) -> dict[str, Any]:
 
 
 def describe_graph(manifest: dict[str, Any]) -> dict[str, Any]:
-    return {name: manifest[name] for name in ("name", "direction", "self_loops")} | manifest["graph"]
+    names = ("name", "direction", "self_loops", "normalize_feats")
+    return {name: manifest[name] for name in names if name in manifest} | manifest["graph"]

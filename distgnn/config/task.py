@@ -30,7 +30,7 @@ NEGATIVES = ("uniform", "source")
 HITS = tuple(f"hits@{most}" for most in (1, 3, 10, 20, 50, 100))
 CLASS_METRICS, VALUE_METRICS, LINK_METRICS = ("accuracy", "rocauc", "f1"), ("mse", "mae"), ("mrr", "rocauc", *HITS)
 METRICS = tuple(dict.fromkeys((*CLASS_METRICS, *VALUE_METRICS, *LINK_METRICS)))
-METRICS_OF = {
+METRICS_OF: dict[str, tuple[str, ...]] = {
     "node": CLASS_METRICS,
     "regression": VALUE_METRICS,
     "edge": CLASS_METRICS,

@@ -94,6 +94,7 @@ def fit(
         >>> len(result.history), tuple(result.predict().shape)
         (3, (200, 10))
     """
+    _check_forms(partition, split)
     options |= ({"seed": seed} if seed else {}) | ({} if epochs is None else {"epochs": epochs})
     asked = read_keywords(model, options)
     packed = None if model is None or isinstance(model, str | ModelConfig) else _packed(model)
@@ -125,6 +126,13 @@ def fit(
         if out is not None:
             _keep_parts(cut.folder, Path(out) / "parts")
     return FitResult(run, _module(model, made), "dgl" if _is_dgl(data) else "pyg", temporary)
+
+
+def _check_forms(partition: Any, split: Any) -> None:
+    if not isinstance(partition, CutConfig | str | Path | None):
+        raise InputError(f"partition is {partition!r}: give a CutConfig, or a folder; the number of parts is ranks")
+    if split is not None and (isinstance(split, str) or not isinstance(split, Sequence)):
+        raise InputError(f"split is {split!r}: expected shares of train, valid and test, as (0.6, 0.2, 0.2)")
 
 
 def _without_plots(objects: dict[str, Any]) -> tuple[dict[str, Any], list[LivePlot]]:

@@ -1,8 +1,12 @@
 """The keywords of `dg.fit`: all settings of `distgnn train`, and the arguments of the Trainer that are objects."""
 
+import inspect
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
-from typing import Any
+from numbers import Integral, Real
+from typing import Any, get_args, get_type_hints
+
+import numpy as np
 
 from distgnn.config import MODELS, ModelConfig, Settings, check_choice
 from distgnn.config.cut import check_names
@@ -30,6 +34,23 @@ ELSEWHERE = {
     "runs": "call fit once for each seed; the graph is cut once",
     "name": "the model's name is the argument model",
 }
+OTHERS_WORDS = {  # of other libraries, whose nearest name here would mislead
+    "learning_rate": "write lr",
+    "verbose": "write quiet=True for no lines",
+    "device": "it trains on CPUs: leave it out",
+    "accelerator": "it trains on CPUs: leave it out",
+    "devices": "write ranks",
+    "num_workers": "write ranks and threads",
+    "batch_size": 'each epoch is one step on the whole graph; batch="clusters" takes parts of it',
+    "criterion": "write loss",
+    "loss_fn": "write loss",
+}
+KINDS: dict[type, tuple[type, str]] = {
+    bool: (bool, "True or False"),
+    int: (Integral, "a whole number"),
+    float: (Real, "a number"),
+    str: (str, "a text"),
+}
 
 
 @dataclass(frozen=True)
@@ -50,12 +71,13 @@ def read_keywords(model: Any, options: Mapping[str, Any]) -> Keywords:
     default = Settings()
     groups = {name: {one.name for one in fields(getattr(default, name))} for name in SECTION_OF}
     known = [*dict.fromkeys(name for names in groups.values() for name in names if name not in ELSEWHERE)]
-    for name, instead in ELSEWHERE.items():
+    for name, instead in (ELSEWHERE | OTHERS_WORDS).items():
         if name in options:
             raise InputError(f"fit takes no {name}: {instead}")
     check_names(options, [*known, *OBJECTS, *ONLY_HERE, *NAMED])
     objects = {name: options[name] for name in OBJECTS if name in options and not _is_setting(options[name])}
     values = {name: value for name, value in options.items() if name not in (*objects, *ONLY_HERE)}
+    values = {name: value.item() if isinstance(value, np.generic) else value for name, value in values.items()}
     whole = isinstance(model, ModelConfig)  # then every option of it is given
     if isinstance(model, ModelConfig):
         clash = sorted(values.keys() & groups["model"])
@@ -68,6 +90,8 @@ def read_keywords(model: Any, options: Mapping[str, Any]) -> Keywords:
     elif model is not None and values.keys() & groups["model"]:
         name = sorted(values.keys() & groups["model"])[0]
         raise InputError(f"{name} is of models by name: a module of your own has its sizes already")
+    _check_kinds(default, values)
+    _check_objects(objects)
     made = {name: {key: values[key] for key in values.keys() & groups[name]} for name in groups}
     settings = replace(default, **{name: replace(getattr(default, name), **each) for name, each in made.items()})
     if "optimizer" in values and "lr" not in values:
@@ -79,6 +103,42 @@ def read_keywords(model: Any, options: Mapping[str, Any]) -> Keywords:
         fixed = preset_options(more["preset"])
         settings, given = replace(settings, run=replace(settings.run, **fixed)), given | fixed.keys()
     return Keywords(settings, given, objects, more)
+
+
+def _check_kinds(settings: Settings, values: Mapping[str, Any]) -> None:
+    """Raise InputError for a setting that is a text where a number is expected, and the like."""
+    hints = {key: hint for name in SECTION_OF for key, hint in get_type_hints(type(getattr(settings, name))).items()}
+    for name, value in values.items():
+        taken = get_args(hints[name]) or (hints[name],) if name in hints else ()
+        known = [KINDS[one] for one in taken if one in KINDS]
+        if value is None or not known or len(known) + (type(None) in taken) < len(taken):
+            continue
+        is_flag = isinstance(value, bool)
+        if not any(isinstance(value, kind) and is_flag == (kind is bool) for kind, _ in known):
+            raise InputError(f"{name} is {value!r}: expected {' or '.join(words for _, words in known)}")
+
+
+def _check_objects(objects: Mapping[str, Any]) -> None:
+    """Raise InputError for an object of the Trainer that has another form."""
+    loss, metrics = objects.get("loss"), objects.get("metrics")
+    if metrics is not None and not isinstance(metrics, Mapping):
+        raise InputError(
+            f"metrics is a {type(metrics).__name__}: give a dict of names and functions of (graph, logits); accuracy, "
+            'F1 and ROC-AUC need none (metric="f1")'
+        )
+    if (loss is not None and type(loss).__module__.startswith("torch.nn.")) or _takes_targets(loss):
+        raise InputError(
+            "loss is called as loss(graph, logits): write lambda graph, logits: "
+            "criterion(logits[graph.train_mask], graph.labels[graph.train_mask])"
+        )
+
+
+def _takes_targets(loss: Any) -> bool:
+    """Is this a function as torch's: of an input and a target?"""
+    try:
+        return [*inspect.signature(loss).parameters][:2] == ["input", "target"]
+    except (TypeError, ValueError):
+        return False
 
 
 def _is_setting(value: Any) -> bool:

@@ -13,6 +13,7 @@ import torch
 from torch import nn
 
 from distgnn.errors import InputError, RunError
+from distgnn.fitting.best_rows import rows_of_other
 from distgnn.fitting.cut_cache import give_up, hold
 from distgnn.fitting.user_model import arguments_of
 from distgnn.interop.feat_norm import with_feat_norm
@@ -94,8 +95,16 @@ class FitResult:
         value: float | None = self.summary.get("test_metric")
         return value
 
-    def predict(self) -> torch.Tensor:
-        """Scores of all vertices [N, C] in the order of the data; of tasks on pairs, of the test pairs."""
+    def predict(self, data: Any = None) -> torch.Tensor:
+        """Scores of all vertices [N, C] in the order of the data; of tasks on pairs, of the test pairs.
+
+        Args: data: another graph, as `fit` takes it, with columns as in the training; labels may be missing. It is
+            computed in this process. None: the graph of the training.
+        Raises: InputError where its columns are others, or the task is on pairs.
+        """
+        if data is not None:
+            self._check_module()
+            return rows_of_other(str(self.run), self._config, data, self._module)
         file = self.run / PREDICTIONS
         if not file.is_file():
             raise RunError(f"{self.run} keeps no predictions: distgnn predict {self.run} PARTS --out FILE makes them")
@@ -115,10 +124,7 @@ class FitResult:
         """
         run = str(self.run)
         if self._module is None:
-            if "model" not in self._config:
-                raise RunError(
-                    f"{run} was trained with a module of your own: dg.load_result({run!r}, model=Model(...))"
-                )
+            self._check_module()
             return self._plain()
         model = copy.deepcopy(self._module)
         load_best(run, model)
@@ -127,6 +133,11 @@ class FitResult:
             return model.eval()
         place = arguments_of(model).index("feats")
         return with_feat_norm(model.eval(), norm, place, "x")
+
+    def _check_module(self) -> None:
+        if self._module is None and "model" not in self._config:
+            run = str(self.run)
+            raise RunError(f"{run} was trained with a module of your own: dg.load_result({run!r}, model=Model(...))")
 
     def _plain(self) -> nn.Module:
         from distgnn.interop.dgl.export import to_dgl

@@ -78,8 +78,8 @@ def cut_of(
     source = _read(data, data_root, config)
     if not source.num_feats:  # before a large graph is cut
         raise InputError(
-            "the graph has no features: training needs at least one feature per vertex (beside edges or a matrix in "
-            "memory: a dict of edge_index, x and y)"
+            "the graph has no features: training needs at least one feature per vertex (beside edges, a matrix or "
+            "files: a dict of edge_index, x and y; in a shell: distgnn partition EDGES --feats FILE --labels FILE)"
         )
     if task == "node" and not source.has_labels:
         raise InputError(
@@ -95,6 +95,9 @@ def cut_of(
         return [*(line for line in source.lines if line not in said), *said]
 
     with kept_cut(key, about, cut, say) as folder:
+        source = replace(
+            source, data=None
+        )  # a graph that was read or converted for the cut need not wait in memory while ranks train
         yield Cut(str(folder), read_manifest(folder), key, _words(config))
 
 
@@ -113,7 +116,8 @@ def given_parts(folder: str | Path, data: Any = None) -> Cut:
 
 
 def _read(data: Any, data_root: str | Path | None, config: CutConfig) -> _Source:
-    """The graph's content, and what is known of it; a graph in files that is known already is not read again."""
+    """The graph's content, and what is known of it; a graph in files that is known already is not read, and one that
+    is read is cut as it is (with `memory` and `renumber` the cut reads the files itself)."""
     if not isinstance(data, str | Path):
         findings = Findings()
         graph = load_graph(data, findings=findings)
@@ -121,13 +125,15 @@ def _read(data: Any, data_root: str | Path | None, config: CutConfig) -> _Source
     content = content_of_source(str(data), data_root, config.seed)
     file = cache_root() / "graphs" / f"{content}{'-renumbered' * config.renumber}.json"
     known = read_json(file)
+    source: str | Path | GraphData = data
     if known is None:
         findings = Findings()
         graph = load_graph(data, data_root, config.seed, findings, config.renumber)
         known = _facts(graph) | {"lines": findings.lines()}
         file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         replace_file(file, json.dumps(known).encode())
-    return _Source(data, content, **known)
+        source = data if config.memory is not None or config.renumber else graph
+    return _Source(source, content, **known)
 
 
 def _facts(graph: GraphData) -> dict[str, Any]:

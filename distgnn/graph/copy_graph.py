@@ -15,6 +15,7 @@ import torch
 
 from distgnn.comm.copies import plan_to_all_copies
 from distgnn.graph.dist_graph import DistGraph
+from distgnn.graph.model_rows import ModelRows
 from distgnn.graph.training_exchanges import TrainingExchanges
 from distgnn.kernels import Tuning
 from distgnn.ops.aggregation.aggregate_copies import CopyAggregator, arcs_of_all_rows, transposed_all_rows
@@ -33,7 +34,7 @@ class CopyRows:
 
     def __init__(self, local: LocalGraph, exchanges: TrainingExchanges, tuning: Tuning):
         self._local, self._exchanges = local, exchanges
-        self.forward = self._aggregator(arcs_of_all_rows(local, tuning), 0)
+        self.forward: CopyAggregator = self._aggregator(arcs_of_all_rows(local, tuning), 0)
         self._backward: CopyAggregator | None = None
 
     @staticmethod
@@ -103,4 +104,4 @@ class CopyGraph(DistGraph):
         neighbours (max, attention) are for update on owners.
     """
 
-    rows_type = CopyRows
+    rows_type: type[ModelRows] = CopyRows

@@ -74,7 +74,7 @@ class OwnedRows:
 
     def __init__(self, local: LocalGraph, exchanges: TrainingExchanges, tuning: Tuning):
         self._local, self._exchanges = local, exchanges
-        self.forward = self._aggregator(Arcs.of(local, tuning), 0)
+        self.forward: Aggregator = self._aggregator(Arcs.of(local, tuning), 0)
         self._backward: dict[bool, Aggregator] = {}
 
     @staticmethod

@@ -108,7 +108,7 @@ class TypedInputs(nn.Module):
     def __init__(self, sizes: GraphSizes, width: int):
         super().__init__()
         count = max(sizes.num_node_types, 1)
-        self.types = nn.ModuleList(nn.Linear(sizes.num_feats, width) for _ in range(count))
+        self.types: nn.ModuleList = nn.ModuleList(nn.Linear(sizes.num_feats, width) for _ in range(count))
 
     def forward(self, rows: torch.Tensor, types: Callable[[], torch.Tensor]) -> torch.Tensor:
         """Rows [N, D] of vertices of these types [N], which are asked for only where there are several."""

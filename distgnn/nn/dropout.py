@@ -35,6 +35,10 @@ class Dropout(GraphModule):
         True
     """
 
+    p: float
+    site: int
+    over: str
+
     def __init__(self, p: float = 0.5, site: int = 0, over: str = "vertices"):
         super().__init__()
         if not 0 <= p < 1:

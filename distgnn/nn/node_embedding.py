@@ -44,6 +44,9 @@ class NodeEmbedding(nn.Module):
         torch.Size([60, 4])
     """
 
+    num_embeddings: int
+    embedding_dim: int
+
     weight: Any
 
     def __init__(

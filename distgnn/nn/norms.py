@@ -170,12 +170,15 @@ class GraphNorm(ColumnNorm):
         torch.Size([60, 8])
     """
 
+    in_channels: int
+    eps: float
+
     def __init__(self, in_channels: int, eps: float = 1e-5):
         super().__init__()
         self.in_channels, self.eps = in_channels, eps
-        self.weight = nn.Parameter(torch.ones(in_channels))
-        self.bias = nn.Parameter(torch.zeros(in_channels))
-        self.mean_scale = nn.Parameter(torch.ones(in_channels))
+        self.weight: nn.Parameter = nn.Parameter(torch.ones(in_channels))
+        self.bias: nn.Parameter = nn.Parameter(torch.zeros(in_channels))
+        self.mean_scale: nn.Parameter = nn.Parameter(torch.ones(in_channels))
 
     def form(self) -> ColumnForm:
         return ColumnForm(
@@ -203,6 +206,10 @@ class PairNorm(ColumnNorm):
         >>> norm(graph.feats).shape
         torch.Size([60, 8])
     """
+
+    scale: float
+    scale_individually: bool
+    eps: float
 
     def __init__(self, scale: float = 1.0, scale_individually: bool = False, eps: float = 1e-5):
         super().__init__()

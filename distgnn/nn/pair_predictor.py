@@ -40,6 +40,9 @@ class PairDecoder(nn.Module):
         tensor([8., 8., 8., 8., 8.])
     """
 
+    kind: str
+    squeeze: bool
+
     def __init__(self, kind: str, in_feats: int, num_outputs: int | None = None):
         super().__init__()
         check_choice("decoder", kind, DECODERS)
@@ -48,7 +51,9 @@ class PairDecoder(nn.Module):
         self.kind, self.squeeze = kind, num_outputs is None
         if kind != "dot":
             width = in_feats * (2 if kind == "concat" else 1)
-            self.layers = nn.Sequential(nn.Linear(width, in_feats), nn.ReLU(), nn.Linear(in_feats, num_outputs or 1))
+            self.layers: nn.Sequential = nn.Sequential(
+                nn.Linear(width, in_feats), nn.ReLU(), nn.Linear(in_feats, num_outputs or 1)
+            )
 
     @opaque
     def forward(self, sources: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
@@ -75,6 +80,9 @@ class PairPredictor(nn.Module):
         >>> dg.Trainer(model, graph, dg.TrainConfig(task="link", epochs=2, log=None)).fit().summary["metric"]
         'mrr'
     """
+
+    encoder: nn.Module
+    decoder: nn.Module
 
     def __init__(self, encoder: nn.Module, decoder: nn.Module):
         super().__init__()

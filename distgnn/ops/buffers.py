@@ -126,7 +126,7 @@ class Buffers:
 
     def __init__(self, folder: str | None = None) -> None:
         self._blocks: list[_Block] = []
-        self.disk = None if folder is None else Disk(folder)
+        self.disk: Disk | None = None if folder is None else Disk(folder)
         self._line = LINE if self.disk is None else PAGE
         self._count = 0  # of pieces
         self._lock = threading.Lock()  # the ledger looks from another thread

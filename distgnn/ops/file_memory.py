@@ -159,7 +159,7 @@ class FileMemory:
         self._disk = disk
         self._pages = mmap.mmap(-1, num_bytes, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
         self._pages.madvise(mmap.MADV_HUGEPAGE)
-        self.bytes = np.frombuffer(self._pages, np.uint8)
+        self.bytes: np.ndarray = np.frombuffer(self._pages, np.uint8)
         self._address = self.bytes.__array_interface__["data"][0]
         self._file = disk.open()
         weakref.finalize(self, disk.close, self._file).atexit = False  # the disk lives as long

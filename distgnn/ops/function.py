@@ -36,7 +36,7 @@ class Function(torch.autograd.Function):
 
     is_twice = False
 
-    def __init_subclass__(cls, **keywords: Any):
+    def __init_subclass__(cls, **keywords: Any) -> None:
         super().__init_subclass__(**keywords)
         own = vars(cls)
         if "forward" in own:
@@ -106,7 +106,7 @@ class Remade(Function):
         raise NotImplementedError
 
     @classmethod
-    def inputs_and_kept(cls, ctx: Any) -> tuple[list, Any]:
+    def inputs_and_kept(cls, ctx: Any) -> tuple[list[Any], Any]:
         """The inputs and what `run` kept, or makes again. Collective: where it makes it again."""
         tensors, count = ctx.saved_tensors, len(ctx.others)
         ctx.call.graph.buffers.read_ahead()
@@ -122,7 +122,7 @@ class Remade(Function):
         return inputs, cls.run(first, *inputs[1:], ctx.call)[1]
 
     @classmethod
-    def forward_of(cls, ctx: Any, inputs: tuple, again: Any, call: Any, *more: Any) -> torch.Tensor:
+    def forward_of(cls, ctx: Any, inputs: tuple[Any, ...], again: Any, call: Any, *more: Any) -> torch.Tensor:
         """The forward pass; `more`: for the first `run` alone.
 
         Args: again: the first input as `MadeAgain`, which is saved in its place, or None.

@@ -42,6 +42,9 @@ class RowLookup:
         torch.Size([3, 8])
     """
 
+    num_owned: int
+    num_borrowed: int
+
     def __init__(self, graph: GraphView, global_ids: np.ndarray | torch.Tensor):
         ids = np.asarray(global_ids)
         owners, transport = graph.owners, graph.transport
@@ -54,13 +57,13 @@ class RowLookup:
         others, numbers = np.unique(flat[~here], return_inverse=True)
         order = np.argsort(owners.rank_of(others), kind="stable")
         self.num_owned, self.num_borrowed = graph.num_owned, len(others)
-        self.exchange = Exchange(request_plan(transport, owners, others[order], graph.num_owned), transport)
+        self.exchange: Exchange = Exchange(request_plan(transport, owners, others[order], graph.num_owned), transport)
         arrival = np.empty(len(others), dtype=np.int64)
         arrival[order] = np.arange(len(others))
         places = np.empty(len(flat), dtype=np.int64)
         places[here] = owners.rows_of(flat[here])
         places[~here] = graph.num_owned + arrival[numbers.reshape(-1)]
-        self.places = torch.from_numpy(places.reshape(ids.shape))
+        self.places: torch.Tensor = torch.from_numpy(places.reshape(ids.shape))
 
     @operator
     def table(self, rows: torch.Tensor) -> torch.Tensor:

@@ -31,6 +31,9 @@ class Links:
     A link that no message shares with another is there all the same: it limits that one message. Link 0 is unlimited.
     """
 
+    network: Network
+    num_ranks: int
+
     PER_MESSAGE = 6
 
     def __init__(self, network: Network, num_ranks: int):
@@ -41,7 +44,7 @@ class Links:
         self._node_out = 1 + 2 * num_ranks
         self._node_in, self._memory = self._node_out + num_nodes, self._node_out + 2 * num_nodes
         self._up, self._down = self._node_out + 3 * num_nodes, self._node_out + 3 * num_nodes + num_switches
-        self.bandwidth = np.full(self._down + num_switches, math.inf)
+        self.bandwidth: np.ndarray = np.full(self._down + num_switches, math.inf)
         self.bandwidth[self._out : self._node_out] = network.rank_bandwidth
         self.bandwidth[self._node_out : self._memory] = network.bandwidth
         self.bandwidth[self._memory : self._up] = network.memory_bandwidth
@@ -106,6 +109,11 @@ class Flows:
         resolution: seconds within which events count as one; 0 is exact.
         moved: float64 [ranks], told of the bytes that each rank sends and receives; None: nobody asks.
     """
+
+    links: "Links"
+    resolution: float
+    moved: np.ndarray | None
+    now: float
 
     def __init__(self, links: Links, resolution: float = 0.0, moved: np.ndarray | None = None):
         self.links, self.resolution, self.moved = links, resolution, moved

@@ -22,7 +22,7 @@ from distgnn.system.regular_file import read_text
 SUM_ALGORITHMS = ("auto", "ring", "doubling", "halving")
 SMALL_SUM = 2048  # bytes; up to here MPICH and Open MPI sum by recursive doubling
 SECONDS = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9, "": 1.0}
-BITS = {"": 1, "k": 1e3, "m": 1e6, "g": 1e9, "t": 1e12}
+BITS: dict[str, float] = {"": 1, "k": 1e3, "m": 1e6, "g": 1e9, "t": 1e12}
 NUMBER = r"\d+(?:\.\d*)?(?:e[+-]?\d+)?|inf"
 
 

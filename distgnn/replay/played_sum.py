@@ -18,6 +18,9 @@ class PlayedSum:
         num_ranks: P.
     """
 
+    steps: list[tuple[int, float]]
+    num_ranks: int
+
     def __init__(self, steps: list[tuple[int, float]], num_ranks: int):
         self.steps, self.num_ranks = steps, num_ranks
         self.joined: list[Any] = []  # what ranks wait for, in the order in which they joined

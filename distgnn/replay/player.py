@@ -117,6 +117,9 @@ class Player:
         resolution: seconds within which arrivals count as one; None: exact for few ranks, else 1/2000 of an epoch.
     """
 
+    network: Network
+    num_ranks: int
+
     def __init__(self, recordings: list[Recording], network: Network, resolution: float | None = None):
         self.network, self.num_ranks = network, len(recordings)
         if resolution is None:

@@ -19,8 +19,10 @@ MOST_TAGS = 512  # exchanges whose rows are remembered
 class Log:
     """Calls in the order they were made: (kind, details, entered, left), seconds of `time.perf_counter`."""
 
+    num_started: int
+
     def __init__(self) -> None:
-        self.calls: list[tuple[str, tuple, float, float]] = []
+        self.calls: list[tuple[str, tuple[Any, ...], float, float]] = []
         self.num_started = 0
         self.on = False
         self.sent: dict[int, np.ndarray] = {}  # what this rank sent last, by tag
@@ -38,7 +40,7 @@ class Log:
         while len(self.sent) > MOST_TAGS:
             self.sent.pop(next(iter(self.sent)))
 
-    def note(self, kind: str, details: tuple, entered: float) -> None:
+    def note(self, kind: str, details: tuple[Any, ...], entered: float) -> None:
         """One call; it ends now."""
         if self.on:
             self.calls.append((kind, details, entered, time.perf_counter()))
@@ -105,9 +107,12 @@ class StandIn:
         answers: what `Alltoall` gives, one array for each call (bins of a delayed schedule).
     """
 
+    rank: int
+    size: int
+
     def __init__(self, rank: int, size: int, answers: Sequence[np.ndarray] = (), log: Log | None = None):
         self.rank, self.size = rank, size
-        self.log = log or Log()
+        self.log: Log = log or Log()
         self._answers = list(answers)
         self._channel = self.log.new_channel()
 
@@ -163,7 +168,7 @@ class StandIn:
         self._agree(SMALL_BYTES)
         return value * self.size if op == MPI.SUM else value
 
-    def allgather(self, value: Any) -> list:
+    def allgather(self, value: Any) -> list[Any]:
         """As if every rank had the same."""
         self._agree(SMALL_BYTES)
         return [value] * self.size
@@ -173,7 +178,7 @@ class StandIn:
         everyone[:] = mine
         self._agree(everyone.nbytes)
 
-    def gather(self, value: Any, root: int = 0) -> list | None:
+    def gather(self, value: Any, root: int = 0) -> list[Any] | None:
         """As if every rank had the same; on the root."""
         self._agree(SMALL_BYTES)
         return [value] * self.size if self.rank == root else None

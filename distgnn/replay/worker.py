@@ -79,7 +79,9 @@ class MeasuredPart:
     Args: answers: what others tell it of their bins.
     """
 
-    def __init__(self, folder: str, rank: int, num_ranks: int, settings: Settings, answers: list):
+    trainer: Any
+
+    def __init__(self, folder: str, rank: int, num_ranks: int, settings: Settings, answers: list[Any]):
         self.trainer, self._recorder, self._log = make_trainer(folder, rank, num_ranks, settings, answers)
         self._cycle, self._epoch = settings.algorithm.delay or 1, 0
         for _ in range(UNCOUNTED_EPOCHS + _epochs_before(settings)):
@@ -128,7 +130,9 @@ def settings_of(found: dict[str, dict[str, Any]]) -> Settings:
     )  # fmt: skip
 
 
-def make_trainer(folder: str, rank: int, num_ranks: int, settings: Settings, answers: list) -> tuple[Any, Any, Any]:
+def make_trainer(
+    folder: str, rank: int, num_ranks: int, settings: Settings, answers: list[Any]
+) -> tuple[Any, Any, Any]:
     """The trainer of one part among stand-ins, its recorder and the log of calls."""
     import torch
 

@@ -41,6 +41,11 @@ class Space:
         kind: a name for errors.
     """
 
+    graph: Any
+    num_local: int
+    num_global: int
+    kind: str
+
     def __init__(
         self,
         graph: Any,
@@ -53,7 +58,7 @@ class Space:
         kind: str = "rows",
     ):
         self.graph, self.num_local, self.num_global, self.kind = graph, num_local, num_global, kind
-        self.num_counted = num_local if num_counted is None else num_counted
+        self.num_counted: int = num_local if num_counted is None else num_counted
         self._make_places, self._make_draw_ids = places, draw_ids or (lambda: self.places)
         self._lookups: dict[bytes, RowLookup] = {}
 
@@ -142,6 +147,9 @@ class MaskedRows(Space):
     Args: mask: bool [n] of local rows.
     """
 
+    base: "Space"
+    rows: torch.Tensor
+
     def __init__(self, base: Space, mask: torch.Tensor):
         self.base, self.rows = base, mask[: base.num_counted].nonzero().view(-1)
         (total,) = sum_over_ranks(base.comm, np.array([len(self.rows)]))
@@ -181,6 +189,9 @@ class Share(Space):
 class Flat(Space):
     """Rows [n, width] as n * width rows."""
 
+    base: "Space"
+    width: int
+
     def __init__(self, base: Space, width: int):
         self.base, self.width = base, width
         super().__init__(
@@ -201,7 +212,7 @@ class Joined(Space):
     """Several spaces one after the other."""
 
     def __init__(self, parts: Sequence[Space]):
-        self.parts = tuple(parts)
+        self.parts: tuple[Space, ...] = tuple(parts)
         if any(part.num_counted != part.num_local for part in parts):
             raise InputError("rows cannot be joined with update on copies: take update='owners'")
         starts = np.concatenate([[0], np.cumsum([part.num_global for part in parts])])

@@ -92,6 +92,10 @@ class Relay(threading.Thread):
     Attributes: last: what follows these bytes, and they, are dropped too; empty: nothing.
     """
 
+    source: int
+    target: int
+    error: int
+
     def __init__(self, source: int, target: int):
         super().__init__(daemon=True)
         self.source, self.target, self.error = source, target, 0

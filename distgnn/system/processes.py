@@ -11,6 +11,7 @@ import subprocess
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from distgnn.system.jobs.job_cleanup import mapped_segments, runs
 from distgnn.system.jobs.parent_death import PR_SET_PDEATHSIG
@@ -48,7 +49,7 @@ def descendants(pid: int) -> list[int]:
     return found
 
 
-def stop_tree(process: subprocess.Popen, seconds: float) -> None:
+def stop_tree(process: subprocess.Popen[Any], seconds: float) -> None:
     """End `process` and all its descendants: politely, then after `seconds` for good; remove their shared memory."""
     pids = descendants(process.pid) if process.poll() is None else []
     segments = {segment for pid in pids for segment in shared_memory(pid)}

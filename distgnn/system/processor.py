@@ -2,10 +2,14 @@
 
 import platform
 from pathlib import Path
+from typing import Any
 
 # AMD's family and ranges of models (its processors are called EPYC or Ryzen in all generations).
 GENERATIONS = {23: "Zen 2", 25: "Zen 3", 26: "Zen 5"}
-OTHERS = {23: (range(0x30), "Zen"), 25: ((*range(0x10, 0x20), *range(0x60, 0x80), *range(0xA0, 0xB0)), "Zen 4")}
+OTHERS: dict[int, tuple[Any, str]] = {
+    23: (range(0x30), "Zen"),
+    25: ((*range(0x10, 0x20), *range(0x60, 0x80), *range(0xA0, 0xB0)), "Zen 4"),
+}
 
 # Linux on Arm gives no name, but numbers of the maker (0x41: Arm itself) and of the design.
 ARM = {"0xd0c": "Neoverse N1", "0xd40": "Neoverse V1", "0xd49": "Neoverse N2", "0xd4f": "Neoverse V2"}

@@ -35,10 +35,12 @@ class GradientBuffer:
         Buckets start in one order on every rank, the last parameters first: a bucket waits for those before it.
     """
 
+    scale: float
+
     def __init__(self, model: nn.Module, comm: Any, counters: Counters | None = None, overlap: bool = True):
-        self.comm = comm.Dup() if comm.size > 1 else comm
-        self.counters = counters or Counters()
-        self.parameters = [parameter for parameter in model.parameters() if parameter.requires_grad]
+        self.comm: Any = comm.Dup() if comm.size > 1 else comm
+        self.counters: Counters = counters or Counters()
+        self.parameters: list[nn.Parameter] = [parameter for parameter in model.parameters() if parameter.requires_grad]
         buffers = [_FlatBuffer(same) for same in by_dtype(self.parameters)]
         self._buckets = [bucket for buffer in buffers for bucket in buffer.buckets]
         self._bucket_of = {id(p): bucket for bucket in self._buckets for p in bucket.parameters}

@@ -45,6 +45,8 @@ SHAPES = {"cosine": cosine, "one-cycle": one_cycle, "wsd": warmup_stable_decay} 
 class LearningRate:
     """The learning rate of the next epoch, from the epochs so far."""
 
+    value: float
+
     def __init__(self, config: TrainConfig):
         self.config = config
         self.value = self._shaped(0)
@@ -89,6 +91,11 @@ SMOOTHED = 3  # evaluations whose mean has to rise: validation swings
 class EarlyStopping:
     """Remembers the best evaluation, and counts those since the mean of the last few was best. Without a validation
     metric the last one is best, and nothing stops."""
+
+    best_epoch: int
+    best_value: float
+    best_mean: float
+    evaluations_since: int
 
     def __init__(self, patience: int):
         self.patience = patience

@@ -36,11 +36,13 @@ class TorchOptimizer:
         self, optimizer: torch.optim.Optimizer, make_scheduler: Callable[..., Any] | None, config: TrainConfig
     ):
         self.optimizer = optimizer
-        self.name = f"{type(optimizer).__name__}({', '.join(_group_text(group) for group in optimizer.param_groups)})"
-        self.scheduler = None if make_scheduler is None else make_scheduler(optimizer)
+        self.name: str = (
+            f"{type(optimizer).__name__}({', '.join(_group_text(group) for group in optimizer.param_groups)})"
+        )
+        self.scheduler: Any | None = None if make_scheduler is None else make_scheduler(optimizer)
         if self.scheduler is not None and not callable(getattr(self.scheduler, "step", None)):
             raise InputError(f"scheduler made a {type(self.scheduler).__name__}: expected an object with `step`")
-        self.scheduler_name = None if self.scheduler is None else _scheduler_text(self.scheduler)
+        self.scheduler_name: str | None = None if self.scheduler is None else _scheduler_text(self.scheduler)
         self._follows = config.lr_schedule != "constant"
         self._factors = [float(group["lr"]) / config.lr for group in optimizer.param_groups] if self._follows else []
 

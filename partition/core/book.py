@@ -36,13 +36,21 @@ class PartitionBook:
         num_owned, num_interior, num_arcs, num_rows: int64 [P] (rows: all local rows, halos included).
     """
 
+    edge_list: EdgeList
+    cut: VertexCut
+    num_parts: int
+    num_nodes: int
+    num_interior: np.ndarray
+    num_rows: np.ndarray
+    num_owned: np.ndarray
+
     def __init__(self, edge_list: EdgeList, cut: VertexCut) -> None:
         self.edge_list, self.cut = edge_list, cut.check(edge_list)
-        self.source_mask = empty_mask(edge_list.num_nodes, cut.num_parts)
-        self.target_mask = empty_mask(edge_list.num_nodes, cut.num_parts)
+        self.source_mask: np.ndarray = empty_mask(edge_list.num_nodes, cut.num_parts)
+        self.target_mask: np.ndarray = empty_mask(edge_list.num_nodes, cut.num_parts)
         self._mark()
         self._derive()
-        self.num_arcs = self._count_arcs()
+        self.num_arcs: np.ndarray = self._count_arcs()
 
     def __repr__(self) -> str:
         """One line of counts."""
@@ -55,8 +63,8 @@ class PartitionBook:
     def _derive(self) -> None:
         """Everything that follows from the masks and the owners."""
         self.num_parts, self.num_nodes = self.cut.num_parts, self.edge_list.num_nodes
-        self.owner = np.ascontiguousarray(self.cut.owner, dtype=np.int32)
-        self.halo_counts = np.zeros((self.num_parts, self.num_parts, 3), dtype=np.int64)
+        self.owner: np.ndarray = np.ascontiguousarray(self.cut.owner, dtype=np.int32)
+        self.halo_counts: np.ndarray = np.zeros((self.num_parts, self.num_parts, 3), dtype=np.int64)
         section = np.empty(self.num_nodes, dtype=np.int32)
         _count_halos(self.owner, self.source_mask, self.target_mask, self.halo_counts, section)
         self._place_owned(section)
@@ -81,10 +89,10 @@ class PartitionBook:
         # Sections of a part follow one another: 2 p its interior, 2 p + 1 its boundary.
         sizes = np.bincount(section, minlength=2 * self.num_parts).reshape(self.num_parts, 2)
         self.num_interior, self.num_owned = sizes[:, 0], sizes.sum(axis=1)
-        self.owned_indptr = np.concatenate([[0], np.cumsum(self.num_owned)])
-        self.owned_ids = by_owner.astype(np.int64, copy=False)
+        self.owned_indptr: np.ndarray = np.concatenate([[0], np.cumsum(self.num_owned)])
+        self.owned_ids: np.ndarray = by_owner.astype(np.int64, copy=False)
         first_rows = np.repeat(self.owned_indptr[:-1], self.num_owned)
-        self.local_row = np.empty(self.num_nodes, dtype=np.int32)
+        self.local_row: np.ndarray = np.empty(self.num_nodes, dtype=np.int32)
         self.local_row[by_owner] = np.arange(self.num_nodes) - first_rows
 
     @property

@@ -10,6 +10,7 @@ W values, B bytes of a name. m and k pairs of vertices, K targets; n: as many as
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 from distgnn.config.task import SPLITS
 
@@ -131,7 +132,7 @@ OF_ARCS = tuple(array.name for array in PART_ARRAYS if array.shape.split()[0] ==
 COUNTS = tuple(dict.fromkeys(array.when for array in PART_ARRAYS if array.when and array.when.startswith("num_")))
 
 
-def arrays_of(graph: dict) -> list[PartArray]:
+def arrays_of(graph: dict[str, Any]) -> list[PartArray]:
     """The rows of `PART_ARRAYS` that each part of a graph has, by the `graph` section of the manifest."""
     width, sparse = graph.get("name_bytes"), graph["sparse_feats"]
     kinds = graph | dict.fromkeys(graph.get("edge_splits", {}), True)
@@ -141,7 +142,7 @@ def arrays_of(graph: dict) -> list[PartArray]:
 
 
 def expected_files(
-    part: dict, graph: dict, num_parts: int
+    part: dict[str, Any], graph: dict[str, Any], num_parts: int
 ) -> dict[str, tuple[tuple[int | None, ...], tuple[str, ...]]]:
     """Array name -> (shape, allowed dtypes) of one part, from its sizes in the manifest; None: any length."""
     owned, targets = part["owned"], part["target_halos"]

@@ -74,7 +74,7 @@ class Clock:
         return {phase: round(times[i + 1] - times[i], 3) for i, phase in enumerate(self._began)}
 
 
-def describe_cut(graph: GraphData, edge_list: EdgeList, book: PartitionBook, section: dict) -> dict:
+def describe_cut(graph: GraphData, edge_list: EdgeList, book: PartitionBook, section: dict[str, Any]) -> dict[str, Any]:
     """What the manifest says of a cut; section: of `describe_graph`."""
     measures = ("replication_factor", "edge_balance", "owned_balance", "copies_balance")
     return {
@@ -98,7 +98,7 @@ def describe_cut(graph: GraphData, edge_list: EdgeList, book: PartitionBook, sec
     }
 
 
-def describe_graph(graph: GraphData, edge_list: EdgeList, clusters: bool = False) -> dict:
+def describe_graph(graph: GraphData, edge_list: EdgeList, clusters: bool = False) -> dict[str, Any]:
     """The `graph` section of the manifest: widths, kinds, labelled vertices per split, and splits of edges if any."""
     counts = {split: int(mask.sum()) for split, mask in graph.split_masks().items()}
     return {

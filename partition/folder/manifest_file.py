@@ -26,7 +26,7 @@ RARE_COUNTS = (*COUNTS, "num_edge_classes", "nonpositive_weights", "name_bytes")
 GRAPH_FLAGS = ("labels", "multilabel", "sparse_feats", "edge_weight", "directed")
 
 
-def read_manifest(folder: str | Path) -> dict:
+def read_manifest(folder: str | Path) -> dict[str, Any]:
     """Read and check `partition.json`.
 
     Raises: PartitionFormatError if it is missing, damaged, changed by hand, or from a later version.
@@ -54,7 +54,7 @@ def read_manifest(folder: str | Path) -> dict:
     return manifest
 
 
-def manifest_digest(manifest: dict) -> str:
+def manifest_digest(manifest: dict[str, Any]) -> str:
     """SHA-256 of everything in the manifest but this digest itself."""
     # Keys are sorted: the digest does not depend on the order in which they were put in.
     content = {key: value for key, value in manifest.items() if key != "sha256"}

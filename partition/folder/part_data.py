@@ -26,6 +26,9 @@ class Rows:
     Args: take: makes the rows of some ids; ids: [n]; width: the shape of a row.
     """
 
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+
     def __init__(self, take: Callable[[np.ndarray], Any], ids: np.ndarray, width: tuple[int, ...], dtype: Any) -> None:
         self._take, self._ids = take, ids
         self.shape, self.dtype = (len(ids), *width), np.dtype(dtype)

@@ -151,7 +151,7 @@ def _assemble(manifest: dict, part_id: int, arrays: dict[str, np.ndarray]) -> Lo
     )
 
 
-def data_fields(graph: dict, owned: int, arrays: dict[str, np.ndarray]) -> dict[str, Any]:
+def data_fields(graph: dict[str, Any], owned: int, arrays: dict[str, np.ndarray]) -> dict[str, Any]:
     """The fields of a `LocalGraph` that hold data of vertices, arcs and splits, from the arrays of its files."""
     names = graph.get("edge_splits", {})
     splits = {name: arrays[name] for name in dict.fromkeys([*names, *map(ids_of, names)])}

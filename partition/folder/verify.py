@@ -19,7 +19,9 @@ from distgnn.partition.core.part_arrays import arrays_of
 Need = Callable[[Any, str, str], None]  # need(good, name, what): raise for the file `name` unless it is good
 
 
-def check_contents(place: Path, manifest: dict, part_id: int, local: LocalGraph, arrays: dict) -> None:
+def check_contents(
+    place: Path, manifest: dict[str, Any], part_id: int, local: LocalGraph, arrays: dict[str, Any]
+) -> None:
     """Raise `PartitionFormatError` naming the first file of part `part_id` whose contents are out of range."""
 
     def need(good: Any, name: str, what: str) -> None:

@@ -24,7 +24,7 @@ from distgnn.partition.folder.part_data import Rows, part_data
 BLOCK_BYTES = 1 << 24
 
 
-def write_manifest(folder: Path, manifest: dict) -> Manifest:
+def write_manifest(folder: Path, manifest: dict[str, Any]) -> Manifest:
     """Write `partition.json` with its own checksum; returns the manifest as written."""
     manifest = manifest | {"sha256": manifest_digest(manifest)}
     with open(folder / MANIFEST, "w", encoding="utf-8") as file:
@@ -36,7 +36,7 @@ def write_manifest(folder: Path, manifest: dict) -> Manifest:
 
 def write_part(
     folder: Path, local: LocalGraph, graph: GraphData, edge_list: EdgeList, masks: dict[str, np.ndarray]
-) -> dict:
+) -> dict[str, Any]:
     """Write one part's folder.
 
     Args: folder: the partition folder; local: from `build_local`, with the `graph` section of the manifest; graph:
@@ -60,7 +60,7 @@ def write_part(
     }
 
 
-def write_array(path: Path, array: np.ndarray | Rows) -> dict:
+def write_array(path: Path, array: np.ndarray | Rows) -> dict[str, Any]:
     """Write a .npy file; returns its entry for the manifest: shape, dtype, bytes, sha256."""
     shape, dtype, digest = array.shape, array.dtype, hashlib.sha256()
     # Features may be mapped and larger than memory: never more than a block at once.

@@ -175,6 +175,11 @@ class DiskBook(PartitionBook):
     Args: edge_list: `SpooledEdges`; cut: a `VertexCut` without `edge_part`; dealt, sources, targets: of `deal_edges`.
     """
 
+    edge_list: SpooledEdges
+    cut: VertexCut
+    source_mask: np.ndarray
+    target_mask: np.ndarray
+
     def __init__(
         self, edge_list: SpooledEdges, cut: VertexCut, dealt: DealtEdges, sources: np.ndarray, targets: np.ndarray
     ) -> None:
@@ -186,7 +191,7 @@ class DiskBook(PartitionBook):
         if edge_list.two_way:
             # Every edge is two arcs in its part, but a self-loop one.
             loops = [np.count_nonzero(np.equal(*self._columns(p)[:2])) for p in range(cut.num_parts)]
-            self.num_arcs = 2 * self.num_arcs - np.array(loops, dtype=np.int64)
+            self.num_arcs: np.ndarray = 2 * self.num_arcs - np.array(loops, dtype=np.int64)
 
     def prepare(self) -> None:
         """See `PartitionBook.prepare`; edges are dealt out already."""

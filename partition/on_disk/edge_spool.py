@@ -36,6 +36,10 @@ class SpooledEdges(EdgeList):
         loops: int32 [N], self-loops.
     """
 
+    ends: np.ndarray
+    src: np.ndarray
+    dst: np.ndarray
+
     def __init__(self, *args: Any, ends: np.ndarray, outs: np.ndarray, loops: np.ndarray, **fields: Any) -> None:
         super().__init__(*args, **fields)
         self.ends, self._outs, self._loops = ends, outs, loops

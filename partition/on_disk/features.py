@@ -17,6 +17,9 @@ BLOCK_BYTES = 1 << 26
 class OwnedRows:
     """Rows [O, D] of a part in the order of ascending ids; indexed by global ids."""
 
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+
     def __init__(self, ids: np.ndarray, rows: np.ndarray) -> None:
         self._ids, self._rows = ids, rows
         self.shape, self.dtype = rows.shape, rows.dtype

@@ -45,7 +45,7 @@ ARC_BYTES = 64  # of a part that is written
 
 def own_bytes(
     num_nodes: int, num_edges: int, num_parts: int, two_way: bool, table: int | None = None, writers: int = 1
-) -> dict:
+) -> dict[str, Any]:
     """What each phase needs in memory of its own, in bytes, beside the graph and the interpreter.
 
     Args: table: bytes of the table of counts, where degrees are known; else its bound; writers: parts written at once.
@@ -71,7 +71,7 @@ def own_bytes(
     }
 
 
-def check_fits(needs: dict, own: int, limit: int, name: str) -> None:
+def check_fits(needs: dict[str, Any], own: int, limit: int, name: str) -> None:
     """Raise `InputError` with numbers where a phase needs more than the limit leaves."""
     phase = max(needs, key=lambda name: needs[name])
     total = own + BUFFERS + needs[phase]
@@ -90,12 +90,20 @@ class DiskCut:
         clock: has `start(phase, total)` and `step(done)`.
     """
 
+    graph: GraphData
+    shares: np.ndarray
+    space: Workspace
+    memory: MemoryLimit
+    clock: Clock
+    num_parts: int
+    own: int
+
     def __init__(
         self, graph: GraphData, shares: np.ndarray, space: Workspace, memory: MemoryLimit, clock: Clock
     ) -> None:
         self.graph, self.shares, self.space, self.memory, self.clock = graph, shares, space, memory, clock
         self.num_parts, self.own = len(shares), resident()[1]
-        self.measured: dict[str, dict] = space.notes("measured")
+        self.measured: dict[str, dict[str, Any]] = space.notes("measured")
 
     def edges(self, direction: str, self_loops: str) -> SpooledEdges:
         """The edge list, on disk."""
@@ -217,7 +225,7 @@ class DiskCut:
         cut = VertexCut(self.num_parts, np.empty(0, dtype=np.int16), owner, order=number, capacities=given)
         return DiskBook(edge_list, cut, dealt, sources, targets)
 
-    def write(self, edge_list: SpooledEdges, book: DiskBook) -> list[dict]:
+    def write(self, edge_list: SpooledEdges, book: DiskBook) -> list[dict[str, Any]]:
         """All part folders, in `parts` of the workspace; returns their sections of the manifest."""
         feats = self._deal_feats(book)
         masks, about = self.graph.split_masks(), describe_graph(self.graph, edge_list)

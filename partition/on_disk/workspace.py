@@ -36,7 +36,9 @@ class Workspace:
     Args: folder: where; settings: what JSON can hold; a folder left with the same settings is taken over.
     """
 
-    def __init__(self, folder: Path, settings: dict) -> None:
+    folder: Path
+
+    def __init__(self, folder: Path, settings: dict[str, Any]) -> None:
         self.folder, self._settings = Path(folder), json.loads(json.dumps(settings))
         self._arrays: dict[str, list] = {}
         self.resumed: list[str] = []
@@ -118,20 +120,22 @@ class Workspace:
         # Renamed when whole: a record is there or it is not.
         temporary.rename(self.folder / f"{name}.json")
 
-    def facts(self, phase: str) -> dict | None:
+    def facts(self, phase: str) -> dict[str, Any] | None:
         """What `finish` was told of a phase; None if it is not finished."""
         record = self._read(phase)
         return None if record is None else record["phase"]
 
-    def note(self, name: str, content: dict) -> None:
+    def note(self, name: str, content: dict[str, Any]) -> None:
         """Keep something that is no phase's result."""
         self._write(name, {"note": content})
 
-    def notes(self, name: str) -> dict:
+    def notes(self, name: str) -> dict[str, Any]:
         """What `note` was told; {} if nothing."""
         return (self._read(name) or {"note": {}})["note"]
 
-    def finish(self, phase: str, facts: dict, arrays: tuple[str, ...] = (), drop: tuple[str, ...] = ()) -> None:
+    def finish(
+        self, phase: str, facts: dict[str, Any], arrays: tuple[str, ...] = (), drop: tuple[str, ...] = ()
+    ) -> None:
         """Note that a phase is done: its arrays count from now on, and those to drop go."""
         mine = {name: self._arrays[name] for name in arrays}
         self._write(phase, {"number": len(self.resumed), "phase": facts, "arrays": mine, "drop": list(drop)})

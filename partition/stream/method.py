@@ -97,6 +97,10 @@ class Assignment:
         two_way: whether an edge is two arcs; num_arcs: of all edges; shares: [P].
     """
 
+    parts: np.ndarray
+    degrees: np.ndarray
+    shares: np.ndarray
+
     def __init__(
         self,
         edges: SortedEdges,
@@ -106,7 +110,7 @@ class Assignment:
         num_arcs: int,
         shares: np.ndarray,
     ) -> None:
-        self.edges = EdgeArrays(edges.low, edges.high, len(degrees), two_way, num_arcs)
+        self.edges: EdgeArrays = EdgeArrays(edges.low, edges.high, len(degrees), two_way, num_arcs)
         self.parts, self.degrees, self.shares = parts, degrees, shares
         self.state: State | None = None
 

@@ -1,6 +1,7 @@
 import numpy as np
 import pytest
 import scipy.sparse
+import torch
 
 from distgnn.datasets import GraphData
 from distgnn.errors import InputError
@@ -115,11 +116,27 @@ def test_dgl_gets_both_arcs_in_order_of_their_ids(small_graph):
     assert halved.num_edges == edges.num_edges
 
 
-def test_dgl_refuses_several_types(small_graph):
-    from distgnn.interop.dgl.import_dgl import import_dgl
-
-    graph = import_dgl().heterograph({("a", "x", "b"): ([0], [0])})
-    with pytest.raises(InputError, match="to_homogeneous"):
+def test_dgl_of_several_types_is_what_its_homogeneous_form_and_pyg_give():
+    """Where all types have all columns, `dgl.to_homogeneous` says the same; else PyG's rules: zeros, and no label."""
+    dgl, hetero = import_dgl(), pytest.importorskip("torch_geometric.data").HeteroData()
+    cites, writes = torch.tensor([[0, 1, 1], [1, 0, 2]]), torch.tensor([[0, 1], [0, 2]])
+    graph = dgl.heterograph({("author", "writes", "paper"): tuple(writes), ("paper", "cites", "paper"): tuple(cites)})
+    rows = torch.arange(10.0).reshape(5, 2)
+    graph.nodes["author"].data["feat"], graph.nodes["paper"].data["feat"] = rows[:2], rows[2:]
+    plain = GraphData.from_dgl(dgl.to_homogeneous(graph, ndata=["feat"]))
+    graph.nodes["author"].data.pop("feat")
+    graph.nodes["paper"].data["label"] = torch.tensor([2, 0, 1])
+    graph.nodes["paper"].data["train_mask"] = torch.tensor([True, False, True])
+    hetero["author"].num_nodes, hetero["paper"].x, hetero["paper"].y = 2, rows[2:], torch.tensor([2, 0, 1])
+    hetero["author", "writes", "paper"].edge_index, hetero["paper", "cites", "paper"].edge_index = writes, cites
+    found, theirs = GraphData.from_dgl(graph), GraphData.from_pyg(hetero)
+    for name in ("edges", "node_types", "edge_types"):
+        np.testing.assert_array_equal(getattr(found, name), getattr(plain, name), err_msg=name)
+    for name in ("edges", "feats", "labels", "node_types", "edge_types", "node_type_names", "edge_type_names"):
+        np.testing.assert_array_equal(getattr(found, name), getattr(theirs, name), err_msg=name)
+    assert found.train.tolist() == [2, 4] and found.labels.tolist() == [-1, -1, 2, 0, 1]
+    graph.nodes["author"].data["feat"] = rows[:2, :1]
+    with pytest.raises(InputError, match=r"rows of shape .1. for 'author' and .2. for 'paper': bring its vertex types"):
         GraphData.from_dgl(graph)
 
 

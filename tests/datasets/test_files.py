@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import scipy.io
 import scipy.sparse as sp
+from command import distgnn
 
 import distgnn as dg
 from distgnn.datasets import load_graph
@@ -186,3 +187,30 @@ def test_what_is_wrong_is_one_line_with_the_file_and_the_line(name, case, tmp_pa
     with pytest.raises((InputError, GraphFormatError), match=case[1]) as error:
         read(tmp_path, name, case[0])
     assert "\n" not in str(error.value) and name in str(error.value)
+
+
+def test_files_of_columns_stand_in_a_dict_and_on_the_command_line(tmp_path, monkeypatch):
+    """The same graph, whatever kind of file has its rows."""
+    monkeypatch.chdir(tmp_path)
+    feats, labels = np.arange(8, dtype=np.float32).reshape(4, 2), np.array([0, 1, 1, 0])
+    (tmp_path / "e.txt").write_text(SNAP + rows(UP, "\t"))
+    np.save("x.npy", feats)
+    np.savetxt("x.csv", feats, delimiter=",")
+    sp.save_npz("x.npz", sp.csr_matrix(feats))
+    np.savez("two.npz", x=feats, z=feats)
+    np.savetxt("y.txt", labels, "%d")
+    for file in ("x.npy", "x.csv", "x.npz", "two.npz"):
+        graph = load_graph({"edge_index": "e.txt", "x": file, "y": "y.txt"})
+        found = graph.feats.toarray() if hasattr(graph.feats, "toarray") else graph.feats
+        assert (graph.edges == UP).all() and not graph.directed and (found == feats).all()
+        assert (graph.labels == labels).all()
+    for file, message in (("no.npy", "no such file"), ("e.doc", "of no kind that is read"), ("y", "no such file")):
+        (tmp_path / "e.doc").write_text("1")
+        with pytest.raises(InputError, match=message):
+            load_graph({"edge_index": "e.txt", "x": file})
+    words = ["e.txt", "--feats", "x.csv", "--labels", "y.txt", "--parts", "1", "--out", "parts"]
+    assert distgnn("partition", *words).returncode == 0
+    part = dg.partition.read_manifest("parts")
+    assert part["name"] == "e" and part["graph"]["num_classes"] == 2 and part["graph"]["num_feats"] == 2
+    refused = distgnn("partition", *words[:-1], "other", "--renumber")
+    assert refused.returncode == 2 and "in the order of ids from 0" in refused.stderr

@@ -155,7 +155,7 @@ def _rank() -> int:
     return MPI.COMM_WORLD.rank
 
 
-def machine() -> dict:
+def machine() -> dict[str, Any]:
     """What a reader needs to judge the numbers."""
     from distgnn.system.processor import processor
 

@@ -28,7 +28,7 @@ def correct_smooth(
     as_json: AsJson = False,
 ) -> None:
     """Correct and Smooth a run's best predictions (Huang et al., ICLR'21), exactly, on one rank per part."""
-    from distgnn.cli.commands.predict import best_logits, check_request
+    from distgnn.cli.commands.predict import check_request
     from distgnn.cli.ranks import checked_together, run_on_ranks
     from distgnn.errors import InputError
     from distgnn.train import write_predictions
@@ -47,8 +47,10 @@ def correct_smooth(
     code = run_on_ranks(sys.argv[1:], manifest["num_parts"], threads)
     if code is not None:
         raise typer.Exit(code)
+    from distgnn.fitting.best_rows import best_rows
+
     with compiling(not quiet and not as_json):
-        graph, logits = best_logits(run, settings, parts, not quiet and not as_json)
+        graph, _, logits = best_rows(run, settings, parts, not quiet and not as_json)
         scores = correct_and_smooth(graph, logits, config)
     stages = {"before": logits, "after": scores}
     found = {

@@ -3,6 +3,7 @@
 import json
 import sys
 from dataclasses import asdict, replace
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -34,6 +35,8 @@ def partition(
         None, help="Parts, one per rank; 8x4: 8 machines of 4 ranks, cut between machines first.", show_default=False
     ),
     out: str | None = typer.Option(None, help="Partition folder to write.", show_default=False),
+    feats: str | None = typer.Option(None, help="File of features beside a file of edges: a row for each vertex."),
+    labels: str | None = typer.Option(None, help="File of labels beside a file of edges: .npy, .npz, .pt or a table."),
     validate: bool = typer.Option(False, "--validate", help="Print all that is found in the graph, and cut nothing."),
     data_root: str | None = typer.Option(None, help="Folder of named datasets (default: DISTGNN_DATA or ./data)."),
     threads: int | None = typer.Option(None, help="Threads (default: all cores)."),
@@ -45,8 +48,9 @@ def partition(
     from distgnn import kernels
     from distgnn.partition import partition_graph
 
+    graph = _with_columns(source, feats, labels, config.renumber)
     if validate:
-        _validate(source, data_root, config, as_json)
+        _validate(graph, data_root, config, as_json)
         return
     if parts is None or out is None:
         raise InputError(f"Missing option '{'--parts' if parts is None else '--out'}'.")
@@ -55,7 +59,7 @@ def partition(
     kernels.set_num_threads(threads or num_threads())
     with phases(not quiet and not as_json) as advance:
         manifest = partition_graph(
-            source,
+            graph,
             num_parts,
             out,
             config,
@@ -67,7 +71,17 @@ def partition(
     show(manifest, out, quiet, as_json)
 
 
-def _validate(source: str, data_root: str | None, config: CutConfig, as_json: bool) -> None:
+def _with_columns(source: str, feats: str | None, labels: str | None, renumber: bool) -> Any:
+    """What is cut: the source, or a dict of files where columns lie beside its edges."""
+    columns = {name: file for name, file in (("x", feats), ("y", labels)) if file is not None}
+    if not columns:
+        return source
+    if renumber:
+        raise InputError("rows of --feats and --labels are in the order of ids from 0: leave --renumber out")
+    return {"edge_index": source, "name": Path(source).name.partition(".")[0]} | columns
+
+
+def _validate(source: Any, data_root: str | None, config: CutConfig, as_json: bool) -> None:
     """Print every finding; the exit code is that of a wrong input where there is an error."""
     from distgnn.datasets.findings.check import find_all
 

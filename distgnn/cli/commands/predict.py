@@ -30,11 +30,12 @@ def predict(
     code = run_on_ranks(sys.argv[1:], manifest["num_parts"], threads)
     if code is not None:
         raise typer.Exit(code)
+    from distgnn.fitting.best_rows import best_rows
     from distgnn.train.predict import names_file, write_best
 
     with compiling(not quiet):
-        graph, network, rows = best_rows(run, settings, parts, not quiet and manifest["num_parts"] > 1)
-        count, smoothed = write_best(graph, network, rows, run, TrainConfig(task=task), out, classes)
+        graph, network, scores = best_rows(run, settings, parts, not quiet and manifest["num_parts"] > 1)
+        count, smoothed = write_best(graph, network, scores, run, TrainConfig(task=task), out, classes)
     if graph.rank == 0 and not quiet:
         kinds = {"node": "smoothed scores" if smoothed else "logits", "edge": "logits", "link": "scores"}
         kind = "classes" if classes else kinds.get(task, "values")
@@ -61,7 +62,7 @@ def _check_task(settings: dict, manifest: dict, parts: str, classes: bool) -> st
     return task
 
 
-def check_request(run: str, parts: str, out: str | None, overwrite: bool) -> tuple[dict, dict]:
+def check_request(run: str, parts: str, out: str | None, overwrite: bool) -> tuple[dict[str, Any], dict[str, Any]]:
     """The run's settings and the partition's manifest; raises what can be refused before ranks are started."""
     from distgnn.cli.ranks import checked_together
     from distgnn.errors import InputError
@@ -74,32 +75,3 @@ def check_request(run: str, parts: str, out: str | None, overwrite: bool) -> tup
         if out is not None and exists(out) and not overwrite:
             raise InputError(f"{out} exists: choose another --out, or add --overwrite to replace it")
     return settings, manifest
-
-
-def best_logits(run: str, settings: dict, parts: str, speak: bool) -> Any:
-    """This rank's graph, and the logits of its owned rows [O, C] with the run's best weights. Collective: yes."""
-    graph, _, logits = best_rows(run, settings, parts, speak)
-    return graph, logits
-
-
-def best_rows(run: str, settings: dict, parts: str, speak: bool) -> Any:
-    """This rank's graph, the model with the run's best weights, and the rows it gives. Collective: yes."""
-    import torch
-
-    from distgnn.comm import raise_together
-    from distgnn.graph.loader import load, say_on_stderr
-    from distgnn.nn import model_for
-    from distgnn.train import load_best
-    from distgnn.train.checkpoint.feat_norm import read_feat_norm
-    from distgnn.train.run.run_folder import model_config, run_dtype, run_task
-
-    config = model_config(run, settings)
-    say = say_on_stderr if speak else None
-    options: dict[str, Any] = {"dtype": run_dtype(run, settings), "sparse_feats": config.takes_sparse_feats}
-    graph = load(parts, **options, feat_norm=read_feat_norm(run, settings) or "none", say=say, plain_tensors=True)
-    with raise_together(graph.comm):
-        network = model_for(config, graph, run_task(settings)).to(graph.weight_dtype)
-        load_best(run, network)
-    network.eval()
-    with torch.no_grad():
-        return graph, network, network(graph, graph.feats)

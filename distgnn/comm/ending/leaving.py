@@ -125,8 +125,10 @@ class Crew:
     Attributes: calls: collective calls and exchanges that this rank has begun.
     """
 
+    place: str
+
     def __init__(self, comm: MPI.Comm):
-        self.calls = Calls()
+        self.calls: Calls = Calls()
         self.channel: MPI.Comm | None = None
         self._told = -1  # calls at which this rank told the first one that it waits
         self._latest: dict[int, list[tuple[int, str]]] = {}  # calls of ranks that wait

@@ -42,6 +42,10 @@ class NodeDelayed(DelayedExchange):
         others: as `DelayedExchange`.
     """
 
+    node_plan: NodePlan
+    flat_bins: list[Bin]
+    stage: NodeStage
+
     def __init__(
         self,
         plan: NodePlan,

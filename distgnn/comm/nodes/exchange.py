@@ -34,6 +34,9 @@ class NodeExchange(Exchange):
     Collective: as `Exchange`; and the first use of a width or dtype makes shared memory, over the node.
     """
 
+    stage: NodeStage
+    between: Exchange
+
     def __init__(self, plan: NodePlan, transport: Transport):
         super().__init__(plan.flat, transport, plan.nodes.by_node())
         self.stage, self.between = NodeStage(plan, transport), Exchange(plan.between, transport)

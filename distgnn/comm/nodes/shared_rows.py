@@ -38,12 +38,16 @@ class SharedRows:
         freeing a window is collective, and a rank drops a graph when it likes.
     """
 
+    transport: Transport
+    place: int
+    use: int
+
     def __init__(self, comm: MPI.Intracomm, transport: Transport, num_rows: int, like: np.ndarray):
         self.transport, self.place, self.use = transport, comm.rank, 0
         counts = comm.allgather(num_rows)
         width, size = like.shape[1], like.shape[1] * like.itemsize
         blocks = [-(-(COUNTERS * LINE + 2 * count * size) // PAGE) * PAGE for count in counts]
-        self.num_bytes = blocks[comm.rank]
+        self.num_bytes: Any = blocks[comm.rank]
         check_window_room(sum(blocks))
         self._window = MPI.Win.Allocate_shared(self.num_bytes, 1, comm=comm)
         self._window.Lock_all(MPI.MODE_NOCHECK)

@@ -21,16 +21,19 @@ class NodeStage:
         added: whose partial sums this rank adds as a leader.
     """
 
+    plan: NodePlan
+    transport: Transport
+
     def __init__(self, plan: NodePlan, transport: Transport):
         self.plan, self.transport = plan, transport
         nodes, flat = plan.nodes, plan.flat
-        self.everyone = range(len(nodes.near))
+        self.everyone: range = range(len(nodes.near))
         self._led_by = {owner: nodes.near.index(nodes.leader(owner, nodes.here)) for owner in plan.far_owners}
-        self.leaders = sorted(set(self._led_by.values()))
+        self.leaders: list[int] = sorted(set(self._led_by.values()))
         num_sources, num_targets = np.diff(flat.source_indptr), np.diff(flat.reduce_indptr)
-        self.near_owners = [place for place, rank in enumerate(nodes.near) if num_sources[rank]]
-        self.near_targets = [place for place, rank in enumerate(nodes.near) if num_targets[rank]]
-        self.added = [place for place, one in enumerate(plan.neighbours) if one.target_places]
+        self.near_owners: list[int] = [place for place, rank in enumerate(nodes.near) if num_sources[rank]]
+        self.near_targets: list[int] = [place for place, rank in enumerate(nodes.near) if num_targets[rank]]
+        self.added: list[int] = [place for place, one in enumerate(plan.neighbours) if one.target_places]
         self._num_rows = {
             "sources": flat.num_source_halos + plan.between.num_source_halos,
             "inbox": plan.between.num_source_halos,

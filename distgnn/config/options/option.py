@@ -37,12 +37,12 @@ def option(
     return dataclasses.field(default=default, metadata=metadata)
 
 
-def option_name(field: dataclasses.Field) -> str:
+def option_name(field: "dataclasses.Field[Any]") -> str:
     """The name that a field has on the command line, with underscores."""
     return field.metadata["name"] or field.name
 
 
-def help_of(field: dataclasses.Field) -> str:
+def help_of(field: "dataclasses.Field[Any]") -> str:
     """The help text with choices and with the meaning of a default of None."""
     text, choices, default = (field.metadata[key] for key in ("help", "choices", "default_text"))
     text += f" One of: {', '.join(choices)}." if choices else ""

@@ -88,7 +88,8 @@ DEFAULTS = (
     Row("other graphs", lambda graph, task: True, {}),
 )
 TABLES: dict[str | None, tuple[Row, ...]] = {"fast": FAST, None: DEFAULTS}
-BATCHES, FOR_BATCHES = {"batch", "stages"}, {"optimizer": "adam", "lr": 0.001}  # which K-FAC does not take
+BATCHES = {"batch", "stages"}
+FOR_BATCHES: dict[str, Any] = {"optimizer": "adam", "lr": 0.001}  # which K-FAC does not take
 
 
 def pick(

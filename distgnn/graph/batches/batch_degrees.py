@@ -24,6 +24,9 @@ class BatchDegrees:
         rows: places of the batch's owned rows; num_owned, num_halos: O, and (S, T).
     """
 
+    sources: np.ndarray
+    targets: np.ndarray
+
     def __init__(
         self,
         arcs: tuple[Arcs, Arcs],
@@ -32,7 +35,7 @@ class BatchDegrees:
         num_owned: int,
         num_halos: tuple[int, int],
     ):
-        self.owned = np.zeros((num_owned, 2))
+        self.owned: np.ndarray = np.zeros((num_owned, 2))
         for column in range(2):
             self.owned[rows, column] = _degrees(arcs[column], exchange[column])
         self.sources, self.targets = (

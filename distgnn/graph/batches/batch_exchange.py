@@ -44,7 +44,7 @@ class BatchExchange(Exchange):
         numbers = np.cumsum(chosen.owned) - 1
         sent, added = chosen.owned[whole.broadcast_rows], chosen.owned[whole.reduce_rows]
         self.whole = whole
-        self.plan = ExchangePlan(
+        self.plan: ExchangePlan = ExchangePlan(
             whole.num_parts,
             whole.part_id,
             whole.num_owned,

@@ -57,26 +57,34 @@ class BatchGraph:
         graph's; degrees too are those of the whole graph, but without history those of the batch alone.
     """
 
+    num_owned: int
+    num_rows: int
+    num_global_nodes: int
+    row_ids: np.ndarray
+    owned_ids: np.ndarray
+    exchanges_exactly: bool
+    aggregates_exactly: bool
+
     def __init__(self, shared: Shared, chosen: OwnedAndHalos, num_global_nodes: int, share: float):
         whole = shared.graph
         self._shared, self._whole, self._chosen = shared, whole, chosen
         for name in SHARED:
             setattr(self, name, getattr(whole, name))
-        self.rows = np.flatnonzero(chosen.owned)
+        self.rows: np.ndarray = np.flatnonzero(chosen.owned)
         self._index = torch.from_numpy(self.rows)
         self.num_owned = self.num_rows = len(self.rows)
         self.num_global_nodes, self._share = num_global_nodes, share
         self.row_ids = self.owned_ids = np.ascontiguousarray(whole.owned_ids[self.rows])
-        self.labels = whole.labels[self._index]
-        self.train_mask = whole.train_mask[self._index]
-        self.feats = self._take(whole.feats)
+        self.labels: Any = whole.labels[self._index]
+        self.train_mask: Any = whole.train_mask[self._index]
+        self.feats: Any = self._take(whole.feats)
         self._scales: dict[tuple[str, float, int], SubsetScale] = {}
         self._backward: dict[bool, BatchAggregator] = {}
-        self.constants = _BatchConstants(self)
+        self.constants: _BatchConstants = _BatchConstants(self)
         self.waits_for_rows: bool = whole.waits_for_rows
-        self.factor_recorder = None  # K-FAC is refused: it takes x' t of exact t
+        self.factor_recorder: None = None  # K-FAC is refused: it takes x' t of exact t
         self.exchanges_exactly, self.aggregates_exactly = True, not shared.history
-        self.forward_arcs = self._aggregator(whole.forward_arcs, backward=False)
+        self.forward_arcs: BatchAggregator = self._aggregator(whole.forward_arcs, backward=False)
 
     def __repr__(self) -> str:
         return f"BatchGraph({self.num_rows} of {self._whole.num_owned} owned rows of {self._whole!r})"

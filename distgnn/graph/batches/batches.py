@@ -33,9 +33,12 @@ class Batches:
         halo copy for every aggregation of the model but the kept one, forward and backward.
     """
 
+    graph: DistGraph
+    num_micro: int
+
     def __init__(self, graph: DistGraph, num_micro: int, num_strata: int, history: bool = True):
         self.graph, self.num_micro = graph, num_micro
-        self.num_strata = num_strata if num_micro > 1 else 1
+        self.num_strata: int = num_strata if num_micro > 1 else 1
         keeps = history and isinstance(graph.feats, SparseRows) and graph.constants.enabled
         sparse_sums = SparseSums(graph, graph.feats) if keeps else None
         local = graph.local

@@ -28,7 +28,7 @@ class ColumnRows(OwnedRows):
     """The rows of one rank of a group."""
 
     def __init__(self, local: RowShare, exchanges: TrainingExchanges, tuning: Tuning):
-        self.group = ColumnGroup(exchanges.transport, local.num_columns, local.part.num_owned)
+        self.group: ColumnGroup = ColumnGroup(exchanges.transport, local.num_columns, local.part.num_owned)
         super().__init__(whole_plan(local), exchanges, tuning)
 
     @staticmethod

@@ -24,7 +24,7 @@ from distgnn.partition import LocalGraph
 from distgnn.rows import RowTensor
 
 BEFORE_THE_CUT = "transform the graph before it is cut: dg.GraphData.from_pyg(transform(data)), then partition it"
-PLACES = {  # names of PyG -> (frame or None for an attribute, name there)
+PLACES: dict[str, tuple[str | None, str]] = {  # names of PyG -> (frame or None for an attribute, name there)
     "x": (None, "feats"),
     "val_mask": (None, "valid_mask"),
     "edge_attr": ("edata", "feat"),

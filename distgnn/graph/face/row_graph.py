@@ -98,6 +98,9 @@ def vertices(graph: Any) -> Space:
 class RowFrame(Frame):
     """The columns of a frame as rows of all ranks."""
 
+    kind: str
+    num_rows: int
+
     def __init__(self, frame: Frame, space: Space, kept: dict[str, RowTensor]):
         self._frame, self._space, self._kept = frame, space, kept
         self.kind, self.num_rows = frame.kind, space.num_global
@@ -161,6 +164,15 @@ def _column(name: str) -> Any:
 class RowGraph(DGLRows):
     """What scripts see of a graph: put in front of DistGraph's classes by `with_rows`."""
 
+    feats: Any
+    labels: Any
+    node_values: Any
+    train_mask: Any
+    valid_mask: Any
+    test_mask: Any
+    node_types: Any
+    graph_ids: Any
+
     knows_rows = True
     face: Any
     feats, labels, node_values = _column("feats"), _column("labels"), _column("node_values")
@@ -188,7 +200,8 @@ class RowGraph(DGLRows):
         """Columns over all vertices."""
         return RowFrame(self.plain.ndata, self.vertex_space, self.__dict__["_kept_ndata"])
 
-    srcdata = dstdata = ndata
+    srcdata = ndata
+    dstdata = ndata
 
     @property
     def edata(self) -> RowFrame:
@@ -200,8 +213,11 @@ class RowGraph(DGLRows):
         """Vertices of the whole graph."""
         return Count(self.vertex_space.num_global)
 
-    number_of_nodes = num_src_nodes = num_dst_nodes = num_nodes
-    number_of_src_nodes = number_of_dst_nodes = num_nodes
+    number_of_nodes = num_nodes
+    num_src_nodes = num_nodes
+    num_dst_nodes = num_nodes
+    number_of_src_nodes = num_nodes
+    number_of_dst_nodes = num_nodes
 
     @property
     def num_edges(self) -> Count:

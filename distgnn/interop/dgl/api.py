@@ -70,7 +70,11 @@ class DGLInterface:
         """The rows a model sees on this rank: one per owned vertex."""
         return self._frames.vertices.num_rows
 
-    number_of_nodes = num_src_nodes = num_dst_nodes = number_of_src_nodes = number_of_dst_nodes = num_nodes
+    number_of_nodes = num_nodes
+    num_src_nodes = num_nodes
+    num_dst_nodes = num_nodes
+    number_of_src_nodes = num_nodes
+    number_of_dst_nodes = num_nodes
 
     def num_edges(self) -> int:
         """Local arcs of this rank."""
@@ -83,7 +87,8 @@ class DGLInterface:
         """Names of vertex types: one."""
         return [NODE_TYPE]
 
-    srctypes = dsttypes = ntypes
+    srctypes = ntypes
+    dsttypes = ntypes
 
     @property
     def etypes(self) -> list[str]:
@@ -111,7 +116,8 @@ class DGLInterface:
         """Columns over owned vertices."""
         return self._frames.vertices
 
-    srcdata = dstdata = ndata
+    srcdata = ndata
+    dstdata = ndata
 
     @property
     def edata(self) -> Frame:
@@ -124,7 +130,8 @@ class DGLInterface:
         dispatch.tell_dgl()
         return OneType(self.ndata)
 
-    srcnodes = dstnodes = nodes
+    srcnodes = nodes
+    dstnodes = nodes
 
     @property
     def edges(self) -> "OneType":

@@ -69,6 +69,9 @@ def plain_model(config: ModelConfig, sizes: GraphSizes) -> nn.Module:
 class PlainLabelReuse(nn.Module):
     """`distgnn.nn.LabelReuse` for prediction: all training labels are further input columns."""
 
+    model: nn.Module
+    num_classes: int
+
     def __init__(self, model: nn.Module, num_classes: int):
         super().__init__()
         self.model, self.num_classes = model, num_classes
@@ -81,13 +84,18 @@ class PlainLabelReuse(nn.Module):
 class PlainStack(nn.Module):
     """`distgnn.nn.models.stacks.Stack` of DGL's layers: the same order of layers, the same names of parameters."""
 
+    config: ModelConfig
+    sizes: GraphSizes
+    norms: nn.ModuleList | None
+    drop: nn.Dropout
+
     def __init__(self, config: ModelConfig, sizes: GraphSizes, in_feats: int | None = None):
         super().__init__()
         self.config, self.sizes = config, sizes
         widths = plain_stack.conv_widths(config, sizes, in_feats or sizes.num_feats)
-        self.convs = nn.ModuleList(self.make_conv(*of_layer) for of_layer in widths)
+        self.convs: nn.ModuleList = nn.ModuleList(self.make_conv(*of_layer) for of_layer in widths)
         self.norms, self.drop = _norms(config, plain_stack.num_hidden(config)), nn.Dropout(config.dropout)
-        self.read = plain_stack.make_reader(config, sizes)
+        self.read: nn.Linear | None = plain_stack.make_reader(config, sizes)
 
     def make_conv(self, in_feats: int, out_feats: int, last: bool) -> nn.Module:
         """One convolution of DGL."""
@@ -136,7 +144,7 @@ class PlainRGCN(PlainStack):
 
     def __init__(self, config: ModelConfig, sizes: GraphSizes):
         super().__init__(config, sizes, config.hidden_feats)
-        self.inputs = plain_stack.TypedInputs(sizes, config.hidden_feats)
+        self.inputs: plain_stack.TypedInputs = plain_stack.TypedInputs(sizes, config.hidden_feats)
 
     def make_conv(self, in_feats: int, out_feats: int, last: bool) -> nn.Module:
         bases = self.config.num_bases
@@ -156,15 +164,21 @@ class PlainRGCN(PlainStack):
 class PlainGCN2(nn.Module):
     """`distgnn.nn.GCN2` of DGL's GCN2Conv."""
 
+    config: ModelConfig
+    first: nn.Linear
+    last: nn.Linear
+
     def __init__(self, config: ModelConfig, sizes: GraphSizes):
         super().__init__()
         self.config, width = config, config.hidden_feats
         self.first, self.last = nn.Linear(sizes.num_feats, width), nn.Linear(width, sizes.num_classes)
         options = {"alpha": 0.1, "lambda_": 0.5, "allow_zero_in_degree": True}
         conv = _dgl_layers().GCN2Conv
-        self.convs = nn.ModuleList(conv(width, layer + 1, **options) for layer in range(config.num_layers))
-        self.norms = _norms(config, config.num_layers)
-        self.drop = nn.Dropout(config.dropout)
+        self.convs: nn.ModuleList = nn.ModuleList(
+            conv(width, layer + 1, **options) for layer in range(config.num_layers)
+        )
+        self.norms: nn.ModuleList | None = _norms(config, config.num_layers)
+        self.drop: nn.Dropout = nn.Dropout(config.dropout)
 
     def forward(self, graph: Any, feats: torch.Tensor) -> torch.Tensor:
         weight = _weight(self.config, graph, feats.dtype)
@@ -181,10 +195,10 @@ class PlainAPPNP(nn.Module):
     def __init__(self, config: ModelConfig, sizes: GraphSizes):
         super().__init__()
         self.config = config
-        self.linears = plain_stack.make_linears(config, sizes)
-        self.norms = _norms(config, config.num_layers - 1)
-        self.drop = nn.Dropout(config.dropout)
-        self.conv = _dgl_layers().APPNPConv(k=10, alpha=0.1)
+        self.linears: nn.ModuleList = plain_stack.make_linears(config, sizes)
+        self.norms: nn.ModuleList | None = _norms(config, config.num_layers - 1)
+        self.drop: nn.Dropout = nn.Dropout(config.dropout)
+        self.conv: Any = _dgl_layers().APPNPConv(k=10, alpha=0.1)
 
     def forward(self, graph: Any, feats: torch.Tensor) -> torch.Tensor:
         feats = plain_stack.run_linears(self, self.linears, feats)

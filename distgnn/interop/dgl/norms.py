@@ -13,9 +13,9 @@ class GraphNorm(nn.Module):
     def __init__(self, in_channels: int, eps: float = 1e-5):
         super().__init__()
         self.eps = eps
-        self.weight = nn.Parameter(torch.ones(in_channels))
-        self.bias = nn.Parameter(torch.zeros(in_channels))
-        self.mean_scale = nn.Parameter(torch.ones(in_channels))
+        self.weight: nn.Parameter = nn.Parameter(torch.ones(in_channels))
+        self.bias: nn.Parameter = nn.Parameter(torch.zeros(in_channels))
+        self.mean_scale: nn.Parameter = nn.Parameter(torch.ones(in_channels))
 
     def forward(self, rows: torch.Tensor) -> torch.Tensor:
         out = rows - self.mean_scale * rows.mean(0)
@@ -25,7 +25,7 @@ class GraphNorm(nn.Module):
 class PairNorm(nn.Module):
     """Rows centred and scaled to a mean squared length of 1. Source: Zhao and Akoglu, ICLR'20."""
 
-    eps = 1e-5
+    eps: float = 1e-5
 
     def forward(self, rows: torch.Tensor) -> torch.Tensor:
         rows = rows - rows.mean(0)

@@ -39,6 +39,11 @@ class ArcSet:
         rows: are the rows of vertices and arcs those of all ranks (`distgnn.rows`)?
     """
 
+    graph: ops.GraphView
+    positions: torch.Tensor | None
+    loops: bool
+    rows: bool
+
     def __init__(
         self, graph: ops.GraphView, positions: torch.Tensor | None = None, loops: bool = False, rows: bool = False
     ):
@@ -245,6 +250,8 @@ class ArcSpace(Space):
 
     Collective: the constructor, where arcs were selected.
     """
+
+    arcs: "ArcSet"
 
     def __init__(self, arcs: ArcSet):
         graph: Any = arcs.graph

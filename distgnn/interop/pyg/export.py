@@ -122,11 +122,14 @@ class Arcs:
 class PlainModel(nn.Module):
     """Base: what PyG's users call with (x, edge_index)."""
 
+    config: ModelConfig
+    sizes: GraphSizes
+
     def __init__(self, config: ModelConfig, sizes: GraphSizes):
         super().__init__()
         self.config, self.sizes = config, sizes
         self.prefix = ""
-        self.kind = config.name + (" weighted" if config.weighted and config.name == "sage" else "")
+        self.kind: str = config.name + (" weighted" if config.weighted and config.name == "sage" else "")
 
     def forward(
         self,
@@ -155,6 +158,11 @@ class PlainModel(nn.Module):
 class PlainLabelReuse(nn.Module):
     """`distgnn.nn.LabelReuse` for prediction: all training labels are further input columns."""
 
+    model: nn.Module
+    num_classes: int
+    kind: torch.Tensor | nn.Module
+    prefix: str
+
     def __init__(self, model: nn.Module, num_classes: int):
         super().__init__()
         self.model, self.num_classes = model, num_classes
@@ -167,13 +175,17 @@ class PlainLabelReuse(nn.Module):
 class PlainStack(PlainModel):
     """`distgnn.nn.models.stacks.Stack` (and RGCN) of PyG's layers, in the same order."""
 
+    norms: nn.ModuleList | None
+    drop: nn.Dropout
+
     def __init__(self, config: ModelConfig, sizes: GraphSizes):
         super().__init__(config, sizes)
-        self.inputs = plain_stack.TypedInputs(sizes, config.hidden_feats) if config.name == "rgcn" else None
+        typed = config.name == "rgcn"
+        self.inputs: Any = plain_stack.TypedInputs(sizes, config.hidden_feats) if typed else None
         widths = plain_stack.conv_widths(config, sizes, sizes.num_feats if self.inputs is None else config.hidden_feats)
-        self.convs = nn.ModuleList(self.make_conv(*of_layer) for of_layer in widths)
+        self.convs: nn.ModuleList = nn.ModuleList(self.make_conv(*of_layer) for of_layer in widths)
         self.norms, self.drop = _norms(config, plain_stack.num_hidden(config)), nn.Dropout(config.dropout)
-        self.read = plain_stack.make_reader(config, sizes)
+        self.read: nn.Linear | None = plain_stack.make_reader(config, sizes)
 
     def make_conv(self, in_feats: int, out_feats: int, last: bool) -> nn.Module:
         """One convolution of PyG."""
@@ -215,6 +227,9 @@ class PlainStack(PlainModel):
 class WithBias(nn.Module):
     """GCN2Conv and a bias, which PyG's has not."""
 
+    conv: nn.Module
+    bias: nn.Parameter
+
     def __init__(self, conv: nn.Module, width: int):
         super().__init__()
         self.conv, self.bias = conv, nn.Parameter(torch.zeros(width))
@@ -223,14 +238,19 @@ class WithBias(nn.Module):
 class PlainGCN2(PlainModel):
     """`distgnn.nn.GCN2` of PyG's GCN2Conv."""
 
+    first: nn.Linear
+    last: nn.Linear
+
     def __init__(self, config: ModelConfig, sizes: GraphSizes):
         super().__init__(config, sizes)
         width, conv = config.hidden_feats, _layers().GCN2Conv
         self.first, self.last = nn.Linear(sizes.num_feats, width), nn.Linear(width, sizes.num_classes)
         layers = range(1, config.num_layers + 1)
-        self.convs = nn.ModuleList(WithBias(conv(width, 0.1, 0.5, layer, normalize=False), width) for layer in layers)
-        self.norms = _norms(config, config.num_layers)
-        self.drop = nn.Dropout(config.dropout)
+        self.convs: nn.ModuleList = nn.ModuleList(
+            WithBias(conv(width, 0.1, 0.5, layer, normalize=False), width) for layer in layers
+        )
+        self.norms: nn.ModuleList | None = _norms(config, config.num_layers)
+        self.drop: nn.Dropout = nn.Dropout(config.dropout)
 
     def set_numbers(self, **numbers: Any) -> None:
         convs: Any = self.convs
@@ -252,10 +272,10 @@ class PlainAPPNP(PlainModel):
 
     def __init__(self, config: ModelConfig, sizes: GraphSizes):
         super().__init__(config, sizes)
-        self.linears = plain_stack.make_linears(config, sizes)
-        self.norms = _norms(config, config.num_layers - 1)
-        self.drop = nn.Dropout(config.dropout)
-        self.conv = _layers().APPNP(10, 0.1, normalize=False)
+        self.linears: nn.ModuleList = plain_stack.make_linears(config, sizes)
+        self.norms: nn.ModuleList | None = _norms(config, config.num_layers - 1)
+        self.drop: nn.Dropout = nn.Dropout(config.dropout)
+        self.conv: Any = _layers().APPNP(10, 0.1, normalize=False)
 
     def set_numbers(self, **numbers: Any) -> None:
         self.conv.K, self.conv.alpha = numbers["k"], numbers["alpha"]

@@ -29,10 +29,13 @@ class APPNPConv(nn.Module):
         torch.Size([60, 8])
     """
 
+    k: int
+    alpha: float
+
     def __init__(self, k: int, alpha: float, edge_drop: float = 0.0):
         super().__init__()
         self.k, self.alpha = k, alpha
-        self.edge_drop = Dropout(edge_drop, over="arcs")
+        self.edge_drop: Dropout = Dropout(edge_drop, over="arcs")
 
     @opaque
     def forward(

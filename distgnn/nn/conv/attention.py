@@ -31,6 +31,12 @@ class AttentionConv(nn.Module):
     Shape: [O, in_feats] to [O, H, F].
     """
 
+    in_feats: int
+    out_feats: int
+    num_heads: int
+    allow_zero_in_degree: bool
+    activation: Callable[..., Any] | None
+
     def __init__(
         self,
         in_feats: int,
@@ -47,10 +53,10 @@ class AttentionConv(nn.Module):
         super().__init__()
         self.in_feats, self.out_feats, self.num_heads = in_feats, out_feats, num_heads
         self.activation, self.allow_zero_in_degree = activation, allow_zero_in_degree
-        self.feat_drop = Dropout(feat_drop)
-        self.attn_drop = Dropout(attn_drop, over="arcs")
-        self.leaky_relu = nn.LeakyReLU(negative_slope)
-        self.res_fc = self.make_residual(num_heads * out_feats, bias) if residual else None
+        self.feat_drop: Dropout = Dropout(feat_drop)
+        self.attn_drop: Dropout = Dropout(attn_drop, over="arcs")
+        self.leaky_relu: nn.LeakyReLU = nn.LeakyReLU(negative_slope)
+        self.res_fc: nn.Module | None = self.make_residual(num_heads * out_feats, bias) if residual else None
         self.make_parameters(num_heads * out_feats, bias)
         self.reset_parameters()
 

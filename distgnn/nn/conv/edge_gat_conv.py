@@ -34,6 +34,10 @@ class EdgeGATConv(AttentionConv):
         torch.Size([60, 2, 4])
     """
 
+    attn_l: nn.Parameter
+    attn_r: nn.Parameter
+    attn_edge: nn.Parameter
+
     def __init__(self, in_feats: int, edge_feats: int, out_feats: int, num_heads: int, *arguments: Any, **options: Any):
         self.edge_feats = edge_feats
         if len(arguments) <= 3:  # the residual is not among them: here it is on by default
@@ -44,12 +48,12 @@ class EdgeGATConv(AttentionConv):
         return nn.Linear(self.in_feats, width, bias=False)
 
     def make_parameters(self, width: int, bias: bool) -> None:
-        self.fc = nn.Linear(self.in_feats, width, bias=False)
-        self.fc_edge = nn.Linear(self.edge_feats, width, bias=False)
+        self.fc: nn.Linear = nn.Linear(self.in_feats, width, bias=False)
+        self.fc_edge: nn.Linear = nn.Linear(self.edge_feats, width, bias=False)
         self.attn_l, self.attn_r, self.attn_edge = (
             nn.Parameter(torch.empty(1, self.num_heads, self.out_feats)) for _ in range(3)
         )
-        self.bias = nn.Parameter(torch.empty(width)) if bias else None
+        self.bias: nn.Parameter | None = nn.Parameter(torch.empty(width)) if bias else None
 
     def reset_parameters(self) -> None:
         """Xavier-normal weights with the gain of ReLU, zero bias."""

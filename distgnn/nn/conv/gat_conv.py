@@ -28,11 +28,11 @@ class GATConv(AttentionConv):
     """
 
     def make_parameters(self, width: int, bias: bool) -> None:
-        self.fc = nn.Linear(self.in_feats, width, bias=False)
-        self.attn_l = nn.Parameter(torch.empty(1, self.num_heads, self.out_feats))
-        self.attn_r = nn.Parameter(torch.empty(1, self.num_heads, self.out_feats))
+        self.fc: nn.Linear = nn.Linear(self.in_feats, width, bias=False)
+        self.attn_l: nn.Parameter = nn.Parameter(torch.empty(1, self.num_heads, self.out_feats))
+        self.attn_r: nn.Parameter = nn.Parameter(torch.empty(1, self.num_heads, self.out_feats))
         own_bias = bias and not isinstance(self.res_fc, nn.Linear)  # else the projection of the residual has it
-        self.bias = nn.Parameter(torch.empty(width)) if own_bias else None
+        self.bias: nn.Parameter | None = nn.Parameter(torch.empty(width)) if own_bias else None
 
     def reset_parameters(self) -> None:
         """Xavier-normal weights with the gain of ReLU, zero bias."""

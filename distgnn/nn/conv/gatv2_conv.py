@@ -34,9 +34,9 @@ class GATv2Conv(AttentionConv):
         super().__init__(*arguments, **options)
 
     def make_parameters(self, width: int, bias: bool) -> None:
-        self.fc_src = nn.Linear(self.in_feats, width, bias=bias)
-        self.fc_dst = self.fc_src if self.share_weights else nn.Linear(self.in_feats, width, bias=bias)
-        self.attn = nn.Parameter(torch.empty(1, self.num_heads, self.out_feats))
+        self.fc_src: nn.Linear = nn.Linear(self.in_feats, width, bias=bias)
+        self.fc_dst: nn.Linear = self.fc_src if self.share_weights else nn.Linear(self.in_feats, width, bias=bias)
+        self.attn: nn.Parameter = nn.Parameter(torch.empty(1, self.num_heads, self.out_feats))
 
     def reset_parameters(self) -> None:
         """Xavier-normal weights with the gain of ReLU, zero biases."""

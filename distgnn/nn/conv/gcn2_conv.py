@@ -36,6 +36,12 @@ class GCN2Conv(nn.Module):
         torch.Size([60, 8])
     """
 
+    in_feats: int
+    alpha: float
+    beta: float
+    allow_zero_in_degree: bool
+    activation: Callable[..., Any] | None
+
     def __init__(
         self,
         in_feats: int,
@@ -50,9 +56,11 @@ class GCN2Conv(nn.Module):
         super().__init__()
         self.in_feats, self.alpha, self.beta = in_feats, alpha, math.log(lambda_ / layer + 1)
         self.activation, self.allow_zero_in_degree = activation, allow_zero_in_degree
-        self.weight1 = nn.Parameter(torch.empty(in_feats, in_feats))
-        self.weight2 = None if project_initial_features else nn.Parameter(torch.empty(in_feats, in_feats))
-        self.bias = nn.Parameter(torch.empty(in_feats)) if bias else None
+        self.weight1: nn.Parameter = nn.Parameter(torch.empty(in_feats, in_feats))
+        self.weight2: nn.Parameter | None = (
+            None if project_initial_features else nn.Parameter(torch.empty(in_feats, in_feats))
+        )
+        self.bias: nn.Parameter | None = nn.Parameter(torch.empty(in_feats)) if bias else None
         self.reset_parameters()
 
     def reset_parameters(self) -> None:

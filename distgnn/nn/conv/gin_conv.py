@@ -35,6 +35,10 @@ class GINConv(nn.Module):
         torch.Size([60, 4])
     """
 
+    apply_func: nn.Module | None
+    aggregator_type: str
+    activation: Callable[..., Any] | None
+
     def __init__(
         self,
         apply_func: nn.Module | None = None,
@@ -48,7 +52,7 @@ class GINConv(nn.Module):
         self.apply_func, self.aggregator_type, self.activation = apply_func, aggregator_type, activation
         eps = torch.tensor([float(init_eps)])
         if learn_eps:
-            self.eps = nn.Parameter(eps)
+            self.eps: nn.Parameter = nn.Parameter(eps)
         else:
             self.register_buffer("eps", eps)
 

@@ -30,7 +30,7 @@ class GINEConv(nn.Module):
         self.apply_func = apply_func
         eps = torch.tensor([float(init_eps)])
         if learn_eps:
-            self.eps = nn.Parameter(eps)
+            self.eps: nn.Parameter = nn.Parameter(eps)
         else:
             self.register_buffer("eps", eps)
 

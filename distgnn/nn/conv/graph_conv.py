@@ -38,6 +38,11 @@ class GraphConv(nn.Module):
         torch.Size([60, 4])
     """
 
+    in_feats: int
+    out_feats: int
+    allow_zero_in_degree: bool
+    activation: Callable[..., Any] | None
+
     def __init__(
         self,
         in_feats: int,
@@ -53,8 +58,8 @@ class GraphConv(nn.Module):
             raise ValueError(f"unknown norm {norm!r}: choose from {', '.join(NORMS)}")
         self.in_feats, self.out_feats, self.norm = in_feats, out_feats, norm
         self.activation, self.allow_zero_in_degree = activation, allow_zero_in_degree
-        self.weight = nn.Parameter(torch.empty(in_feats, out_feats)) if weight else None
-        self.bias = nn.Parameter(torch.empty(out_feats)) if bias else None
+        self.weight: nn.Parameter | None = nn.Parameter(torch.empty(in_feats, out_feats)) if weight else None
+        self.bias: nn.Parameter | None = nn.Parameter(torch.empty(out_feats)) if bias else None
         self.reset_parameters()
 
     def reset_parameters(self) -> None:

@@ -31,6 +31,12 @@ class TypedLinear(nn.Module):
         torch.Size([4, 2])
     """
 
+    in_size: int
+    out_size: int
+    num_types: int
+    regularizer: str | None
+    num_bases: int
+
     def __init__(
         self,
         in_size: int,
@@ -52,7 +58,7 @@ class TypedLinear(nn.Module):
         else:
             self.W = nn.Parameter(torch.empty(num_bases if regularizer else num_types, in_size, out_size))
         if regularizer == "basis":
-            self.coeff = nn.Parameter(torch.empty(num_types, num_bases))
+            self.coeff: nn.Parameter = nn.Parameter(torch.empty(num_types, num_bases))
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
@@ -125,14 +131,14 @@ class RelGraphConv(nn.Module):
         super().__init__()
         if regularizer is not None and num_bases is None:
             num_bases = num_rels
-        self.linear_r = TypedLinear(in_feat, out_feat, num_rels, regularizer, num_bases)
+        self.linear_r: TypedLinear = TypedLinear(in_feat, out_feat, num_rels, regularizer, num_bases)
         self.activation = activation
-        self.h_bias = nn.Parameter(torch.zeros(out_feat)) if bias else None
-        self.layer_norm_weight = nn.LayerNorm(out_feat) if layer_norm else None
-        self.loop_weight = nn.Parameter(torch.empty(in_feat, out_feat)) if self_loop else None
+        self.h_bias: nn.Parameter | None = nn.Parameter(torch.zeros(out_feat)) if bias else None
+        self.layer_norm_weight: nn.LayerNorm | None = nn.LayerNorm(out_feat) if layer_norm else None
+        self.loop_weight: nn.Parameter | None = nn.Parameter(torch.empty(in_feat, out_feat)) if self_loop else None
         if self.loop_weight is not None:
             nn.init.xavier_uniform_(self.loop_weight, gain=nn.init.calculate_gain("relu"))
-        self.dropout = Dropout(dropout)
+        self.dropout: Dropout = Dropout(dropout)
 
     @opaque
     def forward(

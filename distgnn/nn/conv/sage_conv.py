@@ -42,6 +42,12 @@ class SAGEConv(nn.Module):
         torch.Size([60, 4])
     """
 
+    in_feats: int
+    out_feats: int
+    aggregator_type: str
+    norm: Callable[..., Any] | None
+    activation: Callable[..., Any] | None
+
     def __init__(
         self,
         in_feats: int,
@@ -55,14 +61,14 @@ class SAGEConv(nn.Module):
         super().__init__()
         check_choice("aggregator_type", aggregator_type, AGGREGATORS)
         self.in_feats, self.out_feats, self.aggregator_type = in_feats, out_feats, aggregator_type
-        self.feat_drop = Dropout(feat_drop)
+        self.feat_drop: Dropout = Dropout(feat_drop)
         self.norm, self.activation = norm, activation
-        self.fc_pool = nn.Linear(in_feats, in_feats) if aggregator_type == "pool" else None
-        self.fc_neigh = nn.Linear(in_feats, out_feats, bias=False)
+        self.fc_pool: nn.Linear | None = nn.Linear(in_feats, in_feats) if aggregator_type == "pool" else None
+        self.fc_neigh: nn.Linear = nn.Linear(in_feats, out_feats, bias=False)
         if aggregator_type != "gcn":
-            self.fc_self = nn.Linear(in_feats, out_feats, bias=bias)
+            self.fc_self: nn.Linear = nn.Linear(in_feats, out_feats, bias=bias)
         else:
-            self.bias = nn.Parameter(torch.zeros(out_feats)) if bias else None
+            self.bias: nn.Parameter | None = nn.Parameter(torch.zeros(out_feats)) if bias else None
         self.reset_parameters()
 
     def reset_parameters(self) -> None:

@@ -25,12 +25,17 @@ class DeepStack(Described):
     Shape: [O, in_feats] to logits [O, num_classes].
     """
 
+    weighted: bool
+    sizes: tuple[int, int, int]
+    norm: str
+    drops: nn.ModuleList
+
     def __init__(self, *sizes: int, dropout: float = 0.5, norm: str = "none", weighted: bool = False):
         super().__init__()
         self.weighted, self.norm = weighted, norm
         self.sizes = (sizes[0], sizes[1], sizes[2])
         num_norms, num_drops = self.make_layers(*sizes)
-        self.norms = make_norms(norm, sizes[1], num_norms)
+        self.norms: nn.ModuleList | None = make_norms(norm, sizes[1], num_norms)
         self.drops = nn.ModuleList(Dropout(dropout) for _ in range(num_drops))
         number_sites(self)
 
@@ -64,6 +69,11 @@ class GCN2(DeepStack):
         torch.Size([60, 4])
     """
 
+    alpha: float
+    lambda_: float
+    first: nn.Linear
+    last: nn.Linear
+
     config_name = "gcn2"
 
     def __init__(
@@ -92,7 +102,7 @@ class GCN2(DeepStack):
         convs = [GCN2Conv(hidden_feats, layer + 1, allow_zero_in_degree=True, **options) for layer in range(num_layers)]
         for conv in convs:
             nn.init.xavier_uniform_(conv.weight1)  # DGL's standard normal weights blow up from a few layers on
-        self.convs = nn.ModuleList(convs)
+        self.convs: nn.ModuleList = nn.ModuleList(convs)
         return num_layers, num_layers + 1
 
     @opaque
@@ -130,7 +140,7 @@ class APPNP(DeepStack):
         **options: Any,
     ):
         super().__init__(in_feats, hidden_feats, num_classes, num_layers, **options)
-        self.conv = APPNPConv(k, alpha)  # behind the dropouts: masks are keyed by the order of modules
+        self.conv: APPNPConv = APPNPConv(k, alpha)  # behind the dropouts: masks are keyed by the order of modules
         number_sites(self)
 
     def own_settings(self) -> dict[str, Any]:
@@ -141,7 +151,7 @@ class APPNP(DeepStack):
 
     def make_layers(self, in_feats: int, hidden_feats: int, num_classes: int, num_layers: int) -> tuple[int, int]:
         widths = [in_feats] + [hidden_feats] * (num_layers - 1) + [num_classes]
-        self.linears = nn.ModuleList(nn.Linear(*pair) for pair in pairwise(widths))
+        self.linears: nn.ModuleList = nn.ModuleList(nn.Linear(*pair) for pair in pairwise(widths))
         return num_layers - 1, num_layers - 1
 
     @opaque

@@ -20,9 +20,9 @@ class EncodedGINE(nn.Module):
 
     def __init__(self, in_feats: int, out_feats: int, num_edge_feats: int):
         super().__init__()
-        self.encoder = nn.Linear(num_edge_feats, in_feats)
+        self.encoder: nn.Linear = nn.Linear(num_edge_feats, in_feats)
         func = nn.Sequential(nn.Linear(in_feats, out_feats), nn.ReLU(), nn.Linear(out_feats, out_feats))
-        self.conv = GINEConv(func, learn_eps=True)
+        self.conv: GINEConv = GINEConv(func, learn_eps=True)
 
     @opaque
     def forward(self, graph: DataGraph, rows: torch.Tensor, edge_feats: torch.Tensor) -> torch.Tensor:

@@ -45,6 +45,9 @@ class LabelReuse(nn.Module):
         torch.Size([60, 4])
     """
 
+    model: nn.Module
+    rate: float
+
     def __init__(self, model: nn.Module, rate: float):
         super().__init__()
         self.model, self.rate = model, rate
@@ -57,7 +60,9 @@ class LabelReuse(nn.Module):
         widths = {"num_feats": sizes["num_feats"] - sizes["num_classes"]}
         return replace(config, label_reuse=self.rate), sizes | widths, numbers
 
-    to_pyg = Described.to_pyg
+    def to_pyg(self) -> nn.Module:
+        """As of our other models."""
+        return Described.to_pyg(self)  # type: ignore[arg-type]
 
     @opaque
     def forward(self, graph: DataGraph, feats: torch.Tensor) -> torch.Tensor:

@@ -30,6 +30,10 @@ class RGCN(Stack):
         torch.Size([60, 4])
     """
 
+    num_relations: int
+    num_bases: int
+    sizes: tuple[int, int, int]
+
     config_name = "rgcn"
 
     def __init__(
@@ -45,7 +49,7 @@ class RGCN(Stack):
         self.num_relations, self.num_bases = num_relations, num_bases
         super().__init__(hidden_feats, hidden_feats, *sizes, **options)
         self._arcs_of: WeakKeyDictionary = WeakKeyDictionary()  # graph -> its arcs by relation, made once
-        self.inputs = TypedInput(in_feats, hidden_feats, max(num_node_types, 1))
+        self.inputs: TypedInput = TypedInput(in_feats, hidden_feats, max(num_node_types, 1))
         self.sizes = (in_feats, *self.sizes[1:])
 
     def own_settings(self) -> dict[str, Any]:

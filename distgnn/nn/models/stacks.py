@@ -47,6 +47,14 @@ class Stack(Described):
     Source: jumping knowledge: Xu et al., ICML'18.
     """
 
+    residual: bool
+    jump: str
+    remat: bool
+    weighted: bool
+    sizes: tuple[int, int, int]
+    norm: str
+    drops: nn.ModuleList
+
     def __init__(
         self,
         in_feats: int,
@@ -70,13 +78,13 @@ class Stack(Described):
         num_hidden = num_layers - 1 if jump == "none" else num_layers
         widths = [in_feats] + [hidden_feats] * num_hidden + ([num_classes] if jump == "none" else [])
         lasts = [jump == "none" and layer == num_hidden for layer in range(len(widths) - 1)]
-        self.convs = nn.ModuleList(
+        self.convs: nn.ModuleList = nn.ModuleList(
             self.make_conv(*pair, last) for pair, last in zip(pairwise(widths), lasts, strict=True)
         )
-        self.norms = make_norms(norm, hidden_feats, num_hidden)
+        self.norms: nn.ModuleList | None = make_norms(norm, hidden_feats, num_hidden)
         self.drops = nn.ModuleList(Dropout(dropout) for _ in range(num_hidden))
         if jump != "none":
-            self.read = nn.Linear(hidden_feats * (num_layers if jump == "cat" else 1), num_classes)
+            self.read: nn.Linear = nn.Linear(hidden_feats * (num_layers if jump == "cat" else 1), num_classes)
         number_sites(self)
 
     def own_settings(self) -> dict[str, Any]:
@@ -266,6 +274,9 @@ class GAT(Stack):
         torch.Size([60, 4])
     """
 
+    num_heads: int
+    attn_drop: float
+
     config_name = "gat"
     conv_type: type[AttentionConv] = GATConv
 
@@ -302,7 +313,7 @@ class GATv2(GAT):
     """
 
     config_name = "gatv2"
-    conv_type = GATv2Conv
+    conv_type: type[AttentionConv] = GATv2Conv
 
     def __init__(self, *sizes: int, weighted: bool = False, **options: Any):
         if weighted:

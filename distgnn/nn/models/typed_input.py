@@ -25,7 +25,7 @@ class TypedInput(nn.Module):
         layers = [nn.Linear(in_feats, out_feats) for _ in range(num_types)]
         for layer in layers:
             nn.init.normal_(layer.bias)  # all that tells vertices without features apart
-        self.types = nn.ModuleList(layers)
+        self.types: nn.ModuleList = nn.ModuleList(layers)
 
     @opaque
     def forward(self, rows: torch.Tensor, types: torch.Tensor | None) -> torch.Tensor:

@@ -10,6 +10,7 @@ t ranks each give. The transposed aggregation is the same on transposed arcs, so
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -40,7 +41,7 @@ class ColumnAggregator(Aggregator):
         target_scale: RowScale | None = None,
         site: Site | None = None,
         out: np.ndarray | None = None,
-        overlap_work: Sequence[Callable] = (),
+        overlap_work: Sequence[Callable[..., Any]] = (),
     ) -> tuple[np.ndarray, np.ndarray]:
         """As `Aggregator`; the source halos' rows are those of this rank's columns, [S, w]."""
         group, out = self.group, np.empty_like(rows) if out is None else out

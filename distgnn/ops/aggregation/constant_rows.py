@@ -87,7 +87,7 @@ class ConstantRows:
         self,
         rows: torch.Tensor,
         edge_weight: torch.Tensor | None,
-        scales: tuple,
+        scales: tuple[Any, ...],
         compute: Callable[[bool], torch.Tensor],
         loops: object = None,
     ) -> torch.Tensor:

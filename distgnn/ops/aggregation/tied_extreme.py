@@ -24,7 +24,7 @@ from distgnn.ops.function import Function
 from distgnn.ops.protocol import GraphView
 
 COLUMNS = 16  # compared at a time: rows of arcs are never whole in memory
-BETTER = {"max": np.maximum, "min": np.minimum}
+BETTER: dict[str, Any] = {"max": np.maximum, "min": np.minimum}
 
 
 @operator

@@ -50,7 +50,7 @@ class RelationArcs:
         num_targets, num_sources = arcs["target"].num_copies, arcs["source"].num_copies
         keys = relations.numpy().astype(np.int64) * num_targets + ends["target"]
         groups, group_of_arc = np.unique(keys, return_inverse=True)
-        self.counts = np.bincount(groups // max(num_targets, 1), minlength=num_relations).tolist()
+        self.counts: Any = np.bincount(groups // max(num_targets, 1), minlength=num_relations).tolist()
         weights = None if weight is None else weight.detach().reshape(-1).numpy()
         self._gather = _Matrix.of(ends["source"], group_of_arc, len(groups), num_sources, weights)
         targets = groups % max(num_targets, 1)

@@ -36,20 +36,23 @@ SPOKEN = "left"  # how the note of a rank begins that has said itself that it le
 class Rank:
     """One rank: its process, its socket, and how far it is."""
 
+    received: bytes
+
     def __init__(self, number: int, size: int, program: list[str]):
         self.number = number
-        self.socket, theirs = socket.socketpair()
+        ours, theirs = socket.socketpair()
+        self.socket: socket.socket = ours
         self.received = b""
         self.begun = self.finalized = False
         self.code: int | None = None
         number_here = {"MPI_LOCALRANKID": str(number), "MPI_LOCALNRANKS": str(size)}
         variables = {"PMI_FD": str(theirs.fileno()), "PMI_RANK": str(number), "PMI_SIZE": str(size)} | number_here
         theirs.set_inheritable(True)
-        self.note_file = os.memfd_create("distgnn-note") if hasattr(os, "memfd_create") else -1
+        self.note_file: int = os.memfd_create("distgnn-note") if hasattr(os, "memfd_create") else -1
         if self.note_file >= 0:
             os.ftruncate(self.note_file, NOTE_BYTES)
             variables[NOTE_VARIABLE] = str(self.note_file)
-        self.pid = os.fork()
+        self.pid: int = os.fork()
         if self.pid == 0:
             try:
                 if self.note_file >= 0:
@@ -92,16 +95,18 @@ class Rank:
 class Job:
     """All ranks, and what they told each other."""
 
+    kill_at: float
+
     def __init__(self, size: int, program: list[str]):
-        self.name = f"distgnn_{os.getpid()}_{os.urandom(8).hex()}"  # MPICH names the job's shared memory after it
-        self.values = {"PMI_process_mapping": f"(vector,(0,1,{size}))"}
+        self.name: str = f"distgnn_{os.getpid()}_{os.urandom(8).hex()}"  # MPICH names the job's shared memory after it
+        self.values: dict[str, str] = {"PMI_process_mapping": f"(vector,(0,1,{size}))"}
         self.waiting: dict[str, list[Rank]] = {}
         self.failed: int | None = None
         self.kill_at = float("inf")
         self.passed: set[int] = set()  # signals that came from outside
-        self.kills = memory_kills()
+        self.kills: tuple[int, int] = memory_kills()
         self.early: Rank | None = None  # ended with 0 before it started MPI, and others have
-        self.ranks = [Rank(number, size, program) for number in range(size)]
+        self.ranks: list[Rank] = [Rank(number, size, program) for number in range(size)]
 
     def serve(self, woken: socket.socket) -> int:
         """Until all ranks have ended; the exit code."""

@@ -89,6 +89,10 @@ class PhaseNote:
     Attributes: phase: of a run that tells its phases; doing: where any other program was seen last.
     """
 
+    phase: str
+    doing: str
+    log: str
+
     def __init__(self) -> None:
         self.phase = self.doing = self.log = ""
         self._page: mmap.mmap | None = None
@@ -129,4 +133,4 @@ class PhaseNote:
         return self._page
 
 
-note = PhaseNote()
+note: PhaseNote = PhaseNote()

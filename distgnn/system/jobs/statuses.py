@@ -18,6 +18,10 @@ class Statuses:
     Notes: what is heard of a rank for the first time counts as new.
     """
 
+    log: RankLog
+    num_ranks: int
+    silent_seconds: float
+
     def __init__(self, log: RankLog, num_ranks: int, silent_seconds: float):
         self.log, self.num_ranks, self.silent_seconds = log, num_ranks, silent_seconds
         self._texts: dict[int, str | None] = {}

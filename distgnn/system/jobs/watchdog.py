@@ -52,12 +52,19 @@ class Watchdog:
         folder a rank knows both of itself only. A single rank only tells: there is nobody who waits.
     """
 
+    comm: Any
+    log: RankLog
+    seconds: float
+    rank: Any
+    num_ranks: Any
+    patience: float
+
     option = "--timeout"  # who sets the limit: said with it
 
     def __init__(self, comm: Any, log: RankLog, seconds: float):
         self.comm, self.log, self.seconds = comm, log, seconds
         self.rank, self.num_ranks = comm.rank, comm.size
-        self.beat_seconds = min(max(seconds / 16, 0.2), 15.0)
+        self.beat_seconds: float = min(max(seconds / 16, 0.2), 15.0)
         self.patience = patience(seconds)
         if log.folder is None:
             self.patience += min(comm.rank, 10) * 6 * self.beat_seconds  # lower ranks speak first: one line, not many

@@ -15,6 +15,10 @@ class Damping:
     Args: start: lambda of the settings, never gone below.
     """
 
+    value: float
+    first: float
+    losses: list[float]
+
     def __init__(self, start: float):
         self.start = self.value = start
         self.first = math.inf

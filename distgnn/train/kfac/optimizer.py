@@ -68,6 +68,13 @@ class KFAC(OwnOptimizer):
         with its inverses per step; while recording x'x and g'g, which are half of a layer's products.
     """
 
+    every: int
+    damping: Damping
+    steps: int
+    records: int
+    next_record: int
+    adam: Adam
+
     name = "kfac"
 
     def __init__(

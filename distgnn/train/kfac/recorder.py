@@ -57,9 +57,12 @@ class Recorder:
     Attributes: uses: of each weight that was seen, by its number.
     """
 
+    graph: Any
+    parameters: list[nn.Parameter]
+
     def __init__(self, model: nn.Module, parameters: list[nn.Parameter], graph: Any):
         self.graph, self.parameters = graph, parameters
-        self.comm = graph.comm.Dup() if graph.comm.size > 1 else graph.comm
+        self.comm: Any = graph.comm.Dup() if graph.comm.size > 1 else graph.comm
         self.uses: dict[int, Use] = {}
         self._recording = False
         self._places: dict[int, int] = {}

@@ -82,7 +82,7 @@ ID_BYTES, PAIR_BYTES = 8, 16  # in a part's files
 ROWS_PER_PAIR, BLOCK_PAIRS = 12, 1 << 15  # the block is that of distgnn/nn/pair_predictor.py
 
 
-def estimate_bytes(manifest: dict, part_id: int, settings: dict) -> int:
+def estimate_bytes(manifest: dict[str, Any], part_id: int, settings: dict[str, Any]) -> int:
     """Peak memory of a rank that has part `part_id`, or its share of it, with the libraries that ranks share.
 
     Args:
@@ -92,7 +92,7 @@ def estimate_bytes(manifest: dict, part_id: int, settings: dict) -> int:
     return sum(estimate_blocks(manifest, part_id, settings).values())
 
 
-def estimate_blocks(manifest: dict, part_id: int, settings: dict) -> dict[str, int]:
+def estimate_blocks(manifest: dict[str, Any], part_id: int, settings: dict[str, Any]) -> dict[str, int]:
     """The blocks of `estimate_bytes` by name, in bytes: the table above."""
     part, graph, model, run = manifest["parts"][part_id], manifest["graph"], settings["model"], settings["run"]
     item, columns, train = ITEM_BYTES[run["dtype"]], run.get("columns", 1), settings.get("train", {})
@@ -216,7 +216,7 @@ def together_bytes(needed: list[int]) -> int:
     return sum(needed) - (len(needed) - 1) * SHARED_BYTES
 
 
-def check_memory(comm: Any, manifest: dict, settings: dict, limit: int | None) -> None:
+def check_memory(comm: Any, manifest: dict[str, Any], settings: dict[str, Any], limit: int | None) -> None:
     """Refuse, before anything is loaded, a run whose ranks would not fit into memory.
 
     Collective: yes.

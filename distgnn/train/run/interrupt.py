@@ -22,6 +22,8 @@ class Interrupts:
     Notes: outside the main thread nothing is installed: Python delivers signals there only.
     """
 
+    received: int
+
     def __init__(self, wanted: bool = True):
         self.wanted = wanted
         self.received = 0

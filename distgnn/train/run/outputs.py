@@ -23,6 +23,8 @@ class Outputs:
         settings: sections of config.toml beside [train].
     """
 
+    callbacks: Callbacks
+
     def __init__(self, trainer: Any, callbacks: Callbacks, settings: dict[str, Any]):
         self._trainer, self._comm, config = trainer, trainer.graph.comm, trainer.config
         self.callbacks, self._loggers = callbacks, Callbacks()

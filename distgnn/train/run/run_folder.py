@@ -49,7 +49,7 @@ class RunFolder:
     """
 
     def __init__(self, path: str, config: dict[str, Any], overwrite: bool = False, resume: bool = False):
-        self.path = Path(path)
+        self.path: Path = Path(path)
         self._config = config
         check_free(self.path, overwrite, resume)
         in_place = self.path.is_dir() and (resume or not exists(self.path))

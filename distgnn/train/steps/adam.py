@@ -27,9 +27,9 @@ class Adam(OwnOptimizer):
 
     def __init__(self, parameters: list[nn.Parameter], lr: float, weight_decay: float = 0.0):
         super().__init__(parameters, lr, weight_decay)
-        self.means = [torch.zeros_like(parameter) for parameter in parameters]
-        self.squares = [torch.zeros_like(parameter) for parameter in parameters]
-        self.steps = [torch.zeros(()) for _ in parameters]
+        self.means: list[torch.Tensor] = [torch.zeros_like(parameter) for parameter in parameters]
+        self.squares: list[torch.Tensor] = [torch.zeros_like(parameter) for parameter in parameters]
+        self.steps: list[torch.Tensor] = [torch.zeros(()) for _ in parameters]
 
     @torch.no_grad()
     def step(self) -> None:

@@ -20,6 +20,9 @@ class OwnOptimizer:
         what it keeps.
     """
 
+    weight_decay: float
+    lr: float
+
     name = ""
 
     def __init__(self, parameters: list[nn.Parameter], lr: float, weight_decay: float = 0.0):

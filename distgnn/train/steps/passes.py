@@ -33,9 +33,13 @@ class Passes:
     Raises: InputError for a graph, a model or settings that do not go with cluster batches.
     """
 
+    config: TrainConfig
+    whole: Any
+    graph: Any
+
     def __init__(self, config: TrainConfig, model: nn.Module, whole: Any, graph: Any):
         self.config, self.whole, self.graph = config, whole, graph
-        self.stages = config.stage_list(config.epochs)
+        self.stages: list[Stage] = config.stage_list(config.epochs)
         self._batches: Batches | None = None
         has_batches = any(stage.num_batches for stage in self.stages)
         self._changes = has_batches or whole is not graph

@@ -18,7 +18,7 @@ class SGD(OwnOptimizer):
 
     def __init__(self, parameters: list[nn.Parameter], lr: float, weight_decay: float = 0.0):
         super().__init__(parameters, lr, weight_decay)
-        self.velocities = [torch.zeros_like(parameter) for parameter in parameters]
+        self.velocities: list[torch.Tensor] = [torch.zeros_like(parameter) for parameter in parameters]
 
     @torch.no_grad()
     def step(self) -> None:

@@ -22,12 +22,17 @@ from distgnn.train.tasks.values import loss_of_values, metrics_of_values
 class EdgeTask:
     """A class, or a value, of each pair of a split. Described by `Task`."""
 
+    pairs: SplitPairs
+    name: str
+    kind: str
+    label_smoothing: float
+
     loss: OwnLoss | None
 
     def __init__(self, model: Any, config: TrainConfig):
         self.pairs, self.name, self.loss = SplitPairs(model), config.task, self._loss
         self.kind, self.label_smoothing = config.loss or "mse", config.label_smoothing
-        self.metric = self.kind if config.task == "edge-regression" else "accuracy"
+        self.metric: str = self.kind if config.task == "edge-regression" else "accuracy"
 
     def check(self, graph: Any, config: TrainConfig) -> None:
         check_graph_for(self.name, graph.info)

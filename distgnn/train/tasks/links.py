@@ -25,6 +25,11 @@ NAMED = ("mrr", "rocauc", *HITS)
 class LinkTask:
     """Whether two vertices are joined. Described by `Task`."""
 
+    model: Any
+    pairs: SplitPairs
+    num_negatives: int
+    kind: str
+
     metric = "mrr"
     loss: OwnLoss | None
 

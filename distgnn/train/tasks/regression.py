@@ -20,6 +20,8 @@ from distgnn.train.tasks.values import loss_of_values, metrics_of_values
 class RegressionTask:
     """Values `graph.node_values` [O, T] of each vertex; rows of NaN count nowhere. Described by `Task`."""
 
+    metric: str
+
     loss: OwnLoss | None
 
     def __init__(self, kind: str):

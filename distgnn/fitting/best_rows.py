@@ -1,0 +1,115 @@
+"""What a run's best weights give: of a partition folder of its graph, or of another graph with the same columns."""
+
+import copy
+import tempfile
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import nn
+
+from distgnn.comm import raise_together
+from distgnn.config import CutConfig, TrainConfig
+from distgnn.datasets import GraphData, load_graph
+from distgnn.datasets.findings.findings import Findings
+from distgnn.errors import InputError
+from distgnn.fitting.source import is_parts
+from distgnn.fitting.user_model import adapt
+from distgnn.graph.loader import load, say_on_stderr
+from distgnn.nn import distribute, model_for
+from distgnn.partition import partition_graph
+from distgnn.train.checkpoint.feat_norm import read_feat_norm
+from distgnn.train.checkpoint.weights import best_is_smoothed, load_best
+from distgnn.train.predict import ON_VERTICES, write_best
+from distgnn.train.run.run_folder import model_config, run_dtype, run_task
+from distgnn.train.users_model import run_model, sees_rows
+
+WIDTHS = {
+    "num_feats": "features",
+    "num_edge_feats": "edge features",
+    "num_relations": "edge types",
+    "num_node_types": "vertex types",
+}
+
+
+def best_rows(
+    run: str, settings: dict[str, Any], parts: str, speak: bool, module: nn.Module | None = None
+) -> tuple[Any, nn.Module, torch.Tensor]:
+    """This rank's graph, the model with the run's best weights, and the rows it gives. Collective: yes.
+
+    Args: module: a user's own; None: the run's settings name the model.
+    """
+    config = None if module is not None else model_config(run, settings)
+    options: dict[str, Any] = {"dtype": run_dtype(run, settings), "plain_tensors": config is not None}
+    options["sparse_feats"] = config is not None and config.takes_sparse_feats
+    norm = read_feat_norm(run, settings) or "none"
+    graph: Any = load(parts, **options, feat_norm=norm, say=say_on_stderr if speak else None)
+    with raise_together(graph.comm):
+        if config is not None:
+            network = model_for(config, graph, run_task(settings))
+        else:
+            network = adapt(copy.deepcopy(module))  # type: ignore[arg-type]
+            if not sees_rows(network, graph):
+                distribute(network, graph)
+        load_best(run, network.to(graph.weight_dtype))
+    network.eval()
+    with torch.no_grad():
+        return graph, network, run_model(network, graph)
+
+
+def rows_of_other(run: str, settings: dict[str, Any], data: Any, module: nn.Module | None = None) -> torch.Tensor:
+    """Scores [N, C] of another graph, in its order; in this process.
+
+    Raises: InputError where it has not the columns of the run's graph, or the task is none of vertices.
+    """
+    task, there = run_task(settings), settings.get("data", {}).get("graph")
+    if task not in ON_VERTICES:
+        raise InputError(f"predict(data) is for tasks {' and '.join(ON_VERTICES)}: this run is of task {task}")
+    if there is None:
+        raise InputError(f"{run} does not say what graph it was trained on: train again")
+    if is_parts(data):
+        raise InputError(
+            f"{data} is a partition folder: give the graph, or use distgnn predict {run} {data} --out FILE"
+        )
+    graph = load_graph(data, findings=Findings())
+    for name, kind in WIDTHS.items():
+        if int(there.get(name, 0)) != (found := _count(graph, name)):
+            raise InputError(f"this graph has {found} {kind}, and the one of the training {there.get(name, 0)}")
+    needs = settings.get("model", {}).get("weighted") and graph.edge_weight is None
+    if needs:
+        raise InputError("this graph has no edge weights, and the model was trained with them (weighted): give them")
+    if settings.get("model", {}).get("label_reuse") or best_is_smoothed(run):
+        if graph.labels is None or graph.train is None:
+            raise InputError("this run's scores need training labels of the graph too: give labels and a train mask")
+    cut = CutConfig(direction=there["direction"], self_loops=there["self_loops"])
+    cut = replace(cut, normalize_feats=there.get("normalize_feats", "none"))
+    with tempfile.TemporaryDirectory(prefix=".distgnn-predict-") as folder:
+        parts, out = str(Path(folder) / "parts"), str(Path(folder) / "rows.npy")
+        partition_graph(_with_classes(graph, there), 1, parts, cut, say=lambda line: None)
+        part, network, rows = best_rows(run, settings, parts, False, module)
+        write_best(part, network, rows, run, TrainConfig(task=task), out)
+        return torch.from_numpy(np.load(out))
+
+
+def _count(graph: GraphData, name: str) -> int:
+    """One of `WIDTHS`."""
+    return int(getattr(graph, {"num_relations": "num_edge_types"}.get(name, name)))
+
+
+def _with_classes(graph: GraphData, there: dict[str, Any]) -> GraphData:
+    """The graph with as many classes as the run's, whatever labels it has; without labels all are unknown."""
+    count, several = int(there["num_classes"]), bool(there["multilabel"])
+    if not there["labels"]:
+        return graph
+    if graph.labels is None:
+        unknown = np.zeros((graph.num_nodes, count), np.int64) if several else np.full(graph.num_nodes, -1)
+        return replace(graph, labels=unknown, num_label_classes=None if several else count)
+    if graph.multilabel != several or graph.num_classes > count:
+        kinds = {False: "one label", True: "several labels"}
+        raise InputError(
+            f"this graph has {graph.num_classes} classes, {kinds[graph.multilabel]} of each vertex, and the one of the "
+            f"training {count}, {kinds[several]}: leave the labels out"
+        )
+    return graph if several else replace(graph, num_label_classes=count)
