@@ -1,0 +1,48 @@
+"""A program that compiles what comes last in a cut: it cuts and writes a small graph into a folder (see ahead.py)."""
+
+import os
+import shutil
+import sys
+import threading
+
+import numpy as np
+
+from distgnn.datasets import GraphData
+from distgnn.partition.cmr.improve import refine_borders
+from distgnn.partition.cmr.levels import Levels
+from distgnn.partition.core.edges import endpoint_degrees
+from distgnn.partition.core.effort import EFFORTS
+from distgnn.partition.core.owners import balanced_owners
+from distgnn.partition.core.shares import part_shares
+from distgnn.partition.core.vertex_cut import VertexCut
+from distgnn.partition.pipeline import write_partition
+from distgnn.partition.sorting.renumber import ordered_edges
+
+
+def compile_last_steps(folder: str) -> None:
+    """Move the borders of a small cut by flows, choose owners and write the parts, in a process of its own."""
+    size = 400
+    draw = np.random.default_rng(0)
+    ends = np.sort(draw.integers(0, size, (2, 4 * size)), axis=0)
+    feats, labels = draw.random((size, 4), dtype=np.float32), np.arange(size) % 2
+    graph = GraphData.from_arrays(ends, directed=False, feats=feats, labels=labels)
+    edge_list, shares = graph.edge_list(), part_shares(2, None)
+    degrees = endpoint_degrees(edge_list)
+    one = np.zeros(size, dtype=np.int32)
+    edges, order, vertices = ordered_edges(edge_list, degrees, one)
+    parts = (np.arange(len(order)) * 2 // len(order)).astype(np.int16)
+    parts[order] = refine_borders(edges, parts, Levels([one]), degrees[vertices], shares, EFFORTS["fast"])
+    cut = VertexCut(2, parts, balanced_owners(edge_list, parts, shares))
+    write_partition(graph, edge_list, cut, f"{folder}/parts")
+
+
+def _end_with_parent(folder: str) -> None:
+    """Its end of the pipe is closed when it dies, of whatever."""
+    os.read(0, 1)
+    shutil.rmtree(folder, ignore_errors=True)
+    os._exit(0)
+
+
+if __name__ == "__main__":
+    threading.Thread(target=_end_with_parent, args=sys.argv[1:], daemon=True).start()
+    compile_last_steps(sys.argv[1])
