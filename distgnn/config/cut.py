@@ -10,6 +10,7 @@ from numbers import Integral
 from typing import Any
 
 from distgnn.config.algorithm import UPDATES
+from distgnn.config.options.earlier import RENAMED
 from distgnn.config.options.option import check_choices, option
 from distgnn.errors import InputError
 
@@ -161,8 +162,10 @@ def make_config(method: str | CutConfig, options: Mapping[str, Any], known: Coll
 
 
 def check_names(options: Iterable[str], known: Collection[str]) -> None:
-    """Raise InputError for the first option that is not known, naming the nearest one."""
+    """Raise InputError for the first option that is not known, naming the one of today or the nearest one."""
     for name in options:
+        if name in RENAMED and name not in known:
+            raise InputError(f"{name} is called {RENAMED[name]} now")
         if name not in known:
             near = difflib.get_close_matches(name, known, 1, cutoff=0.5)
             hint = f"did you mean {near[0]!r}?" if near else f"choose from {', '.join(known)}"

@@ -1,10 +1,12 @@
 """Loading one rank's part of a partition folder as the graph a model sees."""
 
+import inspect
 import io
 import logging
 import os
 import sys
 from collections.abc import Callable, Collection
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -17,8 +19,10 @@ from distgnn.comm import abort_on_uncaught, check_same, raise_together
 from distgnn.comm.ending.leaving import end_quickly, watched
 from distgnn.comm.ending.loop_watch import watch_to_the_end
 from distgnn.config import Algorithm
+from distgnn.config.cut import check_names
 from distgnn.config.exchange import check_columns
 from distgnn.config.options.choices import check_choice
+from distgnn.config.schedule import Schedule
 from distgnn.errors import RunError
 from distgnn.graph.columns import ColumnGraph, row_share
 from distgnn.graph.copy_graph import CopyGraph
@@ -36,6 +40,9 @@ from distgnn.system.jobs.own_rank import under_mpi
 from distgnn.system.jobs.rank_log import note
 from distgnn.system.launch import PRINT_VARIABLE
 from distgnn.system.output import plain
+
+OF_A_GRAPH = inspect.signature(DistGraph).parameters.keys() - {"local", "comm", "algorithm", "tuning", "schedule"}
+OPTIONS = [*sorted(OF_A_GRAPH), *(one.name for one in fields(Schedule))]
 
 
 def say_on_stderr(text: str) -> None:
@@ -84,6 +91,7 @@ def load(
     comm = init(comm, leave, printing=plain_tensors)
     update = Algorithm.parse(algorithm).check_update(update)
     with raise_together(comm):
+        check_names(options, OPTIONS)
         manifest = read_manifest(folder)
         check_columns(columns, update)
         check_folder(options.get("offload"))

@@ -96,7 +96,7 @@ def add_product(graph: GraphView, rows: torch.Tensor, weight: torch.Tensor, out:
             out[block] += _wide(rows[block]) @ weight
 
 
-def sum_of_products(graph: GraphView, pairs: list[tuple], over: torch.Tensor | None = None) -> torch.Tensor:
+def sum_of_products(graph: GraphView, pairs: list[tuple[Any, ...]], over: torch.Tensor | None = None) -> torch.Tensor:
     """The sum over (rows [O, A], weight [A, B]), one or two pairs (one of sparse rows), of their products, [O, B].
 
     Args: over: where to write, [O, B], in place of a buffer; it may be one of the rows, with B = A columns, that nobody
