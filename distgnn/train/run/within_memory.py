@@ -10,7 +10,6 @@ from typing import Any
 
 from distgnn.config import Settings
 from distgnn.errors import InputError, RunError
-from distgnn.ops.buffers import IN_MEMORY
 from distgnn.system.free_memory import available_bytes
 from distgnn.system.sizes import parse_bytes
 from distgnn.system.units import human_bytes
@@ -124,6 +123,8 @@ def check_disk(comm: Any, manifest: dict[str, Any], settings: Settings, by_name:
 
 def disk_bytes(manifest: dict[str, Any], part_id: int, settings: Settings) -> int:
     """What a rank writes into files: what it does not keep in memory, and the rows at work, which come there too."""
+    from distgnn.ops.buffers import IN_MEMORY  # the module starts MPI
+
     train = settings.train
     kept, offloaded = (
         estimate_bytes(manifest, part_id, _sections(replace(settings, train=replace(train, offload=folder))))
