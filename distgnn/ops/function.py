@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import torch
-from torch.utils.weak import WeakTensorKeyDictionary
 
 from distgnn.errors import RunError, on_all_ranks
 
@@ -55,28 +54,6 @@ def version_of(tensor: torch.Tensor | None) -> int | None:
     """How often a tensor was written to in place; None for none, and for those that torch does not count for: made in
     inference mode."""
     return None if tensor is None or tensor.is_inference() else tensor._version
-
-
-class Facts:
-    """What the maker of a tensor knows of it, for functions that get it next, until it is freed or written to."""
-
-    def __init__(self) -> None:
-        self._of: Any = WeakTensorKeyDictionary()
-
-    def note(self, tensor: torch.Tensor, fact: Any) -> None:
-        """Know this from now on, in place of what was known."""
-        self._of[tensor] = fact, version_of(tensor)
-
-    def get(self, tensor: torch.Tensor) -> Any:
-        """What is known, or None."""
-        fact, version = self._of.get(tensor, (None, None))
-        return fact if is_same(tensor, version) else None
-
-    def take(self, tensor: torch.Tensor) -> Any:
-        """What is known, or None; nothing from then on."""
-        fact = self.get(tensor)
-        self._of.pop(tensor, None)
-        return fact
 
 
 def is_same(tensor: torch.Tensor, version: int | None) -> bool:

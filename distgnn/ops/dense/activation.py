@@ -16,11 +16,10 @@ from distgnn import kernels
 from distgnn.ops.aggregation.halo import as_array
 from distgnn.ops.dense.made_again import MadeAgain, room_of
 from distgnn.ops.entry import operator
-from distgnn.ops.function import Facts, Function, is_same, version_of
+from distgnn.ops.function import Function, is_same, version_of
 from distgnn.ops.protocol import GraphView
 
 Norm = tuple[torch.Tensor, torch.Tensor]  # gamma and beta of a layer norm, [D] each
-_relu_of, _column_sums = Facts(), Facts()  # rows that a ReLU read, with their version; sums over rows of a gradient
 
 
 @dataclass(frozen=True)
@@ -88,7 +87,7 @@ def relu(graph: GraphView, rows: torch.Tensor) -> torch.Tensor:
         0.0
     """
     out = activate(graph, rows, Epilogue(relu=True))
-    _relu_of.note(out, (rows, version_of(rows)))
+    out.relu_of = rows, version_of(rows), version_of(out)  # type: ignore[attr-defined]
     return out
 
 
@@ -97,14 +96,14 @@ def before_relu(rows: torch.Tensor) -> torch.Tensor | None:
 
     A dropout that starts from them needs no row that ReLU made, and nothing is saved for ReLU alone.
     """
-    source, version = _relu_of.take(rows) or (None, None)
-    return source if source is not None and is_same(source, version) else None
+    source, *versions = rows.__dict__.pop("relu_of", (None,))
+    return source if versions and versions == [version_of(source), version_of(rows)] else None
 
 
 def column_sums(grad: torch.Tensor) -> torch.Tensor:
     """Sums [D] over the rows of a gradient [O, D]; those of `_LetThrough` are known where nobody wrote to it since."""
-    sums: torch.Tensor | None = _column_sums.get(grad)
-    return grad.sum(0) if sums is None else sums
+    sums, version = grad.__dict__.get("column_sums", (None, None))
+    return sums if sums is not None and version == grad._version else grad.sum(0)
 
 
 class _Activate(Function):
@@ -133,7 +132,7 @@ class _LetThrough(Function):
         grads = graph.buffers.empty_like(grad)
         arrays = as_array(grad), as_array(out)
         _, sums, *_ = kernels.activate_backward(*arrays, grad_feats=as_array(grads), **epilogue.keywords())
-        _column_sums.note(grads, torch.from_numpy(sums))
+        grads.column_sums = torch.from_numpy(sums), grads._version  # type: ignore[attr-defined]
         return grads
 
     @staticmethod

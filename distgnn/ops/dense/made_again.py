@@ -13,7 +13,7 @@ from typing import Any
 
 import torch
 
-from distgnn.ops.function import Facts
+from distgnn.ops.function import version_of
 
 Make = Callable[[Sequence[torch.Tensor], slice], torch.Tensor]  # what is kept, and which rows, to these rows
 
@@ -51,31 +51,32 @@ class MadeAgain:
         return MadeAgain(kept, self.make, self.shape, self.dtype)
 
 
-_offers, _lent = Facts(), Facts()
-
-
 def offer(rows: torch.Tensor, again: MadeAgain) -> torch.Tensor:
     """`rows`, which the next function that `taken` is called in need not keep."""
-    _offers.note(rows, again)
+    rows.made_again = again, version_of(rows)  # type: ignore[attr-defined]
     return rows
 
 
 def taken(rows: Any) -> MadeAgain | None:
     """How to make these rows again, once, if that was offered and nobody wrote to them since."""
-    again: MadeAgain | None = _offers.take(rows) if type(rows) is torch.Tensor else None
-    return again
+    if type(rows) is not torch.Tensor:
+        return None
+    again, version = rows.__dict__.pop("made_again", (None, None))
+    return again if again is not None and version == version_of(rows) else None
 
 
 def lend(rows: torch.Tensor) -> None:
     """Say that nobody reads these rows any more: one other result may be written over them."""
     torch.autograd.graph.increment_version(rows)  # whoever saved them is told
-    _lent.note(rows, True)
+    rows.is_lent = version_of(rows)  # type: ignore[attr-defined]
 
 
 def room_of(rows: Any, like: torch.Tensor) -> torch.Tensor | None:
     """Memory of lent rows, as a tensor, if it has the shape and dtype of `like`."""
-    if type(rows) is not torch.Tensor or rows.shape != like.shape or rows.dtype != like.dtype or not _lent.take(rows):
+    lent = rows.__dict__.get("is_lent") if type(rows) is torch.Tensor else None
+    if lent is None or lent != version_of(rows) or rows.shape != like.shape or rows.dtype != like.dtype:
         return None
+    del rows.is_lent
     return rows.detach()
 
 

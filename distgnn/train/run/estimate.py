@@ -69,7 +69,7 @@ KEEPS = {
     "appnp": Keeps(1, 1, 0.1, outputs=1.5),
     "gine": Keeps(4.2, 4.2, 0.8, by_arc=True),
     "edgegat": Keeps(2.8, 1.9, 0.3, outputs=1, halos=1.9, by_arc=True),
-    "rgcn": Keeps(1, 1, 1.3, by_arc=True),
+    "rgcn": Keeps(1, 1, 5, by_arc=True),
 }
 REMAT_BESIDES, ATTENTION_BESIDES = 2.4, 0.6  # with --remat
 JUMP_ROWS = 9.5
