@@ -236,6 +236,12 @@ class Buffers:
         for block in self._blocks:
             block.forget_free_pieces()
 
+    def give_back(self) -> None:
+        """Give free blocks back to the system, before work of another kind that needs memory once."""
+        with self._lock:
+            self._forget_free_pieces()
+            self._drop_free_blocks_below(max((block.num_bytes for block in self._blocks), default=0))
+
     def _drop_free_blocks_below(self, num_bytes: int) -> None:
         """Give free smaller blocks back to the system: the larger new one can stand for some of them later.
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import safetensors.numpy
 import torch
 from safetensors import SafetensorError
 from safetensors.torch import load
@@ -36,6 +37,8 @@ def save_checkpoint(run: Path, trainer: Any, epochs_done: int) -> None:
     Raises: RunError on every rank where something cannot be written; older checkpoints are kept.
     """
     comm, graph = trainer.graph.comm, trainer.graph
+    if not graph.algorithm.exact:  # late rows are copied twice on their way to the file
+        graph.buffers.give_back()
     delayed, identity, cut = held_rows(trainer), trainer.fingerprint, cut_digests(graph)
     begun = trainer.begun.state(comm)
     random = comm.gather(torch.get_rng_state().numpy(), root=0)  # 5 kB of each rank: only rank 0 writes them
@@ -50,6 +53,7 @@ def save_checkpoint(run: Path, trainer: Any, epochs_done: int) -> None:
             if delayed:
                 name = DELAYED.format(rank=comm.rank)
                 entries[name] = files.write_file(partial, name, pack_arrays(delayed))
+                delayed.clear()
         gathered = comm.gather(entries, root=0)
         with raise_together(comm), _writing(run):
             if comm.rank == 0:
@@ -234,7 +238,7 @@ def held_rows(trainer: Any) -> dict[str, np.ndarray]:
 
 def pack_arrays(arrays: dict[str, np.ndarray]) -> bytes:
     """The file of `held_rows`."""
-    return pack({name: torch.from_numpy(np.ascontiguousarray(array)) for name, array in arrays.items()})
+    return safetensors.numpy.save({name: np.ascontiguousarray(array) for name, array in arrays.items()})
 
 
 class _writing:
