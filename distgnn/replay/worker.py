@@ -44,7 +44,7 @@ def _measure(folder: str, rank: int, out: Path) -> None:
     import numpy as np
 
     from distgnn import kernels
-    from distgnn.train.checkpoint.state import held_rows, pack_arrays
+    from distgnn.train.checkpoint.state import held_rows
 
     asked = json.loads(sys.stdin.readline())
     settings = settings_of(asked["settings"])
@@ -64,9 +64,7 @@ def _measure(folder: str, rank: int, out: Path) -> None:
     if asked["evaluate"]:
         part.settle()
         part.trainer.predict()
-        pack_arrays(
-            held_rows(part.trainer)
-        )  # the memory of a checkpoint: late rows are copied, and once more as a file
+        held_rows(part.trainer)  # the memory of a checkpoint: late rows are copied
     out.write_text(json.dumps(part.recording().to_json()))
     print(DONE, flush=True)
     while not select.select([sys.stdin], [], [], 0)[0]:

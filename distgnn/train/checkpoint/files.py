@@ -26,6 +26,10 @@ import shutil
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import safetensors.numpy
+from safetensors import SafetensorError
+
 from distgnn.config.train import OPTIMIZERS
 from distgnn.errors import RunError
 from distgnn.system.atomic import sync_folder
@@ -35,6 +39,7 @@ FORMAT_VERSION = 1
 STATE = "checkpoint.json"
 COMMON_FILES = ("model", *OPTIMIZERS, "objects", "best", "random")
 KEPT = 2
+BLOCK_BYTES = 1 << 20  # read at once
 MOST_STATE_BYTES = 1 << 24
 NAME = re.compile(r"epoch-(\d{8,12})")
 
@@ -78,6 +83,20 @@ def write_file(folder: Path, name: str, content: bytes) -> dict[str, Any]:
         stream.flush()
         os.fsync(stream.fileno())
     return {"bytes": len(content), "sha256": hashlib.sha256(content).hexdigest()}
+
+
+def write_arrays(folder: Path, name: str, arrays: dict[str, np.ndarray]) -> dict[str, Any]:
+    """As `write_file`, from arrays, without their bytes as a whole. Raises: OSError."""
+    path, digest = folder / f"{name}.safetensors", hashlib.sha256()
+    try:
+        safetensors.numpy.save_file({one: np.ascontiguousarray(array) for one, array in arrays.items()}, path)
+    except SafetensorError as error:
+        raise OSError(str(error)) from error
+    with open(path, "rb") as stream:
+        os.fsync(stream.fileno())
+        for block in iter(lambda: stream.read(BLOCK_BYTES), b""):
+            digest.update(block)
+        return {"bytes": stream.tell(), "sha256": digest.hexdigest()}
 
 
 def commit(run: Path, partial: Path, epochs_done: int, state: dict[str, Any]) -> Path:

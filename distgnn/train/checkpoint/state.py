@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import safetensors.numpy
 import torch
 from safetensors import SafetensorError
 from safetensors.torch import load
@@ -37,7 +36,7 @@ def save_checkpoint(run: Path, trainer: Any, epochs_done: int) -> None:
     Raises: RunError on every rank where something cannot be written; older checkpoints are kept.
     """
     comm, graph = trainer.graph.comm, trainer.graph
-    if not graph.algorithm.exact:  # late rows are copied twice on their way to the file
+    if not graph.algorithm.exact:  # late rows are copied on their way to the file
         graph.buffers.give_back()
     delayed, identity, cut = held_rows(trainer), trainer.fingerprint, cut_digests(graph)
     begun = trainer.begun.state(comm)
@@ -52,7 +51,7 @@ def save_checkpoint(run: Path, trainer: Any, epochs_done: int) -> None:
         with raise_together(comm), _writing(run):
             if delayed:
                 name = DELAYED.format(rank=comm.rank)
-                entries[name] = files.write_file(partial, name, pack_arrays(delayed))
+                entries[name] = files.write_arrays(partial, name, delayed)
                 delayed.clear()
         gathered = comm.gather(entries, root=0)
         with raise_together(comm), _writing(run):
@@ -234,11 +233,6 @@ def cut_digests(graph: Any) -> list[str]:
 def held_rows(trainer: Any) -> dict[str, np.ndarray]:
     """What this rank writes of rows that are late or of earlier batches; empty where none are. Collective: yes."""
     return trainer.graph.schedule_state() | trainer.passes.state_dict()
-
-
-def pack_arrays(arrays: dict[str, np.ndarray]) -> bytes:
-    """The file of `held_rows`."""
-    return safetensors.numpy.save({name: np.ascontiguousarray(array) for name, array in arrays.items()})
 
 
 class _writing:
