@@ -29,11 +29,12 @@ def compiling_ahead(*, wanted: bool) -> Iterator[None]:
             ends.pop_all()
             if jit.cache_folder() is None:
                 return
-            folder = ends.enter_context(tempfile.TemporaryDirectory(prefix="distgnn-"))
-            words, null = [sys.executable, "-m", LAST_STEPS, folder], subprocess.DEVNULL
-            process = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=null, stderr=null)
-            ends.callback(process.communicate)
-            ends.callback(process.kill)
+            with contextlib.suppress(OSError):  # no room for it: this process compiles all
+                folder = ends.enter_context(tempfile.TemporaryDirectory(prefix="distgnn-"))
+                words, null = [sys.executable, "-m", LAST_STEPS, folder], subprocess.DEVNULL
+                process = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=null, stderr=null)
+                ends.callback(process.communicate)
+                ends.callback(process.kill)
 
         jit.listeners.append(start)
         ends.callback(jit.listeners.remove, start)
