@@ -89,10 +89,10 @@ def pair(name: str):
     return ours.double(), theirs.double()
 
 
-@pytest.mark.mpi(2, 3)
+@pytest.mark.mpi(3)
 @pytest.mark.parametrize("name", CASES)
 def test_our_layer_equals_dgls(comm, name):
-    data = random_graph(9, directed=DIRECTED if comm.size != 2 else UNDIRECTED)
+    data = random_graph(9, directed=[UNDIRECTED, DIRECTED][list(CASES).index(name) % 2])
     ours, theirs = pair(name)
     inputs = Inputs.random(data.num_nodes, num_arc_ids(data.edge_list()))
     call = CASES[name][3]
