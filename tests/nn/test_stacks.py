@@ -70,7 +70,7 @@ def test_settings_that_no_model_can_have_are_refused(settings, message):
         build_model(ModelConfig(**settings), 5, 3)
 
 
-@pytest.mark.mpi(1, 2)
+@pytest.mark.mpi(2)
 @pytest.mark.parametrize("wires", [{"wire": "int8"}, {"wire_backward": "bfloat16"}], ids=str)
 def test_rematerialisation_refuses_narrow_wires(comm, wires):
     """The layer is run again: a second exchange would be rounded with other draws."""

@@ -132,7 +132,7 @@ def losses_of(make, graph, loss, columns):
     return torch.tensor(found), gradients, torch.from_numpy(out.detach().numpy())
 
 
-@pytest.mark.mpi(1, 2, 3)
+@pytest.mark.mpi(1, 3)
 def test_a_script_runs_unchanged(comm):
     """All in one job of ranks: starting one takes longer than a script."""
     data = random_graph(12, directed=UNDIRECTED)

@@ -113,7 +113,7 @@ def test_cora_learns_as_well_with_delayed_rows(comm, data_root):
     assert abs(found["cd-5"] - found["cd-0"]) < 0.03  # of 500 vertices, one seed: 2 standard deviations are 3.5 points
 
 
-@pytest.mark.mpi(1, 3)
+@pytest.mark.mpi(3)
 def test_update_on_copies_is_as_exact(comm):
     owners, logits = losses_and_weights(dist_graph(random_graph(1), comm))
     copies, same_logits = losses_and_weights(dist_graph(random_graph(1), comm, update="copies"))

@@ -52,7 +52,7 @@ def test_every_step_of_a_run_draws_its_own_masks():
     assert steps == list(range(1 + 2 * 3 + 2))
 
 
-@pytest.mark.mpi(1, 2)
+@pytest.mark.mpi(2)
 @pytest.mark.parametrize("last", [1, 3])
 def test_a_resumed_run_is_bit_identical(comm, shared_tmp_path, last):
     """Stopped within a stage of batches, and at its end."""

@@ -129,7 +129,7 @@ def test_predictions_are_made_without_dropout(comm):
     assert torch.equal(trainer.predict(), found)
 
 
-@pytest.mark.mpi(1, 3)
+@pytest.mark.mpi(3)
 @pytest.mark.parametrize("update", ["owners", "copies"])
 def test_a_metric_counts_each_vertex_once(comm, update):
     """On copies a rank has rows of other ranks' vertices too: they are not counted again."""
@@ -149,7 +149,7 @@ def test_a_metric_counts_each_vertex_once(comm, update):
         assert metrics[f"{split}_accuracy"] == pytest.approx(np.mean(guess[ids] == data.labels[ids]), abs=1e-12)
 
 
-@pytest.mark.mpi(1, 2)
+@pytest.mark.mpi(2)
 def test_weights_are_the_same_bits_on_all_ranks(comm):
     trainer = make(dist_graph(random_graph(1), comm, dtype="float32"))
     torch.manual_seed(comm.rank)
@@ -159,7 +159,7 @@ def test_weights_are_the_same_bits_on_all_ranks(comm):
         assert len(set(values)) == 1
 
 
-@pytest.mark.mpi(1, 2)
+@pytest.mark.mpi(2)
 def test_the_run_folder(comm, shared_tmp_path):
     graph = dist_graph(random_graph(1), comm, dtype="float32")
     trainer = make(graph, run_dir=str(shared_tmp_path / "run"))
@@ -194,7 +194,7 @@ def test_a_loss_that_is_not_a_number_stops_all_ranks(comm):
     assert caught.value.agreed
 
 
-@pytest.mark.mpi(1, 2)
+@pytest.mark.mpi(2)
 def test_what_cannot_be_trained_is_refused_on_all_ranks(comm):
     data = random_graph(1)
     edges, feats = data.edges, data.feats

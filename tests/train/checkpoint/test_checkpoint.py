@@ -111,7 +111,7 @@ def test_each_rank_gets_its_own_random_state_back(comm, shared_tmp_path):
     assert len({bytes(one.numpy()) for one in comm.allgather(state)}) == comm.size
 
 
-@pytest.mark.mpi(1, 3)
+@pytest.mark.mpi(3)
 def test_a_run_resumes_on_another_number_of_ranks(comm, shared_tmp_path):
     """Stopped on P ranks, resumed by each rank alone: the same losses to rounding, float64."""
     data = random_graph(2)
@@ -137,7 +137,7 @@ def test_another_cut_of_the_graph_is_the_same_graph(comm, shared_tmp_path):
     np.testing.assert_allclose(resumed.losses, expected.losses, rtol=1e-10)
 
 
-@pytest.mark.mpi(1, 2)
+@pytest.mark.mpi(2)
 @pytest.mark.parametrize(
     ("change", "says"),
     [
@@ -170,7 +170,7 @@ def test_a_checkpoint_of_something_else_is_refused_by_name(comm, shared_tmp_path
     assert len(metrics(shared_tmp_path / "run")) == 2  # nothing was lost
 
 
-@pytest.mark.mpi(1, 2)
+@pytest.mark.mpi(2)
 def test_other_edge_weights_are_another_graph(comm, shared_tmp_path):
     make(dist_graph(random_graph(4, weighted=True), comm), shared_tmp_path / "run", epochs=2).fit()
     data = random_graph(4, weighted=True)

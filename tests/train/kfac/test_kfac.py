@@ -100,7 +100,7 @@ class Dense:
         return left @ gradient @ right
 
 
-@pytest.mark.mpi(1, 2)
+@pytest.mark.mpi(2)
 def test_steps_are_those_of_dense_matrices(comm):
     data = random_graph(1)
     trainer = make(
@@ -189,14 +189,14 @@ def test_squares_of_sparse_rows_are_those_of_dense_rows(feat_norm):
     torch.testing.assert_close(second_moment(graph, graph.feats), expected)
 
 
-@pytest.mark.mpi(1, 2)
+@pytest.mark.mpi(2)
 def test_recomputed_layers_make_the_same_steps(comm):
     data = random_graph(4)
     kept, again = (losses(make(dist_graph(data, comm), settings={"remat": remat})) for remat in (False, True))
     assert kept == again
 
 
-@pytest.mark.mpi(1, 2)
+@pytest.mark.mpi(2)
 @pytest.mark.parametrize("algorithm", ["cd-0", "cd-2", "0c"])
 def test_update_on_copies_is_refused(comm, algorithm):
     """Later steps depended on the number of ranks: every copy has a share of the gradient."""
@@ -215,7 +215,7 @@ RUNS = {
 }
 
 
-@pytest.mark.mpi(1, 2)
+@pytest.mark.mpi(2)
 @pytest.mark.parametrize("options", RUNS.values(), ids=RUNS.keys())
 def test_a_resumed_run_is_bit_identical(comm, shared_tmp_path, options):
     data = random_graph(1)
@@ -242,7 +242,7 @@ def test_a_resumed_run_is_bit_identical(comm, shared_tmp_path, options):
 # --- what is seen ---------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.mpi(1, 2)
+@pytest.mark.mpi(2)
 def test_what_is_not_seen_is_said_once(comm):
     said: list[str] = []
     trainer = make(dist_graph(random_graph(1), comm), "gat", say=said.append)

@@ -69,7 +69,7 @@ def predictions(trainer: Trainer, graph) -> np.ndarray:
     return everything
 
 
-@pytest.mark.mpi(1, 4)
+@pytest.mark.mpi(4)
 @pytest.mark.parametrize("case", CASES)
 def test_ranks_change_nothing(comm, case):
     data = graph_for(case if case == "link, beside" else case.partition(",")[0])
@@ -89,7 +89,7 @@ def test_ranks_change_nothing(comm, case):
     np.testing.assert_allclose(*(predictions(*pair) for pair in zip((many, one), graphs, strict=True)), 1e-8, 1e-10)
 
 
-@pytest.mark.mpi(1, 2)
+@pytest.mark.mpi(2)
 @pytest.mark.parametrize(("case", "late"), [("regression", {}), ("link", {}), ("link", {"algorithm": "cd-2"})])
 def test_a_resumed_run_is_bit_identical(comm, shared_tmp_path, case, late):
     def trainer(data=None, **config) -> Trainer:  # held rows of late runs belong to a graph: each has its own
@@ -145,7 +145,7 @@ def test_a_loss_of_ones_own_gets_the_rows(comm):
     np.testing.assert_allclose(own.fit().losses, ours.fit().losses, **EXACT)
 
 
-@pytest.mark.mpi(1, 2)
+@pytest.mark.mpi(2)
 @pytest.mark.parametrize(
     ("task", "of", "says"),
     [
