@@ -121,6 +121,7 @@ def test_pair_norm(comm, individually):
     theirs = torch.nn.Module()
     theirs.forward = whole
     data = random_graph()
-    same_on_ranks(dist_graph(data, comm), data, dnn.PairNorm(1.5, individually), theirs)
+    for update in ("owners", "copies"):
+        same_on_ranks(dist_graph(data, comm, update=update), data, dnn.PairNorm(1.5, individually), theirs)
     with pytest.raises(ValueError, match="this PairNorm knows no graph"):
         dnn.PairNorm()(torch.ones(2, 2))
