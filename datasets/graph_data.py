@@ -22,24 +22,24 @@ from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import scipy.sparse
+
 from distgnn.datasets import checks
 from distgnn.datasets.edge_list import EdgeList, make_edge_list
 from distgnn.datasets.fields import SPLITS, GraphFields
 from distgnn.datasets.findings.cautions import add_cautions
 from distgnn.datasets.findings.findings import Findings
-from distgnn.datasets.formats.folder_writer import write_folder
 from distgnn.datasets.links.split_links import split_links
 from distgnn.datasets.names.field_names import our_names, refuse_unknown
-from distgnn.datasets.normalize import normalize_feats
-from distgnn.datasets.objects.arrays import from_arrays
+from distgnn.datasets.objects.arrays import from_arrays, from_frame, from_matrix, is_frame
 from distgnn.datasets.objects.export import to_dgl, to_pyg
 from distgnn.datasets.objects.from_dgl import from_dgl
-from distgnn.datasets.objects.from_frame import from_frame, is_frame
-from distgnn.datasets.objects.from_matrix import from_matrix
 from distgnn.datasets.objects.from_networkx import from_networkx
 from distgnn.datasets.objects.from_pyg import from_pyg
 from distgnn.datasets.objects.values import sparse_matrix
 from distgnn.datasets.split_nodes import split_nodes
+from distgnn.errors import InputError
 
 __all__ = ["SPLITS", "GraphData"]
 
@@ -99,7 +99,18 @@ class GraphData(GraphFields):
 
         Raises: InputError without features or for another way than `row`.
         """
-        return replace(self, **normalize_feats(self, how))
+        if how != "row":
+            raise InputError(f"unknown way to normalise features {how!r}; known is 'row'")
+        if self.feats is None:
+            raise InputError(f"graph {self.name!r} has no features to normalise")
+        total = np.abs(self.feats).sum(axis=1, dtype=np.float64)
+        total = np.asarray(total).reshape(-1, 1)
+        scale = np.divide(1.0, total, out=np.zeros_like(total), where=total > 0).astype(np.float32)
+        if scipy.sparse.issparse(self.feats):
+            feats = self.feats.multiply(scale).tocsr().astype(np.float32)
+        else:
+            feats = np.asarray(self.feats, dtype=np.float32) * scale
+        return replace(self, feats=feats, notes={**self.notes, "normalized_feats": how})
 
     def split_links(
         self, valid: float = 0.1, test: float = 0.2, seed: int = 0, either_way: bool = False
@@ -128,6 +139,8 @@ class GraphData(GraphFields):
 
     def save(self, folder: str | Path, overwrite: bool = False) -> Path:
         """Write the plain graph folder (see `distgnn.datasets.formats.folder`), whole or not at all."""
+        from distgnn.datasets.formats.folder import write_folder
+
         return write_folder(self, Path(folder), overwrite)
 
     @classmethod

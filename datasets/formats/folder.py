@@ -22,22 +22,34 @@ graph.json may also hold `num_classes`, `edge_type_names` and `node_type_names` 
 to be predicted may also be edges), and anything else as notes. Large arrays are mapped, not read.
 """
 
+import json
+import re
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NoReturn
 
 import numpy as np
 import scipy.sparse
 
-from distgnn.datasets.array_files import damaged, is_present, read_json, read_npy, read_npz
-from distgnn.datasets.checks import check_size
-from distgnn.datasets.fields import ARRAYS, SPLITS, TYPE_NAMES
+from distgnn.datasets.array_files import is_present, read_json, read_npy
+from distgnn.datasets.checks import check_graph
+from distgnn.datasets.fields import ARRAYS, SPLITS, TYPE_NAMES, GraphFields
+from distgnn.datasets.files.matrix import read_rows
 from distgnn.datasets.findings.findings import Findings
-from distgnn.datasets.formats.folder_writer import EDGE_FILES
-from distgnn.datasets.formats.unread import refuse_unread
 from distgnn.datasets.graph_data import GraphData
+from distgnn.datasets.names.field_names import KEYWORDS
 from distgnn.datasets.objects.values import as_labels, as_split
 from distgnn.datasets.text.table import read_table
 from distgnn.errors import GraphFormatError, InputError
+from distgnn.system.atomic import new_folder, sync_file
+
+EDGE_FILES = ("edges.npy", "edges.csv", "edges.csv.gz", "edges.txt", "edges.txt.gz")
+# File name without suffix -> field; the usual slips besides PyG's names.
+SLIPS = (
+    "x", "y", "feat", "features", "label", "train_mask", "val_mask", "valid_mask", "test_mask", "val", "edge_weights",
+)  # fmt: skip
+STEMS = {name: name for name in ("feats", "labels", *ARRAYS, *SPLITS)} | {name: KEYWORDS[name] for name in SLIPS}
+ARRAY_FILE = re.compile(r"(\w+)\.(npy|npz|csv|tsv|txt|pt|pkl|parquet|mtx|json)(\.gz)?")
 
 
 def is_graph_folder(folder: Path) -> bool:
@@ -69,9 +81,14 @@ def read_folder(folder: Path, findings: Findings | None = None) -> GraphData:
     edges = np.zeros((0, 2), dtype=np.int64)
     with findings.reading("edges"):
         edges = _read_edges(folder, files)
-        _caution_of_metis(files["edges"], edges, findings)
+        path = files["edges"]
+        if path.suffix != ".npy" and len(edges) > 3 and edges[0].tolist() == [len(edges) - 1, len(edges) - 1]:
+            findings.add(  # METIS's first line is N and M; here each vertex would have two neighbours
+                "caution", "edges", f"{path.name} looks like a METIS file (its first line is N and M, then a line for "
+                "each vertex), and is read as one edge per line", len(edges),
+            )  # fmt: skip
     with findings.reading("files"):
-        refuse_unread(folder, files, findings)
+        _refuse_unread(folder, files, findings)
     num_classes = fields.pop("num_label_classes", num_classes)
     known = ("name", "num_nodes", "directed", "num_classes", "held_out", *TYPE_NAMES)
     notes = {key: value for key, value in header.items() if key not in known}
@@ -102,29 +119,17 @@ def _as_field(name: str, array: np.ndarray, path: Path, sizes: tuple[int, int | 
     return {name: array}
 
 
-def _caution_of_metis(path: Path, edges: np.ndarray, findings: Findings) -> None:
-    """METIS's first line holds N and M, and a line for each vertex follows: a table where each has two neighbours."""
-    if path.suffix != ".npy" and len(edges) > 3 and edges[0].tolist() == [len(edges) - 1, len(edges) - 1]:
-        findings.add(
-            "caution", "edges", f"{path.name} looks like a METIS file (its first line is N and M, then a line for each "
-            "vertex), and is read as one edge per line", len(edges),
-        )  # fmt: skip
-
-
 def _read_header(path: Path, header: dict[str, Any]) -> tuple[int, bool, int | None]:
     def fail(key: str, expected: str) -> NoReturn:
         found = repr(header[key]) if key in header else "nothing"
         raise GraphFormatError(f"{path}: {key!r} must be {expected}, found {found}")
 
-    def whole(value: Any) -> bool:
-        return isinstance(value, int) and not isinstance(value, bool)
-
-    if not whole(header.get("num_nodes")):
+    if type(header.get("num_nodes")) is not int:
         fail("num_nodes", "the number of vertices")
     if not isinstance(header.get("directed"), bool):
         fail("directed", "true or false")
     num_classes = header.get("num_classes")
-    if num_classes is not None and (not whole(num_classes) or num_classes < 1):
+    if num_classes is not None and (type(num_classes) is not int or num_classes < 1):
         fail("num_classes", "a whole number of at least 1")
     return header["num_nodes"], header["directed"], num_classes
 
@@ -159,31 +164,54 @@ def _read_feats(folder: Path, files: dict[str, Path]) -> Any:
         return read_npy(dense)
     if is_present(sparse):
         files["feats"] = sparse
-        return read_csr(sparse)
+        return read_rows(sparse, as_csr=True)
     return None
 
 
-def read_csr(path: Path) -> scipy.sparse.csr_matrix:
-    """A scipy sparse matrix as scipy.sparse.save_npz writes it (CSR, or COO turned into it), checked."""
-    arrays = read_npz(path, ("format", "shape", "data"))
-    kind = arrays["format"].tolist()
-    kind = kind.decode("ascii", "replace") if isinstance(kind, bytes) else str(kind)
-    parts = {"csr": ("indices", "indptr"), "coo": ("row", "col")}.get(kind)
-    if parts is None or any(name not in arrays for name in parts):
-        raise GraphFormatError(f"{path}: expected a sparse matrix in CSR form, found {kind!r}")
-    try:
-        shape = tuple(int(size) for size in arrays["shape"])
-        if any(size < 0 for size in shape) or len(shape) != 2:
-            raise ValueError(f"a matrix cannot have the shape {shape}")
-        if kind == "coo":
-            check_size(shape[0], len(arrays["data"]), lambda text: _refuse(path, text))
-            return scipy.sparse.coo_matrix((arrays["data"], (arrays["row"], arrays["col"])), shape=shape).tocsr()
-        matrix = scipy.sparse.csr_matrix((arrays["data"], arrays["indices"], arrays["indptr"]), shape=shape, copy=False)
-        matrix.check_format(full_check=True)
-    except (ValueError, IndexError, TypeError) as error:
-        raise damaged(path, error) from error
-    return matrix
+def _refuse_unread(folder: Path, files: Mapping[str, Path], findings: Findings) -> None:
+    """Raise GraphFormatError for an array file of a field that no file of the format gives; name every other file.
+
+    Args: files: field -> file that was read.
+    Notes: `labels.csv` beside `labels.npy` is left out, and so is every array of another name.
+    """
+    for path in sorted(folder.iterdir()):
+        match = ARRAY_FILE.fullmatch(path.name)
+        field = STEMS.get(match[1]) if match else None
+        if match and path.name != "graph.json" and path not in files.values() and (field is None or field in files):
+            findings.add("left out", path.name, path.name)
+        elif field is not None and field not in files:
+            expected = "feats.npy (or feats.npz, scipy CSR)" if field == "feats" else f"{field}.npy"
+            raise GraphFormatError(f"{path}: is not read: {field} are {expected}; convert it, or move it elsewhere")
 
 
-def _refuse(path: Path, text: str) -> NoReturn:
-    raise GraphFormatError(f"{path}: {text}")
+def graph_files(folder: Path) -> set[str]:
+    """All files that a graph folder may hold, relative to it: `new_folder` replaces a folder of no others.
+
+    Raises: GraphFormatError where there is no valid graph.json.
+    """
+    if not {"num_nodes", "directed"} <= read_json(folder / "graph.json").keys():
+        raise GraphFormatError(f"{folder / 'graph.json'}: not the header of a graph folder")
+    arrays = {f"{name}.npy" for name in ("labels", "feats", *ARRAYS, *SPLITS)}
+    return {"graph.json", "feats.npz", *EDGE_FILES, *arrays}
+
+
+def write_folder(graph: GraphFields, folder: Path, overwrite: bool) -> Path:
+    """Write a plain graph folder beside its final place and move it there when it is whole."""
+    check_graph(graph)
+    header = {**graph.notes, "name": graph.name, "num_nodes": int(graph.num_nodes), "directed": bool(graph.directed)}
+    if graph.num_label_classes is not None:
+        header["num_classes"] = int(graph.num_label_classes)
+    if not graph.held_out:
+        header["held_out"] = False
+    header |= {key: list(getattr(graph, key)) for key in TYPE_NAMES if getattr(graph, key)}
+    with new_folder(folder, graph_files, overwrite) as partial:
+        (partial / "graph.json").write_text(json.dumps(header, indent=1, default=str) + "\n", encoding="utf-8")
+        for name in ("edges", "feats", "labels", *ARRAYS, *SPLITS):
+            array = getattr(graph, name)
+            if scipy.sparse.issparse(array):
+                scipy.sparse.save_npz(partial / f"{name}.npz", array.tocsr(), compressed=False)
+            elif array is not None:
+                np.save(partial / f"{name}.npy", array, allow_pickle=False)
+        for path in partial.iterdir():
+            sync_file(path)
+    return folder

@@ -30,7 +30,13 @@ def halve(sources: Any, targets: Any, num_nodes: int, columns: dict[str, Any]) -
         if column.ndim == 0 or len(column) != len(sources):
             raise InputError(f"{name}: expected {len(sources)} rows, one per arc, found shape {list(column.shape)}")
         first, second = (column[rows[_order(key, column[rows])]] for rows, key in zip((up, down), keys, strict=True))
-        same = ~in_rows(~_equal(first, second))
+        if first.dtype.kind == "f":
+            largest = np.abs(first[np.isfinite(first)]).max(initial=0)
+            with np.errstate(invalid="ignore"):
+                equal = np.isclose(first, second, rtol=ROUNDING, atol=1e-12 * float(largest), equal_nan=True)
+        else:
+            equal = np.asarray(first == second)
+        same = ~in_rows(~equal)
         if not same.all():
             arc = int(up[_order(keys[0], column[up])][int(np.argmin(same))])
             what = "the weights" if name == "edge_weight" else name
@@ -47,11 +53,3 @@ def _order(keys: np.ndarray, values: np.ndarray) -> np.ndarray:
     if values.dtype.kind not in "biuf":
         return np.argsort(keys, kind="stable")
     return np.lexsort([*values.reshape(len(keys), -1).T[::-1], keys]) if values.size else np.zeros(len(keys), np.int64)
-
-
-def _equal(first: np.ndarray, second: np.ndarray) -> np.ndarray:
-    if first.dtype.kind != "f":
-        return np.asarray(first == second)
-    largest = np.abs(first[np.isfinite(first)]).max(initial=0)
-    with np.errstate(invalid="ignore"):
-        return np.isclose(first, second, rtol=ROUNDING, atol=1e-12 * float(largest), equal_nan=True)

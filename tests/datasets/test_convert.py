@@ -5,7 +5,7 @@ import torch
 
 from distgnn.datasets import GraphData
 from distgnn.errors import InputError
-from distgnn.interop.dgl.import_dgl import import_dgl
+from distgnn.system.other_libraries import import_dgl
 
 
 def test_arrays_take_pairs_and_masks():

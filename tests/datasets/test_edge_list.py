@@ -105,7 +105,7 @@ def test_unknown_choices_are_refused(small_graph, choice):
 
 @pytest.mark.parametrize("self_loops", ["keep", "remove"])
 def test_both_is_what_dgl_makes(small_graph, self_loops):
-    from distgnn.interop.dgl.import_dgl import import_dgl
+    from distgnn.system.other_libraries import import_dgl
 
     dgl = import_dgl()
     theirs = dgl.to_bidirected(small_graph.to_dgl())

@@ -5,7 +5,7 @@
     softmax, scatter, degree,     answered in one exchange; without it they run as PyG wrote them, on the tensors of
     gcn_norm, remove_self_loops   `tensors.py`: the same numbers, more passes
     global_…_pool                 refuse the rows of one rank
-    assortativity, subgraph, …    exact over all ranks or refused: `whole_graph.py`
+    assortativity, subgraph, …    exact over all ranks or refused: `refused.py`
 
 A dispatcher is put in front of these names once, when a process with PyG loads a DistGraph or hands one to PyG. Every
 call without a DistGraph goes on to PyG.
@@ -21,7 +21,7 @@ import torch
 from torch.utils._pytree import tree_leaves
 
 from distgnn.errors import InputError
-from distgnn.interop.pyg import functions, fused, norm, reductions, refused, whole_graph
+from distgnn.interop.pyg import functions, fused, norm, refused
 from distgnn.interop.pyg.tensors import ArcEnds, ArcIndex, ArcNorm, ArcTensor, local_in
 from distgnn.rows.row_tensor import RowTensor, rows_of
 
@@ -34,7 +34,7 @@ FUNCTIONS: dict[str, str] = {  # name -> the module of PyG that has it
     "gcn_norm": "torch_geometric.nn.conv.gcn_conv",
     **dict.fromkeys(POOLS, "torch_geometric.nn.pool.glob"),
     **dict.fromkeys(refused.UTILS, "torch_geometric.utils"),
-    **whole_graph.WHOLE,
+    **refused.WHOLE,
 }
 _spread: "weakref.WeakSet[Any]" = weakref.WeakSet()  # graphs that are spread over ranks
 
@@ -143,10 +143,10 @@ def _softmax(
 def _scatter(src: Any, index: Any, dim: int = 0, dim_size: int | None = None, reduce: str = "sum") -> Any:
     if not isinstance(index, ArcEnds):
         return _refuses_a_part(src, index)
-    if index.dim() != 1 or reduce not in reductions.REDUCES:
+    if index.dim() != 1 or reduce not in functions.REDUCES:
         return NotImplemented
     functions.check_size(index.arcs, dim_size)
-    out = reductions.reduce_at(index, _local(src, index), dim % src.dim(), reductions.REDUCES[reduce])
+    out = functions.reduce_at(index, _local(src, index), dim % src.dim(), functions.REDUCES[reduce])
     return _of_vertices(out, index.arcs, dim)
 
 
@@ -217,6 +217,5 @@ OURS: dict[str, Callable[..., Any]] = {
     "degree": _degree,
     "remove_self_loops": _remove_self_loops,
     "gcn_norm": _gcn_norm,
-    **{name: refused.refuses(name) for name in refused.UTILS},
-    **whole_graph.OURS,
+    **refused.OURS,
 }
