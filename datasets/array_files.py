@@ -69,10 +69,7 @@ def read_npy(path: Path) -> np.ndarray:
 
 
 def read_npz(path: Path, required: tuple[str, ...] = ()) -> dict[str, np.ndarray]:
-    """All arrays of a .npz file; uncompressed members are mapped where they lie, others are read.
-
-    Raises: GraphFormatError if the file is damaged or lacks a required member.
-    """
+    """All arrays of a .npz file; uncompressed members are mapped where they lie, others are read."""
     check_file(path)
     try:
         with zipfile.ZipFile(path) as archive:
@@ -88,10 +85,7 @@ def read_npz(path: Path, required: tuple[str, ...] = ()) -> dict[str, np.ndarray
 
 
 def npz_shapes(path: Path, required: tuple[str, ...]) -> dict[str, tuple[int, ...]]:
-    """The shapes of some arrays of a .npz file, which are not read.
-
-    Raises: GraphFormatError if the file is damaged or lacks one of them.
-    """
+    """The shapes of some arrays of a .npz file, which are not read."""
     check_file(path)
     try:
         with zipfile.ZipFile(path) as archive:

@@ -62,10 +62,7 @@ def _check_counts(graph: GraphFields) -> None:
 
 
 def check_size(num_nodes: int, known_rows: int, fail: Callable[[str], object]) -> None:
-    """Call `fail` where so many vertices are out of all proportion to what is known of them: memory for each is needed.
-
-    Args: known_rows: edges, or rows of features or labels, whichever are most.
-    """
+    """Call `fail` where the vertices are out of all proportion to the rows (edges, features, labels) that are known."""
     if num_nodes > FREE_NODES and num_nodes > NODES_PER_ROW * known_rows:
         fail(f"the graph has {num_nodes} vertices but only {known_rows} edges and no rows for most of them")
 

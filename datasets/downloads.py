@@ -77,10 +77,7 @@ def _find_url(name: str) -> str:
 
 
 def unpack_ogb(folder: Path) -> None:
-    """Put the OGB folder that lies in the one archive of `folder` in the archive's place.
-
-    Raises: GraphFormatError for a damaged archive, or one without an OGB graph.
-    """
+    """Put the OGB folder that lies in the one archive of `folder` in its place. Raises: GraphFormatError."""
     archive, inside = next(folder.glob("*.zip")), folder / "unpacked"
     unpack(archive, inside)
     archive.unlink()

@@ -50,17 +50,13 @@ def count_pairs(sources: np.ndarray, targets: np.ndarray, num_nodes: int, direct
     keys = make(sources, targets, num_nodes)
     keys.sort()
     if not directed:
-        return _count_repeats(keys), 0
+        return int(np.count_nonzero(keys[1:] == keys[:-1])), 0
     unique = keys[np.concatenate([[True], keys[1:] != keys[:-1]])] if len(keys) else keys
     duplicates = len(keys) - len(unique)
     del keys
     keys = undirected_keys(unique // num_nodes, unique % num_nodes, num_nodes)
     keys.sort()
-    return duplicates, _count_repeats(keys)
-
-
-def _count_repeats(keys: np.ndarray) -> int:
-    return int(np.count_nonzero(keys[1:] == keys[:-1]))
+    return duplicates, int(np.count_nonzero(keys[1:] == keys[:-1]))
 
 
 def repeated_edges(keys: np.ndarray) -> np.ndarray:
@@ -91,10 +87,7 @@ def _slots(keys: np.ndarray, bits: int) -> np.ndarray:
 
 
 def halve_symmetric(sources: np.ndarray, targets: np.ndarray, num_nodes: int) -> np.ndarray:
-    """Numbers of the edges that keep one of each pair of opposite arcs (the one with source <= target).
-
-    Raises: InputError if some arc has no opposite.
-    """
+    """Numbers of the edges that keep one of each pair of opposite arcs (source <= target). Raises: InputError."""
     up, down = np.flatnonzero(sources < targets), np.flatnonzero(sources > targets)
     keys = np.sort(pair_keys(sources[up], targets[up], num_nodes))
     opposite = np.sort(pair_keys(targets[down], sources[down], num_nodes))

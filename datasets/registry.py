@@ -93,7 +93,23 @@ def load_graph(
                     found.warn(read.name, stacklevel=2)
                 return read
         looked.append(str(folder))
-    raise InputError(_not_found(source, root, looked))
+    where = ", ".join(dict.fromkeys(looked))
+    if source in NAMED:
+        raise InputError(
+            f"{source} is not here (looked in {where}); fetch it with: distgnn download {source} --data-root {root}, "
+            "or name the folder that has it by --data-root (DISTGNN_DATA)"
+        )
+    from distgnn.datasets.files.kinds import kind_of
+
+    if kind_of(Path(source)) and not Path(source).is_dir():
+        raise InputError(f"{source}: no such file (looked in {where})")
+    local = sorted(path.parent.name for path in root.glob("*/graph.json")) if root.is_dir() else []
+    names = list(dict.fromkeys([*NAMED, *local]))
+    what = f"{source} is a folder without a graph" if Path(source).is_dir() else f"no graph {source!r}"
+    raise InputError(
+        f"{what}{did_you_mean(source, names)} (looked in {where}); give a graph folder, one of {', '.join(names)}, "
+        f"or a generator {', '.join(kind + ':' for kind in GENERATORS)}"
+    )
 
 
 def refuse_renumber(source: Any, renumber: bool) -> None:
@@ -133,23 +149,3 @@ def _read(folder: Path, findings: Findings, renumber: bool) -> GraphData | None:
         if is_kind(folder):
             return read(folder, findings)
     return None
-
-
-def _not_found(source: str, root: Path, looked: list[str]) -> str:
-    where = ", ".join(dict.fromkeys(looked))
-    if source in NAMED:
-        return (
-            f"{source} is not here (looked in {where}); fetch it with: distgnn download {source} --data-root {root}, "
-            "or name the folder that has it by --data-root (DISTGNN_DATA)"
-        )
-    from distgnn.datasets.files.kinds import kind_of
-
-    if kind_of(Path(source)) and not Path(source).is_dir():
-        return f"{source}: no such file (looked in {where})"
-    local = sorted(path.parent.name for path in root.glob("*/graph.json")) if root.is_dir() else []
-    names = list(dict.fromkeys([*NAMED, *local]))
-    what = f"{source} is a folder without a graph" if Path(source).is_dir() else f"no graph {source!r}"
-    return (
-        f"{what}{did_you_mean(source, names)} (looked in {where}); give a graph folder, one of {', '.join(names)}, "
-        f"or a generator {', '.join(kind + ':' for kind in GENERATORS)}"
-    )

@@ -56,10 +56,7 @@ class _Head:
 
 
 def read_edge_text(path: Path, findings: Findings, renumber: bool) -> GraphData:
-    """Read and check an edge list. Args: renumber: see `read_file`.
-
-    Raises: GraphFormatError with the line of what is wrong.
-    """
+    """Read and check an edge list; renumber: see `read_file`. Errors name the line."""
     check_file(path)
     try:
         head = _read_head(path)

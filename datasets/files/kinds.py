@@ -43,11 +43,7 @@ def kind_of(path: Path) -> str:
 
 
 def read_file(path: Path, findings: Findings, renumber: bool = False) -> GraphData:
-    """Read and check the graph of one file.
-
-    Args: renumber: ids are names: the vertices are 0 … N-1 in their order, and `node_names` keeps them.
-    Raises: InputError for a kind of file that is not read; GraphFormatError for a damaged one, naming the line.
-    """
+    """Read and check the graph of one file; renumber: ids are names, which `node_names` keeps, and vertices 0 … N-1."""
     kind = kind_of(path)
     if not kind:
         raise InputError(
@@ -79,10 +75,7 @@ def read_edges(file: str | Path, findings: Findings) -> tuple[Any, dict[str, Any
 
 
 def read_column(name: str, file: str | Path) -> Any:
-    """The rows of a file, one for each vertex in the order of ids (or for each edge in the order of edges).
-
-    Raises: InputError for a kind of file that is not read; GraphFormatError for a damaged one.
-    """
+    """The rows of a file, one for each vertex in the order of ids (or for each edge in the order of edges)."""
     path = Path(file)
     check_file(path)
     if path.suffix == ".npy":

@@ -16,10 +16,7 @@ from distgnn.errors import GraphFormatError
 
 
 def read_metis(path: Path, findings: Findings) -> GraphData:
-    """Read and check a METIS file; edge weights are taken, those and sizes of vertices are left out.
-
-    Raises: GraphFormatError with the line that is wrong.
-    """
+    """Read and check a METIS file; edge weights are taken, those and sizes of vertices are left out."""
     check_file(path)
     try:
         return _read(path, findings)

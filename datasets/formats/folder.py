@@ -58,17 +58,19 @@ def is_graph_folder(folder: Path) -> bool:
 
 
 def read_folder(folder: Path, findings: Findings | None = None) -> GraphData:
-    """Read and check a plain graph folder; what was found is in the graph's `findings`.
-
-    Raises: InputError for missing files, GraphFormatError for damaged or wrong ones.
-    """
+    """Read and check a plain graph folder; what was found is in the graph's `findings`."""
     header_path = folder / "graph.json"
     if not is_present(header_path):
         raise InputError(f'{header_path}: no such file; write {{"name": ..., "num_nodes": N, "directed": false}} there')
     header = read_json(header_path)
     num_nodes, directed, num_classes = _read_header(header_path, header)
     files = {"num_nodes": header_path}
-    fields: dict[str, Any] = {key: _read_names(header_path, header, key) for key in TYPE_NAMES}
+    fields: dict[str, Any] = {}
+    for key in TYPE_NAMES:
+        names = header.get(key, [])
+        if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+            raise GraphFormatError(f"{header_path}: {key!r} must be a list of names, found {names!r}")
+        fields[key] = tuple(names)
     findings = Findings() if findings is None else findings
     for name in ("labels", *ARRAYS, *SPLITS):
         path = folder / f"{name}.npy"
@@ -77,15 +79,20 @@ def read_folder(folder: Path, findings: Findings | None = None) -> GraphData:
             with findings.reading(name):
                 fields |= _as_field(name, read_npy(path), path, (num_nodes, num_classes), findings)
     with findings.reading("feats"):
-        fields["feats"] = _read_feats(folder, files)
+        source = _only_file(folder, "feats", ("feats.npy", "feats.npz"), files)
+        if source is not None:
+            fields["feats"] = read_npy(source) if source.suffix == ".npy" else read_rows(source, as_csr=True)
     edges = np.zeros((0, 2), dtype=np.int64)
     with findings.reading("edges"):
-        edges = _read_edges(folder, files)
-        path = files["edges"]
-        if path.suffix != ".npy" and len(edges) > 3 and edges[0].tolist() == [len(edges) - 1, len(edges) - 1]:
+        source = _only_file(folder, "edges", EDGE_FILES, files)
+        if source is None:
+            raise InputError(f"{folder}: no edges; expected one of {', '.join(EDGE_FILES)}")
+        edges = read_npy(source) if source.suffix == ".npy" else read_table(source, np.int64, columns=2)
+        edges = edges.astype(np.int64).reshape(0, 2) if edges.size == 0 else edges
+        if source.suffix != ".npy" and len(edges) > 3 and edges[0].tolist() == [len(edges) - 1, len(edges) - 1]:
             findings.add(  # METIS's first line is N and M; here each vertex would have two neighbours
-                "caution", "edges", f"{path.name} looks like a METIS file (its first line is N and M, then a line for "
-                "each vertex), and is read as one edge per line", len(edges),
+                "caution", "edges", f"{source.name} looks like a METIS file (its first line is N and M, then a line "
+                "for each vertex), and is read as one edge per line", len(edges),
             )  # fmt: skip
     with findings.reading("files"):
         _refuse_unread(folder, files, findings)
@@ -134,46 +141,18 @@ def _read_header(path: Path, header: dict[str, Any]) -> tuple[int, bool, int | N
     return header["num_nodes"], header["directed"], num_classes
 
 
-def _read_names(path: Path, header: dict[str, Any], key: str) -> tuple[str, ...]:
-    names = header.get(key, [])
-    if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
-        raise GraphFormatError(f"{path}: {key!r} must be a list of names, found {names!r}")
-    return tuple(names)
-
-
-def _read_edges(folder: Path, files: dict[str, Path]) -> np.ndarray:
-    found = [folder / name for name in EDGE_FILES if is_present(folder / name)]
-    if not found:
-        raise InputError(f"{folder}: no edges; expected one of {', '.join(EDGE_FILES)}")
+def _only_file(folder: Path, field: str, names: tuple[str, ...], files: dict[str, Path]) -> Path | None:
+    """The file that gives a field, written down in `files`. Raises: GraphFormatError where there are two."""
+    found = [folder / name for name in names if is_present(folder / name)]
     if len(found) > 1:
-        names = " and ".join(path.name for path in found)
-        raise GraphFormatError(f"{folder}: holds {names}; keep one of them")
-    files["edges"] = found[0]
-    if found[0].suffix == ".npy":
-        edges = read_npy(found[0])
-        return edges.astype(np.int64).reshape(0, 2) if edges.size == 0 else edges
-    return read_table(found[0], np.int64, columns=2)
-
-
-def _read_feats(folder: Path, files: dict[str, Path]) -> Any:
-    dense, sparse = folder / "feats.npy", folder / "feats.npz"
-    if is_present(dense) and is_present(sparse):
-        raise GraphFormatError(f"{folder}: holds feats.npy and feats.npz; keep one of them")
-    if is_present(dense):
-        files["feats"] = dense
-        return read_npy(dense)
-    if is_present(sparse):
-        files["feats"] = sparse
-        return read_rows(sparse, as_csr=True)
-    return None
+        raise GraphFormatError(f"{folder}: holds {' and '.join(path.name for path in found)}; keep one of them")
+    if found:
+        files[field] = found[0]
+    return found[0] if found else None
 
 
 def _refuse_unread(folder: Path, files: Mapping[str, Path], findings: Findings) -> None:
-    """Raise GraphFormatError for an array file of a field that no file of the format gives; name every other file.
-
-    Args: files: field -> file that was read.
-    Notes: `labels.csv` beside `labels.npy` is left out, and so is every array of another name.
-    """
+    """Raise GraphFormatError for an array file of a field that no file gives; name every other file as left out."""
     for path in sorted(folder.iterdir()):
         match = ARRAY_FILE.fullmatch(path.name)
         field = STEMS.get(match[1]) if match else None
@@ -185,10 +164,7 @@ def _refuse_unread(folder: Path, files: Mapping[str, Path], findings: Findings) 
 
 
 def graph_files(folder: Path) -> set[str]:
-    """All files that a graph folder may hold, relative to it: `new_folder` replaces a folder of no others.
-
-    Raises: GraphFormatError where there is no valid graph.json.
-    """
+    """All files that a graph folder may hold, relative to it: `new_folder` replaces a folder of no others."""
     if not {"num_nodes", "directed"} <= read_json(folder / "graph.json").keys():
         raise GraphFormatError(f"{folder / 'graph.json'}: not the header of a graph folder")
     arrays = {f"{name}.npy" for name in ("labels", "feats", *ARRAYS, *SPLITS)}

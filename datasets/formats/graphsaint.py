@@ -24,10 +24,7 @@ def is_saint_folder(folder: Path) -> bool:
 
 
 def read_saint(folder: Path, findings: Findings) -> GraphData:
-    """Read and check GraphSAINT's files; values of the matrix, which are all 1 there, are not read.
-
-    Raises: InputError for a missing file, GraphFormatError for a damaged one.
-    """
+    """Read and check GraphSAINT's files; values of the matrix, which are all 1 there, are not read."""
     matrix = square_entries(folder / "adj_full.npz", read_rows(folder / "adj_full.npz"))
     num_nodes = matrix.shape[0]
     roles = read_json(folder / "role.json")

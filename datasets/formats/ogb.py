@@ -92,11 +92,7 @@ def _find_layout(folder: Path, links: bool) -> OgbLayout:
 
 
 def read_ogb(folder: Path, findings: Findings | None = None) -> GraphData:
-    """Read and check an OGB folder.
-
-    Returns: GraphData; node features of proteins are the mean of the features of the edges at each vertex.
-    Raises: InputError for a missing file, GraphFormatError for a damaged one.
-    """
+    """Read and check an OGB folder; feats of proteins are the mean of the features of the edges at each vertex."""
     raw, splits = folder / "raw", folder / "split"
     labelled = any((raw / f"node-label.{kind}").exists() for kind in ("npz", "csv.gz"))
     saved = [path for path in splits.glob("*/split_dict.pt") if is_present(path)]  # of OGB's DatasetSaver

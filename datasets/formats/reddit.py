@@ -30,10 +30,7 @@ def check_reddit(folder: Path) -> None:
 
 
 def read_reddit(folder: Path, findings: Findings | None = None) -> GraphData:
-    """Read and check Reddit as an undirected graph: the file holds both arcs of each edge, one is kept.
-
-    Raises: InputError for a missing file, GraphFormatError for a damaged one or one that is not symmetric.
-    """
+    """Read and check Reddit as an undirected graph: the file holds both arcs of each edge, one is kept."""
     graph_path, data_path = folder / "reddit_graph.npz", folder / "reddit_data.npz"
     adjacency = read_rows(graph_path, as_csr=True).tocoo()
     data = read_npz(data_path, COLUMNS)

@@ -7,10 +7,11 @@ is a stand-in. Anything else, in any place of the file, is refused before it is 
     pickle pickle pickle pickle             before: magic number, version, system, then the object (arrays only)
 """
 
+import functools
 import math
 import zipfile
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -18,7 +19,6 @@ from distgnn.datasets.array_files import check_file, check_room, damaged
 from distgnn.datasets.formats.pickled_arrays import NUMPY_NAMES, Names, PickledArray, load_pickle
 from distgnn.errors import GraphFormatError, InputError
 
-ZIP_START = b"PK"
 STORAGES: dict[str, Any] = {
     "LongStorage": np.int64, "IntStorage": np.int32, "ShortStorage": np.int16, "ByteStorage": np.uint8,
     "CharStorage": np.int8, "FloatStorage": np.float32, "DoubleStorage": np.float64, "BoolStorage": np.bool_,
@@ -34,8 +34,13 @@ def read_torch_arrays(path: Path, key: str | None = None) -> dict[str, np.ndarra
     check_file(path)
     try:
         with open(path, "rb") as stream:
-            zipped = stream.read(2) == ZIP_START
-        content = _read_archive(path) if zipped else _read_legacy(path)
+            if stream.read(2) == b"PK":
+                with zipfile.ZipFile(stream) as archive:
+                    content = _read_archive(path, archive)
+            else:
+                stream.seek(0)
+                for _ in range(4):  # magic number, version of the form, facts about the system, the object
+                    content = load_pickle(stream, KNOWN, functools.partial(_refuse_old, path))
     except (GraphFormatError, InputError):
         raise
     except Exception as error:  # damaged pickles raise nearly anything
@@ -52,27 +57,20 @@ def read_torch_arrays(path: Path, key: str | None = None) -> dict[str, np.ndarra
     }
 
 
-def _read_archive(path: Path) -> Any:
-    with zipfile.ZipFile(path) as archive:
-        names = {name.partition("/")[2]: name for name in archive.namelist()}
-        check_room(path, sum(info.file_size for info in archive.infolist()))
+def _read_archive(path: Path, archive: zipfile.ZipFile) -> Any:
+    names = {name.partition("/")[2]: name for name in archive.namelist()}
+    check_room(path, sum(info.file_size for info in archive.infolist()))
 
-        def storage(kind: str, dtype: Any, key: str, _device: str, count: int) -> Any:
-            if kind != "storage":
-                return None
-            return np.frombuffer(archive.read(names[f"data/{key!s}"]), dtype=dtype)[: int(count)]
+    def storage(kind: str, dtype: Any, key: str, _device: str, count: int) -> Any:
+        if kind != "storage":
+            return None
+        return np.frombuffer(archive.read(names[f"data/{key!s}"]), dtype=dtype)[: int(count)]
 
-        return load_pickle(archive.read(names["data.pkl"]), KNOWN, storage)
+    return load_pickle(archive.read(names["data.pkl"]), KNOWN, storage)
 
 
-def _read_legacy(path: Path) -> Any:
-    def storage(*_: Any) -> Any:
-        raise GraphFormatError(f"{path}: tensors in the form of before torch 1.6 are not read: save it again")
-
-    with open(path, "rb") as stream:
-        for _ in range(3):  # magic number, version of the form, facts about the system
-            load_pickle(stream, KNOWN, storage)
-        return load_pickle(stream, KNOWN, storage)
+def _refuse_old(path: Path, *_: Any) -> NoReturn:
+    raise GraphFormatError(f"{path}: tensors in the form of before torch 1.6 are not read: save it again")
 
 
 def _strided(storage: np.ndarray, offset: int, size: tuple[Any, ...], stride: tuple[Any, ...], *_: Any) -> np.ndarray:

@@ -43,10 +43,7 @@ def check_edge_splits(graph: GraphFields) -> None:
 
 
 def check_held_out(graph: GraphFields, either_way: bool) -> None:
-    """Raise through `graph.fail` where an edge to be predicted is also an edge of the graph.
-
-    Args: either_way: an edge v - u is the edge u - v, because messages travel both ways.
-    """
+    """Raise where an edge to be predicted is an edge of the graph; either_way: so is its reverse."""
     if not graph.held_out or has_edge_labels(graph):
         return
     make = undirected_keys if either_way else pair_keys

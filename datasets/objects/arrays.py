@@ -106,10 +106,7 @@ def _count_nodes(pairs: np.ndarray, given: Fields, findings: Findings) -> int:
 
 
 def edge_pairs(edges: Any) -> np.ndarray:
-    """Edges as [E, 2]. [2, E] is turned, except [2, 2], which cannot be told from two edges and is left as it is.
-
-    Raises: InputError for ids that are no whole numbers.
-    """
+    """Edges as [E, 2]. [2, E] is turned, except [2, 2], which cannot be told from two edges and is left as it is."""
     if isinstance(edges, tuple) and len(edges) == 2:
         sources, targets = (_ids_or_names(column) for column in edges)
         if sources.shape != targets.shape or sources.ndim != 1:
@@ -152,10 +149,7 @@ def ends_of(columns: Sequence[Any]) -> tuple[Any, Any] | None:
 
 
 def from_frame(table: Any, num_nodes: int | None, directed: bool, fields: Fields, findings: Findings) -> Fields:
-    """The edges of a table with one row per edge.
-
-    Raises: InputError where it does not say which columns are the ends.
-    """
+    """The edges of a table with one row per edge."""
     columns = list(table.columns)
     ends = ends_of(columns)
     if len(set(map(str, columns))) != len(columns):

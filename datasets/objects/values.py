@@ -20,10 +20,7 @@ FEWEST_GAPPED = 8  # classes up to here stay as they are, whatever gaps they hav
 
 
 def as_array(values: Any, name: str = "values") -> np.ndarray:
-    """A numpy array of a list, an array, a torch tensor (bfloat16, which numpy lacks, becomes float32) or a column.
-
-    Raises: InputError for what makes no array, or has entries that are masked out.
-    """
+    """A numpy array of a list, an array, a torch tensor (bfloat16, which numpy lacks, becomes float32) or a column."""
     try:
         array = _plain_array(values)
     except InputError:
@@ -143,10 +140,7 @@ def as_numbers(name: str, values: Any) -> np.ndarray:
 
 
 def as_float32(name: str, values: Any) -> np.ndarray:
-    """Numbers that float32 holds: float64 and floats of other widths become float32, whole numbers stay.
-
-    Raises: InputError for a value that is infinite only as float32.
-    """
+    """Numbers that float32 holds: float64 and floats of other widths become float32, whole numbers stay."""
     array = as_numbers(name, values)
     if array.dtype.kind == "f" and array.dtype.itemsize > 4 and array.size:
         with np.errstate(over="ignore", under="ignore"):
@@ -205,10 +199,7 @@ def sparse_matrix(values: Any) -> Any:
 
 
 def as_ids(name: str, values: Any) -> np.ndarray:
-    """Vertex ids: whole numbers of any type, also where they are stored as floats, int64 or a narrower signed type.
-
-    Raises: InputError for fractions, missing values, and numbers that their type cannot tell apart.
-    """
+    """Vertex ids: whole numbers of any type, also where they are stored as floats, int64 or a narrower signed type."""
     array = as_array(values, name)
     refuse_missing(name, array, "{} has no vertex (None or NaN): take such rows out")
     if array.dtype.kind == "f" and array.size:

@@ -82,18 +82,14 @@ def _calls(call: Callable[..., Any]) -> Callable[..., Any]:
     def of_graph(self: Any, *args: Any, **kwargs: Any) -> Any:
         if torch.compiler.is_compiling() and any(map(_is_ours, (*args, *kwargs.values()))):
             return torch.compiler.disable(of_graph)(self, *args, **kwargs)
-        args = tuple(_edge_index(one) for one in args)
-        kwargs = {name: _edge_index(one) for name, one in kwargs.items()}
+        is_graph = {id(one) for one in (*args, *kwargs.values()) if not isinstance(one, torch.Tensor) and _is_ours(one)}
+        args = tuple(one.edge_index if id(one) in is_graph else one for one in args)
+        kwargs = {name: one.edge_index if id(one) in is_graph else one for name, one in kwargs.items()}
         if _spread:
             _check_part((*args, *kwargs.values()))
         return call(self, *args, **kwargs)
 
     return of_graph
-
-
-def _edge_index(argument: Any) -> Any:
-    """The edge_index of a DistGraph; anything else is itself."""
-    return argument if isinstance(argument, torch.Tensor) or not _is_ours(argument) else argument.edge_index
 
 
 def _is_ours(argument: Any) -> bool:
@@ -118,12 +114,9 @@ def _check_part(arguments: tuple[Any, ...]) -> None:
 
 def is_part(rows: torch.Tensor) -> bool:
     """Has this as many rows as this rank owns vertices of a graph that is spread over ranks?"""
-    return isinstance(rows, RowTensor) or (
-        rows.dim() > 0
-        and any(
-            len(rows) == graph.num_owned != graph.num_global_nodes for graph in _spread if "face" not in vars(graph)
-        )
-    )
+    graphs = [graph for graph in _spread if "face" not in vars(graph)] if rows.dim() else []
+    is_share = any(len(rows) == graph.num_owned != graph.num_global_nodes for graph in graphs)
+    return isinstance(rows, RowTensor) or is_share
 
 
 # --- functions of PyG: each has the arguments of its namesake ----------------------------------------------------

@@ -37,10 +37,7 @@ class GcnNorm:
     loops: ops.SelfLoops | None
 
     def sum_sources(self, rows: torch.Tensor) -> torch.Tensor:
-        """The normalised sum over in-arcs of rows [O, D], kept as a whole for rows that never change.
-
-        Collective: yes, and again in the backward pass.
-        """
+        """The normalised sum over in-arcs of rows [O, D], kept for rows that never change. Collective, backward too."""
         return ops.spmm(self.arcs.graph, rows, None, self.scale, self.scale, self.loops)
 
     def weights(self) -> torch.Tensor:
@@ -89,10 +86,7 @@ def self_loops_of_all(arcs: ArcSet) -> torch.Tensor:
 
 
 def norm_of_all(arcs: ArcSet, self_loops: bool, role: str, dtype: torch.dtype) -> GcnNorm:
-    """The factors of GCN.
-
-    Args: role: degrees count the arcs at their "target" (PyG's default flow) or "source".
-    """
+    """The factors of GCN; role: degrees count the arcs at their "target" (PyG's default flow) or "source"."""
     return _kept(arcs, (self_loops, role, dtype), lambda: _gcn_norm(arcs, self_loops, role, dtype))
 
 

@@ -29,10 +29,7 @@ class GraphSizes:
 
 
 def read_run(run: str) -> tuple[ModelConfig, GraphSizes, torch.dtype]:
-    """The model of a run, the sizes of its graph, and the dtype of its weights.
-
-    Raises: RunError for a folder that is no run, or was trained from a script.
-    """
+    """The model of a run, the sizes of its graph, and the dtype of its weights. Raises: RunError."""
     settings = read_config(run)
     config = model_config(run, settings)
     task = run_task(settings)

@@ -232,10 +232,7 @@ PARAMETERS: dict[str, dict[str, str]] = {
 
 
 def load(model: Any, state: dict[str, torch.Tensor]) -> None:
-    """Put parameters of ours into a model that `plain_model` made.
-
-    Raises: RunError where they belong to another model.
-    """
+    """Put parameters of ours into a model of `plain_model`. Raises: RunError where they belong to another model."""
     prefix, inner = ("model.", model.model) if isinstance(model, PyGLabelReuse) else ("", model)
     weighted = " weighted" if inner.config.weighted and inner.config.name == "sage" else ""
     names = {}  # of each parameter and buffer -> what ours is called
