@@ -10,7 +10,6 @@ import scipy.sparse
 
 from distgnn.datasets.fields import SPLITS, GraphFields
 from distgnn.datasets.links.check import check_edge_splits
-from distgnn.datasets.pairs import count_pairs
 from distgnn.datasets.text.table import is_table, line_of_row
 
 BLOCK_BYTES = 1 << 25
@@ -276,29 +275,3 @@ CHECKS: dict[str, Callable[[GraphFields], None]] = {
     "node_names": _check_node_names,
     "train, valid, test": _check_splits,
 }
-
-
-def count_graph(graph: GraphFields) -> dict[str, int]:
-    """The numbers of `GraphData.counts`."""
-    sources, targets = graph.edges[:, 0], graph.edges[:, 1]
-    touched = np.zeros(graph.num_nodes, dtype=bool)
-    touched[sources] = True
-    touched[targets] = True
-    duplicates, reciprocal = count_pairs(sources, targets, graph.num_nodes, graph.directed)
-    labelled = graph.labelled
-    split = {name: getattr(graph, name) for name in SPLITS}
-    in_split = {name: 0 if ids is None else len(ids) for name, ids in split.items()}
-    unlabelled = sum(int(np.count_nonzero(~labelled[ids])) for ids in split.values() if ids is not None)
-    return {
-        "num_nodes": int(graph.num_nodes),
-        "num_edges": graph.num_edges,
-        "duplicates": duplicates,
-        "reciprocal": reciprocal,
-        "self_loops": int(np.count_nonzero(sources == targets)),
-        "isolated": int(graph.num_nodes - np.count_nonzero(touched)),
-        "labelled": int(np.count_nonzero(labelled)),
-        "unlabelled": int(graph.num_nodes - np.count_nonzero(labelled)),
-        **in_split,
-        "no_split": int(graph.num_nodes - sum(in_split.values())),
-        "split_unlabelled": unlabelled,
-    }

@@ -25,7 +25,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 
-from distgnn.datasets import checks
+from distgnn.datasets.checks import check_graph
 from distgnn.datasets.edge_list import EdgeList, make_edge_list
 from distgnn.datasets.fields import SPLITS, GraphFields
 from distgnn.datasets.findings.cautions import add_cautions
@@ -38,6 +38,7 @@ from distgnn.datasets.objects.from_dgl import from_dgl
 from distgnn.datasets.objects.from_networkx import from_networkx
 from distgnn.datasets.objects.from_pyg import from_pyg
 from distgnn.datasets.objects.values import sparse_matrix
+from distgnn.datasets.pairs import count_pairs
 from distgnn.datasets.split_nodes import split_nodes
 from distgnn.errors import InputError
 
@@ -69,7 +70,7 @@ class GraphData(GraphFields):
         Raises: GraphFormatError (read from a file) or InputError (given as arrays), naming file and row.
         Notes: reads every array once, block by block; a mapped array stays mapped.
         """
-        checks.check_graph(self)
+        check_graph(self)
         return self
 
     def counts(self) -> dict[str, int]:
@@ -79,7 +80,28 @@ class GraphData(GraphFields):
             reciprocal (directed: pairs of vertices with arcs both ways), self_loops, isolated (without any edge),
             labelled, unlabelled, train, valid, test, no_split, split_unlabelled (ids in a split without a label).
         """
-        return checks.count_graph(self)
+        sources, targets = self.edges[:, 0], self.edges[:, 1]
+        touched = np.zeros(self.num_nodes, dtype=bool)
+        touched[sources] = True
+        touched[targets] = True
+        duplicates, reciprocal = count_pairs(sources, targets, self.num_nodes, self.directed)
+        labelled = self.labelled
+        split = {name: getattr(self, name) for name in SPLITS}
+        in_split = {name: 0 if ids is None else len(ids) for name, ids in split.items()}
+        unlabelled = sum(int(np.count_nonzero(~labelled[ids])) for ids in split.values() if ids is not None)
+        return {
+            "num_nodes": int(self.num_nodes),
+            "num_edges": self.num_edges,
+            "duplicates": duplicates,
+            "reciprocal": reciprocal,
+            "self_loops": int(np.count_nonzero(sources == targets)),
+            "isolated": int(self.num_nodes - np.count_nonzero(touched)),
+            "labelled": int(np.count_nonzero(labelled)),
+            "unlabelled": int(self.num_nodes - np.count_nonzero(labelled)),
+            **in_split,
+            "no_split": int(self.num_nodes - sum(in_split.values())),
+            "split_unlabelled": unlabelled,
+        }
 
     def edge_list(self, direction: str = "stored", self_loops: str = "keep") -> EdgeList:
         """The edges as they are cut and aggregated over.

@@ -71,15 +71,15 @@ def read_edge_text(path: Path, findings: Findings, renumber: bool) -> GraphData:
         if ends is None:
             ends = names[0], names[1]
             findings.add("renamed", "edges", f"edges ← {ends[0]}, {ends[1]}")
-        columns = None
+        columns: dict[str, Any] | None = None
         if numeric:  # at memory speed
             whole = len(names) == 2 and all(re.fullmatch(r"[+-]?\d+", word) for word in head.words)
             table = read_table(path, np.int64 if whole else np.float64, columns=len(names))
             columns = {name: table[:, place] for place, name in enumerate(names)}
-        if columns is not None:  # ids that were read as float64 may not be what the file has
             ids = [columns[end] for end in ends]
-            rounded = any(one.dtype.kind == "f" and np.abs(one).max(initial=0) >= LARGEST_ID for one in ids)
-        if columns is None or rounded:
+            if any(one.dtype.kind == "f" and np.abs(one).max(initial=0) >= LARGEST_ID for one in ids):
+                columns = None  # ids that were read as float64 may not be what the file has
+        if columns is None:
             columns = _texts(path, head, names, ends)
     except (OSError, EOFError, zlib.error) as error:
         raise damaged(path, error) from error

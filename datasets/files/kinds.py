@@ -13,7 +13,7 @@ from distgnn.datasets.array_files import check_file, is_present, read_npy, read_
 from distgnn.datasets.files.edge_text import read_edge_text
 from distgnn.datasets.files.matrix import read_arrays, read_market, read_rows
 from distgnn.datasets.files.metis import read_metis
-from distgnn.datasets.files.saved import read_dgl, read_torch
+from distgnn.datasets.files.understood import read_dgl, read_torch
 from distgnn.datasets.findings.findings import Findings
 from distgnn.datasets.formats.torch_file import read_torch_arrays
 from distgnn.datasets.graph_data import GraphData

@@ -12,7 +12,6 @@ import numpy as np
 from distgnn.datasets.fields import EDGE_SPLITS, SPLITS
 from distgnn.datasets.findings.findings import Findings
 from distgnn.datasets.names.field_names import OF_EDGES, PYG_NAMES, take_columns
-from distgnn.datasets.objects.symmetric import halve
 from distgnn.datasets.objects.values import (
     as_array,
     as_codes,
@@ -26,7 +25,7 @@ from distgnn.datasets.objects.values import (
     rows_of,
     sparse_matrix,
 )
-from distgnn.datasets.pairs import pair_keys, repeated_edges
+from distgnn.datasets.pairs import halve, pair_keys, repeated_edges
 from distgnn.errors import InputError
 
 Fields = dict[str, Any]

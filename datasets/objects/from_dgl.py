@@ -13,8 +13,8 @@ from distgnn.datasets.fields import SPLITS
 from distgnn.datasets.findings.findings import Findings
 from distgnn.datasets.names.field_names import DGL_NAMES, OF_EDGES, OF_NODES, is_mask_name, take_columns
 from distgnn.datasets.objects.arrays import Fields, from_arrays
-from distgnn.datasets.objects.symmetric import halve
 from distgnn.datasets.objects.values import as_array, as_split
+from distgnn.datasets.pairs import halve
 from distgnn.errors import InputError
 
 
