@@ -30,6 +30,7 @@ from distgnn.datasets.edge_list import EdgeList, make_edge_list
 from distgnn.datasets.fields import SPLITS, GraphFields
 from distgnn.datasets.findings.cautions import add_cautions
 from distgnn.datasets.findings.findings import Findings
+from distgnn.datasets.formats.folder_writer import write_folder
 from distgnn.datasets.links.split_links import split_links
 from distgnn.datasets.names.field_names import our_names, refuse_unknown
 from distgnn.datasets.objects.arrays import from_arrays, from_frame, from_matrix, is_frame
@@ -161,8 +162,6 @@ class GraphData(GraphFields):
 
     def save(self, folder: str | Path, overwrite: bool = False) -> Path:
         """Write the plain graph folder (see `distgnn.datasets.formats.folder`), whole or not at all."""
-        from distgnn.datasets.formats.folder import write_folder
-
         return write_folder(self, Path(folder), overwrite)
 
     @classmethod

@@ -99,7 +99,7 @@ def load_graph(
             f"{source} is not here (looked in {where}); fetch it with: distgnn download {source} --data-root {root}, "
             "or name the folder that has it by --data-root (DISTGNN_DATA)"
         )
-    from distgnn.datasets.files.kinds import kind_of
+    from distgnn.datasets.files.columns import kind_of
 
     if kind_of(Path(source)) and not Path(source).is_dir():
         raise InputError(f"{source}: no such file (looked in {where})")

@@ -22,28 +22,24 @@ graph.json may also hold `num_classes`, `edge_type_names` and `node_type_names` 
 to be predicted may also be edges), and anything else as notes. Large arrays are mapped, not read.
 """
 
-import json
 import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NoReturn
 
 import numpy as np
-import scipy.sparse
 
 from distgnn.datasets.array_files import is_present, read_json, read_npy
-from distgnn.datasets.checks import check_graph
-from distgnn.datasets.fields import ARRAYS, SPLITS, TYPE_NAMES, GraphFields
+from distgnn.datasets.fields import ARRAYS, SPLITS, TYPE_NAMES
 from distgnn.datasets.files.matrix import read_rows
 from distgnn.datasets.findings.findings import Findings
+from distgnn.datasets.formats.folder_writer import EDGE_FILES
 from distgnn.datasets.graph_data import GraphData
 from distgnn.datasets.names.field_names import KEYWORDS
 from distgnn.datasets.objects.values import as_labels, as_split
 from distgnn.datasets.text.table import read_table
 from distgnn.errors import GraphFormatError, InputError
-from distgnn.system.atomic import new_folder, sync_file
 
-EDGE_FILES = ("edges.npy", "edges.csv", "edges.csv.gz", "edges.txt", "edges.txt.gz")
 # File name without suffix -> field; the usual slips besides PyG's names.
 SLIPS = (
     "x", "y", "feat", "features", "label", "train_mask", "val_mask", "valid_mask", "test_mask", "val", "edge_weights",
@@ -161,33 +157,3 @@ def _refuse_unread(folder: Path, files: Mapping[str, Path], findings: Findings) 
         elif field is not None and field not in files:
             expected = "feats.npy (or feats.npz, scipy CSR)" if field == "feats" else f"{field}.npy"
             raise GraphFormatError(f"{path}: is not read: {field} are {expected}; convert it, or move it elsewhere")
-
-
-def graph_files(folder: Path) -> set[str]:
-    """All files that a graph folder may hold, relative to it: `new_folder` replaces a folder of no others."""
-    if not {"num_nodes", "directed"} <= read_json(folder / "graph.json").keys():
-        raise GraphFormatError(f"{folder / 'graph.json'}: not the header of a graph folder")
-    arrays = {f"{name}.npy" for name in ("labels", "feats", *ARRAYS, *SPLITS)}
-    return {"graph.json", "feats.npz", *EDGE_FILES, *arrays}
-
-
-def write_folder(graph: GraphFields, folder: Path, overwrite: bool) -> Path:
-    """Write a plain graph folder beside its final place and move it there when it is whole."""
-    check_graph(graph)
-    header = {**graph.notes, "name": graph.name, "num_nodes": int(graph.num_nodes), "directed": bool(graph.directed)}
-    if graph.num_label_classes is not None:
-        header["num_classes"] = int(graph.num_label_classes)
-    if not graph.held_out:
-        header["held_out"] = False
-    header |= {key: list(getattr(graph, key)) for key in TYPE_NAMES if getattr(graph, key)}
-    with new_folder(folder, graph_files, overwrite) as partial:
-        (partial / "graph.json").write_text(json.dumps(header, indent=1, default=str) + "\n", encoding="utf-8")
-        for name in ("edges", "feats", "labels", *ARRAYS, *SPLITS):
-            array = getattr(graph, name)
-            if scipy.sparse.issparse(array):
-                scipy.sparse.save_npz(partial / f"{name}.npz", array.tocsr(), compressed=False)
-            elif array is not None:
-                np.save(partial / f"{name}.npy", array, allow_pickle=False)
-        for path in partial.iterdir():
-            sync_file(path)
-    return folder
