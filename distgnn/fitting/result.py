@@ -16,12 +16,12 @@ from distgnn.errors import InputError, RunError
 from distgnn.fitting.best_rows import rows_of_other
 from distgnn.fitting.cut_cache import give_up, hold
 from distgnn.fitting.user_model import arguments_of
-from distgnn.interop.feat_norm import with_feat_norm
 from distgnn.system.atomic import new_folder
 from distgnn.system.regular_file import read_text
 from distgnn.system.units import human_metric
 from distgnn.train.checkpoint.feat_norm import read_feat_norm
 from distgnn.train.checkpoint.weights import load_best
+from distgnn.train.export.plain_stack import with_feat_norm
 from distgnn.train.predict import names_file
 from distgnn.train.run.run_folder import PREDICTIONS, RUN_FOLDER, best_weights, read_config, read_metrics
 
@@ -140,8 +140,8 @@ class FitResult:
             raise RunError(f"{run} was trained with a module of your own: dg.load_result({run!r}, model=Model(...))")
 
     def _plain(self) -> nn.Module:
-        from distgnn.interop.dgl.export import to_dgl
-        from distgnn.interop.pyg.export import to_pyg
+        from distgnn.train.export.dgl import to_dgl
+        from distgnn.train.export.pyg import to_pyg
 
         makers = [to_pyg, to_dgl] if self._library == "pyg" else [to_dgl, to_pyg]
         failed: list[Exception] = []

@@ -212,7 +212,7 @@ def _once(truth: Truth) -> None:
 def _dgl(truth: Truth, rng: np.random.Generator, chooser: random.Random) -> Any:
     import torch
 
-    from distgnn.interop.dgl.import_dgl import import_dgl
+    from distgnn.system.other_libraries import import_dgl
 
     columns = _formed(truth, rng, chooser)
     ends = tuple(torch.from_numpy(truth.edges[:, end].copy()) for end in (0, 1))
@@ -339,7 +339,7 @@ def _batch(truth: Truth, rng: np.random.Generator, chooser: random.Random) -> An
     import torch
     from torch_geometric.data import Batch, Data
 
-    from distgnn.interop.dgl.import_dgl import import_dgl
+    from distgnn.system.other_libraries import import_dgl
 
     sizes = rng.integers(1, 5, int(rng.integers(2, 5)))
     firsts = np.cumsum(sizes) - sizes
@@ -374,7 +374,7 @@ def _both_ways(truth: Truth, rng: np.random.Generator, chooser: random.Random) -
     import torch
     from torch_geometric.data import Data
 
-    from distgnn.interop.dgl.import_dgl import import_dgl
+    from distgnn.system.other_libraries import import_dgl
 
     pairs = np.unique(np.sort(truth.edges[truth.edges[:, 0] != truth.edges[:, 1]], axis=1), axis=0)
     truth.edges, truth.shuffled = pairs, True

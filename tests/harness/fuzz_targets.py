@@ -112,7 +112,7 @@ def _partition_targets(root: Path) -> list[Target]:
 
 def _single_files(root: Path) -> list[Target]:
     """What is no folder of a format: a file of hosts, what a rank measured or does, an archive that was fetched."""
-    from distgnn.datasets.formats.ogb_download import unpack_ogb
+    from distgnn.datasets.downloads import unpack_ogb
     from distgnn.graph import tuning
     from distgnn.planning.prices import EpochPrices, read_prices
     from distgnn.system.hosts import read_hosts

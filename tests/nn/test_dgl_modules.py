@@ -10,8 +10,8 @@ from dgl_layers import cases
 
 from distgnn.datasets import load_graph
 from distgnn.errors import InputError
-from distgnn.interop.dgl.import_dgl import import_dgl
 from distgnn.nn import distribute
+from distgnn.system.other_libraries import import_dgl
 
 CASES = cases()
 

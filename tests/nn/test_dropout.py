@@ -7,7 +7,7 @@ from cut_graphs import dist_graph, gather_rows, random_graph, whole_graph
 
 from distgnn import nn as dnn
 from distgnn.comm import sum_over_ranks
-from distgnn.interop.dgl.import_dgl import import_dgl
+from distgnn.system.other_libraries import import_dgl
 
 
 @pytest.fixture(scope="module")

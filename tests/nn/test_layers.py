@@ -22,7 +22,7 @@ from dgl_layers import (
 from distgnn import nn as dnn
 from distgnn import ops
 from distgnn.datasets import load_graph
-from distgnn.interop.dgl.import_dgl import import_dgl
+from distgnn.system.other_libraries import import_dgl
 
 
 def with_wide_edge_feats(layer, graph, inputs):

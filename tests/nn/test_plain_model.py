@@ -10,9 +10,9 @@ import distgnn
 from distgnn.comm import sum_over_ranks
 from distgnn.config import EDGE_MODELS, MODELS, ModelConfig, TrainConfig
 from distgnn.errors import RunError
-from distgnn.interop.dgl.export import GraphSizes, plain_model
 from distgnn.nn import model_for
 from distgnn.train import Trainer
+from distgnn.train.export.dgl import GraphSizes, plain_model
 from distgnn.train.loss import rank_loss
 
 TYPED = (*EDGE_MODELS, "rgcn")

@@ -126,7 +126,7 @@ def mean_copies(edges, parts, num_parts):
 def dgl_libra(edges, num_parts, folder):
     """Part of each row by DGL 1.1.3's `libra_vertex_cut`."""
     pytest.importorskip("torch")
-    from distgnn.interop.dgl.import_dgl import import_dgl
+    from distgnn.system.other_libraries import import_dgl
 
     import_dgl()
     import torch

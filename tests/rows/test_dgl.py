@@ -12,7 +12,7 @@ from torch.nn import functional as F
 
 from distgnn.errors import InputError
 from distgnn.graph.face.row_graph import with_rows
-from distgnn.interop.dgl.import_dgl import import_dgl
+from distgnn.system.other_libraries import import_dgl
 
 dgl = import_dgl()
 CASES = cases()

@@ -8,9 +8,9 @@ from cut_graphs import dense_adjacency, dist_graph, gather_rows, random_cut, ran
 from distgnn.config import ModelConfig, TrainConfig
 from distgnn.datasets.generators.communities import make_communities
 from distgnn.errors import InputError
-from distgnn.interop.dgl.import_dgl import import_dgl
 from distgnn.nn import build_model
 from distgnn.partition import VertexCut
+from distgnn.system.other_libraries import import_dgl
 from distgnn.train import Trainer, correct_and_smooth
 from distgnn.train.checkpoint.weights import best_is_smoothed
 from distgnn.train.correct_smooth import CorrectSmoothConfig, propagated, value_of

@@ -9,10 +9,10 @@ from torch.nn import functional
 from distgnn.config import ModelConfig, TrainConfig
 from distgnn.datasets import GraphData
 from distgnn.graph.induced import training_subgraph
-from distgnn.interop.dgl.export import GraphSizes, plain_model
-from distgnn.interop.dgl.import_dgl import import_dgl
 from distgnn.nn import SAGEConv, distribute, model_for
+from distgnn.system.other_libraries import import_dgl
 from distgnn.train import Trainer
+from distgnn.train.export.dgl import GraphSizes, plain_model
 from distgnn.train.gradients import GradientBuffer
 from distgnn.train.loss import rank_loss
 

@@ -9,8 +9,8 @@ from torch import nn
 from torch.nn import functional as F
 
 from distgnn.datasets import GraphData
-from distgnn.interop.dgl.import_dgl import import_dgl
 from distgnn.ops.dense.sparse_rows import SparseRows
+from distgnn.system.other_libraries import import_dgl
 
 WIDTH = 40
 

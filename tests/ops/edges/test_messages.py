@@ -8,7 +8,7 @@ import torch
 from cut_graphs import DIRECTED, UNDIRECTED, dist_graph, gather_rows, random_cut, random_graph
 
 from distgnn.comm import sum_over_ranks
-from distgnn.interop.dgl.import_dgl import import_dgl
+from distgnn.system.other_libraries import import_dgl
 
 TOLERANCE = {"rtol": 1e-10, "atol": 1e-11}  # float64 sums in another order
 SHAPES = {  # name: trailing shapes of vertex rows and arc rows
