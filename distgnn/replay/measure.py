@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+import distgnn
 from distgnn.config import Settings
 from distgnn.errors import InputError, RunError
 from distgnn.partition import load_part, read_manifest
@@ -117,7 +118,7 @@ def _run(workers: list["_Worker"]) -> list[dict[str, Any]]:
         worker.say("go")
     for worker in workers:
         worker.expect(DONE)
-    return [worker.result() for worker in workers]
+    return [json.loads(worker.out.read_text()) for worker in workers]
 
 
 class _Worker:
@@ -125,13 +126,14 @@ class _Worker:
 
     def __init__(self, folder: str, rank: int, asked: dict[str, Any], answers: Path | None, work: Path, threads: int):
         self.rank, self._threads = rank, threads
-        self._out, self._errors = work / f"out-{rank}.json", work / f"errors-{rank}.txt"
+        self.out, self._errors = work / f"out-{rank}.json", work / f"errors-{rank}.txt"
         environment = {name: value for name, value in os.environ.items() if name not in RANK_VARIABLES}
         environment |= torch_environment() | dict.fromkeys(THREAD_VARIABLES, str(threads))
         environment |= {"DISTGNN_NUM_THREADS": str(threads), "PYTHONSAFEPATH": "1"}
-        environment |= {"PYTHONPATH": os.pathsep.join(filter(None, [_package_root(), os.environ.get("PYTHONPATH")]))}
+        root = str(Path(distgnn.__file__).resolve().parents[1])  # that it is imported from
+        environment |= {"PYTHONPATH": os.pathsep.join(filter(None, [root, os.environ.get("PYTHONPATH")]))}
         self._environment, self._asked = environment, asked | {"answers": None if answers is None else str(answers)}
-        self._command = [sys.executable, "-m", MODULE, folder, str(rank), str(self._out)]
+        self._command = [sys.executable, "-m", MODULE, folder, str(rank), str(self.out)]
         self._place: int | None = None
         self._start()
 
@@ -172,10 +174,6 @@ class _Worker:
         lines = self._errors.read_text().strip().splitlines() or [f"exit code {self._process.wait()}"]
         raise RunError(f"part {self.rank} could not be measured: {lines[-1]}")
 
-    def result(self) -> dict[str, Any]:
-        """What it wrote."""
-        return json.loads(self._out.read_text())
-
     def end(self) -> None:
         """Close its input, and wait until it is gone."""
         try:
@@ -188,13 +186,6 @@ class _Worker:
             self._process.kill()
             self._process.wait()
         self._process.stdout.close()
-
-
-def _package_root() -> str:
-    """The folder that `distgnn` is imported from."""
-    import distgnn
-
-    return str(Path(distgnn.__file__).resolve().parents[1])
 
 
 class _Asking:

@@ -133,13 +133,13 @@ def parse_network(text: str) -> Network:
         if equals:
             network = replace(network, **{_known(name.strip()): _value(name.strip(), value.strip())})
         elif word.endswith(".json"):
-            network = replace(network, **read_network(word))
+            network = replace(network, **_read_network(word))
         else:
             network = replace(network, bandwidth=_rate(word))
     return network.check()
 
 
-def read_network(path: str) -> dict[str, Any]:
+def _read_network(path: str) -> dict[str, Any]:
     """The section "network" of a file of prices. Raises: InputError that names the file."""
     try:
         found = json.loads(read_text(path))

@@ -64,9 +64,18 @@ class Recording:
 
 def typical(repeats: list[list[Event]]) -> list[Event]:
     """One epoch from several of the same calls: between two calls, the computation of the repeat of median length."""
-    split = [_by_gap(events) for events in repeats]
+    split = []  # of each repeat: computation before, between and after its calls, and the calls
+    for events in repeats:
+        gaps: list[list[Event]] = [[]]
+        for event in events:
+            if event[0] == "compute":
+                gaps[-1].append(event)
+            else:
+                gaps.append([])
+        split.append((gaps, [event for event in events if event[0] != "compute"]))
     calls = split[0][1]
-    alike = [gaps for gaps, others in split if _kinds(others) == _kinds(calls)]
+    kinds = [call[:3] for call in calls]
+    alike = [gaps for gaps, others in split if [call[:3] for call in others] == kinds]
     merged: list[Event] = []
     for place in range(len(calls) + 1):
         choices = [gaps[place] for gaps in alike]
@@ -74,23 +83,6 @@ def typical(repeats: list[list[Event]]) -> list[Event]:
         merged += choices[lengths.index(statistics.median_low(lengths))]
         merged += calls[place : place + 1]
     return merged
-
-
-def _by_gap(events: list[Event]) -> tuple[list[list[Event]], list[Event]]:
-    """Computation before, between and after the calls, and the calls."""
-    gaps: list[list[Event]] = [[]]
-    calls = []
-    for event in events:
-        if event[0] == "compute":
-            gaps[-1].append(event)
-        else:
-            calls.append(event)
-            gaps.append([])
-    return gaps, calls
-
-
-def _kinds(calls: list[Event]) -> list[Event]:
-    return [event[:3] for event in calls]
 
 
 def write_recordings(recordings: list[Recording], folder: Path, key: dict[str, Any]) -> None:

@@ -19,26 +19,12 @@ MOST_TAGS = 512  # exchanges whose rows are remembered
 class Log:
     """Calls in the order they were made: (kind, details, entered, left), seconds of `time.perf_counter`."""
 
-    num_started: int
-
     def __init__(self) -> None:
         self.calls: list[tuple[str, tuple[Any, ...], float, float]] = []
-        self.num_started = 0
         self.on = False
+        self.num_started: int = 0
+        self.num_channels: int = 0  # communicators
         self.sent: dict[int, np.ndarray] = {}  # what this rank sent last, by tag
-        self._channels = 0
-
-    def new_channel(self) -> int:
-        """The number of the next communicator."""
-        self._channels += 1
-        return self._channels - 1
-
-    def keep_sent(self, tag: int, rows: np.ndarray) -> None:
-        """Remember what was sent, for a while: messages of a delayed schedule are taken epochs later."""
-        self.sent.pop(tag, None)
-        self.sent[tag] = rows
-        while len(self.sent) > MOST_TAGS:
-            self.sent.pop(next(iter(self.sent)))
 
     def note(self, kind: str, details: tuple[Any, ...], entered: float) -> None:
         """One call; it ends now."""
@@ -107,14 +93,12 @@ class StandIn:
         answers: what `Alltoall` gives, one array for each call (bins of a delayed schedule).
     """
 
-    rank: int
-    size: int
-
     def __init__(self, rank: int, size: int, answers: Sequence[np.ndarray] = (), log: Log | None = None):
-        self.rank, self.size = rank, size
+        self.rank: int = rank
+        self.size: int = size
         self.log: Log = log or Log()
         self._answers = list(answers)
-        self._channel = self.log.new_channel()
+        self._channel, self.log.num_channels = self.log.num_channels, self.log.num_channels + 1
 
     def Dup(self) -> "StandIn":
         """Another of the same ranks."""
@@ -132,8 +116,11 @@ class StandIn:
     def Isend(self, message: Any, dest: int, tag: int = 0) -> StandInRequest:
         """Start sending bytes."""
         entered = time.perf_counter()
-        rows = message[0]
-        self.log.keep_sent(tag, rows)
+        rows, sent = message[0], self.log.sent
+        sent.pop(tag, None)
+        sent[tag] = rows  # for a while: messages of a delayed schedule are taken epochs later
+        while len(sent) > MOST_TAGS:
+            sent.pop(next(iter(sent)))
         request = StandInRequest.of(self.log)
         self.log.note("send", (tag, dest, rows.nbytes), entered)
         return request
