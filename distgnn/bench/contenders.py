@@ -49,7 +49,9 @@ class Contender:
         parsed = Algorithm.parse(algorithm)
         found: dict[str, str] = {}
         for word in words:
-            kind, value = _kind_and_value(word)
+            kind, equals, value = word.partition("=")
+            if not equals or kind not in VALUES:
+                kind, value = _kind_of(word), word
             if kind in found:
                 raise InputError(f"{name}: {found[kind]} and {value} are both given")
             found[kind] = value
@@ -67,17 +69,14 @@ class Contender:
         return cls(name, algorithm, update, False, schedule, "suppressed" in found)
 
 
-def _kind_and_value(word: str) -> tuple[str, str]:
-    """What kind of word this is, and what it says."""
-    kind, equals, value = word.partition("=")
-    if equals and kind in VALUES:
-        return kind, value
+def _kind_of(word: str) -> str:
+    """What kind of word this is."""
     for name, choices in {"update": UPDATES, "wire": WIRES}.items():
         if word in choices:
-            return name, word
+            return name
     if word in SWITCHES:
-        return word, word
-    renamed = new_name(f"--{kind}")
+        return word
+    renamed = new_name(f"--{word.partition('=')[0]}")
     if renamed is not None:
         raise InputError(f"{word!r}: {renamed.replace('--', '')}")
     known = [*UPDATES, *WIRES, *SWITCHES, *(f"{name}=…" for name in VALUES)]
