@@ -88,17 +88,15 @@ class LivePlot(Callback):
         if self.file is not None:
             replace_file(self.file, _as_bytes(figure, self.file.suffix[1:].lower()))
         if notebook:
-            self._display(_as_bytes(figure, "png"))
+            from IPython.display import Image, display
+
+            picture = Image(data=_as_bytes(figure, "png"))
+            if self._handle is None:
+                self._handle = display(picture, display_id=True)
+            else:
+                self._handle.update(picture)
         ended = time.monotonic()
         self._next = ended + max(self.seconds, (ended - began) * (1 / SHARE - 1))
-
-    def _display(self, picture: bytes) -> None:
-        from IPython.display import Image, display
-
-        if self._handle is None:
-            self._handle = display(Image(data=picture), display_id=True)
-        else:
-            self._handle.update(Image(data=picture))
 
 
 @contextmanager
