@@ -59,12 +59,10 @@ def evaluate(graph: Any, logits: torch.Tensor, metric: str) -> dict[str, float |
     Collective: yes.
     """
     values = {f"{split}_metric": measure(graph, logits, metric, split) for split in SPLITS}
-    if not graph.multilabel:
-        for split in SPLITS:
-            same = metric == "accuracy"
-            accuracy = values[f"{split}_metric"] if same else measure(graph, logits, "accuracy", split)
-            values[f"{split}_accuracy"] = accuracy
-    return values
+    if graph.multilabel:
+        return values
+    accuracies = values.values() if metric == "accuracy" else (measure(graph, logits, "accuracy", s) for s in SPLITS)
+    return values | {f"{split}_accuracy": value for split, value in zip(SPLITS, accuracies, strict=True)}
 
 
 def measure(graph: Any, logits: torch.Tensor, metric: str, split: str) -> float | None:
@@ -106,14 +104,12 @@ def _rocauc(graph: Any, logits: torch.Tensor, labels: torch.Tensor) -> float | N
     """Mean over tasks of the area under the ROC curve; tasks with one kind of label only are left out, as in OGB."""
     scores = logits if graph.multilabel else logits[:, 1:2] - logits[:, 0:1]
     truth = labels if graph.multilabel else labels[:, None]
-    gathered = [gather_arrays(graph.comm, one) for one in (scores.double().numpy(), truth.numpy() > 0)]
+    every, right = (gather_arrays(graph.comm, one) for one in (scores.double().numpy(), truth.numpy() > 0))
     areas = None
-    if gathered[0] is not None and gathered[1] is not None:
-        every, right = np.concatenate(gathered[0]), np.concatenate(gathered[1])
-        each = (_area(every[:, task], right[:, task]) for task in range(right.shape[1]))
-        areas = [area for area in each if area is not None]
-    mean = float(np.mean(areas)) if areas else None
-    return graph.comm.bcast(mean, root=0)
+    if every is not None and right is not None:
+        columns = zip(np.concatenate(every).T, np.concatenate(right).T, strict=True)
+        areas = [area for area in (_area(*column) for column in columns) if area is not None]
+    return graph.comm.bcast(float(np.mean(areas)) if areas else None, root=0)
 
 
 def tie_width(scores: np.ndarray, size: float) -> np.ndarray:

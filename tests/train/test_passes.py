@@ -98,7 +98,7 @@ def test_a_run_stopped_within_a_pass_is_resumed_to_the_same_bits(comm, shared_tm
     stopped.optimizer.step = step
     with pytest.raises(RunStopped):
         stopped.fit()
-    assert (stopped.begun.steps, len(stopped.records)) == (2, 1)
+    assert (len(stopped.begun.shares), len(stopped.records)) == (2, 1)
     resumed = trainer("run", resume=True)
     assert resumed.fit().losses == losses
     assert all(map(torch.equal, resumed.optimizer.state().values(), expected.optimizer.state().values()))

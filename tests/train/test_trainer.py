@@ -15,8 +15,7 @@ from distgnn.nn import build_model
 from distgnn.train import Trainer, load_best
 from distgnn.train.checkpoint.files import restore_schedules
 from distgnn.train.lr_schedule import EarlyStopping, LearningRate, Schedules
-from distgnn.train.steps.adam import Adam, AdamW
-from distgnn.train.steps.sgd import SGD
+from distgnn.train.steps.own_optimizers import SGD, Adam, AdamW
 from distgnn.train.trainable import check_forward
 
 

@@ -146,7 +146,7 @@ def read_state(path: Path) -> dict[str, Any]:
     if state.get("sha256") != _digest(state):
         raise RunError(f"{file} is damaged: its checksum is wrong")
     files = state.get("files")
-    good = is_count(state.get("epochs_done")) and is_count(state.get("ranks")) and isinstance(files, dict)
+    good = all(_is_count(state.get(name)) for name in ("epochs_done", "ranks")) and isinstance(files, dict)
     if not good or not all(isinstance(state.get(name), dict) for name in ("settings", "graph", "schedules")):
         raise RunError(f"{file} is damaged: a field is missing or wrong")
     if state["epochs_done"] != epochs_of(path):
@@ -186,7 +186,7 @@ def restore_schedules(schedules: Any, state: dict[str, Any]) -> None:
         raise RunError(f"the checkpoint's schedules are damaged: {error}") from error
 
 
-def is_count(value: Any) -> bool:
+def _is_count(value: Any) -> bool:
     """A whole number, not negative?"""
     return isinstance(value, int) and not isinstance(value, bool) and value >= 0
 

@@ -4,7 +4,7 @@ import functools
 import hashlib
 from collections.abc import Callable
 from pathlib import Path
-from types import CellType, CodeType
+from types import CodeType
 from typing import Any
 
 from distgnn.config import TrainConfig
@@ -34,7 +34,7 @@ def run_settings(config: TrainConfig, metric: str, describe: dict[str, Any], gra
     unused |= dict.fromkeys(("kfac_every", "kfac_damping"), config.optimizer != "kfac")
     unused |= dict.fromkeys(("negatives", "num_negatives"), config.task != "link")
     unused |= dict.fromkeys(("batch", "history", "strata"), not config.num_batches)
-    train = {name: value for name, value in train.items() if not unused.get(name)}  # checkpoints of before have none
+    train = {name: value for name, value in train.items() if not unused.get(name)}
     if config.lr_schedule in OVER_ALL_EPOCHS:
         train["epochs"] = config.epochs
     sections = {"train": train | {"metric": metric}}
@@ -62,17 +62,15 @@ def name_of(function: Callable[..., Any] | None) -> str | None:
     code = getattr(function, "__code__", None)
     if code is None or not name.endswith("<lambda>"):
         return name
-    taken = [_held(cell) for cell in getattr(function, "__closure__", None) or ()]
+    taken = []
+    for cell in getattr(function, "__closure__", None) or ():
+        try:
+            taken.append(_shown(cell.cell_contents))
+        except ValueError:  # not assigned yet
+            taken.append("empty")
     taken += map(_shown, getattr(function, "__defaults__", None) or ())
     text = repr((_instructions(code), taken))
     return f"{name} {hashlib.sha256(text.encode()).hexdigest()[:8]}"
-
-
-def _held(cell: CellType) -> str:
-    try:
-        return _shown(cell.cell_contents)
-    except ValueError:  # not assigned yet
-        return "empty"
 
 
 def _shown(value: Any) -> str:
@@ -100,10 +98,7 @@ def check_identity(path: Path, state: dict[str, Any], settings: dict[str, Any], 
     for name in sorted((saved.keys() | settings.keys()) - FREE_MODEL):
         there, here = saved.get(name), settings.get(name)
         if there != here:
+            words = ["not set" if value is None else value for value in (there, here)]
             raise InputError(
-                f"{path} is of other settings: {name.rpartition('.')[2]} is {_said(there)} there, {_said(here)} here"
+                f"{path} is of other settings: {name.rpartition('.')[2]} is {words[0]} there, {words[1]} here"
             )
-
-
-def _said(value: Any) -> str:
-    return "not set" if value is None else str(value)

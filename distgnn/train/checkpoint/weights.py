@@ -48,8 +48,7 @@ def load_best(path: str, model: torch.nn.Module) -> None:
         RunError: when there are none, or they belong to another model (names the first difference).
     """
     state, file = read_best(path), best_weights(path)
-    expected = {name: tuple(tensor.shape) for name, tensor in model.state_dict().items()}
-    found = {name: tuple(tensor.shape) for name, tensor in state.items()}
+    expected, found = ({name: tuple(one.shape) for name, one in s.items()} for s in (model.state_dict(), state))
     for name in sorted(expected.keys() | found.keys()):
         if expected.get(name) != found.get(name):
             raise RunError(

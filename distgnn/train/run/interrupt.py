@@ -22,11 +22,9 @@ class Interrupts:
     Notes: outside the main thread nothing is installed: Python delivers signals there only.
     """
 
-    received: int
-
     def __init__(self, wanted: bool = True):
         self.wanted = wanted
-        self.received = 0
+        self.received: int = 0
         self._previous: dict[int, Any] = {}
 
     def __enter__(self) -> "Interrupts":

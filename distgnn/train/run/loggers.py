@@ -10,8 +10,8 @@ from typing import Any, TextIO
 
 from distgnn.config.task import SPLITS
 from distgnn.system.output import plain
+from distgnn.system.units import human_metric, human_seconds
 from distgnn.train.run.callbacks import Callback, Callbacks
-from distgnn.train.run.epoch_text import EpochText
 
 LINE_SECONDS = 10.0  # without a terminal a line at least so often, and ten over all epochs
 BAR_SECONDS = 0.1
@@ -36,6 +36,29 @@ def make_loggers(trainer: Any) -> Callbacks:
     return Callbacks(makers[name]() for name in names if name != "console" or trainer.on_epoch is None)
 
 
+class EpochText:
+    """What the console says of each epoch, from `distgnn train` and from a script alike; a validation value that is
+    older than the epoch says from which it is.
+
+    Args: best_by: name in the records of what picks the best epoch; metric: what `valid_metric` is.
+    """
+
+    def __init__(self, best_by: str = "valid_metric", metric: str = "accuracy"):
+        self._best_by, self._metric, self._value, self._evaluated = best_by, metric, "", 0
+
+    def of(self, record: dict[str, Any]) -> str:
+        """Words about this record; it is to be given every one. Epochs count from 1."""
+        value, done = record.get(self._best_by), record["epoch"] + 1
+        if value is not None:
+            own = self._best_by != "valid_metric"
+            self._value = f"{self._best_by} {value:.4f}" if own else f"valid {human_metric(self._metric, value)}"
+            self._evaluated = done
+        text = f"loss {record['loss']:.4f}  {human_seconds(record['seconds'])}/epoch"
+        if not self._value:
+            return text
+        return f"{text}  {self._value}" + (f" (epoch {self._evaluated})" if self._evaluated < done else "")
+
+
 class ConsoleLogger(Callback):
     """A bar on a terminal, else a line now and then, on standard error."""
 
@@ -56,15 +79,9 @@ class ConsoleLogger(Callback):
             due = done == total or since >= BAR_SECONDS
         else:
             due = done == total or done % max(1, total // 10) == 0 or since >= LINE_SECONDS
-        if due:
-            self._told = now
-            self._tell(done, total, text, now)
-
-    def on_train_end(self, trainer: Any, record: dict[str, Any]) -> None:
-        if self._bar:
-            self._write("\n")
-
-    def _tell(self, done: int, total: int, text: str, now: float) -> None:
+        if not due:
+            return
+        self._told = now
         left = (now - self._began) / max(done - self._done_before, 1) * (total - done)
         if left >= 1:
             text += f"  {left:.0f} s left" if left < 100 else f"  {left / 60:.0f} min left"
@@ -73,6 +90,10 @@ class ConsoleLogger(Callback):
             self._write(f"\r\x1b[Kepoch {done}/{total} [{'=' * filled}{' ' * (BAR_WIDTH - filled)}] {plain(text)}\r")
         else:
             self._write(f"epoch {done}/{total}  {plain(text)}\n")
+
+    def on_train_end(self, trainer: Any, record: dict[str, Any]) -> None:
+        if self._bar:
+            self._write("\n")
 
     def _write(self, text: str) -> None:
         try:

@@ -54,19 +54,18 @@ class RunFolder:
         check_free(self.path, overwrite, resume)
         in_place = self.path.is_dir() and (resume or not exists(self.path))
         try:
-            self._lock: int | None = self._take(overwrite, resume) if in_place else self._create(overwrite)
+            self._lock: int | None
+            if in_place:  # to go on in, or an empty folder, which may be a mount point: it cannot be replaced
+                self._lock = _locked(self.path)
+                check_free(self.path, overwrite, resume)  # another run may have come and gone
+                if not (self.path / "config.toml").exists():
+                    replace_file(self.path / "config.toml", _toml(self._config))
+            else:
+                self._lock = self._create(overwrite)
             (self.path / "checkpoint").mkdir(exist_ok=True)
             self._metrics = open(self.path / "metrics.jsonl", "a", encoding="utf-8")
         except OSError as error:
             raise InputError(f"cannot write the run folder {self.path}: {error.strerror}") from error
-
-    def _take(self, overwrite: bool, resume: bool) -> int:
-        """Lock a run folder to go on in, or an empty folder (which may be a mount point: it cannot be replaced)."""
-        lock = _locked(self.path)
-        check_free(self.path, overwrite, resume)  # another run may have come and gone
-        if not (self.path / "config.toml").exists():
-            replace_file(self.path / "config.toml", _toml(self._config))
-        return lock
 
     def _create(self, overwrite: bool) -> int:
         """Put a new run folder in place; returns its lock.
@@ -109,13 +108,9 @@ class RunFolder:
         self._metrics.write(json.dumps(record) + "\n")
         self._metrics.flush()
 
-    def keep_best(self, weights: bytes) -> None:
-        """Replace the best weights (a safetensors file)."""
-        replace_file(best_weights(self.path), weights)
-
     def finish(self, summary: dict[str, Any]) -> None:
-        """Write summary.json and close."""
-        write_summary(self.path, summary)
+        """Write summary.json, whole, and close."""
+        replace_file(self.path / "summary.json", json.dumps(summary, indent=1).encode())
         self.close()
 
     def close(self) -> None:
@@ -181,14 +176,13 @@ def _locked(folder: Path) -> int:
 
 
 def _toml(config: dict[str, Any]) -> bytes:
-    # Undecodable bytes in paths become question marks.
-    return tomli_w.dumps(_without_none(config)).encode("utf-8", "replace")
+    """TOML has no None: what has no value is not written. Undecodable bytes in paths become question marks."""
 
+    def with_values(section: dict[str, Any]) -> dict[str, Any]:
+        held = {name: value for name, value in section.items() if value is not None}
+        return {name: with_values(value) if isinstance(value, dict) else value for name, value in held.items()}
 
-def _without_none(config: dict[str, Any]) -> dict[str, Any]:
-    """TOML has no None: what has no value is not written."""
-    held = {name: value for name, value in config.items() if value is not None}
-    return {name: _without_none(value) if isinstance(value, dict) else value for name, value in held.items()}
+    return tomli_w.dumps(with_values(config)).encode("utf-8", "replace")
 
 
 def read_metrics(file: Path) -> list[dict[str, Any]]:
@@ -207,11 +201,6 @@ def read_metrics(file: Path) -> list[dict[str, Any]]:
     return [records[epoch] for epoch in sorted(records)]
 
 
-def start_many(path: Path, config: dict[str, Any], overwrite: bool, resume: bool = False) -> RunFolder:
-    """The folder around several runs: its own config.toml; each run gets a run folder inside. Close it at the end."""
-    return RunFolder(str(path), config, overwrite, resume)
-
-
 @contextlib.contextmanager
 def writing(path: str | Path | None) -> Iterator[None]:
     """A full or read-only disk is one line."""
@@ -219,11 +208,6 @@ def writing(path: str | Path | None) -> Iterator[None]:
         yield
     except OSError as error:
         raise RunError(f"cannot write to the run folder {path}: {error.strerror or error}") from error
-
-
-def write_summary(folder: Path, summary: dict[str, Any]) -> None:
-    """Write summary.json, whole."""
-    replace_file(folder / "summary.json", json.dumps(summary, indent=1).encode())
 
 
 def best_weights(folder: str | Path) -> Path:

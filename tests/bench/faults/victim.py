@@ -15,7 +15,7 @@ POINTS = (
     ("start of a reduce", "distgnn.comm.exchange", "Exchange.start_reduce", 60),
     ("end of a reduce", "distgnn.comm.exchange", "Exchange.finish_reduce", 60),
     ("sum of gradients", "distgnn.train.gradients", "GradientBuffer.sum", 12),
-    ("optimiser", "distgnn.train.steps.adam", "Adam.step", 12),
+    ("optimiser", "distgnn.train.steps.own_optimizers", "Adam.step", 12),
     ("numbers of an epoch", "distgnn.train.trainer", "over_ranks", 12),
     ("evaluation", "distgnn.train.trainer", "evaluate", 4),
     ("line of metrics.jsonl, half", "distgnn.train.run.run_folder", "RunFolder.add_epoch", 12),

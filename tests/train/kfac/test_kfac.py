@@ -15,9 +15,17 @@ from distgnn.config import ModelConfig, TrainConfig
 from distgnn.errors import InputError, RunStopped
 from distgnn.nn import build_model
 from distgnn.train import Trainer
-from distgnn.train.kfac.damping import DECAY, GROWTH, NOISE, RISE, Damping
-from distgnn.train.kfac.inverses import spread
-from distgnn.train.kfac.optimizer import MOMENTUM, STEP_PER_RATE, TRUST
+from distgnn.train.kfac.optimizer import (
+    DECAY,
+    GROWTH,
+    MOMENTUM,
+    NOISE,
+    RISE,
+    STEP_PER_RATE,
+    TRUST,
+    Damping,
+    spread,
+)
 from distgnn.train.kfac.recorder import second_moment
 
 

@@ -10,7 +10,7 @@ from distgnn.config import ModelConfig, TrainConfig
 from distgnn.errors import InputError
 from distgnn.nn import GraphSAGE, model_for
 from distgnn.train import Trainer
-from distgnn.train.tasks.choose import task_for
+from distgnn.train.tasks.pairs import task_for
 
 EXACT = {"rtol": 1e-10, "atol": 1e-12}  # float64 sums in another order
 TIMES = ("seconds", "wait", "sent_bytes", "exchange_waits")
