@@ -38,11 +38,7 @@ class Contender:
 
     @classmethod
     def parse(cls, name: str) -> "Contender":
-        """From its name.
-
-        Raises:
-            InputError: for what is no algorithm or word, or does not go together.
-        """
+        """From its name. Raises: InputError for what is no algorithm or word, or does not go together."""
         if name in (PAPER, f"{PAPER}/suppressed"):
             return cls(name, EXACT, "copies", True, Schedule(), name != PAPER)
         algorithm, *words = name.split("/")
@@ -91,11 +87,7 @@ def _number(name: str, found: dict[str, str], kind: str) -> float:
 
 
 def parse_contenders(text: str) -> list[Contender]:
-    """From "cd-0,cd-5,0c"; the exact run and the paper's form are always among them.
-
-    Raises:
-        InputError: for an empty list or a name that is no contender.
-    """
+    """From "cd-0,cd-5,0c", with the exact run and the paper's form. Raises: InputError for what is no such list."""
     names = [name.strip() for name in text.split(",") if name.strip()]
     if not names:
         raise InputError(f"no algorithms in {text!r}: expected names such as cd-0,cd-5,0c")

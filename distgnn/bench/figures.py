@@ -15,11 +15,7 @@ from distgnn.system.units import human_seconds
 
 @styled()
 def draw(report: dict[str, Any], folder: Path) -> list[Path]:
-    """Draw the figures of a bench.json into `folder`; returns the files.
-
-    Args:
-        report: what bench.json holds: `graph` and `rows`.
-    """
+    """Draw the figures of what bench.json holds (`graph`, `rows`) into `folder`; returns the files."""
     from matplotlib.figure import Figure
 
     folder.mkdir(parents=True, exist_ok=True)

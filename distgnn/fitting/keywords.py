@@ -22,8 +22,7 @@ NAMED = (  # arguments of `fit` itself
 ELSEWHERE = {
     "runs": "call fit once for each seed; the graph is cut once",
     "name": "the model's name is the argument model",
-}
-OTHERS_WORDS = {  # of other libraries, whose nearest name here would mislead
+    # Words of other libraries, whose nearest name here would mislead
     "learning_rate": "write lr",
     "verbose": "write quiet=True for no lines",
     "device": "it trains on CPUs: leave it out",
@@ -60,7 +59,7 @@ def read_keywords(model: Any, options: Mapping[str, Any]) -> Keywords:
     default = Settings()
     groups = {name: {one.name for one in fields(getattr(default, name))} for name in SECTION_OF}
     known = [*dict.fromkeys(name for names in groups.values() for name in names if name not in ELSEWHERE)]
-    for name, instead in (ELSEWHERE | OTHERS_WORDS).items():
+    for name, instead in ELSEWHERE.items():
         if name in options:
             raise InputError(f"fit takes no {name}: {instead}")
     check_names(options, [*known, *OBJECTS, *ONLY_HERE, *NAMED])

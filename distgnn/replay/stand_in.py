@@ -144,8 +144,10 @@ class StandIn:
         self.log.note("sum", (self._channel, values.nbytes), entered)
         return request
 
+    # Collectives that are waited for: what is gathered is as if every rank had the same, what is sent by a root is
+    # this rank's own
+
     def Allreduce(self, values: Any, total: np.ndarray, op: Any = None) -> None:
-        """A sum that is waited for."""
         if isinstance(values, np.ndarray):
             np.copyto(total, values)
         self._agree(total.nbytes)
@@ -156,35 +158,28 @@ class StandIn:
         return value * self.size if op == MPI.SUM else value
 
     def allgather(self, value: Any) -> list[Any]:
-        """As if every rank had the same."""
         self._agree(SMALL_BYTES)
         return [value] * self.size
 
     def Allgather(self, mine: np.ndarray, everyone: np.ndarray) -> None:
-        """As if every rank had the same: all are on one node."""
         everyone[:] = mine
         self._agree(everyone.nbytes)
 
     def gather(self, value: Any, root: int = 0) -> list[Any] | None:
-        """As if every rank had the same; on the root."""
         self._agree(SMALL_BYTES)
         return [value] * self.size if self.rank == root else None
 
     def bcast(self, value: Any, root: int = 0) -> Any:
-        """This rank's own."""
         self._agree(SMALL_BYTES)
         return value
 
     def Bcast(self, values: Any, root: int = 0) -> None:
-        """This rank's own."""
         self._agree(SMALL_BYTES)
 
     def Barrier(self) -> None:
-        """All are there."""
         self._agree(SMALL_BYTES)
 
     def Alltoall(self, _: np.ndarray, theirs: np.ndarray) -> None:
-        """The next of `answers`."""
         theirs[:] = self._answers.pop(0)
 
     def _agree(self, num_bytes: int) -> None:

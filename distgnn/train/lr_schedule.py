@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from distgnn.config import TrainConfig
+from distgnn.errors import RunError
 
 PLATEAU_EPOCHS = 10  # without a fall of the training loss, then the rate is halved
 LEAST_FALL = 1e-4  # relative
@@ -86,13 +87,11 @@ class EarlyStopping:
     """Remembers the best evaluation, and counts those since the mean of the last few was best. Without a validation
     metric the last one is best, and nothing stops."""
 
-    best_epoch: int
-    best_value: float
-    best_mean: float
-
     def __init__(self, patience: int):
         self.patience = patience
-        self.best_epoch, self.best_value, self.best_mean = 0, -math.inf, -math.inf
+        self.best_epoch: int = 0
+        self.best_value: float = -math.inf
+        self.best_mean: float = -math.inf
         self.evaluations_since: int = 0
         self._last: list[float] = []
 
@@ -141,9 +140,12 @@ class Schedules:
         return {"learning_rate": self.learning_rate.state(), "stopping": self.stopping.state()}
 
     def load_state(self, state: dict[str, Any]) -> None:
-        """Go on from `state`. Raises: KeyError, TypeError or ValueError where it is not one."""
-        self.learning_rate.load_state(state["learning_rate"])
-        self.stopping.load_state(state["stopping"])
+        """Go on from the `state` of a checkpoint. Raises: RunError where it is damaged."""
+        try:
+            self.learning_rate.load_state(state["learning_rate"])
+            self.stopping.load_state(state["stopping"])
+        except (KeyError, TypeError, ValueError, OverflowError) as error:
+            raise RunError(f"the checkpoint's schedules are damaged: {error}") from error
 
 
 def _number(value: Any) -> float | int:

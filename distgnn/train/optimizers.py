@@ -23,11 +23,8 @@ OWN: dict[str, type[OwnOptimizer]] = {one.name: one for one in (Adam, AdamW, SGD
 class TorchOptimizer:
     """A torch optimiser and, where there is one, its scheduler, as the trainer uses them.
 
-    Args:
-        optimizer: of parameters whose gradients are summed over ranks before `step`.
-        scheduler: stepped once per epoch; ReduceLROnPlateau gets the loss of the whole graph.
-        config: its `lr_schedule` sets the learning rate of all groups, relative to `config.lr`, where it is not
-            "constant".
+    Args: scheduler: stepped once per epoch, ReduceLROnPlateau with the loss of the whole graph; config: its
+        `lr_schedule` sets the learning rate of all groups, relative to `config.lr`, where it is not "constant".
     """
 
     def __init__(

@@ -73,11 +73,10 @@ def names_file(out: str | Path) -> Path:
 def write_rows(graph: Any, ids: np.ndarray, rows: np.ndarray, num_rows: int, out: str) -> None:
     """Write the rows of all ranks to a .npy file, each at its id.
 
-    Collective: yes; rank 0 receives one rank's rows at a time and writes the file.
+    Collective: yes; rank 0 receives one rank's rows at a time.
 
     Args: ids: int64 [n], places of this rank's `rows` [n, ...]; num_rows: over all ranks.
-
-    Raises: InputError: on every rank, where the file cannot be written; nothing is left behind.
+    Raises: InputError on every rank, where the file cannot be written; nothing is left behind.
     """
     target, partial = Path(out), Path(out + ".partial")
     everything: np.memmap | None = None

@@ -319,12 +319,7 @@ class Trainer:
         self.model.eval()
         self.whole.buffers.asker = "evaluation"
         with torch.no_grad():
-            return run_model(self.model, self._on(self.whole))
-
-    def _on(self, graph: Any) -> Any:
-        """The same graph, after telling it to the modules that `distgnn.nn.distribute` gave one."""
-        self.passes.tell(self.model, graph)
-        return graph
+            return run_model(self.model, self.passes.tell(self.model, self.whole))
 
     def train_epoch(self, epoch: int) -> dict[str, Any]:
         """One pass over the whole graph, in one optimiser step or in batches; returns its record. Collective: yes.
@@ -334,7 +329,7 @@ class Trainer:
         Raises:
             RunError: on every rank, when loss or gradient are not finite; weights stay as they were before.
         """
-        graph, watch = self._on(self.graph), self.watchdog
+        graph, watch = self.passes.tell(self.model, self.graph), self.watchdog
         every, exact = self.config.verify_every, None
         if every and (epoch + 1) % every == 0:  # the step of this epoch with exact exchanges, to be compared
             watch.phase = f"epoch {epoch}, the exact step to compare with"
@@ -344,7 +339,7 @@ class Trainer:
         self.begun.started = started
         self.model.train()
         for name, batch in self.passes.graphs(epoch, len(self.begun.shares)):
-            logits, share, norm = self._step(self._on(batch), name)
+            logits, share, norm = self._step(self.passes.tell(self.model, batch), name)
             self.begun.shares.append(share)
             self.begun.norms.append(norm)
             if self.config.run_dir is not None and len(self.begun.shares) < self.passes.num_steps(epoch):

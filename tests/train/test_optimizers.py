@@ -63,7 +63,7 @@ RUNS = {
 }
 
 
-@pytest.mark.mpi(1, 2)
+@pytest.mark.mpi(2)
 @pytest.mark.parametrize("own", RUNS.values(), ids=RUNS.keys())
 def test_a_resumed_run_is_bit_identical(comm, shared_tmp_path, own):
     graph = dist_graph(random_graph(1), comm, dtype="float32")
@@ -82,7 +82,7 @@ def test_a_resumed_run_is_bit_identical(comm, shared_tmp_path, own):
     comm.Barrier()
 
 
-@pytest.mark.mpi(1, 3)
+@pytest.mark.mpi(3)
 @pytest.mark.parametrize("own", list(RUNS.values())[:3], ids=list(RUNS)[:3])
 def test_ranks_compute_what_one_process_computes(comm, own):
     data = random_graph(1)
@@ -102,7 +102,7 @@ def test_a_plateau_is_one_of_the_loss():
     assert trainer.optimizer.lr == alone.param_groups[0]["lr"] > 0.05 / 2**7  # that of a loss which stays
 
 
-@pytest.mark.mpi(1, 2)
+@pytest.mark.mpi(1)
 def test_a_class_takes_the_settings_and_torchs_adam_is_ours(comm):
     data = random_graph(1)
     ours = make(dist_graph(data, comm), weight_decay=0.01).fit()

@@ -52,7 +52,7 @@ def test_every_step_of_a_run_draws_its_own_masks():
     assert steps == list(range(1 + 2 * 3 + 2))
 
 
-@pytest.mark.mpi(1, 2)
+@pytest.mark.mpi(2)
 @pytest.mark.parametrize("last", [1, 3])
 def test_a_resumed_run_is_bit_identical(comm, shared_tmp_path, last):
     """Stopped within a stage of batches, and at its end."""
@@ -75,7 +75,7 @@ def test_a_resumed_run_is_bit_identical(comm, shared_tmp_path, last):
         assert torch.equal(mine, wanted)
 
 
-@pytest.mark.mpi(1, 2)
+@pytest.mark.mpi(2)
 @pytest.mark.parametrize("options", [{}, {"history": False}, {"optimizer": "sgd", "stages": "cluster:2,full:1"}])
 def test_a_run_stopped_within_a_pass_is_resumed_to_the_same_bits(comm, shared_tmp_path, options):
     """One rank gets the signal in the second step of the second pass; all stop after it."""

@@ -178,14 +178,6 @@ def read_file(path: Path, state: dict[str, Any], name: str) -> bytes | None:
     return content
 
 
-def restore_schedules(schedules: Any, state: dict[str, Any]) -> None:
-    """Hand the schedules of a checkpoint's state to `schedules`. Raises: RunError where they are damaged."""
-    try:
-        schedules.load_state(state["schedules"])
-    except (KeyError, TypeError, ValueError, OverflowError) as error:
-        raise RunError(f"the checkpoint's schedules are damaged: {error}") from error
-
-
 def _is_count(value: Any) -> bool:
     """A whole number, not negative?"""
     return isinstance(value, int) and not isinstance(value, bool) and value >= 0

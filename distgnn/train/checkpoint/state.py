@@ -30,9 +30,7 @@ DELAYED = "rank-{rank}"
 
 
 def save_checkpoint(run: Path, trainer: Any, epochs_done: int) -> None:
-    """Write the state after `epochs_done` epochs as a new checkpoint of the run folder `run`.
-
-    Collective: yes.
+    """Write the state after `epochs_done` epochs as a new checkpoint of the run folder `run`. Collective: yes.
 
     Raises: RunError on every rank where something cannot be written; older checkpoints are kept.
     """
@@ -85,10 +83,8 @@ def save_checkpoint(run: Path, trainer: Any, epochs_done: int) -> None:
 def load_checkpoint(run: Path, trainer: Any) -> int:
     """Put the newest checkpoint that all ranks find whole into `trainer`; returns its epochs, 0 where there is none.
 
-    Collective: yes.
-
-    Raises: RunError on every rank where checkpoints are there but damaged; InputError where the newest is of another
-        model, graph or settings, with the first difference.
+    Collective: yes. Raises: RunError on every rank where checkpoints are there but damaged; InputError where the newest
+        is of another model, graph or settings, with the first difference.
     """
     comm = trainer.graph.comm
     if comm.rank == 0:
@@ -175,7 +171,7 @@ def _restore(trainer: Any, state: dict[str, Any], tensors: dict[str, Any]) -> No
                 raise RunError(f"the checkpoint's optimiser or callback state does not fit: {reason}") from error
         trainer.best_state = dict(tensors.get("best", {}))
         trainer.best_record, trainer.last_record = state.get("best"), state.get("last")
-        files.restore_schedules(trainer.schedules, state)
+        trainer.schedules.load_state(state["schedules"])
         try:
             trainer.begun = BegunPass.of(state.get("begun", {}), comm)
         except (KeyError, TypeError, ValueError) as error:

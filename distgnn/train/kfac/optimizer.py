@@ -126,7 +126,7 @@ class KFAC(OwnOptimizer):
         self.adam: Adam = Adam([], lr, weight_decay)
         self.steps = self.records = self.next_record = 0
         self._stale = self._recording = False
-        self._recorder: Recorder | None = None
+        self._recorder: Any = None  # a Recorder, from `watch` on
         self._say: Callable[[str], None] = print
         self._names: list[str] = []
         self._terms = 1.0
@@ -146,13 +146,13 @@ class KFAC(OwnOptimizer):
     def begin(self) -> None:
         self._recording = self.steps >= self.next_record
         if self._recording:
-            self.recorder.begin()
+            self._recorder.begin()
 
     @torch.no_grad()
     def step(self) -> None:
         """Move every parameter. Collective: in steps that record, or that follow a rise of the loss."""
         if self._recording:
-            self._take(self.recorder.finish())
+            self._take(self._recorder.finish())
         if self._recording or self._stale:
             self._invert()
         self._move()
@@ -166,13 +166,6 @@ class KFAC(OwnOptimizer):
         if loss is not None:
             self._stale = self.damping.follow(loss) and bool(self.weights)
 
-    @property
-    def recorder(self) -> Recorder:
-        """What records the factors."""
-        if self._recorder is None:
-            raise RuntimeError("kfac records nothing: call `watch` before the first step")
-        return self._recorder
-
     def _take(self, moments: dict[Key, Moment]) -> None:
         """The running means, with what this step recorded."""
         first = self.records == 0
@@ -185,7 +178,7 @@ class KFAC(OwnOptimizer):
             elif key in self.factors:
                 self.factors[key].mul_(kept).add_(moment.total, alpha=(1 - kept) * scale)
         if first:
-            uses = self.recorder.uses
+            uses = self._recorder.uses
             self._settle(uses)
             unseen = [self._names[i] for i, p in enumerate(self.parameters) if p.dim() > 1 and i not in uses]
             if unseen:
@@ -212,7 +205,7 @@ class KFAC(OwnOptimizer):
             ratio = math.sqrt(max(_mean_eigenvalue(of_input), TINY) / max(_mean_eigenvalue(of_output), TINY))
             factors += [of_input, of_output]
             shifts += [ratio * root, root / ratio]
-        found = damped_inverses(self.recorder.comm, factors, shifts)
+        found = damped_inverses(self._recorder.comm, factors, shifts)
         for place, weight in enumerate(self.weights):
             weight.inverses = found[2 * place : 2 * place + 2]
 
@@ -221,7 +214,7 @@ class KFAC(OwnOptimizer):
         directions, gain = [], 0.0
         for weight in self.weights:
             gradient = self._gradient(weight.parameter)
-            directions.append(weight.direction(self.recorder.graph, gradient))
+            directions.append(weight.direction(self._recorder.graph, gradient))
             gain += float((directions[-1] * gradient).sum(dtype=torch.float64))
         trust = min(1.0, math.sqrt(TRUST / (eta * eta * gain))) if gain > 0 else 1.0
         for weight, direction in zip(self.weights, directions, strict=True):

@@ -48,13 +48,9 @@ class Use:
 
 
 class Recorder:
-    """What one backward pass shows of the factors of all weights (matrices).
+    """What one backward pass shows of the factors of all weights (matrices). Collective: the constructor, `finish`.
 
-    Collective: the constructor, `finish`.
-
-    Args: model; parameters: of the model, in the optimiser's order; graph: that it trains on.
-
-    Attributes: uses: of each weight that was seen, by its number.
+    Args: parameters: of the model, in the optimiser's order. Attributes: uses: of each weight that was seen.
     """
 
     def __init__(self, model: nn.Module, parameters: list[nn.Parameter], graph: Any):

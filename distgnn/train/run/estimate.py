@@ -85,9 +85,8 @@ ROWS_PER_PAIR, BLOCK_PAIRS = 12, 1 << 15  # the block is that of distgnn/nn/pair
 def estimate_bytes(manifest: dict[str, Any], part_id: int, settings: dict[str, Any]) -> int:
     """Peak memory of a rank that has part `part_id`, or its share of it, with the libraries that ranks share.
 
-    Args:
-        manifest: of the partition; settings: sections [model] and [run] of config.toml, [train] for tasks on pairs,
-            cluster batches and rows in files.
+    Args: settings: sections [model] and [run] of config.toml, [train] for tasks on pairs, cluster batches and rows in
+        files.
     """
     return sum(estimate_blocks(manifest, part_id, settings).values())
 
@@ -217,14 +216,10 @@ def together_bytes(needed: list[int]) -> int:
 
 
 def check_memory(comm: Any, manifest: dict[str, Any], settings: dict[str, Any], limit: int | None) -> None:
-    """Refuse, before anything is loaded, a run whose ranks would not fit into memory.
+    """Raise RunError on every rank, before anything is loaded, for a run whose ranks would not fit into memory: with
+    the numbers and what would fit.
 
-    Collective: yes.
-
-    Args:
-        limit: bytes per rank; None takes what is free on each machine, shared by its ranks.
-
-    Raises: RunError on every rank, with the numbers and what would fit.
+    Collective: yes. Args: limit: bytes per rank; None: what is free on each machine, shared by its ranks.
     """
     from mpi4py import MPI
 

@@ -16,9 +16,7 @@ INSISTENT = (signal.SIGTERM, signal.SIGINT)  # a second one of these ends the pr
 class Interrupts:
     """Remembers the first signal of `SIGNALS` while entered; `received` is its number, 0 for none.
 
-    Args:
-        wanted: False installs nothing: signals do what they did before.
-
+    Args: wanted: False installs nothing: signals do what they did before.
     Notes: outside the main thread nothing is installed: Python delivers signals there only.
     """
 

@@ -27,10 +27,7 @@ def versions() -> dict[str, str]:
 
 
 def check_program(comm: Any) -> None:
-    """Refuse ranks with other versions of the program, its libraries or the MPI library. Collective.
-
-    Raises: RunError on every rank with the first difference.
-    """
+    """Raise RunError on every rank for other versions of the program, its libraries or MPI's on one. Collective."""
     from distgnn.comm import check_same
 
     check_same(comm, versions(), "install the same versions on every machine")

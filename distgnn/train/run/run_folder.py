@@ -39,13 +39,9 @@ PREDICTIONS = "predictions.npy"
 class RunFolder:
     """The run folder of a run that is being written.
 
-    Args:
-        overwrite: replace an existing run folder.
-        resume: go on in an existing one; call `keep_epochs` then.
+    Args: overwrite: replace an existing run folder; resume: go on in an existing one; call `keep_epochs` then.
 
-    Raises:
-        InputError: when the folder exists and neither is wanted, is not a run folder and so is not replaced, or another
-            run writes there now.
+    Raises: InputError when the folder exists and neither is wanted, is no run folder, or another run writes there now.
     """
 
     def __init__(self, path: str, config: dict[str, Any], overwrite: bool = False, resume: bool = False):
@@ -68,11 +64,8 @@ class RunFolder:
             raise InputError(f"cannot write the run folder {self.path}: {error.strerror}") from error
 
     def _create(self, overwrite: bool) -> int:
-        """Put a new run folder in place; returns its lock.
-
-        The new folder is locked before it gets its name, and the old one until it is gone: at no time can a second run
-        lock a folder under this name.
-        """
+        """Put a new run folder in place; returns its lock. The new one is locked before it gets its name, the old one
+        until it is gone: at no time can a second run lock a folder under this name."""
         with contextlib.ExitStack() as held:
             existed = self.path.exists()
             for folder in (self.path, *(lock.parent for lock in self.path.glob(f"*/{LOCK}"))) if existed else ():
@@ -218,9 +211,8 @@ def best_weights(folder: str | Path) -> Path:
 def model_config(path: str, config: dict[str, Any]) -> ModelConfig:
     """The [model] section of a run's config.toml.
 
-    Raises:
-        RunError: for a run whose model is not one that the program can make (it was trained from a script), or
-            settings that this version does not know.
+    Raises: RunError for a model that the program cannot make (trained from a script), and for settings that this
+        version does not know.
     """
     if "model" not in config:
         raise RunError(f"{path} was trained from a script: load its weights there (distgnn.train.load_best)")
@@ -234,11 +226,7 @@ def model_config(path: str, config: dict[str, Any]) -> ModelConfig:
 
 
 def run_dtype(path: str, config: dict[str, Any]) -> str:
-    """The dtype of a run, float32 where its config.toml says none.
-
-    Raises:
-        RunError: for a dtype that there is not.
-    """
+    """The dtype of a run, float32 where its config.toml says none. Raises: RunError for one that there is not."""
     dtype = config.get("run", {}).get("dtype", "float32")
     if dtype not in DTYPES:
         raise RunError(f"{path}/config.toml is damaged: [run] dtype is {str(dtype)[:40]!r}")
@@ -251,11 +239,7 @@ def run_task(settings: dict[str, Any]) -> str:
 
 
 def read_config(path: str) -> dict[str, Any]:
-    """config.toml of a run folder.
-
-    Raises:
-        RunError: when there is none or it cannot be read.
-    """
+    """config.toml of a run folder. Raises: RunError when there is none or it cannot be read."""
     file = Path(path) / "config.toml"
     if not file.is_file():
         raise RunError(f"{path} is not a run folder: it has no config.toml")

@@ -21,9 +21,7 @@ from distgnn.system.atomic import replace_file
 class Trace:
     """Collects timed blocks of one rank and writes them.
 
-    Args:
-        counters: of the rank's transport; it tells the trace of every timed block from now on.
-        rank: the process number in the timeline.
+    Args: counters: of the rank's transport, of which every timed block comes here from now on; rank: process number.
     """
 
     def __init__(self, counters: Any, rank: int):

@@ -82,14 +82,13 @@ class Passes:
             self._batches = Batches(self._graph, stage.num_batches, self._config.strata, self._config.history)
         return self._batches
 
-    def tell(self, model: nn.Module, graph: Any) -> None:
-        """Give the graph of a step to the modules that `distgnn.nn.distribute` gave the run's graph."""
-        if not self._changes:
-            return
-        for module in model.modules():
+    def tell(self, model: nn.Module, graph: Any) -> Any:
+        """Give the graph of a step to the modules that `distgnn.nn.distribute` gave the run's graph; returns it."""
+        for module in model.modules() if self._changes else ():
             known = getattr(module, "graph", None)
             if isinstance(known, BatchGraph) or known in (self._whole, self._graph):
                 module.graph = graph
+        return graph
 
     def state_dict(self) -> dict[str, np.ndarray]:
         """Held rows of this rank, for a checkpoint between steps."""

@@ -54,7 +54,9 @@ def link_metrics(comm: Any, positive: np.ndarray, negative: np.ndarray, beside: 
     above = sum_over_ranks(comm, 2 * len(ordered) - below - not_above) / 2
     found = {"rocauc": float(1 - np.mean(above) / count)}
     if beside:
-        ranks = _from_all(comm, _ranks_beside(positive, negative, tie_width(positive, size)))
+        width, table = tie_width(positive, size), negative.reshape(len(positive), -1 if len(positive) else 0)
+        higher, not_below = (table > (positive + width)[:, None]).sum(1), (table >= (positive - width)[:, None]).sum(1)
+        ranks = _from_all(comm, 1 + (higher + not_below) / 2)
         return found | {"mrr": float(np.mean(1 / ranks))} | {name: float(np.mean(ranks <= most)) for name, most in KS}
     best = np.sort(np.concatenate(comm.allgather(np.sort(negative)[-LARGEST:])))
     above_it = best + tie_width(best, size)
@@ -65,11 +67,3 @@ def link_metrics(comm: Any, positive: np.ndarray, negative: np.ndarray, beside: 
 def _from_all(comm: Any, values: np.ndarray) -> np.ndarray:
     """The values of all ranks, in the order of ranks. Collective: yes."""
     return np.concatenate(gather_arrays(comm, values, root=None) or [])
-
-
-def _ranks_beside(positive: np.ndarray, negative: np.ndarray, width: np.ndarray) -> np.ndarray:
-    if len(positive) == 0:
-        return np.zeros(0)
-    table = negative.reshape(len(positive), -1)
-    above, not_below = (table > (positive + width)[:, None]).sum(1), (table >= (positive - width)[:, None]).sum(1)
-    return 1 + (above + not_below) / 2
