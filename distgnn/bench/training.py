@@ -27,10 +27,7 @@ EPOCHS_IN_TURN = 3
 
 
 class Runner:
-    """One contender at work: trains epochs when it is its turn, and keeps what they cost.
-
-    Collective: everything.
-    """
+    """One contender at work: trains epochs when it is its turn, and keeps what they cost. Collective: everything."""
 
     def __init__(self, parts: str, contender: Contender, model: ModelConfig, config: TrainConfig):
         self.contender = contender
@@ -113,9 +110,7 @@ class Runner:
 def run(
     parts: str, contenders: list[Contender], model: ModelConfig, config: TrainConfig, rounds: int, accuracy: bool
 ) -> list[dict[str, Any]]:
-    """Rows of bench.json for one partition folder.
-
-    Collective: yes, with one rank per part.
+    """Rows of bench.json for one partition folder. Collective: yes, with one rank per part.
 
     Args:
         config: seed and optimiser; its `epochs` are trained by each contender when `accuracy` is on.

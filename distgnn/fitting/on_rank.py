@@ -65,11 +65,6 @@ class Own:
     trainer: Mapping[str, Any] = field(default_factory=dict)
     after: Callable[[Any], None] | None = None
 
-    @property
-    def sees_rows(self) -> bool:
-        """Whether the user's code sees rows of all ranks."""
-        return self.make_model is not None or bool(self.trainer)
-
 
 def train_on_this_rank(
     parts: str, settings: Settings, sections: dict[str, Any], debug: bool, speak: bool, own: Own | None = None
@@ -83,7 +78,7 @@ def train_on_this_rank(
     from distgnn.graph.loader import load
 
     run, config = settings.run, replace(settings.train)
-    plain = own is None or not own.sees_rows
+    plain = own is None or not (own.make_model or own.trainer)  # a user's code sees rows of all ranks
     with compiling(speak):
         graph = load(parts, run.algorithm, **settings.graph_options(), debug=debug, say=None, plain_tensors=plain)
     if own is None or under_mpi():

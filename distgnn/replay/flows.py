@@ -91,9 +91,8 @@ def fair_rates(links: np.ndarray, bandwidth: np.ndarray) -> np.ndarray:
 class Flows:
     """The messages that are on their way.
 
-    Args:
-        resolution: seconds within which events count as one; 0 is exact.
-        moved: float64 [ranks], told of the bytes that each rank sends and receives; None: nobody asks.
+    Args: resolution: seconds within which events count as one, 0 is exact; moved: float64 [ranks], where the bytes
+        that each rank sends and receives are added; None: nobody asks.
     """
 
     def __init__(self, links: Links, resolution: float = 0.0, moved: np.ndarray | None = None):

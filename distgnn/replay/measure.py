@@ -11,6 +11,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -61,15 +62,9 @@ def measure_parts(
     advance: Callable[[str], None] = lambda text: None,
     ranks: list[int] | None = None,
 ) -> list[Recording]:
-    """What each part does in an epoch, in the order of ranks.
+    """What each part does in an epoch, in the order of ranks; `ranks`: parts to measure, None: all.
 
-    Args:
-        settings: checked; of a task on vertices.
-        ranks: parts to measure; None: all.
-
-    Raises:
-        InputError: for what cannot be replayed.
-        RunError: where a part could not be trained, with its message.
+    Raises: InputError for what cannot be replayed; RunError where a part could not be trained, with its message.
     """
     manifest = read_manifest(folder)
     check_replayable(settings, manifest["num_parts"])
@@ -160,11 +155,9 @@ class _Worker:
 
     def say(self, line: str) -> None:
         """Write a line to its input; a process that is gone says so when something is expected of it."""
-        try:
+        with suppress(BrokenPipeError):
             self._process.stdin.write(line + "\n")
             self._process.stdin.flush()
-        except BrokenPipeError:
-            pass
 
     def expect(self, *words: str) -> str:
         """Wait for one of some lines, and return it."""
@@ -176,10 +169,8 @@ class _Worker:
 
     def end(self) -> None:
         """Close its input, and wait until it is gone."""
-        try:
+        with suppress(BrokenPipeError):
             self._process.stdin.close()
-        except BrokenPipeError:
-            pass
         try:
             self._process.wait(60)
         except subprocess.TimeoutExpired:

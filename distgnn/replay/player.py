@@ -145,9 +145,7 @@ class _Rank:
 class Player:
     """One replay.
 
-    Args:
-        recordings: of all ranks, in order; with the same number of epochs.
-        network: what messages cost.
+    Args: recordings: of all ranks, in order; with the same number of epochs.
         resolution: seconds within which arrivals count as one; None: exact for few ranks, else 1/2000 of an epoch.
     """
 

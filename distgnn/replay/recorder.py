@@ -14,9 +14,7 @@ NAMED = ("aggregate", "pack")
 class Recorder(Trace):
     """Stands where the trainer keeps its trace: it hears of timed blocks, and of every step when it ends.
 
-    Args:
-        transport: of the graph; its exchanges are numbered from the start of a step.
-        log: of the stand-in communicator.
+    Args: transport: of the graph; its exchanges are numbered from the start of a step; log: of the stand-in.
     """
 
     def __init__(self, transport: Any, log: Log):

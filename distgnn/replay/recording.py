@@ -27,11 +27,7 @@ KEY_FILE = "recordings.json"
 class Recording:
     """One rank's epochs, one after the other as they repeat (a delayed schedule sends other rows in each).
 
-    Args:
-        rank, num_ranks: whose it is.
-        epochs: lists of events.
-        sent_to: bytes sent to each rank in each epoch.
-        peak_rss_bytes: of the process; seconds: the median epoch as it was measured, waits excluded.
+    Args: epochs: lists of events; sent_to: bytes sent to each rank in each epoch; peak_rss_bytes: of the process.
     """
 
     rank: int
@@ -57,9 +53,8 @@ class Recording:
     @classmethod
     def from_json(cls, found: dict[str, Any]) -> "Recording":
         """What `to_json` gave."""
-        known = {name: value for name, value in found.items() if name != "format_version"}
-        known["epochs"] = [[tuple(event) for event in events] for events in found["epochs"]]
-        return cls(**known)
+        epochs = [[tuple(event) for event in events] for events in found["epochs"]]
+        return cls(**{name: value for name, value in found.items() if name != "format_version"} | {"epochs": epochs})
 
 
 def typical(repeats: list[list[Event]]) -> list[Event]:

@@ -88,9 +88,7 @@ def _fill(buffer: np.ndarray, like: np.ndarray | None) -> None:
 class StandIn:
     """In place of an `MPI.Comm`: what training calls of one.
 
-    Args:
-        rank, size: which rank this is, of how many.
-        answers: what `Alltoall` gives, one array for each call (bins of a delayed schedule).
+    Args: answers: what `Alltoall` gives, one array for each call (bins of a delayed schedule).
     """
 
     def __init__(self, rank: int, size: int, answers: Sequence[np.ndarray] = (), log: Log | None = None):

@@ -59,13 +59,8 @@ class ExactStep:
         return cls(logits.detach(), [_gradient(parameter).clone() for parameter in gradients.parameters])
 
     def errors_of(self, logits: torch.Tensor, gradients: GradientBuffer, graph: Any) -> dict[str, float]:
-        """Relative errors, Euclidean norm over all ranks, of the step that gave `logits` and summed `gradients`
-        (as they were before clipping).
-
-        Collective: yes.
-
-        Returns: `logits_error` (owned rows) and `gradient_error`; 0 where the step was exact.
-        """
+        """Relative errors, Euclidean norm over all ranks, of the step that gave `logits` and summed `gradients` (as
+        before clipping): `logits_error` (owned rows) and `gradient_error`; 0 where it was exact. Collective: yes."""
         here, exact = (rows.detach()[: graph.num_owned].double() for rows in (logits, self.logits))
         mine = np.array([float(((here - exact) ** 2).sum()), float((exact**2).sum())])
         wrong, size = sum_over_ranks(graph.comm, mine)

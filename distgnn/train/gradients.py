@@ -32,8 +32,7 @@ class GradientBuffer:
         overlap: start a bucket's sum behind the backward pass. The same messages are summed in the same order with
             and without, so the bits are the same.
 
-    Notes:
-        Buckets start in one order on every rank, the last parameters first: a bucket waits for those before it.
+    Notes: buckets start in one order on every rank, the last parameters first: a bucket waits for those before it.
     """
 
     def __init__(self, model: nn.Module, comm: Any, counters: Counters | None = None, overlap: bool = True):

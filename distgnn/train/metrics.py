@@ -52,12 +52,8 @@ def own_metrics(graph: Any, logits: torch.Tensor, own: Mapping[str, OwnMetric]) 
 
 
 def evaluate(graph: Any, logits: torch.Tensor, metric: str) -> dict[str, float | None]:
-    """The metric of each split from owned `logits` [O, C]: {"train_metric": …, "valid_metric": …, "test_metric": …}.
-
-    Multi-class graphs also get "…_accuracy".
-
-    Collective: yes.
-    """
+    """The metric of each split from owned `logits` [O, C]: {"train_metric": …, "valid_metric": …, "test_metric": …};
+    multi-class graphs also get "…_accuracy". Collective: yes."""
     values = {f"{split}_metric": measure(graph, logits, metric, split) for split in SPLITS}
     if graph.multilabel:
         return values
@@ -69,11 +65,6 @@ def measure(graph: Any, logits: torch.Tensor, metric: str, split: str) -> float 
     """One metric of one split. Collective: yes."""
     mask = getattr(graph, f"{split}_mask")
     return metric_of_rows(graph, logits[mask], graph.labels[mask], metric)
-
-
-def task_metrics(record: dict[str, Any]) -> dict[str, float | None]:
-    """The further metrics of a record of the best epoch, as a summary has them."""
-    return {name: record[name] for name in OF_TASKS if name in record}
 
 
 def metric_of_rows(graph: Any, logits: torch.Tensor, labels: torch.Tensor, metric: str) -> float | None:

@@ -41,7 +41,7 @@ from distgnn.train.extra_pass import ExactStep, explain
 from distgnn.train.gradients import GradientBuffer, lay_out
 from distgnn.train.loss import OwnLoss, share_of_loss
 from distgnn.train.lr_schedule import SMOOTHED, EarlyStopping, LearningRate, Schedules
-from distgnn.train.metrics import OwnMetric, check_own, own_metrics, task_metrics
+from distgnn.train.metrics import OF_TASKS, OwnMetric, check_own, own_metrics
 from distgnn.train.optimizers import TorchOptimizer, make_optimizer
 from distgnn.train.run.callbacks import Callbacks
 from distgnn.train.run.interrupt import Interrupts
@@ -260,11 +260,10 @@ class Trainer:
         if self.best_record is None:  # resumed with fewer epochs than were done, none of them evaluated
             self._keep_if_best(done - 1, result.records[-1] | self.evaluate())
         self.model.load_state_dict(self.best_state)
-        result.summary = summarize(
-            result.records, self.best_record or {}, self.metric, self.graph.comm, config.seed, self.sent_to
-        )
-        result.summary |= {name: (self.best_record or {}).get(name) for name in self.own_metrics}
-        result.summary |= task_metrics(self.best_record or {})
+        best_record: dict[str, Any] = self.best_record or {}
+        numbers = summarize(result.records, best_record, self.metric, self.graph.comm, config.seed, self.sent_to)
+        numbers |= {name: best_record.get(name) for name in self.own_metrics}
+        result.summary = numbers | {name: best_record[name] for name in OF_TASKS if name in best_record}
         if config.memory_report:
             result.summary["memory"] = self.whole.memory_report().as_dict()
         self.outputs.finish(result.summary)

@@ -139,14 +139,15 @@ def read_state(path: Path) -> dict[str, Any]:
     except (OSError, ValueError, RecursionError) as error:
         raise RunError(f"{file} is damaged: {error}") from error
     version = state.get("format_version") if isinstance(state, dict) else None
-    if not isinstance(version, int) or isinstance(version, bool) or version < 1:
+    if type(version) is not int or version < 1:
         raise RunError(f"{file} is damaged: it has no format_version")
     if version > FORMAT_VERSION:
         raise RunError(f"{file} is from a later distgnn: format {version}, this one reads up to {FORMAT_VERSION}")
     if state.get("sha256") != _digest(state):
         raise RunError(f"{file} is damaged: its checksum is wrong")
     files = state.get("files")
-    good = all(_is_count(state.get(name)) for name in ("epochs_done", "ranks")) and isinstance(files, dict)
+    counts = [state.get(name) for name in ("epochs_done", "ranks")]
+    good = all(type(count) is int and count >= 0 for count in counts) and isinstance(files, dict)
     if not good or not all(isinstance(state.get(name), dict) for name in ("settings", "graph", "schedules")):
         raise RunError(f"{file} is damaged: a field is missing or wrong")
     if state["epochs_done"] != epochs_of(path):
@@ -176,11 +177,6 @@ def read_file(path: Path, state: dict[str, Any], name: str) -> bytes | None:
     if hashlib.sha256(content).hexdigest() != entry.get("sha256"):
         raise RunError(f"{file} is damaged: its checksum is wrong")
     return content
-
-
-def _is_count(value: Any) -> bool:
-    """A whole number, not negative?"""
-    return isinstance(value, int) and not isinstance(value, bool) and value >= 0
 
 
 def _digest(state: dict[str, Any]) -> str:

@@ -5,6 +5,7 @@ import os
 import sys
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -96,11 +97,9 @@ class ConsoleLogger(Callback):
             self._write("\n")
 
     def _write(self, text: str) -> None:
-        try:
+        with suppress(OSError):  # a closed standard error does not end a run
             sys.stderr.write(text)
             sys.stderr.flush()
-        except OSError:  # a closed standard error does not end a run
-            pass
 
 
 class CsvLogger(Callback):

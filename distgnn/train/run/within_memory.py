@@ -72,9 +72,7 @@ def _sections(settings: Settings) -> dict[str, dict[str, Any]]:
 
 
 def check_disk(comm: Any, manifest: dict[str, Any], settings: Settings, by_name: bool) -> str:
-    """The line on the disk that `--offload` needs; empty without.
-
-    Collective: yes.
+    """The line on the disk that `--offload` needs; empty without. Collective: yes.
 
     Args: by_name: is the model one of ours, whose rows are known?
     Raises: InputError, RunError on every rank: no such folder, or too little room on some machine.

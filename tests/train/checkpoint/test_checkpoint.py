@@ -1,14 +1,13 @@
 """A run that is stopped and resumed is bit-identical to one that was never stopped; and what is refused."""
 
 import json
-import os
-import signal
 
 import numpy as np
 import pytest
 import scipy.sparse
 import torch
 from cut_graphs import dist_graph, random_cut, random_graph, whole_graph
+from resumed import numbers, stop_after
 
 from distgnn.config import ModelConfig, TrainConfig
 from distgnn.errors import InputError, RunError, RunStopped
@@ -16,9 +15,6 @@ from distgnn.nn import build_model
 from distgnn.ops.dense.sparse_rows import SparseRows
 from distgnn.train import Trainer
 from distgnn.train.checkpoint import files as files
-
-TIMES = {"seconds", "aggregate_seconds", "aggregate_seconds_mean", "wait_seconds", "wait_seconds_mean", "sent_bytes"}
-TIMES |= {"wait_seconds_min", "all_reduce_seconds", "exchange_waits", "evaluation_seconds"}
 
 
 def make(graph, run_dir, model="sage", norm="batch", on_epoch=None, **config) -> Trainer:
@@ -30,18 +26,6 @@ def make(graph, run_dir, model="sage", norm="batch", on_epoch=None, **config) ->
     return Trainer(
         network, graph, TrainConfig(run_dir=str(run_dir), **options), on_epoch=on_epoch, describe=settings, **quiet
     )
-
-
-def stop_after(epoch: int, number: int = signal.SIGUSR1):
-    def on_epoch(record: dict) -> None:
-        if record["epoch"] == epoch:
-            os.kill(os.getpid(), number)
-
-    return on_epoch
-
-
-def numbers(records: list[dict]) -> list[dict]:
-    return [{name: value for name, value in record.items() if name not in TIMES} for record in records]
 
 
 def state_bits(trainer: Trainer) -> dict[str, bytes]:
